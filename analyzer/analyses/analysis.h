@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: MIT
  *
- * One analysis in the making, shared by the files of this folder. driver.c runs the table of
+ * The state of one analysis, shared by the files of this folder. driver.c runs the table of
  * analyses.def over it.
  *
  * A rank's timeline is loaded, reduced to a struct rank_summary and a few graph slices, and
  * released, so memory does not grow with the length of the run. All times are int64 nanoseconds
- * until they enter the results: integer sums do not depend on the order in which threads finish.
+ * until they enter the results, because integer sums do not depend on the order in which threads
+ * finish.
  */
 #ifndef TSCOPE_ANALYSIS_H
 #define TSCOPE_ANALYSIS_H
@@ -26,8 +27,8 @@ struct op_times {
   i64 comm, exposed, wait, transfer; /* exposed - wait - transfer could not be separated */
 };
 
-/* Arithmetic of one rank in the steps looked at (flops.c). A kernel's time is known when a call
- * tells its arithmetic, estimated when its grid does. */
+/* Arithmetic of one rank in the analysed steps (flops.c). A kernel's arithmetic is known if it
+ * comes from a call, estimated if it comes from its grid. */
 struct rank_flops {
   double flops, estimated;
   double forward;                  /* of both, called in the forward pass */
@@ -35,17 +36,17 @@ struct rank_flops {
   double by_precision[PRECISIONS]; /* `flops` apart */
   u32 steps;
   i64 wall_ns;                           /* of the steps */
-  i64 kernel_ns, known_ns, estimated_ns; /* all kernels that are no collective, summed */
+  i64 kernel_ns, known_ns, estimated_ns; /* all kernels that are not collectives, summed */
   i64 gemm_ns, gemm_known_ns;            /* of those, GEMMs by their name */
   u64 kernels, launched;                 /* kernels; those with a recorded launch */
-  u64 gemms, unknown;                    /* calls, those of replayed graphs too; of unknown size */
-  u64 captured;                          /* that went into graphs with unknown content */
-  u64 replays_unknown;                   /* of graphs whose capture was not seen */
-  i64 replayed_ns[PRECISIONS];           /* of known_ns, in replays of graphs */
-  double replayed_flops;                 /* all of whose kernels these are */
+  u64 gemms, unknown;  /* calls, including those of replayed graphs; those of unknown size */
+  u64 captured;        /* that went into graphs with unknown content */
+  u64 replays_unknown; /* of graphs whose capture was not seen */
+  i64 replayed_ns[PRECISIONS]; /* of known_ns, in replays of graphs */
+  double replayed_flops;       /* all of whose kernels these are */
 };
 
-/* One rank, summed over the steps looked at, in nanoseconds. */
+/* One rank, summed over the analysed steps, in nanoseconds. */
 struct rank_summary {
   bool loaded;
   bool on_gpu, has_compute, has_comm, has_memcpy;
@@ -53,20 +54,21 @@ struct rank_summary {
   bool has_phases, has_input; /* phases are named; loading of input is named or inferred */
   u32 steps;                  /* looked at on this rank */
   u32 steps_bare;             /* left out: their kernels were overwritten in the ring */
-  u32 steps_untimed;          /* left out: when collectives called in them ran is not known */
-  u32 steps_unseen;           /* left out: CUPTI rested, or was another's, for part of them */
+  u32 steps_untimed;          /* left out: it is not known when collectives called in them ran */
+  u32 steps_unseen; /* left out: CUPTI rested, or another client used it, for part of them */
   i64 total, compute, exposed_comm, exposed_memcpy, idle; /* total is the sum of the others */
-  i64 other_steps; /* steps that hold something else than training: in none of the others */
+  i64 other_steps; /* steps that contain something other than training: counted in none of the
+                      others */
   i64 data;        /* in the data phase */
   i64 data_stall;  /* of which nothing else ran: part of idle */
   i64 host_bound;  /* idle inside other training phases: part of idle */
   struct op_times all, by_op[OPS];
   struct rank_flops flops;
-  u64 collective_kernels; /* that ran on the GPU, in the whole run; those with a recorded call */
+  u64 collective_kernels; /* that ran on the GPU in the whole run; of these, with a recorded call */
   u64 collective_kernels_called;
   u64 graph_launches, graph_launches_run, graph_launches_open; /* as in struct timeline */
   i64 ring_begin; /* of the GPU's, in the trace; NS_UNKNOWN: all of it */
-  i64 gpu_known;  /* the part of its run in which the trace has all work of its GPU */
+  i64 gpu_known;  /* the part of its run for which the trace has all work of its GPU */
 };
 
 struct graph;
@@ -89,15 +91,15 @@ struct analysis {
   u32 first_step, n_steps; /* looked at: warm-up left out */
   u8 *other;        /* [steps.n] 1 + index into results.other_work; 0: training. NULL: all are */
   u32 n_training;   /* of the steps looked at */
-  i64 *begin, *end; /* as in struct steps: as the model tells them until the rank is looked
-                       at, from then on as its kernels do */
+  i64 *begin, *end; /* as in struct steps: from the model until the rank is analysed, then from its
+                       kernels */
   u8 *ends_known;   /* likewise */
   struct timeline *early; /* of rank 0, where it was needed first; NULL */
   struct rank_summary *ranks;
   float *compute_ms; /* [rank * n_steps + step - first_step], NAN where not known */
   i64 *transfer;     /* [n_collectives], NS_UNKNOWN */
-  u32 *next_call;    /* [n_arrivals] next of the calls that ran as one kernel (a group's), a ring;
-                        itself where it ran alone */
+  u32 *next_call;    /* [n_arrivals] the next of the calls that ran as one kernel (a group's), as a
+                        ring; itself if it ran alone */
   bool *untimed;     /* [rank * n_steps + step - first_step] see untimed.c */
   i64 *waited_elsewhere; /* [n_arrivals] exposed wait of that rank in other communicators, since its
                             step began, up to this arrival */

@@ -77,7 +77,7 @@ static int run_all(struct analysis *a) {
   return error;
 }
 
-/* What outputs may ask afterwards (results.analysis) lives in the arena and stays. */
+/* What outputs may use afterwards (results.analysis) lives in the arena and stays. */
 static void free_what_is_done(struct analysis *a) {
   if (a->early)
     a->source.release(a->early);

@@ -9,10 +9,8 @@
 #include "base/robust.h"
 #include "join/find_steps.h"
 
-#define OTHER_CUT_FACTOR                                                                           \
-  1.5                /* how much longer another pause must be than the pause at the start          \
-                      */
-#define GAP_RANKS 8u /* ranks whose pauses are averaged */
+#define OTHER_CUT_FACTOR 1.5 /* how much longer another pause must be than the one at the start */
+#define GAP_RANKS 8u         /* ranks whose pauses are averaged */
 #define RESYNC_WINDOW 8u
 #define BOUNDS_COMPARED 32u
 #define MOST_SHIFT 2

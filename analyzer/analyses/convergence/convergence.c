@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * The job's own values: where they go, and where they leave the way.
+ * The job's own values: their trend, and where they leave it.
  */
 #include "analyses/convergence/convergence.h"
 
@@ -31,7 +31,7 @@ struct convergence_result convergence_result_unknown(void) {
       .instability_p = NAN};
 }
 
-/* Values of one name on one rank, in the order in which they were told. */
+/* Values of one name on one rank, in the order in which the job reported them. */
 struct point {
   const struct scalar *scalar;
   enum scalar_role role;
@@ -48,10 +48,10 @@ static int by_series(const void *left, const void *right) {
   return a->order < b->order ? -1 : a->order > b->order;
 }
 
-/* Steps as told, if all values have one; else values are counted. Of several values of one step the
- * last counts. A job that goes back to its first step counts anew in each epoch, and goes on from
- * where it was; one that goes back to a later one went on from a checkpoint, and what came after
- * that before is void. */
+/* The reported steps, if all values have one; else values are counted. If a step has several
+ * values, the last one counts. A job that goes back to its first step counts from the beginning in
+ * each epoch, so its steps continue from where they were. A job that goes back to a later step
+ * continued from a checkpoint, and its earlier values after that step are void. */
 static int fill_series(struct arena *arena, const struct point *points, u32 n, struct series *out) {
   out->name = points->scalar->name;
   out->role = points->role;
@@ -110,7 +110,7 @@ static double median_of_part(const double *values, u32 from, u32 to) {
   return result;
 }
 
-/* Of the values from one on; 0 where chance explains it. */
+/* The trend of the values from this index on; 0 if chance explains it. */
 static double slope_from(const struct series *series, u32 from) {
   u32 n = 0, all = series->n - from;
   double *x = malloc(3ul * (all + 1) * sizeof(*x)), *y = x + all + 1, *scratch = y + all + 1;
@@ -150,7 +150,8 @@ static struct convergence_series describe(const struct series *series) {
   return row;
 }
 
-/* What a picture needs: of neighbours the value farthest off their median, or one not finite. */
+/* The values for a picture: of each group of neighbours, the value farthest from their median, or
+ * one that is not finite. */
 static int thin_out(struct arena *arena, const struct series *series,
                     struct convergence_series *row) {
   u32 each = series->n / CONVERGENCE_POINTS + 1;
@@ -212,8 +213,8 @@ static void judge_plateau(const struct series *loss, const struct convergence_se
                     fabs(by_slope) < PLATEAU_SHARE && fell > 10 * PLATEAU_SHARE;
 }
 
-/* Training that does not train: all the way up, or never moved. One that rose at first and falls
- * since may be well. */
+/* Training that does not work: the loss rises all the way, or never moves. A loss that rose at
+ * first and now falls may be fine. */
 static void judge_fall(const struct series *loss, const struct convergence_series *row,
                        struct convergence_result *result) {
   double steps = loss->steps[loss->n - 1] - loss->steps[0], first = fabs(row->first);
@@ -263,7 +264,7 @@ static int mark_spikes(struct analysis *a, const double *steps, const double *va
   return 0;
 }
 
-/* Of each role the series of the lowest rank with most values. */
+/* For each role, the series with most values; among equals, that of the lowest rank. */
 static const struct series *choose(const struct series *all, u32 n, enum scalar_role role) {
   const struct series *best = NULL;
   for (u32 i = 0; i < n; i++)
@@ -272,8 +273,8 @@ static const struct series *choose(const struct series *all, u32 n, enum scalar_
   return best;
 }
 
-/* Step times and memory, by the job's count of steps. Where times do not tell how that goes with
- * the report's, both are taken to count all steps of the run. */
+/* Step times and memory, by the job's count of steps. If times do not show how it corresponds to
+ * the report's count, both are assumed to count all steps of the run. */
 static int mark_own_signals(struct analysis *a, double shift,
                             struct signal_spikes signals[SIGNALS]) {
   const struct results *r = a->results;
@@ -292,7 +293,7 @@ static int mark_own_signals(struct analysis *a, double shift,
   return error;
 }
 
-/* Ranks that told of a loss or gradient norm that is not finite. */
+/* Ranks that reported a loss or gradient norm that is not finite. */
 static int list_diverged_ranks(struct analysis *a, const struct point *points, u32 n) {
   struct convergence_result *result = &a->results->convergence;
   bool *bad = arena_array(a->arena, a->model->n_ranks + 1u, sizeof(*bad));
@@ -319,7 +320,7 @@ static int judge(struct analysis *a, const struct series *all, u32 n) {
   result->series = arena_array(a->arena, n + 1u, sizeof(*result->series));
   if (!result->series)
     return -ENOMEM;
-  /* One of each role: what is told of first in the order of roles. */
+  /* One of each role: the one that comes first in the order of roles. */
   for (u32 role = SCALAR_ROLE_LOSS; role < SCALAR_ROLE_STEP; role++) {
     const struct series *series = choose(all, n, role);
     if (!series)

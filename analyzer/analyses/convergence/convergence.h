@@ -8,23 +8,23 @@
 #include "analyses/analysis.h"
 #include "format/scalar_line.h"
 
-/* One value by step. Steps go up; where the job does not tell them, they count values. */
+/* One value per step. Steps increase; if the job does not report them, they count values. */
 struct series {
   const char *name;
   enum scalar_role role;
   double *steps, *values;
   u32 n;
-  double shift; /* the job's count of a step less the report's; NAN where times do not tell */
+  double shift; /* the job's count of a step minus the report's; NAN if times do not show it */
 };
 
 /* Values of one signal that stand out from those before, by this share at least: marks[i] is set,
- * typical[i] is the median of the window. NAN is passed over. */
+ * typical[i] is the median of the window. NAN is ignored. */
 void find_spikes(const double *values, u32 n, double share, bool *marks, double *typical);
 
 /* Signals whose spikes are compared. */
 enum { SIGNALS = SIGNAL_MEMORY + 1 };
 
-/* Spikes of one signal, with where on the common axis of steps each lies. */
+/* Spikes of one signal, each with its position on the common axis of steps. */
 struct signal_spikes {
   double *steps, *values, *typical;
   u32 n;

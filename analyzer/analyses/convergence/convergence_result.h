@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * What the job's own values (loss, gradient norm, learning rate) tell of its training: a part of
+ * What the job's own values (loss, gradient norm, learning rate) show about its training: a part of
  * struct results. NAN where not known.
  */
 #ifndef TSCOPE_CONVERGENCE_RESULT_H

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * Values that stand out from the ones before them, and signals that do so together.
+ * Values that stand out from the values before them, and signals that do so together.
  */
 #include <errno.h>
 #include <math.h>
@@ -11,10 +11,10 @@
 #include "analyses/thresholds.h"
 #include "base/statistics.h"
 
-/* What to expect at `at`: the median of the last few finite values before it, one spike not hiding
- * the next, and how far neighbours scatter. Differences of neighbours, so that a trend is no
- * scatter; their standard deviation is the values' own times the square root of 2. How many values
- * there are. */
+/* The expected value at `at`: the median of the last few finite values before it, so that one spike
+ * does not hide the next; and how far neighbours scatter. Scatter is measured by differences of
+ * neighbours, so that a trend does not count as scatter; their standard deviation is that of the
+ * values times the square root of 2. Returns how many values there are. */
 static u32 window_of(const double *values, u32 at, const bool *marks, double *median,
                      double *scatter) {
   double last[SPIKE_WINDOW], steps[SPIKE_WINDOW];
@@ -43,7 +43,7 @@ void find_spikes(const double *values, u32 n, double share, bool *marks, double 
     run = marks[i] ? run + 1 : 0;
     if (run <= SPIKE_LONGEST)
       continue;
-    /* What does not come back is another level. */
+    /* If the values do not come back, it is a new level and not a spike. */
     for (; run > 0; run--)
       marks[i + 1 - run] = false;
   }
@@ -58,8 +58,9 @@ static u32 onsets(const struct signal_spikes *signal, double *out) {
   return n;
 }
 
-/* Probability that of n spikes of one signal so many have one of the other's m near by chance: the
- * least over what near may mean, times the number of meanings tried. */
+/* Probability that, by chance, this many of the n spikes of one signal have one of the m spikes of
+ * the other near them. It is the smallest value over several definitions of "near", times the
+ * number of definitions. */
 static double chance(const double *left, u32 n, const double *right, u32 m, double steps) {
   double least = 1;
   u32 tried = 0;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
  * How much findings are worth together. Each is about certain lines of the budget, and no second
- * can be saved twice: from the finding worth most on, each takes what is left of its lines. What it
- * finds taken is what it has in common with those before it.
+ * can be saved twice. Starting with the finding that is worth most, each takes what is left of its
+ * lines. The part that is already taken is what it has in common with the findings before it.
  */
 #include <errno.h>
 #include <math.h>
@@ -45,7 +45,7 @@ static void fill_purse(struct purse *purse, const struct results *r) {
   purse->left[__builtin_ctz(DRAWS_REST)] += rest > 0 ? rest : 0;
 }
 
-/* Takes up to so many seconds from those lines; returns how many there were. */
+/* Takes up to this many seconds from those lines; returns how many it got. */
 static double take_from_purse(struct purse *purse, u32 from, double seconds, u32 *bits) {
   double taken = 0;
   for (u32 i = 0; i < 32; i++) {
@@ -80,8 +80,9 @@ static int tell_overlaps(struct findings *f, const struct purse *purse, u32 inde
   return 0;
 }
 
-/* A rank made faster computes less, too, besides letting the others wait less: what a finding's own
- * lines do not have, and nobody took from them, it has of others. */
+/* If a rank becomes faster, the others wait less, and the rank itself also computes for less time.
+ * So what a finding does not get from its own lines, and no other finding took there, it takes from
+ * other lines. */
 static int share_out(struct findings *f, struct purse *purse, u32 index) {
   struct finding *finding = &f->r->findings[index];
   u32 own = lines_of(finding), bits = 0;

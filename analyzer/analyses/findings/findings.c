@@ -101,8 +101,8 @@ double what_if_worth_s(const struct findings *f, enum what_if_kind kind, i64 ran
   return NAN;
 }
 
-/* A critical finding without a worth says that the report itself cannot be relied on, and comes
- * before all that it puts in doubt; other unknown worths come last. */
+/* A critical finding without a worth says that the report itself is not reliable, and comes before
+ * everything that it puts in doubt. Other findings of unknown worth come last. */
 static double place_of(const struct finding *finding) {
   if (!isnan(finding->worth_s))
     return finding->worth_s;
@@ -114,8 +114,8 @@ static int comes_first(const struct finding *finding) {
   return traits & FIRST_OF_ALL ? 2 : traits & BEFORE_COSTS ? 1 : 0;
 }
 
-/* What ended a job, or what one that hangs does not do comes before what it did. Then most worth
- * first, then by severity; else in order of the alphabet. */
+/* First what ended a job, or why it hangs; then what it did before. Then by worth, then by
+ * severity, then by alphabet. */
 static int by_worth(const void *left, const void *right) {
   const struct finding *a = left, *b = right;
   double x = place_of(a), y = place_of(b);

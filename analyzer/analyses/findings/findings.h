@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
  * What the rules share. A rule reads the results, decides by thresholds.h, and adds findings; the
- * table findings.def says which rule answers for which id.
+ * table findings.def says which rule belongs to which id.
  */
 #ifndef TSCOPE_FINDINGS_H
 #define TSCOPE_FINDINGS_H
@@ -10,7 +10,7 @@
 #include "analyses/findings/findings.def"
 #include "analyses/thresholds.h"
 
-/* Lines of the budget that a finding is about: from them its worth can be had. */
+/* Lines of the budget that a finding is about: its worth can be taken from them. */
 enum draws {
   DRAWS_ANY = 0, /* of training */
   DRAWS_COMPUTE = 1,
@@ -19,15 +19,15 @@ enum draws {
   DRAWS_TRANSFER = 8,
   DRAWS_MEMCPY = 16,
   DRAWS_IDLE = 32,
-  DRAWS_OTHER = 64, /* steps that hold something else than training */
+  DRAWS_OTHER = 64, /* steps that contain something other than training */
   DRAWS_REST = 128, /* what the budget does not tell */
 };
 
-/* What sets a finding apart from others, whatever its evidence. */
+/* Properties of a finding that do not depend on its evidence. */
 enum finding_traits {
-  FIRST_OF_ALL = 1,    /* what ended the job stands above everything, whatever it is worth */
-  BEFORE_COSTS = 2,    /* what keeps it from moving stands above what it did before */
-  NEEDS_ALL_RANKS = 4, /* of waits and transfers: a rank that was not found could be the cause */
+  FIRST_OF_ALL = 1,    /* what ended the job comes first, whatever it is worth */
+  BEFORE_COSTS = 2,    /* what keeps it from moving comes before what it did earlier */
+  NEEDS_ALL_RANKS = 4, /* about waits and transfers: a rank that was not found could be the cause */
   NEEDS_CORES = 8      /* about times that are longer where ranks are short of cores */
 };
 
@@ -40,13 +40,13 @@ struct findings {
   struct results *r;
   u32 room;
   enum finding_id id; /* of the rule that runs */
-  double steps;       /* looked at; worth per step x steps = worth of the run */
+  double steps;       /* analysed; worth per step x steps = worth of the run */
   double step_ms;     /* the step that shares are of: mean wall */
-  u32 draws;          /* enum draws of the next finding, where they are not those of its id; 0 */
+  u32 draws; /* enum draws of the next finding, if they differ from those of its id; else 0 */
 };
 
-/* Adds a finding of the running rule. Texts are the caller's arena_printf()s: a NULL one is out of
- * memory. 0, or -ENOMEM. */
+/* Adds a finding of the running rule. Texts come from arena_printf(): a NULL one means that memory
+ * ran out. 0, or -ENOMEM. */
 int finding_add(struct findings *f, enum severity severity, double worth_s, char *title,
                 char *evidence, char *action, const u32 *ranks, u32 n_ranks);
 
@@ -59,8 +59,8 @@ enum severity severity_of(const struct findings *f, double per_step_ms);
 /* Seconds of the run that a what-if saves; NAN if it was not asked or is not reliable. */
 double what_if_worth_s(const struct findings *f, enum what_if_kind kind, i64 rank);
 
-/* Once all rules have run: those about time say that they stand under HOST.OVERSUBSCRIBED, where
- * that was found. 0, or -ENOMEM. */
+/* After all rules have run: if HOST.OVERSUBSCRIBED was found, findings about time say that they
+ * depend on it. 0, or -ENOMEM. */
 int findings_stand_under_cores(struct analysis *a);
 
 /* Seconds of the run, from milliseconds per step. */
@@ -68,7 +68,7 @@ static inline double run_seconds(const struct findings *f, double per_step_ms) {
   return per_step_ms * f->steps / 1e3;
 }
 
-/* What shares are of, and what figures are per: without steps the whole run. */
+/* What shares refer to, and what figures are per: without steps, the whole run. */
 static inline const char *of_each_step(const struct findings *f) {
   return f->a->whole_run ? "the run" : "each step";
 }

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT
  *
- * What flops.c finds out about the calls of a rank, for gemms.c.
+ * What flops.c finds about the calls of a rank, for gemms.c.
  */
 #ifndef TSCOPE_ARITHMETIC_CALLS_H
 #define TSCOPE_ARITHMETIC_CALLS_H
 
 #include "analyses/analysis.h"
 
-/* What became of the calls of a timeline (flops.c), by index into timeline.arithmetic. */
+/* Results for the calls of a timeline (flops.c), by index into timeline.arithmetic. */
 struct arithmetic_calls {
   const i64 *ran;        /* start of the first kernel, NS_UNKNOWN if none was seen */
   const i64 *took;       /* of its kernels, summed */

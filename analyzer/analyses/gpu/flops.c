@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * How much arithmetic the devices did, as far as calls tell it: GEMMs exactly, those of a
- * CUDA graph at each of its replays, attention by an estimate from its grid. And the share of GPU
- * compute time that this covers: what runs beside is unknown, never taken for nothing.
+ * How much arithmetic the devices did, as far as calls show it: GEMMs exactly, those of a CUDA
+ * graph at each of its replays, attention by an estimate from its grid. Also the share of GPU
+ * compute time that this covers: the arithmetic of other work is unknown, and never counts as 0.
  */
 #include <errno.h>
 #include <math.h>
@@ -33,14 +33,14 @@ struct counting {
   u64 *replays;     /* [n_contents] replays of that graph in the steps looked at */
   u64 *replays_run; /* [n_contents] of which something was seen to run, whole timeline */
   struct replayed_kernel **replayed; /* [n_contents] as in its `kernels` */
-  struct window window;              /* that an instant was last found in, and whether it counts */
+  struct window window; /* the step in which the last instant was found, and whether it counts */
   bool counts;
   struct arena scratch;
-  struct intervals forward; /* on the host: forward passes, but those made again in backward */
-  VECTOR(u8) is_gemm;       /* by name of kernel: 0 not looked at, 1 no, 2 a GEMM */
+  struct intervals forward; /* on the host: forward passes, without those recomputed in backward */
+  VECTOR(u8) is_gemm;       /* by kernel name: 0 not checked yet, 1 not a GEMM, 2 a GEMM */
 };
 
-/* Whether a step is looked at, and its kernels were not overwritten. */
+/* Whether a step is analysed, and its kernels were not overwritten. */
 static bool step_counts(const struct counting *c, i32 step, struct window *window) {
   const struct analysis *a = c->a;
   const struct timeline *t = c->timeline;
@@ -177,7 +177,7 @@ static int unite_phase(struct counting *c, u8 phase, struct intervals *out) {
   return out->at ? 0 : -ENOMEM;
 }
 
-/* A forward pass inside a backward pass is one made again, to save memory. */
+/* A forward pass inside a backward pass is recomputed, to save memory. */
 static int find_forward(struct counting *c) {
   struct intervals forward, backward;
   int error = unite_phase(c, TSCOPE_PHASE_FORWARD, &forward);
@@ -230,8 +230,8 @@ static void count_call(struct counting *c, u32 i) {
   }
 }
 
-/* Kernels of a graph are told by their names: those of a name that was captured in GEMMs only
- * are the GEMMs'. That no others of that name run shows in their number. */
+/* Kernels of a graph are recognised by their names: if a name was captured only in GEMMs, its
+ * kernels belong to the GEMMs. Their number shows that no others of that name run. */
 static void count_replays(struct counting *c, u32 i) {
   const struct gemms *gemms = c->timeline->gemms;
   const struct graph_content *content = &gemms->contents[i];

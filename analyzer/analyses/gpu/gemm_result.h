@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * What is known of GEMMs: a part of struct results. GEMMs only, never all that a
- * device computes. Times are on the GPU; NAN where not known. "A step" is one step of one rank,
- * mean over the ranks that call GEMMs; or the whole run where there are no steps.
+ * What is known about GEMMs: a part of struct results. Only GEMMs, not everything that a device
+ * computes. Times are on the GPU; NAN where not known. "A step" is one step of one rank, mean over
+ * the ranks that call GEMMs; or the whole run where there are no steps.
  */
 #ifndef TSCOPE_GEMM_RESULT_H
 #define TSCOPE_GEMM_RESULT_H

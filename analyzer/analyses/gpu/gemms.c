@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT
  *
- * Time and speed of GEMMs, by shape and by precision. Where CUPTI saw the kernels, a call
- * took what its kernels took. Where pairs of events timed one call in so many, calls of one shape
- * on one rank stand for each other:
+ * Time and speed of GEMMs, by shape and by precision. If CUPTI saw the kernels, the time of a call
+ * is the time of its kernels. If pairs of events timed one call in so many, calls of one shape on
+ * one rank represent each other:
  *
  *   time = sum over shapes of N mean        N calls, of which n were timed, with variance s^2
  *   its standard error = sqrt(sum of N^2 (1 - n/N) s^2 / n)
  *
- * a stratified sample (Cochran, Sampling Techniques, 5.4). Shapes of which none was timed are left
- * out, and said.
+ * a stratified sample (Cochran, Sampling Techniques, 5.4). Shapes of which no call was timed are
+ * left out, and the report says so.
  */
 #include <errno.h>
 #include <math.h>
@@ -31,7 +31,7 @@ struct cell {
   double calls, replayed;       /* made; made by replays of graphs */
   double flops, replayed_flops; /* of them */
   struct sample sample;         /* of those made */
-  struct sample bounds;         /* of those before which the stream was idle: upper bounds */
+  struct sample bounds;         /* calls before which the stream was idle: upper bounds */
   double estimated;             /* calls that the sample stands for */
   double time, variance;        /* of these together; variance of the time's error */
   double estimated_flops;
@@ -104,8 +104,8 @@ static void add_calls(struct gemm_sums *sums, const struct timeline *t,
   }
 }
 
-/* The time between two events is the GEMM's where the stream came to the first when the launch
- * was over; else it may have waited for it. */
+/* The time between two events is the time of the GEMM if the stream reached the first event after
+ * the launch was over; else the GEMM may have waited for the launch. */
 static void add_pairs(struct gemm_sums *sums, const struct timeline *t,
                       const struct arithmetic_calls *calls, i64 clock_error) {
   for (u32 i = 0; i < t->gemms->n_times; i++) {
@@ -139,7 +139,8 @@ static double relative_variance(const struct sample *sample) {
   return variance > 0 && mean > 0 ? variance / (mean * mean) : 0;
 }
 
-/* That of single calls, for shapes of which one call alone was timed; NAN if there are no others.
+/* The scatter of single calls, for shapes of which only one call was timed; NAN if there are no
+ * others.
  */
 static double usual_variance(const struct gemm_sums *sums) {
   double sum = 0, weight = 0;
@@ -208,7 +209,7 @@ int gemms_rank(struct analysis *a, const struct timeline *timeline,
 
 /* --- all ranks --- */
 
-/* What figures of a rank are divided by, to be a mean over ranks of a step. */
+/* The divisor that makes a rank's figures a mean over ranks for one step. */
 static double steps_of(const struct analysis *a, u32 rank, double ranks) {
   u32 steps = a->ranks[rank].flops.steps;
   return ranks * (a->whole_run || !steps ? 1 : steps);
@@ -355,8 +356,8 @@ struct timed {
   bool lacking; /* and some was not */
 };
 
-/* One rank's. Where its graphs' kernels do not tell precisions apart, replayed calls take what
- * others of their shape do. */
+/* For one rank. If the kernels of its graphs do not distinguish precisions, replayed calls get the
+ * time of other calls of their shape. */
 static struct timed timed_in(const struct analysis *a, u32 rank, enum precision precision) {
   const struct gemm_sums *sums = &a->gemm_sums[rank];
   struct timed timed = {0};

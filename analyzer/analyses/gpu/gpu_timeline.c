@@ -1,17 +1,18 @@
 /* SPDX-License-Identifier: MIT
  *
- * What each GPU did from its first work to its last, over the whole input, or over each stretch of
- * it of which all GPU work is known (what ran before ring records were overwritten, or while CUPTI
- * rested, is not idle time but unknown):
+ * What each GPU did from its first work to its last: over the whole input, or over each stretch for
+ * which all GPU work is known. (Time before ring records were overwritten, or while CUPTI rested,
+ * is not idle but unknown):
  *
  *   total = compute + (comm \ compute) + (memcpy \ compute \ comm) + idle
  *
  * Memsets are compute here: the GPU's own work, as other tools count them. In the steps' overlap
  * they go with the memcpys.
  *
- * And why it was idle, gap by gap, from the call that launched what ended the gap. Until that call
- * had returned the GPU waited for the host; from then on for the launch to arrive, or for its turn.
- * The reason of a gap that ends with work whose launch is not known is not known.
+ * Also why it was idle, gap by gap, from the call that launched the work that ended the gap. Until
+ * that call had returned, the GPU waited for the host. After that it waited for the launch to
+ * arrive, or for its turn. If a gap ends with work whose launch is not known, its reason is not
+ * known.
  */
 #include <errno.h>
 #include <math.h>
@@ -20,7 +21,7 @@
 #include "analyses/queries.h"
 #include "base/intervals.h"
 
-/* Less than that of the run stands for nothing. */
+/* A smaller share of the run is not representative. */
 #define ENOUGH_SEEN 0.01
 
 static void nothing_known(struct gpu_timeline_result *out) {

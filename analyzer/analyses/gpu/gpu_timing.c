@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * The source of GPU time, in words: which source, for how much of the run, and why not for the
+ * Describes the source of GPU time: which source, for how much of the run, and why not for the
  * rest.
  */
 #include <math.h>
@@ -42,7 +42,7 @@ static enum tscope_gpu_clock main_clock(const struct rank *rank) {
   return window ? (enum tscope_gpu_clock)window->clock : rank->gpu_clock;
 }
 
-/* Of the time that the ranks ran, that in which CUPTI was open; NAN where that never changed. */
+/* The share of the ranks' run time in which CUPTI was open; NAN if that never changed. */
 static double share_watched(const struct model *model) {
   double seen = 0, all = 0;
   bool changed = false;
@@ -68,7 +68,7 @@ static double event_error_us(const struct model *model) {
   return most;
 }
 
-/* One way of having GPU time, with its reason, as a rank had it for the longest. */
+/* One source of GPU time, with its reason: the one that a rank used for the longest time. */
 static const char *describe_way(struct analysis *a, const struct rank *rank) {
   enum tscope_gpu_clock clock = main_clock(rank);
   const struct gpu_window *window = main_window(rank);
@@ -85,7 +85,7 @@ static const char *describe_way(struct analysis *a, const struct rank *rank) {
   return name;
 }
 
-/* Each way with the ranks that had it, where they had different ones. */
+/* Each source with the ranks that used it, if ranks used different ones. */
 static const char *describe_ways(struct analysis *a, struct arena *scratch) {
   const struct model *model = a->model;
   u32 *ranks = arena_array(scratch, model->n_ranks + 1u, sizeof(u32));
@@ -170,7 +170,7 @@ const char *gpu_timing_describe(struct analysis *a) {
   return ways;
 }
 
-/* Why the GPU was not watched for a while, as most of that time says it. */
+/* Why the GPU was not watched for a while: the reason for most of that time. */
 const char *gpu_timing_why_not_watched(const struct analysis *a) {
   const struct gpu_window *other = not_watched(a->model);
   return other ? other->reason : NULL;

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT
  *
  * What ran on the GPUs, by name and by category: kernels, communication, memcpys and memsets,
- * summed over the whole input and all ranks that know their kernels. Where none does, but
- * collectives were timed, those are listed, without shares. When collectives ran is kept longer
- * than when kernels did: those of which the kernels beside them were overwritten are left out.
+ * summed over the whole input and all ranks that know their kernels. If no rank knows them but
+ * collectives were timed, the collectives are listed, without shares. The times of collectives are
+ * kept longer than those of kernels: collectives beside which the kernels were overwritten are left
+ * out.
  */
 #include <errno.h>
 #include <math.h>
@@ -53,7 +54,7 @@ void kernel_times_free(struct analysis *a) {
   a->kernel_sums = NULL;
 }
 
-/* Workers of a CPU backend run collectives too, on lanes that are no streams. */
+/* Workers of a CPU backend run collectives too, on lanes that are not streams. */
 static bool is_gpu_work(const struct analysis *a, const struct timeline *timeline,
                         const struct span *span) {
   if (span->kind != SPAN_COLLECTIVE)
@@ -75,7 +76,7 @@ static void sum_add(struct sum *sum, i64 ns, u64 count, i64 longest) {
     sum->longest = longest;
 }
 
-/* Where the sum of a span's name is, each kind of nameless ones apart. */
+/* The index of the sum for a span's name; each kind of span without a name has its own. */
 enum { NAMELESS = SPAN_COLLECTIVE - SPAN_KERNEL + 1 };
 static u32 place_of(const struct span *span) {
   return span->name ? span->name + NAMELESS : (u32)span->kind - SPAN_KERNEL;
@@ -255,7 +256,7 @@ static const char *why_none(const struct analysis *a) {
              : "WHAT RAN ON THE GPU WAS NOT SEEN";
 }
 
-/* Of the time of ranks on GPUs, that in which what ran was looked at and is still in the trace. */
+/* The share of the time of ranks with GPUs in which work was watched and is still in the trace. */
 static double share_seen(const struct analysis *a, u32 *ranks) {
   double seen = 0, all = 0;
   for (u32 i = *ranks = 0; i < a->model->n_ranks; i++) {

@@ -5,15 +5,16 @@
 #include "analyses/analysis.h"
 #include "kernels/kernels.h"
 
-/* What ran on the device, by its name; else in words for its kind. NULL when out of memory. */
+/* The name of what ran on the device, or a word for its kind. NULL if memory ran out. */
 const struct kernel *kernel_of_span(const struct analysis *a, const struct timeline *timeline,
                                     const struct span *span);
 
-/* Whether it is work of a GPU that is in all sums: collectives of CPU backends are not, nor what
- * ran before all that was beside it is known. */
+/* Whether it is GPU work that counts in all sums. Collectives of CPU backends do not, nor does work
+ * from the time in which not all other work is known. */
 bool is_summed(const struct analysis *a, const struct timeline *timeline, const struct span *span);
 
-/* Of work on the device: the kind of the span says more than the name, where it says anything. */
+/* The category of work on the device. If the kind of the span says something, it counts more than
+ * the name. */
 unsigned category_of_work(const struct kernel *kernel, u8 span_kind);
 
 #endif

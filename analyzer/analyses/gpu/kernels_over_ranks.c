@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * The same kernel on every rank: a GPU that is slower than the others shows in what all of them
- * run. Collectives are left out: they last as long as the last rank lets them.
+ * The same kernel on every rank: a GPU that is slower than the others shows in the kernels that all
+ * of them run. Collectives are left out, because their time depends on the last rank to arrive.
  */
 #include <errno.h>
 #include <math.h>

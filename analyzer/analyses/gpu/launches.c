@@ -2,7 +2,7 @@
  *
  * How the hosts fed the GPUs, over the whole input and all ranks: how long work waited between its
  * call and its start, how many calls were ahead of a stream, kernels too short to be worth a
- * launch, copies by direction, what fills and recomputation cost.
+ * launch, copies by direction, the cost of fills and recomputation.
  */
 #include "analyses/gpu/launches.h"
 #include "analyses/analyses.h"
@@ -13,13 +13,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A GPU holds so many launches of a stream; one more blocks the host until it begins another. */
+/* A GPU queues this many launches of a stream; one more blocks the host until the GPU begins
+ * another. */
 #define QUEUE_ROOM 1024
 /* A launch costs the host about 5 us: it cannot keep a GPU busy with kernels shorter than two. */
 #define SHORT_KERNEL_NS 10000
 #define FILLS_LISTED 16u
 
-/* Delays by size, each octave in 32 equal parts: a percentile is right to 2 %. */
+/* Delays by size, with each octave in 32 equal parts: a percentile is accurate to 2 %. */
 static u32 bucket_of(i64 ns) {
   if (ns <= 0)
     return 0;
@@ -92,7 +93,7 @@ static int take_host(struct counting *c, u32 i) {
       return -ENOMEM;
     c->fills.at[span->name].count++;
   }
-  /* The forward pass again, until the backward pass of what it gave begins inside. */
+  /* The repeated forward pass, until the backward pass of its result begins inside. */
   if (*class == NAME_RECOMPUTE) {
     thread->recompute_end = span->end;
     c->sums->recomputations++;
@@ -173,14 +174,14 @@ static void sweep_queue(struct launch_sums *sums, i64 *called, i64 *begun, u32 n
   }
 }
 
-/* Whether a device span is one of those in the queues: its launch is known, and what was beside it
- * is not overwritten. */
+/* Whether a device span counts for the queues: its launch is known, and the work beside it is not
+ * overwritten. */
 static bool is_queued(const struct timeline *t, const struct span *span) {
   return SPAN_ON_DEVICE(span->kind) && span->launch != INDEX_NONE && span->start >= t->ring_begin;
 }
 
-/* The device spans of each lane side by side. `first` counts them by lane, and says afterwards
- * where each lane's begin: first[lane + 1], up to first[lane + 2]. */
+/* Sorts the device spans by lane. `first` first counts them by lane; afterwards it says where each
+ * lane's spans begin: first[lane + 1], up to first[lane + 2]. */
 static void lay_out_queues(const struct timeline *t, u32 *first, i64 *called, i64 *begun) {
   for (u32 lane = 0; lane < t->n_lanes; lane++)
     first[lane + 1] += first[lane];

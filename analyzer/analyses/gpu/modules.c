@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: MIT
  *
- * The model's modules, and what a plain step would need: the baseline that sharding and
- * recomputation are weighed against.
+ * The model's modules, and what a plain step would need: the baseline for comparison with sharding
+ * and recomputation.
  *
  *   peak = max over modules of parameters of the model + gradients so far
  *                            + activation gradients + activations so far
  *   time = forward + backward of the root
  *
- * as PyTorch's own planner of sharding and recomputation takes it
- * (torch.distributed._tools.ilp_utils.get_peak_memory_runtime_baseline). Optimizer state is apart.
+ * as in PyTorch's own planner of sharding and recomputation
+ * (torch.distributed._tools.ilp_utils.get_peak_memory_runtime_baseline). Optimizer state is
+ * separate.
  */
 #include <errno.h>
 #include <math.h>

@@ -106,7 +106,7 @@ struct rank_operators {
   u32 *inside;    /* [n_spans] of the host: the operator around it, its span + 1 */
   u32 *innermost; /* [n_lanes] open operator, span + 1 */
   VECTOR(struct operator_sum) by_name;
-  VECTOR(u32) seen; /* by name: the last work that was added to its total, + 1 */
+  VECTOR(u32) seen; /* by name: the last work added to its total, + 1 */
   struct pairs pairs;
   u32 *number; /* [n_spans] of an operator: index of its call */
   VECTOR(struct operator_call) calls;
@@ -212,7 +212,7 @@ static int list_kernels(struct rank_operators *r, const struct span *span) {
   return error;
 }
 
-/* Index of an operator among those of all ranks; its shapes, which some names end in, left out. */
+/* Index of an operator among those of all ranks; shapes at the end of a name are left out. */
 static int find_operator(struct operator_sums *sums, const char *name, u32 *index) {
   const char *shapes = strstr(name, " [");
   size_t bytes = shapes ? (size_t)(shapes - name) : strlen(name);
@@ -352,7 +352,7 @@ static int longest_first(const void *left, const void *right) {
   return order ? order : strcmp(a->kernel, b->kernel);
 }
 
-/* Operators that launched something, themselves or by others. */
+/* Operators that launched something, directly or through others. */
 static int list_operators(struct analysis *a) {
   struct operator_sums *sums = a->operator_sums;
   struct results *r = a->results;

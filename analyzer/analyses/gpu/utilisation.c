@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * How much of the arithmetic that the devices could do they did: MFU, of what the model needs, and
- * HFU, of what was called.
+ * How much of the possible arithmetic the devices did: MFU counts what the model needs, HFU what
+ * was called.
  */
 #include <ctype.h>
 #include <math.h>
@@ -35,7 +35,7 @@ static const struct device_peaks *find_device(const char *name) {
 #undef P
   };
   const struct device_peaks *found = NULL;
-  if (name && has_words(name, "MIG")) /* a part of a device, of which the name tells no peak */
+  if (name && has_words(name, "MIG")) /* a part of a device; its name gives no peak */
     return NULL;
   for (size_t i = 0; name && i < sizeof(devices) / sizeof(devices[0]); i++)
     if (has_words(name, devices[i].words) &&
@@ -75,7 +75,7 @@ static double job_peak(struct analysis *a, enum precision precision, const char 
   }
   if (model->n_ranks == 0)
     *why = "no rank was found";
-  /* ranks that were not found are taken to have what the others have */
+  /* ranks that were not found are assumed to have the same devices as the others */
   return model->n_ranks ? sum / model->n_ranks * devices : NAN;
 }
 
@@ -92,9 +92,9 @@ static enum precision only_precision(const struct rank_flops *all) {
                                                                             : PRECISION_UNKNOWN;
 }
 
-/* MFU is against the peak of bf16, as published figures are, also of a job that makes some GEMMs
- * in fp8 or in fp32. A job that makes all of them in one other precision cannot come near that
- * peak, or lies above it: its own is taken, and said. */
+/* MFU refers to the peak of bf16, like published figures, also for a job with some GEMMs in fp8 or
+ * fp32. A job with all GEMMs in one other precision cannot come near that peak, or exceeds it: then
+ * the peak of that precision is used, and the report says so. */
 static void choose_peak(struct analysis *a, const struct rank_flops *all) {
   struct results *r = a->results;
   enum precision only = only_precision(all);
@@ -113,9 +113,9 @@ static void choose_peak(struct analysis *a, const struct rank_flops *all) {
       arena_printf(a->arena, "all GEMMs that were recorded are %s", precision_name(only));
 }
 
-/* A training step makes three times the arithmetic of its forward pass: backward has two GEMMs
- * for each (Kaplan et al., 2020, 2.1); what is recomputed is no need of the model. Where GEMMs
- * are not known, or attention is not told by its grid, it is a lower bound. */
+/* A training step does three times the arithmetic of its forward pass: backward has two GEMMs for
+ * each (Kaplan et al., 2020, 2.1). Recomputed work is not needed by the model. If some GEMMs are
+ * not known, or attention cannot be derived from its grid, this is a lower bound. */
 static double model_flops(struct analysis *a, const struct rank_flops *all) {
   struct results *r = a->results;
   const struct model *model = a->model;
@@ -160,7 +160,7 @@ static void model_utilisation(struct analysis *a, const struct rank_flops *all) 
     r->mfu = r->flops_per_step / (r->step_mean_ms / 1e3 * r->peak_flops);
 }
 
-/* Share of the GEMMs' operations that cannot be held against a peak. */
+/* Share of the GEMMs' operations that cannot be compared with a peak. */
 static double without_peak(const struct analysis *a, const struct rank_flops *all) {
   double sum = 0;
   for (u32 i = 0; i < a->model->n_ranks; i++)
@@ -170,7 +170,7 @@ static double without_peak(const struct analysis *a, const struct rank_flops *al
   return all->flops > 0 ? sum / all->flops : 0;
 }
 
-/* What limits the figure beside its coverage. */
+/* What limits the figure apart from its coverage. */
 static const char *note_hfu(struct analysis *a, const struct rank_flops *all) {
   double missing = without_peak(a, all);
   if (missing > 0)

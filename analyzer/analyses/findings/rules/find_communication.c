@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Transfers that compute does not hide: because there is too little of it, or because it could and
- * does not.
+ * Transfers that compute does not hide: because there is too little compute, or because it could
+ * hide them and does not.
  */
 #include <math.h>
 #include <string.h>
@@ -70,8 +70,8 @@ int rule_comm_bound(struct findings *f) {
       NULL, 0);
 }
 
-/* Where waiting cannot be told from transfer, as in the trace of a single rank, what is known is
- * said: that much of communication stands exposed. */
+/* If waiting cannot be separated from transfer, as in the trace of a single rank, the finding says
+ * what is known: how much communication is exposed. */
 static int whole_exposed_comm(struct findings *f) {
   const struct results *r = f->r;
   const struct model *model = f->a->model;
@@ -115,7 +115,7 @@ int rule_exposed_comm(struct findings *f) {
   const struct results *r = f->r;
   double room = r->ov_compute_ms - r->ov_overlapped_ms;
   double gain = e.transfer_ms < room ? e.transfer_ms : room;
-  /* Ranks that wait for a slow one anyway gain nothing by hiding their transfers. */
+  /* Ranks that wait for a slow rank anyway gain nothing by hiding their transfers. */
   double most_s = what_if_worth_s(f, WHAT_IF_COMMUNICATION, -1);
   if (most_s < run_seconds(f, gain))
     gain *= most_s / run_seconds(f, gain);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Training that went wrong or no further, by the job's own values. What they are worth is the run.
+ * Training that went wrong or made no progress, according to the job's own values. The worth is the
+ * whole run.
  */
 #include <errno.h>
 #include <math.h>
@@ -140,7 +141,7 @@ int rule_correlated_instability(struct findings *f) {
   for (u32 i = 0; i < c->n_clusters; i++)
     if (!most || c->clusters[i].n_signals > most->n_signals)
       most = &c->clusters[i];
-  /* Three signals at once do not meet by chance; of two, how often they do tells. */
+  /* Three signals at once do not coincide by chance; for two, it depends on how often they do. */
   if (!most || (most->n_signals < 3 && !(c->instability_p < INSTABILITY_SIGNIFICANCE)))
     return 0;
   char text[400] = "";

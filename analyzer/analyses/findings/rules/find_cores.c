@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * Ranks whose threads could run and did not, because no core was free for them. Where that is so,
- * almost any other time of the run is longer for it: waits at collectives, launches, input. So the
- * other findings say that they stand under this one.
+ * Ranks whose threads were runnable but did not run, because no core was free for them. Then almost
+ * every other time of the run is longer too: waits at collectives, launches, input. So the other
+ * findings say that they depend on this one.
  */
 #include <errno.h>
 #include <math.h>
@@ -12,13 +12,14 @@
 #include "analyses/analyses.h"
 #include "analyses/findings/findings.h"
 
-/* Ranks of one host that may run on the same cores, or have what one control group allows. */
+/* Ranks of one host that may run on the same cores, or that share the limit of one control
+ * group. */
 struct sharing {
   const char *host, *cores_list; /* "0-3,8"; NULL not known */
   const char *quota;             /* "1500 of /slice/job", where that is less than the cores; NULL */
-  double cores;                  /* that they may have together: of a quota, parts of one */
+  double cores; /* cores that they may use together; with a quota this may be a fraction */
   u32 n, threads;
-  double seconds, cpu_s, wait_s, stolen_s; /* of all together; stolen: of the host, the mean */
+  double seconds, cpu_s, wait_s, stolen_s; /* summed over all; stolen: of the host, the mean */
   double training_wait_s;
 };
 
@@ -83,7 +84,7 @@ static bool is_short(const struct sharing *s) {
          s->wait_s >= OVERSUBSCRIBED_OF_WALL * s->seconds;
 }
 
-/* Whether these ranks alone want more than the cores they may use. */
+/* Whether these ranks alone need more than the cores that they may use. */
 static bool by_themselves(const struct sharing *s) {
   double wall = s->seconds / s->n;
   return (s->cpu_s + s->wait_s) / wall > OVERSUBSCRIBED_DEMAND * s->cores;
@@ -183,7 +184,7 @@ static int report_sharing(struct findings *f, const struct sharing *groups, u32 
       if (is_known(&model->ranks[r]) && is_short(&groups[i]) &&
           shares(model, &groups[i], &model->ranks[r]))
         ranks[n_ranks++] = model->ranks[r].rank;
-  /* What threads beside the training wait, the step may not feel. Those of autograd and of gloo
+  /* Waiting of threads that do not train may not affect the step. Threads of autograd and of gloo
    * train too. */
   bool much = waiting_share(worst) >= OVERSUBSCRIBED_ALARM &&
               worst->training_wait_s >= OVERSUBSCRIBED_ALARM * worst->seconds;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * DATA.PARTIAL: each way in which the run was not seen whole, and what to do about it.
+ * DATA.PARTIAL: each way in which the run was not completely seen, and what to do about it.
  */
 #include <errno.h>
 #include <math.h>
@@ -49,7 +49,7 @@ static int missing_ranks(struct findings *f, u32 *ranks) {
       ranks, n);
 }
 
-/* Files that are not whole: what is wrong with them says what was lost. */
+/* Files that are incomplete: what is wrong with them shows what was lost. */
 static int damaged_ranks(struct findings *f, u32 *ranks) {
   const struct model *model = f->a->model;
   u32 n = 0;
@@ -78,7 +78,7 @@ static int damaged_ranks(struct findings *f, u32 *ranks) {
 static int cut_ranks(struct findings *f, u32 *ranks) {
   const struct model *model = f->a->model;
   u32 n = 0, pending = 0;
-  if (f->r->run_end.n_culprits) /* said by RUN.ENDED_EARLY, which knows whose logs to read */
+  if (f->r->run_end.n_culprits) /* reported by RUN.ENDED_EARLY, which knows whose logs to read */
     return 0;
   for (u32 i = 0; i < model->n_ranks; i++)
     if (!model->ranks[i].closed)
@@ -127,7 +127,8 @@ static int lost_records(struct findings *f, u32 *ranks) {
     return 0;
   for (u32 k = 1; k < TSCOPE_LOSS_REASONS; k++)
     most = by_reason[k] > by_reason[most] ? k : most;
-  /* The ring forgets the oldest detail by design; the steps that still have theirs are whole. */
+  /* The ring drops the oldest detail by design; the steps that still have their detail are
+   * complete. */
   bool only_ring = by_reason[TSCOPE_LOSS_RING] == sum;
   double share = (double)sum / ((double)sum + f->r->events);
   return finding_add(
@@ -207,7 +208,7 @@ static int unseen_kernels(struct findings *f, u32 *ranks) {
       arena_text(f->a->arena, gpu_timing_remedy(why)), ranks, n);
 }
 
-/* Steps of which not all that the GPU did was seen. A process that was killed has a finding. */
+/* Steps for which not all GPU work was seen. A process that was killed has its own finding. */
 static int unseen_steps(struct findings *f) {
   struct analysis *a = f->a;
   double kept = 0, unseen = 0, untimed = 0, of_others = 0;
@@ -250,7 +251,7 @@ static int unaligned_clocks(struct findings *f) {
   const struct model *model = f->a->model;
   if (model->clock_aligned || model->n_ranks < 2)
     return 0;
-  if (model->lengths_only) /* nothing is joined by such records: what is missing is undecided */
+  if (model->lengths_only) /* such records join nothing: what is missing is undecided */
     return 0;
   return finding_add(
       f, SEVERITY_WARNING, NAN, arena_text(f->a->arena, "The ranks' clocks could not be aligned"),

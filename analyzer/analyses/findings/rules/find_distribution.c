@@ -83,7 +83,7 @@ static char *straggler_evidence(struct findings *f, const struct rank_result *ra
   char *at = straggler_line_words(f, rank);
   if (more && at)
     more = arena_printf(f->a->arena, "%s%s", at, more);
-  /* Below the smallest double there is only 0, and no chance is that small. */
+  /* Below the smallest double there is only 0, but no probability is exactly 0. */
   const char *below = rank->p_value < 1e-99 ? "<" : "=";
   return arena_printf(f->a->arena,
                       "Rank %u came last in %.0f of %.0f steps (by chance: p %s %.0e), typically "
@@ -93,7 +93,8 @@ static char *straggler_evidence(struct findings *f, const struct rank_result *ra
                       straggler_reason(rank), at && more ? more : "");
 }
 
-/* One finding per straggler, or per host where several on one of several hosts are. */
+/* One finding per straggler, or per host if there are several hosts and several stragglers on
+ * one. */
 static int name_straggler(struct findings *f, u32 index, bool by_host, u32 *scratch) {
   const struct results *r = f->r;
   const struct rank_result *rank = &r->ranks[index], *worst = rank;
@@ -133,8 +134,9 @@ int rule_straggler(struct findings *f) {
 
 /* --- DIST.LOAD_IMBALANCE --- */
 
-/* Exposed wait per step in collectives of which every member waits for every other; waiting for a
- * message can be a pipeline's order, not an imbalance. NAN if it is not known. */
+/* Exposed wait per step in collectives in which every member waits for every other. Waiting for a
+ * message can be caused by a pipeline's order and need not be an imbalance. NAN if it is not
+ * known. */
 static double collective_wait_ms(const struct findings *f) {
   double sum = 0;
   for (u32 i = 0; i < f->r->n_by_op; i++)
@@ -144,8 +146,8 @@ static double collective_wait_ms(const struct findings *f) {
   return sum;
 }
 
-/* One that was last in most of the steps and explains most of the wait, where steps are too few to
- * call that a habit; NULL if there is none. */
+/* A rank that was last in most of the steps and explains most of the wait, if there are too few
+ * steps to call it a straggler; NULL if there is none. */
 static const struct rank_result *last_so_far(const struct findings *f, double wait) {
   for (u32 i = 0; i < f->r->n_ranks; i++) {
     const struct rank_result *rank = &f->r->ranks[i];
@@ -199,8 +201,8 @@ static const char *who_is_last(struct findings *f, u32 *ranks, u32 *n) {
   return n_named ? arena_printf(f->a->arena, "%s collectives.", text) : "";
 }
 
-/* What waits cost is what the step would be shorter by: nothing, where something else, such as the
- * host, would hold it up as long. */
+/* The cost of waits is how much shorter the step would be without them: nothing, if something else,
+ * such as the host, would delay it as long. */
 static int add_imbalance(struct findings *f, double wait, double rest, double worth) {
   const struct results *r = f->r;
   const struct rank_result *late = last_so_far(f, wait);

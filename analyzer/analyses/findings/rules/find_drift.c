@@ -25,7 +25,7 @@ static bool has(const struct rank *rank, u32 key, const char *value) {
   return rank->info[key] && !strcmp(rank->info[key], value);
 }
 
-/* What most ranks that tell have; NULL where none tells. */
+/* The value of most ranks that have one; NULL if none has one. */
 static const char *usual(const struct model *model, u32 key) {
   const char *most = NULL;
   u32 most_times = 0;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * Arithmetic the devices could do and do not, and time that no other finding claims.
+ * Arithmetic that the devices could do but do not, and time that no other finding claims.
  */
 #include <math.h>
 #include <string.h>
@@ -56,7 +56,7 @@ static double least_peak(const struct findings *f, enum precision precision) {
   return least;
 }
 
-/* Of their time only what arithmetic at its peak takes can be saved: the rest waits for memory. */
+/* Only the time that the arithmetic takes at its peak can be saved: the rest waits for memory. */
 int rule_precision(struct findings *f) {
   const struct precision_row *row = made_in(f->r, PRECISION_FP32);
   double fp32 = least_peak(f, PRECISION_FP32), tf32 = least_peak(f, PRECISION_TF32);
@@ -95,7 +95,7 @@ static char *recoverable_action(struct findings *f, enum budget_part part) {
                                  "from the step; check that the host's CPU is not the limit.");
 }
 
-/* What could be had back beyond what the findings above already ask for. */
+/* What could be saved beyond what the findings above already claim. */
 int rule_recoverable(struct findings *f) {
   const struct results *r = f->r;
   double sum = 0, largest = 0;
@@ -117,7 +117,7 @@ int rule_recoverable(struct findings *f) {
   }
   if (!most || sum < WORTH_MENTIONING * r->wall_s)
     return 0;
-  /* A recording begins where somebody had it begin, a run with its start-up. */
+  /* A recording begins at a chosen moment, a run begins with its start-up. */
   bool with_start_up = f->a->whole_run && !f->a->model->recorder;
   return finding_add(
       f,

@@ -8,8 +8,8 @@
 
 enum { LINES_ACCUSED = 3 };
 
-/* What a step would gain without the line's waits, in ms: as a replay says, and where there was
- * none, the time the GPU had nothing to do. */
+/* What a step would gain without the line's waits, in ms: the result of a replay, or, if there was
+ * none, the time in which the GPU had nothing to do. */
 static double gain_without(const struct findings *f, const struct line_result *line) {
   double saves = f->step_ms - line->without_ms;
   return isnan(saves) || saves > line->idle_ms ? line->idle_ms : saves;

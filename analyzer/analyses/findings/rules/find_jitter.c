@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Steps that are not like the others: those that hold something else than training, each kind by
- * itself, and those of training that take longer than the typical one.
+ * Steps that differ from the others: steps that contain something other than training, each kind by
+ * itself, and training steps that take longer than the typical one.
  */
 #include <errno.h>
 #include <math.h>
@@ -48,7 +48,7 @@ static int tell_other(struct findings *f, const struct other_work *work) {
       arena_text(arena, other_action(work)), &work->rank, work->rank != INDEX_NONE);
 }
 
-/* The steps that stand out, their period where they have one, and the longest. */
+/* The steps that stand out, their period if they have one, and the longest. */
 static const char *which_steps(struct findings *f, const struct long_steps *longer, u32 worst,
                                struct arena *scratch) {
   struct arena *arena = f->a->arena;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * Work on the GPU that need not be, and a GPU that waits to be given work.
+ * GPU work that is not necessary, and a GPU that waits for work.
  */
 #include <math.h>
 #include <string.h>
@@ -8,7 +8,7 @@
 #include "analyses/findings/findings.h"
 #include "kernels/kernels.h"
 
-/* Time of all kernels, memcpys and memsets but communication, which has waiting for ranks in it.
+/* Time of all kernels, memcpys and memsets except communication, which includes waiting for ranks.
  * All ranks together, whole input. */
 static double own_work_ms(const struct results *r) {
   double sum = 0;
@@ -32,18 +32,18 @@ static double rank_seconds(const struct findings *f, double ms) {
   return ms / 1e3 / (f->r->n_ranks ? f->r->n_ranks : 1) / f->r->kernels_seen;
 }
 
-/* Of work over the whole input, the share in the steps looked at; NAN if it cannot be told. */
+/* Of work over the whole input, the share in the analysed steps; NAN if it cannot be known. */
 static double share_in_steps(const struct results *r, double all_ms) {
   double a_step = r->ov_compute_ms + r->ov_exposed_memcpy_ms;
   return r->ov_steps > 0 ? a_step * r->ov_steps * r->n_ranks / all_ms : NAN;
 }
 
-/* Adds a finding about part of the GPU's own work. Where nearly all of that work ran before the
- * steps looked at (a compiler that tries its kernels out, say), what part it is of them is not
+/* Adds a finding about part of the GPU's own work. If nearly all of that work ran before the
+ * analysed steps (for example a compiler that tries its kernels), its part in these steps is not
  * known: then the finding claims nothing. */
 static int add_own_work(struct findings *f, double ms, double all_ms, char *title, char *evidence,
                         char *action) {
-  enum { SELDOM_LESS = 25 }; /* percent: streams side by side count once in a step */
+  enum { SELDOM_LESS = 25 }; /* percent: parallel streams count once in a step */
   double inside = share_in_steps(f->r, all_ms);
   if (evidence && inside < SELDOM_LESS / 1e2)
     evidence = arena_printf(f->a->arena,
@@ -81,7 +81,7 @@ int rule_launch_bound(struct findings *f) {
       NULL, 0);
 }
 
-/* What fills and zeroes took: by the operators where they are recorded, else by kernel. */
+/* Time of fills and zeroing: by operator if operators are recorded, else by kernel. */
 static double fill_ms(const struct results *r, double *count) {
   if (r->launch.fill_count > 0) {
     *count = r->launch.fill_count;

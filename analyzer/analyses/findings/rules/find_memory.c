@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Device memory: what grows, what lies idle between blocks, what is nearly full, and what is
- * fetched and given back for nothing. What they are worth in seconds is not known.
+ * Device memory: what grows, what is unused between blocks, what is nearly full, and what is
+ * obtained and released without need. The worth in seconds is not known.
  */
 #include <math.h>
 #include <string.h>
@@ -9,7 +9,7 @@
 #include "analyses/findings/findings.h"
 #include "base/quantity.h"
 
-/* The rank of the device that is told in full. */
+/* The rank of the device that is reported in full. */
 static u32 list_rank(const struct memory_result *memory, u32 *rank) {
   if (isnan(memory->rank))
     return 0;
@@ -97,7 +97,7 @@ static char *fragmentation_evidence(struct findings *f, const struct memory_resu
       segments->expandable, segments->count);
 }
 
-/* Judged at the peak: what is free at the end harms nobody if the device was full before. */
+/* Judged at the peak: free memory at the end does not matter. */
 int rule_memory_fragmentation(struct findings *f) {
   const struct memory_result *memory = &f->r->memory;
   const struct memory_segments *segments = &memory->segments;
@@ -170,7 +170,7 @@ int rule_memory_oom_risk(struct findings *f) {
       &rank, n_ranks);
 }
 
-/* Memory of the device fetched and given back in every step. */
+/* Device memory that is obtained and released in every step. */
 static bool segments_churn(const struct memory_result *memory) {
   const struct memory_segments *segments = &memory->segments;
   double steps = memory->steps > 1 ? memory->steps - 1 : 1; /* the first fetches, and none again */
@@ -178,8 +178,8 @@ static bool segments_churn(const struct memory_result *memory) {
          segments->refetched >= CHURN_SEGMENTS_PER_STEP * steps;
 }
 
-/* The source and size that is allocated most often, and given back every time; NULL if not so
- * often that it shows. */
+/* The source and size that is allocated most often, and freed every time; NULL if it is too rare to
+ * matter. */
 static const struct memory_churn *often(const struct memory_result *memory) {
   const struct memory_churn *most = NULL;
   for (u32 i = 0; i < memory->n_churn; i++)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * What makes the peak of device memory, where it is something that a job can do without or compute
- * again. Parameters, gradients and optimizer states are no such thing. The worth is in bytes: by
- * how much the peak of the whole recording is lower without it. Seconds are not known.
+ * What causes the peak of device memory, if it is something that a job can avoid or compute again.
+ * Parameters, gradients and optimizer states are not. The worth is in bytes: by how much the peak
+ * of the whole recording is lower without it. Seconds are not known.
  */
 #include <math.h>
 #include <string.h>
@@ -50,7 +50,7 @@ static const struct avoidable *avoidable(const struct memory_use *use) {
   return NULL;
 }
 
-/* The place that most of a category comes from; NULL where none is known. */
+/* The place from which most of a category comes; NULL if none is known. */
 static const struct memory_use *place_of(const struct memory_result *memory, const char *category) {
   for (u32 i = 0; i < memory->n_live_at_peak; i++) {
     const struct memory_use *use = &memory->live_at_peak[i];
@@ -74,7 +74,7 @@ static u32 append(const struct memory_result *memory, const struct memory_use *u
   return n < 0 ? 0 : (u32)n < room ? (u32)n : room - 1;
 }
 
-/* The largest of the peak that can be done without, and up to two beside it. */
+/* The largest avoidable part of the peak, and up to two more. */
 static u32 choose(const struct memory_result *memory, const struct memory_use **chosen) {
   u32 n = 0;
   for (u32 i = 0; i < memory->n_by_category && n < MOST_NAMED; i++) {
@@ -98,8 +98,8 @@ int rule_memory_peak(struct findings *f) {
   u32 at = 0;
   for (u32 i = 0; i < n; i++)
     at += append(memory, chosen[i], text + at, (u32)sizeof(text) - at);
-  /* A job that fits may want a larger batch; one that hardly fits, or whose fit is not known to be
-   * safe, has a reason to act. */
+  /* A job that fits may want a larger batch. A job that hardly fits, or might not fit, has a reason
+   * to act. */
   bool tight = memory->oom_risk > OOM_LOW;
   u32 rank = isnan(memory->rank) ? 0 : (u32)memory->rank;
   return finding_add(

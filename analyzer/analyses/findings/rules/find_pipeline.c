@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * Pipelines whose stages stand idle longer than filling and draining makes them.
+ * Pipelines whose stages are idle longer than filling and draining explains.
  */
 #include <math.h>
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * A job that stands still although no pending collective says who holds it up: whose threads are
- * elsewhere than those of the others.
+ * A job that stands still although no pending collective shows who holds it up: finds the rank
+ * whose threads are in another place than those of the others.
  */
 #include <errno.h>
 #include <math.h>
@@ -22,7 +22,8 @@ static u32 ranks_at(const struct stalls_result *stalls, const struct stalled_ran
   return n;
 }
 
-/* The rank whose place the fewest share, if fewer than half of all do; else NULL. */
+/* The rank whose place is shared by the fewest ranks, if they are fewer than half of all; else
+ * NULL. */
 static const struct stalled_rank *odd_one(const struct stalls_result *stalls) {
   const struct stalled_rank *odd = NULL;
   for (u32 i = 0; i < stalls->n_ranks; i++)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * What could not be judged. A report that names no problem says "ok" only where it could have named
- * one: calls that hang and nobody knows why, logs without values and the like are a verdict of
+ * What could not be judged. A report that names no problem says "ok" only if it could have named
+ * one. Calls that hang for an unknown reason, logs without values and the like are a verdict of
  * their own.
  */
 #include <errno.h>
@@ -25,7 +25,7 @@ static bool was_given(const struct model *model, const char *what) {
   return false;
 }
 
-/* Calls that no finding speaks of and that are not known to be well either; NULL if there are
+/* Calls that no finding mentions and that are not known to be right either; NULL if there are
  * none. */
 static const char *calls_undecided(struct analysis *a) {
   const struct collective_check *check = &a->results->check;
@@ -57,7 +57,7 @@ static const char *calls_undecided(struct analysis *a) {
              : NULL;
 }
 
-/* Whether calls hold the job up, not just the judgement. */
+/* Whether calls hold up the job, and not only the judgement. */
 static bool calls_are_stuck(const struct collective_check *check) {
   return check->ledger && check->pending_ranks > 0;
 }
@@ -95,7 +95,7 @@ int undecided_analyse(struct analysis *a) {
   return 0;
 }
 
-/* Calls, and input that tells nothing: of those nothing else would warn. */
+/* Calls, and input without information: nothing else would warn about them. */
 int rule_undecided(struct findings *f) {
   struct arena *arena = f->a->arena;
   const char *calls = calls_undecided(f->a), *nothing = nothing_known(f->a);
@@ -125,7 +125,7 @@ int rule_undecided(struct findings *f) {
   return error;
 }
 
-/* The worst that was found; where that is nothing, whether something could have been. */
+/* The worst that was found; if nothing was found, whether something could have been found. */
 static enum report_verdict verdict_of(const struct results *r) {
   static const enum report_verdict verdicts[] = {[SEVERITY_INFO] = REPORT_NOTE,
                                                  [SEVERITY_WARNING] = REPORT_WARNING,
