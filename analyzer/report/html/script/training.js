@@ -306,7 +306,7 @@ function trustOf(of, prefix) {
         ['GPU time', q.gpu_timing],
         [
           'own cost', isKnown(q.overhead.fraction) ? percent(q.overhead.fraction) : null,
-          'of the run, estimated'
+          'of the run, a lower bound'
         ],
         ['traces', isKnown(q.overhead.trace_bytes) ? bytes(q.overhead.trace_bytes) : null]
       ]),

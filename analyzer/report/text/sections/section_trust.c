@@ -164,7 +164,7 @@ static void put_cost(struct pen *pen, const struct results *results) {
     pen_item(pen, STYLE_PLAIN, VALUE_INDENT, "unknown: the trace does not say");
   else
     pen_item_format(pen, results->overhead_fraction < COST_NOTABLE ? STYLE_PLAIN : STYLE_WARNING,
-                    VALUE_INDENT, "%s of the run, estimated",
+                    VALUE_INDENT, "%s of the run, a lower bound",
                     percent(results->overhead_fraction).text);
   if (!isnan(results->overhead_ns_per_event))
     pen_item_format(pen, STYLE_PLAIN, VALUE_INDENT, "%s to wake up, %s an event",
