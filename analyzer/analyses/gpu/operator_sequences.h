@@ -21,6 +21,7 @@ struct operator_sequence {
   u32 operator; /* whatever the caller tells operators apart by */
   u32 n;
   const struct kernel *kernels[SEQUENCE_KERNELS];
+  u64 hash;  /* of all its kernels, the same on all ranks */
   u64 count; /* of calls */
   i64 ns;    /* that their kernels ran */
 };

@@ -188,6 +188,7 @@ static int count_sequences(struct rank_operators *r) {
     if (!sequence)
       continue;
     sequence->operator= span->name;
+    sequence->hash = call->hash;
     call->first = sequence->count == 0;
     sequence->count++;
     sequence->ns += call->ns;
@@ -234,12 +235,8 @@ static int merge_sequences(struct rank_operators *r, const u32 *index) {
     const struct operator_sequence *one = &r->sequences.slots[i];
     if (!one->key)
       continue;
-    struct operator_call as_call = {0};
-    for (u32 k = 0; k < one->n && k < SEQUENCE_KERNELS; k++)
-      if (one->kernels[k])
-        operator_call_add(&as_call, one->kernels[k], 0);
-    as_call.n = one->n;
-    u64 key = operator_call_key(&as_call, index[one->operator]);
+    const struct operator_call alike = {.hash = one->hash, .n = one->n};
+    u64 key = operator_call_key(&alike, index[one->operator]);
     struct operator_sequence *all =
         operator_sequence_at(&r->a->operator_sums->sequences, key, &error);
     if (!all)
