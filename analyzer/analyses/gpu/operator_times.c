@@ -433,6 +433,27 @@ static char *words_of(struct arena *arena, const struct operator_sequence *seque
              : words;
 }
 
+static int by_words(const void *left, const void *right) {
+  const struct operator_sequence_result *a = left, *b = right;
+  int order = strcmp(a->launcher, b->launcher);
+  return order ? order : strcmp(a->kernels, b->kernels);
+}
+
+/* What the kernels' short names do not tell apart is one row. */
+static void join_alike(struct results *r) {
+  struct operator_sequence_result *rows = r->operator_sequences;
+  u32 n = 0;
+  qsort(rows, r->n_operator_sequences, sizeof(*rows), by_words);
+  for (u32 i = 0; i < r->n_operator_sequences; i++)
+    if (n && by_words(&rows[n - 1], &rows[i]) == 0) {
+      rows[n - 1].count += rows[i].count;
+      rows[n - 1].sum_ms += rows[i].sum_ms;
+    } else {
+      rows[n++] = rows[i];
+    }
+  r->n_operator_sequences = n;
+}
+
 static int list_sequences(struct analysis *a) {
   struct operator_sums *sums = a->operator_sums;
   struct results *r = a->results;
@@ -454,6 +475,7 @@ static int list_sequences(struct analysis *a) {
     if (!out->launcher || !out->kernels)
       return -ENOMEM;
   }
+  join_alike(r);
   qsort(r->operator_sequences, r->n_operator_sequences, sizeof(*r->operator_sequences),
         most_sequence_first);
   r->n_operator_sequences = r->n_operator_sequences < LISTED ? r->n_operator_sequences : LISTED;
