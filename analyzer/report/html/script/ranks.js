@@ -287,7 +287,7 @@ panel({
                 mark: (r) => stragglers.has(r.rank),
                 onrow: (r) => lookAt(focusOn.step, r.rank)
               }) :
-          null
+          el('p', {class: 'dim'}, 'one rank was recorded: there is none to compare it with')
     ];
   },
 });

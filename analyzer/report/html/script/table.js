@@ -47,7 +47,8 @@ function tableOf(columns, rows, options = {}) {
                      css: {width: (100 * Math.max(0, Math.min(1, share || 0))).toFixed(1) + '%'}
                    })));
     }
-    td.append(column.mark ? column.mark(row) || '' : '', shownWords);
+    td.append(column.mark ? column.mark(row) || '' : '',
+              column.bar ? el('span', {class: 'beside'}, shownWords) : shownWords);
     return td;
   }
 
