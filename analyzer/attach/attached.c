@@ -2,7 +2,6 @@
 #include "attach/attached.h"
 
 #include <errno.h>
-#include <math.h>
 #include <stdlib.h>
 
 #include "attach/python_image.h"
@@ -126,12 +125,7 @@ int attached_look(struct arena *arena, pid_t pid, enum native_which which, struc
                   struct native_outcome *looked) {
   static struct looking l;
   static u32 tids[THREADS_MOST];
-  *look = (struct rank_stall){.what = TSCOPE_STALL_NOTHING_MOVED,
-                              .begin = NS_UNKNOWN,
-                              .looked = NS_UNKNOWN,
-                              .end = NS_UNKNOWN,
-                              .limit_s = (double)NAN,
-                              .step_s = (double)NAN};
+  *look = rank_stall_of_look();
   *looked = (struct native_outcome){0};
   l = (struct looking){.arena = arena, .pid = pid, .look = look};
   int error = list_threads(&l, tids);

@@ -15,7 +15,7 @@
 
 /* Fills in the threads of `pid`; everything lives in `arena`. Where frames cannot be read,
  * `look->no_python` says why and the rest stands. Native frames come with them as `which` says;
- * `told` is what came of that. 0, -ESRCH, or -ENOMEM. */
+ * `known` is what came of that. 0, -ESRCH, or -ENOMEM. */
 int attached_look(struct arena *arena, pid_t pid, enum native_which which, struct rank_stall *look,
                   struct native_outcome *known);
 

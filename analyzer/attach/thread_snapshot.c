@@ -16,6 +16,9 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "attach/given_access.h"
+#include "inspect/guarded_access.h"
+
 enum {
   PAGE = 4096,
   STACK_PAGES = 512, /* 2 MiB; of a deeper stack the outer frames are missing, which is said */
@@ -73,23 +76,27 @@ static u64 stack_pointer(const struct user_regs_struct *registers) {
 #endif
 }
 
-/* From the stack pointer to the end of its mapping, page by page: the kernel copies as many as
- * there are. */
-static void copy_stack(struct taking *t, struct thread_snapshot *thread) {
-  struct iovec pages[STACK_PAGES];
-  thread->stack_at = stack_pointer(&thread->registers);
-  u64 at = thread->stack_at, all = 0;
+/* Page by page: the kernel copies as many as there are. */
+static ssize_t read_pages(pid_t pid, u64 at, void *to, size_t bytes) {
+  struct iovec pages[STACK_PAGES], local = {to, bytes};
+  if (given_access_is_for(pid))
+    return pread(tscope_guarded_access->memory, to, bytes, (off_t)at);
   for (int i = 0; i < STACK_PAGES; i++) {
-    size_t bytes = PAGE - at % PAGE;
-    pages[i] = (struct iovec){(void *)(uintptr_t)at, bytes};
-    at += bytes;
-    all += bytes;
+    size_t part = PAGE - at % PAGE;
+    pages[i] = (struct iovec){(void *)(uintptr_t)at, part};
+    at += part;
   }
-  size_t before = t->used;
-  struct iovec to = {room_for(t, all), all};
-  ssize_t got = to.iov_base ? process_vm_readv(t->pid, &to, 1, pages, STACK_PAGES, 0) : -1;
+  return process_vm_readv(pid, &local, 1, pages, STACK_PAGES, 0);
+}
+
+/* From the stack pointer to the end of its mapping. */
+static void copy_stack(struct taking *t, struct thread_snapshot *thread) {
+  thread->stack_at = stack_pointer(&thread->registers);
+  size_t all = (size_t)STACK_PAGES * PAGE - thread->stack_at % PAGE, before = t->used;
+  void *to = room_for(t, all);
+  ssize_t got = to ? read_pages(t->pid, thread->stack_at, to, all) : -1;
   if (got > 0) {
-    thread->stack = to.iov_base;
+    thread->stack = to;
     thread->stack_bytes = (size_t)got;
     t->used -= all - (size_t)got;
   } else {
@@ -107,10 +114,8 @@ static void copy_python(struct taking *t, struct thread_snapshot *thread) {
   t->used = before + 16 + thread->n_steps * sizeof(*thread->steps);
 }
 
+/* Its registers are there. */
 static void copy_thread(struct taking *t, struct thread_snapshot *thread) {
-  struct iovec registers = {&thread->registers, sizeof(thread->registers)};
-  if (ptrace(PTRACE_GETREGSET, thread->tid, NT_PRSTATUS, &registers) != 0)
-    return;
   copy_stack(t, thread);
   if (t->python && thread->python_state)
     copy_python(t, thread);
@@ -121,7 +126,21 @@ static int signal_of(int status) {
   return status >> 16 == PTRACE_EVENT_STOP ? 0 : WSTOPSIG(status);
 }
 
+static enum snapshot_got take_given(struct taking *t, struct thread_snapshot *thread) {
+  i64 from = now_ns();
+  int error = given_access_stop(thread->tid, &thread->registers);
+  if (error)
+    return error == -ETIMEDOUT ? SNAPSHOT_STUCK
+           : error == -ESRCH   ? SNAPSHOT_GONE
+                               : SNAPSHOT_REFUSED;
+  copy_thread(t, thread);
+  given_access_go(thread->tid);
+  thread->stopped_ns = now_ns() - from;
+  return thread->stack ? SNAPSHOT_TAKEN : SNAPSHOT_NONE;
+}
+
 static enum snapshot_got take(struct taking *t, struct thread_snapshot *thread) {
+  struct iovec registers = {&thread->registers, sizeof(thread->registers)};
   int status;
   if (ptrace(PTRACE_SEIZE, thread->tid, NULL, NULL) != 0)
     return errno == ESRCH ? SNAPSHOT_GONE : SNAPSHOT_REFUSED;
@@ -133,7 +152,8 @@ static enum snapshot_got take(struct taking *t, struct thread_snapshot *thread) 
     return SNAPSHOT_STUCK;
   if (got < 0 || !WIFSTOPPED(status))
     return SNAPSHOT_GONE;
-  copy_thread(t, thread);
+  if (ptrace(PTRACE_GETREGSET, thread->tid, NT_PRSTATUS, &registers) == 0)
+    copy_thread(t, thread);
   ptrace(PTRACE_DETACH, thread->tid, NULL, (void *)(intptr_t)signal_of(status));
   thread->stopped_ns = now_ns() - from;
   return thread->stack ? SNAPSHOT_TAKEN : SNAPSHOT_NONE;
@@ -145,7 +165,7 @@ static void take_rest(void *context) {
   struct taking *t = context;
   while (t->next < t->all->n) {
     struct thread_snapshot *thread = &t->all->threads[t->next];
-    thread->got = take(t, thread);
+    thread->got = given_access_is_for(t->pid) ? take_given(t, thread) : take(t, thread);
     t->next++;
     if (thread->got == SNAPSHOT_STUCK)
       return;

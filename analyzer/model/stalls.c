@@ -1,8 +1,19 @@
 /* SPDX-License-Identifier: MIT */
 #include "model/stalls.h"
 
+#include <math.h>
+
 #include "model/building.h"
 #include "model/nccl_errors.def"
+
+struct rank_stall rank_stall_of_look(void) {
+  return (struct rank_stall){.what = TSCOPE_STALL_NOTHING_MOVED,
+                             .begin = NS_UNKNOWN,
+                             .looked = NS_UNKNOWN,
+                             .end = NS_UNKNOWN,
+                             .limit_s = (double)NAN,
+                             .step_s = (double)NAN};
+}
 
 const char *nccl_error_words(i32 result) {
   static const char *const words[] = {

@@ -58,6 +58,9 @@ struct rank_stall {
   u32 n_comms;
 };
 
+/* For a look from outside: without threads yet, all else not known. */
+struct rank_stall rank_stall_of_look(void);
+
 /* NCCL's own words for an error. */
 const char *nccl_error_words(i32 result);
 

@@ -11,6 +11,7 @@
 
 #include "analyses/stalls/stall_words.h"
 #include "attach/attached.h"
+#include "attach/launcher_look.h"
 #include "attach/refused.h"
 #include "import/tscope/load_traces.h"
 #include "model/model.h"
@@ -37,6 +38,7 @@ struct looked {
   u32 number;
   const char *source;  /* "now", "written" */
   const char *refused; /* why it was not read now although it runs here; NULL */
+  pid_t through;       /* the tscope-run that read it for us; 0 */
   struct rank_stall look;
   struct native_outcome native;
 };
@@ -79,6 +81,9 @@ static void put_process(struct page *page, const struct looked *one) {
     return;
   printf("%s %u  %s  %s%s%s\n", page->unit, one->number, one->source, stall_doing_words[said.what],
          said.words && *said.words ? ": " : "", said.words ? said.words : "");
+  if (one->through)
+    printf("    read through tscope-run (process %d), since the kernel does not let us\n",
+           (int)one->through);
   if (one->refused)
     printf("    it runs, but could not be read now: %s\n", one->refused);
   if (one->look.no_python)
@@ -150,9 +155,23 @@ static bool writes_trace(u32 pid, const char *path) {
   return found;
 }
 
+static enum native_which which_frames(const struct page *page) {
+  return !page->native ? NATIVE_NONE : page->frames ? NATIVE_ALL : NATIVE_CALLED;
+}
+
+/* Where the kernel refuses, tscope-run may help. False where it does not. */
+static bool look_through_launcher(struct page *page, pid_t pid, struct looked *one) {
+  int launcher = reading_refused(pid) ? launcher_look(&page->arena, pid, which_frames(page),
+                                                      &one->look, &one->native)
+                                      : -ENOENT;
+  one->through = launcher > 0 ? launcher : 0;
+  return launcher > 0;
+}
+
 static int look_now(struct page *page, pid_t pid, struct looked *one) {
-  enum native_which which = !page->native ? NATIVE_NONE : page->frames ? NATIVE_ALL : NATIVE_CALLED;
-  return attached_look(&page->arena, pid, which, &one->look, &one->native);
+  if (look_through_launcher(page, pid, one))
+    return 0;
+  return attached_look(&page->arena, pid, which_frames(page), &one->look, &one->native);
 }
 
 /* A stall that lasts, of a process that the kernel does not let us read: its own record then says
@@ -168,6 +187,10 @@ static bool look_at_rank(struct page *page, const struct rank *rank) {
   *one = (struct looked){.number = rank->rank, .source = "now"};
   bool here = !rank->closed && writes_trace(rank->pid, rank->path);
   if (here && record_says_more(rank)) {
+    if (look_through_launcher(page, (pid_t)rank->pid, one)) {
+      page->n++;
+      return true;
+    }
     one->refused = refused_because((pid_t)rank->pid);
   } else if (here && look_now(page, (pid_t)rank->pid, one) == 0) {
     page->n++;
@@ -227,6 +250,11 @@ static bool are_numbers(char **texts, int n) {
 
 int main(int argc, char **argv) {
   struct page page = {0};
+  if (argc == 4 && strcmp(argv[1], "--for-launcher") == 0) /* not for people: launcher_look.h */
+    return launcher_look_serve((pid_t)strtoul(argv[2], NULL, 10),
+                               (enum native_which)strtoul(argv[3], NULL, 10))
+               ? 1
+               : 0;
   if (argc == 2 && (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0)) {
     fputs(help, stdout);
     return 0;

@@ -28,6 +28,7 @@
 #include "format/tscope_format.h"
 #include "process/reaped.h"
 #include "scripts/launch/beside.h"
+#include "scripts/launch/look_service.h"
 #include "scripts/launch/run_options.def"
 
 enum { EXIT_USAGE = 2, EXIT_CANNOT_RUN = 126, EXIT_NOT_FOUND = 127 };
@@ -67,6 +68,7 @@ struct options {
   const char *library;
   bool print_env;
   bool quiet;
+  const char *look; /* look_service.h */
 };
 
 __attribute__((format(printf, 1, 2))) static void say(const char *format, ...) {
@@ -117,6 +119,9 @@ static int parse(int argc, char **argv, struct options *options) {
     case 'q':
       options->quiet = true;
       break;
+    case 's':
+      options->look = optarg;
+      break;
     case 'h':
       print_usage(stdout);
       exit(0);
@@ -127,6 +132,10 @@ static int parse(int argc, char **argv, struct options *options) {
       fputs("Try tscope-run --help.\n", stderr);
       exit(EXIT_USAGE);
     }
+  }
+  if (!look_service_knows(options->look)) {
+    say("--stacks is auto, on or off, not %s", options->look);
+    exit(EXIT_USAGE);
   }
   if (optind == argc && !options->print_env) {
     print_usage(stderr);
@@ -273,8 +282,19 @@ static bool sent_to_group(int channel, int number) {
          read(channel, &seen, sizeof(seen)) == (ssize_t)sizeof(seen) && seen;
 }
 
+/* Whether the command has ended, and how. While the look service has one of its threads stopped,
+ * the kernel offers that stop here too: it is not taken, since the service waits for it. */
+static bool has_ended(pid_t child, int *status) {
+  siginfo_t state = {0};
+  if (waitid(P_PID, (id_t)child, &state, WEXITED | WNOHANG | WNOWAIT) != 0 || !state.si_pid)
+    return false;
+  bool ended =
+      state.si_code == CLD_EXITED || state.si_code == CLD_KILLED || state.si_code == CLD_DUMPED;
+  return ended && waitpid(child, status, WNOHANG) == child;
+}
+
 /* Runs the command and returns its wait status. */
-static int supervise(char **command) {
+static int supervise(char **command, const char *look) {
   static const int forwarded[] = {SIGINT, SIGTERM, SIGHUP, SIGUSR1, SIGUSR2, SIGQUIT};
   sigset_t watched, before;
   sigemptyset(&watched);
@@ -303,9 +323,10 @@ static int supervise(char **command) {
     execvp(command[0], command);
     exit(EXIT_CANNOT_RUN);
   }
+  look_service_start(look);
   for (;;) {
     int status;
-    if (waitpid(child, &status, WNOHANG) == child) {
+    if (has_ended(child, &status)) {
       if (WIFSIGNALED(status))
         tscope_reaped(child, WTERMSIG(status));
       return status;
@@ -422,7 +443,7 @@ static int end_like(int status) {
 }
 
 int main(int argc, char **argv) {
-  struct options options = {0};
+  struct options options = {.look = "auto"};
   char **command = argv + parse(argc, argv, &options);
   char library[PATH_MAX];
   bool found = options.library ? realpath(options.library, library) && !access(library, R_OK)
@@ -441,7 +462,7 @@ int main(int argc, char **argv) {
     print_env();
     return 0;
   }
-  int status = supervise(command);
+  int status = supervise(command, options.look);
   if (found && !options.quiet && speaks())
     closing_line(command[0]);
   return end_like(status);

@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * What the kernel guards of a process, had from tscope-run, which is its ancestor: see
+ * inspect/guarded_access.h. For tscope-stacks when tscope-run started it.
+ */
+#ifndef TSCOPE_GIVEN_ACCESS_H
+#define TSCOPE_GIVEN_ACCESS_H
+
+#include <stdbool.h>
+#include <sys/types.h>
+#include <sys/user.h>
+
+#include "format/tscope_format.h"
+
+/* From now on the memory of `pid` and the calls of its threads are read through tscope-run. 0; a
+ * negative errno when that does not give them. */
+int given_access_begin(pid_t pid);
+
+/* Whether it is `pid` that is read so. */
+bool given_access_is_for(pid_t pid);
+
+/* Stops a thread; it goes on with given_access_go(), and after GUARDED_HOLD_MS in any case. 0;
+ * -ETIMEDOUT when it did not stop; another negative errno. */
+int given_access_stop(u32 tid, struct user_regs_struct *registers);
+void given_access_go(u32 tid);
+
+#endif

@@ -1,0 +1,209 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * A thread of the job is stopped by a thread of ours that does nothing else and ends with it: the
+ * kernel lets go whatever a thread traces when that ends, however it ends. It waits by asking again
+ * and again, and never for a signal: SIGCHLD belongs to the thread that waits for the job.
+ */
+#include "scripts/launch/job_access.h"
+
+#include <elf.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ptrace.h>
+#include <sys/socket.h>
+#include <sys/uio.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "inspect/guarded_access.h"
+#include "inspect/process_parent.h"
+
+enum { ANCESTORS_MOST = 256, TRACER_STACK_BYTES = 128 << 10 };
+
+static long long now_ms(void) {
+  struct timespec now;
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  return now.tv_sec * 1000ll + now.tv_nsec / 1000000;
+}
+
+static ssize_t read_file(const char *path, char *to, size_t bytes) {
+  int fd = open(path, O_RDONLY | O_CLOEXEC);
+  if (fd < 0)
+    return -errno;
+  ssize_t got = read(fd, to, bytes - 1);
+  int error = errno;
+  close(fd);
+  to[got > 0 ? got : 0] = '\0';
+  return got < 0 ? -error : got;
+}
+
+bool job_has(pid_t pid) {
+  pid_t self = getpid();
+  for (int i = 0; i < ANCESTORS_MOST && pid > 1; i++) {
+    pid = process_parent(pid);
+    if (pid == self)
+      return true;
+  }
+  return false;
+}
+
+struct session {
+  pid_t pid;
+  int asked;
+  struct guarded_request request;
+};
+
+static void answer(const struct session *s, struct guarded_reply *reply, int descriptor) {
+  union {
+    struct cmsghdr align;
+    char bytes[CMSG_SPACE(sizeof(int))];
+  } control = {0};
+  struct iovec part = {reply, sizeof(*reply)};
+  struct msghdr message = {.msg_iov = &part, .msg_iovlen = 1};
+  reply->number = s->request.number;
+  if (descriptor >= 0) {
+    message.msg_control = control.bytes;
+    message.msg_controllen = sizeof(control.bytes);
+    struct cmsghdr *rights = CMSG_FIRSTHDR(&message);
+    rights->cmsg_level = SOL_SOCKET;
+    rights->cmsg_type = SCM_RIGHTS;
+    rights->cmsg_len = CMSG_LEN(sizeof(int));
+    memcpy(CMSG_DATA(rights), &descriptor, sizeof(int));
+  }
+  sendmsg(s->asked, &message, MSG_NOSIGNAL);
+}
+
+static void give_memory(const struct session *s) {
+  struct guarded_reply reply = {0};
+  char path[32];
+  snprintf(path, sizeof(path), "/proc/%d/mem", (int)s->pid);
+  int fd = open(path, O_RDONLY | O_CLOEXEC);
+  reply.error = fd < 0 ? -errno : 0;
+  answer(s, &reply, fd);
+  if (fd >= 0)
+    close(fd);
+}
+
+static void give_call(const struct session *s) {
+  struct guarded_reply reply = {0};
+  char path[64];
+  snprintf(path, sizeof(path), "/proc/%d/task/%u/syscall", (int)s->pid, s->request.tid);
+  ssize_t got = read_file(path, reply.call, sizeof(reply.call));
+  reply.error = got < 0 ? (i32)got : 0;
+  answer(s, &reply, -1);
+}
+
+/* What the kernel tells of a thread that we trace, without taking it; false where it tells nothing
+ * now. The end of the job's first process must be left to the thread that waits for that. */
+static bool has_news(pid_t tid, int kinds, siginfo_t *news) {
+  *news = (siginfo_t){0};
+  return waitid(P_PID, (id_t)tid, news, kinds | WNOHANG | WNOWAIT | __WALL | __WNOTHREAD) == 0 &&
+         news->si_pid != 0;
+}
+
+/* Waits for the stop of a thread that was asked to. 0; -ESRCH when it has ended; -ETIMEDOUT. */
+static int wait_for_stop(pid_t tid, int *status) {
+  long long until = now_ms() + GUARDED_STOP_WAIT_MS;
+  for (;;) {
+    siginfo_t news;
+    if (has_news(tid, WSTOPPED, &news)) {
+      *status = news.si_status;
+      return 0;
+    }
+    if (has_news(tid, WEXITED, &news))
+      return -ESRCH;
+    if (now_ms() >= until)
+      return -ETIMEDOUT;
+    nanosleep(&(struct timespec){.tv_nsec = 20 * 1000}, NULL);
+  }
+}
+
+/* Its own request, or the end of the other side: whatever comes, the thread may go on. */
+static void wait_for_go(struct session *s) {
+  struct pollfd more = {.fd = s->asked, .events = POLLIN};
+  struct guarded_request next;
+  if (poll(&more, 1, GUARDED_HOLD_MS) == 1 &&
+      recv(s->asked, &next, sizeof(next), MSG_PEEK | MSG_DONTWAIT) == (ssize_t)sizeof(next) &&
+      next.kind == GUARDED_GO)
+    recv(s->asked, &next, sizeof(next), MSG_DONTWAIT);
+}
+
+/* A signal that was on its way to the thread when it stopped, to be delivered after all. */
+static int signal_of(int status) {
+  return status >> 8 == PTRACE_EVENT_STOP ? 0 : status & 0xff;
+}
+
+/* A thread of `pid`, and of no other process. */
+static bool is_thread_of(pid_t pid, u32 tid) {
+  char path[64];
+  snprintf(path, sizeof(path), "/proc/%d/task/%u", (int)pid, tid);
+  return access(path, F_OK) == 0;
+}
+
+static void *stop_thread(void *context) {
+  struct session *s = context;
+  struct guarded_reply reply = {0};
+  struct iovec registers = {&reply.registers, sizeof(reply.registers)};
+  pid_t tid = (pid_t)s->request.tid;
+  int status;
+  if (!is_thread_of(s->pid, s->request.tid)) {
+    reply.error = -ESRCH;
+    answer(s, &reply, -1);
+    return NULL;
+  }
+  if (ptrace(PTRACE_SEIZE, tid, NULL, NULL) != 0 ||
+      ptrace(PTRACE_INTERRUPT, tid, NULL, NULL) != 0) {
+    reply.error = -errno;
+    answer(s, &reply, -1);
+    return NULL;
+  }
+  reply.error = wait_for_stop(tid, &status);
+  if (!reply.error && ptrace(PTRACE_GETREGSET, tid, NT_PRSTATUS, &registers) != 0)
+    reply.error = -errno;
+  bool stopped = reply.error != -ETIMEDOUT && reply.error != -ESRCH;
+  answer(s, &reply, -1);
+  if (!reply.error)
+    wait_for_go(s);
+  if (stopped)
+    ptrace(PTRACE_DETACH, tid, NULL, (void *)(intptr_t)signal_of(status));
+  return NULL;
+}
+
+static void stop(struct session *s) {
+  pthread_attr_t attributes;
+  pthread_t tracer;
+  pthread_attr_init(&attributes);
+  pthread_attr_setstacksize(&attributes, TRACER_STACK_BYTES);
+  int error = pthread_create(&tracer, &attributes, stop_thread, s);
+  pthread_attr_destroy(&attributes);
+  if (!error)
+    pthread_join(tracer, NULL);
+  else
+    answer(s, &(struct guarded_reply){.error = -error}, -1);
+}
+
+void job_access_serve(pid_t pid, int asked, int ms) {
+  struct session s = {.pid = pid, .asked = asked};
+  long long until = now_ms() + ms;
+  for (long long left = ms; left > 0; left = until - now_ms()) {
+    struct pollfd more = {.fd = asked, .events = POLLIN};
+    int ready = poll(&more, 1, (int)left);
+    if (ready < 0 && errno == EINTR)
+      continue;
+    if (ready <= 0 ||
+        recv(asked, &s.request, sizeof(s.request), MSG_DONTWAIT) != (ssize_t)sizeof(s.request))
+      return;
+    if (s.request.kind == GUARDED_MEMORY)
+      give_memory(&s);
+    else if (s.request.kind == GUARDED_CALL)
+      give_call(&s);
+    else if (s.request.kind == GUARDED_STOP)
+      stop(&s);
+  }
+}
