@@ -33,7 +33,7 @@ enum guarded_kind {
   GUARDED_MEMORY, /* send a descriptor of /proc/PID/mem, open for reading */
   GUARDED_CALL,   /* send what /proc/PID/task/TID/syscall has */
   GUARDED_STOP,   /* stop the thread, send its registers, let it go at GUARDED_GO */
-  GUARDED_GO,
+  GUARDED_GO,     /* -ETIMEDOUT: it went on before this, after GUARDED_HOLD_MS */
 };
 
 struct guarded_request {

@@ -108,6 +108,8 @@ int given_access_stop(u32 tid, struct user_regs_struct *registers) {
   return error;
 }
 
-void given_access_go(u32 tid) {
-  send_request(GUARDED_GO, tid);
+int given_access_go(u32 tid) {
+  struct guarded_reply reply;
+  int none;
+  return ask(GUARDED_GO, tid, &reply, &none);
 }

@@ -22,6 +22,8 @@ bool given_access_is_for(pid_t pid);
 /* Stops a thread; it goes on with given_access_go(), and after GUARDED_HOLD_MS in any case. 0;
  * -ETIMEDOUT when it did not stop; another negative errno. */
 int given_access_stop(u32 tid, struct user_regs_struct *registers);
-void given_access_go(u32 tid);
+
+/* 0: it stood until now. Negative errno: what was copied since the stop may not fit together. */
+int given_access_go(u32 tid);
 
 #endif

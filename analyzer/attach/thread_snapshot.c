@@ -134,9 +134,9 @@ static enum snapshot_got take_given(struct taking *t, struct thread_snapshot *th
            : error == -ESRCH   ? SNAPSHOT_GONE
                                : SNAPSHOT_REFUSED;
   copy_thread(t, thread);
-  given_access_go(thread->tid);
+  bool whole = given_access_go(thread->tid) == 0;
   thread->stopped_ns = now_ns() - from;
-  return thread->stack ? SNAPSHOT_TAKEN : SNAPSHOT_NONE;
+  return !whole ? SNAPSHOT_REFUSED : thread->stack ? SNAPSHOT_TAKEN : SNAPSHOT_NONE;
 }
 
 static enum snapshot_got take(struct taking *t, struct thread_snapshot *thread) {

@@ -67,6 +67,10 @@ static void put_native(const struct looked *one) {
     printf("    %u more wait in the kernel, uninterruptible, and did not stop: no native frames of "
            "these\n",
            outcome->stuck);
+  if (outcome->refused && !outcome->why_none)
+    printf("    %u more could not be stopped: no native frames of these\n", outcome->refused);
+  if (outcome->gone && !outcome->why_none)
+    printf("    %u more ended before they stopped\n", outcome->gone);
   if (outcome->cut)
     printf("    threads with unknown outer frames: %u\n", outcome->cut);
   if (outcome->unmatched)

@@ -124,14 +124,16 @@ static int wait_for_stop(pid_t tid, int *status) {
   }
 }
 
-/* Its own request, or the end of the other side: whatever comes, the thread may go on. */
-static void wait_for_go(struct session *s) {
+/* Whatever comes, the thread may go on; whether it was the request for that. */
+static bool wait_for_go(struct session *s) {
   struct pollfd more = {.fd = s->asked, .events = POLLIN};
   struct guarded_request next;
-  if (poll(&more, 1, GUARDED_HOLD_MS) == 1 &&
-      recv(s->asked, &next, sizeof(next), MSG_PEEK | MSG_DONTWAIT) == (ssize_t)sizeof(next) &&
-      next.kind == GUARDED_GO)
-    recv(s->asked, &next, sizeof(next), MSG_DONTWAIT);
+  if (poll(&more, 1, GUARDED_HOLD_MS) != 1 ||
+      recv(s->asked, &next, sizeof(next), MSG_PEEK | MSG_DONTWAIT) != (ssize_t)sizeof(next) ||
+      next.kind != GUARDED_GO)
+    return false;
+  return recv(s->asked, &s->request, sizeof(s->request), MSG_DONTWAIT) ==
+         (ssize_t)sizeof(s->request);
 }
 
 /* A signal that was on its way to the thread when it stopped, to be delivered after all. */
@@ -168,10 +170,11 @@ static void *stop_thread(void *context) {
     reply.error = -errno;
   bool stopped = reply.error != -ETIMEDOUT && reply.error != -ESRCH;
   answer(s, &reply, -1);
-  if (!reply.error)
-    wait_for_go(s);
+  bool asked_to_go = !reply.error && wait_for_go(s);
   if (stopped)
     ptrace(PTRACE_DETACH, tid, NULL, (void *)(intptr_t)signal_of(status));
+  if (asked_to_go)
+    answer(s, &(struct guarded_reply){0}, -1);
   return NULL;
 }
 
@@ -205,5 +208,7 @@ void job_access_serve(pid_t pid, int asked, int ms) {
       give_call(&s);
     else if (s.request.kind == GUARDED_STOP)
       stop(&s);
+    else /* too late: it goes on already */
+      answer(&s, &(struct guarded_reply){.error = -ETIMEDOUT}, -1);
   }
 }

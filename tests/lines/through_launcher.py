@@ -122,7 +122,7 @@ class Through(unittest.TestCase):
         return job
 
     def test_same_stacks_as_where_the_kernel_permits(self):
-        for command, options, known in ((STANDING, ["--frames"], "stand_still"), (STANDING, ["--native", "--frames"], "sem_wait"),
+        for command, options, known in ((STANDING, ["--frames"], "stand_still"), (STANDING, ["--native", "--frames"], "libc.so"),
                                         (PROGRAM, ["--native", "--frames"], "waits_outside")):
             job = self.job(*([sys.executable] if command == STANDING else []), command)
             wanted = "S" * 3 if command == STANDING else "R" + "S" * 7
