@@ -99,29 +99,26 @@ static void give_call(const struct session *s) {
   answer(s, &reply, -1);
 }
 
-/* What the kernel tells of a thread that we trace, without taking it; false where it tells nothing
- * now. The end of the job's first process must be left to the thread that waits for that. */
-static bool has_news(pid_t tid, int kinds, siginfo_t *news) {
+/* What the kernel tells of a thread that we trace; false where it tells nothing now. It is not
+ * taken: the end of the job's first process is for the thread that waits for that. */
+static bool has_news(pid_t tid, siginfo_t *news) {
   *news = (siginfo_t){0};
-  return waitid(P_PID, (id_t)tid, news, kinds | WNOHANG | WNOWAIT | __WALL | __WNOTHREAD) == 0 &&
+  return waitid(P_PID, (id_t)tid, news,
+                WSTOPPED | WEXITED | WNOHANG | WNOWAIT | __WALL | __WNOTHREAD) == 0 &&
          news->si_pid != 0;
 }
 
 /* Waits for the stop of a thread that was asked to. 0; -ESRCH when it has ended; -ETIMEDOUT. */
 static int wait_for_stop(pid_t tid, int *status) {
   long long until = now_ms() + GUARDED_STOP_WAIT_MS;
-  for (;;) {
-    siginfo_t news;
-    if (has_news(tid, WSTOPPED, &news)) {
-      *status = news.si_status;
-      return 0;
-    }
-    if (has_news(tid, WEXITED, &news))
-      return -ESRCH;
+  siginfo_t news;
+  while (!has_news(tid, &news)) {
     if (now_ms() >= until)
       return -ETIMEDOUT;
     nanosleep(&(struct timespec){.tv_nsec = 20 * 1000}, NULL);
   }
+  *status = news.si_status;
+  return news.si_code == CLD_TRAPPED || news.si_code == CLD_STOPPED ? 0 : -ESRCH;
 }
 
 /* Whatever comes, the thread may go on; whether it was the request for that. */
