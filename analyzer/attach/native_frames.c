@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 #include "inspect/memory_read.h"
-#include "kernels/kernel_text.h"
+#include "symbols/function_name.h"
 
 struct native_process {
   Dwfl *dwfl;
@@ -111,36 +111,6 @@ static const Dwfl_Thread_Callbacks threads = {
     .set_initial_registers = set_registers,
 };
 
-/* "c10d::Work<...>::wait" as "c10d::Work::wait", "f(int)::{lambda(int)#1}" as "f::{lambda#1}": what
- * is in brackets tells little here and takes whole screens. */
-static void drop_brackets(char *name) {
-  char *to = name;
-  int depth = 0;
-  if (strstr(name, "operator<") || strstr(name, "operator>") || strstr(name, "operator-") ||
-      strstr(name, "operator("))
-    return;
-  for (const char *at = name; *at; at++) {
-    depth += *at == '<' || *at == '(';
-    if (!depth)
-      *to++ = *at;
-    depth -= (*at == '>' || *at == ')') && depth > 0;
-  }
-  *to = '\0';
-}
-
-static const char *readable(struct arena *arena, const char *symbol) {
-  char *demangled = kernel_demangle(symbol);
-  bool cpp = demangled && strcmp(demangled, symbol) != 0;
-  char *name = cpp ? kernel_strip(demangled) : NULL;
-  if (name)
-    drop_brackets(name);
-  const char *whole = name && *name ? name : symbol;
-  const char *text = arena_copy(arena, whole, strcspn(whole, "@")); /* without "@@GLIBC_2.3.2" */
-  free(name);
-  free(demangled);
-  return text;
-}
-
 static const char *build_id(struct arena *arena, Dwfl_Module *module) {
   const unsigned char *bits = NULL;
   GElf_Addr at;
@@ -169,7 +139,7 @@ static void name_frame(struct native_process *process, u64 pc, struct native_fra
   /* Of a stripped file the symbol before may be one far away: only what says how long it is, and is
    * long enough, is told. */
   if (name && offset < symbol.st_size)
-    frame->function = readable(process->arena, name);
+    frame->function = function_name(process->arena, name);
   Dwfl_Line *source = dwfl_module_getsrc(module, pc);
   const char *file = source ? dwfl_lineinfo(source, NULL, &line, NULL, NULL, NULL) : NULL;
   if (file && line > 0) {

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "model/span_call_sites.h"
 
+#include <stdio.h>
 #include <string.h>
 
 bool call_frame_is_users(const struct call_frame *frame) {
@@ -11,7 +12,9 @@ bool call_frame_is_users(const struct call_frame *frame) {
       "/torch/distributed/", "/torch/optim/",   "/torch/utils/",       "/torch/cuda/",
       "/torch/amp/",         "/torch/fx/",      "/torch/functional.py"};
   const char *file = frame->file;
-  if (!file || !*file || frame->others || frame->library)
+  if (frame->library)
+    return frame->native_own;
+  if (!file || !*file || frame->others)
     return false;
   if (*file == '<') /* code typed in, or from a notebook; not <frozen ...> or <string> */
     return strncmp(file, "<stdin>", 7) == 0 || strncmp(file, "<ipython-input", 14) == 0;
@@ -19,6 +22,14 @@ bool call_frame_is_users(const struct call_frame *frame) {
     if (strstr(file, others[i]))
       return false;
   return true;
+}
+
+void call_frame_write_place(const struct call_frame *frame, char *text, size_t bytes) {
+  const char *file = frame->file ? frame->file : "?";
+  if (frame->library && !frame->line && frame->function)
+    snprintf(text, bytes, "%s %s", file, frame->function);
+  else
+    snprintf(text, bytes, "%s:%u", file, frame->line);
 }
 
 u32 call_stack_line(const struct call_sites *sites, const struct call_stack *stack) {

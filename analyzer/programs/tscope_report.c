@@ -22,6 +22,7 @@
 #include "report/report_file.h"
 #include "report/selection.h"
 #include "report/text/terminal.h"
+#include "symbols/native_places.h"
 
 #define GIB 1073741824.0
 #define PATIENCE_S 120 /* for a browser to come and fetch what is opened */
@@ -262,6 +263,7 @@ static int list_runs(const struct options *options) {
 }
 
 int main(int argc, char **argv) {
+  native_places_ready();
   /* Timelines come and go by the megabyte: giving each back to the kernel costs more than decoding.
    */
   mallopt(M_MMAP_THRESHOLD, 1 << 30);

@@ -44,6 +44,8 @@ struct call_site_thread {
 
 u8 call_sites_wanted;
 
+static bool is_native; /* the process has no Python: stacks are those of C and C++ */
+
 static u32 one_in[CALL_SITE_CLASSES] = {1, 1, FIRST_ONE_IN, FIRST_OPERATOR_IN};
 
 /* Of this process, in ticks and calls. `waited`: by the clock, but not on the processor. */
@@ -96,17 +98,29 @@ static TSCOPE_NOINLINE bool walk_carefully(struct call_site_thread *mine, u64 st
   return walked;
 }
 
-/* The hash of the thread's stack; 0 if it has no Python frames, or they cannot be kept. */
-static u64 stack_here(struct call_site_thread *mine, u64 *first_ticks) {
+/* Puts the thread's frames into its walk; false if it has none, or they cannot be read. */
+static bool walk_python(struct call_site_thread *mine) {
   u64 state = python_here_thread();
   if (!state)
-    return 0;
+    return false;
   bool walked = TSCOPE_LIKELY(mine->walked)
                     ? stack_walk(&mine->walk, python_read_directly, NULL, state)
                     : walk_carefully(mine, state);
   if (!walked)
     give_up("Python's frames are not where its version has them");
-  if (!walked || !mine->walk.n)
+  return walked && mine->walk.n;
+}
+
+static bool walk_here(struct call_site_thread *mine) {
+  if (TSCOPE_LIKELY(!is_native))
+    return walk_python(mine);
+  stack_walk_native(&mine->walk);
+  return mine->walk.n != 0;
+}
+
+/* The hash of the thread's stack; 0 if there is none, or it cannot be kept. */
+static u64 stack_here(struct call_site_thread *mine, u64 *first_ticks) {
+  if (!walk_here(mine))
     return 0;
   u64 hash = stack_hash(&mine->walk);
   if (TSCOPE_LIKELY(stack_is_known(hash)))
@@ -114,7 +128,7 @@ static u64 stack_here(struct call_site_thread *mine, u64 *first_ticks) {
   u64 start = tscope_ticks();
   const struct python_process self = {.pid = getpid()};
   int saved = errno;
-  bool kept = stack_define(&mine->walk, hash, &self);
+  bool kept = stack_define(&mine->walk, hash, is_native ? NULL : &self);
   errno = saved;
   *first_ticks = tscope_ticks() - start;
   spend(&spent.first_ticks, *first_ticks, MOST_FIRST_US);
@@ -272,6 +286,9 @@ void call_sites_ready(struct tscope_thread *thread) {
   if (!classes || __atomic_exchange_n(&taken, 1, __ATOMIC_RELAXED))
     return;
   const char *why = python_here_find();
+  is_native = why && !*why;
+  if (is_native)
+    why = native_here_find();
   if (!why && (!known_stacks_ready() || !forward_stacks_ready()))
     why = "no memory";
   if (!why)
@@ -354,6 +371,8 @@ static void tick(struct tscope_thread *thread) {
   if (!__atomic_load_n(&call_sites_wanted, __ATOMIC_RELAXED))
     return;
   hold_budget();
+  if (is_native)
+    native_here_tick();
   if (++ticks % every == 0)
     report_totals(thread);
 }

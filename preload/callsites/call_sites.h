@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT
  *
- * From which line of the program a call came. Each stack of Python frames is written once per
- * process. Beside the record of the call goes a record that names the stack. The two have the same
- * start time, which shows that they belong together.
+ * From which line of the program a call came. Each stack is written once per process: of Python
+ * frames, or in a process without Python of frames of C and C++. Beside the record of the call goes
+ * a record that names the stack. The two have the same start time, which shows that they belong
+ * together.
  *
  * The hot path takes no lock, allocates nothing and makes no system call. The meaning of a stack or
  * frame is found and written when it is first met.
@@ -22,7 +23,7 @@ enum call_site_class {
   CALL_SITE_CLASSES
 };
 
-/* Bit 1 << class: whether that class is sampled. 0 while the process has no Python. */
+/* Bit 1 << class: whether that class is sampled. 0 until it is known how stacks are read. */
 extern u8 call_sites_wanted;
 
 /* At the start of the thread's family memory: calls until the next one that is sampled. */

@@ -63,13 +63,24 @@ static bool write_frame(struct stack_walk *walk, u32 i, const struct python_proc
   return tscope_definitions_write(TSCOPE_REC_FRAME, 0, &record, sizeof(record));
 }
 
+static bool write_native_frame(const struct stack_walk *walk, u32 i) {
+  struct native_address name;
+  native_here_name(walk->addresses[i], &name);
+  struct tscope_native_frame_record record = {
+      .frame = walk->keys[i],
+      .offset = name.offset,
+      .library = *name.file ? tscope_string(NULL, name.file) : 0,
+      .build_id = *name.build_id ? tscope_string(NULL, name.build_id) : 0};
+  return tscope_definitions_write(TSCOPE_REC_NATIVE_FRAME, 0, &record, sizeof(record));
+}
+
 TSCOPE_NOINLINE bool stack_define(struct stack_walk *walk, u64 hash,
                                   const struct python_process *process) {
   if (is_full(&known_stacks.stacks) || is_full(&known_stacks.frames))
     return false;
   for (u32 i = 0; i < walk->n; i++)
     if (!known_has(&known_stacks.frames, walk->keys[i])) {
-      if (!write_frame(walk, i, process))
+      if (!(process ? write_frame(walk, i, process) : write_native_frame(walk, i)))
         return false;
       remember_hash(&known_stacks.frames, walk->keys[i]);
     }

@@ -7,6 +7,7 @@
 #ifndef TSCOPE_KNOWN_STACKS_H
 #define TSCOPE_KNOWN_STACKS_H
 
+#include "callsites/native_here.h"
 #include "callsites/python_here.h"
 #include "inspect/python_code.h"
 
@@ -14,6 +15,7 @@
 
 enum {
   STACK_FRAMES_MOST = 128, /* of one stack; frames further out are cut off */
+  NATIVE_FRAMES_MOST = 64,
   KNOWN_BITS = 15,
   KNOWN_SLOTS = 1 << KNOWN_BITS,
 };
@@ -34,6 +36,7 @@ struct stack_walk {
   bool more; /* there are further ones */
   u64 keys[STACK_FRAMES_MOST];
   struct python_frame frames[STACK_FRAMES_MOST];
+  u64 addresses[NATIVE_FRAMES_MOST]; /* instead of these where it is a native stack */
   struct python_place place;
   struct {
     struct tscope_stack_record record;
@@ -70,6 +73,14 @@ PYTHON_INLINE bool stack_walk(struct stack_walk *walk, python_read *read, const 
   }
 }
 
+/* The same of frames of C and C++. */
+static inline void stack_walk_native(struct stack_walk *walk) {
+  u64 tag = native_here_tag();
+  walk->n = native_here_walk(walk->addresses, NATIVE_FRAMES_MOST, &walk->more);
+  for (u32 i = 0; i < walk->n; i++)
+    walk->keys[i] = stack_never_zero(python_mix(tag + 1, walk->addresses[i]));
+}
+
 static inline u64 stack_hash(const struct stack_walk *walk) {
   u64 hash = walk->n;
   for (u32 i = 0; i < walk->n; i++)
@@ -91,8 +102,9 @@ static inline bool stack_is_known(u64 hash) {
   return known_has(&known_stacks.stacks, hash);
 }
 
-/* Writes a new stack of `process`, with those of its frames that are new. False if there is no room
- * for it, or if a running thread has left a frame meanwhile and its code is gone. */
+/* Writes a new stack of `process` (NULL: a native one of this process), with those of its frames
+ * that are new. False if there is no room for it, or if a running thread has left a frame meanwhile
+ * and its code is gone. */
 bool stack_define(struct stack_walk *walk, u64 hash, const struct python_process *process);
 
 #pragma GCC visibility pop

@@ -175,7 +175,7 @@ static void look_at_a_child(u64 now, u64 since) {
 
 static bool is_wanted(void) {
   u8 wanted = __atomic_load_n(&call_sites_wanted, __ATOMIC_ACQUIRE);
-  return wanted & 1 << CALL_SITE_SAMPLED && tscope_is_live() &&
+  return wanted & 1 << CALL_SITE_SAMPLED && python_here.layout.minor && tscope_is_live() &&
          __atomic_load_n(&tscope_trace.header->end_ticks, __ATOMIC_RELAXED) == 0;
 }
 

@@ -182,7 +182,7 @@ static int list_frame(struct listing *l, const struct tree_frame *frame) {
   const struct stack_cost *cost = &frame->cost;
   lines->stacks[lines->n_stacks] = (struct line_stack){
       .depth = frame->depth,
-      .place = line_place(l->a, frame->file, frame->line),
+      .place = line_place(l->a, frame->file, frame->line, frame->function),
       .function = arena_text(l->a->arena, frame->function),
       .own = frame->own ? ANSWER_YES : ANSWER_NO,
       .host_ms = ns_to_ms(cost->host) / l->steps,

@@ -179,8 +179,9 @@ int lines_rank(struct analysis *a, const struct timeline *timeline) {
   return error;
 }
 
-u32 line_key(const char *file, u32 line) {
-  u32 hash = (u32)hash_text(HASH_SEED ^ line, file);
+u32 line_key(const char *file, u32 line, const char *function) {
+  u64 of_file = hash_text(HASH_SEED ^ line, file);
+  u32 hash = (u32)(line || !function ? of_file : hash_text(of_file, function));
   return hash ? hash : 1;
 }
 
@@ -191,7 +192,10 @@ u32 line_of_span(const struct timeline *timeline, const struct span *span) {
   u32 site = sites->of_span[span - timeline->spans];
   u32 frame = site == INDEX_NONE ? INDEX_NONE
                                  : call_stack_line(sites, &sites->stacks[sites->sites[site].stack]);
-  return frame == INDEX_NONE ? 0 : line_key(sites->frames[frame].file, sites->frames[frame].line);
+  if (frame == INDEX_NONE)
+    return 0;
+  const struct call_frame *at = &sites->frames[frame];
+  return line_key(at->file, at->line, at->function);
 }
 
 int line_sums_by_line(const void *left, const void *right) {
@@ -258,8 +262,9 @@ static double rank_steps(const struct analysis *a) {
   return sum;
 }
 
-/* From the folder that the job was started in, else its last two names. */
-char *line_place(struct analysis *a, const char *whole, u32 line) {
+/* From the folder that the job was started in, else its last two names. Of C and C++ code without
+ * debug information there is a function, and no line. */
+char *line_place(struct analysis *a, const char *whole, u32 line, const char *function) {
   const char *folder = a->model->n_ranks ? a->model->ranks[0].info[TSCOPE_INFO_DIRECTORY] : NULL;
   const char *file = whole, *slash = strrchr(file, '/');
   size_t length = folder ? strlen(folder) : 0;
@@ -268,6 +273,8 @@ char *line_place(struct analysis *a, const char *whole, u32 line) {
   else if (slash && slash > file)
     for (file = slash; file > whole && file[-1] != '/';)
       file--;
+  if (!line && function && *function)
+    return arena_printf(a->arena, "%s %s", file, function);
   return arena_printf(a->arena, "%s:%u", file, line);
 }
 
@@ -290,10 +297,10 @@ static int list(struct analysis *a, const struct line_sum *all, u32 n) {
     const struct line_sum *sum = &all[i];
     struct line_result *out = &lines->at[i];
     *out = (struct line_result){
-        .place = line_place(a, sum->file, sum->line),
+        .place = line_place(a, sum->file, sum->line, sum->function),
         .file = arena_text(a->arena, sum->file),
         .function = arena_text(a->arena, sum->function),
-        .line = sum->line,
+        .line = sum->line ? sum->line : (double)NAN,
         .waits = (double)sum->waits / steps,
         .wait_ms = ns_to_ms(sum->wait_ns) / steps,
         .idle_ms = busy_known ? ns_to_ms(sum->idle_ns) / steps : NAN,

@@ -17,13 +17,13 @@ struct sampled_line {
 };
 
 /* Tells a line from others, the same on all ranks; never 0. */
-u32 line_key(const char *file, u32 line);
+u32 line_key(const char *file, u32 line, const char *function);
 
 /* line_key() of where the program waits in a span of a timeline; 0 if it does not or is not known.
  */
 u32 line_of_span(const struct timeline *timeline, const struct span *span);
 
 /* A file by what tells it from others, with a line. In the results' arena; NULL without memory. */
-char *line_place(struct analysis *a, const char *file, u32 line);
+char *line_place(struct analysis *a, const char *file, u32 line, const char *function);
 
 #endif

@@ -116,7 +116,7 @@ static struct sampled_line *sampled_line_new(struct analysis *a, const struct li
   struct sampled_line *line = arena_alloc(a->arena, sizeof(*line));
   if (!line)
     return NULL;
-  *line = (struct sampled_line){.place = line_place(a, sum->file, sum->line),
+  *line = (struct sampled_line){.place = line_place(a, sum->file, sum->line, sum->function),
                                 .function = arena_text(a->arena, sum->function)};
   return line->place && line->function ? line : NULL;
 }

@@ -47,10 +47,12 @@ static void choose_lines(struct analysis *a) {
     }
     if (best == INDEX_NONE)
       return;
-    graph->edits[graph->n_edits++] =
-        (struct edit){.rank = NO_RANK,
-                      .free_line = line_key(lines->at[best].file, (u32)lines->at[best].line),
-                      .line = best};
+    graph->edits[graph->n_edits++] = (struct edit){
+        .rank = NO_RANK,
+        .free_line = line_key(lines->at[best].file,
+                              isnan(lines->at[best].line) ? 0 : (u32)lines->at[best].line,
+                              lines->at[best].function),
+        .line = best};
   }
 }
 

@@ -219,7 +219,7 @@ static void note_recorded(struct writing *w, const struct shown_span *span) {
 
 static void note_line(struct writing *w, const struct call_frame *frame) {
   char text[1024];
-  snprintf(text, sizeof(text), "%s:%u", frame->file ? frame->file : "?", frame->line);
+  call_frame_write_place(frame, text, sizeof(text));
   perfetto_note_text(w->trace, ANNOTATES_PLACE, text);
 }
 

@@ -115,7 +115,7 @@ static void put_line(struct sqlite_row *row, const struct detail *d, u32 frame) 
     return;
   }
   const struct call_frame *line = &d->rank->timeline->call_sites->frames[frame];
-  snprintf(text, sizeof(text), "%s:%u", line->file ? line->file : "?", line->line);
+  call_frame_write_place(line, text, sizeof(text));
   sqlite_text(row, text);
 }
 

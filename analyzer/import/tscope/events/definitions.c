@@ -186,8 +186,20 @@ static bool collect_record(struct collector *into, const struct tscope_record *r
     return take_captured_gemm(into, record);
   case TSCOPE_REC_FRAME: {
     const struct tscope_frame_record *frame = (const void *)record;
-    struct frame_definition definition = {frame->frame, frame->file, frame->function, frame->line,
-                                          frame->first_line};
+    struct frame_definition definition = {.id = frame->frame,
+                                          .file = frame->file,
+                                          .function = frame->function,
+                                          .line = frame->line,
+                                          .first_line = frame->first_line};
+    return VECTOR_PUSH(&into->frames, definition);
+  }
+  case TSCOPE_REC_NATIVE_FRAME: {
+    const struct tscope_native_frame_record *frame = (const void *)record;
+    struct frame_definition definition = {.id = frame->frame,
+                                          .native = true,
+                                          .library = frame->library,
+                                          .build_id = frame->build_id,
+                                          .offset = frame->offset};
     return VECTOR_PUSH(&into->frames, definition);
   }
   case TSCOPE_REC_STACK:

@@ -50,6 +50,9 @@ struct frame_definition {
   u64 id;
   u32 file, function; /* string numbers */
   u32 line, first_line;
+  bool native;           /* of C or C++; then: */
+  u32 library, build_id; /* string numbers */
+  u64 offset;
 };
 struct stack_definition {
   u64 id;

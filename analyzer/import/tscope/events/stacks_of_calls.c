@@ -2,6 +2,9 @@
 #include "import/tscope/events/stacks_of_calls.h"
 
 #include <errno.h>
+#include <string.h>
+
+#include "symbols/native_places.h"
 
 /* Index of a frame or stack by its hash; they are sorted by it. INDEX_NONE. */
 #define FIND(list, n, hash)                                                                        \
@@ -17,6 +20,44 @@
     low_ < (n) && (list)[low_].id == (hash) ? low_ : INDEX_NONE;                                   \
   })
 
+/* Not the user's own: what systems, CUDA and Python packages install. */
+static bool is_installed(const char *library) {
+  static const char *const folders[] = {"/usr/", "/lib/", "/lib64/", "/opt/"};
+  static const char *const parts[] = {"/site-packages/", "/dist-packages/", "/cuda"};
+  static const char *const names[] = {"libnccl", "libcu", "libnv", "libtorch", "libc10"};
+  const char *slash = strrchr(library, '/');
+  for (size_t i = 0; i < sizeof(folders) / sizeof(*folders); i++)
+    if (strncmp(library, folders[i], strlen(folders[i])) == 0)
+      return true;
+  for (size_t i = 0; i < sizeof(parts) / sizeof(*parts); i++)
+    if (strstr(library, parts[i]))
+      return true;
+  for (size_t i = 0; slash && i < sizeof(names) / sizeof(*names); i++)
+    if (strncmp(slash + 1, names[i], strlen(names[i])) == 0)
+      return true;
+  return false;
+}
+
+/* All frames here are callers: the address is where the call returns to, behind it. */
+static int copy_native(const struct definitions *definitions, const struct frame_definition *frame,
+                       struct arena *arena, struct call_frame *to) {
+  const char *library = definition_string(definitions, frame->library);
+  const char *build_id = definition_string(definitions, frame->build_id);
+  struct native_place place = {0};
+  if (library && build_id && native_place_find)
+    native_place_find(arena, library, build_id, frame->offset - 1, &place);
+  *to = (struct call_frame){.file = place.file ? place.file : library,
+                            .function = place.function,
+                            .line = place.line,
+                            .library = library ? library : "no file",
+                            .native_own = library && !is_installed(library)};
+  if (place.function && strcmp(place.function, "_start") == 0) /* the linker put it there */
+    to->native_own = false;
+  if (!to->function)
+    to->function = arena_printf(arena, "+0x%llx", (unsigned long long)frame->offset);
+  return to->function ? 0 : -ENOMEM;
+}
+
 static int copy_frames(const struct definitions *definitions, struct arena *arena,
                        struct call_sites *sites) {
   sites->n_frames = definitions->n_frames;
@@ -25,6 +66,11 @@ static int copy_frames(const struct definitions *definitions, struct arena *aren
     return -ENOMEM;
   for (u32 i = 0; i < sites->n_frames; i++) {
     const struct frame_definition *frame = &definitions->frames[i];
+    if (frame->native) {
+      if (copy_native(definitions, frame, arena, &sites->frames[i]) < 0)
+        return -ENOMEM;
+      continue;
+    }
     sites->frames[i] =
         (struct call_frame){.file = definition_string(definitions, frame->file),
                             .function = definition_string(definitions, frame->function),

@@ -1,0 +1,174 @@
+/* SPDX-License-Identifier: MIT */
+#include "callsites/native_here.h"
+
+#include <dlfcn.h>
+#include <elf.h>
+#include <link.h>
+#include <string.h>
+#include <unistd.h>
+#include <unwind.h>
+
+#include "record/hook.h"
+#include "record/lock.h"
+#include "resolve/real_dlsym.h"
+
+static struct {
+  _Unwind_Reason_Code (*backtrace)(_Unwind_Trace_Fn each, void *context);
+  _Unwind_Ptr (*instruction)(struct _Unwind_Context *frame);
+} unwinder;
+
+static struct { u64 start, end; } own; /* libtscope's addresses */
+
+static u64 unloaded; /* how many libraries, as far as was looked */
+
+struct lookup {
+  u64 address;
+  struct native_address *name;
+};
+
+/* Whether a part of this file that is loaded has the address. */
+static bool has_address(const struct dl_phdr_info *file, u64 address) {
+  for (int i = 0; i < file->dlpi_phnum; i++) {
+    const ElfW(Phdr) *part = &file->dlpi_phdr[i];
+    if (part->p_type == PT_LOAD && address - file->dlpi_addr - part->p_vaddr < part->p_memsz)
+      return true;
+  }
+  return false;
+}
+
+static int find_own(struct dl_phdr_info *file, size_t bytes, void *context) {
+  (void)bytes, (void)context;
+  if (!has_address(file, (u64)(uintptr_t)&unwinder))
+    return 0;
+  own.start = UINT64_MAX;
+  for (int i = 0; i < file->dlpi_phnum; i++) {
+    const ElfW(Phdr) *part = &file->dlpi_phdr[i];
+    u64 start = file->dlpi_addr + part->p_vaddr;
+    if (part->p_type != PT_LOAD)
+      continue;
+    own.start = start < own.start ? start : own.start;
+    own.end = start + part->p_memsz > own.end ? start + part->p_memsz : own.end;
+  }
+  return 1;
+}
+
+static const char *find_unwinder(void) {
+  void *library = dlopen("libgcc_s.so.1", RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
+  if (!library)
+    return "libgcc_s.so.1, which unwinds frames of C and C++, is not there";
+  unwinder.backtrace =
+      (_Unwind_Reason_Code(*)(_Unwind_Trace_Fn, void *))tscope_dlsym(library, "_Unwind_Backtrace");
+  unwinder.instruction =
+      (_Unwind_Ptr(*)(struct _Unwind_Context *))tscope_dlsym(library, "_Unwind_GetIP");
+  dl_iterate_phdr(find_own, NULL);
+  return unwinder.backtrace && unwinder.instruction && own.end ? NULL
+                                                               : "libgcc_s.so.1 lacks functions";
+}
+
+const char *native_here_find(void) {
+  static struct tscope_lock lock;
+  static const char *why;
+  static bool looked;
+  if (!tscope_lock(&lock))
+    return "another thread is looking for the unwinder";
+  if (!looked)
+    why = find_unwinder();
+  looked = true;
+  tscope_unlock(&lock);
+  return why;
+}
+
+struct walk {
+  u64 *addresses;
+  u32 n, most;
+  bool more;
+};
+
+static _Unwind_Reason_Code take_frame(struct _Unwind_Context *frame, void *context) {
+  struct walk *walk = context;
+  u64 address = (u64)unwinder.instruction(frame);
+  if (!address || (address >= own.start && address < own.end))
+    return _URC_NO_REASON;
+  walk->more = walk->n == walk->most;
+  if (walk->more)
+    return _URC_NORMAL_STOP;
+  walk->addresses[walk->n++] = address;
+  return _URC_NO_REASON;
+}
+
+u32 native_here_walk(u64 *addresses, u32 most, bool *more) {
+  struct walk walk = {.addresses = addresses, .most = most};
+  unwinder.backtrace(take_frame, &walk);
+  *more = walk.more;
+  return walk.n;
+}
+
+u64 native_here_tag(void) {
+  return __atomic_load_n(&unloaded, __ATOMIC_RELAXED);
+}
+
+static int count_unloaded(struct dl_phdr_info *file, size_t bytes, void *context) {
+  (void)bytes;
+  *(u64 *)context = file->dlpi_subs;
+  return 1;
+}
+
+void native_here_tick(void) {
+  u64 now = 0;
+  if (!unwinder.backtrace)
+    return;
+  dl_iterate_phdr(count_unloaded, &now);
+  __atomic_store_n(&unloaded, now, __ATOMIC_RELAXED);
+}
+
+/* Where this part has the note with the build id. */
+static bool put_build_id(const struct dl_phdr_info *file, const ElfW(Phdr) * part, char *hex) {
+  const u8 *at = (const u8 *)(uintptr_t)(file->dlpi_addr + part->p_vaddr);
+  const u8 *end = at + part->p_memsz;
+  while ((size_t)(end - at) >= sizeof(ElfW(Nhdr))) {
+    const ElfW(Nhdr) *note = (const void *)at;
+    size_t name_bytes = (note->n_namesz + 3u) & ~3u, bytes = (note->n_descsz + 3u) & ~3u;
+    const u8 *name = at + sizeof(*note), *id = name + name_bytes;
+    if (name_bytes > (size_t)(end - name) || bytes > (size_t)(end - id))
+      return false;
+    if (note->n_type == NT_GNU_BUILD_ID && note->n_namesz == 4 && memcmp(name, "GNU", 4) == 0 &&
+        note->n_descsz <= 32) {
+      for (u32 i = 0; i < note->n_descsz; i++) {
+        hex[2 * i] = "0123456789abcdef"[id[i] >> 4];
+        hex[2 * i + 1] = "0123456789abcdef"[id[i] & 15];
+      }
+      hex[2 * note->n_descsz] = '\0';
+      return true;
+    }
+    at = id + bytes;
+  }
+  return false;
+}
+
+/* The loader's lock is held: only memory is copied. */
+static int name_address(struct dl_phdr_info *file, size_t bytes, void *context) {
+  struct lookup *lookup = context;
+  (void)bytes;
+  if (!has_address(file, lookup->address))
+    return 0;
+  struct native_address *name = lookup->name;
+  name->offset = lookup->address - file->dlpi_addr;
+  name->file[0] = '?'; /* the program itself has no name here */
+  if (*file->dlpi_name && strlen(file->dlpi_name) < sizeof(name->file))
+    strcpy(name->file, file->dlpi_name);
+  for (int i = 0; i < file->dlpi_phnum; i++)
+    if (file->dlpi_phdr[i].p_type == PT_NOTE &&
+        put_build_id(file, &file->dlpi_phdr[i], name->build_id))
+      break;
+  return 1;
+}
+
+void native_here_name(u64 address, struct native_address *name) {
+  struct lookup lookup = {.address = address, .name = name};
+  *name = (struct native_address){.offset = address};
+  dl_iterate_phdr(name_address, &lookup);
+  if (name->file[0] == '?') {
+    ssize_t bytes = readlink("/proc/self/exe", name->file, sizeof(name->file) - 1);
+    name->file[bytes > 0 ? bytes : 0] = '\0';
+  }
+}
