@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * A training loop in C, which waits for the GPU and copies at lines that it names: one line of output
- * for each place, "FILE LINE FUNCTION CALLS". `native_calls N` makes N steps.
+ * A training loop in C, which waits for the GPU and copies at lines that it names: one line of
+ * output for each place, "FILE LINE FUNCTION CALLS". `native_calls N` makes N steps.
  */
 #include <cuda_runtime_api.h>
 #include <stdio.h>
