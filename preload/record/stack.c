@@ -56,7 +56,9 @@ TSCOPE_NOT_SANITIZED static bool is_whole(const struct tscope_guard *guard) {
 
 /* A frame above a guard on the same stack proves that the hook of the guard is gone. A frame below
  * it was called either from inside the hook, or from the function that had called the hook. In the
- * second case the call has overwritten the guard, or the place of the hook's return address.
+ * second case the call has overwritten the guard, or the place of the hook's return address. A
+ * frame that begins right where the guard lies is below it: the real function made the call with a
+ * jump, as its last.
  *
  * On another stack, a signal handler or a coroutine may run while the hook waits on the thread's
  * own stack. If the hook is on another stack and the thread has come back from there, the hook was
@@ -69,9 +71,9 @@ bool tscope_guard_holds(const struct tscope_thread *thread, const struct tscope_
   const char *at = (const char *)guard;
   bool here = is_in(&thread->stack, frame);
   if (is_in(&thread->stack, at))
-    return (!here || frame < at) && is_whole(guard);
+    return (!here || frame <= at) && is_whole(guard);
   bool known = __atomic_load_n(&thread->stack.high, __ATOMIC_ACQUIRE) != NULL;
-  if (here || frame >= at || (known && at - frame > deepest))
+  if (here || frame > at || (known && at - frame > deepest))
     return false;
   return is_whole_elsewhere(guard);
 }
