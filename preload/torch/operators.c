@@ -53,8 +53,7 @@ void operators_ready(struct tscope_thread *thread) {
 }
 
 /* Before at::sequence_number::get_and_increment(). */
-void numbered_begin(struct torch_scope *scope) {
-  torch_scope_push(scope, SCOPE_PLAIN);
+void numbered_before(void) {
   u8 now = known_layout();
   if (now != LOOKING && now != KNOWN)
     return;
@@ -70,10 +69,6 @@ void numbered_begin(struct torch_scope *scope) {
     return;
   call_site_forward(thread, key);
   tscope_leave(thread);
-}
-
-void numbered_end(struct torch_scope *scope) {
-  torch_scope_pop(scope);
 }
 
 static void compare(struct tscope_thread *thread, u64 key) {

@@ -2,7 +2,9 @@
  *
  * Memory of tensors. PyTorch's allocators tell of each block obtained and given back, and of blocks
  * that were not to be had, whether or not a profiler listens. These hooks run under the allocator's
- * own locks, as often as there are operators: they never wake the process and never wait.
+ * own locks, as often as there are operators: they never wake the process and never wait. While a
+ * profiler listens, one of these functions calls another about the same block. The guard holds
+ * until the outer one returns, so the block counts once.
  *
  * Events are ring, and a long job overwrites them; how much was allocated and reserved is also
  * kept among the retained records, ten times a second while it changes, with the peaks between.
@@ -92,31 +94,13 @@ void tensor_memory_tell(struct tscope_thread *thread) {
   }
 }
 
-/* While a profiler listens, one of these functions calls another about the same block: the guard
- * is held until the outer one returns, so that the block counts once. */
-static struct tscope_thread *enter(struct torch_scope *scope) {
-  torch_scope_push(scope, SCOPE_PLAIN);
-  scope->thread = tscope_enter_for(TSCOPE_QUIET, &scope->guard);
-  return (struct tscope_thread *)scope->thread;
-}
-
-static void leave(struct torch_scope *scope) {
-  struct tscope_thread *thread = scope->thread ? tscope_self : NULL;
-  torch_scope_pop(scope);
-  if (thread)
-    tscope_leave(thread);
-}
-
 static void note_site(struct tscope_thread *thread, u64 now, i64 bytes) {
   const i64 large = 1 << 20;
   if (bytes > 0)
     call_site(thread, &thread->ring, now, bytes < large ? CALL_SITE_SAMPLED : CALL_SITE_LARGE);
 }
 
-void tensor_begin(struct torch_scope *scope, u16 device, const void *address, i64 bytes) {
-  struct tscope_thread *thread = enter(scope);
-  if (!thread)
-    return;
+void record_tensor(struct tscope_thread *thread, u16 device, const void *address, i64 bytes) {
   u64 now = tscope_ticks();
   note_site(thread, now, bytes);
   struct tscope_tensor_record *record =
@@ -128,15 +112,8 @@ void tensor_begin(struct torch_scope *scope, u16 device, const void *address, i6
   tscope_commit(&thread->ring, sizeof(*record));
 }
 
-void tensor_end(struct torch_scope *scope) {
-  leave(scope);
-}
-
-void tensor_totals_begin(struct torch_scope *scope, u16 device, const void *address, i64 bytes,
-                         u64 allocated, u64 reserved) {
-  struct tscope_thread *thread = enter(scope);
-  if (!thread)
-    return;
+void record_tensor_totals(struct tscope_thread *thread, u16 device, const void *address, i64 bytes,
+                          u64 allocated, u64 reserved) {
   count(device, bytes, allocated, reserved);
   u64 now = tscope_ticks();
   note_site(thread, now, bytes);
@@ -151,15 +128,8 @@ void tensor_totals_begin(struct torch_scope *scope, u16 device, const void *addr
   tscope_commit(&thread->ring, sizeof(*record));
 }
 
-void tensor_totals_end(struct torch_scope *scope) {
-  leave(scope);
-}
-
-void tensor_refused_begin(struct torch_scope *scope, u16 device, i64 bytes, u64 allocated,
-                          u64 reserved) {
-  struct tscope_thread *thread = enter(scope);
-  if (!thread)
-    return;
+void record_tensor_refused(struct tscope_thread *thread, u16 device, i64 bytes, u64 allocated,
+                           u64 reserved) {
   struct tscope_out_of_memory_record record = {
       .bytes = (u64)bytes,
       .allocated = allocated,
@@ -172,8 +142,4 @@ void tensor_refused_begin(struct torch_scope *scope, u16 device, i64 bytes, u64 
   call_site(thread, &thread->retained, now, CALL_SITE_ALWAYS);
   tscope_retain(thread, now, TSCOPE_REC_OUT_OF_MEMORY, TSCOPE_REFUSAL_ALLOCATOR, &record,
                 sizeof(record));
-}
-
-void tensor_refused_end(struct torch_scope *scope) {
-  leave(scope);
 }

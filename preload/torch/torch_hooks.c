@@ -13,14 +13,39 @@
 static const char *const torch_libraries[] = {"libtorch_cpu.so", "libc10.so", "libtorch_cuda.so",
                                               NULL};
 
-/* The scope, and what recorder_begin() takes, around the call. */
+/* What surrounds the call. Most recorders have a scope (torch_scope.h): recorder_begin() and
+ * recorder_end(). Those that are called for every tensor or operator do without, and say so with
+ * TORCH_SHAPE_recorder:
+ *
+ *   ~, GUARDED    record_recorder(thread, what...) before the call. While the call is in progress,
+ *                 no call inside it is recorded.
+ *   ~, BEFORE     recorder_before(what...) before the call.
+ */
+#define TORCH_AROUND(called, recorder, what)                                                       \
+  TSCOPE_JOIN(TORCH_, TORCH_SHAPE(TORCH_SHAPE_##recorder))(called, recorder, what)
+#define TORCH_SHAPE(...) TSCOPE_SECOND(__VA_ARGS__, SCOPED, ~)
+
 #define TORCH_SCOPED(called, recorder, what)                                                       \
   struct torch_scope scope;                                                                        \
   TSCOPE_UNWINDS;                                                                                  \
-  recorder##_begin TORCH_TAKES what;                                                               \
+  recorder##_begin TORCH_TAKES(&scope, what);                                                      \
   called;                                                                                          \
   recorder##_end(&scope);
-#define TORCH_TAKES(...) (&scope, ##__VA_ARGS__)
+
+/* If an exception leaves the call, the guard proves nothing any more: tscope_guard_holds(). */
+#define TORCH_GUARDED(called, recorder, what)                                                      \
+  struct tscope_thread *thread = tscope_enter(TSCOPE_QUIET);                                       \
+  if (TSCOPE_LIKELY(thread != NULL))                                                               \
+    record_##recorder TORCH_TAKES(thread, what);                                                   \
+  called;                                                                                          \
+  if (TSCOPE_LIKELY(thread != NULL))                                                               \
+    tscope_leave(thread);
+
+#define TORCH_BEFORE(called, recorder, what)                                                       \
+  recorder##_before what;                                                                          \
+  called;
+
+#define TORCH_TAKES(first, what) (first TSCOPE_MORE what)
 
 #define TORCH_SYMBOL(function)                                                                     \
   static struct tscope_symbol symbol_##function                                                    \
@@ -32,13 +57,13 @@ static const char *const torch_libraries[] = {"libtorch_cpu.so", "libc10.so", "l
   type function params;                                                                            \
   TSCOPE_EXPORT type function params TSCOPE_FORWARD(                                               \
       TORCH_REAL(function), type, params, (type)0,                                                 \
-      TORCH_SCOPED(type returned = real args, recorder, what) return returned;)
+      TORCH_AROUND(type returned = real args, recorder, what) return returned;)
 
 #define VOID(function, since, until, params, args, recorder, what)                                 \
   TORCH_SYMBOL(function)                                                                           \
   void function params;                                                                            \
   TSCOPE_EXPORT void function params TSCOPE_FORWARD(TORCH_REAL(function), void, params, ,          \
-                                                    TORCH_SCOPED(real args, recorder, what))
+                                                    TORCH_AROUND(real args, recorder, what))
 
 #if defined(__aarch64__)
 #define CLASS(function, since, until, type, params, args, recorder, what)                          \
@@ -49,7 +74,7 @@ static const char *const torch_libraries[] = {"libtorch_cpu.so", "libc10.so", "l
   __attribute__((used, visibility("hidden"))) type tscope_torch_##function params;                 \
   type tscope_torch_##function params TSCOPE_FORWARD(                                              \
       TORCH_REAL(function), type, params, (type)0,                                                 \
-      TORCH_SCOPED(type returned = tscope_torch_real_##function args, recorder,                    \
+      TORCH_AROUND(type returned = tscope_torch_real_##function args, recorder,                    \
                    what) return returned;)
 #else
 #define CLASS VALUE

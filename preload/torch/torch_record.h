@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
  * What each recorder of torch_hooks.def does before (_begin) and after (_end) the real call. Every
- * _begin pushes `scope`, recording or not; every _end pops it.
+ * _begin pushes `scope`, recording or not; every _end pops it. Those without a scope say their
+ * shape, TORCH_SHAPE_recorder: see torch_hooks.c.
  */
 #ifndef TSCOPE_TORCH_RECORD_H
 #define TSCOPE_TORCH_RECORD_H
@@ -66,20 +67,20 @@ void backward_begin(struct torch_scope *scope);
 void backward_end(struct torch_scope *scope);
 
 /* operators.c: their numbers, and autograd's functions for them */
-void numbered_begin(struct torch_scope *scope);
-void numbered_end(struct torch_scope *scope);
+#define TORCH_SHAPE_numbered ~, BEFORE
+void numbered_before(void);
 void evaluated_begin(struct torch_scope *scope, const void *evaluated);
 void evaluated_end(struct torch_scope *scope);
 
 /* tensor_memory.c */
 #define TSCOPE_TORCH_CPU 0xff00u /* c10::Device: type CPU, no index */
-void tensor_begin(struct torch_scope *scope, u16 device, const void *address, i64 bytes);
-void tensor_end(struct torch_scope *scope);
-void tensor_totals_begin(struct torch_scope *scope, u16 device, const void *address, i64 bytes,
-                         u64 allocated, u64 reserved);
-void tensor_totals_end(struct torch_scope *scope);
-void tensor_refused_begin(struct torch_scope *scope, u16 device, i64 bytes, u64 allocated,
-                          u64 reserved);
-void tensor_refused_end(struct torch_scope *scope);
+#define TORCH_SHAPE_tensor ~, GUARDED
+#define TORCH_SHAPE_tensor_totals ~, GUARDED
+#define TORCH_SHAPE_tensor_refused ~, GUARDED
+void record_tensor(struct tscope_thread *thread, u16 device, const void *address, i64 bytes);
+void record_tensor_totals(struct tscope_thread *thread, u16 device, const void *address, i64 bytes,
+                          u64 allocated, u64 reserved);
+void record_tensor_refused(struct tscope_thread *thread, u16 device, i64 bytes, u64 allocated,
+                           u64 reserved);
 
 #endif

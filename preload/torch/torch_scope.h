@@ -25,7 +25,6 @@ enum torch_scope_kind {
 struct torch_scope {
   struct torch_scope *outer;
   const struct tscope_thread *thread; /* NULL when not recording */
-  struct tscope_guard guard;          /* of a hook that is in progress as long as the scope */
   u64 *dur;                           /* of the span to close; NULL if none is open */
   u64 start;                          /* of the span to close */
   void *result;                       /* where a class object returned by value will be */
