@@ -19,6 +19,10 @@ enum {
 enum { UNKNOWN, LOOKING, KNOWN, NOT_KNOWN };
 
 static u8 layout; /* of nodes */
+
+/* A thread of autograd's own runs operators. While none does, as on the CPU, nobody asks for the
+ * stacks of the forward pass. */
+static u8 has_own_threads;
 static u32 as_expected, others;
 
 static __thread u64 this_thread __attribute__((tls_model("initial-exec"))); /* PyTorch's number */
@@ -55,7 +59,7 @@ void operators_ready(struct tscope_thread *thread) {
 /* Before at::sequence_number::get_and_increment(). */
 void numbered_before(void) {
   u8 now = known_layout();
-  if (now != LOOKING && now != KNOWN)
+  if (now != LOOKING && (now != KNOWN || !__atomic_load_n(&has_own_threads, __ATOMIC_RELAXED)))
     return;
   if (TSCOPE_UNLIKELY(!this_thread))
     this_thread = torch_family.thread_number();
@@ -97,8 +101,12 @@ void evaluated_begin(struct torch_scope *scope, const void *evaluated) {
   const struct node *node = evaluated;
   torch_scope_push(scope, SCOPE_OPERATOR);
   u8 now = known_layout();
-  if ((now != LOOKING && now != KNOWN) || node->number == UINT64_MAX ||
-      (now == KNOWN && !is_autograds_own()))
+  if ((now != LOOKING && now != KNOWN) || node->number == UINT64_MAX)
+    return;
+  bool own = is_autograds_own();
+  if (own && !__atomic_load_n(&has_own_threads, __ATOMIC_RELAXED))
+    __atomic_store_n(&has_own_threads, 1, __ATOMIC_RELAXED);
+  if (now == KNOWN && !own)
     return;
   struct tscope_thread *thread = tscope_enter(TSCOPE_QUIET);
   if (!thread)
