@@ -140,7 +140,7 @@ static int tell_close_second(struct analysis *a) {
     return 0;
   for (u32 i = 0; i < second->n_overlaps; i++)
     if (second->overlaps[i] == finding_id_words[first->id])
-      return 0; /* the same time told another way */
+      return 0; /* the same time, described in another way */
   first->close_second = arena_printf(
       a->arena, "not stable: %s is worth %.0f %% of that, and may come first in another run",
       finding_id_words[second->id], 100 * second->worth_s / first->worth_s);

@@ -20,7 +20,7 @@ enum draws {
   DRAWS_MEMCPY = 16,
   DRAWS_IDLE = 32,
   DRAWS_OTHER = 64, /* steps that contain something other than training */
-  DRAWS_REST = 128, /* what the budget does not tell */
+  DRAWS_REST = 128, /* what the budget does not show */
 };
 
 /* Properties of a finding that do not depend on its evidence. */

@@ -108,9 +108,9 @@ static void account(struct call_index *index, u32 number) {
   }
 }
 
-/* PyTorch counts a group's collectives and messages apart but has one progress for both. That of a
- * group in which messages were sent, or whose numbers do not agree with the calls, tells nothing.
- */
+/* PyTorch counts a group's collectives and messages separately, but has one progress counter for
+ * both. The counter of a group in which messages were sent, or whose numbers do not agree with the
+ * calls, says nothing. */
 static int find_reliable(const struct call_index *index, bool **reliable) {
   const struct ledger *ledger = index->ledger;
   *reliable = arena_array(index->arena, ledger->n_groups + 1u, sizeof(bool));
@@ -180,8 +180,9 @@ enum call_state call_entry_state(const struct call_index *index,
   if (member->called != SEQ_UNKNOWN && seq > member->called)
     return STANDS_ABSENT;
   if (member->called != SEQ_UNKNOWN)
-    return STANDS_DONE; /* called, and no longer kept */
-  /* Nothing is kept of this group: it would be if the record goes back beyond the peers' call. */
+    return STANDS_DONE; /* called, but no longer in the record */
+  /* The record has nothing of this group, although it goes back beyond the call of the peers: then
+   * the rank did not call it. */
   if (rank->kept_all || rank->n_calls == 0)
     return STANDS_ABSENT;
   bool goes_back =
@@ -216,7 +217,7 @@ static int by_u32(const void *left, const void *right) {
   return (a > b) - (a < b);
 }
 
-/* Ranges longer than this many are cut: the JSON has them all. */
+/* Ranges with more parts than this are cut; the JSON has them all. */
 #define MOST_RANGES 8u
 
 char *verdict_rank_list(const struct call_index *index, const u32 *ranks, u32 n) {

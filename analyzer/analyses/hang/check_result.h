@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
  * Whether the ranks of a job called the same collectives, and who holds it up if it hangs: a part
- * of struct results. Made from flight-recorder dumps, or from traces of a run that did not end.
+ * of struct results. It comes from flight-recorder dumps, or from traces of a run that did not end.
  */
 #ifndef TSCOPE_CHECK_RESULT_H
 #define TSCOPE_CHECK_RESULT_H

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Calls that all their members are in, and that do not finish: looked at only when the waiting of
- * ranks for each other names nobody.
+ * Calls that all their members have made and that do not finish. They are examined only if the
+ * waits between ranks lead to nobody.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -31,7 +31,8 @@ static bool all_are_in(const struct front *front) {
 
 typedef VECTOR(struct in_order) order_list;
 
-/* Neighbours, in the order of one rank, among the calls that all members are in. */
+/* Calls that follow each other in the order of one rank, among the calls that all members have
+ * made. */
 static int list_orders(const struct judging *j, u32 rank, order_list *out) {
   const struct graph *g = j->g;
   u32 last = INDEX_NONE;
@@ -62,7 +63,8 @@ static int list_orders(const struct judging *j, u32 rank, order_list *out) {
   return 0;
 }
 
-/* The ranks of one pair of calls: first those that made b first, then those that made a first. */
+/* The ranks that made both calls of a pair: first those that made b first, then those that made a
+ * first. */
 static int accuse_order(struct judging *j, const struct in_order *pairs, u32 b_first, u32 n) {
   u32 a_first = n - b_first;
   char *a = verdict_call_name(j->index, call_of(j, pairs->a));
@@ -101,7 +103,7 @@ int judge_order(struct judging *j) {
   return error;
 }
 
-/* A call that all members are in and that on none of them has an older one before it: where the
+/* A call that all members have made, and before which no member has an older such call: here the
  * waiting begins. INDEX_NONE if there is none. */
 static u32 find_root(const struct judging *j) {
   const struct graph *g = j->g;
@@ -124,8 +126,8 @@ static u32 find_root(const struct judging *j) {
   return best;
 }
 
-/* Members of a call that all are in, on which NCCL says an error of its communicator. Where it does
- * on most of them, that names nobody. */
+/* Members of a call that all have made, for which NCCL reports an error of its communicator. If it
+ * does so on most of them, this singles out nobody. */
 static int accuse_by_nccl(struct judging *j, const u32 *holders, u32 n, u32 group, char *call) {
   const struct ledger *ledger = j->index->ledger;
   u32 errors = 0;

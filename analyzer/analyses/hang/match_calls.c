@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * Members of a call must agree on what it is. Who is right is not known beforehand: the call as
- * most members made it is, and the others are the odd ones out; with no majority all are named.
+ * Members of a call must agree on what it is. It is not known beforehand who is right: the version
+ * that most members called counts, and the others are the odd ones out; without a majority all are
+ * named.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -17,7 +18,7 @@ static bool starts(const char *op, const char *with) {
   return strncmp(op + (*op == '_'), with, strlen(with)) == 0;
 }
 
-/* Sizes of one side differ by design: each member may send or get its own share. */
+/* The sizes of one side may differ: each member may send or get its own share. */
 static bool in_is_free(const char *op) {
   return starts(op, "all_to_all") || starts(op, "alltoall") || starts(op, "scatter");
 }
@@ -28,7 +29,7 @@ static bool out_is_free(const char *op) {
 
 #define MOST_KINDS_LISTED 4u
 
-/* What of a call the members must agree on. */
+/* What the members of a call must agree on. */
 typedef bool agreeing(const struct ledger_call *a, const struct ledger_call *b);
 
 static bool same_type(const struct ledger_call *a, const struct ledger_call *b) {
@@ -41,7 +42,7 @@ static bool same_size(const struct ledger_call *a, const struct ledger_call *b) 
   return in && out;
 }
 
-/* Nothing is said of the element type of nothing. */
+/* An element type says nothing if there are no elements. */
 static bool same_dtype(const struct ledger_call *a, const struct ledger_call *b) {
   bool in = starts(a->op, "scatter") || starts(a->op, "broadcast") || !a->in_type || !b->in_type ||
             !a->in_count || !b->in_count || same_text(a->in_type, b->in_type);
@@ -113,7 +114,7 @@ static bool all_agree(const struct instance *i, agreeing *agree) {
   return true;
 }
 
-/* "rank 0: X; ranks 1, 3: Y": who called what, where no call has a majority. */
+/* "rank 0: X; ranks 1, 3: Y": who called what, if no version has a majority. */
 static char *who_called_what(const struct instance *i, agreeing *agree, enum match_state state) {
   struct call_index *index = i->index;
   bool *listed = arena_array(index->arena, i->n, sizeof(bool));
@@ -157,7 +158,8 @@ static int check_agreement(const struct instance *i, agreeing *agree, enum match
   }
   if (!ranks)
     return -ENOMEM;
-  if (odd == INDEX_NONE) /* what is agreed on with one member is not with another */
+  if (odd ==
+      INDEX_NONE) /* what members agree on with one member they need not agree on with another */
     return 0;
   char *most = as_called(index, call_of(i, best), state),
        *one = as_called(index, call_of(i, odd), state);
@@ -170,7 +172,7 @@ static int check_agreement(const struct instance *i, agreeing *agree, enum match
   return error ? error : 1;
 }
 
-/* What one member's own sizes must be in a group of n: out = in x n, or the reverse. */
+/* What one member's own sizes must be in a group of n: out = in x n, or in = out x n. */
 static bool fits_group(const struct ledger_call *call, u32 n) {
   u64 product;
   if (!call->in || !call->out || call->in_count == UINT64_MAX || call->out_count == UINT64_MAX)
@@ -211,7 +213,7 @@ static int check_own_sizes(const struct instance *i) {
   return error ? error : 1;
 }
 
-/* All that is sent must be received: known only once every member's part is. */
+/* All that is sent must be received: this is known only when every member's part is. */
 static int check_all_to_all(const struct instance *i) {
   const struct ledger *ledger = i->index->ledger;
   u64 in = 0, out = 0;
@@ -260,7 +262,7 @@ static struct progress count_states(const struct instance *i) {
   return p;
 }
 
-/* The members that stand so. */
+/* The members in that state. */
 static int add_state(const struct instance *i, enum match_state state, enum call_state which, u32 n,
                      const char *says, u32 others) {
   struct call_index *index = i->index;
@@ -280,8 +282,9 @@ static int add_state(const struct instance *i, enum match_state state, enum call
   return error ? error : 1;
 }
 
-/* Who has not called it, and who is still in it though others are done. Where one is done and all
- * must come, a member that has not called it has only an older record. */
+/* Who has not called it, and who is still in it though others have finished. If one member has
+ * finished and all must come, a member that seems not to have called it only has an older record.
+ */
 static int check_progress(const struct instance *i) {
   struct progress p = count_states(i);
   if (p.absent && (p.holding || !p.done))
@@ -306,7 +309,7 @@ static int check_agreements(const struct instance *i) {
   return found;
 }
 
-/* The k-th entry inside the group that a closing entry stands for. INDEX_NONE if there is none. */
+/* The k-th entry inside the group that a closing entry represents. INDEX_NONE if there is none. */
 static u32 inside_of(const struct call_index *index, u32 closing, u32 k) {
   const struct ledger_call *calls = index->ledger->calls, *close = &calls[closing];
   u32 first = index->ledger->ranks[close->rank].first_call, begin = closing;
@@ -332,7 +335,7 @@ static int check_inside(const struct instance *i) {
       entries[n].call = call;
       n += call != INDEX_NONE;
     }
-    if (n < i->n) /* how many there are differs only where the ring cut one */
+    if (n < i->n) /* their number differs only where the ring cut one */
       break;
     struct instance inside = {
         .index = i->index, .matching = i->matching, .entries = entries, .n = n};
@@ -361,7 +364,7 @@ static int check(const struct instance *i) {
   return 0;
 }
 
-/* One entry for each member: of several under one number the last stands. */
+/* One entry for each member: of several with one number the last counts. */
 static u32 each_member_once(struct call_entry *entries, u32 n) {
   u32 kept = 0;
   for (u32 c = 0; c < n; c++) {

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT
  *
- * Sends and receives. Their sequence numbers are each rank's own, so a send meets its receive by
- * order: between two ranks of a group, messages are taken in the order in which they were sent;
- * between different peers any order is good. Where records do not go back to the first message, the
- * oldest pending send meets the oldest pending receive.
+ * Sends and receives. Each rank numbers its own messages, so a send and its receive are found by
+ * order: between two ranks of a group, messages are received in the order in which they were sent;
+ * between different peers there is no order. If the records do not go back to the first message,
+ * the oldest pending send belongs to the oldest pending receive.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -91,7 +91,7 @@ static bool differ(const char *a, const char *b) {
   return a && b && strcmp(a, b) != 0;
 }
 
-/* What is sent must be what is received. */
+/* What is sent must agree with what is received. */
 static int check_pair(struct call_index *index, struct matching *matching, const struct side *send,
                       const struct side *recv) {
   const struct ledger_call *out = &index->ledger->calls[send->call];
@@ -139,7 +139,8 @@ static int match_channel(struct call_index *index, struct matching *matching,
     error = check_pair(index, matching, &sends[a], &recvs[b]);
   matching->matched += pairs;
   matching->calls += pairs;
-  /* With both records whole, a pending call whose mate is there and done waits for nobody. */
+  /* If both records are complete, a pending call whose counterpart is there and finished waits for
+   * nobody. */
   bool send_alone = s < n_sends && (whole ? s >= n_recvs : r >= n_recvs);
   bool recv_alone = r < n_recvs && (whole ? r >= n_sends : s >= n_sends);
   if (!error && send_alone && to->seen)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * What NCCL itself says of communicators while their ranks stand still: where it reports an error,
- * why a call does not finish that all members are in.
+ * What NCCL itself reports of communicators while their ranks stand still: if it reports an error,
+ * this is why a call does not finish that all members have made.
  */
 #include <errno.h>
 #include <math.h>
@@ -24,13 +24,13 @@ i32 nccl_error_of(const struct ledger *ledger, u32 group, u32 rank) {
   return 0;
 }
 
-/* Errors that are not known here are one. */
+/* All unknown errors count as one. */
 static u32 kind_of(i32 result) {
   enum { UNKNOWN = 63 };
   return result > 0 && result < UNKNOWN ? (u32)result : UNKNOWN;
 }
 
-/* "NCCL reports on ranks 1, 3: unhandled system error.", of one error. */
+/* "NCCL reports on ranks 1, 3: unhandled system error.", for one error. */
 static char *words_of(const struct call_index *index, i32 result) {
   const struct ledger *ledger = index->ledger;
   u32 *ranks = arena_array(index->arena, ledger->n_nccl + 1u, sizeof(u32)), n = 0;

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * The ends of the chains of waiting (waits.c), each with the reason why it is to be looked at
- * first.
+ * The ends of the chains of waiting (waits.c), each with the reason why it must be examined first.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -31,13 +30,14 @@ static char *holders_of(const struct judging *j, u32 front) {
 
 /* --- In no call at all --- */
 
-/* More ranks are in it, or it was called earlier. */
+/* More ranks wait in it, or it was called earlier. */
 static bool says_more(const struct judging *j, u32 front, u32 than) {
   u32 a = j->g->fronts.at[front].holders, b = j->g->fronts.at[than].holders;
   return a != b ? a > b : call_of(j, front)->created < call_of(j, than)->created;
 }
 
-/* Of the calls that wait for each rank, the one with most ranks in it. INDEX_NONE if none waits. */
+/* Of the calls that wait for each rank, the one with the most ranks in it. INDEX_NONE if none
+ * waits. */
 static int find_waiting(const struct judging *j, u32 **out) {
   const struct graph *g = j->g;
   u32 *waiting = arena_array(j->index->arena, g->ranks + 1u, sizeof(u32));
@@ -93,7 +93,7 @@ static int accuse_absent(struct judging *j, u32 rank, u32 front) {
                 evidence);
 }
 
-/* A rank that left no record may be the one that crashed, or its record was not collected. */
+/* A rank without a record may be the one that crashed, or its record was not collected. */
 static int accuse_unrecorded(struct judging *j, const u32 *waiting) {
   struct waits *w = j->waits;
   u32 seen = 0;
@@ -137,8 +137,9 @@ static int judge_absent(struct judging *j) {
 
 /* --- The only ones left in a call --- */
 
-/* No member of most collectives finishes before all have done their part, so those who still are in
- * it are held by something of their own; in one-way operations, only if nothing else holds them. */
+/* In most collectives no member finishes before all have done their part. So the members that are
+ * still in it are held up by something of their own; in one-way operations only if nothing else
+ * holds them up. */
 static bool is_left_behind(const struct judging *j, u32 rank, u32 front) {
   const struct front *f = &j->g->fronts.at[front];
   if (f->channel != INDEX_NONE || f->waited || !f->done || f->holders > f->done)
@@ -205,7 +206,7 @@ static u32 holders_inside(const struct graph *g, u32 front, u32 circle) {
   return n;
 }
 
-/* Where most ranks of a circle are in one call, the others are out of order; else all are. */
+/* If most ranks of a circle are in one call, the others are out of order; else all are. */
 static int judge_circle(struct judging *j, u32 circle) {
   struct graph *g = j->g;
   u32 most = 0, most_node = INDEX_NONE;
@@ -260,8 +261,9 @@ static int accuse_odd(struct judging *j, const struct mismatch *m) {
   return error;
 }
 
-/* Once members are out of step all that follows is: the first mismatch of a group counts, if the
- * group is stuck in one. Those without a majority only count when nothing else does. */
+/* Once members are out of step, everything that follows is too: the first mismatch of a group
+ * counts, if the group is stuck in one. Mismatches without a majority count only if nothing else
+ * does. */
 static int judge_mismatches(struct judging *j, bool decided) {
   const struct matching *m = j->matching;
   u32 group = INDEX_NONE, first = 0;
@@ -333,7 +335,7 @@ static int judge(struct judging *j) {
   if (w->n_unrecorded)
     return unrecorded_cannot_tell(j);
   error = judge_root(j);
-  w->victims -= w->suspects.n; /* which are in that call themselves */
+  w->victims -= w->suspects.n; /* that are in that call themselves */
   return error;
 }
 

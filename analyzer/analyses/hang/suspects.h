@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * What the two halves of the judgement share: suspects.c follows which rank waits for which,
- * order.c looks at calls that all members are in.
+ * What the two halves of the verdict share: suspects.c follows which rank waits for which, order.c
+ * examines calls that all members have made.
  */
 #ifndef TSCOPE_SUSPECTS_H
 #define TSCOPE_SUSPECTS_H
@@ -27,7 +27,7 @@ static inline u32 global(const struct judging *j, u32 rank) {
   return j->index->ledger->ranks[rank].rank;
 }
 
-/* Where in the order of a rank's calls the one that holds it stands. */
+/* The position, in the order of a rank's calls, of the call that holds it up. */
 static inline u64 order_on(const struct judging *j, u32 rank, u32 front) {
   const struct member_progress *member =
       member_progress_of(j->index, j->g->fronts.at[front].group, rank);
@@ -36,11 +36,12 @@ static inline u64 order_on(const struct judging *j, u32 rank, u32 front) {
              : 0;
 }
 
-/* Ranks that make two calls, which all are in, in another order than the others. 0, or -ENOMEM. */
+/* Ranks that make two calls, which all members have made, in another order than the others. 0, or
+ * -ENOMEM. */
 int judge_order(struct judging *j);
 
-/* The call in which the waiting begins: ranks that have not begun it while most have, or that it
- * cannot be told. 0, or -ENOMEM. */
+/* The call in which the waiting begins: ranks that have not begun it while most have, or that this
+ * is not known. 0, or -ENOMEM. */
 int judge_root(struct judging *j);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * From a ledger to results.check.
+ * From a ledger of calls to results.check.
  */
 #include <errno.h>
 #include <math.h>
@@ -10,7 +10,7 @@
 #include "analyses/analyses.h"
 #include "analyses/hang/verdict.h"
 
-/* Of one group; once it is out of step there is no end of them. */
+/* For one group: once it is out of step, everything that follows is. */
 #define MISMATCHES_KEPT 10u
 
 #define FRAMES_SHOWN 12u
@@ -99,7 +99,7 @@ static int put_mismatches(struct making *m) {
 
 /* --- Suspects --- */
 
-/* The call a rank is in: the oldest of them all. NULL if it is in none. */
+/* The call that a rank is in: the oldest of all its pending calls. NULL if it is in none. */
 static const struct ledger_call *oldest_pending(const struct ledger *ledger, u32 rank) {
   const struct ledger_rank *r = &ledger->ranks[rank];
   for (u32 i = r->first_call; i < r->first_call + r->n_calls; i++)
@@ -134,7 +134,7 @@ static int put_suspect(struct making *m, u32 rank, const char *reason, const cha
   return 0;
 }
 
-/* The first disagreement of each group; what comes after it follows from it. */
+/* The first disagreement of each group; later ones follow from it. */
 static int find_desync(struct making *m) {
   const struct ledger *ledger = m->index.ledger;
   struct arena *arena = arena_of(m);

@@ -22,13 +22,13 @@
 #include "base/vector.h"
 #include "model/ledger.h"
 
-/* How one member stands to one call of a group. */
+/* The state of one member in one call of a group. */
 enum call_state {
   STANDS_ABSENT,    /* has not made it */
   STANDS_PENDING,   /* is in it */
-  STANDS_DONE,      /* has completed it, or gone past it */
-  STANDS_CALLED,    /* has made it; whether it completed is not known */
-  STANDS_UNKNOWN,   /* its record does not go back so far */
+  STANDS_DONE,      /* has completed it, or is past it */
+  STANDS_CALLED,    /* has made it; it is not known whether it completed */
+  STANDS_UNKNOWN,   /* its record does not go back that far */
   STANDS_UNRECORDED /* it left no record at all */
 };
 
@@ -41,7 +41,7 @@ struct member_progress {
   u32 front_call; /* index into ledger.calls; INDEX_NONE */
 };
 
-/* One call as one member made it: the closing entry of a coalesced group stands for the group. */
+/* One call as one member made it. The closing entry of a coalesced group represents the group. */
 struct call_entry {
   u32 group, rank;
   i64 seq;
@@ -76,7 +76,7 @@ static inline bool is_pending(const struct ledger_call *call) {
   return call->state == LEDGER_SCHEDULED || call->state == LEDGER_STARTED;
 }
 
-/* Collectives that no member can finish before all have come; see op_is_barrier_like(). */
+/* Collectives that no member can finish before all members have come; see op_is_barrier_like(). */
 bool verdict_joins_all(const char *op);
 
 /* --- matching.c --- */
@@ -87,15 +87,15 @@ struct mismatch {
   i64 seq;
   bool pending; /* on any member */
   bool message;
-  u32 *ranks; /* indices into ledger.ranks: the odd ones out, or all where none is */
+  u32 *ranks; /* indices into ledger.ranks: the odd ones out, or all if there are none */
   u32 n_ranks;
-  bool minority; /* the ranks are few against many that agree */
+  bool minority; /* the ranks are few, against many that agree */
   char *detail;
   const char *op;
 };
 
 struct matching {
-  u64 matched, calls; /* collectives that all members agree on; collectives looked at */
+  u64 matched, calls; /* collectives that all members agree on, and all that were examined */
   VECTOR(struct mismatch) mismatches;
   u64 *matched_of; /* [n_groups] */
   u64 *mismatched_of;
@@ -105,11 +105,11 @@ int matching_make(struct call_index *index, struct matching *matching);
 
 /* --- messages.c --- */
 
-/* What goes from one rank to another in one group, on the side of each as far as it is pending. */
+/* What goes from one rank to another in one group, as far as it is pending on either side. */
 struct channel {
   u32 group, from, to;
   u32 send, recv;              /* oldest pending call of each side; INDEX_NONE */
-  bool send_alone, recv_alone; /* the other side has not made the call that would meet it */
+  bool send_alone, recv_alone; /* the other side has not made the matching call */
 };
 
 typedef VECTOR(struct channel) channel_list;
@@ -121,8 +121,8 @@ int messages_match(struct call_index *index, struct matching *matching, channel_
 /* Fills in nccl, nccl_errors and nccl_ranks of the check. 0, or -ENOMEM. */
 int nccl_says(const struct call_index *index, struct collective_check *check);
 
-/* Whether NCCL says an error of the communicator on a rank (index into ledger.ranks): the error, 0
- * for none, or if that is not known. */
+/* Whether NCCL reports an error of the communicator on a rank (index into ledger.ranks): the error;
+ * 0 for none, or if it is not known. */
 i32 nccl_error_of(const struct ledger *ledger, u32 group, u32 rank);
 
 /* --- waits.c --- */
@@ -137,10 +137,10 @@ struct waits {
   VECTOR(struct suspect) suspects;
   u32 pending_ranks; /* that are in a call */
   u32 pending_calls; /* oldest of each group, each counted once */
-  u32 victims;       /* ranks in a call that are no suspects */
+  u32 victims;       /* ranks in a call that are not suspects */
   char *cannot_tell; /* why there is no suspect although calls are pending; NULL */
   i64 since;         /* when the oldest pending call was made; NS_UNKNOWN */
-  u32 *unrecorded;   /* ranks waited for that left no record */
+  u32 *unrecorded;   /* ranks that others wait for and that left no record */
   u32 n_unrecorded;
   struct check_wait *list; /* of calls that ranks are in */
   u32 n_list, n_fronts;

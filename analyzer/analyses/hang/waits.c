@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: MIT
  *
- * Who waits for whom. A rank is held by its oldest pending call of each group; a call is held up by
- * members that have not made it, or are still in an older one of the same group. Following that
- * from rank to call to rank ends, for victims, at somebody else; those at which it ends are to be
- * looked at first:
+ * Who waits for whom. A rank is held up by its oldest pending call of each group. A call is held up
+ * by members that have not made it, or that are still in an older one of the same group. For a
+ * victim, following this from rank to call to rank ends at somebody else. The ranks at which it
+ * ends must be examined first:
  *
  *   a rank that is in no call at all               stopped outside communication
- *   a rank that called it, but shows no more signs died, or was stopped
- *     of life and was not seen to finish it
+ *   a rank that called it, but gives no more       died, or was stopped
+ *     signs of life and was not seen to finish it
  *   the only ones left in a call that others have  their device or link
  *     finished
  *   ranks that wait for each other in a circle     different order of calls
  *   the odd ones out of a call that is held up     different calls
  *
- * When it ends at a call in which all members are, no rank stands out and that is said.
+ * If it ends at a call in which all members are, no rank stands out, and the report says so.
  */
 #include "analyses/hang/waits.h"
 
@@ -62,7 +62,8 @@ static int find_fronts(struct graph *g) {
   return 0;
 }
 
-/* Edges of one collective: its holders to it, and it to those it waits for. */
+/* Edges of one collective: from the ranks that it holds up to it, and from it to the ranks that it
+ * waits for. */
 static int connect_front(struct graph *g, u32 number) {
   struct call_index *index = g->index;
   struct front *front = &g->fronts.at[number];
@@ -191,8 +192,8 @@ static void walk_from(struct graph *g, struct walk *w, u32 start) {
   }
 }
 
-/* Numbers the circle of each node, which for most is itself alone, and finds those that wait for
- * nothing outside. */
+/* Numbers the circle of each node, which for most nodes is the node alone, and finds circles that
+ * wait for nothing outside. */
 static int find_circles(struct graph *g) {
   struct arena *arena = g->index->arena;
   u32 n = g->nodes + 1u;

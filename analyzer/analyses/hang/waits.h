@@ -1,22 +1,22 @@
 /* SPDX-License-Identifier: MIT
  *
- * The graph of waiting: nodes are ranks, then the calls that hold them (fronts). An edge leads from
- * a rank to a call it is in, and from a call to a rank it waits for.
+ * The graph of waiting: its nodes are ranks, and the calls that hold them up (fronts). An edge
+ * leads from a rank to a call that it is in, and from a call to a rank that it waits for.
  */
 #ifndef TSCOPE_WAITS_H
 #define TSCOPE_WAITS_H
 
 #include "analyses/hang/verdict.h"
 
-/* A call in which at least one member is stuck: a collective, or what goes through a channel. */
+/* A call in which at least one member is stuck: a collective, or the messages of a channel. */
 struct front {
   u32 group;
   i64 seq;
-  u32 call;    /* as the first of its holders made it; index into ledger.calls */
+  u32 call;    /* as the first of the ranks in it made it; index into ledger.calls */
   u32 channel; /* index into the channels; INDEX_NONE for a collective */
   u32 holders; /* members that are in it */
   u32 waited;  /* that it waits for */
-  u32 absent;  /* of those, that left a record which does not have it */
+  u32 absent;  /* of these, ranks with a record that does not have the call */
   u32 done, unknown;
 };
 
@@ -30,7 +30,7 @@ struct graph {
   VECTOR(struct front) fronts;
   VECTOR(struct wait_edge) edges; /* by (from, to) */
   u32 *first_edge;                /* [nodes + 1] */
-  u32 *circle;                    /* [nodes]: which circle of waiting it is in */
+  u32 *circle;                    /* [nodes]: the circle of waiting that it is in */
   u32 circles;
   u32 *ranks_in;  /* [circles] */
   bool *leads_on; /* [circles]: it waits for something outside itself */

@@ -12,9 +12,9 @@
 #include "base/hash.h"
 #include "base/vector.h"
 
-#define MOST_FRAMES 200000u /* in memory: what is deeper then belongs to who called it */
+#define MOST_FRAMES 200000u /* kept in memory; what is deeper counts for its caller */
 
-/* A frame below another: of all stacks that are the same up to here. */
+/* A frame below another one, for all stacks that are the same up to here. */
 struct tree_frame {
   const char *file, *function;
   u64 hash;
@@ -81,8 +81,8 @@ static bool make_room(struct line_tree *tree) {
   return true;
 }
 
-/* Index of a frame below `parent`, made if there is none; the parent's where there are too many;
- * -ENOMEM in *error. */
+/* Index of a frame below `parent`, which is made if there is none; the parent's index if there are
+ * too many; -ENOMEM in *error. */
 static u32 below(struct line_tree *tree, u32 parent, const struct call_frame *frame, int *error) {
   u64 above = parent == INDEX_NONE ? HASH_SEED : tree->frames.at[parent].hash;
   u64 hash = hash_text(hash_text(above ^ frame->line, frame->file), frame->function);
@@ -154,7 +154,7 @@ static int by_text(const struct tree_frame *a, const struct tree_frame *b) {
   return order ? order : strcmp(a->function, b->function);
 }
 
-/* Frames that cost most; who calls comes before what is called. */
+/* The frames that cost most; a caller comes before what it calls. */
 static int by_cost(const void *left, const void *right) {
   const struct tree_frame *a = *(struct tree_frame *const *)left,
                           *b = *(struct tree_frame *const *)right;
@@ -221,7 +221,8 @@ int line_tree_list(struct line_tree *tree, struct analysis *a, double steps, boo
     l.kept[i] = &tree->frames.at[i];
   if (!error)
     qsort(l.kept, n, sizeof(struct tree_frame *), by_cost);
-  for (u32 i = l.n_kept; i-- > 0 && !error;) { /* so that the dearest is first in its list */
+  for (u32 i = l.n_kept;
+       i-- > 0 && !error;) { /* so that the most expensive one comes first in its list */
     u32 index = (u32)(l.kept[i] - tree->frames.at), parent = l.kept[i]->parent;
     u32 *list = parent == INDEX_NONE ? &outermost : &l.first[parent];
     l.next[index] = *list;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Time by the whole stack that it comes from: the Python frames of all ranks as one tree, for a
- * flame graph. A frame has what it and all that it calls cost.
+ * Time by the whole stack that it comes from: the frames of all ranks as one tree, for a flame
+ * graph. The cost of a frame includes all that it calls.
  */
 #ifndef TSCOPE_LINE_STACKS_H
 #define TSCOPE_LINE_STACKS_H
@@ -9,7 +9,7 @@
 #include "analyses/analysis.h"
 #include "model/span_call_sites.h"
 
-/* What the calls of one stack cost, each counted as often as it stands for. ns. */
+/* The cost of the calls of one stack, each counted for all calls that it stands for. ns. */
 struct stack_cost {
   i64 host, idle, exposed, gpu;
 };

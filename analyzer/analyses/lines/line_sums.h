@@ -14,7 +14,7 @@ struct line_sum {
   u64 waits, collectives, samples, calls, of_backward;
   i64 wait_ns, idle_ns, input_ns, comm_ns, exposed_ns;
   double launches, gpu_ns, backward_gpu_ns;
-  /* sampled: of the first thread; of it in the data phase; of data loader workers */
+  /* sampled: of the first thread; the part of it in the data phase; of data loader workers */
   i64 host_ns, host_input_ns, worker_ns;
 };
 
@@ -25,9 +25,9 @@ struct line_sums {
   u32 n;
   u64 sites, samples;
   bool of_functions;
-  i64 input_ns;            /* of the data phase that was sampled, at whatever line */
+  i64 input_ns;            /* of the data phase in samples, at any line */
   i64 worker_ns;           /* likewise of workers while they were at a line of the user's */
-  struct call_frame *last; /* where the first thread was seen last; NULL */
+  struct call_frame *last; /* where the first thread was last seen; NULL */
 };
 
 /* Whether a moment lies in a step that is looked at. */

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT
  *
- * Time by the line of the program that it comes from: where the host waits and the GPU runs dry
- * after it, what is launched, what communication is not hidden. A call belongs to the innermost
- * frame of the user's own code. A sampled call counts as often as it stands for.
+ * Time by the line of the program that it comes from: where the host waits and the GPU then has
+ * nothing to do, what is launched, which communication is not hidden. A call belongs to the
+ * innermost frame of the user's own code. A sampled call counts for all the calls that it stands
+ * for.
  */
 #include "analyses/lines/lines.h"
 #include "analyses/analyses.h"
@@ -59,10 +60,11 @@ static struct line_sum *sum_of(struct counting *c, u32 span, const struct call_s
   return &c->sums[frame];
 }
 
-/* From `time` on until the GPU has something to do again; 0 where it has, or never has again. */
+/* The time from `time` until the GPU has something to do again; 0 if it has work already, or never
+ * again. */
 static i64 idle_after(const struct intervals *busy, i64 time) {
   u32 low = 0, high = busy->n;
-  while (low < high) { /* the first that ends later */
+  while (low < high) { /* the first one that ends later */
     u32 middle = low + (high - low) / 2;
     if (busy->at[middle].end <= time)
       low = middle + 1;
@@ -126,7 +128,7 @@ static int unite_busy(struct counting *c, struct arena *arena) {
   return error ? error : intervals_union(arena, &some, &c->t->memcpy, &c->busy);
 }
 
-/* The lines that something came from, their texts copied: the timeline will be gone. */
+/* The lines that something came from. Their texts are copied, because the timeline will be gone. */
 static int copy_lines(struct counting *c, struct line_sums *out) {
   out->at = arena_array(&out->arena, c->sites->n_frames + 1u, sizeof(*out->at));
   if (!out->at)
@@ -206,7 +208,7 @@ int line_sums_by_line(const void *left, const void *right) {
   return order ? order : strcmp(a->function, b->function);
 }
 
-/* What was sampled holds the waits too. */
+/* What was sampled includes the waits. */
 static double cost_of(const struct line_sum *sum) {
   i64 host = sum->wait_ns + sum->input_ns;
   return (double)((host > sum->host_ns ? host : sum->host_ns) + sum->idle_ns + sum->exposed_ns) +
@@ -324,7 +326,7 @@ static int list(struct analysis *a, const struct line_sum *all, u32 n) {
   return 0;
 }
 
-/* What the trace says of why lines are not known: "lines=..." among its features. */
+/* The trace's reason why lines are not known: "lines=..." among its features. */
 static const char *find_reason(struct analysis *a) {
   static const char key[] = "lines=";
   for (u32 r = 0; r < a->model->n_ranks; r++) {

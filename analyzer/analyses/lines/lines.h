@@ -16,7 +16,7 @@ struct sampled_line {
   bool in_workers;     /* data loader workers are at it */
 };
 
-/* Tells a line from others, the same on all ranks; never 0. */
+/* Distinguishes a line from others, the same on all ranks; never 0. */
 u32 line_key(const char *file, u32 line, const char *function);
 
 /* line_key() of where the program waits in a span of a timeline; 0 if it does not or is not known.

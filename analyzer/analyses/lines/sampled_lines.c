@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * Where the first thread of each rank was, and its data loader workers, from samples: also where no
- * call is hooked. A line stands out on a rank where it takes more time than on its peers by more
- * than chance explains: samples are counted as Poisson's.
+ * Where the first thread of each rank and its data loader workers were, from samples, also where no
+ * call is hooked. A line stands out on a rank if it takes more time there than on the peers, by
+ * more than chance explains: samples are counted as in a Poisson distribution.
  */
 #include <errno.h>
 #include <math.h>
@@ -54,8 +54,8 @@ static bool begins_a_worker(const struct call_frame *frame) {
   return name && (strcmp(name, "_bootstrap") == 0 || strcmp(name, "_worker_loop") == 0);
 }
 
-/* The innermost line of the user's in what a child does itself: outside of that are the frames of
- * the parent that forked it. INDEX_NONE where it waits for work. */
+/* The innermost line of the user's code in what a child does itself: the frames outside of that are
+ * those of the parent that forked it. INDEX_NONE if the child waits for work. */
 static u32 line_of_child(const struct call_sites *sites, const struct call_stack *stack) {
   u32 line = INDEX_NONE;
   for (u32 i = 0; i < stack->n; i++) {
@@ -148,7 +148,7 @@ static int compare(struct analysis *a, const struct of_rank *at, u32 n, const do
   return 0;
 }
 
-/* The line at which the input takes most: of the workers where there are any. */
+/* The line at which the input takes most time: of the workers, if there are any. */
 static int tell_input(struct analysis *a, const struct of_rank *line) {
   const struct line_sums *sums = &a->line_sums[line->rank];
   struct rank_result *rank = &a->results->ranks[line->rank];
@@ -166,7 +166,7 @@ static int tell_input(struct analysis *a, const struct of_rank *line) {
   return 0;
 }
 
-/* Adds up what is of the same line and rank; returns how many are left. */
+/* Adds up the entries of the same line and rank; returns how many are left. */
 static u32 merge(struct of_rank *all, u32 n) {
   u32 kept = 0;
   qsort(all, n, sizeof(*all), by_line);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT
  *
- * The longest chain of work that had to follow on itself, across ranks. From the last end of a
- * sample walk back, always to the predecessor that finished last; at a collective jump to the
- * member that arrived last. The stretches walked over add up to the sample exactly, so each
- * nanosecond has one category and one rank.
+ * The longest chain of work in which each piece had to follow the one before, across ranks. The
+ * walk begins at the last end of a sample and goes back, always to the predecessor that finished
+ * last; at a collective it goes over to the member that arrived last. The pieces on the way add up
+ * to the sample exactly, so each nanosecond has one category and one rank.
  */
 #include <errno.h>
 #include <math.h>
@@ -37,7 +37,7 @@ const char *path_edge_name(u8 edge) {
   return edge_names[edge];
 }
 
-/* What the host does in a phase: on a job without GPU the phases are the compute. */
+/* What the host does in a phase: in a job without GPU the phases are the compute. */
 static enum path_category host_category(const struct sample_graph *g, u32 rank, u8 phase) {
   if (phase == TSCOPE_PHASE_DATA)
     return PATH_INPUT;
@@ -59,7 +59,7 @@ static enum path_category node_category(const struct sample_graph *g, const stru
   case NODE_COLLECTIVE:
     return PATH_COMMUNICATION;
   default:
-    return PATH_UNKNOWN; /* blocked, and nobody recorded on what */
+    return PATH_UNKNOWN; /* blocked, and no record says on what */
   }
 }
 
@@ -67,7 +67,7 @@ struct walk {
   const struct sample_graph *g;
   struct sample_outcome *out;
   u32 node;
-  i64 now;   /* everything after it is accounted for */
+  i64 now;   /* everything after it has its place on the path */
   bool full; /* no memory for more segments */
 };
 
@@ -94,14 +94,14 @@ static void account(struct walk *w, i64 until, enum path_category category, u32 
   w->now = until;
 }
 
-/* The stretch accounted for last was reached in this way. */
+/* How the path came to the piece that was added last. */
 static void cross(struct walk *w, enum path_edge edge) {
   w->out->crossed[edge]++;
   if (w->out->n_segments)
     w->out->segments[w->out->n_segments - 1].edge = (u8)edge;
 }
 
-/* The dependency that ended last, not after `limit`; INDEX_NONE if there is none. */
+/* The dependency that ended last, but not after `limit`; INDEX_NONE if there is none. */
 static u32 latest_dep(const struct sample_graph *g, u32 node, i64 *end) {
   u32 latest = INDEX_NONE;
   for (u32 i = g->nodes[node].first_dep; i < g->nodes[node + 1].first_dep; i++) {
@@ -114,8 +114,8 @@ static u32 latest_dep(const struct sample_graph *g, u32 node, i64 *end) {
   return latest;
 }
 
-/* From the end of a node to its start, or across to what held it up. True when the walk is at the
- * start of w->node, false when it went on to the end of another. */
+/* From the end of a node to its start, or over to what held it up. True when the walk is at the
+ * start of w->node, false when it went on to the end of another node. */
 static bool cross_node(struct walk *w, bool at_end) {
   const struct sample_graph *g = w->g;
   const struct node *node = &g->nodes[w->node];
@@ -128,7 +128,7 @@ static bool cross_node(struct walk *w, bool at_end) {
       w->node = from;
       return false;
     }
-    if (from != INDEX_NONE) { /* it had ended before: nothing was waited for */
+    if (from != INDEX_NONE) { /* it had ended before, so nothing waited for it */
       account(w, node->start, host_category(g, node->rank, 0), node->rank, node->label);
       return true;
     }
@@ -146,8 +146,8 @@ static bool cross_node(struct walk *w, bool at_end) {
   return true;
 }
 
-/* What the time from `end`, when all that is known to have held a node up was over, to its start
- * went to. */
+/* What took the time from `end`, when all that is known to have held up a node was over, until it
+ * started. */
 static enum path_category gap_before(const struct sample_graph *g, const struct node *node, i64 end,
                                      u32 *label) {
   *label = LABEL_HOST_GAP;
@@ -218,8 +218,8 @@ void critical_path_walk(const struct sample_graph *g, struct sample_outcome *out
             NODE_ON_DEVICE(g->nodes[w.node].kind) ? PATH_UNKNOWN
                                                   : host_category(g, g->last_rank, 0),
             g->last_rank, NODE_ON_DEVICE(g->nodes[w.node].kind) ? LABEL_NOT_KNOWN : LABEL_HOST_GAP);
-  /* Each node is crossed and left at most once on the way back; clocks that contradict each other
-   * must not keep us walking. */
+  /* On the way back each node is crossed and left at most once. Clocks that contradict each other
+   * must not make the walk endless. */
   for (u64 left = 2ull * g->n + 2; w.node != INDEX_NONE && left; left--) {
     if (!cross_node(&w, at_end)) {
       at_end = true;

@@ -12,17 +12,17 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Nodes kept for all samples together: about 100 bytes each while they are looked at. One step may
- * be larger than what is wanted, up to the limit. */
+/* The number of nodes kept for all samples together: about 100 bytes each while they are used. One
+ * step may be larger than this, up to the limit. */
 #define NODES_WANTED 2e6
-/* Of a longer run a quarter is enough: its graph must not take more memory than its trace. */
+/* A quarter is enough for a longer run: its graph must not take more memory than its trace. */
 #define NODES_ALWAYS 250e3
 #define SHARE_WANTED 0.25
 #define NODES_LIMIT 8e6
 #define MAX_STEPS 128u
 #define STEPS_IN_A_ROW 64u
 
-/* Share of the run, at its end, whose detail the rings still hold. */
+/* Share of the run, at its end, for which the rings still have the detail. */
 static double share_kept(const struct model *model) {
   double share = 1;
   for (u32 i = 0; i < model->n_ranks; i++) {
@@ -55,7 +55,7 @@ static const char *why_no_path(struct analysis *a, double nodes_per_step) {
   return NULL;
 }
 
-/* Whether all ranks' GPUs were watched throughout a step of training. */
+/* Whether the GPUs of all ranks were recorded throughout a step of training. */
 static bool seen_by_all(const struct analysis *a, u32 step) {
   if (!analysis_trains(a, step))
     return false;
@@ -68,7 +68,7 @@ static bool seen_by_all(const struct analysis *a, u32 step) {
   return true;
 }
 
-/* Where GPU times were taken for some steps only: rows of those, as many as there is room for. */
+/* If GPU times were recorded for some steps only: rows of those, as many as fit. */
 static void choose_seen_samples(struct analysis *a, u32 first, u32 steps) {
   struct graph *graph = a->graph;
   u32 end = a->first_step + a->n_steps, taken = 0;
@@ -90,12 +90,12 @@ static bool seen_throughout(const struct analysis *a, u32 first) {
   return true;
 }
 
-/* Evenly spread over the usable steps. */
+/* Spread evenly over the usable steps. */
 static void choose_samples(struct analysis *a, double nodes_per_step) {
   struct graph *graph = a->graph;
   double kept = share_kept(a->model);
   u32 end = a->first_step + a->n_steps;
-  /* a tenth less than the rings should hold: ranks and steps differ */
+  /* a tenth less than the rings should hold, because ranks and steps differ */
   u32 usable = kept < 1 ? (u32)(kept * 0.9 * a->model->steps.n) : a->n_steps;
   usable = usable < 1 ? 1 : usable > a->n_steps ? a->n_steps : usable;
   double nodes = fmin(NODES_WANTED, fmax(NODES_ALWAYS, SHARE_WANTED * nodes_per_step * usable));
@@ -206,7 +206,7 @@ static int append_all(struct sample_graph *g) {
   return 0;
 }
 
-/* A node at its collective. */
+/* The node of a rank at its collective. */
 struct join_arrival {
   i64 start;
   u32 collective, node;
@@ -262,7 +262,7 @@ static void number_joins(const struct model *model, struct sample_graph *g,
       g->joined[--g->first_joined[g->members[g->joins[m].first + k]]] = m;
 }
 
-/* Brings the nodes of one collective together. */
+/* Brings together the nodes of one collective. */
 static int join_collectives(const struct analysis *a, struct sample_graph *g) {
   size_t n = list_arrivals(a, g, NULL);
   struct join_arrival *arrivals = malloc((n + 1) * sizeof(*arrivals));
@@ -353,7 +353,7 @@ i64 join_start(const struct sample_graph *g, u32 node, u32 *last) {
     const struct collective_join *join = &g->joins[g->joined[i]];
     const u32 *members = &g->members[join->first];
     u32 k = join->n - 1;
-    /* A root that need not wait can end before others start. */
+    /* A root that need not wait can end before other members start. */
     while (!join->barrier && k > 0 && g->nodes[members[k]].start > end)
       k--;
     if (g->nodes[members[k]].start > latest) {

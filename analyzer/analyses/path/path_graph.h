@@ -2,13 +2,13 @@
  *
  * What had to wait for what, in samples of the steps: the input of critical_path.c and what_if.c.
  *
- * A sample is a few steps in a row: what reaches over from one step into the next (a host that runs
- * ahead of its device) then counts as it does in the run. While a rank's timeline is loaded,
- * slice.c cuts the samples out of it; graph.c then joins the ranks' slices at their collectives.
+ * A sample is a few steps in a row. So what reaches from one step into the next (a host that runs
+ * ahead of its device) counts as it does in the run. While a rank's timeline is loaded, slice.c
+ * cuts the samples out of it; then graph.c joins the slices of all ranks at their collectives.
  *
- * A node is a stretch of work on one lane; the nodes of a lane are adjacent and in order. Host
- * lanes are flattened: nested phases become stretches of their own time (NODE_HOST), calls are
- * nodes, and the time between a call and the node before it belongs to `phase`.
+ * A node is a piece of work on one lane. The nodes of a lane are adjacent and in order. Host lanes
+ * are flattened: nested phases become pieces of their own time (NODE_HOST), calls are nodes, and
+ * the time between a call and the node before it belongs to `phase`.
  */
 #ifndef TSCOPE_GRAPH_H
 #define TSCOPE_GRAPH_H
@@ -18,34 +18,34 @@
 enum node_kind {
   NODE_HOST = 1, /* own time of a phase */
   NODE_LAUNCH,   /* a call that puts work on a stream */
-  NODE_BLOCKED,  /* host waiting for the device or a collective */
+  NODE_BLOCKED,  /* the host waits for the device or a collective */
   NODE_KERNEL,   /* from here on: on the device, or a gloo worker */
   NODE_MEMCPY,
   NODE_COLLECTIVE,
 };
 #define NODE_ON_DEVICE(kind) ((kind) >= NODE_KERNEL)
 
-/* A GPU that is free begins launched work within some microseconds, tens for a graph. Work that
- * begins this much later waited for something. */
+/* A free GPU begins launched work within some microseconds, for a graph within tens of them. Work
+ * that begins this much later waited for something. */
 #define LONGEST_LATENCY 100000
 
 #define HOST_KEYS 8u /* keys below this are phases: own time and gaps of the host */
 
 struct node {
   i64 start, end; /* cut to the sample */
-  u32 key;        /* what work it is, alike on all ranks */
+  u32 key;        /* which work it is, the same number on all ranks */
   u32 label;      /* its name: see path_labels.h */
   u32 launch;     /* node that launched it, INDEX_NONE */
   u32 line;       /* NODE_BLOCKED: line_key() of where the program waits; 0 if not known */
   u32 arrival;   /* NODE_COLLECTIVE: one of its calls, in model.arrivals; INDEX_NONE if not known */
   u32 rank;      /* index into model.ranks */
-  u32 first_dep; /* its dependencies end where the next node's begin */
+  u32 first_dep; /* its dependencies end where the next node begins */
   u8 kind;
   u8 phase;      /* NODE_HOST: its phase; other host nodes: phase of the gap before; 0 none */
   bool first;    /* on its lane */
   bool cut;      /* goes on after the sample */
   bool queued;   /* on the device: launched before the sample began */
-  bool inferred; /* that it waited for its latest dependency: no event was recorded */
+  bool inferred; /* it waited for its latest dependency, but no event was recorded */
 };
 
 /* One rank's part of one sample. */
@@ -54,16 +54,16 @@ struct slice {
   u32 *deps; /* nodes that must end before: event waits (device), what released it (host) */
   u32 n_nodes, n_deps;
   i64 begin, end;
-  i64 host_end; /* where the host is done with the sample's steps: end at the latest */
+  i64 host_end; /* where the host has finished the sample's steps: at the latest at its end */
   u32 last_host, last_device; /* nodes of these steps that end last, INDEX_NONE */
   bool present, on_gpu;
-  bool ends_on_gpu; /* the host was done with the sample before the device was */
+  bool ends_on_gpu; /* the host finished the sample before the device did */
 };
 
 /* Members in order of start. */
 struct collective_join {
   u32 first, n; /* in members */
-  bool barrier; /* no member ends before all have started */
+  bool barrier; /* no member can end before all have started */
 };
 
 /* All ranks' slices of one sample, joined. */
@@ -80,7 +80,7 @@ struct sample_graph {
   u32 *first_joined; /* [n + 1] */
   u32 n_joins;
   u32 n_keys;
-  i64 begin, end; /* earliest begin and latest end of the ranks' slices */
+  i64 begin, end; /* earliest begin and latest end of the slices of all ranks */
   u32 last_rank;  /* whose slice ends last */
 };
 
@@ -95,14 +95,14 @@ enum path_category {
   PATH_CATEGORIES
 };
 
-/* What leads from one stretch of the path to the next. */
+/* How one piece of the path leads to the next. */
 enum path_edge {
   PATH_EDGE_NONE,
   PATH_EDGE_THREAD,     /* next on the same thread */
   PATH_EDGE_STREAM,     /* next on the same stream */
   PATH_EDGE_LAUNCH,     /* the host launches, the device begins */
   PATH_EDGE_EVENT,      /* a stream waits for an event of another */
-  PATH_EDGE_INFERRED,   /* likewise, but no event was recorded: by times alone */
+  PATH_EDGE_INFERRED,   /* the same, but no event was recorded: only the times say so */
   PATH_EDGE_SYNC,       /* the host waits for the device */
   PATH_EDGE_HANDOVER,   /* a thread waits for another */
   PATH_EDGE_COLLECTIVE, /* a rank waits for the last to arrive */
@@ -120,7 +120,7 @@ struct path_segment {
 #define NO_RANK (-1)
 #define EVERY_RANK (-2)
 struct edit {
-  i64 rank; /* brought to the median of its peers */
+  i64 rank; /* made as fast as the median of its peers */
   bool free_communication, free_launches, free_input;
   u32 free_line; /* line_key() at which the host does not wait; 0 for none */
   u32 line;      /* index into results.lines.at */
@@ -141,7 +141,7 @@ struct sample_outcome {
   i64 replayed; /* unedited, from the sample's begin */
   i64 measured;
   i64 saved[MAX_EDITS];          /* against the unedited replay */
-  u64 contradictions;            /* dependencies that cannot all be true */
+  u64 contradictions;            /* dependencies that cannot all be true at once */
   struct path_segment *segments; /* of the path, the last first */
   u32 n_segments, room_segments;
   u64 crossed[PATH_EDGES];
@@ -171,11 +171,11 @@ static inline bool joins_others(const struct sample_graph *graph, u32 node) {
   return graph->first_joined[node] < graph->first_joined[node + 1];
 }
 
-/* Start of a collective's transfer as node saw it: the latest start among the members it had to
- * wait for, and which that was. */
+/* The start of a collective's transfer, as this node saw it: the latest start among the members
+ * that it had to wait for, and which member that was. */
 i64 join_start(const struct sample_graph *graph, u32 node, u32 *last);
 
-/* Where a rank's sample ends: at its host's last node, or at its device's where that was done
+/* Where a rank's sample ends: at the last node of its host, or of its device if the device finished
  * later. INDEX_NONE if there is none. */
 u32 sample_last_node(const struct slice *slice);
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT
  *
- * Waits of one stream for another of which no event was recorded, as far as times leave no doubt:
- * work that was launched long before begins just after work on another stream has ended. If it had
- * begun anywhere in the time that it could have, it would lie so close behind one of the k ends of
- * that time with a chance of k NEAR / (that time).
+ * Waits of one stream for another for which no event was recorded, if the times leave no doubt:
+ * work that was launched long before begins right after work on another stream has ended. If it had
+ * begun at a random moment of the time in which it could begin, the chance that it lies so close
+ * behind one of the k ends in that time would be k NEAR / (that time).
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -11,11 +11,11 @@
 #include "analyses/path/path_slice.h"
 #include "base/statistics.h"
 
-/* From the end of work to the begin of what waited for it takes a GPU 1 to 3 us. */
+/* A GPU takes 1 to 3 us from the end of work to the begin of the work that waited for it. */
 #define NEAR 5000
 #define SHORTEST_WAIT 20000
-/* Chance that any dependency is inferred where there is none: of single waits in all of the sample,
- * and of a habit between two streams. */
+/* The chance that any dependency is inferred where there is none: for single waits in the whole
+ * sample, and for a repeated pattern between two streams. */
 #define DOUBT 0.01
 #define MOST_LANES 64u
 
@@ -28,11 +28,12 @@ struct inferring {
   struct cutter *c;
   struct wait *waits; /* those that ended near an end */
   u32 n_waits, n_trials;
-  u32 trials[MOST_LANES], hits[MOST_LANES][MOST_LANES]; /* by lane that waits, and for which */
+  u32 trials[MOST_LANES],
+      hits[MOST_LANES][MOST_LANES]; /* by the lane that waits, and the lane that it waits for */
   double chances[MOST_LANES];
 };
 
-/* The first node of a lane that ends after `time`: a stream's work ends in order. */
+/* The first node of a lane that ends after `time`: the work of a stream ends in order. */
 static u32 first_ending_after(const struct cutter *c, u32 lane, i64 time) {
   u32 low = c->lanes[lane].base, high = c->lanes[lane].next;
   while (low < high) {
@@ -45,7 +46,7 @@ static u32 first_ending_after(const struct cutter *c, u32 lane, i64 time) {
   return low;
 }
 
-/* From when on a node could have begun, as far as anything recorded goes. */
+/* The time from which a node could have begun, as far as records say. */
 static i64 free_from(const struct slice *slice, u32 n) {
   const struct node *node = &slice->nodes[n];
   i64 from = node->first ? slice->begin : slice->nodes[n - 1].end;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * What the critical path is made of, by name: kernels, operators, calls. Names live in timelines
- * that are gone when the path is walked; nodes keep a number, and here is what it stands for.
+ * Names of what is on the critical path: kernels, operators, calls. The names are in timelines that
+ * are no longer loaded when the path is walked. So nodes keep a number, and this file keeps the
+ * name for each number.
  */
 #include "analyses/path/path_labels.h"
 
@@ -106,7 +107,8 @@ static const char *text_of(const struct path_labels *labels, u32 number) {
   return slot ? labels->list.at[slot - 1].text : "unknown";
 }
 
-/* Traces of tscope's own have kernels' names mangled; nothing else on the path begins like one. */
+/* tscope's own traces have mangled names of kernels; no other name on the path begins in this way.
+ */
 static const struct kernel *mangled_kernel(struct analysis *a, const char *text) {
   bool mangled = a->kernel_names && strncmp(text, "_Z", 2) == 0;
   return mangled ? kernel_lookup(a->kernel_names, text) : NULL;
@@ -181,7 +183,7 @@ static int list_sums(struct analysis *a, struct path_segment *all, u32 n, double
   return room ? 0 : -ENOMEM;
 }
 
-/* The path of the first sample, from its beginning; the walk went back from its end. */
+/* The path of the first sample from its beginning; the walk went backwards from its end. */
 static int list_segments(struct analysis *a, const struct sample_outcome *out) {
   struct results *r = a->results;
   u32 n = out->n_segments < SEGMENTS_LISTED ? out->n_segments : SEGMENTS_LISTED;

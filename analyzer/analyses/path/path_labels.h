@@ -7,7 +7,8 @@
 
 #include "analyses/path/path_graph.h"
 
-/* Labels below HOST_KEYS are phases; these are no names of a trace's; others are hashes of such. */
+/* Labels below HOST_KEYS are phases. The following ones are for things that have no name in a
+ * trace; all others are hashes of names. */
 enum path_label {
   LABEL_LAUNCH_LATENCY = 0xfffffff0u,
   LABEL_HOST_GAP,
@@ -22,7 +23,7 @@ void path_labels_free(struct path_labels *labels);
 /* From several threads at once. 0, or -ENOMEM. */
 int path_labels_add(struct path_labels *labels, u32 number, const char *text);
 
-/* What the walked samples are made of, by name, and what their paths crossed. */
+/* What the sampled paths are made of, by name, and what they crossed. */
 int path_labels_report(struct analysis *a, double steps);
 
 /* A label in words: whole, and shortened for people. In the analysis' arena; NULL when there is no

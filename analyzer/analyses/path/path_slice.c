@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * Cuts the samples out of a rank's timeline, host lanes flattened.
+ * Cuts the samples out of a rank's timeline and flattens its host lanes.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -98,15 +98,15 @@ static bool ends_input_pause(const struct cutter *c, const struct span *span) {
   return low < c->n_pauses && c->pauses[low].span == index;
 }
 
-/* A phase or an operator: what is inside it takes from its own time. An operator belongs to the
- * phase it is in; one outside all phases is the user's. */
+/* A phase or an operator: what is inside it takes time from its own time. An operator belongs to
+ * the phase that it is in; one outside all phases belongs to the user's code. */
 static void open_host_span(struct cutter *c, struct lane_state *lane, const struct span *span,
                            i64 start, i64 end) {
   bool op = span->kind == SPAN_OP;
   u8 phase = !op && span->category < HOST_KEYS ? span->category : TSCOPE_PHASE_USER;
   emit_own_time(c, lane, start);
   if (op && lane->covered < start)
-    lane->covered = start; /* time between operators is of none */
+    lane->covered = start; /* time between operators belongs to none of them */
   if (lane->depth == MAX_DEPTH)
     return;
   /* A user's range inside a phase says nothing about the phase. */
@@ -179,7 +179,7 @@ static u32 lay_out_lanes(struct cutter *c, u32 n_spans) {
   return total;
 }
 
-/* Closes the room that lanes did not use; node_of[] and lanes follow. */
+/* Closes the gaps of unused room between lanes; node_of[] and lanes are moved too. */
 static void compact(struct cutter *c, u32 n_spans) {
   u32 total = 0;
   for (u32 i = 0; i < c->t->n_lanes; i++) {
@@ -197,8 +197,8 @@ static void compact(struct cutter *c, u32 n_spans) {
   c->slice->n_nodes = total;
 }
 
-/* What the host does after the steps' end on the host, and what goes on on the device after their
- * end on the device, is of later steps, or of none. */
+/* What the host does after the steps' end on the host, and what runs on the device after their end
+ * on the device, belongs to later steps or to none. */
 static void find_last(struct cutter *c) {
   struct slice *slice = c->slice;
   slice->last_host = slice->last_device = INDEX_NONE;
@@ -258,7 +258,7 @@ static u32 first_span_from(const struct timeline *t, i64 time) {
   return low;
 }
 
-/* From the begin of the first step to the end of the last that this rank has of a sample. */
+/* From the begin of the first step to the end of the last step of a sample that this rank has. */
 static bool sample_window(const struct analysis *a, u32 rank, const struct sample *sample,
                           struct window *all) {
   bool found = false;
@@ -341,7 +341,7 @@ static int prepare(struct cutter *c, i64 **begins) {
     struct window window;
     if (sample_window(c->a, c->t->rank, &c->a->graph->samples[i], &window))
       latest = window.begin;
-    (*begins)[i] = latest; /* a sample this rank lacks takes nothing that matters */
+    (*begins)[i] = latest; /* if this rank lacks a sample, nothing that matters is lost */
   }
   return 0;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Shared by slice.c, which makes nodes of a rank's spans, and slice_links.c, which says what they
- * waited for.
+ * Shared by slice.c, which makes nodes from a rank's spans, and slice_links.c, which finds what
+ * they waited for.
  */
 #ifndef TSCOPE_SLICE_H
 #define TSCOPE_SLICE_H
@@ -11,10 +11,10 @@
 
 #define MAX_DEPTH 16
 
-/* A lane while its spans are taken. */
+/* A lane while its spans are added. */
 struct lane_state {
   u32 base, next; /* of its nodes */
-  i64 covered;    /* host: up to here there are nodes, or a gap that the next node takes */
+  i64 covered;    /* host: up to here there are nodes, or a gap that belongs to the next node */
   u32 leaf;       /* latest call, INDEX_NONE */
   u32 shift;      /* by how much its nodes moved down when unused room was closed */
   u32 depth;
@@ -26,7 +26,7 @@ struct lane_state {
   } open[MAX_DEPTH];
 };
 
-/* `from` must end before `node` starts, or, where it is blocked, before it ends. */
+/* `from` must end before `node` starts; or before it ends, if `node` is blocked. */
 struct dep {
   u32 node, from;
 };
@@ -46,15 +46,15 @@ struct cutter {
   u32 *node_of;  /* by position: carried, then low.. */
   struct input_pause *pauses;
   u32 n_pauses;
-  int error; /* found where it could not be returned */
+  int error; /* was found at a moment when it could not be returned */
   struct dep *thread_deps;
   u32 n_thread_deps;
   struct dep *inferred; /* between streams: path_inferred.c */
   u32 n_inferred;
 };
 
-/* Spans of the sample are numbered by position: those carried into it, then those that start in
- * it. */
+/* Spans of the sample have numbers by position: first those that were running when it began, then
+ * those that start in it. */
 static inline u32 span_at(const struct cutter *c, u32 position) {
   return position < c->n_carried ? c->carried[position] : c->low + position - c->n_carried;
 }
@@ -63,7 +63,7 @@ static inline u32 span_at(const struct cutter *c, u32 position) {
  * -ENOMEM. */
 int slice_link(struct cutter *c, u32 n_spans);
 
-/* path_inferred.c: fills `inferred` by what is linked already. 0, or -ENOMEM. */
+/* path_inferred.c: fills `inferred` from what is linked already. 0, or -ENOMEM. */
 int slice_infer(struct cutter *c);
 
 #endif

@@ -45,8 +45,8 @@ static u32 first_edge_to(const struct timeline *t, u32 span) {
   return low;
 }
 
-/* --- threads that wait for each other: nothing records it, but backward on the GPU runs in a
- * thread of its own while the one that called it waits --- */
+/* --- threads that wait for each other: nothing records it, but the backward pass on the GPU runs
+ * in a thread of its own while the thread that called it waits --- */
 
 static bool has_host_nodes(const struct cutter *c, u32 lane) {
   return !c->t->lanes[lane].device && c->lanes[lane].next > c->lanes[lane].base;
@@ -65,7 +65,8 @@ static u32 first_node_from(const struct cutter *c, u32 lane, i64 time) {
   return low;
 }
 
-/* Own time of a backward pass during which another thread made calls was spent waiting for it. */
+/* If another thread made calls during the own time of a backward pass, the pass waited for it in
+ * that time. */
 static void wait_for_thread(struct cutter *c, u32 lane, u32 waiting) {
   struct node *node = &c->slice->nodes[waiting];
   u32 first = INDEX_NONE, last = INDEX_NONE;
@@ -154,8 +155,8 @@ static int link_deps(struct cutter *c) {
   return 0;
 }
 
-/* Who was waited for had ended when the wait did: a gloo worker can be late to say so, when it
- * loses its CPU to the thread it has just woken. */
+/* The one that was waited for had ended when the wait ended: a gloo worker may record its end late,
+ * if it loses its CPU to the thread that it has just woken. */
 static void end_by_release(struct slice *slice) {
   for (u32 i = 0; i < slice->n_nodes; i++)
     for (u32 k = slice->nodes[i].first_dep; k < slice->nodes[i + 1].first_dep; k++) {

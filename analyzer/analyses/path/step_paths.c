@@ -8,7 +8,7 @@
 #include "analyses/path/path_labels.h"
 
 struct step_paths {
-  struct analysis analysis; /* what was known, with a graph of its own */
+  struct analysis analysis; /* what was known, with its own graph */
   struct graph graph;
   struct arena arena;
   i64 *by_rank; /* [n_ranks] not used, but kept by the walk */

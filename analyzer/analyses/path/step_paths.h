@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * The critical path through steps of the caller's choice, once the analysis is done: for outputs
- * that draw it. The ranks' timelines are given once more, in any order; then each row of steps is
- * walked. A row takes about 100 bytes for each span of all ranks in it, until it is walked.
+ * The critical path through steps that the caller chooses, after the analysis is done: for outputs
+ * that draw it. The ranks' timelines are added once more, in any order; then each row of steps is
+ * walked. Until it is walked, a row takes about 100 bytes for each span of all ranks in it.
  */
 #ifndef TSCOPE_STEP_PATHS_H
 #define TSCOPE_STEP_PATHS_H
@@ -16,11 +16,11 @@ int step_paths_new(const struct analysis *done, const struct sample *rows, u32 n
                    struct step_paths **paths);
 void step_paths_free(struct step_paths *paths);
 
-/* Takes what the path needs of a rank. From several threads at once. 0, or -ENOMEM. */
+/* Adds what the path needs from a rank. From several threads at once. 0, or -ENOMEM. */
 int step_paths_take(struct step_paths *paths, const struct timeline *timeline);
 
-/* Walks the path of a row, once. The segments, the last first, are the caller's to free(); there
- * are none where no rank has the row. 0, or -ENOMEM. */
+/* Walks the path of a row, once. The segments come last first, and the caller must free() them;
+ * there are none if no rank has the row. 0, or -ENOMEM. */
 int step_paths_walk(struct step_paths *paths, u32 row, struct path_segment **segments, u32 *n);
 
 /* A segment's label in words, shortened for people; lives as long as the paths. NULL when out of

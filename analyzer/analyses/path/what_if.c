@@ -17,8 +17,8 @@
 #include "analyses/thresholds.h"
 #include "base/statistics.h"
 
-/* Events to be put in order: start of node n is n; its end is n too, unless other events decide
- * it: then it is V + n. Meeting m is 2V + m. */
+/* Events that must be put in order. The start of node n is event n. Its end is event n too, unless
+ * other events decide it: then it is V + n. Join m is 2V + m. */
 struct replay {
   const struct sample_graph *g;
   u32 *order, n_order;
@@ -37,8 +37,8 @@ static u32 end_event(const struct sample_graph *g, u32 n) {
   return ends_apart(g, n) ? g->n + n : n;
 }
 
-/* The k-th event that a collective's end waits for: of each of its joins the join itself, or,
- * where members need not all have started, every member. */
+/* The k-th event that a collective's end waits for. For each of its joins this is the join itself,
+ * or, if not all members must have started, every member. */
 static u32 member_event(const struct sample_graph *g, u32 n, u32 k, bool *skip) {
   for (u32 i = g->first_joined[n]; i < g->first_joined[n + 1]; i++) {
     const struct collective_join *join = &g->joins[g->joined[i]];
@@ -56,8 +56,8 @@ static u32 member_event(const struct sample_graph *g, u32 n, u32 k, bool *skip) 
   return INDEX_NONE;
 }
 
-/* The k-th event that must come before `event`; INDEX_NONE when there are no more. `*skip` is set
- * for a k that happens to have none. */
+/* The k-th event that must come before `event`; INDEX_NONE if there are no more. `*skip` is set for
+ * a k that has none. */
 static u32 predecessor(const struct sample_graph *g, u32 event, u32 k, bool *skip) {
   *skip = false;
   if (event >= 2 * g->n) {
@@ -67,7 +67,7 @@ static u32 predecessor(const struct sample_graph *g, u32 event, u32 k, bool *ski
   u32 n = event < g->n ? event : event - g->n;
   const struct node *node = &g->nodes[n];
   u32 n_deps = node[1].first_dep - node->first_dep;
-  if (event >= g->n) { /* end of a node that others decide */
+  if (event >= g->n) { /* the end of a node that other events decide */
     if (k == 0)
       return n;
     if (node->kind == NODE_BLOCKED)
@@ -146,7 +146,7 @@ static int order_events(struct replay *r) {
   return error;
 }
 
-/* --- how long each kind of work takes on each rank against its peers --- */
+/* --- how long each kind of work takes on each rank, compared with its peers --- */
 
 static i64 gap_before(const struct sample_graph *g, u32 n) {
   const struct node *node = &g->nodes[n];
@@ -154,8 +154,8 @@ static i64 gap_before(const struct sample_graph *g, u32 n) {
   return node->start > from ? node->start - from : 0;
 }
 
-/* Kernels and calls are compared by their mean, host time in a phase by its sum: how it is cut by
- * calls differs from rank to rank. */
+/* Kernels and calls are compared by their mean time; host time in a phase by its sum, because calls
+ * divide it differently on each rank. */
 static void sum_work(const struct sample_graph *g, double *sum, u32 *count) {
   for (u32 n = 0; n < g->n; n++) {
     const struct node *node = &g->nodes[n];
@@ -191,8 +191,8 @@ static int compare_peers(struct replay *r) {
     u32 n = 0;
     for (u32 rank = 0; rank < g->n_ranks; rank++) {
       means[rank] /= counts[rank] ? counts[rank] : 1;
-      /* A host that spends no time in a phase is a peer; a rank without a kernel does other work.
-       */
+      /* A host that spends no time in a phase is a peer all the same; a rank without a kernel does
+       * other work. */
       if (counts[rank] || (key < HOST_KEYS && g->slices[rank].present))
         sorted[n++] = means[rank];
     }
@@ -201,7 +201,8 @@ static int compare_peers(struct replay *r) {
       double factor = 1;
       if (counts[rank] && n > 1 && means[rank] > 0)
         factor = median_of_others(sorted, n, means[rank]) / means[rank];
-      /* Host time outside all phases can be waiting that nobody recorded: only ever shortened. */
+      /* Host time outside all phases can be waiting that no record shows: it is only ever
+       * shortened. */
       if (key == 0 && factor > 1)
         factor = 1;
       r->factor[(size_t)key * g->n_ranks + rank] = (float)factor;
@@ -253,8 +254,8 @@ static i64 edited_duration(const struct replay *r, const struct edit *edit, u32 
   return scaled(node->end - node->start, scale(r, edit, node->key, node->rank));
 }
 
-/* The latest of the nodes that must end before this one starts, as it was and as it is now;
- * INT64_MIN where there is none. */
+/* The latest of the nodes that must end before this one starts, before and after the edit;
+ * INT64_MIN if there is none. */
 static void latest_before(const struct replay *r, u32 n, i64 *was, i64 *now) {
   const struct sample_graph *g = r->g;
   const struct node *node = &g->nodes[n];
@@ -290,11 +291,11 @@ static i64 device_start(const struct replay *r, const struct edit *edit, u32 n) 
     return node->start;
   i64 delay = node->start > was ? node->start - was : 0;
   bool latency =
-      launch_bound && delay <= LONGEST_LATENCY; /* else it waited, nobody knows for what */
+      launch_bound && delay <= LONGEST_LATENCY; /* else it waited for something unknown */
   return now + (edit->free_launches && latency ? 0 : delay);
 }
 
-/* After a thread's own work; where it waited for another thread, that long after both. */
+/* After a thread's own work; or, if it waited for another thread, the same time after both. */
 static i64 host_start(const struct replay *r, const struct edit *edit, u32 n) {
   const struct node *node = &r->g->nodes[n];
   if (node->kind != NODE_BLOCKED && node->first_dep < node[1].first_dep) {
@@ -326,7 +327,7 @@ static i64 blocked_end(const struct replay *r, const struct edit *edit, u32 n) {
     now = r->end[from] > now ? r->end[from] : now;
   }
   i64 own = r->start[n];
-  if (was < node->start) /* it found everything done already */
+  if (was < node->start) /* everything that it waited for had ended before */
     own += node->end - node->start;
   else if (node->end > was)
     now += node->end - was;
@@ -355,9 +356,9 @@ static i64 later(i64 a, i64 b) {
   return a > b ? a : b;
 }
 
-/* A rank is done when its host is and all of its streams are, whichever is later: what an edit
- * leaves alone takes its time still. What the host did after its last node here is host time like
- * any other. */
+/* A rank is done when its host and all of its streams are done, whichever is later: what an edit
+ * does not change still takes its time. What the host did after its last node here is host time
+ * like any other. */
 static i64 rank_end(const struct replay *r, const struct edit *edit, u32 rank) {
   const struct sample_graph *g = r->g;
   const struct slice *slice = &g->slices[rank];

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * Which what-ifs are asked, and what they came to over the sampled steps.
+ * Which what-ifs are asked, and their results over the sampled steps.
  */
 #include <errno.h>
 #include <math.h>
@@ -107,8 +107,8 @@ static char *describe(struct analysis *a, const struct edit *edit) {
   }
 }
 
-/* What a step takes at least, whatever the edit: compute and copies of ranks that it leaves as they
- * are. The replay is of samples, and their mean may be another than that of all steps. */
+/* The least time that a step takes, whatever the edit: compute and copies of ranks that the edit
+ * does not change. The replay is of samples, and their mean may differ from that of all steps. */
 static double unchanged_ms(const struct analysis *a, const struct edit *edit) {
   double most = 0;
   for (u32 i = 0; i < a->model->n_ranks; i++) {

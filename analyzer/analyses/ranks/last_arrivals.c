@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Who arrives last, over all collectives in which everybody waits for everybody: what a single step
- * can tell, where stragglers.c asks whether it is a habit.
+ * Who arrives last, over all collectives in which every member waits for every other: what even a
+ * single step shows. stragglers.c asks whether it happens regularly.
  */
 #include <errno.h>
 #include <math.h>
@@ -16,7 +16,8 @@ struct arrivals {
   i64 *waited;        /* [n_ranks] by the mean peer, for this rank */
 };
 
-/* Two that arrive closer together than the clocks are known cannot be told apart. */
+/* The order of two ranks is not known if they arrive closer together than the error of the clocks.
+ */
 static void judge(struct arrivals *s, const struct collective *collective, i64 error_ns) {
   const struct model *model = s->a->model;
   const struct arrival *arrivals = &model->arrivals[collective->first_arrival];

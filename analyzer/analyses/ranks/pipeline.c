@@ -1,17 +1,18 @@
 /* SPDX-License-Identifier: MIT
  *
- * Pipelines, found from who sends to whom, and the time their ranks stand idle for it.
+ * Pipelines, found from who sends to whom, and the time for which their ranks are idle because of
+ * them.
  *
  * Ranks that exchange messages with at most two others form chains. A chain in which every link
- * carries as many messages in one direction as in the other is a pipeline: activations one way,
- * gradients back. The end whose steps begin with a send is stage 0, and a link carries one message
- * each way per micro-batch: m a step. A ring is an interleaved schedule: between its last and its
- * first stage go only (v - 1) x m of the v x m messages of the other links.
+ * carries as many messages in one direction as in the other is a pipeline: activations go one way,
+ * gradients the other way. The end whose steps begin with a send is stage 0, and a link carries one
+ * message each way per micro-batch: m a step. A ring is an interleaved schedule: between its last
+ * and its first stage go only (v - 1) x m of the v x m messages of the other links.
  *
  * A stage of p cannot work while the pipeline fills and drains: (p - 1) / (v m + p - 1) of its time
- * under GPipe and 1F1B [Narayanan et al., 2021]. Against that stands what was measured: the share
+ * under GPipe and 1F1B [Narayanan et al., 2021]. This is compared with what was measured: the share
  * of (compute + bubble) that is bubble, where bubble is exposed communication between stages and
- * exposed wait in collectives, mean over the pipeline's ranks. Only the excess can be had back.
+ * exposed wait in collectives, mean over the pipeline's ranks. Only the excess can be saved.
  */
 #include <errno.h>
 #include <math.h>
@@ -40,7 +41,7 @@ struct chain {
   double micro_batches, chunks;
 };
 
-/* Over all pipelines of the job, which are replicas of each other. */
+/* Over all pipelines of the job: they are replicas of each other. */
 struct sums {
   double bubble_ms, compute_ms;
   bool unlike, unknown;
@@ -87,8 +88,8 @@ static int collect_messages(struct search *s) {
   return 0;
 }
 
-/* Counts the messages of one pair. Frameworks send shapes and flags besides: only the largest size
- * is counted, and by step, so that a step that was cut does not matter. */
+/* Counts the messages of one pair. Frameworks also send shapes and flags, so only the largest size
+ * is counted, and per step, so that a step that was cut does not matter. */
 static struct link count_link(const struct message *messages, u32 n) {
   u32 low = messages[0].from < messages[0].to ? messages[0].from : messages[0].to;
   struct link link = {.low = low, .high = messages[0].from ^ messages[0].to ^ low};
@@ -145,7 +146,8 @@ static int list_links(struct search *s, bool *chained) {
   return 0;
 }
 
-/* Walks from `rank` over `link` and on to the other end, or once round. Returns ranks met. */
+/* Walks from `rank` over `link` on to the other end, or once round the ring. Returns the number of
+ * ranks passed. */
 static u32 walk(struct search *s, u32 rank, u32 link, u32 *ranks) {
   u32 n = 0, first = rank;
   ranks[n++] = rank;
@@ -160,7 +162,7 @@ static u32 walk(struct search *s, u32 rank, u32 link, u32 *ranks) {
   }
 }
 
-/* Whether, in most steps, the rank's first message is one that it sends. */
+/* Whether in most steps the rank's first message is one that it sends. */
 static bool sends_first(struct search *s, u32 rank) {
   const struct model *model = s->a->model;
   u32 n = s->a->whole_run ? 1 : model->steps.n;
@@ -199,7 +201,7 @@ static bool about(double x, double y) {
   return fabs(x - y) <= 0.05 * fmax(x, y);
 }
 
-/* Cuts a ring behind its last stage: its link there carries the fewest messages. */
+/* Cuts a ring behind its last stage: the link there carries the fewest messages. */
 static void cut_ring(const struct search *s, struct chain *chain, u32 *ranks) {
   u32 n = chain->stages, cut = 0;
   double fewest = INFINITY;
@@ -214,7 +216,8 @@ static void cut_ring(const struct search *s, struct chain *chain, u32 *ranks) {
     chain->ranks[i] = ranks[(cut + i) % n];
 }
 
-/* Whether the links carry what a pipeline's do, and how many micro-batches that makes. */
+/* Whether the links carry what the links of a pipeline do, and how many micro-batches that makes.
+ */
 static bool judge(const struct search *s, struct chain *chain, bool ring) {
   const struct link *link = link_between(s, chain->ranks[0], chain->ranks[1]);
   double each = messages_up(link, chain->ranks[0]);
@@ -244,7 +247,7 @@ static bool find_chain(struct search *s, u32 rank, struct chain *chain) {
     return false;
   u32 n = walk(s, rank, s->links_of[rank][0], ranks);
   bool ring = n > 2 && s->n_links_of[ranks[n - 1]] == 2;
-  if (!ring && s->n_links_of[rank] == 2) { /* begun in the middle: from its end, then */
+  if (!ring && s->n_links_of[rank] == 2) { /* the walk began in the middle: now from its end */
     rank = ranks[n - 1];
     n = walk(s, rank, s->links_of[rank][0], ranks);
   }

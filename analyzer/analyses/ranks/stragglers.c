@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: MIT
  *
- * Who keeps the others waiting, and whether that can be chance.
+ * Who makes the others wait, and whether that can be chance.
  *
- * One collective is tested per step and communicator: the one that cost most wait, since those of
- * one step are correlated. A rank's arrival there is when it really started, less what it had
- * itself waited in other communicators during the step: a victim of one group is not the culprit of
- * the next. Were all ranks alike, each would be last in 1/n of m tested collectives, so k or more
- * times last has the probability of a binomial tail; times the number of tests made (Bonferroni). A
- * straggler also is last in most tested collectives and imposes a wait worth mentioning beyond what
- * clocks can be wrong by. A straggler found is left out and the others are tested again, so several
- * can be named.
+ * For each step and communicator one collective is tested: the one with the most wait, because
+ * those of one step are correlated. A rank's arrival there is the time when it really started, less
+ * its own wait in other communicators during the step: a rank that one group made late is not to
+ * blame in the next. If all ranks were alike, each would be last in 1/n of m tested collectives.
+ * Then the probability to be last k or more times is the tail of a binomial distribution; it is
+ * multiplied by the number of tests made (Bonferroni). A straggler must also be last in most of the
+ * tested collectives, and cause a wait that is larger than the error of the clocks. A straggler
+ * that was found is left out and the others are tested again, so several can be named.
  */
 #include <errno.h>
 #include <math.h>
@@ -44,8 +44,8 @@ struct straggler_test {
   double *imposed_ns;
 };
 
-/* When a member was ready, on an axis on which its peers' differences mean something: the common
- * clock; without one, time before the common end. NAN if not known. */
+/* When a member was ready, on an axis on which differences between members are meaningful: the
+ * common clock; without one, the time before the common end. NAN if not known. */
 static double arrival_time(const struct analysis *a, const struct arrival *arrival) {
   if (arrival->start != NS_UNKNOWN && a->model->clock_aligned)
     return (double)(arrival->start - a->model->begin);
@@ -63,7 +63,7 @@ static double own_time(const struct analysis *a, u32 index) {
   return arrival_time(a, &a->model->arrivals[index]) - (double)a->waited_elsewhere[index];
 }
 
-/* Sum over members of the wait for the last, NAN if it cannot be told. */
+/* The sum over members of their wait for the last member; NAN if it is not known. */
 static double total_wait(const struct analysis *a, const struct collective *c) {
   double last = -INFINITY, sum = 0;
   for (u32 i = 0; i < c->n_arrivals; i++) {
@@ -132,8 +132,8 @@ static void report_lateness(struct straggler_test *c) {
   }
 }
 
-/* The last member not yet named, and how much later than the median of the others; INDEX_NONE if
- * it is not later than clocks can tell, or only one is left. */
+/* The last member that has no name yet, and how much later it is than the median of the others;
+ * INDEX_NONE if the clocks cannot show that it is later, or if only one member is left. */
 static u32 last_of(struct straggler_test *c, const struct collective *collective, u32 *members,
                    double *lateness) {
   const struct model *model = c->a->model;
@@ -164,7 +164,8 @@ struct verdict {
   double p, imposed_ns, typical_ns;
 };
 
-/* One round over a communicator: counts, then the rank least likely to be so by chance. */
+/* One round over a communicator: counts, then finds the rank for which chance explains the count
+ * least. */
 static struct verdict test_members(struct straggler_test *c, u32 comm, bool first_round) {
   const struct model *model = c->a->model;
   struct verdict best = {.rank = INDEX_NONE, .p = 2};
@@ -242,7 +243,7 @@ static bool is_straggler(struct straggler_test *c, u32 comm, struct verdict *v) 
          (!model->clock_aligned || sure >= model->clock_residual_us * 1e3);
 }
 
-/* Collectives alike, of those that a rank came to last. */
+/* Similar collectives, counted where a rank came last. */
 struct kind {
   const struct collective *one;
   u32 times;
@@ -262,9 +263,9 @@ static void count_kind(struct kind *kinds, u32 *n, const struct collective *one,
   kinds[at].lateness_ns += lateness;
 }
 
-/* The kind of collective that the rank most often comes to last; of two, the one at which it is
- * later. Not the one that cost most: in that another may have been last, once. Before the rank is
- * named, after which it counts no more. */
+/* The kind of collective at which the rank is last most often; of two such kinds, the one at which
+ * it is later. Not the kind that cost most: another rank may have been last there once. This is
+ * done before the rank is named, because after that it counts no more. */
 static char *describe_collective(struct straggler_test *c, u32 comm, u32 rank) {
   struct kind kinds[MOST_KINDS];
   u32 n = 0, best = 0;
@@ -310,7 +311,8 @@ static int test_communicator(struct straggler_test *c, u32 comm) {
   if (c->first[comm] == c->first[comm + 1])
     return 0;
   struct verdict v = test_members(c, comm, true);
-  /* Of two ranks one is always last; beyond the first finding three make a comparison. */
+  /* Of two ranks one is always last. After the first straggler is named, at least three are needed
+   * for a comparison. */
   while (is_straggler(c, comm, &v)) {
     int error = name_straggler(c, comm, &v);
     if (error || v.members < 4)
@@ -344,10 +346,10 @@ static int test_all(struct straggler_test *c) {
   return error;
 }
 
-/* Median compute time per rank, and against the median of its peers in the communicator in which
- * it stands out most (all ranks where it took part in no best). Where steps end on the host, for
- * want of the GPU's ends, and it runs far ahead, the device does nothing in some and the work of
- * several in others: where that is so in most, the median tells nothing. */
+/* Median compute time of each rank, and its ratio to the median of its peers in the communicator in
+ * which it differs most (all ranks, if it was tested in none). If steps end on the host, because
+ * their ends on the GPU are not known, and the host runs far ahead, the device does nothing in some
+ * steps and the work of several in others. If that is so in most steps, the median says nothing. */
 static int compare_compute(struct straggler_test *c) {
   struct analysis *a = c->a;
   struct results *r = a->results;

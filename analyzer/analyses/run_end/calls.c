@@ -45,7 +45,7 @@ static bool alike(const struct own_call *a, const struct own_call *b) {
   return a->op == b->op && a->bytes == b->bytes && a->dtype == b->dtype;
 }
 
-/* How far two lists agree. */
+/* Up to where two lists agree. */
 static u32 agree(const struct member *a, const struct member *b) {
   u32 i = 0;
   while (i < a->n && i < b->n && alike(&a->calls[i], &b->calls[i]))
@@ -58,8 +58,8 @@ static bool same_calls(const struct member *a, const struct member *b) {
   return agree(a, b) == shorter;
 }
 
-/* A member whose calls are those of most, as far as both go, and as many as of most of these; NULL
- * where there is no majority. */
+/* A member whose calls are those of most members, as far as both lists go, and that made as many as
+ * most of these; NULL if there is no majority. */
 static const struct member *typical(const struct comm_calls *calls) {
   const struct member *best = NULL;
   u32 most = 0;
@@ -78,8 +78,9 @@ static const struct member *typical(const struct comm_calls *calls) {
   return best;
 }
 
-/* Where two lists of calls part, of which `longer` has so many more; the end of the shorter one if
- * they do not. What they hold at that place decides only if the rest fits with it left out. */
+/* Where two lists of calls differ first, if `longer` has so many more; the end of the shorter one
+ * if they do not differ. What is at that place decides only if the rest agrees when it is left out.
+ */
 static bool part_at(const struct member *longer, const struct member *shorter, u32 *at) {
   enum { ENOUGH = 64 };
   u32 i = 0, more = longer->n - shorter->n;
@@ -99,7 +100,8 @@ struct step_calls {
   u32 n, first;
 };
 
-/* Counts them, in one pass; gives the last step in which it called anything, -1 if in none. */
+/* Counts them in one pass; returns the last step in which it called anything, -1 if there is none.
+ */
 static i32 count_by_step(const struct analysis *a, const struct member *member,
                          struct step_calls *steps) {
   i32 last = -1;
@@ -114,8 +116,8 @@ static i32 count_by_step(const struct analysis *a, const struct member *member,
   return last;
 }
 
-/* Where all calls are alike, the step tells: one in which the shorter list has fewer, although it
- * went on to a later one. Without room to count it is not told. */
+/* If all calls are alike, the step decides: one in which the shorter list has fewer, although it
+ * went on to a later step. Without room to count, nothing is said. */
 static bool part_in_step(const struct analysis *a, const struct member *longer,
                          const struct member *shorter, u32 *at) {
   u32 n_steps = a->model->steps.n;
@@ -133,7 +135,7 @@ static bool part_in_step(const struct analysis *a, const struct member *longer,
   return found;
 }
 
-/* Steps that a rank had ended by then. */
+/* Steps that a rank had finished by then. */
 static u32 steps_before(const struct analysis *a, u32 rank, i64 time) {
   const struct steps *steps = &a->model->steps;
   u32 n = 0;
@@ -145,8 +147,8 @@ static u32 steps_before(const struct analysis *a, u32 rank, i64 time) {
   return n;
 }
 
-/* They part, and did not get far enough to tell by what follows: the same call twice in one step is
- * one too many. */
+/* They differ, and did not go on far enough to decide by what follows: the same call twice in one
+ * step is one too many. */
 static bool repeats(const struct analysis *a, const struct member *member, u32 at) {
   return at && alike(&member->calls[at - 1], &member->calls[at]) &&
          steps_before(a, member->rank, member->calls[at - 1].start) ==
@@ -156,10 +158,10 @@ static bool repeats(const struct analysis *a, const struct member *member, u32 a
 struct difference {
   const struct member *of; /* whose call it is */
   u32 at;
-  bool left_out; /* by the odd one; else it made it too many */
+  bool left_out; /* left out by the odd member; else it made one too many */
 };
 
-/* False where the odd one only got less far, or further. */
+/* False if the odd member only made fewer steps, or more. */
 static bool differ(const struct analysis *a, const struct member *odd, const struct member *most,
                    struct difference *difference) {
   const struct member *longer = odd->n < most->n ? most : odd,

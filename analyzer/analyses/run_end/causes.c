@@ -5,9 +5,9 @@
 #include "analyses/run_end/lost_peer.def"
 #include "analyses/run_end/run_end.h"
 
-/* The shim gives a sign of life every 100 ms; a thread of a busy host may be late. */
+/* The shim shows every 100 ms that the process lives; on a busy host its thread may be late. */
 #define LIFE_NS (150 * 1000 * 1000ll)
-/* An exception that Python wrote longer before the end than this was caught. */
+/* An exception that Python printed longer than this before the end was caught. */
 #define EXCEPTION_NS (30 * 1000 * 1000 * 1000ll)
 
 static bool is_lost_peer(const char *exception) {

@@ -7,8 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Ranks that end for reasons of their own within this time of the first did so too; later ones only
- * by a signal that the job raises itself. */
+/* Ranks that end for their own reasons within this time of the first did so independently; later
+ * ones count only if they raised the signal themselves. */
 #define TOGETHER_NS (1000 * 1000 * 1000ll)
 /* Traces without a word that stop within this time of each other stopped together. */
 #define AT_ONCE_NS (200 * 1000 * 1000ll)
@@ -55,8 +55,8 @@ static bool is_odd(const struct judging *j, u32 rank) {
 
 /* --- who ended the run --- */
 
-/* Whether one that ended for a reason of its own did so because of `first`: it waited for others,
- * and what ended it is what waiting for others that are gone comes to. */
+/* Whether one that ended for its own reason did so because of `first`: it waited for others, and it
+ * ended in the way in which waiting for lost ranks ends. */
 static bool followed(const struct ending *ending, const struct ending *first) {
   bool exception = ending->cause == END_EXCEPTION;
   if (ending->from - first->at > TOGETHER_NS)
@@ -78,7 +78,8 @@ static u32 mark_own(struct judging *j) {
   return marked;
 }
 
-/* Of those that fell silent, the first, where others lived on or told that they lost a peer. */
+/* The first of those that stopped without a word, if others lived on or reported that they lost a
+ * peer. */
 static u32 mark_silent(struct judging *j, i64 before) {
   i64 first = INT64_MAX, last = INT64_MIN;
   u32 marked = 0, silent = 0;
@@ -103,7 +104,7 @@ static u32 mark_silent(struct judging *j, i64 before) {
   return marked;
 }
 
-/* Nobody ended for a reason of its own, and some lost a peer or were stopped: who called fewer
+/* Nobody ended for its own reason, and some lost a peer or were stopped: who called fewer
  * collectives than most, or more. */
 static u32 mark_odd(struct judging *j) {
   u32 marked = 0;
@@ -118,7 +119,7 @@ static u32 mark_odd(struct judging *j) {
   return 0;
 }
 
-/* The job hung until somebody stopped it: the verdict over its calls says who held it up. */
+/* The job hung until somebody stopped it: the verdict about its calls says who held it up. */
 static u32 mark_suspects(struct judging *j) {
   const struct collective_check *check = &j->a->results->check;
   u32 marked = 0;
@@ -153,7 +154,7 @@ static char *names(const struct judging *j, bool culprits, u32 *n) {
   return ranks ? ranks_in_words(j->a->arena, ranks, *n) : NULL;
 }
 
-/* All ranks of one host, and nobody else, fell silent. */
+/* All ranks of one host, and nobody else, stopped without a word. */
 static const char *lost_host(const struct judging *j) {
   const struct model *model = j->a->model;
   const char *host = NULL;
@@ -184,7 +185,7 @@ static const struct ending *first_culprit(const struct judging *j) {
   return NULL;
 }
 
-/* How long before the next of those that followed; NAN. */
+/* How long before the next of the ranks that ended after it; NAN. */
 static double ahead(const struct judging *j) {
   const struct ending *first = first_culprit(j);
   for (u32 i = 0; first && i < j->n; i++)
@@ -205,7 +206,7 @@ static char *call_words(const struct analysis *a, const struct ending *ending) {
                       comm->name ? comm->name : "");
 }
 
-/* The step that a rank was in; the one after the last that it ended is no step of the model. */
+/* The step that a rank was in; the step after the last one that it ended is not in the model. */
 static double step_in_progress(const struct model *model, u32 rank, i64 time) {
   const struct steps *steps = &model->steps;
   i32 step = model_step_at(model, rank, time);
@@ -297,7 +298,7 @@ static char *summarise(const struct judging *j, struct run_end *end) {
              : NULL;
 }
 
-/* Whether those that the pending calls speak against did end the run. */
+/* Whether the ranks that the pending calls point to did end the run. */
 static bool names_only_culprits(const struct judging *j) {
   const struct collective_check *check = &j->a->results->check;
   u32 named = 0;
@@ -355,8 +356,7 @@ static bool gather(struct judging *j) {
   return calls_compare(j->a, &j->counts);
 }
 
-/* A library that is sent something else than it waits for may end the process, whichever rank it
- * happens on. */
+/* A library that receives something other than it waits for may end the process, on any rank. */
 static bool only_aborts(const struct judging *j) {
   u32 aborts = 0;
   for (u32 i = 0; i < j->n; i++) {
@@ -369,8 +369,8 @@ static bool only_aborts(const struct judging *j) {
   return aborts > 0;
 }
 
-/* The first that fell silent before all who ended for a reason of their own ended the run; else
- * those did. */
+/* The first rank that stopped without a word, before all that ended for their own reasons, ended
+ * the run; else these did. */
 static u32 judge(struct judging *j) {
   i64 own = INT64_MAX;
   for (u32 i = 0; i < j->n && own == INT64_MAX; i++)

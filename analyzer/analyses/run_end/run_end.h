@@ -15,9 +15,9 @@
 
 enum ending_class {
   ENDING_IN_ORDER,  /* status 0 */
-  ENDING_OWN,       /* with its own reason: an exception, an exit status, a signal */
+  ENDING_OWN,       /* for its own reason: an exception, an exit status, a signal */
   ENDING_LOST_PEER, /* because it lost another rank */
-  ENDING_STOPPED,   /* by its launcher, or whoever sent it the signal to end */
+  ENDING_STOPPED,   /* by its launcher, or by whoever sent it the signal to end */
   ENDING_SILENT,    /* its trace stops, and no record says why */
   ENDING_NONE,      /* no record at all */
 };
@@ -26,8 +26,8 @@ struct ending {
   u32 rank; /* index into model.ranks; INDEX_NONE: no record */
   u32 global;
   enum ending_class what;
-  i64 from; /* the reason for its end came then, or the last that is known of it before */
-  i64 at;   /* it had ended by then, as far as that is known */
+  i64 from; /* when the reason for its end came, or the last moment before it that is known */
+  i64 at;   /* it had ended by then, as far as is known */
   enum end_cause cause;
   const char *why;            /* in words; NULL */
   const struct arrival *last; /* collective; NULL */
@@ -40,7 +40,7 @@ bool ending_of_rank(const struct analysis *a, u32 rank, struct ending *ending);
 struct call_counts {
   u32 *odd; /* [n_odd] indices into model.ranks: not as many calls as most members */
   u32 n_odd;
-  char *words; /* who left out which, or made one too many; NULL where all made as many */
+  char *words; /* who left out which call, or made one too many; NULL if all made as many */
 };
 
 /* Compares how many collectives the members of each communicator called. False when memory ran

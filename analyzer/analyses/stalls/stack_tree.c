@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Frames are numbered, stacks sorted by their frames' numbers from the outermost on; what is below
- * a node then lies in one stretch.
+ * Frames get numbers, and stacks are sorted by the numbers of their frames, outermost first. Then
+ * all stacks below a node are next to each other.
  */
 #include "analyses/stalls/stack_tree.h"
 
@@ -22,7 +22,7 @@ struct path {
   const u32 *frames;
 };
 
-/* A stretch of the paths that go on with the same frame. */
+/* A range of the paths that go on with the same frame. */
 struct fork {
   u32 first, n, n_ranks, lowest;
 };
@@ -106,7 +106,7 @@ static int by_u32(const void *left, const void *right) {
   return a < b ? -1 : a > b;
 }
 
-/* The ranks of a stretch, sorted, each once. NULL without memory. */
+/* The ranks of a range, sorted, each once. NULL without memory. */
 static u32 *ranks_of(struct growing *g, u32 first, u32 n, u32 *n_ranks) {
   u32 *ranks = arena_array(g->arena, n + 1u, sizeof(*ranks));
   *n_ranks = 0;
@@ -177,7 +177,7 @@ static void add_node(struct growing *g, const struct fork *fork, u32 depth, u32 
   grow(g, fork->first, fork->n, depth + 1, g->nodes.n - 1);
 }
 
-/* What is below a node whose stretch is [first, first + n). Goes as deep as stacks are. */
+/* What is below a node whose range is [first, first + n). Recursion is as deep as the stacks. */
 static void grow(struct growing *g, u32 first, u32 n, u32 depth, u32 above) {
   VECTOR(struct fork) forks = {0};
   u32 end = first + n;
@@ -219,13 +219,14 @@ int stack_tree_make(struct arena *arena, struct tree_stack *stacks, u32 n,
   return 0;
 }
 
-/* Whether all ranks of a node go on to the one after it. */
+/* Whether all ranks of a node go on to the next node. */
 static bool goes_on(const struct stack_tree *tree, u32 i) {
   return tree->nodes[i].children == 1 && tree->nodes[i].ranks_in == tree->nodes[i + 1].ranks_in;
 }
 
-/* Of a stretch [first, last] the frames worth reading: the user's own, what these call, those of C
- * and C++, which are there only when asked for, and the last one where the stack ends. */
+/* The frames of [first, last] that are worth reading: the user's own, the frames that these call,
+ * frames of C and C++, which are there only when asked for, and the last one if the stack ends
+ * there. */
 static bool is_listed(const struct stack_tree *tree, u32 first, u32 i, u32 last) {
   const struct stack_node *node = &tree->nodes[i];
   bool users = node->own == ANSWER_YES;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Stacks of many ranks as one tree, with the set of ranks at each node (as STAT of LLNL does it):
- * frames that are the same from the outermost on are one node.
+ * Stacks of many ranks as one tree, with the set of ranks at each node, as STAT of LLNL shows them.
+ * Stacks share a node as long as all frames from the outermost on are the same.
  */
 #ifndef TSCOPE_STACK_TREE_H
 #define TSCOPE_STACK_TREE_H
@@ -13,7 +13,7 @@
 /* One thread's. */
 struct tree_stack {
   u32 rank;           /* global */
-  const char *thread; /* what stands above its frames, as "other threads"; NULL: nothing */
+  const char *thread; /* a heading above its frames, such as "other threads"; NULL: nothing */
   const struct call_frame *const *frames; /* innermost first */
   u32 n;
 };
@@ -23,11 +23,10 @@ struct stack_tree {
   u32 n;
 };
 
-/* Makes the tree in `arena`; `stacks` are put in another order. 0, or -ENOMEM. */
+/* Makes the tree in `arena` and sorts `stacks`. 0, or -ENOMEM. */
 int stack_tree_make(struct arena *arena, struct tree_stack *stacks, u32 n, struct stack_tree *tree);
 
-/* A stretch of the tree that does not fork, in words: "main job.py:15 > all_reduce c10d.py:3075".
- */
+/* A part of the tree without a fork, in words: "main job.py:15 > all_reduce c10d.py:3075". */
 struct stack_line {
   unsigned depth; /* forks above it */
   const char *ranks;
@@ -35,7 +34,7 @@ struct stack_line {
   char *text;
 };
 
-/* The tree as lines, at most `most`; *n are there. NULL without memory. */
+/* The tree as lines, at most `most`; *n is how many. NULL without memory. */
 struct stack_line *stack_tree_lines(struct arena *arena, const struct stack_tree *tree, u32 most,
                                     u32 *n);
 

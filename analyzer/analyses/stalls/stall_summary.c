@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * Where ranks stood still, as they wrote down themselves: those that never went on, or that went on
- * only to end, and past ones. The line of whoever holds up the job goes to the check of
- * collectives, which has named it.
+ * Where ranks stood still, according to their own records: first those that never went on, or went
+ * on only to end, then past stalls. If the check of collectives names the rank that holds up the
+ * job, it gets the line from here.
  */
 #include <errno.h>
 #include <math.h>
@@ -23,8 +23,8 @@ static i64 end_of(const struct rank *rank) {
   return alive != NS_UNKNOWN && (rank->end == NS_UNKNOWN || alive > rank->end) ? alive : rank->end;
 }
 
-/* When each rank began the last collective that it came out of: NS_UNKNOWN where it came out of
- * none. By index of the model. */
+/* When each rank began the last collective that it completed: NS_UNKNOWN if it completed none. By
+ * index of the model. */
 static i64 *last_calls(struct arena *arena, const struct model *model) {
   i64 *last = arena_array(arena, model->n_ranks + 1u, sizeof(*last));
   for (u32 r = 0; last && r < model->n_ranks; r++)
@@ -39,11 +39,11 @@ static i64 *last_calls(struct arena *arena, const struct model *model) {
   return last;
 }
 
-/* After a signal, launchers give a job so long to end. */
+/* After a signal, launchers give a job this long to end. */
 static const i64 ending_ns = 30 * 1000000000ll;
 
-/* Whether the rank made a call once the stall had been looked at. That the stall was over is
- * noticed later, after a second or so, in which there may be many. */
+/* Whether the rank made a call after the stall was examined. The end of a stall is noticed later,
+ * after about a second, in which there may be many calls. */
 static bool calls_after(const struct rank_stall *stall, i64 last_call) {
   return stall->looked != NS_UNKNOWN && last_call != NS_UNKNOWN && last_call > stall->looked;
 }
@@ -53,16 +53,16 @@ static bool says_where(const struct rank_stall *stall) {
   return stall->what == TSCOPE_STALL_NOTHING_MOVED && first && first->n_frames > 0;
 }
 
-/* Whether nothing was done between the two but to end. */
+/* Whether between the two the rank did nothing except end. */
 static bool ends_between(const struct rank_stall *before, const struct rank_stall *after,
                          i64 last_call) {
   return before->end != NS_UNKNOWN && after->begin != NS_UNKNOWN &&
          !calls_after(before, last_call) && after->begin - before->end <= ending_ns;
 }
 
-/* The last stall, or one before it: a rank that was told to end may stand still again, and more
- * than once, while it ends, out of all Python frames. Then the last one that has frames says more.
- */
+/* The last stall, or one before it. A rank that was told to end may stand still again, more than
+ * once, while it ends, when it has no Python frames any more. Then the last stall with frames says
+ * more. */
 static const struct rank_stall *telling_stall(const struct rank *rank, i64 last_call) {
   const struct rank_stall *last = rank->n_stalls ? &rank->stalls[rank->n_stalls - 1] : NULL;
   const struct rank_stall *stall = last;
@@ -72,9 +72,9 @@ static const struct rank_stall *telling_stall(const struct rank *rank, i64 last_
   return stall && says_where(stall) ? stall : last;
 }
 
-/* The stall in which the rank's record ends: it never went on, or hardly. NULL if there is none. A
- * rank that is stopped right after a stall, as that of a slow start, could not write that this one
- * was over: its calls tell. */
+/* The stall in which the rank's record ends, because it never or hardly went on. NULL if there is
+ * none. A rank that is stopped right after a stall, such as a slow start, could not record the end
+ * of the stall: its calls show it. */
 static const struct rank_stall *last_stall(const struct analysis *a, const struct rank *rank,
                                            i64 last_call) {
   const struct rank_stall *stall = telling_stall(rank, last_call);
@@ -102,7 +102,7 @@ static const struct rank_stall **last_stalls(struct analysis *a) {
   return calls ? last : NULL;
 }
 
-/* What the rank waits in, of what the check of collectives knows to be unfinished; NULL. */
+/* The unfinished call that the rank waits in, as far as the check of collectives knows it; NULL. */
 static char *collective_of(const struct analysis *a, u32 global) {
   const struct collective_check *check = &a->results->check;
   for (u32 i = 0; i < check->n_waits; i++)
@@ -130,7 +130,7 @@ static int add_rank(struct analysis *a, const struct rank *rank, const struct ra
   return stall_describe(a->arena, stall, collective_of(a, rank->rank), standing) ? 0 : -ENOMEM;
 }
 
-/* What a rank of the same host saw of this one's process, which said nothing itself; NULL. */
+/* What a rank of the same host saw of this rank's process, which recorded nothing itself; NULL. */
 static const struct stalled_peer *seen_by(const struct analysis *a, const struct rank *rank,
                                           const struct rank_stall *const *last,
                                           const struct rank **by) {
@@ -162,7 +162,7 @@ static const char *peer_words(const struct stalled_peer *peer, enum stall_doing 
                             : "ended, and its parent has not waited for it";
 }
 
-/* "; its first thread was last seen at train.py:12 in load", empty where no sample says. */
+/* "; its first thread was last seen at train.py:12 in load"; empty if there is no sample. */
 static char *last_seen(struct analysis *a, const struct rank *rank, struct stalled_rank *at) {
   const struct call_frame *last = a->line_sums[rank - a->model->ranks].last;
   if (!last)
@@ -176,7 +176,7 @@ static char *last_seen(struct analysis *a, const struct rank *rank, struct stall
                    : NULL;
 }
 
-/* A rank that could not write itself what it is in. */
+/* A rank that could not record itself what it is doing. */
 static int add_seen(struct analysis *a, const struct rank *rank,
                     const struct rank_stall *const *stalls) {
   struct stalls_result *out = &a->results->stalls;
@@ -278,7 +278,7 @@ static int list_past(struct analysis *a, const struct rank_stall *const *last) {
         return -ENOMEM;
     }
   }
-  /* Only tscope's own traces tell of stalls. */
+  /* Only tscope's own traces have stalls. */
   out->past_known = model->n_ranks && !model->recorder ? out->n_past : (double)NAN;
   if (out->n_past)
     qsort(out->past, out->n_past, sizeof(*out->past), by_length);
@@ -287,7 +287,7 @@ static int list_past(struct analysis *a, const struct rank_stall *const *last) {
   return 0;
 }
 
-/* Of a rank that stands still nowhere that is known: where samples saw it last. */
+/* For a rank that does not stand still at a known place: where samples saw it last. */
 static int tell_last_seen(struct analysis *a, struct check_suspect *suspect) {
   for (u32 r = 0; r < a->model->n_ranks; r++) {
     const struct rank *rank = &a->model->ranks[r];
@@ -304,7 +304,8 @@ static int tell_last_seen(struct analysis *a, struct check_suspect *suspect) {
   return 0;
 }
 
-/* The check names who holds up the job from its calls alone; here is where that rank is. */
+/* The check names the rank that holds up the job from its calls alone; this adds where that rank
+ * is. */
 static int tell_suspects(struct analysis *a) {
   struct collective_check *check = &a->results->check;
   const struct stalls_result *stalls = &a->results->stalls;

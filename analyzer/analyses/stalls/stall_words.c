@@ -28,7 +28,7 @@ static bool sleeps(const struct stalled_thread *thread) {
   return !thread->moved && thread->state && strchr("SDTt", thread->state);
 }
 
-/* A thread that sleeps and keeps the GIL while it does: no other thread can run Python then. */
+/* A thread that sleeps and holds the GIL: no other thread can run Python meanwhile. */
 static const struct stalled_thread *gil_keeper(const struct rank_stall *stall) {
   for (u32 i = 0; i < stall->n_threads; i++)
     if (stall->threads[i].holds_gil && sleeps(&stall->threads[i]))
@@ -36,7 +36,7 @@ static const struct stalled_thread *gil_keeper(const struct rank_stall *stall) {
   return NULL;
 }
 
-/* Whether a system call is about a file that is neither pipe, socket nor device. */
+/* Whether a system call is about a regular file: not a pipe, socket or device. */
 static bool is_about_a_file(const struct stalled_thread *thread) {
   return thread->file && (thread->file[0] == '/' || strncmp(thread->file, "...", 3) == 0) &&
          strncmp(thread->file, "/dev/", 5) != 0;
@@ -93,7 +93,7 @@ static enum stall_doing what_of(const struct rank_stall *stall, const struct sta
                                              : STALL_UNKNOWN;
 }
 
-/* "read of pipe:[12], asleep in anon_pipe_read". NULL where nothing is told, or without memory. */
+/* "read of pipe:[12], asleep in anon_pipe_read". NULL if nothing is known, or without memory. */
 static char *system_words(struct arena *arena, const struct stalled_thread *thread) {
   const char *state = state_words(thread);
   if (!state && !thread->call)
@@ -104,7 +104,7 @@ static char *system_words(struct arena *arena, const struct stalled_thread *thre
                       state && thread->wait ? " in " : "", thread->wait ? thread->wait : "");
 }
 
-/* Functions that only pass a call on. */
+/* Functions that only pass on a call. */
 static bool passes_on(const char *function) {
   static const char *const passing[] = {"wrapper", "decorate_context", "_fn", "inner", "wrapped"};
   const char *dot = strrchr(function, '.');
@@ -148,7 +148,7 @@ static char *frame_lines(struct arena *arena, const struct stalled_thread *threa
   return thread->n_frames ? text : NULL;
 }
 
-/* Who keeps the GIL, and where. */
+/* Who holds the GIL, and where. */
 static char *keeper_words(struct arena *arena, const struct rank_stall *stall,
                           const struct stalled_thread *main) {
   const struct stalled_thread *keeper = gil_keeper(stall);
@@ -162,7 +162,7 @@ static char *keeper_words(struct arena *arena, const struct rank_stall *stall,
                       at.function ? at.function : "", system ? ": " : "", system ? system : "");
 }
 
-/* "NCCL reports of dp: remote process exited or ...", of the first ones. NULL where there is no
+/* "NCCL reports of dp: remote process exited or ...", for the first errors. NULL if there is no
  * error, or without memory. */
 static char *nccl_words(struct arena *arena, const struct rank_stall *stall) {
   enum { MOST = 2 };

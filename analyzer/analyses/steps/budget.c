@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * Where the time of the steps looked at went, mean over ranks: lines that sum to the wall time.
+ * Where the time of the analysed steps went, mean over ranks: lines that add up to the wall time.
  */
 #include <errno.h>
 #include <math.h>
@@ -45,16 +45,16 @@ static struct rank_summary add_ranks(const struct analysis *a, u32 *n, bool know
   return sum;
 }
 
-/* What a CPU job does outside its phases is compute as far as CPU clocks say so; the rest of that
- * time it waits. Without them nobody knows. */
+/* What a CPU job does outside its phases is compute, as far as CPU clocks say so; the rest of that
+ * time is waiting. Without CPU clocks it is unknown. */
 static enum budget_part outside_phases(const struct rank_summary *sum) {
   if (sum->on_gpu)
     return BUDGET_OUTSIDE_PHASES;
   return sum->has_cpu_times ? BUDGET_ASLEEP_OUTSIDE : BUDGET_OUTSIDE_UNKNOWN;
 }
 
-/* Where it is known what the model needs: what that takes at the devices' peak, and the rest, of
- * which so much could be had back as tuned jobs show. */
+/* If it is known how much arithmetic the model needs: the time that this takes at the devices'
+ * peak, and the rest, of which tuned jobs show how much can be saved. */
 static void add_compute(struct results *r, double seconds, double training_s) {
   double at_peak = r->mfu * training_s;
   if (!(at_peak > 0) || !(at_peak < seconds)) {
@@ -69,7 +69,7 @@ static void known_lines(struct results *r, const struct rank_summary *sum, doubl
   double to_s = 1e-9 / n;
   i64 unsplit = sum->exposed_comm - sum->all.wait - sum->all.transfer;
   double transfer = (double)sum->all.transfer * to_s;
-  /* Transfers can only hide behind compute that hides none yet. */
+  /* Transfers can only be hidden by compute that does not hide any yet. */
   double room = (double)(sum->compute - (sum->all.comm - sum->exposed_comm)) * to_s;
   i64 other = sum->has_phases ? sum->idle - sum->data_stall - sum->host_bound : 0;
   i64 launch = sum->idle - sum->data_stall - other;

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: MIT
  *
- * Where the host loads its input on a job that does not say so. The model infers how long (its
- * pause before a step's first copy to the GPU); here is where that lies on the timeline.
+ * Where the host loads its input, in a job that does not say so. The model infers how long this
+ * takes (the pause before a step's first copy to the GPU); this file says where it is on the
+ * timeline.
  */
 #include <errno.h>
 
 #include "analyses/queries.h"
 
-/* A copy that follows its predecessor at once is no sign of loading. */
+/* A copy that follows the previous one at once is no sign of loading. */
 #define SHORTEST_PAUSE 100000 /* ns */
 
 static bool launches_input(const struct timeline *t, const struct span *span) {
@@ -47,7 +48,7 @@ int input_pauses(const struct analysis *a, const struct timeline *t, struct aren
   i64 *idle_since = arena_array(arena, t->n_lanes + 1u, sizeof(i64));
   if (!*pauses || !idle_since)
     return -ENOMEM;
-  /* Steps and copies both come in order: each step's pause lies before the first copy it fits. */
+  /* Steps and copies are both in order: each step's pause is before the first copy that fits it. */
   for (u32 i = 0; i < t->n_spans && step < steps; i++) {
     const struct span *span = &t->spans[i];
     if (SPAN_ON_DEVICE(span->kind))

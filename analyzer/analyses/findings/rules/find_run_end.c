@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * A run that ended early: who ended it.
+ * A run that ended early, and who ended it.
  */
 #include <math.h>
 #include <string.h>

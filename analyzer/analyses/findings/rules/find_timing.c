@@ -47,7 +47,7 @@ int rule_dataloader_bound(struct findings *f) {
     if (ms >= limit)
       ranks[stalled++] = r->ranks[i].rank;
   }
-  /* A rank that stalls stalls all: one is enough. */
+  /* If one rank stalls, all stall: one is enough. */
   if (!ranks || !stalled || f->step_ms <= 0)
     return 0;
   double mean = sum / n, worth = what_if_worth_s(f, WHAT_IF_INPUT, -1);
@@ -74,7 +74,7 @@ int rule_dataloader_bound(struct findings *f) {
       ranks, stalled);
 }
 
-/* Whether phases, which are the host's time, are the time of the work itself. */
+/* Whether the times of phases, which are the host's, are also the times of the work itself. */
 static bool host_computes(const struct findings *f) {
   for (u32 i = 0; i < f->r->n_ranks; i++)
     if (!f->a->ranks[i].loaded || f->a->ranks[i].on_gpu)
@@ -104,7 +104,7 @@ int rule_backward_heavy(struct findings *f) {
       NULL, 0);
 }
 
-/* The optimizer's share of the step, and of what; NAN if it cannot be told. */
+/* The optimizer's share of the step, and what the share is of; NAN if it is not known. */
 static double optimizer_share(const struct findings *f, const char **of) {
   const struct results *r = f->r;
   *of = "of the step is in the optimizer's phase";
