@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
  * --format entries: the calls of every rank side by side, as they were recorded. One column for
- * each rank, as many as the window has room for, then the next ranks below. Collectives of one
- * group with the same number stand in one line where the columns allow it.
+ * each rank, as many as fit in the window, then the next ranks below. Collectives of one group with
+ * the same number are on one line where the columns allow it.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -23,7 +23,7 @@ struct listing {
   const struct ledger *ledger;
   const struct report_view *view;
   struct pen pen;
-  const struct ledger_stack **stacks; /* shown so far; their number is the place */
+  const struct ledger_stack **stacks; /* shown so far; their number is the position */
   u32 n_stacks, room;
   i64 first; /* when the first call of all was made; NS_UNKNOWN */
 };
@@ -32,7 +32,7 @@ static bool wanted(const struct listing *l, const struct ledger_call *call) {
   return selection_has_group(l->view, &l->ledger->groups[call->group]);
 }
 
-/* The next call of a rank that was selected; the rank's end if there is none. */
+/* The next selected call of a rank; the rank's end if there is none. */
 static u32 next_call(const struct listing *l, const struct ledger_rank *rank, u32 from) {
   u32 end = rank->first_call + rank->n_calls;
   while (from < end && !wanted(l, &l->ledger->calls[from]))
@@ -79,7 +79,7 @@ static void put_call(struct listing *l, const struct ledger_call *call, unsigned
   pen_left(&l->pen, call->state == LEDGER_COMPLETED ? STYLE_DIM : STYLE_PLAIN, text, columns);
 }
 
-/* The earliest made of the next calls of a block of ranks. */
+/* The earliest of the next calls of a block of ranks. */
 static const struct ledger_call *earliest(const struct listing *l, const u32 *ranks, const u32 *at,
                                           u32 n) {
   const struct ledger_call *best = NULL;
@@ -99,7 +99,7 @@ static bool same_line(const struct ledger_call *a, const struct ledger_call *b) 
          a->inside == b->inside && (!a->message || strcmp(a->op, b->op) == 0);
 }
 
-/* What the groups are for, where it is said. */
+/* What the groups are for, if the record says so. */
 static void put_groups(struct listing *l) {
   for (u32 g = 0; g < l->ledger->n_groups; g++) {
     const struct ledger_group *group = &l->ledger->groups[g];

@@ -22,8 +22,8 @@ enum { REQUEST_BYTES = 8192, SECONDS_TO_ASK = 10 };
 
 /* --- the browser --- */
 
-/* Runs a program: false if it ends badly within three seconds. A browser that was not running yet
- * stays, and may outlive the report. What it prints goes nowhere. */
+/* Runs a program: false if it fails within three seconds. A browser that was not running before
+ * stays, and may outlive the report. Its output is discarded. */
 static bool runs(const char *program, const char *argument) {
   pid_t child = fork();
   if (child == 0) {
@@ -45,7 +45,7 @@ static bool runs(const char *program, const char *argument) {
   return child > 0 && (ended == 0 || (WIFEXITED(status) && WEXITSTATUS(status) == 0));
 }
 
-/* BROWSER may list several, with colons between; then the desktop's own. */
+/* BROWSER may list several, separated by colons; then the desktop's own. */
 static bool browse(const char *address) {
   const char *browser = getenv("BROWSER");
   char *list = strdup(browser ? browser : ""), *rest = NULL;
@@ -56,7 +56,7 @@ static bool browse(const char *address) {
   return opened || runs("xdg-open", address) || runs("open", address);
 }
 
-/* A path as it stands in an address. */
+/* A path as it must be written in a URL. */
 static void put_escaped(char *out, size_t bytes, const char *text) {
   size_t n = strlen(out);
   for (; *text && n + 4 < bytes; text++) {
@@ -95,7 +95,7 @@ static int listen_here(void) {
   return server;
 }
 
-/* Seconds on a clock that nobody sets. */
+/* Seconds on a clock that is never set. */
 static double now(void) {
   struct timespec time;
   clock_gettime(CLOCK_MONOTONIC, &time);
@@ -169,7 +169,7 @@ static bool send_file(int client, int file) {
   return n == 0;
 }
 
-/* True when the file was handed over. Other sites' pages are refused: a browser tells in Origin
+/* True when the file was handed over. Pages of other sites are refused: a browser says in Origin
  * whose page asks. */
 static bool serve(int client, int file, const char *name) {
   char request[REQUEST_BYTES], wanted[2 * NAME_MAX + 16];
@@ -196,7 +196,8 @@ static bool serve(int client, int file, const char *name) {
 }
 
 bool open_in_perfetto(const char *path, unsigned patience_s, char *why, size_t why_bytes) {
-  /* The browser sees this name: what is after the dot tells it nothing, the content does. */
+  /* The browser sees this name. It learns nothing from the part after the dot, only from the
+   * content. */
   const char *name = "tscope";
   bool served = false;
   int file = open(path, O_RDONLY | O_CLOEXEC), server = file < 0 ? -errno : listen_here();

@@ -18,7 +18,7 @@
 #define REPORT_MOST_ROWS 100000
 #define REPORT_DEFAULT_LIMIT 300e6 /* bytes of a timeline */
 
-/* How the reader sees it, and what the command line said about the job. */
+/* How the reader will see it, and what the command line says about the job. */
 struct report_view {
   unsigned width; /* columns */
   bool utf8;
@@ -28,21 +28,23 @@ struct report_view {
   const char *ranks, *groups; /* selected for entries and tables; NULL: all. See selection.h */
   bool stacks;                /* where calls were made, with entries */
   bool steps_asked;           /* --steps was given: the model has those only */
-  double limit_bytes;         /* most that a timeline may take */
+  double limit_bytes;         /* the most space that a timeline may take */
   unsigned threads;           /* 0: one per core */
-  unsigned top;               /* rows of each table and list; 0: as many as read well */
-  const char *output;         /* where it goes, as its reader will call it; NULL: standard output */
-  const char *building;       /* where that is while it is being written, NULL likewise */
+  unsigned top;               /* rows of each table and list; 0: as many as are easy to read */
+  const char
+      *output; /* where it goes, by the name that its reader will use; NULL: standard output */
+  const char *building; /* where it is while it is being written; NULL likewise */
 };
 
-/* What shows a report besides a terminal (--open). */
+/* What shows a report outside the terminal (--open). */
 enum report_opens { OPENS_NOTHING, OPENS_PERFETTO, OPENS_PAGE };
 
 struct report_backend {
-  /* Writes the whole report. 0, or negative errno; errors of `out` itself are the caller's to
-   * find with ferror(). */
+  /* Writes the whole report. 0, or negative errno; the caller must look for errors of `out` itself
+   * with ferror(). */
   int (*write)(const struct results *results, const struct report_view *view, FILE *out);
-  /* Likewise, of results that were compared with an earlier run's; NULL if it has no such form. */
+  /* The same for results that were compared with an earlier run's; NULL if there is no such form.
+   */
   int (*write_diff)(const struct results *results, const struct report_view *view, FILE *out);
   const char *no_data; /* what -ENODATA of these means, and what to do */
   enum report_opens opens;
@@ -55,11 +57,11 @@ TSCOPE_REPORT_BACKENDS(B)
 
 const struct report_backend *report_backend_default(void);
 
-/* By --format's word; NULL if there is none of that name. */
+/* The format with this name (--format); NULL if there is none. */
 const struct report_backend *report_backend_find(const char *name);
 const char *report_backend_name(const struct report_backend *backend);
 
-/* "text, json or html": of those that suit, NULL for all. Valid until the next call. */
+/* "text, json or html": the formats that fit; NULL for all. Valid until the next call. */
 const char *report_backend_names(bool (*suits)(const struct report_backend *backend));
 
 #endif

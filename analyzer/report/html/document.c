@@ -7,7 +7,7 @@
 
 #include "report/json/json_fields.h"
 
-/* From so many objects on, names of fields are worth leaving out. */
+/* With this many objects or more it is worth writing the names of fields only once. */
 #define LEAST_ROWS 4u
 
 static int cut(json_t *string) {
@@ -62,7 +62,7 @@ static json_t *with_names_once(json_t *list) {
 
 static int make_small(json_t *value);
 
-/* What takes the place of `value`, a new reference; NULL when there is no memory. */
+/* What replaces `value`, a new reference; NULL when there is no memory. */
 static json_t *smaller(json_t *value) {
   if (make_small(value) < 0)
     return NULL;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * The report as one page that needs nothing but a browser. Its data are the document of the JSON
- * report, so that both tell the same numbers; see docs/outputs/html-report.md.
+ * The report as one page that needs only a browser. Its data are the document of the JSON report,
+ * so both show the same numbers; see docs/outputs/html-report.md.
  */
 #include <errno.h>
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * The page but for its data: page.html with style.css and the scripts in it, made by embed.py.
+ * The page without its data: page.html with style.css and the scripts in it, made by embed.py.
  */
 #ifndef TSCOPE_HTML_PAGE_H
 #define TSCOPE_HTML_PAGE_H

@@ -23,7 +23,7 @@ struct picture {
   const struct shown_scope *scope;
   json_t *ranks, *paths, *collectives; /* collectives: {"number": facts} */
   struct texts texts;
-  u32 cut; /* pieces left out for want of room, the first ones of their ranks */
+  u32 cut; /* pieces left out because there was no room, the first ones of their ranks */
 };
 
 /* Small whole numbers, one JSON array each. */
@@ -36,7 +36,7 @@ static void column_add(struct column *column, i64 value) {
   column->good = column->good && json_array_append_new(column->list, json_integer(value)) == 0;
 }
 
-/* Place of a text in the list; 0 is "". */
+/* The position of a text in the list; 0 is "". */
 static i64 place_of(struct texts *texts, const char *text) {
   if (!text || !*text)
     return 0;
@@ -73,7 +73,7 @@ static json_t *lanes_of(struct picture *picture, const struct shown_rank *rank) 
   return lanes;
 }
 
-/* What all members of a collective have in common, once; its place among the members' facts. */
+/* What all members of a collective share, once; its position among the facts of members. */
 static json_t *member(struct picture *picture, u32 index, const struct shown_span *span) {
   struct arena scratch = {0};
   struct shown_collective c = shown_collective(picture->scope, span->arrival, &scratch);
@@ -93,8 +93,8 @@ static json_t *member(struct picture *picture, u32 index, const struct shown_spa
   return facts;
 }
 
-/* Pieces by start: start after the one before, length, lane, row, kind, name, category; for work on
- * the device how many pieces back it was launched, 0 if that is not shown. */
+/* Pieces sorted by start: start after the one before, length, lane, row, kind, name, category; for
+ * work on the device, how many pieces earlier it was launched, 0 if that is not shown. */
 static json_t *spans_of(struct picture *picture, const struct shown_rank *rank) {
   enum { STARTS, LENGTHS, LANES, ROWS, KINDS, NAMES, CATEGORIES, LAUNCHES, COLUMNS };
   static const char *const names[] = {"start", "length", "lane",     "row",

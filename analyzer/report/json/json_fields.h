@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * Every field of the JSON report: what it is called, where it comes from, and what
- * docs/outputs/report-json.md says of it. Made of the tables of results,
- * analyses/results/results.def and
- * *_result.def.
+ * Every field of the JSON report: its name, where it comes from, and what
+ * docs/outputs/report-json.md says about it. Made from the tables of results,
+ * analyses/results/results.def and *_result.def.
  */
 #ifndef TSCOPE_JSON_FIELDS_H
 #define TSCOPE_JSON_FIELDS_H
@@ -23,7 +22,8 @@ enum json_kind {
   JSON_FIELD_NUMBERS, /* array of numbers: double pointer and u32 count in the row; to five
                          significant digits */
   JSON_FIELD_MADE,    /* what `make` returns */
-  JSON_FIELD_GROUP,   /* object of the fields that follow, up to a nameless one; of the same row */
+  JSON_FIELD_GROUP,   /* object of the fields that follow, up to one without a name; of the same row
+                       */
   JSON_FIELD_PART,    /* object: `fields` of the row that lies in this row */
   JSON_FIELD_PART_AT, /* likewise, of the row that a pointer leads to, of `none` where it is NULL */
   JSON_FIELD_INLINE,  /* `fields` of the row that lies in this row, in the same object */
@@ -46,10 +46,10 @@ struct json_field {
   const void *none;                               /* of PART_AT */
 };
 
-/* The whole document's: of struct results. */
+/* The fields of the whole document: of struct results. */
 const struct json_field *json_report_fields(void);
 
-/* Nine digits hold every measured figure, and print alike everywhere. */
+/* Nine digits hold every measured figure, and print the same everywhere. */
 #define JSON_REPORT_DIGITS 9
 
 /* The whole document; NULL when there is no memory. The caller gives it back with json_decref(). */

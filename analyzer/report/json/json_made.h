@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * Fields of the JSON report that are no member of the results: MADE in analyses/results/results.def
- * and in the tables beside it. Each returns NULL when there is no memory.
+ * Fields of the JSON report that are not members of the results: MADE in
+ * analyses/results/results.def and in the tables beside it. Each returns NULL when there is no
+ * memory.
  */
 #ifndef TSCOPE_JSON_MADE_H
 #define TSCOPE_JSON_MADE_H
@@ -10,7 +11,7 @@
 
 #include "analyses/results/results.h"
 
-/* NULL is null; bytes that are no UTF-8 are replaced. */
+/* NULL becomes null; bytes that are not UTF-8 are replaced. */
 json_t *json_text_or_null(const char *text);
 
 json_t *make_schema(const struct results *results);

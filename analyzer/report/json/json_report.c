@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * The report for programs: the fields of json_fields.c, filled in. What is not known is null.
+ * The report for programs: the fields of json_fields.c, filled in. Unknown values are null.
  */
 #include <errno.h>
 #include <math.h>
@@ -17,7 +17,7 @@
 static json_t *object_of(const struct results *results, const struct json_field *fields,
                          const void *row);
 
-/* Whole numbers print as such. */
+/* Whole numbers are printed as whole numbers. */
 static json_t *number(double value) {
   if (!isfinite(value))
     return json_null();
@@ -25,7 +25,7 @@ static json_t *number(double value) {
                                                      : json_real(value);
 }
 
-/* What could not be had makes the whole NULL. */
+/* If a part could not be made, the whole is NULL. */
 static json_t *whole(json_t *value, bool good) {
   if (good)
     return value;
@@ -41,10 +41,10 @@ static json_t *rank_numbers(const u32 *numbers, u32 n) {
   return whole(list, good);
 }
 
-/* What is drawn needs no more digits, and the report is a third of the size. As "%.5g" has it, and
- * cheaper: five digits and a power of ten up to 10^22 are exact in a double, so that one division
- * or product of them is rounded as strtod() rounds. What lies near the middle between two such
- * numbers is left to printf(). */
+/* What is drawn needs no more digits, and the report is a third of the size. The result is that of
+ * "%.5g", at a lower cost: five digits and a power of ten up to 10^22 are exact in a double, so one
+ * division or product of them is rounded as strtod() rounds. Values near the middle between two
+ * such numbers are left to printf(). */
 static double to_five_digits(double value) {
   static const double tens[] = {1e0,  1e1,  1e2,  1e3,  1e4,  1e5,  1e6,  1e7,
                                 1e8,  1e9,  1e10, 1e11, 1e12, 1e13, 1e14, 1e15,
@@ -159,8 +159,8 @@ static json_t *value_of(const struct results *results, const struct json_field *
   return json_null();
 }
 
-/* Puts fields into `object`, up to the end of their table or group. That end; NULL without memory.
- */
+/* Puts fields into `object`, up to the end of their table or group. Returns that end; NULL without
+ * memory. */
 static const struct json_field *put_fields(json_t *object, const struct results *results,
                                            const struct json_field *field, const void *row) {
   for (; field && field->name; field += field != NULL) {
@@ -193,7 +193,7 @@ static int write_json(const struct results *results, const struct report_view *v
   json_t *document = json_report_document(results);
   if (!document)
     return -ENOMEM;
-  /* ASCII only: then no name out of a trace acts on the terminal of who looks at it. */
+  /* ASCII only: then no name from a trace can act on the reader's terminal. */
   struct json_squeeze squeeze = {.out = out};
   int failed = json_dump_callback(document, json_squeeze, &squeeze,
                                   JSON_INDENT(2) | JSON_ENSURE_ASCII |

@@ -22,7 +22,7 @@ static void give_out(struct json_squeeze *s) {
   s->holding = false;
 }
 
-/* One space after each comma is all that stays of the white space. */
+/* All other white space is left out, except one space after each comma. */
 static void give_out_on_one_line(struct json_squeeze *s) {
   size_t kept = 0;
   for (size_t i = 0; i < s->n; i++) {
@@ -39,7 +39,7 @@ static void give_out_on_one_line(struct json_squeeze *s) {
   s->holding = false;
 }
 
-/* Numbers, null, and what stands between them. */
+/* Numbers, null, and the characters between them. */
 static const bool in_arrays_of_numbers[256] = {
     [' '] = true, ['\n'] = true, [','] = true, ['+'] = true, ['-'] = true, ['.'] = true,
     ['0'] = true, ['1'] = true,  ['2'] = true, ['3'] = true, ['4'] = true, ['5'] = true,

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * Rows for the library to take: a virtual table [sqlite.org/vtab.html] named `batch` that has those
- * of writer->feeding, so that INSERT ... SELECT puts many at a time. A statement for each row would
- * take twice as long.
+ * Rows for the library: a virtual table [sqlite.org/vtab.html] named `batch` with the rows of
+ * writer->feeding, so that INSERT ... SELECT writes many at a time. One statement for each row
+ * would take twice as long.
  */
 #include <stdio.h>
 #include <stdlib.h>

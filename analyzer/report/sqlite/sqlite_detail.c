@@ -199,7 +199,7 @@ static void write_gemm(struct detail *d, const struct arithmetic *call, i32 step
   sqlite_end(&row);
 }
 
-/* GEMMs that were called in the steps shown. What an estimate or a graph's replay is, is none.
+/* GEMMs that were called in the steps shown. Estimates and replays of a graph are not among them.
  */
 static void write_gemms(struct detail *d) {
   const struct timeline *t = d->rank->timeline;

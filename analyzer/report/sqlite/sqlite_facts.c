@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * What is known of the whole run: ranks, steps, collectives, kernels by name, findings.
+ * Facts about the whole run: ranks, steps, collectives, kernels by name, findings.
  */
 #include <errno.h>
 #include <math.h>
@@ -139,7 +139,7 @@ static bool is_wanted(const struct sqlite_run *run, i32 step) {
   return !run->ring_only || (step >= 0 && run->shown_steps[step]);
 }
 
-/* Who began last, and how long after the one before it. */
+/* Who began last, and how long after the one before. */
 struct order {
   i64 first, last, before_last, end;
   u32 last_rank;
@@ -356,7 +356,7 @@ static void write_kernels_over_ranks(struct sqlite_run *run) {
     }
 }
 
-/* Ids go on from run to run. */
+/* Ids continue from run to run. */
 static void write_memory_stacks(struct sqlite_run *run) {
   const struct memory_result *memory = &run->scope.results->memory;
   i64 first = (i64)run->run * 1000000;

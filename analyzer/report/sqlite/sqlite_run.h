@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * One run in the database: sqlite_facts.c writes what is known of the whole run, sqlite_detail.c
- * what ran in the steps that are shown.
+ * One run in the database: sqlite_facts.c writes facts about the whole run, sqlite_detail.c what
+ * ran in the steps that are shown.
  */
 #ifndef TSCOPE_SQLITE_RUN_H
 #define TSCOPE_SQLITE_RUN_H
@@ -29,7 +29,7 @@ struct sqlite_run {
   u64 *spans;   /* ids that calls and work have, counted over both runs */
   double limit; /* rows of calls and work, less those that are there */
   u32 ranks_left_out;
-  bool ring_only;    /* collectives of the shown steps only: all would be too many */
+  bool ring_only;    /* collectives of the shown steps only: all of them would be too many */
   bool *shown_steps; /* [steps.n] */
   bool *shown_ranks; /* [n_ranks] */
 };
@@ -38,7 +38,7 @@ struct sqlite_run {
 int sqlite_write_facts(struct sqlite_run *run);
 int sqlite_write_detail(struct sqlite_run *run);
 
-/* Of what was left out, once all is written. */
+/* What was left out, once all is written. */
 void sqlite_write_left_out(struct sqlite_run *run);
 
 /* The id of a name, which is added if it is new; 0 when out of memory. */

@@ -9,7 +9,7 @@
 
 #include "base/utf8.h"
 
-/* "tscope", and the version of the schema: what a reader can check first. */
+/* "tscope", and the version of the schema: a reader can check these first. */
 #define APPLICATION_ID "1953719120"
 #define SCHEMA_VERSION "1"
 
@@ -93,7 +93,7 @@ static void make_table(struct sqlite_writer *w, u32 index) {
         sqlite3_prepare_v3(w->db, insert, -1, SQLITE_PREPARE_PERSISTENT, &batch->insert, NULL);
 }
 
-/* The database explains itself to whoever has nothing but it. */
+/* The database explains itself to a reader who has nothing else. */
 static void document(struct sqlite_writer *w, const char *object, const char *column,
                      const char *what) {
   struct sqlite_row row = sqlite_row(w, SQLITE_TABLE_documentation);
@@ -133,12 +133,12 @@ static int errno_of(int error) {
 
 int sqlite_writer_open(struct sqlite_writer *w, const char *path) {
   *w = (struct sqlite_writer){.db = NULL};
-  /* Calls come from one thread at a time: no locks within, nor counts of memory. */
+  /* Calls come from one thread at a time: no locks inside, and no counts of memory. */
   sqlite3_config(SQLITE_CONFIG_SINGLETHREAD);
   sqlite3_config(SQLITE_CONFIG_MEMSTATUS, 0);
   w->error = sqlite3_open_v2(path, &w->db, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE, "unix-none");
-  /* It is built in one go and moved into place: there is nothing to go back to, and nobody else, so
-   * no journal and no locks, which file systems that are shared often lack. */
+  /* The file is built once and then moved into place. There is nothing to go back to and nobody
+   * else uses it, so it needs no journal and no locks, which shared file systems often lack. */
   execute(w, "PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF; PRAGMA locking_mode = EXCLUSIVE;"
              "PRAGMA page_size = 8192; PRAGMA cache_size = -65536;"
              "PRAGMA application_id = " APPLICATION_ID "; PRAGMA user_version = " SCHEMA_VERSION ";"
@@ -172,7 +172,7 @@ static void flush(struct sqlite_writer *w, struct sqlite_batch *batch) {
 int sqlite_writer_close(struct sqlite_writer *w) {
   for (u32 i = 0; i < SQLITE_TABLE_COUNT; i++)
     flush(w, &w->batches[i]);
-  /* What joins need beside the primary keys. */
+  /* What joins need in addition to the primary keys. */
   execute(w, "CREATE INDEX members_by_collective ON members(collective);"
              "CREATE INDEX steps_by_step ON steps(run, step);"
              "COMMIT");

@@ -38,7 +38,7 @@ struct sqlite_value {
   enum sqlite_value_kind kind;
 };
 
-/* Rows of one table on their way: the library takes many at a time (sqlite_batch.c). */
+/* Rows of one table before they are written: the library takes many at a time (sqlite_batch.c). */
 enum { SQLITE_BATCH_ROWS = 1024 };
 struct sqlite_batch {
   sqlite3_stmt *insert;
@@ -66,7 +66,7 @@ struct sqlite_row {
  * `why`; close it in any case. */
 int sqlite_writer_open(struct sqlite_writer *writer, const char *path);
 
-/* sqlite_batch.c: a virtual table that has the rows of writer->feeding. A SQLite error. */
+/* sqlite_batch.c: a virtual table with the rows of writer->feeding. Returns a SQLite error. */
 int sqlite_batch_register(struct sqlite_writer *writer);
 
 /* Makes the indices and ends. 0, or negative errno. */
@@ -107,16 +107,16 @@ void sqlite_real(struct sqlite_row *row, double value);
 /* Rounded; NULL likewise. */
 void sqlite_rounded(struct sqlite_row *row, double value);
 
-/* NULL for NULL. Text that is no UTF-8 gets replacement characters. */
+/* NULL for NULL. Text that is not UTF-8 gets replacement characters. */
 void sqlite_text(struct sqlite_row *row, const char *text);
 
-/* Text of the program's own, which is valid and stays; NULL for NULL. */
+/* The program's own text, which is valid and stays in memory; NULL for NULL. */
 static inline void sqlite_word(struct sqlite_row *row, const char *word) {
   *row->next++ =
       (struct sqlite_value){.text = word, .kind = word ? SQLITE_VALUE_TEXT : SQLITE_VALUE_NULL};
 }
 
-/* Text that may be no UTF-8, but stays until the database is closed. */
+/* Text that may not be UTF-8, but stays in memory until the database is closed. */
 void sqlite_lasting_text(struct sqlite_row *row, const char *text);
 
 /* A copy of text for sqlite_word(), for texts that many rows share; NULL for NULL. */

@@ -7,12 +7,12 @@
 
 #include "report/text/pen.h"
 
-/* A bar that fills `fraction` (0..1, clamped) of so many columns. Whatever is not nothing shows.
- * NAN fills the place with blanks. */
+/* A bar that fills `fraction` (0..1, clamped) of so many columns. Anything above 0 is visible. NAN
+ * fills the space with blanks. */
 void meter_bar(struct pen *pen, enum style style, double fraction, unsigned columns);
 
 struct meter_part {
-  double share; /* of the whole; NAN or 0 takes no place */
+  double share; /* of the whole; NAN or 0 takes no space */
   enum style style;
   const char *glyph; /* one column in UTF-8 */
   char ascii;
@@ -21,10 +21,10 @@ struct meter_part {
 /* One bar made of parts, whose columns add up to `columns` when the shares add up to 1. */
 void meter_stack(struct pen *pen, const struct meter_part *parts, unsigned n, unsigned columns);
 
-/* Values as heights, the largest of each bucket when there are more than columns. The first
- * `warmup` are set apart by a bar and do not set the scale. The scale spans at least a fifth of
- * the smallest value, so that noise looks like noise. Returns how many values a column stands for,
- * 0 when nothing was drawn. */
+/* Values as heights, the largest of each bucket if there are more values than columns. The first
+ * `warmup` are separated by a bar and do not set the scale. The scale covers at least a fifth of
+ * the smallest value, so that noise looks like noise. Returns how many values a column represents,
+ * 0 if nothing was drawn. */
 unsigned meter_sparkline(struct pen *pen, enum style style, const double *values, unsigned n,
                          unsigned warmup, unsigned columns);
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * Writes lines of styled text no wider than the window. Nothing that a trace says can act on the
- * terminal, no line ends in blanks, and without colour the same characters come out in the same
- * places. Where UTF-8 cannot be shown, its ASCII likeness is written.
+ * Writes lines of styled text that are not wider than the window. Nothing in a trace can act on the
+ * terminal, no line ends in spaces, and without colour the same characters are at the same
+ * positions. Where UTF-8 cannot be shown, similar ASCII characters are written.
  */
 #ifndef TSCOPE_PEN_H
 #define TSCOPE_PEN_H
@@ -17,7 +17,7 @@ enum style {
   STYLE_NOTE,
   STYLE_WARNING,
   STYLE_CRITICAL,
-  STYLE_COMPUTE, /* the colours of what time went to, the same in every section */
+  STYLE_COMPUTE, /* the colours for kinds of time, the same in every section */
   STYLE_WAIT,
   STYLE_TRANSFER,
   STYLE_MEMCPY,
@@ -37,16 +37,16 @@ struct pen pen_begin(const struct report_view *view, FILE *out);
 /* Columns that the text takes. */
 unsigned pen_measure(const struct pen *pen, const char *text);
 
-/* Writes text; what does not fit in the line any more is cut. */
+/* Writes text; what does not fit in the line is cut. */
 void pen_put(struct pen *pen, enum style style, const char *text);
 void pen_format(struct pen *pen, enum style style, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
-/* Like pen_put(), in a field of so many columns; text that is longer ends in an ellipsis. */
+/* Like pen_put(), in a field of so many columns; longer text ends in an ellipsis. */
 void pen_left(struct pen *pen, enum style style, const char *text, unsigned columns);
 void pen_right(struct pen *pen, enum style style, const char *text, unsigned columns);
 
-/* Likewise, but what is longer loses its middle: for texts that differ in their ends. */
+/* The same, but longer text loses its middle: for texts that differ at their ends. */
 void pen_left_middle(struct pen *pen, enum style style, const char *text, unsigned columns);
 
 /* Whether two different texts would look the same in a field of so many columns (pen_left()). */
@@ -59,11 +59,11 @@ void pen_newline(struct pen *pen);
 /* Ends the style in the middle of a line. */
 void pen_plain(struct pen *pen);
 
-/* Writes words from here on, broken at blanks; further lines start at column `indent`. */
+/* Writes words from here on, broken at spaces; further lines start at column `indent`. */
 void pen_words(struct pen *pen, enum style style, unsigned indent, const char *text);
 
-/* Writes one of several items with a dot between them; one that does not fit in this line starts
- * the next, at column `indent`. */
+/* Writes one of several items with a dot between them; an item that does not fit in this line
+ * starts the next one, at column `indent`. */
 void pen_item(struct pen *pen, enum style style, unsigned indent, const char *text);
 void pen_item_format(struct pen *pen, enum style style, unsigned indent, const char *format, ...)
     __attribute__((format(printf, 4, 5)));

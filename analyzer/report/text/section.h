@@ -13,12 +13,12 @@ enum lamp { LAMP_GOOD, LAMP_NOTE, LAMP_WARNING, LAMP_CRITICAL, LAMP_UNKNOWN };
 
 struct section {
   const char *title;
-  /* Whether the input has the facts the section is about: it is left out where not. */
+  /* Whether the input has the facts of this section; without them it is left out. */
   bool (*applies)(const struct results *results);
-  /* Why nothing can be said, NULL if something can; may be NULL itself. */
+  /* Why nothing can be said; NULL if something can. The function may be NULL. */
   const char *(*unknown)(const struct results *results);
-  /* True when something can be said but not judged: that no finding belongs to the section then
-   * means nothing. May be NULL. */
+  /* True if something can be said but not judged: then it means nothing that no finding belongs to
+   * the section. May be NULL. */
   bool (*unjudged)(const struct results *results);
   void (*body)(struct pen *pen, const struct results *results, const struct report_view *view);
   bool of_all_findings; /* not only of those that are IN() it, see findings.def */
@@ -67,7 +67,7 @@ DIFF_SECTIONS(S)
 /* Columns of every section's body. */
 enum { TEXT_INDENT = 2, VALUE_INDENT = 14 };
 
-/* For `applies`: always, and where ranks were seen over time. */
+/* For `applies`: always, and for inputs that show ranks over time. */
 bool section_always(const struct results *results);
 bool section_has_timelines(const struct results *results);
 
@@ -79,13 +79,13 @@ enum lamp lamp_of(enum severity severity);
 /* Starts a line "  label       " for pen_item() with VALUE_INDENT to go on. */
 void section_label(struct pen *pen, const char *label);
 
-/* How many rows of n to show: --top, or else what reads well. */
+/* How many rows of n to show: --top, else as many as are easy to read. */
 static inline u32 section_rows(const struct report_view *view, u32 n, u32 reads_well) {
   u32 most = view->top ? view->top : reads_well;
   return n < most ? n : most;
 }
 
-/* "a step", or "in all" where there were no steps and figures are for the whole run. */
+/* "a step"; "in all" if there were no steps and figures are for the whole run. */
 const char *section_per(const struct results *results);
 
 #endif

@@ -8,7 +8,7 @@
 #include "analyses/stalls/stack_tree.h"
 #include "report/text/pen.h"
 
-/* "ranks 0-3  train.py:12 main > ...", broken at blanks, from column `indent` on. */
+/* "ranks 0-3  train.py:12 main > ...", broken at spaces, from column `indent` on. */
 void put_stack_line(struct pen *pen, unsigned indent, const struct stack_line *line);
 
 #endif

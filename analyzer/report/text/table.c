@@ -10,7 +10,7 @@
 
 enum { GAP = 2, BAR_MOST = 24, BAR_LEAST = 6 };
 
-/* A column made ready: its cells' text and width. */
+/* A column before it is written: its cells' text and width. */
 struct ready {
   const struct column *column;
   char *title;
@@ -48,7 +48,7 @@ static double largest(const struct table *table, const void *rows, unsigned n,
   return most;
 }
 
-/* One unit for all times of a table, so that they can be compared at a glance. */
+/* One unit for all times of a table, so that they are easy to compare. */
 struct time_unit {
   double ms;
   const char *name;
@@ -167,8 +167,8 @@ static unsigned slack(const struct ready *one) {
   return one->shown && least && one->width > least ? one->width - least : 0;
 }
 
-/* Leaves out what would not fit however much the others are cut, then cuts, then lets bars have
- * what is left. */
+/* Leaves out columns that would not fit however much the others are cut, then cuts, then gives the
+ * rest to bars. */
 static void fit(struct ready *columns, unsigned n, unsigned room) {
   for (;;) {
     unsigned least = total_width(columns, n);
@@ -197,7 +197,7 @@ static void fit(struct ready *columns, unsigned n, unsigned room) {
   }
 }
 
-/* Whether cells of a text would be told apart no more where they are cut at their ends. */
+/* Whether texts of a column would look the same if they were cut at their ends. */
 static bool ends_matter(const struct pen *pen, const struct ready *one, unsigned n) {
   for (unsigned a = 0; a < n && one->column->kind == COLUMN_TEXT && one->shown; a++)
     for (unsigned b = 0; b < a; b++)

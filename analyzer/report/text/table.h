@@ -2,8 +2,8 @@
  *
  * Tables whose columns are data. A row is any struct; a column says which member it shows, of type
  * double or const char *, and how. Columns that do not fit in the window are left out, the highest
- * `drop` first; all times share one unit, named in the titles; a column in which nothing is known
- * is left out.
+ * `drop` first. All times share one unit, named in the titles. A column without known values is
+ * left out.
  */
 #ifndef TSCOPE_TABLE_H
 #define TSCOPE_TABLE_H
@@ -16,7 +16,7 @@ enum column_kind {
   COLUMN_TEXT,        /* const char *, NULL prints as nothing */
   COLUMN_COUNT,       /* double */
   COLUMN_MS,          /* double, milliseconds; one unit for all of a table */
-  COLUMN_DURATION,    /* double, milliseconds, each in a unit of its own */
+  COLUMN_DURATION,    /* double, milliseconds, each with its own unit */
   COLUMN_BYTES,       /* double */
   COLUMN_MEMORY,      /* double, bytes of a device's memory */
   COLUMN_BANDWIDTH,   /* double, 1e9 bytes/s */
@@ -33,7 +33,7 @@ struct column {
   enum column_kind kind;
   size_t offset;
   unsigned drop;   /* 0: never left out */
-  unsigned shrink; /* text: may be cut down to so many columns; bar: its least. 0: neither */
+  unsigned shrink; /* text: may be cut to so many columns; bar: its least width. 0: neither */
 };
 
 struct table {
@@ -47,7 +47,7 @@ struct table {
 #define TABLE_PLAIN ((size_t)-1)
 #define TABLE_COLUMNS(columns) (columns), sizeof(columns) / sizeof((columns)[0])
 
-/* Writes titles and rows, indented. Nothing when there is no memory. */
+/* Writes titles and rows, indented. Writes nothing when there is no memory. */
 void table_print(struct pen *pen, const struct table *table, const void *rows, unsigned n_rows,
                  unsigned indent);
 

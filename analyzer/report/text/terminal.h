@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * What the place the report goes to can show.
+ * What the report's destination can show.
  */
 #ifndef TSCOPE_TERMINAL_H
 #define TSCOPE_TERMINAL_H

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * The report for people: what it rests on, the verdict, then where the time went.
+ * The report for people: what it is based on, the verdict, then where the time went.
  */
 #include <errno.h>
 #include <math.h>
@@ -26,8 +26,8 @@ enum { DIFF_SECTIONS(S) DIFF_BITS };
 #undef S
 _Static_assert(REPORT_BITS <= 32 && DIFF_BITS <= 32, "shown_in[] has 32 bits");
 
-/* By the id of a finding, the sections it belongs to: a bit for each, by its place in the report.
- */
+/* For each finding's id, the sections that it belongs to: a bit for each, by its position in the
+ * report. */
 static const u32 shown_in[] = {
 #define IN(name) 1u << BIT_##name |
 #define F(group, name, rule, sections, ...) [FINDING_##group##_##name] = sections 0,
@@ -175,7 +175,7 @@ static void put_runs(struct pen *pen, const struct results *shown, enum diff_sid
   pen_newline(pen);
 }
 
-/* The findings of the comparison take the place of the later run's own. */
+/* The findings of the comparison replace the later run's own. */
 static int write_diff_text(const struct results *results, const struct report_view *view,
                            FILE *out) {
   struct pen pen = pen_begin(view, out);

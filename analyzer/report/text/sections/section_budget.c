@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * Where the wall time went, in lines that sum to it, and how much of the devices was used.
+ * Where the wall time went, in lines that add up to it, and how much of the devices was used.
  */
 #include <math.h>
 #include <stdlib.h>
@@ -88,7 +88,7 @@ static void put_hfu(struct pen *pen, const struct results *results) {
     pen_item(pen, STYLE_DIM, VALUE_INDENT, results->hfu_note);
 }
 
-/* Without overlap, all there is is the wall time. */
+/* Without overlap, only the wall time is known. */
 static bool unjudged(const struct results *results) {
   return results->overlap_reason != NULL;
 }

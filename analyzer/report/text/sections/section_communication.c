@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * How much communication nothing hid, and how fast the collectives were.
+ * How much communication was not hidden, and how fast the collectives were.
  */
 #include <math.h>
 #include <stdlib.h>
@@ -62,8 +62,7 @@ static void put_totals(struct pen *pen, const struct results *results) {
                   percent(results->ov_exposed_fraction).text);
 }
 
-/* Where not all ranks know their steps' GPU work, or not of all steps: of which this is the mean.
- */
+/* If the steps' GPU work is not known for all ranks, or not for all steps: what the mean is of. */
 static void put_basis(struct pen *pen, const struct results *results) {
   u32 ranks = results->model->n_ranks;
   double steps = results->n_other_work ? results->training_steps
@@ -134,7 +133,7 @@ static const char *collectives_unknown(const struct results *results) {
   return results->n_collectives ? NULL : "no collective was recorded in the analysed steps";
 }
 
-/* Slow links are told by their transfer times. */
+/* Slow links are found by their transfer times. */
 static bool collectives_unjudged(const struct results *results) {
   for (u32 i = 0; i < results->n_collectives; i++)
     if (!isnan(results->collectives[i].transfer_ms))
@@ -155,7 +154,7 @@ static double weight(const struct collective_result *one) {
   return one->count * each;
 }
 
-/* Most time first, then most bytes; then as they came. */
+/* Most time first, then most bytes; then in the order of the input. */
 static int heaviest_first(const void *a, const void *b) {
   const struct collective_result *x = a, *y = b;
   if (weight(x) != weight(y))
@@ -164,7 +163,7 @@ static int heaviest_first(const void *a, const void *b) {
   return bytes_x == bytes_y ? 0 : bytes_x > bytes_y ? -1 : 1;
 }
 
-/* What NCCL chose for each kind, where it was asked. */
+/* What NCCL chose for each kind, if it was asked. */
 static void put_choices(struct pen *pen, const struct collective_result *rows, u32 n) {
   for (u32 i = 0; i < n; i++) {
     const struct collective_result *one = &rows[i];

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * Runs against each other: what `tscope-report diff` shows, section by section.
+ * Runs compared with each other: what `tscope-report diff` shows, section by section.
  */
 #include <math.h>
 #include <stdlib.h>
@@ -67,7 +67,7 @@ static void steps_body(struct pen *pen, const struct results *results,
     put_cause(pen, &diff->cause);
 }
 
-/* Logs have no steps to time. */
+/* Logs have no steps with times. */
 static bool has_steps(const struct results *results) {
   return !isnan(results->diff->step_before_ms) || !isnan(results->diff->step_after_ms);
 }
@@ -91,7 +91,7 @@ struct figure_row {
   enum style style;
 };
 
-/* What only one run knows comes last. */
+/* What only one run has comes last. */
 static double growth(const struct figure_row *row) {
   double by = fabs(row->after - row->before);
   return isnan(by) ? -1 : by;
@@ -102,7 +102,7 @@ static int by_growth(const void *left, const void *right) {
   return x == y ? 0 : x > y ? -1 : 1;
 }
 
-/* The figures of one unit that changed most. */
+/* The figures with the same unit that changed most. */
 static void put_figures(struct pen *pen, const struct results *results,
                         const struct report_view *view, enum diff_unit unit,
                         const struct table *table) {
@@ -113,7 +113,7 @@ static void put_figures(struct pen *pen, const struct results *results,
     const struct diff_row *row = &diff->rows[i];
     if (row->unit != unit || row->section == DIFF_OF_KERNELS)
       continue; /* kernels have a table of their own */
-    /* that noise explains it does not make it the same */
+    /* that noise explains a change does not make the values equal */
     const char *verdict = row->verdict == FIGURE_IS_SAME    ? "no"
                           : row->verdict == FIGURE_UNJUDGED ? ""
                                                             : diff_verdict_words[row->verdict];
@@ -145,7 +145,7 @@ static bool has_unit(const struct results *results, enum diff_unit unit) {
   return false;
 }
 
-/* One run a side: what differs is shown, and nothing is judged. */
+/* One run on each side: differences are shown, and nothing is judged. */
 static bool few_runs(const struct results *results) {
   return results->diff->noise != NOISE_BETWEEN_RUNS;
 }
@@ -198,7 +198,7 @@ struct kernel_row {
   enum style style;
 };
 
-/* Kinds first: a kernel that another one took the place of shows there only. */
+/* Kinds first: a kernel that was replaced by another one is visible only there. */
 static void put_kinds(struct pen *pen, const struct diff_result *diff,
                       const struct report_view *view) {
   static const struct column columns[] = {
@@ -332,7 +332,7 @@ const struct section section_diff_collectives = {.title = "Collectives",
 
 /* --- values of the job's own --- */
 
-/* Where several runs a side end. */
+/* How the runs end, if a side has several. */
 static void put_level(struct pen *pen, const struct diff_row *row) {
   section_label(pen, row->name);
   pen_item_format(pen, STYLE_PLAIN, VALUE_INDENT, "%.6g at the end, %.6g before", row->after,

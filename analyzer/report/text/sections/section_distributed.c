@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Ranks against each other. Few ranks are all shown; of many, those that cost their peers most.
+ * Ranks compared with each other. A few ranks are all shown; of many, those that cost their peers
+ * most.
  */
 #include <errno.h>
 #include <math.h>
@@ -23,7 +24,7 @@ static bool unjudged(const struct results *results) {
   return !(results->dist_steps > 0);
 }
 
-/* One that left no trace may be the one that keeps the others waiting. */
+/* A rank without a trace may be the one that makes the others wait. */
 static bool not_judged_whole(const struct results *results) {
   return unjudged(results) || results->model->n_ranks < results->model->world_size;
 }
@@ -51,8 +52,8 @@ static const struct column columns[] = {
 static const struct table table = {TABLE_COLUMNS(columns), sizeof(struct rank_row),
                                    offsetof(struct rank_row, style), false};
 
-/* What stands beside differences of medians is one too. Where most steps have no compute, a median
- * of none tells nothing, and there is no difference. */
+/* The value shown beside differences of medians is a median too. If most steps have no compute, a
+ * median of 0 says nothing, and no difference is shown. */
 static double compute_of(const struct rank_result *rank) {
   return rank->median_compute_ms > 0 ? rank->median_compute_ms : rank->mean_compute_ms;
 }
@@ -90,7 +91,7 @@ static int ascending(const void *a, const void *b) {
   return (x > y) - (x < y);
 }
 
-/* What is left out of the table, in a line. */
+/* What is left out of the table, in one line. */
 static void put_rest(struct pen *pen, const struct rank_result *const *ranks, u32 n) {
   double *compute = malloc((n + 1) * sizeof(*compute)), most_wait = NAN;
   u32 known = 0;
@@ -142,7 +143,7 @@ static void put_ranks(struct pen *pen, const struct results *results) {
   free(rows);
 }
 
-/* Why one that chance does not explain is no straggler. */
+/* Why a rank that chance does not explain is not a straggler. */
 static void put_why_none(struct pen *pen, const struct results *results) {
   const struct rank_result *odd = NULL;
   for (u32 i = 0; i < results->n_ranks; i++) {

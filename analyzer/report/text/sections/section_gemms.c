@@ -69,7 +69,7 @@ static void put_precisions(struct pen *pen, const struct gemms_result *gemms) {
   table_print(pen, &table, gemms->precisions, gemms->n_precisions, TEXT_INDENT);
 }
 
-/* Whence the times are, and how good they are. */
+/* Where the times come from, and how good they are. */
 static void put_trust(struct pen *pen, const struct results *results) {
   const struct gemms_result *gemms = &results->gemms;
   pen_to(pen, TEXT_INDENT);

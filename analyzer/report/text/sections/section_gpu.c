@@ -126,7 +126,7 @@ static void put_fills(struct pen *pen, const struct results *results) {
                     duration_ms(results->launch.fills[i].sum_ms).text);
 }
 
-/* Whose time the figures are of, and how much of it. */
+/* Which ranks' time the figures are of, and how much of it. */
 static void put_basis(struct pen *pen, const struct results *results) {
   u32 ranks = results->model->n_ranks;
   if (results->gpu_timeline_ranks < ranks)

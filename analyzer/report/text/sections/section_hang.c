@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * A job that hangs or whose ranks went different ways: at the top, because nothing else matters
- * then.
+ * A job that hangs, or whose ranks called different things: at the top, because then nothing else
+ * matters.
  */
 #include <math.h>
 #include <stdio.h>
@@ -44,7 +44,7 @@ static void put_suspect(struct pen *pen, const struct check_suspect *suspect) {
   }
 }
 
-/* The first of each group: what follows it there follows from it. */
+/* The first of each group; later ones follow from it. */
 static void put_mismatches(struct pen *pen, const struct collective_check *check,
                            const struct report_view *view) {
   u32 shown = 0;

@@ -14,7 +14,7 @@
 
 enum { KINDS_SHOWN = 8, KERNELS_SHOWN = 6, OPERATORS_SHOWN = 5 };
 
-/* Jobs on the CPU have no kernels to speak of. */
+/* Jobs on the CPU have no kernels. */
 static bool applies(const struct results *results) {
   if (results->n_kernel_categories)
     return true;
@@ -67,13 +67,13 @@ static void put_categories(struct pen *pen, const struct results *results,
 
 enum { TOLD_APART = 24, NAME_BYTES = 256 };
 
-/* Columns that the table leaves a name at least. Names that are alike so far would be shown alike.
- */
+/* The least number of columns for a name. Names that are equal up to there would look the same. */
 static size_t seen_of_name(const struct pen *pen) {
   return pen->width >= 110 ? pen->width - 86 : 24;
 }
 
-/* What a row is called: where another is shortened alike, with what the whole names differ in. */
+/* The label of a row: if another name is shortened to the same text, the part in which the whole
+ * names differ. */
 static void name_row(const struct results *results, u32 n, u32 i, size_t seen, char *text) {
   const struct kernel_result *one = &results->kernels[i];
   size_t same = 0;
@@ -96,7 +96,7 @@ static void name_row(const struct results *results, u32 n, u32 i, size_t seen, c
     snprintf(text, NAME_BYTES, "%s", one->shortened);
 }
 
-/* Rows that are called alike even so, since their names differ too late, are numbered. */
+/* Rows that still have the same label, because their names differ too late, are numbered. */
 static void number_alike(char (*names)[NAME_BYTES], u32 n, size_t seen) {
   for (u32 i = 0; i < n; i++) {
     u32 number = 1;
@@ -117,7 +117,7 @@ static void number_alike(char (*names)[NAME_BYTES], u32 n, size_t seen) {
   }
 }
 
-/* Of the steps that the GPU was looked at in, and of one rank. */
+/* Of the steps in which the GPU was recorded, for one rank. */
 static double kernels_per_step(const struct results *results) {
   double steps = results->step_count * results->kernels_seen * results->kernels_ranks;
   return steps > 0 ? 1 / steps : NAN;

@@ -17,7 +17,7 @@ static const char *unknown(const struct results *results) {
   return results->lines.reason;
 }
 
-/* Others only say where memory came from. */
+/* The others only say where memory came from. */
 static bool costs(const struct line_result *line) {
   return line->wait_ms > 0 || line->idle_ms > 0 || line->input_ms > 0 || line->exposed_ms > 0 ||
          line->gpu_ms > 0 || line->host_ms > 0 || line->worker_ms > 0;

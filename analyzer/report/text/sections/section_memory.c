@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * Device memory: how much, of what, and what keeps it from being used.
+ * Device memory: how much, for what, and what prevents its use.
  */
 #include <math.h>
 #include <stdlib.h>
@@ -16,7 +16,7 @@ enum { STACK_BYTES = 256, STACK_DEPTH = 12 };
 #define LEAST_SHARE 0.01 /* rows below are summed up */
 
 #define LEAST_ON_CPU                                                                               \
-  (1024.0 * 1024) /* a job that has less of its tensors there has none to tell of */
+  (1024.0 * 1024) /* with a smaller part of its tensors there, a job has none that matter */
 
 static bool applies(const struct results *results) {
   const struct memory_result *memory = &results->memory;
@@ -28,7 +28,7 @@ static bool unjudged(const struct results *results) {
   return results->memory.oom_risk == OOM_UNKNOWN;
 }
 
-/* A size, with its share of another. */
+/* A size, with its share of another size. */
 static void put_share(struct pen *pen, const char *what, double bytes, double whole) {
   if (isnan(bytes))
     return;
@@ -38,7 +38,7 @@ static void put_share(struct pen *pen, const char *what, double bytes, double wh
   pen_item_format(pen, STYLE_PLAIN, VALUE_INDENT, "%s %s%s", what, memory_size(bytes).text, share);
 }
 
-/* A job on GPUs has tensors on its hosts too; those are no devices to compare with. */
+/* A job on GPUs has tensors on its hosts too; they are not compared with devices. */
 static u32 devices_of_the_kind(const struct memory_result *memory) {
   u32 n = 0;
   for (u32 i = 0; i < memory->n_devices; i++)
@@ -204,7 +204,7 @@ static void put_uses(struct pen *pen, const struct memory_result *memory,
   free(rows);
 }
 
-/* The stacks of the user's own code in which most lived, callers above what they call. */
+/* The stacks of the user's own code with most live memory, callers above what they call. */
 static void put_stacks(struct pen *pen, const struct memory_result *memory,
                        const struct report_view *view) {
   static const struct column columns[] = {

@@ -42,7 +42,7 @@ static void put_plain(struct pen *pen, const struct module_result *modules) {
   pen_newline(pen);
 }
 
-/* Deepest level of which all modules fit. */
+/* The deepest level at which all modules fit. */
 static double deepest(const struct module_result *modules) {
   double depth = 0;
   for (;; depth++) {

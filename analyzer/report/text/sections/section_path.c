@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * The critical path across ranks: what the step time is made of, and what it would be if.
+ * The critical path across ranks: what the step time consists of, and what it would be if something
+ * changed.
  */
 #include <math.h>
 #include <stdlib.h>
@@ -28,7 +29,7 @@ static int longest_first(const void *a, const void *b) {
   return x->ms == y->ms ? 0 : x->ms > y->ms ? -1 : 1;
 }
 
-/* A job on the CPU launches nothing: there it is the calls that start collectives. */
+/* A job on the CPU launches nothing: there this is the calls that start collectives. */
 static const char *category_of(const struct results *results, const char *name) {
   for (u32 i = 0; i < results->model->n_ranks; i++)
     if (results->model->ranks[i].launches || results->model->ranks[i].gpu_kernels)
@@ -105,7 +106,7 @@ struct name_row {
   enum style style;
 };
 
-/* The work that most of the path is made of. */
+/* The work that takes most of the path. */
 static void put_names(struct pen *pen, const struct results *results) {
   static const struct column columns[] = {
       {"most of it", COLUMN_TEXT, offsetof(struct name_row, name), 0, 24},

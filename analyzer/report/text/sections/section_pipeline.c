@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * Pipeline parallelism: stages, micro-batches, and the bubble against what it must be.
+ * Pipeline parallelism: stages, micro-batches, and the bubble compared with the least possible.
  */
 #include <stdlib.h>
 

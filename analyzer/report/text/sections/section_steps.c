@@ -40,10 +40,10 @@ static void put_sparkline(struct pen *pen, const struct results *results) {
     pen_item(pen, STYLE_DIM, VALUE_INDENT, "left of the bar: warm-up");
 }
 
-/* Less is the optimizer's last kernels after its call returned. */
+/* Less than this is the time of the optimizer's last kernels after its call returned. */
 #define AHEAD_NOTABLE 0.05
 
-/* A host that never waits for its GPU: its steps end when the GPU is done with them. */
+/* A host that never waits for its GPU: its steps end when the GPU has finished them. */
 static void put_host_ahead(struct pen *pen, const struct results *results) {
   bool whole_steps = results->host_ahead_max_steps >= 1;
   if (!whole_steps && !(results->host_ahead_ms >= AHEAD_NOTABLE * results->step_median_ms &&
@@ -59,7 +59,7 @@ static void put_host_ahead(struct pen *pen, const struct results *results) {
   pen_item(pen, STYLE_DIM, VALUE_INDENT, "a step ends when the GPU has finished it");
 }
 
-/* Steps with something else in them are named, since no other figure has them. */
+/* Steps that contain something else are named, because no other figure includes them. */
 static void put_other_work(struct pen *pen, const struct results *results) {
   for (u32 i = 0; i < results->n_other_work; i++) {
     const struct other_work *work = &results->other_work[i];

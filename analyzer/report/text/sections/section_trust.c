@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * How far the report can be trusted: what was seen, what was not, and what looking cost.
+ * How far the report can be trusted: what was seen, what was not, and the cost of recording.
  */
 #include <math.h>
 #include <stdlib.h>
@@ -8,7 +8,7 @@
 
 #include "report/text/section.h"
 
-/* Steps vary by a few percent by themselves; a cost above that shows in what it measures. */
+/* Steps vary by a few percent by themselves; a cost above that is visible in what it measures. */
 #define COST_NOTABLE 0.02
 
 enum { DAMAGES_SHOWN = 3, RANK_LIST_CHARACTERS = 40 };
@@ -80,7 +80,7 @@ static void put_damage(struct pen *pen, const struct model *model) {
   }
 }
 
-/* What else there was: files that are no traces, processes of another run. */
+/* What else was found: files that are no traces, processes of another run. */
 static void put_notes(struct pen *pen, const struct model *model) {
   for (u32 i = 0; i < model->n_notes && i < DAMAGES_SHOWN; i++) {
     section_label(pen, i ? "" : "input");

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * The verdict: the findings worth most and what to do. And at the end all findings with their
+ * The verdict: the findings that are worth most and what to do. At the end, all findings with their
  * evidence.
  */
 #include <math.h>
@@ -17,7 +17,7 @@ static void put_action(struct pen *pen, const struct finding *finding) {
   pen_words(pen, STYLE_PLAIN, INDENT + 2, finding->action);
 }
 
-/* Others would save part of the same time: together they are worth less than their sum. */
+/* Other findings would save part of the same time: together they are worth less than their sum. */
 static void put_overlaps(struct pen *pen, const struct finding *finding) {
   double shared = finding->worth_s - finding->worth_added_s;
   if (!finding->n_overlaps)
@@ -29,7 +29,7 @@ static void put_overlaps(struct pen *pen, const struct finding *finding) {
     pen_item_format(pen, STYLE_PLAIN, INDENT, "and %s", finding->overlaps[i]);
 }
 
-/* "12.3 s (30 % of the steps looked at)", or that it cannot be told. */
+/* "12.3 s (30 % of the analysed steps)", or that it is not known. */
 static void put_worth(struct pen *pen, const struct finding *finding,
                       const struct results *results) {
   if (isnan(finding->worth_s)) {
@@ -58,7 +58,7 @@ static void put_close_second(struct pen *pen, const struct finding *finding) {
   pen_words(pen, STYLE_DIM, INDENT, finding->close_second);
 }
 
-/* What could not be judged is part of the verdict: its silence must not read as praise. */
+/* What could not be judged is part of the verdict: no finding must not look like praise. */
 static void put_cannot_tell(struct pen *pen, const struct results *results) {
   for (u32 i = 0; i < results->n_undecided; i++) {
     if (pen->column)
@@ -100,7 +100,7 @@ static void verdict(struct pen *pen, const struct results *results,
   put_cannot_tell(pen, results);
 }
 
-/* Silence is no praise where something could not be judged. */
+/* No finding is no praise where something could not be judged. */
 static bool is_undecided(const struct results *results) {
   return results->n_undecided > 0;
 }
