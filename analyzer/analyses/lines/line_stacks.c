@@ -175,6 +175,7 @@ struct listing {
                         index + 1 into frames */
   double steps;
   bool busy_known;
+  double idle_steps;
 };
 
 static int list_frame(struct listing *l, const struct tree_frame *frame) {
@@ -186,7 +187,7 @@ static int list_frame(struct listing *l, const struct tree_frame *frame) {
       .function = arena_text(l->a->arena, frame->function),
       .own = frame->own ? ANSWER_YES : ANSWER_NO,
       .host_ms = ns_to_ms(cost->host) / l->steps,
-      .idle_ms = l->busy_known ? ns_to_ms(cost->idle) / l->steps : NAN,
+      .idle_ms = ns_to_ms(cost->idle) / l->idle_steps,
       .exposed_ms = ns_to_ms(cost->exposed) / l->steps,
       .gpu_ms = l->busy_known ? ns_to_ms(cost->gpu) / l->steps : NAN,
   };
@@ -207,10 +208,12 @@ static int put_all(struct listing *l, u32 outermost) {
   return error;
 }
 
-int line_tree_list(struct line_tree *tree, struct analysis *a, double steps, bool busy_known) {
+int line_tree_list(struct line_tree *tree, struct analysis *a, double steps, double idle_steps,
+                   bool busy_known) {
   struct lines_result *lines = &a->results->lines;
   u32 n = tree->frames.n, outermost = 0;
-  struct listing l = {.a = a, .tree = tree, .steps = steps, .busy_known = busy_known};
+  struct listing l = {
+      .a = a, .tree = tree, .steps = steps, .idle_steps = idle_steps, .busy_known = busy_known};
   l.kept = malloc((n + 1u) * sizeof(struct tree_frame *));
   l.first = calloc(n + 1u, sizeof(*l.first));
   l.next = calloc(n + 1u, sizeof(*l.next));

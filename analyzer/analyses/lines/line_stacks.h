@@ -24,7 +24,9 @@ void line_tree_free(struct line_tree *tree);
 int line_tree_add(struct line_tree *tree, const struct call_sites *sites,
                   const struct stack_cost *costs);
 
-/* Sets results->lines.stacks, its figures divided by `steps`. 0, or -ENOMEM. */
-int line_tree_list(struct line_tree *tree, struct analysis *a, double steps, bool busy_known);
+/* Sets results->lines.stacks, its figures divided by `steps`, idle time by `idle_steps` (NAN: not
+ * known). 0, or -ENOMEM. */
+int line_tree_list(struct line_tree *tree, struct analysis *a, double steps, double idle_steps,
+                   bool busy_known);
 
 #endif

@@ -28,6 +28,9 @@ struct counting {
   u32 *line_of_stack;       /* [n_stacks] frame, INDEX_NONE */
   struct stack_cost *costs; /* [n_stacks] */
   struct intervals busy;    /* the GPU, with whatever */
+  /* By weight: waits, and those of which it is known how long the GPU was idle after them;
+   * launches, and those whose work was seen if there was any. */
+  double waits, waits_known, launches, launches_known;
 };
 
 int lines_prepare(struct analysis *a) {
@@ -61,8 +64,9 @@ static struct line_sum *sum_of(struct counting *c, u32 span, const struct call_s
 }
 
 /* The time from `time` until the GPU has something to do again; 0 if it has work already, or never
- * again. */
-static i64 idle_after(const struct intervals *busy, i64 time) {
+ * again; NS_UNKNOWN if the GPU was not watched until then. */
+static i64 idle_after(const struct counting *c, i64 time) {
+  const struct intervals *busy = &c->busy;
   u32 low = 0, high = busy->n;
   while (low < high) { /* the first one that ends later */
     u32 middle = low + (high - low) / 2;
@@ -71,7 +75,16 @@ static i64 idle_after(const struct intervals *busy, i64 time) {
     else
       high = middle;
   }
-  return low < busy->n && busy->at[low].start > time ? busy->at[low].start - time : 0;
+  i64 next = low < busy->n && busy->at[low].start > time ? busy->at[low].start : time;
+  return model_gpu_seen(&c->a->model->ranks[c->t->rank], time, next) ? next - time : NS_UNKNOWN;
+}
+
+static i64 take_wait(struct counting *c, const struct span *span, u32 weight) {
+  bool tells = span->kind == SPAN_SYNC && c->t->on_gpu && c->t->has_compute;
+  i64 idle = tells ? idle_after(c, span->end) : NS_UNKNOWN;
+  c->waits += tells ? weight : 0;
+  c->waits_known += idle != NS_UNKNOWN ? weight : 0;
+  return idle != NS_UNKNOWN ? idle * weight : 0;
 }
 
 static void take_host(struct counting *c, u32 i) {
@@ -85,8 +98,7 @@ static void take_host(struct counting *c, u32 i) {
   sum->calls++;
   sum->of_backward += site->of_backward;
   if (span->kind == SPAN_SYNC || span->kind == SPAN_COMM_WAIT) {
-    bool tells = span->kind == SPAN_SYNC && c->t->on_gpu && c->t->has_compute;
-    i64 idle = tells ? idle_after(&c->busy, span->end) * site->weight : 0;
+    i64 idle = take_wait(c, span, site->weight);
     sum->waits += site->weight;
     sum->wait_ns += took;
     sum->idle_ns += idle;
@@ -100,6 +112,26 @@ static void take_host(struct counting *c, u32 i) {
   } else if (span->kind == SPAN_LAUNCH) {
     sum->launches += site->weight;
     sum->samples++;
+    c->launches += site->weight;
+    c->launches_known +=
+        model_gpu_seen(&c->a->model->ranks[c->t->rank], span->start, span->end) ? site->weight : 0;
+  }
+}
+
+/* Where the GPU was watched for a part of the time (TSCOPE_GPU_STEPS, another profiler), that part
+ * stands for the whole, by the calls in it. */
+static void scale(struct counting *c, struct line_sums *out) {
+  double idle = c->waits_known > 0 ? c->waits / c->waits_known : 1;
+  double gpu = c->launches_known > 0 ? c->launches / c->launches_known : 1;
+  out->idle_unknown = c->waits > 0 && c->waits_known == 0;
+  for (u32 i = 0; i < c->sites->n_frames; i++) {
+    c->sums[i].idle_ns = (i64)((double)c->sums[i].idle_ns * idle);
+    c->sums[i].gpu_ns *= gpu;
+    c->sums[i].backward_gpu_ns *= gpu;
+  }
+  for (u32 i = 0; i < c->sites->n_stacks; i++) {
+    c->costs[i].idle = (i64)((double)c->costs[i].idle * idle);
+    c->costs[i].gpu = (i64)((double)c->costs[i].gpu * gpu);
   }
 }
 
@@ -171,6 +203,7 @@ int lines_rank(struct analysis *a, const struct timeline *timeline) {
     struct line_sums *out = &a->line_sums[timeline->rank];
     out->sites = sites->n_sites;
     out->of_functions = sites->of_functions;
+    scale(&c, out);
     error = sampled_lines_rank(a, timeline, c.line_of_stack, c.sums, &scratch, out);
     if (!error)
       error = copy_lines(&c, out);
@@ -283,13 +316,16 @@ char *line_place(struct analysis *a, const char *whole, u32 line, const char *fu
 static int list(struct analysis *a, const struct line_sum *all, u32 n) {
   struct lines_result *lines = &a->results->lines;
   double steps = rank_steps(a);
+  double idle_steps = steps;
   bool on_gpu = false, busy_known = false, sampled = false;
   for (u32 r = 0; r < a->model->n_ranks; r++) {
     on_gpu |= a->ranks[r].on_gpu;
     busy_known |= a->ranks[r].on_gpu && a->ranks[r].has_compute;
     sampled |= a->line_sums[r].samples > 0;
+    idle_steps -= a->line_sums[r].sites && a->line_sums[r].idle_unknown ? line_steps_of(a, r) : 0;
   }
-  int error = line_tree_list(a->line_tree, a, steps, busy_known);
+  int error = line_tree_list(a->line_tree, a, steps,
+                             busy_known && idle_steps > 0 ? idle_steps : NAN, busy_known);
   if (error)
     return error;
   lines->at = arena_array(a->arena, n + 1u, sizeof(*lines->at));
@@ -305,7 +341,7 @@ static int list(struct analysis *a, const struct line_sum *all, u32 n) {
         .line = sum->line ? sum->line : (double)NAN,
         .waits = (double)sum->waits / steps,
         .wait_ms = ns_to_ms(sum->wait_ns) / steps,
-        .idle_ms = busy_known ? ns_to_ms(sum->idle_ns) / steps : NAN,
+        .idle_ms = busy_known && idle_steps > 0 ? ns_to_ms(sum->idle_ns) / idle_steps : (double)NAN,
         .input_ms = ns_to_ms(sum->input_ns) / steps,
         .host_ms = sampled ? ns_to_ms(sum->host_ns) / steps : NAN,
         .worker_ms = sampled ? ns_to_ms(sum->worker_ns) / steps : NAN,
