@@ -49,6 +49,7 @@ struct rank_flops {
 /* One rank, summed over the analysed steps, in nanoseconds. */
 struct rank_summary {
   bool loaded;
+  u32 spans[SPAN_KINDS]; /* of its timeline, by kind: so that none is looked for in vain */
   bool on_gpu, has_compute, has_comm, has_memcpy;
   bool has_cpu_times;         /* as in struct timeline */
   bool has_phases, has_input; /* phases are named; loading of input is named or inferred */

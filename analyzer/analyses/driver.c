@@ -36,6 +36,11 @@ struct rank_loop {
   atomic_uint done;
 };
 
+static void count_spans(struct rank_summary *sum, const struct timeline *timeline) {
+  for (u32 i = 0; i < timeline->n_spans; i++)
+    sum->spans[timeline->spans[i].kind]++;
+}
+
 static int load(struct analysis *a, u32 rank, struct timeline *timeline) {
   if (rank != 0 || !a->early)
     return a->source.load(a->model, rank, timeline);
@@ -52,6 +57,7 @@ static int analyse_rank(void *user, u32 rank, unsigned worker) {
   /* A rank that cannot be decoded is left out and shows as partial; the others still count. */
   if (load(a, rank, &timeline) == 0) {
     int error = 0;
+    count_spans(&a->ranks[rank], &timeline);
     for (size_t i = 0; i < ANALYSES && !error; i++)
       error = analyses[i].per_rank ? analyses[i].per_rank(a, &timeline) : 0;
     a->source.release(&timeline);

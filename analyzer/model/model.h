@@ -221,6 +221,7 @@ enum span_kind {
   SPAN_MEMCPY, /* category = enum tscope_memcpy */
   SPAN_MEMSET,
   SPAN_COLLECTIVE, /* link = index into model.arrivals */
+  SPAN_KINDS,
 };
 
 #define SPAN_ON_DEVICE(kind) ((kind) >= SPAN_KERNEL)

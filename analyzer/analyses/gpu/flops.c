@@ -167,11 +167,9 @@ static void add_gemms(struct rank_flops *sum, u64 flops, enum precision precisio
 
 static int unite_phase(struct counting *c, u8 phase, struct intervals *out) {
   const struct timeline *t = c->timeline;
-  u32 n = 0;
-  for (u32 i = 0; i < t->n_spans; i++)
-    n += t->spans[i].kind == SPAN_PHASE && t->spans[i].category == phase;
+  u32 n = c->a->ranks[t->rank].spans[SPAN_PHASE];
   *out = (struct intervals){.at = arena_array(&c->scratch, n + 1u, sizeof(*out->at))};
-  for (u32 i = 0; out->at && i < t->n_spans; i++)
+  for (u32 i = 0; out->at && n && i < t->n_spans; i++)
     if (t->spans[i].kind == SPAN_PHASE && t->spans[i].category == phase)
       intervals_append(out, t->spans[i].start, t->spans[i].end);
   return out->at ? 0 : -ENOMEM;

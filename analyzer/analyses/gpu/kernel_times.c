@@ -22,6 +22,8 @@ struct sum {
   i64 ns, longest;
   u64 count;
   const struct kernel *kernel;
+  i64 bare_ns; /* of it, on ranks of which no operators are recorded */
+  u64 bare_count;
   u8 kind; /* of the span */
 };
 
@@ -112,6 +114,8 @@ static int merge(struct analysis *a, const char *name, const struct sum *sum) {
       all->kind = sum->kind;
     }
     sum_add(all, sum->ns, sum->count, sum->longest);
+    all->bare_ns += sum->bare_ns;
+    all->bare_count += sum->bare_count;
   }
   pthread_mutex_unlock(&sums->lock);
   return room ? 0 : -ENOMEM;
@@ -128,6 +132,7 @@ int kernel_times_rank(struct analysis *a, const struct timeline *timeline) {
   VECTOR(struct sum) by_name = {0};
   bool counts = timeline->has_compute || !any_kernels(a->model);
   i64 begin = timeline->on_gpu && timeline->has_compute ? timeline->ring_begin : NS_UNKNOWN;
+  bool bare = timeline->on_gpu && timeline->has_compute && !has_operators(a, timeline->rank);
   int error = 0;
   a->ranks[timeline->rank].ring_begin = begin;
   for (u32 i = 0; i < timeline->n_spans && !error; i++) {
@@ -149,11 +154,26 @@ int kernel_times_rank(struct analysis *a, const struct timeline *timeline) {
     sum->kind = span->kind;
     sum_add(sum, span->end - span->start, 1, span->end - span->start);
   }
-  for (u32 i = 0; i < by_name.n && !error; i++)
-    if (by_name.at[i].count)
-      error = merge(a, name_of(a, timeline, i < NAMELESS ? 0 : i - NAMELESS, by_name.at[i].kind),
-                    &by_name.at[i]);
+  for (u32 i = 0; i < by_name.n && !error; i++) {
+    struct sum *sum = &by_name.at[i];
+    sum->bare_ns = bare ? sum->ns : 0;
+    sum->bare_count = bare ? sum->count : 0;
+    if (sum->count)
+      error = merge(a, name_of(a, timeline, i < NAMELESS ? 0 : i - NAMELESS, sum->kind), sum);
+  }
   free(by_name.at);
+  return error;
+}
+
+int kernel_times_bare(struct analysis *a,
+                      int (*add)(struct operator_sums *sums, const struct kernel *kernel, u8 kind,
+                                 i64 ns, u64 count)) {
+  int error = 0;
+  for (u32 i = 0; i < a->kernel_sums->by_kernel.n && !error; i++) {
+    const struct sum *sum = &a->kernel_sums->by_kernel.at[i];
+    if (sum->bare_count)
+      error = add(a->operator_sums, sum->kernel, sum->kind, sum->bare_ns, sum->bare_count);
+  }
   return error;
 }
 
@@ -301,6 +321,7 @@ int kernel_times_summarise(struct analysis *a) {
       sums->by_kernel.at[n++] = sums->by_kernel.at[i];
       total += sums->by_kernel.at[n - 1].ns;
     }
+  sums->by_kernel.n = n;
   if (n == 0) {
     a->results->kernel_names = a->results->kernels_seen = a->results->kernels_ranks = NAN;
     a->results->kernels_reason = why_none(a);

@@ -13,6 +13,16 @@ const struct kernel *kernel_of_span(const struct analysis *a, const struct timel
  * from the time in which not all other work is known. */
 bool is_summed(const struct analysis *a, const struct timeline *timeline, const struct span *span);
 
+/* Whether operators of the framework are recorded of this rank. */
+static inline bool has_operators(const struct analysis *a, u32 rank) {
+  return a->ranks[rank].spans[SPAN_OP] > 0;
+}
+
+/* Adds what ran on ranks without operators, summed by kernel. 0, or the first error of `add`. */
+int kernel_times_bare(struct analysis *a,
+                      int (*add)(struct operator_sums *sums, const struct kernel *kernel, u8 kind,
+                                 i64 ns, u64 count));
+
 /* The category of work on the device. If the kind of the span says something, it counts more than
  * the name. */
 unsigned category_of_work(const struct kernel *kernel, u8 span_kind);

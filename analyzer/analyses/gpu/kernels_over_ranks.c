@@ -51,17 +51,16 @@ static int longer_first(const void *left, const void *right) {
   return a->name < b->name ? -1 : a->name > b->name;
 }
 
-static bool is_counted(const struct analysis *a, const struct timeline *t,
-                       const struct span *span) {
-  return span->kind == SPAN_KERNEL && span->name && is_summed(a, t, span);
+/* As is_summed(), of a rank that knows its kernels. */
+static bool is_counted(const struct timeline *t, const struct span *span) {
+  return span->kind == SPAN_KERNEL && span->name && span->start >= t->ring_begin;
 }
 
 /* How long each run took, those of a name from its `next` on. */
-static void list_runs(const struct analysis *a, const struct timeline *t, const u32 *place_of,
-                      u32 *next, i64 *took) {
+static void list_runs(const struct timeline *t, const u32 *place_of, u32 *next, i64 *took) {
   for (u32 i = 0; i < t->n_spans; i++) {
     const struct span *span = &t->spans[i];
-    if (is_counted(a, t, span) && place_of[span->name])
+    if (is_counted(t, span) && place_of[span->name])
       took[next[place_of[span->name] - 1]++] = span->end - span->start;
   }
 }
@@ -98,7 +97,7 @@ static int measure(struct analysis *a, const struct timeline *t, const struct ti
   i64 *took = malloc((first[n] + 1ul) * sizeof(*took));
   int error = place_of && took ? 0 : -ENOMEM;
   if (!error)
-    list_runs(a, t, place_of, next, took);
+    list_runs(t, place_of, next, took);
   for (u32 i = 0; i < n && !error; i++)
     error = keep(a, t, &names[i], took + first[i]);
   free(place_of);
@@ -114,7 +113,7 @@ int kernels_over_ranks_rank(struct analysis *a, const struct timeline *t) {
     return 0;
   for (u32 i = 0; i < t->n_spans && !error; i++) {
     const struct span *span = &t->spans[i];
-    if (!is_counted(a, t, span))
+    if (!is_counted(t, span))
       continue;
     if (!VECTOR_REACH(&by_name, span->name)) {
       error = -ENOMEM;

@@ -290,8 +290,9 @@ static int merge(struct rank_operators *r) {
   return error;
 }
 
+/* What ran on a rank without operators, kernel_times has summed already. */
 int operators_rank(struct analysis *a, const struct timeline *t) {
-  if (!t->on_gpu || !t->has_compute)
+  if (!t->on_gpu || !t->has_compute || !has_operators(a, t->rank))
     return 0;
   struct rank_operators r = {.a = a,
                              .t = t,
@@ -482,15 +483,34 @@ static int list_sequences(struct analysis *a) {
   return 0;
 }
 
+static int add_bare(struct operator_sums *sums, const struct kernel *kernel, u8 kind, i64 ns,
+                    u64 count) {
+  struct operator_sum *none = &sums->operators.at[NO_OPERATOR];
+  struct pair *pair = pair_at(&sums->pairs, NO_OPERATOR, kernel->number);
+  if (!pair)
+    return -ENOMEM;
+  none->self += ns;
+  none->total += ns;
+  none->kernels += count;
+  pair->kernel = kernel;
+  pair->kind = kind;
+  pair->ns += ns;
+  pair->count += count;
+  return 0;
+}
+
 int operators_summarise(struct analysis *a) {
   struct operator_sums *sums = a->operator_sums;
+  int error = kernel_times_bare(a, add_bare);
+  if (error)
+    return error;
   if (sums->operators.n == 1) {
     if (sums->operators.at[NO_OPERATOR].kernels)
       a->results->operators_reason =
           "the input does not record operators; traces of PyTorch's profiler do";
     return 0;
   }
-  int error = list_operators(a);
+  error = list_operators(a);
   error = error ? error : list_pairs(a);
   return error ? error : list_sequences(a);
 }

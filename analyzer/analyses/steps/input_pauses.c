@@ -22,27 +22,23 @@ static i64 inferred(const struct analysis *a, u32 rank, u32 step) {
   return data == NS_UNKNOWN ? 0 : data;
 }
 
-static bool any_inferred(const struct analysis *a, u32 rank) {
-  for (u32 step = 0; step < a->model->steps.n; step++)
-    if (inferred(a, rank, step) >= SHORTEST_PAUSE)
-      return true;
-  return false;
-}
-
-static bool phases_are_named(const struct timeline *t) {
-  for (u32 i = 0; i < t->n_spans; i++)
-    if (t->spans[i].kind == SPAN_PHASE)
-      return true;
-  return false;
+/* The first step from this one on before which there is a pause; its length in `ns`. */
+static u32 next_pause(const struct analysis *a, u32 rank, u32 step, i64 *ns) {
+  while (step < a->model->steps.n && (*ns = inferred(a, rank, step)) < SHORTEST_PAUSE)
+    step++;
+  return step;
 }
 
 int input_pauses(const struct analysis *a, const struct timeline *t, struct arena *arena,
                  struct input_pause **pauses, u32 *n) {
-  u32 steps = a->model->steps.n, step = 0;
+  u32 steps = a->model->steps.n;
+  i64 pause = 0;
   *n = 0;
   *pauses = NULL;
-  if (!a->model->phases || a->whole_run || !t->on_gpu || !any_inferred(a, t->rank) ||
-      phases_are_named(t))
+  if (!a->model->phases || a->whole_run || !t->on_gpu || a->ranks[t->rank].spans[SPAN_PHASE])
+    return 0;
+  u32 step = next_pause(a, t->rank, 0, &pause);
+  if (step == steps)
     return 0;
   *pauses = arena_array(arena, steps + 1u, sizeof(**pauses));
   i64 *idle_since = arena_array(arena, t->n_lanes + 1u, sizeof(i64));
@@ -53,13 +49,11 @@ int input_pauses(const struct analysis *a, const struct timeline *t, struct aren
     const struct span *span = &t->spans[i];
     if (SPAN_ON_DEVICE(span->kind))
       continue;
-    while (step < steps && inferred(a, t->rank, step) < SHORTEST_PAUSE)
-      step++;
     i64 *idle = &idle_since[span->lane];
-    if (step < steps && launches_input(t, span) &&
-        span->start - *idle >= inferred(a, t->rank, step) - SHORTEST_PAUSE) {
-      i64 begin = span->start - inferred(a, t->rank, step++);
+    if (span->start - *idle >= pause - SHORTEST_PAUSE && launches_input(t, span)) {
+      i64 begin = span->start - pause;
       (*pauses)[(*n)++] = (struct input_pause){begin > *idle ? begin : *idle, span->start, i};
+      step = next_pause(a, t->rank, step + 1, &pause);
     }
     *idle = span->end > *idle ? span->end : *idle;
   }
