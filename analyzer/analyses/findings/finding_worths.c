@@ -6,40 +6,50 @@
  */
 #include <errno.h>
 #include <math.h>
-#include <string.h>
 
 #include "analyses/findings/findings.h"
 
 #define ANYTHING_OF_TRAINING (~0u & ~DRAWS_OTHER)
 
-static const struct {
-  const char *start; /* of the line's name */
-  enum draws draws;
-} lines[] = {
-    {"compute", DRAWS_COMPUTE},        {"waiting for input", DRAWS_INPUT},
-    {"waiting for ranks", DRAWS_WAIT}, {"communication", DRAWS_TRANSFER},
-    {"memory copies", DRAWS_MEMCPY},   {"launch and idle", DRAWS_IDLE},
-    {"idle in phases", DRAWS_IDLE},    {"outside phases", DRAWS_IDLE},
-    {"asleep outside", DRAWS_IDLE},    {"other than training", DRAWS_OTHER},
-};
+static enum draws draws_of(enum budget_part part) {
+  switch (part) {
+  case BUDGET_COMPUTE:
+  case BUDGET_COMPUTE_AT_PEAK:
+  case BUDGET_COMPUTE_BEYOND:
+    return DRAWS_COMPUTE;
+  case BUDGET_INPUT:
+    return DRAWS_INPUT;
+  case BUDGET_RANKS:
+    return DRAWS_WAIT;
+  case BUDGET_COMMUNICATION:
+  case BUDGET_COMMUNICATION_OR_WAIT:
+    return DRAWS_TRANSFER;
+  case BUDGET_MEMCPYS:
+    return DRAWS_MEMCPY;
+  case BUDGET_LAUNCH_AND_IDLE:
+  case BUDGET_IDLE_IN_PHASES:
+  case BUDGET_OUTSIDE_PHASES:
+  case BUDGET_ASLEEP_OUTSIDE:
+  case BUDGET_OUTSIDE_UNKNOWN:
+    return DRAWS_IDLE;
+  case BUDGET_OTHER_THAN_TRAINING:
+    return DRAWS_OTHER;
+  case BUDGET_NOT_SEEN:
+    break;
+  }
+  return DRAWS_REST;
+}
 
 struct purse {
   double left[32]; /* seconds of the run, by bit of enum draws */
   u32 *taken;      /* [n_findings] bits that a finding drew from */
 };
 
-static u32 bit_of(const char *line) {
-  for (size_t i = 0; i < sizeof(lines) / sizeof(lines[0]); i++)
-    if (!strncmp(line, lines[i].start, strlen(lines[i].start)))
-      return (u32)__builtin_ctz(lines[i].draws);
-  return (u32)__builtin_ctz(DRAWS_REST);
-}
-
 static void fill_purse(struct purse *purse, const struct results *r) {
   double rest = r->looked_at_s;
   for (u32 i = 0; i < r->n_budget && r->wall_s > 0; i++) {
     double seconds = r->budget[i].seconds / r->wall_s * r->looked_at_s;
-    purse->left[bit_of(budget_part_words[r->budget[i].part])] += seconds;
+    purse->left[__builtin_ctz(draws_of(r->budget[i].part))] += seconds;
     rest -= seconds;
   }
   purse->left[__builtin_ctz(DRAWS_REST)] += rest > 0 ? rest : 0;

@@ -5,8 +5,8 @@
  */
 #include <math.h>
 #include <stdlib.h>
-#include <string.h>
 
+#include "analyses/path/path_graph.h"
 #include "report/text/section.h"
 #include "report/text/table.h"
 
@@ -30,11 +30,11 @@ static int longest_first(const void *a, const void *b) {
 }
 
 /* A job on the CPU launches nothing: there this is the calls that start collectives. */
-static const char *category_of(const struct results *results, const char *name) {
+static const char *category_words(const struct results *results, enum path_category category) {
+  bool launches = category != PATH_LAUNCH; /* by index: in the order of the enum */
   for (u32 i = 0; i < results->model->n_ranks; i++)
-    if (results->model->ranks[i].launches || results->model->ranks[i].gpu_kernels)
-      return name;
-  return strcmp(name, "launch") == 0 ? "making calls" : name;
+    launches |= results->model->ranks[i].launches || results->model->ranks[i].gpu_kernels;
+  return launches ? results->path_by_category[category].name : "making calls";
 }
 
 static void put_categories(struct pen *pen, const struct results *results) {
@@ -52,8 +52,7 @@ static void put_categories(struct pen *pen, const struct results *results) {
     const struct share *one = &results->path_by_category[i];
     double share = one->ms / results->path_length_ms;
     if (one->ms > 0)
-      rows[n++] =
-          (struct path_row){category_of(results, one->name), one->ms, share, share, STYLE_NOTE};
+      rows[n++] = (struct path_row){category_words(results, i), one->ms, share, share, STYLE_NOTE};
   }
   if (rows && n) {
     qsort(rows, n, sizeof(*rows), longest_first);
