@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * A process that runs, looked at from outside: what its threads are in, and their Python frames.
- * Nothing of it is stopped but for native frames; what
- * changes while it is read is marked as such.
+ * A running process, read from outside: the state of its threads, and their Python frames. Nothing
+ * of it is stopped, except for native frames; what changes while it is read is marked.
  */
 #ifndef TSCOPE_ATTACHED_H
 #define TSCOPE_ATTACHED_H

@@ -27,8 +27,8 @@ const char *native_frames_missing(void) {
 
 static pid_t opened; /* the process whose files elfutils asks for */
 
-/* Whether the file is still the one that the process has mapped at `base`: one that was installed
- * meanwhile would give it wrong names. */
+/* Whether the file is still the one that the process has mapped at `base`: a file that was
+ * installed later would give wrong names. */
 static bool same_file(pid_t pid, int fd, u64 base) {
   u8 mapped[1024], now[1024];
   return tscope_read_memory(pid, base, mapped, sizeof(mapped)) == 0 &&
@@ -36,8 +36,8 @@ static bool same_file(pid_t pid, int fd, u64 base) {
          memcmp(mapped, now, sizeof(now)) == 0;
 }
 
-/* A file as the process sees it, which may live in a container; what is no file (the kernel's page
- * of code, a deleted file) is read from its memory by elfutils. */
+/* A file as the process sees it, which may be in a container. What is not a file (the kernel's page
+ * of code, a deleted file) is read by elfutils from the process's memory. */
 static int find_elf(Dwfl_Module *module, void **user, const char *name, Dwarf_Addr base,
                     char **file_name, Elf **elf) {
   char path[4200];
@@ -136,8 +136,8 @@ static void name_frame(struct native_process *process, u64 pc, struct native_fra
   frame->build_id = build_id(process->arena, module);
   dwfl_module_relocate_address(module, &inside);
   frame->offset = inside;
-  /* Of a stripped file the symbol before may be one far away: only what says how long it is, and is
-   * long enough, is told. */
+  /* In a stripped file the nearest symbol before may be far away: only a symbol that has a size,
+   * and is long enough, is used. */
   if (name && offset < symbol.st_size)
     frame->function = function_name(process->arena, name);
   Dwfl_Line *source = dwfl_module_getsrc(module, pc);
@@ -154,7 +154,7 @@ static int add_frame(Dwfl_Frame *state, void *context) {
   bool activation;
   if (process->n == process->most || !dwfl_frame_pc(state, &pc, &activation))
     return DWARF_CB_ABORT;
-  if (pc < 4096) /* outside of all, where a thread's first function has 0 to return to */
+  if (pc < 4096) /* outside of all frames: the first function of a thread returns to 0 */
     return DWARF_CB_OK;
   name_frame(process, activation ? pc : pc - 1, &process->frames[process->n++]);
   return DWARF_CB_OK;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * Frames of C and C++ out of snapshots of threads, by elfutils' libdwfl: unwound by the tables that
+ * Frames of C and C++ from snapshots of threads, by elfutils' libdwfl: unwound with the tables that
  * C++ exceptions use (.eh_frame), named from the symbols of the files that the process has mapped,
- * with file and line where debug information lies beside them. The process itself is not touched.
+ * with file and line if debug information is beside them. The process itself is not touched.
  */
 #ifndef TSCOPE_NATIVE_FRAMES_H
 #define TSCOPE_NATIVE_FRAMES_H

@@ -66,7 +66,7 @@ static int put_native(struct mixing *m, const struct native_frame *native) {
   return frame->function ? 0 : -ENOMEM;
 }
 
-/* The Python frames that one call of the interpreter runs; all that are left where `all`. */
+/* The Python frames that one call of the interpreter runs; with `all`, all that are left. */
 static int put_call(struct mixing *m, bool all) {
   for (bool ends = false; m->step < m->snapshot->n_steps && (all || !ends); m->step++) {
     const struct python_step *step = &m->snapshot->steps[m->step];
@@ -95,15 +95,15 @@ static u32 count_steps(const struct mixing *m) {
   return n;
 }
 
-/* Whether a native frame that some Python frame was called by, or calls through, says anything. */
+/* Whether a native frame outside of, or between, Python frames says anything. */
 static bool is_known(const struct mixing *m, const struct native_frame *frame) {
   return m->which == NATIVE_ALL || (!is_pythons(frame) && !starts_thread(frame));
 }
 
-/* From the innermost outwards: both lists are whole there, so each call of the interpreter takes
- * the next frames of Python. Where they do not fit, only what is surely inside of all Python frames
- * is put: of an interpreter whose loop has no frame of that name (3.14 may be built with tail
- * calls), what is in other libraries. */
+/* From the innermost outwards: both lists are complete there, so each call of the interpreter takes
+ * the next Python frames. If they do not match, only frames that are certainly inside of all Python
+ * frames are added: for an interpreter whose loop has no frame of that name (3.14 may be built with
+ * tail calls), those in other libraries. */
 static int put_mixed(struct mixing *m, bool fits) {
   bool inside = false; /* of no Python frame any more */
   bool any_calls = count_calls(m) > 0;

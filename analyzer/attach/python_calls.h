@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT
  *
- * The Python frames of a thread together with which of them one call of the interpreter's loop
- * (_PyEval_EvalFrameDefault) runs: what it takes to put them in the place of those calls in a
- * native stack. Up to 3.10 a call runs one frame; later one call runs many, and ends at a frame
- * that is marked (is_entry, in 3.11) or of its own kind (FRAME_OWNED_BY_CSTACK, from 3.12 on).
+ * The Python frames of a thread, with the information which of them one call of the interpreter's
+ * loop (_PyEval_EvalFrameDefault) runs: with it they can replace those calls in a native stack. Up
+ * to 3.10 a call runs one frame; later one call runs many, and ends at a frame that is marked
+ * (is_entry, in 3.11) or of its own kind (FRAME_OWNED_BY_CSTACK, from 3.12 on).
  */
 #ifndef TSCOPE_PYTHON_CALLS_H
 #define TSCOPE_PYTHON_CALLS_H

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
  * The program or library that is Python is found by its name among the process's mappings; its
- * exported symbols say where things lie in it. The file is opened through /proc/PID/root, so that
- * it is the one that the process sees.
+ * exported symbols give the addresses in it. The file is opened through /proc/PID/root, so that it
+ * is the file that the process sees.
  */
 #include "attach/python_image.h"
 

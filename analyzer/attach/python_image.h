@@ -7,8 +7,8 @@
 
 #include "inspect/python_layout.h"
 
-/* NULL, or why frames cannot be read: "" where the process has no Python. `runtime` is the address
- * of its _PyRuntime. */
+/* NULL, or why frames cannot be read: "" if the process has no Python. `runtime` is the address of
+ * its _PyRuntime. */
 const char *python_image_find(pid_t pid, struct python *python, u64 *runtime);
 
 #endif

@@ -10,7 +10,8 @@
 
 static const char yama_file[] = "/proc/sys/kernel/yama/ptrace_scope";
 
-/* Who asks for its first page, which no program has, is told of the right before the address. */
+/* The right to read is checked before the address: so reading the first page, which no program has,
+ * shows whether we may. */
 bool reading_refused(pid_t pid) {
   char byte;
   int error = tscope_read_memory(pid, 0, &byte, 1);

@@ -159,8 +159,8 @@ static enum snapshot_got take(struct taking *t, struct thread_snapshot *thread) 
   return thread->stack ? SNAPSHOT_TAKEN : SNAPSHOT_NONE;
 }
 
-/* A thread that was asked to stop and did not is let go by our end only: another process goes on
- * with the threads after it. */
+/* A thread that was asked to stop and did not is released only when this process ends: another
+ * process continues with the threads after it. */
 static void take_rest(void *context) {
   struct taking *t = context;
   while (t->next < t->all->n) {

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT
  *
- * Threads of another process, each stopped for as long as it takes to copy its registers, its stack
- * and where its Python frames are: some ten microseconds. All else is worked out from the copies.
+ * Threads of another process, each stopped only while its registers, its stack and the places of
+ * its Python frames are copied: some ten microseconds. Everything else is derived from the copies.
  *
- * It is done by a process of its own that ends at once, and that the kernel ends with its parent:
- * whatever happens to either, the kernel then lets every thread go on.
+ * This is done by a process of its own, which ends at once, and which the kernel ends together with
+ * its parent: whatever happens to either, the kernel then lets every thread go on.
  */
 #ifndef TSCOPE_THREAD_SNAPSHOT_H
 #define TSCOPE_THREAD_SNAPSHOT_H

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Memory that lives and dies together: allocations are bumped out of blocks and freed all at once.
- * Not thread-safe: one arena per thread of work, or per object being built.
+ * Memory with one lifetime: allocations are taken from blocks one after the other and freed all at
+ * once. Not thread-safe: one arena per thread of work, or per object being built.
  */
 #ifndef TSCOPE_ARENA_H
 #define TSCOPE_ARENA_H

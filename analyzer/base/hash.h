@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * Hashes. Equal bytes have equal ones, in every run and on every machine.
+ * Hashes. Equal bytes have equal hashes, in every run and on every machine.
  */
 #ifndef TSCOPE_HASH_H
 #define TSCOPE_HASH_H

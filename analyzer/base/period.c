@@ -69,8 +69,8 @@ static u32 list_candidates(const struct search *search, u32 *candidates) {
   return found;
 }
 
-/* Share of tail tokens that repeat with this period; 0 as soon as it cannot be enough, or when a
- * rare token speaks against it. */
+/* Share of tail tokens that repeat with this period; 0 as soon as it cannot be enough, or if a rare
+ * token contradicts it. */
 static double try_period(struct search *search, u32 period) {
   u32 from = search->tail + period, missed = 0;
   if (from >= search->n)
@@ -99,7 +99,7 @@ static int by_value(const void *left, const void *right) {
   return a < b ? -1 : a > b;
 }
 
-/* How far the period reaches towards both ends. A lone token that does not repeat is bridged. */
+/* How far the period reaches in both directions. A single token that does not repeat is skipped. */
 static void find_reach(const struct search *search, struct period *period) {
   const u32 *tokens = search->tokens;
   u32 length = period->length;
@@ -153,8 +153,8 @@ bool find_period(const u32 *tokens, u32 n, struct period *period) {
   return period->length > 0;
 }
 
-/* Share of the variance of log gaps that their place in a period of `length` explains; the
- * contrast between the longest place and the typical one comes back in *contrast. */
+/* Share of the variance of log gaps that is explained by the position in a period of `length`;
+ * *contrast gets the ratio of the longest position to the typical one. */
 static double explained_by(const double *logs, u32 n, u32 length, double *means, u32 *first,
                            double *contrast) {
   double mean = 0, total = 0, left = 0, others = 0;

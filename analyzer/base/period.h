@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * The period of a sequence of collectives: a training step as seen by somebody who only sees what
- * is communicated.
+ * The period of a sequence of collectives: a training step, as it looks if only the communication
+ * is visible.
  */
 #ifndef TSCOPE_PERIOD_H
 #define TSCOPE_PERIOD_H
@@ -16,15 +16,15 @@ struct period {
   double match;    /* share of tokens that equal the one a period earlier */
 };
 
-/* Finds the smallest period that at least 95 % of the later tokens repeat with, and that explains
- * the rare ones too: a token that comes again and again but mostly not a period apart shows that
- * the period is a part of a step only, such as a layer. False when there is none, or fewer than
- * two periods of it. Tokens are any numbers. */
+/* Finds the smallest period with which at least 95 % of the later tokens repeat, and which explains
+ * the rare ones too: if a token comes again and again, but mostly not a period apart, the period is
+ * only a part of a step, such as a layer. False if there is none, or fewer than two periods of it.
+ * Tokens are any numbers. */
 bool find_period(const u32 *tokens, u32 n, struct period *period);
 
-/* Steps whose collectives all look alike have a period of one token. What tells them apart then is
- * time: gaps[i] is the pause before period i (any unit). Returns how many periods make one step,
- * and in *first which of those the step begins with, 1 and 0 where time tells nothing more. */
+/* If all collectives of a step look alike, the period is one token. Then only time separates them:
+ * gaps[i] is the pause before period i (any unit). Returns how many periods make one step, and in
+ * *first the period with which a step begins; 1 and 0 if time shows nothing more. */
 u32 find_gap_period(const double *gaps, u32 n, u32 *first);
 
 #endif

@@ -104,7 +104,7 @@ struct quantity plural(double count, const char *one) {
   return say("%s %s%s", count_of(count).text, one, count == 1 ? "" : "s");
 }
 
-/* What is not nothing must not read "0 %", and what is not all must not read "100 %". */
+/* A value above 0 must not read "0 %", and one below 1 must not read "100 %". */
 struct quantity percent(double fraction) {
   if (isnan(fraction))
     return say("%s", quantity_unknown);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
  * Numbers as people read them: three significant digits and a unit. NAN is "unknown". Units are
- * decimal (1 MB = 1e6 bytes), as bandwidths are; but for memory of devices, of which a card "of
- * 80 GB" has 80 GiB, and PyTorch and nvidia-smi tell it so.
+ * decimal (1 MB = 1e6 bytes), as for bandwidths; except for memory of devices, where a card "of 80
+ * GB" has 80 GiB, as PyTorch and nvidia-smi show it.
  */
 #ifndef TSCOPE_QUANTITY_H
 #define TSCOPE_QUANTITY_H

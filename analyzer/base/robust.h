@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * Robust statistics: what a few wild points cannot move.
+ * Robust statistics: a few extreme points do not change them.
  */
 #ifndef TSCOPE_ROBUST_H
 #define TSCOPE_ROBUST_H
@@ -21,10 +21,10 @@ struct line {
   double mad; /* median absolute deviation of y about it */
 };
 
-/* Theil-Sen: the slope is the median over pairs of points (Sen 1968), the offset the median of
- * what is left. More than `THEIL_SEN_POINTS` points are thinned evenly for the slope. A slope of
- * more than `most_slope`, or that the points' scatter could make by chance (under three standard
- * errors), is taken as 0. `scratch` holds n doubles. n is at least 1. */
+/* Theil-Sen: the slope is the median over pairs of points (Sen 1968), the offset the median of what
+ * is left. If there are more than `THEIL_SEN_POINTS` points, an even selection is used for the
+ * slope. A slope above `most_slope`, or one that the points' scatter could cause by chance (under
+ * three standard errors), becomes 0. `scratch` holds n doubles. n is at least 1. */
 #define THEIL_SEN_POINTS 96u
 struct line fit_line(const double *x, const double *y, u32 n, double most_slope, double *scratch);
 

@@ -4,9 +4,9 @@
 
 #include <stdbool.h>
 
-/* Whether what is written to `fd` is to have colors, where no option says so. no-color.org:
- * NO_COLOR, when not empty, says no; FORCE_COLOR says yes unless it is 0. Where both are set, plain
- * text is the one that no reader is hurt by. */
+/* Whether output to `fd` has colors if no option decides. no-color.org: NO_COLOR, if not empty,
+ * says no; FORCE_COLOR says yes unless it is 0. If both are set, the output is plain text, which
+ * harms no reader. */
 bool terminal_wants_color(int fd);
 
 #endif

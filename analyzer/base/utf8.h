@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Text out of traces is whatever the job had there: host names, commands and kernel names may hold
- * terminal escapes or bytes that are no characters at all.
+ * Text from traces is whatever the job had there: host names, commands and kernel names may contain
+ * terminal escapes, or bytes that are not characters at all.
  */
 #ifndef TSCOPE_UTF8_H
 #define TSCOPE_UTF8_H

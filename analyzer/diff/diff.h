@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT
  *
- * Runs against each other: one and one, or several of a kind on each side. Pure functions from
- * results to a struct diff_result, one file for each kind of thing that is compared; diff.c calls
- * them in order.
+ * Runs compared with each other: one with one, or several of a kind on each side. Pure functions
+ * from results to a struct diff_result, one file for each kind of thing that is compared; diff.c
+ * calls them in order.
  *
- * Noise has two levels. Steps of one run differ, and so do runs of one kind: by hosts, clocks,
- * neighbours, a seed. Only the second says whether a change made a difference, and only several
- * runs a side show it [Kalibera and Jones, 2013]; see docs/analysis.md.
+ * Noise has two levels. Steps of one run differ, and so do runs of one kind: because of hosts,
+ * clocks, neighbours, a seed. Only the second level shows whether a change made a difference, and
+ * it takes several runs on each side to see it [Kalibera and Jones, 2013]; see docs/analysis.md.
  */
 #ifndef TSCOPE_DIFF_H
 #define TSCOPE_DIFF_H
@@ -23,7 +23,7 @@ struct diff_side {
 };
 
 /* Compares the sides. *shown becomes the run of `after` whose median step is in the middle: what is
- * told of a single run is of that one, and its diff is filled in. Everything of both sides has to
+ * said of a single run is about that one, and its diff is filled in. Everything of both sides must
  * live as long as that is read. 0, or negative errno. */
 int diff_sides(const struct diff_side *before, const struct diff_side *after,
                struct results **shown);
@@ -36,10 +36,10 @@ enum { BEFORE = SIDE_BEFORE, AFTER = SIDE_AFTER };
 
 struct diffing {
   const struct diff_side *sides[2];
-  const struct results *before, *after; /* of each side the run shown */
+  const struct results *before, *after; /* the run shown, of each side */
   struct diff_result *out;
   struct arena *arena;      /* of `after` */
-  bool several;             /* enough runs a side to know the noise between them */
+  bool several;             /* enough runs on each side to know the noise between them */
   u32 level_from, level_to; /* steps by whose values the runs' levels are compared */
 };
 
@@ -59,18 +59,18 @@ double *diff_step_times(const struct results *r, u32 *n);
 
 /* The probability that the medians of two series differ so much if nothing changed, and half the
  * width of the 99 % interval of their difference; by means of batches, so that steps that resemble
- * their neighbours do not count twice [Law and Carson, 1979]. NAN where a series is too short. */
+ * their neighbours do not count twice [Law and Carson, 1979]. NAN if a series is too short. */
 enum { DIFF_LEAST_STEPS = 16 };
 double diff_noise(const double *before, u32 n_before, const double *after, u32 n_after,
                   double *half_width);
 
-/* The same of two samples of independent values, such as one a run: Welch's t-test [Welch, 1947].
- * Unknown values are left out; NAN where fewer than DIFF_LEAST_RUNS are left of either. */
+/* The same for two samples of independent values, such as one for each run: Welch's t-test [Welch,
+ * 1947]. Unknown values are left out; NAN if fewer than DIFF_LEAST_RUNS of either side are left. */
 double diff_noise_between(const double *before, u32 n_before, const double *after, u32 n_after,
                           double *half_width);
 
 #define DIFF_SIGNIFICANCE 0.01
-/* Below a hundredth a change is not worth a word, however certain it is. */
+/* A change of less than a hundredth is not mentioned, however certain it is. */
 #define DIFF_LEAST_CHANGE 0.01
 
 /* Mean of the known values; NAN if there are none. */
@@ -85,10 +85,11 @@ struct diff_level {
 int diff_levels(const struct diffing *d, const struct model *model, struct diff_level *levels,
                 u32 room, u32 *n);
 
-/* A loss or gradient norm by its name, not a throughput. */
+/* A loss or gradient norm, by its name; not a throughput. */
 bool diff_is_result(const char *name);
 
-/* Where results of two runs first differ in any bit: the step, or NAN; `name` is of which. */
+/* Where results of two runs first differ in any bit: the step, or NAN; `name` is the value that
+ * differs. */
 double diff_bits(const struct model *before, const struct model *after, const char **name);
 
 #endif

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT
  *
- * Why steps take longer, or shorter. Where one rank changed and the others wait for it, their
- * waiting (which a report by phases shows as backward, or as communication) is no cause: that rank
- * and what it spends its time on is. Else the part of all ranks' steps that changed most, waiting
- * last.
+ * Why steps take longer, or shorter. If one rank changed and the others wait for it, their waiting
+ * (which a report by phases shows as backward, or as communication) is not the cause: the cause is
+ * that rank and what it spends its time on. Else it is the part of all ranks' steps that changed
+ * most, with waiting considered last.
  */
 #include <errno.h>
 #include <math.h>
@@ -15,11 +15,11 @@
 #include "base/statistics.h"
 #include "diff/diff.h"
 
-/* Of the change of the step, so much must be in a part for it to be the cause. */
+/* This share of the step's change must be in a part for it to be the cause. */
 #define CAUSE_SHARE 0.5
 
-/* What a rank does by itself, whatever its peers do; the first that explains enough is told: a rank
- * that waits for its input is idle too. */
+/* What a rank does by itself, whatever its peers do. The first that explains enough is named,
+ * because a rank that waits for its input is also idle. */
 static const struct own_part {
   enum step_part part; /* "rank 3 became slower in its <part>" */
   size_t offset;       /* of a double in struct rank_result */
@@ -57,7 +57,8 @@ static double by(const struct change *change) {
 }
 
 /* The ranks whose part changed by at least `enough` more than the median rank's, first in
- * `changes`; how many. Peers are in step with each other: fewer than three tell no odd one. */
+ * `changes`; returns how many. Peers are in step with each other: fewer than three cannot show
+ * which one differs. */
 static u32 stand_out(struct change *changes, u32 n, double enough, double *scratch,
                      double *typical) {
   for (u32 i = 0; i < n; i++)
@@ -104,7 +105,7 @@ static double peers_wait(const struct diff_side *side, const struct diff_cause *
   return known ? sum / known : NAN;
 }
 
-/* Waiting that has little to do with the change is not told beside it. */
+/* Waiting that has little to do with the change is not mentioned beside it. */
 static void forget_small_wait(struct diff_cause *cause, double enough) {
   double grew = cause->wait_after_ms - cause->wait_before_ms;
   if (!(enough > 0 ? grew >= enough : grew <= enough))
@@ -152,8 +153,9 @@ static int of_ranks(struct diffing *d, double enough) {
   return status;
 }
 
-/* How the parts of a step are called where all ranks changed alike; in the order in which one that
- * explains enough is taken. What a step is made of comes before its phases, which hold waiting. */
+/* The names of the parts of a step for the case that all ranks changed alike, in the order in which
+ * one that explains enough is chosen. The parts of a step come before its phases, which contain
+ * waiting. */
 static const struct all_part {
   enum diff_figure figure;
   enum step_part part;
@@ -234,8 +236,8 @@ static int noise_of_ranks(struct diffing *d) {
   return 0;
 }
 
-/* A rank can have become slower beyond noise though the steps, which vary by more than it costs,
- * have not: it is told. A part of all ranks is a figure like others. */
+/* A rank may have become slower beyond noise although the steps, which vary by more than it costs,
+ * have not: then it is mentioned. A part of all ranks is a figure like others. */
 int diff_cause(struct diffing *d) {
   struct diff_result *out = d->out;
   double change_ms = out->step_after_ms - out->step_before_ms;

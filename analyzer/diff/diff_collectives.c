@@ -29,8 +29,8 @@ static struct diff_collective *row_for(struct diff_result *out, const char *op, 
   return row;
 }
 
-/* Several communicators may have collectives alike: instances add up, times are their mean by
- * instances. */
+/* Several communicators may have the same collectives: instances are added, times are weighted
+ * means over instances. */
 static void add_run(struct diff_result *out, const struct results *r, bool later) {
   for (u32 i = 0; i < r->n_collectives; i++) {
     const struct collective_result *c = &r->collectives[i];

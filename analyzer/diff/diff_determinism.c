@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * Whether the job asked for the same bits each time, as far as environment and command line tell
- * it. What the program asks for by a call of its own is not recorded; but PyTorch's deterministic
- * GEMMs take CUBLAS_WORKSPACE_CONFIG.
+ * Whether the job asked for the same bits each time, as far as environment and command line show
+ * it. What the program requests by a call is not recorded; but PyTorch's deterministic GEMMs need
+ * CUBLAS_WORKSPACE_CONFIG.
  */
 #include <errno.h>
 #include <stdio.h>

@@ -12,8 +12,8 @@
 #include "base/statistics.h"
 #include "diff/diff.h"
 
-/* Of the figures called more or less, so large a share at most is expected to be so by chance
- * [Benjamini and Hochberg, 1995]: there are dozens, and one in a hundred would be found anyway. */
+/* Of the figures reported as changed, at most this share is expected to be chance [Benjamini and
+ * Hochberg, 1995]: there are dozens of figures, and one in a hundred would be found anyway. */
 #define FALSE_DISCOVERIES 0.05
 
 static const struct figure {
@@ -75,7 +75,8 @@ struct entries {
   u32 n, room;
 };
 
-/* Lists of names: what a run's list lacks was 0 there; what a run has no list of is unknown. */
+/* Lists of names: a name that a run's list lacks was 0 there; if a run has no list, its values are
+ * unknown. */
 static bool is_list(enum diff_section section) {
   return section == DIFF_OF_CRITICAL_PATH || section == DIFF_OF_KERNELS ||
          section == DIFF_OF_LIVE_AT_PEAK || section == DIFF_OF_TENSORS_AT_PEAK;
@@ -89,7 +90,7 @@ static const struct entry *entry_of(const struct entries *entries, enum diff_sec
   return NULL;
 }
 
-/* What has the same name twice (tensors of one place and several sizes) is one figure. */
+/* Entries with the same name (tensors of one place and several sizes) are one figure. */
 static void add_entry(struct entries *entries, const struct entry *one) {
   struct entry *known =
       one->name ? (struct entry *)entry_of(entries, one->section, one->name) : NULL;
@@ -111,7 +112,7 @@ static u32 some(u32 n) {
   return n < MOST_NAMES ? n : MOST_NAMES;
 }
 
-/* What the GPU was not watched in is taken to have been like the rest. */
+/* The time in which the GPU was not watched is assumed to be like the rest. */
 static double seen(const struct results *r) {
   return r->kernels_seen > 0 && r->kernels_seen <= 1 ? r->kernels_seen : 1;
 }
@@ -132,7 +133,7 @@ static void take_lists(struct entries *entries, const struct results *r, bool pe
                r->memory.live_at_peak[i].bytes);
 }
 
-/* What the job says of itself, where several runs a side show how far that goes apart anyway. */
+/* What the job reports about itself, if several runs on each side show its noise. */
 static int take_levels(const struct diffing *d, struct entries *entries, const struct results *r) {
   struct diff_level levels[MOST_NAMES];
   u32 n = 0;
@@ -142,7 +143,8 @@ static int take_levels(const struct diffing *d, struct entries *entries, const s
   return error;
 }
 
-/* Of a run without steps what others have a step is known in all only: not the same figure. */
+/* A run without steps has only totals where others have values per step: they are not the same
+ * figure. */
 static bool is_comparable(const struct figure *f, bool one_kind) {
   return one_kind || (f->section != DIFF_OF_STEP && f->section != DIFF_OF_OVERLAP);
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * What to make of the differences. One run a side shows that two runs differ, which runs of one
- * kind do too: no finding that rests on it is more than information. But for bits: a job that asked
- * for the same each time has no noise of which that could be.
+ * What the differences mean. One run on each side shows that two runs differ, but so do runs of the
+ * same kind: a finding based on that is only information. The exception is bits: if a job asked for
+ * the same bits each time, no noise can explain a difference.
  */
 #include <errno.h>
 #include <fnmatch.h>
@@ -47,7 +47,7 @@ static const struct diff_row *level_of(const struct diff_result *out, const char
   return NULL;
 }
 
-/* What one run a side has to be told with, "" where there are several. */
+/* What must be added if there is one run on each side; "" if there are several. */
 static const char *how_to_be_sure(const struct diffing *d) {
   return d->several ? ""
                     : " To be sure, run each side at least three times: tscope-report diff A1 A2 "
@@ -56,7 +56,7 @@ static const char *how_to_be_sure(const struct diffing *d) {
 
 /* --- what differs in how the runs were made --- */
 
-/* What the bits of a result may hang on: seeds, algorithms, versions, the number of threads. */
+/* What the bits of a result may depend on: seeds, algorithms, versions, the number of threads. */
 static bool bears_on_results(const struct diff_fact *fact) {
   static const char *const variables[] = {"*SEED*", "*DETERMINIS*", "CUDNN*",     "CUBLAS*",
                                           "*TF32*", "NCCL_ALGO",    "NCCL_PROTO", "*_THREADS",
@@ -79,8 +79,8 @@ static char *fact_text(struct arena *arena, const struct diff_fact *fact) {
                       fact->after ? fact->after : "not set");
 }
 
-/* " Different in how the runs were made: git_commit (a, now b) and 2 more." Those that bear on
- * results first, where it is about these. */
+/* " Different in how the runs were made: git_commit (a, now b) and 2 more." If the finding is about
+ * results, facts that affect results come first. */
 static char *what_differs(struct diffing *d, bool of_results) {
   const struct diff_result *out = d->out;
   char *list = arena_text(d->arena, "");
@@ -252,7 +252,7 @@ static int diff_rule_memory(struct diffing *d) {
 
 /* --- values --- */
 
-/* Where runs of one and the same side differ: " Runs of the same side differ too, ...". */
+/* If runs of one side differ: " Runs of the same side differ too, ...". */
 static char *within_a_side(struct diffing *d) {
   for (u32 side = BEFORE; side <= AFTER; side++)
     for (u32 i = 1; i < d->sides[side]->n; i++) {
@@ -317,7 +317,8 @@ static int diff_rule_bits(struct diffing *d) {
                  "deterministic form."));
 }
 
-/* Several runs a side end at levels of their own; one run a side parts from another anyway. */
+/* With several runs on each side, their final levels are compared; with one run on each side, the
+ * values differ anyway. */
 static int diff_rule_results(struct diffing *d) {
   const struct diff_scalar *first = first_to_differ(d->out, false);
   if (!first || d->out->determinism)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Kernels of both sides, by name. How long one takes needs no steps: it is compared however short
- * the recordings are.
+ * Kernels of both sides, by name. The duration of a kernel needs no steps: it is compared however
+ * short the recordings are.
  */
 #include <errno.h>
 #include <math.h>
@@ -27,7 +27,7 @@ static int by_weight(const void *left, const void *right) {
   return a == b ? by_name(left, right) : a > b ? -1 : 1;
 }
 
-/* What a kernel of one run adds to its side's mean over so many runs: of one rank, a step. */
+/* What a kernel of one run adds to its side's mean over so many runs: for one rank, per step. */
 static struct diff_kernel row_of(const struct results *r, const struct kernel_result *k, u32 side,
                                  bool per_step, u32 runs) {
   double seen = r->kernels_seen > 0 && r->kernels_seen <= 1 ? r->kernels_seen : 1;
@@ -50,7 +50,7 @@ static void merge(struct diff_kernel *into, const struct diff_kernel *row) {
   into->after_ms += row->after_ms;
 }
 
-/* A report lists so many kernels only: what it does not list is unknown where it left some out. */
+/* A report lists only so many kernels: what is not listed is unknown if some were left out. */
 static bool lists_all(const struct diff_side *side) {
   for (u32 i = 0; i < side->n; i++)
     if (!(side->runs[i]->kernel_names <= side->runs[i]->n_kernels))

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * How the runs were made: code, versions, devices, hosts, command, environment. Of each run, its
- * first rank's. What already differs between runs of one side is no difference of the sides.
+ * How the runs were made: code, versions, devices, hosts, command, environment; from the first rank
+ * of each run. A fact that already differs between runs of one side is not a difference between the
+ * sides.
  */
 #include <errno.h>
 #include <fnmatch.h>
@@ -11,7 +12,7 @@
 #include "diff/diff.h"
 #include "diff/volatile_facts.def"
 
-/* Those that differ from one run to the next by nature are left out. */
+/* Facts that always differ from one run to the next are left out. */
 static bool is_compared(u32 key) {
   switch (key) {
   case TSCOPE_INFO_RANK:
@@ -51,7 +52,7 @@ static bool is_volatile_option(const char *name) {
 }
 #undef V
 
-/* --- command lines, but for what is made anew each time --- */
+/* --- command lines, without what is new in each run --- */
 
 static bool is_temporary_file(const char *word) {
   return !strncmp(word, "/tmp/", 5) || !strncmp(word, "/var/tmp/", 9) ||

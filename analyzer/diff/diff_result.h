@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * How one run, or several of a kind, differs from others before it. NAN and NULL where not known;
- * all of it where there was nothing to compare with.
+ * How one run, or several of a kind, differs from earlier ones. NAN and NULL if not known; all of
+ * it if there was nothing to compare with.
  */
 #ifndef TSCOPE_DIFF_RESULT_H
 #define TSCOPE_DIFF_RESULT_H
@@ -12,8 +12,8 @@
 struct finding;
 struct results;
 
-/* Runs of a kind that the spread between them takes; fewer a side say what is different, not
- * whether a change made it so. */
+/* The number of runs of a kind that is needed to know the spread between them. With fewer on a
+ * side, the comparison says what differs, not whether a change caused it. */
 enum { DIFF_LEAST_RUNS = 3 };
 
 #define RESULT_TABLE "diff/diff_result.def"

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Where the values that both runs tell (the loss) part, and the level at which they end.
+ * Where the values that both runs report (the loss) begin to differ, and the level at which they
+ * end.
  */
 #include <errno.h>
 #include <math.h>
@@ -11,7 +12,7 @@
 #include "diff/diff.h"
 #include "format/scalar_line.h"
 
-/* Of the larger value: beyond what sums in another order do. */
+/* A share of the larger value: more than a different order of sums causes. */
 #define PARTED 1e-3
 
 struct point {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Step time, and whether its change is more than noise: that between runs of a kind where each side
- * has several; else that within the two runs, which can only excuse a change, never make one.
+ * Step time, and whether its change is more than noise: noise between runs of a kind if each side
+ * has several; else noise within the two runs, which can only explain a change and never prove one.
  */
 #include <errno.h>
 #include <math.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * What names of kernels and transports tell of collectives.
+ * What the names of kernels and transports say about collectives.
  */
 #ifndef TSCOPE_COLLECTIVE_NAMES_H
 #define TSCOPE_COLLECTIVE_NAMES_H
@@ -9,8 +9,9 @@
 
 #include "format/tscope_format.h"
 
-/* Which operation a collective kernel's or transport's name tells of: 0 when it can be any. NCCL
- * runs all-to-all, gather and scatter as sends and receives; those say TSCOPE_OP_SEND. */
+/* The operation that the name of a collective kernel or transport stands for: 0 if it can be any.
+ * NCCL runs all-to-all, gather and scatter as sends and receives; their names give TSCOPE_OP_SEND.
+ */
 u8 op_of_name(const char *name);
 
 /* Whether a GPU kernel's name is that of a collective. */

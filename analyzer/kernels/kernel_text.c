@@ -148,7 +148,7 @@ char *kernel_strip(const char *demangled) {
   return name;
 }
 
-/* Parts of names that wrap the one that tells what the kernel does. */
+/* Parts of names that wrap the part that says what the kernel does. */
 static const char *const wrappers[] = {"gpu_kernel_impl",
                                        "gpu_kernel_impl_nocast",
                                        "BinaryFunctor",

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * Names of kernels as text: out of the compiler's hands, and into a reader's.
+ * Names of kernels as text: from the compiler's form to one that people can read.
  */
 #ifndef TSCOPE_KERNEL_TEXT_H
 #define TSCOPE_KERNEL_TEXT_H
@@ -15,7 +15,7 @@ char *kernel_demangle(const char *name);
 char *kernel_strip(const char *demangled);
 
 /* Writes a stripped name for people into `out` of KERNEL_SHORT + 1 bytes: without namespaces, and
- * of the template arguments only the one that tells what the kernel does. */
+ * of the template arguments only the one that says what the kernel does. */
 void kernel_shorten(const char *stripped, char *out);
 
 #endif

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT
  *
- * Which kernel it is: names as people read them, and what kind of work they do. The kinds and the
- * patterns that tell them are in categories.def; a user adds to them from a file.
+ * What a kernel is: its name as people read it, and what kind of work it does. The kinds and the
+ * patterns for them are in categories.def; users can add to them with a file.
  *
- * A struct kernel_names remembers each distinct name, so asking again costs a look-up. It may be
- * asked from several threads at once.
+ * A struct kernel_names remembers each distinct name, so asking again costs only a look-up. Several
+ * threads may use it at once.
  */
 #ifndef TSCOPE_KERNELS_H
 #define TSCOPE_KERNELS_H

@@ -14,7 +14,7 @@
 #include "base/vector.h"
 #include "kernels/kernels.h"
 
-/* Of a longer name only the beginning is looked at: what a kernel does stands there. */
+/* Of a longer name only the beginning is used: it says what a kernel does. */
 #define LOOKED_AT 4096
 
 struct pattern {

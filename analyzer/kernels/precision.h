@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * In what arithmetic a GEMM is made, which decides what peak of the device it can reach.
+ * The arithmetic in which a GEMM is made: it decides which peak of the device the GEMM can reach.
  */
 #ifndef TSCOPE_PRECISION_H
 #define TSCOPE_PRECISION_H

@@ -60,8 +60,8 @@ struct live_call *live_call_at(struct live_comm *comm, u32 seq) {
   return call->seq == seq ? call : NULL;
 }
 
-/* The place of a call, made anew unless it is there or newer ones took it. One that still waits for
- * its run, `awaited`, is not given up while there may be more. */
+/* The slot of a call: the one it has, or a new one, unless newer calls took it. A call that still
+ * waits for its run, `awaited`, keeps its slot as long as there can be more slots. */
 static struct live_call *call_place(struct live_comm *comm, u32 seq, bool awaited) {
   struct live_call *call = &comm->recent[seq % comm->n_recent];
   if (awaited && call->seq != LIVE_NONE && call->seq < seq && call->run_end == LIVE_UNKNOWN_NS) {
@@ -95,7 +95,7 @@ static void add_token(struct live_process *process, i64 start, u32 token) {
       process->last_call_end == LIVE_UNKNOWN_NS ? 0 : (float)(start - process->last_call_end);
 }
 
-/* Whether what is called for a stream will be seen on the GPU. */
+/* Whether work that is called for a stream will be seen on the GPU. */
 static bool awaits_run(const struct live_process *process, u32 stream) {
   return stream != TSCOPE_NO_STREAM && process->gpu_clock != TSCOPE_GPU_CLOCK_HOST;
 }

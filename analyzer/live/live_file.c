@@ -10,14 +10,14 @@
 /* Unused chunks in a row after which nobody is expected to have taken a later one: threads take
  * them in order, but two may be at it at once. */
 enum { UNUSED_LOOKED_AT = 4 };
-/* Looks without news after which a chunk that has a successor is looked at now and then only. */
+/* After this many looks without news, a chunk that has a successor is read only now and then. */
 enum { IDLE_LOOKS = 3, SWEPT_EACH_LOOK = 4 };
 enum { PENDING_MAX = 4096 };
 
 enum live_chunk_state {
   CHUNK_UNUSED,  /* nobody has it yet */
   CHUNK_OPEN,    /* may grow */
-  CHUNK_SETTLED, /* its writer went on to another; a ring chunk may be used again */
+  CHUNK_SETTLED, /* its writer went on to another chunk; a ring chunk may be used again */
   CHUNK_DAMAGED,
 };
 
@@ -97,7 +97,8 @@ void live_file_close(struct live_file *file) {
   *file = (struct live_file){.fd = -1};
 }
 
-/* The counters of the header, anew. Another process's header means another file in its place. */
+/* Reads the counters of the header again. The header of another process means that another file is
+ * in its place. */
 static int read_header(struct live_file *file) {
   struct tscope_file_header header;
   size_t got = read_at(file, 0, &header, sizeof(header));
@@ -145,8 +146,8 @@ static void hand_record_over(struct look *look, const struct live_record *record
   look->reader->take(look->reader->user, record);
 }
 
-/* Tells the records in `bytes` bytes at the buffer's start, which lie behind those taken before.
- * False when it met what is no record: the chunk is not read any further. */
+/* Delivers the records in `bytes` bytes at the buffer's start, which follow those taken before.
+ * False when something is not a record: the chunk is not read any further. */
 static bool tell_records(struct look *look, struct live_chunk *chunk, u64 offset, u32 bytes) {
   struct live_file *file = look->file;
   const struct live_writer *writer = &file->writers.at[chunk->writer];
@@ -211,7 +212,7 @@ static bool is_sane(const struct live_file *file, const struct tscope_chunk_head
          bytes <= file->header.chunk_bytes - header->header_bytes;
 }
 
-/* The chunk's header as it is now. False while it holds nothing that may be read. */
+/* The chunk's header as it is now. False while the chunk has nothing that may be read. */
 static bool read_chunk_header(struct look *look, u32 index, struct tscope_chunk_header *header) {
   struct live_file *file = look->file;
   struct live_chunk *chunk = &file->chunks.at[index];
@@ -226,7 +227,7 @@ static bool read_chunk_header(struct look *look, u32 index, struct tscope_chunk_
   return header->committed != 0;
 }
 
-/* The writer that a chunk is of, with its newest chunk kept. UINT32_MAX without memory. */
+/* The writer of a chunk; keeps its newest chunk. UINT32_MAX without memory. */
 static u32 writer_of(struct live_file *file, const struct tscope_chunk_header *header) {
   u32 i = 0;
   for (; i < file->writers.n; i++) {
@@ -279,8 +280,8 @@ static void tell_gap(struct look *look) {
   look->gap = true;
 }
 
-/* Whether a ring chunk was used again while it was read: it is emptied first, of a new generation
- * next, and only then written to. */
+/* Whether a ring chunk was used again while it was read: it is emptied first and gets the next
+ * generation, and only then is written to. */
 static bool is_torn(struct look *look, u32 index, const struct tscope_chunk_header *before) {
   struct tscope_chunk_header now;
   if (before->retention != TSCOPE_RING)
@@ -306,7 +307,7 @@ static bool take_chunk(struct look *look, u32 index, const struct tscope_chunk_h
   size_t got = read_at(file, offset, look->buffer, bytes - chunk->taken);
   if (is_torn(look, index, header))
     return false;
-  /* A file that ends too early may be given the rest later: whole records only. */
+  /* The rest of a file that ends too early may come later: only complete records are taken. */
   u32 whole = 0, left = (u32)got;
   while (got < bytes - chunk->taken && left - whole >= sizeof(struct tscope_record)) {
     u32 words = ((const struct tscope_record *)(const void *)(look->buffer + whole))->words;
@@ -350,7 +351,7 @@ static int find_new_chunks(struct look *look) {
   return 0;
 }
 
-/* How many chunks its writer has begun since; as many of another clock may be among them. */
+/* How many chunks its writer has begun since; the other clock may have as many among them. */
 static u32 successors(const struct live_file *file, u32 index) {
   return writer_at(file, index)->newest - file->chunks.at[index].sequence;
 }
@@ -403,8 +404,8 @@ static bool reopen(struct look *look, u32 index) {
   return true;
 }
 
-/* Ring chunks are used again in the order in which they were filled, which is about that of their
- * numbers; a few others at each look make up for the difference. */
+/* Ring chunks are used again in the order in which they were filled, which is about the order of
+ * their numbers; reading a few others at each look makes up for the difference. */
 static void look_for_recycled(struct look *look) {
   struct live_file *file = look->file;
   u32 n = file->chunks.n;

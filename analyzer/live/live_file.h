@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT
  *
  * One trace file that is still being written: each look takes only what was committed since the
- * look before, and nothing that the writer may still move. Every byte is untrusted. The file is
- * read with pread(), never mapped: a file that is cut under our eyes is a short read, no signal.
+ * look before, and nothing that the writer may still change. Every byte is untrusted. The file is
+ * read with pread(), never mapped: if it is cut meanwhile, a read is short and there is no signal.
  *
- * Retained records come whole and once. A span that was open (its duration pending) comes again
- * when it has ended. Of the ring only what the owner asks for is read, newest first, since a job
- * writes there faster than a page can be looked at.
+ * Retained records come complete and once. A span that was open (its duration pending) comes again
+ * when it has ended. Of the ring only what the owner asks for is read, newest first, because a job
+ * writes there faster than a page can be read.
  */
 #ifndef TSCOPE_LIVE_FILE_H
 #define TSCOPE_LIVE_FILE_H
@@ -27,16 +27,18 @@ struct live_record {
   bool again;   /* it came before, with its duration pending */
 };
 
-/* Who is told of records. Thread 0's come before and after all others of a look: clock anchors are
- * mostly known when a record needs them, and every string that one names once the look is over. */
+/* The functions that get the records. Thread 0's come before and after all others of a look: clock
+ * anchors are mostly known when a record needs them, and every string that a record names is known
+ * at the end of the look. */
 struct live_reader {
   void (*take)(void *user, const struct live_record *record);
-  /* Between the GPU spans of the looks before and those of this look there are some unread. */
+  /* Between the GPU spans of earlier looks and those of this look there are some that were not
+   * read. */
   void (*ring_gap)(void *user);
   void *user;
 };
 
-/* Who fills chunks: they come one after the other. */
+/* A writer of chunks: its chunks come one after the other. */
 struct live_writer {
   u32 thread, newest; /* sequence of its newest chunk */
   u8 retention, clock;
@@ -47,7 +49,7 @@ struct live_chunk {
   u64 generation;
   u64 base; /* of the next record: the last TIME record's */
   u32 writer, sequence;
-  u32 taken; /* bytes of records that were told */
+  u32 taken; /* bytes of records that were delivered */
   u32 idle;  /* looks in a row that found nothing new */
   u8 state;  /* enum live_chunk_state */
 };
@@ -75,7 +77,7 @@ struct live_file {
   u32 sweep;       /* next of the chunks that are only looked at now and then */
   u64 read_bytes;  /* by all looks */
   u64 records;     /* told so far */
-  u64 damaged;     /* chunks that hold something else than records */
+  u64 damaged;     /* chunks that contain something other than records */
   bool shrunk;     /* it was cut shorter than what had been read */
 };
 
@@ -90,8 +92,8 @@ struct live_ring_share {
 int live_file_open(struct live_file *file, const char *path, char *why, size_t why_bytes);
 void live_file_close(struct live_file *file);
 
-/* One look. 0, or negative errno: -ESTALE when the file's header is no longer that of this process,
- * -ENOMEM, or what reading said. What was taken before stays good. */
+/* One look. 0, or negative errno: -ESTALE if the file's header is no longer that of this process,
+ * -ENOMEM, or the error of reading. What was taken before stays valid. */
 int live_file_look(struct live_file *file, struct live_ring_share ring,
                    const struct live_reader *reader);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
  * How busy a GPU is, from the kernels of the newest ring chunks. Kernels of collectives do not
- * count: one that waits for another rank keeps its GPU busy with nothing.
+ * count: one that waits for another rank keeps its GPU busy without work.
  */
 #include <math.h>
 

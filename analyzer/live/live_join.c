@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * What can only be said of ranks together. Hosts are brought onto one axis by the ends of
- * collectives that they share: a collective ends at about the same time for all its members.
+ * What only ranks together can show. Hosts are brought onto one axis by the ends of collectives
+ * that they share: a collective ends at about the same time for all its members.
  */
 #include <errno.h>
 #include <math.h>
@@ -11,10 +11,10 @@
 #include "live/live_view.h"
 
 enum { LATE_CALLS = LIVE_RECENT_CALLS, LEAST_ENDS = 3, MOST_ENDS = 256 };
-#define END_SPREAD_NS 2e6 /* members that end further apart were not matched rightly */
+#define END_SPREAD_NS 2e6 /* members that end further apart than this were matched wrongly */
 #define END_SPREAD_SHARE 0.25
 
-/* One member's sight of a communicator. */
+/* A communicator as one member sees it. */
 struct sighting {
   u64 identity;
   u32 rank; /* index into view.ranks */
@@ -69,7 +69,7 @@ static u32 compare_ends(const struct sighting *a, const struct sighting *b, i64 
   return n;
 }
 
-/* Against the first host, through whichever communicators have members on both. */
+/* Relative to the first host, through whichever communicators have members on both. */
 static bool align_host(struct live_view *view, const struct sighting *sightings, u32 n, u32 host) {
   i64 differences[MOST_ENDS];
   u32 found = 0;
@@ -109,7 +109,7 @@ static void align_hosts(struct live_view *view, const struct sighting *sightings
   }
 }
 
-/* A rank's time on the first host's axis; LIVE_UNKNOWN_NS where its host is not aligned. */
+/* A rank's time on the first host's axis; LIVE_UNKNOWN_NS if its host is not aligned. */
 static i64 on_axis(const struct live_view *view, u32 rank, i64 time) {
   const struct live_host *host = &view->hosts[view->ranks[rank].host];
   return time == LIVE_UNKNOWN_NS || isnan(host->residual_s) ? LIVE_UNKNOWN_NS
@@ -129,7 +129,7 @@ static i64 arrival_of(const struct live_call *call, bool by_run) {
   return by_run ? call->run_start : call->start;
 }
 
-/* Where all members have the call, when each arrived. False where one is missing. */
+/* When each member arrived, if all members have the call. False if one is missing. */
 static bool measure_call(const struct live_view *view, const struct group *group, u32 seq,
                          bool by_run, struct lateness *late) {
   for (u32 m = 0; m < group->n; m++) {
@@ -180,9 +180,9 @@ static bool all_runs_known(const struct live_process *process) {
          process->gpu_clock == TSCOPE_GPU_CLOCK_EVENTS;
 }
 
-/* How late a member is in a step: at the call where it is latest. The median of that over the last
- * steps; the oldest may have been cut short and is left out. Later calls of a step often come one
- * right after the other, at the same time for all: a median over calls would miss who is late. */
+/* How late a member is in a step: at the call where it is latest. The result is the median over the
+ * last steps; the oldest step may be incomplete and is left out. Later calls of a step often follow
+ * directly, at the same time for all: a median over calls would hide who is late. */
 static double latest_in_steps(const struct live_view *view, const struct lateness *late,
                               const double *behind) {
   double most[LATE_CALLS];
@@ -199,7 +199,7 @@ static double latest_in_steps(const struct live_view *view, const struct latenes
   return median_of(most, steps > 1 ? steps - 1 : steps);
 }
 
-/* A rank is as late as in the group where it is latest. */
+/* The lateness of a rank is that in the group where it is latest. */
 static int take_lateness(struct live_view *view, const struct group *group) {
   struct arena *arena = &view->arena;
   struct lateness late = {.behind = arena_array(arena, group->n * LATE_CALLS, sizeof(double)),
@@ -227,7 +227,7 @@ static int take_lateness(struct live_view *view, const struct group *group) {
 
 /* --- Who waits for whom --- */
 
-/* Since when the first of those that came to a call is there; LIVE_UNKNOWN_NS if not known. */
+/* Since when the first member of a call has waited there; LIVE_UNKNOWN_NS if not known. */
 static double waiting_since(const struct live_view *view, const struct group *group, u32 seq) {
   double longest = NAN;
   for (u32 m = 0; m < group->n; m++) {
@@ -265,7 +265,7 @@ static void note_waiters(struct live_view *view, const struct live_wait *wait) {
   }
 }
 
-/* Members that are behind the others, where that has lasted. */
+/* Members that have been behind the others for some time. */
 static int take_wait(struct live_view *view, const struct group *group, struct live_wait *wait) {
   u32 least = group->at[0].comm->newest, most = LIVE_NONE, size = 0;
   bool ended = false;

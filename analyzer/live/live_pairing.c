@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT
  *
- * Which call a collective kernel belongs to: streams run what they are given in order. The report
- * follows correlation numbers through the ring, which a look at a running job does not read. Where
- * a kernel was not told, all later ones would be one off; so whoever uses these times checks that
- * the ends on different ranks agree.
+ * Which call a collective kernel belongs to: streams run their work in order. The report follows
+ * correlation numbers through the ring, which is not read for a running job. If one kernel was not
+ * recorded, all later ones would be off by one; so callers check that the ends on different ranks
+ * agree.
  */
 #include "kernels/collective_names.h"
 #include "live/live_process.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * What one process of a running job is doing, as far as its trace has come. All times are
- * nanoseconds of its own host's CLOCK_MONOTONIC; NS_UNKNOWN where not known.
+ * What one process of a running job is doing, as far as its trace goes. All times are nanoseconds
+ * of its own host's CLOCK_MONOTONIC; NS_UNKNOWN if not known.
  */
 #ifndef TSCOPE_LIVE_PROCESS_H
 #define TSCOPE_LIVE_PROCESS_H
@@ -60,7 +60,7 @@ struct live_times {
   u64 n; /* of all times */
 };
 
-/* The calls of late, for those who say nothing about their steps. */
+/* The latest calls, for processes that do not mark their steps. */
 struct live_tokens {
   i64 start[LIVE_TOKENS];
   float pause[LIVE_TOKENS]; /* nanoseconds since the call before */
@@ -82,7 +82,7 @@ struct live_window {
   i64 busy;
 };
 
-/* Calls that wait for the run that belongs to them, on one stream. */
+/* Calls on one stream that wait for the run that belongs to them. */
 struct live_unpaired {
   i64 start;
   u32 comm, seq, group;
@@ -102,7 +102,7 @@ struct live_stack {
   bool cut;
 };
 
-/* A stall that the process's own watchdog wrote down, and its threads. */
+/* A stall that the process's own watchdog recorded, and its threads. */
 enum { LIVE_STALLED = 16 };
 struct live_stalled {
   struct tscope_thread_state_record state;
@@ -172,7 +172,7 @@ struct live_process {
 int live_process_open(struct live_process *process, const char *path, char *why, size_t why_bytes);
 void live_process_close(struct live_process *process);
 
-/* Takes in what was written since. As live_file_look(). */
+/* Reads what was written since the last time. As live_file_look(). */
 int live_process_look(struct live_process *process, struct live_ring_share ring);
 
 /* NULL for a number that is not known. */

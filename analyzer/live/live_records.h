@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * What those who take records in share.
+ * What the functions that read records share.
  */
 #ifndef TSCOPE_LIVE_RECORDS_H
 #define TSCOPE_LIVE_RECORDS_H
@@ -13,7 +13,7 @@ i64 live_time_ns(const struct live_process *process, const struct live_record *r
 /* The end of a record whose first field is a u64 duration; LIVE_UNKNOWN_NS while it is pending. */
 i64 live_end_ns(const struct live_process *process, const struct live_record *record);
 
-/* Keeps the span in the list for as long as it is open. */
+/* Keeps the span in the list while it is open. */
 void live_keep_open(struct live_opens *opens, const struct live_record *record,
                     struct live_open open);
 

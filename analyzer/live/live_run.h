@@ -7,7 +7,7 @@
 
 #include "live/live_process.h"
 
-/* One trace file, for as long as it is there. */
+/* One trace file, as long as it exists. */
 struct live_entry {
   char *path;
   struct live_process *process; /* NULL while it cannot be read */
@@ -19,9 +19,10 @@ struct live_entry {
   bool of_run;       /* it belongs to the run that is looked at */
   bool left_out;     /* a later process has its rank, or it has none */
   u64 alive_ticks;   /* last sign of life that was read */
-  i64 alive_changed; /* our CLOCK_MONOTONIC when that was seen to move; LIVE_UNKNOWN_NS: never */
+  i64 alive_changed; /* our CLOCK_MONOTONIC when that was last seen to change; LIVE_UNKNOWN_NS:
+                        never */
   u32 alive_changes; /* how often that was seen */
-  i64 alive_gap;     /* longest time between two of these: what the file system delays */
+  i64 alive_gap;     /* longest time between two of these: the delay of the file system */
 };
 
 struct live_run {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * Where a process stands still, as its own watchdog wrote it down, in the report's words.
+ * Where a process stands still, as its own watchdog recorded it, in the report's words.
  */
 #include <errno.h>
 
@@ -38,7 +38,7 @@ static struct live_stalled *thread_of(struct live_stall *stall, u32 tid) {
   return thread;
 }
 
-/* Errors alone: that there is none says nothing on a page. */
+/* Only errors: that there is none need not be on a page. */
 static void take_comm(struct live_stall *stall, const struct tscope_comm_state_record *state) {
   if (state->stall == stall->record.stall && state->result && stall->n_comms < LIVE_COMM_STATES)
     stall->comms[stall->n_comms++] = *state;
@@ -144,7 +144,7 @@ static const char *comm_name(struct live_view *view, const struct live_process *
   return "a communicator";
 }
 
-/* What NCCL said, for the words of the stall; the first error stands for the rank. */
+/* What NCCL reports, for the words of the stall; the first error represents the rank. */
 static void put_comms(struct live_view *view, struct live_rank *rank, struct rank_stall *stall) {
   const struct live_stall *known = &rank->process->stall;
   stall->comms = arena_array(&view->arena, known->n_comms + 1, sizeof(*stall->comms));

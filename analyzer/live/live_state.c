@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * How a process is: by what its trace says of its end, by its last sign of life, and, on this
- * machine, by what the kernel says of it.
+ * The state of a process: from what its trace says of its end, from its last sign of life, and, on
+ * this machine, from what the kernel says.
  */
 #include <errno.h>
 #include <math.h>
@@ -10,10 +10,10 @@
 
 #include "live/live_view.h"
 
-/* The shim gives a sign of life every 100 ms; a busy machine or disk may take its time. */
+/* The shim gives a sign of life every 100 ms; a busy machine or disk may delay it. */
 #define SILENT_S 3.0
-/* A shared file system may hand on what a mapped file holds half a minute late. Of another host's
- * process silence is longer than that, or than what was seen of its delays. */
+/* A shared file system may show the contents of a mapped file half a minute late. A process on
+ * another host counts as silent only after more than that, and more than the delays seen so far. */
 #define SILENT_ELSEWHERE_S 60.0
 #define DELAYS 3.0
 #define ENOUGH_CHANGES 5
@@ -23,7 +23,7 @@ double live_between(i64 from, i64 to) {
                                                           : fmax((double)(to - from) / 1e9, 0);
 }
 
-/* R, S, D, T, Z of /proc; 0 where there is no such process, '?' where nothing can be said. */
+/* R, S, D, T, Z of /proc; 0 if there is no such process, '?' if it is not known. */
 static char process_state(const struct tscope_file_header *header) {
   char path[64], line[512], state;
   unsigned long long start = 0;
@@ -39,7 +39,7 @@ static char process_state(const struct tscope_file_header *header) {
                        "%*d %*d %*d %*d %llu",
                        &state, &start) != 2)
     return '?';
-  /* A process that began after the trace did has the number of one that is gone. */
+  /* A process that began after the trace did only has the number of one that is gone. */
   long hertz = sysconf(_SC_CLK_TCK);
   i64 started = hertz > 0 ? (i64)(start * (1000000000ull / (u64)hertz)) : 0;
   return started > (i64)header->start_monotonic_ns + 2000000000 ? 0 : state;
@@ -96,7 +96,7 @@ static void say_silent(struct live_rank *rank, const struct live_host *host,
   }
 }
 
-/* Since when nothing was heard, by our clock where we saw that, else by the process's own. */
+/* Since when it has been silent: by our clock if we saw that, else by the process's own. */
 static double silence(const struct live_rank *rank, const struct live_host *host, i64 realtime,
                       i64 monotonic) {
   const struct live_process *process = rank->process;
@@ -135,7 +135,7 @@ void live_take_state(struct live_view *view, struct live_rank *rank, i64 realtim
     say_silent(rank, host, header);
   else
     rank->state = LIVE_RUNNING;
-  /* What was open when it fell silent has lasted until then, as far as anybody knows. */
+  /* What was open when it fell silent has lasted until then, as far as is known. */
   rank->seen_ns = rank->state == LIVE_RUNNING && host->here ? now
                   : alive != LIVE_UNKNOWN_NS                ? alive
                                                             : rank->process->newest;

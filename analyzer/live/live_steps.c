@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * The steps of a process, by the rules of the report (analyzer/join/find_steps.c) as far as they
- * can be followed on one rank: marks, else ranges, else the optimizer's phases, else the period of
- * its calls. Of the last only the length is known, not where a step begins.
+ * The steps of a process, by the rules of the report (analyzer/join/find_steps.c) as far as one
+ * rank allows: marks, else ranges, else the optimizer's phases, else the period of its calls. For
+ * the last only the length is known, not where a step begins.
  */
 #include <math.h>
 
@@ -20,7 +20,7 @@ const char *live_step_method_name(enum live_step_method method) {
   return names[method];
 }
 
-/* Lengths between every `each`-th of the times kept, counted from the first of all. */
+/* Lengths between every `each`-th of the times kept, counted from the very first. */
 static void take_times(struct live_steps *steps, const struct live_times *times, u32 each) {
   u64 kept = times->n < LIVE_STEP_ENDS ? times->n : LIVE_STEP_ENDS, first = times->n - kept;
   i64 before = LIVE_UNKNOWN_NS;
@@ -57,7 +57,7 @@ static u32 in_order(const struct live_tokens *tokens, u32 *at, float *pauses) {
   return (u32)kept;
 }
 
-/* Whether nearly all of the later calls are as those a period before. */
+/* Whether nearly all of the later calls are equal to those one period before. */
 static bool repeats(const u32 *at, u32 n, u32 period) {
   u32 from = n / 4 + period, same = 0;
   if (period == 0 || from + period > n)
@@ -67,7 +67,7 @@ static bool repeats(const u32 *at, u32 n, u32 period) {
   return same >= 0.95 * (n - from);
 }
 
-/* Steps of several equal periods, told apart by the pauses between them. */
+/* Steps of several equal periods, recognised by the pauses between them. */
 static u32 widen(const float *pauses, u32 n, u32 length) {
   double gaps[LIVE_TOKENS];
   u32 periods = n / length, first, from = n - periods * length;

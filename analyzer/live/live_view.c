@@ -11,7 +11,7 @@
 
 #define SAME_BOOT_NS 2000000000 /* clocks of day may be set while a job runs */
 #define USUAL_STEPS 32u
-#define GPU_OLD_S 3.0 /* what was seen of a GPU longer ago says nothing about now */
+#define GPU_OLD_S 3.0 /* what was seen of a GPU longer ago than this says nothing about now */
 #define LEAST_THRESHOLD_S 1.0
 #define THRESHOLD_STEPS 5.0
 #define THRESHOLD_UNKNOWN_S 2.0
@@ -78,7 +78,8 @@ static bool is_here(const struct live_process *process, i64 realtime, i64 monoto
          llabs(difference) < SAME_BOOT_NS;
 }
 
-/* Where two machines have one name, or one was booted anew, their boots were at different times. */
+/* If two machines have the same name, or one was booted again, their boots were at different times.
+ */
 static u32 host_of(struct live_view *view, const struct live_process *process, i64 realtime,
                    i64 monotonic) {
   const char *name = process->file.header.host;
@@ -88,7 +89,7 @@ static u32 host_of(struct live_view *view, const struct live_process *process, i
       view->hosts[i].ranks++;
       return i;
     }
-  /* Until hosts are aligned, the offset holds when the host was booted. */
+  /* Until hosts are aligned, the offset at the host's boot is used. */
   view->hosts[view->n_hosts] = (struct live_host){.name = name,
                                                   .ranks = 1,
                                                   .here = is_here(process, realtime, monotonic),
@@ -114,7 +115,7 @@ static void take_steps(struct live_rank *rank, u32 *hint) {
   rank->since_step_s = live_between(rank->steps.last, rank->seen_ns);
 }
 
-/* The innermost phase that is open, of the ones of training: a user's range may be anything. */
+/* The innermost open phase of training: a user's range may be anything. */
 static void take_phase(struct live_rank *rank) {
   const struct live_opens *phases = &rank->process->phases;
   rank->phase = NULL;
@@ -219,7 +220,8 @@ static bool is_fine(const struct live_rank *rank) {
   return rank->state == LIVE_RUNNING || rank->state == LIVE_UNCERTAIN;
 }
 
-/* The rank whose steps stand for the job's: one that runs, with as many lengths as any. */
+/* The rank whose steps represent the job's: one that runs, with at least as many lengths as any
+ * other. */
 static void choose_reference(struct live_view *view) {
   double since = 0;
   for (u32 i = 0; i < view->n_ranks; i++) {

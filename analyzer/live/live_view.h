@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * A run at one instant, ranks joined: what every page, document and metric is made of. Times are in
- * seconds, NAN where not known. Texts belong to the run and are good until its next look.
+ * A run at one instant, with its ranks joined: the source of every page, document and metric. Times
+ * are in seconds, NAN if not known. Texts belong to the run and are valid until its next look.
  */
 #ifndef TSCOPE_LIVE_VIEW_H
 #define TSCOPE_LIVE_VIEW_H
@@ -12,16 +12,16 @@
 
 enum live_state {
   LIVE_RUNNING,
-  LIVE_SILENT,  /* no sign of life for a while, for a reason not known */
-  LIVE_STOPPED, /* by a signal or a debugger; likewise a frozen process in a trace's own words */
-  LIVE_GONE,    /* it gave no word of its end, and there is no such process any more */
+  LIVE_SILENT,  /* no sign of life for a while, for an unknown reason */
+  LIVE_STOPPED, /* by a signal or a debugger; also frozen, if a trace says so */
+  LIVE_GONE,    /* it said nothing about its end, and the process no longer exists */
   LIVE_KILLED,  /* by a signal, as its launcher saw */
   LIVE_FAILED,  /* it ended with a status other than 0 */
   LIVE_ENDED,
-  LIVE_UNCERTAIN, /* the trace is of a version that gives no signs of life */
+  LIVE_UNCERTAIN, /* the trace's version has no signs of life */
 };
 
-/* By which times of ranks' arrivals a lateness was measured. */
+/* Which arrival times of ranks a lateness was measured by. */
 enum live_arrival { LIVE_ARRIVAL_NONE, LIVE_ARRIVAL_RUN, LIVE_ARRIVAL_CALL };
 
 struct live_rank {
@@ -58,7 +58,7 @@ struct live_rank {
   u64 lost, overwritten;                     /* records */
 };
 
-/* A collective that some members of a communicator have not come to. */
+/* A collective to which some members of a communicator have not come. */
 struct live_wait {
   const char *group, *op;
   u32 seq;
@@ -69,7 +69,7 @@ struct live_wait {
   u64 identity;   /* of the communicator */
 };
 
-/* Ranks called different things where one was due. */
+/* Ranks called different things where all should have called the same. */
 struct live_mismatch {
   const char *group;
   const char *op, *other_op;
@@ -98,7 +98,8 @@ struct live_view {
   double since_start_s;
   u64 now_realtime_ns;
   enum live_step_method method;
-  const struct live_rank *reference; /* whose steps stand for the job's; NULL if no rank has any */
+  const struct live_rank
+      *reference; /* the rank whose steps represent the job's; NULL if no rank has any */
   double step_s, rate, since_step_s;
   struct live_wait *waits;
   u32 n_waits;

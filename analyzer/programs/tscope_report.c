@@ -59,7 +59,8 @@ static int write_tables(const struct options *options, const struct results *res
                : STATUS_OK;
 }
 
-/* What goes to the browser without --output has a place of its own, which the caller forgets. */
+/* What goes to the browser without --output gets a temporary place, which the caller need not know.
+ */
 static char *place_to_open(void) {
   const char *folder = getenv("TMPDIR");
   char *place = NULL;
@@ -102,7 +103,7 @@ static int write_to(const struct options *options, const struct results *results
                : STATUS_OK;
 }
 
-/* A gate that has too little to judge by has not been passed. */
+/* A gate that had too little data to decide was not passed. */
 static int gate_of_diff(const struct options *options, const struct diff_result *diff) {
   if (fails(diff->findings, diff->n_findings, options->fail_on))
     return STATUS_FINDINGS;
@@ -264,8 +265,8 @@ static int list_runs(const struct options *options) {
 
 int main(int argc, char **argv) {
   native_places_ready();
-  /* Timelines come and go by the megabyte: giving each back to the kernel costs more than decoding.
-   */
+  /* Timelines are allocated and freed by the megabyte: returning each to the kernel costs more than
+   * decoding it. */
   mallopt(M_MMAP_THRESHOLD, 1 << 30);
   mallopt(M_TRIM_THRESHOLD, 1 << 30);
   /* Characters only: numbers look the same everywhere. */

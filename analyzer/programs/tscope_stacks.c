@@ -52,7 +52,7 @@ struct page {
   u32 n;
 };
 
-/* What came of asking for native frames: how long the process was stopped, and what is not known.
+/* The result of asking for native frames: how long the process was stopped, and what is not known.
  */
 static void put_native(const struct looked *one) {
   const struct native_outcome *outcome = &one->native;
@@ -178,14 +178,15 @@ static int look_now(struct page *page, pid_t pid, struct looked *one) {
   return attached_look(&page->arena, pid, which_frames(page), &one->look, &one->native);
 }
 
-/* A stall that lasts, of a process that the kernel does not let us read: its own record then says
- * more than what /proc says. */
+/* A stall that still lasts, of a process that the kernel does not let us read: then its own record
+ * says more than /proc. */
 static bool record_says_more(const struct rank *rank) {
   return rank->n_stalls && rank->stalls[rank->n_stalls - 1].end == NS_UNKNOWN &&
          reading_refused((pid_t)rank->pid);
 }
 
-/* What a rank is in now, where it lives here; else what it wrote last. False where neither is. */
+/* What a rank is doing now, if it runs here; else what it recorded last. False if there is neither.
+ */
 static bool look_at_rank(struct page *page, const struct rank *rank) {
   struct looked *one = &page->at[page->n];
   *one = (struct looked){.number = rank->rank, .source = "now"};

@@ -202,7 +202,7 @@ static void say_instead(const struct live_view *view, const struct live_rank *ra
              duration_s(rank->called_s).text);
 }
 
-/* A line in the colour of what must be seen, and more words behind it. */
+/* A line in the colour of warnings, followed by more words. */
 __attribute__((format(printf, 3, 4))) static void alert(struct pen *pen, const char *words,
                                                         const char *format, ...) {
   char text[512];
@@ -236,7 +236,7 @@ static bool is_trouble(const struct live_rank *rank) {
   return rank->state != LIVE_RUNNING && rank->state != LIVE_ENDED && rank->state != LIVE_UNCERTAIN;
 }
 
-/* Ranks of which the same is to be said, from this one on. */
+/* Ranks about which the same can be said, from this one on. */
 static u32 list_alike(const struct live_view *view, u32 first, u32 *alike) {
   u32 n = 0;
   for (u32 i = first; i < view->n_ranks; i++)

@@ -124,7 +124,7 @@ static void put_head(struct live_view *view, FILE *out) {
   fputs("</pre></section>\n", out);
 }
 
-/* A job that has ended is not looked at any more, and its page is not old. */
+/* A job that has ended is no longer read, and its page does not become old. */
 static bool is_over(const struct live_view *view) {
   return view && view->n_ranks && !view->n_running && !view->n_trouble;
 }

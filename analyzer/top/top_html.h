@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * What tscope-top shows, as one page for a browser that loads itself anew.
+ * What tscope-top shows, as one page for a browser that reloads itself.
  */
 #ifndef TSCOPE_TOP_HTML_H
 #define TSCOPE_TOP_HTML_H

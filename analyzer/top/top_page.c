@@ -35,7 +35,7 @@ static unsigned alerts_at_most(const struct top_page *page) {
   return page->height < 14 ? 1 : page->height < 24 ? 3 : MOST_ALERTS;
 }
 
-/* What is above the table, and how many lines that are: texts are broken where they have to be. */
+/* What is above the table, and how many lines that takes: long texts are broken. */
 static unsigned write_head(const struct top_page *page, struct live_view *view, FILE *out) {
   char *text = NULL;
   size_t bytes = 0;

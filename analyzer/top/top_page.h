@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * A page of text about a running job: no line wider than it was asked for, what is not known is a
+ * A page of text about a running job: no line is wider than requested, and an unknown value is a
  * dash.
  */
 #ifndef TSCOPE_TOP_PAGE_H
@@ -11,7 +11,7 @@
 #include "report/report.h"
 #include "report/text/pen.h"
 
-/* By what the ranks are ordered. AUTO: by rank where all fit, else by trouble. */
+/* How the ranks are sorted. AUTO: by rank if all fit, else by trouble. */
 enum top_sort {
   TOP_SORT_AUTO,
   TOP_SORT_RANK,
@@ -36,7 +36,7 @@ struct top_page {
   bool keys;           /* the page of explanations */
   bool frozen;         /* the job goes on, the page does not */
   double frozen_s;
-  const char *waiting; /* why there is nothing to show yet, NULL: there is */
+  const char *waiting; /* why there is nothing to show yet; NULL: there is something */
   bool watched;        /* in a terminal that reads keys */
 };
 

@@ -225,7 +225,7 @@ struct ordered {
   u32 index;
 };
 
-/* Those who are to be looked at first: not alive, missing, waiting, late. */
+/* Ranks that should be examined first: not alive, missing, waiting, late. */
 static double trouble_of(const struct live_view *view, const struct live_rank *rank) {
   double missing = 0;
   u32 index = (u32)(rank - view->ranks);

@@ -76,7 +76,7 @@ static void note(int number) {
     ended_by = number;
 }
 
-/* A fault of ours must not leave the terminal without a cursor. */
+/* A fault of our own must not leave the terminal without a cursor. */
 static void fault(int number) {
   give_back();
   signal(number, SIG_DFL);
@@ -157,7 +157,7 @@ void top_screen_draw(const char *text, size_t bytes, unsigned lines) {
   free(out);
 }
 
-/* Ctrl-Z: the shell gets its screen back, and we ours when it says so. */
+/* Ctrl-Z: the shell gets its screen back; we get ours back when the shell continues us. */
 static void stop(void) {
   sigset_t only;
   give_back();

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * The terminal while a page is on it: the alternate screen, keys without Enter, its size. However
- * the program ends, the terminal is as it was.
+ * The terminal while it shows a page: the alternate screen, keys without Enter, its size. However
+ * the program ends, the terminal is as it was before.
  */
 #ifndef TSCOPE_TOP_SCREEN_H
 #define TSCOPE_TOP_SCREEN_H
@@ -37,13 +37,13 @@ enum top_key {
   KEY_CHARACTER = 256, /* plus the character */
 };
 
-/* Waits so long for a key or a signal. Without a terminal for keys only for signals. */
+/* Waits for a key or a signal, at most this long. Without a terminal for keys only for signals. */
 int top_screen_key(double seconds);
 
-/* The signal that ended it, 0 if none: the caller ends by it once all is tidy. */
+/* The signal that ended it, 0 if none: the caller ends with it after it has tidied up. */
 int top_screen_signal(void);
 
-/* Signals that end are noted from here on, also without a screen. */
+/* From here on signals that end the program are noted, also without a screen. */
 void top_screen_catch(void);
 
 #endif
