@@ -133,7 +133,8 @@ static int take_host(struct rank_operators *r, u32 i) {
 static u32 launcher_of(const struct rank_operators *r, const struct span *span) {
   if (span->launch == INDEX_NONE)
     return 0;
-  return r->t->spans[span->launch].kind == SPAN_OP ? span->launch + 1 : r->inside[span->launch];
+  const struct span *launch = &r->t->spans[span->launch];
+  return launch->kind == SPAN_OP && launch->name ? span->launch + 1 : r->inside[span->launch];
 }
 
 /* The kernel, which all calls around it have launched next. */
@@ -472,11 +473,13 @@ static int list_sequences(struct analysis *a) {
         .kernels = words_of(a->arena, one),
         .launched = one->n,
         .count = (double)one->count,
-        .sum_ms = ns_to_ms(one->ns)};
+        .sum_ms = (double)one->ns}; /* whole, so that the order of adding does not matter */
     if (!out->launcher || !out->kernels)
       return -ENOMEM;
   }
   join_alike(r);
+  for (u32 i = 0; i < r->n_operator_sequences; i++)
+    r->operator_sequences[i].sum_ms /= 1e6;
   qsort(r->operator_sequences, r->n_operator_sequences, sizeof(*r->operator_sequences),
         most_sequence_first);
   r->n_operator_sequences = r->n_operator_sequences < LISTED ? r->n_operator_sequences : LISTED;

@@ -1,0 +1,72 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""Every field of a trace's records is read by the analyzer, or says here why not: read_fields.py ROOT. What
+nobody reads costs every job bytes and time, and misleads who reads the format. A field counts as read where its
+name is that of a member that is read: what has the name of another one may escape. With `fail`, the test of the
+test."""
+import os
+import re
+import sys
+
+# RECORD.field: why the analyzer does not read it.
+NOT_READ = {
+    "CALL_SITES.without_python": "what looking at lines left out, for people who examine the shim with tests/tools/dump",
+    "CALL_SITES.first_ns": "as CALL_SITES.without_python",
+    "CALL_SITES.one_in_always": "as CALL_SITES.without_python; each call site has its own weight",
+    "CALL_SITES.one_in_large": "as CALL_SITES.one_in_always",
+    "CALL_SITES.one_in_sampled": "as CALL_SITES.one_in_always",
+    "SHAPE.block_x": "a launch's blocks, which make its grid's arithmetic complete; no estimate needs them yet",
+    "SHAPE.block_y": "as SHAPE.block_x",
+    "SHAPE.block_z": "as SHAPE.block_x",
+    "MEMORY.given_back": "tests compare it with PyTorch's own count",
+    "COLLECTIVE_INSIDE.channels_seen": "tests compare it with the channels that ran",
+    "GPU_ANCHOR.drift_ppb": "for people who examine clocks; the analyzer takes the drift from the anchors themselves",
+    "GRAPH.memsets": "tests compare it with the captured graph",
+    "GRAPH_BODY.memsets": "as GRAPH.memsets",
+}
+
+
+def fields(text):
+    """RECORD.field of each line F(type, name, ...) below #define TSCOPE_FIELDS_RECORD."""
+    found = []
+    for part in re.split(r"#define TSCOPE_FIELDS_", text)[1:]:
+        record = re.match(r"\w+", part)[0]
+        found += [f"{record}.{name}" for name in re.findall(r"\bF\(\s*\w+,\s*(\w+)", part) if not name.startswith("reserved")]
+    return found
+
+
+def unread(all_fields, code):
+    names = set(re.findall(r"(?:\.|->)(\w+)\b", code)) | set(re.findall(r"offsetof\(\s*struct \w+,\s*(\w+)", code))
+    return [field for field in all_fields if field.partition(".")[2] not in names]
+
+
+def code_of(folder):
+    texts = []
+    for where, _, files in os.walk(folder):
+        for name in files:
+            if name.endswith((".c", ".h", ".def")):
+                with open(os.path.join(where, name), encoding="utf-8") as file:
+                    texts.append(re.sub(r"/\*.*?\*/", "", file.read(), flags=re.S))
+    return "\n".join(texts)
+
+
+def main():
+    root = sys.argv[1]
+    with open(os.path.join(root, "format", "records.def"), encoding="utf-8") as file:
+        every = fields(file.read())
+    if sys.argv[2:] == ["fail"]:
+        assert len(every) > 200 and "COLLECTIVE.bytes" not in unread(every, "x->bytes"), len(every)
+        assert unread(["NEW.nobody_reads_this"], code_of(os.path.join(root, "analyzer"))) == ["NEW.nobody_reads_this"]
+        assert unread(["A.b"], "/* a.b */".replace("/* a.b */", "")) == ["A.b"]
+        return 0
+    found = unread(every, code_of(os.path.join(root, "analyzer")))
+    for field in sorted(set(found) - set(NOT_READ)):
+        print(f"{field}: no code of analyzer/ reads it. Use it, drop it, or say why in tests/project/read_fields.py")
+    for field in sorted(set(NOT_READ) - set(found)):
+        print(f"{field}: is read now, or is gone: take it out of NOT_READ")
+    print(len(every), "fields,", len(NOT_READ), "not read, each with its reason")
+    return set(found) != set(NOT_READ)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
