@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * What analyses and outputs ask of an analysis in the making: when a step was, whether it was seen,
- * the source of GPU time. Each is answered by the analysis it is about; what belongs to none, in
- * queries.c.
+ * What analyses and outputs ask an analysis that is not finished: when a step was, whether it was
+ * seen, the source of GPU time. Each question is answered by the analysis that it is about; the
+ * others by queries.c.
  */
 #ifndef TSCOPE_QUERIES_H
 #define TSCOPE_QUERIES_H
@@ -18,18 +18,18 @@ bool analysis_trains(const struct analysis *a, u32 step);
 /* Whether a rank's host has the step. */
 bool analysis_has_step(const struct analysis *a, u32 rank, u32 step);
 
-/* The step that is under way on one rank at an instant, on its host or its GPU; -1. */
+/* The step that a rank is in at an instant, on its host or its GPU; -1. */
 i32 analysis_step_at(const struct analysis *a, u32 rank, i64 time);
 
-/* How long before the GPU's end of `step` the host had ended step `later`; NS_UNKNOWN where the
- * GPU's is not known or the host has none. */
+/* How long before the GPU's end of `step` the host had ended step `later`; NS_UNKNOWN if the GPU's
+ * end is not known or the host has none. */
 i64 analysis_host_ahead(const struct analysis *a, u32 rank, u32 step, u32 later);
 
-/* Whether the GPU was not done when the host was, at the end of a step. */
+/* Whether at the end of a step the GPU was still busy when the host had finished. */
 bool analysis_ends_on_gpu(const struct analysis *a, u32 rank, u32 step);
 
-/* untimed.c: whether, of a rank's collectives called in a step, so many have no times that their
- * sum would be too small. */
+/* untimed.c: whether so many of a rank's collectives called in a step have no times that their sum
+ * would be too small. */
 bool analysis_untimed(const struct analysis *a, u32 rank, u32 step);
 
 /* Whether that is so of more than a few steps of a rank. */
@@ -48,7 +48,7 @@ const char *gpu_timing_describe(struct analysis *a);
 const char *gpu_timing_why_not_taken(struct analysis *a);
 const char *gpu_timing_why_not_watched(const struct analysis *a); /* NULL where it always was */
 
-/* Why a rank's GPU work has no times, where it has none; NULL if nothing tells. */
+/* Why a rank's GPU work has no times, if it has none; NULL if the reason is not known. */
 const char *gpu_timing_reason(const struct rank *rank);
 
 /* What to do about that reason, which may be NULL. */
@@ -71,7 +71,7 @@ const char *comm_label(const struct model *model, u32 index, struct arena *arena
 /* Collectives in which no member can finish before all have started. */
 bool op_is_barrier_like(u8 op);
 
-/* Where an arrival stopped waiting and its transfer began, NS_UNKNOWN if not known. A kernel that
+/* Where an arrival stopped waiting and its transfer began; NS_UNKNOWN if not known. A kernel that
  * runs several calls waits for the members of all of them. */
 i64 arrival_transfer_begin(const struct analysis *a, const struct arrival *arrival);
 
@@ -90,7 +90,7 @@ struct input_pause {
 int input_pauses(const struct analysis *a, const struct timeline *timeline, struct arena *arena,
                  struct input_pause **pauses, u32 *n);
 
-/* Where all steps were left out: why most were. */
+/* If all steps were left out: why most of them were. */
 const char *overlap_why_no_steps(struct analysis *a);
 
 /* Whether the identity of overlap.c holds for this rank with nothing missing. */
@@ -111,7 +111,7 @@ double rank_peak_tflops(const struct analysis *a, u32 rank, enum precision preci
  * INDEX_NONE. */
 u32 arithmetic_around(const struct timeline *timeline, const struct span *launch);
 
-/* Summed over the ranks; only those that were seen to call a GEMM if `only_gemms`. */
+/* Summed over the ranks; if `only_gemms`, only those that were seen to call a GEMM. */
 struct rank_flops flops_all(const struct analysis *a, bool only_gemms);
 
 #endif

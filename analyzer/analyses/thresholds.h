@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * Where a figure becomes a finding. Each with its reason; docs/findings.md quotes them.
+ * Where a figure becomes a finding. Each has its reason; docs/findings.md quotes them.
  */
 #ifndef TSCOPE_THRESHOLDS_H
 #define TSCOPE_THRESHOLDS_H
@@ -15,25 +15,27 @@
 /* A fifth of the step: more than one GPU in five is doing nothing for the model. */
 #define WORTH_ALARM 0.20
 
-/* Chance of naming any rank at all in a run where no rank is slow, after Bonferroni: one report in
- * a hundred, so that twenty clean runs stay clean. */
+/* The chance of naming any rank at all in a run in which no rank is slow, after Bonferroni: one
+ * report in a hundred, so that twenty clean runs stay clean. */
 #define STRAGGLER_SIGNIFICANCE 0.01
 
 /* A persistent straggler is last more often than all its peers together. */
 #define STRAGGLER_MAJORITY 0.5
 
-/* What "its own" time must explain of the wait a straggler imposes to be given as the reason. */
+/* The share of the wait caused by a straggler that its "own" time must explain to be given as the
+ * reason. */
 #define REASON_SHARE 0.5
 
 /* Ninety-fifth percentile over median, and coefficient of variation, of step time. Steps of a
- * healthy job vary by a few percent; a fifth at the tail is an event, not noise. */
+ * healthy job vary by a few percent; a fifth more at the tail is an event, not noise. */
 #define JITTER_TAIL 0.20
 #define JITTER_VARIATION 0.10
 #define JITTER_MIN_STEPS 20 /* below that the 95th percentile is one step's luck */
 
-/* A step that holds something else than training takes at least half as long again: less lies
- * within what steps of unequal length do. It recurs, and one report in a hundred may call that a
- * period which is none. What more than a quarter of the steps hold is part of training. */
+/* A step that contains something other than training takes at least 1.5 times as long: smaller
+ * differences also come from steps of unequal length. It comes at a fixed distance, and one report
+ * in a hundred may find such a distance by chance. What more than a quarter of the steps contain is
+ * part of training. */
 #define OTHER_WORK_OF_STEP 0.5
 #define OTHER_WORK_SIGNIFICANCE 0.01
 #define OTHER_WORK_MOST_STEPS 0.25
@@ -50,29 +52,29 @@
 #define BACKWARD_OF_STEP 0.5
 #define OPTIMIZER_OF_STEP 0.20
 
-/* A tenth of the GPU's time without anything to do, where most kernels are so short (under 10 us)
- * that launching them takes longer than running them. */
+/* A tenth of the GPU's time without work, if most kernels are so short (under 10 us) that launching
+ * them takes longer than running them. */
 #define LAUNCH_BOUND_SHARE 0.10
 #define LAUNCH_BOUND_SHORT 0.5
 
 /* Tuned dense transformers reach 0.40 to 0.55 of dense BF16 peak (PaLM 0.46, Llama 3 405B 0.38 to
- * 0.43 at 8,192 to 16,384 GPUs); below 0.30 something is left. */
+ * 0.43 at 8,192 to 16,384 GPUs); below 0.30 something can be improved. */
 #define MFU_LOW 0.30
 
 /* What compute of a tuned job reaches while it runs; see above. */
 #define MFU_TUNED 0.45
 
-/* Half as long again as the median of the same transfers elsewhere: more than the spread between
- * healthy links, less than a link at half speed. */
+/* 1.5 times the median of the same transfers elsewhere: more than the spread between healthy links,
+ * less than a link at half speed. */
 #define SLOW_LINK_RATIO 1.5
 #define SLOW_LINK_MIN_PEERS 3
 
-/* A replay of the unedited step must give the step back to this share for what-ifs to be shown as
- * reliable; and at most this share of the path may be time without a recorded reason. */
+/* What-ifs are shown as reliable if a replay of the unedited step gives the step back to within
+ * this share, and if at most this share of the path is time without a recorded reason. */
 #define REPLAY_TOLERANCE 0.01
 #define PATH_UNKNOWN_LIMIT 0.25
 
-/* Share of calls whose real span must be known before their sum stands for all of them. */
+/* Share of calls whose real span must be known before their sum represents all of them. */
 #define COVERAGE_ENOUGH 0.99
 
 /* Worths that differ by less than this share of the larger, or by two standard errors of the mean
@@ -96,8 +98,8 @@
 #define FRAGMENTATION_SHARE 0.10
 #define FRAGMENTATION_LEAST_BYTES (64.0 * 1024 * 1024)
 
-/* What one category that can be done without holds of the peak, to be worth changing code for; and
- * those listed beside it. */
+/* What one avoidable category must have of the peak to be worth changing code for; and those listed
+ * beside it. */
 #define PEAK_SHARE 0.15
 #define PEAK_SHARE_BESIDE 0.05
 #define PEAK_LEAST_BYTES (256.0 * 1024 * 1024)
@@ -114,7 +116,7 @@
 #define GROWTH_SHARE_PER_STEP 1e-5
 #define GROWTH_SOURCE_SHARE 0.5 /* of what was added, to name one place in the title */
 
-/* Steps after which growth fills the device that still are this run's problem. */
+/* Growth that fills the device after this many steps is still this run's problem. */
 #define GROWTH_STEPS_TO_FULL 10000.0
 
 /* Reserved at the peak, as a share of the device's memory. Context, libraries and NCCL's buffers
@@ -131,7 +133,7 @@
 /* Calls for memory of the device after the first steps: each waits for the device, milliseconds. */
 #define CHURN_SEGMENTS_PER_STEP 1.0
 #define CHURN_LEAST_SEGMENTS 8.0
-#define CHURN_LEAST_ROUNDS 3.0 /* an allocator emptied once or twice is no habit */
+#define CHURN_LEAST_ROUNDS 3.0 /* an allocator that is emptied once or twice is not a habit */
 
 /* A value is a spike where it lies above the median of the few values before it by more than so
  * many standard deviations (from the median difference of neighbours in a window) and so large a
@@ -145,7 +147,8 @@
 #define SPIKE_SHARE 0.5
 #define SPIKE_LONGEST 10u
 
-/* Spikes worth a finding: more than one in a run, or a hundredth of its steps. One is bad luck. */
+/* Spikes worth a finding: more than one in a run, or a hundredth of its steps. One may be chance.
+ */
 #define SPIKES_LEAST 2u
 
 /* The loss has diverged where it ends above where it began, and above its best by half. */

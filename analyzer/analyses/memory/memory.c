@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Device memory over all ranks: every history is looked at, one at a time on each thread; the one
- * with the highest peak is told in full.
+ * Device memory over all ranks: every history is analysed, one at a time on each thread; the one
+ * with the highest peak is reported in full.
  */
 #include "analyses/memory/memory.h"
 
@@ -58,7 +58,7 @@ static void fill_totals(const struct memory_history *history, struct memory_resu
   result->steps_are_certain = history->steps_are_certain;
 }
 
-/* The last time that memory ran out tells what was missing. */
+/* The last time that memory ran out shows what was missing. */
 static void fill_out_of_memory(const struct memory_history *history, struct memory_result *result) {
   result->out_of_memory = 0;
   for (u32 i = 0; i < history->n_events; i++) {
@@ -129,7 +129,7 @@ static int copy_notes(const struct memory_history *history, struct arena *arena,
   return 0;
 }
 
-/* All that one history tells. */
+/* Everything that one history shows. */
 static int look_at(const struct analysis *a, const struct memory_history *history,
                    struct arena *arena, struct memory_result *result) {
   *result = memory_result_unknown();
@@ -159,8 +159,8 @@ struct devices {
   bool *failed;
 };
 
-/* Reads one history and looks at it; text of the result goes into `arena`. A history that cannot
- * be read is left out. */
+/* Reads one history and analyses it; text of the result goes into `arena`. A history that cannot be
+ * read is left out. */
 static int look_at_origin(struct analysis *a, u32 index, struct arena *arena,
                           struct memory_result *result, bool *failed) {
   const struct memory_origin *origin = &a->model->memories[index];
@@ -197,7 +197,7 @@ static int look_at_device(void *user, u32 index, unsigned worker) {
   return error;
 }
 
-/* Where memory ran out first, then a GPU, then where most was allocated. */
+/* First where memory ran out, then GPUs, then where most was allocated. */
 static bool worse(const struct memory_device *one, const struct memory_device *other) {
   bool out = one->out_of_memory > 0, other_out = other->out_of_memory > 0;
   bool gpu = !isnan(one->device), other_gpu = !isnan(other->device);

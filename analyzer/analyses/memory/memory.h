@@ -15,8 +15,8 @@
 #define MEMORY_ROWS 40u
 #define MEMORY_STACKS_LISTED 400u /* frames of the tree of stacks, those with most bytes */
 
-/* Where a history stands in time. It begins with what was there before recording, worked out from
- * what is freed without having been allocated and from what is there at the end. */
+/* A position in the time of a history. The history begins with what was there before recording,
+ * derived from what is freed without having been allocated and from what is there at the end. */
 struct memory_replay {
   const struct memory_history *history;
   struct live_set live;
@@ -28,7 +28,7 @@ struct memory_replay {
 /* 0, or -ENOMEM; to be freed in either case. */
 int memory_replay_begin(struct memory_replay *replay, const struct memory_history *history);
 
-/* Goes on to just before event `until`. 0, or -ENOMEM. */
+/* Goes on to the moment before event `until`. 0, or -ENOMEM. */
 int memory_replay_to(struct memory_replay *replay, u32 until);
 void memory_replay_free(struct memory_replay *replay);
 

@@ -13,7 +13,7 @@ static double seconds_since(i64 begin, i64 time) {
   return begin == NS_UNKNOWN || time == NS_UNKNOWN ? NAN : (double)(time - begin) / 1e9;
 }
 
-/* Of every so many events the one after which most was allocated: no peak is lost. */
+/* Of every so many events the one after which most was allocated, so that no peak is lost. */
 int memory_draw_curve(const struct memory_history *history, struct arena *arena,
                       struct memory_result *result) {
   u32 n = history->n_events;

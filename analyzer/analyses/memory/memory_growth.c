@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * Growth: the slope of what each step leaves allocated. Of a step, the least that was allocated at
- * any moment counts, so it does not matter where in its rise and fall a step is taken to begin; the
- * slope is the median over pairs of steps (Theil-Sen), so a few odd steps cannot make one.
+ * Growth: the slope of what each step leaves allocated. For a step, the least that was allocated at
+ * any moment counts, so it does not matter where in its rise and fall a step begins. The slope is
+ * the median over pairs of steps (Theil-Sen), so a few odd steps do not cause one.
  */
 #include <errno.h>
 #include <math.h>
@@ -40,7 +40,7 @@ static int live_by_source(struct memory_replay *replay, double *bytes, double si
   return 0;
 }
 
-/* Which source has most of what was added between two moments. */
+/* The source with most of what was added between two moments. */
 static int blame(const struct memory_history *history, u32 from, u32 to, struct arena *arena,
                  struct memory_result *result) {
   double *bytes = calloc(history->n_sources + 1ul, sizeof(*bytes));
@@ -73,7 +73,7 @@ static int blame(const struct memory_history *history, u32 from, u32 to, struct 
   return error;
 }
 
-/* A single jump has a slope too. What grows does so in each third. */
+/* A single jump has a slope too. Real growth is in each third. */
 static bool rises_throughout(const double *y, u32 n) {
   double rise = y[n - 1] - y[0];
   for (u32 third = 0; third < 3; third++) {
@@ -88,7 +88,7 @@ static int fit(const struct memory_history *history, const double *floors, const
                double *scratch, struct arena *arena, struct memory_result *result) {
   double *x = scratch, *y = x + history->n_steps, *rest = y + history->n_steps;
   u32 n = 0, first = INDEX_NONE, last = 0;
-  /* The first step makes what stays: gradients, the optimizer's state, workspaces. */
+  /* The first step allocates what stays: gradients, the optimizer's state, workspaces. */
   for (u32 s = GROWTH_WARMUP_STEPS; s < history->n_steps; s++) {
     if (isnan(floors[s]))
       continue;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * The most that was allocated at once, and of what it was made.
+ * The most that was allocated at once, and what it was.
  */
 #include <errno.h>
 #include <math.h>
@@ -9,8 +9,8 @@
 
 #include "analyses/memory/memory.h"
 
-/* What the blocks add up to less than the peak: the allocator's rounding of blocks that are there
- * at the end, and blocks whose size nobody told. */
+/* The difference between the blocks' sum and the peak: the allocator's rounding of blocks that are
+ * there at the end, and blocks of unknown size. */
 static const char not_attributed[] = "not attributed";
 static const char before_recording[] = "before recording";
 

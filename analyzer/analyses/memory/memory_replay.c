@@ -10,7 +10,7 @@ static int put_block(struct live_set *set, struct live_block block) {
   return live_put(set, block) ? 0 : -ENOMEM;
 }
 
-/* What is freed without having been allocated was there before; `during` is then what lives of
+/* What is freed without having been allocated was there before; `during` is then what is alive of
  * what was allocated in the recording. */
 static int freed_from_before(struct memory_replay *replay, struct live_set *during) {
   const struct memory_history *history = replay->history;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * What is known of device memory: a part of struct results. The figures are one device's, the one
+ * Facts about device memory: a part of struct results. The figures are those of one device, the one
  * with the highest peak; by_rank has the few that every device has. Bytes unless said otherwise,
- * NAN where not known.
+ * NAN if not known.
  */
 #ifndef TSCOPE_MEMORY_RESULT_H
 #define TSCOPE_MEMORY_RESULT_H

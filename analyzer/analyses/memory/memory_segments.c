@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT
  *
- * The device's segments at the end: what is free in them, and what keeps it from being used.
+ * The device's segments at the end: what is free in them, and what prevents its use.
  *
  * PyTorch's allocator gives a segment back only when all of it is free, and gives a block only what
- * fits in one gap. So free memory is "unused" where its segment has no live block, else "stranded".
+ * fits in one gap. So free memory is "unused" if its segment has no live block, else "stranded".
  * With expandable segments, blocks of all sizes share one range whose free pages can be unmapped:
- * stranded memory then seldom stays.
+ * then stranded memory seldom stays.
  */
 #include <errno.h>
 #include <math.h>
@@ -101,7 +101,7 @@ static int keep_classes(struct tally *tally, struct arena *arena) {
   return 0;
 }
 
-/* What is given back and obtained again was obtained twice while recording: an allocator that is
+/* What is given back and obtained again was obtained twice while recording. An allocator that is
  * emptied once, before it is used, only begins anew. A round ends where memory is obtained after
  * some was given back. */
 struct refetching {
@@ -170,7 +170,7 @@ int memory_look_at_segments(const struct memory_history *history, struct arena *
       elsewhere += out->stranded_bytes + out->unused_bytes - before;
   }
   out->expandable_known = true;
-  /* However free memory lies, what is allocated at once has to be reserved. */
+  /* However free memory is distributed, what is allocated at once must be reserved. */
   bool fixed = out->count > out->expandable;
   out->expandable_frees_bytes = fixed ? fmax(0, result->peak_unused_bytes - elsewhere) : 0;
   out->expandable_would_help =

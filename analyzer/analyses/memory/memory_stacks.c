@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * What lived at the peak by the whole stack that it was allocated from: a frame has what it and
- * all that it called allocated.
+ * What was alive at the peak, by the whole stack that it was allocated from: a frame includes all
+ * that it called.
  */
 #include <errno.h>
 #include <math.h>
@@ -64,7 +64,7 @@ static const char *most_are_for(const struct summing *s, u32 frame) {
   return s->n_categories ? s->categories[most] : NULL;
 }
 
-/* Most bytes first; who calls before what it calls, then in the order of the recording. */
+/* Most bytes first; a caller before what it calls, then in the order of the recording. */
 static int by_bytes(const void *left, const void *right, void *user) {
   const struct summing *s = user;
   u32 a = *(const u32 *)left, b = *(const u32 *)right;
@@ -116,7 +116,7 @@ static int list_tree(struct summing *s, double peak, struct arena *arena,
   return error;
 }
 
-/* What has no stack, so that the rows without a caller sum to the peak. */
+/* What has no stack, so that the rows without a caller add up to the peak. */
 static void list_unknown(const struct summing *s, double peak, struct memory_result *result) {
   double known = 0;
   for (u32 i = 0; i < result->n_stacks_at_peak; i++)

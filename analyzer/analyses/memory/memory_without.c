@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * How high the peak would be without the allocations of one category: the whole recording is run
- * through with them left out, so that a second peak, elsewhere, is not forgotten. It is what
- * lowering that category to nothing would be worth, and so the most that anything can.
+ * How high the peak would be without the allocations of one category: the whole recording is
+ * replayed without them, so that a second peak elsewhere is not missed. This is the effect of
+ * reducing that category to nothing, and so the most that anything can save.
  */
 #include <errno.h>
 #include <math.h>

@@ -4,8 +4,8 @@
  *
  * On one time axis a collective waits until its last member starts and transfers from then on:
  * transfer = median over members of (end - last start). Without one, the member that arrived last
- * waited for nobody: transfer = the shortest duration, wait = duration - transfer.
- * A member that was not found cannot be waited for here: wait is then a lower bound.
+ * waited for nobody: transfer = the shortest duration, wait = duration - transfer. A member that
+ * was not found cannot be waited for here: then wait is a lower bound.
  */
 #include <errno.h>
 #include <math.h>
@@ -93,7 +93,8 @@ int collectives_prepare(struct analysis *a) {
                       prepare_some, a);
 }
 
-/* Collectives alike in communicator, op and size; sends also in sender and receiver. */
+/* Collectives with the same communicator, op and size; sends also with the same sender and
+ * receiver. */
 struct kind {
   u64 bytes;
   u32 comm;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * The ranks' overlap sums as means: per step on each rank, then over the ranks that know theirs.
+ * The ranks' overlap sums as means: per step on each rank, then over the ranks whose overlap is
+ * known.
  */
 #include <errno.h>
 #include <math.h>
@@ -19,7 +20,7 @@ static double per_step(const struct rank_summary *rank, i64 ns) {
   return ns_to_ms(ns) / rank->steps;
 }
 
-/* Wait and transfer stand for the whole only if nearly all of it could be split. */
+/* Wait and transfer represent the whole only if nearly all of it could be split. */
 static bool split_is_known(const struct op_times *times) {
   i64 unsplit = times->exposed - times->wait - times->transfer;
   return (double)unsplit <= (1 - COVERAGE_ENOUGH) * (double)times->exposed;

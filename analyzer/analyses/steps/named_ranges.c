@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * What the program itself calls its parts: time in ranges by name, over all ranks.
+ * The names that the program itself gives to its parts: time in ranges by name, over all ranks.
  */
 #include "model/named_ranges.h"
 
@@ -31,7 +31,7 @@ static int collect_rank(void *user, u32 rank, unsigned worker) {
       model_named_ranges(collecting->a->model, rank, &ranges->arena, &ranges->at, &ranges->n);
   if (error)
     ranges->n = 0;
-  return error == -ENOMEM ? error : 0; /* a file that went away is shown as partial elsewhere */
+  return error == -ENOMEM ? error : 0; /* a file that disappeared is shown as partial elsewhere */
 }
 
 static int by_name(const void *left, const void *right) {
@@ -45,7 +45,7 @@ static int by_time(const void *left, const void *right) {
   return a->sum != b->sum ? a->sum < b->sum ? 1 : -1 : by_name(left, right);
 }
 
-/* Adds up those of one name; returns how many names there are. */
+/* Adds up the ranges with the same name; returns how many names there are. */
 static u32 add_up(struct named_range *all, u32 n) {
   u32 names = 0;
   qsort(all, n, sizeof(*all), by_name);

@@ -31,7 +31,7 @@ static double phase_ms(const struct analysis *a, u32 rank, u32 step, u32 phase) 
   return times[phase] == NS_UNKNOWN ? NAN : ns_to_ms(times[phase]);
 }
 
-/* Mean over ranks; NAN where it is known of none. */
+/* Mean over ranks; NAN if it is known of none. */
 static double length_ms(const struct analysis *a, u32 step) {
   double sum = 0;
   u32 n = 0;
@@ -115,7 +115,7 @@ static int find_waits(struct listing *l) {
   return 0;
 }
 
-/* A collective of one kind, and in how many steps there is one. */
+/* A kind of collective, and the number of steps that have one. */
 struct call_kind {
   u64 key;
   i32 last_step;
@@ -135,8 +135,8 @@ static u64 key_of(const struct collective *c) {
   return hash_bytes(HASH_SEED, words, sizeof(words)) | 1;
 }
 
-/* Collectives that at most a fifth of the steps have: where more of the steps than that have any
- * such, as where sizes are never the same, they tell nothing. */
+/* Collectives that at most a fifth of the steps have. If more steps than that have such
+ * collectives, as when sizes are never the same, they say nothing. */
 static int find_rare_calls(struct listing *l) {
   const struct analysis *a = l->a;
   const struct model *model = a->model;
@@ -169,13 +169,13 @@ static int find_rare_calls(struct listing *l) {
   return room ? 0 : -ENOMEM;
 }
 
-/* What the rank has more of in a phase than it typically has; 0 where nothing is known. */
+/* How much more than typical the rank has in a phase; 0 if nothing is known. */
 static double more_of(const struct listing *l, u32 rank, u32 step, u32 phase) {
   double more = phase_ms(l->a, rank, step, phase) - l->typical[(size_t)rank * PHASES + phase];
   return more > 0 ? more : 0;
 }
 
-/* The rank that waited least for the others: what it did is what took so long. */
+/* The rank that waited least for the others: what it did took the time. */
 static u32 busiest(const struct listing *l, u32 at) {
   u32 best = 0, n = l->a->model->n_ranks;
   double least = INFINITY;

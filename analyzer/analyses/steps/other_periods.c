@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: MIT
  *
- * Long steps that come at a fixed distance. Were the m longest of n steps anywhere by chance, k
- * given ones would be among them with the probability m/n (m-1)/(n-1) ...; times the number of
- * progressions with k members that there are.
+ * Long steps that come at a fixed distance. If the m longest of n steps were anywhere by chance, k
+ * given steps would be among them with the probability m/n (m-1)/(n-1) ...; this is multiplied by
+ * the number of progressions with k members.
  */
 #include <math.h>
 
 #include "analyses/steps/other_work.h"
 
-/* Below it what recurs is rather part of training: an optimizer that steps every fourth batch, as
- * many loader workers. And fewer than three make no period. */
+/* A shorter period is rather part of training: an optimizer that steps every fourth batch, as many
+ * loader workers. And fewer than three steps make no period. */
 #define SHORTEST_PERIOD 5u
 #define LEAST_HITS 3u
 #define STARTS_TRIED 64u
@@ -40,7 +40,7 @@ static double chance_of(u32 n, u32 m, u32 hits, u32 misses) {
   return exp(chance);
 }
 
-/* How many steps are as long as the shortest of the recurrence. */
+/* How many steps are at least as long as the shortest step of the period. */
 static u32 as_long(const struct long_steps *steps, u32 leave_out, double least_ms) {
   u32 n = 0;
   for (u32 i = 0; i < steps->n; i++)
@@ -49,7 +49,7 @@ static u32 as_long(const struct long_steps *steps, u32 leave_out, double least_m
   return n;
 }
 
-/* A step that another recurrence has too speaks neither for this one nor against it. */
+/* A step that also belongs to another period counts neither for nor against this one. */
 static bool look_at(const struct long_steps *steps, u32 leave_out, struct recurrence *r) {
   u32 shared = 0, members = 0;
   double least = INFINITY;

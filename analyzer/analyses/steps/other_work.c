@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT
  *
- * Which steps hold something else than training. They are left out of what is said of training, so
- * there must be no doubt: a step is long, what it has more of is neither backward nor optimizer nor
- * input, and it comes at a fixed distance, or has collectives that hardly any other step has.
+ * Steps that contain something other than training. They are left out of figures about training, so
+ * there must be no doubt: such a step is long, what it has more of is neither backward nor
+ * optimizer nor input, and it comes at a fixed distance, or has collectives that hardly any other
+ * step has.
  */
 #include "analyses/steps/other_work.h"
 
@@ -89,8 +90,8 @@ static struct group common(const struct long_steps *steps, const u32 *members, u
   return g;
 }
 
-/* Adds what the members of one kind (indices into steps->at) hold; those that no other kind has yet
- * are its own. */
+/* Adds what the members of one kind (indices into steps->at) contain; those that no other kind has
+ * yet belong to it. */
 static int add_work(struct analysis *a, struct long_steps *steps, const u32 *members, u32 n,
                     double period) {
   struct results *r = a->results;
@@ -138,7 +139,8 @@ static int take_recurring(struct analysis *a, struct long_steps *steps, u32 *mem
   return error;
 }
 
-/* At no fixed distance: those at least twice as long that have calls of their own, by these. */
+/* At no fixed distance: steps at least twice as long that have calls of their own, grouped by these
+ * calls. */
 static int take_rare_calls(struct analysis *a, struct long_steps *steps, u32 *members) {
   int error = 0;
   for (u32 first = 0; first < steps->n && !error && a->results->n_other_work < MOST_KINDS;
@@ -157,7 +159,7 @@ static int take_rare_calls(struct analysis *a, struct long_steps *steps, u32 *me
   return error;
 }
 
-/* What so many steps have is how this job trains. */
+/* What so many steps have is part of how this job trains. */
 static void take_back_if_usual(struct analysis *a) {
   u32 n = 0;
   for (u32 i = 0; i < a->n_steps; i++)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * Steps that hold something else than training: long ones, what they hold, and how often they come.
- * other_content.c lists the long steps and says what is in each; other_periods.c finds which of
- * them come at a fixed distance; other_work.c makes one of both.
+ * Steps that contain something other than training: long steps, their content, and how often they
+ * come. other_content.c lists the long steps and their content; other_periods.c finds which of them
+ * come at a fixed distance; other_work.c combines both.
  */
 #ifndef TSCOPE_OTHER_WORK_H
 #define TSCOPE_OTHER_WORK_H
@@ -36,17 +36,17 @@ struct long_steps {
   double typical_ms;
 };
 
-/* Steps at least half as long again as the median; none where ends on a GPU are not known: there
- * the host's time of a step is not what the step took. 0, or -ENOMEM. */
+/* Steps at least 1.5 times as long as the median; none if ends on a GPU are not known, because then
+ * the host's time of a step is not the time that the step took. 0, or -ENOMEM. */
 int other_content_list(struct analysis *a, struct arena *arena, struct long_steps *out);
 
 /* Every `period` steps from `first` on there is one. */
 struct recurrence {
   u32 first, period, hits;
-  double chance; /* that as many long steps anywhere would lie so */
+  double chance; /* the probability that as many long steps would be there by chance */
 };
 
-/* The recurrence among steps of no group whose content is not in `leave_out` (a bit each) that is
+/* The period among steps of no group, whose content is not in `leave_out` (a bit each), that is
  * least likely to be chance; false if none is below `most_chance`. */
 bool other_find_recurrence(const struct long_steps *steps, u32 leave_out, double most_chance,
                            struct recurrence *found);
@@ -54,7 +54,7 @@ bool other_find_recurrence(const struct long_steps *steps, u32 leave_out, double
 /* "steps 20, 40, 60 and 2 more", of numbers in the run. NULL when out of memory. */
 const char *steps_in_words(struct arena *arena, const double *step, u32 n);
 
-/* Whether a recurrence has a step. */
+/* Whether a step belongs to a period. */
 static inline bool recurrence_has(const struct recurrence *r, u32 step) {
   return step >= r->first && (step - r->first) % r->period == 0;
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * Where a step goes on the host, by training phase: mean over ranks and steps looked at. Time
- * blocked on communication lies inside the phase that blocked; comm_ms says how much
- * communication nothing hid, and is not to be added to the others.
+ * The host's time in a step, by training phase: mean over ranks and analysed steps. Time blocked on
+ * communication is part of the phase that blocked; comm_ms says how much communication was not
+ * hidden, and must not be added to the others.
  */
 #include <math.h>
 #include <stddef.h>

@@ -36,7 +36,8 @@ static float *cell_at(const struct series_gathering *g, u32 rank, u32 column) {
   return g->cells + ((size_t)rank * g->n_columns + column) * SERIES_COUNT;
 }
 
-/* The longest that any rank took for a step, as far as is known; -1 if of none. */
+/* The longest time that any rank took for a step, as far as it is known; -1 if it is known of none.
+ */
 static i64 longest(const struct analysis *a, u32 step) {
   i64 most = -1;
   for (u32 rank = 0; rank < a->model->n_ranks; rank++) {
@@ -115,7 +116,7 @@ void series_free(struct analysis *a) {
   a->series = NULL;
 }
 
-/* Whether wait and transfer stand for all that was exposed. */
+/* Whether wait and transfer together are all that was exposed. */
 static bool is_split(const struct step_parts *parts) {
   i64 unsplit = parts->exposed - parts->wait - parts->transfer;
   return (double)unsplit <= (1 - COVERAGE_ENOUGH) * (double)parts->exposed;
@@ -266,7 +267,7 @@ static void fill_phases(struct analysis *a) {
     }
 }
 
-/* Walls are known of ranks whose parts are not. */
+/* Walls are known also of ranks whose parts are not. */
 static void fill_walls(struct analysis *a) {
   const struct series_gathering *g = a->series;
   for (u32 rank = 0; rank < a->model->n_ranks; rank++)
@@ -283,7 +284,7 @@ static void fill_walls(struct analysis *a) {
       g->cells[i * SERIES_COUNT + m] = NAN;
 }
 
-/* How far a rank stands out in one measure: over its steps, and in its worst one. */
+/* How far a rank differs from the others in one measure: over its steps, and in its worst one. */
 struct standing {
   double mean, most;
 };
@@ -303,7 +304,7 @@ static struct standing standing_of(const struct series_gathering *g, u32 rank, u
   return s;
 }
 
-/* Adds to each rank's score how many spreads its standing is above the median rank's. */
+/* Adds to each rank's score how many spreads its value is above the median rank's. */
 static void score(double *scores, double *values, double *scratch, u32 n) {
   memcpy(scratch, values, n * sizeof(double));
   double middle = median_of(scratch, n);
@@ -314,7 +315,7 @@ static void score(double *scores, double *values, double *scratch, u32 n) {
     scores[i] = fmax(scores[i], (values[i] - middle) / spread);
 }
 
-/* Marks the ranks that get a row of their own: stragglers, and those that stand out most. */
+/* Marks the ranks that get a row of their own: stragglers, and those that differ most. */
 static int choose_worst(struct analysis *a, bool *own, u32 wanted) {
   static const u8 measures[] = {SERIES_WALL,  SERIES_COMPUTE, SERIES_WAIT,
                                 SERIES_INPUT, SERIES_LATE,    SERIES_MEMORY};
@@ -380,8 +381,8 @@ static int add_row(struct analysis *a, u32 first, u32 last) {
   return 0;
 }
 
-/* Rows of joined ranks hold about equally many; one never reaches over a rank that stands apart, so
- * that rows are in order of ranks. */
+/* Rows of joined ranks have about equally many ranks. No row spans a rank with a row of its own, so
+ * that rows are in the order of ranks. */
 static int tell_rows(struct analysis *a, const bool *own, u32 n_own) {
   u32 n = a->model->n_ranks;
   u32 each = n_own == n ? 1 : least_one((n - n_own + SERIES_ROWS / 2 - 1) / (SERIES_ROWS / 2));

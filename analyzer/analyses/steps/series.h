@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * How the run goes step by step and rank by rank (series_result.h) is gathered while ranks are
- * analysed: which steps are kept is settled before, by their lengths as the model tells them.
+ * The run step by step and rank by rank (series_result.h), collected while ranks are analysed.
+ * Which steps are kept is decided before, by their lengths in the model.
  */
 #ifndef TSCOPE_ANALYSE_SERIES_H
 #define TSCOPE_ANALYSE_SERIES_H
@@ -13,7 +13,7 @@ struct step_parts {
   i64 wall, compute, exposed, wait, transfer, memcpy, idle, input;
 };
 
-/* Takes in what one rank did in its windows; for different ranks thread-safe. */
+/* Adds what one rank did in its windows; thread-safe for different ranks. */
 void series_take_rank(struct analysis *a, u32 rank, const struct window *windows,
                       const struct step_parts *parts, u32 n);
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT
  *
  * The run step by step, and rank by rank: a part of struct results, for pictures and for programs.
- * Where there are more steps or ranks than are kept, some stand for the others: of neighbouring
- * steps the slowest is kept, with its own figures; of ranks the worst are kept, and the rest are
- * joined to means. NAN where not known;  an array without known values is NULL.
+ * If there are more steps or ranks than are kept, some represent others: of neighbouring steps the
+ * slowest is kept, with its own figures; of ranks the worst are kept, and the rest are joined to
+ * means. NAN if not known;  an array without known values is NULL.
  */
 #ifndef TSCOPE_SERIES_RESULT_H
 #define TSCOPE_SERIES_RESULT_H

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * How many steps, how long, how even. A step's wall time is the mean over ranks of its own.
+ * How many steps, how long they are, and how much they vary. A step's wall time is the mean over
+ * ranks of their own.
  */
 #include <errno.h>
 #include <math.h>
@@ -67,9 +68,9 @@ static bool any_end_is_known(const struct analysis *a) {
   return false;
 }
 
-/* Where no collective tells when steps ended on the GPUs, as on a single one, a host that is ahead
- * knows nothing of slow first steps: the kernels of the first rank tell. Its timeline is kept until
- * the rank's turn. */
+/* If no collective shows when steps ended on the GPUs, as on a single GPU, a host that runs ahead
+ * does not show slow first steps: the kernels of the first rank do. Its timeline is kept until it
+ * is that rank's turn. */
 int steps_count_warmup(struct analysis *a) {
   const struct model *model = a->model;
   u32 n = model->steps.n;
@@ -94,9 +95,9 @@ int steps_count_warmup(struct analysis *a) {
   return error;
 }
 
-/* How far the host was ahead at the end of a step, mean over ranks; NAN if not known of any. Adds
- * to the largest. `ended` is the last step that each rank's host had ended by the end of the one
- * before. */
+/* How far the host was ahead at the end of a step, mean over ranks; NAN if it is known of none.
+ * Adds to the largest. `ended` is the last step that each rank's host had ended by the end of the
+ * one before. */
 static double host_ahead_ms(const struct analysis *a, u32 step, u32 *ended) {
   struct results *r = a->results;
   double sum = 0;

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT
  *
- * Where each step of a rank is over on its GPU: when that has done what the host had launched by
- * the step's end. The model knows it of collectives; here kernels, copies and fills count too.
+ * The end of each step of a rank on its GPU: when the GPU has finished what the host had launched
+ * by the step's end. The model knows it from collectives; here kernels, copies and fills count too.
  *
- * A stream runs its work in the order in which it was launched, so work whose launch was not seen
- * goes with what ran before it on its stream, unless the next that was seen is of a later step than
- * the next: then neither was watched. Work of another stream than the one that computes
+ * A stream runs its work in the order in which it was launched. So work whose launch was not seen
+ * goes with the work before it on its stream, unless the next work that was seen belongs to a later
+ * step than the next: then neither was watched. Work of another stream than the one that computes
  * most, which goes on beside all of the next step, belongs to no step: a copy to a checkpoint, a
- * kernel that runs for ever. Work that was on its way when the recording began is of no step of it.
+ * kernel that runs for ever. Work that was running when the recording began belongs to no step.
  */
 #include <errno.h>
 
@@ -55,7 +55,7 @@ static struct interval host_step(const struct bounding *b, u32 step) {
                            : (struct interval){steps->begin[cell], steps->end[cell]};
 }
 
-/* A last step that nothing ends has what is launched until the host first waits for it. */
+/* A last step that nothing ends includes what is launched until the host first waits for it. */
 static void end_open_step(struct bounding *b) {
   const struct timeline *t = b->t;
   i64 *end = &b->host[b->n - 1];
@@ -101,7 +101,7 @@ static void extend_tail(struct bounding *b, const struct stream *stream, i64 end
   *tail = end > *tail ? end : *tail;
 }
 
-/* Work launched at an instant: of the step that ends next after that. */
+/* Work launched at an instant belongs to the step that ends next after it. */
 static int place_work(struct bounding *b, u16 lane, i64 launched, i64 end) {
   struct stream *stream = &b->streams[lane];
   u32 before = stream->bound;
@@ -148,7 +148,7 @@ static int take_work(struct bounding *b, const struct span *span) {
   return place_work(b, span->lane, b->t->spans[span->launch].start, span->end);
 }
 
-/* Behind the last launch that was seen of a stream. */
+/* Work after the last launch of a stream that was seen. */
 static void place_rest(struct bounding *b) {
   for (u32 i = 0; i < b->t->n_lanes; i++)
     if (b->streams[i].tail && b->streams[i].bound < b->n)
@@ -216,7 +216,7 @@ static void end_of_work(struct bounding *b, u32 computing) {
   carry_on(b);
 }
 
-/* A bound on the GPU; where its work was overwritten or not seen, as collectives tell it. */
+/* A bound on the GPU; if its work was overwritten or not seen, the bound that collectives show. */
 static i64 bound_on_gpu(const struct bounding *b, u32 bound, i64 of_collectives) {
   i64 host = b->host[bound], detail = b->t->ring_begin;
   if (b->unseen[bound] >= LAUNCHES_UNSEEN || (detail != NS_UNKNOWN && host < detail))

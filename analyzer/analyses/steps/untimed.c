@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * Steps in which collectives were called on the GPU of which nobody knows when they ran: replays of
- * graphs that are told as a whole, records that were dropped. What the others take is then less
- * than what all took.
+ * Steps in which collectives were called on the GPU whose times are not known: replays of graphs
+ * that are recorded as a whole, records that were dropped. The sum over the others is then too
+ * small.
  */
 #include <errno.h>
 #include <math.h>
