@@ -18,7 +18,7 @@ struct byte_source {
   bool gzip;
   bool file_ended;
   bool member_ended; /* between the members of a gzip file */
-  int failed;        /* negative errno to give when what could be had has been given */
+  int failed;        /* negative errno to return once everything readable was returned */
 };
 
 static ssize_t read_fully(int fd, u8 *buffer, size_t bytes) {
@@ -115,7 +115,7 @@ static i64 read_gzip(struct byte_source *source, u8 *buffer, size_t bytes) {
         source->failed = -EBADMSG;
       break;
     }
-    /* what follows a member and is none is padding */
+    /* what follows a member and is not a member is padding */
     if (source->member_ended && (*inflater->next_in != 0x1f || inflateReset(inflater) != Z_OK))
       break;
     source->member_ended = false;

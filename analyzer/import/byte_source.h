@@ -17,12 +17,12 @@ void byte_source_close(struct byte_source *source);
 
 bool byte_source_is_gzip(const struct byte_source *source);
 
-/* Fills `buffer` as far as the file goes: fewer bytes than asked for mean that it ends here. How
- * many, or negative errno; -EBADMSG where compressed data is damaged or cut short, after what could
- * be had has been given. */
+/* Fills `buffer` as far as the file goes: fewer bytes than asked for mean that the file ends here.
+ * Returns how many, or negative errno; -EBADMSG if compressed data is damaged or cut short, after
+ * everything readable was returned. */
 i64 byte_source_read(struct byte_source *source, u8 *buffer, size_t bytes);
 
-/* Bytes of the file, as it lies on disk, that have been taken in: for progress. */
+/* Bytes of the file, as it is on disk, that have been read: for progress. */
 u64 byte_source_position(const struct byte_source *source);
 
 #endif

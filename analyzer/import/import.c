@@ -66,8 +66,8 @@ static const char *last_part(const char *path) {
   return slash && slash[1] ? slash + 1 : path;
 }
 
-/* Puts a file with those of its kind. One that cannot be opened has no first bytes; its name may
- * still tell what it is. */
+/* Adds a file to those of its kind. One that cannot be opened has no first bytes; its name may
+ * still show what it is. */
 static int sort_file(struct sorting *sorting, const char *path, u64 bytes, bool given) {
   u8 head[INPUT_HEAD_BYTES + 1];
   struct input input = {
@@ -161,7 +161,7 @@ static int nothing_here(const struct sorting *sorting, const char *path, char *w
   return -ENOENT;
 }
 
-/* What the report says it was made from. */
+/* What the report says it is based on. */
 static int list_inputs(struct import *import, const struct sorting *sorting) {
   struct model *model = import->model;
   model->inputs = arena_array(import->arena, KINDS, sizeof(*model->inputs));
@@ -179,7 +179,7 @@ static int list_inputs(struct import *import, const struct sorting *sorting) {
   return 0;
 }
 
-/* Every kind in turn. One that fails is a note as long as another kind tells something. */
+/* Runs every kind in turn. One that fails becomes a note if another kind has facts. */
 static int load_kinds(struct import *import, const struct sorting *sorting) {
   int first_failure = 0;
   u32 loaded = 0;

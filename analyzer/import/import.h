@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
  * From whatever the command line names to one model: files are recognised by inputs.def, and each
- * kind adds to the model what it knows. A model of inputs without timelines has no ranks; the facts
- * it holds (model.h) have their own.
+ * kind adds its facts to the model. A model of inputs without timelines has no ranks; the facts in
+ * it (model.h) have their own.
  */
 #ifndef TSCOPE_IMPORT_H
 #define TSCOPE_IMPORT_H
@@ -36,9 +36,9 @@ struct import {
 
 typedef bool input_probe(const struct input *input);
 
-/* Adds what the files of one kind tell; n > 0, sorted by path. A file that cannot be read is told
- * in a note of the model (model_note()) and left out. Only where nothing can be done with any of
- * them: negative errno and `why`; what other kinds of input tell is then reported without. */
+/* Adds the facts of the files of one kind; n > 0, sorted by path. A file that cannot be read gets a
+ * note in the model (model_note()) and is left out. Only if no file is usable: negative errno and
+ * `why`; then the report is made from the other kinds of input. */
 typedef int input_load(struct import *import, const struct input *inputs, u32 n);
 
 #define K(id, one, several, contains)                                                              \
@@ -52,8 +52,8 @@ TSCOPE_INPUTS(K)
 int import_load(const char *const *paths, u32 n, const struct model_options *options,
                 struct model **model, char *why, size_t why_bytes);
 
-/* The rank that a file's name tells: the number after "rank" (rank3, rank_3, rank-3), else the last
- * number of the name without its extensions (_dump_12, node7_12). INDEX_NONE if there is none. */
+/* The rank in a file's name: the number after "rank" (rank3, rank_3, rank-3), else the last number
+ * of the name without its extensions (_dump_12, node7_12). INDEX_NONE if there is none. */
 u32 rank_of_name(const char *name);
 
 /* Whether `word` is in the first bytes of a file, which may hold zeroes. */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * Plain data as a file gave it: what Python's pickle and JSON can both say. A tree of values in an
- * arena; a value is 16 bytes and is copied freely, what it holds is shared and never changes once
- * read. What the file refers to twice is here once.
+ * Plain data as it was in a file: what both Python's pickle and JSON can express. A tree of values
+ * in an arena. A value is 16 bytes and is copied freely; what it holds is shared and never changes
+ * once read. What the file refers to twice is here once.
  *
  * Every accessor takes any value, or NULL, and answers "not that" (NULL, false, 0) for a wrong
  * kind, so that a chain of look-ups needs one check at its end.

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Making value trees, for those who read files: texts are kept once, and so are the keys of dicts
- * that have the same ones in the same order, which is what a list of records is made of.
+ * Building trees of values, for readers of files: texts are stored once, and so are the keys of
+ * dicts with the same keys in the same order, as in a list of records.
  *
  * Functions return 0 or negative errno.
  */
@@ -35,8 +35,8 @@ int value_append(struct value_builder *b, struct value_items *items, const struc
 /* Adds n pairs to a dict: key, value, key, value, ... */
 int value_put(struct value_builder *b, struct value_items *items, const struct value *pairs, u32 n);
 
-/* To be called once on the finished tree: fills in depth and spread. -ELOOP when something contains
- * itself, -E2BIG when something is nested deeper than `most`. */
+/* Call it once on the finished tree: fills in depth and spread. -ELOOP if something contains
+ * itself, -E2BIG if something is nested deeper than `most`. */
 int value_finish(const struct value *root, u32 most);
 
 /* Frees what only building needed; the tree stays. */

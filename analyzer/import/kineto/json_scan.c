@@ -57,7 +57,7 @@ const char *scan_value(const char *p, const char *end) {
   return p;
 }
 
-/* Digits with up to three behind the point; false where it takes more than that to tell. */
+/* Digits with up to three after the point; false if more are needed. */
 static bool parse_plain(const char *p, const char *end, u64 *whole, u32 *thousandths) {
   const char *digits = p;
   u64 value = 0;
@@ -178,7 +178,7 @@ u32 scan_unescape(struct json_text text, char *out) {
       p += 6;
     } else {
       *out++ = '?';
-      bad += code == UINT32_MAX; /* half of a pair is sound, if not shown */
+      bad += code == UINT32_MAX; /* half of a pair is valid, but cannot be shown */
       p += code != UINT32_MAX ? 6 : p + 1 < end ? 2 : 1;
     }
   }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * The JSON of traces, scanned in place: gigabytes of it, so nothing is copied and no tree is built.
- * Forgiving where files in the field are broken: NaN, Infinity, trailing commas and bad escapes
- * pass. Every function is given where the text ends; at least SCAN_PADDING readable bytes, zeroes,
+ * The JSON of traces, scanned in place: there are gigabytes of it, so nothing is copied and no tree
+ * is built. It accepts what is often wrong in real files: NaN, Infinity, trailing commas and bad
+ * escapes. Every function is told where the text ends; at least SCAN_PADDING readable zero bytes
  * must follow there.
  */
 #ifndef TSCOPE_JSON_SCAN_H
@@ -15,7 +15,7 @@
 
 #define SCAN_PADDING 16u
 
-/* A string between its quotes, or a number or literal as it stands. */
+/* A string between its quotes, or a number or literal as it is written. */
 struct json_text {
   const char *at;
   u32 n;
@@ -33,7 +33,7 @@ static inline u64 scan_zero_bytes(u64 word) {
   return (word - 0x0101010101010101ull) & ~word & 0x8080808080808080ull;
 }
 
-/* From behind the opening quote to behind the closing one. NULL if the text ends before. */
+/* From after the opening quote to after the closing one. NULL if the text ends before. */
 static inline const char *scan_string(const char *p, const char *end, struct json_text *text) {
   text->at = p;
   text->escaped = false;
@@ -59,15 +59,15 @@ static inline const char *scan_string(const char *p, const char *end, struct jso
   return NULL;
 }
 
-/* A number, literal or string at p; false for an object or array. Returns behind it, NULL if the
- * text ends before that is certain. */
+/* A number, literal or string at p; false for an object or array. Returns the position after it,
+ * NULL if the text ends before that is certain. */
 const char *scan_scalar(const char *p, const char *end, struct json_text *text);
 
-/* Over any value, however deep. NULL if the text ends before it does. */
+/* Skips any value, however deep. NULL if the text ends before the value does. */
 const char *scan_value(const char *p, const char *end);
 
-/* The number in a text, quoted or not; what is none (null, NaN) is `otherwise`. scan_thousandths()
- * gives it times 1000, rounded: both saturate. */
+/* The number in a text, with or without quotes; `otherwise` if it is not a number (null, NaN).
+ * scan_thousandths() gives it times 1000, rounded: both saturate. */
 i64 scan_integer(struct json_text text, i64 otherwise);
 i64 scan_thousandths(struct json_text text, i64 otherwise);
 

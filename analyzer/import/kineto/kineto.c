@@ -22,7 +22,7 @@ bool probe_kineto(const struct input *input) {
     head = scan_space(head + 1);
     if (*head == '{' && strcasestr(input->name, "trace") && strcasestr(input->name, ".json") &&
         !head_has(input, "\"pg_config\"") && !head_has(input, "\"entries\""))
-      return true; /* whatever the exporter put in front of the events */
+      return true; /* whatever the exporter wrote before the events */
     return *head == '{' && head_has(input, "\"ph\"") && head_has(input, "\"ts\"");
   }
   return *head == '{' &&
@@ -60,8 +60,8 @@ static void free_traces(void *imported) {
   free(traces);
 }
 
-/* With --quick the events of the GPU may all lie behind the last that was read: exporters write
- * them after those of the host. */
+/* With --quick all GPU events may be after the last one that was read: exporters write them after
+ * those of the host. */
 static bool ends_before_gpu(const struct reading *reading, const struct kineto_trace *trace) {
   u32 calls = 0;
   for (u32 i = 0; i < trace->items.n; i++) {

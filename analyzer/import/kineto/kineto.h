@@ -33,21 +33,21 @@ bool kineto_is_run(const struct kineto_trace *trace, const struct kineto_item *i
 /* Whether an item is the host calling a collective. */
 bool kineto_is_comm_call(const struct kineto_trace *trace, const struct kineto_item *item);
 
-/* Identities of process groups that the trace does not name, from here on: one for each stream that
- * their collectives run on. They are taken to be of all ranks. */
+/* From here on: identities of process groups that the trace does not name, one for each stream that
+ * their collectives run on. They are assumed to include all ranks. */
 #define KINETO_UNNAMED 0x756e6e616d656400ull
 
 /* Makes the retained records of one rank. 0, or -ENOMEM. */
 int kineto_events(const struct kineto_trace *trace, u32 rank, u32 world_size,
                   struct rank_events *events);
 
-/* Numbers the collectives of all ranks where the traces do not, so that the same one has the same
- * number in each process group. Says how well they agree. 0, or -ENOMEM. */
+/* Numbers the collectives of all ranks if the traces do not, so that the same one has the same
+ * number in each process group. Reports how well they agree. 0, or -ENOMEM. */
 int kineto_number_collectives(struct model *model);
 
-/* Tells the ranks of traces that do not say theirs, from the process groups they are in and from
- * file names; traces that have none left get numbers that are free, with a note. Sorts the traces
- * by rank. 0, or -ENOMEM. */
+/* Finds the ranks of traces that do not say theirs, from the process groups that they are in and
+ * from file names; the remaining traces get free numbers, with a note. Sorts the traces by rank. 0,
+ * or -ENOMEM. */
 int kineto_find_ranks(struct import *import, struct kineto_traces *traces);
 
 /* Sets the timeline's call sites where the trace has Python's functions. `span_of` [items] is the

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * From events to what is kept of them.
+ * Reduces events to what is kept of them.
  */
 #include <errno.h>
 #include <jansson.h>
@@ -54,7 +54,7 @@ static char *copy_text(struct kineto_trace *trace, struct json_text text) {
   return copy;
 }
 
-/* "[0, 1, 2]" as numbers; false where the list is not whole ("[0, 1, ...]"). */
+/* "[0, 1, 2]" as numbers; false if the list is not complete ("[0, 1, ...]"). */
 static bool list_members(struct kineto_trace *trace, struct kineto_group *group) {
   u32 n = 0;
   const char *p = group->ranks;
@@ -114,8 +114,8 @@ static int group_of(struct kineto_trace *trace, const struct kineto_event *event
   return VECTOR_PUSH(&trace->groups, group) ? 0 : -ENOMEM;
 }
 
-/* Elements of the first shape of "[[6144], [], 8]": what a collective of an older PyTorch was
- * given; -1 if there is none. */
+/* Elements of the first shape of "[[6144], [], 8]": the arguments of a collective in an older
+ * PyTorch; -1 if there is none. */
 static i64 first_shape_elements(struct json_text shapes) {
   const char *p = shapes.at, *end = shapes.at + shapes.n;
   while (p < end && *p == '[')
@@ -149,7 +149,7 @@ static i64 count_or_unknown(i64 value) {
   return value >= 0 ? value : -1;
 }
 
-/* Facts of a collective; INDEX_NONE where the event tells none. */
+/* Facts of a collective; INDEX_NONE if the event has none. */
 static int comm_facts(struct kineto_trace *trace, const struct kineto_event *event,
                       const struct kineto_name *name, u32 *index) {
   bool old = name->comm_range && event->shapes.n;
@@ -186,7 +186,7 @@ static i64 text_number(struct json_text text) {
   return scan_integer(text, -1);
 }
 
-/* Device work goes by device and stream, host work by process and thread. */
+/* Device work belongs to a device and stream, host work to a process and thread. */
 static bool lane_of(struct kineto_trace *trace, const struct kineto_event *event, bool device,
                     u16 *lane) {
   i64 stream = device && event->stream != NS_UNKNOWN ? event->stream : text_number(event->tid);
@@ -253,7 +253,7 @@ static int take_op(struct kineto_trace *trace, const struct kineto_event *event,
   return item->name == UINT32_MAX ? -ENOMEM : 0;
 }
 
-/* What is of the user's program or of a library in Python; not what is built in, and not modules.
+/* Functions of the user's program or of a Python library; not built-in functions, and not modules.
  */
 static bool is_in_a_file(struct json_text name) {
   return name.n > 4 && *name.at != '<' && memmem(name.at, name.n, "): ", 3);

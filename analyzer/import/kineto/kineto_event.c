@@ -44,7 +44,7 @@ static void take_argument(struct kineto_event *event, struct json_text key,
 #undef A
 }
 
-/* A value that may be an array or object, as it stands. */
+/* A value that may be an array or object, as it is written. */
 static const char *scan_raw(const char *p, const char *end, struct json_text *text) {
   if (*p != '{' && *p != '[')
     return scan_scalar(p, end, text);
@@ -106,8 +106,7 @@ static const char *argument(struct kineto_event *event, struct json_text key, co
   return p;
 }
 
-/* Events of other phases, and ranges of Python functions, are many and tell nothing by their args.
- */
+/* Events of other phases, and ranges of Python functions, are many, and their args say nothing. */
 static bool wants_arguments(const struct kineto_event *event) {
   return event->phase == 0 || (event->phase == 'X' && event->category != KINETO_OTHER &&
                                event->category != KINETO_PYTHON);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * One event of a Kineto (Chrome) trace, as it stands in the text.
+ * One event of a Kineto (Chrome) trace, as it is written in the text.
  */
 #ifndef TSCOPE_KINETO_EVENT_H
 #define TSCOPE_KINETO_EVENT_H
@@ -26,7 +26,7 @@
   A(source, "Src Rank")                                                                            \
   A(target, "Dst Rank")
 
-/* Texts likewise; arrays as they stand. */
+/* The same for texts; arrays as they are written. */
 #define KINETO_TEXTS(A)                                                                            \
   A(collective, "Collective name")                                                                 \
   A(dtype, "dtype")                                                                                \
@@ -52,7 +52,7 @@ enum kineto_category {
 struct kineto_event {
   char phase; /* "ph": 'X' has a duration; 0 if there was none */
   enum kineto_category category;
-  bool odd; /* it is not proper JSON, but what it means is plain */
+  bool odd; /* it is not proper JSON, but its meaning is clear */
   struct json_text name, pid, tid;
   i64 start, length; /* thousandths of the trace's unit; NS_UNKNOWN */
   bool far;          /* start is in whole units: too large for thousandths */
@@ -66,7 +66,7 @@ struct kineto_event {
 
 enum kineto_scan { KINETO_EVENT, KINETO_CUT, KINETO_BAD };
 
-/* Scans the object that begins at *p, which goes behind it; CUT where the text ends before. */
+/* Scans the object that begins at *p, which moves to its end; CUT if the text ends before. */
 enum kineto_scan kineto_event_scan(const char **p, const char *end, struct kineto_event *event);
 
 #endif

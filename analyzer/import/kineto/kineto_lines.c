@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT
  *
- * From which function of the program each call came, of traces with stacks (with_stack=True): the
- * ranges of Python functions around the call, on its thread. In the backward pass it is those
- * around the operator of the forward pass that has the same sequence number. A profiler says where
- * a function begins, not at which of its lines it was.
+ * The function of the program from which each call came, for traces with stacks (with_stack=True):
+ * the ranges of Python functions around the call, on its thread. In the backward pass these are the
+ * ranges around the operator of the forward pass with the same sequence number. A profiler says
+ * where a function begins, not at which of its lines it was.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -18,7 +18,7 @@ enum {
   LANES = 4096,
 };
 
-/* A function below another: of all stacks that are the same up to here. */
+/* A function below another one, for all stacks that are the same up to here. */
 struct place {
   u32 name, outer; /* of the list of names; index of the function that called it, INDEX_NONE */
 };
@@ -162,8 +162,8 @@ static bool enter(struct finding_lines *f, const struct kineto_item *item) {
   return true;
 }
 
-/* Which lane a forward thread's number means is not in the trace: the one on which most of its
- * sequence numbers are found. */
+/* The trace does not say which lane a forward thread's number means: it is the lane on which most
+ * of its sequence numbers are found. */
 static void count_lanes(struct finding_lines *f, u32 lane) {
   u32 hits[FORWARD_THREADS] = {0};
   for (u32 i = 0; i < f->trace->items.n; i++) {
@@ -223,8 +223,8 @@ static u32 function_of(struct finding_lines *f, const struct lane_state *lane, b
 
 /* --- What the model wants --- */
 
-/* PyTorch says files from the folder on that they were imported from; a user's are not told apart
- * from a package's. These are not the user's. */
+/* PyTorch shortens files to the folder from which they were imported, so a user's file looks like
+ * one of a package. These are not the user's. */
 static bool is_others(const char *file) {
   static const char *const others[] = {
       "torch/",           "<",           "contextlib.py", "functools.py",   "threading.py",

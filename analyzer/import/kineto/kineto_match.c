@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * Which collective of one rank is which of another. Newer traces number them; others give only the
- * order on each rank, and a trace may begin a few collectives earlier or later than another. Within
- * a process group the sequences of kind, type and size are laid over each other where they agree
+ * Which collective of one rank is which collective of another. Newer traces number them; others
+ * give only the order on each rank, and a trace may begin a few collectives earlier or later than
+ * another. Within a process group the sequences of kind, type and size are aligned where they agree
  * best.
  */
 #include <errno.h>
@@ -27,7 +27,7 @@ struct matching {
   VECTOR(struct member) members;
   u64 compared, equal;
   u32 refused; /* ranks in groups that do not agree */
-  u32 unnamed; /* groups that are taken to be of all ranks */
+  u32 unnamed; /* groups that are assumed to include all ranks */
 };
 
 static int by_identity(const void *left, const void *right) {
@@ -95,7 +95,7 @@ static u32 agreeing(const struct member *a, const struct member *b, i32 shift, u
   return equal;
 }
 
-/* By how many collectives `a` began later than `reference`: 0 unless another place agrees better.
+/* By how many collectives `a` began later than `reference`: 0 unless another offset agrees better.
  */
 static i32 find_shift(const struct member *a, const struct member *reference, u32 *equal,
                       u32 *compared) {
@@ -135,7 +135,7 @@ static void match_group(struct matching *m, const struct member *members, u32 n)
     u32 equal, compared;
     i32 shift = find_shift(&members[i], &members[longest], &equal, &compared);
     bool agrees = (double)equal >= LEAST_AGREEMENT * compared;
-    /* what does not agree is given numbers that nobody else has */
+    /* collectives that do not agree get numbers that no other has */
     number(m, &members[i], agrees ? (u32)((i32)FIRST_SEQ + shift) : (i + 2) << 22);
     m->refused += !agrees;
     if (i != longest && agrees) {

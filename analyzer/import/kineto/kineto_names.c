@@ -14,8 +14,8 @@ static bool has(const char *text, const char *word) {
   return strstr(text, word) != NULL;
 }
 
-/* Calls of CUDA's runtime and driver and of HIP, without the prefix that tells them apart. First
- * match wins. */
+/* Calls of CUDA's runtime and driver and of HIP, without the prefix that distinguishes them. The
+ * first match counts. */
 static const struct {
   const char *begins;
   u8 call;
@@ -172,7 +172,7 @@ static bool grow(struct kineto_names *names) {
   return true;
 }
 
-/* Looked up as it stands in the text; what has escapes is kept without them too. */
+/* Looked up as it is written in the text; a name with escapes is also kept without them. */
 static bool add_name(struct kineto_names *names, struct json_text text, u32 hash) {
   struct kineto_name name = {
       .raw = arena_copy(&names->arena, text.at, text.n), .raw_bytes = text.n, .hash = hash};

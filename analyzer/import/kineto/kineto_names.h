@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * The distinct names of one trace, each with what it tells: asked once per name, not per event.
+ * The distinct names of one trace, each with what it means: determined once per name, not per
+ * event.
  */
 #ifndef TSCOPE_KINETO_NAMES_H
 #define TSCOPE_KINETO_NAMES_H

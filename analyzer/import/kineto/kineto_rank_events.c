@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * What of a trace is kept in the model for the whole of the analysis: steps, phases, collectives.
+ * What the model keeps of a trace for the whole analysis: steps, phases, collectives.
  *
  * A collective's kernel is the effect of a launch (by correlation id), and the launch was made
  * inside ranges that say which collective it was: record_param_comms with its arguments, or
@@ -12,7 +12,7 @@
 #include "import/kineto/kineto.h"
 
 #define BACKWARD_GAP_NS 1000000 /* autograd's functions as close as this are one backward pass */
-#define NEAR 64u                /* ranges that enclose a launch are among so many before it */
+#define NEAR 64u                /* ranges that enclose a launch are among this many before it */
 
 static int by_number(const void *left, const void *right) {
   const struct kineto_correlation *a = left, *b = right;
@@ -58,7 +58,7 @@ struct building {
   u32 *ranges;     /* items that say which collective is called, in order of start */
   bool *explained; /* [n_ranges] a kernel came of it */
   u32 n_ranges;
-  u32 *streams; /* lanes of collectives whose group nobody names, in order of first use */
+  u32 *streams; /* lanes of collectives whose group has no name, in order of first use */
   u32 n_streams;
   u32 world_size; /* 0 if not known */
 };
@@ -96,8 +96,8 @@ static int list_ranges(struct building *b) {
   return 0;
 }
 
-/* Ranges around an instant of a lane: the outermost, and facts of the inner ones where the outer
- * tell none. */
+/* Ranges around an instant of a lane: the outermost, and facts of the inner ones if the outer has
+ * none. */
 struct around {
   const struct kineto_item *outer;
   const struct kineto_comm_facts *facts;
@@ -150,8 +150,8 @@ static u64 element_bytes(u8 dtype) {
   return dtype < sizeof(bytes) ? bytes[dtype] : 0;
 }
 
-/* The count in the sense of NCCL's own calls: one rank's part of a gathered or scattered array.
- * Splits of an all-to-all may differ from rank to rank, so it has only its mean size. */
+/* The count as NCCL's own calls mean it: one rank's part of a gathered or scattered array. Splits
+ * of an all-to-all may differ from rank to rank, so it has only its mean size. */
 static void fill_size(struct rank_call *call, const struct kineto_comm_facts *facts, u32 size) {
   i64 count = facts->in_count;
   if (call->op == TSCOPE_OP_REDUCE_SCATTER || call->op == TSCOPE_OP_SCATTER ||
@@ -200,7 +200,7 @@ static bool add_call(struct building *b, const struct kineto_comm_facts *facts, 
   return VECTOR_PUSH(&b->events->calls, call);
 }
 
-/* A collective as it ran: its run, and the call it is the effect of. */
+/* A collective as it ran: its run, and the call that caused it. */
 static bool take_run(struct building *b, const struct kineto_item *item) {
   const struct kineto_trace *trace = b->trace;
   const struct kineto_comm_facts *facts =
@@ -228,8 +228,8 @@ static bool take_run(struct building *b, const struct kineto_item *item) {
                   around.outer ? around.outer : host, b->events->runs.n - 1, run.stream);
 }
 
-/* Calls of which nothing was seen to run: their kernels lie outside the trace, or it has none. A
- * group of one runs nothing. */
+/* Calls without a run: their kernels are outside the trace, or it has none. A group of one runs
+ * nothing. */
 static bool take_unexplained(struct building *b) {
   const struct kineto_item *last = NULL;
   for (u32 i = 0; i < b->n_ranges; i++) {
@@ -252,7 +252,7 @@ static bool take_phase(struct building *b, const struct kineto_item *item, u8 ki
   const struct kineto_name *name = name_of(b->trace, item);
   struct rank_events *events = b->events;
   if (name->backward && events->phases.n) {
-    /* one after the other, and as nested as they come */
+    /* one after the other, nested as they come */
     for (u32 back = 1; back <= 4 && back <= events->phases.n; back++) {
       struct rank_phase *last = &events->phases.at[events->phases.n - back];
       if (last->thread != item->lane || last->kind != kind ||
@@ -321,7 +321,7 @@ static int by_time(const void *left, const void *right) {
   return a < b ? -1 : a > b;
 }
 
-/* Group ranks of the other end of messages are numbers in the group, not of the job. */
+/* In messages the group rank of the other end is a number within the group, not within the job. */
 static void peers_in_groups(struct building *b) {
   for (u32 i = 0; i < b->events->calls.n; i++) {
     struct rank_call *call = &b->events->calls.at[i];

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * Which trace is of which rank.
+ * Which trace belongs to which rank.
  */
 #include <errno.h>
 
@@ -28,7 +28,7 @@ static u32 rank_in_groups(const struct kineto_trace *trace) {
   return candidates == 1 ? found : INDEX_NONE;
 }
 
-/* The number behind "rank" or "worker" in a file's name. */
+/* The number after "rank" or "worker" in a file's name. */
 static u32 rank_in_name(const char *path) {
   const char *name = strrchr(path, '/');
   name = name ? name + 1 : path;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * A trace file as a stream: a window slides over the text, and never holds more than one event that
- * is not whole.
+ * A trace file as a stream: a window moves over the text, and never holds more than one incomplete
+ * event.
  */
 #include <errno.h>
 
@@ -17,7 +17,7 @@ struct reader {
   struct kineto_trace *trace;
   struct byte_source *source;
   char *window;
-  size_t room, fill; /* `fill` bytes of text in it, SCAN_PADDING zeroes behind */
+  size_t room, fill; /* `fill` bytes of text in it, followed by SCAN_PADDING zeroes */
   const char *at;
   u64 before; /* bytes of text before the window */
   i64 base_ns;
@@ -35,8 +35,8 @@ static u64 position(const struct reader *reader) {
   return reader->before + (u64)(reader->at - reader->window);
 }
 
-/* More text behind what is still wanted, which moves to the window's front. False at the end of the
- * file, or when what is wanted does not fit. */
+/* Reads more text after what is still needed, which moves to the window's front. False at the end
+ * of the file, or if what is needed does not fit. */
 static bool slide(struct reader *reader) {
   size_t wanted = (size_t)(end_of(reader) - reader->at);
   if (reader->ended)
@@ -80,7 +80,7 @@ static void stop_at(struct reader *reader) {
   reader->cut = true;
 }
 
-/* Passes over a value that does not fit into the window. */
+/* Skips a value that does not fit into the window. */
 static bool skip_large(struct reader *reader) {
   u64 depth = 0, begin = position(reader);
   bool in_string = false;
@@ -125,7 +125,7 @@ static int take_event(struct reader *reader, struct kineto_event *event) {
   return kineto_take(trace, event);
 }
 
-/* From behind something that is no event to what may be the next one. */
+/* From the end of something that is not an event to what may be the next one. */
 static bool resume(struct reader *reader) {
   if (reader->bad_events++ == 0)
     reader->first_bad = position(reader);
@@ -142,7 +142,7 @@ static bool resume(struct reader *reader) {
   }
 }
 
-/* The list of events; `at` is behind its opening bracket. */
+/* The list of events; `at` is after its opening bracket. */
 static int read_events(struct reader *reader) {
   struct kineto_event event;
   u32 commas = 0; /* since the last event */
@@ -190,7 +190,7 @@ static int read_events(struct reader *reader) {
   }
 }
 
-/* A whole value in the window; NULL where it does not fit, or is not whole. */
+/* A complete value in the window; NULL if it does not fit, or is not complete. */
 static const char *whole_value(struct reader *reader) {
   for (;;) {
     const char *behind = scan_value(reader->at, end_of(reader));
@@ -300,14 +300,14 @@ static int by_start(const void *left, const void *right) {
   return a->end != b->end ? (a->end > b->end ? -1 : 1) : 0;
 }
 
-/* Onto the absolute axis; false for what no clock shows. */
+/* Moves a time onto the absolute axis; false if no clock can show it. */
 static bool place(struct kineto_item *item, i64 base_ns) {
   return !__builtin_add_overflow(item->start, base_ns, &item->start) &&
          !__builtin_add_overflow(item->end, base_ns, &item->end) && item->start > -FARTHEST_NS &&
          item->end < FARTHEST_NS;
 }
 
-/* Times become absolute, items sorted: longer first where they start together. */
+/* Times become absolute, items are sorted: of those that start together the longer first. */
 static void settle(struct kineto_trace *trace, i64 base_ns) {
   bool sorted = true;
   u32 n = 0;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * One rank's timeline out of what was kept of its trace: spans on the model's axis, device work
+ * One rank's timeline from what was kept of its trace: spans on the model's axis, device work
  * linked to the calls that launched it, and who waited for whom.
  */
 #include <errno.h>
@@ -56,7 +56,7 @@ static struct span call_span(const struct kineto_name *name) {
   }
 }
 
-/* Kind and category of an item; kind 0 for one that is no span. `arrival` is of the next run. */
+/* Kind and category of an item; kind 0 if it is not a span. `arrival` is that of the next run. */
 static struct span describe(const struct making *m, const struct kineto_item *item, u32 arrival) {
   const struct kineto_name *name = name_of(m, item);
   if (kineto_is_run(m->trace, item))
@@ -88,7 +88,7 @@ static u32 arrival_of_run(const struct making *m, u32 run) {
   return call == INDEX_NONE ? INDEX_NONE : m->events->calls.at[call].arrival;
 }
 
-/* Items are sorted as spans are, and a clock keeps order, but for rounding. */
+/* Items are sorted as spans are, and a clock keeps the order, except for rounding. */
 static void put_spans(struct making *m) {
   struct timeline *t = m->timeline;
   u32 run = 0;
@@ -115,8 +115,8 @@ static void put_spans(struct making *m) {
   }
 }
 
-/* Correlation ids are counted up, so work of an id below those of all calls in the trace was
- * launched before it begins. */
+/* Correlation ids count up, so work with an id below those of all calls in the trace was launched
+ * before the trace begins. */
 static void find_queued(struct making *m, const struct kineto_calls *calls) {
   struct timeline *t = m->timeline;
   for (u32 i = 0; i < m->trace->items.n && calls->n; i++) {
@@ -145,7 +145,7 @@ static void link_launches(struct making *m, const struct kineto_calls *calls) {
     if (SPAN_ON_DEVICE(host->kind))
       continue;
     if (host->kind == SPAN_OP)
-      host->kind = SPAN_LAUNCH; /* a call by a name nobody knew, but it put something there */
+      host->kind = SPAN_LAUNCH; /* a call with an unknown name, but it launched something */
     device->launch = m->span_of[call];
     if (device->kind != SPAN_COLLECTIVE)
       device->link = m->span_of[call];
@@ -168,8 +168,8 @@ static u32 lane_of_stream(const struct kineto_trace *trace, i64 stream) {
   return INDEX_NONE;
 }
 
-/* Device work whose launch is known, lane by lane, in order of start: a stream runs what it was
- * given in the order it was given it. */
+/* Device work whose launch is known, lane by lane, in order of start: a stream runs its work in the
+ * order in which it got it. */
 static int lay_out_streams(struct making *m) {
   const struct timeline *t = m->timeline;
   u32 lanes = m->trace->lanes.n;
@@ -205,8 +205,8 @@ static u32 launched_after(const struct making *m, u32 lane, i64 instant) {
   return low;
 }
 
-/* The last work put on a stream by calls made before an instant: what an event recorded just then
- * stands for. */
+/* The last work put on a stream by calls before an instant: what an event recorded at that instant
+ * represents. */
 static u32 last_before(const struct making *m, u32 lane, i64 instant) {
   u32 after = launched_after(m, lane, instant);
   return after > m->stream_begin[lane] ? m->on_stream[after - 1] : INDEX_NONE;
@@ -243,8 +243,8 @@ static int lay_out_endings(struct making *m) {
   return 0;
 }
 
-/* Without anything that says what a call waited for: the device work that ended last before it
- * returned, of what was launched before it was made. */
+/* If nothing says what a call waited for: the device work that ended last before the call returned,
+ * of the work launched before the call began. */
 static u32 released_by(const struct making *m, u32 sync) {
   const struct span *spans = m->timeline->spans, *host = &spans[sync];
   u32 low = 0, high = m->n_endings;
@@ -263,7 +263,7 @@ static u32 released_by(const struct making *m, u32 sync) {
   return INDEX_NONE;
 }
 
-/* What one record of synchronisation says: who waited, and for the last of which stream. */
+/* What one synchronisation record says: who waited, and for the last work of which stream. */
 static bool link_sync(struct making *m, const struct kineto_calls *calls,
                       const struct kineto_item *item) {
   const struct kineto_sync *sync = &m->trace->syncs.at[item->what];
@@ -325,7 +325,7 @@ static int unite(const struct making *m, u32 kinds, struct intervals *out) {
   return 0;
 }
 
-/* On a job without GPU the operators are the compute, but for those that wait or communicate. */
+/* In a job without GPU the operators are the compute, except those that wait or communicate. */
 static int unite_all(struct making *m) {
   struct timeline *t = m->timeline;
   bool gpu = m->events->gpu_kernels > 0;

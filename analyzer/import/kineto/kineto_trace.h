@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
  * What is kept of one trace file: every event that can matter, 32 bytes each, and the few facts
- * that collectives and synchronisation need besides. Times are nanoseconds on the file's own clock.
+ * that collectives and synchronisation need in addition. Times are nanoseconds on the file's own
+ * clock.
  */
 #ifndef TSCOPE_KINETO_TRACE_H
 #define TSCOPE_KINETO_TRACE_H
@@ -37,7 +38,7 @@ struct kineto_item {
   u8 thread; /* as PyTorch numbers those that call operators */
 };
 
-/* Arguments of a collective; counts are elements, -1 where not told. */
+/* Arguments of a collective; counts are elements, -1 if not known. */
 struct kineto_comm_facts {
   i64 in_count, out_count;
   i64 size, seq, rank, source, target;
@@ -83,7 +84,7 @@ struct kineto_trace {
   u32 world_size;  /* 0 if not known */
   u64 gpu_memory;  /* bytes of the first device, 0 */
   const char *gpu_name, *backend, *nccl, *cuda;
-  u64 odd;            /* events that are no proper JSON, but plain */
+  u64 odd;            /* events that are not proper JSON, but whose meaning is clear */
   const char *damage; /* NULL if the file is whole */
 };
 
@@ -93,11 +94,11 @@ int kineto_trace_read(struct kineto_trace *trace, const char *path, u64 most_eve
                       size_t why_bytes);
 void kineto_trace_free(struct kineto_trace *trace);
 
-/* Takes an event into the trace. 0, or -ENOMEM. */
+/* Adds an event to the trace. 0, or -ENOMEM. */
 int kineto_take(struct kineto_trace *trace, const struct kineto_event *event);
 
-/* Takes a member of the document that is not the list of events, as text. Nothing comes of one that
- * cannot be read. 0, or -ENOMEM. */
+/* Adds a member of the document that is not the list of events, as text. One that cannot be read is
+ * ignored. 0, or -ENOMEM. */
 int kineto_take_fact(struct kineto_trace *trace, struct json_text key, const char *value,
                      size_t bytes, i64 *base_ns);
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * Module statistics as an input. They are of a model, not of a rank: one file is enough.
+ * Module statistics as an input. They describe a model, not a rank: one file is enough.
  */
 #include <errno.h>
 #include <stdlib.h>

@@ -56,7 +56,8 @@ static bool read_module(const struct value *value, struct arena *arena, struct m
   return name != NULL;
 }
 
-/* The place of each module in the order of the forward pass; those it does not name come last. */
+/* The position of each module in the order of the forward pass; modules that are not in it come
+ * last. */
 static int order(const struct value *root, struct module_tree *stats, struct arena *arena) {
   const struct value *wanted = value_get(value_get(root, "mod_order"), "fw_pre_order");
   u32 n = stats->n, placed = 0;
@@ -85,7 +86,8 @@ static int order(const struct value *root, struct module_tree *stats, struct are
   return 0;
 }
 
-/* The nearest module above: the longest beginning of the name, up to a dot, that is one's name. */
+/* The nearest module above: the longest beginning of the name, up to a dot, that is the name of a
+ * module. */
 static int find_parents(struct module_tree *stats) {
   u32 n = stats->n;
   struct name *names = calloc(n + 1ul, sizeof(*names));

@@ -10,7 +10,7 @@
 #include "import/value.h"
 #include "model/module_tree.h"
 
-/* Takes the modules out of what was read; they live in `arena`. 0; -EINVAL where this is no such
+/* Extracts the modules from what was read; they live in `arena`. 0; -EINVAL if this is no such
  * document, with the reason in `why`; -ENOMEM. */
 int modules_read(const struct value *root, struct arena *arena, struct module_tree *stats,
                  char *why, size_t why_bytes);

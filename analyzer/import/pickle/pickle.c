@@ -22,7 +22,7 @@ struct machine {
   const u8 *start, *at, *end;
   struct value_builder builder;
   VECTOR(struct value) stack;
-  VECTOR(u32) marks;         /* the stack below which an instruction may not reach */
+  VECTOR(u32) marks;         /* an instruction may not reach below this in the stack */
   VECTOR(struct value) memo; /* kind 0 where there is none */
   u32 memoized;
   bool stopped;
@@ -116,7 +116,7 @@ static int push(struct machine *m, struct value value) {
   return VECTOR_PUSH(&m->stack, value) ? 0 : no_memory(m);
 }
 
-/* The values above the innermost mark, which is taken away; they stay readable until a push. */
+/* The values above the innermost mark, which is removed; they stay readable until a push. */
 static int pop_mark(struct machine *m, struct value **values, u32 *n) {
   if (m->marks.n == 0)
     return bad(m, "an instruction needs a mark and there is none");
@@ -145,7 +145,7 @@ static struct value *top(struct machine *m, enum value_kind kind) {
 
 /* --- The memo --- */
 
-/* Indices count what was put before them, so none exceeds the bytes there are. */
+/* Indices count what was stored before them, so none exceeds the number of bytes. */
 static int memo_put(struct machine *m, u64 index) {
   if (index > (u64)(m->end - m->start))
     return bad(m, "a memo number beyond what the file can hold");
@@ -270,7 +270,7 @@ static int push_empty(struct machine *m, enum value_kind kind) {
   return push(m, value);
 }
 
-/* What cannot be changed later, and so may be in a set or the key of a dict. */
+/* Values that cannot change later, and so may be in a set or be the key of a dict. */
 static bool may_be_key(const struct value *value) {
   return value->kind != VALUE_LIST && value->kind != VALUE_DICT && value->kind != VALUE_SET;
 }

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Python refuses to read longer ones too: the time grows with the square. */
+/* Python also refuses to read longer ones: the time grows with the square. */
 #define MOST_DIGITS 4300u
 #define LIMBS (MOST_DIGITS / 9 + 3)
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * Logs of training values as an input: they join the values that tscope recorded.
+ * Logs of training values as an input: they are added to the values that tscope recorded.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -15,7 +15,7 @@ static bool ends_with(const char *name, const char *end) {
   return length >= part && strcasecmp(name + length - part, end) == 0;
 }
 
-/* In a folder there may be much that looks like a log: there, the name must say so too. */
+/* A folder may contain much that looks like a log: there, the name must also say so. */
 bool probe_scalars(const struct input *input) {
   static const char *const ends[] = {".jsonl", ".ndjson", ".csv", ".tsv",
                                      ".log",   ".txt",    ".out", "trainer_state.json"};

@@ -13,7 +13,7 @@
 #define MOST_COLUMNS 1024u
 #define MOST_KEY 96
 
-/* The first so many lines are looked at to tell what a file is. */
+/* This many lines at the beginning are examined to find out what a file is. */
 #define PROBED_LINES 64u
 
 static bool next_line(char **at, char *end, char **line, size_t *n) {
@@ -36,7 +36,7 @@ static const char *keep_name(struct scalar_log *log, const char *name) {
   return kept && VECTOR_PUSH(&log->names, kept) ? kept : NULL;
 }
 
-/* Names beyond the table are passed over. */
+/* Names beyond the table are ignored. */
 static int add_value(struct scalar_log *log, const char *name, double value, u64 step) {
   const char *kept = keep_name(log, name);
   if (!kept)
@@ -53,8 +53,8 @@ static bool is_value(enum scalar_role role) {
   return role != SCALAR_ROLE_NONE && role != SCALAR_ROLE_STEP;
 }
 
-/* Python writes NaN and Infinity into JSON, which has none. They become texts of the same length,
- * that number_of() knows. */
+/* Python writes NaN and Infinity into JSON, which does not have them. They become texts of the same
+ * length, which number_of() knows. */
 static void mend_json(char *text, size_t n) {
   static const struct {
     const char *word, *text;
@@ -123,8 +123,8 @@ static int take_named(struct scalar_log *log, const struct value *object, u64 st
   return 0;
 }
 
-/* An object that only holds the values of a step, as pytscope's steps.jsonl has it: their names are
- * their own. */
+/* An object that only holds the values of a step, as in pytscope's steps.jsonl: its keys are the
+ * names. */
 static bool only_holds_values(const char *key) {
   return strcmp(key, "scalars") == 0;
 }
@@ -203,7 +203,7 @@ static int read_lines(struct scalar_log *log, enum scalar_log_kind kind, char *t
   return error;
 }
 
-/* Cuts one cell off; quotes around it are taken away. */
+/* Cuts off one cell; quotes around it are removed. */
 static char *next_cell(char **at, char *end, char separator) {
   if (!*at)
     return NULL;
@@ -292,7 +292,7 @@ int scalar_log_read(struct scalar_log *log, enum scalar_log_kind kind, char *tex
   }
 }
 
-/* A header row: several names, no numbers, one of them a value's. */
+/* A header row: several names, no numbers, and one of them is the name of a value. */
 static bool is_header(const char *line, size_t n) {
   char copy[SCALAR_LINE_BYTES + 1];
   n = n < SCALAR_LINE_BYTES ? n : SCALAR_LINE_BYTES;
