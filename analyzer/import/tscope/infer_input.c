@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * How long the host loaded input, where no range says so: its pause before each step's first copy
- * to the GPU.
+ * How long the host loaded input, if no range says so: its pause before each step's first copy to
+ * the GPU.
  */
 #include <errno.h>
 

@@ -7,9 +7,9 @@
 
 #include "model/model.h"
 
-/* Reads tscope traces, at each path a tscope directory, a run's directory or one file, into a model
- * of nothing. 0, or negative errno with a one-line reason and remedy in `why`; the model is then
- * good for model_free() or for the facts of other inputs only. */
+/* Reads tscope traces, at each path a tscope directory, a run's directory or one file, into an
+ * empty model. 0, or negative errno with a one-line reason and remedy in `why`; then the model can
+ * only be freed with model_free(), or hold facts of other inputs. */
 int model_read_runs(struct model *model, const char *const *paths, u32 n,
                     const struct model_options *options, char *why, size_t why_bytes);
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT
  *
- * Memory histories from tscope's own records: events of tensors from the ring, and where those
- * were overwritten, totals and peaks from the retained records, ten times a second. Where an
- * allocation comes from is the training phase that it was made in and, where the trace has its call
- * site, the line of the program.
+ * Memory histories from tscope's own records: events of tensors from the ring, and where those were
+ * overwritten, totals and peaks from the retained records, ten times a second. The source of an
+ * allocation is the training phase in which it was made and, if the trace has its call site, the
+ * line of the program.
  */
 #include <errno.h>
 
@@ -110,14 +110,15 @@ static bool take_tensor(struct collecting *collecting, const struct tscope_recor
   return true;
 }
 
-/* The stack of a call site, which the shim writes right before the record of its call. */
+/* The stack of a call site. The shim writes it right before the record of its call. */
 static void take_site(struct collecting *collecting, const struct tscope_record *record, i64 time) {
   u64 hash = ((const struct tscope_call_site_ring_record *)(const void *)record)->stack;
   collecting->site_time = time;
   collecting->site_stack = stack_number(&collecting->definitions, hash);
 }
 
-/* CUDA's own calls do not tell which device they are for: those of a process with one. */
+/* CUDA's own calls do not say which device they are for: they are used for processes with one
+ * device. */
 static bool take_segment(struct collecting *collecting, const struct tscope_record *record,
                          i64 time) {
   bool obtained = record->type == TSCOPE_REC_ALLOC;
@@ -134,8 +135,8 @@ static bool take_segment(struct collecting *collecting, const struct tscope_reco
                                    .kind = obtained ? MEMORY_SEGMENT_ALLOC : MEMORY_SEGMENT_FREE});
 }
 
-/* Expandable segments grow and shrink by what is mapped; physical memory that is mapped nowhere is
- * of no use to the allocator. */
+/* Expandable segments grow and shrink by what is mapped; physical memory that is not mapped is of
+ * no use to the allocator. */
 static bool take_mapping(struct collecting *collecting, const struct tscope_record *record,
                          i64 time) {
   const struct tscope_mapping_record *mapping = (const void *)record;
@@ -216,8 +217,8 @@ static int take_file(struct collecting *collecting, const struct trace_file *fil
   return error;
 }
 
-/* Before the ring begins, each MEMORY record says what was most since the one before it, and what
- * there is now. */
+/* Before the ring begins, each MEMORY record says what the most was since the one before it, and
+ * what there is now. */
 static bool add_totals(struct collecting *collecting) {
   i64 begin = collecting->ring_begin;
   u32 n_events = collecting->events.n;
@@ -245,7 +246,7 @@ static int by_time(const void *left, const void *right) {
   return a->order < b->order ? -1 : a->order > b->order;
 }
 
-/* Puts events in order, without those of threads that go further back than others'. */
+/* Puts events in order, and leaves out those of threads that go further back than others'. */
 static int put_in_order(struct collecting *collecting) {
   struct memory_history *history = collecting->history;
   u32 n = collecting->events.n;
@@ -266,8 +267,8 @@ static int put_in_order(struct collecting *collecting) {
   return 0;
 }
 
-/* Totals that nobody told are counted from what was there at the first event; sizes of frees that
- * nobody told are those of what was allocated there. */
+/* Totals that were not recorded are counted from what was there at the first event; sizes of frees
+ * that were not recorded are those of what was allocated at that address. */
 static int fill_totals(struct memory_history *history, bool counted) {
   struct live_set live = {0}, segments = {0};
   i64 allocated = counted ? 0 : history->allocated_before, reserved = history->reserved_before;
@@ -429,7 +430,7 @@ static int read_records(const struct model *model, const struct memory_origin *o
   return error;
 }
 
-/* Where a GPU's memory is told of, nobody asks for that of tensors on the CPU. */
+/* If a GPU's memory was recorded, that of tensors on the CPU is not of interest. */
 static bool counts(const struct rank_events *events, u16 tag) {
   bool gpu = false;
   for (u32 d = 0; d < events->memory_devices.n; d++)

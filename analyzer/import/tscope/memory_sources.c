@@ -10,7 +10,7 @@
 
 #define MOST_OPEN_PHASES 64u
 
-/* The innermost phase at each event: of those open, the one that began last. */
+/* The innermost phase at each event: of the open phases, the one that began last. */
 static void find_phases(const struct memory_sources_of *of, u32 n_kinds) {
   struct memory_history *history = of->history;
   const struct rank_events *events = model_events(of->model, of->rank);
@@ -33,7 +33,7 @@ static void find_phases(const struct memory_sources_of *of, u32 n_kinds) {
   }
 }
 
-/* "forward (my/model.py:101)": enough of the path to know the file by. */
+/* "forward (my/model.py:101)": enough of the path to recognise the file. */
 static const char *line_in_words(struct arena *arena, const struct call_frame *frame) {
   const char *name = strrchr(frame->function ? frame->function : "", '.');
   const char *from = strrchr(frame->file, '/');
@@ -116,7 +116,7 @@ static u32 count_lines(const struct memory_sources_of *of) {
   return n;
 }
 
-/* Gives each allocation its place in the tree of all stacks. */
+/* Gives each allocation its position in the tree of all stacks. */
 static int grow_tree(const struct memory_sources_of *of) {
   struct memory_history *history = of->history;
   const struct call_sites *sites = of->sites;

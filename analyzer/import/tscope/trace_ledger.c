@@ -6,7 +6,8 @@
 
 #include "model/building.h"
 
-/* Of each rank, as many as PyTorch's flight recorder keeps; fewer of very many ranks. */
+/* For each rank, as many calls as PyTorch's flight recorder keeps; fewer if there are very many
+ * ranks. */
 #define MOST_KEPT 2000u
 #define LEAST_KEPT 64u
 #define MOST_KEPT_IN_ALL (2u << 20)
@@ -16,7 +17,7 @@
 #define LIFE_LATER_NS (10 * LIFE_NS)
 #define LIFE_FIRST_NS (60 * LIFE_NS)
 
-/* A call counts as held up when it has waited longer than two signs of life, and than twice the
+/* A call counts as held up if it has waited longer than two signs of life, and than twice the
  * longest wait that ended. */
 #define HELD_UP_NS (2 * LIFE_NS)
 #define HELD_UP_RATIO 2
@@ -51,7 +52,8 @@ static i64 life_period(i64 since_begin) {
   return since_begin > LIFE_FIRST_NS ? LIFE_LATER_NS : LIFE_NS;
 }
 
-/* Where a rank was outside communication: an open phase, else the last that ended. */
+/* Where a rank was outside communication: in an open phase, else after the last phase that ended.
+ */
 static const char *phase_of(struct making *m, u32 rank) {
   static const char *const names[] = {
 #define X(NAME, value, text) [value] = text,
@@ -74,7 +76,7 @@ static const char *phase_of(struct making *m, u32 rank) {
   return last ? arena_printf(m->arena, "The last phase it ended was %s.", names[last->kind]) : NULL;
 }
 
-/* Signs of life stopped long before those of others: it died, or was stopped. */
+/* Its signs of life stopped long before those of others: it died, or was stopped. */
 static bool is_silent(const struct making *m, u32 rank) {
   return !m->model->ranks[rank].closed &&
          m->end - m->alive[rank] >= 5 * life_period(m->alive[rank]) / 2;
@@ -106,7 +108,7 @@ static int add_rank(struct making *m, u32 global) {
   return 0;
 }
 
-/* Ranks with a trace, and those of the world without. */
+/* Ranks with a trace, and ranks of the world without one. */
 static int make_ranks(struct making *m) {
   const struct model *model = m->model;
   u32 world = model->world_size < 1u << 20 ? model->world_size : 0, next = 0;
@@ -154,8 +156,8 @@ static u32 ledger_rank(const struct making *m, u32 global) {
 
 /* --- Groups --- */
 
-/* A member without a trace is only known by its place: in a communicator of the whole world that is
- * its rank, and where only one rank is missing it is that one. */
+/* A member without a trace is known only by its position: in a communicator of the whole world that
+ * is its rank, and if only one rank is missing it is that one. */
 static u32 missing_member(const struct making *m, const struct comm *comm, u32 place) {
   u32 only = INDEX_NONE, n = 0;
   if (comm->size == m->model->world_size)
@@ -198,8 +200,8 @@ static int make_groups(struct making *m) {
 
 /* --- Calls --- */
 
-/* How far a call got. Where it ran is known once it is done there; that it has not been seen to run
- * means little where nothing was. */
+/* How far a call got. Where it ran is known once it is done there; that it was not seen to run
+ * means little if nothing was watched. */
 static u8 state_of(const struct making *m, u32 rank, const struct rank_call *call, bool waited_for,
                    bool wait_over) {
   const struct rank_events *events = model_events(m->model, rank);
@@ -283,7 +285,7 @@ static void note_length(struct making *m, i64 start, i64 end) {
     m->longest = end - start;
 }
 
-/* Calls of a communicator end in order, so one that is done takes those before it along. */
+/* Calls of a communicator end in order, so if one is done, those before it are too. */
 static void complete_earlier(struct making *m, u32 rank, i64 *newest) {
   const struct ledger_rank *to = &m->ledger->ranks[m->rank_of[rank]];
   for (u32 i = 0; i < m->model->n_comms; i++)
@@ -299,8 +301,8 @@ static void complete_earlier(struct making *m, u32 rank, i64 *newest) {
   }
 }
 
-/* Where nothing tells when calls end, a rank that lives but has done nothing for long is in its
- * last call. */
+/* If nothing shows when calls end, a rank that lives but has done nothing for long is in its last
+ * call. */
 static void hold_silent(struct making *m, u32 rank) {
   const struct ledger_rank *to = &m->ledger->ranks[m->rank_of[rank]];
   struct ledger_call *last =
@@ -356,15 +358,15 @@ static int make_calls(struct making *m) {
   return error;
 }
 
-/* A run that is looked at while it goes on, or that was killed from outside, has calls in flight
- * too. They are held up only when one has been for longer than any that ended. */
+/* A run that still goes on, or that was killed from outside, also has calls in flight. They are
+ * held up only if one of them has lasted longer than any call that ended. */
 static void forgive_young(struct making *m) {
   struct ledger *ledger = m->ledger;
   i64 oldest = m->end;
   for (u32 i = 0; i < ledger->n_calls; i++) {
     const struct ledger_call *call = &ledger->calls[i];
     bool pending = call->state == LEDGER_SCHEDULED || call->state == LEDGER_STARTED;
-    /* of a rank that died, calls are as old as its last sign of life tells */
+    /* for a rank that died, calls are as old as its last sign of life */
     if (pending && call->created < oldest)
       oldest = call->created;
   }

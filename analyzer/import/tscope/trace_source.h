@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * What our own traces tell of a rank when asked: the members of trace_timelines (struct
- * timeline_source of model.h), each in a file of its own.
+ * What our own traces answer about a rank: the members of trace_timelines (struct timeline_source
+ * of model.h), each in a file of its own.
  */
 #ifndef TSCOPE_TRACE_SOURCE_H
 #define TSCOPE_TRACE_SOURCE_H
@@ -22,12 +22,12 @@ int trace_named_ranges(const struct model *model, u32 rank, struct arena *arena,
  * has calls in flight. */
 int trace_ledger(const struct model *model, struct arena *arena, const struct ledger **ledger);
 
-/* trace_ledger_nccl.c: adds what NCCL said; `rank_of` says where in the ledger each rank of the
- * model is. 0, or -ENOMEM. */
+/* trace_ledger_nccl.c: adds what NCCL reported; `rank_of` is the position in the ledger of each
+ * rank of the model. 0, or -ENOMEM. */
 int trace_ledger_nccl(const struct model *model, const u32 *rank_of, struct arena *arena,
                       struct ledger *ledger);
 
-/* Fills model.memories with what the records tell of memory. 0, or -ENOMEM. */
+/* Fills model.memories from the records of memory. 0, or -ENOMEM. */
 int list_memories(struct model *model);
 
 #endif

@@ -10,7 +10,7 @@ struct info_item {
   u32 key, value, detail;
 };
 
-/* What is collected in file order before it can be put in its place. */
+/* What is collected in file order before it is sorted. */
 struct collector {
   struct definitions *out;
   struct arena *arena;

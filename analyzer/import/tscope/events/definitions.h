@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
  * What a trace file defines before it is used: strings, streams, shapes, threads, communicators,
- * clock anchors, facts. Collected in a first pass over the retained records, since chunks
+ * clock anchors, facts. Collected in a first pass over the retained records, because chunks
  * interleave.
  */
 #ifndef TSCOPE_DEFINITIONS_H
@@ -102,7 +102,8 @@ struct definitions {
 int definitions_read(struct definitions *definitions, const struct trace_file *file,
                      struct arena *arena, u8 *buffer);
 
-/* Frees strings, shapes and what graphs hold; what else refers to text keeps its own copy. */
+/* Frees strings, shapes and the content of graphs; everything else that refers to text keeps its
+ * own copy. */
 void definitions_forget_text(struct definitions *definitions);
 
 /* NULL for 0, unknown numbers and empty strings. */
@@ -110,8 +111,8 @@ static inline const char *definition_string(const struct definitions *definition
   return number < definitions->n_strings ? definitions->strings[number] : NULL;
 }
 
-/* Turns one chunk's times into local CLOCK_MONOTONIC. Remembers the stretch between anchors that
- * the last time fell in, since times in a chunk mostly go up. */
+/* Turns one chunk's times into local CLOCK_MONOTONIC. Remembers between which anchors the last time
+ * was, because times in a chunk mostly increase. */
 struct chunk_clock {
   const struct tick_map *map;
   const struct tick_stretch *stretch;

@@ -56,7 +56,8 @@ static bool take_line_sample(struct reading *reading,
       (struct rank_line_sample){time, time, sample->stack, sample->stands_us, sample->child});
 }
 
-/* A call that has not returned has not failed; one that NCCL goes on with by itself neither. */
+/* A call that has not returned has not failed; nor has one that NCCL continues in the background.
+ */
 static bool is_failure(struct interval span, i32 result) {
   return span.end != NS_UNKNOWN && result != 0 && result != TSCOPE_RESULT_IN_PROGRESS;
 }
@@ -182,7 +183,7 @@ static bool take_gpu_clock(struct reading *reading, const struct tscope_record *
                                              .clock = (u8)record->tag});
 }
 
-/* Totals run on: the largest of each kind counts. */
+/* Totals only grow: the largest of each kind counts. */
 static void take_gpu_overhead(struct reading *reading, const struct tscope_record *record) {
   u64 ns = ((const struct tscope_gpu_overhead_record *)(const void *)record)->ns;
   u64 *most = &reading->gpu_overhead[record->tag % GPU_OVERHEADS];
@@ -309,7 +310,7 @@ static bool begins_run(struct reading *reading, const struct tscope_record *reco
   return begins;
 }
 
-/* Counts only; the first and the last record's times bound what lies between. */
+/* Only counts; the times of the first and the last record bound what is between. */
 static bool count_ring_chunk(struct reading *reading, const struct trace_chunk *chunk) {
   struct trace_cursor cursor = trace_records(chunk);
   u64 earliest = UINT64_MAX, latest = 0, gpu_latest = 0, counts[256] = {0};
@@ -390,7 +391,7 @@ static void sort_lists(struct rank_events *events) {
   SORT_BY_TIME(&events->gpu_states);
 }
 
-/* A state is told again and again for its counts: the first of each row is kept. */
+/* A state is recorded again and again because of its counts: the first of each series is kept. */
 static int count_gpu_turns(struct rank_events *events) {
   u32 kept = 0, sessions = 0;
   for (u32 i = 0; i < events->gpu_states.n; i++) {
@@ -408,7 +409,7 @@ static int count_gpu_turns(struct rank_events *events) {
   return 0;
 }
 
-/* CUPTI hands its records over from time to time: what ran last in a process that was killed is not
+/* CUPTI delivers its records from time to time: the last work of a process that was killed is not
  * in the trace, and its GPU would look idle. */
 static int end_gpu_watch(struct reading *reading) {
   struct rank_events *events = reading->events;

@@ -12,8 +12,8 @@
  */
 int rank_events_read(struct rank_events *events, const struct trace_file *file);
 
-/* Where nothing else tells when collectives ran, takes it from NCCL's own word: adds runs on the
- * host's clock. Sets events.inside_error_ns. 0, or -ENOMEM. */
+/* If nothing else shows when collectives ran, uses NCCL's own records: adds runs on the host's
+ * clock. Sets events.inside_error_ns. 0, or -ENOMEM. */
 int runs_from_inside(struct rank_events *events);
 
 /* Finds for each call the span in which it really ran, through the communicator and sequence where

@@ -25,7 +25,7 @@ bool rank_end_read(struct rank_end *end, const struct tscope_file_header *header
                            .failed_result = events->failed.result,
                            .failed_whose = events->failed.whose,
                            .failed_at = events->failed.what ? events->failed.time : NS_UNKNOWN};
-  /* A damaged file's clocks may lie further apart than time can be told. */
+  /* A damaged file's clocks may be further apart than a time can express. */
   if (header->reaped_realtime_ns &&
       __builtin_sub_overflow((i64)header->reaped_realtime_ns, events->realtime_minus_monotonic,
                              &end->reaped))

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * Records of stalls, from a trace file to what the model says of them.
+ * From records of stalls in a trace file to the model's description of them.
  */
 #ifndef TSCOPE_IMPORT_STALL_RECORDS_H
 #define TSCOPE_IMPORT_STALL_RECORDS_H
@@ -21,8 +21,8 @@ struct stall_records {
 /* Keeps the record if it is one of a stall. False when memory ran out. */
 bool stall_records_take(struct stall_records *records, const struct tscope_record *record);
 
-/* Makes definitions.stalls in `arena`, when all else is in its place; `pid` is the process's. 0, or
- * -ENOMEM. */
+/* Makes definitions.stalls in `arena`, when everything else is complete; `pid` is the process's. 0,
+ * or -ENOMEM. */
 int stall_records_settle(const struct stall_records *records, u32 pid,
                          struct definitions *definitions, struct arena *arena);
 

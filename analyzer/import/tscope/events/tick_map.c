@@ -6,7 +6,7 @@
 #include <stdbool.h>
 #include <stdlib.h>
 
-#define LEAST_STRETCH_NS 1000000 /* closer anchors give no rate worth having */
+#define LEAST_STRETCH_NS 1000000 /* closer anchors give no useful rate */
 #define RATE_TOLERANCE 0.01
 #define SANEST_NS 1000000000000000000ull /* 31 years of uptime */
 #define LONGEST_RUN_NS 31536000000000000 /* a year */
@@ -36,8 +36,8 @@ static int by_value(const void *left, const void *right) {
   return *a < *b ? -1 : *a > *b;
 }
 
-/* The median of the rates from each anchor to the next; the header's where there are too few to
- * outvote a wrong one. The header's own rate is a guess of half a millisecond. */
+/* The median of the rates from each anchor to the next; the header's rate if there are too few
+ * anchors to outvote a wrong one. The header's own rate is an estimate from half a millisecond. */
 static double overall_rate(const struct tick_anchor *anchors, u32 n, double header,
                            double *scratch) {
   u32 rates = 0;

@@ -25,16 +25,18 @@ struct tick_map {
   u32 n;
   u32 shift;
   u32 rejected;         /* anchors that contradicted the others */
-  i64 earliest, latest; /* instants that can be true of this process; others are brought to them */
+  i64 earliest, latest; /* the range of instants that are possible for this process; others are
+                           moved into it */
 };
 
 /* Builds the map from a file's header and its anchors, in any order. The rate between anchors must
- * agree within 1 % with the median rate (with the header's where anchors are few), else the anchor
- * is rejected and counted: CPU clocks do not change their minds. 0, or -ENOMEM. */
+ * agree within 1 % with the median rate (with the header's if there are few anchors), else the
+ * anchor is rejected and counted: the rate of a CPU clock does not change. 0, or -ENOMEM. */
 int tick_map_build(struct tick_map *map, const struct tscope_file_header *header,
                    const struct tick_anchor *anchors, u32 n, struct arena *arena);
 
-/* The stretch that a time in chunk units (ticks >> shift) falls in; for many times in a row. */
+/* The part between two anchors that a time in chunk units (ticks >> shift) is in; for many times in
+ * a row. */
 const struct tick_stretch *tick_map_find(const struct tick_map *map, u64 units);
 
 static inline i64 tick_map_sane(const struct tick_map *map, i64 monotonic_ns) {

@@ -121,7 +121,7 @@ static u64 chunk_offset(const struct trace_file *file, u32 index) {
   return file->header.header_bytes + (u64)index * file->header.chunk_bytes;
 }
 
-/* `committed` is taken once, from the copy that was read; the writer may be moving it. */
+/* `committed` is taken once, from the copy that was read: the writer may change it meanwhile. */
 static enum trace_chunk_state check_chunk(const struct trace_file *file, size_t got,
                                           struct trace_chunk *chunk) {
   const struct tscope_chunk_header *header = &chunk->header;
@@ -149,8 +149,8 @@ enum trace_chunk_state trace_chunk_peek(const struct trace_file *file, u32 index
   return check_chunk(file, got, chunk);
 }
 
-/* Whether a ring chunk of a run that is still going on was recycled under our eyes: it is then
- * emptied first, of a new generation next, and only then written to. */
+/* Whether a ring chunk of a run that still goes on was recycled while it was read: it is first
+ * emptied, then gets the next generation, and only then is written to. */
 static bool recycled(const struct trace_file *file, u32 index, const struct trace_chunk *chunk) {
   if (file->header.closed_realtime_ns || chunk->header.retention != TSCOPE_RING)
     return false;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
  * One trace file: header, chunks, records. Every byte is untrusted; nothing here crashes on
- * garbage, and nothing beyond what the writer had committed is ever shown. Files of a run that is
- * still going on may be read.
+ * garbage, and nothing beyond what the writer had committed is ever shown. Files of a run that
+ * still goes on may be read.
  */
 #ifndef TSCOPE_TRACE_FILE_H
 #define TSCOPE_TRACE_FILE_H
@@ -57,7 +57,7 @@ enum trace_chunk_state trace_chunk_read(const struct trace_file *file, u32 index
 struct trace_cursor {
   const u8 *at, *end;
   u64 base;
-  bool damaged; /* the last thing seen was no record */
+  bool damaged; /* the last thing seen was not a record */
 };
 
 static inline struct trace_cursor trace_records(const struct trace_chunk *chunk) {
@@ -68,8 +68,8 @@ static inline struct trace_cursor trace_records(const struct trace_chunk *chunk)
 /* Smallest size of each record type this reader knows, 0 for unknown types. */
 extern const u16 trace_record_bytes[256];
 
-/* The next record of a known type, or NULL at the end. TIME records are taken care of, unknown
- * types and records shorter than their type are skipped. */
+/* The next record of a known type, or NULL at the end. TIME records are handled here; unknown types
+ * and records shorter than their type are skipped. */
 static inline const struct tscope_record *trace_next(struct trace_cursor *cursor) {
   while ((size_t)(cursor->end - cursor->at) >= sizeof(struct tscope_record)) {
     const struct tscope_record *record = (const void *)cursor->at;
@@ -105,7 +105,7 @@ static inline u64 trace_dur(const struct tscope_record *record, u32 dur, size_t 
   return longer;
 }
 
-/* The byte string after a record's struct, `claimed` bytes long by the record's own word. */
+/* The byte string after a record's struct, `claimed` bytes long according to the record itself. */
 static inline const char *trace_text(const struct tscope_record *record, size_t struct_bytes,
                                      u32 claimed, u32 *bytes) {
   size_t room = 8u * record->words - struct_bytes;

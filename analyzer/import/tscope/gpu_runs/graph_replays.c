@@ -3,7 +3,7 @@
 
 #include <errno.h>
 
-/* A file that claims more than this many calls in replays is not believed beyond it; nor graphs
+/* If a file claims more than this many calls in replays, the rest is not believed; nor are graphs
  * within graphs beyond this depth. */
 #define MOST_REPLAYED_CALLS (1u << 24)
 enum { MOST_DEPTH = 16, MOST_COMMS = 128 };
@@ -80,7 +80,7 @@ bool graph_replays_take(struct graph_replays *graphs, struct rank_events *events
 
 /* --- expanding --- */
 
-/* One capture may have gone on in several threads, whose records come chunk by chunk. */
+/* One capture may have used several threads, whose records come chunk by chunk. */
 static int by_capture(const void *left, const void *right) {
   const struct captured_item *a = left, *b = right;
   if (a->captured != b->captured)

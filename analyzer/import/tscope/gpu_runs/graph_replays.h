@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
  * Collectives inside CUDA graphs: captured once, called again by each replay. What is captured is
- * collected while the retained records are read and becomes calls like any other when all of it is
+ * collected while the retained records are read, and becomes ordinary calls when all of it is
  * known.
  */
 #ifndef TSCOPE_GRAPH_REPLAYS_H
@@ -9,7 +9,7 @@
 
 #include "model/rank_events.h"
 
-/* From which number on the calls of a graph count on each of its communicators. */
+/* The first number of the calls of a graph on each of its communicators. */
 struct graph_comms {
   const struct tscope_graph_comm *at; /* in the arena of the rank's events */
   u32 n;

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT
  *
- * When collectives ran, from what NCCL told of them: start and stop by the GPU's global timer,
- * whose offset to the host's clock is not known and drifts. But NCCL's host side saw each stop
- * after it was, and put each collective on its stream before its start:
+ * When collectives ran, from NCCL's own records: start and stop by the GPU's global timer, whose
+ * offset to the host's clock is not known and drifts. But NCCL's host side saw each stop after it
+ * happened, and put each collective on its stream before its start:
  *
  *   put on stream - gpu start  <=  host - GPU  <=  seen done - gpu stop
  *
- * The proxy thread polls, so the right-hand side comes close to the truth every so often: the least
- * of each window of a second is taken, and what lies between on a straight line. The least distance
+ * The proxy thread polls, so the right-hand side comes close to the truth again and again: the
+ * least of each window of a second is taken, with straight lines between them. The least distance
  * of the two sides bounds the error.
  */
 #include <errno.h>

@@ -5,7 +5,7 @@
 
 #include "import/tscope/gpu_runs/pairing.h"
 
-/* What one kernel of a replay was to do: a call, or those of a group on one communicator. */
+/* What one kernel of a replay was for: a call, or those of a group on one communicator. */
 struct replay_unit {
   u32 first, n; /* in replays.calls */
   u32 part, group, comm;
@@ -34,8 +34,8 @@ struct replays {
 
 /* --- what was launched --- */
 
-/* qsort() takes no context: it is set while a list is sorted, and analyses load one file at a time
- * in each thread. */
+/* qsort() takes no context: this is set while a list is sorted, and each thread loads one file at a
+ * time. */
 static __thread const struct rank_events *sorting;
 
 static int by_replay_and_part(const void *left, const void *right) {
@@ -158,7 +158,7 @@ static u32 runs_of_graph(const struct replays *r, const u32 *runs, u32 n) {
   return same;
 }
 
-/* The runs of the one graph that a part fits; NULL if there is none, or more than one. */
+/* The runs of the only graph that a part fits; NULL if there is none, or more than one. */
 static const u32 *only_fit(const struct replays *r, const struct replay_unit *units, u32 n_units,
                            const u32 *runs, u32 n_runs) {
   const u32 *found = NULL;
@@ -200,15 +200,15 @@ static void pair_by_nodes(struct replays *r, struct replay_unit *units, u32 n_un
   }
 }
 
-/* The next run that is not taken, of a kind or, with 0, of any. */
+/* The next run that is not used yet, of a kind or, with 0, of any. */
 static u32 next_run(const struct replays *r, const u32 *runs, u32 n, u8 op, u32 at) {
   while (at < n && (r->run_taken[runs[at]] || (op && r->events->runs.at[runs[at]].op != op)))
     at++;
   return at;
 }
 
-/* By order of time what is left, for each kind of kernel of which there is one for each unit. Units
- * that mix kinds leave no kind for itself. */
+/* Pairs what is left by order of time, for each kind of kernel with as many runs as units. If units
+ * mix kinds, no kind is left by itself. */
 static void pair_by_order(struct replays *r, struct replay_unit *units, u32 n_units, u32 *runs,
                           u32 n_runs) {
   u32 called[256] = {0}, ran[256] = {0}, next[256] = {0}, left = 0, left_ran = 0;

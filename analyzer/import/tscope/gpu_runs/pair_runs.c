@@ -21,7 +21,7 @@ static bool is_p2p(u8 op) {
   return op == TSCOPE_OP_SEND || op == TSCOPE_OP_RECV;
 }
 
-/* Communicator and sequence as one sortable number; point-to-point is numbered apart. */
+/* Communicator and sequence as one sortable number; point-to-point has its own numbers. */
 struct keyed {
   u64 key;
   u32 index;
@@ -40,7 +40,7 @@ static bool is_named(u32 comm, u32 seq) {
   return comm != TSCOPE_UNKNOWN && seq != TSCOPE_UNKNOWN;
 }
 
-/* Calls by what runs and waits name them by. */
+/* Calls by the identifiers that runs and waits use for them. */
 struct call_index {
   struct keyed *at;
   u32 n;
@@ -69,7 +69,7 @@ static int index_calls(const struct rank_events *events, struct call_index *inde
   return 0;
 }
 
-/* `p2p` says which numbering to try first: names do not tell an all-to-all from sends. */
+/* `p2p` says which numbering to try first: names do not distinguish an all-to-all from sends. */
 static u32 find_call(const struct call_index *index, u32 comm, u32 seq, bool p2p) {
   struct keyed *found = NULL;
   for (int i = 0; i < 2 && !found && index->n && is_named(comm, seq); i++) {
@@ -94,7 +94,7 @@ static void settle_with_group(struct rank_events *events, u32 call, u32 run) {
   }
 }
 
-/* Runs and waits that say themselves which collective they are of. */
+/* Runs and waits that say which collective they belong to. */
 static int pair_named(struct rank_events *events, bool *run_taken) {
   struct call_index index = {0};
   int result = index_calls(events, &index);
@@ -105,7 +105,7 @@ static int pair_named(struct rank_events *events, bool *run_taken) {
     if (call == INDEX_NONE)
       continue;
     settle_with_group(events, call, i);
-    if (events->runs.at[i].stream == TSCOPE_NO_STREAM) /* NCCL's own word does not say */
+    if (events->runs.at[i].stream == TSCOPE_NO_STREAM) /* NCCL's own record does not say */
       events->runs.at[i].stream = events->calls.at[call].stream;
   }
   for (u32 i = 0; i < events->insides.n && result == 0; i++) {
@@ -125,7 +125,7 @@ struct unit {
   i64 launched;
   u32 first_call, last_call; /* its calls are among these: same group, communicator and stream */
   u32 group, comm;
-  u32 session; /* stretch of time with the GPU clock source open */
+  u32 session; /* period in which the GPU clock source was open */
   u16 stream;
   u8 op; /* 0 when it mixes several */
 };
@@ -226,7 +226,7 @@ static int by_ordered_time(const void *left, const void *right) {
   return a->launched < b->launched ? -1 : a->launched > b->launched;
 }
 
-/* Pairs what was launched and what ran while the source was open once. */
+/* Pairs what was launched with what ran during one period in which the source was open. */
 static void pair_session(struct rank_events *events, const struct units *units, u32 n_causes,
                          u32 n_effects, struct stream_lists *from, bool *run_taken) {
   pair_in_order(from->causes, n_causes, from->effects, n_effects, events->end_lost,

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * What the ways of pairing calls with the kernels they ran as have in common.
+ * What all ways of pairing calls with the kernels that they ran as share.
  */
 #ifndef TSCOPE_PAIR_RUNS_H
 #define TSCOPE_PAIR_RUNS_H
@@ -10,7 +10,7 @@
 /* What an operation's kernel is called after. */
 u8 kernel_op(u8 op);
 
-/* Whether the call put a kernel on the GPU that is not found yet. A communicator of one rank
+/* Whether the call put a kernel on the GPU that has not been found yet. A communicator of one rank
  * launches nothing that the GPU would show as a collective. */
 bool launches_kernel(const struct rank_events *events, const struct rank_call *call);
 

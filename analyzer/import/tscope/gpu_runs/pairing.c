@@ -18,7 +18,7 @@ static bool one_to_one(const struct ordered *causes, const struct ordered *effec
   return true;
 }
 
-/* The fewest causes or effects to leave out, going back, until the rest goes together again. */
+/* The fewest causes or effects to leave out, going back, until the rest fits again. */
 static void skip_back(const struct ordered *causes, i64 *i, const struct ordered *effects, i64 *j) {
   for (i64 skip = 1; skip <= LOOK_AHEAD; skip++) {
     if (*j >= skip && possible(&causes[*i], &effects[*j - skip])) {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Which piece of GPU work a host call caused, when all that is known is the order: a stream runs
- * what was put on it first in, first out.
+ * Which piece of GPU work a host call caused, if only the order is known: a stream runs its work
+ * first in, first out.
  */
 #ifndef TSCOPE_PAIRING_H
 #define TSCOPE_PAIRING_H
@@ -10,16 +10,15 @@
 
 struct ordered {
   i64 at;   /* when the call was made, or when the work started */
-  u32 what; /* what kind of work; 0 goes with any */
+  u32 what; /* what kind of work; 0 fits any */
 };
 
-/* effect_of[i] becomes the effect of causes[i], or INDEX_NONE. Both lists are sorted by time.
- *
- * Equal counts of kinds that go together are paired one to one. Otherwise some causes or effects
- * were not seen, and pairing goes back from the end: an effect cannot start before its cause (but
- * for PAIRING_SLACK_NS of clock error), so a cause made after the last effect left has lost its
- * own. Where the last effects are lost (those of a process that was killed), it goes on from the
- * front. Returns the number of pairs. */
+/* effect_of[i] becomes the effect of causes[i], or INDEX_NONE. Both lists are sorted by time.\nIf
+ * the counts and kinds agree, they are paired one to one. Otherwise some causes or effects were not
+ * seen, and pairing goes back from the end: an effect cannot start before its cause (except for
+ * PAIRING_SLACK_NS of clock error), so a cause after the last remaining effect has lost its own. If
+ * the last effects are lost (those of a process that was killed), it continues from the front.
+ * Returns the number of pairs. */
 #define PAIRING_SLACK_NS 5000
 u32 pair_in_order(const struct ordered *causes, u32 n_causes, const struct ordered *effects,
                   u32 n_effects, bool end_is_lost, u32 *effect_of);

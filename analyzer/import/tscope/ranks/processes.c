@@ -58,7 +58,7 @@ int processes_list(struct processes *processes, const struct trace_run *run, str
   return result == 0 ? drop_earlier_attempts(processes) : result;
 }
 
-/* The rank in the widest communicator that is nobody's part: the job's own. */
+/* The rank in the widest communicator that is not part of another: the job's own rank. */
 static u32 rank_from_comms(const struct definitions *definitions) {
   u32 rank = TSCOPE_UNKNOWN_RANK, widest = 0;
   for (u32 i = 0; i < definitions->n_comms; i++) {

@@ -23,18 +23,18 @@ struct processes {
   VECTOR(const char *) notes;
 };
 
-/* Lists the readable files of a run. A job restarted under the same run identity shows a rank
- * twice: only the processes from the last restart on are kept, and a note says so. 0, or -ENOMEM.
- */
+/* Lists the readable files of a run. If a job was restarted under the same run identity, a rank
+ * appears twice: only the processes from the last restart on are kept, and a note says so. 0, or
+ * -ENOMEM. */
 int processes_list(struct processes *processes, const struct trace_run *run, struct arena *arena);
 
-/* After the events are read: adds processes of other runs that are ranks of this one all the same,
- * and says so in a note. 0, or -ENOMEM. */
+/* After the events are read: adds processes of other runs that are ranks of this one, and says so
+ * in a note. 0, or -ENOMEM. */
 int processes_join_strays(struct processes *processes, const struct trace_runs *runs,
                           const struct trace_run *run);
 
-/* After the events are read: ranks that no environment told, from the widest communicator; then
- * what still has no rank, or one that another process has. 0, or -ENOMEM. */
+/* After the events are read: finds ranks that no environment gave, from the widest communicator;
+ * then numbers what still has no rank, or one that another process has. 0, or -ENOMEM. */
 int processes_number(struct processes *processes);
 
 void processes_release(struct processes *processes);

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT
  *
- * Ranks of a run that their launchers gave another name: Lightning's first rank starts the others
- * itself, torchrun started by hand on each host knows nothing of the other hosts. A process of
- * another run belongs to this one when this one lacks ranks of its widest communicator, the process
- * was a member of that communicator under a rank that is lacking, both ran at one time, and they
- * met at the same port as far as they tell. Communicators of gloo are called alike in every job,
- * hence the other conditions.
+ * Ranks of a run to which their launchers gave another run name: Lightning's first rank starts the
+ * others itself; torchrun started by hand on each host knows nothing of the other hosts. A process
+ * of another run belongs to this one if this run lacks ranks of its widest communicator, the
+ * process was a member of that communicator under a missing rank, both ran at the same time, and
+ * they used the same port as far as is known. Communicators of gloo have the same names in every
+ * job, hence the other conditions.
  */
 #include <errno.h>
 
@@ -50,8 +50,8 @@ static bool at_one_time(const struct tscope_file_header *a, const struct tscope_
   return a->start_realtime_ns <= end_b && b->start_realtime_ns <= end_a;
 }
 
-/* When a process is known to have lived last: a killed one tells only by its last anchor, of which
- * there is one every ten seconds. */
+/* When a process is known to have been alive last: for a killed one only its last anchor shows it,
+ * of which there is one every ten seconds. */
 static u64 last_seen(const struct process *process) {
   const u64 between_anchors = 10000000000;
   const struct tscope_file_header *header = &process->entry->header;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT
  *
- * What a CPU job does in no phase and no call. Two readings of a thread's CPU clock tell how much
- * it computed between them; less its training phases, which are compute, that was in the rest: the
- * stretches that nothing names, and the loading of input. Of each such stretch that share is taken
- * for compute, from its beginning: where in it does not matter to sums over steps.
+ * What a CPU job does outside all phases and calls. Two readings of a thread's CPU clock show how
+ * much it computed between them; without its training phases, which are compute, that much was in
+ * the rest: the periods without a name, and the loading of input. That share of each such period is
+ * taken as compute, from its beginning: its position there does not matter for sums over steps.
  */
 #include <errno.h>
 
@@ -65,7 +65,8 @@ int cpu_times_unite(const struct rank_events *events, const struct intervals *tr
   if (!busy->at)
     return -ENOMEM;
   struct cpu_reading r = {.training = training, .blocked = blocked, .taken = &taken, .busy = busy};
-  u32 thread = events->cpu_times.at[0].thread; /* the one that waits first is the one that trains */
+  u32 thread =
+      events->cpu_times.at[0].thread; /* the thread that waits first is the one that trains */
   const struct rank_cpu *last = NULL;
   for (u32 i = 0; i < n; i++) {
     const struct rank_cpu *now = &events->cpu_times.at[i];

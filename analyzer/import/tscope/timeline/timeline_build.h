@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * A timeline while it is being decoded: spans with what linking them needs, then sorted and linked.
+ * A timeline while it is being decoded: spans with what is needed to link them, then sorted and
+ * linked.
  */
 #ifndef TSCOPE_TIMELINE_BUILD_H
 #define TSCOPE_TIMELINE_BUILD_H
@@ -34,8 +35,8 @@ struct event_use {
   bool wait;
 };
 
-/* What the GPU clock source tells of waiting (`type`: enum tscope_gpu_wait) and, with type 0, of an
- * event record. Its correlation ids count the calls of the process. */
+/* What the GPU clock source reports about waiting (`type`: enum tscope_gpu_wait) and, with type 0,
+ * about an event record. Its correlation ids count the calls of the process. */
 struct gpu_wait {
   i64 start, end; /* of a wait: when the host was in the call */
   u64 record_id;
@@ -81,7 +82,7 @@ int timeline_decode(struct timeline_build *build);
 /* Sorts spans by (start, longer first), keeping links between spans. */
 int timeline_sort(struct timeline_build *build);
 
-/* Whether what ran last is not in the trace, while what ran first is: see pair_in_order(). */
+/* Whether the last work is not in the trace, while the first is: see pair_in_order(). */
 bool timeline_lost_its_end(const struct timeline_build *build);
 
 /* Device spans to the calls that launched them, by order per stream. */
@@ -93,12 +94,11 @@ int timeline_link_replays(struct timeline_build *build);
 /* Edges from event records, stream waits and synchronisation. */
 int timeline_link_events(struct timeline_build *build);
 
-/* Further edges from what the GPU clock source tells, which sees waits of libraries that carry
- * their own CUDA runtime too. Before the edges are sorted. */
+/* Further edges from the GPU clock source, which also sees waits of libraries with their own CUDA
+ * runtime. Called before the edges are sorted. */
 int timeline_link_gpu_waits(struct timeline_build *build);
 
-/* A call site as recorded; left out where its stack is not in the trace. False when out of memory.
- */
+/* A call site as recorded; left out if its stack is not in the trace. False when out of memory. */
 bool timeline_site(struct timeline_build *build, u64 stack, u16 tag, i64 time, u16 lane);
 
 /* Call sites to the spans of the calls; `*out` is NULL where there are none. 0, or -ENOMEM. */

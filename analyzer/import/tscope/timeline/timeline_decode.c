@@ -170,7 +170,7 @@ static int decode_calls(struct timeline_build *build) {
   return 0;
 }
 
-/* A launch of a graph, which its replayed collectives are the work of. */
+/* A launch of a graph, of which the replayed collectives are the work. */
 struct graph_launch {
   i64 start;
   u32 span;
@@ -276,7 +276,7 @@ static bool add_launch(struct decoding *decoding, struct span *span, struct span
                   &(struct span_facts){.what = facts->stream, .sync = TSCOPE_SYNC_STREAM});
 }
 
-/* Arithmetic that a kernel's grid tells, from now until the call returns. */
+/* Arithmetic that a kernel's grid shows, from now until the call returns. */
 static bool estimate_arithmetic(struct decoding *decoding, u32 shape, const struct span *span) {
   const struct shape_definition *made = &decoding->build->definitions.shapes[shape];
   double flops = decoding->shape_flops[shape];

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Edges that a stream's own order does not imply: walks what the host did, in order of time, and
- * keeps for each stream the last device span that was put on it.
+ * Edges that a stream's own order does not imply. The walk follows what the host did, in order of
+ * time, and keeps for each stream the last device span that was put on it.
  */
 #include <errno.h>
 
@@ -58,7 +58,7 @@ static bool use_event(struct walk *walk, const struct event_use *use) {
   return VECTOR_PUSH(&walk->pending, pending);
 }
 
-/* A span was put on a stream: it starts after what the stream was made to wait for. */
+/* A span was put on a stream: it starts after everything that the stream had to wait for. */
 static bool put_on_stream(struct walk *walk, u16 stream, u32 device) {
   walk->last[stream] = device;
   if (device == INDEX_NONE)
@@ -109,8 +109,8 @@ static const struct replay_spans *replay_of(const struct walk *walk, u32 launch)
   return found ? &build->replays.at[walk->launched[low]] : NULL;
 }
 
-/* A replay's first work on each of its streams comes after what its launching stream got before,
- * and what that gets next after the last on each. */
+/* A replay's first work on each of its streams comes after what its launching stream got before;
+ * what that stream gets next comes after the last work on each. */
 static bool put_replay(struct walk *walk, u16 stream, const struct replay_spans *replay) {
   struct timeline_build *build = walk->build;
   const u32 *spans = &build->replayed[replay->first];

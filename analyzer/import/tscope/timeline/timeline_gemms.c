@@ -152,7 +152,7 @@ struct gathering {
   VECTOR(const struct captured_gemm *) gemms;
 };
 
-/* A file that claims more is not believed beyond it. */
+/* If a file claims more, the rest is not believed. */
 enum { MOST_DEPTH = 16, MOST_LOOKED_AT = 1 << 22 };
 
 /* Where in a list that is sorted by the graph (a u32, so many bytes into each entry) those of one
@@ -235,8 +235,8 @@ static int by_capture(const void *left, const void *right) {
   return a->captured < b->captured ? -1 : a->captured > b->captured;
 }
 
-/* A graph into which no GEMM was captured adds nothing; of one whose capture was not seen it is
- * not known what it adds. */
+/* A graph without captured GEMMs adds nothing; what a graph adds whose capture was not seen is not
+ * known. */
 bool timeline_replay(struct timeline_build *build, u32 graph, struct interval call, u16 lane) {
   const struct definitions *definitions = &build->definitions;
   const struct gemms_build *gemms = &build->gemms_build;

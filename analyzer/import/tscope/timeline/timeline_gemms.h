@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * GEMMs of a timeline while it is being decoded: every shape once, pairs of events led
- * back to their calls, and the launches of graphs that hold GEMMs.
+ * GEMMs of a timeline while it is being decoded: every shape once, pairs of events traced back to
+ * their calls, and the launches of graphs that contain GEMMs.
  */
 #ifndef TSCOPE_TIMELINE_GEMMS_H
 #define TSCOPE_TIMELINE_GEMMS_H
@@ -32,8 +32,8 @@ struct gemms_build {
 
 struct timeline_build;
 
-/* What graphs hold, from the definitions. 0, or -ENOMEM; so the others, where they are not false.
- */
+/* The content of graphs, from the definitions. 0, or -ENOMEM; so do the others, if they do not
+ * return false. */
 int timeline_gemms_begin(struct timeline_build *build);
 
 bool timeline_gemm(struct timeline_build *build, const struct tscope_gemm_record *gemm,

@@ -3,7 +3,7 @@
  * Edges from the GPU clock source's own records. It numbers the calls of the process in the order
  * in which they were made, whoever made them; work, event records and waits carry the numbers of
  * their calls. So an event stands for the last work that was put on its stream with a smaller
- * number, and a stream that waits holds up the first that is put on it with a larger one.
+ * number, and a wait of a stream delays the first work that is put on it with a larger number.
  */
 #include <errno.h>
 
@@ -39,7 +39,7 @@ static int by_call(const void *left, const void *right) {
   return a->correlation < b->correlation ? -1 : a->correlation > b->correlation;
 }
 
-/* The first of the work whose key is not below. */
+/* The first work whose key is not below this one. */
 static u32 first_from(const struct waiting *w, u64 key) {
   u32 low = 0, high = w->n_work;
   while (low < high) {
@@ -63,7 +63,7 @@ static u32 first_after(const struct waiting *w, u32 stream, u32 correlation) {
   return at < w->n_work && w->work[at].key >> 32 == stream ? w->work[at].span : INDEX_NONE;
 }
 
-/* The record of the event that a call waits for: as told, else the last before the call. */
+/* The record of the event that a call waits for: as recorded, else the last one before the call. */
 static const struct gpu_wait *recorded(const struct waiting *w, const struct gpu_wait *wait) {
   u32 low = 0, high = w->n_events;
   while (low < high) {
@@ -92,7 +92,7 @@ static bool add_edge(struct timeline_build *build, u32 from, u32 to, u8 kind) {
          VECTOR_PUSH(&build->edges, (struct edge){from, to, kind});
 }
 
-/* The host's own span of a wait: it lies around what the source saw. */
+/* The host's own span of a wait: it encloses what the source saw. */
 static u32 host_span(const struct timeline_build *build, const struct gpu_wait *wait) {
   const u32 look_back = 64;
   u32 low = 0, high = build->spans.n;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Which launch put which span on the device, by order on each stream; what ran in graphs has been
- * linked already (timeline_replays.c).
+ * Which launch put which span on the device, by order on each stream; what ran in graphs is linked
+ * already (timeline_replays.c).
  */
 #include <errno.h>
 
@@ -77,8 +77,8 @@ static void slice_up(struct linking *linking) {
   }
 }
 
-/* What a launch or a device span is to be paired by. Without `names` only the kind of work; with
- * them a kernel without a name cannot be told from its neighbours and is left out. */
+/* What identifies a launch or a device span for pairing. Without `names` only the kind of work;
+ * with them a kernel without a name cannot be distinguished from its neighbours and is left out. */
 static bool describe(const struct linking *linking, u32 span, bool names, struct ordered *out) {
   const struct span_facts *facts = &linking->build->facts.at[span];
   *out = (struct ordered){.at = linking->build->spans.at[span].start,
@@ -117,7 +117,7 @@ static bool list_stream(struct linking *linking, u32 stream, bool names, u32 *n_
   return all;
 }
 
-/* Same counts of the same kinds of work: order is enough. Otherwise some launches (static CUDA
+/* Equal counts of equal kinds of work: order is enough. Otherwise some launches (static CUDA
  * runtimes in libraries) or spans (dropped by the source) were not seen, and names must help. */
 static void link_stream(struct linking *linking, u32 stream) {
   u32 causes, effects;

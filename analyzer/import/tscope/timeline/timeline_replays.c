@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT
  *
- * Replays of CUDA graphs. All that ran in one carries the number of the call that launched it; on
- * which streams it ran is the graph's own affair. A replay begins when the stream that it was
- * launched on comes to it, and that stream goes on when all of it is done.
+ * Replays of CUDA graphs. Everything that ran in one carries the number of the call that launched
+ * it; the graph itself decides on which streams it ran. A replay begins when the stream that it was
+ * launched on reaches it, and that stream continues when all of it is done.
  *
- * What waits for what inside a replay is not recorded, but a node of a graph waits for nothing
- * else: where one begins after a pause of its stream, it was for what ended last before it.
+ * The dependencies inside a replay are not recorded, but a node of a graph waits only for other
+ * nodes: if one begins after a pause of its stream, it waited for what ended last before it.
  */
 #include <errno.h>
 
@@ -33,7 +33,7 @@ static int by_value(const void *left, const void *right) {
   return a < b ? -1 : a > b;
 }
 
-/* Fills do not say which graph they were in, but which call they are of. */
+/* Fills do not say which graph they were in, but which call they belong to. */
 static int find_fills(struct timeline_build *build) {
   u32 n = 0;
   u32 *calls = malloc((build->spans.n + 1u) * sizeof(*calls));

@@ -52,8 +52,8 @@ static void merge(const struct span *spans, const struct sort_key *a, const stru
     *out++ = *b++;
 }
 
-/* Merges neighbouring runs pairwise until one is left. What comes from one thread or stream is
- * mostly sorted already, so there are few. */
+/* Merges neighbouring runs pairwise until one is left. The spans of one thread or stream are mostly
+ * sorted already, so there are few runs. */
 static void merge_runs(struct sorting *sorting) {
   while (sorting->n_runs > 1) {
     u32 left = 0;

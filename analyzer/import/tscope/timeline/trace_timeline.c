@@ -132,7 +132,7 @@ static void discard(struct timeline_build *build) {
   arena_release(&build->arena);
 }
 
-/* Hands what was built over to the timeline. */
+/* Moves what was built into the timeline. */
 static int hand_over(struct timeline_build *build, struct timeline *timeline) {
   struct timeline_internal *internal = arena_alloc(&build->arena, sizeof(*internal));
   struct timeline made = {.rank = build->rank,
