@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * The entries of one dump. Fields came and went with versions 2.x; what is not there is unknown.
+ * The entries of one dump. Versions 2.x added and removed fields; a missing field is unknown.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -8,7 +8,8 @@
 
 #include "import/flight_recorder/flight_recorder.h"
 
-/* More tensors or dimensions than any collective has; sizes are then said to go on. */
+/* More tensors or dimensions than any collective has; longer lists of sizes are cut, and end in
+ * "...". */
 #define MOST_SIZES_TEXT 512u
 
 /* Sizes as a text such as [[4096, 5120], [8]], and the elements of all tensors together. */
@@ -65,7 +66,7 @@ static int read_sizes(struct draft *draft, const struct value *value, const char
   return *text ? 0 : -ENOMEM;
 }
 
-/* One name where all tensors have it, else all of them. */
+/* One name if all tensors have the same type, else all names. */
 static int read_types(struct draft *draft, const struct value *value, const char **text) {
   char all[256];
   size_t used = 0;
@@ -115,7 +116,7 @@ static const struct ledger_stack *known_stack(const struct draft *draft, u64 has
   while ((found = hash_index_next(&draft->stack_index, hash, &at)) != INDEX_NONE) {
     const struct ledger_stack *stack = draft->stacks.at[found];
     bool same = stack->n == n;
-    /* texts are kept once, so equal frames have equal pointers */
+    /* each text is kept once, so equal frames have equal pointers */
     for (u32 i = 0; same && i < n; i++)
       same = stack->frames[i].file == frames[i].file &&
              stack->frames[i].function == frames[i].function &&
@@ -162,8 +163,8 @@ static int read_stack(struct draft *draft, const struct value *value,
 
 /* --- Operations --- */
 
-/* "nccl:send 1->2" is a send to rank 2 of the group, "nccl:recv 2<-1" its other end on rank 2;
- * anything else is an operation's name behind the library's. */
+/* "nccl:send 1->2" is a send to rank 2 of the group, "nccl:recv 2<-1" the matching receive on
+ * rank 2; anything else is the library's name and the name of an operation. */
 static int read_op(struct draft *draft, const char *name, struct ledger_call *call) {
   const char *colon = strchr(name, ':');
   const char *op = colon ? colon + 1 : name;
@@ -184,14 +185,14 @@ static int read_op(struct draft *draft, const char *name, struct ledger_call *ca
   return 0;
 }
 
-/* Operations whose own name ends so, though each is a call of its own. */
+/* Operations whose own name ends like this, although each is a call of its own. */
 static bool only_called_coalesced(const char *op) {
   return !strcmp(op, "allreduce_coalesced") || !strcmp(op, "all_gather_into_tensor_coalesced") ||
          !strcmp(op, "reduce_scatter_tensor_coalesced");
 }
 
-/* By the wall clock, in ns. What lies before 1970 is no time; without such, no two times are too
- * far apart to be subtracted. */
+/* By the wall clock, in ns. Times before 1970 are invalid. Without them the difference of two
+ * times cannot overflow. */
 static i64 created_at(const struct value *entry) {
   i64 time = number_at(entry, "time_created_ns", NS_UNKNOWN);
   return time < 0 ? NS_UNKNOWN : time;
@@ -244,7 +245,7 @@ static int by_order(const void *left, const void *right) {
   return (a->order > b->order) - (a->order < b->order);
 }
 
-/* Calls before a closing entry that share its group and number are inside it, and as far as it is:
+/* Calls before a closing entry with the same group and number are inside it and have its state:
  * the recorder does not follow them one by one. */
 static int find_inside(struct ledger_call *calls, u32 n, u32 n_groups) {
   u32 *closing = malloc((n_groups + 1u) * sizeof(*closing));

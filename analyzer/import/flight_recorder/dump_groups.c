@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * pg_config names a rank's process groups and their members; pg_status says how far the rank got in
- * each, under the numbers by which the entries call them.
+ * pg_config names a rank's process groups and their members. pg_status says how far the rank got in
+ * each. Entries refer to groups by the numbers of pg_status.
  */
 #include <ctype.h>
 #include <errno.h>
@@ -16,7 +16,7 @@ static int by_number(const void *left, const void *right) {
 
 typedef VECTOR(u32) numbers;
 
-/* Memberships that one dump may tell of. */
+/* Most memberships that one dump may list. */
 #define MOST_MEMBERSHIPS (1u << 20)
 
 /* "[0, 1, 2]", or a list. */
@@ -51,7 +51,8 @@ static int read_members(const struct value *value, numbers *members) {
   return 0;
 }
 
-/* Groups of one name are told apart by their members: groups that were split keep the name. */
+/* Groups of one name are distinguished by their members, because groups that were split keep the
+ * name. */
 static int group_of(struct draft *draft, const char *name, const char *desc, const u32 *members,
                     u32 n, u32 *group) {
   u64 hash = hash_bytes(hash_bytes(0, name, strlen(name)), members, n * sizeof(u32));
@@ -75,7 +76,7 @@ static int group_of(struct draft *draft, const char *name, const char *desc, con
   return room ? 0 : -ENOMEM;
 }
 
-/* What a group is for; "undefined" is the recorder's way not to say. */
+/* What a group is for; "undefined" means that the recorder does not say. */
 static int read_desc(struct draft *draft, const struct value *value, const char **desc) {
   const char *text = value_text(value);
   *desc = NULL;
@@ -148,8 +149,9 @@ static int by_numbered(const void *left, const void *right) {
   return (a->number > b->number) - (a->number < b->number);
 }
 
-/* Process groups are numbered as they are made, in pg_config by name and in pg_status by pg_id:
- * both ascend together. What the entries tell of both must agree with that, or it is not used. */
+/* Process groups get their numbers in the order in which they are made. pg_config has them by
+ * name, pg_status by pg_id, and both are in that order. If an entry that has both the name and
+ * the id contradicts this, the order is not used. */
 static void number_groups(dump_groups *groups, const struct value *status, struct numbered *by_name,
                           struct numbered *by_id) {
   u32 n = groups->n;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Flight-recorder dumps carry no rank: it stands in the file's name, <prefix><rank>, and the prefix
- * may hold a host name with digits and dots of its own.
+ * Flight-recorder dumps do not contain the rank. It is in the file's name, <prefix><rank>, and the
+ * prefix may contain a host name with digits and dots.
  */
 #include <ctype.h>
 #include <stdio.h>
@@ -24,7 +24,7 @@ static void offer(struct name_ranks *ranks, const char *digits) {
   ranks->at[ranks->n++] = (u32)rank;
 }
 
-/* The name without what tells only the format. */
+/* The name without the part that only tells the format. */
 static size_t bare_length(const char *name) {
   static const char *const endings[] = {".gz", ".json", ".pickle", ".pkl", ".dump", ".bin", ".txt"};
   size_t length = strlen(name);
@@ -42,7 +42,7 @@ static size_t bare_length(const char *name) {
   return length;
 }
 
-/* Where the run of digits that ends at `end` begins; `end` itself if there is none. */
+/* Where the digits that end at `end` begin; `end` itself if there are none. */
 static size_t digits_before(const char *name, size_t end) {
   while (end > 0 && is_digit(name[end - 1]))
     end--;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * Reads the dumps of all ranks and puts them together into one ledger.
+ * Reads the dumps of all ranks and combines them into one ledger.
  */
 #include "import/flight_recorder/flight_recorder.h"
 
@@ -15,7 +15,8 @@
 /* A recorder keeps some thousands of entries of a few hundred bytes. */
 #define MOST_DUMP_BYTES (1ull << 30)
 
-/* What a reader who follows all of a dump's references may meet: an honest one has no more. */
+/* The most values that a reader may visit while it follows all references of a dump. No valid
+ * dump has more. */
 #define MOST_SPREAD 2e7
 
 bool probe_flight(const struct input *input) {
@@ -81,7 +82,7 @@ static bool member(const struct draft *draft, u32 group, u32 rank) {
   return low < g->n_members && g->members[low] == rank;
 }
 
-/* A dump's groups are those that its rank is a member of. */
+/* The groups in a dump are those that its rank is a member of. */
 static bool fits(const struct draft *draft, const dump_groups *groups, u32 rank) {
   for (u32 i = 0; i < groups->n; i++)
     if (draft->groups.at[groups->at[i].group].n_members &&
@@ -125,7 +126,7 @@ static u32 rank_of_dump(const struct draft *draft, const struct value *root, con
   return only_fit(draft, groups);
 }
 
-/* The versions of a job's dumps are one. */
+/* All dumps of a job have one version. */
 static int read_version(struct import *import, struct draft *draft, const struct value *root,
                         const char *name) {
   const struct value *version = value_get(root, "version");
@@ -153,7 +154,7 @@ static int add_rank(struct draft *draft, const struct input *input, u32 rank, u3
   return VECTOR_PUSH(&draft->ranks, known) ? 0 : -ENOMEM;
 }
 
-/* -EBADMSG with `why` for a dump that says nothing that can be used. */
+/* -EBADMSG, with `why`, for a dump without usable content. */
 static int take_dump(struct import *import, struct draft *draft, const struct input *input,
                      const struct value *root, dump_groups *groups, char *why, size_t why_bytes) {
   int error = dump_groups_read(draft, root, groups);
@@ -175,7 +176,7 @@ static int take_dump(struct import *import, struct draft *draft, const struct in
   return error ? error : add_rank(draft, input, rank, first);
 }
 
-/* A dump that cannot be used is said and left out. */
+/* A dump that cannot be used becomes a note and is left out. */
 static int read_dump(struct import *import, struct draft *draft, const struct input *input) {
   struct arena arena = {0};
   struct value root = {0};
@@ -199,7 +200,7 @@ static int by_rank(const void *left, const void *right) {
   return a->rank != b->rank ? (a->rank > b->rank ? 1 : -1) : (int)b->seen - (int)a->seen;
 }
 
-/* Members of groups that left no dump are ranks too. */
+/* Members of groups are ranks too, even if they left no dump. */
 static int complete_ranks(struct draft *draft) {
   for (u32 g = 0; g < draft->groups.n; g++)
     for (u32 m = 0; m < draft->groups.at[g].n_members; m++) {
@@ -218,8 +219,7 @@ static int complete_ranks(struct draft *draft) {
   return 0;
 }
 
-/* What stands before the rank in file names is a host only where it tells some ranks from others.
- */
+/* The text before the rank in file names is a host only if it differs between ranks. */
 static void keep_hosts(struct draft *draft) {
   const char *first = NULL;
   bool differ = false;
@@ -244,7 +244,7 @@ static u32 rank_index(const struct ledger *ledger, u32 rank) {
   return low;
 }
 
-/* Members that no pg_config told: whoever called in the group. */
+/* Members that no pg_config lists: all that made a call in the group. */
 static int seen_members(struct ledger *ledger, u32 group, struct arena *arena) {
   struct ledger_group *g = &ledger->groups[group];
   VECTOR(u32) seen = {0};
@@ -300,7 +300,7 @@ static int take_calls(struct ledger *ledger, struct draft *draft) {
   return 0;
 }
 
-/* Peers are ranks of the group until its members are known. */
+/* Peers are ranks of the group until the group's members are known. */
 static void find_peers(struct ledger *ledger) {
   for (u32 i = 0; i < ledger->n_calls; i++) {
     struct ledger_call *call = &ledger->calls[i];

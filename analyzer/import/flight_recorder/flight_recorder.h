@@ -11,8 +11,7 @@
 #include "import/value_build.h"
 #include "model/ledger.h"
 
-/* A list of things distinguished by a hash: equal things are found by comparing those of one
- * hash. */
+/* A list of items with a hash each. Equal items are found by comparing those with the same hash. */
 struct hash_index {
   struct hash_slot {
     u64 hash;
@@ -31,7 +30,7 @@ struct group_draft {
   u32 n_members;
 };
 
-/* What the dumps read so far have told; ranks are global ranks until all are known. */
+/* What is known from the dumps read so far. Ranks are global ranks until all are known. */
 struct draft {
   struct arena *arena;        /* of what remains */
   struct value_builder texts; /* in that arena; each text once */
@@ -44,21 +43,22 @@ struct draft {
   const char *version;
 };
 
-/* A group as one dump's pg_config has it. */
+/* A group as the pg_config of one dump describes it. */
 struct dump_group {
   const char *name;
   u32 group;  /* index into draft.groups */
-  i64 number; /* its pg_id, by which pg_status and the entries call it; -1 not known */
+  i64 number; /* its pg_id, the number that pg_status and the entries use for it; -1 not known */
 };
 
 typedef VECTOR(struct dump_group) dump_groups;
 
-/* The texts of a dump outlive it. NULL only without memory; `text` may be NULL. */
+/* A copy of a dump's text that stays valid after the dump is freed. NULL only without memory;
+ * `text` may be NULL. */
 const char *draft_text(struct draft *draft, const char *text, size_t n);
 
 /* dump_groups.c */
 int dump_groups_read(struct draft *draft, const struct value *root, dump_groups *groups);
-/* The group an entry names; made up with unknown members if pg_config lacks it. */
+/* The group that an entry names; a new one with unknown members if pg_config does not have it. */
 int dump_group_find(struct draft *draft, dump_groups *groups, const char *name, const char *desc,
                     u32 *found);
 int dump_progress_read(struct draft *draft, const struct value *root, u32 rank,
@@ -69,7 +69,7 @@ int dump_entries_read(struct draft *draft, const struct value *root, u32 rank, d
 
 /* dump_names.c */
 
-/* Ranks that the last number of a file's name, or the one after "rank", may be. */
+/* The ranks that a file's name may mean: its last number, or the number after "rank". */
 struct name_ranks {
   u32 at[4];
   u32 n;
@@ -77,8 +77,8 @@ struct name_ranks {
 
 void dump_name_ranks(const char *name, struct name_ranks *ranks);
 
-/* The host that stands in a file's name before its rank, such as node7 in node7_trace_rank_3; NULL
- * if there is none. In the draft's arena. */
+/* The host in a file's name before its rank, such as node7 in node7_trace_rank_3; NULL if there
+ * is none. In the draft's arena. */
 const char *dump_name_host(struct draft *draft, const char *name);
 
 #endif
