@@ -15,6 +15,7 @@
 #ifndef TSCOPE_MEMORY_HISTORY_H
 #define TSCOPE_MEMORY_HISTORY_H
 
+#include "model/allocation_category.h"
 #include "model/model.h"
 
 struct arena;
@@ -51,8 +52,8 @@ struct memory_event {
 
 /* Where an allocation comes from. */
 struct memory_source {
-  const char *place;    /* "forward (model.py:101)", or a training phase; NULL not known */
-  const char *category; /* "optimizer", "attention", ..., one of memory_categories.def */
+  const char *place; /* "forward (model.py:101)", or a training phase; NULL not known */
+  enum allocation_category category; /* ALLOCATION_UNKNOWN: not known */
 };
 
 /* A frame of the stacks that allocations come from; memory_frames.h makes the tree of them. */

@@ -198,6 +198,7 @@ struct model {
   u32 n_notes;
   struct model_input *inputs; /* none for models made by hand */
   u32 n_inputs;
+  u32 n_logs;           /* of inputs, logs of training values */
   const char *recorder; /* what recorded the timelines, if not libtscope.so; else NULL */
   bool lengths_only;    /* it says how long steps and phases took, but not what ran in them */
   const struct timeline_source *timelines; /* NULL: no input has any, and n_ranks is 0 */

@@ -13,6 +13,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "format/gpu_reasons.h"
 #include "gpu/gpu_clock.h"
 #include "hooks/wrapper.h"
 
@@ -56,7 +57,7 @@ static bool is_done(void) {
 }
 
 const char *cupti_client_at_work(void) {
-  return has_callbacks() && !is_done() ? "the job's own CUPTI client is at work" : NULL;
+  return has_callbacks() && !is_done() ? TSCOPE_REASON_CLIENT " is at work" : NULL;
 }
 
 bool cupti_client_has_left(void) {
@@ -101,7 +102,7 @@ void cupti_client_collect(const struct cupti *cupti) {
 static void comes(const char *call) {
   static char why[128];
   if (!why[0])
-    snprintf(why, sizeof(why), "the job's own CUPTI client is at work (%s)", call);
+    snprintf(why, sizeof(why), TSCOPE_REASON_CLIENT " is at work (%s)", call);
   const char *teardown = getenv("TEARDOWN_CUPTI");
   __atomic_store_n(&client.detaches, teardown && !strcmp(teardown, "1"), __ATOMIC_RELEASE);
   __atomic_store_n(&client.last_ns, now_ns(), __ATOMIC_RELEASE);
@@ -178,7 +179,7 @@ static enum client_call on_disable(const char *call, int kind) {
 static enum client_call on_profile(const char *call) {
   static char why[128];
   if (!why[0])
-    snprintf(why, sizeof(why), "the job profiles with CUPTI itself (%s)", call);
+    snprintf(why, sizeof(why), TSCOPE_REASON_PROFILES " (%s)", call);
   gpu_clock_step_aside(why, true);
   return PASSED_ON;
 }

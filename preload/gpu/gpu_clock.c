@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "format/gpu_reasons.h"
 #include "gpu/cuda_events.h"
 #include "gpu/cupti_clients.h"
 #include "gpu/gpu_spans.h"
@@ -155,11 +156,12 @@ static void read_environment(void) {
 static const char *forbidden(const struct gpu_clock_source *which) {
   bool events = which == &gpu_clock_events;
   if (events && asked.one_connection)
-    return "timing events would undo the overlap that CUDA_DEVICE_MAX_CONNECTIONS=1 is set for";
+    return "timing events would undo the overlap that " TSCOPE_REASON_ONE_CONNECTION
+           "=1 is set for";
   if (wanted("events"))
     return NULL;
   if (asked.injected)
-    return "another tool is injected into CUDA (CUDA_INJECTION64_PATH)";
+    return "another tool is injected into CUDA (" TSCOPE_REASON_INJECTED ")";
   const char *client = cupti_client_at_work();
   return client || events ? client : __atomic_load_n(&forsaken, __ATOMIC_ACQUIRE);
 }
@@ -167,7 +169,7 @@ static const char *forbidden(const struct gpu_clock_source *which) {
 /* Opens the first source that works; NULL if none does. `why` says why the earlier ones did not. */
 static const struct gpu_clock_source *open_first(char *why, size_t why_bytes) {
   char own[256];
-  snprintf(why, why_bytes, "TSCOPE_GPU=%.16s", tscope_env.gpu);
+  snprintf(why, why_bytes, TSCOPE_REASON_SETTING "%.16s", tscope_env.gpu);
   for (int i = 0, refused = 0; i < SOURCES; i++) {
     if (!asked_for(sources[i]))
       continue;
@@ -260,10 +262,10 @@ void gpu_clock_rest(struct tscope_thread *thread, bool rest) {
      * switched off, and the record "on" after it is switched on. */
     if (rest)
       record_clock(thread, TSCOPE_GPU_CLOCK_HOST,
-                   "resting until its next session (TSCOPE_GPU_STEPS)");
+                   "resting until its next session (" TSCOPE_REASON_STEPS ")");
     open->rest(rest);
     if (!rest)
-      record_clock(thread, open->id, "its session (TSCOPE_GPU_STEPS)");
+      record_clock(thread, open->id, "its session (" TSCOPE_REASON_STEPS ")");
   }
   errno = saved;
   gpu_clock_unlock(true);

@@ -2,8 +2,9 @@
 # SPDX-License-Identifier: MIT
 """What has a name table is compared by its enum, never by its text: meaning_by_text.py SOURCE.
 
-Collects the words of every name table of the analyzer (words.def, findings, kernel categories, roles of
-values) and fails where code of the analyzer compares a text with one of them, or writes the id of a finding."""
+Collects the words of every name table of the analyzer (words.def, findings, categories of kernels and of
+allocations, roles of values) and fails where code of the analyzer compares a text with one of them, writes the
+id of a finding, or looks for words in what a result says to people (its reason, its evidence and so on)."""
 import os
 import re
 import subprocess
@@ -11,6 +12,10 @@ import sys
 
 # Options and values of the environment are texts that people write; readers of files compare what files hold.
 READ_AS_TEXT = ("analyzer/import/", "analyzer/report/options.c", "analyzer/report/backends.c", "analyzer/top/top_options.c")
+
+
+# Members of results that are sentences for people: code that needs their meaning has an enum beside them.
+SENTENCES = r"(?:->|\.)(?:reason|evidence|what|words|why|category|cannot_tell|title|action)\b"
 
 
 def text_of(source, path):
@@ -32,7 +37,7 @@ def tables(source, paths):
         text = text_of(source, path)
         if name == "words.def":
             words.update(re.findall(r'^WORD\(\w+, "([^"]+)"\)', text, re.M))
-        elif name == "categories.def":
+        elif name in ("categories.def", "allocation_category.h"):
             words.update(re.findall(r'\bC\(\w+, "([^"]+)"', text))
         elif name == "scalar_words.def":
             words.update(re.findall(r'\bR\(\w+, "([^"]+)"', text))
@@ -60,6 +65,9 @@ def main():
             if match[1] in words | ids:
                 wrong += 1
                 print(f"{path}:{text.count(chr(10), 0, match.start()) + 1}: compares with \"{match[1]}\": use its enum")
+        for match in re.finditer(r'\bstr(?:str|casestr|n?(?:case)?cmp)\([^;{"]*?' + SENTENCES + r'[^;{"]*"[^"]+"', text):
+            wrong += 1
+            print(f"{path}:{text.count(chr(10), 0, match.start()) + 1}: looks for words in a sentence: use an enum")
         for match in re.finditer(r'"([A-Z]+\.[A-Z_]+)"', text):
             if match[1] in ids:
                 wrong += 1

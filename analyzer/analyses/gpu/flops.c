@@ -229,7 +229,7 @@ static void count_call(struct counting *c, u32 i) {
 }
 
 /* Kernels of a graph are recognised by their names: if a name was captured only in GEMMs, its
- * kernels belong to the GEMMs. Their number shows that no others of that name run. */
+ * kernels belong to the GEMMs. Their number shows that no other kernels have that name. */
 static void count_replays(struct counting *c, u32 i) {
   const struct gemms *gemms = c->timeline->gemms;
   const struct graph_content *content = &gemms->contents[i];

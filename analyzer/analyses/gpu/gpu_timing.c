@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "analyses/queries.h"
+#include "format/gpu_reasons.h"
 
 static const char *gpu_clock_name(enum tscope_gpu_clock clock) {
   switch (clock) {
@@ -190,28 +191,25 @@ const char *gpu_timing_reason(const struct rank *rank) {
 }
 
 const char *gpu_timing_remedy(const char *reason) {
-  static const struct {
-    const char *sign, *remedy;
-  } remedies[] = {
-      {"TSCOPE_GPU_STEPS",
-       "Let CUPTI work for at least two steps in a row (TSCOPE_GPU_STEPS=2/20): "
-       "the first of them may begin with work that was launched before."},
-      {"CUDA_DEVICE_MAX_CONNECTIONS", "Let tscope use CUPTI (TSCOPE_GPU unset, its library to be "
-                                      "found): unlike events it does not disturb the overlap that "
-                                      "CUDA_DEVICE_MAX_CONNECTIONS=1 is set for."},
-      {"TSCOPE_GPU=", "Unset TSCOPE_GPU, or set it to auto: it keeps tscope from reading the times "
-                      "of all GPU work."},
-      {"CUDA_INJECTION64_PATH", "Run once without the tool in CUDA_INJECTION64_PATH: CUPTI allows "
-                                "only one."},
-      {"CUPTI client", "Profile with tscope or with the job's own profiler, one at a time: CUPTI "
-                       "serves one client."},
-      {"profiles with CUPTI itself", "Profile with tscope or with the job's own profiler, one at a "
-                                     "time: CUPTI serves one client."},
-  };
-  for (size_t i = 0; reason && i < sizeof(remedies) / sizeof(remedies[0]); i++)
-    if (strstr(reason, remedies[i].sign))
-      return remedies[i].remedy;
-  return "Let tscope read GPU times: CUPTI's library must be found (beside the CUDA runtime, or in "
-         "LD_LIBRARY_PATH) and no other profiler may hold it; see the GPU time line for the "
-         "reason.";
+  switch (tscope_gpu_reason_of(reason)) {
+  case TSCOPE_GPU_REASON_STEPS:
+    return "Let CUPTI work for at least two steps in a row (TSCOPE_GPU_STEPS=2/20): the first of "
+           "them may begin with work that was launched before.";
+  case TSCOPE_GPU_REASON_ONE_CONNECTION:
+    return "Let tscope use CUPTI (TSCOPE_GPU unset, its library to be found): unlike events it "
+           "does not disturb the overlap that CUDA_DEVICE_MAX_CONNECTIONS=1 is set for.";
+  case TSCOPE_GPU_REASON_SETTING:
+    return "Unset TSCOPE_GPU, or set it to auto: it keeps tscope from reading the times of all GPU "
+           "work.";
+  case TSCOPE_GPU_REASON_INJECTED:
+    return "Run once without the tool in CUDA_INJECTION64_PATH: CUPTI allows only one.";
+  case TSCOPE_GPU_REASON_CLIENT:
+  case TSCOPE_GPU_REASON_PROFILES:
+    return "Profile with tscope or with the job's own profiler, one at a time: CUPTI serves one "
+           "client.";
+  default:
+    return "Let tscope read GPU times: CUPTI's library must be found (beside the CUDA runtime, or "
+           "in LD_LIBRARY_PATH) and no other profiler may hold it; see the GPU time line for the "
+           "reason.";
+  }
 }

@@ -83,7 +83,7 @@ static int keep(struct analysis *a, const struct timeline *t, const struct times
   return 0;
 }
 
-/* `most` is above all names. */
+/* `most` is greater than the number of all names. */
 static int measure(struct analysis *a, const struct timeline *t, const struct times *names, u32 n,
                    u32 most) {
   u32 first[KEPT_OF_RANK + 1] = {0}, next[KEPT_OF_RANK];

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * Which kernels one call of an operator launches, by itself or by what it calls, in the order in
- * which they began: calls that launched the same ones in the same order are one sequence.
+ * Which kernels one call of an operator launches, directly or through the operators that it calls,
+ * in the order in which the kernels began. Calls that launched the same kernels in the same order
+ * are one sequence.
  */
 #ifndef TSCOPE_OPERATOR_SEQUENCES_H
 #define TSCOPE_OPERATOR_SEQUENCES_H
@@ -13,12 +14,12 @@
 
 enum {
   SEQUENCE_KERNELS = 24,    /* of one sequence that are kept; it may have more */
-  SEQUENCES_MOST = 1 << 14, /* different ones; what comes after is left out */
+  SEQUENCES_MOST = 1 << 14, /* different ones; further ones are left out */
 };
 
 struct operator_sequence {
   u64 key;      /* of operator, kernels and their order; 0 is free */
-  u32 operator; /* whatever the caller tells operators apart by */
+  u32 operator; /* any number by which the caller distinguishes operators */
   u32 n;
   const struct kernel *kernels[SEQUENCE_KERNELS];
   u64 hash;  /* of all its kernels, the same on all ranks */
@@ -34,8 +35,8 @@ struct operator_sequences {
 
 void operator_sequences_free(struct operator_sequences *sequences);
 
-/* The sequence with that key, all 0 but for it where it is new. NULL without memory, or where there
- * are too many: `*error` is -ENOMEM or 0. */
+/* The sequence with that key; a new one has only its key, and 0 in all other fields. NULL
+ * without memory, or if there are too many: `*error` is then -ENOMEM or 0. */
 struct operator_sequence *operator_sequence_at(struct operator_sequences *sequences, u64 key,
                                                int *error);
 
@@ -43,7 +44,7 @@ struct operator_sequence *operator_sequence_at(struct operator_sequences *sequen
 struct operator_call {
   u64 hash; /* of their numbers, in order */
   u32 n;
-  bool first; /* of its sequence: it tells which kernels those are */
+  bool first; /* of its sequence; the sequence says which kernels those are */
   i64 ns;
 };
 

@@ -175,7 +175,8 @@ static int take_work(struct rank_operators *r, u32 i) {
   return 0;
 }
 
-/* Each call goes to its sequence; the first of each will tell which kernels those are. */
+/* Adds each call to its sequence. The first call of each sequence is kept: it tells which
+ * kernels the sequence has. */
 static int count_sequences(struct rank_operators *r) {
   int error = 0;
   for (u32 i = 0; i < r->t->n_spans && !error; i++) {
@@ -291,7 +292,7 @@ static int merge(struct rank_operators *r) {
   return error;
 }
 
-/* What ran on a rank without operators, kernel_times has summed already. */
+/* What ran on a rank without operators is already summed by kernel_times. */
 int operators_rank(struct analysis *a, const struct timeline *t) {
   if (!t->on_gpu || !t->has_compute || !has_operators(a, t->rank))
     return 0;
@@ -441,7 +442,7 @@ static int by_words(const void *left, const void *right) {
   return order ? order : strcmp(a->kernels, b->kernels);
 }
 
-/* What the kernels' short names do not tell apart is one row. */
+/* Kernels with the same short name share one row. */
 static void join_alike(struct results *r) {
   struct operator_sequence_result *rows = r->operator_sequences;
   u32 n = 0;

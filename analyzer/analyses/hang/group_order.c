@@ -76,7 +76,7 @@ static int accuse_order(struct judging *j, const struct in_order *pairs, u32 b_f
     bool odd = pairs[i].a_first ? a_first <= b_first : b_first <= a_first;
     if (odd)
       error =
-          accuse(j, pairs[i].rank, "calls in another order than its peers",
+          accuse(j, pairs[i].rank, SUSPECT_OTHER_ORDER,
                  arena_printf(j->index->arena, "Rank %u calls %s before %s; %u of %u ranks do so.",
                               global(j, pairs[i].rank), pairs[i].a_first ? a : b,
                               pairs[i].a_first ? b : a, pairs[i].a_first ? a_first : b_first, n));
@@ -136,7 +136,7 @@ static int accuse_by_nccl(struct judging *j, const u32 *holders, u32 n, u32 grou
   int error = 0;
   for (u32 i = 0; i < n && 2 * errors <= n && !error; i++) {
     if (nccl_error_of(ledger, group, holders[i]))
-      error = accuse(j, holders[i], "NCCL reports an error of the communicator there",
+      error = accuse(j, holders[i], SUSPECT_NCCL_ERROR,
                      arena_printf(j->index->arena, "All %u members are in %s.", n, call));
   }
   return error;
@@ -165,7 +165,7 @@ int judge_root(struct judging *j) {
   for (u32 i = 0; i < n && !by_nccl && started < n && 2 * started >= n && !error; i++)
     if (j->index->ledger->calls[member_progress_of(j->index, group, holders[i])->front_call]
             .state != LEDGER_STARTED)
-      error = accuse(j, holders[i], "has not begun it on its device",
+      error = accuse(j, holders[i], SUSPECT_NOT_BEGUN,
                      arena_printf(arena, "%s has begun on %u of %u members, not on rank %u.", name,
                                   started, n, global(j, holders[i])));
   if (!error && j->waits->suspects.n == 0) {

@@ -8,7 +8,7 @@
 
 #include "analyses/hang/suspects.h"
 
-int accuse(struct judging *j, u32 rank, const char *reason, char *evidence) {
+int accuse(struct judging *j, u32 rank, enum suspect_reason reason, char *evidence) {
   if (j->named[rank])
     return 0;
   struct suspect suspect = {.rank = rank, .reason = reason, .evidence = evidence};
@@ -62,7 +62,7 @@ static int accuse_silent(struct judging *j, u32 rank, u32 front) {
   if (!name || !in || !at)
     return -ENOMEM;
   return accuse(
-      j, rank, "silent since the pending collective",
+      j, rank, SUSPECT_SILENT,
       arena_printf(
           j->index->arena, "Rank %u called %s and the record does not show its end; %s %s in it.%s",
           global(j, rank), name, in, j->g->fronts.at[front].holders == 1 ? "waits" : "wait", at));
@@ -87,10 +87,7 @@ static int accuse_absent(struct judging *j, u32 rank, u32 front) {
       j->index->arena,
       "Rank %u has not called %s, in which %s %s; it is in no other call either.%s%s", absent->rank,
       name, in, j->g->fronts.at[front].holders == 1 ? "waits" : "wait", last, at);
-  return accuse(j, rank,
-                absent->ended ? "ended without the pending collective"
-                              : "absent from the pending collective",
-                evidence);
+  return accuse(j, rank, absent->ended ? SUSPECT_ENDED : SUSPECT_ABSENT, evidence);
 }
 
 /* A rank without a record may be the one that crashed, or its record was not collected. */
@@ -106,7 +103,7 @@ static int accuse_unrecorded(struct judging *j, const u32 *waiting) {
     if (!name || !in)
       return -ENOMEM;
     int error = accuse(
-        j, rank, "left no record",
+        j, rank, SUSPECT_NO_RECORD,
         arena_printf(j->index->arena, "Rank %u left no record, and %s wait%s for it in %s.",
                      global(j, rank), in, j->g->fronts.at[front].holders == 1 ? "s" : "", name));
     if (error)
@@ -164,7 +161,7 @@ static int judge_left_behind(struct judging *j) {
     if (!name || !at)
       return -ENOMEM;
     int error =
-        accuse(j, r, "alone with older pending calls",
+        accuse(j, r, SUSPECT_OLDER_CALLS,
                arena_printf(j->index->arena,
                             "Rank %u is still in %s, which %u of the %u members with a record of "
                             "it have finished.%s",
@@ -227,8 +224,7 @@ static int judge_circle(struct judging *j, u32 circle) {
     if (!inside || (decided && with_most))
       continue;
     int error =
-        accuse(j, r, decided ? "calls in another order than its peers" : "waits in a circle",
-               circle_evidence(j, r));
+        accuse(j, r, decided ? SUSPECT_OTHER_ORDER : SUSPECT_IN_CIRCLE, circle_evidence(j, r));
     if (error)
       return error;
   }
@@ -245,10 +241,10 @@ static int judge_circles(struct judging *j) {
 
 /* --- Calls that do not agree --- */
 
-static const char *odd_reason(enum match_state state) {
-  return state == MATCH_TYPE    ? "calls something else than its peers"
-         : state == MATCH_DTYPE ? "calls with another element type than its peers"
-                                : "calls with other sizes than its peers";
+static enum suspect_reason odd_reason(enum match_state state) {
+  return state == MATCH_TYPE    ? SUSPECT_OTHER_CALL
+         : state == MATCH_DTYPE ? SUSPECT_OTHER_DTYPE
+                                : SUSPECT_OTHER_SIZES;
 }
 
 static int accuse_odd(struct judging *j, const struct mismatch *m) {

@@ -17,7 +17,7 @@ struct judging {
 };
 
 /* Names a rank, once; `evidence` is the caller's arena_printf(). 0, or -ENOMEM. */
-int accuse(struct judging *j, u32 rank, const char *reason, char *evidence);
+int accuse(struct judging *j, u32 rank, enum suspect_reason reason, char *evidence);
 
 static inline const struct ledger_call *call_of(const struct judging *j, u32 front) {
   return &j->index->ledger->calls[j->g->fronts.at[front].call];

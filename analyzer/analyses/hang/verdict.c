@@ -123,13 +123,15 @@ static const char *stack_text(const struct making *m, const struct ledger_call *
   return text;
 }
 
-static int put_suspect(struct making *m, u32 rank, const char *reason, const char *evidence) {
+static int put_suspect(struct making *m, u32 rank, enum suspect_reason reason,
+                       const char *evidence) {
   const struct ledger *ledger = m->index.ledger;
   struct check_suspect *out = &m->check->suspects[m->check->n_suspects++];
   *out = (struct check_suspect){.rank = ledger->ranks[rank].rank,
                                 .host = ledger->ranks[rank].host,
                                 .reason = reason,
                                 .evidence = evidence,
+                                .silent = ledger->ranks[rank].silent,
                                 .stack = stack_text(m, oldest_pending(ledger, rank))};
   return 0;
 }
@@ -157,7 +159,7 @@ static int find_desync(struct making *m) {
   }
   for (u32 i = 0; i < m->waits.suspects.n; i++) {
     const struct suspect *suspect = &m->waits.suspects.at[i];
-    if (!strstr(suspect->reason, "order"))
+    if (suspect->reason != SUSPECT_OTHER_ORDER)
       continue;
     m->desync[suspect->rank] = true;
     if (!m->check->desync)
@@ -188,7 +190,7 @@ static int put_suspects(struct making *m) {
   }
   for (u32 r = 0; r < ledger->n_ranks && n == 0 && !error; r++)
     if (m->desync[r])
-      error = put_suspect(m, r, "disagrees with its peers", check->desync);
+      error = put_suspect(m, r, SUSPECT_DISAGREES, check->desync);
   return error;
 }
 

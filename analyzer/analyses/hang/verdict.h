@@ -129,7 +129,7 @@ i32 nccl_error_of(const struct ledger *ledger, u32 group, u32 rank);
 
 struct suspect {
   u32 rank; /* index into ledger.ranks */
-  const char *reason;
+  enum suspect_reason reason;
   char *evidence;
 };
 

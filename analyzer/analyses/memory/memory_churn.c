@@ -63,7 +63,7 @@ static struct memory_churn describe(const struct memory_history *history,
   const struct memory_source *source =
       first->source < history->n_sources ? &history->sources[first->source] : NULL;
   struct memory_churn churn = {
-      .category = source && source->category ? arena_text(arena, source->category) : NULL,
+      .category = source ? allocation_category_word(source->category) : NULL,
       .source = source && source->place ? arena_text(arena, source->place) : NULL,
       .size_bytes = (double)first->bytes,
       .count = row->n,

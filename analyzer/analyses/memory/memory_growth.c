@@ -65,7 +65,7 @@ static int blame(const struct memory_history *history, u32 from, u32 to, struct 
   if (!error && most && bytes[most] > 0) {
     const struct memory_source *source = &history->sources[most];
     result->growth_source = source->place ? arena_text(arena, source->place) : NULL;
-    result->growth_category = source->category ? arena_text(arena, source->category) : NULL;
+    result->growth_category = allocation_category_word(source->category);
     result->growth_source_share = bytes[most] / added;
   }
   memory_replay_free(&replay);

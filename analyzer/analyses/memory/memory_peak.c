@@ -9,11 +9,6 @@
 
 #include "analyses/memory/memory.h"
 
-/* The difference between the blocks' sum and the peak: the allocator's rounding of blocks that are
- * there at the end, and blocks of unknown size. */
-static const char not_attributed[] = "not attributed";
-static const char before_recording[] = "before recording";
-
 static i64 find_peaks(const struct memory_history *history, struct memory_result *result,
                       u32 *after) {
   i64 allocated = history->allocated_before, reserved = history->reserved_before;
@@ -52,7 +47,8 @@ static int by_bytes(const void *left, const void *right) {
   const struct memory_use *a = left, *b = right;
   if (a->bytes != b->bytes)
     return a->bytes < b->bytes ? 1 : -1;
-  int order = strcmp(a->category ? a->category : "", b->category ? b->category : "");
+  const char *of_a = allocation_category_word(a->kind), *of_b = allocation_category_word(b->kind);
+  int order = strcmp(of_a ? of_a : "", of_b ? of_b : "");
   return order ? order : strcmp(a->source ? a->source : "", b->source ? b->source : "");
 }
 
@@ -60,14 +56,16 @@ static struct memory_use use_of(const struct memory_history *history,
                                 const struct live_block *block) {
   const struct memory_source *source =
       block->source < history->n_sources ? &history->sources[block->source] : NULL;
-  struct memory_use use = {.category = source ? source->category : NULL,
+  struct memory_use use = {.kind = source ? source->category : ALLOCATION_UNKNOWN,
                            .source = source ? source->place : NULL};
-  if (block->before && !use.category && !use.source)
-    use.category = before_recording;
+  if (block->before && !use.kind && !use.source)
+    use.kind = ALLOCATION_BEFORE_RECORDING;
   return use;
 }
 
-/* One row for each source, plus the rest; rows lie in `uses`, which has room for all blocks. */
+/* One row for each source, plus the rest; rows lie in `uses`, which has room for all blocks. The
+ * rest is the difference between the blocks' sum and the peak: the allocator's rounding of blocks
+ * that are there at the end, and blocks of unknown size. */
 static u32 group(const struct memory_history *history, struct live_block *blocks, u32 n,
                  double rest, struct memory_use *uses) {
   u32 rows = 0;
@@ -81,12 +79,9 @@ static u32 group(const struct memory_history *history, struct live_block *blocks
     uses[rows - 1].blocks++;
   }
   if (rest > 0)
-    uses[rows++] = (struct memory_use){.category = not_attributed, .bytes = rest, .blocks = NAN};
+    uses[rows++] =
+        (struct memory_use){.kind = ALLOCATION_NOT_ATTRIBUTED, .bytes = rest, .blocks = NAN};
   return rows;
-}
-
-static bool same_text(const char *a, const char *b) {
-  return a == b || (a && b && strcmp(a, b) == 0);
 }
 
 /* Adds up rows of one category; there are few categories. */
@@ -94,10 +89,10 @@ static u32 by_category(const struct memory_use *rows, u32 n, struct memory_use *
   u32 found = 0;
   for (u32 i = 0; i < n; i++) {
     u32 at = 0;
-    while (at < found && !same_text(out[at].category, rows[i].category))
+    while (at < found && out[at].kind != rows[i].kind)
       at++;
     if (at == found)
-      out[found++] = (struct memory_use){.category = rows[i].category};
+      out[found++] = (struct memory_use){.kind = rows[i].kind};
     out[at].bytes += rows[i].bytes;
     out[at].blocks += rows[i].blocks;
   }
@@ -123,8 +118,8 @@ static int keep_rows(struct memory_use *rows, u32 n, double total, struct arena 
     *row = rows[i];
     row->share = total > 0 ? row->bytes / total : NAN;
     if (i == most)
-      row->category = "all others", row->source = NULL;
-    row->category = row->category ? arena_text(arena, row->category) : NULL;
+      row->kind = ALLOCATION_ALL_OTHERS, row->source = NULL;
+    row->category = allocation_category_word(row->kind);
     row->source = row->source ? arena_text(arena, row->source) : NULL;
   }
   return 0;

@@ -11,6 +11,7 @@
 
 #include "analyses/results/words.h"
 #include "format/tscope_format.h"
+#include "model/allocation_category.h"
 
 enum { MEMORY_CURVE_POINTS = 1000, MEMORY_PIECES = 64, MEMORY_SEGMENTS_DRAWN = 60 };
 

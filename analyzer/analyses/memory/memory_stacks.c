@@ -10,8 +10,6 @@
 
 #include "analyses/memory/memory.h"
 
-#define CATEGORIES 64u
-
 struct cost {
   double bytes;
   u32 blocks;
@@ -21,47 +19,33 @@ struct summing {
   const struct memory_history *history;
   struct cost *frames; /* [n_frames]; [0]: of blocks whose stack is not known */
   /* What most bytes of a frame are for. */
-  const char *categories[CATEGORIES];
-  u32 n_categories;
-  float *by_category; /* [n_frames * CATEGORIES] */
+  float *by_category; /* [n_frames * ALLOCATION_CATEGORIES] */
   u32 *kept;          /* frames, most bytes first */
   u32 n_kept;
 };
 
-/* Index of a category, the last for all that are too many. */
-static u32 category_of(struct summing *s, u32 source) {
-  const char *category =
-      source < s->history->n_sources ? s->history->sources[source].category : NULL;
-  for (u32 i = 0; i < s->n_categories; i++)
-    if (s->categories[i] == category ||
-        (category && s->categories[i] && strcmp(s->categories[i], category) == 0))
-      return i;
-  if (s->n_categories == CATEGORIES)
-    return CATEGORIES - 1;
-  s->categories[s->n_categories++] = category;
-  return s->n_categories - 1;
-}
-
 static void add_block(struct summing *s, const struct live_block *block) {
-  u32 category = category_of(s, block->source);
+  enum allocation_category category = block->source < s->history->n_sources
+                                          ? s->history->sources[block->source].category
+                                          : ALLOCATION_UNKNOWN;
   double bytes = block->bytes > 0 ? (double)block->bytes : 0;
   u32 at = block->stack < s->history->n_frames ? block->stack : 0;
   for (;; at = s->history->frames[at].caller) { /* callers come before what they call */
     s->frames[at].bytes += bytes;
     s->frames[at].blocks++;
-    s->by_category[(size_t)at * CATEGORIES + category] += (float)bytes;
+    s->by_category[(size_t)at * ALLOCATION_CATEGORIES + category] += (float)bytes;
     if (!at || !s->history->frames[at].caller)
       return;
   }
 }
 
-static const char *most_are_for(const struct summing *s, u32 frame) {
+static enum allocation_category most_are_for(const struct summing *s, u32 frame) {
   u32 most = 0;
-  const float *of = &s->by_category[(size_t)frame * CATEGORIES];
-  for (u32 i = 1; i < s->n_categories; i++)
+  const float *of = &s->by_category[(size_t)frame * ALLOCATION_CATEGORIES];
+  for (u32 i = 1; i < ALLOCATION_CATEGORIES; i++)
     if (of[i] > of[most])
       most = i;
-  return s->n_categories ? s->categories[most] : NULL;
+  return (enum allocation_category)most;
 }
 
 /* Most bytes first; a caller before what it calls, then in the order of the recording. */
@@ -76,17 +60,16 @@ static int by_bytes(const void *left, const void *right, void *user) {
 
 static int list_frame(struct summing *s, u32 frame, u32 depth, double peak, struct arena *arena,
                       struct memory_result *result) {
-  const char *category = most_are_for(s, frame);
   struct memory_stack *row = &result->stacks_at_peak[result->n_stacks_at_peak++];
   const struct memory_frame *is = &s->history->frames[frame];
   *row = (struct memory_stack){.depth = depth,
                                .frame = arena_text(arena, is->name),
                                .own = is->own ? ANSWER_YES : ANSWER_NO,
-                               .category = category ? arena_text(arena, category) : NULL,
+                               .category = allocation_category_word(most_are_for(s, frame)),
                                .bytes = s->frames[frame].bytes,
                                .blocks = s->frames[frame].blocks,
                                .share = peak > 0 ? s->frames[frame].bytes / peak : NAN};
-  return row->frame && (row->category || !category) ? 0 : -ENOMEM;
+  return row->frame ? 0 : -ENOMEM;
 }
 
 /* In the order of the tree: a frame, what it calls, and so on, without recursion. */
@@ -137,7 +120,8 @@ int memory_stacks_at_peak(const struct memory_history *history, const struct liv
     return 0;
   struct summing s = {.history = history,
                       .frames = calloc(n, sizeof(*s.frames)),
-                      .by_category = calloc((size_t)n * CATEGORIES, sizeof(*s.by_category)),
+                      .by_category =
+                          calloc((size_t)n * ALLOCATION_CATEGORIES, sizeof(*s.by_category)),
                       .kept = calloc(n, sizeof(*s.kept))};
   result->stacks_at_peak =
       arena_array(arena, MEMORY_STACKS_LISTED + 1u, sizeof(*result->stacks_at_peak));

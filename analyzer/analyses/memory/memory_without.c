@@ -21,10 +21,6 @@ struct without {
   i64 live[MOST_CATEGORIES], peak[MOST_CATEGORIES];
 };
 
-static bool same_text(const char *a, const char *b) {
-  return a && b && strcmp(a, b) == 0;
-}
-
 static int map_sources(struct without *w, const struct memory_history *history,
                        const struct memory_result *result) {
   w->category = malloc((history->n_sources + 1u) * sizeof(*w->category));
@@ -33,7 +29,8 @@ static int map_sources(struct without *w, const struct memory_history *history,
   for (u32 s = 0; s < history->n_sources; s++) {
     w->category[s] = INDEX_NONE;
     for (u32 c = 0; c < w->n; c++)
-      if (same_text(history->sources[s].category, result->by_category[c].category))
+      if (history->sources[s].category &&
+          history->sources[s].category == result->by_category[c].kind)
         w->category[s] = c, w->known[c] = true;
   }
   return 0;

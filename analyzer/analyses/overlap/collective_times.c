@@ -219,6 +219,7 @@ static int summarise_kind(struct analysis *a, struct kind *kind, const u32 *orde
   if (out->comm && out->from != INDEX_NONE)
     out->comm = arena_printf(a->arena, "%s %u to %u", out->comm, out->from, out->to);
   out->op = op_name(kind->op);
+  out->op_id = kind->op;
   out->count = kind->n;
   out->bytes = kind->bytes || kind->op == TSCOPE_OP_BARRIER ? (double)kind->bytes : NAN;
   out->wait_ms = wait / 1e6;

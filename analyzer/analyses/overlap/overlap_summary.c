@@ -115,6 +115,7 @@ static int list_ops(struct analysis *a, const struct overlap_means *m) {
     bool known = m->op[op].known;
     r->by_op[r->n_by_op++] =
         (struct overlap_by_op){.op = op_name((u8)op),
+                               .op_id = (u8)op,
                                .comm_ms = m->op[op].comm / m->ranks,
                                .exposed_ms = m->op[op].exposed / m->ranks,
                                .exposed_wait_ms = known ? m->op[op].wait / m->ranks : NAN,

@@ -191,7 +191,8 @@ static int add_seen(struct analysis *a, const struct rank *rank,
       .host = rank->host,
       .since_s = seconds(a, end),
       .for_s = end == NS_UNKNOWN ? (double)NAN : (double)(a->model->end - end) / 1e9,
-      .line = (double)NAN};
+      .line = (double)NAN,
+      .begins = "It is "};
   const char *words = peer_words(peer, &standing->what);
   char *last = last_seen(a, rank, standing);
   if (!last)
@@ -324,10 +325,9 @@ static int tell_suspects(struct analysis *a) {
     if (!suspect->stack)
       suspect->stack = rank->frames;
     suspect->place = rank->place;
-    const char *begins = strncmp(rank->words, "waits ", 6) == 0  ? "It "
-                         : strncmp(rank->words, "NCCL ", 5) == 0 ? ""
-                                                                 : "It is ";
-    suspect->evidence = arena_printf(a->arena, "%s %s%s.", suspect->evidence, begins, rank->words);
+    suspect->doing = rank->what;
+    suspect->evidence =
+        arena_printf(a->arena, "%s %s%s.", suspect->evidence, rank->begins, rank->words);
     error = suspect->evidence ? 0 : -ENOMEM;
   }
   return error;

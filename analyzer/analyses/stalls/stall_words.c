@@ -187,6 +187,7 @@ bool stall_describe(struct arena *arena, const struct rank_stall *stall, const c
   out->line = (double)NAN;
   out->nccl = nccl_words(arena, stall);
   out->words = out->nccl;
+  out->begins = "";
   if (!main)
     return true;
   take_place(arena, main, out);
@@ -200,10 +201,12 @@ bool stall_describe(struct arena *arena, const struct rank_stall *stall, const c
                          out->function ? " in " : "", out->function ? out->function : "");
   if (!keeper || !where)
     return false;
+  bool known = in_collective || *where || out->system || *keeper;
+  out->begins = in_collective ? "It " : known ? "It is " : "";
   out->words = arena_printf(arena, "%s%s%s%s%s%s%s%s%s", in_collective ? "waits in " : "",
                             in_collective ? in_collective : "", in_collective && *where ? ", " : "",
                             where, (in_collective || *where) && out->system ? ": " : "",
-                            out->system ? out->system : "", keeper, out->nccl ? "; " : "",
+                            out->system ? out->system : "", keeper, out->nccl && known ? "; " : "",
                             out->nccl ? out->nccl : "");
   return out->words != NULL;
 }

@@ -119,6 +119,7 @@ static int add_work(struct analysis *a, struct long_steps *steps, const u32 *mem
     work->rank = a->model->ranks[g.rank].rank;
   work->collective = g.op ? op_name(g.op) : NULL;
   work->what = content_in_words(a->arena, work, g.content);
+  work->forward_only = g.content == CONTENT_FORWARD;
   work->steps = steps_in_words(a->arena, work->step, n);
   work->name = name_of(a->arena, work);
   return work->name ? 0 : -ENOMEM;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * Memory snapshots as an input: each file is one process's, of one or more devices.
+ * Memory snapshots as an input: each file is from one process, with one or more devices.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -29,8 +29,8 @@ static int hand_over(const struct model *model, const struct memory_origin *orig
 
 typedef VECTOR(struct memory_origin) origin_list;
 
-/* A number in a snapshot's name is often a date, a size or a step. It is the rank where the name
- * says so, or where the files are numbered from 0 on. */
+/* A number in a snapshot's name is often a date, a size or a step. It is the rank only if the
+ * name says so, or if the files are numbered from 0. */
 static bool names_are_ranks(const struct input *inputs, u32 n) {
   u64 seen = 0;
   for (u32 i = 0; i < n; i++) {

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * One device of a snapshot: its segments, its events, and totals from the end backwards.
+ * One device of a snapshot: its segments, its events, and its totals, computed backwards from the
+ * end.
  */
 #include <errno.h>
 #include <string.h>
@@ -20,7 +21,7 @@ struct reading {
   struct arena *arena;
   struct memory_history *history;
   struct stacks stacks;
-  u32 odd_events; /* without what an event must have */
+  u32 odd_events; /* events that lack a necessary field */
   i64 uncovered;  /* bytes of segments that no block covers */
 };
 
@@ -72,11 +73,12 @@ static bool of_device(const struct reading *reading, const struct value *segment
 static u8 state_of(const char *state) {
   if (state && strcmp(state, "active_allocated") == 0)
     return MEMORY_BLOCK_ALLOCATED;
-  /* "active_pending_free", in documents "active_awaiting_free" */
+  /* "active_pending_free"; the documentation calls it "active_awaiting_free" */
   return state && strncmp(state, "active", 6) == 0 ? MEMORY_BLOCK_PENDING : MEMORY_BLOCK_FREE;
 }
 
-/* Where a block was allocated: its frames, or those of the last that it is known to have held. */
+/* Where a block was allocated: its frames, or the frames of the last allocation that it is known
+ * to have held. */
 static const struct value *frames_of(const struct value *block) {
   const struct value *frames = value_get(block, "frames");
   const struct value *past = value_get(block, "history");
@@ -92,7 +94,7 @@ static int count_segments(struct reading *reading) {
     if (!of_device(reading, segment))
       continue;
     n_segments++;
-    n_blocks += value_count(blocks) + 1ull; /* one for what no block covers */
+    n_blocks += value_count(blocks) + 1ull; /* one more, for bytes that no block covers */
     for (u32 b = 0; b < value_count(blocks); b++)
       if (!stacks_add(&reading->stacks, frames_of(value_item(blocks, b))))
         return -ENOMEM;
@@ -130,7 +132,7 @@ static void read_blocks(struct reading *reading, const struct value *blocks,
                                  .stack = stack->stack};
     if (block.bytes > left)
       block.bytes = left;
-    /* Before PyTorch 2.0 nobody tells what was asked for: then all that was given. */
+    /* Before PyTorch 2.0 the requested size is not recorded. Then the size of the block is used. */
     if (block.state == MEMORY_BLOCK_FREE)
       block.requested = 0;
     else if (!value_get(value, "requested_size") || block.requested > block.bytes)
@@ -176,7 +178,7 @@ static void read_segments(struct reading *reading) {
   }
 }
 
-/* Actions of the allocator's history, and what its older versions called them. */
+/* Actions in the allocator's history, with the names that older versions used. */
 static u8 kind_of(const char *action, bool tells_requests) {
   static const struct {
     const char *action;
@@ -270,9 +272,9 @@ static i64 change_of_reserved(const struct memory_event *event) {
                                               : 0;
 }
 
-/* Only the end is told as a whole. Going back from there, an allocation takes away what was asked
- * for and a free brings it back: what the allocator rounded up is known of blocks that live at the
- * end alone, and counts as having been there all along. */
+/* The totals are known only at the end. Going backwards from there, an allocation subtracts its
+ * requested size and a free adds it. How much the allocator rounded up is known only for blocks
+ * that are alive at the end. It counts as if it had always been there. */
 static void fill_totals(struct memory_history *history) {
   i64 allocated = history->allocated_at_end, reserved = history->reserved_at_end;
   for (u32 i = history->n_events; i-- > 0;) {
@@ -320,8 +322,8 @@ static int add_notes(struct reading *reading) {
   return error;
 }
 
-/* Without segments the end is not known; then what is freed without having been allocated was all
- * that was there before. */
+/* Without segments the totals at the end are not known. Then everything that is freed without an
+ * allocation in the recording was there before, and nothing else. */
 static void count_from_the_beginning(struct memory_history *history) {
   i64 allocated = 0, reserved = 0, least_allocated = 0, least_reserved = 0;
   for (u32 i = 0; i < history->n_events; i++) {

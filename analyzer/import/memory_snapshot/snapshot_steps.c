@@ -9,7 +9,7 @@
 #include "base/vector.h"
 
 #define LEAST_STEPS 2u
-#define MOST_KEPT 0.2 /* by a step; layers of a forward pass keep more */
+#define MOST_KEPT 0.2 /* left by a step, as a share; layers of a forward pass leave more */
 
 typedef VECTOR(i64) instants;
 
@@ -18,7 +18,7 @@ static int by_time(const void *left, const void *right) {
   return *a < *b ? -1 : *a > *b;
 }
 
-/* Times, in ns, of annotations of one stage whose names begin so. */
+/* The times, in ns, of annotations of one stage whose names begin with that text. */
 static int list_annotations(const struct value *annotations, const struct memory_history *history,
                             const char *stage, const char *name, instants *list) {
   for (u32 i = 0; i < value_count(annotations); i++) {
@@ -39,7 +39,7 @@ static int list_annotations(const struct value *annotations, const struct memory
   return 0;
 }
 
-/* How many of the ascending instants lie at or before `time`. */
+/* How many of the instants, which ascend, are not later than `time`. */
 static u32 passed(const instants *list, i64 time) {
   u32 low = 0, high = list->n;
   while (low < high) {
@@ -52,7 +52,7 @@ static u32 passed(const instants *list, i64 time) {
   return low;
 }
 
-/* Steps that begin at the instants, or end there. */
+/* Steps that begin or end at the instants. */
 static void number_by_time(struct memory_history *history, const instants *list, bool begins) {
   for (u32 i = 0; i < history->n_events; i++) {
     struct memory_event *event = &history->events[i];
@@ -64,8 +64,8 @@ static void number_by_time(struct memory_history *history, const instants *list,
   history->n_steps = list->n;
 }
 
-/* What a period of allocations leaves behind, as a share of what it allocates. Layers of a forward
- * pass repeat like steps, and keep most of what they allocate: their activations. */
+/* What a period of allocations leaves allocated, as a share of what it allocates. Layers of a
+ * forward pass repeat like steps, but leave most of it allocated: their activations. */
 static double kept_share(const struct memory_history *history) {
   double allocated = 0;
   i64 from = MEMORY_UNKNOWN, to = 0;
@@ -80,29 +80,28 @@ static double kept_share(const struct memory_history *history) {
   return allocated > 0 ? ((double)to - (double)from) / allocated : 0;
 }
 
-/* Whether training steps were recorded, not one pass: only then are there optimizer and backward.
- */
+/* Whether training steps were recorded, and not only one pass: an optimizer and a backward pass
+ * exist only in training. */
 static bool has_training(const struct memory_history *history) {
   for (u32 s = 0; s < history->n_sources; s++) {
-    const char *category = history->sources[s].category;
-    if (category && (strcmp(category, "optimizer") == 0 || strcmp(category, "backward") == 0 ||
-                     strcmp(category, "gradients") == 0))
+    enum allocation_category category = history->sources[s].category;
+    if (category == ALLOCATION_OPTIMIZER || category == ALLOCATION_BACKWARD ||
+        category == ALLOCATION_GRADIENTS)
       return true;
   }
   return false;
 }
 
 static bool is_optimizers(const struct memory_history *history, const struct memory_event *event) {
-  const char *category =
-      event->source < history->n_sources ? history->sources[event->source].category : NULL;
-  return category && strcmp(category, "optimizer") == 0;
+  return event->source < history->n_sources &&
+         history->sources[event->source].category == ALLOCATION_OPTIMIZER;
 }
 
-/* A step ends with the last of the allocations that the optimizer makes in a row. */
+/* A step ends with the last allocation of an uninterrupted run of the optimizer's allocations. */
 static void number_by_optimizer(struct memory_history *history) {
   i32 step = 0;
   bool optimizing = false;
-  u32 last = 0; /* event behind the last of the optimizer's */
+  u32 last = 0; /* index of the event after the optimizer's last */
   for (u32 i = 0; i < history->n_events; i++) {
     struct memory_event *event = &history->events[i];
     if (event->kind == MEMORY_ALLOC) {

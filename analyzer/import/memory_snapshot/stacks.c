@@ -12,11 +12,12 @@ enum tier { TIER_ROLE, TIER_OP, TIER_REST };
 
 static const struct pattern {
   enum tier tier;
-  const char *category, *name, *file;
+  enum allocation_category category;
+  const char *name, *file;
 } patterns[] = {
-#define ROLE(category, name, file) {TIER_ROLE, category, name, file},
-#define OP(category, name, file) {TIER_OP, category, name, file},
-#define REST(category, name, file) {TIER_REST, category, name, file},
+#define ROLE(category, name, file) {TIER_ROLE, ALLOCATION_##category, name, file},
+#define OP(category, name, file) {TIER_OP, ALLOCATION_##category, name, file},
+#define REST(category, name, file) {TIER_REST, ALLOCATION_##category, name, file},
     TSCOPE_MEMORY_CATEGORIES(ROLE, OP, REST)
 #undef ROLE
 #undef OP
@@ -24,7 +25,7 @@ static const struct pattern {
 };
 #define PATTERNS (sizeof(patterns) / sizeof(*patterns))
 
-/* How well a frame says where in the user's program one is. */
+/* How precisely a frame shows the place in the user's program. */
 enum merit { MERIT_NONE, MERIT_NATIVE, MERIT_NODE, MERIT_TORCH, MERIT_STRING, MERIT_PROGRAM };
 
 struct frame {
@@ -69,7 +70,7 @@ static const char *node_part(const char *name, size_t *length) {
   return NULL;
 }
 
-/* PyTorch, installed or built from its sources, and what Python itself puts between. */
+/* PyTorch, installed or built from its sources, and Python's own modules that lie between. */
 static bool is_machinery(const char *file) {
   static const char *const parts[] = {"-packages/torch/", "/torch/nn/",    "/torch/autograd/",
                                       "/torch/optim/",    "/torch/utils/", "/torch/cuda/",
@@ -90,7 +91,7 @@ static enum merit merit_of(const struct frame *frame) {
   size_t ignored;
   if (ends_with(frame->file, ".py"))
     return is_machinery(frame->file) ? MERIT_TORCH : MERIT_PROGRAM;
-  /* Programs given on the command line or to a notebook, and code that Python made. */
+  /* Programs given on the command line or in a notebook, and code that Python generated. */
   if (frame->file[0] == '<' && strncmp(frame->file, "<frozen", 7) != 0)
     return MERIT_STRING;
   return node_part(frame->name, &ignored)                        ? MERIT_NODE
@@ -114,7 +115,7 @@ static struct frame frame_of(const struct value *value) {
   return frame;
 }
 
-/* "forward (cs336_basics/model.py:101)": enough of the path to know the file by. */
+/* "forward (cs336_basics/model.py:101)": enough of the path to recognise the file. */
 static const char *place_of(const struct frame *frame, struct arena *arena) {
   if (frame->merit == MERIT_NATIVE) {
     const char *op = frame->name + strlen(operator);
@@ -132,7 +133,7 @@ static const char *place_of(const struct frame *frame, struct arena *arena) {
   return arena_printf(arena, "%s (%s:%lld)", frame->name, from, (long long)frame->line);
 }
 
-/* Every frame of the file once, found by where it is in memory. */
+/* Every frame of the file once, found by its address in memory. */
 struct frames {
   VECTOR(struct frame) all;
   struct live_set index; /* by address; `source` is the place in the list */
@@ -179,20 +180,22 @@ static struct memory_source describe(const struct value_items *stack, const stru
     role = frame->first[TIER_ROLE] < role ? frame->first[TIER_ROLE] : role;
     rest = frame->first[TIER_REST] < rest ? frame->first[TIER_REST] : rest;
     op = op == PATTERNS ? frame->first[TIER_OP] : op;
-    /* The innermost of the program; of PyTorch's own operators the one that was called first. */
+    /* The innermost frame of the program. Of PyTorch's own operators, the one that was called
+     * first. */
     enum merit merit = best ? best->merit : MERIT_NONE;
     if (frame->merit > merit || (merit == MERIT_NATIVE && frame->merit == merit))
       best = frame;
   }
   u32 decides = role < PATTERNS ? role : op < PATTERNS ? op : rest;
   return (struct memory_source){.place = best ? best->place : NULL,
-                                .category = decides < PATTERNS ? patterns[decides].category : NULL};
+                                .category = decides < PATTERNS ? patterns[decides].category
+                                                               : ALLOCATION_UNKNOWN};
 }
 
 bool stacks_add(struct stacks *stacks, const struct value *frames) {
   if (!value_is_sequence(frames) || value_count(frames) == 0)
     return true;
-  /* Most neighbours come from the same place. */
+  /* Most stacks come from the same place as the one before. */
   if (stacks->all.n && stacks->all.at[stacks->all.n - 1].frames == frames->items)
     return true;
   return VECTOR_PUSH(&stacks->all, (struct stack){.frames = frames->items});
@@ -210,10 +213,12 @@ static int compare_text(const char *a, const char *b) {
 static int by_text(const void *left, const void *right) {
   const struct described *a = left, *b = right;
   int order = compare_text(a->source.place, b->source.place);
-  return order ? order : compare_text(a->source.category, b->source.category);
+  return order ? order
+               : compare_text(allocation_category_word(a->source.category),
+                              allocation_category_word(b->source.category));
 }
 
-/* Stacks that tell the same place and category have one source. */
+/* Stacks with the same place and category have one source. */
 static int number_sources(struct stacks *stacks, struct described *described, struct arena *arena) {
   u32 n = stacks->all.n;
   stacks->sources = arena_array(arena, n + 1u, sizeof(*stacks->sources));
@@ -233,8 +238,8 @@ static int number_sources(struct stacks *stacks, struct described *described, st
   return 0;
 }
 
-/* Frames that say where one is: all of Python, and of the rest operators and autograd's nodes. What
- * has none of these keeps all that have a name. */
+/* Frames that show a place: all Python frames, and of the others operators and autograd's nodes.
+ * A stack without any of these keeps all frames that have a name. */
 static int grow_tree(struct stacks *stacks, struct stack *stack, const struct frames *frames,
                      struct arena *arena) {
   bool any = false;

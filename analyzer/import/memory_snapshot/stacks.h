@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * Where allocations come from: the many stacks of a snapshot, of which most are the same list of
- * the file, told once each as a place in the program and a category (allocation_categories.def).
+ * Where allocations come from. A snapshot has many stacks, and most of them are the same list in
+ * the file. Each list is described once: a place in the program, and a category
+ * (allocation_categories.def).
  */
 #ifndef TSCOPE_MEMORY_STACKS_H
 #define TSCOPE_MEMORY_STACKS_H
@@ -23,14 +24,15 @@ struct stacks {
   struct memory_frames tree;
 };
 
-/* Takes note of a list of frames, innermost first; anything else is no stack. False without memory.
- */
+/* Adds a list of frames, innermost first. A value that is not a list of frames is ignored. False
+ * without memory. */
 bool stacks_add(struct stacks *stacks, const struct value *frames);
 
-/* Tells all of them: sources, and names of the tree's frames, live in `arena`. 0, or -ENOMEM. */
+/* Describes all of them. The sources and the names of the tree's frames are in `arena`. 0, or
+ * -ENOMEM. */
 int stacks_resolve(struct stacks *stacks, struct arena *arena);
 
-/* One of them; the unknown stack if the value is not a stack. */
+/* The stack of a list of frames; the unknown stack if the value is not such a list. */
 const struct stack *stacks_find(const struct stacks *stacks, const struct value *frames);
 
 void stacks_free(struct stacks *stacks);

@@ -65,6 +65,7 @@ int load_scalars(struct import *import, const struct input *inputs, u32 n) {
   struct scalar_log log = {.arena = import->arena};
   int error = 0, failure = 0;
   u32 loaded = 0;
+  model->n_logs = n;
   for (u32 i = 0; i < n && error != -ENOMEM; i++) {
     error = load_one(import, &inputs[i], rank_of(model, &inputs[i], i), &log);
     loaded += error == 0;

@@ -149,12 +149,12 @@ static int grow_tree(const struct memory_sources_of *of) {
 }
 
 int memory_name_sources(const struct memory_sources_of *of) {
-  static const char *const names[] = {
-#define X(n, v, t) [v] = t,
+  static const enum allocation_category of_phase[] = {
+#define X(NAME, value, text) [value] = ALLOCATION_##NAME,
       TSCOPE_PHASES(X)
 #undef X
   };
-  const u32 n_kinds = sizeof(names) / sizeof(*names);
+  const u32 n_kinds = sizeof(of_phase) / sizeof(*of_phase);
   struct memory_history *history = of->history;
   size_t most = (size_t)of->sites->n_frames * n_kinds, lines = count_lines(of);
   history->sources =
@@ -163,7 +163,7 @@ int memory_name_sources(const struct memory_sources_of *of) {
     return -ENOMEM;
   history->n_sources = n_kinds;
   for (u32 p = 1; p < n_kinds; p++)
-    history->sources[p] = (struct memory_source){.place = NULL, .category = names[p]};
+    history->sources[p] = (struct memory_source){.place = NULL, .category = of_phase[p]};
   find_phases(of, n_kinds);
   int error = add_lines_to_sources(of, n_kinds);
   return error ? error : grow_tree(of);

@@ -25,7 +25,7 @@ static bool look(const struct findings *f, struct exposed *e) {
     if (!e->worst || r->by_op[i].exposed_transfer_ms > e->worst->exposed_transfer_ms)
       e->worst = &r->by_op[i];
   for (u32 i = 0; e->worst && i < r->n_collectives && !e->kind; i++)
-    if (!strcmp(r->collectives[i].op, e->worst->op) && r->collectives[i].transfer_ms > 0)
+    if (r->collectives[i].op_id == e->worst->op_id && r->collectives[i].transfer_ms > 0)
       e->kind = &r->collectives[i];
   return e->worst && e->transfer_ms >= WORTH_MENTIONING * f->step_ms;
 }

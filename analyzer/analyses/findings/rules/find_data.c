@@ -10,6 +10,7 @@
 #include "analyses/findings/findings.h"
 #include "analyses/queries.h"
 #include "base/quantity.h"
+#include "format/gpu_reasons.h"
 
 /* "rank 2", "4 ranks", "2 of 8 ranks (1, 5)" */
 static char *ranks_of_all(struct findings *f, const u32 *ranks, u32 n) {
@@ -236,14 +237,14 @@ static int unseen_steps(struct findings *f) {
                    "the critical path are those of the other steps.",
                    kept, kept + unseen + untimed, unseen, unseen > 0 && why ? ": " : "",
                    unseen > 0 && why ? why : "", untimed),
-      arena_text(a->arena,
-                 unseen >= untimed && kept > 0 && why && strstr(why, "TSCOPE_GPU_STEPS")
-                     ? "This is because of TSCOPE_GPU_STEPS; unset it to record all steps."
-                 : unseen >= untimed ? gpu_timing_remedy(why)
-                 : replays
-                     ? "Let CUPTI report the kernels of CUDA graphs: leave TSCOPE_GPU_GRAPHS unset."
-                     : "Records of collectives are missing. First do what the other findings say "
-                       "about lost records and damaged traces."),
+      arena_text(
+          a->arena,
+          unseen >= untimed && kept > 0 && tscope_gpu_reason_of(why) == TSCOPE_GPU_REASON_STEPS
+              ? "This is because of TSCOPE_GPU_STEPS; unset it to record all steps."
+          : unseen >= untimed ? gpu_timing_remedy(why)
+          : replays ? "Let CUPTI report the kernels of CUDA graphs: leave TSCOPE_GPU_GRAPHS unset."
+                    : "Records of collectives are missing. First do what the other findings say "
+                      "about lost records and damaged traces."),
       NULL, 0);
 }
 

@@ -139,10 +139,11 @@ int rule_straggler(struct findings *f) {
  * known. */
 static double collective_wait_ms(const struct findings *f) {
   double sum = 0;
-  for (u32 i = 0; i < f->r->n_by_op; i++)
-    for (u8 op = 1; op < (u8)TSCOPE_OP_SEND; op++)
-      if (op_is_barrier_like(op) && !strcmp(f->r->by_op[i].op, op_name(op)))
-        sum += f->r->by_op[i].exposed_wait_ms;
+  for (u32 i = 0; i < f->r->n_by_op; i++) {
+    u8 op = f->r->by_op[i].op_id;
+    if (op && op < (u8)TSCOPE_OP_SEND && op_is_barrier_like(op))
+      sum += f->r->by_op[i].exposed_wait_ms;
+  }
   return sum;
 }
 
@@ -261,7 +262,7 @@ int rule_load_imbalance(struct findings *f) {
 static bool comparable(const struct findings *f, const struct collective_result *a,
                        const struct collective_result *b) {
   const struct comm *comms = f->a->model->comms;
-  return !strcmp(a->op, b->op) && a->bytes == b->bytes && b->transfer_ms > 0 &&
+  return a->op_id == b->op_id && a->bytes == b->bytes && b->transfer_ms > 0 &&
          comms[a->comm_index].size == comms[b->comm_index].size &&
          comms[a->comm_index].backend == comms[b->comm_index].backend;
 }

@@ -3,7 +3,6 @@
  * A job that hangs, and ranks that call different things.
  */
 #include <math.h>
-#include <string.h>
 
 #include "analyses/findings/findings.h"
 
@@ -29,39 +28,44 @@ static char *suspect_words(struct findings *f) {
   return text;
 }
 
-static const char *hang_action(const struct collective_check *check) {
-  const char *reason = check->suspects[0].reason;
-  if (strstr(check->suspects[0].evidence, "It is stopped") ||
-      strstr(check->suspects[0].evidence, "It is frozen"))
+static const char process_is_gone[] =
+    "That process died or was stopped: look at its last output, the kernel log of its host (out of "
+    "memory, Xid errors) and the scheduler's events. The other ranks are victims.";
+
+static const char *hang_action(const struct check_suspect *first) {
+  if (first->doing == STALL_STOPPED)
     return "Find out what stopped it (a debugger, Ctrl-Z, a scheduler that suspends jobs, a frozen "
            "container). `kill -CONT` with its process id lets it go on. The other ranks wait for "
            "it.";
-  if (strstr(reason, "NCCL"))
+  switch (first->reason) {
+  case SUSPECT_NCCL_ERROR:
     return "Read NCCL's messages of that rank (NCCL WARN; NCCL_DEBUG=INFO says more) and the "
-           "kernel "
-           "log of its host (Xid, links, the NIC), then the same at the other end. NCCL reports an "
-           "error where it sees it, which need not be where it began.";
-  if (strstr(check->suspects[0].evidence, "sign of life"))
-    return "That process died or was stopped: look at its last output, the kernel log of its host "
-           "(out of memory, Xid errors) and the scheduler's events. The other ranks are victims.";
-  if (strstr(reason, "no record"))
+           "kernel log of its host (Xid, links, the NIC), then the same at the other end. NCCL "
+           "reports an error where it sees it, which need not be where it began.";
+  case SUSPECT_NO_RECORD:
     return "Look for its crash: its last output, the kernel log and the scheduler's events of its "
            "host. The other ranks are victims.";
-  if (strstr(reason, "absent"))
-    return "Look at what that rank's Python does outside communication: a stack of the live "
-           "process, "
-           "its data loader, a lock, a checkpoint, an exception on one rank. The others are "
-           "victims.";
-  if (strstr(reason, "ended"))
+  case SUSPECT_ABSENT:
+  case SUSPECT_SILENT:
+    return first->silent ? process_is_gone
+                         : "Look at what that rank's Python does outside communication: a stack "
+                           "of the live process, its data loader, a lock, a checkpoint, an "
+                           "exception on one rank. The others are victims.";
+  case SUSPECT_ENDED:
     return "That rank ended while others still wait: an exception, an early exit, or fewer batches "
            "than its peers have.";
-  if (strstr(reason, "older"))
-    return "Look at that rank's device and links first: the kernel log for Xid errors, its GPU's "
-           "health, its NIC. The others are victims.";
-  if (strstr(reason, "circle") || strstr(reason, "order"))
+  case SUSPECT_OLDER_CALLS:
+    return first->silent
+               ? process_is_gone
+               : "Look at that rank's device and links first: the kernel log for Xid errors, its "
+                 "GPU's health, its NIC. The others are victims.";
+  case SUSPECT_IN_CIRCLE:
+  case SUSPECT_OTHER_ORDER:
     return "Make every rank call collectives in the same order, and order sends and receives so "
            "that they do not wait for each other.";
-  return "Compare that rank's call with its peers': the branch it took, the sizes it was given.";
+  default:
+    return "Compare that rank's call with its peers': the branch it took, the sizes it was given.";
+  }
 }
 
 int rule_hang(struct findings *f) {
@@ -87,7 +91,8 @@ int rule_hang(struct findings *f) {
                                       also ? " " : "", also ? check->nccl : "")
                        : NULL;
   return finding_add(f, SEVERITY_CRITICAL, (double)NAN, title, evidence,
-                     arena_text(arena, hang_action(check)), check->hang_ranks, check->n_hang_ranks);
+                     arena_text(arena, hang_action(&check->suspects[0])), check->hang_ranks,
+                     check->n_hang_ranks);
 }
 
 int rule_desync(struct findings *f) {

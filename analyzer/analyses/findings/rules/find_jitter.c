@@ -5,7 +5,6 @@
  */
 #include <errno.h>
 #include <math.h>
-#include <string.h>
 
 #include "analyses/findings/findings.h"
 #include "analyses/queries.h"
@@ -17,7 +16,7 @@ static const char *other_action(const struct other_work *work) {
     return "If this is a checkpoint: write it in the background (async_save of "
            "torch.distributed.checkpoint), let every rank write its part, so that the others do "
            "not wait, or do it less often.";
-  if (strstr(work->what, "forward"))
+  if (work->forward_only)
     return "If this is validation: do it less often, on fewer batches, or in a separate job that "
            "reads checkpoints.";
   return "Look at what the program does only in these steps: checkpoints, evaluation, logging, "

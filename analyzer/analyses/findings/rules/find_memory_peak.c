@@ -5,56 +5,63 @@
  * of the whole recording is lower without it. Seconds are not known.
  */
 #include <math.h>
-#include <string.h>
 
 #include "analyses/findings/findings.h"
 #include "base/quantity.h"
 
 #define MOST_NAMED 3u
 
-/* Categories of import/memory_snapshot/allocation_categories.def, and what helps against each. */
+/* Categories of allocations, and what helps against each. */
 static const struct avoidable {
-  const char *category, *action;
+  enum allocation_category category;
+  const char *action;
 } avoidables[] = {
-    {"softmax", "Softmax over attention scores needs no memory in a fused kernel: "
-                "scaled_dot_product_attention, FlashAttention or FlexAttention keep no scores."},
-    {"attention", "Let a fused kernel do it (scaled_dot_product_attention with its flash or "
-                  "memory-efficient backend): scores of all pairs are then never written."},
-    {"loss",
+    {ALLOCATION_SOFTMAX,
+     "Softmax over attention scores needs no memory in a fused kernel: "
+     "scaled_dot_product_attention, FlashAttention or FlexAttention keep no scores."},
+    {ALLOCATION_ATTENTION,
+     "Let a fused kernel do it (scaled_dot_product_attention with its flash or "
+     "memory-efficient backend): scores of all pairs are then never written."},
+    {ALLOCATION_LOSS,
      "Use a fused or chunked cross-entropy over the vocabulary: it does not keep all logits."},
-    {"matrix multiply",
+    {ALLOCATION_MATRIX_MULTIPLY,
      "The results of these GEMMs are kept for backward: recompute them (activation checkpointing). "
      "If it is einsum, operands in another order are copied first: order the dimensions so that it "
      "is one matmul, or compile it."},
-    {"copies and casts", "Cast and reorder once, or not at all: keep activations in one type and "
-                         "layout; under torch.compile copies fuse with what follows."},
-    {"norm", "Recompute it, or use a fused norm that keeps only its input."},
-    {"position", "Apply positions in place, or fused with the GEMM before."},
-    {"activation", "Recompute it, or fuse it with its GEMM (torch.compile): its output is a second "
-                   "copy of its input."},
-    {"dropout", "Use fused dropout, which keeps a seed and no mask; or recompute it."},
-    {"embedding", "Recompute it, or split the vocabulary among ranks."},
-    {"convolution", "Recompute it (activation checkpointing), or use a smaller micro-batch."},
-    {"mixture of experts", "Lower the capacity of experts, or recompute them."},
-    {"forward", "Recompute activations (torch.utils.checkpoint), or use a smaller micro-batch with "
-                "gradient accumulation."},
-    {"quantisation", "Free the unquantised copy before the next is made."},
-    {"gathered parameters",
+    {ALLOCATION_COPIES_AND_CASTS,
+     "Cast and reorder once, or not at all: keep activations in one type and "
+     "layout; under torch.compile copies fuse with what follows."},
+    {ALLOCATION_NORM, "Recompute it, or use a fused norm that keeps only its input."},
+    {ALLOCATION_POSITION, "Apply positions in place, or fused with the GEMM before."},
+    {ALLOCATION_ACTIVATION,
+     "Recompute it, or fuse it with its GEMM (torch.compile): its output is a second "
+     "copy of its input."},
+    {ALLOCATION_DROPOUT, "Use fused dropout, which keeps a seed and no mask; or recompute it."},
+    {ALLOCATION_EMBEDDING, "Recompute it, or split the vocabulary among ranks."},
+    {ALLOCATION_CONVOLUTION,
+     "Recompute it (activation checkpointing), or use a smaller micro-batch."},
+    {ALLOCATION_MIXTURE_OF_EXPERTS, "Lower the capacity of experts, or recompute them."},
+    {ALLOCATION_FORWARD,
+     "Recompute activations (torch.utils.checkpoint), or use a smaller micro-batch with "
+     "gradient accumulation."},
+    {ALLOCATION_QUANTISATION, "Free the unquantised copy before the next is made."},
+    {ALLOCATION_GATHERED_PARAMETERS,
      "Free gathered parameters after use (reshard_after_forward), and wrap smaller units."},
 };
 
 static const struct avoidable *avoidable(const struct memory_use *use) {
-  for (u32 i = 0; use->category && i < sizeof(avoidables) / sizeof(*avoidables); i++)
-    if (strcmp(use->category, avoidables[i].category) == 0)
+  for (u32 i = 0; i < sizeof(avoidables) / sizeof(*avoidables); i++)
+    if (use->kind == avoidables[i].category)
       return &avoidables[i];
   return NULL;
 }
 
 /* The place from which most of a category comes; NULL if none is known. */
-static const struct memory_use *place_of(const struct memory_result *memory, const char *category) {
+static const struct memory_use *place_of(const struct memory_result *memory,
+                                         enum allocation_category kind) {
   for (u32 i = 0; i < memory->n_live_at_peak; i++) {
     const struct memory_use *use = &memory->live_at_peak[i];
-    if (use->source && use->category && strcmp(use->category, category) == 0)
+    if (use->source && use->kind == kind)
       return use;
   }
   return NULL;
@@ -63,7 +70,7 @@ static const struct memory_use *place_of(const struct memory_result *memory, con
 /* "softmax: 6.40 GiB (24 %), most from softmax (nn_utils.py:12); without it ... 6.2 GiB lower" */
 static u32 append(const struct memory_result *memory, const struct memory_use *use, char *text,
                   u32 room) {
-  const struct memory_use *place = place_of(memory, use->category);
+  const struct memory_use *place = place_of(memory, use->kind);
   char from[200] = "";
   if (place)
     snprintf(from, sizeof(from), ", %s%.150s", place->bytes < use->bytes ? "most from " : "from ",

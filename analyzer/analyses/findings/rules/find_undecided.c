@@ -6,7 +6,6 @@
  */
 #include <errno.h>
 #include <math.h>
-#include <string.h>
 
 #include "analyses/analyses.h"
 #include "analyses/findings/findings.h"
@@ -16,13 +15,6 @@ static int add_undecided(struct results *r, const char *what, const char *why) {
     return -ENOMEM;
   r->undecided[r->n_undecided++] = (struct undecided){what, why};
   return 0;
-}
-
-static bool was_given(const struct model *model, const char *what) {
-  for (u32 i = 0; i < model->n_inputs; i++)
-    if (strstr(model->inputs[i].what, what))
-      return true;
-  return false;
 }
 
 /* Calls that no finding mentions and that are not known to be right either; NULL if there are
@@ -64,7 +56,7 @@ static bool calls_are_stuck(const struct collective_check *check) {
 
 static const char *nothing_known(const struct analysis *a) {
   const struct model *model = a->model;
-  if (was_given(model, "log") && model->n_scalars == 0)
+  if (model->n_logs && model->n_scalars == 0)
     return "no value such as a loss was found in the log";
   bool any =
       model->n_ranks || model->ledger || model->n_memories || model->modules || model->n_scalars;

@@ -29,7 +29,7 @@ static void put_suspect(struct pen *pen, const struct check_suspect *suspect) {
   pen_format(pen, STYLE_BOLD, "rank %u", suspect->rank);
   if (suspect->host)
     pen_format(pen, STYLE_BOLD, " on %s", suspect->host);
-  pen_item(pen, STYLE_PLAIN, TEXT_INDENT + 2, suspect->reason);
+  pen_item(pen, STYLE_PLAIN, TEXT_INDENT + 2, suspect_reason_words[suspect->reason]);
   pen_newline(pen);
   pen_to(pen, TEXT_INDENT + 2);
   pen_words(pen, STYLE_PLAIN, TEXT_INDENT + 2, suspect->evidence);

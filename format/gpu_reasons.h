@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Kinds of reasons why the GPU was not watched. A trace tells the reason in words (GPU_CLOCK in
+ * records.def), with details such as the call that was seen. A reason of one of these kinds
+ * contains the kind's words: the library writes them from here, and the analyzer finds them by
+ * them.
+ */
+#ifndef TSCOPE_GPU_REASONS_H
+#define TSCOPE_GPU_REASONS_H
+
+#include <string.h>
+
+#define TSCOPE_REASON_STEPS "TSCOPE_GPU_STEPS"
+#define TSCOPE_REASON_ONE_CONNECTION "CUDA_DEVICE_MAX_CONNECTIONS"
+#define TSCOPE_REASON_SETTING "TSCOPE_GPU="
+#define TSCOPE_REASON_INJECTED "CUDA_INJECTION64_PATH"
+#define TSCOPE_REASON_CLIENT "the job's own CUPTI client"
+#define TSCOPE_REASON_PROFILES "the job profiles with CUPTI itself"
+
+/* X(NAME, words): the first whose words a reason contains is its kind. */
+#define TSCOPE_GPU_REASONS(X)                                                                      \
+  X(STEPS, TSCOPE_REASON_STEPS)                                                                    \
+  X(ONE_CONNECTION, TSCOPE_REASON_ONE_CONNECTION)                                                  \
+  X(SETTING, TSCOPE_REASON_SETTING)                                                                \
+  X(INJECTED, TSCOPE_REASON_INJECTED)                                                              \
+  X(CLIENT, TSCOPE_REASON_CLIENT)                                                                  \
+  X(PROFILES, TSCOPE_REASON_PROFILES)
+
+enum tscope_gpu_reason {
+#define X(NAME, words) TSCOPE_GPU_REASON_##NAME,
+  TSCOPE_GPU_REASONS(X)
+#undef X
+      TSCOPE_GPU_REASON_OTHER /* also: none is known */
+};
+
+/* The kind of a reason; NULL is none that is known. */
+static inline enum tscope_gpu_reason tscope_gpu_reason_of(const char *reason) {
+  static const char *const words[] = {
+#define X(NAME, words) words,
+      TSCOPE_GPU_REASONS(X)
+#undef X
+  };
+  unsigned kind = 0;
+  while (reason && kind < TSCOPE_GPU_REASON_OTHER && !strstr(reason, words[kind]))
+    kind++;
+  return reason ? (enum tscope_gpu_reason)kind : TSCOPE_GPU_REASON_OTHER;
+}
+
+#endif
