@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""How fast timelines and databases are written, beside what a machine can do at best.
+"""Measures how fast timelines and databases are written, compared with the fastest possible way.
 
 usage: exports.py TRACEGEN TSCOPE_REPORT [RANKS...]
 
-Runs of RANKS (8 32) with 100,000 events each are written whole, with all their steps. Rates are by CPU
-time of all threads, reading and analysis of the traces among it: what a machine with idle cores would
-take at most. The floors: the same bytes written to a file in blocks of a MiB, and the same rows given
-to a database of the same settings by executemany() of Python's sqlite3, out of memory.
+Writes runs of RANKS (8 32) with 100,000 events each, with all their steps. Rates are by CPU time of all
+threads, with reading and analysis of the traces: on a machine with idle cores the wall time is at most
+that. The floors: the same bytes written to a file in blocks of 1 MiB, and the same rows inserted from
+memory into a database with the same settings by executemany() of Python's sqlite3.
 """
 import os
 import sqlite3
@@ -19,7 +19,7 @@ import time
 EVENTS = 100000
 
 
-# In a process of its own: a child's peak begins with what its parent holds, which is much here.
+# Runs in its own process: the peak memory of a child begins with that of its parent, which is large here.
 RUN = """
 import os, subprocess, sys, time
 begin = time.monotonic()
@@ -50,7 +50,7 @@ def varint(data, at):
 
 
 def packets(path):
-    """Packets of a trace: begins and ends of slices, and values of counters, but for a few."""
+    """The number of packets of a trace: nearly all are begins and ends of slices, and values of counters."""
     with open(path, "rb") as file:
         data = file.read()
     at = count = 0
@@ -76,13 +76,13 @@ def tables(path):
         return [(name, sql, db.execute(f"SELECT * FROM {name}").fetchall()) for name, sql in names]
 
 
-def write_rows(path, made):
+def write_rows(path, contents):
     begin = time.process_time()
     db = sqlite3.connect(path, isolation_level=None)
     for pragma in ("journal_mode = OFF", "synchronous = OFF", "locking_mode = EXCLUSIVE", "page_size = 8192"):
         db.execute("PRAGMA " + pragma)
     db.execute("BEGIN")
-    for name, sql, rows in made:
+    for name, sql, rows in contents:
         db.execute(sql)
         if rows:
             db.executemany(f"INSERT INTO {name} VALUES ({', '.join('?' * len(rows[0]))})", rows)
@@ -117,11 +117,11 @@ def main():
             os.remove(out + ".gz")
 
             took = min(run([report, "--format", "sqlite", "--limit", "20G", "--output", out, traces]) for _ in range(3))
-            made = tables(out)
-            count = sum(len(rows) for _, _, rows in made)
+            contents = tables(out)
+            count = sum(len(rows) for _, _, rows in contents)
             row("sqlite", count, "rows", *took)
             os.remove(out)
-            cpu = write_rows(out, made)
+            cpu = write_rows(out, contents)
             row("  floor", count, "rows", cpu, cpu)
 
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * The floor that costs are set against: the least that any recorder must do for a call, two
+ * The floor with which costs are compared: the least work of any recorder for a call, which is two
  * readings of the processor's counter and one 32-byte store to a warm page of a shared mapping.
  */
 #ifndef TSCOPE_BENCH_FLOOR_H
@@ -73,7 +73,7 @@ static inline u64 counter(void) {
 }
 
 __attribute__((noinline, unused)) static double measure_floor(volatile struct entry *page) {
-  u64 begun = now_ns();
+  u64 begin = now_ns();
   for (u64 i = 0; i < CALLS; i++) {
     u64 start = counter();
     u64 end = counter();
@@ -83,7 +83,7 @@ __attribute__((noinline, unused)) static double measure_floor(volatile struct en
     entry->a = i;
     entry->b = 0;
   }
-  return (double)(now_ns() - begun) / CALLS;
+  return (double)(now_ns() - begin) / CALLS;
 }
 
 #endif

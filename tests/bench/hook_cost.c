@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: MIT
  *
- * What a hooked call costs: cudaLaunchKernel over a stub that does nothing, under the preload.
- * Every figure is set against the floor, the least that any recorder must do for a call: two
- * readings of the time-stamp counter and one 32-byte store to a warm page of a shared mapping. The
- * two are measured in turns, in the same process, so that the machine's moods meet both.
+ * Measures the cost of a hooked call: cudaLaunchKernel of a stub that does nothing, under the
+ * preload. Every figure is compared with the floor (floor.h). The two are measured in turns in the
+ * same process, so that variations of the machine affect both.
  *
- *   warm        the ring is small enough to stay in the cache, as it is for a job's real rate
- *   sustained   50 million launches as fast as they can be made, under the standard cap
+ *   warm        the ring is small enough to stay in the cache, as with the real rate of a job
+ *   sustained   50 million launches without pause, with the default size of the ring
  */
 #include <cuda_runtime_api.h>
 #include <dlfcn.h>
@@ -28,14 +27,14 @@ typedef cudaError_t (*launch_function)(const void *, dim3, dim3, void **, size_t
 
 __attribute__((noinline)) static double measure_calls(launch_function launch, u64 calls) {
   cudaStream_t stream = (cudaStream_t)0x1000;
-  u64 begun = now_ns();
+  u64 begin = now_ns();
   for (u64 i = 0; i < calls; i++)
     launch(&kernel, (dim3){128, 1, 1}, (dim3){256, 1, 1}, NULL, 0, stream);
-  return (double)(now_ns() - begun) / (double)calls;
+  return (double)(now_ns() - begin) / (double)calls;
 }
 
-/* By name in the library's handle: the function itself, past any hook, or what a look-up of the
- * hooked one is answered with. */
+/* Looks up a function in the library: `stub_launch` has no hook; a look-up of a hooked name may
+ * return the shim's function. */
 static launch_function look_up(const char *name) {
   void *library = dlopen("libcudart.so.12", RTLD_LAZY | RTLD_NOLOAD);
   launch_function launch = library ? (launch_function)dlsym(library, name) : NULL;
@@ -68,8 +67,8 @@ static void warm(const char *directory) {
   printf("added by the hook     %6.1f ns   %.2f x floor\n", call - alone, (call - alone) / base);
 }
 
-/* Wall time is what a job feels on cores of its own. On a busy machine it is mostly other programs'
- * time; the CPU time of this thread, page faults included, then says more. */
+/* Wall time is what a job with its own cores sees. On a busy machine it is mostly the time of other
+ * programs, and the CPU time of this thread, with page faults, is more useful. */
 static void sustained(const char *directory) {
   const u64 calls = 50000000, part = 1000000;
   struct entry *page = shared_pages(directory);
@@ -88,7 +87,7 @@ static void sustained(const char *directory) {
       busy, busy / base, wall, wall / base, (double)calls / 1e6);
 }
 
-/* --- what was written --- */
+/* --- the written trace --- */
 
 struct bytes {
   u64 records, bytes;
@@ -125,11 +124,11 @@ static void clean(const char *directory) {
     fail(directory);
 }
 
-/* Each part in a process of its own, so that each is woken under its own settings. */
+/* Runs each part in its own process, so that the shim starts with the settings of that part. */
 static void in_child(void (*part)(const char *directory), const char *ring_max) {
-  const char *place = getenv("TMPDIR");
+  const char *parent = getenv("TMPDIR");
   char directory[512];
-  snprintf(directory, sizeof(directory), "%s/tscope-bench-XXXXXX", place ? place : "/tmp");
+  snprintf(directory, sizeof(directory), "%s/tscope-bench-XXXXXX", parent ? parent : "/tmp");
   if (!mkdtemp(directory))
     fail(directory);
   fflush(stdout);

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: MIT
  *
- * What the hooks inside PyTorch and NVTX cost, under the preload, against the floor (floor.h), in
- * turns with it:
+ * Measures the cost of the hooks inside PyTorch and NVTX, under the preload, in turns with the
+ * floor (floor.h):
  *
- *   allocator   the function that PyTorch's CUDA allocator calls under its lock for every block,
- * over a stub that does nothing NVTX        a range pushed and popped: two calls, one record getenv
- * of a variable that is set, and of one that is not
+ * - allocator: the function that PyTorch's CUDA allocator calls under its lock for every block,
+ * here a stub that does nothing
+ * - NVTX: a push and a pop of a range: two calls, one record
+ * - getenv() of a variable that is set, and of one that is not
  */
 #include <cuda_runtime_api.h>
 #include <nvtx3/nvToolsExt.h>
@@ -51,7 +52,7 @@ static const struct {
   void (*call)(u64 i);
 } subjects[] = {{"allocator's block", block},
                 {"NVTX push and pop", range},
-                {"likewise, numbered", numbered_range},
+                {"the same, numbered", numbered_range},
                 {"getenv, set", variable_set},
                 {"getenv, not set", variable_not_set}};
 
@@ -63,15 +64,16 @@ int main(void) {
   setenv("TSCOPE_DIR", directory, 1);
   setenv("TSCOPE_RING_MAX", "1M", 1);
   struct entry *page = shared_pages(directory);
-  cudaLaunchKernel(page, (dim3){1, 1, 1}, (dim3){1, 1, 1}, NULL, 0, NULL); /* wakes */
+  /* the first launch starts the recording */
+  cudaLaunchKernel(page, (dim3){1, 1, 1}, (dim3){1, 1, 1}, NULL, 0, NULL);
   for (size_t s = 0; s < sizeof(subjects) / sizeof(*subjects); s++) {
     for (int i = -20; i < ROUNDS; i++) {
       double base = measure_floor(page);
-      u64 begun = now_ns();
+      u64 begin = now_ns();
       for (u64 call = 0; call < CALLS; call++)
         subjects[s].call(call);
       if (i >= 0) {
-        call_ns[i] = (double)(now_ns() - begun) / CALLS;
+        call_ns[i] = (double)(now_ns() - begin) / CALLS;
         floor_ns[i] = base;
       }
     }

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: MIT
-"""How fast profiler traces are read: kineto.py TSCOPE_REPORT [MEGABYTES].
+"""Measures how fast profiler traces are read: kineto.py TSCOPE_REPORT [MEGABYTES].
 
 Writes traces in the layout of PyTorch's profiler (operators with shapes, ranges of Python functions,
-calls, flows, kernels with their arguments, collectives), has a whole report made of them, and prints
-megabytes of text a second and memory against the text's size. Wanted: 150 MB/s on one core and half
-of the text's size.
+calls, flows, kernels with their arguments, collectives), makes a whole report of them, and prints
+megabytes of text per second and memory relative to the size of the text. Wanted: 150 MB/s on one core, and
+memory of half the size of the text.
 """
 import gzip
 import os

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
-"""What the preload adds to programs that do not train: load_cost.py LIBRARY.
+"""Measures the time that the preload adds to programs that do not train: load_cost.py LIBRARY.
 
-Each program is run with and without it in turns; the figures are medians of the wall time. Wanted:
-under 1 ms more.
+Runs each program with and without the preload in turns; the figures are medians of the wall time. Wanted:
+less than 1 ms more.
 """
 import os
 import statistics

@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: MIT
  *
- * What a hooked call costs once the kernel has written its pages of the trace to the disk: the next
- * store into each of them takes a page fault. Calls of a stub runtime under the preload, timed one
- * by one, with the ring of the trace full; at rest, and while another program writes to the same
- * disk.
+ * Measures the cost of a hooked call after the kernel has written the trace's pages to the disk:
+ * the next store to each page has a page fault. Times single calls of a stub runtime under the
+ * preload, with the ring of the trace full, first without other load and then while another program
+ * writes to the same disk.
  *
- *   not written back   pages as they are while a job runs
+ *   not written back   the pages are as in a running job
  *   at once            the file was written to the disk just before the first call
- *   later              the same, half a second before, in which the helper sees to the pages
+ *   later              the file was written half a second before; the helper prepares the pages in
+ *                      that time
  *
- * TMPDIR says which disk.
+ * TMPDIR selects the disk.
  */
 #include <cuda_runtime_api.h>
 #include <inttypes.h>
@@ -49,7 +50,7 @@ static void pause_ms(long ms) {
 }
 
 static void measure(const char *what, bool back, long wait_ms, double ns_per_tick) {
-  long taken = 0;
+  long n_faults = 0;
   double sum = 0;
   for (int round = 0; round < ROUNDS; round++) {
     if (back)
@@ -64,14 +65,14 @@ static void measure(const char *what, bool back, long wait_ms, double ns_per_tic
       took_ns[round * TIMED + i] = ns;
       sum += ns;
     }
-    taken += faults() - before;
+    n_faults += faults() - before;
   }
   const size_t n = (size_t)TIMED * ROUNDS;
   median(took_ns, n); /* sorts */
   printf("  %-17s mean %5.1f ns · median %5.1f · 99.9 %% %7.0f · 99.99 %% %8.0f · most %9.0f · "
          "%ld page faults in %zu calls\n",
          what, sum / (double)n, took_ns[n / 2], took_ns[n - n / 1000], took_ns[n - n / 10000],
-         took_ns[n - 1], taken, n);
+         took_ns[n - 1], n_faults, n);
   fflush(stdout);
 }
 
@@ -84,7 +85,7 @@ static void measure_all(void) {
   measure("later", true, 500, ns_per_tick);
 }
 
-/* Writes to the disk until it is ended. */
+/* Starts a process that writes to the disk until it is killed. */
 static pid_t start_load(void) {
   pid_t child = fork();
   if (child)
@@ -102,8 +103,8 @@ static pid_t start_load(void) {
 }
 
 int main(void) {
-  const char *place = getenv("TMPDIR");
-  snprintf(directory, sizeof(directory), "%s/tscope-bench-XXXXXX", place ? place : "/tmp");
+  const char *parent = getenv("TMPDIR");
+  snprintf(directory, sizeof(directory), "%s/tscope-bench-XXXXXX", parent ? parent : "/tmp");
   if (!mkdtemp(directory))
     fail(directory);
   setenv("TSCOPE_DIR", directory, 1);

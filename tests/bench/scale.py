@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""How fast tscope-report reads generated runs, and in how much memory, by number of ranks.
+"""Measures how fast tscope-report reads generated runs, and its memory, by number of ranks.
 
 usage: scale.py TRACEGEN TSCOPE_REPORT [RANKS...]
 
-Each run has TSCOPE_SCALE_EVENTS events a rank (100,000). RANKS default to TSCOPE_SCALE_RANKS, else
-"10 100"; the figures wanted are for "10 100 1000", which needs 2.1 GB in TMPDIR. The cost by CPU
-time is what a machine with two idle cores would take if nothing else slowed it down.
+Each run has TSCOPE_SCALE_EVENTS events per rank (100,000). RANKS default to TSCOPE_SCALE_RANKS, else
+"10 100"; the wanted figures are for "10 100 1000", which needs 2.1 GB in TMPDIR. The cost by CPU time
+does not depend on the other load of the machine.
 """
 import os
 import subprocess

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * What merging the stacks of a job that hangs costs: 40 frames, most ranks in one collective, one
- * elsewhere, and beside it threads of a loader at three places.
+ * Measures the cost of merging the stacks of a job that hangs: stacks of 40 frames, most ranks in
+ * one collective, one rank elsewhere, and on each rank threads of a data loader at three places.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -22,7 +22,7 @@ static double now_ms(void) {
   return (double)time.tv_sec * 1e3 + (double)time.tv_nsec / 1e6;
 }
 
-/* Stacks share all but their four innermost frames. */
+/* The stacks differ only in their four innermost frames. */
 static void make_frames(void) {
   for (u32 p = 0; p < PLACES; p++)
     for (u32 i = 0; i < FRAMES; i++) {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * A launch that costs nothing, so that what is measured around it is the hook alone.
+ * A launch that costs nothing, so that benchmarks measure only the hook.
  */
 #include <cuda_runtime_api.h>
 
@@ -11,6 +11,6 @@ __attribute__((visibility("default"))) cudaError_t cudaLaunchKernel(const void *
   (void)function, (void)grid, (void)block, (void)args, (void)shared, (void)stream;
   return cudaSuccess;
 }
-/* The same under a name that nobody hooks. */
+/* The same function with a name that has no hook. */
 __attribute__((visibility("default"))) extern __typeof(cudaLaunchKernel) stub_launch
     __attribute__((alias("cudaLaunchKernel")));

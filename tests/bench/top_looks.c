@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * What a look at a running job takes: top_looks [RANKS [EVENTS [LOOKS]]], 1000, 5000 and 8 by
- * default. A generated run is brought out bit by bit, each rank EVENTS more from look to look, as a
- * job would do in a second; then a look is taken and a page made of it.
+ * Measures the time of one update of tscope-top: top_looks [RANKS [EVENTS [LOOKS]]], 1000, 5000 and
+ * 8 by default. A generated run is committed in parts, EVENTS more of each rank per update, as many
+ * as a job may have in a second. After each part the traces are read and a page is written.
  */
 #include <dirent.h>
 #include <fcntl.h>
@@ -21,7 +21,7 @@
 struct growing {
   u8 *map;
   size_t bytes;
-  u64 *whole; /* [chunks] committed, when all is out */
+  u64 *whole; /* [chunks] value of `committed` in the complete file */
 };
 
 static double now_s(clockid_t clock) {
@@ -59,8 +59,9 @@ static void open_growing(struct growing *file, const char *path) {
   }
 }
 
-/* Brings out `part` of what each thread wrote in each home: whole chunks, then records. */
-static void bring_out(struct growing *file, double part) {
+/* Commits the given part of what each thread wrote with each retention and clock: whole chunks, and
+ * then records. */
+static void commit_part(struct growing *file, double part) {
   for (u32 c = 0; c < chunks_of(file); c++) {
     struct tscope_chunk_header *chunk = chunk_of(file, c);
     u64 before = 0, all = 0;
@@ -71,7 +72,7 @@ static void bring_out(struct growing *file, double part) {
       all += same ? (u32)file->whole[o] : 0;
       before += same && other->sequence < chunk->sequence ? (u32)file->whole[o] : 0;
     }
-    /* Definitions come before what names them. */
+    /* Thread 0 has the definitions, which must be there before they are used. */
     u64 out = chunk->thread == 0 ? all : (u64)(part * (double)all);
     u32 wanted = out <= before ? 0 : (u32)(out - before), bytes = 0, n = 0;
     if (wanted >= (u32)file->whole[c]) {
@@ -151,7 +152,7 @@ int main(int argc, char **argv) {
   printf("%u ranks, %u events each from look to look\n", ranks, events);
   for (u32 i = 1; i <= looks; i++) {
     for (u32 f = 0; f < n; f++)
-      bring_out(&files[f], (double)i / looks);
+      commit_part(&files[f], (double)i / looks);
     look(&run, i);
   }
   live_run_close(&run);

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: MIT
-"""What the preload adds to a job of very small steps on PyTorch: torch_steps.py [STEPS].
+"""A PyTorch job with very small steps, to measure what the preload adds: torch_steps.py [STEPS].
 
-30 linear layers of 16 x 16 on the CPU: so many operators for so little arithmetic that hooks weigh as much as they
-ever do. Prints the CPU time of the training thread for one step, the least of 100 blocks of 20, in microseconds. With
-STEPS, it runs so many under callgrind, which counts only those:
+30 linear layers of 16 x 16 on the CPU have many operators with little arithmetic, so the relative cost of hooks is
+as high as it can be. Prints the CPU time of the training thread per step, the minimum of 100 blocks of 20 steps, in
+microseconds. With STEPS, runs that number of steps under callgrind, which counts only those:
 
     valgrind --tool=callgrind --instr-atstart=no --separate-threads=yes python3 torch_steps.py 40
 """
@@ -27,9 +27,9 @@ def job():
     return step
 
 
-def count(switch):
+def switch_callgrind(state):
     environment = {name: value for name, value in os.environ.items() if name != "LD_PRELOAD"}
-    subprocess.run(["callgrind_control", "-i", switch, str(os.getpid())], env=environment, check=True)
+    subprocess.run(["callgrind_control", "-i", state, str(os.getpid())], env=environment, check=True)
 
 
 def main():
@@ -38,18 +38,18 @@ def main():
     for _ in range(30):
         step()
     if len(sys.argv) > 1:
-        count("on")
+        switch_callgrind("on")
         for _ in range(int(sys.argv[1])):
             step()
-        count("off")
+        switch_callgrind("off")
         return
     best = float("inf")
     for _ in range(100):
-        begun = time.thread_time()
+        begin = time.thread_time()
         for _ in range(20):
             step()
-        best = min(best, (time.thread_time() - begun) / 20)
-    print(f"{best * 1e6:.1f} us of CPU time a step")
+        best = min(best, (time.thread_time() - begin) / 20)
+    print(f"{best * 1e6:.1f} us of CPU time per step")
 
 
 main()

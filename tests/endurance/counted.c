@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * A job that is to be killed: two threads launch kernels on a CUDA runtime that does nothing, until
- * they are killed, and count in a shared file what they are about to call and what has returned.
- * The file tells, after the kill, what the trace must have. counted FILE
+ * counted FILE: a job for tests that kill it. Two threads launch kernels on a CUDA runtime that
+ * does nothing. They count in the shared FILE the calls that they begin and the calls that have
+ * returned. After the kill, FILE has the number of calls that must be in the trace.
  */
 #include <fcntl.h>
 #include <pthread.h>
@@ -17,7 +17,7 @@
 enum { THREADS = 2, MOST = 200000 };
 
 struct counts {
-  _Atomic unsigned long begun, done;
+  _Atomic unsigned long begun, returned;
 };
 
 static struct counts *counts;
@@ -30,7 +30,7 @@ static void *launch(void *number) {
     atomic_store(&mine->begun, i);
     if (cudaLaunchKernel((const void *)kernel, (dim3){1, 1, 1}, (dim3){1, 1, 1}, NULL, 0, NULL))
       return NULL;
-    atomic_store(&mine->done, i);
+    atomic_store(&mine->returned, i);
     if (i % 8 == 0)
       nanosleep(&(struct timespec){0, 200000}, NULL);
   }

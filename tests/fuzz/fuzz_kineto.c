@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * libFuzzer target: the bytes of a trace of PyTorch's profiler, read alone and as two ranks, all
- * the way to results. Whatever they are, that ends, within memory, with results or a reason.
+ * libFuzzer target: reads the bytes as a trace of PyTorch's profiler, as one rank and as two, and
+ * analyses them. For every input this must end, without an invalid memory access, with results or a
+ * reason.
  */
 #include <math.h>
 #include <stdio.h>
@@ -15,7 +16,7 @@
 int LLVMFuzzerTestOneInput(const u8 *data, size_t bytes);
 
 static char directory[64], paths[2][96];
-static struct kernel_names *names; /* made once: its patterns take long to compile */
+static struct kernel_names *names; /* kept: its patterns take long to compile */
 
 static void write_file(const char *path, const u8 *data, size_t bytes) {
   FILE *file = fopen(path, "wb");

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * libFuzzer target: the bytes as a pickle, and as the flight-recorder dumps (pickle or JSON) of two
- * ranks, all the way to the verdict. Whatever they are, reading them ends, within memory, with a
- * value or a reason, and what they say has no part in what is run.
+ * libFuzzer target: reads the bytes as a pickle, and as the flight-recorder dumps (pickle or JSON)
+ * of two ranks up to the verdict. For every input this must end, without an invalid memory access,
+ * with a value or a reason, and must not run code from the pickle.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -17,7 +17,8 @@ int LLVMFuzzerTestOneInput(const u8 *data, size_t bytes);
 
 static char directory[64];
 
-/* Every value once for each reference, as far as that is not too much. */
+/* Visits every value once for each reference to it; the caller checks that there are not too many.
+ */
 static u64 walk(const struct value *value) {
   u64 sum = value->n;
   for (u32 i = 0; i < value_count(value); i++) {
@@ -50,7 +51,7 @@ static void write_file(const char *path, const u8 *data, size_t bytes) {
   fclose(file);
 }
 
-static void judge(void) {
+static void read_dumps(void) {
   struct model *model;
   struct results *results;
   char why[512];
@@ -91,7 +92,7 @@ int LLVMFuzzerTestOneInput(const u8 *data, size_t bytes) {
     snprintf(paths[i], sizeof(paths[i]), "%s/dump_%d", directory, i);
     write_file(paths[i], data, bytes);
   }
-  judge();
+  read_dumps();
   for (int i = 0; i < 2; i++)
     unlink(paths[i]);
   return 0;

@@ -11,14 +11,14 @@
 #include "report/report.h"
 
 static char path[64], database[64];
-static struct kernel_names *names; /* made once: its patterns take long to compile */
-static FILE *nowhere;
+static struct kernel_names *names; /* kept: its patterns take long to compile */
+static FILE *dev_null;
 
 static void clean_up(void) {
   unlink(path);
   unlink(database);
   kernel_names_free(names);
-  fclose(nowhere);
+  fclose(dev_null);
 }
 
 static void set_up(void) {
@@ -28,8 +28,8 @@ static void set_up(void) {
   int file = mkstemp(path), other = mkstemp(database);
   char why[128];
   names = kernel_names_new(NULL, why, sizeof(why));
-  nowhere = fopen("/dev/null", "w");
-  if (file < 0 || other < 0 || !nowhere)
+  dev_null = fopen("/dev/null", "w");
+  if (file < 0 || other < 0 || !dev_null)
     abort();
   close(file);
   close(other);
@@ -67,10 +67,10 @@ void fuzz_report(const u8 *data, size_t bytes) {
   if (import_load(given, 1, &(struct model_options){.threads = 1}, &model, why, sizeof(why)) < 0)
     return;
   if (analyse(model, &options, &results) == 0) {
-    report_text.write(results, &view, nowhere);
-    report_json.write(results, &view, nowhere);
-    report_perfetto.write(results, &view, nowhere);
-    report_sqlite.write(results, &view, nowhere);
+    report_text.write(results, &view, dev_null);
+    report_json.write(results, &view, dev_null);
+    report_perfetto.write(results, &view, dev_null);
+    report_sqlite.write(results, &view, dev_null);
     truncate(database, 0);
     results_free(results);
   }

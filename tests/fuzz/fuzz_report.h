@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT
  *
- * For targets that are a whole file: from its bytes all the way to both reports. Whatever they are,
- * that ends, within memory, with reports or a reason.
+ * For targets whose input is one file: analyses it and writes all kinds of reports. For every input
+ * this must end, without an invalid memory access, with reports or a reason.
  */
 #ifndef TSCOPE_FUZZ_REPORT_H
 #define TSCOPE_FUZZ_REPORT_H
 
 #include "format/tscope_format.h"
 
-/* Reports on a file of these bytes that was named on the command line; what kind it is shows. */
+/* Reports on a file with these bytes; its kind is recognised from the content. */
 void fuzz_report(const u8 *data, size_t bytes);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
  * libFuzzer target: logs of training values and module statistics, and the reader of lines that the
- * shim uses on what the job prints.
+ * shim uses for the job's output.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -11,7 +11,7 @@
 
 int LLVMFuzzerTestOneInput(const u8 *data, size_t bytes);
 
-/* In memory of its own, so that a byte read beyond is seen. */
+/* Copies the line to its own memory, so that a read beyond its end is detected. */
 static void read_line(const u8 *data, size_t bytes) {
   struct scalar_line line;
   char *copy = malloc(bytes ? bytes : 1);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * libFuzzer target: a snapshot of PyTorch's memory, or what else a pickle can be.
+ * libFuzzer target: a snapshot of PyTorch's memory, or any other pickle.
  */
 #include "fuzz_report.h"
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * libFuzzer target: the bytes of a trace file, read alone and as two ranks of one run, all the way
- * to timelines. Whatever they are, reading them ends, within memory, with a model or a reason.
+ * libFuzzer target: reads the bytes as a trace file, alone and as two ranks of one run, up to the
+ * timelines. For every input this must end, without an invalid memory access, with a model or a
+ * reason.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -34,7 +35,7 @@ static void write_file(const char *path, const u8 *data, size_t bytes) {
   fclose(file);
 }
 
-/* The same trace once as it is and once as another rank. */
+/* Writes the trace unchanged, and again with another rank number. */
 static void write_ranks(const u8 *data, size_t bytes) {
   char path[128];
   snprintf(path, sizeof(path), "%s/0.tscope", directory);

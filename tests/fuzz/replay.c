@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * Feeds files to a fuzz target without libFuzzer: what once broke it, or could, stays a test.
+ * Runs a fuzz target on files without libFuzzer, so that inputs that failed once stay tests.
  */
 #include <dirent.h>
 #include <stdio.h>
@@ -11,7 +11,7 @@
 
 int LLVMFuzzerTestOneInput(const u8 *data, size_t bytes);
 
-static int feed(const char *path) {
+static int run_file(const char *path) {
   FILE *file = fopen(path, "rb");
   u8 *data = malloc(1 << 20);
   if (!file || !data) {
@@ -21,7 +21,7 @@ static int feed(const char *path) {
   size_t bytes = fread(data, 1, 1 << 20, file);
   fclose(file);
   LLVMFuzzerTestOneInput(data, bytes);
-  /* and what a crash of the writer leaves of it */
+  /* also truncated, as after a crash of the writer */
   for (size_t cut = 0; cut < bytes; cut += 1 + bytes / 64)
     LLVMFuzzerTestOneInput(data, cut);
   free(data);
@@ -29,7 +29,7 @@ static int feed(const char *path) {
 }
 
 int main(int argc, char **argv) {
-  int failures = argc < 2, fed = 0;
+  int failures = argc < 2, files = 0;
   for (int i = 1; i < argc; i++) {
     DIR *directory = opendir(argv[i]);
     for (struct dirent *item; directory && (item = readdir(directory));) {
@@ -37,12 +37,12 @@ int main(int argc, char **argv) {
       if (item->d_name[0] == '.')
         continue;
       snprintf(path, sizeof(path), "%s/%s", argv[i], item->d_name);
-      failures += feed(path);
-      fed++;
+      failures += run_file(path);
+      files++;
     }
     if (directory)
       closedir(directory);
   }
-  printf("%d inputs\n", fed);
-  return failures || fed == 0;
+  printf("%d inputs\n", files);
+  return failures || files == 0;
 }

@@ -1,18 +1,18 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""Trains a small GPT in bf16 whose arithmetic is known in closed form, as people write such a script.
-It knows nothing of tscope.
+"""Trains a small GPT in bf16 whose number of operations is known in closed form. It is an ordinary
+training script, with no code for tscope.
 
     gpt.py eager|fused|compiled|graphed [--small] [--steps N]
     torchrun --nproc-per-node 2 gpt.py fused --one-gpu
 
-  eager     attention as GEMMs, one optimizer kernel list
+  eager     attention as GEMMs, an optimizer of several kernels
   fused     FlashAttention, a fused optimizer
-  compiled  the same through torch.compile
-  graphed   the same, compiled with CUDA graphs (mode="reduce-overhead")
+  compiled  as fused, with torch.compile
+  graphed   as compiled, with CUDA graphs (mode="reduce-overhead")
 
-Prints one JSON object: the shape, the operations of a step in closed form, the time of each step by this
-script's own clock, and what PyTorch's allocator says. In a job of several ranks, rank 0 prints it.
+Prints one JSON object: the shape, the operations of a step in closed form, the time of each step measured by
+this script, and the statistics of PyTorch's allocator. In a job of several ranks, rank 0 prints it.
 """
 import argparse
 import os
@@ -28,7 +28,7 @@ import torch.nn.functional as F
 from torch import nn
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
-from profiled import say
+from profiled import print_result
 from train_nccl import share_one_gpu
 
 WARMUP = 5
@@ -64,22 +64,22 @@ class Gpt(nn.Module):
         super().__init__()
         width = shape["heads"] * shape["head"]
         self.embed = nn.Embedding(shape["vocabulary"], width)
-        self.place = nn.Embedding(shape["length"], width)
+        self.position = nn.Embedding(shape["length"], width)
         self.blocks = nn.ModuleList(Block(shape, flash) for _ in range(shape["layers"]))
         self.norm = nn.LayerNorm(width)
         self.head = nn.Linear(width, shape["vocabulary"], bias=False)
 
     def forward(self, tokens):
-        x = self.embed(tokens) + self.place(torch.arange(tokens.shape[1], device=tokens.device))
+        x = self.embed(tokens) + self.position(torch.arange(tokens.shape[1], device=tokens.device))
         for block in self.blocks:
             x = block(x)
         return self.head(self.norm(x))
 
 
 def closed_form(model, shape):
-    """Operations of a step, forward and backward, by hand: of a linear layer 6 for each weight and token
-    (PaLM, appendix B); of attention 12 x layers x heads x head size x length a token, which is all of
-    the square that FlashAttention computes half of."""
+    """The operations of a step, forward and backward: for a linear layer 6 for each weight and token (PaLM,
+    appendix B); for attention 12 x layers x heads x head size x length for each token. This counts the
+    whole square of attention, of which FlashAttention computes half."""
     weights = sum(m.weight.numel() for m in model.modules() if isinstance(m, nn.Linear))
     tokens = shape["batch"] * shape["length"]
     square = 12 * shape["layers"] * shape["heads"] * shape["head"] * shape["length"]
@@ -94,7 +94,7 @@ def shape_of(options):
 
 
 def batches(shape, count, device):
-    """As a loader gives them: from pinned memory."""
+    """Batches from pinned memory, as from a data loader."""
     for number in range(count):
         tokens = (torch.arange(shape["batch"] * (shape["length"] + 1)) * (number % 31 + 1)) % shape["vocabulary"]
         yield tokens.view(shape["batch"], -1).pin_memory().to(device, non_blocking=True)
@@ -140,7 +140,7 @@ def train(options, device):
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("variant", choices=["eager", "fused", "compiled", "graphed"])
-    parser.add_argument("--small", action="store_true", help="sizes for a GPU that is none")
+    parser.add_argument("--small", action="store_true", help="small sizes for the stand-in GPU")
     parser.add_argument("--steps", type=int, default=30)
     parser.add_argument("--one-gpu", action="store_true", help="all ranks on the first GPU")
     options = parser.parse_args()
@@ -154,7 +154,7 @@ def main():
     found = train(options, device)
     torch.cuda.synchronize()
     if not several or dist.get_rank() == 0:
-        say(found)
+        print_result(found)
     if several:
         dist.destroy_process_group()
     return 0

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: MIT
  *
- * Launches of which it is known how many and how long they are, for machines with a GPU and no
- * PyTorch; scripts/gpu-check runs it. The kernels are PTX, which every driver compiles for its GPU.
+ * A known number of kernels of known length, for machines with a GPU and without PyTorch;
+ * scripts/gpu-check runs it. The kernels are PTX, which every driver compiles for its GPU.
  *
- *   launches count   launches by the driver's API and, where it can, by the runtime's; a copy and a
- *                    fill; a graph and its replays; long kernels, timed by CUDA events
- *   launches pace    the time of a launch in a loop of kernels that do nothing
+ *   launches count   launches with the driver API and, if possible, with the runtime API; a copy
+ * and a fill; a graph and its replays; long kernels, timed by CUDA events launches pace    the time
+ * of a launch in a loop of kernels that do nothing
  *
- * Prints one JSON object; `long_from` and `long_to`, in seconds of CLOCK_MONOTONIC, are when the
- * first long kernel was about to be launched and when the last had ended. A CUDA error ends it with
- * status 1 and its text.
+ * Prints one JSON object. `long_from` and `long_to`, in seconds of CLOCK_MONOTONIC, are the times
+ * just before the launch of the first long kernel and just after the end of the last. After a CUDA
+ * error it prints the error's text and exits with status 1.
  */
 #include <dlfcn.h>
 #include <stdint.h>
@@ -64,14 +64,14 @@ static void launch(CUfunction function, cudaStream_t stream, void **arguments) {
   CUDA(cuLaunchKernel(function, 1, 1, 1, 32, 1, 1, 0, stream, arguments, NULL));
 }
 
-/* The runtime's own way to kernels in PTX, since CUDA 12.8; NULL where there is none. Looked up by
- * name, as older runtimes lack the functions. */
+/* A kernel from PTX for the runtime API; NULL with runtimes before CUDA 12.8. The functions are
+ * looked up by name, because older runtimes lack them. */
 static const void *runtime_kernel(const char *name) {
-  typedef cudaError_t load_type(void **, const void *, void *, void **, unsigned, void *, void **,
-                                unsigned);
-  typedef cudaError_t get_type(const void **, void *, const char *);
-  load_type *load = (load_type *)dlsym(RTLD_DEFAULT, "cudaLibraryLoadData");
-  get_type *get = (get_type *)dlsym(RTLD_DEFAULT, "cudaLibraryGetKernel");
+  typedef cudaError_t load_function(void **, const void *, void *, void **, unsigned, void *,
+                                    void **, unsigned);
+  typedef cudaError_t get_function(const void **, void *, const char *);
+  load_function *load = (load_function *)dlsym(RTLD_DEFAULT, "cudaLibraryLoadData");
+  get_function *get = (get_function *)dlsym(RTLD_DEFAULT, "cudaLibraryGetKernel");
   void *library;
   const void *found = NULL;
   if (!load || !get)
@@ -94,7 +94,7 @@ static double now(void) {
 
 static void count(CUmodule module, cudaStream_t stream) {
   CUfunction tiny = kernel(module, "check_tiny"), graphed = kernel(module, "check_graphed");
-  CUfunction longer = kernel(module, "check_long");
+  CUfunction long_kernel = kernel(module, "check_long");
   const void *by_runtime = runtime_kernel("check_tiny");
   for (int i = 0; i < TINY_KERNELS; i++)
     launch(tiny, stream, NULL);
@@ -126,10 +126,10 @@ static void count(CUmodule module, cudaStream_t stream) {
   CUDA(cudaEventCreate(&start));
   CUDA(cudaEventCreate(&end));
   double from = now();
-  launch(longer, stream, arguments);
+  launch(long_kernel, stream, arguments);
   CUDA(cudaEventRecord(start, stream));
   for (int i = 0; i < LONG_KERNELS; i++)
-    launch(longer, stream, arguments);
+    launch(long_kernel, stream, arguments);
   CUDA(cudaEventRecord(end, stream));
   CUDA(cudaStreamSynchronize(stream));
   double to = now();
@@ -169,7 +169,7 @@ int main(int argc, char **argv) {
     return 2;
   }
   CUDA(cudaSetDevice(0));
-  CUDA(cudaFree(NULL)); /* the runtime makes the context */
+  CUDA(cudaFree(NULL)); /* creates the context */
   CUDA(cuModuleLoadData(&module, ptx));
   CUDA(cudaStreamCreate(&stream));
   if (!strcmp(argv[1], "count"))

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""A training step in JAX, with JAX's own profiler if asked for: jax_work.py [--profiler].
+"""Training steps in JAX, with JAX's own profiler if --profiler is given: jax_work.py [--profiler].
 
-Work is cut by nothing: with the profiler, the whole program runs under it, and without it, as many
-steps. Command buffers are off, as XLA does without them while it is profiled. Ends with status 77 and
-the reason where JAX is not here or has no GPU.
+The work is not cut into parts: the profiler covers the whole program, which has the same number of steps
+without it. Command buffers are off, because XLA does not use them while it is profiled. Exits with 77 and
+prints the reason if JAX is missing or has no GPU.
 """
 import argparse
 import collections
@@ -22,7 +22,7 @@ os.environ["XLA_FLAGS"] = os.environ.get("XLA_FLAGS", "") + " --xla_gpu_enable_c
 
 
 def kernels_of(folder):
-    """What ran on the GPU's streams by JAX's profile, by name; None where it tells of none."""
+    """The kernels on the GPU's streams in JAX's profile: {name: count}; None if it has none."""
     names = collections.Counter()
     for path in glob.glob(os.path.join(folder, "**", "*.trace.json.gz"), recursive=True):
         with gzip.open(path, "rt", encoding="utf-8") as file:
@@ -43,7 +43,7 @@ def main():
         import jax
         import jax.numpy as jnp
         device = jax.devices("gpu")[0]
-    except Exception as error:  # not here, or without a GPU: it is said
+    except Exception as error:  # JAX is missing or has no GPU
         print(f"JAX: {type(error).__name__}: {str(error).splitlines()[0][:200]}", file=sys.stderr)
         return 77
 

@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""Work of one library on a GPU, each kernel of which torch.profiler names too.
+"""Work of one library on a GPU; its kernels are compared with those of torch.profiler.
 
     library_work.py cublas|cudnn|flash|efficient|cudnn-attention|flash-attn|triton|compiled [--profiler]
 
-The work runs once before it is looked at, so that what is compiled, loaded or chosen is in place, and
-then ROUNDS times between two markers (profiled.py). A library that is not here, or that refuses this
-device, ends it with status 77 and the reason on the last line.
+The work runs once as a warm-up, which compiles, loads and chooses kernels, and then ROUNDS times between
+two markers (profiled.py). If the library is missing or does not support this device, exits with 77 and
+prints the reason on the last line.
 """
 import argparse
 import hashlib
@@ -16,7 +16,7 @@ import torch
 import torch.nn.functional as F
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
-from profiled import mark, profiled, say
+from profiled import mark, print_result, profiled
 
 ROUNDS = 3
 HEADS, HEAD, LENGTH = 8, 64, 256
@@ -28,7 +28,7 @@ def ones(*shape, dtype=torch.bfloat16, gradient=False):
 
 
 def cublas():
-    """Products of all types, batched, with a bias and an activation (cuBLASLt), and their gradients."""
+    """GEMMs of all types, batched ones, with a bias and an activation (cuBLASLt), and their gradients."""
     def work():
         results = []
         for dtype in (torch.float32, torch.float16, torch.bfloat16, torch.float64):
@@ -66,7 +66,7 @@ def attention(backend, function=F.scaled_dot_product_attention):
 
 
 def flash():
-    """PyTorch's own FlashAttention, forward and backward."""
+    """The FlashAttention of PyTorch, forward and backward."""
     return attention(SDPBackend.FLASH_ATTENTION)
 
 
@@ -81,7 +81,7 @@ def cudnn_attention():
 
 
 def flash_attn():
-    """The package flash-attn."""
+    """FlashAttention of the package flash-attn."""
     from flash_attn import flash_attn_func  # pylint: disable=import-error
 
     def work():
@@ -93,7 +93,7 @@ def flash_attn():
 
 
 def triton():
-    """A kernel of one's own."""
+    """A kernel of this folder, written in Triton."""
     import triton_kernels
 
     def work():
@@ -120,7 +120,7 @@ WORKS = {work.__name__.replace("_", "-"): work
 
 
 def checksum(results):
-    """Of all bits of the results."""
+    """A checksum of all bits of the results."""
     total = hashlib.sha256()
     for tensor in results:
         total.update(bytes(tensor.detach().contiguous().cpu().view(torch.uint8).flatten().tolist()))
@@ -137,7 +137,7 @@ def main():
         work = WORKS[options.library]()
         work()
         torch.cuda.synchronize()
-    except Exception as error:  # whatever is missing: it is said, and nothing is compared
+    except Exception as error:  # something is missing: prints what, and nothing is compared
         reason = (str(error).strip() or type(error).__name__).splitlines()[0]
         print(f"{options.library}: {type(error).__name__}: {reason[:200]}", file=sys.stderr)
         return 77
@@ -148,7 +148,7 @@ def main():
         mark()
         torch.cuda.synchronize()
     found["checksum"] = checksum(results)
-    say(found)
+    print_result(found)
     return 0
 
 

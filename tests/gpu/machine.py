@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""What this machine has for scripts/gpu-check, and how a program runs on it, with and without the
-shim."""
+"""For scripts/gpu-check: the properties of this machine, and how to run a program on it, with and without
+the shim."""
 import ctypes
 import json
 import os
@@ -20,19 +20,19 @@ sys.path.insert(0, os.path.join(HERE, "..", "torch"))
 import read_trace
 import standin_wheel
 
-# How the shim may get GPU time; BARE is the program without it.
+# The modes in which the shim gets GPU times; BARE is the program without the shim.
 BARE, OFF, AUTO, CUPTI, EVENTS, HOST = "without", "off", "auto", "cupti", "events", "host"
 SETTINGS = {OFF: {"TSCOPE": "off"}, AUTO: {}, CUPTI: {"TSCOPE_GPU": "cupti"},
             EVENTS: {"TSCOPE_GPU": "events"}, HOST: {"TSCOPE_GPU": "host"}}
-NOT_HERE = 77  # the status of work that this machine has not what it needs for
+NOT_HERE = 77  # exit status of work that cannot run on this machine
 
 
 class Failed(Exception):
-    """A row does not hold; says why."""
+    """A row does not hold; the text says why."""
 
 
 class NotHere(Exception):
-    """A row cannot be checked on this machine; says what it needs."""
+    """A row cannot be checked on this machine; the text says what it needs."""
 
 
 class OutOfTime(NotHere):
@@ -40,9 +40,9 @@ class OutOfTime(NotHere):
 
 
 def finish(command, environment, seconds, scratch):
-    """Runs a command and all that it starts, for so long at most: exit status (None: it took
-    longer), standard output, standard error. Through files: a pipe stays open for as long as
-    anything that the command has left behind."""
+    """Runs a command for at most `seconds` and ends all processes that it started. Returns the exit status
+    (None after a timeout), standard output and standard error. Uses files, because a pipe stays open as
+    long as a process that the command has left behind."""
     with tempfile.TemporaryFile(dir=scratch) as out, tempfile.TemporaryFile(dir=scratch) as err:
         process = subprocess.Popen(command, env=environment, stdout=out, stderr=err,
                                    stdin=subprocess.DEVNULL, start_new_session=True)
@@ -54,7 +54,7 @@ def finish(command, environment, seconds, scratch):
             try:
                 os.killpg(process.pid, signal.SIGKILL)
             except OSError:
-                pass  # nothing of it is left
+                pass  # no process is left
             process.wait()
         texts = []
         for file in (out, err):
@@ -65,8 +65,8 @@ def finish(command, environment, seconds, scratch):
 
 def output(*command, seconds=60):
     try:
-        status, said, _ = finish(command, None, seconds, None)
-        return said.strip() if status == 0 else ""
+        status, out, _ = finish(command, None, seconds, None)
+        return out.strip() if status == 0 else ""
     except OSError:
         return ""
 
@@ -77,7 +77,7 @@ driver = ctypes.CDLL("libcuda.so.1")
 count, version, text = ctypes.c_int(), ctypes.c_int(), ctypes.create_string_buffer(256)
 result = driver.cuInit(0)
 if result:
-    raise SystemExit(f"cuInit says {result}")
+    raise SystemExit(f"cuInit returned {result}")
 driver.cuDeviceGetCount(ctypes.byref(count))
 driver.cuDriverGetVersion(ctypes.byref(version))
 names = []
@@ -89,27 +89,27 @@ print(json.dumps({"names": names, "cuda": version.value}))
 
 
 def query_driver(scratch):
-    """The GPUs that a program here may use, as CUDA_VISIBLE_DEVICES and MIG leave them: names and
-    the driver's CUDA version; or why there is none. In a process of its own, so that this one never
-    holds a context."""
-    status, said, errors = finish([sys.executable, "-c", QUERY_DRIVER], None, 120, scratch)
+    """The names of the GPUs that a program can use here (CUDA_VISIBLE_DEVICES and MIG may hide some), the
+    driver's CUDA version, and the reason if there is no GPU. Uses another process, so that this one never
+    has a CUDA context."""
+    status, out, errors = finish([sys.executable, "-c", QUERY_DRIVER], None, 120, scratch)
     if status != 0:
         why = errors.strip().splitlines()[-1:] or [f"status {status}"]
         return [], 0, f"no GPU: {why[0]}"
-    found = json.loads(said)
-    if any("stand-in" in name for name in found["names"]):  # never in a record
+    found = json.loads(out)
+    if any("stand-in" in name for name in found["names"]):  # must never be in a record
         return [], 0, "no GPU: the libcuda.so.1 that is found here is the stand-in's"
     return found["names"], found["cuda"], None if found["names"] else "no GPU: the driver has none"
 
 
 def driver_facts():
-    """What only the driver's own tool tells, as far as it is here."""
-    asked = ["driver_version", "compute_mode", "mig.mode.current", "persistence_mode",
-             "clocks.max.sm", "power.limit"]
-    said = output("nvidia-smi", "--query-gpu=" + ",".join(asked), "--format=csv,noheader")
+    """Facts from the driver's own tool and files, as far as this machine has them."""
+    fields = ["driver_version", "compute_mode", "mig.mode.current", "persistence_mode",
+              "clocks.max.sm", "power.limit"]
+    text = output("nvidia-smi", "--query-gpu=" + ",".join(fields), "--format=csv,noheader")
     facts = []
-    if said:
-        facts = [(name, value) for name, value in zip(asked, said.splitlines()[0].split(", "))]
+    if text:
+        facts = [(name, value) for name, value in zip(fields, text.splitlines()[0].split(", "))]
     for path, pattern, name in (
             ("/proc/driver/nvidia/version", r"NVRM version: (.*)", "driver"),
             ("/proc/driver/nvidia/params", r"RmProfilingAdminOnly: (.*)", "profiling for root alone"),
@@ -127,15 +127,15 @@ def driver_facts():
 
 
 class Run:
-    """What became of one program: `said` is the JSON object on its last line."""
+    """A program that has run: `result` is the JSON object on the last line of its output."""
 
     def __init__(self, out, errors, folder):
         self.lines = out.splitlines()
         self.errors = errors
         self.folder = folder
-        self.said = None
+        self.result = None
         if self.lines and self.lines[-1].startswith("{"):
-            self.said = json.loads(self.lines[-1])
+            self.result = json.loads(self.lines[-1])
         self._traces = None
 
     @property
@@ -152,7 +152,7 @@ class Run:
 
 
 class Machine:
-    """`real` says whether there is a GPU; else programs run on the stand-ins."""
+    """`real` is whether there is a GPU; otherwise programs run on the stand-ins."""
 
     def __init__(self, build, python, scratch, standins, seconds):
         self.scratch = scratch
@@ -160,7 +160,7 @@ class Machine:
         self.ends = time.monotonic() + seconds
         self.library = os.path.join(build, "preload", "libtscope.so")
         self.tool = os.path.join(build, "analyzer", "tscope-report")
-        self.gpus, self.cuda, self.why_no_gpu = [], 0, "asked for the stand-ins"
+        self.gpus, self.cuda, self.why_no_gpu = [], 0, "the stand-ins were requested"
         if not standins:
             self.gpus, self.cuda, self.why_no_gpu = query_driver(scratch)
         self.real = bool(self.gpus)
@@ -168,25 +168,25 @@ class Machine:
         self.python = python
         self.environment = {name: value for name, value in os.environ.items()
                             if not name.startswith("TSCOPE") and name != "LD_PRELOAD"}
-        # PyTorch's deterministic algorithms want the first of these. What is compiled is compiled once.
+        # PyTorch's deterministic algorithms need the first setting. The caches are shared by all runs.
         self.environment.update(CUBLAS_WORKSPACE_CONFIG=":4096:8", OMP_NUM_THREADS="1",
                                 PYTHONDONTWRITEBYTECODE="1",
                                 TRITON_CACHE_DIR=os.path.join(scratch, "triton"),
                                 TORCHINDUCTOR_CACHE_DIR=os.path.join(scratch, "inductor"))
         self.why_no_torch = self._find_torch(build)
         self.runs = {}
-        self.so_far = lambda facts: None  # told of what a row has until now
-        self.kept = os.path.join(scratch, "kept")  # reports and traces that are to be read later
+        self.so_far = lambda facts: None  # called with the results of a row so far
+        self.kept = os.path.join(scratch, "kept")  # reports and traces to be read later
 
     def keep(self, name, run):
-        """Keeps a run's traces, and the report on it in words, beside the record."""
-        place = os.path.join(self.kept, name)
-        if os.path.exists(place):
+        """Keeps a run's traces, its result and its report as text for the archive beside the record."""
+        folder = os.path.join(self.kept, name)
+        if os.path.exists(folder):
             return
-        shutil.copytree(run.folder, os.path.join(place, "traces"))
-        with open(os.path.join(place, "said.json"), "w", encoding="utf-8") as file:
-            json.dump(run.said, file, indent=1)
-        with open(os.path.join(place, "report.txt"), "w", encoding="utf-8") as file:
+        shutil.copytree(run.folder, os.path.join(folder, "traces"))
+        with open(os.path.join(folder, "said.json"), "w", encoding="utf-8") as file:
+            json.dump(run.result, file, indent=1)
+        with open(os.path.join(folder, "report.txt"), "w", encoding="utf-8") as file:
             file.write(self._report(run))
 
     def left(self):
@@ -217,7 +217,7 @@ class Machine:
         return None
 
     def _once(self, key, make):
-        """What make() gave or raised the first time."""
+        """Returns or raises what make() returned or raised the first time."""
         if key not in self.runs:
             try:
                 self.runs[key] = make()
@@ -230,7 +230,7 @@ class Machine:
         return self.runs[key]
 
     def _run_here(self, what, command, environment, mode, limit):
-        """Runs it with the shim as `mode` says."""
+        """Runs the command in the given mode of the shim."""
         folder = tempfile.mkdtemp(prefix="run-", dir=self.scratch)
         environment = dict(environment, TSCOPE_DIR=folder)
         if mode != BARE:
@@ -247,7 +247,7 @@ class Machine:
         return status, out, errors, folder
 
     def run(self, script, *arguments, mode=BARE, ranks=0, name="", limit=150, **settings):
-        """Runs a script of this folder or of tests/torch, or gives what an equal run gave before."""
+        """Runs a script of this folder or of tests/torch; returns the earlier result of an equal run."""
         key = (script, arguments, mode, ranks, name, tuple(sorted(settings.items())))
         return self._once(key, lambda: self._run(script, arguments, mode, ranks, limit, settings))
 
@@ -270,7 +270,7 @@ class Machine:
         return Run(out, errors, folder)
 
     def program(self, name, *arguments, mode=BARE, label="", **settings):
-        """Runs a program of this folder that was built along, or gives what an equal run gave."""
+        """Runs a compiled program of this folder; returns the earlier result of an equal run."""
         key = (name, arguments, mode, label, tuple(sorted(settings.items())))
         return self._once(key, lambda: self._program(name, arguments, mode, settings))
 
@@ -288,15 +288,15 @@ class Machine:
         return Run(out, errors, folder)
 
     def cuda_libraries(self):
-        """Where programs find the CUDA runtime and CUPTI: the stand-ins; or what was carried here,
-        what PyTorch brought, what is installed."""
+        """The folders in which programs find the CUDA runtime and CUPTI: that of the stand-ins, or those of
+        the libraries in build/carried, of PyTorch's wheel, and of an installed CUDA."""
         if not self.real:
             return os.path.join(self.build, "tests", "standins", "lib")
-        places = [os.environ.get("LD_LIBRARY_PATH"), os.path.join(self.build, "carried")]
+        folders = [os.environ.get("LD_LIBRARY_PATH"), os.path.join(self.build, "carried")]
         wheel = self.python and standin_wheel.site_packages(self.python)[0]
-        places += [wheel and os.path.join(wheel, "nvidia", "cu13", "lib"), "/usr/local/cuda/lib64",
-                   "/usr/local/cuda/extras/CUPTI/lib64"]
-        return os.pathsep.join(filter(None, places))
+        folders += [wheel and os.path.join(wheel, "nvidia", "cu13", "lib"), "/usr/local/cuda/lib64",
+                    "/usr/local/cuda/extras/CUPTI/lib64"]
+        return os.pathsep.join(filter(None, folders))
 
     def work(self, work, *arguments, mode=BARE, **settings):
         """Runs work.py."""
@@ -305,10 +305,10 @@ class Machine:
         return self.run("work.py", work, *arguments, mode=mode, **settings)
 
     def _report(self, run, *options):
-        places = filter(None, [self.environment.get("LD_LIBRARY_PATH"),
-                               os.path.join(self.build, "carried")])
+        folders = filter(None, [self.environment.get("LD_LIBRARY_PATH"),
+                                os.path.join(self.build, "carried")])
         status, out, errors = finish([self.tool, *options, run.folder],
-                                     dict(self.environment, LD_LIBRARY_PATH=os.pathsep.join(places)),
+                                     dict(self.environment, LD_LIBRARY_PATH=os.pathsep.join(folders)),
                                      120, self.scratch)
         if status == 127 or "error while loading" in errors or "version `GLIBC" in errors:
             raise NotHere(f"tscope-report does not start here: {errors.strip()}")
@@ -317,12 +317,12 @@ class Machine:
         return out
 
     def report(self, run, *options):
-        """The report on a run, as JSON, made once."""
+        """The report of a run as JSON; made only once."""
         key = ("report", run.folder, options)
         return self._once(key, lambda: json.loads(self._report(run, "--format", "json", *options)))
 
     def described(self):
-        """What a record says of the machine, as (what, text)."""
+        """The facts about the machine for a record: [(name, text)]."""
         with open("/proc/cpuinfo", encoding="utf-8") as file:
             cpu = re.search(r"model name\s*: (.*)", file.read())
         kinds = [f"{self.gpus.count(name)} × {name}" for name in dict.fromkeys(self.gpus)]
@@ -333,10 +333,10 @@ class Machine:
                   ("kernel", platform.release()), ("Python", platform.python_version()),
                   ("libc", " ".join(platform.libc_ver()))]
         for run in self.runs.values():
-            if isinstance(run, Run) and run.said and "torch" in run.said:
-                facts += [("PyTorch", run.said["torch"]), ("CUDA of PyTorch", run.said["cuda"]),
-                          ("NCCL", run.said["nccl"])]
-                facts += [("library", path) for path in run.said.get("libraries", [])]
+            if isinstance(run, Run) and run.result and "torch" in run.result:
+                facts += [("PyTorch", run.result["torch"]), ("CUDA of PyTorch", run.result["cuda"]),
+                          ("NCCL", run.result["nccl"])]
+                facts += [("library", path) for path in run.result.get("libraries", [])]
                 break
         return facts
 
@@ -346,13 +346,13 @@ def last_line(text):
 
 
 def end_of(text):
-    """The end of what a program said: what matters is commonly there; torchrun's own words come after
-    those of the rank that failed."""
+    """The end of a program's output, where the cause of an error usually is, without the text that torchrun
+    adds after that of the failed rank."""
     return text.split("torch/distributed/elastic/")[0].strip()[-1500:]
 
 
 def demangled(name):
-    """A C++ name as people write it."""
+    """The demangled form of a C++ name."""
     if not name.startswith("_Z"):
         return name
     if not hasattr(demangled, "function"):
@@ -365,7 +365,7 @@ def demangled(name):
         demangled.free = ctypes.CDLL(None).free
         demangled.free.argtypes = [ctypes.c_void_p]
     if not demangled.function:
-        raise NotHere("names of kernels cannot be read here: no libstdc++.so.6")
+        raise NotHere("names of kernels cannot be demangled here: no libstdc++.so.6")
     text = demangled.function(name.encode(), None, None, None)
     if not text:
         return name

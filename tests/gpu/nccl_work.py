@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""Collectives of NCCL between the ranks of a job, each rank under its own torch.profiler if asked for.
+"""NCCL collectives between the ranks of a job; with --profiler, each rank runs its own torch.profiler.
 
     torchrun --nproc-per-node 2 nccl_work.py [--profiler] [--one-gpu]
 
-Rank 0 prints what all ranks found, as a list in the order of ranks.
+Rank 0 prints the results of all ranks, as a list in the order of ranks.
 """
 import argparse
 import os
@@ -15,14 +15,14 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."
 import torch
 import torch.distributed as dist
 
-from profiled import mark, profiled, say
+from profiled import mark, print_result, profiled
 from train_nccl import share_one_gpu
 
 ROUNDS = 3
 
 
 def work(world, device):
-    """Every collective with a kernel of its own, two types, two sizes, and a message each way."""
+    """Every collective that has its own kernel, with two types and two sizes, and a message in each direction."""
     for count in (1024, 1 << 18):
         for dtype in (torch.float32, torch.bfloat16):
             mine = torch.ones(count * world, dtype=dtype, device=device)
@@ -65,7 +65,7 @@ def main():
     everyone = [None] * world
     dist.all_gather_object(everyone, found)
     if dist.get_rank() == 0:
-        say({"ranks": everyone})
+        print_result({"ranks": everyone})
     dist.destroy_process_group()
 
 

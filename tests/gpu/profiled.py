@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Work on a GPU under torch.profiler, cut into parts; for programs that scripts/gpu-check runs."""
+"""Runs GPU work under torch.profiler and cuts it into parts; for the programs of scripts/gpu-check."""
 import contextlib
 import json
 import os
@@ -17,8 +17,8 @@ def mark():
 
 
 def kernels_before_their_launch(events):
-    """How many kernels the profiler tells to have begun a millisecond and more before the call that
-    launched them: they were told on a wrong clock."""
+    """How many kernels begin at least a millisecond before their launch call in the profile, because their
+    times are on a wrong clock."""
     launched = {event["args"]["correlation"]: event["ts"] for event in events
                 if event.get("cat") in ("cuda_runtime", "cuda_driver")
                 and "correlation" in event.get("args", {})}
@@ -49,15 +49,15 @@ def profiled(wanted, found):
 
 
 def libraries():
-    """The files of CUDA's libraries in this process."""
+    """The files of the CUDA libraries in this process."""
     names = ("libcupti.so", "libcudart.so", "libcuda.so", "libnccl.so", "libcublasLt.so", "libcudnn.so")
     with open("/proc/self/maps", encoding="utf-8") as file:
         paths = {line.split()[-1] for line in file if "/" in line}
     return sorted(path for path in paths if os.path.basename(path).startswith(names))
 
 
-def say(found):
-    """Prints what a program found, and on what, as its last line."""
+def print_result(found):
+    """Prints a program's results, and the versions of what it ran on, as its last line."""
     found.update(device=torch.cuda.get_device_name(), torch=torch.__version__, libraries=libraries(),
                  cuda=torch.version.cuda, nccl=".".join(map(str, torch.cuda.nccl.version())))
     print(json.dumps(found), flush=True)

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""What scripts/gpu-check checks, in three parts, each of which keeps within ten minutes. What matters
-most comes first in each: the time may not do for all."""
+"""The rows of scripts/gpu-check, in three parts of at most ten minutes each. The most important rows come
+first in each part, because the time may not be enough for all."""
 from rows_basic import (beside_torch_profiler, copies_as_torch_profiler, device_memory, duty_cycle,
                         every_launch_once, graphs, graphs_as_a_whole, kernels_as_torch_profiler,
                         launches_counted, losses_are_the_same, nccl_event_pairs, nccl_four_ranks,

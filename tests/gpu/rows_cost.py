@@ -1,28 +1,28 @@
 # SPDX-License-Identifier: MIT
-"""Rows of scripts/gpu-check about what tscope costs."""
+"""Rows of scripts/gpu-check about the overhead of tscope."""
 import statistics
 import time
 
 from machine import BARE, CUPTI, EVENTS, HOST, OFF, NotHere, OutOfTime
 
-WANTED = {OFF: 1.0, HOST: 1.003, EVENTS: 1.003, CUPTI: 1.01}  # of a training step, at most
+WANTED = {OFF: 1.0, HOST: 1.003, EVENTS: 1.003, CUPTI: 1.01}  # largest wanted ratio of a training step's time
 ROUNDS = 9
-LEAST = 5  # fewer say too little
+LEAST = 5  # fewer rounds are not enough
 
 
 
 def launch_overhead(machine):
-    """What each mode costs a program in C that does nothing but launch: median of paired runs"""
+    """The overhead of each mode in a program in C that only launches kernels: median of paired runs"""
     if not machine.real:
-        machine.program("launches", "pace", mode=CUPTI)  # rehearsed, not measured
-        raise NotHere("needs a GPU: the time of work that is not done says nothing")
+        machine.program("launches", "pace", mode=CUPTI)  # only tried, not measured
+        raise NotHere("needs a GPU: the stand-ins do no work whose time could be measured")
     rounds = [{mode: machine.program("launches", "pace", mode=mode, label=f"round {n}")
-               .said["launch_us"] for mode in (BARE, OFF, HOST, EVENTS, CUPTI)} for n in range(7)]
-    told = [f"7 rounds; without: {statistics.median(r[BARE] for r in rounds):.3f} µs a launch"]
+               .result["launch_us"] for mode in (BARE, OFF, HOST, EVENTS, CUPTI)} for n in range(7)]
+    texts = [f"7 rounds; without: {statistics.median(r[BARE] for r in rounds):.3f} µs a launch"]
     for mode in (OFF, HOST, EVENTS, CUPTI):
         ratios = sorted(r[mode] / r[BARE] for r in rounds)
-        told.append(f"{mode}: ×{ratios[3]:.4f} ({ratios[0]:.4f} to {ratios[-1]:.4f})")
-    return "; ".join(told)
+        texts.append(f"{mode}: ×{ratios[3]:.4f} ({ratios[0]:.4f} to {ratios[-1]:.4f})")
+    return "; ".join(texts)
 
 
 class Rounds:
@@ -36,10 +36,10 @@ class Rounds:
     def run(self, mode, number):
         profiler = ("--profiler",) if mode == "torch.profiler" else ()
         return self.machine.work("pace", "--steps", self.steps, *profiler, mode=BARE if profiler else mode,
-                                 name=f"round {number}").said
+                                 name=f"round {number}").result
 
     def add(self):
-        """One round, whose modes begin at another place than the last one's; says what it took."""
+        """Runs one round, which begins with another mode than the last one; returns its seconds."""
         began, number = time.monotonic(), len(self.done)
         first = number % len(self.modes)
         self.done.append({mode: self.run(mode, number)
@@ -47,15 +47,15 @@ class Rounds:
         return time.monotonic() - began
 
     def described(self):
-        bare = [of_round[BARE] for of_round in self.done]
+        bare = [done_round[BARE] for done_round in self.done]
         few = "" if len(self.done) >= LEAST else f", FEWER THAN {LEAST}"
-        told = [f"{len(self.done)} rounds{few}; without: step "
-                f"{statistics.median(r['step_ms'] for r in bare):.3f} ms, launch "
-                f"{statistics.median(r['launch_us'] for r in bare):.3f} µs"]
+        texts = [f"{len(self.done)} rounds{few}; without: step "
+                 f"{statistics.median(r['step_ms'] for r in bare):.3f} ms, launch "
+                 f"{statistics.median(r['launch_us'] for r in bare):.3f} µs"]
         for mode in self.modes[1:]:
             for what, name in (("step_ms", "step"), ("launch_us", "launch")):
-                told.append(self.ratio(mode, what, name))
-        return "; ".join(told)
+                texts.append(self.ratio(mode, what, name))
+        return "; ".join(texts)
 
     def ratio(self, mode, what, name):
         ratios = sorted(r[mode][what] / r[BARE][what] for r in self.done)
@@ -68,12 +68,12 @@ class Rounds:
 
 
 def overhead(machine):
-    """What each mode costs, beside torch.profiler: median of the ratios of paired runs"""
+    """The overhead of each mode and of torch.profiler: median of the ratios of paired runs"""
     if not machine.real:
-        rehearsal = Rounds(machine, (BARE, HOST, "torch.profiler"))  # rehearsed, not measured
+        rehearsal = Rounds(machine, (BARE, HOST, "torch.profiler"))  # only tried, not measured
         rehearsal.add()
         machine.so_far(rehearsal.described())
-        raise NotHere("needs a GPU: the time of work that is not done says nothing")
+        raise NotHere("needs a GPU: the stand-ins do no work whose time could be measured")
     rounds, longest = Rounds(machine), 0.0
     while len(rounds.done) < ROUNDS and machine.left() > 1.1 * longest:
         try:
@@ -82,6 +82,6 @@ def overhead(machine):
             break
         machine.so_far(rounds.described())
     if len(rounds.done) < LEAST:
-        raise OutOfTime(f"time for {len(rounds.done)} rounds alone; "
-                        + (rounds.described() if rounds.done else "run this row by itself"))
+        raise OutOfTime(f"time for only {len(rounds.done)} rounds; "
+                        + (rounds.described() if rounds.done else "run only this row"))
     return rounds.described()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Triton reads a kernel's source from its file; so it has one of its own."""
+"""A Triton kernel. It has its own file, because Triton reads the source of a kernel from its file."""
 import torch
 import triton
 import triton.language as tl

@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""Work for one GPU, of which it is known what the GPU has to do; scripts/gpu-check runs it.
+"""Work for one GPU whose kernels and operations are known; scripts/gpu-check runs it.
 
     work.py train|graph|pace [--profiler] [--small]
 
-Between the parts of the work stands a kernel that nothing else launches (`torch.cuda._sleep`), so
-that any recording of the GPU's kernels can be cut into the same parts. Prints one JSON object; with
---profiler also what torch.profiler recorded, of each part.
+Between the parts of the work there is a kernel that nothing else launches (`torch.cuda._sleep`), so that
+every recording of the GPU's kernels can be cut into the same parts. Prints one JSON object; with --profiler
+it also has torch.profiler's kernels of each part.
 """
 import argparse
 import contextlib
@@ -21,19 +21,19 @@ import torch
 import torch.nn.functional as F
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
-from profiled import mark, profiled, say
+from profiled import mark, print_result, profiled
 from train_nccl import Transformer
 
-# Products of known shape: (batch, m, n, k, type). The first in FP32 by cuBLAS, one by cuBLASLt.
+# GEMMs of known shape: (batch, m, n, k, type). The first is in FP32 with cuBLAS, one is with cuBLASLt.
 GEMMS = [(1, 256, 384, 512, torch.float32), (1, 512, 512, 1024, torch.bfloat16),
             (1, 128, 640, 256, torch.float16), (6, 64, 96, 128, torch.float32)]
 
 
 def further_sessions(options, found):
-    """More sessions of the profiler, of a few kernels each: how many it saw in each."""
+    """Further sessions of the profiler with a few kernels each; stores how many it saw in each."""
     found["sessions"] = []
     for _ in range(2 if options.profiler else 0):
-        time.sleep(0.5)  # the shim looks ten times a second whether it may go on
+        time.sleep(0.5)  # the shim checks ten times a second whether it may use CUPTI again
         session = {}
         mark()
         with profiled(True, session):
@@ -45,9 +45,8 @@ def further_sessions(options, found):
         found["too_early"] += session["too_early"]
 
 
-def settle():
-    """Keeps the GPU at work for a while (on an H100, half a second), so that its clocks are what they
-    will be."""
+def warm_up_clocks():
+    """Keeps the GPU busy for a while (half a second on an H100), until its clock frequencies are stable."""
     a = torch.ones(8192, 8192, dtype=torch.bfloat16, device="cuda")
     for _ in range(300):
         torch.mm(a, a)
@@ -77,7 +76,7 @@ class Training:
 
 
 def gemms():
-    """Runs GEMMS, and a copy each way; returns their floating-point operations."""
+    """Runs GEMMS, and a copy in each direction; returns the GEMMs' floating-point operations."""
     operations = 0
     torch.ones(5000).cuda().clone().cpu()
     for batch, m, n, k, dtype in GEMMS:
@@ -101,7 +100,7 @@ def train(options):
     for _ in range(3):
         losses.append(training.step())
     if not options.small:
-        settle()
+        warm_up_clocks()
     torch.cuda.synchronize()
     with profiled(options.profiler, found):
         mark()
@@ -116,7 +115,7 @@ def train(options):
     further_sessions(options, found)
     if options.profiler:
         time.sleep(0.5)
-    for _ in range(2):  # after a profiler has gone, the shim is to see again
+    for _ in range(2):  # after the profiler's end, the shim must see kernels again
         losses.append(training.step())
     found["losses"] = [loss.item().hex() for loss in losses]
     found["peak_allocated"] = torch.cuda.max_memory_allocated()
@@ -127,7 +126,7 @@ def train(options):
 
 
 def graph(options):
-    """Part 0: a training step captured into a graph, replayed."""
+    """Part 0: replays of a training step that was captured into a graph."""
     torch.use_deterministic_algorithms(True)
     torch.utils.deterministic.fill_uninitialized_memory = False
     training, found = Training(options), {}
@@ -169,7 +168,7 @@ def tiny_kernels(numbers, count):
 
 
 def pace(options):
-    """The time of a training step, and of a launch in a loop of kernels that do next to nothing."""
+    """Measures the time of a training step, and of a launch in a loop of very short kernels."""
     training = Training(options)
     numbers = torch.zeros(16, device="cuda")
     launches = 200 if options.small else 5000
@@ -193,11 +192,11 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("work", choices=works)
     parser.add_argument("--profiler", action="store_true", help="under torch.profiler")
-    parser.add_argument("--small", action="store_true", help="sizes for a GPU that is none")
+    parser.add_argument("--small", action="store_true", help="small sizes for the stand-in GPU")
     parser.add_argument("--steps", type=int, default=10)
     options = parser.parse_args()
     found = works[options.work](options)
-    say(found)
+    print_result(found)
 
 
 if __name__ == "__main__":

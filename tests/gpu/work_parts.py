@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: MIT
-"""A recording of a GPU, cut into the parts of work.py."""
+"""Cuts a recording of a GPU into the parts of work.py."""
 MARKER = "spin_kernel"
 
 
 def cut(spans):
-    """Spans (name, seconds, kind) in order of their start, cut at the markers: for each part, by
-    kind, the number of each name and the time. What lies before the first marker and after the last
-    is left out."""
+    """Cuts spans (name, seconds, kind), in order of their start, at the markers. Returns for each part and
+    kind the number of spans of each name and their time. Spans before the first marker and after the last
+    are left out."""
     parts, inside = [], None
     for name, seconds, kind in spans:
         if MARKER in name:
@@ -23,7 +23,7 @@ def cut(spans):
 
 
 def difference(ours, theirs):
-    """Where two counts by name differ, in few words."""
-    apart = [f"{ours.get(name, 0)} for {theirs.get(name, 0)} of {name[:80]}"
-             for name in sorted(set(ours) | set(theirs)) if ours.get(name, 0) != theirs.get(name, 0)]
-    return "; ".join(apart[:5]) + (f" and {len(apart) - 5} more" if len(apart) > 5 else "")
+    """The differences between two counts by name, as a short text."""
+    differences = [f"{ours.get(name, 0)} for {theirs.get(name, 0)} of {name[:80]}"
+                   for name in sorted(set(ours) | set(theirs)) if ours.get(name, 0) != theirs.get(name, 0)]
+    return "; ".join(differences[:5]) + (f" and {len(differences) - 5} more" if len(differences) > 5 else "")

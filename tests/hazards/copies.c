@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: MIT
  *
- * copies STEP...: a program that comes by NCCL in the ways that programs do, one step after the
- * other, and trains on it.
+ * copies STEP...: a program that gets its NCCL functions in several ways, one after the other, and
+ * trains with each.
  *
- *   local:FILE global:FILE deep:FILE   loads a copy and looks its functions up by name
- *   again                              trains on the copy that was looked up first, once more
+ *   local:FILE global:FILE deep:FILE   loads a copy and looks up its functions by name
+ *   again                              trains once more with the copy that was looked up first
  *   linked:FILE linked-global:FILE     loads a library that links a copy
- *   p:FILE                             looks up the name of the profiling interface
- *   default:FILE                       loads a copy for all, and looks its functions up in no
- * handle
+ *   p:FILE                             looks up the names of the profiling interface
+ *   default:FILE                       loads a copy RTLD_GLOBAL, and looks up with RTLD_DEFAULT
  */
 #include <dlfcn.h>
 #include <stdbool.h>
@@ -32,19 +31,19 @@ static struct nccl_api look_up(void *library, void *where, const char *all_reduc
   *(void **)&api.all_reduce = dlsym(where, all_reduce);
   *(void **)&api.bcast = dlsym(where, "ncclBcast");
   *(void **)&api.destroy = dlsym(where, "ncclCommDestroy");
-  *(void **)&api.strangers = dlsym(library, "fake_nccl_strangers");
+  *(void **)&api.foreign_calls = dlsym(library, "fake_nccl_foreign_calls");
   const char *error = dlerror();
   if (error)
     printf("%s\n", error);
-  /* Asked for again, a function is the same. */
+  /* A second look-up must find the same function. */
   if (dlsym(where, "ncclBcast") != *(void **)&api.bcast)
     printf("ncclBcast is another now\n");
   return api;
 }
 
-static void linked(const char *step, const char *file, int mode) {
+static void train_linked(const char *step, const char *file, int mode) {
   void (*trains)(const char *);
-  *(void **)&trains = dlsym(load(file, mode), "linked_trains");
+  *(void **)&trains = dlsym(load(file, mode), "train_linked_copy");
   trains(step);
 }
 
@@ -58,16 +57,16 @@ int main(int argc, char **argv) {
     if (!strcmp(step, "again")) {
       train(step, &first);
     } else if (!strcmp(step, "linked")) {
-      linked(step, file, RTLD_LOCAL);
+      train_linked(step, file, RTLD_LOCAL);
     } else if (!strcmp(step, "linked-global")) {
-      linked(step, file, RTLD_GLOBAL);
+      train_linked(step, file, RTLD_GLOBAL);
     } else {
-      bool in_no_handle = !strcmp(step, "default");
-      int mode = in_no_handle || !strcmp(step, "global") ? RTLD_GLOBAL
-                 : !strcmp(step, "deep")                 ? RTLD_LOCAL | RTLD_DEEPBIND
-                                                         : RTLD_LOCAL;
+      bool by_default = !strcmp(step, "default");
+      int mode = by_default || !strcmp(step, "global") ? RTLD_GLOBAL
+                 : !strcmp(step, "deep")               ? RTLD_LOCAL | RTLD_DEEPBIND
+                                                       : RTLD_LOCAL;
       void *library = load(file, mode);
-      struct nccl_api api = look_up(library, in_no_handle ? RTLD_DEFAULT : library,
+      struct nccl_api api = look_up(library, by_default ? RTLD_DEFAULT : library,
                                     !strcmp(step, "p") ? "pncclAllReduce" : "ncclAllReduce");
       if (!first.init)
         first = api;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * A training loop's worth of NCCL calls, on whichever NCCL.
+ * The NCCL calls of a small training, with the functions of any copy of NCCL.
  */
 #ifndef COPIES_H
 #define COPIES_H
@@ -15,7 +15,7 @@ struct nccl_api {
                              cudaStream_t);
   ncclResult_t (*bcast)(void *, size_t, ncclDataType_t, int, ncclComm_t, cudaStream_t);
   ncclResult_t (*destroy)(ncclComm_t);
-  unsigned long (*strangers)(void);
+  unsigned long (*foreign_calls)(void);
 };
 
 enum { ALL_REDUCES = 10, BCASTS = 5 };
@@ -29,10 +29,10 @@ static inline void train(const char *title, const struct nccl_api *nccl) {
   for (int i = 0; i < BCASTS; i++)
     failed += nccl->bcast(NULL, 8, ncclFloat, 0, comm, NULL) != ncclSuccess;
   failed += nccl->destroy(comm) != ncclSuccess;
-  printf("%s: %d failed, %lu of another copy's\n", title, failed, nccl->strangers());
+  printf("%s: %d failed, %lu of another copy's\n", title, failed, nccl->foreign_calls());
 }
 
-/* In a library that links an NCCL. */
-void linked_trains(const char *title);
+/* The same in a library that links NCCL. */
+void train_linked_copy(const char *title);
 
 #endif

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT
  *
- * A library that links an NCCL, as PyTorch does.
+ * A library that links NCCL, as PyTorch does.
  */
 #include "copies.h"
 
-__attribute__((visibility("default"))) void linked_trains(const char *title) {
+__attribute__((visibility("default"))) void train_linked_copy(const char *title) {
   train(title, &(struct nccl_api){ncclCommInitRank, ncclAllReduce, ncclBcast, ncclCommDestroy,
-                                  fake_nccl_strangers});
+                                  fake_nccl_foreign_calls});
 }

@@ -12,7 +12,8 @@ FAKE_EXPORT unsigned long fake_launches(void) {
   return __atomic_load_n(&launches, __ATOMIC_RELAXED);
 }
 
-/* The error is a function of the block, so that callers can tell that it passed through. */
+/* The error depends on the block size, so that callers can check that results pass through the
+ * shim. */
 FAKE_EXPORT cudaError_t cudaLaunchKernel(const void *function, dim3 grid, dim3 block, void **args,
                                          size_t shared, cudaStream_t stream) {
   (void)function, (void)grid, (void)args, (void)shared, (void)stream;

@@ -6,22 +6,22 @@
 #define FAKE_EXPORT __attribute__((visibility("default")))
 
 struct ncclComm {
-  const char *maker;
+  const char *copy;
   int ranks, rank;
 };
 
 static const char this_copy[] = FAKE_NCCL_COPY;
-static unsigned long strangers;
+static unsigned long foreign_calls;
 
-unsigned long fake_nccl_strangers(void);
-FAKE_EXPORT unsigned long fake_nccl_strangers(void) {
-  return strangers;
+unsigned long fake_nccl_foreign_calls(void);
+FAKE_EXPORT unsigned long fake_nccl_foreign_calls(void) {
+  return foreign_calls;
 }
 
 static ncclResult_t check(ncclComm_t comm) {
-  if (comm && comm->maker == this_copy)
+  if (comm && comm->copy == this_copy)
     return ncclSuccess;
-  strangers++;
+  foreign_calls++;
   return ncclInvalidArgument;
 }
 
@@ -79,7 +79,7 @@ FAKE_EXPORT ncclResult_t ncclBroadcast(const void *source, void *target, size_t 
   return check(comm);
 }
 
-/* As in the real one, by the name that a preloaded library may have. */
+/* Calls the exported name, which a preloaded library may replace, as the real NCCL does. */
 FAKE_EXPORT ncclResult_t ncclBcast(void *buffer, size_t count, ncclDataType_t dtype, int root,
                                    ncclComm_t comm, cudaStream_t stream) {
   return ncclBroadcast(buffer, buffer, count, dtype, root, comm, stream);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * An NCCL of a few calls that knows its own communicators from those of another copy.
+ * An NCCL of a few functions that recognises communicators of another copy.
  */
 #ifndef FAKE_NCCL_H
 #define FAKE_NCCL_H
@@ -8,6 +8,6 @@
 #include <nccl.h>
 
 /* Calls that arrived here with a communicator of another copy. */
-unsigned long fake_nccl_strangers(void);
+unsigned long fake_nccl_foreign_calls(void);
 
 #endif

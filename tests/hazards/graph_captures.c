@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT
  *
- * captures MODE: captures a stream with collectives in it, in a mode (global, thread, relaxed),
- * while other threads launch, copy, allocate, ask and record; then lets them make calls that are
- * illegal meanwhile. What it prints (results, errors, what the graph holds and computes) must be
- * the same with and without the shim; hazards.py compares. It runs on the stand-ins, which refuse
- * what CUDA refuses.
+ * captures MODE: captures a stream with collectives in a mode (global, thread, relaxed) while other
+ * threads launch, copy, allocate, query and record events; then makes calls that are illegal during
+ * a capture. Its output (results, errors, the nodes and results of the graph) must be the same with
+ * and without the shim; hazards.py compares. It runs on the stand-ins, which return the errors that
+ * CUDA returns.
  */
 #include <pthread.h>
 #include <stdbool.h>
@@ -29,7 +29,7 @@ static ncclComm_t comms[2];
 static int *data; /* on the device: a[COUNT], b[COUNT] */
 static pthread_barrier_t barrier;
 
-static void meet(void) {
+static void wait_for_all_threads(void) {
   pthread_barrier_wait(&barrier);
 }
 
@@ -51,14 +51,14 @@ static cudaEvent_t new_event(void) {
   return event;
 }
 
-/* --- what is captured: two streams, two communicators, a group, copies and a fill --- */
+/* --- the captured work: two streams, two communicators, a group, copies and a fill --- */
 
 static void fork_and_join(bool join, cudaEvent_t event) {
   expect("record", cudaEventRecord(event, join ? side : stream));
   expect("wait", cudaStreamWaitEvent(join ? stream : side, event, 0));
 }
 
-static void work(cudaEvent_t forked, cudaEvent_t joined) {
+static void captured_work(cudaEvent_t forked, cudaEvent_t joined) {
   int *b = data + COUNT;
   expect("fill", cudaMemsetAsync(data, 1, COUNT * sizeof(int), stream));
   expect("launch", launch(stream));
@@ -74,38 +74,38 @@ static void work(cudaEvent_t forked, cudaEvent_t joined) {
   fork_and_join(true, joined);
 }
 
-/* --- what other threads do meanwhile --- */
+/* --- legal calls of other threads meanwhile --- */
 
-static void *legal(void *number) {
+static void *legal_calls(void *number) {
   cudaStream_t own;
   cudaEvent_t event = new_event();
   void *memory;
   enum cudaStreamCaptureMode relaxed = cudaStreamCaptureModeRelaxed;
   expect("stream", cudaStreamCreateWithFlags(&own, cudaStreamNonBlocking));
   expect("mode", cudaThreadExchangeStreamCaptureMode(&relaxed));
-  meet();
+  wait_for_all_threads();
   for (int i = 0; i < 200; i++) {
-    cudaError_t asked;
+    cudaError_t status;
     expect("launch elsewhere", launch(own));
     expect("record elsewhere", cudaEventRecord(event, own));
-    asked = cudaEventQuery(event);
-    if (asked != cudaErrorNotReady)
-      expect("query elsewhere", asked);
+    status = cudaEventQuery(event);
+    if (status != cudaErrorNotReady)
+      expect("query elsewhere", status);
     expect("allocation elsewhere", cudaMalloc(&memory, 4096));
     expect("fill elsewhere", cudaMemsetAsync(memory, 0, 4096, own));
     expect("stream elsewhere", cudaStreamSynchronize(own));
     expect("free elsewhere", cudaFree(memory));
   }
-  meet();
+  wait_for_all_threads();
   expect("destroy", cudaStreamDestroy(own));
   (void)number;
   return NULL;
 }
 
-/* A capture goes on for as long as what looks at the GPU now and then takes to do so twice. */
-static void take_a_while(void) {
-  const struct timespec while_ = {.tv_nsec = 250000000};
-  nanosleep(&while_, NULL);
+/* Long enough that the shim's periodic check of the GPU runs twice during the capture. */
+static void wait_for_periodic_checks(void) {
+  const struct timespec pause = {.tv_nsec = 250000000};
+  nanosleep(&pause, NULL);
 }
 
 static void show_graph(cudaGraph_t graph) {
@@ -145,15 +145,15 @@ static void capture_among_others(void) {
   cudaGraph_t graph;
   pthread_barrier_init(&barrier, NULL, OTHERS + 1);
   for (int i = 0; i < OTHERS; i++)
-    pthread_create(&threads[i], NULL, legal, NULL);
-  /* work under way, which whoever looks at the GPU asks for during the capture */
+    pthread_create(&threads[i], NULL, legal_calls, NULL);
+  /* unfinished work, which the shim's check queries during the capture */
   for (int i = 0; i < 20; i++)
     expect("sum before", ncclAllReduce(data, data, COUNT, ncclInt32, ncclMax, comms[0], stream));
   expect("begin", cudaStreamBeginCapture(stream, mode));
-  meet();
-  work(forked, joined);
-  take_a_while();
-  meet();
+  wait_for_all_threads();
+  captured_work(forked, joined);
+  wait_for_periodic_checks();
+  wait_for_all_threads();
   expect("end", cudaStreamEndCapture(stream, &graph));
   for (int i = 0; i < OTHERS; i++)
     pthread_join(threads[i], NULL);
@@ -163,7 +163,7 @@ static void capture_among_others(void) {
   pthread_barrier_destroy(&barrier);
 }
 
-/* --- mistakes, each in a capture of its own --- */
+/* --- illegal calls, each in its own capture --- */
 
 static cudaEvent_t pending;
 static cudaStream_t blocking;
@@ -196,9 +196,9 @@ static int use_default_stream(void) {
 static int record_on_default_stream(void) {
   return cudaEventRecord(pending, NULL);
 }
-static int copy_at_once(void) {
-  int there;
-  return cudaMemcpy(&there, data, sizeof(there), cudaMemcpyDeviceToHost);
+static int copy_synchronously(void) {
+  int value;
+  return cudaMemcpy(&value, data, sizeof(value), cudaMemcpyDeviceToHost);
 }
 static int collective_on_default_stream(void) {
   return ncclAllReduce(data, data, 1, ncclInt32, ncclSum, comms[0], NULL);
@@ -215,15 +215,15 @@ static const struct mistake {
   const char *name;
   int (*make)(void);
 } mistakes[] = {{"no mistake", nothing},
-                {"asks for an event", query_event},
+                {"queries an event", query_event},
                 {"waits for an event", wait_event},
                 {"allocates", allocate},
                 {"waits for the device", wait_device},
-                {"asks for the captured stream", query_stream},
+                {"queries the captured stream", query_stream},
                 {"waits for the captured stream", wait_stream},
                 {"uses the default stream", use_default_stream},
                 {"records on the default stream", record_on_default_stream},
-                {"copies at once", copy_at_once},
+                {"copies synchronously", copy_synchronously},
                 {"sums on the default stream", collective_on_default_stream},
                 {"ends the capture", end_elsewhere}};
 
@@ -259,8 +259,8 @@ static void with_mistake(const struct mistake *mistake, bool by_another_thread) 
   expect("after all", cudaDeviceSynchronize());
 }
 
-/* Forks that are not joined, and waits across the edge of a capture. */
-static void lost_streams(void) {
+/* A fork that is not joined, and a wait for an event from outside the capture. */
+static void invalid_dependencies(void) {
   cudaGraph_t graph = NULL;
   cudaEvent_t event = new_event();
   expect("begin", cudaStreamBeginCapture(stream, mode));
@@ -299,7 +299,7 @@ int main(int argc, char **argv) {
     for (int elsewhere = 0; elsewhere < 2; elsewhere++)
       if (elsewhere || mistakes[i].make != end_elsewhere)
         with_mistake(&mistakes[i], elsewhere);
-  lost_streams();
+  invalid_dependencies();
   for (int i = 0; i < 2; i++)
     expect("communicator's end", ncclCommDestroy(comms[i]));
   return 0;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * hazard NAME [ARGUMENT]...: a program that does to a preloaded library what real programs do. What
- * it prints must be the same with and without the shim; hazards.py compares, and counts what was
- * recorded against what was called.
+ * hazard NAME [ARGUMENT]...: behaves in a way that can harm a preloaded library, or the job with
+ * it, as real programs do. Its output must be the same with and without the shim. hazards.py
+ * compares, and checks that every call was recorded or counted as lost.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -29,7 +29,7 @@ static void fail(const char *what) {
   exit(99);
 }
 
-/* Launches and checks what the caller of a real runtime may rely on. */
+/* Launches, and checks that the result and errno are those of a runtime without the shim. */
 static void launch_once(unsigned threads_per_block, cudaError_t expected, int number) {
   static const char kernel;
   dim3 block = {threads_per_block, 1, 1};
@@ -54,7 +54,7 @@ static void plain(char **arguments) {
   launch(strtoul(arguments[0], NULL, 10));
 }
 
-/* --- how a process ends --- */
+/* --- the end of a process --- */
 
 static void end_exit(char **arguments) {
   (void)arguments;
@@ -96,7 +96,7 @@ static void end_busy(char **arguments) {
     sched_yield();
 }
 
-/* Says in a shared page how many calls have returned, until it is killed. */
+/* Counts in a shared page how many calls have returned, until it is killed. */
 static void until_killed(char **arguments) {
   int fd = open(arguments[0], O_RDWR | O_CLOEXEC);
   volatile unsigned long *done = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
@@ -115,7 +115,7 @@ static void wait_for(pid_t child) {
   if (child < 0 || waitpid(child, &status, 0) != child)
     fail("child");
   printf("child ended with %d\n", status);
-  fflush(stdout); /* or the next child prints it again */
+  fflush(stdout); /* otherwise the next child prints it again */
 }
 
 static void fork_child(char **arguments) {
@@ -137,7 +137,8 @@ static void *fork_in_thread(void *unused) {
   return unused;
 }
 
-/* Children made while other threads are inside hooked calls: a lock held there would hang them. */
+/* Forks while other threads are inside hooked calls: a lock that they hold would hang the children.
+ */
 static void fork_busy(char **arguments) {
   (void)arguments;
   pthread_t busy[2], forker;
@@ -161,7 +162,7 @@ static void *register_for_ever(void *unused) {
   return unused;
 }
 
-/* Children that load a library with kernels, of a process that was loading one in other threads. */
+/* The children load a library with kernels, while other threads of the parent were loading one. */
 static void fork_while_registering(char **arguments) {
   (void)arguments;
   pthread_t busy[2];
@@ -197,7 +198,7 @@ static void other_children(char **arguments) {
   launch(1000);
 }
 
-/* The same pid goes on as a new program, which launches too. */
+/* The process becomes a new program with the same pid, which launches too. */
 static void exec_self(char **arguments) {
   unsigned long more = strtoul(arguments[0], NULL, 10);
   launch(1000);
@@ -254,7 +255,7 @@ static void launch_late(void *count) {
   launch((unsigned long)count);
 }
 
-/* Launches from a destructor of thread-specific data, when the thread is half gone. */
+/* Launches from a destructor of thread-specific data, while the thread ends. */
 static void *launch_at_thread_end(void *key) {
   launch(100);
   pthread_setspecific(*(pthread_key_t *)key, (void *)50ul);
@@ -308,7 +309,7 @@ static void raise_alarm(void) {
   }
 }
 
-/* A handler, on its own stack, that launches while a launch is in progress. */
+/* A signal handler, on its own stack, launches while a launch is in progress. */
 static void handler_inside(char **arguments) {
   (void)arguments;
   static char stack[256 * 1024];
@@ -321,7 +322,7 @@ static void handler_inside(char **arguments) {
   launch(1000);
 }
 
-/* --- what the job owns --- */
+/* --- signals and descriptors of the job --- */
 
 static void signals_kept(char **arguments) {
   (void)arguments;
@@ -341,28 +342,29 @@ static void signals_kept(char **arguments) {
   }
 }
 
-static volatile sig_atomic_t stolen;
-static void steal(int number) {
+static volatile sig_atomic_t delivered;
+static void note_signal(int number) {
   (void)number;
-  stolen = 1;
+  delivered = 1;
 }
 
-/* A signal that all of the job's threads block must stay pending, not run on a thread of ours. */
+/* A signal that all of the job's threads block must stay pending, and must not be handled on a
+ * thread of the shim. */
 static void signal_pending(char **arguments) {
   (void)arguments;
   sigset_t blocked;
   sigemptyset(&blocked);
   sigaddset(&blocked, SIGUSR1);
-  signal(SIGUSR1, steal);
+  signal(SIGUSR1, note_signal);
   launch(1000);
   pthread_sigmask(SIG_BLOCK, &blocked, NULL);
   kill(getpid(), SIGUSR1);
   launch(50000);
   usleep(150 * 1000);
-  puts(stolen ? "signal was taken by another thread" : "signal stayed pending");
+  puts(delivered ? "signal was taken by another thread" : "signal stayed pending");
 }
 
-/* The standard streams are closed: what the job opens next must get 0, 1 and 2, as it would. */
+/* The standard streams are closed: the next files that the job opens must get 0, 1 and 2. */
 static void closed_streams(char **arguments) {
   close(0), close(1), close(2);
   launch(50000);
@@ -374,7 +376,7 @@ static void closed_streams(char **arguments) {
   fclose(out);
 }
 
-/* A job that closes every descriptor, as daemons do, and then uses the same numbers itself. */
+/* Closes every descriptor, as daemons do, and then uses the same numbers itself. */
 static void descriptors_taken(char **arguments) {
   launch(1000);
   for (int fd = 3; fd < 1024; fd++)

@@ -3,8 +3,8 @@
 """Whole programs under the preload: hazards.py LIBTSCOPE PROGRAMS HAZARD.
 
 PROGRAMS is the folder with hazard, hazard-static, hazard-wrapper, walk and libplugin.so. Each
-function named after a hazard runs a program without and with the shim: what it prints and how it
-ends must be the same, and every hooked call must be in the trace or counted there as lost.
+function named after a hazard runs a program without and with the shim: its output and exit status
+must be the same, and every hooked call must be in the trace or counted there as lost.
 """
 import ctypes
 import errno
@@ -31,10 +31,10 @@ undos = []
 
 
 class Skip(Exception):
-    """The hazard cannot be made on this machine."""
+    """Raised if the hazard cannot be tested on this machine."""
 
 
-# What an emulator of programs, one by one, cannot do.
+# Hazards that do not work with an emulator of single programs, with the reason.
 STARTS_OTHERS = "an emulated program starts others without the emulator"
 NOT_EMULATED = {
     "programs-that-do-not-train": "the programs are this machine's own",
@@ -43,7 +43,7 @@ NOT_EMULATED = {
     "exec-of-another-program": STARTS_OTHERS,
     "nvtx-injection-free": STARTS_OTHERS, "nvtx-injection-taken": STARTS_OTHERS, "nvtx-off": STARTS_OTHERS,
     "setuid-program": "a setuid program has to be started without the emulator",
-    "signal-handlers-and-mask-kept": "the emulator has signals of its own",
+    "signal-handlers-and-mask-kept": "the emulator uses signals itself",
     "directory-read-only": "the emulated machine's libraries may be closed to other users",
 }
 
@@ -53,7 +53,7 @@ def program(name):
 
 
 def environment(directory=None, **more):
-    """The caller's, without anything of tscope's or a launcher's; under the preload if `directory`."""
+    """The caller's environment without variables of tscope or a launcher; with the preload if `directory`."""
     clean = {name: value for name, value in os.environ.items()
              if not name.startswith(("TSCOPE_", "LD_PRELOAD", "SLURM_", "OMPI_", "PMI"))
              and name not in ("RANK", "LOCAL_RANK", "WORLD_SIZE")}
@@ -65,7 +65,7 @@ def environment(directory=None, **more):
 
 
 def runnable(command):
-    """The command, through the emulator if it is a program of another machine's."""
+    """The command; with the emulator if it is a program built for another machine."""
     return [*EMULATOR, *command] if command[0].startswith(PROGRAMS) else command
 
 
@@ -81,12 +81,12 @@ def traces(directory):
     return sorted(found)
 
 
-# Where records are lost, the count of lost ones must be of launches alone: samples of their lines are records too.
+# For hazards that lose records: turns off samples of lines, so that all lost records are launches.
 ONLY_LAUNCHES = {"TSCOPE_LINES": "collectives"}
 
 
 class Walked:
-    """What is in the traces of a directory."""
+    """The totals of all traces in a directory."""
 
     def __init__(self, directory):
         files = traces(directory)
@@ -103,7 +103,7 @@ class Walked:
 
 
 def same(bare, shimmed, stderr=""):
-    """The shim changed nothing; `stderr` is a word of the one line that it may say."""
+    """Checks that the shim changed nothing. If `stderr` is given, the shim must print one line with that word."""
     assert bare.returncode == shimmed.returncode, (bare.returncode, shimmed.returncode, shimmed.stderr)
     assert bare.stdout == shimmed.stdout, (bare.stdout, shimmed.stdout)
     extra = [line for line in shimmed.stderr.decode().splitlines()
@@ -123,8 +123,8 @@ def compared(directory, *arguments, name="hazard", stderr="", **more):
 
 
 def recorded(directory, *arguments, launches, files=1, name="hazard", lossless=True, **more):
-    """Runs a hazard both ways; all its launches must be accounted for. Where it launches without
-    pause, faster than any job, some may be counted as lost; not where `lossless`."""
+    """Runs a hazard without and with the shim. All its launches must be recorded or counted as lost. With
+    `lossless`, none may be lost; hazards that launch faster than any job may lose some."""
     if not lossless:
         more["env"] = {**ONLY_LAUNCHES, **(more.get("env") or {})}
     compared(directory, *arguments, name=name, **more)
@@ -172,7 +172,7 @@ def library_loaded_local(scratch):
 
 
 def call_while_the_linker_holds_its_lock(scratch):
-    """A library's constructor makes the call that wakes the process."""
+    """The first hooked call, which starts the recording, is in a library's constructor."""
     recorded(scratch, program("libplugin.so"), name="unlinked", launches=1100,
              env={"LAUNCH_WHILE_LOADED": "1"})
 
@@ -194,7 +194,7 @@ def look_ups_with_the_driver_off(scratch):
 
 
 def look_ups_beside_another_preload(scratch):
-    """Before us and after us, with a dlsym() of its own and without."""
+    """The other preload is before or after the shim, with and without its own dlsym()."""
     command = [program("lookups"), program(PLUGIN)]
     for other in ("liblookups_preload.so", "liblookups_dlsym.so"):
         alone = run(command, env={"LD_PRELOAD": program(other)})
@@ -204,13 +204,13 @@ def look_ups_beside_another_preload(scratch):
 
 
 COPIES = {"a": "libnccl_a.so", "b": "libnccl_b.so", "linked": "libcopies_linked.so"}
-CALLS = 15  # collectives of one training, see copies.h
+CALLS = 15  # collectives of one train() in copies.h
 
 
 def trained(scratch, *steps, recorded_steps, not_seen="", **more):
-    """Runs `copies`: no call and no question reaches another copy than it does without the shim, and
-    as many steps as said are in the trace, each with its communicator; `not_seen` is the copy, if
-    any, whose functions the trace says were not, but for what it calls itself by its own names."""
+    """Runs `copies`. Every call must reach the same copy of NCCL as without the shim. The trace must have
+    `recorded_steps` steps, each with its communicator. `not_seen` is the copy, if any, that the trace must
+    name as not recorded; only its calls of its own exported functions may be in the trace."""
     arguments = [step.partition(":")[0] + (":" + program(COPIES[step.partition(":")[2]])
                                            if ":" in step else "") for step in steps]
     bare = compared(scratch, *arguments, name="copies", **more)
@@ -228,13 +228,13 @@ def trained(scratch, *steps, recorded_steps, not_seen="", **more):
     assert not_seen or len(calls) == len(records["Collective"]), len(records["Collective"])
     assert all(comm.size == 1 for comm in records["Comm"]), records["Comm"]
     assert len(whole) == len(records["CommEnd"]) == recorded_steps, records["Comm"]
-    told = [(trace.strings[info.detail], trace.strings[info.value]) for info in records["Info"]
-            if info.tag == read_trace.ENUMS["INFOS"]["LOOKED_UP"]]
-    unseen = {name for name, value in told if value != "seen"}
-    assert {value for _, value in told} - {"seen"} == (
-        {program(COPIES[not_seen])} if not_seen else set()), told
+    looked_up = [(trace.strings[info.detail], trace.strings[info.value]) for info in records["Info"]
+                 if info.tag == read_trace.ENUMS["INFOS"]["LOOKED_UP"]]
+    unseen = {name for name, value in looked_up if value != "seen"}
+    assert {value for _, value in looked_up} - {"seen"} == (
+        {program(COPIES[not_seen])} if not_seen else set()), looked_up
     assert not unseen or unseen == {"ncclCommInitRank", "ncclAllReduce", "ncclBcast",
-                                    "ncclCommDestroy"}, told
+                                    "ncclCommDestroy"}, looked_up
 
 
 def look_ups_of_nccl(scratch):
@@ -251,7 +251,7 @@ def look_ups_in_two_copies(scratch):
 
 
 def look_ups_beside_a_linked_copy(scratch):
-    """PyTorch links one NCCL, and vLLM loads another by its path."""
+    """As when PyTorch links one NCCL, and vLLM loads another by its path."""
     for step in ("linked", "linked-global"):
         trained(os.path.join(scratch, step), step + ":linked", "local:b", step + ":linked", "again",
                 recorded_steps=4)
@@ -268,18 +268,18 @@ def look_ups_beside_the_same_copy(scratch):
 
 
 def look_ups_in_no_handle(scratch):
-    """The search order decides, in which the preload has its place."""
+    """The search order decides, and the preload is part of it."""
     trained(scratch, "default:a", "local:b", "again", recorded_steps=3)
 
 
 def look_ups_left_alone(scratch):
-    """Each copy calls itself through the exported names, all the same."""
+    """Without hooks for look-ups, each copy still calls its own exported functions."""
     trained(scratch, "local:a", "local:b", recorded_steps=0, env={"TSCOPE_LOOKUPS": "off"})
 
 
 def cudart_linked_statically(scratch):
     compared(scratch, "plain", "10000", name="hazard-static")
-    print(Walked(scratch), "(calls inside a static runtime are out of a preload's sight)")
+    print(Walked(scratch), "(a preload does not see the calls inside a static runtime)")
 
 
 # --- children ---
@@ -289,15 +289,15 @@ def fork_with_work_in_the_child(scratch):
 
 
 def fork_while_threads_launch(scratch):
-    """Only that it ends: how often the other threads launch is up to the scheduler."""
-    compared_to_end = run([program("hazard"), "fork-busy"], scratch)
-    assert compared_to_end.returncode == 0, compared_to_end
-    assert compared_to_end.stdout.count(b"child ended with") == 4, compared_to_end.stdout
+    """Checks only that it ends: the number of launches of the other threads depends on the scheduler."""
+    shimmed = run([program("hazard"), "fork-busy"], scratch)
+    assert shimmed.returncode == 0, shimmed
+    assert shimmed.stdout.count(b"child ended with") == 4, shimmed.stdout
     print(Walked(scratch))
 
 
 def fork_while_kernels_are_registered(scratch):
-    """Processes that do not train, in which a lock was held at the fork."""
+    """Processes that do not train, in which a thread held a lock at the fork."""
     compared(scratch, "fork-registering")
     untouched(scratch)
 
@@ -329,14 +329,14 @@ def thread_exit(scratch):
 
 
 def thread_with_a_small_stack(scratch):
-    """The thread whose call wakes the process has the least stack that there may be."""
+    """The thread with the first hooked call, which starts the recording, has the smallest possible stack."""
     recorded(scratch, "small-stack", str(16 << 10), launches=10000)
 
 
 # --- control flow ---
 
 def longjmp_over_a_hook(scratch):
-    """A call that is jumped out of never returns to be recorded; those after it must be."""
+    """A call that is left by longjmp() need not be recorded; the calls after it must be."""
     compared(scratch, "longjmp")
     walked = Walked(scratch)
     print(walked)
@@ -375,8 +375,8 @@ def end_while_threads_launch(scratch):
 
 
 def kill_9_at_1000_instants(scratch):
-    """A record is committed before its call returns, so the job's own count of returned calls is
-    the truth: at most the call that was in progress may be there too."""
+    """A record is committed before its call returns. So the trace has exactly the calls that the job has
+    counted as returned, and possibly the call that was in progress."""
     chosen = random.Random(9)
     page = os.path.join(scratch, "page")
     awake = launches = 0
@@ -392,8 +392,8 @@ def kill_9_at_1000_instants(scratch):
         with open(page, "rb") as file, mmap.mmap(file.fileno(), 0, prot=mmap.PROT_READ) as shared:
             done = int.from_bytes(shared[:8], "little")
         walked = Walked(directory)
-        there = walked.launches + walked.lost
-        assert done <= there <= done + 1, f"kill {instant}: {done} calls returned, {walked}"
+        accounted = walked.launches + walked.lost
+        assert done <= accounted <= done + 1, f"kill {instant}: {done} calls returned, {walked}"
         awake += walked.files > 0
         launches += walked.launches
         shutil.rmtree(directory, ignore_errors=True)
@@ -401,7 +401,7 @@ def kill_9_at_1000_instants(scratch):
     assert awake > 300, "too few kills hit a recording process to prove anything"
 
 
-# --- what the job owns ---
+# --- signals and descriptors of the job ---
 
 def signal_handlers_and_mask_kept(scratch):
     recorded(scratch, "signals-kept", launches=50000, lossless=False)
@@ -412,11 +412,11 @@ def pending_signal_stays_pending(scratch):
 
 
 def standard_streams_closed(scratch):
-    said = os.path.join(scratch, "said")
+    printed = os.path.join(scratch, "printed")
     texts = []
     for directory in (None, scratch):
-        run([program("hazard"), "closed-streams", said], directory)
-        with open(said, encoding="utf-8") as file:
+        run([program("hazard"), "closed-streams", printed], directory)
+        with open(printed, encoding="utf-8") as file:
             texts.append(file.read())
     assert texts[0] == texts[1] == "0 1 2, 50000 launches\n", texts
 
@@ -460,7 +460,7 @@ def file_size_limit(scratch):
 
 
 def mounted_tmpfs(scratch, megabytes):
-    """A small file system in a mount namespace of its own."""
+    """Mounts a small file system in a new mount namespace."""
     libc = ctypes.CDLL(None, use_errno=True)
     clone_newns, ms_rec, ms_private = 0x20000, 0x4000, 1 << 18
     if os.geteuid() != 0 or libc.unshare(clone_newns):
@@ -501,7 +501,7 @@ ADDR_NO_RANDOMIZE = 0x0040000  # sys/personality.h
 
 
 def with_large_pages(directory, command, **env):
-    """What the shim wrote beside a library that gives out memory as a kernel of such pages does."""
+    """Runs the command with a library that imitates a kernel with 64 KiB pages; returns what the shim wrote."""
     pages = program("liblarge_pages.so")
     bare = run(command, env={"LD_PRELOAD": pages, **env})
     assert b"LD_PRELOAD" not in bare.stderr, bare.stderr
@@ -517,8 +517,9 @@ def pages_of_64_kib(scratch):
         print(*arguments, walked)
         assert (walked.files, walked.closed) == (1, 1), walked
         assert walked.launches + walked.lost == launches, walked
-    # What the linker left writable stays so where printed values are looked for. Such a kernel loads
-    # a program where one of its pages begins; this one does so by chance, so it is told where.
+    # The shim must leave memory writable that the linker left writable, when it looks for printed values.
+    # A kernel with large pages loads a program at the start of such a page. Without randomisation of
+    # addresses, this kernel does so too.
     ctypes.CDLL(None).personality(ADDR_NO_RANDOMIZE)
     directory = os.path.join(scratch, "printed")
     with_large_pages(directory, [program("prints")], TSCOPE_SCALARS="stdout")
@@ -529,12 +530,12 @@ def pages_of_64_kib(scratch):
 # --- the directory ---
 
 def refused(directory, stderr="tscope", **more):
-    """The job runs the same, with one line that says why nothing is recorded."""
+    """The job runs the same; the shim prints one line that says why nothing is recorded."""
     compared(directory, "plain", "10000", stderr=stderr, **more)
 
 
-def move_where_nobody_may_read(scratch):
-    """The clone may lie in a home folder that is closed to other users."""
+def copy_to_readable_folder(scratch):
+    """Copies the files to a folder that other users can read: the clone may be in a closed home folder."""
     global LIBRARY, PROGRAMS
     os.chmod(scratch, 0o755)
     for file in (LIBRARY, program("hazard"), program("libcudart.so.13")):
@@ -544,7 +545,7 @@ def move_where_nobody_may_read(scratch):
 
 def directory_read_only(scratch):
     if os.geteuid() == 0:
-        move_where_nobody_may_read(scratch)
+        copy_to_readable_folder(scratch)
         where = os.path.join(scratch, "of-nobody")
         os.mkdir(where, 0o500)
         os.chown(where, NOBODY, NOBODY)
@@ -611,7 +612,7 @@ def files_are_private(scratch):
 # --- stream captures ---
 
 def compare_captures(scratch, mode):
-    """The same results, nodes and errors, however GPU time is had; also where the job is wrong."""
+    """The same results, nodes and errors with every source of GPU times, also for the job's illegal calls."""
     bare = run([program("captures"), mode])
     assert bare.returncode == 0, bare
     print(bare.stdout.decode())
@@ -620,7 +621,7 @@ def compare_captures(scratch, mode):
         directory = os.path.join(scratch, clock)
         same(bare, run([program("captures"), mode], directory, env={"TSCOPE_GPU": clock}))
         trace, = read_trace.read_all(directory)
-        # Two graphs are made ready; each holds three collectives, and is launched three times.
+        # Two graphs are instantiated; each has three collectives and is launched three times.
         graphs = trace.records["Graph"]
         assert [graph.nodes for graph in graphs] == nodes[:2], (clock, graphs, nodes)
         assert [graph.collectives for graph in graphs] == [3, 3], (clock, graphs)
@@ -644,7 +645,7 @@ def captures_relaxed(scratch):
 
 
 def setuid_program(scratch):
-    """The loader ignores a preload by path here; the program must run as if there were none."""
+    """The loader ignores a preload with a path for a setuid program, which must run as without it."""
     if os.geteuid() != 0:
         raise Skip("making a setuid program of someone else needs root")
     os.chmod(scratch, 0o755)
@@ -660,10 +661,10 @@ def setuid_program(scratch):
     assert not os.path.exists(directory)
 
 
-# --- other tools' seats ---
+# --- other tools ---
 
 def environment_seen(result):
-    """What the program and its child print, but for what the preload itself needs."""
+    """The output of the program and its child, without the variables that the preload needs."""
     kept = [line for line in result.stdout.decode().splitlines()
             if not line.startswith(("LD_PRELOAD=", "TSCOPE_DIR="))]
     return result.returncode, kept, result.stderr
@@ -679,7 +680,7 @@ def nvtx(directory, **env):
 
 
 def nvtx_injection_free(scratch):
-    """Ranges are recorded, and neither the program nor its child sees that there is a tool."""
+    """Ranges are recorded, and neither the program nor its child can see that there is a tool."""
     output, ranges, steps = nvtx(scratch)
     assert output.count(b"push -2\n") == 1001, output[:100]
     assert [step.number for step in steps] == list(range(1000)), len(steps)
@@ -687,7 +688,7 @@ def nvtx_injection_free(scratch):
 
 
 def nvtx_injection_taken(scratch):
-    """The user's own tool has the seat; we see nothing of it."""
+    """The user has another NVTX tool, which gets all ranges; the shim records none."""
     output, ranges, steps = nvtx(scratch, NVTX_INJECTION64_PATH=program("libnvtx_tool.so"))
     assert output.count(b"push 100\n") == 1001 and output.count(b"pop 101\n") == 1001, output[:100]
     assert not ranges and not steps
@@ -700,7 +701,7 @@ def nvtx_off(scratch):
 
 
 def nvtx_in_a_program_that_does_not_train(scratch):
-    """Every tool in a job's shell script inherits the preload: it can see no answer of ours."""
+    """Every program in a job's shell script inherits the preload: getenv() must be unchanged in it."""
     code = ("import ctypes, os; libc = ctypes.CDLL(None); libc.getenv.restype = ctypes.c_char_p;"
             "print(os.environ.get('NVTX_INJECTION64_PATH'), libc.getenv(b'HOME'), libc.getenv(b''),"
             "libc.getenv(b'NVTX'), libc.getenv(b'NVTX_INJECTION64_PATH=x'), os.system('env'))")

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * Pages of 64 KiB, as kernels of aarch64 machines often have them, on a kernel whose pages are
- * smaller: preloaded before libtscope.so, it says that pages are that large, gives memory out by
- * whole ones and refuses what such a kernel refuses.
+ * Imitates a kernel with pages of 64 KiB, which are common on aarch64, on a kernel with smaller
+ * pages. Preloaded before libtscope.so, it reports that page size, allocates round_up pages of it,
+ * and returns the errors that such a kernel returns.
  */
 #include <errno.h>
 #include <link.h>
@@ -16,7 +16,7 @@
 
 static const size_t page = 65536;
 
-static size_t whole(size_t bytes) {
+static size_t round_up(size_t bytes) {
   return (bytes + page - 1) & ~(page - 1);
 }
 
@@ -35,17 +35,17 @@ static long is_page(const void *address) {
   return ((uintptr_t)address & (page - 1)) == 0;
 }
 
-/* Of what is to be read-only after relocation, the linker leaves the last part of a page writable.
- */
+/* The linker makes only whole pages read-only after relocation, so a part of the last large page
+ * stays writable. */
 static int unlock(struct dl_phdr_info *object, size_t bytes, void *nothing) {
   (void)bytes, (void)nothing;
   for (int i = 0; i < object->dlpi_phnum; i++) {
     const ElfW(Phdr) *header = &object->dlpi_phdr[i];
     uintptr_t from = object->dlpi_addr + header->p_vaddr, to = from + header->p_memsz;
-    uintptr_t locked = to & ~(page - 1), begin = from & ~(uintptr_t)4095;
-    if (header->p_type == PT_GNU_RELRO && locked < to)
-      syscall(SYS_mprotect, locked > begin ? locked : begin, to - (locked > begin ? locked : begin),
-              PROT_READ | PROT_WRITE);
+    uintptr_t last_page = to & ~(page - 1), begin = from & ~(uintptr_t)4095;
+    if (header->p_type == PT_GNU_RELRO && last_page < to)
+      syscall(SYS_mprotect, last_page > begin ? last_page : begin,
+              to - (last_page > begin ? last_page : begin), PROT_READ | PROT_WRITE);
   }
   return 0;
 }
@@ -61,32 +61,32 @@ static int refuse(void) {
 
 EXPORT void *mmap(void *address, size_t bytes, int protection, int flags, int fd, off_t offset);
 void *mmap(void *address, size_t bytes, int protection, int flags, int fd, off_t offset) {
-  if (address) /* the loader and threads' stacks come by other ways */
+  if (address) /* such mappings are not rounded */
     return (void *)syscall(SYS_mmap, address, bytes, protection, flags, fd, offset);
   if (offset % (off_t)page) {
     errno = EINVAL;
     return MAP_FAILED;
   }
-  uintptr_t room = (uintptr_t)syscall(SYS_mmap, NULL, whole(bytes) + page, PROT_NONE,
-                                      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-  if ((void *)room == MAP_FAILED)
+  uintptr_t range = (uintptr_t)syscall(SYS_mmap, NULL, round_up(bytes) + page, PROT_NONE,
+                                       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if ((void *)range == MAP_FAILED)
     return MAP_FAILED;
-  return (void *)syscall(SYS_mmap, (room + page - 1) & ~(page - 1), whole(bytes), protection,
+  return (void *)syscall(SYS_mmap, (range + page - 1) & ~(page - 1), round_up(bytes), protection,
                          flags | MAP_FIXED, fd, offset);
 }
 
 EXPORT int madvise(void *address, size_t bytes, int advice);
 int madvise(void *address, size_t bytes, int advice) {
-  return is_page(address) ? (int)syscall(SYS_madvise, address, whole(bytes), advice) : refuse();
+  return is_page(address) ? (int)syscall(SYS_madvise, address, round_up(bytes), advice) : refuse();
 }
 
 EXPORT int mprotect(void *address, size_t bytes, int protection);
 int mprotect(void *address, size_t bytes, int protection) {
-  return is_page(address) ? (int)syscall(SYS_mprotect, address, whole(bytes), protection)
+  return is_page(address) ? (int)syscall(SYS_mprotect, address, round_up(bytes), protection)
                           : refuse();
 }
 
 EXPORT int munmap(void *address, size_t bytes);
 int munmap(void *address, size_t bytes) {
-  return is_page(address) ? (int)syscall(SYS_munmap, address, whole(bytes)) : refuse();
+  return is_page(address) ? (int)syscall(SYS_munmap, address, round_up(bytes)) : refuse();
 }

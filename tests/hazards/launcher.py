@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""tscope-run must be as good as absent: launcher.py TSCOPE-RUN LIBTSCOPE."""
+"""A command must behave the same under tscope-run: launcher.py TSCOPE-RUN LIBTSCOPE."""
 import os
 import pty
 import signal
@@ -12,7 +12,7 @@ import unittest
 
 RUN, LIBRARY = sys.argv.pop(1), sys.argv.pop(1)
 
-# Counts the signals of one kind that it gets until its input ends, having said when it is ready.
+# Prints when it is ready, counts the signals of one kind until its input ends, and prints the count.
 COUNTER = """
 import os, signal, sys
 count = [0]
@@ -32,7 +32,7 @@ def run(*command, options=(), **more):
                           capture_output=True, text=True, check=False, **more)
 
 
-def counter(number, **more):
+def start_counter(number, **more):
     child = subprocess.Popen([RUN, "--lib", LIBRARY, "--quiet", "--", sys.executable, "-c", COUNTER, str(int(number))],
                              stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
                              **more)
@@ -40,8 +40,8 @@ def counter(number, **more):
     return child
 
 
-def taken(child):
-    """What the counter counted; the pause covers tscope-run's own look at who else got the signal."""
+def signal_count(child):
+    """The count of signals. The pause covers tscope-run's check whether the command also got the signal."""
     time.sleep(0.2)
     output, _ = child.communicate()
     return int(output)
@@ -107,15 +107,15 @@ class Launcher(unittest.TestCase):
 
     def test_signal_to_tscope_run_reaches_the_command_once(self):
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2, signal.SIGQUIT):
-            child = counter(number)
+            child = start_counter(number)
             os.kill(child.pid, number)
-            self.assertEqual(taken(child), 1, number)
+            self.assertEqual(signal_count(child), 1, number)
 
     def test_signal_to_the_group_reaches_the_command_once(self):
         for number in (signal.SIGINT, signal.SIGTERM):
-            child = counter(number, start_new_session=True)
+            child = start_counter(number, start_new_session=True)
             os.killpg(child.pid, number)
-            self.assertEqual(taken(child), 1, number)
+            self.assertEqual(signal_count(child), 1, number)
 
     def test_interrupt_typed_at_a_terminal_reaches_the_command_once(self):
         pid, terminal = pty.fork()

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * Look-ups by name, as programs and libraries make them: who is found depends on who asks. Says
- * which object each was found in; that must be the same with a library preloaded that has a dlsym()
- * of its own.
+ * Look-ups by name, as programs and libraries make them: the result depends on the caller. Prints
+ * in which object each name was found, which must be the same with a preloaded library that has its
+ * own dlsym().
  */
 #include <dlfcn.h>
 #include <errno.h>
@@ -11,7 +11,8 @@
 
 #include "lookups.h"
 
-/* A function of this name is here, in the plugin, and in the library that the plugin links. */
+/* The program, the plugin, and the library that the plugin links all have a function of this name.
+ */
 LOOKUPS_EXPORT const char *cu_marker(void) {
   return "program";
 }

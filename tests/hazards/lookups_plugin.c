@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * A plugin that has cu_marker() and links a library that has it too: what comes next to it is the
- * library's, not the program's.
+ * A plugin with cu_marker() that links a library with another one: RTLD_NEXT from the plugin finds
+ * the library's, not the program's.
  */
 #include <dlfcn.h>
 

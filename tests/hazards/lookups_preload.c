@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Another preloaded library, as one finds in clusters: it stands in front of a function, and of
- * dlsym() too where LOOKUPS_DLSYM is defined, and passes both on to what comes next.
+ * Another preloaded library, as clusters have them: it interposes a function, and also dlsym() if
+ * LOOKUPS_DLSYM is defined, and calls the next function of the name.
  */
 #include <dlfcn.h>
 #include <stdio.h>
@@ -29,6 +29,6 @@ void *dlsym(void *handle, const char *name) {
 }
 #endif
 
-__attribute__((constructor)) static void ask(void) {
+__attribute__((constructor)) static void call_getpid(void) {
   getpid();
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * nvtx: marks ranges, launches, and prints what it can see of its tool and its environment; a child
- * prints what it inherited.
+ * nvtx: marks ranges, launches, and prints the results of its calls and its environment variables.
+ * A child prints the environment that it inherited.
  */
 #include <cuda_runtime_api.h>
 #include <nvtx3/nvToolsExt.h>

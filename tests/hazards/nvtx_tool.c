@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * Another tool in NVTX's seat: pushes and pops return 100 and 101.
+ * Another NVTX tool: pushes and pops return 100 and 101.
  */
 #include <nvtx3/nvToolsExt.h>
 

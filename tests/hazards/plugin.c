@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * Stands for a Python extension module: linked to the CUDA runtime, loaded RTLD_LOCAL by a program
- * that is not. Under LAUNCH_WHILE_LOADED its constructor launches too, as a library's static
- * initialisers may: the dynamic linker's lock is held then.
+ * Like a Python extension module: linked with the CUDA runtime, and loaded RTLD_LOCAL by a program
+ * that is not. With LAUNCH_WHILE_LOADED its constructor launches too, as a library's static
+ * initialisers may. The dynamic linker's lock is held then.
  */
 #include <stdlib.h>
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * A program that trains by its own word and prints a loss, by write(), in a thousand steps. It is
- * linked so that its slot for write() is in memory that the linker makes read-only, right before
- * the program's own.
+ * A program that marks a thousand training steps and prints a loss in each with write(). It is
+ * linked so that its GOT entry of write() is in memory that the linker makes read-only, directly
+ * before the program's writable data.
  */
 #include <stdio.h>
 #include <unistd.h>

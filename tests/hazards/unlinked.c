@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * unlinked PLUGIN: stands for a Python interpreter. It knows no CUDA runtime; only the module that
- * it loads, out of everyone's sight, does.
+ * unlinked PLUGIN: like a Python interpreter. It does not link the CUDA runtime; only the module
+ * that it loads RTLD_LOCAL does.
  */
 #include <dlfcn.h>
 #include <stdio.h>

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * walk FILE...: reads traces by docs/trace-format.md alone, apart from the analyzer's reader, and
- * prints one line a file: launches recorded, records in all, records counted as lost, whether the
- * process ended in order. Status 1 when a committed record cannot be read.
+ * walk FILE...: reads traces according to docs/trace-format.md, without the analyzer's reader.
+ * Prints one line per file: recorded launches, all records, records counted as lost, whether the
+ * process ended normally. Exits with 1 if a committed record cannot be read.
  */
 #include <fcntl.h>
 #include <stdio.h>
@@ -29,7 +29,7 @@ static int walk_chunk(const char *path, const u8 *bytes, u64 number, struct tota
     return 0; /* never used */
   if (chunk->magic != TSCOPE_CHUNK_MAGIC)
     return broken(path, "bad magic", number);
-  u64 promised = chunk->committed >> 32, end = chunk->committed & UINT32_MAX, records = 0;
+  u64 expected = chunk->committed >> 32, end = chunk->committed & UINT32_MAX, records = 0;
   if (chunk->header_bytes + end > TSCOPE_CHUNK_BYTES)
     return broken(path, "more committed than fits", number);
   for (u64 at = 0; at < end; records++) {
@@ -40,7 +40,7 @@ static int walk_chunk(const char *path, const u8 *bytes, u64 number, struct tota
     at += record->words * 8u;
   }
   totals->records += records;
-  return records == promised ? 0 : broken(path, "another number of records than committed", number);
+  return records == expected ? 0 : broken(path, "another number of records than committed", number);
 }
 
 static int walk(const char *path) {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
  * An application that wraps the CUDA runtime itself: its own cudaLaunchKernel comes first in the
- * search order and passes on to the next one.
+ * search order and calls the next one.
  */
 #include <dlfcn.h>
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
-"""A program that trains in words only and churns: threads come and go, generators run, exceptions fly,
-while it writes down again and again that it stands still. PYTHON churn.py LIBTSCOPE. It must end in
-order with the right sum, and have told of stalls."""
+"""A program that only marks steps, while threads start and end, generators run and exceptions are raised, and
+the shim records stalls repeatedly. PYTHON churn.py LIBTSCOPE. The program must end normally with the right
+sum, and its stacks must be in the trace."""
 import ctypes
 import os
 import subprocess
@@ -38,7 +38,7 @@ def churn():
         for thread in threads:
             thread.join()
         rounds += 8
-        if time.monotonic() >= next_step:  # it moves, so that it can stand still again
+        if time.monotonic() >= next_step:  # a step, so that there can be another stall
             step(ctypes.c_uint64(rounds))
             next_step = time.monotonic() + STEP_S
     total = sum(results)
@@ -55,12 +55,12 @@ def main():
         done = subprocess.run([sys.executable, "-c", program], env=env, stdout=subprocess.PIPE,
                               stderr=subprocess.PIPE, universal_newlines=True)
         assert done.returncode == 0 and done.stdout.startswith("churned"), (done.returncode, done.stderr)
-        told = 0
+        recorded = 0
         for path, _, files in os.walk(folder):
             for name in files:
                 with open(os.path.join(path, name), "rb") as trace:
-                    told += trace.read().count(b"churn.py")
-        assert told, "no frame of this file is in the trace"
+                    recorded += trace.read().count(b"churn.py")
+        assert recorded, "no frame of this file is in the trace"
         print(sys.version.split()[0], done.stdout.strip())
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Runs a program under every CPython from 3.9 on that this machine has.
+"""Runs a program with every CPython from 3.9 on that this machine has.
 
 usage: each_python.py PROGRAM [ARGUMENT...]
 """
@@ -14,7 +14,7 @@ WANTED = ["3.%d" % minor for minor in range(9, 15)]
 
 
 def from_setup():
-    """Where scripts/setup puts the Pythons that it unpacks: beside the virtual environment."""
+    """The folder in which scripts/setup unpacks Pythons: beside the virtual environment."""
     cache = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")
     return os.path.dirname(os.environ.get("TSCOPE_VENV") or os.path.join(cache, "tscope", "venv"))
 

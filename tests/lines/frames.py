@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
-"""What tscope reads of this interpreter's frames against what Python itself says of them.
+"""The frames of this interpreter as tscope reads them, compared with those from Python itself.
 
-usage: frames.py LIBRARY [SECONDS]    run by each Python there is, see each_python.py
+usage: frames.py LIBRARY [SECONDS]    with each Python of this machine, see each_python.py
 """
 import ctypes
 import functools
@@ -12,7 +12,7 @@ import threading
 import time
 
 LIBRARY, SECONDS = sys.argv[1], float(sys.argv[2]) if len(sys.argv) > 2 else 2.0
-ROOM = 1 << 18
+BUFFER_BYTES = 1 << 18
 checked = 0
 failures = []
 
@@ -25,10 +25,10 @@ WALKS = [functools.partial(library.walker_stack) for library in (keeps_gil, drop
 local = threading.local()
 
 
-def room():
-    if not hasattr(local, "room"):
-        local.room = ctypes.create_string_buffer(ROOM)
-    return local.room
+def buffer():
+    if not hasattr(local, "buffer"):
+        local.buffer = ctypes.create_string_buffer(BUFFER_BYTES)
+    return local.buffer
 
 
 def truth(frame):
@@ -42,12 +42,12 @@ def truth(frame):
 
 
 def check(what):
-    """Compares the frames from the caller of this function outwards."""
+    """Compares the frames of this function and its callers."""
     global checked
     for walk in WALKS:
-        for through_the_kernel in 0, 1:
-            text = room()
-            frames, expected = walk(text, ROOM, through_the_kernel), truth(sys._getframe())
+        for by_system_call in 0, 1:
+            text = buffer()
+            frames, expected = walk(text, BUFFER_BYTES, by_system_call), truth(sys._getframe())
             got = text.value.decode("utf-8", "surrogateescape").splitlines()
             checked += 1
             if frames != len(expected) or got != expected:
@@ -176,7 +176,7 @@ def test_names():
 
 
 def test_long_code():
-    """Lines far apart, long instructions, and lines that go back."""
+    """Large differences between lines, long instructions, and line numbers that decrease."""
     body = ["def long(x):"]
     for i in range(400):
         body.append("  x = [x, %s]" % ", ".join("x" for _ in range(i % 40)))
@@ -192,7 +192,7 @@ def test_long_code():
 
 
 def fresh_code(rng, space):
-    """A new code object with the name, file and size of the last one, and another line."""
+    """Makes a code object with the name, file and size of the last one, but another line."""
     before = rng.randrange(1, 9)
     source = "\n" * before + "def again():\n" + "\n" * (9 - before) + "  check('again')\n"
     exec(compile(source, "<again>", "exec"), space)
@@ -243,7 +243,7 @@ def test_churn():
 
 
 def test_sub_interpreters():
-    """The truth or nothing: never frames of another interpreter."""
+    """The right frames or none, but never frames of another interpreter."""
     try:
         import _xxsubinterpreters as interpreters
     except ImportError:
@@ -255,7 +255,7 @@ def test_sub_interpreters():
     import sys
     try:
         import ctypes
-    except ImportError: # a module that only the first interpreter may have
+    except ImportError: # only the main interpreter may import it
         ctypes = None
     if ctypes:
         for library in ctypes.PyDLL(%r), ctypes.CDLL(%r):
@@ -276,8 +276,8 @@ def test_sub_interpreters():
         error = run(interpreter, source)
         if error is not None:
             failures.append(("sub-interpreter", error))
-        text = room()
-        frames = drops_gil.walker_stack(text, ROOM, 0)
+        text = buffer()
+        frames = drops_gil.walker_stack(text, BUFFER_BYTES, 0)
         if frames not in (0, len(truth(sys._getframe()))):
             failures.append(("beside a sub-interpreter", frames))
     finally:

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
-"""Native stacks from outside: native.py TSCOPE-STACKS PROGRAM [TEST...]. PROGRAM (native_standing.c) and a program of
-Python stand still; what `tscope-stacks --native` says of them is compared with what they are known to be in,
-and frame by frame with gdb where that is installed. And what it leaves behind: stopped threads never."""
+"""Native stacks read from outside: native.py TSCOPE-STACKS PROGRAM [TEST...]. PROGRAM (native_standing.c) and a Python
+program stand still. The output of `tscope-stacks --native` is compared with the functions that they are known to be
+in, and frame by frame with gdb if it is installed. No thread may be left stopped."""
 import json
 import os
 import re
@@ -25,13 +25,13 @@ for thread in gdb.selected_inferior().threads():
             print("frame\\t%d\\t%s\\t%s" % (thread.ptid[1], gdb.solib_name(frame.pc()) or "program", frame.name() or ""))
         frame = frame.older()
 """
-WITHOUT_RIGHT = ["setpriv", "--bounding-set", "-sys_ptrace", "--inh-caps", "-sys_ptrace"]
+WITHOUT_PTRACE = ["setpriv", "--bounding-set", "-sys_ptrace", "--inh-caps", "-sys_ptrace"]
 passed = 0
 
 
 def start(*command):
     job = subprocess.Popen(command, stdout=subprocess.PIPE, universal_newlines=True)
-    job.said = job.stdout.readline()
+    job.first_line = job.stdout.readline()
     return job
 
 
@@ -40,8 +40,8 @@ def end(job):
     job.wait()
 
 
-def settle(pid, wanted, letters):
-    """Waits until the threads of a process are in these states, as many of each."""
+def wait_for_states(pid, wanted, letters):
+    """Waits until the threads of a process have these states; `wanted` is how often each occurs, 0 for as given."""
     until = time.monotonic() + 30
     while sorted(states(pid).values()) != sorted(letters * wanted if wanted else letters):
         assert time.monotonic() < until, states(pid)
@@ -88,13 +88,13 @@ def by_gdb(pid):
 
 
 def plain(name):
-    """One of a function's several names: __GI___poll and poll, clone3 and __clone3."""
+    """One form for all names of a function, such as __GI___poll and poll, or clone3 and __clone3."""
     name = re.split(r"[(<@]|\.(?:constprop|part|isra|cold|lto_priv)", name)[0]
     return re.sub(r"^_*(GI_+|libc_|pthread_)?_*|_impl$", "", name)
 
 
 def compare_with_gdb(pid, native):
-    """Frames of threads that stand still, with the calls of Python's loop in place of Python frames."""
+    """Compares the frames of threads that stand still. gdb shows Python frames as calls of Python's loop."""
     if not shutil.which("gdb"):
         print("   not compared: gdb is not installed")
         return
@@ -115,13 +115,13 @@ def compare_with_gdb(pid, native):
             assert plain(name) == plain(theirs), (name, theirs, mine, other)
             same += 1
     assert same >= 10 and same >= unknown, (same, unknown)
-    print("   gdb agrees on the names of %d frames; of %d one of the two knows none" % (same, unknown))
+    print("   gdb agrees on the names of %d frames; for %d one of the two has no name" % (same, unknown))
 
 
 def test_known_functions():
     job = start(PROGRAM)
     try:
-        settle(job.pid, 0, "S" * 7 + "R")
+        wait_for_states(job.pid, 0, "S" * 7 + "R")
         found, done = frames(job.pid, "--native")
         assert done.returncode == 0, done
         names = {tid: [frame[2] for frame in stack] for tid, stack in found.items()}
@@ -141,9 +141,9 @@ def test_known_functions():
         assert source[0].endswith("native_standing.c") and int(source[1]) > 0 and source[3] == PROGRAM, source
         compare_with_gdb(job.pid, {tid: stack for tid, stack in found.items()})
         assert sorted(states(job.pid).values()) == list("RSSSSSSS"), states(job.pid)
-        said = page(job.pid)
-        assert "8 threads were stopped one after another" in said.stdout and said.returncode == 0, said.stdout
-        assert re.search(r"stands_on_much .*> .* stands .*> ", said.stdout), said.stdout
+        output = page(job.pid)
+        assert "8 threads were stopped one after another" in output.stdout and output.returncode == 0, output.stdout
+        assert re.search(r"stands_on_much .*> .* stands .*> ", output.stdout), output.stdout
     finally:
         end(job)
 
@@ -158,7 +158,7 @@ def test_stripped():
         try:
             counts = []
             for job in both:
-                settle(job.pid, 0, "S" * 7 + "R")
+                wait_for_states(job.pid, 0, "S" * 7 + "R")
                 found = frames(job.pid, "--native")[0]
                 counts.append(sorted(map(len, found.values())))
             assert counts[0] == counts[1], counts
@@ -174,30 +174,31 @@ def test_stripped():
 def test_python():
     job = start(sys.executable, os.path.join(HERE, "standing.py"))
     try:
-        truth = json.loads(job.said)
-        settle(job.pid, 3, "S")
+        truth = json.loads(job.first_line)
+        wait_for_states(job.pid, 3, "S")
         whole, done = frames(job.pid, "--native")
         alone, _ = frames(job.pid)
         for tid, stack in whole.items():
             python = [frame[:3] for frame in stack if not frame[3]]
             assert python == alone.get(tid, []), (stack, alone)
-            assert stack[0][3], stack  # it sleeps in C
+            assert stack[0][3], stack  # the innermost frame is C, in which it sleeps
             assert not any(frame[2].startswith(LOOP) for frame in stack), stack
-        said = page(job.pid).stdout
-        if "native frames between Python frames are not known" in said:  # an interpreter of tail calls has no frame that is its loop
-            assert sys.version_info >= (3, 14), said
+        output = page(job.pid).stdout
+        # An interpreter with tail calls has no frame for its loop.
+        if "native frames between Python frames are not known" in output:
+            assert sys.version_info >= (3, 14), output
             for stack in whole.values():
                 where = [bool(frame[3]) for frame in stack]
                 assert where == sorted(where, reverse=True), stack
                 assert not any("python3" in os.path.basename(frame[3]) for frame in stack), stack
-            print("   native frames between Python's are not known, and that is said")
+            print("   native frames between Python frames are not known, and the page says so")
             return
-        # Between a callback and who was called with it there is C.
+        # Between a callback and the function that got it there are C frames.
         callback = [stack for stack in whole.values() if any(frame[2] == "compare" for frame in stack)][0]
         at = [frame[2] for frame in callback].index("compare")
         assert callback[at + 1][3] and [frame[2] for frame in callback if not frame[3]][:3] == truth["callback"], callback
         compare_with_gdb(job.pid, whole)
-        assert "Py_BytesMain" not in said and "standing.py" in said, said
+        assert "Py_BytesMain" not in output and "standing.py" in output, output
     finally:
         end(job)
 
@@ -206,12 +207,12 @@ def test_stopped():
     job = start(PROGRAM)
     try:
         os.kill(job.pid, signal.SIGSTOP)
-        settle(job.pid, 8, "T")
+        wait_for_states(job.pid, 8, "T")
         found, _ = frames(job.pid, "--native")
         assert "stands_on_much" in [frame[2] for frame in found[job.pid]], found
-        assert set(states(job.pid).values()) == {"T"}, states(job.pid)  # it is as stopped as before
+        assert set(states(job.pid).values()) == {"T"}, states(job.pid)  # it is still stopped
         os.kill(job.pid, signal.SIGCONT)
-        settle(job.pid, 0, "S" * 7 + "R")
+        wait_for_states(job.pid, 0, "S" * 7 + "R")
     finally:
         end(job)
 
@@ -219,10 +220,10 @@ def test_stopped():
 def test_not_to_be_interrupted():
     job = start(PROGRAM, "vfork")
     try:
-        settle(job.pid, 1, "D")
-        said = page(job.pid)
-        assert said.returncode == 0 and "uninterruptible, and did not stop" in said.stdout, said.stdout
-        settle(job.pid, 1, "D")
+        wait_for_states(job.pid, 1, "D")
+        output = page(job.pid)
+        assert output.returncode == 0 and "uninterruptible, and did not stop" in output.stdout, output.stdout
+        wait_for_states(job.pid, 1, "D")
     finally:
         with open("/proc/%d/task/%d/children" % (job.pid, job.pid)) as file:
             for child in file.read().split():
@@ -232,16 +233,16 @@ def test_not_to_be_interrupted():
 
 
 def test_killed_tool():
-    """Whenever the tool dies, the program goes on."""
+    """The program goes on, whenever the tool is killed."""
     job = start(PROGRAM)
     try:
-        settle(job.pid, 0, "S" * 7 + "R")
+        wait_for_states(job.pid, 0, "S" * 7 + "R")
         for i in range(30):
             tool = subprocess.Popen([STACKS, "--native", str(job.pid)], stdout=subprocess.DEVNULL)
             time.sleep(i / 3000)
             tool.send_signal((signal.SIGKILL, signal.SIGTERM, signal.SIGINT)[i % 3])
             tool.wait()
-            settle(job.pid, 0, "S" * 7 + "R")
+            wait_for_states(job.pid, 0, "S" * 7 + "R")
     finally:
         end(job)
 
@@ -255,21 +256,21 @@ def test_ends_meanwhile():
         tool.communicate(timeout=60)
         job.wait()
         assert tool.returncode in (0, 1), tool.returncode
-        assert job.returncode == -signal.SIGKILL, job.returncode  # its parent is told how it ended
+        assert job.returncode == -signal.SIGKILL, job.returncode  # its parent sees how it ended
     assert frames(job.pid, "--native")[1].returncode == 1  # gone
 
 
 def test_traced_already():
     if not shutil.which("gdb"):
-        print("   left out: gdb is not installed")
+        print("   skipped: gdb is not installed")
         return
     job = start(PROGRAM)
     other = subprocess.Popen(["gdb", "-nx", "-q", "-p", str(job.pid)], stdin=subprocess.PIPE, stdout=subprocess.DEVNULL,
                              stderr=subprocess.DEVNULL)
     try:
-        settle(job.pid, 8, "t")
-        said = page(job.pid).stdout
-        assert "process %d traces it already" % other.pid in said, said
+        wait_for_states(job.pid, 8, "t")
+        output = page(job.pid).stdout
+        assert "process %d traces it already" % other.pid in output, output
     finally:
         end(other)
         end(job)
@@ -277,7 +278,7 @@ def test_traced_already():
 
 def test_refused():
     if os.geteuid():
-        print("   left out: needs root, to be another user")
+        print("   skipped: needs root, to be another user")
         return
     job = start(PROGRAM)
     folder = tempfile.mkdtemp()
@@ -288,8 +289,8 @@ def test_refused():
                                str(job.pid)], stdout=subprocess.PIPE, universal_newlines=True)
         assert "no native frames: not permitted, it belongs to another user" in done.stdout, done.stdout
         assert "process %d  now" % job.pid in done.stdout and done.returncode == 0, done.stdout
-        # The same user, but with fewer rights than the program has.
-        done = subprocess.run([*WITHOUT_RIGHT, STACKS, "--native", str(job.pid)], stdout=subprocess.PIPE,
+        # The same user, but without a capability that the program has.
+        done = subprocess.run([*WITHOUT_PTRACE, STACKS, "--native", str(job.pid)], stdout=subprocess.PIPE,
                               universal_newlines=True)
         assert "no native frames: not permitted: " in done.stdout and "CAP_SYS_PTRACE" in done.stdout, done.stdout
         assert "process %d  now" % job.pid in done.stdout and done.returncode == 0, done.stdout

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * A training loop in C, which waits for the GPU and copies at lines that it names: one line of
- * output for each place, "FILE LINE FUNCTION CALLS". `native_calls N` makes N steps.
+ * A training loop in C that waits for the GPU and copies. It prints the lines of these calls:
+ * "FILE LINE FUNCTION CALLS" for each. `native_calls N` makes N steps.
  */
 #include <cuda_runtime_api.h>
 #include <stdio.h>
@@ -14,7 +14,7 @@ static int wait_line, copy_line;
 NOINLINE static void wait_for_loss(void) {
   wait_line = __LINE__ + 1;
   cudaDeviceSynchronize();
-  __asm__ volatile("" ::: "memory"); /* no tail call */
+  __asm__ volatile("" ::: "memory"); /* prevents a tail call */
 }
 
 NOINLINE static void read_loss(void *from) {

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 """Lines of a program without Python: native_calls.py LIBTSCOPE TSCOPE-REPORT PROGRAM. PROGRAM (native_calls.c)
-says at which of its lines it waits and copies; the report must name them, and of a file that is stripped or
-no longer the same only what is still certain."""
+prints the lines in which it waits and copies. The report must name them. If the file is stripped or replaced,
+it must name only what is still certain."""
 import json
 import os
 import shutil
@@ -12,7 +12,7 @@ import unittest
 
 LIBRARY, REPORT, PROGRAM = (os.path.realpath(sys.argv.pop(1)) for _ in range(3))
 STEPS = 200
-# The program runs from another folder than it was built in.
+# The program is copied to another folder, so its run path does not work.
 RUNTIME = os.path.dirname(next(line.split()[2] for line in subprocess.run(
     ["ldd", PROGRAM], capture_output=True, text=True, check=True).stdout.splitlines() if "libcudart" in line))
 
@@ -41,17 +41,17 @@ class Lines(unittest.TestCase):
         return {(line["file"], line["line"], line["function"]) for line in self.report()["lines"]}
 
     def test_lines_of_the_program(self):
-        said = self.run_job()
-        self.assertEqual(self.found(), {(file, int(line), function) for file, line, function, _ in said})
+        printed = self.run_job()
+        self.assertEqual(self.found(), {(file, int(line), function) for file, line, function, _ in printed})
         tree = json.dumps(self.report()["stacks"])
-        for function in ("train_step", "main"):  # outside of these two
+        for function in ("train_step", "main"):  # the callers of these two
             self.assertIn(f'"{function}"', tree)
 
     def test_without_debug_information_there_are_functions(self):
         subprocess.run(["strip", "--strip-debug", self.program], check=True)
-        said = self.run_job()
+        printed = self.run_job()
         self.assertEqual({(os.path.basename(file), line, function) for file, line, function in self.found()},
-                         {("train", None, function) for _, _, function, _ in said})
+                         {("train", None, function) for _, _, function, _ in printed})
 
     def test_without_symbols_there_are_addresses(self):
         subprocess.run(["strip", self.program], check=True)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * A program of C that stands still in several threads, in functions whose names are known. It
- * prints "ready" once all are there. With the argument "vfork" its first thread then waits for a
- * child in a way that nothing interrupts (state D).
+ * A program in C whose threads stand still in functions with known names. It prints "ready" when
+ * all are there. With the argument "vfork", its only thread waits for a child in an uninterruptible
+ * way (state D).
  */
 #include <pthread.h>
 #include <stdatomic.h>
@@ -11,32 +11,32 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#define APART __attribute__((noinline, noclone))
+#define NOINLINE __attribute__((noinline, noclone))
 
-static pthread_barrier_t all_there;
+static pthread_barrier_t barrier;
 static volatile int zero;
 
-APART static int waits_inside(int n) {
+NOINLINE static int waits_inside(int n) {
   pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
   pthread_cond_t never = PTHREAD_COND_INITIALIZER;
-  pthread_barrier_wait(&all_there);
+  pthread_barrier_wait(&barrier);
   pthread_mutex_lock(&mutex);
   while (!zero)
     pthread_cond_wait(&never, &mutex);
   return n + 1;
 }
 
-APART static int waits_outside(int n) {
+NOINLINE static int waits_outside(int n) {
   return waits_inside(n) + zero + 1;
 }
 
 static void *waits(void *unused) {
   (void)unused;
-  return waits_outside(zero) ? NULL : &all_there;
+  return waits_outside(zero) ? NULL : &barrier;
 }
 
-APART static int spins_inside(int n) {
-  pthread_barrier_wait(&all_there);
+NOINLINE static int spins_inside(int n) {
+  pthread_barrier_wait(&barrier);
   while (!zero)
     n++;
   return n;
@@ -44,21 +44,21 @@ APART static int spins_inside(int n) {
 
 static void *spins(void *unused) {
   (void)unused;
-  return spins_inside(zero) + zero ? NULL : &all_there;
+  return spins_inside(zero) + zero ? NULL : &barrier;
 }
 
-APART static int stands(int n) {
-  pthread_barrier_wait(&all_there);
+NOINLINE static int stands(int n) {
+  pthread_barrier_wait(&barrier);
   puts("ready");
   fflush(stdout);
   return pause() + n;
 }
 
-/* Its frame is as large as it is told, so that it is found through the frame pointer. */
-APART static int stands_on_much(int bytes) {
-  char *room = __builtin_alloca((size_t)bytes + 1);
-  memset(room, zero, (size_t)bytes + 1);
-  return stands(room[bytes]) + room[zero] + zero;
+/* Has a frame of variable size, which can be unwound only with the frame pointer. */
+NOINLINE static int stands_on_much(int bytes) {
+  char *memory = __builtin_alloca((size_t)bytes + 1);
+  memset(memory, zero, (size_t)bytes + 1);
+  return stands(memory[bytes]) + memory[zero] + zero;
 }
 
 int main(int argc, char **argv) {
@@ -73,7 +73,7 @@ int main(int argc, char **argv) {
     }
     return 0;
   }
-  pthread_barrier_init(&all_there, NULL, WAITING + 2);
+  pthread_barrier_init(&barrier, NULL, WAITING + 2);
   for (int i = 0; i < WAITING; i++)
     pthread_create(&thread, NULL, waits, NULL);
   pthread_create(&thread, NULL, spins, NULL);

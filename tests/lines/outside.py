@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
-"""Stacks read from outside: PYTHON outside.py TSCOPE-STACKS. A program of this Python stands still in
-several threads; what tscope-stacks says of it is compared with what it said itself (where it put its
-threads, which of them keeps the GIL), and frame by frame with py-spy, where that is installed and knows
+"""Stacks read from outside: PYTHON outside.py TSCOPE-STACKS. A program with this Python stands still in
+several threads. The output of tscope-stacks is compared with that of the program (the functions of its
+threads, and which thread keeps the GIL), and frame by frame with py-spy, if it is installed and knows
 this Python."""
 import json
 import os
@@ -14,7 +14,7 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 PROGRAM = os.path.join(HERE, "standing.py")
 
 
-def said_by_tscope(program, pid):
+def frames_of_tscope(program, pid):
     done = subprocess.run([program, "--frames", str(pid)], stdout=subprocess.PIPE, check=True, universal_newlines=True)
     threads = {}
     for line in done.stdout.splitlines():
@@ -23,7 +23,7 @@ def said_by_tscope(program, pid):
     return threads
 
 
-def said_by_py_spy(pid):
+def frames_of_py_spy(pid):
     done = subprocess.run(["py-spy", "dump", "--json", "--pid", str(pid)], stdout=subprocess.PIPE,
                           stderr=subprocess.PIPE, universal_newlines=True)
     if done.returncode:
@@ -35,14 +35,14 @@ def said_by_py_spy(pid):
     return threads, None
 
 
-def keeps_the_gil(program, *arguments):
-    """Where tscope-stacks says that the GIL is kept while the program stands still, or None."""
+def gil_holder(program, *arguments):
+    """(file, function) of the thread that keeps the GIL while the program stands still, from tscope-stacks; or None."""
     job = subprocess.Popen([sys.executable, PROGRAM, *arguments], stdout=subprocess.PIPE, universal_newlines=True)
     try:
         job.stdout.readline()
         wait_until_asleep(job.pid)
-        said = subprocess.run([program, str(job.pid)], stdout=subprocess.PIPE, check=True, universal_newlines=True)
-        found = re.search(r"keeps the GIL: at (\S+):\d+ in (\w+)", said.stdout)
+        printed = subprocess.run([program, str(job.pid)], stdout=subprocess.PIPE, check=True, universal_newlines=True)
+        found = re.search(r"keeps the GIL: at (\S+):\d+ in (\w+)", printed.stdout)
         return found and found.groups()
     finally:
         job.kill()
@@ -50,7 +50,7 @@ def keeps_the_gil(program, *arguments):
 
 
 def wait_until_asleep(pid):
-    """It has said where it is going to stand still; it is there once its first thread sleeps."""
+    """Waits until the first thread sleeps. The program prints its functions just before it stands still."""
     while True:
         with open("/proc/%d/stat" % pid) as stat:
             if stat.read().rpartition(")")[2].split()[0] == "S":
@@ -59,20 +59,20 @@ def wait_until_asleep(pid):
 
 
 def main():
-    assert keeps_the_gil(sys.argv[1], "holding") == ("standing.py", "stand_still")
-    assert keeps_the_gil(sys.argv[1]) is None
+    assert gil_holder(sys.argv[1], "holding") == ("standing.py", "stand_still")
+    assert gil_holder(sys.argv[1]) is None
     job = subprocess.Popen([sys.executable, PROGRAM], stdout=subprocess.PIPE, universal_newlines=True)
     try:
         truth = json.loads(job.stdout.readline())
-        found = said_by_tscope(sys.argv[1], job.pid)
-        # What waits in a generator, behind a callback of C, in the first thread.
+        found = frames_of_tscope(sys.argv[1], job.pid)
+        # One thread is in a generator, one in a callback from C, and the first is in stand_still().
         for name, functions in truth.items():
             assert any([function for _, _, function in frames][:len(functions)] == functions
                        for frames in found.values()), (name, functions, found)
         if not shutil.which("py-spy"):
             print(sys.version.split()[0], "agrees with the program itself; py-spy is not installed")
             return
-        other, why = said_by_py_spy(job.pid)
+        other, why = frames_of_py_spy(job.pid)
         if other is None:
             print(sys.version.split()[0], "agrees with the program itself; py-spy does not know it:", why)
             return

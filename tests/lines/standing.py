@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""A program that stands still in several threads. It prints which function each is in, innermost first,
-once all are there. With the argument `holding` its first thread keeps the GIL meanwhile."""
+"""A program whose threads stand still. When all are there, it prints the functions of each, innermost first.
+With the argument `holding`, its first thread keeps the GIL meanwhile."""
 import ctypes
 import functools
 import json
@@ -42,7 +42,7 @@ def stand_still():
                       "generator": ["wait_for_ever", "generate", "in_a_generator"],
                       "callback": ["wait_for_ever", "compare", "in_a_callback"]}), flush=True)
     if sys.argv[1:] == ["holding"]:
-        ctypes.PyDLL(None).pause()  # C that is called with the GIL
+        ctypes.PyDLL(None).pause()  # a C function that is called without releasing the GIL
     lock.acquire()
 
 
@@ -50,5 +50,5 @@ for work in (in_a_generator, in_a_callback):
     threading.Thread(target=work, daemon=True).start()
 for _ in range(THREADS):
     WAITING.acquire()
-time.sleep(0.2)  # the last one has let go of the semaphore and is on its way to sleep
+time.sleep(0.2)  # the last thread has released the semaphore and goes to sleep
 stand_still()

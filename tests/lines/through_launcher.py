@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
-"""Stacks through tscope-run: through_launcher.py TSCOPE-STACKS TSCOPE-RUN PROGRAM. Where the kernel refuses
-tscope-stacks, it asks the tscope-run that started the job. What it then says is compared with what it
-says where the kernel lets it; and to the job it must be as if nobody had looked."""
+"""Stacks through tscope-run: through_launcher.py TSCOPE-STACKS TSCOPE-RUN PROGRAM. If the kernel does not
+permit tscope-stacks to read a process, it asks the tscope-run that started the job. The output is compared
+with that of a permitted read, and the job must not be affected."""
 import os
 import shutil
 import signal
@@ -15,10 +15,11 @@ import unittest
 HERE = os.path.dirname(os.path.abspath(__file__))
 STACKS, RUN, PROGRAM = (os.path.realpath(sys.argv.pop(1)) for _ in range(3))
 STANDING = os.path.join(HERE, "standing.py")
-WITHOUT_RIGHT = ["setpriv", "--bounding-set", "-sys_ptrace", "--inh-caps", "-sys_ptrace"]
+WITHOUT_PTRACE = ["setpriv", "--bounding-set", "-sys_ptrace", "--inh-caps", "-sys_ptrace"]
 REFUSED_TO_ALL = False
 
-# Counts to a number of signals, says each, while threads of it compute; says what came out, ends with 7.
+# Counts a given number of signals and prints each count, while its threads compute; prints the results and
+# exits with 7.
 WORKING = """
 import os, signal, sys, threading, time
 wanted, count, ended = int(sys.argv[1]), [0], threading.Event()
@@ -45,11 +46,11 @@ sys.exit(7)
 
 
 def start(*command, stacks="on", **how):
-    """A job under tscope-run that has said one line, and the process id of its first process."""
+    """Starts a job under tscope-run, reads its first line and sets the process id of its first process."""
     environment = dict(os.environ, TSCOPE="off")
     job = subprocess.Popen([RUN, "--stacks", stacks, "--quiet", "--", *command], stdout=subprocess.PIPE,
                            universal_newlines=True, env=environment, **how)
-    job.said = job.stdout.readline()
+    job.first_line = job.stdout.readline()
     job.first = next(pid for pid in children(job.pid) if name_of(pid) not in ("tscope-run", "tscope-stacks"))
     return job
 
@@ -64,7 +65,7 @@ def end(job):
 
 
 def children(pid):
-    """Of all its threads; one may end meanwhile."""
+    """The children of all threads of a process; a thread may end meanwhile."""
     found = []
     for tid in os.listdir(f"/proc/{pid}/task"):
         try:
@@ -101,13 +102,13 @@ def look(pid, *options, before=(), program=STACKS):
 
 
 def look_refused(pid, *options):
-    return look(pid, *options, before=WITHOUT_RIGHT)
+    return look(pid, *options, before=WITHOUT_PTRACE)
 
 
-def frames_that_stand(said):
-    """Without those of the thread that computes, which differ from look to look."""
-    computing = {line.split("\t")[1] for line in said.splitlines() if "\tspins\t" in line}
-    return [line for line in said.splitlines() if line.split("\t")[1] not in computing]
+def frames_that_stand_still(output):
+    """The frames without those of the thread that computes, which change all the time."""
+    computing = {line.split("\t")[1] for line in output.splitlines() if "\tspins\t" in line}
+    return [line for line in output.splitlines() if line.split("\t")[1] not in computing]
 
 
 def sockets_of(pid):
@@ -130,24 +131,24 @@ class Through(unittest.TestCase):
             through = look_refused(job.first, *options)
             self.assertEqual(through.returncode, 0, through)
             self.assertIn(known, through.stdout)
-            permitted, through = (frames_that_stand(done.stdout) for done in (look(job.first, *options), through))
+            permitted, through = (frames_that_stand_still(done.stdout) for done in (look(job.first, *options), through))
             self.assertTrue(REFUSED_TO_ALL or permitted == through, (permitted, through))
 
     def test_the_page_says_how_it_was_read(self):
         job = self.job(sys.executable, STANDING)
         wait_until(lambda: set(states(job.first)) == {"S"}, job.first)
-        said, permitted = look_refused(job.first).stdout, look(job.first).stdout
-        self.assertIn(f"read through tscope-run (process {job.pid})", said)
-        self.assertIn("in stand_still", said)
-        self.assertNotIn("not permitted", said)
+        output, permitted = look_refused(job.first).stdout, look(job.first).stdout
+        self.assertIn(f"read through tscope-run (process {job.pid})", output)
+        self.assertIn("in stand_still", output)
+        self.assertNotIn("not permitted", output)
         self.assertTrue(REFUSED_TO_ALL or permitted.splitlines() ==
-                        [line for line in said.splitlines() if "through" not in line], (permitted, said))
+                        [line for line in output.splitlines() if "through" not in line], (permitted, output))
 
     def test_it_is_needed_and_can_be_turned_off(self):
         job = self.job(sys.executable, STANDING, stacks="off")
-        said = look_refused(job.first).stdout
-        self.assertIn("not permitted", said)
-        self.assertNotIn("stand_still", said)
+        output = look_refused(job.first).stdout
+        self.assertIn("not permitted", output)
+        self.assertNotIn("stand_still", output)
         self.assertEqual((sockets_of(job.pid), os.listdir(f"/proc/{job.pid}/task")), ([], [str(job.pid)]))
 
     def test_by_itself_only_under_yama_1(self):
@@ -161,8 +162,8 @@ class Through(unittest.TestCase):
 
     def test_processes_that_are_not_of_the_job_are_not_read(self):
         job, other = self.job(sys.executable, STANDING), self.job(sys.executable, STANDING, stacks="off")
-        said = ask(job.pid, other.first)
-        self.assertEqual(said, b"")
+        output = ask(job.pid, other.first)
+        self.assertEqual(output, b"")
         self.assertIn(b"stand_still", ask(job.pid, job.first))
         for request in (b"", b"x", b"tscopeL1", b"tscopeL0" + bytes(8), b"x" * 1000):
             self.assertEqual(ask_bytes(job.pid, request), b"")
@@ -180,11 +181,11 @@ class Through(unittest.TestCase):
 
     def test_several_at_once(self):
         job = self.job(sys.executable, STANDING)
-        looks = [subprocess.Popen([*WITHOUT_RIGHT, STACKS, "--native", str(job.first)], stdout=subprocess.PIPE,
+        looks = [subprocess.Popen([*WITHOUT_PTRACE, STACKS, "--native", str(job.first)], stdout=subprocess.PIPE,
                                   universal_newlines=True) for _ in range(8)]
         for one in looks:
-            said, _ = one.communicate(timeout=120)
-            self.assertIn("3 threads were stopped one after another", said)
+            output, _ = one.communicate(timeout=120)
+            self.assertIn("3 threads were stopped one after another", output)
 
     def test_nothing_of_the_job_changes(self):
         signals = 60
@@ -198,7 +199,7 @@ class Through(unittest.TestCase):
         looking = threading.Thread(target=look_on)
         looking.start()
         for number in range(signals):
-            # Two of a kind that are pending are one: each is sent once the one before was taken.
+            # Two pending signals of one number are delivered once, so each is sent after the one before was handled.
             os.kill(job.pid if number % 2 else job.first, signal.SIGUSR1)
             self.assertEqual(job.stdout.readline(), f"{number + 1}\n")
         wait_until(lambda: len(looks) >= 8, looks)
@@ -208,13 +209,13 @@ class Through(unittest.TestCase):
         looking.join()
         self.assertEqual(output, f"{signals + 1}\n{signals + 1} [332833500, 332833500]\n")
         self.assertEqual(job.returncode, 7)
-        whole = [said for said in looks if "3 threads were stopped" in said]
+        whole = [output for output in looks if "3 threads were stopped" in output]
         self.assertGreater(len(whole), 3, looks)
 
     def test_death_by_signal_while_looked_at(self):
         for number in (signal.SIGKILL, signal.SIGTERM, signal.SIGSEGV) * 5:
             job = self.job(PROGRAM)
-            asking = subprocess.Popen([*WITHOUT_RIGHT, STACKS, "--native", str(job.first)],
+            asking = subprocess.Popen([*WITHOUT_PTRACE, STACKS, "--native", str(job.first)],
                                       stdout=subprocess.DEVNULL)
             wait_until(lambda: "tscope-stacks" in map(safe_name, children(job.pid)) or asking.poll() is not None, job.pid)  # pylint: disable=cell-var-from-loop
             os.kill(job.first, number)
@@ -225,7 +226,7 @@ class Through(unittest.TestCase):
         job = self.job(PROGRAM)
         for victim in ("asking", "helper", "launcher"):
             for _ in range(1 if victim == "launcher" else 5):
-                asking = subprocess.Popen([*WITHOUT_RIGHT, STACKS, "--native", str(job.first)],
+                asking = subprocess.Popen([*WITHOUT_PTRACE, STACKS, "--native", str(job.first)],
                                           stdout=subprocess.DEVNULL)
                 helpers = lambda: [pid for pid in children(job.pid) if safe_name(pid) == "tscope-stacks"]  # pylint: disable=unnecessary-lambda-assignment
                 wait_until(lambda: helpers() or asking.poll() is not None, victim)  # pylint: disable=cell-var-from-loop
@@ -291,7 +292,7 @@ if __name__ == "__main__":
             print("not tested: there is no setpriv, to give up the right to trace")
             sys.exit(77)
     elif yama() == 1:
-        WITHOUT_RIGHT, REFUSED_TO_ALL = [], True  # there is nobody whom the kernel permits, to compare with
+        WITHOUT_PTRACE, REFUSED_TO_ALL = [], True  # no read is permitted here, so there is nothing to compare with
     else:
         print("not tested: only root can give up the right to trace, and Yama's ptrace_scope is not 1")
         sys.exit(77)

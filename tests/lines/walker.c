@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * The reader of Python frames as a library that a Python program calls through ctypes. Opened as
- * ctypes.CDLL a call gives the GIL up, as PyTorch does; opened as ctypes.PyDLL it keeps it.
+ * The reader of Python frames as a library that a Python program calls with ctypes. With
+ * ctypes.CDLL a call releases the GIL, as PyTorch does; with ctypes.PyDLL it keeps it.
  */
 #include <pthread.h>
 #include <stdio.h>
@@ -18,16 +18,16 @@
 enum { FRAMES = 4096 };
 
 const char *walker_find(void);
-int walker_stack(char *to, size_t bytes, int through_the_kernel);
+int walker_stack(char *to, size_t bytes, int by_system_call);
 double walker_ns(int times);
 
-/* NULL, or why not. */
+/* Returns NULL if Python's frames can be read, else the reason. */
 WALKER_EXPORT const char *walker_find(void) {
   return python_here_find();
 }
 
-static size_t put(char *to, size_t bytes, size_t length, python_read *read, const void *context,
-                  const struct python_frame *frame) {
+static size_t write_frame(char *to, size_t bytes, size_t length, python_read *read,
+                          const void *context, const struct python_frame *frame) {
   struct python_place place;
   if (!python_place_of(&python_here, read, context, frame, &place))
     return length + (size_t)snprintf(to + length, bytes - length, "?\n");
@@ -35,7 +35,7 @@ static size_t put(char *to, size_t bytes, size_t length, python_read *read, cons
                                    place.line, place.function);
 }
 
-static int describe(python_read *read, const void *context, u64 state, char *to, size_t bytes) {
+static int write_frames(python_read *read, const void *context, u64 state, char *to, size_t bytes) {
   u64 at;
   struct python_frame frame;
   size_t length = 0;
@@ -51,20 +51,20 @@ static int describe(python_read *read, const void *context, u64 state, char *to,
       return -1;
     if (next == PYTHON_END)
       break;
-    length = put(to, bytes, length, read, context, &frame);
+    length = write_frame(to, bytes, length, read, context, &frame);
   }
   return frames;
 }
 
-/* The calling thread's frames, innermost first, a line each. Returns their number, negative where
- * they could not be read. */
-WALKER_EXPORT int walker_stack(char *to, size_t bytes, int through_the_kernel) {
+/* Writes the calling thread's frames, innermost first, one per line. Returns their number, or a
+ * negative number if they cannot be read. */
+WALKER_EXPORT int walker_stack(char *to, size_t bytes, int by_system_call) {
   const struct python_process self = {.pid = getpid()};
-  return through_the_kernel ? describe(python_read_process, &self, python_here_thread(), to, bytes)
-                            : describe(python_read_directly, NULL, python_here_thread(), to, bytes);
+  return by_system_call ? write_frames(python_read_process, &self, python_here_thread(), to, bytes)
+                        : write_frames(python_read_directly, NULL, python_here_thread(), to, bytes);
 }
 
-/* Sum of the keys of the frames, as the shim walks; for what a walk costs. */
+/* The time of a walk like the shim's, which hashes the keys of the frames. */
 WALKER_EXPORT double walker_ns(int times) {
   struct timespec begin, end;
   static volatile u64 sink;

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""A job of the stand-in cluster for those who watch it, its ranks as processes of their own."""
+"""Runs a job on the stand-in cluster for tests that watch it, one process for each rank."""
 import os
 import signal
 import subprocess

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""A rank in Python that marks some steps and then stands still: rank 1 in save(), the others in
-wait_for_others(), and each has THREADS threads, every one in a function of its own."""
+"""A rank in Python that marks some steps and then stalls: rank 1 in save(), the others in
+wait_for_others(). Each rank also has THREADS threads, each in another function."""
 import ctypes
 import os
 import threading

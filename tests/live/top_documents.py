@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""What tscope-top writes for programs: JSON, against its page; OpenMetrics, as prometheus_client reads them:
-top_documents.py BUILD SOURCE [TEST...]."""
+"""The output of tscope-top for programs: JSON compared with its documentation and the report, and OpenMetrics read by
+prometheus_client: top_documents.py BUILD SOURCE [TEST...]."""
 import json
 import math
 import os
@@ -38,7 +38,7 @@ def families(path):
 
 
 def documented():
-    """Names in the tables of the page: metrics, and fields of the document."""
+    """The names in the tables of docs/outputs/top.md: metrics, and fields of the JSON document."""
     with open(os.path.join(SOURCE, "docs", "outputs", "top.md"), encoding="utf-8") as file:
         names = set(re.findall(r"^\| `(\w+)` \|", file.read(), re.M))
     return ({name for name in names if name.startswith("tscope_")},
@@ -80,10 +80,10 @@ class Documents(unittest.TestCase):
         job = self.job("--steps", "100000", "--fault", "1", "--fault-step", "30")
         hang = self.until(job.traces, lambda one: one["waits"], "a wait")
         fields |= {field for item in hang["waits"] for field in item}
-        said = documented()[1]
-        self.assertEqual(fields - said, set())
-        self.assertEqual(said - fields, {"other_rank", "other_op", # of calls that do not fit
-                                         "depth", "place", "function", "file", "line", "ranks_in"}) # of stacks
+        names = documented()[1]
+        self.assertEqual(fields - names, set())
+        self.assertEqual(names - fields, {"other_rank", "other_op", # of calls that do not match
+                                          "depth", "place", "function", "file", "line", "ranks_in"}) # of stacks
 
     def test_json_says_what_the_report_says(self):
         job = self.job("--steps", "150", "--slow-rank", "2", "--marks", "1")
@@ -102,7 +102,7 @@ class Documents(unittest.TestCase):
         self.assertEqual(max(range(RANKS), key=lambda rank: gpu[rank]), 2)
 
     def test_who_is_late_while_it_runs(self):
-        """The GPU's times come some tenths of a second after the calls, of which there are 140 a second."""
+        """The GPU times arrive some tenths of a second after the calls, of which there are 140 per second."""
         job = self.job("--steps", "100000", "--slow-rank", "2", "--marks", "1")
         late = lambda one: [rank["late_s"] for rank in one["ranks"]]
         document = self.until(job.traces, lambda one: (one["ranks"][0]["step"] or 0) > 60 and None not in late(one), "how late ranks are")
@@ -121,7 +121,7 @@ class Documents(unittest.TestCase):
         self.assertEqual({rank["state"] for rank in dead["ranks"]}, {"gone"})
         self.assertEqual(dead["waits"][0]["absent"], [1])
         first = dead["waits"][0]["since_s"]
-        time.sleep(1) # a hang that nobody is in any more does not get longer
+        time.sleep(1) # the time of a hang must not increase after all ranks have died
         self.assertAlmostEqual(look(job.traces)["waits"][0]["since_s"], first, places=3)
 
     def test_where_it_stands_still(self):
@@ -133,12 +133,12 @@ class Documents(unittest.TestCase):
 
     def test_stacks_of_all_ranks_are_one_tree(self):
         job = self.job(stall="2", command=STANDING)
-        wanted = {"save", "wait_for_others", "reader_13"} # they are written one after the other, and by each rank
+        wanted = {"save", "wait_for_others", "reader_13"} # each rank records them one after the other
 
-        def are_written(one):
+        def all_recorded(one):
             ranks = {(node["function"] or "").rpartition(".")[2]: node["ranks"] for node in one["stacks"]}
             return one["stalled"] == 4 and wanted <= set(ranks) and ranks.get("train") == ranks["reader_13"] == "0-3"
-        document = self.until(job.traces, are_written, "stalls of all ranks")
+        document = self.until(job.traces, all_recorded, "stalls of all ranks")
         ranks = {(node["function"] or "").rpartition(".")[2]: node["ranks"] for node in document["stacks"]}
         self.assertEqual((ranks["train"], ranks["save"], ranks["reader_7"]), ("0-3", "1", "0-3"))
         self.assertEqual(ranks["wait_for_others"], "0, 2, 3")
@@ -147,7 +147,7 @@ class Documents(unittest.TestCase):
         page = top("--width", "100", job.traces).stdout
         self.assertRegex(" ".join(page.split()), r"4 ranks stand still: their Python stacks .* rank 1 standing_rank\.py:\d+ save")
         self.assertLessEqual(max(map(len, page.splitlines())), 100)
-        job.send(signal.SIGKILL)  # they stay to be seen
+        job.send(signal.SIGKILL)  # the stacks must still be shown
         self.until(job.traces, lambda one: one["running"] == 0 and one["stacks"], "the stacks of a dead job")
 
     def test_a_healthy_job_waits_for_nobody(self):
@@ -169,7 +169,7 @@ class Documents(unittest.TestCase):
         try:
             import prometheus_client # pylint: disable=import-outside-toplevel,unused-import
         except ImportError as why:
-            self.skipTest(f"the package prometheus_client is not there ({why}): scripts/setup test")
+            self.skipTest(f"the package prometheus_client is not installed ({why}): scripts/setup test")
         traces, path = self.generate("--ranks", "6", "--slow-rank", "3"), os.path.join(self.folder, "tscope.prom")
         top("--prometheus", path, traces)
         got = families(path)
@@ -186,7 +186,7 @@ class Documents(unittest.TestCase):
                 self.assertEqual(sample.labels["run"], "synthetic")
                 self.assertLessEqual(set(sample.labels), {"run", "rank", "host"})
                 self.assertFalse(math.isnan(sample.value))
-        self.assertEqual(got["tscope_rank_memory_bytes"].samples, []) # not known: no series
+        self.assertEqual(got["tscope_rank_memory_bytes"].samples, []) # an unknown value has no series
         document = look(traces)
         late = {sample.labels["rank"]: sample.value for sample in got["tscope_rank_late_seconds"].samples}
         self.assertEqual(late, {str(rank["rank"]): rank["late_s"] for rank in document["ranks"]})
@@ -223,10 +223,10 @@ class Documents(unittest.TestCase):
 
     def test_nothing_there_is_said(self):
         os.mkdir(os.path.join(self.folder, "empty"))
-        for folder, said in (("empty", "no traces"), ("absent", "No such file")):
+        for folder, message in (("empty", "no traces"), ("absent", "No such file")):
             done = top(os.path.join(self.folder, folder), check=False)
             self.assertEqual((done.returncode, done.stdout), (2, ""))
-            self.assertIn(said, done.stderr)
+            self.assertIn(message, done.stderr)
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""The page that tscope-top --html writes, in a browser, while a job runs: top_in_browser.py BUILD [TEST...]."""
+"""The page of tscope-top --html in a browser while a job runs: top_in_browser.py BUILD [TEST...]."""
 import os
 import re
 import shutil
@@ -46,14 +46,14 @@ class Page(unittest.TestCase):
             try:
                 seen = look()
             except (RuntimeError, subprocess.CalledProcessError):
-                seen = None  # the page is being loaded; there is no run yet
+                seen = None  # the page is loading, or there is no run yet
             if seen is not None and test(seen):
                 return seen
             time.sleep(0.2)
         raise AssertionError(f"never seen: {what}; last: {seen}")
 
     def follow(self, job):
-        """tscope-top, which writes the page again and again; open in the browser."""
+        """Starts tscope-top, which rewrites the page repeatedly, and opens the page in the browser."""
         program = subprocess.Popen([TOP, "--html", self.page, "--interval", "0.5", job.traces],
                                    env=environment(LC_ALL="C.UTF-8"))
         self.addCleanup(lambda: (program.kill(), program.wait()))
@@ -126,8 +126,8 @@ class Page(unittest.TestCase):
         self.browser.open(self.page)
         self.assertEqual(self.browser.run("return document.body.dataset.over"), "yes")
         loads = "return performance.timeOrigin"
-        begun = self.browser.run(loads)
-        self.until(lambda: self.browser.run(loads), lambda at: at > begun + 2000, "that the page was loaded again")
+        begin = self.browser.run(loads)
+        self.until(lambda: self.browser.run(loads), lambda at: at > begin + 2000, "that the page was loaded again")
         self.assertEqual(self.browser.run("return document.getElementById('old').hidden"), True)
 
 

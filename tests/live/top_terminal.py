@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""tscope-top in a real terminal, tmux's, while a job of the stand-in cluster starts, slows down, hangs and
-dies: top_terminal.py BUILD [TEST...]."""
+"""tscope-top in a terminal of tmux, while a job of the stand-in cluster starts, slows down, hangs and dies:
+top_terminal.py BUILD [TEST...]."""
 import os
 import re
 import shutil
@@ -22,7 +22,7 @@ STORY = ("--steps", "100000", "--slow-rank", "2", "--slow-factor", "3", "--slow-
 
 
 class Terminal:
-    """A shell in a window of tmux, with a server of its own."""
+    """A shell in a window of tmux, which has its own server."""
     def __init__(self, folder, columns, lines, **variables):
         self.socket = os.path.join(folder, f"tmux-{time.monotonic_ns()}")
         self.env = environment(LC_ALL="C.UTF-8", PS1="$ ", HOME=folder, **variables)
@@ -46,7 +46,7 @@ class Terminal:
         return self.tmux("display-message", "-p", "#{%s}" % what).strip() == "1"
 
     def until(self, test, what):
-        """The screen, once it passes."""
+        """Waits until the screen passes the test, and returns it."""
         end = time.monotonic() + DEADLINE_S
         while time.monotonic() < end:
             screen = self.screen()
@@ -113,7 +113,7 @@ class Watching(unittest.TestCase):
             self.assertRegex(hang, r"3 ranks wait for")
             self.assertEqual(len(re.findall(r"waits for rank 1", hang)), 3)
             self.assertRegex(hang, r"(?m)^ +1 +quiet")
-            self.assertIn(step_of(hang), (320, 321, 322)) # hosts are up to two steps ahead
+            self.assertIn(step_of(hang), (320, 321, 322)) # the hosts are up to two steps ahead of the GPUs
         self.assertNotIn("records", hangs[0].partition("rank doing")[2])
         self.assertRegex(hangs[1], r"called ago +of +records")
         job.send(signal.SIGSTOP, 3)
@@ -194,7 +194,7 @@ class Watching(unittest.TestCase):
         if lines > 40:
             self.assertEqual(len(seen), 14, seen)
         terminal.tmux("resize-window", "-x", str(columns), "-y", "16")
-        # The page may be one of before or after the new size: which of the two top sees first is not ordered.
+        # tscope-top may handle the key before or after the new size.
         terminal.type("PageDown")
         terminal.until(lambda screen: re.search(r"line (?!1 of)\d+ of", screen) and len(screen.splitlines()) <= 16,
                        "a page further")

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * How the stand-in libraries find the driver's functions: as NVIDIA's do, by dlsym() for
- * cuGetProcAddress and by that for the rest.
+ * How the stand-in libraries look up the driver's functions, as NVIDIA's do: cuGetProcAddress()
+ * with dlsym(), and the others with cuGetProcAddress().
  */
 #ifndef STANDIN_DRIVER_POINTER_H
 #define STANDIN_DRIVER_POINTER_H

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""Jobs on the stand-in cluster that end early, each for a known reason: whom the report names.
+"""Jobs on the stand-in cluster that end early, each for a known cause. The report must name the cause
+and the ranks.
 
     endings.py --build BUILD [--repeat N] [SCENARIO...]
     endings.py --list
@@ -15,7 +16,7 @@ from repeated import Skip, main
 FAULTS = {"sleep": 1, "die": 2, "skip": 4, "exit": 6, "abort": 7, "crash": 8, "extra": 9, "error": 10, "memory": 11}
 MEMORY_LIMIT = 1 << 30
 
-# what happens to rank 1 in step 10; whom the report must name, and as what
+# The fault of rank 1 in step 10, and the ranks (default: rank 1) and the cause that the report must name.
 SCENARIOS = {
     "exit": {"fault": "exit", "cause": "exit status", "says": "exit status 3"},
     "kill": {"fault": "die", "cause": "signal", "says": "SIGKILL"},
@@ -43,7 +44,7 @@ def environment(build, folder, preload=()):
 
 
 def memory_controller():
-    """Where groups with a memory limit are made, and the file of the limit: of version 2, or of 1."""
+    """The folder for cgroups with a memory limit and the name of the limit's file, of cgroups version 2 or 1."""
     try:
         with open("/sys/fs/cgroup/cgroup.controllers", encoding="utf-8") as file:
             if "memory" in file.read().split():
@@ -55,7 +56,7 @@ def memory_controller():
 
 
 def cgroup(name):
-    """A cgroup with little memory, or the reason why there is none."""
+    """Creates a cgroup with little memory; skips the test group that is not possible."""
     top, limit = memory_controller()
     path = os.path.join(top, name)
     try:
@@ -69,35 +70,35 @@ def cgroup(name):
     return path
 
 
-def kernel_kills(where):
+def kernel_kills(group):
     for name in ("memory.events", "memory.oom_control"):
-        if os.path.exists(os.path.join(where, name)):
-            with open(os.path.join(where, name), encoding="utf-8") as file:
+        if os.path.exists(os.path.join(group, name)):
+            with open(os.path.join(group, name), encoding="utf-8") as file:
                 return int(dict(line.split() for line in file)["oom_kill"])
     raise AssertionError("a cgroup without a count of kills")
 
 
 def run_with_launcher(build, folder, command, scenario):
-    """The training program starts its ranks, waits for them and ends those that are left. How many
-    processes the kernel killed for their cgroup's memory."""
+    """The training program starts its ranks, waits for them and ends those that are left. Returns how
+    many processes the kernel killed because of the cgroup's memory limit."""
     prefix = ["timeout", "-s", "TERM", "8"] if scenario.get("timeout") else []
-    where = cgroup(f"tscope-endings-{os.getpid()}") if scenario.get("cgroup") else None
+    group = cgroup(f"tscope-endings-{os.getpid()}") if scenario.get("cgroup") else None
 
     def join():
-        if where:
-            with open(os.path.join(where, "cgroup.procs"), "w", encoding="utf-8") as file:
+        if group:
+            with open(os.path.join(group, "cgroup.procs"), "w", encoding="utf-8") as file:
                 file.write(str(os.getpid()))
     try:
         subprocess.run([*prefix, *command], env=environment(build, folder), check=False, timeout=100,
                        stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, preexec_fn=join)
-        return kernel_kills(where) if where else 0
+        return kernel_kills(group) if group else 0
     finally:
-        if where:
-            os.rmdir(where)
+        if group:
+            os.rmdir(group)
 
 
 def run_ranks_alone(build, folder, command):
-    """Each rank on a host of its own, with no launcher that sees how it ends."""
+    """Each rank is on its own host, and no launcher sees how it ends."""
     env = environment(build, folder, [os.path.join(build, "tests", "standins", "libskewclock.so")])
     env.update({"STANDIN_RENDEZVOUS": folder, "WORLD_SIZE": "4", "SKEW_HOSTS": "1",
                 "STANDIN_LINK_GBPS": "0.5", "STANDIN_LATENCY_US": "20"})
@@ -105,7 +106,7 @@ def run_ranks_alone(build, folder, command):
                               env={**env, "RANK": str(rank), "LOCAL_RANK": "0"}) for rank in range(4)]
     ranks[1].wait(timeout=60)
     try:
-        ranks[0].wait(timeout=1)  # the patience of whoever watches the job
+        ranks[0].wait(timeout=1)  # the user kills the job after a second
     except subprocess.TimeoutExpired:
         pass
     for rank in ranks:
@@ -129,8 +130,8 @@ def check(name, build, folder):
 
 
 def judge(scenario, document, text, kills=0):
-    """Who is named is who did it, and nobody else. Where the kernel kills a second rank before the
-    memory of the first is free, both are named."""
+    """The report must name exactly the ranks that had the fault. If the kernel killed a second rank
+    before the memory of the first was free, it must name both."""
     end, wanted = document["run_end"], scenario.get("culprits", [1])
     if kills > 1 and len(end["culprits"]) == kills and 1 in end["culprits"]:
         wanted = sorted(end["culprits"])
@@ -139,8 +140,8 @@ def judge(scenario, document, text, kills=0):
     findings = [finding for finding in document["findings"] if finding["id"] == "RUN.ENDED_EARLY"]
     assert [sorted(finding["ranks"]) for finding in findings] == [wanted], findings
     assert document["findings"][0]["id"] == "RUN.ENDED_EARLY", document["findings"][0]
-    said = findings[0]["title"].replace("Rank", "rank") + findings[0]["evidence"]
-    assert scenario["says"] in said, (scenario["says"], said)
+    printed = findings[0]["title"].replace("Rank", "rank") + findings[0]["evidence"]
+    assert scenario["says"] in printed, (scenario["says"], printed)
     for finding in document["findings"]:
         if finding["id"].startswith("DIST.HANG"):
             assert set(finding["ranks"]) <= set(wanted), finding

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""Jobs on the stand-in cluster in which one rank does something else, under the shim: what the
-report says while they hang, and after they were killed.
+"""Jobs on the stand-in cluster, under the shim, in which one rank does not do what the others do: what
+the report says while they hang, and after they were killed.
 
     hang.py --build BUILD [--only NAME]
 """
@@ -22,10 +22,10 @@ DEADLINE_S = 60
 
 SLEEP, DIE, STOP, SKIP, HALF = "1", "2", "3", "4", "5"
 
-# fault, options, ranks to look at first, what else the report must say
+# fault, options, the suspect ranks, and what else the report must say
 JOBS = {
     "sleeps": (SLEEP, [], [1], {"reason": "absent"}),
-    # Its GPU had not done all that it had called, so others wait in an earlier collective.
+    # The GPU of the dead rank had not done all its calls, so the others wait in an earlier collective.
     "dies": (DIE, [], [1], {"reason": "silent", "text": "last sign of life"}),
     "stops": (STOP, [], [1], {"reason": "silent", "text": "last sign of life"}),
     "sleeps-in-tensor-group": (SLEEP, ["--tensor", "2"], [1], {"reason": "absent"}),
@@ -34,13 +34,13 @@ JOBS = {
     "half": (HALF, ["--steps", "16"], [1], {"desync": [1]}),
 }
 
-# All ranks are in a collective that does not end: STANDIN_ASYNC_ERROR, ranks to look at first, what NCCL is
-# reported to say and on which ranks.
+# All ranks are in a collective that does not end: STANDIN_ASYNC_ERROR, the suspect ranks, the report's sentence
+# about NCCL's errors, and the ranks that have an error.
 REMOTE = "remote process exited or there was a network error"
 STUCK = {
     "nccl-remote-error": ("1@60:6", [1], f"NCCL reports on rank 1: {REMOTE}.", [1]),
     "nccl-system-error": ("3@60:2", [3], "NCCL reports on rank 3: unhandled system error.", [3]),
-    # Where all ranks have the error it tells none of them apart.
+    # An error that all ranks have does not point to one of them.
     "nccl-error-of-all": ("-1@60:6", [], f"NCCL reports on ranks 0-3: {REMOTE}.", [0, 1, 2, 3]),
     "nccl-no-error": ("1@60:0", [], "NCCL reports no error on the 4 ranks of which that is known.", []),
 }
@@ -83,7 +83,7 @@ def end_all(ranks):
         rank.wait()
 
 
-def found(document, name):
+def ranks_of_findings(document, name):
     return [f["ranks"] for f in document["findings"] if f["id"] == name] if document else []
 
 
@@ -91,12 +91,12 @@ def check(name, build, folder):
     fault, options, wanted, more = JOBS[name]
     ranks = start(build, folder, fault, options)
     try:
-        # until the shim has seen enough of nothing happening; the report is wanted meanwhile
+        # read the report until the shim has recorded the hang for long enough
         end = time.monotonic() + DEADLINE_S
         document = None
         while time.monotonic() < end:
             document = report(build, folder)
-            if found(document, "DIST.HANG") + found(document, "DIST.DESYNC") and \
+            if ranks_of_findings(document, "DIST.HANG") + ranks_of_findings(document, "DIST.DESYNC") and \
                     (document["collective_check"]["pending_s"] or 9) > 4:
                 break
             time.sleep(0.3)
@@ -104,7 +104,7 @@ def check(name, build, folder):
     finally:
         end_all(ranks)
     for when, one in (("while it hangs", going), ("after it was killed", report(build, folder))):
-        hang, desync = found(one, "DIST.HANG"), found(one, "DIST.DESYNC")
+        hang, desync = ranks_of_findings(one, "DIST.HANG"), ranks_of_findings(one, "DIST.DESYNC")
         suspects = one["collective_check"]["suspects"]
         assert (hang or desync) == [wanted], (when, hang, desync, one["collective_check"])
         assert desync == ([more["desync"]] if "desync" in more else []), (when, desync)
@@ -113,12 +113,12 @@ def check(name, build, folder):
         assert more.get("text", "") in suspects[0]["evidence"], (when, suspects)
 
 
-def said_on(one):
+def ranks_with_nccl_error(one):
     return sorted(error["rank"] for error in one["collective_check"]["nccl_errors"])
 
 
-def stuck(name, build, folder):
-    """NCCL is asked once the ranks have stood still for STALL_S; the report and the page say what it says."""
+def check_stuck(name, build, folder):
+    """The shim asks NCCL for errors when the ranks have not moved for STALL_S. The report and top show them."""
     failure, wanted, words, on_ranks = STUCK[name]
     ranks = start(build, folder, "0", [], {"STANDIN_ASYNC_ERROR": failure, "TSCOPE_STALL": str(STALL_S)})
     try:
@@ -132,44 +132,45 @@ def stuck(name, build, folder):
         end_all(ranks)
     for when, one in (("while it hangs", one), ("after it was killed", report(build, folder))):
         check_of = one["collective_check"]
-        assert check_of["nccl"] == words and said_on(one) == on_ranks, (when, check_of)
+        assert check_of["nccl"] == words and ranks_with_nccl_error(one) == on_ranks, (when, check_of)
         assert [s["rank"] for s in check_of["suspects"]] == wanted, (when, check_of)
-        assert found(one, "DIST.HANG") == ([wanted] if wanted else []), (when, one["findings"])
-        said = [finding["evidence"] for finding in one["findings"] if finding["id"] in ("DIST.HANG", "DATA.UNDECIDED")]
-        assert any(words.rstrip(".") in text for text in said), (when, said)
-        standing = {rank["rank"]: rank["nccl"] for rank in one["stalls"]["ranks"]}
-        assert sorted(rank for rank, nccl in standing.items() if nccl) == on_ranks, (when, standing)
-    in_text = " ".join(output(build, folder, "tscope-report", "--width", "120").split())
-    assert words in in_text, in_text
+        assert ranks_of_findings(one, "DIST.HANG") == ([wanted] if wanted else []), (when, one["findings"])
+        evidence = [finding["evidence"] for finding in one["findings"]
+                    if finding["id"] in ("DIST.HANG", "DATA.UNDECIDED")]
+        assert any(words.rstrip(".") in text for text in evidence), (when, evidence)
+        stalled = {rank["rank"]: rank["nccl"] for rank in one["stalls"]["ranks"]}
+        assert sorted(rank for rank, nccl in stalled.items() if nccl) == on_ranks, (when, stalled)
+    report_text = " ".join(output(build, folder, "tscope-report", "--width", "120").split())
+    assert words in report_text, report_text
     assert [rank["rank"] for rank in top["ranks"] if rank["nccl_error"]] == on_ranks, top["ranks"]
     assert (words.rstrip(".") in page) == bool(on_ranks), page
 
 
 def healthy(build, folder):
-    """A run that is looked at while it goes on has calls in flight, and none is held up."""
+    """A report of a healthy run that goes on has calls in flight, but no hang."""
     ranks = start(build, folder, "0", [])
-    looked = 0
+    reports = 0
     try:
         end = time.monotonic() + DEADLINE_S
-        while looked < 3 and time.monotonic() < end:
+        while reports < 3 and time.monotonic() < end:
             document = report(build, folder)
             if document and document["steps"]["count"]:
-                assert not found(document, "DIST.HANG"), document["collective_check"]
-                looked += 1
+                assert not ranks_of_findings(document, "DIST.HANG"), document["collective_check"]
+                reports += 1
             time.sleep(0.3)
     finally:
         end_all(ranks)
-    assert looked == 3
-    assert not found(report(build, folder), "DIST.HANG")
+    assert reports == 3
+    assert not ranks_of_findings(report(build, folder), "DIST.HANG")
 
 
-def tried(name, build):
+def passes(name, build):
     folder = tempfile.mkdtemp(prefix="tscope-hang-")
     try:
         if name == "healthy":
             healthy(build, folder)
         elif name in STUCK:
-            stuck(name, build, folder)
+            check_stuck(name, build, folder)
         else:
             check(name, build, folder)
         print(f"ok     {name}", flush=True)
@@ -187,10 +188,11 @@ def main():
     parser.add_argument("--only")
     options = parser.parse_args()
     hanging = [name for name in [*JOBS, *STUCK] if options.only in (None, name)]
-    with concurrent.futures.ThreadPoolExecutor(AT_ONCE) as pool:  # jobs that hang wait, all the time
-        good = list(pool.map(lambda name: tried(name, options.build), hanging))
+    # a job that hangs only waits, so several can run at once
+    with concurrent.futures.ThreadPoolExecutor(AT_ONCE) as pool:
+        good = list(pool.map(lambda name: passes(name, options.build), hanging))
     if options.only in (None, "healthy"):
-        good.append(tried("healthy", options.build))
+        good.append(passes("healthy", options.build))
     return good.count(False)
 
 

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""Runs on the stand-in cluster of which the trace tells the GPU's part only in part, each in another
-way: whatever is missing, the report keeps its promises (promises.py), and says what is missing.
+"""Runs on the stand-in cluster whose trace lacks some of the GPU's work, each for another reason.
+Whatever is missing, the report keeps its promises (promises.py) and says what is missing.
 
     partial.py --build BUILD [--only NAME] [--keep DIRECTORY]
 """
@@ -25,16 +25,16 @@ def coverage(report, name):
     return report["quality"]["coverage"].get(name, {"share": None, "note": ""})
 
 
-def of(report, name):
+def findings_of(report, name):
     return [f for f in report["findings"] if f["id"] == name]
 
 
 def whole(report):
-    """What a run of which everything was seen says: the figures the others are held against."""
+    """A run with a complete trace: its figures are those that the other runs are compared with."""
     overlap = report["overlap"]
     assert overlap["ranks"] == 4 and overlap["reason"] is None, overlap
     assert report["gpu_timeline"]["seen"] > 0.99 and report["kernels"]["seen"] > 0.99
-    assert not of(report, "DATA.PARTIAL"), report["findings"]
+    assert not findings_of(report, "DATA.PARTIAL"), report["findings"]
     return {"compute": computes(report), "transfer": overlap["exposed_transfer_ms"],
             "nccl": nccl_per_kernel(report)}
 
@@ -44,7 +44,8 @@ def computes(report):
 
 
 def nccl_per_kernel(report):
-    """By numbers: how long collectives take has waiting in it, and that the load of this machine."""
+    """The ratio of counts, not of times: the times of collectives include waits, and those depend on the
+    load of this machine."""
     counts = {c["category"]: c["count"] for c in report["kernels"]["by_category"]}
     return counts["NCCL"] / sum(n for name, n in counts.items()
                                 if name not in ("NCCL", "memcpy", "memset"))
@@ -54,9 +55,9 @@ def near(value, wanted, allowed):
     assert value is not None and abs(value - wanted) <= allowed, (value, wanted)
 
 
-def as_whole(report, truth):
-    """What is known of a part is that of the whole: steps are alike. How long ranks wait for each
-    other, and for this machine, is not."""
+def same_as_whole(report, truth):
+    """All steps are alike, so the figures of a part are those of the whole. This does not hold for the
+    time that ranks wait for each other or for this machine."""
     for own, other in zip(computes(report), truth["compute"]):
         near(own, other, 0.05 * other)
     if report["overlap"]["exposed_transfer_ms"] is not None:
@@ -65,7 +66,7 @@ def as_whole(report, truth):
     assert report["gpu_timeline"]["busy_fraction"] > 0.6, report["gpu_timeline"]
 
 
-def nothing_of_kernels(report):
+def no_kernel_times(report):
     for part in ("overlap", "gpu_timeline", "critical_path"):
         assert report[part]["reason"], part
     assert report["overlap"]["exposed_ms"] is None and report["phases"]["comm_ms"] is None
@@ -75,18 +76,18 @@ def nothing_of_kernels(report):
 
 
 def only_collectives(report, truth):
-    nothing_of_kernels(report)
+    no_kernel_times(report)
     assert coverage(report, "collective times")["share"] == 1
     assert "ONLY COLLECTIVES WERE TIMED" in report["kernels"]["reason"], report["kernels"]
     assert all(c["share"] is None for c in report["kernels"]["by_category"])
-    assert "all work but collectives" in of(report, "DATA.PARTIAL")[0]["title"]
+    assert "all work but collectives" in findings_of(report, "DATA.PARTIAL")[0]["title"]
 
 
 def host_only(reason, remedy):
     def check(report, truth):
-        nothing_of_kernels(report)
+        no_kernel_times(report)
         assert "NO COLLECTIVE TIMES" in coverage(report, "collective times")["note"]
-        found = of(report, "DATA.PARTIAL")
+        found = findings_of(report, "DATA.PARTIAL")
         assert "COMMUNICATION TIMES ARE MISSING" in [f["title"] for f in found], found
         assert all(reason in f["evidence"] and remedy in f["action"] for f in found), found
         assert report["distributed"]["stragglers"] == [] and not report["distributed"]["n_steps"]
@@ -97,7 +98,7 @@ def host_only(reason, remedy):
 def some_steps(report, truth):
     assert 0 < report["overlap"]["steps"] < report["steps"]["count"] - 4
     assert 0 < report["gpu_timeline"]["seen"] < 0.9 and 0 < report["kernels"]["seen"] < 0.9
-    as_whole(report, truth)
+    same_as_whole(report, truth)
 
 
 def overwritten(report, truth):
@@ -108,18 +109,19 @@ def overwritten(report, truth):
 def half_of_the_steps(report, truth):
     some_steps(report, truth)
     assert coverage(report, "steps whose GPU time was taken")["share"] < 0.9
-    assert any("of the steps" in f["title"] for f in of(report, "DATA.PARTIAL"))
+    assert any("of the steps" in f["title"] for f in findings_of(report, "DATA.PARTIAL"))
 
 
 def no_whole_step(report, truth):
     assert report["overlap"]["exposed_ms"] is None
     assert "NO STEP WAS WATCHED" in report["overlap"]["reason"], report["overlap"]
     assert "NO STEP WAS WATCHED" in report["critical_path"]["reason"]
-    assert any("TSCOPE_GPU_STEPS" in f["action"] for f in of(report, "DATA.PARTIAL"))
+    assert any("TSCOPE_GPU_STEPS" in f["action"] for f in findings_of(report, "DATA.PARTIAL"))
 
 
-def graphs_as_a_whole(report, truth):
-    """Communication inside is not computation: only steps before the first graph count."""
+def one_record_per_graph(report, truth):
+    """The communication in a graph must not count as computation: only the steps before the first graph
+    have figures."""
     for own, other in zip(computes(report), truth["compute"]):
         near(own, other, 0.05 * other)
     assert report["overlap"]["exposed_transfer_ms"] > 0.9 * truth["transfer"], report["overlap"]
@@ -130,31 +132,31 @@ def graphs_as_a_whole(report, truth):
 
 
 def killed(report, truth):
-    """What CUPTI had not handed over is not idle time."""
+    """Work whose records CUPTI had not delivered must not count as idle time."""
     some_steps(report, truth)
     assert coverage(report, "launch calls")["share"] > 0.95
     assert "did not end normally" in report["quality"]["gpu_timing"]
-    assert any("did not end normally" in f["title"] for f in of(report, "DATA.PARTIAL"))
+    assert any("did not end normally" in f["title"] for f in findings_of(report, "DATA.PARTIAL"))
 
 
 def one_rank_blind(report, truth):
-    """Rank 2 has no GPU times: means are over the three others, and it is named."""
+    """Rank 2 has no GPU times: means are over the three other ranks, and the report names rank 2."""
     assert report["overlap"]["ranks"] == 3 and report["gpu_timeline"]["ranks"] == 3
     assert report["kernels"]["ranks"] == 3
     assert report["overlap"]["by_rank"][2]["exposed_ms"] is None
     assert report["overlap"]["by_rank"][2]["comm_ms"] is None
     assert report["distributed"]["ranks"][2]["mean_compute_ms"] is None
     assert report["distributed"]["stragglers"] == []
-    titles = [f["title"] for f in of(report, "DATA.PARTIAL")]
+    titles = [f["title"] for f in findings_of(report, "DATA.PARTIAL")]
     assert "COMMUNICATION TIMES ARE MISSING ON rank 2" in titles, titles
-    assert all(f["ranks"] == [2] for f in of(report, "DATA.PARTIAL")), report["findings"]
+    assert all(f["ranks"] == [2] for f in findings_of(report, "DATA.PARTIAL")), report["findings"]
     assert "rank 2: host only" in report["quality"]["gpu_timing"], report["quality"]
     assert report["overlap"]["exposed_wait_ms"] is None
 
 
 def one_rank_missing(report, truth):
     assert report["quality"]["partial_ranks"] == [2], report["quality"]
-    found = of(report, "DATA.PARTIAL")[0]
+    found = findings_of(report, "DATA.PARTIAL")[0]
     assert found["severity"] == "critical" and found["ranks"] == [2], found
     assert coverage(report, "ranks")["share"] == 0.75
     assert "none among the 3 OF 4 RANKS FOUND" in report["text"]
@@ -165,40 +167,40 @@ def one_rank_missing(report, truth):
 
 def one_rank_cut(report, truth):
     assert 2 in report["quality"]["partial_ranks"]
-    titles = [f["title"] for f in of(report, "DATA.PARTIAL")]
+    titles = [f["title"] for f in findings_of(report, "DATA.PARTIAL")]
     assert "The trace of 1 rank is damaged" in titles, titles
     assert not any("did not end normally" in title for title in titles), titles
 
 
 def alone(report, truth):
-    """One rank: nothing to communicate with, and nothing is missing."""
-    assert not of(report, "DATA.PARTIAL"), report["findings"]
+    """A single rank does not communicate, so nothing is missing."""
+    assert not findings_of(report, "DATA.PARTIAL"), report["findings"]
     assert "collective times" not in report["quality"]["coverage"]
     assert report["gpu_timeline"]["seen"] > 0.99
 
 
-def last_words(report, truth):
-    """The retained was full: later collectives are not known, and that is counted."""
-    assert report["quality"]["lost"] > 0 and of(report, "DATA.PARTIAL")
-    clock = report["quality"]["clock"] # as calls and their runs still belong together
+def retained_ring_full(report, truth):
+    """The retained records reached their limit: later collectives are lost, and the loss is counted."""
+    assert report["quality"]["lost"] > 0 and findings_of(report, "DATA.PARTIAL")
+    clock = report["quality"]["clock"] # because calls are still matched with their runs
     assert clock["aligned"] and clock["residual_us"] < 100, clock
-    as_whole(report, truth)
+    same_as_whole(report, truth)
 
 
 def too_few_to_repeat(report, truth):
-    """Eight collectives of one kind are not eight steps."""
+    """Eight collectives of one kind must not be taken for eight steps."""
     assert report["steps"]["count"] in (0, 2), report["steps"]
 
 
 def no_steps(report, truth):
-    """Start-up cannot be told from training."""
+    """The report cannot distinguish start-up from training."""
     assert report["steps"]["count"] == 0, report["steps"]
     assert all(f["severity"] == "info" and f["worth_s"] is None
-               for f in of(report, "EFFICIENCY.RECOVERABLE")), report["findings"]
+               for f in findings_of(report, "EFFICIENCY.RECOVERABLE")), report["findings"]
     assert not any("each step" in f["title"] for f in report["findings"]), report["findings"]
 
 
-# options, environment, environment of rank 2 alone, what to do to the traces, what must be so
+# options, environment, additional environment of rank 2, damage to the traces, check of the report
 CASES = {
     "whole": ([], {}, {}, None, None),
     "events": ([], {"TSCOPE_GPU": "events"}, {}, None, only_collectives),
@@ -207,15 +209,15 @@ CASES = {
                        host_only("CUDA_DEVICE_MAX_CONNECTIONS", "CUPTI")),
     "other-tool": ([], {"CUDA_INJECTION64_PATH": "/opt/tool/libtool.so"}, {}, None,
                    host_only("CUDA_INJECTION64_PATH", "CUDA_INJECTION64_PATH")),
-    # Enough for dozens of steps: with two or three, the part of a step at the edge decides the counts.
+    # Enough for dozens of steps. With two or three, the partial step at the edge would dominate the counts.
     "ring": (["--steps", "120"], {"TSCOPE_RING_MAX": "256K"}, {}, None, overwritten),
-    "retained-full": (["--steps", "200"], {"TSCOPE_RETAINED_MAX": "128K"}, {}, None, last_words),
+    "retained-full": (["--steps", "200"], {"TSCOPE_RETAINED_MAX": "128K"}, {}, None, retained_ring_full),
     "duty": (["--steps", "64", "--marks", "1", "--warmup", "0", "--ahead", "1"],
              {"TSCOPE_GPU_STEPS": "8/16"}, {}, None, half_of_the_steps),
     "duty-too-short": (["--steps", "48", "--marks", "1", "--warmup", "0", "--ahead", "1"],
                        {"TSCOPE_GPU_STEPS": "1/8"}, {}, None, no_whole_step),
-    "graphs-whole": (["--graph", "8"], {"TSCOPE_GPU_GRAPHS": "whole"}, {}, None, graphs_as_a_whole),
-    "no-driver": ([], {"TSCOPE_DRIVER": "off"}, {}, None, as_whole),
+    "graphs-whole": (["--graph", "8"], {"TSCOPE_GPU_GRAPHS": "whole"}, {}, None, one_record_per_graph),
+    "no-driver": ([], {"TSCOPE_DRIVER": "off"}, {}, None, same_as_whole),
     "killed": ([*DIE, "40", "--steps", "100000"], {}, {}, None, killed),
     "one-rank-blind": ([], {}, {"TSCOPE_GPU": "host"}, None, one_rank_blind),
     "one-rank-events": ([], {}, {"TSCOPE_GPU": "events"}, None, None),
@@ -244,7 +246,7 @@ def start(build, folder, options, env, env2):
 
 
 def finish(ranks, dies):
-    """Waits for all, or, where rank 1 dies, for its end: the others then wait for it for ever."""
+    """Waits for all ranks. If rank 1 dies, waits only for rank 1, because the others then wait for ever."""
     try:
         if dies:
             ranks[1].wait(timeout=60)
@@ -263,13 +265,13 @@ def trace_of(folder, pid):
     return next(os.path.join(run, name) for name in os.listdir(run) if f"-{pid}-" in name)
 
 
-def look(build, folder, name):
-    options, env, env2, harm, check = CASES[name]
+def run_case(build, folder, name):
+    options, env, env2, damage, check = CASES[name]
     ranks = start(build, folder, options, env, env2)
     finish(ranks, "--fault" in options)
-    if harm == "remove":
+    if damage == "remove":
         os.unlink(trace_of(folder, ranks[2].pid))
-    elif harm == "cut":
+    elif damage == "cut":
         path = trace_of(folder, ranks[2].pid)
         os.truncate(path, os.path.getsize(path) * 2 // 3)
     tool = [os.path.join(build, "analyzer", "tscope-report")]
@@ -288,7 +290,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--build", required=True)
     parser.add_argument("--only", choices=sorted(CASES))
-    parser.add_argument("--keep", help="leave traces and reports there")
+    parser.add_argument("--keep", help="keep traces and reports in this folder")
     options = parser.parse_args()
     failed, truth = 0, None
     for name in CASES:
@@ -301,7 +303,7 @@ def main():
             shutil.rmtree(folder, ignore_errors=True)
             os.makedirs(folder)
         try:
-            report, check = look(os.path.abspath(options.build), folder, name)
+            report, check = run_case(os.path.abspath(options.build), folder, name)
             if name == "whole":
                 truth = whole(report)
             elif check:

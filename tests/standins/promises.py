@@ -1,22 +1,21 @@
 # SPDX-License-Identifier: MIT
-"""What every report promises, whatever the trace lacks: broken(JSON text, text report) lists what
-does not hold.
+"""What every report promises, whatever the trace lacks: broken(JSON text, text report) lists the
+promises that do not hold.
 
 - Numbers are numbers; times, counts and shares are not negative, shares not above 1.
-- Parts sum to their whole; what has one name means one thing.
-- No two rows of a table are called alike, in the document and as they are printed.
-- What is not known is null, with a reason; communication is not 0 in a job of several ranks.
-- What was not seen at all is said in capital letters.
-- A finding has evidence with a number, something to do, ranks that exist, and a worth that the run
-  has.
-- "ok" is said only where nothing is undecided.
-- A tenth of the step in exposed communication has a finding, also of a single rank.
-- No what-if is below what the ranks that it leaves alone compute.
+- Parts sum to their whole; one name has one meaning.
+- No two rows of a table have the same name, in the document and in the text.
+- An unknown value is null, with a reason; communication is not 0 in a job of several ranks.
+- A source that was not seen at all is named in capital letters.
+- A finding has evidence with a number, an action, ranks that exist, and a worth within the run.
+- The verdict is "ok" only if nothing is undecided.
+- A tenth of the step in exposed communication has a finding, also with a single rank.
+- The step of a what-if is not shorter than the computation of the ranks that it does not change.
 """
 import json
 import re
 
-# may lie below 0, or above 1
+# Fields that may be below 0, and shares that may be above 1.
 SIGNED = {"z", "rel_slowdown", "saving_fraction", "residual_s", "change_per_step",
           "growth_bytes_per_step", "change", "best", "first", "last", "value", "typical",
           "plateau_change"}
@@ -41,7 +40,7 @@ def check_numbers(report):
         if value < 0 and name not in SIGNED and not path.startswith("run."):
             yield f"{path} is {value}"
         if SHARES.search(name) and name not in UNBOUNDED and value > 1 + 1e-9:
-            yield f"{path} is {value}, of which 1 is all"
+            yield f"{path} is {value}, above 1"
 
 
 def sums_to(parts, whole, what, allowed=1e-6):
@@ -61,7 +60,7 @@ def check_sums(report):
     if overlap["exposed_wait_ms"] is not None:
         yield from sums_to([overlap["exposed_wait_ms"], overlap["exposed_transfer_ms"]],
                            overlap["exposed_ms"], "exposed communication",
-                           0.01)  # so much may be neither, see docs/analysis.md
+                           0.01)  # a small part may be neither, see docs/analysis.md
     yield from sums_to([line["seconds"] for line in budget["lines"]], budget["wall_s"], "budget")
     for one in [gpu, *gpu["by_rank"]]:
         yield from sums_to([one[part] for part in ("compute_ms", "exposed_comm_ms",
@@ -77,8 +76,8 @@ def check_sums(report):
 
 
 def check_wall(report):
-    """What is called wall_ms is one thing: how long a rank's step lasted, from its begin to its end,
-    or the mean of that over ranks; and mean_step_wall_ms the mean over steps of training too."""
+    """wall_ms has one meaning: the time of a rank's step from begin to end, or the mean of that over
+    ranks. mean_step_wall_ms is also the mean over the training steps."""
     steps, by_rank = report["series"]["steps"], report["series"]["by_rank"]
     walls = dict(zip(steps["step"], steps["wall_ms"]))
     rows = [row for row in by_rank["rows"] if row["wall_ms"]]
@@ -97,10 +96,10 @@ def check_wall(report):
         yield f"steps took {sum(looked_at) / len(looked_at)} ms in the series, and {mean} ms in the mean"
 
 
-# What a row is called by, beside its words; all other numbers are what was measured of it.
-NAMED_BY = {"rank", "last_rank", "device", "bytes", "size_bytes", "up_to_bytes", "from", "to", "stage", "step",
-            "line", "local_rank", "pid", "number", "seq", "every", "id", "ranks", "waits_for", "members"}
-# One after the other, and no tables: what comes twice happened twice.
+# Numbers that identify a row, together with its texts. All other numbers are measured values.
+IDENTIFYING = {"rank", "last_rank", "device", "bytes", "size_bytes", "up_to_bytes", "from", "to", "stage", "step",
+               "line", "local_rank", "pid", "number", "seq", "every", "id", "ranks", "waits_for", "members"}
+# Sequences of events, not tables: an entry may occur twice.
 SEQUENCES = re.compile(r"\.(segments|pieces|largest|points|steps|events|tree|frames|stacks?|stacks_at_peak|samples|spikes)$")
 
 
@@ -115,31 +114,31 @@ def tables(value, path=""):
             yield from tables(row, path)
 
 
-def called(row):
+def row_name(row):
     return tuple((key, json.dumps(value)) for key, value in row.items()
-                 if isinstance(value, (str, bool, type(None))) or key in NAMED_BY or
+                 if isinstance(value, (str, bool, type(None))) or key in IDENTIFYING or
                  (isinstance(value, list) and value and isinstance(value[0], str)))
 
 
 def check_names(report):
-    """No two rows of a table are called alike: one would be taken for the other."""
+    """No two rows of a table have the same name, so that a reader cannot confuse them."""
     for path, rows in tables(report):
         if SEQUENCES.search(path):
             continue
         seen = set()
         for row in rows:
-            if called(row) in seen:
-                yield f"{path} has two rows of {' '.join(text for _, text in called(row))[:300]}"
-            seen.add(called(row))
+            if row_name(row) in seen:
+                yield f"{path} has two rows of {' '.join(text for _, text in row_name(row))[:300]}"
+            seen.add(row_name(row))
 
 
-# A cell that tells a figure, with its unit, or a bar.
+# A cell with a figure and its unit, or a bar.
 FIGURE = re.compile(r"[-+±~≈<>]*\d[\d.,e+-]*( ?(%|x|[num]?s|h|min|[kMGTP]?i?B(/s)?|[kMGTP]?FLOP(/s)?|[kMGTP]))?$|"
                     r"[█▏▎▍▌▋▊▉░▒▓·#=.-]+$|unknown$")
 
 
 def check_rows(text):
-    """Nor are two lines of a table in the text, as they are printed: cut to the width, with their sizes."""
+    """The same for the lines of a table in the text, with names cut to the width; sizes are part of a name."""
     seen = set()
     for line in text.splitlines():
         cells = [cell for cell in re.split(r" {2,}", line.strip()) if cell]
@@ -149,7 +148,7 @@ def check_rows(text):
         words = (cells[0], *(cell for cell in cells[1:]
                              if not FIGURE.match(cell) or re.search(r"\d ?[kMGTP]?i?B$", cell)))
         if words in seen:
-            yield f"two lines are called {words}: {line.strip()}"
+            yield f"two lines have the name {words}: {line.strip()}"
         seen.add(words)
 
 
@@ -165,7 +164,7 @@ def check_reasons(report):
         yield "no kernels, and no reason"
     if report["run"]["world_size"] and report["run"]["world_size"] > 1 and \
             report["overlap"]["comm_ms"] == 0 and any(c["count"] for c in report["collectives"]):
-        yield "collectives were called, and took no time at all"
+        yield "collectives were row_name, and took no time at all"
     for name, entry in report["quality"]["coverage"].items():
         if entry["share"] < 1 and not entry["note"]:
             yield f"coverage of {name} is {entry['share']}, and nothing says why"
@@ -176,7 +175,7 @@ def check_reasons(report):
 
 def check_findings(report):
     ranks = set(report["run"]["ranks_found"]) | set(range(report["run"]["world_size"] or 0))
-    no_timelines = not report["run"]["ranks_found"]  # then logs or dumps tell of ranks
+    no_timelines = not report["run"]["ranks_found"]  # then the ranks are from logs or dumps
     for finding in report["findings"]:
         if not re.search(r"\d", finding["evidence"]):
             yield f"{finding['id']}: evidence without a number: {finding['evidence']}"
@@ -200,7 +199,7 @@ def check_verdict(report, text):
     wanted = next((s for s in ("critical", "warning") if s in found), None)
     wanted = wanted or ("undecided" if undecided else "note" if found else "ok")
     if report["verdict"] != wanted:
-        yield f"the verdict is {report['verdict']}, and it should be {wanted}"
+        yield f"the verdict is {report['verdict']}, not {wanted}"
     heading = next(line for line in text.splitlines() if re.match(r"\S Verdict ", line))
     if undecided and heading.endswith(" ok"):
         yield "the verdict says ok, and something is undecided"
@@ -216,8 +215,8 @@ def check_verdict(report, text):
 
 def check_exposed(report):
     overlap, step = report["overlap"], report["distributed"]["mean_step_wall_ms"]
-    told = any(f["id"].startswith("DIST.") for f in report["findings"])
-    if step and (overlap["exposed_ms"] or 0) > 0.1 * step and not told and \
+    has_finding = any(f["id"].startswith("DIST.") for f in report["findings"])
+    if step and (overlap["exposed_ms"] or 0) > 0.1 * step and not has_finding and \
             overlap["exposed_wait_ms"] is None:
         yield f"{overlap['exposed_ms']} ms of {step} are exposed communication, and nothing says so"
 
@@ -228,7 +227,7 @@ def check_what_ifs(report):
         change, edited = what_if["change"], re.match(r"rank (\d+) as fast", what_if["change"])
         alone = [ms for rank, ms in computed.items() if not edited or rank != int(edited[1])]
         least = min(alone) if change.startswith("every rank") else max(alone, default=0)
-        # of a rank that was cut short, other steps are known than of the rest: their means differ
+        # a rank whose trace was cut has other steps than the rest, so its means differ
         if what_if["step_ms"] < least * (1 - 1e-6) and what_if["saving_fraction"] > 0:
             yield f"what if {change}: a step of {what_if['step_ms']} ms, of which {least} ms compute"
 
@@ -239,18 +238,18 @@ def check_text(text):
             yield f"the text says: {line.strip()}"
         if any(float(share) > 100 for share in re.findall(r"(?<![+\d.-])(\d+(?:\.\d+)?) %(?! longer)", line)) \
                 and not re.search(r"CV|to peers|vm ", line):
-            yield f"more than all: {line.strip()}"
+            yield f"above 100 %: {line.strip()}"
     verdict = text[text.index("Verdict"):]
     if not re.search(r"→|->|Nothing that was measured|cannot tell", verdict[:1500]):
         yield "the verdict says nothing"
 
 
-def refuse(constant):
+def refuse_constant(constant):
     raise ValueError(constant)
 
 
 def broken(document, text):
-    report = json.loads(document, parse_constant=refuse)
+    report = json.loads(document, parse_constant=refuse_constant)
     return [*check_numbers(report), *check_sums(report), *check_wall(report), *check_names(report), *check_reasons(report),
             *check_findings(report), *check_what_ifs(report), *check_exposed(report), *check_verdict(report, text),
             *check_text(text), *check_rows(text)]

@@ -19,8 +19,8 @@ class Skip(Exception):
 
 
 def main(scenarios, check, prefix, why_not=lambda: None):
-    """Exits with 1 unless `check(name, build, folder)` passes for each of the scenarios each time; `why_not`
-    says why none can run here, if so."""
+    """Exits with 1 unless `check(name, build, folder)` passes for each scenario each time. `why_not` returns the
+    reason if no scenario can run on this machine."""
     parser = argparse.ArgumentParser()
     parser.add_argument("--build")
     parser.add_argument("--list", action="store_true")
@@ -36,14 +36,14 @@ def main(scenarios, check, prefix, why_not=lambda: None):
         sys.exit(SKIPPED)
     failed = 0
     for name in arguments.scenarios or scenarios:
-        right = sum(is_right(name, check, os.path.realpath(arguments.build), prefix)
+        right = sum(passes(name, check, os.path.realpath(arguments.build), prefix)
                     for _ in range(arguments.repeat))
         print(f"{name}: right in {right} of {arguments.repeat}", flush=True)
         failed += right < arguments.repeat
     sys.exit(failed > 0)
 
 
-def is_right(name, check, build, prefix):
+def passes(name, check, build, prefix):
     folder = tempfile.mkdtemp(prefix=prefix)
     try:
         check(name, build, folder)

@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: MIT
-"""The run again with other durations: the schedule's own rules, applied to what was launched.
+"""Replays a run with other durations. The rules of the simulator are applied to the launched work:
 
-  start of an operation   max(launch + launch latency, end of the stream's operation before + gap,
-                          ends of the operations waited for)
+  start of an operation   max(launch + launch latency, end of the stream's previous operation + gap,
+                          ends of the operations it waits for)
   end                     start + duration; of a collective: last arrival + transfer
   the host                keeps the time between its own calls; a sync ends when it began or when
-                          what it waits for ends, whichever is later, plus what waking up took
+                          the operations it waits for end, whichever is later, plus the wake-up time
 
-Replayed unchanged, every time must come out as it was logged; run() checks it.
+A replay without changes must give exactly the logged times; check() makes sure of it.
 """
 from statistics import median
 
@@ -17,20 +17,20 @@ class Replay:
         self.truth = truth
         self.events = {rank.number: self.host_events(rank) for rank in truth.ranks}
         self.delays = self.find_delays()
-        self.usual = self.peer_durations()
-        self.usual_pauses = self.peer_pauses()
+        self.of_peers = self.peer_durations()
+        self.pause_changes = self.peer_pauses()
         self.check()
 
     @staticmethod
     def host_events(rank):
-        """What the host did, in order: launches and syncs."""
+        """The host's launches and syncs, in order."""
         events = [(op.launched, op.id, op) for op in rank.order]
         events += [(sync["from"], 0, sync) for sync in rank.syncs]
         events.sort(key=lambda event: event[:2])
         return [event[2] for event in events]
 
     def find_delays(self):
-        """By operation: what its start lay behind the latest of what it needed."""
+        """For each operation: the time from the last end or launch that it needed to its start."""
         delays = {}
         for rank in self.truth.ranks:
             for op in rank.order:
@@ -42,8 +42,8 @@ class Replay:
         return delays
 
     def peer_durations(self):
-        """The median of the other ranks for the n-th operation of a kernel's name, or direction of
-        a copy: ranks of one schedule run the same ones in the same order."""
+        """For each kernel: the median duration of the other ranks' n-th kernel of the same name. All ranks
+        run the same kernels in the same order."""
         by_key = {}
         for rank in self.truth.ranks:
             count = {}
@@ -61,62 +61,63 @@ class Replay:
 
     @staticmethod
     def pauses(events):
-        """What the host took for itself before each of its launches since the one before: by place
-        among the host's events. Time in a sync does not count, nor does it matter whether there
-        was one: only launches are the same on all ranks of one schedule."""
+        """The host's own time between a launch and the one before, by the index of the launch in the host's
+        events. Time in a sync does not count. Ranks may have different syncs, but have the same
+        launches."""
         before, own, ended = {}, 0, None
-        for place, event in enumerate(events):
+        for index, event in enumerate(events):
             is_sync = isinstance(event, dict)
-            own += (event["from"] if is_sync else event.launched) - ended if place else 0
+            own += (event["from"] if is_sync else event.launched) - ended if index else 0
             ended = event["to"] if is_sync else event.launched
             if not is_sync:
-                before[place], own = own, 0
+                before[index], own = own, 0
         return before
 
     def peer_pauses(self):
-        """By rank and place: the median of the other ranks that launch as often, less its own."""
+        """By rank and index: the median of the other ranks with as many launches, minus the rank's own."""
         pauses = {number: self.pauses(events) for number, events in self.events.items()}
         usual = {}
         for number, own in pauses.items():
             others = [other.values() for key, other in pauses.items()
                       if key != number and len(other) == len(own)]
-            usual[number] = {place: int(median(of_launch)) - before for (place, before), *of_launch
+            usual[number] = {index: int(median(of_launch)) - before for (index, before), *of_launch
                              in zip(own.items(), *others)} if others else {}
         return usual
 
     def run(self, transfer=None, as_peers=None):
-        """End of every operation, by (rank, id). `transfer` replaces that of every collective;
-        the kernels of rank `as_peers`, and its host between calls, take what its peers' take."""
+        """The end of every operation, by (rank, id). `transfer` replaces the transfer time of every
+        collective. Rank `as_peers` gets the durations of its peers for its kernels and for its host
+        between calls."""
         ends, arrivals = {}, {}
         hosts = {number: Host(events) for number, events in self.events.items()}
-        moved = True
-        while moved:
-            moved = False
+        changed = True
+        while changed:
+            changed = False
             for rank in self.truth.ranks:
-                moved |= self.advance(rank, hosts[rank.number], ends, arrivals, transfer, as_peers)
+                changed |= self.advance(rank, hosts[rank.number], ends, arrivals, transfer, as_peers)
         unfinished = [number for number, host in hosts.items() if host.at < len(host.events)]
         assert not unfinished, f"ranks {unfinished} never went on"
         return ends
 
     def advance(self, rank, host, ends, arrivals, transfer, as_peers):
-        moved = self.settle(rank, host, ends, arrivals, transfer, as_peers)
+        changed = self.settle(rank, host, ends, arrivals, transfer, as_peers)
         while host.at < len(host.events):
             event = host.events[host.at]
             if as_peers == rank.number and host.paused < host.at:
                 host.paused = host.at
-                host.shift += self.usual_pauses[rank.number].get(host.at, 0)
+                host.shift += self.pause_changes[rank.number].get(host.at, 0)
             if isinstance(event, dict):
                 if not host.sync(event, rank, ends):
                     break
             else:
                 host.launch(event)
             host.at += 1
-            moved = True
+            changed = True
             self.settle(rank, host, ends, arrivals, transfer, as_peers)
-        return moved
+        return changed
 
     def settle(self, rank, host, ends, arrivals, transfer, as_peers):
-        moved = False
+        changed = False
         waiting = []
         for op in host.launched:
             end = self.end_of(rank, host, op, ends, arrivals, transfer, as_peers)
@@ -124,12 +125,12 @@ class Replay:
                 waiting.append(op)
             else:
                 ends[rank.number, op.id] = end
-                moved = True
+                changed = True
         host.launched = waiting
-        return moved
+        return changed
 
     def end_of(self, rank, host, op, ends, arrivals, transfer, as_peers):
-        """None while something that it needs is not known."""
+        """The end of an operation; None while an end that it needs is not known."""
         ready = host.launch_times[op.id]
         for id in [op.previous] + op.after:
             if id in rank.ops:
@@ -140,14 +141,14 @@ class Replay:
         if not op.is_comm:
             duration = op.end - op.start
             if as_peers == rank.number:
-                duration = self.usual.get((rank.number, op.id), duration)
+                duration = self.of_peers.get((rank.number, op.id), duration)
             return start + duration
         return self.comm_end(op, start, arrivals, transfer)
 
     @staticmethod
     def comm_end(op, start, arrivals, transfer):
-        """Collectives of one kernel follow on each other; messages all arrive at its start. What
-        is found is kept, so that it is not worked out again with each rank's turn."""
+        """The collectives of a kernel run one after the other; its messages all arrive at its start. Keeps
+        the arrivals, so that they are not computed again in the turn of each rank."""
         at, end, known = start, start, True
         for meeting, call in zip(op.meetings, op.calls):
             message = call["call"] in ("send", "recv")
@@ -164,7 +165,7 @@ class Replay:
         return end if known else None
 
     def step(self, ends, first, last):
-        """Mean length of the steps [first, last) over ranks: to the end of their last kernels."""
+        """The mean length of the steps [first, last) over ranks; a step ends with its last kernel."""
         total = 0
         for rank in self.truth.ranks:
             kernels = {op.end: op.id for op in rank.order if op.kind == "kernel"}
@@ -184,12 +185,12 @@ class Replay:
 
 
 class Host:
-    """One rank's host on the way through its calls; `shift` is how much later than logged it is."""
+    """The state of one rank's host during a replay; `shift` is how much later than in the log it is."""
 
     def __init__(self, events):
         self.events = events
         self.at = 0
-        self.paused = 0  # the last call before which the pause was changed
+        self.paused = 0  # index of the last call whose pause was changed
         self.shift = 0
         self.launched = []
         self.launch_times = {}
@@ -199,7 +200,7 @@ class Host:
         self.launched.append(op)
 
     def sync(self, sync, rank, ends):
-        """False while it still waits."""
+        """Ends a sync; False while an operation that it waits for has no end."""
         keys = [(rank.number, id) for id in sync["sync"]]
         if any(key not in ends for key in keys):
             return False

@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""Runs a scenario on the stand-in cluster under the shim, and compares what tscope-report says
-with the truth that the simulator logged.
+"""Runs a scenario on the stand-in cluster under the shim, and compares the report with the truth that
+the simulator logged.
 
     scenarios.py --build BUILD NAME [--keep DIRECTORY]
     scenarios.py --list
 
-Every figure must be right within 3 % or 100 us a step, whichever is larger.
+Every figure must be right within 3 % or 100 us per step, whichever is larger.
 """
 import argparse
 import json
@@ -25,23 +25,23 @@ from truth import Truth  # noqa: E402
 
 STEPS = 40
 
-# Offsets of seconds and drifts of 50 ppm either way, and a host name for each rank. Over a hundred
-# steps the drifts alone put clocks 230 us apart.
+# Offsets of seconds, drifts of up to 50 ppm in both directions, and a host name for each rank. Over a
+# hundred steps the drifts alone put the clocks 230 us apart.
 HOSTILE = {
     "SKEW_OFFSET_NS": "0,7300000000,-4100000000,2500000000",
     "SKEW_DRIFT_PPM": "0,50,-50,25",
     "SKEW_HOSTS": "1",
 }
 
-# Slow enough for GEMMs to take a good part of the step, and longer than the gaps around them.
+# Slow enough that GEMMs take a large part of the step and are longer than the gaps around them.
 GEMMS = {"STANDIN_TFLOPS": "10", "STANDIN_GPU_NAME": "NVIDIA H100 80GB HBM3"}
 JITTER = 0.2
 LAYERS, RANKS, OF_EACH = 8, 4, 2
-# As in train_gemms.c; and the dense peak of an H100.
+# The shapes of train_gemms.c, and the dense peak of an H100.
 SHAPES = {"bf16/fp16": ((2048, 1024, 1024), 989e12), "tf32": ((1024, 1024, 1024), 494.5e12),
           "fp32": ((1024, 512, 1024), 67e12)}
 
-# options of the training program; env; what is wanted beyond the figures that are always compared
+# options of the training program, environment, and what is checked in addition to the usual figures
 SCENARIOS = {
     "data-parallel": {"options": []},
     "cuda13": {"options": [], "train": "train13"},
@@ -129,7 +129,7 @@ class Comparison:
 
 
 def run_ranks(train, options, env, directory):
-    """The training program starts its ranks itself, but for an emulated one, which cannot."""
+    """The training program starts its ranks itself. An emulated one cannot, so this function does."""
     if not EMULATOR:
         subprocess.run([train] + options, env=env, check=True, stdout=subprocess.DEVNULL)
         return
@@ -142,9 +142,9 @@ def run_ranks(train, options, env, directory):
 
 
 def reporter(build):
-    """The report of the machine that this runs on, where an emulated run is to be read by it."""
-    told = os.environ.get("TSCOPE_REPORT")
-    return [told] if told else [*EMULATOR, os.path.join(build, "analyzer", "tscope-report")]
+    """The tscope-report to run. For an emulated run, TSCOPE_REPORT may name that of the host machine."""
+    path = os.environ.get("TSCOPE_REPORT")
+    return [path] if path else [*EMULATOR, os.path.join(build, "analyzer", "tscope-report")]
 
 
 def run(scenario, build, directory):
@@ -156,7 +156,7 @@ def run(scenario, build, directory):
            if not key.startswith(("TSCOPE", "STANDIN", "SKEW", "RANK", "CUDA_", "NVIDIA_TF32"))}
     env.update(scenario.get("env", {}))
     train = os.path.join(build, "tests", "standins", scenario.get("train", "train"))
-    # the launcher itself is no rank; its clocks are left alone by having no RANK
+    # the launcher is not a rank: it has no RANK, so its clocks are not changed
     env.update({"LD_PRELOAD": " ".join(preload), "TSCOPE_DIR": traces, "TSCOPE_RUN": "scenario",
                 "STANDIN_LOG": log})
     os.makedirs(log, exist_ok=True)
@@ -223,19 +223,19 @@ def compare_path(check, path, steady):
 
 def compare_what_if(check, path, truth, first, last):
     what_if = truth.what_if(first, last)
-    asked = {entry["change"]: entry["step_ms"] for entry in path["what_if"]}
+    reported_ms = {entry["change"]: entry["step_ms"] for entry in path["what_if"]}
     if truth.meetings:
-        check.ms("what if: communication free", asked.get("communication takes no time"),
+        check.ms("what if: communication free", reported_ms.get("communication takes no time"),
                  what_if["communication"])
     for number, step in what_if["ranks"].items():
         change = f"rank {number} as fast as its peers"
-        if change in asked:
-            check.ms("what if: " + change, asked[change], step)
+        if change in reported_ms:
+            check.ms("what if: " + change, reported_ms[change], step)
 
 
 def compare_pipeline(check, pipeline, steady, stages, batches):
-    """Messages between stages and waits are the bubble; with one pipeline there is no other
-    communication."""
+    """The bubble consists of the messages between stages and the waits. With one pipeline there is no
+    other communication."""
     check.equal("pipeline.stages", pipeline["stages"], stages)
     check.equal("pipeline.microbatches", pipeline["microbatches"], batches)
     check.share("pipeline.inherent", pipeline["inherent"], (stages - 1) / (batches + stages - 1))
@@ -246,9 +246,9 @@ def compare_pipeline(check, pipeline, steady, stages, batches):
 
 
 def compare_gemms(check, report, truth, first, last, tf32=True):
-    """Operations by the written schedule, times by the simulator's log."""
+    """Operations from the training program's schedule, times from the simulator's log."""
     gemms, budget, n = report["products"], report["budget"], last - first
-    calls = 2 * LAYERS * OF_EACH  # a step and rank, of each shape: forward and backward
+    calls = 2 * LAYERS * OF_EACH  # per step, rank and shape: forward and backward
     by_precision = {row["precision"]: row for row in gemms["by_precision"]}
     wanted = {name: [peak, RANKS * calls * 2 * m * n_ * k]
               for name, ((m, n_, k), peak) in SHAPES.items()}
@@ -281,7 +281,7 @@ def is_gemm(op):
 
 
 def compare_gemms_of_kernels(check, report, steady, gemm_ns):
-    """All kernels were seen, so what the GEMMs are of them is known."""
+    """All kernels were seen, so the GEMMs' share of them is known."""
     gemms = report["products"]
     check.equal("how", gemms["how"], "their kernels")
     check.equal("sampled", gemms["sampled"], False)
@@ -292,12 +292,12 @@ def compare_gemms_of_kernels(check, report, steady, gemm_ns):
 
 
 def compare_gemms_of_events(check, report, gemm_ns):
-    """One in sixteen, and what that is worth: by the law of the times' variation, uniform."""
+    """One GEMM in sixteen was timed. The standard error follows from the uniform variation of the times."""
     gemms, one_in = report["products"], 16
     error = 0
     for row in gemms["by_shape"]:
         calls, deviation = row["calls"], JITTER / 3 ** 0.5 * row["mean_us"] / 1e3
-        timed = row["timed"] / RANKS  # of each rank, in all steps: the mean of a step has no more
+        timed = row["timed"] / RANKS  # per rank, in all steps
         error += calls ** 2 * (1 - 1 / one_in) * deviation ** 2 / timed / RANKS
     error **= 0.5
     check.line("products.ms_error", gemms["ms_error"], error, 0.3 * error,
@@ -310,8 +310,8 @@ def compare_gemms_of_events(check, report, gemm_ns):
     check.equal("sampled", gemms["sampled"], True)
     check.equal("one_in", gemms["one_in"], one_in)
     check.share("timed", gemms["timed"] * one_in / gemms["calls"], 1)
-    check.equal("an error is told", gemms["ms_error"] is not None, True)
-    check.equal("it is no compute", report["budget"]["hfu_coverage"], None)
+    check.equal("an error is given", gemms["ms_error"] is not None, True)
+    check.equal("no share of computation", report["budget"]["hfu_coverage"], None)
     check.equal("gpu_timing", "and a sample of GEMMs" in report["quality"]["gpu_timing"], True)
 
 
@@ -329,7 +329,7 @@ def compare(report, truth, scenario):
     compare_steps(check, report, truth, steady, warmup, count)
     compare_overlap(check, report["overlap"], steady)
     compare_compute(check, report["distributed"], steady)
-    if not EMULATOR:  # launches there are so slow, and so uneven, that the path is mostly theirs
+    if not EMULATOR:  # emulated launches are so slow and uneven that they dominate the path
         compare_path(check, report["critical_path"], steady)
         compare_what_if(check, report["critical_path"], truth, warmup, count)
     if "--gemms" in scenario["options"]:
@@ -353,18 +353,18 @@ def compare(report, truth, scenario):
     return check.wrong
 
 
-def compare_ahead(build, directory, report_of_all, truth):
-    """Each step holds the work that was launched in it, though the host had long gone on: also the
-    first and the last. On one GPU alone nothing says where the last ends, and it is not counted."""
+def compare_ahead(build, directory, whole_report, truth):
+    """Each step, also the first and the last, has the work that was launched in it, although the host is
+    ahead of the GPU. On a single GPU the end of the last step is not known, so it is not counted."""
     check = Comparison()
-    steps = report_of_all["steps"]
+    steps = whole_report["steps"]
     n = steps["count"]
     check.equal("steps.count", n, truth.n_steps - (not truth.meetings))
     means, longest, most = truth.host_ahead(steps["warmup_excluded"], n)
     check.ms("steps.host_ahead_ms", steps["host_ahead_ms"], median(means))
     check.ms("steps.host_ahead_max_ms", steps["host_ahead_max_ms"], longest)
     check.equal("steps.host_ahead_max_steps", steps["host_ahead_max_steps"], most)
-    check.equal("ends of steps", coverage(report_of_all, "ends of steps on the GPU")["share"], 1)
+    check.equal("ends of steps", coverage(whole_report, "ends of steps on the GPU")["share"], 1)
     for rank in truth.ranks:
         rank.begin_at_mark()
     for step in (0, 1, n // 2, n - 2, n - 1):
@@ -383,7 +383,7 @@ def coverage(report, name):
 
 
 def compare_nulls(check, report):
-    """What cannot be told without the times of kernels."""
+    """Figures that are not known without the times of kernels."""
     for field in ("comm_ms", "exposed_ms", "exposed_wait_ms", "exposed_transfer_ms"):
         check.equal("overlap." + field, report["overlap"][field], None)
     check.equal("critical_path.length_ms", report["critical_path"]["length_ms"], None)
@@ -392,7 +392,7 @@ def compare_nulls(check, report):
 
 
 def compare_events(report, truth, scenario):
-    """Collectives as they were, a sample of GEMMs, all else unknown."""
+    """The times of collectives and of a sample of GEMMs are right; all others are unknown."""
     check = Comparison()
     warmup, timing = report["steps"]["warmup_excluded"], report["quality"]["gpu_timing"]
     if "--gemms" in scenario["options"]:
@@ -421,7 +421,7 @@ def compare_events(report, truth, scenario):
 
 
 def compare_host(report):
-    """Nothing of the GPU, said in capitals."""
+    """Nothing is known about the GPU, and the report says so in capital letters."""
     check = Comparison()
     compare_nulls(check, report)
     times = coverage(report, "collective times")
@@ -435,8 +435,8 @@ def compare_host(report):
 
 
 def compare_duty(report, truth):
-    """Half of the steps were watched: what does not vary from step to step is right, and the
-    coverage says so."""
+    """The GPU was timed in half of the steps: figures that do not vary between steps are right, and the
+    coverage gives the share."""
     check = Comparison()
     steady = truth.steady(report["steps"]["warmup_excluded"], report["steps"]["count"])
     taken = coverage(report, "steps whose GPU time was taken")
@@ -464,7 +464,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--build", default="build")
     parser.add_argument("--list", action="store_true")
-    parser.add_argument("--keep", help="leave logs, traces and report there")
+    parser.add_argument("--keep", help="keep logs, traces and report in this folder")
     parser.add_argument("name", nargs="?", choices=sorted(SCENARIOS))
     args = parser.parse_args()
     if args.list or not args.name:

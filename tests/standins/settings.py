@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""Every setting of env.def does what it says: settings.py --build BUILD [--list | VARIABLE].
+"""Every setting of env.def has its documented effect: settings.py --build BUILD [--list | VARIABLE].
 
-Each has a function of its name here, which runs a program with and without it and looks at what the
-trace holds. A setting without one is an error.
+Each setting has a function with its name here, which runs a program with and without the setting and
+checks the trace. A setting without a function is an error.
 """
 import argparse
 import ctypes
@@ -24,7 +24,7 @@ MIB = 1 << 20
 BUILD = ""
 CHECKS = {}
 
-# tscope_step() says that the program trains.
+# tscope_step() makes the program a training program.
 PYTHON = """
 import ctypes
 step = getattr(ctypes.CDLL(None), "tscope_step", lambda number: None)
@@ -33,11 +33,11 @@ step(ctypes.c_uint64(0))
 
 
 class Skip(Exception):
-    """What the setting is about cannot be made on this machine."""
+    """Raised if the setting cannot be tested on this machine."""
 
 
 def variables():
-    """The settings, in the order of their table."""
+    """The names of all settings, in the order of env.def."""
     for folder, _, files in os.walk(os.path.join(ROOT, "preload")):
         if "env.def" in files:
             with open(os.path.join(folder, "env.def"), encoding="utf-8") as file:
@@ -56,7 +56,7 @@ def expect(condition, *what):
 
 
 def run(command, directory=None, **env):
-    """What the program said, and its traces."""
+    """The completed program and its traces."""
     with tempfile.TemporaryDirectory(prefix="tscope-settings-") as own:
         clean = {name: value for name, value in os.environ.items()
                  if not name.startswith(("TSCOPE", "STANDIN", "RANK", "LD_PRELOAD", "NVTX"))}
@@ -69,7 +69,7 @@ def run(command, directory=None, **env):
 
 
 def train(*options, **env):
-    """One rank of the training program, in small steps."""
+    """Runs one rank of the training program with short steps."""
     quick = ["--ranks", "1", "--steps", "12", "--forward-ms", "1", "--backward-ms", "1", "--optimizer-ms", "1"]
     return run([os.path.join(BUILD, "tests", "standins", "train"), *quick, *options], **env)
 
@@ -114,7 +114,7 @@ def tscope_run():
 
 @setting
 def tscope_run_job():
-    """The name that tscope-run gave outside of any job: each task of an array has its own end to it."""
+    """A name that tscope-run set outside of any job gets a suffix for each task of a job array."""
     job = {"SLURM_JOB_ID": "71", "SLURM_ARRAY_JOB_ID": "70", "SLURM_ARRAY_TASK_ID": "3"}
     for given, name in {"none": "night-task3", "71": "night"}.items():
         trace, = train(TSCOPE_RUN="night", TSCOPE_RUN_JOB=given, **job)[1]
@@ -192,29 +192,29 @@ def tscope_lookups():
 
 @setting
 def tscope_nccl_inside():
-    for value, told in {"off": (False, False), "choices": (True, False), "times": (True, True)}.items():
+    for value, expected in {"off": (False, False), "choices": (True, False), "times": (True, True)}.items():
         _, traces = train("--ranks", "2", TSCOPE_NCCL_INSIDE=value)
         inside = [record for trace in traces for record in trace.records["CollectiveInside"]]
-        expect((bool(inside), any(record.gpu_stop for record in inside)) == told, value)
+        expect((bool(inside), any(record.gpu_stop for record in inside)) == expected, value)
 
 
 @setting
 def tscope_ring_max():
-    little, much = (hazard("hazard", "busy", TSCOPE_RING_MAX=value) for value in ("1M", "256M"))
-    expect(lost(little, "RING") > 0 and lost(much, "RING") == 0)
-    expect(len(little[1][0].data) < 3 * MIB + 2 * MIB < len(much[1][0].data), len(little[1][0].data))
+    small, large = (hazard("hazard", "busy", TSCOPE_RING_MAX=value) for value in ("1M", "256M"))
+    expect(lost(small, "RING") > 0 and lost(large, "RING") == 0)
+    expect(len(small[1][0].data) < 3 * MIB + 2 * MIB < len(large[1][0].data), len(small[1][0].data))
 
 
 @setting
 def tscope_retained_max():
     program = "for i in range(100000): step(ctypes.c_uint64(i))"
-    little, much = (python(program, TSCOPE_RETAINED_MAX=value) for value in ("512K", "1G"))
-    expect(lost(little, "RETAINED") > 0 and lost(much, "RETAINED") == 0)
-    expect(0 < count(little, "Step") < count(much, "Step") == 100001)
+    small, large = (python(program, TSCOPE_RETAINED_MAX=value) for value in ("512K", "1G"))
+    expect(lost(small, "RETAINED") > 0 and lost(large, "RETAINED") == 0)
+    expect(0 < count(small, "Step") < count(large, "Step") == 100001)
 
 
 def small_disk(scratch, megabytes):
-    """A small file system in a mount namespace of this process's own."""
+    """Mounts a small file system in a new mount namespace of this process."""
     libc = ctypes.CDLL(None, use_errno=True)
     clone_newns, ms_rec, ms_private = 0x20000, 0x4000, 1 << 18
     if os.geteuid() != 0 or libc.unshare(clone_newns):
@@ -227,7 +227,7 @@ def small_disk(scratch, megabytes):
 
 @setting
 def tscope_disk_free():
-    """A program that would fill the disk leaves as much as it is told to; a twentieth at most."""
+    """The shim leaves as large of the disk free as the setting says, but at most a twentieth."""
     with tempfile.TemporaryDirectory(prefix="tscope-settings-") as scratch:
         libc = small_disk(scratch, 24)
         try:
@@ -243,8 +243,8 @@ def tscope_disk_free():
 
 @setting
 def tscope_verbose():
-    quiet, told = train(TSCOPE_VERBOSE="0")[0].stderr, train(TSCOPE_VERBOSE="1")[0].stderr
-    expect(not quiet and "tscope: trace in " in told, quiet, told)
+    quiet, verbose = train(TSCOPE_VERBOSE="0")[0].stderr, train(TSCOPE_VERBOSE="1")[0].stderr
+    expect(not quiet and "tscope: trace in " in verbose, quiet, verbose)
     more = python("", TSCOPE_VERBOSE="2", TSCOPE_GPU="cupti")[0].stderr
     expect("tscope: trace in " in more, more)
 
@@ -259,7 +259,7 @@ def tscope_exceptions():
 
 @setting
 def tscope_lines():
-    """Two calls from Python that carry their line: none where it is off."""
+    """Two calls from Python have their line in the trace; none if the setting is off."""
     program = """
 cudart = ctypes.CDLL("libcudart.so.13")
 cudart.cudaMalloc(ctypes.byref(ctypes.c_void_p()), ctypes.c_size_t(1024))
@@ -274,7 +274,7 @@ cudart.cudaDeviceSynchronize()
 
 @setting
 def tscope_stall():
-    """A process that trains and then sleeps says that it stands still, unless that is off."""
+    """A process that trains and then sleeps records a stall, unless the setting is off or too long."""
     program = "import time\ntime.sleep(4)\n"
     for value, stalls in {"1": 1, "60": 0, "off": 0}.items():
         made = python(program, TSCOPE_STALL=value)

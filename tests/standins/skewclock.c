@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: MIT
  *
- * Hostile clocks: preloaded before libtscope.so it gives each rank clocks, and a host name, of its
- * own, as if every rank ran on another machine whose clock was never set.
+ * Wrong clocks: preloaded before libtscope.so, it gives each rank its own clocks and its own host
+ * name, as if every rank ran on another machine whose clock was never set.
  *
- *   SKEW_OFFSET_NS   added to CLOCK_REALTIME and CLOCK_MONOTONIC: one number for all ranks (times
- *                    RANK, so that they differ), or one for each, separated by commas
- *   SKEW_DRIFT_PPM   and how much faster they run, given in the same way
- *   SKEW_HOSTS       1: rank N's host is called node<N>
+ *   SKEW_OFFSET_NS   added to CLOCK_REALTIME and CLOCK_MONOTONIC: one number, which is
+ *                    multiplied by RANK, or one for each rank, separated by commas
+ *   SKEW_DRIFT_PPM   how much faster the clocks run, given in the same way
+ *   SKEW_HOSTS       1: the host name of rank N is node<N>
  *
- * The stand-ins and their logs read the clock beneath (gpu/clock.h), so the truth is not bent. The
- * cycle counter cannot be bent from here. Absolute deadlines that a caller computes from the bent
- * clocks are translated back.
+ * The stand-ins and their logs use the kernel's clock (gpu/clock.h), so the truth has the right
+ * times. The cycle counter cannot be changed here. Absolute deadlines, which a caller computes from
+ * the changed clocks, are converted back.
  */
 #include <errno.h>
 #include <stdbool.h>
@@ -38,7 +38,7 @@ static int64_t raw(clockid_t clock) {
   return now.tv_sec * NS_PER_S + now.tv_nsec;
 }
 
-static double of_rank(const char *name) {
+static double setting_of_rank(const char *name) {
   const char *text = getenv(name);
   if (!text || !*text)
     return 0;
@@ -51,17 +51,17 @@ static double of_rank(const char *name) {
   return text ? atof(text) : 0;
 }
 
-/* The drift starts with the process: a rank is one. */
+/* The drift starts with the process. */
 __attribute__((constructor)) static void read_settings(void) {
   const char *text = getenv("RANK"), *hosts = getenv("SKEW_HOSTS");
   rank = text ? atoi(text) : 0;
-  offset_ns = (int64_t)of_rank("SKEW_OFFSET_NS");
-  drift = of_rank("SKEW_DRIFT_PPM") / 1e6;
+  offset_ns = (int64_t)setting_of_rank("SKEW_OFFSET_NS");
+  drift = setting_of_rank("SKEW_DRIFT_PPM") / 1e6;
   own_host = text && hosts && atoi(hosts);
   zero_ns = raw(CLOCK_MONOTONIC);
 }
 
-static bool is_bent(clockid_t clock) {
+static bool is_changed(clockid_t clock) {
   switch (clock) {
   case CLOCK_REALTIME:
   case CLOCK_REALTIME_COARSE:
@@ -72,7 +72,7 @@ static bool is_bent(clockid_t clock) {
   case CLOCK_TAI:
     return true;
   default:
-    return false; /* CPU time is CPU time */
+    return false; /* clocks of CPU time */
   }
 }
 
@@ -80,7 +80,7 @@ static int64_t shift(void) {
   return offset_ns + (int64_t)(drift * (double)(raw(CLOCK_MONOTONIC) - zero_ns));
 }
 
-static struct timespec moved(struct timespec time, int64_t by) {
+static struct timespec add_ns(struct timespec time, int64_t by) {
   int64_t ns = time.tv_sec * NS_PER_S + time.tv_nsec + by;
   return (struct timespec){.tv_sec = ns / NS_PER_S, .tv_nsec = ns % NS_PER_S};
 }
@@ -88,8 +88,8 @@ static struct timespec moved(struct timespec time, int64_t by) {
 EXPORT int clock_gettime(clockid_t clock, struct timespec *time) {
   if (syscall(SYS_clock_gettime, clock, time) != 0)
     return -1;
-  if (is_bent(clock))
-    *time = moved(*time, shift());
+  if (is_changed(clock))
+    *time = add_ns(*time, shift());
   return 0;
 }
 
@@ -112,8 +112,8 @@ EXPORT time_t time(time_t *into) {
 EXPORT int clock_nanosleep(clockid_t clock, int flags, const struct timespec *until,
                            struct timespec *left) {
   struct timespec deadline = *until;
-  if (flags & TIMER_ABSTIME && is_bent(clock))
-    deadline = moved(deadline, -shift());
+  if (flags & TIMER_ABSTIME && is_changed(clock))
+    deadline = add_ns(deadline, -shift());
   return syscall(SYS_clock_nanosleep, clock, flags, &deadline, left) == 0 ? 0 : errno;
 }
 

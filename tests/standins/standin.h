@@ -1,32 +1,33 @@
 /* SPDX-License-Identifier: MIT
  *
- * What a program may say to the stand-in GPU beyond the CUDA API. The simulator lives in the
- * stand-in libcuda.so.1, as the real one's work does in the driver; cudart, NCCL and CUPTI
- * stand-ins all speak to it. See README.md for what is simulated.
+ * Functions of the stand-in GPU beyond the CUDA API. The simulator is part of the stand-in
+ * libcuda.so.1; the stand-ins of the CUDA runtime, NCCL and CUPTI use it. See README.md for what is
+ * simulated.
  *
- * Times are nanoseconds of the kernel's CLOCK_MONOTONIC, read by system call or vDSO beneath any
- * preloaded library, so that they are the truth even where a test bends the process's clocks.
+ * Times are nanoseconds of CLOCK_MONOTONIC, read by system call and not through a preloaded
+ * library, so that they are right even if a test changes the process's clocks.
  */
 #ifndef STANDIN_H
 #define STANDIN_H
 
 #include <stdint.h>
 
-/* The next kernel that this thread launches runs for `ns`. Wins over the two below. */
+/* The next kernel that this thread launches runs for `ns`. Has priority over standin_kernel_ns().
+ */
 void standin_next_kernel_ns(int64_t ns);
 
-/* Every kernel whose device name is `name`, mangled or (where it is no member of anything) plain,
- * runs for `ns`. Kernels that nobody spoke for run STANDIN_KERNEL_US (10). */
+/* Every kernel with the device name `name` runs for `ns`. The name is mangled, or plain for a
+ * function outside of namespaces and classes. All other kernels run for STANDIN_KERNEL_US (10). */
 void standin_kernel_ns(const char *name, int64_t ns);
 
-/* What every conditional node of a graph finds from now on (1 at first): a while runs its body so
- * often, an if once unless it is 0, a switch the body of that number. */
+/* The value of all conditional nodes of graphs from now on (1 at first). A while node runs its body
+ * `value` times, an if node once unless the value is 0, a switch node the body with that index. */
 void standin_condition(unsigned value);
 
-/* Notes an instant of the host in the op log (see README.md, "The op log"). */
+/* Logs the present time with a name and a value (see README.md, "The op log"). */
 void standin_mark(const char *name, int64_t value);
 
-/* The clock of the log. */
+/* The present time on the clock of the log. */
 int64_t standin_now_ns(void);
 
 #endif

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""The truth of a run on the stand-in cluster, worked out from the simulator's own op logs.
+"""The truth of a run on the stand-in cluster, computed from the simulator's own op logs.
 
     truth.py DIRECTORY            writes DIRECTORY/truth.json
 
@@ -8,12 +8,12 @@ Definitions, per rank and step, all in nanoseconds of the simulator's clock:
 
   compute   union of the kernels that are not NCCL's
   comm      union of NCCL's kernels
-  exposed   comm without compute, by interval union; where collectives run at once, each instant
-            belongs to the one that started first, and is wait before the last rank has arrived at
-            that one, transfer after
-  step      on a rank, from the end of the last kernel of the step before to the end of its own
-  path      from the last end of the run back, always to the predecessor that finished last; at a
-            collective across to the rank that arrived last
+  exposed   comm without compute, by interval union. If several collectives run at the same time,
+            each instant belongs to the one that started first. It is wait before the arrival of the
+            last rank at that collective, and transfer after
+  step      on a rank, from the end of the previous step's last kernel to the end of its own last kernel
+  path      from the last end of the run backwards, always to the predecessor that finished last; at a
+            collective to the rank that arrived last
   what-if   the run replayed with other durations (see replay.py)
 """
 import functools
@@ -39,7 +39,7 @@ def length(intervals):
     return sum(end - start for start, end in intervals)
 
 
-def minus(left, right):
+def subtract(left, right):
     """left without right; both are unions."""
     result, i = [], 0
     for start, end in left:
@@ -62,7 +62,7 @@ def within(intervals, begin, end):
 
 
 class Op:
-    """One operation of a stream, and what it waited for."""
+    """One operation of a stream, and the operations that it waited for."""
 
     def __init__(self, rank, entry):
         self.rank = rank
@@ -83,7 +83,7 @@ class Op:
 
 
 class Meeting:
-    """One collective, or one message, with all its ranks: (op, call) each."""
+    """One collective or one message, with (op, call) for each of its ranks."""
 
     def __init__(self):
         self.members = []
@@ -93,7 +93,7 @@ class Meeting:
         return max(call["arrival"] for _, call in self.members)
 
     def last(self, rank):
-        """The rank's own part if nobody came later."""
+        """The op of the rank that arrived last; `rank` itself if no other arrived later."""
         return max(self.members,
                    key=lambda member: (member[1]["arrival"], member[0].rank == rank))[0]
 
@@ -119,8 +119,8 @@ class Rank:
         self.steps = self.find_steps()
 
     def find_steps(self):
-        """The end of each step on the GPU: of its last optimizer kernel, which is launched between
-        the step's mark and the next."""
+        """Begin and end of each step on the GPU. A step ends with its last kernel, which is launched
+        between the step's mark and the next."""
         marks = [mark["at"] for mark in self.marks if mark["mark"] in ("step", "end")]
         kernels = [op for op in self.order if op.kind == "kernel"]
         ends = []
@@ -130,13 +130,13 @@ class Rank:
         return list(zip([first] + ends[:-1], ends))
 
     def begin_at_mark(self):
-        """The first step, which no other keeps waiting, begins where it is marked: its input is copied
-        before its first kernel, and on a busy machine there may be milliseconds between the two."""
+        """Lets the first step begin at its mark, because it does not wait for another step. Its input is
+        copied before its first kernel, on a busy machine milliseconds before."""
         first = next(mark["at"] for mark in self.marks if mark["mark"] == "step")
         self.steps[0] = (first, self.steps[0][1])
 
     def host_ends(self):
-        """When the host had launched all of each step."""
+        """For each step, the time of its last launch."""
         marks = [mark["at"] for mark in self.marks if mark["mark"] in ("step", "end")]
         return [max(op.launched for op in self.order if begin <= op.launched < end)
                 for begin, end in zip(marks, marks[1:])]
@@ -150,11 +150,11 @@ class Truth:
             if match:
                 self.ranks.append(Rank(int(match[1]), os.path.join(directory, name)))
         self.ranks.sort(key=lambda rank: rank.number)
-        self.meetings = self.meet()
+        self.meetings = self.find_meetings()
         self.n_steps = min(len(rank.steps) for rank in self.ranks)
 
-    def meet(self):
-        """Joins the ranks' parts: collectives by (communicator, sequence), messages also by pair."""
+    def find_meetings(self):
+        """Matches the calls of all ranks: collectives by (communicator, sequence), messages also by pair."""
         met = {}
         for rank in self.ranks:
             for op in rank.order:
@@ -174,7 +174,7 @@ class Truth:
     @staticmethod
     @functools.cache
     def unions(rank):
-        """Compute, comm, and what of comm and copies is exposed, over the whole of a rank."""
+        """The intervals of compute and comm, and of exposed comm and copies, in the whole run of a rank."""
         compute = union([op.start, op.end] for op in rank.order if op.kind == "kernel")
         copies = union([op.start, op.end] for op in rank.order if op.kind in ("copy", "fill"))
         comm = union([op.start, op.end] for op in rank.order if op.is_comm)
@@ -189,14 +189,14 @@ class Truth:
         return {
             "compute": compute,
             "comm": comm,
-            "exposed": minus(comm, compute),
-            "exposed_wait": minus(union(wait), compute),
-            "exposed_transfer": minus(union(transfer), compute),
-            "exposed_memcpy": minus(minus(copies, compute), comm),
+            "exposed": subtract(comm, compute),
+            "exposed_wait": subtract(union(wait), compute),
+            "exposed_transfer": subtract(union(transfer), compute),
+            "exposed_memcpy": subtract(subtract(copies, compute), comm),
         }
 
     def overlap(self, rank, begin, end):
-        """How long each of these is in a window."""
+        """The time of each of these within a window."""
         return {"wall": end - begin,
                 **{name: length(within(intervals, begin, end))
                    for name, intervals in self.unions(rank).items()}}
@@ -204,7 +204,7 @@ class Truth:
     # --- critical path ---
 
     def predecessor(self, rank, op):
-        """(what, when, how): what had to end, or be launched, last before op could start."""
+        """(op or "host", time): the last end or launch that op had to wait for."""
         best = ("host", op.launched)
         for other_id in [op.previous] + op.after:
             other = rank.ops.get(other_id)
@@ -213,7 +213,7 @@ class Truth:
         return best
 
     def path(self, begin, end):
-        """Time on the path by category and by rank between two instants; they add up to it."""
+        """The critical path between two instants: its time by category and by rank."""
         by_category = dict.fromkeys(("compute", "communication", "copy", "launch", "host"), 0)
         by_rank = {rank.number: 0 for rank in self.ranks}
         now = end
@@ -233,7 +233,7 @@ class Truth:
             rank = ranks[op.rank]
             account(op.end, "launch", op.rank)
             if op.is_comm:
-                # the call that ended last, back through those it ran after in the same kernel
+                # the call that ended last, then backwards through the earlier calls of the same kernel
                 meeting = max(op.meetings, key=lambda met: met.members[0][1]["end"])
                 while True:
                     account(meeting.last_arrival, "communication", op.rank)
@@ -259,7 +259,7 @@ class Truth:
 
     @staticmethod
     def walk_host(rank, launched, account):
-        """Back along the host to the sync that held it, and to the operation that released it."""
+        """Goes back on the host to the last sync in which it waited, and to the operation that ended the wait."""
         held = [sync for sync in rank.syncs if sync["to"] <= launched]
         while held:
             sync = held.pop()
@@ -271,7 +271,7 @@ class Truth:
         account(0, "host", rank.number)
         return None
 
-    # --- all of it ---
+    # --- results ---
 
     def steady(self, first, last):
         """Means per step and rank over the steps [first, last)."""
@@ -297,8 +297,9 @@ class Truth:
         }
 
     def host_ahead(self, first, last):
-        """How long the hosts had launched a step before it was over, for each step the mean over
-        ranks; the longest; and most steps launched by then beside the one."""
+        """How far the hosts are ahead of the GPUs: for each step, the mean over ranks of the time from its
+        last launch to its end; the longest such time; and the largest number of later steps that were
+        launched before a step ended."""
         means, longest, most = [], 0, 0
         hosts = [rank.host_ends() for rank in self.ranks]
         for step in range(first, last):
@@ -310,7 +311,7 @@ class Truth:
         return means, longest, most
 
     def what_if(self, first, last):
-        """Mean step times had the run been otherwise."""
+        """Mean step times in what-if replays."""
         replay = Replay(self)
         step = lambda times: replay.step(times, first, last)
         result = {"unchanged": step(replay.run()), "communication": step(replay.run(transfer=0)),

@@ -1,14 +1,14 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""How long a job of many ranks takes from the time limit of a stall to the written verdict:
+"""Measures the time from the time limit of a stall to the report's verdict in a job of many ranks:
 
     verdict_time.py --build BUILD [--ranks N] [--stall SECONDS] [--made N]
 
-The ranks of the stand-in cluster train until one of them sleeps for ever. Each writes down that it stands still
-when its limit is over; from the latest of these limits it is counted until each rank's record is in its trace,
-and until tscope-report, started at once and anew while records are missing, has named the rank with all of
-them. Then the same verdict from the traces of N ranks (10,000) that tracegen makes, in which one rank writes a
-checkpoint and all others wait for it. Prints all in seconds, and fails where another rank is named.
+The ranks of the stand-in cluster train until one of them sleeps for ever. Each rank records a stall when its
+limit is over. The program measures the time from the latest limit until each rank's record is in its trace, and
+until tscope-report has named the rank with all the records; it starts tscope-report again while records are
+missing. Then it measures the same report for traces of N ranks (10,000) made by tracegen, in which one rank
+writes a checkpoint and all others wait for it. Prints seconds, and fails if the report names another rank.
 """
 import argparse
 import json
@@ -26,7 +26,7 @@ sys.path.append(os.path.join(HERE, "..", "torch"))
 import read_trace  # pylint: disable=import-error,wrong-import-position
 
 CULPRIT, PATIENCE_S = 1, 300
-GPUS = 8  # of a stand-in's host
+GPUS = 8  # of a host of the stand-in cluster
 
 
 def start(options, folder):
@@ -48,12 +48,12 @@ def report(build, traces):
     return json.loads(done.stdout) if done.returncode == 0 else None
 
 
-def standing(document):
+def stalled_ranks(document):
     return len(document["stalls"]["ranks"]) if document else 0
 
 
-def on_the_clock(path, ticks):
-    """Ticks of a trace on the machine's monotonic clock, ns."""
+def monotonic_ns(path, ticks):
+    """Converts ticks of a trace to the machine's monotonic clock, ns."""
     with open(path, "rb") as file:
         header = read_trace.FILE_HEADER.unpack(file.read(read_trace.FILE_HEADER.size))
     hz, start_ticks, start_ns = header[8], header[13], header[14]
@@ -61,16 +61,17 @@ def on_the_clock(path, ticks):
 
 
 def stalls(traces):
-    """The last stall of each rank: when it was written, and when its limit was over; on the clock."""
+    """For the last stall of each rank: when it was recorded, and when its limit was over, both in monotonic ns."""
     found = []
     for path in read_trace.paths_under(traces):
         stall = read_trace.Trace(path).records["Stall"][-1]
-        found.append((on_the_clock(path, stall.looked), on_the_clock(path, stall.since) + stall.limit_ms * 10**6))
+        found.append((monotonic_ns(path, stall.looked),
+                      monotonic_ns(path, stall.since) + stall.limit_ms * 10**6))
     return found
 
 
-def made(options):
-    """The report of a run of many ranks that hang, which nobody could start here."""
+def measure_generated(options):
+    """Measures the report of a hang of more ranks than this machine can run."""
     culprit = options.made // 2 + 3
     with tempfile.TemporaryDirectory(prefix="verdict-made-") as folder:
         subprocess.run([os.path.join(options.build, "tests", "tracegen", "tracegen"), "--flavour", "gloo", "--ranks",
@@ -103,9 +104,9 @@ def main():
     ranks = start(options, folder)
     try:
         until, document = time.monotonic() + PATIENCE_S, None
-        while standing(document) < options.ranks:
+        while stalled_ranks(document) < options.ranks:
             if time.monotonic() > until:
-                sys.exit(f"{standing(document)} of {options.ranks} ranks say that they stand still")
+                sys.exit(f"{stalled_ranks(document)} of {options.ranks} ranks have recorded a stall")
             time.sleep(0.5)
             began = time.monotonic_ns()
             document = report(options.build, traces)
@@ -122,7 +123,7 @@ def main():
         for rank in ranks:
             rank.wait()
         shutil.rmtree(folder, ignore_errors=True)
-    made(options)
+    measure_generated(options)
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * dump FILE...: shows every record of a trace as text, for whoever works on the shim.
+ * dump FILE...: prints every record of a trace as text, for work on the shim.
  */
 #include <inttypes.h>
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""EMULATOR is what a test puts in front of a program that was built: nothing, but in a build for
-another machine the command that runs its programs (tests/meson.build).
+"""EMULATOR is the prefix with which a test runs a program of the build. It is empty, except in a build for
+another machine: then it is the command of the emulator (tests/meson.build).
 """
 import os
 import shlex

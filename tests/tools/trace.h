@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * A reader of traces for tests of the shim, written from docs/trace-format.md and apart from the
- * analyzer's, so that a mistake that both sides of the shim's code make is seen.
+ * A reader of traces for tests of the shim. It was written from docs/trace-format.md and shares no
+ * code with the analyzer's reader, so that it finds mistakes that the shim and the analyzer have in
+ * common.
  */
 #ifndef TRACE_H
 #define TRACE_H
@@ -22,17 +23,17 @@ struct trace {
   const u8 *bytes;
   size_t size;
   const struct tscope_file_header *header;
-  u32 chunks; /* whole chunks that the file holds */
+  u32 chunks; /* whole chunks in the file */
 };
 
-/* One record where it lies, with what the chunk says about it. */
+/* One record in the mapped file, its chunk and its time. */
 struct trace_record {
   const struct tscope_record *record;
   const struct tscope_chunk_header *chunk;
   u64 time; /* absolute, in the chunk's clock units */
 };
 
-/* False when it is not a trace that can be read, with the reason on stderr. */
+/* False if the file is not a readable trace; prints the reason to stderr. */
 static inline bool trace_open(struct trace *trace, const char *path) {
   struct stat info;
   int fd = open(path, O_RDONLY | O_CLOEXEC);
@@ -70,8 +71,8 @@ static inline const struct tscope_chunk_header *trace_chunk(const struct trace *
                         (size_t)number * trace->header->chunk_bytes);
 }
 
-/* Calls `each` for every committed record of one chunk, TIME records included. The number of
- * records read, or -1 when the chunk says something that cannot be. */
+/* Calls `each` for every committed record of one chunk, TIME records included. Returns the number
+ * of records, or -1 if the chunk is not valid. */
 static inline long trace_walk_chunk(const struct trace *trace, u32 number,
                                     void (*each)(const struct trace_record *, void *), void *more) {
   const struct tscope_chunk_header *chunk = trace_chunk(trace, number);
@@ -98,7 +99,7 @@ static inline long trace_walk_chunk(const struct trace *trace, u32 number,
   return (u64)records == committed >> 32 ? records : -1;
 }
 
-/* All chunks in file order. The number of records, or -1. */
+/* The same for all chunks, in file order. Returns the number of records, or -1. */
 static inline long trace_walk(const struct trace *trace,
                               void (*each)(const struct trace_record *, void *), void *more) {
   long total = 0;
@@ -113,7 +114,8 @@ static inline long trace_walk(const struct trace *trace,
   return total;
 }
 
-/* Text of string `number`, "" when it is not in the trace. Valid until trace_close(); not ended. */
+/* The text of string `number`, "" if it is not in the trace. Valid until trace_close(); not
+ * null-terminated. */
 struct trace_text {
   u32 number;
   u32 bytes;
@@ -135,8 +137,8 @@ static inline struct trace_text trace_string(const struct trace *trace, u32 numb
   return text;
 }
 
-/* The traces under `directory`, one level of runs deep. Returns how many; the first `most` paths
- * are stored in `paths`, to be freed. */
+/* Finds the traces in the run folders of `directory`. Returns their number, and the first `most`
+ * paths in `paths`, which the caller frees. */
 static inline int trace_find(const char *directory, char **paths, int most) {
   int found = 0;
   DIR *runs = opendir(directory);

@@ -33,10 +33,10 @@ struct rank_file {
   u32 rank, correlation, next_seq;
   u32 kernel_names[KERNELS], collective_name, phase_names[8];
   u64 next_anchor;
-  const u64 *last_start;              /* of this step's collectives */
-  u64 slept;                          /* gloo: by its main thread, so far */
-  u64 wait_start;                     /* gloo: where backward stops computing, 0 if nowhere */
-  u64 comm_start[256], comm_end[256]; /* of this step, to be met with compute */
+  const u64 *last_start; /* of this step's collectives: the arrival of the last rank */
+  u64 slept;             /* gloo: the main thread's time without CPU so far */
+  u64 wait_start;        /* gloo: when the backward pass begins to wait, 0 if it does not */
+  u64 comm_start[256], comm_end[256]; /* of this step, to compute the overlap with computation */
   u32 n_comm;
 };
 
@@ -72,8 +72,8 @@ static void anchor(struct rank_file *file, u64 at) {
   record->error_ticks = 100;
 }
 
-/* Adds one interval of compute to the truth, and takes what it covers off the exposed
- * communication of this step. Compute and communication both come in order of time. */
+/* Adds one interval of computation to the truth, and subtracts its overlap with this step's
+ * communication from the exposed communication. Both come in order of time. */
 static void count_compute(struct rank_file *file, u64 start, u64 end) {
   file->truth->compute_ns += end - start;
   for (u32 i = 0; i < file->n_comm; i++) {
@@ -110,7 +110,7 @@ static void on_phase(void *user, enum tscope_phase phase, u64 start, u64 end) {
   record->name = file->phase_names[phase];
 }
 
-static bool kernels_are_timed(const struct rank_file *file) {
+static bool has_kernel_times(const struct rank_file *file) {
   return file->options->gpu_spans && !file->options->event_pairs;
 }
 
@@ -121,7 +121,7 @@ static void on_copy(void *user, u64 call, u64 call_end, u64 start, u64 end) {
   record->dur = (u32)units_between(file, call, call_end);
   record->kind = TSCOPE_MEMCPY_H2D | TSCOPE_MEMCPY_ASYNC;
   record->bytes = 1 << 20;
-  if (!kernels_are_timed(file))
+  if (!has_kernel_times(file))
     return;
   struct tscope_gpu_memcpy_record *ran =
       add(file, gpu_ring, start, TSCOPE_REC_GPU_MEMCPY, 0, sizeof(*ran));
@@ -138,7 +138,7 @@ static void on_kernel(void *user, u32 which, u64 call, u64 call_end, u64 start, 
   record->dur = (u32)units_between(file, call, call_end);
   record->shape = which + 1;
   count_compute(file, start, end);
-  if (!kernels_are_timed(file))
+  if (!has_kernel_times(file))
     return;
   struct tscope_gpu_kernel_record *ran =
       add(file, gpu_ring, start, TSCOPE_REC_GPU_KERNEL, 0, sizeof(*ran));
@@ -157,7 +157,7 @@ static void on_order(void *user, u32 from_stream, u32 to_stream, u64 at) {
   wait->event = 0x1000 + from_stream;
 }
 
-static void on_run(struct rank_file *file, u64 start, u64 end, u32 seq) {
+static void add_collective_run(struct rank_file *file, u64 start, u64 end, u32 seq) {
   bool gloo = file->options->flavour == TRACEGEN_GLOO;
   if (!gloo && !file->options->gpu_spans)
     return;
@@ -193,7 +193,7 @@ static void on_collective(void *user, u32 bucket, u64 call, u64 call_end, u64 st
     file->comm_start[file->n_comm] = start;
     file->comm_end[file->n_comm++] = end;
   }
-  on_run(file, start, end, record->seq);
+  add_collective_run(file, start, end, record->seq);
 }
 
 static void on_sync(void *user, u64 start, u64 end) {
@@ -362,7 +362,7 @@ const struct emitter *rank_file_emitter(struct rank_file *file) {
   return &file->emitter;
 }
 
-/* What follows the last step where one rank never comes. Returns when the job was killed. */
+/* Writes the end of a run in which one rank hangs. Returns the time at which the job was killed. */
 static u64 hang(struct rank_file *file, u64 end) {
   u64 looked = end + TRACEGEN_STALL_MS * 1000000ull;
   rank_hang_write(file->writer,

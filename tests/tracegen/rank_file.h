@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Turns what happens on one rank, told in true time, into that rank's trace file in local time,
- * and adds up the truth about it.
+ * Converts the events of one rank, in true time, into that rank's trace file, in local time, and
+ * sums up their truth.
  */
 #ifndef TSCOPE_TRACEGEN_RANK_FILE_H
 #define TSCOPE_TRACEGEN_RANK_FILE_H
@@ -10,12 +10,12 @@
 
 struct rank_file;
 
-/* NULL when out of memory. `truth` is filled in as the schedule is walked. */
+/* Returns NULL without memory. `truth` is filled in while the schedule is walked. */
 struct rank_file *rank_file_new(const struct tracegen_options *options, struct tracegen_rank *truth,
                                 u32 rank);
 
-/* A new step begins; last_start[bucket * islands + island] is when its collectives' last members
- * arrive. */
+/* Begins a new step. last_start[bucket * islands + island] is the arrival of the last rank at that
+ * collective. */
 void rank_file_step(struct rank_file *file, const u64 *last_start);
 
 const struct emitter *rank_file_emitter(struct rank_file *file);

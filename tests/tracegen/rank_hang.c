@@ -20,7 +20,7 @@ static void frame(struct trace_writer *writer, u64 at, u64 hash, const char *fil
   record->first_line = 1;
 }
 
-/* One place of its own, behind frames that all ranks have in common. */
+/* A stack whose innermost frame differs between ranks; all ranks have the same outer frames. */
 static void stack(struct trace_writer *writer, u64 at, const char *file, u32 line) {
   frame(writer, at, FRAME_HASH, file, line);
   for (u32 i = 1; i <= OUTER_FRAMES; i++)

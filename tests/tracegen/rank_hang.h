@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * The end of a run that hangs: one rank never comes to the next collective, the others wait in it,
- * and each writes down that it stands still and where.
+ * The end of a run that hangs: one rank never calls the next collective, the others wait in it, and
+ * each records a stall and its stacks.
  */
 #ifndef TSCOPE_TRACEGEN_RANK_HANG_H
 #define TSCOPE_TRACEGEN_RANK_HANG_H
@@ -13,14 +13,15 @@
 #define TRACEGEN_STALL_MS 60000u
 
 struct rank_hang {
-  bool culprit;      /* does something else than the collective */
-  u32 comm, seq;     /* of the collective */
-  u32 name;          /* string: of the work that gloo does for it */
-  u64 since, looked; /* when it last moved, when its threads were looked at; chunk clock units */
+  bool culprit;  /* the rank that does not call the collective */
+  u32 comm, seq; /* of the collective */
+  u32 name;      /* string: the name of gloo's work for it */
+  u64 since,
+      looked; /* the last progress and the look at the threads, in units of the chunk's clock */
   u64 since_ticks, looked_ticks; /* the same on the tick clock, unshifted */
 };
 
-/* The files and lines that the stacks end in, innermost; for tests to compare with. */
+/* File and line of the innermost frames, for tests. */
 #define RANK_HANG_WAITS "train.py", 120
 #define RANK_HANG_CULPRIT "ckpt.py", 33
 

@@ -5,7 +5,7 @@ static u64 later(u64 a, u64 b) {
   return a > b ? a : b;
 }
 
-static u64 mixed(u64 a, u64 b, u64 c) {
+static u64 hash3(u64 a, u64 b, u64 c) {
   u64 x = a * 0x9e3779b97f4a7c15ull + b * 0xc2b2ae3d27d4eb4full + c * 0x165667b19e3779f9ull;
   x = (x ^ (x >> 31)) * 0xbf58476d1ce4e5b9ull;
   return x ^ (x >> 29);
@@ -20,7 +20,7 @@ u64 tracegen_bucket_transfer(const struct tracegen_options *options, u32 bucket)
 }
 
 u64 tracegen_end_noise(const struct tracegen_options *options, u32 rank, u32 step, u32 bucket) {
-  return options->end_noise_ns ? mixed(rank, step, bucket) % options->end_noise_ns : 0;
+  return options->end_noise_ns ? hash3(rank, step, bucket) % options->end_noise_ns : 0;
 }
 
 static u64 kernel_time(const struct tracegen_options *options, u32 rank) {
@@ -29,7 +29,7 @@ static u64 kernel_time(const struct tracegen_options *options, u32 rank) {
 }
 
 static u64 jitter(const struct tracegen_options *options, u32 rank, u32 step) {
-  return options->jitter_ns ? mixed(rank, step, 0xabcd) % options->jitter_ns : 0;
+  return options->jitter_ns ? hash3(rank, step, 0xabcd) % options->jitter_ns : 0;
 }
 
 struct walk {
@@ -131,22 +131,22 @@ static void walk_gloo(struct walk *walk, u64 *ready, const u64 *ends) {
   EMIT(walk, phase, TSCOPE_PHASE_OPTIMIZER, optimizer, walk->host);
 }
 
-struct tracegen_place tracegen_walk(const struct tracegen_options *options, u32 rank, u32 step,
-                                    struct tracegen_place place, u64 before, u64 *ready,
-                                    const u64 *ends, const struct emitter *emitter) {
+struct tracegen_progress tracegen_walk(const struct tracegen_options *options, u32 rank, u32 step,
+                                       struct tracegen_progress progress, u64 before, u64 *ready,
+                                       const u64 *ends, const struct emitter *emitter) {
   struct walk walk = {.options = options,
                       .emitter = emitter,
                       .rank = rank,
                       .step = step,
-                      .host = place.host,
-                      .gpu_free = place.gpu_free,
-                      .comm_free = place.comm_free};
-  EMIT(&walk, step, step, place.host);
+                      .host = progress.host,
+                      .gpu_free = progress.gpu_free,
+                      .comm_free = progress.comm_free};
+  EMIT(&walk, step, step, progress.host);
   if (before)
     walk.host = later(walk.host, before + TRACEGEN_SYNC_NS);
   if (options->flavour == TRACEGEN_NCCL)
     walk_nccl(&walk, ready, ends);
   else
     walk_gloo(&walk, ready, ends);
-  return (struct tracegen_place){walk.host, walk.gpu_free, walk.comm_free};
+  return (struct tracegen_progress){walk.host, walk.gpu_free, walk.comm_free};
 }

@@ -1,20 +1,20 @@
 /* SPDX-License-Identifier: MIT
  *
- * The closed-form schedule behind tracegen: one function per flavour walks a rank through a step.
- * It is walked once without an emitter to learn when everybody arrives, and once with one.
+ * The closed-form schedule of tracegen: one function per flavour walks a rank through a step. The
+ * first walk has no emitter and computes the arrival of all ranks; the second has one.
  */
 #ifndef TSCOPE_TRACEGEN_SCHEDULE_H
 #define TSCOPE_TRACEGEN_SCHEDULE_H
 
 #include "tracegen.h"
 
-#define TRACEGEN_CALL_NS 8000u /* a collective call, a copy call */
+#define TRACEGEN_CALL_NS 8000u /* time of a collective call or a copy call */
 #define TRACEGEN_SYNC_NS 3000u /* from the end of GPU work to the host's return from a sync */
 #define TRACEGEN_START_NS 10000000000ull
 
 enum tracegen_lane { LANE_HOST, LANE_COMPUTE, LANE_COMM };
 
-/* Told about everything that happens, in true time. Any member may be NULL. */
+/* Gets all events, in true time. Any member may be NULL. */
 struct emitter {
   void *user;
   void (*step)(void *user, u32 step, u64 at);
@@ -28,20 +28,20 @@ struct emitter {
   void (*wait)(void *user, u32 bucket, u64 start, u64 end);
 };
 
-/* How far a rank has come: true time, nanoseconds. */
-struct tracegen_place {
+/* Times up to which a rank has been walked: true time, nanoseconds. */
+struct tracegen_progress {
   u64 host, gpu_free, comm_free;
 };
 
-/* One rank in one step, from its place to that where the next step begins. `ends` are the ends of
- * this step's collectives on this rank; NULL on the first walk, which only fills `ready`: when the
- * rank could start each of them. `before` is when the GPU ended the step that the host waits for
- * first; 0 for none. */
-struct tracegen_place tracegen_walk(const struct tracegen_options *options, u32 rank, u32 step,
-                                    struct tracegen_place place, u64 before, u64 *ready,
-                                    const u64 *ends, const struct emitter *emitter);
+/* Walks one rank through one step and returns its progress at the begin of the next. `ends` are the
+ * ends of this step's collectives on this rank; it is NULL on the first walk, which only sets
+ * `ready`: when the rank could start each of them. `before` is the end, on the GPU, of the step
+ * that the host waits for first; 0 for none. */
+struct tracegen_progress tracegen_walk(const struct tracegen_options *options, u32 rank, u32 step,
+                                       struct tracegen_progress progress, u64 before, u64 *ready,
+                                       const u64 *ends, const struct emitter *emitter);
 
-/* Elements of a bucket's all-reduce, and how long it takes once all have arrived. */
+/* The elements of a bucket's all-reduce, and its time after all ranks have arrived. */
 u64 tracegen_bucket_count(const struct tracegen_options *options, u32 bucket);
 u64 tracegen_bucket_transfer(const struct tracegen_options *options, u32 bucket);
 

@@ -7,9 +7,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define MOST_LANES 64
+#define MAX_LANES 64
 
-/* The chunk being filled for one place. */
+/* The chunk that is being filled for one thread, retention and clock. */
 struct lane {
   struct trace_place place;
   size_t chunk; /* offset in the file */
@@ -19,15 +19,15 @@ struct lane {
 
 struct trace_writer {
   u8 *data;
-  size_t bytes, room;
-  struct lane lanes[MOST_LANES];
+  size_t bytes, capacity;
+  struct lane lanes[MAX_LANES];
   u32 n_lanes;
   char **strings;
-  u32 n_strings, string_room;
-  const struct trace_words *words; /* NULL: strings are what they are */
+  u32 n_strings, string_capacity;
+  const struct trace_words *words; /* NULL: strings are not replaced */
 };
 
-static void *must(void *memory) {
+static void *check_memory(void *memory) {
   if (!memory) {
     fputs("trace_writer: out of memory\n", stderr);
     exit(2);
@@ -40,9 +40,9 @@ struct tscope_file_header *trace_writer_header(struct trace_writer *writer) {
 }
 
 struct trace_writer *trace_writer_new(const struct tscope_file_header *facts) {
-  struct trace_writer *writer = must(calloc(1, sizeof(*writer)));
-  writer->room = TSCOPE_HEADER_BYTES + 16 * TSCOPE_CHUNK_BYTES;
-  writer->data = must(calloc(1, writer->room));
+  struct trace_writer *writer = check_memory(calloc(1, sizeof(*writer)));
+  writer->capacity = TSCOPE_HEADER_BYTES + 16 * TSCOPE_CHUNK_BYTES;
+  writer->data = check_memory(calloc(1, writer->capacity));
   struct tscope_file_header *header = trace_writer_header(writer);
   *header = *facts;
   if (header->header_bytes == 0)
@@ -76,11 +76,11 @@ static size_t chunk_bytes(const struct trace_writer *writer) {
 }
 
 static void start_chunk(struct trace_writer *writer, struct lane *lane, u64 time) {
-  if (writer->bytes + chunk_bytes(writer) > writer->room) {
-    size_t room = writer->room * 2;
-    writer->data = must(realloc(writer->data, room));
-    memset(writer->data + writer->room, 0, room - writer->room);
-    writer->room = room;
+  if (writer->bytes + chunk_bytes(writer) > writer->capacity) {
+    size_t capacity = writer->capacity * 2;
+    writer->data = check_memory(realloc(writer->data, capacity));
+    memset(writer->data + writer->capacity, 0, capacity - writer->capacity);
+    writer->capacity = capacity;
   }
   lane->chunk = writer->bytes;
   lane->base = time;
@@ -103,7 +103,7 @@ static struct lane *find_lane(struct trace_writer *writer, struct trace_place pl
         lane->place.clock == place.clock)
       return lane;
   }
-  if (writer->n_lanes == MOST_LANES) {
+  if (writer->n_lanes == MAX_LANES) {
     fputs("trace_writer: too many threads\n", stderr);
     exit(2);
   }
@@ -113,7 +113,7 @@ static struct lane *find_lane(struct trace_writer *writer, struct trace_place pl
   return lane;
 }
 
-/* Room for one record in the lane's current chunk, its header filled in and committed. */
+/* Appends one record to the lane's current chunk; its header is set and committed. */
 static void *append(struct trace_writer *writer, struct lane *lane, u32 time, u8 type, u16 tag,
                     size_t bytes) {
   struct tscope_chunk_header *chunk = chunk_of(writer, lane);
@@ -125,7 +125,7 @@ static void *append(struct trace_writer *writer, struct lane *lane, u32 time, u8
   return record;
 }
 
-static size_t room_left(struct trace_writer *writer, const struct lane *lane) {
+static size_t space_left(struct trace_writer *writer, const struct lane *lane) {
   const struct tscope_chunk_header *chunk = chunk_of(writer, lane);
   return chunk_bytes(writer) - chunk->header_bytes - (chunk->committed & UINT32_MAX);
 }
@@ -133,7 +133,7 @@ static size_t room_left(struct trace_writer *writer, const struct lane *lane) {
 void *trace_add(struct trace_writer *writer, struct trace_place place, u64 time, u8 type, u16 tag,
                 size_t bytes) {
   struct lane *lane = find_lane(writer, place, time);
-  if (room_left(writer, lane) < bytes + sizeof(struct tscope_time_record))
+  if (space_left(writer, lane) < bytes + sizeof(struct tscope_time_record))
     start_chunk(writer, lane, time);
   if (time < lane->base || time - lane->base > UINT32_MAX) {
     struct tscope_time_record *base =
@@ -160,12 +160,12 @@ u32 trace_string(struct trace_writer *writer, const char *text) {
   u32 number = known_string(writer, text);
   if (number)
     return number;
-  if (writer->n_strings == writer->string_room) {
-    writer->string_room = writer->string_room ? writer->string_room * 2 : 64;
+  if (writer->n_strings == writer->string_capacity) {
+    writer->string_capacity = writer->string_capacity ? writer->string_capacity * 2 : 64;
     writer->strings =
-        must(realloc(writer->strings, writer->string_room * sizeof(*writer->strings)));
+        check_memory(realloc(writer->strings, writer->string_capacity * sizeof(*writer->strings)));
   }
-  writer->strings[writer->n_strings++] = must(strdup(text));
+  writer->strings[writer->n_strings++] = check_memory(strdup(text));
   size_t length = strlen(text);
   if (writer->words && !isdigit((unsigned char)*text)) {
     u32 word = writer->n_strings % writer->words->n;

@@ -52,10 +52,10 @@ static void set_clocks(const struct tracegen_options *options, struct tracegen_t
   }
 }
 
-/* Collective ends of one step, from everybody's readiness: end = last arrival + transfer, and
- * nobody arrives before its previous collective is over. */
-static void meet(const struct tracegen_options *options, u32 step, const u64 *ready,
-                 struct tracegen_truth *truth) {
+/* Computes the ends of a step's collectives: end = last arrival + transfer. A rank does not arrive
+ * before its previous collective has ended. */
+static void end_collectives(const struct tracegen_options *options, u32 step, const u64 *ready,
+                            struct tracegen_truth *truth) {
   for (u32 island = 0; island < options->islands; island++) {
     for (u32 b = 0; b < options->buckets; b++) {
       size_t at = ((size_t)step * options->buckets + b) * options->islands + island;
@@ -74,48 +74,50 @@ static void meet(const struct tracegen_options *options, u32 step, const u64 *re
   }
 }
 
-static void own_ends(const struct tracegen_options *options, const struct tracegen_truth *truth,
-                     u32 rank, u32 step, u64 *ends) {
+static void ends_on_rank(const struct tracegen_options *options, const struct tracegen_truth *truth,
+                         u32 rank, u32 step, u64 *ends) {
   for (u32 b = 0; b < options->buckets; b++) {
     size_t at = ((size_t)step * options->buckets + b) * options->islands + rank % options->islands;
     ends[b] = truth->collective_end[at] + tracegen_end_noise(options, rank, step, b);
   }
 }
 
-/* When the GPU had done the step that the host waits for before it begins this one. */
-static u64 waits_for(const struct tracegen_options *options, const struct tracegen_truth *truth,
-                     u32 rank, u32 step) {
+/* The end, on the GPU, of the step that the host waits for before it begins this one; 0 for none.
+ */
+static u64 wait_end(const struct tracegen_options *options, const struct tracegen_truth *truth,
+                    u32 rank, u32 step) {
   bool waits = options->ahead && step >= options->ahead;
   return waits ? truth->gpu_end[(size_t)(step - options->ahead) * options->ranks + rank] : 0;
 }
 
-/* The whole schedule: when every step begins on every rank and every collective ends. */
+/* Computes the whole schedule: the begin of every step on every rank, and the end of every
+ * collective. */
 static int make_schedule(const struct tracegen_options *options, struct tracegen_truth *truth) {
   size_t buckets = options->buckets;
   u64 *ready = calloc(options->ranks * buckets, sizeof(*ready));
   u64 *ends = calloc(buckets, sizeof(*ends)), *scratch = calloc(buckets, sizeof(*scratch));
-  struct tracegen_place *places = calloc(options->ranks, sizeof(*places));
-  int result = ready && ends && scratch && places ? 0 : -ENOMEM;
+  struct tracegen_progress *progresses = calloc(options->ranks, sizeof(*progresses));
+  int result = ready && ends && scratch && progresses ? 0 : -ENOMEM;
   for (u32 r = 0; r < options->ranks && result == 0; r++)
-    places[r].host = truth->step_begin[r] = TRACEGEN_START_NS;
+    progresses[r].host = truth->step_begin[r] = TRACEGEN_START_NS;
   for (u32 s = 0; s < options->steps && result == 0; s++) {
     u64 *next = truth->step_begin + (size_t)(s + 1) * options->ranks;
     for (u32 r = 0; r < options->ranks; r++)
-      tracegen_walk(options, r, s, places[r], waits_for(options, truth, r, s), ready + r * buckets,
-                    NULL, NULL);
-    meet(options, s, ready, truth);
+      tracegen_walk(options, r, s, progresses[r], wait_end(options, truth, r, s),
+                    ready + r * buckets, NULL, NULL);
+    end_collectives(options, s, ready, truth);
     for (u32 r = 0; r < options->ranks; r++) {
-      own_ends(options, truth, r, s, ends);
-      places[r] = tracegen_walk(options, r, s, places[r], waits_for(options, truth, r, s), scratch,
-                                ends, NULL);
-      next[r] = places[r].host;
-      truth->gpu_end[(size_t)s * options->ranks + r] = places[r].gpu_free;
+      ends_on_rank(options, truth, r, s, ends);
+      progresses[r] = tracegen_walk(options, r, s, progresses[r], wait_end(options, truth, r, s),
+                                    scratch, ends, NULL);
+      next[r] = progresses[r].host;
+      truth->gpu_end[(size_t)s * options->ranks + r] = progresses[r].gpu_free;
     }
   }
   free(ready);
   free(ends);
   free(scratch);
-  free(places);
+  free(progresses);
   return result;
 }
 
@@ -124,19 +126,19 @@ static int write_rank(const struct tracegen_options *options, struct tracegen_tr
   u64 *ends = calloc(options->buckets, sizeof(*ends));
   u64 *ready = calloc(options->buckets, sizeof(*ready));
   struct rank_file *file = rank_file_new(options, &truth->ranks[rank], rank);
-  struct tracegen_place place = {.host = TRACEGEN_START_NS};
+  struct tracegen_progress progress = {.host = TRACEGEN_START_NS};
   int result = ends && ready && file ? 0 : -ENOMEM;
   for (u32 s = 0; s < options->steps && result == 0; s++) {
     const u64 *last_start =
         truth->collective_start + (size_t)s * options->buckets * options->islands;
-    own_ends(options, truth, rank, s, ends);
+    ends_on_rank(options, truth, rank, s, ends);
     rank_file_step(file, last_start);
-    place = tracegen_walk(options, rank, s, place, waits_for(options, truth, rank, s), ready, ends,
-                          rank_file_emitter(file));
+    progress = tracegen_walk(options, rank, s, progress, wait_end(options, truth, rank, s), ready,
+                             ends, rank_file_emitter(file));
   }
   if (result == 0)
-    result =
-        rank_file_save(file, folder, place.host > place.gpu_free ? place.host : place.gpu_free);
+    result = rank_file_save(file, folder,
+                            progress.host > progress.gpu_free ? progress.host : progress.gpu_free);
   rank_file_free(file);
   free(ends);
   free(ready);
@@ -176,13 +178,13 @@ static int make_folder(const char *path) {
 }
 
 int tracegen_write(const struct tracegen_options *options, struct tracegen_truth *truth) {
-  size_t meetings = (size_t)options->steps * options->buckets * options->islands;
+  size_t collectives = (size_t)options->steps * options->buckets * options->islands;
   *truth = (struct tracegen_truth){
       .ranks = calloc(options->ranks, sizeof(*truth->ranks)),
       .step_begin = calloc((options->steps + 1) * (size_t)options->ranks, sizeof(u64)),
       .gpu_end = calloc(options->steps * (size_t)options->ranks + 1, sizeof(u64)),
-      .collective_end = calloc(meetings + 1, sizeof(u64)),
-      .collective_start = calloc(meetings + 1, sizeof(u64))};
+      .collective_end = calloc(collectives + 1, sizeof(u64)),
+      .collective_start = calloc(collectives + 1, sizeof(u64))};
   if (!truth->ranks || !truth->step_begin || !truth->gpu_end || !truth->collective_end ||
       !truth->collective_start)
     return -ENOMEM;

@@ -11,7 +11,7 @@
 
 enum kind { TEXT, U32, U64, REAL, YES, NO, FLAVOUR, EVENTS, CUT, WORDS };
 
-/* Every option, once: how it is called, what it sets, what it means. */
+/* The options: name, kind, field, help. */
 static const struct {
   const char *name;
   enum kind kind;
@@ -23,32 +23,33 @@ static const struct {
     {"flavour", FLAVOUR, 0, "nccl: a GPU job (default); gloo: a CPU job with phases"},
     {"ranks", U32, FIELD(ranks), "processes (4)"},
     {"steps", U32, FIELD(steps), "training steps (20)"},
-    {"events", EVENTS, 0, "as many steps as give about so many events a rank"},
-    {"buckets", U32, FIELD(buckets), "all-reduces a step (4)"},
+    {"events", EVENTS, 0, "number of steps that gives about this many events per rank"},
+    {"buckets", U32, FIELD(buckets), "all-reduces per step (4)"},
     {"kernels", U32, FIELD(kernels), "kernels per bucket, forward and backward each (5)"},
-    {"no-gpu-spans", NO, FIELD(gpu_spans), "only what the host saw"},
-    {"event-pairs", YES, FIELD(event_pairs), "of the GPU only when collectives ran"},
+    {"no-gpu-spans", NO, FIELD(gpu_spans), "only the host's side"},
+    {"event-pairs", YES, FIELD(event_pairs), "GPU times of collectives only"},
     {"ahead", U32, FIELD(ahead), "steps that the host is ahead of the GPU; 0: it waits (0)"},
     {"phases", YES, FIELD(phases), "PyTorch's ranges"},
-    {"step-marks", YES, FIELD(step_marks), "marks made by the user"},
+    {"step-marks", YES, FIELD(step_marks), "steps marked by the user"},
     {"slow-rank", U32, FIELD(slow_rank), "rank whose kernels take longer (none)"},
-    {"slow-factor", REAL, FIELD(slow_factor), "how much longer (1.3)"},
+    {"slow-factor", REAL, FIELD(slow_factor), "by this factor (1.3)"},
     {"skew", YES, FIELD(skew), "clocks are seconds apart and drift by up to 50 ppm"},
-    {"unmarked-rank", U32, FIELD(unmarked_rank), "gloo: rank that does something in no phase"},
-    {"unmarked-ns", U64, FIELD(unmarked_ns), "for so long in each step"},
-    {"unmarked-asleep", YES, FIELD(unmarked_asleep), "and sleeps in it"},
-    {"hang-rank", U32, FIELD(hang_rank), "gloo: rank that never comes to a last collective (none)"},
+    {"unmarked-rank", U32, FIELD(unmarked_rank),
+     "gloo: rank that does something outside of phases"},
+    {"unmarked-ns", U64, FIELD(unmarked_ns), "its time in each step"},
+    {"unmarked-asleep", YES, FIELD(unmarked_asleep), "sleeps meanwhile"},
+    {"hang-rank", U32, FIELD(hang_rank), "gloo: rank that never calls a last collective (none)"},
     {"islands", U32, FIELD(islands), "communicators with no rank in common (1)"},
     {"ranks-per-host", U32, FIELD(ranks_per_host), "(8)"},
-    {"lost-ranks", U32, FIELD(lost_ranks), "so many of the last ranks leave no file (0)"},
-    {"cut", CUT, 0, "RANK:BYTES, where that rank's file ends"},
-    {"words", WORDS, 0, "FILE whose lines stand for all names: of hosts, kernels, threads, ..."},
+    {"lost-ranks", U32, FIELD(lost_ranks), "that many of the last ranks have no file (0)"},
+    {"cut", CUT, 0, "RANK:BYTES, cuts that rank's file"},
+    {"words", WORDS, 0, "FILE whose lines replace all names: of hosts, kernels, threads, ..."},
     {"header-bytes", U32, FIELD(header_bytes), "of the file (4096)"},
     {"chunk-bytes", U32, FIELD(chunk_bytes), "of the file (65536)"},
-    {"realtime", U64, FIELD(start_realtime_ns), "when it started; orders a directory's runs"},
+    {"realtime", U64, FIELD(start_realtime_ns), "start of the run; orders a directory's runs"},
     {"data-ns", U64, FIELD(data_ns), "the host's wait for input (300000)"},
     {"kernel-ns", U64, FIELD(kernel_ns), "a kernel (60000)"},
-    {"transfer-ns", U64, FIELD(transfer_ns), "an all-reduce once all are there (400000)"},
+    {"transfer-ns", U64, FIELD(transfer_ns), "an all-reduce after all have arrived (400000)"},
     {"jitter-ns", U64, FIELD(jitter_ns), "between ranks, in a step's first kernel (20000)"},
     {"end-noise-ns", U64, FIELD(end_noise_ns), "between ranks, at an all-reduce's end (3000)"},
 #undef FIELD
@@ -67,7 +68,8 @@ static void print_help(FILE *out) {
     fprintf(out, "  --%-16s %s\n", table[i].name, table[i].help);
 }
 
-/* Events of one step: a launch and, with GPU time, a span per kernel, and the few around them. */
+/* The events of one step: for each kernel a launch and, with GPU times, a span; and a few others.
+ */
 static u32 events_per_step(const struct tracegen_options *options) {
   if (options->flavour == TRACEGEN_GLOO)
     return 2 * options->buckets + 5;
@@ -76,7 +78,7 @@ static u32 events_per_step(const struct tracegen_options *options) {
   return options->gpu_spans ? 2 * kernels + rest + 1 : kernels + rest;
 }
 
-/* Lines of a file, of which a chunk can hold any. What cannot be read has none. */
+/* The lines of a file, cut so that each fits into a chunk. A file that cannot be read has none. */
 static struct trace_words read_words(const char *path) {
   struct trace_words words = {0};
   FILE *file = fopen(path, "r");
@@ -107,7 +109,7 @@ static void free_words(struct trace_words *words) {
   free(words->bytes);
 }
 
-static void take(struct tracegen_options *options, u32 option, char *value, u32 *events) {
+static void set_option(struct tracegen_options *options, u32 option, char *value, u32 *events) {
   void *field = (char *)options + table[option].offset;
   switch (table[option].kind) {
   case TEXT:
@@ -143,7 +145,7 @@ static void take(struct tracegen_options *options, u32 option, char *value, u32 
   }
 }
 
-/* Fills in the options. False, with help on standard error, when they make no sense. */
+/* Sets the options. False if they are not valid. */
 static bool parse(int argc, char **argv, struct tracegen_options *options) {
   struct option long_options[OPTIONS + 1] = {{0}};
   u32 events = 0;
@@ -153,7 +155,7 @@ static bool parse(int argc, char **argv, struct tracegen_options *options) {
   for (int got; (got = getopt_long(argc, argv, "", long_options, NULL)) != -1;) {
     if (got < 256)
       return false;
-    take(options, (u32)got - 256, optarg, &events);
+    set_option(options, (u32)got - 256, optarg, &events);
   }
   if (optind + 1 != argc)
     return false;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * The stand-in CUDA runtime towards a caller: order on a stream, events across streams, the default
- * stream's rules, effects in stream order, durations, errors; and what CUPTI says of it all.
+ * The stand-in CUDA runtime as its callers see it: order on a stream, events across streams, the
+ * default stream's rules, effects in stream order, durations, errors; and the records of CUPTI.
  */
 #include <dlfcn.h>
 #include <setjmp.h>
@@ -30,7 +30,7 @@ void __cudaRegisterFunction(void **handle, const char *host, char *device, const
 static char stub;
 static const int64_t ms = 1000000;
 
-/* What a test made, for tidy_up(). */
+/* What a test created, for tidy_up(). */
 static cudaStream_t streams[16];
 static cudaEvent_t events[16];
 static size_t n_streams, n_events;
@@ -88,7 +88,8 @@ static void a_launch_returns_before_the_kernel_ends(void **state) {
   OK(cudaGetLastError());
 }
 
-/* Two kernels of a stream take the sum and a gap of 1 us; two streams run at once. */
+/* Two kernels of one stream count_record the sum of their times and a gap of 1 us; two streams run
+ * at the same time. */
 static void streams_are_in_order_and_side_by_side(void **state) {
   (void)state;
   cudaStream_t one = new_stream(cudaStreamNonBlocking), two = new_stream(cudaStreamNonBlocking);
@@ -238,7 +239,7 @@ static void requested(uint8_t **buffer, size_t *bytes, size_t *most) {
 
 static CUptiResult (*next_record)(uint8_t *, size_t, CUpti_Activity **);
 
-static void take(const CUpti_Activity *record) {
+static void count_record(const CUpti_Activity *record) {
   if (record->kind == CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL) {
     const CUpti_ActivityKernel4 *kernel = (const CUpti_ActivityKernel4 *)(const void *)record;
     seen.kernels++;
@@ -262,11 +263,11 @@ static void completed(CUcontext context, uint32_t stream, uint8_t *buffer, size_
   (void)context, (void)stream, (void)size;
   CUpti_Activity *record = NULL;
   while (next_record(buffer, valid, &record) == CUPTI_SUCCESS)
-    take(record);
+    count_record(record);
   free(buffer);
 }
 
-/* A clock an hour ahead of the system's: records must be told in it. */
+/* A clock an hour ahead of the system's: the times of records must be on it. */
 static uint64_t client_clock(void) {
   return (uint64_t)standin_now_ns() + 3600000000000u;
 }

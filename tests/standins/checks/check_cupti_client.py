@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
 """A CUPTI client that finds CUPTI by name gets the same records with and without the shim, and the
-trace says when the shim stood aside.
+trace says when the shim left CUPTI to the client.
 
     check_cupti_client.py LIBTSCOPE TSCOPE-REPORT PROGRAM
 """
@@ -25,9 +25,10 @@ def main():
     quality = json.loads(out)["quality"]
     print(bare, shimmed, json.dumps(quality, indent=1), sep="\n")
     wrong = bare != shimmed or "kernels 7, others 0, unfinished 0, foreign buffers 0" not in bare
-    changes = "changed 4 times" in quality["gpu_timing"]  # aside, back, aside, back if in time
+    # left to the client, used again, left to the client, and used again if there was time
+    changes = "changed 4 times" in quality["gpu_timing"]
     wrong |= not changes and "changed 3 times" not in quality["gpu_timing"]
-    # 5 were given up, 7 and 13 were the client's: 11 of 36 are left, and that is said
+    # of 36 kernels, 5 have no times and 7 and 13 were the client's; the report must say that 11 are left
     share = quality["coverage"]["kernel times"]["share"]
     wrong |= not 11 / 36 - 0.01 <= share <= 16 / 36 + 0.01
     print("as it should" if not wrong else "<-- wrong")

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""Which collective of a CUDA graph each kernel of a replay was, against the schedule that the
-simulator logged: check_graphs.py LIBTSCOPE PRINT_RUNS TRAIN. In the graphs are several communicators,
-whose kernels run on two streams and not in the order of the calls."""
+"""The analyzer must find which collective of a CUDA graph each kernel of a replay ran; compared with
+the schedule that the simulator logged: check_graphs.py LIBTSCOPE PRINT_RUNS TRAIN. The graphs use
+several communicators, whose kernels run on two streams and not in the order of the calls."""
 import os
 import subprocess
 import sys
@@ -12,12 +12,12 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."
 from truth import Truth  # noqa: E402
 
 STEPS, FIRST = 12, 4
-NEAR_NS = 2000  # the clocks are the same, read by two programs one after the other
+NEAR_NS = 2000  # one clock, which two libraries read one after the other
 
 
-def expect(right, words):
-    if not right:
-        print(words)
+def expect(condition, message):
+    if not condition:
+        print(message)
         sys.exit(1)
 
 
@@ -32,8 +32,8 @@ def run(train, library, directory, options):
 
 
 def pairs(print_runs, traces):
-    """{rank: {comm: {seq: (start, end)}}} as the analyzer has it, how many of them were in graphs,
-    and how many of those were told by their nodes."""
+    """{rank: {comm: {seq: (start, end)}}} as the analyzer has it, the number of calls in graphs, and
+    how many of those were identified by their graph nodes."""
     done = subprocess.run([print_runs, traces], check=True, stdout=subprocess.PIPE, text=True)
     *lines, last = done.stdout.splitlines()
     found, replayed = {}, 0
@@ -43,12 +43,12 @@ def pairs(print_runs, traces):
         expect(int(seq) not in calls, f"rank {rank}: two calls {seq} on communicator {comm}")
         calls[int(seq)] = (int(start), int(end))
         replayed += int(in_graph)
-    _, told, _, _ = last.split()
-    return found, replayed, int(told)
+    _, identified, _, _ = last.split()
+    return found, replayed, int(identified)
 
 
 def wanted(rank):
-    """The same of a rank's truth, and whether kernels ran out of the order of the calls."""
+    """The same from a rank's truth, and the number of kernels that ran before those of earlier calls."""
     comms, unordered, latest = {}, 0, 0
     for op in rank.order:
         for call in op.calls:
@@ -61,8 +61,8 @@ def wanted(rank):
     return comms, unordered
 
 
-def from_the_first(comms):
-    """With times since the rank's first collective: the report's begin with the run."""
+def since_first_collective(comms):
+    """The same with times since the rank's first collective: the two sources count from other instants."""
     first = min(start for calls in comms.values() for start, _ in calls.values() if start)
     return {comm: {seq: (start - first, end - first) for seq, (start, end) in calls.items()}
             for comm, calls in comms.items()}
@@ -74,10 +74,10 @@ def is_same(found, truth):
         for seq, (start, end) in truth.items())
 
 
-def check(print_runs, train, library, options, scattered):
+def check(print_runs, train, library, options, reordered):
     with tempfile.TemporaryDirectory(prefix="standin-graphs-") as directory:
         truth, traces = run(train, library, directory, options)
-        found, replayed, told = pairs(print_runs, traces)
+        found, replayed, identified = pairs(print_runs, traces)
         expect(sorted(found) == [rank.number for rank in truth.ranks], f"ranks {sorted(found)}")
         out_of_order = calls = 0
         for rank in truth.ranks:
@@ -85,15 +85,15 @@ def check(print_runs, train, library, options, scattered):
             out_of_order += unordered
             own = {name: by_seq for name, by_seq in found[rank.number].items()
                    if not name.endswith("p")}
-            own = from_the_first(own)
-            for name, truly in from_the_first(comms).items():
-                like = [one for one, by_seq in own.items() if is_same(by_seq, truly)]
-                expect(len(like) == 1, f"{options} rank {rank.number}: what ran on communicator "
-                                       f"{name} is what {len(like)} of {len(own)} are said to have")
-                calls += len(truly)
-        expect(replayed and told == replayed, f"{options}: {told} told of {replayed}")
-        expect(not scattered or out_of_order, f"{options}: all in the order of the calls")
-        print(f"{' '.join(options)}: {calls} collectives, {told} in graphs, "
+            own = since_first_collective(own)
+            for name, true_calls in since_first_collective(comms).items():
+                matching = [one for one, by_seq in own.items() if is_same(by_seq, true_calls)]
+                expect(len(matching) == 1, f"{options} rank {rank.number}: communicator {name} has the "
+                                           f"runs of {len(matching)} of {len(own)} in the trace")
+                calls += len(true_calls)
+        expect(replayed and identified == replayed, f"{options}: {identified} of {replayed} identified")
+        expect(not reordered or out_of_order, f"{options}: all in the order of the calls")
+        print(f"{' '.join(options)}: {calls} collectives, {identified} in graphs, "
               f"{out_of_order} kernels before those of earlier calls")
 
 

@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""What NCCL says of its collectives, against what the stand-in ran: check_inside.py LIBTSCOPE
-OTHER_PROFILER TRAIN.
+"""What NCCL tells its profiler plugin about collectives, compared with what the stand-in ran:
+check_inside.py LIBTSCOPE OTHER_PROFILER TRAIN.
 
-Each call that the job made has its algorithm, protocol and channels, under the same communicator
-and sequence number, whatever version of the plugin interface this NCCL has; and from v4 on its start
-and stop on the GPU, to the nanosecond, on a timer of the GPU's own.
+Each call of the job has its algorithm, protocol and channels, under the same communicator and
+sequence number, in every version of the plugin interface. From v4 on it also has its start and stop
+on the GPU, to the nanosecond, on the GPU's own timer.
 """
 import os
 import subprocess
@@ -30,7 +30,7 @@ def expect(condition, what):
 
 
 def run(train, options, library=None, **more):
-    """What the job printed, its truth and its traces by rank."""
+    """The output of the job, its truth, and the trace of each rank."""
     with tempfile.TemporaryDirectory(prefix="standin-inside-") as directory:
         log, traces = os.path.join(directory, "log"), os.path.join(directory, "traces")
         env = {**os.environ, "TSCOPE_DIR": traces, **more}
@@ -42,7 +42,7 @@ def run(train, options, library=None, **more):
 
 
 def made_calls(rank):
-    """By kind and then in order, as they ran: (arrival, end, bytes)."""
+    """{(communicator, kind): [(arrival, end, bytes)]}, in the order in which they ran."""
     made = {}
     for op in rank.order:
         for call in op.calls:
@@ -52,30 +52,30 @@ def made_calls(rank):
 
 
 def check_times(trace, rank):
-    """As many of each kind, with the same times: a rank's calls of a kind run in order."""
-    ran, told = {}, {}
+    """Each kind has the same number of calls, with the same times."""
+    ran, recorded = {}, {}
     for (_, name), calls in made_calls(rank).items():
         ran.setdefault(name, []).extend(call[:2] for call in calls)
     for inside in trace.records["CollectiveInside"]:
         name = NAMES[next(op for op, value in OPS.items() if value == inside.tag)]
-        told.setdefault(name, []).append((inside.gpu_start - GLOBAL_TIMER_AHEAD_NS,
-                                          inside.gpu_stop - GLOBAL_TIMER_AHEAD_NS))
-    expect({name: sorted(times) for name, times in told.items()} ==
-           {name: sorted(times) for name, times in ran.items()}, f"rank {rank.number}: {told}")
+        recorded.setdefault(name, []).append((inside.gpu_start - GLOBAL_TIMER_AHEAD_NS,
+                                              inside.gpu_stop - GLOBAL_TIMER_AHEAD_NS))
+    expect({name: sorted(times) for name, times in recorded.items()} ==
+           {name: sorted(times) for name, times in ran.items()}, f"rank {rank.number}: {recorded}")
 
 
 def check_rank(trace, rank, version):
     calls = {(call.comm, call.seq, call.tag >= OPS["SEND"]): call
              for call in trace.records["Collective"]}
     inside = trace.records["CollectiveInside"]
-    told = {(one.comm, one.seq, one.tag >= OPS["SEND"]): one for one in inside}
-    expect(len(told) == len(inside), f"rank {rank.number}: a call told twice")
+    recorded = {(one.comm, one.seq, one.tag >= OPS["SEND"]): one for one in inside}
+    expect(len(recorded) == len(inside), f"rank {rank.number}: a call is recorded twice")
     wanted = {key for key in calls if version >= 4 or not key[2]}
-    expect(set(told) == wanted, f"v{version}, rank {rank.number}: {set(told) ^ wanted}")
-    for key, one in told.items():
+    expect(set(recorded) == wanted, f"v{version}, rank {rank.number}: {set(recorded) ^ wanted}")
+    for key, one in recorded.items():
         call = calls[key]
         expect(one.tag == call.tag, f"{one} is not {call}")
-        expect(one.time >= call.time, "NCCL tells of it after the call")
+        expect(one.time >= call.time, "NCCL reports it after the call")
         words = trace.strings[one.algorithm], trace.strings[one.protocol]
         if key[2]:
             expect(words == ("", ""), f"a transfer has no algorithm: {words}")
@@ -103,8 +103,8 @@ def main():
         expect(options or printed == bare, "the job is the same")
         expect(len(traces) == len(truth.ranks), f"{len(traces)} traces")
         for trace, rank in zip(traces, truth.ranks):
-            told = check_rank(trace, rank, version)
-        print(f"v{version} {' '.join(options)}: {told} calls of each rank told")
+            recorded = check_rank(trace, rank, version)
+        print(f"v{version} {' '.join(options)}: {recorded} calls of each rank are recorded")
 
     _, _, traces = run(train, [], library, TSCOPE_NCCL_INSIDE="choices")
     for trace in traces:

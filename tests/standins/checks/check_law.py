@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
 """The simulator's log obeys its laws: order on a stream, event waits, one end for all ranks of a
-collective, and its transfer as latency + bytes x bus factor / slowest link.
+collective, and a transfer time of latency + bytes x bus factor / bandwidth of the slowest link.
 
     check_law.py TRAIN
 """
@@ -24,8 +24,8 @@ CASES = {
 }
 
 
-def fail(words):
-    print(words)
+def fail(message):
+    print(message)
     sys.exit(1)
 
 
@@ -43,7 +43,7 @@ def check_streams(truth):
 
 def transfer_ns(call, slow):
     n, message = call["ranks"], call["call"] in ("send", "recv")
-    factor = 1 if message else 2 * (n - 1) / n  # the training program only all-reduces beside
+    factor = 1 if message else 2 * (n - 1) / n  # all other calls of the training program are all-reduces
     bandwidth = BYTES_PER_NS * (0.25 if slow else 1)
     return LATENCY_NS + call["bytes"] * factor / bandwidth
 

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
  * The stand-in NCCL across four processes: every collective's data against closed forms, for every
- * type and reduction; groups, splits, shrinking, errors and aborts. That its times obey the law is
- * check_law.py's to see.
+ * type and reduction; groups, splits, shrinking, errors and aborts. check_law.py checks the times.
  */
 #include <math.h>
 #include <setjmp.h>
@@ -24,7 +23,7 @@
 
 enum { RANKS = 4, COUNT = 1000 };
 
-/* In a child: what is wrong ends it with a word. */
+/* In a child process: prints what failed and ends the process. */
 #define MUST(condition)                                                                            \
   do {                                                                                             \
     if (!(condition)) {                                                                            \
@@ -65,7 +64,7 @@ static ncclComm_t join(int rank) {
   return comm;
 }
 
-/* A small number in the type's own bits; exact by the choice of numbers below. */
+/* The bits of a small number in the given type. The numbers below have an exact form in each. */
 static uint64_t encode(double value, ncclDataType_t dtype) {
   static const struct {
     int exponent, mantissa;
@@ -98,7 +97,7 @@ static void must_be(int rank, const void *array, size_t i, double value, ncclDat
   }
 }
 
-/* Rank r has r + 1 in even places and r + 2 in odd ones. */
+/* Rank r has r + 1 at even indices and r + 2 at odd ones. */
 static double given(int rank, size_t i) {
   return rank + 1 + (double)(i % 2);
 }
@@ -195,7 +194,7 @@ static void movements(int rank) {
   for (int i = 0; i < RANKS * COUNT; i++)
     MUST(target[i] == (rank == 0 ? i / COUNT * 100000 + i % COUNT : 0));
 
-  /* in place, twice in one group on two types: one kernel, in the order of the calls */
+  /* two in-place calls of different types in one group: one kernel, in the order of the calls */
   fill(rank, source, 2);
   double value = rank;
   NCCL(ncclGroupStart());
@@ -206,13 +205,13 @@ static void movements(int rank) {
   MUST(source[1] == 600004 && value == 3);
 
   double scale = 0.5;
-  ncclRedOp_t halved;
+  ncclRedOp_t half_sum;
   value = rank;
-  NCCL(ncclRedOpCreatePreMulSum(&halved, &scale, ncclDouble, ncclScalarHostImmediate, comm));
-  NCCL(ncclAllReduce(&value, &value, 1, ncclDouble, halved, comm, stream));
+  NCCL(ncclRedOpCreatePreMulSum(&half_sum, &scale, ncclDouble, ncclScalarHostImmediate, comm));
+  NCCL(ncclAllReduce(&value, &value, 1, ncclDouble, half_sum, comm, stream));
   CUDA(cudaStreamSynchronize(stream));
   MUST(value == 3);
-  NCCL(ncclRedOpDestroy(halved, comm));
+  NCCL(ncclRedOpDestroy(half_sum, comm));
   NCCL(ncclCommDestroy(comm));
 }
 
@@ -221,11 +220,11 @@ static void every_movement(void **state) {
   on_ranks(movements);
 }
 
-/* Each to the next around the ring, and a message to oneself. */
+/* Each rank sends to the next around the ring, and to itself. */
 static void messages(int rank) {
   ncclComm_t comm = join(rank);
   int next = (rank + 1) % RANKS, before = (rank + RANKS - 1) % RANKS;
-  for (int round = 0; round < 300; round++) { /* more than there are slots */
+  for (int round = 0; round < 300; round++) { /* more rounds than slots */
     int out = rank * 1000 + round, in = -1, self = -1;
     NCCL(ncclGroupStart());
     NCCL(ncclSend(&out, 1, ncclInt, next, comm, NULL));
@@ -254,7 +253,7 @@ static int sum_of_ranks(int rank, ncclComm_t comm, int own) {
 static void splits(int rank) {
   ncclComm_t comm = join(rank), half, none, three = NULL;
   int count, own;
-  NCCL(ncclCommSplit(comm, rank % 2, -rank, &half, NULL)); /* the key turns the order round */
+  NCCL(ncclCommSplit(comm, rank % 2, -rank, &half, NULL)); /* the key reverses the order */
   NCCL(ncclCommCount(half, &count));
   NCCL(ncclCommUserRank(half, &own));
   MUST(count == 2 && own == (rank < 2));
@@ -281,7 +280,7 @@ static void communicators_split_and_shrink(void **state) {
   on_ranks(splits);
 }
 
-/* Rank 3 never calls; the others abort and are let go. */
+/* Rank 3 never makes the call. The others abort, and their streams end. */
 static void aborts(int rank) {
   ncclComm_t comm = join(rank);
   cudaStream_t stream;
@@ -295,7 +294,7 @@ static void aborts(int rank) {
     return;
   }
   ncclResult_t error = ncclSuccess;
-  while (error == ncclSuccess) { /* until it hears of it */
+  while (error == ncclSuccess) { /* until the abort of the others is visible here */
     NCCL(ncclCommGetAsyncError(comm, &error));
     usleep(1000);
   }

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""A job that finds NCCL, the CUDA runtime and cuBLAS by name from ctypes, against what the stand-ins
-ran: check_pynccl.py LIBTSCOPE REPORT NCCL. Each collective, copy, fill, GEMM and kernel is in the
-trace, once. What is looked up in a second copy of NCCL is not, and the report says so.
+"""A job that loads NCCL, the CUDA runtime and cuBLAS by name with ctypes: its trace compared with what
+the stand-ins ran: check_pynccl.py LIBTSCOPE REPORT NCCL. Each collective, copy, fill, GEMM and kernel
+is in the trace once. Calls of a second copy of NCCL are not, and the report says so.
 """
 import collections
 import json
@@ -28,7 +28,7 @@ def expect(condition, what):
 
 
 def run(directory, *arguments, library=None, **more):
-    """What each rank printed, and the truth of the run."""
+    """The output of each rank, and the truth of the run."""
     log = os.path.join(directory, "log")
     os.makedirs(log)
     env = {**os.environ, "WORLD_SIZE": str(RANKS), "STANDIN_LOG": log, "TSCOPE_DIR":
@@ -40,18 +40,18 @@ def run(directory, *arguments, library=None, **more):
                               env={**env, "RANK": str(rank), "LOCAL_RANK": str(rank)},
                               stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
              for rank in range(RANKS)]
-    said = [rank.communicate(timeout=60) for rank in ranks]
-    expect(all(rank.returncode == 0 for rank in ranks), said)
-    return said, Truth(log).ranks
+    printed = [rank.communicate(timeout=60) for rank in ranks]
+    expect(all(rank.returncode == 0 for rank in ranks), printed)
+    return printed, Truth(log).ranks
 
 
 def check_rank(trace, rank):
     records = trace.records
     kinds = {value: name for name, value in OPS.items()}
     made = collections.Counter(NAMES[call["call"]] for op in rank.order for call in op.calls)
-    expect(made, "the truth knows of collectives")
-    told = collections.Counter(kinds[call.tag] for call in records["Collective"])
-    expect(told == made, f"{told} told, {made} made")
+    expect(made, "the truth has collectives")
+    recorded = collections.Counter(kinds[call.tag] for call in records["Collective"])
+    expect(recorded == made, f"recorded {recorded}, made {made}")
     for kind, name in (("copy", "Memcpy"), ("fill", "Memset")):
         ran = [op.bytes for op in rank.order if op.kind == kind]
         expect(ran and [one.bytes for one in records[name]] == ran, f"{name}: {records[name]}, {ran}")
@@ -70,8 +70,8 @@ def check_rank(trace, rank):
     return comm.identity
 
 
-def look_ups(report, directory):
-    """What the report says of functions found by name."""
+def look_up_coverage(report, directory):
+    """The report's entry about functions found by name."""
     done = subprocess.run([report, "--format", "json", os.path.join(directory, "traces", "pynccl")],
                           capture_output=True, text=True, check=True)
     return json.loads(done.stdout)["quality"]["coverage"]["functions found by name"]
@@ -81,23 +81,23 @@ def main():
     library, report, nccl = sys.argv[1:4]
     with tempfile.TemporaryDirectory(prefix="standin-pynccl-") as directory:
         bare, _ = run(os.path.join(directory, "bare"))
-        said, ranks = run(os.path.join(directory, "shimmed"), library=library)
-        expect(said == bare, f"the job is the same: {said}, {bare}")
+        printed, ranks = run(os.path.join(directory, "shimmed"), library=library)
+        expect(printed == bare, f"the job is the same: {printed}, {bare}")
         traces = read_trace.read_all(os.path.join(directory, "shimmed", "traces"))
         expect(len(traces) == RANKS, traces)
         identities = {check_rank(trace, rank) for trace, rank in zip(traces, ranks)}
         expect(len(identities) == 1, "all ranks name the communicator alike")
-        expect(look_ups(report, os.path.join(directory, "shimmed"))["share"] == 1, "all are seen")
-        said, _ = run(os.path.join(directory, "off"), library=library, TSCOPE_LOOKUPS="off")
-        expect(said == bare, f"the job is the same: {said}")
+        expect(look_up_coverage(report, os.path.join(directory, "shimmed"))["share"] == 1, "all are seen")
+        printed, _ = run(os.path.join(directory, "off"), library=library, TSCOPE_LOOKUPS="off")
+        expect(printed == bare, f"the job is the same: {printed}")
         other = shutil.copy(nccl, os.path.join(directory, "libnccl-other.so.2"))
-        said, _ = run(os.path.join(directory, "two"), other, library=library)
-        expect(said == bare, f"the job is the same: {said}")
-        found = look_ups(report, os.path.join(directory, "two"))
+        printed, _ = run(os.path.join(directory, "two"), other, library=library)
+        expect(printed == bare, f"the job is the same: {printed}")
+        found = look_up_coverage(report, os.path.join(directory, "two"))
         seen = round(found["share"] / (1 - found["share"]))
         expect(seen >= 14 and found["note"].endswith(f"NOT SEEN, such as ncclAllReduce of {other}"),
                found)
-    print(f"{RANKS} ranks, {STEPS} steps: all that ran is in the trace, once")
+    print(f"{RANKS} ranks, {STEPS} steps: all work is in the trace once")
     return 0
 
 

@@ -1,15 +1,15 @@
 # SPDX-License-Identifier: MIT
 """NVIDIA's own libraries under the preload: check_real.py LIBTSCOPE DRIVER PROGRAM.
 
-Each library that is found on this machine must hold tscope's functions in place of the driver's,
-and with TSCOPE_DRIVER=off the driver's own. Exits 77 where there is none.
+Each of these libraries on this machine must hold pointers to tscope's functions in place of the
+driver's, and with TSCOPE_DRIVER=off to the driver's own. Exits with 77 if there is no such library.
 """
 import glob
 import os
 import subprocess
 import sys
 
-# What makes the library look the driver up.
+# The function of each library that makes it run_check up the driver's functions.
 LIBRARIES = {"libcudart.so.1[23]": "cudaGetDeviceCount", "libcublasLt.so.1[23]": "cublasLtCreate",
              "libcublas.so.1[23]": "cublasCreate_v2", "libnccl.so.2": "ncclCommInitAll",
              "libcudnn_graph.so.9": "cudnnCreate"}
@@ -30,7 +30,7 @@ def find(pattern):
     return None
 
 
-def look(shim, driver, program, library, function, **more):
+def run_check(shim, driver, program, library, function, **more):
     environment = {name: value for name, value in os.environ.items()
                    if not name.startswith(("TSCOPE", "LD_"))}
     environment.update(LD_PRELOAD=shim, **more)
@@ -40,21 +40,21 @@ def look(shim, driver, program, library, function, **more):
 
 def main():
     shim, driver, program = map(os.path.realpath, sys.argv[1:4])
-    looked = 0
+    checked = 0
     for pattern, function in LIBRARIES.items():
         library = find(pattern)
         if not library:
             print(f"skipped: no {pattern} on this machine")
             continue
-        done = look(shim, driver, program, library, function)
+        done = run_check(shim, driver, program, library, function)
         print(done.stdout + done.stderr)
         if done.returncode:
             sys.exit(f"{library} got past tscope")
-        off = look(shim, driver, program, library, function, TSCOPE_DRIVER="off")
+        off = run_check(shim, driver, program, library, function, TSCOPE_DRIVER="off")
         if "tscope's 0 times" not in off.stdout or off.returncode != 3:
             sys.exit(f"{library} with TSCOPE_DRIVER=off:\n{off.stdout}{off.stderr}")
-        looked += 1
-    sys.exit(0 if looked else 77)
+        checked += 1
+    sys.exit(0 if checked else 77)
 
 
 main()

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * Every function that tscope hooks is there in the stand-in libraries under its name.
+ * The stand-in libraries export every function that tscope hooks.
  */
 #include <dlfcn.h>
 #include <setjmp.h>
@@ -22,7 +22,7 @@ static const char *const cublas_names[] = {TSCOPE_CUBLAS_HOOKS(NAME)
                                                TSCOPE_CUBLAS_HALF_HOOKS(NAME)};
 static const char *const cublaslt_names[] = {TSCOPE_CUBLASLT_HOOKS(NAME)};
 
-static void all_there(const char *library, const char *const *names, size_t n) {
+static void assert_all_exported(const char *library, const char *const *names, size_t n) {
   void *handle = dlopen(library, RTLD_NOW | RTLD_LOCAL);
   if (!handle)
     fail_msg("%s", dlerror());
@@ -33,26 +33,28 @@ static void all_there(const char *library, const char *const *names, size_t n) {
 
 static void cudart_12_has_every_hooked_function(void **state) {
   (void)state;
-  all_there("libcudart.so.12", cuda_names, sizeof(cuda_names) / sizeof(*cuda_names));
+  assert_all_exported("libcudart.so.12", cuda_names, sizeof(cuda_names) / sizeof(*cuda_names));
 }
 
 static void cudart_13_has_every_hooked_function(void **state) {
   (void)state;
-  all_there("libcudart.so.13", cuda_names, sizeof(cuda_names) / sizeof(*cuda_names));
+  assert_all_exported("libcudart.so.13", cuda_names, sizeof(cuda_names) / sizeof(*cuda_names));
 }
 
 static void nccl_has_every_hooked_function(void **state) {
   (void)state;
-  all_there("libnccl.so.2", nccl_names, sizeof(nccl_names) / sizeof(*nccl_names));
+  assert_all_exported("libnccl.so.2", nccl_names, sizeof(nccl_names) / sizeof(*nccl_names));
 }
 
 static void cublas_has_every_hooked_function(void **state) {
   (void)state;
   static const char *const libraries[] = {"libcublas.so.12", "libcublas.so.13"};
   for (size_t i = 0; i < 2; i++)
-    all_there(libraries[i], cublas_names, sizeof(cublas_names) / sizeof(*cublas_names));
-  all_there("libcublasLt.so.12", cublaslt_names, sizeof(cublaslt_names) / sizeof(*cublaslt_names));
-  all_there("libcublasLt.so.13", cublaslt_names, sizeof(cublaslt_names) / sizeof(*cublaslt_names));
+    assert_all_exported(libraries[i], cublas_names, sizeof(cublas_names) / sizeof(*cublas_names));
+  assert_all_exported("libcublasLt.so.12", cublaslt_names,
+                      sizeof(cublaslt_names) / sizeof(*cublaslt_names));
+  assert_all_exported("libcublasLt.so.13", cublaslt_names,
+                      sizeof(cublaslt_names) / sizeof(*cublaslt_names));
 }
 
 int main(void) {

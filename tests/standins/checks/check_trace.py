@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""What the shim wrote of a run is what the simulator did: every kernel, copy and fill with its
-instant, every collective call in its order, nothing else and nothing lost. Reads the trace format
-by itself, from docs/trace-format.md.
+"""The trace of a run contains what the simulator did: every kernel, copy and fill with its times,
+every collective call in its order, nothing else, and nothing lost. Has a reader of its own, written
+from docs/trace-format.md.
 
     check_trace.py LIBTSCOPE TRAIN [options of the training program]
 """
@@ -70,13 +70,13 @@ class Trace:
 KINDS = {"kernel": GPU_KERNEL, "collective": COLLECTIVE_RUN, "copy": GPU_MEMCPY, "fill": GPU_MEMSET}
 
 
-def fail(words):
-    print(words)
+def fail(message):
+    print(message)
     sys.exit(1)
 
 
 def compare_gpu(trace, rank):
-    """Times within 2 us: the clocks are the same, read by two programs one after the other."""
+    """Times must agree within 2 us: it is one clock, which two libraries read one after the other."""
     wanted = sorted((op.start, op.end, KINDS[op.kind]) for op in rank.order if op.kind in KINDS)
     if len(wanted) != len(trace.gpu):
         fail(f"rank {rank.number}: {len(trace.gpu)} GPU spans recorded of {len(wanted)}")

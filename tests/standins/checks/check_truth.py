@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""truth.py and replay.py against closed forms: schedules without variation, worked out by hand.
+"""truth.py and replay.py against closed forms: schedules without variation, computed by hand.
 
     check_truth.py TRAIN
 """
@@ -13,7 +13,7 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."
 from truth import Truth  # noqa: E402
 
 STEPS, FIRST = 14, 4
-# Eight steps ahead, so that no launch is late on a busy machine.
+# The host runs eight steps ahead, so that no launch is late on a busy machine.
 EVEN = ["--steps", str(STEPS), "--jitter", "0", "--warmup", "0", "--ahead", "8", "--loss", "0"]
 
 COMPUTE = 8e6 + 12e6 + 2e6                     # forward, backward, optimizer
@@ -22,7 +22,7 @@ TRANSFER = 20e3 + 256 * 1024 * 1.5 / 0.5       # of one all-reduce of four ranks
 FIRST_TRANSFER = 20e3 + 64 * 1024 * 1.5 / 0.5
 KERNELS, BUCKETS, GAP = 8 + 8 + 1, 4, 1e3
 COMM = FIRST_TRANSFER + (BUCKETS - 1) * TRANSFER
-IN_LINE = COMPUTE + INPUT + (KERNELS + 1) * GAP  # a step in which nothing is reduced
+IN_LINE = COMPUTE + INPUT + (KERNELS + 1) * GAP  # a step without all-reduces
 
 wrong = 0
 
@@ -58,7 +58,7 @@ def serial(train):
 
 
 def overlapped(train):
-    """All but the last bucket hide behind the backward pass: two layers of it take 3 ms."""
+    """All buckets but the last overlap with the backward pass: two of its layers take 3 ms."""
     truth = truth_of(train, [])
     steady = truth.steady(FIRST, STEPS)
     near("overlapped: step", steady["step"], IN_LINE + TRANSFER + GAP)
@@ -67,7 +67,7 @@ def overlapped(train):
 
 
 def slow_rank(train):
-    """Its kernels take half as long again; the others wait for the difference."""
+    """The kernels of one rank take 1.5 times as long; the other ranks wait for the difference."""
     truth = truth_of(train, ["--overlap", "0", "--slow-rank", "2", "--slow-factor", "1.5"])
     steady, what_if = truth.steady(FIRST, STEPS), truth.what_if(FIRST, STEPS)
     even = IN_LINE + COMM + BUCKETS * GAP

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * A program with a CUPTI client that finds CUPTI by name, as Triton's profiler does: some kernels,
- * a session over others, and some more. Prints what the client was given, which must be the same
- * whoever else is in the process.
+ * A program with a CUPTI client that loads CUPTI by name, as Triton's profiler does. It launches
+ * kernels before, within and between two sessions. It prints what the client got, which must be the
+ * same whatever other library is in the process.
  */
 #include <dlfcn.h>
 #include <stdbool.h>
@@ -98,7 +98,7 @@ int main(void) {
   }
   launch(5); /* still running when the session begins */
   session(7);
-  nanosleep(&pause, NULL); /* whoever stepped aside comes back */
+  nanosleep(&pause, NULL); /* time for a profiler that left CUPTI to the client to take it back */
   launch(11);
   cudaDeviceSynchronize();
   session(13);

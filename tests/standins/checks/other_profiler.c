@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * Somebody else's profiler plugin: says that it was taken, and wants no events.
+ * A profiler plugin that is not tscope's: prints that NCCL loaded it, and subscribes to no events.
  */
 #include <stdio.h>
 

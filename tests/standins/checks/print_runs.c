@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT
  *
- * print_runs DIRECTORY: which collective ran when, as the analyzer pairs them: a line "rank comm
- * seq start end in-graph" for each call, in nanoseconds of one clock; 0 0 if it is not known
- * when it ran. At the end "told N of M": calls in graphs that were told apart by their nodes.
+ * print_runs DIRECTORY: when each collective ran, as the analyzer pairs calls and kernels. Prints a
+ * line "rank comm seq start end in-graph" for each call, in nanoseconds of one clock; start and end
+ * are 0 0 if they are not known. The last line is "told N of M": of the M calls in graphs, N were
+ * identified by their graph nodes.
  */
 #include <stdio.h>
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
-"""One rank of a job that comes by all of its libraries as vLLM's pynccl and CuPy do, by name from
-ctypes: pynccl.py FOLDER [OTHER_NCCL], with RANK and WORLD_SIZE. Ranks meet in FOLDER. Prints what
-was computed."""
+"""One rank of a job that loads its libraries by name with ctypes, as vLLM's pynccl and CuPy do:
+pynccl.py FOLDER [OTHER_NCCL], with RANK and WORLD_SIZE in the environment. Ranks find each other
+through FOLDER. Prints the results."""
 import ctypes
 import os
 import sys
@@ -30,8 +30,8 @@ def call(function, *arguments):
         sys.exit(f"{function.__name__}: {result}")
 
 
-def meet(folder):
-    """The same unique id on all ranks."""
+def exchange_unique_id(folder):
+    """The unique id that rank 0 made, on all ranks."""
     path, unique = os.path.join(folder, "id"), UniqueId()
     if RANK == 0:
         call(nccl.ncclGetUniqueId, byref(unique))
@@ -49,7 +49,7 @@ def main():
     call(cudart.cudaSetDevice, 0)
     call(cudart.cudaMalloc, byref(device), c_size_t(4 * COUNT))
     call(cudart.cudaStreamCreate, byref(stream))
-    call(nccl.ncclCommInitRank, byref(comm), RANKS, meet(sys.argv[1]), RANK)
+    call(nccl.ncclCommInitRank, byref(comm), RANKS, exchange_unique_id(sys.argv[1]), RANK)
     call(cublas.cublasCreate_v2, byref(handle))
     call(cublas.cublasSetStream_v2, handle, stream)
     host = (c_float * COUNT)(*([float(RANK + 1)] * COUNT))

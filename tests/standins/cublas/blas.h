@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT
  *
  * Shared by the files of the stand-in cuBLAS and cuBLASLt: handles that remember their stream,
- * descriptors that remember what was set, and GEMMs that take the time of their operations and
- * compute nothing. The types of the API are written out as the ABI passes them, so that no cuBLAS
- * header is needed.
+ * descriptors that remember what was set, and GEMMs that run for a computed time and compute
+ * nothing. The types of the API are written as the ABI passes them, so that no cuBLAS header is
+ * needed.
  */
 #ifndef STANDIN_BLAS_H
 #define STANDIN_BLAS_H
@@ -27,8 +27,9 @@ struct blas_gemm {
   int type;
 };
 
-/* Puts its kernel on the stream, as the real library does: not through the program's CUDA runtime.
- * Runs for flops / STANDIN_TFLOPS, but no less than STANDIN_KERNEL_US. Returns a cublasStatus_t. */
+/* Launches the GEMM's kernel through the driver, as the real library does, and not through the
+ * program's CUDA runtime. The kernel runs for flops / STANDIN_TFLOPS, but at least
+ * STANDIN_KERNEL_US. Returns a cublasStatus_t. */
 BLAS_API int blas_launch(void *stream, struct blas_gemm gemm);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * How a GEMM becomes a kernel.
+ * Launches the kernel of a GEMM.
  */
 #include "blas.h"
 
@@ -28,7 +28,7 @@ static const char *kernel_name(int type) {
   }
 }
 
-/* The driver's functions, looked up in its library as cuBLAS does. */
+/* The driver's functions, which cuBLAS too looks up in the driver's library. */
 static struct {
   CUresult (*load)(CUmodule *, const void *);
   CUresult (*get)(CUfunction *, CUmodule, const char *);
@@ -52,8 +52,8 @@ static bool open_driver(void) {
   return driver.module;
 }
 
-/* Uniform in 1 - jitter to 1 + jitter, the same in every run. */
-static double vary(void) {
+/* Uniformly distributed between 1 - jitter and 1 + jitter, with the same sequence in every run. */
+static double time_factor(void) {
   static __thread uint64_t state = 1;
   state = state * 6364136223846793005u + 1442695040888963407u;
   double jitter = sim_setting("GEMM_JITTER", 0);
@@ -70,7 +70,7 @@ int blas_launch(void *stream, struct blas_gemm gemm) {
     flops_per_ns = sim_setting("TFLOPS", 400) * 1e3;
   double flops = 2.0 * (double)gemm.m * (double)gemm.n * (double)gemm.k * (double)gemm.batch;
   const char *name = kernel_name(gemm.type);
-  int64_t least = sim_kernel_duration(name), ns = (int64_t)(flops / flops_per_ns * vary());
+  int64_t least = sim_kernel_duration(name), ns = (int64_t)(flops / flops_per_ns * time_factor());
   CUfunction function;
   if (!open_driver() || driver.get(&function, driver.module, name) != CUDA_SUCCESS)
     return BLAS_NOT_INITIALIZED;

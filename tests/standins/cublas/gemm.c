@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * cuBLAS's GEMMs, every one that tscope hooks.
+ * All GEMM functions of cuBLAS that tscope hooks.
  */
 #include "blas/blas_hooks.def"
 

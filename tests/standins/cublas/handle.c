@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * The life and the settings of a cuBLAS handle.
+ * cuBLAS handles: create, destroy, get and set their settings.
  */
 #include <stdlib.h>
 

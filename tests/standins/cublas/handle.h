@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * What a cuBLAS handle remembers.
+ * The state of a cuBLAS handle.
  */
 #ifndef STANDIN_BLAS_HANDLE_H
 #define STANDIN_BLAS_HANDLE_H

@@ -26,7 +26,7 @@ struct table {
   } entry[ATTRIBUTES];
 };
 
-static int set(struct table *table, unsigned attribute, const void *value, size_t bytes) {
+static int table_set(struct table *table, unsigned attribute, const void *value, size_t bytes) {
   if (!table || !value || attribute >= ATTRIBUTES || bytes > sizeof(table->entry->value))
     return BLAS_INVALID_VALUE;
   memset(&table->entry[attribute], 0, sizeof(table->entry[attribute]));
@@ -35,8 +35,8 @@ static int set(struct table *table, unsigned attribute, const void *value, size_
   return BLAS_SUCCESS;
 }
 
-static int get(const struct table *table, unsigned attribute, void *value, size_t bytes,
-               size_t *written) {
+static int table_get(const struct table *table, unsigned attribute, void *value, size_t bytes,
+                     size_t *written) {
   if (!table || attribute >= ATTRIBUTES)
     return BLAS_INVALID_VALUE;
   size_t there = table->entry[attribute].bytes;
@@ -51,15 +51,15 @@ static int get(const struct table *table, unsigned attribute, void *value, size_
   return BLAS_SUCCESS;
 }
 
-static int64_t number(const struct table *table, unsigned attribute, int64_t otherwise) {
+static int64_t table_number(const struct table *table, unsigned attribute, int64_t fallback) {
   int64_t value = 0;
   if (!table->entry[attribute].bytes)
-    return otherwise;
+    return fallback;
   memcpy(&value, table->entry[attribute].value, sizeof(value));
   return value;
 }
 
-static int drop(struct table *table) {
+static int table_free(struct table *table) {
   free(table);
   return BLAS_SUCCESS;
 }
@@ -67,14 +67,14 @@ static int drop(struct table *table) {
 #define TABLE(name)                                                                                \
   BLAS_API int name##SetAttribute(struct table *table, unsigned attribute, const void *value,      \
                                   size_t bytes) {                                                  \
-    return set(table, attribute, value, bytes);                                                    \
+    return table_set(table, attribute, value, bytes);                                              \
   }                                                                                                \
   BLAS_API int name##GetAttribute(struct table *table, unsigned attribute, void *value,            \
                                   size_t bytes, size_t *written) {                                 \
-    return get(table, attribute, value, bytes, written);                                           \
+    return table_get(table, attribute, value, bytes, written);                                     \
   }                                                                                                \
   BLAS_API int name##Destroy(struct table *table) {                                                \
-    return drop(table);                                                                            \
+    return table_free(table);                                                                      \
   }
 TABLE(cublasLtMatrixLayout)
 TABLE(cublasLtMatmulDesc)
@@ -89,11 +89,11 @@ BLAS_API int cublasLtMatrixLayoutCreate(struct table **layout, int type, uint64_
   const int32_t one = 1;
   if (!table_new(layout))
     return BLAS_NOT_INITIALIZED;
-  set(*layout, LAYOUT_TYPE, &type, sizeof(type));
-  set(*layout, LAYOUT_ROWS, &rows, sizeof(rows));
-  set(*layout, LAYOUT_COLS, &cols, sizeof(cols));
-  set(*layout, LAYOUT_LD, &ld, sizeof(ld));
-  set(*layout, LAYOUT_BATCH, &one, sizeof(one));
+  table_set(*layout, LAYOUT_TYPE, &type, sizeof(type));
+  table_set(*layout, LAYOUT_ROWS, &rows, sizeof(rows));
+  table_set(*layout, LAYOUT_COLS, &cols, sizeof(cols));
+  table_set(*layout, LAYOUT_LD, &ld, sizeof(ld));
+  table_set(*layout, LAYOUT_BATCH, &one, sizeof(one));
   return BLAS_SUCCESS;
 }
 
@@ -101,10 +101,10 @@ BLAS_API int cublasLtMatmulDescCreate(struct table **desc, int compute_type, int
   const int32_t none = 0;
   if (!table_new(desc))
     return BLAS_NOT_INITIALIZED;
-  set(*desc, DESC_COMPUTE_TYPE, &compute_type, sizeof(compute_type));
-  set(*desc, DESC_SCALE_TYPE, &scale_type, sizeof(scale_type));
-  set(*desc, DESC_TRANSA, &none, sizeof(none));
-  set(*desc, DESC_TRANSA + 1, &none, sizeof(none));
+  table_set(*desc, DESC_COMPUTE_TYPE, &compute_type, sizeof(compute_type));
+  table_set(*desc, DESC_SCALE_TYPE, &scale_type, sizeof(scale_type));
+  table_set(*desc, DESC_TRANSA, &none, sizeof(none));
+  table_set(*desc, DESC_TRANSA + 1, &none, sizeof(none));
   return BLAS_SUCCESS;
 }
 
@@ -131,7 +131,7 @@ BLAS_API int cublasLtMatmulAlgoGetHeuristic(void *handle, struct table *desc, st
   return BLAS_SUCCESS;
 }
 
-/* The result, m x n; k is the other side of A. */
+/* The result has m x n elements; k is the other dimension of A. */
 BLAS_API int cublasLtMatmul(void *handle, struct table *desc, const void *alpha, const void *a,
                             struct table *a_layout, const void *b, struct table *b_layout,
                             const void *beta, const void *c, struct table *c_layout, void *d,
@@ -141,13 +141,14 @@ BLAS_API int cublasLtMatmul(void *handle, struct table *desc, const void *alpha,
   (void)workspace, (void)workspace_bytes, (void)b_layout, (void)c_layout;
   if (!desc || !a_layout || !d_layout)
     return BLAS_INVALID_VALUE;
-  bool transposed = number(desc, DESC_TRANSA, 0) != 0;
+  bool transposed = table_number(desc, DESC_TRANSA, 0) != 0;
   return blas_launch(
-      stream, (struct blas_gemm){.m = number(d_layout, LAYOUT_ROWS, 0),
-                                 .n = number(d_layout, LAYOUT_COLS, 0),
-                                 .k = number(a_layout, transposed ? LAYOUT_ROWS : LAYOUT_COLS, 0),
-                                 .batch = number(d_layout, LAYOUT_BATCH, 1),
-                                 .type = (int)number(a_layout, LAYOUT_TYPE, 0)});
+      stream,
+      (struct blas_gemm){.m = table_number(d_layout, LAYOUT_ROWS, 0),
+                         .n = table_number(d_layout, LAYOUT_COLS, 0),
+                         .k = table_number(a_layout, transposed ? LAYOUT_ROWS : LAYOUT_COLS, 0),
+                         .batch = table_number(d_layout, LAYOUT_BATCH, 1),
+                         .type = (int)table_number(a_layout, LAYOUT_TYPE, 0)});
 }
 
 BLAS_API int cublasLtCreate(void **handle) {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * What PyTorch calls of cuBLAS beside GEMMs: functions that succeed and do nothing. As the ABI
- * lets a callee leave its arguments alone, none is declared.
+ * The functions of cuBLAS that PyTorch calls besides GEMMs: they succeed and do nothing. They
+ * declare no parameters, because the ABI allows a callee to ignore its arguments.
  */
 #include "blas.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Shared by the files of the stand-in CUDA runtime. STANDIN_CUDA_MAJOR (12 or 13) says which
- * runtime is built; the sources are the same.
+ * Shared by the files of the stand-in CUDA runtime. STANDIN_CUDA_MAJOR (12 or 13) selects the
+ * version; the sources are the same.
  */
 #ifndef STANDIN_CUDART_H
 #define STANDIN_CUDART_H
@@ -15,14 +15,16 @@
 #include <cuda_runtime_api.h>
 #pragma GCC visibility pop
 
-#ifdef STANDIN_STATIC /* libcudart_static.a: linked into a program, seen by nobody */
+#ifdef STANDIN_STATIC /* libcudart_static.a: in the program, not exported */
 #define CUDART_API __attribute__((visibility("hidden")))
 #else
 #define CUDART_API __attribute__((visibility("default")))
 #endif
 
-/* Stream functions come twice: as name, where stream 0 is the legacy default stream, and as
- * name##suffix, where it is the thread's own. The body is an expression that may use `own`. */
+/* Each stream function has two variants: for name, stream 0 is the legacy default stream; for
+ * name##suffix, it is the thread's own default stream. The body is an expression that may use
+ * `own`.
+ */
 #define TWINS(name, suffix, parameters, body)                                                      \
   CUDART_API cudaError_t name parameters;                                                          \
   CUDART_API cudaError_t name parameters {                                                         \
@@ -35,10 +37,11 @@
     return body;                                                                                   \
   }
 
-/* Remembers an error for cudaGetLastError(), and gives it back. */
+/* Remembers an error for cudaGetLastError(), and returns it. */
 cudaError_t remember(cudaError_t error);
 
-/* As with the real runtime, whoever gives the device work has its primary context current then. */
-void have_context(void);
+/* Makes the device's primary context current if the thread has no context, as the real runtime does
+ * for a thread that gives the device work. */
+void ensure_context(void);
 
 #endif

@@ -21,7 +21,7 @@ static void set_context(void) {
     cuCtxSetCurrent(context);
 }
 
-void have_context(void) {
+void ensure_context(void) {
   CUcontext current = NULL;
   if (cuCtxGetCurrent(&current) == CUDA_SUCCESS && !current)
     set_context();
@@ -67,7 +67,7 @@ CUDART_API cudaError_t cudaDriverGetVersion(int *version) {
 }
 
 #if STANDIN_CUDA_MAJOR == CUDART_VERSION / 1000
-static void describe_further(struct cudaDeviceProp *properties, int device) {
+static void fill_more_properties(struct cudaDeviceProp *properties, int device) {
   properties->major = 9;
   properties->memPitch = INT32_MAX;
   properties->totalConstMem = 64 << 10;
@@ -93,9 +93,9 @@ static void describe_further(struct cudaDeviceProp *properties, int device) {
 }
 #endif
 
-/* Of another CUDA than the headers' only what stands at the same place in the structure of every
- * CUDA 11 to 13 is filled in. */
-static cudaError_t properties(struct cudaDeviceProp *properties, int device) {
+/* If the headers are of another CUDA version than this library, only the members that have the same
+ * offset in CUDA 11 to 13 are filled in. */
+static cudaError_t get_properties(struct cudaDeviceProp *properties, int device) {
   if (device < 0 || device >= SIM_DEVICES)
     return remember(cudaErrorInvalidDevice);
   memset(properties, 0, sizeof(*properties));
@@ -107,18 +107,18 @@ static cudaError_t properties(struct cudaDeviceProp *properties, int device) {
   properties->warpSize = 32;
   properties->maxThreadsPerBlock = 1024;
 #if STANDIN_CUDA_MAJOR == CUDART_VERSION / 1000
-  describe_further(properties, device);
+  fill_more_properties(properties, device);
 #endif
   return cudaSuccess;
 }
 
 CUDART_API cudaError_t cudaGetDeviceProperties(struct cudaDeviceProp *into, int device) {
-  return properties(into, device);
+  return get_properties(into, device);
 }
 
 CUDART_API cudaError_t cudaGetDeviceProperties_v2(struct cudaDeviceProp *into, int device);
 CUDART_API cudaError_t cudaGetDeviceProperties_v2(struct cudaDeviceProp *into, int device) {
-  return properties(into, device);
+  return get_properties(into, device);
 }
 
 CUDART_API cudaError_t cudaDeviceGetAttribute(int *value, enum cudaDeviceAttr attribute,
@@ -241,7 +241,7 @@ static CUresult not_supported(void) {
   return CUDA_ERROR_NOT_SUPPORTED;
 }
 
-/* A driver function that the stand-in driver lacks is there and refuses. */
+/* For a function that the stand-in driver lacks, returns one that fails. */
 static cudaError_t driver_entry(const char *symbol, void **function,
                                 enum cudaDriverEntryPointQueryResult *status) {
   if (!symbol || !function)

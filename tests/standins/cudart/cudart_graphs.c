@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * CUDA graphs, as the runtime names them; gpu/gpu_graphs.c says how far they go.
+ * CUDA graphs in the runtime API; gpu/gpu_graphs.c says what is simulated.
  */
 #include "cudart.h"
 
@@ -20,7 +20,7 @@ static cudaError_t is_capturing(cudaStream_t handle, enum cudaStreamCaptureStatu
 TWINS(cudaStreamIsCapturing, _ptsz, (cudaStream_t stream, enum cudaStreamCaptureStatus *status),
       is_capturing(stream, status, NULL, own))
 
-/* Both spellings begin with the same three parameters; what follows is optional and left alone. */
+/* Both versions begin with the same three parameters. The others are optional and are ignored. */
 CUDART_API cudaError_t cudaStreamGetCaptureInfo_v2(cudaStream_t stream,
                                                    enum cudaStreamCaptureStatus *status,
                                                    unsigned long long *id);
@@ -81,7 +81,7 @@ CUDART_API cudaError_t cudaGraphExecDestroy(cudaGraphExec_t executable) {
   return remember(sim_graph_destroy((struct sim_graph *)executable));
 }
 
-/* A captured graph does not show its nodes here. */
+/* A captured graph does not list its nodes here. */
 CUDART_API cudaError_t cudaGraphGetNodes(cudaGraph_t graph, cudaGraphNode_t *nodes, size_t *n) {
   (void)graph, (void)nodes;
   *n = 0;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Kernels as nvcc-compiled programs register and launch them. A kernel does nothing but take time;
- * how long is for the program to say (standin.h).
+ * Kernels as nvcc-compiled programs register and launch them. A kernel only takes time; the program
+ * sets how long (standin.h).
  */
 #include <search.h>
 #include <stdlib.h>
@@ -15,7 +15,7 @@
 struct kernel {
   const void *host;  /* address of the host stub, the key */
   char *name;        /* mangled */
-  CUfunction handle; /* the driver's, from the first launch on */
+  CUfunction handle; /* the driver's, set at the first launch */
 };
 
 static void *by_host, *by_handle;
@@ -75,8 +75,7 @@ CUDART_API void __cudaRegisterFunction(void **handle, const char *host, char *de
   sim_unlock();
 }
 
-/* A variable of the device stands in host memory of its own, at an address that its shadow is the
- * key to. */
+/* A device variable: it has its own host memory, and the address of its host shadow is the key. */
 struct variable {
   const void *host;
   void *memory;
@@ -146,7 +145,7 @@ CUDART_API cudaError_t __cudaPopCallConfiguration(dim3 *grid, dim3 *block, size_
   return cudaSuccess;
 }
 
-/* What a launch needs of the driver, found at the first. */
+/* The driver's functions that a launch needs, looked up at the first launch. */
 static struct {
   CUresult (*get_kernel)(CUkernel *, CUlibrary, const char *);
   CUresult (*launch[2])(CUfunction, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned,
@@ -175,7 +174,7 @@ static cudaError_t launch(const void *function, dim3 grid, dim3 block, cudaStrea
   if (!grid.x || !grid.y || !grid.z || !block.x || !block.y || !block.z ||
       (size_t)block.x * block.y * block.z > 1024)
     return remember(cudaErrorInvalidConfiguration);
-  have_context();
+  ensure_context();
   CUresult (*launch_kernel)(CUfunction, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned,
                             unsigned, CUstream, void **, void **) = driver.launch[own];
   return remember((cudaError_t)launch_kernel(kernel->handle, grid.x, grid.y, grid.z, block.x,

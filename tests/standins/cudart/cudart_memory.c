@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * Memory, copies and fills, as the runtime names them.
+ * Memory, copies and fills in the runtime API.
  */
 #include <string.h>
 
@@ -9,13 +9,13 @@
 enum { ALIGNMENT = 512 };
 
 static cudaError_t allocate(void **pointer, size_t bytes, enum cudaMemoryType type) {
-  have_context();
+  ensure_context();
   cudaError_t error = sim_capture_unsafe();
   return remember(error ? error : sim_allocate(pointer, bytes, type));
 }
 
 static cudaError_t allocate_async(void **pointer, size_t bytes) {
-  have_context();
+  ensure_context();
   return remember(sim_allocate(pointer, bytes, cudaMemoryTypeDevice));
 }
 
@@ -65,7 +65,7 @@ TWINS(cudaFreeAsync, _ptsz, (void *pointer, cudaStream_t stream),
 
 static cudaError_t copy(void *target, const void *source, size_t bytes, enum cudaMemcpyKind kind,
                         cudaStream_t stream, bool own, bool wait) {
-  have_context();
+  ensure_context();
   return remember(sim_copy(target, source, bytes, kind, stream, own, wait));
 }
 

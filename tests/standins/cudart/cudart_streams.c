@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * Streams, events and waiting for them.
+ * Streams, events, waits for them, and host functions.
  */
 #include <stdlib.h>
 

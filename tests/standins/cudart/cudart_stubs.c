@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
  * Every CUDA runtime function that tscope hooks exists here at least as a function that succeeds
- * and does nothing, so that a new line in the registry needs none in the stand-in. The real
- * stand-ins are strong and win.
+ * and does nothing, so that a new line in the list of hooks needs no change in the stand-in. The
+ * functions in the other files are strong symbols and replace these.
  */
 #include "cudart.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Memory pools, as far as those go who only ask: each device has its default pool, which keeps
- * nothing. Handles for other processes are refused; so frameworks take the way around.
+ * Memory pools, as far as queries go: each device has its default pool, which keeps nothing.
+ * Handles for other processes are refused, so that frameworks use another method.
  */
 #include <string.h>
 

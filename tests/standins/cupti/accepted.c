@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * What PyTorch's profiler is linked against and calls, and this stand-in accepts without effect:
- * it has no API records, and its events' times are no records either.
+ * Functions that PyTorch's profiler is linked with and calls. They succeed without effect: this
+ * stand-in has neither API records nor timestamps of CUDA events.
  */
 #include "cupti_standin.h"
 

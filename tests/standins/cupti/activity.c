@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT
  *
- * The activity API of the stand-in CUPTI: records of the operations that are done, with their
- * computed times on the client's clock, in buffers that are the client's. As with the real library,
- * a record reaches the client when it flushes, or when a buffer is full.
+ * The activity API of the stand-in CUPTI: records of completed operations, with their computed
+ * times on the client's clock, in the client's buffers. As with the real library, the client gets a
+ * record when it flushes, or when a buffer is full.
  *
- *   STANDIN_CUPTI_WITHHOLD=1      a flush that is not forced hands over nothing while traced work
- *                                 runs, as the real one holds back buffers with records unfinished
+ *   STANDIN_CUPTI_WITHHOLD=1      a flush that is not forced delivers nothing while traced work
+ *                                 runs: the real library keeps buffers with unfinished records
  *   STANDIN_CUPTI_CLOCK_MISSES=1  see clock.c
- *   STANDIN_CUPTI_SILENT=1        everything succeeds and nothing is told
+ *   STANDIN_CUPTI_SILENT=1        every call succeeds, but no record is made
  */
 #include <pthread.h>
 #include <stdlib.h>
@@ -17,8 +17,8 @@
 
 enum { FLUSH_AT = 16384 };
 
-struct pending_communicator {
-  struct pending_communicator *next;
+struct pending_record {
+  struct pending_record *next;
   struct standin_record record;
 };
 
@@ -30,22 +30,21 @@ static struct {
 } client = {.lock = PTHREAD_MUTEX_INITIALIZER, .many = PTHREAD_COND_INITIALIZER};
 
 /* Guarded by the engine's lock. */
-static struct pending_communicator *first, **end = &first;
+static struct pending_record *first, **end = &first;
 static _Atomic size_t n_pending;
 static size_t dropped;
 static bool enabled[CUPTI_ACTIVITY_KIND_COUNT];
-static bool all_waits = true; /* also questions that found something unfinished */
+static bool all_waits = true; /* also records of event queries that returned "not ready" */
 static uint32_t last_correlation;
-static uint32_t
-    given_up; /* work launched until then was told as incomplete, and is not told again */
+static uint32_t given_up; /* work up to this correlation id was delivered as unfinished */
 static bool worker;
 
-/* From which to which correlation id kernels were asked for: what counts is when work is launched.
- */
-static struct { uint32_t first, last; } asked[1024];
-static size_t n_asked;
+/* Ranges of correlation ids that were launched while kernel records were enabled: a kernel has a
+ * record if the kind was enabled at its launch. */
+static struct { uint32_t first, last; } sessions[1024];
+static size_t n_sessions;
 
-/* The replay that is under way, when graphs are told as a whole. */
+/* The record of the graph launch in progress, when each launch has one record. */
 static struct {
   struct standin_record record;
   bool open;
@@ -56,7 +55,7 @@ static __thread struct {
   unsigned depth;
 } external[CUPTI_EXTERNAL_CORRELATION_KIND_SIZE];
 
-/* One buffer of the client's and what is in it. */
+/* One buffer of the client and how much of it is used. */
 struct buffer {
   uint8_t *start;
   size_t size, used, most;
@@ -78,28 +77,29 @@ static void buffer_close(struct buffer *buffer) {
   buffer->start = NULL;
 }
 
-/* Asked for with the first work after the one before was handed back, as the real library does: a
- * client that has given none out does not trouble to flush. Since CUDA 13 each thread that launches
- * has its own. Guarded by the engine's lock. */
-static struct ahead {
-  struct ahead *next;
+/* A buffer that the client has given before there are records for it. As in the real library, it is
+ * requested at the first launch after the previous buffer was returned, because a client that has
+ * given no buffer may not flush. Since CUDA 13 each thread that launches work has its own. Guarded
+ * by the engine's lock. */
+static struct ready_buffer {
+  struct ready_buffer *next;
   struct buffer buffer;
-} shared_ahead, **last_ahead = &shared_ahead.next;
+} shared_ready, **last_ready = &shared_ready.next;
 
-static struct buffer *own_ahead(void) {
-  static __thread struct ahead *own;
+static struct buffer *ready_buffer_of_thread(void) {
+  static __thread struct ready_buffer *own;
   if (!activity_buffers_are_per_thread())
-    return &shared_ahead.buffer;
+    return &shared_ready.buffer;
   if (!own && (own = calloc(1, sizeof(*own)))) {
-    *last_ahead = own;
-    last_ahead = &own->next;
+    *last_ready = own;
+    last_ready = &own->next;
   }
-  return own ? &own->buffer : &shared_ahead.buffer;
+  return own ? &own->buffer : &shared_ready.buffer;
 }
 
-/* Of the buffers that clients have given, two that are one would overwrite each other. */
-static void assert_own(const struct buffer *buffer) {
-  for (const struct ahead *other = &shared_ahead; other; other = other->next)
+/* If the client gave the same memory twice, the records would overwrite each other. */
+static void assert_not_given_twice(const struct buffer *buffer) {
+  for (const struct ready_buffer *other = &shared_ready; other; other = other->next)
     if (&other->buffer != buffer && other->buffer.start == buffer->start) {
       fprintf(stderr, "stand-in CUPTI: one buffer was given out twice\n");
       abort();
@@ -107,7 +107,7 @@ static void assert_own(const struct buffer *buffer) {
 }
 
 static struct standin_record *append(CUpti_ActivityKind kind) {
-  struct pending_communicator *pending = calloc(1, sizeof(*pending));
+  struct pending_record *pending = calloc(1, sizeof(*pending));
   if (!pending) {
     dropped++;
     return NULL;
@@ -120,9 +120,9 @@ static struct standin_record *append(CUpti_ActivityKind kind) {
   return &pending->record;
 }
 
-static bool was_asked_for(uint32_t correlation) {
-  for (size_t i = 0; i < n_asked; i++)
-    if (correlation >= asked[i].first && correlation <= asked[i].last)
+static bool was_enabled_at_launch(uint32_t correlation) {
+  for (size_t i = 0; i < n_sessions; i++)
+    if (correlation >= sessions[i].first && correlation <= sessions[i].last)
       return true;
   return false;
 }
@@ -162,7 +162,7 @@ static void on_op(const struct sim_op *op) {
     replay_op(op);
     return;
   }
-  if (kernel && was_asked_for(op->correlation))
+  if (kernel && was_enabled_at_launch(op->correlation))
     record = append(CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL);
   else if (kernel && enabled[CUPTI_ACTIVITY_KIND_KERNEL])
     record = append(CUPTI_ACTIVITY_KIND_KERNEL);
@@ -171,7 +171,7 @@ static void on_op(const struct sim_op *op) {
   else if (op->kind == SIM_FILL && enabled[CUPTI_ACTIVITY_KIND_MEMSET])
     record = append(CUPTI_ACTIVITY_KIND_MEMSET);
   if (record)
-    record_memset(record, op);
+    record_set(record, op);
 }
 
 static bool anything_enabled(void) {
@@ -213,7 +213,7 @@ static void on_wait(const struct CUevent_st *event, const struct CUstream_st *st
                       : host ? CUPTI_ACTIVITY_SYNCHRONIZATION_TYPE_EVENT_SYNCHRONIZE
                              : CUPTI_ACTIVITY_SYNCHRONIZATION_TYPE_STREAM_WAIT_EVENT;
   record->wait.start = (uint64_t)from;
-  record->wait.end = (uint64_t)to + 1; /* it took some time */
+  record->wait.end = (uint64_t)to + 1; /* a wait is never 0 long */
   record->wait.correlationId = correlation;
   record->wait.contextId = 1;
   record->wait.streamId = stream ? stream->id : (uint32_t)CUPTI_SYNCHRONIZATION_INVALID_VALUE;
@@ -224,7 +224,8 @@ static void on_wait(const struct CUevent_st *event, const struct CUstream_st *st
 #endif
 }
 
-/* Since CUDA 12.8 the real library tells of each question, unless it is told not to. */
+/* Since CUDA 12.8 the real library makes a record for each event query, unless the client turns
+ * that off. */
 static void on_query(const struct CUevent_st *event, cudaError_t result) {
 #if STANDIN_CUDA_MAJOR > 12
   struct standin_record *record =
@@ -249,9 +250,9 @@ static void on_query(const struct CUevent_st *event, cudaError_t result) {
 
 static uint32_t on_launch(void) {
   uint32_t correlation = ++last_correlation;
-  struct buffer *own = own_ahead();
+  struct buffer *own = ready_buffer_of_thread();
   if (!own->start && anything_enabled() && buffer_open(own))
-    assert_own(own);
+    assert_not_given_twice(own);
   if (!enabled[CUPTI_ACTIVITY_KIND_EXTERNAL_CORRELATION])
     return correlation;
   for (unsigned kind = 0; kind < CUPTI_EXTERNAL_CORRELATION_KIND_SIZE; kind++) {
@@ -266,25 +267,25 @@ static uint32_t on_launch(void) {
   return correlation;
 }
 
-/* Work under way is told as it is, without times, and never again. */
-static void give_up_what_runs(void) {
+/* Unfinished kernels get a record without times now, and none later. */
+static void give_up_unfinished(void) {
   for (struct CUstream_st *stream = sim_streams(); stream; stream = stream->next)
     for (const struct sim_op *op = stream->head; op; op = op->next) {
       struct standin_record *record = (op->kind == SIM_KERNEL || op->kind == SIM_COLLECTIVE) &&
                                               op->correlation > given_up &&
-                                              was_asked_for(op->correlation)
+                                              was_enabled_at_launch(op->correlation)
                                           ? append(CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL)
                                           : NULL;
       if (record) {
-        record_memset(record, op);
+        record_set(record, op);
         record->kernel.start = record->kernel.end = 0;
       }
     }
   given_up = last_correlation;
 }
 
-/* What delivering costs is told with the next delivery. */
-static void tell_cost(int64_t from) {
+/* The cost of a delivery is a record in the next one. */
+static void record_overhead(int64_t from) {
   struct standin_record *record =
       enabled[CUPTI_ACTIVITY_KIND_OVERHEAD] ? append(CUPTI_ACTIVITY_KIND_OVERHEAD) : NULL;
   if (!record)
@@ -297,36 +298,36 @@ static void tell_cost(int64_t from) {
 static bool traced_work_runs(void) {
   for (struct CUstream_st *stream = sim_streams(); stream; stream = stream->next)
     for (const struct sim_op *op = stream->head; op; op = op->next)
-      if (op->correlation > given_up && was_asked_for(op->correlation))
+      if (op->correlation > given_up && was_enabled_at_launch(op->correlation))
         return true;
   return false;
 }
 
-/* The buffer that is out for the longest-known thread, which gets another with its next work. */
-static struct buffer take_ahead(void) {
+/* The first ready buffer. Its thread requests another at its next launch. */
+static struct buffer take_ready_buffer(void) {
   struct buffer buffer = {0};
-  for (struct ahead *ahead = &shared_ahead; ahead && !buffer.start; ahead = ahead->next) {
-    buffer = ahead->buffer;
-    ahead->buffer.start = NULL;
+  for (struct ready_buffer *ready = &shared_ready; ready && !buffer.start; ready = ready->next) {
+    buffer = ready->buffer;
+    ready->buffer.start = NULL;
   }
   return buffer;
 }
 
-/* The first kernels of a session may be told on the wrong clock. */
+/* The times of a session's first kernels may be on the wrong clock. */
 static bool misses_clock(const struct standin_record *record, size_t *kernels) {
-  static uint32_t session; /* the first correlation id of the one that was looked at last */
+  static uint32_t session; /* the first correlation id of the session at the last call */
   static size_t known;
-  if (record->any.kind != CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL || !n_asked)
+  if (record->any.kind != CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL || !n_sessions)
     return false;
-  if (session != asked[n_asked - 1].first)
+  if (session != sessions[n_sessions - 1].first)
     known = 0;
-  session = asked[n_asked - 1].first;
+  session = sessions[n_sessions - 1].first;
   *kernels = ++known;
   return known <= clock_misses();
 }
 
-/* The client's lock is held, the engine's is not: the client may do as it likes in its callbacks.
- */
+/* Called with the client's lock held and without the engine's, so that the client's callbacks may
+ * call CUDA. */
 static void deliver(bool forced) {
   int64_t from = clock_now();
   sim_lock();
@@ -336,20 +337,20 @@ static void deliver(bool forced) {
     return;
   }
   if (forced)
-    give_up_what_runs();
+    give_up_unfinished();
   end_replay();
-  struct pending_communicator *at = first;
+  struct pending_record *at = first;
   first = NULL;
   end = &first;
   n_pending = 0;
   struct buffer buffer = {0};
   if (at || forced)
-    buffer = take_ahead();
+    buffer = take_ready_buffer();
   sim_unlock();
   struct clock_map map = clock_map_now();
   size_t records = 0, lost = 0, kernels = 0;
   while (at) {
-    struct pending_communicator *next = at->next;
+    struct pending_record *next = at->next;
     size_t bytes = record_bytes(at->record.any.kind);
     if (buffer.start && (buffer.used + bytes > buffer.size || records == buffer.most))
       buffer_close(&buffer);
@@ -360,7 +361,7 @@ static void deliver(bool forced) {
     }
     if (buffer.start && bytes <= buffer.size) {
       if (misses_clock(&at->record, &kernels))
-        record_on_usual_clock(&at->record);
+        record_on_realtime_clock(&at->record);
       else
         record_on_client_clock(&at->record, &map);
       memcpy(buffer.start + buffer.used, &at->record, bytes);
@@ -372,16 +373,16 @@ static void deliver(bool forced) {
     free(at);
     at = next;
   }
-  do { /* forced, all buffers go back */
+  do { /* a forced flush returns all buffers */
     buffer_close(&buffer);
     sim_lock();
-    buffer = forced ? take_ahead() : (struct buffer){0};
+    buffer = forced ? take_ready_buffer() : (struct buffer){0};
     sim_unlock();
   } while (buffer.start);
   sim_lock();
   dropped += lost;
   if (records)
-    tell_cost(from);
+    record_overhead(from);
   sim_unlock();
 }
 
@@ -424,20 +425,20 @@ static CUptiResult enable(CUpti_ActivityKind kind, bool on) {
   if (sim_setting("CUPTI_SILENT", 0))
     return CUPTI_SUCCESS;
   sim_lock();
-  sim_progress(); /* what ended before belongs to the setting before */
+  sim_progress(); /* operations that have ended are recorded under the old setting */
   bool kernels = kind == CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL && on != enabled[kind];
-  if (kernels && on && n_asked < sizeof(asked) / sizeof(*asked)) {
-    asked[n_asked].first = last_correlation + 1;
-    asked[n_asked++].last = UINT32_MAX;
-  } else if (kernels && !on && n_asked) {
-    asked[n_asked - 1].last = last_correlation;
+  if (kernels && on && n_sessions < sizeof(sessions) / sizeof(*sessions)) {
+    sessions[n_sessions].first = last_correlation + 1;
+    sessions[n_sessions++].last = UINT32_MAX;
+  } else if (kernels && !on && n_sessions) {
+    sessions[n_sessions - 1].last = last_correlation;
   }
   enabled[kind] = on;
   sim_unlock();
   return CUPTI_SUCCESS;
 }
 
-void activity_forget(void) {
+void activity_reset(void) {
   for (int kind = 0; kind < CUPTI_ACTIVITY_KIND_COUNT; kind++)
     enable((CUpti_ActivityKind)kind, false);
   pthread_mutex_lock(&client.lock);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * The client's clock: what its timestamp callback says, or CLOCK_REALTIME. The simulator keeps its
- * own, so times are carried over by looking at both at nearly the same instant, again and again;
- * the rate between them is taken over all the time since the first look.
+ * The client's clock: its timestamp callback, or CLOCK_REALTIME. The simulator has another clock.
+ * To convert times, both are read at nearly the same instant, again and again. The rate between
+ * them is computed over the whole time since the first reading.
  */
 #include <pthread.h>
 
@@ -21,8 +21,9 @@ static int64_t client_now(void) {
   return now.tv_sec * NS_PER_S + now.tv_nsec;
 }
 
-/* The tightest of a few looks: one that was interrupted is wide. */
-static struct clock_map look(void) {
+/* Reads both clocks several times and returns the reading with the least uncertainty: a reading
+ * that was interrupted has more. */
+static struct clock_map read_both_clocks(void) {
   struct clock_map best = {0};
   int64_t tightest = INT64_MAX;
   for (int i = 0; i < 8; i++) {
@@ -35,11 +36,11 @@ static struct clock_map look(void) {
   return best;
 }
 
-/* A rate near 1 over less than 100 ms would be more noise than rate; another is that of a clock
- * that counts something else than nanoseconds. */
+/* A rate near 1 that was measured over less than 100 ms is mostly noise, so 1 is used. Any other
+ * rate is that of a clock which does not count nanoseconds. */
 struct clock_map clock_map_now(void) {
   pthread_mutex_lock(&lock);
-  struct clock_map map = look();
+  struct clock_map map = read_both_clocks();
   if (!first_raw) {
     first_raw = map.raw;
     first_client = map.client;
@@ -61,8 +62,8 @@ CUptiResult CUPTIAPI cuptiActivityRegisterTimestampCallback(CUpti_TimestampCallb
   return CUPTI_SUCCESS;
 }
 
-/* As in CUDA 12.6 Update 2 to 13.0 (PyTorch issue 192021): with each registration but the first,
- * one more. */
+/* As in CUDA 12.6 Update 2 to 13.0 (PyTorch issue 192021): one more with each registration after
+ * the first. */
 size_t clock_misses(void) {
   return sim_setting("CUPTI_CLOCK_MISSES", 0) && registrations ? registrations - 1 : 0;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Shared by the files of the stand-in CUPTI. STANDIN_CUDA_MAJOR (12 or 13) says whose record
- * layouts are spoken.
+ * Shared by the files of the stand-in CUPTI. STANDIN_CUDA_MAJOR (12 or 13) selects the
+ * layouts of the records.
  */
 #ifndef STANDIN_CUPTI_H
 #define STANDIN_CUPTI_H
@@ -39,28 +39,30 @@ struct standin_record {
   };
 };
 
-/* How the simulator's clock reads on the client's. */
+/* Converts the simulator's clock (raw) to the client's. */
 struct clock_map {
   int64_t raw, client;
   double slope;
 };
 
-void record_memset(struct standin_record *record, const struct sim_op *op);
+/* Sets the record's members, according to its kind. */
+void record_set(struct standin_record *record, const struct sim_op *op);
 size_t record_bytes(CUpti_ActivityKind kind);
+/* Converts the record's times. */
 void record_on_client_clock(struct standin_record *record, const struct clock_map *map);
-/* On CLOCK_REALTIME, whatever clock the client has. */
-void record_on_usual_clock(struct standin_record *record);
+/* Converts to CLOCK_REALTIME, whatever clock the client has. */
+void record_on_realtime_clock(struct standin_record *record);
 
 /* Whether each thread that launches work fills buffers of its own. */
 bool activity_buffers_are_per_thread(void);
 
-/* How many kernels at the start of a session are told on another clock than the client's. */
+/* How many kernels at the start of a session have times on another clock than the client's. */
 size_t clock_misses(void);
 
-/* All that clients asked for is undone. */
-void activity_forget(void);
+/* Disables all kinds and drops the client's callbacks. */
+void activity_reset(void);
 
-/* Looks at both clocks again. Not while the engine's lock is held. */
+/* Reads both clocks again. The caller must not hold the engine's lock. */
 struct clock_map clock_map_now(void);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * Activity records as the installed CUPTI headers lay them out.
+ * Activity records in the layout of the installed CUPTI headers.
  */
 #include <string.h>
 
@@ -30,7 +30,7 @@ size_t record_bytes(CUpti_ActivityKind kind) {
   }
 }
 
-static void fill_kernel(kernel_record *record, const struct sim_op *op) {
+static void set_kernel(kernel_record *record, const struct sim_op *op) {
   record->start = (uint64_t)op->start;
   record->end = (uint64_t)op->end;
   record->deviceId = (uint32_t)op->stream->device;
@@ -50,7 +50,7 @@ static void fill_kernel(kernel_record *record, const struct sim_op *op) {
   record->registersPerThread = 32;
 }
 
-static void fill_copy(memcpy_record *record, const struct sim_op *op) {
+static void set_copy(memcpy_record *record, const struct sim_op *op) {
   static const uint8_t kinds[] = {CUPTI_ACTIVITY_MEMCPY_KIND_HTOH, CUPTI_ACTIVITY_MEMCPY_KIND_HTOD,
                                   CUPTI_ACTIVITY_MEMCPY_KIND_DTOH, CUPTI_ACTIVITY_MEMCPY_KIND_DTOD};
   record->copyKind = op->copy_kind < sizeof(kinds) ? kinds[op->copy_kind] : 0;
@@ -64,7 +64,7 @@ static void fill_copy(memcpy_record *record, const struct sim_op *op) {
   record->graphId = (uint32_t)op->graph;
 }
 
-static void fill_fill(CUpti_ActivityMemset4 *record, const struct sim_op *op) {
+static void set_memset(CUpti_ActivityMemset4 *record, const struct sim_op *op) {
   record->value = (uint32_t)op->value;
   record->bytes = op->bytes;
   record->start = (uint64_t)op->start;
@@ -76,28 +76,28 @@ static void fill_fill(CUpti_ActivityMemset4 *record, const struct sim_op *op) {
   record->graphId = (uint32_t)op->graph;
 }
 
-void record_memset(struct standin_record *record, const struct sim_op *op) {
+void record_set(struct standin_record *record, const struct sim_op *op) {
   switch (record->any.kind) {
   case CUPTI_ACTIVITY_KIND_MEMCPY:
-    fill_copy(&record->copy, op);
+    set_copy(&record->copy, op);
     break;
   case CUPTI_ACTIVITY_KIND_MEMSET:
-    fill_fill(&record->fill, op);
+    set_memset(&record->fill, op);
     break;
   default:
-    fill_kernel(&record->kernel, op);
+    set_kernel(&record->kernel, op);
   }
 }
 
-/* 0 stands for a time that is not known. */
+/* 0 means that the time is not known. */
 static uint64_t on_client_clock(uint64_t raw, const struct clock_map *map) {
   if (!raw)
     return 0;
   return (uint64_t)(map->client + (int64_t)((double)((int64_t)raw - map->raw) * map->slope));
 }
 
-/* The records are packed, so their members have no address to pass on. */
-#define CARRY_OVER(record)                                                                         \
+/* A macro, because the records are packed: no pointer to their members may be passed. */
+#define CONVERT_TIMES(record)                                                                      \
   do {                                                                                             \
     (record).start = on_client_clock((record).start, map);                                         \
     (record).end = on_client_clock((record).end, map);                                             \
@@ -107,29 +107,29 @@ void record_on_client_clock(struct standin_record *record, const struct clock_ma
   switch (record->any.kind) {
   case CUPTI_ACTIVITY_KIND_KERNEL:
   case CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL:
-    CARRY_OVER(record->kernel);
+    CONVERT_TIMES(record->kernel);
     break;
   case CUPTI_ACTIVITY_KIND_MEMCPY:
-    CARRY_OVER(record->copy);
+    CONVERT_TIMES(record->copy);
     break;
   case CUPTI_ACTIVITY_KIND_MEMSET:
-    CARRY_OVER(record->fill);
+    CONVERT_TIMES(record->fill);
     break;
   case CUPTI_ACTIVITY_KIND_GRAPH_TRACE:
-    CARRY_OVER(record->graph);
+    CONVERT_TIMES(record->graph);
     break;
   case CUPTI_ACTIVITY_KIND_OVERHEAD:
-    CARRY_OVER(record->overhead);
+    CONVERT_TIMES(record->overhead);
     break;
   case CUPTI_ACTIVITY_KIND_SYNCHRONIZATION:
-    CARRY_OVER(record->wait);
+    CONVERT_TIMES(record->wait);
     break;
   default:
     break;
   }
 }
 
-void record_on_usual_clock(struct standin_record *record) {
+void record_on_realtime_clock(struct standin_record *record) {
   struct timespec real;
   clock_gettime(CLOCK_REALTIME, &real);
   record_on_client_clock(

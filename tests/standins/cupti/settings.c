@@ -7,7 +7,7 @@
 
 #include "cupti_standin.h"
 
-static char subscriber_place;
+static char the_subscriber;
 static bool subscribed;
 
 CUptiResult CUPTIAPI cuptiGetVersion(uint32_t *version) {
@@ -54,7 +54,7 @@ CUptiResult CUPTIAPI cuptiGetGraphExecId(CUgraphExec executable, uint32_t *id) {
   return CUPTI_SUCCESS;
 }
 
-/* What a client may set, with the library's own defaults. */
+/* Attributes that a client may set, with the real library's defaults. */
 static union {
   size_t size;
   uint8_t flag;
@@ -125,12 +125,12 @@ CUptiResult CUPTIAPI cuptiSubscribe(CUpti_SubscriberHandle *subscriber, CUpti_Ca
   if (subscribed)
     return CUPTI_ERROR_MULTIPLE_SUBSCRIBERS_NOT_SUPPORTED;
   subscribed = true;
-  *subscriber = (CUpti_SubscriberHandle)(void *)&subscriber_place;
+  *subscriber = (CUpti_SubscriberHandle)(void *)&the_subscriber;
   return CUPTI_SUCCESS;
 }
 
 CUptiResult CUPTIAPI cuptiUnsubscribe(CUpti_SubscriberHandle subscriber) {
-  if (!subscribed || (char *)subscriber != &subscriber_place)
+  if (!subscribed || (char *)subscriber != &the_subscriber)
     return CUPTI_ERROR_INVALID_PARAMETER;
   subscribed = false;
   return CUPTI_SUCCESS;
@@ -149,7 +149,7 @@ CUptiResult CUPTIAPI cuptiEnableDomain(uint32_t on, CUpti_SubscriberHandle subsc
 }
 
 CUptiResult CUPTIAPI cuptiFinalize(void) {
-  activity_forget();
+  activity_reset();
   sim_lock();
   sim_activity_set(NULL);
   sim_unlock();

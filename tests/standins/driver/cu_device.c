@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT
  *
- * Devices and contexts: eight GPUs that describe themselves as H100s, one context on each.
+ * Devices and contexts: eight GPUs with the attributes of an H100, and one context for each.
  */
 #include <stdio.h>
 #include <string.h>
 
 #include "driver.h"
 
-enum { CONTEXTS_DEEP = 32 };
+enum { STACK_SIZE = 32 };
 
 struct CUctx_st {
   int device;
@@ -18,8 +18,8 @@ struct CUctx_st {
 static struct CUctx_st primary[SIM_DEVICES] = {{.device = 0}, {.device = 1}, {.device = 2},
                                                {.device = 3}, {.device = 4}, {.device = 5},
                                                {.device = 6}, {.device = 7}};
-_Static_assert(SIM_DEVICES == 8, "one context for each");
-static __thread struct CUctx_st *stack[CONTEXTS_DEEP];
+_Static_assert(SIM_DEVICES == 8, "one context for each device");
+static __thread struct CUctx_st *stack[STACK_SIZE];
 static __thread unsigned depth;
 
 static bool is_device(CUdevice device) {
@@ -101,7 +101,7 @@ ENTRY(cuDeviceGetByPCIBusId, (CUdevice * device, const char *text)) {
   return CUDA_SUCCESS;
 }
 
-/* CU_DEVICE_ATTRIBUTE_... of an H100; what is not here is 0. */
+/* CU_DEVICE_ATTRIBUTE_... of an H100; all others are 0. */
 #define ATTRIBUTES(X)                                                                              \
   X(MAX_THREADS_PER_BLOCK, 1024)                                                                   \
   X(MAX_BLOCK_DIM_X, 1024)                                                                         \
@@ -203,7 +203,7 @@ ENTRY(cuDevicePrimaryCtxReset_v2, (CUdevice device)) {
   return CUDA_SUCCESS;
 }
 
-/* Contexts here are the devices' own, which live as long as the process. */
+/* Only the primary contexts of the devices exist here, and they are never destroyed. */
 ENTRY(cuCtxDestroy_v2, (CUcontext context)) {
   (void)context;
   sim_events_end();
@@ -214,7 +214,7 @@ ENTRY(cuDevicePrimaryCtxGetState, (CUdevice device, unsigned *flags, int *active
   if (!is_device(device))
     return CUDA_ERROR_INVALID_DEVICE;
   *flags = primary[device].flags;
-  *active = 1; /* every device's context is there from the start */
+  *active = 1; /* the context of every device exists from the start */
   return CUDA_SUCCESS;
 }
 
@@ -235,7 +235,7 @@ ENTRY(cuCtxSetCurrent, (CUcontext context)) {
 }
 
 ENTRY(cuCtxPushCurrent_v2, (CUcontext context)) {
-  if (depth == CONTEXTS_DEEP)
+  if (depth == STACK_SIZE)
     return CUDA_ERROR_INVALID_CONTEXT;
   depth++;
   return set_current(context);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * Captures and graphs, as the driver names them. A node's handle is its address.
+ * Captures and graphs in the driver API. A node's handle is its address.
  */
 #include "../standin.h"
 #include "driver.h"
@@ -9,15 +9,16 @@ static struct sim_graph *as_graph(void *handle) {
   return handle;
 }
 
-/* Where the nodes are in the graph; those that are not there are left out. */
-static struct sim_tips places(const struct sim_graph *graph, const CUgraphNode *nodes, size_t n) {
-  struct sim_tips tips = {0};
+/* The indices of the nodes in the graph, without those that are not in it. */
+static struct sim_deps indices_of(const struct sim_graph *graph, const CUgraphNode *nodes,
+                                  size_t n) {
+  struct sim_deps deps = {0};
   for (size_t i = 0; i < n; i++) {
-    size_t place = sim_graph_find(graph, (const struct sim_node *)nodes[i]);
-    if (place < graph->n)
-      sim_tips_join(&tips, &place, 1);
+    size_t index = sim_graph_find(graph, (const struct sim_node *)nodes[i]);
+    if (index < graph->n)
+      sim_deps_add(&deps, &index, 1);
   }
-  return tips;
+  return deps;
 }
 
 /* --- captures --- */
@@ -25,19 +26,19 @@ static struct sim_tips places(const struct sim_graph *graph, const CUgraphNode *
 TWINS(cuStreamBeginCapture_v2, _ptsz, (CUstream stream, CUstreamCaptureMode mode),
       sim_capture_begin(stream, own, (int)mode, NULL, NULL))
 
-static CUresult begin_into(CUstream stream, bool own, CUstreamCaptureMode mode, CUgraph graph,
-                           const CUgraphNode *nodes, size_t n) {
+static CUresult begin_capture_to_graph(CUstream stream, bool own, CUstreamCaptureMode mode,
+                                       CUgraph graph, const CUgraphNode *nodes, size_t n) {
   if (!graph)
     return CUDA_ERROR_INVALID_VALUE;
-  struct sim_tips after = places(as_graph(graph), nodes, n);
+  struct sim_deps after = indices_of(as_graph(graph), nodes, n);
   cudaError_t error = sim_capture_begin(stream, own, (int)mode, as_graph(graph), &after);
-  sim_tips_drop(&after);
+  sim_deps_free(&after);
   return (CUresult)error;
 }
 TWINS(cuStreamBeginCaptureToGraph, _ptsz,
       (CUstream stream, CUgraph graph, const CUgraphNode *nodes, const CUgraphEdgeData *edges,
        size_t n, CUstreamCaptureMode mode),
-      ((void)edges, begin_into(stream, own, mode, graph, nodes, n)))
+      ((void)edges, begin_capture_to_graph(stream, own, mode, graph, nodes, n)))
 
 TWINS(cuStreamEndCapture, _ptsz, (CUstream stream, CUgraph *graph),
       sim_capture_end(stream, own, (struct sim_graph **)graph))
@@ -87,7 +88,7 @@ ENTRY(cuThreadExchangeStreamCaptureMode, (CUstreamCaptureMode * mode)) {
   return CUDA_SUCCESS;
 }
 
-/* --- making graphs --- */
+/* --- building graphs --- */
 
 ENTRY(cuGraphCreate, (CUgraph * graph, unsigned flags)) {
   (void)flags;
@@ -100,9 +101,9 @@ ENTRY(cuGraphCreate, (CUgraph * graph, unsigned flags)) {
 static CUresult add_inner(CUgraphNode *node, CUgraph graph, const CUgraphNode *nodes, size_t n,
                           enum sim_kind kind, unsigned type, struct sim_graph **inner,
                           unsigned n_inner) {
-  struct sim_tips after = places(as_graph(graph), nodes, n);
+  struct sim_deps after = indices_of(as_graph(graph), nodes, n);
   *node = (CUgraphNode)sim_graph_add_inner(as_graph(graph), kind, type, inner, n_inner, 0, &after);
-  sim_tips_drop(&after);
+  sim_deps_free(&after);
   return CUDA_SUCCESS;
 }
 
@@ -126,7 +127,8 @@ ENTRY(cuGraphConditionalHandleCreate, (CUgraphConditionalHandle * handle, CUgrap
   return CUDA_SUCCESS;
 }
 
-/* The bodies' handles lie where the driver keeps them, until the node is gone. */
+/* The array of the bodies' handles belongs to the node, as in the real driver, and lives as long.
+ */
 static CUresult add_condition(CUgraphNode *node, CUgraph graph, const CUgraphNode *nodes, size_t n,
                               CUDA_CONDITIONAL_NODE_PARAMS *parameters) {
   struct sim_graph *bodies[SIM_INNER];
@@ -210,7 +212,7 @@ ENTRY(cuGraphExecDestroy, (CUgraphExec executable)) {
   return (CUresult)sim_graph_destroy(as_graph(executable));
 }
 
-/* --- asking --- */
+/* --- queries --- */
 
 ENTRY(cuGraphGetNodes, (CUgraph graph, CUgraphNode *nodes, size_t *n)) {
   const struct sim_graph *of = as_graph(graph);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * Launches.
+ * Kernel launches and host functions.
  */
 #include "cu_launch.h"
 

@@ -2,7 +2,7 @@
 #ifndef STANDIN_LAUNCH_H
 #define STANDIN_LAUNCH_H
 
-/* Name of the kernel behind a handle, NULL if there is no such kernel. It lives for ever. */
+/* The name of the kernel behind a handle, NULL if there is no such kernel. It is never freed. */
 const char *driver_kernel_name(const void *handle);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * Memory, copies and fills, as the driver names them. A device address is a host address.
+ * Memory, copies and fills in the driver API. A device address is a host address.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -116,7 +116,7 @@ ENTRY(cuMemGetAddressRange_v2, (CUdeviceptr * base, size_t *bytes, CUdeviceptr p
   return CUDA_SUCCESS;
 }
 
-static CUresult attribute(void *data, CUpointer_attribute wanted, CUdeviceptr pointer) {
+static CUresult get_attribute(void *data, CUpointer_attribute wanted, CUdeviceptr pointer) {
   struct sim_memory memory = sim_memory_at(at(pointer));
   bool known = memory.type != cudaMemoryTypeUnregistered;
   CUcontext context = NULL;
@@ -163,14 +163,14 @@ static CUresult attribute(void *data, CUpointer_attribute wanted, CUdeviceptr po
 }
 
 ENTRY(cuPointerGetAttribute, (void *data, CUpointer_attribute wanted, CUdeviceptr pointer)) {
-  return attribute(data, wanted, pointer);
+  return get_attribute(data, wanted, pointer);
 }
 
-/* Unlike the one above, this one knows pointers that CUDA knows nothing of. */
+/* Unlike the function above, this one succeeds for pointers that are not CUDA's. */
 ENTRY(cuPointerGetAttributes,
       (unsigned n, CUpointer_attribute *wanted, void **data, CUdeviceptr pointer)) {
   for (unsigned i = 0; i < n; i++)
-    attribute(data[i], wanted[i], pointer);
+    get_attribute(data[i], wanted[i], pointer);
   return CUDA_SUCCESS;
 }
 
@@ -179,7 +179,7 @@ ENTRY(cuPointerSetAttribute, (const void *value, CUpointer_attribute wanted, CUd
   return CUDA_SUCCESS;
 }
 
-/* One pool for each device; what is set is forgotten. */
+/* One pool for each device. Attributes that are set have no effect. */
 static CUresult pool_of(CUmemoryPool *pool, CUdevice device) {
   static char pools[SIM_DEVICES];
   *pool = (CUmemoryPool)(void *)&pools[device % SIM_DEVICES];
@@ -232,7 +232,7 @@ ENTRY(cuMemPoolTrimTo, (CUmemoryPool pool, size_t bytes)) {
   return CUDA_SUCCESS;
 }
 
-/* Copies. `kind` is the runtime's direction. */
+/* `kind` is the direction, as in the runtime API. */
 static CUresult copy(CUdeviceptr to, CUdeviceptr from, size_t bytes, enum cudaMemcpyKind kind,
                      CUstream stream, bool own, bool wait) {
   return (CUresult)sim_copy(at(to), at(from), bytes, kind, stream, own, wait);
@@ -293,7 +293,7 @@ TWINS(cuMemcpy2DUnaligned_v2, _ptds, (const CUDA_MEMCPY2D *copy_), copy_2d(copy_
 TWINS(cuMemcpy2DAsync_v2, _ptsz, (const CUDA_MEMCPY2D *copy_, CUstream stream),
       copy_2d(copy_, stream, own, false))
 
-/* Boxes without gaps between their layers: as many rows as they have in all. */
+/* Only boxes without gaps between their layers: they are copied as one rectangle of all rows. */
 static CUresult copy_3d(const CUDA_MEMCPY3D *box, CUstream stream, bool own, bool wait) {
   if (box->Depth > 1 && (box->srcHeight != box->Height || box->dstHeight != box->Height))
     return CUDA_ERROR_NOT_SUPPORTED;
@@ -350,7 +350,7 @@ TWINS(cuMemsetD32Async, _ptsz, (CUdeviceptr target, unsigned value, size_t n, CU
 
 static CUresult fill_rows(CUdeviceptr target, size_t pitch, unsigned value, size_t unit,
                           size_t width, size_t height, CUstream stream, bool own) {
-  if (pitch == unit * width) /* one fill, as it is on the GPU */
+  if (pitch == unit * width) /* without gaps between rows it is one fill, as on the GPU */
     return fill(target, value, unit, width * height, stream, own);
   CUresult result = CUDA_SUCCESS;
   for (size_t row = 0; row < height && !result; row++)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * Streams and events, as the driver names them.
+ * Streams and events in the driver API.
  */
 #include "driver.h"
 
@@ -30,8 +30,8 @@ ENTRY(cuStreamDestroy_v2, (CUstream stream)) {
   return known ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE;
 }
 
-/* Waits for the stream, or asks whether it is done. */
-static CUresult settle(CUstream handle, bool own, bool wait) {
+/* Waits for the stream, or queries whether its work is done. */
+static CUresult wait_or_query(CUstream handle, bool own, bool wait) {
   struct CUstream_st *stream = sim_lock_stream(handle, own);
   if (!stream)
     return CUDA_ERROR_INVALID_HANDLE;
@@ -44,11 +44,11 @@ static CUresult settle(CUstream handle, bool own, bool wait) {
   sim_unlock();
   return error;
 }
-TWINS(cuStreamSynchronize, _ptsz, (CUstream stream), settle(stream, own, true))
-TWINS(cuStreamQuery, _ptsz, (CUstream stream), settle(stream, own, false))
+TWINS(cuStreamSynchronize, _ptsz, (CUstream stream), wait_or_query(stream, own, true))
+TWINS(cuStreamQuery, _ptsz, (CUstream stream), wait_or_query(stream, own, false))
 
-static CUresult get(CUstream handle, bool own, unsigned *flags, int *priority,
-                    unsigned long long *id, CUdevice *device) {
+static CUresult get_properties(CUstream handle, bool own, unsigned *flags, int *priority,
+                               unsigned long long *id, CUdevice *device) {
   struct CUstream_st *stream = sim_lock_stream(handle, own);
   if (!stream)
     return CUDA_ERROR_INVALID_HANDLE;
@@ -64,17 +64,17 @@ static CUresult get(CUstream handle, bool own, unsigned *flags, int *priority,
   return CUDA_SUCCESS;
 }
 TWINS(cuStreamGetFlags, _ptsz, (CUstream stream, unsigned *flags),
-      get(stream, own, flags, NULL, NULL, NULL))
+      get_properties(stream, own, flags, NULL, NULL, NULL))
 TWINS(cuStreamGetPriority, _ptsz, (CUstream stream, int *priority),
-      get(stream, own, NULL, priority, NULL, NULL))
+      get_properties(stream, own, NULL, priority, NULL, NULL))
 TWINS(cuStreamGetId, _ptsz, (CUstream stream, unsigned long long *id),
-      get(stream, own, NULL, NULL, id, NULL))
+      get_properties(stream, own, NULL, NULL, id, NULL))
 TWINS(cuStreamGetDevice, _ptsz, (CUstream stream, CUdevice *device),
-      get(stream, own, NULL, NULL, NULL, device))
+      get_properties(stream, own, NULL, NULL, NULL, device))
 
 static CUresult get_context(CUstream stream, bool own, CUcontext *context) {
   CUdevice device = 0;
-  CUresult error = get(stream, own, NULL, NULL, NULL, &device);
+  CUresult error = get_properties(stream, own, NULL, NULL, NULL, &device);
   if (!error && !(error = cuDevicePrimaryCtxRetain(context, device)))
     cuDevicePrimaryCtxRelease(device);
   return error;

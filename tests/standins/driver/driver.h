@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
  * Shared by the files of the stand-in driver, libcuda.so.1: the driver API as runtimes, Triton and
- * frameworks use it. Kernels do nothing but take time.
+ * frameworks use it. Kernels only take time.
  */
 #ifndef STANDIN_DRIVER_H
 #define STANDIN_DRIVER_H
@@ -14,13 +14,16 @@
 
 #define DRIVER_API SIM_API CUresult CUDAAPI
 
-/* A function of the API that some version of cuda.h may not declare, or not under this name. */
+/* Defines a function of the API with its own declaration: some versions of cuda.h have none, or
+ * under another name. */
 #define ENTRY(name, parameters)                                                                    \
   DRIVER_API name parameters;                                                                      \
   DRIVER_API name parameters
 
-/* Stream functions come twice: as name, where stream 0 is the legacy default stream, and as
- * name##suffix, where it is the thread's own. The body is an expression that may use `own`. */
+/* Each stream function has two variants: for name, stream 0 is the legacy default stream; for
+ * name##suffix, it is the thread's own default stream. The body is an expression that may use
+ * `own`.
+ */
 #define TWINS(name, suffix, parameters, body)                                                      \
   ENTRY(name, parameters) {                                                                        \
     const bool own = false;                                                                        \
@@ -33,7 +36,7 @@
     return (CUresult)(body);                                                                       \
   }
 
-/* A function of this name that says so once and refuses, for an API that the stand-in lacks. */
+/* A function that returns CUDA_ERROR_NOT_SUPPORTED, for an API function that the stand-in lacks. */
 void *driver_missing(const char *name);
 
 /* The context of the calling thread, NULL if none. */

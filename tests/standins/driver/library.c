@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Modules and libraries: nothing of a binary is read, and any kernel or variable that is asked for
- * is there. A kernel handle, a function handle and the entry of the table are one and the same.
+ * Modules and libraries. Binaries are not read: every kernel or variable that is looked up exists.
+ * A kernel handle and a function handle are the address of the symbol's entry in the list.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -11,23 +11,23 @@
 
 enum { VARIABLE_BYTES = 1 << 20 };
 
-/* What a binary was asked for, by name. */
-struct named {
-  struct named *next;
-  const void *of; /* the library or module */
+/* A kernel or variable that was looked up. */
+struct symbol {
+  struct symbol *next;
+  const void *binary; /* the library or module */
   char *name;
   void *memory; /* of a variable */
 };
 
-static struct named *kernels, *variables;
+static struct symbol *kernels, *variables;
 
-static struct named *find(struct named **list, const void *of, const char *name) {
+static struct symbol *find_or_add(struct symbol **list, const void *binary, const char *name) {
   sim_lock();
-  struct named *entry = *list;
-  while (entry && (entry->of != of || strcmp(entry->name, name)))
+  struct symbol *entry = *list;
+  while (entry && (entry->binary != binary || strcmp(entry->name, name)))
     entry = entry->next;
   if (!entry && (entry = calloc(1, sizeof(*entry)))) {
-    *entry = (struct named){.next = *list, .of = of, .name = strdup(name)};
+    *entry = (struct symbol){.next = *list, .binary = binary, .name = strdup(name)};
     *list = entry;
   }
   sim_unlock();
@@ -37,37 +37,37 @@ static struct named *find(struct named **list, const void *of, const char *name)
 const char *driver_kernel_name(const void *handle) {
   const char *name = NULL;
   sim_lock();
-  for (const struct named *entry = kernels; entry && !name; entry = entry->next)
+  for (const struct symbol *entry = kernels; entry && !name; entry = entry->next)
     if (entry == handle)
       name = entry->name;
   sim_unlock();
   return name;
 }
 
-static CUresult load(void **handle) {
+static CUresult new_handle(void **handle) {
   *handle = calloc(1, 16);
   return *handle ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
 }
 
 ENTRY(cuModuleLoadData, (CUmodule * module, const void *image)) {
   (void)image;
-  return load((void **)module);
+  return new_handle((void **)module);
 }
 
 ENTRY(cuModuleLoadDataEx, (CUmodule * module, const void *image, unsigned options,
                            CUjit_option *names, void **values)) {
   (void)image, (void)options, (void)names, (void)values;
-  return load((void **)module);
+  return new_handle((void **)module);
 }
 
 ENTRY(cuModuleLoadFatBinary, (CUmodule * module, const void *image)) {
   (void)image;
-  return load((void **)module);
+  return new_handle((void **)module);
 }
 
 ENTRY(cuModuleLoad, (CUmodule * module, const char *path)) {
   (void)path;
-  return load((void **)module);
+  return new_handle((void **)module);
 }
 
 ENTRY(cuModuleUnload, (CUmodule module)) {
@@ -85,7 +85,7 @@ ENTRY(cuLibraryLoadData,
        CUlibraryOption *options, void **values, unsigned n_options)) {
   (void)code, (void)jit, (void)jit_values, (void)n_jit, (void)options, (void)values;
   (void)n_options;
-  return load((void **)library);
+  return new_handle((void **)library);
 }
 
 ENTRY(cuLibraryUnload, (CUlibrary library)) {
@@ -98,8 +98,8 @@ ENTRY(cuLibraryGetModule, (CUmodule * module, CUlibrary library)) {
   return CUDA_SUCCESS;
 }
 
-static CUresult get_kernel(void **handle, const void *of, const char *name) {
-  *handle = find(&kernels, of, name);
+static CUresult get_kernel(void **handle, const void *binary, const char *name) {
+  *handle = find_or_add(&kernels, binary, name);
   return *handle ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
 }
 
@@ -117,12 +117,12 @@ ENTRY(cuKernelGetFunction, (CUfunction * function, CUkernel kernel)) {
 }
 
 ENTRY(cuKernelGetLibrary, (CUlibrary * library, CUkernel kernel)) {
-  *library = (CUlibrary)(uintptr_t)((struct named *)kernel)->of;
+  *library = (CUlibrary)(uintptr_t)((struct symbol *)kernel)->binary;
   return CUDA_SUCCESS;
 }
 
 ENTRY(cuFuncGetModule, (CUmodule * module, CUfunction function)) {
-  *module = (CUmodule)(uintptr_t)((struct named *)function)->of;
+  *module = (CUmodule)(uintptr_t)((struct symbol *)function)->binary;
   return CUDA_SUCCESS;
 }
 
@@ -139,9 +139,9 @@ ENTRY(cuKernelGetName, (const char **name, CUkernel kernel)) {
   return get_name(name, kernel);
 }
 
-static CUresult get_variable(CUdeviceptr *pointer, size_t *bytes, const void *of,
+static CUresult get_variable(CUdeviceptr *pointer, size_t *bytes, const void *binary,
                              const char *name) {
-  struct named *entry = find(&variables, of, name);
+  struct symbol *entry = find_or_add(&variables, binary, name);
   if (entry && !entry->memory)
     sim_allocate(&entry->memory, VARIABLE_BYTES, cudaMemoryTypeDevice);
   if (!entry || !entry->memory)
@@ -233,9 +233,10 @@ ENTRY(cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags,
   return occupancy(blocks, threads);
 }
 
-ENTRY(cuOccupancyMaxPotentialBlockSize, (int *grid, int *block, CUfunction function,
-                                         CUoccupancyB2DSize shared_of, size_t shared, int limit)) {
-  (void)function, (void)shared_of, (void)shared, (void)limit;
+ENTRY(cuOccupancyMaxPotentialBlockSize,
+      (int *grid, int *block, CUfunction function, CUoccupancyB2DSize shared_size, size_t shared,
+       int limit)) {
+  (void)function, (void)shared_size, (void)shared, (void)limit;
   *grid = 132;
   *block = 1024;
   return CUDA_SUCCESS;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * cuGetProcAddress(), by which the CUDA runtime finds all of the driver, and what it is given for
- * functions that the stand-in has not: one that refuses. STANDIN_DRIVER_TRACE=1 in the environment
- * says on stderr which of those were asked for, 2 also which were called.
+ * cuGetProcAddress(), with which the CUDA runtime looks up the driver's functions. For a function
+ * that the stand-in lacks it returns one that fails. STANDIN_DRIVER_TRACE=1 in the environment
+ * prints to stderr which of those were looked up, 2 also which were called.
  */
 #include <dlfcn.h>
 #include <stdio.h>
@@ -25,7 +25,7 @@ static CUresult refuse(unsigned index) {
   return CUDA_ERROR_NOT_SUPPORTED;
 }
 
-/* 1024 functions that each know which they are. */
+/* 1024 functions, each with its own index. */
 #define ONE(n)                                                                                     \
   static CUresult refuse_##n(void) {                                                               \
     return refuse(0##n);                                                                           \
@@ -35,7 +35,7 @@ static CUresult refuse(unsigned index) {
   EIGHT(X, n##0)                                                                                   \
   EIGHT(X, n##1)                                                                                   \
   EIGHT(X, n##2) EIGHT(X, n##3) EIGHT(X, n##4) EIGHT(X, n##5) EIGHT(X, n##6) EIGHT(X, n##7)
-#define FIVE_HUNDRED(X, high)                                                                      \
+#define FIVE_HUNDRED_TWELVE(X, high)                                                               \
   SIXTY_FOUR(X, high##0)                                                                           \
   SIXTY_FOUR(X, high##1)                                                                           \
   SIXTY_FOUR(X, high##2)                                                                           \
@@ -44,7 +44,7 @@ static CUresult refuse(unsigned index) {
   SIXTY_FOUR(X, high##5)                                                                           \
   SIXTY_FOUR(X, high##6)                                                                           \
   SIXTY_FOUR(X, high##7)
-#define ALL(X) FIVE_HUNDRED(X, 0) FIVE_HUNDRED(X, 1)
+#define ALL(X) FIVE_HUNDRED_TWELVE(X, 0) FIVE_HUNDRED_TWELVE(X, 1)
 ALL(ONE)
 #define NAME(n) refuse_##n,
 static CUresult (*const refusals[MISSING])(void) = {ALL(NAME)};
@@ -65,30 +65,30 @@ void *driver_missing(const char *name) {
   return function;
 }
 
-/* This library, whatever a preloaded one exports under the same names. */
-static void *self(void) {
+/* A handle of this library, so that a preloaded library's functions are not found in its place. */
+static void *this_library(void) {
   static void *handle;
   Dl_info info;
-  if (!handle && dladdr((void *)self, &info))
+  if (!handle && dladdr((void *)this_library, &info))
     handle = dlopen(info.dli_fname, RTLD_LAZY | RTLD_NOLOAD);
   return handle;
 }
 
-/* The C library's, whatever a preloaded one exports under the name. */
+/* Uses the C library's dlsym(), because a preloaded library may export another. */
 static void *look_up(const char *name) {
 #if defined(__x86_64__)
   const char *oldest = "GLIBC_2.2.5";
 #else
   const char *oldest = "GLIBC_2.17";
 #endif
-  static void *(*real)(void *, const char *);
-  void *c = real ? NULL : dlopen("libc.so.6", RTLD_LAZY | RTLD_NOLOAD);
+  static void *(*libc_dlsym)(void *, const char *);
+  void *c = libc_dlsym ? NULL : dlopen("libc.so.6", RTLD_LAZY | RTLD_NOLOAD);
   if (c)
-    *(void **)&real = dlvsym(c, "dlsym", oldest);
-  return real ? real(self(), name) : NULL;
+    *(void **)&libc_dlsym = dlvsym(c, "dlsym", oldest);
+  return libc_dlsym ? libc_dlsym(this_library(), name) : NULL;
 }
 
-/* The youngest version of a function; the driver's own table says which it is. */
+/* The newest version of a function. */
 static void *find(const char *name, bool per_thread) {
   static const char *const versions[] = {"_v4", "_v3", "_v2", ""};
   char full[128];
@@ -120,9 +120,9 @@ ENTRY(cuGetProcAddress, (const char *symbol, void **function, int version, cuuin
   return cuGetProcAddress_v2(symbol, function, version, flags, NULL);
 }
 
-/* Tables of undocumented functions. NVIDIA's runtime needs several, and by one of them makes sure
- * that the driver is NVIDIA's own before it gives out a device. That is theirs to ask, and not
- * answered here: programs on the stand-in driver use the stand-in runtime. */
+/* Tables of undocumented functions. NVIDIA's runtime needs several. With one of them it checks that
+ * the driver is NVIDIA's own before it gives out a device. The stand-in has none of them: programs
+ * on the stand-in driver use the stand-in runtime. */
 ENTRY(cuGetExportTable, (const void **table, const CUuuid *id)) {
   (void)id;
   *table = NULL;

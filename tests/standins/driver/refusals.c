@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Driver functions whose addresses PyTorch takes when it starts, and that it does not call unless a
- * kernel is compiled at run time: they refuse. Each is weak; a stand-in of the function wins.
+ * Driver functions that PyTorch links to, but calls only when it compiles a kernel at run time:
+ * they return an error. Each is a weak symbol, so that a real stand-in of the function replaces it.
  */
 #include <stddef.h>
 

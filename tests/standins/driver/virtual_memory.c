@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Virtual memory management: physical memory is a memfd, an address range is reserved without
- * access, and mapping really maps.
+ * Virtual memory management: physical memory is a memfd, a reserved address range is inaccessible
+ * memory, and cuMemMap() maps the memfd into it.
  */
 #include <fcntl.h>
 #include <stdlib.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * The simulator's only clock: CLOCK_MONOTONIC as the kernel counts it, whatever a preloaded
- * library makes of clock_gettime().
+ * The simulator's only clock: CLOCK_MONOTONIC by system call, so that a preloaded library that
+ * changes clock_gettime() has no effect on it.
  */
 #ifndef STANDIN_CLOCK_H
 #define STANDIN_CLOCK_H

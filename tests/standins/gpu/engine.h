@@ -2,15 +2,16 @@
  *
  * The simulated GPU of one process: streams are queues of operations, an operation has a computed
  * start and end, and the effects of an operation (a copy, a reduction, a call) really happen, in
- * stream order, when the clock has passed them.
+ * stream order, when the clock has passed its end.
  *
  * Times are computed, never measured: start = max(launch + launch latency, the end of the stream's
  * previous operation + gap, the ends of the operations waited for), end = start + duration. So they
  * do not depend on when a thread of this machine woke up. An operation is *settled* when its end is
- * known; only a collective can hold that up, until all its ranks have said when they arrive. It is
- * *done* when the clock has passed its end and its effects are there.
+ * known; only a collective can delay that, until the arrival times of all its ranks are known. It
+ * is *done* when the clock has passed its end and its effects have happened.
  *
- * One lock guards all of it. Functions named sim_* want it held, but for sim_lock() itself.
+ * One lock guards the whole simulator. The caller of a function named sim_* must hold it, except
+ * for sim_lock() and where a comment says otherwise.
  */
 #ifndef STANDIN_ENGINE_H
 #define STANDIN_ENGINE_H
@@ -35,24 +36,24 @@ enum sim_kind {
   SIM_CALL,       /* host function */
   SIM_COLLECTIVE, /* one kernel of NCCL */
   /* Nodes of graphs, which are never operations: */
-  SIM_CHILD,       /* a graph in the graph */
-  SIM_CONDITIONAL, /* graphs that run as often as is found then */
+  SIM_CHILD,       /* a child graph */
+  SIM_CONDITIONAL, /* graphs that run as often as the condition says at that moment */
 };
 
-/* Nodes of a graph by their places: what comes last on a way through it. */
-struct sim_tips {
+/* Indices of nodes of a graph: the nodes that the next node depends on. */
+struct sim_deps {
   size_t *at, n;
 };
 
 struct sim_op;
 
-/* What an operation does beside taking time; every member may be NULL. */
+/* The effects of an operation; every member may be NULL. */
 struct sim_work {
-  bool (*settle)(struct sim_op *op); /* start is set: set end, or false while it cannot be known */
-  bool (*begin)(struct sim_op *op);  /* at start; false: try again when the bell rings */
-  bool (*finish)(struct sim_op *op); /* at end; false: try again when the bell rings */
+  bool (*settle)(struct sim_op *op); /* start is set: sets end; false while end is unknown */
+  bool (*begin)(struct sim_op *op);  /* at start; false: try again when the doorbell rings */
+  bool (*finish)(struct sim_op *op); /* at end; false: try again when the doorbell rings */
   bool unlocked;                     /* finish runs without the lock */
-  void (*drop)(struct sim_op *op);   /* the last reference went */
+  void (*drop)(struct sim_op *op);   /* at the release of the last reference */
   /* further members of the op's JSON object in the log, beginning with a comma */
   void (*describe)(const struct sim_op *op, FILE *log);
 };
@@ -68,12 +69,12 @@ struct sim_op {
   int64_t launched, start, end, duration;
   bool begun, settled, done;
   uint32_t correlation;
-  uint64_t graph, node;  /* executable graph, and which of its nodes; 0 for none */
-  struct sim_op **after; /* operations waited for that were not done when this was enqueued */
+  uint64_t graph, node;  /* ids of the executable graph and of its node; 0 for none */
+  struct sim_op **after; /* operations it waits for that were not done when it was enqueued */
   unsigned n_after;
-  uint64_t *waits_for; /* ids of those waited for through events, done or not */
+  uint64_t *waits_for; /* ids of the operations it waits for through events, done or not */
   unsigned n_waits_for;
-  const char *name; /* of a kernel, mangled; lives for ever */
+  const char *name; /* of a kernel, mangled; never freed */
   unsigned grid[3], block[3];
   size_t bytes;
   unsigned copy_kind; /* enum cudaMemcpyKind */
@@ -87,43 +88,43 @@ struct CUstream_st {
   struct sim_op *head, *tail; /* not done */
   struct sim_op *unsettled;   /* first not settled, NULL when all are */
   struct sim_op *last;        /* last enqueued, done or not; NULL before the first */
-  uint32_t id;                /* as CUPTI numbers it */
+  uint32_t id;                /* the number that CUPTI gives it */
   int device;
   unsigned flags;
   int priority;
   bool legacy;             /* a device's default stream */
   bool busy;               /* its head runs without the lock */
   struct sim_graph *graph; /* being captured, else NULL */
-  uint64_t capture;        /* which capture that is */
-  struct sim_tips tips;    /* what the next node comes after */
-  unsigned branch;         /* of the graph, once it has got a node from here */
-  bool captures;           /* the capture began here; else the stream joined it through an event */
-  bool captures_into;      /* ... into a graph that was there before */
-  int capture_mode;        /* enum sim_capture_mode, where it began */
-  uint64_t capture_thread; /* that began it */
+  uint64_t capture;        /* id of that capture */
+  struct sim_deps deps;    /* what the next captured node depends on */
+  unsigned branch;         /* its branch of the graph, once it has a node */
+  bool captures; /* the capture began on this stream; else the stream joined it through an event */
+  bool captures_into;      /* ... and adds to an existing graph */
+  int capture_mode;        /* enum sim_capture_mode, on the stream where the capture began */
+  uint64_t capture_thread; /* the thread that began it */
 };
 
 struct CUevent_st {
-  unsigned era;         /* of the device when it was made; it is gone in the next */
+  unsigned generation;  /* sim_events_end() starts the next one and so ends this event */
   struct sim_op *op;    /* last record, NULL before the first */
-  uint64_t capture;     /* in which it was last recorded, 0 if in none */
-  struct sim_tips tips; /* what it comes after there */
+  uint64_t capture;     /* id of the capture in which it was last recorded, 0 if in none */
+  struct sim_deps deps; /* what a node that waits for it depends on */
   unsigned flags;
 };
 
-/* Settings, each from STANDIN_<NAME> in the environment. */
+/* Settings, each from the environment variable STANDIN_<NAME>. */
 struct sim_settings {
   int64_t launch_ns, gap_ns, kernel_ns, copy_latency_ns;
   double pcie_bytes_per_ns;
 };
 SIM_API extern struct sim_settings sim_settings;
-SIM_API double sim_setting(const char *name, double otherwise);
-/* What the GPUs call themselves: STANDIN_GPU_NAME, or that they are none. */
+SIM_API double sim_setting(const char *name, double fallback);
+/* The name of the GPUs: STANDIN_GPU_NAME, or one that says they are stand-ins. */
 SIM_API const char *sim_gpu_name(void);
 
 SIM_API void sim_lock(void);
 SIM_API void sim_unlock(void);
-/* False in a fork child of a process that used the GPU: as with CUDA it must not. */
+/* False in a fork child of a process that used the GPU: as with CUDA, the child cannot use it. */
 SIM_API bool sim_usable(void);
 
 /* gpu_streams.c */
@@ -135,29 +136,32 @@ SIM_API bool sim_stream_is(const struct CUstream_st *stream);
 SIM_API struct CUstream_st *sim_streams(void);
 SIM_API int *sim_device(void); /* the calling thread's current device */
 
-/* gpu_captures.c: who may do what while streams are captured; the numbers are both APIs'. */
+/* gpu_captures.c: which calls are allowed while streams are captured. The values of the enums are
+ * those of the runtime and driver APIs. */
 enum sim_capture_mode { SIM_CAPTURE_GLOBAL, SIM_CAPTURE_THREAD, SIM_CAPTURE_RELAXED };
-enum sim_capture_status { SIM_NOT_CAPTURED, SIM_CAPTURED, SIM_CAPTURE_LOST };
-/* The calling thread's mode; returns the one before. */
+enum sim_capture_status { SIM_NOT_CAPTURED, SIM_CAPTURED, SIM_CAPTURE_INVALIDATED };
+/* Sets the calling thread's mode and returns the previous one. */
 SIM_API int sim_capture_exchange_mode(int mode);
-/* Whether the calling thread may not make a call that could upset a capture. If so, those captures
- * are lost. */
+/* Whether the capture modes forbid the calling thread an unsafe call: one that could disturb a
+ * capture. If so, invalidates those captures. */
 SIM_API bool sim_capture_forbids(void);
 /* The error that such a call returns; takes the lock itself. */
 SIM_API cudaError_t sim_capture_unsafe(void);
-/* Whether work on the stream would have to wait for one that is being captured. */
+/* Whether work on the stream would implicitly wait for a stream that is being captured. */
 SIM_API bool sim_capture_implied(const struct CUstream_st *stream);
-/* Why nothing can be put on the stream: its capture is lost, or the call loses another. */
+/* The error if no work can be added to the stream: its capture is invalidated, or the call
+ * invalidates another one. */
 SIM_API cudaError_t sim_capture_refuses(const struct CUstream_st *stream);
-/* Asking for a stream, or for a device, loses the captures that are on the way there. */
+/* The error of a query of a stream, or of a device, that is being captured. Such a query
+ * invalidates the captures. */
 SIM_API cudaError_t sim_capture_conflict(const struct CUstream_st *stream);
 SIM_API cudaError_t sim_capture_device_conflict(int device);
 
-/* gpu_kernels.c: how long a kernel runs that this thread launches now. */
+/* gpu_kernels.c: the duration of a kernel that this thread launches now. */
 SIM_API int64_t sim_kernel_duration(const char *mangled_name);
 
-/* events.c: all events are gone, as when a device is reset. Who uses one then ends the program, as
- * with the real library it might. */
+/* events.c: ends all events, as a reset of the device does. A later use of one aborts the program;
+ * with the real library it may. */
 SIM_API void sim_events_end(void);
 
 /* ops.c */
@@ -167,19 +171,19 @@ SIM_API struct sim_op *sim_op_keep(struct sim_op *op);
 SIM_API void sim_op_release(struct sim_op *op);
 /* Makes `op` wait for `other` (may be NULL), as through an event. */
 SIM_API void sim_op_after(struct sim_op *op, struct sim_op *other);
-/* Hands the operation to its stream; the caller's reference goes with it. */
+/* Adds the operation to its stream, which takes over the caller's reference. */
 SIM_API void sim_enqueue(struct sim_op *op);
-/* Settles and runs what can be; true if anything changed. */
+/* Settles and runs all operations that it can; true if anything changed. */
 SIM_API bool sim_progress(void);
-int64_t sim_next_due(void);       /* when an effect is due next */
-extern int64_t sim_progressed_to; /* what was due until then is done, or waits for the bell */
+int64_t sim_next_due(void);       /* time of the next effect */
+extern int64_t sim_progressed_to; /* effects due until then are done, or wait for the doorbell */
 
 /* scheduler.c */
 void sim_scheduler_nudge(void);
-void sim_tell_waiters(void);
+void sim_wake_waiters(void);
 SIM_API void sim_wait(struct sim_op *op);
-SIM_API void sim_wait_all(int device); /* everything on the device, -1: on all */
-/* Runs done() again whenever something changed, until it is true. */
+SIM_API void sim_wait_all(int device); /* waits for all work of the device, -1: of all devices */
+/* Waits until done() is true; calls it whenever something has changed. */
 SIM_API void sim_wait_until(bool (*done)(void *), void *user);
 struct sim_bell {
   char name[32];
@@ -191,15 +195,16 @@ SIM_API void sim_ring(const struct sim_bell *bell);
 void sim_log_op(const struct sim_op *op);
 void sim_log_sync(struct sim_op *const *ops, unsigned n, int64_t from, int64_t to);
 
-/* activity: what CUPTI is told, and what it tells. */
+/* Callbacks of the stand-in CUPTI; every member may be NULL. */
 struct sim_activity {
-  void (*op)(const struct sim_op *op); /* done, lock held */
-  uint32_t (*launch)(void);            /* correlation id for work being launched */
+  void (*op)(const struct sim_op *op); /* an operation is done; the lock is held */
+  uint32_t (*launch)(void);            /* returns the correlation id of new work */
   void (*record)(const struct CUevent_st *event, const struct CUstream_st *stream);
-  /* `stream` NULL: the host waited, for `event`, or for all of a device if that is NULL too */
+  /* If `stream` is NULL, the host waited for `event`, or for the whole device if that is NULL too.
+   */
   void (*wait)(const struct CUevent_st *event, const struct CUstream_st *stream, bool host,
                int64_t from, int64_t to);
-  void (*query)(const struct CUevent_st *event, cudaError_t result); /* the host asked for it */
+  void (*query)(const struct CUevent_st *event, cudaError_t result); /* the host queried it */
 };
 SIM_API void sim_activity_set(const struct sim_activity *activity);
 SIM_API const struct sim_activity *sim_activity(void);

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT
  *
- * Events. One recorded on a stream that is captured marks nothing in time: a stream that waits for
- * it joins the capture.
+ * Events. An event that is recorded on a captured stream has no time: a stream that waits for it
+ * joins the capture.
  */
 #include <stdlib.h>
 
 #include "clock.h"
 #include "order.h"
 
-/* Looks a stream up with the lock taken; NULL with the lock released when there is none. */
+/* Takes the lock and looks up the stream. If there is none, releases the lock and returns NULL. */
 struct CUstream_st *sim_lock_stream(cudaStream_t handle, bool own) {
   sim_lock();
   struct CUstream_st *stream = sim_stream(handle, own);
@@ -18,14 +18,14 @@ struct CUstream_st *sim_lock_stream(cudaStream_t handle, bool own) {
   return NULL;
 }
 
-static unsigned era;
+static unsigned generation;
 
 void sim_events_end(void) {
-  __atomic_fetch_add(&era, 1, __ATOMIC_RELAXED);
+  __atomic_fetch_add(&generation, 1, __ATOMIC_RELAXED);
 }
 
 static void assert_alive(const struct CUevent_st *event) {
-  if (event && event->era != __atomic_load_n(&era, __ATOMIC_RELAXED)) {
+  if (event && event->generation != __atomic_load_n(&generation, __ATOMIC_RELAXED)) {
     fprintf(stderr, "stand-in GPU: an event was used after its context was gone\n");
     abort();
   }
@@ -36,7 +36,7 @@ cudaError_t sim_event_new(struct CUevent_st **event, unsigned flags) {
   if (!*event)
     return cudaErrorMemoryAllocation;
   (*event)->flags = flags;
-  (*event)->era = __atomic_load_n(&era, __ATOMIC_RELAXED);
+  (*event)->generation = __atomic_load_n(&generation, __ATOMIC_RELAXED);
   return cudaSuccess;
 }
 
@@ -45,7 +45,7 @@ cudaError_t sim_event_free(struct CUevent_st *event) {
     return cudaErrorInvalidResourceHandle;
   sim_lock();
   sim_op_release(event->op);
-  sim_tips_drop(&event->tips);
+  sim_deps_free(&event->deps);
   sim_unlock();
   free(event);
   return cudaSuccess;
@@ -91,7 +91,7 @@ cudaError_t sim_event_wait(cudaStream_t handle, bool own, struct CUevent_st *eve
   return error;
 }
 
-/* An event of a capture cannot be asked. */
+/* An event that was recorded in a capture cannot be queried. */
 cudaError_t sim_event_query(struct CUevent_st *event) {
   assert_alive(event);
   if (!event)
@@ -160,7 +160,7 @@ static void drop_call(struct sim_op *op) {
   free(op->user);
 }
 
-static void *another_call(const void *callback) {
+static void *copy_call(const void *callback) {
   struct callback *copy = malloc(sizeof(*copy));
   if (copy)
     *copy = *(const struct callback *)callback;
@@ -170,10 +170,9 @@ static void *another_call(const void *callback) {
 cudaError_t sim_call(void (*function)(void *), void *user, cudaStream_t stream, bool own) {
   static const struct sim_work work = {.finish = finish_call, .unlocked = true, .drop = drop_call};
   struct callback wanted = {function, user};
-  struct callback *callback = another_call(&wanted);
+  struct callback *callback = copy_call(&wanted);
   if (!callback)
     return cudaErrorMemoryAllocation;
-  struct order order = {
-      .kind = SIM_CALL, .work = &work, .user = callback, .copy_user = another_call};
+  struct order order = {.kind = SIM_CALL, .work = &work, .user = callback, .copy_user = copy_call};
   return sim_submit(stream, own, &order, false);
 }

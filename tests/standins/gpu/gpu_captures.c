@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: MIT
  *
- * Captures of streams: begun, forked and joined through events, ended; and who may do what
- * meanwhile. A call that could upset a capture (asking for an event, waiting, allocating) is
- * forbidden to a thread by the mode of the captures and its own; one that conflicts with a capture
- * is forbidden to all. Where it is forbidden, it is the capture that is lost.
+ * Captures of streams: begin, fork and join through events, end; and which calls are allowed
+ * meanwhile. An unsafe call (one that could disturb a capture: an event query, a wait, an
+ * allocation) is forbidden to a thread according to its own mode and that of the captures. A call
+ * that conflicts with a capture is forbidden to all threads. A forbidden call invalidates the
+ * capture.
  */
 #include <pthread.h>
 
 #include "order.h"
 
-static __thread int thread_mode; /* SIM_CAPTURE_GLOBAL until it says otherwise */
+static __thread int thread_mode; /* at first SIM_CAPTURE_GLOBAL */
 
 int sim_capture_exchange_mode(int mode) {
   int before = thread_mode;
@@ -17,7 +18,7 @@ int sim_capture_exchange_mode(int mode) {
   return before;
 }
 
-/* --- what is forbidden --- */
+/* --- forbidden calls --- */
 
 bool sim_capture_forbids(void) {
   bool forbidden = false;
@@ -25,11 +26,11 @@ bool sim_capture_forbids(void) {
     return false;
   for (struct CUstream_st *stream = sim_streams(); stream; stream = stream->next) {
     bool own = stream->capture_thread == (uint64_t)pthread_self();
-    bool counts =
+    bool applies =
         own ? stream->capture_mode != SIM_CAPTURE_RELAXED
             : stream->capture_mode == SIM_CAPTURE_GLOBAL && thread_mode == SIM_CAPTURE_GLOBAL;
-    if (stream->captures && counts)
-      stream->graph->lost = forbidden = true;
+    if (stream->captures && applies)
+      stream->graph->invalidated = forbidden = true;
   }
   return forbidden;
 }
@@ -45,7 +46,7 @@ cudaError_t sim_capture_conflict(const struct CUstream_st *stream) {
   cudaError_t error = sim_capture_refuses(stream);
   if (error || !stream->graph)
     return error;
-  stream->graph->lost = true;
+  stream->graph->invalidated = true;
   return cudaErrorStreamCaptureUnsupported;
 }
 
@@ -53,7 +54,7 @@ cudaError_t sim_capture_device_conflict(int device) {
   cudaError_t error = sim_capture_forbids() ? cudaErrorStreamCaptureUnsupported : cudaSuccess;
   for (struct CUstream_st *each = sim_streams(); each; each = each->next)
     if (each->graph && each->device == device) {
-      each->graph->lost = true;
+      each->graph->invalidated = true;
       error = cudaErrorStreamCaptureUnsupported;
     }
   return error;
@@ -67,19 +68,19 @@ bool sim_capture_implied(const struct CUstream_st *stream) {
 }
 
 cudaError_t sim_capture_refuses(const struct CUstream_st *stream) {
-  if (stream->graph && stream->graph->lost)
+  if (stream->graph && stream->graph->invalidated)
     return cudaErrorStreamCaptureInvalidated;
   if (!sim_capture_implied(stream))
     return cudaSuccess;
   for (struct CUstream_st *other = sim_streams(); other; other = other->next)
     if (other->graph && !(other->flags & cudaStreamNonBlocking))
-      other->graph->lost = true;
+      other->graph->invalidated = true;
   return cudaErrorStreamCaptureImplicit;
 }
 
-/* --- a capture's way --- */
+/* --- begin and end --- */
 
-static struct sim_graph *capture_with(uint64_t id) {
+static struct sim_graph *find_capture(uint64_t id) {
   for (struct CUstream_st *stream = sim_streams(); stream; stream = stream->next)
     if (stream->graph && stream->capture == id)
       return stream->graph;
@@ -87,7 +88,7 @@ static struct sim_graph *capture_with(uint64_t id) {
 }
 
 cudaError_t sim_capture_begin(cudaStream_t handle, bool own, int mode, struct sim_graph *into,
-                              const struct sim_tips *after) {
+                              const struct sim_deps *after) {
   static uint64_t last_capture;
   cudaError_t error = cudaErrorStreamCaptureUnsupported;
   sim_lock();
@@ -103,7 +104,7 @@ cudaError_t sim_capture_begin(cudaStream_t handle, bool own, int mode, struct si
     stream->capture_thread = (uint64_t)pthread_self();
     stream->branch = 0;
     if (after)
-      sim_tips_join(&stream->tips, after->at, after->n);
+      sim_deps_add(&stream->deps, after->at, after->n);
   }
   sim_unlock();
   return error;
@@ -116,38 +117,38 @@ unsigned sim_capture_branch(struct CUstream_st *stream) {
 }
 
 void sim_capture_add(struct CUstream_st *stream, const struct sim_node *node) {
-  size_t place = sim_graph_find(stream->graph, node);
-  stream->tips.n = 0;
-  sim_tips_join(&stream->tips, &place, 1);
+  size_t index = sim_graph_find(stream->graph, node);
+  stream->deps.n = 0;
+  sim_deps_add(&stream->deps, &index, 1);
 }
 
-/* Whether everything put on other streams of the capture comes before what `origin` has got. */
+/* Whether `origin` has waited for everything that was captured on other streams. */
 static bool is_joined(const struct CUstream_st *origin) {
   const struct sim_graph *graph = origin->graph;
-  struct sim_tips reached = {0};
-  sim_tips_join(&reached, origin->tips.at, origin->tips.n);
+  struct sim_deps reached = {0};
+  sim_deps_add(&reached, origin->deps.at, origin->deps.n);
   for (size_t i = 0; i < reached.n; i++) {
-    const struct sim_tips *before = &graph->nodes[reached.at[i]]->after;
-    sim_tips_join(&reached, before->at, before->n);
+    const struct sim_deps *before = &graph->nodes[reached.at[i]]->after;
+    sim_deps_add(&reached, before->at, before->n);
   }
   bool joined = true;
   for (struct CUstream_st *each = sim_streams(); each; each = each->next) {
     if (each->graph != graph || each == origin)
       continue;
     size_t n = reached.n;
-    sim_tips_join(&reached, each->tips.at, each->tips.n);
+    sim_deps_add(&reached, each->deps.at, each->deps.n);
     joined &= reached.n == n;
     reached.n = n;
   }
-  sim_tips_drop(&reached);
+  sim_deps_free(&reached);
   return joined;
 }
 
-static void leave(struct CUstream_st *stream) {
+static void end_on_stream(struct CUstream_st *stream) {
   stream->graph = NULL;
   stream->captures = false;
   stream->branch = 0;
-  sim_tips_drop(&stream->tips);
+  sim_deps_free(&stream->deps);
 }
 
 cudaError_t sim_capture_end(cudaStream_t handle, bool own, struct sim_graph **graph) {
@@ -167,13 +168,13 @@ cudaError_t sim_capture_end(cudaStream_t handle, bool own, struct sim_graph **gr
   }
   struct sim_graph *captured = stream->graph;
   bool into = stream->captures_into;
-  error = captured->lost      ? cudaErrorStreamCaptureInvalidated
-          : is_joined(stream) ? cudaSuccess
-                              : cudaErrorStreamCaptureUnjoined;
+  error = captured->invalidated ? cudaErrorStreamCaptureInvalidated
+          : is_joined(stream)   ? cudaSuccess
+                                : cudaErrorStreamCaptureUnjoined;
   for (struct CUstream_st *each = sim_streams(); each; each = each->next)
     if (each->graph == captured)
-      leave(each);
-  captured->lost = false;
+      end_on_stream(each);
+  captured->invalidated = false;
   *graph = error ? NULL : captured;
   if (error && !into)
     sim_graph_free(captured);
@@ -185,7 +186,9 @@ cudaError_t sim_capture_id(cudaStream_t handle, bool own, int *status, unsigned 
   sim_lock();
   struct CUstream_st *stream = sim_stream(handle, own);
   bool known = sim_stream_is(stream), captured = known && stream->graph;
-  *status = !captured ? SIM_NOT_CAPTURED : stream->graph->lost ? SIM_CAPTURE_LOST : SIM_CAPTURED;
+  *status = !captured                    ? SIM_NOT_CAPTURED
+            : stream->graph->invalidated ? SIM_CAPTURE_INVALIDATED
+                                         : SIM_CAPTURED;
   if (*status == SIM_CAPTURED && id)
     *id = stream->capture;
   bool implied = known && sim_capture_implied(stream);
@@ -199,34 +202,34 @@ cudaError_t sim_capture_id(cudaStream_t handle, bool own, int *status, unsigned 
 
 void sim_capture_record(struct CUevent_st *event, const struct CUstream_st *stream) {
   event->capture = stream->graph ? stream->capture : 0;
-  event->tips.n = 0;
-  sim_tips_join(&event->tips, stream->tips.at, stream->tips.n);
+  event->deps.n = 0;
+  sim_deps_add(&event->deps, stream->deps.at, stream->deps.n);
 }
 
 cudaError_t sim_capture_wait(struct CUstream_st *stream, const struct CUevent_st *event) {
-  struct sim_graph *graph = event->capture ? capture_with(event->capture) : NULL;
+  struct sim_graph *graph = event->capture ? find_capture(event->capture) : NULL;
   cudaError_t error = sim_capture_refuses(stream);
   if (error)
     return error;
   if (!event->capture) {
     if (stream->graph && event->op) { /* work outside the capture */
-      stream->graph->lost = true;
+      stream->graph->invalidated = true;
       return cudaErrorStreamCaptureIsolation;
     }
     return cudaSuccess;
   }
   if (!graph)
-    return cudaErrorInvalidValue; /* its capture is over */
-  if (graph->lost)
+    return cudaErrorInvalidValue; /* its capture has ended */
+  if (graph->invalidated)
     return cudaErrorStreamCaptureInvalidated;
   if (stream->graph && stream->graph != graph) {
-    stream->graph->lost = graph->lost = true;
+    stream->graph->invalidated = graph->invalidated = true;
     return cudaErrorStreamCaptureMerge;
   }
   if (!stream->graph) {
     stream->graph = graph;
     stream->capture = event->capture;
   }
-  sim_tips_join(&stream->tips, event->tips.at, event->tips.n);
+  sim_deps_add(&stream->deps, event->deps.at, event->deps.n);
   return cudaSuccess;
 }

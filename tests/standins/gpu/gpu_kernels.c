@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * How long kernels run; see standin.h for who may say so.
+ * Durations of kernels. A program sets them with the functions in standin.h.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -8,13 +8,13 @@
 #include "engine.h"
 #include "standin.h"
 
-struct known {
-  struct known *next;
+struct kernel_duration {
+  struct kernel_duration *next;
   char *name;
   int64_t ns;
 };
 
-static struct known *known;
+static struct kernel_duration *durations;
 static __thread int64_t next_ns = -1;
 
 SIM_API void standin_next_kernel_ns(int64_t ns) {
@@ -22,17 +22,17 @@ SIM_API void standin_next_kernel_ns(int64_t ns) {
 }
 
 SIM_API void standin_kernel_ns(const char *name, int64_t ns) {
-  struct known *entry = malloc(sizeof(*entry));
+  struct kernel_duration *entry = malloc(sizeof(*entry));
   if (!entry)
     return;
-  *entry = (struct known){.name = strdup(name), .ns = ns};
+  *entry = (struct kernel_duration){.name = strdup(name), .ns = ns};
   sim_lock();
-  entry->next = known;
-  known = entry;
+  entry->next = durations;
+  durations = entry;
   sim_unlock();
 }
 
-/* "_Z7forwardPf" is a match for "forward": the length stands before a mangled name. */
+/* "_Z7forwardPf" matches "forward": in a mangled name, its length comes before the name. */
 static bool is_named(const char *mangled, const char *name) {
   if (!strcmp(mangled, name))
     return true;
@@ -50,7 +50,7 @@ int64_t sim_kernel_duration(const char *mangled) {
     return ns;
   sim_lock();
   ns = sim_settings.kernel_ns;
-  for (const struct known *entry = known; entry; entry = entry->next)
+  for (const struct kernel_duration *entry = durations; entry; entry = entry->next)
     if (is_named(mangled, entry->name)) {
       ns = entry->ns;
       break;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * The op log: what the simulator computed, one JSON object a line, in
- * $STANDIN_LOG/rank<RANK>.jsonl. The truth of a run is worked out from it (truth.py). README.md
- * describes the lines.
+ * The op log: what the simulator computed, one JSON object per line, in
+ * $STANDIN_LOG/rank<RANK>.jsonl. truth.py computes the truth of a run from it. README.md describes
+ * the lines.
  */
 #include <pthread.h>
 #include <stdio.h>

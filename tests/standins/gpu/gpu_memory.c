@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * Device memory is host memory. Copies and fills really happen, on their stream, when they end.
+ * Device memory is host memory. A copy or fill changes the bytes when it ends on its stream.
  */
 #include <search.h>
 #include <stdlib.h>
@@ -9,7 +9,7 @@
 
 #include "order.h"
 
-enum { ALIGNMENT = 512, MAPPED = 1 << 20 /* as large as this, memory is a mapping of its own */ };
+enum { ALIGNMENT = 512, MAPPED = 1 << 20 /* from this size on, memory has its own mapping */ };
 static const size_t device_bytes = (size_t)80 << 30;
 
 struct allocation {
@@ -17,13 +17,15 @@ struct allocation {
   size_t bytes;
   enum cudaMemoryType type;
   int device;
-  bool adopted; /* somebody else's, and theirs to free */
+  bool adopted; /* the caller's memory, which the caller frees */
 };
 
 static void *allocations;
 static size_t in_use;
 
-/* Two ranges compare equal when they touch, so that a look-up finds what a pointer is inside. */
+/* Two ranges compare equal if they overlap, so that a look-up finds the allocation around a
+ * pointer.
+ */
 static int compare(const void *left, const void *right) {
   const struct allocation *a = left, *b = right;
   if (a->start + a->bytes <= b->start)
@@ -37,13 +39,13 @@ static struct allocation *find(const void *pointer) {
   return found ? *(struct allocation **)found : NULL;
 }
 
-static void enter(struct allocation *allocation) {
+static void add_allocation(struct allocation *allocation) {
   tsearch(allocation, &allocations, compare);
   if (allocation->type == cudaMemoryTypeDevice)
     in_use += allocation->bytes;
 }
 
-/* Zeros, so that what a program computes from memory that no kernel really wrote is the same in
+/* Memory of zeros: no kernel really writes to it, and a program must compute the same from it in
  * every run. */
 static void *memory_new(size_t bytes) {
   if (bytes >= MAPPED) {
@@ -78,7 +80,7 @@ cudaError_t sim_allocate(void **pointer, size_t bytes, enum cudaMemoryType type)
   void *memory = fits ? memory_new(rounded) : NULL;
   if (allocation && memory) {
     *allocation = (struct allocation){memory, rounded, type, *sim_device(), false};
-    enter(allocation);
+    add_allocation(allocation);
     *pointer = memory;
     error = cudaSuccess;
   } else {
@@ -95,13 +97,13 @@ cudaError_t sim_adopt(void *pointer, size_t bytes, enum cudaMemoryType type) {
     return cudaErrorMemoryAllocation;
   *allocation = (struct allocation){pointer, bytes, type, *sim_device(), true};
   sim_lock();
-  enter(allocation);
+  add_allocation(allocation);
   sim_unlock();
   return cudaSuccess;
 }
 
-/* The lock is held. */
-static cudaError_t let_go(void *pointer) {
+/* The caller holds the lock. */
+static cudaError_t free_allocation(void *pointer) {
   struct allocation *allocation = find(pointer);
   if (!allocation || allocation->start != pointer)
     return cudaErrorInvalidValue;
@@ -119,7 +121,7 @@ cudaError_t sim_release(void *pointer) {
     return cudaSuccess;
   sim_lock();
   sim_wait_all(-1);
-  cudaError_t error = let_go(pointer);
+  cudaError_t error = free_allocation(pointer);
   sim_unlock();
   return error;
 }
@@ -129,7 +131,7 @@ cudaError_t sim_disown(void *pointer) {
 }
 
 static bool finish_free(struct sim_op *op) {
-  let_go(op->target);
+  free_allocation(op->target);
   return true;
 }
 
@@ -173,7 +175,7 @@ static enum cudaMemcpyKind direction(const void *target, const void *source,
                 : cudaMemcpyHostToHost;
 }
 
-/* Between device addresses a copy runs at 64 times the speed of the host link. */
+/* A copy between device addresses is 64 times as fast as one over the host link. */
 static int64_t copy_ns(size_t bytes, unsigned kind) {
   double bytes_per_ns =
       sim_settings.pcie_bytes_per_ns * (kind == cudaMemcpyDeviceToDevice ? 64 : 1);
@@ -219,7 +221,7 @@ static void drop_rectangle(struct sim_op *op) {
   free(op->user);
 }
 
-static void *another_rectangle(const void *shape) {
+static void *copy_rectangle(const void *shape) {
   struct rectangle *copy = malloc(sizeof(*copy));
   return copy ? memcpy(copy, shape, sizeof(*copy)) : NULL;
 }
@@ -243,7 +245,7 @@ cudaError_t sim_copy_2d(void *target, size_t target_pitch, const void *source, s
                         .source = source,
                         .target = target,
                         .user = shape,
-                        .copy_user = another_rectangle};
+                        .copy_user = copy_rectangle};
   return sim_submit(stream, own, &order, wait);
 }
 
@@ -264,7 +266,7 @@ static bool finish_fill_32(struct sim_op *op) {
   return true;
 }
 
-/* A fill from the host returns at once, as with CUDA. */
+/* Does not wait for the fill, as with CUDA. */
 cudaError_t sim_fill(void *target, unsigned value, size_t unit, size_t count, cudaStream_t stream,
                      bool own) {
   static const struct sim_work work[] = {[1] = {.finish = finish_fill},

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT
  *
- * Streams and the calling thread's place: its device, its own default stream.
+ * Streams, and the state of the calling thread: its device and its own default stream.
  */
 #include <pthread.h>
 #include <stdlib.h>
 
 #include "engine.h"
 
-/* CUPTI numbers the default stream 7; the application's own start higher. */
+/* CUPTI gives the default stream the number 7, and the application's streams higher ones. */
 enum { DEFAULT_STREAM_ID = 7, FIRST_STREAM_ID = 13 };
 
 static struct CUstream_st *all;
@@ -24,7 +24,7 @@ struct CUstream_st *sim_streams(void) {
   return all;
 }
 
-static void list(struct CUstream_st *stream) {
+static void add_stream(struct CUstream_st *stream) {
   stream->next = all;
   all = stream;
 }
@@ -37,11 +37,11 @@ struct CUstream_st *sim_stream_new(int device, unsigned flags, int priority) {
   stream->flags = flags;
   stream->priority = priority;
   stream->id = next_id++;
-  list(stream);
+  add_stream(stream);
   return stream;
 }
 
-/* As with CUDA, freeing a stream does not wait for it; here the handle waits for the work. */
+/* Waits for the stream's work before it frees the stream. CUDA does not wait. */
 void sim_stream_free(struct CUstream_st *stream) {
   if (stream->last)
     sim_wait(stream->last);
@@ -61,13 +61,13 @@ bool sim_stream_is(const struct CUstream_st *stream) {
   return false;
 }
 
-static struct CUstream_st *legacy(void) {
+static struct CUstream_st *legacy_stream(void) {
   struct CUstream_st *stream = &defaults[current_device];
   if (!stream->id) {
     stream->id = DEFAULT_STREAM_ID;
     stream->legacy = true;
     stream->device = current_device;
-    list(stream);
+    add_stream(stream);
   }
   return stream;
 }
@@ -79,5 +79,5 @@ struct CUstream_st *sim_stream(cudaStream_t handle, bool per_thread) {
       *own = sim_stream_new(current_device, cudaStreamDefault, 0);
     return *own;
   }
-  return !handle || handle == cudaStreamLegacy ? legacy() : handle;
+  return !handle || handle == cudaStreamLegacy ? legacy_stream() : handle;
 }

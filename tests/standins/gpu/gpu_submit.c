@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * The way of all work onto a stream, whichever API it came by.
+ * Submits work to a stream, for all APIs.
  */
 #include <stdlib.h>
 
@@ -48,13 +48,13 @@ cudaError_t sim_submit(cudaStream_t handle, bool own, const struct order *order,
   if (!sim_stream_is(stream)) {
     error = cudaErrorInvalidResourceHandle;
   } else if ((error = sim_capture_refuses(stream))) {
-    /* nothing comes of it */
+    /* the call fails */
   } else if (stream->graph) {
     if (wait || (order->user && !order->copy_user))
       error = sim_capture_conflict(stream);
     else
       sim_capture_add(
-          stream, sim_graph_add(stream->graph, order, sim_capture_branch(stream), &stream->tips));
+          stream, sim_graph_add(stream->graph, order, sim_capture_branch(stream), &stream->deps));
   } else if (wait && sim_capture_forbids()) {
     error = cudaErrorStreamCaptureUnsupported;
   } else {

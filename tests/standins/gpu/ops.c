@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * Operations: their order, their computed times, and their effects when the clock has come to them.
+ * Operations: their order, their computed times, and their effects when they are due.
  */
 #include <stdlib.h>
 
@@ -38,7 +38,7 @@ struct sim_op *sim_op_keep(struct sim_op *op) {
   return op;
 }
 
-static void let_go_of_waited_for(struct sim_op *op) {
+static void release_dependencies(struct sim_op *op) {
   for (unsigned i = 0; i < op->n_after; i++)
     sim_op_release(op->after[i]);
   free(op->after);
@@ -49,14 +49,14 @@ static void let_go_of_waited_for(struct sim_op *op) {
 void sim_op_release(struct sim_op *op) {
   if (!op || --op->references)
     return;
-  let_go_of_waited_for(op);
+  release_dependencies(op);
   if (op->work->drop)
     op->work->drop(op);
   free(op->waits_for);
   free(op);
 }
 
-static void order_after(struct sim_op *op, struct sim_op *other) {
+static void add_dependency(struct sim_op *op, struct sim_op *other) {
   if (!other || other->done)
     return;
   op->after = realloc(op->after, (op->n_after + 1) * sizeof(*op->after));
@@ -68,15 +68,15 @@ static void order_after(struct sim_op *op, struct sim_op *other) {
 void sim_op_after(struct sim_op *op, struct sim_op *other) {
   if (!other)
     return;
-  order_after(op, other);
+  add_dependency(op, other);
   op->waits_for = realloc(op->waits_for, (op->n_waits_for + 1) * sizeof(*op->waits_for));
   if (!op->waits_for)
     abort();
   op->waits_for[op->n_waits_for++] = other->id;
 }
 
-/* The legacy default stream waits for, and holds up, every stream of its device that was not made
- * non-blocking. */
+/* The legacy default stream and the other streams of its device wait for each other, except for
+ * non-blocking streams. */
 static void order_against_default_stream(struct sim_op *op) {
   struct CUstream_st *own = op->stream;
   if (own->flags & cudaStreamNonBlocking)
@@ -92,7 +92,7 @@ void sim_enqueue(struct sim_op *op) {
   op->launched = clock_now();
   order_against_default_stream(op);
   op->previous = stream->last ? stream->last->id : 0;
-  order_after(op, stream->last);
+  add_dependency(op, stream->last);
   sim_op_release(stream->last);
   stream->last = sim_op_keep(op);
   if (stream->tail)
@@ -106,8 +106,9 @@ void sim_enqueue(struct sim_op *op) {
   sim_scheduler_nudge();
 }
 
-/* False while an operation that it waits for is not settled. Marks and waits cost no gap. */
-static bool start_of(struct sim_op *op) {
+/* False while an operation that it waits for is not settled. Events and waits have no launch
+ * latency and no gap. */
+static bool compute_start(struct sim_op *op) {
   bool runs = op->kind != SIM_EVENT && op->kind != SIM_WAIT;
   int64_t start = op->launched + (runs ? sim_settings.launch_ns : 0);
   for (unsigned i = 0; i < op->n_after; i++) {
@@ -123,7 +124,7 @@ static bool start_of(struct sim_op *op) {
 }
 
 static bool settle(struct sim_op *op) {
-  if (!op->start && !start_of(op))
+  if (!op->start && !compute_start(op))
     return false;
   if (op->work->settle) {
     if (!op->work->settle(op))
@@ -145,23 +146,23 @@ static bool settle_stream(struct CUstream_st *stream) {
   return changed;
 }
 
-static bool waited_for_are_done(struct sim_op *op) {
+static bool dependencies_are_done(struct sim_op *op) {
   for (unsigned i = 0; i < op->n_after; i++)
     if (!op->after[i]->done)
       return false;
   return true;
 }
 
-/* The head of a stream, as far as the clock allows. True when it went on. */
+/* Begins or finishes the head of a stream if it is due. True if it finished. */
 static bool run_head(struct CUstream_st *stream, int64_t now) {
   struct sim_op *op = stream->head;
   if (!op->begun) {
-    if (!op->start || now < op->start || !waited_for_are_done(op))
+    if (!op->start || now < op->start || !dependencies_are_done(op))
       return false;
     if (op->work->begin && !op->work->begin(op))
       return false;
     op->begun = true;
-    let_go_of_waited_for(op);
+    release_dependencies(op);
   }
   if (!op->settled || now < op->end)
     return false;
@@ -202,11 +203,11 @@ bool sim_progress(void) {
     changed |= again;
   } while (again);
   if (changed)
-    sim_tell_waiters();
+    sim_wake_waiters();
   return changed;
 }
 
-/* Operations without effects need no thread to wake for them; whoever asks moves them on. */
+/* Operations without effects need no wake-up of the thread: a query or wait completes them. */
 int64_t sim_next_due(void) {
   int64_t due = SIM_FOREVER;
   for (struct CUstream_st *stream = sim_streams(); stream; stream = stream->next)

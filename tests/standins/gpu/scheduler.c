@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT
  *
- * The one thread that carries effects out when they are due, the doorbell by which other processes
- * say that they have arrived in a collective, and waiting.
+ * The thread that carries out effects when they are due; the doorbell, with which other processes
+ * signal that they have arrived in a collective; and waiting for operations.
  *
- * The doorbell is a datagram socket with an abstract name: it needs no file, leaves none when the
- * process is killed, and ringing it never blocks.
+ * The doorbell is a datagram socket with an abstract name: it needs no file, so none is left when
+ * the process is killed. Ringing it never blocks.
  */
 #include <poll.h>
 #include <pthread.h>
@@ -21,20 +21,20 @@
 #include "engine.h"
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static pthread_cond_t moved;
+static pthread_cond_t changed;
 static unsigned waiters;
 static int bell_socket = -1;
 static struct sim_bell own_bell;
-static int64_t planned = SIM_FOREVER; /* when the thread will wake */
+static int64_t planned = SIM_FOREVER; /* when the thread will wake up */
 static bool running, forked;
 
 struct sim_settings sim_settings;
 
-double sim_setting(const char *name, double otherwise) {
+double sim_setting(const char *name, double fallback) {
   char variable[64];
   snprintf(variable, sizeof(variable), "STANDIN_%s", name);
   const char *text = getenv(variable);
-  return text && *text ? atof(text) : otherwise;
+  return text && *text ? atof(text) : fallback;
 }
 
 const char *sim_gpu_name(void) {
@@ -53,7 +53,7 @@ __attribute__((constructor)) static void read_settings(void) {
   pthread_condattr_t attributes;
   pthread_condattr_init(&attributes);
   pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
-  pthread_cond_init(&moved, &attributes);
+  pthread_cond_init(&changed, &attributes);
   pthread_condattr_destroy(&attributes);
 }
 
@@ -77,9 +77,9 @@ void sim_ring(const struct sim_bell *bell) {
   sendto(bell_socket, "", 1, MSG_DONTWAIT | MSG_NOSIGNAL, (struct sockaddr *)&address, length);
 }
 
-void sim_tell_waiters(void) {
+void sim_wake_waiters(void) {
   if (waiters)
-    pthread_cond_broadcast(&moved);
+    pthread_cond_broadcast(&changed);
 }
 
 static void *schedule(void *unused) {
@@ -113,7 +113,7 @@ bool sim_usable(void) {
   return !forked;
 }
 
-/* Only when there is work with effects: a program that never launches any gets no thread. */
+/* Called for the first work with effects: a program without such work gets no thread. */
 static void start_thread(void) {
   struct sockaddr_un address;
   snprintf(own_bell.name, sizeof(own_bell.name), "standin-gpu-%d-%llx", getpid(),
@@ -149,17 +149,17 @@ void sim_scheduler_nudge(void) {
     planned = due;
     sim_ring(&bell);
   }
-  sim_tell_waiters();
+  sim_wake_waiters();
 }
 
 static void wait_once(int64_t until) {
   waiters++;
   if (until == SIM_FOREVER) {
     sim_own_bell();
-    pthread_cond_wait(&moved, &lock);
+    pthread_cond_wait(&changed, &lock);
   } else {
     struct timespec deadline = clock_timespec(until);
-    pthread_cond_timedwait(&moved, &lock, &deadline);
+    pthread_cond_timedwait(&changed, &lock, &deadline);
   }
   waiters--;
 }
@@ -171,7 +171,8 @@ void sim_wait(struct sim_op *op) {
     sim_progress();
     if (op->done)
       break;
-    /* what was due when progress looked, and is not done, waits for a bell or another thread */
+    /* an operation that was due in sim_progress() and is not done needs the doorbell or another
+     * thread */
     wait_once(op->settled && op->end > sim_progressed_to ? op->end : SIM_FOREVER);
   }
   sim_log_sync(&op, 1, from, clock_now());

@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: MIT
  *
- * The calls that move data, and what stands around them.
+ * The collectives and messages, reductions, versions and error texts.
  */
 #include <stdlib.h>
 
 #include "comm.h"
 
-static bool redop_known(const struct ncclComm *comm, ncclRedOp_t redop) {
+static bool redop_exists(const struct ncclComm *comm, ncclRedOp_t redop) {
   int own = (int)redop - (int)ncclNumOps;
   return redop < ncclNumOps || (own < MAX_SCALES && comm->scale_used[own]);
 }
 
 static ncclResult_t issue(struct call call) {
   const struct ncclComm *comm = call.comm;
-  if (!comm || !dtype_bytes(call.dtype) || !redop_known(comm, call.redop) || call.peer < 0 ||
+  if (!comm || !dtype_bytes(call.dtype) || !redop_exists(comm, call.redop) || call.peer < 0 ||
       call.peer >= comm->nranks)
     return ncclInvalidArgument;
   if (call.count && !call.source && !call.target)
@@ -36,7 +36,7 @@ NCCL_API ncclResult_t ncclBroadcast(const void *source, void *target, size_t cou
 }
 PROFILED(ncclBroadcast);
 
-/* Goes through the public symbol, as in the real library. */
+/* Calls the public symbol, as the real library does. */
 NCCL_API ncclResult_t ncclBcast(void *buffer, size_t count, ncclDataType_t dtype, int root,
                                 ncclComm_t comm, cudaStream_t stream) {
   return ncclBroadcast(buffer, buffer, count, dtype, root, comm, stream);
@@ -115,7 +115,7 @@ static double scalar_value(const void *scalar, ncclDataType_t dtype) {
   }
 }
 
-/* For the 4- and 8-byte types. The scalar is read at once, wherever it is said to live. */
+/* For the 4- and 8-byte types. Reads the scalar at once and ignores `residence`. */
 NCCL_API ncclResult_t ncclRedOpCreatePreMulSum(ncclRedOp_t *redop, void *scalar,
                                                ncclDataType_t dtype,
                                                ncclScalarResidence_t residence, ncclComm_t comm) {
@@ -134,7 +134,7 @@ NCCL_API ncclResult_t ncclRedOpCreatePreMulSum(ncclRedOp_t *redop, void *scalar,
 PROFILED(ncclRedOpCreatePreMulSum);
 
 NCCL_API ncclResult_t ncclRedOpDestroy(ncclRedOp_t redop, ncclComm_t comm) {
-  if (!comm || redop < ncclNumOps || !redop_known(comm, redop))
+  if (!comm || redop < ncclNumOps || !redop_exists(comm, redop))
     return ncclInvalidArgument;
   comm->scale_used[redop - ncclNumOps] = false;
   return ncclSuccess;

@@ -1,16 +1,17 @@
 /* SPDX-License-Identifier: MIT
  *
- * The stand-in NCCL: ranks are processes of this machine (or threads, or one thread's group), and a
- * communicator is one piece of shared memory that they all map.
+ * The stand-in NCCL: ranks are processes of this machine (or threads, or calls in one group of one
+ * thread), and a communicator is a segment of shared memory that they all map.
  *
- * A rank says in the segment when it arrives at a collective as soon as its stream lets that be
- * computed, which is usually before the clock gets there. When all have, the completion is the same
- * computed instant on every rank:
+ * A rank writes its arrival time at a collective into the segment as soon as it can be computed
+ * from the rank's stream, usually before that time has come. When all ranks have done so, the
+ * collective's end is the same computed instant on every rank:
  *
  *   end = max over ranks(arrival) + latency + bytes x bus factor / bandwidth of the slowest link
  *
- * so an early rank's kernel is long and the last one's is short, as with the real NCCL. The data is
- * staged in the segment when the rank's clock reaches its start, and read by the others at the end.
+ * so the kernel of an early rank is long and that of the last rank is short, as with the real NCCL.
+ * Each rank stages its data in the segment at its kernel's start, and the others read it at the
+ * end.
  */
 #ifndef STANDIN_NCCL_COMM_H
 #define STANDIN_NCCL_COMM_H
@@ -25,7 +26,7 @@
 #pragma GCC visibility pop
 
 #define NCCL_API __attribute__((visibility("default")))
-/* As in the real library every function has a twin of the profiling interface. */
+/* As in the real library, every function has a second name for the profiling interface. */
 #define PROFILED(name) extern __typeof__(name) p##name __attribute__((alias(#name)))
 
 enum { MAX_RANKS = 64, SLOTS = 128, MAX_SCALES = 16 };
@@ -43,18 +44,18 @@ enum call_kind {
   CALL_RECV,
 };
 
-/* What one rank says of its part in one collective, or in one message of a pair. Sequence numbers
- * count from 1, so a fresh segment says nothing. */
+/* One rank's part in one collective, or in one message of a pair. Sequence numbers count from 1, so
+ * a new segment of zeros has no arrivals. */
 struct cell {
-  _Atomic uint64_t arrived; /* sequence number up to which the fields below are said */
+  _Atomic uint64_t arrived; /* sequence number up to which the fields below are set */
   _Atomic uint64_t ready;   /* ... up to which the data is staged */
-  _Atomic uint32_t unread;  /* ranks that have yet to be done with this cell and its data */
-  uint32_t signature;       /* of the call; differs where the ranks disagree */
+  _Atomic uint32_t unread;  /* ranks that still need this cell and its data */
+  uint32_t signature;       /* of the call; differs if the ranks make different calls */
   int64_t arrival;
   uint64_t offset, bytes; /* of the data in the rank's staging area */
 };
 
-/* The two sides of the messages from one rank to another. */
+/* The two sides of all messages from one rank to another. */
 struct lane {
   struct cell send[SLOTS], receive[SLOTS];
 };
@@ -62,7 +63,7 @@ struct lane {
 struct member {
   struct sim_bell bell;
   _Atomic uint32_t taken;
-  _Atomic uint32_t wants_room; /* ring it when a cell of it has been read by all */
+  _Atomic uint32_t waits_for_space; /* ring its doorbell when all have read one of its cells */
   int global_rank;
 };
 
@@ -73,14 +74,14 @@ struct split {
 
 struct segment {
   _Atomic uint32_t joined; /* futex */
-  _Atomic uint32_t split;  /* futex: ranks that have said their split, over all rounds */
+  _Atomic uint32_t split;  /* futex: how many times a rank has set its split, over all rounds */
   _Atomic uint32_t aborted;
   uint32_t nranks;
   struct member members[MAX_RANKS];
-  struct split splits[2][MAX_RANKS]; /* by the round's parity */
+  struct split splits[2][MAX_RANKS]; /* [round % 2][rank] */
 };
 
-/* A rank's own staging: a queue of blocks, freed in order once read. */
+/* One block of a rank's staging area. The blocks are a queue, and are freed in order when read. */
 struct block {
   struct block *next;
   struct cell *cell;
@@ -101,10 +102,10 @@ struct ncclComm {
   char identity[33];
   int rank, nranks, device;
   unsigned references;
-  void *profiler; /* the plugin's */
+  void *profiler; /* the profiler plugin's context */
   bool aborted;
   ncclResult_t error;
-  uint64_t fails_at; /* collective that never ends on this rank, and with it on none; 0: none is */
+  uint64_t fails_at; /* collective that never ends on this rank, and so on no rank; 0: none */
   ncclResult_t fails_with;
   double scales[MAX_SCALES]; /* of ncclRedOpCreatePreMulSum */
   bool scale_used[MAX_SCALES];
@@ -120,11 +121,11 @@ struct call {
   ncclDataType_t dtype;
   ncclRedOp_t redop;
   int peer; /* or root */
-  /* While it runs: */
+  /* Set while it runs: */
   uint64_t sequence;
   int64_t arrival, end;
-  bool said, staged;
-  void *profiled; /* the plugin's */
+  bool announced, staged; /* the arrival is in the segment; the data is staged */
+  void *profiled;         /* the profiler plugin's event */
 };
 
 /* segment.c */
@@ -133,17 +134,17 @@ void comm_await_all(struct ncclComm *comm);
 /* kernel.c: STANDIN_ASYNC_ERROR="R@N:E": on global rank R (-1: on all), each communicator's
  * collective number N, counted from 1, never ends, and the communicator has the asynchronous error
  * E from then on. */
-void comm_read_failure(struct ncclComm *comm);
+void comm_read_fault(struct ncclComm *comm);
 void comm_release(struct ncclComm *comm);
 void futex_wait(_Atomic uint32_t *word, uint32_t value);
 void futex_wake(_Atomic uint32_t *word);
-/* Room for the data behind `cell`, or false when it has to be waited for. */
+/* Finds space for the data of `cell`; false if there is none until other ranks have read theirs. */
 bool staging_get(struct ncclComm *comm, struct cell *cell, size_t bytes);
 void comm_ring_others(const struct ncclComm *comm);
 
 /* law.c */
 size_t dtype_bytes(ncclDataType_t dtype);
-size_t call_bytes(const struct call *call); /* S, as the bus bandwidth formulas count it */
+size_t call_bytes(const struct call *call); /* S in the formulas of the bus bandwidth */
 int64_t law_transfer_ns(const struct call *call);
 
 /* kernel.c */
@@ -159,7 +160,7 @@ void profiler_call_ran(const struct call *call);
 ncclResult_t group_call(const struct call *call);
 /* Waits for the other ranks of a new communicator: now, or at the end of the group. */
 ncclResult_t group_await(struct ncclComm *comm);
-/* A split or shrink inside a group is finished at its end. */
+/* A split inside a group, which is finished at the end of the group. */
 struct pending_split {
   struct ncclComm *parent, **into;
   uint64_t round;
@@ -167,7 +168,7 @@ struct pending_split {
 ncclResult_t group_split(const struct pending_split *split);
 ncclResult_t split_finish(const struct pending_split *split, struct ncclComm **joined);
 
-/* reduce.c: into = reduction over n sources of `count` elements, in rank order. */
+/* reduce.c: reduces n sources of `count` elements into `into`, in rank order. */
 void reduce(void *into, const void *const *sources, int n, size_t count, ncclDataType_t dtype,
             const struct ncclComm *comm, ncclRedOp_t redop);
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * The life of communicators. The identity of a communicator names its segment: a hash of the unique
- * id, or of the parent's identity and what was split off.
+ * Communicators: create, split, shrink, abort, destroy. The identity of a communicator is the name
+ * of its segment. It is a hash of the unique id, or of the parent's identity and the split or
+ * shrink.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -18,7 +19,7 @@ static uint64_t hash(uint64_t seed, const void *bytes, size_t n) {
   return value;
 }
 
-static void identify(char identity[33], const void *bytes, size_t n) {
+static void make_identity(char identity[33], const void *bytes, size_t n) {
   snprintf(identity, 33, "%016llx%016llx", (unsigned long long)hash(0, bytes, n),
            (unsigned long long)hash(0x9e3779b97f4a7c15u, bytes, n));
 }
@@ -35,7 +36,7 @@ static ncclResult_t join(ncclComm_t *comm, int nranks, const ncclUniqueId *ids, 
   char identity[33];
   if (!comm || n < 1)
     return ncclInvalidArgument;
-  identify(identity, ids, (size_t)n * sizeof(*ids));
+  make_identity(identity, ids, (size_t)n * sizeof(*ids));
   ncclResult_t result = comm_join(comm, identity, nranks, rank);
   return result == ncclSuccess ? group_await(*comm) : result;
 }
@@ -65,7 +66,7 @@ NCCL_API ncclResult_t ncclCommInitAll(ncclComm_t *comms, int n, const int *devic
   int before = *sim_device();
   char identity[33];
   if (result == ncclSuccess)
-    identify(identity, &id, sizeof(id));
+    make_identity(identity, &id, sizeof(id));
   for (int rank = 0; rank < n && result == ncclSuccess; rank++) {
     *sim_device() = devices ? devices[rank] : rank;
     result = comm_join(&comms[rank], identity, n, rank);
@@ -75,22 +76,22 @@ NCCL_API ncclResult_t ncclCommInitAll(ncclComm_t *comms, int n, const int *devic
 }
 PROFILED(ncclCommInitAll);
 
-static ncclResult_t derive(struct ncclComm *parent, const char *how, uint64_t round, int which,
+static ncclResult_t derive(struct ncclComm *parent, const char *how, uint64_t round, int group,
                            int nranks, int rank, ncclComm_t *into) {
   char text[96], identity[33];
   snprintf(text, sizeof(text), "%s %s %llu %d", parent->identity, how, (unsigned long long)round,
-           which);
-  identify(identity, text, strlen(text));
+           group);
+  make_identity(identity, text, strlen(text));
   return comm_join(into, identity, nranks, rank);
 }
 
-/* Ranks of one color, ordered by key, then by rank in the parent. */
+/* The new communicator has the ranks of one color, ordered by key, then by rank in the parent. */
 ncclResult_t split_finish(const struct pending_split *split, struct ncclComm **joined) {
   struct ncclComm *parent = split->parent;
   struct segment *segment = parent->segment;
-  uint32_t said, wanted = (uint32_t)(split->round * (uint64_t)parent->nranks);
-  while ((int32_t)((said = atomic_load(&segment->split)) - wanted) < 0)
-    futex_wait(&segment->split, said);
+  uint32_t done, wanted = (uint32_t)(split->round * (uint64_t)parent->nranks);
+  while ((int32_t)((done = atomic_load(&segment->split)) - wanted) < 0)
+    futex_wait(&segment->split, done);
   const struct split *all = segment->splits[split->round % 2], *own = &all[parent->rank];
   int size = 0, rank = 0;
   for (int other = 0; other < parent->nranks; other++) {
@@ -126,26 +127,26 @@ PROFILED(ncclCommSplit);
 NCCL_API ncclResult_t ncclCommShrink(ncclComm_t comm, int *excluded, int n, ncclComm_t *into,
                                      ncclConfig_t *config, int flags) {
   (void)config, (void)flags;
-  bool out[MAX_RANKS] = {false};
+  bool is_excluded[MAX_RANKS] = {false};
   if (!comm || !into || n < 1 || n >= comm->nranks)
     return ncclInvalidArgument;
   for (int i = 0; i < n; i++) {
     if (excluded[i] < 0 || excluded[i] >= comm->nranks || excluded[i] == comm->rank)
       return ncclInvalidArgument;
-    out[excluded[i]] = true;
+    is_excluded[excluded[i]] = true;
   }
   int size = 0, rank = 0;
   for (int other = 0; other < comm->nranks; other++) {
-    size += !out[other];
-    rank += !out[other] && other < comm->rank;
+    size += !is_excluded[other];
+    rank += !is_excluded[other] && other < comm->rank;
   }
-  int which = (int)(hash(0, out, sizeof(out)) & 0x7fffffff);
-  ncclResult_t result = derive(comm, "shrink", ++comm->shrinks, which, size, rank, into);
+  int group = (int)(hash(0, is_excluded, sizeof(is_excluded)) & 0x7fffffff);
+  ncclResult_t result = derive(comm, "shrink", ++comm->shrinks, group, size, rank, into);
   return result == ncclSuccess ? group_await(*into) : result;
 }
 PROFILED(ncclCommShrink);
 
-static void drain(struct ncclComm *comm) {
+static void wait_for_last(struct ncclComm *comm) {
   if (comm->last && !comm->last->done)
     sim_wait(comm->last);
 }
@@ -154,15 +155,15 @@ NCCL_API ncclResult_t ncclCommFinalize(ncclComm_t comm) {
   if (!comm)
     return ncclInvalidArgument;
   sim_lock();
-  drain(comm);
+  wait_for_last(comm);
   sim_unlock();
   return ncclSuccess;
 }
 PROFILED(ncclCommFinalize);
 
-/* Ends this rank's part in a communicator. Aborted, its kernels end now; the other ranks' stay
- * until they abort, and hear of it. */
-static ncclResult_t leave(struct ncclComm *comm, bool aborted) {
+/* Ends this rank's part in a communicator. `aborted`: its kernels end now. Those of the other ranks
+ * do not end until they abort too; ncclCommGetAsyncError() tells them. */
+static ncclResult_t end_comm(struct ncclComm *comm, bool aborted) {
   if (!comm)
     return ncclSuccess;
   sim_lock();
@@ -170,7 +171,7 @@ static ncclResult_t leave(struct ncclComm *comm, bool aborted) {
     comm->aborted = true;
     atomic_store(&comm->segment->aborted, 1);
   }
-  drain(comm);
+  wait_for_last(comm);
   sim_op_release(comm->last);
   comm->last = NULL;
   comm_release(comm);
@@ -179,12 +180,12 @@ static ncclResult_t leave(struct ncclComm *comm, bool aborted) {
 }
 
 NCCL_API ncclResult_t ncclCommDestroy(ncclComm_t comm) {
-  return leave(comm, false);
+  return end_comm(comm, false);
 }
 PROFILED(ncclCommDestroy);
 
 NCCL_API ncclResult_t ncclCommAbort(ncclComm_t comm) {
-  return leave(comm, true);
+  return end_comm(comm, true);
 }
 PROFILED(ncclCommAbort);
 

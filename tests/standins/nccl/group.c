@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Groups: calls between the outermost start and end are launched at the end, one kernel for each
- * communicator and stream, in the order of each one's first call.
+ * Groups: calls between the outermost start and end are launched at the end: one kernel for each
+ * communicator and stream, in the order of their first calls.
  */
 #include <stdlib.h>
 
@@ -67,17 +67,17 @@ static ncclResult_t launch_all(struct call *calls, size_t n) {
     return ncclSystemError;
   sim_lock();
   for (size_t first = 0; first < n; first++) {
-    size_t together = 0;
+    size_t n_kernel = 0;
     struct ncclComm *comm = calls[first].comm;
     cudaStream_t stream = calls[first].stream;
     if (!comm)
-      continue; /* went with an earlier kernel */
+      continue; /* it is in an earlier kernel */
     for (size_t i = first; i < n; i++)
       if (calls[i].comm == comm && calls[i].stream == stream) {
-        kernel[together++] = calls[i];
+        kernel[n_kernel++] = calls[i];
         calls[i].comm = NULL;
       }
-    ncclResult_t launched = kernel_launch(kernel, together);
+    ncclResult_t launched = kernel_launch(kernel, n_kernel);
     if (launched != ncclSuccess)
       result = launched;
   }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * One kernel of NCCL: the calls of one group on one communicator and stream. Collectives in it run
- * one after the other, messages all at once; see comm.h for the law.
+ * One kernel of NCCL: the calls of one group on one communicator and stream. Its collectives run
+ * one after the other, its messages all at once; comm.h has the formula for their times.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -42,7 +42,7 @@ static struct cell *own_cell(const struct call *call) {
   return collective_cell(call, comm->rank);
 }
 
-static struct cell *mate_cell(const struct call *call) {
+static struct cell *peer_cell(const struct call *call) {
   const struct ncclComm *comm = call->comm;
   size_t slot = call->sequence % SLOTS;
   return call->kind == CALL_SEND ? &lane(comm, comm->rank, call->peer)->receive[slot]
@@ -54,20 +54,20 @@ static uint32_t signature(const struct call *call) {
          (uint32_t)call->count * 0xc2b2ae35u;
 }
 
-/* Says in the segment when this rank arrives. False while the cell is still being read from the
- * round before. */
-static bool say_arrival(struct call *call, int64_t arrival) {
+/* Writes this rank's arrival time into the segment. False while other ranks still read the cell's
+ * previous content. */
+static bool announce_arrival(struct call *call, int64_t arrival) {
   struct cell *cell = own_cell(call);
   struct ncclComm *comm = call->comm;
-  if (call->said)
+  if (call->announced)
     return true;
   if (atomic_load(&cell->unread)) {
-    atomic_store(&comm->segment->members[comm->rank].wants_room, 1);
+    atomic_store(&comm->segment->members[comm->rank].waits_for_space, 1);
     if (atomic_load(&cell->unread))
       return false;
   }
   call->arrival = arrival;
-  call->said = true;
+  call->announced = true;
   cell->arrival = arrival;
   cell->signature = signature(call);
   cell->bytes = 0;
@@ -76,16 +76,16 @@ static bool say_arrival(struct call *call, int64_t arrival) {
   return true;
 }
 
-/* The computed end of a call that has been said, or false while a rank is missing. */
-static bool find_end(struct call *call, bool *just_completed) {
+/* Computes the end of a call; false while an arrival time is missing. */
+static bool find_end(struct call *call, bool *found) {
   const struct ncclComm *comm = call->comm;
   int64_t last = call->arrival;
   if (is_message(call)) {
-    struct cell *mate = mate_cell(call);
-    if (atomic_load(&mate->arrived) < call->sequence)
+    struct cell *peer_side = peer_cell(call);
+    if (atomic_load(&peer_side->arrived) < call->sequence)
       return false;
-    if (mate->arrival > last)
-      last = mate->arrival;
+    if (peer_side->arrival > last)
+      last = peer_side->arrival;
   } else {
     for (int rank = 0; rank < comm->nranks; rank++) {
       struct cell *cell = collective_cell(call, rank);
@@ -98,11 +98,12 @@ static bool find_end(struct call *call, bool *just_completed) {
     }
   }
   call->end = last + law_transfer_ns(call);
-  *just_completed = true;
+  *found = true;
   return true;
 }
 
-/* Each call in turn: say, then find the end. Messages all arrive when the kernel starts. */
+/* For each call in turn: announces the arrival, then computes the end. All messages arrive when the
+ * kernel starts. */
 static bool settle(struct sim_op *op) {
   struct kernel *kernel = op->user;
   int64_t at = op->start, end = op->start;
@@ -110,13 +111,13 @@ static bool settle(struct sim_op *op) {
   for (size_t i = 0; i < kernel->n; i++) {
     struct call *call = &kernel->calls[i];
     if (is_message(call))
-      known &= say_arrival(call, op->start);
+      known &= announce_arrival(call, op->start);
   }
   for (size_t i = 0; i < kernel->n && (known || is_message(&kernel->calls[i])); i++) {
     struct call *call = &kernel->calls[i];
     if (!call->end) {
-      known &= say_arrival(call, is_message(call) ? op->start : at);
-      known &= call->said && find_end(call, &completed);
+      known &= announce_arrival(call, is_message(call) ? op->start : at);
+      known &= call->announced && find_end(call, &completed);
     }
     if (!call->end)
       continue;
@@ -125,7 +126,7 @@ static bool settle(struct sim_op *op) {
     if (call->end > end)
       end = call->end;
   }
-  if (completed) /* this rank may have been the one that the others wait for */
+  if (completed) /* the others may be waiting for this rank */
     comm_ring_others(kernel->comm);
   if (kernel->comm->aborted) {
     int64_t now = clock_now();
@@ -154,7 +155,7 @@ static size_t bytes_to_send(const struct call *call) {
   }
 }
 
-void comm_read_failure(struct ncclComm *comm) {
+void comm_read_fault(struct ncclComm *comm) {
   const char *text = getenv("STANDIN_ASYNC_ERROR");
   int rank, error;
   unsigned long long number;
@@ -165,7 +166,7 @@ void comm_read_failure(struct ncclComm *comm) {
   comm->fails_with = (ncclResult_t)error;
 }
 
-/* Its data never comes, so that no other rank can end the collective either. */
+/* Whether the call must never end. Its data is never staged, so no other rank can end it either. */
 static bool fails(const struct call *call) {
   struct ncclComm *comm = call->comm;
   if (!comm->fails_at || is_message(call) || call->sequence < comm->fails_at)
@@ -187,7 +188,7 @@ static bool begin(struct sim_op *op) {
       return false;
     struct cell *cell = own_cell(call);
     size_t bytes = bytes_to_send(call);
-    if (!call->said || !staging_get(comm, cell, bytes))
+    if (!call->announced || !staging_get(comm, cell, bytes))
       return false;
     if (bytes)
       memcpy(comm->staging + (size_t)comm->rank * comm->staging_bytes + cell->offset, call->source,
@@ -195,7 +196,7 @@ static bool begin(struct sim_op *op) {
     atomic_store(&cell->ready, call->sequence);
     call->staged = true;
   }
-  /* Ranks whose clock has passed the end already wait for this data; see finish(). */
+  /* If the end has passed, other ranks already wait for this data; see finish(). */
   if (!op->settled || clock_now() >= op->end)
     comm_ring_others(comm);
   return true;
@@ -209,14 +210,14 @@ static bool is_ready(const struct call *call) {
   if (call->kind == CALL_SEND)
     return true;
   if (call->kind == CALL_RECV)
-    return atomic_load(&mate_cell(call)->ready) >= call->sequence;
+    return atomic_load(&peer_cell(call)->ready) >= call->sequence;
   for (int rank = 0; rank < call->comm->nranks; rank++)
     if (atomic_load(&collective_cell(call, rank)->ready) < call->sequence)
       return false;
   return true;
 }
 
-static void deliver_reduced(const struct call *call, size_t first, size_t count) {
+static void write_reduced(const struct call *call, size_t first, size_t count) {
   const void *sources[MAX_RANKS];
   const struct ncclComm *comm = call->comm;
   for (int rank = 0; rank < comm->nranks; rank++)
@@ -225,19 +226,19 @@ static void deliver_reduced(const struct call *call, size_t first, size_t count)
   reduce(call->target, sources, comm->nranks, count, call->dtype, comm, call->redop);
 }
 
-static void deliver(const struct call *call) {
+static void write_result(const struct call *call) {
   const struct ncclComm *comm = call->comm;
   size_t bytes = call->count * dtype_bytes(call->dtype), own = (size_t)comm->rank;
   switch (call->kind) {
   case CALL_ALLREDUCE:
-    deliver_reduced(call, 0, call->count);
+    write_reduced(call, 0, call->count);
     break;
   case CALL_REDUCE:
     if (comm->rank == call->peer)
-      deliver_reduced(call, 0, call->count);
+      write_reduced(call, 0, call->count);
     break;
   case CALL_REDUCESCATTER:
-    deliver_reduced(call, own * call->count, call->count);
+    write_reduced(call, own * call->count, call->count);
     break;
   case CALL_BROADCAST:
     memcpy(call->target, staged_by(comm, call->peer, collective_cell(call, call->peer)), bytes);
@@ -260,9 +261,9 @@ static void deliver(const struct call *call) {
              bytes);
     break;
   case CALL_RECV: {
-    const struct cell *mate = mate_cell(call);
-    memcpy(call->target, staged_by(comm, call->peer, mate),
-           mate->bytes < bytes ? mate->bytes : bytes);
+    const struct cell *peer_side = peer_cell(call);
+    memcpy(call->target, staged_by(comm, call->peer, peer_side),
+           peer_side->bytes < bytes ? peer_side->bytes : bytes);
     break;
   }
   case CALL_SEND:
@@ -270,14 +271,14 @@ static void deliver(const struct call *call) {
   }
 }
 
-static void done_with(const struct ncclComm *comm, struct cell *cell, int owner) {
+static void release_cell(const struct ncclComm *comm, struct cell *cell, int owner) {
   struct member *member = &comm->segment->members[owner];
-  if (atomic_fetch_sub(&cell->unread, 1) == 1 && atomic_exchange(&member->wants_room, 0))
+  if (atomic_fetch_sub(&cell->unread, 1) == 1 && atomic_exchange(&member->waits_for_space, 0))
     sim_ring(&member->bell);
 }
 
-/* The start of each rank is before the end, so the data is nearly always there; when a rank's
- * thread ran late, it rings after staging. */
+/* Each rank's start is before the end, so the data is nearly always staged. If a rank's thread ran
+ * late, it rings the doorbell after staging. */
 static bool finish(struct sim_op *op) {
   struct kernel *kernel = op->user;
   struct ncclComm *comm = kernel->comm;
@@ -288,13 +289,13 @@ static bool finish(struct sim_op *op) {
       return false;
   for (size_t i = 0; i < kernel->n; i++) {
     struct call *call = &kernel->calls[i];
-    deliver(call);
+    write_result(call);
     profiler_call_ran(call);
     if (is_message(call))
-      done_with(comm, mate_cell(call), call->peer);
+      release_cell(comm, peer_cell(call), call->peer);
     else
       for (int rank = 0; rank < comm->nranks; rank++)
-        done_with(comm, collective_cell(call, rank), rank);
+        release_cell(comm, collective_cell(call, rank), rank);
   }
   return true;
 }
@@ -323,12 +324,12 @@ static void describe(const struct sim_op *op, FILE *log) {
   fputc(']', log);
 }
 
-static const char *reduction(ncclRedOp_t redop) {
+static const char *reduction_name(ncclRedOp_t redop) {
   static const char *const names[] = {"Sum", "Prod", "MinMax", "MinMax", "SumPostDiv"};
   return redop < ncclNumOps ? names[redop] : "PreMulSum";
 }
 
-/* Kernel names as NCCL 2.2x has them, mangled as CUPTI reports them. Kept for ever, once each. */
+/* Kernel names of NCCL 2.2x, mangled as CUPTI reports them. Each is kept once and never freed. */
 static const char *kernel_name(const struct call *call) {
   static const char *const kinds[] = {"AllReduce", "Broadcast", "Reduce", "AllGather",
                                       "ReduceScatter"};
@@ -341,7 +342,7 @@ static const char *kernel_name(const struct call *call) {
   case CALL_REDUCE:
   case CALL_REDUCESCATTER:
     snprintf(plain, sizeof(plain), "ncclDevKernel_%s_%s_%s_RING_LL", kinds[call->kind],
-             reduction(call->redop), dtypes[call->dtype]);
+             reduction_name(call->redop), dtypes[call->dtype]);
     break;
   case CALL_BROADCAST:
   case CALL_ALLGATHER:
@@ -361,7 +362,7 @@ static const char *kernel_name(const struct call *call) {
   return known[i] = strdup(mangled);
 }
 
-static void number(struct call *call) {
+static void assign_sequence(struct call *call) {
   struct ncclComm *comm = call->comm;
   if (call->kind == CALL_SEND)
     call->sequence = ++comm->sent[call->peer];
@@ -377,7 +378,7 @@ static void enqueue(void *user, struct CUstream_st *stream, uint32_t correlation
   struct kernel *kernel = user;
   struct ncclComm *comm = kernel->comm;
   for (size_t i = 0; i < kernel->n; i++)
-    number(&kernel->calls[i]);
+    assign_sequence(&kernel->calls[i]);
   profiler_calls_launched(kernel->calls, kernel->n);
   comm->references++;
   struct sim_op *op = sim_op_new(stream, SIM_COLLECTIVE, &work);
@@ -395,15 +396,15 @@ static void enqueue(void *user, struct CUstream_st *stream, uint32_t correlation
   sim_enqueue(op);
 }
 
-/* For each launch of a graph. */
-static void *another(const void *user) {
+/* Each launch of a graph needs a copy. */
+static void *copy_kernel(const void *user) {
   const struct kernel *kernel = user;
   size_t bytes = sizeof(*kernel) + kernel->n * sizeof(*kernel->calls);
   void *copy = malloc(bytes);
   return copy ? memcpy(copy, kernel, bytes) : NULL;
 }
 
-/* NCCL finds the driver by itself, past any CUDA runtime that a program links. */
+/* NCCL looks up the driver itself, and does not use the program's CUDA runtime. */
 static CUresult launch(const struct order *order, CUstream stream) {
   static CUresult (*get_kernel)(CUkernel *, CUlibrary, const char *);
   static CUresult (*launch_kernel)(const CUlaunchConfig *, CUfunction, void **, void **);
@@ -425,7 +426,7 @@ static CUresult launch(const struct order *order, CUstream stream) {
   return launch_kernel(&config, (CUfunction)function, NULL, extra);
 }
 
-/* All calls are of one communicator and stream; the lock is held. */
+/* All calls have the same communicator and stream; the lock is held. */
 ncclResult_t kernel_launch(struct call *calls, size_t n) {
   if (!sim_stream_is(sim_stream(calls->stream, false)))
     return ncclInvalidUsage;
@@ -438,7 +439,7 @@ ncclResult_t kernel_launch(struct call *calls, size_t n) {
   struct order order = {.kind = SIM_COLLECTIVE,
                         .name = kernel_name(calls),
                         .user = kernel,
-                        .copy_user = another,
+                        .copy_user = copy_kernel,
                         .enqueue = enqueue};
   sim_unlock();
   CUresult result = launch(&order, calls->stream);

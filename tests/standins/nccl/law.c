@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT
  *
- * How long the transfer of a collective takes once all ranks are there:
+ * The time of a collective's transfer after all ranks have arrived:
  *
  *   STANDIN_LATENCY_US (10) + S x bus factor / (STANDIN_LINK_GBPS (50) x slowest link of the ring)
  *
  * with the bus factors of nccl-tests' PERFORMANCE.md, so that the bus bandwidth of a long transfer
  * is the bandwidth of the slowest link. STANDIN_SLOW_LINK="2-3:0.25,..." makes the link between
- * global ranks 2 and 3 run at a quarter. A ring joins each rank of the communicator to the next;
- * a message takes the link between its two ranks.
+ * global ranks 2 and 3 run at a quarter of its bandwidth. A ring has a link from each rank of the
+ * communicator to the next; a message uses the link between its two ranks.
  */
 #include <stdio.h>
 #include <stdlib.h>

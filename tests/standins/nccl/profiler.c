@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: MIT
  *
- * The profiler seat as NCCL keeps it: NCCL_PROFILER_PLUGIN names a library, or STATIC_PLUGIN what
- * is in the process already; of its ncclProfiler_v5, v4, ... the newest is taken
+ * NCCL's interface for a profiler plugin. NCCL_PROFILER_PLUGIN names a library; STATIC_PLUGIN means
+ * what is already in the process. Of its ncclProfiler_v5, v4, ... the newest is used
  * (STANDIN_NCCL_PROFILER=N: N at most, as an older NCCL would).
  *
- * Calls are told when they are put on the stream, those of a group in an order that is not the
- * job's; their event is stopped at once. From v3 on each of CHANNELS channels is told as its kernel
- * begins and ends; from v4 on with the GPU's global timer, which counts from an instant of its own.
+ * Each call has an event when it is launched, which is stopped at once. The events of a group are
+ * not in the order of the job's calls. From v3 on, each of CHANNELS channels has an event for the
+ * run of its kernel; from v4 on with times of the GPU's global timer, which is not on the host's
+ * clock.
  */
 #include <dlfcn.h>
 #include <stdio.h>
@@ -89,12 +90,12 @@ static bool is_transfer(const struct call *call) {
   return call->kind >= CALL_SEND;
 }
 
-/* The gathering calls and broadcasts are told in bytes. */
+/* The events of all-gathers and broadcasts have the count in bytes. */
 static bool in_bytes(const struct call *call) {
   return call->kind == CALL_ALLGATHER || call->kind == CALL_BROADCAST;
 }
 
-/* Small ones go as LL, as in NCCL. */
+/* Small calls use LL, as in NCCL. */
 static const char *protocol_of(const struct call *call) {
   return call_bytes(call) < 65536 ? "LL" : "SIMPLE";
 }
@@ -107,7 +108,7 @@ static void start(struct call *call, const void *event) {
   profiler.plugin->start(call->comm->profiler, &call->profiled, event);
 }
 
-static void *told_api(struct call *call) {
+static void *start_api_event(struct call *call) {
   struct profiler_event_v5_api event = {.head.type =
                                             is_transfer(call) ? PROFILE_P2P_API : PROFILE_COLL_API};
   void *handle = NULL;
@@ -116,9 +117,9 @@ static void *told_api(struct call *call) {
   return handle;
 }
 
-static void tell_v4(struct call *call) {
+static void start_event_v4(struct call *call) {
   struct profiler_event_v4 event = {.head.type = is_transfer(call) ? PROFILE_P2P : PROFILE_COLL,
-                                    .head.parent = told_api(call),
+                                    .head.parent = start_api_event(call),
                                     .head.rank = call->comm->rank};
   size_t size = in_bytes(call) ? dtype_bytes(call->dtype) : 1;
   if (is_transfer(call)) {
@@ -142,7 +143,7 @@ static void tell_v4(struct call *call) {
   start(call, &event);
 }
 
-static void tell_v3(struct call *call) {
+static void start_event_v3(struct call *call) {
   struct profiler_event_v3 event = {.head.type = PROFILE_COLL, .head.rank = call->comm->rank};
   event.coll.comm_hash = hash_of(call->comm);
   event.coll.func = func_of(call);
@@ -154,7 +155,7 @@ static void tell_v3(struct call *call) {
   start(call, &event);
 }
 
-static void tell_v2(struct call *call) {
+static void start_event_v2(struct call *call) {
   struct profiler_event_v2 event = {.head.type = PROFILE_COLL, .head.rank = call->comm->rank};
   event.coll.comm_hash = hash_of(call->comm);
   event.coll.func = func_of(call);
@@ -166,7 +167,7 @@ static void tell_v2(struct call *call) {
   start(call, &event);
 }
 
-static void tell_v1(struct call *call) {
+static void start_event_v1(struct call *call) {
   static const uint8_t funcs[] = {[CALL_ALLREDUCE] = 4,
                                   [CALL_BROADCAST] = 0,
                                   [CALL_REDUCE] = 1,
@@ -183,19 +184,20 @@ static void tell_v1(struct call *call) {
   start(call, &event);
 }
 
-/* All-to-all and its like are transfers between the ranks inside NCCL; they are not told here. */
-static bool is_known(const struct call *call) {
+/* Inside NCCL, all-to-all, gather and scatter are sends and receives; they have no events here. */
+static bool has_event(const struct call *call) {
   return call->kind <= CALL_REDUCESCATTER || (is_transfer(call) && profiler.version >= 4);
 }
 
 void profiler_calls_launched(struct call *calls, size_t n) {
-  static void (*const tell[])(struct call *) = {tell_v1, tell_v2, tell_v3, tell_v4, tell_v4};
+  static void (*const start_event[])(struct call *) = {
+      start_event_v1, start_event_v2, start_event_v3, start_event_v4, start_event_v4};
   if (!profiler.plugin || !(profiler.mask & PROFILE_COLL))
     return;
   for (size_t i = n; i-- > 0;) {
-    if (!is_known(&calls[i]))
+    if (!has_event(&calls[i]))
       continue;
-    tell[profiler.version - 1](&calls[i]);
+    start_event[profiler.version - 1](&calls[i]);
     if (calls[i].profiled)
       profiler.plugin->stop(calls[i].profiled);
   }

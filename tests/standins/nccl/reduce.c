@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
  * Reductions, element by element in rank order, so that every rank gets the same bits. The small
- * float types are widened to float for each step and rounded to nearest even at the end.
+ * float types are converted to float, and the result is rounded to nearest even.
  */
 #include <math.h>
 #include <string.h>
@@ -20,31 +20,33 @@ static uint32_t float_to_bits(float value) {
   return bits;
 }
 
-/* A float of `exponent` and `mantissa` bits, as IEEE has them; e4m3 has no infinity and one NaN. */
-struct small {
+/* An IEEE float type with `exponent` and `mantissa` bits. `finite`: no infinity and one NaN (e4m3).
+ */
+struct small_float {
   int exponent, mantissa;
   bool finite;
 };
 
-static float widen(uint32_t bits, struct small as) {
-  int bias = (1 << (as.exponent - 1)) - 1;
-  uint32_t mantissa = bits & ((1u << as.mantissa) - 1);
-  int exponent = (int)(bits >> as.mantissa) & ((1 << as.exponent) - 1);
-  float sign = bits >> (as.exponent + as.mantissa) ? -1.0f : 1.0f;
-  int top = (1 << as.exponent) - 1;
-  if (as.finite && exponent == top && mantissa == (1u << as.mantissa) - 1)
+static float widen(uint32_t bits, struct small_float format) {
+  int bias = (1 << (format.exponent - 1)) - 1;
+  uint32_t mantissa = bits & ((1u << format.mantissa) - 1);
+  int exponent = (int)(bits >> format.mantissa) & ((1 << format.exponent) - 1);
+  float sign = bits >> (format.exponent + format.mantissa) ? -1.0f : 1.0f;
+  int top = (1 << format.exponent) - 1;
+  if (format.finite && exponent == top && mantissa == (1u << format.mantissa) - 1)
     return NAN;
-  if (!as.finite && exponent == top)
+  if (!format.finite && exponent == top)
     return mantissa ? NAN : sign * INFINITY;
   if (!exponent)
-    return sign * ldexpf((float)mantissa, 1 - bias - as.mantissa);
-  return sign * ldexpf((float)(mantissa | 1u << as.mantissa), exponent - bias - as.mantissa);
+    return sign * ldexpf((float)mantissa, 1 - bias - format.mantissa);
+  return sign *
+         ldexpf((float)(mantissa | 1u << format.mantissa), exponent - bias - format.mantissa);
 }
 
-static uint32_t narrow(float value, struct small as) {
-  int bias = (1 << (as.exponent - 1)) - 1, top = (1 << as.exponent) - 1;
-  uint32_t sign = (float_to_bits(value) >> 31) << (as.exponent + as.mantissa);
-  uint32_t nan = (uint32_t)top << as.mantissa | ((1u << as.mantissa) - 1);
+static uint32_t narrow(float value, struct small_float format) {
+  int bias = (1 << (format.exponent - 1)) - 1, top = (1 << format.exponent) - 1;
+  uint32_t sign = (float_to_bits(value) >> 31) << (format.exponent + format.mantissa);
+  uint32_t nan = (uint32_t)top << format.mantissa | ((1u << format.mantissa) - 1);
   if (isnan(value))
     return sign | nan;
   float magnitude = fabsf(value);
@@ -52,18 +54,18 @@ static uint32_t narrow(float value, struct small as) {
   if (magnitude == 0)
     return sign;
   if (isinf(magnitude))
-    return sign | (as.finite ? nan : (uint32_t)top << as.mantissa);
+    return sign | (format.finite ? nan : (uint32_t)top << format.mantissa);
   frexpf(magnitude, &exponent);
   int lowest = 1 - bias;
   int scale = exponent - 1 > lowest ? exponent - 1 : lowest;
-  uint32_t steps = (uint32_t)nearbyintf(ldexpf(magnitude, as.mantissa - scale));
-  /* steps counts units of the last place from 0; carries walk into the exponent by themselves */
-  uint32_t bits = steps + ((uint32_t)(scale - lowest) << as.mantissa);
-  uint32_t limit = as.finite ? nan : (uint32_t)top << as.mantissa;
+  uint32_t steps = (uint32_t)nearbyintf(ldexpf(magnitude, format.mantissa - scale));
+  /* steps counts units in the last place from 0; a carry goes into the exponent */
+  uint32_t bits = steps + ((uint32_t)(scale - lowest) << format.mantissa);
+  uint32_t limit = format.finite ? nan : (uint32_t)top << format.mantissa;
   return sign | (bits < limit ? bits : limit);
 }
 
-static const struct small half = {5, 10, false}, e5m2 = {5, 2, false}, e4m3 = {4, 3, true};
+static const struct small_float half = {5, 10, false}, e5m2 = {5, 2, false}, e4m3 = {4, 3, true};
 
 static float from_bf16(uint16_t bits) {
   return bits_to_float((uint32_t)bits << 16);
@@ -97,7 +99,7 @@ static uint8_t to_e5m2(float value) {
 
 #define SAME(value) (value)
 
-/* `wide` is the type that sums are kept in. */
+/* `wide` is the type of the intermediate results. */
 #define REDUCTION(name, type, wide, from, to)                                                      \
   static void name(void *into, const void *const *sources, int n, size_t count, int redop,         \
                    double scale) {                                                                 \

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * The shared memory of a communicator: made by whoever comes first, unlinked by whoever comes last,
- * so that a job that is killed leaves nothing behind.
+ * The shared memory of a communicator. The first rank creates it, and the last rank to join unlinks
+ * it, so that a job that is killed later leaves nothing behind.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -26,9 +26,9 @@ void futex_wake(_Atomic uint32_t *word) {
 }
 
 static int open_segment(const char *identity, size_t bytes, char path[static 128]) {
-  static const char *const places[] = {"/dev/shm", "/tmp"};
-  for (size_t i = 0; i < sizeof(places) / sizeof(*places); i++) {
-    snprintf(path, 128, "%s/standin-nccl-%u-%s", places[i], (unsigned)geteuid(), identity);
+  static const char *const folders[] = {"/dev/shm", "/tmp"};
+  for (size_t i = 0; i < sizeof(folders) / sizeof(*folders); i++) {
+    snprintf(path, 128, "%s/standin-nccl-%u-%s", folders[i], (unsigned)geteuid(), identity);
     int file = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
     if (file < 0)
       continue;
@@ -43,7 +43,7 @@ static size_t aligned(size_t bytes) {
   return (bytes + 4095) / 4096 * 4096;
 }
 
-/* Staging is sparse: only what is used takes memory. */
+/* The staging area is sparse: only the used part takes memory. */
 ncclResult_t comm_join(struct ncclComm **into, const char *identity, int nranks, int rank) {
   if (!into || nranks < 1 || nranks > MAX_RANKS || rank < 0 || rank >= nranks)
     return ncclInvalidArgument;
@@ -89,7 +89,7 @@ ncclResult_t comm_join(struct ncclComm **into, const char *identity, int nranks,
   sim_unlock();
   const char *global = getenv("RANK");
   member->global_rank = global ? atoi(global) : rank;
-  comm_read_failure(comm);
+  comm_read_fault(comm);
   if (atomic_fetch_add(&comm->segment->joined, 1) + 1 == (uint32_t)nranks) {
     unlink(path);
     futex_wake(&comm->segment->joined);
@@ -129,8 +129,8 @@ static void free_read_blocks(struct ncclComm *comm) {
     comm->newest = NULL;
 }
 
-/* Where the next block fits: after the newest, or at the front when the oldest has moved on. */
-static bool place(const struct ncclComm *comm, size_t bytes, uint64_t *offset) {
+/* Finds space for a block: after the newest, or at the front if it is free there. */
+static bool find_space(const struct ncclComm *comm, size_t bytes, uint64_t *offset) {
   if (!comm->oldest) {
     *offset = 0;
     return bytes <= comm->staging_bytes;
@@ -155,10 +155,10 @@ bool staging_get(struct ncclComm *comm, struct cell *cell, size_t bytes) {
     abort();
   }
   free_read_blocks(comm);
-  if (!place(comm, bytes, &offset)) {
-    atomic_store(&comm->segment->members[comm->rank].wants_room, 1);
-    free_read_blocks(comm); /* what was read between the look and the wish rang no bell */
-    if (!place(comm, bytes, &offset))
+  if (!find_space(comm, bytes, &offset)) {
+    atomic_store(&comm->segment->members[comm->rank].waits_for_space, 1);
+    free_read_blocks(comm); /* a block that was read in between did not ring the doorbell */
+    if (!find_space(comm, bytes, &offset))
       return false;
   }
   struct block *block = calloc(1, sizeof(*block));

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Windows of registered memory, for which a handle is all there is, and the device API, which is
- * refused: there is no kernel here that could use either.
+ * Windows of registered memory, which are only a handle, and the device API, which returns an
+ * error: no kernel here could use them.
  */
 #include <stdlib.h>
 
@@ -23,7 +23,7 @@ NCCL_API ncclResult_t ncclCommWindowDeregister(ncclComm_t comm, ncclWindow_t win
 }
 PROFILED(ncclCommWindowDeregister);
 
-/* Their structures are declared in a C++ header of NCCL. */
+/* The structures of these functions are declared in a C++ header of NCCL. */
 NCCL_API ncclResult_t ncclDevCommCreate(ncclComm_t comm, const void *wanted, void *device_comm);
 NCCL_API ncclResult_t ncclDevCommCreate(ncclComm_t comm, const void *wanted, void *device_comm) {
   (void)comm, (void)wanted, (void)device_comm;

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT
  *
- * A training job for the stand-in cluster: what a data-parallel, pipeline-parallel or
- * tensor-parallel trainer asks of CUDA and NCCL, with kernels that do nothing but take time. It
- * links the stand-ins by soname and knows nothing of any profiler. `train --help` lists the
- * options.
+ * A training job for the stand-in cluster: the CUDA and NCCL calls of a data-parallel,
+ * pipeline-parallel or tensor-parallel trainer, with kernels that only take time. It links the
+ * stand-ins by soname and has no code for a profiler, except for marks of steps with --marks.
+ * `train --help` lists the options.
  *
- * Started without RANK in the environment it runs one process for each rank and waits for them;
- * with RANK, WORLD_SIZE and MASTER_PORT set, as torchrun sets them, it is that rank.
+ * Without RANK in the environment it starts one process for each rank and waits for them. With
+ * RANK, WORLD_SIZE and MASTER_PORT set, as torchrun sets them, it is that rank.
  */
 #include <math.h>
 #include <signal.h>
@@ -38,8 +38,8 @@ static double uniform(struct rank *rank) {
   return (double)(rank->random >> 11) / 9007199254740992.0;
 }
 
-/* The step at hand: slower in warm-up and on a slow rank, and never twice quite the same. */
-static double pace(struct rank *rank) {
+/* The factor for a kernel's time in this step: larger in warm-up and on a slow rank, and random. */
+static double time_factor(struct rank *rank) {
   const struct options *options = rank->options;
   double factor = 1 + options->jitter * (2 * uniform(rank) - 1);
   if (rank->step < options->warmup)
@@ -50,7 +50,7 @@ static double pace(struct rank *rank) {
 }
 
 void run_kernel(struct rank *rank, enum kernel kernel, double ms) {
-  standin_next_kernel_ns((int64_t)(ms * 1e6 * pace(rank)));
+  standin_next_kernel_ns((int64_t)(ms * 1e6 * time_factor(rank)));
   CUDA(launch_kernel(kernel, rank->compute));
 }
 
@@ -78,13 +78,13 @@ enum fault {
   FAULT_MEMORY
 };
 
-static bool at_fault(const struct rank *rank, int bucket) {
+static bool is_fault_due(const struct rank *rank, int bucket) {
   const struct options *options = rank->options;
-  bool its_turn = rank->rank == options->fault_rank || rank->rank == options->fault_rank_too;
-  return bucket == 0 && its_turn && rank->step == options->fault_step;
+  bool has_fault = rank->rank == options->fault_rank || rank->rank == options->fault_rank_too;
+  return bucket == 0 && has_fault && rank->step == options->fault_step;
 }
 
-static void suffer(enum fault fault) {
+static void inject_fault(enum fault fault) {
   while (fault == FAULT_SLEEP)
     pause();
   if (fault == FAULT_DIE || fault == FAULT_STOP)
@@ -102,12 +102,12 @@ static void suffer(enum fault fault) {
   }
 }
 
-/* The bucket's gradients are there: reduce them while backward goes on. */
+/* The bucket's gradients are complete: reduces them while the backward pass goes on. */
 void reduce_bucket(struct rank *rank, int bucket) {
   const struct options *options = rank->options;
   double kb = bucket ? options->bucket_kb : options->first_bucket_kb;
-  if (at_fault(rank, bucket)) {
-    suffer((enum fault)options->fault);
+  if (is_fault_due(rank, bucket)) {
+    inject_fault((enum fault)options->fault);
     if (options->fault == FAULT_SKIP)
       return;
     if (options->fault == FAULT_HALF)
@@ -122,13 +122,13 @@ void reduce_bucket(struct rank *rank, int bucket) {
   all_reduce(rank, (size_t)(kb * 1024), rank->dp_comm, rank->comm_stream);
 }
 
-static void layers(struct rank *rank, enum kernel kernel, double ms, bool backward) {
+static void run_layers(struct rank *rank, enum kernel kernel, double ms, bool backward) {
   const struct options *options = rank->options;
   int per_bucket = (options->layers + options->buckets - 1) / options->buckets;
   for (int layer = 0; layer < options->layers; layer++) {
     run_kernel(rank, kernel, ms / options->layers);
     run_gemms(rank);
-    if (options->tensor > 1) /* the activations of the layer, in line with the computation */
+    if (options->tensor > 1) /* the activations of the layer, on the compute stream */
       all_reduce(rank, (size_t)(options->tensor_kb * 1024), rank->tp_comm, rank->compute);
     bool full = (layer + 1) % per_bucket == 0 || layer + 1 == options->layers;
     if (backward && full && rank->dp_size > 1 && options->overlap)
@@ -156,34 +156,33 @@ static void load_input(struct rank *rank) {
                        cudaMemcpyHostToDevice, rank->compute));
 }
 
-/* The host runs ahead of the GPU by `ahead` steps at most, as a trainer that reads its loss late.
- */
+/* The host is at most `ahead` steps ahead of the GPU, as in a trainer that reads its loss late. */
 static void wait_for_earlier_step(struct rank *rank) {
   int ahead = rank->options->ahead;
   if (ahead && rank->step >= ahead)
     CUDA(cudaEventSynchronize(rank->step_done[(rank->step - ahead) % MAX_AHEAD]));
 }
 
-/* What a step puts on the GPU, but for its input. */
-static void work(struct rank *rank) {
+/* The GPU work of a step, without its input. */
+static void launch_step(struct rank *rank) {
   const struct options *options = rank->options;
   if (options->pipeline > 1) {
     pipeline_step(rank);
   } else {
-    layers(rank, FORWARD, options->forward_ms, false);
-    layers(rank, BACKWARD, options->backward_ms, true);
+    run_layers(rank, FORWARD, options->forward_ms, false);
+    run_layers(rank, BACKWARD, options->backward_ms, true);
   }
   reduce_gradients_at_end(rank);
   stream_after(rank->compute, rank->comm_stream, rank->reduced);
   run_kernel(rank, OPTIMIZER, options->optimizer_ms);
 }
 
-/* The work as a graph, captured the first time. */
-static void replay(struct rank *rank) {
+/* Launches the step as a graph, which is captured the first time. */
+static void launch_graph(struct rank *rank) {
   if (!rank->graph) {
     cudaGraph_t graph;
     CUDA(cudaStreamBeginCapture(rank->compute, cudaStreamCaptureModeThreadLocal));
-    work(rank);
+    launch_step(rank);
     CUDA(cudaStreamEndCapture(rank->compute, &graph));
     CUDA(cudaGraphInstantiateWithFlags(&rank->graph, graph, 0));
     CUDA(cudaGraphDestroy(graph));
@@ -198,13 +197,13 @@ static void step(struct rank *rank) {
   load_input(rank);
   standin_mark("launch", rank->step);
   if (graph && rank->step >= graph)
-    replay(rank);
+    launch_graph(rank);
   else
-    work(rank);
+    launch_step(rank);
   CUDA(cudaEventRecord(rank->step_done[rank->step % MAX_AHEAD], rank->compute));
 }
 
-/* Ranks next to each other make a tensor group, the next level is the pipeline, then data. */
+/* Neighbouring ranks form a tensor-parallel group; the next level is the pipeline, then data. */
 static void make_communicators(struct rank *rank) {
   const struct options *options = rank->options;
   int tensor = options->tensor, pipeline = options->pipeline;
@@ -240,7 +239,7 @@ static void set_up(struct rank *rank) {
   for (int i = 0; i < MAX_AHEAD; i++)
     CUDA(cudaEventCreateWithFlags(&rank->step_done[i], cudaEventDisableTiming));
   CUDA(cudaEventCreateWithFlags(&rank->reduced, cudaEventDisableTiming));
-  CUDA(cudaEventCreateWithFlags(&rank->handed, cudaEventDisableTiming));
+  CUDA(cudaEventCreateWithFlags(&rank->message_ready, cudaEventDisableTiming));
   CUDA(cudaMalloc((void **)&rank->gradients, kb * 1024));
   CUDA(cudaMalloc((void **)&rank->activations, kb * 1024));
   CUDA(cudaMalloc((void **)&rank->input, (size_t)(options->input_kb * 1024)));
@@ -251,7 +250,8 @@ static void set_up(struct rank *rank) {
   CUDA(cudaDeviceSynchronize());
 }
 
-/* The loss after the last step: every rank's share summed, to show that data really moved. */
+/* The loss after the last step: the sum of a number from each rank, to show that data was really
+ * reduced. */
 static float read_loss(struct rank *rank) {
   float loss = (float)(rank->rank + 1);
   CUDA(
@@ -280,7 +280,7 @@ static void tear_down(struct rank *rank) {
   for (int i = 0; i < MAX_AHEAD; i++)
     CUDA(cudaEventDestroy(rank->step_done[i]));
   CUDA(cudaEventDestroy(rank->reduced));
-  CUDA(cudaEventDestroy(rank->handed));
+  CUDA(cudaEventDestroy(rank->message_ready));
   CUDA(cudaStreamDestroy(rank->compute));
   CUDA(cudaStreamDestroy(rank->comm_stream));
   CUDA(cudaFree(rank->gradients));

@@ -15,7 +15,7 @@
 
 enum { MAX_BUCKETS = 64, MAX_AHEAD = 8 };
 
-/* Every option once: X(type, field, "--name", default, "help"). Numbers all. */
+/* The options, all of them numbers: X(type, field, "--name", default, "help"). */
 #define TRAIN_OPTIONS(X)                                                                           \
   X(int, ranks, "--ranks", 4, "processes to run, when no launcher has set RANK")                   \
   X(int, steps, "--steps", 40, "training steps")                                                   \
@@ -23,45 +23,45 @@ enum { MAX_BUCKETS = 64, MAX_AHEAD = 8 };
   X(double, forward_ms, "--forward-ms", 8, "computation of the forward pass")                      \
   X(double, backward_ms, "--backward-ms", 12, "computation of the backward pass")                  \
   X(double, optimizer_ms, "--optimizer-ms", 2, "computation of the optimizer")                     \
-  X(int, buckets, "--buckets", 4, "gradient all-reduces a step")                                   \
-  X(double, bucket_kb, "--bucket-kb", 256, "size of each")                                         \
-  X(double, first_bucket_kb, "--first-bucket-kb", 64, "but of the first, as PyTorch's DDP has it") \
+  X(int, buckets, "--buckets", 4, "gradient all-reduces per step")                                 \
+  X(double, bucket_kb, "--bucket-kb", 256, "size of each bucket")                                  \
+  X(double, first_bucket_kb, "--first-bucket-kb", 64, "of the first, smaller as in PyTorch's DDP") \
   X(int, overlap, "--overlap", 1, "0: reduce gradients only after the backward pass")              \
   X(double, input_kb, "--input-kb", 256, "input copied to the device each step")                   \
   X(double, input_ms, "--input-ms", 0, "time the host takes to get the input of a step")           \
-  X(int, slow_input_rank, "--slow-input-rank", -1, "the only rank that takes it; -1: all")         \
+  X(int, slow_input_rank, "--slow-input-rank", -1, "the only rank with --input-ms; -1: all")       \
   X(int, slow_rank, "--slow-rank", -1, "rank whose kernels take longer; -1: none")                 \
-  X(double, slow_factor, "--slow-factor", 1.3, "how much longer")                                  \
-  X(int, slow_from, "--slow-from", 0, "step from which on it is slow")                             \
+  X(double, slow_factor, "--slow-factor", 1.3, "by this factor")                                   \
+  X(int, slow_from, "--slow-from", 0, "first step in which it is slow")                            \
   X(int, fault, "--fault", 0,                                                                      \
     "1: sleep for ever, 2: die, 3: stop, 4: skip an all-reduce, 5: one of half the size, "         \
     "6: exit(3), 7: abort, 8: crash, 9: one all-reduce too many, 10: a call that NCCL refuses, "   \
     "11: take memory without end")                                                                 \
-  X(int, fault_rank, "--fault-rank", 1, "rank that does that, before its first bucket")            \
-  X(int, fault_rank_too, "--fault-rank-too", -1, "a second one that does")                         \
-  X(int, fault_step, "--fault-step", 10, "of this step")                                           \
+  X(int, fault_rank, "--fault-rank", 1, "rank with the fault, before its first bucket")            \
+  X(int, fault_rank_too, "--fault-rank-too", -1, "a second rank with it")                          \
+  X(int, fault_step, "--fault-step", 10, "step of the fault")                                      \
   X(int, tensor, "--tensor", 1, "ranks in a tensor-parallel group (ncclCommSplit)")                \
   X(double, tensor_kb, "--tensor-kb", 128, "all-reduce after each layer in such a group")          \
   X(int, pipeline, "--pipeline", 1, "stages of a pipeline, 1F1B with send and receive")            \
-  X(int, micro_batches, "--micro-batches", 4, "micro-batches a step in a pipeline")                \
+  X(int, micro_batches, "--micro-batches", 4, "micro-batches per step in a pipeline")              \
   X(double, message_kb, "--message-kb", 128, "activations sent between stages")                    \
   X(int, warmup, "--warmup", 3, "first steps that are slower")                                     \
-  X(double, warmup_factor, "--warmup-factor", 1.8, "how much slower")                              \
-  X(double, jitter, "--jitter", 0.02, "kernels vary by this share")                                \
+  X(double, warmup_factor, "--warmup-factor", 1.8, "by this factor")                               \
+  X(double, jitter, "--jitter", 0.02, "kernel times vary by this share")                           \
   X(int, ahead, "--ahead", 2,                                                                      \
     "steps that the host may run ahead of the GPU, 1 to 8; 0: it never waits")                     \
   X(int, graph, "--graph", 0, "from this step on, the step is one CUDA graph; 0: none is")         \
   X(int, gemms, "--gemms", 0, "GEMMs in each layer, so many of each kind (bf16, tf32, fp32)")      \
-  X(int, seed, "--seed", 1, "of the variation")                                                    \
-  X(int, alone, "--alone", 0, "1: every rank trains by itself, in a world of its own")             \
-  X(int, marks, "--marks", 0, "1: the steps are marked through tscope.h")                          \
+  X(int, seed, "--seed", 1, "seed of the variation")                                               \
+  X(int, alone, "--alone", 0, "1: every rank trains alone, in its own world")                      \
+  X(int, marks, "--marks", 0, "1: marks the steps with tscope.h")                                  \
   X(int, loss, "--loss", 1, "0: no all-reduce of a loss after the last step")                      \
   X(double, link_gbps, "--link-gbps", 0.5,                                                         \
     "bandwidth between ranks, GB/s (small, as the data is)")                                       \
   X(double, latency_us, "--latency-us", 20, "latency of a collective")
 
 struct options {
-#define FIELD(type, field, name, otherwise, help) type field;
+#define FIELD(type, field, name, fallback, help) type field;
   TRAIN_OPTIONS(FIELD)
 #undef FIELD
   const char *slow_link; /* "2-3:0.25": the link runs at a quarter */
@@ -69,7 +69,7 @@ struct options {
 };
 
 extern const struct options options_default;
-/* -1 to go on, else the exit status. */
+/* Returns -1 if the program shall go on, else its exit status. */
 int options_parse(struct options *options, int argc, char **argv);
 
 enum kernel { FORWARD, BACKWARD, OPTIMIZER, N_KERNELS };
@@ -80,9 +80,9 @@ struct rank {
   uint64_t random;
   ncclComm_t world, dp_comm, tp_comm, pp_comm; /* dp_comm may be world */
   cudaStream_t compute, comm_stream;
-  cudaEvent_t buckets[MAX_BUCKETS], step_done[MAX_AHEAD], reduced, handed;
+  cudaEvent_t buckets[MAX_BUCKETS], step_done[MAX_AHEAD], reduced, message_ready;
   cudaGraphExec_t graph; /* of a whole step */
-  void *blas;            /* cuBLAS handle; NULL until GEMMs are called for */
+  void *blas;            /* cuBLAS handle; NULL until the first GEMM */
   float *gradients, *activations;
   char *input, *host_input;
 };
@@ -95,18 +95,18 @@ void check_nccl(ncclResult_t error, const char *what);
 void run_kernel(struct rank *rank, enum kernel kernel, double ms);
 void reduce_bucket(struct rank *rank, int bucket);
 void all_reduce(struct rank *rank, size_t bytes, ncclComm_t comm, cudaStream_t stream);
-/* What `later` gets from now on waits for what `earlier` has got. */
+/* Future work on `later` waits for the present work on `earlier`. */
 void stream_after(cudaStream_t later, cudaStream_t earlier, cudaEvent_t event);
 /* train_gemms.c */
 void run_gemms(struct rank *rank);
 void end_gemms(struct rank *rank);
 /* train_pipeline.c */
 void pipeline_step(struct rank *rank);
-/* train_kernels.c: as nvcc would have compiled them for the CUDA at hand */
+/* train_kernels.c: registration and launch as nvcc compiles them for this CUDA version */
 void register_kernels(void);
 cudaError_t launch_kernel(enum kernel kernel, cudaStream_t stream);
 /* train_launch.c */
-int environment_number(const char *name, int otherwise);
+int environment_number(const char *name, int fallback);
 int launch_ranks(const struct options *options, char **argv);
 ncclUniqueId rendezvous(const struct rank *rank);
 

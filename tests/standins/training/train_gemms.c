@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT
  *
- * The GEMMs of a layer, called as a framework would: of several shapes and types, TF32
- * allowed for some of those in single precision. The table is the schedule that tests know.
+ * The GEMMs of a layer, called as a framework calls them: of several shapes and types, and TF32
+ * allowed for some of those in single precision.
  */
 #include <stdio.h>
 #include <stdlib.h>
 
 #include "train.h"
 
-/* cuBLAS as far as it is called; its headers need not be there. */
+/* The functions of cuBLAS that are called here, so that its headers are not needed. */
 int cublasCreate_v2(void **handle);
 int cublasDestroy_v2(void *handle);
 int cublasSetStream_v2(void *handle, cudaStream_t stream);
@@ -34,10 +34,10 @@ static void check_blas(int status, const char *what) {
 }
 #define BLAS(call) check_blas(call, #call)
 
-static void single(struct rank *rank, int mode, const int of[3]) {
+static void single_precision(struct rank *rank, int mode, const int shape[3]) {
   BLAS(cublasSetMathMode(rank->blas, mode));
-  BLAS(cublasSgemm_v2(rank->blas, 0, 0, of[0], of[1], of[2], NULL, NULL, of[0], NULL, of[2], NULL,
-                      NULL, of[0]));
+  BLAS(cublasSgemm_v2(rank->blas, 0, 0, shape[0], shape[1], shape[2], NULL, NULL, shape[0], NULL,
+                      shape[2], NULL, NULL, shape[0]));
 }
 
 void run_gemms(struct rank *rank) {
@@ -48,8 +48,8 @@ void run_gemms(struct rank *rank) {
   for (int i = 0; i < rank->options->gemms; i++) {
     BLAS(cublasGemmEx(rank->blas, 0, 0, bf16[0], bf16[1], bf16[2], NULL, NULL, R_16BF, bf16[0],
                       NULL, R_16BF, bf16[2], NULL, NULL, R_16BF, bf16[0], COMPUTE_32F, -1));
-    single(rank, TF32_TENSOR_OP_MATH, tf32);
-    single(rank, DEFAULT_MATH, fp32);
+    single_precision(rank, TF32_TENSOR_OP_MATH, tf32);
+    single_precision(rank, DEFAULT_MATH, fp32);
   }
 }
 

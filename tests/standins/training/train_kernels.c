@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT
  *
- * The kernels of the training program as nvcc would register and launch them: CUDA 12 by the
- * address of the host stub, CUDA 13 by a handle got from it.
+ * The kernels of the training program as nvcc registers and launches them: in CUDA 12 by
+ * the address of the host stub, in CUDA 13 by a handle for it.
  */
 #include "train.h"
 
-/* What nvcc-compiled code calls; no header declares them for C. */
+/* Functions that nvcc-compiled code calls; no header declares them for C. */
 void **__cudaRegisterFatBinary(void *fatbin);
 void __cudaRegisterFatBinaryEnd(void **handle);
 void __cudaRegisterFunction(void **handle, const char *host, char *device, const char *name,

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * The options of the training program, its ranks as processes, and how they find each other.
+ * The options of the training program, its processes (one for each rank), and how they find each
+ * other.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -17,28 +18,28 @@
 #include "train.h"
 
 const struct options options_default = {
-#define DEFAULT(type, field, name, otherwise, help) .field = otherwise,
+#define DEFAULT(type, field, name, fallback, help) .field = fallback,
     TRAIN_OPTIONS(DEFAULT)
 #undef DEFAULT
 };
 
-int environment_number(const char *name, int otherwise) {
+int environment_number(const char *name, int fallback) {
   const char *text = getenv(name);
-  return text && *text ? atoi(text) : otherwise;
+  return text && *text ? atoi(text) : fallback;
 }
 
 static void help(void) {
   printf("usage: train [options]\n\nA training job on the stand-in cluster.\n\n");
-#define HELP(type, field, name, otherwise, text)                                                   \
-  printf("  %-18s %s (%g)\n", name, text, (double)(otherwise));
+#define HELP(type, field, name, fallback, text)                                                    \
+  printf("  %-18s %s (%g)\n", name, text, (double)(fallback));
   TRAIN_OPTIONS(HELP)
 #undef HELP
   printf("  %-18s %s\n", "--slow-link", "A-B:F[,...]: the link between ranks A and B runs at F");
   printf("  %-18s %s\n", "--log", "directory for the simulator's op logs and truth.json");
 }
 
-static bool set(struct options *options, const char *name, const char *value) {
-#define SET(type, field, option, otherwise, text)                                                  \
+static bool set_option(struct options *options, const char *name, const char *value) {
+#define SET(type, field, option, fallback, text)                                                   \
   if (!strcmp(name, option)) {                                                                     \
     options->field = (type)atof(value);                                                            \
     return true;                                                                                   \
@@ -54,7 +55,7 @@ static bool set(struct options *options, const char *name, const char *value) {
   return true;
 }
 
-static bool sensible(const struct options *options) {
+static bool in_range(const struct options *options) {
   return options->ranks > 0 && options->steps > 0 && options->layers > 0 && options->buckets > 0 &&
          options->buckets <= MAX_BUCKETS && options->ahead >= 0 && options->ahead <= MAX_AHEAD &&
          options->tensor > 0 && options->pipeline > 0 && options->micro_batches > 0;
@@ -66,28 +67,29 @@ int options_parse(struct options *options, int argc, char **argv) {
       help();
       return 0;
     }
-    if (i + 1 == argc || !set(options, argv[i], argv[i + 1])) {
+    if (i + 1 == argc || !set_option(options, argv[i], argv[i + 1])) {
       fprintf(stderr, "train: cannot make sense of %s; see train --help\n", argv[i]);
       return 2;
     }
   }
-  if (!sensible(options)) {
+  if (!in_range(options)) {
     fprintf(stderr, "train: a number is out of range; see train --help\n");
     return 2;
   }
   return -1;
 }
 
-/* The unique id goes from rank 0 to the others through a file, as torchrun's store would do. */
+/* Rank 0 gives the unique id to the others through a file, as jobs of torchrun do through a store.
+ */
 static void rendezvous_path(char *path, size_t bytes) {
-  const char *place = getenv("STANDIN_RENDEZVOUS"), *port = getenv("MASTER_PORT");
-  if (place)
-    snprintf(path, bytes, "%s/nccl-id", place);
+  const char *folder = getenv("STANDIN_RENDEZVOUS"), *port = getenv("MASTER_PORT");
+  if (folder)
+    snprintf(path, bytes, "%s/nccl-id", folder);
   else
     snprintf(path, bytes, "/tmp/standin-nccl-id-%u-%s", (unsigned)geteuid(), port ? port : "0");
 }
 
-static void publish(const char *path, const ncclUniqueId *id) {
+static void publish_id(const char *path, const ncclUniqueId *id) {
   char unfinished[4200];
   snprintf(unfinished, sizeof(unfinished), "%s.%d", path, getpid());
   int file = open(unfinished, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
@@ -99,7 +101,7 @@ static void publish(const char *path, const ncclUniqueId *id) {
   close(file);
 }
 
-static bool look_up(const char *path, ncclUniqueId *id) {
+static bool read_id(const char *path, ncclUniqueId *id) {
   int file = open(path, O_RDONLY | O_CLOEXEC);
   if (file < 0)
     return false;
@@ -114,10 +116,10 @@ ncclUniqueId rendezvous(const struct rank *rank) {
   rendezvous_path(path, sizeof(path));
   if (rank->rank == 0) {
     NCCL(ncclGetUniqueId(&id));
-    publish(path, &id);
+    publish_id(path, &id);
     return id;
   }
-  while (!look_up(path, &id)) {
+  while (!read_id(path, &id)) {
     struct timespec pause = {0, 1000000};
     nanosleep(&pause, NULL);
   }
@@ -145,13 +147,13 @@ static void set_cluster(const struct options *options) {
 static pid_t children[1024];
 static int n_children;
 
-static void pass_on(int signal) {
+static void signal_children(int signal) {
   for (int i = 0; i < n_children; i++)
     if (children[i] > 0)
       kill(children[i], signal);
 }
 
-/* The status of the first rank that failed; the others are then ended, as a launcher does. */
+/* Returns the status of the first rank that failed. Then ends the others, as a launcher does. */
 static int wait_for_ranks(void) {
   int result = 0, status;
   pid_t pid;
@@ -164,8 +166,9 @@ static int wait_for_ranks(void) {
     int code = WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
     if (code && !result) {
       result = code;
-      nanosleep(&(struct timespec){.tv_nsec = 200000000}, NULL); /* it looks now and then only */
-      pass_on(SIGTERM);
+      nanosleep(&(struct timespec){.tv_nsec = 200000000},
+                NULL); /* a launcher notices it only after a while */
+      signal_children(SIGTERM);
     }
   }
   return result;
@@ -184,18 +187,18 @@ static int write_truth(const char *directory) {
 }
 
 int launch_ranks(const struct options *options, char **argv) {
-  char place[] = "/tmp/standin-train-XXXXXX", path[64];
-  if (options->ranks > (int)(sizeof(children) / sizeof(*children)) || !mkdtemp(place)) {
+  char folder[] = "/tmp/standin-train-XXXXXX", path[64];
+  if (options->ranks > (int)(sizeof(children) / sizeof(*children)) || !mkdtemp(folder)) {
     perror("train");
     return 1;
   }
   if (options->log)
     mkdir(options->log, 0700);
   set_cluster(options);
-  setenv("STANDIN_RENDEZVOUS", place, 1);
+  setenv("STANDIN_RENDEZVOUS", folder, 1);
   set_number("WORLD_SIZE", options->ranks, true);
-  signal(SIGTERM, pass_on);
-  signal(SIGINT, pass_on);
+  signal(SIGTERM, signal_children);
+  signal(SIGINT, signal_children);
   for (int rank = 0; rank < options->ranks; rank++) {
     set_number("RANK", rank, true);
     set_number("LOCAL_RANK", rank, true);
@@ -208,8 +211,8 @@ int launch_ranks(const struct options *options, char **argv) {
     n_children++;
   }
   int result = wait_for_ranks();
-  snprintf(path, sizeof(path), "%s/nccl-id", place);
+  snprintf(path, sizeof(path), "%s/nccl-id", folder);
   unlink(path);
-  rmdir(place);
+  rmdir(folder);
   return result == 0 && options->log ? write_truth(options->log) : result;
 }
