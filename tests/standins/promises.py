@@ -164,7 +164,7 @@ def check_reasons(report):
         yield "no kernels, and no reason"
     if report["run"]["world_size"] and report["run"]["world_size"] > 1 and \
             report["overlap"]["comm_ms"] == 0 and any(c["count"] for c in report["collectives"]):
-        yield "collectives were row_name, and took no time at all"
+        yield "collectives were called, and took no time at all"
     for name, entry in report["quality"]["coverage"].items():
         if entry["share"] < 1 and not entry["note"]:
             yield f"coverage of {name} is {entry['share']}, and nothing says why"
