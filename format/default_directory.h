@@ -2,7 +2,7 @@
 #ifndef TSCOPE_DEFAULT_DIRECTORY_H
 #define TSCOPE_DEFAULT_DIRECTORY_H
 
-/* Where traces go when TSCOPE_DIR is not set, for those who look for them. */
+/* Where traces are if TSCOPE_DIR is not set. */
 #define TSCOPE_DEFAULT_DIRECTORY "/tmp/tscope"
 
 #endif

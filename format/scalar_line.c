@@ -3,11 +3,11 @@
 
 #include <string.h>
 
-/* No isalpha() and strtod(): both mind the locale, which is the job's own business. */
+/* Without isalpha() and strtod(), because both depend on the locale, which the job may change. */
 
 struct word {
   const char *text;
-  u8 length, role; /* SCALAR_ROLE_NONE: what follows is another loss */
+  u8 length, role; /* SCALAR_ROLE_NONE: a word after it is a different loss */
 };
 
 static const struct word words[] = {
@@ -46,7 +46,7 @@ static int ends_with(const char *begin, const char *end, const struct word *word
   return from == begin || !is_name(from[-1]);
 }
 
-/* The longest word that ends here, NULL if none does, or if the one before says otherwise. */
+/* The longest word that ends at `end`; NULL if there is none, or if a SKIP word is before it. */
 static const struct word *word_before(const char *begin, const char *end) {
   const struct word *best = NULL;
   for (u32 i = 0; i < WORDS; i++)
@@ -64,9 +64,9 @@ static const struct word *word_before(const char *begin, const char *end) {
   return best;
 }
 
-/* What stands between a name and its number: blanks, quotes, one of : and =, and what Python puts
- * around numbers, such as tensor( or np.float64(. The name's end, or NULL if this is no such thing.
- */
+/* Skips back over the text between a name and its number: blanks, quotes, one of : and =, and what
+ * Python puts around numbers, such as tensor( or np.float64(. The end of the name, or NULL if there
+ * is other text. */
 static const char *before_number(const char *begin, const char *at) {
   int signs = 0;
   if (at > begin && at[-1] == '(') {
@@ -128,7 +128,7 @@ static const char *take_exponent(const char *at, const char *end, int *exponent)
   return digits;
 }
 
-/* A number that begins here. Its end, or NULL. */
+/* Reads a number that begins at `at`. Its end, or NULL. */
 static const char *take_number(const char *at, const char *end, double *value) {
   int negative = at < end && *at == '-';
   if (at < end && (*at == '-' || *at == '+'))
@@ -163,7 +163,7 @@ static const char *take_number(const char *at, const char *end, double *value) {
   return at;
 }
 
-/* A bar's "| 10/100 [" says the step. */
+/* The "| 10/100 [" of a progress bar gives the step. */
 static int is_bar(const char *begin, const char *at, char after) {
   while (at > begin && is_blank(at[-1]))
     at--;
@@ -178,7 +178,7 @@ static void take_value(struct scalar_line *out, const struct word *word, double 
   }
   for (u32 i = 0; i < out->n; i++)
     if (out->values[i].role == word->role)
-      return; /* the first is what the line is about */
+      return; /* the first value of a role is the main one of the line */
   if (out->n == SCALAR_LINE_VALUES)
     return;
   struct scalar_line_value *place = &out->values[out->n++];
@@ -220,7 +220,7 @@ size_t scalar_line_clean(char *line, size_t n) {
       line[kept++] = line[i];
       continue;
     }
-    /* ESC [ parameters letter; ESC and one character otherwise */
+    /* either ESC [ parameters letter, or ESC and one character */
     if (i + 1 < n && line[i + 1] == '[')
       for (i += 2; i < n && (unsigned char)line[i] < '@'; i++)
         ;

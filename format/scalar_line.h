@@ -7,8 +7,9 @@
  *   iteration  100/ 5000 | lm loss: 6.1E+00 | grad norm: 2.3 |
  *   Epoch 0:  10%|#   | 10/100 [00:01<00:09, 9.50it/s, train_loss=2.31]
  *
- * Used by both halves: by the shim on the job's output, where asked, and by the analyzer on log
- * files. Allocates nothing, and takes time in proportion to the line.
+ * Used by both halves: by the shim for the job's output, if TSCOPE_SCALARS says so, and by the
+ * analyzer for log files. Allocates nothing, and takes time in proportion to the length of the
+ * line.
  */
 #ifndef TSCOPE_SCALAR_LINE_H
 #define TSCOPE_SCALAR_LINE_H
@@ -19,8 +20,8 @@
 #include <stddef.h>
 
 #define SCALAR_LINE_VALUES 8u
-#define SCALAR_LINE_BYTES 4096u /* of a line; what is beyond is not looked at */
-#define SCALAR_LINE_NAME 48u    /* bytes of a name, with the zero behind it */
+#define SCALAR_LINE_BYTES 4096u /* of a line; the rest is ignored */
+#define SCALAR_LINE_NAME 48u    /* bytes of a name, with the terminating zero */
 
 #define SCALAR_STEP_UNKNOWN UINT64_MAX
 
@@ -31,22 +32,22 @@ enum scalar_role {
 };
 
 struct scalar_line {
-  u64 step; /* SCALAR_STEP_UNKNOWN if the line does not tell */
+  u64 step; /* SCALAR_STEP_UNKNOWN if it is not in the line */
   u32 n;
   struct scalar_line_value {
     char name[SCALAR_LINE_NAME]; /* one of scalar_words.def */
-    double value;                /* may be NAN or infinite: that is news */
+    double value;                /* may be NAN or infinite, which is kept */
     u8 role;                     /* enum scalar_role; never NONE or STEP */
   } values[SCALAR_LINE_VALUES];
 };
 
-/* Whether the line tells any value but its step. */
+/* Whether the line has any value other than its step. */
 int scalar_line_read(const char *line, size_t n, struct scalar_line *out);
 
-/* Takes out what sets colours on a terminal; how many bytes are left. */
+/* Removes the control sequences for colours on a terminal. The number of bytes left. */
 size_t scalar_line_clean(char *line, size_t n);
 
-/* What a name, in whatever letters, stands for: by its whole, else by its last words. */
+/* The role of a name, in upper or lower case: from the whole name, else from its last words. */
 enum scalar_role scalar_role_of(const char *name);
 
 #endif

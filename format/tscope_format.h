@@ -47,15 +47,17 @@ typedef int64_t i64;
 #define TSCOPE_UNKNOWN_RANK 0xffffffffu
 #define TSCOPE_NO_STREAM 0xffffu
 #define TSCOPE_MEMCPY_ASYNC 0x100u
-/* In the tag of a CALL_SITE: its low bits are the binary logarithm of the number of calls it stands
- * for. */
-#define TSCOPE_CALL_SITE_OF_BACKWARD 0x8000u /* the thread had no frames: those of backward() */
+/* In the tag of a CALL_SITE: its low bits are the binary logarithm of the number of calls that it
+ * represents. */
+#define TSCOPE_CALL_SITE_OF_BACKWARD                                                               \
+  0x8000u /* the thread had no frames; these are the frames of                                     \
+           * backward() */
 #define TSCOPE_CALL_SITE_OF_FORWARD                                                                \
-  0x4000u /* likewise: those of the operator whose backward it ran */
+  0x4000u /* likewise; these are the frames of the operator whose backward it ran */
 #define TSCOPE_CALL_SITE_WEIGHT 0x1fu
 /* In the tag of a THREAD_STACK. */
 #define TSCOPE_STACK_HOLDS_GIL 1u
-#define TSCOPE_STACK_MOVED 2u /* it changed while it was read: the thread runs */
+#define TSCOPE_STACK_MOVED 2u /* it changed while it was read, because the thread runs */
 #define TSCOPE_MAX_RECORD_WORDS 255u
 
 enum tscope_retention { TSCOPE_RETAINED = 1, TSCOPE_RING = 2 };
@@ -159,20 +161,20 @@ struct tscope_record {
 TSCOPE_RECORDS(X)
 #undef X
 
-/* Behind a GRAPH_REPLAY: from which number on its collectives count on one communicator; behind a
- * GRAPH_CHILD likewise, where the number is the index in the graph that it was put into. */
+/* After a GRAPH_REPLAY: the first sequence numbers of its calls on one communicator. After a
+ * GRAPH_CHILD the numbers are indices in the graph that contains it. */
 struct tscope_graph_comm {
   u32 comm;
-  u32 first_collective; /* seq of the graph's collective 0 on it in this replay */
-  u32 first_transfer;   /* likewise of the point-to-point calls */
+  u32 first_collective; /* seq of the graph's collective 0 on this communicator in this replay */
+  u32 first_transfer;   /* likewise for point-to-point calls */
   u32 reserved;
 };
 _Static_assert(sizeof(struct tscope_graph_comm) == 16, "graph comm");
 
-/* Behind a COLLECTIVE_RUN in the replay of a graph: which of its kernels it was. */
+/* After a COLLECTIVE_RUN in the replay of a graph: which kernel of the graph it was. */
 struct tscope_graph_node {
-  u64 node;  /* the GPU clock source's id, the same in each replay; 0 if it does not tell */
-  u32 graph; /* its id of the graph that was launched, never 0 */
+  u64 node;  /* the GPU clock source's id, the same in each replay; 0 if unknown */
+  u32 graph; /* the source's id of the launched graph, never 0 */
   u32 reserved;
 };
 _Static_assert(sizeof(struct tscope_graph_node) == 16, "graph node");
@@ -184,9 +186,10 @@ _Static_assert(sizeof(struct tscope_gpu_kernel_record) == 24, "gpu kernel");
 _Static_assert(sizeof(struct tscope_collective_record) == 56, "collective");
 
 /* `committed` is the one word by which records become visible: high 32 bits the number of records,
- * low 32 bits the bytes after this header that hold them. The writer stores it with release order
- * after the record's bytes; a reader takes nothing beyond it. A chunk with magic but committed 0
- * is empty. When a ring chunk is recycled, committed is set to 0 before anything else. */
+ * low 32 bits the number of bytes after this header that hold them. The writer stores it with
+ * release order after the record's bytes; a reader reads nothing beyond it. A chunk with magic but
+ * committed 0 is empty. When a ring chunk is recycled, committed is set to 0 before anything else.
+ */
 struct tscope_chunk_header {
   u32 magic;
   u8 retention; /* enum tscope_retention */
@@ -194,15 +197,15 @@ struct tscope_chunk_header {
   u16 header_bytes;
   u32 thread;   /* dense thread number */
   u32 sequence; /* order among this thread's chunks of this retention, from 0 */
-  u64 base;     /* absolute time that records' `time` is relative to, in chunk clock units */
+  u64 base;     /* absolute time, the origin of the records' `time`, in chunk clock units */
   u64 committed;
   u64 generation; /* how often this chunk has been recycled */
   u64 reserved[3];
 };
 _Static_assert(sizeof(struct tscope_chunk_header) == 64, "chunk header");
 
-/* First page of the file. Fixed facts are written before the file gets its final name; the
- * counters below `chunks` change while the run goes on and are relaxed atomics. */
+/* First page of the file. Fixed facts are written before the file gets its final name; `chunks` and
+ * the counters after it change during the run and are relaxed atomics. */
 struct tscope_file_header {
   char magic[8];
   u16 version_major;
@@ -214,7 +217,7 @@ struct tscope_file_header {
   u32 tick_shift;  /* chunk time units are ticks >> tick_shift */
   u64 tick_hz;     /* estimate at start; ANCHOR records refine it */
   u32 pid;
-  u32 rank;       /* from the launcher's environment, TSCOPE_UNKNOWN_RANK if it said none */
+  u32 rank;       /* from the launcher's environment, TSCOPE_UNKNOWN_RANK if unknown */
   u32 world_size; /* likewise, 0 if unknown */
   u32 local_rank; /* likewise, TSCOPE_UNKNOWN_RANK if unknown */
   u64 start_ticks;
@@ -227,21 +230,21 @@ struct tscope_file_header {
   u64 ring_cap_chunks;    /* ring chunks before recycling starts */
   u64 closed_realtime_ns; /* 0 until the process ended normally */
   u64 lost[16];           /* by enum tscope_loss */
-  /* How the process ended, as far as anybody saw; 0 where not. A trace of an earlier version has
-   * no `alive_ticks`. */
-  u64 alive_ticks;   /* it was alive then; told about every 100 ms */
+  /* How the process ended, as far as known; 0 if unknown. A trace of an earlier version has no
+   * `alive_ticks`. */
+  u64 alive_ticks;   /* the last time it was alive; updated about every 100 ms */
   u64 end_ticks;     /* it began to end */
   u32 end_kind;      /* enum tscope_end */
   i32 end_status;    /* as given to exit() or _exit() */
-  u32 reaped_signal; /* that ended it, as its launcher saw; 0 also if it was none */
+  u32 reaped_signal; /* the signal that ended it, as its launcher saw; also 0 if none */
   u32 reserved;
   u64 reaped_realtime_ns;
-  u64 oom_kills_at_start;  /* processes killed in its cgroup for want of memory; UINT64_MAX: unknown
+  u64 oom_kills_at_start;  /* processes killed in its cgroup because of memory; UINT64_MAX: unknown
                             */
-  u64 oom_kills;           /* ... when last looked */
+  u64 oom_kills;           /* the same, at the last look */
   u64 exception_ticks;     /* when Python wrote the exception */
   char memory_events[256]; /* the file that counts those kills */
-  char exception[512];     /* last one that Python wrote to standard error: "Type: message" */
+  char exception[512];     /* the last one that Python wrote to standard error: "Type: message" */
 };
 _Static_assert(sizeof(struct tscope_file_header) <= TSCOPE_HEADER_BYTES, "one page");
 _Static_assert(TSCOPE_LOSS_REASONS <= 16, "loss counters fit");

@@ -2,10 +2,9 @@
 # SPDX-License-Identifier: MIT
 """Writes the tables of the code into documents and manual pages: doc_tables.py PRINT_TABLES [--check].
 
-PRINT_TABLES is BUILD/tests/project/print_tables. In a document a table stands between
-<!-- table: NAME --> and <!-- end of table -->; in a manual page the same words stand in comments of
-roff. Under a heading, the text before the rows is written by hand and is kept. --check writes
-nothing, and fails if a page would change.
+PRINT_TABLES is BUILD/tests/project/print_tables. In a document a table is between <!-- table: NAME --> and <!-- end of
+table -->; in a manual page the same words are in comments of roff. Under a heading, the text before the rows is written
+by hand and is kept. --check writes nothing, and fails if a page would change.
 """
 import difflib
 import os
@@ -25,7 +24,7 @@ def printed(program, table):
 
 
 def by_heading(text):
-    """{heading's first words: its lines}, with "" for what stands before the first."""
+    """{heading's first words: its lines}, with "" for the lines before the first."""
     parts = {"": []}
     at = parts[""]
     for line in text.splitlines():
@@ -36,7 +35,7 @@ def by_heading(text):
 
 
 def with_text_of(old, new):
-    """The table as it is to be, with what was written by hand below each heading of the old one."""
+    """The new table, with the text that was written by hand below each heading of the old one."""
     kept = by_heading(old)
     whole = []
     for heading, lines in by_heading(new).items():

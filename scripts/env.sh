@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 # shellcheck shell=sh
-# Sourced by the other scripts: where things are. `root` is the clone, `venv` the Python environment
-# that scripts/setup makes outside it.
+# Sourced by the other scripts: paths and functions. `root` is the clone, `venv` the Python
+# environment that scripts/setup makes outside it.
 root=$(cd "$(dirname "$0")/.." && pwd)
 venv=${TSCOPE_VENV:-${XDG_CACHE_HOME:-$HOME/.cache}/tscope/venv}
 PATH=$venv/bin:$PATH
@@ -15,7 +15,7 @@ die() {
   exit 1
 }
 
-# quietly LOG COMMAND...: the command's output goes to LOG and is shown only when it fails.
+# quietly LOG COMMAND...: the command's output goes to LOG and is shown only if the command fails.
 quietly() {
   log=$1
   shift
@@ -25,7 +25,7 @@ quietly() {
   return 1
 }
 
-# configure FOLDER [OPTION...]: makes or refreshes a build folder of the clone.
+# configure FOLDER [OPTION...]: makes or reconfigures a build folder of the clone.
 configure() {
   folder=$1
   shift

@@ -1,15 +1,14 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""Writes what each module of a model needs of memory and time, for tscope-report.
+"""Writes how much memory and time each module of a model needs, for tscope-report.
 
     python3 export_modules.py FILE.py:FUNCTION [-o modules.json]
     python3 export_modules.py package.module:FUNCTION [-o modules.json]
 
-FUNCTION takes nothing and returns (model, inputs) or (model, inputs, loss): a torch.nn.Module on the
-device it is to run on, a tuple of its arguments (or one argument), and a function from its output to
-a scalar (the sum of the output's floats, where it is left out). A few training steps are run: one
-under PyTorch's memory tracker, others with a clock at each module. Nothing is sharded or recomputed
-unless the model does so by itself. In a script of one's own:
+FUNCTION takes no arguments and returns (model, inputs) or (model, inputs, loss): a torch.nn.Module on the device on
+which it should run, a tuple of its arguments (or one argument), and a function from its output to a scalar (by default
+the sum of the output's floats). A few training steps are run: one under PyTorch's memory tracker, the others with a
+clock at each module. Nothing is sharded or recomputed unless the model does this itself. In your own script:
 
     from export_modules import export_modules
     export_modules(model, (batch,), loss_of, "modules.json")
@@ -79,7 +78,7 @@ def measure_memory(model, inputs, loss):
 
 
 class Clock:
-    """Time from a module's first to its last hook of a pass, summed over its calls."""
+    """Time from a module's first to its last hook in a pass, summed over its calls."""
 
     def __init__(self, device):
         import torch
@@ -125,7 +124,7 @@ def measure_time(model, inputs, loss, steps):
         with tracker:
             run_step(model, inputs, loss)
         clocks.append(clock)
-    # One step as a whole, so that times add up: the one that was disturbed least.
+    # All times are from one step, so that they add up: the step that was disturbed least.
     root = clocks[0].orders[("fw", "pre")][0]
     best = min(clocks, key=lambda clock: clock.spent[("fw", root)] + clock.spent.get(("bw", root), 0.0))
     times = {name: {which: best.spent.get((which, name), 0.0) for which in ("fw", "bw")}
@@ -144,7 +143,7 @@ def export_modules(model, inputs, loss=None, path="modules.json", steps=5):
     inputs = tuple(inputs) if isinstance(inputs, (tuple, list)) else (inputs,)
     loss = loss or sum_of
     model.train()
-    run_step(model, inputs, loss)  # what is made once is made here
+    run_step(model, inputs, loss)  # initializes what is made only once
     stats = measure_memory(model, inputs, loss)
     times, orders = measure_time(model, inputs, loss, steps)
     names = [one["fqn"] for one in stats]

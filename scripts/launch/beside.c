@@ -30,7 +30,7 @@ bool beside_program(const char *name, char path[PATH_MAX]) {
 }
 
 bool beside_library(char path[PATH_MAX]) {
-  /* A build folder; where meson installs it; where other people's prefixes have it; a wheel. */
+  /* A build folder; the place where meson installs it; other usual prefixes; a wheel. */
   static const char *const places[] = {"../preload", "../" TSCOPE_LIBDIR, "../lib",
                                        "../lib64",   "../lib/tscope",     NULL};
   return find_file(places, "libtscope.so", R_OK, path);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * A thread of the job is stopped by a thread of ours that does nothing else and ends with it: the
- * kernel lets go whatever a thread traces when that ends, however it ends. It waits by asking again
- * and again, and never for a signal: SIGCHLD belongs to the thread that waits for the job.
+ * A separate thread of tscope-run stops a thread of the job, does nothing else, and ends when it is
+ * done: when a tracing thread ends in any way, the kernel releases the threads it traces. It polls
+ * and never waits for a signal, because SIGCHLD belongs to the thread that waits for the job.
  */
 #include "scripts/launch/job_access.h"
 
@@ -99,8 +99,8 @@ static void give_call(const struct session *s) {
   answer(s, &reply, -1);
 }
 
-/* What the kernel tells of a thread that we trace; false where it tells nothing now. It is not
- * taken: the end of the job's first process is for the thread that waits for that. */
+/* The pending state change of a thread that we trace; false if there is none. It is not consumed,
+ * because the end of the job's first process is for the thread that waits for it. */
 static bool has_news(pid_t tid, siginfo_t *news) {
   *news = (siginfo_t){0};
   return waitid(P_PID, (id_t)tid, news,
@@ -108,7 +108,7 @@ static bool has_news(pid_t tid, siginfo_t *news) {
          news->si_pid != 0;
 }
 
-/* Waits for the stop of a thread that was asked to. 0; -ESRCH when it has ended; -ETIMEDOUT. */
+/* Waits until a thread with a pending stop request stops. 0; -ESRCH if it has ended; -ETIMEDOUT. */
 static int wait_for_stop(pid_t tid, int *status) {
   long long until = now_ms() + GUARDED_STOP_WAIT_MS;
   siginfo_t news;
@@ -121,7 +121,8 @@ static int wait_for_stop(pid_t tid, int *status) {
   return news.si_code == CLD_TRAPPED || news.si_code == CLD_STOPPED ? 0 : -ESRCH;
 }
 
-/* Whatever comes, the thread may go on; whether it was the request for that. */
+/* Waits for the next request or a timeout; after that the thread may continue. True if it was the
+ * request to continue. */
 static bool wait_for_go(struct session *s) {
   struct pollfd more = {.fd = s->asked, .events = POLLIN};
   struct guarded_request next;
@@ -133,12 +134,13 @@ static bool wait_for_go(struct session *s) {
          (ssize_t)sizeof(s->request);
 }
 
-/* A signal that was on its way to the thread when it stopped, to be delivered after all. */
+/* The signal that the thread was about to get when it stopped, and that it must still get; 0 if
+ * none. */
 static int signal_of(int status) {
   return status >> 8 == PTRACE_EVENT_STOP ? 0 : status & 0xff;
 }
 
-/* A thread of `pid`, and of no other process. */
+/* Whether `tid` is a thread of the process `pid`. */
 static bool is_thread_of(pid_t pid, u32 tid) {
   char path[64];
   snprintf(path, sizeof(path), "/proc/%d/task/%u", (int)pid, tid);
@@ -205,7 +207,7 @@ void job_access_serve(pid_t pid, int asked, int ms) {
       give_call(&s);
     else if (s.request.kind == GUARDED_STOP)
       stop(&s);
-    else /* too late: it goes on already */
+    else /* too late: the thread already runs again */
       answer(&s, &(struct guarded_reply){.error = -ETIMEDOUT}, -1);
   }
 }

@@ -60,7 +60,7 @@ static int open_socket(void) {
   return fd;
 }
 
-/* Our own user, or root: abstract sockets have no permissions of their own. */
+/* Only our own user or root may ask: abstract sockets have no permissions. */
 static bool may_ask(int client) {
   struct ucred peer;
   socklen_t bytes = sizeof(peer);
@@ -75,7 +75,8 @@ static bool read_request(int client, struct look_request *request) {
          memcmp(request->magic, TSCOPE_LOOK_MAGIC, sizeof(request->magic)) == 0;
 }
 
-/* Ours without the preload: tscope-stacks trains nothing. NULL without memory; to be freed. */
+/* Our environment without the preload, because tscope-stacks does not train. NULL if there is no
+ * memory; the caller frees it. */
 static char **environment_of_helper(void) {
   size_t n = 0, kept = 0;
   while (environ[n])
@@ -87,7 +88,8 @@ static char **environment_of_helper(void) {
   return list;
 }
 
-/* Starts tscope-stacks so that it writes to `client` and asks through `given`; -1. */
+/* Starts tscope-stacks so that it writes to `client` and sends requests through `given`. Its pid,
+ * or -1. */
 static pid_t start_stacks(const struct look_request *request, int client, int given) {
   char pid_text[16], which_text[16];
   snprintf(pid_text, sizeof(pid_text), "%u", request->pid);
@@ -118,7 +120,7 @@ static pid_t start_stacks(const struct look_request *request, int client, int gi
   return helper;
 }
 
-/* The same at a number from HIGH on; -1. Closes the first. */
+/* Moves a descriptor to a number from HIGH on; -1 on error. Closes the old one. */
 static int raise_descriptor(int fd) {
   int high = fcntl(fd, F_DUPFD_CLOEXEC, HIGH);
   close(fd);
@@ -135,7 +137,7 @@ static void look(const struct look_request *request, int client) {
     close(given);
   if (helper > 0) {
     job_access_serve((pid_t)request->pid, ends[0], LOOK_MS);
-    kill(helper, SIGKILL); /* it has ended, or had its time */
+    kill(helper, SIGKILL); /* it has ended, or its time is over */
     while (waitpid(helper, NULL, 0) < 0 && errno == EINTR)
       ;
   }
@@ -146,7 +148,7 @@ static void answer_next(int listener) {
   struct look_request request;
   int accepted = accept4(listener, NULL, NULL, SOCK_CLOEXEC);
   int client = accepted < 0 ? -1 : raise_descriptor(accepted);
-  if (client < 0) { /* no descriptors, perhaps */
+  if (client < 0) { /* perhaps no free descriptors */
     nanosleep(&(struct timespec){.tv_nsec = 100 * 1000 * 1000}, NULL);
     return;
   }

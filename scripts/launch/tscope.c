@@ -42,7 +42,7 @@ static const struct command *find_command(const char *name) {
   return NULL;
 }
 
-/* Does not return but with an exit status, when the program cannot be started. */
+/* Returns only if the program cannot be started, with an exit status. */
 static int become(const struct command *command, int argc, char **argv) {
   char path[PATH_MAX];
   if (!beside_program(command->program, path))

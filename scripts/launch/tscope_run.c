@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT
  *
- * tscope-run: runs a command, and whatever that launches, with libtscope.so preloaded, and ends
- * with the line that shows how to see the report. To the command and to its caller it must be as
- * if the command had been started directly: same standard streams, terminal, process group,
- * signals and exit status.
+ * tscope-run: runs a command, and everything that it launches, with libtscope.so preloaded, and
+ * ends with the line that shows how to see the report. For the command and its caller everything
+ * must be as if the command had been started directly: same standard streams, terminal, process
+ * group, signals and exit status.
  */
 #include <dirent.h>
 #include <errno.h>
@@ -80,8 +80,8 @@ __attribute__((format(printf, 1, 2))) static void say(const char *format, ...) {
   va_end(arguments);
 }
 
-/* What getopt_long() wants: the table, and the letters behind the '+' that ends options at COMMAND.
- */
+/* The arguments of getopt_long(): the table, and the letters after the '+' that ends options at
+ * COMMAND. */
 static void getopt_table(struct option table[N_ROWS + 1], char letters[2 * N_ROWS + 2]) {
   *letters++ = '+';
   for (int i = 0; i < N_ROWS; i++) {
@@ -144,7 +144,7 @@ static int parse(int argc, char **argv, struct options *options) {
   return optind;
 }
 
-/* Adds the library to LD_PRELOAD, behind what is there already: a sanitizer's runtime or an
+/* Adds the library to LD_PRELOAD after the existing entries, because a sanitizer's runtime or an
  * allocator must stay first. The loader splits the value at spaces and colons. */
 static bool set_preload(const char *library) {
   if (strpbrk(library, " :")) {
@@ -164,8 +164,8 @@ static bool set_preload(const char *library) {
   return ok;
 }
 
-/* Whether we are one of several copies that a launcher started: then no copy may make up a name
- * of its own, and the shim finds the run's common identity in the launcher's variables. */
+/* Whether we are one of several copies that a launcher started: then no copy may invent a name for
+ * the run, and the shim finds the common identity of the run in the launcher's variables. */
 static bool started_by_launcher(void) {
   static const char *const signs[] = {"SLURM_STEP_ID", "OMPI_COMM_WORLD_RANK", "PMI_RANK",
                                       "PMIX_RANK",     "TORCHELASTIC_RUN_ID",  "RANK"};
@@ -175,7 +175,7 @@ static bool started_by_launcher(void) {
   return false;
 }
 
-/* Of several copies, only the first rank's closes with a line. */
+/* If there are several copies, only that of the first rank prints the closing line. */
 static bool speaks(void) {
   static const char *const ranks[] = {"SLURM_PROCID", "OMPI_COMM_WORLD_RANK", "PMI_RANK",
                                       "PMIX_RANK", "RANK"};
@@ -187,7 +187,8 @@ static bool speaks(void) {
   return true;
 }
 
-/* In which job a name was given tells whether the name is that job's own (env.def). */
+/* Also sets the job in which the name was given, which shows whether it is that job's own name
+ * (env.def). */
 static void name_run(const char *name) {
   const char *job = getenv("SLURM_JOB_ID");
   setenv("TSCOPE_RUN", name, 1);
@@ -235,8 +236,8 @@ static void print_env(void) {
 
 /* The witness answers one question: was a signal sent to the whole process group (a terminal's
  * Ctrl-C, timeout(1), a batch system that signals every process) or to tscope-run alone? It is a
- * process that only keeps signals pending. Forwarding what the command already got would deliver
- * it twice, and a second SIGTERM cuts torchrun's clean-up short. */
+ * process that only keeps signals pending. If a signal that the command already got were forwarded,
+ * it would get it twice, and a second SIGTERM ends torchrun's clean-up early. */
 static void be_witness(int channel, pid_t parent) {
   prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (getppid() != parent)
@@ -253,7 +254,7 @@ static void be_witness(int channel, pid_t parent) {
   _exit(0);
 }
 
-/* The channel to a new witness, -1 when there can be none. Call with signals blocked. */
+/* The channel to a new witness, -1 if it cannot be started. Call with signals blocked. */
 static int start_witness(void) {
   int ends[2];
   if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends))
@@ -275,15 +276,16 @@ static int start_witness(void) {
 }
 
 static bool sent_to_group(int channel, int number) {
-  nanosleep(&(struct timespec){.tv_nsec = 10 * 1000 * 1000}, NULL); /* until all members have it */
+  nanosleep(&(struct timespec){.tv_nsec = 10 * 1000 * 1000}, NULL); /* until the whole group has it
+                                                                     */
   int seen = 0;
   return channel >= 0 &&
          send(channel, &number, sizeof(number), MSG_NOSIGNAL) == (ssize_t)sizeof(number) &&
          read(channel, &seen, sizeof(seen)) == (ssize_t)sizeof(seen) && seen;
 }
 
-/* Whether the command has ended, and how. While the look service has one of its threads stopped,
- * the kernel offers that stop here too: it is not taken, since the service waits for it. */
+/* Whether the command has ended, and how. While the look service has stopped one of its threads,
+ * the kernel reports that stop here too. It is not consumed, because the service waits for it. */
 static bool has_ended(pid_t child, int *status) {
   siginfo_t state = {0};
   if (waitid(P_PID, (id_t)child, &state, WEXITED | WNOHANG | WNOWAIT) != 0 || !state.si_pid)
@@ -364,7 +366,7 @@ static int count_traces(const char *directory, const char *run, int depth) {
   return count;
 }
 
-/* Whether a shell that is told `name` finds just this file. */
+/* Whether a shell finds exactly this file under `name`. */
 static bool on_path(const char *name, const char *file) {
   char *folders = strdup(getenv("PATH") ? getenv("PATH") : ""), *rest = folders;
   bool same = false, seen = false;
@@ -378,7 +380,7 @@ static bool on_path(const char *name, const char *file) {
   return same;
 }
 
-/* `word` as a shell takes it for one word. The caller frees it. */
+/* `word` quoted so that a shell takes it as one word. The caller frees it. */
 static char *shell_word(const char *word) {
   static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
                               "_-./:=@%+,";
@@ -395,7 +397,7 @@ static char *shell_word(const char *word) {
   return quoted;
 }
 
-/* The command that shows the report, ready to be typed. The caller frees it. */
+/* The command that shows the report, quoted for a shell. The caller frees it. */
 static char *report_command(const char *directory, const char *run) {
   char program[PATH_MAX];
   if (!beside_program("tscope-report", program) || on_path("tscope-report", program))
@@ -428,11 +430,11 @@ static void closing_line(const char *command) {
   free(report);
 }
 
-/* Ends as the command ended: same exit status, or by the same signal. */
+/* Ends in the same way as the command: same exit status, or by the same signal. */
 static int end_like(int status) {
   if (!WIFSIGNALED(status))
     return WEXITSTATUS(status);
-  setrlimit(RLIMIT_CORE, &(struct rlimit){0}); /* the core dump that matters is the command's */
+  setrlimit(RLIMIT_CORE, &(struct rlimit){0}); /* only the core dump of the command is useful */
   struct sigaction action = {.sa_handler = SIG_DFL};
   sigset_t all;
   sigfillset(&all);

@@ -2,11 +2,10 @@
 # SPDX-License-Identifier: MIT
 """Sums meson test logs: count_tests.py BROKEN-BUILDS TESTLOG.json...
 
-Names what was skipped, with the reason that the test printed, what failed, and what passed only
-when it was run again (again.json beside a log); says how long each suite took; the last line is
-`N passed, N failed[, N skipped]`. Status 1 when anything failed or nothing ran, or when more than
-FLAKY_ALLOWED tests passed only at the second try. With --failed TESTLOG.json it prints the names of
-the tests that failed.
+Names the tests that were skipped, with the reason that the test printed, those that failed, and those that passed only
+at the second attempt (again.json next to a log). Says how long each suite took. The last line is `N passed, N failed[,
+N skipped]`. Status 1 if anything failed, if nothing ran, or if more than FLAKY_ALLOWED tests passed only at the second
+attempt. With --failed TESTLOG.json it prints the names of the tests that failed.
 """
 import json
 import os
@@ -20,7 +19,7 @@ def reason(result):
 
 
 GOOD = ("OK", "EXPECTEDFAIL")
-# A busy machine may upset a test or two; more than that is a defect of the tests or of tscope.
+# On a busy machine one or two tests may fail; more than that is a defect of the tests or of tscope.
 FLAKY_ALLOWED = 2
 
 

@@ -1,12 +1,11 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""Prints the include directories with the CUDA Toolkit and NCCL headers, one a line.
+"""Prints the include directories with the CUDA Toolkit and NCCL headers, one per line.
 
-With --cupti12 it prints the directory of CUPTI's headers of CUDA 12 alone, which tests use, or
-nothing.
+With --cupti12 it prints only the directory of CUPTI's headers of CUDA 12, which tests use, or nothing.
 
-Looks under the first argument, $CUDA_HOME, /usr/local/cuda, and the include folders of the
-nvidia-* Python packages. When a header is missing, prints what and how to get it, and exits 1.
+Looks under the first argument, $CUDA_HOME, /usr/local/cuda, and the include folders of the nvidia-* Python packages. If
+a header is missing, prints its name and how to get it, and exits with status 1.
 """
 import glob
 import os

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""Writes what a long check saw to docs/validation/NAME.md, with the command, the date, the commit and
-the machine: record.py NAME TITLE COMMAND, the text on standard input."""
+"""Writes the results of a long check to docs/validation/NAME.md, with the command, the date, the commit and the
+machine: record.py NAME TITLE COMMAND, with the text on standard input."""
 import datetime
 import os
 import platform
@@ -15,7 +15,7 @@ ROOT = os.path.normpath(os.path.join(os.path.dirname(os.path.abspath(__file__)),
 def commit():
     git = lambda *words: subprocess.run(["git", "-C", ROOT, *words], stdout=subprocess.PIPE,
                                         text=True, check=False).stdout.strip()
-    # What such a check writes itself, and what was changed in documents, is no other program.
+    # The files that such a check writes, and changed documents, do not change the program.
     changed = [line for line in git("status", "--porcelain", "--untracked-files=no").splitlines()
                if not line.split(maxsplit=1)[1].startswith("docs/")]
     return (git("rev-parse", "--short", "HEAD") or "unknown") + (

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""What the tests of some suites need built: test_targets.py FOLDER --suite NAME...
+"""The build targets that the tests of some suites need: test_targets.py FOLDER --suite NAME...
 
-Prints the files for ninja. A build whose tests are few is not built whole.
+Prints the files for ninja, so that a folder with few tests is not built completely.
 """
 import json
 import os

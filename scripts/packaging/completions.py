@@ -8,7 +8,7 @@ import sys
 STRINGS = r'((?:"(?:[^"\\]|\\.)*"\s*)+)'
 
 
-# In options.def the formats come from their own table.
+# In options.def this macro stands for the table of formats.
 FORMATS = "TSCOPE_REPORT_BACKENDS(FORMAT_AND_WHAT)"
 
 
@@ -19,7 +19,7 @@ def formats(source):
 
 
 def rows(source, path, pattern):
-    """The rows of a table of macros; strings that the compiler joins are joined here."""
+    """The rows of a table of macros, with adjacent strings joined as by the compiler."""
     with open(os.path.join(source, path), encoding="utf-8") as file:
         table = file.read().partition("#define")[2].partition("#define")[2].replace("\\\n", "\n")
     if FORMATS in table:
@@ -28,7 +28,7 @@ def rows(source, path, pattern):
     return [tuple(joined(cell) for cell in row) for row in re.findall(pattern, table)]
 
 
-# Of tscope-stacks, whose options are too few for a table of their own.
+# The options of tscope-stacks, which are too few for a separate table.
 STACKS = [("", "native", "", "also show C and C++ frames"),
           ("", "frames", "", "one line for each frame of each thread"),
           ("", "help", "", "print the usage"),
@@ -48,7 +48,7 @@ def tables(source):
 
 
 def words(options):
-    """Options as they are typed; one that takes a value ends with its "=" in no shell's list."""
+    """Options as users type them, without a "=" for those that take a value."""
     return " ".join(word for letter, name, *_ in options
                     for word in ([f"-{letter}"] if letter else []) + [f"--{name}"])
 

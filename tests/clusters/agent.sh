@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
-# agent.sh [OPTION...] HOST COMMAND...: takes ssh's place for mpirun, and runs the command on this machine
-# as on a host of that name.
+# agent.sh [OPTION...] HOST COMMAND...: replaces ssh for mpirun, and runs the command on this
+# machine as on a host with that name.
 while case $1 in -*) true ;; *) false ;; esac do shift; done
 host=$1
 shift

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""What the tests of schedulers share: reports of what their jobs left, and a Slurm of two nodes on
-this one machine."""
+"""Shared by the tests of schedulers: reports on the traces of their jobs, and a Slurm with two nodes on this one
+machine."""
 import contextlib
 import glob
 import json
@@ -16,11 +16,11 @@ SKIPPED = 77
 
 
 class Skip(Exception):
-    """Why this machine cannot run the test."""
+    """The reason why this machine cannot run the test."""
 
 
 def clean_environment(**more):
-    """The environment without anything of a scheduler or of tscope that the test itself runs under."""
+    """The environment without the variables of a scheduler or of tscope under which the test itself may run."""
     mine = ("SLURM", "TSCOPE", "OMPI_", "PMI", "LD_PRELOAD")
     kept = {name: value for name, value in os.environ.items() if not name.startswith(mine)}
     return {**kept, **more}
@@ -42,7 +42,7 @@ def wait_until(what, true, seconds=120):
 
 
 class Traces:
-    """A folder that jobs write their traces to."""
+    """A folder to which jobs write their traces."""
 
     def __init__(self, report, folder):
         self.report_program, self.folder = report, folder
@@ -55,7 +55,7 @@ class Traces:
         return json.loads(run(self.report_program, "--format", "json", "--run", name, self.folder).stdout)
 
     def expect(self, name, ranks, complete=True):
-        """The run `name` holds these ranks, which ended as said, and nothing else is in its report."""
+        """The run `name` has exactly these ranks, and they ended as expected."""
         document = self.report(name)
         assert document["run"]["ranks_found"] == list(range(ranks)), (name, document["run"])
         assert document["run"]["world_size"] == ranks, document["run"]
@@ -65,7 +65,7 @@ class Traces:
 
 
 class Slurm:
-    """Two nodes, n1 and n2, whose daemons run on this machine, in a folder of their own."""
+    """Two nodes, n1 and n2, whose daemons run on this machine, in a separate folder."""
 
     CONFIGURATION = """
 ClusterName=tscope-test
@@ -152,7 +152,7 @@ PartitionName=p Nodes=ALL Default=YES MaxTime=INFINITE State=UP OverSubscribe=FO
                                              stderr=subprocess.DEVNULL, **more))
 
     def _start_munge(self):
-        """munged wants a user, a key and folders that are its own."""
+        """munged needs its own user, key and folders."""
         munge = os.path.join(self.folder, "munge")
         key = os.path.join(munge, "key")
         with open(key, "wb") as file:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Data-parallel training as one writes it for srun: ranks are Slurm's tasks."""
+"""Ordinary data-parallel training for srun: the ranks are Slurm's tasks."""
 import os
 import time
 

@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: MIT
 """Jobs of Open MPI and MPICH: mpi.py openmpi|mpich TSCOPE-RUN TSCOPE-REPORT LIBTSCOPE CUDART SOURCE.
 
-On this host, and on two hosts of names of their own, which is what ssh's place-holder makes of this
-machine. Skipped, with the reason, where the MPI is not there or hosts cannot be named.
+On this host, and on two hosts with different names, which the replacement of ssh simulates on this machine. Skipped,
+with the reason, if the MPI is not installed or the host name cannot be set.
 """
 import os
 import shutil
@@ -17,13 +17,13 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 KIND, RUN, REPORT, LIBRARY, CUDART, SOURCE = sys.argv[1], *map(os.path.realpath, sys.argv[2:7])
 AGENT = os.path.join(HERE, "agent.sh")
 
-# What makes each launcher use the agent, and two ranks on each of two hosts.
+# Options that make each launcher use the agent, with two ranks on each of two hosts.
 TWO_HOSTS = {
     "openmpi": ["--mca", "plm_rsh_agent", AGENT, "--mca", "oob_tcp_if_include", "lo",
                 "--mca", "btl_tcp_if_include", "lo", "--host", "hosta:2,hostb:2"],
     "mpich": ["-launcher", "ssh", "-launcher-exec", AGENT, "-iface", "lo", "-hosts", "hosta:2,hostb:2"],
 }
-# Open MPI hands a variable to other hosts only if told to; MPICH hands them all on.
+# Open MPI passes a variable to other hosts only with an option; MPICH passes all of them.
 KEEP = {"openmpi": ["-x", "LD_PRELOAD", "-x", "TSCOPE_DIR", "-x", "TSCOPE_RUN"], "mpich": []}
 
 

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""Jobs that are not simply started: other_ways.py CASE TSCOPE-RUN TSCOPE-REPORT LIBTSCOPE RANK.
+"""Jobs with a special start: other_ways.py CASE TSCOPE-RUN TSCOPE-REPORT LIBTSCOPE RANK.
 
-What docs/clusters.md says under "When no trace appears" is done here with the real thing: an allocator
-that is preloaded already, sudo, and a container, which is namespaces and a root folder of its own. Where
-that cannot be had, the reason is printed and the test skipped.
+Tests what docs/clusters.md says under "When no trace appears" with real software: an allocator that is preloaded
+already, sudo, and a container made of namespaces and a separate root folder. If one of them is not available, prints
+the reason and skips the test.
 """
 import glob
 import json
@@ -27,14 +27,14 @@ def run(*command, **more):
 
 
 def expect_trace(done, traces):
-    """The job ended well, and one rank is in the report, from its beginning to its end."""
+    """The job succeeded, and one rank is in the report, from its beginning to its end."""
     assert done.returncode == 0 and "1 rank recorded" in done.stderr, done
     report = json.loads(run(REPORT, "--format", "json", traces).stdout)
     assert report["run"]["ranks_found"] == [0] and report["quality"]["partial_ranks"] == [], report["run"]
 
 
 def expect_none(done, traces):
-    """The job ended well; tscope saw nothing of it, and says what to do."""
+    """The job succeeded; tscope recorded nothing, and says what to do."""
     assert done.returncode == 0, done
     assert "no trace" in done.stderr and "put tscope run inside" in done.stderr, done.stderr
     assert not glob.glob(os.path.join(traces, "*", "*.tscope"))
@@ -50,7 +50,7 @@ def allocator(pattern, package):
         return f"no {pattern} here; Debian's package {package} has it"
 
     def case(folder):
-        """It stays the job's allocator, and comes first; the job is recorded."""
+        """It is still the job's allocator and comes first; the job is recorded."""
         traces, shown = os.path.join(folder, "traces"), os.path.join(folder, "order")
         job = f'echo "$LD_PRELOAD" > {shown}; grep -c {os.path.basename(found[0])[:12]} /proc/self/maps >> {shown}; exec {RANK} {STEPS}'
         expect_trace(run(*observed(traces, "bash", "-c", job), env={"LD_PRELOAD": found[0]}), traces)
@@ -65,7 +65,7 @@ def sudo():
         return "no sudo here that asks for no password"
 
     def case(folder):
-        """It drops the preload, with -E too, and that is said; tscope run behind it works."""
+        """It drops the preload, with -E too, and tscope says so; tscope run after sudo works."""
         for number, options in enumerate((["-n"], ["-n", "-E"])):
             traces = os.path.join(folder, f"none{number}")
             expect_none(run(*observed(traces, "sudo", *options, RANK, STEPS)), traces)
@@ -74,8 +74,8 @@ def sudo():
     return case
 
 
-# A root folder with the machine's programs, read-only, and nothing else but what is named; processes,
-# host name and mounts of its own. It ends with the environment that a container has: its own.
+# A root folder with only the machine's programs, read-only, and the given mounts; separate processes, host name and
+# mounts. As in a container, the environment of the host is not passed on.
 CONTAINER = """
 set -e
 root=$1; shift
@@ -103,7 +103,7 @@ def container():
         return f"no namespaces for a container here: {done.stderr.strip()}"
 
     def case(folder):
-        """From outside nothing reaches it; with the library and the folder of traces mounted, tscope run
+        """A tscope run outside has no effect inside; with the library and the folder of traces mounted, tscope run
         inside works."""
         build = os.path.commonpath([RUN, REPORT, LIBRARY, RANK])
         traces = os.path.join(folder, "traces")

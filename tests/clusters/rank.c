@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * One rank of a job that a scheduler starts: marks steps and launches kernels on a CUDA runtime
- * that does nothing, until it has made its steps. Built with WITH_MPI, ranks meet at a barrier in
- * each step. rank STEPS [MILLISECONDS-A-STEP]
+ * One rank of a job that a scheduler starts: makes STEPS steps, marks them, and launches kernels on
+ * a CUDA runtime that does nothing. If built with WITH_MPI, each step has a barrier of all ranks.
+ * rank STEPS [MILLISECONDS-A-STEP]
  */
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""Jobs of Slurm, as people write them: slurm.py CASE TSCOPE-RUN TSCOPE-REPORT LIBTSCOPE RANK.
+"""Ordinary jobs of Slurm: slurm.py CASE TSCOPE-RUN TSCOPE-REPORT LIBTSCOPE RANK.
 
-The name of the run, the ranks in it and how they ended must be right in each. Slurm runs here with two
-nodes on one machine; where it cannot, the reason is printed and the test skipped.
+The name of the run, the ranks in it and how they ended must be right in each. Slurm runs here with two nodes on one
+machine; if that is not possible, prints the reason and skips the test.
 """
 import os
 import sys
@@ -18,14 +18,14 @@ LONG = "100000 5"  # longer than any of these tests waits
 
 
 def submit(slurm, traces, script, *options, run=("--run", "mine")):
-    """`tscope-run sbatch`, and the id of the job it made."""
+    """Runs `tscope-run sbatch` and returns the id of the job."""
     done = slurm(RUN, "--dir", traces.folder, *run, "--lib", LIBRARY, "--", "sbatch", "--parsable", *options, script)
     assert "or has only queued the job" in done.stderr, done.stderr
     return done.stdout.strip()
 
 
 def started(traces, name, count):
-    """Waits until so many ranks have made steps that are in the trace."""
+    """Waits until `count` ranks have steps in their traces."""
     folder = os.path.join(traces.folder, name)
     wait_until(f"{count} traces in {folder}; there is {traces.runs()}",
                lambda: os.path.isdir(folder) and len([f for f in os.listdir(folder) if f.endswith(".tscope")]) == count)
@@ -55,7 +55,7 @@ def a_step(slurm, traces):
 
 
 def inside_a_job_script(slurm, traces):
-    """tscope-run in the script, around each srun: each is a run of the name it says."""
+    """tscope-run in the script, around each srun: each becomes a run with the given name."""
     line = f"{RUN} --dir {traces.folder} --run {{}} --lib {LIBRARY} -- srun -n 2 {RANK} 50\n"
     job = slurm("sbatch", "--parsable", "-n", "2", slurm.job(line.format("a") + line.format("b"))).stdout.strip()
     slurm.wait_end(job)
@@ -73,12 +73,12 @@ def an_array(slurm, traces):
 
 
 def requeued(slurm, traces):
-    """The first attempt is cut off, the second ends; they are two runs."""
+    """The first attempt is cut off, the second ends normally; they are two runs."""
     script = slurm.job(f'test "$SLURM_RESTART_COUNT" && steps=50 || steps="{LONG}"\nsrun -n 2 {RANK} $steps\n')
     job = submit(slurm, traces, script, "-n", "2", "--requeue")
     started(traces, "mine", 2)
     slurm("scontrol", "requeue", job)
-    # It begins two minutes later, unless told otherwise.
+    # It begins two minutes later by default.
     wait_until("requeued", lambda: "JobState=PENDING" in slurm.state(job))
     wait_until("begun anew", lambda: (slurm("scontrol", "update", f"JobId={job}", "StartTime=now", check=False),
                                       "JobState=PENDING" not in slurm.state(job))[1])
@@ -125,7 +125,7 @@ def nothing_exported(slurm, traces):
 
 
 def local_disks(slurm, traces):
-    """Each node writes to a disk of its own, and one task of each gathers what is there."""
+    """Each node writes to its own disk, and one task on each node collects the traces."""
     local = os.path.join(slurm.folder, "local")
     name = "job-$SLURM_JOB_ID"
     script = slurm.job(f"""

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""tscope-report as a person or a script calls it: cli.py TSCOPE-REPORT TRACEGEN."""
+"""tscope-report as users and scripts call it: cli.py TSCOPE-REPORT TRACEGEN."""
 import json
 import os
 import re
@@ -164,7 +164,7 @@ class Cli(unittest.TestCase):
         self.assertIn("two runs", self.refused("diff", slow))
 
     def several(self, name, *options):
-        """Three runs of a kind: kernels up to 2 % apart."""
+        """Three similar runs, whose kernels differ by up to 2 %."""
         return [self.write(f"{name}{i}", "--ranks", "4", "--steps", "12", "--phases", "--kernel-ns", str(ns), *options)
                 for i, ns in enumerate((60000, 61000, 60500))]
 

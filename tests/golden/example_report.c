@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * Writes the report on a made-up run: example_report EXAMPLE [tscope-report's output options] -
+ * Writes the report on an invented run: example_report EXAMPLE [tscope-report's output options] -
  */
 #include <locale.h>
 #include <stdio.h>

@@ -2,9 +2,9 @@
 # SPDX-License-Identifier: MIT
 """Compares a command's output with a file: golden.py FILE [TRACEGEN...] -- COMMAND...
 
-With a tracegen command line, its traces are written to a new folder first, which takes the place of
-@ in COMMAND. With TSCOPE_UPDATE_GOLDEN set the file is written instead (tests/golden/update does so
-for all). A command that fails is wrong whatever the file says.
+With a tracegen command line, its traces are first written to a new folder, which replaces @ in COMMAND. If
+TSCOPE_UPDATE_GOLDEN is set, the file is written instead (tests/golden/update does this for all). A command that fails
+is always an error.
 """
 import difflib
 import os

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Chromium without a window, through its own driver (WebDriver over HTTP, no package needed)."""
+"""Chromium without a window, through its own driver (WebDriver over HTTP, no package is necessary)."""
 import base64
 import json
 import os
@@ -24,7 +24,7 @@ def find():
 
 
 def need():
-    """Ends the test as skipped, saying why, where there is no browser."""
+    """Skips the test, with a reason, if there is no browser."""
     if not find():
         print("SKIPPED: no chromium with its chromedriver here (scripts/setup test installs them)")
         sys.exit(SKIPPED)
@@ -34,7 +34,7 @@ class Browser:
     def __init__(self, width=1280, height=900, dark=False, still=True):
         driver, browser = find()
         self.folder = tempfile.mkdtemp(prefix="tscope-browser-")
-        # The driver picks a port and prints it. A group of its own: the browser's processes too.
+        # The driver picks a port and prints it. It gets its own process group, which includes the browser's processes.
         self.process = subprocess.Popen([driver, "--port=0"], stdout=subprocess.PIPE, text=True,
                                         stderr=subprocess.DEVNULL, start_new_session=True)
         port = None
@@ -104,7 +104,7 @@ class Browser:
         return self._call(method, f"/session/{self.session}{path}", body)
 
     def command(self, name, **parameters):
-        """One of the DevTools."""
+        """Calls a DevTools command."""
         return self.do("POST", "/goog/cdp/execute", {"cmd": name, "params": parameters})
 
     def size(self, width, height, mobile=False):
@@ -112,9 +112,9 @@ class Browser:
                      deviceScaleFactor=1, mobile=mobile)
 
     def open(self, path):
-        """Opens a file and waits until the page says that it is ready. Seconds that took."""
+        """Opens a file and waits until the page says that it is ready. Returns the seconds that this took."""
         self.logs()
-        self.requests()  # what came before is not this page's
+        self.requests()  # discards those before this page
         begin = time.monotonic()
         self.do("POST", "/url", {"url": "file://" + os.path.abspath(path)})
         if self.run("return document.documentElement.dataset.ready") != "yes":
@@ -125,11 +125,11 @@ class Browser:
         return self.do("POST", "/execute/sync", {"script": script, "args": list(arguments)})
 
     def wait_run(self, script, *arguments):
-        """A script that calls its last argument when it is done."""
+        """Runs a script that calls its last argument when it is done."""
         return self.do("POST", "/execute/async", {"script": script, "args": list(arguments)})
 
     def settle(self):
-        """Until what was asked to be drawn is drawn."""
+        """Waits until all requested drawing is done."""
         self.wait_run("const done = arguments[0];"
                       "requestAnimationFrame(() => requestAnimationFrame(() => setTimeout(done, 0)))")
 
@@ -146,7 +146,7 @@ class Browser:
         self.settle()
 
     def keys(self, *names):
-        """Presses keys, one after the other, where the focus is."""
+        """Presses keys one after the other in the focused element."""
         codes = {"ArrowRight": "\ue014", "ArrowLeft": "\ue012", "ArrowUp": "\ue013", "ArrowDown": "\ue015",
                  "Enter": "\ue007", "Tab": "\ue004", "Escape": "\ue00c", "Home": "\ue011", "End": "\ue010"}
         actions = []
@@ -157,8 +157,8 @@ class Browser:
         self.settle()
 
     def pointer(self, selector, x, y, press=False, wheel=0, drag=None):
-        """Moves to a place in an element (shares of its width and height); then presses, turns the
-        wheel or drags by so many pixels."""
+        """Moves to a place in an element (fractions of its width and height), then presses, turns the wheel, or drags
+        by a number of pixels."""
         box = self.run("const e = document.querySelector(arguments[0]);"
                        "e.scrollIntoView({block: 'center'}); const b = e.getBoundingClientRect();"
                        "return [b.left, b.top, b.width, b.height]", selector)
@@ -177,11 +177,11 @@ class Browser:
         self.settle()
 
     def logs(self):
-        """What the console said since the last call."""
+        """The console's messages since the last call."""
         return [entry for entry in self.do("POST", "/se/log", {"type": "browser"})]
 
     def requests(self):
-        """Addresses that the page asked for since the last call, but for files."""
+        """The addresses that the page requested since the last call, without files."""
         found = []
         for entry in self.do("POST", "/se/log", {"type": "performance"}):
             message = json.loads(entry["message"])["message"]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What pages are made of in the tests: {name: paths}. Synthetic traces, logs, and recordings."""
+"""The inputs of the pages in the tests: {name: paths}. Synthetic traces, logs, and recordings."""
 import glob
 import json
 import os
@@ -7,7 +7,7 @@ import re
 import subprocess
 import tarfile
 
-# What a page must show as text and nothing else.
+# Strings that a page must show only as text.
 HOSTILE = ["</script><script>window.hacked = 1</script>", "<img src=x onerror=window.hacked=1>",
            "\"'><svg onload=window.hacked=1>", "javascript:window.hacked=1", "${window.hacked=1}",
            "\u202egnp.exe\u202c \u2066mirror\u2069", "a\x1b[31mred\x07\x00b", "\u2028line\u2029paragraph",
@@ -22,7 +22,7 @@ def synthetic(tracegen, folder, name, *options):
 
 
 def named(tracegen, folder, name, words, *options):
-    """A run of ours in which all names are those words: hosts, kernels, threads, communicators, frames."""
+    """A synthetic run in which these words are all the names: hosts, kernels, threads, communicators, frames."""
     path = os.path.join(folder, name + ".words")
     with open(path, "w", encoding="utf-8", newline="\n") as file:
         file.write("".join(re.sub("[\ud800-\udfff]", "?", word).replace("\n", " ") + "\n" for word in words))
@@ -38,7 +38,7 @@ def log(folder, name, losses, more=lambda step: {}):
 
 
 def kineto(path, names, rank=0, world=2, host="node", steps=3):
-    """A small profile whose kernels, operators and streams are called what they are called here."""
+    """A small profile whose kernels, operators and streams have these names."""
     events, at = [], 1000.0
     for step in range(steps):
         begin = at
@@ -82,7 +82,7 @@ def made(tracegen, folder):
 
 
 def recordings(shared, folder):
-    """Those of other tools that there are: none without the folder that holds them."""
+    """The recordings of other tools; none if their folder does not exist."""
     data = os.path.join(shared, "testdata")
     found = {}
     for path in sorted(glob.glob(data + "/flight_recorder/*/")):

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""The page's scripts and style against a few rules: lint.py FOLDER [SOURCE...].
+"""Checks the page's scripts and style with a few rules: lint.py FOLDER [SOURCE...].
 
-What a page made of hostile strings must never do (take markup or code out of text, ask the network),
-what nothing uses, and how it is laid out. Syntax is checked by node where there is one.
+The rules are about what a page with hostile strings must never do (make markup or code from text, use the network),
+about unused code, and about layout. node checks the syntax if it is installed.
 """
 import pathlib
 import re
@@ -48,7 +48,7 @@ def problems_of(path, text):
 
 
 def unused(scripts):
-    """Top-level names that only their definition mentions."""
+    """Top-level names that are used nowhere except in their definition."""
     everything = "\n".join(scripts.values())
     for path, text in scripts.items():
         for name in re.findall(r"^(?:async )?(?:function|const|let|class) (\w+)", text, re.M):
@@ -57,7 +57,7 @@ def unused(scripts):
 
 
 def unused_style(style, scripts, page):
-    """Classes that nothing has."""
+    """Classes that no element has."""
     everything = "\n".join(scripts.values()) + page
     for name in sorted(set(re.findall(r"\.([a-z][\w-]*)", re.sub(r"\{[^}]*\}", "{}", style)))):
         begin = name.split("-")[0]

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""How large a page is, how fast it opens and zooms: measure.py TSCOPE-REPORT PATH... Asserts nothing.
+"""Measures how large a page is, and how fast it opens and zooms: measure.py TSCOPE-REPORT PATH... Checks nothing.
 
-CPU time is that of the page's own thread, which a machine that does other things too does not change."""
+CPU time is that of the page's own thread, because other processes of the machine do not change it."""
 import os
 import subprocess
 import sys
@@ -12,7 +12,7 @@ import time
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 import browser  # noqa: E402
 
-# Zooms and pans the first picture for two seconds, a change in each frame.
+# Zooms and pans the first picture for two seconds, with a change in each frame.
 ZOOM = """
 const canvas = document.querySelector(arguments[0]), done = arguments[arguments.length - 1];
 canvas.scrollIntoView({block: 'center'});

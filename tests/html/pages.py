@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: MIT
 """The page in a real browser: pages.py TRACEGEN TSCOPE-REPORT SHARED [test...].
 
-SHARED may hold recordings of other tools (SHARED/testdata); without it they are left out, and that
-is said. Truth is the JSON report, and what the traces were made with.
+SHARED may contain recordings of other tools (SHARED/testdata); without it they are left out, with a message. The
+expected contents are the JSON report and the parameters of the traces.
 """
 import json
 import os
@@ -24,7 +24,7 @@ CODE_LIMIT = 300_000  # bytes of a page without its data
 
 
 def words(scale, value):
-    """As docs/outputs/html-report.md has it: three digits, and the unit that fits."""
+    """As docs/outputs/html-report.md describes it: three digits, and the unit that fits."""
     if value is None:
         return "unknown"
     for unit, name in scale:
@@ -56,7 +56,7 @@ def data_of(page):
 
 
 def cut(value):
-    """The report's document as the page has it: strings of 2,000 bytes at most."""
+    """The report's document as it is in the page: strings are cut to 2,000 bytes."""
     if isinstance(value, list):
         return [cut(one) for one in value]
     if isinstance(value, dict):
@@ -108,7 +108,7 @@ class Page(unittest.TestCase):
                                 selector)
 
     def column(self, panel, name, table=0):
-        """What a table of a panel shows under a head."""
+        """The cells that a table of a panel shows in a column."""
         return self.browser.run("""
           const table = document.querySelectorAll('#' + arguments[0] + ' table')[arguments[2]];
           const heads = [...table.querySelectorAll('thead th')].map(th => th.querySelector('button').firstChild.data);
@@ -127,7 +127,7 @@ class Page(unittest.TestCase):
         self.assertTrue(self.text("#verdict"), name)
         self.assertNotIn("undefined", " ".join(self.text("main")))
         self.assertNotIn("NaN", re.sub(r"\bNaN loss|not a number|NaN", "", " ".join(self.text("main h2"))))
-        # Nothing wider than the window, on a laptop and on a phone.
+        # Nothing is wider than the window, on a laptop and on a phone.
         for width in (1280, 390):
             self.browser.size(width, 900)
             self.browser.settle()
@@ -153,7 +153,7 @@ class Opens(Page):
         found = inputs.recordings(SHARED, self.folder).get("flight-lock_gil_1st")
         if not found:
             self.skipTest(f"no recordings in {SHARED}/testdata")
-        # Known of it: ranks 9 and 14 were stopped, outside any collective.
+        # Known: ranks 9 and 14 were stopped, outside any collective.
         check = self.report_of(*found)["collective_check"]
         self.assertEqual({row["rank"] for row in check["suspects"]}, {9, 14})
         held = {rank for wait in check["waits"] for rank in wait["ranks"]}
@@ -187,7 +187,7 @@ class Opens(Page):
 
 
 class Scenarios(Page):
-    """Runs of the stand-in cluster: what else is on a page than synthetic traces have."""
+    """Runs of the stand-in cluster, which have more than synthetic traces."""
 
     PANELS = {"pipeline-data": "#pipeline", "tensor": "#communication", "slow-link": "#ranks",
              "graph-pipeline": "#gpu", "gemms": "#products", "gpu-host-only": "#trust"}
@@ -201,7 +201,7 @@ class Scenarios(Page):
         for name in names.split():
             with self.subTest(name):
                 kept = os.path.join(self.folder, name)
-                # Whether its figures are right is for the scenario's own test to say.
+                # The scenario's own test checks whether its figures are right.
                 subprocess.run([sys.executable, script, "--build", build, "--keep", kept, name],
                                stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, timeout=120)
                 traces = os.path.join(kept, "traces")
@@ -230,7 +230,7 @@ class Shows(Page):
         tiles = dict(zip(self.text("#verdict .tile .dim"), self.text("#verdict .tile b")))
         self.assertEqual(tiles["median step"], ms(self.report["steps"]["median_ms"]))
         self.assertEqual(tiles["exposed communication"], ms(self.report["overlap"]["exposed_ms"]))
-        # In one screen of a laptop.
+        # All of it is on one screen of a laptop.
         self.assertLess(self.browser.run(
             "return document.querySelector('#verdict .finding').getBoundingClientRect().bottom"), 900)
 
@@ -312,7 +312,7 @@ class Shows(Page):
         for key in ("wall_ms", "compute_ms", "late_ms"):
             self.assertIn(ms(row[key][column]), tip)
         self.browser.click("#ranks .choice button[data-value=compute_ms]")
-        self.browser.click("#ranks .choice button[data-value=value]")  # the worst first
+        self.browser.click("#ranks .choice button[data-value=value]")  # the worst one first
         self.browser.pointer("canvas.heat", 0.5, 0.05)
         self.assertIn("rank 2 ", self.text("#tip")[0])
         self.browser.pointer("canvas.heat", 0.5, 0.05, press=True)
@@ -331,7 +331,7 @@ class Shows(Page):
         self.assertEqual(self.browser.run(at), "ranks")
         self.browser.click("#contents a[href='#kernels']")
         self.assertEqual(self.browser.run(at), "kernels")
-        # Whatever can be pressed can be reached with the keyboard.
+        # Everything that can be clicked can be reached with the keyboard.
         self.assertEqual(self.browser.run(
             "return [...document.querySelectorAll('button, a[href], input, canvas.strip, canvas.heat')]"
             ".filter(e => e.tabIndex < 0).length"), 0)
@@ -348,7 +348,7 @@ class Shows(Page):
         theme = "window.dispatchEvent(new Event(arguments[0])); return document.documentElement.dataset.theme"
         self.assertEqual(self.browser.run(theme, "beforeprint"), "light")  # paper is white
         self.assertEqual(self.browser.run(theme, "afterprint"), "dark")
-        # Pictures become as narrow as the paper.
+        # Pictures become narrow enough for the paper.
         self.browser.command("Emulation.setEmulatedMedia", media="print")
         self.assertEqual(self.browser.run("""document.querySelector('main').style.setProperty('width', '500px');
           return [...document.querySelectorAll('main canvas')].filter(
@@ -362,7 +362,8 @@ class Shows(Page):
         self.no_complaints("printing")
 
     def test_nothing_moves_by_itself_where_that_is_not_wanted(self):
-        """Asks the browser what runs, right after what else would glide: a link to a finding, a fold, a click."""
+        """Asks the browser which animations run, directly after actions that may animate: a link to a finding, a fold,
+        a click."""
         page = self.page_of("moves", *self.made["slow-rank"])
         for still in (True, False):
             with browser.Browser(still=still) as one:
@@ -388,7 +389,7 @@ class Shows(Page):
 
 
 class Timeline(Page):
-    """What ran when, of traces whose every time is known."""
+    """What ran when, for traces in which every time is known."""
 
     def setUp(self):
         super().setUp()
@@ -418,7 +419,7 @@ class Timeline(Page):
             reduces = [i for i, kind in enumerate(spans["kind"]) if kind == 19]
             self.assertEqual({texts[spans["name"][i]] for i in reduces}, {"all_reduce"})
             self.assertGreaterEqual(len(reduces), 4 * len(steps))
-        # What ties members together: each collective that all ranks show has one key.
+        # A key connects members: each collective that all ranks show has one key.
         keys = [{key for _, key, _ in rank["spans"]["members"]} for rank in self.timeline["ranks"]]
         self.assertGreaterEqual(len(keys[0] & keys[1] & keys[2] & keys[3]), 4 * len(steps))
         self.assertTrue(self.timeline["paths"])
@@ -432,7 +433,7 @@ class Timeline(Page):
         first = self.text("#timeline .chosen h3")
         self.browser.keys("ArrowRight", "ArrowRight", "ArrowRight")
         self.assertTrue(first and self.text("#timeline .chosen h3"))
-        for _ in range(12):  # down to where collectives are
+        for _ in range(12):  # zooms until collectives are visible
             if "communicator" in self.told():
                 break
             self.browser.keys("ArrowDown")
@@ -458,7 +459,7 @@ class Timeline(Page):
         first = self.text("#timeline .choice:first-child button[aria-pressed=true]")[0]
         self.browser.click("#timeline .choice:first-child button[aria-pressed=false]")
         self.assertNotEqual(self.browser.run(view), whole)
-        # A step that is chosen elsewhere is shown here.
+        # If a step is chosen elsewhere, it is shown here.
         step = int(re.search(r"step (\d+)", first).group(1))
         self.browser.click("#steps .numbers:last-child summary")
         self.browser.run("""const rows = [...document.querySelectorAll('#steps .numbers:last-child tbody tr')];
@@ -471,7 +472,7 @@ class Timeline(Page):
 
 
 class Stacks(Page):
-    """A flame graph of lines, of stacks that are made up: two callers, one of which calls two."""
+    """A flame graph of lines with invented stacks: two callers, one of which calls two functions."""
 
     FRAMES = [(0, "<module>", "yes", 10), (1, "train", "yes", 8), (2, "wait", "no", 5), (2, "log", "yes", 2),
               (1, "load", "yes", 2)]
@@ -509,7 +510,7 @@ class Stacks(Page):
         self.browser.click("#lines .frame:nth-child(2)")
         self.assertEqual(self.frames(), {"<module>": 100, "train": 100, "wait": 62.5, "log": 25})
         self.assertIn("4.00 ms, 80 % of all", self.text("#lines .chosen")[0])
-        self.assertIn("500 µs", self.text("#lines .chosen")[0])  # its own
+        self.assertIn("500 µs", self.text("#lines .chosen")[0])  # its own time
 
     def test_keys_go_from_frame_to_frame(self):
         self.browser.run("document.querySelector('#lines .frame[tabindex=\"0\"]').focus()")
@@ -534,7 +535,7 @@ class Harmless(Page):
                                           "document.querySelectorAll('iframe, object, embed').length]"), [2, 0, 0])
 
     def read_all(self, path):
-        """Opens a page and everything on it that opens."""
+        """Opens a page and every part of it that can be opened."""
         self.browser.open(path)
         self.browser.run("document.querySelectorAll('details').forEach(d => d.open = true);"
                          "document.querySelectorAll('.more button:last-of-type, thead button')"

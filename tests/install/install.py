@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""What `meson install` puts in place: install.py SOURCE BUILD. Everything is there, usable from
-there, and finds its other parts."""
+"""The result of `meson install`: install.py SOURCE BUILD. Everything is there, works from there, and finds its other
+parts."""
 import glob
 import os
 import re
@@ -23,7 +23,7 @@ def output(*command, **more):
 
 
 def check_umbrella(umbrella, report, library):
-    """`tscope X` is the program behind X, of the same installation, also where PATH knows none."""
+    """`tscope X` runs the program for X of the same installation, also if it is not in PATH."""
     env = {"PATH": "/nonexistent"}
     with open(os.path.join(SOURCE, "scripts", "launch", "commands.def"), encoding="utf-8") as table:
         commands = re.findall(r'C\("(\w+)", "([\w-]+)", (?:NULL|"([^"]*)"), "([^"]*)"', table.read().partition("#define TSCOPE_COMMANDS(")[2])
@@ -47,7 +47,7 @@ def check_umbrella(umbrella, report, library):
 
 
 def check_requirements():
-    """What pip builds with are the headers that scripts/setup installs."""
+    """pip builds with the headers that scripts/setup installs."""
     with open(os.path.join(SOURCE, "pyproject.toml"), encoding="utf-8") as file:
         wanted = set(re.findall(r'"(nvidia-\S+) == (\S+)"', file.read()))
     with open(os.path.join(SOURCE, "scripts", "requirements", "headers.txt"), encoding="utf-8") as file:
@@ -55,7 +55,7 @@ def check_requirements():
 
 
 def check_closing_line(run, report):
-    """The line that tscope-run ends with is a command that works as it stands."""
+    """The last line of tscope-run is a command that works unchanged."""
     with tempfile.TemporaryDirectory(prefix="tscope it's ") as folder:
         for path in ("/usr/bin:/bin", os.path.dirname(report) + ":/usr/bin:/bin"):
             env = {"PATH": path, "HOME": "/nonexistent"}
@@ -68,7 +68,7 @@ def check_closing_line(run, report):
 
 
 def check_prefix(root):
-    """The way of someone who is not root: a prefix in the home folder, and no file outside it."""
+    """Installation without root: a prefix in the home folder, and no file outside it."""
     prefix = os.path.join(root, "home", ".local")
     built = os.path.join(root, "build-prefix")
     subprocess.run(["meson", "setup", built, SOURCE, "--prefix", prefix, "-Dtests=disabled"], check=True,

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""The Python module is typed as it says: module_types.py SOURCE. mypy, strict, agrees with the module itself,
-knows what the examples of docs/python.md get from it, and refuses a wrong call."""
+"""The types of the Python module are right: module_types.py SOURCE. mypy in strict mode accepts the module itself,
+knows the types of the values in the examples of docs/python.md, and refuses a wrong call."""
 import os
 import re
 import shutil
@@ -13,7 +13,7 @@ SOURCE = os.path.realpath(sys.argv[1])
 MODULE = os.path.join(SOURCE, "scripts", "packaging", "python")
 SKIPPED = 77
 
-# What a caller holds in hand, by mypy's own words.
+# The types of results, in mypy's words.
 KNOWN = {
     'libtscope.report("x")': "dict[str, Any]",
     'libtscope.tables("x", run="y")': "sqlite3.Connection",
@@ -33,7 +33,7 @@ def mypy():
 
 
 def check(program, cache, *arguments):
-    """What mypy says of `arguments`, which find the module as they would find an installed one."""
+    """mypy's output for `arguments`, with the module found like an installed one."""
     done = subprocess.run([program, "--strict", "--cache-dir", cache, *arguments], capture_output=True,
                           text=True, check=False, env=dict(os.environ, MYPYPATH=MODULE), cwd=cache)
     assert done.returncode in (0, 1), done.stdout + done.stderr
@@ -60,7 +60,7 @@ def main():
         said = check(program, folder, file("examples.py", "\n".join(examples)))
         assert said.startswith("Success:"), said
         said = check(program, folder, file("known.py", "".join(f"reveal_type({call})\n" for call in KNOWN)))
-        for call, what in KNOWN.items():  # which names mypy shortens depends on its version
+        for call, what in KNOWN.items():  # the version of mypy determines which names it shortens
             plain = said.replace("builtins.", "").replace("typing.", "").replace("Dict[", "dict[")
             assert f'Revealed type is "{what}"' in plain, (call, plain)
         said = check(program, folder, file("wrong.py", "".join(call + "\n" for call in WRONG)))

@@ -1,12 +1,11 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""The way of someone who has never seen tscope: newcomer.py SOURCE BUILD.
+"""The first steps of a new user of tscope: newcomer.py SOURCE BUILD.
 
-One command builds the wheel of the commit that is checked out; auditwheel agrees with its name; pip
-installs it into an empty environment; `tscope run` on a PyTorch job, `tscope report`, its page, and every
-example of docs/python.md. The wheel is built a second time in another folder, and must be the same, bit
-for bit. Both are built of what git exports of that one commit: what changes in the clone meanwhile, or is
-not committed there, is in neither.
+One command builds the wheel of the commit that is checked out; auditwheel agrees with its name; pip installs it into an
+empty environment; `tscope run` on a PyTorch job, `tscope report`, its page, and every example of docs/python.md. The
+wheel is built a second time in another folder, and must be the same, bit for bit. Both are built from git's export of
+that one commit, without uncommitted or later changes in the clone.
 """
 import hashlib
 import os
@@ -31,14 +30,14 @@ def run(*command, **more):
 
 
 def wheel_of(source):
-    """Compiled anew each time: a compiler cache would compare an object with itself."""
+    """Compiles without a compiler cache, which would compare an object with itself."""
     os.environ["CCACHE_DISABLE"] = "1"
     said = run(os.path.join(source, "scripts", "wheel"))
     return re.search(r"^tscope wheel: (/.*\.whl)$", said, re.M).group(1)
 
 
 def export(commit, folder, name):
-    """The commit's files in a folder of that name: no path may be in the wheel."""
+    """Exports the commit into a folder with this name: the wheel must not contain its path."""
     place = os.path.join(folder, name)
     os.makedirs(place)
     archive = subprocess.run(["git", "-C", SOURCE, "archive", commit], check=True, stdout=subprocess.PIPE).stdout
@@ -52,13 +51,13 @@ def digest(path):
 
 
 def programs_of(source):
-    """What `meson install` puts into bin, by the pages of the manual: each program has one."""
+    """The programs that `meson install` puts into bin, from the pages of the manual: each program has one."""
     pages = os.listdir(os.path.join(source, "docs", "man"))
     return sorted(page.removesuffix(".1") for page in pages if page.endswith(".1"))
 
 
 def check_contents(source, names):
-    """All programs, pages, completions and the module are in it."""
+    """All programs, pages, completions and the module are in the wheel."""
     pages = os.listdir(os.path.join(source, "docs", "man"))
     wanted = [f"/scripts/{program}" for program in programs_of(source)]
     wanted += [f"/share/man/man{page[-1]}/{page}" for page in pages]

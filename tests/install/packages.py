@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""What is in the packages of Debian and RPM: packages.py SOURCE deb|rpm|conda [PACKAGE].
+"""The contents of the packages for Debian and RPM: packages.py SOURCE deb|rpm|conda [PACKAGE].
 
-Made by scripts/packages, of the commit that is checked out, unless one is given; lintian judges Debian's
-there. All is in it, and works from where it was unpacked. Of conda's recipe the script and the tests are
-run, on the commit's files, with an empty folder as the environment: that shows what is ours of it.
+Without PACKAGE, scripts/packages makes one of the commit that is checked out, and checks Debian's with lintian.
+Everything is in the package and works from where it was unpacked. For conda, the recipe's script and tests run on the
+files of the commit, with an empty folder as the environment: this tests the project's part of the recipe.
 """
 import os
 import shutil
@@ -22,7 +22,7 @@ SOURCE, KIND = os.path.realpath(sys.argv[1]), sys.argv[2]
 SKIPPED = 77
 NEEDS = {"deb": ("dh", "dpkg-deb", "lintian"), "rpm": ("rpmbuild", "rpm2cpio", "cpio"), "conda": ("git", "meson")}
 UNPACK = {"deb": 'dpkg-deb -x "$0" .', "rpm": 'rpm2cpio "$0" | cpio -idm --quiet'}
-# Distributions compress pages as they see fit.
+# Distributions compress pages in different ways.
 ELSEWHERE = ["usr/lib/tscope/libtscope.so", "usr/include/tscope.h", "usr/share/pkgconfig/tscope.pc",
              "usr/share/bash-completion/completions/tscope", "usr/share/bash-completion/completions/tscope-top",
              "usr/share/zsh/site-functions/_tscope", "usr/share/fish/vendor_completions.d/tscope.fish"]
@@ -49,7 +49,7 @@ def programs_of_pages():
 
 
 def check_conda(root):
-    """The recipe as conda renders it; what it asks of conda, its compilers, has no meaning here."""
+    """The recipe as conda renders it; its requests for conda's compilers have no meaning here."""
     output(os.path.join(SOURCE, "scripts", "packages"), "conda")
     recipe = os.path.join(SOURCE, "dist", "conda", "meta.yaml")
     with open(recipe, encoding="utf-8") as file:
@@ -86,7 +86,7 @@ def check(package, root):
     for page in pages:
         assert any(path.startswith(f"usr/share/man/man{page[-1]}/{page}") for path in found), (page, found)
     extra = [path for path in found if not path.startswith(("usr/bin/tscope", "usr/lib/tscope/libtscope.so",
-             "usr/include/tscope.h", "usr/share/", "usr/lib/.build-id/"))]  # of rpmbuild
+             "usr/include/tscope.h", "usr/share/", "usr/lib/.build-id/"))]  # made by rpmbuild
     assert not extra, extra
     for program in programs:
         said = output(os.path.join(root, "usr", "bin", program), "--version", env={})

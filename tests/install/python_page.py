@@ -2,9 +2,9 @@
 # SPDX-License-Identifier: MIT
 """Every example of docs/python.md, in the order of the page: python_page.py SOURCE BUILD [PREFIX].
 
-The first is the job: it runs as the page says, on PyTorch with gloo, and what it marks must be in the
-report. The others read what it left. With PREFIX, an environment that the wheel was installed into,
-programs and module are those; else the build's and the source's.
+The first is the job: it runs as the page says, on PyTorch with gloo, and its marks must be in the report. The others
+read its traces. With PREFIX, an environment with an installed wheel, the programs and the module come from there, else
+from the build and the source.
 """
 import glob
 import os
@@ -35,7 +35,7 @@ def places():
 
 
 def check_report(run, folder):
-    """What people type next: the report in words, and as a page for a browser."""
+    """The commands that users type next: the report as text, and as a page for a browser."""
     said = run("tscope", "report", "traces")
     expect("2 ranks" in said and "Verdict" in said and "step marks" in said, said)
     run("tscope", "report", "--format", "html", "--output", "page.html", "traces")
@@ -82,7 +82,7 @@ def main():
             else:
                 reading.append(example)
         print(run(python, "-c", "\n".join(reading)))
-        # Where tscope is not loaded, the job's calls do nothing, and the job runs the same.
+        # If tscope is not loaded, the job's calls do nothing, and the job runs the same.
         run(python, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2", "train.py")
         expect(sorted(os.listdir(folder)) == ["traces", "train.py"], os.listdir(folder))
         expect("usage: tscope COMMAND" in run(python, "-m", "libtscope", "--help"), "python -m libtscope")

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""What the shells complete: shell_completions.py SOURCE. In the shells themselves; one that is not here is
-left out, and said."""
+"""What the shells complete: shell_completions.py SOURCE. Runs the shells themselves; a shell that is not installed is
+left out, with a message."""
 import os
 import re
 import shutil
@@ -11,7 +11,7 @@ import tempfile
 
 SOURCE = os.path.realpath(sys.argv[1])
 
-# What is typed, and what must and must not be offered.
+# The typed text, and what the shell must and must not offer.
 TYPED = [
     (["tscope", "r"], {"run", "report"}, {"diff"}),
     (["tscope", "run", "--d"], {"--dir"}, {"--detail"}),
@@ -40,7 +40,7 @@ def in_fish(file, words):
 
 
 def in_zsh(file, words):
-    """Through zsh's own widget, in a terminal that it believes in."""
+    """Uses zsh's own widget, in a pseudo-terminal."""
     folder = os.path.dirname(file)
     shutil.copy(file, os.path.join(folder, "_tscope"))
     script = f"""

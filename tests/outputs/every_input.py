@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""Page, timeline and database of every input, alone and against every other; and of inputs whose every
-name is hostile: every_input.py TSCOPE-REPORT TRACEGEN. Each output is read as its own readers
-do; what they say of the input is what the input was made of."""
+"""Page, timeline and database of every input, alone and compared with every other, and of inputs with only hostile
+names: every_input.py TSCOPE-REPORT TRACEGEN. Each output is read the way its users read it, and must match what the
+input was made of."""
 import itertools
 import json
 import os
@@ -29,7 +29,7 @@ BEGIN, COUNTER = 1, 4
 
 
 def snapshot(path, names):
-    """A memory snapshot: a block for each name, made where the name says."""
+    """A memory snapshot with a block for each name, allocated at the place that the name gives."""
     frames = [[{"filename": name, "name": name, "line": 7}] for name in names]
     blocks = [{"address": 4096 * i, "size": 4096, "requested_size": 4000, "state": "active_allocated",
                "frames": frames[i]} for i in range(len(names))]
@@ -122,10 +122,10 @@ class Outputs(unittest.TestCase):
         self.addCleanup(db.close)
         self.assertEqual(db.execute("PRAGMA integrity_check").fetchall(), [("ok",)])
         for (table,) in db.execute("SELECT name FROM sqlite_master WHERE type IN ('table', 'view')").fetchall():
-            db.execute(f"SELECT * FROM {table}").fetchall()  # text that is no UTF-8 is an error
+            db.execute(f"SELECT * FROM {table}").fetchall()  # text that is not UTF-8 is an error
         return db
 
-    # --- each alone, each against each ---
+    # --- each alone, and each compared with each ---
 
     HOLDS = {"own": "gpu_work", "kineto": "gpu_work", "dumps": "recorded_calls", "snapshot": "counters",
              "log": "scalars"}
@@ -150,7 +150,7 @@ class Outputs(unittest.TestCase):
                 sides = ["diff", *self.made[one], "--", *self.made[other]]
                 if len(self.made[one]) == len(self.made[other]) == 1:
                     sides.remove("--")
-                elif one == "dumps" or other == "dumps":  # files of one run come as their folder
+                elif one == "dumps" or other == "dumps":  # the dumps of a run are given as their folder
                     sides = ["diff", *(self.path("dumps") if name == "dumps" else self.made[name][0]
                                        for name in (one, other))]
                 self.assertIn("diff", self.page(*sides)["report"])
@@ -169,7 +169,7 @@ class Outputs(unittest.TestCase):
         self.assertEqual(len([event for event in events if event.type == COUNTER]), 40)
         self.assertIn("each step is drawn as one millisecond", " ".join(event.name for event in events))
 
-    # --- names that are no names ---
+    # --- hostile names ---
 
     def hostile(self, names, tag):
         one_line = [re.sub(r"[\ud800-\udfff]", "?", name) for name in names]
@@ -178,7 +178,7 @@ class Outputs(unittest.TestCase):
             "kineto": inputs.kineto(self.path(f"{tag}.json"), one_line, host=one_line[0], world=1),
             "dumps": dumps(self.path(f"{tag}-dumps"), one_line),
             "snapshot": snapshot(self.path(f"{tag}.pickle"), one_line),
-            # A log whose lines are too long or have NUL in a name is refused, and that is said.
+            # A log with lines that are too long or with NUL in a name is refused with a message.
             "log": log(self.path(f"{tag}.jsonl"), [name.replace("\0", "")[:90] for name in one_line[:12]]),
         }
 

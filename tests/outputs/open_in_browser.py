@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""--open: a file for ui.perfetto.dev from 127.0.0.1:9001, and nothing else for nobody else:
-open_in_browser.py TSCOPE-REPORT TRACEGEN. In the browser's place stands this file."""
+"""--open serves one file from 127.0.0.1:9001 to ui.perfetto.dev, and nothing to anyone else: open_in_browser.py
+TSCOPE-REPORT TRACEGEN. This file takes the place of the browser."""
 import http.client
 import json
 import os
@@ -28,7 +28,7 @@ def ask(method, path, origin=SITE, host="127.0.0.1:9001"):
 
 
 def listeners():
-    """Addresses that port 9001 is listened on, as the kernel has them."""
+    """Addresses on which a process listens at port 9001, in the kernel's notation."""
     found = []
     for table in ("tcp", "tcp6"):
         with open("/proc/net/" + table) as lines:
@@ -40,7 +40,7 @@ def listeners():
 
 
 def browse(folder, address):
-    """What the page would do, and what it must not get."""
+    """Does what the page would do, and tries what it must not get."""
     said = {"address": address, "listeners": listeners()}
     said["other path"] = ask("GET", "/etc/passwd")[0]
     said["up"] = ask("GET", "/../etc/passwd")[0]
@@ -48,7 +48,7 @@ def browse(folder, address):
     said["other name"] = ask("GET", "/tscope", host="evil.example:9001")[0]
     said["before"] = ask("OPTIONS", "/tscope")[0]
     with socket.create_connection(("127.0.0.1", PORT)) as half:
-        half.send(b"GET /tsc")  # and leaves
+        half.send(b"GET /tsc")  # and closes
     status, headers, data = ask("GET", "/tscope")
     said["status"], said["headers"] = status, headers
     with open(os.path.join(folder, "fetched"), "wb") as file:
@@ -92,13 +92,13 @@ class Open(unittest.TestCase):
     def test_the_page_gets_its_file_and_nobody_else_anything(self):
         browser = self.browser("#!%s\nimport os, sys\nos.execv(%r, [%r, %r, '--browse', %r, sys.argv[1]])\n" % (
             sys.executable, sys.executable, sys.executable, os.path.abspath(__file__), self.folder.name))
-        os.mkfifo(self.path("said"))  # the report may end before the browser does
+        os.mkfifo(self.path("said"))  # the report may end before the browser
         done = self.run_report(browser, "--format", "perfetto", "--open")
         self.assertEqual((done.returncode, done.stderr), (0, ""))
         with open(self.path("said")) as file:
             said = json.load(file)
         self.assertTrue(said["address"].startswith(SITE + "/#!/?url=http://127.0.0.1:9001/tscope"))
-        self.assertEqual(said["listeners"], ["0100007F"])  # 127.0.0.1, in the kernel's words
+        self.assertEqual(said["listeners"], ["0100007F"])  # 127.0.0.1 in the kernel's notation
         self.assertEqual((said["other path"], said["up"], said["other site"], said["other name"], said["before"]),
                          (404, 404, 403, 403, 204))
         self.assertEqual(said["status"], 200)

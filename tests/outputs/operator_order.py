@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""In which order an operator's calls launch kernels: operator_order.py TSCOPE-REPORT SHARED.
+"""The order in which an operator's calls launch kernels: operator_order.py TSCOPE-REPORT SHARED.
 
-Truth is read from the traces here, apart from the analyzer: a call's kernels are those whose launch lies in it,
-on its thread; they are in order of their begin. SHARED may hold recordings of PyTorch's profiler.
+The expected result is read from the traces here, independently of the analyzer: a call's kernels are those whose launch
+is in it, on its thread, in order of their begin. SHARED may contain recordings of PyTorch's profiler.
 """
 import collections
 import glob

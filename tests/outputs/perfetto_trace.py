@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""--format perfetto, read with Perfetto's own protobuf classes: perfetto_trace.py TSCOPE-REPORT
-TRACEGEN TESTDATA. Truth is what tracegen was told to write, and the profiler's own JSON."""
+"""--format perfetto, read with Perfetto's own protobuf classes: perfetto_trace.py TSCOPE-REPORT TRACEGEN TESTDATA. The
+expected contents are what tracegen had to write, and the profiler's own JSON."""
 import collections
 import glob
 import gzip
@@ -22,8 +22,8 @@ except ImportError as why:
 
 BEGIN, END, INSTANT, COUNTER = 1, 2, 3, 4
 CLEARED, NEEDS_STATE = 1, 2
-# What tracegen writes in a step of a rank: a copy, per bucket five kernels forward and backward each
-# and an all-reduce, and the optimizer's kernel.
+# What tracegen writes for a step of a rank: a copy, for each bucket five kernels forward, five backward and an
+# all-reduce, and the optimizer's kernel.
 BUCKETS, KERNELS = 4, 5
 BYTES = [16_000_000, 16_000_000, 16_000_000, 4_000_000]
 WORK = 1 + 2 * BUCKETS * KERNELS + 1 + BUCKETS
@@ -37,8 +37,8 @@ class Slice:
 
 
 class Trace:
-    """A trace as a reader of the format has to take it: tracks with their slices and values. What
-    the format forbids is an error here."""
+    """A trace as a reader of the format has to read it: tracks with their slices and values. Anything that the format
+    forbids is an error here."""
 
     def __init__(self, data):
         whole = perfetto.Trace()
@@ -108,7 +108,7 @@ class Trace:
         return [track for track in self.tracks.values() if track.HasField("process")]
 
     def of_process(self, process, prefix):
-        """The slices of a process's tracks of one kind, by time."""
+        """The slices on the tracks of one kind of a process, by time."""
         found = [slice for uuid, track in self.tracks.items()
                  if track.parent_uuid == process.uuid and track.name.startswith(prefix)
                  for slice in self.slices[uuid]]
@@ -199,7 +199,7 @@ class Perfetto(unittest.TestCase):
         self.assertEqual(len(members), 3 * BUCKETS)
         for slices in members.values():
             self.assertEqual([slice.name for slice in slices], ["all_reduce"] * 4)
-            # One axis: nobody ends before all have begun.
+            # On one time axis no member ends before all have begun.
             self.assertLess(max(slice.begin for slice in slices), min(slice.end for slice in slices))
 
     def test_the_critical_path_and_findings_stand_at_the_top(self):
@@ -223,7 +223,7 @@ class Perfetto(unittest.TestCase):
         begun = {slice.flow_ends[0]: slice.begin for slice in trace.of_process(process, "4 ")}
         depth, changes = 0, collections.Counter()
         for call in trace.of_process(process, "3 "):
-            if call.category == "launch":  # what it put there may begin after all that is shown
+            if call.category == "launch":  # its work may begin after everything that is shown
                 changes[call.begin] += 1
                 for flow in call.flows:
                     changes[begun[flow]] -= 1
@@ -258,7 +258,7 @@ class Perfetto(unittest.TestCase):
         trace = self.trace("--ranks", "1,3", "--steps", "5:5", self.slow)
         self.assertEqual(sorted(process.process.process_name[:6] for process in trace.processes()),
                          ["rank 1", "rank 3"])
-        # The path is still that of all ranks.
+        # The path is still over all ranks.
         self.assertIn(2, {slice.notes["rank"] for slice in trace.top("critical path")})
 
     def test_limit_holds_and_the_slow_rank_stays(self):
@@ -300,7 +300,7 @@ class Perfetto(unittest.TestCase):
                          glob.glob(self.path("trace.gz")))
 
     def test_hostile_names(self):
-        """Names that are no text, endless, or look like something else."""
+        """Names that are not text, very long, or look like something else."""
         names = ["a" * 1_000_000, "\u202eright to left", "</script>", "nul\\u0000", "\"quoted\"", "µ" * 300]
         events = [{"ph": "X", "cat": "kernel", "name": name, "pid": 0, "tid": 7, "ts": 1000 + 10 * index,
                    "dur": 5, "args": {"device": 0, "stream": 7, "correlation": index + 1}}
@@ -330,7 +330,7 @@ def kineto_recordings():
 
 @unittest.skipUnless(kineto_recordings(), "no recordings in %s" % TESTDATA)
 class Kineto(unittest.TestCase):
-    """Eight ranks of a profiler's traces on one axis."""
+    """Traces of a profiler on eight ranks, on one time axis."""
 
     def test_every_rank_has_what_its_file_has(self):
         with tempfile.TemporaryDirectory() as folder:

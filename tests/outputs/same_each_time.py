@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""The same input gives the same document each time, on as many threads as there are: same_each_time.py
-TSCOPE-REPORT FOLDER. What adds up in another order, or falls into another row, shows as a difference."""
+"""The same input gives the same document each time, with any number of threads: same_each_time.py TSCOPE-REPORT FOLDER.
+A sum in another order, or an entry in another row, is a difference."""
 import difflib
 import os
 import subprocess

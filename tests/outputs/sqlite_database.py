@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""--format sqlite: what is in the database against what tracegen was told to write, and every question
-of docs/outputs/sqlite.md: sqlite_database.py TSCOPE-REPORT TRACEGEN DOCS."""
+"""--format sqlite: compares the database with what tracegen had to write, and tries every question of
+docs/outputs/sqlite.md: sqlite_database.py TSCOPE-REPORT TRACEGEN DOCS."""
 import collections
 import glob
 import json
@@ -79,7 +79,7 @@ class Tables(Databases):
         self.assertEqual(sorted(self.ask("SELECT DISTINCT bytes FROM collectives")), [(4_000_000,), (16_000_000,)])
         wrong = self.ask("SELECT count(*) FROM members WHERE wait_ns + transfer_ns <> end_ns - begin_ns")
         self.assertEqual(wrong, [(0,)])
-        # The work of a member is the member's part.
+        # The work of a member has the same rank, run and collective as the member.
         self.assertEqual(self.ask("SELECT count(*) FROM gpu_work w JOIN members m USING (run, rank, collective)"
                                   " WHERE w.begin_ns <> m.begin_ns OR w.end_ns <> m.end_ns"), [(0,)])
 
@@ -151,7 +151,7 @@ class Tables(Databases):
 
 
 class Questions(Databases):
-    """Every question of the page, in its order."""
+    """Every question of the page, in the same order."""
 
     def answers(self, question, db=None):
         for asked, sql in re.findall(r"\n([^\n]+\?)\n\n```sql\n(.*?)```", PAGE, re.S):
@@ -181,7 +181,7 @@ class Questions(Databases):
                                         "gemm_forward", "gelu_forward", "norm_forward"))
         self.assertEqual(rows, sorted(rows, key=lambda row: -row["ms"]))
 
-        # In the second run rank 2 of 4 takes 1.4 times as long: on the mean a tenth longer.
+        # In the second run rank 2 of 4 takes 1.4 times as long: on average a tenth longer.
         rows = self.answers("Which kernels became slower between two runs?", self.both)
         compute = [row["slower"] for row in rows if "gemm" in row["name"]]
         self.assertTrue(compute)
@@ -189,7 +189,7 @@ class Questions(Databases):
             self.assertAlmostEqual(slower, 0.1, delta=0.01)
 
         rows = self.answers("When was a GPU idle for long, and what did it wait for?")
-        self.assertGreater(rows[0]["idle_us"], 100)  # input is waited for 300 us a step
+        self.assertGreater(rows[0]["idle_us"], 100)  # each step waits 300 us for input
 
         rows = self.answers("Which work came late after its launch?")
         self.assertEqual(len(rows), 20)
@@ -265,8 +265,8 @@ class OtherReaders(Databases):
             connection.execute("LOAD sqlite")
             connection.execute("ATTACH '%s' AS run (TYPE sqlite, READ_ONLY); USE run" % self.path("slow.db"))
         except duckdb.Error as why:
-            # DuckDB downloads its reader of SQLite from a place of its own; where it cannot, its tables
-            # come through pandas.
+            # DuckDB downloads its reader of SQLite from its own server; if it cannot, it gets the tables through
+            # pandas.
             print("\nDuckDB's own reader of SQLite is not here: %s" % str(why).splitlines()[0])
             self.hand_over(connection)
         rows = connection.execute("SELECT count(*) FROM gpu_work WHERE step = 7").fetchall()

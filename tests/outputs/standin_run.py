@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""Messages and GEMMs of a run on the stand-in cluster, in the database and on the timeline,
-against what the job was told to do: standin_run.py BUILD-FOLDER."""
+"""Messages and GEMMs of a run on the stand-in cluster, in the database and on the timeline, compared with what the job
+had to do: standin_run.py BUILD-FOLDER."""
 import collections
 import os
 import sqlite3
@@ -64,12 +64,12 @@ class Run(unittest.TestCase):
         for packet in trace.packet:
             event = packet.track_event
             for flow in event.flow_ids:
-                if flow >> 63:  # of a collective or a message, not of a launch
+                if flow >> 63:  # a flow of a collective or a message, not of a launch
                     members[flow].append(packet.trusted_packet_sequence_id)
-        # Two ends on two ranks; all-reduces of the run's end have more.
+        # Two ends on two ranks; the all-reduces at the end of the run have more.
         messages = [ends for ends in members.values() if len(ends) == 2]
         self.assertTrue(all(len(set(ends)) == 2 for ends in messages))
-        # What straddles the ends of the three steps may have one side outside.
+        # A message at the boundary of the three steps may have one end outside.
         self.assertAlmostEqual(len(messages), 3 * 2 * (STAGES - 1) * MICRO_BATCHES, delta=4 * (STAGES - 1))
 
     def test_gemms_have_their_shapes_and_arithmetic(self):
@@ -80,7 +80,7 @@ class Run(unittest.TestCase):
         each = dict(db.execute("SELECT precision, count(*) FROM gemms WHERE step BETWEEN 4 AND 9 GROUP BY 1"))
         self.assertEqual(set(each), {"bf16/fp16", "tf32", "fp32"})
         self.assertEqual(set(each.values()), {6 * RANKS * 2 * LAYERS * OF_EACH})  # forward and backward
-        # Each GEMM's kernel ran, and has its arithmetic.
+        # The kernel of each GEMM ran and has its operations.
         ran = db.execute("SELECT count(*), sum(flops) FROM gpu_work WHERE flops IS NOT NULL AND step BETWEEN 4 AND 9")
         count, flops = ran.fetchone()
         self.assertEqual(count, sum(each.values()))

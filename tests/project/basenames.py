@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""No two source files have the same name, so that a name alone says which is meant: basenames.py
-SOURCE. Those that each folder has (meson.build, __init__.py, README.md) are not among them."""
+"""No two source files have the same name, so that a name alone identifies a file: basenames.py SOURCE. Except the files
+that each folder has (meson.build, __init__.py, README.md)."""
 import collections
 import os
 import subprocess

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""Every C file is as clang-format 14 with the project's .clang-format writes it, and spells sizeof
-with parentheses, which clang-format leaves as it is: format.py SOURCE."""
+"""Every C file is formatted by clang-format 14 with the project's .clang-format, and uses sizeof with parentheses,
+which clang-format does not check: format.py SOURCE."""
 import os
 import re
 import subprocess

@@ -2,11 +2,10 @@
 # SPDX-License-Identifier: MIT
 """Rooms use only the rooms that docs/architecture.md lets them use: layers.py SOURCE.
 
-Reads the includes of analyzer/, preload/, inspect/ and format/, and the table under "Who uses whom". Wrong is
-an include of a room that the table does not name for the including room, a line of the table that
-no include needs, a circle of rooms, and a folder that has no row. A folder without a row of its own
-belongs to the row of the folder above it, but each folder right below analyzer/ and preload/ has
-its own.
+Reads the includes of analyzer/, preload/, inspect/ and format/, and the table under "Who uses whom". Errors are: an
+include of a room that the table does not name for the including room, a line of the table that no include needs, a
+circle of rooms, and a folder without a row. A folder without its own row belongs to the row of the folder above it, but
+each folder directly below analyzer/ and preload/ has its own.
 """
 import collections
 import os
@@ -48,7 +47,7 @@ def sources(source):
 
 
 def includes(source, path, known):
-    """Files of the project that `path` includes, as the compiler finds them."""
+    """Files of the project that `path` includes, found the way the compiler does."""
     below = [os.path.dirname(path), path.split("/")[0], "preload/include", "."]
     for name in re.findall(r'^\s*#\s*include\s+"([^"]+)"', read(os.path.join(source, path)), re.M):
         places = [os.path.normpath(os.path.join(folder, name)) for folder in below]

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""layers.py sees what it is there to see: layers_fail.py SOURCE. Each case breaks a copy of the tree
-in one way, and layers.py must then fail and name it."""
+"""layers.py finds the errors that it must find: layers_fail.py SOURCE. Each case makes one error in a copy of the tree,
+and layers.py must then fail and name it."""
 import os
 import re
 import shutil

@@ -1,20 +1,20 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""What has a name table is compared by its enum, never by its text: meaning_by_text.py SOURCE.
+"""Values with a table of names are compared by their enum, never by their text: meaning_by_text.py SOURCE.
 
-Collects the words of every name table of the analyzer (words.def, findings, categories of kernels and of
-allocations, roles of values) and fails where code of the analyzer compares a text with one of them, writes the
-id of a finding, or looks for words in what a result says to people (its reason, its evidence and so on)."""
+Collects the words of every name table of the analyzer (words.def, findings, categories of kernels and of allocations,
+roles of values). It fails if code of the analyzer compares a text with one of them, contains the id of a finding, or
+looks for words in a text of a result for people (its reason, its evidence and so on)."""
 import os
 import re
 import subprocess
 import sys
 
-# Options and values of the environment are texts that people write; readers of files compare what files hold.
+# People write options and values of the environment as text; readers of files compare the contents of files.
 READ_AS_TEXT = ("analyzer/import/", "analyzer/report/options.c", "analyzer/report/backends.c", "analyzer/top/top_options.c")
 
 
-# Members of results that are sentences for people: code that needs their meaning has an enum beside them.
+# Members of results that are sentences for people: code that needs their meaning must use an enum next to them.
 SENTENCES = r"(?:->|\.)(?:reason|evidence|what|words|why|category|cannot_tell|title|action)\b"
 
 

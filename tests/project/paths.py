@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""Every relative link, and every path of this project named in `code` or put together by a program of
-tests/ and scripts/, exists: paths.py SOURCE.
+"""Every relative link exists, and every path of this project that is in `code` or that a program of tests/ and scripts/
+builds: paths.py SOURCE.
 
-In docs/architecture.md the check goes the other way too: each folder and each file of the two
-halves' top folders is named there.
+In docs/architecture.md the opposite is checked too: it names each folder, and each file in the top folders of the two
+halves.
 """
 import glob
 import os
@@ -50,7 +50,7 @@ def missing_paths(page, text):
 
 
 def missing_in_program(program, text):
-    """Paths of the source tree that a Python program puts together, as far as they are words."""
+    """Paths of the source tree that a Python program builds from string constants."""
     for joined in re.findall(r'join\((?:SOURCE|source|ROOT|root), ((?:"[^"\n]+"(?:, )?)+)\)', text):
         path = os.path.join(*re.findall(r'"([^"]+)"', joined))
         if re.match(rf"(?:{TOP})/", path) and not glob.glob(os.path.join(SOURCE, path)):

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * The tables of documents and manual pages, as the code has them, for scripts/doc_tables.py:
+ * The tables of documents and manual pages, made from the code, for scripts/doc_tables.py:
  * print_tables variables | records | values | fields | inputs | findings | settings |
- * report-options | top-options | version. The three before the version are in roff, for the manual
+ * report-options | top-options | version. `settings` and the options are in roff, for the manual
  * pages.
  */
 #include <stdbool.h>
@@ -80,7 +80,7 @@ static void print_values(void) {
 #undef ROW
 }
 
-/* What the field may be: "low", "medium" or "high". */
+/* The values that the field may have: "low", "medium" or "high". */
 static void print_words(const struct json_field *field) {
   const char *const *words = field->words + (field->words[0] == NULL);
   const char *before = *field->meaning ? ": " : "";
@@ -103,7 +103,7 @@ static void print_fields(void) {
   json_fields_visit(print_field, NULL);
 }
 
-/* In roff a bare - may be shown as another character. Code in backquotes becomes bold. */
+/* In roff an unescaped - may be shown as another character. Code in backquotes becomes bold. */
 static void print_roff(const char *text) {
   bool bold = false;
   for (const char *c = text; *c; c++) {

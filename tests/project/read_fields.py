@@ -1,9 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""Every field of a trace's records is read by the analyzer, or says here why not: read_fields.py ROOT. What
-nobody reads costs every job bytes and time, and misleads who reads the format. A field counts as read where its
-name is that of a member that is read: what has the name of another one may escape. With `fail`, the test of the
-test."""
+"""The analyzer reads every field of a trace's records, or NOT_READ says why not: read_fields.py ROOT. A field that
+nobody reads costs every job bytes and time, and misleads readers of the format. A field counts as read if any member of
+the same name is read, so some unread fields may be missed. With `fail` it tests itself."""
 import os
 import re
 import sys

@@ -38,7 +38,7 @@ def main():
     def look(group):
         said = subprocess.run([tool, "-p", build, "--quiet", *group], stdout=subprocess.PIPE,
                               stderr=subprocess.DEVNULL, text=True, check=False).stdout
-        # A build with werror makes errors of clang's own warnings, which are not asked about here.
+        # A build with werror turns clang's own warnings into errors; they are not checked here.
         return re.findall(r"^.*(?:warning|error):.*\[(?!clang-diagnostic)[\w.,-]+\]$", said, re.M)
 
     with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:

@@ -4,8 +4,8 @@
 
     cores.py LIBTSCOPE TSCOPE-REPORT
 
-What the ranks themselves read of the kernel's counts is the truth: where something else keeps this
-machine's cores busy, one rank waits too, and then the report has to say that it is something else.
+The true values are the kernel's counts, as the ranks themselves read them. If another process keeps this machine's
+cores busy, one rank waits too, and then the report has to name another process as the reason.
 """
 import json
 import os

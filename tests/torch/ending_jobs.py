@@ -1,7 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""PyTorch jobs over gloo, started by torchrun, that end early, each for a known reason: whom the
-report names.
+"""PyTorch jobs over gloo, started by torchrun, that end early, each for a known reason: which rank the report names.
 
     ending_jobs.py --build BUILD [--repeat N] [SCENARIO...]
     ending_jobs.py --list
@@ -17,7 +16,7 @@ sys.path.append(os.path.join(HERE, "..", "standins"))
 from endings import environment, judge  # pylint: disable=import-error,no-name-in-module
 from repeated import main  # pylint: disable=import-error
 
-# what happens to ranks 1 or others in step 25 of 40; whom the report must name, and as what
+# what happens to rank 1 or others in step 25 of 40, which rank the report must name, and with which words
 SCENARIOS = {
     "exception": {"cause": "exception", "says": "ValueError: sample 1234 has no label"},
     "exit": {"cause": "exit status", "says": "exit status 3"},
@@ -34,7 +33,7 @@ SCENARIOS = {
 
 
 def end(job, mark, patience_s):
-    """Waits for the job, which a launcher that has patience ends so long after it stands still."""
+    """Waits for the job. If it stands still for `patience_s`, ends it like a launcher does."""
     try:
         if patience_s:
             wait_for(mark, deadline_s=90)

@@ -1,9 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""scripts/export_modules.py on the stock wheel: exported_modules.py SCRIPT TSCOPE-REPORT.
+"""scripts/export_modules.py with the stock wheel: exported_modules.py SCRIPT TSCOPE-REPORT.
 
-What the report makes of its document is what PyTorch's own planner makes of it, and what can be
-counted by hand.
+Compares the report on its document with PyTorch's own planner, and with counts made by hand.
 """
 import json
 import os

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""Jobs of other frameworks, which know nothing of tscope: frameworks.py CASE LIBTSCOPE
-TSCOPE-REPORT. Steps, phases, loss and learning rate must be in the report."""
+"""Jobs of other frameworks, without any code for tscope: frameworks.py CASE LIBTSCOPE TSCOPE-REPORT. Steps, phases,
+loss and learning rate must be in the report."""
 import glob
 import json
 import os
@@ -20,7 +20,7 @@ def run(python, library, directory, command, **environment):
                        LD_PRELOAD=library, PYTHONFAULTHANDLER="1", **environment)
     done = subprocess.run([python, *command], env=environment, capture_output=True, text=True,
                           timeout=280)
-    # What a rank said as it died comes long before the launcher's last words.
+    # The last output of a failed rank comes long before that of the launcher.
     expect(done.returncode == 0, f"{done.stderr[:4000]} ... {done.stderr[-1000:]}")
 
 
@@ -41,7 +41,7 @@ def check(found, losses, rates):
     for role, values in (("loss", losses), ("learning rate", rates)):
         one = series[role]
         expect(one["values"] == len(values) == STEPS, (one, values))
-        # first and last are medians of a few
+        # first and last are medians of a few values
         expect(min(values[:5]) <= one["first"] <= max(values[:5]), (one, values))
         expect(min(values[-5:]) <= one["last"] <= max(values[-5:]), (one, values))
     expect(series["loss"]["best"] == min(losses), (series["loss"], losses))
@@ -52,11 +52,11 @@ def printed(value):
 
 
 def reported(value):
-    return float(f"{value:.9g}")  # and the report nine
+    return float(f"{value:.9g}")  # the report has nine
 
 
 def huggingface(python, library, tool, directory):
-    """What it prints is read by the shim when asked; its own trainer_state.json is the truth."""
+    """With TSCOPE_SCALARS the shim reads what it prints. The true values are in its own trainer_state.json."""
     out = os.path.join(directory, "out")
     run(python, library, directory,
         ["-m", "torch.distributed.run", "--standalone", "--nproc-per-node", str(RANKS),
@@ -74,7 +74,7 @@ def huggingface(python, library, tool, directory):
 
 
 def lightning(python, library, tool, directory):
-    """The file of its logger is given to the report beside the traces, and is the truth."""
+    """The report gets the file of its logger together with the traces. This file has the true values."""
     out = os.path.join(directory, "out")
     run(python, library, directory, [os.path.join(HERE, "jobs", "lightning_fit.py"), out])
     log, = glob.glob(os.path.join(out, "**", "metrics.csv"), recursive=True)

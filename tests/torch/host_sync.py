@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""Whether HOST.SYNC names a line at which waiting for the GPU costs time, with what it is worth, and no other:
-host_sync.py LIBTSCOPE TSCOPE-REPORT STANDIN-FOLDER.
+"""HOST.SYNC names a line at which waiting for the GPU costs time, with its worth, and no other line: host_sync.py
+LIBTSCOPE TSCOPE-REPORT STANDIN-FOLDER.
 
-PyTorch's CUDA wheel on the stand-ins runs waiting_job.py twice. In one the host waits for each step's loss and the
-GPU idles after it, as long as the stand-in's op log says; in the other the host waits as well, for the
-step before, and the GPU always has work. What the first is worth is what the second takes less.
+PyTorch's CUDA wheel on the stand-ins runs waiting_job.py twice. In the first run the host waits for the loss of each
+step, and after that the GPU is idle for as long as the op log of the stand-in says. In the second the host waits too,
+but for the step before, and the GPU always has work. The worth in the first report must be the time by which the second
+run is shorter.
 """
 import os
 import shutil
@@ -32,7 +33,7 @@ def run(case, python, site, library, tool, scratch):
 
 
 def after_losses(job):
-    """From the log: how long the GPU had nothing to do after the copy of each step's loss, in ms; mean."""
+    """From the log: how long the GPU was idle after the copy of each step's loss, in ms; mean."""
     ran = sorted((op for op in job.operations(0) if op["kind"] in ("kernel", "copy", "fill")), key=lambda op: op["start"])
     gaps = [later["start"] - op["end"] for op, later in zip(ran, ran[1:])
             if op["kind"] == "copy" and op["bytes"] == LOSS_BYTES]
@@ -58,7 +59,7 @@ def check(costing, free):
     row, free_row = line_of(document, wait), line_of(free_document, later)
     print(f"after the wait the GPU idled {idle_ms:.2f} ms (log), {row['idle_ms']:.2f} ms (report); "
           f"in the other job {free_ms:.2f} ms, {free_row['idle_ms']:.2f} ms, of a wait of {free_row['wait_ms']:.2f} ms")
-    # The report counts from where the host woke up, a little after the copy.
+    # The report counts from the moment when the host woke up, a little after the copy.
     expect(abs(row["idle_ms"] / idle_ms - 1) < 0.2, f"{idle_ms} ms: {row}")
     found = syncs(document)
     expect(len(found) == 1 and f"waiting_job.py:{wait} " in found[0]["title"], f"{found}")
@@ -67,7 +68,7 @@ def check(costing, free):
     worth_ms = 1e3 * found[0]["worth_s"] / (steps["count"] - steps["warmup_excluded"])
     print(f"{found[0]['title']}: worth {worth_ms:.2f} ms a step; without the wait a step takes {gained_ms:.2f} ms less")
     expect(0.7 * gained_ms < worth_ms < 1.15 * gained_ms, f"{worth_ms} ms, in truth {gained_ms} ms: {found}")
-    # The host waits there, and for long, but nothing comes of it.
+    # The host waits there for a long time, but this costs nothing.
     expect(free_row["wait_ms"] > 0.1 * free_document["steps"]["median_ms"], f"{free_row}")
     expect(not syncs(free_document), f"{syncs(free_document)}")
 

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""Lines of a program whose lines are known: lines.py LIBTSCOPE TSCOPE-REPORT STANDIN-FOLDER.
+"""Compares the report's lines with those of a known program: lines.py LIBTSCOPE TSCOPE-REPORT STANDIN-FOLDER.
 
-PyTorch's CUDA wheel on the stand-ins runs lines_job.py, which waits for the GPU with .item() once a
-step; the report has to say so, with file and line, as often as it happened.
+PyTorch's CUDA wheel on the stand-ins runs lines_job.py, which waits for the GPU with .item() once per step; the report
+has to give its file, its line and the right number of waits.
 """
 import os
 import shutil
@@ -21,7 +21,7 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 
 
 def marked_lines(path):
-    """{name: number} of the lines that carry a name."""
+    """{name: number} of the lines that have a name."""
     with open(path, encoding="utf-8") as file:
         return {text.split("# LINE ")[1].strip(): number
                 for number, text in enumerate(file, 1) if "# LINE " in text}
@@ -52,8 +52,8 @@ def check(document):
 
 
 def check_backward(document):
-    """What runs in the backward pass is put down to the line that called its forward: so many kernels a step, and
-    so many of them backward, as backward_job.py says of each line."""
+    """Work of the backward pass counts for the line that called its forward: each line has as many kernels per step,
+    and as many backward, as backward_job.py says."""
     path = os.path.join(HERE, "jobs", "backward_job.py")
     rows = {row["line"]: row for row in document["lines"]["lines"] if row["file"].endswith("backward_job.py")}
     line = {name: rows.get(number) for name, number in marked_lines(path).items()}
@@ -66,13 +66,13 @@ def check_backward(document):
         expect(abs(row["backward_gpu_ms"] / row["gpu_ms"] - backward) < chance, f"{name}: {backward} of it, {row}")
         if not backward:
             expect(row["backward_gpu_ms"] == 0, f"{name}: {row}")
-    # What has no forward: the gradient that it begins with, and adding up those of parameters.
+    # Work without a forward: the first gradient, and the accumulation of the gradients of parameters.
     expect(line["backward"] and line["backward"]["launches"] < 3, f"{line['backward']}")
 
 
 def check_stacks(lines):
-    """The stacks of all calls as one tree: a frame costs what it calls, and its own; the whole is what
-    the lines cost together."""
+    """The stacks of all calls as one tree: the cost of a frame is its own plus that of its calls; the total is that of
+    all lines."""
     measures = {"host_ms": ("wait_ms", "input_ms"), "idle_ms": ("idle_ms",), "exposed_ms": ("exposed_ms",),
                 "gpu_ms": ("gpu_ms",)}
     stacks = lines["stacks"]
@@ -93,7 +93,7 @@ def check_stacks(lines):
 
 
 def check_database(job, tool, line):
-    """The database has the same lines, and each wait of the host the line that it was made in."""
+    """The database has the same lines, and each wait of the host has its line."""
     path = os.path.join(job.directory, "lines.db")
     done = subprocess.run([tool, "--format", "sqlite", "--output", path, job.directory], capture_output=True, text=True)
     expect(done.returncode == 0, done.stderr)

@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: MIT
 """A training that keeps a tensor in each step, and one that does not: memory_growth.py LIBTSCOPE REPORT.
 
-On the CPU, from tscope's own records. The line that keeps it is named. The loss is read from what the program prints.
+On the CPU, from tscope's own records. The report names the line that keeps the tensor. The loss is read from the output
+of the program.
 """
 import json
 import os

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""Reports of memory against the allocator's own counts: memory_report.py LIBTSCOPE ONE_GPU REPORT.
+"""Compares reports of memory with the allocator's own counts: memory_report.py LIBTSCOPE ONE_GPU REPORT.
 
-PyTorch's CUDA caching allocator works on a GPU that is addresses only (one_gpu.c). What tscope
-recorded of it, and the snapshot that PyTorch wrote of it, must both give what memory_stats() says.
+PyTorch's CUDA caching allocator works on a GPU without memory, which gives only addresses (one_gpu.c). tscope's records
+of it and PyTorch's own snapshot must both agree with memory_stats().
 """
 import json
 import os
@@ -14,7 +14,7 @@ import tempfile
 
 from training import SKIPPED, expect, python_with_torch
 
-# Sizes that the allocator does not round up: it counts blocks, its history what was asked for.
+# Sizes that the allocator does not round up: its counts are of blocks, its history has the requested sizes.
 PROGRAM = """
 import json, random, sys, torch
 from torch.cuda import caching_allocator_alloc as obtain, caching_allocator_delete as give_back

@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: MIT
 """torch.cuda.nvtx of the stock wheel under the preload: nvtx.py LIBTSCOPE TSCOPE-REPORT.
 
-A training loop on the CPU that marks its steps, phases and modules is in the report as it named
-them; and it runs as it does without.
+A training loop on the CPU marks its steps, phases and modules: the report must have them under the same names, and the
+loop must run as without the preload.
 """
 import json
 import os

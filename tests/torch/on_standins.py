@@ -20,13 +20,13 @@ from read_trace import ENUMS, PENDING
 from training import Job, SKIPPED, check_phases, expect, python_with_torch, report, steps_run
 
 OPS = ENUMS["OPS"]
-# NCCL makes the others of sends and receives.
+# NCCL implements the others with sends and receives.
 ONE_KERNEL = {OPS[name] for name in ("ALLREDUCE", "BROADCAST", "REDUCE", "ALLGATHER",
                                      "REDUCE_SCATTER")}
 
 
 class CudaJob(Job):
-    """A job on the wheel in `site`, see standin_wheel.py."""
+    """A job that uses the wheel in `site`, see standin_wheel.py."""
 
     def __init__(self, python, site, library, scratch, name):
         super().__init__(python, library, scratch, name)
@@ -35,19 +35,19 @@ class CudaJob(Job):
         self.environment.update(PYTHONPATH=site, STANDIN_LOG=self.log)
 
     def train(self, *arguments, ranks):
-        """What the ranks printed, in their order."""
+        """The output of the ranks, in their order."""
         lines = self.run(*arguments, script="train_nccl.py", ranks=ranks).splitlines()
         return sorted(lines)
 
     def operations(self, rank):
-        """What ran on a rank's GPU, as the stand-in logged it."""
+        """The work on a rank's GPU, from the stand-in's log."""
         with open(os.path.join(self.log, f"rank{rank}.jsonl"), encoding="utf-8") as file:
             lines = [json.loads(line) for line in file]
         return [line for line in lines if "op" in line]
 
 
 def check_spans(trace, operations):
-    """Everything that ran on the GPU is in the trace, by name, and nothing else."""
+    """Everything that ran on the GPU is in the trace under its name, and nothing else."""
     for kind, record in (("kernel", "GpuKernel"), ("collective", "CollectiveRun")):
         ran = collections.Counter(op["name"] for op in operations if op["kind"] == kind)
         seen = collections.Counter(trace.strings[span.name] for span in trace.records[record])
@@ -60,7 +60,7 @@ def check_spans(trace, operations):
 
 
 def check_launches(trace, operations):
-    """Each kernel was launched by one call in the trace, whichever API it came by."""
+    """Each kernel was launched by one call in the trace, through whichever API."""
     ran = collections.Counter(op["name"] for op in operations
                               if op["kind"] in ("kernel", "collective"))
     names = {shape.shape: trace.strings[shape.kernel] for shape in trace.records["Shape"]}
@@ -110,7 +110,7 @@ def check_communicators(traces, wanted):
 
 
 def check_report(job, tool, ranks, steps):
-    """The report knows what this run was, and that it saw all of it."""
+    """The report describes this run correctly, and says that it saw all of it."""
     found = report(job, tool)
     expect(found["run"]["ranks_found"] == list(range(ranks)), f"{found['run']}")
     expect(found["steps"]["count"] == steps, f"steps: {found['steps']}")
@@ -128,7 +128,7 @@ def check_report(job, tool, ranks, steps):
 
 
 def weights(width=128, blocks=2, vocabulary=512):
-    """Of the model that train_nccl.py trains."""
+    """The number of weights of the model that train_nccl.py trains."""
     linear = lambda n, m: n * m + m
     block = (4 * width + linear(width, 3 * width) + linear(width, width) +
              linear(width, 4 * width) + linear(4 * width, width))
@@ -136,8 +136,8 @@ def weights(width=128, blocks=2, vocabulary=512):
 
 
 def gemm_flops(tokens, width=128, blocks=2, vocabulary=512):
-    """Of the GEMMs of one forward and backward pass: 2 for each weight of a linear layer
-    and token, and twice that for its two gradients."""
+    """The operations of the GEMMs of one forward and backward pass: 2 per weight of a linear layer and token, and twice
+    that for its two gradients."""
     block = width * 3 * width + width * width + 2 * width * 4 * width
     return 3 * 2 * tokens * (blocks * block + width * vocabulary)
 
@@ -158,24 +158,24 @@ def data_parallel(python, site, library, tool, scratch):
     check_communicators(traces, [("default_pg", [0, 1, 2, 3]), ("first-pair", [0, 1])])
     for trace in traces:
         check_phases(trace, 8, 16)
-        # Gradients are reduced in every other backward pass alone, in more buckets than one.
+        # Gradients are reduced only in every other backward pass, in more than one bucket.
         sums = [call for call in trace.records["Collective"]
                 if call.tag == OPS["ALLREDUCE"] and call.dtype == ENUMS["DTYPES"]["F32"]
                 and call.count > 1]  # a barrier sums one number
         expect(sum(call.bytes for call in sums) == 8 * 4 * weights(), "each gradient once a step")
         expect(len(sums) > 8 * 2, f"{len(sums)} sums of gradients")
     found = check_report(job, tool, 4, 8)
-    passes = 4 * 2 # by ranks and by accumulation
+    passes = 4 * 2 # ranks times accumulation
     expect(found["budget"]["product_flops"] == passes * gemm_flops(tokens=4 * 64),
            f"{found['budget']}")
-    gemms = found["products"]  # PyTorch allows no TF32 unless it is told to
+    gemms = found["products"]  # PyTorch does not allow TF32 by default
     expect([row["precision"] for row in gemms["by_precision"]] == ["fp32"], f"{gemms}")
     expect(gemms["how"] == "their kernels" and gemms["timed"] == gemms["calls"] > 0,
            f"{gemms}")
 
 
 def sharded(python, site, library, tool, scratch):
-    """FSDP, and the optimizer alone in shards; what NCCL tells of itself too."""
+    """FSDP, and ZeRO with only the optimizer sharded; also NCCL's own records."""
     for strategy, wanted in (("fsdp", ("ALLGATHER", "REDUCE_SCATTER")),
                              ("zero", ("ALLREDUCE", "BROADCAST"))):
         job = CudaJob(python, site, library, scratch, strategy)
@@ -196,7 +196,7 @@ def sharded(python, site, library, tool, scratch):
 
 
 def compiled(python, site, library, tool, scratch):
-    """Triton's launches, which go to the driver, and torch.compile, whose workers are no training."""
+    """Triton's launches, which go to the driver, and torch.compile, whose worker processes do not train."""
     headers = subprocess.run([python, "-c", "import sysconfig as s; print(s.get_path('include'))"],
                              capture_output=True, text=True, check=True).stdout.strip()
     if not shutil.which("cc") or not os.path.exists(os.path.join(headers, "Python.h")):
@@ -219,8 +219,8 @@ def compiled(python, site, library, tool, scratch):
 
 
 def expandable(python, site, library, tool, scratch):
-    """Expandable segments, which call the driver for physical memory and map it: what is mapped is
-    what the allocator says it holds, when it has grown and when it has given back."""
+    """Expandable segments get physical memory from the driver and map it. The mapped memory must equal what the
+    allocator says it holds, after it grew and after it released memory."""
     job = CudaJob(python, site, library, scratch, "expandable")
     job.environment.update(RANK="0", PYTORCH_CUDA_ALLOC_CONF="expandable_segments:True")
     grown, left = map(int, job.run(script="expandable.py", ranks=0).split())
@@ -250,8 +250,8 @@ def expandable(python, site, library, tool, scratch):
 
 
 def sampled(python, site, library, tool, scratch):
-    """Without CUPTI: GEMMs by their number and arithmetic, and a sample of their times, which on
-    a host as slow as this one lie above the true ones and say so."""
+    """Without CUPTI: the number and arithmetic of GEMMs, and a sample of their times. On a host as slow as this one
+    these are above the true times, and the report says so."""
     arguments = ["--steps", "8"]
     bare = CudaJob(python, site, None, scratch, "bare").train(*arguments, ranks=2)
     job = CudaJob(python, site, library, scratch, "sampled")
@@ -295,7 +295,7 @@ def graphed(python, site, library, tool, scratch):
         expect(whole.collectives == 2 and replays[whole.graph] == 6, f"{whole}")
         expect([replay.graph for replay in trace.records["GraphReplay"]] == 6 * [whole.graph],
                "its collectives have numbers")
-        # Two of the step's kernels are NCCL's, and nothing of what was captured is a launch.
+        # Two of the step's kernels are NCCL's, and captured calls are not launches.
         ran = sum(kernel.graph != 0 for kernel in trace.records["GpuKernel"]) + 2 * 6
         held = sum(graphs[graph].kernels * times for graph, times in replays.items())
         expect(ran == held, f"rank {trace.rank}: {ran} kernels ran in graphs that hold {held}")

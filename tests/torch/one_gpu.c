@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * Just enough of a GPU for PyTorch's caching allocator to work on a machine without one: preloaded,
- * it stands before the runtime that the wheel brings and passes for the driver. One device of 1
- * GiB; its memory is addresses only.
+ * Just enough of a GPU for PyTorch's caching allocator to work on a machine without one. It is
+ * preloaded before the runtime of the wheel, and also replaces the driver. One device with 1 GiB;
+ * its memory consists only of addresses.
  */
 #include <cuda_runtime_api.h>
 #include <stdint.h>
@@ -10,7 +10,7 @@
 #define DEVICE_BYTES (1ull << 30)
 #define EXPORT __attribute__((visibility("default")))
 
-/* Each allocation has 64 GiB of addresses of its own. */
+/* Each allocation has its own 64 GiB of addresses. */
 #define ADDRESS_BITS 36
 #define ALLOCATIONS 1024u
 

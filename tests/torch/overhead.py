@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""What the shim costs a PyTorch job on the CPU: paired runs, without and with it, in turns.
+"""The cost of the shim for a PyTorch job on the CPU: paired runs, alternately without and with it.
 
     overhead.py LIBTSCOPE [PAIRS [TSCOPE-TOP]]
 
-With TSCOPE-TOP both runs of a pair have the shim, and the second one is watched ten times a second. Prints, for each job, the median over the pairs of time with / time without, and the pairs' spread.
-Time is CPU time of the whole process, tscope's own threads with it: on a machine that is busy
-otherwise, wall time says more about the others.
+With TSCOPE-TOP both runs of a pair have the shim, and the second one is watched ten times a second. Prints, for each
+job, the median over the pairs of time with / time without, and the spread of the pairs. Time is the CPU time of the
+whole process, including tscope's own threads, because on a busy machine wall time depends on other processes.
 """
 import re
 import shutil
@@ -17,8 +17,8 @@ import tempfile
 
 from training import Job, python_with_torch
 
-# Training on two ranks that compute all the time; and what hurts most: allocations one after the
-# other with nothing between them.
+# Training on two ranks that compute all the time; and the worst case: allocations one after the other with no work
+# between them.
 TRAINING = ["--steps", "150", "--base-ms", "0", "--width", "128", "--blocks", "4"]
 ALLOCATIONS = """
 import time, torch

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""torch.profiler of the stock CUDA wheel beside the shim, on the stand-ins: it gets the same kernels
-with and without, and the report says what was not watched meanwhile.
+"""torch.profiler of the stock CUDA wheel beside the shim, on the stand-ins: it gets the same kernels with and without
+the shim, and the report says what tscope did not watch meanwhile.
 
     profiler_beside.py LIBTSCOPE TSCOPE-REPORT STANDINS
 """
@@ -70,7 +70,7 @@ def main():
     expect(bare == beside, "the profiler sees the same kernels beside the shim")
     changes = re.search(r"changed (\d+) times", quality["gpu_timing"])
     expect(changes and int(changes[1]) == 2 * SESSIONS, "the shim stepped aside and came back")
-    # all but what was launched in the sessions; a fill, too, was launched outside
+    # everything except the launches in the sessions; a fill was launched outside as well
     seen = quality["coverage"]["kernel times"]["share"]
     launches = OUTSIDE + SESSIONS * (INSIDE + OUTSIDE)
     outside = OUTSIDE * (1 + SESSIONS)

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""ranks.py COUNT SCRIPT [ARGUMENT...]: starts the ranks of a job on this machine, as torchrun does, but
-without importing PyTorch a time more; ends the others when one fails, and with its status."""
+"""ranks.py COUNT SCRIPT [ARGUMENT...]: starts the ranks of a job on this machine, like torchrun, but without importing
+PyTorch itself. If one fails, ends the others, and exits with its status."""
 import os
 import socket
 import subprocess
@@ -9,7 +9,7 @@ import time
 
 
 def free_port():
-    """None of those that the system itself hands out; so nobody takes it between here and the job."""
+    """Not one of the ports that the system assigns, so no other process gets it before the job does."""
     for port in range(10000 + os.getpid() % 20000, 32000):
         with socket.socket() as tried:
             tried.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""Reads traces for the tests, apart from the analyzer: the layout comes from format/records.def. In
-each record, `writer` is the number of the thread that wrote it."""
+"""Reads traces for the tests, independently of the analyzer: the layout comes from format/records.def. In each record,
+`writer` is the number of the thread that wrote it."""
 import collections
 import glob
 import os
@@ -39,8 +39,8 @@ LAYOUTS, ENUMS = _read_definitions()
 
 
 class Trace:
-    """One process's file. Records by their name in records.def, in order of time; times and
-    durations in units of the trace's clock, see `seconds`."""
+    """The file of one process. Records by their name in records.def, in order of time; times and durations in units of
+    the trace's clock, see `seconds`."""
 
     def __init__(self, path):
         with open(path, "rb") as file:

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""Whom the report names, over many runs of the training script on four ranks.
+"""Which ranks the report names, over many runs of the training script on four ranks.
 
     repeat.py RUNS LIBTSCOPE TSCOPE-REPORT [options of ddp_gloo.py]
 """

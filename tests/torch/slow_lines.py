@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""PyTorch jobs over gloo with a slow line, or one that keeps memory: the finding about their input, about the
-rank that keeps the others waiting, or about memory that grows names it, and tscope-stacks while they run.
+"""PyTorch jobs over gloo with a slow line, or with a line that keeps memory. The line must be named by the finding
+about their input, about the rank that keeps the others waiting, or about growing memory, and by tscope-stacks while
+they run.
 
     slow_lines.py --build BUILD [--repeat N] [SCENARIO...]
     slow_lines.py --list
@@ -28,7 +29,7 @@ SCENARIOS = {
     "workers": {"finding": "TIMING.DATALOADER_BOUND", "line": "the decoder"},
     "straggling-input": {"finding": "DIST.STRAGGLER", "line": "the decoder", "rank": CULPRIT},
     "straggling-loop": {"finding": "DIST.STRAGGLER", "line": "the loop", "rank": CULPRIT},
-    # What it does there takes no time: there is nothing to see while it runs.
+    # This line takes no time, so it cannot be seen while the job runs.
     "leak": {"finding": "MEMORY.GROWTH", "line": "the leak", "live": False},
 }
 
@@ -44,7 +45,7 @@ def expect(condition, *what):
 
 
 def processes_of(ranks):
-    """The ranks, and what they started: workers of their data loaders."""
+    """The ranks and their children: workers of their data loaders."""
     found = []
     for rank in ranks:
         try:

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""PyTorch jobs over gloo that stand still, each for a known reason: which line of which rank the
-report names, once the job was killed.
+"""PyTorch jobs over gloo that stand still, each for a known reason: which line of which rank the report names after the
+job was killed.
 
     stalling_jobs.py --build BUILD [--repeat N] [SCENARIO...]
     stalling_jobs.py --list
@@ -25,7 +25,7 @@ RANKS, CULPRIT, STALL_S, PATIENCE_S = 4, 2, 3, 90
 JOB = os.path.join(HERE, "jobs", "stalling_rank.py")
 WITHOUT_RIGHT = ["setpriv", "--bounding-set", "-sys_ptrace", "--inh-caps", "-sys_ptrace"]
 
-# What rank CULPRIT does instead of the next collective; what the report says of it. `line` is a mark in
+# What rank CULPRIT does instead of the next collective, and what the report says about it. `line` is a mark in
 # stalling_rank.py.
 SCENARIOS = {
     "checkpoint": {"what": "waits for data", "line": "the write", "function": "save"},
@@ -38,7 +38,7 @@ SCENARIOS = {
     "device": {"what": "input or output", "line": "the child", "function": "wait_for_child", "says": "(D)"},
     # It cannot write anything itself.
     "stopped": {"what": "stopped", "line": "the stop", "function": "stopped", "says": "SIGSTOP", "silent": True},
-    # Ctrl-C: the others' collective fails once its peers are gone, so that nothing is pending any more.
+    # Ctrl-C: the collective of the others fails when their peers end, so nothing is pending any more.
     "interrupted": {"job": "python-lock", "what": "waits for a lock", "line": "the second lock",
                     "function": "update", "end": signal.SIGINT, "finding": "RUN.STOOD_STILL"},
 }
@@ -55,8 +55,8 @@ def expect(condition, *what):
 
 
 def stalled(folder):
-    """Ranks whose stall goes on, and is written down in full. They have trained before: on a busy machine
-    the start of a job stands still for long enough too."""
+    """Ranks whose stall still goes on and is recorded completely. They must have trained before, because on a busy
+    machine the start of a job can look like a stall too."""
     found = set()
     for path in read_trace.paths_under(folder):
         trace = read_trace.Trace(path)
@@ -69,14 +69,14 @@ def stalled(folder):
 
 
 def is_seen_by_peers(folder):
-    """Whether a rank says of another process that it is stopped."""
+    """Whether a rank has recorded that another process is stopped."""
     return any(chr(peer.tag) in "Tt" for path in read_trace.paths_under(folder)
                for peer in read_trace.Trace(path).records["PeerState"])
 
 
 def end(ranks, how):
-    """SIGKILL for all at once: the peers of one that dies alone get errors, and hang no longer. Another signal for
-    one after the other, as launchers do."""
+    """Sends SIGKILL to all at once, because if one dies alone, its peers get errors and do not hang any more. Sends
+    another signal to one after the other, like launchers."""
     if how == signal.SIGKILL:
         os.killpg(ranks[0].pid, how)
     for rank in ranks:
@@ -91,12 +91,12 @@ def end(ranks, how):
 
 def begin_rank(group):
     os.setpgid(0, group)
-    signal.signal(signal.SIGINT, signal.SIG_DFL)  # which is ignored by what a shell started in the background
+    signal.signal(signal.SIGINT, signal.SIG_DFL)  # processes that a shell starts in the background ignore it
 
 
 def run(scenario, build, folder, look, how=signal.SIGKILL, silent=frozenset()):
-    """Starts the ranks, waits until all have written that they stand still, but for those that are `silent`, calls `look`
-    meanwhile, and kills them."""
+    """Starts the ranks, waits until all except those in `silent` have recorded that they stand still, calls `look`, and
+    kills them."""
     env = {**environment(build, folder), "OMP_NUM_THREADS": "1", "GLOO_SOCKET_IFNAME": "lo",
            "TSCOPE_STALL": str(STALL_S), "WORLD_SIZE": str(RANKS)}
     command = [training.python_with_torch(), JOB, scenario, str(CULPRIT), os.path.join(folder, "store")]
@@ -124,7 +124,8 @@ def report(build, traces, *options):
 
 
 def judge(expected, document, text):
-    # Where a peer dies first, the others' collective fails and is pending no more: then it stood still.
+    # If a peer dies first, the collective of the others fails and is not pending any more: the finding is
+    # RUN.STOOD_STILL.
     wanted = [expected["finding"]] if "finding" in expected else ["DIST.HANG", "RUN.STOOD_STILL"]
     found = [f for f in document["findings"] if f["id"] in wanted]
     line = line_of(expected["line"])
@@ -152,7 +153,7 @@ def check(name, build, folder):
     said = []
 
     def look(traces, _):
-        """tscope-stacks, while the job stands."""
+        """tscope-stacks, while the job stands still."""
         program = os.path.join(build, "analyzer", "tscope-stacks")
         said.append(subprocess.run([program, traces], capture_output=True, check=False, text=True).stdout)
         if os.geteuid() == 0:  # the kernel refuses root without this capability to read root's processes with it
@@ -166,7 +167,7 @@ def check(name, build, folder):
     live = [line for line in said[0].splitlines() if line.startswith(f"rank {CULPRIT} ")]
     expect(live and expected["what"] in live[0] and f"stalling_rank.py:{line_of(expected['line'])}" in live[0],
            "tscope-stacks", said[0])
-    if len(said) > 1 and "silent" not in expected:  # what it wrote itself can still be had
+    if len(said) > 1 and "silent" not in expected:  # its own records are still there
         live = said[1].partition(f"rank {CULPRIT} ")[2].split("\nrank ")[0]
         expect("from its own record" in live.splitlines()[0] and "could not be read now: not permitted" in live and
                f"stalling_rank.py:{line_of(expected['line'])}" in live.splitlines()[0], "without the right", said[1])

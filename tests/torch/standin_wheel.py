@@ -2,10 +2,10 @@
 """The stock CUDA wheel of PyTorch with the stand-ins in place of NVIDIA's libraries, without
 changing the wheel.
 
-PyTorch's libraries find NVIDIA's by a run path relative to themselves
-($ORIGIN/../../nvidia/.../lib). So a folder is made that looks like site-packages, with `torch` and
-`nvidia` in it: real folders down to the libraries, and in them symbolic links, to the wheel's own
-files or to the stand-ins. Put first in PYTHONPATH, `import torch` takes everything from there.
+PyTorch's libraries find NVIDIA's by a run path relative to themselves ($ORIGIN/../../nvidia/.../lib). So this makes a
+folder that looks like site-packages, with `torch` and `nvidia` in it: real folders down to the libraries, with symbolic
+links to the wheel's own files or to the stand-ins. If it comes first in PYTHONPATH, `import torch` takes everything
+from there.
 """
 import os
 import subprocess
@@ -18,7 +18,7 @@ STANDINS = {
 
 
 def site_packages(python):
-    """Where PyTorch and its CUDA libraries are, or None and why not."""
+    """The folder of PyTorch and its CUDA libraries, or None and the reason."""
     code = ("import importlib.util as u, os; torch = u.find_spec('torch'); "
             "print(os.path.dirname(torch.submodule_search_locations[0]) if torch else '')")
     result = subprocess.run([python, "-c", code], capture_output=True, text=True)
@@ -33,7 +33,7 @@ def site_packages(python):
 
 
 def link_all(source, target, but=()):
-    """Links each entry of a folder; those in `but` are left to the caller."""
+    """Links each entry of a folder, except those in `but`."""
     os.makedirs(target, exist_ok=True)
     for name in os.listdir(source):
         if name not in but:

@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: MIT
 """PyTorch's allocators under the preload: tensor_memory.py CASE LIBTSCOPE ONE_GPU.
 
-What the trace says of tensor memory is what the allocator itself tells the program. The CUDA caching
-allocator works on a GPU that is addresses only, see one_gpu.c.
+The trace must agree with what the allocator itself tells the program about tensor memory. The CUDA caching allocator
+works on a GPU without memory, which gives only addresses; see one_gpu.c.
 """
 import json
 import os
@@ -92,7 +92,7 @@ def check(trace, told, stats):
     expect(totals[-1].obtained == len(obtained) and
            totals[-1].obtained + totals[-1].given_back == len(events), "events counted")
 
-    # What the allocator reserves is what it obtained of the runtime and did not give back.
+    # The allocator reserves what it got from the runtime and did not free.
     held = {record.address: record.bytes for record in trace.records["Alloc"] if not record.result}
     for record in trace.records["Free"]:
         held.pop(record.address)
@@ -125,7 +125,7 @@ def cuda(python, library, one_gpu, scratch):
 
 
 def cpu(python, library, one_gpu, scratch):
-    """A block counts once, whether or not a profiler listens too."""
+    """A block counts once, also if a profiler listens too."""
     addresses = run(python, CPU_PROGRAM, scratch, library)
     trace, = read_trace.read_all(scratch)
     for kind, name in ((1, "obtained"), (-1, "given back")):

@@ -47,7 +47,7 @@ def run(python, library, program, fault, scratch):
             time.sleep(0.5)
             document = report(program, traces)
     finally:
-        # All at once: the peers of one that dies alone get errors, and hang no longer.
+        # All at once: if one dies alone, its peers get errors and do not hang any more.
         os.killpg(ranks[0].pid, signal.SIGKILL)
         for rank in ranks:
             rank.wait()

@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: MIT
 """Stock PyTorch on the CPU under the preload.
 
-    training.py CASE LIBTSCOPE TSCOPE-REPORT    runs one case of CASES
-    training.py --find-python                   prints the Python that has a PyTorch 2, if any
+    training.py CASE LIBTSCOPE TSCOPE-REPORT runs one case of CASES training.py --find-python prints the path of a
+    Python with PyTorch 2, if there is one
 """
 import ctypes
 import json
@@ -44,8 +44,8 @@ def expect(condition, what):
 
 
 class Job:
-    """One run of a training script, under the preload if `library` is given. `launcher` starts the ranks:
-    ranks.py, or torchrun, which takes seconds more."""
+    """One run of a training script, under the preload if `library` is given. `launcher` starts the ranks: ranks.py, or
+    torchrun, which needs some seconds more."""
 
     launcher = [os.path.join(HERE, "ranks.py")]
     torchrun = ["-m", "torch.distributed.run", "--standalone", "--nproc-per-node"]
@@ -90,10 +90,10 @@ def check_phases(trace, steps, micro_steps):
         phases = trace.phases(name)
         expect(len(phases) == wanted, f"rank {trace.rank}: {len(phases)} {name}, not {wanted}")
         expect(all(phase.dur != PENDING for phase in phases), f"{name} closed")
-    # The last DATA finds that the data is at its end; the first comes with the first batch.
+    # The first DATA phase gets the first batch; the last one finds the end of the data.
     data = len(trace.phases("DATA"))
     expect(data in (micro_steps, micro_steps + 1), f"rank {trace.rank}: {data} DATA")
-    # None begins before the one before it has ended.
+    # No phase begins before the previous one has ended.
     outermost = [phase for phase in trace.records["Phase"] if phase.depth == 0]
     for first, second in zip(outermost, outermost[1:]):
         expect(first.writer == second.writer and first.time + first.dur <= second.time,
@@ -101,8 +101,8 @@ def check_phases(trace, steps, micro_steps):
 
 
 def check_collectives(traces):
-    """Every member sees the same sequence on the same communicator, each ran, and waits say for
-    which collective they were."""
+    """Every member has the same sequence on the same communicator, each collective ran, and each wait names its
+    collective."""
     seen = []
     for trace in traces:
         comms = {comm.comm: comm for comm in trace.records["Comm"]}
@@ -148,7 +148,7 @@ def report(job, tool):
 
 
 def same_numbers(python, library, tool, scratch):
-    """Bit for bit the same training with and without the shim; and the records are right."""
+    """Training has bit for bit the same results with and without the shim, and the records are right."""
     bare, job = Job(python, None, scratch, "bare"), Job(python, library, scratch, "profiled")
     bare.launcher = job.launcher = Job.torchrun
     bare = bare.run("--steps", "20")
@@ -163,7 +163,7 @@ def same_numbers(python, library, tool, scratch):
                f"version of PyTorch: {trace.info('TORCH')}")
         expect(trace.records["Tensor"], "tensor memory")
     check_collectives(traces)
-    # The model of the script, 33,473 weights of 4 bytes, is reduced in each step; so is the loss.
+    # The gradients of the model, 33,473 weights of 4 bytes, are reduced in each step, and the loss too.
     expect(gradients_reduced(traces[0]) == 4 * (20 * 33473 + 1),
            f"{gradients_reduced(traces[0])} bytes reduced")
 
@@ -182,7 +182,7 @@ def straggler_named(python, library, tool, scratch):
 
 
 def accumulation(python, library, tool, scratch):
-    """Four micro-steps to a step."""
+    """Four micro-steps per step."""
     job = Job(python, library, scratch, "accumulation")
     out = job.run("--steps", "15", "--grad-accum", "4", "--base-ms", "2", ranks=2)
     expect(steps_run(out) == 15, out)
@@ -195,8 +195,7 @@ def accumulation(python, library, tool, scratch):
 
 
 def recomputation(python, library, tool, scratch):
-    """The forward pass is run again inside the backward pass, in either of PyTorch's ways, which give
-    the same numbers."""
+    """The forward pass runs again inside the backward pass, in both of PyTorch's ways, which give the same numbers."""
     arguments = ["--steps", "10", "--base-ms", "2", "--checkpoint"]
     bare = Job(python, None, scratch, "bare").run(*arguments, "plain", ranks=2)
     for way in ("reentrant", "plain"):
@@ -215,7 +214,7 @@ def data_workers(python, library, tool, scratch):
 
 
 def killed(python, library, tool, scratch):
-    """What a rank recorded before kill -9 is there, and shows what it was in."""
+    """The records of a rank before kill -9 are in the trace, and show what it was doing."""
     job = Job(python, library, scratch, "killed")
     process = job.start("ddp_gloo.py", ["--steps", "100000"], 2)
     try:
@@ -241,7 +240,7 @@ def killed(python, library, tool, scratch):
 
 
 def survived_errors(python, library, tool, scratch):
-    """Backward passes that fail, and are caught, are as long as they were and hide nothing."""
+    """Backward passes that fail with a caught error have their real length and hide nothing."""
     bare = Job(python, None, scratch, "bare").run(script="failing_backward.py", ranks=0)
     job = Job(python, library, scratch, "failing")
     expect(job.run(script="failing_backward.py", ranks=0) == bare, "the same numbers")
@@ -255,7 +254,7 @@ def survived_errors(python, library, tool, scratch):
 
 
 def collectives(python, library, tool, scratch):
-    """Every operation as collectives.py calls it: kind, size, type, reduction and peer."""
+    """Every operation that collectives.py calls: kind, size, type, reduction and peer."""
     job = Job(python, library, scratch, "collectives")
     job.run(script="collectives.py", ranks=2)
     traces = job.traces(2)
@@ -285,8 +284,7 @@ def collectives(python, library, tool, scratch):
 
 
 def names(python, library, tool, scratch):
-    """Each hook is exported by libtscope.so, and stands before a function that this PyTorch has,
-    if torch_hooks.def says that it has it."""
+    """libtscope.so exports each hook, and this PyTorch has the hooked function if torch_hooks.def says so."""
     with open(os.path.join(HERE, "..", "..", "preload", "torch", "torch_hooks.def"),
               encoding="utf-8") as file:
         text = file.read().replace("\\\n", " ")
@@ -314,7 +312,7 @@ def names(python, library, tool, scratch):
         expect(name in page and phase.lower() in page, f"docs/recording/pytorch.md does not tell of {name}")
     for name, since, until in hooks:
         if "NCCL" in name and libraries == "2":
-            continue # a PyTorch for CPUs alone
+            continue # a PyTorch for CPUs only
         if since <= int(major) * 100 + int(minor) <= until:
             expect(name in present, f"PyTorch {version} lacks {name}")
 

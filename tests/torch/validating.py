@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""A job that validates every 20 steps and whose rank 0 saves every 25: the report names these steps
-and what they hold, and says of training what holds for training alone.
+"""A job that validates every 20 steps and whose rank 0 saves every 25: the report names these steps and what they
+contain, and its figures of training contain only training.
 
     validating.py LIBTSCOPE TSCOPE-REPORT
 """
@@ -24,7 +24,7 @@ def of_kind(document, words):
 
 
 def check_steps(document):
-    """A step ends with its optimizer: what follows the twentieth is in step 20, counted from 0."""
+    """A step ends with its optimizer: what follows the twentieth optimizer call is in step 20, counted from 0."""
     validation, checkpoint = of_kind(document, "forward only"), of_kind(document, "rank 0 alone")
     expect(len(document["steps"]["other"]) == 2, f"and nothing else: {document['steps']['other']}")
     expect(validation["step"] == [20, 40, 60, 80, 100] and validation["every"] == 20, validation)
@@ -35,7 +35,7 @@ def check_steps(document):
 
 
 def check_training(document):
-    """Medians and the budget, held against the series of all steps."""
+    """Compares medians and the budget with the series of all steps."""
     series, other = document["series"]["steps"], set(range(20, STEPS, 20)) | set(range(25, STEPS, 25))
     looked_at = list(zip(series["step"], series["wall_ms"]))[document["steps"]["warmup_excluded"]:]
     typical = statistics.median(ms for step, ms in looked_at if step not in other)
@@ -52,7 +52,7 @@ def check_words(document, text):
                    "Steps 25, 50, 75, 100: something that takes", "every 25 steps, on rank 0 alone"):
         expect(any(wanted in title for title in titles), f"'{wanted}' in {titles}")
         expect(wanted.lower() in " ".join(text.lower().split()), f"'{wanted}' in the text")
-    # On a busy machine ranks wait for each other in training too: but not in these steps.
+    # On a busy machine ranks wait for each other in training too, but not in these steps.
     judged = document["distributed"]["n_steps"]
     expect(judged == document["steps"]["training"], f"waits are judged on {judged} steps")
     barriers = [row for row in document["overlap"]["by_collective"] if row["op"] == "barrier"]

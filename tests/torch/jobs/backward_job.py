@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
-"""Training on one GPU, for tests/torch/lines.py: a model of which it is known how many kernels each line
-puts on the GPU, in the forward pass and in the backward pass. sin() and cos() are one kernel each; the
-backward of sin() is two, cos() and a product, that of cos() has a change of sign besides. Lines that are asked for carry a name behind "LINE"."""
+"""Training on one GPU, for tests/torch/lines.py. The number of kernels that each line launches is known, in the forward
+pass and in the backward pass: sin() and cos() are one kernel each; the backward of sin() is two, cos() and a product,
+and that of cos() has a change of sign in addition. Lines that the test looks up have a name after "LINE"."""
 import sys
 
 import torch

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""Ranks that compute for SECONDS on gloo, as many as there are: busy_ranks.py SECONDS.
+"""Any number of ranks that compute for SECONDS on gloo: busy_ranks.py SECONDS.
 
-Rank 0 prints what the kernel says of its threads, CPU time had and waited for, over that time.
+Rank 0 prints how long its threads ran and waited for a core in that time, as counted by the kernel.
 """
 import os
 import sys
@@ -13,7 +13,7 @@ import torch.distributed as dist
 
 
 def scheduled():
-    """Nanoseconds that the threads of this process have run, and that they waited for a core."""
+    """Nanoseconds that the threads of this process ran, and that they waited for a core."""
     ran = waited = 0
     for thread in os.listdir("/proc/self/task"):
         try:

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""PyTorch's own tests of torch.distributed, as its wheel carries them, on gloo with two processes to a
-test: c10d_suite.py REPORT TEST..., or 3/8 for every eighth from the third. Writes a JUnit file, anew after
-each test. The processes are forked, for fresh ones would import PyTorch for each of 300 tests.
+"""PyTorch's own tests of torch.distributed, from its wheel, on gloo with two processes per test: c10d_suite.py REPORT
+TEST..., or 3/8 for every eighth test from the third on. Rewrites a JUnit file after each test. The processes are
+forked, because new ones would import PyTorch for each of 300 tests.
 """
 import os
 import sys
@@ -29,7 +29,7 @@ class Gloo(TestDistBackend, DistributedTest._DistTestBase):
 
 
 class Result(unittest.TestResult):
-    """Writes down what became of each test as it ends."""
+    """Writes down the result of each test when it ends."""
 
     def __init__(self, path):
         super().__init__()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Each of gloo's collectives once, in an order and of sizes that training.py knows."""
+"""Calls each of gloo's collectives once, in an order and with sizes that training.py knows."""
 import torch
 import torch.distributed as dist
 

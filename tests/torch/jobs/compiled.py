@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""A kernel of one's own in Triton, and a model through torch.compile, as anyone might write them."""
+"""A custom kernel in Triton, and a model with torch.compile, as in ordinary user code."""
 import torch
 import triton
 import triton.language as tl

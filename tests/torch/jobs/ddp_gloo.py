@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""Plain data-parallel training on the CPU, as anyone might write it: it knows nothing of tscope.
+"""Plain data-parallel training on the CPU, as in ordinary user code, without anything for tscope.
 
     torchrun --nproc-per-node 4 tests/torch/jobs/ddp_gloo.py --straggler-rank 2
 
-Rank 0 prints the number of optimizer steps, and the final loss bit for bit (float.hex()); to stderr,
-the median time of a step and the mean CPU time of one.
+Rank 0 prints the number of optimizer steps, and the exact final loss (float.hex()). It prints the median time and the
+mean CPU time of a step to stderr.
 """
 import argparse
 import gc
@@ -23,7 +23,7 @@ from torch.utils.data import DataLoader, Dataset, DistributedSampler
 
 
 class Samples(Dataset):
-    """Made from their index, so that every run and every worker sees the same."""
+    """Made from their index, so that every run and every worker gets the same samples."""
 
     def __init__(self, count, features):
         self.count = count
@@ -65,8 +65,8 @@ class Model(nn.Module):
 
 
 class OnDevice(nn.Module):
-    """Stands in for an accelerator, which works beside the host: a forward pass ends no sooner than
-    `seconds` after the backward pass before it, and what the host does until then is hidden."""
+    """Stands in for an accelerator, which works in parallel with the host: a forward pass ends no sooner than `seconds`
+    after the previous backward pass, so the host's work until then is hidden."""
 
     def __init__(self, model, seconds):
         super().__init__()
@@ -142,8 +142,8 @@ def main():
     torch.set_num_threads(int(os.environ.get("OMP_NUM_THREADS", "1")))
     dist.init_process_group("gloo")
     train(options)
-    # The model's reference cycles hold on to the process group. Were they freed as the interpreter
-    # goes down, gloo's threads would ask for the interpreter's lock then, and PyTorch abort.
+    # The model's reference cycles keep the process group alive. If they were freed during the interpreter's shutdown,
+    # gloo's threads would need the interpreter's lock then, and PyTorch would abort.
     gc.collect()
     dist.destroy_process_group()
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""Segments that grow and shrink: prints what the allocator says it holds of the device, after it grew
-and after it gave back what was not used."""
+"""Segments that grow and shrink: prints how much device memory the allocator holds according to its own counts, after
+it grew and after it released what was not used."""
 import torch
 
 kept = []

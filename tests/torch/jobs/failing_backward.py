@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Training that goes on after errors in the backward pass, with checkpointing after each."""
+"""Training that continues after errors in the backward pass, with checkpointing after each error."""
 import torch
 from torch import nn
 from torch.utils.checkpoint import checkpoint

@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""Training whose whole step is one CUDA graph, with an all-reduce of the gradients in it, and a
-forward pass that is graphed by make_graphed_callables. It knows nothing of tscope.
+"""Training whose whole step is one CUDA graph, with an all-reduce of the gradients in it, and a forward pass that is
+graphed by make_graphed_callables. It has no code for tscope.
 
     torchrun --nproc-per-node 2 tests/torch/jobs/graphed.py
 
-Each rank prints how often it replayed and what integer sums in the graph came to."""
+Each rank prints the number of replays and the results of integer sums in the graph."""
 import os
 
 import torch

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""A training loop on gloo in which rank 1 does something else in step 5: hanging_gloo.py STORE FAULT,
-with RANK and WORLD_SIZE set. It knows nothing of tscope."""
+"""A training loop on gloo in which rank 1 does something else in step 5: hanging_gloo.py STORE FAULT, with RANK and
+WORLD_SIZE set. It has no code for tscope."""
 import os
 import signal
 import sys

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""A HuggingFace Trainer as its users write one: a tiny language model, no callback, nothing of
-tscope's. hf_trainer.py OUTPUT_DIR"""
+"""A HuggingFace Trainer as its users write one: a tiny language model, no callback, no code for tscope. hf_trainer.py
+OUTPUT_DIR"""
 import os
 import sys
 

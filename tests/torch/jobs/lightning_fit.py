@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""A PyTorch Lightning module as its users write one, on two processes that Lightning starts
-itself, with the logger that it has by default. lightning_fit.py OUTPUT_DIR"""
+"""A PyTorch Lightning module as its users write one, on two processes that Lightning starts itself, with its default
+logger. lightning_fit.py OUTPUT_DIR"""
 import sys
 
 import lightning

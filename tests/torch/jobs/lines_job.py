@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""Training on one GPU that waits for it in every step: what tests/torch/lines.py looks at. Lines that
-it asks for carry a name behind "LINE"."""
+"""Training on one GPU that waits for it in every step, for tests/torch/lines.py. Lines that the test looks up have a
+name after "LINE"."""
 import sys
 import time
 

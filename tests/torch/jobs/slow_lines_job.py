@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""One rank of a job that trains with DDP over gloo, in which a line is slow:
-slow_lines_job.py SCENARIO RANK STEPS STORE. Marks at the ends of lines are what slow_lines.py looks for."""
+"""One rank of a job that trains with DDP over gloo, in which a line is slow: slow_lines_job.py SCENARIO RANK STEPS
+STORE. slow_lines.py looks for the comments at the ends of lines."""
 import os
 import sys
 import time

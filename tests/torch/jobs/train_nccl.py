@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""Training of a small transformer on GPUs with NCCL, as anyone might write it: it knows nothing of
-tscope, nor of the stand-ins on which the tests run it.
+"""Training of a small transformer on GPUs with NCCL, as in ordinary user code, without anything for tscope or for the
+stand-ins on which the tests run it.
 
     torchrun --nproc-per-node 4 tests/torch/jobs/train_nccl.py --grad-accum 2
 
-Each rank prints the number of optimizer steps and a checksum of what integer collectives gave it.
+Each rank prints the number of optimizer steps and a checksum of the results of integer collectives.
 """
 import argparse
 import os
@@ -119,7 +119,7 @@ def train(options, device):
 
 
 def exchange(device):
-    """Integer collectives, whose results anyone can work out; gives their checksum."""
+    """Integer collectives, whose results are easy to compute; returns their checksum."""
     rank, world = dist.get_rank(), dist.get_world_size()
     mine = torch.arange(world * 5, dtype=torch.int64) * (rank + 1)
     summed = mine.to(device)
@@ -152,8 +152,8 @@ def exchange(device):
 
 
 def share_one_gpu():
-    """NCCL up to 2.29 refuses two ranks on one GPU of one host; so each says that it has its own
-    host, and they talk through sockets."""
+    """NCCL up to 2.29 refuses two ranks on one GPU of one host, so each rank gets its own host name, and they
+    communicate through sockets."""
     os.environ.update(
         NCCL_HOSTID="r" + os.environ["RANK"], NCCL_NET="Socket", NCCL_IB_DISABLE="1",
         NCCL_SOCKET_IFNAME="lo", NCCL_MNNVL_ENABLE="0", NCCL_NVLS_ENABLE="0", NCCL_RAS_ENABLE="0",
@@ -172,7 +172,7 @@ def main():
     steps = train(options, device)
     dist.barrier()
     torch.cuda.synchronize()
-    # In one write, as the other ranks write to the same place.
+    # In one write, because the other ranks write to the same place.
     print(f"rank={dist.get_rank()} steps={steps} checksum={checksum}\n", end="", flush=True)
     dist.destroy_process_group()
 

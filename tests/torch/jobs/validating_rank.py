@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""One rank of a job as people write it: DDP over gloo, gradients accumulated over two batches,
-validation every 20 steps on all ranks, a checkpoint by rank 0 every 25.
-validating_rank.py STEPS FILE"""
+"""One rank of a job as in ordinary user code: DDP over gloo, gradients accumulated over two batches, validation on all
+ranks every 20 steps, a checkpoint by rank 0 every 25 steps. validating_rank.py STEPS FILE"""
 import contextlib
 import os
 import sys
@@ -23,7 +22,7 @@ def validate(model, loss_of, batches):
 
 
 def save(model, optimizer, file):
-    """Several times, so that it takes as long as that of a larger model would."""
+    """Saves several times, so that it takes as long as with a larger model."""
     if dist.get_rank() == 0:
         for _ in range(12):
             with open(file, "wb") as out:

@@ -1,14 +1,14 @@
 # SPDX-License-Identifier: MIT
-"""Training on one GPU in which the host waits for the GPU at one line: waiting_job.py CASE STEPS. `costs`: for this
-step's loss, before it goes on, so that the GPU has nothing to do while the host does its own work.
-`costs-nothing`: for that of the step before, with this one's work on the GPU already. That line carries a name behind "LINE"."""
+"""Training on one GPU in which the host waits for the GPU at one line: waiting_job.py CASE STEPS. With `costs` it waits
+for the loss of this step, so that the GPU is idle while the host does its own work. With `costs-nothing` it waits for
+the loss of the step before, and the work of this step is already on the GPU. The line has a name after "LINE"."""
 import sys
 import time
 
 import torch
 from torch import nn
 
-HOST_S = 0.012  # that the host needs for itself in each step
+HOST_S = 0.012  # the host's own work in each step
 
 
 def train_step(model, optimizer, batch):

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * Interval sets against a bitmap, statistics against closed forms and sorting.
+ * Compares interval sets with a bitmap, and statistics with closed forms and with sorting.
  */
 /* clang-format off */
 #include <stdarg.h>
@@ -24,7 +24,7 @@ static u32 random_below(u32 n) {
   return (seed >> 8) % n;
 }
 
-/* A random set, and the same as a bitmap. */
+/* Makes a random set, and the same set as a bitmap. */
 static void random_set(struct intervals *set, bool *bits) {
   memset(bits, 0, AXIS * sizeof(bool));
   set->n = 0;
@@ -109,7 +109,7 @@ static void tails_are_exact(void **state) {
   (void)state;
   /* fair coin: P(X >= 8 of 10) = (45 + 10 + 1) / 1024 */
   assert_true(fabs(binomial_tail(8, 10, 0.5) - 56.0 / 1024) < 1e-12);
-  /* always last: p^n */
+  /* last in every step: p^n */
   assert_true(fabs(binomial_tail(50, 50, 0.125) / pow(0.125, 50) - 1) < 1e-9);
   assert_true(binomial_tail(0, 10, 0.3) == 1);
   assert_true(binomial_tail(11, 10, 0.3) == 0);
@@ -117,7 +117,7 @@ static void tails_are_exact(void **state) {
   assert_true(fabs(binomial_tail(1, 20, 0.25) - (1 - pow(0.75, 20))) < 1e-12);
 }
 
-/* Against the definition: the sum over pairs of the sign of their difference. */
+/* Compares with the definition: the sum, over all pairs, of the sign of their difference. */
 static void change_points_agree_with_pairs(void **state) {
   (void)state;
   for (u32 round = 0; round < 200; round++) {

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * The budget's lines sum to the wall; MFU only from what was given; devices by their names.
+ * The lines of the budget sum to the wall time, MFU is computed only from given values, and devices
+ * are recognised by name.
  */
 /* clang-format off */
 #include <stdarg.h>
@@ -83,10 +84,11 @@ static void mfu_is_never_guessed(void **state) {
   cluster_free(c);
 }
 
-/* A peak is what the multiprocessors do each clock, times the boost clock: both are published of
- * every card. Tensor cores of GA102 and the Ada and Blackwell cards make 1024 operations a clock
- * and multiprocessor in bf16, of GeForce and L40 half as many when they add up in FP32, and half of
- * that in TF32; FP32 units make 256. Within 2 %, as data sheets round. */
+/* A peak is the number of operations per clock of all multiprocessors, times the boost clock: both
+ * are published for every card. The tensor cores of GA102 and of the Ada and Blackwell cards do
+ * 1024 operations per clock and multiprocessor in bf16; those of GeForce and L40 do half as many if
+ * they accumulate in FP32, and half of that in TF32. FP32 units do 256. The tolerance is 2 %,
+ * because data sheets round. */
 static void peaks_are_units_times_clock(void **state) {
   (void)state;
   static const struct {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Findings about the whole run and about the report itself: when each is made, and when not. And
- * docs/findings.md against findings.def.
+ * Findings about the whole run and about the report itself: when each is made, and when not. Also
+ * compares docs/findings.md with findings.def.
  */
 /* clang-format off */
 #include <stdarg.h>
@@ -50,7 +50,7 @@ static void partial_data(void **state) {
   s.options.unaligned = true;
   assert_true(fires(&s, "DATA.PARTIAL"));
   s = well();
-  s.options.on_gpu = false; /* a CPU job lacks nothing for having no GPU times */
+  s.options.on_gpu = false; /* a CPU job has no GPU times, so none are missing */
   assert_false(fires(&s, "DATA.PARTIAL"));
 }
 
@@ -74,7 +74,8 @@ static void missing_times_are_said_loudly(void **state) {
   cluster_free(c);
 }
 
-/* Two whose worths are within each other's uncertainty: the first is told as not stable. */
+/* The worths of two findings differ by less than their uncertainty: the first is marked as not
+ * stable. */
 static void a_close_second_is_known(void **state) {
   (void)state;
   for (u32 close = 0; close < 2; close++) {
@@ -111,11 +112,11 @@ static void drift(void **state) {
   struct scenario s = well();
   s.spoil = set_versions;
   assert_true(fires(&s, "REPRO.DRIFT"));
-  s.spoil = set_version; /* all alike; and nobody tells the others */
+  s.spoil = set_version; /* the same everywhere; the other versions are unknown */
   assert_false(fires(&s, "REPRO.DRIFT"));
 }
 
-/* Each id has a section that gives its cause, evidence and fix, with the table's own words. */
+/* Each id has a section that gives its cause, evidence and fix, in the words of the table. */
 static void document_agrees_with_table(void **state) {
   (void)state;
   static const char *const rows[][3] = {
@@ -134,7 +135,7 @@ static void document_agrees_with_table(void **state) {
   size_t length = fread(text, 1, sizeof(text) - 1, file);
   fclose(file);
   text[length] = 0;
-  for (char *at = text; *at; at++) /* words may be wrapped; headings stand between empty lines */
+  for (char *at = text; *at; at++) /* words may be wrapped; headings are between empty lines */
     if (*at == '\n' && at[1] != '\n' && at[1] != '#' && at > text && at[-1] != '\n')
       *at = ' ';
   u32 sections = 0;
@@ -201,7 +202,7 @@ static void end_in_order(struct cluster *c) {
 }
 static void end_alike(struct cluster *c) {
   ends(c, 0, 0);
-  for (u32 i = 0; i < c->model.n_ranks; i++) { /* nobody saw: it may still be running */
+  for (u32 i = 0; i < c->model.n_ranks; i++) { /* nobody saw its end: it may still be running */
     c->model.ranks[i].ending.kind = TSCOPE_END_UNSEEN;
     c->model.ranks[i].ending.end = NS_UNKNOWN;
   }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * Steps that hold something else than training: known by what is in them and how often they come,
- * and by nothing less. In the runs here every tenth step takes 400 ms longer than the 330 ms of the
- * others; the phases say where.
+ * Steps that contain something other than training are recognised only if both their contents and
+ * their period show it. In these runs every tenth step takes 400 ms longer than the 330 ms of the
+ * other steps; the phases show where.
  */
 /* clang-format off */
 #include <stdarg.h>
@@ -90,8 +90,8 @@ static void what_recurs_is_left_out(void **state) {
   }
 }
 
-/* A loader that cannot keep up every tenth step is training's own; so is what nobody can name. The
- * steps and their period are still said. */
+/* If the loader cannot keep up in every tenth step, that belongs to training; so does time without
+ * a known cause. The report still gives the steps and their period. */
 static void training_stays_training(void **state) {
   (void)state;
   for (enum place place = IN_FORWARD; place <= NOT_KNOWN; place++) {
@@ -109,7 +109,8 @@ static void training_stays_training(void **state) {
   }
 }
 
-/* Long steps anywhere have a period in one of a hundred runs at most, as the threshold says. */
+/* Randomly placed long steps appear periodic in at most one of a hundred runs, as the threshold
+ * promises. */
 static void chance_makes_no_period(void **state) {
   enum { RUNS = 500, STEPS = 200 };
   u32 found = 0, seed = 1;
@@ -130,7 +131,7 @@ static void chance_makes_no_period(void **state) {
   assert_true(found <= RUNS / 50);
 }
 
-/* Two that share some steps: both, whatever else takes long once. */
+/* Two periods that share some steps are both found, even if another step is long once. */
 static void two_periods_are_two(void **state) {
   struct long_step at[20];
   struct long_steps steps = {.at = at, .end = 110};

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Overlap against a second, naive count: every microsecond of random timelines looked at alone.
+ * Compares the overlap with a second, naive count, which looks at each microsecond of random
+ * timelines separately.
  */
 /* clang-format off */
 #include <stdarg.h>
@@ -66,7 +67,7 @@ static void random_collectives(struct random_rank *x) {
     if (end > TICKS)
       break;
     free_at[stream] = end;
-    /* the peer comes at any time that lets both end now; its own duration is not looked at */
+    /* the peer arrives at any time that lets both end now; its own duration does not matter */
     i64 peer = start - 20 + random_below((u32)(end - start) + 20);
     u8 op = random_below(2) ? TSCOPE_OP_ALLREDUCE : TSCOPE_OP_ALLGATHER;
     for (u32 k = 0; k < 2; k++)
@@ -206,7 +207,7 @@ static void every_instant_counts_once(void **state) {
     assert_ms(r->ov_exposed_transfer_ms, n.transfer);
     assert_ms(r->ov_exposed_memcpy_ms, n.copy);
     assert_ms(r->ov_idle_ms, n.idle);
-    /* the identity, to the last bit that doubles hold */
+    /* the sum holds to the precision of doubles */
     assert_true(fabs(r->ov_step_ms - r->ov_compute_ms - r->ov_exposed_ms - r->ov_exposed_memcpy_ms -
                      r->ov_idle_ms) < 1e-12 * r->ov_step_ms + 1e-12);
     for (u32 i = 0; i < r->n_by_op; i++)
@@ -218,7 +219,7 @@ static void every_instant_counts_once(void **state) {
   }
 }
 
-/* Without a common clock the shortest member says how long the transfer took. */
+/* Without a common clock the transfer takes as long as the shortest member's call. */
 static void wait_without_clocks(void **state) {
   (void)state;
   struct cluster_options o = healthy_gpu();

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * Critical path and what-if against closed forms of the hand-built cluster.
+ * Compares critical path and what-if with closed forms for the hand-built cluster.
  */
 /* clang-format off */
 #include <stdarg.h>
@@ -47,7 +47,7 @@ static void slow_rank_on_gpu(void **state) {
   assert_near(path_ms(r, "communication"), 10, 1e-6);
   assert_near(path_ms(r, "input"), 1, 1e-6);
   assert_near(path_ms(r, "launch"), 0.018, 1e-6);
-  /* all but A2's transfer lies on the slow rank */
+  /* everything except A2's transfer is on the slow rank */
   assert_near(r->path_by_rank[3], step, 10.011);
   assert_near(r->path_selfcheck, 0, 1e-9);
   assert_null(r->what_if_reason);
@@ -137,8 +137,8 @@ static void a_thread_that_waits_for_another(void **state) {
   results_free(r);
 }
 
-/* A host that launches a kernel of 2 ms every 10 ms, on one of two streams in turn, ten in all, and
- * then works on for 5 ms: however fast the host, each stream has 10 ms to do. */
+/* A host launches ten kernels of 2 ms, one every 10 ms, alternately on two streams, and then works
+ * for 5 ms more. However fast the host is, each stream has 10 ms of work. */
 static void without_launch_gaps_the_streams_still_have_their_work(void **state) {
   (void)state;
   enum { KERNELS = 10 };
@@ -182,9 +182,9 @@ static void without_launch_gaps_the_streams_still_have_their_work(void **state) 
   results_free(r);
 }
 
-/* One launch of 20 kernels on a stream, all made in the first millisecond. Beside it a stream of
- * communication is busy for 40 ms; no event says that the first kernel waits for it, and it begins
- * so long after. */
+/* 20 kernels are launched on a stream in the first millisecond. Meanwhile a communication stream is
+ * busy for 40 ms. The first kernel begins `after` nanoseconds later than that; no event shows that
+ * it waited. */
 static struct results *queued_work(i64 after) {
   enum { KERNELS = 20, SPANS = 2 * KERNELS + 3 };
   static struct span spans[SPANS];
@@ -196,7 +196,7 @@ static struct results *queued_work(i64 after) {
   i64 end = begin + KERNELS * MS;
   u32 n = 0;
   rank = (struct rank){.closed = true, .records = SPANS, .end = end};
-  for (u32 i = 0; i <= KERNELS; i++) /* the last launches what the others wait for */
+  for (u32 i = 0; i <= KERNELS; i++) /* the last launch is the work that the others wait for */
     spans[n++] = (struct span){.start = i * 40 * US,
                                .end = i * 40 * US + LAUNCH,
                                .kind = SPAN_LAUNCH,
@@ -235,7 +235,7 @@ static double inferred(const struct results *r) {
   return 0;
 }
 
-/* Two microseconds after 40 ms of something else is no chance. */
+/* A start two microseconds after the end of 40 ms of other work is not a coincidence. */
 static void a_wait_without_an_event_is_inferred(void **state) {
   (void)state;
   struct results *r = queued_work(2 * US);
@@ -248,8 +248,8 @@ static void a_wait_without_an_event_is_inferred(void **state) {
   results_free(r);
 }
 
-/* Three milliseconds after it nobody knows what it waited for: not a launch, and no what-if is
- * without it. */
+/* After three milliseconds nobody knows what the kernel waited for: it was not a launch, and every
+ * what-if keeps this time. */
 static void a_wait_for_nothing_recorded_is_unknown(void **state) {
   (void)state;
   struct results *r = queued_work(3 * MS);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
  * A GPipe schedule of equal micro-batches with messages that take no time: its bubble is the closed
- * form (p - 1) / (m + p - 1), and one heavy stage adds what a replay by hand says.
+ * form (p - 1) / (m + p - 1). One heavy stage gives a finding.
  */
 /* clang-format off */
 #include <stdarg.h>
@@ -32,7 +32,7 @@ struct job {
   i64 begin[STEPS * STAGES], end[STEPS * STAGES];
   i64 now[STAGES];
   double slow[STAGES]; /* extra share of compute */
-  bool ring;           /* every stage sends to the next all round: no pipeline */
+  bool ring;           /* each stage sends to the next, the last to the first: not a pipeline */
 };
 
 static void message(struct job *job, u32 step, u32 from, u32 to) {
@@ -122,8 +122,8 @@ static void release(struct timeline *timeline) {
   (void)timeline;
 }
 
-/* The schedule above is written batch by batch; that order is a rank's own only if what it waits
- * for is played first, so the clock of a stage only ever goes on. */
+/* The schedule above is written batch by batch. For each rank this is its own order only if the
+ * work that it waits for is played first, so the clock of a stage never goes back. */
 static struct results *analyse_job(struct job *job) {
   struct model *m = &job->model;
   m->internal = job;
@@ -168,8 +168,8 @@ static void bubble_is_the_closed_form(void **state) {
   assert_int_equal((int)r->pipeline_chunks, 1);
   double inherent = (STAGES - 1.0) / (BATCHES + STAGES - 1.0);
   assert_float_equal(r->pipeline_inherent, inherent, 1e-9);
-  /* A stage's idle time lies in the next step's first receive, so the first step and the last have
-   * less of it: three steps hold two whole bubbles and the fill of the first. */
+  /* A stage is idle in the first receive of the next step, so the first and the last step have less
+   * idle time: three steps contain two whole bubbles and the fill of the first. */
   assert_true(r->pipeline_bubble <= inherent + 1e-9 && r->pipeline_bubble > 0.7 * inherent);
   assert_null(finding_of(r, "DIST.PIPELINE_BUBBLE"));
   for (u32 i = 0; i < STAGES; i++)
@@ -190,7 +190,7 @@ static void a_heavy_stage_is_named(void **state) {
   assert_non_null(strstr(finding->evidence, "Stage 2"));
   results_free(r);
   memset(job, 0, sizeof(*job));
-  job->slow[2] = 0.05; /* the others wait 5 % of their compute at most: below 5 % of the step */
+  job->slow[2] = 0.05; /* the others wait at most 5 % of their compute: below 5 % of the step */
   r = analyse_job(job);
   assert_null(finding_of(r, "DIST.PIPELINE_BUBBLE"));
   results_free(r);

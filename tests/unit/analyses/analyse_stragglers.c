@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * Who is named, and who is not.
+ * Which ranks are named as stragglers, and which are not.
  */
 /* clang-format off */
 #include <stdarg.h>
@@ -48,7 +48,7 @@ static void slow_compute_is_named_alone(void **state) {
   }
 }
 
-/* Nobody slow, however noisy: at most one false alarm in 40 such runs. */
+/* No rank is slow, but the times are noisy: at most one false alarm in 40 such runs. */
 static void noise_names_nobody(void **state) {
   (void)state;
   u32 alarms = 0;
@@ -82,7 +82,7 @@ static void too_little_to_matter(void **state) {
   (void)state;
   struct cluster_options o = healthy_gpu();
   struct cluster *c;
-  o.slow[5] = 0.02; /* always last, by 6 ms of 316 */
+  o.slow[5] = 0.02; /* last in every step, by 6 ms of 316 */
   struct results *r = run(o, &c);
   assert_int_equal(named(r), 0);
   assert_true(r->ranks[5].slowest_fraction == 1);
@@ -110,15 +110,15 @@ static void reasons(void **state) {
   assert_int_equal(r->ranks[3].reason, STRAGGLER_SLOW_INPUT);
   end(r, c);
   o = healthy_gpu();
-  o.late_launch[4] = 200 * MS; /* 100 of them behind F */
+  o.late_launch[4] = 200 * MS; /* 100 of them hidden behind F */
   r = run(o, &c);
   assert_int_equal(named(r), 1);
   assert_int_equal(r->ranks[4].reason, STRAGGLER_LATE_LAUNCH);
   end(r, c);
 }
 
-/* One barrier, for which rank 0 was late by seconds, costs more than all else; where the straggler
- * keeps its peers waiting is where it was last itself. */
+/* One barrier, for which rank 0 was seconds late, costs more than everything else. The evidence
+ * names the place where the straggler itself was last. */
 static void evidence_names_where_it_is_late(void **state) {
   (void)state;
   struct cluster_options o = healthy_gpu();
@@ -243,11 +243,12 @@ static void nothing_is_named_without_steps(void **state) {
   struct results *r = run(o, &c);
   assert_int_equal(named(r), 0);
   assert_true(isnan(r->dist_steps) && isnan(r->step_median_ms) && r->whole_run);
-  assert_true(r->ov_exposed_ms > 0); /* of the whole run */
+  assert_true(r->ov_exposed_ms > 0); /* over the whole run */
   end(r, c);
 }
 
-/* In most steps a device does nothing, in others the work of several: its median is no figure. */
+/* In most steps a device does nothing, in others it does the work of several: its median means
+ * nothing. */
 static void bunched_compute_is_compared_with_nobody(void **state) {
   (void)state;
   struct cluster_options o = healthy_gpu();

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * What findings are worth together, and what is said of communication where ranks are missing.
+ * The combined worth of findings, and what the report says about communication when ranks are
+ * missing.
  */
 /* clang-format off */
 #include <stdarg.h>
@@ -26,7 +27,7 @@ static void add_up_to_less_than_the_run(const struct results *r) {
   assert_true(!(sum > r->looked_at_s * (1 + 1e-9)));
 }
 
-/* Runs with much to find, on GPUs and without. */
+/* Runs with many findings, with and without GPUs. */
 static void worths_add_up_to_less_than_the_run(void **state) {
   (void)state;
   for (u32 i = 0; i < 8; i++) {
@@ -47,7 +48,7 @@ static void worths_add_up_to_less_than_the_run(void **state) {
   }
 }
 
-/* The same idle time, told of twice, counts once. */
+/* The same idle time in two findings counts once. */
 static void what_two_findings_would_save_counts_once(void **state) {
   (void)state;
   struct cluster_options o = healthy_gpu();
@@ -78,7 +79,7 @@ static void what_two_findings_would_save_counts_once(void **state) {
   cluster_free(c);
 }
 
-/* A rank that was not found could be what the others wait for. */
+/* The others may be waiting for the rank that was not found. */
 static void missing_ranks_lower_what_is_said_of_communication(void **state) {
   static const char *const ids[] = {"DIST.STRAGGLER", "DIST.COMM_BOUND"};
   (void)state;

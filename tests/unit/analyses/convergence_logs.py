@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""Logs of training values through tscope-report: convergence_logs.py TSCOPE-REPORT.
+"""Reads logs of training values with tscope-report: convergence_logs.py TSCOPE-REPORT.
 
-Each run below is made by a formula that says how its loss goes; the seed is fixed.
+A formula makes the loss of each run below; the seed is fixed.
 """
 import csv
 import io
@@ -58,7 +58,7 @@ class Logs(unittest.TestCase):
     def ids(self, document):
         return [f["id"] for f in document["findings"]]
 
-    # One run in every shape that logs have.
+    # The same run in each format that logs have.
 
     LOSS, NORM, RATE = [3.5, 3.0, 2.5], [1.0, 2.0, 0.5], [1e-4, 2e-4, 3e-4]
 
@@ -157,7 +157,7 @@ class Logs(unittest.TestCase):
         self.assertEqual(document["distributed"]["stragglers"], [])
 
     def test_a_file_of_pytscope_that_was_gone_on_with(self):
-        """A start of 5 steps, one of 20 after it whose last record was cut off, no run.json."""
+        """Two runs in one file: 5 steps, then 20, of which the last record is cut off. There is no run.json."""
         records = [json.dumps({"step": i, "timestamp": 1.7e9 + at, "phases": {"forward": 0.05}})
                    for at, i in [(i, i) for i in range(5)] + [(100 + i / 10, i) for i in range(20)]]
         path = self.write("\n".join(records)[:-20], "steps.jsonl")
@@ -169,7 +169,7 @@ class Logs(unittest.TestCase):
             self.assertIn(said, notes)
 
     def test_a_run_of_pytscope_itself(self):
-        """Where pytscope is installed: its records against what this report makes of them."""
+        """If pytscope is installed: compares its records with this report."""
         try:
             from pytscope import Profiler  # pylint: disable=import-outside-toplevel
         except ImportError:
@@ -202,7 +202,7 @@ class Logs(unittest.TestCase):
         self.assertEqual(self.ids(document), ["CONVERGENCE.NOT_FALLING"])
         self.assertIn("has not moved", document["findings"][0]["title"])
         self.assertEqual(document["verdict"], "warning")
-        # a first rise that is over, scatter without a trend, too few values, a slow fall
+        # a rise at the beginning that ends, scatter without a trend, too few values, a slow fall
         hump = [2 + (0.5 * i / 50 if i < 50 else 0.5 - 0.3 * (i - 50) / 250) for i in range(300)]
         scatter = [2 + rng.gauss(0, 0.3) for _ in range(40)]
         for loss in (hump, scatter, rises[:15], [3 - i / 1000 for i in range(300)]):
@@ -214,7 +214,7 @@ class Logs(unittest.TestCase):
             path = self.write(text, name)
             done = subprocess.run([REPORT, "--format", "json", "--fail-on", "warning", path],
                                   capture_output=True, text=True)
-            if done.returncode == 2:  # not taken for a log at all: that is an answer too
+            if done.returncode == 2:  # not recognised as a log at all: also a correct answer
                 self.assertIn(name, done.stderr)
                 continue
             document = json.loads(done.stdout)

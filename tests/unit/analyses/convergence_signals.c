@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * The job's own values beside what tscope measured: step times and memory.
+ * The job's own values together with what tscope measured: step times and memory.
  */
 /* clang-format off */
 #include <stdarg.h>
@@ -19,8 +19,8 @@
 #define STEPS 50u
 #define RESUMED 7000u /* the job goes on from a checkpoint: its own count of steps */
 
-/* A run in which every tenth step is long, whose loss is told by rank 0 when the next step begins;
- * steps `first`, `first` + 10, ... have twice the loss. */
+/* A run in which every tenth step is long. Rank 0 reports the loss of a step when the next step
+ * begins; steps `first`, `first` + 10, ... have twice the loss. */
 struct run {
   struct cluster *cluster;
   struct results *results;
@@ -84,7 +84,7 @@ static void long_steps_alone_mean_nothing(void **state) {
   end(run);
 }
 
-/* A block of 1 MiB in each step, of 5 MiB in the steps whose loss stands out. */
+/* Each step has a block of 1 MiB; the steps with an unusual loss have one of 5 MiB. */
 static int read_memory(const struct model *model, const struct memory_origin *origin,
                        struct arena *arena, struct memory_history *history) {
   u32 first = *(const u32 *)origin->data;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Findings about what the GPU does, and how well: a run in which each fires and one in which it
- * nearly does, and must not.
+ * Findings about what the GPU does, and how efficiently. For each finding: a run in which it fires,
+ * and one in which it nearly fires but must not.
  */
 /* clang-format off */
 #include <stdarg.h>
@@ -31,7 +31,7 @@ static void low_mfu(void **state) {
   assert_false(fires(&s, "EFFICIENCY.LOW_MFU"));
 }
 
-/* All kernels of 300 ms a step are GEMMs on an H100, which can do 67 TFLOP/s in fp32. */
+/* All kernels, 300 ms in each step, are GEMMs on an H100, which can do 67 TFLOP/s in fp32. */
 static void make_gemms(struct cluster *c, u8 precision, double share_of_peak) {
   struct gemm_shape *shape = arena_alloc(&c->arena, sizeof(*shape));
   struct gemms *gemms = arena_alloc(&c->arena, sizeof(*gemms));
@@ -88,11 +88,11 @@ static void recoverable(void **state) {
   assert_false(fires(&s, "EFFICIENCY.RECOVERABLE"));
   s = well();
   for (u32 i = 0; i < s.options.ranks; i++)
-    s.options.late_launch[i] = 140 * MS; /* the device idles 40 of them */
+    s.options.late_launch[i] = 140 * MS; /* the device is idle for 40 of them */
   assert_true(fires(&s, "EFFICIENCY.RECOVERABLE"));
 }
 
-/* The rules about kernels read sums that other tests vouch for; here they are set by hand. */
+/* The rules about kernels read sums that other tests check; here they are set by hand. */
 static bool fires_on(int (*rule)(struct findings *), struct results *given) {
   struct scenario s = well();
   struct cluster *c = cluster_new(&s.options);
@@ -120,14 +120,14 @@ static void launch_bound(void **state) {
   r.gpu_timeline.host_bound_ms = 9;
   assert_false(fires_on(rule_launch_bound, &r));
   r.gpu_timeline.host_bound_ms = 30;
-  r.launch.short_kernels = 400; /* long kernels: the host is late for another reason */
+  r.launch.short_kernels = 400; /* the kernels are long: the host is late for another reason */
   assert_false(fires_on(rule_launch_bound, &r));
   r.gpu_timeline.host_bound_ms = NAN;
   r.launch.short_kernels = 1000;
   assert_false(fires_on(rule_launch_bound, &r));
 }
 
-/* Copies and kernels that only copy: 5 % of the GPUs' own work, NCCL's left out. */
+/* Copies and kernels that only copy: 5 % of the GPUs' work without NCCL. */
 static void copy(void **state) {
   (void)state;
   struct kernel_category_result categories[] = {
@@ -153,7 +153,7 @@ static void copy(void **state) {
   assert_false(fires_on(rule_copy, &r));
   kernels[0].name = "void at::native::CatArrayBatchedCopy<float>(int)";
   assert_true(fires_on(rule_copy, &r));
-  kernels[0].kind = KERNEL_CONVERSION; /* which has a finding of its own */
+  kernels[0].kind = KERNEL_CONVERSION; /* conversions have their own finding */
   assert_false(fires_on(rule_copy, &r));
 }
 
@@ -169,9 +169,9 @@ static void host_sync(void **state) {
                              .without_ms = NAN};
   struct results r = {.step_mean_ms = 100, .lines = {.at = &line, .n_at = 1, .sites = 10}};
   assert_true(fires_on(rule_host_sync, &r));
-  line.idle_ms = 4; /* the GPU has enough to do: the wait costs little */
+  line.idle_ms = 4; /* the GPU has enough work: the wait costs little */
   assert_false(fires_on(rule_host_sync, &r));
-  line.idle_ms = NAN; /* what the GPU did is not known */
+  line.idle_ms = NAN; /* the GPU's work is unknown */
   assert_false(fires_on(rule_host_sync, &r));
 }
 
@@ -183,7 +183,7 @@ static void fills(void **state) {
   struct results r = {.kernel_categories = categories,
                       .n_kernel_categories = 3,
                       .launch = {.fill_count = NAN, .fill_ms = NAN}};
-  assert_true(fires_on(rule_fill, &r)); /* of 100 ms that are not communication */
+  assert_true(fires_on(rule_fill, &r)); /* out of 100 ms that are not communication */
   categories[2].sum_ms = 4;
   assert_false(fires_on(rule_fill, &r));
   struct kernel_result kernel = {.name = "vectorized<FillFunctor<float>>", .count = 5, .sum_ms = 2};

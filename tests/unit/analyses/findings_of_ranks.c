@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Findings about ranks and what passes between them: a run in which each fires and one in which it
- * nearly does, and must not.
+ * Findings about ranks and their communication. For each finding: a run in which it fires, and one
+ * in which it nearly fires but must not.
  */
 /* clang-format off */
 #include <stdarg.h>
@@ -32,11 +32,11 @@ static void load_imbalance(void **state) {
   s.options.noise = 0.03;
   assert_false(fires(&s, "DIST.LOAD_IMBALANCE"));
   s.options.noise = 0;
-  s.options.slow[2] = 0.5; /* one rank explains it all */
+  s.options.slow[2] = 0.5; /* one rank is the whole cause */
   assert_false(fires(&s, "DIST.LOAD_IMBALANCE"));
 }
 
-/* Two steps are too few to call a rank a straggler; that it was late is said all the same. */
+/* Two steps are too few to call a rank a straggler; the report still says that it was late. */
 static void late_in_few_steps(void **state) {
   (void)state;
   struct scenario s = well();
@@ -75,8 +75,7 @@ static void exposed_comm(void **state) {
   assert_false(fires(&s, "DIST.EXPOSED_COMM"));
 }
 
-/* Turns each all-reduce of a step into one of its own communicator, the k-th of four steps with a
- * transfer of its own. */
+/* Moves the all-reduces of a step to four communicators, each with its own transfer time. */
 static double slow_link_ratio;
 static struct comm four[4];
 static void spread_over_communicators(struct cluster *c) {
@@ -130,13 +129,14 @@ static void fail_slow(void **state) {
   s.options.slow[6] = 0.08; /* the step grows by 7.7 % */
   assert_false(fires(&s, "DIST.FAIL_SLOW"));
   s.options.slow[6] = 0.2;
-  s.options.slow_from = 0; /* slow all along: a straggler, but nothing changed */
+  s.options.slow_from = 0; /* slow from the beginning: a straggler, but nothing changed */
   assert_false(fires(&s, "DIST.FAIL_SLOW"));
   s.options.slow_from = 47; /* three steps are an event */
   assert_false(fires(&s, "DIST.FAIL_SLOW"));
 }
 
-/* All ranks alike, or none by what it computes: the change is told, and nobody is named. */
+/* All ranks become slow, or no rank by its compute: the change is reported, and no rank is named.
+ */
 static void fail_slow_of_everybody(void **state) {
   (void)state;
   struct scenario s = well();

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Findings about phases, steps and hosts: a run in which each fires and one in which it nearly
- * does, and must not.
+ * Findings about phases, steps and hosts. For each finding: a run in which it fires, and one in
+ * which it nearly fires but must not.
  */
 /* clang-format off */
 #include <stdarg.h>
@@ -22,7 +22,7 @@ static void dataloader_bound(void **state) {
   s.options.input = 14 * MS; /* 4.3 % */
   assert_false(fires(&s, "TIMING.DATALOADER_BOUND"));
   s = well();
-  s.options.extra_input[5] = 50 * MS; /* one rank's stall stalls all */
+  s.options.extra_input[5] = 50 * MS; /* the stall of one rank stalls all */
   assert_true(fires(&s, "TIMING.DATALOADER_BOUND"));
   s = well();
   s.options.on_gpu = false;
@@ -30,7 +30,7 @@ static void dataloader_bound(void **state) {
   assert_true(fires(&s, "TIMING.DATALOADER_BOUND"));
 }
 
-/* Phases as PyTorch's ranges would tell them. */
+/* Phases as from PyTorch's ranges. */
 static double forward_ms, backward_ms, optimizer_ms;
 static void name_phases(struct cluster *c) {
   static struct phase_times phases[100 * CLUSTER_RANKS];
@@ -47,12 +47,12 @@ static void backward_heavy(void **state) {
   (void)state;
   struct scenario s = {.options = healthy_cpu(), .given = no_options(), .spoil = name_phases};
   forward_ms = 50;
-  backward_ms = 230; /* of 310, of which 10 are communication that nothing hides */
+  backward_ms = 230; /* of 310, of which 10 are exposed communication */
   assert_true(fires(&s, "TIMING.BACKWARD_HEAVY"));
   backward_ms = 190;
   assert_false(fires(&s, "TIMING.BACKWARD_HEAVY"));
   backward_ms = 230;
-  s.options = healthy_gpu(); /* there the host's phases are not the work's */
+  s.options = healthy_gpu(); /* on a GPU the phases of the host are not those of the work */
   assert_false(fires(&s, "TIMING.BACKWARD_HEAVY"));
 }
 
@@ -71,15 +71,15 @@ static void jitter(void **state) {
   struct scenario s = well();
   s.options.slow_step = 200 * MS;
   assert_true(fires(&s, "TIMING.JITTER"));
-  s.options.steps = 20; /* 18 looked at */
+  s.options.steps = 20; /* 18 are analysed */
   assert_false(fires(&s, "TIMING.JITTER"));
   s = well();
   s.options.slow_step = 50 * MS; /* 16 % */
   assert_false(fires(&s, "TIMING.JITTER"));
 }
 
-/* Eight ranks of one host, whose threads had `ran` seconds of ten and waited `waited` for a core.
- */
+/* Eight ranks on one host. Of ten seconds their threads ran for `ran` and waited for a core for
+ * `waited`. */
 static void share_cores(struct cluster *c, u32 cores, double ran, double waited) {
   for (u32 r = 0; r < c->model.n_ranks; r++) {
     c->model.ranks[r].host = "node0";
@@ -112,7 +112,7 @@ static void pinned_apart(struct cluster *c) {
   c->model.ranks[5].scheduling.wait_s = 5;
 }
 
-/* Each on two cores of its own, and all in one control group that allows three. */
+/* Each rank has two cores of its own, and all are in one control group that allows three cores. */
 static void in_one_group(struct cluster *c) {
   static const char *const lists[] = {"0-1", "2-3", "4-5", "6-7", "8-9", "10-11", "12-13", "14-15"};
   share_cores(c, 2, 3, 3);
@@ -122,14 +122,15 @@ static void in_one_group(struct cluster *c) {
     c->model.ranks[r].scheduling.quota = 3;
   }
 }
-/* The same in a group each, that allow more than the cores: what counts is the cores. */
+/* The same, but each rank has its own group, which allows more than its cores: the cores are the
+ * limit. */
 static void in_wide_groups(struct cluster *c) {
   in_one_group(c);
   for (u32 r = 0; r < 8; r++)
     c->model.ranks[r].scheduling.quota = 16;
 }
 
-/* What a control group allows counts as the cores there are, shared by all in the group. */
+/* The quota of a control group counts like a number of cores that all its processes share. */
 static void a_quota_is_as_many_cores(void **state) {
   (void)state;
   struct scenario s = well();
@@ -152,7 +153,7 @@ static void a_quota_is_as_many_cores(void **state) {
   cluster_free(c);
 }
 
-/* Where it is not the training that waits, the step may not feel it. */
+/* If other threads than those of the training wait, the step may not be slower. */
 static void threads_beside_the_training_wait(struct cluster *c) {
   too_few_cores(c);
   for (u32 r = 0; r < c->model.n_ranks; r++)
@@ -187,7 +188,8 @@ static void oversubscribed(void **state) {
   assert_false(fires(&s, "HOST.OVERSUBSCRIBED"));
 }
 
-/* The others say that they may follow from it; those that are not about time do not. */
+/* The other findings say that they may be its consequences, except those that are not about time.
+ */
 static void others_stand_under_it(void **state) {
   (void)state;
   struct scenario s = well();
@@ -211,7 +213,7 @@ static void others_stand_under_it(void **state) {
   }
 }
 
-/* One rank of eight, on cores of its own, which it does not fill: something else does. */
+/* One rank of eight has its own cores and does not fill them: another process does. */
 static void something_else_has_the_cores(void **state) {
   (void)state;
   struct scenario s = well();

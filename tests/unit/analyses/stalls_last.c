@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * Which stall a rank is still in when its record ends.
+ * Finds the stall that a rank is still in when its record ends.
  */
 /* clang-format off */
 #include <stdarg.h>
@@ -14,14 +14,13 @@
 
 enum { STOPPED = 2, STOPPED_PID = 1002 };
 
-/* What each rank was in when the job ended, and that of the stopped one as its neighbours saw it.
- */
+/* The state of each rank when the job ended, and the stopped one as its neighbours saw it. */
 static struct stalled_thread sleeping = {.tid = 1, .state = 'S', .main = true};
 static struct stalled_thread running = {.tid = 1, .state = 'R', .main = true};
 static struct stalled_peer stopped = {.pid = STOPPED_PID, .state = 'T'};
 
-/* All ranks stand still after their last call. The stopped one wrote a stall at `looked` alone, and
- * never that it was over. */
+/* All ranks stand still after their last call. The stopped one wrote a stall only at `looked`, and
+ * never wrote that it was over. */
 static struct cluster *standing(struct rank_stall stalls[], i64 looked) {
   struct cluster_options options = healthy_cpu();
   struct cluster *c = cluster_new(&options);
@@ -59,8 +58,8 @@ static enum stall_doing doing_of(struct cluster *c, u32 global) {
   return what;
 }
 
-/* Its start took long enough for a stall, and before it could write that this was over it was
- * stopped: what it was in then says nothing of now. */
+/* Its start took long enough to count as a stall, and it was stopped before it could write that
+ * this was over: where it was then says nothing about now. */
 static void a_stall_before_later_calls_is_over(void **state) {
   (void)state;
   struct rank_stall stalls[CLUSTER_RANKS];
@@ -68,8 +67,7 @@ static void a_stall_before_later_calls_is_over(void **state) {
   assert_int_equal(doing_of(c, STOPPED), STALL_STOPPED);
 }
 
-/* It trained on, and was stopped for ever, within the time in which the end of a stall is noticed.
- */
+/* It continued training, and was stopped for ever before the end of the stall was noticed. */
 static void a_stall_whose_end_was_noticed_late_is_over(void **state) {
   (void)state;
   struct rank_stall stalls[CLUSTER_RANKS];
@@ -86,8 +84,8 @@ static void a_stall_after_all_calls_goes_on(void **state) {
   assert_int_equal(doing_of(c, STOPPED), STALL_RUNS);
 }
 
-/* While it ended it stood still again, and no Python frame was left: where it was before is what
- * held up the job. */
+/* It stood still again during its exit, with no Python frame left: the place where it was before is
+ * what held up the job. */
 static void ending_does_not_hide_where_it_was(u32 while_ending) {
   static const struct call_frame lock = {"/home/me/train.py", "update", 20, 10};
   const struct call_frame *frames[] = {&lock};

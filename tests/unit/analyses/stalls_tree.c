@@ -18,7 +18,7 @@ static const struct call_frame reduce = {"/usr/lib/python3/dist-packages/torch/d
                                          "all_reduce", 9, 1};
 static const struct call_frame checkpoint = {"/home/me/ckpt.py", "save", 33, 30};
 
-/* As two processes hold the same frame: other memory, the same text. */
+/* As the same frame is in two processes: different memory, the same text. */
 static const struct call_frame *copy_of(struct arena *arena, const struct call_frame *frame) {
   struct call_frame *copy = arena_alloc(arena, sizeof(*copy));
   *copy = *frame;
@@ -83,14 +83,14 @@ static void no_stacks_are_no_tree(void **state) {
   arena_release(&arena);
 }
 
-/* Of 10,000 ranks, all in one call but for one in a thousand, which are each somewhere else. */
+/* 10,000 ranks are all in one call, except one in a thousand, each of which is somewhere else. */
 static void ten_thousand_ranks(void **state) {
   (void)state;
   enum { RANKS = 10000, APART = 1000 };
   struct arena arena = {0};
   struct tree_stack *stacks = calloc(RANKS, sizeof(*stacks));
   for (u32 r = 0; r < RANKS; r++) {
-    u32 rank = (u32)((u64)r * 7919 % RANKS); /* in no order */
+    u32 rank = (u32)((u64)r * 7919 % RANKS); /* unordered */
     struct call_frame frames[DEPTH];
     const struct call_frame *list[DEPTH];
     for (u32 i = 0; i < DEPTH; i++) {

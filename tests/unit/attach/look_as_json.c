@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * A look at a process goes through JSON and comes back as it was; what is no such text is refused.
+ * A look at a process written as JSON is read back unchanged; any other text is refused.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -39,7 +39,7 @@ static void test_comes_back_as_it_was(void **state) {
   (void)state;
   const struct call_frame *frames[] = {&native, &python, &unread};
   struct stalled_thread threads[] = {
-      {.tid = 4000000000u, /* as numbers go that are not signed */
+      {.tid = 4000000000u, /* larger than a signed number can be */
        .state = 'D',
        .name = "pt_autograd_0",
        .wait = "folio_wait",
@@ -105,7 +105,7 @@ static void test_reasons_come_too(void **state) {
   char *text = look_json_write(&look, &outcome);
   assert_int_equal(look_json_read(&arena, text, strlen(text), &again, &outcome_again), 0);
   free(text);
-  same_text(again.no_python, ""); /* it has no Python, which is not the same as NULL */
+  same_text(again.no_python, ""); /* it has no Python; NULL would mean something else */
   same_text(outcome_again.why_none, "its files cannot be read");
   assert_true(isnan(again.limit_s) && again.begin == NS_UNKNOWN);
   arena_release(&arena);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * What people are told where the kernel refuses: by the values of Yama's ptrace_scope, as its
- * documentation gives them (Documentation/admin-guide/LSM/Yama.rst).
+ * The messages for users when the kernel refuses. The values of Yama's ptrace_scope are from its
+ * documentation (Documentation/admin-guide/LSM/Yama.rst).
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -68,7 +68,7 @@ static void test_what_is_one_s_own_is_read(void **state) {
     pause();
     _exit(0);
   }
-  assert_false(reading_refused(child)); /* so Yama too lets a parent */
+  assert_false(reading_refused(child)); /* Yama also allows a parent */
   kill(child, SIGKILL);
   waitpid(child, NULL, 0);
 }

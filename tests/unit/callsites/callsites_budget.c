@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * What looking at call sites may cost. Expected rates are the closed form: with a look of L each P,
- * one in n may be looked at where L / n <= 0.003 P.
+ * The budget for looking at call sites. The expected rates are the closed form: if a look takes L
+ * and calls come every P, one call in n may be looked at if L / n <= 0.003 P.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -11,13 +11,13 @@
 
 #include <cmocka.h>
 
-/* After cmocka, which has its own ideas of these names. */
+/* After cmocka, which defines these names differently. */
 #include "callsites/sampling_budget.h"
 
 enum { HZ = 1000000000, TICK = HZ / 100, WALK_US = 500 };
 
-/* A job that could be looked at `calls` times a tick, for `look_us` each, for so many ticks; one
- * in how many is looked at in the end. Each `pause_every`th tick one look takes `pause_us`. */
+/* A job with `calls` calls in each of `ticks` ticks; a look at one takes `look_us`. In every
+ * `pause_every`th tick one look takes `pause_us`. */
 struct job {
   u32 calls, look_us, ticks, pause_every, pause_us;
 };
@@ -54,11 +54,11 @@ static void dear_looks_stay_within_three_thousandths(void **state) {
   double share;
   const struct job job = {.calls = 1000, .look_us = 2, .ticks = 60000};
   assert_true(rate_after(&job, &share) >= 32);
-  assert_true(share <= 0.003 + 0.05 / 600); /* and the 50 ms to begin with */
+  assert_true(share <= 0.003 + 0.05 / 600); /* plus the 50 ms that are granted at the beginning */
 }
 
-/* On a busy machine a thread may lose the processor for 80 ms while it looks: once a second that
- * would be more than the budget has, and nothing at all would be looked at any more. */
+/* On a busy machine a thread may lose the processor for 80 ms during a look. Once a second that
+ * would be more than the budget, and no call would be looked at any more. */
 static void pauses_of_the_thread_do_not_end_the_sampling(void **state) {
   (void)state;
   double share;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Work given to the GPU through the driver: recorded once, however the driver's function was found
- * and whichever runtime stands above it; and dlsym() as everybody else knows it.
+ * Work given to the GPU through the driver is recorded once, however the driver's function was
+ * found and whichever runtime called it. For everything else dlsym() behaves as usual.
  */
 #include "driver/driver_types.h"
 
@@ -45,7 +45,7 @@ static void *by_proc_address(const char *name, int version, cuuint64_t flags) {
   return function;
 }
 
-/* One launch of `launch`, and what is recorded of it. */
+/* Launches once through `launch` and checks the records. */
 static void one_launch(launch_function *launch, const char *name) {
   u32 before = count(TSCOPE_REC_LAUNCH);
   assert_int_equal(launch(kernel_named(name), 3, 2, 1, 64, 1, 1, 0, stream, NULL, NULL),
@@ -95,7 +95,7 @@ static void a_launch_with_a_config_names_its_kernel(void **state) {
   assert_string(LAST(SHAPE, shape).kernel, "with_a_config");
 }
 
-/* The stand-in runtime launches through the driver, which it finds as NVIDIA's does. */
+/* The stand-in runtime launches through the driver, which it finds like NVIDIA's. */
 void __cudaRegisterFunction(void **, const char *, char *, const char *, int, uint3 *, uint3 *,
                             dim3 *, dim3 *, int *);
 static char host_kernel;
@@ -164,7 +164,7 @@ static void physical_memory_is_seen(void **state) {
   assert_true(freed.address == alloc.address);
 }
 
-/* As PyTorch's expandable segments do it: addresses, physical memory, and what is mapped where. */
+/* Like PyTorch's expandable segments: reserves addresses, creates physical memory, and maps it. */
 static void mapped_memory_is_told_from_what_was_created(void **state) {
   (void)state;
   const size_t bytes = 2 << 20;
@@ -261,7 +261,7 @@ static void a_failed_launch_is_not_recorded(void **state) {
   assert_int_equal(count(TSCOPE_REC_LAUNCH), before);
 }
 
-/* Where the address of a function lies. */
+/* The file of the library that contains the address. */
 static const char *object_of(const void *address) {
   Dl_info info;
   return dladdr(address, &info) ? info.dli_fname : "";

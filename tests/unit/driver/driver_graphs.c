@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * CUDA graphs: what is captured runs nothing and is recorded as part of its graph; each replay is
- * one launch, with numbers of their own for its collectives; and captures are not disturbed.
+ * CUDA graphs: captured calls run nothing and are recorded as part of their graph. Each replay is
+ * one launch and gives its collectives new sequence numbers. Captures are not disturbed.
  */
 #include "driver/driver_types.h"
 
@@ -104,9 +104,10 @@ static void one_collective(void) {
   all_reduce();
 }
 
-/* Handles that are none, given to all that ends a graph or asks for one: NULL by the job, further
- * ones to what the hooks call, since CUDA looks into what it is given. A graph that was made before
- * keeps its place, so that one made after does not get into it. */
+/* Invalid handles, passed to every function that ends a graph or looks one up. The job passes only
+ * NULL, because CUDA dereferences its arguments; the others are passed directly to the functions
+ * that the hooks call. A graph made before keeps its place in the table, so that a later one does
+ * not get it. */
 static void handles_that_are_none_end_no_graph(void **state) {
   (void)state;
   static const u64 never_seen[] = {0, UINT64_MAX, 1, 0x7fff12345678};
@@ -193,7 +194,7 @@ static void other_streams_are_recorded_during_a_capture(void **state) {
   cudaGraphDestroy(graph);
 }
 
-/* The communicators' numbers behind the last GRAPH_REPLAY. */
+/* The sequence numbers per communicator after the last GRAPH_REPLAY record. */
 static struct tscope_graph_comm replayed(u32 *graph, u32 *comms) {
   struct trace trace = trace_read();
   const struct tscope_graph_replay_record *replay = trace_last(&trace, TSCOPE_REC_GRAPH_REPLAY);
@@ -264,7 +265,7 @@ static void an_updated_executable_is_another_graph(void **state) {
   cudaGraphDestroy(small);
 }
 
-/* As a framework with the runtime linked into it captures. */
+/* The way a framework captures that has the runtime linked into it. */
 static void a_capture_through_the_driver_is_one_too(void **state) {
   (void)state;
   CUmodule module;
@@ -296,7 +297,7 @@ static void a_kernel_and_the_inner_graph_twice(void) {
   assert_int_equal(cudaGraphLaunch(inner, stream), cudaSuccess);
 }
 
-/* As a library's own graph gets into a program's. */
+/* The way a library's own graph gets into the graph of a program. */
 static void a_graph_launched_in_a_capture_is_part_of_the_graph(void **state) {
   (void)state;
   all_reduce();
@@ -356,7 +357,7 @@ static void a_child_added_by_hand_counts_with_what_it_holds(void **state) {
   cudaGraphDestroy(small);
 }
 
-/* The body is captured once, and runs as often as the GPU finds. */
+/* The body is captured once; the GPU decides how often it runs. */
 static void a_conditional_body_is_known_but_not_how_often_it_runs(void **state) {
   (void)state;
   CUgraph graph;
@@ -431,7 +432,8 @@ static void *ask_for_an_event(void *event) {
   return (void *)(intptr_t)cudaEventQuery(event);
 }
 
-/* The job's own mistake, which stays its own; and the stream is known to be free again. */
+/* A mistake of the job gives the same error as without tscope, and tscope knows that the stream is
+ * free again. */
 static void an_invalid_capture_ends(void **state) {
   (void)state;
   cudaGraph_t graph = NULL;
@@ -470,7 +472,7 @@ static void a_failed_capture_leaves_nothing_open(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(handles_that_are_none_end_no_graph), /* first: place 0 is its graph's */
+      cmocka_unit_test(handles_that_are_none_end_no_graph), /* first: its graph must have place 0 */
       cmocka_unit_test(a_capture_is_no_launch_but_a_graph),
       cmocka_unit_test(streams_that_join_are_captured_too),
       cmocka_unit_test(other_streams_are_recorded_during_a_capture),

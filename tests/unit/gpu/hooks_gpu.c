@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * GPU times through CUPTI, on the stand-in GPU, whose kernels run as long as they are told: what is
- * recorded of them, also in captures.
+ * GPU times through CUPTI on the stand-in GPU, whose kernels run for a given time: what is recorded
+ * of them, also in captures.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -25,14 +25,14 @@ static int tear_down(void **state) {
   return trace_tear_down(state);
 }
 
-/* CUPTI tells times on a clock that it follows by looking at it now and then. */
+/* CUPTI converts its times with a clock that it reads only from time to time. */
 enum { CLOCK_ERROR_NS = 10000 };
 
 static void assert_lasted(u64 dur, u64 ns) {
   assert_in_range(dur, ns - CLOCK_ERROR_NS, ns + CLOCK_ERROR_NS);
 }
 
-/* What the helper does, now. */
+/* Does now what the helper thread does from time to time. */
 static void deliver(void) {
   cudaDeviceSynchronize();
   gpu_clock_cupti.poll(NULL);
@@ -54,7 +54,7 @@ static void kernels_copies_and_fills_are_timed(void **state) {
   assert_int_equal(copy.kind, TSCOPE_MEMCPY_H2D);
   assert_int_equal(copy.bytes, sizeof(host));
   assert_int_equal(LAST(GPU_MEMSET, gpu_memset).bytes, 100);
-  /* One stream to the host and to the GPU. */
+  /* The host and the GPU have the same number for the stream. */
   u16 launched_on = LAST(LAUNCH, launch).header.tag;
   assert_int_equal(kernel.header.tag, launched_on);
   assert_int_equal(copy.header.tag, launched_on);
@@ -63,7 +63,7 @@ static void kernels_copies_and_fills_are_timed(void **state) {
   cudaFree(memory);
 }
 
-/* When, on CLOCK_MONOTONIC, the spans of a type were, by their chunk's word. */
+/* The times of the spans of a type are on CLOCK_MONOTONIC, according to their chunk. */
 static void spans_are_in_nanoseconds_of_clock_monotonic(void **state) {
   (void)state;
   int64_t before = standin_now_ns();
@@ -119,7 +119,7 @@ static void a_capture_comes_out_as_it_would(void **state) {
   cudaGraph_t graph;
   cudaGraphExec_t executable;
   assert_int_equal(cudaStreamBeginCapture(stream, cudaStreamCaptureModeGlobal), cudaSuccess);
-  launch(&unseen, 2000000); /* first of its kind, so that every slow path is taken in the capture */
+  launch(&unseen, 2000000); /* the first of its kind, so the capture goes through every slow path */
   assert_int_equal(cudaStreamEndCapture(stream, &graph), cudaSuccess);
   assert_int_equal(cudaGraphInstantiate(&executable, graph, 0), cudaSuccess);
   assert_int_equal(cudaGraphLaunch(executable, stream), cudaSuccess);

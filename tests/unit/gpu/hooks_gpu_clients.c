@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * A job with a CUPTI client of its own, as torch.profiler is one: it gets its records, all of them
- * and no others, on its own clock and in its own buffers, and tscope goes on when it has finished.
- * CUPTI here has, like the real one, one set of callbacks and of enabled kinds for all.
+ * A job with its own CUPTI client, such as torch.profiler: the client gets all its records and no
+ * others, on its own clock and in its own buffers, and tscope continues when it has finished. Like
+ * the real CUPTI, the stand-in has one set of callbacks and of enabled kinds for all clients.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -22,7 +22,7 @@ static const int64_t us = 1000, ms = 1000000;
 static struct {
   u64 buffers[2][65536];
   int next;
-  /* records may be handed over by tscope's ticker while the test looks */
+  /* tscope's ticker may deliver records while the test reads these */
   _Atomic size_t kernels, others, unfinished;
   _Atomic u64 earliest, latest;
 } client;
@@ -51,7 +51,7 @@ static void CUPTIAPI completed(CUcontext context, uint32_t stream_id, uint8_t *b
   }
 }
 
-/* Its clock is nobody else's. */
+/* A clock that only the client has. */
 enum { CLIENT_EPOCH = 1000000 };
 static uint64_t CUPTIAPI client_now(void) {
   return (uint64_t)standin_now_ns() + CLIENT_EPOCH * (uint64_t)1000000000;
@@ -94,7 +94,7 @@ static int set_up(void **state) {
   return trace_set_up(state) || cudaStreamCreate(&stream) != cudaSuccess;
 }
 
-/* A client whose session is over, and tscope's source open again. */
+/* The client's session is over, and tscope's source is open again. */
 static int alone(void **state) {
   (void)state;
   launch(&kernel, us);
@@ -107,7 +107,7 @@ static void a_client_gets_its_records_and_no_others(void **state) {
   (void)state;
   launch(&kernel, us);
   u32 before = kernels_seen();
-  launch(&kernel, 30 * ms); /* runs on into the session */
+  launch(&kernel, 30 * ms); /* still runs when the session begins */
   begin_session(true);
   assert_source(TSCOPE_GPU_CLOCK_HOST,
                 "the job's own CUPTI client is at work (cuptiActivityRegisterCallbacks)");
@@ -127,7 +127,8 @@ static void a_client_gets_its_records_and_no_others(void **state) {
   assert_int_equal(client.kernels, 3);
 }
 
-/* Work of a session that is not done when the client collects is told without times, as ever. */
+/* Work that is not done when the client collects its records gets a record without times, as
+ * without tscope. */
 static void what_a_client_gives_up_is_not_told_to_tscope(void **state) {
   (void)state;
   begin_session(true);
@@ -140,7 +141,7 @@ static void what_a_client_gives_up_is_not_told_to_tscope(void **state) {
   assert_int_equal(kernels_seen(), before);
 }
 
-/* When the kernel of the last record ran, CLOCK_MONOTONIC. */
+/* The start of the latest kernel, on CLOCK_MONOTONIC. */
 static u64 last_kernel_ns(void) {
   struct trace trace = trace_read();
   struct trace_cursor at = {0};
@@ -151,8 +152,8 @@ static u64 last_kernel_ns(void) {
   return latest;
 }
 
-/* With each registration of a clock CUPTI tells one more kernel on the wrong one. The client has
- * made its first: whoever else made one made it miss kernels. */
+/* With each registration of a clock this CUPTI gives one more kernel a time of the wrong clock. The
+ * client registers first: another registration would make it miss kernels. */
 static void a_clients_clock_is_its_own(void **state) {
   (void)state;
   setenv("STANDIN_CUPTI_CLOCK_MISSES", "1", 1);
@@ -170,8 +171,8 @@ static void a_clients_clock_is_its_own(void **state) {
   assert_resumes();
 }
 
-/* The clock stays the client's when tscope goes on, and is read: it counts faster than nanoseconds,
- * and from elsewhere. */
+/* CUPTI keeps the client's clock when tscope continues, and tscope reads it. This one counts faster
+ * than nanoseconds, from another origin. */
 static uint64_t CUPTIAPI counter(void) {
   return (uint64_t)standin_now_ns() * 3 + CLIENT_EPOCH;
 }
@@ -184,7 +185,7 @@ static void times_are_right_whatever_clock_a_client_left(void **state) {
   cudaDeviceSynchronize();
   end_session();
   assert_resumes();
-  for (int i = 0; i < 3; i++) { /* the first is told on CUPTI's own clock */
+  for (int i = 0; i < 3; i++) { /* the first record is on CUPTI's own clock */
     u32 before = kernels_seen();
     u64 from = (u64)standin_now_ns();
     launch(&kernel, 5 * ms);
@@ -219,7 +220,7 @@ static void tscope_waits_until_the_client_has_collected(void **state) {
   assert_resumes();
 }
 
-/* A client that never asks for its last records gets them all the same before tscope goes on. */
+/* A client that never collects its last records still gets them before tscope continues. */
 static void what_a_client_forgot_to_collect_is_its_own(void **state) {
   (void)state;
   const struct timespec pause = {.tv_nsec = 10000000};
@@ -239,7 +240,7 @@ static void what_a_client_forgot_to_collect_is_its_own(void **state) {
   assert_int_equal(kernels_seen(), before);
 }
 
-/* While tscope's source is open, a client that tidies up once more must not switch it off. */
+/* While tscope's source is open, a client that cleans up again must not switch it off. */
 static void disabling_again_disables_nothing_of_tscopes(void **state) {
   (void)state;
   u32 before = kernels_seen();
@@ -248,7 +249,7 @@ static void disabling_again_disables_nothing_of_tscopes(void **state) {
   assert_int_equal(kernels_seen(), before + 1);
 }
 
-/* libtorch may enable kernels when it is loaded, long before it has anywhere to put them. */
+/* libtorch may enable kernels when it is loaded, long before it provides buffers. */
 static void a_kind_enabled_early_stays_enabled(void **state) {
   (void)state;
   u32 before = kernels_seen();

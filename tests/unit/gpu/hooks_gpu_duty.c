@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * What makes CUPTI cheaper: resting for some of the job's steps, and telling a graph's replay as
- * one piece of work.
+ * What makes CUPTI cheaper: pausing for some of the job's steps, and recording the replay of a
+ * graph as one piece of work.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -56,7 +56,7 @@ static void a_replay_is_told_as_a_whole(void **state) {
   cudaGraphDestroy(graph);
 }
 
-/* Which of the steps that come are watched: one kernel each, seen or not. */
+/* Checks which of the next steps are watched: each launches one kernel, which is seen or not. */
 static void assert_watched(void (*step_ends)(struct tscope_thread *), const char *pattern) {
   for (; *pattern; pattern++) {
     u32 before = kernels_seen();
@@ -69,7 +69,7 @@ static void assert_watched(void (*step_ends)(struct tscope_thread *), const char
   }
 }
 
-/* Optimizers count until the user marks a step; then marks alone do. */
+/* Optimizer calls count as steps until the user marks a step; from then on only marks count. */
 static void cupti_rests_for_some_steps(void **state) {
   (void)state;
   assert_watched(optimizer_done, "xx...xx...x");
@@ -79,7 +79,7 @@ static void cupti_rests_for_some_steps(void **state) {
   assert_watched(step_marked, ".xx");
 }
 
-/* What a delivery took is told with the next. */
+/* The cost of a delivery is reported with the next one. */
 static void cuptis_own_cost_is_known(void **state) {
   (void)state;
   launch(&kernel, us);

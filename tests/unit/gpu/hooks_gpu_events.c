@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * GPU times from pairs of events, on the stand-in GPU: collectives with their number and as long as
- * they took, bounded pools, and captures that come out as they would.
+ * GPU times from pairs of events on the stand-in GPU: collectives with their sequence number and
+ * duration, bounded pools, and captures that are the same as without tscope.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -52,8 +52,8 @@ static struct event_pair *begin_on(cudaStream_t on, u16 index) {
   return event_pair_begin(on, TSCOPE_STREAM_LEGACY, index);
 }
 
-/* The stand-in's events are exact; what CUDA says of the time between two is a float of
- * milliseconds, and the clocks meet within the error that the trace states. */
+/* The events of the stand-in are exact. CUDA gives the time between two as a float of milliseconds,
+ * and the clocks agree within the error that the trace states. */
 static void a_pair_tells_when_and_how_long(void **state) {
   (void)state;
   assert_int_equal(LAST(GPU_CLOCK, gpu_clock).header.tag, TSCOPE_GPU_CLOCK_EVENTS);
@@ -76,7 +76,7 @@ static void a_pair_tells_when_and_how_long(void **state) {
   assert_int_equal(last.chunk->clock, TSCOPE_CLOCK_MONOTONIC);
   assert_in_range(last.base + run->header.time, from - (int64_t)error,
                   to - 5 * ms + (int64_t)error);
-  assert_in_range(run->dur, 5 * ms, to - from); /* and what the host took to launch it */
+  assert_in_range(run->dur, 5 * ms, to - from); /* plus the host's time to launch it */
   assert_int_equal(run->header.tag, 100);
   assert_int_equal(run->comm, 7);
   assert_int_equal(run->seq, 11);
@@ -138,9 +138,9 @@ static void gemm(void *handle, int m) {
   assert_int_equal(cublasSgemm_v2(handle, 0, 0, m, 8, 8, NULL, NULL, m, NULL, 8, NULL, NULL, m), 0);
 }
 
-/* A model that calls as many GEMMs as one is picked of: a fixed stride would time the same one
- * in every step. Of 40 steps, that one of 16 is never picked has a chance of 16 x (15/16)^40 = 1.2:
- * half of them must be. Calls and times say the same numbers. */
+/* A model with 16 GEMMs in each step, of which one in 16 is timed: a fixed stride would time the
+ * same GEMM in every step. In 40 steps 16 x (15/16)^40 = 1.2 of them are never picked on average:
+ * at least half must be picked. The records of calls and of times have the same numbers. */
 static void all_gemms_of_a_model_are_picked_in_turn(void **state) {
   (void)state;
   void *handle;
@@ -176,8 +176,8 @@ static void all_gemms_of_a_model_are_picked_in_turn(void **state) {
   cublasDestroy_v2(handle);
 }
 
-/* What a replay of the graph does. The kernels by which it is known again are seen where the driver
- * is looked up through the shim: scenario GEMMs-graph. */
+/* Its time belongs to the replays of the graph. Their kernels are seen only if the driver is looked
+ * up through the shim: scenario GEMMs-graph tests that. */
 static void a_captured_gemm_is_the_graphs(void **state) {
   (void)state;
   void *handle;
@@ -208,7 +208,7 @@ static void a_captured_gemm_is_the_graphs(void **state) {
   cublasDestroy_v2(handle);
 }
 
-/* A stream that stands still uses up its own pool and holds up no other. */
+/* A stream that stands still uses up its own pool and blocks no other stream. */
 static void a_pool_is_bounded_and_a_streams_own(void **state) {
   (void)state;
   cudaStream_t other;
@@ -228,7 +228,7 @@ static void a_pool_is_bounded_and_a_streams_own(void **state) {
   event_pair_end(pair, &subject);
   cudaStreamSynchronize(other);
   ticker_part(gpu_clock_events.poll);
-  assert_int_equal(count(TSCOPE_REC_COLLECTIVE_RUN), before + 1); /* the other's alone */
+  assert_int_equal(count(TSCOPE_REC_COLLECTIVE_RUN), before + 1); /* only the other stream's */
   assert_int_equal(runs(), before + 1 + got);
   cudaStreamDestroy(other);
 }
@@ -299,8 +299,8 @@ static void the_default_stream_is_left_alone_while_others_are_captured(void **st
   cudaStreamDestroy(blocking);
 }
 
-/* Pools, anchors and questions while another stream is captured: all that would end the capture of
- * a thread that has not said it is careful. */
+/* Makes pools and anchors and queries events while another stream is captured: without
+ * cudaThreadExchangeStreamCaptureMode() each of these calls would invalidate the capture. */
 static void asking_ends_no_capture(void **state) {
   (void)state;
   cudaStream_t captured, fresh;
@@ -365,7 +365,7 @@ static void a_call_that_failed_did_not_run(void **state) {
   assert_int_equal(runs(), before);
 }
 
-/* A communicator that does not block: NCCL's own thread launches when it gets to it. */
+/* A non-blocking communicator: NCCL's own thread launches the work later. */
 static u32 accepted_all_reduce(void) {
   struct tscope_thread *thread = tscope_enter(TSCOPE_QUIET);
   assert_non_null(thread);
@@ -377,7 +377,7 @@ static u32 accepted_all_reduce(void) {
   return LAST(COLLECTIVE, collective).seq;
 }
 
-/* Its time on the GPU begins where the host made the call, so the host's own time is in it. */
+/* Its time on the GPU begins at the host's call, so it includes the host's own time. */
 static void what_is_in_progress_ends_when_the_job_knows_that_it_is_launched(void **state) {
   (void)state;
   u32 before = runs();
@@ -413,7 +413,7 @@ static void events_end_with_their_device(void **state) {
                    ncclSuccess);
   assert_int_equal(cudaDeviceReset(), cudaSuccess);
   assert_true(gpu_clock_events.counts().dropped > dropped);
-  nanosleep(&ticks, NULL); /* the ticker looks, and asks for nothing */
+  nanosleep(&ticks, NULL); /* the ticker runs, and queries nothing */
   deliver();
   assert_int_equal(ncclAllReduce(memory, memory, 256, ncclInt32, ncclSum, comm, stream),
                    ncclSuccess);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * A CUPTI that opens and then tells nothing, as on GPUs that it may not trace.
+ * A CUPTI that opens and then delivers nothing, as on GPUs that it may not trace.
  */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * CUPTI as it is on real GPUs: a buffer for each thread that launches, held back while anything in
- * it runs; a record for each look at an event; more device memory than anyone asked for.
+ * CUPTI behaves as on real GPUs: a buffer for each thread that launches, withheld while any work in
+ * it runs; a record for each query of an event; and it takes much device memory.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -37,7 +37,7 @@ static void *launch_one(void *nothing) {
   return NULL;
 }
 
-/* The stand-in ends the program when it is given a buffer that it has already. */
+/* The stand-in ends the program when it gets a buffer that it already has. */
 static void more_threads_than_buffers_share_none(void **state) {
   (void)state;
   pthread_t threads[THREADS];
@@ -69,11 +69,11 @@ static void looking_at_an_event_again_and_again_is_not_recorded(void **state) {
     looks++;
   ticker_part(gpu_clock_cupti.poll);
   assert_true(looks > 10);
-  assert_in_range(count(TSCOPE_REC_GPU_SYNC) - before, 0, 1); /* the look that found it done */
+  assert_in_range(count(TSCOPE_REC_GPU_SYNC) - before, 0, 1); /* the query that found it done */
   cudaEventDestroy(event);
 }
 
-/* A kernel that never ends keeps CUPTI from telling of those before it, until it is forced. */
+/* While a long kernel runs, CUPTI does not deliver those before it, unless it is forced to. */
 static void what_is_held_back_is_had_in_the_end(void **state) {
   (void)state;
   cudaStream_t other;
@@ -108,7 +108,7 @@ static void the_jobs_device_memory_is_left_to_it(void **state) {
   assert_true(device_buffers() <= 32);
 }
 
-/* Both default streams have a handle of the driver's own beside no handle. */
+/* Both default streams have a special handle of the driver in addition to NULL. */
 static void default_streams_are_known_by_their_handles(void **state) {
   (void)state;
   u32 by_none = gpu_clock_stream_id(NULL, false);

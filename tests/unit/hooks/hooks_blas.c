@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * What is recorded of GEMMs: sizes, types and arithmetic by closed forms, the stream,
- * the launches inside, and nothing twice.
+ * What is recorded of GEMMs: sizes, types, and operations compared with closed forms, the stream,
+ * and the launches inside; and nothing is recorded twice.
  */
 #include <math.h>
 #include <setjmp.h>
@@ -23,7 +23,7 @@ TSCOPE_BLAS_HOOKS(HOOK)
 static const cudaStream_t a_stream = (cudaStream_t)0x20000;
 static const cublasHandle_t a_handle = (cublasHandle_t)0x30000;
 
-/* Descriptors of the fake cuBLASLt: values by attribute. */
+/* Descriptors of the fake cuBLASLt, as values of their attributes. */
 struct layout {
   u32 type;
   u64 rows, cols;
@@ -37,9 +37,9 @@ static struct {
   cublasStatus_t result;
   bool capturing;
   bool calls_lt;    /* every cuBLAS GEMM calls cuBLASLt's */
-  int math_mode;    /* of every handle; -1: the handle does not say */
-  int kernels;      /* that a GEMM launches through the runtime */
-  int lt_attribute; /* that cuBLASLt does not know, -1 for none */
+  int math_mode;    /* of every handle; -1: unknown */
+  int kernels;      /* launched by each GEMM through the runtime */
+  int lt_attribute; /* the attribute that cuBLASLt does not know, -1 for none */
 } blas;
 
 static void put(const struct fake_call *call, const void *value, size_t bytes) {
@@ -132,8 +132,8 @@ static void every_plain_gemm_is_2mnk(void **state) {
   expect(LAST(GEMM, gemm), 13, 5, 11, 1, 2.0 * 13 * 5 * 11, TSCOPE_DTYPE_F16);
 }
 
-/* (a + bi)(c + di) is four real products and two sums, and adding it two more: 8 operations; by
- * Gauss's method three real products, each in a real GEMM: 3 x 2. */
+/* (a + bi)(c + di) is four real products and two sums, and adding it to a sum is two more: 8
+ * operations. By Gauss's method it is three real products, each in a real GEMM: 3 x 2. */
 static void complex_gemms_are_counted_in_real_operations(void **state) {
   (void)state;
   cublasCgemm_v2(a_handle, 0, 0, 3, 5, 7, NULL, NULL, 3, NULL, 7, NULL, NULL, 3);
@@ -282,10 +282,10 @@ static void the_math_mode_counts_where_the_call_leaves_it_open(void **state) {
   blas.math_mode = TF32_MATH;
   assert_int_equal(asked(CUDA_R_32F, 68), 77); /* the default, which the mode changes */
   assert_int_equal(asked(CUDA_R_32F, 69), 69);
-  assert_int_equal(asked(CUDA_R_16BF, 68), 68); /* no factor is single */
+  assert_int_equal(asked(CUDA_R_16BF, 68), 68); /* neither factor is single precision */
   blas.math_mode = DEFAULT_MATH;
   assert_int_equal(asked(CUDA_R_32F, 77), 77);
-  blas.math_mode = TF32_MATH; /* of a handle; cuBLASLt has none */
+  blas.math_mode = TF32_MATH; /* a mode of cuBLAS handles; cuBLASLt has none */
   const struct matmul open = {68, 0}, tf32 = {77, 0};
   assert_int_equal(lt(&open, &inner, &inner, &inner), 0);
   assert_int_equal(LAST(GEMM, gemm).compute, 68);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * The registry of GEMMs against NVIDIA's own cuBLAS, where it is installed: prototypes
- * against its headers when this is compiled, descriptors as its library makes them when this runs.
- * No GPU is needed for either.
+ * Compares the registry of GEMMs with NVIDIA's own cuBLAS, if it is installed: prototypes with its
+ * headers at compile time, descriptors with those that its library makes at run time. Neither needs
+ * a GPU.
  */
 #ifdef HAVE_CUBLAS_HEADERS
 #include <cublasLt.h>
@@ -78,7 +78,7 @@ static cublasLtMatmulDesc_t matmul(int compute, int scale, int32_t transposed_a)
   return made;
 }
 
-/* What is read of a GEMM, whose descriptors are given back. */
+/* What is read of a GEMM. Frees its descriptors. */
 static struct gemm_facts facts_of(cublasLtMatmulDesc_t gemm, cublasLtMatrixLayout_t a,
                                   cublasLtMatrixLayout_t b, cublasLtMatrixLayout_t c) {
   struct gemm_facts facts = lt_matmul_facts(gemm, a, b, c);

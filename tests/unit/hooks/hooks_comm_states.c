@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * What NCCL is asked of communicators while the job stands still, and above all when it is not.
+ * When NCCL is asked about communicators while the job stands still, and above all when it is not
+ * asked.
  */
 #include <pthread.h>
 #include <setjmp.h>
@@ -23,7 +24,7 @@ enum { HANDLES = 64, ROUNDS = 20000 };
 static u64 memory[HANDLES];
 static struct {
   ncclComm_t next;
-  ncclResult_t result; /* of making one */
+  ncclResult_t result; /* of creating one */
   ncclResult_t state[HANDLES];
   bool alive[HANDLES];
   u32 asked[HANDLES], asked_dead;
@@ -77,7 +78,7 @@ static ncclComm_t make(u32 n) {
   return comm;
 }
 
-/* How often it is asked during `looks` looks at a stall. */
+/* How often NCCL is asked about it during `looks` looks at a stall. */
 static u32 asked_in_stall(u32 n, u32 stall, u32 looks) {
   u32 before = library.asked[n];
   for (u32 i = 0; i < looks; i++)
@@ -146,7 +147,7 @@ static void one_that_is_split_off_is_asked_if_it_blocks(void **state) {
   ncclCommDestroy(parent);
 }
 
-/* NCCL_COMM_BLOCKING=0 makes them so without a word to the call. */
+/* NCCL_COMM_BLOCKING=0 makes them non-blocking without any argument of the call. */
 static void one_that_was_in_progress_is_not_asked(void **state) {
   (void)state;
   library.state[4] = library.result = ncclInProgress;
@@ -180,13 +181,13 @@ static void one_that_nobody_saw_made_is_not_asked(void **state) {
   (void)state;
   library.alive[8] = true;
   ncclAllReduce(NULL, NULL, 10, ncclFloat, ncclSum, handle(8), NULL);
-  u32 before = library.asked[8]; /* in that call, for its size */
+  u32 before = library.asked[8]; /* during that call, for the size of the communicator */
   communicators_tell_states(108, true);
   assert_int_equal(library.asked[8], before);
   ncclCommDestroy(handle(8));
 }
 
-/* As PyTorch's watchdog asks, ten times a second. */
+/* The way PyTorch's watchdog asks, ten times a second. */
 static void what_the_job_hears_is_said_too(void **state) {
   (void)state;
   ncclUniqueId id = {{"states"}};
@@ -235,8 +236,8 @@ static void none_is_asked_while_it_is_destroyed(void **state) {
   print_message("asked %u times while %d were made and destroyed\n", asked - ROUNDS, ROUNDS);
 }
 
-/* Without it tscope asks nobody, since it cannot look first whether there still is a communicator.
- */
+/* Without it tscope does not ask, because it cannot check first whether the communicator still
+ * exists. */
 static bool memory_can_be_looked_at(void) {
   u64 word, other = 1;
   struct iovec here = {&word, sizeof(word)}, there = {&other, sizeof(other)};

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * What is recorded of the CUDA runtime: launches and their shapes and names, streams, memory,
- * copies, waits and events; and that asking questions leaves the job's last error alone.
+ * What is recorded of the CUDA runtime: launches with their shapes and names, streams, memory,
+ * copies, waits and events. Also checks that tscope's own calls do not change the job's last error.
  */
 #include <pthread.h>
 #include <setjmp.h>
@@ -15,7 +15,7 @@
 #include "hooks_trace.h"
 #include "record/process_trace.h"
 
-/* Entry points of the runtime that its header keeps to itself. */
+/* Entry points of the runtime that its header does not declare. */
 void __cudaRegisterFunction(void **, const char *, char *, const char *, int, uint3 *, uint3 *,
                             dim3 *, dim3 *, int *);
 cudaError_t __cudaGetKernel(cudaKernel_t *, const void *);
@@ -25,7 +25,7 @@ cudaError_t cudaLaunchKernel_ptsz(const void *, dim3, dim3, void **, size_t, cud
 static struct {
   cudaError_t result; /* of the calls under test */
   cudaError_t last;   /* the job's last error */
-  const char *name;   /* of any kernel, NULL: it does not know */
+  const char *name;   /* of every kernel; NULL: unknown to the runtime */
   int name_queries;
   int version; /* 0: a recent one */
 } runtime;
@@ -101,7 +101,7 @@ static void a_launch_names_its_kernel_and_geometry_once(void **state) {
   assert_true(LAST(LAUNCH, launch).shape != shape.shape);
 }
 
-/* nvcc 13 launches a handle that it asks for once. */
+/* Code from nvcc 13 gets a handle once and launches that. */
 static void a_kernel_handle_has_its_functions_name(void **state) {
   (void)state;
   cudaKernel_t kernel;
@@ -120,11 +120,11 @@ static void the_runtime_is_asked_for_names_that_were_not_registered(void **state
 
 static void queries_leave_the_last_error_as_it_was(void **state) {
   (void)state;
-  launch(&d_kernel, 1, a_stream); /* the question fails, and sets the last error */
+  launch(&d_kernel, 1, a_stream); /* the lookup of the name fails, and sets the last error */
   assert_int_equal(runtime.name_queries, 1);
   assert_int_equal(runtime.last, cudaSuccess);
   assert_int_equal(LAST(SHAPE, shape).kernel, 0);
-  runtime.last = cudaErrorInvalidValue; /* the job's own: nothing is asked */
+  runtime.last = cudaErrorInvalidValue; /* the job's own error: the name is not looked up */
   launch(&d_kernel, 2, a_stream);
   assert_int_equal(runtime.name_queries, 1);
   assert_int_equal(runtime.last, cudaErrorInvalidValue);
@@ -170,7 +170,7 @@ static void default_streams_are_told_apart(void **state) {
   assert_int_equal(stream_of_launch(cudaStreamLegacy, true), legacy);
   assert_int_equal(stream_of_launch(cudaStreamPerThread, false), own);
   assert_true(legacy != own);
-  cudaSetDevice(0); /* where it was without having been told */
+  cudaSetDevice(0); /* already the current device */
   assert_int_equal(stream_of_launch(NULL, false), legacy);
   assert_int_equal(stream_of_launch(NULL, true), own);
   pthread_t thread;
@@ -233,7 +233,7 @@ static void copies_say_how_much_and_which_way(void **state) {
   assert_int_equal(copy.bytes, 20000);
   cudaMemcpyPeerAsync(a, 0, b, 1, 5, a_stream);
   assert_int_equal(LAST(MEMCPY, memcpy).kind, TSCOPE_MEMCPY_P2P | TSCOPE_MEMCPY_ASYNC);
-  cudaMemcpyAsync(a, b, 1, cudaMemcpyDefault, a_stream); /* the direction is the driver's secret */
+  cudaMemcpyAsync(a, b, 1, cudaMemcpyDefault, a_stream); /* only the driver knows the direction */
   assert_int_equal(LAST(MEMCPY, memcpy).kind, TSCOPE_MEMCPY_UNKNOWN | TSCOPE_MEMCPY_ASYNC);
   cudaMemsetAsync(a, 0, 7, a_stream);
   assert_int_equal(LAST(MEMSET, memset).bytes, 7);
@@ -272,7 +272,7 @@ static void copies_and_fills_of_boxes_say_how_much(void **state) {
   cudaMemcpy3DAsync(&box, a_stream);
   assert_int_equal(LAST(MEMCPY, memcpy).bytes, 6000);
   assert_int_equal(LAST(MEMCPY, memcpy).kind, TSCOPE_MEMCPY_H2D | TSCOPE_MEMCPY_ASYNC);
-  box.dstArray = (cudaArray_t)0x7700; /* 10 elements, of a size that is not told */
+  box.dstArray = (cudaArray_t)0x7700; /* 10 elements of unknown size */
   cudaMemcpy3D(&box);
   assert_int_equal(LAST(MEMCPY, memcpy).bytes, 0);
   assert_int_equal(LAST(MEMCPY, memcpy).kind, TSCOPE_MEMCPY_H2D);
@@ -290,8 +290,8 @@ static void copies_and_fills_of_boxes_say_how_much(void **state) {
   assert_int_equal(LAST(MEMSET, memset).kind, 0);
 }
 
-/* Whose parameters CUDA 13 changed under the same name: all reach the runtime, and the stream is
- * found where that runtime has it. */
+/* CUDA 13 changed the parameters of these functions under the same name: all of them reach the
+ * runtime, and the stream is taken from the place where that runtime expects it. */
 cudaError_t prefetch(const void *, size_t, size_t, size_t,
                      cudaStream_t) __asm__("cudaMemPrefetchAsync");
 cudaError_t batch(void *, void *, const size_t *, size_t, void *, void *, size_t, void *,
@@ -346,8 +346,8 @@ static void *launch_all(void *unused) {
   return NULL;
 }
 
-/* Threads that all want their first chunk at once may be faster than the helper; what they lose by
- * that is counted. */
+/* When all threads need their first chunk at once, the helper may be too slow; what they lose is
+ * counted. */
 static u32 launches_known(void) {
   return count(TSCOPE_REC_LAUNCH) + (u32)tscope_trace.header->lost[TSCOPE_LOSS_BEHIND];
 }
@@ -366,7 +366,7 @@ static void threads_that_meet_a_handle_together_give_it_one_number(void **state)
   assert_int_equal(launches_known(), launches + THREADS * SHAPES);
 }
 
-/* A job whose shapes never end must not lose which kernels it launched. */
+/* A job with an endless number of shapes must not lose the names of its kernels. */
 static void endless_geometry_keeps_the_kernels_name(void **state) {
   (void)state;
   for (unsigned i = 1; i <= 40000; i++)
@@ -388,7 +388,7 @@ static void without_cupti_the_trace_says_so(void **state) {
   assert_string(clock.reason, "CUPTI is neither loaded nor beside the CUDA runtime");
 }
 
-/* Whether this machine has a driver to record events with is not what is asked. */
+/* Selects CUPTI, so that a driver on this machine does not change the result. */
 static int set_up(void **state) {
   return setenv("TSCOPE_GPU", "cupti", 1) || trace_set_up(state);
 }

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * CUPTI's activity records as NVIDIA's headers declare them, in every version of each, read by the
- * decoder that knows only what they have in common; and which kernels are a collective library's.
+ * Every version of CUPTI's activity records, as NVIDIA's headers declare them, goes through the
+ * decoder, which knows only their common parts. Also checks which kernels belong to a collective
+ * library.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -33,7 +34,7 @@ static void assert_common(const struct cupti_record *out, enum gpu_span_kind kin
   assert_int_equal(span->correlation, 4242);
 }
 
-/* A record of a type, every byte of it set, so that a field read from the wrong place shows. */
+/* A record of a type with every byte set, so that a field read from the wrong place is noticed. */
 #define RECORD(type, kind_)                                                                        \
   type record;                                                                                     \
   struct cupti_record out;                                                                         \
@@ -46,7 +47,8 @@ static void assert_common(const struct cupti_record *out, enum gpu_span_kind kin
   record.streamId = 21;                                                                            \
   record.correlationId = 4242;
 
-/* A version that has a graph id; in one without, that is 0 whatever lies at its place. */
+/* For a version with a graph id. In a version without one the result is 0, whatever bytes are at
+ * its place. */
 #define KERNEL(type, set_graph, graph_)                                                            \
   do {                                                                                             \
     RECORD(type, CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL)                                            \
@@ -145,7 +147,7 @@ static void a_graph_replay_is_one_piece_of_work(void **state) {
   GRAPH(CUpti_ActivityGraphTrace2);
 }
 
-/* A record of a type whose fields differ from those of work, every byte of it set. */
+/* A record of a type whose fields differ from those of work, with every byte set. */
 #define FILLED(type, kind_)                                                                        \
   type record;                                                                                     \
   struct cupti_record out;                                                                         \
@@ -189,7 +191,7 @@ static void waits_of_every_version(void **state) {
 #endif
 }
 
-/* Asking whether something is done is no wait when it is not. */
+/* A query that finds unfinished work is not a wait. */
 static void queries_are_no_waits(void **state) {
   (void)state;
 #if CUPTI_API_VERSION >= 26
@@ -243,7 +245,7 @@ static void only_cuptis_own_overhead_is_its_cost(void **state) {
     assert_int_equal(out.span.start, 1000000000007);                                               \
     assert_int_equal(out.span.end, 1000000000107);                                                 \
     record.overheadKind =                                                                          \
-        CUPTI_ACTIVITY_OVERHEAD_DRIVER_COMPILER; /* the job's, with or without */                  \
+        CUPTI_ACTIVITY_OVERHEAD_DRIVER_COMPILER; /* a cost of the job, with or without tscope */   \
     assert_false(cupti_decode(&record, sizeof(record), &out));                                     \
   } while (0)
   OVERHEAD(CUpti_ActivityOverhead);

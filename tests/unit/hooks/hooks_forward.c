@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Every hooked function, taken from the registries: what the job passes reaches the real function
- * bit for bit, what that returns reaches the job, and errno is the real function's.
+ * For every hooked function of the registries: the arguments of the job reach the real function bit
+ * for bit, its result reaches the job, and errno is the real function's.
  */
 #include "driver/driver_types.h"
 
@@ -31,9 +31,9 @@ TSCOPE_BLAS_HOOKS(HOOK)
 TSCOPE_DRIVER_HOOKS(HOOK)
 #undef HOOK
 
-/* Registers and stack filled with arguments, whatever the function makes of them. Each is an
- * address of readable memory whose low half is a small number, so that it is good as a pointer, a
- * count and a rank alike. */
+/* Fills registers and stack with arguments that any function can take. Each is an address of
+ * readable memory whose low half is a small number, so it is valid as a pointer, as a count and as
+ * a rank. */
 typedef uintptr_t word;
 typedef word any_function(word, word, word, word, word, word, word, word, word, word, word, word,
                           word, word, word, word, word, word, word, word, word, word, word, word);
@@ -47,7 +47,7 @@ static word call(any_function *function) {
                   a + 168, a + 176, a + 184, a + 192, a + 200);
 }
 
-/* All arguments alike. */
+/* All arguments are the same. */
 static word call_with(any_function *function, word all) {
   return function(all, all, all, all, all, all, all, all, all, all, all, all, all, all, all, all,
                   all, all, all, all, all, all, all, all);
@@ -72,7 +72,7 @@ static const struct hooked hooked[] = {TSCOPE_CUDA_HOOKS(HOOK) TSCOPE_NCCL_HOOKS
 #undef HOOK
 
 /* Where the ABI passes structures of more than 16 bytes by address, as on aarch64, the compiler
- * makes that address: it is never what a caller may get wrong. */
+ * makes that address, so a caller cannot pass a wrong one. */
 static bool passes_structure_by_address(const struct hooked *function) {
 #ifdef __aarch64__
   return strstr(function->params, "cudaExtent extent") ||
@@ -89,9 +89,9 @@ static int result_wanted, errno_wanted;
 
 static int behave(const struct fake_call *made) {
   if (strcmp(made->name, expected_name))
-    return 0; /* a question of tscope's own */
+    return 0; /* a call of tscope itself */
   errno = errno_wanted;
-  /* An address for the number of groups or copies is more than any library takes. */
+  /* An address is larger than any number of groups or copies that a library accepts. */
   bool refused = (strstr(made->name, "Grouped") && strstr(made->name, "_64")) ||
                  strstr(made->name, "BatchAsync");
   return refused ? CUBLAS_STATUS_NOT_INITIALIZED : result_wanted;
@@ -107,7 +107,7 @@ static struct fake_call made_by(const char *name, any_function *function, word *
 }
 
 static int set_up(void **state) {
-  /* The one is taken under ASan, the other under TSan. */
+  /* ASan uses one of these places itself, TSan the other. */
   static const uintptr_t places[] = {0x1000000000, 0x200000000000};
   for (size_t i = 0; i < 2; i++) {
     arena = mmap((void *)places[i], 1 << 20, PROT_READ | PROT_WRITE,
@@ -139,8 +139,8 @@ static void every_function_forwards(int returns) {
     forwards(hooked[i].name, hooked[i].wrapper, hooked[i].result_bytes);
 }
 
-/* Handles that are none: NULL, and all bits set. Those who pass them get the real function's error,
- * and what is known of real handles stays: the words that mark free places are no handles. */
+/* Invalid handles: NULL, and all bits set. The caller gets the error of the real function, and the
+ * entries of real handles stay: the words that mark free places are not handles. */
 static void what_is_no_handle_is_forwarded_too(void **state) {
   (void)state;
   result_wanted = 3;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * This program has the hooks, but no CUDA, no NCCL and no cuBLAS behind them: each hooked call
- * fails with an error of its own API.
+ * This program has the hooks, but neither CUDA nor NCCL nor cuBLAS: each hooked call fails with an
+ * error of its own API.
  */
 #include "blas/blas_hooks.def"
 #include "cuda/cuda_hooks.def"
@@ -44,7 +44,7 @@ static void every_call_fails_with_its_apis_own_error(void **state) {
   TSCOPE_BLAS_HOOKS(HOOK)
 }
 
-/* A program that gets nothing done is not a training job. */
+/* A program in which every call fails is not a training job. */
 static void nothing_is_recorded(void **state) {
   (void)state;
   struct trace trace = trace_read();

@@ -12,14 +12,14 @@
 #include "hooks_fakes.h"
 #include "hooks_trace.h"
 
-/* The library as it behaves in the test at hand: which handle it gives the next communicator, what
- * it answers when asked about one, and what its calls return. */
+/* How the library behaves in the current test: the handle of the next communicator, the properties
+ * of a communicator, and the results of its calls. */
 static struct {
   ncclComm_t next;
   int size, rank, device;
   ncclResult_t result; /* of the calls under test */
   ncclResult_t state;  /* of a communicator */
-  bool late;           /* handles come with the group's end, or when the parent is ready */
+  bool late;           /* handles are set at the end of the group, or when the parent is ready */
   ncclComm_t *owed;
   int questions;
 } library;
@@ -71,7 +71,7 @@ static int behave(const struct fake_call *call) {
       FAKE_ARG(call, 0, ncclComm_t *)[i] = handle(900 + i);
   if (!strcmp(name, "ncclGroupEnd") && library.owed)
     *library.owed = library.next;
-  if (!strcmp(name, "ncclBcast")) { /* as the real one does */
+  if (!strcmp(name, "ncclBcast")) { /* like the real one */
     void *buffer = FAKE_ARG(call, 0, void *);
     return ncclBroadcast(buffer, buffer, FAKE_ARG(call, 1, size_t),
                          FAKE_ARG(call, 2, ncclDataType_t), FAKE_ARG(call, 3, int),
@@ -188,7 +188,7 @@ static void calls_of_a_group_share_its_number(void **state) {
   assert_int_equal(LAST(COLLECTIVE, collective).group, 0);
   ncclGroupStart();
   ncclGroupEnd();
-  assert_int_equal(count(TSCOPE_REC_GROUP), before + 1); /* nothing was in it */
+  assert_int_equal(count(TSCOPE_REC_GROUP), before + 1); /* the group was empty */
 }
 
 static void identity_is_that_of_the_unique_id(void **state) {
@@ -209,7 +209,7 @@ static void identity_is_that_of_the_unique_id(void **state) {
   assert_true(LAST(COMM, comm).identity != scalable);
 }
 
-/* Two parents with the same id stand for the same parent on two ranks. */
+/* Two parents with the same id represent the same parent on two ranks. */
 static void splits_agree_between_ranks_and_differ_from_each_other(void **state) {
   (void)state;
   ncclComm_t rank0 = make(50, "parent"), rank1 = make(51, "parent"), child;
@@ -225,7 +225,7 @@ static void splits_agree_between_ranks_and_differ_from_each_other(void **state) 
       struct tscope_comm_record record = LAST(COMM, comm);
       assert_true(record.parent == parent);
       assert_int_equal(record.color, split == 2 ? 8 : 7);
-      assert_int_equal(record.rank, rank); /* as the library said */
+      assert_int_equal(record.rank, rank); /* from the library */
       assert_int_equal(record.size, 2);
       seen[rank][split] = record.identity;
     }
@@ -295,7 +295,7 @@ static void a_communicator_that_is_not_ready_is_not_asked(void **state) {
   ncclCommInitRankConfig(&comm, 8, id, 5, NULL);
   assert_int_equal(library.questions, 0);
   struct tscope_comm_record record = LAST(COMM, comm);
-  assert_int_equal(record.rank, 5); /* as the job said */
+  assert_int_equal(record.rank, 5); /* from the job's call */
   assert_int_equal(record.size, 8);
 }
 
@@ -381,7 +381,8 @@ static int set_up(void **state) {
   return setenv("TSCOPE_GPU", "off", 1) || trace_set_up(state);
 }
 
-/* Of NCCL 2.29, under the names that a header of it would not let pass with these types. */
+/* Functions of NCCL 2.29. They have other names here, because a header of 2.29 would conflict with
+ * these types. */
 ncclResult_t put_signal(const void *, size_t, ncclDataType_t, int, void *, size_t, int, int,
                         unsigned, ncclComm_t, cudaStream_t) __asm__("ncclPutSignal");
 ncclResult_t wait_signal(int, void *, ncclComm_t, cudaStream_t) __asm__("ncclWaitSignal");
@@ -410,7 +411,7 @@ static void one_sided_calls_are_recorded_apart(void **state) {
   assert_int_equal(call.result, ncclInvalidUsage);
   assert_int_equal(count(TSCOPE_REC_COLLECTIVE), collectives);
   library.result = ncclSuccess;
-  reduce(comm); /* the order of collectives is theirs alone */
+  reduce(comm); /* only collectives count in the order of collectives */
   assert_int_equal(LAST(COLLECTIVE, collective).seq, 0);
 }
 
@@ -476,7 +477,8 @@ static void every_result_of_a_group(void **state) {
   }
 }
 
-/* A communicator exists once its making was accepted, outside a group and inside. */
+/* A communicator exists as soon as the call that creates it was accepted, outside a group and
+ * inside. */
 static void every_result_of_making_and_ending_a_communicator(void **state) {
   (void)state;
   for (int result = 0; result <= (int)ncclNumResults; result++) {
@@ -521,7 +523,7 @@ static void a_group_that_is_only_simulated_leaves_nothing(void **state) {
     reduce(comm);
     struct tscope_collective_record next = LAST(COLLECTIVE, collective);
     assert_int_equal(next.group, 0);
-    assert_int_equal(next.seq, 1 + result); /* as on ranks that did not ask */
+    assert_int_equal(next.seq, 1 + result); /* as on ranks that did not simulate */
   }
 }
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * docs/adding-a-hook.md does what it says: its lines, expanded as a registry's would be, are hooks.
+ * Checks the example of docs/adding-a-hook.md: its lines, expanded like those of a registry, are
+ * hooks.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -37,7 +38,7 @@ static void the_line_is_a_hook(void **state) {
   assert_int_equal(copy_from_array(to), cudaSuccess);
   assert_string_equal(fake_last.name, "cudaMemcpyFromArray");
   void *memory;
-  cudaMalloc(&memory, 1); /* wakes the process, which a copy does not */
+  cudaMalloc(&memory, 1); /* starts the recording of the process; a copy would not */
   copy_from_array(to);
   assert_int_equal(count(TSCOPE_REC_MEMCPY), 1);
   assert_int_equal(LAST(MEMCPY, memcpy).bytes, 800);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * Where CUPTI refuses, the job runs on, it is asked once, and the trace says what happened.
+ * If CUPTI refuses, the job continues, CUPTI is not tried again, and the trace says what happened.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -18,7 +18,7 @@ static void a_refusal_is_told_and_harms_nothing(void **state) {
   void *memory;
   char kernel;
   refusals = 0;
-  fake_behaviour = NULL; /* every other library does as it is asked */
+  fake_behaviour = NULL; /* every other library succeeds */
   assert_int_equal(cudaMalloc(&memory, 1), cudaSuccess);
   assert_true(refusals > 0);
   int asked = refusals;
@@ -33,7 +33,7 @@ static void a_refusal_is_told_and_harms_nothing(void **state) {
   assert_string(clock.reason, "CUPTI refused buffers: no reason given");
 }
 
-/* Whether this machine has a driver to record events with is not what is asked. */
+/* Selects CUPTI, so that a driver on this machine does not change the result. */
 static int set_up(void **state) {
   return setenv("TSCOPE_GPU", "cupti", 1) || trace_set_up(state);
 }

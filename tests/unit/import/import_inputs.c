@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * What is given to tscope-report is recognised by what is in it, wherever it lies.
+ * tscope-report recognises its input by the content, wherever the file is.
  */
 #include "model_support.h"
 
@@ -88,7 +88,7 @@ static void files_that_are_nothing_are_said(void **state) {
   assert_non_null(strstr(why, "TSCOPE_DIR"));
 }
 
-/* Dumps or snapshots alone: no ranks, no timelines. The report has no empty panels, the document no
+/* Only dumps or snapshots: no ranks, no timelines. The report has no empty panels, the document no
  * zeroes. */
 static void models_without_timelines_can_be_reported(void **state) {
   (void)state;
@@ -100,7 +100,7 @@ static void models_without_timelines_can_be_reported(void **state) {
   size_t bytes;
   assert_non_null(model);
   assert_int_equal(analyse(model, &options, &results), 0);
-  assert_int_equal(results->n_findings, 1); /* that nothing can be judged */
+  assert_int_equal(results->n_findings, 1); /* it says that nothing can be judged */
   assert_int_equal(results->findings[0].id, FINDING_DATA_UNDECIDED);
   FILE *out = open_memstream(&text, &bytes);
   const struct report_view view = {.width = 80, .tokens_per_step = NAN};
@@ -115,7 +115,7 @@ static void models_without_timelines_can_be_reported(void **state) {
   assert_int_equal(report_json.write(results, &view, out), 0);
   fclose(out);
   assert_non_null(strstr(text, "\"events\": null"));
-  assert_null(strstr(text, "\": 0")); /* no figure of nothing is zero */
+  assert_null(strstr(text, "\": 0")); /* unknown figures are not zero */
   free(text);
   results_free(results);
   model_free(model);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Traces of PyTorch's profiler as its versions, other exporters and accidents leave them, each
- * written here with what is true of it.
+ * Traces as the versions of PyTorch's profiler and other exporters write them, also damaged ones.
+ * Each is written here together with the expected result.
  */
 #include "model_support.h"
 
@@ -68,7 +68,7 @@ static void fractions_are_nanoseconds(void **state) {
                   "k", "20.125", "3.001", "1") "],\"baseTimeNanoseconds\":1700000000000000000}");
   struct timeline timeline = timeline_of(model, 0);
   const struct span *kernel = first_of(&timeline, SPAN_KERNEL);
-  assert_int_equal(kernel->start, 9875); /* after the launch, the first instant there is */
+  assert_int_equal(kernel->start, 9875); /* relative to the launch, which is the first instant */
   assert_int_equal(kernel->end - kernel->start, 3001);
   assert_string_equal(timeline_name(&timeline, kernel->name), "k");
   assert_int_equal(timeline.spans[kernel->launch].kind, SPAN_LAUNCH);
@@ -76,7 +76,7 @@ static void fractions_are_nanoseconds(void **state) {
   model_free(model);
 }
 
-/* A ts that can only be nanoseconds, as some exporters write them. */
+/* A ts so large that it must be in nanoseconds, as some exporters write it. */
 static void whole_nanoseconds_are_known(void **state) {
   struct model *model =
       read_text(*state, "{\"displayTimeUnit\":\"ns\",\"traceEvents\":[" LAUNCH(
@@ -90,7 +90,7 @@ static void whole_nanoseconds_are_known(void **state) {
   model_free(model);
 }
 
-/* Categories of PyTorch 1.8, a bare list of events, and what ROCm calls its functions. */
+/* The categories of PyTorch 1.8, a bare list of events, and the function names of ROCm. */
 static void old_and_amd_traces_are_read(void **state) {
   struct model *model = read_text(
       *state,
@@ -112,7 +112,7 @@ static void old_and_amd_traces_are_read(void **state) {
   assert_int_equal(timeline.spans[kernel->launch].kind, SPAN_LAUNCH);
   assert_int_equal(first_of(&timeline, SPAN_MEMCPY)->category, TSCOPE_MEMCPY_H2D);
   assert_int_equal(first_of(&timeline, SPAN_MEMCPY)->lane, kernel->lane);
-  /* nothing says what the host waited for: it returned when the kernel had ended */
+  /* the trace does not say what the host waited for, but it returned when the kernel had ended */
   assert_int_equal(timeline.n_edges, 1);
   assert_ptr_equal(&timeline.spans[timeline.edges[0].from], kernel);
   assert_int_equal(timeline.spans[timeline.edges[0].to].kind, SPAN_SYNC);
@@ -143,7 +143,7 @@ static void broken_files_are_read_as_far_as_they_go(void **state) {
   static const struct {
     const char *text;
     u32 kernels;
-    const char *damage; /* NULL: whole, and only a note */
+    const char *damage; /* NULL: the file is whole, and there is only a note */
   } cases[] = {
       {"{\"traceEvents\":[" KERNEL("a", "1", "1", "0") "," KERNEL("b", "3", "1",
                                                                   "0") ",{\"ph\":\"X\",",
@@ -176,7 +176,7 @@ static void broken_files_are_read_as_far_as_they_go(void **state) {
   }
 }
 
-/* Claims that would take gigabytes, or for ever. */
+/* Claims that would need gigabytes of memory or endless time. */
 static void false_claims_are_not_believed(void **state) {
   struct model *model = read_text(
       *state,
@@ -234,7 +234,8 @@ static void traces_that_begin_later_are_matched(void **state) {
   model_free(model);
 }
 
-/* No distributedInfo: the one rank that is in both groups; else the file's name. */
+/* Without distributedInfo, the rank is the only one that is in both groups, or else it comes from
+ * the file's name. */
 static void ranks_are_found_without_being_known(void **state) {
   write_text(*state, "x.trace.json",
              "{\"traceEvents\":["
@@ -277,8 +278,8 @@ static double path_ms(const struct results *results, const char *category) {
   return NAN;
 }
 
-/* Three kernels of 100 us were on their way when it begins, 20 us between them; then one that is
- * launched in it, and goes on after the host's last call. Nothing of that is unknown. */
+/* Three kernels of 100 us, 20 us apart, were launched before the recording begins. One more is
+ * launched in it, and ends after the host's last call. No part of the path is unknown. */
 static void the_path_of_a_recording_that_begins_amid_work(void **state) {
   static const struct analyse_options options = {
       .flops_per_step = NAN, .params = NAN, .tokens_per_step = NAN, .peak_tflops = NAN};
@@ -298,8 +299,8 @@ static void the_path_of_a_recording_that_begins_amid_work(void **state) {
   model_free(model);
 }
 
-/* A stream that waits for an event of another, and a host that waits for one: as cuda_sync events
- * tell. */
+/* A stream waits for an event of another stream, and the host waits for an event, as cuda_sync
+ * events show. */
 static void waits_are_edges(void **state) {
 #define CALL(name, at, correlation)                                                                \
   "{\"ph\":\"X\",\"cat\":\"cuda_runtime\",\"name\":\"" name "\",\"pid\":1,\"tid\":1,\"ts\":" at    \
@@ -352,8 +353,8 @@ static bool is(double value, double wanted) {
   return fabs(value - wanted) < 1e-9;
 }
 
-/* By hand: work at [10,30) [60,80) [85,95) [110,111) us, launched by calls that return at 5, 55, 83
- * and 107. */
+/* Computed by hand: work at [10,30) [60,80) [85,95) [110,111) us, launched by calls that return at
+ * 5, 55, 83 and 107. */
 static void gpu_time_and_launches_add_up(void **state) {
   static const struct analyse_options options = {
       .flops_per_step = NAN, .params = NAN, .tokens_per_step = NAN, .peak_tflops = NAN};
@@ -395,7 +396,7 @@ static void gpu_time_and_launches_add_up(void **state) {
   model_free(model);
 }
 
-/* A checkpoint's backward pass runs the forward pass again, then goes back through it. */
+/* The backward pass of a checkpoint runs the forward pass again before its own work. */
 static void recomputation_is_told_from_backward(void **state) {
   static const struct analyse_options options = {
       .flops_per_step = NAN, .params = NAN, .tokens_per_step = NAN, .peak_tflops = NAN};
@@ -427,9 +428,9 @@ static void recomputation_is_told_from_backward(void **state) {
   "{\"ph\":\"X\",\"cat\":\"kernel\",\"name\":\"k\",\"pid\":0,\"tid\":7,\"ts\":" at                 \
   ",\"dur\":4,\"args\":{\"device\":0,\"stream\":7,\"correlation\":" correlation "}},"
 
-/* Two functions call an operator each, on thread 1; autograd runs their backward on thread 2, and
- * one of an operator that the trace does not have. An operator that has no backward took the number
- * before. */
+/* Two functions call one operator each on thread 1. On thread 2 autograd runs their backward and
+ * that of an operator that is not in the trace. An operator without a backward used the sequence
+ * number before. */
 static void lines_are_of_functions_and_backward_is_of_its_forward(void **state) {
   struct model *model = read_text(
       *state,

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Recordings that others made, against what others say of them. They lie in ../shared/testdata,
- * beside the source; without it there is nothing to test.
+ * Compares reports on recordings made by others with the results of another analyzer. The
+ * recordings are in ../shared/testdata, beside the source; without them this test is skipped.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -61,8 +61,8 @@ static void agrees(double ours, const char *what) {
     fail_msg("%s: %.7f ms, the other analyzer has %.7f", what, ours, other);
 }
 
-/* Sums of the other's table of kernels, in which a kernel has a line for each operator. The columns
- * are counted from the end, since names have commas. */
+/* Sums over the other analyzer's table of kernels, in which a kernel has a line for each operator.
+ * The columns are counted from the end, because names contain commas. */
 static void other_kernels(double *sum_ms, double *count) {
   char line[8192];
   FILE *table = fopen(at("h100_bert_small/kernel_summary.csv"), "r");
@@ -132,7 +132,7 @@ static double edges(const struct results *results, const char *name) {
   return NAN;
 }
 
-/* The path's stretches are one after the other and add up to it. */
+/* The segments of the path follow each other without gaps and add up to the path. */
 static void is_whole(const struct results *results) {
   double sum = 0;
   for (u32 i = 0; i < results->n_path_segments; i++) {
@@ -143,7 +143,7 @@ static void is_whole(const struct results *results) {
     assert_true(fabs(sum - results->path_length_ms) < 1e-6);
 }
 
-/* A kernel that spins, and a host that waits for an event recorded after it. Before, the host does
+/* A kernel spins, and the host waits for an event recorded after it. Before that, the host does
  * other work while nothing runs on the GPU. */
 static void path_crosses_an_event_that_the_host_waits_for(void **state) {
   (void)state;
@@ -158,8 +158,8 @@ static void path_crosses_an_event_that_the_host_waits_for(void **state) {
   model_free(model);
 }
 
-/* Three GEMMs on three streams, each launched long after the one before it had ended, and
- * a wait for the device at the end: only the last is on the path, as its launch is. */
+/* Three GEMMs on three streams, each launched long after the one before had ended, then a wait for
+ * the device: only the last GEMM and its launch are on the path. */
 static void path_takes_the_stream_that_ends_last(void **state) {
   (void)state;
   struct model *model =
@@ -173,8 +173,8 @@ static void path_takes_the_stream_that_ends_last(void **state) {
   model_free(model);
 }
 
-/* The host starts up a library and launches as it goes: the GPU never holds it up but for copies
- * that it waits for. */
+/* The host initializes a library and launches meanwhile: it waits for the GPU only in synchronous
+ * copies. */
 static void path_of_a_launch_bound_run_is_the_hosts(void **state) {
   (void)state;
   struct model *model =
@@ -189,7 +189,7 @@ static void path_of_a_launch_bound_run_is_the_hosts(void **state) {
   model_free(model);
 }
 
-/* Jobs that have nothing to do with each other. */
+/* Two unrelated jobs. */
 static void strangers_are_not_aligned(void **state) {
   (void)state;
   char why[512];
@@ -205,7 +205,7 @@ static void strangers_are_not_aligned(void **state) {
   model_free(model);
 }
 
-/* Eight ranks of one step: notes/analysis.md measured that each collective ends within 7 us. */
+/* Eight ranks of one step, in which each collective ends on all ranks within 7 us. */
 static void eight_ranks_are_put_on_one_axis(void **state) {
   (void)state;
   char where[] = "/tmp/tscope-kineto-XXXXXX", command[8300];
@@ -233,8 +233,9 @@ static void eight_ranks_are_put_on_one_axis(void **state) {
   assert_int_equal(model->steps.n, 1);
   assert_string_equal(model->steps.method, "ProfilerStep annotations");
 
-  /* On rank 4, six pieces of work launched long before begin 2 us after an all_to_all on another
-   * stream, which waits for rank 7, ends. No event was recorded: the path goes on to rank 7. */
+  /* On rank 4, six pieces of work that were launched long before begin 2 us after the end of an
+   * all_to_all on another stream, which waits for rank 7. No event was recorded, but the path
+   * continues to rank 7. */
   struct results *results = analyse_all(model);
   is_whole(results);
   assert_true(edges(results, "inferred") >= 1);

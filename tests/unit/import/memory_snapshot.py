@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""Snapshots of PyTorch's memory through tscope-report: memory_snapshot.py TSCOPE-REPORT SOURCE.
+"""Reads snapshots of PyTorch's memory with tscope-report: memory_snapshot.py TSCOPE-REPORT SOURCE.
 
-Two kinds of truth: recordings of real jobs (../shared/testdata), replayed here independently; and
-a small caching allocator below, which knows what it did and writes snapshots as PyTorch does.
+The expected results come from two sources: recordings of real jobs (../shared/testdata), replayed here independently,
+and the small caching allocator below, which knows what it did and writes snapshots as PyTorch does.
 """
 import gzip
 import json
@@ -28,7 +28,7 @@ MODEL = frames(("forward", "/home/u/job/model.py", 10), ("_call_impl", "/x/site-
 
 
 class Allocator:
-    """Segments of fixed size, first fit, blocks of 512 bytes; says what PyTorch's history says."""
+    """Segments of fixed size, first fit, blocks of 512 bytes; writes the same history as PyTorch."""
 
     def __init__(self, device=0, segment=20 * MIB, expandable=False):
         self.device, self.segment, self.expandable = device, segment, expandable
@@ -119,7 +119,7 @@ class Allocator:
 
 
 def replay(snapshot):
-    """Peak of what is allocated, from the end backwards, of the busiest device."""
+    """The peak of allocated memory on the busiest device, found from the end backwards."""
     peaks = []
     for device, trace in enumerate(snapshot["device_traces"]):
         now = peak = sum(segment["allocated_size"] for segment in snapshot["segments"]
@@ -138,7 +138,7 @@ def run_in_256_mib(path):
     def limit():
         resource.setrlimit(resource.RLIMIT_AS, (256 * MIB,) * 2)
 
-    # A sanitizer alone takes more.
+    # A sanitizer alone needs more.
     fits = subprocess.run([REPORT, "--version"], capture_output=True, preexec_fn=limit).returncode == 0
     return subprocess.run([REPORT, path], capture_output=True, text=True, preexec_fn=limit if fits else None)
 
@@ -217,7 +217,7 @@ class Snapshot(unittest.TestCase):
         self.assertLessEqual({"optimizer", "gradients", "matrix multiply"}, churn)
         self.assertTrue(any("optimizer.py:" in (row["source"] or "") for row in memory["churn"]))
 
-    # Peak, and what lived then.
+    # The peak, and the blocks that were live then.
 
     def test_peak_and_what_was_live(self):
         a = Allocator()
@@ -237,7 +237,7 @@ class Snapshot(unittest.TestCase):
                 for row in memory["live_at_peak"]}
         self.assertEqual(live[("forward", "forward (job/model.py:10)")],
                          (3 * (5 * MIB + 100), 3))
-        # three that are still there tell where they are from; the one that is gone does not
+        # the three that still exist have a source; the one that was freed has none
         self.assertEqual(live[(None, "build (job/train.py:5)")], (9 * MIB, 3))
         self.assertEqual(live[("before recording", None)], (3 * MIB, 1))
 
@@ -321,7 +321,7 @@ class Snapshot(unittest.TestCase):
         return a
 
     def test_fragmentation_is_judged_at_the_peak(self):
-        full = self.fragmented(then=0)  # free in pieces at the end; full at the peak
+        full = self.fragmented(then=0)  # free in pieces at the end, full at the peak
         document = self.report(self.write(full.snapshot()))
         memory = document["memory"]
         self.assertEqual(memory["segments"]["stranded_bytes"], 570 * MIB)
@@ -336,7 +336,7 @@ class Snapshot(unittest.TestCase):
         self.assertNotIn("570 MiB", finding["title"])
 
     def peak_of(self, *parts, capacity=()):
-        """What each step keeps until its end, beside 1 GiB of weights."""
+        """The blocks that each step keeps until its end, in addition to 1 GiB of weights."""
         a = Allocator(segment=512 * MIB)
         a.recording = False
         a.alloc(1024 * MIB, frames(("build", "/home/u/job/train.py", 5)))
@@ -363,7 +363,7 @@ class Snapshot(unittest.TestCase):
         self.assertIn("softmax makes 45 % of the memory peak: 1.46 GiB lower without it", finding["title"])
         self.assertIn("job/nn_utils.py:12", finding["evidence"])
         self.assertIn("einops/_backends.py:291", finding["evidence"])
-        # a second peak of 700 MiB bounds what leaving out the first can be worth
+        # a second peak of 700 MiB limits how much less the maximum is without the first
         worth = {row["category"]: row["lowers_peak_bytes"]
                  for row in self.peak_of((900 * MIB, softmax))["memory"]["live_by_category"]}
         self.assertEqual(worth["softmax"], 200 * MIB)
@@ -464,7 +464,7 @@ class Snapshot(unittest.TestCase):
         optimizer = frames(("step", "/x/site-packages/torch/optim/adamw.py", 5), ("main", "/home/u/job/train.py", 9))
         a = Allocator()
         for step in range(20):
-            for size in range(step % 3 + 2):  # no two steps alike
+            for size in range(step % 3 + 2):  # every step differs
                 a.free(a.alloc((2 + size) * MIB))
             a.alloc(64 << 10)
             for _ in range(3):
@@ -544,7 +544,7 @@ class Snapshot(unittest.TestCase):
         self.assertEqual((segments["obtained"], segments["returned"]), (40, 40))
         self.assertEqual((segments["refetched"], segments["rounds"]), (0, 0))
         self.assertNotIn("MEMORY.CHURN", ids(document))
-        for block in blocks:  # once more, in the middle: one round
+        for block in blocks:  # once more, in the middle: the only round that counts
             a.free(block)
         a.empty_cache()
         for _ in range(40):
@@ -581,7 +581,7 @@ class Snapshot(unittest.TestCase):
         wanted = sum(s["allocated_size"] for s in segments)
         bare = [{k: v for k, v in s.items() if k not in ("is_expandable", "segment_pool_id", "requested_size")}
                 for s in segments]
-        for s in bare:  # PyTorch 1.13: no requested sizes, frames in the block's history
+        for s in bare:  # PyTorch 1.13: no requested sizes, and the frames are in the block's history
             s["blocks"] = [{"size": b["size"], "state": b["state"],
                             "history": [{"addr": b["address"], "frames": b["frames"], "real_size": b["size"]}]}
                            for b in s["blocks"]]

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""Module statistics through tscope-report: modules_import.py TSCOPE-REPORT."""
+"""Reads module statistics with tscope-report: modules_import.py TSCOPE-REPORT."""
 import json
 import os
 import subprocess

@@ -1,10 +1,9 @@
 # SPDX-License-Identifier: MIT
-"""Jobs that go wrong in a known way, and the flight-recorder dumps they would leave.
+"""Jobs that fail in a known way, and the flight-recorder dumps that they would write.
 
-A job is a program for each rank: collectives and messages of its groups, in order. Each rank calls
-ahead of its device; the device takes one call at a time, and a collective finishes when it is at the
-head of every member's queue. What a fault does to that is written down, so who is at fault is known
-from the fault and not from the dumps."""
+A job is a program for each rank: collectives and messages of its groups, in order. Each rank calls ahead of its device.
+The device takes one call at a time, and a collective finishes when it is at the head of every member's queue. The
+effect of each fault is coded here, so the faulty rank is known without the dumps."""
 import json
 import os
 import pickle
@@ -37,8 +36,8 @@ class Job:
     def __init__(self, world, ahead=4):
         self.world, self.ahead = world, ahead
         self.programs = {r: [] for r in range(world)}
-        self.stops = {}      # rank: its host stops before this place of its program
-        self.broken = {}     # rank: its device finishes nothing from this place on, though peers do
+        self.stops = {}      # rank: its host stops before this place in its program
+        self.broken = {}     # rank: its device finishes nothing from this place on, but its peers do
         self.groups = {}
         self.desc = {}
 
@@ -54,7 +53,7 @@ class Job:
         self.programs[rank].append(Op(kind, group[0], group[1], **more))
 
     def run(self):
-        """Runs until nothing moves. What each rank called, and which of that is done."""
+        """Runs until nothing moves. Returns the calls of each rank, and which of them are done."""
         calls = {r: [] for r in range(self.world)}
         counts = {}
         for r in range(self.world):
@@ -71,7 +70,7 @@ class Job:
             return min(len(calls[r]), head[r] + self.ahead, self.stops.get(r, 1 << 60))
 
         def at_head(r, op, seq):
-            # a rank with a broken device has done its part of what it called
+            # a rank with a broken device has done its part of the calls it made
             reach = called(r) if r in self.broken and head[r] >= self.broken[r] else head[r] + 1
             for other, s in calls[r][head[r]:min(reach, called(r))]:
                 if other.key(s) == op.key(seq) and not other.message():

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * The pickle reader against files nobody's pickler wrote: programs that ask for more than plain
- * data, claim more than there is, or never end. recorder_pickle.py compares it with Python's own.
+ * Feeds the pickle reader with files that no pickler wrote: programs that need more than plain
+ * data, claim more bytes than there are, or never end. recorder_pickle.py compares it with Python's
+ * own reader.
  */
 #include <errno.h>
 #include <math.h>
@@ -104,7 +105,7 @@ static void what_contains_itself_is_refused(void **state) {
   REFUSED("]q\0(h\0ta.", EBADMSG, "contains itself");
 }
 
-/* n lists, each inside the next */
+/* n nested lists */
 static size_t nested(char *at, size_t n) {
   memset(at, ']', n);
   memset(at + n, 'a', n - 1);
@@ -127,8 +128,8 @@ static void nesting_has_an_end(void **state) {
   free(bytes);
 }
 
-/* A list of lists of which each holds the one before: no walk goes down more than one level at a
- * time. */
+/* A list of lists, each of which holds the one before: seen from each list, the next level is only
+ * one deeper. */
 static void nesting_through_references_has_an_end_too(void **state) {
   (void)state;
   char bytes[6000] = "(";
@@ -157,7 +158,7 @@ static void what_is_shared_is_read_once(void **state) {
   assert_int_equal(value_count(&r.root), 41);
   const struct value *last = value_item(&r.root, 40);
   assert_ptr_equal(value_item(last, 0)->items, value_item(last, 9)->items);
-  /* 1 for the list, 2 x 10^n for each level and the list of them all */
+  /* 1 for the list, 2 x 10^n for each level, and the outer list */
   assert_true(value_spread(&r.root) >= 1e30);
   arena_release(&r.arena);
 }

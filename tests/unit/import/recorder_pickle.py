@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""recorder_pickle.py DUMP [SHARED]: what Python pickles, and what real files hold, reads the same in
-Python and in the analyzer's reader; what is not plain data is refused by name."""
+"""recorder_pickle.py DUMP [SHARED]: values that Python pickles, and real files, are read the same by Python and by the
+analyzer's reader; anything that is not plain data is refused by name."""
 import argparse
 import collections
 import datetime
@@ -47,7 +47,7 @@ def thing(depth):
 
 
 def later(protocol, value):
-    """Kinds that only the newer protocols have an instruction for."""
+    """Types for which only the newer protocols have an instruction."""
     if protocol >= 3:
         value = [value, b"", bytes(range(256)), b"x" * 300]
     if protocol >= 4:

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * recorder_pickle_dump FILE: reads a pickle and prints it as a Python literal, or the reason why
- * not, with status 1.
+ * recorder_pickle_dump FILE: reads a pickle and prints it as a Python literal. If that fails,
+ * prints the reason and exits with status 1.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -84,7 +84,7 @@ int main(int argc, char **argv) {
   struct arena arena = {0};
   struct value root;
   int error = pickle_read(bytes, n, &arena, &root, why, sizeof(why));
-  free(bytes); /* before the tree is used: it must not need them */
+  free(bytes); /* the tree must not need them */
   if (error)
     puts(why);
   else

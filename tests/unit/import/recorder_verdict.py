@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""recorder_verdict.py REPORT [SHARED]: flight-recorder dumps of jobs with a known fault
-(recorder_jobs.py), and recordings of injected faults, against the ranks that tscope-report says to
-look at first."""
+"""recorder_verdict.py REPORT [SHARED]: compares the ranks that tscope-report says to look at first with the known
+faults of jobs (recorder_jobs.py) and of recordings with injected faults."""
 import argparse
 import csv
 import gzip
@@ -34,7 +33,7 @@ def ranks_of(document, finding):
 
 
 def undecided(document, severity, says):
-    """Nobody is named, and that is a verdict of its own."""
+    """No rank is named; this is a verdict too."""
     found = [f for f in document["findings"] if f["id"] == "DATA.UNDECIDED"]
     assert len(found) == 1 and found[0]["severity"] == severity, document["findings"]
     assert says in found[0]["evidence"], found[0]["evidence"]
@@ -156,7 +155,7 @@ def dumps_of_a_few_ranks_cannot_tell(folder):
     job.stops[11] = 9
     one = expect(run(job, folder / "a", ranks=[0, 1, 2, 3]), None, verdict="cannot tell")
     assert "no record" in one["cannot_tell"]
-    # but one of the few may be the one
+    # but one of the few may be the faulty one
     expect(run(job, folder / "b", ranks=[0, 1, 2, 11]), [11])
 
 
@@ -176,7 +175,7 @@ def a_healthy_job_has_no_verdict(folder):
 def all_in_one_call_cannot_tell(folder):
     job = training(8)
     for r in range(8):
-        job.broken[r] = 10  # nothing finishes: a link, or all that is known
+        job.broken[r] = 10  # nothing finishes: perhaps a link; more is not known
     document = run(job, folder)
     one = expect(document, verdict="cannot tell")
     assert "all 8 members are in" in one["cannot_tell"]
@@ -188,7 +187,8 @@ def all_in_one_call_cannot_tell(folder):
 
 @case
 def calls_of_which_the_other_half_is_missing(folder):
-    """Dumps of one rank of two, twice: its calls match nobody's, and it has finished them."""
+    """Two groups of two ranks, with dumps of one rank each: its calls match no other calls, and it has finished
+    them."""
     job = jobs.Job(2)
     group = job.group("0", range(2))
     for _ in range(2):
@@ -270,7 +270,7 @@ def two_calls_in_the_other_order(folder):
                 job.one(r, kind, group)
     one = expect(run(job, folder / "a"), [1], [1])
     assert ("0", "type mismatch") in states(one)
-    # of two groups with the same members there is no mismatch, only a deadlock
+    # two groups with the same members give no mismatch, only a deadlock
     for ahead in (1, 4):
         for world, wanted in ((4, [1]), (2, [0, 1])):
             job = jobs.Job(world, ahead)
@@ -328,8 +328,8 @@ def a_message_without_its_mate(folder):
                         job.one(r, "recv", group, peer=r - 1)
                 job.all("all_reduce", group)
             document = run(job, folder / f"{ahead}{whole}", ring=2000 if whole else 6)
-            # Rank 2 waits for a message, rank 1 for rank 2 in the all_reduce. Where both have called
-            # ahead, the send of the next step is there as well: the two may be meant for each other.
+            # Rank 2 waits for a message, rank 1 waits for rank 2 in the all_reduce. If both have called ahead, the send
+            # of the next step is in the dumps as well: it may be the mate of the receive.
             expect(document, wanted, verdict="hang" if wanted else "cannot tell")
 
 
@@ -460,7 +460,7 @@ def damaged_and_hostile_files_are_left_out(folder):
 
 
 def hostile_pickles():
-    """Small files that ask for a lot."""
+    """Small files that would need a lot of memory or time."""
     head = b"\x80\x04(\x8c\x07version\x8c\x032.9\x8c\x09pg_config}\x8c\x07entries"
     doubling = b"(]\x94" + b"".join(b"(" + b"h%c" % i * 10 + b"l\x94" for i in range(60))
     members = b"X" + (1 << 20).to_bytes(4, "little") + b"0," * (1 << 19) + b"\x94"
@@ -483,7 +483,7 @@ def hostile_files_end_in_a_reason_and_little_memory(folder):
     def limit():
         resource.setrlimit(resource.RLIMIT_DATA, (256 << 20, 256 << 20))
 
-    # A sanitizer alone takes more.
+    # A sanitizer alone needs more.
     fits = subprocess.run([REPORT, "--version"], capture_output=True, preexec_fn=limit).returncode == 0
     for name, (data, says) in hostile_pickles().items():
         path = folder / f"{name}_0.pickle"
@@ -497,7 +497,7 @@ def hostile_files_end_in_a_reason_and_little_memory(folder):
 
 
 def check_notes(folder, name, data):
-    """What the report of a folder with one good dump beside it says."""
+    """The notes of a report on a folder that also contains one good dump."""
     both = folder / name
     jobs.write(training(2).dumps(), both)
     (both / "trace_7").write_bytes(data)

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""Every recording in ../shared/testdata through the report: each keeps what every report promises
-(tests/standins/promises.py), and no what-if falls below what a stream must do in any case, as the
-trace itself tells it.
+"""Reports on every recording in ../shared/testdata: each report keeps the promises of tests/standins/promises.py, and
+no what-if is shorter than the work of a stream according to the trace itself.
 
     recordings.py TSCOPE-REPORT SOURCE
 """
@@ -37,7 +36,7 @@ def read(trace):
 
 
 def busy_by_stream(events, begin, end):
-    """Milliseconds of all but collectives on each stream between two instants."""
+    """Milliseconds of work other than collectives on each stream between two instants."""
     busy = {}
     for event in events:
         if str(event.get("cat", "")).lower() not in ON_DEVICE or "nccl" in event["name"].lower():
@@ -49,8 +48,7 @@ def busy_by_stream(events, begin, end):
 
 
 def least_step_ms(traces, report):
-    """What the busiest stream of each rank has to do in a step, mean over the steps looked at: the
-    largest of all ranks, without one of them each."""
+    """For each trace, the mean work of its busiest stream in one step, over the analysed steps."""
     most = {}
     for trace in traces:
         events = read(trace)
@@ -59,7 +57,7 @@ def least_step_ms(traces, report):
                         and "gpu" not in str(event.get("cat", ""))})
         looked_at = steps[int(report["steps"]["warmup_excluded"] or 0):]
         if looked_at:
-            # work launched in the last step may run after it, and in the first from before it
+            # work launched in the last step may run after it, and work launched before the first may run in it
             begin, end, n = looked_at[0][0], looked_at[-1][1], len(looked_at)
         else:
             begin, end, n = float("-inf"), float("inf"), 1
@@ -73,7 +71,7 @@ def check_what_ifs(traces, report):
     for what_if in report["critical_path"]["what_if"]:
         wanted = sorted(most.values())
         if what_if["change"].startswith("rank "):
-            wanted = wanted[:-1]  # its own work is edited
+            wanted = wanted[:-1]  # the what-if changes the work of this rank
         elif what_if["change"].startswith("every rank"):
             wanted = wanted[:1]
         wanted = wanted[-1] if wanted else 0

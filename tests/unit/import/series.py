@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""The series of the JSON report: series.py TRACEGEN TSCOPE-REPORT. Truth is what tracegen wrote."""
+"""The series of the JSON report: series.py TRACEGEN TSCOPE-REPORT. The expected values are those that tracegen
+wrote."""
 import json
 import subprocess
 import sys
@@ -40,7 +41,7 @@ class Series(unittest.TestCase):
         self.assertEqual(steps["step"], list(range(40)))
         warmup = report["steps"]["warmup_excluded"]
         self.assertEqual(table["step"], list(range(warmup, 40)))
-        self.assertEqual(steps["compute_ms"][:warmup], [None] * warmup)  # left out, not nothing
+        self.assertEqual(steps["compute_ms"][:warmup], [None] * warmup)  # left out, not zero
         self.assertEqual([row["rank"] for row in table["rows"]], [0, 1, 2, 3])
         self.assertEqual(table["ranks_joined"], 0)
         self.parts_add_up(steps)
@@ -52,7 +53,7 @@ class Series(unittest.TestCase):
                                report["overlap"]["exposed_wait_ms"], 1, delta=1e-4)
         late = [mean(row["late_ms"]) for row in table["rows"]]
         self.assertEqual(late.index(max(late)), 2)
-        for row, wrote in zip(table["rows"], truth["per_rank"]):  # whose means hold warm-up too
+        for row, wrote in zip(table["rows"], truth["per_rank"]):  # the true means include warm-up
             self.assertAlmostEqual(mean(row["compute_ms"]) / wrote["compute_ms"], 1, delta=0.002)
 
     def test_phases_of_every_step_and_rank(self):
@@ -74,7 +75,7 @@ class Series(unittest.TestCase):
         self.assertEqual(sum(row["ranks"] for row in rows), 130)
         self.assertEqual(table["ranks_joined"], 105)
         reached = 0
-        for row in rows:  # in order, none missing, none twice
+        for row in rows:  # in order, none missing, no duplicates
             self.assertEqual(row["rank"], reached)
             self.assertEqual(row["last_rank"], row["rank"] + row["ranks"] - 1)
             reached = row["last_rank"] + 1

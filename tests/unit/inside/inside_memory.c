@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * What is recorded of tensor memory, over functions that stand in for PyTorch's.
+ * What is recorded of tensor memory, with stand-ins for PyTorch's functions.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -51,12 +51,12 @@ static void each_block_comes_with_the_totals(void **state) {
   assert_int_equal(block.reserved, 2097152);
 }
 
-/* A profiler that listens is told of it by the same function that tells us. */
+/* A listening profiler hears of a block from the same function as tscope. */
 static void a_block_counts_once(void **state) {
   (void)state;
   u32 tensors = count(TSCOPE_REC_TENSOR), totals = count(TSCOPE_REC_TENSOR_TOTALS);
   c10_cpu_new(NULL, (void *)0x3000, 64);
-  assert_int_equal(c10_last.allocated, 77); /* the inner call was made */
+  assert_int_equal(c10_last.allocated, 77); /* the real function was called */
   assert_int_equal(count(TSCOPE_REC_TENSOR), tensors + 1);
   assert_int_equal(count(TSCOPE_REC_TENSOR_TOTALS), totals);
   struct tscope_tensor_record block = LAST(TENSOR, tensor);
@@ -107,7 +107,7 @@ static void *allocate(void *device) {
   return NULL;
 }
 
-/* Two devices from two threads; peaks are those since the record before. */
+/* Two threads use one device each; a peak is the maximum since the previous record. */
 static void totals_and_peaks_are_are_retained(void **state) {
   (void)state;
   static unsigned short devices[] = {0x0401, 0x2401}; /* the same place in the shim's table */

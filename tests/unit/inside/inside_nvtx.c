@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * NVTX as a program uses it, with NVIDIA's own headers: what is recorded of its ranges, and that
- * the program sees what it would see without a tool.
+ * NVTX as a program uses it, with NVIDIA's own headers: checks what is recorded of its ranges, and
+ * that the program sees the same as without a tool.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -12,7 +12,7 @@
 #include <cmocka.h>
 #include <pthread.h>
 
-/* The seat is tested with the library itself (tests/hazards); here the tool is linked in. */
+/* tests/hazards loads the tool as a library of NVTX; here it is linked in. */
 #define NVTX_SUPPORT_DYNAMIC_INJECTION_LIBRARY 0
 #include <nvtx3/nvToolsExt.h>
 
@@ -28,7 +28,8 @@ static int set_up(void **state) {
   return trace_set_up(state);
 }
 
-/* Ranges do not wake a process; what was pushed before it woke is not recorded. */
+/* Ranges do not start the recording of a process; ranges pushed before it starts are not recorded.
+ */
 static void a_range_wakes_nothing(void **state) {
   (void)state;
   assert_int_equal(nvtxRangePushA("early"), NVTX_NO_PUSH_POP_TRACKING);
@@ -75,7 +76,7 @@ static void pushed_ranges_are_recorded_when_popped(void **state) {
   assert_int_equal(inner.domain, 0);
   assert_int_equal(inner.header.tag, TSCOPE_RANGE_NESTED);
   nvtxRangePop();
-  nvtxRangePop(); /* one too many */
+  nvtxRangePop(); /* one pop too many */
   assert_int_equal(count(TSCOPE_REC_RANGE), before + 2);
 }
 
@@ -86,7 +87,7 @@ static nvtxEventAttributes_t registered(nvtxStringHandle_t string) {
                                  .message.registered = string};
 }
 
-/* Each domain has a stack of its own. */
+/* Each domain has its own stack. */
 static void domains_nest_apart(void **state) {
   (void)state;
   nvtxDomainHandle_t a = nvtxDomainCreateA("library a"), b = nvtxDomainCreateW(L"library b");
@@ -109,7 +110,7 @@ static void domains_nest_apart(void **state) {
   nvtxDomainHandle_t nccl = nvtxDomainCreateA("NCCL");
   nvtxDomainRangePushEx(nccl, &of_a);
   nvtxDomainRangePop(nccl);
-  assert_int_equal(count(TSCOPE_REC_RANGE), before); /* NCCL has hooks of its own */
+  assert_int_equal(count(TSCOPE_REC_RANGE), before); /* NCCL has its own hooks */
 }
 
 static void *end_range(void *range) {
@@ -125,7 +126,7 @@ static void a_range_may_end_on_another_thread(void **state) {
   pthread_create(&thread, NULL, end_range, &range);
   pthread_join(thread, NULL);
   assert_int_equal(count(TSCOPE_REC_RANGE), before + 1);
-  nvtxRangeEnd(range); /* again: it is no range any more */
+  nvtxRangeEnd(range); /* a second time: it is not a range any more */
   nvtxRangeEnd(0);
   nvtxRangeEnd(UINT64_MAX);
   assert_int_equal(count(TSCOPE_REC_RANGE), before + 1);
@@ -160,7 +161,7 @@ static void names_that_mean_a_phase_or_a_step_are_are_retained(void **state) {
   struct tscope_step_range_record step = LAST(STEP_RANGE, step_range);
   assert_string(step.name, "iteration");
   assert_int_equal(step.number, 41);
-  assert_true(step.dur == TSCOPE_DUR_PENDING); /* and so a killed process shows it */
+  assert_true(step.dur == TSCOPE_DUR_PENDING); /* a killed process has the record too */
   nvtxRangePushA("Forward");
   struct tscope_phase_record phase = LAST(PHASE, phase);
   assert_int_equal(phase.header.tag, TSCOPE_PHASE_FORWARD);
@@ -218,7 +219,7 @@ static void numbers_are_told_from_names(void **state) {
 static void meanings_are_those_of_the_table(void **state) {
   (void)state;
   assert_int_equal(nvtx_meaning_of("step", 4, true), NVTX_STEP);
-  assert_int_equal(nvtx_meaning_of("step", 4, false), NVTX_PLAIN); /* an optimizer's, perhaps */
+  assert_int_equal(nvtx_meaning_of("step", 4, false), NVTX_PLAIN); /* perhaps the optimizer's */
   assert_int_equal(nvtx_meaning_of("BACKWARD", 8, false), TSCOPE_PHASE_BACKWARD);
   assert_int_equal(nvtx_meaning_of("backwards", 9, false), NVTX_PLAIN);
   assert_int_equal(nvtx_meaning_of("Optimizer.step#AdamW.step", 25, false), TSCOPE_PHASE_OPTIMIZER);

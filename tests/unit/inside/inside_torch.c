@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * The hooks of PyTorch over functions that stand in for PyTorch's: what they do with class objects
- * returned by value, which C has no notion of, and what they record.
+ * The hooks of PyTorch with stand-ins for PyTorch's functions: how they return class objects by
+ * value, which C does not have, and what they record.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -27,7 +27,7 @@ TSCOPE_TORCH_HOOKS(NOT_HERE, NOT_HERE, CLASS)
 static const struct {
   const char *name;
   torch_function *hooked;
-  int parameters; /* but for the result */
+  int parameters; /* without the result */
 } functions[] = {
 #define CLASS(function, since, until, type, params, args, recorder, what)                          \
   {#function, torch_##function, COUNT args},
@@ -39,8 +39,8 @@ void group_made(void *group, const void *store, int rank, int size, void *option
     "_ZN4c10d16ProcessGroupGlooC1ERKN3c1013intrusive_ptrINS_5StoreENS1_6detail34intrusive_target_"
     "default_null_typeIS3_EEEEiiNS2_INS0_7OptionsENS5_ISA_EEEE");
 
-/* One parameter after the other is 1 and the rest 0, which is whole in every type of parameter; the
- * first, the object whose method it is, is never NULL. */
+/* Each parameter in turn is 1 and the others are 0, which every type of parameter can hold. The
+ * first one, the object itself, is never NULL. */
 static void objects_and_parameters_pass(void **state) {
   (void)state;
   for (size_t i = 0; i < sizeof(functions) / sizeof(*functions); i++)
@@ -59,7 +59,7 @@ static void objects_and_parameters_pass(void **state) {
 
 static void ranges_are_phases(void **state) {
   (void)state;
-  assert_non_null(torch_callback.start); /* the backward pass before has woken the process */
+  assert_non_null(torch_callback.start); /* the backward pass before has started the recording */
   assert_int_equal(torch_callback.scopes[7], 1);
   u32 before = count(TSCOPE_REC_PHASE);
   static const char other[] = "aten::mm", forward[] = "DistributedDataParallel.forward";

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * GEMMs beyond their number, from a trace to the report: the precision that each is made
- * in, times of a sample, and those that CUDA graphs make again. Records written by hand, results by
- * closed forms.
+ * GEMMs from a trace to the report: the precision of each, the times of a sample, and the GEMMs
+ * that replays of CUDA graphs repeat. The records are written by hand, the results are closed
+ * forms.
  */
 #include "model_support.h"
 
@@ -35,7 +35,7 @@ static void the_slower_factor_and_what_is_allowed_decide(void **state) {
       {TSCOPE_DTYPE_C64, TSCOPE_DTYPE_C64, COMPUTE_FAST_TF32, PRECISION_TF32},
       {TSCOPE_DTYPE_F32, TSCOPE_DTYPE_F32, COMPUTE_FAST_16F, PRECISION_FP16},
       {TSCOPE_DTYPE_F64, TSCOPE_DTYPE_F64, COMPUTE_64F, PRECISION_FP64},
-      /* math modes that nobody asked for, several GEMMs for one, and no floats */
+      /* an unknown math mode, emulation with several GEMMs, and integers */
       {TSCOPE_DTYPE_F32, TSCOPE_DTYPE_F32, 0, PRECISION_UNKNOWN},
       {TSCOPE_DTYPE_F32, TSCOPE_DTYPE_F32, COMPUTE_32F_EMULATED, PRECISION_UNKNOWN},
       {TSCOPE_DTYPE_F64, TSCOPE_DTYPE_F64, COMPUTE_64F_EMULATED, PRECISION_UNKNOWN},
@@ -63,7 +63,7 @@ static double operations(const struct gemm *of) {
   return 2.0 * of->m * of->n * of->k;
 }
 
-/* One rank on a GPU of this name, with marks around ten steps. */
+/* One rank on the GPU with this name, with marks around ten steps. */
 static struct trace_writer *begin_run(const char *gpu) {
   struct trace_writer *writer = new_rank(0, 1);
   trace_info(writer, TSCOPE_INFO_TSCOPE, "test", NULL);
@@ -183,7 +183,7 @@ static void each_gemm_is_held_against_its_own_peak(void **state) {
   }
   assert_close(r->hfu, hfu);
   assert_null(r->hfu_note);
-  /* one of several precisions: MFU is against bf16 */
+  /* a job of several precisions: MFU is relative to the peak of bf16 */
   assert_string_equal(r->peak_precision, "bf16/fp16");
   assert_close(r->mfu, 1e9 / (step_s * 989e12));
   assert_null(r->gemms.how);
@@ -192,7 +192,7 @@ static void each_gemm_is_held_against_its_own_peak(void **state) {
 }
 
 static void operations_without_a_peak_are_counted_apart(void **state) {
-  struct trace_writer *writer = begin_run("NVIDIA A100-SXM4-80GB"); /* has no fp8 */
+  struct trace_writer *writer = begin_run("NVIDIA A100-SXM4-80GB"); /* without fp8 */
   for (u32 step = 0; step < STEPS; step++) {
     call(writer, step * STEP_NS + 1000, &half, 0);
     call(writer, step * STEP_NS + 2000, &eighth, 0);
@@ -224,9 +224,9 @@ static void a_job_of_one_precision_has_its_peak(void **state) {
   drop(r, model);
 }
 
-/* Ten calls of one shape, of which those of five steps were timed on a busy stream, as 10 to 14 us,
- * and one on an idle stream; one call of another, timed on an idle stream alone; one never timed.
- */
+/* Ten calls of one shape: in five steps they were timed on a busy stream, with 10 to 14 us, and in
+ * one step on an idle stream. A second shape was timed once, on an idle stream; a third was never
+ * timed. */
 static void a_sample_stands_for_calls_of_its_shape(void **state) {
   struct trace_writer *writer = begin_run("NVIDIA H100 80GB HBM3");
   u32 number = 0;
@@ -253,25 +253,25 @@ static void a_sample_stands_for_calls_of_its_shape(void **state) {
   assert_close(row->tflops, operations(&half) / 12e-6 / 1e12);
   assert_close(row->utilisation, row->tflops / 989);
   assert_close(row->calls, 1);
-  /* that of the other is an upper bound, and varies as the first in proportion */
+  /* the time of the second shape is an upper bound, with the same relative variance as the first */
   double relative = 2.5 / (12 * 12);
   assert_close(p->ms, 0.012 + 0.020);
   assert_close(p->bounded, 20.0 / 32);
   double error_us = sqrt(0.5 * 2.5 / 5 + 400 * relative * (1 - 0.1));
   assert_close(p->ms_error, error_us / 1e3);
-  /* and the third is not in it */
+  /* the third shape is not covered */
   double all = operations(&half) + operations(&single) + operations(&allowed);
   assert_close(p->covered, (operations(&half) + operations(&single)) / all);
   assert_close(p->tflops, (operations(&half) + operations(&single)) / 32e-6 / 1e12);
   assert_true(isnan(in_precision(r, "tf32")->ms));
-  /* a sample of GEMMs is no account of the GPU */
+  /* a sample of GEMMs does not show everything that the GPU did */
   assert_true(isnan(r->hfu_coverage) && isnan(r->ov_compute_ms) && isnan(r->ov_exposed_ms));
   drop(r, model);
 }
 
 /* --- graphs --- */
 
-/* Of a capture with two GEMMs of one kernel each. */
+/* A capture with two GEMMs of one kernel each. */
 static void write_graph(struct trace_writer *writer, u32 captured) {
   u32 name = trace_string(writer, gemm_kernel);
   struct tscope_shape_record *shape =
@@ -308,8 +308,8 @@ static void launch_graph(struct trace_writer *writer, u64 at) {
   launch->graph = 9;
 }
 
-/* Each step a replay: GEMMs of 30 and 50 us, and 20 us of something else, under a name of its
- * own or under the GEMMs'. */
+/* Each step is a replay: GEMMs of 30 and 50 us, and another kernel of 20 us, which has its own name
+ * or that of the GEMMs. */
 static struct results *replay_run(struct fixture *fixture, u32 captured, const char *other,
                                   struct model **model) {
   struct trace_writer *writer = begin_run("NVIDIA H100 80GB HBM3");
@@ -338,11 +338,11 @@ static void each_replay_does_the_gemms_that_were_captured(void **state) {
   drop(r, model);
 }
 
-/* The GEMMs' graph is put twice into one without any, and that one is launched. */
+/* The graph with the GEMMs is added twice to a graph without any, and the latter is launched. */
 static void graphs_within_graphs_bring_their_gemms(void **state) {
   struct model *model;
   struct trace_writer *writer = begin_run("NVIDIA H100 80GB HBM3");
-  const u32 puts[3][2] = {{3, 4}, {3, 5}, {4, 5}}; /* once by way of another */
+  const u32 puts[3][2] = {{3, 4}, {3, 5}, {4, 5}}; /* once through another graph */
   write_graph(writer, 5);
   for (u32 i = 0; i < 3; i++) {
     struct tscope_graph_child_record *child =
@@ -357,7 +357,8 @@ static void graphs_within_graphs_bring_their_gemms(void **state) {
   drop(r, model);
 }
 
-/* Three kernels of the name a replay, two captured in GEMMs: which is which is not known. */
+/* Each replay has three kernels of this name, of which two were captured in GEMMs: which two is
+ * unknown. */
 static void kernels_of_the_same_name_beside_are_not_known(void **state) {
   struct model *model;
   struct results *r = replay_run(*state, 3, gemm_kernel, &model);
@@ -394,8 +395,9 @@ static void phase(struct trace_writer *writer, u64 from, u64 to, enum tscope_pha
   record->dur = to - from;
 }
 
-/* The GEMMs of one pass through a transformer: per layer query, key and value together, the
- * output, and two of the feed-forward net. `times` as many: backward has two for each. */
+/* The GEMMs of one pass through a transformer: in each layer one for query, key and value, one for
+ * the output, and two for the feed-forward net. Each is made `times` times: backward has two for
+ * each. */
 static u64 pass(struct trace_writer *writer, u64 at, u32 times) {
   static const struct gemm layer[] = {
       {TOKENS, 3 * HIDDEN, HIDDEN, TSCOPE_DTYPE_BF16, COMPUTE_32F},
@@ -409,7 +411,7 @@ static u64 pass(struct trace_writer *writer, u64 at, u32 times) {
   return at;
 }
 
-/* 6 N per token (Kaplan et al., 2020), N = 12 L h^2; with and without making the forward pass again
+/* 6 N per token (Kaplan et al., 2020), N = 12 L h^2, with and without recomputing the forward pass
  * in backward. */
 static void what_a_transformer_needs_is_known_from_its_forward_pass(void **state) {
   for (u32 again = 0; again < 2; again++) {
@@ -421,7 +423,7 @@ static void what_a_transformer_needs_is_known_from_its_forward_pass(void **state
       backward = pass(writer, backward, 2);
       phase(writer, begin, forward, TSCOPE_PHASE_FORWARD);
       phase(writer, forward, backward, TSCOPE_PHASE_BACKWARD);
-      if (again) /* its own forward range lies in backward */
+      if (again) /* its forward range is inside backward */
         phase(writer, forward, forward + (forward - begin), TSCOPE_PHASE_FORWARD);
     }
     struct model *model;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Kernels by category, arithmetic and what it covers, and what a report says of a run in which part
- * of the GPU's work was not seen: in words and as unknown, never as zero.
+ * Kernels by category, arithmetic and its coverage, and reports on runs in which part of the GPU's
+ * work was not seen: they say so in words and as unknown, never as zero.
  */
 /* clang-format off */
 #include <stdarg.h>
@@ -34,7 +34,7 @@ static const struct coverage *coverage_of(const struct results *r, const char *n
   return NULL;
 }
 
-/* The JSON report, to be released by the caller. */
+/* The JSON report, which the caller releases. */
 static json_t *json_of(const struct results *results) {
   char *text = NULL;
   size_t bytes = 0;
@@ -63,7 +63,7 @@ static bool is_launched_kernel(const struct timeline *t, u32 span) {
   return kernel->kind == SPAN_KERNEL && kernel->launch != INDEX_NONE;
 }
 
-/* Every kernel but each `skip`th was launched by a GEMM of GEMM_FLOPS operations. */
+/* Every kernel except each `skip`th was launched by a GEMM of GEMM_FLOPS operations. */
 static void add_gemms(struct cluster *c, u32 skip) {
   for (u32 r = 0; r < c->model.n_ranks; r++) {
     struct timeline *t = &c->timelines[r];
@@ -94,7 +94,7 @@ static void times_add_up_by_category_and_by_name(void **state) {
   o.exposed_memcpy = 7 * MS;
   struct cluster *c = cluster_new(&o);
   struct results *r = cluster_analyse(c, NULL);
-  /* 8 ranks, 50 steps, 100 + 2 x 100 ms of kernels, 2 x 10 ms of all-reduces at least, one copy */
+  /* 8 ranks, 50 steps, 100 + 2 x 100 ms of kernels, at least 2 x 10 ms of all-reduces, one copy */
   assert_true(fabs(category_of(r, "GEMM")->sum_ms - 8 * 50 * 300) < 1e-6);
   assert_true(category_of(r, "GEMM")->count == 8 * 50 * 3);
   assert_true(fabs(category_of(r, "memcpy")->sum_ms - 8 * 50 * 7) < 1e-6);
@@ -116,7 +116,7 @@ static void times_add_up_by_category_and_by_name(void **state) {
   cluster_free(c);
 }
 
-/* Windows without gaps; only in those of CUPTI are kernels seen. */
+/* The windows have no gaps; kernels are seen only in those of CUPTI. */
 static void times_of_a_part_say_of_which(void **state) {
   (void)state;
   struct cluster_options o = healthy_gpu();
@@ -149,12 +149,12 @@ static void hfu_is_operations_over_time_and_peak(void **state) {
   struct analyse_options options = with_peak();
   add_gemms(c, 0);
   struct results *r = cluster_analyse(c, &options);
-  /* three GEMMs a step and rank, against 100 TFLOP/s for the step */
+  /* three GEMMs per step and rank, at a peak of 100 TFLOP/s */
   assert_true(fabs(r->hfu - 3.0 * GEMM_FLOPS / (r->step_mean_ms / 1e3 * 100e12)) < 1e-6);
   assert_true(fabs(r->gemm_flops - 8 * 3.0 * GEMM_FLOPS) < 1);
   assert_true(r->hfu_coverage == 1);
   assert_true(isnan(r->hfu_attention));
-  /* one of the three lies in the forward pass */
+  /* one of the three is in the forward pass */
   assert_true(r->flops_estimated && fabs(r->mfu - r->hfu) < 1e-6);
   assert_true(coverage_of(r, "matrix products")->share == 1);
   assert_true(coverage_of(r, "launch calls")->share == 1);
@@ -168,7 +168,7 @@ static void coverage_is_the_share_of_gpu_time(void **state) {
   o.forward = 300 * MS;
   struct cluster *c = cluster_new(&o);
   struct analyse_options options = with_peak();
-  add_gemms(c, 3); /* all but the second half of backward: 300 + 100 of 500 ms */
+  add_gemms(c, 3); /* everything except the second half of backward: 300 + 100 of 500 ms */
   struct results *r = cluster_analyse(c, &options);
   assert_true(fabs(r->hfu_coverage - 0.8) < 1e-9);
   assert_true(fabs(coverage_of(r, "matrix products")->share - 0.8) < 1e-9);
@@ -237,7 +237,7 @@ static void no_peak_is_no_hfu_but_coverage(void **state) {
   cluster_free(c);
 }
 
-/* Only the host was seen: operations are known, what share of GPU time they are is not. */
+/* Only the host was seen: the operations are known, their share of GPU time is not. */
 static void coverage_needs_gpu_times(void **state) {
   (void)state;
   struct cluster_options o = healthy_gpu();
@@ -268,7 +268,7 @@ static void coverage_needs_gpu_times(void **state) {
   cluster_free(c);
 }
 
-/* Takes collectives, calls and kernels alike, out of a run. */
+/* Removes the collectives, both calls and kernels, from a run. */
 static void hide_collectives(struct cluster *c) {
   for (u32 r = 0; r < c->model.n_ranks; r++) {
     struct timeline *t = &c->timelines[r];
@@ -302,7 +302,7 @@ static void unseen_communication_is_not_zero(void **state) {
   assert_true(json_is_null(json_object_get(json_object_get(document, "overlap"), "comm_ms")));
   json_decref(document);
   results_free(r);
-  c->model.world_size = 1; /* a job of one rank has nobody to talk to */
+  c->model.world_size = 1; /* a job of one rank does not communicate */
   r = cluster_analyse(c, NULL);
   assert_true(r->ov_comm_ms == 0);
   assert_null(coverage_of(r, "collectives"));
@@ -374,8 +374,9 @@ static void graphs_whose_content_was_not_seen_say_so(void **state) {
   cluster_free(c);
 }
 
-/* FlashAttention 2 of head size 128, blocks of 128 x 64, on (16 blocks, batch 4, 32 heads):
- * a sequence of 2048; two GEMMs forward, five backward, half of them under a causal mask. */
+/* FlashAttention 2 with head size 128 and blocks of 128 x 64 on a grid of (16 blocks, batch 4, 32
+ * heads): a sequence of 2048. Forward has two GEMMs, backward five, half as much with a causal
+ * mask. */
 static void attention_is_estimated_by_its_grid(void **state) {
   (void)state;
   const u32 grid[3] = {16, 4, 32};

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Names of kernels as libraries really have them (recordings of training runs, the names inside
- * libtorch_cuda, cuBLAS, cuDNN and NCCL): demangled, shortened and told apart by category.
+ * Real names of kernels (from recordings of training runs, and from libtorch_cuda, cuBLAS, cuDNN
+ * and NCCL) are demangled, shortened and sorted into categories.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -261,7 +261,8 @@ static void what_stays_of_a_name_tells_what_it_does(void **state) {
   }
 }
 
-/* Of a name beyond the demangler's reach, as Kineto leaves it too. */
+/* The category and short form of a name that is too long for the demangler; Kineto leaves such
+ * names mangled too. */
 static void names_too_long_to_demangle_are_still_read(void **state) {
   (void)state;
   char name[4096] =
@@ -292,7 +293,7 @@ static void long_names_are_cut_in_the_middle(void **state) {
   assert_string_equal(kernel->shortened + KERNEL_SHORT - 3, "end");
 }
 
-/* A file of patterns, written for one test. */
+/* Reads patterns from a file written for one test. */
 static struct kernel_names *from_file(const char *text, char *why, size_t why_bytes) {
   char path[] = "/tmp/kernels.XXXXXX";
   int file = mkstemp(path);
@@ -343,7 +344,7 @@ static void bad_lines_are_named(void **state) {
   assert_non_null(strstr(why, "/nonexistent/file: "));
 }
 
-/* docs/kernels.md lists the categories of the table, in its order and words. */
+/* docs/kernels.md lists the categories of the table, in the same order and words. */
 static void the_page_lists_every_category(void **state) {
   const char *path = *state;
   static char page[1 << 16];

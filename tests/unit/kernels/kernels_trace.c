@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * GEMMs and attention from a trace file to the report: records written by hand, with
- * times and operations that are known.
+ * GEMMs and attention from a trace file to the report: the records are written by hand, with known
+ * times and operations.
  */
 #include "model_support.h"
 
@@ -41,7 +41,7 @@ static void write_shape(struct trace_writer *writer, u32 number, const char *nam
   shape->block_x = 128;
 }
 
-/* A GEMM of two kernels (its own and its split-k sum), an attention, an elementwise kernel. */
+/* A GEMM of two kernels (the product and its split-k sum), an attention, an elementwise kernel. */
 static void write_step(struct trace_writer *writer, u64 at, bool captured) {
   struct tscope_gemm_record *gemm =
       trace_add(writer, in_ring, AT(at), TSCOPE_REC_GEMM, 1, sizeof(*gemm));
@@ -102,7 +102,7 @@ static void test_operations_are_led_back_to_kernels(void **state) {
   timeline_release(&timeline);
   struct results *results = report_of(model);
   assert_int_equal(results->step_count, 10);
-  /* FLOPS in 10 us against 1e12 a second */
+  /* FLOPS in 10 us, with a peak of 1e12 per second */
   assert_true(fabs(results->hfu - (double)FLOPS / (10e-6 * 1e12)) < 1e-9);
   assert_true(fabs(results->hfu_coverage - 0.5) < 1e-12); /* 3 + 1 of 8 us */
   assert_true(fabs(results->hfu_attention_coverage - 0.25) < 1e-12);
@@ -122,7 +122,7 @@ static void test_captured_gemms_did_nothing_yet(void **state) {
   model_free(model);
 }
 
-/* Ten replays, of which the first four left kernels behind. */
+/* Ten replays; only the first four have kernels in the trace. */
 static void test_replays_are_counted(void **state) {
   struct trace_writer *writer = new_rank(0, 1);
   struct tscope_stream_record *stream =

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Traces with bytes that nobody wrote, while they are looked at: nothing crashes, and a page can be
- * made of whatever is left. Sanitizers see what this test cannot.
+ * Looks at traces with damaged bytes: nothing crashes, and a page can be made from the rest.
+ * Sanitizers find what this test cannot see.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -31,7 +31,8 @@ static u64 some(u64 below) {
   return seed % below;
 }
 
-/* Flips, zeroes or fills a few bytes of the file, near the front of a chunk as often as not. */
+/* Flips, zeroes or fills a few bytes of the file, about half the time near the beginning of a
+ * chunk. */
 static void damage(const char *path) {
   struct stat status;
   int fd = open(path, O_RDWR);
@@ -44,7 +45,7 @@ static void damage(const char *path) {
     size_t size = 1 + some(8);
     for (size_t i = 0; i < size; i++)
       bytes[i] = some(3) ? (u8)some(256) : some(2) ? 0 : 0xff;
-    if (at < sizeof(struct tscope_file_header) && some(8)) /* else hardly any would be read */
+    if (at < sizeof(struct tscope_file_header) && some(8)) /* else hardly any file would be read */
       continue;
     assert_int_equal(pwrite(fd, bytes, size, (off_t)at), size);
   }
@@ -100,7 +101,7 @@ static void damaged_traces_are_looked_at(void **state) {
     for (u32 i = 0; i < 60; i++) {
       struct live_view view;
       damage_one(place);
-      if (i % 3 == 0) { /* what was read once is not read again: from the start */
+      if (i % 3 == 0) { /* reopens, because bytes that were read once are not read again */
         live_run_close(&run);
         run = (struct live_run){.directory = folder};
       }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Reading a trace while it is written. The truth is what the analyzer's own reader finds in the
- * whole file: each look adds to what was told, and in the end it is all that and nothing twice.
+ * Reads a trace while it is written. The expected result is what the analyzer's own reader finds in
+ * the whole file: each look adds records, and in the end all of them came, and none twice.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -23,14 +23,14 @@
 
 enum { CHUNK = 4096, HEADER = 4096 };
 
-/* A record as it was told or as the reader found it. */
+/* A record as a look or the analyzer's reader found it. */
 struct known {
   u64 place, hash;
 };
 struct telling {
   VECTOR(struct known) records;
   u32 again, gaps;
-  u64 torn;   /* records whose words do not belong together */
+  u64 torn;   /* records with words of different generations */
   u64 newest; /* stamp */
 };
 
@@ -71,7 +71,7 @@ static int by_place(const void *left, const void *right) {
   return a->place < b->place ? -1 : a->place > b->place;
 }
 
-/* What the analyzer's reader finds in the file as it is now. */
+/* What the analyzer's reader finds in the current file. */
 static struct telling read_whole(const char *path) {
   struct telling truth = {0};
   struct trace_file file;
@@ -132,7 +132,7 @@ static struct trace_writer *new_file(u32 pid, u64 start) {
   return trace_writer_new(&facts);
 }
 
-/* Two threads, both homes, both clocks, times that need TIME records, spans that are open. */
+/* Two threads, both retentions, both clocks, times that need TIME records, open spans. */
 static struct trace_writer *lively_file(void) {
   struct trace_writer *writer = new_file(7, 1000);
   const struct trace_place places[] = {{0, TSCOPE_RETAINED, TSCOPE_CLOCK_TICKS},
@@ -178,7 +178,7 @@ static void open_file(struct live_file *file) {
 
 /* --- Tests --- */
 
-/* The worst that a copy, or a shared file system, can do: the file comes a few bytes at a time. */
+/* The worst case of a copy or a shared file system: the file grows by a few bytes at a time. */
 static void grows_byte_by_byte(void **state) {
   (void)state;
   struct trace_writer *writer = lively_file();
@@ -190,7 +190,7 @@ static void grows_byte_by_byte(void **state) {
   open_file(&file);
   int fd = open(path, O_WRONLY | O_APPEND);
   for (size_t at = HEADER; at < bytes;) {
-    size_t some = at % 4096 < 600 ? 1 : 7; /* around the headers of chunks, each */
+    size_t some = at % 4096 < 600 ? 1 : 7; /* byte by byte around the headers of chunks */
     some = some < bytes - at ? some : bytes - at;
     assert_int_equal(write(fd, data + at, some), some);
     at += some;
@@ -209,7 +209,7 @@ static u32 chunks_of(size_t bytes) {
   return (u32)((bytes - HEADER + CHUNK - 1) / CHUNK);
 }
 
-/* A thread fills its chunks one after the other, and chunks are taken in the order of the file. */
+/* A thread fills its chunks one after the other, in the order of the file. */
 static bool is_its_turn(const u8 *now, const u8 *data, u32 index) {
   const struct tscope_chunk_header *mine = (const void *)(data + HEADER + (size_t)index * CHUNK);
   for (u32 c = 0; c < index; c++) {
@@ -223,7 +223,8 @@ static bool is_its_turn(const u8 *now, const u8 *data, u32 index) {
   return true;
 }
 
-/* As the shim writes: the whole place is there, and `committed` moves, record by record. */
+/* The way the shim writes: the whole chunk exists from the beginning, and `committed` grows record
+ * by record. */
 static void takes_what_is_committed(void **state) {
   (void)state;
   struct trace_writer *writer = lively_file();
@@ -234,7 +235,7 @@ static void takes_what_is_committed(void **state) {
   u8 *now = malloc(bytes);
   u32 n = chunks_of(bytes), left = n;
   memcpy(now, data, bytes);
-  for (u32 c = 0; c < n; c++) { /* empty, and of the records' places garbage */
+  for (u32 c = 0; c < n; c++) { /* the chunk is empty, with garbage in the place of records */
     struct tscope_chunk_header *header = (void *)(now + HEADER + (size_t)c * CHUNK);
     memset(header + 1, 0x5a, CHUNK - sizeof(*header));
     header->committed = 0;
@@ -273,7 +274,7 @@ static void takes_what_is_committed(void **state) {
   u64 read = file.read_bytes;
   assert_int_equal(look(&file, everything, &telling), 0);
   assert_int_equal(telling.records.n, truth.records.n);
-  assert_true(file.read_bytes - read < bytes / 2); /* headers, but not the records again */
+  assert_true(file.read_bytes - read < bytes / 2); /* headers are read again, but not the records */
   forget(&truth);
   forget(&telling);
   live_file_close(&file);
@@ -324,8 +325,9 @@ struct recycler {
   bool stop;
 };
 
-/* The protocol of the shim (preload/record/chunk_pool.c): emptied, of a new generation, and only
- * then written to. Each record of a generation carries its number in every word. */
+/* The protocol of the shim (preload/record/chunk_pool.c): it empties the chunk, gives it a new
+ * generation, and only then writes to it. Each record contains the number of its generation in
+ * every word. */
 static void fill_again(struct tscope_chunk_header *chunk, u64 generation) {
   __atomic_store_n(&chunk->committed, 0, __ATOMIC_SEQ_CST);
   chunk->generation = generation;
@@ -397,7 +399,7 @@ static void never_shows_a_torn_record(void **state) {
   trace_writer_free(writer);
 }
 
-/* A ring that goes round: chunk by chunk, in the order of the file, and then again. */
+/* A ring that wraps: chunk by chunk in the order of the file, and then from the beginning. */
 static void follows_a_ring_that_goes_round(void **state) {
   (void)state;
   enum { CHUNKS = 6, ROUNDS = 5 };
@@ -422,7 +424,7 @@ static void follows_a_ring_that_goes_round(void **state) {
     chunk->generation = g / CHUNKS;
     header->lost[TSCOPE_LOSS_RING] = g / CHUNKS;
     put(now, HEADER + CHUNKS * CHUNK);
-    for (u32 i = 0; i < 6; i++) /* as a job would give time for */
+    for (u32 i = 0; i < 6; i++) /* as often as the pace of a job allows */
       assert_int_equal(
           live_file_look(&file, everything, &(struct live_reader){check_stamp, gap, &telling}), 0);
     assert_int_equal(telling.newest, g);
@@ -434,7 +436,7 @@ static void follows_a_ring_that_goes_round(void **state) {
   trace_writer_free(writer);
 }
 
-/* --- Files that are cut, or are others --- */
+/* --- Files that are cut or replaced --- */
 
 static void a_cut_file_is_no_end(void **state) {
   (void)state;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * What is said of a run's ranks together, against generated runs whose times are known.
+ * Compares the live view of all ranks with generated runs whose times are known.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -77,8 +77,8 @@ static void steps_are_as_long_as_they_were(void **state) {
   check_steps(options, LIVE_STEPS_OPTIMIZER);
 }
 
-/* When a rank could start its first bucket's collective, less when the median rank could: the
- * schedule gives the collective's start and each rank's own work. */
+/* The time when a rank could start the collective of its first bucket, minus that of the median
+ * rank: the schedule gives the start of the collective and each rank's own work. */
 static void the_slow_rank_is_late(void **state) {
   (void)state;
   for (int flavour = 0; flavour < 2; flavour++) {
@@ -126,7 +126,7 @@ static void hosts_come_onto_one_axis(void **state) {
   end(&looking);
 }
 
-/* Communicators that share no host with the first one's tell nothing of its clock. */
+/* Communicators that share no host with the first one do not help to align clocks with it. */
 static void what_cannot_be_aligned_is_not_late(void **state) {
   (void)state;
   struct tracegen_options options = tracegen_defaults();
@@ -162,7 +162,7 @@ static void what_is_not_known_is_not_zero(void **state) {
   end(&looking);
 }
 
-/* A process that gave its last sign of life so long ago. */
+/* The state of a process whose last sign of life was `silent_s` seconds ago. */
 static enum live_state state_of(const char *host, u32 pid, double silent_s, double *behind_s) {
   static unsigned n;
   struct timespec real, monotonic;
@@ -199,7 +199,7 @@ static enum live_state state_of(const char *host, u32 pid, double silent_s, doub
   return state;
 }
 
-/* A number that no process has: of one that ended and was waited for. */
+/* A pid that no process has: that of a child that ended and was reaped. */
 static u32 no_process(void) {
   pid_t child = fork();
   if (child == 0)
@@ -226,7 +226,7 @@ static void silence_is_told_apart(void **state) {
   assert_int_equal(state_of(here, (u32)stopped, 10, &behind), LIVE_STOPPED);
   kill(stopped, SIGKILL);
   waitpid(stopped, NULL, 0);
-  /* Of another host what can be read may be old, and nothing is known of its processes. */
+  /* Files from another host may be old, and the state of its processes is unknown. */
   assert_int_equal(state_of("elsewhere", no_process(), 20, &behind), LIVE_RUNNING);
   assert_true(behind > 19 && behind < 30);
   assert_int_equal(state_of("elsewhere", no_process(), 100, &behind), LIVE_SILENT);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * A step ends when its GPU is done with what was launched in it: runs whose schedule is known, and
- * timelines made by hand for what can hide that.
+ * A step ends when the GPU has finished the work launched in it. Tests this with runs whose
+ * schedule is known, and with timelines made by hand for cases that hide it.
  */
 #include "model_support.h"
 
@@ -34,7 +34,7 @@ static u64 later(u64 a, u64 b) {
   return a > b ? a : b;
 }
 
-/* Where a step begins when it ends with its last work, mean over ranks, in ms. */
+/* The beginning of a step if steps end with their last work, as the mean over ranks, in ms. */
 static double bound_ms(const struct tracegen_options *o, const struct tracegen_truth *truth,
                        u32 step) {
   double sum = 0;
@@ -68,7 +68,7 @@ static void steps_hold_what_was_launched_in_them(void **state) {
   for (u32 s = 0; s < options.steps; s++)
     assert_near(r->step_ms[s], bound_ms(&options, &truth, s + 1) - bound_ms(&options, &truth, s),
                 1e-4);
-  assert_int_equal((int)r->host_ahead_max_steps, 2); /* and the third is at the GPU */
+  assert_int_equal((int)r->host_ahead_max_steps, 2); /* the third is already running on the GPU */
   assert_true(r->host_ahead_ms > 2 * r->step_median_ms);
   assert_near(coverage_of(r, "ends of steps on the GPU"), 1, 0);
   assert_near(r->ranks[1].rel_slowdown, compute_ms(&options, 1) / compute_ms(&options, 0) - 1,
@@ -78,7 +78,7 @@ static void steps_hold_what_was_launched_in_them(void **state) {
   tracegen_truth_free(&truth);
 }
 
-/* The first and the last one too. */
+/* Also the first and the last one. */
 static void each_step_is_whole(void **state) {
   struct tracegen_options options = three_ahead();
   struct fixture *fixture = *state;
@@ -98,7 +98,7 @@ static void each_step_is_whole(void **state) {
   tracegen_truth_free(&truth);
 }
 
-/* Ranges of the optimizer end on the host as marks do; sums over the whole run are closed forms. */
+/* Ranges of the optimizer end on the host, like marks; sums over the whole run are closed forms. */
 static void ranges_of_the_optimizer_end_there_too(void **state) {
   struct tracegen_options options = three_ahead();
   struct fixture *fixture = *state;
@@ -115,12 +115,12 @@ static void ranges_of_the_optimizer_end_there_too(void **state) {
                 1e-3);
     assert_near(r->ranks[rank].exposed_ms, (double)wanted->exposed_ns / 1e6 / options.steps, 1e-3);
   }
-  /* The host loads while the GPU works through what is queued: nothing waits for that but the first
-   * step. */
+  /* The host loads data while the GPU works through its queue: only the first step waits for data.
+   */
   for (u32 i = 0; i < r->n_budget; i++)
     if (strcmp(budget_part_words[r->budget[i].part], "waiting for input") == 0)
       assert_near(r->budget[i].seconds, (double)options.data_ns / 1e9, 1e-5);
-  assert_near(r->data_ms, (double)options.data_ns / 1e6, 1e-3); /* though it takes its time */
+  assert_near(r->data_ms, (double)options.data_ns / 1e6, 1e-3); /* although loading takes time */
   results_free(r);
   model_free(model);
   tracegen_truth_free(&truth);
@@ -146,8 +146,8 @@ static void a_host_that_waits_ends_its_steps(void **state) {
   tracegen_truth_free(&truth);
 }
 
-/* Pairs of events tell when collectives ran: the optimizer behind the last one is all that is
- * missing, and its time is the next step's, so steps are as long as they were. */
+/* Pairs of events show when collectives ran. Only the optimizer after the last collective is
+ * missing, and its time counts for the next step, so steps are as long as before. */
 static void collectives_alone_tell_it_too(void **state) {
   struct tracegen_options options = three_ahead();
   struct tracegen_truth truth;
@@ -158,7 +158,7 @@ static void collectives_alone_tell_it_too(void **state) {
   for (u32 s = 1; s < options.steps; s++)
     assert_near(r->step_ms[s], bound_ms(&options, &truth, s + 1) - bound_ms(&options, &truth, s),
                 2 * (double)options.jitter_ns / 1e6);
-  assert_true(r->step_ms[0] > 2 * r->step_ms[1] / 3); /* it has no optimizer before it */
+  assert_true(r->step_ms[0] > 2 * r->step_ms[1] / 3); /* no optimizer ran before it */
   assert_int_equal((int)r->host_ahead_max_steps, 2);
   assert_near(coverage_of(r, "ends of steps on the GPU"), 1, 0);
   results_free(r);
@@ -202,12 +202,12 @@ static void a_run_ends_with_its_last_work(void **state) {
   tracegen_truth_free(&truth);
 }
 
-/* --- a recording of PyTorch's profiler, whose marks are the host's --- */
+/* --- a recording of PyTorch's profiler, whose step marks are on the host --- */
 
 enum { PROFILED = 6, MARK_US = 100, KERNEL_US = 150 };
 
-/* The host marks a step every 100 us and launches two kernels in it, of 150 us each. Before that
- * the GPU has some work to do that was launched before the recording began. */
+/* The host marks a step every 100 us and launches two kernels of 150 us in it. Before that, the GPU
+ * still has work that was launched before the recording began. */
 static void write_profile(const struct fixture *fixture, u32 queued) {
   char path[128];
   snprintf(path, sizeof(path), "%s/rank0.trace.json", fixture->directory);
@@ -254,7 +254,7 @@ static void marks_of_a_profiler_end_on_the_host(void **state) {
   model_free(model);
 }
 
-/* The first step too holds what was launched in it, and no more. */
+/* The first step, too, contains only the work that was launched in it. */
 static void a_recording_that_begins_amid_work(void **state) {
   const struct fixture *fixture = *state;
   const char *path = fixture->directory;
@@ -270,8 +270,8 @@ static void a_recording_that_begins_amid_work(void **state) {
   model_free(model);
 }
 
-/* --- timelines by hand: one rank, a host that launches a step every millisecond and is a step
- * ahead of its GPU, whose work on the computing stream takes just as long --- */
+/* --- timelines made by hand: one rank, whose host launches a step every millisecond and is one
+ * step ahead of its GPU; a step's work on the compute stream also takes a millisecond --- */
 
 enum { STEPS = 12, MOST_SPANS = 512, HOST = 0, COMPUTE, OTHER };
 #define STEP 1000000ll
@@ -303,7 +303,7 @@ static void run(struct by_hand *h, u8 kind, u16 lane, i64 launched, i64 start, i
   h->spans[device].launch = h->spans[device].link = host;
 }
 
-/* Four kernels a step. */
+/* Four kernels per step. */
 static struct by_hand *one_ahead(void) {
   struct by_hand *h = calloc(1, sizeof(*h));
   i64 *begin = arena_array(&h->arena, STEPS, sizeof(i64));
@@ -404,7 +404,7 @@ static void end_by_hand(struct by_hand *h, struct results *r) {
   free(h);
 }
 
-/* Every step as long as its work, but for the first, which begins with the host. */
+/* Every step is as long as its work, except the first, which begins on the host. */
 static void assert_steps(const struct results *r, u32 from, u32 to) {
   for (u32 s = from; s < to; s++)
     assert_near(r->step_ms[s], s ? 1 : 2.5, 1e-9);
@@ -420,7 +420,7 @@ static void work_beside_the_steps_ends_none(void **state) {
   end_by_hand(h, r);
 }
 
-/* As a gather of parameters after the optimizer: the step is over when it is. */
+/* Like a gather of parameters after the optimizer: the step ends when this work ends. */
 static void work_of_another_stream_is_part_of_the_step(void **state) {
   (void)state;
   struct by_hand *h = one_ahead();
@@ -434,13 +434,13 @@ static void work_of_another_stream_is_part_of_the_step(void **state) {
   end_by_hand(h, r);
 }
 
-/* A library of which the launches are not seen; and now and then a call that runs nothing. */
+/* A library whose launches are not seen, and in each step a launch that runs nothing. */
 static void work_of_unseen_launches_follows_what_ran_before(void **state) {
   (void)state;
   struct by_hand *h = one_ahead();
   for (u32 i = 0, k = 0; i < h->n; i++)
     if (h->spans[i].kind == SPAN_KERNEL && k++ % 4 == 3) {
-      h->spans[h->spans[i].launch] = h->spans[0]; /* the launch is that of the very first one */
+      h->spans[h->spans[i].launch] = h->spans[0]; /* a copy of the first launch replaces it */
       h->spans[i].launch = h->spans[i].link = INDEX_NONE;
     }
   for (i64 s = 0; s < STEPS; s++)
@@ -450,7 +450,7 @@ static void work_of_unseen_launches_follows_what_ran_before(void **state) {
   end_by_hand(h, r);
 }
 
-/* What was launched in the steps [from, to) was not seen to run. */
+/* Removes the kernels that were launched in the steps [from, to). */
 static void forget_work(struct by_hand *h, i64 from, i64 to) {
   u32 n = 0;
   for (u32 i = 0; i < h->n; i += 2) {
@@ -466,7 +466,8 @@ static void forget_work(struct by_hand *h, i64 from, i64 to) {
   h->n = n;
 }
 
-/* Their ends are the host's, and the steps with one end of each kind cannot be told. */
+/* Such steps end on the host, and the length of a step with one boundary on the host and one on the
+ * GPU is unknown. */
 static void steps_of_which_nothing_was_seen(void **state) {
   (void)state;
   struct by_hand *h = one_ahead();
@@ -474,13 +475,13 @@ static void steps_of_which_nothing_was_seen(void **state) {
   struct results *r = analyse_by_hand(h);
   assert_steps(r, 0, 5);
   assert_true(isnan(r->step_ms[5]) && isnan(r->step_ms[7]));
-  assert_near(r->step_ms[6], 1, 1e-9); /* of the host */
+  assert_near(r->step_ms[6], 1, 1e-9); /* measured on the host */
   assert_steps(r, 8, STEPS);
   assert_near(coverage_of(r, "ends of steps on the GPU"), 9.0 / STEPS, 1e-9);
   end_by_hand(h, r);
 }
 
-/* A kernel whose launch was not seen, long after: it does not end the last step that was. */
+/* A kernel whose launch was not seen, long after: it does not end the last step that was seen. */
 static void work_seen_again_is_of_no_step_before(void **state) {
   (void)state;
   struct by_hand *h = one_ahead();
@@ -498,14 +499,14 @@ static void overwritten_work_is_not_known(void **state) {
   h->ring_begin = 6 * STEP - 1000;
   struct results *r = analyse_by_hand(h);
   for (u32 s = 0; s < 5; s++)
-    assert_near(r->step_ms[s], 1, 1e-9); /* of the host */
+    assert_near(r->step_ms[s], 1, 1e-9); /* measured on the host */
   assert_true(isnan(r->step_ms[5]));
   assert_steps(r, 6, STEPS);
   assert_near(r->ranks[0].mean_compute_ms, 1, 1e-9);
   end_by_hand(h, r);
 }
 
-/* On one GPU no collective tells that its first steps were slow. */
+/* On one GPU no collective shows that the first steps were slow. */
 static void warmup_is_the_gpus(void **state) {
   (void)state;
   struct by_hand *h = one_ahead();

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: MIT
  *
- * What NCCL told of its collectives, in the model: what it chose, and when they ran where nothing
- * else says it, by a timer of the GPU's own that is seconds off and drifts.
+ * What the model takes from NCCL's own records of its collectives: what NCCL chose, and, if no
+ * other source shows it, when they ran. Those times are from the GPU's own timer, which is seconds
+ * off and drifts.
  */
 #include "model_support.h"
 
 enum { CALLS = 400, EVERY_NS = 20000000, LASTS_NS = 3000000, SEEN_LATE_NS = 40000 };
 
-/* Host time of the GPU's start of call i, and the GPU's timer at a host time. */
+/* The host time at which the GPU starts call i, and the GPU's timer at a host time. */
 static u64 start_of(u32 i) {
   return AT(100000000ull + i * (u64)EVERY_NS);
 }
@@ -16,8 +17,8 @@ static u64 timer(u64 host) {
   return host + 77000000000ull + host / 50000; /* 20 ppm fast */
 }
 
-/* Each is put on its stream 1 ms before it starts. NCCL sees it done late, by up to 40 us; but
- * soon, within 1 us, once every ten. */
+/* Each call is put on its stream 1 ms before it starts. NCCL notices its end up to 40 us late, but
+ * within 1 us for one call in ten. */
 static void write_inside(struct trace_writer *writer, u32 i, u32 algorithm, u32 protocol) {
   u64 launched = start_of(i) - 1000000;
   struct tscope_collective_inside_record *inside =
@@ -58,14 +59,14 @@ static void collectives_know_what_nccl_chose(void **state) {
     assert_string_equal(one->protocol, "SIMPLE");
     assert_int_equal(one->channels, 8);
   }
-  /* A GPU clock source's word comes before NCCL's. */
+  /* The times of a GPU clock source are preferred to NCCL's. */
   for (u32 i = 0; i < model->n_arrivals; i++)
     assert_int_equal(model->arrivals[i].end - model->arrivals[i].start, LASTS_NS);
   assert_int_equal(model->n_notes, 0);
   model_free(model);
 }
 
-/* To within what NCCL's lateness allows, and what is said of it. */
+/* The times are as exact as NCCL's delay allows, and so is the reported error. */
 static void nccl_tells_when_collectives_ran(void **state) {
   write_ranks(*state, false);
   struct model *model = load(((struct fixture *)*state)->directory, NULL);
@@ -78,7 +79,7 @@ static void nccl_tells_when_collectives_ran(void **state) {
     assert_true(arrival->start != NS_UNKNOWN);
     u32 seq = model->collectives[arrival->collective].seq;
     i64 error = (arrival->start - first) - (i64)(start_of(seq) - start_of(0));
-    /* 20 ppm of the second between the best looks, and the best look's own 1 us */
+    /* 20 ppm of the second between the best observations, plus the 1 us of such an observation */
     assert_in_range(error + 22000, 0, 44000);
     assert_int_equal(arrival->stream, 1);
   }

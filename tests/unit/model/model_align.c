@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * Clock alignment against clocks that were made up: offsets of seconds and drifts of 50 ppm.
+ * Clock alignment with invented clocks: offsets of seconds and drifts of 50 ppm.
  */
 #include "model_support.h"
 
@@ -15,7 +15,7 @@ static void test_median_and_line(void **state) {
   double x[101], y[101], scratch[101];
   for (int i = 0; i <= 100; i++) {
     x[i] = i * 1e7;
-    y[i] = 1e9 + 50e-6 * x[i] + (i % 5 == 0 ? 1e8 : 0); /* a fifth is wild */
+    y[i] = 1e9 + 50e-6 * x[i] + (i % 5 == 0 ? 1e8 : 0); /* a fifth are outliers */
   }
   struct line line = fit_line(x, y, 101, 500e-6, scratch);
   assert_float_equal(line.slope * 1e6, 50, 0.01);
@@ -25,8 +25,8 @@ static void test_median_and_line(void **state) {
   assert_float_equal(fit_line(x, y, 101, 500e-6, scratch).slope, 0, 0);
 }
 
-/* Error of the alignment of rank r against rank 0 at a true time: how far apart the model puts one
- * instant on the two. */
+/* The error of the alignment of rank r with rank 0 at a true time: how far apart one instant is on
+ * the two in the model. */
 static double error_us(const struct model *model, const struct tracegen_truth *truth, u32 r,
                        u64 at) {
   const struct rank_clock *clocks = internal_of(model)->clocks;
@@ -53,13 +53,13 @@ static void check_recovery(struct fixture *fixture, struct tracegen_options *opt
   tracegen_truth_free(&truth);
 }
 
-/* The ends themselves differ by up to 3 us between ranks; nothing can be told closer than that. */
+/* The ends themselves differ by up to 3 us between ranks, so alignment cannot be more exact. */
 static void test_hostile_clocks_are_recovered(void **state) {
   struct tracegen_options options = tracegen_defaults();
   options.skew = true;
   options.ranks = 8;
   options.steps = 200;
-  options.slow_rank = 3; /* arrives last: ends, not starts, must be what counts */
+  options.slow_rank = 3; /* arrives last: alignment must use ends, not starts */
   check_recovery(*state, &options, 3);
 }
 
@@ -99,8 +99,8 @@ static void test_no_common_collective_is_refused(void **state) {
   tracegen_truth_free(&truth);
 }
 
-/* One rank's file is cut before its GPU times: the host's clock holds for it as long as the other
- * ranks' ends bear that clock out, and not when they show that clocks differ. */
+/* The file of one rank is cut before its GPU times: the host's clock is used for it if the ends of
+ * the other ranks confirm that clock, but not if they show that clocks differ. */
 static void test_rank_without_ends_shares_a_clock_that_holds(void **state) {
   struct tracegen_options options = tracegen_defaults();
   struct tracegen_truth truth;
@@ -201,7 +201,7 @@ static void test_chain_through_shared_ranks(void **state) {
 
 #define ON_DISK(test) cmocka_unit_test_setup_teardown(test, make_fixture, drop_fixture)
 
-/* What a damaged file says of its wall clock is not subtracted: the difference would not fit. */
+/* The wall clock of a damaged file is not subtracted: the difference would overflow. */
 static void wall_clocks_that_no_clock_shows(void **state) {
   static const i64 wild[] = {INT64_MIN, INT64_MAX, -(1ll << 62), 1ll << 62};
   struct clock_facts right = {.realtime_minus_monotonic = 1800000000000000000},

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * What belongs together: calls and where they ran, ranks in a collective, sends and receives.
+ * Matching: calls and their runs, the ranks of a collective, sends and receives.
  */
 #include "model_support.h"
 
@@ -34,7 +34,8 @@ static void test_a_lost_effect_is_found_by_time(void **state) {
   }
 }
 
-/* Kernels of a library that launches past the hooks lie between those that were seen launched. */
+/* Between the kernels whose launch was seen are kernels of a library that launches without the
+ * hooks. */
 static void test_names_tell_unseen_launches(void **state) {
   (void)state;
   struct ordered calls[] = {{0, 1}, {10, 2}, {20, 3}};
@@ -46,8 +47,8 @@ static void test_names_tell_unseen_launches(void **state) {
   assert_int_equal(of[2], 5);
 }
 
-/* A process was killed while its host was two calls ahead of the GPU: what ran last is not known.
- */
+/* A process was killed while its host was two calls ahead of the GPU: the runs of the last calls
+ * are unknown. */
 static void test_effects_lost_at_the_end_shift_no_others(void **state) {
   (void)state;
   struct ordered calls[6], work[3];
@@ -64,7 +65,7 @@ static void test_effects_lost_at_the_end_shift_no_others(void **state) {
 static void test_every_collective_of_a_run_is_matched(void **state) {
   struct tracegen_options options = tracegen_defaults();
   struct tracegen_truth truth;
-  options.skew = true; /* matching may not depend on clocks */
+  options.skew = true; /* matching must not depend on clocks */
   options.ranks_per_host = 1;
   struct model *model = generate(*state, &options, &truth);
   assert_int_equal(model->n_comms, 1);
@@ -92,7 +93,7 @@ static void test_lost_rank_and_cut_rank_leave_the_rest_whole(void **state) {
   struct tracegen_truth truth;
   options.lost_ranks = 1;
   options.cut_rank = 1;
-  options.cut_bytes = TSCOPE_HEADER_BYTES + 4000; /* some of its calls, none of its GPU times */
+  options.cut_bytes = TSCOPE_HEADER_BYTES + 4000; /* some calls, no GPU times */
   struct model *model = generate(*state, &options, &truth);
   assert_int_equal(model->world_size, 4);
   assert_int_equal(model->n_ranks, 3);
@@ -161,7 +162,7 @@ static void test_sends_meet_receives_in_order(void **state) {
   model_free(model);
 }
 
-/* A group of three all-reduces on two communicators is launched when it ends: two kernels. */
+/* A group of three all-reduces on two communicators launches two kernels when it ends. */
 static void test_group_members_share_their_kernel(void **state) {
   struct fixture *fixture = *state;
   struct trace_writer *writer = new_rank(0, 2);
@@ -193,7 +194,7 @@ static void test_group_members_share_their_kernel(void **state) {
   u32 calls = 0, ran = 0;
   for (u32 i = 0; i < timeline.n_spans; i++) {
     const struct span *span = &timeline.spans[i];
-    calls += span->kind == SPAN_COLL_CALL; /* the group's end, and the call outside */
+    calls += span->kind == SPAN_COLL_CALL; /* the end of the group, and the call outside it */
     if (span->kind == SPAN_COLLECTIVE) {
       ran++;
       assert_int_equal(timeline.spans[span->launch].kind, SPAN_COLL_CALL);
@@ -256,8 +257,8 @@ static void write_graph_run(struct trace_writer *writer, u64 at, u16 stream, u32
 static const char *const sum_kernel = "ncclDevKernel_AllReduce_Sum_f32_RING_LL";
 static const char *const gather_kernel = "ncclDevKernel_AllGather_RING_LL";
 
-/* Captured: a sum on 1, a sum on 2, a gather on 1. In each of two replays the second comes first,
- * on a stream that nobody knows; beside them a sum outside any graph. */
+/* Captured: a sum on 1, a sum on 2, a gather on 1. In each of two replays the second runs first, on
+ * an unknown stream. In addition there is a sum outside the graph. */
 static struct model *replayed_twice(struct fixture *fixture, u64 high_half, bool lose_one) {
   struct trace_writer *writer = new_rank(0, 2);
   write_comm(writer, 1, 42, 0, 2, TSCOPE_BACKEND_NCCL);
@@ -280,7 +281,7 @@ static struct model *replayed_twice(struct fixture *fixture, u64 high_half, bool
   return load(fixture->directory, NULL);
 }
 
-/* When the call of this number on a communicator ran; 0 if that is not known. */
+/* When the call with this number on a communicator ran; 0 if unknown. */
 static i64 ran_at(const struct model *model, u32 comm, u32 seq) {
   const struct rank_events *events = &internal_of(model)->events[0];
   i64 first = events->calls.at[0].start;
@@ -315,7 +316,7 @@ static void test_without_nodes_order_is_all_there_is_and_it_is_said(void **state
   model_free(model);
 }
 
-/* Of two sums one was lost: which, cannot be told. */
+/* One of two sums was lost; it is unknown which. */
 static void test_a_replay_with_a_kernel_lost_keeps_what_is_certain(void **state) {
   struct model *model = replayed_twice(*state, 7ull << 32, true);
   assert_int_equal(ran_at(model, 1, 0), 9000);
@@ -327,7 +328,7 @@ static void test_a_replay_with_a_kernel_lost_keeps_what_is_certain(void **state)
   model_free(model);
 }
 
-/* Bus bandwidth counts the whole array: an all-gather's count is what one rank puts in. */
+/* Bus bandwidth counts the whole array; the count of an all-gather is one rank's part. */
 static void test_bytes_are_of_the_whole_array(void **state) {
   struct fixture *fixture = *state;
   static const struct {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * Reading: everything committed is there, nothing else is, and damage is said.
+ * Reading: everything committed is found and nothing else, and damage is reported.
  */
 #include "model_support.h"
 
@@ -8,7 +8,7 @@
 #include "import/tscope/events/read_events.h"
 #include "import/tscope/files/trace_dir.h"
 
-/* A small file: 2 retained chunks' worth of nothing but what the tests count. */
+/* A small file with up to two chunks of retained records, all of which the tests count. */
 static struct trace_writer *small_file(u32 calls) {
   struct trace_writer *writer = new_rank(0, 1);
   write_comm(writer, 1, 77, 0, 1, TSCOPE_BACKEND_NCCL);
@@ -27,7 +27,7 @@ static int read_bytes(const u8 *data, size_t bytes, struct rank_events *events, 
   return result;
 }
 
-/* The calls whose last byte lies before `cut`. */
+/* The number of calls whose last byte is before `cut`. */
 static u32 calls_before(size_t cut, u32 calls) {
   size_t first =
       TSCOPE_HEADER_BYTES + sizeof(struct tscope_chunk_header) + sizeof(struct tscope_comm_record);
@@ -47,7 +47,7 @@ static void test_cut_at_every_byte(void **state) {
   for (size_t cut = 0; cut <= end + 16; cut++) {
     struct rank_events events;
     char why[256] = "";
-    u8 *copy = malloc(cut ? cut : 1); /* exactly so long: a sanitizer sees any read beyond */
+    u8 *copy = malloc(cut ? cut : 1); /* exactly this long: a sanitizer sees any read beyond it */
     memcpy(copy, data, cut);
     int result = read_bytes(copy, cut, &events, why);
     if (result < 0) {
@@ -229,7 +229,7 @@ static void test_one_file_or_one_run_folder_will_do(void **state) {
   assert_non_null(strstr(why, "/nonexistent/tscope"));
 }
 
-/* The last restart wins, whole: no rank of the first start is mixed in. */
+/* Only the last restart is used: no rank of the first start is mixed in. */
 static void test_restart_under_the_same_identity(void **state) {
   struct fixture *fixture = *state;
   for (u32 attempt = 0; attempt < 2; attempt++)
@@ -272,7 +272,7 @@ static void test_rank_from_the_world_communicator(void **state) {
   model_free(model);
 }
 
-/* Lightning's first rank has one run identity, those that it starts another. */
+/* With Lightning the first rank has one run identity, and the ranks that it starts have another. */
 static void strays(struct fixture *fixture, const char *const names[3], const u32 ranks[3],
                    const u64 starts[3], bool killed) {
   for (u32 i = 0; i < 3; i++) {
@@ -304,14 +304,14 @@ static void test_ranks_under_several_runs(void **state) {
                    3);
 }
 
-/* The same job, run again later, or two of its kind at one time. */
+/* The same job, run again later, or two similar jobs at the same time. */
 static void test_other_runs_of_the_same_kind_stay_apart(void **state) {
   assert_int_equal(ranks_with_strays(state, (const char *const[]){"a", "b", "c"},
                                      (const u32[]){2, 0, 0}, (const u64[]){300, 100, 200}, false),
                    1);
 }
 
-/* One that was killed never closed its trace, and is over all the same. */
+/* A killed run never closed its trace, but it is over too. */
 static void test_killed_runs_of_the_same_kind_stay_apart(void **state) {
   assert_int_equal(ranks_with_strays(state, (const char *const[]){"a", "b", "c"},
                                      (const u32[]){2, 0, 1}, (const u64[]){3000, 1000, 2000}, true),
@@ -341,7 +341,7 @@ static void test_ticks_follow_the_anchors(void **state) {
   arena_release(&arena);
 }
 
-/* The writer measures the rate in half a millisecond; where its machine was busy it may be off. */
+/* The writer measures the rate during half a millisecond; on a busy machine it may be wrong. */
 static void test_anchors_outvote_the_header(void **state) {
   (void)state;
   struct tscope_file_header header = {

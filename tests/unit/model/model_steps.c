@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * Steps: found where they are, counted right, and not where a layer repeats.
+ * Steps are found at the right places and counted right; repeated layers are not taken for steps.
  */
 #include "model_support.h"
 
@@ -30,8 +30,8 @@ static void test_plain_period_between_start_up_and_shut_down(void **state) {
   assert_int_equal(period.last, 83);
 }
 
-/* 48 layers reduce alike, the embedding once a step: 98 % of all tokens repeat after one, but the
- * embedding's never do. */
+/* 48 layers make the same reduction, and the embedding makes another once per step: 98 % of all
+ * tokens equal the one before, but that of the embedding never does. */
 static void test_layers_are_not_steps(void **state) {
   (void)state;
   u32 tokens[1000], n = 0;
@@ -98,8 +98,9 @@ static void test_pauses_tell_equal_collectives_apart(void **state) {
   assert_int_equal(first, 0);
 }
 
-/* Largest distance between the model's steps and the truth, beginning apart from the first: what
- * marks a step may be a fixed time off on all ranks, its length may not. */
+/* The largest difference between the begins of the model's steps and the true ones, relative to the
+ * first step: the mark of a step may have a constant offset on all ranks, but the length must be
+ * right. */
 static double length_error_us(const struct model *model, const struct tracegen_options *options,
                               const struct tracegen_truth *truth) {
   double worst = 0;
@@ -117,13 +118,13 @@ static void test_steps_of_a_gpu_job_without_annotation(void **state) {
   struct tracegen_options options = tracegen_defaults();
   struct tracegen_truth truth;
   options.steps = 30;
-  options.buckets = 12; /* eleven alike, one of another size */
+  options.buckets = 12; /* eleven are equal, one has another size */
   struct model *model = generate(*state, &options, &truth);
   assert_string_equal(model->steps.method, "collective period");
   assert_int_equal(model->steps.n, 30);
   assert_int_equal(model->steps.warmup, 1);
   assert_true(model->steps.confidence > 0.99);
-  /* bounds lie at ends that differ by up to 3 us */
+  /* steps are bounded by ends that differ by up to 3 us */
   assert_true(length_error_us(model, &options, &truth) < 2 * 3.1);
   for (u32 c = 0; c < model->n_collectives; c++)
     assert_int_equal(model->collectives[c].step, model->collectives[c].seq / 12);
@@ -146,8 +147,8 @@ static void test_steps_from_optimizer_ranges(void **state) {
   tracegen_truth_free(&truth);
 }
 
-/* Two ranks, the second awake from step 2 on; `ranges` a step, each with a range inside it; the
- * optimizer runs once a step. */
+/* Two ranks; the second records from step 2 on. Each step has `ranges` ranges, each with a range
+ * inside it; the optimizer runs once per step. */
 static struct model *model_of_ranges(struct fixture *fixture, u32 ranges, bool optimizer,
                                      bool marks) {
   enum { STEPS = 12, STEP_NS = 1000000 };
@@ -185,8 +186,8 @@ static void test_ranges_that_the_program_calls_steps(void **state) {
   struct model *model = model_of_ranges(*state, 1, true, false);
   assert_string_equal(model->steps.method, "NVTX ranges");
   assert_int_equal(model->steps.n, 12);
-  assert_int_equal(model->steps.begin[0], model->begin);    /* on the run's axis */
-  assert_true(model->steps.begin[1 * 2 + 1] == NS_UNKNOWN); /* by its own number it began later */
+  assert_int_equal(model->steps.begin[0], model->begin);    /* on the time axis of the run */
+  assert_true(model->steps.begin[1 * 2 + 1] == NS_UNKNOWN); /* by its step numbers it began later */
   for (u32 s = 2; s + 1 < 12; s++)
     for (u32 r = 0; r < 2; r++)
       assert_int_equal(model->steps.end[s * 2 + r] - model->steps.begin[s * 2 + r], 1000000);
@@ -275,7 +276,7 @@ static struct model *steps_of_ranges(struct fixture *fixture, const struct range
   return model;
 }
 
-/* Activation checkpointing runs forward again inside backward: that is backward's time. */
+/* Activation checkpointing runs forward again inside backward: this time belongs to backward. */
 static void test_recomputed_forward_is_backward(void **state) {
   static const struct range ranges[] = {
       {TSCOPE_PHASE_DATA, 0, 50},       {TSCOPE_PHASE_FORWARD, 50, 300},
@@ -292,7 +293,7 @@ static void test_recomputed_forward_is_backward(void **state) {
   model_free(model);
 }
 
-/* An optimizer that is handed a closure runs forward and backward inside its step. */
+/* An optimizer that gets a closure runs forward and backward inside its step. */
 static void test_closure_of_the_optimizer(void **state) {
   static const struct range ranges[] = {
       {TSCOPE_PHASE_DATA, 0, 50},       {TSCOPE_PHASE_OPTIMIZER, 100, 1000},
@@ -307,7 +308,7 @@ static void test_closure_of_the_optimizer(void **state) {
   model_free(model);
 }
 
-/* An optimizer that runs in hooks of backward is the optimizer all the same. */
+/* An optimizer that runs in hooks of backward still counts as the optimizer. */
 static void test_optimizer_in_backward(void **state) {
   static const struct range ranges[] = {{TSCOPE_PHASE_FORWARD, 0, 300},
                                         {TSCOPE_PHASE_BACKWARD, 300, 900},

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * One rank decoded: every nanosecond of compute and communication, and what caused what.
+ * Decodes one rank: checks every nanosecond of compute and communication, and the dependencies.
  */
 #include "model_support.h"
 
@@ -70,8 +70,8 @@ static void test_gpu_job_is_decoded_to_the_nanosecond(void **state) {
   tracegen_truth_free(&truth);
 }
 
-/* The schedule's own rules: a bucket's all-reduce waits for the kernel before it, the optimizer for
- * the last all-reduce, the host for the optimizer. */
+/* The rules of the schedule: the all-reduce of a bucket waits for the kernel before it, the
+ * optimizer for the last all-reduce, and the host for the optimizer. */
 static void test_edges_say_who_waits_for_whom(void **state) {
   struct tracegen_options options = tracegen_defaults();
   struct tracegen_truth truth;
@@ -141,7 +141,7 @@ static void test_without_gpu_time_nothing_is_made_up(void **state) {
   tracegen_truth_free(&truth);
 }
 
-/* A blocking copy launches and then waits; what it waits for is the copy itself. */
+/* A blocking copy launches and then waits for the copy itself. */
 static void test_blocking_copy_waits_for_itself(void **state) {
   struct fixture *fixture = *state;
   struct trace_writer *writer = new_rank(0, 1);
@@ -216,7 +216,7 @@ static bool has_edge(const struct timeline *timeline, i64 from, i64 to, u8 kind)
 /* Calls 11..18, none of which the host's hooks saw but the last, a wait of the host:
  *
  *   stream 7   kernel 11, event 12, kernel 13, event 16 (of the same event)
- *   stream 13  waits 14 for 12 as told by its id, kernel 15; waits 17 for the latest record, 16
+ *   stream 13 waits 14 for 12 (its id says so), kernel 15; waits 17 for the latest record, 16
  *   host       waits 18 for stream 7
  */
 static void edges_of_unseen_calls_come_from_the_source(bool with_ids, struct fixture *fixture) {
@@ -254,12 +254,12 @@ static void test_waits_that_only_the_source_saw(void **state) {
   edges_of_unseen_calls_come_from_the_source(true, *state);
 }
 
-/* Before CUPTI 12.8 a wait names the event, not which record of it. */
+/* Before CUPTI 12.8 a wait names the event, but not which record of it. */
 static void test_waits_without_record_ids(void **state) {
   edges_of_unseen_calls_come_from_the_source(false, *state);
 }
 
-/* The ring dropped the first chunks: the timeline says since when it is whole. */
+/* The ring dropped the first chunks: the timeline says from when on it is complete. */
 static void test_overwritten_ring_records_are_said(void **state) {
   struct fixture *fixture = *state;
   struct trace_writer *writer = new_rank(0, 1);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * CPU jobs that do something in no phase: whether they compute or sleep in it, their threads' CPU
- * clocks tell. Runs whose schedule is known.
+ * CPU jobs that spend time outside all phases: the CPU clocks of their threads show whether they
+ * compute or sleep. The schedule of these runs is known.
  */
 #include "model_support.h"
 
@@ -57,7 +57,7 @@ static void compute_in_no_phase_is_compute(void **state) {
                 0.1);
   assert_true(r->ranks[RANK].straggler);
   assert_int_equal(r->ranks[RANK].reason, STRAGGLER_SLOW_COMPUTE);
-  /* the largest less the mean, of the wall */
+  /* the largest minus the mean, relative to the wall time */
   double lost = UNMARKED_MS * (1 - 1.0 / options.ranks) / r->step_mean_ms;
   assert_near(r->wall_frac_lost_to_imbalance, lost, 0.02);
   assert_near(line_of(r, "asleep outside phases")->seconds / r->wall_s, 0, 0.02);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT
  *
- * Hooks that are left by a jump, and hooks on other stacks: what is called from inside a hooked
- * call is not recorded, also by a signal handler wherever its stack is, and after a hook was left
- * all that follows is, however deep it is called from. Counts are exact. Each scene is played
- * before the thread's own stack is known, and after.
+ * Hooks that are left by a jump, and hooks on other stacks. Calls from inside a hooked call are not
+ * recorded, not even calls of a signal handler on any stack. After a hook was left, all later calls
+ * are recorded, at any stack depth. Counts are exact. Each scene runs once before the thread's own
+ * stack is known, and once after.
  */
 #include "core_child.h"
 
@@ -36,7 +36,7 @@ static void launch_inner(void) {
   CHILD_CHECK(!hooked_launch(INNER));
 }
 
-/* A launch from each depth: all are to be recorded. */
+/* Launches from each depth: all must be recorded. */
 static void sweep(void) {
   for (int depth = 0; depth < DEPTHS; depth++)
     at_depth(depth, launch_outer);
@@ -48,7 +48,7 @@ static void jump(void) {
   siglongjmp(back, 1);
 }
 
-/* A hook in progress, whose real function does what `inside` says. */
+/* A hook in progress, whose real function calls `inside`. */
 static void (*volatile inside)(void);
 __attribute__((noinline)) static void hook(void) {
   struct tscope_thread *thread = tscope_enter(TSCOPE_WAKES);
@@ -81,7 +81,7 @@ static void jump_from_inside_nested_calls(void) {
   sweep();
 }
 
-/* --- signal handlers on a stack of their own --- */
+/* --- signal handlers on their own stack --- */
 
 static void (*volatile in_handler)(void);
 static void handle(int number) {
@@ -99,13 +99,13 @@ static void hook_and_jump(void) {
 }
 
 static void handlers(void) {
-  in_handler = launch_inner; /* comes while a hook is in progress */
+  in_handler = launch_inner; /* interrupts a hook */
   hook_around(raise_here);
   for (int depth = 0; depth < DEPTHS; depth += 10) {
     inside = raise_here;
     at_depth(depth, hook);
   }
-  in_handler = launch_outer; /* comes while none is */
+  in_handler = launch_outer; /* runs while no hook is in progress */
   for (int i = 0; i < DEPTHS; i++)
     raise_here();
   in_handler = hook_and_jump; /* leaves a hook and the handler's stack */
@@ -114,7 +114,7 @@ static void handlers(void) {
       at_depth(depth, raise_here);
     sweep();
   }
-  in_handler = jump; /* leaves the hook that it came into */
+  in_handler = jump; /* leaves the hook that it interrupted */
   if (!sigsetjmp(back, 1))
     hook_around(raise_here);
   sweep();
@@ -137,7 +137,7 @@ static void switch_back(void) {
   swapcontext(&coroutine, &main_context);
 }
 
-/* A hook in progress on a coroutine's stack that is never gone on with. */
+/* A hook in progress on the stack of a coroutine that never continues. */
 static void hook_and_switch_back(void) {
   inside = switch_back;
   hook();
@@ -167,7 +167,7 @@ static u8 *place(u8 *region, int number) {
 
 struct play {
   u8 *region;
-  bool known; /* the thread's own stack, before it begins */
+  bool known; /* whether the thread's own stack is found before the scene begins */
 };
 
 static const int below = 0, own = 1, above = 2;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Who a process is, which run it belongs to, what is told of its environment, and where its trace
- * may be put.
+ * The identity of a process, its run, what is recorded of its environment, and where its trace may
+ * be.
  */
 #include "core_child.h"
 
@@ -14,9 +14,9 @@
 #include "facts/redact.h"
 #include "settings/env.h"
 
-static bool emulated; /* as the environment says at first; tests clear it */
+static bool emulated; /* from the environment at the beginning, because tests clear it */
 
-/* Every test starts from an environment of its own. */
+/* Each test has its own environment. */
 static struct tscope_identity identify(const char *const *variables) {
   struct tscope_identity identity;
   clearenv();
@@ -86,7 +86,7 @@ static void run_is_the_same_for_all_ranks_and_differs_between_runs(void **state)
   assert_string_not_equal(a.run, b.run);
   a = TORCHRUN("0", "4", "29500", "0"), b = TORCHRUN("1", "4", "29500", "0");
   assert_string_equal(a.run, b.run);
-  /* On one host the launcher's process tells two runs with the same port apart. */
+  /* On one host the launcher's process distinguishes two runs with the same port. */
   char parent[32];
   snprintf(parent, sizeof(parent), "-%d-", (int)getppid());
   assert_non_null(strstr(a.run, parent));
@@ -98,7 +98,7 @@ static void run_is_the_same_for_all_ranks_and_differs_between_runs(void **state)
 static void run_can_be_named(void **state) {
   (void)state;
   assert_string_equal(IDENTIFY("TSCOPE_RUN", "lr-3e4", "SLURM_JOB_ID", "7").run, "lr-3e4");
-  /* What one name given before the job becomes. */
+  /* The name of the run, if one name is set before the job. */
 #define IN_JOB(...)                                                                                \
   IDENTIFY("TSCOPE_RUN", "a", "TSCOPE_RUN_JOB", "none", "SLURM_JOB_ID", "7", __VA_ARGS__)
   assert_string_equal(IN_JOB("SLURM_STEP_ID", "0").run, "a");
@@ -162,7 +162,7 @@ static void play_environment(void *nothing) {
   setenv("AWS_SECRET_ACCESS_KEY", "hunter2", 1);
   setenv("HOME", "/home/hunter2", 1);
   setenv("RANK", "2", 1);
-  setenv("PL_GLOBAL_SEED", "4711", 1); /* what bits hang on */
+  setenv("PL_GLOBAL_SEED", "4711", 1); /* a variable on which results depend */
   setenv("FLASH_ATTENTION_DETERMINISTIC", "1", 1);
   CHILD_CHECK(hooked_launch(1));
 }
@@ -182,7 +182,7 @@ static void secrets_are_not_known(void **state) {
   scene_end(&scene);
 }
 
-/* Another thread's setenv() may give the list back, and entries with it, while it is looked at. */
+/* Another thread's setenv() may free the list and its entries while they are read. */
 static void play_environment_goes(void *nothing) {
   (void)nothing;
   const size_t page = (size_t)sysconf(_SC_PAGESIZE);
@@ -220,7 +220,7 @@ static void assert_known(const char *const *arguments, const char *wanted) {
     strcpy(line + n, *arguments);
   tscope_redact_command(known, sizeof(known), line, n);
   assert_string_equal(known, wanted);
-  char cut[16]; /* whatever the room */
+  char cut[16]; /* also if the buffer is small */
   tscope_redact_command(cut, sizeof(cut), line, n);
   assert_int_equal(strlen(cut), strlen(wanted) < sizeof(cut) ? strlen(wanted) : sizeof(cut) - 1);
   assert_memory_equal(cut, wanted, strlen(cut));
@@ -262,7 +262,7 @@ static void what_is_no_secret_is_known(void **state) {
   ASSERT_KNOWN("train --name= ''", "train", "--name=", "''");
 }
 
-/* The test's own program again, with a secret to keep. */
+/* Runs this program again, with a secret on its command line. */
 static void play_command(void *known) {
   setenv("TSCOPE_COMMAND", known, 1);
   execl("/proc/self/exe", "core_identity", "--wake", "--token=hunter2", "--epochs=3", NULL);
@@ -315,7 +315,7 @@ static void commit_of_the_working_folder(void **state) {
   write_file(scene.directory, ".git/HEAD", COMMIT "\n");
   assert_true(tscope_git_commit(folder, commit, sizeof(commit)));
   assert_string_equal(commit, COMMIT);
-  /* A further work tree. */
+  /* A linked work tree. */
   snprintf(command, sizeof(command), "gitdir: %s/.git/worktrees/w\n", scene.directory);
   write_file(scene.directory, "w/.git", command);
   write_file(scene.directory, ".git/worktrees/w/HEAD", "ref: refs/heads/main\n");
@@ -357,7 +357,7 @@ static void a_group_may_read_what_is_made_for_it(void **state) {
   snprintf(path, sizeof(path), "%s/a", scene.directory);
   assert_true(open_for(true, path, "run") >= 0);
   assert_int_equal(mode_of(path), 02750);
-  assert_int_equal(chmod(path, 0711), 0); /* what is there is the owner's to decide */
+  assert_int_equal(chmod(path, 0711), 0); /* existing directories keep their permissions */
   assert_true(open_for(true, path, "run2") >= 0);
   umask(mask);
   assert_int_equal(mode_of(path), 0711);
@@ -426,7 +426,8 @@ static void make_file(const char *root, const char *name, const char *text) {
   write_file(root, name, text);
 }
 
-/* The least on the way from the process's group to the top counts, of either version. */
+/* The smallest quota between the process's group and the root counts, in both versions of control
+ * groups. */
 static void what_control_groups_allow(void **state) {
   static const struct {
     const char *groups, *file, *text, *second, *second_text;
@@ -440,7 +441,7 @@ static void what_control_groups_allow(void **state) {
       {"0::/slice/job", "sys/fs/cgroup/slice/job/cpu.max", "50000 100000\n",
        "sys/fs/cgroup/slice/cpu.max", "max 100000\n", 500, "/slice/job"},
       {"0::/slice/job", "sys/fs/cgroup/slice/job/cpu.max", "max 100000\n", NULL, NULL, 0, NULL},
-      /* the group is the host's, and only its own top is mounted in the container */
+      /* the path is that on the host, and only the group itself is mounted in the container */
       {"0::/kubepods/pod1/c", "sys/fs/cgroup/cpu.max", "300000 100000\n", NULL, NULL, 3000, "/"},
       {"4:cpu,cpuacct:/job\n3:memory:/other\n0::/",
        "sys/fs/cgroup/cpu,cpuacct/job/cpu.cfs_quota_us", "250000\n",

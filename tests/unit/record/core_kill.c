@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
  * A process killed at any instant leaves every record whose call had returned: nothing torn,
- * nothing missing. What recorded writes are said in a page shared with the judge.
+ * nothing missing. The process counts these calls in a page that it shares with the test.
  */
 #include "core_child.h"
 
@@ -28,7 +28,7 @@ static void *launch_for_ever(void *which) {
 static void play_until_killed(void *nothing) {
   (void)nothing;
   pthread_t thread;
-  setenv("TSCOPE_RING_MAX", "512K", 1); /* the ring goes round many times before the kill */
+  setenv("TSCOPE_RING_MAX", "512K", 1); /* the ring wraps many times before the kill */
   hooked_launch(WRITERS);
   for (int i = 1; i < WRITERS; i++)
     CHILD_CHECK(pthread_create(&thread, NULL, launch_for_ever, &said->launches[i]) == 0);
@@ -59,12 +59,12 @@ static void every_committed_record_is_read(void **state) {
     scene_directory(&scene);
     pid_t child = scene_start(&scene, play_until_killed, NULL);
     seed = seed * 6364136223846793005u + 1442695040888963407u;
-    if (kill_number % 2) /* half at any instant of a process's life, half while it records */
+    if (kill_number % 2) /* half at any instant of the process, half while it records */
       wait_for_launch();
     nanosleep(&(struct timespec){.tv_nsec = (long)(seed >> 40)}, NULL); /* up to 17 ms */
     kill(child, SIGKILL);
     scene_wait(&scene, child);
-    if (scene_traces(&scene) == 0) { /* killed before it woke */
+    if (scene_traces(&scene) == 0) { /* killed before it began to record */
       scene_clean(&scene);
       continue;
     }
@@ -75,9 +75,9 @@ static void every_committed_record_is_read(void **state) {
       there += scene.trace.header->lost[reason];
     for (int i = 0; i < WRITERS; i++)
       returned += said->launches[i];
-    /* Besides: the first launch, and one in progress on each thread. A recycled chunk is emptied
-     * one instant before what was in it is counted, so a kill in between hides one chunk's worth.
-     */
+    /* In addition there are the first launch and one call in progress on each thread. A recycled
+     * chunk is emptied just before its records are counted as lost, so a kill between the two hides
+     * the records of one chunk. */
     assert_true(there <= returned + 1 + WRITERS);
     assert_true(there + TSCOPE_CHUNK_BYTES / 16 >= returned);
     recording += returned > 0;

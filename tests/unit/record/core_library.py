@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
-"""What libtscope.so asks of a process and shows to it: core_library.py LIBRARY SOURCE_ROOT.
+"""What libtscope.so needs from a process and exports to it: core_library.py LIBRARY SOURCE_ROOT.
 
-It is loaded into every program of a job, so it may need nothing that a program on an older system
-lacks, and may export nothing but hooked names and the functions of tscope.h.
+It is loaded into every program of a job, so it must need nothing that an older system lacks, and must export only
+hooked names and the functions of tscope.h.
 """
 import re
 import subprocess
@@ -52,7 +52,7 @@ def main():
     surplus = exported - api - hooked_names(root)
     if surplus:
         fail(f"exports {sorted(surplus)}, which no registry names")
-    # One is the compiler's own, which registers nothing here.
+    # One of them belongs to the compiler and registers nothing here.
     sizes = re.findall(r"\.(?:pre)?init_array\s+\w+\s+\w+\s+\w+\s+(\w+)", run("readelf", "-WS", library))
     if sum(int(size, 16) for size in sizes) > 8:
         fail(f"runs constructors when loaded ({sizes})")

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * The shim's lock where a plain one would hang the job: taken twice by one thread, left behind in a
- * forked child or by a thread that is gone, and held by one that does not come back. A test that
- * hangs is ended by the runner.
+ * The shim's lock in cases in which a plain lock would hang the job: one thread takes it twice, it
+ * is left locked in a forked child or by a thread that ended, or its holder does not return. If a
+ * test hangs, the runner ends it.
  */
 #include <pthread.h>
 #include <sched.h>
@@ -112,12 +112,12 @@ static void a_forked_child_takes_over_what_another_thread_held(void **state) {
   assert_int_equal(WEXITSTATUS(status), 0);
 }
 
-/* In builds that check it: a record that would be written under a lock stops the process. */
+/* In builds with this check, writing a record under a lock stops the process. */
 static void no_record_is_written_under_a_lock(void **state) {
   (void)state;
   pid_t child = fork();
   if (child == 0) {
-    signal(SIGILL, SIG_DFL); /* cmocka's own would go on with the next test */
+    signal(SIGILL, SIG_DFL); /* cmocka's handler would continue with the next test */
     signal(SIGTRAP, SIG_DFL);
     if (!tscope_lock(&lock))
       _exit(1);
@@ -168,7 +168,7 @@ static void words_that_mark_free_slots_are_no_keys(void **state) {
   u64 value = 77;
   assert_true(handle_map_put(&map, 5, 50));
   assert_true(handle_map_put(&map, 6, 60));
-  assert_true(handle_map_take(&map, 5, &value)); /* leaves a slot that had an entry */
+  assert_true(handle_map_take(&map, 5, &value)); /* leaves a slot that is free again */
   for (int i = 0; i < 2; i++) {
     assert_false(handle_map_put(&map, none[i], 1));
     assert_null(handle_map_find(&map, none[i]));

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * Once the kernel has written a page of the trace to the disk, the next store into it takes a page
- * fault. The helper takes it, not the job's thread: in the chunk that is being filled, and in those
- * that are used again.
+ * After the kernel has written a page of the trace to the disk, the next store into it causes a
+ * page fault. The helper must take this fault, not the job's thread, both in the chunk that is
+ * being filled and in chunks that are reused.
  */
 #include "core_child.h"
 
@@ -37,15 +37,15 @@ static void launch(u32 n) {
     CHILD_CHECK(hooked_launch(1));
 }
 
-/* The launch is for the helper to see that the chunk is in use. */
+/* The launch shows the helper that the chunk is in use. */
 static void write_back_and_touch(void) {
   write_back(tscope_trace.path);
   launch(1);
   tscope_chunk_pool_touch();
 }
 
-/* The kernel may write pages back on its own at any moment: one round in which it did not is
- * enough. Without the helper's part, each round takes a fault for every page. */
+/* The kernel may write pages back at any moment: one round in which it did not is enough. Without
+ * the helper, each round takes a fault for every page. */
 static void some_round_takes_no_faults(u32 launches) {
   long taken = 1;
   for (int round = 0; round < 5 && taken; round++) {
@@ -59,8 +59,8 @@ static void some_round_takes_no_faults(u32 launches) {
   CHILD_CHECK(taken == 0);
 }
 
-/* What a store into a page that was written back costs here, by a file of this test's own; that the
- * kernel can take the fault before its time. */
+/* Whether a store into a page that was written back causes a fault here, and whether the kernel can
+ * take the fault in advance. Uses a file of this test. */
 static bool can_be_tested(const char *directory) {
   char path[128];
   snprintf(path, sizeof(path), "%s/pages", directory);
@@ -95,12 +95,12 @@ static void play_filling(void *nothing) {
   some_round_takes_no_faults(LAUNCHES_OF_A_CHUNK / 8);
 }
 
-/* Chunks that are used again: the file is full, and all of it was written back. */
+/* Chunks that are reused: the file is full, and all of it was written back. */
 static void play_used_again(void *nothing) {
   (void)nothing;
   launch(1);
   launch(3 * tscope_chunk_pool.ring_max * LAUNCHES_OF_A_CHUNK);
-  some_round_takes_no_faults(LAUNCHES_OF_A_CHUNK / 4 * 3); /* in two chunks at most */
+  some_round_takes_no_faults(LAUNCHES_OF_A_CHUNK / 4 * 3); /* in at most two chunks */
 }
 
 static void no_faults(void (*play)(void *)) {

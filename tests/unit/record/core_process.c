@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * When a process is awake, and which are not: quiet calls, fork children however made, off
- * switches, places where no trace can be written. And what an awake one leaves as it was.
+ * When a process records and when not: calls that do not start it, forked children of all kinds,
+ * off switches, directories in which no trace can be written. Also what a recording process must
+ * leave unchanged.
  */
 #include "core_child.h"
 
@@ -101,10 +102,10 @@ static void play_child(void *more) {
     for (int i = 0; i < 100; i++)
       if (hooked_launch(2) || quiet_call())
         _exit(1);
-/* Not under the sanitizers: TSan knows no threads in a child of a process with threads, and the
- * locks of ASan's allocator, which a thread's end takes, may have been held at the fork. */
+/* Not with sanitizers: TSan does not support threads in a child of a process with threads. The end
+ * of a thread takes the locks of ASan's allocator, which may have been held at the fork. */
 #if !defined(__SANITIZE_THREAD__) && !defined(__SANITIZE_ADDRESS__)
-    pthread_t thread; /* its end must not disturb what it shares with the parent */
+    pthread_t thread; /* its end must not change what it shares with the parent */
     if (pthread_create(&thread, NULL, do_nothing, NULL) == 0)
       pthread_join(thread, NULL);
 #endif
@@ -139,8 +140,8 @@ static void fork_children_are_dormant(void **state) {
   children_are_dormant(by_fork);
 }
 
-/* The handlers of pthread_atfork() do not run there: the kernel alone can say that it is a child.
- */
+/* The handlers of pthread_atfork() do not run in such a child: it needs the kernel, which wipes a
+ * page. */
 static bool pages_are_wiped(void) {
   int status;
   char *page = mmap(NULL, 1, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -187,7 +188,7 @@ static void children_of_a_dormant_process_may_wake(void **state) {
   scene_clean(&scene);
 }
 
-/* --- manners --- */
+/* --- no side effects --- */
 
 static void play_manners(void *nothing) {
   (void)nothing;
@@ -236,7 +237,7 @@ __attribute__((noinline)) static void jump_over_a_hook(void) {
   longjmp(out, 1);
 }
 
-/* One whose frame is far larger than that of the hook that was left. */
+/* A hook with a much larger frame than the hook that was left. */
 __attribute__((noinline)) static bool wide_hook(void) {
   char below[4096];
   struct tscope_thread *thread = tscope_enter(TSCOPE_QUIET);

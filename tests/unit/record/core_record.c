@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * What is recorded is what is read: every kind of record, times, durations, strings, facts.
+ * What is recorded is read back the same: every type of record, times, durations, strings, facts.
  */
 #include "core_child.h"
 
@@ -53,7 +53,7 @@ TSCOPE_RECORDS(X)
 static void play_one_of_each(void *nothing) {
   (void)nothing;
   struct tscope_thread *thread = enter();
-  /* TIME is the one type that changes how what follows is read. */
+  /* TIME is the only type that changes how later records are read. */
 #define X(NAME, name, id, retention, doc)                                                          \
   if (id != TSCOPE_REC_TIME)                                                                       \
     write_##name(thread);
@@ -163,7 +163,7 @@ static void play_durations(void *nothing) {
   (void)nothing;
   struct tscope_thread *thread = enter();
   u64 now = tscope_ticks(), hour = 3600ull * 3000000000u;
-  for (u32 i = 0; i < 10000; i++) { /* enough that a long one falls on a chunk's very end */
+  for (u32 i = 0; i < 10000; i++) { /* enough to have a long one at the very end of a chunk */
     struct tscope_memcpy_record *copy =
         tscope_reserve(thread, &thread->ring, now - hour, TSCOPE_REC_MEMCPY, 0, sizeof(*copy));
     CHILD_CHECK(copy);
@@ -337,7 +337,7 @@ static void anchors_cost_and_losses_at_the_end(void **state) {
   assert_true(looks.count >= 1);
   const struct tscope_scheduling_record *look = (const void *)looks.at[0].record;
   assert_true(look->at_ns >= header->start_monotonic_ns && look->cpu_ns > 0);
-  assert_true(look->threads >= 2 && look->threads < 64); /* the job's own and the helper */
+  assert_true(look->threads >= 2 && look->threads < 64); /* the job's own thread and the helper */
   assert_int_equal(look->cores, CPU_COUNT(&allowed));
   if (access("/proc/self/schedstat", R_OK) == 0)
     assert_true(look->wait_ns == 0 && look->training_wait_ns == 0); /* the first look */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Bounds: the ring counts what it overwrites to the record, retained records stop at their cap, and
- * what is not used does not stay on the disk.
+ * Limits: the ring counts exactly the records that it overwrites, retained records stop at their
+ * limit, and unused space does not stay on the disk.
  */
 #include "core_child.h"
 
@@ -96,7 +96,7 @@ static void oldest_detail_goes_first_and_is_counted(void **state) {
   assert_int_equal(ring_chunks(&scene.trace), 4);
   assert_int_equal(kept.count + lost(&scene, TSCOPE_LOSS_RING), play.launches);
   assert_int_equal(all_lost(&scene), lost(&scene, TSCOPE_LOSS_RING));
-  /* What is left is the end of the story without a gap: three full chunks and the last. */
+  /* What is left is the end of the recording without a gap: three full chunks and the last one. */
   assert_int_equal(kept.count, 3 * CHUNK_RECORDS + 100);
   assert_int_equal(kept.least, play.launches - kept.count);
   for (u32 i = kept.least; i < play.launches; i++)

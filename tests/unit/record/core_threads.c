@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * Threads: seats are taken over, so churn costs neither chunks nor numbers; each thread's records
- * stay its own; strings are one for all; the queue between threads loses and doubles nothing.
+ * Threads: new threads take over the slots of ended ones, so many short threads need neither chunks
+ * nor numbers. Records stay separate per thread, strings are shared by all, and the queue between
+ * threads loses and duplicates nothing.
  */
 #include "core_child.h"
 
@@ -49,13 +50,13 @@ static void churn_takes_over_slots(void **state) {
   scene_play(&scene, play_churn, NULL);
   assert_true(trace_walk(&scene.trace, look, &seats) > 0);
   assert_int_equal(seats.launches, 500 * 2 * 10);
-  assert_true(seats.known >= 1000); /* every thread is told, tscope's own too */
-  assert_true(seats.highest <= 4);  /* two at a time, the ticker, and one that was slow to go */
+  assert_true(seats.known >= 1000); /* every thread has a record, also tscope's own */
+  assert_true(seats.highest <= 4);  /* two at a time, the ticker, and one that ended late */
   assert_true(scene.trace.chunks <= 8);
   scene_end(&scene);
 }
 
-/* --- one number per text, whoever comes first --- */
+/* --- one number per text, whichever thread is first --- */
 
 enum { NAMES = 200, NAMERS = 4 };
 static u32 numbers[NAMERS][NAMES];
@@ -102,7 +103,7 @@ static void strings_are_the_same_for_all_threads(void **state) {
   scene_end(&scene);
 }
 
-/* --- threads that record on into the end of the process --- */
+/* --- threads that still record while the process ends --- */
 
 static void *launch_on(void *nothing) {
   for (;;)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * How runs were made is told apart from what they did.
+ * Differences in how runs were made are reported separately from differences in what they did.
  */
 /* clang-format off */
 #include <stdarg.h>
@@ -74,7 +74,7 @@ static void vary_within_a_side(struct sides *all) {
       all->clusters[side][i]->model.ranks[0].info[TSCOPE_INFO_ENVIRONMENT] = environments[side][i];
 }
 
-/* What differs from run to run of a side anyway does not tell the sides apart. */
+/* What differs between the runs of one side is not a difference between the sides. */
 static void only_what_tells_sides_apart(void **state) {
   (void)state;
   struct sides all = compare_several(small(), small(), RUNS, even, vary_within_a_side);

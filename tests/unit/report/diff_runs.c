@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * Runs against each other: what changed is said, and what is noise is not.
+ * Compares runs with each other: changes are reported, noise is not.
  */
 /* clang-format off */
 #include <stdarg.h>
@@ -19,8 +19,9 @@ static double at_random(u32 *seed) {
   return (double)(*seed >> 8) / (1 << 24);
 }
 
-/* Runs of one kind whose levels lie up to a tenth of the step apart: three against three are called
- * different in hardly any of a hundred. Their steps alone would call nearly all of them so. */
+/* Runs of one kind, whose levels differ by up to a tenth of the step: comparing three with three
+ * finds a difference in very few of a hundred cases. A comparison of single steps would find one in
+ * nearly all of them. */
 static void runs_of_a_kind_are_no_change(void **state) {
   (void)state;
   u32 called = 0, by_steps = 0, seed = 12345;
@@ -44,14 +45,14 @@ static void runs_of_a_kind_are_no_change(void **state) {
   assert_true(by_steps >= 75);
 }
 
-/* What two runs of the same code did: one of them 38 % slower, on a bad host. */
+/* As measured on runs of the same code: one of them was 38 % slower, on a bad host. */
 static void one_bad_run_is_no_change(void **state) {
   (void)state;
   const double factor[2][RUNS] = {{1, 1.02, 0.98}, {1.01, 2.18, 0.99}};
   struct sides all = compare_several(small(), small(), RUNS, factor, NULL);
   assert_int_equal(all.shown->diff->verdict, STEPS_SAME);
   assert_int_equal(all.shown->diff->n_findings, 0);
-  assert_ptr_equal(all.shown, all.runs[1][0]); /* the one in the middle stands for its side */
+  assert_ptr_equal(all.shown, all.runs[1][0]); /* the middle one represents its side */
   sides_free(&all);
 }
 
@@ -64,7 +65,7 @@ static void a_change_beyond_runs_is_said(void **state) {
   const struct diff_result *diff = all.shown->diff;
   assert_int_equal(diff->verdict, STEPS_SLOWER);
   assert_true(diff->runs_before == RUNS && diff->runs_after == RUNS && diff->n_runs == 2 * RUNS);
-  double known = 0; /* mean of the runs' medians */
+  double known = 0; /* the mean of the medians of the runs */
   for (u32 i = 0; i < RUNS; i++)
     known += all.runs[1][i]->step_median_ms / RUNS;
   assert_true(fabs(diff->step_after_ms - known) < 1e-9);
@@ -80,7 +81,7 @@ static void a_change_beyond_runs_is_said(void **state) {
   sides_free(&all);
 }
 
-/* Two runs a side show no spread to rely on. */
+/* Two runs per side are too few to show a spread. */
 static void two_runs_a_side_cannot_tell(void **state) {
   (void)state;
   struct cluster_options after = small();
@@ -92,7 +93,8 @@ static void two_runs_a_side_cannot_tell(void **state) {
   sides_free(&all);
 }
 
-/* One rank became slow in its input: the others' waiting, in backward, is not what is told. */
+/* One rank became slow in its input: the report names this, not the waiting of the others in
+ * backward. */
 static void the_rank_and_the_reason_lead(void **state) {
   (void)state;
   for (u32 on_gpu = 0; on_gpu < 2; on_gpu++) {
@@ -109,7 +111,7 @@ static void the_rank_and_the_reason_lead(void **state) {
     assert_null(strstr(finding->evidence, "backward"));
     assert_true(finding->n_ranks == 1 && finding->ranks[0] == 3);
     sides_free(&all);
-    struct pair pair = compare_with(before, after, NULL); /* as information */
+    struct pair pair = compare_with(before, after, NULL); /* one run per side: only information */
     assert_non_null(
         strstr(found(&pair, "DIFF.SLOWER")->title, "rank 3 became slower in its input"));
     assert_int_equal(found(&pair, "DIFF.SLOWER")->severity, SEVERITY_INFO);
@@ -118,15 +120,15 @@ static void the_rank_and_the_reason_lead(void **state) {
   }
 }
 
-/* Runs so far apart that their steps tell nothing: the rank whose input grew in all of them does.
- */
+/* The runs differ so much that their steps show nothing, but the input of one rank grew in all of
+ * them. */
 static void a_rank_is_told_in_spite_of_noise(void **state) {
   (void)state;
   const double apart[2][RUNS] = {{1, 1.5, 0.6}, {1.5, 0.6, 1.1}};
   struct cluster_options before = healthy_gpu(), after = before;
   before.ranks = after.ranks = 4;
   before.noise = after.noise = 0.01;
-  after.extra_input[3] = 100 * MS; /* beside 312 */
+  after.extra_input[3] = 100 * MS; /* in addition to 312 */
   struct sides all = compare_several(before, after, RUNS, apart, NULL);
   assert_int_equal(all.shown->diff->verdict, STEPS_SAME);
   const struct finding *finding = found_in(all.shown->diff, "DIFF.RANK");
@@ -136,7 +138,7 @@ static void a_rank_is_told_in_spite_of_noise(void **state) {
   assert_true(finding->n_ranks == 1 && finding->ranks[0] == 3);
   assert_null(found_in(all.shown->diff, "DIFF.SLOWER"));
   sides_free(&all);
-  after.extra_input[3] = 0; /* the same noise, and nobody */
+  after.extra_input[3] = 0; /* the same noise, and no slow rank */
   const double worse[2][RUNS] = {{1, 1.5, 0.6}, {2.5, 0.9, 1.9}};
   all = compare_several(before, after, RUNS, worse, NULL);
   assert_true(all.shown->diff->step_change > 0.05);
@@ -155,7 +157,7 @@ static void a_rank_slow_in_compute_leads(void **state) {
   sides_free(&all);
 }
 
-/* Where figures are many, those that only seem to differ are few: of a kind, hardly any. */
+/* Among many figures few differ only by chance: in runs of one kind hardly any. */
 static void figures_of_a_kind_are_the_same(void **state) {
   (void)state;
   u32 judged = 0, wrong = 0, seed = 99;
@@ -175,7 +177,7 @@ static void figures_of_a_kind_are_the_same(void **state) {
   assert_true(wrong < judged / 50);
 }
 
-/* Eight steps are too few for a verdict, and enough to see which kernel got slower. */
+/* Eight steps are too few for a verdict, but enough to see which kernel became slower. */
 static void kernels_need_no_steps(void **state) {
   (void)state;
   struct cluster_options before = healthy_gpu(), after = healthy_gpu();
@@ -194,9 +196,9 @@ static void kernels_need_no_steps(void **state) {
   pair_free(&pair);
 }
 
-/* --- one run a side --- */
+/* --- one run per side --- */
 
-/* Steps of one run excuse a difference in at least 95 of 100, and never make one. */
+/* The steps of single runs show no difference in at least 95 of 100 cases, and never prove one. */
 static void noise_is_no_change(void **state) {
   (void)state;
   u32 called = 0;
@@ -215,7 +217,7 @@ static void noise_is_no_change(void **state) {
   assert_true(called <= 5);
 }
 
-/* However small its p-value: runs of the same code have differed by 38 %. */
+/* Even with a very small p-value: runs of the same code have differed by 38 %. */
 static void one_run_a_side_is_information(void **state) {
   (void)state;
   struct cluster_options before = healthy_gpu(), after = healthy_gpu();
@@ -250,7 +252,8 @@ static void too_few_steps_cannot_tell(void **state) {
   pair_free(&pair);
 }
 
-/* Tables of Student's t: two-sided 0.05 at 10 degrees of freedom, 0.01 at 10 and at 7. */
+/* Values from tables of Student's t: two-sided 0.05 at 10 degrees of freedom, 0.01 at 10 and at 7.
+ */
 static void student_is_tabulated(void **state) {
   (void)state;
   assert_true(fabs(student_tails(2.2281389, 10) - 0.05) < 1e-7);

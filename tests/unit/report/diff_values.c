@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * What runs computed, against each other: the job's own values, and its memory.
+ * Compares what runs computed: the job's own values, and its memory.
  */
 /* clang-format off */
 #include <stdarg.h>
@@ -14,7 +14,7 @@
 #include "diff_pair.h"
 
 enum { LOSSES = 12 };
-static double nudge; /* what the later run's loss is off by, from step 8 on */
+static double nudge; /* the difference of the later run's loss from step 8 on */
 
 static void tell_losses(struct pair *pair) {
   static struct scalar losses[2][LOSSES];
@@ -40,14 +40,14 @@ static void values_part(void **state) {
   assert_int_equal((int)loss->parted_step, 8);
   assert_non_null(found(&pair, "DIFF.RESULTS"));
   pair_free(&pair);
-  nudge = 1e-5; /* sums in another order do that */
+  nudge = 1e-5; /* a different order of summation makes such differences */
   pair = compare_with(healthy_gpu(), healthy_gpu(), tell_losses);
   assert_true(isnan(pair.new->diff->scalars[0].parted_step));
   assert_null(found(&pair, "DIFF.RESULTS"));
   pair_free(&pair);
 }
 
-/* --- the job asked for the same bits --- */
+/* --- jobs that request the same bits in every run --- */
 
 static const char *asked[2]; /* environments */
 
@@ -64,7 +64,7 @@ static void bits_differ_where_they_must_not(void **state) {
   asked[1] = "CUBLAS_WORKSPACE_CONFIG=:4096:8\nPYTHONHASHSEED=1\nOMP_NUM_THREADS=1";
   struct pair pair = compare_with(healthy_gpu(), healthy_gpu(), ask_for_bits);
   const struct finding *finding = found(&pair, "DIFF.BITS");
-  assert_non_null(finding); /* though they differ by 1e-9 only */
+  assert_non_null(finding); /* although they differ by only 1e-9 */
   assert_int_equal(finding->severity, SEVERITY_WARNING);
   assert_non_null(strstr(finding->title, "loss differs from step 5"));
   assert_non_null(strstr(finding->evidence, "PYTHONHASHSEED (0, now 1)"));
@@ -76,7 +76,7 @@ static void bits_differ_where_they_must_not(void **state) {
   assert_null(pair.new->diff->determinism);
   assert_null(found(&pair, "DIFF.BITS"));
   pair_free(&pair);
-  asked[0] = "PYTHONHASHSEED=0"; /* asked of one run only */
+  asked[0] = "PYTHONHASHSEED=0"; /* requested in one run only */
   pair = compare_with(healthy_gpu(), healthy_gpu(), ask_for_bits);
   assert_null(found(&pair, "DIFF.BITS"));
   pair_free(&pair);
@@ -108,7 +108,7 @@ static void bits_asked_for_by_the_command(void **state) {
   }
 }
 
-/* A job's own times are no results: they differ in every run. */
+/* A job's own times are not results: they differ in every run. */
 static void throughput_is_no_result(void **state) {
   (void)state;
   nudge = 0;
@@ -123,7 +123,7 @@ static void throughput_is_no_result(void **state) {
   pair_free(&pair);
 }
 
-/* Three runs a side, each with a loss of its own: seeds, or seeds and a level. */
+/* Three runs per side, each with its own loss: the seeds differ, or the seeds and the level. */
 static double level;
 
 static void tell_levels(struct sides *all) {
@@ -180,7 +180,8 @@ static void memory_that_grew(void **state) {
   sides_free(&all);
 }
 
-/* Twice the batch: activations double, parameters stay; what one run alone has counts from 0. */
+/* Twice the batch size: activations double, parameters do not change; what only one run has counts
+ * from 0. */
 static void tensors_that_scale(void **state) {
   (void)state;
   struct memory_use before[] = {{"activation", "forward model.py:10", 100, 4, 0.5},

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""What a job prints, looked at where TSCOPE_SCALARS asks: output_values.py LIBTSCOPE TSCOPE-REPORT.
+"""Values that a job prints, recorded as TSCOPE_SCALARS says: output_values.py LIBTSCOPE TSCOPE-REPORT.
 
-Whatever is printed must arrive as without the preload, byte for byte.
+The output must arrive byte for byte as without the preload.
 """
 import json
 import os
@@ -13,7 +13,7 @@ import unittest
 
 LIBRARY, REPORT = sys.argv[1:3]
 
-# tscope_step() says that the program trains.
+# tscope_step() shows that the program trains.
 BEGIN = """
 import ctypes, os, sys, threading
 step = getattr(ctypes.CDLL(None), "tscope_step", lambda number: None)
@@ -38,7 +38,7 @@ class Output(unittest.TestCase):
         return done.stdout, done.stderr, done.returncode
 
     def values(self, program, scalars="stdout"):
-        """All series, after comparing the output with that of a run without the preload."""
+        """Compares the output with that of a run without the preload, and returns all series."""
         self.assertEqual(self.run_program(program, scalars), self.run_program(program, preload=False))
         done = subprocess.run([REPORT, "--format", "json", environment_dir(self)], capture_output=True, text=True)
         self.assertEqual(done.returncode, 0, done.stderr)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * The JSON report of results made up by hand. (tests/project holds docs/outputs/report-json.md
- * against its fields.)
+ * The JSON report of invented results. (tests/project compares docs/outputs/report-json.md with its
+ * fields.)
  */
 #include <math.h>
 #include <setjmp.h>
@@ -33,7 +33,7 @@ static json_t *document_of(const char *example) {
   return document;
 }
 
-/* The names that the first issue fixed; what reads reports relies on them. */
+/* The names that the first issue specified; programs that read reports rely on them. */
 static void promised_names_are_there(void **state) {
   static const char *const promised[] = {
       "schema",

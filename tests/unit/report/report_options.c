@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * The command line: what is taken, what is refused and in which words.
+ * The command line: what is accepted, what is refused, and the messages.
  */
 #include <math.h>
 #include <setjmp.h>
@@ -105,7 +105,7 @@ static void refusals_say_what_to_do(void **state) {
   }
 }
 
-/* In every place before the paths, and only as a word of its own. */
+/* At every place before the paths, and only as a separate word. */
 static void options_may_stand_before_diff(void **state) {
   (void)state;
   assert_true(PARSE("--format", "json", "diff", "--ascii", "a", "b"));
@@ -116,7 +116,7 @@ static void options_may_stand_before_diff(void **state) {
   assert_string_equal(options.paths[1], "b");
   assert_true(PARSE("--include-warmup", "--width=100", "--thr", "2", "diff", "a", "b"));
   assert_true(options.diff && options.include_warmup && options.threads == 2);
-  assert_true(PARSE("--run", "diff", "a")); /* a run of that name */
+  assert_true(PARSE("--run", "diff", "a")); /* the name of a run */
   assert_false(options.diff);
   assert_string_equal(options.run, "diff");
   assert_true(PARSE("a", "diff"));
@@ -140,7 +140,7 @@ static void window_and_colour_follow_the_environment(void **state) {
   unsetenv("NO_COLOR");
   unsetenv("FORCE_COLOR");
   assert_int_equal(look(0).width, 80);
-  assert_false(look(0).color); /* no terminal */
+  assert_false(look(0).color); /* not a terminal */
   setenv("COLUMNS", "100", 1);
   assert_int_equal(look(0).width, 100);
   assert_int_equal(look(72).width, 72);

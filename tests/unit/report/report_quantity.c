@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * Numbers as people read them.
+ * Numbers formatted for people.
  */
 #include <math.h>
 #include <setjmp.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * The text report: what fits in a window, what a hostile name can do, colour, bars.
+ * The text report: lines that fit into a window, hostile names, colour, bars.
  */
 #include <locale.h>
 #include <math.h>
@@ -50,7 +50,7 @@ static char *report_of(const char *example, const struct report_view *view) {
   return text;
 }
 
-/* Columns of the line at `text`, as a terminal counts them; fails on what acts on a terminal. */
+/* The columns of the line at `text`, as a terminal counts them; fails on control characters. */
 static unsigned columns_of_line(const char *text, size_t bytes) {
   unsigned columns = 0;
   mbstate_t state = {0};
@@ -84,7 +84,7 @@ static void every_line_fits(void **state) {
   }
 }
 
-/* Removes SGR escapes in place. */
+/* Removes SGR escape sequences in place. */
 static void strip(char *text) {
   char *to = text;
   for (const char *from = text; *from;) {
@@ -242,13 +242,13 @@ static void sparklines_scale_on_steady_steps(void **state) {
   double spike[100];
   (void)state;
   sparkline(ramp, 9, 0, 9, "▁▂▃▄▅▆▇██", 1);
-  sparkline(noise, 8, 0, 8, "▁▁▁▁▂▁▁▁", 1); /* 3 % of noise is no cliff */
-  sparkline(warm, 8, 2, 9, "██│▁▁█▁▁▁", 1); /* warm-up does not flatten the rest */
+  sparkline(noise, 8, 0, 8, "▁▁▁▁▂▁▁▁", 1); /* 3 % of noise looks small */
+  sparkline(warm, 8, 2, 9, "██│▁▁█▁▁▁", 1); /* warm-up does not change the scale of the rest */
   sparkline(gap, 8, 0, 8, "▁ █▁▁▁▁▁", 1);   /* an unknown step is a gap, not a zero */
   sparkline(none, 3, 0, 8, "", 0);
   for (unsigned i = 0; i < 100; i++)
     spike[i] = i == 57 ? 900 : 100;
-  sparkline(spike, 100, 0, 10, "▁▁▁▁▁█▁▁▁▁", 10); /* one slow step is not averaged away */
+  sparkline(spike, 100, 0, 10, "▁▁▁▁▁█▁▁▁▁", 10); /* one slow step stays visible */
 }
 
 struct row {
@@ -280,7 +280,7 @@ static void tables_share_a_unit_and_drop_columns(void **state) {
                        "copy            <0.1\n");
 }
 
-/* A probability beside "none" says why it is none. */
+/* If a probability is shown with "none", the text explains why. */
 static void unlikely_and_yet_no_straggler_is_explained(void **state) {
   (void)state;
   static const struct {
@@ -311,7 +311,7 @@ static void unlikely_and_yet_no_straggler_is_explained(void **state) {
   }
 }
 
-/* A job whose tensors are elsewhere has a byte or so on the CPU: nothing to tell of. */
+/* A job whose tensors are on a GPU has a few bytes on the CPU, which are not worth a line. */
 static void a_few_bytes_on_the_cpu_are_not_known(void **state) {
   (void)state;
   for (unsigned mib = 0; mib < 2; mib++) {
@@ -333,8 +333,8 @@ static void a_few_bytes_on_the_cpu_are_not_known(void **state) {
   }
 }
 
-/* Kernels of one template, whose names are told apart late or never: rows differ all the same, and
- * --top shows as many as there are. */
+/* Kernels of one template, whose names differ only near the end or not at all: their rows differ
+ * anyway, and --top shows all of them. */
 static void no_two_kernels_are_called_alike(void **state) {
   (void)state;
   enum { KERNELS = 30 };
@@ -374,7 +374,7 @@ static void no_two_kernels_are_called_alike(void **state) {
       strtok_r(at, "\n", &line);
       for (char *row; (row = strtok_r(NULL, "\n", &line)) && !strstr(row, "whole input");) {
         assert_true(n < KERNELS);
-        row[2 + (width < 110 ? 24 : width - 86)] = 0; /* what there is room for of its name */
+        row[2 + (width < 110 ? 24 : width - 86)] = 0; /* the part of its name that fits */
         shown[n++] = row;
       }
       assert_int_equal(n, top ? KERNELS : 6);

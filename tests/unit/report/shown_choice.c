@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * Which steps and ranks a timeline shows, and what it has of them, on the hand-built cluster.
+ * Which steps and ranks a timeline shows, and with which contents, on the hand-built cluster.
  */
 /* clang-format off */
 #include <stdarg.h>
@@ -14,7 +14,7 @@
 #include "analyse_cluster.h"
 #include "report/timeline/shown.h"
 
-/* That the model has timelines; the cluster's own are found through the results. */
+/* Shows that the model has timelines; the cluster's own are found through the results. */
 static const struct timeline_source some_source;
 
 struct fixture {
@@ -103,7 +103,7 @@ static void the_straggler_is_always_shown(void **state) {
   done(&f);
 }
 
-/* The last instant of the one before it, and what was seen. */
+/* The end of the previous span, and counts of what was seen. */
 struct seen {
   struct fixture *f;
   u32 ranks, paths, spans;
@@ -147,7 +147,8 @@ static void ranks_come_in_order_and_paths_cover_their_steps(void **state) {
   assert_int_equal(shown_walk(&f.scope, &visitor), 0);
   assert_int_equal(seen.ranks, o.ranks);
   assert_int_equal(seen.paths, f.scope.n_steps);
-  /* Forward, two backwards, two all-reduces, five launches, a wait, and at least a phase. */
+  /* Forward, two backward kernels, two all-reduces, five launches, a wait, and at least one phase.
+   */
   assert_true(seen.spans >= 11 * o.ranks * f.scope.n_steps);
   double step = 1 + 0.008 + 450 + 10 + 0.010; /* as in analyse_path.c */
   assert_true(fabs((double)seen.path_ns / 1e6 - step * f.scope.n_steps) < 1e-3);

@@ -24,7 +24,7 @@ static double uniform(u32 *seed) {
   return (double)(*seed >> 8) / (1 << 24) * 2 - 1;
 }
 
-/* One rank while its run is laid out. */
+/* One rank while its run is built. */
 struct actor {
   struct cluster *c;
   struct timeline *t;
@@ -329,7 +329,7 @@ static void lay_out_timelines(struct cluster *c, struct actor *actors) {
   }
 }
 
-/* As a run in which the GPU's times were not had: calls only. */
+/* Turns it into a run without GPU times: only calls. */
 static void forget_gpu_times(struct cluster *c) {
   for (u32 i = 0; i < c->model.n_arrivals; i++)
     c->model.arrivals[i].start = c->model.arrivals[i].end = NS_UNKNOWN;

@@ -5,7 +5,8 @@
  * behind B2) and A2 after B2 on stream 1; the host launches everything, then waits for A2. Without
  * GPU the host itself runs F, B1, B2 in its phases and gloo runs A1, A2.
  *
- *   A1 starts at max over ranks of B1's end and takes `transfer`; A2 likewise after B2 and A1.
+ *   A1 starts at the latest end of B1 over all ranks and takes `transfer`; A2 does the same after
+ *   B2 and A1.
  *
  * Times in nanoseconds. Everything is freed by cluster_free().
  */
@@ -21,22 +22,22 @@
 #define LATENCY                                                                                    \
   (8 * US)                /* from the start of a launch to the start of its kernel on an idle GPU  \
                            */
-#define WAKE_UP (10 * US) /* from the end of A2 to the host going on */
+#define WAKE_UP (10 * US) /* from the end of A2 until the host continues */
 
 struct cluster_options {
   u32 ranks, steps, warmup;
   bool on_gpu;
   i64 forward, backward; /* backward: each half */
   i64 transfer;
-  i64 input;                      /* in every rank */
-  i64 extra_input[CLUSTER_RANKS]; /* and in one */
-  double slow[CLUSTER_RANKS];     /* extra share of compute; 0: none */
-  u32 slow_from;                  /* the step in which that begins */
+  i64 input;                      /* on every rank */
+  i64 extra_input[CLUSTER_RANKS]; /* in addition, per rank */
+  double slow[CLUSTER_RANKS];     /* extra compute as a share; 0: none */
+  u32 slow_from;                  /* the step in which `slow` begins */
   i64 exposed_memcpy;             /* between F and B1, on the device */
   i64 late_launch[CLUSTER_RANKS]; /* host work between F's launch and B1's, outside all phases */
-  double noise;                   /* compute varies uniformly by this share */
+  double noise;                   /* compute varies uniformly by this fraction */
   u32 seed;
-  i64 slow_step;     /* every tenth step takes so much longer in F, on all ranks */
+  i64 slow_step;     /* every tenth step takes this much longer in F, on all ranks */
   bool no_overlap;   /* A1 starts after B2 too */
   bool unaligned;    /* as if clocks could not be aligned */
   bool no_gpu_times; /* calls and launches only */
@@ -56,14 +57,14 @@ void cluster_free(struct cluster *cluster);
 /* analyse_with() on the cluster; fails the test on error. */
 struct results *cluster_analyse(struct cluster *cluster, const struct analyse_options *options);
 
-/* Nothing given on the command line. */
+/* The options of an empty command line. */
 struct analyse_options no_options(void);
 
 /* The first finding of this id, NULL if there is none. */
 const struct finding *finding_of(const struct results *results, const char *id);
 
-/* Cluster of eight ranks on GPUs in which everything is well: 100 + 2 x 100 ms of compute, 10 ms
- * transfers, 50 steps. Without GPU alike. */
+/* A healthy cluster of eight ranks with GPUs: 100 + 2 x 100 ms of compute, 10 ms transfers, 50
+ * steps. The same without GPUs. */
 struct cluster_options healthy_gpu(void);
 struct cluster_options healthy_cpu(void);
 

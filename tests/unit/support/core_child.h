@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * Tests of the shim's core. A process wakes once in its life, so each scene is played in a child
- * that records like a hooked program would, and is judged by the trace it leaves.
+ * Support for tests of the shim's core. A process starts recording only once in its life, so each
+ * scene runs in a child that records like a hooked program, and the test checks the trace it
+ * leaves.
  */
 #ifndef CORE_CHILD_H
 #define CORE_CHILD_H
@@ -27,7 +28,7 @@ static inline void scene_directory(struct scene *scene) {
   assert_non_null(mkdtemp(scene->directory));
 }
 
-/* Starts `play` in a child under TSCOPE_DIR; it ends by exit(0) when `play` returns. */
+/* Starts `play` in a child under TSCOPE_DIR; the child calls exit(0) when `play` returns. */
 static inline pid_t scene_start(struct scene *scene, void (*play)(void *more), void *more) {
   pid_t child = fork();
   assert_true(child >= 0);
@@ -56,7 +57,7 @@ static inline void scene_read(struct scene *scene) {
   free(path);
 }
 
-/* Plays a scene to its orderly end and opens the trace. */
+/* Runs a scene to its normal end and opens the trace. */
 static inline void scene_play(struct scene *scene, void (*play)(void *more), void *more) {
   scene_directory(scene);
   scene_wait(scene, scene_start(scene, play, more));
@@ -84,7 +85,7 @@ static inline void scene_end(struct scene *scene) {
   scene_clean(scene);
 }
 
-/* --- what the children do --- */
+/* --- the actions of the children --- */
 
 /* A hooked launch. False when it was only forwarded. */
 __attribute__((noinline, unused)) static bool hooked_launch(u32 shape) {
@@ -102,7 +103,7 @@ __attribute__((noinline, unused)) static bool hooked_launch(u32 shape) {
   return true;
 }
 
-/* A condition of the child; cmocka's own would jump out of it into the parent's runner. */
+/* Checks a condition in the child; an assertion of cmocka would jump into the parent's runner. */
 #define CHILD_CHECK(condition)                                                                     \
   do {                                                                                             \
     if (!(condition)) {                                                                            \

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * Made-up runs compared with each other: one a side, or several.
+ * Compares invented runs with each other: one per side, or several.
  */
 #ifndef TSCOPE_DIFF_PAIR_H
 #define TSCOPE_DIFF_PAIR_H
@@ -8,23 +8,23 @@
 #include "analyse_cluster.h"
 #include "diff/diff.h"
 
-/* One run a side. */
+/* One run per side. */
 struct pair {
   struct cluster *before, *after;
   struct results *old, *new;
 };
 
-/* `edit` changes the runs before they are analysed; NULL: it leaves them. Freed by pair_free(). */
+/* `edit` changes the runs before they are analysed; NULL: no change. Freed by pair_free(). */
 struct pair compare_with(struct cluster_options before, struct cluster_options after,
                          void (*edit)(struct pair *));
 void pair_free(struct pair *pair);
 
-/* What the later run was found to differ in, or NULL. */
+/* The finding `id` about the later run, or NULL. */
 const struct finding *found(const struct pair *pair, const char *id);
 const struct finding *found_in(const struct diff_result *diff, const char *id);
 const struct diff_row *row(const struct pair *pair, const char *section, const char *name);
 
-/* Several runs a side. */
+/* Several runs per side. */
 enum { RUNS = 3 };
 
 struct sides {
@@ -33,8 +33,8 @@ struct sides {
   struct results *shown;
 };
 
-/* `runs` runs of each kind; `factor` says how much longer all of a run's forward passes take than
- * the kind's do: hosts, clocks and neighbours differ from run to run. Freed by sides_free(). */
+/* `runs` runs on each side. `factor` multiplies the forward passes of each run, because hosts,
+ * clocks and other jobs differ from run to run. Freed by sides_free(). */
 struct sides compare_several(struct cluster_options before, struct cluster_options after, u32 runs,
                              const double factor[2][RUNS], void (*edit)(struct sides *));
 void sides_free(struct sides *all);
@@ -42,7 +42,7 @@ void sides_free(struct sides *all);
 /* Two ranks and 20 steps, with a little noise. */
 struct cluster_options small(void);
 
-/* Factors of runs that are alike. */
+/* Factors for similar runs. */
 extern const double even[2][RUNS];
 
 #endif

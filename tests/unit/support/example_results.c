@@ -87,7 +87,7 @@ static void add_ranks(struct arena *arena, struct model *model, u32 n, u32 per_h
   }
 }
 
-/* Ranks of which some (every `period`th from `first` on) compute a third longer and are last. */
+/* Every `period`th rank from `first` on computes a third longer and is last. */
 static void add_rank_results(struct arena *arena, struct results *results, u32 first, u32 period) {
   const struct model *model = results->model;
   results->n_ranks = model->n_ranks;
@@ -122,7 +122,7 @@ static void add_rank_results(struct arena *arena, struct results *results, u32 f
   }
 }
 
-/* Of time that two would save the second has what is left. */
+/* If two findings would save the same time, the second gets only what the first leaves. */
 static void share_out(struct arena *arena, struct results *results) {
   for (u32 i = 0; i < results->n_findings; i++)
     results->findings[i].worth_added_s = results->findings[i].worth_s;
@@ -336,7 +336,7 @@ static struct results *thousand(void) {
   return straggler_of(1000, 400);
 }
 
-/* Of a job without CUPTI: bf16, and some that was left in fp32. */
+/* The GEMMs of a job without CUPTI: bf16, and some still in fp32. */
 static struct gemms_result sampled_gemms(struct arena *arena) {
   static const struct gemm_row rows[] = {
       {"4096 x 8192 x 4096", 1, "bfloat16", "bf16/fp16", 96, 661, 451, 1.2, 43.3, 0.62, 609, 0.616},
@@ -367,7 +367,7 @@ static struct gemms_result sampled_gemms(struct arena *arena) {
   return gemms;
 }
 
-/* The same job without anything to complain about, and its arithmetic given. */
+/* The same job without problems, and with known arithmetic. */
 static struct results *healthy(void) {
   struct results *results = straggler_of(4, 1000000);
   struct rank_result *two = &results->ranks[2];
@@ -399,7 +399,7 @@ static struct results *healthy(void) {
   return results;
 }
 
-/* Host calls of one rank of eight, and nothing else. */
+/* Only the host calls of one rank of eight. */
 static struct results *unknown(void) {
   struct arena *arena;
   struct model *model;
@@ -504,7 +504,7 @@ static struct results *unknown(void) {
   return results;
 }
 
-/* Names that try to act on the terminal, and bytes that are no characters. */
+/* Names with control sequences for the terminal, and bytes that are not characters. */
 static struct results *hostile(void) {
   struct results *results = straggler_of(4, 1000000);
   struct model *model = (struct model *)results->model;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * Results made up by hand, so that reports can be tested without the analyses and their constants.
+ * Invented results, so that reports can be tested without the analyses and their constants.
  */
 #ifndef TSCOPE_EXAMPLE_RESULTS_H
 #define TSCOPE_EXAMPLE_RESULTS_H

@@ -74,7 +74,7 @@ TSCOPE_DRIVER_HOOKS(HOOK)
 PAGE_HOOKS(HOOK)
 #undef HOOK
 
-/* What tscope asks is not what the job called last. */
+/* Queries by tscope do not change `fake_last`, the last call of the job. */
 #define HOOK(name_, since, type, params, args, failure, recorder, what)                            \
   type fake_##name_ params __asm__(#name_);                                                        \
   FAKE_EXPORT type fake_##name_ params {                                                           \

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * A library that has every function tscope hooks, and those it asks questions of, generated from
- * the registries. Each notes what it was called with and does what the test says.
+ * A library with every function that tscope hooks, and those that it queries, generated from the
+ * registries. Each notes its arguments and behaves as the test says.
  */
 #ifndef HOOKS_FAKES_H
 #define HOOKS_FAKES_H
@@ -25,12 +25,12 @@ struct fake_call {
 /* Argument i as a type. */
 #define FAKE_ARG(call, i, type) (*(type *)memcpy(&(type){0}, (call)->args[i], sizeof(type)))
 
-/* What the next calls do and return; NULL: nothing, and 0. */
+/* What the next calls do and return; NULL: they do nothing and return 0. */
 extern int (*fake_behaviour)(const struct fake_call *call);
 
-extern __thread struct fake_call fake_last; /* of this thread, questions left out */
+extern __thread struct fake_call fake_last; /* on this thread, without queries */
 
-/* Functions that are asked but not hooked, in the form of the registries. */
+/* Functions that tscope queries but does not hook, in the form of the registries. */
 #define FAKE_QUERIES(HOOK)                                                                         \
   HOOK(ncclCommCount, 0, ncclResult_t, (ncclComm_t comm, int *count), (comm, count), 0, 0, ())     \
   HOOK(ncclCommUserRank, 0, ncclResult_t, (ncclComm_t comm, int *rank), (comm, rank), 0, 0, ())    \

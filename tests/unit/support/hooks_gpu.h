@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * Work for the stand-in GPU, whose kernels run as long as they are told.
+ * Work for the stand-in GPU, whose kernels run for a given time.
  */
 #ifndef HOOKS_GPU_H
 #define HOOKS_GPU_H
@@ -38,7 +38,7 @@ static inline void launch(char *kernel, int64_t ns) {
   launch_on(stream, kernel, ns);
 }
 
-/* A part of what the ticker does, now and on this thread. */
+/* Does a part of the ticker's work, now and on this thread. */
 static inline void ticker_part(void (*part)(struct tscope_thread *)) {
   struct tscope_thread *thread = tscope_enter(TSCOPE_QUIET);
   assert_non_null(thread);

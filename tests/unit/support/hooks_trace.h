@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Reads what this process has recorded so far, straight from its trace file. A second, simple
- * reader beside the analyzer's, so that the hooks are not judged by code that shares their
+ * Reads what this process has recorded so far, straight from its trace file. This simple reader is
+ * separate from the analyzer's, so that the hooks are not checked by code that has the same
  * mistakes.
  */
 #ifndef HOOKS_TRACE_H
@@ -18,7 +18,7 @@
 
 static char trace_directory[] = "/tmp/hooks.XXXXXX";
 
-/* Makes a directory of this test's own and points tscope at it. */
+/* Makes a directory for this test and sets TSCOPE_DIR to it. */
 static inline int trace_set_up(void **state) {
   (void)state;
   if (!mkdtemp(trace_directory))
@@ -63,11 +63,11 @@ static inline void trace_free(struct trace *trace) {
 struct trace_cursor {
   const struct tscope_chunk_header *chunk;
   const struct tscope_record *record;
-  u64 base; /* that the record's time is relative to, in the chunk's clock units */
+  u64 base; /* the origin of the record's time, in the chunk's clock units */
 };
 
-/* Steps to the next record of a type, in the order of the file. A zeroed cursor is before the
- * first. False when there are no more. */
+/* Moves to the next record of a type, in the order of the file. A zeroed cursor is before the first
+ * record. False if there are no more. */
 static inline bool trace_next(const struct trace *trace, struct trace_cursor *at, u8 type) {
   const u8 *chunk = at->chunk ? (const u8 *)at->chunk : trace->bytes + TSCOPE_HEADER_BYTES;
   for (; chunk + TSCOPE_CHUNK_BYTES <= trace->bytes + trace->size; chunk += TSCOPE_CHUNK_BYTES) {
@@ -121,7 +121,7 @@ static inline u32 trace_count(const struct trace *trace, u8 type) {
   return n;
 }
 
-/* How many records of a type there are by now. */
+/* The current number of records of a type. */
 static inline u32 count(u8 type) {
   struct trace trace = trace_read();
   u32 n = trace_count(&trace, type);
@@ -129,7 +129,8 @@ static inline u32 count(u8 type) {
   return n;
 }
 
-/* The record of a type that began last, as it is by now; all zero if there is none. */
+/* A copy of the record of a type that began last, in its current state; all zero if there is none.
+ */
 #define LAST(NAME, name)                                                                           \
   (*(struct tscope_##name##_record *)last_record(TSCOPE_REC_##NAME,                                \
                                                  &(struct tscope_##name##_record){0},              \
@@ -144,7 +145,7 @@ static inline void *last_record(u8 type, void *copy, size_t bytes) {
   return copy;
 }
 
-/* The text of an interned string, without its end; NULL if it is not in the trace. */
+/* The text of an interned string, without a terminating zero; NULL if it is not in the trace. */
 static inline const char *trace_string(const struct trace *trace, u32 number, u32 *bytes) {
   const struct tscope_string_record *string;
   struct trace_cursor at = {0};
@@ -158,7 +159,7 @@ static inline const char *trace_string(const struct trace *trace, u32 number, u3
   return NULL;
 }
 
-/* That a string of the trace is `text`. */
+/* Checks that a string of the trace is `text`. */
 static inline void assert_string(u32 number, const char *text) {
   struct trace trace = trace_read();
   u32 bytes = 0;

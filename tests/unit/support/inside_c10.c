@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * The functions of PyTorch that tell of tensor memory, under the names the linker knows: each notes
- * what it was called with, and New() tells the same block once more, as it does for a profiler.
+ * The functions of PyTorch that report tensor memory, under their names for the linker. Each notes
+ * its arguments, and New() reports the same block again, as it does for a profiler.
  */
 #include "inside_c10.h"
 

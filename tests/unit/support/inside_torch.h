@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * Functions of PyTorch as C++ calls them, under the names the linker knows, in libtorch_cpu.so. A
- * struct that does not fit into registers is returned as a C++ class object is: where the caller
- * says, by the same hidden register.
+ * Functions of PyTorch as C++ calls them, under their names for the linker, in libtorch_cpu.so. A
+ * struct that does not fit into registers is returned like a C++ class object: at the address in
+ * the same hidden register.
  */
 #ifndef INSIDE_TORCH_H
 #define INSIDE_TORCH_H
@@ -17,7 +17,7 @@ struct torch_object {
   word rest[3];
 };
 
-/* What the function that was called last got, and what it returned. */
+/* The arguments of the function that was called last. */
 struct torch_call {
   const char *name;
   word words[TORCH_WORDS];
@@ -34,12 +34,12 @@ struct torch_callback {
 };
 extern struct torch_callback torch_callback;
 
-/* A range is its name here, a tensor its number of elements (of float32). */
+/* Here a range is its name, and a tensor is its number of elements (of float32). */
 #define TORCH_ENQUEUE                                                                              \
   "_ZN4c10d16ProcessGroupGloo7enqueueEN3c1013intrusive_ptrINS0_9AsyncWorkENS1_6detail34intrusive_" \
   "target_default_null_typeIS3_EEEE"
 
-/* What gloo's allreduce queues, if anything. */
+/* The work that gloo's allreduce queues; NULL: none. */
 extern void *torch_work;
 
 #endif

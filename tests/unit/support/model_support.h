@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * What the model's tests share: a directory that goes away, and runs whose truth is known.
+ * Shared by the tests of the model: a temporary directory, and runs whose true values are known.
  */
 #ifndef TSCOPE_MODEL_SUPPORT_H
 #define TSCOPE_MODEL_SUPPORT_H
@@ -64,7 +64,7 @@ static inline struct model *generate(struct fixture *fixture, struct tracegen_op
   return load(fixture->directory, NULL);
 }
 
-/* One process's file for hand-written runs: rank of two on one host, tick clock = nanoseconds. */
+/* The file of one process of a run written by hand, on one host; a tick is a nanosecond. */
 static inline struct trace_writer *new_rank(u32 rank, u32 world_size) {
   struct tscope_file_header facts = {.tick_source = TSCOPE_TICK_MONOTONIC,
                                      .tick_hz = 1000000000,
@@ -94,7 +94,7 @@ static const struct trace_place in_ring = {0, TSCOPE_RING, TSCOPE_CLOCK_TICKS};
 static const struct trace_place gpu_retained = {1, TSCOPE_RETAINED, TSCOPE_CLOCK_MONOTONIC};
 static const struct trace_place on_gpu = {1, TSCOPE_RING, TSCOPE_CLOCK_MONOTONIC};
 
-#define AT(ns) (1000000000ull + (ns)) /* instants count from the process's start */
+#define AT(ns) (1000000000ull + (ns)) /* times count from the start of the process */
 
 static inline void write_comm(struct trace_writer *writer, u32 comm, u64 identity, u32 rank,
                               u32 size, enum tscope_backend backend) {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * A run on made-up ranks, and whether a finding is made of it.
+ * A run on invented ranks, and whether it gives a finding.
  */
 #ifndef TSCOPE_SCENARIO_H
 #define TSCOPE_SCENARIO_H
@@ -13,10 +13,10 @@ struct scenario {
   void (*spoil)(struct cluster *); /* NULL, or changes the model before it is analysed */
 };
 
-/* A healthy run, to be spoilt. */
+/* A healthy run, which a test then changes. */
 struct scenario well(void);
 
-/* Whether the report finds `id` in it; what it says then is looked at too. */
+/* Whether the report has the finding `id`. Checks the text of the finding too. */
 bool fires(const struct scenario *s, const char *id);
 
 #endif

@@ -32,11 +32,11 @@ Path = Union[str, "os.PathLike[str]"]
 
 
 class TscopeError(RuntimeError):
-    """What tscope-report said when it could not do what was asked."""
+    """The message of tscope-report when it failed."""
 
 
 def program(name: str) -> str:
-    """Where the program `name` of this installation is: "tscope", "tscope-run", "tscope-report"."""
+    """The path of the program `name` of this installation: "tscope", "tscope-run", "tscope-report"."""
     with contextlib.suppress(importlib.metadata.PackageNotFoundError):
         for file in importlib.metadata.files("libtscope") or []:
             path = os.path.realpath(str(file.locate()))
@@ -53,7 +53,7 @@ def _report(arguments: List[str], paths: "tuple[Path, ...]", run: Optional[str])
         raise TypeError("which traces? give their directory")
     command = [program("tscope-report"), *arguments, *(["--run", run] if run else []),
                "--", *(os.fspath(path) for path in paths)]
-    # The report of a job that is itself watched is no part of it.
+    # If the job itself is watched, the report program must not be recorded.
     environment = {name: value for name, value in os.environ.items() if name != "LD_PRELOAD"}
     done = subprocess.run(command, env=environment, stdin=subprocess.DEVNULL,
                           stdout=subprocess.PIPE, stderr=subprocess.PIPE, check=False)
@@ -74,7 +74,7 @@ def tables(*paths: Path, run: Optional[str] = None) -> sqlite3.Connection:
     with tempfile.TemporaryDirectory(prefix="tscope-") as folder:
         file = os.path.join(folder, "tables.sqlite")
         _report(["--format", "sqlite", "--output", file], paths, run)
-        return sqlite3.connect(file)  # it stays readable though its name is gone
+        return sqlite3.connect(file)  # it stays readable although the file is deleted
 
 
 class Page:
@@ -90,7 +90,7 @@ class Page:
         return os.path.abspath(path)
 
     def _repr_html_(self) -> str:
-        # In a frame, so that neither the page's style nor its script reaches the notebook.
+        # In a frame, so that the page's style and script do not affect the notebook.
         return ('<iframe style="width: 100%; height: 80vh; border: 0" sandbox="allow-scripts" '
                 f'srcdoc="{html.escape(self.html)}"></iframe>')
 
@@ -104,7 +104,7 @@ def show(*paths: Path, run: Optional[str] = None) -> Page:
 
 
 class _Loaded:
-    """The functions of tscope.h, where libtscope.so was preloaded into this process; else None."""
+    """The functions of tscope.h if libtscope.so was preloaded into this process; else None."""
 
     def __init__(self) -> None:
         self.step: Any = self._find("tscope_step", ctypes.c_uint64)
@@ -126,7 +126,7 @@ _next_step = 0
 
 
 def step(number: Optional[int] = None) -> None:
-    """Marks the start of training step `number`; without it, of the step after the last one marked."""
+    """Marks the start of training step `number`; without it, of the step after the last marked one."""
     global _next_step
     number = _next_step if number is None else number
     _next_step = number + 1
@@ -135,7 +135,7 @@ def step(number: Optional[int] = None) -> None:
 
 
 def scalar(name: str, value: float, number: Optional[int] = None) -> None:
-    """Records a value such as a loss, at step `number`; without it, at the step last marked."""
+    """Records a value such as a loss, at step `number`; without it, at the last marked step."""
     if _loaded.scalar:
         at = max(_next_step - 1, 0) if number is None else number
         _loaded.scalar(name.encode(), float(value), at)
@@ -143,8 +143,8 @@ def scalar(name: str, value: float, number: Optional[int] = None) -> None:
 
 @contextlib.contextmanager
 def range(name: str) -> Iterator[None]:  # it is called as libtscope.range
-    """`with range("name"):` or `@range("name")`: names what this thread does meanwhile. The names
-    "data", "forward", "backward" and "optimizer" are phases of a step."""
+    """`with range("name"):` or `@range("name")`: names what this thread does inside it. The names "data", "forward",
+    "backward" and "optimizer" are phases of a step."""
     if not _loaded.push:
         yield
         return

@@ -6,7 +6,7 @@ import sys
 
 from libtscope import program
 
-# Python ignores these for itself; the job must not inherit that.
+# Python ignores these signals; the job must not inherit that.
 for number in (signal.SIGPIPE, signal.SIGXFSZ):
     signal.signal(number, signal.SIG_DFL)
 os.execv(program("tscope"), ["tscope", *sys.argv[1:]])

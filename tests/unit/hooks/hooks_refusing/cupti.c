@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * A CUPTI as it is where it may not be used (no permission, another tool there, no driver): all of
- * its functions exist, and each says no.
+ * A CUPTI that may not be used (no permission, another tool uses it, no driver): all its functions
+ * exist, and each returns an error.
  */
 #include "gpu/cupti_library.h"
 
