@@ -55,7 +55,7 @@ bool job_has(pid_t pid) {
 
 struct session {
   pid_t pid;
-  int asked;
+  int requests;
   struct guarded_request request;
 };
 
@@ -76,7 +76,7 @@ static void answer(const struct session *s, struct guarded_reply *reply, int des
     rights->cmsg_len = CMSG_LEN(sizeof(int));
     memcpy(CMSG_DATA(rights), &descriptor, sizeof(int));
   }
-  sendmsg(s->asked, &message, MSG_NOSIGNAL);
+  sendmsg(s->requests, &message, MSG_NOSIGNAL);
 }
 
 static void give_memory(const struct session *s) {
@@ -101,36 +101,36 @@ static void give_call(const struct session *s) {
 
 /* The pending state change of a thread that we trace; false if there is none. It is not consumed,
  * because the end of the job's first process is for the thread that waits for it. */
-static bool has_news(pid_t tid, siginfo_t *news) {
-  *news = (siginfo_t){0};
-  return waitid(P_PID, (id_t)tid, news,
+static bool has_state_change(pid_t tid, siginfo_t *change) {
+  *change = (siginfo_t){0};
+  return waitid(P_PID, (id_t)tid, change,
                 WSTOPPED | WEXITED | WNOHANG | WNOWAIT | __WALL | __WNOTHREAD) == 0 &&
-         news->si_pid != 0;
+         change->si_pid != 0;
 }
 
 /* Waits until a thread with a pending stop request stops. 0; -ESRCH if it has ended; -ETIMEDOUT. */
 static int wait_for_stop(pid_t tid, int *status) {
   long long until = now_ms() + GUARDED_STOP_WAIT_MS;
-  siginfo_t news;
-  while (!has_news(tid, &news)) {
+  siginfo_t change;
+  while (!has_state_change(tid, &change)) {
     if (now_ms() >= until)
       return -ETIMEDOUT;
     nanosleep(&(struct timespec){.tv_nsec = 20 * 1000}, NULL);
   }
-  *status = news.si_status;
-  return news.si_code == CLD_TRAPPED || news.si_code == CLD_STOPPED ? 0 : -ESRCH;
+  *status = change.si_status;
+  return change.si_code == CLD_TRAPPED || change.si_code == CLD_STOPPED ? 0 : -ESRCH;
 }
 
 /* Waits for the next request or a timeout; after that the thread may continue. True if it was the
  * request to continue. */
-static bool wait_for_go(struct session *s) {
-  struct pollfd more = {.fd = s->asked, .events = POLLIN};
+static bool wait_for_continue(struct session *s) {
+  struct pollfd more = {.fd = s->requests, .events = POLLIN};
   struct guarded_request next;
   if (poll(&more, 1, GUARDED_HOLD_MS) != 1 ||
-      recv(s->asked, &next, sizeof(next), MSG_PEEK | MSG_DONTWAIT) != (ssize_t)sizeof(next) ||
+      recv(s->requests, &next, sizeof(next), MSG_PEEK | MSG_DONTWAIT) != (ssize_t)sizeof(next) ||
       next.kind != GUARDED_GO)
     return false;
-  return recv(s->asked, &s->request, sizeof(s->request), MSG_DONTWAIT) ==
+  return recv(s->requests, &s->request, sizeof(s->request), MSG_DONTWAIT) ==
          (ssize_t)sizeof(s->request);
 }
 
@@ -169,10 +169,10 @@ static void *stop_thread(void *context) {
     reply.error = -errno;
   bool stopped = reply.error != -ETIMEDOUT && reply.error != -ESRCH;
   answer(s, &reply, -1);
-  bool asked_to_go = !reply.error && wait_for_go(s);
+  bool continue_requested = !reply.error && wait_for_continue(s);
   if (stopped)
     ptrace(PTRACE_DETACH, tid, NULL, (void *)(intptr_t)signal_of(status));
-  if (asked_to_go)
+  if (continue_requested)
     answer(s, &(struct guarded_reply){0}, -1);
   return NULL;
 }
@@ -190,16 +190,16 @@ static void stop(struct session *s) {
     answer(s, &(struct guarded_reply){.error = -error}, -1);
 }
 
-void job_access_serve(pid_t pid, int asked, int ms) {
-  struct session s = {.pid = pid, .asked = asked};
+void job_access_serve(pid_t pid, int requests, int ms) {
+  struct session s = {.pid = pid, .requests = requests};
   long long until = now_ms() + ms;
   for (long long left = ms; left > 0; left = until - now_ms()) {
-    struct pollfd more = {.fd = asked, .events = POLLIN};
+    struct pollfd more = {.fd = requests, .events = POLLIN};
     int ready = poll(&more, 1, (int)left);
     if (ready < 0 && errno == EINTR)
       continue;
     if (ready <= 0 ||
-        recv(asked, &s.request, sizeof(s.request), MSG_DONTWAIT) != (ssize_t)sizeof(s.request))
+        recv(requests, &s.request, sizeof(s.request), MSG_DONTWAIT) != (ssize_t)sizeof(s.request))
       return;
     if (s.request.kind == GUARDED_MEMORY)
       give_memory(&s);

@@ -14,6 +14,6 @@ bool job_has(pid_t pid);
 
 /* Answers the requests about `pid` that come through the socket `requests`, until the other side
  * closes it or `ms` milliseconds have passed. Call in a thread in which all signals are blocked. */
-void job_access_serve(pid_t pid, int asked, int ms);
+void job_access_serve(pid_t pid, int requests, int ms);
 
 #endif

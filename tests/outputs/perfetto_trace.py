@@ -231,12 +231,12 @@ class Perfetto(unittest.TestCase):
         for time in sorted(changes):
             depth += changes[time]
             expected.append((time, depth))
-        told = trace.counters(process)["7 queue of stream 0"]
+        depths = trace.counters(process)["7 queue of stream 0"]
         at = lambda values, time: ([value for when, value in values if when <= time] or [0])[-1]
-        self.assertGreater(max(value for _, value in told), WORK)
+        self.assertGreater(max(value for _, value in depths), WORK)
         for time, depth in expected:
-            if told[0][0] <= time <= told[-1][0]:
-                self.assertEqual(at(told, time), depth, time)
+            if depths[0][0] <= time <= depths[-1][0]:
+                self.assertEqual(at(depths, time), depth, time)
 
     def test_bandwidth_of_copies_is_their_bytes_over_their_time(self):
         trace = self.trace("--steps", "10:12", self.slow)

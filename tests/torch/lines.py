@@ -78,8 +78,8 @@ def check_stacks(lines):
     stacks = lines["stacks"]
     for key, of_lines in measures.items():
         outermost = sum(node[key] for node in stacks if node["depth"] == 0)
-        told = sum(line[one] for line in lines["lines"] for one in of_lines)
-        expect(abs(outermost - told) <= 1e-6 * told, f"{key}: {outermost}, lines {told}")
+        sum_of_lines = sum(line[one] for line in lines["lines"] for one in of_lines)
+        expect(abs(outermost - sum_of_lines) <= 1e-6 * sum_of_lines, f"{key}: {outermost}, lines {sum_of_lines}")
         for i, node in enumerate(stacks):
             below = 0
             for other in stacks[i + 1:]:

@@ -269,9 +269,9 @@ def sampled(python, site, library, tool, scratch):
            if op["kind"] == "kernel" and "gemm" in op["name"]]
     truth_ms = gemms["covered"] * sum(ran) / len(ran) * gemms["calls"] / 1e6
     steps = found["steps"]["count"] - found["steps"]["warmup_excluded"]
-    told_ms = gemms["ms"] * steps * 2
-    expect(told_ms > 0.8 * truth_ms and (gemms["bounded"] > 0 or told_ms < 1.2 * truth_ms),
-           f"{told_ms} ms, in truth {truth_ms}: {gemms}")
+    reported_ms = gemms["ms"] * steps * 2
+    expect(reported_ms > 0.8 * truth_ms and (gemms["bounded"] > 0 or reported_ms < 1.2 * truth_ms),
+           f"{reported_ms} ms, in truth {truth_ms}: {gemms}")
     expect(found["overlap"]["exposed_ms"] is None and found["budget"]["hfu_coverage"] is None,
            "a sample of GEMMs is no account of the GPU")
 

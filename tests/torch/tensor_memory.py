@@ -17,7 +17,7 @@ from read_trace import ENUMS
 from training import SKIPPED, expect, python_with_torch
 
 CUDA_0 = 1  # c10::Device: type CUDA in the low byte, index 0 in the high one
-UNTOLD = (1 << 64) - 1
+UNKNOWN = (1 << 64) - 1
 CUDA_PROGRAM = """
 import json, torch
 from torch.cuda import caching_allocator_alloc as obtain, caching_allocator_delete as give_back
@@ -107,7 +107,7 @@ def check(trace, told, stats):
     expect(last.bytes == 2 << 30 and last.device == CUDA_0 and
            last.allocated == stats["allocated_bytes.all.current"] and
            last.reserved == stats["reserved_bytes.all.current"], f"what was asked for: {last}")
-    expect(last.device_free == UNTOLD, "what is not known is not 0")
+    expect(last.device_free == UNKNOWN, "what is not known is not 0")
 
 
 def cuda(python, library, one_gpu, scratch):

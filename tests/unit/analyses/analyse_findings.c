@@ -20,7 +20,7 @@
 
 static void healthy_run_has_none(void **state) {
   (void)state;
-  struct scenario s = well();
+  struct scenario s = healthy_scenario();
   struct cluster *c = cluster_new(&s.options);
   struct results *r = cluster_analyse(c, &s.given);
   assert_int_equal(r->n_findings, 0);
@@ -28,7 +28,7 @@ static void healthy_run_has_none(void **state) {
   cluster_free(c);
 }
 
-static void miss_a_rank(struct cluster *c) {
+static void expect_one_more_rank(struct cluster *c) {
   c->model.world_size++;
 }
 static void kill_a_rank(struct cluster *c) {
@@ -40,23 +40,23 @@ static void lose_records(struct cluster *c) {
 
 static void partial_data(void **state) {
   (void)state;
-  void (*const spoils[])(struct cluster *) = {miss_a_rank, kill_a_rank, lose_records};
+  void (*const spoils[])(struct cluster *) = {expect_one_more_rank, kill_a_rank, lose_records};
   for (size_t i = 0; i < 3; i++) {
-    struct scenario s = well();
+    struct scenario s = healthy_scenario();
     s.spoil = spoils[i];
     assert_true(fires(&s, "DATA.PARTIAL"));
   }
-  struct scenario s = well();
+  struct scenario s = healthy_scenario();
   s.options.unaligned = true;
   assert_true(fires(&s, "DATA.PARTIAL"));
-  s = well();
+  s = healthy_scenario();
   s.options.on_gpu = false; /* a CPU job has no GPU times, so none are missing */
   assert_false(fires(&s, "DATA.PARTIAL"));
 }
 
-static void missing_times_are_said_loudly(void **state) {
+static void missing_times_are_critical(void **state) {
   (void)state;
-  struct scenario s = well();
+  struct scenario s = healthy_scenario();
   s.options.no_gpu_times = true;
   struct cluster *c = cluster_new(&s.options);
   struct results *r = cluster_analyse(c, &s.given);
@@ -76,10 +76,10 @@ static void missing_times_are_said_loudly(void **state) {
 
 /* The worths of two findings differ by less than their uncertainty: the first is marked as not
  * stable. */
-static void a_close_second_is_known(void **state) {
+static void a_close_second_is_noted(void **state) {
   (void)state;
   for (u32 close = 0; close < 2; close++) {
-    struct scenario s = well();
+    struct scenario s = healthy_scenario();
     s.options.slow[3] = 0.4;
     s.options.exposed_memcpy = close ? 110 * MS : 30 * MS;
     struct cluster *c = cluster_new(&s.options);
@@ -109,7 +109,7 @@ static void set_versions(struct cluster *c) {
 
 static void drift(void **state) {
   (void)state;
-  struct scenario s = well();
+  struct scenario s = healthy_scenario();
   s.spoil = set_versions;
   assert_true(fires(&s, "REPRO.DRIFT"));
   s.spoil = set_version; /* the same everywhere; the other versions are unknown */
@@ -210,7 +210,7 @@ static void end_alike(struct cluster *c) {
 
 static void run_ended_early(void **state) {
   (void)state;
-  struct scenario s = well();
+  struct scenario s = healthy_scenario();
   s.spoil = end_early;
   assert_true(fires(&s, "RUN.ENDED_EARLY"));
   s.spoil = end_in_order;
@@ -222,8 +222,8 @@ static void run_ended_early(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {cmocka_unit_test(healthy_run_has_none),
                                      cmocka_unit_test(partial_data),
-                                     cmocka_unit_test(missing_times_are_said_loudly),
-                                     cmocka_unit_test(a_close_second_is_known),
+                                     cmocka_unit_test(missing_times_are_critical),
+                                     cmocka_unit_test(a_close_second_is_noted),
                                      cmocka_unit_test(drift),
                                      cmocka_unit_test(document_agrees_with_table),
                                      cmocka_unit_test(run_ended_early)};

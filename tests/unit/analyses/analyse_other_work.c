@@ -60,7 +60,7 @@ static double other_line_s(const struct results *r) {
   return 0;
 }
 
-static void what_recurs_is_left_out(void **state) {
+static void recurring_work_is_left_out(void **state) {
   static const struct {
     enum place place;
     const char *what;
@@ -132,7 +132,7 @@ static void chance_makes_no_period(void **state) {
 }
 
 /* Two periods that share some steps are both found, even if another step is long once. */
-static void two_periods_are_two(void **state) {
+static void two_periods_are_found(void **state) {
   struct long_step at[20];
   struct long_steps steps = {.at = at, .end = 110};
   struct recurrence r;
@@ -151,10 +151,10 @@ static void two_periods_are_two(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(what_recurs_is_left_out),
+      cmocka_unit_test(recurring_work_is_left_out),
       cmocka_unit_test(training_stays_training),
       cmocka_unit_test(chance_makes_no_period),
-      cmocka_unit_test(two_periods_are_two),
+      cmocka_unit_test(two_periods_are_found),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -139,7 +139,7 @@ static void a_thread_that_waits_for_another(void **state) {
 
 /* A host launches ten kernels of 2 ms, one every 10 ms, alternately on two streams, and then works
  * for 5 ms more. However fast the host is, each stream has 10 ms of work. */
-static void without_launch_gaps_the_streams_still_have_their_work(void **state) {
+static void the_streams_have_work_without_launch_gaps(void **state) {
   (void)state;
   enum { KERNELS = 10 };
   struct span spans[2 * KERNELS + 1];
@@ -261,12 +261,11 @@ static void a_wait_for_nothing_recorded_is_unknown(void **state) {
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(slow_rank_on_gpu),
-      cmocka_unit_test(slow_rank_on_cpu),
-      cmocka_unit_test(a_thread_that_waits_for_another),
-      cmocka_unit_test(without_launch_gaps_the_streams_still_have_their_work),
-      cmocka_unit_test(a_wait_without_an_event_is_inferred),
-      cmocka_unit_test(a_wait_for_nothing_recorded_is_unknown)};
+  const struct CMUnitTest tests[] = {cmocka_unit_test(slow_rank_on_gpu),
+                                     cmocka_unit_test(slow_rank_on_cpu),
+                                     cmocka_unit_test(a_thread_that_waits_for_another),
+                                     cmocka_unit_test(the_streams_have_work_without_launch_gaps),
+                                     cmocka_unit_test(a_wait_without_an_event_is_inferred),
+                                     cmocka_unit_test(a_wait_for_nothing_recorded_is_unknown)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -49,7 +49,7 @@ static void worths_add_up_to_less_than_the_run(void **state) {
 }
 
 /* The same idle time in two findings counts once. */
-static void what_two_findings_would_save_counts_once(void **state) {
+static void time_that_two_findings_would_save_counts_once(void **state) {
   (void)state;
   struct cluster_options o = healthy_gpu();
   for (u32 i = 0; i < o.ranks; i++)
@@ -80,7 +80,7 @@ static void what_two_findings_would_save_counts_once(void **state) {
 }
 
 /* The others may be waiting for the rank that was not found. */
-static void missing_ranks_lower_what_is_said_of_communication(void **state) {
+static void missing_ranks_make_communication_findings_less_severe(void **state) {
   static const char *const ids[] = {"DIST.STRAGGLER", "DIST.COMM_BOUND"};
   (void)state;
   for (size_t i = 0; i < 2; i++)
@@ -105,8 +105,8 @@ static void missing_ranks_lower_what_is_said_of_communication(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(worths_add_up_to_less_than_the_run),
-      cmocka_unit_test(what_two_findings_would_save_counts_once),
-      cmocka_unit_test(missing_ranks_lower_what_is_said_of_communication),
+      cmocka_unit_test(time_that_two_findings_would_save_counts_once),
+      cmocka_unit_test(missing_ranks_make_communication_findings_less_severe),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -187,8 +187,8 @@ class Logs(unittest.TestCase):
         document = self.report(self.folder.name)
         first = document["steps"]["warmup_excluded"]
         for phase in ("forward", "backward"):
-            told = sum(record["phases"][phase] for record in records[first:]) / len(records[first:])
-            self.assertAlmostEqual(document["phases"][f"{phase}_ms"], 1e3 * told, 4)
+            recorded = sum(record["phases"][phase] for record in records[first:]) / len(records[first:])
+            self.assertAlmostEqual(document["phases"][f"{phase}_ms"], 1e3 * recorded, 4)
         self.assertEqual(document["steps"]["count"], 30)
 
     def test_a_loss_that_does_not_fall(self):
@@ -232,8 +232,8 @@ class Logs(unittest.TestCase):
         self.assertEqual((row["values"], row["first_step"], row["last_step"]), (15, 0, 14))
 
     def test_a_run_that_went_on_from_a_checkpoint(self):
-        told = [(s, 5 - s / 10) for s in range(20)] + [(s, 2 - s / 100) for s in range(10, 30)]
-        text = "".join(json.dumps({"step": s, "loss": loss}) + "\n" for s, loss in told)
+        recorded = [(s, 5 - s / 10) for s in range(20)] + [(s, 2 - s / 100) for s in range(10, 30)]
+        text = "".join(json.dumps({"step": s, "loss": loss}) + "\n" for s, loss in recorded)
         row, = self.report(self.write(text, "a.jsonl"))["convergence"]["series"]
         self.assertEqual((row["values"], row["first_step"], row["last_step"]), (30, 0, 29))
         self.assertAlmostEqual(row["best"], 2 - 29 / 100)

@@ -21,7 +21,7 @@
 
 static void low_mfu(void **state) {
   (void)state;
-  struct scenario s = well();
+  struct scenario s = healthy_scenario();
   s.given.peak_tflops = 100; /* 8 x 100 TFLOP/s x 0.311 s = 249 TFLOP */
   s.given.flops_per_step = 60e12;
   assert_true(fires(&s, "EFFICIENCY.LOW_MFU"));
@@ -70,7 +70,7 @@ static void in_tf32(struct cluster *c) {
 
 static void precision(void **state) {
   (void)state;
-  struct scenario s = well();
+  struct scenario s = healthy_scenario();
   s.spoil = at_half_the_peak_of_fp32;
   assert_true(fires(&s, "EFFICIENCY.PRECISION"));
   s.spoil = waiting_for_memory;
@@ -81,12 +81,12 @@ static void precision(void **state) {
 
 static void recoverable(void **state) {
   (void)state;
-  struct scenario s = well();
+  struct scenario s = healthy_scenario();
   s.options.exposed_memcpy = 30 * MS;
   assert_true(fires(&s, "EFFICIENCY.RECOVERABLE"));
   s.options.exposed_memcpy = 14 * MS;
   assert_false(fires(&s, "EFFICIENCY.RECOVERABLE"));
-  s = well();
+  s = healthy_scenario();
   for (u32 i = 0; i < s.options.ranks; i++)
     s.options.late_launch[i] = 140 * MS; /* the device is idle for 40 of them */
   assert_true(fires(&s, "EFFICIENCY.RECOVERABLE"));
@@ -94,7 +94,7 @@ static void recoverable(void **state) {
 
 /* The rules about kernels read sums that other tests check; here they are set by hand. */
 static bool fires_on(int (*rule)(struct findings *), struct results *given) {
-  struct scenario s = well();
+  struct scenario s = healthy_scenario();
   struct cluster *c = cluster_new(&s.options);
   struct results *r = cluster_analyse(c, &s.given);
   u32 before = r->n_findings;

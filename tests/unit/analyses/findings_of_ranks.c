@@ -16,7 +16,7 @@
 
 static void straggler(void **state) {
   (void)state;
-  struct scenario s = well();
+  struct scenario s = healthy_scenario();
   s.options.slow[3] = 0.2;
   assert_true(fires(&s, "DIST.STRAGGLER"));
   s.options.slow[3] = 0.03; /* 3 % of the step */
@@ -25,7 +25,7 @@ static void straggler(void **state) {
 
 static void load_imbalance(void **state) {
   (void)state;
-  struct scenario s = well();
+  struct scenario s = healthy_scenario();
   s.options.noise = 0.3;
   assert_true(fires(&s, "DIST.LOAD_IMBALANCE"));
   assert_false(fires(&s, "DIST.STRAGGLER"));
@@ -39,7 +39,7 @@ static void load_imbalance(void **state) {
 /* Two steps are too few to call a rank a straggler; the report still says that it was late. */
 static void late_in_few_steps(void **state) {
   (void)state;
-  struct scenario s = well();
+  struct scenario s = healthy_scenario();
   s.options.slow[3] = 0.2;
   s.options.steps = 4;
   struct cluster *c = cluster_new(&s.options);
@@ -56,7 +56,7 @@ static void late_in_few_steps(void **state) {
 
 static void comm_bound(void **state) {
   (void)state;
-  struct scenario s = well();
+  struct scenario s = healthy_scenario();
   s.options.transfer = 200 * MS; /* 400 against 300 of compute */
   assert_true(fires(&s, "DIST.COMM_BOUND"));
   assert_false(fires(&s, "DIST.EXPOSED_COMM"));
@@ -66,11 +66,11 @@ static void comm_bound(void **state) {
 
 static void exposed_comm(void **state) {
   (void)state;
-  struct scenario s = well();
+  struct scenario s = healthy_scenario();
   s.options.transfer = 40 * MS;
   s.options.no_overlap = true;
   assert_true(fires(&s, "DIST.EXPOSED_COMM"));
-  s = well();
+  s = healthy_scenario();
   s.options.transfer = 14 * MS; /* 4.5 % exposed */
   assert_false(fires(&s, "DIST.EXPOSED_COMM"));
 }
@@ -101,7 +101,7 @@ static void spread_over_communicators(struct cluster *c) {
 
 static void slow_link(void **state) {
   (void)state;
-  struct scenario s = well();
+  struct scenario s = healthy_scenario();
   s.options.transfer = 80 * MS;
   s.spoil = spread_over_communicators;
   slow_link_ratio = 2;
@@ -112,7 +112,7 @@ static void slow_link(void **state) {
 
 static void fail_slow(void **state) {
   (void)state;
-  struct scenario s = well();
+  struct scenario s = healthy_scenario();
   s.options.slow[6] = 0.2;
   s.options.slow_from = 30;
   struct cluster *c = cluster_new(&s.options);
@@ -137,9 +137,9 @@ static void fail_slow(void **state) {
 
 /* All ranks become slow, or no rank by its compute: the change is reported, and no rank is named.
  */
-static void fail_slow_of_everybody(void **state) {
+static void fail_slow_of_all_ranks(void **state) {
   (void)state;
-  struct scenario s = well();
+  struct scenario s = healthy_scenario();
   for (u32 i = 0; i < s.options.ranks; i++)
     s.options.slow[i] = 0.3;
   s.options.slow_from = 25;
@@ -158,6 +158,6 @@ int main(void) {
       cmocka_unit_test(straggler),         cmocka_unit_test(load_imbalance),
       cmocka_unit_test(late_in_few_steps), cmocka_unit_test(comm_bound),
       cmocka_unit_test(exposed_comm),      cmocka_unit_test(slow_link),
-      cmocka_unit_test(fail_slow),         cmocka_unit_test(fail_slow_of_everybody)};
+      cmocka_unit_test(fail_slow),         cmocka_unit_test(fail_slow_of_all_ranks)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

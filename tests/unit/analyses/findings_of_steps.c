@@ -16,15 +16,15 @@
 
 static void dataloader_bound(void **state) {
   (void)state;
-  struct scenario s = well();
+  struct scenario s = healthy_scenario();
   s.options.input = 30 * MS;
   assert_true(fires(&s, "TIMING.DATALOADER_BOUND"));
   s.options.input = 14 * MS; /* 4.3 % */
   assert_false(fires(&s, "TIMING.DATALOADER_BOUND"));
-  s = well();
+  s = healthy_scenario();
   s.options.extra_input[5] = 50 * MS; /* the stall of one rank stalls all */
   assert_true(fires(&s, "TIMING.DATALOADER_BOUND"));
-  s = well();
+  s = healthy_scenario();
   s.options.on_gpu = false;
   s.options.input = 30 * MS;
   assert_true(fires(&s, "TIMING.DATALOADER_BOUND"));
@@ -68,12 +68,12 @@ static void optimizer_heavy(void **state) {
 
 static void jitter(void **state) {
   (void)state;
-  struct scenario s = well();
+  struct scenario s = healthy_scenario();
   s.options.slow_step = 200 * MS;
   assert_true(fires(&s, "TIMING.JITTER"));
   s.options.steps = 20; /* 18 are analysed */
   assert_false(fires(&s, "TIMING.JITTER"));
-  s = well();
+  s = healthy_scenario();
   s.options.slow_step = 50 * MS; /* 16 % */
   assert_false(fires(&s, "TIMING.JITTER"));
 }
@@ -97,10 +97,10 @@ static void share_cores(struct cluster *c, u32 cores, double ran, double waited)
 static void too_few_cores(struct cluster *c) {
   share_cores(c, 4, 5, 5);
 }
-static void cores_enough(struct cluster *c) {
+static void enough_cores(struct cluster *c) {
   share_cores(c, 64, 5, 0.5); /* waited 9 % */
 }
-static void asleep_mostly(struct cluster *c) {
+static void mostly_asleep(struct cluster *c) {
   share_cores(c, 4, 0.5, 0.4); /* 4 % of the wall */
 }
 static void pinned_apart(struct cluster *c) {
@@ -131,9 +131,9 @@ static void in_wide_groups(struct cluster *c) {
 }
 
 /* The quota of a control group counts like a number of cores that all its processes share. */
-static void a_quota_is_as_many_cores(void **state) {
+static void a_quota_counts_as_cores(void **state) {
   (void)state;
-  struct scenario s = well();
+  struct scenario s = healthy_scenario();
   struct cluster *c = cluster_new(&s.options);
   in_one_group(c);
   struct results *r = cluster_analyse(c, &s.given);
@@ -154,18 +154,18 @@ static void a_quota_is_as_many_cores(void **state) {
 }
 
 /* If other threads than those of the training wait, the step may not be slower. */
-static void threads_beside_the_training_wait(struct cluster *c) {
+static void only_other_threads_wait(struct cluster *c) {
   too_few_cores(c);
   for (u32 r = 0; r < c->model.n_ranks; r++)
     c->model.ranks[r].scheduling.training_wait_s = 1;
 }
-static void what_does_not_train_is_no_alarm(void **state) {
+static void waiting_of_other_threads_is_not_critical(void **state) {
   (void)state;
-  struct scenario s = well();
+  struct scenario s = healthy_scenario();
   for (u32 beside = 0; beside < 2; beside++) {
     struct cluster *c = cluster_new(&s.options);
     if (beside)
-      threads_beside_the_training_wait(c);
+      only_other_threads_wait(c);
     else
       too_few_cores(c);
     struct results *r = cluster_analyse(c, &s.given);
@@ -179,20 +179,20 @@ static void what_does_not_train_is_no_alarm(void **state) {
 
 static void oversubscribed(void **state) {
   (void)state;
-  struct scenario s = well();
+  struct scenario s = healthy_scenario();
   s.spoil = too_few_cores;
   assert_true(fires(&s, "HOST.OVERSUBSCRIBED"));
-  s.spoil = cores_enough;
+  s.spoil = enough_cores;
   assert_false(fires(&s, "HOST.OVERSUBSCRIBED"));
-  s.spoil = asleep_mostly;
+  s.spoil = mostly_asleep;
   assert_false(fires(&s, "HOST.OVERSUBSCRIBED"));
 }
 
 /* The other findings say that they may be its consequences, except those that are not about time.
  */
-static void others_stand_under_it(void **state) {
+static void other_findings_are_its_consequences(void **state) {
   (void)state;
-  struct scenario s = well();
+  struct scenario s = healthy_scenario();
   s.options.slow[3] = 0.2;
   for (u32 shared = 0; shared < 2; shared++) {
     struct cluster *c = cluster_new(&s.options);
@@ -214,9 +214,9 @@ static void others_stand_under_it(void **state) {
 }
 
 /* One rank of eight has its own cores and does not fill them: another process does. */
-static void something_else_has_the_cores(void **state) {
+static void another_process_has_the_cores(void **state) {
   (void)state;
-  struct scenario s = well();
+  struct scenario s = healthy_scenario();
   struct cluster *c = cluster_new(&s.options);
   pinned_apart(c);
   struct results *r = cluster_analyse(c, &s.given);
@@ -235,9 +235,9 @@ int main(void) {
                                      cmocka_unit_test(optimizer_heavy),
                                      cmocka_unit_test(jitter),
                                      cmocka_unit_test(oversubscribed),
-                                     cmocka_unit_test(a_quota_is_as_many_cores),
-                                     cmocka_unit_test(what_does_not_train_is_no_alarm),
-                                     cmocka_unit_test(others_stand_under_it),
-                                     cmocka_unit_test(something_else_has_the_cores)};
+                                     cmocka_unit_test(a_quota_counts_as_cores),
+                                     cmocka_unit_test(waiting_of_other_threads_is_not_critical),
+                                     cmocka_unit_test(other_findings_are_its_consequences),
+                                     cmocka_unit_test(another_process_has_the_cores)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

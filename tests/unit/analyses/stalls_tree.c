@@ -35,7 +35,7 @@ static struct tree_stack stack_of(struct arena *arena, u32 rank, const char *thr
   return (struct tree_stack){.rank = rank, .thread = thread, .frames = own, .n = n};
 }
 
-static void ranks_stand_where_their_stacks_part(void **state) {
+static void ranks_are_where_their_stacks_differ(void **state) {
   (void)state;
   struct arena arena = {0};
   const struct call_frame *waits[] = {&reduce, &step, &program}, *saves[] = {&checkpoint, &program};
@@ -120,7 +120,7 @@ static void ten_thousand_ranks(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(ranks_stand_where_their_stacks_part),
+      cmocka_unit_test(ranks_are_where_their_stacks_differ),
       cmocka_unit_test(no_stacks_are_no_tree),
       cmocka_unit_test(ten_thousand_ranks),
   };

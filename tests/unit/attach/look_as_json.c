@@ -111,7 +111,7 @@ static void test_reasons_come_too(void **state) {
   arena_release(&arena);
 }
 
-static void test_bytes_that_are_no_text(void **state) {
+static void test_bytes_that_are_not_text(void **state) {
   (void)state;
   struct stalled_thread thread = {.tid = 1, .name = "bad\xff\xc3name"};
   struct rank_stall look = {.threads = &thread, .n_threads = 1}, again;
@@ -152,7 +152,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_comes_back_as_it_was),
       cmocka_unit_test(test_reasons_come_too),
-      cmocka_unit_test(test_bytes_that_are_no_text),
+      cmocka_unit_test(test_bytes_that_are_not_text),
       cmocka_unit_test(test_anything_else_is_refused_or_unknown),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

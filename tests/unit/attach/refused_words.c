@@ -60,7 +60,7 @@ static void test_another_user(void **state) {
       strstr(refused_words(1000, 0, "/nonexistent"), "another user")); /* root in a container */
 }
 
-static void test_what_is_one_s_own_is_read(void **state) {
+static void test_own_child_is_read(void **state) {
   (void)state;
   assert_false(reading_refused(getpid()));
   pid_t child = fork();
@@ -78,7 +78,7 @@ int main(void) {
       cmocka_unit_test(test_yama_says_who_may),
       cmocka_unit_test(test_yama_is_not_blamed_where_it_allows),
       cmocka_unit_test(test_another_user),
-      cmocka_unit_test(test_what_is_one_s_own_is_read),
+      cmocka_unit_test(test_own_child_is_read),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

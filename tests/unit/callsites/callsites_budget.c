@@ -49,7 +49,7 @@ static void cheap_looks_are_all_taken(void **state) {
 }
 
 /* 1,000 looks of 2 µs in 10 ms would be a fifth of the time. */
-static void dear_looks_stay_within_three_thousandths(void **state) {
+static void expensive_looks_stay_within_the_budget(void **state) {
   (void)state;
   double share;
   const struct job job = {.calls = 1000, .look_us = 2, .ticks = 60000};
@@ -67,7 +67,7 @@ static void pauses_of_the_thread_do_not_end_the_sampling(void **state) {
   assert_int_equal(rate_after(&job, &share), 1);
 }
 
-static void calls_that_are_always_looked_at_are_the_last_to_go(void **state) {
+static void calls_that_are_always_looked_at_are_the_last_to_be_reduced(void **state) {
   (void)state;
   struct sampling_budget budget = {.hz = HZ};
   sampling_budget_hold(&budget, 1, 0, 0);
@@ -79,9 +79,9 @@ static void calls_that_are_always_looked_at_are_the_last_to_go(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(cheap_looks_are_all_taken),
-      cmocka_unit_test(dear_looks_stay_within_three_thousandths),
+      cmocka_unit_test(expensive_looks_stay_within_the_budget),
       cmocka_unit_test(pauses_of_the_thread_do_not_end_the_sampling),
-      cmocka_unit_test(calls_that_are_always_looked_at_are_the_last_to_go),
+      cmocka_unit_test(calls_that_are_always_looked_at_are_the_last_to_be_reduced),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -68,7 +68,7 @@ static void a_launch_is_seen_however_it_was_found(void **state) {
   one_launch((launch_function *)by_proc_address("cuLaunchKernel", 13000, 2), "per_thread");
 }
 
-static void a_look_up_of_the_look_up_is_answered_too(void **state) {
+static void a_lookup_of_the_lookup_function_is_answered_too(void **state) {
   (void)state;
   proc_address_function *again =
       (proc_address_function *)by_proc_address("cuGetProcAddress", 13000, 0);
@@ -165,7 +165,7 @@ static void physical_memory_is_seen(void **state) {
 }
 
 /* Like PyTorch's expandable segments: reserves addresses, creates physical memory, and maps it. */
-static void mapped_memory_is_told_from_what_was_created(void **state) {
+static void mapping_is_recorded_separately_from_creation(void **state) {
   (void)state;
   const size_t bytes = 2 << 20;
   CUmemAllocationProp properties = {.type = CU_MEM_ALLOCATION_TYPE_PINNED};
@@ -196,7 +196,7 @@ static void mapped_memory_is_told_from_what_was_created(void **state) {
   assert_int_equal(LAST(MAPPING, mapping).header.tag, TSCOPE_MAPPING_UNRESERVE);
 }
 
-static void copy_of_a_box_says_how_much_and_which_way(void **state) {
+static void copy_of_a_box_has_size_and_direction(void **state) {
   (void)state;
   CUdeviceptr memory;
   char host[3][4][8];
@@ -267,7 +267,7 @@ static const char *object_of(const void *address) {
   return dladdr(address, &info) ? info.dli_fname : "";
 }
 
-static void what_is_not_hooked_is_the_drivers_own(void **state) {
+static void other_functions_are_the_drivers_own(void **state) {
   (void)state;
   const char *const names[] = {"cuInit", "cuDeviceGet", "cuCtxSetCurrent", "cuMemSetAccess"};
   for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++) {
@@ -282,7 +282,7 @@ static void a_version_that_is_not_hooked_is_left_alone(void **state) {
   assert_non_null(dlerror());
 }
 
-static void errors_of_look_ups_are_as_ever(void **state) {
+static void errors_of_lookups_do_not_change(void **state) {
   (void)state;
   errno = 77;
   assert_null(dlsym(driver, "cuNoSuchFunction"));
@@ -298,20 +298,20 @@ static void errors_of_look_ups_are_as_ever(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(a_launch_is_seen_however_it_was_found),
-      cmocka_unit_test(a_look_up_of_the_look_up_is_answered_too),
+      cmocka_unit_test(a_lookup_of_the_lookup_function_is_answered_too),
       cmocka_unit_test(a_launch_with_a_config_names_its_kernel),
       cmocka_unit_test(a_launch_of_the_runtimes_is_one_launch),
       cmocka_unit_test(a_stream_has_one_number_for_runtime_and_driver),
       cmocka_unit_test(memory_and_copies_are_seen),
       cmocka_unit_test(physical_memory_is_seen),
-      cmocka_unit_test(mapped_memory_is_told_from_what_was_created),
-      cmocka_unit_test(copy_of_a_box_says_how_much_and_which_way),
+      cmocka_unit_test(mapping_is_recorded_separately_from_creation),
+      cmocka_unit_test(copy_of_a_box_has_size_and_direction),
       cmocka_unit_test(copies_in_a_batch_are_one_record),
       cmocka_unit_test(functions_of_the_host_have_their_stream),
       cmocka_unit_test(a_failed_launch_is_not_recorded),
-      cmocka_unit_test(what_is_not_hooked_is_the_drivers_own),
+      cmocka_unit_test(other_functions_are_the_drivers_own),
       cmocka_unit_test(a_version_that_is_not_hooked_is_left_alone),
-      cmocka_unit_test(errors_of_look_ups_are_as_ever),
+      cmocka_unit_test(errors_of_lookups_do_not_change),
   };
   return cmocka_run_group_tests(tests, set_up, trace_tear_down);
 }

@@ -108,7 +108,7 @@ static void one_collective(void) {
  * NULL, because CUDA dereferences its arguments; the others are passed directly to the functions
  * that the hooks call. A graph made before keeps its place in the table, so that a later one does
  * not get it. */
-static void handles_that_are_none_end_no_graph(void **state) {
+static void invalid_handles_end_no_graph(void **state) {
   (void)state;
   static const u64 never_seen[] = {0, UINT64_MAX, 1, 0x7fff12345678};
   const struct graph_content *content;
@@ -209,7 +209,7 @@ static struct tscope_graph_comm replayed(u32 *graph, u32 *comms) {
   return first;
 }
 
-static void replayed_collectives_have_numbers_of_their_own(void **state) {
+static void replayed_collectives_have_their_own_numbers(void **state) {
   (void)state;
   all_reduce();
   struct tscope_collective_record before = LAST(COLLECTIVE, collective);
@@ -395,7 +395,7 @@ static void a_conditional_body_is_known_but_not_how_often_it_runs(void **state) 
   cuGraphDestroy(graph);
 }
 
-enum { MANY = 100, TOLD_APART = 80 };
+enum { MANY = 100, MOST_COMMS = 80 };
 static ncclComm_t many[MANY];
 
 static void one_on_each(void) {
@@ -420,7 +420,7 @@ static void a_graph_may_have_many_communicators(void **state) {
   for (u32 i = 0; i < 3; i++) {
     assert_int_equal(cudaGraphLaunch(executable, stream), cudaSuccess);
     assert_int_equal(replayed(&number, &comms).first_collective, i);
-    assert_int_equal(comms, TOLD_APART);
+    assert_int_equal(comms, MOST_COMMS);
   }
   cudaGraphExecDestroy(executable);
   cudaGraphDestroy(clone);
@@ -428,7 +428,7 @@ static void a_graph_may_have_many_communicators(void **state) {
     ncclCommDestroy(many[i]);
 }
 
-static void *ask_for_an_event(void *event) {
+static void *query_event(void *event) {
   return (void *)(intptr_t)cudaEventQuery(event);
 }
 
@@ -445,7 +445,7 @@ static void an_invalid_capture_ends(void **state) {
   assert_int_equal(cudaStreamBeginCapture(stream, cudaStreamCaptureModeGlobal), cudaSuccess);
   launch_on(stream);
   assert_int_equal(captures_open, 1);
-  pthread_create(&thread, NULL, ask_for_an_event, event);
+  pthread_create(&thread, NULL, query_event, event);
   pthread_join(thread, &asked);
   assert_int_equal((intptr_t)asked, cudaErrorStreamCaptureUnsupported);
   assert_int_equal(cudaLaunchKernel(&a_kernel, (dim3){1, 1, 1}, (dim3){32, 1, 1}, NULL, 0, stream),
@@ -472,11 +472,11 @@ static void a_failed_capture_leaves_nothing_open(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(handles_that_are_none_end_no_graph), /* first: its graph must have place 0 */
+      cmocka_unit_test(invalid_handles_end_no_graph), /* first: its graph must have place 0 */
       cmocka_unit_test(a_capture_is_no_launch_but_a_graph),
       cmocka_unit_test(streams_that_join_are_captured_too),
       cmocka_unit_test(other_streams_are_recorded_during_a_capture),
-      cmocka_unit_test(replayed_collectives_have_numbers_of_their_own),
+      cmocka_unit_test(replayed_collectives_have_their_own_numbers),
       cmocka_unit_test(an_updated_executable_is_another_graph),
       cmocka_unit_test(a_capture_through_the_driver_is_one_too),
       cmocka_unit_test(a_graph_launched_in_a_capture_is_part_of_the_graph),

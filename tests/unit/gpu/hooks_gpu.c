@@ -80,7 +80,7 @@ static void spans_are_in_nanoseconds_of_clock_monotonic(void **state) {
   trace_free(&trace);
 }
 
-static void collective_kernels_are_runs_on_the_retained(void **state) {
+static void collective_kernels_are_recorded_as_runs(void **state) {
   (void)state;
   u32 kernels = count(TSCOPE_REC_GPU_KERNEL);
   launch(&collective, 2000000);
@@ -114,7 +114,7 @@ static void long_spans_keep_their_length(void **state) {
   assert_true(kernel.dur == 6000000000);
 }
 
-static void a_capture_comes_out_as_it_would(void **state) {
+static void a_capture_is_the_same_as_without_tscope(void **state) {
   (void)state;
   cudaGraph_t graph;
   cudaGraphExec_t executable;
@@ -137,9 +137,9 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(kernels_copies_and_fills_are_timed),
       cmocka_unit_test(spans_are_in_nanoseconds_of_clock_monotonic),
-      cmocka_unit_test(collective_kernels_are_runs_on_the_retained),
+      cmocka_unit_test(collective_kernels_are_recorded_as_runs),
       cmocka_unit_test(long_spans_keep_their_length),
-      cmocka_unit_test(a_capture_comes_out_as_it_would),
+      cmocka_unit_test(a_capture_is_the_same_as_without_tscope),
   };
   return cmocka_run_group_tests(tests, set_up, tear_down);
 }

@@ -129,7 +129,7 @@ static void a_client_gets_its_records_and_no_others(void **state) {
 
 /* Work that is not done when the client collects its records gets a record without times, as
  * without tscope. */
-static void what_a_client_gives_up_is_not_told_to_tscope(void **state) {
+static void work_a_client_abandons_is_not_recorded(void **state) {
   (void)state;
   begin_session(true);
   launch(&kernel, 30 * ms);
@@ -221,7 +221,7 @@ static void tscope_waits_until_the_client_has_collected(void **state) {
 }
 
 /* A client that never collects its last records still gets them before tscope continues. */
-static void what_a_client_forgot_to_collect_is_its_own(void **state) {
+static void a_client_gets_records_it_did_not_collect(void **state) {
   (void)state;
   const struct timespec pause = {.tv_nsec = 10000000};
   begin_session(true);
@@ -241,7 +241,7 @@ static void what_a_client_forgot_to_collect_is_its_own(void **state) {
 }
 
 /* While tscope's source is open, a client that cleans up again must not switch it off. */
-static void disabling_again_disables_nothing_of_tscopes(void **state) {
+static void disabling_again_does_not_affect_tscope(void **state) {
   (void)state;
   u32 before = kernels_seen();
   assert_int_equal(cuptiActivityDisable(CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL), CUPTI_SUCCESS);
@@ -325,11 +325,11 @@ int main(void) {
 #define TEST(name) cmocka_unit_test_setup(name, alone)
   const struct CMUnitTest tests[] = {
       TEST(a_client_gets_its_records_and_no_others),
-      TEST(what_a_client_gives_up_is_not_told_to_tscope),
+      TEST(work_a_client_abandons_is_not_recorded),
       TEST(a_second_session_needs_no_second_registration),
       TEST(tscope_waits_until_the_client_has_collected),
-      TEST(what_a_client_forgot_to_collect_is_its_own),
-      TEST(disabling_again_disables_nothing_of_tscopes),
+      TEST(a_client_gets_records_it_did_not_collect),
+      TEST(disabling_again_does_not_affect_tscope),
       TEST(a_kind_enabled_early_stays_enabled),
       TEST(a_subscriber_is_no_rival),
       TEST(sessions_come_and_go_while_work_is_launched),

@@ -35,7 +35,7 @@ static void step_marked(struct tscope_thread *thread) {
   gpu_step_ended(thread, true);
 }
 
-static void a_replay_is_told_as_a_whole(void **state) {
+static void a_replay_is_recorded_as_a_whole(void **state) {
   (void)state;
   cudaGraph_t graph;
   cudaGraphExec_t executable;
@@ -80,7 +80,7 @@ static void cupti_rests_for_some_steps(void **state) {
 }
 
 /* The cost of a delivery is reported with the next one. */
-static void cuptis_own_cost_is_known(void **state) {
+static void cuptis_own_cost_is_recorded(void **state) {
   (void)state;
   launch(&kernel, us);
   kernels_seen();
@@ -95,8 +95,8 @@ static void cuptis_own_cost_is_known(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(a_replay_is_told_as_a_whole),
-      cmocka_unit_test(cuptis_own_cost_is_known),
+      cmocka_unit_test(a_replay_is_recorded_as_a_whole),
+      cmocka_unit_test(cuptis_own_cost_is_recorded),
       cmocka_unit_test(cupti_rests_for_some_steps),
   };
   return cmocka_run_group_tests(tests, set_up, trace_tear_down);

@@ -54,7 +54,7 @@ static struct event_pair *begin_on(cudaStream_t on, u16 index) {
 
 /* The events of the stand-in are exact. CUDA gives the time between two as a float of milliseconds,
  * and the clocks agree within the error that the trace states. */
-static void a_pair_tells_when_and_how_long(void **state) {
+static void a_pair_gives_start_and_duration(void **state) {
   (void)state;
   assert_int_equal(LAST(GPU_CLOCK, gpu_clock).header.tag, TSCOPE_GPU_CLOCK_EVENTS);
   deliver();
@@ -91,7 +91,7 @@ static void work_that_was_not_launched_is_not_known(void **state) {
   assert_int_equal(runs(), before);
 }
 
-static void a_sampled_function_says_how_many_it_stands_for(void **state) {
+static void a_sampled_function_says_how_many_calls_it_represents(void **state) {
   (void)state;
   int64_t from = standin_now_ns();
   struct event_pair *pair = begin_on(stream, 100);
@@ -178,7 +178,7 @@ static void all_gemms_of_a_model_are_picked_in_turn(void **state) {
 
 /* Its time belongs to the replays of the graph. Their kernels are seen only if the driver is looked
  * up through the shim: scenario GEMMs-graph tests that. */
-static void a_captured_gemm_is_the_graphs(void **state) {
+static void a_captured_gemm_belongs_to_the_graph(void **state) {
   (void)state;
   void *handle;
   cudaGraph_t graph;
@@ -301,7 +301,7 @@ static void the_default_stream_is_left_alone_while_others_are_captured(void **st
 
 /* Makes pools and anchors and queries events while another stream is captured: without
  * cudaThreadExchangeStreamCaptureMode() each of these calls would invalidate the capture. */
-static void asking_ends_no_capture(void **state) {
+static void queries_end_no_capture(void **state) {
   (void)state;
   cudaStream_t captured, fresh;
   cudaGraph_t graph;
@@ -422,18 +422,18 @@ static void events_end_with_their_device(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(a_pair_tells_when_and_how_long),
+      cmocka_unit_test(a_pair_gives_start_and_duration),
       cmocka_unit_test(work_that_was_not_launched_is_not_known),
-      cmocka_unit_test(a_sampled_function_says_how_many_it_stands_for),
+      cmocka_unit_test(a_sampled_function_says_how_many_calls_it_represents),
       cmocka_unit_test(one_gemm_in_sixteen_is_timed),
       cmocka_unit_test(all_gemms_of_a_model_are_picked_in_turn),
-      cmocka_unit_test(a_captured_gemm_is_the_graphs),
+      cmocka_unit_test(a_captured_gemm_belongs_to_the_graph),
       cmocka_unit_test(a_pool_is_bounded_and_a_streams_own),
       cmocka_unit_test(an_error_is_not_an_end),
       cmocka_unit_test(a_stream_that_is_gone_leaves_its_pool_to_the_next),
       cmocka_unit_test(nothing_is_recorded_on_a_captured_stream),
       cmocka_unit_test(the_default_stream_is_left_alone_while_others_are_captured),
-      cmocka_unit_test(asking_ends_no_capture),
+      cmocka_unit_test(queries_end_no_capture),
       cmocka_unit_test(a_collective_has_its_own_number),
       cmocka_unit_test(a_group_is_timed_where_it_is_launched),
       cmocka_unit_test(a_call_that_failed_did_not_run),

@@ -28,7 +28,7 @@ static struct tscope_gpu_clock_record wait_for(enum tscope_gpu_clock id, int64_t
   return clock;
 }
 
-static void nothing_told_of_nothing_is_no_fault(void **state) {
+static void no_records_without_work_is_normal(void **state) {
   (void)state;
   void *memory;
   assert_int_equal(cudaMalloc(&memory, 1), cudaSuccess);
@@ -37,7 +37,7 @@ static void nothing_told_of_nothing_is_no_fault(void **state) {
   cudaFree(memory);
 }
 
-static void nothing_told_of_kernels_is_no_clock(void **state) {
+static void no_records_of_kernels_ends_the_source(void **state) {
   (void)state;
   launch(&kernel, 1000);
   cudaDeviceSynchronize();
@@ -47,7 +47,7 @@ static void nothing_told_of_kernels_is_no_clock(void **state) {
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(nothing_told_of_nothing_is_no_fault),
-                                     cmocka_unit_test(nothing_told_of_kernels_is_no_clock)};
+  const struct CMUnitTest tests[] = {cmocka_unit_test(no_records_without_work_is_normal),
+                                     cmocka_unit_test(no_records_of_kernels_ends_the_source)};
   return cmocka_run_group_tests(tests, set_up, trace_tear_down);
 }

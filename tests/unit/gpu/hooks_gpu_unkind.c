@@ -74,7 +74,7 @@ static void looking_at_an_event_again_and_again_is_not_recorded(void **state) {
 }
 
 /* While a long kernel runs, CUPTI does not deliver those before it, unless it is forced to. */
-static void what_is_held_back_is_had_in_the_end(void **state) {
+static void withheld_records_are_delivered_in_the_end(void **state) {
   (void)state;
   cudaStream_t other;
   assert_int_equal(cudaStreamCreate(&other), cudaSuccess);
@@ -121,7 +121,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(more_threads_than_buffers_share_none),
       cmocka_unit_test(looking_at_an_event_again_and_again_is_not_recorded),
-      cmocka_unit_test(what_is_held_back_is_had_in_the_end),
+      cmocka_unit_test(withheld_records_are_delivered_in_the_end),
       cmocka_unit_test(the_jobs_device_memory_is_left_to_it),
       cmocka_unit_test(default_streams_are_known_by_their_handles),
   };

@@ -47,7 +47,7 @@ static void put(const struct fake_call *call, const void *value, size_t bytes) {
   *FAKE_ARG(call, 4, size_t *) = bytes;
 }
 
-static int tell_layout(const struct fake_call *call) {
+static int get_layout_attribute(const struct fake_call *call) {
   const struct layout *layout = FAKE_ARG(call, 0, const struct layout *);
   int attribute = FAKE_ARG(call, 1, int);
   if (attribute == blas.lt_attribute)
@@ -63,7 +63,7 @@ static int tell_layout(const struct fake_call *call) {
   return 0;
 }
 
-static int tell_matmul(const struct fake_call *call) {
+static int get_matmul_attribute(const struct fake_call *call) {
   const struct matmul *matmul = FAKE_ARG(call, 0, const struct matmul *);
   put(call, FAKE_ARG(call, 1, int) ? &matmul->transposed_a : &matmul->compute, sizeof(i32));
   return 0;
@@ -89,9 +89,9 @@ static int behave(const struct fake_call *call) {
   else if (!strcmp(name, "cudaStreamIsCapturing"))
     *FAKE_ARG(call, 1, int *) = blas.capturing;
   else if (!strcmp(name, "cublasLtMatrixLayoutGetAttribute"))
-    return tell_layout(call);
+    return get_layout_attribute(call);
   else if (!strcmp(name, "cublasLtMatmulDescGetAttribute"))
-    return tell_matmul(call);
+    return get_matmul_attribute(call);
   else if (!strncmp(name, "cublas", 6)) {
     for (int i = 0; i < blas.kernels; i++)
       cudaLaunchKernel(&kernel, (dim3){1, 1, 1}, (dim3){32, 1, 1}, NULL, 0, a_stream);
@@ -193,7 +193,7 @@ static void lt_shapes_come_from_the_descriptors(void **state) {
   expect(LAST(GEMM, gemm), 512, 1024, 4096, 6, 2.0 * 512 * 1024 * 4096 * 6, TSCOPE_DTYPE_F16);
 }
 
-static void what_is_not_told_is_unknown(void **state) {
+static void missing_attributes_are_unknown(void **state) {
   (void)state;
   struct layout a = {CUDA_R_16F, 8, 16, 1}, d = {CUDA_R_16F, 8, 4, 1};
   blas.lt_attribute = 3;
@@ -258,7 +258,7 @@ static u8 double_under(int mode) {
   return LAST(GEMM, gemm).compute;
 }
 
-static u8 asked(cudaDataType type, int compute) {
+static u8 compute_recorded(cudaDataType type, int compute) {
   cublasGemmEx(a_handle, 0, 0, 3, 5, 7, NULL, NULL, type, 3, NULL, type, 7, NULL, NULL, type, 3,
                (cublasComputeType_t)compute, -1);
   return LAST(GEMM, gemm).compute;
@@ -280,11 +280,11 @@ static void the_math_mode_counts_where_the_call_leaves_it_open(void **state) {
   assert_int_equal(double_under(PEDANTIC_MATH), 71);
   assert_int_equal(double_under(EMULATED_64F_MATH), 79);
   blas.math_mode = TF32_MATH;
-  assert_int_equal(asked(CUDA_R_32F, 68), 77); /* the default, which the mode changes */
-  assert_int_equal(asked(CUDA_R_32F, 69), 69);
-  assert_int_equal(asked(CUDA_R_16BF, 68), 68); /* neither factor is single precision */
+  assert_int_equal(compute_recorded(CUDA_R_32F, 68), 77); /* the default, which the mode changes */
+  assert_int_equal(compute_recorded(CUDA_R_32F, 69), 69);
+  assert_int_equal(compute_recorded(CUDA_R_16BF, 68), 68); /* neither factor is single precision */
   blas.math_mode = DEFAULT_MATH;
-  assert_int_equal(asked(CUDA_R_32F, 77), 77);
+  assert_int_equal(compute_recorded(CUDA_R_32F, 77), 77);
   blas.math_mode = TF32_MATH; /* a mode of cuBLAS handles; cuBLASLt has none */
   const struct matmul open = {68, 0}, tf32 = {77, 0};
   assert_int_equal(lt(&open, &inner, &inner, &inner), 0);
@@ -293,7 +293,7 @@ static void the_math_mode_counts_where_the_call_leaves_it_open(void **state) {
   assert_int_equal(LAST(GEMM, gemm).compute, 77);
 }
 
-static void captured_gemms_say_so(void **state) {
+static void captured_gemms_are_marked(void **state) {
   (void)state;
   blas.capturing = true;
   cublasSgemm_v2(a_handle, 0, 0, 3, 5, 7, NULL, NULL, 3, NULL, 7, NULL, NULL, 3);
@@ -320,11 +320,11 @@ int main(void) {
       cmocka_unit_test_setup(batches_multiply, fresh),
       cmocka_unit_test_setup(groups_add_up, fresh),
       cmocka_unit_test_setup(lt_shapes_come_from_the_descriptors, fresh),
-      cmocka_unit_test_setup(what_is_not_told_is_unknown, fresh),
+      cmocka_unit_test_setup(missing_attributes_are_unknown, fresh),
       cmocka_unit_test_setup(a_gemm_inside_a_gemm_counts_once, fresh),
       cmocka_unit_test_setup(launches_inside_are_recorded_within_its_time, fresh),
       cmocka_unit_test_setup(the_math_mode_counts_where_the_call_leaves_it_open, fresh),
-      cmocka_unit_test_setup(captured_gemms_say_so, fresh),
+      cmocka_unit_test_setup(captured_gemms_are_marked, fresh),
       cmocka_unit_test_setup(failed_gemms_are_not_recorded, fresh),
   };
   return cmocka_run_group_tests(tests, trace_set_up, trace_tear_down);

@@ -86,7 +86,7 @@ static u32 asked_in_stall(u32 n, u32 stall, u32 looks) {
   return library.asked[n] - before;
 }
 
-static void one_that_is_well_is_said_once(void **state) {
+static void a_healthy_one_is_recorded_once(void **state) {
   (void)state;
   ncclComm_t comm = make(1);
   u32 before = count(TSCOPE_REC_COMM_STATE);
@@ -100,7 +100,7 @@ static void one_that_is_well_is_said_once(void **state) {
   ncclCommDestroy(comm);
 }
 
-static void an_error_that_comes_during_the_stall_is_said_once(void **state) {
+static void an_error_during_the_stall_is_recorded_once(void **state) {
   (void)state;
   ncclComm_t comm = make(2);
   asked_in_stall(2, 102, 2);
@@ -177,7 +177,7 @@ static void one_that_begins_to_end_is_not_asked(void **state) {
   ncclCommDestroy(finalized);
 }
 
-static void one_that_nobody_saw_made_is_not_asked(void **state) {
+static void one_whose_creation_was_not_seen_is_not_asked(void **state) {
   (void)state;
   library.alive[8] = true;
   ncclAllReduce(NULL, NULL, 10, ncclFloat, ncclSum, handle(8), NULL);
@@ -188,7 +188,7 @@ static void one_that_nobody_saw_made_is_not_asked(void **state) {
 }
 
 /* The way PyTorch's watchdog asks, ten times a second. */
-static void what_the_job_hears_is_said_too(void **state) {
+static void errors_that_the_job_gets_are_recorded_too(void **state) {
   (void)state;
   ncclUniqueId id = {{"states"}};
   ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
@@ -212,7 +212,7 @@ static void what_the_job_hears_is_said_too(void **state) {
 }
 
 static bool over;
-static void *ask_all_the_time(void *nothing) {
+static void *ask_repeatedly(void *nothing) {
   (void)nothing;
   while (!__atomic_load_n(&over, __ATOMIC_ACQUIRE))
     communicators_tell_states(110, false);
@@ -222,7 +222,7 @@ static void *ask_all_the_time(void *nothing) {
 static void none_is_asked_while_it_is_destroyed(void **state) {
   (void)state;
   pthread_t asker;
-  assert_int_equal(pthread_create(&asker, NULL, ask_all_the_time, NULL), 0);
+  assert_int_equal(pthread_create(&asker, NULL, ask_repeatedly, NULL), 0);
   for (u32 i = 0; i < ROUNDS; i++) {
     ncclComm_t comm = make(10 + i % 40);
     ncclCommDestroy(comm);
@@ -251,15 +251,15 @@ int main(void) {
   }
 #define TEST(name) cmocka_unit_test_setup(name, fresh_library)
   const struct CMUnitTest tests[] = {
-      TEST(one_that_is_well_is_said_once),
-      TEST(an_error_that_comes_during_the_stall_is_said_once),
+      TEST(a_healthy_one_is_recorded_once),
+      TEST(an_error_during_the_stall_is_recorded_once),
       TEST(one_whose_calls_do_not_block_is_not_asked),
       TEST(one_that_is_split_off_is_asked_if_it_blocks),
       TEST(one_that_was_in_progress_is_not_asked),
       TEST(one_that_turns_out_to_be_in_progress_is_not_asked_again),
       TEST(one_that_begins_to_end_is_not_asked),
-      TEST(one_that_nobody_saw_made_is_not_asked),
-      TEST(what_the_job_hears_is_said_too),
+      TEST(one_whose_creation_was_not_seen_is_not_asked),
+      TEST(errors_that_the_job_gets_are_recorded_too),
       TEST(none_is_asked_while_it_is_destroyed),
   };
   return cmocka_run_group_tests(tests, trace_set_up, trace_tear_down);

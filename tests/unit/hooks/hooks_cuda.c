@@ -164,7 +164,7 @@ static void *per_thread_stream(void *stream) {
   return NULL;
 }
 
-static void default_streams_are_told_apart(void **state) {
+static void default_streams_have_different_numbers(void **state) {
   (void)state;
   u16 legacy = stream_of_launch(NULL, false), own = stream_of_launch(NULL, true), other;
   assert_int_equal(stream_of_launch(cudaStreamLegacy, true), legacy);
@@ -220,7 +220,7 @@ static void memory_is_recorded_with_its_kind(void **state) {
   assert_int_equal(LAST(FREE, free).header.tag, TSCOPE_MEMORY_DEVICE_ASYNC);
 }
 
-static void copies_say_how_much_and_which_way(void **state) {
+static void copies_have_size_and_direction(void **state) {
   (void)state;
   char a[8] = "", b[8] = "";
   cudaMemcpy(a, b, 8, cudaMemcpyDeviceToHost);
@@ -266,7 +266,7 @@ static void memory_that_is_not_a_line_is_recorded_too(void **state) {
   assert_int_equal(LAST(FREE, free).header.tag, TSCOPE_MEMORY_REGISTERED);
 }
 
-static void copies_and_fills_of_boxes_say_how_much(void **state) {
+static void copies_and_fills_of_boxes_have_sizes(void **state) {
   (void)state;
   struct cudaMemcpy3DParms box = {.extent = {10, 20, 30}, .kind = cudaMemcpyHostToDevice};
   cudaMemcpy3DAsync(&box, a_stream);
@@ -402,12 +402,12 @@ int main(void) {
       TEST(queries_leave_the_last_error_as_it_was),
       TEST(a_failed_launch_is_no_launch),
       TEST(a_launch_by_config_is_the_same_launch),
-      TEST(default_streams_are_told_apart),
+      TEST(default_streams_have_different_numbers),
       TEST(a_stream_handle_used_again_is_another_stream),
       TEST(memory_is_recorded_with_its_kind),
-      TEST(copies_say_how_much_and_which_way),
+      TEST(copies_have_size_and_direction),
       TEST(memory_that_is_not_a_line_is_recorded_too),
-      TEST(copies_and_fills_of_boxes_say_how_much),
+      TEST(copies_and_fills_of_boxes_have_sizes),
       TEST(functions_that_changed_are_read_as_the_runtime_reads_them),
       TEST(waits_and_events_say_what_for),
       TEST(threads_that_meet_a_handle_together_give_it_one_number),

@@ -141,7 +141,7 @@ static void every_function_forwards(int returns) {
 
 /* Invalid handles: NULL, and all bits set. The caller gets the error of the real function, and the
  * entries of real handles stay: the words that mark free places are not handles. */
-static void what_is_no_handle_is_forwarded_too(void **state) {
+static void invalid_handles_are_forwarded_too(void **state) {
   (void)state;
   result_wanted = 3;
   fake_behaviour = behave;
@@ -174,7 +174,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(successes_are_forwarded),
       cmocka_unit_test(failures_are_forwarded),
-      cmocka_unit_test(what_is_no_handle_is_forwarded_too),
+      cmocka_unit_test(invalid_handles_are_forwarded_too),
   };
   return cmocka_run_group_tests(tests, set_up, trace_tear_down);
 }

@@ -20,8 +20,8 @@ static struct {
   ncclResult_t result; /* of the calls under test */
   ncclResult_t state;  /* of a communicator */
   bool late;           /* handles are set at the end of the group, or when the parent is ready */
-  ncclComm_t *owed;
-  int questions;
+  ncclComm_t *late_handle;
+  int queries;
 } library;
 
 static ncclComm_t handle(int n) {
@@ -31,7 +31,7 @@ static ncclComm_t handle(int n) {
 static void give(ncclComm_t *where) {
   if (library.late) {
     *where = NULL;
-    library.owed = where;
+    library.late_handle = where;
   } else {
     *where = library.next;
   }
@@ -41,7 +41,7 @@ static int behave(const struct fake_call *call) {
   const char *name = call->name;
   if (!strcmp(name, "ncclCommCount") || !strcmp(name, "ncclCommUserRank") ||
       !strcmp(name, "ncclCommCuDevice")) {
-    library.questions++;
+    library.queries++;
     *FAKE_ARG(call, 1, int *) = !strcmp(name, "ncclCommCount")      ? library.size
                                 : !strcmp(name, "ncclCommUserRank") ? library.rank
                                                                     : library.device;
@@ -49,8 +49,8 @@ static int behave(const struct fake_call *call) {
   }
   if (!strcmp(name, "ncclCommGetAsyncError")) {
     *FAKE_ARG(call, 1, ncclResult_t *) = library.state;
-    if (library.owed && library.state == ncclSuccess)
-      *library.owed = library.next;
+    if (library.late_handle && library.state == ncclSuccess)
+      *library.late_handle = library.next;
     return ncclSuccess;
   }
   if (!strcmp(name, "ncclGetVersion")) {
@@ -69,8 +69,8 @@ static int behave(const struct fake_call *call) {
   if (!strcmp(name, "ncclCommInitAll"))
     for (int i = 0; i < FAKE_ARG(call, 1, int); i++)
       FAKE_ARG(call, 0, ncclComm_t *)[i] = handle(900 + i);
-  if (!strcmp(name, "ncclGroupEnd") && library.owed)
-    *library.owed = library.next;
+  if (!strcmp(name, "ncclGroupEnd") && library.late_handle)
+    *library.late_handle = library.next;
   if (!strcmp(name, "ncclBcast")) { /* like the real one */
     void *buffer = FAKE_ARG(call, 0, void *);
     return ncclBroadcast(buffer, buffer, FAKE_ARG(call, 1, size_t),
@@ -191,7 +191,7 @@ static void calls_of_a_group_share_its_number(void **state) {
   assert_int_equal(count(TSCOPE_REC_GROUP), before + 1); /* the group was empty */
 }
 
-static void identity_is_that_of_the_unique_id(void **state) {
+static void identity_comes_from_the_unique_id(void **state) {
   (void)state;
   make(40, "same");
   u64 first = LAST(COMM, comm).identity;
@@ -293,13 +293,13 @@ static void a_communicator_that_is_not_ready_is_not_asked(void **state) {
   library.result = library.state = ncclInProgress;
   library.next = handle(90);
   ncclCommInitRankConfig(&comm, 8, id, 5, NULL);
-  assert_int_equal(library.questions, 0);
+  assert_int_equal(library.queries, 0);
   struct tscope_comm_record record = LAST(COMM, comm);
   assert_int_equal(record.rank, 5); /* from the job's call */
   assert_int_equal(record.size, 8);
 }
 
-static void a_communicator_nobody_saw_made_has_no_identity(void **state) {
+static void a_communicator_whose_creation_was_not_seen_has_no_identity(void **state) {
   (void)state;
   reduce(handle(100));
   struct tscope_comm_record record = LAST(COMM, comm);
@@ -415,7 +415,7 @@ static void one_sided_calls_are_recorded_apart(void **state) {
   assert_int_equal(LAST(COLLECTIVE, collective).seq, 0);
 }
 
-static void a_grown_communicator_knows_whence_but_not_who_it_is(void **state) {
+static void a_grown_communicator_has_a_parent_but_no_identity(void **state) {
   (void)state;
   ncclComm_t comm = make(52, "small"), grown = NULL;
   u64 parent = LAST(COMM, comm).identity;
@@ -534,19 +534,19 @@ int main(void) {
       TEST(sequence_numbers_count_per_communicator_and_kind),
       TEST(a_call_made_inside_a_call_is_one_call),
       TEST(calls_of_a_group_share_its_number),
-      TEST(identity_is_that_of_the_unique_id),
+      TEST(identity_comes_from_the_unique_id),
       TEST(splits_agree_between_ranks_and_differ_from_each_other),
       TEST(a_rank_left_out_of_a_split_stays_in_step),
       TEST(a_handle_that_comes_with_the_groups_end_is_known),
       TEST(a_split_that_does_not_block_is_known_once_it_is_done),
       TEST(a_communicator_that_is_not_ready_is_not_asked),
-      TEST(a_communicator_nobody_saw_made_has_no_identity),
+      TEST(a_communicator_whose_creation_was_not_seen_has_no_identity),
       TEST(a_handle_used_again_is_another_communicator),
       TEST(one_process_with_all_ranks),
       TEST(a_failure_is_recorded_and_returned),
       TEST(gpu_times_can_be_declined),
       TEST(one_sided_calls_are_recorded_apart),
-      TEST(a_grown_communicator_knows_whence_but_not_who_it_is),
+      TEST(a_grown_communicator_has_a_parent_but_no_identity),
       TEST(every_result_of_a_call_on_a_communicator),
       TEST(every_result_of_a_group),
       TEST(every_result_of_making_and_ending_a_communicator),

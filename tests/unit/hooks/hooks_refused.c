@@ -13,7 +13,7 @@
 
 extern int refusals;
 
-static void a_refusal_is_told_and_harms_nothing(void **state) {
+static void a_refusal_is_recorded_and_harms_nothing(void **state) {
   (void)state;
   void *memory;
   char kernel;
@@ -39,6 +39,6 @@ static int set_up(void **state) {
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(a_refusal_is_told_and_harms_nothing)};
+  const struct CMUnitTest tests[] = {cmocka_unit_test(a_refusal_is_recorded_and_harms_nothing)};
   return cmocka_run_group_tests(tests, set_up, trace_tear_down);
 }

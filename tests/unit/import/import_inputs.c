@@ -56,7 +56,7 @@ static void ranks_are_read_from_names(void **state) {
       fail_msg("%s: rank %u", cases[i].name, rank_of_name(cases[i].name));
 }
 
-static void traces_are_found_as_before_and_said(void **state) {
+static void traces_are_found_and_counted(void **state) {
   struct fixture *fixture = *state;
   struct model *model;
   generate_run(fixture, 2);
@@ -71,7 +71,7 @@ static void traces_are_found_as_before_and_said(void **state) {
   model_free(model);
 }
 
-static void files_that_are_nothing_are_said(void **state) {
+static void unknown_files_are_named(void **state) {
   struct fixture *fixture = *state;
   struct model *model;
   generate_run(fixture, 1);
@@ -124,9 +124,8 @@ static void models_without_timelines_can_be_reported(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(ranks_are_read_from_names),
-      cmocka_unit_test_setup_teardown(traces_are_found_as_before_and_said, make_fixture,
-                                      drop_fixture),
-      cmocka_unit_test_setup_teardown(files_that_are_nothing_are_said, make_fixture, drop_fixture),
+      cmocka_unit_test_setup_teardown(traces_are_found_and_counted, make_fixture, drop_fixture),
+      cmocka_unit_test_setup_teardown(unknown_files_are_named, make_fixture, drop_fixture),
       cmocka_unit_test(models_without_timelines_can_be_reported),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

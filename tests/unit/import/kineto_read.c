@@ -236,7 +236,7 @@ static void traces_that_begin_later_are_matched(void **state) {
 
 /* Without distributedInfo, the rank is the only one that is in both groups, or else it comes from
  * the file's name. */
-static void ranks_are_found_without_being_known(void **state) {
+static void ranks_are_found_without_distributed_info(void **state) {
   write_text(*state, "x.trace.json",
              "{\"traceEvents\":["
              "{\"ph\":\"X\",\"cat\":\"cpu_op\",\"name\":\"record_param_comms\",\"tid\":1,\"ts\":1,"
@@ -397,7 +397,7 @@ static void gpu_time_and_launches_add_up(void **state) {
 }
 
 /* The backward pass of a checkpoint runs the forward pass again before its own work. */
-static void recomputation_is_told_from_backward(void **state) {
+static void recomputation_is_separated_from_backward(void **state) {
   static const struct analyse_options options = {
       .flops_per_step = NAN, .params = NAN, .tokens_per_step = NAN, .peak_tflops = NAN};
   struct model *model =
@@ -494,13 +494,13 @@ int main(void) {
       WITH_FOLDER(broken_files_are_read_as_far_as_they_go),
       WITH_FOLDER(false_claims_are_not_believed),
       WITH_FOLDER(traces_that_begin_later_are_matched),
-      WITH_FOLDER(ranks_are_found_without_being_known),
+      WITH_FOLDER(ranks_are_found_without_distributed_info),
       WITH_FOLDER(steps_are_the_profilers),
       WITH_FOLDER(the_path_of_a_recording_that_begins_amid_work),
       WITH_FOLDER(a_quick_look_that_never_reached_the_gpu_says_so),
       WITH_FOLDER(waits_are_edges),
       WITH_FOLDER(gpu_time_and_launches_add_up),
-      WITH_FOLDER(recomputation_is_told_from_backward),
+      WITH_FOLDER(recomputation_is_separated_from_backward),
       WITH_FOLDER(lines_are_of_functions_and_backward_is_of_its_forward),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

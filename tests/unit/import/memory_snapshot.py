@@ -278,8 +278,8 @@ class Snapshot(unittest.TestCase):
         a = Allocator()
         for i, (_, stack) in enumerate(cases):
             a.alloc((i + 1) * MIB, frames(*stack))
-        told = {row["bytes"]: row["category"] for row in self.memory(a)["live_at_peak"]}
-        self.assertEqual(told, {(i + 1) * MIB: category for i, (category, _) in enumerate(cases)})
+        reported = {row["bytes"]: row["category"] for row in self.memory(a)["live_at_peak"]}
+        self.assertEqual(reported, {(i + 1) * MIB: category for i, (category, _) in enumerate(cases)})
 
     def test_churn_counts_by_source_and_size(self):
         a = Allocator()

@@ -40,7 +40,7 @@ static void refused(const void *bytes, size_t n, int error, const char *says) {
 
 #define REFUSED(text, error, says) refused(text, sizeof(text) - 1, error, says)
 
-static void what_names_or_calls_is_refused_by_name(void **state) {
+static void calls_and_references_are_refused_by_name(void **state) {
   (void)state;
   REFUSED("cos\nsystem\n(S'echo run'\ntR.", EPERM, "os.system");
   REFUSED("(ios\nsystem\n.", EPERM, "INST asks for os.system");
@@ -57,7 +57,7 @@ static void what_names_or_calls_is_refused_by_name(void **state) {
   REFUSED("c\x1b[2J\nboo\a\n.", EPERM, "?[2J.boo?");
 }
 
-static void what_is_not_there_is_not_believed(void **state) {
+static void missing_data_is_not_believed(void **state) {
   (void)state;
   REFUSED("", EBADMSG, "ends before");
   REFUSED("\x80", EBADMSG, "ends inside");
@@ -98,7 +98,7 @@ static void what_is_not_there_is_not_believed(void **state) {
   REFUSED("\xff.", EBADMSG, "not an instruction");
 }
 
-static void what_contains_itself_is_refused(void **state) {
+static void cycles_are_refused(void **state) {
   (void)state;
   REFUSED("]q\0h\0a.", EBADMSG, "contains itself");
   REFUSED("}q\0(Nh\0u.", EBADMSG, "contains itself");
@@ -141,7 +141,7 @@ static void nesting_through_references_has_an_end_too(void **state) {
 }
 
 /* Forty lists, each of ten references to the one before. */
-static void what_is_shared_is_read_once(void **state) {
+static void shared_objects_are_read_once(void **state) {
   (void)state;
   char bytes[4000];
   size_t n = (size_t)snprintf(bytes, sizeof(bytes), "((I7\nlp0\n");
@@ -189,7 +189,7 @@ static void a_dict_that_grows_leaves_its_twin_alone(void **state) {
   arena_release(&r.arena);
 }
 
-static void a_wrong_kind_is_no_answer(void **state) {
+static void a_value_of_another_kind_is_not_returned(void **state) {
   (void)state;
   struct reading r;
   READ(&r, "(S'a'\nI1\nd.");
@@ -208,15 +208,15 @@ static void a_wrong_kind_is_no_answer(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(what_names_or_calls_is_refused_by_name),
-      cmocka_unit_test(what_is_not_there_is_not_believed),
-      cmocka_unit_test(what_contains_itself_is_refused),
+      cmocka_unit_test(calls_and_references_are_refused_by_name),
+      cmocka_unit_test(missing_data_is_not_believed),
+      cmocka_unit_test(cycles_are_refused),
       cmocka_unit_test(nesting_has_an_end),
       cmocka_unit_test(nesting_through_references_has_an_end_too),
-      cmocka_unit_test(what_is_shared_is_read_once),
+      cmocka_unit_test(shared_objects_are_read_once),
       cmocka_unit_test(texts_and_keys_are_kept_once),
       cmocka_unit_test(a_dict_that_grows_leaves_its_twin_alone),
-      cmocka_unit_test(a_wrong_kind_is_no_answer),
+      cmocka_unit_test(a_value_of_another_kind_is_not_returned),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

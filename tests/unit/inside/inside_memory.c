@@ -64,7 +64,7 @@ static void a_block_counts_once(void **state) {
   assert_true(block.bytes == 64);
 }
 
-static void refusals_are_are_retained(void **state) {
+static void refusals_are_recorded(void **state) {
   (void)state;
   void *memory;
   fake_behaviour = out_of_memory;
@@ -108,7 +108,7 @@ static void *allocate(void *device) {
 }
 
 /* Two threads use one device each; a peak is the maximum since the previous record. */
-static void totals_and_peaks_are_are_retained(void **state) {
+static void totals_and_peaks_are_recorded(void **state) {
   (void)state;
   static unsigned short devices[] = {0x0401, 0x2401}; /* the same place in the shim's table */
   pthread_t threads[2];
@@ -136,8 +136,8 @@ int main(void) {
       cmocka_unit_test(a_block_wakes_nothing),
       cmocka_unit_test(each_block_comes_with_the_totals),
       cmocka_unit_test(a_block_counts_once),
-      cmocka_unit_test(refusals_are_are_retained),
-      cmocka_unit_test(totals_and_peaks_are_are_retained),
+      cmocka_unit_test(refusals_are_recorded),
+      cmocka_unit_test(totals_and_peaks_are_recorded),
   };
   return cmocka_run_group_tests(tests, set_up, trace_tear_down);
 }

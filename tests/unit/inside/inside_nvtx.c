@@ -141,7 +141,7 @@ static void a_range_may_end_on_another_thread(void **state) {
   assert_int_equal(last.dur, 0);
 }
 
-static void more_open_ranges_than_the_table_are_let_go(void **state) {
+static void more_open_ranges_than_the_table_holds_are_ignored(void **state) {
   (void)state;
   enum { RANGES = 1500 };
   static nvtxRangeId_t ranges[RANGES];
@@ -154,7 +154,7 @@ static void more_open_ranges_than_the_table_are_let_go(void **state) {
   assert_int_equal(count(TSCOPE_REC_RANGE), before + kept);
 }
 
-static void names_that_mean_a_phase_or_a_step_are_are_retained(void **state) {
+static void names_of_phases_and_steps_are_recorded_as_such(void **state) {
   (void)state;
   u32 ranges = count(TSCOPE_REC_RANGE), phases = count(TSCOPE_REC_PHASE);
   nvtxRangePushA("iteration 41");
@@ -200,7 +200,7 @@ static void assert_split(const char *name, const char *text, u32 number) {
   assert_int_equal(split.number, number);
 }
 
-static void numbers_are_told_from_names(void **state) {
+static void numbers_are_separated_from_names(void **state) {
   (void)state;
   assert_split("iteration 12", "iteration", 12);
   assert_split("step_007", "step", 7);
@@ -232,10 +232,10 @@ int main(void) {
       cmocka_unit_test(pushed_ranges_are_recorded_when_popped),
       cmocka_unit_test(domains_nest_apart),
       cmocka_unit_test(a_range_may_end_on_another_thread),
-      cmocka_unit_test(more_open_ranges_than_the_table_are_let_go),
-      cmocka_unit_test(names_that_mean_a_phase_or_a_step_are_are_retained),
+      cmocka_unit_test(more_open_ranges_than_the_table_holds_are_ignored),
+      cmocka_unit_test(names_of_phases_and_steps_are_recorded_as_such),
       cmocka_unit_test(deep_nesting_keeps_its_balance),
-      cmocka_unit_test(numbers_are_told_from_names),
+      cmocka_unit_test(numbers_are_separated_from_names),
       cmocka_unit_test(meanings_are_those_of_the_table),
   };
   return cmocka_run_group_tests(tests, set_up, trace_tear_down);

@@ -76,7 +76,7 @@ static void ranges_are_phases(void **state) {
   assert_string(phase.name, forward);
 }
 
-static void a_collective_is_of_its_call(void **state) {
+static void a_collective_belongs_to_its_call(void **state) {
   (void)state;
   static char group[1];
   int64_t elements[] = {1000, 24};
@@ -108,7 +108,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(objects_and_parameters_pass),
       cmocka_unit_test(ranges_are_phases),
-      cmocka_unit_test(a_collective_is_of_its_call),
+      cmocka_unit_test(a_collective_belongs_to_its_call),
   };
   return cmocka_run_group_tests_name("inside torch", tests, trace_set_up, trace_tear_down);
 }

@@ -153,7 +153,7 @@ static const struct gemm_row *of_shape(const struct results *r, const char *shap
 }
 
 /* H100: 1979, 989, 494.5 and 67 TFLOP/s. */
-static void each_gemm_is_held_against_its_own_peak(void **state) {
+static void each_gemm_is_compared_with_its_own_peak(void **state) {
   struct trace_writer *writer = begin_run("NVIDIA H100 80GB HBM3");
   for (u32 step = 0; step < STEPS; step++) {
     call(writer, step * STEP_NS + 1000, &half, 0);
@@ -227,7 +227,7 @@ static void a_job_of_one_precision_has_its_peak(void **state) {
 /* Ten calls of one shape: in five steps they were timed on a busy stream, with 10 to 14 us, and in
  * one step on an idle stream. A second shape was timed once, on an idle stream; a third was never
  * timed. */
-static void a_sample_stands_for_calls_of_its_shape(void **state) {
+static void a_sample_represents_calls_of_its_shape(void **state) {
   struct trace_writer *writer = begin_run("NVIDIA H100 80GB HBM3");
   u32 number = 0;
   for (u32 step = 0; step < STEPS; step++) {
@@ -339,7 +339,7 @@ static void each_replay_does_the_gemms_that_were_captured(void **state) {
 }
 
 /* The graph with the GEMMs is added twice to a graph without any, and the latter is launched. */
-static void graphs_within_graphs_bring_their_gemms(void **state) {
+static void gemms_of_nested_graphs_count(void **state) {
   struct model *model;
   struct trace_writer *writer = begin_run("NVIDIA H100 80GB HBM3");
   const u32 puts[3][2] = {{3, 4}, {3, 5}, {4, 5}}; /* once through another graph */
@@ -359,7 +359,7 @@ static void graphs_within_graphs_bring_their_gemms(void **state) {
 
 /* Each replay has three kernels of this name, of which two were captured in GEMMs: which two is
  * unknown. */
-static void kernels_of_the_same_name_beside_are_not_known(void **state) {
+static void kernels_of_the_same_name_are_ambiguous(void **state) {
   struct model *model;
   struct results *r = replay_run(*state, 3, gemm_kernel, &model);
   assert_close(r->gemm_flops, 2 * operations(&half));
@@ -455,13 +455,13 @@ static void what_is_given_wins(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(the_slower_factor_and_what_is_allowed_decide),
-      ON_DISK(each_gemm_is_held_against_its_own_peak),
+      ON_DISK(each_gemm_is_compared_with_its_own_peak),
       ON_DISK(operations_without_a_peak_are_counted_apart),
       ON_DISK(a_job_of_one_precision_has_its_peak),
-      ON_DISK(a_sample_stands_for_calls_of_its_shape),
+      ON_DISK(a_sample_represents_calls_of_its_shape),
       ON_DISK(each_replay_does_the_gemms_that_were_captured),
-      ON_DISK(graphs_within_graphs_bring_their_gemms),
-      ON_DISK(kernels_of_the_same_name_beside_are_not_known),
+      ON_DISK(gemms_of_nested_graphs_count),
+      ON_DISK(kernels_of_the_same_name_are_ambiguous),
       ON_DISK(a_capture_that_was_not_seen_is_unknown),
       ON_DISK(what_a_transformer_needs_is_known_from_its_forward_pass),
       ON_DISK(what_is_given_wins),

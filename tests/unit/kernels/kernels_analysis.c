@@ -117,7 +117,7 @@ static void times_add_up_by_category_and_by_name(void **state) {
 }
 
 /* The windows have no gaps; kernels are seen only in those of CUPTI. */
-static void times_of_a_part_say_of_which(void **state) {
+static void partly_seen_times_say_so(void **state) {
   (void)state;
   struct cluster_options o = healthy_gpu();
   struct cluster *c = cluster_new(&o);
@@ -329,7 +329,7 @@ static void collective_kernels_without_calls_say_so(void **state) {
   cluster_free(c);
 }
 
-static void launches_that_were_not_seen_are_known(void **state) {
+static void unseen_launches_are_reported(void **state) {
   (void)state;
   struct cluster_options o = healthy_gpu();
   struct cluster *c = cluster_new(&o);
@@ -431,7 +431,7 @@ static void estimates_stay_apart_from_what_is_known(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(times_add_up_by_category_and_by_name),
-      cmocka_unit_test(times_of_a_part_say_of_which),
+      cmocka_unit_test(partly_seen_times_say_so),
       cmocka_unit_test(hfu_is_operations_over_time_and_peak),
       cmocka_unit_test(coverage_is_the_share_of_gpu_time),
       cmocka_unit_test(no_gemms_is_no_hfu),
@@ -440,7 +440,7 @@ int main(void) {
       cmocka_unit_test(coverage_needs_gpu_times),
       cmocka_unit_test(unseen_communication_is_not_zero),
       cmocka_unit_test(collective_kernels_without_calls_say_so),
-      cmocka_unit_test(launches_that_were_not_seen_are_known),
+      cmocka_unit_test(unseen_launches_are_reported),
       cmocka_unit_test(graphs_whose_content_was_not_seen_say_so),
       cmocka_unit_test(attention_is_estimated_by_its_grid),
       cmocka_unit_test(estimates_stay_apart_from_what_is_known),

@@ -195,7 +195,7 @@ static void every_category_has_a_name_above(void **state) {
   }
 }
 
-static void asked_again_gives_the_same(void **state) {
+static void a_second_query_gives_the_same(void **state) {
   (void)state;
   char copy[] = "ampere_sgemm_128x64_nn";
   const struct kernel *first = kernel_lookup(names(), "ampere_sgemm_128x64_nn");
@@ -221,7 +221,7 @@ static void names_are_demangled(void **state) {
   assert_ptr_equal(kernel->demangled, kernel->raw);
 }
 
-static void what_stays_of_a_name_tells_what_it_does(void **state) {
+static void shortened_names_are_still_meaningful(void **state) {
   (void)state;
   static const struct {
     const char *whole, *shortened;
@@ -366,9 +366,9 @@ int main(int argc, char **argv) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(real_names_have_their_category),
       cmocka_unit_test(every_category_has_a_name_above),
-      cmocka_unit_test(asked_again_gives_the_same),
+      cmocka_unit_test(a_second_query_gives_the_same),
       cmocka_unit_test(names_are_demangled),
-      cmocka_unit_test(what_stays_of_a_name_tells_what_it_does),
+      cmocka_unit_test(shortened_names_are_still_meaningful),
       cmocka_unit_test(names_too_long_to_demangle_are_still_read),
       cmocka_unit_test(long_names_are_cut_in_the_middle),
       cmocka_unit_test(a_file_comes_before_the_table),

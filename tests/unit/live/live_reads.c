@@ -27,7 +27,7 @@ enum { CHUNK = 4096, HEADER = 4096 };
 struct known {
   u64 place, hash;
 };
-struct telling {
+struct received {
   VECTOR(struct known) records;
   u32 again, gaps;
   u64 torn;   /* records with words of different generations */
@@ -40,30 +40,30 @@ static u64 hash_of(const struct tscope_record *record, u64 time, u32 thread, u8 
 }
 
 static void take(void *user, const struct live_record *record) {
-  struct telling *telling = user;
+  struct received *received = user;
   struct known known = {record->place,
                         hash_of(record->record, record->time, record->thread, record->clock)};
   if (!record->again) {
-    assert_true(VECTOR_PUSH(&telling->records, known));
+    assert_true(VECTOR_PUSH(&received->records, known));
     return;
   }
-  telling->again++;
-  for (u32 i = 0; i < telling->records.n; i++)
-    if (telling->records.at[i].place == record->place) {
-      telling->records.at[i] = known;
+  received->again++;
+  for (u32 i = 0; i < received->records.n; i++)
+    if (received->records.at[i].place == record->place) {
+      received->records.at[i] = known;
       return;
     }
   fail_msg("a span ended that was never told");
 }
 
 static void gap(void *user) {
-  ((struct telling *)user)->gaps++;
+  ((struct received *)user)->gaps++;
 }
 
 static const struct live_ring_share everything = {.all = true};
 
-static int look(struct live_file *file, struct live_ring_share ring, struct telling *telling) {
-  return live_file_look(file, ring, &(struct live_reader){take, gap, telling});
+static int look(struct live_file *file, struct live_ring_share ring, struct received *received) {
+  return live_file_look(file, ring, &(struct live_reader){take, gap, received});
 }
 
 static int by_place(const void *left, const void *right) {
@@ -72,8 +72,8 @@ static int by_place(const void *left, const void *right) {
 }
 
 /* What the analyzer's reader finds in the current file. */
-static struct telling read_whole(const char *path) {
-  struct telling truth = {0};
+static struct received read_whole(const char *path) {
+  struct received truth = {0};
   struct trace_file file;
   struct trace_chunk chunk;
   char why[256];
@@ -97,18 +97,18 @@ static struct telling read_whole(const char *path) {
   return truth;
 }
 
-static void compare(struct telling *telling, struct telling *truth) {
+static void compare(struct received *received, struct received *truth) {
   assert_true(truth->records.n > 0);
-  assert_int_equal(telling->records.n, truth->records.n);
-  qsort(telling->records.at, telling->records.n, sizeof(struct known), by_place);
+  assert_int_equal(received->records.n, truth->records.n);
+  qsort(received->records.at, received->records.n, sizeof(struct known), by_place);
   qsort(truth->records.at, truth->records.n, sizeof(struct known), by_place);
-  assert_memory_equal(telling->records.at, truth->records.at,
+  assert_memory_equal(received->records.at, truth->records.at,
                       truth->records.n * sizeof(struct known));
 }
 
-static void forget(struct telling *telling) {
-  free(telling->records.at);
-  *telling = (struct telling){0};
+static void forget(struct received *received) {
+  free(received->records.at);
+  *received = (struct received){0};
 }
 
 /* --- A file, and its place --- */
@@ -182,7 +182,7 @@ static void open_file(struct live_file *file) {
 static void grows_byte_by_byte(void **state) {
   (void)state;
   struct trace_writer *writer = lively_file();
-  struct telling telling = {0}, truth;
+  struct received received = {0}, truth;
   struct live_file file;
   size_t bytes;
   const u8 *data = trace_writer_data(writer, &bytes);
@@ -194,13 +194,13 @@ static void grows_byte_by_byte(void **state) {
     some = some < bytes - at ? some : bytes - at;
     assert_int_equal(write(fd, data + at, some), some);
     at += some;
-    assert_int_equal(look(&file, everything, &telling), 0);
+    assert_int_equal(look(&file, everything, &received), 0);
   }
   close(fd);
   truth = read_whole(path);
-  compare(&telling, &truth);
+  compare(&received, &truth);
   forget(&truth);
-  forget(&telling);
+  forget(&received);
   live_file_close(&file);
   trace_writer_free(writer);
 }
@@ -228,7 +228,7 @@ static bool is_its_turn(const u8 *now, const u8 *data, u32 index) {
 static void takes_what_is_committed(void **state) {
   (void)state;
   struct trace_writer *writer = lively_file();
-  struct telling telling = {0}, truth;
+  struct received received = {0}, truth;
   struct live_file file;
   size_t bytes;
   const u8 *data = trace_writer_data(writer, &bytes);
@@ -260,23 +260,23 @@ static void takes_what_is_committed(void **state) {
       put_at(place + offsetof(struct tscope_chunk_header, committed), &header->committed, 8);
       left++;
     }
-    u32 before = telling.records.n;
-    assert_int_equal(look(&file, everything, &telling), 0);
+    u32 before = received.records.n;
+    assert_int_equal(look(&file, everything, &received), 0);
     if (round % 16 == 0) {
       truth = read_whole(path);
-      assert_int_equal(telling.records.n, truth.records.n);
+      assert_int_equal(received.records.n, truth.records.n);
       forget(&truth);
     }
-    assert_true(telling.records.n >= before);
+    assert_true(received.records.n >= before);
   }
   truth = read_whole(path);
-  compare(&telling, &truth);
+  compare(&received, &truth);
   u64 read = file.read_bytes;
-  assert_int_equal(look(&file, everything, &telling), 0);
-  assert_int_equal(telling.records.n, truth.records.n);
+  assert_int_equal(look(&file, everything, &received), 0);
+  assert_int_equal(received.records.n, truth.records.n);
   assert_true(file.read_bytes - read < bytes / 2); /* headers are read again, but not the records */
   forget(&truth);
-  forget(&telling);
+  forget(&received);
   live_file_close(&file);
   free(now);
   trace_writer_free(writer);
@@ -285,7 +285,7 @@ static void takes_what_is_committed(void **state) {
 static void spans_come_again_when_they_end(void **state) {
   (void)state;
   struct trace_writer *writer = lively_file();
-  struct telling telling = {0}, truth;
+  struct received received = {0}, truth;
   struct live_file file;
   size_t bytes;
   u8 *data = (u8 *)(uintptr_t)trace_writer_data(writer, &bytes);
@@ -303,17 +303,17 @@ static void spans_come_again_when_they_end(void **state) {
   for (u32 i = 0; i < 3; i++)
     put_at(places[i], &pending, sizeof(pending));
   open_file(&file);
-  assert_int_equal(look(&file, everything, &telling), 0);
-  assert_int_equal(look(&file, everything, &telling), 0);
-  assert_int_equal(telling.again, 0);
+  assert_int_equal(look(&file, everything, &received), 0);
+  assert_int_equal(look(&file, everything, &received), 0);
+  assert_int_equal(received.again, 0);
   for (u32 i = 0; i < 3; i++) {
     put_at(places[i], data + places[i], 8);
-    assert_int_equal(look(&file, everything, &telling), 0);
-    assert_int_equal(telling.again, i + 1);
+    assert_int_equal(look(&file, everything, &received), 0);
+    assert_int_equal(received.again, i + 1);
   }
-  compare(&telling, &truth);
+  compare(&received, &truth);
   forget(&truth);
-  forget(&telling);
+  forget(&received);
   live_file_close(&file);
   trace_writer_free(writer);
 }
@@ -355,14 +355,14 @@ static void *recycle(void *user) {
 }
 
 static void check_stamp(void *user, const struct live_record *record) {
-  struct telling *telling = user;
+  struct received *received = user;
   const struct tscope_alloc_record *alloc = (const void *)record->record;
   u64 stamp = alloc->address;
-  telling->torn += alloc->bytes != stamp || alloc->dur != (u32)stamp ||
-                   alloc->result != (u32)stamp || alloc->header.time != (u32)stamp ||
-                   stamp < telling->newest;
-  telling->newest = stamp;
-  telling->again++;
+  received->torn += alloc->bytes != stamp || alloc->dur != (u32)stamp ||
+                    alloc->result != (u32)stamp || alloc->header.time != (u32)stamp ||
+                    stamp < received->newest;
+  received->newest = stamp;
+  received->again++;
 }
 
 static void never_shows_a_torn_record(void **state) {
@@ -384,15 +384,15 @@ static void never_shows_a_torn_record(void **state) {
   struct live_file file;
   open_file(&file);
   pthread_t thread;
-  struct telling telling = {0};
+  struct received received = {0};
   assert_int_equal(pthread_create(&thread, NULL, recycle, &recycler), 0);
-  for (u32 i = 0; i < 20000 || telling.newest < 3; i++)
+  for (u32 i = 0; i < 20000 || received.newest < 3; i++)
     assert_int_equal(
-        live_file_look(&file, everything, &(struct live_reader){check_stamp, gap, &telling}), 0);
+        live_file_look(&file, everything, &(struct live_reader){check_stamp, gap, &received}), 0);
   __atomic_store_n(&recycler.stop, true, __ATOMIC_RELAXED);
   pthread_join(thread, NULL);
-  assert_int_equal(telling.torn, 0);
-  assert_true(telling.again > 0);
+  assert_int_equal(received.torn, 0);
+  assert_true(received.again > 0);
   munmap(recycler.map, HEADER + CHUNK);
   close(fd);
   live_file_close(&file);
@@ -400,7 +400,7 @@ static void never_shows_a_torn_record(void **state) {
 }
 
 /* A ring that wraps: chunk by chunk in the order of the file, and then from the beginning. */
-static void follows_a_ring_that_goes_round(void **state) {
+static void follows_a_ring_that_wraps(void **state) {
   (void)state;
   enum { CHUNKS = 6, ROUNDS = 5 };
   struct trace_writer *writer = new_file(7, 1000);
@@ -410,7 +410,7 @@ static void follows_a_ring_that_goes_round(void **state) {
   memcpy(now, data, HEADER);
   struct tscope_file_header *header = (void *)now;
   struct live_file file;
-  struct telling telling = {0};
+  struct received received = {0};
   put(now, HEADER + CHUNKS * CHUNK);
   open_file(&file);
   for (u32 g = 0; g < CHUNKS * ROUNDS; g++) {
@@ -426,11 +426,11 @@ static void follows_a_ring_that_goes_round(void **state) {
     put(now, HEADER + CHUNKS * CHUNK);
     for (u32 i = 0; i < 6; i++) /* as often as the pace of a job allows */
       assert_int_equal(
-          live_file_look(&file, everything, &(struct live_reader){check_stamp, gap, &telling}), 0);
-    assert_int_equal(telling.newest, g);
+          live_file_look(&file, everything, &(struct live_reader){check_stamp, gap, &received}), 0);
+    assert_int_equal(received.newest, g);
   }
-  assert_int_equal(telling.torn, 0);
-  assert_int_equal(telling.again, CHUNKS * ROUNDS * ((CHUNK - 64) / 32));
+  assert_int_equal(received.torn, 0);
+  assert_int_equal(received.again, CHUNKS * ROUNDS * ((CHUNK - 64) / 32));
   live_file_close(&file);
   free(now);
   trace_writer_free(writer);
@@ -438,35 +438,35 @@ static void follows_a_ring_that_goes_round(void **state) {
 
 /* --- Files that are cut or replaced --- */
 
-static void a_cut_file_is_no_end(void **state) {
+static void a_cut_file_is_not_the_end(void **state) {
   (void)state;
   struct trace_writer *writer = lively_file();
-  struct telling telling = {0}, truth;
+  struct received received = {0}, truth;
   struct live_file file;
   size_t bytes;
   const u8 *data = trace_writer_data(writer, &bytes);
   put(data, bytes);
   truth = read_whole(path);
   open_file(&file);
-  assert_int_equal(look(&file, everything, &telling), 0);
+  assert_int_equal(look(&file, everything, &received), 0);
   assert_int_equal(truncate(path, HEADER + CHUNK + 100), 0);
-  assert_int_equal(look(&file, everything, &telling), 0);
+  assert_int_equal(look(&file, everything, &received), 0);
   assert_true(file.shrunk);
   put_at(0, data, bytes);
-  assert_int_equal(look(&file, everything, &telling), 0);
-  compare(&telling, &truth);
+  assert_int_equal(look(&file, everything, &received), 0);
+  compare(&received, &truth);
   assert_int_equal(truncate(path, 100), 0);
-  assert_true(look(&file, everything, &telling) < 0);
+  assert_true(look(&file, everything, &received) < 0);
   forget(&truth);
-  forget(&telling);
+  forget(&received);
   live_file_close(&file);
   trace_writer_free(writer);
 }
 
-static void garbage_is_counted_not_known(void **state) {
+static void garbage_is_counted_but_not_delivered(void **state) {
   (void)state;
   struct trace_writer *writer = lively_file();
-  struct telling telling = {0}, truth;
+  struct received received = {0}, truth;
   struct live_file file;
   size_t bytes;
   u8 *data = (u8 *)(uintptr_t)trace_writer_data(writer, &bytes);
@@ -475,11 +475,11 @@ static void garbage_is_counted_not_known(void **state) {
   truth = read_whole(path);
   open_file(&file);
   for (u32 i = 0; i < 3; i++)
-    assert_int_equal(look(&file, everything, &telling), 0);
+    assert_int_equal(look(&file, everything, &received), 0);
   assert_int_equal(file.damaged, 1);
-  compare(&telling, &truth);
+  compare(&received, &truth);
   forget(&truth);
-  forget(&telling);
+  forget(&received);
   live_file_close(&file);
   trace_writer_free(writer);
 }
@@ -543,9 +543,9 @@ int main(void) {
       cmocka_unit_test(takes_what_is_committed),
       cmocka_unit_test(spans_come_again_when_they_end),
       cmocka_unit_test(never_shows_a_torn_record),
-      cmocka_unit_test(follows_a_ring_that_goes_round),
-      cmocka_unit_test(a_cut_file_is_no_end),
-      cmocka_unit_test(garbage_is_counted_not_known),
+      cmocka_unit_test(follows_a_ring_that_wraps),
+      cmocka_unit_test(a_cut_file_is_not_the_end),
+      cmocka_unit_test(garbage_is_counted_but_not_delivered),
       cmocka_unit_test(another_file_in_its_place_is_another_process),
   };
   return cmocka_run_group_tests(tests, make_folder, remove_folder);

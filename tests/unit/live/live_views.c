@@ -208,7 +208,7 @@ static u32 no_process(void) {
   return (u32)child;
 }
 
-static void silence_is_told_apart(void **state) {
+static void reasons_of_silence_are_distinguished(void **state) {
   char here[64] = "";
   double behind;
   (void)state;
@@ -251,7 +251,7 @@ int main(void) {
       cmocka_unit_test(hosts_come_onto_one_axis),
       cmocka_unit_test(what_cannot_be_aligned_is_not_late),
       cmocka_unit_test(what_is_not_known_is_not_zero),
-      cmocka_unit_test(silence_is_told_apart),
+      cmocka_unit_test(reasons_of_silence_are_distinguished),
   };
   return cmocka_run_group_tests(tests, make_folder, remove_folder);
 }

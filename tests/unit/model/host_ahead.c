@@ -148,7 +148,7 @@ static void a_host_that_waits_ends_its_steps(void **state) {
 
 /* Pairs of events show when collectives ran. Only the optimizer after the last collective is
  * missing, and its time counts for the next step, so steps are as long as before. */
-static void collectives_alone_tell_it_too(void **state) {
+static void collectives_alone_are_enough(void **state) {
   struct tracegen_options options = three_ahead();
   struct tracegen_truth truth;
   options.event_pairs = true;
@@ -166,7 +166,7 @@ static void collectives_alone_tell_it_too(void **state) {
   tracegen_truth_free(&truth);
 }
 
-static void nothing_of_the_gpu_leaves_the_host(void **state) {
+static void without_gpu_times_steps_end_on_the_host(void **state) {
   struct tracegen_options options = three_ahead();
   struct tracegen_truth truth;
   options.gpu_spans = false;
@@ -482,7 +482,7 @@ static void steps_of_which_nothing_was_seen(void **state) {
 }
 
 /* A kernel whose launch was not seen, long after: it does not end the last step that was seen. */
-static void work_seen_again_is_of_no_step_before(void **state) {
+static void later_work_does_not_end_an_earlier_step(void **state) {
   (void)state;
   struct by_hand *h = one_ahead();
   forget_work(h, 4, 8);
@@ -507,7 +507,7 @@ static void overwritten_work_is_not_known(void **state) {
 }
 
 /* On one GPU no collective shows that the first steps were slow. */
-static void warmup_is_the_gpus(void **state) {
+static void warmup_is_found_from_gpu_times(void **state) {
   (void)state;
   struct by_hand *h = one_ahead();
   i64 late = 0, begin = 0;
@@ -536,8 +536,8 @@ int main(void) {
       ON_DISK(each_step_is_whole),
       ON_DISK(ranges_of_the_optimizer_end_there_too),
       ON_DISK(a_host_that_waits_ends_its_steps),
-      ON_DISK(collectives_alone_tell_it_too),
-      ON_DISK(nothing_of_the_gpu_leaves_the_host),
+      ON_DISK(collectives_alone_are_enough),
+      ON_DISK(without_gpu_times_steps_end_on_the_host),
       ON_DISK(a_run_ends_with_its_last_work),
       ON_DISK(marks_of_a_profiler_end_on_the_host),
       ON_DISK(a_recording_that_begins_amid_work),
@@ -545,9 +545,9 @@ int main(void) {
       cmocka_unit_test(work_of_another_stream_is_part_of_the_step),
       cmocka_unit_test(work_of_unseen_launches_follows_what_ran_before),
       cmocka_unit_test(steps_of_which_nothing_was_seen),
-      cmocka_unit_test(work_seen_again_is_of_no_step_before),
+      cmocka_unit_test(later_work_does_not_end_an_earlier_step),
       cmocka_unit_test(overwritten_work_is_not_known),
-      cmocka_unit_test(warmup_is_the_gpus),
+      cmocka_unit_test(warmup_is_found_from_gpu_times),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -67,7 +67,7 @@ static void collectives_know_what_nccl_chose(void **state) {
 }
 
 /* The times are as exact as NCCL's delay allows, and so is the reported error. */
-static void nccl_tells_when_collectives_ran(void **state) {
+static void nccls_records_show_when_collectives_ran(void **state) {
   write_ranks(*state, false);
   struct model *model = load(((struct fixture *)*state)->directory, NULL);
   i64 first = INT64_MAX;
@@ -91,7 +91,8 @@ static void nccl_tells_when_collectives_ran(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test_setup_teardown(collectives_know_what_nccl_chose, make_fixture, drop_fixture),
-      cmocka_unit_test_setup_teardown(nccl_tells_when_collectives_ran, make_fixture, drop_fixture),
+      cmocka_unit_test_setup_teardown(nccls_records_show_when_collectives_ran, make_fixture,
+                                      drop_fixture),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

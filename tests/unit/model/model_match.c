@@ -36,7 +36,7 @@ static void test_a_lost_effect_is_found_by_time(void **state) {
 
 /* Between the kernels whose launch was seen are kernels of a library that launches without the
  * hooks. */
-static void test_names_tell_unseen_launches(void **state) {
+static void test_names_show_unseen_launches(void **state) {
   (void)state;
   struct ordered calls[] = {{0, 1}, {10, 2}, {20, 3}};
   struct ordered work[] = {{100, 9}, {110, 1}, {120, 9}, {130, 9}, {140, 2}, {150, 3}, {160, 9}};
@@ -294,7 +294,7 @@ static i64 ran_at(const struct model *model, u32 comm, u32 seq) {
   return 0;
 }
 
-static void test_nodes_tell_which_kernel_of_a_replay_was_which(void **state) {
+static void test_nodes_identify_the_kernels_of_a_replay(void **state) {
   struct model *model = replayed_twice(*state, 7ull << 32, false);
   for (u32 i = 0; i < 2; i++) {
     assert_int_equal(ran_at(model, 1, 10 * i), 40000 * i + 9000);
@@ -307,7 +307,7 @@ static void test_nodes_tell_which_kernel_of_a_replay_was_which(void **state) {
   model_free(model);
 }
 
-static void test_without_nodes_order_is_all_there_is_and_it_is_said(void **state) {
+static void test_without_nodes_order_is_used_and_reported(void **state) {
   struct model *model = replayed_twice(*state, 0, false);
   assert_int_equal(ran_at(model, 1, 1), 20000); /* the only one of its kind */
   assert_int_equal(ran_at(model, 1, 0), 5000);  /* a guess */
@@ -375,13 +375,13 @@ int main(void) {
       cmocka_unit_test(test_equal_counts_pair_in_order),
       cmocka_unit_test(test_effects_lost_at_the_end_shift_no_others),
       cmocka_unit_test(test_a_lost_effect_is_found_by_time),
-      cmocka_unit_test(test_names_tell_unseen_launches),
+      cmocka_unit_test(test_names_show_unseen_launches),
       ON_DISK(test_every_collective_of_a_run_is_matched),
       ON_DISK(test_lost_rank_and_cut_rank_leave_the_rest_whole),
       ON_DISK(test_sends_meet_receives_in_order),
       ON_DISK(test_group_members_share_their_kernel),
-      ON_DISK(test_nodes_tell_which_kernel_of_a_replay_was_which),
-      ON_DISK(test_without_nodes_order_is_all_there_is_and_it_is_said),
+      ON_DISK(test_nodes_identify_the_kernels_of_a_replay),
+      ON_DISK(test_without_nodes_order_is_used_and_reported),
       ON_DISK(test_a_replay_with_a_kernel_lost_keeps_what_is_certain),
       ON_DISK(test_bytes_are_of_the_whole_array),
       ON_DISK(test_disagreement_is_a_mismatch),

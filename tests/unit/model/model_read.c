@@ -133,7 +133,7 @@ static void test_damaged_headers_are_refused(void **state) {
   trace_writer_free(writer);
 }
 
-static void test_damaged_chunks_are_skipped_and_said(void **state) {
+static void test_damaged_chunks_are_skipped_and_reported(void **state) {
   (void)state;
   struct trace_writer *writer = small_file(2000); /* two chunks */
   size_t bytes;
@@ -178,7 +178,7 @@ static void test_garbage_beside_good_files_is_named(void **state) {
   tracegen_truth_free(&truth);
 }
 
-static void test_runs_are_told_apart(void **state) {
+static void test_runs_are_distinguished(void **state) {
   struct fixture *fixture = *state;
   struct tracegen_options options = tracegen_defaults();
   struct tracegen_truth truth;
@@ -213,7 +213,7 @@ static void test_runs_are_told_apart(void **state) {
   assert_true(strstr(listing, "monday-1") < strstr(listing, "sunday"));
 }
 
-static void test_one_file_or_one_run_folder_will_do(void **state) {
+static void test_one_file_or_one_run_folder_is_enough(void **state) {
   struct fixture *fixture = *state;
   struct trace_writer *writer = small_file(4);
   save_rank(fixture, writer);
@@ -273,8 +273,8 @@ static void test_rank_from_the_world_communicator(void **state) {
 }
 
 /* With Lightning the first rank has one run identity, and the ranks that it starts have another. */
-static void strays(struct fixture *fixture, const char *const names[3], const u32 ranks[3],
-                   const u64 starts[3], bool killed) {
+static void write_strays(struct fixture *fixture, const char *const names[3], const u32 ranks[3],
+                         const u64 starts[3], bool killed) {
   for (u32 i = 0; i < 3; i++) {
     struct trace_writer *writer = new_rank(TSCOPE_UNKNOWN_RANK, 0);
     struct tscope_file_header *header = trace_writer_header(writer);
@@ -290,7 +290,7 @@ static void strays(struct fixture *fixture, const char *const names[3], const u3
 
 static u32 ranks_with_strays(void **state, const char *const names[3], const u32 ranks[3],
                              const u64 starts[3], bool killed) {
-  strays(*state, names, ranks, starts, killed);
+  write_strays(*state, names, ranks, starts, killed);
   struct model *model = load(((struct fixture *)*state)->directory, NULL);
   u32 n = model->n_ranks;
   assert_int_equal(model->n_notes, n > 1 ? n - 1 : 0);
@@ -364,11 +364,11 @@ int main(void) {
       cmocka_unit_test(test_nothing_uncommitted_is_shown),
       cmocka_unit_test(test_unknown_records_are_skipped),
       cmocka_unit_test(test_damaged_headers_are_refused),
-      cmocka_unit_test(test_damaged_chunks_are_skipped_and_said),
+      cmocka_unit_test(test_damaged_chunks_are_skipped_and_reported),
       cmocka_unit_test_setup_teardown(test_garbage_beside_good_files_is_named, make_fixture,
                                       drop_fixture),
-      cmocka_unit_test_setup_teardown(test_runs_are_told_apart, make_fixture, drop_fixture),
-      cmocka_unit_test_setup_teardown(test_one_file_or_one_run_folder_will_do, make_fixture,
+      cmocka_unit_test_setup_teardown(test_runs_are_distinguished, make_fixture, drop_fixture),
+      cmocka_unit_test_setup_teardown(test_one_file_or_one_run_folder_is_enough, make_fixture,
                                       drop_fixture),
       cmocka_unit_test_setup_teardown(test_restart_under_the_same_identity, make_fixture,
                                       drop_fixture),

@@ -84,7 +84,7 @@ static void test_no_period_is_none(void **state) {
   assert_false(find_period(tokens, 0, &period));
 }
 
-static void test_pauses_tell_equal_collectives_apart(void **state) {
+static void test_pauses_distinguish_equal_collectives(void **state) {
   (void)state;
   double gaps[200];
   u32 first;
@@ -359,7 +359,7 @@ int main(void) {
       cmocka_unit_test(test_layers_of_several_collectives),
       cmocka_unit_test(test_a_stray_collective_does_not_hide_the_period),
       cmocka_unit_test(test_no_period_is_none),
-      cmocka_unit_test(test_pauses_tell_equal_collectives_apart),
+      cmocka_unit_test(test_pauses_distinguish_equal_collectives),
       ON_DISK(test_steps_of_a_gpu_job_without_annotation),
       ON_DISK(test_steps_from_optimizer_ranges),
       ON_DISK(test_ranges_that_the_program_calls_steps),

@@ -125,7 +125,7 @@ static void test_cpu_job_computes_where_it_does_not_wait(void **state) {
   tracegen_truth_free(&truth);
 }
 
-static void test_without_gpu_time_nothing_is_made_up(void **state) {
+static void test_without_gpu_time_nothing_is_invented(void **state) {
   struct tracegen_options options = tracegen_defaults();
   struct tracegen_truth truth;
   options.gpu_spans = false;
@@ -260,7 +260,7 @@ static void test_waits_without_record_ids(void **state) {
 }
 
 /* The ring dropped the first chunks: the timeline says from when on it is complete. */
-static void test_overwritten_ring_records_are_said(void **state) {
+static void test_overwritten_ring_records_are_reported(void **state) {
   struct fixture *fixture = *state;
   struct trace_writer *writer = new_rank(0, 1);
   for (u32 i = 0; i < 10000; i++)
@@ -312,11 +312,11 @@ int main(void) {
       ON_DISK(test_gpu_job_is_decoded_to_the_nanosecond),
       ON_DISK(test_edges_say_who_waits_for_whom),
       ON_DISK(test_cpu_job_computes_where_it_does_not_wait),
-      ON_DISK(test_without_gpu_time_nothing_is_made_up),
+      ON_DISK(test_without_gpu_time_nothing_is_invented),
       ON_DISK(test_blocking_copy_waits_for_itself),
       ON_DISK(test_waits_that_only_the_source_saw),
       ON_DISK(test_waits_without_record_ids),
-      ON_DISK(test_overwritten_ring_records_are_said),
+      ON_DISK(test_overwritten_ring_records_are_reported),
       ON_DISK(test_timelines_load_in_parallel),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

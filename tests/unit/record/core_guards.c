@@ -167,7 +167,7 @@ static u8 *place(u8 *region, int number) {
 
 struct play {
   u8 *region;
-  bool known; /* whether the thread's own stack is found before the scene begins */
+  bool stack_known; /* whether the thread's own stack is found before the scene begins */
 };
 
 static const int below = 0, own = 1, above = 2;
@@ -175,11 +175,11 @@ static const int below = 0, own = 1, above = 2;
 static void *play_in_thread(void *more) {
   const struct play *play = more;
   CHILD_CHECK(hooked_launch(OUTER));
-  if (play->known)
+  if (play->stack_known)
     tscope_stacks_find();
   jump_from_depths();
   jump_from_inside_nested_calls();
-  if (play->known) {
+  if (play->stack_known) {
     handlers_on(place(play->region, below), STACK_BYTES);
     handlers_on(place(play->region, above), STACK_BYTES);
     run_on(place(play->region, above), STACK_BYTES, hook_and_switch_back);
@@ -215,11 +215,11 @@ static void play_first_thread(void *more) {
   const struct play *play = more;
   size_t bytes = 64 << 10;
   CHILD_CHECK(hooked_launch(OUTER));
-  if (play->known)
+  if (play->stack_known)
     tscope_stacks_find();
   jump_from_depths();
   jump_from_inside_nested_calls();
-  if (play->known) {
+  if (play->stack_known) {
     u8 *stack = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     CHILD_CHECK(stack != MAP_FAILED);
     handlers_on(stack, bytes);
@@ -233,9 +233,9 @@ static void count_launches(const struct trace_record *at, void *more) {
     counts[launch->shape]++;
 }
 
-static void counts_are(void (*play)(void *), bool known, u32 expected) {
+static void counts_are(void (*play)(void *), bool stack_known, u32 expected) {
   struct scene scene;
-  struct play how = {.known = known};
+  struct play how = {.stack_known = stack_known};
   u64 counts[4] = {0};
   scene_play(&scene, play, &how);
   assert_true(trace_walk(&scene.trace, count_launches, counts) > 0);
@@ -246,7 +246,7 @@ static void counts_are(void (*play)(void *), bool known, u32 expected) {
 
 static const u32 launches_of_jumps = 1 + 7 * DEPTHS;
 
-static void on_a_stack_not_known_yet(void **state) {
+static void on_a_stack_that_is_not_known_yet(void **state) {
   (void)state;
   counts_are(play_first_thread, false, launches_of_jumps);
   counts_are(play_thread, false, launches_of_jumps);
@@ -265,7 +265,7 @@ static void in_a_thread_between_other_stacks(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(on_a_stack_not_known_yet),
+      cmocka_unit_test(on_a_stack_that_is_not_known_yet),
       cmocka_unit_test(in_the_first_thread),
       cmocka_unit_test(in_a_thread_between_other_stacks),
   };

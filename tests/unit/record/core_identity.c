@@ -48,7 +48,7 @@ static void ranks_by_launcher(void **state) {
   assert_string_equal(it.launcher, "openmpi");
 }
 
-static void a_node_of_slurm_is_named_beside_its_host(void **state) {
+static void a_node_of_slurm_is_recorded_with_its_host(void **state) {
   (void)state;
   char own[64];
   gethostname(own, sizeof(own));
@@ -167,7 +167,7 @@ static void play_environment(void *nothing) {
   CHILD_CHECK(hooked_launch(1));
 }
 
-static void secrets_are_not_known(void **state) {
+static void secrets_are_not_recorded(void **state) {
   (void)state;
   struct scene scene;
   scene_play(&scene, play_environment, NULL);
@@ -203,7 +203,7 @@ static void play_environment_goes(void *nothing) {
   environ = NULL;
 }
 
-static void an_environment_that_goes_away_harms_nobody(void **state) {
+static void an_environment_that_is_freed_does_no_harm(void **state) {
   (void)state;
   struct scene scene;
   scene_play(&scene, play_environment_goes, NULL);
@@ -213,73 +213,75 @@ static void an_environment_that_goes_away_harms_nobody(void **state) {
 
 /* --- the command line --- */
 
-static void assert_known(const char *const *arguments, const char *wanted) {
-  char line[1024], known[1024];
+static void assert_redacted(const char *const *arguments, const char *wanted) {
+  char line[1024], redacted[1024];
   size_t n = 0;
   for (; *arguments; n += strlen(*arguments++) + 1)
     strcpy(line + n, *arguments);
-  tscope_redact_command(known, sizeof(known), line, n);
-  assert_string_equal(known, wanted);
+  tscope_redact_command(redacted, sizeof(redacted), line, n);
+  assert_string_equal(redacted, wanted);
   char cut[16]; /* also if the buffer is small */
   tscope_redact_command(cut, sizeof(cut), line, n);
   assert_int_equal(strlen(cut), strlen(wanted) < sizeof(cut) ? strlen(wanted) : sizeof(cut) - 1);
   assert_memory_equal(cut, wanted, strlen(cut));
 }
 
-#define ASSERT_KNOWN(wanted, ...) assert_known((const char *const[]){__VA_ARGS__, NULL}, wanted)
+#define ASSERT_REDACTED(wanted, ...)                                                               \
+  assert_redacted((const char *const[]){__VA_ARGS__, NULL}, wanted)
 
-static void secrets_of_a_command_line_are_not_known(void **state) {
+static void secrets_of_a_command_line_are_not_recorded(void **state) {
   (void)state;
-  ASSERT_KNOWN("python train.py --token=(redacted) --lr 3e-4", "python", "train.py",
-               "--token=hunter2", "--lr", "3e-4");
-  ASSERT_KNOWN("train --password (redacted) --epochs 3", "train", "--password", "hunter2",
-               "--epochs", "3");
-  ASSERT_KNOWN("train --hf-token (redacted)", "train", "--hf-token", "hunter2");
-  ASSERT_KNOWN("train --password=(redacted) end", "train", "--password=hun ter, 2", "end");
-  ASSERT_KNOWN("train --api-key --verbose", "train", "--api-key", "--verbose");
-  ASSERT_KNOWN("train wandb.api_key=(redacted) model.dim=64", "train", "wandb.api_key=hunter2",
-               "model.dim=64");
-  ASSERT_KNOWN("train WANDB_API_KEY=(redacted)", "train", "WANDB_API_KEY=hunter2");
-  ASSERT_KNOWN("train {\"dbPassword\": \"(redacted)\", \"size\": 3}", "train",
-               "{\"dbPassword\": \"hunter2\", \"size\": 3}");
-  ASSERT_KNOWN("train s3://(redacted)@bucket/data", "train", "s3://me:hunter2@bucket/data");
-  ASSERT_KNOWN("train https://host/x?access_token=(redacted)&page=2", "train",
-               "https://host/x?access_token=hunter2&page=2");
-  ASSERT_KNOWN("curl -H Authorization: (redacted)", "curl", "-H", "Authorization: Bearer hunter2");
-  ASSERT_KNOWN("train (redacted)", "train", "hf_abcdefghijklmnopqrstuvwxyz");
-  ASSERT_KNOWN("python -c login('(redacted)')", "python", "-c",
-               "login('sk-proj-0123456789abcdef')");
+  ASSERT_REDACTED("python train.py --token=(redacted) --lr 3e-4", "python", "train.py",
+                  "--token=hunter2", "--lr", "3e-4");
+  ASSERT_REDACTED("train --password (redacted) --epochs 3", "train", "--password", "hunter2",
+                  "--epochs", "3");
+  ASSERT_REDACTED("train --hf-token (redacted)", "train", "--hf-token", "hunter2");
+  ASSERT_REDACTED("train --password=(redacted) end", "train", "--password=hun ter, 2", "end");
+  ASSERT_REDACTED("train --api-key --verbose", "train", "--api-key", "--verbose");
+  ASSERT_REDACTED("train wandb.api_key=(redacted) model.dim=64", "train", "wandb.api_key=hunter2",
+                  "model.dim=64");
+  ASSERT_REDACTED("train WANDB_API_KEY=(redacted)", "train", "WANDB_API_KEY=hunter2");
+  ASSERT_REDACTED("train {\"dbPassword\": \"(redacted)\", \"size\": 3}", "train",
+                  "{\"dbPassword\": \"hunter2\", \"size\": 3}");
+  ASSERT_REDACTED("train s3://(redacted)@bucket/data", "train", "s3://me:hunter2@bucket/data");
+  ASSERT_REDACTED("train https://host/x?access_token=(redacted)&page=2", "train",
+                  "https://host/x?access_token=hunter2&page=2");
+  ASSERT_REDACTED("curl -H Authorization: (redacted)", "curl", "-H",
+                  "Authorization: Bearer hunter2");
+  ASSERT_REDACTED("train (redacted)", "train", "hf_abcdefghijklmnopqrstuvwxyz");
+  ASSERT_REDACTED("python -c login('(redacted)')", "python", "-c",
+                  "login('sk-proj-0123456789abcdef')");
 }
 
-static void what_is_no_secret_is_known(void **state) {
+static void other_arguments_are_recorded(void **state) {
   (void)state;
-  ASSERT_KNOWN("train --tokenizer=gpt2 --max-tokens 4096 --pad_token_id=0", "train",
-               "--tokenizer=gpt2", "--max-tokens", "4096", "--pad_token_id=0");
-  ASSERT_KNOWN("train --author me --passes 3 --keyframes 2", "train", "--author", "me", "--passes",
-               "3", "--keyframes", "2");
-  ASSERT_KNOWN("train https://host/user@v1/x a@b.c sk-short", "train", "https://host/user@v1/x",
-               "a@b.c", "sk-short");
-  ASSERT_KNOWN("train --name= ''", "train", "--name=", "''");
+  ASSERT_REDACTED("train --tokenizer=gpt2 --max-tokens 4096 --pad_token_id=0", "train",
+                  "--tokenizer=gpt2", "--max-tokens", "4096", "--pad_token_id=0");
+  ASSERT_REDACTED("train --author me --passes 3 --keyframes 2", "train", "--author", "me",
+                  "--passes", "3", "--keyframes", "2");
+  ASSERT_REDACTED("train https://host/user@v1/x a@b.c sk-short", "train", "https://host/user@v1/x",
+                  "a@b.c", "sk-short");
+  ASSERT_REDACTED("train --name= ''", "train", "--name=", "''");
 }
 
 /* Runs this program again, with a secret on its command line. */
-static void play_command(void *known) {
-  setenv("TSCOPE_COMMAND", known, 1);
+static void play_command(void *setting) {
+  setenv("TSCOPE_COMMAND", setting, 1);
   execl("/proc/self/exe", "core_identity", "--wake", "--token=hunter2", "--epochs=3", NULL);
 }
 
-static void a_command_line_is_told_unless_it_is_not_to_be(void **state) {
+static void a_command_line_is_recorded_unless_switched_off(void **state) {
   (void)state;
   if (emulated) {
     print_message("skipped: an emulated program starts others without the emulator\n");
     skip();
   }
-  for (int known = 0; known < 2; known++) {
+  for (int recorded = 0; recorded < 2; recorded++) {
     struct scene scene;
-    scene_play(&scene, play_command, (void *)(uintptr_t)(known ? "on" : "off"));
+    scene_play(&scene, play_command, (void *)(uintptr_t)(recorded ? "on" : "off"));
     const struct trace *trace = &scene.trace;
     assert_null(memmem(trace->bytes, trace->size, "hunter2", 7));
-    assert_int_equal(memmem(trace->bytes, trace->size, "--epochs=3", 10) != NULL, known);
+    assert_int_equal(memmem(trace->bytes, trace->size, "--epochs=3", 10) != NULL, recorded);
     scene_end(&scene);
   }
 }
@@ -479,16 +481,16 @@ int main(int argc, char **argv) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(ranks_by_launcher),
       cmocka_unit_test(ranks_unknown_are_unknown),
-      cmocka_unit_test(a_node_of_slurm_is_named_beside_its_host),
+      cmocka_unit_test(a_node_of_slurm_is_recorded_with_its_host),
       cmocka_unit_test(run_is_the_same_for_all_ranks_and_differs_between_runs),
       cmocka_unit_test(run_can_be_named),
       cmocka_unit_test(sizes_and_words),
       cmocka_unit_test(nonsense_leaves_the_default),
-      cmocka_unit_test(secrets_are_not_known),
-      cmocka_unit_test(an_environment_that_goes_away_harms_nobody),
-      cmocka_unit_test(secrets_of_a_command_line_are_not_known),
-      cmocka_unit_test(what_is_no_secret_is_known),
-      cmocka_unit_test(a_command_line_is_told_unless_it_is_not_to_be),
+      cmocka_unit_test(secrets_are_not_recorded),
+      cmocka_unit_test(an_environment_that_is_freed_does_no_harm),
+      cmocka_unit_test(secrets_of_a_command_line_are_not_recorded),
+      cmocka_unit_test(other_arguments_are_recorded),
+      cmocka_unit_test(a_command_line_is_recorded_unless_switched_off),
       cmocka_unit_test(commit_of_the_working_folder),
       cmocka_unit_test(directories_are_made_private),
       cmocka_unit_test(a_group_may_read_what_is_made_for_it),

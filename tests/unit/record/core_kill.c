@@ -11,16 +11,16 @@
 
 enum { KILLS = 150, WRITERS = 2 };
 
-struct said {
+struct progress {
   u64 launches[WRITERS]; /* calls that returned, by thread */
 };
 
-static struct said *said;
+static struct progress *progress;
 
 static void *launch_for_ever(void *which) {
   u64 *count = which;
   for (;;) {
-    CHILD_CHECK(hooked_launch((u32)(count - said->launches)));
+    CHILD_CHECK(hooked_launch((u32)(count - progress->launches)));
     __atomic_store_n(count, *count + 1, __ATOMIC_RELEASE);
   }
 }
@@ -31,8 +31,8 @@ static void play_until_killed(void *nothing) {
   setenv("TSCOPE_RING_MAX", "512K", 1); /* the ring wraps many times before the kill */
   hooked_launch(WRITERS);
   for (int i = 1; i < WRITERS; i++)
-    CHILD_CHECK(pthread_create(&thread, NULL, launch_for_ever, &said->launches[i]) == 0);
-  launch_for_ever(&said->launches[0]);
+    CHILD_CHECK(pthread_create(&thread, NULL, launch_for_ever, &progress->launches[i]) == 0);
+  launch_for_ever(&progress->launches[0]);
 }
 
 static void count(const struct trace_record *at, void *more) {
@@ -45,17 +45,17 @@ static void count(const struct trace_record *at, void *more) {
 }
 
 static void wait_for_launch(void) {
-  while (!__atomic_load_n(&said->launches[0], __ATOMIC_ACQUIRE))
+  while (!__atomic_load_n(&progress->launches[0], __ATOMIC_ACQUIRE))
     nanosleep(&(struct timespec){.tv_nsec = 100000}, NULL);
 }
 
 static void every_committed_record_is_read(void **state) {
   (void)state;
   u64 seed = 1, recording = 0;
-  said = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+  progress = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
   for (int kill_number = 0; kill_number < KILLS; kill_number++) {
     struct scene scene;
-    memset(said, 0, sizeof(*said));
+    memset(progress, 0, sizeof(*progress));
     scene_directory(&scene);
     pid_t child = scene_start(&scene, play_until_killed, NULL);
     seed = seed * 6364136223846793005u + 1442695040888963407u;
@@ -74,7 +74,7 @@ static void every_committed_record_is_read(void **state) {
     for (int reason = 0; reason < TSCOPE_LOSS_REASONS; reason++)
       there += scene.trace.header->lost[reason];
     for (int i = 0; i < WRITERS; i++)
-      returned += said->launches[i];
+      returned += progress->launches[i];
     /* In addition there are the first launch and one call in progress on each thread. A recycled
      * chunk is emptied just before its records are counted as lost, so a kill between the two hides
      * the records of one chunk. */
@@ -83,7 +83,7 @@ static void every_committed_record_is_read(void **state) {
     recording += returned > 0;
     scene_end(&scene);
   }
-  munmap(said, 4096);
+  munmap(progress, 4096);
   print_message("%d kills, %d while recording\n", KILLS, (int)recording);
   assert_true(recording > KILLS / 4);
 }

@@ -38,7 +38,7 @@ static void play_quiet(void *nothing) {
   CHILD_CHECK(entries("/proc/self/fd") == descriptors);
 }
 
-static void plays_leaving_nothing(void (*play)(void *), void *more) {
+static void play_without_trace(void (*play)(void *), void *more) {
   struct scene scene;
   scene_directory(&scene);
   scene_wait(&scene, scene_start(&scene, play, more));
@@ -49,7 +49,7 @@ static void plays_leaving_nothing(void (*play)(void *), void *more) {
 
 static void quiet_calls_wake_nothing(void **state) {
   (void)state;
-  plays_leaving_nothing(play_quiet, NULL);
+  play_without_trace(play_quiet, NULL);
 }
 
 static void play_switched_off(void *value) {
@@ -59,9 +59,9 @@ static void play_switched_off(void *value) {
 
 static void switched_off(void **state) {
   (void)state;
-  plays_leaving_nothing(play_switched_off, "off");
-  plays_leaving_nothing(play_switched_off, "0");
-  plays_leaving_nothing(play_switched_off, "No");
+  play_without_trace(play_switched_off, "off");
+  play_without_trace(play_switched_off, "0");
+  play_without_trace(play_switched_off, "No");
 }
 
 static void play_nowhere(void *nothing) {
@@ -76,7 +76,7 @@ static void play_nowhere(void *nothing) {
 
 static void off_where_nothing_can_be_written(void **state) {
   (void)state;
-  plays_leaving_nothing(play_nowhere, NULL);
+  play_without_trace(play_nowhere, NULL);
 }
 
 /* --- children --- */
@@ -190,7 +190,7 @@ static void children_of_a_dormant_process_may_wake(void **state) {
 
 /* --- no side effects --- */
 
-static void play_manners(void *nothing) {
+static void play_side_effects(void *nothing) {
   (void)nothing;
   sigset_t before, after;
   sigprocmask(SIG_SETMASK, NULL, &before);
@@ -216,7 +216,7 @@ static void play_manners(void *nothing) {
 static void errno_signals_and_descriptors_are_left_alone(void **state) {
   (void)state;
   struct scene scene;
-  scene_play(&scene, play_manners, NULL);
+  scene_play(&scene, play_side_effects, NULL);
   scene_end(&scene);
 }
 

@@ -155,7 +155,7 @@ static void count_retained(const struct trace_record *at, void *more) {
   retained->facts += at->record->type == TSCOPE_REC_INFO && at->record->tag == TSCOPE_INFO_FEATURE;
 }
 
-static void retained_records_stop_at_its_cap_but_for_definitions(void **state) {
+static void retained_records_except_definitions_stop_at_the_limit(void **state) {
   (void)state;
   struct scene scene;
   struct play play = {.ring_max = "0", .retained_max = "1M", .launches = 200000};
@@ -188,7 +188,7 @@ int main(void) {
       cmocka_unit_test(oldest_detail_goes_first_and_is_counted),
       cmocka_unit_test(every_thread_s_losses_are_counted),
       cmocka_unit_test(no_ring_at_all),
-      cmocka_unit_test(retained_records_stop_at_its_cap_but_for_definitions),
+      cmocka_unit_test(retained_records_except_definitions_stop_at_the_limit),
       cmocka_unit_test(unused_chunks_are_cut_off_at_the_end),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

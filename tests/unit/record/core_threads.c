@@ -28,30 +28,30 @@ static void play_churn(void *nothing) {
   }
 }
 
-struct seats {
-  u64 launches, known;
+struct slots {
+  u64 launches, thread_records;
   u32 highest;
 };
 
 static void look(const struct trace_record *at, void *more) {
-  struct seats *seats = more;
+  struct slots *slots = more;
   if (at->record->type == TSCOPE_REC_LAUNCH)
-    seats->launches++;
+    slots->launches++;
   if (at->record->type == TSCOPE_REC_THREAD)
-    seats->known++;
-  if (at->chunk->thread > seats->highest)
-    seats->highest = at->chunk->thread;
+    slots->thread_records++;
+  if (at->chunk->thread > slots->highest)
+    slots->highest = at->chunk->thread;
 }
 
-static void churn_takes_over_slots(void **state) {
+static void new_threads_take_over_slots(void **state) {
   (void)state;
   struct scene scene;
-  struct seats seats = {0};
+  struct slots slots = {0};
   scene_play(&scene, play_churn, NULL);
-  assert_true(trace_walk(&scene.trace, look, &seats) > 0);
-  assert_int_equal(seats.launches, 500 * 2 * 10);
-  assert_true(seats.known >= 1000); /* every thread has a record, also tscope's own */
-  assert_true(seats.highest <= 4);  /* two at a time, the ticker, and one that ended late */
+  assert_true(trace_walk(&scene.trace, look, &slots) > 0);
+  assert_int_equal(slots.launches, 500 * 2 * 10);
+  assert_true(slots.thread_records >= 1000); /* every thread has a record, also tscope's own */
+  assert_true(slots.highest <= 4); /* two at a time, the ticker, and one that ended late */
   assert_true(scene.trace.chunks <= 8);
   scene_end(&scene);
 }
@@ -124,9 +124,9 @@ static void end_while_threads_record(void **state) {
   (void)state;
   for (int i = 0; i < 5; i++) {
     struct scene scene;
-    struct seats seats = {0};
+    struct slots slots = {0};
     scene_play(&scene, play_busy_end, NULL);
-    assert_true(trace_walk(&scene.trace, look, &seats) > 0);
+    assert_true(trace_walk(&scene.trace, look, &slots) > 0);
     scene_end(&scene);
   }
 }
@@ -198,7 +198,7 @@ static void queue_is_first_in_first_out_and_bounded(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(churn_takes_over_slots),
+      cmocka_unit_test(new_threads_take_over_slots),
       cmocka_unit_test(strings_are_the_same_for_all_threads),
       cmocka_unit_test(end_while_threads_record),
       cmocka_unit_test(queue_hands_on_each_value_once),

@@ -12,7 +12,7 @@
 
 #include "diff_pair.h"
 
-static void make_them_otherwise(struct pair *pair) {
+static void set_different_facts(struct pair *pair) {
   struct rank *was = &pair->before->model.ranks[0], *is = &pair->after->model.ranks[0];
   was->info[TSCOPE_INFO_GIT_COMMIT] = "aaaa";
   is->info[TSCOPE_INFO_GIT_COMMIT] = "bbbb";
@@ -43,7 +43,7 @@ static const struct diff_fact *fact(const struct pair *pair, const char *what, c
 
 static void how_runs_were_made(void **state) {
   (void)state;
-  struct pair pair = compare_with(healthy_gpu(), healthy_gpu(), make_them_otherwise);
+  struct pair pair = compare_with(healthy_gpu(), healthy_gpu(), set_different_facts);
   assert_int_equal(pair.new->diff->n_facts, 4);
   assert_string_equal(fact(&pair, "git_commit", NULL)->after, "bbbb");
   assert_string_equal(fact(&pair, "environment", "OMP_NUM_THREADS")->before, "4");
@@ -52,14 +52,14 @@ static void how_runs_were_made(void **state) {
   pair_free(&pair);
 }
 
-static void ask_otherwise(struct pair *pair) {
+static void set_different_commands(struct pair *pair) {
   pair->before->model.ranks[0].info[TSCOPE_INFO_COMMAND] = "train.py --port 1 --lr 1";
   pair->after->model.ranks[0].info[TSCOPE_INFO_COMMAND] = "train.py --port 2 --lr 2";
 }
 
 static void another_learning_rate_is_a_difference(void **state) {
   (void)state;
-  struct pair pair = compare_with(healthy_gpu(), healthy_gpu(), ask_otherwise);
+  struct pair pair = compare_with(healthy_gpu(), healthy_gpu(), set_different_commands);
   assert_int_equal(pair.new->diff->n_facts, 1);
   assert_string_equal(fact(&pair, "command", NULL)->after, "train.py --port 2 --lr 2");
   pair_free(&pair);
@@ -75,7 +75,7 @@ static void vary_within_a_side(struct sides *all) {
 }
 
 /* What differs between the runs of one side is not a difference between the sides. */
-static void only_what_tells_sides_apart(void **state) {
+static void only_differences_between_sides(void **state) {
   (void)state;
   struct sides all = compare_several(small(), small(), RUNS, even, vary_within_a_side);
   assert_int_equal(all.shown->diff->n_facts, 1);
@@ -86,6 +86,6 @@ static void only_what_tells_sides_apart(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {cmocka_unit_test(how_runs_were_made),
                                      cmocka_unit_test(another_learning_rate_is_a_difference),
-                                     cmocka_unit_test(only_what_tells_sides_apart)};
+                                     cmocka_unit_test(only_differences_between_sides)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -14,7 +14,7 @@
 #include "base/statistics.h"
 #include "diff_pair.h"
 
-static double at_random(u32 *seed) {
+static double random_share(u32 *seed) {
   *seed = *seed * 1664525u + 1013904223u;
   return (double)(*seed >> 8) / (1 << 24);
 }
@@ -28,7 +28,7 @@ static void runs_of_a_kind_are_no_change(void **state) {
   for (u32 round = 0; round < 100; round++) {
     double factor[2][RUNS];
     for (u32 i = 0; i < 2 * RUNS; i++)
-      factor[i / RUNS][i % RUNS] = 0.85 + 0.3 * at_random(&seed);
+      factor[i / RUNS][i % RUNS] = 0.85 + 0.3 * random_share(&seed);
     struct sides all = compare_several(small(), small(), RUNS, factor, NULL);
     assert_int_equal(all.shown->diff->noise, NOISE_BETWEEN_RUNS);
     called += all.shown->diff->verdict != STEPS_SAME;
@@ -56,7 +56,7 @@ static void one_bad_run_is_no_change(void **state) {
   sides_free(&all);
 }
 
-static void a_change_beyond_runs_is_said(void **state) {
+static void a_change_larger_than_noise_is_reported(void **state) {
   (void)state;
   struct cluster_options after = small();
   after.forward += 70 * MS; /* of 312 */
@@ -82,7 +82,7 @@ static void a_change_beyond_runs_is_said(void **state) {
 }
 
 /* Two runs per side are too few to show a spread. */
-static void two_runs_a_side_cannot_tell(void **state) {
+static void two_runs_per_side_are_undecided(void **state) {
   (void)state;
   struct cluster_options after = small();
   after.forward *= 2;
@@ -122,7 +122,7 @@ static void the_rank_and_the_reason_lead(void **state) {
 
 /* The runs differ so much that their steps show nothing, but the input of one rank grew in all of
  * them. */
-static void a_rank_is_told_in_spite_of_noise(void **state) {
+static void a_rank_is_named_in_spite_of_noise(void **state) {
   (void)state;
   const double apart[2][RUNS] = {{1, 1.5, 0.6}, {1.5, 0.6, 1.1}};
   struct cluster_options before = healthy_gpu(), after = before;
@@ -164,7 +164,7 @@ static void figures_of_a_kind_are_the_same(void **state) {
   for (u32 round = 0; round < 60; round++) {
     double factor[2][RUNS];
     for (u32 i = 0; i < 2 * RUNS; i++)
-      factor[i / RUNS][i % RUNS] = 0.95 + 0.1 * at_random(&seed);
+      factor[i / RUNS][i % RUNS] = 0.95 + 0.1 * random_share(&seed);
     struct sides all = compare_several(small(), small(), RUNS, factor, NULL);
     for (u32 i = 0; i < all.shown->diff->n_rows; i++) {
       const struct diff_row *one = &all.shown->diff->rows[i];
@@ -218,7 +218,7 @@ static void noise_is_no_change(void **state) {
 }
 
 /* Even with a very small p-value: runs of the same code have differed by 38 %. */
-static void one_run_a_side_is_information(void **state) {
+static void one_run_per_side_is_only_information(void **state) {
   (void)state;
   struct cluster_options before = healthy_gpu(), after = healthy_gpu();
   before.noise = after.noise = 0.02;
@@ -240,7 +240,7 @@ static void one_run_a_side_is_information(void **state) {
   pair_free(&pair);
 }
 
-static void too_few_steps_cannot_tell(void **state) {
+static void too_few_steps_are_undecided(void **state) {
   (void)state;
   struct cluster_options before = healthy_gpu(), after = healthy_gpu();
   after.steps = 10;
@@ -266,16 +266,16 @@ static void student_is_tabulated(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {cmocka_unit_test(runs_of_a_kind_are_no_change),
                                      cmocka_unit_test(one_bad_run_is_no_change),
-                                     cmocka_unit_test(a_change_beyond_runs_is_said),
-                                     cmocka_unit_test(two_runs_a_side_cannot_tell),
+                                     cmocka_unit_test(a_change_larger_than_noise_is_reported),
+                                     cmocka_unit_test(two_runs_per_side_are_undecided),
                                      cmocka_unit_test(the_rank_and_the_reason_lead),
-                                     cmocka_unit_test(a_rank_is_told_in_spite_of_noise),
+                                     cmocka_unit_test(a_rank_is_named_in_spite_of_noise),
                                      cmocka_unit_test(a_rank_slow_in_compute_leads),
                                      cmocka_unit_test(figures_of_a_kind_are_the_same),
                                      cmocka_unit_test(kernels_need_no_steps),
                                      cmocka_unit_test(noise_is_no_change),
-                                     cmocka_unit_test(one_run_a_side_is_information),
-                                     cmocka_unit_test(too_few_steps_cannot_tell),
+                                     cmocka_unit_test(one_run_per_side_is_only_information),
+                                     cmocka_unit_test(too_few_steps_are_undecided),
                                      cmocka_unit_test(student_is_tabulated)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -16,7 +16,7 @@
 enum { LOSSES = 12 };
 static double nudge; /* the difference of the later run's loss from step 8 on */
 
-static void tell_losses(struct pair *pair) {
+static void set_losses(struct pair *pair) {
   static struct scalar losses[2][LOSSES];
   for (u32 run = 0; run < 2; run++) {
     struct model *model = run ? &pair->after->model : &pair->before->model;
@@ -33,7 +33,7 @@ static void tell_losses(struct pair *pair) {
 static void values_part(void **state) {
   (void)state;
   nudge = 0.01;
-  struct pair pair = compare_with(healthy_gpu(), healthy_gpu(), tell_losses);
+  struct pair pair = compare_with(healthy_gpu(), healthy_gpu(), set_losses);
   const struct diff_scalar *loss = &pair.new->diff->scalars[0];
   assert_int_equal((int)loss->steps, LOSSES);
   assert_int_equal((int)loss->first_step, 5);
@@ -41,7 +41,7 @@ static void values_part(void **state) {
   assert_non_null(found(&pair, "DIFF.RESULTS"));
   pair_free(&pair);
   nudge = 1e-5; /* a different order of summation makes such differences */
-  pair = compare_with(healthy_gpu(), healthy_gpu(), tell_losses);
+  pair = compare_with(healthy_gpu(), healthy_gpu(), set_losses);
   assert_true(isnan(pair.new->diff->scalars[0].parted_step));
   assert_null(found(&pair, "DIFF.RESULTS"));
   pair_free(&pair);
@@ -49,20 +49,20 @@ static void values_part(void **state) {
 
 /* --- jobs that request the same bits in every run --- */
 
-static const char *asked[2]; /* environments */
+static const char *requested[2]; /* environments */
 
-static void ask_for_bits(struct pair *pair) {
-  tell_losses(pair);
-  pair->before->model.ranks[0].info[TSCOPE_INFO_ENVIRONMENT] = asked[0];
-  pair->after->model.ranks[0].info[TSCOPE_INFO_ENVIRONMENT] = asked[1];
+static void set_environments(struct pair *pair) {
+  set_losses(pair);
+  pair->before->model.ranks[0].info[TSCOPE_INFO_ENVIRONMENT] = requested[0];
+  pair->after->model.ranks[0].info[TSCOPE_INFO_ENVIRONMENT] = requested[1];
 }
 
 static void bits_differ_where_they_must_not(void **state) {
   (void)state;
   nudge = 0;
-  asked[0] = "CUBLAS_WORKSPACE_CONFIG=:4096:8\nPYTHONHASHSEED=0\nOMP_NUM_THREADS=1";
-  asked[1] = "CUBLAS_WORKSPACE_CONFIG=:4096:8\nPYTHONHASHSEED=1\nOMP_NUM_THREADS=1";
-  struct pair pair = compare_with(healthy_gpu(), healthy_gpu(), ask_for_bits);
+  requested[0] = "CUBLAS_WORKSPACE_CONFIG=:4096:8\nPYTHONHASHSEED=0\nOMP_NUM_THREADS=1";
+  requested[1] = "CUBLAS_WORKSPACE_CONFIG=:4096:8\nPYTHONHASHSEED=1\nOMP_NUM_THREADS=1";
+  struct pair pair = compare_with(healthy_gpu(), healthy_gpu(), set_environments);
   const struct finding *finding = found(&pair, "DIFF.BITS");
   assert_non_null(finding); /* although they differ by only 1e-9 */
   assert_int_equal(finding->severity, SEVERITY_WARNING);
@@ -71,28 +71,28 @@ static void bits_differ_where_they_must_not(void **state) {
   assert_null(strstr(finding->evidence, "OMP_NUM_THREADS"));
   assert_null(found(&pair, "DIFF.RESULTS"));
   pair_free(&pair);
-  asked[0] = asked[1] = "PYTHONHASHSEED=random\nCUBLAS_WORKSPACE_CONFIG=:0:0";
-  pair = compare_with(healthy_gpu(), healthy_gpu(), ask_for_bits);
+  requested[0] = requested[1] = "PYTHONHASHSEED=random\nCUBLAS_WORKSPACE_CONFIG=:0:0";
+  pair = compare_with(healthy_gpu(), healthy_gpu(), set_environments);
   assert_null(pair.new->diff->determinism);
   assert_null(found(&pair, "DIFF.BITS"));
   pair_free(&pair);
-  asked[0] = "PYTHONHASHSEED=0"; /* requested in one run only */
-  pair = compare_with(healthy_gpu(), healthy_gpu(), ask_for_bits);
+  requested[0] = "PYTHONHASHSEED=0"; /* requested in one run only */
+  pair = compare_with(healthy_gpu(), healthy_gpu(), set_environments);
   assert_null(found(&pair, "DIFF.BITS"));
   pair_free(&pair);
 }
 
-static void command_asks(struct pair *pair) {
-  tell_losses(pair);
-  pair->before->model.ranks[0].info[TSCOPE_INFO_COMMAND] = asked[0];
-  pair->after->model.ranks[0].info[TSCOPE_INFO_COMMAND] = asked[0];
+static void set_command(struct pair *pair) {
+  set_losses(pair);
+  pair->before->model.ranks[0].info[TSCOPE_INFO_COMMAND] = requested[0];
+  pair->after->model.ranks[0].info[TSCOPE_INFO_COMMAND] = requested[0];
 }
 
-static void bits_asked_for_by_the_command(void **state) {
+static void bits_requested_by_the_command(void **state) {
   (void)state;
   static const struct {
     const char *command;
-    bool asks;
+    bool requests_bits;
   } cases[] = {{"train.py --deterministic", true},
                {"train.py --use_deterministic_algorithms=True --x", true},
                {"main trainer.deterministic=true", true},
@@ -101,9 +101,9 @@ static void bits_asked_for_by_the_command(void **state) {
                {"deterministic.py --lr 1", false}};
   nudge = 0;
   for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-    asked[0] = cases[i].command;
-    struct pair pair = compare_with(healthy_gpu(), healthy_gpu(), command_asks);
-    assert_int_equal(found(&pair, "DIFF.BITS") != NULL, cases[i].asks);
+    requested[0] = cases[i].command;
+    struct pair pair = compare_with(healthy_gpu(), healthy_gpu(), set_command);
+    assert_int_equal(found(&pair, "DIFF.BITS") != NULL, cases[i].requests_bits);
     pair_free(&pair);
   }
 }
@@ -112,8 +112,8 @@ static void bits_asked_for_by_the_command(void **state) {
 static void throughput_is_no_result(void **state) {
   (void)state;
   nudge = 0;
-  asked[0] = asked[1] = "PYTHONHASHSEED=0";
-  struct pair pair = compare_with(healthy_gpu(), healthy_gpu(), ask_for_bits);
+  requested[0] = requested[1] = "PYTHONHASHSEED=0";
+  struct pair pair = compare_with(healthy_gpu(), healthy_gpu(), set_environments);
   struct scalar *losses = pair.after->model.scalars;
   for (u32 i = 0; i < LOSSES; i++)
     losses[i].name = pair.before->model.scalars[i].name = "tokens_per_second";
@@ -126,7 +126,7 @@ static void throughput_is_no_result(void **state) {
 /* Three runs per side, each with its own loss: the seeds differ, or the seeds and the level. */
 static double level;
 
-static void tell_levels(struct sides *all) {
+static void set_levels(struct sides *all) {
   static struct scalar losses[2][RUNS][LOSSES];
   for (u32 side = 0; side < 2; side++)
     for (u32 i = 0; i < RUNS; i++) {
@@ -141,11 +141,11 @@ static void tell_levels(struct sides *all) {
 static void values_end_apart(void **state) {
   (void)state;
   level = 0;
-  struct sides all = compare_several(small(), small(), RUNS, even, tell_levels);
+  struct sides all = compare_several(small(), small(), RUNS, even, set_levels);
   assert_int_equal(found_in(all.shown->diff, "DIFF.RESULTS")->severity, SEVERITY_INFO);
   sides_free(&all);
   level = 0.5;
-  all = compare_several(small(), small(), RUNS, even, tell_levels);
+  all = compare_several(small(), small(), RUNS, even, set_levels);
   const struct finding *finding = found_in(all.shown->diff, "DIFF.RESULTS");
   assert_int_equal(finding->severity, SEVERITY_WARNING);
   assert_non_null(strstr(finding->title, "loss ends at"));
@@ -205,7 +205,7 @@ static void tensors_that_scale(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {cmocka_unit_test(values_part),
                                      cmocka_unit_test(bits_differ_where_they_must_not),
-                                     cmocka_unit_test(bits_asked_for_by_the_command),
+                                     cmocka_unit_test(bits_requested_by_the_command),
                                      cmocka_unit_test(throughput_is_no_result),
                                      cmocka_unit_test(values_end_apart),
                                      cmocka_unit_test(memory_that_grew),

@@ -27,7 +27,7 @@ static bool parse(char **argv) {
   return options_parse(argc, argv, &options, why, sizeof(why));
 }
 
-static void what_is_given_is_taken(void **state) {
+static void given_options_are_used(void **state) {
   (void)state;
   assert_true(PARSE("/tmp/t"));
   assert_string_equal(options.paths[0], "/tmp/t");
@@ -160,7 +160,7 @@ static void window_and_colour_follow_the_environment(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(what_is_given_is_taken),
+      cmocka_unit_test(given_options_are_used),
       cmocka_unit_test(without_a_path_it_reads_where_the_shim_writes),
       cmocka_unit_test(diff_takes_runs_of_two_kinds),
       cmocka_unit_test(refusals_say_what_to_do),

@@ -45,7 +45,7 @@ static void durations_keep_three_digits(void **state) {
   assert_string_equal(duration_ms(313.2).text, "313 ms");
 }
 
-static void memory_is_told_as_devices_are_sold(void **state) {
+static void memory_has_the_units_of_devices(void **state) {
   (void)state;
   assert_string_equal(memory_size(80.0 * (1ull << 30)).text, "80.0 GiB");
   assert_string_equal(memory_size(-34.5 * (1ull << 30)).text, "-34.5 GiB");
@@ -111,7 +111,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(unknown_is_never_a_number),
       cmocka_unit_test(durations_keep_three_digits),
-      cmocka_unit_test(memory_is_told_as_devices_are_sold),
+      cmocka_unit_test(memory_has_the_units_of_devices),
       cmocka_unit_test(shares_are_never_rounded_to_nothing_or_all),
       cmocka_unit_test(sizes_counts_and_rates),
       cmocka_unit_test(rank_lists_fold_and_stop),

@@ -149,7 +149,7 @@ static void unknown_says_why(void **state) {
   free(text);
 }
 
-static void names_cannot_act(void **state) {
+static void names_cannot_control_the_terminal(void **state) {
   struct sheet sheet;
   (void)state;
   sheet_open(&sheet, 80, true, false);
@@ -188,7 +188,7 @@ static void items_break_between_not_within(void **state) {
   sheet_expect(&sheet, "  one thing · other\n  a third one");
 }
 
-static void bars_show_whatever_is_not_nothing(void **state) {
+static void bars_show_everything_above_zero(void **state) {
   static const struct {
     double fraction;
     const char *utf8, *ascii;
@@ -281,7 +281,7 @@ static void tables_share_a_unit_and_drop_columns(void **state) {
 }
 
 /* If a probability is shown with "none", the text explains why. */
-static void unlikely_and_yet_no_straggler_is_explained(void **state) {
+static void an_unlikely_rank_that_is_no_straggler_is_explained(void **state) {
   (void)state;
   static const struct {
     double fraction, p;
@@ -312,7 +312,7 @@ static void unlikely_and_yet_no_straggler_is_explained(void **state) {
 }
 
 /* A job whose tensors are on a GPU has a few bytes on the CPU, which are not worth a line. */
-static void a_few_bytes_on_the_cpu_are_not_known(void **state) {
+static void a_few_bytes_on_the_cpu_are_not_shown(void **state) {
   (void)state;
   for (unsigned mib = 0; mib < 2; mib++) {
     struct results *results = example_make("healthy");
@@ -388,17 +388,17 @@ static void no_two_kernels_are_called_alike(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(no_two_kernels_are_called_alike),
-      cmocka_unit_test(a_few_bytes_on_the_cpu_are_not_known),
-      cmocka_unit_test(unlikely_and_yet_no_straggler_is_explained),
+      cmocka_unit_test(a_few_bytes_on_the_cpu_are_not_shown),
+      cmocka_unit_test(an_unlikely_rank_that_is_no_straggler_is_explained),
       cmocka_unit_test(every_line_fits),
       cmocka_unit_test(colour_changes_no_character),
       cmocka_unit_test(ascii_is_ascii),
       cmocka_unit_test(many_ranks_stay_compact),
       cmocka_unit_test(unknown_says_why),
-      cmocka_unit_test(names_cannot_act),
+      cmocka_unit_test(names_cannot_control_the_terminal),
       cmocka_unit_test(words_wrap_and_long_ones_are_cut),
       cmocka_unit_test(items_break_between_not_within),
-      cmocka_unit_test(bars_show_whatever_is_not_nothing),
+      cmocka_unit_test(bars_show_everything_above_zero),
       cmocka_unit_test(a_stack_fills_its_width),
       cmocka_unit_test(sparklines_scale_on_steady_steps),
       cmocka_unit_test(tables_share_a_unit_and_drop_columns),

@@ -10,7 +10,7 @@
 
 #include "scenario.h"
 
-struct scenario well(void) {
+struct scenario healthy_scenario(void) {
   return (struct scenario){.options = healthy_gpu(), .given = no_options()};
 }
 

@@ -14,7 +14,7 @@ struct scenario {
 };
 
 /* A healthy run, which a test then changes. */
-struct scenario well(void);
+struct scenario healthy_scenario(void);
 
 /* Whether the report has the finding `id`. Checks the text of the finding too. */
 bool fires(const struct scenario *s, const char *id);
