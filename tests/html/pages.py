@@ -399,7 +399,7 @@ class Timeline(Page):
             self.timeline = data_of(file.read())["timeline"]
         self.report = self.report_of(*self.made["slow-rank"])
 
-    def told(self):
+    def details(self):
         heads = self.text("#timeline .chosen dt")
         return dict(zip(heads, [value.replace("\xa0", " ") for value in self.text("#timeline .chosen dd")]))
 
@@ -424,22 +424,22 @@ class Timeline(Page):
         self.assertGreaterEqual(len(keys[0] & keys[1] & keys[2] & keys[3]), 4 * len(steps))
         self.assertTrue(self.timeline["paths"])
 
-    def test_a_piece_is_found_and_told_exactly(self):
+    def test_a_piece_is_found_with_exact_details(self):
         canvas = "canvas.timeline"
         self.browser.click("#timeline .choice button[data-value='0']")
         self.browser.run("document.querySelector('canvas.timeline').focus()")
         self.browser.keys("ArrowDown")
-        self.assertEqual(self.told()["rank"], "0")
+        self.assertEqual(self.details()["rank"], "0")
         first = self.text("#timeline .chosen h3")
         self.browser.keys("ArrowRight", "ArrowRight", "ArrowRight")
         self.assertTrue(first and self.text("#timeline .chosen h3"))
         for _ in range(12):  # zooms until collectives are visible
-            if "communicator" in self.told():
+            if "communicator" in self.details():
                 break
             self.browser.keys("ArrowDown")
-        told = self.told()
-        self.assertIn("members", told)
-        self.assertEqual(told["members"], "4")
+        details = self.details()
+        self.assertIn("members", details)
+        self.assertEqual(details["members"], "4")
         self.assertRegex(self.text("#timeline .chosen p")[0], r"^[\d,]+ ns, from -?[\d,]+ ns")
         self.browser.pointer(canvas, 0.6, 0.5)
         self.no_complaints("timeline")

@@ -53,9 +53,9 @@ def check_conda(root):
     output(os.path.join(SOURCE, "scripts", "packages"), "conda")
     recipe = os.path.join(SOURCE, "dist", "conda", "meta.yaml")
     with open(recipe, encoding="utf-8") as file:
-        asked = lambda what: lambda language: f"{what}_{language}"
+        template = lambda what: lambda language: f"{what}_{language}"
         text = jinja2.Template(file.read(), undefined=jinja2.StrictUndefined).render(
-            compiler=asked("compiler"), stdlib=asked("stdlib"))
+            compiler=template("compiler"), stdlib=template("stdlib"))
     rendered = yaml.safe_load(text)
     source, prefix = os.path.join(root, "work"), os.path.join(root, "prefix")
     origin = os.path.normpath(os.path.join(os.path.dirname(recipe), rendered["source"]["git_url"]))

@@ -144,7 +144,7 @@ class Interface(Opened):
         self.assertEqual([lane.split(",")[0] for lane in lanes[:5]],
                          ["1 steps", "2 phases", "3 calls", "4 stream 0", "5 NCCL"])
 
-    def test_notes_can_be_asked_for(self):
+    def test_notes_can_be_queried(self):
         rows = self.ask("select distinct extract_arg(arg_set_id, 'debug.ranks') from slice"
                         " where category = 'all_reduce'")
         self.assertEqual(rows, [[12]])

@@ -154,15 +154,15 @@ class Questions(Databases):
     """Every question of the page, in the same order."""
 
     def answers(self, question, db=None):
-        for asked, sql in re.findall(r"\n([^\n]+\?)\n\n```sql\n(.*?)```", PAGE, re.S):
-            if asked == question:
-                self.asked.add(asked)
+        for text, sql in re.findall(r"\n([^\n]+\?)\n\n```sql\n(.*?)```", PAGE, re.S):
+            if text == question:
+                self.tried.add(text)
                 cursor = (db or self.db).execute(sql)
                 return [dict(row) for row in cursor]
         self.fail("docs/outputs/sqlite.md does not ask: " + question)
 
     def test_questions(self):
-        self.asked = set()
+        self.tried = set()
         slow_rank = {"rank": SLOW}
         rows = self.answers("Which steps took longest, and which rank was slowest in each?")
         self.assertEqual(len(rows), 5)
@@ -217,7 +217,7 @@ class Questions(Databases):
         self.assertEqual(self.answers("Who sends how much to whom?"), [])  # nor messages
         self.assertEqual(self.answers("At which lines of the program does the host wait, and for how long in a step?"),
                          [])  # nor lines: see tests/torch/lines.py
-        self.assertEqual(self.asked, set(re.findall(r"\n([^\n]+\?)\n\n```sql", PAGE)))
+        self.assertEqual(self.tried, set(re.findall(r"\n([^\n]+\?)\n\n```sql", PAGE)))
 
 
 class Page(Databases):
@@ -236,14 +236,14 @@ class Page(Databases):
                 documented[row[1]][None] = row[2]
             elif row and table:
                 documented[table][row[1]] = row[2]
-        told = collections.defaultdict(dict)
+        in_database = collections.defaultdict(dict)
         for name, column, what in self.ask("SELECT object, column_name, what FROM documentation"):
-            told[name][column] = what
-        self.assertEqual(documented, told)
-        for name in told:
+            in_database[name][column] = what
+        self.assertEqual(documented, in_database)
+        for name in in_database:
             columns = {row[1] for row in self.ask("PRAGMA table_info(%s)" % name)}
-            if None in told[name] and len(told[name]) > 1:
-                self.assertEqual(columns, set(told[name]) - {None})
+            if None in in_database[name] and len(in_database[name]) > 1:
+                self.assertEqual(columns, set(in_database[name]) - {None})
 
 
 class OtherReaders(Databases):
@@ -268,14 +268,14 @@ class OtherReaders(Databases):
             # DuckDB downloads its reader of SQLite from its own server; if it cannot, it gets the tables through
             # pandas.
             print("\nDuckDB's own reader of SQLite is not here: %s" % str(why).splitlines()[0])
-            self.hand_over(connection)
+            self.copy_tables(connection)
         rows = connection.execute("SELECT count(*) FROM gpu_work WHERE step = 7").fetchall()
         self.assertEqual(rows, [(RANKS * WORK,)])
         sql = re.search(r"Which work takes the GPUs longest\?\n\n```sql\n(.*?)```", PAGE, re.S)[1]
-        told = {row[0]: row[2:4] for row in connection.execute(sql).fetchall()}
-        self.assertEqual(told, {row[0]: row[2:4] for row in self.ask(sql)})
+        result = {row[0]: row[2:4] for row in connection.execute(sql).fetchall()}
+        self.assertEqual(result, {row[0]: row[2:4] for row in self.ask(sql)})
 
-    def hand_over(self, connection):
+    def copy_tables(self, connection):
         try:
             import pandas
         except ImportError:

@@ -84,8 +84,8 @@ class Run(unittest.TestCase):
         ran = db.execute("SELECT count(*), sum(flops) FROM gpu_work WHERE flops IS NOT NULL AND step BETWEEN 4 AND 9")
         count, flops = ran.fetchone()
         self.assertEqual(count, sum(each.values()))
-        asked = db.execute("SELECT sum(flops) FROM gemms WHERE step BETWEEN 4 AND 9").fetchone()[0]
-        self.assertAlmostEqual(flops / asked, 1, delta=0.02)
+        expected_flops = db.execute("SELECT sum(flops) FROM gemms WHERE step BETWEEN 4 AND 9").fetchone()[0]
+        self.assertAlmostEqual(flops / expected_flops, 1, delta=0.02)
 
 
 if __name__ == "__main__":

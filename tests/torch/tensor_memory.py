@@ -24,30 +24,30 @@ from torch.cuda import caching_allocator_alloc as obtain, caching_allocator_dele
 if not torch.version.cuda:
     raise SystemExit(77)
 torch.cuda.init()
-told, open_blocks = [], {}
-def tell(sign, address):
+states, open_blocks = [], {}
+def note(sign, address):
     stats = torch.cuda.memory_stats()
-    told.append([sign, address, stats["allocated_bytes.all.current"],
-                 stats["reserved_bytes.all.current"]])
+    states.append([sign, address, stats["allocated_bytes.all.current"],
+                   stats["reserved_bytes.all.current"]])
 for turn in range(200):
     address = obtain([1000, 512, 3 << 20, 30 << 20][turn % 4], 0, 0)
     open_blocks[turn] = address
-    tell(+1, address)
+    note(+1, address)
     if turn % 3 == 2:
         address = open_blocks.pop(turn - 2)
         give_back(address)
-        tell(-1, address)
+        note(-1, address)
     if len(open_blocks) > 30:
         for key in sorted(open_blocks)[:20]:
             address = open_blocks.pop(key)
             give_back(address)
-            tell(-1, address)
+            note(-1, address)
 try:
     obtain(2 << 30, 0, 0)
     raise SystemExit("2 GiB of 1 GiB")
 except torch.OutOfMemoryError:
     pass
-print(json.dumps([told, torch.cuda.memory_stats()]))
+print(json.dumps([states, torch.cuda.memory_stats()]))
 """
 
 CPU_PROGRAM = """
@@ -72,12 +72,12 @@ def run(python, program, directory, *preload):
     return json.loads(result.stdout)
 
 
-def check(trace, told, stats):
+def check(trace, states, stats):
     events = trace.records["TensorTotals"]
     expect(all(event.tag == CUDA_0 for event in events), "the device")
     seen = [[1 if event.bytes > 0 else -1, event.address, event.allocated, event.reserved]
             for event in events]
-    expect(seen == told, "each block, with the totals that the allocator told the program")
+    expect(seen == states, "each block, with the totals that the allocator told the program")
     obtained = [event.bytes for event in events if event.bytes > 0]
     expect(len(obtained) == stats["allocation.all.allocated"], "as many as the allocator counted")
     expect(sum(obtained) == stats["allocated_bytes.all.allocated"], "and as many bytes")
@@ -115,12 +115,12 @@ def cuda(python, library, one_gpu, scratch):
     if bare is None:
         print("skipped: this PyTorch is not built for CUDA")
         return SKIPPED
-    told, stats = run(python, CUDA_PROGRAM, scratch, library, one_gpu)
-    expect([told, stats] == bare, "the allocator does the same without and with the shim")
+    states, stats = run(python, CUDA_PROGRAM, scratch, library, one_gpu)
+    expect([states, stats] == bare, "the allocator does the same without and with the shim")
     traces = read_trace.read_all(scratch)
     expect(len(traces) == 1, f"{len(traces)} traces")
     expect(not any(traces[0].lost), f"lost: {traces[0].lost}")
-    check(traces[0], told, stats)
+    check(traces[0], states, stats)
     return 0
 
 

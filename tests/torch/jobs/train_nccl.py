@@ -131,13 +131,13 @@ def exchange(device):
     exchanged = torch.zeros(world * 5, dtype=torch.int64).to(device)
     dist.all_to_all_single(exchanged, mine.to(device))
     pair = dist.new_group(list(range(min(world, 2))), group_desc="first-pair")
-    told = mine.to(device)
+    received = mine.to(device)
     if rank < 2:
-        dist.broadcast(told, src=min(world, 2) - 1, group=pair)
+        dist.broadcast(received, src=min(world, 2) - 1, group=pair)
     message = {0: (dist.isend, world - 1), world - 1: (dist.irecv, 0)}.get(rank)
     if message and world > 1:
         way, peer = message
-        for request in dist.batch_isend_irecv([dist.P2POp(way, told, peer)]):
+        for request in dist.batch_isend_irecv([dist.P2POp(way, received, peer)]):
             request.wait()
     whole = sum(range(1, world + 1))
     plain = torch.arange(world * 5, dtype=torch.int64)
@@ -146,9 +146,9 @@ def exchange(device):
     assert torch.equal(shard.cpu(), (plain * world)[5 * rank:5 * rank + 5])
     assert torch.equal(exchanged.cpu(), torch.cat(
         [plain[5 * rank:5 * rank + 5] * (r + 1) for r in range(world)]))
-    last_told = 2 if rank in (0, 1, world - 1) and world > 1 else rank + 1
-    assert torch.equal(told.cpu(), plain * last_told)
-    return sum(int(x.cpu().sum()) for x in (summed, gathered, shard, exchanged, told))
+    factor = 2 if rank in (0, 1, world - 1) and world > 1 else rank + 1
+    assert torch.equal(received.cpu(), plain * factor)
+    return sum(int(x.cpu().sum()) for x in (summed, gathered, shard, exchanged, received))
 
 
 def share_one_gpu():
