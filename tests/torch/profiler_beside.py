@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""torch.profiler of the stock CUDA wheel beside the shim, on the stand-ins: it gets the same kernels with and without
-the shim, and the report says what tscope did not watch meanwhile.
+"""torch.profiler of the stock CUDA wheel together with the shim, on the stand-ins: it gets the same kernels with and
+without the shim, and the report says what tscope did not watch meanwhile.
 
     profiler_beside.py LIBTSCOPE TSCOPE-REPORT STANDINS
 """

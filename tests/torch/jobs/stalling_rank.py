@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""One rank of a job that trains with DDP over gloo until one rank does something else for ever:
-stalling_rank.py SCENARIO RANK STORE. Marks at the ends of lines are what stalling_jobs.py looks for."""
+"""One rank of a job that trains with DDP over gloo until one rank does something else for ever: stalling_rank.py
+SCENARIO RANK STORE. stalling_jobs.py looks for the comments at the ends of lines."""
 import ctypes
 import fcntl
 import os
@@ -37,7 +37,7 @@ def deadlock():
 
 
 def work_without_end():
-    """A call of C that keeps the GIL: pause() as PyDLL calls it."""
+    """A call of C that keeps the GIL: pause() called by PyDLL."""
     ctypes.PyDLL(None).pause()  # the library
 
 
@@ -58,7 +58,7 @@ def stopped():
 
 
 def wait_for_child():
-    """In state D: the parent of a vfork() until its child has begun another program, which pause() never does."""
+    """In state D: the parent of a vfork() until its child starts another program, which pause() never does."""
     libc = ctypes.CDLL(None)
     stack = ctypes.create_string_buffer(1 << 16)
     top = (ctypes.addressof(stack) + (1 << 16) - 64) & ~15
@@ -68,7 +68,7 @@ def wait_for_child():
 
 
 def lock_checkpoint():
-    """A lock on a file that another process keeps."""
+    """Waits for a lock on a file that another process keeps."""
     name = os.path.join(tempfile.mkdtemp(), "checkpoint.lock")
     with open(name, "w", encoding="utf-8") as mine, open(name, "w", encoding="utf-8") as others:
         fcntl.flock(others, fcntl.LOCK_EX)

@@ -17,7 +17,7 @@
 #include "model/memory_history.h"
 
 #define STEPS 50u
-#define RESUMED 7000u /* the job goes on from a checkpoint: its own count of steps */
+#define RESUMED 7000u /* the job continues from a checkpoint, with its own count of steps */
 
 /* A run in which every tenth step is long. Rank 0 reports the loss of a step when the next step
  * begins; steps `first`, `first` + 10, ... have twice the loss. */

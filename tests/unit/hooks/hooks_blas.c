@@ -265,7 +265,7 @@ static u8 compute_recorded(cudaDataType type, int compute) {
 }
 
 /* cublas_api.h of CUDA 13: 68 is CUBLAS_COMPUTE_32F, 69 its pedantic kind, 77 with TF32 allowed, 74
- * with half precision, 78 emulated; 70, 71 and 79 likewise of doubles. */
+ * with half precision, 78 emulated; 70, 71 and 79 are the same for doubles. */
 static void the_math_mode_counts_where_the_call_leaves_it_open(void **state) {
   (void)state;
   assert_int_equal(single_under(DEFAULT_MATH), 68);

@@ -316,7 +316,7 @@ class Snapshot(unittest.TestCase):
         pairs = [(a.alloc(19 * MIB), a.alloc(MIB)) for _ in range(full)]
         for large, _ in pairs:
             a.free(large)
-        for _ in range(then):  # fits none of the gaps
+        for _ in range(then):  # does not fit into the gaps
             a.alloc(20 * MIB)
         return a
 

@@ -202,8 +202,8 @@ def calls_of_which_the_other_half_is_missing(folder):
 
 @case
 def a_batch_of_messages_that_nobody_takes(folder):
-    """Rank 0 sends to rank 1 and receives from it in one batch; rank 1 does neither, and goes on to a
-    collective that rank 0 never reaches."""
+    """Rank 0 sends to rank 1 and receives from it in one batch; rank 1 does neither, and continues with a collective
+    that rank 0 never reaches."""
     job = jobs.Job(2, ahead=4)
     group = job.group("0", range(2))
     job.all("all_reduce", group)

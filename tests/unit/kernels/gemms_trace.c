@@ -385,7 +385,7 @@ static void a_capture_that_was_not_seen_is_unknown(void **state) {
 
 #define ON_DISK(test) cmocka_unit_test_setup_teardown(test, make_fixture, drop_fixture)
 
-/* --- what the model needs, without being told --- */
+/* --- the operations that the model needs, without an option --- */
 
 enum { LAYERS = 6, TOKENS = 2048, HIDDEN = 512 };
 

@@ -213,10 +213,10 @@ static bool has_edge(const struct timeline *timeline, i64 from, i64 to, u8 kind)
   return false;
 }
 
-/* Calls 11..18, none of which the host's hooks saw but the last, a wait of the host:
+/* Calls 11..18. The hooks on the host saw only the last, a wait of the host:
  *
  *   stream 7   kernel 11, event 12, kernel 13, event 16 (of the same event)
- *   stream 13 waits 14 for 12 (its id says so), kernel 15; waits 17 for the latest record, 16
+ *   stream 13  waits 14 for 12 (its id says so), kernel 15; waits 17 for the latest record, 16
  *   host       waits 18 for stream 7
  */
 static void edges_of_unseen_calls_come_from_the_source(bool with_ids, struct fixture *fixture) {
