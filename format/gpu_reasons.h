@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * Kinds of reasons why the GPU was not watched. A trace tells the reason in words (GPU_CLOCK in
- * records.def), with details such as the call that was seen. A reason of one of these kinds
- * contains the kind's words: the library writes them from here, and the analyzer finds them by
+ * Kinds of reasons why the GPU was not watched. A trace has the reason in words (GPU_CLOCK in
+ * records.def), with details such as the observed call. A reason of one of these kinds contains the
+ * words of the kind: the library takes them from here, and the analyzer recognises the kind by
  * them.
  */
 #ifndef TSCOPE_GPU_REASONS_H
@@ -17,7 +17,7 @@
 #define TSCOPE_REASON_CLIENT "the job's own CUPTI client"
 #define TSCOPE_REASON_PROFILES "the job profiles with CUPTI itself"
 
-/* X(NAME, words): the first whose words a reason contains is its kind. */
+/* X(NAME, words): a reason has the first kind whose words it contains. */
 #define TSCOPE_GPU_REASONS(X)                                                                      \
   X(STEPS, TSCOPE_REASON_STEPS)                                                                    \
   X(ONE_CONNECTION, TSCOPE_REASON_ONE_CONNECTION)                                                  \
@@ -30,10 +30,10 @@ enum tscope_gpu_reason {
 #define X(NAME, words) TSCOPE_GPU_REASON_##NAME,
   TSCOPE_GPU_REASONS(X)
 #undef X
-      TSCOPE_GPU_REASON_OTHER /* also: none is known */
+      TSCOPE_GPU_REASON_OTHER /* also if no reason is known */
 };
 
-/* The kind of a reason; NULL is none that is known. */
+/* The kind of a reason; NULL: no reason is known. */
 static inline enum tscope_gpu_reason tscope_gpu_reason_of(const char *reason) {
   static const char *const words[] = {
 #define X(NAME, words) words,
