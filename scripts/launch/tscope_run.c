@@ -276,8 +276,7 @@ static int start_witness(void) {
 }
 
 static bool sent_to_group(int channel, int number) {
-  nanosleep(&(struct timespec){.tv_nsec = 10 * 1000 * 1000}, NULL); /* until the whole group has it
-                                                                     */
+  nanosleep(&(struct timespec){.tv_nsec = 10 * 1000 * 1000}, NULL); /* until all members have it */
   int seen = 0;
   return channel >= 0 &&
          send(channel, &number, sizeof(number), MSG_NOSIGNAL) == (ssize_t)sizeof(number) &&
