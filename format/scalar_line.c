@@ -19,7 +19,7 @@ static const struct word words[] = {
 };
 #define WORDS (sizeof(words) / sizeof(*words))
 
-static char small(char c) {
+static char lower_case(char c) {
   return c >= 'A' && c <= 'Z' ? (char)(c - 'A' + 'a') : c;
 }
 
@@ -28,7 +28,7 @@ static int is_digit(char c) {
 }
 
 static int is_name(char c) {
-  char s = small(c);
+  char s = lower_case(c);
   return (s >= 'a' && s <= 'z') || is_digit(c) || c == '_' || c == '/' || c == '-';
 }
 
@@ -40,7 +40,7 @@ static int ends_with(const char *begin, const char *end, const struct word *word
   if (end - begin < word->length)
     return 0;
   for (u32 i = 0; i < word->length; i++)
-    if (small(end[(int)i - word->length]) != word->text[i])
+    if (lower_case(end[(int)i - word->length]) != word->text[i])
       return 0;
   const char *from = end - word->length;
   return from == begin || !is_name(from[-1]);
@@ -96,7 +96,7 @@ static int same_word(const char *at, const char *end, const char *word, u32 leng
   if (end - at < (ptrdiff_t)length)
     return 0;
   for (u32 i = 0; i < length; i++)
-    if (small(at[i]) != word[i])
+    if (lower_case(at[i]) != word[i])
       return 0;
   return end - at == (ptrdiff_t)length || !is_name(at[length]);
 }
@@ -114,7 +114,7 @@ static const char *take_digits(const char *at, const char *end, double *value, i
 }
 
 static const char *take_exponent(const char *at, const char *end, int *exponent) {
-  if (at >= end || small(*at) != 'e')
+  if (at >= end || lower_case(*at) != 'e')
     return at;
   const char *digits = at + 1;
   int negative = digits < end && *digits == '-', value = 0;

@@ -43,7 +43,7 @@ static const struct command *find_command(const char *name) {
 }
 
 /* Returns only if the program cannot be started, with an exit status. */
-static int become(const struct command *command, int argc, char **argv) {
+static int execute(const struct command *command, int argc, char **argv) {
   char path[PATH_MAX];
   if (!beside_program(command->program, path))
     snprintf(path, sizeof(path), "%s", command->program); /* then execvp() looks in PATH */
@@ -78,11 +78,11 @@ int main(int argc, char **argv) {
     return 0;
   }
   if (strcmp(argv[1], "help") == 0 && find_command(argv[2]))
-    return become(find_command(argv[2]), 1, (char *[]){(char *)"--help"});
+    return execute(find_command(argv[2]), 1, (char *[]){(char *)"--help"});
   const struct command *command = find_command(argv[1]);
   if (!command) {
     fprintf(stderr, "tscope: there is no command '%s'; tscope --help lists them\n", argv[1]);
     return EXIT_USAGE;
   }
-  return become(command, argc - 2, argv + 2);
+  return execute(command, argc - 2, argv + 2);
 }

@@ -176,7 +176,7 @@ static bool started_by_launcher(void) {
 }
 
 /* If there are several copies, only that of the first rank prints the closing line. */
-static bool speaks(void) {
+static bool prints_closing_line(void) {
   static const char *const ranks[] = {"SLURM_PROCID", "OMPI_COMM_WORLD_RANK", "PMI_RANK",
                                       "PMIX_RANK", "RANK"};
   for (size_t i = 0; i < sizeof(ranks) / sizeof(*ranks); i++) {
@@ -238,7 +238,7 @@ static void print_env(void) {
  * Ctrl-C, timeout(1), a batch system that signals every process) or to tscope-run alone? It is a
  * process that only keeps signals pending. If a signal that the command already got were forwarded,
  * it would get it twice, and a second SIGTERM ends torchrun's clean-up early. */
-static void be_witness(int channel, pid_t parent) {
+static void run_witness(int channel, pid_t parent) {
   prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (getppid() != parent)
     _exit(0);
@@ -265,7 +265,7 @@ static int start_witness(void) {
     for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++)
       close(fd); /* a reader of our output must not wait for the witness */
     close(ends[0]);
-    be_witness(ends[1], self);
+    run_witness(ends[1], self);
   }
   close(ends[1]);
   if (witness < 0) {
@@ -464,7 +464,7 @@ int main(int argc, char **argv) {
     return 0;
   }
   int status = supervise(command, options.look);
-  if (found && !options.quiet && speaks())
+  if (found && !options.quiet && prints_closing_line())
     closing_line(command[0]);
   return end_like(status);
 }
