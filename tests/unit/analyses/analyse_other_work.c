@@ -63,8 +63,9 @@ static double other_line_s(const struct results *r) {
 static void recurring_work_is_left_out(void **state) {
   static const struct {
     enum place place;
-    const char *what;
-  } cases[] = {{IN_FORWARD, "forward only"}, {IN_OTHER, "outside forward, backward and optimizer"}};
+    const char *what, *action; /* what it is advised to look at first */
+  } cases[] = {{IN_FORWARD, "forward only", "If this is validation"},
+               {IN_OTHER, "outside forward, backward and optimizer", "Look at what the program does"}};
   (void)state;
   for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
     struct run run = run_with(cases[i].place);
@@ -86,6 +87,7 @@ static void recurring_work_is_left_out(void **state) {
     assert_non_null(strstr(finding->title, "Steps 9, 19, 29 and 2 more"));
     assert_non_null(strstr(finding->title, "every 10 steps"));
     assert_true(fabs(finding->worth_s - 2) < 0.01);
+    assert_true(strncmp(finding->action, cases[i].action, strlen(cases[i].action)) == 0);
     end_run(&run);
   }
 }
