@@ -64,8 +64,9 @@ static void recurring_work_is_left_out(void **state) {
   static const struct {
     enum place place;
     const char *what, *action; /* what it is advised to look at first */
-  } cases[] = {{IN_FORWARD, "forward only", "If this is validation"},
-               {IN_OTHER, "outside forward, backward and optimizer", "Look at what the program does"}};
+  } cases[] = {
+      {IN_FORWARD, "forward only", "If this is validation"},
+      {IN_OTHER, "outside forward, backward and optimizer", "Look at what the program does"}};
   (void)state;
   for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
     struct run run = run_with(cases[i].place);
