@@ -118,7 +118,7 @@ class Cli(unittest.TestCase):
         self.assertEqual(self.ok("--width", "100", self.traces), self.ok(self.traces, COLUMNS="100"))
         self.assertEqual(max(map(len, self.ok("--width", "60", self.traces).splitlines())), 60)
 
-    def test_lists_are_as_long_as_asked(self):
+    def test_lists_have_the_requested_length(self):
         rows = lambda text: text.split("\n  kernel  ")[1].split("whole input")[0].count("\n") - 1
         self.assertEqual(rows(self.ok("--top", "1", self.traces)), 1)
         most = rows(self.ok("--top", "1000", self.traces))
@@ -144,7 +144,7 @@ class Cli(unittest.TestCase):
                 self.assertIn("usage: scripts/demo" if status == 0 else "--help", done.stdout + done.stderr)
             self.assertEqual(os.listdir(folder), [])
 
-    def test_two_runs_against_each_other(self):
+    def test_two_runs_are_compared(self):
         even = os.path.join(self.traces, "even")
         slow = os.path.join(self.traces, "slow")
         text = self.ok("diff", even, slow)
@@ -168,7 +168,7 @@ class Cli(unittest.TestCase):
         return [self.write(f"{name}{i}", "--ranks", "4", "--steps", "12", "--phases", "--kernel-ns", str(ns), *options)
                 for i, ns in enumerate((60000, 61000, 60500))]
 
-    def test_several_runs_a_side(self):
+    def test_several_runs_per_side(self):
         even, again = self.several("even"), self.several("again", "--jitter-ns", "21000")
         slow = self.several("slowed", "--slow-rank", "2", "--slow-factor", "1.5")
         gate = report("diff", "--fail-on", "warning", *even, "--", *slow)
@@ -188,11 +188,11 @@ class Cli(unittest.TestCase):
         self.assertEqual(few.returncode, 2)
         self.assertIn("not 3 and 2", few.stderr)
 
-    def test_which_runs_are_of_which_side(self):
+    def test_runs_are_assigned_to_sides(self):
         for wrong in (["a"], ["a", "b", "c"], ["--", "a", "b"], ["a", "b", "--"]):
             self.assertIn("-- between", self.refused("diff", *wrong))
 
-    def test_logs_against_each_other(self):
+    def test_logs_are_compared(self):
         def log(name, high):
             path = self.path(name + ".jsonl")
             with open(path, "w", encoding="utf-8") as file:

@@ -302,7 +302,7 @@ class Shows(Page):
         self.browser.keys("0")
         self.assertEqual(self.view("canvas.heat"), whole)
 
-    def test_the_heat_map_tells_each_cell(self):
+    def test_the_heat_map_describes_each_cell(self):
         table = self.report["series"]["by_rank"]
         self.browser.pointer("canvas.heat", 0.5, 0.4)
         tip = self.text("#tip")[0]
@@ -361,7 +361,7 @@ class Shows(Page):
         self.assertTrue(pdf.startswith("JVBERi0"))  # %PDF-
         self.no_complaints("printing")
 
-    def test_nothing_moves_by_itself_where_that_is_not_wanted(self):
+    def test_no_animation_if_it_is_not_wanted(self):
         """Asks the browser which animations run, directly after actions that may animate: a link to a finding, a fold,
         a click."""
         page = self.page_of("moves", *self.made["slow-rank"])

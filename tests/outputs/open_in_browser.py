@@ -89,7 +89,7 @@ class Open(unittest.TestCase):
         return subprocess.run([REPORT, *arguments, self.traces], capture_output=True, text=True, env=environment,
                               timeout=200)
 
-    def test_the_page_gets_its_file_and_nobody_else_anything(self):
+    def test_only_the_page_gets_the_file(self):
         browser = self.browser("#!%s\nimport os, sys\nos.execv(%r, [%r, %r, '--browse', %r, sys.argv[1]])\n" % (
             sys.executable, sys.executable, sys.executable, os.path.abspath(__file__), self.folder.name))
         os.mkfifo(self.path("said"))  # the report may end before the browser

@@ -202,7 +202,7 @@ class Perfetto(unittest.TestCase):
             # On one time axis no member ends before all have begun.
             self.assertLess(max(slice.begin for slice in slices), min(slice.end for slice in slices))
 
-    def test_the_critical_path_and_findings_stand_at_the_top(self):
+    def test_the_critical_path_and_findings_are_at_the_top(self):
         trace = self.trace("--steps", "10:10", self.slow)
         path = trace.top("critical path")
         for before, after in zip(path, path[1:]):

@@ -152,7 +152,7 @@ class Interface(Opened):
                         " on track.id = track_id where track.name like '%critical path' group by 1 order by 2 desc")
         self.assertEqual(rows[0][0], 10)
 
-    def test_the_page_says_no_error(self):
+    def test_the_page_shows_no_error(self):
         own = [line["message"] for line in self.browser.logs() if line["level"] == "SEVERE"
                and not any(known in line["message"] for known in
                            ("navigate-to", "ERR_NAME_NOT_RESOLVED", "ERR_CONNECTION_REFUSED", "live_reload",

@@ -108,7 +108,7 @@ class Tables(Databases):
         self.assertEqual(self.ask("SELECT rank FROM ranks WHERE shown ORDER BY 1", db), [(1,), (2,)])
         self.assertEqual(self.ask("SELECT count(*) FROM ranks", db), [(RANKS,)])
 
-    def test_what_does_not_fit_is_said(self):
+    def test_omissions_are_reported(self):
         db = self.write("small.db", "--limit", "100k", self.slow)
         self.assertIn("--steps selects others", " ".join(row[0] for row in self.ask("SELECT what FROM left_out", db)))
         self.assertIn((SLOW,), self.ask("SELECT DISTINCT rank FROM gpu_work", db))

@@ -41,7 +41,7 @@ class Run(unittest.TestCase):
         self.folder = holder.name
         self.traces = os.path.join(holder.name, "traces")
 
-    def test_a_pipeline_tells_who_sends_to_whom(self):
+    def test_messages_of_a_pipeline(self):
         train(self.traces, "--ranks", str(STAGES), "--pipeline", str(STAGES), "--micro-batches", str(MICRO_BATCHES),
               "--message-kb", str(MESSAGE_KB))
         db = database(self.folder, self.traces)

@@ -156,7 +156,7 @@ class Logs(unittest.TestCase):
             self.assertIsNone(unknown)
         self.assertEqual(document["distributed"]["stragglers"], [])
 
-    def test_a_file_of_pytscope_that_was_gone_on_with(self):
+    def test_a_file_of_pytscope_with_two_runs(self):
         """Two runs in one file: 5 steps, then 20, of which the last record is cut off. There is no run.json."""
         records = [json.dumps({"step": i, "timestamp": 1.7e9 + at, "phases": {"forward": 0.05}})
                    for at, i in [(i, i) for i in range(5)] + [(100 + i / 10, i) for i in range(20)]]
@@ -226,12 +226,12 @@ class Logs(unittest.TestCase):
         c = self.report(self.write(text, "a.log"))["convergence"]
         self.assertEqual({row["role"]: row["last"] for row in c["series"]}, {"loss": 2, "evaluation loss": 5})
 
-    def test_steps_that_begin_anew_in_each_epoch(self):
+    def test_steps_that_restart_in_each_epoch(self):
         text = "".join(json.dumps({"step": s, "loss": 5 - epoch - s / 10}) + "\n" for epoch in range(3) for s in range(5))
         row, = self.report(self.write(text, "a.jsonl"))["convergence"]["series"]
         self.assertEqual((row["values"], row["first_step"], row["last_step"]), (15, 0, 14))
 
-    def test_a_run_that_went_on_from_a_checkpoint(self):
+    def test_a_run_that_continued_from_a_checkpoint(self):
         recorded = [(s, 5 - s / 10) for s in range(20)] + [(s, 2 - s / 100) for s in range(10, 30)]
         text = "".join(json.dumps({"step": s, "loss": loss}) + "\n" for s, loss in recorded)
         row, = self.report(self.write(text, "a.jsonl"))["convergence"]["series"]
@@ -301,20 +301,20 @@ class Logs(unittest.TestCase):
         once = self.of(loss=spiked(falling(), {100, 200, 300}, 1.5), grad_norm=spiked(norms(), {50, 150, 300}, 8))
         self.assertNotIn("CROSS.CORRELATED_INSTABILITY", self.ids(once))
 
-    def test_few_values_tell_nothing(self):
+    def test_few_values_give_no_finding(self):
         c = self.of(loss=[3, 2, 1])["convergence"]
         self.assertIsNone(c["verdict"])
         self.assertIsNone(c["plateau"])
 
     # What cannot be read.
 
-    def test_odd_lines_are_told(self):
+    def test_odd_lines_are_reported(self):
         text = self.lines(loss=falling(30)) + '{"step": 30, "loss": \n[1, 2\n{"loss": 1.0, "step": 31}\n'
         document = self.report(self.write(text, "a.jsonl"))
         self.assertEqual(document["convergence"]["series"][0]["values"], 31)
         self.assertTrue(any("1 lines have another form" in note for note in document["quality"]["notes"]))
 
-    def test_what_is_no_log_is_not_taken_for_one(self):
+    def test_other_files_are_not_taken_for_logs(self):
         for text, name in (("hello world 5\n", "a.txt"), ("a,b\n1,2\n", "b.csv"), ("{}\n", "c.jsonl"), ("", "d.csv")):
             done = subprocess.run([REPORT, self.write(text, name)], capture_output=True, text=True)
             self.assertEqual(done.returncode, 2, name)

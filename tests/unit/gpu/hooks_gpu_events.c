@@ -84,7 +84,7 @@ static void a_pair_gives_start_and_duration(void **state) {
   assert_string(LAST(COLLECTIVE_RUN, collective_run).name, "all_reduce");
 }
 
-static void work_that_was_not_launched_is_not_known(void **state) {
+static void work_that_was_not_launched_is_not_recorded(void **state) {
   (void)state;
   u32 before = runs();
   event_pair_end(begin_on(stream, 100), NULL);
@@ -423,7 +423,7 @@ static void events_end_with_their_device(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(a_pair_gives_start_and_duration),
-      cmocka_unit_test(work_that_was_not_launched_is_not_known),
+      cmocka_unit_test(work_that_was_not_launched_is_not_recorded),
       cmocka_unit_test(a_sampled_function_says_how_many_calls_it_represents),
       cmocka_unit_test(one_gemm_in_sixteen_is_timed),
       cmocka_unit_test(all_gemms_of_a_model_are_picked_in_turn),

@@ -203,7 +203,7 @@ class Snapshot(unittest.TestCase):
                 self.assertEqual(sum(row["bytes"] for row in memory[table]),
                                  memory["peak_allocated_bytes"])
 
-    def test_recorded_jobs_have_nothing_to_complain_about(self):
+    def test_recorded_jobs_have_no_problems(self):
         for path in self.recordings():
             document = self.report(path, "--gpu-gb", "80")
             self.assertEqual(document["findings"], [])
@@ -241,7 +241,7 @@ class Snapshot(unittest.TestCase):
         self.assertEqual(live[(None, "build (job/train.py:5)")], (9 * MIB, 3))
         self.assertEqual(live[("before recording", None)], (3 * MIB, 1))
 
-    def test_rounding_is_told_apart(self):
+    def test_rounding_is_separate(self):
         a = Allocator()
         a.alloc(1000)
         memory = self.memory(a)
@@ -349,7 +349,7 @@ class Snapshot(unittest.TestCase):
             a.free(list(a.blocks)[-1])
         return self.report(self.write(a.snapshot()), *capacity)
 
-    def test_what_makes_the_peak_is_told_with_its_worth(self):
+    def test_causes_of_the_peak_have_a_worth(self):
         softmax = frames(("softmax", "/home/u/job/nn_utils.py", 12), ("forward", "/home/u/job/model.py", 3))
         einsum = frames(("einsum", "/x/site-packages/einops/_backends.py", 291), ("forward", "/home/u/job/model.py", 4))
         parts = ((1500 * MIB, softmax), (800 * MIB, einsum))
@@ -376,7 +376,7 @@ class Snapshot(unittest.TestCase):
         softmax = frames(("softmax", "/home/u/job/nn_utils.py", 12))
         self.assertNotIn("MEMORY.PEAK", ids(self.peak_of((255 * MIB, softmax))))
 
-    def test_a_peak_above_the_device_is_said_as_such(self):
+    def test_a_peak_above_the_device_memory_is_reported(self):
         a = Allocator(segment=1024 * MIB)
         for _ in range(3):
             a.alloc(1024 * MIB)
@@ -435,7 +435,7 @@ class Snapshot(unittest.TestCase):
         self.assertEqual(document["memory"]["growth_bytes_per_step"], 0)
         self.assertNotIn("MEMORY.GROWTH", ids(document))
 
-    def test_few_steps_tell_nothing_of_growth(self):
+    def test_few_steps_show_no_growth(self):
         memory = self.memory(self.trained(4, 64 << 10))
         self.assertIsNone(memory["growth_bytes_per_step"])
         self.assertIn("too few", memory["growth_reason"])
@@ -520,7 +520,7 @@ class Snapshot(unittest.TestCase):
             a.free(a.alloc(MIB))
         self.assertNotIn("MEMORY.CHURN", ids(self.report(self.write(a.snapshot()))))
 
-    def test_segments_fetched_again_and_again(self):
+    def test_segments_allocated_repeatedly(self):
         for times, found in ((12, True), (6, False)):
             a = Allocator()
             for _ in range(times):

@@ -55,12 +55,12 @@ class Modules(unittest.TestCase):
         rows = [(row["name"], row["parent"], row["depth"]) for row in self.modules(NET)["tree"]]
         self.assertEqual(rows, [("N", None, 0), ("N.a", "N", 1), ("N.b", "N", 1), ("N.b.c", "N.b", 2)])
 
-    def test_modules_between_that_are_not_told(self):
+    def test_missing_modules_in_between(self):
         rows = self.modules([stat("M"), stat("M.list.0"), stat("M.list.0.x.y"), stat("Mx")])["tree"]
         self.assertEqual([(row["parent"], row["depth"]) for row in rows],
                          [(None, 0), ("M", 1), ("M.list.0", 2), (None, 0)])
 
-    def test_what_is_not_told_is_null(self):
+    def test_missing_values_are_null(self):
         bare = {"mod_stats": [{"fqn": "M", "param_per_module": 8}, {"fqn": "M.a", "fw_runtime_per_module": 1}]}
         modules = self.modules(bare)
         self.assertEqual(modules["parameter_bytes"], 8)

@@ -150,7 +150,7 @@ def a_rank_that_crashed_leaves_no_dump(folder):
 
 
 @case
-def dumps_of_a_few_ranks_cannot_tell(folder):
+def dumps_of_a_few_ranks_are_undecided(folder):
     job = training(16)
     job.stops[11] = 9
     one = expect(run(job, folder / "a", ranks=[0, 1, 2, 3]), None, verdict="cannot tell")
@@ -172,7 +172,7 @@ def a_healthy_job_has_no_verdict(folder):
 
 
 @case
-def all_in_one_call_cannot_tell(folder):
+def all_in_one_call_is_undecided(folder):
     job = training(8)
     for r in range(8):
         job.broken[r] = 10  # nothing finishes: perhaps a link; more is not known
@@ -215,7 +215,7 @@ def a_batch_of_messages_that_nobody_takes(folder):
 
 
 @case
-def dumps_without_calls_tell_nothing(folder):
+def dumps_without_calls_are_undecided(folder):
     job = jobs.Job(2)
     job.group("0", range(2))
     document = run(job, folder)
@@ -237,7 +237,7 @@ def sizes_that_differ_name_the_odd_one(folder):
 
 
 @case
-def without_a_majority_each_is_told_with_its_call(folder):
+def without_a_majority_each_call_is_listed(folder):
     job = jobs.Job(6)
     group = job.group("0", range(6))
     kinds = ["all_reduce", "all_reduce", "_all_gather_base", "_all_gather_base", "broadcast", "broadcast"]
@@ -419,7 +419,7 @@ def every_form_reads(folder):
 
 
 @case
-def ranks_and_hosts_stand_in_names(folder):
+def ranks_and_hosts_come_from_names(folder):
     job = training(12)
     job.stops[10] = 7
     for i, name in enumerate(("nccl_trace_rank_{rank}", "_dump_{rank}", "node07.cluster_{rank}",

@@ -66,7 +66,7 @@ class Series(unittest.TestCase):
             self.assertAlmostEqual(mean(row["forward_ms"]), 0.1, delta=1e-3)
             self.assertAlmostEqual(mean(row["backward_ms"]), 0.132, delta=1e-3)
 
-    def test_the_worst_of_many_ranks_has_a_row_of_its_own(self):
+    def test_the_worst_of_many_ranks_has_its_own_row(self):
         report, _ = report_of("--ranks", "130", "--steps", "12", "--slow-rank", "77", "--buckets", "1",
                               "--kernels", "1")
         table = report["series"]["by_rank"]
@@ -81,7 +81,7 @@ class Series(unittest.TestCase):
             reached = row["last_rank"] + 1
         self.assertEqual([row["ranks"] for row in rows if row["rank"] == 77], [1])
 
-    def test_of_many_steps_the_slowest_are_kept(self):
+    def test_the_slowest_of_many_steps_are_kept(self):
         report, _ = report_of("--ranks", "2", "--steps", "4500", "--buckets", "1", "--kernels", "1")
         steps, table = report["series"]["steps"], report["series"]["by_rank"]
         self.assertEqual((steps["steps_per_point"], table["steps_per_column"]), (3, 3))

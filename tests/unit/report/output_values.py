@@ -62,7 +62,7 @@ class Output(unittest.TestCase):
         program = "print('loss=1'); sys.stderr.write('loss=2\\n'); sys.stderr.flush()"
         self.assertEqual(self.values(program, "stderr")["loss"]["last"], 2)
 
-    def test_not_asked(self):
+    def test_switched_off(self):
         self.assertEqual(self.values("print('step 1: loss=1')", None), {})
         self.assertEqual(self.values("print('step 1: loss=1')", "off"), {})
 
@@ -92,7 +92,7 @@ print('exit', os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
 """)
         self.assertEqual((rows["loss"]["values"], rows["loss"]["last"]), (1, 3))
 
-    def test_errors_stay_what_they_are(self):
+    def test_errors_do_not_change(self):
         self.values("""
 os.close(1)
 try:
