@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""Cuts the examples out of docs/adding-a-hook.md: hooks_page.py PAGE HEADER
+"""Extracts the examples from docs/adding-a-hook.md: hooks_page.py PAGE HEADER
 
-The header gets PAGE_HOOKS(HOOK), the lines that the page would add to a registry, and
-PAGE_RECORDERS, the recorders that it shows, to be expanded once.
+It writes PAGE_HOOKS(HOOK), the lines that the page adds to a registry, and PAGE_RECORDERS, the recorders on the page,
+which are to be expanded once, into HEADER.
 """
 import re
 import sys
