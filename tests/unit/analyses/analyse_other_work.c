@@ -63,7 +63,7 @@ static double other_line_s(const struct results *r) {
 static void recurring_work_is_left_out(void **state) {
   static const struct {
     enum place place;
-    const char *what, *action; /* what it is advised to look at first */
+    const char *what, *action; /* the advice begins with `action` */
   } cases[] = {
       {IN_FORWARD, "forward only", "If this is validation"},
       {IN_OTHER, "outside forward, backward and optimizer", "Look at what the program does"}};

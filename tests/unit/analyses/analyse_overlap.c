@@ -207,7 +207,7 @@ static void every_instant_counts_once(void **state) {
     assert_ms(r->ov_exposed_transfer_ms, n.transfer);
     assert_ms(r->ov_exposed_memcpy_ms, n.copy);
     assert_ms(r->ov_idle_ms, n.idle);
-    /* the sum holds to the precision of doubles */
+    /* the sum is exact within the precision of doubles */
     assert_true(fabs(r->ov_step_ms - r->ov_compute_ms - r->ov_exposed_ms - r->ov_exposed_memcpy_ms -
                      r->ov_idle_ms) < 1e-12 * r->ov_step_ms + 1e-12);
     for (u32 i = 0; i < r->n_by_op; i++)

@@ -325,7 +325,7 @@ static void queries_end_no_capture(void **state) {
   cudaStreamDestroy(fresh);
 }
 
-/* --- what NCCL is called for --- */
+/* --- calls of NCCL --- */
 
 static void a_collective_has_its_own_number(void **state) {
   (void)state;
