@@ -102,7 +102,7 @@ class Walked:
         return f"{self.files} files, {self.launches} launches, {self.lost} lost, {self.closed} closed"
 
 
-def same(bare, shimmed, stderr=""):
+def check_same(bare, shimmed, stderr=""):
     """Checks that the shim changed nothing. If `stderr` is given, the shim must print one line with that word."""
     assert bare.returncode == shimmed.returncode, (bare.returncode, shimmed.returncode, shimmed.stderr)
     assert bare.stdout == shimmed.stdout, (bare.stdout, shimmed.stdout)
@@ -114,20 +114,20 @@ def same(bare, shimmed, stderr=""):
         assert len(extra) == 1 and "tscope" in extra[0] and stderr in extra[0].lower(), extra
 
 
-def compared(directory, *arguments, name="hazard", stderr="", **more):
+def run_both(directory, *arguments, name="hazard", stderr="", **more):
     command = [program(name), *arguments]
     bare = run(command, **more)
     shimmed = run(command, directory, **more)
-    same(bare, shimmed, stderr)
+    check_same(bare, shimmed, stderr)
     return bare
 
 
-def recorded(directory, *arguments, launches, files=1, name="hazard", lossless=True, **more):
+def check_recorded(directory, *arguments, launches, files=1, name="hazard", lossless=True, **more):
     """Runs a hazard without and with the shim. All its launches must be recorded or counted as lost. With
     `lossless`, none may be lost; hazards that launch faster than any job may lose some."""
     if not lossless:
         more["env"] = {**ONLY_LAUNCHES, **(more.get("env") or {})}
-    compared(directory, *arguments, name=name, **more)
+    run_both(directory, *arguments, name=name, **more)
     walked = Walked(directory)
     print(walked)
     assert walked.files == files, f"{walked.files} traces, not {files}"
@@ -136,7 +136,7 @@ def recorded(directory, *arguments, launches, files=1, name="hazard", lossless=T
     return walked
 
 
-def untouched(directory):
+def check_untouched(directory):
     assert traces(directory) == [], traces(directory)
 
 
@@ -148,7 +148,7 @@ def programs_that_do_not_train(scratch):
                 ["python3", "-c", "1"], ["ls", "/nonexistent"]]
     directory = os.path.join(scratch, "traces")
     for command in commands:
-        same(run(command), run(command, directory))
+        check_same(run(command), run(command, directory))
         seconds = {None: [], directory: []}
         for _ in range(15):
             for where, taken in seconds.items():
@@ -163,34 +163,34 @@ def programs_that_do_not_train(scratch):
 # --- finding the real function ---
 
 def plain(scratch):
-    walked = recorded(scratch, "plain", "10000", launches=10000)
+    walked = check_recorded(scratch, "plain", "10000", launches=10000)
     assert walked.closed == 1
 
 
 def library_loaded_local(scratch):
-    recorded(scratch, program("libplugin.so"), name="unlinked", launches=1000)
+    check_recorded(scratch, program("libplugin.so"), name="unlinked", launches=1000)
 
 
 def call_while_the_linker_holds_its_lock(scratch):
     """The first hooked call, which starts the recording, is in a library's constructor."""
-    recorded(scratch, program("libplugin.so"), name="unlinked", launches=1100,
-             env={"LAUNCH_WHILE_LOADED": "1"})
+    check_recorded(scratch, program("libplugin.so"), name="unlinked", launches=1100,
+                   env={"LAUNCH_WHILE_LOADED": "1"})
 
 
 def application_uses_rtld_next(scratch):
-    recorded(scratch, "plain", "10000", name="hazard-wrapper", launches=10000)
+    check_recorded(scratch, "plain", "10000", name="hazard-wrapper", launches=10000)
 
 
 PLUGIN = "liblookups_plugin.so"
 
 
 def look_ups_by_name(scratch):
-    compared(scratch, program(PLUGIN), name="lookups")
-    untouched(scratch)
+    run_both(scratch, program(PLUGIN), name="lookups")
+    check_untouched(scratch)
 
 
 def look_ups_with_the_driver_off(scratch):
-    compared(scratch, program(PLUGIN), name="lookups", env={"TSCOPE_DRIVER": "off"})
+    run_both(scratch, program(PLUGIN), name="lookups", env={"TSCOPE_DRIVER": "off"})
 
 
 def look_ups_beside_another_preload(scratch):
@@ -200,20 +200,20 @@ def look_ups_beside_another_preload(scratch):
         alone = run(command, env={"LD_PRELOAD": program(other)})
         assert alone.returncode == 0 and b"next is another" in alone.stderr, alone
         for order in ((LIBRARY, program(other)), (program(other), LIBRARY)):
-            same(alone, run(command, scratch, env={"LD_PRELOAD": ":".join(order)}))
+            check_same(alone, run(command, scratch, env={"LD_PRELOAD": ":".join(order)}))
 
 
 COPIES = {"a": "libnccl_a.so", "b": "libnccl_b.so", "linked": "libcopies_linked.so"}
 CALLS = 15  # collectives of one train() in copies.h
 
 
-def trained(scratch, *steps, recorded_steps, not_seen="", **more):
+def check_copies(scratch, *steps, recorded_steps, not_seen="", **more):
     """Runs `copies`. Every call must reach the same copy of NCCL as without the shim. The trace must have
     `recorded_steps` steps, each with its communicator. `not_seen` is the copy, if any, that the trace must
     name as not recorded; only its calls of its own exported functions may be in the trace."""
     arguments = [step.partition(":")[0] + (":" + program(COPIES[step.partition(":")[2]])
                                            if ":" in step else "") for step in steps]
-    bare = compared(scratch, *arguments, name="copies", **more)
+    bare = run_both(scratch, *arguments, name="copies", **more)
     lines = bare.stdout.decode().splitlines()
     assert len(lines) == len(steps), lines
     if not any("global" in step or "default" in step for step in steps):
@@ -239,53 +239,53 @@ def trained(scratch, *steps, recorded_steps, not_seen="", **more):
 
 def look_ups_of_nccl(scratch):
     for step in ("local:a", "global:a", "deep:a"):
-        trained(os.path.join(scratch, step[:4]), step, "again", recorded_steps=2)
+        check_copies(os.path.join(scratch, step[:4]), step, "again", recorded_steps=2)
 
 
 def look_ups_by_the_profiling_name(scratch):
-    trained(scratch, "p:a", recorded_steps=1)
+    check_copies(scratch, "p:a", recorded_steps=1)
 
 
 def look_ups_in_two_copies(scratch):
-    trained(scratch, "local:a", "local:b", "again", "local:b", recorded_steps=2, not_seen="b")
+    check_copies(scratch, "local:a", "local:b", "again", "local:b", recorded_steps=2, not_seen="b")
 
 
 def look_ups_beside_a_linked_copy(scratch):
     """As when PyTorch links one NCCL, and vLLM loads another by its path."""
     for step in ("linked", "linked-global"):
-        trained(os.path.join(scratch, step), step + ":linked", "local:b", step + ":linked", "again",
-                recorded_steps=4)
+        check_copies(os.path.join(scratch, step), step + ":linked", "local:b", step + ":linked", "again",
+                     recorded_steps=4)
 
 
 def look_ups_before_a_linked_copy(scratch):
     for step in ("linked", "linked-global"):
-        trained(os.path.join(scratch, step), "local:b", step + ":linked", "again", step + ":linked",
-                recorded_steps=4)
+        check_copies(os.path.join(scratch, step), "local:b", step + ":linked", "again", step + ":linked",
+                     recorded_steps=4)
 
 
 def look_ups_beside_the_same_copy(scratch):
-    trained(scratch, "linked:linked", "local:a", "linked:linked", "again", recorded_steps=4)
+    check_copies(scratch, "linked:linked", "local:a", "linked:linked", "again", recorded_steps=4)
 
 
 def look_ups_in_no_handle(scratch):
     """The search order decides, and the preload is part of it."""
-    trained(scratch, "default:a", "local:b", "again", recorded_steps=3)
+    check_copies(scratch, "default:a", "local:b", "again", recorded_steps=3)
 
 
 def look_ups_left_alone(scratch):
     """Without hooks for look-ups, each copy still calls its own exported functions."""
-    trained(scratch, "local:a", "local:b", recorded_steps=0, env={"TSCOPE_LOOKUPS": "off"})
+    check_copies(scratch, "local:a", "local:b", recorded_steps=0, env={"TSCOPE_LOOKUPS": "off"})
 
 
 def cudart_linked_statically(scratch):
-    compared(scratch, "plain", "10000", name="hazard-static")
+    run_both(scratch, "plain", "10000", name="hazard-static")
     print(Walked(scratch), "(a preload does not see the calls inside a static runtime)")
 
 
 # --- children ---
 
 def fork_with_work_in_the_child(scratch):
-    recorded(scratch, "fork", launches=8000)
+    check_recorded(scratch, "fork", launches=8000)
 
 
 def fork_while_threads_launch(scratch):
@@ -298,53 +298,53 @@ def fork_while_threads_launch(scratch):
 
 def fork_while_kernels_are_registered(scratch):
     """Processes that do not train, in which a thread held a lock at the fork."""
-    compared(scratch, "fork-registering")
-    untouched(scratch)
+    run_both(scratch, "fork-registering")
+    check_untouched(scratch)
 
 
 def vfork_spawn_system(scratch):
-    recorded(scratch, "children", launches=3000)
+    check_recorded(scratch, "children", launches=3000)
 
 
 def exec_of_another_program(scratch):
-    recorded(scratch, "exec", "2", launches=3000, files=3)
+    check_recorded(scratch, "exec", "2", launches=3000, files=3)
 
 
 # --- threads ---
 
 def threads_64(scratch):
-    recorded(scratch, "threads", "64", launches=64 * 20000, lossless=False)
+    check_recorded(scratch, "threads", "64", launches=64 * 20000, lossless=False)
 
 
 def threads_256(scratch):
-    recorded(scratch, "threads", "256", launches=256 * 20000, lossless=False)
+    check_recorded(scratch, "threads", "256", launches=256 * 20000, lossless=False)
 
 
 def thread_churn(scratch):
-    recorded(scratch, "thread-churn", launches=20000, lossless=False)
+    check_recorded(scratch, "thread-churn", launches=20000, lossless=False)
 
 
 def thread_exit(scratch):
-    recorded(scratch, "thread-exit", launches=20 * 150, lossless=False)
+    check_recorded(scratch, "thread-exit", launches=20 * 150, lossless=False)
 
 
 def thread_with_a_small_stack(scratch):
     """The thread with the first hooked call, which starts the recording, has the smallest possible stack."""
-    recorded(scratch, "small-stack", str(16 << 10), launches=10000)
+    check_recorded(scratch, "small-stack", str(16 << 10), launches=10000)
 
 
 # --- control flow ---
 
 def longjmp_over_a_hook(scratch):
     """A call that is left by longjmp() need not be recorded; the calls after it must be."""
-    compared(scratch, "longjmp")
+    run_both(scratch, "longjmp")
     walked = Walked(scratch)
     print(walked)
     assert 1000 <= walked.launches <= 1100, walked
 
 
 def handler_inside_a_hook(scratch):
-    compared(scratch, "handler")
+    run_both(scratch, "handler")
     walked = Walked(scratch)
     print(walked)
     assert 2000 <= walked.launches <= 3000, walked
@@ -353,19 +353,19 @@ def handler_inside_a_hook(scratch):
 # --- ends ---
 
 def end_by_exit(scratch):
-    recorded(scratch, "exit", launches=10000)
+    check_recorded(scratch, "exit", launches=10000)
 
 
 def end_by_abort(scratch):
-    recorded(scratch, "abort", launches=10000)
+    check_recorded(scratch, "abort", launches=10000)
 
 
 def end_by_sigterm(scratch):
-    recorded(scratch, "signal", "15", launches=10000)
+    check_recorded(scratch, "signal", "15", launches=10000)
 
 
 def end_by_sigsegv(scratch):
-    recorded(scratch, "signal", "11", launches=10000)
+    check_recorded(scratch, "signal", "11", launches=10000)
 
 
 def end_while_threads_launch(scratch):
@@ -404,11 +404,11 @@ def kill_9_at_1000_instants(scratch):
 # --- signals and descriptors of the job ---
 
 def signal_handlers_and_mask_kept(scratch):
-    recorded(scratch, "signals-kept", launches=50000, lossless=False)
+    check_recorded(scratch, "signals-kept", launches=50000, lossless=False)
 
 
 def pending_signal_stays_pending(scratch):
-    recorded(scratch, "signal-pending", launches=51000, lossless=False)
+    check_recorded(scratch, "signal-pending", launches=51000, lossless=False)
 
 
 def standard_streams_closed(scratch):
@@ -505,7 +505,7 @@ def with_large_pages(directory, command, **env):
     pages = program("liblarge_pages.so")
     bare = run(command, env={"LD_PRELOAD": pages, **env})
     assert b"LD_PRELOAD" not in bare.stderr, bare.stderr
-    same(bare, run(command, directory, env={"LD_PRELOAD": f"{pages}:{LIBRARY}", **env}))
+    check_same(bare, run(command, directory, env={"LD_PRELOAD": f"{pages}:{LIBRARY}", **env}))
     return Walked(directory)
 
 
@@ -529,9 +529,9 @@ def pages_of_64_kib(scratch):
 
 # --- the directory ---
 
-def refused(directory, stderr="tscope", **more):
+def check_refused(directory, stderr="tscope", **more):
     """The job runs the same; the shim prints one line that says why nothing is recorded."""
-    compared(directory, "plain", "10000", stderr=stderr, **more)
+    run_both(directory, "plain", "10000", stderr=stderr, **more)
 
 
 def copy_to_readable_folder(scratch):
@@ -549,22 +549,22 @@ def directory_read_only(scratch):
         where = os.path.join(scratch, "of-nobody")
         os.mkdir(where, 0o500)
         os.chown(where, NOBODY, NOBODY)
-        refused(where, user=NOBODY, group=NOBODY, extra_groups=[])
+        check_refused(where, user=NOBODY, group=NOBODY, extra_groups=[])
     else:
         os.chmod(scratch, 0o500)
-        refused(scratch)
+        check_refused(scratch)
         os.chmod(scratch, 0o700)
 
 
 def directory_cannot_be_made(_):
-    refused("/proc/nonexistent/traces")
+    check_refused("/proc/nonexistent/traces")
 
 
 def directory_is_a_file(scratch):
     path = os.path.join(scratch, "file")
     with open(path, "w", encoding="utf-8") as file:
         file.write("mine")
-    refused(path)
+    check_refused(path)
     with open(path, encoding="utf-8") as file:
         assert file.read() == "mine"
 
@@ -573,7 +573,7 @@ def symlink_planted_at_the_directory(scratch):
     victim, planted = os.path.join(scratch, "victim"), os.path.join(scratch, "planted")
     os.mkdir(victim, 0o700)
     os.symlink(victim, planted)
-    refused(planted)
+    check_refused(planted)
     assert os.listdir(victim) == []
 
 
@@ -594,7 +594,7 @@ def directory_of_someone_else(scratch):
     os.chmod(scratch, 0o755)
     os.chown(scratch, NOBODY, NOBODY)
     os.chmod(scratch, 0o777)
-    refused(scratch)
+    check_refused(scratch)
     assert os.listdir(scratch) == []
 
 
@@ -619,7 +619,7 @@ def compare_captures(scratch, mode):
     nodes = [int(line.split()[0]) for line in bare.stdout.decode().splitlines() if " nodes:" in line]
     for clock in ("cupti", "events", "host", "auto"):
         directory = os.path.join(scratch, clock)
-        same(bare, run([program("captures"), mode], directory, env={"TSCOPE_GPU": clock}))
+        check_same(bare, run([program("captures"), mode], directory, env={"TSCOPE_GPU": clock}))
         trace, = read_trace.read_all(directory)
         # Two graphs are instantiated; each has three collectives and is launched three times.
         graphs = trace.records["Graph"]
@@ -708,7 +708,7 @@ def nvtx_in_a_program_that_does_not_train(scratch):
     bare = run(["python3", "-c", code])
     shimmed = run(["python3", "-c", code], scratch)
     assert environment_seen(bare) == environment_seen(shimmed), (bare, shimmed)
-    untouched(scratch)
+    check_untouched(scratch)
 
 
 def main():

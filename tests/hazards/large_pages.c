@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
  * Imitates a kernel with pages of 64 KiB, which are common on aarch64, on a kernel with smaller
- * pages. Preloaded before libtscope.so, it reports that page size, allocates round_up pages of it,
+ * pages. Preloaded before libtscope.so, it reports that page size, allocates whole pages of it,
  * and returns the errors that such a kernel returns.
  */
 #include <errno.h>

@@ -94,7 +94,7 @@ class Launcher(unittest.TestCase):
                               capture_output=True, text=True, check=True)
         self.assertEqual(done.stdout.strip(), os.path.realpath(LIBRARY))
 
-    def test_two_runs_have_different_names_but_a_launchers_copies_make_none_up(self):
+    def test_two_runs_have_different_names_but_copies_of_one_launcher_set_none(self):
         show = ("sh", "-c", "echo ${TSCOPE_RUN-none}")
         self.assertNotEqual(run(*show).stdout, run(*show).stdout)
         self.assertEqual(run(*show, env={"SLURM_STEP_ID": "0"}).stdout, "none\n")

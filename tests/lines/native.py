@@ -217,7 +217,7 @@ def test_stopped():
         end(job)
 
 
-def test_not_to_be_interrupted():
+def test_uninterruptible():
     job = start(PROGRAM, "vfork")
     try:
         wait_for_states(job.pid, 1, "D")

@@ -62,7 +62,7 @@ class Lines(unittest.TestCase):
             self.assertEqual((os.path.basename(file), line), ("train", None))
             self.assertRegex(function, r"^\+0x[0-9a-f]+$")
 
-    def test_another_build_at_the_same_place_names_nothing(self):
+    def test_another_build_at_the_same_path_has_no_names(self):
         self.run_job()
         note = os.path.join(self.folder, "note")
         subprocess.run(["objcopy", "--dump-section", f".note.gnu.build-id={note}", self.program], check=True)

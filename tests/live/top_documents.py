@@ -85,7 +85,7 @@ class Documents(unittest.TestCase):
         self.assertEqual(names - fields, {"other_rank", "other_op", # of calls that do not match
                                           "depth", "place", "function", "file", "line", "ranks_in"}) # of stacks
 
-    def test_json_says_what_the_report_says(self):
+    def test_json_agrees_with_the_report(self):
         job = self.job("--steps", "150", "--slow-rank", "2", "--marks", "1")
         for rank in job.ranks:
             rank.wait()
@@ -101,7 +101,7 @@ class Documents(unittest.TestCase):
         gpu = [rank["gpu_share"] for rank in document["ranks"]]
         self.assertEqual(max(range(RANKS), key=lambda rank: gpu[rank]), 2)
 
-    def test_who_is_late_while_it_runs(self):
+    def test_late_rank_of_a_running_job(self):
         """The GPU times arrive some tenths of a second after the calls, of which there are 140 per second."""
         job = self.job("--steps", "100000", "--slow-rank", "2", "--marks", "1")
         late = lambda one: [rank["late_s"] for rank in one["ranks"]]
@@ -109,7 +109,7 @@ class Documents(unittest.TestCase):
         self.assertEqual({rank["late_by"] for rank in document["ranks"]}, {"run"})
         self.assertEqual(max(range(RANKS), key=late(document).__getitem__), 2)
 
-    def test_who_is_waited_for(self):
+    def test_rank_that_others_wait_for(self):
         job = self.job("--steps", "100000", "--fault", "1", "--fault-rank", "1", "--fault-step", "50")
         hang = self.until(job.traces, lambda one: one["waits"] and one["waits"][0]["since_s"] > 2, "a wait")["waits"][0]
         self.assertEqual((hang["absent"], hang["waiting"]), ([1], [0, 2, 3]))
@@ -124,7 +124,7 @@ class Documents(unittest.TestCase):
         time.sleep(1) # the time of a hang must not increase after all ranks have died
         self.assertAlmostEqual(look(job.traces)["waits"][0]["since_s"], first, places=3)
 
-    def test_where_it_stands_still(self):
+    def test_stall(self):
         job = self.job("--steps", "100000", "--fault", "1", "--fault-rank", "1", "--fault-step", "50", stall="2")
         hang = self.until(job.traces, lambda one: one["waits"] and one["ranks"][1]["stalled_in"], "a stall")
         self.assertRegex(hang["ranks"][1]["stalled_in"], r"nanosleep|pause") # fault 1: it sleeps for ever
@@ -150,7 +150,7 @@ class Documents(unittest.TestCase):
         job.send(signal.SIGKILL)  # the stacks must still be shown
         self.until(job.traces, lambda one: one["running"] == 0 and one["stacks"], "the stacks of a dead job")
 
-    def test_a_healthy_job_waits_for_nobody(self):
+    def test_a_healthy_job_has_no_waits(self):
         job = self.job("--steps", "100000")
         self.until(job.traces, lambda one: one["step_s"], "steps")
         for _ in range(10):
@@ -211,7 +211,7 @@ class Documents(unittest.TestCase):
         self.assertEqual(writer.wait(), -signal.SIGTERM)
         self.assertEqual(sorted(os.listdir(self.folder)), ["generated", "tscope.prom"])
 
-    def test_a_page_that_is_no_terminals_is_one_page_of_plain_text(self):
+    def test_without_a_terminal_the_output_is_one_page_of_plain_text(self):
         traces = self.generate("--ranks", "4")
         done = subprocess.run([TOP, traces], capture_output=True, text=True, check=True,
                               env=environment(LC_ALL="C.UTF-8", TERM="xterm-256color"))
@@ -221,7 +221,7 @@ class Documents(unittest.TestCase):
         self.assertTrue(narrow.isascii())
         self.assertLessEqual(max(map(len, narrow.splitlines())), 60)
 
-    def test_nothing_there_is_said(self):
+    def test_missing_traces_are_an_error(self):
         os.mkdir(os.path.join(self.folder, "empty"))
         for folder, message in (("empty", "no traces"), ("absent", "No such file")):
             done = top(os.path.join(self.folder, folder), check=False)

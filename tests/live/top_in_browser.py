@@ -79,7 +79,7 @@ class Page(unittest.TestCase):
         self.assertEqual(self.browser.logs(), [])
         self.assertEqual(self.browser.requests(), [])
 
-    def test_it_follows_the_job_and_says_when_it_does_not(self):
+    def test_it_follows_the_job_and_shows_when_it_does_not(self):
         job = self.job("--steps", "100000", "--slow-rank", "2", "--marks", "1")
         program = self.follow(job)
         step = lambda: int(re.match(r"step (\d+)", self.browser.run("return document.title"))[1])
@@ -106,7 +106,7 @@ class Page(unittest.TestCase):
                    "the page written anew")
         self.until(first, lambda rank: rank == "2", "the slow rank first, still")
 
-    def test_names_of_the_job_are_shown_and_nothing_more(self):
+    def test_names_of_the_job_are_escaped(self):
         name = "<b id=\"bad\">x&amp;'<script>alert(1)<.py"
         script = shutil.copy(STANDING[1], os.path.join(self.folder, name))
         job = self.job(stall="2", command=[STANDING[0], script])
@@ -118,7 +118,7 @@ class Page(unittest.TestCase):
         self.assertEqual(self.browser.run("return document.querySelectorAll('b, main script').length"), 0)
         self.assertEqual(self.browser.logs(), [])
 
-    def test_a_job_that_has_ended_is_no_old_page(self):
+    def test_the_page_of_an_ended_job_is_not_old(self):
         job = self.job("--steps", "30")
         for rank in job.ranks:
             rank.wait()

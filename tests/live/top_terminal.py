@@ -128,7 +128,7 @@ class Watching(unittest.TestCase):
             terminal.type("q")
             terminal.until(lambda screen: "tscope top  job" not in screen, "the shell")
 
-    def test_a_new_size_is_a_new_page(self):
+    def test_a_new_size_redraws_the_page(self):
         self.job("--steps", "100000")
         terminal = self.terminal(80, 24)
         terminal.command(f"{TOP} {self.traces}")
@@ -140,7 +140,7 @@ class Watching(unittest.TestCase):
         self.assertTrue(narrow.startswith("tscope top"), narrow)
         self.assertLessEqual(len(narrow.splitlines()), 10)
 
-    def test_colour_is_only_colour(self):
+    def test_no_color(self):
         self.job("--steps", "100000")
         for variables, coloured in (({}, True), ({"NO_COLOR": "1"}, False)):
             terminal = self.terminal(100, 24, **variables)
@@ -219,7 +219,7 @@ class Watching(unittest.TestCase):
         with open(f"{self.folder}/after", encoding="ascii") as after:
             self.assertEqual(after.read(), before)
 
-    def test_the_terminal_is_as_it_was(self):
+    def test_the_terminal_is_restored(self):
         self.job("--steps", "100000")
         for how in ("q", "C-c", "C-\\", signal.SIGTERM, signal.SIGHUP, signal.SIGSEGV, signal.SIGABRT):
             with self.subTest(how=how):
@@ -240,7 +240,7 @@ class Watching(unittest.TestCase):
                 self.check_restored(terminal, before)
                 terminal.end()
 
-    def test_stopped_and_gone_on(self):
+    def test_stop_and_continue(self):
         self.job("--steps", "100000")
         terminal = self.terminal()
         terminal.command(f"{TOP} {self.traces}")

@@ -56,7 +56,7 @@ def memory_controller():
 
 
 def cgroup(name):
-    """Creates a cgroup with little memory; skips the test group that is not possible."""
+    """Creates a cgroup with little memory; skips the test where that is not possible."""
     top, limit = memory_controller()
     path = os.path.join(top, name)
     try:

@@ -227,7 +227,7 @@ def small_disk(scratch, megabytes):
 
 @setting
 def tscope_disk_free():
-    """The shim leaves as large of the disk free as the setting says, but at most a twentieth."""
+    """The shim leaves as much of the disk free as the setting says, but at most a twentieth."""
     with tempfile.TemporaryDirectory(prefix="tscope-settings-") as scratch:
         libc = small_disk(scratch, 24)
         try:

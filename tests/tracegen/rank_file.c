@@ -34,7 +34,7 @@ struct rank_file {
   u32 kernel_names[KERNELS], collective_name, phase_names[8];
   u64 next_anchor;
   const u64 *last_start; /* of this step's collectives: the arrival of the last rank */
-  u64 slept;             /* gloo: the main thread's time without CPU so far */
+  u64 slept;             /* gloo: until now, the main thread's time without use of the CPU */
   u64 wait_start;        /* gloo: when the backward pass begins to wait, 0 if it does not */
   u64 comm_start[256], comm_end[256]; /* of this step, to compute the overlap with computation */
   u32 n_comm;

@@ -88,12 +88,12 @@ static void a_launch_returns_before_the_kernel_ends(void **state) {
   OK(cudaGetLastError());
 }
 
-/* Two kernels of one stream count_record the sum of their times and a gap of 1 us; two streams run
+/* Two kernels of one stream take the sum of their times and a gap of 1 us; two streams run
  * at the same time. */
 static void streams_are_in_order_and_side_by_side(void **state) {
   (void)state;
   cudaStream_t one = new_stream(cudaStreamNonBlocking), two = new_stream(cudaStreamNonBlocking);
-  launch(300 * ms, one); /* holds both until everything is enqueued, on a busy machine too */
+  launch(300 * ms, one); /* delays both until everything is enqueued, also on a busy machine */
   OK(cudaStreamWaitEvent(two, event_on(one), 0));
   cudaEvent_t start_one = event_on(one), start_two = event_on(two);
   launch(20 * ms, one);
@@ -126,7 +126,7 @@ static void a_stream_waits_for_an_event_of_another(void **state) {
   OK(cudaFree(target));
 }
 
-static void the_default_stream_waits_for_blocking_streams_and_they_for_it(void **state) {
+static void the_default_stream_and_blocking_streams_wait_for_each_other(void **state) {
   (void)state;
   cudaStream_t blocking = new_stream(cudaStreamDefault), free = new_stream(cudaStreamNonBlocking);
   cudaEvent_t start = event_on(blocking), start_free = event_on(free);
@@ -144,7 +144,7 @@ static void note(void *user) {
   ++*(int *)user;
 }
 
-static void effects_come_in_stream_order(void **state) {
+static void effects_happen_in_stream_order(void **state) {
   (void)state;
   cudaStream_t stream = new_stream(cudaStreamNonBlocking);
   unsigned char *memory, seen[2] = {0};
@@ -188,7 +188,7 @@ static void a_captured_stream_is_replayed(void **state) {
   OK(cudaGraphDestroy(graph));
 }
 
-static void errors_are_told_and_remembered(void **state) {
+static void errors_are_returned_and_remembered(void **state) {
   (void)state;
   dim3 one = {1, 1, 1}, none = {0, 1, 1};
   static char unknown;
@@ -282,7 +282,7 @@ static void *cupti_function(const char *name) {
   return function;
 }
 
-static void cupti_tells_true_times_on_the_clients_clock(void **state) {
+static void cupti_times_are_on_the_clients_clock(void **state) {
   (void)state;
   CUptiResult (*callbacks)(CUpti_BuffersCallbackRequestFunc, CUpti_BuffersCallbackCompleteFunc) =
       (CUptiResult(*)(CUpti_BuffersCallbackRequestFunc, CUpti_BuffersCallbackCompleteFunc))
@@ -309,7 +309,7 @@ static void cupti_tells_true_times_on_the_clients_clock(void **state) {
   char *memory, host[64];
   OK(cudaMalloc((void **)&memory, 64));
   uint64_t before = client_clock();
-  for (int i = 0; i < 40; i++) /* more than one buffer holds */
+  for (int i = 0; i < 40; i++) /* more than fit into one buffer */
     launch(2 * ms, stream);
   OK(cudaMemsetAsync(memory, 0, 64, stream));
   OK(cudaMemcpyAsync(host, memory, 64, cudaMemcpyDeviceToHost, stream));
@@ -337,13 +337,13 @@ int main(void) {
       cmocka_unit_test_teardown(a_launch_returns_before_the_kernel_ends, tidy_up),
       cmocka_unit_test_teardown(streams_are_in_order_and_side_by_side, tidy_up),
       cmocka_unit_test_teardown(a_stream_waits_for_an_event_of_another, tidy_up),
-      cmocka_unit_test_teardown(the_default_stream_waits_for_blocking_streams_and_they_for_it,
+      cmocka_unit_test_teardown(the_default_stream_and_blocking_streams_wait_for_each_other,
                                 tidy_up),
-      cmocka_unit_test_teardown(effects_come_in_stream_order, tidy_up),
+      cmocka_unit_test_teardown(effects_happen_in_stream_order, tidy_up),
       cmocka_unit_test_teardown(a_captured_stream_is_replayed, tidy_up),
-      cmocka_unit_test_teardown(errors_are_told_and_remembered, tidy_up),
+      cmocka_unit_test_teardown(errors_are_returned_and_remembered, tidy_up),
       cmocka_unit_test_teardown(a_fork_child_cannot_use_the_gpu, tidy_up),
-      cmocka_unit_test_teardown(cupti_tells_true_times_on_the_clients_clock, tidy_up),
+      cmocka_unit_test_teardown(cupti_times_are_on_the_clients_clock, tidy_up),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

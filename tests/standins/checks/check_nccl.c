@@ -36,7 +36,7 @@ enum { RANKS = 4, COUNT = 1000 };
 
 static ncclUniqueId *shared_id;
 
-/* Runs `body` as each rank in a process of its own. No process uses CUDA before it forks. */
+/* Runs `body` for each rank in its own process. No process uses CUDA before it forks. */
 static void on_ranks(void (*body)(int rank)) {
   pid_t children[RANKS];
   shared_id =
@@ -84,12 +84,13 @@ static size_t bytes_of(ncclDataType_t dtype) {
   return bytes[dtype];
 }
 
-static void put(void *array, size_t i, double value, ncclDataType_t dtype) {
+static void set_element(void *array, size_t i, double value, ncclDataType_t dtype) {
   uint64_t bits = encode(value, dtype);
   memcpy((char *)array + i * bytes_of(dtype), &bits, bytes_of(dtype));
 }
 
-static void must_be(int rank, const void *array, size_t i, double value, ncclDataType_t dtype) {
+static void check_element(int rank, const void *array, size_t i, double value,
+                          ncclDataType_t dtype) {
   uint64_t wanted = encode(value, dtype);
   if (memcmp((const char *)array + i * bytes_of(dtype), &wanted, bytes_of(dtype)) != 0) {
     fprintf(stderr, "rank %d: element %zu of type %d is not %g\n", rank, i, (int)dtype, value);
@@ -98,7 +99,7 @@ static void must_be(int rank, const void *array, size_t i, double value, ncclDat
 }
 
 /* Rank r has r + 1 at even indices and r + 2 at odd ones. */
-static double given(int rank, size_t i) {
+static double input_value(int rank, size_t i) {
   return rank + 1 + (double)(i % 2);
 }
 
@@ -130,11 +131,11 @@ static void reductions(int rank) {
       if (dtype == ncclFloat8e5m2 && redop == ncclProd)
         continue; /* 120 has no exact form in it */
       for (size_t i = 0; i < COUNT; i++)
-        put(source, i, given(rank, i), dtype);
+        set_element(source, i, input_value(rank, i), dtype);
       NCCL(ncclAllReduce(source, target, COUNT, dtype, redop, comm, NULL));
       CUDA(cudaStreamSynchronize(NULL));
       for (size_t i = 0; i < COUNT; i++)
-        must_be(rank, target, i, reduced(redop, i, dtype < ncclFloat16), dtype);
+        check_element(rank, target, i, reduced(redop, i, dtype < ncclFloat16), dtype);
     }
   NCCL(ncclCommDestroy(comm));
 }
@@ -215,7 +216,7 @@ static void movements(int rank) {
   NCCL(ncclCommDestroy(comm));
 }
 
-static void every_movement(void **state) {
+static void every_data_movement(void **state) {
   (void)state;
   on_ranks(movements);
 }
@@ -302,7 +303,7 @@ static void aborts(int rank) {
   NCCL(ncclCommAbort(comm));
 }
 
-static void an_abort_ends_what_cannot_end(void **state) {
+static void an_abort_ends_a_collective_that_cannot_end(void **state) {
   (void)state;
   on_ranks(aborts);
 }
@@ -328,7 +329,7 @@ static void one_process(int rank) {
   }
 }
 
-static void one_process_may_hold_all_ranks(void **state) {
+static void one_process_can_have_all_ranks(void **state) {
   (void)state;
   on_ranks(one_process);
 }
@@ -353,11 +354,11 @@ static void wrong_calls_are_refused(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(every_type_and_reduction),
-      cmocka_unit_test(every_movement),
+      cmocka_unit_test(every_data_movement),
       cmocka_unit_test(messages_go_around),
       cmocka_unit_test(communicators_split_and_shrink),
-      cmocka_unit_test(an_abort_ends_what_cannot_end),
-      cmocka_unit_test(one_process_may_hold_all_ranks),
+      cmocka_unit_test(an_abort_ends_a_collective_that_cannot_end),
+      cmocka_unit_test(one_process_can_have_all_ranks),
       cmocka_unit_test(wrong_calls_are_refused),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

@@ -9,7 +9,7 @@ import os
 import subprocess
 import sys
 
-# The function of each library that makes it run_check up the driver's functions.
+# The function of each library that looks up the driver's functions.
 LIBRARIES = {"libcudart.so.1[23]": "cudaGetDeviceCount", "libcublasLt.so.1[23]": "cublasLtCreate",
              "libcublas.so.1[23]": "cublasCreate_v2", "libnccl.so.2": "ncclCommInitAll",
              "libcudnn_graph.so.9": "cudnnCreate"}

@@ -53,7 +53,7 @@ void record_on_client_clock(struct standin_record *record, const struct clock_ma
 /* Converts to CLOCK_REALTIME, whatever clock the client has. */
 void record_on_realtime_clock(struct standin_record *record);
 
-/* Whether each thread that launches work fills buffers of its own. */
+/* Whether each thread that launches work has its own buffers. */
 bool activity_buffers_are_per_thread(void);
 
 /* How many kernels at the start of a session have times on another clock than the client's. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
  * CUDA graphs: nodes in the order in which they were captured or added. There is one branch for
- * each stream of the capture. A launch runs the first branch on the graph_launch stream and the
+ * each stream of the capture. A launch runs the first branch on the launching stream and the
  * others on streams of the executable, in parallel as far as the nodes' dependencies allow.
  */
 #include <stdlib.h>
