@@ -10,6 +10,7 @@
 
 #include "record/hook.h"
 #include "record/lock.h"
+#include "resolve/loaded_objects.h"
 #include "resolve/real_dlsym.h"
 
 static struct {
@@ -53,14 +54,16 @@ static int find_own(struct dl_phdr_info *file, size_t bytes, void *context) {
 }
 
 static const char *find_unwinder(void) {
+  tscope_objects_enter();
   void *library = dlopen("libgcc_s.so.1", RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
+  tscope_objects_leave();
   if (!library)
     return "libgcc_s.so.1, which unwinds frames of C and C++, is not there";
   unwinder.backtrace =
       (_Unwind_Reason_Code(*)(_Unwind_Trace_Fn, void *))tscope_dlsym(library, "_Unwind_Backtrace");
   unwinder.instruction =
       (_Unwind_Ptr(*)(struct _Unwind_Context *))tscope_dlsym(library, "_Unwind_GetIP");
-  dl_iterate_phdr(find_own, NULL);
+  tscope_each_object(find_own, NULL);
   return unwinder.backtrace && unwinder.instruction && own.end ? NULL
                                                                : "libgcc_s.so.1 lacks functions";
 }
@@ -98,7 +101,9 @@ static _Unwind_Reason_Code take_frame(struct _Unwind_Context *frame, void *conte
 
 u32 native_here_walk(u64 *addresses, u32 most, bool *more) {
   struct walk walk = {.addresses = addresses, .most = most};
+  tscope_objects_enter(); /* older unwinders read the list of loaded objects */
   unwinder.backtrace(take_frame, &walk);
+  tscope_objects_leave();
   *more = walk.more;
   return walk.n;
 }
@@ -117,7 +122,7 @@ void native_here_tick(void) {
   u64 now = 0;
   if (!unwinder.backtrace)
     return;
-  dl_iterate_phdr(count_unloaded, &now);
+  tscope_each_object(count_unloaded, &now);
   __atomic_store_n(&unloaded, now, __ATOMIC_RELAXED);
 }
 
@@ -166,7 +171,7 @@ static int name_address(struct dl_phdr_info *file, size_t bytes, void *context) 
 void native_here_name(u64 address, struct native_address *name) {
   struct lookup lookup = {.address = address, .name = name};
   *name = (struct native_address){.offset = address};
-  dl_iterate_phdr(name_address, &lookup);
+  tscope_each_object(name_address, &lookup);
   if (name->file[0] == '?') {
     ssize_t bytes = readlink("/proc/self/exe", name->file, sizeof(name->file) - 1);
     name->file[bytes > 0 ? bytes : 0] = '\0';

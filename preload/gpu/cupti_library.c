@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "resolve/loaded_objects.h"
 #include "resolve/real_dlsym.h"
 #include "streams/cuda_thread.h"
 
@@ -55,7 +56,9 @@ static void *beside_runtime(void) {
   slash[1] = '\0';
   for (size_t i = 0; i < sizeof(folders) / sizeof(*folders); i++) {
     snprintf(path, sizeof(path), "%s%slibcupti.so.%d", runtime, folders[i], major);
+    tscope_objects_enter();
     void *library = dlopen(path, RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
+    tscope_objects_leave();
     if (library)
       return library;
   }

@@ -7,6 +7,7 @@
 #include <stdio.h>
 
 #include "record/lock.h"
+#include "resolve/loaded_objects.h"
 #include "resolve/resolve.h"
 
 enum { MOST_LIBRARIES = 8, MOST_COPIES = 4, MOST_BOUND = 2048, ROUTES = 1024 };
@@ -109,7 +110,7 @@ static int look_at(struct dl_phdr_info *info, size_t bytes, void *data) {
 /* The object that an address lies in; false if in none. */
 static bool find_object(const void *address, struct object *object) {
   struct search search = {.address = address};
-  bool found = address && dl_iterate_phdr(look_at, &search);
+  bool found = address && tscope_each_object(look_at, &search);
   *object = search.hit;
   return found;
 }

@@ -8,6 +8,7 @@
 #include <stdio.h>
 
 #include "record/hook.h"
+#include "resolve/loaded_objects.h"
 #include "resolve/real_dlsym.h"
 #include "resolve/resolve.h"
 
@@ -73,7 +74,7 @@ static int name_loaded(struct dl_phdr_info *info, size_t bytes, void *data) {
 void *resolve_alone(const char *name) {
   void *found = NULL;
   struct loaded loaded = {0};
-  for (; dl_iterate_phdr(name_loaded, &loaded); loaded.index++, loaded.seen = 0) {
+  for (; tscope_each_object(name_loaded, &loaded); loaded.index++, loaded.seen = 0) {
     void *address = loaded.path[0] ? resolve_in(loaded.path, name) : NULL;
     if (address && found && address != found)
       return NULL;

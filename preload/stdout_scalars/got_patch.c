@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "record/hook.h"
+#include "resolve/loaded_objects.h"
 
 #if defined(__x86_64__)
 enum { SLOT_CALL = R_X86_64_JUMP_SLOT, SLOT_DATA = R_X86_64_GLOB_DAT };
@@ -120,6 +121,6 @@ static int visit(struct dl_phdr_info *info, size_t bytes, void *user) {
 
 u32 tscope_slots_replace(const char *function, const void *ours) {
   struct search search = {.function = function, .ours = ours};
-  dl_iterate_phdr(visit, &search);
+  tscope_each_object(visit, &search);
   return search.replaced;
 }

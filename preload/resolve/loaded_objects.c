@@ -1,0 +1,119 @@
+/* SPDX-License-Identifier: MIT */
+#include "resolve/loaded_objects.h"
+
+#include <errno.h>
+#include <linux/futex.h>
+#include <pthread.h>
+#include <stdbool.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "record/lock.h"
+
+/* Reading the list takes some microseconds, a fork up to some 100 ms. A thread that was ended while
+ * it read the list never leaves: after one wait in vain, forks do not wait for it again. */
+enum { FORK_WAITS_NS = 100000000, READER_WAITS_NS = 1000000000, LOOK_AGAIN_NS = 1000000 };
+
+static u32 readers; /* threads that read the list */
+static u32 forking; /* forks in progress */
+static u32 never_leave;
+static __thread u32 depth __attribute__((tls_model("initial-exec")));
+static __thread bool forks_here __attribute__((tls_model("initial-exec")));
+
+static u64 now_ns(void) {
+  struct timespec time;
+  clock_gettime(CLOCK_MONOTONIC, &time);
+  return (u64)time.tv_sec * 1000000000u + (u64)time.tv_nsec;
+}
+
+static u32 value_of(const u32 *word) {
+  return __atomic_load_n(word, __ATOMIC_SEQ_CST);
+}
+
+/* Waits until the word is at most that, or for `patience_ns`. */
+static bool wait_until_at_most(u32 *word, u32 most, u64 patience_ns) {
+  u64 until = now_ns() + patience_ns;
+  int saved = errno;
+  u32 seen;
+  while ((seen = value_of(word)) > most && now_ns() < until) {
+    struct timespec time = {.tv_nsec = LOOK_AGAIN_NS};
+    syscall(SYS_futex, word, FUTEX_WAIT_PRIVATE, seen, &time, NULL, 0);
+  }
+  errno = saved;
+  return seen <= most;
+}
+
+static void subtract_one(u32 *word, u32 *others) {
+  __atomic_sub_fetch(word, 1, __ATOMIC_SEQ_CST);
+  if (value_of(others)) {
+    int saved = errno;
+    syscall(SYS_futex, word, FUTEX_WAKE_PRIVATE, INT32_MAX, NULL, NULL, 0);
+    errno = saved;
+  }
+}
+
+static void before_fork(void) {
+  forks_here = true;
+  __atomic_add_fetch(&forking, 1, __ATOMIC_SEQ_CST);
+  u32 least = value_of(&never_leave) + (depth != 0);
+  if (!wait_until_at_most(&readers, least, FORK_WAITS_NS))
+    __atomic_store_n(&never_leave, value_of(&readers) - (depth != 0), __ATOMIC_SEQ_CST);
+}
+
+static void after_fork_in_parent(void) {
+  if (!forks_here) /* registered between the two */
+    return;
+  forks_here = false;
+  subtract_one(&forking, &readers);
+}
+
+/* The child has one thread. */
+static void after_fork_in_child(void) {
+  forks_here = false;
+  forking = never_leave = 0;
+  readers = depth != 0;
+}
+
+/* Before the list is read for the first time. A fork that is in progress then is waited for: the C
+ * library registers handlers under a lock that it holds from the first handler before a fork to the
+ * last one after it. */
+static void register_handlers(void) {
+  static struct tscope_lock lock;
+  static u8 registered;
+  if (__atomic_load_n(&registered, __ATOMIC_ACQUIRE) || !tscope_lock_within(&lock, READER_WAITS_NS))
+    return;
+  if (!registered && pthread_atfork(before_fork, after_fork_in_parent, after_fork_in_child) == 0)
+    __atomic_store_n(&registered, 1, __ATOMIC_RELEASE);
+  tscope_unlock(&lock);
+}
+
+/* Other handlers of a fork may call hooks: the thread that forks does not wait for itself. */
+void tscope_objects_enter(void) {
+  if (depth++)
+    return;
+  register_handlers();
+  __atomic_add_fetch(&readers, 1, __ATOMIC_SEQ_CST);
+  if (!value_of(&forking) || forks_here)
+    return;
+  subtract_one(&readers, &forking);
+  wait_until_at_most(&forking, 0, READER_WAITS_NS);
+  __atomic_add_fetch(&readers, 1, __ATOMIC_SEQ_CST);
+}
+
+void tscope_objects_leave(void) {
+  if (--depth)
+    return;
+  subtract_one(&readers, &forking);
+  u32 left = value_of(&readers), never = value_of(&never_leave);
+  while (left < never && !__atomic_compare_exchange_n(&never_leave, &never, left, false,
+                                                      __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST))
+    ;
+}
+
+int tscope_each_object(int (*visit)(struct dl_phdr_info *, size_t, void *), void *data) {
+  tscope_objects_enter();
+  int result = dl_iterate_phdr(visit, data);
+  tscope_objects_leave();
+  return result;
+}
