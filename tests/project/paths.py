@@ -4,7 +4,7 @@
 builds: paths.py SOURCE.
 
 In docs/architecture.md the opposite is checked too: it names each folder, and each file in the top folders of the two
-halves.
+halves. docs/validation/audit.md names files of tests and the cases in them: these exist.
 """
 import glob
 import os
@@ -49,6 +49,17 @@ def missing_paths(page, text):
                 yield f"{page}: {wanted}: no such file"
 
 
+def missing_tests(page, text):
+    """Files of tests without their folder, and cases of tests: words of three parts or more."""
+    files = glob.glob(os.path.join(SOURCE, "tests", "**", "*.*"), recursive=True)
+    programs = [path for path in files if path.endswith((".c", ".py", ".build"))]
+    words = set(re.findall(r"\w+", " ".join(read(path) for path in programs)))
+    for file in set(re.findall(r"`([\w-]+\.(?:c|py))`", text)) - {os.path.basename(path) for path in files}:
+        yield f"{page}: {file}: no such file in tests/"
+    for case in set(re.findall(r"\b[a-z]+(?:_[a-z0-9]+){2,}\b", text)) - words:
+        yield f"{page}: {case}: no such case in tests/"
+
+
 def missing_in_program(program, text):
     """Paths of the source tree that a Python program builds from string constants."""
     for joined in re.findall(r'join\((?:SOURCE|source|ROOT|root), ((?:"[^"\n]+"(?:, )?)+)\)', text):
@@ -78,6 +89,8 @@ def main():
         wrong += [*broken_links(page, text), *missing_paths(page, text)]
     for program in programs:
         wrong += missing_in_program(program, read(program))
+    audit = "docs/validation/audit.md"
+    wrong += missing_tests(audit, read(audit))
     wrong += unnamed_folders(read("docs/architecture.md"))
     print("\n".join(wrong) or f"{len(pages)} pages and {len(programs)} programs, every link and path exists")
     return 1 if wrong else 0
