@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT
  *
- * Another way to what the kernel guards of a process. Yama (ptrace_scope 1) lets only its ancestors
- * trace a process, read its memory, or see which system call its threads are in. tscope-run is an
- * ancestor of its job. On request it starts tscope-stacks as its own child, and does for that child
- * the few things that only an ancestor may do. These are the messages between the two, over a
- * SOCK_SEQPACKET; and the requests that reach tscope-run from outside.
+ * Another way to read what the kernel protects of a process. Yama (ptrace_scope 1) lets only its
+ * ancestors trace a process, read its memory, or see which system call its threads are in.
+ * tscope-run is an ancestor of its job. On request it starts tscope-stacks as its own child, and
+ * does for that child the few things that only an ancestor may do. These are the messages between
+ * the two, over a SOCK_SEQPACKET; and the requests that reach tscope-run from outside.
  */
 #ifndef TSCOPE_GUARDED_ACCESS_H
 #define TSCOPE_GUARDED_ACCESS_H
@@ -15,36 +15,36 @@
 #include "format/tscope_format.h"
 
 /* Outside to tscope-run: connect to the abstract socket of this name, with tscope-run's process id,
- * and send one of these. What comes back until the end is the look as JSON; nothing if there is
+ * and send one of these. What comes back until the end is the stacks as JSON; nothing if there are
  * none. */
-#define TSCOPE_LOOK_SOCKET "tscope-run-look-%d"
-#define TSCOPE_LOOK_MAGIC "tscopeL1"
+#define TSCOPE_STACK_SOCKET "tscope-run-look-%d"
+#define TSCOPE_STACK_MAGIC "tscopeL1"
 
-struct look_request {
+struct stack_request {
   char magic[8];
   u32 pid;   /* must descend from tscope-run */
   u32 which; /* enum native_which */
 };
 
-/* tscope-stacks to tscope-run, by this descriptor. */
-enum { TSCOPE_GIVEN_DESCRIPTOR = 3 };
+/* The descriptor by which tscope-stacks sends requests to tscope-run. */
+enum { TSCOPE_REQUEST_DESCRIPTOR = 3 };
 
 enum guarded_kind {
-  GUARDED_MEMORY, /* send a descriptor of /proc/PID/mem, open for reading */
-  GUARDED_CALL,   /* send what /proc/PID/task/TID/syscall has */
-  GUARDED_STOP,   /* stop the thread, send its registers, let it go at GUARDED_GO */
-  GUARDED_GO,     /* -ETIMEDOUT: it went on before this, after GUARDED_HOLD_MS */
+  GUARDED_MEMORY,   /* send a descriptor of /proc/PID/mem, open for reading */
+  GUARDED_CALL,     /* send what /proc/PID/task/TID/syscall has */
+  GUARDED_STOP,     /* stop the thread, send its registers, let it continue at GUARDED_CONTINUE */
+  GUARDED_CONTINUE, /* -ETIMEDOUT: it continued before this, after GUARDED_MAX_STOP_MS */
 };
 
 struct guarded_request {
   u32 kind;
-  u32 number; /* comes back in the reply, so that a late one is not taken for another */
+  u32 number; /* is repeated in the reply, so that a late one is not confused with another */
   u32 tid;
 };
 
 enum {
   GUARDED_STOP_WAIT_MS = 250, /* a thread that does not stop in that time waits in the kernel */
-  GUARDED_HOLD_MS = 1000,     /* a stopped thread goes on after so long in any case */
+  GUARDED_MAX_STOP_MS = 1000, /* a stopped thread continues after this time in any case */
 };
 
 struct guarded_reply {
@@ -54,7 +54,7 @@ struct guarded_reply {
   struct user_regs_struct registers;
 };
 
-/* How this process reads what the kernel guards of the process `pid`. */
+/* How this process reads what the kernel protects of the process `pid`. */
 struct guarded_access {
   pid_t pid;
   int memory; /* /proc/PID/mem, open for reading */
@@ -62,7 +62,7 @@ struct guarded_access {
   ssize_t (*call)(u32 tid, char *text, size_t bytes);
 };
 
-/* NULL: it asks the kernel itself. Only tscope-stacks as tscope-run's child sets it. */
+/* NULL: it queries the kernel itself. Only tscope-stacks as tscope-run's child sets it. */
 extern const struct guarded_access *tscope_guarded_access __attribute__((visibility("hidden")));
 
 #endif

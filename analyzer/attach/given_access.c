@@ -23,7 +23,7 @@ static u32 next_number(void) {
 static bool send_request(enum guarded_kind kind, u32 tid) {
   number = next_number();
   struct guarded_request request = {.kind = kind, .number = number, .tid = tid};
-  return send(TSCOPE_GIVEN_DESCRIPTOR, &request, sizeof(request), MSG_NOSIGNAL) ==
+  return send(TSCOPE_REQUEST_DESCRIPTOR, &request, sizeof(request), MSG_NOSIGNAL) ==
          (ssize_t)sizeof(request);
 }
 
@@ -49,10 +49,10 @@ static bool receive(struct guarded_reply *reply, int *descriptor) {
                            .msg_iovlen = 1,
                            .msg_control = control.bytes,
                            .msg_controllen = sizeof(control.bytes)};
-  struct pollfd more = {.fd = TSCOPE_GIVEN_DESCRIPTOR, .events = POLLIN};
+  struct pollfd more = {.fd = TSCOPE_REQUEST_DESCRIPTOR, .events = POLLIN};
   *descriptor = -1;
   if (poll(&more, 1, ANSWER_MS) != 1 ||
-      recvmsg(TSCOPE_GIVEN_DESCRIPTOR, &message, MSG_CMSG_CLOEXEC) != (ssize_t)sizeof(*reply))
+      recvmsg(TSCOPE_REQUEST_DESCRIPTOR, &message, MSG_CMSG_CLOEXEC) != (ssize_t)sizeof(*reply))
     return false;
   *descriptor = descriptor_of(&message);
   return true;
@@ -111,5 +111,5 @@ int given_access_stop(u32 tid, struct user_regs_struct *registers) {
 int given_access_go(u32 tid) {
   struct guarded_reply reply;
   int none;
-  return ask(GUARDED_GO, tid, &reply, &none);
+  return ask(GUARDED_CONTINUE, tid, &reply, &none);
 }

@@ -19,7 +19,7 @@ int given_access_begin(pid_t pid);
 /* Whether it is `pid` that is read so. */
 bool given_access_is_for(pid_t pid);
 
-/* Stops a thread; it goes on with given_access_go(), and after GUARDED_HOLD_MS in any case. 0;
+/* Stops a thread; it goes on with given_access_go(), and after GUARDED_MAX_STOP_MS in any case. 0;
  * -ETIMEDOUT when it did not stop; another negative errno. */
 int given_access_stop(u32 tid, struct user_regs_struct *registers);
 

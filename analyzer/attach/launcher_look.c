@@ -32,7 +32,7 @@ static bool is_process(int fd, pid_t pid) {
 static int connect_to(pid_t pid) {
   struct sockaddr_un address = {.sun_family = AF_UNIX};
   int length =
-      snprintf(address.sun_path + 1, sizeof(address.sun_path) - 1, TSCOPE_LOOK_SOCKET, (int)pid);
+      snprintf(address.sun_path + 1, sizeof(address.sun_path) - 1, TSCOPE_STACK_SOCKET, (int)pid);
   socklen_t bytes = (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + (size_t)length);
   struct timeval patience = {.tv_sec = ANSWER_WAIT_S};
   int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
@@ -66,9 +66,9 @@ static char *receive_all(int fd, size_t *bytes) {
 
 static int ask(int fd, pid_t pid, enum native_which which, struct arena *arena,
                struct rank_stall *look, struct native_outcome *native) {
-  struct look_request request = {.pid = (u32)pid, .which = (u32)which};
+  struct stack_request request = {.pid = (u32)pid, .which = (u32)which};
   size_t bytes;
-  memcpy(request.magic, TSCOPE_LOOK_MAGIC, sizeof(request.magic));
+  memcpy(request.magic, TSCOPE_STACK_MAGIC, sizeof(request.magic));
   if (send(fd, &request, sizeof(request), MSG_NOSIGNAL) != (ssize_t)sizeof(request))
     return -EPIPE;
   char *text = receive_all(fd, &bytes);

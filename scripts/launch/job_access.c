@@ -24,7 +24,7 @@
 #include "inspect/guarded_access.h"
 #include "inspect/process_parent.h"
 
-enum { ANCESTORS_MOST = 256, TRACER_STACK_BYTES = 128 << 10 };
+enum { MAX_ANCESTORS = 256, TRACER_STACK_BYTES = 128 << 10 };
 
 static long long now_ms(void) {
   struct timespec now;
@@ -43,9 +43,9 @@ static ssize_t read_file(const char *path, char *to, size_t bytes) {
   return got < 0 ? -error : got;
 }
 
-bool job_has(pid_t pid) {
+bool job_contains(pid_t pid) {
   pid_t self = getpid();
-  for (int i = 0; i < ANCESTORS_MOST && pid > 1; i++) {
+  for (int i = 0; i < MAX_ANCESTORS && pid > 1; i++) {
     pid = process_parent(pid);
     if (pid == self)
       return true;
@@ -59,7 +59,7 @@ struct session {
   struct guarded_request request;
 };
 
-static void answer(const struct session *s, struct guarded_reply *reply, int descriptor) {
+static void send_reply(const struct session *s, struct guarded_reply *reply, int descriptor) {
   union {
     struct cmsghdr align;
     char bytes[CMSG_SPACE(sizeof(int))];
@@ -79,24 +79,24 @@ static void answer(const struct session *s, struct guarded_reply *reply, int des
   sendmsg(s->requests, &message, MSG_NOSIGNAL);
 }
 
-static void give_memory(const struct session *s) {
+static void send_memory(const struct session *s) {
   struct guarded_reply reply = {0};
   char path[32];
   snprintf(path, sizeof(path), "/proc/%d/mem", (int)s->pid);
   int fd = open(path, O_RDONLY | O_CLOEXEC);
   reply.error = fd < 0 ? -errno : 0;
-  answer(s, &reply, fd);
+  send_reply(s, &reply, fd);
   if (fd >= 0)
     close(fd);
 }
 
-static void give_call(const struct session *s) {
+static void send_system_call(const struct session *s) {
   struct guarded_reply reply = {0};
   char path[64];
   snprintf(path, sizeof(path), "/proc/%d/task/%u/syscall", (int)s->pid, s->request.tid);
   ssize_t got = read_file(path, reply.call, sizeof(reply.call));
   reply.error = got < 0 ? (i32)got : 0;
-  answer(s, &reply, -1);
+  send_reply(s, &reply, -1);
 }
 
 /* The pending state change of a thread that we trace; false if there is none. It is not consumed,
@@ -126,9 +126,9 @@ static int wait_for_stop(pid_t tid, int *status) {
 static bool wait_for_continue(struct session *s) {
   struct pollfd more = {.fd = s->requests, .events = POLLIN};
   struct guarded_request next;
-  if (poll(&more, 1, GUARDED_HOLD_MS) != 1 ||
+  if (poll(&more, 1, GUARDED_MAX_STOP_MS) != 1 ||
       recv(s->requests, &next, sizeof(next), MSG_PEEK | MSG_DONTWAIT) != (ssize_t)sizeof(next) ||
-      next.kind != GUARDED_GO)
+      next.kind != GUARDED_CONTINUE)
     return false;
   return recv(s->requests, &s->request, sizeof(s->request), MSG_DONTWAIT) ==
          (ssize_t)sizeof(s->request);
@@ -155,25 +155,25 @@ static void *stop_thread(void *context) {
   int status;
   if (!is_thread_of(s->pid, s->request.tid)) {
     reply.error = -ESRCH;
-    answer(s, &reply, -1);
+    send_reply(s, &reply, -1);
     return NULL;
   }
   if (ptrace(PTRACE_SEIZE, tid, NULL, NULL) != 0 ||
       ptrace(PTRACE_INTERRUPT, tid, NULL, NULL) != 0) {
     reply.error = -errno;
-    answer(s, &reply, -1);
+    send_reply(s, &reply, -1);
     return NULL;
   }
   reply.error = wait_for_stop(tid, &status);
   if (!reply.error && ptrace(PTRACE_GETREGSET, tid, NT_PRSTATUS, &registers) != 0)
     reply.error = -errno;
   bool stopped = reply.error != -ETIMEDOUT && reply.error != -ESRCH;
-  answer(s, &reply, -1);
+  send_reply(s, &reply, -1);
   bool continue_requested = !reply.error && wait_for_continue(s);
   if (stopped)
     ptrace(PTRACE_DETACH, tid, NULL, (void *)(intptr_t)signal_of(status));
   if (continue_requested)
-    answer(s, &(struct guarded_reply){0}, -1);
+    send_reply(s, &(struct guarded_reply){0}, -1);
   return NULL;
 }
 
@@ -187,7 +187,7 @@ static void stop(struct session *s) {
   if (!error)
     pthread_join(tracer, NULL);
   else
-    answer(s, &(struct guarded_reply){.error = -error}, -1);
+    send_reply(s, &(struct guarded_reply){.error = -error}, -1);
 }
 
 void job_access_serve(pid_t pid, int requests, int ms) {
@@ -202,12 +202,12 @@ void job_access_serve(pid_t pid, int requests, int ms) {
         recv(requests, &s.request, sizeof(s.request), MSG_DONTWAIT) != (ssize_t)sizeof(s.request))
       return;
     if (s.request.kind == GUARDED_MEMORY)
-      give_memory(&s);
+      send_memory(&s);
     else if (s.request.kind == GUARDED_CALL)
-      give_call(&s);
+      send_system_call(&s);
     else if (s.request.kind == GUARDED_STOP)
       stop(&s);
     else /* too late: the thread already runs again */
-      answer(&s, &(struct guarded_reply){.error = -ETIMEDOUT}, -1);
+      send_reply(&s, &(struct guarded_reply){.error = -ETIMEDOUT}, -1);
   }
 }

@@ -10,7 +10,7 @@
 #include <sys/types.h>
 
 /* Whether the process descends from this one. */
-bool job_has(pid_t pid);
+bool job_contains(pid_t pid);
 
 /* Answers the requests about `pid` that come through the socket `requests`, until the other side
  * closes it or `ms` milliseconds have passed. Call in a thread in which all signals are blocked. */

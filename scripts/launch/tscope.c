@@ -10,8 +10,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "scripts/launch/beside.h"
 #include "scripts/launch/commands.def"
+#include "scripts/launch/installed_files.h"
 
 enum { EXIT_USAGE = 2, EXIT_CANNOT_RUN = 126, EXIT_NOT_FOUND = 127 };
 
@@ -45,7 +45,7 @@ static const struct command *find_command(const char *name) {
 /* Returns only if the program cannot be started, with an exit status. */
 static int execute(const struct command *command, int argc, char **argv) {
   char path[PATH_MAX];
-  if (!beside_program(command->program, path))
+  if (!installed_program(command->program, path))
     snprintf(path, sizeof(path), "%s", command->program); /* then execvp() looks in PATH */
   char **arguments = calloc((size_t)argc + 3, sizeof(*arguments));
   if (!arguments)

@@ -27,9 +27,9 @@
 #include "format/default_directory.h"
 #include "format/tscope_format.h"
 #include "process/reaped.h"
-#include "scripts/launch/beside.h"
-#include "scripts/launch/look_service.h"
+#include "scripts/launch/installed_files.h"
 #include "scripts/launch/run_options.def"
+#include "scripts/launch/stack_service.h"
 
 enum { EXIT_USAGE = 2, EXIT_CANNOT_RUN = 126, EXIT_NOT_FOUND = 127 };
 
@@ -68,10 +68,10 @@ struct options {
   const char *library;
   bool print_env;
   bool quiet;
-  const char *look; /* look_service.h */
+  const char *stacks; /* stack_service.h */
 };
 
-__attribute__((format(printf, 1, 2))) static void say(const char *format, ...) {
+__attribute__((format(printf, 1, 2))) static void print_message(const char *format, ...) {
   va_list arguments;
   va_start(arguments, format);
   fputs("tscope: ", stderr);
@@ -85,11 +85,11 @@ __attribute__((format(printf, 1, 2))) static void say(const char *format, ...) {
 static void getopt_table(struct option table[N_ROWS + 1], char letters[2 * N_ROWS + 2]) {
   *letters++ = '+';
   for (int i = 0; i < N_ROWS; i++) {
-    bool takes_one = *rows[i].argument;
-    table[i] = (struct option){rows[i].name, takes_one ? required_argument : no_argument, NULL,
+    bool has_argument = *rows[i].argument;
+    table[i] = (struct option){rows[i].name, has_argument ? required_argument : no_argument, NULL,
                                rows[i].letter};
     *letters++ = rows[i].letter;
-    if (takes_one)
+    if (has_argument)
       *letters++ = ':';
   }
   table[N_ROWS] = (struct option){0};
@@ -120,7 +120,7 @@ static int parse(int argc, char **argv, struct options *options) {
       options->quiet = true;
       break;
     case 's':
-      options->look = optarg;
+      options->stacks = optarg;
       break;
     case 'h':
       print_usage(stdout);
@@ -133,8 +133,8 @@ static int parse(int argc, char **argv, struct options *options) {
       exit(EXIT_USAGE);
     }
   }
-  if (!look_service_knows(options->look)) {
-    say("--stacks is auto, on or off, not %s", options->look);
+  if (!stack_service_is_setting(options->stacks)) {
+    print_message("--stacks is auto, on or off, not %s", options->stacks);
     exit(EXIT_USAGE);
   }
   if (optind == argc && !options->print_env) {
@@ -148,7 +148,7 @@ static int parse(int argc, char **argv, struct options *options) {
  * allocator must stay first. The loader splits the value at spaces and colons. */
 static bool set_preload(const char *library) {
   if (strpbrk(library, " :")) {
-    say("the loader cannot preload a path with a space or colon: %s", library);
+    print_message("the loader cannot preload a path with a space or colon: %s", library);
     return false;
   }
   const char *before = getenv("LD_PRELOAD");
@@ -242,12 +242,12 @@ static void run_witness(int channel, pid_t parent) {
   prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (getppid() != parent)
     _exit(0);
-  int asked;
-  while (read(channel, &asked, sizeof(asked)) == sizeof(asked)) {
+  int number;
+  while (read(channel, &number, sizeof(number)) == sizeof(number)) {
     sigset_t set;
     sigemptyset(&set);
-    sigaddset(&set, asked);
-    int seen = sigtimedwait(&set, NULL, &(struct timespec){0}) == asked;
+    sigaddset(&set, number);
+    int seen = sigtimedwait(&set, NULL, &(struct timespec){0}) == number;
     if (write(channel, &seen, sizeof(seen)) != sizeof(seen))
       break;
   }
@@ -283,7 +283,7 @@ static bool sent_to_group(int channel, int number) {
          read(channel, &seen, sizeof(seen)) == (ssize_t)sizeof(seen) && seen;
 }
 
-/* Whether the command has ended, and how. While the look service has stopped one of its threads,
+/* Whether the command has ended, and how. While the stack service has stopped one of its threads,
  * the kernel reports that stop here too. It is not consumed, because the service waits for it. */
 static bool has_ended(pid_t child, int *status) {
   siginfo_t state = {0};
@@ -295,7 +295,7 @@ static bool has_ended(pid_t child, int *status) {
 }
 
 /* Runs the command and returns its wait status. */
-static int supervise(char **command, const char *look) {
+static int supervise(char **command, const char *stacks) {
   static const int forwarded[] = {SIGINT, SIGTERM, SIGHUP, SIGUSR1, SIGUSR2, SIGQUIT};
   sigset_t watched, before;
   sigemptyset(&watched);
@@ -313,18 +313,18 @@ static int supervise(char **command, const char *look) {
     sigprocmask(SIG_SETMASK, &before, NULL);
     execvp(command[0], command);
     int error = errno;
-    say("cannot run %s: %s", command[0], strerror(error));
+    print_message("cannot run %s: %s", command[0], strerror(error));
     _exit(error == ENOENT ? EXIT_NOT_FOUND : EXIT_CANNOT_RUN);
   }
   if (child < 0) {
-    say("cannot start a process: %s; running the command unobserved by tscope-run",
-        strerror(errno));
+    print_message("cannot start a process: %s; running the command unobserved by tscope-run",
+                  strerror(errno));
     sigaction(SIGCHLD, &inherited, NULL);
     sigprocmask(SIG_SETMASK, &before, NULL);
     execvp(command[0], command);
     exit(EXIT_CANNOT_RUN);
   }
-  look_service_start(look);
+  stack_service_start(stacks);
   for (;;) {
     int status;
     if (has_ended(child, &status)) {
@@ -366,7 +366,7 @@ static int count_traces(const char *directory, const char *run, int depth) {
 }
 
 /* Whether a shell finds exactly this file under `name`. */
-static bool on_path(const char *name, const char *file) {
+static bool is_first_on_path(const char *name, const char *file) {
   char *folders = strdup(getenv("PATH") ? getenv("PATH") : ""), *rest = folders;
   bool same = false, seen = false;
   for (const char *folder; !seen && (folder = strsep(&rest, ":"));) {
@@ -399,7 +399,7 @@ static char *shell_word(const char *word) {
 /* The command that shows the report, quoted for a shell. The caller frees it. */
 static char *report_command(const char *directory, const char *run) {
   char program[PATH_MAX];
-  if (!beside_program("tscope-report", program) || on_path("tscope-report", program))
+  if (!installed_program("tscope-report", program) || is_first_on_path("tscope-report", program))
     strcpy(program, "tscope-report");
   char *words[] = {shell_word(program), shell_word(directory), run ? shell_word(run) : strdup("")};
   char *command = NULL;
@@ -419,10 +419,11 @@ static void closing_line(const char *command) {
   int traces = count_traces(directory, run, 1);
   char *report = report_command(directory, run);
   if (traces)
-    say("%d rank%s recorded; see the report with: %s", traces, traces == 1 ? "" : "s",
-        report ? report : "tscope-report");
+    print_message("%d rank%s recorded; see the report with: %s", traces, traces == 1 ? "" : "s",
+                  report ? report : "tscope-report");
   else
-    say("no trace here yet: %s made no NCCL, CUDA or gloo call on this host, or ran what does "
+    print_message(
+        "no trace here yet: %s made no NCCL, CUDA or gloo call on this host, or ran what does "
         "without LD_PRELOAD (as sudo and containers do: put tscope run inside), or has only queued "
         "the job; then, when it has run: %s",
         command, report ? report : "tscope-report");
@@ -430,7 +431,7 @@ static void closing_line(const char *command) {
 }
 
 /* Ends in the same way as the command: same exit status, or by the same signal. */
-static int end_like(int status) {
+static int exit_like(int status) {
   if (!WIFSIGNALED(status))
     return WEXITSTATUS(status);
   setrlimit(RLIMIT_CORE, &(struct rlimit){0}); /* only the core dump of the command is useful */
@@ -444,17 +445,17 @@ static int end_like(int status) {
 }
 
 int main(int argc, char **argv) {
-  struct options options = {.look = "auto"};
+  struct options options = {.stacks = "auto"};
   char **command = argv + parse(argc, argv, &options);
   char library[PATH_MAX];
   bool found = options.library ? realpath(options.library, library) && !access(library, R_OK)
-                               : beside_library(library);
+                               : installed_library(library);
   if (!found && options.print_env) {
-    say("libtscope.so not found; name it with --lib");
+    print_message("libtscope.so not found; name it with --lib");
     return 1;
   }
   if (!found)
-    say("libtscope.so not found, so the command runs without it; name it with --lib");
+    print_message("libtscope.so not found, so the command runs without it; name it with --lib");
   else
     set_preload(library);
   set_directory(options.directory);
@@ -463,8 +464,8 @@ int main(int argc, char **argv) {
     print_env();
     return 0;
   }
-  int status = supervise(command, options.look);
+  int status = supervise(command, options.stacks);
   if (found && !options.quiet && prints_closing_line())
     closing_line(command[0]);
-  return end_like(status);
+  return exit_like(status);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "scripts/launch/look_service.h"
+#include "scripts/launch/stack_service.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -17,21 +17,22 @@
 #include <unistd.h>
 
 #include "inspect/guarded_access.h"
-#include "scripts/launch/beside.h"
+#include "scripts/launch/installed_files.h"
 #include "scripts/launch/job_access.h"
 
 enum {
-  WAITING_MOST = 64,
+  MAX_WAITING = 64,
   REQUEST_WAIT_S = 1,
-  LOOK_MS = 20000,
+  SERVICE_MS = 20000,
   SERVICE_STACK_BYTES = 256 << 10,
-  GIVEN = TSCOPE_GIVEN_DESCRIPTOR,
-  HIGH = 10, /* above GIVEN and the standard streams, which may be closed in us */
+  REQUEST_DESCRIPTOR = TSCOPE_REQUEST_DESCRIPTOR,
+  FIRST_FREE_DESCRIPTOR =
+      10, /* above REQUEST_DESCRIPTOR and the standard streams, which may be closed in us */
 };
 
 static char stacks_program[PATH_MAX];
 
-bool look_service_knows(const char *when) {
+bool stack_service_is_setting(const char *when) {
   return strcmp(when, "auto") == 0 || strcmp(when, "on") == 0 || strcmp(when, "off") == 0;
 }
 
@@ -49,30 +50,30 @@ static bool is_wanted(const char *when) {
 
 static int open_socket(void) {
   struct sockaddr_un address = {.sun_family = AF_UNIX};
-  int length = snprintf(address.sun_path + 1, sizeof(address.sun_path) - 1, TSCOPE_LOOK_SOCKET,
+  int length = snprintf(address.sun_path + 1, sizeof(address.sun_path) - 1, TSCOPE_STACK_SOCKET,
                         (int)getpid());
   socklen_t bytes = (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + (size_t)length);
   int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
-  if (fd >= 0 && (bind(fd, (struct sockaddr *)&address, bytes) || listen(fd, WAITING_MOST))) {
+  if (fd >= 0 && (bind(fd, (struct sockaddr *)&address, bytes) || listen(fd, MAX_WAITING))) {
     close(fd);
     fd = -1;
   }
   return fd;
 }
 
-/* Only our own user or root may ask: abstract sockets have no permissions. */
-static bool may_ask(int client) {
+/* Only our own user or root may connect: abstract sockets have no permissions. */
+static bool is_allowed(int client) {
   struct ucred peer;
   socklen_t bytes = sizeof(peer);
   return getsockopt(client, SOL_SOCKET, SO_PEERCRED, &peer, &bytes) == 0 &&
          (peer.uid == geteuid() || peer.uid == 0);
 }
 
-static bool read_request(int client, struct look_request *request) {
-  struct timeval patience = {.tv_sec = REQUEST_WAIT_S};
-  setsockopt(client, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof(patience));
+static bool read_request(int client, struct stack_request *request) {
+  struct timeval timeout = {.tv_sec = REQUEST_WAIT_S};
+  setsockopt(client, SOL_SOCKET, SO_RCVTIMEO, &timeout, sizeof(timeout));
   return recv(client, request, sizeof(*request), MSG_WAITALL) == (ssize_t)sizeof(*request) &&
-         memcmp(request->magic, TSCOPE_LOOK_MAGIC, sizeof(request->magic)) == 0;
+         memcmp(request->magic, TSCOPE_STACK_MAGIC, sizeof(request->magic)) == 0;
 }
 
 /* Our environment without the preload, because tscope-stacks does not train. NULL if there is no
@@ -88,9 +89,9 @@ static char **environment_of_helper(void) {
   return list;
 }
 
-/* Starts tscope-stacks so that it writes to `client` and sends requests through `given`. Its pid,
- * or -1. */
-static pid_t start_stacks(const struct look_request *request, int client, int given) {
+/* Starts tscope-stacks so that it writes to `client` and sends requests through `request_end`. Its
+ * pid, or -1. */
+static pid_t start_stacks(const struct stack_request *request, int client, int request_end) {
   char pid_text[16], which_text[16];
   snprintf(pid_text, sizeof(pid_text), "%u", request->pid);
   snprintf(which_text, sizeof(which_text), "%u", request->which);
@@ -106,7 +107,7 @@ static pid_t start_stacks(const struct look_request *request, int client, int gi
   posix_spawn_file_actions_addopen(&files, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
   posix_spawn_file_actions_adddup2(&files, client, STDOUT_FILENO);
   posix_spawn_file_actions_addopen(&files, STDERR_FILENO, "/dev/null", O_WRONLY, 0);
-  posix_spawn_file_actions_adddup2(&files, given, GIVEN);
+  posix_spawn_file_actions_adddup2(&files, request_end, REQUEST_DESCRIPTOR);
   posix_spawnattr_init(&attributes);
   posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
   posix_spawnattr_setsigmask(&attributes, &none);
@@ -120,23 +121,23 @@ static pid_t start_stacks(const struct look_request *request, int client, int gi
   return helper;
 }
 
-/* Moves a descriptor to a number from HIGH on; -1 on error. Closes the old one. */
+/* Moves a descriptor to a number from FIRST_FREE_DESCRIPTOR on; -1 on error. Closes the old one. */
 static int raise_descriptor(int fd) {
-  int high = fcntl(fd, F_DUPFD_CLOEXEC, HIGH);
+  int high = fcntl(fd, F_DUPFD_CLOEXEC, FIRST_FREE_DESCRIPTOR);
   close(fd);
   return high;
 }
 
-static void look(const struct look_request *request, int client) {
+static void serve_request(const struct stack_request *request, int client) {
   int ends[2];
   if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends))
     return;
-  int given = raise_descriptor(ends[1]);
-  pid_t helper = given >= 0 ? start_stacks(request, client, given) : -1;
-  if (given >= 0)
-    close(given);
+  int request_end = raise_descriptor(ends[1]);
+  pid_t helper = request_end >= 0 ? start_stacks(request, client, request_end) : -1;
+  if (request_end >= 0)
+    close(request_end);
   if (helper > 0) {
-    job_access_serve((pid_t)request->pid, ends[0], LOOK_MS);
+    job_access_serve((pid_t)request->pid, ends[0], SERVICE_MS);
     kill(helper, SIGKILL); /* it has ended, or its time is over */
     while (waitpid(helper, NULL, 0) < 0 && errno == EINTR)
       ;
@@ -144,16 +145,16 @@ static void look(const struct look_request *request, int client) {
   close(ends[0]);
 }
 
-static void answer_next(int listener) {
-  struct look_request request;
+static void serve_next(int listener) {
+  struct stack_request request;
   int accepted = accept4(listener, NULL, NULL, SOCK_CLOEXEC);
   int client = accepted < 0 ? -1 : raise_descriptor(accepted);
   if (client < 0) { /* perhaps no free descriptors */
     nanosleep(&(struct timespec){.tv_nsec = 100 * 1000 * 1000}, NULL);
     return;
   }
-  if (may_ask(client) && read_request(client, &request) && job_has((pid_t)request.pid))
-    look(&request, client);
+  if (is_allowed(client) && read_request(client, &request) && job_contains((pid_t)request.pid))
+    serve_request(&request, client);
   close(client);
 }
 
@@ -161,15 +162,15 @@ static void *serve(void *context) {
   int listener = *(int *)context;
   free(context);
   while (listener >= 0)
-    answer_next(listener);
+    serve_next(listener);
   return NULL;
 }
 
-void look_service_start(const char *when) {
+void stack_service_start(const char *when) {
   sigset_t all, before;
   pthread_attr_t attributes;
   pthread_t thread;
-  if (!is_wanted(when) || !beside_program("tscope-stacks", stacks_program))
+  if (!is_wanted(when) || !installed_program("tscope-stacks", stacks_program))
     return;
   int *listener = malloc(sizeof(*listener));
   if (!listener || (*listener = open_socket()) < 0) {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "scripts/launch/beside.h"
+#include "scripts/launch/installed_files.h"
 
 #include <libgen.h>
 #include <stdio.h>
@@ -24,12 +24,12 @@ static bool find_file(const char *const *places, const char *name, int mode, cha
   return false;
 }
 
-bool beside_program(const char *name, char path[PATH_MAX]) {
+bool installed_program(const char *name, char path[PATH_MAX]) {
   static const char *const places[] = {".", "../analyzer", NULL}; /* installed; a build folder */
   return find_file(places, name, X_OK, path);
 }
 
-bool beside_library(char path[PATH_MAX]) {
+bool installed_library(char path[PATH_MAX]) {
   /* A build folder; the place where meson installs it; other usual prefixes; a wheel. */
   static const char *const places[] = {"../preload", "../" TSCOPE_LIBDIR, "../lib",
                                        "../lib64",   "../lib/tscope",     NULL};

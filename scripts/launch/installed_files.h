@@ -3,16 +3,16 @@
  * Finds the other parts of an installation from the place of the running program, and never by a
  * path fixed at build time, so that a build folder, a prefix and a wheel all work.
  */
-#ifndef TSCOPE_BESIDE_H
-#define TSCOPE_BESIDE_H
+#ifndef TSCOPE_INSTALLED_FILES_H
+#define TSCOPE_INSTALLED_FILES_H
 
 #include <limits.h>
 #include <stdbool.h>
 
 /* Fills `path` with the program `name` of the same installation; false if there is none. */
-bool beside_program(const char *name, char path[PATH_MAX]);
+bool installed_program(const char *name, char path[PATH_MAX]);
 
 /* Fills `path` with libtscope.so of the same installation; false if there is none. */
-bool beside_library(char path[PATH_MAX]);
+bool installed_library(char path[PATH_MAX]);
 
 #endif
