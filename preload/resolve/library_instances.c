@@ -10,9 +10,9 @@
 #include "resolve/loaded_objects.h"
 #include "resolve/resolve.h"
 
-enum { MOST_LIBRARIES = 8, MOST_COPIES = 4, MOST_BOUND = 2048, ROUTES = 1024 };
+enum { MAX_LIBRARIES = 8, MAX_COPIES = 4, MAX_BOUND = 2048, ROUTES = 1024 };
 
-/* An object of the process: where it lies, and in which place it was loaded. */
+/* A loaded object of the process: its addresses, and its position in the order of loading. */
 struct object {
   uintptr_t begin, end;
   u32 order;
@@ -22,7 +22,7 @@ struct object {
 /* Entries are added under the lock and read without it: each is whole before it counts. */
 struct library {
   const char *const *sonames;
-  struct object copies[MOST_COPIES];
+  struct object copies[MAX_COPIES];
   u32 n;
   u32 found; /* 1 + index of the copy that look-ups lead to, 0: none yet */
 };
@@ -34,15 +34,15 @@ struct route {
   void *address;
 };
 
-static struct library libraries[MOST_LIBRARIES];
+static struct library libraries[MAX_LIBRARIES];
 static u32 n_libraries;
-static struct tscope_symbol *bound[MOST_BOUND]; /* whose address is the same for all callers */
+static struct tscope_symbol *bound[MAX_BOUND]; /* whose address is the same for all callers */
 static u32 n_bound;
 static struct route routes[ROUTES];
 
 static struct tscope_lock copies_lock;
 
-/* What is not found for want of the lock is looked for again. */
+/* Without the lock nothing is found; the next call tries again. */
 static bool lock(void) {
   return tscope_lock_within(&copies_lock, 100000000);
 }
@@ -51,7 +51,7 @@ static void unlock(void) {
   tscope_unlock(&copies_lock);
 }
 
-static struct library *library_of(const struct tscope_symbol *symbol) {
+static struct library *find_library(const struct tscope_symbol *symbol) {
   u32 n = __atomic_load_n(&n_libraries, __ATOMIC_ACQUIRE);
   for (u32 i = 0; i < n; i++)
     if (libraries[i].sonames == symbol->sonames)
@@ -60,9 +60,9 @@ static struct library *library_of(const struct tscope_symbol *symbol) {
 }
 
 /* The lock is held. */
-static struct library *library_get(const struct tscope_symbol *symbol) {
-  struct library *library = library_of(symbol);
-  if (library || n_libraries == MOST_LIBRARIES)
+static struct library *get_library(const struct tscope_symbol *symbol) {
+  struct library *library = find_library(symbol);
+  if (library || n_libraries == MAX_LIBRARIES)
     return library;
   library = &libraries[n_libraries];
   library->sonames = symbol->sonames;
@@ -70,14 +70,14 @@ static struct library *library_get(const struct tscope_symbol *symbol) {
   return library;
 }
 
-static bool lies_in(const struct object *object, const void *address) {
+static bool is_within(const struct object *object, const void *address) {
   return (uintptr_t)address - object->begin < object->end - object->begin;
 }
 
-static struct object *copy_of(struct library *library, const void *address) {
+static struct object *find_copy(struct library *library, const void *address) {
   u32 n = library ? __atomic_load_n(&library->n, __ATOMIC_ACQUIRE) : 0;
   for (u32 i = 0; i < n; i++)
-    if (lies_in(&library->copies[i], address))
+    if (is_within(&library->copies[i], address))
       return &library->copies[i];
   return NULL;
 }
@@ -88,7 +88,7 @@ struct search {
   u32 order;
 };
 
-static int look_at(struct dl_phdr_info *info, size_t bytes, void *data) {
+static int check_object(struct dl_phdr_info *info, size_t bytes, void *data) {
   (void)bytes;
   struct search *search = data;
   struct object here = {.begin = UINTPTR_MAX, .order = search->order++};
@@ -100,39 +100,39 @@ static int look_at(struct dl_phdr_info *info, size_t bytes, void *data) {
     here.begin = begin < here.begin ? begin : here.begin;
     here.end = end > here.end ? end : here.end;
   }
-  if (here.begin >= here.end || !lies_in(&here, search->address))
+  if (here.begin >= here.end || !is_within(&here, search->address))
     return 0;
   snprintf(here.path, sizeof(here.path), "%s", info->dlpi_name ? info->dlpi_name : "");
   search->hit = here;
   return 1;
 }
 
-/* The object that an address lies in; false if in none. */
+/* The object that contains an address; false if none does. */
 static bool find_object(const void *address, struct object *object) {
   struct search search = {.address = address};
-  bool found = address && tscope_each_object(look_at, &search);
+  bool found = address && tscope_each_object(check_object, &search);
   *object = search.hit;
   return found;
 }
 
-/* Where the library turns out to be there a second time, an address that was kept for all callers
- * is not that of all. The lock is held. */
-static void forget_addresses(const struct library *library) {
+/* If the library turns out to be loaded a second time, an address that was kept for all callers is
+ * not right for all. The lock is held. */
+static void clear_addresses(const struct library *library) {
   for (u32 i = 0; i < n_bound; i++)
     if (bound[i]->sonames == library->sonames)
       __atomic_store_n(&bound[i]->address, NULL, __ATOMIC_RELEASE);
 }
 
-/* Notes the copy in which one of the library's functions was found; NULL if there is no room. The
+/* Adds the copy in which one of the library's functions was found; NULL if there is no room. The
  * lock is held. */
-static struct object *note(struct library *library, const void *address) {
-  struct object *known = copy_of(library, address);
-  if (known || !library || library->n == MOST_COPIES ||
+static struct object *add_copy(struct library *library, const void *address) {
+  struct object *known = find_copy(library, address);
+  if (known || !library || library->n == MAX_COPIES ||
       !find_object(address, &library->copies[library->n]))
     return known;
   __atomic_store_n(&library->n, library->n + 1, __ATOMIC_RELEASE);
   if (library->n == 2)
-    forget_addresses(library);
+    clear_addresses(library);
   return &library->copies[library->n - 1];
 }
 
@@ -140,12 +140,12 @@ static struct route *first_route(const struct tscope_symbol *symbol) {
   return &routes[(uintptr_t)symbol / sizeof(*symbol) % ROUTES];
 }
 
-static struct route *after(struct route *route) {
+static struct route *next_route(struct route *route) {
   return route + 1 == routes + ROUTES ? routes : route + 1;
 }
 
 /* What was found for this caller before; NULL: nothing. */
-static void *routed(const struct tscope_symbol *symbol, const void *return_address) {
+static void *find_route(const struct tscope_symbol *symbol, const void *return_address) {
   struct route *first = first_route(symbol), *route = first;
   do {
     const struct tscope_symbol *of = __atomic_load_n(&route->symbol, __ATOMIC_ACQUIRE);
@@ -153,7 +153,7 @@ static void *routed(const struct tscope_symbol *symbol, const void *return_addre
       return NULL;
     if (of == symbol && (uintptr_t)return_address - route->begin < route->end - route->begin)
       return route->address;
-    route = after(route);
+    route = next_route(route);
   } while (route != first);
   return NULL;
 }
@@ -163,7 +163,7 @@ static void add_route(const struct tscope_symbol *symbol, const struct object *c
                       void *address) {
   struct route *first = first_route(symbol), *route = first;
   while (route->symbol)
-    if ((route = after(route)) == first)
+    if ((route = next_route(route)) == first)
       return;
   route->begin = caller->begin;
   route->end = caller->end;
@@ -175,26 +175,26 @@ static void add_route(const struct tscope_symbol *symbol, const struct object *c
  * is loaded: a copy that was there before the global one, and is not part of the order, has its
  * own. An object before tscope is part of it: what it calls by its own name never comes here, and
  * what comes here it has looked up behind itself (RTLD_NEXT). */
-static void *find_for(const struct tscope_symbol *symbol, const struct object *caller, void *next,
-                      const void *return_address) {
+static void *find_for_caller(const struct tscope_symbol *symbol, const struct object *caller,
+                             void *next, const void *return_address) {
   struct object global, ours;
-  bool later = next && !lies_in(caller, next) && find_object(next, &global) &&
+  bool later = next && !is_within(caller, next) && find_object(next, &global) &&
                caller->order < global.order && find_object(&n_libraries, &ours) &&
                caller->order > ours.order;
   void *own = later || !next ? resolve_in(caller->path, symbol->name) : NULL;
-  if (own && (!next || lies_in(caller, own)))
+  if (own && (!next || is_within(caller, own)))
     return own;
-  return next ? next : resolve_beside(symbol, return_address);
+  return next ? next : resolve_from_libraries(symbol, return_address);
 }
 
 /* Keeps the address: `for_all` callers, if the library is there once, else for those in the
  * caller's object. */
-static void remember(struct tscope_symbol *symbol, const struct object *caller, void *address,
-                     bool for_all) {
+static void store_address(struct tscope_symbol *symbol, const struct object *caller, void *address,
+                          bool for_all) {
   if (!lock())
     return;
-  struct library *library = library_get(symbol);
-  if (note(library, address) && for_all && library->n == 1 && n_bound < MOST_BOUND) {
+  struct library *library = get_library(symbol);
+  if (add_copy(library, address) && for_all && library->n == 1 && n_bound < MAX_BOUND) {
     bound[n_bound++] = symbol;
     __atomic_store_n(&symbol->address, address, __ATOMIC_RELEASE);
   } else if (caller->end) {
@@ -203,8 +203,8 @@ static void remember(struct tscope_symbol *symbol, const struct object *caller, 
   unlock();
 }
 
-/* Where tscope itself lies; found once. */
-static bool lies_in_ours(const void *address) {
+/* Whether an address is in tscope itself, whose place is found once. */
+static bool is_within_tscope(const void *address) {
   static uintptr_t begin, end;
   uintptr_t known = __atomic_load_n(&end, __ATOMIC_ACQUIRE);
   if (!known) {
@@ -222,7 +222,7 @@ static bool lies_in_ours(const void *address) {
  * which is a wrapper's of ours (ncclBcast() on aarch64): the caller is then in the copy that the
  * wrapper went on to. */
 static const void *caller_of(const void *return_address) {
-  if (!lies_in_ours(return_address))
+  if (!is_within_tscope(return_address))
     return return_address;
   const struct tscope_thread *thread = tscope_self;
   return thread && thread->real ? thread->real : return_address;
@@ -230,21 +230,21 @@ static const void *caller_of(const void *return_address) {
 
 static void *resolve(struct tscope_symbol *symbol, const void *return_address, bool is_query) {
   return_address = caller_of(return_address);
-  void *address = routed(symbol, return_address);
-  if (address || !resolve_can())
+  void *address = find_route(symbol, return_address);
+  if (address || !resolve_is_possible())
     return address;
   int saved = errno;
   struct object caller;
   void *next = resolve_next(symbol->name);
   if (find_object(return_address, &caller))
-    address = find_for(symbol, &caller, next, return_address);
+    address = find_for_caller(symbol, &caller, next, return_address);
   else
-    address = next ? next : resolve_beside(symbol, NULL);
+    address = next ? next : resolve_from_libraries(symbol, NULL);
   if (!address && !is_query) /* else the call fails, which it would not do without tscope */
-    address = resolve_alone(symbol->name);
+    address = resolve_unique(symbol->name);
   if (address) {
     resolve_pin(address);
-    remember(symbol, &caller, address, address == next || is_query);
+    store_address(symbol, &caller, address, address == next || is_query);
   }
   if (dlerror)
     dlerror();
@@ -256,17 +256,17 @@ void *tscope_resolve_copy_slow(struct tscope_symbol *symbol, const void *return_
   return resolve(symbol, return_address, false);
 }
 
-/* Before a call goes on to a second copy, that one is noted: until then, all questions go to the
+/* Before a call goes on to a second copy, that one is added: until then, all queries go to the
  * first. */
 void *tscope_query_function_slow(struct tscope_symbol *symbol, const struct tscope_thread *thread) {
   if (!thread || thread->via == TSCOPE_VIA_LINKER)
     return resolve(symbol, thread ? thread->real : NULL, true);
-  struct object *copy = copy_of(library_of(symbol), thread->real);
-  if (!copy || !resolve_can())
+  struct object *copy = find_copy(find_library(symbol), thread->real);
+  if (!copy || !resolve_is_possible())
     return NULL;
   int saved = errno;
   void *address = resolve_in(copy->path, symbol->name);
-  if (address && !lies_in(copy, address))
+  if (address && !is_within(copy, address))
     address = NULL;
   __atomic_store_n(&symbol->address, address, __ATOMIC_RELEASE);
   if (dlerror)
@@ -277,8 +277,8 @@ void *tscope_query_function_slow(struct tscope_symbol *symbol, const struct tsco
 
 /* The lock is held. */
 static bool bind(struct tscope_symbol *symbol, void *real, bool *first) {
-  struct library *library = library_get(symbol);
-  const struct object *copy = note(library, real);
+  struct library *library = get_library(symbol);
+  const struct object *copy = add_copy(library, real);
   if (!copy)
     return false;
   u32 which = 1 + (u32)(copy - library->copies);
@@ -295,20 +295,20 @@ static bool bind(struct tscope_symbol *symbol, void *real, bool *first) {
 bool tscope_copy_bind(struct tscope_symbol *symbol, void *real) {
   if (__atomic_load_n(&symbol->address, __ATOMIC_ACQUIRE) == real)
     return true;
-  if (!resolve_can() || !lock())
+  if (!resolve_is_possible() || !lock())
     return false;
   int saved = errno;
-  bool first = false, given = bind(symbol, real, &first);
+  bool first = false, is_bound = bind(symbol, real, &first);
   unlock();
   if (first)
     resolve_pin(real);
   if (first && dlerror)
     dlerror();
   errno = saved;
-  return given;
+  return is_bound;
 }
 
 const char *tscope_copy_path(const struct tscope_symbol *symbol, const void *address) {
-  const struct object *copy = copy_of(library_of(symbol), address);
+  const struct object *copy = find_copy(find_library(symbol), address);
   return copy ? copy->path : NULL;
 }

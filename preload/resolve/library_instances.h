@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
  * Libraries with more than one copy in the process: PyTorch's NCCL and another that a program
- * loads by its path, the CUDA runtime of two frameworks. A handle of the one is nothing to the
- * other, so no call and no question may reach a copy that its caller did not mean. A library is
+ * loads by its path, the CUDA runtime of two frameworks. A handle of the one means nothing to
+ * the other, so no call and no query may reach a copy that its caller did not mean. A library is
  * known by its list of sonames.
  */
 #ifndef TSCOPE_LIBRARY_INSTANCES_H
@@ -13,11 +13,11 @@
 #pragma GCC visibility push(hidden)
 
 /* Puts `real`, which a look-up by name found, behind the wrapper that look-ups of `symbol` are
- * answered with. False where the wrapper must not be given out: it stands in front of another
- * function already, or look-ups lead to another copy of the library. Preserves errno. */
+ * answered with. False if the wrapper must not be returned: it already forwards to another
+ * function, or look-ups lead to another copy of the library. Preserves errno. */
 bool tscope_copy_bind(struct tscope_symbol *symbol, void *real);
 
-/* The file of the copy that `address` lies in, NULL if that copy is not known. */
+/* The file of the copy that contains `address`, NULL if that copy is not known. */
 const char *tscope_copy_path(const struct tscope_symbol *symbol, const void *address);
 
 #pragma GCC visibility pop

@@ -12,7 +12,7 @@
 #include "resolve/real_dlsym.h"
 #include "resolve/resolve.h"
 
-/* The object that an address lies in; NULL if none. */
+/* The object that contains an address; NULL if none does. */
 static const void *object_of(const void *address, const char **file) {
   Dl_info info;
   if (!address || !dladdr(address, &info))
@@ -49,7 +49,7 @@ void *resolve_next(const char *name) {
   return address && !is_ours(address) ? address : NULL;
 }
 
-void *resolve_beside(const struct tscope_symbol *symbol, const void *return_address) {
+void *resolve_from_libraries(const struct tscope_symbol *symbol, const void *return_address) {
   const char *caller = NULL;
   void *address = object_of(return_address, &caller) ? resolve_in(caller, symbol->name) : NULL;
   for (const char *const *soname = symbol->sonames; soname && *soname && !address; soname++)
@@ -62,7 +62,7 @@ struct loaded {
   char path[512];
 };
 
-static int name_loaded(struct dl_phdr_info *info, size_t bytes, void *data) {
+static int get_loaded_path(struct dl_phdr_info *info, size_t bytes, void *data) {
   struct loaded *loaded = data;
   (void)bytes;
   if (loaded->seen++ != loaded->index)
@@ -71,10 +71,10 @@ static int name_loaded(struct dl_phdr_info *info, size_t bytes, void *data) {
   return 1;
 }
 
-void *resolve_alone(const char *name) {
+void *resolve_unique(const char *name) {
   void *found = NULL;
   struct loaded loaded = {0};
-  for (; tscope_each_object(name_loaded, &loaded); loaded.index++, loaded.seen = 0) {
+  for (; tscope_each_object(get_loaded_path, &loaded); loaded.index++, loaded.seen = 0) {
     void *address = loaded.path[0] ? resolve_in(loaded.path, name) : NULL;
     if (address && found && address != found)
       return NULL;
@@ -83,17 +83,17 @@ void *resolve_alone(const char *name) {
   return found;
 }
 
-bool resolve_can(void) {
+bool resolve_is_possible(void) {
   return dladdr && dlopen && dlclose;
 }
 
 void *tscope_resolve_slow(struct tscope_symbol *symbol, const void *return_address) {
-  if (!resolve_can())
+  if (!resolve_is_possible())
     return NULL;
   int saved = errno;
   void *address = resolve_next(symbol->name);
   if (!address)
-    address = resolve_beside(symbol, return_address);
+    address = resolve_from_libraries(symbol, return_address);
   if (address) {
     resolve_pin(address);
     __atomic_store_n(&symbol->address, address, __ATOMIC_RELEASE);
