@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Reading memory that may not be there: the kernel reads it, so that a bad address is an error and
- * no fault.
+ * Reading memory that may not be there: the kernel reads it, so that a bad address gives an error
+ * and no fault.
  */
 #ifndef TSCOPE_MEMORY_READ_H
 #define TSCOPE_MEMORY_READ_H
@@ -13,7 +13,7 @@
 #pragma GCC visibility push(hidden)
 
 /* Copies `bytes` from `address` in the process `pid`, which may be the caller's own. 0; -EFAULT
- * when not all of them are there; another negative errno when the kernel does not let us look.
+ * if not all of them are there; another negative errno if the kernel does not allow it.
  * Preserves errno. */
 int tscope_read_memory(pid_t pid, u64 address, void *to, size_t bytes);
 

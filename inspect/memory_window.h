@@ -13,7 +13,7 @@
 
 #pragma GCC visibility push(hidden)
 
-enum { WINDOW_BLOCK_BYTES = 512, WINDOW_BLOCKS = 32 }; /* a block lies on one page */
+enum { WINDOW_BLOCK_BYTES = 512, WINDOW_BLOCKS = 32 }; /* a block is within one page */
 
 /* What was read; all blocks are of one process, and of about one moment. */
 struct memory_window {

@@ -4,7 +4,7 @@
 
 #include <sys/types.h>
 
-/* The process id of the parent of `pid`; 0 when there is none, or `pid` is gone. */
+/* The process id of the parent of `pid`; 0 if there is none, or `pid` has ended. */
 pid_t process_parent(pid_t pid);
 
 #endif

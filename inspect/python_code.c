@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * Line tables: CPython's Objects/lnotab_notes.txt tells of that of 3.9 and (below "3.10") of 3.10's
- * pairs, Objects/locations.md and InternalDocs/code_objects.md of the table from 3.11 on.
+ * Line tables: CPython's Objects/lnotab_notes.txt describes that of 3.9 and (below "3.10") the
+ * pairs of 3.10; Objects/locations.md and InternalDocs/code_objects.md describe the table from 3.11
+ * on.
  */
 #include "inspect/python_code.h"
 
@@ -107,7 +108,7 @@ static i32 line_by_locations(struct table *table, i32 instruction, i32 line) {
 }
 
 static bool find_line(const struct python *python, python_read *read, const void *context,
-                      const struct python_frame *frame, struct python_place *place) {
+                      const struct python_frame *frame, struct python_location *place) {
   const struct python_layout *layout = &python->layout;
   u64 bytes;
   struct table table;
@@ -195,8 +196,8 @@ bool python_text(const struct python *python, python_read *read, const void *con
                              bytes);
 }
 
-bool python_place_of(const struct python *python, python_read *read, const void *context,
-                     const struct python_frame *frame, struct python_place *place) {
+bool python_location_of(const struct python *python, python_read *read, const void *context,
+                        const struct python_frame *frame, struct python_location *place) {
   u64 file, name;
   return read(context, frame->code + python->layout.code_file, &file, 8) &&
          read(context, frame->code + python->layout.code_name, &name, 8) &&

@@ -15,7 +15,7 @@
 
 struct python_frame {
   u64 code;        /* address of its code object */
-  u64 tag;         /* tells it from another code object that is put there later */
+  u64 tag;         /* distinguishes it from another code object that has this address later */
   i32 instruction; /* byte offset of the one in progress, as f_lasti; negative: not begun */
 };
 
@@ -66,8 +66,9 @@ PYTHON_INLINE bool python_hash_bytes(python_read *read, const void *context, u64
   return true;
 }
 
-/* What tells this code object from another one that has its address later, when both have the same
- * file, name and first line: its number from 3.12 on, before that what its line table holds. */
+/* What distinguishes this code object from another one that has its address later, if both have the
+ * same file, name and first line: its number from 3.12 on, before that what its line table holds.
+ */
 PYTHON_INLINE bool python_tag(const struct python *python, python_read *read, const void *context,
                               u64 code, u64 *tag) {
   const struct python_layout *layout = &python->layout;
@@ -103,9 +104,9 @@ PYTHON_INLINE bool python_first_frame(const struct python *python, python_read *
 }
 
 /* Whether `at` is a frame that has begun, and what runs in it. */
-PYTHON_INLINE enum python_walk python_look(const struct python *python, python_read *read,
-                                           const void *context, u64 at,
-                                           struct python_frame *frame) {
+PYTHON_INLINE enum python_walk python_read_frame(const struct python *python, python_read *read,
+                                                 const void *context, u64 at,
+                                                 struct python_frame *frame) {
   const struct python_layout *layout = &python->layout;
   u8 owner = 0;
   u64 type, instruction;
@@ -142,7 +143,7 @@ PYTHON_INLINE enum python_walk python_next_frame(const struct python *python, py
   const u32 most =
       4096; /* of frames passed over: what is torn while it is read may go in circles */
   for (u32 i = 0; *at && i < most; i++) {
-    enum python_walk seen = python_look(python, read, context, *at, frame);
+    enum python_walk seen = python_read_frame(python, read, context, *at, frame);
     if (seen == PYTHON_UNREADABLE || !read(context, *at + python->layout.frame_previous, at, 8))
       return PYTHON_UNREADABLE;
     if (seen == PYTHON_FRAME)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * Reading an interpreter's memory. Whoever reads says how:
+ * Reading an interpreter's memory. The caller chooses how:
  *
- *   directly        one's own memory, for a thread's own frames while it stands still in a call
+ *   directly        one's own memory, for a thread's own frames while it is inside a call
  *   from a process  its memory through the kernel, one's own among them: a bad address is then an
  *                   error and no fault. For what may change while it is read.
  */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * The threads of an interpreter, as it lists them itself. Read without its lock: a list that
- * changes meanwhile may be told in part, and what is told was there.
+ * The threads of an interpreter, as it lists them itself. Read without its lock: of a list
+ * that changes meanwhile, a part may be missing, but all that is returned was there.
  */
 #ifndef TSCOPE_PYTHON_THREADS_H
 #define TSCOPE_PYTHON_THREADS_H
@@ -12,7 +12,7 @@
 
 struct python_thread {
   u64 state; /* address of its PyThreadState */
-  u32 tid;   /* of the kernel; 0 if it cannot be told */
+  u32 tid;   /* of the kernel; 0 if it is not known */
   bool holds_gil;
 };
 

@@ -121,7 +121,7 @@ static bool read_stat(pid_t pid, struct thread_state *state) {
   return true;
 }
 
-static void take_path(char *to, size_t bytes, const char *path) {
+static void copy_path_end(char *to, size_t bytes, const char *path) {
   size_t length = strlen(path);
   if (length < bytes)
     memcpy(to, path, length + 1);
@@ -146,17 +146,17 @@ static void read_text(pid_t pid, u64 address, char *to, size_t bytes) {
   to[length] = '\0';
 }
 
-static void take_file(pid_t pid, struct thread_state *state, enum call_kind kind,
+static void find_file(pid_t pid, struct thread_state *state, enum call_kind kind,
                       const u64 *arguments) {
   char path[64], text[512];
   if (kind == PATH || kind == PATH_AT) {
     read_text(pid, arguments[kind == PATH_AT], text, sizeof(text));
-    take_path(state->file, sizeof(state->file), text);
+    copy_path_end(state->file, sizeof(state->file), text);
   } else if (kind == DESCRIPTOR) {
     snprintf(path, sizeof(path), "/proc/%d/task/%u/fd/%d", (int)pid, state->tid, (i32)arguments[0]);
     ssize_t got = readlink(path, text, sizeof(text) - 1);
     text[got > 0 ? got : 0] = '\0';
-    take_path(state->file, sizeof(state->file), text);
+    copy_path_end(state->file, sizeof(state->file), text);
   }
 }
 
@@ -182,7 +182,7 @@ static void read_call(pid_t pid, struct thread_state *state) {
   for (size_t i = 0; i < sizeof(calls) / sizeof(*calls); i++)
     if (calls[i].number == number) {
       snprintf(state->call, sizeof(state->call), "%s", calls[i].name);
-      take_file(pid, state, calls[i].kind, arguments);
+      find_file(pid, state, calls[i].kind, arguments);
     }
 }
 

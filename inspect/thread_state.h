@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * What the kernel says of a process's threads under /proc: nothing of the process is stopped or
- * waited for. Allocates nothing, takes no lock of the C library's; files are opened and closed.
+ * What the kernel reports about a process's threads under /proc: the process is not stopped, and
+ * nothing waits for it. Allocates nothing and takes no lock of the C library; opens and closes
+ * files.
  */
 #ifndef TSCOPE_THREAD_STATE_H
 #define TSCOPE_THREAD_STATE_H
@@ -13,7 +14,7 @@
 
 #pragma GCC visibility push(hidden)
 
-/* Texts are empty where the kernel does not tell. */
+/* Texts are empty if the kernel does not give them. */
 struct thread_state {
   u32 tid;
   char state; /* as in /proc/PID/stat: R running, S sleeping, D waiting for a device, T stopped,
@@ -25,14 +26,14 @@ struct thread_state {
 };
 
 /* Numbers of the threads of a process, at most `most`; returns how many there are, 0 if the process
- * is gone. */
+ * has ended. */
 u32 thread_list(pid_t pid, u32 *tids, u32 most);
 
 /* Process ids of the children that a thread has started, at most `most`; returns how many were
  * put. */
 u32 thread_children(pid_t pid, u32 tid, u32 *pids, u32 most);
 
-/* False when the thread is gone. Preserves errno. */
+/* False if the thread has ended. Preserves errno. */
 bool thread_state_read(pid_t pid, u32 tid, struct thread_state *state);
 
 #pragma GCC visibility pop

@@ -38,7 +38,8 @@ u32 python_calls_read(const struct python *python, pid_t pid, u64 thread_state,
     *step = (struct python_step){0};
     if (!read_marks(python, &process, at, &owner, &step->ends_call))
       return n;
-    enum python_walk seen = python_look(python, python_read_process, &process, at, &step->frame);
+    enum python_walk seen =
+        python_read_frame(python, python_read_process, &process, at, &step->frame);
     if (seen == PYTHON_UNREADABLE ||
         !python_read_process(&process, at + python->layout.frame_previous, &at, 8))
       return n;
@@ -51,10 +52,10 @@ u32 python_calls_read(const struct python *python, pid_t pid, u64 thread_state,
 
 struct call_frame *python_call_frame(struct arena *arena, const struct python *python, pid_t pid,
                                      const struct python_frame *frame) {
-  static struct python_place place;
+  static struct python_location place;
   const struct python_process process = {.pid = pid};
   struct call_frame *call = arena_alloc(arena, sizeof(*call));
-  if (call && python_place_of(python, python_read_process, &process, frame, &place))
+  if (call && python_location_of(python, python_read_process, &process, frame, &place))
     *call = (struct call_frame){.file = arena_text(arena, place.file),
                                 .function = arena_text(arena, place.function),
                                 .line = place.line,

@@ -49,10 +49,10 @@ static inline u64 gemm_operations(cudaDataType type, enum gemm_method method) {
 u8 gemm_dtype(cudaDataType type);
 
 /* The cublasComputeType_t with which elements of a type are really multiplied: the one that the
- * call asks for (0: the function's name implies it), changed by the handle's math mode and NVIDIA's
+ * call requests (0: the function's name implies it), changed by the handle's math mode and NVIDIA's
  * environment variables. 0 if it cannot be known. `handle` is NULL for cuBLASLt, which has no such
  * mode. */
-u8 gemm_compute(cublasHandle_t handle, cudaDataType type, int asked);
+u8 gemm_compute(cublasHandle_t handle, cudaDataType type, int requested);
 
 #define GEMM_FLOPS_UNKNOWN UINT64_MAX
 
@@ -89,7 +89,7 @@ void record_gemm_grouped(struct tscope_thread *thread, u64 start, cublasStatus_t
                          i64 groups, const void *sizes, size_t number_bytes, cudaDataType a,
                          cudaDataType b, cudaDataType c, int compute);
 
-/* lt_matmul: everything is in descriptors; the library is asked for their content. */
+/* lt_matmul: everything is in descriptors; the library is queried for their content. */
 enum { lt_matmul_wakes = TSCOPE_WAKES };
 #define lt_matmul_stream(desc, a, b, d, stream) (stream)
 void record_lt_matmul(struct tscope_thread *thread, u64 start, cublasStatus_t result,

@@ -15,7 +15,7 @@ __thread struct gemm_in_progress gemm_now __attribute__((tls_model("initial-exec
 
 #define ENTERED(wakes)                                                                             \
   TSCOPE_UNLIKELY(gemm_now.guard != NULL) &&                                                       \
-          tscope_guard_holds(tscope_self, gemm_now.guard, TSCOPE_FRAME())                          \
+          tscope_guard_is_active(tscope_self, gemm_now.guard, TSCOPE_FRAME())                      \
       ? NULL                                                                                       \
       : tscope_enter((enum tscope_wake)wakes)
 
@@ -32,22 +32,22 @@ __thread struct gemm_in_progress gemm_now __attribute__((tls_model("initial-exec
   tscope_leave(thread);                                                                            \
   type result = real args;                                                                         \
   gemm_now.guard = NULL;                                                                           \
-  captured_kernels_watched();                                                                      \
+  captured_kernels_unwatch();                                                                      \
   thread = tscope_enter(TSCOPE_QUIET);                                                             \
   if (TSCOPE_UNLIKELY(pair_ != NULL))                                                              \
     gemm_pair_end(pair_, result == CUBLAS_STATUS_SUCCESS ? #name_ : NULL);                         \
   if (TSCOPE_LIKELY(thread != NULL))                                                               \
-  TSCOPE_NOTE_VIA(via_)
+  TSCOPE_SET_VIA(via_)
 
-#define LEFT                                                                                       \
+#define LEAVE                                                                                      \
   if (TSCOPE_LIKELY(thread != NULL))                                                               \
   tscope_leave(thread)
 
 #define VIA_BODY(via_, name_, type, params, args, failure, recorder, what)                         \
   TSCOPE_WRAPPER_BODY(TSCOPE_REAL(name_, via_), ENTERED(recorder##_wakes),                         \
-                      (TSCOPE_NOTE_VIA(via_), TSCOPE_BEFORE_CALL(recorder##_wakes)),               \
-                      CALLED(name_, via_, type, args, recorder, what), LEFT, type, cublasStatus_t, \
-                      params, args, failure, recorder, what)
+                      (TSCOPE_SET_VIA(via_), TSCOPE_BEFORE_CALL(recorder##_wakes)),                \
+                      CALLED(name_, via_, type, args, recorder, what), LEAVE, type,                \
+                      cublasStatus_t, params, args, failure, recorder, what)
 
 #define HOOK(...) TSCOPE_WRAPPERS(VIA_BODY, tscope_cublas_sonames, __VA_ARGS__)
 TSCOPE_CUBLAS_HOOKS(HOOK)

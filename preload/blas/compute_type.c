@@ -31,7 +31,7 @@ enum {
 };
 
 /* What NVIDIA's variables say. They are read once, as the libraries do. */
-static bool says(const char *variable, const char *value, u8 *known) {
+static bool variable_is(const char *variable, const char *value, u8 *known) {
   enum { NOT_READ, NO, YES };
   u8 answer = __atomic_load_n(known, __ATOMIC_RELAXED);
   if (TSCOPE_UNLIKELY(answer == NOT_READ)) {
@@ -44,17 +44,17 @@ static bool says(const char *variable, const char *value, u8 *known) {
 
 static bool tf32_is_forbidden(void) {
   static u8 known;
-  return says("NVIDIA_TF32_OVERRIDE", "0", &known);
+  return variable_is("NVIDIA_TF32_OVERRIDE", "0", &known);
 }
 
 static bool singles_may_be_emulated(void) {
   static u8 known;
-  return says("CUBLAS_EMULATE_SINGLE_PRECISION", "1", &known);
+  return variable_is("CUBLAS_EMULATE_SINGLE_PRECISION", "1", &known);
 }
 
 static bool doubles_may_be_emulated(void) {
   static u8 known;
-  return says("CUBLAS_EMULATE_DOUBLE_PRECISION", "1", &known);
+  return variable_is("CUBLAS_EMULATE_DOUBLE_PRECISION", "1", &known);
 }
 
 /* cublasMath_t without its flags; -1 if the handle does not say. */
@@ -83,17 +83,17 @@ static u8 single_by_mode(cublasHandle_t handle) {
   }
 }
 
-static u8 single(cublasHandle_t handle, int asked) {
-  u8 compute = asked && asked != COMPUTE_32F ? (u8)asked : single_by_mode(handle);
+static u8 compute_of_single(cublasHandle_t handle, int requested) {
+  u8 compute = requested && requested != COMPUTE_32F ? (u8)requested : single_by_mode(handle);
   if (compute == COMPUTE_32F_FAST_TF32 && tf32_is_forbidden())
     compute = COMPUTE_32F;
   return compute == COMPUTE_32F && singles_may_be_emulated() ? 0 : compute;
 }
 
-static u8 twice_as_precise(cublasHandle_t handle, int asked) {
+static u8 compute_of_double(cublasHandle_t handle, int requested) {
   int mode = handle ? math_mode(handle) : MATH_DEFAULT;
-  if (asked && asked != COMPUTE_64F)
-    return (u8)asked;
+  if (requested && requested != COMPUTE_64F)
+    return (u8)requested;
   if (mode < 0 || (mode != MATH_PEDANTIC && doubles_may_be_emulated()))
     return 0;
   return mode == MATH_FP64_EMULATED ? COMPUTE_64F_EMULATED
@@ -101,15 +101,15 @@ static u8 twice_as_precise(cublasHandle_t handle, int asked) {
                                     : COMPUTE_64F;
 }
 
-u8 gemm_compute(cublasHandle_t handle, cudaDataType type, int asked) {
+u8 gemm_compute(cublasHandle_t handle, cudaDataType type, int requested) {
   switch ((int)type) {
   case CUDA_R_32F:
   case CUDA_C_32F:
-    return single(handle, asked);
+    return compute_of_single(handle, requested);
   case CUDA_R_64F:
   case CUDA_C_64F:
-    return twice_as_precise(handle, asked);
+    return compute_of_double(handle, requested);
   default:
-    return (u8)asked;
+    return (u8)requested;
   }
 }

@@ -46,20 +46,20 @@ cudaStream_t blas_handle_stream(cublasHandle_t handle) {
   return get && get(handle, &stream) == CUBLAS_STATUS_SUCCESS ? stream : NULL;
 }
 
-/* Whether what was put on the stream went into a graph. The driver is asked first: it keeps no last
- * error. The legacy stream cannot be captured. */
+/* Whether what was put on the stream went into a graph. The driver is queried first: it keeps no
+ * last error. The legacy stream cannot be captured. */
 static bool is_captured(cudaStream_t stream) {
   static struct tscope_symbol in_driver = {"cuStreamIsCapturing", tscope_driver_sonames, NULL};
   static struct tscope_symbol in_runtime = {"cudaStreamIsCapturing", tscope_cuda_sonames, NULL};
-  int (*ask)(cudaStream_t, int *);
+  int (*is_capturing)(cudaStream_t, int *);
   int status = 0;
   if ((uintptr_t)stream <= TSCOPE_STREAM_LEGACY)
     return false;
-  if ((ask = tscope_resolve(&in_driver, NULL)))
-    return ask(stream, &status) == 0 && status != 0;
-  if (!(ask = tscope_resolve(&in_runtime, NULL)) || !last_error_is_clear())
+  if ((is_capturing = tscope_resolve(&in_driver, NULL)))
+    return is_capturing(stream, &status) == 0 && status != 0;
+  if (!(is_capturing = tscope_resolve(&in_runtime, NULL)) || !last_error_is_clear())
     return false;
-  bool captured = ask(stream, &status) == 0 && status != 0;
+  bool captured = is_capturing(stream, &status) == 0 && status != 0;
   last_error_clear();
   return captured;
 }
@@ -84,7 +84,7 @@ static void write_captured(struct tscope_thread *thread, const struct gemm_facts
                .c = facts->c,
                .compute = facts->compute,
                .captured = graph_capture_number(TSCOPE_STREAM_LEGACY, stream)}};
-  record.gemm.shapes = captured_kernels_seen(record.shapes, &record.gemm.kernels);
+  record.gemm.shapes = captured_kernels_get(record.shapes, &record.gemm.kernels);
   u32 words = (record.gemm.shapes + 1) / 2;
   if (record.gemm.captured)
     tscope_retain(thread, facts->start, TSCOPE_REC_GRAPH_GEMM, index, &record,
@@ -144,7 +144,7 @@ static i64 number_at(const void *array, i64 i, size_t bytes) {
 }
 
 /* The number that all so far have in common; -1 if they differ. */
-static i64 same(i64 first, i64 value) {
+static i64 common_value(i64 first, i64 value) {
   return first == value ? first : -1;
 }
 
@@ -164,9 +164,9 @@ void record_gemm_grouped(struct tscope_thread *thread, u64 start, cublasStatus_t
     i64 rows = number_at(m, i, number_bytes), columns = number_at(n, i, number_bytes);
     i64 inner = number_at(k, i, number_bytes), gemms = number_at(sizes, i, number_bytes);
     u64 flops = gemm_flops(operations, rows, columns, inner, gemms);
-    facts.m = i ? same(facts.m, rows) : rows;
-    facts.n = i ? same(facts.n, columns) : columns;
-    facts.k = i ? same(facts.k, inner) : inner;
+    facts.m = i ? common_value(facts.m, rows) : rows;
+    facts.n = i ? common_value(facts.n, columns) : columns;
+    facts.k = i ? common_value(facts.k, inner) : inner;
     facts.batch += gemms;
     if (facts.flops != GEMM_FLOPS_UNKNOWN &&
         (flops == GEMM_FLOPS_UNKNOWN || __builtin_add_overflow(facts.flops, flops, &facts.flops)))

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * GEMMs of cuBLASLt: their shape is in descriptors; the library is asked for their content. This
+ * GEMMs of cuBLASLt: their shape is in descriptors; the library is queried for their content. This
  * needs no GPU and changes nothing. Attributes and their types:
  * https://docs.nvidia.com/cuda/cublas/#cublasltmatrixlayoutattribute-t
  */

@@ -21,14 +21,14 @@
 #include "settings/env.h"
 
 enum {
-  LEAST_ONE_IN = 16,
-  FIRST_ONE_IN = 64,
-  FIRST_OPERATOR_IN = 8,
-  MOST_ONE_IN = 1 << 16,
+  MIN_ONE_IN = 16,
+  START_ONE_IN = 64,
+  START_OPERATOR_ONE_IN = 8,
+  MAX_ONE_IN = 1 << 16,
   /* A walk takes microseconds, a new stack's names tens of them. What takes longer than this did
    * not run. */
-  MOST_WALK_US = 500,
-  MOST_FIRST_US = 2000,
+  MAX_WALK_US = 500,
+  MAX_NEW_STACK_US = 2000,
 };
 
 struct call_site_thread {
@@ -36,8 +36,8 @@ struct call_site_thread {
   u64 random;
   struct call_site_operator operator; /* whose backward it runs */
   struct {
-    u32 left, drawn; /* countdown of calls in the backward of operators that are sampled */
-  } inside;
+    u32 left, rate; /* countdown of calls in the backward of operators that are sampled */
+  } in_operator;
   bool walked; /* once, through the kernel, which makes wrong addresses an error */
   struct stack_walk walk;
 };
@@ -46,13 +46,13 @@ u8 call_sites_wanted;
 
 static bool is_native; /* the process has no Python: stacks are those of C and C++ */
 
-static u32 one_in[CALL_SITE_CLASSES] = {1, 1, FIRST_ONE_IN, FIRST_OPERATOR_IN};
+static u32 one_in[CALL_SITE_CLASSES] = {1, 1, START_ONE_IN, START_OPERATOR_ONE_IN};
 
 /* Of this process, in ticks and calls. `waited`: by the clock, but not on the processor. */
 static struct {
   u64 ticks[CALL_SITE_CLASSES], first_ticks, waited;
   u64 taken, without_python, lost;
-} spent;
+} totals;
 
 /* Backward passes in progress, and the stack of the only one; 0 where there are several. */
 static struct {
@@ -64,35 +64,35 @@ static void add_to_count(u64 *count, u64 n) {
   __atomic_fetch_add(count, n, __ATOMIC_RELAXED);
 }
 
-static void spend(u64 *count, u64 ticks, u32 most_us) {
+static void add_cost(u64 *count, u64 ticks, u32 most_us) {
   u64 cost = sampling_cost(tscope_clock.hz, ticks, most_us);
   add_to_count(count, cost);
   if (TSCOPE_UNLIKELY(cost < ticks))
-    add_to_count(&spent.waited, ticks - cost);
+    add_to_count(&totals.waited, ticks - cost);
 }
 
-static void spend_walk(enum call_site_class class, u64 ticks) {
-  spend(&spent.ticks[class], ticks, MOST_WALK_US);
+static void add_walk_cost(enum call_site_class class, u64 ticks) {
+  add_cost(&totals.ticks[class], ticks, MAX_WALK_US);
 }
 
 static u64 load(const u64 *word) {
   return __atomic_load_n(word, __ATOMIC_RELAXED);
 }
 
-static void give_up(const char *why) {
+static void disable_call_sites(const char *why) {
   if (__atomic_exchange_n(&call_sites_wanted, 0, __ATOMIC_RELAXED))
     tscope_info(NULL, TSCOPE_INFO_FEATURE, why, "lines");
 }
 
 /* Whether the state belongs to this thread, in an interpreter of this process. */
-static bool is_this_thread(python_read *read, const void *context, u64 state) {
+static bool is_state_of_thread(python_read *read, const void *context, u64 state) {
   u64 id;
   return read(context, state + python_here.layout.thread_id, &id, 8) && id == (u64)pthread_self();
 }
 
-static TSCOPE_NOINLINE bool walk_carefully(struct call_site_thread *mine, u64 state) {
+static TSCOPE_NOINLINE bool walk_checked(struct call_site_thread *mine, u64 state) {
   const struct python_process self = {.pid = getpid()};
-  bool walked = is_this_thread(python_read_process, &self, state) &&
+  bool walked = is_state_of_thread(python_read_process, &self, state) &&
                 stack_walk(&mine->walk, python_read_process, &self, state);
   mine->walked = walked && mine->walk.n;
   return walked;
@@ -105,13 +105,13 @@ static bool walk_python(struct call_site_thread *mine) {
     return false;
   bool walked = TSCOPE_LIKELY(mine->walked)
                     ? stack_walk(&mine->walk, python_read_directly, NULL, state)
-                    : walk_carefully(mine, state);
+                    : walk_checked(mine, state);
   if (!walked)
-    give_up("Python's frames are not where its version has them");
+    disable_call_sites("Python's frames are not where its version has them");
   return walked && mine->walk.n;
 }
 
-static bool walk_here(struct call_site_thread *mine) {
+static bool walk_current_stack(struct call_site_thread *mine) {
   if (TSCOPE_LIKELY(!is_native))
     return walk_python(mine);
   stack_walk_native(&mine->walk);
@@ -119,8 +119,8 @@ static bool walk_here(struct call_site_thread *mine) {
 }
 
 /* The hash of the thread's stack; 0 if there is none, or it cannot be kept. */
-static u64 stack_here(struct call_site_thread *mine, u64 *first_ticks) {
-  if (!walk_here(mine))
+static u64 current_stack(struct call_site_thread *mine, u64 *first_ticks) {
+  if (!walk_current_stack(mine))
     return 0;
   u64 hash = stack_hash(&mine->walk);
   if (TSCOPE_LIKELY(stack_is_known(hash)))
@@ -131,14 +131,14 @@ static u64 stack_here(struct call_site_thread *mine, u64 *first_ticks) {
   bool kept = stack_define(&mine->walk, hash, is_native ? NULL : &self);
   errno = saved;
   *first_ticks = tscope_ticks() - start;
-  spend(&spent.first_ticks, *first_ticks, MOST_FIRST_US);
+  add_cost(&totals.first_ticks, *first_ticks, MAX_NEW_STACK_US);
   if (!kept)
-    add_to_count(&spent.lost, 1);
+    add_to_count(&totals.lost, 1);
   return kept ? hash : 0;
 }
 
 /* Calls until the next one that is sampled: from 1 to 2n - 1, n on average. */
-static u32 draw(struct call_site_thread *mine, u32 n) {
+static u32 calls_until_sample(struct call_site_thread *mine, u32 n) {
   if (!mine->random)
     mine->random = (tscope_ticks() ^ (u64)(uintptr_t)mine) | 1;
   mine->random ^= mine->random << 13;
@@ -147,48 +147,48 @@ static u32 draw(struct call_site_thread *mine, u32 n) {
   return 1 + (u32)((mine->random >> 32) * (2 * n - 1) >> 32);
 }
 
-/* How many calls this one stands for, from the rate at which it was drawn; 0: it is not sampled. */
-static u32 weight(struct call_site_thread *mine, enum call_site_class class) {
+/* How many calls this one stands for, from the sampling rate; 0: it is not sampled. */
+static u32 sample_weight(struct call_site_thread *mine, enum call_site_class class) {
   struct call_site_countdown *countdown = &mine->countdown;
-  u32 n = __atomic_load_n(&one_in[class], __ATOMIC_RELAXED), drawn = countdown->drawn[class];
+  u32 n = __atomic_load_n(&one_in[class], __ATOMIC_RELAXED), rate = countdown->rate[class];
   if (class == CALL_SITE_ALWAYS) {
-    if (TSCOPE_LIKELY(n == 1 && drawn <= 1))
+    if (TSCOPE_LIKELY(n == 1 && rate <= 1))
       return 1;
-    if (drawn > 1 && --countdown->left[class])
+    if (rate > 1 && --countdown->left[class])
       return 0;
   }
-  countdown->drawn[class] = n;
-  countdown->left[class] = n > 1 ? draw(mine, n) : 1;
-  return drawn || n == 1 ? drawn + !drawn : 0;
+  countdown->rate[class] = n;
+  countdown->left[class] = n > 1 ? calls_until_sample(mine, n) : 1;
+  return rate || n == 1 ? rate + !rate : 0;
 }
 
 /* The same for a call in the backward of an operator that is sampled. */
-static u32 weight_inside(struct call_site_thread *mine) {
+static u32 sample_weight_in_operator(struct call_site_thread *mine) {
   u32 sampled = __atomic_load_n(&one_in[CALL_SITE_SAMPLED], __ATOMIC_RELAXED);
-  u32 operators = mine->operator.weight, drawn = mine->inside.drawn;
+  u32 operators = mine->operator.weight, rate = mine->in_operator.rate;
   u32 n = sampled > operators ? sampled / operators : 1;
-  mine->inside.drawn = n;
-  mine->countdown.left[CALL_SITE_SAMPLED] = draw(mine, n);
-  return operators * drawn;
+  mine->in_operator.rate = n;
+  mine->countdown.left[CALL_SITE_SAMPLED] = calls_until_sample(mine, n);
+  return operators * rate;
 }
 
 static u16 log2_of(u32 power) {
   return (u16)__builtin_ctz(power);
 }
 
-void call_site_take(struct tscope_thread *thread, struct tscope_writer *writer, u64 start,
-                    enum call_site_class class) {
+void call_site_record(struct tscope_thread *thread, struct tscope_writer *writer, u64 start,
+                      enum call_site_class class) {
   struct call_site_thread *mine = thread->family[TSCOPE_FAMILY_CALL_SITES];
-  bool inside = class == CALL_SITE_SAMPLED && mine->operator.weight;
-  u32 calls = inside ? weight_inside(mine) : weight(mine, class);
+  bool in_operator = class == CALL_SITE_SAMPLED && mine->operator.weight;
+  u32 calls = in_operator ? sample_weight_in_operator(mine) : sample_weight(mine, class);
   if (!calls)
     return;
   u64 began = tscope_ticks(), first_ticks = 0;
-  u64 stack = stack_here(mine, &first_ticks);
+  u64 stack = current_stack(mine, &first_ticks);
   u16 tag = log2_of(calls);
   if (!stack) {
-    add_to_count(&spent.without_python, 1);
-    bool forward = inside && mine->operator.stack;
+    add_to_count(&totals.without_python, 1);
+    bool forward = in_operator && mine->operator.stack;
     stack = forward ? mine->operator.stack : load(&backward.stack);
     tag |= forward ? TSCOPE_CALL_SITE_OF_BACKWARD | TSCOPE_CALL_SITE_OF_FORWARD
                    : TSCOPE_CALL_SITE_OF_BACKWARD;
@@ -201,28 +201,28 @@ void call_site_take(struct tscope_thread *thread, struct tscope_writer *writer, 
       record->stack = stack;
       tscope_commit(writer, sizeof(*record));
     }
-    add_to_count(&spent.taken, 1);
+    add_to_count(&totals.taken, 1);
   }
-  spend_walk(class, tscope_ticks() - began - first_ticks);
+  add_walk_cost(class, tscope_ticks() - began - first_ticks);
 }
 
-void call_site_backward_begins(struct tscope_thread *thread, u64 start) {
+void call_site_backward_begin(struct tscope_thread *thread, u64 start) {
   if (!__atomic_load_n(&call_sites_wanted, __ATOMIC_RELAXED))
     return;
   struct call_site_thread *mine = thread->family[TSCOPE_FAMILY_CALL_SITES];
   u64 began = tscope_ticks(), first_ticks = 0;
-  u64 stack = stack_here(mine, &first_ticks);
+  u64 stack = current_stack(mine, &first_ticks);
   bool only = __atomic_fetch_add(&backward.passes, 1, __ATOMIC_RELAXED) == 0;
   __atomic_store_n(&backward.stack, only ? stack : 0, __ATOMIC_RELAXED);
   if (stack) {
     struct tscope_call_site_record record = {.stack = stack};
     tscope_retain(thread, start, TSCOPE_REC_CALL_SITE, 0, &record, sizeof(record));
-    add_to_count(&spent.taken, 1);
+    add_to_count(&totals.taken, 1);
   }
-  spend_walk(CALL_SITE_ALWAYS, tscope_ticks() - began - first_ticks);
+  add_walk_cost(CALL_SITE_ALWAYS, tscope_ticks() - began - first_ticks);
 }
 
-void call_site_backward_ends(void) {
+void call_site_backward_end(void) {
   u32 passes = __atomic_load_n(&backward.passes, __ATOMIC_RELAXED);
   while (passes && !__atomic_compare_exchange_n(&backward.passes, &passes, passes - 1, false,
                                                 __ATOMIC_RELAXED, __ATOMIC_RELAXED))
@@ -230,66 +230,66 @@ void call_site_backward_ends(void) {
   __atomic_store_n(&backward.stack, 0, __ATOMIC_RELAXED);
 }
 
-bool call_site_forward_is_drawn(u64 key) {
-  return forward_is_drawn(key, __atomic_load_n(&one_in[CALL_SITE_FORWARD], __ATOMIC_RELAXED));
+bool call_site_forward_is_sampled(u64 key) {
+  return forward_is_sampled(key, __atomic_load_n(&one_in[CALL_SITE_FORWARD], __ATOMIC_RELAXED));
 }
 
-void call_site_forward(struct tscope_thread *thread, u64 key) {
+void call_site_forward_put(struct tscope_thread *thread, u64 key) {
   struct call_site_thread *mine = thread->family[TSCOPE_FAMILY_CALL_SITES];
   u64 began = tscope_ticks(), first_ticks = 0;
-  u64 stack = stack_here(mine, &first_ticks);
+  u64 stack = current_stack(mine, &first_ticks);
   if (stack)
     forward_stack_put(key, stack);
-  spend_walk(CALL_SITE_FORWARD, tscope_ticks() - began - first_ticks);
+  add_walk_cost(CALL_SITE_FORWARD, tscope_ticks() - began - first_ticks);
 }
 
-void call_site_backward_of(struct tscope_thread *thread, u64 key,
-                           struct call_site_operator *outer) {
+void call_site_operator_begin(struct tscope_thread *thread, u64 key,
+                              struct call_site_operator *outer) {
   struct call_site_thread *mine = thread->family[TSCOPE_FAMILY_CALL_SITES];
   u32 *left = &mine->countdown.left[CALL_SITE_SAMPLED];
   u32 n = __atomic_load_n(&one_in[CALL_SITE_FORWARD], __ATOMIC_RELAXED);
   *outer = mine->operator;
   outer->left = *left;
-  if (!forward_is_drawn(key, n)) {
+  if (!forward_is_sampled(key, n)) {
     mine->operator=(struct call_site_operator){0};
     *left = UINT32_MAX;
     return;
   }
-  u64 stack = forward_stack_of(key);
+  u64 stack = forward_stack_get(key);
   mine->operator=(struct call_site_operator){.stack = stack == FORWARD_STACK_NONE ? 0 : stack,
                                              .weight = n};
-  if (!mine->inside.drawn)
-    mine->inside.drawn = mine->inside.left = 1;
-  *left = mine->inside.left;
+  if (!mine->in_operator.rate)
+    mine->in_operator.rate = mine->in_operator.left = 1;
+  *left = mine->in_operator.left;
 }
 
-void call_site_backward_of_ends(const struct tscope_thread *thread,
-                                const struct call_site_operator *outer) {
+void call_site_operator_end(const struct tscope_thread *thread,
+                            const struct call_site_operator *outer) {
   struct call_site_thread *mine = thread->family[TSCOPE_FAMILY_CALL_SITES];
   u32 *left = &mine->countdown.left[CALL_SITE_SAMPLED];
   if (mine->operator.weight)
-    mine->inside.left = *left;
+    mine->in_operator.left = *left;
   *left = outer->left;
   mine->operator= * outer;
 }
 
-static u8 classes_of_environment(void) {
+static u8 wanted_classes(void) {
   if (strcmp(tscope_env.lines, "off") == 0)
     return 0;
   bool only = strcmp(tscope_env.lines, "collectives") == 0;
   return only ? 1 << CALL_SITE_ALWAYS : (1 << CALL_SITE_CLASSES) - 1;
 }
 
-void call_sites_ready(struct tscope_thread *thread) {
+void call_sites_init(struct tscope_thread *thread) {
   static u8 taken;
-  u8 classes = classes_of_environment();
+  u8 classes = wanted_classes();
   if (!classes || __atomic_exchange_n(&taken, 1, __ATOMIC_RELAXED))
     return;
   const char *why = python_here_find();
   is_native = why && !*why;
   if (is_native)
     why = native_here_find();
-  if (!why && (!known_stacks_ready() || !forward_stacks_ready()))
+  if (!why && (!known_stacks_init() || !forward_stacks_init()))
     why = "no memory";
   if (!why)
     __atomic_store_n(&call_sites_wanted, classes, __ATOMIC_RELEASE);
@@ -298,24 +298,24 @@ void call_sites_ready(struct tscope_thread *thread) {
 }
 
 /* Time spent by all classes, and on stacks and frames that were new. */
-static u64 all_ticks(void) {
-  u64 all = load(&spent.first_ticks);
+static u64 total_ticks(void) {
+  u64 all = load(&totals.first_ticks);
   for (int class = 0; class < CALL_SITE_CLASSES; class ++)
-    all += load(&spent.ticks[class]);
+    all += load(&totals.ticks[class]);
   return all;
 }
 
 static void report_totals(struct tscope_thread *thread) {
   static u64 reported;
-  u64 taken = load(&spent.taken) + load(&spent.without_python);
+  u64 taken = load(&totals.taken) + load(&totals.without_python);
   if (taken == reported)
     return;
   reported = taken;
-  u64 first = load(&spent.first_ticks), all = all_ticks() + load(&spent.waited) - first;
+  u64 first = load(&totals.first_ticks), all = total_ticks() + load(&totals.waited) - first;
   struct tscope_call_sites_record record = {
-      .taken = load(&spent.taken),
-      .without_python = load(&spent.without_python),
-      .lost = load(&spent.lost),
+      .taken = load(&totals.taken),
+      .without_python = load(&totals.without_python),
+      .lost = load(&totals.lost),
       .ns = (u64)((double)all * 1e9 / (double)tscope_clock.hz),
       .first_ns = (u64)((double)first * 1e9 / (double)tscope_clock.hz),
       .frames = __atomic_load_n(&known_stacks.frames.n, __ATOMIC_RELAXED),
@@ -327,38 +327,38 @@ static void report_totals(struct tscope_thread *thread) {
   tscope_retain(thread, tscope_ticks(), TSCOPE_REC_CALL_SITES, 0, &record, sizeof(record));
 }
 
-static void look_at_less(enum call_site_class class) {
-  if (one_in[class] < MOST_ONE_IN)
+static void sample_less(enum call_site_class class) {
+  if (one_in[class] < MAX_ONE_IN)
     __atomic_store_n(&one_in[class], one_in[class] * 2, __ATOMIC_RELAXED);
 }
 
 /* False where that is not available. */
-static bool look_at_more(enum call_site_class class, u32 least) {
+static bool sample_more(enum call_site_class class, u32 least) {
   if (one_in[class] <= least)
     return false;
   __atomic_store_n(&one_in[class], one_in[class] / 2, __ATOMIC_RELAXED);
   return true;
 }
 
-static void hold_budget(void) {
+static void adjust_sampling(void) {
   static struct sampling_budget budget;
   budget.hz = tscope_clock.hz;
-  switch (sampling_budget_hold(&budget, tscope_ticks(), all_ticks(),
-                               load(&spent.ticks[CALL_SITE_ALWAYS]))) {
+  switch (sampling_budget_update(&budget, tscope_ticks(), total_ticks(),
+                                 load(&totals.ticks[CALL_SITE_ALWAYS]))) {
   case SAMPLING_LESS_OF_ALL:
-    look_at_less(CALL_SITE_ALWAYS);
+    sample_less(CALL_SITE_ALWAYS);
     /* fall through */
   case SAMPLING_LESS:
-    look_at_less(CALL_SITE_SAMPLED);
-    look_at_less(CALL_SITE_LARGE);
-    look_at_less(CALL_SITE_FORWARD);
+    sample_less(CALL_SITE_SAMPLED);
+    sample_less(CALL_SITE_LARGE);
+    sample_less(CALL_SITE_FORWARD);
     break;
   case SAMPLING_MORE:
-    if (look_at_more(CALL_SITE_ALWAYS, 1))
+    if (sample_more(CALL_SITE_ALWAYS, 1))
       break;
-    look_at_more(CALL_SITE_LARGE, 1);
-    look_at_more(CALL_SITE_SAMPLED, LEAST_ONE_IN);
-    look_at_more(CALL_SITE_FORWARD, 1);
+    sample_more(CALL_SITE_LARGE, 1);
+    sample_more(CALL_SITE_SAMPLED, MIN_ONE_IN);
+    sample_more(CALL_SITE_FORWARD, 1);
     break;
   case SAMPLING_AS_IT_IS:
     break;
@@ -370,7 +370,7 @@ static void tick(struct tscope_thread *thread) {
   const u32 every = 50;
   if (!__atomic_load_n(&call_sites_wanted, __ATOMIC_RELAXED))
     return;
-  hold_budget();
+  adjust_sampling();
   if (is_native)
     native_here_tick();
   if (++ticks % every == 0)
@@ -380,7 +380,7 @@ static void tick(struct tscope_thread *thread) {
 const struct tscope_family tscope_call_sites_family = {
     .name = "call_sites",
     .thread_bytes = sizeof(struct call_site_thread),
-    .wake = call_sites_ready,
+    .wake = call_sites_init,
     .tick = tick,
     .end = report_totals,
 };

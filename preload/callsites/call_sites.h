@@ -19,7 +19,7 @@ enum call_site_class {
   CALL_SITE_ALWAYS,  /* collectives, synchronisation, waits, device memory */
   CALL_SITE_LARGE,   /* tensors of a MiB and more: all of them, while the budget allows it */
   CALL_SITE_SAMPLED, /* launches, other tensors: one of so many, picked at random */
-  CALL_SITE_FORWARD, /* operators whose backward is sampled: one of so many, drawn by number */
+  CALL_SITE_FORWARD, /* operators whose backward is sampled: one of so many, chosen by number */
   CALL_SITE_CLASSES
 };
 
@@ -29,11 +29,11 @@ extern u8 call_sites_wanted;
 /* At the start of the thread's family memory: calls until the next one that is sampled. */
 struct call_site_countdown {
   u32 left[CALL_SITE_CLASSES];
-  u32 drawn[CALL_SITE_CLASSES]; /* the rate (one of so many) when `left` was drawn; 0: never yet */
+  u32 rate[CALL_SITE_CLASSES]; /* one of so many, when `left` was set; 0: never yet */
 };
 
-void call_site_take(struct tscope_thread *thread, struct tscope_writer *writer, u64 start,
-                    enum call_site_class class);
+void call_site_record(struct tscope_thread *thread, struct tscope_writer *writer, u64 start,
+                      enum call_site_class class);
 
 /* Notes from where a call came. Its record goes to `writer` and has the start `start` (raw ticks).
  * No reservation may be open on `writer`. Preserves errno. */
@@ -45,13 +45,13 @@ __attribute__((always_inline)) static inline void call_site(struct tscope_thread
   struct call_site_countdown *countdown = thread->family[TSCOPE_FAMILY_CALL_SITES];
   if (class != CALL_SITE_ALWAYS && TSCOPE_LIKELY(countdown->left[class]-- > 1))
     return;
-  call_site_take(thread, writer, start, class);
+  call_site_record(thread, writer, start, class);
 }
 
 /* A backward pass has begun, or ended, on this thread. Autograd's own threads run its operators
  * without Python frames; their calls are attributed to the line that started the pass. */
-void call_site_backward_begins(struct tscope_thread *thread, u64 start);
-void call_site_backward_ends(void);
+void call_site_backward_begin(struct tscope_thread *thread, u64 start);
+void call_site_backward_end(void);
 
 /* The operator whose backward a thread runs. */
 struct call_site_operator {
@@ -60,26 +60,27 @@ struct call_site_operator {
   u32 left;   /* of the countdown outside */
 };
 
-/* Whether operators are looked at. */
+/* Whether operators are sampled. */
 static inline bool call_site_forward_is_wanted(void) {
   return __atomic_load_n(&call_sites_wanted, __ATOMIC_RELAXED) & 1 << CALL_SITE_FORWARD;
 }
 
 /* Whether the operator `key` is one of those. */
-bool call_site_forward_is_drawn(u64 key);
+bool call_site_forward_is_sampled(u64 key);
 
 /* This thread calls an operator of the forward pass that will have a backward: its stack is kept
  * under `key`. */
-void call_site_forward(struct tscope_thread *thread, u64 key);
+void call_site_forward_put(struct tscope_thread *thread, u64 key);
 
 /* An autograd thread begins, or ends, the backward of the operator `key`. `outer` keeps the
  * previous state. */
-void call_site_backward_of(struct tscope_thread *thread, u64 key, struct call_site_operator *outer);
-void call_site_backward_of_ends(const struct tscope_thread *thread,
-                                const struct call_site_operator *outer);
+void call_site_operator_begin(struct tscope_thread *thread, u64 key,
+                              struct call_site_operator *outer);
+void call_site_operator_end(const struct tscope_thread *thread,
+                            const struct call_site_operator *outer);
 
 /* Looks for Python, unless it was found before; for hooks that may run before the family could. */
-void call_sites_ready(struct tscope_thread *thread);
+void call_sites_init(struct tscope_thread *thread);
 
 #pragma GCC visibility pop
 

@@ -8,7 +8,7 @@ enum { SLOTS = 1 << 15 };
 /* `check` is the key xor the stack: if two threads write at once, it does not match. */
 static struct forward_stack { u64 check, stack; } * slots;
 
-bool forward_stacks_ready(void) {
+bool forward_stacks_init(void) {
   void *made = mmap(NULL, SLOTS * sizeof(*slots), PROT_READ | PROT_WRITE,
                     MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (made == MAP_FAILED)
@@ -30,7 +30,7 @@ void forward_stack_put(u64 key, u64 stack) {
   __atomic_store_n(&slot->check, key ^ stack, __ATOMIC_RELAXED);
 }
 
-u64 forward_stack_of(u64 key) {
+u64 forward_stack_get(u64 key) {
   struct forward_stack *slot = slot_of(key);
   u64 stack = slot ? __atomic_load_n(&slot->stack, __ATOMIC_RELAXED) : 0;
   return stack && (__atomic_load_n(&slot->check, __ATOMIC_RELAXED) ^ stack) == key ? stack : 0;

@@ -16,17 +16,17 @@
 #define FORWARD_STACK_NONE 1u
 
 /* Makes the table. False without memory. */
-bool forward_stacks_ready(void);
+bool forward_stacks_init(void);
 
 /* Notes the stack of the operator `key`. Of operators that share a slot, the newest is kept. From
  * any thread. */
 void forward_stack_put(u64 key, u64 stack);
 
 /* 0 where the operator is not there. From any thread. */
-u64 forward_stack_of(u64 key);
+u64 forward_stack_get(u64 key);
 
 /* Whether one of `one_in` operators, a power of two, is this one. */
-static inline bool forward_is_drawn(u64 key, u32 one_in) {
+static inline bool forward_is_sampled(u64 key, u32 one_in) {
   return ((u32)(key >> 32) & (one_in - 1)) == 0;
 }
 

@@ -10,26 +10,26 @@ enum { KNOWN_FULL = KNOWN_SLOTS / 4 * 3 };
 
 struct known_stacks known_stacks;
 
-static u64 *new_slots(void) {
+static u64 *map_slots(void) {
   void *slots = mmap(NULL, KNOWN_SLOTS * sizeof(u64), PROT_READ | PROT_WRITE,
                      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   return slots == MAP_FAILED ? NULL : slots;
 }
 
-bool known_stacks_ready(void) {
+bool known_stacks_init(void) {
   static struct tscope_lock lock;
   if (!tscope_lock(&lock))
     return false;
   if (!known_stacks.frames.slots)
-    known_stacks.frames.slots = new_slots();
+    known_stacks.frames.slots = map_slots();
   if (!known_stacks.stacks.slots)
-    known_stacks.stacks.slots = new_slots();
+    known_stacks.stacks.slots = map_slots();
   bool ready = known_stacks.frames.slots && known_stacks.stacks.slots;
   tscope_unlock(&lock);
   return ready;
 }
 
-static void remember_hash(struct known *set, u64 hash) {
+static void add_hash(struct known *set, u64 hash) {
   for (u64 i = hash >> (64 - KNOWN_BITS);; i++) {
     u64 found = 0;
     if (__atomic_compare_exchange_n(&set->slots[i & (KNOWN_SLOTS - 1)], &found, hash, false,
@@ -47,9 +47,10 @@ static bool is_full(const struct known *set) {
 }
 
 static bool write_frame(struct stack_walk *walk, u32 i, const struct python_process *process) {
-  struct python_place *place = &walk->place;
+  struct python_location *place = &walk->place;
   struct tscope_frame_record record = {.frame = walk->keys[i]};
-  bool known = python_place_of(&python_here, python_read_process, process, &walk->frames[i], place);
+  bool known =
+      python_location_of(&python_here, python_read_process, process, &walk->frames[i], place);
   u64 tag = 0;
   if (!python_tag(&python_here, python_read_process, process, walk->frames[i].code, &tag) ||
       tag != walk->frames[i].tag)
@@ -82,7 +83,7 @@ TSCOPE_NOINLINE bool stack_define(struct stack_walk *walk, u64 hash,
     if (!known_has(&known_stacks.frames, walk->keys[i])) {
       if (!(process ? write_frame(walk, i, process) : write_native_frame(walk, i)))
         return false;
-      remember_hash(&known_stacks.frames, walk->keys[i]);
+      add_hash(&known_stacks.frames, walk->keys[i]);
     }
   walk->stack.record =
       (struct tscope_stack_record){.stack = hash, .frames = walk->n, .cut = walk->more};
@@ -90,6 +91,6 @@ TSCOPE_NOINLINE bool stack_define(struct stack_walk *walk, u64 hash,
   if (!tscope_definitions_write(TSCOPE_REC_STACK, 0, &walk->stack,
                                 (u32)(sizeof(walk->stack.record) + walk->n * sizeof(*walk->keys))))
     return false;
-  remember_hash(&known_stacks.stacks, hash);
+  add_hash(&known_stacks.stacks, hash);
   return true;
 }

@@ -14,8 +14,8 @@
 #pragma GCC visibility push(hidden)
 
 enum {
-  STACK_FRAMES_MOST = 128, /* of one stack; frames further out are cut off */
-  NATIVE_FRAMES_MOST = 64,
+  MAX_STACK_FRAMES = 128, /* of one stack; frames further out are cut off */
+  MAX_NATIVE_FRAMES = 64,
   KNOWN_BITS = 15,
   KNOWN_SLOTS = 1 << KNOWN_BITS,
 };
@@ -34,18 +34,18 @@ extern struct known_stacks known_stacks;
 struct stack_walk {
   u32 n;
   bool more; /* there are further ones */
-  u64 keys[STACK_FRAMES_MOST];
-  struct python_frame frames[STACK_FRAMES_MOST];
-  u64 addresses[NATIVE_FRAMES_MOST]; /* instead of these where it is a native stack */
-  struct python_place place;
+  u64 keys[MAX_STACK_FRAMES];
+  struct python_frame frames[MAX_STACK_FRAMES];
+  u64 addresses[MAX_NATIVE_FRAMES]; /* instead of these where it is a native stack */
+  struct python_location place;
   struct {
     struct tscope_stack_record record;
-    u64 keys[STACK_FRAMES_MOST];
+    u64 keys[MAX_STACK_FRAMES];
   } stack;
 };
 
 /* Makes the tables, unless they are there. False without memory. From any thread. */
-bool known_stacks_ready(void);
+bool known_stacks_init(void);
 
 static inline u64 stack_never_zero(u64 hash) {
   return hash | (u64)!hash;
@@ -65,7 +65,7 @@ PYTHON_INLINE bool stack_walk(struct stack_walk *walk, python_read *read, const 
     if (next == PYTHON_UNREADABLE)
       return false;
     walk->more = next == PYTHON_FRAME;
-    if (next == PYTHON_END || walk->n == STACK_FRAMES_MOST)
+    if (next == PYTHON_END || walk->n == MAX_STACK_FRAMES)
       return true;
     walk->frames[walk->n] = frame;
     walk->keys[walk->n++] = stack_never_zero(
@@ -76,7 +76,7 @@ PYTHON_INLINE bool stack_walk(struct stack_walk *walk, python_read *read, const 
 /* The same of frames of C and C++. */
 static inline void stack_walk_native(struct stack_walk *walk) {
   u64 tag = native_here_tag();
-  walk->n = native_here_walk(walk->addresses, NATIVE_FRAMES_MOST, &walk->more);
+  walk->n = native_here_walk(walk->addresses, MAX_NATIVE_FRAMES, &walk->more);
   for (u32 i = 0; i < walk->n; i++)
     walk->keys[i] = stack_never_zero(python_mix(tag + 1, walk->addresses[i]));
 }

@@ -20,7 +20,7 @@ static struct {
 
 static struct { u64 start, end; } own; /* libtscope's addresses */
 
-static u64 unloaded; /* how many libraries, as far as was looked */
+static u64 unloaded; /* how many libraries, when last counted */
 
 struct lookup {
   u64 address;
@@ -71,12 +71,12 @@ static const char *find_unwinder(void) {
 const char *native_here_find(void) {
   static struct tscope_lock lock;
   static const char *why;
-  static bool looked;
+  static bool searched;
   if (!tscope_lock(&lock))
     return "another thread is looking for the unwinder";
-  if (!looked)
+  if (!searched)
     why = find_unwinder();
-  looked = true;
+  searched = true;
   tscope_unlock(&lock);
   return why;
 }
@@ -87,7 +87,7 @@ struct walk {
   bool more;
 };
 
-static _Unwind_Reason_Code take_frame(struct _Unwind_Context *frame, void *context) {
+static _Unwind_Reason_Code add_frame(struct _Unwind_Context *frame, void *context) {
   struct walk *walk = context;
   u64 address = (u64)unwinder.instruction(frame);
   if (!address || (address >= own.start && address < own.end))
@@ -102,7 +102,7 @@ static _Unwind_Reason_Code take_frame(struct _Unwind_Context *frame, void *conte
 u32 native_here_walk(u64 *addresses, u32 most, bool *more) {
   struct walk walk = {.addresses = addresses, .most = most};
   tscope_objects_enter(); /* older unwinders read the list of loaded objects */
-  unwinder.backtrace(take_frame, &walk);
+  unwinder.backtrace(add_frame, &walk);
   tscope_objects_leave();
   *more = walk.more;
   return walk.n;
@@ -127,7 +127,7 @@ void native_here_tick(void) {
 }
 
 /* Where this part has the note with the build id. */
-static bool put_build_id(const struct dl_phdr_info *file, const ElfW(Phdr) * part, char *hex) {
+static bool read_build_id(const struct dl_phdr_info *file, const ElfW(Phdr) * part, char *hex) {
   const u8 *at = (const u8 *)(uintptr_t)(file->dlpi_addr + part->p_vaddr);
   const u8 *end = at + part->p_memsz;
   while ((size_t)(end - at) >= sizeof(ElfW(Nhdr))) {
@@ -151,7 +151,7 @@ static bool put_build_id(const struct dl_phdr_info *file, const ElfW(Phdr) * par
 }
 
 /* The loader's lock is held: only memory is copied. */
-static int name_address(struct dl_phdr_info *file, size_t bytes, void *context) {
+static int find_file_of_address(struct dl_phdr_info *file, size_t bytes, void *context) {
   struct lookup *lookup = context;
   (void)bytes;
   if (!has_address(file, lookup->address))
@@ -163,7 +163,7 @@ static int name_address(struct dl_phdr_info *file, size_t bytes, void *context) 
     strcpy(name->file, file->dlpi_name);
   for (int i = 0; i < file->dlpi_phnum; i++)
     if (file->dlpi_phdr[i].p_type == PT_NOTE &&
-        put_build_id(file, &file->dlpi_phdr[i], name->build_id))
+        read_build_id(file, &file->dlpi_phdr[i], name->build_id))
       break;
   return 1;
 }
@@ -171,7 +171,7 @@ static int name_address(struct dl_phdr_info *file, size_t bytes, void *context) 
 void native_here_name(u64 address, struct native_address *name) {
   struct lookup lookup = {.address = address, .name = name};
   *name = (struct native_address){.offset = address};
-  tscope_each_object(name_address, &lookup);
+  tscope_each_object(find_file_of_address, &lookup);
   if (name->file[0] == '?') {
     ssize_t bytes = readlink("/proc/self/exe", name->file, sizeof(name->file) - 1);
     name->file[bytes > 0 ? bytes : 0] = '\0';

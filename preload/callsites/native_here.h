@@ -2,8 +2,8 @@
  *
  * The frames of C and C++ from which a call came, for processes without Python: return addresses,
  * which the analyzer gives names to. They are found by the unwinder that C++ exceptions and glibc's
- * backtrace() use (libgcc_s), from tables that lie in the program: it takes no memory from the
- * allocator, opens nothing and asks the kernel for nothing. See
+ * backtrace() use (libgcc_s), from tables in the program: it takes no memory from the allocator,
+ * opens nothing and makes no system call. See
  * docs/decisions/native-frames-by-libgcc.md for why not by libunwind.
  */
 #ifndef TSCOPE_NATIVE_HERE_H

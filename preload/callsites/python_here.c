@@ -20,17 +20,18 @@ static struct {
   int (*is_finalizing)(void);
 } api;
 
-static void *find(const char *name, const char *other_name) {
+static void *find_symbol(const char *name, const char *other_name) {
   void *found = tscope_dlsym(RTLD_DEFAULT, name);
   return found || !other_name ? found : tscope_dlsym(RTLD_DEFAULT, other_name);
 }
 
 static bool find_api(void) {
-  api.this_thread = (void *(*)(void))find("PyGILState_GetThisThreadState", NULL);
-  api.current = (void *(*)(void))find("PyThreadState_GetUnchecked", "_PyThreadState_UncheckedGet");
-  api.newest = (void *(*)(void))find("PyInterpreterState_Head", NULL);
-  api.main = (void *(*)(void))find("PyInterpreterState_Main", NULL);
-  api.is_finalizing = (int (*)(void))find("Py_IsFinalizing", "_Py_IsFinalizing");
+  api.this_thread = (void *(*)(void))find_symbol("PyGILState_GetThisThreadState", NULL);
+  api.current =
+      (void *(*)(void))find_symbol("PyThreadState_GetUnchecked", "_PyThreadState_UncheckedGet");
+  api.newest = (void *(*)(void))find_symbol("PyInterpreterState_Head", NULL);
+  api.main = (void *(*)(void))find_symbol("PyInterpreterState_Main", NULL);
+  api.is_finalizing = (int (*)(void))find_symbol("Py_IsFinalizing", "_Py_IsFinalizing");
   return api.this_thread && api.current && api.newest && api.main && api.is_finalizing;
 }
 
@@ -45,7 +46,7 @@ struct member {
 _Static_assert(sizeof(struct member) == 40, "PyMemberDef");
 
 /* The offset of a member as the type itself gives it; PYTHON_NONE if it does not. */
-static u32 said_offset(python_read *read, const void *context, u64 type, const char *name) {
+static u32 type_member_offset(python_read *read, const void *context, u64 type, const char *name) {
   const u32 most = 64;
   u64 members;
   struct member member;
@@ -63,8 +64,8 @@ static u32 said_offset(python_read *read, const void *context, u64 type, const c
   return PYTHON_NONE;
 }
 
-/* Whether the known layout agrees with what the running interpreter says. */
-static bool agrees(const struct python *python, python_read *read, const void *context) {
+/* Whether the known layout is that of the running interpreter. */
+static bool layout_matches(const struct python *python, python_read *read, const void *context) {
   const struct python_layout *layout = &python->layout;
   const struct {
     const char *name;
@@ -76,7 +77,7 @@ static bool agrees(const struct python *python, python_read *read, const void *c
       {layout->minor < 10 ? "co_lnotab" : "co_linetable", layout->code_lines},
   };
   for (size_t i = 0; i < sizeof(members) / sizeof(*members); i++)
-    if (said_offset(read, context, python->code_type, members[i].name) != members[i].offset)
+    if (type_member_offset(read, context, python->code_type, members[i].name) != members[i].offset)
       return false;
   const u32 tp_basicsize = 32;
   u64 size;
@@ -85,21 +86,21 @@ static bool agrees(const struct python *python, python_read *read, const void *c
 }
 
 static const char *find_python(void) {
-  const char *(*version)(void) = (const char *(*)(void))find("Py_GetVersion", NULL);
+  const char *(*version)(void) = (const char *(*)(void))find_symbol("Py_GetVersion", NULL);
   const struct python_process self = {.pid = getpid()};
   struct python python = {0};
   if (!version)
     return "";
-  u64 runtime = (u64)(uintptr_t)find("_PyRuntime", NULL);
+  u64 runtime = (u64)(uintptr_t)find_symbol("_PyRuntime", NULL);
   const char *why =
       python_layout_find(&python.layout, version(), python_read_process, &self, runtime);
   if (why)
     return why;
-  python.code_type = (u64)(uintptr_t)find("PyCode_Type", NULL);
-  python.text_type = (u64)(uintptr_t)find("PyUnicode_Type", NULL);
+  python.code_type = (u64)(uintptr_t)find_symbol("PyCode_Type", NULL);
+  python.text_type = (u64)(uintptr_t)find_symbol("PyUnicode_Type", NULL);
   if (!find_api() || !python.code_type || !python.text_type)
     return "this Python does not export what is needed";
-  if (!agrees(&python, python_read_process, &self))
+  if (!layout_matches(&python, python_read_process, &self))
     return "this build of Python is not laid out as its version says";
   python_here = python;
   python_here_runtime = runtime;
@@ -109,12 +110,12 @@ static const char *find_python(void) {
 const char *python_here_find(void) {
   static struct tscope_lock lock;
   static const char *why;
-  static bool looked;
+  static bool searched;
   if (!tscope_lock(&lock))
     return "another thread is looking for Python";
-  if (!looked)
+  if (!searched)
     why = find_python();
-  looked = true;
+  searched = true;
   tscope_unlock(&lock);
   return why;
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "callsites/sampling_budget.h"
 
-enum sampling_change sampling_budget_hold(struct sampling_budget *budget, u64 now, u64 spent,
-                                          u64 always) {
+enum sampling_change sampling_budget_update(struct sampling_budget *budget, u64 now, u64 spent,
+                                            u64 always) {
   const i64 most = (i64)budget->hz / 20;
   if (!budget->last) {
     budget->last = now;

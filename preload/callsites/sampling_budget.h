@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * What looking at call sites may cost: three thousandths of the time that passes, and 50 ms to
+ * What sampling call sites may cost: three thousandths of the time that passes, and 50 ms to
  * begin with. A bucket of time: income flows in, what is spent flows out.
  */
 #ifndef TSCOPE_SAMPLING_BUDGET_H
@@ -14,23 +14,23 @@
 struct sampling_budget {
   u64 hz;
   i64 left;
-  u64 last, spent, always; /* when it was last looked at, and what had been spent then */
+  u64 last, spent, always; /* at the last update: the time, and the cost so far */
 };
 
 enum sampling_change {
   SAMPLING_AS_IT_IS,
   SAMPLING_LESS,        /* of what is sampled */
-  SAMPLING_LESS_OF_ALL, /* also of what is always looked at, which alone spends more than may be */
+  SAMPLING_LESS_OF_ALL, /* also of what is always sampled, which alone costs too much */
   SAMPLING_MORE
 };
 
 /* To be called again and again, by one thread. `spent` and `always` are running totals: of all
- * classes, and of calls that are always looked at. */
-enum sampling_change sampling_budget_hold(struct sampling_budget *budget, u64 now, u64 spent,
-                                          u64 always);
+ * classes, and of calls that are always sampled. */
+enum sampling_change sampling_budget_update(struct sampling_budget *budget, u64 now, u64 spent,
+                                            u64 always);
 
-/* What one look cost that took `ticks` by the clock. More than `most_us` microseconds is no work:
- * the thread was taken off the processor meanwhile, as happens on a busy machine. The budget must
+/* The cost of one sample that took `ticks` by the clock. Time beyond `most_us` microseconds is no
+ * work: the thread was off the processor meanwhile, as happens on a busy machine. The budget must
  * not pay for that, or a single such moment would end the sampling for many seconds. */
 u64 sampling_cost(u64 hz, u64 ticks, u32 most_us);
 

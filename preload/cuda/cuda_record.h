@@ -20,8 +20,8 @@
 #include "streams/stream_numbers.h"
 
 /* Notes a call that failed. "Not ready" is not a failure. */
-static inline void note_failure(struct tscope_thread *thread, const char *what,
-                                cudaError_t result) {
+static inline void record_failure(struct tscope_thread *thread, const char *what,
+                                  cudaError_t result) {
   if (TSCOPE_UNLIKELY(result != cudaSuccess && result != cudaErrorNotReady))
     tscope_failed_call(thread, TSCOPE_FAILED_CUDA, what, (i32)result);
 }
@@ -37,11 +37,11 @@ HOT void record_launch(struct tscope_thread *thread, u64 start, cudaError_t resu
                        dim3 block, cudaStream_t stream) {
   u64 dur = elapsed(thread, start);
   if (TSCOPE_UNLIKELY(result != cudaSuccess)) {
-    note_failure(thread, "a kernel launch", result);
+    record_failure(thread, "a kernel launch", result);
     return;
   }
   if (graph_captured(default_stream, stream, GRAPH_KERNEL)) {
-    captured_kernels_note(thread, function, grid, block);
+    captured_kernels_add(thread, function, grid, block);
     return;
   }
   u32 shape = shape_number(thread, function, grid, block);
@@ -60,7 +60,7 @@ HOT void record_launch_config(struct tscope_thread *thread, u64 start, cudaError
     record_launch(thread, start, result, default_stream, function, config->gridDim,
                   config->blockDim, config->stream);
   else
-    note_failure(thread, "a kernel launch", result);
+    record_failure(thread, "a kernel launch", result);
 }
 
 /* alloc_device, alloc_async, alloc_host: memory obtained; `where` now holds its address. */
@@ -83,7 +83,7 @@ static inline void record_alloc_device(struct tscope_thread *thread, u64 start, 
                                        enum tscope_memory memory, void *const *where, u64 bytes) {
   record_alloc_host(thread, start, result, memory, where, bytes);
   if (result == cudaSuccess)
-    gpu_facts_tell_once(thread);
+    gpu_facts_record_once(thread);
 }
 static inline void record_alloc_async(struct tscope_thread *thread, u64 start, cudaError_t result,
                                       enum tscope_default_stream default_stream, void *const *where,
@@ -144,7 +144,7 @@ static inline void record_any_memcpy(struct tscope_thread *thread, u64 start, cu
                                      enum tscope_default_stream default_stream, u32 kind, u64 bytes,
                                      cudaStream_t stream) {
   u64 dur = elapsed(thread, start);
-  note_failure(thread, "a copy", result);
+  record_failure(thread, "a copy", result);
   if (result != cudaSuccess || graph_captured(default_stream, stream, GRAPH_MEMCPY))
     return;
   u16 index = stream_index(thread, default_stream, stream);
@@ -240,14 +240,14 @@ static inline u32 event_bits(cudaEvent_t event) {
 }
 static inline void record_sync_device(struct tscope_thread *thread, u64 start, cudaError_t result) {
   u64 dur = elapsed(thread, start);
-  note_failure(thread, "waiting for the device", result);
+  record_failure(thread, "waiting for the device", result);
   call_site(thread, &thread->ring, start, CALL_SITE_ALWAYS);
   RING(SYNC, sync, start, dur, TSCOPE_SYNC_DEVICE, .object = 0);
 }
 static inline void record_sync_stream(struct tscope_thread *thread, u64 start, cudaError_t result,
                                       enum tscope_default_stream default_stream,
                                       cudaStream_t stream) {
-  note_failure(thread, "waiting for a stream", result);
+  record_failure(thread, "waiting for a stream", result);
   u64 dur = elapsed(thread, start);
   u16 index =
       result == cudaSuccess ? stream_index(thread, default_stream, stream) : TSCOPE_NO_STREAM;
@@ -257,7 +257,7 @@ static inline void record_sync_stream(struct tscope_thread *thread, u64 start, c
 static inline void record_sync_event(struct tscope_thread *thread, u64 start, cudaError_t result,
                                      cudaEvent_t event) {
   u64 dur = elapsed(thread, start);
-  note_failure(thread, "waiting for an event", result);
+  record_failure(thread, "waiting for an event", result);
   call_site(thread, &thread->ring, start, CALL_SITE_ALWAYS);
   RING(SYNC, sync, start, dur, TSCOPE_SYNC_EVENT, .object = event_bits(event));
 }

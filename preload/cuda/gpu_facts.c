@@ -12,31 +12,31 @@
 
 static bool reported;
 
-static void *resolve(struct tscope_symbol *symbol) {
+static void *find_function(struct tscope_symbol *symbol) {
   return tscope_resolve(symbol, NULL);
 }
 
-static void tell_version(struct tscope_thread *thread, enum tscope_info key, int code) {
+static void record_version(struct tscope_thread *thread, enum tscope_info key, int code) {
   char text[32];
   snprintf(text, sizeof(text), "%d.%d", code / 1000, code % 1000 / 10);
   tscope_info(thread, key, text, NULL);
 }
 
-static void tell_memory(struct tscope_thread *thread, size_t bytes) {
+static void record_memory(struct tscope_thread *thread, size_t bytes) {
   char text[32];
   snprintf(text, sizeof(text), "%zu", bytes);
   tscope_info(thread, TSCOPE_INFO_GPU_MEMORY, text, NULL);
 }
 
 /* The driver's functions leave the job's last error alone. */
-static bool tell_device_by_driver(struct tscope_thread *thread) {
+static bool record_device_by_driver(struct tscope_thread *thread) {
   static struct tscope_symbol ctx = {.name = "cuCtxGetDevice", .sonames = tscope_driver_sonames};
   static struct tscope_symbol name = {.name = "cuDeviceGetName", .sonames = tscope_driver_sonames};
   static struct tscope_symbol memory = {.name = "cuDeviceTotalMem_v2",
                                         .sonames = tscope_driver_sonames};
-  int (*get_device)(int *) = resolve(&ctx);
-  int (*get_name)(char *, int, int) = resolve(&name);
-  int (*get_memory)(size_t *, int) = resolve(&memory);
+  int (*get_device)(int *) = find_function(&ctx);
+  int (*get_name)(char *, int, int) = find_function(&name);
+  int (*get_memory)(size_t *, int) = find_function(&memory);
   int device;
   char text[256];
   size_t bytes;
@@ -45,7 +45,7 @@ static bool tell_device_by_driver(struct tscope_thread *thread) {
     return false;
   text[sizeof(text) - 1] = '\0';
   tscope_info(thread, TSCOPE_INFO_GPU_NAME, text, NULL);
-  tell_memory(thread, bytes);
+  record_memory(thread, bytes);
   return true;
 }
 
@@ -61,16 +61,16 @@ union device_properties {
   char room[8192];
 };
 
-static void tell_device_by_runtime(struct tscope_thread *thread) {
+static void record_device_by_runtime(struct tscope_thread *thread) {
   static struct tscope_symbol current = {.name = "cudaGetDevice", .sonames = tscope_cuda_sonames};
   static struct tscope_symbol newer = {.name = "cudaGetDeviceProperties_v2",
                                        .sonames = tscope_cuda_sonames};
   static struct tscope_symbol plain = {.name = "cudaGetDeviceProperties",
                                        .sonames = tscope_cuda_sonames};
-  cudaError_t (*get_device)(int *) = resolve(&current);
-  cudaError_t (*get_properties)(void *, int) = resolve(&newer);
+  cudaError_t (*get_device)(int *) = find_function(&current);
+  cudaError_t (*get_properties)(void *, int) = find_function(&newer);
   if (!get_properties)
-    get_properties = resolve(&plain);
+    get_properties = find_function(&plain);
   static union device_properties properties; /* written once; the stack may be small */
   int device;
   if (!get_device || !get_properties || !last_error_is_clear())
@@ -78,12 +78,12 @@ static void tell_device_by_runtime(struct tscope_thread *thread) {
   if (get_device(&device) == cudaSuccess && get_properties(&properties, device) == cudaSuccess) {
     properties.start.name[sizeof(properties.start.name) - 1] = '\0';
     tscope_info(thread, TSCOPE_INFO_GPU_NAME, properties.start.name, NULL);
-    tell_memory(thread, properties.start.total_memory);
+    record_memory(thread, properties.start.total_memory);
   }
   last_error_clear();
 }
 
-void gpu_facts_tell_once(struct tscope_thread *thread) {
+void gpu_facts_record_once(struct tscope_thread *thread) {
   if (TSCOPE_LIKELY(__atomic_load_n(&reported, __ATOMIC_RELAXED)) ||
       __atomic_exchange_n(&reported, true, __ATOMIC_RELAXED))
     return;
@@ -96,14 +96,14 @@ void gpu_facts_tell_once(struct tscope_thread *thread) {
     enum tscope_info key;
   } versions[] = {{&driver, TSCOPE_INFO_CUDA_DRIVER}, {&runtime, TSCOPE_INFO_CUDA_RUNTIME}};
   for (size_t i = 0; i < sizeof(versions) / sizeof(*versions); i++) {
-    cudaError_t (*get_version)(int *) = resolve(versions[i].symbol);
+    cudaError_t (*get_version)(int *) = find_function(versions[i].symbol);
     int code;
     if (get_version && get_version(&code) == cudaSuccess && code > 0)
-      tell_version(thread, versions[i].key, code);
+      record_version(thread, versions[i].key, code);
   }
-  if (!tell_device_by_driver(thread))
-    tell_device_by_runtime(thread);
-  gpu_clock_context_exists();
+  if (!record_device_by_driver(thread))
+    record_device_by_runtime(thread);
+  gpu_clock_register_close();
 }
 
 int gpu_facts_runtime_version(const struct tscope_thread *thread) {

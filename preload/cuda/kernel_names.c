@@ -24,7 +24,7 @@ void kernel_name_alias(const void *kernel, const void *function) {
     handle_map_put(&names, (u64)(uintptr_t)kernel, name);
 }
 
-void kernel_name_of_driver(const void *handle, const char *name) {
+void kernel_name_register_driver(const void *handle, const char *name) {
   static char copies[COPIES_BYTES];
   static u32 used;
   size_t bytes = name ? strlen(name) + 1 : COPIES_BYTES;

@@ -12,13 +12,13 @@ void kernel_name_register(const void *function, const char *name);
 /* A kernel handle stands for a registered function. */
 void kernel_name_alias(const void *kernel, const void *function);
 
-/* Set in the address of what a driver's launch launches (a CUfunction or CUkernel), to tell it from
- * a host function or the runtime's handle; no address has it. */
+/* Set in the address of what a driver's launch launches (a CUfunction or CUkernel), to distinguish
+ * it from a host function or the runtime's handle; no address has it. */
 #define KERNEL_OF_DRIVER (1ull << 63)
 
 /* The driver returned this handle for a name. A copy of the name is kept; there is room for some
  * megabytes of names. */
-void kernel_name_of_driver(const void *handle, const char *name);
+void kernel_name_register_driver(const void *handle, const char *name);
 
 /* Mangled name, NULL if not known. Call it after a launch of the function succeeded: it may query
  * the CUDA runtime, which is harmless only then. */

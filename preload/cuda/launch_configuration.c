@@ -40,14 +40,14 @@ static cudaError_t special_cudaGetKernel(real_cudaGetKernel real, cudaKernel_t *
 }
 
 static cudaError_t special_cudaStreamDestroy(real_cudaStreamDestroy real, cudaStream_t stream) {
-  event_pairs_stream_ends(
+  event_pairs_stream_destroy(
       stream); /* first: another thread may be given the handle before this returns */
   return real(stream);
 }
 
 /* Events are destroyed with their context; tscope must not query its own after that. */
 static cudaError_t special_cudaDeviceReset(real_cudaDeviceReset real) {
-  event_pairs_context_ends(NULL);
+  event_pairs_context_destroy(NULL);
   return real();
 }
 

@@ -19,7 +19,7 @@ static u32 n_shapes, n_bare; /* only change under by_key's lock */
 
 /* Number of the combination, 0 if there is no room for it; `is_new` says whether the number is
  * new. */
-static u32 number_of(u64 key, bool bare, bool *is_new) {
+static u32 find_or_add(u64 key, bool bare, bool *is_new) {
   u64 shape = 0;
   *is_new = false;
   if (!tscope_lock(&by_key.lock))
@@ -38,11 +38,11 @@ static u32 number_of(u64 key, bool bare, bool *is_new) {
 
 /* Number of the combination, written down if it is new; 0 if there is no room for it. A grid of 0
  * blocks stands for the kernel alone. */
-static u32 announce(struct tscope_thread *thread, u64 key, const void *function, dim3 grid,
-                    dim3 block) {
+static u32 write_shape(struct tscope_thread *thread, u64 key, const void *function, dim3 grid,
+                       dim3 block) {
   u32 name = tscope_string(thread, kernel_name(function));
   bool is_new;
-  u32 shape = number_of(key, grid.x == 0, &is_new);
+  u32 shape = find_or_add(key, grid.x == 0, &is_new);
   struct tscope_shape_record record = {
       .shape = shape,
       .kernel = name,
@@ -61,12 +61,12 @@ static u32 announce(struct tscope_thread *thread, u64 key, const void *function,
 
 /* The kernel without its geometry. Cheap if the kernel was already met in this way: a job whose
  * geometry never repeats comes here with every launch. */
-static u32 kernel_alone(struct tscope_thread *thread, const void *function) {
+static u32 shape_without_geometry(struct tscope_thread *thread, const void *function) {
   const dim3 none = {0, 0, 0};
   u64 key = shape_key(function, none, none), shape;
-  tscope_lose(TSCOPE_LOSS_SHAPES, 1);
+  tscope_count_lost(TSCOPE_LOSS_SHAPES, 1);
   return handle_map_get(&by_key, key, &shape) ? (u32)shape
-                                              : announce(thread, key, function, none, none);
+                                              : write_shape(thread, key, function, none, none);
 }
 
 u32 shape_number_slow(struct tscope_thread *thread, u64 key, const void *function, dim3 grid,
@@ -74,12 +74,12 @@ u32 shape_number_slow(struct tscope_thread *thread, u64 key, const void *functio
   u64 shape;
   if (!handle_map_get(&by_key, key, &shape)) {
     int saved = errno;
-    gpu_facts_tell_once(thread);
+    gpu_facts_record_once(thread);
     shape = __atomic_load_n(&n_shapes, __ATOMIC_RELAXED) < MAX_SHAPES
-                ? announce(thread, key, function, grid, block)
+                ? write_shape(thread, key, function, grid, block)
                 : 0;
     if (!shape)
-      shape = kernel_alone(thread, function);
+      shape = shape_without_geometry(thread, function);
     errno = saved;
   }
   cuda_thread(thread)->shapes[key % SHAPES_CACHED] =

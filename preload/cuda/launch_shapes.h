@@ -28,8 +28,8 @@ static inline u64 shape_key(const void *function, dim3 grid, dim3 block) {
 TSCOPE_NOINLINE u32 shape_number_slow(struct tscope_thread *thread, u64 key, const void *function,
                                       dim3 grid, dim3 block);
 
-/* The SHAPE number, announced if it is new. Once the table is full, a number for the kernel without
- * its geometry, or 0. Call it after the launch succeeded. */
+/* The SHAPE number, with a SHAPE record if it is new. Once the table is full, a number for the
+ * kernel without its geometry, or 0. Call it after the launch succeeded. */
 static inline u32 shape_number(struct tscope_thread *thread, const void *function, dim3 grid,
                                dim3 block) {
   u64 key = shape_key(function, grid, block);

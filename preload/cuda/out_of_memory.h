@@ -7,8 +7,8 @@
 
 #include "record/hook.h"
 
-/* Writes an OUT_OF_MEMORY record of a call that began at `start` (raw ticks) and asked for `bytes`.
- * Asks the driver how much is free, which does not change the job's last error; errno is
+/* Writes an OUT_OF_MEMORY record of a call that began at `start` (raw ticks) and requested `bytes`.
+ * Queries the driver how much is free, which does not change the job's last error; errno is
  * preserved. */
 TSCOPE_NOINLINE void out_of_memory(struct tscope_thread *thread, u64 start,
                                    enum tscope_memory memory, u64 bytes);

@@ -10,7 +10,7 @@
 
 /* What the trampoline finds in two registers. */
 struct answer {
-  u64 given;
+  u64 is_replaced;
   void *address;
 };
 
@@ -23,11 +23,12 @@ TSCOPE_NOT_SANITIZED struct answer tscope_dlsym_instead(void *handle, const char
   const struct answer pass_on = {0, NULL};
   int saved = errno;
   void *(*real)(void *, const char *) = tscope_dlsym_find();
-  const struct allowed *allowed =
-      handle == RTLD_NEXT || handle == RTLD_DEFAULT || !name || !real ? NULL : allowed_find(name);
+  const struct hooked_symbol *hooked =
+      handle == RTLD_NEXT || handle == RTLD_DEFAULT || !name || !real ? NULL
+                                                                      : hooked_symbol_find(name);
   errno = saved;
-  if (!allowed || !(allowed->is_driver ? driver_is_wanted() : look_ups_are_wanted()))
+  if (!hooked || !(hooked->is_driver ? driver_is_wanted() : look_ups_are_wanted()))
     return pass_on;
   void *address = real(handle, name);
-  return (struct answer){1, allowed_wrapper(allowed, address)};
+  return (struct answer){1, hooked_symbol_wrapper(hooked, address)};
 }

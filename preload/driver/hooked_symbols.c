@@ -61,16 +61,16 @@ TSCOPE_COPIED_HOOKS(HOOK)
    .exported = (void *)tscope_copied_##name_,                                                      \
    .symbol = &tscope_symbols_##name_[TSCOPE_VIA_DLSYM],                                            \
    .since = (since_)},
-static const struct allowed allowed[] = {TSCOPE_DRIVER_HOOKS(HOOK) TSCOPE_CUPTI_HOOKS(CUPTI_HOOK)
-                                             TSCOPE_COPIED_HOOKS(COPIED_HOOK)};
-enum { ALLOWED = sizeof(allowed) / sizeof(*allowed), PLACES = 2048 };
-_Static_assert(2 * ALLOWED <= PLACES, "the table of names is at most half full");
+static const struct hooked_symbol hooked_symbols[] = {
+    TSCOPE_DRIVER_HOOKS(HOOK) TSCOPE_CUPTI_HOOKS(CUPTI_HOOK) TSCOPE_COPIED_HOOKS(COPIED_HOOK)};
+enum { N_HOOKED = sizeof(hooked_symbols) / sizeof(*hooked_symbols), TABLE_SLOTS = 2048 };
+_Static_assert(2 * N_HOOKED <= TABLE_SLOTS, "the table of names is at most half full");
 
 /* What happened at look-ups of each function (either or both of two), and what the trace has of
  * it. */
 enum outcome { SEEN = 1, NOT_SEEN = 2 };
-static u8 outcomes[ALLOWED], reported[ALLOWED];
-static const void *not_seen[ALLOWED]; /* a function that was given out as it is */
+static u8 outcomes[N_HOOKED], reported[N_HOOKED];
+static const void *not_seen[N_HOOKED]; /* a function that was given out as it is */
 static u32 changes, changes_reported;
 
 static bool is_wanted(u8 *state, const char *variable) {
@@ -99,39 +99,40 @@ static u32 name_hash(const char *name) {
 /* Hash table of the names; an entry is 1 + index. Look-ups happen before any constructor has run,
  * and on any thread. Each thread that finds the table empty fills it, all in the same order, so
  * that all write the same. */
-static const u16 *places(void) {
-  static u16 table[PLACES];
+static const u16 *name_table(void) {
+  static u16 table[TABLE_SLOTS];
   static bool filled;
   if (TSCOPE_LIKELY(__atomic_load_n(&filled, __ATOMIC_ACQUIRE)))
     return table;
-  for (u16 i = 1; i <= ALLOWED; i++)
-    for (u32 place = name_hash(allowed[i - 1].name);; place++) {
-      u16 *there = &table[place % PLACES];
-      u16 taken = __atomic_load_n(there, __ATOMIC_RELAXED);
-      if (!taken)
-        __atomic_store_n(there, i, __ATOMIC_RELAXED);
-      if (!taken || taken == i)
+  for (u16 i = 1; i <= N_HOOKED; i++)
+    for (u32 slot = name_hash(hooked_symbols[i - 1].name);; slot++) {
+      u16 *entry_slot = &table[slot % TABLE_SLOTS];
+      u16 index = __atomic_load_n(entry_slot, __ATOMIC_RELAXED);
+      if (!index)
+        __atomic_store_n(entry_slot, i, __ATOMIC_RELAXED);
+      if (!index || index == i)
         break;
     }
   __atomic_store_n(&filled, true, __ATOMIC_RELEASE);
   return table;
 }
 
-const struct allowed *allowed_find(const char *name) {
+const struct hooked_symbol *hooked_symbol_find(const char *name) {
   if (!strncmp(name, "pnccl", 5))
     name++;
-  const u16 *table = places();
-  for (u32 place = name_hash(name);; place++) {
-    u16 taken = __atomic_load_n(&table[place % PLACES], __ATOMIC_RELAXED);
-    if (!taken)
+  const u16 *table = name_table();
+  for (u32 slot = name_hash(name);; slot++) {
+    u16 index = __atomic_load_n(&table[slot % TABLE_SLOTS], __ATOMIC_RELAXED);
+    if (!index)
       return NULL;
-    if (!strcmp(allowed[taken - 1].name, name))
-      return allowed[taken - 1].wrapper ? &allowed[taken - 1] : NULL;
+    if (!strcmp(hooked_symbols[index - 1].name, name))
+      return hooked_symbols[index - 1].wrapper ? &hooked_symbols[index - 1] : NULL;
   }
 }
 
-static void remember(const struct allowed *entry, const void *real, enum outcome outcome) {
-  u32 i = (u32)(entry - allowed);
+static void record_outcome(const struct hooked_symbol *entry, const void *real,
+                           enum outcome outcome) {
+  u32 i = (u32)(entry - hooked_symbols);
   if (__atomic_load_n(&outcomes[i], __ATOMIC_RELAXED) & outcome)
     return;
   if (outcome == NOT_SEEN)
@@ -140,13 +141,13 @@ static void remember(const struct allowed *entry, const void *real, enum outcome
   __atomic_add_fetch(&changes, 1, __ATOMIC_RELEASE);
 }
 
-static void *wrapper_of_copy(const struct allowed *entry, void *real) {
-  bool given = tscope_copy_bind(entry->symbol, real);
-  remember(entry, real, given ? SEEN : NOT_SEEN);
-  return given ? entry->wrapper : real;
+static void *wrapper_of_copy(const struct hooked_symbol *entry, void *real) {
+  bool is_bound = tscope_copy_bind(entry->symbol, real);
+  record_outcome(entry, real, is_bound ? SEEN : NOT_SEEN);
+  return is_bound ? entry->wrapper : real;
 }
 
-void *allowed_wrapper(const struct allowed *entry, void *real) {
+void *hooked_symbol_wrapper(const struct hooked_symbol *entry, void *real) {
   if (!real || real == entry->wrapper || real == entry->exported)
     return real;
   if (!entry->is_driver)
@@ -161,7 +162,7 @@ void *allowed_wrapper(const struct allowed *entry, void *real) {
 
 static const char *path_of(u32 i) {
   const char *path =
-      tscope_copy_path(allowed[i].symbol, __atomic_load_n(&not_seen[i], __ATOMIC_RELAXED));
+      tscope_copy_path(hooked_symbols[i].symbol, __atomic_load_n(&not_seen[i], __ATOMIC_RELAXED));
   return path && *path ? path : "a further copy";
 }
 
@@ -170,13 +171,13 @@ static void record_changes(struct tscope_thread *thread) {
   if (now == changes_reported)
     return;
   changes_reported = now;
-  for (u32 i = 0; i < ALLOWED; i++) {
+  for (u32 i = 0; i < N_HOOKED; i++) {
     u8 news = __atomic_load_n(&outcomes[i], __ATOMIC_ACQUIRE) & (u8)~reported[i];
     reported[i] |= news;
     if (news & SEEN)
-      tscope_info(thread, TSCOPE_INFO_LOOKED_UP, "seen", allowed[i].name);
+      tscope_info(thread, TSCOPE_INFO_LOOKED_UP, "seen", hooked_symbols[i].name);
     if (news & NOT_SEEN)
-      tscope_info(thread, TSCOPE_INFO_LOOKED_UP, path_of(i), allowed[i].name);
+      tscope_info(thread, TSCOPE_INFO_LOOKED_UP, path_of(i), hooked_symbols[i].name);
   }
 }
 

@@ -4,14 +4,14 @@
  * the driver (driver_hooks.def), CUPTI (gpu/cupti_hooks.def), NCCL, the CUDA runtime, cuBLAS and
  * cuBLASLt; cuGetProcAddress() for the driver's.
  */
-#ifndef TSCOPE_ALLOW_LIST_H
-#define TSCOPE_ALLOW_LIST_H
+#ifndef TSCOPE_HOOKED_SYMBOLS_H
+#define TSCOPE_HOOKED_SYMBOLS_H
 
 #include "record/hook.h"
 
 #pragma GCC visibility push(hidden)
 
-struct allowed {
+struct hooked_symbol {
   const char *name;
   void *wrapper;                /* NULL in a program that has only some of the families */
   void *exported;               /* the wrapper that the linker binds to, if it is a different one */
@@ -26,13 +26,13 @@ bool driver_is_wanted(void);
 bool look_ups_are_wanted(void);
 
 /* The entry of this name, NULL if there is none. pncclX is another name of ncclX. */
-const struct allowed *allowed_find(const char *name);
+const struct hooked_symbol *hooked_symbol_find(const char *name);
 
 /* The wrapper for `real`, which a look-up of this entry's function found. `real` itself if the
  * wrapper already forwards to another function, as with two copies of a library in one process, or
  * if `real` is tscope's own or NULL. It is remembered for the trace which of the two was
  * returned. */
-void *allowed_wrapper(const struct allowed *allowed, void *real);
+void *hooked_symbol_wrapper(const struct hooked_symbol *hooked, void *real);
 
 /* The driver's functions behind the wrappers, by enum driver_symbol. */
 extern struct tscope_symbol driver_symbols[];

@@ -37,7 +37,7 @@ static const char *const forms[] = {"", "_ptsz", "_ptds"};
 static bool is_hooked(const char *base, char name[NAME_BYTES]) {
   for (size_t i = 0; i < sizeof(versions) / sizeof(*versions); i++) {
     snprintf(name, NAME_BYTES, "%s%s", base, versions[i]);
-    if (allowed_find(name))
+    if (hooked_symbol_find(name))
       return true;
   }
   return false;
@@ -45,10 +45,10 @@ static bool is_hooked(const char *base, char name[NAME_BYTES]) {
 
 /* Which hooked function `real` is, which the driver returned for `base`: the one whose exported
  * name has this address. If the driver exports no such address, the newest version is assumed,
- * because callers that ask with a recent version get that one. A look-up that asks for an older
- * version is left alone. */
-static const struct allowed *identify(const char *base, const void *real, int version,
-                                      bool per_thread) {
+ * because callers that request a recent version get that one. A look-up that requests an older
+ * version does not change. */
+static const struct hooked_symbol *identify(const char *base, const void *real, int version,
+                                            bool per_thread) {
   char name[NAME_BYTES];
   Dl_info driver;
   void *library = strlen(base) < NAME_BYTES - 16 && is_hooked(base, name) && dladdr(real, &driver)
@@ -56,7 +56,7 @@ static const struct allowed *identify(const char *base, const void *real, int ve
                       : NULL;
   if (!library)
     return NULL;
-  const struct allowed *found = NULL, *newest = NULL;
+  const struct hooked_symbol *found = NULL, *newest = NULL;
   bool is_newest = true, is_exported = false;
   for (size_t i = 0; i < sizeof(versions) / sizeof(*versions) && !is_exported; i++) {
     bool has_version = false;
@@ -66,9 +66,9 @@ static const struct allowed *identify(const char *base, const void *real, int ve
       has_version |= address != NULL;
       is_exported = address == real;
       if (is_exported)
-        found = allowed_find(name);
+        found = hooked_symbol_find(name);
       else if (address && is_newest && (j > 0) == per_thread)
-        newest = allowed_find(name);
+        newest = hooked_symbol_find(name);
     }
     is_newest &= !has_version;
   }
@@ -79,17 +79,17 @@ static const struct allowed *identify(const char *base, const void *real, int ve
 }
 
 /* What the job gets in place of `real`. */
-static void *instead_of(const char *base, void *real, int version, cuuint64_t flags) {
+static void *wrapper_for(const char *base, void *real, int version, cuuint64_t flags) {
   int saved = errno;
-  const struct allowed *allowed =
+  const struct hooked_symbol *hooked =
       identify(base, real, version, flags & CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM);
   if (dlerror)
     dlerror();
   errno = saved;
-  return allowed ? allowed_wrapper(allowed, real) : real;
+  return hooked ? hooked_symbol_wrapper(hooked, real) : real;
 }
 
-static bool may_answer(const char *symbol, void *const *function, CUresult result) {
+static bool can_replace(const char *symbol, void *const *function, CUresult result) {
   return result == CUDA_SUCCESS && symbol && function && *function && driver_is_wanted() &&
          dladdr && dlopen && dlclose;
 }
@@ -100,8 +100,8 @@ TSCOPE_EXPORT CUresult tscope_hook_cuGetProcAddress(const char *symbol, void **p
   if (!real)
     return CUDA_ERROR_SHARED_OBJECT_INIT_FAILED;
   CUresult result = real(symbol, pfn, cudaVersion, flags);
-  if (may_answer(symbol, pfn, result))
-    *pfn = instead_of(symbol, *pfn, cudaVersion, flags);
+  if (can_replace(symbol, pfn, result))
+    *pfn = wrapper_for(symbol, *pfn, cudaVersion, flags);
   return result;
 }
 
@@ -112,8 +112,8 @@ TSCOPE_EXPORT CUresult tscope_hook_cuGetProcAddress(const char *symbol, void **p
     if (!real)                                                                                     \
       return CUDA_ERROR_SHARED_OBJECT_INIT_FAILED;                                                 \
     CUresult result = real(symbol, pfn, cudaVersion, flags, symbolStatus);                         \
-    if (may_answer(symbol, pfn, result))                                                           \
-      *pfn = instead_of(symbol, *pfn, cudaVersion, flags);                                         \
+    if (can_replace(symbol, pfn, result))                                                          \
+      *pfn = wrapper_for(symbol, *pfn, cudaVersion, flags);                                        \
     return result;                                                                                 \
   }
 GET_PROC_ADDRESS_V2(cuGetProcAddress_v2)
@@ -126,7 +126,7 @@ TSCOPE_EXPORT CUresult tscope_hook_cuModuleGetFunction(CUfunction *hfunc, CUmodu
     return CUDA_ERROR_SHARED_OBJECT_INIT_FAILED;
   CUresult result = real(hfunc, hmod, name);
   if (result == CUDA_SUCCESS && hfunc)
-    kernel_name_of_driver(*hfunc, name);
+    kernel_name_register_driver(*hfunc, name);
   return result;
 }
 
@@ -137,7 +137,7 @@ TSCOPE_EXPORT CUresult tscope_hook_cuLibraryGetKernel(CUkernel *pKernel, CUlibra
     return CUDA_ERROR_SHARED_OBJECT_INIT_FAILED;
   CUresult result = real(pKernel, library, name);
   if (result == CUDA_SUCCESS && pKernel)
-    kernel_name_of_driver(*pKernel, name);
+    kernel_name_register_driver(*pKernel, name);
   return result;
 }
 
@@ -145,18 +145,18 @@ TSCOPE_EXPORT CUresult tscope_hook_cuStreamDestroy_v2(CUstream hStream) {
   real_cuStreamDestroy_v2 real = REAL(cuStreamDestroy_v2);
   if (!real)
     return CUDA_ERROR_SHARED_OBJECT_INIT_FAILED;
-  event_pairs_stream_ends(
+  event_pairs_stream_destroy(
       hStream); /* first: another thread may be given the handle before this returns */
   return real(hStream);
 }
 
-/* Events are destroyed with their context; tscope's own must not be asked then. */
+/* Events are destroyed with their context; tscope must not query its own after that. */
 TSCOPE_EXPORT CUresult tscope_hook_cuCtxDestroy_v2(CUcontext ctx) {
   real_cuCtxDestroy_v2 real = REAL(cuCtxDestroy_v2);
   if (!real)
     return CUDA_ERROR_SHARED_OBJECT_INIT_FAILED;
   if (ctx)
-    event_pairs_context_ends(ctx);
+    event_pairs_context_destroy(ctx);
   return real(ctx);
 }
 
@@ -164,6 +164,6 @@ TSCOPE_EXPORT CUresult tscope_hook_cuDevicePrimaryCtxReset_v2(CUdevice dev) {
   real_cuDevicePrimaryCtxReset_v2 real = REAL(cuDevicePrimaryCtxReset_v2);
   if (!real)
     return CUDA_ERROR_SHARED_OBJECT_INIT_FAILED;
-  event_pairs_context_ends(NULL);
+  event_pairs_context_destroy(NULL);
   return real(dev);
 }

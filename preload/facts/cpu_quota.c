@@ -33,7 +33,7 @@ static uint32_t thousandths(const char *quota, const char *period) {
 }
 
 /* "QUOTA PERIOD" or "max PERIOD" */
-static uint32_t quota_of_2(const char *group) {
+static uint32_t quota_of_v2(const char *group) {
   char path[PATH_BYTES + 16], text[64];
   snprintf(path, sizeof(path), "%s/cpu.max", group);
   if (!read_small(path, text, sizeof(text)))
@@ -42,7 +42,7 @@ static uint32_t quota_of_2(const char *group) {
   return period ? thousandths(text, period + 1) : NO_QUOTA;
 }
 
-static uint32_t quota_of_1(const char *group) {
+static uint32_t quota_of_v1(const char *group) {
   char path[PATH_BYTES + 32], quota[32], period[32];
   snprintf(path, sizeof(path), "%s/cpu.cfs_quota_us", group);
   if (!read_small(path, quota, sizeof(quota)))
@@ -54,8 +54,8 @@ static uint32_t quota_of_1(const char *group) {
 /* A group and the groups above it, up to the mount point of the tree. In a container, the path of
  * the process's group may be a path of the host that does not exist here: then the mount point is
  * the container's own group. */
-static void least_of(const char *top, const char *group, uint32_t (*quota_of)(const char *),
-                     struct tscope_cpu_quota *least) {
+static void find_lowest_quota(const char *top, const char *group,
+                              uint32_t (*quota_of)(const char *), struct tscope_cpu_quota *least) {
   char path[PATH_BYTES];
   size_t floor = strlen(top);
   if ((size_t)snprintf(path, sizeof(path), "%s%s", top, group) >= sizeof(path))
@@ -84,10 +84,10 @@ static bool names_cpu(const char *names) {
 }
 
 /* "ID:CONTROLLERS:PATH"; in version 2 the field CONTROLLERS is empty. */
-static void take_line(const char *root, char *line, struct tscope_cpu_quota *least) {
-  static const char *const tops_of_1[] = {"/sys/fs/cgroup/cpu", "/sys/fs/cgroup/cpu,cpuacct",
-                                          "/sys/fs/cgroup/cpuacct,cpu"};
-  static const char *const tops_of_2[] = {"/sys/fs/cgroup", "/sys/fs/cgroup/unified"};
+static void read_cgroup_line(const char *root, char *line, struct tscope_cpu_quota *least) {
+  static const char *const roots_of_v1[] = {"/sys/fs/cgroup/cpu", "/sys/fs/cgroup/cpu,cpuacct",
+                                            "/sys/fs/cgroup/cpuacct,cpu"};
+  static const char *const roots_of_v2[] = {"/sys/fs/cgroup", "/sys/fs/cgroup/unified"};
   char *names = strchr(line, ':'), *group = names ? strchr(names + 1, ':') : NULL, top[PATH_BYTES];
   if (!group)
     return;
@@ -95,11 +95,11 @@ static void take_line(const char *root, char *line, struct tscope_cpu_quota *lea
   names++;
   if (*names && !names_cpu(names))
     return;
-  size_t n =
-      *names ? sizeof(tops_of_1) / sizeof(*tops_of_1) : sizeof(tops_of_2) / sizeof(*tops_of_2);
+  size_t n = *names ? sizeof(roots_of_v1) / sizeof(*roots_of_v1)
+                    : sizeof(roots_of_v2) / sizeof(*roots_of_v2);
   for (size_t i = 0; i < n; i++) {
-    snprintf(top, sizeof(top), "%s%s", root, *names ? tops_of_1[i] : tops_of_2[i]);
-    least_of(top, group, *names ? quota_of_1 : quota_of_2, least);
+    snprintf(top, sizeof(top), "%s%s", root, *names ? roots_of_v1[i] : roots_of_v2[i]);
+    find_lowest_quota(top, group, *names ? quota_of_v1 : quota_of_v2, least);
   }
 }
 
@@ -110,6 +110,6 @@ bool tscope_cpu_quota(const char *root, struct tscope_cpu_quota *quota) {
   if (!read_small(path, text, sizeof(text)))
     return false;
   for (char *line; (line = strsep(&rest, "\n"));)
-    take_line(root, line, quota);
+    read_cgroup_line(root, line, quota);
   return quota->thousandths != NO_QUOTA;
 }

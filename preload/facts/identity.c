@@ -11,7 +11,7 @@
 #include "settings/env.h"
 #include "settings/process_environment.h"
 
-/* How launchers tell a process its rank, the most specific first: torchrun may run under Slurm, and
+/* How launchers give a process its rank, the most specific first: torchrun may run under Slurm, and
  * Slurm may start MPI jobs. NULL where a launcher does not say. */
 static const struct launcher {
   const char *name, *rank, *local_rank, *world_size;
@@ -109,7 +109,7 @@ static bool is_interactive_parent(const char *name) {
 
 /* The process that started the ranks of this host. This is the parent, except if the parent is a
  * shell and the run has one process: then it is this process itself. */
-static void starter(struct parent *process, u32 world_size) {
+static void find_starter(struct parent *process, u32 world_size) {
   struct parent self = {.pid = (u32)getpid()};
   u32 parent = (u32)getppid(), unused;
   read_process(self.pid, &self, &parent);
@@ -139,7 +139,7 @@ static const struct scheduler *scheduler(void) {
 /* A name that was given before the job began, as tscope-run gives one to sbatch, is the same in
  * everything that the job starts: tasks of an array, attempts after a requeue, steps one after the
  * other. */
-static void extend_given_name(char *run, size_t bytes) {
+static void extend_run_name(char *run, size_t bytes) {
   const char *job = environment_value("SLURM_JOB_ID"),
              *task = environment_value("SLURM_ARRAY_TASK_ID");
   if (!job || !*tscope_env.run_job || strcmp(job, tscope_env.run_job) == 0)
@@ -160,7 +160,7 @@ static void name_run(struct tscope_identity *identity) {
   char run[sizeof(identity->run)] = "";
   if (*tscope_env.run) {
     tscope_file_name_from(run, sizeof(run), tscope_env.run);
-    extend_given_name(run, sizeof(run));
+    extend_run_name(run, sizeof(run));
     tscope_file_name_from(identity->run, sizeof(identity->run), run);
     return;
   }
@@ -185,7 +185,7 @@ static void name_run(struct tscope_identity *identity) {
                           : !job && !(port && identity->world_size > 1);
   if (one_host) {
     struct parent process;
-    starter(&process, identity->world_size);
+    find_starter(&process, identity->world_size);
     append(run, sizeof(run), "%s%s-%u-%llu", *run ? "-" : "", elastic ? "p" : process.name,
            process.pid, (unsigned long long)process.start);
   } else if (port) {

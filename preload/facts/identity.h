@@ -19,7 +19,7 @@ struct tscope_identity {
   char run[128];      /* equal for all processes of a run, and valid as a file name */
 };
 
-/* From the copy of the environment (environment.h), /proc and the host's name. */
+/* From the copy of the environment (process_environment.h), /proc and the host's name. */
 void tscope_identify(struct tscope_identity *identity);
 
 /* Keeps letters, digits and "._-" of `text`; anything else becomes '_', and so does a leading dot.
@@ -32,7 +32,7 @@ void tscope_facts_write(const struct tscope_identity *identity);
 /* The interpreter's version, where there is one. Looks up a symbol, see tscope_wake(). */
 void tscope_facts_write_python(void);
 
-/* The commit checked out where `folder` lies, read from the repository's own files. False where
+/* The commit checked out where `folder` is, read from the repository's own files. False where
  * there is none. */
 bool tscope_git_commit(const char *folder, char *commit, size_t bytes);
 

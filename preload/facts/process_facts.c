@@ -34,7 +34,8 @@ static const char *const recorded_prefixes[] = {
     "KUBERNETES_NODE"};
 
 /* Variables on which the exact bits of the results depend. */
-static const char *const recorded_of_results[] = {"CUDNN_", "FLASH_ATTENTION_", "PL_GLOBAL_SEED"};
+static const char *const recorded_result_prefixes[] = {"CUDNN_", "FLASH_ATTENTION_",
+                                                       "PL_GLOBAL_SEED"};
 
 static bool starts_with(const char *text, const char *prefix) {
   return strncmp(text, prefix, strlen(prefix)) == 0;
@@ -50,8 +51,8 @@ static bool starts_with_any(const char *entry, const char *const *prefixes, size
 static bool is_recorded(const char *entry) {
   return starts_with_any(entry, recorded_prefixes,
                          sizeof(recorded_prefixes) / sizeof(*recorded_prefixes)) ||
-         starts_with_any(entry, recorded_of_results,
-                         sizeof(recorded_of_results) / sizeof(*recorded_of_results));
+         starts_with_any(entry, recorded_result_prefixes,
+                         sizeof(recorded_result_prefixes) / sizeof(*recorded_result_prefixes));
 }
 
 static void write_environment(struct tscope_thread *thread) {
@@ -176,7 +177,7 @@ bool tscope_git_commit(const char *folder, char *commit, size_t bytes) {
   }
 }
 
-static void write_place(struct tscope_thread *thread) {
+static void write_directory(struct tscope_thread *thread) {
   char folder[PATH_MAX], commit[PATH_MAX];
   if (!getcwd(folder, sizeof(folder)))
     return;
@@ -186,7 +187,7 @@ static void write_place(struct tscope_thread *thread) {
 }
 
 /* The value of `name` for the first processor in /proc/cpuinfo; false if there is none. */
-static bool cpu_says(const char *text, const char *name, char *value, size_t bytes) {
+static bool cpu_value(const char *text, const char *name, char *value, size_t bytes) {
   const char *at = strstr(text, name);
   at = at ? strchr(at, ':') : NULL;
   if (!at)
@@ -201,9 +202,9 @@ static void write_cpu(struct tscope_thread *thread) {
   char text[4096], model[128], maker[16], part[16];
   if (!read_text("/proc/cpuinfo", text, sizeof(text)))
     return;
-  if (!cpu_says(text, "model name", model, sizeof(model))) {
-    if (!cpu_says(text, "CPU implementer", maker, sizeof(maker)) ||
-        !cpu_says(text, "CPU part", part, sizeof(part)))
+  if (!cpu_value(text, "model name", model, sizeof(model))) {
+    if (!cpu_value(text, "CPU implementer", maker, sizeof(maker)) ||
+        !cpu_value(text, "CPU part", part, sizeof(part)))
       return;
     snprintf(model, sizeof(model), "implementer %s, part %s", maker, part);
   }
@@ -255,7 +256,7 @@ void tscope_facts_write(const struct tscope_identity *identity) {
   tscope_info(thread, TSCOPE_INFO_RUN, identity->run, NULL);
   tscope_info(thread, TSCOPE_INFO_TSCOPE, TSCOPE_VERSION_TEXT, NULL);
   write_command(thread);
-  write_place(thread);
+  write_directory(thread);
   write_cpu(thread);
   write_cores(thread);
   write_quota(thread);

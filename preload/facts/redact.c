@@ -27,7 +27,7 @@ static bool is_one_of(const char *word, size_t n, const char *const *words) {
   return false;
 }
 
-static bool is_of_name(char c) {
+static bool is_name_character(char c) {
   return isalnum((unsigned char)c) || c == '_' || c == '-';
 }
 
@@ -68,7 +68,8 @@ static size_t well_known_key(const char *text) {
     size_t length = strlen(*begin);
     if (strncmp(text, *begin, length) != 0)
       continue;
-    while (is_of_name(text[length]) || (text[length] == '.' && is_of_name(text[length + 1])))
+    while (is_name_character(text[length]) ||
+           (text[length] == '.' && is_name_character(text[length + 1])))
       length++;
     if (length >= least)
       return length;
@@ -114,7 +115,7 @@ static bool put_argument(struct text *text, const char *argument) {
   const char *begin = argument + strspn(argument, "-");
   const char *at = argument;
   while (*at) {
-    bool starts = at == argument || !is_of_name(at[-1]);
+    bool starts = at == argument || !is_name_character(at[-1]);
     size_t key = starts ? well_known_key(at) : 0;
     size_t address = at - argument >= 3 && strncmp(at - 3, "://", 3) == 0 ? credentials(at) : 0;
     if (key || address) {
@@ -123,7 +124,7 @@ static bool put_argument(struct text *text, const char *argument) {
       continue;
     }
     size_t name = 0;
-    while (starts && is_of_name(at[name]))
+    while (starts && is_name_character(at[name]))
       name++;
     if (!name) {
       put_text(text, at++, 1);

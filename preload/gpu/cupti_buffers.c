@@ -10,7 +10,7 @@
 enum { BUFFER_BYTES = 512 << 10, BUFFERS = 64, DISCARD_BYTES = 64 << 10, DISCARDS = 256 };
 
 static uint8_t *memory;
-static uint8_t taken[BUFFERS];
+static uint8_t in_use[BUFFERS];
 static uint8_t *discards[DISCARDS]; /* the spare buffers in use, each with its own mapping */
 
 int cupti_buffers_map(void) {
@@ -24,7 +24,7 @@ int cupti_buffers_map(void) {
   return 0;
 }
 
-static uint8_t *take_discard(void) {
+static uint8_t *map_discard(void) {
   int saved = errno;
   void *map = mmap(NULL, DISCARD_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   errno = saved;
@@ -40,13 +40,13 @@ static uint8_t *take_discard(void) {
   return NULL;
 }
 
-uint8_t *cupti_buffer_take(size_t *bytes) {
+uint8_t *cupti_buffer_acquire(size_t *bytes) {
   *bytes = BUFFER_BYTES;
   for (size_t i = 0; i < BUFFERS; i++)
-    if (!__atomic_load_n(&taken[i], __ATOMIC_RELAXED) &&
-        !__atomic_exchange_n(&taken[i], 1, __ATOMIC_ACQUIRE))
+    if (!__atomic_load_n(&in_use[i], __ATOMIC_RELAXED) &&
+        !__atomic_exchange_n(&in_use[i], 1, __ATOMIC_ACQUIRE))
       return memory + i * BUFFER_BYTES;
-  uint8_t *discard = take_discard();
+  uint8_t *discard = map_discard();
   *bytes = discard ? DISCARD_BYTES : 0;
   return discard;
 }
@@ -65,12 +65,12 @@ enum cupti_buffer cupti_buffer_kind(const uint8_t *buffer) {
   return discard_index(buffer) < DISCARDS ? CUPTI_BUFFER_DISCARDED : CUPTI_BUFFER_FOREIGN;
 }
 
-void cupti_buffer_give(uint8_t *buffer, size_t used) {
+void cupti_buffer_release(uint8_t *buffer, size_t used) {
   size_t i;
   switch (cupti_buffer_kind(buffer)) {
   case CUPTI_BUFFER_KEPT:
     memset(buffer, 0, used);
-    __atomic_store_n(&taken[(size_t)(buffer - memory) / BUFFER_BYTES], 0, __ATOMIC_RELEASE);
+    __atomic_store_n(&in_use[(size_t)(buffer - memory) / BUFFER_BYTES], 0, __ATOMIC_RELEASE);
     break;
   case CUPTI_BUFFER_DISCARDED:
     i = discard_index(buffer);

@@ -23,11 +23,11 @@ int cupti_buffers_map(void);
 /* A buffer for CUPTI, reserved until it is given back. When all are in use, a spare one whose
  * contents will be thrown away: CUPTI before 12.9 crashes if it gets none. NULL and 0 bytes if
  * there is no memory for that either. */
-uint8_t *cupti_buffer_take(size_t *bytes);
+uint8_t *cupti_buffer_acquire(size_t *bytes);
 
 enum cupti_buffer cupti_buffer_kind(const uint8_t *buffer);
 
 /* Gives back a buffer with `used` bytes written. A foreign one is left alone. */
-void cupti_buffer_give(uint8_t *buffer, size_t used);
+void cupti_buffer_release(uint8_t *buffer, size_t used);
 
 #endif

@@ -22,12 +22,12 @@ enum { ZEROED_OUT_ACTIVITY_BUFFER = 5, KINDS = 64 };
 static struct {
   void *requested, *completed; /* its buffer callbacks, NULL before it has any */
   uint8_t zeroed;
-  bool few_waits; /* it wants no records of queries that found something unfinished */
-  u64 kinds;      /* that it has enabled */
-  u64 last_ns;    /* when it called last, CLOCK_MONOTONIC */
-  bool began;     /* it has come and not left */
-  bool detaches;  /* it will call cuptiFinalize() when it has collected */
-  bool collects;  /* it has disabled all kinds, but not collected yet */
+  bool no_query_waits; /* it wants no records of queries that found something unfinished */
+  u64 kinds;           /* that it has enabled */
+  u64 last_ns;         /* when it called last, CLOCK_MONOTONIC */
+  bool began;          /* it has come and not left */
+  bool detaches;       /* it will call cuptiFinalize() when it has collected */
+  bool flush_pending;  /* it has disabled all kinds, but not flushed yet */
 } client;
 
 static u64 now_ns(void) {
@@ -44,27 +44,27 @@ static bool has_callbacks(void) {
   return __atomic_load_n(&client.requested, __ATOMIC_ACQUIRE) != NULL;
 }
 
-/* PyTorch's profiler detaches CUPTI soon after its session, if it is told to. */
+/* PyTorch's profiler detaches CUPTI soon after its session, if it is configured to. */
 static bool will_detach(void) {
   return has_callbacks() && __atomic_load_n(&client.detaches, __ATOMIC_ACQUIRE);
 }
 
 static bool is_done(void) {
-  const u64 patience_ns = 2000000000;
+  const u64 timeout_ns = 2000000000;
   return !has_kinds() && !will_detach() &&
-         (!__atomic_load_n(&client.collects, __ATOMIC_ACQUIRE) ||
-          now_ns() - __atomic_load_n(&client.last_ns, __ATOMIC_ACQUIRE) > patience_ns);
+         (!__atomic_load_n(&client.flush_pending, __ATOMIC_ACQUIRE) ||
+          now_ns() - __atomic_load_n(&client.last_ns, __ATOMIC_ACQUIRE) > timeout_ns);
 }
 
-const char *cupti_client_at_work(void) {
+const char *cupti_client_active(void) {
   return has_callbacks() && !is_done() ? TSCOPE_REASON_CLIENT " is at work" : NULL;
 }
 
-bool cupti_client_has_left(void) {
+bool cupti_client_has_finished(void) {
   return __atomic_load_n(&client.began, __ATOMIC_ACQUIRE) && is_done();
 }
 
-void cupti_client_taken_note_of(void) {
+void cupti_client_clear_finished(void) {
   __atomic_store_n(&client.began, false, __ATOMIC_RELEASE);
 }
 
@@ -75,7 +75,7 @@ bool cupti_client_wants(int kind) {
 void cupti_client_restore(const struct cupti *cupti) {
   size_t bytes = sizeof(client.zeroed);
   if (cupti->cuptiActivityEnableAllSyncRecords)
-    cupti->cuptiActivityEnableAllSyncRecords(!client.few_waits);
+    cupti->cuptiActivityEnableAllSyncRecords(!client.no_query_waits);
   if (cupti->cuptiActivitySetAttribute)
     cupti->cuptiActivitySetAttribute(ZEROED_OUT_ACTIVITY_BUFFER, &bytes, &client.zeroed);
   if (has_callbacks())
@@ -84,7 +84,7 @@ void cupti_client_restore(const struct cupti *cupti) {
         (void (*)(void *, uint32_t, uint8_t *, size_t, size_t))client.completed);
 }
 
-void cupti_client_give_back(void *context, uint32_t stream, uint8_t *buffer, size_t size) {
+void cupti_client_return_buffer(void *context, uint32_t stream, uint8_t *buffer, size_t size) {
   void (*completed)(void *, uint32_t, uint8_t *, size_t, size_t) =
       (void (*)(void *, uint32_t, uint8_t *, size_t, size_t))__atomic_load_n(&client.completed,
                                                                              __ATOMIC_ACQUIRE);
@@ -92,14 +92,14 @@ void cupti_client_give_back(void *context, uint32_t stream, uint8_t *buffer, siz
     completed(context, stream, buffer, size, 0);
 }
 
-void cupti_client_collect(const struct cupti *cupti) {
+void cupti_client_flush(const struct cupti *cupti) {
   const uint32_t all = 1; /* CUPTI_ACTIVITY_FLAG_FLUSH_FORCED */
   if (has_callbacks())
     cupti->cuptiActivityFlushAll(all);
 }
 
 /* A session begins or continues: tscope's source is closed before the call is made. */
-static void comes(const char *call) {
+static void client_begins(const char *call) {
   static char why[128];
   if (!why[0])
     snprintf(why, sizeof(why), TSCOPE_REASON_CLIENT " is at work (%s)", call);
@@ -107,27 +107,27 @@ static void comes(const char *call) {
   __atomic_store_n(&client.detaches, teardown && !strcmp(teardown, "1"), __ATOMIC_RELEASE);
   __atomic_store_n(&client.last_ns, now_ns(), __ATOMIC_RELEASE);
   __atomic_store_n(&client.began, true, __ATOMIC_RELEASE);
-  gpu_clock_step_aside(why, false);
+  gpu_clock_release_cupti(why, false);
 }
 
 /* What each kind of call means. Called under the lock before the real call. */
 enum client_call {
   PASSED_ON,
-  KEPT,      /* the real call is not made: for now tscope's source has its own setting */
-  COLLECTING /* passed on; after it, the client has what was delivered */
+  KEPT,    /* the real call is not made: for now tscope's source has its own setting */
+  FLUSHING /* passed on; after it, the client has what was delivered */
 };
 
-static enum client_call kept_if(bool kept) {
+static enum client_call keep_if(bool kept) {
   return kept ? KEPT : PASSED_ON;
 }
 
 static enum client_call on_callbacks(const char *call, void *requested, void *completed) {
   if (!requested || !completed)
     return PASSED_ON;
-  comes(call);
+  client_begins(call);
   __atomic_store_n(&client.completed, completed, __ATOMIC_RELEASE);
   __atomic_store_n(&client.requested, requested, __ATOMIC_RELEASE);
-  __atomic_store_n(&client.collects, true, __ATOMIC_RELEASE);
+  __atomic_store_n(&client.flush_pending, true, __ATOMIC_RELEASE);
   return PASSED_ON;
 }
 
@@ -136,15 +136,15 @@ static enum client_call on_callbacks(const char *call, void *requested, void *co
 static enum client_call on_clock(const char *call, void *now) {
   if (!now)
     return PASSED_ON;
-  comes(call);
-  __atomic_store_n(&client.collects, true, __ATOMIC_RELEASE);
+  client_begins(call);
+  __atomic_store_n(&client.flush_pending, true, __ATOMIC_RELEASE);
   return PASSED_ON;
 }
 
 static enum client_call on_all_waits(const char *call, int all) {
   (void)call;
-  client.few_waits = !(uint8_t)all;
-  return kept_if(gpu_clock_is_open(&gpu_clock_cupti));
+  client.no_query_waits = !(uint8_t)all;
+  return keep_if(gpu_clock_is_open(&gpu_clock_cupti));
 }
 
 static enum client_call on_attribute(const char *call, int attribute, const size_t *bytes,
@@ -153,7 +153,7 @@ static enum client_call on_attribute(const char *call, int attribute, const size
   if (attribute != ZEROED_OUT_ACTIVITY_BUFFER || !bytes || !value || *bytes < sizeof(client.zeroed))
     return PASSED_ON;
   client.zeroed = *(const uint8_t *)value;
-  return kept_if(gpu_clock_is_open(&gpu_clock_cupti));
+  return keep_if(gpu_clock_is_open(&gpu_clock_cupti));
 }
 
 /* Kinds may be enabled before there are callbacks; nothing is delivered then. */
@@ -161,9 +161,9 @@ static enum client_call on_enable(const char *call, int kind) {
   if ((unsigned)kind >= KINDS)
     return PASSED_ON;
   if (has_callbacks())
-    comes(call);
+    client_begins(call);
   __atomic_fetch_or(&client.kinds, 1ull << kind, __ATOMIC_ACQ_REL);
-  __atomic_store_n(&client.collects, true, __ATOMIC_RELEASE);
+  __atomic_store_n(&client.flush_pending, true, __ATOMIC_RELEASE);
   return PASSED_ON;
 }
 
@@ -173,35 +173,35 @@ static enum client_call on_disable(const char *call, int kind) {
     return PASSED_ON;
   __atomic_fetch_and(&client.kinds, ~(1ull << kind), __ATOMIC_ACQ_REL);
   __atomic_store_n(&client.last_ns, now_ns(), __ATOMIC_RELEASE);
-  return kept_if(gpu_clock_is_open(&gpu_clock_cupti) && cupti_source_wants(kind));
+  return keep_if(gpu_clock_is_open(&gpu_clock_cupti) && cupti_source_wants(kind));
 }
 
 static enum client_call on_profile(const char *call) {
   static char why[128];
   if (!why[0])
     snprintf(why, sizeof(why), TSCOPE_REASON_PROFILES " (%s)", call);
-  gpu_clock_step_aside(why, true);
+  gpu_clock_release_cupti(why, true);
   return PASSED_ON;
 }
 
 static enum client_call on_finalize(const char *call) {
   (void)call;
-  gpu_clock_step_aside("the job has detached CUPTI (cuptiFinalize)", true);
+  gpu_clock_release_cupti("the job has detached CUPTI (cuptiFinalize)", true);
   client.requested = client.completed = NULL;
   __atomic_store_n(&client.kinds, 0, __ATOMIC_RELEASE);
-  __atomic_store_n(&client.collects, false, __ATOMIC_RELEASE);
+  __atomic_store_n(&client.flush_pending, false, __ATOMIC_RELEASE);
   __atomic_store_n(&client.began, true, __ATOMIC_RELEASE);
   return PASSED_ON;
 }
 
 static enum client_call on_flush(const char *call) {
   (void)call;
-  return COLLECTING;
+  return FLUSHING;
 }
 
-static void has_collected(void) {
+static void client_flushed(void) {
   if (!has_kinds())
-    __atomic_store_n(&client.collects, false, __ATOMIC_RELEASE);
+    __atomic_store_n(&client.flush_pending, false, __ATOMIC_RELEASE);
 }
 
 #define HOOK(name_, since, type, params, args, failure, recorder, what)                            \
@@ -216,8 +216,8 @@ struct tscope_symbol cupti_symbols[] = {TSCOPE_CUPTI_HOOKS(HOOK)};
   gpu_clock_unlock(locked);                                                                        \
   errno = saved;                                                                                   \
   type result = answer == KEPT ? 0 : real args;                                                    \
-  if (answer == COLLECTING)                                                                        \
-    has_collected();                                                                               \
+  if (answer == FLUSHING)                                                                          \
+    client_flushed();                                                                              \
   return result;
 
 #define HOOK(name_, since, type, params, args, failure, recorder, what)                            \

@@ -8,8 +8,8 @@
 enum {
   TRIES = 3,
   FIRST_TRIES = 20,
-  TIGHT_LOOK_NS = 1000,
-  GOOD_LOOK_NS = 100000,
+  TIGHT_READING_NS = 1000,
+  GOOD_READING_NS = 100000,
   STEP_NS = 1000000,
 };
 static const u64 second_ns = 1000000000;
@@ -35,21 +35,21 @@ static u64 distance(u64 a, u64 b) {
   return a > b ? a - b : b - a;
 }
 
-struct look {
+struct reading {
   u64 cupti_time, ns, width;
 };
 
 /* CUPTI's clock, read between two readings of ours; the narrowest of a few tries. */
-static struct look look_at_both(const struct cupti *cupti, int tries) {
-  struct look best = {.width = UINT64_MAX};
-  for (int i = 0; i < tries && best.width > TIGHT_LOOK_NS; i++) {
+static struct reading read_both_clocks(const struct cupti *cupti, int tries) {
+  struct reading best = {.width = UINT64_MAX};
+  for (int i = 0; i < tries && best.width > TIGHT_READING_NS; i++) {
     uint64_t cupti_time = 0;
     u64 before = read_clock(CLOCK_MONOTONIC);
     if (cupti->cuptiGetTimestamp(&cupti_time))
       cupti_time = read_clock(CLOCK_REALTIME);
     u64 after = read_clock(CLOCK_MONOTONIC);
     if (after - before < best.width)
-      best = (struct look){cupti_time, before + (after - before) / 2, after - before};
+      best = (struct reading){cupti_time, before + (after - before) / 2, after - before};
   }
   return best;
 }
@@ -65,22 +65,22 @@ static void publish(const struct clock_line *new) {
 
 /* CLOCK_REALTIME and CLOCK_MONOTONIC run at the same rate and differ by a constant, except for
  * steps. */
-static bool is_realtime(const struct look *look) {
+static bool is_realtime(const struct reading *reading) {
   u64 ahead = read_clock(CLOCK_REALTIME) - read_clock(CLOCK_MONOTONIC);
-  return distance(look->cupti_time - ahead, look->ns) < second_ns;
+  return distance(reading->cupti_time - ahead, reading->ns) < second_ns;
 }
 
-static double rate_between(const struct clock_line *from, const struct look *to) {
+static double rate_between(const struct clock_line *from, const struct reading *to) {
   return (double)(to->ns - from->ns) / (double)(to->cupti_time - from->cupti_time);
 }
 
 void cupti_clock_begin(const struct cupti *cupti) {
   const struct timespec pause = {.tv_nsec = 2000000};
-  struct look first = look_at_both(cupti, FIRST_TRIES);
+  struct reading first = read_both_clocks(cupti, FIRST_TRIES);
   struct clock_line fresh = {first.cupti_time, first.ns, 1};
   if (!is_realtime(&first)) { /* whose rate is not known: at first from two readings */
     nanosleep(&pause, NULL);
-    struct look second = look_at_both(cupti, FIRST_TRIES);
+    struct reading second = read_both_clocks(cupti, FIRST_TRIES);
     if (second.cupti_time > first.cupti_time)
       fresh.rate = rate_between(&fresh, &second);
   }
@@ -94,7 +94,7 @@ void cupti_clock_begin(const struct cupti *cupti) {
 
 /* Whether one of the clocks was set meanwhile. A rate from two readings close together cannot show
  * it. */
-static bool has_stepped(const struct look *now, bool rate_is_known) {
+static bool has_stepped(const struct reading *now, bool rate_is_known) {
   if (now->cupti_time < line.cupti_time)
     return true;
   u64 expected = line.ns + (u64)((double)(now->cupti_time - line.cupti_time) * line.rate);
@@ -102,7 +102,7 @@ static bool has_stepped(const struct look *now, bool rate_is_known) {
          distance(expected, now->ns) > STEP_NS + (now->ns - line.ns) / 1000;
 }
 
-static void take_in(const struct look *now) {
+static void update_line(const struct reading *now) {
   bool realtime = is_realtime(now);
   struct clock_line fresh = {now->cupti_time, now->ns, realtime ? 1 : line.rate};
   if (has_stepped(now, realtime)) {
@@ -118,12 +118,12 @@ static void take_in(const struct look *now) {
   publish(&fresh);
 }
 
-void cupti_clock_look(const struct cupti *cupti) {
-  struct look now = look_at_both(cupti, TRIES);
-  if (now.width > GOOD_LOOK_NS || !tscope_lock_within(&writing, 0))
+void cupti_clock_update(const struct cupti *cupti) {
+  struct reading now = read_both_clocks(cupti, TRIES);
+  if (now.width > GOOD_READING_NS || !tscope_lock_within(&writing, 0))
     return;
   if (now.ns > base.ns)
-    take_in(&now);
+    update_line(&now);
   tscope_unlock(&writing);
 }
 

@@ -31,7 +31,7 @@ struct cupti_clock {
 void cupti_clock_begin(const struct cupti *cupti);
 
 /* Reads them again: about every second, by one thread at a time. */
-void cupti_clock_look(const struct cupti *cupti);
+void cupti_clock_update(const struct cupti *cupti);
 
 /* What is known now. From any thread. */
 struct cupti_clock cupti_clock_read(void);

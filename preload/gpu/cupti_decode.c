@@ -101,7 +101,7 @@ static bool decode_graph(const u8 *at, size_t length, struct cupti_record *out) 
 }
 
 /* What is no event or stream is all ones. */
-static u32 known(u32 id) {
+static u32 id_or_unknown(u32 id) {
   return id == UINT32_MAX ? TSCOPE_UNKNOWN : id;
 }
 
@@ -114,8 +114,8 @@ static bool decode_wait(const u8 *at, size_t length, struct cupti_record *out) {
                                .type = read_u32(at + 4),
                                .span = {.start = read_u64(at + 8), .end = read_u64(at + 16)},
                                .correlation = read_u32(at + 24),
-                               .stream = known(read_u32(at + 32)),
-                               .event = known(read_u32(at + 36)),
+                               .stream = id_or_unknown(read_u32(at + 32)),
+                               .event = id_or_unknown(read_u32(at + 36)),
                                .record_id = length >= 48 ? read_u64(at + 40) : 0};
   return true;
 }
@@ -126,8 +126,8 @@ static bool decode_event(const u8 *at, size_t length, struct cupti_record *out) 
     return false;
   *out = (struct cupti_record){.kind = CUPTI_EVENT,
                                .correlation = read_u32(at + 4),
-                               .stream = known(read_u32(at + 12)),
-                               .event = known(read_u32(at + 16)),
+                               .stream = id_or_unknown(read_u32(at + 12)),
+                               .event = id_or_unknown(read_u32(at + 16)),
                                .record_id = length >= 56 ? read_u64(at + 48) : 0};
   return true;
 }

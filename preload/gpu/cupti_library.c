@@ -17,7 +17,7 @@ TSCOPE_OLD_SYMBOL(dlopen);
 
 const char *const cupti_sonames[] = {"libcupti.so.13", "libcupti.so.12", NULL};
 
-/* Where CUPTI lies as seen from the CUDA runtime: wheels of CUDA 13, wheels of CUDA 12, Toolkit. */
+/* Where CUPTI is, relative to the CUDA runtime: wheels of CUDA 13, wheels of CUDA 12, Toolkit. */
 static const char *const folders[] = {"", "../../cuda_cupti/lib/", "../extras/CUPTI/lib64/",
                                       "../../../extras/CUPTI/lib64/"};
 
@@ -45,7 +45,7 @@ static bool find_runtime(char path[PATH_MAX], int *major) {
 }
 
 /* Looked for once, on a thread that may have little stack. */
-static void *beside_runtime(void) {
+static void *load_next_to_runtime(void) {
   static char runtime[PATH_MAX], path[PATH_MAX + 64];
   int major;
   if (!find_runtime(runtime, &major))
@@ -68,7 +68,7 @@ static void *beside_runtime(void) {
 bool cupti_find(struct cupti *cupti, char *why, size_t why_bytes) {
   void *library = already_loaded();
   if (!library)
-    library = beside_runtime();
+    library = load_next_to_runtime();
   dlerror(); /* what was not there is no news to the job */
   if (!library) {
     snprintf(why, why_bytes, "CUPTI is neither loaded nor beside the CUDA runtime");

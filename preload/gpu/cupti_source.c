@@ -17,21 +17,21 @@
 #include "streams/stream_numbers.h"
 
 enum { DEVICE_BUFFER_POOL_LIMIT = 2, ZEROED_OUT_ACTIVITY_BUFFER = 5 }; /* attributes */
-enum { FLUSH_WHAT_IS_DONE = 0, FLUSH_ALL = 1 };
+enum { FLUSH_COMPLETED = 0, FLUSH_ALL = 1 };
 
 /* CUPTI's buffers in device memory, each of 3 MB and for 100,000 kernels that are not done. By
  * default it may take 250. CUPTI 13.0 really does, which is a gigabyte of the job's memory, because
  * kernels of graphs never free their place (parcagpu issue 23). */
-static const size_t most_device_buffers = 32;
+static const size_t max_device_buffers = 32;
 
-struct gpu_clock_patience gpu_clock_patience = {.silence_ns = 30000000000,
+struct gpu_clock_timeouts gpu_clock_timeouts = {.silence_ns = 30000000000,
                                                 .held_back_ns = 180000000000};
 
-static u64 patience(const u64 *of) {
+static u64 timeout(const u64 *of) {
   return __atomic_load_n(of, __ATOMIC_RELAXED);
 }
 
-enum { MOST_UNTIMED = 20000 }; /* in a row; fewer than this run at the end of a session */
+enum { MAX_UNTIMED = 20000 }; /* in a row; fewer than this run at the end of a session */
 
 /* Kernels, copies, copies between devices, memsets; what waits for what, and event records, which
  * show what streams wait for; CUPTI's own cost. Never KIND_KERNEL (3): it makes kernels run one
@@ -55,7 +55,7 @@ static u64 now_ns(void) {
 }
 
 static void requested(uint8_t **buffer, size_t *bytes, size_t *max_records) {
-  *buffer = cupti_buffer_take(bytes);
+  *buffer = cupti_buffer_acquire(bytes);
   *max_records = 0; /* as many as fit */
 }
 
@@ -65,10 +65,10 @@ static void count(u64 *total, u64 more) {
 
 static void count_dropped(u64 more) {
   count(&totals.dropped, more);
-  tscope_lose(TSCOPE_LOSS_GPU, more);
+  tscope_count_lost(TSCOPE_LOSS_GPU, more);
 }
 
-static void take_overhead(const struct cupti_record *record) {
+static void add_overhead(const struct cupti_record *record) {
   if (record->type >= sizeof(overhead) / sizeof(*overhead) || record->span.end < record->span.start)
     return;
   count(&overhead[record->type].ns, record->span.end - record->span.start);
@@ -76,7 +76,7 @@ static void take_overhead(const struct cupti_record *record) {
 }
 
 /* CUPTI has reported work, with times or without. */
-static void note_report(bool times) {
+static void count_report(bool times) {
   __atomic_store_n(&silent_since_ns, 0, __ATOMIC_RELAXED);
   if (times)
     __atomic_store_n(&untimed_in_a_row, 0, __ATOMIC_RELAXED);
@@ -84,9 +84,9 @@ static void note_report(bool times) {
     __atomic_fetch_add(&untimed_in_a_row, 1, __ATOMIC_RELAXED);
 }
 
-static void take_work(struct tscope_thread *thread, const struct gpu_span *span) {
+static void record_work(struct tscope_thread *thread, const struct gpu_span *span) {
   bool timed = span->start && span->end > span->start;
-  note_report(timed);
+  count_report(timed);
   if (!timed) {
     count(&totals.invalid, 1);
     return;
@@ -95,22 +95,22 @@ static void take_work(struct tscope_thread *thread, const struct gpu_span *span)
   gpu_span_record(thread, span);
 }
 
-static void record_one(struct tscope_thread *thread, const struct cupti_clock *clock,
-                       const uint8_t *bytes, size_t length) {
+static void record_activity(struct tscope_thread *thread, const struct cupti_clock *clock,
+                            const uint8_t *bytes, size_t length) {
   struct cupti_record record;
   if (!cupti_decode(bytes, length, &record))
     return;
   struct gpu_span *span = &record.span;
   if (record.kind == CUPTI_WORK && !span->start && !span->end) { /* given up before it was done */
     count_dropped(1);
-    note_report(false);
+    count_report(false);
     return;
   }
   span->start = span->start ? cupti_clock_ns(clock, span->start) : 0;
   span->end = span->end ? cupti_clock_ns(clock, span->end) : 0;
   switch (record.kind) {
   case CUPTI_WORK:
-    take_work(thread, span);
+    record_work(thread, span);
     break;
   case CUPTI_WAIT:
     if (span->start && span->end >= span->start)
@@ -120,7 +120,7 @@ static void record_one(struct tscope_thread *thread, const struct cupti_clock *c
     gpu_event_record(thread, &record);
     break;
   case CUPTI_OVERHEAD:
-    take_overhead(&record);
+    add_overhead(&record);
   }
 }
 
@@ -145,7 +145,7 @@ static void completed(void *context, uint32_t stream, uint8_t *buffer, size_t si
   while (record) {
     uint8_t *next = next_record(buffer, valid, record);
     if (keep)
-      record_one(thread, &clock, record, (size_t)((next ? next : buffer + valid) - record));
+      record_activity(thread, &clock, record, (size_t)((next ? next : buffer + valid) - record));
     else
       count_dropped(1);
     record = next;
@@ -153,15 +153,15 @@ static void completed(void *context, uint32_t stream, uint8_t *buffer, size_t si
   if (thread && !self)
     tscope_leave(thread);
   if (kind == CUPTI_BUFFER_FOREIGN) /* CUPTI got it from the job's client, and had not filled it */
-    cupti_client_give_back(context, stream, buffer, size);
-  cupti_buffer_give(buffer, valid);
+    cupti_client_return_buffer(context, stream, buffer, size);
+  cupti_buffer_release(buffer, valid);
   size_t dropped = 0;
   if (cupti.cuptiActivityGetNumDroppedRecords &&
       cupti.cuptiActivityGetNumDroppedRecords(context, stream, &dropped) == 0)
     count_dropped(dropped);
 }
 
-static bool refused(const char *what, int result, char *why, size_t why_bytes) {
+static bool set_refusal(const char *what, int result, char *why, size_t why_bytes) {
   const char *text = NULL;
   if (cupti.cuptiGetResultString)
     cupti.cuptiGetResultString(result, &text);
@@ -175,7 +175,7 @@ static bool enable_kinds(char *why, size_t why_bytes) {
   for (size_t i = 0; i < KINDS; i++) {
     int result = cupti.cuptiActivityEnable(kinds[i]);
     if (result && i == 0)
-      return refused("to record kernels", result, why, why_bytes);
+      return set_refusal("to record kernels", result, why, why_bytes);
   }
   if (!strcmp(tscope_env.gpu_graphs, "whole"))
     cupti.cuptiActivityEnable(GRAPH_TRACE);
@@ -216,7 +216,7 @@ static void apply_settings(void) {
     cupti.cuptiActivitySetAttribute(ZEROED_OUT_ACTIVITY_BUFFER, &yes_bytes, &yes);
   if (cupti.cuptiActivityEnableAllSyncRecords) /* no record for each query of an event */
     cupti.cuptiActivityEnableAllSyncRecords(0);
-  device_buffers_before = limit_device_buffers(most_device_buffers);
+  device_buffers_before = limit_device_buffers(max_device_buffers);
 }
 
 static void undo_settings(void) {
@@ -225,13 +225,13 @@ static void undo_settings(void) {
   cupti_client_restore(&cupti);
 }
 
-static bool take_over(char *why, size_t why_bytes) {
-  cupti_client_collect(&cupti); /* another client's records go to that client, before ours come */
+static bool start_session(char *why, size_t why_bytes) {
+  cupti_client_flush(&cupti); /* another client's records go to that client, before ours come */
   apply_settings();
   cupti_clock_begin(&cupti);
   int result = cupti.cuptiActivityRegisterCallbacks(requested, completed);
   if (result)
-    return refused("buffers", result, why, why_bytes);
+    return set_refusal("buffers", result, why, why_bytes);
   return enable_kinds(why, why_bytes);
 }
 
@@ -248,7 +248,7 @@ static bool open_cupti(char *why, size_t why_bytes) {
                    __atomic_load_n(&totals.seen, __ATOMIC_RELAXED) ? 0 : opened_ns,
                    __ATOMIC_RELAXED);
   __atomic_store_n(&closed, false, __ATOMIC_RELEASE);
-  if (take_over(why, why_bytes))
+  if (start_session(why, why_bytes))
     return true;
   __atomic_store_n(&closed, true, __ATOMIC_RELEASE);
   undo_settings();
@@ -256,7 +256,7 @@ static bool open_cupti(char *why, size_t why_bytes) {
 }
 
 /* Work comes in thousands of records, and its cost in dozens. The cost is recorded as totals. */
-static void tell_overhead(struct tscope_thread *thread) {
+static void record_overhead(struct tscope_thread *thread) {
   static u64 reported[sizeof(overhead) / sizeof(*overhead)];
   for (u16 i = 0; i < sizeof(overhead) / sizeof(*overhead); i++) {
     u64 times = __atomic_load_n(&overhead[i].times, __ATOMIC_RELAXED);
@@ -275,23 +275,23 @@ static bool has_passed(const u64 *since, u64 ns) {
 /* CUPTI holds a buffer back while any work in it runs. In a job that hangs, that is all the work
  * that ran before. A forced flush delivers it, and gives up the times of what still runs. */
 static void poll(struct tscope_thread *thread) {
-  cupti_clock_look(&cupti);
-  cupti.cuptiActivityFlushAll(FLUSH_WHAT_IS_DONE);
-  if (has_passed(&delivered_ns, patience(&gpu_clock_patience.held_back_ns)) ||
-      has_passed(&silent_since_ns, patience(&gpu_clock_patience.silence_ns))) {
+  cupti_clock_update(&cupti);
+  cupti.cuptiActivityFlushAll(FLUSH_COMPLETED);
+  if (has_passed(&delivered_ns, timeout(&gpu_clock_timeouts.held_back_ns)) ||
+      has_passed(&silent_since_ns, timeout(&gpu_clock_timeouts.silence_ns))) {
     __atomic_store_n(&delivered_ns, now_ns(), __ATOMIC_RELAXED);
     cupti.cuptiActivityFlushAll(FLUSH_ALL);
   }
   if (thread)
-    tell_overhead(thread);
+    record_overhead(thread);
 }
 
 /* CUPTI may open and then report nothing (some virtual GPUs, confidential computing, a driver that
  * it does not know), or report impossible times. */
 static const char *failed(void) {
-  if (__atomic_load_n(&untimed_in_a_row, __ATOMIC_RELAXED) >= MOST_UNTIMED)
+  if (__atomic_load_n(&untimed_in_a_row, __ATOMIC_RELAXED) >= MAX_UNTIMED)
     return "CUPTI's times are not valid any more";
-  if (!has_passed(&silent_since_ns, patience(&gpu_clock_patience.silence_ns)) ||
+  if (!has_passed(&silent_since_ns, timeout(&gpu_clock_timeouts.silence_ns)) ||
       !__atomic_load_n(&gpu_clock_kernels_launched, __ATOMIC_RELAXED))
     return NULL;
   return "CUPTI tells of no work, though kernels were launched";
@@ -308,15 +308,15 @@ static void close_cupti(bool process_ends) {
     undo_settings();
 }
 
-static void rest(bool resting) {
+static void set_paused(bool paused) {
   char why[128];
-  if (resting)
+  if (paused)
     disable_kinds();
   else
     enable_kinds(why, sizeof(why));
 }
 
-/* The handles of the default streams (1, 2) belong to the driver. CUPTI is asked as its
+/* The handles of the default streams (1, 2) belong to the driver. CUPTI is queried as its
  * documentation says: with no stream, and with a flag for per-thread default streams. */
 static u32 stream_id(void *stream, bool per_thread) {
   u32 id;
@@ -346,7 +346,7 @@ const struct gpu_clock_source gpu_clock_cupti = {
     .poll = poll,
     .ticks_per_poll = 5, /* a compromise: half-empty buffers cost something, and a killed process
                             loses what was not flushed */
-    .rest = rest,
+    .pause = set_paused,
     .close = close_cupti,
     .failed = failed,
     .stream_id = stream_id,

@@ -9,7 +9,7 @@ enum {
   CLOCKS = 16,
   TRIES = 3,
   GOOD_BRACKET_NS = 30000,
-  GIVE_UP_NS = 1000000,
+  TIMEOUT_NS = 1000000,
   RESOLUTION_NS = 500, /* of events (CUDA runtime API, event management) */
 };
 static const u64 second_ns = 1000000000;
@@ -41,7 +41,7 @@ struct event_clock *event_clock_of(void *context) {
   return clock;
 }
 
-void event_clock_forget(void *context) {
+void event_clock_remove(void *context) {
   static char nobody; /* no context is this */
   for (u32 i = 0; i < n_clocks; i++)
     if (!context || clocks[i].context == context)
@@ -50,7 +50,7 @@ void event_clock_forget(void *context) {
 
 /* Records the event and waits for it, but not for long: the stream is idle, but the GPU's queues
  * may be shared. The event happened between the host's two clock readings. */
-static bool bracket(const struct event_clock *clock, struct event_anchor *anchor) {
+static bool measure_anchor(const struct event_clock *clock, struct event_anchor *anchor) {
   u64 before = now_ns(), after;
   if (cuda_events.cuEventRecord(anchor->event, clock->stream))
     return false;
@@ -58,13 +58,13 @@ static bool bracket(const struct event_clock *clock, struct event_anchor *anchor
   do {
     state = cuda_events.cuEventQuery(anchor->event);
     after = now_ns();
-  } while (state == CUDA_NOT_READY && after - before < GIVE_UP_NS);
+  } while (state == CUDA_NOT_READY && after - before < TIMEOUT_NS);
   anchor->host_ns = before + (after - before) / 2;
   anchor->bracket_ns = after - before;
   return state == 0;
 }
 
-static const struct event_anchor *newest(const struct event_clock *clock) {
+static const struct event_anchor *newest_anchor(const struct event_clock *clock) {
   return &clock->anchors[(clock->n_anchors - 1) % EVENT_ANCHORS];
 }
 
@@ -72,7 +72,7 @@ static const struct event_anchor *newest(const struct event_clock *clock) {
  * of microseconds give an accuracy of parts in a million. */
 static void find_rate(struct event_clock *clock) {
   u32 kept = clock->n_anchors < EVENT_ANCHORS ? clock->n_anchors : EVENT_ANCHORS;
-  const struct event_anchor *last = newest(clock);
+  const struct event_anchor *last = newest_anchor(clock);
   const struct event_anchor *first = &clock->anchors[(clock->n_anchors - kept) % EVENT_ANCHORS];
   float ms;
   if (kept < 2 || cuda_events.cuEventElapsedTime(&ms, first->event, last->event) || ms < 50)
@@ -93,9 +93,10 @@ static u64 interval_ns(const struct event_clock *clock, u64 now) {
 
 static void write_anchor(const struct event_clock *clock, struct tscope_thread *thread, u64 now) {
   double reach = (double)interval_ns(clock, now);
-  double error = (double)newest(clock)->bracket_ns / 2 + RESOLUTION_NS + reach * clock->rate_error;
+  double error =
+      (double)newest_anchor(clock)->bracket_ns / 2 + RESOLUTION_NS + reach * clock->rate_error;
   double drift = (clock->rate - 1) * 1e9;
-  struct tscope_gpu_anchor_record record = {.monotonic_ns = newest(clock)->host_ns,
+  struct tscope_gpu_anchor_record record = {.monotonic_ns = newest_anchor(clock)->host_ns,
                                             .error_ns =
                                                 error < UINT32_MAX ? (u32)error : UINT32_MAX,
                                             .drift_ppb = (i32)(drift > INT32_MAX   ? INT32_MAX
@@ -105,19 +106,20 @@ static void write_anchor(const struct event_clock *clock, struct tscope_thread *
                 sizeof(record));
 }
 
-void event_clock_keep(struct event_clock *clock, struct tscope_thread *thread) {
+void event_clock_update(struct event_clock *clock, struct tscope_thread *thread) {
   u64 now = now_ns();
   if (now < clock->next_ns)
     return;
   /* The tries go into one slot of the ring; the one with the narrowest bracket stays. */
-  struct event_anchor *place = &clock->anchors[clock->n_anchors % EVENT_ANCHORS];
-  bool taken = false;
-  for (int i = 0; i < TRIES && !(taken && place->bracket_ns < GOOD_BRACKET_NS); i++)
-    taken = bracket(clock, place); /* the event keeps its latest record: so must the bracket */
+  struct event_anchor *slot = &clock->anchors[clock->n_anchors % EVENT_ANCHORS];
+  bool measured = false;
+  for (int i = 0; i < TRIES && !(measured && slot->bracket_ns < GOOD_BRACKET_NS); i++)
+    measured =
+        measure_anchor(clock, slot); /* the event keeps its latest record: so must the bracket */
   if (!clock->first_ns)
     clock->first_ns = now;
-  clock->next_ns = now + (taken ? interval_ns(clock, now) : second_ns);
-  if (!taken)
+  clock->next_ns = now + (measured ? interval_ns(clock, now) : second_ns);
+  if (!measured)
     return;
   clock->n_anchors++;
   find_rate(clock);
@@ -126,8 +128,8 @@ void event_clock_keep(struct event_clock *clock, struct tscope_thread *thread) {
 
 u64 event_clock_ns(const struct event_clock *clock, void *event) {
   float ms;
-  if (!clock->n_anchors || cuda_events.cuEventElapsedTime(&ms, newest(clock)->event, event))
+  if (!clock->n_anchors || cuda_events.cuEventElapsedTime(&ms, newest_anchor(clock)->event, event))
     return 0;
-  i64 ns = (i64)newest(clock)->host_ns + (i64)((double)ms * 1e6 * clock->rate);
+  i64 ns = (i64)newest_anchor(clock)->host_ns + (i64)((double)ms * 1e6 * clock->rate);
   return ns > 0 ? (u64)ns : 0;
 }

@@ -21,11 +21,11 @@ struct event_clock {
   void *context;
   void *stream;
   int device;
-  u32 n_anchors; /* taken so far; the newest is anchors[(n_anchors - 1) % EVENT_ANCHORS] */
+  u32 n_anchors; /* measured so far; the newest is anchors[(n_anchors - 1) % EVENT_ANCHORS] */
   struct event_anchor anchors[EVENT_ANCHORS];
   double rate;           /* host nanoseconds in a nanosecond between events */
   double rate_error;     /* of that */
-  u64 first_ns, next_ns; /* when the first anchor was taken, and when another is due */
+  u64 first_ns, next_ns; /* when the first anchor was measured, and when another is due */
 };
 
 /* The clock of a context, which must be current; NULL if there are too many contexts or no stream
@@ -33,11 +33,11 @@ struct event_clock {
 struct event_clock *event_clock_of(void *context);
 
 /* The context's clock must not be used any more; NULL: this holds for all contexts. */
-void event_clock_forget(void *context);
+void event_clock_remove(void *context);
 
-/* Takes an anchor if one is due, and writes it into the trace, with the error that times will have
- * until the next anchor. */
-void event_clock_keep(struct event_clock *clock, struct tscope_thread *thread);
+/* Measures an anchor if one is due, and writes it into the trace, with the error that times will
+ * have until the next anchor. */
+void event_clock_update(struct event_clock *clock, struct tscope_thread *thread);
 
 /* When a completed event happened, CLOCK_MONOTONIC in nanoseconds; 0 if that is not known. */
 u64 event_clock_ns(const struct event_clock *clock, void *event);

@@ -10,7 +10,7 @@
 #include "gpu/gpu_spans.h"
 #include "record/lock.h"
 
-enum { POOLS = 64, PAIRS = 256, TAKE_PAIR_NS = 100000 };
+enum { POOLS = 64, PAIRS = 256, BEGIN_PAIR_NS = 100000 };
 
 enum pair_state { PAIR_FREE, PAIR_BEGUN, PAIR_ENDED, PAIR_VOID };
 
@@ -22,21 +22,22 @@ struct event_pair {
   u8 state;     /* enum pair_state; stored with release order after the other members are written */
 };
 
-/* The pairs of one stream. Pairs are begun at `head` and taken at `tail`, in the stream's order. */
+/* The pairs of one stream. Pairs are begun at `head` and consumed at `tail`, in the stream's order.
+ */
 struct pool {
   struct event_pair pairs[PAIRS];
   void *context;
   u32 head, tail;
-  u16 index;                    /* of the stream */
-  u8 in_use;                    /* 0: the context's next stream may take it over, with its events */
-  u8 forgotten;                 /* its stream is gone; free once it is drained */
-  u8 broken;                    /* the driver refused an event: no more are recorded */
-  struct tscope_lock beginning; /* a pair */
+  u16 index;   /* of the stream */
+  u8 in_use;   /* 0: the context's next stream may take it over, with its events */
+  u8 released; /* its stream is destroyed; free once it is drained */
+  u8 broken;   /* the driver refused an event: no more are recorded */
+  struct tscope_lock begin_lock; /* for beginning a pair */
 };
 
 static struct pool pools[POOLS]; /* untouched ones take no memory */
 static u32 n_pools;
-static struct tscope_lock making; /* pools, or giving one to another stream */
+static struct tscope_lock pools_lock; /* for making pools, or giving one to another stream */
 static struct gpu_clock_counts totals;
 
 u8 event_pairs_wanted;
@@ -53,7 +54,7 @@ static void count(u64 *total, u64 more) {
 
 static void drop(u64 more) {
   count(&totals.dropped, more);
-  tscope_lose(TSCOPE_LOSS_GPU, more);
+  tscope_count_lost(TSCOPE_LOSS_GPU, more);
 }
 
 /* --- on the job's threads --- */
@@ -63,7 +64,7 @@ static struct pool *find_pool(u16 index) {
   for (u32 i = 0; i < n; i++)
     if (__atomic_load_n(&pools[i].index, __ATOMIC_RELAXED) == index &&
         __atomic_load_n(&pools[i].in_use, __ATOMIC_ACQUIRE) &&
-        !__atomic_load_n(&pools[i].forgotten, __ATOMIC_ACQUIRE))
+        !__atomic_load_n(&pools[i].released, __ATOMIC_ACQUIRE))
       return &pools[i];
   return NULL;
 }
@@ -88,10 +89,10 @@ static bool make_events(struct pool *pool, void *context) {
   return made;
 }
 
-/* A pool whose stream is gone, or a new one. NULL if there is none, or none at the moment. */
+/* A pool whose stream is destroyed, or a new one. NULL if there is none, or none at the moment. */
 static struct pool *assign_pool(void *stream, u16 index) {
   void *context;
-  if (cuda_events.cuStreamGetCtx(stream, &context) || !tscope_lock_within(&making, 0))
+  if (cuda_events.cuStreamGetCtx(stream, &context) || !tscope_lock_within(&pools_lock, 0))
     return NULL;
   struct pool *pool = find_pool(index);
   for (u32 i = 0; i < n_pools && !pool; i++)
@@ -109,14 +110,14 @@ static struct pool *assign_pool(void *stream, u16 index) {
   }
   if (fresh)
     __atomic_store_n(&n_pools, n_pools + 1, __ATOMIC_RELEASE);
-  tscope_unlock(&making);
+  tscope_unlock(&pools_lock);
   return pool;
 }
 
 /* The next pair of the pool, begun; NULL when all are in use. */
-static struct event_pair *take_pair(struct pool *pool) {
+static struct event_pair *begin_pair(struct pool *pool) {
   struct event_pair *pair = NULL;
-  if (!tscope_lock_within(&pool->beginning, TAKE_PAIR_NS)) /* another thread on the same stream */
+  if (!tscope_lock_within(&pool->begin_lock, BEGIN_PAIR_NS)) /* another thread on the same stream */
     return NULL;
   if (pool->head - __atomic_load_n(&pool->tail, __ATOMIC_ACQUIRE) < PAIRS) {
     pair = &pool->pairs[pool->head % PAIRS];
@@ -124,7 +125,7 @@ static struct event_pair *take_pair(struct pool *pool) {
     __atomic_store_n(&pair->state, PAIR_BEGUN, __ATOMIC_RELEASE);
     __atomic_store_n(&pool->head, pool->head + 1, __ATOMIC_RELEASE);
   }
-  tscope_unlock(&pool->beginning);
+  tscope_unlock(&pool->begin_lock);
   return pair;
 }
 
@@ -136,7 +137,7 @@ static struct event_pair *open_pair(void *stream, u16 index) {
   struct pool *pool = find_pool(index);
   if (!pool)
     pool = assign_pool(stream, index);
-  struct event_pair *pair = pool && !is_broken(pool) ? take_pair(pool) : NULL;
+  struct event_pair *pair = pool && !is_broken(pool) ? begin_pair(pool) : NULL;
   if (!pair) {
     drop(1);
     return NULL;
@@ -173,16 +174,16 @@ void event_pair_close(struct event_pair *pair, const struct event_subject *subje
   errno = saved;
 }
 
-void event_pairs_forget(u16 index) {
+void event_pairs_release(u16 index) {
   struct pool *pool = find_pool(index);
   if (pool)
-    __atomic_store_n(&pool->forgotten, 1, __ATOMIC_RELEASE);
+    __atomic_store_n(&pool->released, 1, __ATOMIC_RELEASE);
 }
 
-void event_pairs_stream_ends(cudaStream_t stream) {
-  u16 index = stream_forget(stream);
+void event_pairs_stream_destroy(cudaStream_t stream) {
+  u16 index = stream_remove(stream);
   if (index != TSCOPE_NO_STREAM)
-    event_pairs_forget(index);
+    event_pairs_release(index);
 }
 
 /* --- on the ticker --- */
@@ -232,9 +233,9 @@ static void record(struct tscope_thread *thread, const struct event_clock *clock
 }
 
 /* Whether the oldest pair is finished, with or without times. */
-static bool take_oldest(struct tscope_thread *thread, const struct event_clock *clock,
-                        struct pool *pool, struct event_pair *pair) {
-  const u64 forever_ns = 60000000000ull; /* no call takes a minute to put work on a stream */
+static bool consume_oldest(struct tscope_thread *thread, const struct event_clock *clock,
+                           struct pool *pool, struct event_pair *pair) {
+  const u64 max_call_ns = 60000000000ull; /* no call takes a minute to put work on a stream */
   switch (__atomic_load_n(&pair->state, __ATOMIC_ACQUIRE)) {
   case PAIR_ENDED: {
     int state = cuda_events.cuEventQuery(pair->end);
@@ -247,7 +248,7 @@ static bool take_oldest(struct tscope_thread *thread, const struct event_clock *
     return true;
   }
   case PAIR_BEGUN:
-    if (now_ns() - pair->begun_ns < forever_ns)
+    if (now_ns() - pair->begun_ns < max_call_ns)
       return false;
     drop(1);
     return true;
@@ -260,28 +261,28 @@ static void drain(struct tscope_thread *thread, const struct event_clock *clock,
                   struct pool *pool) {
   while (pool->tail != __atomic_load_n(&pool->head, __ATOMIC_ACQUIRE)) {
     struct event_pair *pair = &pool->pairs[pool->tail % PAIRS];
-    if (!take_oldest(thread, clock, pool, pair))
+    if (!consume_oldest(thread, clock, pool, pair))
       return;
     __atomic_store_n(&pair->state, PAIR_FREE, __ATOMIC_RELEASE);
     __atomic_store_n(&pool->tail, pool->tail + 1, __ATOMIC_RELEASE);
   }
-  if (__atomic_load_n(&pool->forgotten, __ATOMIC_ACQUIRE)) {
+  if (__atomic_load_n(&pool->released, __ATOMIC_ACQUIRE)) {
     __atomic_store_n(&pool->in_use, 0, __ATOMIC_RELEASE);
-    __atomic_store_n(&pool->forgotten, 0, __ATOMIC_RELEASE);
+    __atomic_store_n(&pool->released, 0, __ATOMIC_RELEASE);
   }
 }
 
-/* Held by the thread that takes pairs: the ticker, or the thread that closes the source. */
-static struct tscope_lock taking = {.for_records = true};
+/* Held by the thread that consumes pairs: the ticker, or the thread that closes the source. */
+static struct tscope_lock consuming = {.for_records = true};
 
-static bool begin_taking(void) {
-  return tscope_lock_within(&taking, 200000000);
+static bool begin_consuming(void) {
+  return tscope_lock_within(&consuming, 200000000);
 }
 
 static void poll(struct tscope_thread *thread) {
   u32 n = __atomic_load_n(&n_pools, __ATOMIC_ACQUIRE);
   int mode = CAPTURE_RELAXED; /* querying an event would break another thread's capture */
-  if (!n || !thread || !begin_taking())
+  if (!n || !thread || !begin_consuming())
     return;
   cuda_events.cuThreadExchangeStreamCaptureMode(&mode);
   for (u32 i = 0; i < n; i++) {
@@ -290,14 +291,14 @@ static void poll(struct tscope_thread *thread) {
       continue;
     struct event_clock *clock = event_clock_of(pools[i].context);
     if (clock) {
-      event_clock_keep(clock, thread);
+      event_clock_update(clock, thread);
       if (clock->n_anchors)
         drain(thread, clock, &pools[i]);
     }
     cuda_events.cuCtxPopCurrent(&popped);
   }
   cuda_events.cuThreadExchangeStreamCaptureMode(&mode);
-  tscope_unlock(&taking);
+  tscope_unlock(&consuming);
 }
 
 /* Work that is not done by now is never recorded. */
@@ -310,7 +311,7 @@ static void drop_all(struct pool *pool) {
 
 /* The pools stay, but get no more pairs. A new context may have the same address; calls on its
  * streams then find the pools marked as broken. */
-void event_pairs_context_ends(void *context) {
+void event_pairs_context_destroy(void *context) {
   u32 n = __atomic_load_n(&n_pools, __ATOMIC_ACQUIRE);
   if (!n)
     return;
@@ -318,13 +319,13 @@ void event_pairs_context_ends(void *context) {
   for (u32 i = 0; i < n; i++)
     if (!context || pools[i].context == context)
       __atomic_store_n(&pools[i].broken, 1, __ATOMIC_SEQ_CST);
-  bool alone = begin_taking(); /* waits until the thread that queries its events has finished */
+  bool alone = begin_consuming(); /* waits until the thread that queries its events has finished */
   for (u32 i = 0; i < n; i++)
     if (!context || pools[i].context == context)
       drop_all(&pools[i]);
-  event_clock_forget(context);
+  event_clock_remove(context);
   if (alone)
-    tscope_unlock(&taking);
+    tscope_unlock(&consuming);
   errno = saved;
 }
 

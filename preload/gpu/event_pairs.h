@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
  * Pairs of events around work that is being put on a stream, for a process without CUPTI. Each
- * stream has its own pool, made at its first use, which never grows. So a stream that stands still
+ * stream has its own pool, made at its first use, which never grows. So a stream that hangs
  * does not affect the others: when its pool is used up, further work is dropped and counted.
  * Nothing is recorded on a stream that is being captured, where it would become part of the graph.
  *
@@ -44,15 +44,15 @@ static inline void event_pair_end(struct event_pair *pair, const struct event_su
     event_pair_close(pair, subject);
 }
 
-/* The stream is about to be gone, and with it its number and its pairs. */
-void event_pairs_stream_ends(cudaStream_t stream);
+/* The stream is about to be destroyed: its number and its pairs are released. */
+void event_pairs_stream_destroy(cudaStream_t stream);
 
 /* Only the pairs of the stream with this number. */
-void event_pairs_forget(u16 index);
+void event_pairs_release(u16 index);
 
 /* A context is about to be destroyed, or the calling thread's device is about to be reset (NULL: it
- * is not known which contexts that ends, so all are meant). Its events are gone then: they are not
- * queried or recorded any more. */
-void event_pairs_context_ends(void *context);
+ * is not known which contexts that ends, so all are meant). Its events are destroyed with it: they
+ * are not queried or recorded any more. */
+void event_pairs_context_destroy(void *context);
 
 #endif

@@ -24,12 +24,12 @@ enum { SOURCES = sizeof(sources) / sizeof(*sources) };
 u32 gpu_clock_tried;
 bool gpu_clock_kernels_launched;
 static const struct gpu_clock_source *source; /* the one that is open */
-static bool resting;                          /* it is open, but measures nothing for now */
+static bool paused;                           /* it is open, but measures nothing for now */
 static bool polling;                          /* the ticker is inside the source */
 static bool process_ends;
-static struct gpu_clock_counts said; /* what the trace knows of the counts */
-static char opened_why[512];         /* why this source and no earlier one */
-static const char *forsaken;         /* why CUPTI is not to be used again */
+static struct gpu_clock_counts recorded_counts; /* what the trace knows of the counts */
+static char open_reason[512];                   /* why this source and no earlier one */
+static const char *cupti_disabled_why;          /* why CUPTI is not to be used again */
 static struct tscope_lock changing = {.for_records = true};
 
 /* --- one change at a time --- */
@@ -49,7 +49,7 @@ static bool try_lock(void) {
 
 /* --- what the trace records --- */
 
-static struct gpu_clock_counts count_all(void) {
+static struct gpu_clock_counts sum_counts(void) {
   struct gpu_clock_counts sum = {0};
   for (int i = 0; i < SOURCES; i++) {
     struct gpu_clock_counts counts = sources[i]->counts();
@@ -66,11 +66,11 @@ static u32 at_most_u32(u64 value) {
 
 static void record_clock(struct tscope_thread *thread, enum tscope_gpu_clock id,
                          const char *reason) {
-  said = count_all();
+  recorded_counts = sum_counts();
   struct tscope_gpu_clock_record record = {.reason = tscope_string(thread, reason),
-                                           .dropped = at_most_u32(said.dropped),
-                                           .invalid = at_most_u32(said.invalid),
-                                           .seen = at_most_u32(said.seen)};
+                                           .dropped = at_most_u32(recorded_counts.dropped),
+                                           .invalid = at_most_u32(recorded_counts.invalid),
+                                           .seen = at_most_u32(recorded_counts.seen)};
   tscope_retain(thread, tscope_ticks(), TSCOPE_REC_GPU_CLOCK, (u16)id, &record, sizeof(record));
 }
 
@@ -90,7 +90,7 @@ static void close_source(struct tscope_thread *thread, enum tscope_gpu_clock id,
     return;
   wait_for_poll();
   closing->close(process_ends);
-  __atomic_store_n(&resting, false, __ATOMIC_RELAXED);
+  __atomic_store_n(&paused, false, __ATOMIC_RELAXED);
   if (thread)
     record_clock(thread, id, why);
 }
@@ -100,7 +100,7 @@ static void end(struct tscope_thread *thread) {
   bool locked = gpu_clock_lock();
   process_ends = true;
   if (open)
-    close_source(thread, resting ? TSCOPE_GPU_CLOCK_HOST : open->id, opened_why);
+    close_source(thread, paused ? TSCOPE_GPU_CLOCK_HOST : open->id, open_reason);
   gpu_clock_unlock(locked);
 }
 
@@ -112,14 +112,14 @@ static void close_at_exit(void) {
   tscope_leave(thread);
 }
 
-static bool wanted(const char *setting) {
+static bool setting_is(const char *setting) {
   return !strcmp(tscope_env.gpu, setting);
 }
 
-void gpu_clock_step_aside(const char *why, bool for_good) {
-  if (for_good && !forsaken)
-    __atomic_store_n(&forsaken, why, __ATOMIC_RELEASE);
-  if (!__atomic_load_n(&source, __ATOMIC_ACQUIRE) || wanted("events"))
+void gpu_clock_release_cupti(const char *why, bool for_good) {
+  if (for_good && !cupti_disabled_why)
+    __atomic_store_n(&cupti_disabled_why, why, __ATOMIC_RELEASE);
+  if (!__atomic_load_n(&source, __ATOMIC_ACQUIRE) || setting_is("events"))
     return;
   int saved = errno;
   struct tscope_thread *thread = tscope_enter(TSCOPE_QUIET);
@@ -135,35 +135,35 @@ bool gpu_clock_is_open(const struct gpu_clock_source *which) {
   return __atomic_load_n(&source, __ATOMIC_ACQUIRE) == which;
 }
 
-static bool asked_for(const struct gpu_clock_source *which) {
-  return wanted("auto") || wanted(which == &gpu_clock_events ? "events" : "cupti");
+static bool is_requested(const struct gpu_clock_source *which) {
+  return setting_is("auto") || setting_is(which == &gpu_clock_events ? "events" : "cupti");
 }
 
 /* What the job requested from CUDA, read on the first thread of the job that uses CUDA; the ticker
  * uses it later.
  */
-static struct { bool one_connection, injected; } asked;
+static struct { bool one_connection, injected; } requested;
 
 static void read_environment(void) {
   const char *connections = getenv("CUDA_DEVICE_MAX_CONNECTIONS");
   const char *injected = getenv("CUDA_INJECTION64_PATH");
-  asked.one_connection = connections && !strcmp(connections, "1");
-  asked.injected = injected && *injected && strcmp(injected, "none");
+  requested.one_connection = connections && !strcmp(connections, "1");
+  requested.injected = injected && *injected && strcmp(injected, "none");
 }
 
-/* Why this source may not be used now; NULL if it may. If the user asks for events, they are used
+/* Why this source may not be used now; NULL if it may. If the user requests events, they are used
  * even beside another tool, although they will appear in what that tool records. */
-static const char *forbidden(const struct gpu_clock_source *which) {
+static const char *unusable_reason(const struct gpu_clock_source *which) {
   bool events = which == &gpu_clock_events;
-  if (events && asked.one_connection)
+  if (events && requested.one_connection)
     return "timing events would undo the overlap that " TSCOPE_REASON_ONE_CONNECTION
            "=1 is set for";
-  if (wanted("events"))
+  if (setting_is("events"))
     return NULL;
-  if (asked.injected)
+  if (requested.injected)
     return "another tool is injected into CUDA (" TSCOPE_REASON_INJECTED ")";
-  const char *client = cupti_client_at_work();
-  return client || events ? client : __atomic_load_n(&forsaken, __ATOMIC_ACQUIRE);
+  const char *client = cupti_client_active();
+  return client || events ? client : __atomic_load_n(&cupti_disabled_why, __ATOMIC_ACQUIRE);
 }
 
 /* Opens the first source that works; NULL if none does. `why` says why the earlier ones did not. */
@@ -171,11 +171,11 @@ static const struct gpu_clock_source *open_first(char *why, size_t why_bytes) {
   char own[256];
   snprintf(why, why_bytes, TSCOPE_REASON_SETTING "%.16s", tscope_env.gpu);
   for (int i = 0, refused = 0; i < SOURCES; i++) {
-    if (!asked_for(sources[i]))
+    if (!is_requested(sources[i]))
       continue;
-    const char *not_now = forbidden(sources[i]);
+    const char *not_now = unusable_reason(sources[i]);
     if (!not_now && sources[i]->open(own, sizeof(own))) {
-      if (!refused && wanted("auto"))
+      if (!refused && setting_is("auto"))
         snprintf(why, why_bytes, "opened");
       return sources[i];
     }
@@ -188,15 +188,15 @@ static const struct gpu_clock_source *open_first(char *why, size_t why_bytes) {
 }
 
 /* Opens the first source that works, and records it; `again` is the reason for trying again. */
-static void open_and_tell(struct tscope_thread *thread, const char *again) {
-  char *why = opened_why;
-  const struct gpu_clock_source *opened = open_first(why, sizeof(opened_why));
+static void open_and_record(struct tscope_thread *thread, const char *again) {
+  char *why = open_reason;
+  const struct gpu_clock_source *opened = open_first(why, sizeof(open_reason));
   if (opened)
     __atomic_store_n(&source, opened, __ATOMIC_RELEASE);
   else
-    tscope_say(2, "no GPU times: %s", why);
+    tscope_log(2, "no GPU times: %s", why);
   if (opened && again)
-    snprintf(why, sizeof(opened_why), "%s", again);
+    snprintf(why, sizeof(open_reason), "%s", again);
   record_clock(thread, opened ? opened->id : TSCOPE_GPU_CLOCK_HOST, why);
 }
 
@@ -207,32 +207,33 @@ void gpu_clock_start(struct tscope_thread *thread) {
   __atomic_store_n(&stream_id_of_clock, gpu_clock_stream_id, __ATOMIC_RELEASE);
   bool locked = gpu_clock_lock();
   read_environment();
-  open_and_tell(thread, NULL);
+  open_and_record(thread, NULL);
   gpu_clock_unlock(locked);
   errno = saved;
 }
 
 /* Another client has finished, or CUPTI has left the process. */
-void gpu_clock_resume(struct tscope_thread *thread) {
+void gpu_clock_reopen(struct tscope_thread *thread) {
   static bool tried_without;
   if (!__atomic_load_n(&gpu_clock_tried, __ATOMIC_ACQUIRE) ||
-      __atomic_load_n(&source, __ATOMIC_ACQUIRE) || !cupti_client_has_left() ||
+      __atomic_load_n(&source, __ATOMIC_ACQUIRE) || !cupti_client_has_finished() ||
       __atomic_load_n(&captures_open, __ATOMIC_RELAXED))
     return;
-  if (forsaken && tried_without)
+  if (cupti_disabled_why && tried_without)
     return;
   bool locked = gpu_clock_lock();
-  if (!source && cupti_client_has_left()) {
-    tried_without = forsaken != NULL;
-    cupti_client_taken_note_of();
-    open_and_tell(thread, forsaken ? NULL : "opened again: the job's CUPTI client has finished");
+  if (!source && cupti_client_has_finished()) {
+    tried_without = cupti_disabled_why != NULL;
+    cupti_client_clear_finished();
+    open_and_record(
+        thread, cupti_disabled_why ? NULL : "opened again: the job's CUPTI client has finished");
   }
   gpu_clock_unlock(locked);
 }
 
 /* Exit handlers run in reverse order: one that is registered after the driver's runs before the
- * driver is gone. */
-void gpu_clock_context_exists(void) {
+ * driver ends. */
+void gpu_clock_register_close(void) {
   atexit(close_at_exit);
 }
 
@@ -250,21 +251,21 @@ u32 gpu_clock_graph_id(void *executable) {
 
 /* On the job's thread. If another thread is working here, or a graph is being captured, which CUPTI
  * might disturb, the session is postponed to the next step. */
-void gpu_clock_rest(struct tscope_thread *thread, bool rest) {
-  if (rest == __atomic_load_n(&resting, __ATOMIC_RELAXED) ||
+void gpu_clock_pause(struct tscope_thread *thread, bool pause) {
+  if (pause == __atomic_load_n(&paused, __ATOMIC_RELAXED) ||
       __atomic_load_n(&captures_open, __ATOMIC_RELAXED) || !try_lock())
     return;
   int saved = errno;
   const struct gpu_clock_source *open = __atomic_load_n(&source, __ATOMIC_ACQUIRE);
-  if (open && open->rest) {
-    __atomic_store_n(&resting, rest, __ATOMIC_RELAXED);
+  if (open && open->pause) {
+    __atomic_store_n(&paused, pause, __ATOMIC_RELAXED);
     /* Work launched while it is off is not seen. So the record "off" is written before it is
      * switched off, and the record "on" after it is switched on. */
-    if (rest)
+    if (pause)
       record_clock(thread, TSCOPE_GPU_CLOCK_HOST,
                    "resting until its next session (" TSCOPE_REASON_STEPS ")");
-    open->rest(rest);
-    if (!rest)
+    open->pause(pause);
+    if (!pause)
       record_clock(thread, open->id, "its session (" TSCOPE_REASON_STEPS ")");
   }
   errno = saved;
@@ -276,24 +277,25 @@ void gpu_clock_rest(struct tscope_thread *thread, bool rest) {
 enum { TICKS_PER_COUNT = 5 };
 
 /* What CUPTI does when it is flushed or opened must not break another thread's capture. */
-static void spare_captures(void) {
+static void relax_capture_mode(void) {
   static struct tscope_symbol symbol = {.name = "cuThreadExchangeStreamCaptureMode",
                                         .sonames = tscope_driver_sonames};
-  static bool spared; /* of the ticker alone */
-  int (*exchange)(int *) = spared ? NULL : tscope_resolve(&symbol, NULL);
+  static bool relaxed; /* of the ticker alone */
+  int (*exchange)(int *) = relaxed ? NULL : tscope_resolve(&symbol, NULL);
   int mode = CAPTURE_RELAXED;
-  spared = spared || (exchange && !exchange(&mode));
+  relaxed = relaxed || (exchange && !exchange(&mode));
 }
 
 /* The open source turned out not to work: the next one is tried. */
-static void give_up(struct tscope_thread *thread, const struct gpu_clock_source *failing) {
+static void replace_failed_source(struct tscope_thread *thread,
+                                  const struct gpu_clock_source *failing) {
   const char *why = failing && failing->failed ? failing->failed() : NULL;
   if (!why || !try_lock())
     return;
   if (source == failing) {
-    __atomic_store_n(&forsaken, why, __ATOMIC_RELEASE);
+    __atomic_store_n(&cupti_disabled_why, why, __ATOMIC_RELEASE);
     close_source(thread, TSCOPE_GPU_CLOCK_HOST, why);
-    open_and_tell(thread, NULL);
+    open_and_record(thread, NULL);
   }
   gpu_clock_unlock(true);
 }
@@ -301,8 +303,8 @@ static void give_up(struct tscope_thread *thread, const struct gpu_clock_source 
 static void tick(struct tscope_thread *thread) {
   static u32 ticks;
   if (__atomic_load_n(&gpu_clock_tried, __ATOMIC_RELAXED))
-    spare_captures();
-  gpu_clock_resume(thread);
+    relax_capture_mode();
+  gpu_clock_reopen(thread);
   __atomic_store_n(&polling, true, __ATOMIC_SEQ_CST);
   const struct gpu_clock_source *open = __atomic_load_n(&source, __ATOMIC_SEQ_CST);
   bool due = open && ++ticks % open->ticks_per_poll == 0;
@@ -310,11 +312,12 @@ static void tick(struct tscope_thread *thread) {
     open->poll(thread);
   __atomic_store_n(&polling, false, __ATOMIC_SEQ_CST);
   if (due && thread)
-    give_up(thread, open);
-  struct gpu_clock_counts now = count_all();
-  if (due && ticks % TICKS_PER_COUNT == 0 && memcmp(&now, &said, sizeof(now)) && try_lock()) {
-    if (source == open && !resting)
-      record_clock(thread, open->id, opened_why);
+    replace_failed_source(thread, open);
+  struct gpu_clock_counts now = sum_counts();
+  if (due && ticks % TICKS_PER_COUNT == 0 && memcmp(&now, &recorded_counts, sizeof(now)) &&
+      try_lock()) {
+    if (source == open && !paused)
+      record_clock(thread, open->id, open_reason);
     gpu_clock_unlock(true);
   }
 }

@@ -14,7 +14,7 @@
 
 /* Running totals of a source. */
 struct gpu_clock_counts {
-  u64 seen;    /* spans taken */
+  u64 seen;    /* spans recorded */
   u64 dropped; /* records that the source lost, or for which there was no room */
   u64 invalid; /* thrown away because they cannot be true */
 };
@@ -27,13 +27,13 @@ struct gpu_clock_source {
   void (*poll)(struct tscope_thread *thread);
   u32 ticks_per_poll;
   /* Pauses measuring, or continues; NULL if it cannot. */
-  void (*rest)(bool rest);
+  void (*pause)(bool pause);
   /* Delivers everything and restores the state from before; at the end of the process it does not
    * restore, because that is not worth the risk. None of its functions is called after that. */
   void (*close)(bool process_ends);
   /* Why it does not work any more; returns NULL while it works. The function may be NULL. */
   const char *(*failed)(void);
-  /* The source's id for a stream, TSCOPE_UNKNOWN if it cannot tell. May be NULL. */
+  /* The source's id for a stream, TSCOPE_UNKNOWN if it does not know. May be NULL. */
   u32 (*stream_id)(void *stream, bool per_thread);
   /* Likewise for an executable graph. */
   u32 (*graph_id)(void *executable);
@@ -46,7 +46,7 @@ extern const struct gpu_clock_source gpu_clock_events; /* collectives, and a sam
 /* How long CUPTI may report no work at all before it is given up; and how long it may hold back
  * completed work, because other work runs, before it is forced to deliver. Nanoseconds. Tests use
  * shorter times. */
-extern struct gpu_clock_patience { u64 silence_ns, held_back_ns; } gpu_clock_patience;
+extern struct gpu_clock_timeouts { u64 silence_ns, held_back_ns; } gpu_clock_timeouts;
 
 enum gpu_span_kind { GPU_SPAN_KERNEL, GPU_SPAN_MEMCPY, GPU_SPAN_MEMSET };
 
@@ -91,7 +91,7 @@ static inline void gpu_clock_start_once(struct tscope_thread *thread) {
 /* The driver works in this process: registers the function that closes the source at exit. Call
  * once.
  */
-void gpu_clock_context_exists(void);
+void gpu_clock_register_close(void);
 
 /* Allows one change of source at a time, and none while another client of CUPTI starts. False, with
  * nothing to unlock, if the calling thread already has the lock or could not get it in two
@@ -101,19 +101,19 @@ void gpu_clock_unlock(bool locked);
 
 /* Closes CUPTI because another client needs it; `for_good` also prevents opening it again. The
  * pointer `why` is kept. Called from any thread, also of a dormant process. */
-void gpu_clock_step_aside(const char *why, bool for_good);
+void gpu_clock_release_cupti(const char *why, bool for_good);
 
 /* Whether this source is the one that is open. */
 bool gpu_clock_is_open(const struct gpu_clock_source *which);
 
 /* Opens a source again if no other client needs CUPTI any more. Called by the ticker. */
-void gpu_clock_resume(struct tscope_thread *thread);
+void gpu_clock_reopen(struct tscope_thread *thread);
 
 /* Pauses the source, or lets it work again: see gpu_steps.h. */
-void gpu_clock_rest(struct tscope_thread *thread, bool rest);
+void gpu_clock_pause(struct tscope_thread *thread, bool pause);
 
 /* The open source's id for a stream of the calling thread's context, TSCOPE_UNKNOWN if there is no
- * source or it cannot tell. */
+ * source or it does not know. */
 u32 gpu_clock_stream_id(void *stream, bool per_thread);
 
 /* Likewise for an executable graph. */

@@ -18,7 +18,7 @@ static struct cycle read_setting(void) {
       cycle.on < cycle.of)
     return cycle;
   if (*tscope_env.gpu_steps)
-    tscope_say(0,
+    tscope_log(0,
                "TSCOPE_GPU_STEPS is N/M with 0 < N < M, not %s: GPU times are taken for all steps",
                tscope_env.gpu_steps);
   return (struct cycle){0, 0};
@@ -37,5 +37,5 @@ void gpu_step_ended(struct tscope_thread *thread, bool marked) {
   u32 n = __atomic_add_fetch(&ended[marked], 1, __ATOMIC_RELAXED);
   if (!period || (!marked && __atomic_load_n(&ended[1], __ATOMIC_RELAXED)))
     return;
-  gpu_clock_rest(thread, (marked ? n - 1 : n) % period >= on);
+  gpu_clock_pause(thread, (marked ? n - 1 : n) % period >= on);
 }

@@ -9,9 +9,9 @@ bool handle_map_put_locked(struct handle_map *map, u64 key, u64 value) {
     __atomic_store_n(&slot->value, value, __ATOMIC_RELAXED);
     return true;
   }
-  u64 place = handle_hash(key);
-  for (u32 probe = 0; probe < HANDLE_MAP_PROBES; probe++, place++) {
-    slot = &map->slots[place & (map->capacity - 1)];
+  u64 index = handle_hash(key);
+  for (u32 probe = 0; probe < HANDLE_MAP_PROBES; probe++, index++) {
+    slot = &map->slots[index & (map->capacity - 1)];
     if (!handle_map_is_key(slot->key)) {
       __atomic_store_n(&slot->value, value, __ATOMIC_RELAXED);
       __atomic_store_n(&slot->key, key, __ATOMIC_RELEASE);
@@ -29,19 +29,19 @@ bool handle_map_put(struct handle_map *map, u64 key, u64 value) {
   return kept;
 }
 
-bool handle_map_take_locked(struct handle_map *map, u64 key, u64 *value) {
+bool handle_map_remove_locked(struct handle_map *map, u64 key, u64 *value) {
   struct handle_slot *slot = handle_map_find(map, key);
   if (!slot)
     return false;
   *value = slot->value;
-  __atomic_store_n(&slot->key, HANDLE_MAP_GONE, __ATOMIC_RELEASE);
+  __atomic_store_n(&slot->key, HANDLE_MAP_REMOVED, __ATOMIC_RELEASE);
   return true;
 }
 
-bool handle_map_take(struct handle_map *map, u64 key, u64 *value) {
+bool handle_map_remove(struct handle_map *map, u64 key, u64 *value) {
   if (!handle_map_find(map, key) || !tscope_lock(&map->lock))
     return false;
-  bool taken = handle_map_take_locked(map, key, value);
+  bool removed = handle_map_remove_locked(map, key, value);
   tscope_unlock(&map->lock);
-  return taken;
+  return removed;
 }

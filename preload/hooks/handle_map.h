@@ -21,8 +21,8 @@
 #pragma GCC visibility push(hidden)
 
 #define HANDLE_MAP_PROBES 64u
-#define HANDLE_MAP_EMPTY 0ull      /* no entry was ever here: a search ends */
-#define HANDLE_MAP_GONE UINT64_MAX /* an entry was taken out: a search goes on */
+#define HANDLE_MAP_EMPTY 0ull         /* no entry was ever here: a search ends */
+#define HANDLE_MAP_REMOVED UINT64_MAX /* an entry was removed: a search goes on */
 
 struct handle_slot {
   u64 key;
@@ -46,15 +46,15 @@ static inline u64 handle_hash(u64 key) {
 }
 
 static inline bool handle_map_is_key(u64 key) {
-  return key != HANDLE_MAP_EMPTY && key != HANDLE_MAP_GONE;
+  return key != HANDLE_MAP_EMPTY && key != HANDLE_MAP_REMOVED;
 }
 
 static inline struct handle_slot *handle_map_find(const struct handle_map *map, u64 key) {
   if (!handle_map_is_key(key))
     return NULL;
-  u64 place = handle_hash(key);
-  for (u32 probe = 0; probe < HANDLE_MAP_PROBES; probe++, place++) {
-    struct handle_slot *slot = &map->slots[place & (map->capacity - 1)];
+  u64 index = handle_hash(key);
+  for (u32 probe = 0; probe < HANDLE_MAP_PROBES; probe++, index++) {
+    struct handle_slot *slot = &map->slots[index & (map->capacity - 1)];
     u64 found = __atomic_load_n(&slot->key, __ATOMIC_ACQUIRE);
     if (found == key)
       return slot;
@@ -81,8 +81,8 @@ bool handle_map_put(struct handle_map *map, u64 key, u64 value);
 bool handle_map_put_locked(struct handle_map *map, u64 key, u64 value);
 
 /* Removes an entry and returns its value. False if there was none. */
-bool handle_map_take(struct handle_map *map, u64 key, u64 *value);
-bool handle_map_take_locked(struct handle_map *map, u64 key, u64 *value);
+bool handle_map_remove(struct handle_map *map, u64 key, u64 *value);
+bool handle_map_remove_locked(struct handle_map *map, u64 key, u64 *value);
 
 #pragma GCC visibility pop
 

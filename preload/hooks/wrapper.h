@@ -14,12 +14,12 @@
  *   enum tscope_wake R_wakes                         whether the call may wake a dormant process
  *   void record_R(thread, start, result, what...)    after the real call; must preserve errno
  *
- * A recorder that must look before the real call says so:
+ * A recorder that must also run before the real call has a shape:
  *
- *   #define TSCOPE_LOOKS_FIRST_R ~, BEFORE           it has nothing to do after the call:
+ *   #define TSCOPE_RECORDER_SHAPE_R ~, BEFORE           it has nothing to do after the call:
  *   void record_R(thread, start, what...)
  *
- *   #define TSCOPE_LOOKS_FIRST_R ~, AROUND           it has something to do on both sides:
+ *   #define TSCOPE_RECORDER_SHAPE_R ~, AROUND           it has something to do on both sides:
  *   struct R_call R_begin(thread, what...)
  *   void R_end(thread, struct R_call *, result)
  *
@@ -63,7 +63,7 @@
 #define TSCOPE_JOIN_(a, b) a##b
 #define TSCOPE_JOIN(a, b) TSCOPE_JOIN_(a, b)
 #define TSCOPE_RECORDED(as, called, recorder, what)                                                \
-  TSCOPE_JOIN(TSCOPE_RECORDED_, TSCOPE_SHAPE(TSCOPE_LOOKS_FIRST_##recorder))                       \
+  TSCOPE_JOIN(TSCOPE_RECORDED_, TSCOPE_SHAPE(TSCOPE_RECORDER_SHAPE_##recorder))                    \
   (as, called, recorder, what)
 
 #define TSCOPE_RECORDED_AFTER(as, called, recorder, what)                                          \
@@ -98,11 +98,11 @@
                  TSCOPE_RECORDING(entered, first, called, left, as, args, recorder, what))
 
 /* To which function a call in progress goes on, for queries about its handles. */
-#define TSCOPE_NOTE_VIA(via_) (thread->via = (via_), thread->real = (const void *)real)
+#define TSCOPE_SET_VIA(via_) (thread->via = (via_), thread->real = (const void *)real)
 
 #define TSCOPE_VIA_BODY(via_, name_, type, params, args, failure, recorder, what)                  \
   TSCOPE_WRAPPER_BODY(TSCOPE_REAL(name_, via_), tscope_enter((enum tscope_wake)recorder##_wakes),  \
-                      (TSCOPE_NOTE_VIA(via_), TSCOPE_BEFORE_CALL(recorder##_wakes)),               \
+                      (TSCOPE_SET_VIA(via_), TSCOPE_BEFORE_CALL(recorder##_wakes)),                \
                       type result = real args, tscope_leave(thread), type, type, params, args,     \
                       failure, recorder, what)
 

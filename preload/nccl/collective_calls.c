@@ -64,8 +64,8 @@ static struct event_subject subject_of(u16 op, const struct tscope_collective_re
 
 /* A call inside a group is launched when the group ends, together with all others of its
  * communicator and stream. */
-static void join_unit(struct nccl_thread *nccl, u16 op, cudaStream_t stream,
-                      const struct tscope_collective_record *record) {
+static void add_unit(struct nccl_thread *nccl, u16 op, cudaStream_t stream,
+                     const struct tscope_collective_record *record) {
   for (u32 i = 0; i < nccl->n_units; i++)
     if (nccl->units[i].subject.comm == record->comm &&
         nccl->units[i].stream_index == record->stream)
@@ -75,7 +75,7 @@ static void join_unit(struct nccl_thread *nccl, u16 op, cudaStream_t stream,
         (struct nccl_unit){NULL, subject_of(op, record), stream, record->stream};
 }
 
-/* Needed to take the group's calls back if the group is only simulated. */
+/* Needed to undo the group's calls if the group is only simulated. */
 static void count_in_group(struct nccl_thread *nccl, struct communicator *communicator,
                            bool is_transfer) {
   u32 i = 0;
@@ -99,25 +99,25 @@ static void end_pair(struct nccl_thread *nccl, struct event_pair *pair,
     return;
   if (result == ncclSuccess || !nccl_accepted(result))
     event_pair_end(pair, result == ncclSuccess ? subject : NULL);
-  else if (nccl->n_held < MAX_UNITS)
-    nccl->held[nccl->n_held++] = (struct nccl_held){pair, *subject};
+  else if (nccl->n_deferred < MAX_UNITS)
+    nccl->deferred[nccl->n_deferred++] = (struct nccl_deferred){pair, *subject};
   else
     event_pair_end(pair, NULL);
 }
 
-void nccl_held_end(struct nccl_thread *nccl, u32 number, bool launched) {
+void nccl_end_deferred(struct nccl_thread *nccl, u32 number, bool launched) {
   u32 kept = 0;
-  for (u32 i = 0; i < nccl->n_held; i++) {
-    struct nccl_held *held = &nccl->held[i];
-    if (held->subject.comm != number) {
-      nccl->held[kept++] = *held;
+  for (u32 i = 0; i < nccl->n_deferred; i++) {
+    struct nccl_deferred *deferred = &nccl->deferred[i];
+    if (deferred->subject.comm != number) {
+      nccl->deferred[kept++] = *deferred;
       continue;
     }
-    event_pair_end(held->pair, launched ? &held->subject : NULL);
+    event_pair_end(deferred->pair, launched ? &deferred->subject : NULL);
     if (!launched)
-      tscope_lose(TSCOPE_LOSS_GPU, 1);
+      tscope_count_lost(TSCOPE_LOSS_GPU, 1);
   }
-  nccl->n_held = kept;
+  nccl->n_deferred = kept;
 }
 
 struct collective_call collective_begin(struct tscope_thread *thread, enum tscope_op op,
@@ -168,8 +168,8 @@ struct collective_call collective_begin(struct tscope_thread *thread, enum tscop
     if (communicator)
       count_in_group(nccl, communicator, op >= TSCOPE_OP_SEND);
   }
-  if (TSCOPE_UNLIKELY(nccl->n_held))
-    nccl_held_end(nccl, record.comm, false);
+  if (TSCOPE_UNLIKELY(nccl->n_deferred))
+    nccl_end_deferred(nccl, record.comm, false);
   call_site(thread, &thread->retained, call.span.start, CALL_SITE_ALWAYS);
   call.span.dur = tscope_span_open(thread, call.span.start, TSCOPE_REC_COLLECTIVE, (u16)op, &record,
                                    sizeof(record));
@@ -180,7 +180,7 @@ struct collective_call collective_begin(struct tscope_thread *thread, enum tscop
   if (TSCOPE_LIKELY(!__atomic_load_n(&event_pairs_wanted, __ATOMIC_RELAXED)))
     return call;
   if (nccl->depth) {
-    join_unit(nccl, op, stream, &record);
+    add_unit(nccl, op, stream, &record);
   } else {
     call.subject = subject_of(op, &record);
     call.pair = event_pair_begin(stream, TSCOPE_STREAM_LEGACY, record.stream);
@@ -255,7 +255,7 @@ void nccl_group_end_end(struct tscope_thread *thread, struct nccl_group_end_call
   if (!nccl_accepted(result))
     tscope_failed_call(thread, TSCOPE_FAILED_NCCL, "a group of calls", (i32)result);
   for (u32 i = 0; i < nccl->n_pending; i++)
-    communicator_made(thread, &nccl->pending[i], result);
+    communicator_created(thread, &nccl->pending[i], result);
   nccl->group = nccl->calls = nccl->n_pending = 0;
   errno = saved;
 }

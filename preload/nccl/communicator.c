@@ -15,10 +15,10 @@ const char *(*communicator_label)(void);
 
 HANDLE_MAP(by_handle, 4 * MAX_COMMUNICATORS);
 
-/* All guarded by by_handle's lock. A communicator's entry is used again after it is forgotten. */
+/* All guarded by by_handle's lock. A communicator's slot is used again after it is removed. */
 static struct communicator communicators[MAX_COMMUNICATORS];
-static u32 free_places[MAX_COMMUNICATORS];
-static u32 n_free, n_places, n_numbers;
+static u32 free_slots[MAX_COMMUNICATORS];
+static u32 n_free, n_slots, n_numbers;
 static struct pending_communicator pending_list[MAX_PENDING];
 static u32 n_pending;
 
@@ -50,19 +50,19 @@ u64 communicator_identity_child(u64 parent, u32 ordinal, i32 color, const char *
   return mix(hash, &color, sizeof(color));
 }
 
-static nccl_asks_state state_function(const struct tscope_thread *thread) {
+static nccl_get_state state_function(const struct tscope_thread *thread) {
   static struct tscope_symbol state[] = TSCOPE_QUERY("ncclCommGetAsyncError", tscope_nccl_sonames);
   return tscope_query_function(state, thread);
 }
 
-/* Asks the real library for what the creating call did not say. NCCL complains in the job's log if
- * a communicator is queried before it is ready, so that is checked first. */
+/* Queries the real library for what the creating call did not say. NCCL complains in the job's log
+ * if a communicator is queried before it is ready, so that is checked first. */
 static bool query(const struct tscope_thread *thread, ncclComm_t handle,
                   struct communicator *comm) {
   static struct tscope_symbol count[] = TSCOPE_QUERY("ncclCommCount", tscope_nccl_sonames);
   static struct tscope_symbol user_rank[] = TSCOPE_QUERY("ncclCommUserRank", tscope_nccl_sonames);
   static struct tscope_symbol device[] = TSCOPE_QUERY("ncclCommCuDevice", tscope_nccl_sonames);
-  nccl_asks_state get_state = state_function(thread);
+  nccl_get_state get_state = state_function(thread);
   ncclResult_t now = ncclSuccess;
   if (get_state && (get_state(handle, &now) != ncclSuccess || now != ncclSuccess))
     return false;
@@ -70,20 +70,20 @@ static bool query(const struct tscope_thread *thread, ncclComm_t handle,
     struct tscope_symbol *symbols;
     void *into;
     bool known;
-  } questions[] = {{count, &comm->size, comm->size != 0},
-                   {user_rank, &comm->rank, comm->rank != TSCOPE_UNKNOWN_RANK},
-                   {device, &comm->device, comm->device >= 0}};
-  for (size_t i = 0; i < sizeof(questions) / sizeof(*questions); i++) {
-    ncclResult_t (*get)(ncclComm_t, int *) = tscope_query_function(questions[i].symbols, thread);
+  } queries[] = {{count, &comm->size, comm->size != 0},
+                 {user_rank, &comm->rank, comm->rank != TSCOPE_UNKNOWN_RANK},
+                 {device, &comm->device, comm->device >= 0}};
+  for (size_t i = 0; i < sizeof(queries) / sizeof(*queries); i++) {
+    ncclResult_t (*get)(ncclComm_t, int *) = tscope_query_function(queries[i].symbols, thread);
     int answer;
-    if (!questions[i].known && get && get(handle, &answer) == ncclSuccess)
-      memcpy(questions[i].into, &answer, sizeof(answer));
+    if (!queries[i].known && get && get(handle, &answer) == ncclSuccess)
+      memcpy(queries[i].into, &answer, sizeof(answer));
   }
   return true;
 }
 
-static void announce(struct tscope_thread *thread, struct communicator *comm) {
-  if (__atomic_exchange_n(&comm->announced, 1, __ATOMIC_ACQ_REL))
+static void write_comm(struct tscope_thread *thread, struct communicator *comm) {
+  if (__atomic_exchange_n(&comm->recorded, 1, __ATOMIC_ACQ_REL))
     return;
   struct tscope_comm_record record = {
       .identity = comm->identity,
@@ -101,25 +101,25 @@ static void announce(struct tscope_thread *thread, struct communicator *comm) {
 }
 
 /* Adds a communicator under its handle. If the handle is already there, tscope did not see the end
- * of the old communicator, which is gone. */
-static struct communicator *enter(ncclComm_t handle, const struct communicator *made) {
+ * of the old communicator, which does not exist any more. */
+static struct communicator *add_communicator(ncclComm_t handle, const struct communicator *made) {
   if (!tscope_lock(&by_handle.lock))
     return NULL;
   struct communicator *comm = NULL;
-  u64 place;
-  bool known = handle_map_get(&by_handle, (u64)(uintptr_t)handle, &place);
+  u64 slot;
+  bool known = handle_map_get(&by_handle, (u64)(uintptr_t)handle, &slot);
   if (!known)
-    place = n_free                         ? free_places[--n_free]
-            : n_places < MAX_COMMUNICATORS ? n_places++
-                                           : MAX_COMMUNICATORS;
-  if (place < MAX_COMMUNICATORS) {
-    communicators[place] = *made;
-    communicators[place].number = n_numbers++;
-    communicators[place].handle = handle;
-    if (known || handle_map_put_locked(&by_handle, (u64)(uintptr_t)handle, place))
-      comm = &communicators[place];
+    slot = n_free                        ? free_slots[--n_free]
+           : n_slots < MAX_COMMUNICATORS ? n_slots++
+                                         : MAX_COMMUNICATORS;
+  if (slot < MAX_COMMUNICATORS) {
+    communicators[slot] = *made;
+    communicators[slot].number = n_numbers++;
+    communicators[slot].handle = handle;
+    if (known || handle_map_put_locked(&by_handle, (u64)(uintptr_t)handle, slot))
+      comm = &communicators[slot];
     else
-      free_places[n_free++] = (u32)place;
+      free_slots[n_free++] = (u32)slot;
   }
   tscope_unlock(&by_handle.lock);
   return comm;
@@ -129,22 +129,22 @@ struct communicator *communicator_get(struct tscope_thread *thread, ncclComm_t h
   if (!handle)
     return NULL;
   struct communicator *comm;
-  u64 place;
-  if (TSCOPE_LIKELY(handle_map_get(&by_handle, (u64)(uintptr_t)handle, &place)))
-    comm = &communicators[place];
+  u64 slot;
+  if (TSCOPE_LIKELY(handle_map_get(&by_handle, (u64)(uintptr_t)handle, &slot)))
+    comm = &communicators[slot];
   else
-    comm = enter(handle,
-                 &(struct communicator){.rank = TSCOPE_UNKNOWN_RANK, .device = -1, .color = -1});
-  if (comm && TSCOPE_UNLIKELY(!__atomic_load_n(&comm->announced, __ATOMIC_ACQUIRE))) {
+    comm = add_communicator(
+        handle, &(struct communicator){.rank = TSCOPE_UNKNOWN_RANK, .device = -1, .color = -1});
+  if (comm && TSCOPE_UNLIKELY(!__atomic_load_n(&comm->recorded, __ATOMIC_ACQUIRE))) {
     int saved = errno;
     query(thread, handle, comm);
-    announce(thread, comm);
+    write_comm(thread, comm);
     errno = saved;
   }
   return comm;
 }
 
-static void wait_for(const struct pending_communicator *pending) {
+static void add_pending(const struct pending_communicator *pending) {
   if (!tscope_lock(&by_handle.lock))
     return;
   if (n_pending < MAX_PENDING)
@@ -152,39 +152,39 @@ static void wait_for(const struct pending_communicator *pending) {
   tscope_unlock(&by_handle.lock);
 }
 
-void communicator_made(struct tscope_thread *thread, const struct pending_communicator *pending,
-                       ncclResult_t result) {
+void communicator_created(struct tscope_thread *thread, const struct pending_communicator *pending,
+                          ncclResult_t result) {
   if ((result != ncclSuccess && result != ncclInProgress) || !pending->handle)
     return;
   ncclComm_t handle = __atomic_load_n(pending->handle, __ATOMIC_ACQUIRE);
   if (!handle) {
     if (result == ncclInProgress && pending->parent_handle)
-      wait_for(pending);
+      add_pending(pending);
     return;
   }
-  struct communicator *comm =
-      enter(handle, &(struct communicator){
-                        .identity = pending->identity,
-                        .parent = pending->parent,
-                        .create_dur = (tscope_ticks() - pending->start) >> thread->tick_shift,
-                        .rank = pending->rank,
-                        .size = pending->size,
-                        .device = pending->device,
-                        .color = pending->color,
-                        .name = pending->name,
-                    });
+  struct communicator *comm = add_communicator(
+      handle, &(struct communicator){
+                  .identity = pending->identity,
+                  .parent = pending->parent,
+                  .create_dur = (tscope_ticks() - pending->start) >> thread->tick_shift,
+                  .rank = pending->rank,
+                  .size = pending->size,
+                  .device = pending->device,
+                  .color = pending->color,
+                  .name = pending->name,
+              });
   if (!comm)
     return;
-  /* One that is not ready is announced at its first use, when the job knows that it is. */
+  /* One that is not ready is recorded at its first use, when the job knows that it is. */
   bool ready = query(thread, handle, comm);
   if (ready || pending->rank != TSCOPE_UNKNOWN_RANK)
-    announce(thread, comm);
+    write_comm(thread, comm);
   if (ready && result == ncclSuccess && pending->blocks)
-    __atomic_store_n(&comm->ask, state_function(thread), __ATOMIC_RELEASE);
+    __atomic_store_n(&comm->get_state, state_function(thread), __ATOMIC_RELEASE);
 }
 
 /* Removes one pending communicator that waits for `handle` from the list. */
-static bool take_pending(ncclComm_t handle, struct pending_communicator *pending) {
+static bool pop_pending(ncclComm_t handle, struct pending_communicator *pending) {
   bool found = false;
   if (!__atomic_load_n(&n_pending, __ATOMIC_RELAXED) || !tscope_lock(&by_handle.lock))
     return false;
@@ -203,66 +203,65 @@ void communicator_ready(struct tscope_thread *thread, ncclComm_t handle) {
   if (TSCOPE_LIKELY(!__atomic_load_n(&n_pending, __ATOMIC_RELAXED)))
     return;
   struct pending_communicator pending;
-  while (take_pending(handle, &pending))
-    communicator_made(thread, &pending, ncclSuccess);
+  while (pop_pending(handle, &pending))
+    communicator_created(thread, &pending, ncclSuccess);
 }
 
-static struct communicator *known(ncclComm_t handle) {
-  u64 place;
-  return handle && handle_map_get(&by_handle, (u64)(uintptr_t)handle, &place)
-             ? &communicators[place]
-             : NULL;
+static struct communicator *find_communicator(ncclComm_t handle) {
+  u64 slot;
+  return handle && handle_map_get(&by_handle, (u64)(uintptr_t)handle, &slot) ? &communicators[slot]
+                                                                             : NULL;
 }
 
-bool communicator_heard(ncclComm_t handle, ncclResult_t error) {
-  struct communicator *comm = known(handle);
-  return !comm || __atomic_exchange_n(&comm->heard, error, __ATOMIC_RELAXED) != error;
+bool communicator_set_job_error(ncclComm_t handle, ncclResult_t error) {
+  struct communicator *comm = find_communicator(handle);
+  return !comm || __atomic_exchange_n(&comm->job_error, error, __ATOMIC_RELAXED) != error;
 }
 
-void communicator_ask_no_more(ncclComm_t handle) {
-  struct communicator *comm = known(handle);
+void communicator_stop_queries(ncclComm_t handle) {
+  struct communicator *comm = find_communicator(handle);
   if (comm)
-    __atomic_store_n(&comm->ask, NULL, __ATOMIC_RELEASE);
+    __atomic_store_n(&comm->get_state, NULL, __ATOMIC_RELEASE);
 }
 
-u32 communicator_places(void) {
-  return __atomic_load_n(&n_places, __ATOMIC_RELAXED);
+u32 communicator_slots(void) {
+  return __atomic_load_n(&n_slots, __ATOMIC_RELAXED);
 }
 
-bool communicator_visit(u32 place, void (*look)(struct communicator *, void *), void *with) {
+bool communicator_visit(u32 slot, void (*visit)(struct communicator *, void *), void *with) {
   if (!tscope_lock_within(&by_handle.lock, 0))
     return false;
-  bool there = communicators[place].handle != NULL;
+  bool there = communicators[slot].handle != NULL;
   if (there)
-    look(&communicators[place], with);
+    visit(&communicators[slot], with);
   tscope_unlock(&by_handle.lock);
   return there;
 }
 
-u32 communicator_forget(struct tscope_thread *thread, ncclComm_t handle) {
-  u64 place;
-  if (!handle || !handle_map_get(&by_handle, (u64)(uintptr_t)handle, &place))
+u32 communicator_remove(struct tscope_thread *thread, ncclComm_t handle) {
+  u64 slot;
+  if (!handle || !handle_map_get(&by_handle, (u64)(uintptr_t)handle, &slot))
     return TSCOPE_UNKNOWN;
-  struct communicator *comm = &communicators[place];
-  __atomic_store_n(&comm->ask, NULL, __ATOMIC_RELEASE);
-  announce(thread, comm);
+  struct communicator *comm = &communicators[slot];
+  __atomic_store_n(&comm->get_state, NULL, __ATOMIC_RELEASE);
+  write_comm(thread, comm);
   u32 number = comm->number;
   if (tscope_lock(&by_handle.lock)) {
-    if (handle_map_take_locked(&by_handle, (u64)(uintptr_t)handle, &place)) {
-      communicators[place].handle = NULL;
-      free_places[n_free++] = (u32)place;
+    if (handle_map_remove_locked(&by_handle, (u64)(uintptr_t)handle, &slot)) {
+      communicators[slot].handle = NULL;
+      free_slots[n_free++] = (u32)slot;
     }
     tscope_unlock(&by_handle.lock);
   }
-  /* A pending communicator that waits for this handle would later read a variable that may be
-   * gone. */
+  /* A pending communicator that waits for this handle would later read a variable that may
+   * not exist any more. */
   struct pending_communicator pending;
-  while (take_pending(handle, &pending))
+  while (pop_pending(handle, &pending))
     ;
   return number;
 }
 
 u32 communicator_number(ncclComm_t handle) {
-  const struct communicator *comm = known(handle);
+  const struct communicator *comm = find_communicator(handle);
   return comm ? comm->number : TSCOPE_UNKNOWN;
 }

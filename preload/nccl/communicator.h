@@ -13,7 +13,7 @@
 
 extern const char *const tscope_nccl_sonames[];
 
-typedef ncclResult_t (*nccl_asks_state)(ncclComm_t, ncclResult_t *);
+typedef ncclResult_t (*nccl_get_state)(ncclComm_t, ncclResult_t *);
 
 struct communicator {
   u64 identity; /* 0: created before tscope watched, or by a function that tscope does not know */
@@ -28,12 +28,14 @@ struct communicator {
   u32 transfers;
   u32 splits; /* number of children made from it so far; part of their identity */
   u32 shrinks;
-  u32 announced;       /* COMM record written */
-  u32 name;            /* string, 0: it has no name */
-  ncclComm_t handle;   /* NULL once it is forgotten */
-  u32 told;            /* the stall in which its error was written, 0: none */
-  ncclResult_t heard;  /* its asynchronous error as the job heard it from NCCL, or ncclSuccess */
-  nccl_asks_state ask; /* NCCL's own function for this communicator; NULL: it must not be called */
+  u32 recorded;       /* COMM record written */
+  u32 name;           /* string, 0: it has no name */
+  ncclComm_t handle;  /* NULL once it is removed */
+  u32 reported_stall; /* the stall in which its error was written, 0: none */
+  ncclResult_t
+      job_error; /* its asynchronous error as NCCL returned it to the job, or ncclSuccess */
+  nccl_get_state
+      get_state; /* NCCL's own function for this communicator; NULL: it must not be called */
 };
 
 /* A communicator that is being created. The handle appears in the job's variable `handle`: at once,
@@ -75,37 +77,37 @@ struct communicator *communicator_get(struct tscope_thread *thread, ncclComm_t h
 
 /* The call that creates `pending` returned `result`: adds the communicator, or waits for its
  * handle. */
-void communicator_made(struct tscope_thread *thread, const struct pending_communicator *pending,
-                       ncclResult_t result);
+void communicator_created(struct tscope_thread *thread, const struct pending_communicator *pending,
+                          ncclResult_t result);
 
 /* The job has learned that nothing is in progress on `handle` any more. */
 void communicator_ready(struct tscope_thread *thread, ncclComm_t handle);
 
-/* The job has heard an asynchronous error of `handle`. False if it had heard the same before. */
-bool communicator_heard(ncclComm_t handle, ncclResult_t error);
+/* The job got an asynchronous error of `handle` from NCCL. False if it got the same one before. */
+bool communicator_set_job_error(ncclComm_t handle, ncclResult_t error);
 
 /* NCCL must not be queried about it any more: it is about to end, or calls on it do not block. */
-void communicator_ask_no_more(ncclComm_t handle);
+void communicator_stop_queries(ncclComm_t handle);
 
-/* Forgets a handle that is about to become invalid. Returns the communicator's number,
+/* Removes a handle that is about to become invalid. Returns the communicator's number,
  * TSCOPE_UNKNOWN if there was none. */
-u32 communicator_forget(struct tscope_thread *thread, ncclComm_t handle);
+u32 communicator_remove(struct tscope_thread *thread, ncclComm_t handle);
 
 /* Its number, TSCOPE_UNKNOWN if the handle is not known. */
 u32 communicator_number(ncclComm_t handle);
 
-/* Communicators have indices below this number. */
-u32 communicator_places(void);
+/* Communicators are in slots below this number. */
+u32 communicator_slots(void);
 
-/* Calls `look` with the communicator at an index. It is not forgotten meanwhile: the call that ends
+/* Calls `visit` with the communicator in a slot. It is not removed meanwhile: the call that ends
  * it waits. False, without a call, if there is none or its lock is not free at once.
  */
-bool communicator_visit(u32 place, void (*look)(struct communicator *, void *), void *with);
+bool communicator_visit(u32 slot, void (*visit)(struct communicator *, void *), void *with);
 
-/* communicator_states.c: writes what NCCL reports about each communicator while the job stands
- * still. On the `first` look at a stall it also writes those without an error. Not on a thread of
+/* communicator_states.c: writes what NCCL reports about each communicator while the job
+ * hangs. In the `first` round of a stall it also writes those without an error. Not on a thread of
  * the job. */
-void communicators_tell_states(u32 stall, bool first);
+void communicators_write_states(u32 stall, bool first);
 /* For each tick of the ticker. */
 void communicators_tick(struct tscope_thread *ticker);
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * What NCCL reports about each communicator while the job stands still: its asynchronous error.
+ * What NCCL reports about each communicator while the job hangs: its asynchronous error.
  * NCCL is queried on the ticker, a thread of tscope for which the job does not wait, except in a
  * call that ends this communicator.
  *
@@ -18,87 +18,88 @@
 #include "record/trace_definitions.h"
 
 enum {
-  TICKS_BETWEEN = 10, /* rounds in a stall that goes on */
-  WITHOUT_ERROR = 64, /* most communicators without an error that are written of a stall */
+  TICKS_PER_ROUND = 10,   /* while a stall goes on */
+  MAX_WITHOUT_ERROR = 64, /* most communicators without an error that are written of a stall */
 };
 
-struct question {
+struct state_query {
   struct tscope_comm_state_record answer;
   ncclComm_t handle;
-  bool may_ask, known;
+  bool may_query, known;
 };
 
-/* If tscope did not see the end of a communicator, its memory may be gone. */
+/* If tscope did not see the end of a communicator, its memory may be freed. */
 static bool is_readable(ncclComm_t handle) {
   u64 word;
   struct iovec here = {&word, sizeof(word)}, there = {(void *)handle, sizeof(word)};
   return process_vm_readv(getpid(), &here, 1, &there, 1, 0) == sizeof(word);
 }
 
-static void look(struct communicator *comm, void *with) {
-  struct question *question = with;
-  ncclResult_t heard = __atomic_load_n(&comm->heard, __ATOMIC_RELAXED);
-  question->handle = comm->handle;
-  question->answer.comm = comm->number;
-  if (comm->told == question->answer.stall)
+static void read_known_error(struct communicator *comm, void *with) {
+  struct state_query *state_query = with;
+  ncclResult_t job_error = __atomic_load_n(&comm->job_error, __ATOMIC_RELAXED);
+  state_query->handle = comm->handle;
+  state_query->answer.comm = comm->number;
+  if (comm->reported_stall == state_query->answer.stall)
     return;
-  question->known = heard != ncclSuccess;
-  question->answer.result = (i32)heard;
-  question->may_ask = !question->known && __atomic_load_n(&comm->ask, __ATOMIC_ACQUIRE);
+  state_query->known = job_error != ncclSuccess;
+  state_query->answer.result = (i32)job_error;
+  state_query->may_query =
+      !state_query->known && __atomic_load_n(&comm->get_state, __ATOMIC_ACQUIRE);
 }
 
-static void ask(struct communicator *comm, void *with) {
-  struct question *question = with;
-  nccl_asks_state ask_nccl = __atomic_load_n(&comm->ask, __ATOMIC_ACQUIRE);
+static void query_nccl(struct communicator *comm, void *with) {
+  struct state_query *state_query = with;
+  nccl_get_state get_state = __atomic_load_n(&comm->get_state, __ATOMIC_ACQUIRE);
   ncclResult_t state = ncclSuccess;
-  if (comm->number != question->answer.comm || !ask_nccl)
+  if (comm->number != state_query->answer.comm || !get_state)
     return;
-  question->known =
-      ask_nccl(comm->handle, &state) == ncclSuccess && (int)state != TSCOPE_RESULT_IN_PROGRESS;
-  question->answer.result = (i32)state;
-  if (!question->known) /* calls on it do not block after all, or it does not exist any more */
-    __atomic_store_n(&comm->ask, NULL, __ATOMIC_RELEASE);
+  state_query->known =
+      get_state(comm->handle, &state) == ncclSuccess && (int)state != TSCOPE_RESULT_IN_PROGRESS;
+  state_query->answer.result = (i32)state;
+  if (!state_query->known) /* calls on it do not block after all, or it does not exist any more */
+    __atomic_store_n(&comm->get_state, NULL, __ATOMIC_RELEASE);
 }
 
-static void was_told(struct communicator *comm, void *with) {
-  const struct question *question = with;
-  if (comm->number == question->answer.comm)
-    comm->told = question->answer.stall;
+static void mark_reported(struct communicator *comm, void *with) {
+  const struct state_query *state_query = with;
+  if (comm->number == state_query->answer.comm)
+    comm->reported_stall = state_query->answer.stall;
 }
 
-/* True if something was written about the communicator at an index. */
-static bool tell(u32 place, u32 stall, bool also_without) {
-  struct question question = {.answer = {.stall = stall}};
+/* True if something was written about the communicator in the slot. */
+static bool write_state(u32 slot, u32 stall, bool include_without_error) {
+  struct state_query state_query = {.answer = {.stall = stall}};
   u16 how = TSCOPE_COMM_STATE_HEARD;
-  if (!communicator_visit(place, look, &question))
+  if (!communicator_visit(slot, read_known_error, &state_query))
     return false;
-  if (question.may_ask && is_readable(question.handle)) {
-    communicator_visit(place, ask, &question);
+  if (state_query.may_query && is_readable(state_query.handle)) {
+    communicator_visit(slot, query_nccl, &state_query);
     how = TSCOPE_COMM_STATE_ASKED;
   }
-  bool error = question.answer.result != ncclSuccess;
-  if (!question.known || (!error && !also_without))
+  bool error = state_query.answer.result != ncclSuccess;
+  if (!state_query.known || (!error && !include_without_error))
     return false;
-  question.answer.at = tscope_ticks();
-  bool written = tscope_definitions_write(TSCOPE_REC_COMM_STATE, how, &question.answer,
-                                          sizeof(question.answer));
+  state_query.answer.at = tscope_ticks();
+  bool written = tscope_definitions_write(TSCOPE_REC_COMM_STATE, how, &state_query.answer,
+                                          sizeof(state_query.answer));
   if (written && error)
-    communicator_visit(place, was_told, &question);
+    communicator_visit(slot, mark_reported, &state_query);
   return written;
 }
 
-void communicators_tell_states(u32 stall, bool first) {
+void communicators_write_states(u32 stall, bool first) {
   u32 written = 0;
-  for (u32 place = 0, n = communicator_places(); place < n; place++)
-    written += tell(place, stall, first && written < WITHOUT_ERROR);
+  for (u32 slot = 0, n = communicator_slots(); slot < n; slot++)
+    written += write_state(slot, stall, first && written < MAX_WITHOUT_ERROR);
 }
 
 void communicators_tick(struct tscope_thread *ticker) {
-  static u32 asked, ticks;
+  static u32 last_stall, ticks;
   u32 stall = __atomic_load_n(&tscope_stall_now, __ATOMIC_ACQUIRE);
-  bool first = stall != asked;
+  bool first = stall != last_stall;
   (void)ticker;
-  asked = stall;
-  if (stall && (first || ++ticks % TICKS_BETWEEN == 0))
-    communicators_tell_states(stall, first);
+  last_stall = stall;
+  if (stall && (first || ++ticks % TICKS_PER_ROUND == 0))
+    communicators_write_states(stall, first);
 }

@@ -9,7 +9,7 @@
 #include "nccl/nccl_record.h"
 #include "record/families.h"
 
-static void tell_version(struct tscope_thread *thread) {
+static void record_version(struct tscope_thread *thread) {
   static bool reported;
   if (__atomic_exchange_n(&reported, true, __ATOMIC_RELAXED))
     return;
@@ -27,24 +27,24 @@ static void tell_version(struct tscope_thread *thread) {
 
 /* The creating call returned. Outside a group the communicator now exists; inside a group its
  * handle appears when the group ends. */
-static void delivered(struct tscope_thread *thread, const struct pending_communicator *pending,
-                      ncclResult_t result) {
+static void finish_creation(struct tscope_thread *thread,
+                            const struct pending_communicator *pending, ncclResult_t result) {
   int saved = errno;
   struct nccl_thread *nccl = nccl_thread(thread);
   if (!nccl_accepted(result))
     tscope_failed_call(thread, TSCOPE_FAILED_NCCL, "making a communicator", (i32)result);
   if (!nccl->depth)
-    communicator_made(thread, pending, result);
+    communicator_created(thread, pending, result);
   else if (nccl_accepted(result) && nccl->n_pending < MAX_PENDING_COMMS)
     nccl->pending[nccl->n_pending++] = *pending;
-  tell_version(thread);
+  record_version(thread);
   if (result == ncclSuccess && !nccl->depth) /* by now there is a context, whoever created it */
-    gpu_facts_tell_once(thread);
+    gpu_facts_record_once(thread);
   errno = saved;
 }
 
 /* The name of the process group that creates a communicator at this moment, if there is one. */
-static u32 name_of_maker(struct tscope_thread *thread) {
+static u32 current_group_name(struct tscope_thread *thread) {
   const char *(*label_now)(void) = __atomic_load_n(&communicator_label, __ATOMIC_RELAXED);
   const char *label = label_now ? label_now() : "";
   return label[0] ? tscope_string(thread, label) : 0;
@@ -67,10 +67,10 @@ void record_comm_init(struct tscope_thread *thread, u64 start, ncclResult_t resu
                                          .size = (u32)nranks,
                                          .device = -1,
                                          .color = -1,
-                                         .name = name_of_maker(thread),
+                                         .name = current_group_name(thread),
                                          .blocks = is_blocking(config, result)};
   errno = saved;
-  delivered(thread, &pending, result);
+  finish_creation(thread, &pending, result);
 }
 
 void record_comm_init_all(struct tscope_thread *thread, u64 start, ncclResult_t result,
@@ -84,7 +84,7 @@ void record_comm_init_all(struct tscope_thread *thread, u64 start, ncclResult_t 
     pending.handle = &comms[i];
     pending.rank = (u32)i;
     pending.device = devices ? devices[i] : i;
-    delivered(thread, &pending, result);
+    finish_creation(thread, &pending, result);
   }
 }
 
@@ -96,12 +96,12 @@ static struct pending_communicator child_of(struct tscope_thread *thread, ncclCo
                                          .rank = TSCOPE_UNKNOWN_RANK,
                                          .device = -1,
                                          .color = color,
-                                         .name = name_of_maker(thread)};
+                                         .name = current_group_name(thread)};
   struct communicator *comm = communicator_get(thread, parent);
   if (comm) {
     u32 *ordinal = split ? &comm->splits : &comm->shrinks;
     pending.parent = comm->identity;
-    pending.blocks = __atomic_load_n(&comm->ask, __ATOMIC_RELAXED) != NULL;
+    pending.blocks = __atomic_load_n(&comm->get_state, __ATOMIC_RELAXED) != NULL;
     pending.identity = communicator_identity_child(comm->identity,
                                                    __atomic_fetch_add(ordinal, 1, __ATOMIC_RELAXED),
                                                    color, split ? "split" : "shrink");
@@ -119,7 +119,7 @@ void comm_split_end(struct tscope_thread *thread, struct comm_split_call *call,
                     ncclResult_t result) {
   call->pending.blocks &= is_blocking(call->config, result);
   if (call->pending.color != NCCL_SPLIT_NOCOLOR) /* this rank is in no child */
-    delivered(thread, &call->pending, result);
+    finish_creation(thread, &call->pending, result);
 }
 
 struct comm_shrink_call comm_shrink_begin(struct tscope_thread *thread, ncclComm_t parent,
@@ -131,7 +131,7 @@ struct comm_shrink_call comm_shrink_begin(struct tscope_thread *thread, ncclComm
 void comm_shrink_end(struct tscope_thread *thread, struct comm_shrink_call *call,
                      ncclResult_t result) {
   call->pending.blocks &= is_blocking(call->config, result);
-  delivered(thread, &call->pending, result);
+  finish_creation(thread, &call->pending, result);
 }
 
 struct comm_grow_call comm_grow_begin(struct tscope_thread *thread, ncclComm_t from, int nranks,
@@ -145,36 +145,37 @@ struct comm_grow_call comm_grow_begin(struct tscope_thread *thread, ncclComm_t f
                                              .size = (u32)nranks,
                                              .device = -1,
                                              .color = -1,
-                                             .name = name_of_maker(thread)}};
+                                             .name = current_group_name(thread)}};
 }
 
 void comm_grow_end(struct tscope_thread *thread, struct comm_grow_call *call, ncclResult_t result) {
-  delivered(thread, &call->pending, result);
+  finish_creation(thread, &call->pending, result);
 }
 
 void record_comm_ready(struct tscope_thread *thread, u64 start, ncclResult_t result,
                        ncclComm_t comm, const ncclResult_t *state) {
   (void)start;
   if (result == ncclSuccess && state && (int)*state == TSCOPE_RESULT_IN_PROGRESS)
-    communicator_ask_no_more(comm);
-  if (result == ncclSuccess && state && !nccl_accepted(*state) && communicator_heard(comm, *state))
+    communicator_stop_queries(comm);
+  if (result == ncclSuccess && state && !nccl_accepted(*state) &&
+      communicator_set_job_error(comm, *state))
     tscope_failed_call(thread, TSCOPE_FAILED_NCCL, "a communicator, asked for its state",
                        (i32)*state);
   if (result != ncclSuccess || !state || *state != ncclSuccess)
     return;
   communicator_ready(thread, comm);
-  if (TSCOPE_UNLIKELY(nccl_thread(thread)->n_held))
-    nccl_held_end(nccl_thread(thread), communicator_number(comm), true);
+  if (TSCOPE_UNLIKELY(nccl_thread(thread)->n_deferred))
+    nccl_end_deferred(nccl_thread(thread), communicator_number(comm), true);
 }
 
 struct comm_end_call comm_end_begin(struct tscope_thread *thread, enum tscope_comm_end how,
                                     ncclComm_t comm) {
-  communicator_ask_no_more(comm);
+  communicator_stop_queries(comm);
   /* A handle that is destroyed may be given to another communicator before the call returns. */
   u32 number = how == TSCOPE_COMM_END_FINALIZE ? communicator_number(comm)
-                                               : communicator_forget(thread, comm);
-  if (TSCOPE_UNLIKELY(nccl_thread(thread)->n_held))
-    nccl_held_end(nccl_thread(thread), number, false);
+                                               : communicator_remove(thread, comm);
+  if (TSCOPE_UNLIKELY(nccl_thread(thread)->n_deferred))
+    nccl_end_deferred(nccl_thread(thread), number, false);
   return (struct comm_end_call){.start = tscope_ticks(), .number = number, .how = (u16)how};
 }
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
  * What is recorded of each kind of NCCL call: the recorders that nccl_hooks.def names. They run
- * after the real call, on the job's thread. Those that must look first run before and after it; see
+ * after the real call, on the job's thread. Those with a shape also run before it; see
  * hooks/wrapper.h.
  *
  * Calls made inside a group are launched when the outermost group ends. Each still has its own
@@ -23,7 +23,7 @@ enum {
   MAX_PENDING_COMMS =
       32, /* most communicators created in one group; further ones are found at their first use */
   MAX_UNITS = 32,   /* most communicators and streams of one group that are timed */
-  MAX_COUNTED = 32, /* most communicators of one group whose calls can be taken back */
+  MAX_COUNTED = 32, /* most communicators of one group whose calls can be undone */
 };
 
 /* What a group launches together: its calls on one communicator and stream. Identified by the first
@@ -42,7 +42,7 @@ struct nccl_counted {
 };
 
 /* Work that a communicator that does not block accepted, and may not have launched yet. */
-struct nccl_held {
+struct nccl_deferred {
   struct event_pair *pair;
   struct event_subject subject;
 };
@@ -55,10 +55,10 @@ struct nccl_thread {
   u32 n_pending;
   u32 n_units;
   u32 n_counted;
-  u32 n_held;
+  u32 n_deferred;
   struct nccl_unit units[MAX_UNITS];
   struct nccl_counted counted[MAX_COUNTED];
-  struct nccl_held held[MAX_UNITS];
+  struct nccl_deferred deferred[MAX_UNITS];
   struct pending_communicator pending[MAX_PENDING_COMMS];
 };
 
@@ -76,9 +76,9 @@ static inline bool nccl_accepted(ncclResult_t result) {
   return result == ncclSuccess || (int)result == TSCOPE_RESULT_IN_PROGRESS;
 }
 
-/* Ends the pairs that this thread holds for communicator `number`. By now its work is launched; if
- * `launched` is false, it is not known any more when that was. */
-TSCOPE_NOINLINE void nccl_held_end(struct nccl_thread *nccl, u32 number, bool launched);
+/* Ends the pairs that this thread has deferred for communicator `number`. By now its work is
+ * launched; if `launched` is false, it is not known any more when that was. */
+TSCOPE_NOINLINE void nccl_end_deferred(struct nccl_thread *nccl, u32 number, bool launched);
 
 /* The place of the duration in the record of a call in progress; written at its end. */
 struct nccl_span {
@@ -88,7 +88,7 @@ struct nccl_span {
 
 /* collective: every collective and point-to-point call. `bytes` is count times element size, with
  * count in the sense that the function itself gives it. */
-#define TSCOPE_LOOKS_FIRST_collective ~, AROUND
+#define TSCOPE_RECORDER_SHAPE_collective ~, AROUND
 enum { collective_wakes = TSCOPE_WAKES };
 struct collective_call {
   struct nccl_span span;
@@ -103,7 +103,7 @@ void collective_end(struct tscope_thread *thread, struct collective_call *call,
 
 /* one_sided: what a rank does with another rank's memory. The order of such calls differs between
  * the two ranks, so they have no sequence number and are not matched. */
-#define TSCOPE_LOOKS_FIRST_one_sided ~, AROUND
+#define TSCOPE_RECORDER_SHAPE_one_sided ~, AROUND
 enum { one_sided_wakes = TSCOPE_WAKES };
 struct one_sided_call {
   struct nccl_span span;
@@ -116,7 +116,7 @@ void one_sided_end(struct tscope_thread *thread, struct one_sided_call *call, nc
 enum { nccl_group_start_wakes = TSCOPE_WAKES };
 void record_nccl_group_start(struct tscope_thread *thread, u64 start, ncclResult_t result);
 
-#define TSCOPE_LOOKS_FIRST_nccl_group_end ~, AROUND
+#define TSCOPE_RECORDER_SHAPE_nccl_group_end ~, AROUND
 enum { nccl_group_end_wakes = TSCOPE_QUIET };
 struct nccl_group_end_call {
   struct nccl_span span;
@@ -126,7 +126,7 @@ void nccl_group_end_end(struct tscope_thread *thread, struct nccl_group_end_call
                         ncclResult_t result);
 
 /* nccl_group_simulate: also ends the group, but launches nothing. */
-#define TSCOPE_LOOKS_FIRST_nccl_group_simulate ~, AROUND
+#define TSCOPE_RECORDER_SHAPE_nccl_group_simulate ~, AROUND
 enum { nccl_group_simulate_wakes = TSCOPE_QUIET };
 struct nccl_group_simulate_call {
   struct nccl_span span;
@@ -145,8 +145,8 @@ void record_comm_init_all(struct tscope_thread *thread, u64 start, ncclResult_t 
 
 /* comm_split, comm_shrink: a parent that does not block is busy after the call, and cannot be
  * queried. */
-#define TSCOPE_LOOKS_FIRST_comm_split ~, AROUND
-#define TSCOPE_LOOKS_FIRST_comm_shrink ~, AROUND
+#define TSCOPE_RECORDER_SHAPE_comm_split ~, AROUND
+#define TSCOPE_RECORDER_SHAPE_comm_shrink ~, AROUND
 enum { comm_split_wakes = TSCOPE_WAKES, comm_shrink_wakes = TSCOPE_WAKES };
 struct comm_split_call {
   struct pending_communicator pending;
@@ -167,7 +167,7 @@ void comm_shrink_end(struct tscope_thread *thread, struct comm_shrink_call *call
 
 /* comm_grow: a communicator with additional ranks. Its old members know the old communicator, its
  * new members know an id, and only the root knows both. So its identity is not known. */
-#define TSCOPE_LOOKS_FIRST_comm_grow ~, AROUND
+#define TSCOPE_RECORDER_SHAPE_comm_grow ~, AROUND
 enum { comm_grow_wakes = TSCOPE_WAKES };
 struct comm_grow_call {
   struct pending_communicator pending;
@@ -176,12 +176,12 @@ struct comm_grow_call comm_grow_begin(struct tscope_thread *thread, ncclComm_t f
                                       int rank, ncclComm_t *grown);
 void comm_grow_end(struct tscope_thread *thread, struct comm_grow_call *call, ncclResult_t result);
 
-/* comm_ready: the job asks whether the operation that it started on a communicator is done. */
+/* comm_ready: the job queries whether the operation that it started on a communicator is done. */
 enum { comm_ready_wakes = TSCOPE_QUIET };
 void record_comm_ready(struct tscope_thread *thread, u64 start, ncclResult_t result,
                        ncclComm_t comm, const ncclResult_t *state);
 
-#define TSCOPE_LOOKS_FIRST_comm_end ~, AROUND
+#define TSCOPE_RECORDER_SHAPE_comm_end ~, AROUND
 enum { comm_end_wakes = TSCOPE_QUIET };
 struct comm_end_call {
   u64 start;

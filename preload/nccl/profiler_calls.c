@@ -16,7 +16,7 @@ static struct profiler_comm comms[COMMS];
 struct profiler_comm *profiler_comm_new(u64 hash) {
   for (u32 i = 0; i < COMMS; i++) {
     u32 none = 0;
-    if (__atomic_compare_exchange_n(&comms[i].taken, &none, 1, false, __ATOMIC_ACQUIRE,
+    if (__atomic_compare_exchange_n(&comms[i].in_use, &none, 1, false, __ATOMIC_ACQUIRE,
                                     __ATOMIC_RELAXED)) {
       comms[i].number = TSCOPE_UNKNOWN;
       __atomic_store_n(&comms[i].hash, hash, __ATOMIC_RELEASE);
@@ -27,7 +27,7 @@ struct profiler_comm *profiler_comm_new(u64 hash) {
 }
 
 struct profiler_comm *profiler_comm_by_hash(u64 hash) {
-  for (u32 i = 0; i < COMMS && __atomic_load_n(&comms[i].taken, __ATOMIC_RELAXED); i++)
+  for (u32 i = 0; i < COMMS && __atomic_load_n(&comms[i].in_use, __ATOMIC_RELAXED); i++)
     if (__atomic_load_n(&comms[i].hash, __ATOMIC_ACQUIRE) == hash)
       return &comms[i];
   return profiler_comm_new(hash);
@@ -35,7 +35,7 @@ struct profiler_comm *profiler_comm_by_hash(u64 hash) {
 
 void profiler_comm_free(struct profiler_comm *comm) {
   if (comm)
-    __atomic_store_n(&comm->taken, 0, __ATOMIC_RELEASE);
+    __atomic_store_n(&comm->in_use, 0, __ATOMIC_RELEASE);
 }
 
 /* A ring in the order of the calls; op 0 marks an entry whose call was joined. */
@@ -53,8 +53,8 @@ void profiler_expect(const struct profiler_call *call) {
   tscope_unlock(&expected_lock);
 }
 
-static bool is_of(const struct profiler_comm *comm, const struct profiler_call *wanted,
-                  const struct profiler_call *call) {
+static bool matches(const struct profiler_comm *comm, const struct profiler_call *wanted,
+                    const struct profiler_call *call) {
   return call->op == wanted->op && call->buffer == wanted->buffer &&
          (!call->bytes || !wanted->bytes || call->bytes == wanted->bytes) &&
          (!comm || comm->number == TSCOPE_UNKNOWN || comm->number == call->comm);
@@ -62,14 +62,14 @@ static bool is_of(const struct profiler_comm *comm, const struct profiler_call *
 
 /* Finds the oldest call that matches, and with it the communicator's number. NCCL runs the calls of
  * a group in its own order; their buffers distinguish them. */
-static void join(struct profiler_comm *comm, struct profiler_call *call) {
+static void match_call(struct profiler_comm *comm, struct profiler_call *call) {
   call->comm = comm ? comm->number : TSCOPE_UNKNOWN;
   call->seq = TSCOPE_UNKNOWN;
   if (!tscope_lock(&expected_lock))
     return;
   for (u32 i = oldest; i != n_expected; i++) {
     struct profiler_call *found = &expected[i % EXPECTED];
-    if (!is_of(comm, call, found))
+    if (!matches(comm, call, found))
       continue;
     call->comm = found->comm;
     call->seq = found->seq;
@@ -100,7 +100,7 @@ static struct profiler_channel channels[CHANNELS];
 
 /* NCCL calls these functions from within hooked calls, where tscope_enter() refuses a second
  * recording, and from its own threads. No reservation is open while a hook's real function runs. */
-static struct tscope_thread *thread_here(bool *entered, struct tscope_guard *guard) {
+static struct tscope_thread *enter_thread(bool *entered, struct tscope_guard *guard) {
   struct tscope_thread *thread = tscope_self;
   *entered = !thread;
   if (thread)
@@ -113,10 +113,10 @@ struct profiler_span *profiler_call_started(struct profiler_comm *comm, struct p
   static u32 next;
   bool entered;
   struct tscope_guard guard;
-  join(comm, &call);
+  match_call(comm, &call);
   if (call.op >= TSCOPE_OP_SEND && call.seq == TSCOPE_UNKNOWN && !call.captured)
     return NULL;
-  struct tscope_thread *thread = thread_here(&entered, &guard);
+  struct tscope_thread *thread = enter_thread(&entered, &guard);
   if (!thread)
     return NULL;
   struct profiler_span *span = &spans[__atomic_fetch_add(&next, 1, __ATOMIC_RELAXED) % SPANS];

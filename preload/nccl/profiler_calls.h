@@ -27,7 +27,7 @@ struct profiler_call {
 struct profiler_comm {
   u64 hash;
   u32 number; /* in the trace; TSCOPE_UNKNOWN until a call was joined */
-  u32 taken;
+  u32 in_use;
 };
 
 /* NULL if the table is full. If NCCL gives only a communicator's hash, the communicator is found by

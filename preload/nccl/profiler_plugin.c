@@ -70,13 +70,13 @@ static u32 bytes_of(const char *datatype) {
 }
 
 /* NCCL says "Unknown" for what has no name. */
-static const char *word(const char *text) {
+static const char *known_word(const char *text) {
   return text && strcmp(text, "Unknown") != 0 ? text : NULL;
 }
 
 /* --- events --- */
 
-static bool with_times(void) {
+static bool wants_times(void) {
   return strcmp(tscope_env.nccl_inside, "times") == 0;
 }
 
@@ -84,7 +84,7 @@ static bool with_times(void) {
 static char called, captured;
 
 static int start_call(struct profiler_comm *comm, void **event, const struct profiler_call *call) {
-  *event = call->op ? profiler_call_started(comm, *call, with_times()) : NULL;
+  *event = call->op ? profiler_call_started(comm, *call, wants_times()) : NULL;
   return 0;
 }
 
@@ -135,8 +135,8 @@ static int start_v2(void *context, void **event, const void *description) {
                                               .bytes = event_info->coll.count *
                                                        bytes_of(event_info->coll.datatype),
                                               .op = op_of(event_info->coll.func),
-                                              .algorithm = word(event_info->coll.algorithm),
-                                              .protocol = word(event_info->coll.protocol)});
+                                              .algorithm = known_word(event_info->coll.algorithm),
+                                              .protocol = known_word(event_info->coll.protocol)});
   return TYPE(event_info) == PROFILE_P2P ? start_p2p_v2(event, event_info) : 0;
 }
 
@@ -150,15 +150,15 @@ static int start_v3(void *context, void **event, const void *description) {
                                               .bytes = event_info->coll.count *
                                                        bytes_of(event_info->coll.datatype),
                                               .op = op_of(event_info->coll.func),
-                                              .algorithm = word(event_info->coll.algorithm),
-                                              .protocol = word(event_info->coll.protocol)});
+                                              .algorithm = known_word(event_info->coll.algorithm),
+                                              .protocol = known_word(event_info->coll.protocol)});
   if (TYPE(event_info) == PROFILE_KERNEL_CHANNEL)
     return start_channel(event, event_info->head.parent, 0);
   return TYPE(event_info) == PROFILE_P2P ? start_p2p_v2(event, description) : 0;
 }
 
-static int start_told_v4(struct profiler_comm *comm, void **event,
-                         const struct profiler_event_v4 *event_info, bool in_graph) {
+static int start_event_v4(struct profiler_comm *comm, void **event,
+                          const struct profiler_event_v4 *event_info, bool in_graph) {
   if (TYPE(event_info) == PROFILE_COLL)
     return start_call(comm, event,
                       &(struct profiler_call){.buffer = event_info->coll.receive_buffer,
@@ -167,8 +167,8 @@ static int start_told_v4(struct profiler_comm *comm, void **event,
                                               .op = op_of(event_info->coll.func),
                                               .captured = in_graph,
                                               .channels = event_info->coll.channels,
-                                              .algorithm = word(event_info->coll.algorithm),
-                                              .protocol = word(event_info->coll.protocol)});
+                                              .algorithm = known_word(event_info->coll.algorithm),
+                                              .protocol = known_word(event_info->coll.protocol)});
   if (TYPE(event_info) == PROFILE_P2P)
     return start_call(
         comm, event,
@@ -184,7 +184,7 @@ static int start_told_v4(struct profiler_comm *comm, void **event,
 
 static int start_v4(void *context, void **event, const void *description) {
   *event = NULL;
-  return start_told_v4(context, event, description, false);
+  return start_event_v4(context, event, description, false);
 }
 
 static int start_v5(void *context, void **event, const void *description) {
@@ -195,7 +195,7 @@ static int start_v5(void *context, void **event, const void *description) {
   else if (event_info->head.type == PROFILE_P2P_API)
     *event = event_info->p2p.captured ? &captured : &called;
   else if (event_info->head.type <= UINT8_MAX)
-    start_told_v4(context, event, description, event_info->head.parent == &captured);
+    start_event_v4(context, event, description, event_info->head.parent == &captured);
   return 0;
 }
 
@@ -216,9 +216,9 @@ static int state(void *event, int what, const struct profiler_state *arguments) 
 
 /* --- communicators --- */
 
-static int mask_of(int version) {
+static int event_mask(int version) {
   int mask = PROFILE_COLL | PROFILE_P2P;
-  if (version >= 3 && with_times())
+  if (version >= 3 && wants_times())
     mask |= PROFILE_KERNEL_CHANNEL;
   if (version >= 5)
     mask |= PROFILE_COLL_API | PROFILE_P2P_API;
@@ -232,7 +232,7 @@ static int attach(void **context, int *mask, u64 hash, int version) {
   if (!tscope_is_live() || strcmp(tscope_env.nccl_inside, "off") == 0)
     return 0;
   *context = version >= 4 ? profiler_comm_new(hash) : NULL;
-  *mask = mask_of(version);
+  *mask = event_mask(version);
   __atomic_store_n(&profiler_attached, 1, __ATOMIC_RELAXED);
   return 0;
 }

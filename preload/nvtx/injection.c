@@ -12,7 +12,7 @@
 #include "nvtx/nvtx_ranges.h"
 #include "settings/env.h"
 
-static bool is_left_alone(const void *caller) {
+static bool is_ignored(const void *caller) {
   Dl_info where;
   if (!dladdr || !dladdr(caller, &where) || !where.dli_fname)
     return true;
@@ -27,7 +27,7 @@ static bool is_left_alone(const void *caller) {
 
 const char *nvtx_injection(const void *caller);
 __attribute__((visibility("hidden"))) const char *nvtx_injection(const void *caller) {
-  return tscope_env_flag("TSCOPE_NVTX", true) && !is_left_alone(caller) ? "libtscope.so" : NULL;
+  return tscope_env_flag("TSCOPE_NVTX", true) && !is_ignored(caller) ? "libtscope.so" : NULL;
 }
 
 /* The text of a message; `room` holds it if it must be converted. False: there is none. */

@@ -13,7 +13,7 @@ struct nvtx_domain nvtx_default_domain;
 static struct nvtx_domain domains[DOMAINS];
 static u32 n_domains;
 
-static bool is_left_alone(const char *name) {
+static bool is_ignored(const char *name) {
 #define D(domain)                                                                                  \
   if (strcmp(name, domain) == 0)                                                                   \
     return true;
@@ -23,15 +23,15 @@ static bool is_left_alone(const char *name) {
 }
 
 struct nvtx_domain *nvtx_domain_create(const char *name) {
-  static struct nvtx_domain beyond = {.left_alone = true};
+  static struct nvtx_domain overflow = {.ignored = true};
   u32 place = __atomic_fetch_add(&n_domains, 1, __ATOMIC_RELAXED);
   if (place >= DOMAINS) {
     __atomic_store_n(&n_domains, DOMAINS, __ATOMIC_RELAXED);
-    return &beyond;
+    return &overflow;
   }
   struct nvtx_domain *domain = &domains[place];
   snprintf(domain->name, sizeof(domain->name), "%s", name ? name : "");
-  domain->left_alone = is_left_alone(domain->name);
+  domain->ignored = is_ignored(domain->name);
   return domain;
 }
 
@@ -51,12 +51,12 @@ struct registered {
 };
 
 const void *nvtx_string_register(const char *name) {
-  static const char beyond_text[] = "(beyond the table of registered strings)";
+  static const char overflow_text[] = "(beyond the table of registered strings)";
   static struct {
     struct registered head;
-    char text[sizeof(beyond_text)];
-  } beyond = {{TSCOPE_UNKNOWN, sizeof(beyond_text) - 1},
-              "(beyond the table of registered strings)"};
+    char text[sizeof(overflow_text)];
+  } overflow = {{TSCOPE_UNKNOWN, sizeof(overflow_text) - 1},
+                "(beyond the table of registered strings)"};
   static _Alignas(8) char memory[REGISTERED_BYTES];
   static u32 used;
   struct nvtx_text text = nvtx_text_of(name ? name : "");
@@ -64,7 +64,7 @@ const void *nvtx_string_register(const char *name) {
   u32 place = __atomic_load_n(&used, __ATOMIC_RELAXED);
   do {
     if (place + bytes > REGISTERED_BYTES)
-      return &beyond;
+      return &overflow;
   } while (!__atomic_compare_exchange_n(&used, &place, place + bytes, true, __ATOMIC_RELAXED,
                                         __ATOMIC_RELAXED));
   struct registered *registered = (void *)&memory[place];

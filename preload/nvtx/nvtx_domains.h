@@ -9,7 +9,7 @@
 #include "nvtx/nvtx_names.h"
 
 struct nvtx_domain {
-  bool left_alone;
+  bool ignored;
   u32 string; /* the string of its name; 0 until it is needed, and for the program's own domain */
   char name[64];
 };

@@ -77,7 +77,7 @@ u8 nvtx_meaning_of(const char *text, u32 bytes, bool numbered) {
 static u32 intern(struct tscope_thread *thread, struct nvtx_text text) {
   static u32 names;
   if (__atomic_load_n(&names, __ATOMIC_RELAXED) >= NAMES_MAX) {
-    tscope_lose(TSCOPE_LOSS_STRINGS, 1);
+    tscope_count_lost(TSCOPE_LOSS_STRINGS, 1);
     return 0;
   }
   __atomic_fetch_add(&names, 1, __ATOMIC_RELAXED);

@@ -41,7 +41,7 @@ static u64 *open_phase(struct tscope_thread *thread, const struct range *range) 
 
 /* Whether the thread is in a range of the same meaning: the "forward" ranges of modules inside the
  * model's "forward" are part of it. */
-static bool is_inside_its_like(const struct nvtx_thread *mine, u8 meaning) {
+static bool is_inside_same_meaning(const struct nvtx_thread *mine, u8 meaning) {
   u32 open = mine->open < NESTED_MAX ? mine->open : NESTED_MAX;
   for (u32 i = 0; i < open; i++)
     if (mine->ranges[i].dur && mine->ranges[i].name.meaning == meaning)
@@ -49,9 +49,9 @@ static bool is_inside_its_like(const struct nvtx_thread *mine, u8 meaning) {
   return false;
 }
 
-static u64 *open_on_retained(struct tscope_thread *thread, const struct range *range) {
+static u64 *open_retained_span(struct tscope_thread *thread, const struct range *range) {
   if (range->name.meaning == NVTX_PLAIN ||
-      is_inside_its_like(thread_of(thread), range->name.meaning))
+      is_inside_same_meaning(thread_of(thread), range->name.meaning))
     return NULL;
   return range->name.meaning == NVTX_STEP ? open_step(thread, range) : open_phase(thread, range);
 }
@@ -84,13 +84,13 @@ static void record(struct tscope_thread *thread, const struct range *range, enum
 }
 
 void nvtx_push(struct nvtx_domain *domain, struct nvtx_text text) {
-  struct tscope_thread *thread = domain->left_alone ? NULL : tscope_enter(TSCOPE_QUIET);
+  struct tscope_thread *thread = domain->ignored ? NULL : tscope_enter(TSCOPE_QUIET);
   if (!thread)
     return;
   struct nvtx_thread *mine = thread_of(thread);
   if (mine->open < NESTED_MAX) {
     struct range range = range_of(thread, domain, text);
-    range.dur = open_on_retained(thread, &range);
+    range.dur = open_retained_span(thread, &range);
     thread->phase_depth += range.dur && range.name.meaning != NVTX_STEP;
     mine->ranges[mine->open] = range;
   }
@@ -117,7 +117,7 @@ static bool pop_range(struct nvtx_thread *mine, const struct nvtx_domain *domain
 }
 
 void nvtx_pop(struct nvtx_domain *domain) {
-  struct tscope_thread *thread = domain->left_alone ? NULL : tscope_enter(TSCOPE_QUIET);
+  struct tscope_thread *thread = domain->ignored ? NULL : tscope_enter(TSCOPE_QUIET);
   if (!thread)
     return;
   struct nvtx_thread *mine = thread_of(thread);
@@ -145,39 +145,39 @@ static struct free_range {
 } free_ranges[FREE_MAX];
 static u32 next_free;
 
-static struct free_range *take_place(u32 *turn) {
+static struct free_range *acquire_slot(u32 *turn) {
   for (u32 probe = 0; probe < FREE_MAX; probe++) {
-    u32 place = __atomic_fetch_add(&next_free, 1, __ATOMIC_RELAXED) % FREE_MAX;
-    *turn = __atomic_load_n(&free_ranges[place].turn, __ATOMIC_RELAXED);
-    if (!(*turn & 1) && __atomic_compare_exchange_n(&free_ranges[place].turn, turn, *turn + 1,
-                                                    false, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED)) {
+    u32 slot = __atomic_fetch_add(&next_free, 1, __ATOMIC_RELAXED) % FREE_MAX;
+    *turn = __atomic_load_n(&free_ranges[slot].turn, __ATOMIC_RELAXED);
+    if (!(*turn & 1) && __atomic_compare_exchange_n(&free_ranges[slot].turn, turn, *turn + 1, false,
+                                                    __ATOMIC_ACQUIRE, __ATOMIC_RELAXED)) {
       *turn += 1;
-      return &free_ranges[place];
+      return &free_ranges[slot];
     }
   }
   return NULL;
 }
 
 u64 nvtx_start(struct nvtx_domain *domain, struct nvtx_text text) {
-  struct tscope_thread *thread = domain->left_alone ? NULL : tscope_enter(TSCOPE_QUIET);
+  struct tscope_thread *thread = domain->ignored ? NULL : tscope_enter(TSCOPE_QUIET);
   if (!thread)
     return 0;
   u32 turn;
-  struct free_range *place = take_place(&turn);
+  struct free_range *slot = acquire_slot(&turn);
   u64 number = 0;
-  if (place) {
-    place->range = range_of(thread, domain, text);
-    place->range.dur = open_on_retained(thread, &place->range);
-    number = (u64)turn << 32 | (u64)(place - free_ranges + 1);
-    __atomic_store_n(&place->ready, true, __ATOMIC_RELEASE);
+  if (slot) {
+    slot->range = range_of(thread, domain, text);
+    slot->range.dur = open_retained_span(thread, &slot->range);
+    number = (u64)turn << 32 | (u64)(slot - free_ranges + 1);
+    __atomic_store_n(&slot->ready, true, __ATOMIC_RELEASE);
   }
   tscope_leave(thread);
   return number;
 }
 
 void nvtx_end(u64 number) {
-  u32 place = (u32)number - 1, turn = (u32)(number >> 32);
-  struct free_range *ended = place < FREE_MAX ? &free_ranges[place] : NULL;
+  u32 slot = (u32)number - 1, turn = (u32)(number >> 32);
+  struct free_range *ended = slot < FREE_MAX ? &free_ranges[slot] : NULL;
   if (!ended || __atomic_load_n(&ended->turn, __ATOMIC_ACQUIRE) != turn ||
       !__atomic_exchange_n(&ended->ready, false, __ATOMIC_ACQ_REL))
     return;
@@ -194,7 +194,7 @@ void nvtx_end(u64 number) {
 }
 
 void nvtx_mark(struct nvtx_domain *domain, struct nvtx_text text) {
-  struct tscope_thread *thread = domain->left_alone ? NULL : tscope_enter(TSCOPE_QUIET);
+  struct tscope_thread *thread = domain->ignored ? NULL : tscope_enter(TSCOPE_QUIET);
   if (!thread)
     return;
   struct range range = range_of(thread, domain, text);

@@ -29,7 +29,7 @@ static void write_quietly(const char *line, size_t bytes) {
   sigprocmask(SIG_SETMASK, &before, NULL);
 }
 
-void tscope_say(int level, const char *format, ...) {
+void tscope_log(int level, const char *format, ...) {
   if (level > 0 && (u64)level > tscope_env.verbose)
     return;
   int saved = errno;

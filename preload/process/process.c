@@ -32,7 +32,7 @@ void tscope_turn_off(const char *why) {
   u8 was = __atomic_exchange_n(&tscope_live->on, 0, __ATOMIC_SEQ_CST);
   if (!why || !*why || (!was && !load(&tscope_live->waking)))
     return;
-  tscope_say(0, "off: %s", why);
+  tscope_log(0, "off: %s", why);
   if (was)
     tscope_info(NULL, TSCOPE_INFO_FEATURE, why, "off");
 }
@@ -45,14 +45,14 @@ static void go_dormant_in_child(void) {
 /* Puts a live page in place of the dormant one. The thread whose page is used then wakes the
  * process. Fork children inherit the page, wiped: so they know that they are children of an awake
  * process, and stay dormant. */
-static bool elect(void) {
-  static bool hopeless;
+static bool claim_waking(void) {
+  static bool failed_before;
   const size_t page = 4096;
-  if (__atomic_load_n(&hopeless, __ATOMIC_RELAXED))
+  if (__atomic_load_n(&failed_before, __ATOMIC_RELAXED))
     return false;
   void *memory = mmap(NULL, page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (memory == MAP_FAILED) {
-    __atomic_store_n(&hopeless, true, __ATOMIC_RELAXED);
+    __atomic_store_n(&failed_before, true, __ATOMIC_RELAXED);
     return false;
   }
   madvise(memory, page, MADV_WIPEONFORK);
@@ -71,7 +71,7 @@ static bool elect(void) {
 static void end(int status, void *nothing) {
   static bool ended;
   (void)nothing;
-  tscope_end_note(TSCOPE_END_EXIT, status);
+  tscope_end_record(TSCOPE_END_EXIT, status);
   if (!load(&tscope_live->on) || tscope_locks_held ||
       __atomic_exchange_n(&ended, true, __ATOMIC_SEQ_CST))
     return;
@@ -108,7 +108,7 @@ static void wake_families(struct tscope_thread *thread) {
   thread->guard = NULL;
 }
 
-/* Called by the elected thread. */
+/* Called by the thread that claimed it. */
 static bool wake(void) {
   const char *why = "";
   tscope_thread_busy();
@@ -121,7 +121,7 @@ static bool wake(void) {
   }
   tscope_register_end(); /* first: another thread may exit as soon as the process is awake */
   __atomic_store_n(&tscope_live->on, 1, __ATOMIC_RELEASE);
-  tscope_say(1, "trace in %s", tscope_trace.path);
+  tscope_log(1, "trace in %s", tscope_trace.path);
   tscope_facts_write_python();
   struct tscope_thread *thread = tscope_thread_here();
   if (thread)
@@ -144,16 +144,16 @@ static bool awake(enum tscope_wake wakes) {
     return true;
   if (wakes == TSCOPE_QUIET)
     return false;
-  if (live == &dormant && elect())
+  if (live == &dormant && claim_waking())
     return wake();
   live = __atomic_load_n(&tscope_live, __ATOMIC_ACQUIRE);
-  if (!load(&live->waking)) /* it may have ended since the first look */
+  if (!load(&live->waking)) /* it may have ended since the first check */
     return load(&live->on);
   if (!tscope_thread_busy())
     return false;
   bool now = wait_until_awake();
   if (!now && load(&live->waking))
-    tscope_lose(TSCOPE_LOSS_REENTRY, 1);
+    tscope_count_lost(TSCOPE_LOSS_REENTRY, 1);
   tscope_thread_idle();
   return now;
 }
@@ -162,7 +162,7 @@ struct tscope_thread *tscope_enter_slow(enum tscope_wake wakes, const struct tsc
                                         const char *frame) {
   int saved = errno;
   struct tscope_thread *thread = awake(wakes) ? tscope_thread_here() : NULL;
-  if (thread && thread->guard && tscope_guard_holds(thread, thread->guard, frame))
+  if (thread && thread->guard && tscope_guard_is_active(thread, thread->guard, frame))
     thread = NULL;
   if (thread) {
     thread->guard = guard;

@@ -14,7 +14,7 @@ static bool is_our_process(void) {
   return tscope_trace.header && (u32)getpid() == tscope_trace.header->pid;
 }
 
-void tscope_end_note(enum tscope_end how, i32 status) {
+void tscope_end_record(enum tscope_end how, i32 status) {
   if (!tscope_is_live() || !is_our_process())
     return;
   struct tscope_file_header *header = tscope_trace.header;
@@ -30,11 +30,11 @@ void tscope_end_alive(void) {
   __atomic_store_n(&tscope_trace.header->alive_ticks, tscope_ticks(), __ATOMIC_RELAXED);
 }
 
-void tscope_end_look_at_memory(void) {
+void tscope_end_count_oom_kills(void) {
   struct tscope_file_header *header = tscope_trace.header;
-  static bool looked_for;
-  if (!looked_for) {
-    looked_for = true;
+  static bool has_file;
+  if (!has_file) {
+    has_file = true;
     tscope_memory_events_file(header->memory_events, sizeof(header->memory_events));
     header->oom_kills_at_start = tscope_oom_kills(header->memory_events);
   }
@@ -55,7 +55,7 @@ static bool begins_with(const char *text, const char *prefix) {
 }
 
 /* PyTorch puts "[rank3]: " before each line. */
-static const char *without_rank(const char *text) {
+static const char *skip_rank(const char *text) {
   if (!begins_with(text, "[rank"))
     return text;
   const char *rest = text + 5 + strspn(text + 5, "0123456789");
@@ -63,9 +63,9 @@ static const char *without_rank(const char *text) {
 }
 
 /* Frames of a traceback are indented; the line after them is the exception. */
-static void end_line(void) {
+static void finish_line(void) {
   line.text[line.n < sizeof(line.text) ? line.n : sizeof(line.text) - 1] = '\0';
-  const char *text = without_rank(line.text);
+  const char *text = skip_rank(line.text);
   if (begins_with(text, "Traceback (most recent call last)")) {
     line.in_traceback = true;
   } else if (line.in_traceback && *text && *text != ' ') {
@@ -83,7 +83,7 @@ void tscope_end_read_stderr(const char *text, size_t bytes) {
     return;
   for (size_t i = 0; i < bytes; i++) {
     if (text[i] == '\n')
-      end_line();
+      finish_line();
     else if (line.n < sizeof(line.text) - 1)
       line.text[line.n++] = text[i];
   }

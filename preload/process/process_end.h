@@ -13,16 +13,16 @@
 
 /* The process is about to end in this way. Only the first call counts. Does nothing in fork
  * children, also if they still share memory. Safe in signal handlers. */
-void tscope_end_note(enum tscope_end how, i32 status);
+void tscope_end_record(enum tscope_end how, i32 status);
 
 /* The process is alive now; a thread of tscope calls this about every 100 ms. */
 void tscope_end_alive(void);
 
 /* Counts the processes that the kernel killed in this cgroup because memory ran out. On the helper,
  * which has its own descriptors. The first call finds the file. */
-void tscope_end_look_at_memory(void);
+void tscope_end_count_oom_kills(void);
 
-/* Takes what Python wrote to standard error, to find the last exception in it. */
+/* Reads what Python wrote to standard error, to find the last exception in it. */
 void tscope_end_read_stderr(const char *text, size_t bytes);
 
 #pragma GCC visibility pop

@@ -86,7 +86,7 @@ static bool write_death(int folder, const char *name, void *more) {
 }
 
 /* A run without its own name is named after the process that started it. */
-static bool look_in_run(int folder, const char *name, void *more) {
+static bool search_run(int folder, const char *name, void *more) {
   struct death *death = more;
   if (!strstr(name, death->mine) && !strstr(name, death->pid_in_name))
     return false;
@@ -111,7 +111,7 @@ void tscope_reaped(pid_t child, int signal) {
   int folder =
       length < (int)sizeof(path) ? open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NONBLOCK) : -1;
   if (folder >= 0) {
-    any_name(folder, named ? write_death : look_in_run, &death);
+    any_name(folder, named ? write_death : search_run, &death);
     close(folder);
   }
   errno = saved;

@@ -27,11 +27,11 @@ static struct {
   struct thread_wait {
     u32 tid;
     u64 wait_ns;
-  } threads[THREADS];  /* by thread number: the last thread in this slot */
-  u64 wait_ns;         /* of all, since the first look */
-  u64 training_ns;     /* of it, of threads that train */
-  bool looked, counts; /* the kernel counts: it has figures for the main thread */
-} seen;
+  } threads[THREADS];           /* by thread number: the last thread in this slot */
+  u64 wait_ns;                  /* of all, since the first round */
+  u64 training_ns;              /* of it, of threads that train */
+  bool has_first_round, counts; /* the kernel counts: it has figures for the main thread */
+} totals;
 
 static bool read_small(const char *path, char *text, size_t bytes) {
   int fd = open(path, O_RDONLY | O_CLOEXEC);
@@ -43,7 +43,7 @@ static bool read_small(const char *path, char *text, size_t bytes) {
 }
 
 /* "CPU WAIT TIMESLICES"; UINT64_MAX if the kernel does not count. */
-static u64 wait_of(u32 tid) {
+static u64 wait_ns_of(u32 tid) {
   char path[64], text[96], *end;
   snprintf(path, sizeof(path), "/proc/self/task/%u/schedstat", tid);
   if (!read_small(path, text, sizeof(text)))
@@ -56,22 +56,22 @@ static u64 wait_of(u32 tid) {
 }
 
 static void add_thread(u32 tid, struct tscope_scheduling_record *record) {
-  u64 wait = wait_of(tid);
-  struct thread_wait *before = &seen.threads[tid % THREADS];
+  u64 wait = wait_ns_of(tid);
+  struct thread_wait *before = &totals.threads[tid % THREADS];
   record->threads++;
   if (wait == UINT64_MAX)
     return;
   bool main_thread = tid == (u32)getpid();
   bool same = before->tid == tid && wait >= before->wait_ns;
-  seen.counts |= main_thread;
-  /* What threads waited before the first look is not part of the training. */
-  u64 more = !seen.looked ? 0 : same ? wait - before->wait_ns : wait;
-  seen.wait_ns += more;
+  totals.counts |= main_thread;
+  /* What threads waited before the first round is not part of the training. */
+  u64 more = !totals.has_first_round ? 0 : same ? wait - before->wait_ns : wait;
+  totals.wait_ns += more;
   /* The backward pass runs on a thread of autograd, collectives on threads of gloo: a step waits
    * for them too.
    */
   if (main_thread || tscope_thread_writes(tid))
-    seen.training_ns += more;
+    totals.training_ns += more;
   *before = (struct thread_wait){tid, wait};
 }
 
@@ -95,15 +95,15 @@ static void add_threads(struct tscope_scheduling_record *record) {
     }
   if (folder >= 0)
     close(folder);
-  seen.looked = true;
-  if (!seen.counts)
+  totals.has_first_round = true;
+  if (!totals.counts)
     return;
-  record->wait_ns = seen.wait_ns;
-  record->training_wait_ns = seen.training_ns;
+  record->wait_ns = totals.wait_ns;
+  record->training_wait_ns = totals.training_ns;
 }
 
 /* "cpu USER NICE SYSTEM IDLE IOWAIT IRQ SOFTIRQ STEAL ...", in ticks, of all processors. */
-static u64 stolen(void) {
+static u64 stolen_ns(void) {
   char text[256], *at = text;
   if (!read_small("/proc/stat", text, sizeof(text)) || strncmp(text, "cpu ", 4) != 0)
     return UINT64_MAX;
@@ -125,7 +125,7 @@ void tscope_scheduling_write(void) {
                                             .cpu_ns = tscope_clock_ns(CLOCK_PROCESS_CPUTIME_ID),
                                             .wait_ns = UINT64_MAX,
                                             .training_wait_ns = UINT64_MAX,
-                                            .stolen_ns = stolen()};
+                                            .stolen_ns = stolen_ns()};
   if (sched_getaffinity(getpid(), sizeof(allowed), &allowed) == 0)
     record.cores = (u32)CPU_COUNT(&allowed);
   add_threads(&record);

@@ -85,7 +85,7 @@ static bool open_trace(const struct tscope_identity *identity, char *why, size_t
   snprintf(name, sizeof(name), "%s-%u-%llx" TSCOPE_FILE_SUFFIX, identity->file_host, header.pid,
            (unsigned long long)header.start_ticks);
   tscope_trace.disk_free = tscope_env.disk_free;
-  int error = tscope_chunk_pool_init(ring_max, retained_max, tscope_helper_call);
+  int error = tscope_chunk_pool_init(ring_max, retained_max, tscope_helper_wake);
   if (!error)
     error = tscope_trace_create(fd, path, name, &header, ring_max + retained_max);
   if (!error && for_group)

@@ -30,8 +30,8 @@
 enum { TICK_NS = 100000000, TICKS_PER_SECOND = 10 };
 
 struct worker {
-  u32 bell;     /* futex: changes whenever the worker is called */
-  u32 sleeping; /* whether a call needs the system call */
+  u32 wakeups;  /* futex: changes whenever the worker is woken */
+  u32 sleeping; /* whether waking it needs the system call */
   u32 stopping;
   u32 stopped; /* futex */
   u64 cpu_ns;
@@ -39,7 +39,7 @@ struct worker {
 static struct worker helper, ticker;
 
 /* The result of waking the process on the helper; `state` is a futex. */
-enum { WAKING, AWAKE, REFUSED, GIVEN_UP };
+enum { WAKING, AWAKE, REFUSED, TIMED_OUT };
 static struct {
   u32 state;
   u64 began_ns;
@@ -64,40 +64,41 @@ static void futex_wake(u32 *word) {
   syscall(SYS_futex, word, FUTEX_WAKE_PRIVATE, 1, NULL, NULL, 0);
 }
 
-static void call(struct worker *worker) {
-  __atomic_fetch_add(&worker->bell, 1, __ATOMIC_SEQ_CST);
+static void wake_worker(struct worker *worker) {
+  __atomic_fetch_add(&worker->wakeups, 1, __ATOMIC_SEQ_CST);
   if (__atomic_exchange_n(&worker->sleeping, 0, __ATOMIC_SEQ_CST))
-    futex_wake(&worker->bell);
+    futex_wake(&worker->wakeups);
 }
 
-void tscope_helper_call(void) {
-  call(&helper);
+void tscope_helper_wake(void) {
+  wake_worker(&helper);
 }
 
-/* Sleeps until the time `until`, or until the bell differs from `bell` because somebody called. */
-static void sleep_until(struct worker *worker, u64 until, u32 bell) {
+/* Sleeps until the time `until`, or until another thread wakes the worker: `wakeups` has changed.
+ */
+static void sleep_until(struct worker *worker, u64 until, u32 wakeups) {
   store(&worker->sleeping, 1);
   u64 now = tscope_clock_ns(CLOCK_MONOTONIC);
   if (now < until && !load(&worker->stopping))
-    futex_wait(&worker->bell, bell, until - now);
+    futex_wait(&worker->wakeups, wakeups, until - now);
   store(&worker->sleeping, 0);
 }
 
-static bool wanted(const struct worker *worker) {
+static bool must_run(const struct worker *worker) {
   return !load(&worker->stopping) && (__atomic_load_n(&tscope_live->on, __ATOMIC_ACQUIRE) ||
                                       __atomic_load_n(&tscope_live->waking, __ATOMIC_ACQUIRE));
 }
 
 /* Calls `every` each tick and `between` whenever the worker wakes up, until it must stop. */
-static void work(struct worker *worker, void (*between)(void), void (*every)(u64 tick, void *more),
-                 void *more) {
+static void run_worker(struct worker *worker, void (*between)(void),
+                       void (*every)(u64 tick, void *more), void *more) {
   u64 next = tscope_clock_ns(CLOCK_MONOTONIC) + TICK_NS, tick = 0;
-  while (wanted(worker)) {
-    u32 bell = load(&worker->bell);
+  while (must_run(worker)) {
+    u32 wakeups = load(&worker->wakeups);
     if (between)
       between();
-    sleep_until(worker, next, bell);
-    if (tscope_clock_ns(CLOCK_MONOTONIC) < next || !wanted(worker))
+    sleep_until(worker, next, wakeups);
+    if (tscope_clock_ns(CLOCK_MONOTONIC) < next || !must_run(worker))
       continue;
     every(++tick, more);
     next = tscope_clock_ns(CLOCK_MONOTONIC) + TICK_NS;
@@ -108,17 +109,17 @@ static void work(struct worker *worker, void (*between)(void), void (*every)(u64
   futex_wake(&worker->stopped);
 }
 
-static void write_where_it_stands(void) {
+static void write_progress(void) {
   tscope_self_cost_write(tscope_workers_cpu_ns());
   tscope_scheduling_write();
 }
 
 /* Anchors come every second at first, so that a short run can be aligned, later every ten. */
 static void write_totals(u64 tick) {
-  tscope_end_look_at_memory();
+  tscope_end_count_oom_kills();
   const u64 first = 60 * TICKS_PER_SECOND, later = 10 * TICKS_PER_SECOND;
   if (tick % (tick <= first ? TICKS_PER_SECOND : later) == 0)
-    write_where_it_stands();
+    write_progress();
 }
 
 static void tick_helper(u64 tick, void *nothing) {
@@ -132,7 +133,7 @@ static void tick_helper(u64 tick, void *nothing) {
       tscope_families[i]->watch();
 }
 
-/* Whether the process is awake now, and the waiting thread has been told. */
+/* Whether the process is awake now, and the waiting thread knows it. */
 static bool wake_process(void) {
   bool awake = tscope_wake(waking.began_ns, waking.why, sizeof(waking.why));
   u32 expected = WAKING;
@@ -153,10 +154,10 @@ static void *run_helper(void *nothing) {
   tscope_thread_busy();
   if (!wake_process())
     return NULL;
-  tscope_end_look_at_memory();
+  tscope_end_count_oom_kills();
   tscope_self_cost_measure_hook();
-  write_where_it_stands();
-  work(&helper, tscope_chunk_pool_refill, tick_helper, NULL);
+  write_progress();
+  run_worker(&helper, tscope_chunk_pool_refill, tick_helper, NULL);
   return NULL;
 }
 
@@ -178,7 +179,7 @@ static void *run_ticker(void *nothing) {
   struct tscope_thread *thread = tscope_thread_here();
   if (thread)
     thread->guard = TSCOPE_GUARD_ALWAYS;
-  work(&ticker, NULL, tick_families, thread);
+  run_worker(&ticker, NULL, tick_families, thread);
   return NULL;
 }
 
@@ -201,7 +202,7 @@ static int start(void *(*run)(void *), size_t stack_bytes) {
 }
 
 static bool start_helper(const char **why) {
-  const u64 patience_ns = 10000000000;
+  const u64 timeout_ns = 10000000000;
   waking.began_ns = tscope_clock_ns(CLOCK_MONOTONIC);
   /* Also has room for the thread-local memory of the job's libraries, which is taken from the
    * stack. */
@@ -211,13 +212,13 @@ static bool start_helper(const char **why) {
   if (error)
     return false;
   *why = waking.why;
-  u64 until = waking.began_ns + patience_ns, now;
+  u64 until = waking.began_ns + timeout_ns, now;
   while (load(&waking.state) == WAKING) {
     now = tscope_clock_ns(CLOCK_MONOTONIC);
     u32 expected = WAKING;
     if (now < until)
       futex_wait(&waking.state, WAKING, until - now);
-    else if (__atomic_compare_exchange_n(&waking.state, &expected, GIVEN_UP, false,
+    else if (__atomic_compare_exchange_n(&waking.state, &expected, TIMED_OUT, false,
                                          __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST))
       *why = "opening the trace takes too long; set TSCOPE_DIR to a local directory";
   }
@@ -225,10 +226,10 @@ static bool start_helper(const char **why) {
 }
 
 static bool stop(struct worker *worker) {
-  const u64 patience_ns = 1000000000;
-  u64 until = tscope_clock_ns(CLOCK_MONOTONIC) + patience_ns, now;
+  const u64 timeout_ns = 1000000000;
+  u64 until = tscope_clock_ns(CLOCK_MONOTONIC) + timeout_ns, now;
   store(&worker->stopping, 1);
-  call(worker);
+  wake_worker(worker);
   while (!load(&worker->stopped)) {
     now = tscope_clock_ns(CLOCK_MONOTONIC);
     if (now >= until)

@@ -18,7 +18,7 @@
 bool tscope_workers_start(const char **why);
 
 /* Wakes the helper early, because few chunks are left. Makes a system call only if it sleeps. */
-void tscope_helper_call(void);
+void tscope_helper_wake(void);
 
 /* Asks one of them to stop and waits for that, at most a second. False if it has not stopped. */
 bool tscope_ticker_stop(void);

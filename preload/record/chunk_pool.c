@@ -14,12 +14,12 @@ struct tscope_chunk_pool tscope_chunk_pool;
 static struct tscope_queue_cell ready_cells[TSCOPE_READY_MAX];
 
 /* Patience of callers that lose nothing if they come back later. */
-enum { GROWING_NS = 100000000 };
+enum { GROW_TIMEOUT_NS = 100000000 };
 
 /* Held while the file grows, until what was added is ready. Events never wait for it. */
-static struct tscope_lock growing;
+static struct tscope_lock grow_lock;
 
-int tscope_chunk_pool_init(u32 ring_max, u32 retained_max, void (*call_helper)(void)) {
+int tscope_chunk_pool_init(u32 ring_max, u32 retained_max, void (*wake_helper)(void)) {
   u32 capacity = 2;
   while (capacity < ring_max)
     capacity *= 2;
@@ -29,7 +29,7 @@ int tscope_chunk_pool_init(u32 ring_max, u32 retained_max, void (*call_helper)(v
     return -errno;
   tscope_queue_init(&tscope_chunk_pool.ready, ready_cells, TSCOPE_READY_MAX);
   tscope_queue_init(&tscope_chunk_pool.filled, cells, capacity);
-  tscope_chunk_pool.call_helper = call_helper;
+  tscope_chunk_pool.wake_helper = wake_helper;
   tscope_chunk_pool.ring_max = ring_max;
   tscope_chunk_pool.retained_max = retained_max;
   tscope_chunk_pool.retained_kept = retained_max / 8 + 1;
@@ -50,24 +50,24 @@ static bool claim(u32 *used, u32 max) {
   return false;
 }
 
-/* Takes a ready chunk if there are more than `kept`, and calls the helper in time for the next. */
-static struct tscope_chunk_header *take_ready(u32 kept) {
-  u32 number, there = tscope_queue_length(&tscope_chunk_pool.ready);
+/* A ready chunk if there are more than `kept`; and calls the helper in time for the next. */
+static struct tscope_chunk_header *acquire_ready(u32 kept) {
+  u32 number, n_ready = tscope_queue_length(&tscope_chunk_pool.ready);
   struct tscope_chunk_header *chunk = NULL;
-  if (there > kept && tscope_queue_take(&tscope_chunk_pool.ready, &number))
+  if (n_ready > kept && tscope_queue_pop(&tscope_chunk_pool.ready, &number))
     chunk = tscope_trace_chunk(number);
   u32 wanted = load(&tscope_chunk_pool.ready_wanted);
-  if (there <= wanted / 4 && wanted < TSCOPE_READY_MAX)
+  if (n_ready <= wanted / 4 && wanted < TSCOPE_READY_MAX)
     __atomic_store_n(&tscope_chunk_pool.ready_wanted, wanted * 2, __ATOMIC_RELAXED);
-  if (there <= wanted / 2 + 1)
-    tscope_chunk_pool.call_helper();
+  if (n_ready <= wanted / 2 + 1)
+    tscope_chunk_pool.wake_helper();
   return chunk;
 }
 
 /* The oldest filled ring chunk, emptied: its records are lost from here on, and counted. */
 static struct tscope_chunk_header *recycle(void) {
   u32 number;
-  if (!tscope_queue_take(&tscope_chunk_pool.filled, &number))
+  if (!tscope_queue_pop(&tscope_chunk_pool.filled, &number))
     return NULL;
   struct tscope_chunk_header *chunk = tscope_trace_chunk(number);
   u64 committed = __atomic_exchange_n(&chunk->committed, 0, __ATOMIC_SEQ_CST);
@@ -75,15 +75,15 @@ static struct tscope_chunk_header *recycle(void) {
    * the chunk from here on before it sees that the chunk is empty and has a new generation. */
   chunk->generation++;
   __atomic_thread_fence(__ATOMIC_RELEASE);
-  tscope_lose(TSCOPE_LOSS_RING, committed >> 32);
+  tscope_count_lost(TSCOPE_LOSS_RING, committed >> 32);
   return chunk;
 }
 
-static struct tscope_chunk_header *take_ring(enum tscope_loss *loss) {
+static struct tscope_chunk_header *acquire_ring(enum tscope_loss *loss) {
   struct tscope_chunk_header *chunk = NULL;
   *loss = TSCOPE_LOSS_RING;
   if (claim(&tscope_chunk_pool.ring_used, tscope_chunk_pool.ring_max)) {
-    chunk = take_ready(TSCOPE_READY_FOR_RETAINED);
+    chunk = acquire_ready(TSCOPE_READY_FOR_RETAINED);
     if (chunk)
       return chunk;
     __atomic_fetch_sub(&tscope_chunk_pool.ring_used, 1, __ATOMIC_RELAXED);
@@ -99,22 +99,22 @@ static struct tscope_chunk_header *take_ring(enum tscope_loss *loss) {
 /* For collectives and steps, waiting for the helper, or a system call on their own thread, is
  * better than a gap. */
 static struct tscope_chunk_header *make_ready(void) {
-  if (!tscope_lock(&growing))
+  if (!tscope_lock(&grow_lock))
     return NULL;
-  struct tscope_chunk_header *chunk = take_ready(0);
+  struct tscope_chunk_header *chunk = acquire_ready(0);
   u32 first;
   if (!chunk && tscope_trace_grow(1, &first) == 1)
     chunk = tscope_trace_chunk(first);
-  tscope_unlock(&growing);
+  tscope_unlock(&grow_lock);
   return chunk;
 }
 
-static struct tscope_chunk_header *take_retained(enum tscope_need need, enum tscope_loss *loss) {
+static struct tscope_chunk_header *acquire_retained(enum tscope_need need, enum tscope_loss *loss) {
   u32 kept = need == TSCOPE_DEFINITIONS ? 0 : tscope_chunk_pool.retained_kept;
   *loss = TSCOPE_LOSS_RETAINED;
   if (!claim(&tscope_chunk_pool.retained_used, tscope_chunk_pool.retained_max - kept))
     return NULL;
-  struct tscope_chunk_header *chunk = take_ready(0);
+  struct tscope_chunk_header *chunk = acquire_ready(0);
   if (!chunk)
     chunk = make_ready();
   if (!chunk) {
@@ -124,21 +124,22 @@ static struct tscope_chunk_header *take_retained(enum tscope_need need, enum tsc
   return chunk;
 }
 
-struct tscope_chunk_header *tscope_chunk_pool_take(enum tscope_retention retention,
-                                                   enum tscope_need need, enum tscope_loss *loss) {
+struct tscope_chunk_header *tscope_chunk_pool_acquire(enum tscope_retention retention,
+                                                      enum tscope_need need,
+                                                      enum tscope_loss *loss) {
   *loss = TSCOPE_LOSS_REENTRY;
   if (__atomic_load_n(&tscope_chunk_pool.closed, __ATOMIC_ACQUIRE))
     return NULL;
-  return retention == TSCOPE_RETAINED ? take_retained(need, loss) : take_ring(loss);
+  return retention == TSCOPE_RETAINED ? acquire_retained(need, loss) : acquire_ring(loss);
 }
 
-void tscope_chunk_pool_give_back(struct tscope_chunk_header *chunk) {
+void tscope_chunk_pool_release(struct tscope_chunk_header *chunk) {
   /* Never full: it has a cell for every possible ring chunk. */
-  tscope_queue_put(&tscope_chunk_pool.filled, tscope_trace_number(chunk));
+  tscope_queue_push(&tscope_chunk_pool.filled, tscope_trace_number(chunk));
 }
 
 /* Chunks that may still be needed; it is useless to make more ready than that. */
-static u32 still_to_come(void) {
+static u32 remaining_chunks(void) {
   return tscope_chunk_pool.ring_max - load(&tscope_chunk_pool.ring_used) +
          tscope_chunk_pool.retained_max - load(&tscope_chunk_pool.retained_used);
 }
@@ -146,25 +147,25 @@ static u32 still_to_come(void) {
 /* Adds a batch of ready chunks; false when enough are ready or there are no more. */
 static bool refill(void) {
   const u32 batch = 16;
-  u32 there = tscope_queue_length(&tscope_chunk_pool.ready);
-  u32 wanted = load(&tscope_chunk_pool.ready_wanted), most = still_to_come(), first;
+  u32 n_ready = tscope_queue_length(&tscope_chunk_pool.ready);
+  u32 wanted = load(&tscope_chunk_pool.ready_wanted), most = remaining_chunks(), first;
   if (wanted > most)
     wanted = most;
-  if (there >= wanted || __atomic_load_n(&tscope_chunk_pool.closed, __ATOMIC_ACQUIRE))
+  if (n_ready >= wanted || __atomic_load_n(&tscope_chunk_pool.closed, __ATOMIC_ACQUIRE))
     return false;
-  u32 got = tscope_trace_grow(wanted - there < batch ? wanted - there : batch, &first);
+  u32 got = tscope_trace_grow(wanted - n_ready < batch ? wanted - n_ready : batch, &first);
   for (u32 i = 0; i < got; i++)
-    tscope_queue_put(&tscope_chunk_pool.ready, first + i);
+    tscope_queue_push(&tscope_chunk_pool.ready, first + i);
   return got > 0;
 }
 
 void tscope_chunk_pool_refill(void) {
   bool more;
   do {
-    if (!tscope_lock_within(&growing, GROWING_NS))
+    if (!tscope_lock_within(&grow_lock, GROW_TIMEOUT_NS))
       return;
     more = refill();
-    tscope_unlock(&growing);
+    tscope_unlock(&grow_lock);
   } while (more);
 }
 
@@ -207,17 +208,17 @@ void tscope_chunk_pool_touch(void) {
     touch_filled();
 }
 
-/* Nobody uses a chunk that is taken out of the queue here; a chunk that a thread took just before
- * stays in the file. So the file is cut back as far as the chunks taken here reach without a
+/* Nobody uses a chunk that is popped from the queue here; a chunk that a thread got just before
+ * stays in the file. So the file is cut back as far as the chunks popped here reach without a
  * gap. */
 void tscope_chunk_pool_close(void) {
-  if (!tscope_lock_within(&growing, GROWING_NS))
+  if (!tscope_lock_within(&grow_lock, GROW_TIMEOUT_NS))
     return;
   __atomic_store_n(&tscope_chunk_pool.closed, true, __ATOMIC_RELEASE);
   bool ours[TSCOPE_READY_MAX * 2] = {false};
   u32 end = __atomic_load_n(&tscope_trace.chunks, __ATOMIC_ACQUIRE), number;
   const u32 window = TSCOPE_READY_MAX * 2;
-  while (tscope_queue_take(&tscope_chunk_pool.ready, &number))
+  while (tscope_queue_pop(&tscope_chunk_pool.ready, &number))
     if (number < end && end - number <= window)
       ours[end - number - 1] = true;
   u32 unused = 0;
@@ -225,5 +226,5 @@ void tscope_chunk_pool_close(void) {
     unused++;
   if (unused)
     tscope_trace_cut(end - unused);
-  tscope_unlock(&growing);
+  tscope_unlock(&grow_lock);
 }

@@ -20,7 +20,7 @@ struct tscope_chunk_pool {
   u32 ring_max, retained_max,
       retained_kept; /* retained_kept: the part of retained_max that only definitions may use */
   u32 ring_used, retained_used;
-  void (*call_helper)(void);
+  void (*wake_helper)(void);
   u32 ready_wanted; /* how many the helper keeps ready; grows if that was not enough */
   bool closed;
 };
@@ -30,17 +30,18 @@ extern struct tscope_chunk_pool tscope_chunk_pool;
  * kept for them. */
 enum tscope_need { TSCOPE_EVENTS, TSCOPE_DEFINITIONS };
 
-/* 0 or a negative errno. Numbers are of chunks. `call_helper` wakes the helper, so that it calls
+/* 0 or a negative errno. Numbers are of chunks. `wake_helper` wakes the helper, so that it calls
  * tscope_chunk_pool_refill() before its time. */
-int tscope_chunk_pool_init(u32 ring_max, u32 retained_max, void (*call_helper)(void));
+int tscope_chunk_pool_init(u32 ring_max, u32 retained_max, void (*wake_helper)(void));
 
 /* A chunk for `retention`, not yet visible to readers: its magic or its committed is 0. NULL if
  * there is none, with the reason in *loss. */
-struct tscope_chunk_header *tscope_chunk_pool_take(enum tscope_retention retention,
-                                                   enum tscope_need need, enum tscope_loss *loss);
+struct tscope_chunk_header *tscope_chunk_pool_acquire(enum tscope_retention retention,
+                                                      enum tscope_need need,
+                                                      enum tscope_loss *loss);
 
 /* Returns a filled ring chunk, whose records may be overwritten when its turn comes. */
-void tscope_chunk_pool_give_back(struct tscope_chunk_header *chunk);
+void tscope_chunk_pool_release(struct tscope_chunk_header *chunk);
 
 /* Makes as many chunks ready as wanted; on the helper, and when the process wakes. */
 void tscope_chunk_pool_refill(void);

@@ -5,9 +5,9 @@
 
 void tscope_failed_call(struct tscope_thread *thread, enum tscope_failed_call whose,
                         const char *what, i32 result) {
-  enum { MOST = 64 };
+  enum { MAX_RECORDS = 64 };
   static u32 written;
-  if (__atomic_fetch_add(&written, 1, __ATOMIC_RELAXED) >= MOST)
+  if (__atomic_fetch_add(&written, 1, __ATOMIC_RELAXED) >= MAX_RECORDS)
     return;
   int saved = errno;
   struct tscope_failed_call_record record = {.what = tscope_string(thread, what), .result = result};

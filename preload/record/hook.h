@@ -62,7 +62,7 @@ struct tscope_writer {
   u8 shift;     /* converts readings of the clock to its units */
 };
 
-/* Lies in the stack frame of the outermost hook in progress. Once that frame is gone, it is
+/* Is in the stack frame of the outermost hook in progress. Once that frame has ended, it is
  * possible to see that it was overwritten. */
 struct tscope_guard {
   u64 check;
@@ -77,11 +77,11 @@ struct tscope_guard {
 struct tscope_stack {
   const char *low, *high;
   const char *at;  /* an address in it */
-  const void *top; /* what lies right above it; not set for the first thread */
+  const void *top; /* what is right above it; not set for the first thread */
 };
 
 struct tscope_thread {
-  const struct tscope_guard *guard; /* NULL: no hook is in progress; see tscope_guard_holds() */
+  const struct tscope_guard *guard; /* NULL: no hook is in progress; see tscope_guard_is_active() */
   u32 tick_shift;
   u32 number;
   struct tscope_writer ring;
@@ -162,8 +162,8 @@ __attribute__((always_inline)) static inline void tscope_guard_set(struct tscope
 }
 
 /* Whether the hook of a guard is still in progress, seen from a hook at `frame`. */
-bool tscope_guard_holds(const struct tscope_thread *thread, const struct tscope_guard *guard,
-                        const char *frame);
+bool tscope_guard_is_active(const struct tscope_thread *thread, const struct tscope_guard *guard,
+                            const char *frame);
 
 /* Sets up the process and the thread, if that is still to do. NULL if recording is not possible;
  * errno is preserved. */
@@ -174,7 +174,7 @@ struct tscope_thread *tscope_enter_slow(enum tscope_wake wake, const struct tsco
  * tscope_leave() in the same block. The guard says which hook is in progress. So a call that a
  * hooked library makes inside a hooked call is not recorded twice, nor a call by a signal handler
  * that came in between. If the hook was left by a longjmp or an exception, the guard proves nothing
- * any more: see tscope_guard_holds(). */
+ * any more: see tscope_guard_is_active(). */
 #define tscope_enter(wake)                                                                         \
   tscope_enter_guarded((wake), &(struct tscope_guard){0}, TSCOPE_RETURN_PLACE(), TSCOPE_FRAME())
 
@@ -185,7 +185,8 @@ tscope_enter_guarded(enum tscope_wake wake, struct tscope_guard *guard, const vo
   tscope_guard_set(guard, place);
   if (TSCOPE_UNLIKELY(!thread || !tscope_is_live()))
     return tscope_enter_slow(wake, guard, frame);
-  if (TSCOPE_UNLIKELY(thread->guard != NULL) && tscope_guard_holds(thread, thread->guard, frame))
+  if (TSCOPE_UNLIKELY(thread->guard != NULL) &&
+      tscope_guard_is_active(thread, thread->guard, frame))
     return NULL;
   thread->guard = guard;
   thread->launches_inside = false; /* an exception may have left it */
@@ -193,7 +194,7 @@ tscope_enter_guarded(enum tscope_wake wake, struct tscope_guard *guard, const vo
 }
 
 /* The same for a hook that stays in progress after this function's caller returns: the caller of
- * that caller leaves it, and `guard` lies in its frame. */
+ * that caller leaves it, and `guard` is in its frame. */
 #define tscope_enter_for(wake, guard)                                                              \
   tscope_enter_guarded((wake), (guard), (const void *const *)&(guard)->place, TSCOPE_FRAME())
 
@@ -239,7 +240,7 @@ __attribute__((always_inline)) static inline void tscope_commit(struct tscope_wr
 }
 
 /* Prepares an additional writer of this thread, for records on another clock than that of the
- * thread's own two writers, such as GPU spans in nanoseconds. It lies in the thread's family
+ * thread's own two writers, such as GPU spans in nanoseconds. It is in the thread's family
  * memory, gets its first chunk at its first reservation, and shares the thread's chunk numbering
  * for its retention. GPU spans arrive out of order by up to seconds, so a base on CLOCK_MONOTONIC
  * leaves room before and after the record for which it is made. */
@@ -358,7 +359,7 @@ TSCOPE_NOINLINE void tscope_failed_call(struct tscope_thread *thread, enum tscop
                                         const char *what, i32 result);
 
 /* Counts records that a hook could not keep. Safe from any thread; nothing is written here. */
-void tscope_lose(enum tscope_loss reason, u64 records);
+void tscope_count_lost(enum tscope_loss reason, u64 records);
 
 /* Reads the GPU clock source's own clock in nanoseconds, for ANCHOR records; NULL if there is none.
  * Set with release order, once it can be called from any thread. */
@@ -368,7 +369,7 @@ extern u64 (*tscope_gpu_clock_now)(void);
 void tscope_turn_off(const char *why);
 
 /* One line on stderr if TSCOPE_VERBOSE allows it; level 0 always prints. */
-void tscope_say(int level, const char *format, ...) __attribute__((format(printf, 2, 3)));
+void tscope_log(int level, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 #pragma GCC visibility pop
 

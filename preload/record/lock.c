@@ -9,7 +9,7 @@
 
 #include "record/hook.h"
 
-enum { PATIENCE_NS = 1000000000, AFTER_GIVEN_UP_NS = 1000000, LOOK_AGAIN_NS = 10000000 };
+enum { TIMEOUT_NS = 1000000000, AFTER_TIMEOUT_NS = 1000000, RECHECK_NS = 10000000 };
 
 #define LOCK_AWAITED 0x80000000u /* no thread id has this bit */
 
@@ -44,28 +44,28 @@ static bool replace(struct tscope_lock *lock, u32 *seen, u32 by) {
                                      __ATOMIC_RELAXED);
 }
 
-static bool is_of_this_process(u32 thread) {
+static bool is_own_thread(u32 thread) {
   return syscall(SYS_tgkill, getpid(), thread, 0) == 0 || errno != ESRCH;
 }
 
 /* Sleeps until the holder wakes this thread, or until it is time to look again. */
 static void sleep_on(struct tscope_lock *lock, u32 seen, u64 until) {
   u64 now = now_ns(), ns = until > now ? until - now : 0;
-  struct timespec time = {.tv_nsec = (long)(ns < LOOK_AGAIN_NS ? ns : LOOK_AGAIN_NS)};
+  struct timespec time = {.tv_nsec = (long)(ns < RECHECK_NS ? ns : RECHECK_NS)};
   syscall(SYS_futex, &lock->holder, FUTEX_WAIT_PRIVATE, seen, &time, NULL, 0);
 }
 
 /* Another thread has it, according to `seen`. */
-static bool wait_for(struct tscope_lock *lock, u32 self, u64 patience_ns) {
+static bool wait_for(struct tscope_lock *lock, u32 self, u64 timeout_ns) {
   u32 seen = __atomic_load_n(&lock->holder, __ATOMIC_RELAXED);
-  if (__atomic_load_n(&lock->given_up, __ATOMIC_RELAXED) && patience_ns > AFTER_GIVEN_UP_NS)
-    patience_ns = AFTER_GIVEN_UP_NS;
-  u64 until = now_ns() + patience_ns;
+  if (__atomic_load_n(&lock->timed_out, __ATOMIC_RELAXED) && timeout_ns > AFTER_TIMEOUT_NS)
+    timeout_ns = AFTER_TIMEOUT_NS;
+  u64 until = now_ns() + timeout_ns;
   for (;;) {
     u32 holder = seen & ~LOCK_AWAITED;
     if (holder == self)
       return false;
-    if (!holder || !is_of_this_process(holder)) {
+    if (!holder || !is_own_thread(holder)) {
       /* Other threads may sleep as well; this thread must wake them. */
       if (replace(lock, &seen, self | LOCK_AWAITED))
         return true;
@@ -78,12 +78,12 @@ static bool wait_for(struct tscope_lock *lock, u32 self, u64 patience_ns) {
     sleep_on(lock, holder | LOCK_AWAITED, until);
     seen = __atomic_load_n(&lock->holder, __ATOMIC_RELAXED);
   }
-  if (patience_ns)
-    __atomic_store_n(&lock->given_up, 1, __ATOMIC_RELAXED);
+  if (timeout_ns)
+    __atomic_store_n(&lock->timed_out, 1, __ATOMIC_RELAXED);
   return false;
 }
 
-bool tscope_lock_within(struct tscope_lock *lock, u64 patience_ns) {
+bool tscope_lock_within(struct tscope_lock *lock, u64 timeout_ns) {
   u32 self = (u32)syscall(SYS_gettid), nobody = 0;
   tscope_locks_held++; /* first: a signal handler that comes in between must see it */
   __atomic_signal_fence(__ATOMIC_SEQ_CST);
@@ -92,7 +92,7 @@ bool tscope_lock_within(struct tscope_lock *lock, u64 patience_ns) {
     return true;
   }
   int saved = errno;
-  bool locked = wait_for(lock, self, patience_ns);
+  bool locked = wait_for(lock, self, timeout_ns);
   errno = saved;
   if (locked)
     count_held(lock, 1);
@@ -102,15 +102,15 @@ bool tscope_lock_within(struct tscope_lock *lock, u64 patience_ns) {
 }
 
 bool tscope_lock(struct tscope_lock *lock) {
-  bool locked = tscope_lock_within(lock, PATIENCE_NS);
+  bool locked = tscope_lock_within(lock, TIMEOUT_NS);
   if (!locked)
-    tscope_lose(TSCOPE_LOSS_LOCKED, 1);
+    tscope_count_lost(TSCOPE_LOSS_LOCKED, 1);
   return locked;
 }
 
 void tscope_unlock(struct tscope_lock *lock) {
   count_held(lock, -1);
-  __atomic_store_n(&lock->given_up, 0, __ATOMIC_RELAXED);
+  __atomic_store_n(&lock->timed_out, 0, __ATOMIC_RELAXED);
   if (__atomic_exchange_n(&lock->holder, 0, __ATOMIC_RELEASE) & LOCK_AWAITED) {
     int saved = errno;
     syscall(SYS_futex, &lock->holder, FUTEX_WAKE_PRIVATE, 1, NULL, NULL, 0);

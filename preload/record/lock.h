@@ -5,8 +5,8 @@
  *
  *   - The calling thread has it already: a signal handler came while it was held.
  *   - The holder is no thread of this process: this is a forked child, or the thread was ended in
- *     the middle. The lock is taken over.
- *   - The holder does not come back: after the first thread that waited in vain, no other thread
+ *     the middle. This thread becomes the holder.
+ *   - The holder does not come back: after the first wait that timed out, no other thread
  * waits long until it is released.
  *
  * Each thread counts the locks that it holds, so that the end of a process (a signal handler may
@@ -25,9 +25,9 @@
 #pragma GCC visibility push(hidden)
 
 struct tscope_lock {
-  u32 holder;   /* thread id of the holder, 0 for none; LOCK_AWAITED is set if a thread sleeps on it
-                 */
-  u32 given_up; /* a thread waited for the present holder in vain */
+  u32 holder; /* thread id of the holder, 0 for none; LOCK_AWAITED is set if a thread sleeps on it
+               */
+  u32 timed_out;    /* a thread's wait for the present holder timed out */
   bool for_records; /* records are written while it is held */
 };
 
@@ -42,9 +42,9 @@ void tscope_check_no_lock(void);
 static inline void tscope_check_no_lock(void) {}
 #endif
 
-/* Takes the lock; waits up to `patience_ns`, with 0 not at all. False if it is not available: go on
+/* Takes the lock; waits up to `timeout_ns`, with 0 not at all. False if it is not available: go on
  * without it, and do not unlock. Preserves errno; not a cancellation point. */
-bool tscope_lock_within(struct tscope_lock *lock, u64 patience_ns)
+bool tscope_lock_within(struct tscope_lock *lock, u64 timeout_ns)
     __attribute__((warn_unused_result));
 
 /* The same, waiting long enough for any holder that comes back. For work that is lost without the

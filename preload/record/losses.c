@@ -5,15 +5,15 @@
 
 static u64 lost_before_wake[TSCOPE_LOSS_REASONS];
 
-void tscope_lose(enum tscope_loss reason, u64 records) {
+void tscope_count_lost(enum tscope_loss reason, u64 records) {
   u64 *lost = tscope_trace.header ? tscope_trace.header->lost : lost_before_wake;
   __atomic_fetch_add(&lost[reason], records, __ATOMIC_RELAXED);
 }
 
-void tscope_lose_early(void) {
+void tscope_count_lost_early(void) {
   for (u32 reason = 0; reason < TSCOPE_LOSS_REASONS; reason++) {
     u64 lost = __atomic_exchange_n(&lost_before_wake[reason], 0, __ATOMIC_RELAXED);
     if (lost)
-      tscope_lose((enum tscope_loss)reason, lost);
+      tscope_count_lost((enum tscope_loss)reason, lost);
   }
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * Records that could not be kept, counted by reason in the trace's header; see tscope_lose().
+ * Records that could not be kept, counted by reason in the trace's header; see tscope_count_lost().
  */
 #ifndef TSCOPE_LOSSES_H
 #define TSCOPE_LOSSES_H
@@ -9,8 +9,8 @@
 
 #pragma GCC visibility push(hidden)
 
-/* Moves what was lost before there was a trace into it. */
-void tscope_lose_early(void);
+/* Moves the losses from before there was a trace into the trace. */
+void tscope_count_lost_early(void);
 
 #pragma GCC visibility pop
 

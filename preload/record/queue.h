@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * A bounded queue of numbers, in which any number of threads put and take without a lock (Dmitry
+ * A bounded queue of numbers, in which any number of threads push and pop without a lock (Dmitry
  * Vyukov's bounded MPMC queue): each cell carries a ticket that says whose turn it is.
  */
 #ifndef TSCOPE_QUEUE_H
@@ -32,7 +32,7 @@ static inline void tscope_queue_init(struct tscope_queue *queue, struct tscope_q
 }
 
 /* False when the queue is full. */
-static inline bool tscope_queue_put(struct tscope_queue *queue, u32 value) {
+static inline bool tscope_queue_push(struct tscope_queue *queue, u32 value) {
   u32 tail = __atomic_load_n(&queue->tail, __ATOMIC_RELAXED);
   for (;;) {
     struct tscope_queue_cell *cell = &queue->cells[tail & queue->mask];
@@ -51,7 +51,7 @@ static inline bool tscope_queue_put(struct tscope_queue *queue, u32 value) {
 }
 
 /* False when the queue is empty. */
-static inline bool tscope_queue_take(struct tscope_queue *queue, u32 *value) {
+static inline bool tscope_queue_pop(struct tscope_queue *queue, u32 *value) {
   u32 head = __atomic_load_n(&queue->head, __ATOMIC_RELAXED);
   for (;;) {
     struct tscope_queue_cell *cell = &queue->cells[head & queue->mask];
@@ -69,14 +69,14 @@ static inline bool tscope_queue_take(struct tscope_queue *queue, u32 *value) {
   }
 }
 
-/* The number at a position, counted from the head, without taking it. False if there is none. */
+/* The number at a position, counted from the head, without removing it. False if there is none. */
 static inline bool tscope_queue_peek(const struct tscope_queue *queue, u32 position, u32 *value) {
   const struct tscope_queue_cell *cell = &queue->cells[position & queue->mask];
   *value = __atomic_load_n(&cell->value, __ATOMIC_RELAXED);
   return __atomic_load_n(&cell->turn, __ATOMIC_ACQUIRE) == position + 1;
 }
 
-/* How many are in it; those that are being put or taken now may or may not count. */
+/* How many are in it; those that are being pushed or popped now may or may not count. */
 static inline u32 tscope_queue_length(const struct tscope_queue *queue) {
   return __atomic_load_n(&queue->tail, __ATOMIC_RELAXED) -
          __atomic_load_n(&queue->head, __ATOMIC_RELAXED);

@@ -35,9 +35,9 @@ static u64 measure_hook(void) {
         tscope_commit_dur(&thread, &thread.ring, sizeof(*launch), start);
       }
     }
-    u64 taken = tscope_ticks() - begun;
-    if (taken < best)
-      best = taken;
+    u64 ticks = tscope_ticks() - begun;
+    if (ticks < best)
+      best = ticks;
   }
   return (u64)((double)best * 1e9 / (double)tscope_clock.hz / ROUNDS + 0.5);
 }
@@ -72,7 +72,7 @@ static void write_cost(u64 helper_cpu_ns) {
 
 static void write_losses(void) {
   static u64 written[TSCOPE_LOSS_REASONS];
-  tscope_lose_early();
+  tscope_count_lost_early();
   for (u32 reason = 0; reason < TSCOPE_LOSS_REASONS; reason++) {
     u64 lost = __atomic_load_n(&tscope_trace.header->lost[reason], __ATOMIC_RELAXED);
     if (lost == written[reason])

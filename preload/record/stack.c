@@ -13,11 +13,11 @@
 
 /* --- on the job's threads --- */
 
-static u32 wanted; /* stacks have begun that are not known */
+static u32 stacks_unknown; /* there are stacks whose extent is not known */
 
 void tscope_stack_begin(struct tscope_stack *stack) {
   const char *at = __builtin_frame_address(0);
-  const void *self = (const void *)pthread_self(); /* lies on top of the stack */
+  const void *self = (const void *)pthread_self(); /* is at the top of the stack */
   const char *high = __atomic_load_n(&stack->high, __ATOMIC_ACQUIRE);
   bool known = high && __atomic_load_n(&stack->top, __ATOMIC_RELAXED) == self &&
                at >= __atomic_load_n(&stack->low, __ATOMIC_RELAXED) && at < high;
@@ -26,10 +26,10 @@ void tscope_stack_begin(struct tscope_stack *stack) {
   __atomic_store_n(&stack->high, NULL, __ATOMIC_RELAXED);
   __atomic_store_n(&stack->top, self, __ATOMIC_RELAXED);
   __atomic_store_n(&stack->at, at, __ATOMIC_RELEASE);
-  __atomic_store_n(&wanted, 1, __ATOMIC_RELEASE);
+  __atomic_store_n(&stacks_unknown, 1, __ATOMIC_RELEASE);
 }
 
-static bool is_in(const struct tscope_stack *stack, const void *address) {
+static bool is_on_stack(const struct tscope_stack *stack, const void *address) {
   const char *high = __atomic_load_n(&stack->high, __ATOMIC_ACQUIRE);
   return high && (const char *)address <= high &&
          (const char *)address > __atomic_load_n(&stack->low, __ATOMIC_RELAXED);
@@ -37,7 +37,7 @@ static bool is_in(const struct tscope_stack *stack, const void *address) {
 
 /* For a guard that is not on the thread's own stack. If this check is forbidden, as in some
  * sandboxes, the hook is assumed to be in progress. */
-static bool is_whole_elsewhere(const struct tscope_guard *guard) {
+static bool is_intact_elsewhere(const struct tscope_guard *guard) {
   struct tscope_guard copy;
   const void *returns_to;
   int error = tscope_read_memory(getpid(), (u64)(uintptr_t)guard, &copy, sizeof(copy));
@@ -50,39 +50,39 @@ static bool is_whole_elsewhere(const struct tscope_guard *guard) {
   return error == 0 && returns_to == copy.returns_to;
 }
 
-TSCOPE_NOT_SANITIZED static bool is_whole(const struct tscope_guard *guard) {
+TSCOPE_NOT_SANITIZED static bool is_intact(const struct tscope_guard *guard) {
   return guard->check == tscope_guard_check(guard) && *guard->place == guard->returns_to;
 }
 
-/* A frame above a guard on the same stack proves that the hook of the guard is gone. A frame below
- * it was called either from inside the hook, or from the function that had called the hook. In the
- * second case the call has overwritten the guard, or the place of the hook's return address. A
- * frame that begins right where the guard lies is below it: the real function made the call with a
+/* A frame above a guard on the same stack proves that the hook of the guard has ended. A frame
+ * below it was called either from inside the hook, or from the function that had called the hook.
+ * In the second case the call has overwritten the guard, or the place of the hook's return address.
+ * A frame that begins exactly at the guard is below it: the real function made the call with a
  * jump, as its last.
  *
  * On another stack, a signal handler or a coroutine may run while the hook waits on the thread's
  * own stack. If the hook is on another stack and the thread has come back from there, the hook was
  * left. */
-bool tscope_guard_holds(const struct tscope_thread *thread, const struct tscope_guard *guard,
-                        const char *frame) {
+bool tscope_guard_is_active(const struct tscope_thread *thread, const struct tscope_guard *guard,
+                            const char *frame) {
   const ptrdiff_t deepest = 32 << 10; /* what a library puts on the stack of a coroutine */
   if (guard == TSCOPE_GUARD_ALWAYS || !thread)
     return thread != NULL;
   const char *at = (const char *)guard;
-  bool here = is_in(&thread->stack, frame);
-  if (is_in(&thread->stack, at))
-    return (!here || frame <= at) && is_whole(guard);
+  bool here = is_on_stack(&thread->stack, frame);
+  if (is_on_stack(&thread->stack, at))
+    return (!here || frame <= at) && is_intact(guard);
   bool known = __atomic_load_n(&thread->stack.high, __ATOMIC_ACQUIRE) != NULL;
   if (here || frame > at || (known && at - frame > deepest))
     return false;
-  return is_whole_elsewhere(guard);
+  return is_intact_elsewhere(guard);
 }
 
 /* --- on the helper --- */
 
 /* The stack that begins at `low`; for the first thread's stack, which grows, its greatest
  * extent. */
-static void found_one(struct tscope_stack *stack, uintptr_t low, uintptr_t high, bool grows) {
+static void set_extent(struct tscope_stack *stack, uintptr_t low, uintptr_t high, bool grows) {
   const char *at = __atomic_load_n(&stack->at, __ATOMIC_RELAXED);
   uintptr_t top = (uintptr_t)__atomic_load_n(&stack->top, __ATOMIC_RELAXED);
   struct rlimit limit;
@@ -98,7 +98,7 @@ static void found_one(struct tscope_stack *stack, uintptr_t low, uintptr_t high,
 }
 
 /* One line of the list of memory: "low-high rw-p ... [stack]". */
-static void look_at_line(const char *line) {
+static void read_map_line(const char *line) {
   char *end;
   uintptr_t low = (uintptr_t)strtoull(line, &end, 16);
   if (*end != '-')
@@ -110,7 +110,7 @@ static void look_at_line(const char *line) {
   for (struct tscope_thread *thread = tscope_thread_newest(); thread; thread = thread->before) {
     uintptr_t at = (uintptr_t)__atomic_load_n(&thread->stack.at, __ATOMIC_ACQUIRE);
     if (!__atomic_load_n(&thread->stack.high, __ATOMIC_RELAXED) && at >= low && at < high)
-      found_one(&thread->stack, low, high, grows);
+      set_extent(&thread->stack, low, high, grows);
   }
 }
 
@@ -118,7 +118,7 @@ void tscope_stacks_find(void) {
   static char text[8192];
   size_t n = 0;
   ssize_t more;
-  if (!__atomic_exchange_n(&wanted, 0, __ATOMIC_ACQ_REL))
+  if (!__atomic_exchange_n(&stacks_unknown, 0, __ATOMIC_ACQ_REL))
     return;
   int fd = open("/proc/self/maps", O_RDONLY | O_CLOEXEC);
   if (fd < 0)
@@ -128,7 +128,7 @@ void tscope_stacks_find(void) {
     text[n += (size_t)more] = '\0';
     for (; (end = strchr(line, '\n')); line = end + 1) {
       *end = '\0';
-      look_at_line(line);
+      read_map_line(line);
     }
     n = strlen(line) < sizeof(text) / 2 ? strlen(line) : 0;
     memmove(text, line, n);

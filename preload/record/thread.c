@@ -23,7 +23,7 @@ static __thread bool busy __attribute__((tls_model("initial-exec")));
 static pthread_key_t at_thread_end;
 static struct tscope_lock lock;
 static struct tscope_thread *free_slots[TSCOPE_THREAD_SLOTS];
-static u32 slots_made, slots_free;
+static u32 n_slots, n_free;
 static struct tscope_thread *newest;
 
 #define WRITERS 1024u
@@ -52,7 +52,7 @@ static size_t family_bytes(void) {
 }
 
 static struct tscope_thread *new_slot(void) {
-  if (slots_made == TSCOPE_THREAD_SLOTS)
+  if (n_slots == TSCOPE_THREAD_SLOTS)
     return NULL;
   u8 *memory = mmap(NULL, sizeof(struct tscope_thread) + family_bytes(), PROT_READ | PROT_WRITE,
                     MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -66,7 +66,7 @@ static struct tscope_thread *new_slot(void) {
     thread->family[i] = memory;
     memory += aligned(tscope_families[i]->thread_bytes);
   }
-  thread->number = ++slots_made;
+  thread->number = ++n_slots;
   thread->before = newest;
   __atomic_store_n(&newest, thread, __ATOMIC_RELEASE);
   thread->tick_shift = tscope_clock.shift;
@@ -75,16 +75,16 @@ static struct tscope_thread *new_slot(void) {
   return thread;
 }
 
-static struct tscope_thread *take_slot(void) {
+static struct tscope_thread *acquire_slot(void) {
   if (!tscope_lock(&lock))
     return NULL;
-  struct tscope_thread *thread = slots_free ? free_slots[--slots_free] : new_slot();
+  struct tscope_thread *thread = n_free ? free_slots[--n_free] : new_slot();
   tscope_unlock(&lock);
   return thread;
 }
 
 /* The thread's chunks stay with the slot; the families' memory starts empty for the next thread. */
-static void leave_slot(void *slot) {
+static void release_slot(void *slot) {
   struct tscope_thread *thread = slot;
   busy = true;
   tscope_self = NULL;
@@ -101,7 +101,7 @@ static void leave_slot(void *slot) {
     if (thread->family[i])
       memset(thread->family[i], 0, tscope_families[i]->thread_bytes);
   if (tscope_lock(&lock)) {
-    free_slots[slots_free++] = thread;
+    free_slots[n_free++] = thread;
     tscope_unlock(&lock);
   }
 }
@@ -115,17 +115,17 @@ bool tscope_thread_writes(u32 tid) {
 }
 
 int tscope_threads_init(void) {
-  return -pthread_key_create(&at_thread_end, leave_slot);
+  return -pthread_key_create(&at_thread_end, release_slot);
 }
 
 struct tscope_thread *tscope_thread_here(void) {
   if (tscope_self)
     return tscope_self;
   if (!tscope_thread_busy()) {
-    tscope_lose(TSCOPE_LOSS_REENTRY, 1);
+    tscope_count_lost(TSCOPE_LOSS_REENTRY, 1);
     return NULL;
   }
-  struct tscope_thread *thread = take_slot();
+  struct tscope_thread *thread = acquire_slot();
   if (thread) {
     tscope_stack_begin(&thread->stack);
     char name[17] = "";
@@ -136,7 +136,7 @@ struct tscope_thread *tscope_thread_here(void) {
     tscope_definitions_write_thread(thread->number, tid, name);
     tscope_self = thread;
   } else {
-    tscope_lose(TSCOPE_LOSS_THREADS, 1);
+    tscope_count_lost(TSCOPE_LOSS_THREADS, 1);
   }
   tscope_thread_idle();
   return thread;

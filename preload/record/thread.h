@@ -27,14 +27,14 @@ struct tscope_thread *tscope_thread_here(void);
 struct tscope_thread *tscope_thread_newest(void);
 
 /* Whether the kernel's thread `tid` has written records. Knows the last 1024 threads that began to
- * record; false if another thread has taken the slot. */
+ * record; false if another thread has got the slot. */
 bool tscope_thread_writes(u32 tid);
 
 /* Marks the calling thread as inside tscope, where no hook records; false if it was already. */
 bool tscope_thread_busy(void);
 void tscope_thread_idle(void);
 
-/* Hands the writer's chunk back. */
+/* Releases the writer's chunk. */
 void tscope_writer_retire(struct tscope_writer *writer);
 
 #pragma GCC visibility pop

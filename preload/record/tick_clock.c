@@ -52,14 +52,14 @@ static bool tsc_is_a_clock(void) {
 }
 
 /* Frequency from CPUID leaf 0x15: crystal * numerator / denominator; 0 if it is not given. */
-static u64 told_hz(void) {
+static u64 hardware_hz(void) {
   unsigned denominator, numerator, crystal, edx;
   if (!__get_cpuid(0x15, &denominator, &numerator, &crystal, &edx) || !denominator || !crystal)
     return 0;
   return (u64)crystal * numerator / denominator;
 }
 #elif defined(__aarch64__)
-static u64 told_hz(void) {
+static u64 hardware_hz(void) {
   u64 hz;
   __asm__("mrs %0, cntfrq_el0" : "=r"(hz));
   return hz;
@@ -90,7 +90,7 @@ void tscope_clock_choose(void) {
     tscope_clock.source = TSCOPE_TICK_MONOTONIC;
     tscope_clock.hz = 1000000000;
   } else {
-    tscope_clock.hz = told_hz();
+    tscope_clock.hz = hardware_hz();
     if (!tscope_clock.hz)
       tscope_clock.hz = measured_hz();
   }

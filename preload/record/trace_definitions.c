@@ -20,7 +20,7 @@ struct string {
 enum { STRINGS_BITS = 16, STRINGS_SLOTS = 1 << STRINGS_BITS, STRINGS_MAX = STRINGS_SLOTS / 4 * 3 };
 
 static struct string *strings;
-static u32 strings_known;
+static u32 n_strings;
 static struct tscope_thread definitions;
 static struct tscope_lock lock = {.for_records = true};
 
@@ -94,18 +94,18 @@ static u32 add_locked(u64 hash, const char *text, size_t bytes) {
   struct string *slot = find_string(hash, (u32)bytes, &number);
   if (number)
     return number;
-  if (strings_known == STRINGS_MAX) {
-    tscope_lose(TSCOPE_LOSS_STRINGS, 1);
+  if (n_strings == STRINGS_MAX) {
+    tscope_count_lost(TSCOPE_LOSS_STRINGS, 1);
     return 0;
   }
   static struct with_text record; /* the lock is held; the thread's stack may be small */
-  number = strings_known + 1;
+  number = n_strings + 1;
   u32 length = set_text(&record, text, bytes);
   record.string.string = number;
   record.string.bytes = length;
   if (!write_locked(TSCOPE_REC_STRING, 0, &record, whole_bytes(length)))
     return 0;
-  strings_known = number;
+  n_strings = number;
   slot->hash = hash;
   slot->bytes = (u32)bytes;
   __atomic_store_n(&slot->number, number, __ATOMIC_RELEASE);

@@ -35,23 +35,23 @@ static int index_of(struct tscope_thread *thread, struct tscope_writer *writer) 
 
 void tscope_writer_retire(struct tscope_writer *writer) {
   if (writer->chunk && writer->retention == TSCOPE_RING)
-    tscope_chunk_pool_give_back(writer->chunk);
+    tscope_chunk_pool_release(writer->chunk);
   writer->chunk = NULL;
   writer->cursor = writer->limit = NULL;
 }
 
 /* Gives the writer a fresh chunk. The chunk's fields are complete before its magic is set. A reused
- * chunk already has its magic, and its committed is 0 from the moment when it was taken. */
+ * chunk already has its magic, and its committed is 0 from the moment when it was acquired. */
 static bool next_chunk(struct tscope_thread *thread, struct tscope_writer *writer, u64 units) {
   enum tscope_loss loss = TSCOPE_LOSS_THREADS;
   struct tscope_chunk_header *chunk = NULL;
   tscope_writer_retire(writer);
   int index = index_of(thread, writer);
   if (index >= 0)
-    chunk = tscope_chunk_pool_take(writer->retention,
-                                   thread->number ? TSCOPE_EVENTS : TSCOPE_DEFINITIONS, &loss);
+    chunk = tscope_chunk_pool_acquire(writer->retention,
+                                      thread->number ? TSCOPE_EVENTS : TSCOPE_DEFINITIONS, &loss);
   if (!chunk) {
-    tscope_lose(loss, 1);
+    tscope_count_lost(loss, 1);
     return false;
   }
   writer->base = base_for(units);

@@ -13,7 +13,7 @@
 
 /* Reading the list takes some microseconds, a fork up to some 100 ms. A thread that was ended while
  * it read the list never leaves: after one wait in vain, forks do not wait for it again. */
-enum { FORK_WAITS_NS = 100000000, READER_WAITS_NS = 1000000000, LOOK_AGAIN_NS = 1000000 };
+enum { FORK_WAITS_NS = 100000000, READER_WAITS_NS = 1000000000, RECHECK_NS = 1000000 };
 
 static u32 readers; /* threads that read the list */
 static u32 forking; /* forks in progress */
@@ -31,13 +31,13 @@ static u32 value_of(const u32 *word) {
   return __atomic_load_n(word, __ATOMIC_SEQ_CST);
 }
 
-/* Waits until the word is at most that, or for `patience_ns`. */
-static bool wait_until_at_most(u32 *word, u32 most, u64 patience_ns) {
-  u64 until = now_ns() + patience_ns;
+/* Waits until the word is at most that, or for `timeout_ns`. */
+static bool wait_until_at_most(u32 *word, u32 most, u64 timeout_ns) {
+  u64 until = now_ns() + timeout_ns;
   int saved = errno;
   u32 seen;
   while ((seen = value_of(word)) > most && now_ns() < until) {
-    struct timespec time = {.tv_nsec = LOOK_AGAIN_NS};
+    struct timespec time = {.tv_nsec = RECHECK_NS};
     syscall(SYS_futex, word, FUTEX_WAIT_PRIVATE, seen, &time, NULL, 0);
   }
   errno = saved;

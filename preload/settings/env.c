@@ -79,7 +79,7 @@ bool tscope_env_flag(const char *variable, bool standard) {
 }
 
 void tscope_env_read(void) {
-  tscope_environment_take();
+  tscope_environment_copy();
 #define X(member, TYPE, variable, standard, values, doc) PARSE_##TYPE(member, standard, "");
   TSCOPE_ENV(X)
 #undef X
@@ -87,7 +87,7 @@ void tscope_env_read(void) {
   do {                                                                                             \
     const char *value = tscope_environment_get(variable);                                          \
     if (value && *value && !PARSE_##TYPE(member, value, values))                                   \
-      tscope_say(0, "%s=%.80s is not valid; using %s", variable, value, standard);                 \
+      tscope_log(0, "%s=%.80s is not valid; using %s", variable, value, standard);                 \
   } while (0);
   TSCOPE_ENV(X)
 #undef X

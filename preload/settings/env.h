@@ -27,8 +27,8 @@ struct tscope_env {
 /* Filled when the process wakes, before any family is woken; never changes after that. */
 extern struct tscope_env tscope_env;
 
-/* Copies the environment (environment.h) and reads it, on a thread of the job. A value that makes
- * no sense is left at its default, with one line. */
+/* Copies the environment (process_environment.h) and reads it, on a thread of the job. A value that
+ * makes no sense is left at its default, with one line. */
 void tscope_env_read(void);
 
 /* A FLAG variable as it is now; for what must be known before the process wakes. */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * Another thread of the job may be in setenv() while the copy is made, which may give the list of
- * entries back to the allocator. So the list and the entries are read by the kernel, which says
- * that memory is gone where a load of ours would end the job.
+ * Another thread of the job may be in setenv() while the copy is made, which may free the list of
+ * entries. So the kernel reads the list and the entries: it returns an error for freed memory,
+ * where a load of our own would end the job.
  */
 #include "settings/process_environment.h"
 
@@ -64,7 +64,7 @@ static void copy_entry(const char *from) {
   copy[used] = '\0';
 }
 
-void tscope_environment_take(void) {
+void tscope_environment_copy(void) {
   int saved = errno;
   if (!copy) {
     void *memory = mmap(NULL, COPY_BYTES, PROT_READ | PROT_WRITE,

@@ -11,7 +11,7 @@
 
 /* Copies the environment, in place of an earlier copy. Not on a thread of tscope's own, and not
  * while another thread reads the copy. */
-void tscope_environment_take(void);
+void tscope_environment_copy(void);
 
 /* A variable's value in the copy; NULL if it was not set. */
 const char *tscope_environment_get(const char *name);

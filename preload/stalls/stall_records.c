@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * First what the kernel says of each thread, which needs none of the process's memory; then
+ * First what the kernel reports about each thread, which needs none of the process's memory; then
  * Python's frames, read through the kernel, where a wrong address is an error and no fault. A stack
  * is read twice: where the two differ, the thread runs.
  */
@@ -17,40 +17,40 @@
 #include "record/process_trace.h"
 #include "record/trace_definitions.h"
 
-enum { THREADS_MOST = 512, PYTHON_MOST = 256, PEERS_MOST = 128 };
+enum { MAX_THREADS = 512, MAX_PYTHON_THREADS = 256, MAX_PEERS = 128 };
 
 const char *stall_python_why = "";
 u32 stall_ticker_tid;
 
-static u32 tids[THREADS_MOST];
-static struct python_thread python_list[PYTHON_MOST];
+static u32 tids[MAX_THREADS];
+static struct python_thread python_list[MAX_PYTHON_THREADS];
 static struct stack_walk walk;
-static u64 first_keys[STACK_FRAMES_MOST];
+static u64 first_keys[MAX_STACK_FRAMES];
 
 bool stall_is_over(void) {
   return !tscope_is_live() ||
          __atomic_load_n(&tscope_trace.header->end_ticks, __ATOMIC_RELAXED) != 0;
 }
 
-static bool is_ours(u32 tid) {
+static bool is_own_thread(u32 tid) {
   return tid == (u32)syscall(SYS_gettid) ||
          tid == __atomic_load_n(&stall_ticker_tid, __ATOMIC_RELAXED);
 }
 
-static u32 text(const char *value) {
+static u32 intern_text(const char *value) {
   return *value ? tscope_string(NULL, value) : 0;
 }
 
 static void write_state(u32 stall, u32 tid) {
   struct thread_state state;
-  if (is_ours(tid) || !thread_state_read(getpid(), tid, &state))
+  if (is_own_thread(tid) || !thread_state_read(getpid(), tid, &state))
     return;
   struct tscope_thread_state_record record = {.stall = stall,
                                               .tid = tid,
-                                              .name = text(state.name),
-                                              .wait = text(state.wait),
-                                              .call = text(state.call),
-                                              .file = text(state.file)};
+                                              .name = intern_text(state.name),
+                                              .wait = intern_text(state.wait),
+                                              .call = intern_text(state.call),
+                                              .file = intern_text(state.file)};
   tscope_definitions_write(TSCOPE_REC_THREAD_STATE, (u8)state.state, &record, sizeof(record));
 }
 
@@ -86,7 +86,7 @@ static void write_stack(u32 stall, const struct python_thread *thread) {
 static void write_stacks(u32 stall) {
   const struct python_process self = {.pid = getpid()};
   u32 n = python_threads(&python_here, python_read_process, &self, python_here_runtime, python_list,
-                         PYTHON_MOST);
+                         MAX_PYTHON_THREADS);
   for (u32 i = 0; i < n && !stall_is_over(); i++)
     write_stack(stall, &python_list[i]);
 }
@@ -95,8 +95,8 @@ static bool is_frozen(const struct thread_state *state) {
   return strstr(state->wait, "freezer") || strstr(state->wait, "refrigerator");
 }
 
-/* Of a process that has the same parent, as ranks of one launcher have: what it cannot say itself,
- * because it is stopped, ended, or does not come back from the kernel. */
+/* Of a process that has the same parent, as ranks of one launcher have: what it cannot record
+ * itself, because it is stopped, ended, or does not come back from the kernel. */
 static void write_peer(u32 stall, u32 pid) {
   struct thread_state state;
   if (pid == (u32)getpid() || !thread_state_read((pid_t)pid, pid, &state) ||
@@ -104,29 +104,29 @@ static void write_peer(u32 stall, u32 pid) {
     return;
   struct tscope_peer_state_record record = {.stall = stall,
                                             .pid = pid,
-                                            .wait = text(state.wait),
-                                            .call = text(state.call),
-                                            .file = text(state.file)};
+                                            .wait = intern_text(state.wait),
+                                            .call = intern_text(state.call),
+                                            .file = intern_text(state.file)};
   tscope_definitions_write(TSCOPE_REC_PEER_STATE, (u8)state.state, &record, sizeof(record));
 }
 
 void stall_write_peers(u32 stall) {
   pid_t parent = getppid();
-  u32 threads = parent > 1 ? thread_list(parent, tids, THREADS_MOST) : 0, n = 0;
-  static u32 peers[PEERS_MOST];
-  for (u32 i = 0; i < threads && i < THREADS_MOST && n < PEERS_MOST; i++)
-    n += thread_children(parent, tids[i], peers + n, PEERS_MOST - n);
+  u32 threads = parent > 1 ? thread_list(parent, tids, MAX_THREADS) : 0, n = 0;
+  static u32 peers[MAX_PEERS];
+  for (u32 i = 0; i < threads && i < MAX_THREADS && n < MAX_PEERS; i++)
+    n += thread_children(parent, tids[i], peers + n, MAX_PEERS - n);
   for (u32 i = 0; i < n && !stall_is_over(); i++)
     write_peer(stall, peers[i]);
 }
 
 void stall_write(struct tscope_stall_record *stall, enum tscope_stall what, bool whole) {
-  u32 n = whole ? thread_list(getpid(), tids, THREADS_MOST) : 0;
+  u32 n = whole ? thread_list(getpid(), tids, MAX_THREADS) : 0;
   bool ticker = __atomic_load_n(&stall_ticker_tid, __ATOMIC_RELAXED) != 0;
   stall->threads = n > 1u + ticker ? n - 1 - ticker : 0;
-  stall->python = stall_python_why ? text(stall_python_why) : 0;
+  stall->python = stall_python_why ? intern_text(stall_python_why) : 0;
   tscope_definitions_write(TSCOPE_REC_STALL, (u16)what, stall, sizeof(*stall));
-  for (u32 i = 0; i < n && i < THREADS_MOST && !stall_is_over(); i++)
+  for (u32 i = 0; i < n && i < MAX_THREADS && !stall_is_over(); i++)
     write_state(stall->stall, tids[i]);
   if (whole && !stall_python_why)
     write_stacks(stall->stall);

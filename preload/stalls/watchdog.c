@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT
  *
- * Notices that nothing of the job moves any more: on the helper, once a second, by looking at how
- * far the chunks are filled that the job's threads write to. A process that records is one that
- * moves. Where threads write retained records (collectives, phases, steps), those threads count
- * alone: a thread beside them that goes on allocating does not hide that the training stands still.
+ * Detects that nothing of the job moves any more: on the helper, once a second, from how far the
+ * job's threads have filled their chunks. A process that records is one that moves. If threads
+ * write retained records (collectives, phases, steps), only those threads count: another thread
+ * that goes on allocating does not hide that the training hangs.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -22,12 +22,12 @@
 #include "stalls/stall_records.h"
 
 enum {
-  LOOKS_PER_SECOND = 10, /* watch() is called so often */
-  LEAST_S = 60,
-  STEPS = 20,
-  GAP_S = 5,              /* a helper that did not run for so long: its process did not */
-  WITH_THREADS_MOST = 32, /* stalls of a process that are written with its threads */
-  WRITTEN_MOST = 1024,    /* and that are written at all */
+  CALLS_PER_SECOND = 10, /* watch() is called so often */
+  MIN_LIMIT_S = 60,
+  LIMIT_STEPS = 20,
+  GAP_S = 5,                    /* a helper that did not run for so long: its process did not */
+  MAX_STALLS_WITH_THREADS = 32, /* stalls of a process that are written with its threads */
+  MAX_STALLS = 1024,            /* and that are written at all */
 };
 enum { RING, RETAINED, FURTHER };
 
@@ -38,7 +38,7 @@ static struct {
   u64 signature;
   u32 stalls;
   bool written; /* the one that lasts */
-  bool again;   /* and its neighbours were looked at once more */
+  bool again;   /* and its neighbours were checked once more */
 } state;
 
 static u64 mix(u64 hash, u64 word) {
@@ -47,7 +47,7 @@ static u64 mix(u64 hash, u64 word) {
 }
 
 /* How far the chunk is filled that one of a thread's writers writes to. */
-static u64 mark_of(const struct tscope_thread *thread, u32 writer) {
+static u64 fill_level(const struct tscope_thread *thread, u32 writer) {
   u32 number = __atomic_load_n(&thread->filling[writer], __ATOMIC_ACQUIRE);
   if (!number)
     return 0;
@@ -57,14 +57,14 @@ static u64 mark_of(const struct tscope_thread *thread, u32 writer) {
 
 /* Changes when a thread of the job writes a record. What the ticker writes itself is not the job's,
  * but for what it passes on of the GPU. */
-static u64 signature_now(void) {
+static u64 current_signature(void) {
   u64 all = 1, trains = 0;
   for (const struct tscope_thread *thread = tscope_thread_newest(); thread;
        thread = thread->before) {
     bool own = thread == __atomic_load_n(&ticker, __ATOMIC_ACQUIRE);
     u64 marks = thread->number;
     for (u32 i = own ? FURTHER : RING; i < sizeof(thread->filling) / sizeof(*thread->filling); i++)
-      marks = mix(marks, mark_of(thread, i));
+      marks = mix(marks, fill_level(thread, i));
     all = mix(all, marks);
     if (own || __atomic_load_n(&thread->filling[RETAINED], __ATOMIC_RELAXED))
       trains = mix(trains, marks);
@@ -76,9 +76,9 @@ static u64 signature_now(void) {
 static double limit_s(void) {
   if (strcmp(tscope_env.stall, "off") == 0)
     return 0;
-  double steps_s = STEPS * (double)tscope_step_median_ns() / 1e9;
+  double steps_s = LIMIT_STEPS * (double)tscope_step_median_ns() / 1e9;
   double set_s = (double)strtoul(tscope_env.stall, NULL, 10);
-  return set_s > 0 ? set_s : steps_s > LEAST_S ? steps_s : LEAST_S;
+  return set_s > 0 ? set_s : steps_s > MIN_LIMIT_S ? steps_s : MIN_LIMIT_S;
 }
 
 static double seconds(u64 ticks) {
@@ -90,7 +90,7 @@ static u32 milliseconds(double s) {
 }
 
 static void write_stall(u64 since, u64 now, enum tscope_stall what) {
-  if (state.stalls == WRITTEN_MOST)
+  if (state.stalls == MAX_STALLS)
     return;
   struct tscope_stall_record stall = {.since = since,
                                       .looked = now,
@@ -99,10 +99,10 @@ static void write_stall(u64 since, u64 now, enum tscope_stall what) {
                                       .step_ms =
                                           milliseconds((double)tscope_step_median_ns() / 1e9)};
   stall_write(&stall, what,
-              what == TSCOPE_STALL_NOTHING_MOVED && state.stalls <= WITH_THREADS_MOST);
+              what == TSCOPE_STALL_NOTHING_MOVED && state.stalls <= MAX_STALLS_WITH_THREADS);
 }
 
-/* True when this process was stopped, frozen, or got no processor since the last look. */
+/* True when this process was stopped, frozen, or got no processor since the last check. */
 static bool was_stopped(u64 now) {
   u64 before = state.looked;
   state.looked = now;
@@ -116,16 +116,16 @@ static bool was_stopped(u64 now) {
   return true;
 }
 
-/* Whether others shall add to the stall that lasts what they know. */
-static void tell_others(bool lasts) {
-  bool whole = lasts && state.stalls <= WITH_THREADS_MOST;
+/* Whether other families shall add what they know to the stall in progress. */
+static void publish_stall(bool lasts) {
+  bool whole = lasts && state.stalls <= MAX_STALLS_WITH_THREADS;
   __atomic_store_n(&tscope_stall_now, whole ? state.stalls : 0, __ATOMIC_RELEASE);
 }
 
-static void look(u64 now, double limit) {
-  u64 signature = signature_now();
+static void check(u64 now, double limit) {
+  u64 signature = current_signature();
   if (signature != state.signature || !state.moved) {
-    tell_others(false);
+    publish_stall(false);
     if (state.written)
       stall_write_end(state.stalls, now);
     state.written = false;
@@ -135,24 +135,24 @@ static void look(u64 now, double limit) {
     state.written = true;
     state.again = false;
     write_stall(state.moved, now, TSCOPE_STALL_NOTHING_MOVED);
-    tell_others(true);
+    publish_stall(true);
   } else if (state.written && !state.again && seconds(now - state.moved) >= 2 * limit) {
-    state.again = true; /* one of them may have been stopped after this one stood still */
-    if (state.stalls <= WITH_THREADS_MOST)
+    state.again = true; /* one of them may have been stopped after this one stopped moving */
+    if (state.stalls <= MAX_STALLS_WITH_THREADS)
       stall_write_peers(state.stalls);
   }
 }
 
 static void watch(void) {
-  static u32 looks;
+  static u32 calls;
   double limit = limit_s();
   if (limit <= 0 || stall_is_over()) {
-    tell_others(false);
+    publish_stall(false);
     return;
   }
   u64 now = tscope_ticks();
-  if (!was_stopped(now) && ++looks % LOOKS_PER_SECOND == 0)
-    look(now, limit);
+  if (!was_stopped(now) && ++calls % CALLS_PER_SECOND == 0)
+    check(now, limit);
 }
 
 static void wake(struct tscope_thread *thread) {
@@ -160,9 +160,9 @@ static void wake(struct tscope_thread *thread) {
   if (strcmp(tscope_env.stall, "off") == 0)
     return;
   if (strcmp(tscope_env.stall, "auto") != 0 && strtoul(tscope_env.stall, NULL, 10) == 0)
-    tscope_say(0, "TSCOPE_STALL=%.40s is not valid; using auto", tscope_env.stall);
+    tscope_log(0, "TSCOPE_STALL=%.40s is not valid; using auto", tscope_env.stall);
   const char *why = python_here_find();
-  if (!why && !known_stacks_ready())
+  if (!why && !known_stacks_init())
     why = "no memory";
   __atomic_store_n(&stall_python_why, why, __ATOMIC_RELEASE);
 }

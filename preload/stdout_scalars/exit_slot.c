@@ -11,11 +11,11 @@
 static void (*exit_real)(int) __attribute__((noreturn));
 
 static void __attribute__((noreturn)) exit_at_once(int status) {
-  tscope_end_note(TSCOPE_END_AT_ONCE, status);
+  tscope_end_record(TSCOPE_END_AT_ONCE, status);
   exit_real(status);
 }
 
-void exit_slot_follow(void) {
+void exit_slot_install(void) {
   void *real = tscope_dlsym(RTLD_DEFAULT, "_exit");
   if (!real)
     return;

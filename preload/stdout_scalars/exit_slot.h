@@ -8,7 +8,7 @@
 #pragma GCC visibility push(hidden)
 
 /* Follows it from here on, in a process that records. */
-void exit_slot_follow(void);
+void exit_slot_install(void);
 
 #pragma GCC visibility pop
 

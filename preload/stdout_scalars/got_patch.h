@@ -10,7 +10,7 @@
 #pragma GCC visibility push(hidden)
 
 /* Points the slots named `function`, of the program itself and of Python's library, at `ours`. How
- * many there were. What they pointed at is not told: look the function up. */
+ * many there were. What they pointed at before is not returned: look the function up. */
 u32 tscope_slots_replace(const char *function, const void *ours);
 
 #pragma GCC visibility pop

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT
  *
- * Values of training in what the job prints, where TSCOPE_SCALARS asks for it, and the exception
+ * Values of training in what the job prints, where TSCOPE_SCALARS requests it, and the exception
  * that a rank may end with. Python prints
  * through write(), called from the program or from Python's library: their slots for it are pointed
- * here when the process wakes. Nothing is exported under that name, so that a process that was not
- * asked, or does not train, writes as if tscope were not there.
+ * here when the process wakes. Nothing is exported under that name, so that a process where it is
+ * not requested, or that does not train, writes as if tscope were not there.
  *
- * What is written passes on unchanged, and first; only then is it looked at. C's own stdio writes
+ * What is written passes on unchanged, and first; only then is it parsed. C's own stdio writes
  * inside the C library and is not seen.
  */
 #include <dlfcn.h>
@@ -22,7 +22,7 @@
 #include "stdout_scalars/exit_slot.h"
 #include "stdout_scalars/got_patch.h"
 
-#define MOST_LOOKED_AT (256u << 10) /* bytes of one call: checkpoints go to files, not here */
+#define MAX_PARSED_BYTES (256u << 10) /* bytes of one call: checkpoints go to files, not here */
 
 /* The line that is being written to one of the two streams. */
 struct output_line {
@@ -33,10 +33,10 @@ struct output_line {
 };
 
 static struct output_line lines[2];
-static bool looked_at[2]; /* standard output, standard error */
+static bool is_parsed[2]; /* standard output, standard error */
 static ssize_t (*write_real)(int, const void *, size_t);
 
-static void record(struct tscope_thread *thread, const struct scalar_line *line) {
+static void record_values(struct tscope_thread *thread, const struct scalar_line *line) {
   u64 now = tscope_ticks();
   for (u32 i = 0; i < line->n; i++) {
     struct tscope_scalar_record scalar = {.step = line->step,
@@ -46,34 +46,34 @@ static void record(struct tscope_thread *thread, const struct scalar_line *line)
   }
 }
 
-static void end_line(struct tscope_thread *thread, struct output_line *line) {
+static void finish_line(struct tscope_thread *thread, struct output_line *line) {
   struct scalar_line read;
   size_t n = line->broken ? 0 : scalar_line_clean(line->text, line->n);
   if (n && scalar_line_read(line->text, n, &read))
-    record(thread, &read);
+    record_values(thread, &read);
   line->n = 0;
   line->broken = false;
 }
 
-static void look_at_output(struct tscope_thread *thread, struct output_line *line, const char *text,
-                           size_t n) {
+static void add_text(struct tscope_thread *thread, struct output_line *line, const char *text,
+                     size_t n) {
   for (size_t i = 0; i < n; i++) {
     if (text[i] == '\n' || text[i] == '\r')
-      end_line(thread, line);
+      finish_line(thread, line);
     else if (line->n < sizeof(line->text))
       line->text[line->n++] = text[i];
   }
 }
 
 /* Never waits: what two threads write at once is mixed up anyway. */
-static void look_at(struct tscope_thread *thread, struct output_line *line, const void *text,
-                    size_t n) {
+static void parse_output(struct tscope_thread *thread, struct output_line *line, const void *text,
+                         size_t n) {
   if (__atomic_exchange_n(&line->busy, true, __ATOMIC_ACQUIRE)) {
     __atomic_store_n(&line->broken, true, __ATOMIC_RELAXED);
     return;
   }
-  look_at_output(thread, line, text, n < MOST_LOOKED_AT ? n : MOST_LOOKED_AT);
-  if (n > MOST_LOOKED_AT)
+  add_text(thread, line, text, n < MAX_PARSED_BYTES ? n : MAX_PARSED_BYTES);
+  if (n > MAX_PARSED_BYTES)
     line->broken = true;
   __atomic_store_n(&line->busy, false, __ATOMIC_RELEASE);
 }
@@ -85,11 +85,11 @@ static ssize_t output_write(int fd, const void *text, size_t n) {
   int saved = errno;
   if (fd == STDERR_FILENO && tscope_env.exceptions && tscope_is_live())
     tscope_end_read_stderr(text, (size_t)written);
-  if (!looked_at[fd - STDOUT_FILENO])
+  if (!is_parsed[fd - STDOUT_FILENO])
     return written;
   struct tscope_thread *thread = tscope_enter(TSCOPE_QUIET);
   if (thread) {
-    look_at(thread, &lines[fd - STDOUT_FILENO], text, (size_t)written);
+    parse_output(thread, &lines[fd - STDOUT_FILENO], text, (size_t)written);
     tscope_leave(thread);
   }
   errno = saved;
@@ -98,19 +98,19 @@ static ssize_t output_write(int fd, const void *text, size_t n) {
 
 static void output_wake(struct tscope_thread *thread) {
   const char *which = tscope_env.scalars;
-  exit_slot_follow();
+  exit_slot_install();
   bool both = strcmp(which, "both") == 0;
-  looked_at[0] = both || strcmp(which, "stdout") == 0;
-  looked_at[1] = both || strcmp(which, "stderr") == 0;
-  bool values = looked_at[0] || looked_at[1];
+  is_parsed[0] = both || strcmp(which, "stdout") == 0;
+  is_parsed[1] = both || strcmp(which, "stderr") == 0;
+  bool values = is_parsed[0] || is_parsed[1];
   if (!values && !tscope_env.exceptions)
     return;
   void *real = tscope_dlsym(RTLD_DEFAULT, "write");
   memcpy(&write_real, &real, sizeof(real));
-  bool followed = real && tscope_slots_replace("write", (const void *)output_write);
-  if (!followed && values) {
+  bool replaced = real && tscope_slots_replace("write", (const void *)output_write);
+  if (!replaced && values) {
     tscope_info(thread, TSCOPE_INFO_FEATURE, "no calls of write() to follow", "values printed");
-    tscope_say(1, "TSCOPE_SCALARS: nothing in this program calls write(); values are not seen");
+    tscope_log(1, "TSCOPE_SCALARS: nothing in this program calls write(); values are not seen");
   }
 }
 

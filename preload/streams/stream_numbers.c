@@ -26,8 +26,8 @@ i32 cuda_current_device(void) {
   return get_device && !get_device(&device) ? device : -1;
 }
 
-/* Where the driver does not tell, it is the device that CUDA begins with. Looking for a driver that
- * is not there takes long: it is looked for again only now and then. */
+/* If the driver does not give it, it is the device that CUDA begins with. Searching for a driver
+ * that is not there takes long, so that is repeated only now and then. */
 i32 cuda_first_device(void) {
   static u32 unanswered;
   const u32 often = 4096;
@@ -43,15 +43,15 @@ i32 cuda_first_device(void) {
 }
 
 static u32 gpu_stream_of(cudaStream_t stream, bool per_thread) {
-  u32 (*ask)(void *, bool) = __atomic_load_n(&stream_id_of_clock, __ATOMIC_ACQUIRE);
-  return ask ? ask(stream, per_thread) : TSCOPE_UNKNOWN;
+  u32 (*get_id)(void *, bool) = __atomic_load_n(&stream_id_of_clock, __ATOMIC_ACQUIRE);
+  return get_id ? get_id(stream, per_thread) : TSCOPE_UNKNOWN;
 }
 
 /* The number that a stream has by one of its keys, or a new one, which it has by both from then on.
- * `announce` says whether the trace gets a record of it. */
-static u16 number_of(const u64 keys[2], bool *announce) {
+ * `is_new` says whether the trace gets a record of it. */
+static u16 find_or_add(const u64 keys[2], bool *is_new) {
   u64 index = TSCOPE_NO_STREAM;
-  *announce = false;
+  *is_new = false;
   if (!tscope_lock(&by_key.lock))
     return TSCOPE_NO_STREAM;
   if (!handle_map_get(&by_key, keys[0], &index)) {
@@ -59,20 +59,20 @@ static u16 number_of(const u64 keys[2], bool *announce) {
       index = n_streams < TSCOPE_NO_STREAM ? n_streams++ : TSCOPE_NO_STREAM;
     handle_map_put_locked(&by_key, keys[0], index);
     handle_map_put_locked(&by_key, keys[1], index);
-    *announce = index != TSCOPE_NO_STREAM;
+    *is_new = index != TSCOPE_NO_STREAM;
   }
   tscope_unlock(&by_key.lock);
   return (u16)index;
 }
 
-/* Gives the stream the number that its other key has, or a new one, and announces it. `keys` are
- * those it is known by, 0 where there is none. */
-static u16 intern(struct tscope_thread *thread, const u64 keys[2],
-                  const struct tscope_stream_record *stream) {
-  bool announce;
-  u16 index = number_of(keys, &announce);
+/* Gives the stream the number that its other key has, or a new one, with a STREAM record. `keys`
+ * are those that are known, 0 for one that is not. */
+static u16 assign_number(struct tscope_thread *thread, const u64 keys[2],
+                         const struct tscope_stream_record *stream) {
+  bool is_new;
+  u16 index = find_or_add(keys, &is_new);
   struct tscope_stream_record record = *stream;
-  if (announce)
+  if (is_new)
     tscope_retain(thread, tscope_ticks(), TSCOPE_REC_STREAM, index, &record, sizeof(record));
   return index;
 }
@@ -87,17 +87,17 @@ u16 stream_index_slow(struct tscope_thread *thread, u64 key, cudaStream_t stream
   u64 index;
   if (!handle_map_get(&by_key, key, &index)) {
     int saved = errno;
-    /* Asked before the lock is taken: the source may be delivering spans, which needs it too. */
+    /* Queried before the lock is taken: the source may be delivering spans, which needs it too. */
     bool per_thread = (key & 0xff) == TSCOPE_STREAM_PER_THREAD && key >> 63;
     i32 device = cuda_current_device();
     u32 gpu_stream = gpu_stream_of(stream, per_thread);
-    index = intern(thread,
-                   (u64[]){key, gpu_stream == TSCOPE_UNKNOWN
-                                    ? 0
-                                    : gpu_key(device < 0 ? 0 : (u32)device, gpu_stream)},
-                   &(struct tscope_stream_record){.handle = key >> 63 ? key & 0xff : key,
-                                                  .gpu_stream = gpu_stream,
-                                                  .device = device});
+    index = assign_number(thread,
+                          (u64[]){key, gpu_stream == TSCOPE_UNKNOWN
+                                           ? 0
+                                           : gpu_key(device < 0 ? 0 : (u32)device, gpu_stream)},
+                          &(struct tscope_stream_record){.handle = key >> 63 ? key & 0xff : key,
+                                                         .gpu_stream = gpu_stream,
+                                                         .device = device});
     errno = saved;
   }
   if (index != TSCOPE_NO_STREAM)
@@ -115,14 +115,15 @@ u16 stream_index_of_gpu(struct tscope_thread *thread, u32 device, u32 gpu_stream
   u64 key = gpu_key(device, gpu_stream), index;
   if (TSCOPE_LIKELY(handle_map_get(&by_key, key, &index)))
     return (u16)index;
-  return intern(thread, (u64[]){key, 0},
-                &(struct tscope_stream_record){.gpu_stream = gpu_stream, .device = (i32)device});
+  return assign_number(
+      thread, (u64[]){key, 0},
+      &(struct tscope_stream_record){.gpu_stream = gpu_stream, .device = (i32)device});
 }
 
-u16 stream_forget(cudaStream_t stream) {
+u16 stream_remove(cudaStream_t stream) {
   u64 index;
   if ((uintptr_t)stream <= TSCOPE_STREAM_PER_THREAD ||
-      !handle_map_take(&by_key, (u64)(uintptr_t)stream, &index))
+      !handle_map_remove(&by_key, (u64)(uintptr_t)stream, &index))
     return TSCOPE_NO_STREAM;
   __atomic_add_fetch(&stream_generation, 1, __ATOMIC_RELEASE);
   return (u16)index;

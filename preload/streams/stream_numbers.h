@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * Streams as the trace knows them: small numbers, announced by STREAM records. The host side knows
+ * Streams as the trace knows them: small numbers, defined by STREAM records. The host side knows
  * a stream by its handle, the GPU clock source by an id of its own; both lead to one number
  * wherever the source can translate.
  */
@@ -32,10 +32,10 @@ extern u32 stream_generation; /* counts stream handles that went out of use */
 extern u32 captures_open;
 
 /* What the open GPU clock source calls a stream of the calling thread's context, TSCOPE_UNKNOWN if
- * it cannot tell. Set by the GPU clock when it starts; NULL before. */
+ * it is not known. Set by the GPU clock when it starts; NULL before. */
 extern u32 (*stream_id_of_clock)(void *stream, bool per_thread);
 
-/* What tells streams apart: the handle, but default streams exist once per device, or per thread
+/* What distinguishes streams: the handle, but default streams exist once per device, or per thread
  * and device. Real handles are pointers: bits 62 and 63 are free. */
 static inline bool stream_is_default(cudaStream_t stream) {
   return TSCOPE_UNLIKELY((uintptr_t)stream <= TSCOPE_STREAM_PER_THREAD);
@@ -73,9 +73,9 @@ TSCOPE_NOINLINE u16 stream_index_first(struct tscope_thread *thread,
                                        enum tscope_default_stream default_stream,
                                        cudaStream_t stream);
 
-/* The stream's number, announced if it is new. TSCOPE_NO_STREAM when the table is full. Call it
- * only where a context exists: after a CUDA call succeeded, or with a communicator in hand. All
- * that it calls it calls last, so that no launch saves registers for that. */
+/* The stream's number, with a STREAM record if it is new. TSCOPE_NO_STREAM when the table is full.
+ * Call it only where a context exists: after a CUDA call succeeded, or with a communicator in hand.
+ * All that it calls it calls last, so that no launch saves registers for that. */
 static inline u16 stream_index(struct tscope_thread *thread,
                                enum tscope_default_stream default_stream, cudaStream_t stream) {
   u64 key = (u64)(uintptr_t)stream;
@@ -93,6 +93,6 @@ u16 stream_index_of_gpu(struct tscope_thread *thread, u32 device, u32 gpu_stream
 
 /* The handle is about to be invalid, and may come back as another stream. The number that the
  * stream had, TSCOPE_NO_STREAM if it had none. */
-u16 stream_forget(cudaStream_t stream);
+u16 stream_remove(cudaStream_t stream);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * What tscope answers where a library asks the environment for a tool.
+ * What tscope answers when a library reads from the environment which tool to load.
  */
 #ifndef TSCOPE_TOOL_INJECTION_H
 #define TSCOPE_TOOL_INJECTION_H

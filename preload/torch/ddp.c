@@ -9,8 +9,8 @@
 #include "callsites/call_sites.h"
 #include "torch/torch_family.h"
 
-/* Between two waits the thread computes, or it sleeps in something that nobody hooks: its CPU clock
- * tells. A system call, beside a wait that is one itself. */
+/* Between two waits the thread computes, or it sleeps in something that is not hooked: its CPU
+ * clock shows which. This costs a system call, next to a wait that is one itself. */
 static void record_cpu_time(struct tscope_thread *thread, u64 now) {
   struct timespec cpu;
   if (clock_gettime(CLOCK_THREAD_CPUTIME_ID, &cpu) != 0)
@@ -48,7 +48,7 @@ void bucket_queued_end(struct torch_scope *scope) {
     mine->buckets[mine->n_buckets++] = (struct torch_collective){scope->comm, scope->seq};
 }
 
-static void wait_for_next(struct tscope_thread *thread, struct torch_scope *waits) {
+static void open_next_wait(struct tscope_thread *thread, struct torch_scope *waits) {
   struct torch_thread *mine = torch_thread_of(thread);
   if (mine->next_bucket >= mine->n_buckets)
     return;
@@ -62,7 +62,7 @@ void buckets_waited_begin(struct torch_scope *scope) {
   if (!thread)
     return;
   torch_thread_of(thread)->next_bucket = 0;
-  wait_for_next(thread, scope);
+  open_next_wait(thread, scope);
   tscope_leave(thread);
 }
 
@@ -86,6 +86,6 @@ void bucket_arrived_end(struct torch_scope *scope) {
   struct tscope_thread *thread = waits ? tscope_enter(TSCOPE_QUIET) : NULL;
   if (!thread)
     return;
-  wait_for_next(thread, waits);
+  open_next_wait(thread, waits);
   tscope_leave(thread);
 }

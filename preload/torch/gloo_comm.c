@@ -4,10 +4,10 @@
  * ProcessGroupGloo, registers it with a ProcessGroup and names that, all on one thread. So the name
  * goes to the nameless groups that the naming thread made. The name, with the size and how many
  * groups of that name came before, is the same on all members: it is the communicator's identity.
- * Groups are announced when first used; by then they have their name.
+ * Groups are recorded when first used; by then they have their name.
  *
- * Groups on NCCL are here for their labels alone: their communicators are NCCL's, which are made
- * one by one as a group needs them, and take its label with them.
+ * Groups on NCCL are here for their labels alone: their communicators are NCCL's, which
+ * are created one by one when a group needs them, and get its label.
  */
 #include "torch/gloo_comm.h"
 
@@ -24,12 +24,13 @@
 #define GLOO_COMMS 256
 
 static struct gloo_comm gloo_comms[GLOO_COMMS];
-static u32 gloo_comms_announced;
+static u32 n_recorded;
 
-/* Held for a table scan when a group is made, named, announced or ended; never over a call. */
+/* For a scan of the table when a group is created, named, recorded or destroyed; never held during
+ * a call. */
 static struct tscope_lock gloo_comms_lock;
 
-static struct gloo_comm *place_of(const void *group) {
+static struct gloo_comm *slot_of(const void *group) {
   for (struct gloo_comm *comm = gloo_comms; comm < gloo_comms + GLOO_COMMS; comm++)
     if (__atomic_load_n(&comm->group, __ATOMIC_ACQUIRE) == group)
       return comm;
@@ -38,16 +39,16 @@ static struct gloo_comm *place_of(const void *group) {
 
 /* NULL, which marks free places, is no group. */
 static struct gloo_comm *find_comm(const void *group) {
-  return group ? place_of(group) : NULL;
+  return group ? slot_of(group) : NULL;
 }
 
-static struct gloo_comm *free_place(void) {
-  return place_of(NULL);
+static struct gloo_comm *free_slot(void) {
+  return slot_of(NULL);
 }
 
-/* Names are used again when groups are destroyed and made anew ("0" is every first group's). What
- * tells such groups apart is how many of the same name and size this process made before. */
-static void identify(struct gloo_comm *comm) {
+/* Names are used again when groups are destroyed and made anew ("0" is every first group's). Such
+ * groups are distinguished by how many of the same name and size this process made before. */
+static void set_identity(struct gloo_comm *comm) {
   static u64 seen[4 * GLOO_COMMS];
   static u32 n_seen;
   char text[128];
@@ -67,7 +68,7 @@ static const char *label_of(const struct gloo_comm *comm) {
   return comm->text[0] && strcmp(comm->text, "undefined") ? comm->text : comm->name;
 }
 
-static void announce(struct tscope_thread *thread, struct gloo_comm *comm) {
+static void write_comm(struct tscope_thread *thread, struct gloo_comm *comm) {
   const char *name = label_of(comm);
   struct tscope_comm_record record = {
       .identity = comm->identity,
@@ -90,12 +91,12 @@ struct gloo_comm *gloo_comm_of(struct tscope_thread *thread, const void *group) 
     return NULL;
   bool first = !comm->number;
   if (first) {
-    identify(comm);
-    __atomic_store_n(&comm->number, GLOO_COMM_FIRST + gloo_comms_announced++, __ATOMIC_RELEASE);
+    set_identity(comm);
+    __atomic_store_n(&comm->number, GLOO_COMM_FIRST + n_recorded++, __ATOMIC_RELEASE);
   }
   tscope_unlock(&gloo_comms_lock);
   if (first)
-    announce(thread, comm);
+    write_comm(thread, comm);
   return comm;
 }
 
@@ -119,10 +120,10 @@ void group_made_end(struct torch_scope *scope) {
     return;
   if (!tscope_lock(&gloo_comms_lock))
     return;
-  struct gloo_comm *comm = free_place();
+  struct gloo_comm *comm = free_slot();
   if (comm) {
     *comm = (struct gloo_comm){
-        .maker = scope->thread,
+        .creator = scope->thread,
         .start = scope->start,
         .dur = (tscope_ticks() - scope->start) >> scope->thread->tick_shift,
         .rank = scope->comm,
@@ -142,7 +143,7 @@ void nccl_group_made_end(struct torch_scope *scope) {
 }
 
 /* The group lives as long as the call, and so does its label. */
-static const char *label_of_maker(void) {
+static const char *current_group_label(void) {
   const struct torch_scope *scope = torch_scope_find(SCOPE_COMM);
   const struct gloo_comm *comm = scope ? find_comm(scope->group) : NULL;
   return comm ? label_of(comm) : "";
@@ -151,7 +152,7 @@ static const char *label_of_maker(void) {
 void nccl_comm_made_begin(struct torch_scope *scope, const void *group) {
   torch_scope_push(scope, SCOPE_COMM);
   scope->group = group;
-  __atomic_store_n(&communicator_label, label_of_maker, __ATOMIC_RELAXED);
+  __atomic_store_n(&communicator_label, current_group_label, __ATOMIC_RELAXED);
 }
 
 void nccl_comm_made_end(struct torch_scope *scope) {
@@ -194,7 +195,7 @@ static void label_groups(const void *string, size_t offset) {
     return;
   for (struct gloo_comm *comm = gloo_comms; comm < gloo_comms + GLOO_COMMS; comm++) {
     char *label = (char *)comm + offset;
-    if (comm->group && comm->maker == thread && !comm->number && !label[0])
+    if (comm->group && comm->creator == thread && !comm->number && !label[0])
       snprintf(label, sizeof(comm->name), "%s", string_text(string));
   }
   tscope_unlock(&gloo_comms_lock);

@@ -28,9 +28,9 @@ static struct work_slot *work_set(const void *work) {
 }
 _Static_assert(WORK_SETS == 1u << (64 - 55), "work_set() takes the top bits");
 
-/* With all of a set's slots taken the work stays unknown: its run is then recorded without
+/* If all slots of the set are in use, the work stays unknown: its run is then recorded without
  * communicator and sequence. */
-static void remember(const void *work, u32 comm, u32 seq) {
+static void add_work(const void *work, u32 comm, u32 seq) {
   struct work_slot *slot = work_set(work);
   for (u32 way = 0; way < WORK_WAYS; way++, slot++) {
     const void *none = NULL;
@@ -43,7 +43,7 @@ static void remember(const void *work, u32 comm, u32 seq) {
   }
 }
 
-static bool recall(const void *work, u32 *comm, u32 *seq) {
+static bool find_work(const void *work, u32 *comm, u32 *seq) {
   const struct work_slot *slot = work_set(work);
   for (u32 way = 0; work && way < WORK_WAYS; way++, slot++) /* NULL marks a free slot */
     if (__atomic_load_n(&slot->work, __ATOMIC_RELAXED) == work) {
@@ -133,13 +133,13 @@ static void record_enqueue(struct tscope_thread *thread, struct torch_scope *sco
     read_options(&record, call->options_shape, call->options);
     read_tensors(&record, call->tensors_shape, call->tensors);
     if (op_of(type) == TSCOPE_OP_ALLTOALL && comm->size) {
-      record.count /= comm->size; /* told to each rank, as NCCL counts it */
+      record.count /= comm->size; /* for each rank, as NCCL counts it */
       record.bytes /= comm->size;
     }
   } else {
     scope->start = tscope_ticks();
   }
-  remember(work, record.comm, record.seq);
+  add_work(work, record.comm, record.seq);
   spanning->thread = thread;
   call_site(thread, &thread->retained, spanning->start, CALL_SITE_ALWAYS);
   spanning->dur = tscope_span_open(thread, spanning->start, TSCOPE_REC_COLLECTIVE, (u16)op_of(type),
@@ -195,7 +195,7 @@ void transfer_begin(struct torch_scope *scope, enum tscope_op op, const void *gr
 void transfer_end(struct torch_scope *scope) {
   torch_scope_pop(scope);
   if (scope->thread && tscope_live->on) /* *result is an intrusive_ptr<Work> */
-    remember(*(void **)scope->result, scope->comm, TSCOPE_UNKNOWN);
+    add_work(*(void **)scope->result, scope->comm, TSCOPE_UNKNOWN);
 }
 
 void run_begin(struct torch_scope *scope, const void *work) {
@@ -205,7 +205,7 @@ void run_begin(struct torch_scope *scope, const void *work) {
     return;
   struct tscope_collective_run_record record = {
       .comm = TSCOPE_UNKNOWN, .seq = TSCOPE_UNKNOWN, .name = torch_family.gloo_run};
-  recall(*(const void *const *)work, &record.comm, &record.seq);
+  find_work(*(const void *const *)work, &record.comm, &record.seq);
   scope->thread = thread;
   scope->start = tscope_ticks();
   scope->dur = tscope_span_open(thread, scope->start, TSCOPE_REC_COLLECTIVE_RUN, TSCOPE_NO_STREAM,
@@ -223,7 +223,7 @@ void wait_begin(struct torch_scope *scope, const void *self) {
   bool in_run = torch_scope_find(SCOPE_RUN) != NULL;
   torch_scope_push(scope, SCOPE_PLAIN);
   struct tscope_comm_wait_record record = {0};
-  if (in_run || !recall(self, &record.comm, &record.seq))
+  if (in_run || !find_work(self, &record.comm, &record.seq))
     return;
   struct tscope_thread *thread = tscope_enter(TSCOPE_QUIET);
   if (!thread)

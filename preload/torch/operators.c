@@ -2,9 +2,9 @@
  *
  * Which line of the model an operator of the backward pass belongs to. Each operator of the forward
  * pass that will have a backward gets a number, counted by thread; autograd keeps both numbers in
- * the torch::autograd::Node that it runs later. Where they lie in it is found out from nodes whose
- * numbers were seen to be given: until enough of them are where they are expected, nothing is
- * told, and if they are not, nothing ever.
+ * the torch::autograd::Node that it runs later. Where they are in it is checked on nodes whose
+ * numbers are known: until enough of them are where they are expected, nothing is recorded, and if
+ * they are not there, never.
  */
 #include "callsites/call_sites.h"
 #include "callsites/forward_stacks.h"
@@ -12,18 +12,18 @@
 #include "torch/torch_version.h"
 
 enum {
-  NODES_ENOUGH = 32,   /* that are as expected */
-  NODES_MOST = 1 << 14 /* that are not, before it is given up */
+  MIN_MATCHING_NODES = 32,  /* that are as expected */
+  MAX_OTHER_NODES = 1 << 14 /* that are not, until the layout counts as unknown */
 };
 
 enum { UNKNOWN, LOOKING, KNOWN, NOT_KNOWN };
 
 static u8 layout; /* of nodes */
 
-/* A thread of autograd's own runs operators. While none does, as on the CPU, nobody asks for the
+/* A thread of autograd's own runs operators. While none does, as on the CPU, nothing needs the
  * stacks of the forward pass. */
 static u8 has_own_threads;
-static u32 as_expected, others;
+static u32 matching, others;
 
 static __thread u64 this_thread __attribute__((tls_model("initial-exec"))); /* PyTorch's number */
 
@@ -43,22 +43,22 @@ static u64 key_of(u64 thread, u64 number) {
   return mixed ^ mixed >> 32;
 }
 
-static u8 known_layout(void) {
+static u8 current_layout(void) {
   return call_site_forward_is_wanted() ? __atomic_load_n(&layout, __ATOMIC_RELAXED) : NOT_KNOWN;
 }
 
-void operators_ready(struct tscope_thread *thread) {
+void operators_init(struct tscope_thread *thread) {
   bool can = torch_family.next_number && torch_family.thread_number;
   if (can && torch_has_nodes())
     __atomic_store_n(&layout, LOOKING, __ATOMIC_RELEASE);
-  else if (can) /* else it has been said */
+  else if (can) /* else find_functions() has recorded it */
     tscope_info(thread, TSCOPE_INFO_FEATURE, "this version of PyTorch is not known",
                 "lines of the backward pass");
 }
 
 /* Before at::sequence_number::get_and_increment(). */
 void numbered_before(void) {
-  u8 now = known_layout();
+  u8 now = current_layout();
   if (now != LOOKING && (now != KNOWN || !__atomic_load_n(&has_own_threads, __ATOMIC_RELAXED)))
     return;
   if (TSCOPE_UNLIKELY(!this_thread))
@@ -66,20 +66,20 @@ void numbered_before(void) {
   u64 key = key_of(this_thread, torch_family.next_number());
   if (now == LOOKING)
     forward_stack_put(key, FORWARD_STACK_NONE);
-  if (!call_site_forward_is_drawn(key))
+  if (!call_site_forward_is_sampled(key))
     return;
   struct tscope_thread *thread = tscope_enter(TSCOPE_QUIET);
   if (!thread)
     return;
-  call_site_forward(thread, key);
+  call_site_forward_put(thread, key);
   tscope_leave(thread);
 }
 
-static void compare(struct tscope_thread *thread, u64 key) {
-  bool found = forward_stack_of(key) != 0;
-  u32 n = __atomic_add_fetch(found ? &as_expected : &others, 1, __ATOMIC_RELAXED);
+static void check_layout(struct tscope_thread *thread, u64 key) {
+  bool found = forward_stack_get(key) != 0;
+  u32 n = __atomic_add_fetch(found ? &matching : &others, 1, __ATOMIC_RELAXED);
   u8 looking = LOOKING, then = found ? KNOWN : NOT_KNOWN;
-  if (n < (found ? NODES_ENOUGH : NODES_MOST) ||
+  if (n < (found ? MIN_MATCHING_NODES : MAX_OTHER_NODES) ||
       !__atomic_compare_exchange_n(&layout, &looking, then, false, __ATOMIC_RELAXED,
                                    __ATOMIC_RELAXED))
     return;
@@ -89,7 +89,7 @@ static void compare(struct tscope_thread *thread, u64 key) {
 }
 
 /* A thread that called backward() itself has Python frames. */
-static bool is_autograds_own(void) {
+static bool is_autograd_thread(void) {
   struct torch_scope *scope = torch_scopes;
   while (scope && scope->outer)
     scope = scope->outer;
@@ -100,10 +100,10 @@ static bool is_autograds_own(void) {
 void evaluated_begin(struct torch_scope *scope, const void *evaluated) {
   const struct node *node = evaluated;
   torch_scope_push(scope, SCOPE_OPERATOR);
-  u8 now = known_layout();
+  u8 now = current_layout();
   if ((now != LOOKING && now != KNOWN) || node->number == UINT64_MAX)
     return;
-  bool own = is_autograds_own();
+  bool own = is_autograd_thread();
   if (own && !__atomic_load_n(&has_own_threads, __ATOMIC_RELAXED))
     __atomic_store_n(&has_own_threads, 1, __ATOMIC_RELAXED);
   if (now == KNOWN && !own)
@@ -113,9 +113,9 @@ void evaluated_begin(struct torch_scope *scope, const void *evaluated) {
     return;
   u64 key = key_of(node->thread, node->number);
   if (now == LOOKING)
-    compare(thread, key);
+    check_layout(thread, key);
   else {
-    call_site_backward_of(thread, key, &scope->operator);
+    call_site_operator_begin(thread, key, &scope->operator);
     scope->thread = thread;
   }
   tscope_leave(thread);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Memory of tensors. PyTorch's allocators tell of each block obtained and given back, and of blocks
- * that were not to be had, whether or not a profiler listens. These hooks run under the allocator's
+ * Memory of tensors. PyTorch's allocators report each block allocated and freed, and each
+ * allocation that failed, whether or not a profiler listens. These hooks run under the allocator's
  * own locks, as often as there are operators: they never wake the process and never wait. While a
  * profiler listens, one of these functions calls another about the same block. The guard holds
  * until the outer one returns, so the block counts once.
@@ -16,7 +16,7 @@
 
 #define DEVICES 32u /* a power of two; devices that one process has tensors on */
 
-/* Totals as the allocator said them last. The peaks are those since the last MEMORY record. */
+/* Totals as the allocator last reported them. The peaks are those since the last MEMORY record. */
 struct device_totals {
   u32 key; /* c10::Device + 1; 0 while the place is free */
   u64 allocated, reserved;
@@ -55,9 +55,9 @@ static void raise_to(u64 *peak, u64 value) {
     ;
 }
 
-/* An allocator tells of one device's blocks one after the other, so that the last word is the
- * latest; only the counts may be written from two allocators at once. */
-static void count(u16 device, i64 bytes, u64 allocated, u64 reserved) {
+/* An allocator reports one device's blocks one after the other, so the last report has the newest
+ * totals; only the counts may be written from two allocators at once. */
+static void update_totals(u16 device, i64 bytes, u64 allocated, u64 reserved) {
   struct device_totals *totals = totals_of(device);
   if (!totals)
     return;
@@ -86,7 +86,7 @@ static void record_totals(struct tscope_thread *thread, u16 device, struct devic
   tscope_retain(thread, tscope_ticks(), TSCOPE_REC_MEMORY, device, &record, sizeof(record));
 }
 
-void tensor_memory_tell(struct tscope_thread *thread) {
+void tensor_memory_record(struct tscope_thread *thread) {
   for (u32 i = 0; i < DEVICES; i++) {
     u32 key = __atomic_load_n(&devices[i].key, __ATOMIC_RELAXED);
     if (key)
@@ -94,7 +94,7 @@ void tensor_memory_tell(struct tscope_thread *thread) {
   }
 }
 
-static void note_site(struct tscope_thread *thread, u64 now, i64 bytes) {
+static void record_call_site(struct tscope_thread *thread, u64 now, i64 bytes) {
   const i64 large = 1 << 20;
   if (bytes > 0)
     call_site(thread, &thread->ring, now, bytes < large ? CALL_SITE_SAMPLED : CALL_SITE_LARGE);
@@ -102,7 +102,7 @@ static void note_site(struct tscope_thread *thread, u64 now, i64 bytes) {
 
 void record_tensor(struct tscope_thread *thread, u16 device, const void *address, i64 bytes) {
   u64 now = tscope_ticks();
-  note_site(thread, now, bytes);
+  record_call_site(thread, now, bytes);
   struct tscope_tensor_record *record =
       tscope_reserve(thread, &thread->ring, now, TSCOPE_REC_TENSOR, device, sizeof(*record));
   if (!record)
@@ -114,9 +114,9 @@ void record_tensor(struct tscope_thread *thread, u16 device, const void *address
 
 void record_tensor_totals(struct tscope_thread *thread, u16 device, const void *address, i64 bytes,
                           u64 allocated, u64 reserved) {
-  count(device, bytes, allocated, reserved);
+  update_totals(device, bytes, allocated, reserved);
   u64 now = tscope_ticks();
-  note_site(thread, now, bytes);
+  record_call_site(thread, now, bytes);
   struct tscope_tensor_totals_record *record =
       tscope_reserve(thread, &thread->ring, now, TSCOPE_REC_TENSOR_TOTALS, device, sizeof(*record));
   if (!record)

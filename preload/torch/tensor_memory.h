@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * How much memory tensors hold, by device, as PyTorch's allocators say.
+ * How much memory tensors use, by device, according to PyTorch's allocators.
  */
 #ifndef TSCOPE_TENSOR_MEMORY_H
 #define TSCOPE_TENSOR_MEMORY_H
@@ -8,6 +8,6 @@
 #include "record/hook.h"
 
 /* Writes a MEMORY record for each device whose totals changed since the one before. */
-void tensor_memory_tell(struct tscope_thread *thread);
+void tensor_memory_record(struct tscope_thread *thread);
 
 #endif

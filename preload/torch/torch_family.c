@@ -9,7 +9,7 @@ struct torch_family torch_family;
 static const struct torch_function {
   const char *name;
   size_t offset;    /* in struct torch_family */
-  const char *lost; /* what cannot be told without it */
+  const char *lost; /* what cannot be recorded without it */
 } torch_functions[] = {
     {"_ZNK2at14RecordFunction4nameEv", offsetof(struct torch_family, range_name), "phases"},
     {"_ZNK4c10d4Work14retrieveOpTypeEv", offsetof(struct torch_family, op_type),
@@ -38,13 +38,13 @@ static void set_up(struct tscope_thread *thread) {
   torch_family.backward = tscope_string(thread, "torch::autograd::Engine::execute");
   find_functions(thread);
   torch_phases_install(thread);
-  operators_ready(thread);
+  operators_init(thread);
 }
 
-void torch_ready(struct tscope_thread *thread) {
-  static u8 taken;
-  if (TSCOPE_LIKELY(__atomic_load_n(&taken, __ATOMIC_RELAXED)) || !torch_loaded() ||
-      __atomic_exchange_n(&taken, 1, __ATOMIC_RELAXED))
+void torch_init(struct tscope_thread *thread) {
+  static u8 done;
+  if (TSCOPE_LIKELY(__atomic_load_n(&done, __ATOMIC_RELAXED)) || !torch_loaded() ||
+      __atomic_exchange_n(&done, 1, __ATOMIC_RELAXED))
     return;
   torch_version_find(thread);
   set_up(thread);
@@ -53,7 +53,7 @@ void torch_ready(struct tscope_thread *thread) {
 const struct tscope_family tscope_torch_family = {
     .name = "torch",
     .thread_bytes = sizeof(struct torch_thread),
-    .wake = torch_ready,
-    .tick = tensor_memory_tell,
-    .end = tensor_memory_tell,
+    .wake = torch_init,
+    .tick = tensor_memory_record,
+    .end = tensor_memory_record,
 };

@@ -56,13 +56,13 @@ extern struct torch_family torch_family;
 
 /* Finds PyTorch and installs the range callback, unless done before; for hooks that may run before
  * the family could at wake-up. */
-void torch_ready(struct tscope_thread *thread);
+void torch_init(struct tscope_thread *thread);
 
 /* enum c10d::OpType of a piece of work. */
 u8 torch_op_type(const void *work);
 
 /* Elements and bytes of a tensor or list of tensors; dtype unknown and nothing counted where this
- * PyTorch does not tell, or they are of several types. */
+ * PyTorch does not export that, or the tensors have several types. */
 struct torch_count {
   u64 elements, bytes;
   u8 dtype; /* enum tscope_dtype */
@@ -72,8 +72,8 @@ struct torch_count torch_count_tensors(enum torch_tensors shape, const void *ten
 /* Opens a COMM_WAIT as the scope's span. */
 void torch_wait_open(struct tscope_thread *thread, struct torch_scope *scope, u32 comm, u32 seq);
 
-/* operators.c: begins to look at the operators of the backward pass. */
-void operators_ready(struct tscope_thread *thread);
+/* operators.c: starts to record the operators of the backward pass. */
+void operators_init(struct tscope_thread *thread);
 
 /* Makes PyTorch report its ranges. */
 void torch_phases_install(struct tscope_thread *thread);

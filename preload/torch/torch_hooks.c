@@ -28,15 +28,15 @@ static const char *const torch_libraries[] = {"libtorch_cpu.so", "libc10.so", "l
 #define TORCH_SCOPED(called, recorder, what)                                                       \
   struct torch_scope scope;                                                                        \
   TSCOPE_UNWINDS;                                                                                  \
-  recorder##_begin TORCH_TAKES(&scope, what);                                                      \
+  recorder##_begin TORCH_ARGUMENTS(&scope, what);                                                  \
   called;                                                                                          \
   recorder##_end(&scope);
 
-/* If an exception leaves the call, the guard proves nothing any more: tscope_guard_holds(). */
+/* If an exception leaves the call, the guard proves nothing any more: tscope_guard_is_active(). */
 #define TORCH_GUARDED(called, recorder, what)                                                      \
   struct tscope_thread *thread = tscope_enter(TSCOPE_QUIET);                                       \
   if (TSCOPE_LIKELY(thread != NULL))                                                               \
-    record_##recorder TORCH_TAKES(thread, what);                                                   \
+    record_##recorder TORCH_ARGUMENTS(thread, what);                                               \
   called;                                                                                          \
   if (TSCOPE_LIKELY(thread != NULL))                                                               \
     tscope_leave(thread);
@@ -45,7 +45,7 @@ static const char *const torch_libraries[] = {"libtorch_cpu.so", "libc10.so", "l
   recorder##_before what;                                                                          \
   called;
 
-#define TORCH_TAKES(first, what) (first TSCOPE_MORE what)
+#define TORCH_ARGUMENTS(first, what) (first TSCOPE_MORE what)
 
 #define TORCH_SYMBOL(function)                                                                     \
   static struct tscope_symbol symbol_##function                                                    \

@@ -32,10 +32,10 @@ void backward_begin(struct torch_scope *scope) {
   struct tscope_thread *thread = inner ? NULL : tscope_enter(TSCOPE_WAKES);
   if (!thread)
     return;
-  torch_ready(thread);
+  torch_init(thread);
   scope->thread = thread;
   scope->start = tscope_ticks();
-  call_site_backward_begins(thread, scope->start);
+  call_site_backward_begin(thread, scope->start);
   scope->dur = phase_open(thread, scope->start, TSCOPE_PHASE_BACKWARD, torch_family.backward);
   torch_thread_of(thread)->forward.dur = NULL;
   tscope_leave(thread);

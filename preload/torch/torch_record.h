@@ -62,7 +62,7 @@ void buckets_waited_end(struct torch_scope *scope);
 void bucket_arrived_begin(struct torch_scope *scope);
 void bucket_arrived_end(struct torch_scope *scope);
 
-/* phases.c */
+/* torch_phases.c */
 void backward_begin(struct torch_scope *scope);
 void backward_end(struct torch_scope *scope);
 

@@ -12,7 +12,7 @@
 #include "record/hook.h"
 
 enum torch_scope_kind {
-  SCOPE_PLAIN,  /* nothing that inner calls ask for */
+  SCOPE_PLAIN,  /* nothing that inner calls need */
   SCOPE_CALL,   /* a collective's method; says what the work queued inside it is about */
   SCOPE_BUCKET, /* a bucket's collective being put under way */
   SCOPE_WAITS,  /* waiting for buckets one by one */
@@ -51,11 +51,11 @@ static inline void torch_scope_close(struct torch_scope *scope) {
   if (scope->dur && tscope_live->on)
     tscope_span_close(scope->thread, scope->dur, scope->start);
   if (scope->kind == SCOPE_BACKWARD && scope->thread) {
-    call_site_backward_ends();
+    call_site_backward_end();
     scope->thread = NULL;
   }
   if (scope->kind == SCOPE_OPERATOR && scope->thread) {
-    call_site_backward_of_ends(scope->thread, &scope->operator);
+    call_site_operator_end(scope->thread, &scope->operator);
     scope->thread = NULL;
   }
   scope->dur = NULL;

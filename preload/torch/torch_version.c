@@ -41,8 +41,8 @@ bool torch_loaded(void) {
   return torch_landmark() != NULL;
 }
 
-/* Takes what `quote` encloses after `assignment` in `content`. */
-static bool take_quoted(const char *content, const char *assignment, char quote, char *text,
+/* Copies what `quote` encloses after `assignment` in `content`. */
+static bool read_quoted(const char *content, const char *assignment, char quote, char *text,
                         size_t bytes) {
   const char *at = strstr(content, assignment);
   const char *begin = at ? strchr(at, quote) : NULL;
@@ -54,7 +54,7 @@ static bool take_quoted(const char *content, const char *assignment, char quote,
   return true;
 }
 
-/* In a wheel, torch/version.py lies beside torch/lib/. */
+/* In a wheel, torch/version.py is next to torch/lib/. */
 static bool version_from_wheel(char *text, size_t bytes) {
   Dl_info where;
   void *landmark = torch_landmark();
@@ -74,10 +74,10 @@ static bool version_from_wheel(char *text, size_t bytes) {
   if (got <= 0)
     return false;
   content[got] = '\0';
-  return take_quoted(content, "__version__ = ", '\'', text, bytes);
+  return read_quoted(content, "__version__ = ", '\'', text, bytes);
 }
 
-/* Newer libraries tell: major, minor and patch in the three top bytes. */
+/* Newer libraries have it: major, minor and patch in the three top bytes. */
 static bool version_from_library(char *text, size_t bytes) {
   u64 (*abi_version)(void) = (u64(*)(void))torch_function("aoti_torch_abi_version");
   if (!abi_version)

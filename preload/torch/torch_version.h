@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT
  *
  * Which PyTorch this process has, and what may be assumed of it. Functions are called by their
- * mangled names, which say their parameters; what lies inside a class they do not say. Layouts
- * were compared in the headers of 2.0, 2.3, 2.6, 2.11 and 2.15; outside these, layouts count as
- * unknown, and what needs them is left out and said in a FEATURE fact.
+ * mangled names, which contain the types of their parameters, but not the layout of classes.
+ * Layouts were compared in the headers of 2.0, 2.3, 2.6, 2.11 and 2.15; outside these, layouts
+ * count as unknown, and what needs them is left out, which a FEATURE fact records.
  */
 #ifndef TSCOPE_TORCH_VERSION_H
 #define TSCOPE_TORCH_VERSION_H
@@ -17,7 +17,8 @@
 /* As by TORCH_VERSION_CODE, 0 while unknown. */
 extern u32 torch_version;
 
-/* at::RecordFunctionCallback is the struct in phases.c; enum at::RecordScope has USER_SCOPE at 7.
+/* at::RecordFunctionCallback is the struct in torch_phases.c; enum at::RecordScope has USER_SCOPE
+ * at 7.
  */
 static inline bool torch_has_record_callback(void) {
   return torch_version >= TORCH_OLDEST && torch_version <= TORCH_NEWEST;

@@ -28,8 +28,8 @@ WALKER_EXPORT const char *walker_find(void) {
 
 static size_t write_frame(char *to, size_t bytes, size_t length, python_read *read,
                           const void *context, const struct python_frame *frame) {
-  struct python_place place;
-  if (!python_place_of(&python_here, read, context, frame, &place))
+  struct python_location place;
+  if (!python_location_of(&python_here, read, context, frame, &place))
     return length + (size_t)snprintf(to + length, bytes - length, "?\n");
   return length + (size_t)snprintf(to + length, bytes - length, "%s:%u:%s\n", place.file,
                                    place.line, place.function);

@@ -8,8 +8,8 @@
 
 __thread struct captured_kernels captured_kernels __attribute__((tls_model("initial-exec")));
 
-void captured_kernels_note(struct tscope_thread *thread, const void *function, dim3 grid,
-                           dim3 block) {
+void captured_kernels_add(struct tscope_thread *thread, const void *function, dim3 grid,
+                          dim3 block) {
   if (!captured_kernels.watched)
     return;
   int saved = errno;
@@ -19,7 +19,7 @@ void captured_kernels_note(struct tscope_thread *thread, const void *function, d
   errno = saved;
 }
 
-u32 captured_kernels_seen(u32 shapes[CAPTURED_KERNELS], u32 *in_all) {
+u32 captured_kernels_get(u32 shapes[CAPTURED_KERNELS], u32 *in_all) {
   u32 n = captured_kernels.n < CAPTURED_KERNELS ? captured_kernels.n : CAPTURED_KERNELS;
   *in_all = captured_kernels.n;
   memcpy(shapes, captured_kernels.shapes, n * sizeof(*shapes));

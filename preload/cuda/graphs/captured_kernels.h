@@ -25,16 +25,16 @@ static inline void captured_kernels_watch(void) {
   captured_kernels.watched = true;
   captured_kernels.n = 0;
 }
-static inline void captured_kernels_watched(void) {
+static inline void captured_kernels_unwatch(void) {
   captured_kernels.watched = false;
 }
 
 /* A launch was captured. */
-TSCOPE_NOINLINE void captured_kernels_note(struct tscope_thread *thread, const void *function,
-                                           dim3 grid, dim3 block);
+TSCOPE_NOINLINE void captured_kernels_add(struct tscope_thread *thread, const void *function,
+                                          dim3 grid, dim3 block);
 
 /* The kernels of the last call that was watched: their SHAPE numbers in `shapes`, their total
  * number in `in_all`. Returns how many are in `shapes`. */
-u32 captured_kernels_seen(u32 shapes[CAPTURED_KERNELS], u32 *in_all);
+u32 captured_kernels_get(u32 shapes[CAPTURED_KERNELS], u32 *in_all);
 
 #endif

@@ -22,8 +22,8 @@ static struct graph {
   cudaGraph_t into; /* of a capture: the graph that it adds to, NULL if it makes one */
   u32 number;       /* of an executable */
 } graphs[MAX_GRAPHS];
-static u32 free_places[MAX_GRAPHS];
-static u32 n_free, n_places, last_number;
+static u32 free_slots[MAX_GRAPHS];
+static u32 n_free, n_slots, last_number;
 
 /* Small numbers and pointers do not meet. */
 static u64 capture_key(u64 id) {
@@ -48,22 +48,22 @@ static void unlock(void) {
 }
 
 static struct graph *find_graph(u64 key) {
-  u64 place;
-  return handle_map_get(&by_handle, key, &place) ? &graphs[place] : NULL;
+  u64 slot;
+  return handle_map_get(&by_handle, key, &slot) ? &graphs[slot] : NULL;
 }
 
 /* The entry of a key, new and empty if there was none. NULL when the table is full. */
-static struct graph *enter_locked(u64 key) {
+static struct graph *add_locked(u64 key) {
   struct graph *graph = find_graph(key);
   if (!graph) {
-    u64 place = n_free ? free_places[--n_free] : n_places < MAX_GRAPHS ? n_places++ : MAX_GRAPHS;
-    if (place == MAX_GRAPHS)
+    u64 slot = n_free ? free_slots[--n_free] : n_slots < MAX_GRAPHS ? n_slots++ : MAX_GRAPHS;
+    if (slot == MAX_GRAPHS)
       return NULL;
-    if (!handle_map_put_locked(&by_handle, key, place)) {
-      free_places[n_free++] = (u32)place;
+    if (!handle_map_put_locked(&by_handle, key, slot)) {
+      free_slots[n_free++] = (u32)slot;
       return NULL;
     }
-    graph = &graphs[place];
+    graph = &graphs[slot];
   }
   graph_content_clear(&graph->content);
   graph->into = NULL;
@@ -71,20 +71,20 @@ static struct graph *enter_locked(u64 key) {
   return graph;
 }
 
-/* Removes the entry and puts its content into `held`; if `held` is NULL, the content is
+/* Removes the entry and puts its content into `removed`; if `removed` is NULL, the content is
  * released. */
-static bool take_graph(u64 key, struct graph *held) {
-  u64 place;
+static bool remove_graph(u64 key, struct graph *removed) {
+  u64 slot;
   if (!find_graph(key) || !lock())
     return false;
-  bool found = handle_map_take_locked(&by_handle, key, &place);
+  bool found = handle_map_remove_locked(&by_handle, key, &slot);
   if (found) {
-    if (held)
-      *held = graphs[place];
+    if (removed)
+      *removed = graphs[slot];
     else
-      graph_content_clear(&graphs[place].content);
-    memset(&graphs[place], 0, sizeof(graphs[place]));
-    free_places[n_free++] = (u32)place;
+      graph_content_clear(&graphs[slot].content);
+    memset(&graphs[slot], 0, sizeof(graphs[slot]));
+    free_slots[n_free++] = (u32)slot;
   }
   unlock();
   return found;
@@ -130,7 +130,7 @@ void graph_capture_began(u64 stream, u64 id, cudaGraph_t into) {
   handle_map_put(&by_origin, stream, id);
   if (!lock())
     return;
-  struct graph *graph = enter_locked(capture_key(id));
+  struct graph *graph = add_locked(capture_key(id));
   if (graph) {
     graph->content.captured = ++last_number;
     graph->into = into;
@@ -161,7 +161,7 @@ static void write_child(struct tscope_thread *thread, struct child_record *child
 
 void graph_capture_ended(struct tscope_thread *thread, u64 stream, cudaGraph_t handle) {
   u64 id;
-  if (!handle_map_take(&by_origin, stream, &id))
+  if (!handle_map_remove(&by_origin, stream, &id))
     return;
   u32 open = __atomic_load_n(&captures_open, __ATOMIC_RELAXED);
   while (open && !__atomic_compare_exchange_n(&captures_open, &open, open - 1, true,
@@ -169,14 +169,14 @@ void graph_capture_ended(struct tscope_thread *thread, u64 stream, cudaGraph_t h
     ;
   struct graph capture;
   struct child_record added = {0};
-  if (!take_graph(capture_key(id), &capture))
+  if (!remove_graph(capture_key(id), &capture))
     return;
   if (!lock())
     return;
   struct graph *before = handle && capture.into == handle ? find_graph(graph_key(handle)) : NULL;
   if (before)
     add_child(&before->content, &capture.content, &added);
-  struct graph *graph = handle && !before ? enter_locked(graph_key(handle)) : NULL;
+  struct graph *graph = handle && !before ? add_locked(graph_key(handle)) : NULL;
   if (graph)
     graph->content = capture.content;
   else
@@ -203,7 +203,7 @@ void graph_child_added(struct tscope_thread *thread, cudaGraph_t handle, cudaGra
   if (!lock())
     return;
   struct graph *outer = find_graph(graph_key(handle));
-  if (!outer && (outer = enter_locked(graph_key(handle)))) {
+  if (!outer && (outer = add_locked(graph_key(handle)))) {
     struct graph_content *content = &outer->content;
     content->captured = ++last_number;
     content->nodes = content->kernels = content->memcpys = content->memsets = TSCOPE_UNKNOWN;
@@ -215,8 +215,8 @@ void graph_child_added(struct tscope_thread *thread, cudaGraph_t handle, cudaGra
   write_child(thread, &added);
 }
 
-void graph_made(cudaGraph_t graph) {
-  take_graph(graph_key(graph), NULL);
+void graph_created(cudaGraph_t graph) {
+  remove_graph(graph_key(graph), NULL);
 }
 
 bool graph_captured_slow(enum tscope_default_stream default_stream, cudaStream_t stream,
@@ -279,30 +279,30 @@ u32 graph_capture_number(enum tscope_default_stream default_stream, cudaStream_t
 void graph_cloned(cudaGraph_t clone, cudaGraph_t handle) {
   if (!lock())
     return;
-  struct graph *copy = find_graph(graph_key(handle)) ? enter_locked(graph_key(clone)) : NULL;
+  struct graph *copy = find_graph(graph_key(handle)) ? add_locked(graph_key(clone)) : NULL;
   const struct graph *graph = find_graph(graph_key(handle));
   if (copy && graph && copy != graph)
     graph_content_copy(&copy->content, &graph->content);
   unlock();
 }
 
-void graph_gone(cudaGraph_t handle) {
-  take_graph(graph_key(handle), NULL);
+void graph_destroyed(cudaGraph_t handle) {
+  remove_graph(graph_key(handle), NULL);
 }
 
-void graph_executable_gone(cudaGraphExec_t executable) {
-  take_graph(executable_key(executable), NULL);
+void graph_executable_destroyed(cudaGraphExec_t executable) {
+  remove_graph(executable_key(executable), NULL);
 }
 
 /* The known content of a graph that was not captured, apart from what the driver lists. */
-static const struct graph_content not_seen = {.nodes = TSCOPE_UNKNOWN,
-                                              .kernels = TSCOPE_UNKNOWN,
-                                              .memcpys = TSCOPE_UNKNOWN,
-                                              .memsets = TSCOPE_UNKNOWN};
+static const struct graph_content unknown_content = {.nodes = TSCOPE_UNKNOWN,
+                                                     .kernels = TSCOPE_UNKNOWN,
+                                                     .memcpys = TSCOPE_UNKNOWN,
+                                                     .memsets = TSCOPE_UNKNOWN};
 
 /* Only counts: the communicators stay with the graph. */
 static struct graph_content content_of(cudaGraph_t handle) {
-  struct graph_content content = not_seen;
+  struct graph_content content = unknown_content;
   if (lock()) {
     const struct graph *graph = find_graph(graph_key(handle));
     if (graph)
@@ -315,8 +315,8 @@ static struct graph_content content_of(cudaGraph_t handle) {
 
 /* The parts of the graph for which the GPU decides how often they run, and such parts inside
  * them. */
-static void tell_bodies(struct tscope_thread *thread, u32 number, struct graph_body *bodies,
-                        u32 n_bodies) {
+static void record_bodies(struct tscope_thread *thread, u32 number, struct graph_body *bodies,
+                          u32 n_bodies) {
   for (u32 i = 0; i < n_bodies; i++) {
     struct graph_content content = content_of(bodies[i].graph);
     if (bodies[i].graph)
@@ -333,20 +333,20 @@ static void tell_bodies(struct tscope_thread *thread, u32 number, struct graph_b
   }
 }
 
-void graph_executable_made(struct tscope_thread *thread, cudaGraphExec_t executable,
-                           cudaGraph_t handle) {
+void graph_executable_created(struct tscope_thread *thread, cudaGraphExec_t executable,
+                              cudaGraph_t handle) {
   int saved = errno;
-  struct graph_body bodies[MOST_BODIES];
+  struct graph_body bodies[MAX_BODIES];
   u32 n_bodies = 0;
   struct graph_content counted = content_of(handle);
   graph_nodes_count(handle, &counted, bodies, &n_bodies);
   if (!lock())
     goto out;
-  struct graph *made = enter_locked(executable_key(executable));
+  struct graph *made = add_locked(executable_key(executable));
   const struct graph *graph = find_graph(graph_key(handle));
   u32 number = made ? ++last_number : 0;
   if (made) {
-    graph_content_copy(&made->content, graph ? &graph->content : &not_seen);
+    graph_content_copy(&made->content, graph ? &graph->content : &unknown_content);
     made->content.nodes = counted.nodes;
     made->content.kernels = counted.kernels;
     made->content.memcpys = counted.memcpys;
@@ -364,7 +364,7 @@ void graph_executable_made(struct tscope_thread *thread, cudaGraphExec_t executa
                                        .gpu_graph = gpu_clock_graph_id(executable)};
   if (made) {
     tscope_retain(thread, tscope_ticks(), TSCOPE_REC_GRAPH, 0, &record, sizeof(record));
-    tell_bodies(thread, number, bodies, n_bodies);
+    record_bodies(thread, number, bodies, n_bodies);
   }
 out:
   errno = saved;

@@ -56,16 +56,17 @@ void graph_captured_launch(struct tscope_thread *thread, u64 id, cudaGraphExec_t
 /* A graph was made a node of another. */
 void graph_child_added(struct tscope_thread *thread, cudaGraph_t graph, cudaGraph_t child);
 
-/* A graph was just created without a capture: whatever had its handle before is gone. */
-void graph_made(cudaGraph_t graph);
+/* A graph was just created without a capture: whatever had its handle before does not exist any
+ * more. */
+void graph_created(cudaGraph_t graph);
 
 void graph_cloned(cudaGraph_t clone, cudaGraph_t graph);
-void graph_gone(cudaGraph_t graph);
+void graph_destroyed(cudaGraph_t graph);
 
-/* An executable was made of a graph, or given its content: announced in a GRAPH record. */
-void graph_executable_made(struct tscope_thread *thread, cudaGraphExec_t executable,
-                           cudaGraph_t graph);
-void graph_executable_gone(cudaGraphExec_t executable);
+/* An executable was made of a graph, or given its content: writes a GRAPH record. */
+void graph_executable_created(struct tscope_thread *thread, cudaGraphExec_t executable,
+                              cudaGraph_t graph);
+void graph_executable_destroyed(cudaGraphExec_t executable);
 
 /* The executable's number, 0 if not known. `content` is set if it has collectives, else NULL. It
  * does not change while the executable is launched, as CUDA requires of its callers. */

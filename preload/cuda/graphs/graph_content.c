@@ -3,28 +3,28 @@
 
 #include <string.h>
 
-enum { MOST_COMMS = 16384 };
+enum { MAX_COMMS = 16384 };
 
 /* The first is never used: index 0 means none. Guarded by the graphs' lock, except the content of
  * an executable as long as it exists. */
-static struct graph_comm pool[MOST_COMMS];
+static struct graph_comm pool[MAX_COMMS];
 static u32 n_pool = 1, first_free;
 
 const struct graph_comm *graph_comm_first(const struct graph_content *content) {
   return content->first_comm ? &pool[content->first_comm] : NULL;
 }
 
-const struct graph_comm *graph_comm_after(const struct graph_comm *comm) {
+const struct graph_comm *graph_comm_next(const struct graph_comm *comm) {
   return comm->next ? &pool[comm->next] : NULL;
 }
 
-static u32 take_place(void) {
-  u32 place = first_free;
-  if (place)
-    first_free = pool[place].next;
-  else if (n_pool < MOST_COMMS)
-    place = n_pool++;
-  return place;
+static u32 allocate_entry(void) {
+  u32 entry = first_free;
+  if (entry)
+    first_free = pool[entry].next;
+  else if (n_pool < MAX_COMMS)
+    entry = n_pool++;
+  return entry;
 }
 
 struct graph_comm *graph_content_comm(struct graph_content *content, u32 comm) {
@@ -32,20 +32,20 @@ struct graph_comm *graph_content_comm(struct graph_content *content, u32 comm) {
   for (; *at; at = &pool[*at].next)
     if (pool[*at].comm == comm)
       return &pool[*at];
-  u32 place = content->n_comms < GRAPH_COMMS ? take_place() : 0;
-  if (!place)
+  u32 entry = content->n_comms < GRAPH_COMMS ? allocate_entry() : 0;
+  if (!entry)
     return NULL;
-  pool[place] = (struct graph_comm){.comm = comm};
+  pool[entry] = (struct graph_comm){.comm = comm};
   content->n_comms++;
-  *at = place;
-  return &pool[place];
+  *at = entry;
+  return &pool[entry];
 }
 
 void graph_content_clear(struct graph_content *content) {
-  for (u32 place = content->first_comm, next; place; place = next) {
-    next = pool[place].next;
-    pool[place].next = first_free;
-    first_free = place;
+  for (u32 entry = content->first_comm, next; entry; entry = next) {
+    next = pool[entry].next;
+    pool[entry].next = first_free;
+    first_free = entry;
   }
   memset(content, 0, sizeof(*content));
 }
@@ -63,7 +63,7 @@ u32 graph_content_add(struct graph_content *outer, const struct graph_content *c
   add_count(&outer->memsets, child->memsets);
   outer->collectives += child->collectives;
   for (const struct graph_comm *from = graph_comm_first(child); from;
-       from = graph_comm_after(from)) {
+       from = graph_comm_next(from)) {
     struct graph_comm *to = graph_content_comm(outer, from->comm);
     places[n] = (struct tscope_graph_comm){from->comm, TSCOPE_UNKNOWN, TSCOPE_UNKNOWN, 0};
     if (to) {

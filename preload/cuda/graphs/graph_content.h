@@ -35,7 +35,7 @@ struct graph_comm {
 
 /* The first communicator of a content, and the next; NULL at the end. */
 const struct graph_comm *graph_comm_first(const struct graph_content *content);
-const struct graph_comm *graph_comm_after(const struct graph_comm *comm);
+const struct graph_comm *graph_comm_next(const struct graph_comm *comm);
 
 /* A communicator's entry, made if there is none. NULL if there is no room: then calls captured on
  * it get no numbers. */

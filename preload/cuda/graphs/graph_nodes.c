@@ -6,12 +6,12 @@
 #include "hooks/handle_map.h"
 #include "streams/stream_numbers.h"
 
-enum { MOST_NODES = 1 << 20, MOST_DEPTH = 8, MOST_CASES = 16 };
+enum { MAX_NODES = 1 << 20, MAX_DEPTH = 8, MAX_CASES = 16 };
 
 /* CUgraphNodeType */
 enum { KERNEL_NODE, MEMCPY_NODE, MEMSET_NODE, CHILD_NODE = 4, CONDITIONAL_NODE = 13 };
 
-/* Bodies of conditional nodes, by node and number. An entry of a node that is gone is replaced when
+/* Bodies of conditional nodes, by node and number. An entry of a destroyed node is replaced when
  * its address belongs to a node again. */
 HANDLE_MAP(bodies_of, 4096);
 
@@ -24,12 +24,12 @@ static u64 body_value(const void *graph, u32 condition) {
   return (u64)condition << 56 | (u64)(uintptr_t)graph;
 }
 
-void graph_bodies_made(cudaGraphNode_t node, u32 condition, const cudaGraph_t *bodies, u32 n) {
+void graph_bodies_created(cudaGraphNode_t node, u32 condition, const cudaGraph_t *bodies, u32 n) {
   if (!tscope_lock(&bodies_of.lock))
     return;
-  for (u32 i = 0; i < n && i < MOST_CASES; i++)
+  for (u32 i = 0; i < n && i < MAX_CASES; i++)
     handle_map_put_locked(&bodies_of, body_key(node, i), body_value(bodies[i], condition));
-  if (n < MOST_CASES && handle_map_find(&bodies_of, body_key(node, n)))
+  if (n < MAX_CASES && handle_map_find(&bodies_of, body_key(node, n)))
     handle_map_put_locked(&bodies_of, body_key(node, n), 0);
   tscope_unlock(&bodies_of.lock);
 }
@@ -40,19 +40,19 @@ struct counting {
   int (*get_child)(void *, cudaGraph_t *);
   struct graph_body *bodies;
   u32 *n_bodies;
-  size_t left; /* nodes to look at */
+  size_t left; /* nodes that may still be counted */
   u32 counts[MEMSET_NODE + 1];
   u32 nodes;
 };
 
-static void note_bodies(struct counting *c, const void *node) {
+static void add_bodies(struct counting *c, const void *node) {
   u64 value = 0;
   u32 n = 0;
-  for (; n < MOST_CASES && handle_map_get(&bodies_of, body_key(node, n), &value) && value; n++)
-    if (*c->n_bodies < MOST_BODIES)
+  for (; n < MAX_CASES && handle_map_get(&bodies_of, body_key(node, n), &value) && value; n++)
+    if (*c->n_bodies < MAX_BODIES)
       c->bodies[(*c->n_bodies)++] = (struct graph_body){
           (cudaGraph_t)(uintptr_t)(value & ((1ull << 56) - 1)), (u16)(value >> 56)};
-  if (n == 0 && *c->n_bodies < MOST_BODIES)
+  if (n == 0 && *c->n_bodies < MAX_BODIES)
     c->bodies[(*c->n_bodies)++] = (struct graph_body){NULL, TSCOPE_CONDITION_UNKNOWN};
 }
 
@@ -64,10 +64,10 @@ static bool count_node(struct counting *c, void *node, u32 depth) {
   if (c->get_type(node, &type))
     return false;
   if (type == CHILD_NODE && c->get_child)
-    return depth < MOST_DEPTH && !c->get_child(node, &child) && count_graph(c, child, depth + 1);
+    return depth < MAX_DEPTH && !c->get_child(node, &child) && count_graph(c, child, depth + 1);
   c->nodes++;
   if (type == CONDITIONAL_NODE)
-    note_bodies(c, node);
+    add_bodies(c, node);
   if (type >= 0 && type <= MEMSET_NODE)
     c->counts[type]++;
   return true;
@@ -100,7 +100,7 @@ void graph_nodes_count(cudaGraph_t graph, struct graph_content *content, struct 
                                              .sonames = tscope_driver_sonames};
   static struct tscope_symbol child_symbol = {.name = "cuGraphChildGraphNodeGetGraph",
                                               .sonames = tscope_driver_sonames};
-  struct counting c = {.bodies = bodies, .n_bodies = n_bodies, .left = MOST_NODES};
+  struct counting c = {.bodies = bodies, .n_bodies = n_bodies, .left = MAX_NODES};
   c.get_nodes = tscope_resolve(&nodes_symbol, NULL);
   c.get_type = tscope_resolve(&type_symbol, NULL);
   c.get_child = tscope_resolve(&child_symbol, NULL);

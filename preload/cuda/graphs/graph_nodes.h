@@ -10,7 +10,7 @@
 
 #include "cuda/graphs/graph_content.h"
 
-enum { MOST_BODIES = 64 }; /* most bodies of one graph that are recorded */
+enum { MAX_BODIES = 64 }; /* most bodies of one graph that are recorded */
 
 /* Part of a graph that runs as often as the GPU decides. */
 struct graph_body {
@@ -19,12 +19,12 @@ struct graph_body {
 };
 
 /* Counts a graph's nodes by kind, if the driver lists them; else `content` does not change. If
- * there are too many nodes, it sets only `nodes`. Stores the bodies in the graph, up to MOST_BODIES
+ * there are too many nodes, it sets only `nodes`. Stores the bodies in the graph, up to MAX_BODIES
  * in total; `n_bodies` is their number so far. */
 void graph_nodes_count(cudaGraph_t graph, struct graph_content *content, struct graph_body *bodies,
                        u32 *n_bodies);
 
 /* A conditional node was created, with this many bodies. */
-void graph_bodies_made(cudaGraphNode_t node, u32 condition, const cudaGraph_t *bodies, u32 n);
+void graph_bodies_created(cudaGraphNode_t node, u32 condition, const cudaGraph_t *bodies, u32 n);
 
 #endif

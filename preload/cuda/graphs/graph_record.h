@@ -45,7 +45,7 @@ static inline void record_graph_update(struct tscope_thread *thread, u64 start, 
                                        cudaGraphExec_t executable, cudaGraph_t graph) {
   (void)start;
   if (result == cudaSuccess)
-    graph_executable_made(thread, executable, graph);
+    graph_executable_created(thread, executable, graph);
 }
 static inline void record_graph_instantiate(struct tscope_thread *thread, u64 start,
                                             cudaError_t result, const cudaGraphExec_t *executable,
@@ -84,24 +84,24 @@ static inline void record_graph_clone(struct tscope_thread *thread, u64 start, c
     graph_cloned(*clone, graph);
 }
 
-/* graph_destroy, graph_exec_destroy. A handle is forgotten before it is invalid: another thread may
+/* graph_destroy, graph_exec_destroy. A handle is removed before it is invalid: another thread may
  * be given it before the call returns. */
-#define TSCOPE_LOOKS_FIRST_graph_destroy ~, BEFORE
-#define TSCOPE_LOOKS_FIRST_graph_exec_destroy ~, BEFORE
+#define TSCOPE_RECORDER_SHAPE_graph_destroy ~, BEFORE
+#define TSCOPE_RECORDER_SHAPE_graph_exec_destroy ~, BEFORE
 enum { graph_destroy_wakes = TSCOPE_QUIET, graph_exec_destroy_wakes = TSCOPE_QUIET };
 static inline void record_graph_destroy(struct tscope_thread *thread, u64 start,
                                         cudaGraph_t graph) {
   (void)thread, (void)start;
-  graph_gone(graph);
+  graph_destroyed(graph);
 }
 static inline void record_graph_exec_destroy(struct tscope_thread *thread, u64 start,
                                              cudaGraphExec_t executable) {
   (void)thread, (void)start;
-  graph_executable_gone(executable);
+  graph_executable_destroyed(executable);
 }
 
 /* graph_launch. The collectives of a graph get their numbers as it is launched. */
-#define TSCOPE_LOOKS_FIRST_graph_launch ~, AROUND
+#define TSCOPE_RECORDER_SHAPE_graph_launch ~, AROUND
 enum { graph_launch_wakes = TSCOPE_WAKES };
 struct graph_launch_call {
   u64 start;

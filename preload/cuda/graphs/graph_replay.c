@@ -18,7 +18,7 @@ u64 *graph_replay_open(struct tscope_thread *thread, u64 start, u16 stream, u32 
   struct replay replay = {.record = {.graph = graph}};
   u32 n = 0;
   for (const struct graph_comm *comm = graph_comm_first(content); comm && n < GRAPH_COMMS;
-       comm = graph_comm_after(comm))
+       comm = graph_comm_next(comm))
     replay.comms[n++] = (struct tscope_graph_comm){
         .comm = comm->comm,
         .first_collective =
@@ -48,8 +48,8 @@ void record_graph_node(struct tscope_thread *thread, u64 start, cudaError_t resu
     return;
   const struct cudaConditionalNodeParams *made = &parameters->conditional;
   for (u32 i = 0; i < made->size; i++)
-    graph_made(made->phGraph_out[i]);
-  graph_bodies_made(*node, (u32)made->type, made->phGraph_out, made->size);
+    graph_created(made->phGraph_out[i]);
+  graph_bodies_created(*node, (u32)made->type, made->phGraph_out, made->size);
 }
 
 void graph_replay_close(const struct tscope_thread *thread, u64 *dur, u64 start, i32 result) {

@@ -31,7 +31,7 @@ static u32 rate_after(const struct job *job, double *share) {
     spent += sampling_cost(HZ, job->look_us * 1000ull, WALK_US) * (job->calls / one_in);
     if (job->pause_every && t % job->pause_every == 0)
       spent += sampling_cost(HZ, job->pause_us * 1000ull, WALK_US);
-    enum sampling_change change = sampling_budget_hold(&budget, now, spent, 0);
+    enum sampling_change change = sampling_budget_update(&budget, now, spent, 0);
     if (change == SAMPLING_LESS && one_in < 1 << 16)
       one_in *= 2;
     else if (change == SAMPLING_MORE && one_in > 1)
@@ -70,9 +70,9 @@ static void pauses_of_the_thread_do_not_end_the_sampling(void **state) {
 static void calls_that_are_always_looked_at_are_the_last_to_be_reduced(void **state) {
   (void)state;
   struct sampling_budget budget = {.hz = HZ};
-  sampling_budget_hold(&budget, 1, 0, 0);
-  assert_int_equal(sampling_budget_hold(&budget, 1 + TICK, HZ / 10, 0), SAMPLING_LESS);
-  assert_int_equal(sampling_budget_hold(&budget, 1 + 2 * TICK, HZ / 5, HZ / 10),
+  sampling_budget_update(&budget, 1, 0, 0);
+  assert_int_equal(sampling_budget_update(&budget, 1 + TICK, HZ / 10, 0), SAMPLING_LESS);
+  assert_int_equal(sampling_budget_update(&budget, 1 + 2 * TICK, HZ / 5, HZ / 10),
                    SAMPLING_LESS_OF_ALL);
 }
 

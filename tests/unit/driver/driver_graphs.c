@@ -118,13 +118,13 @@ static void invalid_handles_end_no_graph(void **state) {
   assert_int_not_equal(cudaGraphLaunch(NULL, stream), cudaSuccess);
   for (size_t i = 0; i < sizeof(never_seen) / sizeof(*never_seen); i++) {
     void *handle = (void *)(uintptr_t)never_seen[i];
-    graph_gone(handle);
-    graph_executable_gone(handle);
-    graph_made(handle);
+    graph_destroyed(handle);
+    graph_executable_destroyed(handle);
+    graph_created(handle);
     graph_cloned(handle, handle);
     assert_int_equal(graph_executable(handle, &content), 0);
     assert_null(content);
-    stream_forget(handle);
+    stream_remove(handle);
   }
   cudaGraph_t other = capture(one_collective);
   cudaGraphExec_t executable = instantiate(graph);

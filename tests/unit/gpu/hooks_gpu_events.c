@@ -262,7 +262,7 @@ static void a_stream_that_is_gone_leaves_its_pool_to_the_next(void **state) {
     assert_non_null(pair);
     launch_on(brief, &kernel, us);
     event_pair_end(pair, &subject);
-    event_pairs_forget(1000 + i);
+    event_pairs_release(1000 + i);
     cudaStreamDestroy(brief);
     assert_int_equal(runs(), before + 1);
   }

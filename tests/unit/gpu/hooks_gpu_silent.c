@@ -13,7 +13,7 @@
 static char kernel;
 
 static int set_up(void **state) {
-  __atomic_store_n(&gpu_clock_patience.silence_ns, 200000000, __ATOMIC_RELAXED);
+  __atomic_store_n(&gpu_clock_timeouts.silence_ns, 200000000, __ATOMIC_RELAXED);
   register_kernel(&kernel, "_Z6kernelv");
   return setenv("STANDIN_CUPTI_SILENT", "1", 1) || trace_set_up(state) ||
          cudaStreamCreate(&stream) != cudaSuccess;

@@ -85,10 +85,10 @@ static void withheld_records_are_delivered_in_the_end(void **state) {
   assert_int_equal(cudaStreamSynchronize(stream), cudaSuccess);
   ticker_part(gpu_clock_cupti.poll);
   assert_int_equal(count(TSCOPE_REC_GPU_KERNEL), before);
-  u64 patience = gpu_clock_patience.held_back_ns;
-  __atomic_store_n(&gpu_clock_patience.held_back_ns, 0, __ATOMIC_RELAXED);
+  u64 patience = gpu_clock_timeouts.held_back_ns;
+  __atomic_store_n(&gpu_clock_timeouts.held_back_ns, 0, __ATOMIC_RELAXED);
   ticker_part(gpu_clock_cupti.poll);
-  __atomic_store_n(&gpu_clock_patience.held_back_ns, patience, __ATOMIC_RELAXED);
+  __atomic_store_n(&gpu_clock_timeouts.held_back_ns, patience, __ATOMIC_RELAXED);
   assert_int_equal(count(TSCOPE_REC_GPU_KERNEL), before + 1);
   unsetenv("STANDIN_CUPTI_WITHHOLD");
   cudaStreamSynchronize(other);

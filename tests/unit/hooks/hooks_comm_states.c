@@ -82,7 +82,7 @@ static ncclComm_t make(u32 n) {
 static u32 asked_in_stall(u32 n, u32 stall, u32 looks) {
   u32 before = library.asked[n];
   for (u32 i = 0; i < looks; i++)
-    communicators_tell_states(stall, i == 0);
+    communicators_write_states(stall, i == 0);
   return library.asked[n] - before;
 }
 
@@ -106,11 +106,11 @@ static void an_error_during_the_stall_is_recorded_once(void **state) {
   asked_in_stall(2, 102, 2);
   u32 before = count(TSCOPE_REC_COMM_STATE);
   library.state[2] = ncclRemoteError;
-  communicators_tell_states(102, false);
-  communicators_tell_states(102, false);
+  communicators_write_states(102, false);
+  communicators_write_states(102, false);
   assert_int_equal(count(TSCOPE_REC_COMM_STATE), before + 1);
   assert_int_equal(LAST(COMM_STATE, comm_state).result, ncclRemoteError);
-  communicators_tell_states(103, true); /* the next stall says it again */
+  communicators_write_states(103, true); /* the next stall says it again */
   assert_int_equal(LAST(COMM_STATE, comm_state).stall, 103);
   ncclCommDestroy(comm);
 }
@@ -182,7 +182,7 @@ static void one_whose_creation_was_not_seen_is_not_asked(void **state) {
   library.alive[8] = true;
   ncclAllReduce(NULL, NULL, 10, ncclFloat, ncclSum, handle(8), NULL);
   u32 before = library.asked[8]; /* during that call, for the size of the communicator */
-  communicators_tell_states(108, true);
+  communicators_write_states(108, true);
   assert_int_equal(library.asked[8], before);
   ncclCommDestroy(handle(8));
 }
@@ -215,7 +215,7 @@ static bool over;
 static void *ask_repeatedly(void *nothing) {
   (void)nothing;
   while (!__atomic_load_n(&over, __ATOMIC_ACQUIRE))
-    communicators_tell_states(110, false);
+    communicators_write_states(110, false);
   return NULL;
 }
 

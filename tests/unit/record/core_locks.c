@@ -168,12 +168,12 @@ static void words_that_mark_free_slots_are_no_keys(void **state) {
   u64 value = 77;
   assert_true(handle_map_put(&map, 5, 50));
   assert_true(handle_map_put(&map, 6, 60));
-  assert_true(handle_map_take(&map, 5, &value)); /* leaves a slot that is free again */
+  assert_true(handle_map_remove(&map, 5, &value)); /* leaves a slot that is free again */
   for (int i = 0; i < 2; i++) {
     assert_false(handle_map_put(&map, none[i], 1));
     assert_null(handle_map_find(&map, none[i]));
     assert_false(handle_map_get(&map, none[i], &value));
-    assert_false(handle_map_take(&map, none[i], &value));
+    assert_false(handle_map_remove(&map, none[i], &value));
   }
   assert_int_equal(value, 50);
   assert_true(handle_map_get(&map, 6, &value));

@@ -352,8 +352,8 @@ static void anchors_cost_and_losses_at_the_end(void **state) {
 static void play_lose(void *nothing) {
   (void)nothing;
   struct tscope_thread *thread = enter();
-  tscope_lose(TSCOPE_LOSS_GPU, 41);
-  tscope_lose(TSCOPE_LOSS_GPU, 1);
+  tscope_count_lost(TSCOPE_LOSS_GPU, 41);
+  tscope_count_lost(TSCOPE_LOSS_GPU, 1);
   tscope_leave(thread);
 }
 

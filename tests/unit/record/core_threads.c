@@ -142,7 +142,7 @@ static u32 left = PUTTERS * VALUES;
 static void *put_values(void *from) {
   u32 first = *(u32 *)from;
   for (u32 i = 0; i < VALUES; i++)
-    while (!tscope_queue_put(&queue, first + i))
+    while (!tscope_queue_push(&queue, first + i))
       sched_yield();
   return NULL;
 }
@@ -150,7 +150,7 @@ static void *put_values(void *from) {
 static void *take_values(void *nothing) {
   while (__atomic_load_n(&left, __ATOMIC_RELAXED)) {
     u32 value;
-    if (!tscope_queue_take(&queue, &value)) {
+    if (!tscope_queue_pop(&queue, &value)) {
       sched_yield();
       continue;
     }
@@ -176,7 +176,7 @@ static void queue_hands_on_each_value_once(void **state) {
   for (u32 i = 0; i < PUTTERS * VALUES; i++)
     assert_int_equal(taken[i], 1);
   u32 value;
-  assert_false(tscope_queue_take(&queue, &value));
+  assert_false(tscope_queue_pop(&queue, &value));
 }
 
 static void queue_is_first_in_first_out_and_bounded(void **state) {
@@ -185,14 +185,14 @@ static void queue_is_first_in_first_out_and_bounded(void **state) {
   tscope_queue_init(&queue, cells, 4);
   for (u32 round = 0; round < 3; round++) {
     for (u32 i = 0; i < 4; i++)
-      assert_true(tscope_queue_put(&queue, i));
-    assert_false(tscope_queue_put(&queue, 4));
+      assert_true(tscope_queue_push(&queue, i));
+    assert_false(tscope_queue_push(&queue, 4));
     assert_int_equal(tscope_queue_length(&queue), 4);
     for (u32 i = 0; i < 4; i++) {
-      assert_true(tscope_queue_take(&queue, &value));
+      assert_true(tscope_queue_pop(&queue, &value));
       assert_int_equal(value, i);
     }
-    assert_false(tscope_queue_take(&queue, &value));
+    assert_false(tscope_queue_pop(&queue, &value));
   }
 }
 
