@@ -360,7 +360,7 @@ static void adjust_sampling(void) {
     sample_more(CALL_SITE_SAMPLED, MIN_ONE_IN);
     sample_more(CALL_SITE_FORWARD, 1);
     break;
-  case SAMPLING_AS_IT_IS:
+  case SAMPLING_UNCHANGED:
     break;
   }
 }

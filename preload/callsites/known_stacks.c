@@ -29,7 +29,7 @@ bool known_stacks_init(void) {
   return ready;
 }
 
-static void add_hash(struct known *set, u64 hash) {
+static void add_hash(struct hash_set *set, u64 hash) {
   for (u64 i = hash >> (64 - KNOWN_BITS);; i++) {
     u64 found = 0;
     if (__atomic_compare_exchange_n(&set->slots[i & (KNOWN_SLOTS - 1)], &found, hash, false,
@@ -42,7 +42,7 @@ static void add_hash(struct known *set, u64 hash) {
   }
 }
 
-static bool is_full(const struct known *set) {
+static bool is_full(const struct hash_set *set) {
   return __atomic_load_n(&set->n, __ATOMIC_RELAXED) >= KNOWN_FULL;
 }
 
@@ -80,7 +80,7 @@ TSCOPE_NOINLINE bool stack_define(struct stack_walk *walk, u64 hash,
   if (is_full(&known_stacks.stacks) || is_full(&known_stacks.frames))
     return false;
   for (u32 i = 0; i < walk->n; i++)
-    if (!known_has(&known_stacks.frames, walk->keys[i])) {
+    if (!hash_set_has(&known_stacks.frames, walk->keys[i])) {
       if (!(process ? write_frame(walk, i, process) : write_native_frame(walk, i)))
         return false;
       add_hash(&known_stacks.frames, walk->keys[i]);

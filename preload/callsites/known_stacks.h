@@ -21,12 +21,12 @@ enum {
 };
 
 /* Hashes that are written to the trace. Slots only ever fill up. */
-struct known {
+struct hash_set {
   u64 *slots;
   u32 n;
 };
 struct known_stacks {
-  struct known frames, stacks;
+  struct hash_set frames, stacks;
 };
 extern struct known_stacks known_stacks;
 
@@ -47,7 +47,7 @@ struct stack_walk {
 /* Makes the tables, unless they are there. False without memory. From any thread. */
 bool known_stacks_init(void);
 
-static inline u64 stack_never_zero(u64 hash) {
+static inline u64 nonzero_hash(u64 hash) {
   return hash | (u64)!hash;
 }
 
@@ -68,8 +68,8 @@ PYTHON_INLINE bool stack_walk(struct stack_walk *walk, python_read *read, const 
     if (next == PYTHON_END || walk->n == MAX_STACK_FRAMES)
       return true;
     walk->frames[walk->n] = frame;
-    walk->keys[walk->n++] = stack_never_zero(
-        python_mix(python_mix(frame.tag, frame.code), (u64)(u32)frame.instruction));
+    walk->keys[walk->n++] =
+        nonzero_hash(python_mix(python_mix(frame.tag, frame.code), (u64)(u32)frame.instruction));
   }
 }
 
@@ -78,17 +78,17 @@ static inline void stack_walk_native(struct stack_walk *walk) {
   u64 tag = native_here_tag();
   walk->n = native_here_walk(walk->addresses, MAX_NATIVE_FRAMES, &walk->more);
   for (u32 i = 0; i < walk->n; i++)
-    walk->keys[i] = stack_never_zero(python_mix(tag + 1, walk->addresses[i]));
+    walk->keys[i] = nonzero_hash(python_mix(tag + 1, walk->addresses[i]));
 }
 
 static inline u64 stack_hash(const struct stack_walk *walk) {
   u64 hash = walk->n;
   for (u32 i = 0; i < walk->n; i++)
     hash = python_mix(hash, walk->keys[i]);
-  return stack_never_zero(hash);
+  return nonzero_hash(hash);
 }
 
-static inline bool known_has(const struct known *set, u64 hash) {
+static inline bool hash_set_has(const struct hash_set *set, u64 hash) {
   for (u64 i = hash >> (64 - KNOWN_BITS);; i++) {
     u64 found = __atomic_load_n(&set->slots[i & (KNOWN_SLOTS - 1)], __ATOMIC_ACQUIRE);
     if (found == hash)
@@ -99,7 +99,7 @@ static inline bool known_has(const struct known *set, u64 hash) {
 }
 
 static inline bool stack_is_known(u64 hash) {
-  return known_has(&known_stacks.stacks, hash);
+  return hash_set_has(&known_stacks.stacks, hash);
 }
 
 /* Writes a new stack of `process` (NULL: a native one of this process), with those of its frames

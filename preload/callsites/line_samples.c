@@ -102,7 +102,7 @@ static void mark_child_frames(pid_t pid) {
     u64 tag;
     if (!python_tag(&python_here, python_read_process, &self, walk.frames[i].code, &tag) ||
         tag != walk.frames[i].tag)
-      walk.keys[i] = stack_never_zero(python_mix(walk.keys[i], (u64)pid));
+      walk.keys[i] = nonzero_hash(python_mix(walk.keys[i], (u64)pid));
   }
 }
 

@@ -17,7 +17,7 @@ enum sampling_change sampling_budget_update(struct sampling_budget *budget, u64 
   budget->always = always;
   if (budget->left < 0)
     return of_always > income ? SAMPLING_LESS_OF_ALL : SAMPLING_LESS;
-  return budget->left > most / 2 ? SAMPLING_MORE : SAMPLING_AS_IT_IS;
+  return budget->left > most / 2 ? SAMPLING_MORE : SAMPLING_UNCHANGED;
 }
 
 u64 sampling_cost(u64 hz, u64 ticks, u32 most_us) {

@@ -18,7 +18,7 @@ struct sampling_budget {
 };
 
 enum sampling_change {
-  SAMPLING_AS_IT_IS,
+  SAMPLING_UNCHANGED,
   SAMPLING_LESS,        /* of what is sampled */
   SAMPLING_LESS_OF_ALL, /* also of what is always sampled, which alone costs too much */
   SAMPLING_MORE

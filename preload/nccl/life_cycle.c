@@ -88,8 +88,8 @@ void record_comm_init_all(struct tscope_thread *thread, u64 start, ncclResult_t 
   }
 }
 
-static struct pending_communicator child_of(struct tscope_thread *thread, ncclComm_t parent,
-                                            ncclComm_t *child, i32 color, bool split) {
+static struct pending_communicator pending_child(struct tscope_thread *thread, ncclComm_t parent,
+                                                 ncclComm_t *child, i32 color, bool split) {
   struct pending_communicator pending = {.handle = child,
                                          .parent_handle = parent,
                                          .start = tscope_ticks(),
@@ -111,7 +111,7 @@ static struct pending_communicator child_of(struct tscope_thread *thread, ncclCo
 
 struct comm_split_call comm_split_begin(struct tscope_thread *thread, ncclComm_t parent, int color,
                                         ncclComm_t *child, const ncclConfig_t *config) {
-  return (struct comm_split_call){.pending = child_of(thread, parent, child, color, true),
+  return (struct comm_split_call){.pending = pending_child(thread, parent, child, color, true),
                                   .config = config};
 }
 
@@ -124,7 +124,7 @@ void comm_split_end(struct tscope_thread *thread, struct comm_split_call *call,
 
 struct comm_shrink_call comm_shrink_begin(struct tscope_thread *thread, ncclComm_t parent,
                                           ncclComm_t *child, const ncclConfig_t *config) {
-  return (struct comm_shrink_call){.pending = child_of(thread, parent, child, -1, false),
+  return (struct comm_shrink_call){.pending = pending_child(thread, parent, child, -1, false),
                                    .config = config};
 }
 

@@ -155,7 +155,7 @@ struct profiler_channel *profiler_channel_of(void *handle) {
   return channel >= channels && channel < channels + CHANNELS ? channel : NULL;
 }
 
-static void lower_to(u64 *least, u64 value) {
+static void atomic_min(u64 *least, u64 value) {
   u64 seen = __atomic_load_n(least, __ATOMIC_RELAXED);
   while (
       (!seen || value < seen) &&
@@ -163,7 +163,7 @@ static void lower_to(u64 *least, u64 value) {
     ;
 }
 
-static void raise_to(u64 *most, u64 value) {
+static void atomic_max(u64 *most, u64 value) {
   u64 seen = __atomic_load_n(most, __ATOMIC_RELAXED);
   while (value > seen &&
          !__atomic_compare_exchange_n(most, &seen, value, true, __ATOMIC_RELAXED, __ATOMIC_RELAXED))
@@ -177,8 +177,8 @@ void profiler_channel_timer(struct profiler_channel *channel, u64 timer) {
   if (!record || !tscope_is_live())
     return;
   if (channel->start)
-    lower_to(&record->gpu_start, channel->start);
-  raise_to(&record->gpu_stop, timer);
+    atomic_min(&record->gpu_start, channel->start);
+  atomic_max(&record->gpu_stop, timer);
 }
 
 void profiler_channel_stopped(struct profiler_channel *channel) {

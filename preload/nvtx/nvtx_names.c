@@ -17,7 +17,7 @@ static bool is_separator(char c) {
   return strchr(" _-:=#/.[(", c) != NULL;
 }
 
-static u32 without_attributes(const char *name) {
+static u32 length_without_attributes(const char *name) {
   u32 bytes = (u32)strnlen(name, NVTX_TEXT_BYTES - 1);
   const char *comma = memchr(name, ',', bytes);
   if (comma && comma > name && comma[1] == ' ' && strchr(comma, '='))
@@ -27,7 +27,7 @@ static u32 without_attributes(const char *name) {
 
 struct nvtx_text nvtx_text_of(const char *name) {
   struct nvtx_text text = {
-      .text = name, .bytes = without_attributes(name), .number = TSCOPE_UNKNOWN};
+      .text = name, .bytes = length_without_attributes(name), .number = TSCOPE_UNKNOWN};
   u32 end = text.bytes;
   if (end && (name[end - 1] == ')' || name[end - 1] == ']'))
     end--;

@@ -30,8 +30,8 @@ struct entry {
 };
 
 /* Calls `each` with the names in a folder until it returns true. */
-static bool any_name(int folder, bool (*each)(int folder, const char *name, void *more),
-                     void *more) {
+static bool visit_names(int folder, bool (*each)(int folder, const char *name, void *more),
+                        void *more) {
   char room[1024] __attribute__((aligned(8)));
   long got;
   while ((got = syscall(SYS_getdents64, folder, room, sizeof(room))) > 0)
@@ -91,7 +91,7 @@ static bool search_run(int folder, const char *name, void *more) {
   if (!strstr(name, death->mine) && !strstr(name, death->pid_in_name))
     return false;
   int run = openat(folder, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-  bool found = run >= 0 && any_name(run, write_death, death);
+  bool found = run >= 0 && visit_names(run, write_death, death);
   if (run >= 0)
     close(run);
   return found;
@@ -111,7 +111,7 @@ void tscope_reaped(pid_t child, int signal) {
   int folder =
       length < (int)sizeof(path) ? open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NONBLOCK) : -1;
   if (folder >= 0) {
-    any_name(folder, named ? write_death : search_run, &death);
+    visit_names(folder, named ? write_death : search_run, &death);
     close(folder);
   }
   errno = saved;

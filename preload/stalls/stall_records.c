@@ -27,7 +27,7 @@ static struct python_thread python_list[MAX_PYTHON_THREADS];
 static struct stack_walk walk;
 static u64 first_keys[MAX_STACK_FRAMES];
 
-bool stall_is_over(void) {
+bool stall_process_is_ending(void) {
   return !tscope_is_live() ||
          __atomic_load_n(&tscope_trace.header->end_ticks, __ATOMIC_RELAXED) != 0;
 }
@@ -87,7 +87,7 @@ static void write_stacks(u32 stall) {
   const struct python_process self = {.pid = getpid()};
   u32 n = python_threads(&python_here, python_read_process, &self, python_here_runtime, python_list,
                          MAX_PYTHON_THREADS);
-  for (u32 i = 0; i < n && !stall_is_over(); i++)
+  for (u32 i = 0; i < n && !stall_process_is_ending(); i++)
     write_stack(stall, &python_list[i]);
 }
 
@@ -116,7 +116,7 @@ void stall_write_peers(u32 stall) {
   static u32 peers[MAX_PEERS];
   for (u32 i = 0; i < threads && i < MAX_THREADS && n < MAX_PEERS; i++)
     n += thread_children(parent, tids[i], peers + n, MAX_PEERS - n);
-  for (u32 i = 0; i < n && !stall_is_over(); i++)
+  for (u32 i = 0; i < n && !stall_process_is_ending(); i++)
     write_peer(stall, peers[i]);
 }
 
@@ -126,7 +126,7 @@ void stall_write(struct tscope_stall_record *stall, enum tscope_stall what, bool
   stall->threads = n > 1u + ticker ? n - 1 - ticker : 0;
   stall->python = stall_python_why ? intern_text(stall_python_why) : 0;
   tscope_definitions_write(TSCOPE_REC_STALL, (u16)what, stall, sizeof(*stall));
-  for (u32 i = 0; i < n && i < MAX_THREADS && !stall_is_over(); i++)
+  for (u32 i = 0; i < n && i < MAX_THREADS && !stall_process_is_ending(); i++)
     write_state(stall->stall, tids[i]);
   if (whole && !stall_python_why)
     write_stacks(stall->stall);

@@ -18,7 +18,7 @@ extern const char *stall_python_why;
 extern u32 stall_ticker_tid;
 
 /* Whether the process has begun to end, or is off: then nothing more is written. */
-bool stall_is_over(void);
+bool stall_process_is_ending(void);
 
 /* Writes a STALL and, if `whole`, what each thread is in. */
 void stall_write(struct tscope_stall_record *stall, enum tscope_stall what, bool whole);

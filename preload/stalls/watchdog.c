@@ -146,7 +146,7 @@ static void check(u64 now, double limit) {
 static void watch(void) {
   static u32 calls;
   double limit = limit_s();
-  if (limit <= 0 || stall_is_over()) {
+  if (limit <= 0 || stall_process_is_ending()) {
     publish_stall(false);
     return;
   }

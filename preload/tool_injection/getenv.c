@@ -17,7 +17,7 @@
 #include "tool_injection/tool_injection.h"
 
 /* What getenv() does; for the programs that secure_getenv() refuses. */
-static char *look_up(const char *name) {
+static char *search_environment(const char *name) {
   size_t length = strlen(name);
   for (char **entry = environ; entry && *entry; entry++)
     if (strncmp(*entry, name, length) == 0 && (*entry)[length] == '=')
@@ -35,14 +35,14 @@ static bool is_secure(void) {
   return secure == 2;
 }
 
-static char *not_found(const char *name, const void *caller) {
+static char *value_if_unset(const char *name, const void *caller) {
   if (TSCOPE_UNLIKELY(is_secure()))
-    return look_up(name);
+    return search_environment(name);
   return name[0] == 'N' ? tscope_tool_injection(name, caller) : NULL; /* as all of them begin */
 }
 
 char *tscope_hook_getenv(const char *name) __asm__("getenv");
 TSCOPE_EXPORT char *tscope_hook_getenv(const char *name) {
   char *value = secure_getenv(name);
-  return TSCOPE_LIKELY(value != NULL) ? value : not_found(name, __builtin_return_address(0));
+  return TSCOPE_LIKELY(value != NULL) ? value : value_if_unset(name, __builtin_return_address(0));
 }

@@ -48,7 +48,7 @@ static u64 load(const u64 *value) {
   return __atomic_load_n(value, __ATOMIC_RELAXED);
 }
 
-static void raise_to(u64 *peak, u64 value) {
+static void atomic_max(u64 *peak, u64 value) {
   u64 seen = load(peak);
   while (TSCOPE_UNLIKELY(seen < value) &&
          !__atomic_compare_exchange_n(peak, &seen, value, true, __ATOMIC_RELAXED, __ATOMIC_RELAXED))
@@ -63,8 +63,8 @@ static void update_totals(u16 device, i64 bytes, u64 allocated, u64 reserved) {
     return;
   __atomic_store_n(&totals->allocated, allocated, __ATOMIC_RELAXED);
   __atomic_store_n(&totals->reserved, reserved, __ATOMIC_RELAXED);
-  raise_to(&totals->peak_allocated, allocated);
-  raise_to(&totals->peak_reserved, reserved);
+  atomic_max(&totals->peak_allocated, allocated);
+  atomic_max(&totals->peak_reserved, reserved);
   __atomic_fetch_add(bytes < 0 ? &totals->given_back : &totals->obtained, 1, __ATOMIC_RELAXED);
 }
 

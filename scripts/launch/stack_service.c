@@ -122,7 +122,7 @@ static pid_t start_stacks(const struct stack_request *request, int client, int r
 }
 
 /* Moves a descriptor to a number from FIRST_FREE_DESCRIPTOR on; -1 on error. Closes the old one. */
-static int raise_descriptor(int fd) {
+static int move_descriptor_up(int fd) {
   int high = fcntl(fd, F_DUPFD_CLOEXEC, FIRST_FREE_DESCRIPTOR);
   close(fd);
   return high;
@@ -132,7 +132,7 @@ static void serve_request(const struct stack_request *request, int client) {
   int ends[2];
   if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends))
     return;
-  int request_end = raise_descriptor(ends[1]);
+  int request_end = move_descriptor_up(ends[1]);
   pid_t helper = request_end >= 0 ? start_stacks(request, client, request_end) : -1;
   if (request_end >= 0)
     close(request_end);
@@ -148,7 +148,7 @@ static void serve_request(const struct stack_request *request, int client) {
 static void serve_next(int listener) {
   struct stack_request request;
   int accepted = accept4(listener, NULL, NULL, SOCK_CLOEXEC);
-  int client = accepted < 0 ? -1 : raise_descriptor(accepted);
+  int client = accepted < 0 ? -1 : move_descriptor_up(accepted);
   if (client < 0) { /* perhaps no free descriptors */
     nanosleep(&(struct timespec){.tv_nsec = 100 * 1000 * 1000}, NULL);
     return;
