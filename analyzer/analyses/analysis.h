@@ -53,8 +53,8 @@ struct rank_summary {
   bool on_gpu, has_compute, has_comm, has_memcpy;
   bool has_cpu_times;         /* as in struct timeline */
   bool has_phases, has_input; /* phases are named; loading of input is named or inferred */
-  u32 steps;                  /* looked at on this rank */
-  u32 steps_bare;             /* left out: their kernels were overwritten in the ring */
+  u32 steps;                  /* analysed on this rank */
+  u32 steps_overwritten;      /* left out: their kernels were overwritten in the ring */
   u32 steps_untimed;          /* left out: it is not known when collectives called in them ran */
   u32 steps_unseen; /* left out: CUPTI rested, or another client used it, for part of them */
   i64 total, compute, exposed_comm, exposed_memcpy, idle; /* total is the sum of the others */
@@ -80,7 +80,7 @@ struct line_sums;
 struct line_tree;
 struct gemm_sums;
 struct operator_sums;
-struct series_gathering;
+struct series_sums;
 
 struct analysis {
   const struct model *model;
@@ -89,21 +89,21 @@ struct analysis {
   struct results *results;
   struct arena *arena;     /* the results' */
   bool whole_run;          /* no steps: one window from each rank's begin to its end */
-  u32 first_step, n_steps; /* looked at: warm-up left out */
-  u8 *other;        /* [steps.n] 1 + index into results.other_work; 0: training. NULL: all are */
-  u32 n_training;   /* of the steps looked at */
-  i64 *begin, *end; /* as in struct steps: from the model until the rank is analysed, then from its
-                       kernels */
-  u8 *ends_known;   /* likewise */
-  struct timeline *early; /* of rank 0, where it was needed first; NULL */
+  u32 first_step, n_steps; /* analysed; warm-up is left out */
+  u8 *other_work_of; /* [steps.n] 1 + index into results.other_work; 0: training. NULL: all are */
+  u32 n_training;    /* of the analysed steps */
+  i64 *begin, *end;  /* as in struct steps: from the model until the rank is analysed, then from its
+                        kernels */
+  u8 *ends_known;    /* likewise */
+  struct timeline *timeline_of_rank0; /* if it was needed before its turn; NULL */
   struct rank_summary *ranks;
   float *compute_ms; /* [rank * n_steps + step - first_step], NAN where not known */
   i64 *transfer;     /* [n_collectives], NS_UNKNOWN */
   u32 *next_call;    /* [n_arrivals] the next of the calls that ran as one kernel (a group's), as a
                         ring; itself if it ran alone */
   bool *untimed;     /* [rank * n_steps + step - first_step] see untimed.c */
-  i64 *waited_elsewhere; /* [n_arrivals] exposed wait of that rank in other communicators, since its
-                            step began, up to this arrival */
+  i64 *wait_in_other_comms; /* [n_arrivals] exposed wait of that rank in other communicators, since
+                            its step began, up to this arrival */
   struct graph *graph;
   struct kernel_names *kernel_names;
   struct kernel_sums *kernel_sums;
@@ -113,7 +113,7 @@ struct analysis {
   struct line_sums *line_sums;     /* [n_ranks] */
   struct line_tree *line_tree;     /* of the stacks of all ranks */
   struct gemm_sums *gemm_sums;     /* [n_ranks] */
-  struct series_gathering *series; /* series.h; NULL without steps */
+  struct series_sums *series;      /* series.h; NULL without steps */
 };
 
 /* analyse() with timelines from elsewhere. */

@@ -42,10 +42,10 @@ static void count_spans(struct rank_summary *sum, const struct timeline *timelin
 }
 
 static int load(struct analysis *a, u32 rank, struct timeline *timeline) {
-  if (rank != 0 || !a->early)
+  if (rank != 0 || !a->timeline_of_rank0)
     return a->source.load(a->model, rank, timeline);
-  *timeline = *a->early;
-  a->early = NULL;
+  *timeline = *a->timeline_of_rank0;
+  a->timeline_of_rank0 = NULL;
   return 0;
 }
 
@@ -84,13 +84,13 @@ static int run_all(struct analysis *a) {
 }
 
 /* What outputs may use afterwards (results.analysis) lives in the arena and stays. */
-static void free_what_is_done(struct analysis *a) {
-  if (a->early)
-    a->source.release(a->early);
+static void free_sums(struct analysis *a) {
+  if (a->timeline_of_rank0)
+    a->source.release(a->timeline_of_rank0);
   for (size_t i = 0; i < ANALYSES; i++)
     if (analyses[i].release)
       analyses[i].release(a);
-  a->early = NULL;
+  a->timeline_of_rank0 = NULL;
   a->graph = NULL;
   a->kernel_names = a->options->kernel_names;
 }
@@ -115,7 +115,7 @@ int analyse_with(const struct model *model, const struct analyse_options *option
     *a = (struct analysis){
         .model = model, .options = kept, .source = *source, .results = out, .arena = arena};
     error = run_all(a);
-    free_what_is_done(a);
+    free_sums(a);
     out->analysis = a;
   }
   if (error) {

@@ -164,7 +164,7 @@ static void cover_look_ups(struct analysis *a) {
 static int list_coverage(struct analysis *a) {
   const struct model *model = a->model;
   struct results *r = a->results;
-  double launches = 0, kernels = 0, calls = 0, runs = 0, phased = 0, kept = 0, bare = 0;
+  double launches = 0, kernels = 0, calls = 0, runs = 0, phased = 0, kept = 0, overwritten = 0;
   double matched = 0, looked_at = 0, unseen = 0, untimed = 0;
   bool inferred = false;
   for (u32 i = 0; i < model->n_ranks; i++) {
@@ -176,7 +176,7 @@ static int list_coverage(struct analysis *a) {
     phased += a->ranks[i].has_phases || (model->lengths_only && a->ranks[i].has_input);
     inferred |= a->ranks[i].has_input && !a->ranks[i].has_phases;
     kept += a->ranks[i].steps;
-    bare += a->ranks[i].steps_bare;
+    overwritten += a->ranks[i].steps_overwritten;
     unseen += a->ranks[i].steps_unseen;
     untimed += a->ranks[i].steps_untimed;
   }
@@ -204,7 +204,8 @@ static int list_coverage(struct analysis *a) {
   cover_look_ups(a);
   if (launches == 0 || kernels > 0)
     cover(r, any_on_gpu(a) || kernels > 0 ? "steps with kernels" : "whole steps", kept + unseen,
-          kept + unseen + bare, "kernels of earlier steps were overwritten at the disk limit");
+          kept + unseen + overwritten,
+          "kernels of earlier steps were overwritten at the disk limit");
   cover_step_ends(a);
   if (untimed > 0)
     cover(r, "steps with times of all collectives", kept, kept + untimed,
@@ -214,7 +215,7 @@ static int list_coverage(struct analysis *a) {
               : "NO STEP HAS THE TIMES OF ALL ITS COLLECTIVES: they ran in CUDA graphs that CUPTI "
                 "reported as a whole (TSCOPE_GPU_GRAPHS), or their records were lost");
   if (unseen > 0)
-    cover(r, "steps whose GPU time was taken", kept, kept + unseen, gpu_timing_why_not_taken(a));
+    cover(r, "steps whose GPU time was taken", kept, kept + unseen, gpu_timing_why_no_times(a));
   return 0;
 }
 

@@ -68,7 +68,7 @@ bool analysis_gpu_seen(const struct analysis *a, u32 rank, const struct window *
   return model_gpu_seen(&a->model->ranks[rank], window->begin, launched);
 }
 
-bool analysis_looks_at(const struct analysis *a, const struct collective *collective) {
+bool analysis_includes(const struct analysis *a, const struct collective *collective) {
   return a->whole_run ||
          (collective->step >= (i32)a->first_step && collective->step < (i32)a->model->steps.n &&
           analysis_trains(a, (u32)collective->step));
@@ -91,7 +91,7 @@ bool op_is_barrier_like(u8 op) {
          op == TSCOPE_OP_ALLTOALL || op == TSCOPE_OP_BARRIER;
 }
 
-char *ranks_in_words(struct arena *arena, const u32 *ranks, u32 n) {
+char *describe_ranks(struct arena *arena, const u32 *ranks, u32 n) {
   enum { SHOWN = 8 };
   char text[SHOWN * 12 + 32];
   size_t used = 0;

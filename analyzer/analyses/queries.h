@@ -40,12 +40,12 @@ bool rank_lacks_times(const struct rank_summary *rank);
 bool analysis_gpu_seen(const struct analysis *a, u32 rank, const struct window *window);
 
 /* "1, 2, 5 and 7 more". NULL when out of memory. */
-char *ranks_in_words(struct arena *arena, const u32 *ranks, u32 n);
+char *describe_ranks(struct arena *arena, const u32 *ranks, u32 n);
 
 /* gpu_timing.c: the source of GPU time, and why it does not cover all of the run. NULL when out of
  * memory. */
 const char *gpu_timing_describe(struct analysis *a);
-const char *gpu_timing_why_not_taken(struct analysis *a);
+const char *gpu_timing_why_no_times(struct analysis *a);
 const char *gpu_timing_why_not_watched(const struct analysis *a); /* NULL where it always was */
 
 /* Why a rank's GPU work has no times, if it has none; NULL if the reason is not known. */
@@ -54,8 +54,8 @@ const char *gpu_timing_reason(const struct rank *rank);
 /* What to do about that reason, which may be NULL. */
 const char *gpu_timing_remedy(const char *reason);
 
-/* Whether a collective lies in the steps looked at, and in one of training. */
-bool analysis_looks_at(const struct analysis *a, const struct collective *collective);
+/* Whether a collective is in an analysed step of training. */
+bool analysis_includes(const struct analysis *a, const struct collective *collective);
 
 /* Name of an enum tscope_op. */
 const char *op_name(u8 op);

@@ -79,7 +79,7 @@
 
 /* Worths that differ by less than this share of the larger, or by two standard errors of the mean
  * step, may be in the other order in the next run. */
-#define WORTH_TELLS_APART 0.10
+#define WORTH_LEAST_MARGIN 0.10
 
 /* Of the time that threads could run, what they waited for a core: a tenth is no chance of the
  * scheduler's, a quarter makes every other time of the run doubtful. And of the wall, since threads

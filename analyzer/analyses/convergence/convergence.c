@@ -80,7 +80,7 @@ static int fill_series(struct arena *arena, const struct point *points, u32 n, s
 
 /* By how much the job's count of steps is ahead of the report's: it may have begun at a checkpoint,
  * and prints a step's values when the next one runs. */
-static double shift_of(const struct model *model, const struct point *points, u32 n) {
+static double step_shift_of(const struct model *model, const struct point *points, u32 n) {
   double *shifts = malloc((n + 1ul) * sizeof(*shifts)), shift = NAN;
   u32 known = 0;
   for (u32 i = 0; shifts && i < n; i++) {
@@ -126,7 +126,7 @@ static double slope_from(const struct series *series, u32 from) {
   return slope;
 }
 
-static struct convergence_series describe(const struct series *series) {
+static struct convergence_series summarise_series(const struct series *series) {
   u32 n = series->n, tenth = n / 10 ? n / 10 : 1;
   struct convergence_series row = {.name = series->name,
                                    .role = series->role,
@@ -152,8 +152,8 @@ static struct convergence_series describe(const struct series *series) {
 
 /* The values for a picture: of each group of neighbours, the value farthest from their median, or
  * one that is not finite. */
-static int thin_out(struct arena *arena, const struct series *series,
-                    struct convergence_series *row) {
+static int choose_points(struct arena *arena, const struct series *series,
+                         struct convergence_series *row) {
   u32 each = series->n / CONVERGENCE_POINTS + 1;
   row->at_step = arena_array(arena, series->n / each + 1, sizeof(double));
   row->value = arena_array(arena, series->n / each + 1, sizeof(double));
@@ -175,7 +175,7 @@ static int thin_out(struct arena *arena, const struct series *series,
   return 0;
 }
 
-static void judge_divergence(const struct series *loss, const struct convergence_series *row,
+static void check_divergence(const struct series *loss, const struct convergence_series *row,
                              struct convergence_result *result) {
   u32 n = loss->n, tenth = n / 10 ? n / 10 : 1;
   if (row->not_finite > 0) {
@@ -198,7 +198,7 @@ static void judge_divergence(const struct series *loss, const struct convergence
   result->diverged_step = loss->steps[from < n ? from : n - 1];
 }
 
-static void judge_plateau(const struct series *loss, const struct convergence_series *row,
+static void check_plateau(const struct series *loss, const struct convergence_series *row,
                           struct convergence_result *result) {
   u32 n = loss->n, half = n / 2, eighth = n / 8;
   if (half < PLATEAU_LEAST_VALUES || result->diverged_by)
@@ -215,8 +215,8 @@ static void judge_plateau(const struct series *loss, const struct convergence_se
 
 /* Training that does not work: the loss rises all the way, or never moves. A loss that rose at
  * first and now falls may be fine. */
-static void judge_fall(const struct series *loss, const struct convergence_series *row,
-                       struct convergence_result *result) {
+static void check_not_falling(const struct series *loss, const struct convergence_series *row,
+                              struct convergence_result *result) {
   double steps = loss->steps[loss->n - 1] - loss->steps[0], first = fabs(row->first);
   if (loss->n < DIVERGED_LEAST_VALUES || result->diverged_by || !(first > 0))
     return;
@@ -226,7 +226,7 @@ static void judge_fall(const struct series *loss, const struct convergence_serie
     result->not_falling = LOSS_RISES;
   else if (loss->n >= PLATEAU_LEAST_VALUES && fabs(result->whole_change) < PLATEAU_SHARE &&
            fabs(by_slope) < PLATEAU_SHARE && (row->first - row->best) / first < 10 * PLATEAU_SHARE)
-    result->not_falling = LOSS_STANDS;
+    result->not_falling = LOSS_NEVER_MOVES;
 }
 
 static enum loss_trend trend_of(const struct convergence_result *result,
@@ -265,7 +265,7 @@ static int mark_spikes(struct analysis *a, const double *steps, const double *va
 }
 
 /* For each role, the series with most values; among equals, that of the lowest rank. */
-static const struct series *choose(const struct series *all, u32 n, enum scalar_role role) {
+static const struct series *choose_series(const struct series *all, u32 n, enum scalar_role role) {
   const struct series *best = NULL;
   for (u32 i = 0; i < n; i++)
     if (all[i].role == role && (!best || all[i].n > best->n))
@@ -310,7 +310,7 @@ static int list_diverged_ranks(struct analysis *a, const struct point *points, u
   return 0;
 }
 
-static int judge(struct analysis *a, const struct series *all, u32 n) {
+static int analyse_series(struct analysis *a, const struct series *all, u32 n) {
   struct convergence_result *result = &a->results->convergence;
   struct signal_spikes signals[SIGNALS] = {0};
   double shift = NAN;
@@ -322,12 +322,12 @@ static int judge(struct analysis *a, const struct series *all, u32 n) {
     return -ENOMEM;
   /* One of each role: the one that comes first in the order of roles. */
   for (u32 role = SCALAR_ROLE_LOSS; role < SCALAR_ROLE_STEP; role++) {
-    const struct series *series = choose(all, n, role);
+    const struct series *series = choose_series(all, n, role);
     if (!series)
       continue;
     struct convergence_series *row = &result->series[result->n_series++];
-    *row = describe(series);
-    if (thin_out(a->arena, series, row) < 0)
+    *row = summarise_series(series);
+    if (choose_points(a->arena, series, row) < 0)
       return -ENOMEM;
     shift = isnan(shift) ? series->shift : shift;
     for (u32 s = 0; s < 2; s++)
@@ -340,9 +340,9 @@ static int judge(struct analysis *a, const struct series *all, u32 n) {
         row->spikes = signals[s].n;
       }
     if (role == SCALAR_ROLE_LOSS) {
-      judge_divergence(series, row, result);
-      judge_plateau(series, row, result);
-      judge_fall(series, row, result);
+      check_divergence(series, row, result);
+      check_plateau(series, row, result);
+      check_not_falling(series, row, result);
       result->verdict = trend_of(result, row);
     }
   }
@@ -372,7 +372,7 @@ int convergence_analyse(struct analysis *a) {
     for (next = i + 1; next < n && points[next].scalar->rank == points[i].scalar->rank &&
                        strcmp(points[next].scalar->name, points[i].scalar->name) == 0;)
       next++;
-    all[n_series].shift = shift_of(model, points + i, next - i);
+    all[n_series].shift = step_shift_of(model, points + i, next - i);
     error = fill_series(a->arena, points + i, next - i, &all[n_series++]);
   }
   if (!error && n)
@@ -381,5 +381,5 @@ int convergence_analyse(struct analysis *a) {
   if (error || !n)
     return error;
   result->reason = NULL;
-  return judge(a, all, n_series);
+  return analyse_series(a, all, n_series);
 }

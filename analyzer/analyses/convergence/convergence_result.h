@@ -16,7 +16,7 @@
 enum not_falling {
   LOSS_HAS_FALLEN, /* or that is not known */
   LOSS_RISES,      /* higher at the end than at the beginning, all the way */
-  LOSS_STANDS      /* has never moved */
+  LOSS_NEVER_MOVES /* has never moved */
 };
 
 enum { CONVERGENCE_POINTS = 1000 };

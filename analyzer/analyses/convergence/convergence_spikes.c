@@ -15,8 +15,8 @@
  * does not hide the next; and how far neighbours scatter. Scatter is measured by differences of
  * neighbours, so that a trend does not count as scatter; their standard deviation is that of the
  * values times the square root of 2. Returns how many values there are. */
-static u32 window_of(const double *values, u32 at, const bool *marks, double *median,
-                     double *scatter) {
+static u32 median_before(const double *values, u32 at, const bool *marks, double *median,
+                         double *scatter) {
   double last[SPIKE_WINDOW], steps[SPIKE_WINDOW];
   u32 n = 0;
   for (u32 i = at; i-- > 0 && n < SPIKE_WINDOW;)
@@ -35,7 +35,7 @@ void find_spikes(const double *values, u32 n, double share, bool *marks, double 
   u32 run = 0;
   for (u32 i = 0; i < n; i++) {
     double median = NAN, scatter = NAN;
-    u32 before = window_of(values, i, marks, &median, &scatter);
+    u32 before = median_before(values, i, marks, &median, &scatter);
     typical[i] = median;
     marks[i] = before >= SPIKE_LEAST_BEFORE && isfinite(values[i]) &&
                values[i] - median > SPIKE_SCATTER * scatter &&
@@ -50,7 +50,7 @@ void find_spikes(const double *values, u32 n, double share, bool *marks, double 
 }
 
 /* Steps at which a signal has a spike, several in a row counted once. */
-static u32 onsets(const struct signal_spikes *signal, double *out) {
+static u32 list_onsets(const struct signal_spikes *signal, double *out) {
   u32 n = 0;
   for (u32 i = 0; i < signal->n; i++)
     if (!i || signal->steps[i] - signal->steps[i - 1] > INSTABILITY_STEPS)
@@ -61,7 +61,8 @@ static u32 onsets(const struct signal_spikes *signal, double *out) {
 /* Probability that, by chance, this many of the n spikes of one signal have one of the m spikes of
  * the other near them. It is the smallest value over several definitions of "near", times the
  * number of definitions. */
-static double chance(const double *left, u32 n, const double *right, u32 m, double steps) {
+static double chance_of_coincidence(const double *left, u32 n, const double *right, u32 m,
+                                    double steps) {
   double least = 1;
   u32 tried = 0;
   for (double within = 0; within <= INSTABILITY_STEPS; within++, tried++) {
@@ -79,8 +80,8 @@ static double chance(const double *left, u32 n, const double *right, u32 m, doub
   return fmin(1, least * tried);
 }
 
-static int judge_chance(struct convergence_result *result,
-                        const struct signal_spikes signals[SIGNALS]) {
+static int fill_instability_p(struct convergence_result *result,
+                              const struct signal_spikes signals[SIGNALS]) {
   double least = 1;
   u32 pairs = 0;
   for (u32 a = 0; a < SIGNALS; a++)
@@ -94,10 +95,10 @@ static int judge_chance(struct convergence_result *result,
       if (!left)
         return -ENOMEM;
       double *right = left + signals[a].n + 1;
-      u32 n = onsets(&signals[a], left), m = onsets(&signals[b], right);
+      u32 n = list_onsets(&signals[a], left), m = list_onsets(&signals[b], right);
       if (steps > 0 && n && m)
-        least = fmin(least,
-                     n < m ? chance(left, n, right, m, steps) : chance(right, m, left, n, steps));
+        least = fmin(least, n < m ? chance_of_coincidence(left, n, right, m, steps)
+                                  : chance_of_coincidence(right, m, left, n, steps));
       free(left);
     }
   result->instability_p = pairs ? fmin(1, least * pairs) : NAN;
@@ -153,5 +154,5 @@ int find_instability(struct analysis *a, const struct signal_spikes signals[SIGN
       open = (struct convergence_cluster){spike->step, spike->step, NULL, 1u << spike->signal, 0};
   }
   result->n_clusters = clusters;
-  return judge_chance(result, signals);
+  return fill_instability_p(result, signals);
 }

@@ -34,11 +34,11 @@ u32 finding_draws(enum finding_id id) {
   return DRAWS_ANY;
 }
 
-static bool may_be_a_missing_rank(const struct findings *f) {
+static bool rank_may_be_missing(const struct findings *f) {
   return finding_traits(f->id) & NEEDS_ALL_RANKS && f->a->model->n_ranks < f->a->model->world_size;
 }
 
-static char *lowered(struct findings *f, const char *evidence, enum severity severity) {
+static char *limit_evidence(struct findings *f, const char *evidence, enum severity severity) {
   const struct model *model = f->a->model;
   u32 missing = model->world_size - model->n_ranks;
   return arena_printf(f->a->arena,
@@ -51,8 +51,8 @@ static char *lowered(struct findings *f, const char *evidence, enum severity sev
 int finding_add(struct findings *f, enum severity severity, double worth_s, char *title,
                 char *evidence, char *action, const u32 *ranks, u32 n_ranks) {
   struct results *r = f->r;
-  if (evidence && may_be_a_missing_rank(f)) {
-    evidence = lowered(f, evidence, severity);
+  if (evidence && rank_may_be_missing(f)) {
+    evidence = limit_evidence(f, evidence, severity);
     severity = severity == SEVERITY_CRITICAL ? SEVERITY_WARNING : severity;
     worth_s = NAN;
   }
@@ -103,13 +103,13 @@ double what_if_worth_s(const struct findings *f, enum what_if_kind kind, i64 ran
 
 /* A critical finding without a worth says that the report itself is not reliable, and comes before
  * everything that it puts in doubt. Other findings of unknown worth come last. */
-static double place_of(const struct finding *finding) {
+static double sort_key(const struct finding *finding) {
   if (!isnan(finding->worth_s))
     return finding->worth_s;
   return finding->severity == SEVERITY_CRITICAL ? INFINITY : -1;
 }
 
-static int comes_first(const struct finding *finding) {
+static int order_class(const struct finding *finding) {
   u32 traits = finding_traits(finding->id);
   return traits & FIRST_OF_ALL ? 2 : traits & BEFORE_COSTS ? 1 : 0;
 }
@@ -118,8 +118,8 @@ static int comes_first(const struct finding *finding) {
  * severity, then by alphabet. */
 static int by_worth(const void *left, const void *right) {
   const struct finding *a = left, *b = right;
-  double x = place_of(a), y = place_of(b);
-  int first = comes_first(b) - comes_first(a);
+  double x = sort_key(a), y = sort_key(b);
+  int first = order_class(b) - order_class(a);
   if (first)
     return first;
   if (x != y)
@@ -129,13 +129,13 @@ static int by_worth(const void *left, const void *right) {
 }
 
 /* Whether the first two would be in this order in another run of the same job. */
-static int tell_close_second(struct analysis *a) {
+static int describe_close_second(struct analysis *a) {
   struct results *r = a->results;
   if (r->n_findings < 2 || !(r->findings[0].worth_s > 0) || !(r->findings[1].worth_s > 0))
     return 0;
   struct finding *first = &r->findings[0], *second = &r->findings[1];
   double chance = a->n_steps > 1 ? 2 * r->step_cv / sqrt(a->n_steps) : 0;
-  double margin = chance > WORTH_TELLS_APART ? chance : WORTH_TELLS_APART;
+  double margin = chance > WORTH_LEAST_MARGIN ? chance : WORTH_LEAST_MARGIN;
   if (second->worth_s < (1 - margin) * first->worth_s)
     return 0;
   for (u32 i = 0; i < second->n_overlaps; i++)
@@ -159,10 +159,10 @@ int findings_analyse(struct analysis *a) {
     error = rules[i].rule(&f);
   }
   if (!error)
-    error = findings_stand_under_cores(a);
+    error = findings_note_core_shortage(a);
   if (!error && r->n_findings)
     qsort(r->findings, r->n_findings, sizeof(*r->findings), by_worth);
   if (!error)
-    error = findings_share_out(&f);
-  return error ? error : tell_close_second(a);
+    error = findings_split_worths(&f);
+  return error ? error : describe_close_second(a);
 }

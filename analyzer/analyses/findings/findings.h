@@ -51,17 +51,17 @@ int finding_add(struct findings *f, enum severity severity, double worth_s, char
                 char *evidence, char *action, const u32 *ranks, u32 n_ranks);
 
 /* finding_worths.c: what each adds to those before it, once they are in order. 0, or -ENOMEM. */
-int findings_share_out(struct findings *f);
+int findings_split_worths(struct findings *f);
 
 /* WARNING, or CRITICAL from WORTH_ALARM of the step on. */
 enum severity severity_of(const struct findings *f, double per_step_ms);
 
-/* Seconds of the run that a what-if saves; NAN if it was not asked or is not reliable. */
+/* Seconds of the run that a what-if saves; NAN if it was not computed or is not reliable. */
 double what_if_worth_s(const struct findings *f, enum what_if_kind kind, i64 rank);
 
 /* After all rules have run: if HOST.OVERSUBSCRIBED was found, findings about time say that they
  * depend on it. 0, or -ENOMEM. */
-int findings_stand_under_cores(struct analysis *a);
+int findings_note_core_shortage(struct analysis *a);
 
 /* Seconds of the run, from milliseconds per step. */
 static inline double run_seconds(const struct findings *f, double per_step_ms) {

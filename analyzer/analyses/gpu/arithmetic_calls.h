@@ -9,10 +9,10 @@
 
 /* Results for the calls of a timeline (flops.c), by index into timeline.arithmetic. */
 struct arithmetic_calls {
-  const i64 *ran;        /* start of the first kernel, NS_UNKNOWN if none was seen */
-  const i64 *took;       /* of its kernels, summed */
-  const bool *looked_at; /* it is in the steps looked at */
-  const u64 *replays;    /* [gemms.n_contents] replays that are */
+  const i64 *first_start; /* start of the first kernel, NS_UNKNOWN if none was seen */
+  const i64 *kernel_ns;   /* of its kernels, summed */
+  const bool *analysed;   /* it is in the analysed steps */
+  const u64 *replays;     /* [gemms.n_contents] replays that are */
 };
 
 /* gemms.c: time and speed of GEMMs, by shape and precision. */

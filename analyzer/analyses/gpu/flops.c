@@ -19,7 +19,7 @@
 /* Kernels of one name in the replays of one graph. */
 struct replayed_kernel {
   u64 count;    /* that ran, whole timeline */
-  i64 ns;       /* in the steps looked at */
+  i64 ns;       /* in the analysed steps */
   bool is_gemm; /* by its name */
 };
 
@@ -27,10 +27,10 @@ struct counting {
   struct analysis *a;
   const struct timeline *timeline;
   struct rank_flops *sum;
-  i64 *ran;         /* [n_arithmetic] start of the first kernel of that call, or NS_UNKNOWN */
-  i64 *took;        /* [n_arithmetic] of its kernels, summed */
-  bool *looked_at;  /* [n_arithmetic] it is in the steps looked at */
-  u64 *replays;     /* [n_contents] replays of that graph in the steps looked at */
+  i64 *first_start; /* [n_arithmetic] start of the first kernel of that call, or NS_UNKNOWN */
+  i64 *kernel_ns;   /* [n_arithmetic] of its kernels, summed */
+  bool *analysed;   /* [n_arithmetic] it is in the analysed steps */
+  u64 *replays;     /* [n_contents] replays of that graph in the analysed steps */
   u64 *replays_run; /* [n_contents] of which something was seen to run, whole timeline */
   struct replayed_kernel **replayed; /* [n_contents] as in its `kernels` */
   struct window window; /* the step in which the last instant was found, and whether it counts */
@@ -41,7 +41,7 @@ struct counting {
 };
 
 /* Whether a step is analysed, and its kernels were not overwritten. */
-static bool step_counts(const struct counting *c, i32 step, struct window *window) {
+static bool step_is_analysed(const struct counting *c, i32 step, struct window *window) {
   const struct analysis *a = c->a;
   const struct timeline *t = c->timeline;
   *window = (struct window){0};
@@ -51,15 +51,15 @@ static bool step_counts(const struct counting *c, i32 step, struct window *windo
   return a->whole_run || t->ring_begin == NS_UNKNOWN || window->begin >= t->ring_begin;
 }
 
-/* Whether an instant lies in the steps looked at. Instants mostly come in order, so the step of one
+/* Whether an instant lies in the analysed steps. Instants mostly come in order, so the step of one
  * is the step of the next. */
-static bool is_looked_at(struct counting *c, i64 time) {
+static bool time_is_analysed(struct counting *c, i64 time) {
   const struct analysis *a = c->a;
   if (time >= c->window.begin && time < c->window.end)
     return c->counts;
   struct window window;
   i32 step = a->whole_run ? 0 : analysis_step_at(a, c->timeline->rank, time);
-  bool counts = step_counts(c, step, &window);
+  bool counts = step_is_analysed(c, step, &window);
   if (time < window.begin || time >= window.end)
     return false;
   c->window = window;
@@ -68,10 +68,10 @@ static bool is_looked_at(struct counting *c, i64 time) {
 }
 
 /* Calls belong to the step that made them, as do their kernels, whenever those run. */
-static bool call_is_looked_at(const struct counting *c, const struct arithmetic *call) {
+static bool call_is_analysed(const struct counting *c, const struct arithmetic *call) {
   struct window window;
   i32 step = c->a->whole_run ? 0 : model_step_at(c->a->model, c->timeline->rank, call->start);
-  return step_counts(c, step, &window);
+  return step_is_analysed(c, step, &window);
 }
 
 u32 arithmetic_around(const struct timeline *t, const struct span *host) {
@@ -88,7 +88,7 @@ u32 arithmetic_around(const struct timeline *t, const struct span *host) {
   return call && call->lane == host->lane && host->start <= call->end ? low - 1 : INDEX_NONE;
 }
 
-static int note_gemm(struct counting *c, u32 name, bool *is) {
+static int check_gemm_name(struct counting *c, u32 name, bool *is) {
   if (!VECTOR_REACH(&c->is_gemm, name))
     return -ENOMEM;
   u8 *known = &c->is_gemm.at[name];
@@ -122,19 +122,19 @@ static int count_kernel(struct counting *c, const struct span *span) {
   u32 at = span->launch == INDEX_NONE ? INDEX_NONE : arithmetic_around(t, &t->spans[span->launch]);
   const struct arithmetic *call = at == INDEX_NONE ? NULL : &t->arithmetic[at];
   i64 ns = span->end - span->start;
-  if (call && c->ran[at] == NS_UNKNOWN)
-    c->ran[at] = span->start;
+  if (call && c->first_start[at] == NS_UNKNOWN)
+    c->first_start[at] = span->start;
   if (call)
-    c->took[at] += ns;
+    c->kernel_ns[at] += ns;
   struct replayed_kernel *replayed =
       call && call->replay ? find_replayed(c, call, span->name) : NULL;
   if (replayed)
     replayed->count++;
-  if (!is_looked_at(c, span->start))
+  if (!time_is_analysed(c, span->start))
     return 0;
   bool is_gemm,
       known = call && !call->captured && !call->replay && call->flops != ARITHMETIC_UNKNOWN;
-  int error = note_gemm(c, span->name, &is_gemm);
+  int error = check_gemm_name(c, span->name, &is_gemm);
   c->sum->kernel_ns += ns;
   c->sum->kernels++;
   c->sum->launched += span->launch != INDEX_NONE;
@@ -205,13 +205,13 @@ static void count_call(struct counting *c, u32 i) {
   const struct gemm_shape *shape = gemm_shape(t, call);
   if (call->replay) {
     const struct graph_content *content = replay_content(t, call);
-    if (content && c->ran[i] != NS_UNKNOWN)
+    if (content && c->first_start[i] != NS_UNKNOWN)
       c->replays_run[call->what]++;
   }
-  if (call->estimate && c->ran[i] == NS_UNKNOWN)
+  if (call->estimate && c->first_start[i] == NS_UNKNOWN)
     return;
-  c->looked_at[i] = call_is_looked_at(c, call);
-  if (!c->looked_at[i])
+  c->analysed[i] = call_is_analysed(c, call);
+  if (!c->analysed[i])
     return;
   count_forward(c, call);
   if (call->estimate)
@@ -252,11 +252,11 @@ static void count_replays(struct counting *c, u32 i) {
     c->sum->replayed_flops += (double)content->flops * (double)c->replays[i];
 }
 
-static void time_looked_at(struct counting *c) {
+static void sum_analysed_time(struct counting *c) {
   const struct analysis *a = c->a;
   for (u32 i = 0; i < a->n_steps; i++) {
     struct window window;
-    if (!step_counts(c, (i32)(a->first_step + i), &window))
+    if (!step_is_analysed(c, (i32)(a->first_step + i), &window))
       continue;
     c->sum->wall_ns += window.end - window.begin;
     c->sum->steps++;
@@ -266,19 +266,20 @@ static void time_looked_at(struct counting *c) {
 static int prepare(struct counting *c) {
   const struct timeline *t = c->timeline;
   size_t n = t->n_arithmetic + 1u, contents = t->gemms ? t->gemms->n_contents : 0;
-  c->ran = malloc(n * sizeof(*c->ran));
-  c->took = calloc(n, sizeof(*c->took));
-  c->looked_at = calloc(n, sizeof(*c->looked_at));
+  c->first_start = malloc(n * sizeof(*c->first_start));
+  c->kernel_ns = calloc(n, sizeof(*c->kernel_ns));
+  c->analysed = calloc(n, sizeof(*c->analysed));
   c->replays = calloc(contents + 1, sizeof(*c->replays));
   c->replays_run = calloc(contents + 1, sizeof(*c->replays_run));
   c->replayed = calloc(contents + 1, sizeof(*c->replayed));
-  bool good = c->ran && c->took && c->looked_at && c->replays && c->replays_run && c->replayed;
+  bool good =
+      c->first_start && c->kernel_ns && c->analysed && c->replays && c->replays_run && c->replayed;
   for (size_t i = 0; good && i < contents; i++) {
     c->replayed[i] = calloc(t->gemms->contents[i].n_kernels + 1u, sizeof(**c->replayed));
     good = c->replayed[i] != NULL;
   }
   for (u32 i = 0; good && i < t->n_arithmetic; i++)
-    c->ran[i] = NS_UNKNOWN;
+    c->first_start[i] = NS_UNKNOWN;
   return good ? 0 : -ENOMEM;
 }
 
@@ -286,9 +287,9 @@ static void release(struct counting *c) {
   u32 contents = c->timeline->gemms ? c->timeline->gemms->n_contents : 0;
   for (u32 i = 0; c->replayed && i < contents; i++)
     free(c->replayed[i]);
-  free(c->ran);
-  free(c->took);
-  free(c->looked_at);
+  free(c->first_start);
+  free(c->kernel_ns);
+  free(c->analysed);
   free(c->replays);
   free(c->replays_run);
   free(c->replayed);
@@ -311,9 +312,9 @@ int flops_rank(struct analysis *a, const struct timeline *timeline) {
   for (u32 i = 0; !error && timeline->gemms && i < timeline->gemms->n_contents; i++)
     count_replays(&c, i);
   if (!error) {
-    time_looked_at(&c);
-    error =
-        gemms_rank(a, timeline, &(struct arithmetic_calls){c.ran, c.took, c.looked_at, c.replays});
+    sum_analysed_time(&c);
+    error = gemms_rank(
+        a, timeline, &(struct arithmetic_calls){c.first_start, c.kernel_ns, c.analysed, c.replays});
   }
   release(&c);
   arena_release(&c.scratch);

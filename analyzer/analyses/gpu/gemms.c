@@ -24,7 +24,7 @@ struct sample {
   double n, sum, squares;
 };
 
-/* Calls of one shape on one rank, in the steps looked at. */
+/* Calls of one shape on one rank, in the analysed steps. */
 struct cell {
   struct gemm_shape shape;
   u32 rank;
@@ -43,7 +43,7 @@ struct gemm_sums {
   u32 n;
   u32 one_in;
   bool by_kernels, by_pairs;
-  bool replays_known; /* kernels tell the time of all replayed GEMMs */
+  bool replays_known; /* kernels show the time of all replayed GEMMs */
   bool replays_split; /* and of each precision's */
 };
 
@@ -73,7 +73,7 @@ void gemms_free(struct analysis *a) {
 
 /* --- one rank --- */
 
-static void take_time(struct sample *sample, i64 ns) {
+static void add_time(struct sample *sample, i64 ns) {
   sample->n++;
   sample->sum += (double)ns;
   sample->squares += (double)ns * (double)ns;
@@ -93,14 +93,14 @@ static void add_calls(struct gemm_sums *sums, const struct timeline *t,
                       const struct arithmetic_calls *calls) {
   for (u32 i = 0; i < t->n_arithmetic; i++) {
     const struct arithmetic *call = &t->arithmetic[i];
-    if (call->estimate || call->replay || call->captured || !calls->looked_at[i])
+    if (call->estimate || call->replay || call->captured || !calls->analysed[i])
       continue;
     struct cell *cell = &sums->cells[cell_of(t, call)];
     cell->calls++;
     add_flops(&cell->flops, call->flops, 1);
-    if (calls->ran[i] != NS_UNKNOWN)
-      take_time(&cell->sample, calls->took[i]);
-    sums->by_kernels |= calls->ran[i] != NS_UNKNOWN;
+    if (calls->first_start[i] != NS_UNKNOWN)
+      add_time(&cell->sample, calls->kernel_ns[i]);
+    sums->by_kernels |= calls->first_start[i] != NS_UNKNOWN;
   }
 }
 
@@ -111,12 +111,12 @@ static void add_pairs(struct gemm_sums *sums, const struct timeline *t,
   for (u32 i = 0; i < t->gemms->n_times; i++) {
     const struct gemm_time *time = &t->gemms->times[i];
     const struct arithmetic *call = &t->arithmetic[time->call];
-    if (!calls->looked_at[time->call] || calls->ran[time->call] != NS_UNKNOWN ||
+    if (!calls->analysed[time->call] || calls->first_start[time->call] != NS_UNKNOWN ||
         time->end < time->start)
       continue;
     struct cell *cell = &sums->cells[cell_of(t, call)];
     bool waited = time->start < call->end + clock_error;
-    take_time(waited ? &cell->bounds : &cell->sample, time->end - time->start);
+    add_time(waited ? &cell->bounds : &cell->sample, time->end - time->start);
     sums->by_pairs = true;
     sums->one_in = time->one_in > sums->one_in ? time->one_in : sums->one_in;
   }
@@ -142,7 +142,7 @@ static double relative_variance(const struct sample *sample) {
 /* The scatter of single calls, for shapes of which only one call was timed; NAN if there are no
  * others.
  */
-static double usual_variance(const struct gemm_sums *sums) {
+static double typical_variance(const struct gemm_sums *sums) {
   double sum = 0, weight = 0;
   for (u32 i = 0; i < sums->n; i++) {
     const struct sample *sample = &sums->cells[i].sample;
@@ -201,7 +201,7 @@ int gemms_rank(struct analysis *a, const struct timeline *timeline,
     replayed += sums->cells[i].replayed_flops;
   sums->replays_known = replayed > 0 && flops->replayed_flops >= replayed * (1 - 1e-9);
   sums->replays_split = sums->replays_known && !flops->replayed_ns[PRECISION_UNKNOWN];
-  double usual = usual_variance(sums);
+  double usual = typical_variance(sums);
   for (u32 i = 0; i < n; i++)
     estimate(&sums->cells[i], sums->replays_known, usual);
   return 0;
@@ -358,7 +358,8 @@ struct timed {
 
 /* For one rank. If the kernels of its graphs do not distinguish precisions, replayed calls get the
  * time of other calls of their shape. */
-static struct timed timed_in(const struct analysis *a, u32 rank, enum precision precision) {
+static struct timed time_in_precision(const struct analysis *a, u32 rank,
+                                      enum precision precision) {
   const struct gemm_sums *sums = &a->gemm_sums[rank];
   struct timed timed = {0};
   for (u32 k = 0; k < sums->n; k++) {
@@ -394,7 +395,7 @@ static struct precision_row make_precision(const struct analysis *a, enum precis
     const struct rank_flops *flops = &a->ranks[i].flops;
     if (!flops->gemms)
       continue;
-    struct timed timed = timed_in(a, i, precision);
+    struct timed timed = time_in_precision(a, i, precision);
     row.flops += flops->by_precision[precision] * ranks / steps_of(a, i, ranks);
     sum += flops->by_precision[precision];
     row.ms += timed.ns / 1e6 / steps_of(a, i, ranks);
@@ -425,7 +426,7 @@ static int list_precisions(struct analysis *a, double ranks, double all_flops) {
 }
 
 /* Time of all that was timed, and its error. */
-static void sum_up(struct analysis *a, double ranks, double all_flops) {
+static void fill_totals(struct analysis *a, double ranks, double all_flops) {
   struct gemms_result *out = &a->results->gemms;
   double time = 0, variance = 0, step_variance = 0, bounded = 0, flops = 0, ms = 0;
   for (u32 i = 0; i < a->model->n_ranks; i++) {
@@ -455,7 +456,7 @@ static void sum_up(struct analysis *a, double ranks, double all_flops) {
   out->tflops_error = out->tflops * sqrt(variance) / time;
 }
 
-static void say_how(struct analysis *a) {
+static void describe_method(struct analysis *a) {
   struct gemms_result *out = &a->results->gemms;
   bool by_kernels = false, by_pairs = false;
   u32 one_in = 0;
@@ -499,13 +500,13 @@ int gemms_summarise(struct analysis *a) {
     return 0;
   }
   double all_flops = flops_all(a, true).flops;
-  say_how(a);
+  describe_method(a);
   int error = list_rows(a, ranks, &total_ms);
   if (!error)
     error = list_precisions(a, ranks, all_flops);
   if (error)
     return error;
-  sum_up(a, ranks, all_flops);
+  fill_totals(a, ranks, all_flops);
   if (!out->how && !(out->reason = why_no_times(a)))
     return -ENOMEM;
   return 0;

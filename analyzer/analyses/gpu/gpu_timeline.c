@@ -34,7 +34,7 @@ struct idle_causes {
 };
 
 /* The device span that ends a gap; `*cursor` only goes forward. */
-static const struct span *span_at(const struct timeline *t, u32 *cursor, i64 start) {
+static const struct span *span_after_gap(const struct timeline *t, u32 *cursor, i64 start) {
   while (*cursor < t->n_spans && t->spans[*cursor].start < start)
     ++*cursor;
   for (u32 i = *cursor; i < t->n_spans && t->spans[i].start == start; i++)
@@ -44,11 +44,11 @@ static const struct span *span_at(const struct timeline *t, u32 *cursor, i64 sta
 }
 
 /* Adds up the gaps of one stretch; `*cursor` only goes forward. */
-static void explain(const struct timeline *t, const struct intervals *busy, u32 *cursor,
-                    struct idle_causes *causes) {
+static void add_idle_causes(const struct timeline *t, const struct intervals *busy, u32 *cursor,
+                            struct idle_causes *causes) {
   for (u32 i = 1; i < busy->n; i++) {
     i64 begin = busy->at[i - 1].end, end = busy->at[i].start;
-    const struct span *next = span_at(t, cursor, end);
+    const struct span *next = span_after_gap(t, cursor, end);
     if (!next || next->launch == INDEX_NONE) {
       causes->other += end - begin;
       continue;
@@ -106,7 +106,7 @@ static int sum_known(struct arena *scratch, const struct timeline *t, const stru
     own += intervals_covered(&work->own, &at[1], begin, end);
     with_comm += intervals_covered(&work->with_comm, &at[2], begin, end);
     busy += intervals_covered(&work->busy, &at[3], begin, end);
-    explain(t, &part, &next, &causes);
+    add_idle_causes(t, &part, &next, &causes);
   }
   if (total == 0)
     return 0;
@@ -122,7 +122,7 @@ static int sum_known(struct arena *scratch, const struct timeline *t, const stru
   return 0;
 }
 
-static i64 length_of(const struct intervals *set, i64 begin, i64 end) {
+static i64 covered_ns(const struct intervals *set, i64 begin, i64 end) {
   u32 cursor = 0;
   return intervals_covered(set, &cursor, begin, end);
 }
@@ -141,7 +141,7 @@ int gpu_timeline_rank(struct analysis *a, const struct timeline *t) {
   if (!error)
     error = sum_known(&scratch, t, &work, &known, &a->results->gpu_timelines[t->rank]);
   if (!error)
-    a->ranks[t->rank].gpu_known = length_of(&known, rank->begin, rank->end);
+    a->ranks[t->rank].gpu_known = covered_ns(&known, rank->begin, rank->end);
   arena_release(&scratch);
   return error;
 }

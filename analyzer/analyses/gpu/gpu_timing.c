@@ -70,7 +70,7 @@ static double event_error_us(const struct model *model) {
 }
 
 /* One source of GPU time, with its reason: the one that a rank used for the longest time. */
-static const char *describe_way(struct analysis *a, const struct rank *rank) {
+static const char *describe_source(struct analysis *a, const struct rank *rank) {
   enum tscope_gpu_clock clock = main_clock(rank);
   const struct gpu_window *window = main_window(rank);
   const char *name = gpu_clock_name(clock);
@@ -87,7 +87,7 @@ static const char *describe_way(struct analysis *a, const struct rank *rank) {
 }
 
 /* Each source with the ranks that used it, if ranks used different ones. */
-static const char *describe_ways(struct analysis *a, struct arena *scratch) {
+static const char *describe_sources(struct analysis *a, struct arena *scratch) {
   const struct model *model = a->model;
   u32 *ranks = arena_array(scratch, model->n_ranks + 1u, sizeof(u32));
   const char *all = "";
@@ -101,19 +101,19 @@ static const char *describe_ways(struct analysis *a, struct arena *scratch) {
     for (u32 k = i; k < model->n_ranks; k++)
       if (main_clock(&model->ranks[k]) == clock)
         ranks[n++] = model->ranks[k].rank;
-    const char *way = describe_way(a, &model->ranks[i]);
-    if (n == model->n_ranks || !way)
-      return way;
-    const char *of = ranks_in_words(a->arena, ranks, n);
+    const char *source = describe_source(a, &model->ranks[i]);
+    if (n == model->n_ranks || !source)
+      return source;
+    const char *of = describe_ranks(a->arena, ranks, n);
     all = of ? arena_printf(a->arena, "%s%srank%s %s: %s", all, *all ? "; " : "", n > 1 ? "s" : "",
-                            of, way)
+                            of, source)
              : NULL;
   }
   return ranks ? all : NULL;
 }
 
 /* The longest time in which CUPTI was not open; NULL if it always was. */
-static const struct gpu_window *not_watched(const struct model *model) {
+static const struct gpu_window *longest_unwatched(const struct model *model) {
   const struct gpu_window *most = NULL;
   i64 longest = 0;
   for (u32 i = 0; i < model->n_ranks; i++) {
@@ -131,7 +131,7 @@ static const struct gpu_window *not_watched(const struct model *model) {
   return most;
 }
 
-static u32 changes(const struct model *model) {
+static u32 count_changes(const struct model *model) {
   u32 sum = 0;
   for (u32 i = 0; i < model->n_ranks; i++) {
     const struct rank *rank = &model->ranks[i];
@@ -157,8 +157,8 @@ const char *gpu_timing_describe(struct analysis *a) {
     return arena_printf(a->arena, "as %s recorded it", model->recorder);
   double watched = share_watched(model);
   if (!isnan(watched)) {
-    const struct gpu_window *other = not_watched(model);
-    u32 n = changes(model);
+    const struct gpu_window *other = longest_unwatched(model);
+    u32 n = count_changes(model);
     const char *how_often = n ? arena_printf(a->arena, " (changed %u times)", n) : "";
     return arena_printf(a->arena, "CUPTI activity for %.1f %% of the run%s, else %s (%s)",
                         100 * watched, how_often ? how_often : "",
@@ -166,18 +166,18 @@ const char *gpu_timing_describe(struct analysis *a) {
                         other && other->reason ? other->reason : "why is not told");
   }
   struct arena scratch = {0};
-  const char *ways = describe_ways(a, &scratch);
+  const char *sources = describe_sources(a, &scratch);
   arena_release(&scratch);
-  return ways;
+  return sources;
 }
 
 /* Why the GPU was not watched for a while: the reason for most of that time. */
 const char *gpu_timing_why_not_watched(const struct analysis *a) {
-  const struct gpu_window *other = not_watched(a->model);
+  const struct gpu_window *other = longest_unwatched(a->model);
   return other ? other->reason : NULL;
 }
 
-const char *gpu_timing_why_not_taken(struct analysis *a) {
+const char *gpu_timing_why_no_times(struct analysis *a) {
   const char *why = gpu_timing_why_not_watched(a);
   return arena_printf(a->arena, "the others are left out of all figures of GPU time%s%s",
                       why ? ": " : "", why ? why : "");

@@ -22,8 +22,8 @@ struct sum {
   i64 ns, longest;
   u64 count;
   const struct kernel *kernel;
-  i64 bare_ns; /* of it, on ranks of which no operators are recorded */
-  u64 bare_count;
+  i64 no_operators_ns; /* of it, on ranks of which no operators are recorded */
+  u64 no_operators_count;
   u8 kind; /* of the span */
 };
 
@@ -66,7 +66,8 @@ static bool is_gpu_work(const struct analysis *a, const struct timeline *timelin
   return a->model->arrivals[span->link].stream != TSCOPE_NO_STREAM;
 }
 
-bool is_summed(const struct analysis *a, const struct timeline *timeline, const struct span *span) {
+bool is_counted_work(const struct analysis *a, const struct timeline *timeline,
+                     const struct span *span) {
   return timeline->on_gpu && timeline->has_compute && SPAN_ON_DEVICE(span->kind) &&
          is_gpu_work(a, timeline, span) && span->start >= timeline->ring_begin;
 }
@@ -80,7 +81,7 @@ static void sum_add(struct sum *sum, i64 ns, u64 count, i64 longest) {
 
 /* The index of the sum for a span's name; each kind of span without a name has its own. */
 enum { NAMELESS = SPAN_COLLECTIVE - SPAN_KERNEL + 1 };
-static u32 place_of(const struct span *span) {
+static u32 sum_index(const struct span *span) {
   return span->name ? span->name + NAMELESS : (u32)span->kind - SPAN_KERNEL;
 }
 
@@ -114,8 +115,8 @@ static int merge(struct analysis *a, const char *name, const struct sum *sum) {
       all->kind = sum->kind;
     }
     sum_add(all, sum->ns, sum->count, sum->longest);
-    all->bare_ns += sum->bare_ns;
-    all->bare_count += sum->bare_count;
+    all->no_operators_ns += sum->no_operators_ns;
+    all->no_operators_count += sum->no_operators_count;
   }
   pthread_mutex_unlock(&sums->lock);
   return room ? 0 : -ENOMEM;
@@ -132,7 +133,8 @@ int kernel_times_rank(struct analysis *a, const struct timeline *timeline) {
   VECTOR(struct sum) by_name = {0};
   bool counts = timeline->has_compute || !any_kernels(a->model);
   i64 begin = timeline->on_gpu && timeline->has_compute ? timeline->ring_begin : NS_UNKNOWN;
-  bool bare = timeline->on_gpu && timeline->has_compute && !has_operators(a, timeline->rank);
+  bool no_operators =
+      timeline->on_gpu && timeline->has_compute && !has_operators(a, timeline->rank);
   int error = 0;
   a->ranks[timeline->rank].ring_begin = begin;
   for (u32 i = 0; i < timeline->n_spans && !error; i++) {
@@ -145,7 +147,7 @@ int kernel_times_rank(struct analysis *a, const struct timeline *timeline) {
     }
     if (!counts || span->start < begin)
       continue;
-    u32 place = place_of(span);
+    u32 place = sum_index(span);
     if (!VECTOR_REACH(&by_name, place)) {
       error = -ENOMEM;
       break;
@@ -156,8 +158,8 @@ int kernel_times_rank(struct analysis *a, const struct timeline *timeline) {
   }
   for (u32 i = 0; i < by_name.n && !error; i++) {
     struct sum *sum = &by_name.at[i];
-    sum->bare_ns = bare ? sum->ns : 0;
-    sum->bare_count = bare ? sum->count : 0;
+    sum->no_operators_ns = no_operators ? sum->ns : 0;
+    sum->no_operators_count = no_operators ? sum->count : 0;
     if (sum->count)
       error = merge(a, name_of(a, timeline, i < NAMELESS ? 0 : i - NAMELESS, sum->kind), sum);
   }
@@ -165,14 +167,15 @@ int kernel_times_rank(struct analysis *a, const struct timeline *timeline) {
   return error;
 }
 
-int kernel_times_bare(struct analysis *a,
-                      int (*add)(struct operator_sums *sums, const struct kernel *kernel, u8 kind,
-                                 i64 ns, u64 count)) {
+int kernel_times_without_operators(struct analysis *a, int (*add)(struct operator_sums *sums,
+                                                                  const struct kernel *kernel,
+                                                                  u8 kind, i64 ns, u64 count)) {
   int error = 0;
   for (u32 i = 0; i < a->kernel_sums->by_kernel.n && !error; i++) {
     const struct sum *sum = &a->kernel_sums->by_kernel.at[i];
-    if (sum->bare_count)
-      error = add(a->operator_sums, sum->kernel, sum->kind, sum->bare_ns, sum->bare_count);
+    if (sum->no_operators_count)
+      error = add(a->operator_sums, sum->kernel, sum->kind, sum->no_operators_ns,
+                  sum->no_operators_count);
   }
   return error;
 }

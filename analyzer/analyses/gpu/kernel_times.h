@@ -11,7 +11,8 @@ const struct kernel *kernel_of_span(const struct analysis *a, const struct timel
 
 /* Whether it is GPU work that counts in all sums. Collectives of CPU backends do not, nor does work
  * from the time in which not all other work is known. */
-bool is_summed(const struct analysis *a, const struct timeline *timeline, const struct span *span);
+bool is_counted_work(const struct analysis *a, const struct timeline *timeline,
+                     const struct span *span);
 
 /* Whether operators of the framework are recorded of this rank. */
 static inline bool has_operators(const struct analysis *a, u32 rank) {
@@ -19,9 +20,9 @@ static inline bool has_operators(const struct analysis *a, u32 rank) {
 }
 
 /* Adds what ran on ranks without operators, summed by kernel. 0, or the first error of `add`. */
-int kernel_times_bare(struct analysis *a,
-                      int (*add)(struct operator_sums *sums, const struct kernel *kernel, u8 kind,
-                                 i64 ns, u64 count));
+int kernel_times_without_operators(struct analysis *a, int (*add)(struct operator_sums *sums,
+                                                                  const struct kernel *kernel,
+                                                                  u8 kind, i64 ns, u64 count));
 
 /* The category of work on the device. If the kind of the span says something, it counts more than
  * the name. */

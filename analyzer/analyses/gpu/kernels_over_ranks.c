@@ -51,7 +51,7 @@ static int longer_first(const void *left, const void *right) {
   return a->name < b->name ? -1 : a->name > b->name;
 }
 
-/* As is_summed(), of a rank that knows its kernels. */
+/* As is_counted_work(), of a rank that knows its kernels. */
 static bool is_counted(const struct timeline *t, const struct span *span) {
   return span->kind == SPAN_KERNEL && span->name && span->start >= t->ring_begin;
 }
@@ -65,8 +65,8 @@ static void list_runs(const struct timeline *t, const u32 *place_of, u32 *next, 
   }
 }
 
-static int keep(struct analysis *a, const struct timeline *t, const struct times *times,
-                i64 *took) {
+static int keep_kernel(struct analysis *a, const struct timeline *t, const struct times *times,
+                       i64 *took) {
   struct kernels_of_rank *out = &a->kernels_of_ranks[t->rank];
   const struct span named = {.name = times->name, .kind = SPAN_KERNEL};
   const struct kernel *kernel = kernel_of_span(a, t, &named);
@@ -84,8 +84,8 @@ static int keep(struct analysis *a, const struct timeline *t, const struct times
 }
 
 /* `most` is greater than the number of all names. */
-static int measure(struct analysis *a, const struct timeline *t, const struct times *names, u32 n,
-                   u32 most) {
+static int measure_kernels(struct analysis *a, const struct timeline *t, const struct times *names,
+                           u32 n, u32 most) {
   u32 first[KEPT_OF_RANK + 1] = {0}, next[KEPT_OF_RANK];
   u32 *place_of = calloc(most + 1u, sizeof(*place_of));
   for (u32 i = 0; i < n; i++) {
@@ -99,7 +99,7 @@ static int measure(struct analysis *a, const struct timeline *t, const struct ti
   if (!error)
     list_runs(t, place_of, next, took);
   for (u32 i = 0; i < n && !error; i++)
-    error = keep(a, t, &names[i], took + first[i]);
+    error = keep_kernel(a, t, &names[i], took + first[i]);
   free(place_of);
   free(took);
   return error;
@@ -131,7 +131,7 @@ int kernels_over_ranks_rank(struct analysis *a, const struct timeline *t) {
   if (n)
     qsort(by_name.at, n, sizeof(*by_name.at), longer_first);
   if (!error)
-    error = measure(a, t, by_name.at, n < KEPT_OF_RANK ? n : KEPT_OF_RANK, most);
+    error = measure_kernels(a, t, by_name.at, n < KEPT_OF_RANK ? n : KEPT_OF_RANK, most);
   free(by_name.at);
   return error;
 }
@@ -156,8 +156,8 @@ static int by_number(const void *left, const void *right) {
   return a < b ? -1 : a > b;
 }
 
-static const struct kernel_on_rank *find(const struct kernels_of_rank *rank,
-                                         const struct kernel *kernel) {
+static const struct kernel_on_rank *find_kernel(const struct kernels_of_rank *rank,
+                                                const struct kernel *kernel) {
   for (u32 i = 0; i < rank->n; i++)
     if (rank->at[i].kernel == kernel)
       return &rank->at[i];
@@ -180,7 +180,7 @@ static int list_kernel(struct analysis *a, const struct kernel *kernel, const u3
     return -ENOMEM;
   u32 known = 0;
   for (u32 i = 0; i < n; i++) {
-    const struct kernel_on_rank *one = find(&a->kernels_of_ranks[ranks[i]], kernel);
+    const struct kernel_on_rank *one = find_kernel(&a->kernels_of_ranks[ranks[i]], kernel);
     out->mean_us[i] = one ? one->mean_us : NAN;
     out->p95_us[i] = one ? one->p95_us : NAN;
     if (!one)
@@ -197,7 +197,7 @@ static int list_kernel(struct analysis *a, const struct kernel *kernel, const u3
 }
 
 /* The kernels that more than one rank ran, most time first; how many. */
-static u32 sum_up(const struct analysis *a, struct all_ranks **sums) {
+static u32 sum_over_ranks(const struct analysis *a, struct all_ranks **sums) {
   VECTOR(struct all_ranks) by_kernel = {0};
   u32 n = 0;
   for (u32 i = 0; i < a->model->n_ranks; i++)
@@ -222,7 +222,7 @@ static u32 sum_up(const struct analysis *a, struct all_ranks **sums) {
 int kernels_over_ranks_summarise(struct analysis *a) {
   struct results *r = a->results;
   struct all_ranks *sums = NULL;
-  u32 n = sum_up(a, &sums), n_ranks = 0;
+  u32 n = sum_over_ranks(a, &sums), n_ranks = 0;
   u32 *ranks = calloc(a->model->n_ranks + 1u, sizeof(*ranks));
   double *sorted = calloc(a->model->n_ranks + 1u, sizeof(*sorted));
   r->over_ranks_of = arena_array(a->arena, a->model->n_ranks + 1u, sizeof(*r->over_ranks_of));

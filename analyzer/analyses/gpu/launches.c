@@ -37,16 +37,16 @@ static double bucket_us(u32 bucket) {
 
 enum name_class { NAME_PLAIN = 1, NAME_MEMSET, NAME_RECOMPUTE, NAME_AUTOGRAD };
 
-static bool begins(const char *text, const char *with) {
+static bool starts_with(const char *text, const char *with) {
   return strncmp(text, with, strlen(with)) == 0;
 }
 
 static u8 class_of(const char *name) {
-  if (begins(name, "aten::fill_") || begins(name, "aten::zero_"))
+  if (starts_with(name, "aten::fill_") || starts_with(name, "aten::zero_"))
     return NAME_MEMSET;
-  if (begins(name, "CheckpointFunctionBackward") || strcmp(name, "recompute") == 0)
+  if (starts_with(name, "CheckpointFunctionBackward") || strcmp(name, "recompute") == 0)
     return NAME_RECOMPUTE;
-  return begins(name, "autograd::engine::") ? NAME_AUTOGRAD : NAME_PLAIN;
+  return starts_with(name, "autograd::engine::") ? NAME_AUTOGRAD : NAME_PLAIN;
 }
 
 /* What is open on a host's thread. */
@@ -66,7 +66,7 @@ struct counting {
   VECTOR(struct fill_sum) fills; /* by name */
 };
 
-static int take_host(struct counting *c, u32 i) {
+static int add_host_span(struct counting *c, u32 i) {
   const struct span *span = &c->t->spans[i];
   struct thread *thread = &c->threads[span->lane];
   if (span->kind == SPAN_SYNC) {
@@ -115,7 +115,7 @@ static void add_memcpy(struct counting *c, u32 i) {
     sum->unknown++;
 }
 
-static void take_device(struct counting *c, u32 i) {
+static void add_device_span(struct counting *c, u32 i) {
   const struct span *span = &c->t->spans[i];
   i64 took = span->end - span->start;
   if (span->kind == SPAN_MEMCPY)
@@ -146,7 +146,7 @@ static int by_value(const void *left, const void *right) {
 }
 
 /* Mostly they are: a stream works in the order of its calls. */
-static void put_in_order(i64 *times, u32 n) {
+static void sort_times(i64 *times, u32 n) {
   for (u32 i = 1; i < n; i++)
     if (times[i] < times[i - 1]) {
       qsort(times, n, sizeof(*times), by_value);
@@ -155,9 +155,9 @@ static void put_in_order(i64 *times, u32 n) {
 }
 
 /* Depth of one stream's queue: calls made, less work begun. */
-static void sweep_queue(struct launch_sums *sums, i64 *called, i64 *begun, u32 n) {
-  put_in_order(called, n);
-  put_in_order(begun, n);
+static void measure_queue(struct launch_sums *sums, i64 *called, i64 *begun, u32 n) {
+  sort_times(called, n);
+  sort_times(begun, n);
   i64 now = called[0] < begun[0] ? called[0] : begun[0], depth = 0;
   for (u32 i = 0, k = 0; i < n || k < n;) {
     bool call = i < n && (k == n || called[i] <= begun[k]);
@@ -180,9 +180,9 @@ static bool is_queued(const struct timeline *t, const struct span *span) {
   return SPAN_ON_DEVICE(span->kind) && span->launch != INDEX_NONE && span->start >= t->ring_begin;
 }
 
-/* Sorts the device spans by lane. `first` first counts them by lane; afterwards it says where each
+/* Sorts the device spans by lane. `first` first counts them by lane; afterwards it holds where each
  * lane's spans begin: first[lane + 1], up to first[lane + 2]. */
-static void lay_out_queues(const struct timeline *t, u32 *first, i64 *called, i64 *begun) {
+static void sort_by_queue(const struct timeline *t, u32 *first, i64 *called, i64 *begun) {
   for (u32 lane = 0; lane < t->n_lanes; lane++)
     first[lane + 1] += first[lane];
   for (u32 i = t->n_spans; i-- > 0;) {
@@ -202,11 +202,11 @@ static int measure_queues(struct counting *c, u32 *first, u32 linked) {
   i64 *begun = malloc((linked + 1u) * sizeof(i64));
   bool room = called && begun;
   if (room) {
-    lay_out_queues(t, first, called, begun);
+    sort_by_queue(t, first, called, begun);
     for (u32 lane = 0; lane < t->n_lanes; lane++) {
       u32 from = first[lane + 1], to = lane + 1 < t->n_lanes ? first[lane + 2] : linked;
       if (to > from)
-        sweep_queue(c->sums, called + from, begun + from, to - from);
+        measure_queue(c->sums, called + from, begun + from, to - from);
     }
   }
   free(called);
@@ -215,7 +215,7 @@ static int measure_queues(struct counting *c, u32 *first, u32 linked) {
 }
 
 /* Spans come by their start, so a launch before the work that it caused. */
-static int take_all(struct counting *c) {
+static int add_spans(struct counting *c) {
   const struct timeline *t = c->t;
   u32 *by_lane = calloc(t->n_lanes + 2u, sizeof(*by_lane)), linked = 0;
   int error = by_lane ? 0 : -ENOMEM;
@@ -224,10 +224,10 @@ static int take_all(struct counting *c) {
     if (span->start < t->ring_begin)
       continue; /* what was beside it is overwritten */
     if (!SPAN_ON_DEVICE(span->kind)) {
-      error = take_host(c, i);
+      error = add_host_span(c, i);
       continue;
     }
-    take_device(c, i);
+    add_device_span(c, i);
     if (is_queued(t, span)) {
       by_lane[span->lane + 1]++;
       linked++;
@@ -288,7 +288,7 @@ int launches_rank(struct analysis *a, const struct timeline *t) {
   for (u32 i = 0; !error && i < t->n_lanes; i++)
     c.threads[i].fill_end = c.threads[i].recompute_end = INT64_MIN;
   if (!error)
-    error = take_all(&c);
+    error = add_spans(&c);
   if (!error)
     error = keep_fills(&c);
   c.sums->known = !error;
@@ -324,7 +324,7 @@ static double quantile_us(const struct launch_sums *sums, double share) {
   return (double)sums->longest_delay / 1e3;
 }
 
-static void add_rank(struct launch_sums *all, const struct launch_sums *one) {
+static void add_sums(struct launch_sums *all, const struct launch_sums *one) {
   all->known = true;
   all->kernels += one->kernels;
   all->short_kernels += one->short_kernels;
@@ -417,7 +417,7 @@ int launches_summarise(struct analysis *a) {
     return -ENOMEM;
   for (u32 i = 0; i < a->model->n_ranks; i++)
     if (a->launch_sums[i].known)
-      add_rank(all, &a->launch_sums[i]);
+      add_sums(all, &a->launch_sums[i]);
   *out = (struct launch_result){.kernels = NAN,
                                 .short_kernels = NAN,
                                 .short_ms = NAN,

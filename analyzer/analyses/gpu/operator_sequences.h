@@ -44,7 +44,7 @@ struct operator_sequence *operator_sequence_at(struct operator_sequences *sequen
 struct operator_call {
   u64 hash; /* of their numbers, in order */
   u32 n;
-  bool first; /* of its sequence; the sequence says which kernels those are */
+  bool first; /* of its sequence; the sequence has those kernels */
   i64 ns;
 };
 

@@ -113,7 +113,7 @@ struct rank_operators {
   struct operator_sequences sequences; /* by name */
 };
 
-static int take_host(struct rank_operators *r, u32 i) {
+static int add_host_span(struct rank_operators *r, u32 i) {
   const struct span *spans = r->t->spans, *span = &spans[i];
   u32 *open = &r->innermost[span->lane];
   while (*open && spans[*open - 1].end <= span->start)
@@ -138,13 +138,13 @@ static u32 launcher_of(const struct rank_operators *r, const struct span *span) 
 }
 
 /* The kernel, which all calls around it have launched next. */
-static void put_in_sequences(struct rank_operators *r, u32 at, const struct kernel *kernel,
+static void add_to_sequences(struct rank_operators *r, u32 at, const struct kernel *kernel,
                              i64 took) {
   for (; at; at = r->inside[at - 1])
     operator_call_add(&r->calls.at[r->number[at - 1]], kernel, took);
 }
 
-static int take_work(struct rank_operators *r, u32 i) {
+static int add_gpu_work(struct rank_operators *r, u32 i) {
   const struct span *span = &r->t->spans[i];
   i64 took = span->end - span->start;
   u32 at = launcher_of(r, span), innermost = at;
@@ -159,7 +159,7 @@ static int take_work(struct rank_operators *r, u32 i) {
       r->by_name.at[around].total += took;
     r->seen.at[around] = i + 1;
   }
-  /* Nameless work is told apart by its kind. */
+  /* Work without a name is distinguished by its kind. */
   u32 what = span->name ? span->name + SPAN_COLLECTIVE : span->kind;
   struct pair *pair = pair_at(&r->pairs, name, what);
   if (!pair)
@@ -171,11 +171,11 @@ static int take_work(struct rank_operators *r, u32 i) {
   pair->count++;
   if (!pair->kernel)
     return -ENOMEM;
-  put_in_sequences(r, innermost, pair->kernel, took);
+  add_to_sequences(r, innermost, pair->kernel, took);
   return 0;
 }
 
-/* Adds each call to its sequence. The first call of each sequence is kept: it tells which
+/* Adds each call to its sequence. The first call of each sequence is kept: it shows which
  * kernels the sequence has. */
 static int count_sequences(struct rank_operators *r) {
   int error = 0;
@@ -304,14 +304,14 @@ int operators_rank(struct analysis *a, const struct timeline *t) {
   int error = r.inside && r.number && r.innermost ? 0 : -ENOMEM;
   for (u32 i = 0; i < t->n_spans && !error; i++)
     if (!SPAN_ON_DEVICE(t->spans[i].kind))
-      error = take_host(&r, i);
+      error = add_host_span(&r, i);
   for (u32 i = 0; i < t->n_spans && !error; i++)
-    if (is_summed(a, t, &t->spans[i]))
-      error = take_work(&r, i);
+    if (is_counted_work(a, t, &t->spans[i]))
+      error = add_gpu_work(&r, i);
   if (!error && r.calls.n)
     error = count_sequences(&r);
   for (u32 i = 0; i < t->n_spans && r.sequences.n && !error; i++)
-    if (is_summed(a, t, &t->spans[i]))
+    if (is_counted_work(a, t, &t->spans[i]))
       error = list_kernels(&r, &t->spans[i]);
   if (!error) {
     pthread_mutex_lock(&a->operator_sums->lock);
@@ -331,7 +331,7 @@ int operators_rank(struct analysis *a, const struct timeline *t) {
 
 /* --- all ranks --- */
 
-static const char *text_of(const char *text) {
+static const char *text_or_empty(const char *text) {
   return text ? text : "";
 }
 
@@ -341,14 +341,14 @@ static int most_time_first(const void *left, const void *right) {
     return a->self_ms > b->self_ms ? -1 : 1;
   if (a->total_ms != b->total_ms)
     return a->total_ms > b->total_ms ? -1 : 1;
-  return strcmp(text_of(a->name), text_of(b->name));
+  return strcmp(text_or_empty(a->name), text_or_empty(b->name));
 }
 
 static int longest_first(const void *left, const void *right) {
   const struct operator_kernel_result *a = left, *b = right;
   if (a->sum_ms != b->sum_ms)
     return a->sum_ms > b->sum_ms ? -1 : 1;
-  int order = strcmp(text_of(a->launcher), text_of(b->launcher));
+  int order = strcmp(text_or_empty(a->launcher), text_or_empty(b->launcher));
   return order ? order : strcmp(a->kernel, b->kernel);
 }
 
@@ -413,12 +413,12 @@ static int most_sequence_first(const void *left, const void *right) {
   const struct operator_sequence_result *a = left, *b = right;
   if (a->sum_ms != b->sum_ms)
     return a->sum_ms > b->sum_ms ? -1 : 1;
-  int order = strcmp(text_of(a->launcher), text_of(b->launcher));
+  int order = strcmp(text_or_empty(a->launcher), text_or_empty(b->launcher));
   return order ? order : strcmp(a->kernels, b->kernels);
 }
 
 /* "gemm → add ×3 → and 7 more". NULL without memory. */
-static char *words_of(struct arena *arena, const struct operator_sequence *sequence) {
+static char *describe_sequence(struct arena *arena, const struct operator_sequence *sequence) {
   u32 kept = sequence->n < SEQUENCE_KERNELS ? sequence->n : SEQUENCE_KERNELS;
   char *words = arena_text(arena, "");
   for (u32 i = 0, row; i < kept && words; i += row) {
@@ -443,7 +443,7 @@ static int by_words(const void *left, const void *right) {
 }
 
 /* Kernels with the same short name share one row. */
-static void join_alike(struct results *r) {
+static void merge_equal_words(struct results *r) {
   struct operator_sequence_result *rows = r->operator_sequences;
   u32 n = 0;
   qsort(rows, r->n_operator_sequences, sizeof(*rows), by_words);
@@ -471,14 +471,14 @@ static int list_sequences(struct analysis *a) {
     struct operator_sequence_result *out = &r->operator_sequences[r->n_operator_sequences++];
     *out = (struct operator_sequence_result){
         .launcher = arena_text(a->arena, sums->operators.at[one->operator].name),
-        .kernels = words_of(a->arena, one),
+        .kernels = describe_sequence(a->arena, one),
         .launched = one->n,
         .count = (double)one->count,
         .sum_ms = (double)one->ns}; /* whole, so that the order of adding does not matter */
     if (!out->launcher || !out->kernels)
       return -ENOMEM;
   }
-  join_alike(r);
+  merge_equal_words(r);
   for (u32 i = 0; i < r->n_operator_sequences; i++)
     r->operator_sequences[i].sum_ms /= 1e6;
   qsort(r->operator_sequences, r->n_operator_sequences, sizeof(*r->operator_sequences),
@@ -487,8 +487,8 @@ static int list_sequences(struct analysis *a) {
   return 0;
 }
 
-static int add_bare(struct operator_sums *sums, const struct kernel *kernel, u8 kind, i64 ns,
-                    u64 count) {
+static int add_without_operators(struct operator_sums *sums, const struct kernel *kernel, u8 kind,
+                                 i64 ns, u64 count) {
   struct operator_sum *none = &sums->operators.at[NO_OPERATOR];
   struct pair *pair = pair_at(&sums->pairs, NO_OPERATOR, kernel->number);
   if (!pair)
@@ -505,7 +505,7 @@ static int add_bare(struct operator_sums *sums, const struct kernel *kernel, u8 
 
 int operators_summarise(struct analysis *a) {
   struct operator_sums *sums = a->operator_sums;
-  int error = kernel_times_bare(a, add_bare);
+  int error = kernel_times_without_operators(a, add_without_operators);
   if (error)
     return error;
   if (sums->operators.n == 1) {

@@ -161,7 +161,7 @@ static void model_utilisation(struct analysis *a, const struct rank_flops *all) 
 }
 
 /* Share of the GEMMs' operations that cannot be compared with a peak. */
-static double without_peak(const struct analysis *a, const struct rank_flops *all) {
+static double share_without_peak(const struct analysis *a, const struct rank_flops *all) {
   double sum = 0;
   for (u32 i = 0; i < a->model->n_ranks; i++)
     for (u32 p = 0; p < PRECISIONS; p++)
@@ -171,8 +171,8 @@ static double without_peak(const struct analysis *a, const struct rank_flops *al
 }
 
 /* What limits the figure apart from its coverage. */
-static const char *note_hfu(struct analysis *a, const struct rank_flops *all) {
-  double missing = without_peak(a, all);
+static const char *describe_hfu_limits(struct analysis *a, const struct rank_flops *all) {
+  double missing = share_without_peak(a, all);
   if (missing > 0)
     return arena_printf(a->arena,
                         "%.3g %% of the operations are not counted: no peak is known for their "
@@ -209,8 +209,9 @@ static const char *why_no_hfu(const struct analysis *a, const struct rank_flops 
     return "no steps were found";
   if (isnan(r->peak_flops))
     return r->peak_reason;
-  return without_peak(a, all) < 1 ? NULL
-                                  : "no peak of the device is known for the precision of its GEMMs";
+  return share_without_peak(a, all) < 1
+             ? NULL
+             : "no peak of the device is known for the precision of its GEMMs";
 }
 
 /* The share of `rank`'s time that its operations of a precision would take at the device's peak; 0
@@ -247,7 +248,7 @@ static void hardware_utilisation(struct analysis *a, const struct rank_flops *al
   }
   r->hfu = used_s / wall_s;
   r->hfu_attention = attention_s > 0 ? attention_s / wall_s : NAN;
-  r->hfu_note = note_hfu(a, all);
+  r->hfu_note = describe_hfu_limits(a, all);
 }
 
 /* Each precision's part of HFU; its operations and times are gemms.c's. */

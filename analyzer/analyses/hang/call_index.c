@@ -62,7 +62,7 @@ const struct call_entry *call_entries(const struct call_index *index, u32 group,
   return *n ? &index->entries[at] : NULL;
 }
 
-static int open_members(struct call_index *index) {
+static int list_members(struct call_index *index) {
   const struct ledger *ledger = index->ledger;
   u32 n = 0;
   index->first_place = arena_array(index->arena, ledger->n_groups + 1u, sizeof(u32));
@@ -83,15 +83,15 @@ static int open_members(struct call_index *index) {
                                             .rank = ledger->groups[g].members[m],
                                             .called = SEQ_UNKNOWN,
                                             .completed = SEQ_UNKNOWN,
-                                            .front = SEQ_UNKNOWN,
-                                            .front_call = INDEX_NONE};
+                                            .oldest_pending = SEQ_UNKNOWN,
+                                            .oldest_pending_call = INDEX_NONE};
     if (ledger->groups[g].n_members)
       qsort(members, ledger->groups[g].n_members, sizeof(*members), by_place);
   }
   return 0;
 }
 
-static void account(struct call_index *index, u32 number) {
+static void add_call(struct call_index *index, u32 number) {
   const struct ledger_call *call = &index->ledger->calls[number];
   struct member_progress *member = member_progress_of(index, call->group, call->rank);
   if (!member)
@@ -102,16 +102,17 @@ static void account(struct call_index *index, u32 number) {
     member->called = call->seq;
   if (call->state == LEDGER_COMPLETED && call->seq > member->completed)
     member->completed = call->seq;
-  if (is_pending(call) && (member->front == SEQ_UNKNOWN || call->seq < member->front)) {
-    member->front = call->seq;
-    member->front_call = number;
+  if (is_pending(call) &&
+      (member->oldest_pending == SEQ_UNKNOWN || call->seq < member->oldest_pending)) {
+    member->oldest_pending = call->seq;
+    member->oldest_pending_call = number;
   }
 }
 
 /* PyTorch counts a group's collectives and messages separately, but has one progress counter for
  * both. The counter of a group in which messages were sent, or whose numbers do not agree with the
  * calls, says nothing. */
-static int find_reliable(const struct call_index *index, bool **reliable) {
+static int find_reliable_counters(const struct call_index *index, bool **reliable) {
   const struct ledger *ledger = index->ledger;
   *reliable = arena_array(index->arena, ledger->n_groups + 1u, sizeof(bool));
   if (!*reliable)
@@ -130,9 +131,9 @@ static int find_reliable(const struct call_index *index, bool **reliable) {
   return 0;
 }
 
-static int take_progress(struct call_index *index) {
+static int add_progress_counters(struct call_index *index) {
   bool *reliable;
-  int error = find_reliable(index, &reliable);
+  int error = find_reliable_counters(index, &reliable);
   for (u32 i = 0; i < index->ledger->n_progress && !error; i++) {
     const struct ledger_progress *progress = &index->ledger->progress[i];
     struct member_progress *member = member_progress_of(index, progress->group, progress->rank);
@@ -148,7 +149,7 @@ static int take_progress(struct call_index *index) {
 
 int call_index_make(struct call_index *index, const struct ledger *ledger, struct arena *arena) {
   *index = (struct call_index){.ledger = ledger, .arena = arena};
-  int error = open_members(index);
+  int error = list_members(index);
   if (error)
     return error;
   index->entries = arena_array(arena, ledger->n_calls + 1u, sizeof(*index->entries));
@@ -157,40 +158,40 @@ int call_index_make(struct call_index *index, const struct ledger *ledger, struc
   for (u32 i = 0; i < ledger->n_calls; i++) {
     const struct ledger_call *call = &ledger->calls[i];
     if (!call->message && !call->inside && call->seq != SEQ_UNKNOWN)
-      account(index, i);
+      add_call(index, i);
   }
   if (index->n_entries)
     qsort(index->entries, index->n_entries, sizeof(*index->entries), by_entry);
-  return take_progress(index);
+  return add_progress_counters(index);
 }
 
 enum call_state call_entry_state(const struct call_index *index,
                                  const struct member_progress *member, i64 seq, i64 created) {
   const struct ledger_rank *rank = &index->ledger->ranks[member->rank];
   if (!rank->seen)
-    return STANDS_UNRECORDED;
+    return CALL_UNRECORDED;
   const struct call_entry *entry = call_entry_of(index, member->group, seq, member->rank);
   if (entry) {
     const struct ledger_call *call = &index->ledger->calls[entry->call];
-    return is_pending(call)                  ? STANDS_PENDING
-           : call->state == LEDGER_COMPLETED ? STANDS_DONE
-           : member->completed >= seq        ? STANDS_DONE
-                                             : STANDS_CALLED;
+    return is_pending(call)                  ? CALL_PENDING
+           : call->state == LEDGER_COMPLETED ? CALL_DONE
+           : member->completed >= seq        ? CALL_DONE
+                                             : CALL_MADE;
   }
   if (member->called != SEQ_UNKNOWN && seq > member->called)
-    return STANDS_ABSENT;
+    return CALL_ABSENT;
   if (member->called != SEQ_UNKNOWN)
-    return STANDS_DONE; /* called, but no longer in the record */
+    return CALL_DONE; /* called, but no longer in the record */
   /* The record has nothing of this group, although it goes back beyond the call of the peers: then
    * the rank did not call it. */
   if (rank->kept_all || rank->n_calls == 0)
-    return STANDS_ABSENT;
+    return CALL_ABSENT;
   bool goes_back =
       created != NS_UNKNOWN && rank->first_created != NS_UNKNOWN && created >= rank->first_created;
-  return goes_back ? STANDS_ABSENT : STANDS_UNKNOWN;
+  return goes_back ? CALL_ABSENT : CALL_UNKNOWN;
 }
 
-bool verdict_joins_all(const char *op) {
+bool verdict_waits_for_all(const char *op) {
   static const char *const one_way[] = {"broadcast", "reduce", "gather", "scatter", "send", "recv"};
   const char *name = *op == '_' ? op + 1 : op;
   for (size_t i = 0; i < sizeof(one_way) / sizeof(*one_way); i++) {

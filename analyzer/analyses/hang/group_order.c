@@ -8,14 +8,14 @@
 
 #include "analyses/hang/suspects.h"
 
-struct in_order {
+struct call_order {
   u32 a, b; /* fronts, a < b */
   bool a_first;
   u32 rank;
 };
 
 static int by_pair(const void *left, const void *right) {
-  const struct in_order *x = left, *y = right;
+  const struct call_order *x = left, *y = right;
   if (x->a != y->a)
     return x->a > y->a ? 1 : -1;
   if (x->b != y->b)
@@ -25,35 +25,35 @@ static int by_pair(const void *left, const void *right) {
   return (x->rank > y->rank) - (x->rank < y->rank);
 }
 
-static bool all_are_in(const struct front *front) {
-  return front->channel == INDEX_NONE && !front->waited && !front->done;
+static bool all_members_in(const struct blocked_call *blocked) {
+  return blocked->channel == INDEX_NONE && !blocked->n_waits_for && !blocked->done;
 }
 
-typedef VECTOR(struct in_order) order_list;
+typedef VECTOR(struct call_order) order_list;
 
 /* Calls that follow each other in the order of one rank, among the calls that all members have
  * made. */
-static int list_orders(const struct judging *j, u32 rank, order_list *out) {
+static int list_orders(const struct suspect_search *j, u32 rank, order_list *out) {
   const struct graph *g = j->g;
   u32 last = INDEX_NONE;
   u64 reached = 0;
   for (bool more = true; more;) {
     u32 next = INDEX_NONE;
     for (u32 e = g->first_edge[rank]; e < g->first_edge[rank + 1]; e++) {
-      u32 front = g->edges.at[e].to - g->ranks;
-      if (!all_are_in(&g->fronts.at[front]))
+      u32 blocked = g->edges.at[e].to - g->ranks;
+      if (!all_members_in(&g->blocked_calls.at[blocked]))
         continue;
-      u64 order = order_on(j, rank, front);
+      u64 order = order_on(j, rank, blocked);
       bool later = last == INDEX_NONE || order > reached;
       if (later && (next == INDEX_NONE || order < order_on(j, rank, next)))
-        next = front;
+        next = blocked;
     }
     more = next != INDEX_NONE;
     if (more && last != INDEX_NONE) {
-      struct in_order pair = {.a = last < next ? last : next,
-                              .b = last < next ? next : last,
-                              .a_first = last < next,
-                              .rank = rank};
+      struct call_order pair = {.a = last < next ? last : next,
+                                .b = last < next ? next : last,
+                                .a_first = last < next,
+                                .rank = rank};
       if (!VECTOR_PUSH(out, pair))
         return -ENOMEM;
     }
@@ -65,7 +65,8 @@ static int list_orders(const struct judging *j, u32 rank, order_list *out) {
 
 /* The ranks that made both calls of a pair: first those that made b first, then those that made a
  * first. */
-static int accuse_order(struct judging *j, const struct in_order *pairs, u32 b_first, u32 n) {
+static int name_out_of_order_ranks(struct suspect_search *j, const struct call_order *pairs,
+                                   u32 b_first, u32 n) {
   u32 a_first = n - b_first;
   char *a = verdict_call_name(j->index, call_of(j, pairs->a));
   char *b = verdict_call_name(j->index, call_of(j, pairs->b));
@@ -75,16 +76,16 @@ static int accuse_order(struct judging *j, const struct in_order *pairs, u32 b_f
   for (u32 i = 0; i < n && !error; i++) {
     bool odd = pairs[i].a_first ? a_first <= b_first : b_first <= a_first;
     if (odd)
-      error =
-          accuse(j, pairs[i].rank, SUSPECT_OTHER_ORDER,
-                 arena_printf(j->index->arena, "Rank %u calls %s before %s; %u of %u ranks do so.",
-                              global(j, pairs[i].rank), pairs[i].a_first ? a : b,
-                              pairs[i].a_first ? b : a, pairs[i].a_first ? a_first : b_first, n));
+      error = name_suspect(
+          j, pairs[i].rank, SUSPECT_OTHER_ORDER,
+          arena_printf(j->index->arena, "Rank %u calls %s before %s; %u of %u ranks do so.",
+                       global(j, pairs[i].rank), pairs[i].a_first ? a : b, pairs[i].a_first ? b : a,
+                       pairs[i].a_first ? a_first : b_first, n));
   }
   return error;
 }
 
-int judge_order(struct judging *j) {
+int find_order_suspects(struct suspect_search *j) {
   order_list all = {0};
   int error = 0;
   for (u32 r = 0; r < j->g->ranks && !error; r++)
@@ -96,7 +97,7 @@ int judge_order(struct judging *j) {
     while (i + n < all.n && all.at[i + n].a == all.at[i].a && all.at[i + n].b == all.at[i].b)
       b_first += !all.at[i + n++].a_first;
     if (b_first && b_first < n)
-      error = accuse_order(j, &all.at[i], b_first, n);
+      error = name_out_of_order_ranks(j, &all.at[i], b_first, n);
     i += n;
   }
   free(all.at);
@@ -105,22 +106,23 @@ int judge_order(struct judging *j) {
 
 /* A call that all members have made, and before which no member has an older such call: here the
  * waiting begins. INDEX_NONE if there is none. */
-static u32 find_root(const struct judging *j) {
+static u32 find_root(const struct suspect_search *j) {
   const struct graph *g = j->g;
   u32 best = INDEX_NONE;
-  for (u32 f = 0; f < g->fronts.n; f++) {
-    if (!all_are_in(&g->fronts.at[f]))
+  for (u32 f = 0; f < g->blocked_calls.n; f++) {
+    if (!all_members_in(&g->blocked_calls.at[f]))
       continue;
-    u32 n, *holders = graph_holders(g, f, &n);
-    bool first = holders != NULL;
+    u32 n, *members_in = graph_members_in(g, f, &n);
+    bool first = members_in != NULL;
     for (u32 i = 0; i < n && first; i++)
-      for (u32 e = g->first_edge[holders[i]]; e < g->first_edge[holders[i] + 1]; e++) {
+      for (u32 e = g->first_edge[members_in[i]]; e < g->first_edge[members_in[i] + 1]; e++) {
         u32 other = g->edges.at[e].to - g->ranks;
-        if (other != f && g->fronts.at[other].channel == INDEX_NONE &&
-            order_on(j, holders[i], other) < order_on(j, holders[i], f))
+        if (other != f && g->blocked_calls.at[other].channel == INDEX_NONE &&
+            order_on(j, members_in[i], other) < order_on(j, members_in[i], f))
           first = false;
       }
-    if (first && (best == INDEX_NONE || g->fronts.at[f].holders > g->fronts.at[best].holders))
+    if (first && (best == INDEX_NONE ||
+                  g->blocked_calls.at[f].members_in > g->blocked_calls.at[best].members_in))
       best = f;
   }
   return best;
@@ -128,21 +130,22 @@ static u32 find_root(const struct judging *j) {
 
 /* Members of a call that all have made, for which NCCL reports an error of its communicator. If it
  * does so on most of them, this singles out nobody. */
-static int accuse_by_nccl(struct judging *j, const u32 *holders, u32 n, u32 group, char *call) {
+static int name_ranks_with_nccl_error(struct suspect_search *j, const u32 *members_in, u32 n,
+                                      u32 group, char *call) {
   const struct ledger *ledger = j->index->ledger;
   u32 errors = 0;
   for (u32 i = 0; i < n; i++)
-    errors += nccl_error_of(ledger, group, holders[i]) != 0;
+    errors += nccl_error_of(ledger, group, members_in[i]) != 0;
   int error = 0;
   for (u32 i = 0; i < n && 2 * errors <= n && !error; i++) {
-    if (nccl_error_of(ledger, group, holders[i]))
-      error = accuse(j, holders[i], SUSPECT_NCCL_ERROR,
-                     arena_printf(j->index->arena, "All %u members are in %s.", n, call));
+    if (nccl_error_of(ledger, group, members_in[i]))
+      error = name_suspect(j, members_in[i], SUSPECT_NCCL_ERROR,
+                           arena_printf(j->index->arena, "All %u members are in %s.", n, call));
   }
   return error;
 }
 
-int judge_root(struct judging *j) {
+int find_root_suspects(struct suspect_search *j) {
   struct arena *arena = j->index->arena;
   u32 root = find_root(j), started = 0;
   if (root == INDEX_NONE) {
@@ -152,28 +155,30 @@ int judge_root(struct judging *j) {
         j->waits->pending_ranks);
     return j->waits->cannot_tell ? 0 : -ENOMEM;
   }
-  u32 n, *holders = graph_holders(j->g, root, &n);
+  u32 n, *members_in = graph_members_in(j->g, root, &n);
   char *name = verdict_call_name(j->index, call_of(j, root));
-  if (!holders || !name)
+  if (!members_in || !name)
     return -ENOMEM;
-  u32 group = j->g->fronts.at[root].group;
+  u32 group = j->g->blocked_calls.at[root].group;
   for (u32 i = 0; i < n; i++)
-    started += j->index->ledger->calls[member_progress_of(j->index, group, holders[i])->front_call]
+    started += j->index->ledger
+                   ->calls[member_progress_of(j->index, group, members_in[i])->oldest_pending_call]
                    .state == LEDGER_STARTED;
-  int error = accuse_by_nccl(j, holders, n, group, name);
+  int error = name_ranks_with_nccl_error(j, members_in, n, group, name);
   bool by_nccl = j->waits->suspects.n != 0;
   for (u32 i = 0; i < n && !by_nccl && started < n && 2 * started >= n && !error; i++)
-    if (j->index->ledger->calls[member_progress_of(j->index, group, holders[i])->front_call]
+    if (j->index->ledger
+            ->calls[member_progress_of(j->index, group, members_in[i])->oldest_pending_call]
             .state != LEDGER_STARTED)
-      error = accuse(j, holders[i], SUSPECT_NOT_BEGUN,
-                     arena_printf(arena, "%s has begun on %u of %u members, not on rank %u.", name,
-                                  started, n, global(j, holders[i])));
+      error = name_suspect(j, members_in[i], SUSPECT_NOT_BEGUN,
+                           arena_printf(arena, "%s has begun on %u of %u members, not on rank %u.",
+                                        name, started, n, global(j, members_in[i])));
   if (!error && j->waits->suspects.n == 0) {
     j->waits->cannot_tell =
         arena_printf(arena,
                      "all %u members%s are in %s and nothing comes before it; the record does not "
                      "show which of them, or which link between them, delays it",
-                     n, j->g->fronts.at[root].unknown ? " with a record of it" : "", name);
+                     n, j->g->blocked_calls.at[root].unknown ? " with a record of it" : "", name);
     error = j->waits->cannot_tell ? 0 : -ENOMEM;
   }
   return error;

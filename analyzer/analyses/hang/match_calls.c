@@ -14,39 +14,39 @@ static bool same_text(const char *a, const char *b) {
   return a == b || (a && b && strcmp(a, b) == 0);
 }
 
-static bool starts(const char *op, const char *with) {
+static bool starts_with(const char *op, const char *with) {
   return strncmp(op + (*op == '_'), with, strlen(with)) == 0;
 }
 
 /* The sizes of one side may differ: each member may send or get its own share. */
-static bool in_is_free(const char *op) {
-  return starts(op, "all_to_all") || starts(op, "alltoall") || starts(op, "scatter");
+static bool inputs_may_differ(const char *op) {
+  return starts_with(op, "all_to_all") || starts_with(op, "alltoall") || starts_with(op, "scatter");
 }
 
-static bool out_is_free(const char *op) {
-  return starts(op, "all_to_all") || starts(op, "alltoall") || starts(op, "gather");
+static bool outputs_may_differ(const char *op) {
+  return starts_with(op, "all_to_all") || starts_with(op, "alltoall") || starts_with(op, "gather");
 }
 
 #define MOST_KINDS_LISTED 4u
 
 /* What the members of a call must agree on. */
-typedef bool agreeing(const struct ledger_call *a, const struct ledger_call *b);
+typedef bool calls_agree(const struct ledger_call *a, const struct ledger_call *b);
 
 static bool same_type(const struct ledger_call *a, const struct ledger_call *b) {
   return same_text(a->op, b->op);
 }
 
 static bool same_size(const struct ledger_call *a, const struct ledger_call *b) {
-  bool in = in_is_free(a->op) || !a->in || !b->in || same_text(a->in, b->in);
-  bool out = out_is_free(a->op) || !a->out || !b->out || same_text(a->out, b->out);
+  bool in = inputs_may_differ(a->op) || !a->in || !b->in || same_text(a->in, b->in);
+  bool out = outputs_may_differ(a->op) || !a->out || !b->out || same_text(a->out, b->out);
   return in && out;
 }
 
 /* An element type says nothing if there are no elements. */
 static bool same_dtype(const struct ledger_call *a, const struct ledger_call *b) {
-  bool in = starts(a->op, "scatter") || starts(a->op, "broadcast") || !a->in_type || !b->in_type ||
-            !a->in_count || !b->in_count || same_text(a->in_type, b->in_type);
-  bool out = starts(a->op, "gather") || !a->out_type || !b->out_type || !a->out_count ||
+  bool in = starts_with(a->op, "scatter") || starts_with(a->op, "broadcast") || !a->in_type ||
+            !b->in_type || !a->in_count || !b->in_count || same_text(a->in_type, b->in_type);
+  bool out = starts_with(a->op, "gather") || !a->out_type || !b->out_type || !a->out_count ||
              !b->out_count || same_text(a->out_type, b->out_type);
   return in && out;
 }
@@ -85,7 +85,7 @@ static int add_mismatch(const struct instance *i, enum match_state state, u32 *r
 }
 
 /* The member with whom most agree (Boyer and Moore's vote), and how many those are. */
-static u32 majority(const struct instance *i, agreeing *agree, u32 *votes) {
+static u32 majority(const struct instance *i, calls_agree *agree, u32 *votes) {
   u32 best = 0, balance = 0;
   for (u32 c = 0; c < i->n; c++) {
     if (balance == 0)
@@ -98,8 +98,8 @@ static u32 majority(const struct instance *i, agreeing *agree, u32 *votes) {
   return best;
 }
 
-static char *as_called(const struct call_index *index, const struct ledger_call *call,
-                       enum match_state state) {
+static char *describe_call(const struct call_index *index, const struct ledger_call *call,
+                           enum match_state state) {
   const char *in = state == MATCH_DTYPE ? call->in_type : call->in;
   const char *out = state == MATCH_DTYPE ? call->out_type : call->out;
   if (state == MATCH_TYPE)
@@ -107,7 +107,7 @@ static char *as_called(const struct call_index *index, const struct ledger_call 
   return arena_printf(index->arena, "%s to %s", in ? in : "?", out ? out : "?");
 }
 
-static bool all_agree(const struct instance *i, agreeing *agree) {
+static bool all_agree(const struct instance *i, calls_agree *agree) {
   for (u32 c = 1; c < i->n; c++)
     if (!agree(call_of(i, 0), call_of(i, c)))
       return false;
@@ -115,7 +115,8 @@ static bool all_agree(const struct instance *i, agreeing *agree) {
 }
 
 /* "rank 0: X; ranks 1, 3: Y": who called what, if no version has a majority. */
-static char *who_called_what(const struct instance *i, agreeing *agree, enum match_state state) {
+static char *describe_versions(const struct instance *i, calls_agree *agree,
+                               enum match_state state) {
   struct call_index *index = i->index;
   bool *listed = arena_array(index->arena, i->n, sizeof(bool));
   u32 *ranks = arena_array(index->arena, i->n, sizeof(u32)), kinds = 0, left = i->n;
@@ -130,7 +131,7 @@ static char *who_called_what(const struct instance *i, agreeing *agree, enum mat
         ranks[n++] = i->entries[k].rank;
       }
     const char *list = verdict_rank_list(index, ranks, n);
-    const char *called = as_called(index, call_of(i, c), state);
+    const char *called = describe_call(index, call_of(i, c), state);
     left -= n;
     text = list && called
                ? arena_printf(index->arena, "%s%s%s: %s", text, kinds++ ? "; " : "", list, called)
@@ -142,7 +143,7 @@ static char *who_called_what(const struct instance *i, agreeing *agree, enum mat
 }
 
 /* Adds a mismatch unless all agree. 1 if there was one, 0, or -ENOMEM. */
-static int check_agreement(const struct instance *i, agreeing *agree, enum match_state state) {
+static int check_agreement(const struct instance *i, calls_agree *agree, enum match_state state) {
   if (all_agree(i, agree))
     return 0;
   struct call_index *index = i->index;
@@ -161,13 +162,13 @@ static int check_agreement(const struct instance *i, agreeing *agree, enum match
   if (odd ==
       INDEX_NONE) /* what members agree on with one member they need not agree on with another */
     return 0;
-  char *most = as_called(index, call_of(i, best), state),
-       *one = as_called(index, call_of(i, odd), state);
+  char *most = describe_call(index, call_of(i, best), state),
+       *one = describe_call(index, call_of(i, odd), state);
   char *list = verdict_rank_list(index, ranks, n);
   char *detail =
       !most || !one || !list ? NULL
       : decided ? arena_printf(index->arena, "%s: %s; the other %u: %s", list, one, votes, most)
-                : who_called_what(i, agree, state);
+                : describe_versions(i, agree, state);
   int error = add_mismatch(i, state, ranks, n, decided, detail);
   return error ? error : 1;
 }
@@ -177,11 +178,11 @@ static bool fits_group(const struct ledger_call *call, u32 n) {
   u64 product;
   if (!call->in || !call->out || call->in_count == UINT64_MAX || call->out_count == UINT64_MAX)
     return true;
-  if (starts(call->op, "all_reduce") || starts(call->op, "allreduce"))
+  if (starts_with(call->op, "all_reduce") || starts_with(call->op, "allreduce"))
     return call->in_count == call->out_count;
-  if (starts(call->op, "all_gather") || starts(call->op, "allgather"))
+  if (starts_with(call->op, "all_gather") || starts_with(call->op, "allgather"))
     return !__builtin_mul_overflow(call->in_count, (u64)n, &product) && product == call->out_count;
-  if (starts(call->op, "reduce_scatter"))
+  if (starts_with(call->op, "reduce_scatter"))
     return !__builtin_mul_overflow(call->out_count, (u64)n, &product) && product == call->in_count;
   return true;
 }
@@ -217,7 +218,7 @@ static int check_own_sizes(const struct instance *i) {
 static int check_all_to_all(const struct instance *i) {
   const struct ledger *ledger = i->index->ledger;
   u64 in = 0, out = 0;
-  if (!in_is_free(call_of(i, 0)->op) || !out_is_free(call_of(i, 0)->op) ||
+  if (!inputs_may_differ(call_of(i, 0)->op) || !outputs_may_differ(call_of(i, 0)->op) ||
       i->n < ledger->groups[i->entries[0].group].n_members)
     return 0;
   for (u32 c = 0; c < i->n; c++) {
@@ -241,7 +242,7 @@ static int check_all_to_all(const struct instance *i) {
 }
 
 struct progress {
-  u32 absent, holding, done, unknown;
+  u32 absent, pending, done, unknown;
 };
 
 static enum call_state state_of(const struct instance *i, u32 member) {
@@ -254,17 +255,17 @@ static struct progress count_states(const struct instance *i) {
   const u32 *first = &i->index->first_place[i->entries[0].group];
   for (u32 member = first[0]; member < first[1]; member++) {
     enum call_state state = state_of(i, member);
-    p.absent += state == STANDS_ABSENT;
-    p.holding += state == STANDS_PENDING;
-    p.done += state == STANDS_DONE;
-    p.unknown += state == STANDS_UNKNOWN || state == STANDS_UNRECORDED;
+    p.absent += state == CALL_ABSENT;
+    p.pending += state == CALL_PENDING;
+    p.done += state == CALL_DONE;
+    p.unknown += state == CALL_UNKNOWN || state == CALL_UNRECORDED;
   }
   return p;
 }
 
 /* The members in that state. */
-static int add_state(const struct instance *i, enum match_state state, enum call_state which, u32 n,
-                     const char *says, u32 others) {
+static int add_progress_mismatch(const struct instance *i, enum match_state state,
+                                 enum call_state which, u32 n, const char *finding, u32 others) {
   struct call_index *index = i->index;
   const u32 *first = &index->first_place[i->entries[0].group];
   u32 *ranks = arena_array(index->arena, n, sizeof(u32)), found = 0;
@@ -272,12 +273,12 @@ static int add_state(const struct instance *i, enum match_state state, enum call
     if (state_of(i, member) == which)
       ranks[found++] = index->members[member].rank;
   char *list = ranks ? verdict_rank_list(index, ranks, found) : NULL;
-  char *detail = list
-                     ? arena_printf(index->arena, "%s: %s; %u of the others %s", list, says, others,
-                                    state == MATCH_STATE       ? "have finished it"
-                                    : state == MATCH_UNDECIDED ? "left no record of it"
-                                                               : "are in it")
-                     : NULL;
+  char *detail =
+      list ? arena_printf(index->arena, "%s: %s; %u of the others %s", list, finding, others,
+                          state == MATCH_STATE       ? "have finished it"
+                          : state == MATCH_UNDECIDED ? "left no record of it"
+                                                     : "are in it")
+           : NULL;
   int error = add_mismatch(i, state, ranks, found, 2 * found < first[1] - first[0], detail);
   return error ? error : 1;
 }
@@ -287,12 +288,12 @@ static int add_state(const struct instance *i, enum match_state state, enum call
  */
 static int check_progress(const struct instance *i) {
   struct progress p = count_states(i);
-  if (p.absent && (p.holding || !p.done))
-    return add_state(i, MATCH_MISSING, STANDS_ABSENT, p.absent, "not called", p.holding);
-  if (p.holding && p.done)
-    return add_state(i, MATCH_STATE, STANDS_PENDING, p.holding, "still in it", p.done);
-  if (p.holding && p.unknown)
-    return add_state(i, MATCH_UNDECIDED, STANDS_PENDING, p.holding, "in it", p.unknown);
+  if (p.absent && (p.pending || !p.done))
+    return add_progress_mismatch(i, MATCH_MISSING, CALL_ABSENT, p.absent, "not called", p.pending);
+  if (p.pending && p.done)
+    return add_progress_mismatch(i, MATCH_STATE, CALL_PENDING, p.pending, "still in it", p.done);
+  if (p.pending && p.unknown)
+    return add_progress_mismatch(i, MATCH_UNDECIDED, CALL_PENDING, p.pending, "in it", p.unknown);
   return 0;
 }
 
@@ -310,7 +311,7 @@ static int check_agreements(const struct instance *i) {
 }
 
 /* The k-th entry inside the group that a closing entry represents. INDEX_NONE if there is none. */
-static u32 inside_of(const struct call_index *index, u32 closing, u32 k) {
+static u32 inner_entry(const struct call_index *index, u32 closing, u32 k) {
   const struct ledger_call *calls = index->ledger->calls, *close = &calls[closing];
   u32 first = index->ledger->ranks[close->rank].first_call, begin = closing;
   while (begin > first && calls[begin - 1].inside && calls[begin - 1].group == close->group &&
@@ -320,7 +321,7 @@ static u32 inside_of(const struct call_index *index, u32 closing, u32 k) {
 }
 
 /* The entries inside a coalesced group, compared one by one, as if each were a call. */
-static int check_inside(const struct instance *i) {
+static int check_inner_entries(const struct instance *i) {
   if (!call_of(i, 0)->closes)
     return 0;
   struct call_entry *entries = arena_array(i->index->arena, i->n, sizeof(*entries));
@@ -330,7 +331,7 @@ static int check_inside(const struct instance *i) {
   for (u32 k = 0; found == 0; k++) {
     u32 n = 0;
     for (u32 c = 0; c < i->n; c++) {
-      u32 call = inside_of(i->index, i->entries[c].call, k);
+      u32 call = inner_entry(i->index, i->entries[c].call, k);
       entries[n] = i->entries[c];
       entries[n].call = call;
       n += call != INDEX_NONE;
@@ -344,10 +345,10 @@ static int check_inside(const struct instance *i) {
   return found;
 }
 
-static int check(const struct instance *i) {
+static int check_call(const struct instance *i) {
   int found = check_agreements(i);
   if (found == 0)
-    found = check_inside(i);
+    found = check_inner_entries(i);
   if (found == 0)
     found = check_progress(i);
   if (found < 0)
@@ -365,7 +366,7 @@ static int check(const struct instance *i) {
 }
 
 /* One entry for each member: of several with one number the last counts. */
-static u32 each_member_once(struct call_entry *entries, u32 n) {
+static u32 keep_last_of_member(struct call_entry *entries, u32 n) {
   u32 kept = 0;
   for (u32 c = 0; c < n; c++) {
     if (kept && entries[kept - 1].rank == entries[c].rank)
@@ -392,8 +393,8 @@ int matching_make(struct call_index *index, struct matching *matching) {
         call_entries(index, index->entries[at].group, index->entries[at].seq, &n);
     memcpy(each, entries, n * sizeof(*each));
     struct instance instance = {
-        .index = index, .matching = matching, .entries = each, .n = each_member_once(each, n)};
-    error = check(&instance);
+        .index = index, .matching = matching, .entries = each, .n = keep_last_of_member(each, n)};
+    error = check_call(&instance);
   }
   return error;
 }

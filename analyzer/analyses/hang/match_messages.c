@@ -34,7 +34,7 @@ static int by_channel(const void *left, const void *right) {
 
 typedef VECTOR(struct side) side_list;
 
-static int collect(const struct call_index *index, side_list *all) {
+static int collect_sides(const struct call_index *index, side_list *all) {
   const struct ledger *ledger = index->ledger;
   for (u32 i = 0; i < ledger->n_calls; i++) {
     const struct ledger_call *call = &ledger->calls[i];
@@ -156,7 +156,7 @@ static int match_channel(struct call_index *index, struct matching *matching,
 
 int messages_match(struct call_index *index, struct matching *matching, channel_list *out) {
   side_list all = {0};
-  int error = collect(index, &all);
+  int error = collect_sides(index, &all);
   for (u32 i = 0; i < all.n && !error;) {
     const struct side *first = &all.at[i];
     u32 n = 0, sends = 0;

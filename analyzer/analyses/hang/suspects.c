@@ -8,7 +8,7 @@
 
 #include "analyses/hang/suspects.h"
 
-int accuse(struct judging *j, u32 rank, enum suspect_reason reason, char *evidence) {
+int name_suspect(struct suspect_search *j, u32 rank, enum suspect_reason reason, char *evidence) {
   if (j->named[rank])
     return 0;
   struct suspect suspect = {.rank = rank, .reason = reason, .evidence = evidence};
@@ -18,27 +18,27 @@ int accuse(struct judging *j, u32 rank, enum suspect_reason reason, char *eviden
   return 0;
 }
 
-static char *where(const struct judging *j, u32 rank) {
+static char *describe_place(const struct suspect_search *j, u32 rank) {
   const char *at = j->index->ledger->ranks[rank].where;
   return at ? arena_printf(j->index->arena, " %s", at) : arena_text(j->index->arena, "");
 }
 
-static char *holders_of(const struct judging *j, u32 front) {
-  u32 n, *ranks = graph_holders(j->g, front, &n);
+static char *describe_members_in(const struct suspect_search *j, u32 blocked) {
+  u32 n, *ranks = graph_members_in(j->g, blocked, &n);
   return ranks ? verdict_rank_list(j->index, ranks, n) : NULL;
 }
 
 /* --- In no call at all --- */
 
 /* More ranks wait in it, or it was called earlier. */
-static bool says_more(const struct judging *j, u32 front, u32 than) {
-  u32 a = j->g->fronts.at[front].holders, b = j->g->fronts.at[than].holders;
-  return a != b ? a > b : call_of(j, front)->created < call_of(j, than)->created;
+static bool has_more_members(const struct suspect_search *j, u32 blocked, u32 than) {
+  u32 a = j->g->blocked_calls.at[blocked].members_in, b = j->g->blocked_calls.at[than].members_in;
+  return a != b ? a > b : call_of(j, blocked)->created < call_of(j, than)->created;
 }
 
 /* Of the calls that wait for each rank, the one with the most ranks in it. INDEX_NONE if none
  * waits. */
-static int find_waiting(const struct judging *j, u32 **out) {
+static int find_waiting_calls(const struct suspect_search *j, u32 **out) {
   const struct graph *g = j->g;
   u32 *waiting = arena_array(j->index->arena, g->ranks + 1u, sizeof(u32));
   if (!waiting)
@@ -48,74 +48,79 @@ static int find_waiting(const struct judging *j, u32 **out) {
     u32 from = g->edges.at[e].from, to = g->edges.at[e].to;
     if (from < g->ranks)
       continue;
-    u32 front = from - g->ranks;
-    if (waiting[to] == INDEX_NONE || says_more(j, front, waiting[to]))
-      waiting[to] = front;
+    u32 blocked = from - g->ranks;
+    if (waiting[to] == INDEX_NONE || has_more_members(j, blocked, waiting[to]))
+      waiting[to] = blocked;
   }
   *out = waiting;
   return 0;
 }
 
-static int accuse_silent(struct judging *j, u32 rank, u32 front) {
-  char *name = verdict_call_name(j->index, call_of(j, front)), *in = holders_of(j, front);
-  char *at = where(j, rank);
+static int name_silent_rank(struct suspect_search *j, u32 rank, u32 blocked) {
+  char *name = verdict_call_name(j->index, call_of(j, blocked)),
+       *in = describe_members_in(j, blocked);
+  char *at = describe_place(j, rank);
   if (!name || !in || !at)
     return -ENOMEM;
-  return accuse(
+  return name_suspect(
       j, rank, SUSPECT_SILENT,
-      arena_printf(
-          j->index->arena, "Rank %u called %s and the record does not show its end; %s %s in it.%s",
-          global(j, rank), name, in, j->g->fronts.at[front].holders == 1 ? "waits" : "wait", at));
+      arena_printf(j->index->arena,
+                   "Rank %u called %s and the record does not show its end; %s %s in it.%s",
+                   global(j, rank), name, in,
+                   j->g->blocked_calls.at[blocked].members_in == 1 ? "waits" : "wait", at));
 }
 
-static int accuse_absent(struct judging *j, u32 rank, u32 front) {
+static int name_absent_rank(struct suspect_search *j, u32 rank, u32 blocked) {
   const struct ledger_rank *absent = &j->index->ledger->ranks[rank];
   const struct member_progress *member =
-      member_progress_of(j->index, j->g->fronts.at[front].group, rank);
+      member_progress_of(j->index, j->g->blocked_calls.at[blocked].group, rank);
   if (absent->silent && member && member->called != SEQ_UNKNOWN &&
-      member->called >= j->g->fronts.at[front].seq)
-    return accuse_silent(j, rank, front);
-  char *name = verdict_call_name(j->index, call_of(j, front)), *in = holders_of(j, front);
+      member->called >= j->g->blocked_calls.at[blocked].seq)
+    return name_silent_rank(j, rank, blocked);
+  char *name = verdict_call_name(j->index, call_of(j, blocked)),
+       *in = describe_members_in(j, blocked);
   char *last = arena_text(j->index->arena, "");
-  if (member && member->called != SEQ_UNKNOWN && !call_of(j, front)->message)
+  if (member && member->called != SEQ_UNKNOWN && !call_of(j, blocked)->message)
     last = arena_printf(j->index->arena, " The last it called there is %lld.",
                         (long long)member->called);
-  char *at = where(j, rank);
+  char *at = describe_place(j, rank);
   if (!name || !in || !last || !at)
     return -ENOMEM;
   char *evidence = arena_printf(
       j->index->arena,
       "Rank %u has not called %s, in which %s %s; it is in no other call either.%s%s", absent->rank,
-      name, in, j->g->fronts.at[front].holders == 1 ? "waits" : "wait", last, at);
-  return accuse(j, rank, absent->ended ? SUSPECT_ENDED : SUSPECT_ABSENT, evidence);
+      name, in, j->g->blocked_calls.at[blocked].members_in == 1 ? "waits" : "wait", last, at);
+  return name_suspect(j, rank, absent->ended ? SUSPECT_ENDED : SUSPECT_ABSENT, evidence);
 }
 
 /* A rank without a record may be the one that crashed, or its record was not collected. */
-static int accuse_unrecorded(struct judging *j, const u32 *waiting) {
+static int name_unrecorded_ranks(struct suspect_search *j, const u32 *waiting) {
   struct waits *w = j->waits;
   u32 seen = 0;
   for (u32 r = 0; r < j->g->ranks; r++)
     seen += j->index->ledger->ranks[r].seen;
   bool few = w->n_unrecorded == 1 || 2 * w->n_unrecorded < seen;
   for (u32 i = 0; i < w->n_unrecorded && few; i++) {
-    u32 rank = w->unrecorded[i], front = waiting[rank];
-    char *name = verdict_call_name(j->index, call_of(j, front)), *in = holders_of(j, front);
+    u32 rank = w->unrecorded[i], blocked = waiting[rank];
+    char *name = verdict_call_name(j->index, call_of(j, blocked)),
+         *in = describe_members_in(j, blocked);
     if (!name || !in)
       return -ENOMEM;
-    int error = accuse(
+    int error = name_suspect(
         j, rank, SUSPECT_NO_RECORD,
         arena_printf(j->index->arena, "Rank %u left no record, and %s wait%s for it in %s.",
-                     global(j, rank), in, j->g->fronts.at[front].holders == 1 ? "s" : "", name));
+                     global(j, rank), in,
+                     j->g->blocked_calls.at[blocked].members_in == 1 ? "s" : "", name));
     if (error)
       return error;
   }
   return 0;
 }
 
-static int judge_absent(struct judging *j) {
+static int find_absent_ranks(struct suspect_search *j) {
   struct graph *g = j->g;
   u32 *waiting;
-  int error = find_waiting(j, &waiting);
+  int error = find_waiting_calls(j, &waiting);
   j->waits->unrecorded = error ? NULL : arena_array(j->index->arena, g->ranks + 1u, sizeof(u32));
   if (!error && !j->waits->unrecorded)
     error = -ENOMEM;
@@ -123,12 +128,12 @@ static int judge_absent(struct judging *j) {
     if (waiting[r] == INDEX_NONE || g->first_edge[r] != g->first_edge[r + 1])
       continue;
     if (j->index->ledger->ranks[r].seen)
-      error = accuse_absent(j, r, waiting[r]);
+      error = name_absent_rank(j, r, waiting[r]);
     else
       j->waits->unrecorded[j->waits->n_unrecorded++] = r;
   }
   if (!error && j->waits->suspects.n == 0)
-    error = accuse_unrecorded(j, waiting);
+    error = name_unrecorded_ranks(j, waiting);
   return error;
 }
 
@@ -137,44 +142,44 @@ static int judge_absent(struct judging *j) {
 /* In most collectives no member finishes before all have done their part. So the members that are
  * still in it are held up by something of their own; in one-way operations only if nothing else
  * holds them up. */
-static bool is_left_behind(const struct judging *j, u32 rank, u32 front) {
-  const struct front *f = &j->g->fronts.at[front];
-  if (f->channel != INDEX_NONE || f->waited || !f->done || f->holders > f->done)
+static bool is_left_behind(const struct suspect_search *j, u32 rank, u32 blocked) {
+  const struct blocked_call *f = &j->g->blocked_calls.at[blocked];
+  if (f->channel != INDEX_NONE || f->n_waits_for || !f->done || f->members_in > f->done)
     return false;
-  return verdict_joins_all(call_of(j, front)->op) || !graph_waits_for_others(j->g, rank);
+  return verdict_waits_for_all(call_of(j, blocked)->op) || !graph_waits_for_others(j->g, rank);
 }
 
-static int judge_left_behind(struct judging *j) {
+static int find_ranks_left_behind(struct suspect_search *j) {
   struct graph *g = j->g;
   for (u32 r = 0; r < g->ranks; r++) {
     u32 oldest = INDEX_NONE;
     for (u32 e = g->first_edge[r]; e < g->first_edge[r + 1]; e++) {
-      u32 front = g->edges.at[e].to - g->ranks;
-      if (is_left_behind(j, r, front) &&
-          (oldest == INDEX_NONE || order_on(j, r, front) < order_on(j, r, oldest)))
-        oldest = front;
+      u32 blocked = g->edges.at[e].to - g->ranks;
+      if (is_left_behind(j, r, blocked) &&
+          (oldest == INDEX_NONE || order_on(j, r, blocked) < order_on(j, r, oldest)))
+        oldest = blocked;
     }
     if (oldest == INDEX_NONE)
       continue;
-    const struct front *front = &g->fronts.at[oldest];
-    char *name = verdict_call_name(j->index, call_of(j, oldest)), *at = where(j, r);
+    const struct blocked_call *blocked = &g->blocked_calls.at[oldest];
+    char *name = verdict_call_name(j->index, call_of(j, oldest)), *at = describe_place(j, r);
     if (!name || !at)
       return -ENOMEM;
-    int error =
-        accuse(j, r, SUSPECT_OLDER_CALLS,
-               arena_printf(j->index->arena,
-                            "Rank %u is still in %s, which %u of the %u members with a record of "
-                            "it have finished.%s",
-                            global(j, r), name, front->done, front->done + front->holders, at));
+    int error = name_suspect(
+        j, r, SUSPECT_OLDER_CALLS,
+        arena_printf(j->index->arena,
+                     "Rank %u is still in %s, which %u of the %u members with a record of "
+                     "it have finished.%s",
+                     global(j, r), name, blocked->done, blocked->done + blocked->members_in, at));
     if (error)
       return error;
   }
   return 0;
 }
 
-/* --- Circles --- */
+/* --- Cycles --- */
 
-static char *circle_evidence(const struct judging *j, u32 rank) {
+static char *cycle_evidence(const struct suspect_search *j, u32 rank) {
   const struct graph *g = j->g;
   for (u32 e = g->first_edge[rank]; e < g->first_edge[rank + 1]; e++) {
     u32 node = g->edges.at[e].to;
@@ -195,72 +200,73 @@ static char *circle_evidence(const struct judging *j, u32 rank) {
                       global(j, rank));
 }
 
-/* Ranks of a circle that are in a call. */
-static u32 holders_inside(const struct graph *g, u32 front, u32 circle) {
+/* Ranks of a cycle that are in a call. */
+static u32 count_members_in(const struct graph *g, u32 blocked, u32 cycle) {
   u32 n = 0;
   for (u32 e = 0; e < g->edges.n && g->edges.at[e].from < g->ranks; e++)
-    n += g->edges.at[e].to == g->ranks + front && g->circle[g->edges.at[e].from] == circle;
+    n += g->edges.at[e].to == g->ranks + blocked && g->cycle[g->edges.at[e].from] == cycle;
   return n;
 }
 
-/* If most ranks of a circle are in one call, the others are out of order; else all are. */
-static int judge_circle(struct judging *j, u32 circle) {
+/* If most ranks of a cycle are in one call, the others are out of order; else all are. */
+static int name_cycle_suspects(struct suspect_search *j, u32 cycle) {
   struct graph *g = j->g;
   u32 most = 0, most_node = INDEX_NONE;
   bool tie = false;
-  for (u32 f = 0; f < g->fronts.n; f++) {
-    u32 holders = g->circle[g->ranks + f] == circle ? holders_inside(g, f, circle) : 0;
-    if (holders == 0 || holders < most)
+  for (u32 f = 0; f < g->blocked_calls.n; f++) {
+    u32 members_in = g->cycle[g->ranks + f] == cycle ? count_members_in(g, f, cycle) : 0;
+    if (members_in == 0 || members_in < most)
       continue;
-    tie = holders == most;
-    most = holders;
+    tie = members_in == most;
+    most = members_in;
     most_node = g->ranks + f;
   }
-  bool decided = !tie && most_node != INDEX_NONE && 2 * most > g->ranks_in[circle];
+  bool decided = !tie && most_node != INDEX_NONE && 2 * most > g->ranks_in_cycle[cycle];
   for (u32 r = 0; r < g->ranks; r++) {
-    bool inside = g->circle[r] == circle, with_most = false;
+    bool inside = g->cycle[r] == cycle, with_most = false;
     for (u32 e = g->first_edge[r]; inside && e < g->first_edge[r + 1]; e++)
       with_most |= g->edges.at[e].to == most_node;
     if (!inside || (decided && with_most))
       continue;
     int error =
-        accuse(j, r, decided ? SUSPECT_OTHER_ORDER : SUSPECT_IN_CIRCLE, circle_evidence(j, r));
+        name_suspect(j, r, decided ? SUSPECT_OTHER_ORDER : SUSPECT_IN_CIRCLE, cycle_evidence(j, r));
     if (error)
       return error;
   }
   return 0;
 }
 
-static int judge_circles(struct judging *j) {
+static int find_cycle_suspects(struct suspect_search *j) {
   int error = 0;
-  for (u32 c = 0; c < j->g->circles && !error; c++)
-    if (j->g->ranks_in[c] > 1 && !j->g->leads_on[c])
-      error = judge_circle(j, c);
+  for (u32 c = 0; c < j->g->cycles && !error; c++)
+    if (j->g->ranks_in_cycle[c] > 1 && !j->g->waits_outside[c])
+      error = name_cycle_suspects(j, c);
   return error;
 }
 
 /* --- Calls that do not agree --- */
 
-static enum suspect_reason odd_reason(enum match_state state) {
+static enum suspect_reason mismatch_reason(enum match_state state) {
   return state == MATCH_TYPE    ? SUSPECT_OTHER_CALL
          : state == MATCH_DTYPE ? SUSPECT_OTHER_DTYPE
                                 : SUSPECT_OTHER_SIZES;
 }
 
-static int accuse_odd(struct judging *j, const struct mismatch *m) {
+static int name_mismatched_ranks(struct suspect_search *j, const struct mismatch *m) {
   const struct ledger_group *group = &j->index->ledger->groups[m->group];
   int error = 0;
   for (u32 i = 0; i < m->n_ranks && !error; i++)
-    error = accuse(j, m->ranks[i], odd_reason(m->state),
-                   arena_printf(j->index->arena, "%s %lld of %s: %s.", m->op, (long long)m->seq,
-                                group->desc ? group->desc : group->name, m->detail));
+    error =
+        name_suspect(j, m->ranks[i], mismatch_reason(m->state),
+                     arena_printf(j->index->arena, "%s %lld of %s: %s.", m->op, (long long)m->seq,
+                                  group->desc ? group->desc : group->name, m->detail));
   return error;
 }
 
 /* Once members are out of step, everything that follows is too: the first mismatch of a group
  * counts, if the group is stuck in one. Mismatches without a majority count only if nothing else
  * does. */
-static int judge_mismatches(struct judging *j, bool decided) {
+static int find_mismatched_ranks(struct suspect_search *j, bool decided) {
   const struct matching *m = j->matching;
   u32 group = INDEX_NONE, first = 0;
   bool done = true;
@@ -275,7 +281,7 @@ static int judge_mismatches(struct judging *j, bool decided) {
       done = false;
     }
     if (mismatch->pending && !done && m->mismatches.at[first].minority == decided) {
-      error = accuse_odd(j, &m->mismatches.at[first]);
+      error = name_mismatched_ranks(j, &m->mismatches.at[first]);
       done = true;
     }
   }
@@ -284,24 +290,24 @@ static int judge_mismatches(struct judging *j, bool decided) {
 
 /* --- All of it --- */
 
-static void count_waits(struct judging *j) {
+static void count_waits(struct suspect_search *j) {
   const struct graph *g = j->g;
   struct waits *w = j->waits;
   w->since = NS_UNKNOWN;
-  w->pending_calls = g->fronts.n;
+  w->pending_calls = g->blocked_calls.n;
   for (u32 r = 0; r < g->ranks; r++) {
     bool pending = g->first_edge[r] != g->first_edge[r + 1];
     w->pending_ranks += pending;
     w->victims += pending && !j->named[r];
   }
-  for (u32 f = 0; f < g->fronts.n; f++) {
+  for (u32 f = 0; f < g->blocked_calls.n; f++) {
     i64 created = call_of(j, f)->created;
     if (created != NS_UNKNOWN && (w->since == NS_UNKNOWN || created < w->since))
       w->since = created;
   }
 }
 
-static int unrecorded_cannot_tell(struct judging *j) {
+static int unrecorded_cannot_tell(struct suspect_search *j) {
   struct waits *w = j->waits;
   char *list = verdict_rank_list(j->index, w->unrecorded, w->n_unrecorded);
   w->cannot_tell = list ? arena_printf(j->index->arena,
@@ -312,25 +318,25 @@ static int unrecorded_cannot_tell(struct judging *j) {
   return w->cannot_tell ? 0 : -ENOMEM;
 }
 
-static int judge(struct judging *j) {
+static int find_suspects(struct suspect_search *j) {
   struct waits *w = j->waits;
-  int error = judge_absent(j);
+  int error = find_absent_ranks(j);
   if (!error)
-    error = judge_left_behind(j);
+    error = find_ranks_left_behind(j);
   if (!error)
-    error = judge_circles(j);
+    error = find_cycle_suspects(j);
   if (!error)
-    error = judge_mismatches(j, true);
+    error = find_mismatched_ranks(j, true);
   if (!error && w->suspects.n == 0)
-    error = judge_mismatches(j, false);
+    error = find_mismatched_ranks(j, false);
   if (!error && w->suspects.n == 0)
-    error = judge_order(j);
+    error = find_order_suspects(j);
   count_waits(j);
   if (error || w->suspects.n || w->pending_ranks == 0)
     return error;
   if (w->n_unrecorded)
     return unrecorded_cannot_tell(j);
-  error = judge_root(j);
+  error = find_root_suspects(j);
   w->victims -= w->suspects.n; /* that are in that call themselves */
   return error;
 }
@@ -340,15 +346,15 @@ static int by_rank(const void *left, const void *right) {
   return (a->rank > b->rank) - (a->rank < b->rank);
 }
 
-int waits_judge(struct call_index *index, const struct matching *matching,
-                const channel_list *channels, struct waits *waits) {
+int waits_find_suspects(struct call_index *index, const struct matching *matching,
+                        const channel_list *channels, struct waits *waits) {
   struct graph g;
   *waits = (struct waits){.since = NS_UNKNOWN};
-  struct judging j = {.g = &g, .index = index, .matching = matching, .waits = waits};
+  struct suspect_search j = {.g = &g, .index = index, .matching = matching, .waits = waits};
   int error = graph_make(&g, index, channels);
   j.named = error ? NULL : arena_array(index->arena, g.ranks + 1u, sizeof(bool));
   if (!error)
-    error = j.named ? judge(&j) : -ENOMEM;
+    error = j.named ? find_suspects(&j) : -ENOMEM;
   if (!error)
     error = waits_list(&g, j.waits);
   graph_release(&g);

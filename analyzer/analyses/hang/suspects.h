@@ -8,7 +8,7 @@
 
 #include "analyses/hang/waits.h"
 
-struct judging {
+struct suspect_search {
   struct graph *g;
   struct call_index *index;
   const struct matching *matching;
@@ -17,31 +17,31 @@ struct judging {
 };
 
 /* Names a rank, once; `evidence` is the caller's arena_printf(). 0, or -ENOMEM. */
-int accuse(struct judging *j, u32 rank, enum suspect_reason reason, char *evidence);
+int name_suspect(struct suspect_search *j, u32 rank, enum suspect_reason reason, char *evidence);
 
-static inline const struct ledger_call *call_of(const struct judging *j, u32 front) {
-  return &j->index->ledger->calls[j->g->fronts.at[front].call];
+static inline const struct ledger_call *call_of(const struct suspect_search *j, u32 blocked) {
+  return &j->index->ledger->calls[j->g->blocked_calls.at[blocked].call];
 }
 
-static inline u32 global(const struct judging *j, u32 rank) {
+static inline u32 global(const struct suspect_search *j, u32 rank) {
   return j->index->ledger->ranks[rank].rank;
 }
 
 /* The position, in the order of a rank's calls, of the call that holds it up. */
-static inline u64 order_on(const struct judging *j, u32 rank, u32 front) {
+static inline u64 order_on(const struct suspect_search *j, u32 rank, u32 blocked) {
   const struct member_progress *member =
-      member_progress_of(j->index, j->g->fronts.at[front].group, rank);
-  return member && member->front_call != INDEX_NONE
-             ? j->index->ledger->calls[member->front_call].order
+      member_progress_of(j->index, j->g->blocked_calls.at[blocked].group, rank);
+  return member && member->oldest_pending_call != INDEX_NONE
+             ? j->index->ledger->calls[member->oldest_pending_call].order
              : 0;
 }
 
 /* Ranks that make two calls, which all members have made, in another order than the others. 0, or
  * -ENOMEM. */
-int judge_order(struct judging *j);
+int find_order_suspects(struct suspect_search *j);
 
 /* The call in which the waiting begins: ranks that have not begun it while most have, or that this
  * is not known. 0, or -ENOMEM. */
-int judge_root(struct judging *j);
+int find_root_suspects(struct suspect_search *j);
 
 #endif

@@ -15,7 +15,7 @@
 
 #define FRAMES_SHOWN 12u
 
-struct making {
+struct ledger_check {
   struct call_index index;
   struct matching matching;
   channel_list channels;
@@ -24,7 +24,7 @@ struct making {
   bool *desync; /* [ranks] */
 };
 
-static struct arena *arena_of(const struct making *m) {
+static struct arena *arena_of(const struct ledger_check *m) {
   return m->index.arena;
 }
 
@@ -32,14 +32,14 @@ static const char *group_label(const struct ledger_group *group) {
   return group->desc ? group->desc : group->name;
 }
 
-static u32 *globals(const struct making *m, const u32 *ranks, u32 n) {
+static u32 *to_global_ranks(const struct ledger_check *m, const u32 *ranks, u32 n) {
   u32 *out = arena_array(arena_of(m), n + 1u, sizeof(u32));
   for (u32 i = 0; out && i < n; i++)
     out[i] = m->index.ledger->ranks[ranks[i]].rank;
   return out;
 }
 
-static int put_groups(struct making *m) {
+static int put_groups(struct ledger_check *m) {
   const struct ledger *ledger = m->index.ledger;
   struct check_group *groups = arena_array(arena_of(m), ledger->n_groups + 1u, sizeof(*groups));
   if (!groups)
@@ -53,7 +53,7 @@ static int put_groups(struct making *m) {
                                      .mismatched = (double)m->matching.mismatched_of[g]};
     for (u32 p = m->index.first_place[g]; p < m->index.first_place[g + 1]; p++) {
       groups[g].recorded += ledger->ranks[m->index.members[p].rank].seen;
-      groups[g].pending += m->index.members[p].front != SEQ_UNKNOWN;
+      groups[g].pending += m->index.members[p].oldest_pending != SEQ_UNKNOWN;
     }
   }
   for (u32 c = 0; c < m->channels.n; c++) {
@@ -65,7 +65,7 @@ static int put_groups(struct making *m) {
   return 0;
 }
 
-static int put_mismatches(struct making *m) {
+static int put_mismatches(struct ledger_check *m) {
   const struct ledger *ledger = m->index.ledger;
   struct collective_check *check = m->check;
   u32 n = m->matching.mismatches.n;
@@ -85,7 +85,7 @@ static int put_mismatches(struct making *m) {
                                 .state = from->state,
                                 .detail = from->detail,
                                 .message = from->message,
-                                .ranks = globals(m, from->ranks, from->n_ranks),
+                                .ranks = to_global_ranks(m, from->ranks, from->n_ranks),
                                 .n_ranks = from->n_ranks};
     if (!to.ranks)
       return -ENOMEM;
@@ -108,7 +108,7 @@ static const struct ledger_call *oldest_pending(const struct ledger *ledger, u32
   return NULL;
 }
 
-static const char *stack_text(const struct making *m, const struct ledger_call *call) {
+static const char *stack_text(const struct ledger_check *m, const struct ledger_call *call) {
   if (!call || !call->stack)
     return NULL;
   char *text = NULL;
@@ -123,7 +123,7 @@ static const char *stack_text(const struct making *m, const struct ledger_call *
   return text;
 }
 
-static int put_suspect(struct making *m, u32 rank, enum suspect_reason reason,
+static int put_suspect(struct ledger_check *m, u32 rank, enum suspect_reason reason,
                        const char *evidence) {
   const struct ledger *ledger = m->index.ledger;
   struct check_suspect *out = &m->check->suspects[m->check->n_suspects++];
@@ -137,7 +137,7 @@ static int put_suspect(struct making *m, u32 rank, enum suspect_reason reason,
 }
 
 /* The first disagreement of each group; later ones follow from it. */
-static int find_desync(struct making *m) {
+static int find_desync(struct ledger_check *m) {
   const struct ledger *ledger = m->index.ledger;
   struct arena *arena = arena_of(m);
   bool *seen = arena_array(arena, ledger->n_groups + 1u, sizeof(bool));
@@ -174,7 +174,7 @@ static int find_desync(struct making *m) {
   return ranks ? 0 : -ENOMEM;
 }
 
-static int put_suspects(struct making *m) {
+static int put_suspects(struct ledger_check *m) {
   const struct ledger *ledger = m->index.ledger;
   struct collective_check *check = m->check;
   u32 n = m->waits.suspects.n;
@@ -201,7 +201,7 @@ static enum check_verdict verdict_of(const struct collective_check *check) {
   return check->cannot_tell ? CHECK_CANNOT_TELL : CHECK_NONE;
 }
 
-static int put_totals(struct making *m) {
+static int put_totals(struct ledger_check *m) {
   const struct ledger *ledger = m->index.ledger;
   struct collective_check *check = m->check;
   check->matched = (double)m->matching.matched;
@@ -214,7 +214,7 @@ static int put_totals(struct making *m) {
   check->cannot_tell = m->waits.cannot_tell;
   check->waits = m->waits.list;
   check->n_waits = m->waits.n_list;
-  check->calls_waiting = m->waits.n_fronts;
+  check->calls_waiting = m->waits.n_blocked;
   check->unrecorded = arena_array(arena_of(m), ledger->n_ranks + 1u, sizeof(u32));
   if (!check->unrecorded)
     return -ENOMEM;
@@ -225,16 +225,16 @@ static int put_totals(struct making *m) {
   return 0;
 }
 
-static int make(struct making *m, const struct ledger *ledger, struct arena *arena) {
+static int check_ledger(struct ledger_check *m, const struct ledger *ledger, struct arena *arena) {
   int error = call_index_make(&m->index, ledger, arena);
   if (!error)
     error = matching_make(&m->index, &m->matching);
   if (!error)
     error = messages_match(&m->index, &m->matching, &m->channels);
   if (!error)
-    error = waits_judge(&m->index, &m->matching, &m->channels, &m->waits);
+    error = waits_find_suspects(&m->index, &m->matching, &m->channels, &m->waits);
   if (!error)
-    error = nccl_says(&m->index, m->check);
+    error = add_nccl_reports(&m->index, m->check);
   if (!error)
     error = put_groups(m);
   if (!error)
@@ -248,10 +248,10 @@ static int make(struct making *m, const struct ledger *ledger, struct arena *are
 
 int verdict_of_ledger(const struct ledger *ledger, struct arena *arena,
                       struct collective_check *check) {
-  struct making m = {.check = check};
+  struct ledger_check m = {.check = check};
   *check = (struct collective_check){
       .ledger = ledger, .source = ledger->source, .pending_s = (double)NAN, .nccl_ranks = NAN};
-  int error = make(&m, ledger, arena);
+  int error = check_ledger(&m, ledger, arena);
   free(m.matching.mismatches.at);
   free(m.channels.at);
   free(m.waits.suspects.at);

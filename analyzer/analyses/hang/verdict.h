@@ -8,8 +8,8 @@
  * meets which receive.
  *
  * waits.c: who waits for whom; wait_list.c: the same as a list. suspects.c: the ends of the chains
- * of waiting, to be looked at first. group_order.c: where there is no such end, calls that all
- * members are in. nccl_says.c: what NCCL itself reports.
+ * of waiting, to be examined first. group_order.c: where there is no such end, calls that all
+ * members are in. nccl_reports.c: what NCCL itself reports.
  *
  * verdict.c: all of these in order, into results.check.
  */
@@ -24,21 +24,21 @@
 
 /* The state of one member in one call of a group. */
 enum call_state {
-  STANDS_ABSENT,    /* has not made it */
-  STANDS_PENDING,   /* is in it */
-  STANDS_DONE,      /* has completed it, or is past it */
-  STANDS_CALLED,    /* has made it; it is not known whether it completed */
-  STANDS_UNKNOWN,   /* its record does not go back that far */
-  STANDS_UNRECORDED /* it left no record at all */
+  CALL_ABSENT,    /* has not made it */
+  CALL_PENDING,   /* is in it */
+  CALL_DONE,      /* has completed it, or is past it */
+  CALL_MADE,      /* has made it; it is not known whether it completed */
+  CALL_UNKNOWN,   /* its record does not go back that far */
+  CALL_UNRECORDED /* it left no record at all */
 };
 
 /* One member of one group. */
 struct member_progress {
   u32 group, rank;
-  i64 called;     /* newest sequence number known to have been called; SEQ_UNKNOWN */
-  i64 completed;  /* newest known to have completed; SEQ_UNKNOWN */
-  i64 front;      /* oldest pending one; SEQ_UNKNOWN if none is */
-  u32 front_call; /* index into ledger.calls; INDEX_NONE */
+  i64 called;              /* newest sequence number known to have been called; SEQ_UNKNOWN */
+  i64 completed;           /* newest known to have completed; SEQ_UNKNOWN */
+  i64 oldest_pending;      /* the oldest one that is pending; SEQ_UNKNOWN if none is */
+  u32 oldest_pending_call; /* index into ledger.calls; INDEX_NONE */
 };
 
 /* One call as one member made it. The closing entry of a coalesced group represents the group. */
@@ -77,7 +77,7 @@ static inline bool is_pending(const struct ledger_call *call) {
 }
 
 /* Collectives that no member can finish before all members have come; see op_is_barrier_like(). */
-bool verdict_joins_all(const char *op);
+bool verdict_waits_for_all(const char *op);
 
 /* --- matching.c --- */
 
@@ -116,10 +116,10 @@ typedef VECTOR(struct channel) channel_list;
 
 int messages_match(struct call_index *index, struct matching *matching, channel_list *channels);
 
-/* --- nccl_says.c --- */
+/* --- nccl_reports.c --- */
 
 /* Fills in nccl, nccl_errors and nccl_ranks of the check. 0, or -ENOMEM. */
-int nccl_says(const struct call_index *index, struct collective_check *check);
+int add_nccl_reports(const struct call_index *index, struct collective_check *check);
 
 /* Whether NCCL reports an error of the communicator on a rank (index into ledger.ranks): the error;
  * 0 for none, or if it is not known. */
@@ -143,11 +143,11 @@ struct waits {
   u32 *unrecorded;   /* ranks that others wait for and that left no record */
   u32 n_unrecorded;
   struct check_wait *list; /* of calls that ranks are in */
-  u32 n_list, n_fronts;
+  u32 n_list, n_blocked;
 };
 
-int waits_judge(struct call_index *index, const struct matching *matching,
-                const channel_list *channels, struct waits *waits);
+int waits_find_suspects(struct call_index *index, const struct matching *matching,
+                        const channel_list *channels, struct waits *waits);
 
 /* The whole of it, into results in `arena`. 0, or -ENOMEM. */
 int verdict_of_ledger(const struct ledger *ledger, struct arena *arena,

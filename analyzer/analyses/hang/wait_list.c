@@ -8,7 +8,7 @@
 
 #include "analyses/hang/waits.h"
 
-static int most_held_first(const void *left, const void *right) {
+static int most_ranks_first(const void *left, const void *right) {
   const struct check_wait *a = left, *b = right;
   if (a->n_ranks != b->n_ranks)
     return a->n_ranks < b->n_ranks ? 1 : -1;
@@ -23,13 +23,13 @@ static u32 *to_global(const struct ledger *ledger, u32 *ranks, u32 n) {
   return ranks;
 }
 
-static int fill_wait(const struct graph *g, u32 front, struct check_wait *wait) {
+static int fill_wait(const struct graph *g, u32 blocked, struct check_wait *wait) {
   const struct ledger *ledger = g->index->ledger;
-  const struct front *f = &g->fronts.at[front];
-  u32 node = g->ranks + front;
-  u32 *holders = graph_holders(g, front, &wait->n_ranks);
-  wait->waits_for = arena_array(g->index->arena, f->waited + 1u, sizeof(u32));
-  if (!holders || !wait->waits_for)
+  const struct blocked_call *f = &g->blocked_calls.at[blocked];
+  u32 node = g->ranks + blocked;
+  u32 *members_in = graph_members_in(g, blocked, &wait->n_ranks);
+  wait->waits_for = arena_array(g->index->arena, f->n_waits_for + 1u, sizeof(u32));
+  if (!members_in || !wait->waits_for)
     return -ENOMEM;
   for (u32 e = g->first_edge[node]; e < g->first_edge[node + 1]; e++)
     wait->waits_for[wait->n_waits_for++] = g->edges.at[e].to;
@@ -38,22 +38,22 @@ static int fill_wait(const struct graph *g, u32 front, struct check_wait *wait) 
   wait->group = group->desc ? group->desc : group->name;
   wait->op = ledger->calls[f->call].op;
   wait->seq = (double)f->seq;
-  wait->ranks = to_global(ledger, holders, wait->n_ranks);
+  wait->ranks = to_global(ledger, members_in, wait->n_ranks);
   to_global(ledger, wait->waits_for, wait->n_waits_for);
   return 0;
 }
 
 int waits_list(const struct graph *g, struct waits *waits) {
-  u32 n = (u32)g->fronts.n;
+  u32 n = (u32)g->blocked_calls.n;
   struct check_wait *list = arena_array(g->index->arena, n + 1ul, sizeof(*list));
   int error = list ? 0 : -ENOMEM;
-  for (u32 front = 0; front < n && !error; front++)
-    error = fill_wait(g, front, &list[front]);
+  for (u32 blocked = 0; blocked < n && !error; blocked++)
+    error = fill_wait(g, blocked, &list[blocked]);
   if (error)
     return error;
-  qsort(list, n, sizeof(*list), most_held_first);
+  qsort(list, n, sizeof(*list), most_ranks_first);
   waits->list = list;
   waits->n_list = n < CHECK_WAITS_LISTED ? n : CHECK_WAITS_LISTED;
-  waits->n_fronts = n;
+  waits->n_blocked = n;
   return 0;
 }

@@ -10,7 +10,7 @@
  *     signs of life and was not seen to finish it
  *   the only ones left in a call that others have  their device or link
  *     finished
- *   ranks that wait for each other in a circle     different order of calls
+ *   ranks that wait for each other in a cycle      different order of calls
  *   the odd ones out of a call that is held up     different calls
  *
  * If it ends at a call in which all members are, no rank stands out, and the report says so.
@@ -21,10 +21,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* --- Calls that hold ranks --- */
+/* --- Calls that block ranks --- */
 
-static int by_front(const void *left, const void *right) {
-  const struct front *a = left, *b = right;
+static int by_group_and_seq(const void *left, const void *right) {
+  const struct blocked_call *a = left, *b = right;
   if (a->group != b->group)
     return a->group > b->group ? 1 : -1;
   return (a->seq > b->seq) - (a->seq < b->seq);
@@ -35,57 +35,57 @@ static int add_edge(struct graph *g, u32 from, u32 to) {
 }
 
 /* Each (group, sequence) at which any member is stuck, once. */
-static int find_fronts(struct graph *g) {
+static int find_blocked_calls(struct graph *g) {
   struct call_index *index = g->index;
   u32 n = index->first_place[index->ledger->n_groups];
   for (u32 p = 0; p < n; p++) {
     const struct member_progress *member = &index->members[p];
-    struct front front = {.group = member->group,
-                          .seq = member->front,
-                          .call = member->front_call,
-                          .channel = INDEX_NONE};
-    if (member->front != SEQ_UNKNOWN && !VECTOR_PUSH(&g->fronts, front))
+    struct blocked_call blocked = {.group = member->group,
+                                   .seq = member->oldest_pending,
+                                   .call = member->oldest_pending_call,
+                                   .channel = INDEX_NONE};
+    if (member->oldest_pending != SEQ_UNKNOWN && !VECTOR_PUSH(&g->blocked_calls, blocked))
       return -ENOMEM;
   }
-  if (g->fronts.n)
-    qsort(g->fronts.at, g->fronts.n, sizeof(*g->fronts.at), by_front);
+  if (g->blocked_calls.n)
+    qsort(g->blocked_calls.at, g->blocked_calls.n, sizeof(*g->blocked_calls.at), by_group_and_seq);
   u32 kept = 0;
-  for (u32 i = 0; i < g->fronts.n; i++) {
-    struct front *last = kept ? &g->fronts.at[kept - 1] : NULL;
-    if (!last || by_front(last, &g->fronts.at[i]) != 0)
-      g->fronts.at[kept++] = g->fronts.at[i];
-    else if (index->ledger->calls[g->fronts.at[i].call].created <
+  for (u32 i = 0; i < g->blocked_calls.n; i++) {
+    struct blocked_call *last = kept ? &g->blocked_calls.at[kept - 1] : NULL;
+    if (!last || by_group_and_seq(last, &g->blocked_calls.at[i]) != 0)
+      g->blocked_calls.at[kept++] = g->blocked_calls.at[i];
+    else if (index->ledger->calls[g->blocked_calls.at[i].call].created <
              index->ledger->calls[last->call].created)
-      last->call = g->fronts.at[i].call;
+      last->call = g->blocked_calls.at[i].call;
   }
-  g->fronts.n = kept;
+  g->blocked_calls.n = kept;
   return 0;
 }
 
 /* Edges of one collective: from the ranks that it holds up to it, and from it to the ranks that it
  * waits for. */
-static int connect_front(struct graph *g, u32 number) {
+static int connect_collective(struct graph *g, u32 number) {
   struct call_index *index = g->index;
-  struct front *front = &g->fronts.at[number];
+  struct blocked_call *blocked = &g->blocked_calls.at[number];
   u32 node = g->ranks + number;
-  i64 created = index->ledger->calls[front->call].created;
+  i64 created = index->ledger->calls[blocked->call].created;
   int error = 0;
-  for (u32 p = index->first_place[front->group]; p < index->first_place[front->group + 1] && !error;
-       p++) {
+  for (u32 p = index->first_place[blocked->group];
+       p < index->first_place[blocked->group + 1] && !error; p++) {
     const struct member_progress *member = &index->members[p];
-    enum call_state state = call_entry_state(index, member, front->seq, created);
-    bool behind = member->front != SEQ_UNKNOWN && member->front < front->seq;
-    if (member->front == front->seq) {
-      front->holders++;
+    enum call_state state = call_entry_state(index, member, blocked->seq, created);
+    bool behind = member->oldest_pending != SEQ_UNKNOWN && member->oldest_pending < blocked->seq;
+    if (member->oldest_pending == blocked->seq) {
+      blocked->members_in++;
       error = add_edge(g, member->rank, node);
-    } else if (state == STANDS_ABSENT || state == STANDS_UNRECORDED || behind ||
-               (state == STANDS_CALLED && index->ledger->ranks[member->rank].silent)) {
-      front->waited++;
-      front->absent += state == STANDS_ABSENT;
+    } else if (state == CALL_ABSENT || state == CALL_UNRECORDED || behind ||
+               (state == CALL_MADE && index->ledger->ranks[member->rank].silent)) {
+      blocked->n_waits_for++;
+      blocked->absent += state == CALL_ABSENT;
       error = add_edge(g, node, member->rank);
     } else {
-      front->done += state == STANDS_DONE;
-      front->unknown += state == STANDS_UNKNOWN;
+      blocked->done += state == CALL_DONE;
+      blocked->unknown += state == CALL_UNKNOWN;
     }
   }
   return error;
@@ -93,17 +93,18 @@ static int connect_front(struct graph *g, u32 number) {
 
 static int connect_channel(struct graph *g, const struct channel *channel, u32 index) {
   u32 call = channel->send != INDEX_NONE ? channel->send : channel->recv;
-  struct front front = {.group = channel->group,
-                        .seq = g->index->ledger->calls[call].seq,
-                        .call = call,
-                        .channel = index,
-                        .holders = (channel->send != INDEX_NONE) + (channel->recv != INDEX_NONE),
-                        .waited = channel->send_alone || channel->recv_alone};
-  front.absent = front.waited;
-  front.done = front.holders == 1 && !front.waited;
-  if (!VECTOR_PUSH(&g->fronts, front))
+  struct blocked_call blocked = {.group = channel->group,
+                                 .seq = g->index->ledger->calls[call].seq,
+                                 .call = call,
+                                 .channel = index,
+                                 .members_in =
+                                     (channel->send != INDEX_NONE) + (channel->recv != INDEX_NONE),
+                                 .n_waits_for = channel->send_alone || channel->recv_alone};
+  blocked.absent = blocked.n_waits_for;
+  blocked.done = blocked.members_in == 1 && !blocked.n_waits_for;
+  if (!VECTOR_PUSH(&g->blocked_calls, blocked))
     return -ENOMEM;
-  u32 node = g->ranks + g->fronts.n - 1;
+  u32 node = g->ranks + g->blocked_calls.n - 1;
   int error = channel->send != INDEX_NONE ? add_edge(g, channel->from, node) : 0;
   if (!error && channel->recv != INDEX_NONE)
     error = add_edge(g, channel->to, node);
@@ -122,17 +123,17 @@ static int by_from(const void *left, const void *right) {
 }
 
 static int connect(struct graph *g, const channel_list *channels) {
-  int error = find_fronts(g);
-  u32 collectives = g->fronts.n;
+  int error = find_blocked_calls(g);
+  u32 collectives = g->blocked_calls.n;
   for (u32 i = 0; i < collectives && !error; i++)
-    error = connect_front(g, i);
+    error = connect_collective(g, i);
   for (u32 i = 0; i < channels->n && !error; i++)
     error = connect_channel(g, &channels->at[i], i);
   if (error)
     return error;
   if (g->edges.n)
     qsort(g->edges.at, g->edges.n, sizeof(*g->edges.at), by_from);
-  g->nodes = g->ranks + g->fronts.n;
+  g->nodes = g->ranks + g->blocked_calls.n;
   g->first_edge = arena_array(g->index->arena, g->nodes + 1u, sizeof(u32));
   if (!g->first_edge)
     return -ENOMEM;
@@ -145,79 +146,79 @@ static int connect(struct graph *g, const channel_list *channels) {
   return 0;
 }
 
-/* --- Circles: strongly connected components, by Tarjan's walk without recursion --- */
+/* --- Cycles: strongly connected components, by Tarjan's walk without recursion --- */
 
 struct walk {
-  u32 *number, *low, *next_edge, *stack, *way;
+  u32 *number, *low, *next_edge, *stack, *path;
   bool *on_stack;
-  u32 n_stack, n_way, counter;
+  u32 n_stack, n_path, counter;
 };
 
-static void enter(struct graph *g, struct walk *w, u32 node) {
+static void visit_node(struct graph *g, struct walk *w, u32 node) {
   w->number[node] = w->low[node] = ++w->counter;
   w->next_edge[node] = g->first_edge[node];
   w->stack[w->n_stack++] = node;
   w->on_stack[node] = true;
-  w->way[w->n_way++] = node;
+  w->path[w->n_path++] = node;
 }
 
-static void leave(struct graph *g, struct walk *w) {
-  u32 node = w->way[--w->n_way];
-  if (w->n_way && w->low[node] < w->low[w->way[w->n_way - 1]])
-    w->low[w->way[w->n_way - 1]] = w->low[node];
+static void finish_node(struct graph *g, struct walk *w) {
+  u32 node = w->path[--w->n_path];
+  if (w->n_path && w->low[node] < w->low[w->path[w->n_path - 1]])
+    w->low[w->path[w->n_path - 1]] = w->low[node];
   if (w->low[node] != w->number[node])
     return;
   u32 member;
   do {
     member = w->stack[--w->n_stack];
     w->on_stack[member] = false;
-    g->circle[member] = g->circles;
+    g->cycle[member] = g->cycles;
   } while (member != node);
-  g->circles++;
+  g->cycles++;
 }
 
 static void walk_from(struct graph *g, struct walk *w, u32 start) {
-  enter(g, w, start);
-  while (w->n_way) {
-    u32 node = w->way[w->n_way - 1];
+  visit_node(g, w, start);
+  while (w->n_path) {
+    u32 node = w->path[w->n_path - 1];
     if (w->next_edge[node] == g->first_edge[node + 1]) {
-      leave(g, w);
+      finish_node(g, w);
       continue;
     }
     u32 to = g->edges.at[w->next_edge[node]++].to;
     if (!w->number[to])
-      enter(g, w, to);
+      visit_node(g, w, to);
     else if (w->on_stack[to] && w->number[to] < w->low[node])
       w->low[node] = w->number[to];
   }
 }
 
-/* Numbers the circle of each node, which for most nodes is the node alone, and finds circles that
+/* Numbers the cycle of each node, which for most nodes is the node alone, and finds cycles that
  * wait for nothing outside. */
-static int find_circles(struct graph *g) {
+static int find_cycles(struct graph *g) {
   struct arena *arena = g->index->arena;
   u32 n = g->nodes + 1u;
   struct walk w = {.number = arena_array(arena, n, sizeof(u32)),
                    .low = arena_array(arena, n, sizeof(u32)),
                    .next_edge = arena_array(arena, n, sizeof(u32)),
                    .stack = arena_array(arena, n, sizeof(u32)),
-                   .way = arena_array(arena, n, sizeof(u32)),
+                   .path = arena_array(arena, n, sizeof(u32)),
                    .on_stack = arena_array(arena, n, sizeof(bool))};
-  g->circle = arena_array(arena, n, sizeof(u32));
-  if (!w.number || !w.low || !w.next_edge || !w.stack || !w.way || !w.on_stack || !g->circle)
+  g->cycle = arena_array(arena, n, sizeof(u32));
+  if (!w.number || !w.low || !w.next_edge || !w.stack || !w.path || !w.on_stack || !g->cycle)
     return -ENOMEM;
   for (u32 node = 0; node < g->nodes; node++)
     if (!w.number[node])
       walk_from(g, &w, node);
-  g->ranks_in = arena_array(arena, g->circles + 1u, sizeof(u32));
-  g->leads_on = arena_array(arena, g->circles + 1u, sizeof(bool));
-  if (!g->ranks_in || !g->leads_on)
+  g->ranks_in_cycle = arena_array(arena, g->cycles + 1u, sizeof(u32));
+  g->waits_outside = arena_array(arena, g->cycles + 1u, sizeof(bool));
+  if (!g->ranks_in_cycle || !g->waits_outside)
     return -ENOMEM;
   for (u32 node = 0; node < g->ranks; node++)
-    g->ranks_in[g->circle[node]]++;
+    g->ranks_in_cycle[g->cycle[node]]++;
   for (u32 e = 0; e < g->edges.n; e++) {
-    u32 from = g->circle[g->edges.at[e].from], to = g->circle[g->edges.at[e].to];
-    g->leads_on[from] |= from != to;
+    u32 from = g->cycle[g->edges.at[e].from], to = g->cycle[g->edges.at[e].to];
+    g->waits_outside[from] |= from != to;
   }
   return 0;
 }
@@ -226,35 +227,36 @@ int graph_make(struct graph *g, struct call_index *index, const channel_list *ch
   *g = (struct graph){.index = index, .ranks = index->ledger->n_ranks};
   int error = connect(g, channels);
   if (!error)
-    error = find_circles(g);
+    error = find_cycles(g);
   if (error)
     return error;
-  g->waited = arena_array(index->arena, g->ranks + 1u, sizeof(u32));
-  if (!g->waited)
+  g->n_waiting_calls = arena_array(index->arena, g->ranks + 1u, sizeof(u32));
+  if (!g->n_waiting_calls)
     return -ENOMEM;
   for (u32 e = 0; e < g->edges.n; e++)
     if (g->edges.at[e].to < g->ranks)
-      g->waited[g->edges.at[e].to]++;
+      g->n_waiting_calls[g->edges.at[e].to]++;
   return 0;
 }
 
 void graph_release(struct graph *g) {
   free(g->edges.at);
-  free(g->fronts.at);
+  free(g->blocked_calls.at);
 }
 
 bool graph_waits_for_others(const struct graph *g, u32 rank) {
   for (u32 e = g->first_edge[rank]; e < g->first_edge[rank + 1]; e++)
-    if (g->fronts.at[g->edges.at[e].to - g->ranks].waited)
+    if (g->blocked_calls.at[g->edges.at[e].to - g->ranks].n_waits_for)
       return true;
   return false;
 }
 
-u32 *graph_holders(const struct graph *g, u32 front, u32 *n) {
-  u32 *ranks = arena_array(g->index->arena, g->fronts.at[front].holders + 1u, sizeof(u32));
+u32 *graph_members_in(const struct graph *g, u32 blocked, u32 *n) {
+  u32 *ranks =
+      arena_array(g->index->arena, g->blocked_calls.at[blocked].members_in + 1u, sizeof(u32));
   *n = 0;
   for (u32 e = 0; ranks && e < g->edges.n; e++)
-    if (g->edges.at[e].to == g->ranks + front)
+    if (g->edges.at[e].to == g->ranks + blocked)
       ranks[(*n)++] = g->edges.at[e].from;
   return ranks;
 }

@@ -9,14 +9,14 @@
 #include "analyses/hang/verdict.h"
 
 /* A call in which at least one member is stuck: a collective, or the messages of a channel. */
-struct front {
+struct blocked_call {
   u32 group;
   i64 seq;
-  u32 call;    /* as the first of the ranks in it made it; index into ledger.calls */
-  u32 channel; /* index into the channels; INDEX_NONE for a collective */
-  u32 holders; /* members that are in it */
-  u32 waited;  /* that it waits for */
-  u32 absent;  /* of these, ranks with a record that does not have the call */
+  u32 call;        /* as the first of the ranks in it made it; index into ledger.calls */
+  u32 channel;     /* index into the channels; INDEX_NONE for a collective */
+  u32 members_in;  /* that are in it */
+  u32 n_waits_for; /* members that it waits for */
+  u32 absent;      /* of these, ranks with a record that does not have the call */
   u32 done, unknown;
 };
 
@@ -27,14 +27,14 @@ struct wait_edge {
 struct graph {
   struct call_index *index;
   u32 ranks, nodes;
-  VECTOR(struct front) fronts;
+  VECTOR(struct blocked_call) blocked_calls;
   VECTOR(struct wait_edge) edges; /* by (from, to) */
   u32 *first_edge;                /* [nodes + 1] */
-  u32 *circle;                    /* [nodes]: the circle of waiting that it is in */
-  u32 circles;
-  u32 *ranks_in;  /* [circles] */
-  bool *leads_on; /* [circles]: it waits for something outside itself */
-  u32 *waited;    /* [ranks]: calls that wait for it */
+  u32 *cycle;                     /* [nodes]: the cycle of waits that it is in */
+  u32 cycles;
+  u32 *ranks_in_cycle;  /* [cycles] */
+  bool *waits_outside;  /* [cycles]: it waits for something outside itself */
+  u32 *n_waiting_calls; /* [ranks] that wait for it */
 };
 
 int graph_make(struct graph *g, struct call_index *index, const channel_list *channels);
@@ -47,6 +47,6 @@ bool graph_waits_for_others(const struct graph *g, u32 rank);
 int waits_list(const struct graph *g, struct waits *waits);
 
 /* The ranks in a call. NULL without memory. */
-u32 *graph_holders(const struct graph *g, u32 front, u32 *n);
+u32 *graph_members_in(const struct graph *g, u32 blocked, u32 *n);
 
 #endif

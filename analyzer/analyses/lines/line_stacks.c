@@ -49,7 +49,7 @@ void line_tree_free(struct line_tree *tree) {
   free(tree);
 }
 
-static const char *text_of(const char *text) {
+static const char *text_or_empty(const char *text) {
   return text ? text : "";
 }
 
@@ -58,11 +58,11 @@ static const char *text_of(const char *text) {
 static bool is_same(const struct tree_frame *known, u64 hash, u32 parent,
                     const struct call_frame *frame) {
   return known->hash == hash && known->parent == parent && known->line == frame->line &&
-         strcmp(known->file, text_of(frame->file)) == 0 &&
-         strcmp(known->function, text_of(frame->function)) == 0;
+         strcmp(known->file, text_or_empty(frame->file)) == 0 &&
+         strcmp(known->function, text_or_empty(frame->function)) == 0;
 }
 
-static bool make_room(struct line_tree *tree) {
+static bool grow_slots(struct line_tree *tree) {
   if (tree->frames.n < tree->n_slots / 2)
     return true;
   u32 n = tree->n_slots ? tree->n_slots * 2 : 1024;
@@ -83,11 +83,12 @@ static bool make_room(struct line_tree *tree) {
 
 /* Index of a frame below `parent`, which is made if there is none; the parent's index if there are
  * too many; -ENOMEM in *error. */
-static u32 below(struct line_tree *tree, u32 parent, const struct call_frame *frame, int *error) {
+static u32 frame_below(struct line_tree *tree, u32 parent, const struct call_frame *frame,
+                       int *error) {
   u64 above = parent == INDEX_NONE ? HASH_SEED : tree->frames.at[parent].hash;
   u64 hash = hash_text(hash_text(above ^ frame->line, frame->file), frame->function);
   hash ^= hash >> 32;
-  if (!make_room(tree)) {
+  if (!grow_slots(tree)) {
     *error = -ENOMEM;
     return parent;
   }
@@ -97,8 +98,8 @@ static u32 below(struct line_tree *tree, u32 parent, const struct call_frame *fr
       return tree->slots[slot] - 1;
   if (tree->frames.n == MOST_FRAMES)
     return parent;
-  struct tree_frame new = {.file = arena_text(&tree->arena, text_of(frame->file)),
-                           .function = arena_text(&tree->arena, text_of(frame->function)),
+  struct tree_frame new = {.file = arena_text(&tree->arena, text_or_empty(frame->file)),
+                           .function = arena_text(&tree->arena, text_or_empty(frame->function)),
                            .hash = hash,
                            .line = frame->line,
                            .parent = parent,
@@ -121,7 +122,7 @@ static int add_stack(struct line_tree *tree, const struct call_sites *sites,
   u32 at = INDEX_NONE;
   int error = 0;
   for (u32 i = stack->n; i-- > 0 && !error;) { /* innermost first */
-    u32 next = below(tree, at, &sites->frames[stack->frames[i]], &error);
+    u32 next = frame_below(tree, at, &sites->frames[stack->frames[i]], &error);
     if (error || next == at)
       break;
     at = next;
@@ -196,7 +197,7 @@ static int list_frame(struct listing *l, const struct tree_frame *frame) {
 }
 
 /* A frame, what it calls, and so on: from one to the next without recursion, however deep. */
-static int put_all(struct listing *l, u32 outermost) {
+static int list_frames(struct listing *l, u32 outermost) {
   int error = 0;
   for (u32 at = outermost; at && !error;) {
     error = list_frame(l, &l->tree->frames.at[at - 1]);
@@ -232,7 +233,7 @@ int line_tree_list(struct line_tree *tree, struct analysis *a, double steps, dou
     *list = index + 1;
   }
   if (!error)
-    error = put_all(&l, outermost);
+    error = list_frames(&l, outermost);
   free(l.kept);
   free(l.first);
   free(l.next);

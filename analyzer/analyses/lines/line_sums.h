@@ -18,7 +18,7 @@ struct line_sum {
   i64 host_ns, host_input_ns, worker_ns;
 };
 
-/* Of one rank, in an arena of its own; ranks are looked at in parallel. */
+/* Of one rank, in an arena of its own; ranks are analysed in parallel. */
 struct line_sums {
   struct arena arena;
   struct line_sum *at;
@@ -31,8 +31,8 @@ struct line_sums {
   struct call_frame *last; /* where the first thread was last seen; NULL */
 };
 
-/* Whether a moment lies in a step that is looked at. */
-bool line_is_looked_at(const struct analysis *a, u32 rank, i64 time);
+/* Whether a moment is in an analysed step. */
+bool line_time_is_analysed(const struct analysis *a, u32 rank, i64 time);
 
 /* Steps of the rank that sums are divided by. */
 double line_steps_of(const struct analysis *a, u32 rank);
@@ -46,7 +46,7 @@ int sampled_lines_rank(struct analysis *a, const struct timeline *timeline,
                        const u32 *line_of_stack, struct line_sum *sums, struct arena *scratch,
                        struct line_sums *out);
 
-/* Fills in what the ranks' results say of samples. 0, or -ENOMEM. */
+/* Fills in the samples of the ranks' results. 0, or -ENOMEM. */
 int sampled_lines_summarise(struct analysis *a);
 
 #endif

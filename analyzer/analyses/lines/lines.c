@@ -46,19 +46,19 @@ void lines_free(struct analysis *a) {
   line_tree_free(a->line_tree);
 }
 
-bool line_is_looked_at(const struct analysis *a, u32 rank, i64 time) {
+bool line_time_is_analysed(const struct analysis *a, u32 rank, i64 time) {
   i32 step = a->whole_run ? 0 : analysis_step_at(a, rank, time);
   return a->whole_run || (step >= (i32)a->first_step && analysis_trains(a, (u32)step));
 }
 
-/* The sum of the line that a host span comes from; NULL if it is not known or not looked at. */
+/* The sum of the line that a host span comes from; NULL if it is not known or not analysed. */
 static struct line_sum *sum_of(struct counting *c, u32 span, const struct call_site **site) {
   u32 index = c->sites->of_span[span];
   if (index == INDEX_NONE)
     return NULL;
   *site = &c->sites->sites[index];
   u32 frame = c->line_of_stack[(*site)->stack];
-  if (frame == INDEX_NONE || !line_is_looked_at(c->a, c->t->rank, c->t->spans[span].start))
+  if (frame == INDEX_NONE || !line_time_is_analysed(c->a, c->t->rank, c->t->spans[span].start))
     return NULL;
   return &c->sums[frame];
 }
@@ -79,15 +79,15 @@ static i64 idle_after(const struct counting *c, i64 time) {
   return model_gpu_seen(&c->a->model->ranks[c->t->rank], time, next) ? next - time : NS_UNKNOWN;
 }
 
-static i64 take_wait(struct counting *c, const struct span *span, u32 weight) {
-  bool tells = span->kind == SPAN_SYNC && c->t->on_gpu && c->t->has_compute;
-  i64 idle = tells ? idle_after(c, span->end) : NS_UNKNOWN;
-  c->waits += tells ? weight : 0;
+static i64 add_wait(struct counting *c, const struct span *span, u32 weight) {
+  bool shows_idle = span->kind == SPAN_SYNC && c->t->on_gpu && c->t->has_compute;
+  i64 idle = shows_idle ? idle_after(c, span->end) : NS_UNKNOWN;
+  c->waits += shows_idle ? weight : 0;
   c->waits_known += idle != NS_UNKNOWN ? weight : 0;
   return idle != NS_UNKNOWN ? idle * weight : 0;
 }
 
-static void take_host(struct counting *c, u32 i) {
+static void add_host_span(struct counting *c, u32 i) {
   const struct span *span = &c->t->spans[i];
   const struct call_site *site;
   struct line_sum *sum = sum_of(c, i, &site);
@@ -98,7 +98,7 @@ static void take_host(struct counting *c, u32 i) {
   sum->calls++;
   sum->of_backward += site->of_backward;
   if (span->kind == SPAN_SYNC || span->kind == SPAN_COMM_WAIT) {
-    i64 idle = take_wait(c, span, site->weight);
+    i64 idle = add_wait(c, span, site->weight);
     sum->waits += site->weight;
     sum->wait_ns += took;
     sum->idle_ns += idle;
@@ -120,7 +120,7 @@ static void take_host(struct counting *c, u32 i) {
 
 /* Where the GPU was watched for a part of the time (TSCOPE_GPU_STEPS, another profiler), that part
  * stands for the whole, by the calls in it. */
-static void scale(struct counting *c, struct line_sums *out) {
+static void scale_to_all_calls(struct counting *c, struct line_sums *out) {
   double idle = c->waits_known > 0 ? c->waits / c->waits_known : 1;
   double gpu = c->launches_known > 0 ? c->launches / c->launches_known : 1;
   out->idle_unknown = c->waits > 0 && c->waits_known == 0;
@@ -135,7 +135,7 @@ static void scale(struct counting *c, struct line_sums *out) {
   }
 }
 
-static void take_device(struct counting *c, u32 i, u32 *cursor) {
+static void add_device_span(struct counting *c, u32 i, u32 *cursor) {
   const struct span *span = &c->t->spans[i];
   const struct call_site *site;
   struct line_sum *sum = span->launch == INDEX_NONE ? NULL : sum_of(c, span->launch, &site);
@@ -160,7 +160,7 @@ static int unite_busy(struct counting *c, struct arena *arena) {
   return error ? error : intervals_union(arena, &some, &c->t->memcpy, &c->busy);
 }
 
-/* The lines that something came from. Their texts are copied, because the timeline will be gone. */
+/* The lines that something came from. Their texts are copied, because the timeline is released. */
 static int copy_lines(struct counting *c, struct line_sums *out) {
   out->at = arena_array(&out->arena, c->sites->n_frames + 1u, sizeof(*out->at));
   if (!out->at)
@@ -196,14 +196,14 @@ int lines_rank(struct analysis *a, const struct timeline *timeline) {
       c.line_of_stack[i] = call_stack_line(sites, &sites->stacks[i]);
     for (u32 i = 0; i < timeline->n_spans; i++) {
       if (SPAN_ON_DEVICE(timeline->spans[i].kind))
-        take_device(&c, i, &cursor);
+        add_device_span(&c, i, &cursor);
       else
-        take_host(&c, i);
+        add_host_span(&c, i);
     }
     struct line_sums *out = &a->line_sums[timeline->rank];
     out->sites = sites->n_sites;
     out->of_functions = sites->of_functions;
-    scale(&c, out);
+    scale_to_all_calls(&c, out);
     error = sampled_lines_rank(a, timeline, c.line_of_stack, c.sums, &scratch, out);
     if (!error)
       error = copy_lines(&c, out);
@@ -253,7 +253,7 @@ static int by_cost(const void *left, const void *right) {
   return a < b ? 1 : a > b ? -1 : line_sums_by_line(left, right);
 }
 
-static u32 add_up(struct line_sum *all, u32 n) {
+static u32 merge_lines(struct line_sum *all, u32 n) {
   u32 lines = 0;
   qsort(all, n, sizeof(*all), line_sums_by_line);
   for (u32 i = 0; i < n; i++) {
@@ -313,7 +313,7 @@ char *line_place(struct analysis *a, const char *whole, u32 line, const char *fu
   return arena_printf(a->arena, "%s:%u", file, line);
 }
 
-static int list(struct analysis *a, const struct line_sum *all, u32 n) {
+static int list_lines(struct analysis *a, const struct line_sum *all, u32 n) {
   struct lines_result *lines = &a->results->lines;
   double steps = rank_steps(a);
   double idle_steps = steps;
@@ -397,9 +397,9 @@ int lines_summarise(struct analysis *a) {
   for (u32 r = 0; r < a->model->n_ranks; r++)
     for (u32 i = 0; i < a->line_sums[r].n; i++)
       all[n++] = a->line_sums[r].at[i];
-  u32 known = add_up(all, n);
+  u32 known = merge_lines(all, n);
   lines->known = known;
-  int error = list(a, all, known < LINES_LISTED ? known : LINES_LISTED);
+  int error = list_lines(a, all, known < LINES_LISTED ? known : LINES_LISTED);
   free(all);
   return error ? error : sampled_lines_summarise(a);
 }

@@ -48,7 +48,7 @@ static int keep_last(const struct call_sites *sites, const u32 *line_of_stack,
   return out->last->file ? 0 : -ENOMEM;
 }
 
-static bool begins_a_worker(const struct call_frame *frame) {
+static bool is_worker_start(const struct call_frame *frame) {
   const char *dot = frame->function ? strrchr(frame->function, '.') : NULL;
   const char *name = dot ? dot + 1 : frame->function;
   return name && (strcmp(name, "_bootstrap") == 0 || strcmp(name, "_worker_loop") == 0);
@@ -60,7 +60,7 @@ static u32 line_of_child(const struct call_sites *sites, const struct call_stack
   u32 line = INDEX_NONE;
   for (u32 i = 0; i < stack->n; i++) {
     const struct call_frame *frame = &sites->frames[stack->frames[i]];
-    if (begins_a_worker(frame))
+    if (is_worker_start(frame))
       return line;
     if (line == INDEX_NONE && call_frame_is_users(frame))
       line = stack->frames[i];
@@ -79,7 +79,7 @@ int sampled_lines_rank(struct analysis *a, const struct timeline *t, const u32 *
     const struct line_sample *sample = &sites->samples[i];
     u32 frame = sample->child ? line_of_child(sites, &sites->stacks[sample->stack])
                               : line_of_stack[sample->stack];
-    if (frame == INDEX_NONE || !line_is_looked_at(a, t->rank, sample->time))
+    if (frame == INDEX_NONE || !line_time_is_analysed(a, t->rank, sample->time))
       continue;
     out->samples++;
     while (at < n_phases && phases[at].end <= sample->time)
@@ -100,14 +100,14 @@ int sampled_lines_rank(struct analysis *a, const struct timeline *t, const u32 *
 enum { HOST, WORKERS, INPUT, KINDS };
 
 /* A line of a rank: of all places in it. */
-struct of_rank {
+struct line_on_rank {
   const struct line_sum *sum;
   u32 rank;
   i64 ns[KINDS];
 };
 
 static int by_line(const void *left, const void *right) {
-  const struct of_rank *a = left, *b = right;
+  const struct line_on_rank *a = left, *b = right;
   int order = line_sums_by_line(a->sum, b->sum);
   return order ? order : a->rank < b->rank ? -1 : a->rank > b->rank;
 }
@@ -122,8 +122,8 @@ static struct sampled_line *sampled_line_new(struct analysis *a, const struct li
 }
 
 /* One line on all ranks that were there. */
-static int compare(struct analysis *a, const struct of_rank *at, u32 n, const double *steps,
-                   u32 ranks, u32 kind) {
+static int compare_line(struct analysis *a, const struct line_on_rank *at, u32 n,
+                        const double *steps, u32 ranks, u32 kind) {
   double all = 0;
   for (u32 i = 0; i < n; i++)
     all += steps[at[i].rank] > 0 ? (double)at[i].ns[kind] / steps[at[i].rank] : 0;
@@ -149,7 +149,7 @@ static int compare(struct analysis *a, const struct of_rank *at, u32 n, const do
 }
 
 /* The line at which the input takes most time: of the workers, if there are any. */
-static int tell_input(struct analysis *a, const struct of_rank *line) {
+static int set_input_line(struct analysis *a, const struct line_on_rank *line) {
   const struct line_sums *sums = &a->line_sums[line->rank];
   struct rank_result *rank = &a->results->ranks[line->rank];
   bool workers = (double)sums->worker_ns >= samples_least * sample_ns;
@@ -167,7 +167,7 @@ static int tell_input(struct analysis *a, const struct of_rank *line) {
 }
 
 /* Adds up the entries of the same line and rank; returns how many are left. */
-static u32 merge(struct of_rank *all, u32 n) {
+static u32 merge_entries(struct line_on_rank *all, u32 n) {
   u32 kept = 0;
   qsort(all, n, sizeof(*all), by_line);
   for (u32 i = 0; i < n; i++) {
@@ -180,26 +180,26 @@ static u32 merge(struct of_rank *all, u32 n) {
   return kept;
 }
 
-static int compare_lines(struct analysis *a, struct of_rank *all, double *steps) {
+static int compare_lines(struct analysis *a, struct line_on_rank *all, double *steps) {
   u32 n = 0, ranks = 0;
   for (u32 r = 0; r < a->model->n_ranks; r++) {
     steps[r] = a->line_sums[r].samples ? line_steps_of(a, r) : 0;
     ranks += steps[r] > 0;
     for (u32 i = 0; i < a->line_sums[r].n; i++) {
       const struct line_sum *sum = &a->line_sums[r].at[i];
-      all[n++] = (struct of_rank){sum, r, {sum->host_ns, sum->worker_ns, sum->host_input_ns}};
+      all[n++] = (struct line_on_rank){sum, r, {sum->host_ns, sum->worker_ns, sum->host_input_ns}};
     }
   }
   int error = 0;
-  n = merge(all, n);
+  n = merge_entries(all, n);
   for (u32 i = 0, end; i < n && !error; i = end) {
-    error = tell_input(a, &all[i]);
+    error = set_input_line(a, &all[i]);
     for (end = i + 1; end < n && line_sums_by_line(all[i].sum, all[end].sum) == 0 && !error; end++)
-      error = tell_input(a, &all[end]);
+      error = set_input_line(a, &all[end]);
     if (!error)
-      error = compare(a, all + i, end - i, steps, ranks, HOST);
+      error = compare_line(a, all + i, end - i, steps, ranks, HOST);
     if (!error)
-      error = compare(a, all + i, end - i, steps, ranks, WORKERS);
+      error = compare_line(a, all + i, end - i, steps, ranks, WORKERS);
   }
   return error;
 }
@@ -210,7 +210,7 @@ int sampled_lines_summarise(struct analysis *a) {
     return 0;
   for (u32 r = 0; r < a->model->n_ranks; r++)
     n += a->line_sums[r].n;
-  struct of_rank *all = malloc((n + 1u) * sizeof(*all));
+  struct line_on_rank *all = malloc((n + 1u) * sizeof(*all));
   double *steps = malloc((a->model->n_ranks + 1u) * sizeof(*steps));
   int error = all && steps ? compare_lines(a, all, steps) : -ENOMEM;
   free(all);

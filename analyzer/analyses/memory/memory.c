@@ -98,7 +98,7 @@ static void find_capacity(const struct analysis *a, const struct memory_history 
   }
 }
 
-static void judge_headroom(struct memory_result *result) {
+static void fill_headroom(struct memory_result *result) {
   double peak = result->peak_reserved_bytes, capacity = result->capacity_bytes;
   result->headroom_bytes = capacity - peak;
   double growth = result->growth_bytes_per_step;
@@ -130,8 +130,8 @@ static int copy_notes(const struct memory_history *history, struct arena *arena,
 }
 
 /* Everything that one history shows. */
-static int look_at(const struct analysis *a, const struct memory_history *history,
-                   struct arena *arena, struct memory_result *result) {
+static int analyse_history(const struct analysis *a, const struct memory_history *history,
+                           struct arena *arena, struct memory_result *result) {
   *result = memory_result_unknown();
   int error = copy_notes(history, arena, result);
   fill_totals(history, result);
@@ -140,7 +140,7 @@ static int look_at(const struct analysis *a, const struct memory_history *histor
   if (!error)
     error = memory_find_peak(history, arena, result);
   if (!error)
-    error = memory_look_at_segments(history, arena, result);
+    error = memory_analyse_segments(history, arena, result);
   if (!error)
     error = memory_find_growth(history, arena, result);
   if (!error)
@@ -149,7 +149,7 @@ static int look_at(const struct analysis *a, const struct memory_history *histor
     error = memory_draw_curve(history, arena, result);
   if (!error)
     error = memory_draw_segments(history, arena, result);
-  judge_headroom(result);
+  fill_headroom(result);
   return error;
 }
 
@@ -161,7 +161,7 @@ struct devices {
 
 /* Reads one history and analyses it; text of the result goes into `arena`. A history that cannot be
  * read is left out. */
-static int look_at_origin(struct analysis *a, u32 index, struct arena *arena,
+static int analyse_origin(struct analysis *a, u32 index, struct arena *arena,
                           struct memory_result *result, bool *failed) {
   const struct memory_origin *origin = &a->model->memories[index];
   struct arena reading = {0};
@@ -170,18 +170,18 @@ static int look_at_origin(struct analysis *a, u32 index, struct arena *arena,
   int error = origin->read(a->model, origin, &reading, &history);
   *failed = error != 0 && error != -ENOMEM;
   if (!error)
-    error = look_at(a, &history, arena, result);
+    error = analyse_history(a, &history, arena, result);
   arena_release(&reading);
   return *failed ? 0 : error;
 }
 
-static int look_at_device(void *user, u32 index, unsigned worker) {
+static int analyse_device(void *user, u32 index, unsigned worker) {
   struct devices *devices = user;
   struct memory_device *device = &devices->at[index];
   struct arena scratch = {0};
   struct memory_result result = memory_result_unknown();
   (void)worker;
-  int error = look_at_origin(devices->a, index, &scratch, &result, &devices->failed[index]);
+  int error = analyse_origin(devices->a, index, &scratch, &result, &devices->failed[index]);
   *device = (struct memory_device){.rank = result.rank,
                                    .device = result.device,
                                    .peak_allocated_bytes = result.peak_allocated_bytes,
@@ -192,13 +192,13 @@ static int look_at_device(void *user, u32 index, unsigned worker) {
                                    .fragmentation = result.fragmentation,
                                    .growth_bytes_per_step = result.growth_bytes_per_step,
                                    .out_of_memory = result.out_of_memory};
-  series_take_memory(devices->a, result.rank, result.step_peak_bytes, result.n_step_peaks);
+  series_add_memory(devices->a, result.rank, result.step_peak_bytes, result.n_step_peaks);
   arena_release(&scratch);
   return error;
 }
 
 /* First where memory ran out, then GPUs, then where most was allocated. */
-static bool worse(const struct memory_device *one, const struct memory_device *other) {
+static bool comes_first(const struct memory_device *one, const struct memory_device *other) {
   bool out = one->out_of_memory > 0, other_out = other->out_of_memory > 0;
   bool gpu = !isnan(one->device), other_gpu = !isnan(other->device);
   if (out != other_out)
@@ -222,15 +222,16 @@ int memory_analyse(struct analysis *a) {
                             .failed = arena_array(a->arena, n, sizeof(bool))};
   if (!devices.at || !devices.failed)
     return -ENOMEM;
-  int error = parallel_for(n, a->options->threads, look_at_device, &devices);
+  int error = parallel_for(n, a->options->threads, analyse_device, &devices);
   u32 worst = INDEX_NONE, kept = 0;
   for (u32 i = 0; i < n && !error; i++)
-    if (!devices.failed[i] && (worst == INDEX_NONE || worse(&devices.at[i], &devices.at[worst])))
+    if (!devices.failed[i] &&
+        (worst == INDEX_NONE || comes_first(&devices.at[i], &devices.at[worst])))
       worst = i;
   if (error || worst == INDEX_NONE)
     return error;
   bool failed;
-  error = look_at_origin(a, worst, a->arena, result, &failed);
+  error = analyse_origin(a, worst, a->arena, result, &failed);
   if (result->n_step_peaks != a->model->steps.n)
     result->n_step_peaks = 0; /* a snapshot's steps are its own */
   for (u32 i = 0; i < n; i++)

@@ -43,7 +43,7 @@ int memory_find_churn(const struct memory_history *history, struct arena *arena,
                       struct memory_result *result);
 int memory_find_growth(const struct memory_history *history, struct arena *arena,
                        struct memory_result *result);
-int memory_look_at_segments(const struct memory_history *history, struct arena *arena,
+int memory_analyse_segments(const struct memory_history *history, struct arena *arena,
                             struct memory_result *result);
 
 /* memory_curve.c: what pictures need. */

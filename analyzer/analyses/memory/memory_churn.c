@@ -56,9 +56,9 @@ static int most_bytes(const void *left, const void *right) {
   return a->n != b->n ? (a->n < b->n ? 1 : -1) : (a->first < b->first ? -1 : a->first > b->first);
 }
 
-static struct memory_churn describe(const struct memory_history *history,
-                                    const struct allocation *list, const struct row *row,
-                                    struct arena *arena) {
+static struct memory_churn describe_churn(const struct memory_history *history,
+                                          const struct allocation *list, const struct row *row,
+                                          struct arena *arena) {
   const struct allocation *first = &list[row->first];
   const struct memory_source *source =
       first->source < history->n_sources ? &history->sources[first->source] : NULL;
@@ -80,8 +80,8 @@ static struct memory_churn describe(const struct memory_history *history,
   return churn;
 }
 
-static int sum_up(const struct memory_history *history, struct allocation *list, u32 n,
-                  struct row *rows, struct arena *arena, struct memory_result *result) {
+static int list_churn(const struct memory_history *history, struct allocation *list, u32 n,
+                      struct row *rows, struct arena *arena, struct memory_result *result) {
   u32 n_rows = 0;
   if (n)
     qsort(list, n, sizeof(*list), alike);
@@ -100,7 +100,7 @@ static int sum_up(const struct memory_history *history, struct allocation *list,
   if (!result->churn)
     return -ENOMEM;
   for (u32 i = 0; i < result->n_churn; i++)
-    result->churn[i] = describe(history, list, &rows[i], arena);
+    result->churn[i] = describe_churn(history, list, &rows[i], arena);
   return 0;
 }
 
@@ -114,7 +114,7 @@ int memory_find_churn(const struct memory_history *history, struct arena *arena,
   result->churn_bytes = 0;
   int error = list && rows ? list_allocations(history, list, &n) : -ENOMEM;
   if (!error)
-    error = sum_up(history, list, n, rows, arena, result);
+    error = list_churn(history, list, n, rows, arena, result);
   free(list);
   free(rows);
   return error;

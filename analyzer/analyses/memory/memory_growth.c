@@ -13,7 +13,7 @@
 #include "base/robust.h"
 
 /* Least allocated in each step and the event at which it was; NAN where a step has no event. */
-static u32 floors_of(const struct memory_history *history, double *floors, u32 *at) {
+static u32 find_lowest(const struct memory_history *history, double *floors, u32 *at) {
   u32 seen = 0;
   for (u32 s = 0; s < history->n_steps; s++)
     floors[s] = NAN;
@@ -41,8 +41,8 @@ static int live_by_source(struct memory_replay *replay, double *bytes, double si
 }
 
 /* The source with most of what was added between two moments. */
-static int blame(const struct memory_history *history, u32 from, u32 to, struct arena *arena,
-                 struct memory_result *result) {
+static int find_growth_source(const struct memory_history *history, u32 from, u32 to,
+                              struct arena *arena, struct memory_result *result) {
   double *bytes = calloc(history->n_sources + 1ul, sizeof(*bytes));
   struct memory_replay replay;
   int error = memory_replay_begin(&replay, history);
@@ -84,8 +84,8 @@ static bool rises_throughout(const double *y, u32 n) {
   return rise > 0;
 }
 
-static int fit(const struct memory_history *history, const double *floors, const u32 *at,
-               double *scratch, struct arena *arena, struct memory_result *result) {
+static int fit_growth(const struct memory_history *history, const double *floors, const u32 *at,
+                      double *scratch, struct arena *arena, struct memory_result *result) {
   double *x = scratch, *y = x + history->n_steps, *rest = y + history->n_steps;
   u32 n = 0, first = INDEX_NONE, last = 0;
   /* The first step allocates what stays: gradients, the optimizer's state, workspaces. */
@@ -108,7 +108,7 @@ static int fit(const struct memory_history *history, const double *floors, const
   result->growth_steps = n;
   result->growth_from_bytes = floors[first];
   result->growth_to_bytes = floors[last];
-  return line.slope > 0 ? blame(history, at[first], at[last], arena, result) : 0;
+  return line.slope > 0 ? find_growth_source(history, at[first], at[last], arena, result) : 0;
 }
 
 /* Steps of a snapshot are its own; those of a trace are the report's. */
@@ -142,10 +142,10 @@ int memory_find_growth(const struct memory_history *history, struct arena *arena
   double *floors = malloc(4ul * (history->n_steps + 1ul) * sizeof(*floors));
   u32 *at = malloc((history->n_steps + 1ul) * sizeof(*at));
   int error = floors && at ? 0 : -ENOMEM;
-  if (!error && floors_of(history, floors, at) < GROWTH_LEAST_STEPS + GROWTH_WARMUP_STEPS)
+  if (!error && find_lowest(history, floors, at) < GROWTH_LEAST_STEPS + GROWTH_WARMUP_STEPS)
     result->growth_reason = "too few steps to distinguish growth from chance";
   else if (!error)
-    error = fit(history, floors, at, floors + history->n_steps, arena, result);
+    error = fit_growth(history, floors, at, floors + history->n_steps, arena, result);
   free(floors);
   free(at);
   return error;

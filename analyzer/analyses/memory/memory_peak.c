@@ -66,8 +66,8 @@ static struct memory_use use_of(const struct memory_history *history,
 /* One row for each source, plus the rest; rows lie in `uses`, which has room for all blocks. The
  * rest is the difference between the blocks' sum and the peak: the allocator's rounding of blocks
  * that are there at the end, and blocks of unknown size. */
-static u32 group(const struct memory_history *history, struct live_block *blocks, u32 n,
-                 double rest, struct memory_use *uses) {
+static u32 group_by_source(const struct memory_history *history, struct live_block *blocks, u32 n,
+                           double rest, struct memory_use *uses) {
   u32 rows = 0;
   if (n)
     qsort(blocks, n, sizeof(*blocks), by_source);
@@ -136,7 +136,7 @@ static int describe_peak(struct memory_replay *replay, i64 peak, struct arena *a
       if (replay->live.slots[i].used)
         blocks[at++] = replay->live.slots[i];
     double rest = (double)peak - (double)replay->known_bytes;
-    u32 n_rows = group(replay->history, blocks, n, rest, rows);
+    u32 n_rows = group_by_source(replay->history, blocks, n, rest, rows);
     u32 n_categories = by_category(rows, n_rows, categories);
     error = keep_rows(rows, n_rows, (double)peak, arena, &result->live_at_peak,
                       &result->n_live_at_peak);
@@ -150,8 +150,8 @@ static int describe_peak(struct memory_replay *replay, i64 peak, struct arena *a
                : memory_stacks_at_peak(replay->history, &replay->live, (double)peak, arena, result);
 }
 
-static int note_conflicts(const struct memory_replay *replay, struct arena *arena,
-                          struct memory_result *result) {
+static int add_conflict_note(const struct memory_replay *replay, struct arena *arena,
+                             struct memory_result *result) {
   if (!replay->conflicts)
     return 0;
   const char *what = replay->history->segments
@@ -173,7 +173,7 @@ int memory_find_peak(const struct memory_history *history, struct arena *arena,
   struct memory_replay replay;
   int error = memory_replay_begin(&replay, history);
   if (!error)
-    error = note_conflicts(&replay, arena, result);
+    error = add_conflict_note(&replay, arena, result);
   if (!error)
     error = memory_replay_to(&replay, after);
   if (!error)

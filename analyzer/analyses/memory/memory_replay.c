@@ -12,7 +12,7 @@ static int put_block(struct live_set *set, struct live_block block) {
 
 /* What is freed without having been allocated was there before; `during` is then what is alive of
  * what was allocated in the recording. */
-static int freed_from_before(struct memory_replay *replay, struct live_set *during) {
+static int add_freed_later(struct memory_replay *replay, struct live_set *during) {
   const struct memory_history *history = replay->history;
   for (u32 i = 0; i < history->n_events; i++) {
     const struct memory_event *event = &history->events[i];
@@ -34,7 +34,7 @@ static int freed_from_before(struct memory_replay *replay, struct live_set *duri
 }
 
 /* What is there at the end without having been allocated was there before, too. */
-static int kept_from_before(struct memory_replay *replay, struct live_set *during) {
+static int add_kept(struct memory_replay *replay, struct live_set *during) {
   const struct memory_history *history = replay->history;
   for (u32 i = 0; i < history->n_blocks; i++) {
     const struct memory_block *block = &history->blocks[i];
@@ -69,9 +69,9 @@ static i64 bytes_of(const struct live_set *set) {
 int memory_replay_begin(struct memory_replay *replay, const struct memory_history *history) {
   *replay = (struct memory_replay){.history = history};
   struct live_set during = {0};
-  int error = freed_from_before(replay, &during);
+  int error = add_freed_later(replay, &during);
   if (!error)
-    error = kept_from_before(replay, &during);
+    error = add_kept(replay, &during);
   live_free(&during);
   replay->known_bytes = bytes_of(&replay->live);
   return error;
@@ -81,13 +81,13 @@ static i64 positive(i64 bytes) {
   return bytes > 0 ? bytes : 0;
 }
 
-static int apply(struct memory_replay *replay, const struct memory_event *event) {
-  struct live_block gone;
+static int apply_event(struct memory_replay *replay, const struct memory_event *event) {
+  struct live_block freed;
   bool there = event->kind == MEMORY_ALLOC || event->kind == MEMORY_FREE
-                   ? live_take(&replay->live, event->address, &gone)
+                   ? live_take(&replay->live, event->address, &freed)
                    : false;
   if (there)
-    replay->known_bytes = memory_add(replay->known_bytes, -positive(gone.bytes));
+    replay->known_bytes = memory_add(replay->known_bytes, -positive(freed.bytes));
   if (event->kind != MEMORY_ALLOC)
     return 0;
   replay->known_bytes = memory_add(replay->known_bytes, positive(event->bytes));
@@ -101,7 +101,7 @@ static int apply(struct memory_replay *replay, const struct memory_event *event)
 int memory_replay_to(struct memory_replay *replay, u32 until) {
   int error = 0;
   while (!error && replay->next < until && replay->next < replay->history->n_events)
-    error = apply(replay, &replay->history->events[replay->next++]);
+    error = apply_event(replay, &replay->history->events[replay->next++]);
   return error;
 }
 

@@ -54,7 +54,7 @@ static void count_run(struct tally *tally, i64 gap_before, i64 run, i64 gap_afte
   out->pinned_gap_bytes += (double)(gap_before + gap_after);
 }
 
-static void look_at_blocks(struct tally *tally, const struct memory_block *blocks, u32 n) {
+static void count_blocks(struct tally *tally, const struct memory_block *blocks, u32 n) {
   bool unused = true;
   for (u32 i = 0; i < n; i++)
     unused = unused && blocks[i].state == MEMORY_BLOCK_FREE;
@@ -104,29 +104,29 @@ static int keep_classes(struct tally *tally, struct arena *arena) {
 /* What is given back and obtained again was obtained twice while recording. An allocator that is
  * emptied once, before it is used, only begins anew. A round ends where memory is obtained after
  * some was given back. */
-struct refetching {
+struct refetches {
   struct live_set obtained;
-  u32 owed; /* segments obtained and given back, and none obtained for them since */
-  bool giving;
+  u32 n_returned; /* segments obtained and given back, and none obtained for them since */
+  bool returning;
 };
 
-static int take_segment(struct refetching *r, const struct memory_event *event,
-                        struct memory_segments *out) {
+static int count_refetch(struct refetches *r, const struct memory_event *event,
+                         struct memory_segments *out) {
   if (event->kind == MEMORY_SEGMENT_FREE) {
     bool again = live_take(&r->obtained, event->address, NULL);
-    r->owed += again;
-    r->giving |= again;
+    r->n_returned += again;
+    r->returning |= again;
     return 0;
   }
-  out->rounds += r->giving;
-  r->giving = false;
-  out->refetched += r->owed > 0;
-  r->owed -= r->owed > 0;
+  out->rounds += r->returning;
+  r->returning = false;
+  out->refetched += r->n_returned > 0;
+  r->n_returned -= r->n_returned > 0;
   return live_put(&r->obtained, (struct live_block){.address = event->address}) ? 0 : -ENOMEM;
 }
 
 static int count_calls(const struct memory_history *history, struct memory_segments *out) {
-  struct refetching refetching = {0};
+  struct refetches refetches = {0};
   int error = 0;
   for (u32 i = 0; i < history->n_events && !error; i++) {
     const struct memory_event *event = &history->events[i];
@@ -136,13 +136,13 @@ static int count_calls(const struct memory_history *history, struct memory_segme
     bool obtained = event->kind == MEMORY_SEGMENT_ALLOC;
     *(obtained ? &out->obtained : &out->returned) += 1;
     *(obtained ? &out->obtained_bytes : &out->returned_bytes) += bytes;
-    error = take_segment(&refetching, event, out);
+    error = count_refetch(&refetches, event, out);
   }
-  live_free(&refetching.obtained);
+  live_free(&refetches.obtained);
   return error;
 }
 
-int memory_look_at_segments(const struct memory_history *history, struct arena *arena,
+int memory_analyse_segments(const struct memory_history *history, struct arena *arena,
                             struct memory_result *result) {
   struct memory_segments *out = &result->segments;
   *out = (struct memory_segments){0};
@@ -164,7 +164,7 @@ int memory_look_at_segments(const struct memory_history *history, struct arena *
     const struct memory_segment *segment = &history->segments[i];
     double before = out->stranded_bytes + out->unused_bytes;
     count_segment(out, segment);
-    look_at_blocks(tally, history->blocks + segment->first_block, segment->n_blocks);
+    count_blocks(tally, history->blocks + segment->first_block, segment->n_blocks);
     /* Pools of CUDA graphs keep their memory either way. */
     if (segment->expandable || segment->private_pool)
       elsewhere += out->stranded_bytes + out->unused_bytes - before;

@@ -39,7 +39,7 @@ static void add_block(struct summing *s, const struct live_block *block) {
   }
 }
 
-static enum allocation_category most_are_for(const struct summing *s, u32 frame) {
+static enum allocation_category main_category(const struct summing *s, u32 frame) {
   u32 most = 0;
   const float *of = &s->by_category[(size_t)frame * ALLOCATION_CATEGORIES];
   for (u32 i = 1; i < ALLOCATION_CATEGORIES; i++)
@@ -65,7 +65,7 @@ static int list_frame(struct summing *s, u32 frame, u32 depth, double peak, stru
   *row = (struct memory_stack){.depth = depth,
                                .frame = arena_text(arena, is->name),
                                .own = is->own ? ANSWER_YES : ANSWER_NO,
-                               .category = allocation_category_word(most_are_for(s, frame)),
+                               .category = allocation_category_word(main_category(s, frame)),
                                .bytes = s->frames[frame].bytes,
                                .blocks = s->frames[frame].blocks,
                                .share = peak > 0 ? s->frames[frame].bytes / peak : NAN};

@@ -36,7 +36,7 @@ static int map_sources(struct without *w, const struct memory_history *history,
   return 0;
 }
 
-static void count(struct without *w, u32 source, i64 bytes) {
+static void add_bytes(struct without *w, u32 source, i64 bytes) {
   const struct memory_history *history = w->replay.history;
   u32 c = source < history->n_sources ? w->category[source] : INDEX_NONE;
   if (c != INDEX_NONE)
@@ -48,11 +48,11 @@ static i64 positive(i64 bytes) {
 }
 
 /* What was there before the recording counts where its origin is known. */
-static void begin(struct without *w) {
+static void add_initial_blocks(struct without *w) {
   const struct live_set *live = &w->replay.live;
   for (u32 i = 0; i < live->room; i++)
     if (live->slots[i].used)
-      count(w, live->slots[i].source, positive(live->slots[i].bytes));
+      add_bytes(w, live->slots[i].source, positive(live->slots[i].bytes));
   for (u32 c = 0; c < w->n; c++)
     w->peak[c] = w->replay.history->allocated_before - w->live[c];
 }
@@ -60,12 +60,12 @@ static void begin(struct without *w) {
 static int replay_event(struct without *w, u32 index) {
   const struct memory_event *event = &w->replay.history->events[index];
   if (event->kind == MEMORY_ALLOC || event->kind == MEMORY_FREE) {
-    const struct live_block *gone = live_find(&w->replay.live, event->address);
-    if (gone)
-      count(w, gone->source, -positive(gone->bytes));
+    const struct live_block *freed = live_find(&w->replay.live, event->address);
+    if (freed)
+      add_bytes(w, freed->source, -positive(freed->bytes));
   }
   if (event->kind == MEMORY_ALLOC)
-    count(w, event->source, positive(event->bytes));
+    add_bytes(w, event->source, positive(event->bytes));
   for (u32 c = 0; c < w->n; c++)
     if (event->allocated - w->live[c] > w->peak[c])
       w->peak[c] = event->allocated - w->live[c];
@@ -78,7 +78,7 @@ int memory_peak_without(const struct memory_history *history, struct memory_resu
   if (!error)
     error = map_sources(&w, history, result);
   if (!error)
-    begin(&w);
+    add_initial_blocks(&w);
   for (u32 i = 0; i < history->n_events && !error; i++)
     error = replay_event(&w, i);
   for (u32 c = 0; c < w.n && !error; c++) {

@@ -17,12 +17,12 @@
 #include "base/parallel.h"
 #include "base/statistics.h"
 
-static bool ran(const struct arrival *arrival) {
+static bool has_run(const struct arrival *arrival) {
   return arrival->start != NS_UNKNOWN && arrival->end != NS_UNKNOWN;
 }
 
 static i64 call_transfer_begin(const struct analysis *a, const struct arrival *call) {
-  if (call->collective == INDEX_NONE || !ran(call))
+  if (call->collective == INDEX_NONE || !has_run(call))
     return NS_UNKNOWN;
   const struct collective *collective = &a->model->collectives[call->collective];
   if (collective->n_arrivals < 2 && !collective->complete)
@@ -59,7 +59,7 @@ static i64 transfer_of(const struct model *model, const struct collective *colle
   i64 shortest = INT64_MAX;
   bool known = true;
   for (u32 i = 0; i < n; i++) {
-    known = ran(&arrivals[i]);
+    known = has_run(&arrivals[i]);
     if (!known)
       break;
     i64 duration = arrivals[i].end - arrivals[i].start;
@@ -75,7 +75,7 @@ static i64 transfer_of(const struct model *model, const struct collective *colle
 
 #define COLLECTIVES_A_TIME 4096u
 
-static int prepare_some(void *user, u32 index, unsigned worker) {
+static int fill_transfers(void *user, u32 index, unsigned worker) {
   struct analysis *a = user;
   u32 end = (index + 1) * COLLECTIVES_A_TIME;
   (void)worker;
@@ -90,7 +90,7 @@ int collectives_prepare(struct analysis *a) {
   if (!a->transfer)
     return -ENOMEM;
   return parallel_for((n + COLLECTIVES_A_TIME - 1) / COLLECTIVES_A_TIME, a->options->threads,
-                      prepare_some, a);
+                      fill_transfers, a);
 }
 
 /* Collectives with the same communicator, op and size; sends also with the same sender and
@@ -285,7 +285,7 @@ int collectives_analyse(struct analysis *a) {
   if (kinds.at && kinds.slots && kind_of_collective && order && values) {
     for (u32 i = 0; i < n; i++) {
       kind_of_collective[i] = INDEX_NONE;
-      if (!analysis_looks_at(a, &a->model->collectives[i]))
+      if (!analysis_includes(a, &a->model->collectives[i]))
         continue;
       struct kind *kind = kind_of(&kinds, a->model, &a->model->collectives[i]);
       kind->n++;

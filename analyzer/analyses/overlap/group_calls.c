@@ -17,17 +17,18 @@ static u32 comm_of(const struct analysis *a, const struct arrival *arrival) {
                                            : a->model->collectives[arrival->collective].comm;
 }
 
-static bool one_kernel(const struct analysis *a, const struct arrival *x, const struct arrival *y) {
+static bool same_kernel(const struct analysis *a, const struct arrival *x,
+                        const struct arrival *y) {
   return x->rank == y->rank && x->group == y->group && x->stream == y->stream &&
          x->start == y->start && comm_of(a, x) == comm_of(a, y);
 }
 
-static void join_call(struct join *join, u32 index) {
+static void join_if_grouped(struct join *join, u32 index) {
   struct analysis *a = join->a;
   const struct arrival *arrivals = a->model->arrivals, *call = &arrivals[index];
   u64 hash = ((u64)call->rank << 32 | call->group) * 0x9e3779b97f4a7c15u;
   u32 slot = (u32)(hash >> 32) & join->mask;
-  while (join->slots[slot] && !one_kernel(a, &arrivals[join->slots[slot] - 1], call))
+  while (join->slots[slot] && !same_kernel(a, &arrivals[join->slots[slot] - 1], call))
     slot = (slot + 1) & join->mask;
   if (!join->slots[slot]) {
     join->slots[slot] = index + 1;
@@ -61,7 +62,7 @@ int group_calls_join(struct analysis *a) {
   join.slots = arena_array(&scratch, join.mask + 1u, sizeof(u32));
   for (u32 i = 0; join.slots && i < model->n_arrivals; i++)
     if (is_grouped(&model->arrivals[i]))
-      join_call(&join, i);
+      join_if_grouped(&join, i);
   int error = join.slots ? 0 : -ENOMEM;
   arena_release(&scratch);
   return error;

@@ -46,7 +46,7 @@ struct sweep {
 };
 
 /* One pass over the spans: all others look at their own kind only. */
-static int sort_out_spans(struct sweep *s) {
+static int list_spans_by_kind(struct sweep *s) {
   const struct timeline *t = s->timeline;
   s->collectives = malloc((t->n_spans + 1u) * sizeof(u32)); /* little of it will be touched */
   s->phases = malloc((t->n_spans + 1u) * sizeof(u32));
@@ -62,7 +62,7 @@ static int sort_out_spans(struct sweep *s) {
 }
 
 /* Without steps: the stretches of the run of which all GPU work is known. */
-static int keep_what_is_known(struct sweep *s) {
+static int list_known_windows(struct sweep *s) {
   const struct timeline *t = s->timeline;
   struct intervals known;
   struct window run;
@@ -96,14 +96,14 @@ static int find_windows(struct sweep *s) {
   if (!s->windows || !s->parts)
     return -ENOMEM;
   if (a->whole_run && t->on_gpu)
-    return keep_what_is_known(s);
+    return list_known_windows(s);
   for (u32 i = 0; i < a->n_steps; i++) {
     struct window window;
     if (!analysis_window(a, t->rank, a->first_step + i, &window))
       continue;
     bool bare = t->on_gpu && t->ring_begin != NS_UNKNOWN && window.begin < t->ring_begin;
     if (bare)
-      s->sum->steps_bare++;
+      s->sum->steps_overwritten++;
     else if (t->on_gpu && !analysis_gpu_seen(a, t->rank, &window))
       s->sum->steps_unseen++;
     else if (t->on_gpu && t->has_comm && analysis_untimed(a, t->rank, window.step))
@@ -139,7 +139,7 @@ static void add_wait(struct waits *waits, u32 step, u32 comm, i64 begin, i64 end
   waits->by_comm[comm] += exposed;
 }
 
-static i64 waited_elsewhere(const struct sweep *s, u32 comm, i64 now) {
+static i64 wait_in_other_comms(const struct sweep *s, u32 comm, i64 now) {
   const struct waits *w = &s->waits;
   if (s->window == s->n_windows || w->step != s->windows[s->window].step + 1)
     return 0;
@@ -151,7 +151,7 @@ static i64 waited_elsewhere(const struct sweep *s, u32 comm, i64 now) {
 
 /* One stretch of a collective that no earlier one covers; `transfer` is where it began to move
  * data, NS_UNKNOWN if it cannot be told. */
-static void take_piece(struct sweep *s, u8 op, u32 comm, i64 start, i64 transfer, i64 end) {
+static void add_piece(struct sweep *s, u8 op, u32 comm, i64 start, i64 transfer, i64 end) {
   struct op_times *of_op = &s->sum->by_op[op < OPS ? op : 0];
   while (s->window < s->n_windows && s->windows[s->window].end <= start)
     s->window++;
@@ -198,14 +198,14 @@ static int sweep_collectives(struct sweep *s) {
       transfer = arrival_transfer_begin(s->a, arrival);
       if (arrival->collective != INDEX_NONE) {
         comm = model->collectives[arrival->collective].comm;
-        s->a->waited_elsewhere[span->link] = waited_elsewhere(s, comm, span->start);
+        s->a->wait_in_other_comms[span->link] = wait_in_other_comms(s, comm, span->start);
       }
     }
     intervals_append(&s->comm, span->start, span->end);
     i64 start = span->start > covered ? span->start : covered;
     if (start >= span->end)
       continue;
-    take_piece(s, op, comm, start, transfer, span->end);
+    add_piece(s, op, comm, start, transfer, span->end);
     covered = span->end;
   }
   for (u32 op = 0; op < OPS; op++) {
@@ -300,7 +300,7 @@ static int sum_windows(struct sweep *s, const struct intervals *data,
   return 0;
 }
 
-/* Whether the model can say of this rank how long loading took, if only that it took no time. */
+/* Whether the model knows how long loading took on this rank, if only that it took no time. */
 static bool input_is_known(const struct analysis *a, u32 rank) {
   for (u32 step = a->first_step; a->model->phases && step < a->model->steps.n; step++)
     if (a->model->phases[(size_t)step * a->model->n_ranks + rank].data != NS_UNKNOWN)
@@ -318,7 +318,7 @@ int overlap_rank(struct analysis *a, const struct timeline *timeline) {
   sum->has_comm = timeline->has_comm || rank->collective_calls == 0;
   sum->has_memcpy = timeline->has_memcpy;
   sum->has_cpu_times = timeline->has_cpu_times;
-  int error = sort_out_spans(&s);
+  int error = list_spans_by_kind(&s);
   if (!error)
     error = find_windows(&s);
   if (!error)
@@ -335,7 +335,7 @@ int overlap_rank(struct analysis *a, const struct timeline *timeline) {
   sum->has_phases = !error && phases.n > 0;
   sum->has_input = !error && (data.n > 0 || input_is_known(a, timeline->rank));
   if (!error)
-    series_take_rank(a, timeline->rank, s.windows, s.parts, s.n_windows);
+    series_add_rank(a, timeline->rank, s.windows, s.parts, s.n_windows);
   arena_release(&s.scratch);
   free(s.collectives);
   free(s.phases);

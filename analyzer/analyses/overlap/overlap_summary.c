@@ -81,7 +81,7 @@ static void add_op(struct overlap_means *m, u32 op, const struct rank_summary *r
   m->op[op].known &= split_is_known(times);
 }
 
-static struct overlap_means add_up(const struct analysis *a) {
+static struct overlap_means sum_over_ranks(const struct analysis *a) {
   struct overlap_means m;
   memset(&m, 0, sizeof(m));
   for (u32 op = 0; op <= OPS; op++)
@@ -138,17 +138,17 @@ bool communication_unseen(const struct analysis *a) {
 }
 
 const char *overlap_why_no_steps(struct analysis *a) {
-  u32 bare = 0, unseen = 0, untimed = 0;
+  u32 overwritten = 0, unseen = 0, untimed = 0;
   for (u32 i = 0; i < a->model->n_ranks; i++) {
-    bare += a->ranks[i].steps_bare;
+    overwritten += a->ranks[i].steps_overwritten;
     unseen += a->ranks[i].steps_unseen;
     untimed += a->ranks[i].steps_untimed;
   }
-  if (untimed > bare && untimed > unseen)
+  if (untimed > overwritten && untimed > unseen)
     return "COLLECTIVES WERE CALLED IN EVERY STEP, BUT WHEN THEY RAN IS NOT KNOWN: they ran in "
            "CUDA graphs that CUPTI reported as a whole (TSCOPE_GPU_GRAPHS), or their records were "
            "dropped";
-  if (unseen > bare) {
+  if (unseen > overwritten) {
     const char *why = gpu_timing_why_not_watched(a);
     return arena_printf(a->arena, "NO STEP WAS WATCHED FROM BEGIN TO END%s%s", why ? ": " : "",
                         why ? why : "");
@@ -194,7 +194,7 @@ int overlap_summarise(struct analysis *a) {
   bool unseen = communication_unseen(a);
   for (u32 i = 0; i < a->model->n_ranks; i++)
     a->ranks[i].has_comm &= !unseen;
-  struct overlap_means m = add_up(a);
+  struct overlap_means m = sum_over_ranks(a);
   int error = summarise_ranks(a);
   if (error)
     return error;

@@ -85,7 +85,7 @@ static void add_segment(struct walk *w, struct path_segment segment) {
   out->segments[out->n_segments++] = segment;
 }
 
-static void account(struct walk *w, i64 until, enum path_category category, u32 rank, u32 label) {
+static void add_piece(struct walk *w, i64 until, enum path_category category, u32 rank, u32 label) {
   if (until >= w->now)
     return;
   add_segment(w, (struct path_segment){until, w->now, label, rank, (u8)category, PATH_EDGE_NONE});
@@ -95,7 +95,7 @@ static void account(struct walk *w, i64 until, enum path_category category, u32 
 }
 
 /* How the path came to the piece that was added last. */
-static void cross(struct walk *w, enum path_edge edge) {
+static void record_edge(struct walk *w, enum path_edge edge) {
   w->out->crossed[edge]++;
   if (w->out->n_segments)
     w->out->segments[w->out->n_segments - 1].edge = (u8)edge;
@@ -123,26 +123,26 @@ static bool cross_node(struct walk *w, bool at_end) {
     i64 end = INT64_MIN;
     u32 from = latest_dep(g, w->node, &end);
     if (from != INDEX_NONE && end >= node->start) {
-      account(w, end, PATH_LAUNCH, node->rank, LABEL_WAKING_UP);
-      cross(w, NODE_ON_DEVICE(g->nodes[from].kind) ? PATH_EDGE_SYNC : PATH_EDGE_HANDOVER);
+      add_piece(w, end, PATH_LAUNCH, node->rank, LABEL_WAKE_UP);
+      record_edge(w, NODE_ON_DEVICE(g->nodes[from].kind) ? PATH_EDGE_SYNC : PATH_EDGE_HANDOVER);
       w->node = from;
       return false;
     }
     if (from != INDEX_NONE) { /* it had ended before, so nothing waited for it */
-      account(w, node->start, host_category(g, node->rank, 0), node->rank, node->label);
+      add_piece(w, node->start, host_category(g, node->rank, 0), node->rank, node->label);
       return true;
     }
   }
   if (at_end && joins_others(g, w->node)) {
     u32 last;
     i64 start = join_start(g, w->node, &last);
-    account(w, start, PATH_COMMUNICATION, node->rank, node->label);
+    add_piece(w, start, PATH_COMMUNICATION, node->rank, node->label);
     if (g->nodes[last].rank != node->rank)
-      cross(w, PATH_EDGE_COLLECTIVE);
+      record_edge(w, PATH_EDGE_COLLECTIVE);
     w->node = last;
     return true;
   }
-  account(w, node->start, node_category(g, node), node->rank, node->label);
+  add_piece(w, node->start, node_category(g, node), node->rank, node->label);
   return true;
 }
 
@@ -163,7 +163,7 @@ static enum path_category gap_before(const struct sample_graph *g, const struct 
 
 /* From the start of a node to the end of the predecessor that finished last. False at the
  * beginning of the sample. */
-static bool step_back(struct walk *w, bool *at_end) {
+static bool go_back(struct walk *w, bool *at_end) {
   const struct sample_graph *g = w->g;
   u32 index = w->node, before = INDEX_NONE;
   const struct node *node = &g->nodes[index];
@@ -197,9 +197,9 @@ static bool step_back(struct walk *w, bool *at_end) {
   end = before == INDEX_NONE ? g->slices[node->rank].begin : end;
   u32 label;
   enum path_category gap = gap_before(g, node, end, &label);
-  account(w, end, gap, node->rank, label);
+  add_piece(w, end, gap, node->rank, label);
   if (before != INDEX_NONE)
-    cross(w, edge);
+    record_edge(w, edge);
   w->node = before;
   return before != INDEX_NONE;
 }
@@ -214,10 +214,10 @@ void critical_path_walk(const struct sample_graph *g, struct sample_outcome *out
   struct walk w = {.g = g, .out = out, .node = sample_last_node(last), .now = g->end};
   bool at_end = true;
   if (w.node != INDEX_NONE)
-    account(&w, g->nodes[w.node].end,
-            NODE_ON_DEVICE(g->nodes[w.node].kind) ? PATH_UNKNOWN
-                                                  : host_category(g, g->last_rank, 0),
-            g->last_rank, NODE_ON_DEVICE(g->nodes[w.node].kind) ? LABEL_NOT_KNOWN : LABEL_HOST_GAP);
+    add_piece(
+        &w, g->nodes[w.node].end,
+        NODE_ON_DEVICE(g->nodes[w.node].kind) ? PATH_UNKNOWN : host_category(g, g->last_rank, 0),
+        g->last_rank, NODE_ON_DEVICE(g->nodes[w.node].kind) ? LABEL_NOT_KNOWN : LABEL_HOST_GAP);
   /* On the way back each node is crossed and left at most once. Clocks that contradict each other
    * must not make the walk endless. */
   for (u64 left = 2ull * g->n + 2; w.node != INDEX_NONE && left; left--) {
@@ -225,7 +225,7 @@ void critical_path_walk(const struct sample_graph *g, struct sample_outcome *out
       at_end = true;
       continue;
     }
-    if (!step_back(&w, &at_end))
+    if (!go_back(&w, &at_end))
       break;
   }
   out->length = g->end - w.now;

@@ -47,7 +47,7 @@ static u32 first_ending_after(const struct cutter *c, u32 lane, i64 time) {
 }
 
 /* The time from which a node could have begun, as far as records say. */
-static i64 free_from(const struct slice *slice, u32 n) {
+static i64 earliest_start(const struct slice *slice, u32 n) {
   const struct node *node = &slice->nodes[n];
   i64 from = node->first ? slice->begin : slice->nodes[n - 1].end;
   if (node->launch != INDEX_NONE && slice->nodes[node->launch].end > from)
@@ -57,10 +57,10 @@ static i64 free_from(const struct slice *slice, u32 n) {
   return from;
 }
 
-static void look_at(struct inferring *in, u32 lane, u32 n) {
+static void check_node(struct inferring *in, u32 lane, u32 n) {
   const struct cutter *c = in->c;
   const struct node *node = &c->slice->nodes[n];
-  i64 from = free_from(c->slice, n);
+  i64 from = earliest_start(c->slice, n);
   if ((node->launch == INDEX_NONE && !node->queued) || node->start - from < SHORTEST_WAIT)
     return;
   struct wait wait = {.node = n, .from = INDEX_NONE, .lane = lane};
@@ -88,7 +88,7 @@ static void look_at(struct inferring *in, u32 lane, u32 n) {
   in->waits[in->n_waits++] = wait;
 }
 
-static bool no_doubt(const struct inferring *in, const struct wait *wait) {
+static bool is_certain(const struct inferring *in, const struct wait *wait) {
   if (wait->chance * in->n_trials <= DOUBT)
     return true;
   u32 trials = in->trials[wait->lane], lanes = in->c->t->n_lanes;
@@ -111,12 +111,12 @@ int slice_infer(struct cutter *c) {
     *in = (struct inferring){.c = c, .waits = waits};
     for (u32 lane = 0; lane < n_lanes; lane++)
       for (u32 n = c->lanes[lane].base; c->t->lanes[lane].device && n < c->lanes[lane].next; n++)
-        look_at(in, lane, n);
+        check_node(in, lane, n);
     c->inferred = arena_array(&c->scratch, in->n_waits + 1u, sizeof(*c->inferred));
     error = c->inferred ? 0 : -ENOMEM;
   }
   for (u32 i = 0; !error && i < in->n_waits; i++) {
-    if (!no_doubt(in, &waits[i]))
+    if (!is_certain(in, &waits[i]))
       continue;
     c->slice->nodes[waits[i].node].inferred = true;
     c->inferred[c->n_inferred++] = (struct dep){waits[i].node, waits[i].from};

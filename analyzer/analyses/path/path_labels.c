@@ -94,7 +94,7 @@ static const char *text_of(const struct path_labels *labels, u32 number) {
     return "launched, not begun";
   case LABEL_HOST_GAP:
     return "host, between calls";
-  case LABEL_WAKING_UP:
+  case LABEL_WAKE_UP:
     return "host, waking up";
   case LABEL_NOT_KNOWN:
     return "unknown";

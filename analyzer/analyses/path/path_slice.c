@@ -52,7 +52,7 @@ static u8 node_kind(u8 kind) {
   }
 }
 
-static u32 emit(struct cutter *c, struct lane_state *lane, struct node node) {
+static u32 add_node(struct cutter *c, struct lane_state *lane, struct node node) {
   node.first = lane->next == lane->base;
   node.rank = c->t->rank;
   c->slice->nodes[lane->next] = node;
@@ -63,25 +63,25 @@ static u8 top_phase(const struct lane_state *lane) {
   return lane->depth ? lane->open[lane->depth - 1].phase : 0;
 }
 
-static void emit_own_time(struct cutter *c, struct lane_state *lane, i64 until) {
+static void add_own_time(struct cutter *c, struct lane_state *lane, i64 until) {
   u8 phase = top_phase(lane);
   if (until <= lane->covered || !phase)
     return;
-  emit(c, lane,
-       (struct node){.start = lane->covered,
-                     .end = until,
-                     .kind = NODE_HOST,
-                     .key = lane->open[lane->depth - 1].key,
-                     .label = lane->open[lane->depth - 1].label,
-                     .phase = phase,
-                     .launch = INDEX_NONE,
-                     .arrival = INDEX_NONE});
+  add_node(c, lane,
+           (struct node){.start = lane->covered,
+                         .end = until,
+                         .kind = NODE_HOST,
+                         .key = lane->open[lane->depth - 1].key,
+                         .label = lane->open[lane->depth - 1].label,
+                         .phase = phase,
+                         .launch = INDEX_NONE,
+                         .arrival = INDEX_NONE});
   lane->covered = until;
 }
 
 static void close_phases(struct cutter *c, struct lane_state *lane, i64 now) {
   while (lane->depth && lane->open[lane->depth - 1].end <= now) {
-    emit_own_time(c, lane, lane->open[lane->depth - 1].end);
+    add_own_time(c, lane, lane->open[lane->depth - 1].end);
     lane->depth--;
   }
 }
@@ -104,7 +104,7 @@ static void open_host_span(struct cutter *c, struct lane_state *lane, const stru
                            i64 start, i64 end) {
   bool op = span->kind == SPAN_OP;
   u8 phase = !op && span->category < HOST_KEYS ? span->category : TSCOPE_PHASE_USER;
-  emit_own_time(c, lane, start);
+  add_own_time(c, lane, start);
   if (op && lane->covered < start)
     lane->covered = start; /* time between operators belongs to none of them */
   if (lane->depth == MAX_DEPTH)
@@ -119,8 +119,8 @@ static void open_host_span(struct cutter *c, struct lane_state *lane, const stru
   lane->open[lane->depth++].phase = phase;
 }
 
-static u32 take_host_span(struct cutter *c, struct lane_state *lane, const struct span *span,
-                          i64 start, i64 end) {
+static u32 add_host_span(struct cutter *c, struct lane_state *lane, const struct span *span,
+                         i64 start, i64 end) {
   close_phases(c, lane, start);
   if (span->kind == SPAN_PHASE || span->kind == SPAN_OP) {
     open_host_span(c, lane, span, start, end);
@@ -131,34 +131,34 @@ static u32 take_host_span(struct cutter *c, struct lane_state *lane, const struc
     return lane->leaf;
   /* An operator's own time before a call has its name; a phase's is the gap before the call. */
   if (lane->depth && lane->open[lane->depth - 1].op)
-    emit_own_time(c, lane, start);
-  lane->leaf =
-      emit(c, lane,
-           (struct node){.start = start,
-                         .end = end,
-                         .kind = node_kind(span->kind),
-                         .key = key_of(c, span),
-                         .label = label_of(c, span),
-                         .phase = ends_input_pause(c, span) ? TSCOPE_PHASE_DATA : top_phase(lane),
-                         .line = line_of_span(c->t, span),
-                         .launch = INDEX_NONE,
-                         .arrival = INDEX_NONE});
+    add_own_time(c, lane, start);
+  lane->leaf = add_node(
+      c, lane,
+      (struct node){.start = start,
+                    .end = end,
+                    .kind = node_kind(span->kind),
+                    .key = key_of(c, span),
+                    .label = label_of(c, span),
+                    .phase = ends_input_pause(c, span) ? TSCOPE_PHASE_DATA : top_phase(lane),
+                    .line = line_of_span(c->t, span),
+                    .launch = INDEX_NONE,
+                    .arrival = INDEX_NONE});
   lane->covered = end;
   return lane->leaf;
 }
 
-static u32 take_device_span(struct cutter *c, struct lane_state *lane, const struct span *span,
-                            i64 start, i64 end) {
+static u32 add_device_span(struct cutter *c, struct lane_state *lane, const struct span *span,
+                           i64 start, i64 end) {
   bool met = span->kind == SPAN_COLLECTIVE;
-  return emit(c, lane,
-              (struct node){.start = start,
-                            .end = end,
-                            .cut = span->end > c->slice->end,
-                            .kind = node_kind(span->kind),
-                            .key = key_of(c, span),
-                            .label = label_of(c, span),
-                            .launch = INDEX_NONE,
-                            .arrival = met ? span->link : INDEX_NONE});
+  return add_node(c, lane,
+                  (struct node){.start = start,
+                                .end = end,
+                                .cut = span->end > c->slice->end,
+                                .kind = node_kind(span->kind),
+                                .key = key_of(c, span),
+                                .label = label_of(c, span),
+                                .launch = INDEX_NONE,
+                                .arrival = met ? span->link : INDEX_NONE});
 }
 
 /* Room per lane: a call is one node, and one for an operator's time before it; a phase or operator
@@ -180,7 +180,7 @@ static u32 lay_out_lanes(struct cutter *c, u32 n_spans) {
 }
 
 /* Closes the gaps of unused room between lanes; node_of[] and lanes are moved too. */
-static void compact(struct cutter *c, u32 n_spans) {
+static void close_gaps(struct cutter *c, u32 n_spans) {
   u32 total = 0;
   for (u32 i = 0; i < c->t->n_lanes; i++) {
     struct lane_state *lane = &c->lanes[i];
@@ -231,12 +231,12 @@ static int cut_spans(struct cutter *c) {
       i64 start = span->start < slice->begin ? slice->begin : span->start;
       i64 end = span->end > slice->end ? slice->end : span->end;
       end = end < start ? start : end;
-      c->node_of[i] = SPAN_ON_DEVICE(span->kind) ? take_device_span(c, lane, span, start, end)
-                                                 : take_host_span(c, lane, span, start, end);
+      c->node_of[i] = SPAN_ON_DEVICE(span->kind) ? add_device_span(c, lane, span, start, end)
+                                                 : add_host_span(c, lane, span, start, end);
     }
     for (u32 i = 0; i < c->t->n_lanes; i++)
       close_phases(c, &c->lanes[i], INT64_MAX);
-    compact(c, n_spans);
+    close_gaps(c, n_spans);
     error = slice_link(c, n_spans);
     find_last(c);
     slice->present = true;

@@ -49,7 +49,7 @@ void step_paths_free(struct step_paths *paths) {
   free(paths);
 }
 
-int step_paths_take(struct step_paths *paths, const struct timeline *timeline) {
+int step_paths_add_rank(struct step_paths *paths, const struct timeline *timeline) {
   return slice_cut(&paths->analysis, timeline);
 }
 

@@ -17,7 +17,7 @@ int step_paths_new(const struct analysis *done, const struct sample *rows, u32 n
 void step_paths_free(struct step_paths *paths);
 
 /* Adds what the path needs from a rank. From several threads at once. 0, or -ENOMEM. */
-int step_paths_take(struct step_paths *paths, const struct timeline *timeline);
+int step_paths_add_rank(struct step_paths *paths, const struct timeline *timeline);
 
 /* Walks the path of a row, once. The segments come last first, and the caller must free() them;
  * there are none if no rank has the row. 0, or -ENOMEM. */

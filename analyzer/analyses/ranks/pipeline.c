@@ -44,7 +44,7 @@ struct chain {
 /* Over all pipelines of the job: they are replicas of each other. */
 struct sums {
   double bubble_ms, compute_ms;
-  bool unlike, unknown;
+  bool differ, unknown;
 };
 
 struct search {
@@ -56,7 +56,7 @@ struct search {
   u32 n_links;
   u32 (*links_of)[MOST_LINKS]; /* [n_ranks] */
   u32 *n_links_of;
-  bool *taken; /* [n_ranks] */
+  bool *in_pipeline; /* [n_ranks] */
 };
 
 static int by_pair(const void *left, const void *right) {
@@ -77,7 +77,7 @@ static int collect_messages(struct search *s) {
     return -ENOMEM;
   for (u32 i = 0; i < model->n_collectives; i++) {
     const struct collective *c = &model->collectives[i];
-    if (c->op != TSCOPE_OP_SEND || c->n_arrivals != 2 || !analysis_looks_at(s->a, c))
+    if (c->op != TSCOPE_OP_SEND || c->n_arrivals != 2 || !analysis_includes(s->a, c))
       continue;
     const struct arrival *pair = &model->arrivals[c->first_arrival];
     if (pair[0].rank != pair[1].rank)
@@ -129,8 +129,8 @@ static int list_links(struct search *s, bool *chained) {
   s->links = arena_array(&s->scratch, n_ranks + 1u, sizeof(*s->links));
   s->links_of = arena_array(&s->scratch, n_ranks + 1u, sizeof(*s->links_of));
   s->n_links_of = arena_array(&s->scratch, n_ranks + 1u, sizeof(u32));
-  s->taken = arena_array(&s->scratch, n_ranks + 1u, sizeof(bool));
-  if (!s->links || !s->links_of || !s->n_links_of || !s->taken)
+  s->in_pipeline = arena_array(&s->scratch, n_ranks + 1u, sizeof(bool));
+  if (!s->links || !s->links_of || !s->n_links_of || !s->in_pipeline)
     return -ENOMEM;
   for (u32 i = 0, n; i < s->n_messages && *chained; i += n) {
     n = pair_length(s, i);
@@ -148,7 +148,7 @@ static int list_links(struct search *s, bool *chained) {
 
 /* Walks from `rank` over `link` on to the other end, or once round the ring. Returns the number of
  * ranks passed. */
-static u32 walk(struct search *s, u32 rank, u32 link, u32 *ranks) {
+static u32 follow_links(struct search *s, u32 rank, u32 link, u32 *ranks) {
   u32 n = 0, first = rank;
   ranks[n++] = rank;
   for (;;) {
@@ -197,7 +197,7 @@ static const struct link *link_between(const struct search *s, u32 one, u32 othe
   return NULL;
 }
 
-static bool about(double x, double y) {
+static bool nearly_equal(double x, double y) {
   return fabs(x - y) <= 0.05 * fmax(x, y);
 }
 
@@ -218,19 +218,20 @@ static void cut_ring(const struct search *s, struct chain *chain, u32 *ranks) {
 
 /* Whether the links carry what the links of a pipeline do, and how many micro-batches that makes.
  */
-static bool judge(const struct search *s, struct chain *chain, bool ring) {
+static bool matches_pipeline(const struct search *s, struct chain *chain, bool ring) {
   const struct link *link = link_between(s, chain->ranks[0], chain->ranks[1]);
   double each = messages_up(link, chain->ranks[0]);
   for (u32 i = 0; i + 1 < chain->stages; i++) {
     link = link_between(s, chain->ranks[i], chain->ranks[i + 1]);
-    if (!about(link->up, link->down) || !about(messages_up(link, chain->ranks[i]), each))
+    if (!nearly_equal(link->up, link->down) ||
+        !nearly_equal(messages_up(link, chain->ranks[i]), each))
       return false;
   }
   double wrap = 0;
   if (ring) {
     link = link_between(s, chain->ranks[chain->stages - 1], chain->ranks[0]);
     wrap = link->up;
-    if (!about(link->up, link->down) || wrap > 0.95 * each)
+    if (!nearly_equal(link->up, link->down) || wrap > 0.95 * each)
       return false; /* a ring of equals: an attention ring, or an exchange of halos */
   }
   chain->micro_batches = round(each - wrap);
@@ -245,14 +246,14 @@ static bool find_chain(struct search *s, u32 rank, struct chain *chain) {
   chain->ranks = arena_array(s->a->arena, n_ranks + 1u, sizeof(u32));
   if (!ranks || !chain->ranks)
     return false;
-  u32 n = walk(s, rank, s->links_of[rank][0], ranks);
+  u32 n = follow_links(s, rank, s->links_of[rank][0], ranks);
   bool ring = n > 2 && s->n_links_of[ranks[n - 1]] == 2;
   if (!ring && s->n_links_of[rank] == 2) { /* the walk began in the middle: now from its end */
     rank = ranks[n - 1];
-    n = walk(s, rank, s->links_of[rank][0], ranks);
+    n = follow_links(s, rank, s->links_of[rank][0], ranks);
   }
   for (u32 i = 0; i < n; i++)
-    s->taken[ranks[i]] = true;
+    s->in_pipeline[ranks[i]] = true;
   chain->stages = n;
   if (ring) {
     cut_ring(s, chain, ranks);
@@ -269,11 +270,11 @@ static bool find_chain(struct search *s, u32 rank, struct chain *chain) {
       chain->ranks[n - 1 - i] = swapped;
     }
   }
-  return judge(s, chain, ring);
+  return matches_pipeline(s, chain, ring);
 }
 
 /* Adds a rank's bubble and compute per step; false where they are not known. */
-static bool measure(const struct rank_summary *rank, double *bubble_ms, double *compute_ms) {
+static bool add_rank_times(const struct rank_summary *rank, double *bubble_ms, double *compute_ms) {
   if (!rank_overlap_known(rank))
     return false;
   const struct op_times *send = &rank->by_op[TSCOPE_OP_SEND];
@@ -303,7 +304,7 @@ static int begin_stages(struct analysis *a, const struct chain *chain) {
   return 0;
 }
 
-static int take_chain(struct analysis *a, const struct chain *chain, struct sums *sums) {
+static int add_pipeline(struct analysis *a, const struct chain *chain, struct sums *sums) {
   struct results *r = a->results;
   if (r->n_pipeline_stage == 0) {
     int error = begin_stages(a, chain);
@@ -311,13 +312,13 @@ static int take_chain(struct analysis *a, const struct chain *chain, struct sums
       return error;
   } else if (r->pipeline_stages != chain->stages ||
              r->pipeline_micro_batches != chain->micro_batches) {
-    sums->unlike = true;
+    sums->differ = true;
     return 0;
   }
   for (u32 i = 0; i < chain->stages; i++) {
     struct pipeline_stage *stage = &r->pipeline_stage[i];
     double bubble, compute;
-    if (!measure(&a->ranks[chain->ranks[i]], &bubble, &compute)) {
+    if (!add_rank_times(&a->ranks[chain->ranks[i]], &bubble, &compute)) {
       sums->unknown = true;
       continue;
     }
@@ -330,7 +331,7 @@ static int take_chain(struct analysis *a, const struct chain *chain, struct sums
   return 0;
 }
 
-static void conclude(struct analysis *a, const struct sums *sums) {
+static void fill_totals(struct analysis *a, const struct sums *sums) {
   struct results *r = a->results;
   u32 ranks = 0;
   for (u32 i = 0; i < r->n_pipeline_stage; i++) {
@@ -339,7 +340,7 @@ static void conclude(struct analysis *a, const struct sums *sums) {
     stage->compute_ms = stage->n_ranks ? stage->compute_ms / stage->n_ranks : NAN;
     stage->bubble_ms = stage->n_ranks ? stage->bubble_ms / stage->n_ranks : NAN;
   }
-  if (sums->unlike) {
+  if (sums->differ) {
     r->pipeline_reason = "the job's pipelines differ";
     return;
   }
@@ -370,11 +371,11 @@ int pipeline_analyse(struct analysis *a) {
     error = list_links(&s, &chained);
   for (u32 rank = 0; rank < a->model->n_ranks && chained && !error; rank++) {
     struct chain chain;
-    if (s.n_links_of[rank] && !s.taken[rank] && find_chain(&s, rank, &chain))
-      error = take_chain(a, &chain, &sums);
+    if (s.n_links_of[rank] && !s.in_pipeline[rank] && find_chain(&s, rank, &chain))
+      error = add_pipeline(a, &chain, &sums);
   }
   if (r->n_pipeline_stage)
-    conclude(a, &sums);
+    fill_totals(a, &sums);
   else
     r->pipeline_reason = s.n_messages ? "messages between ranks do not form a pipeline"
                                       : "no messages between ranks were recorded";

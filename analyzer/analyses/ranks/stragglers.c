@@ -60,7 +60,7 @@ static double arrival_time(const struct analysis *a, const struct arrival *arriv
 }
 
 static double own_time(const struct analysis *a, u32 index) {
-  return arrival_time(a, &a->model->arrivals[index]) - (double)a->waited_elsewhere[index];
+  return arrival_time(a, &a->model->arrivals[index]) - (double)a->wait_in_other_comms[index];
 }
 
 /* The sum over members of their wait for the last member; NAN if it is not known. */
@@ -78,7 +78,7 @@ static double total_wait(const struct analysis *a, const struct collective *c) {
 
 /* Keeps the costliest collective of each step per communicator. A communicator's collectives come
  * in order of time, so in order of step. */
-static int choose_collectives(struct straggler_test *c) {
+static int choose_tested_collectives(struct straggler_test *c) {
   const struct model *model = c->a->model;
   struct tested_collective *chosen =
       arena_array(&c->scratch, model->n_collectives + 1u, sizeof(*chosen));
@@ -89,7 +89,7 @@ static int choose_collectives(struct straggler_test *c) {
   for (u32 i = 0; i < model->n_collectives; i++) {
     const struct collective *collective = &model->collectives[i];
     if (!op_is_barrier_like(collective->op) || collective->n_arrivals < 2 ||
-        collective->mismatched || !analysis_looks_at(c->a, collective))
+        collective->mismatched || !analysis_includes(c->a, collective))
       continue;
     double wait = total_wait(c->a, collective);
     if (isnan(wait))
@@ -118,7 +118,7 @@ static int choose_collectives(struct straggler_test *c) {
 }
 
 /* For the series: how long after the first each member came to a step's costliest collective. */
-static void report_lateness(struct straggler_test *c) {
+static void add_lateness(struct straggler_test *c) {
   const struct model *model = c->a->model;
   for (u32 i = 0; i < c->n_tested; i++) {
     const struct collective *collective = &model->collectives[c->tested[i].collective];
@@ -127,15 +127,15 @@ static void report_lateness(struct straggler_test *c) {
     for (u32 k = 0; k < collective->n_arrivals; k++)
       earliest = fmin(earliest, own_time(c->a, first + k));
     for (u32 k = 0; k < collective->n_arrivals; k++)
-      series_take_lateness(c->a, model->arrivals[first + k].rank, collective->step,
-                           (own_time(c->a, first + k) - earliest) / 1e6);
+      series_add_lateness(c->a, model->arrivals[first + k].rank, collective->step,
+                          (own_time(c->a, first + k) - earliest) / 1e6);
   }
 }
 
 /* The last member that has no name yet, and how much later it is than the median of the others;
  * INDEX_NONE if the clocks cannot show that it is later, or if only one member is left. */
-static u32 last_of(struct straggler_test *c, const struct collective *collective, u32 *members,
-                   double *lateness) {
+static u32 find_last_member(struct straggler_test *c, const struct collective *collective,
+                            u32 *members, double *lateness) {
   const struct model *model = c->a->model;
   double limit = model->clock_aligned ? model->clock_residual_us * 1e3 : 0, latest = -INFINITY;
   u32 last = INDEX_NONE, n = 0, at = 0;
@@ -180,7 +180,7 @@ static struct verdict test_members(struct straggler_test *c, u32 comm, bool firs
   }
   for (u32 i = begin; i < end; i++) {
     double lateness = 0;
-    u32 n, last = last_of(c, &model->collectives[c->tested[i].collective], &n, &lateness);
+    u32 n, last = find_last_member(c, &model->collectives[c->tested[i].collective], &n, &lateness);
     most = n > most ? n : most;
     if (last == INDEX_NONE)
       continue;
@@ -225,7 +225,8 @@ static double typical_lateness(struct straggler_test *c, u32 comm, u32 rank) {
   for (u32 i = c->first[comm]; i < c->first[comm + 1]; i++) {
     u32 members;
     double lateness;
-    if (last_of(c, &c->a->model->collectives[c->tested[i].collective], &members, &lateness) == rank)
+    if (find_last_member(c, &c->a->model->collectives[c->tested[i].collective], &members,
+                         &lateness) == rank)
       c->lateness[n++] = lateness;
   }
   return median_of(c->lateness, n);
@@ -273,7 +274,7 @@ static char *describe_collective(struct straggler_test *c, u32 comm, u32 rank) {
     const struct collective *one = &c->a->model->collectives[c->tested[i].collective];
     double lateness;
     u32 members;
-    if (last_of(c, one, &members, &lateness) == rank)
+    if (find_last_member(c, one, &members, &lateness) == rank)
       count_kind(kinds, &n, one, lateness);
   }
   for (u32 i = 1; i < n; i++)
@@ -493,11 +494,11 @@ int stragglers_analyse(struct analysis *a) {
     r->ranks[i].lateness_ms = NAN;
   c.first = NULL;
   if (!a->whole_run)
-    error = choose_collectives(&c);
+    error = choose_tested_collectives(&c);
   else if (!(c.first = arena_array(&c.scratch, a->model->n_comms + 2u, sizeof(u32))))
     error = -ENOMEM;
   if (!error)
-    report_lateness(&c);
+    add_lateness(&c);
   if (!error)
     error = test_all(&c);
   if (!error)

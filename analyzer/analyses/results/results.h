@@ -61,7 +61,7 @@ struct analyse_options {
   double params, tokens_per_step;    /* NAN if not given; 6 x params x tokens */
   double peak_tflops;                /* NAN: from the device table */
   unsigned top;                      /* most rows of long lists, where more than their own caps */
-  double gpu_bytes;                  /* memory of one device; NAN or 0: as the input tells */
+  double gpu_bytes;                  /* memory of one device; NAN or 0: from the input */
   unsigned threads;
   void (*progress)(void *user, const char *what, double fraction);
   void *user;

@@ -21,7 +21,7 @@ struct comm_calls {
 };
 
 /* False when memory ran out. */
-static bool gather(const struct analysis *a, u32 c, struct comm_calls *calls) {
+static bool list_members(const struct analysis *a, u32 c, struct comm_calls *calls) {
   const struct model *model = a->model;
   const struct comm *comm = &model->comms[c];
   *calls = (struct comm_calls){arena_array(a->arena, comm->size + 1, sizeof(struct member)), 0};
@@ -41,26 +41,26 @@ static bool gather(const struct analysis *a, u32 c, struct comm_calls *calls) {
   return true;
 }
 
-static bool alike(const struct own_call *a, const struct own_call *b) {
+static bool same_call(const struct own_call *a, const struct own_call *b) {
   return a->op == b->op && a->bytes == b->bytes && a->dtype == b->dtype;
 }
 
 /* Up to where two lists agree. */
-static u32 agree(const struct member *a, const struct member *b) {
+static u32 count_equal_calls(const struct member *a, const struct member *b) {
   u32 i = 0;
-  while (i < a->n && i < b->n && alike(&a->calls[i], &b->calls[i]))
+  while (i < a->n && i < b->n && same_call(&a->calls[i], &b->calls[i]))
     i++;
   return i;
 }
 
 static bool same_calls(const struct member *a, const struct member *b) {
   u32 shorter = a->n < b->n ? a->n : b->n;
-  return agree(a, b) == shorter;
+  return count_equal_calls(a, b) == shorter;
 }
 
 /* A member whose calls are those of most members, as far as both lists go, and that made as many as
  * most of these; NULL if there is no majority. */
-static const struct member *typical(const struct comm_calls *calls) {
+static const struct member *typical_member(const struct comm_calls *calls) {
   const struct member *best = NULL;
   u32 most = 0;
   for (u32 i = 0; i < calls->n; i++) {
@@ -81,16 +81,16 @@ static const struct member *typical(const struct comm_calls *calls) {
 /* Where two lists of calls differ first, if `longer` has so many more; the end of the shorter one
  * if they do not differ. What is at that place decides only if the rest agrees when it is left out.
  */
-static bool part_at(const struct member *longer, const struct member *shorter, u32 *at) {
+static bool find_insertion(const struct member *longer, const struct member *shorter, u32 *at) {
   enum { ENOUGH = 64 };
   u32 i = 0, more = longer->n - shorter->n;
-  while (i < shorter->n && alike(&longer->calls[i], &shorter->calls[i]))
+  while (i < shorter->n && same_call(&longer->calls[i], &shorter->calls[i]))
     i++;
   *at = i;
   if (i == shorter->n)
     return false;
   for (u32 k = i; k < shorter->n && k < i + ENOUGH; k++)
-    if (!alike(&longer->calls[k + more], &shorter->calls[k]))
+    if (!same_call(&longer->calls[k + more], &shorter->calls[k]))
       return false;
   return true;
 }
@@ -118,8 +118,8 @@ static i32 count_by_step(const struct analysis *a, const struct member *member,
 
 /* If all calls are alike, the step decides: one in which the shorter list has fewer, although it
  * went on to a later step. Without room to count, nothing is said. */
-static bool part_in_step(const struct analysis *a, const struct member *longer,
-                         const struct member *shorter, u32 *at) {
+static bool find_step_difference(const struct analysis *a, const struct member *longer,
+                                 const struct member *shorter, u32 *at) {
   u32 n_steps = a->model->steps.n;
   struct step_calls *more = calloc(2 * (size_t)n_steps + 1, sizeof(*more)), *fewer = more + n_steps;
   if (!more)
@@ -149,8 +149,8 @@ static u32 steps_before(const struct analysis *a, u32 rank, i64 time) {
 
 /* They differ, and did not go on far enough to decide by what follows: the same call twice in one
  * step is one too many. */
-static bool repeats(const struct analysis *a, const struct member *member, u32 at) {
-  return at && alike(&member->calls[at - 1], &member->calls[at]) &&
+static bool is_repeated(const struct analysis *a, const struct member *member, u32 at) {
+  return at && same_call(&member->calls[at - 1], &member->calls[at]) &&
          steps_before(a, member->rank, member->calls[at - 1].start) ==
              steps_before(a, member->rank, member->calls[at].start);
 }
@@ -162,23 +162,23 @@ struct difference {
 };
 
 /* False if the odd member only made fewer steps, or more. */
-static bool differ(const struct analysis *a, const struct member *odd, const struct member *most,
-                   struct difference *difference) {
+static bool find_difference(const struct analysis *a, const struct member *odd,
+                            const struct member *most, struct difference *difference) {
   const struct member *longer = odd->n < most->n ? most : odd,
                       *shorter = odd->n < most->n ? odd : most;
-  *difference = (struct difference){longer, agree(odd, most), odd->n < most->n};
-  if (odd->n != most->n && (part_at(longer, shorter, &difference->at) ||
-                            part_in_step(a, longer, shorter, &difference->at)))
+  *difference = (struct difference){longer, count_equal_calls(odd, most), odd->n < most->n};
+  if (odd->n != most->n && (find_insertion(longer, shorter, &difference->at) ||
+                            find_step_difference(a, longer, shorter, &difference->at)))
     return true;
-  difference->at = agree(odd, most);
+  difference->at = count_equal_calls(odd, most);
   if (difference->at >= shorter->n)
     return false;
-  difference->left_out = !repeats(a, odd, difference->at);
+  difference->left_out = !is_repeated(a, odd, difference->at);
   difference->of = difference->left_out ? most : odd;
   return true;
 }
 
-static char *difference_in_words(const struct analysis *a, const struct member *odd,
+static char *describe_difference(const struct analysis *a, const struct member *odd,
                                  const struct member *most, const struct difference *difference) {
   const struct own_call *what = &difference->of->calls[difference->at];
   const char *op = op_names[what->op] ? op_names[what->op] : "collective";
@@ -191,7 +191,7 @@ static char *difference_in_words(const struct analysis *a, const struct member *
                       steps_before(a, difference->of->rank, what->start));
 }
 
-static bool is_in(const u32 *list, u32 n, u32 value) {
+static bool contains(const u32 *list, u32 n, u32 value) {
   for (u32 i = 0; i < n; i++)
     if (list[i] == value)
       return true;
@@ -207,15 +207,16 @@ bool calls_compare(const struct analysis *a, struct call_counts *counts) {
     struct comm_calls calls;
     if (model->comms[c].size < 2)
       continue;
-    if (!gather(a, c, &calls))
+    if (!list_members(a, c, &calls))
       return false;
-    const struct member *most = calls.n == model->comms[c].size ? typical(&calls) : NULL;
+    const struct member *most = calls.n == model->comms[c].size ? typical_member(&calls) : NULL;
     for (u32 i = 0; most && i < calls.n; i++) {
       const struct member *odd = &calls.members[i];
       struct difference difference;
-      if (is_in(counts->odd, counts->n_odd, odd->rank) || !differ(a, odd, most, &difference))
+      if (contains(counts->odd, counts->n_odd, odd->rank) ||
+          !find_difference(a, odd, most, &difference))
         continue;
-      char *words = difference_in_words(a, odd, most, &difference);
+      char *words = describe_difference(a, odd, most, &difference);
       counts->odd[counts->n_odd++] = odd->rank;
       counts->words =
           words && counts->words ? arena_printf(a->arena, "%s; %s", counts->words, words) : words;

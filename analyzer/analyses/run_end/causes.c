@@ -38,12 +38,12 @@ static const char *signal_name(u32 signal) {
   return "a signal";
 }
 
-static bool asks_to_end(u32 signal) {
+static bool is_termination_signal(u32 signal) {
   return signal == SIGTERM || signal == SIGINT || signal == SIGHUP;
 }
 
 /* "CUDA error 700 in a kernel launch", where a call failed shortly before the end. */
-static char *failed_words(const struct analysis *a, const struct rank_end *end) {
+static char *describe_failed_call(const struct analysis *a, const struct rank_end *end) {
   return arena_printf(a->arena, "%s error %d from %s",
                       end->failed_whose == TSCOPE_FAILED_NCCL ? "NCCL" : "CUDA", end->failed_result,
                       end->failed);
@@ -53,9 +53,10 @@ static i64 later(i64 one, i64 other) {
   return one > other ? one : other;
 }
 
-static void by_signal(const struct analysis *a, const struct rank_end *end, struct ending *ending) {
+static void set_cause_by_signal(const struct analysis *a, const struct rank_end *end,
+                                struct ending *ending) {
   const char *name = signal_name(end->signal);
-  ending->what = asks_to_end(end->signal) ? ENDING_STOPPED : ENDING_OWN;
+  ending->what = is_termination_signal(end->signal) ? ENDING_STOPPED : ENDING_OWN;
   ending->cause = END_SIGNAL;
   if (end->signal == SIGKILL && end->out_of_memory_kills) {
     ending->cause = END_OUT_OF_MEMORY;
@@ -68,7 +69,8 @@ static void by_signal(const struct analysis *a, const struct rank_end *end, stru
   }
 }
 
-static void by_itself(const struct analysis *a, const struct rank_end *end, struct ending *ending) {
+static void set_cause_by_exit(const struct analysis *a, const struct rank_end *end,
+                              struct ending *ending) {
   bool exception = end->exception && ending->at - end->exception_at < EXCEPTION_NS;
   const char *how = end->kind == TSCOPE_END_AT_ONCE ? "_exit" : "exit";
   if (end->status == 0) {
@@ -92,17 +94,17 @@ static void by_itself(const struct analysis *a, const struct rank_end *end, stru
 }
 
 /* A call that failed shortly before the end is why, if nothing says more. */
-static void by_failed_call(const struct analysis *a, const struct rank_end *end,
-                           struct ending *ending) {
+static void set_cause_by_failed_call(const struct analysis *a, const struct rank_end *end,
+                                     struct ending *ending) {
   enum { NCCL_REMOTE_ERROR = 6 };
   const i64 shortly_ns = 30 * 1000 * 1000 * 1000ll;
-  bool said = ending->cause != END_CAUSE_UNKNOWN && ending->cause != END_EXCEPTION &&
-              ending->cause != END_EXIT_STATUS && ending->cause != END_SIGNAL;
-  if (!end->failed || ending->what != ENDING_OWN || said ||
+  bool more_specific = ending->cause != END_CAUSE_UNKNOWN && ending->cause != END_EXCEPTION &&
+                       ending->cause != END_EXIT_STATUS && ending->cause != END_SIGNAL;
+  if (!end->failed || ending->what != ENDING_OWN || more_specific ||
       ending->at - end->failed_at > shortly_ns)
     return;
   bool nccl = end->failed_whose == TSCOPE_FAILED_NCCL;
-  char *words = failed_words(a, end);
+  char *words = describe_failed_call(a, end);
   if (nccl && end->failed_result == NCCL_REMOTE_ERROR) {
     ending->what = ENDING_LOST_PEER;
     ending->cause = END_LOST_PEER;
@@ -139,16 +141,16 @@ bool ending_of_rank(const struct analysis *a, u32 r, struct ending *ending) {
   if (end->signal) {
     if (end->reaped != NS_UNKNOWN)
       ending->at = later(end->reaped, alive);
-    by_signal(a, end, ending);
+    set_cause_by_signal(a, end, ending);
   } else if (end->kind != TSCOPE_END_UNSEEN) {
     ending->from = ending->at = end->end;
-    by_itself(a, end, ending);
+    set_cause_by_exit(a, end, ending);
   } else {
     ending->what = ENDING_SILENT;
     ending->cause = END_SILENT;
     ending->why = arena_text(a->arena, "its trace stops, and no record says why: it was killed, "
                                        "its host was lost, or it is still running");
   }
-  by_failed_call(a, end, ending);
+  set_cause_by_failed_call(a, end, ending);
   return ending->why != NULL;
 }

@@ -11,13 +11,13 @@
  * ones count only if they raised the signal themselves. */
 #define TOGETHER_NS (1000 * 1000 * 1000ll)
 /* Traces without a word that stop within this time of each other stopped together. */
-#define AT_ONCE_NS (200 * 1000 * 1000ll)
+#define SIMULTANEOUS_NS (200 * 1000 * 1000ll)
 
 #define X(NAME, value, text) [value] = text,
 static const char *const op_names[OPS] = {TSCOPE_OPS(X)};
 #undef X
 
-struct judging {
+struct end_search {
   struct analysis *a;
   struct ending *endings; /* in the order in which they ended */
   u32 n;
@@ -32,21 +32,21 @@ static int by_time(const void *left, const void *right) {
   return x != y ? (x < y ? -1 : 1) : a->global < b->global ? -1 : a->global > b->global;
 }
 
-static bool traces_say_the_end(const struct model *model) {
+static bool traces_record_ends(const struct model *model) {
   bool all = model->n_ranks > 0;
   for (u32 r = 0; r < model->n_ranks; r++)
     all = all && model->ranks[r].ending.known;
   return all;
 }
 
-static u32 count(const struct judging *j, enum ending_class what) {
+static u32 count_endings(const struct end_search *j, enum ending_class what) {
   u32 n = 0;
   for (u32 i = 0; i < j->n; i++)
     n += j->endings[i].what == what;
   return n;
 }
 
-static bool is_odd(const struct judging *j, u32 rank) {
+static bool is_odd(const struct end_search *j, u32 rank) {
   for (u32 i = 0; i < j->counts.n_odd; i++)
     if (j->counts.odd[i] == rank)
       return true;
@@ -57,19 +57,19 @@ static bool is_odd(const struct judging *j, u32 rank) {
 
 /* Whether one that ended for its own reason did so because of `first`: it waited for others, and it
  * ended in the way in which waiting for lost ranks ends. */
-static bool followed(const struct ending *ending, const struct ending *first) {
+static bool was_consequence(const struct ending *ending, const struct ending *first) {
   bool exception = ending->cause == END_EXCEPTION;
   if (ending->from - first->at > TOGETHER_NS)
     return true;
   return ending->from > first->at && ending->pending && !exception;
 }
 
-static u32 mark_own(struct judging *j) {
+static u32 mark_own(struct end_search *j) {
   const struct ending *first = NULL;
   u32 marked = 0;
   for (u32 i = 0; i < j->n; i++) {
     const struct ending *ending = &j->endings[i];
-    if (ending->what != ENDING_OWN || (first && followed(ending, first)))
+    if (ending->what != ENDING_OWN || (first && was_consequence(ending, first)))
       continue;
     first = first ? first : ending;
     j->culprit[i] = true;
@@ -80,7 +80,7 @@ static u32 mark_own(struct judging *j) {
 
 /* The first of those that stopped without a word, if others lived on or reported that they lost a
  * peer. */
-static u32 mark_silent(struct judging *j, i64 before) {
+static u32 mark_silent(struct end_search *j, i64 before) {
   i64 first = INT64_MAX, last = INT64_MIN;
   u32 marked = 0, silent = 0;
   for (u32 i = 0; i < j->n; i++) {
@@ -91,12 +91,12 @@ static u32 mark_silent(struct judging *j, i64 before) {
     silent++;
     first = ending->at < first ? ending->at : first;
   }
-  bool lost = count(j, ENDING_LOST_PEER) > 0;
-  if (!silent || first >= before || (!lost && last - first < AT_ONCE_NS))
+  bool lost = count_endings(j, ENDING_LOST_PEER) > 0;
+  if (!silent || first >= before || (!lost && last - first < SIMULTANEOUS_NS))
     return 0;
   for (u32 i = 0; i < j->n; i++) {
     const struct ending *ending = &j->endings[i];
-    if (ending->what != ENDING_SILENT || ending->at - first > AT_ONCE_NS)
+    if (ending->what != ENDING_SILENT || ending->at - first > SIMULTANEOUS_NS)
       continue;
     j->culprit[i] = true;
     marked++;
@@ -106,7 +106,7 @@ static u32 mark_silent(struct judging *j, i64 before) {
 
 /* Nobody ended for its own reason, and some lost a peer or were stopped: who called fewer
  * collectives than most, or more. */
-static u32 mark_odd(struct judging *j) {
+static u32 mark_odd(struct end_search *j) {
   u32 marked = 0;
   for (u32 i = 0; i < j->n; i++)
     if (j->endings[i].rank != INDEX_NONE && is_odd(j, j->endings[i].rank)) {
@@ -120,7 +120,7 @@ static u32 mark_odd(struct judging *j) {
 }
 
 /* The job hung until somebody stopped it: the verdict about its calls says who held it up. */
-static u32 mark_suspects(struct judging *j) {
+static u32 mark_suspects(struct end_search *j) {
   const struct collective_check *check = &j->a->results->check;
   u32 marked = 0;
   for (u32 i = 0; i < j->n; i++)
@@ -133,7 +133,7 @@ static u32 mark_suspects(struct judging *j) {
 }
 
 /* Those that ended normally while the others still waited for them. */
-static u32 mark_early_leavers(struct judging *j) {
+static u32 mark_early_leavers(struct end_search *j) {
   u32 marked = 0;
   for (u32 i = 0; i < j->n; i++)
     if (j->endings[i].what == ENDING_IN_ORDER) {
@@ -145,17 +145,17 @@ static u32 mark_early_leavers(struct judging *j) {
 
 /* --- the words for it --- */
 
-static char *names(const struct judging *j, bool culprits, u32 *n) {
+static char *list_names(const struct end_search *j, bool culprits, u32 *n) {
   u32 *ranks = arena_array(j->a->arena, j->n + 1, sizeof(*ranks));
   *n = 0;
   for (u32 i = 0; ranks && i < j->n; i++)
     if (j->culprit[i] == culprits)
       ranks[(*n)++] = j->endings[i].global;
-  return ranks ? ranks_in_words(j->a->arena, ranks, *n) : NULL;
+  return ranks ? describe_ranks(j->a->arena, ranks, *n) : NULL;
 }
 
 /* All ranks of one host, and nobody else, stopped without a word. */
-static const char *lost_host(const struct judging *j) {
+static const char *lost_host(const struct end_search *j) {
   const struct model *model = j->a->model;
   const char *host = NULL;
   for (u32 i = 0; i < j->n; i++) {
@@ -178,7 +178,7 @@ static const char *lost_host(const struct judging *j) {
   return others ? host : NULL;
 }
 
-static const struct ending *first_culprit(const struct judging *j) {
+static const struct ending *first_culprit(const struct end_search *j) {
   for (u32 i = 0; i < j->n; i++)
     if (j->culprit[i])
       return &j->endings[i];
@@ -186,7 +186,7 @@ static const struct ending *first_culprit(const struct judging *j) {
 }
 
 /* How long before the next of the ranks that ended after it; NAN. */
-static double ahead(const struct judging *j) {
+static double time_to_next_end(const struct end_search *j) {
   const struct ending *first = first_culprit(j);
   for (u32 i = 0; first && i < j->n; i++)
     if (!j->culprit[i] && j->endings[i].what != ENDING_NONE && j->endings[i].at >= first->at)
@@ -194,7 +194,7 @@ static double ahead(const struct judging *j) {
   return NAN;
 }
 
-static char *call_words(const struct analysis *a, const struct ending *ending) {
+static char *describe_call(const struct analysis *a, const struct ending *ending) {
   const struct arrival *last = ending->last;
   const struct model *model = a->model;
   const char *op = op_names[last->op] ? op_names[last->op] : "collective";
@@ -221,8 +221,8 @@ static double step_in_progress(const struct model *model, u32 rank, i64 time) {
   return NAN;
 }
 
-static bool describe(const struct judging *j, const struct ending *ending, bool culprit,
-                     struct rank_ending *out) {
+static bool fill_ending(const struct end_search *j, const struct ending *ending, bool culprit,
+                        struct rank_ending *out) {
   static const enum rank_end_way hows[] = {
       [ENDING_IN_ORDER] = RANK_END_EXIT,  [ENDING_OWN] = RANK_END_EXIT,
       [ENDING_LOST_PEER] = RANK_END_EXIT, [ENDING_STOPPED] = RANK_END_SIGNAL,
@@ -258,10 +258,10 @@ static bool describe(const struct judging *j, const struct ending *ending, bool 
   if (!ending->last)
     return true;
   out->pending = ending->pending ? ANSWER_YES : ANSWER_NO;
-  return (out->call = call_words(j->a, ending)) != NULL;
+  return (out->call = describe_call(j->a, ending)) != NULL;
 }
 
-static char *where_words(const struct analysis *a, const struct rank_ending *row) {
+static char *describe_place(const struct analysis *a, const struct rank_ending *row) {
   char *step = isnan(row->step) ? arena_text(a->arena, "")
                                 : arena_printf(a->arena, " in step %.0f", row->step);
   return step && row->call
@@ -270,10 +270,10 @@ static char *where_words(const struct analysis *a, const struct rank_ending *row
              : step;
 }
 
-static char *summarise(const struct judging *j, struct run_end *end) {
+static char *describe_end(const struct end_search *j, struct run_end *end) {
   struct arena *arena = j->a->arena;
   u32 n, others;
-  char *who = names(j, true, &n), *rest = names(j, false, &others);
+  char *who = list_names(j, true, &n), *rest = list_names(j, false, &others);
   const struct ending *first = first_culprit(j);
   if (!who || !rest || !first)
     return NULL;
@@ -281,7 +281,7 @@ static char *summarise(const struct judging *j, struct run_end *end) {
   for (u32 i = 0; i < end->n_ranks; i++)
     if (end->ranks[i].rank == first->global)
       row = &end->ranks[i];
-  char *where = where_words(j->a, row);
+  char *where = describe_place(j->a, row);
   char *when = isnan(end->ahead_s) || others == 0
                    ? arena_text(arena, "")
                    : arena_printf(arena, ", %.3g s before the next", end->ahead_s);
@@ -299,7 +299,7 @@ static char *summarise(const struct judging *j, struct run_end *end) {
 }
 
 /* Whether the ranks that the pending calls point to did end the run. */
-static bool names_only_culprits(const struct judging *j) {
+static bool names_only_culprits(const struct end_search *j) {
   const struct collective_check *check = &j->a->results->check;
   u32 named = 0;
   for (u32 i = 0; i < j->n; i++)
@@ -308,14 +308,14 @@ static bool names_only_culprits(const struct judging *j) {
   return named == check->n_suspects;
 }
 
-static bool fill_run_end(struct judging *j, struct run_end *end) {
+static bool fill_run_end(struct end_search *j, struct run_end *end) {
   struct arena *arena = j->a->arena;
   end->ranks = arena_array(arena, j->n + 1, sizeof(*end->ranks));
   end->culprits = arena_array(arena, j->n + 1, sizeof(*end->culprits));
   if (!end->ranks || !end->culprits)
     return false;
   for (u32 i = 0; i < j->n; i++) {
-    if (!describe(j, &j->endings[i], j->culprit[i], &end->ranks[end->n_ranks++]))
+    if (!fill_ending(j, &j->endings[i], j->culprit[i], &end->ranks[end->n_ranks++]))
       return false;
     if (j->culprit[i])
       end->culprits[end->n_culprits++] = j->endings[i].global;
@@ -326,12 +326,12 @@ static bool fill_run_end(struct judging *j, struct run_end *end) {
     check->cannot_tell = "see how the run ended";
   }
   end->followed = (double)(j->n - end->n_culprits);
-  end->ahead_s = ahead(j);
+  end->ahead_s = time_to_next_end(j);
   end->calls = j->counts.words;
   return true;
 }
 
-static bool gather(struct judging *j) {
+static bool list_endings(struct end_search *j) {
   const struct model *model = j->a->model;
   u32 world = model->world_size < 1u << 20 ? model->world_size : 0;
   j->endings = arena_array(j->a->arena, (u64)model->n_ranks + world + 1, sizeof(*j->endings));
@@ -357,7 +357,7 @@ static bool gather(struct judging *j) {
 }
 
 /* A library that receives something other than it waits for may end the process, on any rank. */
-static bool only_aborts(const struct judging *j) {
+static bool only_aborts(const struct end_search *j) {
   u32 aborts = 0;
   for (u32 i = 0; i < j->n; i++) {
     bool own = j->endings[i].what == ENDING_OWN;
@@ -371,7 +371,7 @@ static bool only_aborts(const struct judging *j) {
 
 /* The first rank that stopped without a word, before all that ended for their own reasons, ended
  * the run; else these did. */
-static u32 judge(struct judging *j) {
+static u32 mark_culprits(struct end_search *j) {
   i64 own = INT64_MAX;
   for (u32 i = 0; i < j->n && own == INT64_MAX; i++)
     if (j->endings[i].what == ENDING_OWN)
@@ -381,11 +381,11 @@ static u32 judge(struct judging *j) {
     marked = mark_odd(j);
   if (!marked)
     marked = mark_own(j);
-  if (!marked && (count(j, ENDING_LOST_PEER) || count(j, ENDING_STOPPED))) {
+  if (!marked && (count_endings(j, ENDING_LOST_PEER) || count_endings(j, ENDING_STOPPED))) {
     marked = mark_odd(j);
     if (!marked)
       marked = mark_suspects(j);
-    if (!marked && count(j, ENDING_LOST_PEER))
+    if (!marked && count_endings(j, ENDING_LOST_PEER))
       marked = mark_early_leavers(j);
   }
   return marked;
@@ -394,16 +394,16 @@ static u32 judge(struct judging *j) {
 int run_end_analyse(struct analysis *a) {
   struct run_end *end = &a->results->run_end;
   *end = (struct run_end){.ahead_s = NAN, .followed = NAN};
-  if (!traces_say_the_end(a->model))
+  if (!traces_record_ends(a->model))
     return 0;
-  struct judging j = {.a = a};
-  if (!gather(&j))
+  struct end_search j = {.a = a};
+  if (!list_endings(&j))
     return -ENOMEM;
-  bool orderly = count(&j, ENDING_IN_ORDER) == j.n;
-  u32 marked = orderly ? 0 : judge(&j);
+  bool orderly = count_endings(&j, ENDING_IN_ORDER) == j.n;
+  u32 marked = orderly ? 0 : mark_culprits(&j);
   if (!fill_run_end(&j, end))
     return -ENOMEM;
-  bool unseen = count(&j, ENDING_SILENT) + count(&j, ENDING_NONE) == j.n;
+  bool unseen = count_endings(&j, ENDING_SILENT) + count_endings(&j, ENDING_NONE) == j.n;
   if (unseen && !marked)
     return 0; /* it may still be running */
   end->how = orderly ? RUN_ENDED_IN_ORDER : marked ? RUN_ENDED_EARLY : RUN_END_CANNOT_TELL;
@@ -416,7 +416,7 @@ int run_end_analyse(struct analysis *a) {
                  : by_calls && first->what == ENDING_STOPPED  ? END_HELD_UP
                  : by_calls && first->what == ENDING_IN_ORDER ? END_LEFT_EARLY
                                                               : first->cause;
-    end->summary = summarise(&j, end);
+    end->summary = describe_end(&j, end);
     return end->summary ? 0 : -ENOMEM;
   }
   return 0;

@@ -27,7 +27,7 @@ struct fork {
   u32 first, n, n_ranks, lowest;
 };
 
-struct growing {
+struct tree_builder {
   struct arena *arena;
   struct call_frame *frames; /* by their numbers */
   u32 *slots;                /* hash table of numbers + 1 */
@@ -47,7 +47,7 @@ static bool same_text(const char *a, const char *b) {
   return a == b || (a && b && strcmp(a, b) == 0);
 }
 
-static u32 number_of(struct growing *g, const struct call_frame *frame) {
+static u32 frame_number(struct tree_builder *g, const struct call_frame *frame) {
   u64 hash = hash_text(hash_text(0xcbf29ce484222325u ^ frame->line, frame->file), frame->function);
   for (u64 i = hash >> 20;; i++) {
     u32 *slot = &g->slots[i & (g->n_slots - 1)];
@@ -73,7 +73,7 @@ static int by_frames(const void *left, const void *right) {
   return a->rank < b->rank ? -1 : a->rank > b->rank;
 }
 
-static int number_frames(struct growing *g, const struct tree_stack *stacks, u32 n) {
+static int number_frames(struct tree_builder *g, const struct tree_stack *stacks, u32 n) {
   u64 all = 0;
   for (u32 i = 0; i < n; i++)
     all += stacks[i].n + 1u;
@@ -91,9 +91,9 @@ static int number_frames(struct growing *g, const struct tree_stack *stacks, u32
     struct path *path = &g->paths[i];
     *path = (struct path){.rank = stacks[i].rank, .frames = numbers};
     if (stacks[i].thread)
-      numbers[path->n++] = number_of(g, &(struct call_frame){.function = stacks[i].thread});
+      numbers[path->n++] = frame_number(g, &(struct call_frame){.function = stacks[i].thread});
     for (u32 k = stacks[i].n; k-- > 0 && path->n < FRAMES_MOST;)
-      numbers[path->n++] = number_of(g, stacks[i].frames[k]);
+      numbers[path->n++] = frame_number(g, stacks[i].frames[k]);
     numbers += path->n;
   }
   if (n)
@@ -107,7 +107,7 @@ static int by_u32(const void *left, const void *right) {
 }
 
 /* The ranks of a range, sorted, each once. NULL without memory. */
-static u32 *ranks_of(struct growing *g, u32 first, u32 n, u32 *n_ranks) {
+static u32 *ranks_of(struct tree_builder *g, u32 first, u32 n, u32 *n_ranks) {
   u32 *ranks = arena_array(g->arena, n + 1u, sizeof(*ranks));
   *n_ranks = 0;
   if (!ranks)
@@ -135,17 +135,17 @@ char *stack_place(struct arena *arena, const struct call_frame *frame) {
   return frame->line ? arena_printf(arena, "%s:%u", name, frame->line) : arena_text(arena, name);
 }
 
-static void grow(struct growing *g, u32 first, u32 n, u32 depth, u32 above);
+static void add_subtree(struct tree_builder *g, u32 first, u32 n, u32 depth, u32 above);
 
 /* "libc.so.6 poll (poll.c:29)". */
-static void name_native(struct growing *g, const struct call_frame *frame,
+static void name_native(struct tree_builder *g, const struct call_frame *frame,
                         struct stack_node *node) {
   if (frame->line)
     node->function = arena_printf(g->arena, "%s (%s)", frame->function, node->place);
   node->place = stack_place(g->arena, &(struct call_frame){.file = frame->library});
 }
 
-static void add_node(struct growing *g, const struct fork *fork, u32 depth, u32 above) {
+static void add_node(struct tree_builder *g, const struct fork *fork, u32 depth, u32 above) {
   const struct call_frame *frame = &g->frames[g->paths[fork->first].frames[depth]];
   bool thread = !frame->file && !frame->line && frame->function;
   struct stack_node node = {.file = frame->file,
@@ -174,11 +174,11 @@ static void add_node(struct growing *g, const struct fork *fork, u32 depth, u32 
     return;
   if (up)
     g->nodes.at[above].children++;
-  grow(g, fork->first, fork->n, depth + 1, g->nodes.n - 1);
+  add_subtree(g, fork->first, fork->n, depth + 1, g->nodes.n - 1);
 }
 
 /* What is below a node whose range is [first, first + n). Recursion is as deep as the stacks. */
-static void grow(struct growing *g, u32 first, u32 n, u32 depth, u32 above) {
+static void add_subtree(struct tree_builder *g, u32 first, u32 n, u32 depth, u32 above) {
   VECTOR(struct fork) forks = {0};
   u32 end = first + n;
   while (first < end && g->paths[first].n <= depth) /* these end here */
@@ -202,11 +202,11 @@ static void grow(struct growing *g, u32 first, u32 n, u32 depth, u32 above) {
 
 int stack_tree_make(struct arena *arena, struct tree_stack *stacks, u32 n,
                     struct stack_tree *tree) {
-  struct growing g = {.arena = arena};
+  struct tree_builder g = {.arena = arena};
   *tree = (struct stack_tree){0};
   int error = number_frames(&g, stacks, n);
   if (!error)
-    grow(&g, 0, n, 0, INDEX_NONE);
+    add_subtree(&g, 0, n, 0, INDEX_NONE);
   tree->nodes = arena_array(arena, g.nodes.n + 1u, sizeof(*tree->nodes));
   if (error || g.failed || !tree->nodes) {
     free(g.nodes.at);
@@ -220,7 +220,7 @@ int stack_tree_make(struct arena *arena, struct tree_stack *stacks, u32 n,
 }
 
 /* Whether all ranks of a node go on to the next node. */
-static bool goes_on(const struct stack_tree *tree, u32 i) {
+static bool has_single_child(const struct stack_tree *tree, u32 i) {
   return tree->nodes[i].children == 1 && tree->nodes[i].ranks_in == tree->nodes[i + 1].ranks_in;
 }
 
@@ -234,7 +234,8 @@ static bool is_listed(const struct stack_tree *tree, u32 first, u32 i, u32 last)
   return users || called || node->native || (i == last) || (i == first && node->depth == 0);
 }
 
-static char *stretch_text(struct arena *arena, const struct stack_tree *tree, u32 first, u32 last) {
+static char *describe_stretch(struct arena *arena, const struct stack_tree *tree, u32 first,
+                              u32 last) {
   char *text = arena_text(arena, "");
   bool left_out = false;
   for (u32 i = first; i <= last && text; i++) {
@@ -262,7 +263,7 @@ struct stack_line *stack_tree_lines(struct arena *arena, const struct stack_tree
   for (u32 i = 0; i < tree->n && *n < most; i++) {
     u32 first = i;
     unsigned depth = (unsigned)tree->nodes[first].depth;
-    while (goes_on(tree, i))
+    while (has_single_child(tree, i))
       i++;
     unsigned below = (unsigned)tree->nodes[i].depth + 1;
     forks[below] = forks[depth] + 1;
@@ -270,7 +271,7 @@ struct stack_line *stack_tree_lines(struct arena *arena, const struct stack_tree
     *line = (struct stack_line){.depth = forks[depth],
                                 .ranks = tree->nodes[first].ranks,
                                 .n_ranks = tree->nodes[first].ranks_in,
-                                .text = stretch_text(arena, tree, first, i)};
+                                .text = describe_stretch(arena, tree, first, i)};
     if (!line->text)
       return NULL;
   }

@@ -48,7 +48,7 @@ static bool calls_after(const struct rank_stall *stall, i64 last_call) {
   return stall->looked != NS_UNKNOWN && last_call != NS_UNKNOWN && last_call > stall->looked;
 }
 
-static bool says_where(const struct rank_stall *stall) {
+static bool has_frames(const struct rank_stall *stall) {
   const struct stalled_thread *first = stall_main_thread(stall);
   return stall->what == TSCOPE_STALL_NOTHING_MOVED && first && first->n_frames > 0;
 }
@@ -60,16 +60,16 @@ static bool ends_between(const struct rank_stall *before, const struct rank_stal
          !calls_after(before, last_call) && after->begin - before->end <= ending_ns;
 }
 
-/* The last stall, or one before it. A rank that was told to end may stand still again, more than
- * once, while it ends, when it has no Python frames any more. Then the last stall with frames says
- * more. */
-static const struct rank_stall *telling_stall(const struct rank *rank, i64 last_call) {
+/* The last stall, or one before it. A rank that received the signal to end may stand still again,
+ * more than once, while it ends, when it has no Python frames any more. Then the last stall with
+ * frames says more. */
+static const struct rank_stall *most_informative_stall(const struct rank *rank, i64 last_call) {
   const struct rank_stall *last = rank->n_stalls ? &rank->stalls[rank->n_stalls - 1] : NULL;
   const struct rank_stall *stall = last;
-  while (stall && stall > rank->stalls && !says_where(stall) &&
+  while (stall && stall > rank->stalls && !has_frames(stall) &&
          ends_between(stall - 1, stall, last_call))
     stall--;
-  return stall && says_where(stall) ? stall : last;
+  return stall && has_frames(stall) ? stall : last;
 }
 
 /* The stall in which the rank's record ends, because it never or hardly went on. NULL if there is
@@ -77,7 +77,7 @@ static const struct rank_stall *telling_stall(const struct rank *rank, i64 last_
  * of the stall: its calls show it. */
 static const struct rank_stall *last_stall(const struct analysis *a, const struct rank *rank,
                                            i64 last_call) {
-  const struct rank_stall *stall = telling_stall(rank, last_call);
+  const struct rank_stall *stall = most_informative_stall(rank, last_call);
   if (!stall || stall->what != TSCOPE_STALL_NOTHING_MOVED || stall->begin == NS_UNKNOWN)
     return NULL;
   if (rank->closed || calls_after(stall, last_call))
@@ -114,26 +114,27 @@ static char *collective_of(const struct analysis *a, u32 global) {
 
 static int add_rank(struct analysis *a, const struct rank *rank, const struct rank_stall *stall) {
   struct stalls_result *out = &a->results->stalls;
-  struct stalled_rank *standing = &out->ranks[out->n_ranks++];
+  struct stalled_rank *row = &out->ranks[out->n_ranks++];
   i64 end = stall->end == NS_UNKNOWN ? end_of(rank) : stall->end;
-  *standing = (struct stalled_rank){.rank = rank->rank,
-                                    .host = rank->host,
-                                    .since_s = seconds(a, stall->begin),
-                                    .for_s = end == NS_UNKNOWN || end < stall->begin
-                                                 ? (double)NAN
-                                                 : (double)(end - stall->begin) / 1e9};
+  *row = (struct stalled_rank){.rank = rank->rank,
+                               .host = rank->host,
+                               .since_s = seconds(a, stall->begin),
+                               .for_s = end == NS_UNKNOWN || end < stall->begin
+                                            ? (double)NAN
+                                            : (double)(end - stall->begin) / 1e9};
   if (isnan(out->limit_s) || stall->limit_s > out->limit_s)
     out->limit_s = stall->limit_s;
   double looked = seconds(a, stall->looked);
   if (isnan(out->told_s) || looked > out->told_s)
     out->told_s = looked;
-  return stall_describe(a->arena, stall, collective_of(a, rank->rank), standing) ? 0 : -ENOMEM;
+  return stall_describe(a->arena, stall, collective_of(a, rank->rank), row) ? 0 : -ENOMEM;
 }
 
 /* What a rank of the same host saw of this rank's process, which recorded nothing itself; NULL. */
-static const struct stalled_peer *seen_by(const struct analysis *a, const struct rank *rank,
-                                          const struct rank_stall *const *last,
-                                          const struct rank **by) {
+static const struct stalled_peer *find_peer_report(const struct analysis *a,
+                                                   const struct rank *rank,
+                                                   const struct rank_stall *const *last,
+                                                   const struct rank **by) {
   const struct model *model = a->model;
   for (u32 r = 0; r < model->n_ranks && !rank->closed && rank->host; r++) {
     const struct rank *other = &model->ranks[r];
@@ -148,7 +149,7 @@ static const struct stalled_peer *seen_by(const struct analysis *a, const struct
   return NULL;
 }
 
-static const char *peer_words(const struct stalled_peer *peer, enum stall_doing *what) {
+static const char *describe_peer(const struct stalled_peer *peer, enum stall_doing *what) {
   bool frozen = peer->wait && (strstr(peer->wait, "freezer") || strstr(peer->wait, "refrigerator"));
   *what = STALL_STOPPED;
   if (frozen)
@@ -163,7 +164,8 @@ static const char *peer_words(const struct stalled_peer *peer, enum stall_doing 
 }
 
 /* "; its first thread was last seen at train.py:12 in load"; empty if there is no sample. */
-static char *last_seen(struct analysis *a, const struct rank *rank, struct stalled_rank *at) {
+static char *describe_last_seen(struct analysis *a, const struct rank *rank,
+                                struct stalled_rank *at) {
   const struct call_frame *last = a->line_sums[rank - a->model->ranks].last;
   if (!last)
     return arena_text(a->arena, "");
@@ -177,33 +179,33 @@ static char *last_seen(struct analysis *a, const struct rank *rank, struct stall
 }
 
 /* A rank that could not record itself what it is doing. */
-static int add_seen(struct analysis *a, const struct rank *rank,
-                    const struct rank_stall *const *stalls) {
+static int add_seen_by_peer(struct analysis *a, const struct rank *rank,
+                            const struct rank_stall *const *stalls) {
   struct stalls_result *out = &a->results->stalls;
   const struct rank *by = NULL;
-  const struct stalled_peer *peer = seen_by(a, rank, stalls, &by);
+  const struct stalled_peer *peer = find_peer_report(a, rank, stalls, &by);
   if (!peer)
     return 0;
-  struct stalled_rank *standing = &out->ranks[out->n_ranks++];
+  struct stalled_rank *row = &out->ranks[out->n_ranks++];
   i64 end = end_of(rank);
-  *standing = (struct stalled_rank){
-      .rank = rank->rank,
-      .host = rank->host,
-      .since_s = seconds(a, end),
-      .for_s = end == NS_UNKNOWN ? (double)NAN : (double)(a->model->end - end) / 1e9,
-      .line = (double)NAN,
-      .begins = "It is "};
-  const char *words = peer_words(peer, &standing->what);
-  char *last = last_seen(a, rank, standing);
+  *row = (struct stalled_rank){.rank = rank->rank,
+                               .host = rank->host,
+                               .since_s = seconds(a, end),
+                               .for_s = end == NS_UNKNOWN ? (double)NAN
+                                                          : (double)(a->model->end - end) / 1e9,
+                               .line = (double)NAN,
+                               .begins = "It is "};
+  const char *words = describe_peer(peer, &row->what);
+  char *last = describe_last_seen(a, rank, row);
   if (!last)
     return -ENOMEM;
-  standing->words =
+  row->words =
       arena_printf(a->arena, "%s: rank %u on the same host saw this of process %u%s%s%s%s", words,
                    by->rank, rank->pid, peer->call ? ", in " : "", peer->call ? peer->call : "",
                    peer->file ? " of " : "", peer->file ? peer->file : "");
-  if (standing->words)
-    standing->words = arena_printf(a->arena, "%s%s", standing->words, last);
-  return standing->words ? 0 : -ENOMEM;
+  if (row->words)
+    row->words = arena_printf(a->arena, "%s%s", row->words, last);
+  return row->words ? 0 : -ENOMEM;
 }
 
 static int list_ranks(struct analysis *a, const struct rank_stall *const *last) {
@@ -220,7 +222,7 @@ static int list_ranks(struct analysis *a, const struct rank_stall *const *last) 
   u32 n = 0;
   for (u32 r = 0; r < model->n_ranks && !error; r++) {
     if (!last[r]) {
-      error = add_seen(a, &model->ranks[r], last);
+      error = add_seen_by_peer(a, &model->ranks[r], last);
       continue;
     }
     error = add_rank(a, &model->ranks[r], last[r]);
@@ -289,13 +291,13 @@ static int list_past(struct analysis *a, const struct rank_stall *const *last) {
 }
 
 /* For a rank that does not stand still at a known place: where samples saw it last. */
-static int tell_last_seen(struct analysis *a, struct check_suspect *suspect) {
+static int add_last_seen(struct analysis *a, struct check_suspect *suspect) {
   for (u32 r = 0; r < a->model->n_ranks; r++) {
     const struct rank *rank = &a->model->ranks[r];
     struct stalled_rank at = {0};
     if (rank->rank != suspect->rank || rank->closed || !a->line_sums[r].last)
       continue;
-    char *last = last_seen(a, rank, &at);
+    char *last = describe_last_seen(a, rank, &at);
     suspect->place = at.place;
     suspect->evidence = last ? arena_printf(a->arena, "%s It was%s.", suspect->evidence,
                                             last + strlen("; its first thread was"))
@@ -307,7 +309,7 @@ static int tell_last_seen(struct analysis *a, struct check_suspect *suspect) {
 
 /* The check names the rank that holds up the job from its calls alone; this adds where that rank
  * is. */
-static int tell_suspects(struct analysis *a) {
+static int add_suspect_places(struct analysis *a) {
   struct collective_check *check = &a->results->check;
   const struct stalls_result *stalls = &a->results->stalls;
   int error = 0;
@@ -319,7 +321,7 @@ static int tell_suspects(struct analysis *a) {
           *stalls->ranks[k].words)
         rank = &stalls->ranks[k];
     if (!rank) {
-      error = tell_last_seen(a, suspect);
+      error = add_last_seen(a, suspect);
       continue;
     }
     if (!suspect->stack)
@@ -340,5 +342,5 @@ int stalls_analyse(struct analysis *a) {
   int error = last ? list_ranks(a, last) : -ENOMEM;
   if (!error)
     error = list_past(a, last);
-  return error ? error : tell_suspects(a);
+  return error ? error : add_suspect_places(a);
 }

@@ -24,25 +24,25 @@ const struct stalled_thread *stall_main_thread(const struct rank_stall *stall) {
   return stall->n_threads ? &stall->threads[0] : NULL;
 }
 
-static bool sleeps(const struct stalled_thread *thread) {
+static bool is_asleep(const struct stalled_thread *thread) {
   return !thread->moved && thread->state && strchr("SDTt", thread->state);
 }
 
 /* A thread that sleeps and holds the GIL: no other thread can run Python meanwhile. */
-static const struct stalled_thread *gil_keeper(const struct rank_stall *stall) {
+static const struct stalled_thread *gil_holder(const struct rank_stall *stall) {
   for (u32 i = 0; i < stall->n_threads; i++)
-    if (stall->threads[i].holds_gil && sleeps(&stall->threads[i]))
+    if (stall->threads[i].holds_gil && is_asleep(&stall->threads[i]))
       return &stall->threads[i];
   return NULL;
 }
 
 /* Whether a system call is about a regular file: not a pipe, socket or device. */
-static bool is_about_a_file(const struct stalled_thread *thread) {
+static bool is_on_file(const struct stalled_thread *thread) {
   return thread->file && (thread->file[0] == '/' || strncmp(thread->file, "...", 3) == 0) &&
          strncmp(thread->file, "/dev/", 5) != 0;
 }
 
-static const char *state_words(const struct stalled_thread *thread) {
+static const char *describe_state(const struct stalled_thread *thread) {
   switch (thread->state) {
   case 'R':
     return "running";
@@ -61,8 +61,9 @@ static const char *state_words(const struct stalled_thread *thread) {
   }
 }
 
-static enum stall_doing what_of(const struct rank_stall *stall, const struct stalled_thread *thread,
-                                const char *in_collective) {
+static enum stall_doing stall_doing_of(const struct rank_stall *stall,
+                                       const struct stalled_thread *thread,
+                                       const char *in_collective) {
   static const char *const locks[] = {"futex", "semtimedop"};
   static const char *const children[] = {"wait4", "waitid"};
   static const char *const naps[] = {"nanosleep", "clock_nanosleep", "pause", "rt_sigtimedwait",
@@ -71,16 +72,16 @@ static enum stall_doing what_of(const struct rank_stall *stall, const struct sta
                                      "ppoll",   "select",      "pselect6",    "write",   "writev",
                                      "sendto",  "sendmsg",     "epoll_wait",  "accept",  "accept4",
                                      "connect", "epoll_pwait", "io_getevents"};
-  const struct stalled_thread *keeper = gil_keeper(stall);
+  const struct stalled_thread *holder = gil_holder(stall);
   if (!thread)
     return STALL_UNKNOWN;
   if (thread->state == 'T' || thread->state == 't')
     return STALL_STOPPED;
   if (thread->state == 'D')
     return STALL_INPUT_OUTPUT;
-  if (keeper)
-    return keeper == thread ? STALL_KEEPS_GIL : STALL_WAITS_FOR_GIL;
-  if (is_about_a_file(thread) && sleeps(thread))
+  if (holder)
+    return holder == thread ? STALL_KEEPS_GIL : STALL_WAITS_FOR_GIL;
+  if (is_on_file(thread) && is_asleep(thread))
     return STALL_INPUT_OUTPUT;
   if (in_collective)
     return STALL_IN_COLLECTIVE;
@@ -94,8 +95,8 @@ static enum stall_doing what_of(const struct rank_stall *stall, const struct sta
 }
 
 /* "read of pipe:[12], asleep in anon_pipe_read". NULL if nothing is known, or without memory. */
-static char *system_words(struct arena *arena, const struct stalled_thread *thread) {
-  const char *state = state_words(thread);
+static char *describe_system_call(struct arena *arena, const struct stalled_thread *thread) {
+  const char *state = describe_state(thread);
   if (!state && !thread->call)
     return NULL;
   return arena_printf(arena, "%s%s%s%s%s%s%s", thread->call ? thread->call : "",
@@ -105,14 +106,14 @@ static char *system_words(struct arena *arena, const struct stalled_thread *thre
 }
 
 /* Functions that only pass on a call. */
-static bool passes_on(const char *function) {
+static bool is_wrapper(const char *function) {
   static const char *const passing[] = {"wrapper", "decorate_context", "_fn", "inner", "wrapped"};
   const char *dot = strrchr(function, '.');
   return IS_ONE_OF(dot ? dot + 1 : function, passing);
 }
 
-static void take_place(struct arena *arena, const struct stalled_thread *thread,
-                       struct stalled_rank *out) {
+static void set_place(struct arena *arena, const struct stalled_thread *thread,
+                      struct stalled_rank *out) {
   const struct call_frame *own = NULL, *called = NULL;
   for (u32 i = 0; i < thread->n_frames && !own; i++) {
     const struct call_frame *frame = thread->frames[i];
@@ -120,7 +121,7 @@ static void take_place(struct arena *arena, const struct stalled_thread *thread,
       continue;
     if (call_frame_is_users(frame))
       own = frame;
-    else if (frame->function && (!called || !passes_on(frame->function)))
+    else if (frame->function && (!called || !is_wrapper(frame->function)))
       called = frame;
   }
   if (!own) { /* none is the user's */
@@ -136,7 +137,7 @@ static void take_place(struct arena *arena, const struct stalled_thread *thread,
   out->call = called ? called->function : NULL;
 }
 
-static char *frame_lines(struct arena *arena, const struct stalled_thread *thread) {
+static char *list_frames(struct arena *arena, const struct stalled_thread *thread) {
   const u32 most = 12;
   char *text = arena_text(arena, "");
   for (u32 i = 0; i < thread->n_frames && i < most && text; i++) {
@@ -149,22 +150,22 @@ static char *frame_lines(struct arena *arena, const struct stalled_thread *threa
 }
 
 /* Who holds the GIL, and where. */
-static char *keeper_words(struct arena *arena, const struct rank_stall *stall,
-                          const struct stalled_thread *main) {
-  const struct stalled_thread *keeper = gil_keeper(stall);
+static char *describe_gil_holder(struct arena *arena, const struct rank_stall *stall,
+                                 const struct stalled_thread *main) {
+  const struct stalled_thread *holder = gil_holder(stall);
   struct stalled_rank at = {0};
-  if (!keeper || keeper == main)
+  if (!holder || holder == main)
     return arena_text(arena, "");
-  take_place(arena, keeper, &at);
-  const char *system = system_words(arena, keeper);
-  return arena_printf(arena, "; thread %u keeps the GIL%s%s%s%s%s%s", keeper->tid,
+  set_place(arena, holder, &at);
+  const char *system = describe_system_call(arena, holder);
+  return arena_printf(arena, "; thread %u keeps the GIL%s%s%s%s%s%s", holder->tid,
                       at.place ? ", at " : "", at.place ? at.place : "", at.function ? " in " : "",
                       at.function ? at.function : "", system ? ": " : "", system ? system : "");
 }
 
 /* "NCCL reports of dp: remote process exited or ...", for the first errors. NULL if there is no
  * error, or without memory. */
-static char *nccl_words(struct arena *arena, const struct rank_stall *stall) {
+static char *describe_nccl(struct arena *arena, const struct rank_stall *stall) {
   enum { MOST = 2 };
   char *text = NULL;
   u32 errors = 0;
@@ -183,30 +184,30 @@ static char *nccl_words(struct arena *arena, const struct rank_stall *stall) {
 bool stall_describe(struct arena *arena, const struct rank_stall *stall, const char *in_collective,
                     struct stalled_rank *out) {
   const struct stalled_thread *main = stall_main_thread(stall);
-  out->what = what_of(stall, main, in_collective);
+  out->what = stall_doing_of(stall, main, in_collective);
   out->line = (double)NAN;
-  out->nccl = nccl_words(arena, stall);
+  out->nccl = describe_nccl(arena, stall);
   out->words = out->nccl;
   out->begins = "";
   if (!main)
     return true;
-  take_place(arena, main, out);
-  out->system = system_words(arena, main);
-  out->frames = frame_lines(arena, main);
-  char *keeper = keeper_words(arena, stall, main);
+  set_place(arena, main, out);
+  out->system = describe_system_call(arena, main);
+  out->frames = list_frames(arena, main);
+  char *holder = describe_gil_holder(arena, stall, main);
   char *where = arena_text(arena, "");
   if (out->place)
     where = arena_printf(arena, "%s%s%s%s%s%s", out->call ? "in " : "at ",
                          out->call ? out->call : "", out->call ? ", from " : "", out->place,
                          out->function ? " in " : "", out->function ? out->function : "");
-  if (!keeper || !where)
+  if (!holder || !where)
     return false;
-  bool known = in_collective || *where || out->system || *keeper;
+  bool known = in_collective || *where || out->system || *holder;
   out->begins = in_collective ? "It " : known ? "It is " : "";
   out->words = arena_printf(arena, "%s%s%s%s%s%s%s%s%s", in_collective ? "waits in " : "",
                             in_collective ? in_collective : "", in_collective && *where ? ", " : "",
                             where, (in_collective || *where) && out->system ? ": " : "",
-                            out->system ? out->system : "", keeper, out->nccl && known ? "; " : "",
+                            out->system ? out->system : "", holder, out->nccl && known ? "; " : "",
                             out->nccl ? out->nccl : "");
   return out->words != NULL;
 }

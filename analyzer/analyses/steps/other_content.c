@@ -49,7 +49,7 @@ static double length_ms(const struct analysis *a, u32 step) {
   return n ? sum / n : NAN;
 }
 
-static int list_long(struct listing *l) {
+static int list_long_steps(struct listing *l) {
   struct analysis *a = l->a;
   struct long_steps *out = l->out;
   u32 n = 0;
@@ -170,7 +170,7 @@ static int find_rare_calls(struct listing *l) {
 }
 
 /* How much more than typical the rank has in a phase; 0 if nothing is known. */
-static double more_of(const struct listing *l, u32 rank, u32 step, u32 phase) {
+static double excess_in_phase(const struct listing *l, u32 rank, u32 step, u32 phase) {
   double more = phase_ms(l->a, rank, step, phase) - l->typical[(size_t)rank * PHASES + phase];
   return more > 0 ? more : 0;
 }
@@ -182,7 +182,7 @@ static u32 busiest(const struct listing *l, u32 at) {
   for (u32 rank = 0; rank < n; rank++) {
     double idle = l->waited[(size_t)at * n + rank];
     if (!l->a->model->clock_aligned && l->a->model->phases)
-      idle = more_of(l, rank, l->out->at[at].step, BACKWARD); /* waits lie in it mostly */
+      idle = excess_in_phase(l, rank, l->out->at[at].step, BACKWARD); /* waits lie in it mostly */
     if (idle < least) {
       least = idle;
       best = rank;
@@ -206,15 +206,16 @@ static void classify(struct listing *l, u32 at) {
     step->content = step->op ? CONTENT_CALLS : CONTENT_UNKNOWN;
     return;
   }
-  double half = REASON_SHARE * step->excess_ms, data = more_of(l, rank, step->step, DATA);
-  double forward = more_of(l, rank, step->step, FORWARD);
-  double backward = more_of(l, rank, step->step, BACKWARD);
+  double half = REASON_SHARE * step->excess_ms, data = excess_in_phase(l, rank, step->step, DATA);
+  double forward = excess_in_phase(l, rank, step->step, FORWARD);
+  double backward = excess_in_phase(l, rank, step->step, BACKWARD);
   bool only_forward = forward >= half / 2 && backward <= forward / 4;
-  if (backward + more_of(l, rank, step->step, OPTIMIZER) >= half || (data >= half && !only_forward))
+  if (backward + excess_in_phase(l, rank, step->step, OPTIMIZER) >= half ||
+      (data >= half && !only_forward))
     step->content = CONTENT_TRAINING;
   else if (only_forward)
     step->content = CONTENT_FORWARD;
-  else if (more_of(l, rank, step->step, OTHER) < half / 2)
+  else if (excess_in_phase(l, rank, step->step, OTHER) < half / 2)
     step->content = CONTENT_TRAINING;
   else
     step->content = all_others_wait(l, at, rank) ? CONTENT_ONE_RANK : CONTENT_OUTSIDE;
@@ -225,7 +226,7 @@ static void classify(struct listing *l, u32 at) {
 int other_content_list(struct analysis *a, struct arena *arena, struct long_steps *out) {
   struct listing l = {.a = a, .arena = arena, .out = out};
   *out = (struct long_steps){.first = a->first_step, .end = a->first_step + a->n_steps};
-  int error = list_long(&l);
+  int error = list_long_steps(&l);
   if (error || out->n == 0)
     return error;
   error = find_typical_phases(&l);

@@ -14,12 +14,12 @@
 #define LEAST_HITS 3u
 #define STARTS_TRIED 64u
 
-static bool counts(const struct long_step *step, u32 leave_out) {
+static bool may_recur(const struct long_step *step, u32 leave_out) {
   return !(leave_out >> step->content & 1);
 }
 
 /* Progressions over n steps with k members. */
-static double progressions(u32 n, u32 k) {
+static double count_progressions(u32 n, u32 k) {
   double sum = 0;
   for (u32 period = SHORTEST_PERIOD; period <= n; period++) {
     /* offsets o < period with (k - 1) period <= n - 1 - o < k period */
@@ -31,8 +31,8 @@ static double progressions(u32 n, u32 k) {
   return sum;
 }
 
-static double chance_of(u32 n, u32 m, u32 hits, u32 misses) {
-  double chance = log(progressions(n, hits + misses));
+static double chance_of_period(u32 n, u32 m, u32 hits, u32 misses) {
+  double chance = log(count_progressions(n, hits + misses));
   for (u32 i = 0; i < hits; i++)
     chance += log((double)(m - i) / (n - i));
   for (u32 i = 0; i < misses; i++)
@@ -41,16 +41,16 @@ static double chance_of(u32 n, u32 m, u32 hits, u32 misses) {
 }
 
 /* How many steps are at least as long as the shortest step of the period. */
-static u32 as_long(const struct long_steps *steps, u32 leave_out, double least_ms) {
+static u32 count_as_long(const struct long_steps *steps, u32 leave_out, double least_ms) {
   u32 n = 0;
   for (u32 i = 0; i < steps->n; i++)
-    n += counts(&steps->at[i], leave_out) && !steps->at[i].group &&
+    n += may_recur(&steps->at[i], leave_out) && !steps->at[i].group &&
          steps->at[i].excess_ms >= least_ms;
   return n;
 }
 
 /* A step that also belongs to another period counts neither for nor against this one. */
-static bool look_at(const struct long_steps *steps, u32 leave_out, struct recurrence *r) {
+static bool check_period(const struct long_steps *steps, u32 leave_out, struct recurrence *r) {
   u32 shared = 0, members = 0;
   double least = INFINITY;
   r->hits = 0;
@@ -58,7 +58,7 @@ static bool look_at(const struct long_steps *steps, u32 leave_out, struct recurr
     members++;
   for (u32 i = 0; i < steps->n; i++) {
     const struct long_step *step = &steps->at[i];
-    if (!recurrence_has(r, step->step) || !counts(step, leave_out))
+    if (!recurrence_has(r, step->step) || !may_recur(step, leave_out))
       continue;
     shared += step->group != 0;
     r->hits += step->group == 0;
@@ -67,8 +67,8 @@ static bool look_at(const struct long_steps *steps, u32 leave_out, struct recurr
   u32 misses = members - shared - r->hits;
   if (r->hits < LEAST_HITS || 10 * misses > r->hits)
     return false;
-  r->chance =
-      chance_of(steps->end - steps->first, as_long(steps, leave_out, least), r->hits, misses);
+  r->chance = chance_of_period(steps->end - steps->first, count_as_long(steps, leave_out, least),
+                               r->hits, misses);
   return true;
 }
 
@@ -77,7 +77,7 @@ bool other_find_recurrence(const struct long_steps *steps, u32 leave_out, double
   u32 starts[STARTS_TRIED], n = 0;
   *found = (struct recurrence){.chance = most_chance};
   for (u32 i = 0; i < steps->n && n < STARTS_TRIED; i++)
-    if (counts(&steps->at[i], leave_out) && !steps->at[i].group)
+    if (may_recur(&steps->at[i], leave_out) && !steps->at[i].group)
       starts[n++] = steps->at[i].step;
   for (u32 i = 0; i < n; i++)
     for (u32 k = i + 1; k < n; k++) {
@@ -85,7 +85,7 @@ bool other_find_recurrence(const struct long_steps *steps, u32 leave_out, double
       if (r.period < SHORTEST_PERIOD)
         continue;
       r.first = starts[i] - (starts[i] - steps->first) / r.period * r.period;
-      if (look_at(steps, leave_out, &r) && r.chance < found->chance)
+      if (check_period(steps, leave_out, &r) && r.chance < found->chance)
         *found = r;
     }
   return found->hits > 0;

@@ -21,10 +21,10 @@
 #define STEPS_NAMED 3u
 
 bool analysis_trains(const struct analysis *a, u32 step) {
-  return !a->other || !a->other[step];
+  return !a->other_work_of || !a->other_work_of[step];
 }
 
-const char *steps_in_words(struct arena *arena, const double *step, u32 n) {
+const char *describe_steps(struct arena *arena, const double *step, u32 n) {
   const char *text = n == 1 ? "step" : "steps";
   u32 shown = n <= STEPS_NAMED + 1 ? n : STEPS_NAMED;
   for (u32 i = 0; i < shown && text; i++)
@@ -32,7 +32,7 @@ const char *steps_in_words(struct arena *arena, const double *step, u32 n) {
   return text && shown < n ? arena_printf(arena, "%s and %u more", text, n - shown) : text;
 }
 
-static const char *content_in_words(struct arena *arena, const struct other_work *work,
+static const char *describe_content(struct arena *arena, const struct other_work *work,
                                     u8 content) {
   switch (content) {
   case CONTENT_FORWARD:
@@ -49,7 +49,7 @@ static const char *content_in_words(struct arena *arena, const struct other_work
   }
 }
 
-static const char *name_of(struct arena *arena, const struct other_work *work) {
+static const char *work_name(struct arena *arena, const struct other_work *work) {
   const char *every =
       isnan(work->period) ? "" : arena_printf(arena, " every %.0f steps", work->period);
   if (!every || !work->steps || !work->what)
@@ -66,7 +66,7 @@ struct group {
 };
 
 /* What most members have in common. */
-static struct group common(const struct long_steps *steps, const u32 *members, u32 n) {
+static struct group common_content(const struct long_steps *steps, const u32 *members, u32 n) {
   struct group g = {.rank = INDEX_NONE};
   u32 times[CONTENTS] = {0}, with_op = 0;
   for (u32 i = 0; i < n; i++)
@@ -97,35 +97,35 @@ static int add_work(struct analysis *a, struct long_steps *steps, const u32 *mem
   struct results *r = a->results;
   struct other_work *work = &r->other_work[r->n_other_work++];
   double *excess = arena_array(a->arena, n + 1u, sizeof(double));
-  u32 own = 0, *of_kind = arena_array(a->arena, n + 1u, sizeof(u32));
+  u32 own = 0, *own_members = arena_array(a->arena, n + 1u, sizeof(u32));
   *work = (struct other_work){.period = period, .n_steps = n, .rank = INDEX_NONE};
   work->step = arena_array(a->arena, n + 1u, sizeof(double));
-  if (!excess || !of_kind || !work->step)
+  if (!excess || !own_members || !work->step)
     return -ENOMEM;
   for (u32 i = 0; i < n; i++) {
     struct long_step *step = &steps->at[members[i]];
     work->step[i] = a->model->steps.first + step->step;
     if (step->group)
       continue;
-    of_kind[own] = members[i];
+    own_members[own] = members[i];
     excess[own++] = step->excess_ms;
     work->sum_s += step->excess_ms / 1e3;
     step->group = (u8)r->n_other_work;
-    a->other[step->step] = step->group;
+    a->other_work_of[step->step] = step->group;
   }
-  struct group g = common(steps, of_kind, own);
+  struct group g = common_content(steps, own_members, own);
   work->ms = median_of(excess, own);
   if (g.rank != INDEX_NONE)
     work->rank = a->model->ranks[g.rank].rank;
   work->collective = g.op ? op_name(g.op) : NULL;
-  work->what = content_in_words(a->arena, work, g.content);
+  work->what = describe_content(a->arena, work, g.content);
   work->forward_only = g.content == CONTENT_FORWARD;
-  work->steps = steps_in_words(a->arena, work->step, n);
-  work->name = name_of(a->arena, work);
+  work->steps = describe_steps(a->arena, work->step, n);
+  work->name = work_name(a->arena, work);
   return work->name ? 0 : -ENOMEM;
 }
 
-static int take_recurring(struct analysis *a, struct long_steps *steps, u32 *members) {
+static int add_recurring_work(struct analysis *a, struct long_steps *steps, u32 *members) {
   const u32 leave_out = 1u << CONTENT_UNKNOWN | 1u << CONTENT_TRAINING;
   struct recurrence r;
   int error = 0;
@@ -142,7 +142,7 @@ static int take_recurring(struct analysis *a, struct long_steps *steps, u32 *mem
 
 /* At no fixed distance: steps at least twice as long that have calls of their own, grouped by these
  * calls. */
-static int take_rare_calls(struct analysis *a, struct long_steps *steps, u32 *members) {
+static int add_rare_work(struct analysis *a, struct long_steps *steps, u32 *members) {
   int error = 0;
   for (u32 first = 0; first < steps->n && !error && a->results->n_other_work < MOST_KINDS;
        first++) {
@@ -161,7 +161,7 @@ static int take_rare_calls(struct analysis *a, struct long_steps *steps, u32 *me
 }
 
 /* What so many steps have is part of how this job trains. */
-static void take_back_if_usual(struct analysis *a) {
+static void remove_if_usual(struct analysis *a) {
   u32 n = 0;
   for (u32 i = 0; i < a->n_steps; i++)
     n += !analysis_trains(a, a->first_step + i);
@@ -169,7 +169,7 @@ static void take_back_if_usual(struct analysis *a) {
     a->n_training = a->n_steps - n;
     return;
   }
-  a->other = NULL;
+  a->other_work_of = NULL;
   a->results->n_other_work = 0;
 }
 
@@ -179,18 +179,18 @@ int other_work_prepare(struct analysis *a) {
   a->n_training = a->n_steps;
   if (a->whole_run)
     return 0;
-  a->other = arena_array(a->arena, a->model->steps.n + 1u, sizeof(*a->other));
+  a->other_work_of = arena_array(a->arena, a->model->steps.n + 1u, sizeof(*a->other_work_of));
   a->results->other_work = arena_array(a->arena, MOST_KINDS, sizeof(struct other_work));
   u32 *members = arena_array(&scratch, a->n_steps + 1u, sizeof(u32));
-  int error = a->other && a->results->other_work && members ? 0 : -ENOMEM;
+  int error = a->other_work_of && a->results->other_work && members ? 0 : -ENOMEM;
   if (!error)
     error = other_content_list(a, &scratch, &steps);
   if (!error)
-    error = take_recurring(a, &steps, members);
+    error = add_recurring_work(a, &steps, members);
   if (!error)
-    error = take_rare_calls(a, &steps, members);
+    error = add_rare_work(a, &steps, members);
   if (!error)
-    take_back_if_usual(a);
+    remove_if_usual(a);
   arena_release(&scratch);
   return error;
 }

@@ -32,7 +32,7 @@ struct long_step {
 struct long_steps {
   struct long_step *at; /* in order of steps */
   u32 n;
-  u32 first, end; /* the steps looked at */
+  u32 first, end; /* the analysed steps */
   double typical_ms;
 };
 
@@ -52,7 +52,7 @@ bool other_find_recurrence(const struct long_steps *steps, u32 leave_out, double
                            struct recurrence *found);
 
 /* "steps 20, 40, 60 and 2 more", of numbers in the run. NULL when out of memory. */
-const char *steps_in_words(struct arena *arena, const double *step, u32 n);
+const char *describe_steps(struct arena *arena, const double *step, u32 n);
 
 /* Whether a step belongs to a period. */
 static inline bool recurrence_has(const struct recurrence *r, u32 step) {

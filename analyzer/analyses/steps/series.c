@@ -18,7 +18,7 @@ struct point_sum {
   u32 ranks, ranks_with_input;
 };
 
-struct series_gathering {
+struct series_sums {
   u32 *point_step, *column_step; /* index into model.steps */
   u32 *point_of, *column_of;     /* [steps.n] INDEX_NONE: not kept */
   u32 n_points, per_point, n_columns, per_column;
@@ -32,13 +32,13 @@ struct series_result series_result_unknown(void) {
       .steps_per_point = NAN, .steps_per_column = NAN, .ranks_joined = NAN};
 }
 
-static float *cell_at(const struct series_gathering *g, u32 rank, u32 column) {
+static float *cell_at(const struct series_sums *g, u32 rank, u32 column) {
   return g->cells + ((size_t)rank * g->n_columns + column) * SERIES_COUNT;
 }
 
 /* The longest time that any rank took for a step, as far as it is known; -1 if it is known of none.
  */
-static i64 longest(const struct analysis *a, u32 step) {
+static i64 longest_wall(const struct analysis *a, u32 step) {
   i64 most = -1;
   for (u32 rank = 0; rank < a->model->n_ranks; rank++) {
     struct window window;
@@ -49,7 +49,8 @@ static i64 longest(const struct analysis *a, u32 step) {
 }
 
 /* Of every `per` steps from `first` on the slowest. Returns how many. */
-static u32 choose(const i64 *length, u32 first, u32 n, u32 per, u32 *chosen, u32 *index_of) {
+static u32 choose_slowest(const i64 *length, u32 first, u32 n, u32 per, u32 *chosen,
+                          u32 *index_of) {
   u32 kept = 0;
   for (u32 from = first; from < n; from += per) {
     u32 slowest = from;
@@ -62,7 +63,7 @@ static u32 choose(const i64 *length, u32 first, u32 n, u32 per, u32 *chosen, u32
   return kept;
 }
 
-static u32 least_one(u32 n) {
+static u32 at_least_one(u32 n) {
   return n ? n : 1;
 }
 
@@ -70,14 +71,14 @@ int series_prepare(struct analysis *a) {
   u32 n = a->model->steps.n, ranks = a->model->n_ranks;
   if (a->whole_run || !n)
     return 0;
-  struct series_gathering *g = arena_alloc(a->arena, sizeof(*g));
+  struct series_sums *g = arena_alloc(a->arena, sizeof(*g));
   i64 *length = malloc(n * sizeof(*length));
   if (!g || !length)
     goto no_memory;
-  u32 rows = ranks < SERIES_ROWS ? least_one(ranks) : SERIES_ROWS;
+  u32 rows = ranks < SERIES_ROWS ? at_least_one(ranks) : SERIES_ROWS;
   u32 columns = SERIES_CELLS / rows < SERIES_STEPS ? SERIES_CELLS / rows : SERIES_STEPS;
   g->per_point = (n + SERIES_STEPS - 1) / SERIES_STEPS;
-  g->per_column = least_one((a->n_steps + columns - 1) / columns);
+  g->per_column = at_least_one((a->n_steps + columns - 1) / columns);
   g->point_step = arena_array(a->arena, n, sizeof(u32));
   g->column_step = arena_array(a->arena, n, sizeof(u32));
   g->point_of = arena_array(a->arena, n, sizeof(u32));
@@ -85,11 +86,12 @@ int series_prepare(struct analysis *a) {
   if (!g->point_step || !g->column_step || !g->point_of || !g->column_of)
     goto no_memory;
   for (u32 step = 0; step < n; step++) {
-    length[step] = longest(a, step);
+    length[step] = longest_wall(a, step);
     g->point_of[step] = g->column_of[step] = INDEX_NONE;
   }
-  g->n_points = choose(length, 0, n, g->per_point, g->point_step, g->point_of);
-  g->n_columns = choose(length, a->first_step, n, g->per_column, g->column_step, g->column_of);
+  g->n_points = choose_slowest(length, 0, n, g->per_point, g->point_step, g->point_of);
+  g->n_columns =
+      choose_slowest(length, a->first_step, n, g->per_column, g->column_step, g->column_of);
   g->sums = arena_array(a->arena, g->n_points, sizeof(*g->sums));
   size_t cells = (size_t)ranks * g->n_columns * SERIES_COUNT;
   g->cells = malloc((cells + 1) * sizeof(float));
@@ -117,7 +119,7 @@ void series_free(struct analysis *a) {
 }
 
 /* Whether wait and transfer together are all that was exposed. */
-static bool is_split(const struct step_parts *parts) {
+static bool wait_is_known(const struct step_parts *parts) {
   i64 unsplit = parts->exposed - parts->wait - parts->transfer;
   return (double)unsplit <= (1 - COVERAGE_ENOUGH) * (double)parts->exposed;
 }
@@ -138,9 +140,9 @@ static void add_to_point(struct point_sum *sum, const struct step_parts *parts, 
   __atomic_fetch_add(&sum->ranks_with_input, input, __ATOMIC_RELAXED);
 }
 
-void series_take_rank(struct analysis *a, u32 rank, const struct window *windows,
-                      const struct step_parts *parts, u32 n) {
-  struct series_gathering *g = a->series;
+void series_add_rank(struct analysis *a, u32 rank, const struct window *windows,
+                     const struct step_parts *parts, u32 n) {
+  struct series_sums *g = a->series;
   const struct rank_summary *sum = &a->ranks[rank];
   if (!g || !sum->has_compute || !sum->has_comm)
     return;
@@ -151,7 +153,7 @@ void series_take_rank(struct analysis *a, u32 rank, const struct window *windows
     if (column == INDEX_NONE)
       continue;
     float *cell = cell_at(g, rank, column);
-    bool split = is_split(&parts[i]);
+    bool split = wait_is_known(&parts[i]);
     cell[SERIES_COMPUTE] = (float)ns_to_ms(parts[i].compute);
     cell[SERIES_EXPOSED] = (float)ns_to_ms(parts[i].exposed);
     cell[SERIES_WAIT] = split ? (float)ns_to_ms(parts[i].wait) : NAN;
@@ -162,16 +164,16 @@ void series_take_rank(struct analysis *a, u32 rank, const struct window *windows
   }
 }
 
-void series_take_lateness(struct analysis *a, u32 rank, i32 step, double ms) {
-  struct series_gathering *g = a->series;
+void series_add_lateness(struct analysis *a, u32 rank, i32 step, double ms) {
+  struct series_sums *g = a->series;
   if (!g || step < 0 || g->column_of[step] == INDEX_NONE)
     return;
   float *late = &cell_at(g, rank, g->column_of[step])[SERIES_LATE];
   *late = fmaxf(*late, (float)ms); /* NAN gives way */
 }
 
-void series_take_memory(struct analysis *a, double global_rank, const double *bytes, u32 n_steps) {
-  struct series_gathering *g = a->series;
+void series_add_memory(struct analysis *a, double global_rank, const double *bytes, u32 n_steps) {
+  struct series_sums *g = a->series;
   if (!g || n_steps != a->model->steps.n || !bytes)
     return;
   u32 rank = 0;
@@ -201,7 +203,7 @@ static int make_point_arrays(struct analysis *a, u32 n) {
   return 0;
 }
 
-static void tell_walls(struct analysis *a, u32 step, u32 point) {
+static void fill_point_walls(struct analysis *a, u32 step, u32 point) {
   struct series_result *out = &a->results->series;
   out->wall_ms[point] = a->results->step_ms[step];
   out->wall_least_ms[point] = out->wall_most_ms[point] = out->slowest_rank[point] = NAN;
@@ -218,11 +220,11 @@ static void tell_walls(struct analysis *a, u32 step, u32 point) {
   }
 }
 
-static void tell_parts(struct analysis *a, const struct point_sum *sum, u32 point) {
+static void fill_point_parts(struct analysis *a, const struct point_sum *sum, u32 point) {
   struct series_result *out = &a->results->series;
   double n = sum->ranks ? sum->ranks : NAN;
   struct step_parts all = {.exposed = sum->exposed, .wait = sum->wait, .transfer = sum->transfer};
-  bool split = is_split(&all);
+  bool split = wait_is_known(&all);
   out->compute_ms[point] = ns_to_ms(sum->compute) / n;
   out->exposed_ms[point] = ns_to_ms(sum->exposed) / n;
   out->wait_ms[point] = split ? ns_to_ms(sum->wait) / n : NAN;
@@ -232,8 +234,8 @@ static void tell_parts(struct analysis *a, const struct point_sum *sum, u32 poin
   out->input_ms[point] = sum->ranks_with_input ? ns_to_ms(sum->input) / sum->ranks_with_input : NAN;
 }
 
-static int tell_steps(struct analysis *a) {
-  const struct series_gathering *g = a->series;
+static int fill_points(struct analysis *a) {
+  const struct series_sums *g = a->series;
   struct series_result *out = &a->results->series;
   if (make_point_arrays(a, g->n_points) < 0)
     return -ENOMEM;
@@ -243,8 +245,8 @@ static int tell_steps(struct analysis *a) {
   for (u32 point = 0; point < g->n_points; point++) {
     static const struct point_sum nothing;
     out->step[point] = a->model->steps.first + g->point_step[point];
-    tell_walls(a, g->point_step[point], point);
-    tell_parts(a, unseen ? &nothing : &g->sums[point], point);
+    fill_point_walls(a, g->point_step[point], point);
+    fill_point_parts(a, unseen ? &nothing : &g->sums[point], point);
   }
   return 0;
 }
@@ -254,7 +256,7 @@ static float phase_ms(i64 ns) {
 }
 
 static void fill_phases(struct analysis *a) {
-  const struct series_gathering *g = a->series;
+  const struct series_sums *g = a->series;
   u32 n_ranks = a->model->n_ranks;
   for (u32 rank = 0; rank < n_ranks && a->model->phases; rank++)
     for (u32 column = 0; column < g->n_columns; column++) {
@@ -269,7 +271,7 @@ static void fill_phases(struct analysis *a) {
 
 /* Walls are known also of ranks whose parts are not. */
 static void fill_walls(struct analysis *a) {
-  const struct series_gathering *g = a->series;
+  const struct series_sums *g = a->series;
   for (u32 rank = 0; rank < a->model->n_ranks; rank++)
     for (u32 column = 0; column < g->n_columns; column++) {
       struct window window;
@@ -285,12 +287,12 @@ static void fill_walls(struct analysis *a) {
 }
 
 /* How far a rank differs from the others in one measure: over its steps, and in its worst one. */
-struct standing {
+struct rank_level {
   double mean, most;
 };
 
-static struct standing standing_of(const struct series_gathering *g, u32 rank, u32 measure) {
-  struct standing s = {0, 0};
+static struct rank_level rank_level_of(const struct series_sums *g, u32 rank, u32 measure) {
+  struct rank_level s = {0, 0};
   u32 n = 0;
   for (u32 column = 0; column < g->n_columns; column++) {
     double value = cell_at(g, rank, column)[measure];
@@ -305,7 +307,7 @@ static struct standing standing_of(const struct series_gathering *g, u32 rank, u
 }
 
 /* Adds to each rank's score how many spreads its value is above the median rank's. */
-static void score(double *scores, double *values, double *scratch, u32 n) {
+static void add_scores(double *scores, double *values, double *scratch, u32 n) {
   memcpy(scratch, values, n * sizeof(double));
   double middle = median_of(scratch, n);
   for (u32 i = 0; i < n; i++)
@@ -326,12 +328,12 @@ static int choose_worst(struct analysis *a, bool *own, u32 wanted) {
   double *mean = scores + n, *most = mean + n, *scratch = most + n;
   for (size_t m = 0; m < sizeof(measures); m++) {
     for (u32 rank = 0; rank < n; rank++) {
-      struct standing s = standing_of(a->series, rank, measures[m]);
+      struct rank_level s = rank_level_of(a->series, rank, measures[m]);
       mean[rank] = s.mean;
       most[rank] = s.most;
     }
-    score(scores, mean, scratch, n);
-    score(scores, most, scratch, n);
+    add_scores(scores, mean, scratch, n);
+    add_scores(scores, most, scratch, n);
   }
   for (u32 rank = 0; rank < a->results->n_ranks; rank++)
     if (a->results->ranks[rank].straggler)
@@ -350,7 +352,7 @@ static int choose_worst(struct analysis *a, bool *own, u32 wanted) {
 
 /* Mean over the ranks from `first` to `last`. */
 static int add_row(struct analysis *a, u32 first, u32 last) {
-  const struct series_gathering *g = a->series;
+  const struct series_sums *g = a->series;
   struct series_result *out = &a->results->series;
   struct series_row *row = &out->rows[out->n_rows++];
   row->rank = a->model->ranks[first].rank;
@@ -383,9 +385,9 @@ static int add_row(struct analysis *a, u32 first, u32 last) {
 
 /* Rows of joined ranks have about equally many ranks. No row spans a rank with a row of its own, so
  * that rows are in the order of ranks. */
-static int tell_rows(struct analysis *a, const bool *own, u32 n_own) {
+static int fill_rows(struct analysis *a, const bool *own, u32 n_own) {
   u32 n = a->model->n_ranks;
-  u32 each = n_own == n ? 1 : least_one((n - n_own + SERIES_ROWS / 2 - 1) / (SERIES_ROWS / 2));
+  u32 each = n_own == n ? 1 : at_least_one((n - n_own + SERIES_ROWS / 2 - 1) / (SERIES_ROWS / 2));
   struct series_result *out = &a->results->series;
   out->rows = arena_array(a->arena, 2ul * n_own + n / each + 2, sizeof(*out->rows));
   if (!out->rows)
@@ -400,8 +402,8 @@ static int tell_rows(struct analysis *a, const bool *own, u32 n_own) {
   return error;
 }
 
-static int tell_ranks(struct analysis *a) {
-  const struct series_gathering *g = a->series;
+static int fill_ranks(struct analysis *a) {
+  const struct series_sums *g = a->series;
   struct series_result *out = &a->results->series;
   u32 n = a->model->n_ranks, n_own = n <= SERIES_ROWS ? n : SERIES_ROWS / 4;
   bool *own = calloc(n + 1ul, sizeof(*own));
@@ -421,7 +423,7 @@ static int tell_ranks(struct analysis *a) {
   else if (!error)
     memset(own, 1, n);
   if (!error)
-    error = tell_rows(a, own, n_own);
+    error = fill_rows(a, own, n_own);
   free(own);
   return error;
 }
@@ -431,6 +433,6 @@ int series_summarise(struct analysis *a) {
       (struct series_result){.steps_per_point = NAN, .steps_per_column = NAN, .ranks_joined = NAN};
   if (!a->series)
     return 0;
-  int error = tell_steps(a);
-  return error ? error : tell_ranks(a);
+  int error = fill_points(a);
+  return error ? error : fill_ranks(a);
 }

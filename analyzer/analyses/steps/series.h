@@ -14,14 +14,14 @@ struct step_parts {
 };
 
 /* Adds what one rank did in its windows; thread-safe for different ranks. */
-void series_take_rank(struct analysis *a, u32 rank, const struct window *windows,
-                      const struct step_parts *parts, u32 n);
+void series_add_rank(struct analysis *a, u32 rank, const struct window *windows,
+                     const struct step_parts *parts, u32 n);
 
 /* How long after the first a rank came to a collective of a step; the longest counts. */
-void series_take_lateness(struct analysis *a, u32 rank, i32 step, double ms);
+void series_add_lateness(struct analysis *a, u32 rank, i32 step, double ms);
 
 /* Most that was allocated on a device of a rank (global number) in each step of the model; the
  * largest device counts. Thread-safe. */
-void series_take_memory(struct analysis *a, double global_rank, const double *bytes, u32 n_steps);
+void series_add_memory(struct analysis *a, double global_rank, const double *bytes, u32 n_steps);
 
 #endif

@@ -34,7 +34,7 @@ static int whole_run(struct analysis *a) {
   return 0;
 }
 
-static void look_at(struct analysis *a, u32 warmup) {
+static void choose_analysed_steps(struct analysis *a, u32 warmup) {
   u32 n = a->model->steps.n;
   a->first_step = warmup < n ? warmup : 0;
   a->n_steps = n - a->first_step;
@@ -47,7 +47,7 @@ int steps_prepare(struct analysis *a) {
   size_t cells = (size_t)steps->n * a->model->n_ranks;
   if (steps->n == 0)
     return whole_run(a);
-  look_at(a, steps->warmup);
+  choose_analysed_steps(a, steps->warmup);
   a->begin = arena_array(a->arena, cells, sizeof(*a->begin));
   a->end = arena_array(a->arena, cells, sizeof(*a->end));
   a->ends_known = arena_array(a->arena, cells, sizeof(*a->ends_known));
@@ -78,20 +78,20 @@ int steps_count_warmup(struct analysis *a) {
       any_end_is_known(a))
     return 0;
   double *lengths = arena_array(a->arena, n, sizeof(double));
-  a->early = arena_alloc(a->arena, sizeof(*a->early));
-  if (!lengths || !a->early)
+  a->timeline_of_rank0 = arena_alloc(a->arena, sizeof(*a->timeline_of_rank0));
+  if (!lengths || !a->timeline_of_rank0)
     return -ENOMEM;
-  if (a->source.load(model, 0, a->early) != 0) {
-    a->early = NULL;
+  if (a->source.load(model, 0, a->timeline_of_rank0) != 0) {
+    a->timeline_of_rank0 = NULL;
     return 0;
   }
-  int error = steps_on_gpu_rank(a, a->early);
+  int error = steps_on_gpu_rank(a, a->timeline_of_rank0);
   for (u32 step = 0; step < n; step++) {
     struct window window;
     bool known = analysis_window(a, 0, step, &window);
     lengths[step] = known ? (double)(window.end - window.begin) : NAN;
   }
-  look_at(a, model_count_warmup(lengths, n));
+  choose_analysed_steps(a, model_count_warmup(lengths, n));
   return error;
 }
 
@@ -126,7 +126,7 @@ int steps_analyse(struct analysis *a) {
   r->step_median_ms = r->step_p95_ms = r->step_mean_ms = r->step_cv = NAN;
   r->host_ahead_ms = r->host_ahead_max_ms = r->host_ahead_max_steps = NAN;
   r->training_steps = NAN;
-  r->looked_at_s = NAN; /* without steps the run's wall time, which budget.c tells */
+  r->looked_at_s = NAN; /* without steps the run's wall time, which budget.c sets */
   if (a->whole_run)
     return 0;
   r->step_ms = arena_array(a->arena, steps->n, sizeof(double));

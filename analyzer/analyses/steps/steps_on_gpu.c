@@ -33,7 +33,7 @@ struct stream {
   i64 unplaced;       /* end of later work whose launch was not seen; NS_UNKNOWN */
 };
 
-struct bounding {
+struct step_bounds {
   struct analysis *a;
   const struct timeline *t;
   struct arena scratch;
@@ -44,11 +44,11 @@ struct bounding {
   VECTOR(struct tail) tails;
 };
 
-static size_t cell_of(const struct bounding *b, u32 step) {
+static size_t cell_of(const struct step_bounds *b, u32 step) {
   return (size_t)step * b->a->model->n_ranks + b->t->rank;
 }
 
-static struct interval host_step(const struct bounding *b, u32 step) {
+static struct interval host_step(const struct step_bounds *b, u32 step) {
   const struct steps *steps = &b->a->model->steps;
   size_t cell = cell_of(b, step);
   return steps->host_begin ? (struct interval){steps->host_begin[cell], steps->host_end[cell]}
@@ -56,7 +56,7 @@ static struct interval host_step(const struct bounding *b, u32 step) {
 }
 
 /* A last step that nothing ends includes what is launched until the host first waits for it. */
-static void end_open_step(struct bounding *b) {
+static void end_open_step(struct step_bounds *b) {
   const struct timeline *t = b->t;
   i64 *end = &b->host[b->n - 1];
   u32 low = 0, high = t->n_spans;
@@ -72,7 +72,7 @@ static void end_open_step(struct bounding *b) {
       *end = t->spans[low].start + 1;
 }
 
-static int list_bounds(struct bounding *b) {
+static int list_bounds(struct step_bounds *b) {
   u32 n = b->a->model->steps.n;
   b->host = arena_array(&b->scratch, 2u * n + 1u, sizeof(i64));
   b->gpu = arena_array(&b->scratch, 2u * n + 1u, sizeof(i64));
@@ -96,13 +96,13 @@ static int list_bounds(struct bounding *b) {
   return 0;
 }
 
-static void extend_tail(struct bounding *b, const struct stream *stream, i64 end) {
+static void extend_tail(struct step_bounds *b, const struct stream *stream, i64 end) {
   i64 *tail = &b->tails.at[stream->tail - 1].end;
   *tail = end > *tail ? end : *tail;
 }
 
 /* Work launched at an instant belongs to the step that ends next after it. */
-static int place_work(struct bounding *b, u16 lane, i64 launched, i64 end) {
+static int place_work(struct step_bounds *b, u16 lane, i64 launched, i64 end) {
   struct stream *stream = &b->streams[lane];
   u32 before = stream->bound;
   while (stream->bound < b->n && b->host[stream->bound] <= launched)
@@ -122,7 +122,7 @@ static int place_work(struct bounding *b, u16 lane, i64 launched, i64 end) {
 }
 
 /* Work launched before the recording began: the first step begins when that is done. */
-static int place_queued(struct bounding *b, const struct span *span) {
+static int place_queued(struct step_bounds *b, const struct span *span) {
   struct stream *stream = &b->streams[span->lane];
   if (stream->tail)
     extend_tail(b, stream, span->end);
@@ -132,7 +132,7 @@ static int place_queued(struct bounding *b, const struct span *span) {
   return 0;
 }
 
-static int take_work(struct bounding *b, const struct span *span) {
+static int add_work(struct step_bounds *b, const struct span *span) {
   struct stream *stream = &b->streams[span->lane];
   i64 time = span->kind == SPAN_KERNEL ? span->end - span->start : 0;
   stream->kernels += time;
@@ -149,19 +149,19 @@ static int take_work(struct bounding *b, const struct span *span) {
 }
 
 /* Work after the last launch of a stream that was seen. */
-static void place_rest(struct bounding *b) {
+static void place_unplaced(struct step_bounds *b) {
   for (u32 i = 0; i < b->t->n_lanes; i++)
     if (b->streams[i].tail && b->streams[i].bound < b->n)
       extend_tail(b, &b->streams[i], b->streams[i].unplaced);
 }
 
-static int take_spans(struct bounding *b) {
+static int add_spans(struct step_bounds *b) {
   u32 unseen = 0, next = 0;
   int error = 0;
   for (u32 i = 0; i < b->t->n_spans && !error; i++) {
     const struct span *span = &b->t->spans[i];
     if (SPAN_ON_DEVICE(span->kind)) {
-      error = take_work(b, span);
+      error = add_work(b, span);
     } else if (span->kind == SPAN_LAUNCH) {
       while (next < b->n && b->host[next] <= span->start)
         b->unseen[next++] = unseen;
@@ -170,11 +170,11 @@ static int take_spans(struct bounding *b) {
   }
   while (next < b->n)
     b->unseen[next++] = unseen;
-  place_rest(b);
+  place_unplaced(b);
   return error;
 }
 
-static u32 computing_stream(const struct bounding *b) {
+static u32 computing_stream(const struct step_bounds *b) {
   u32 most = 0;
   for (u32 i = 1; i < b->t->n_lanes; i++)
     if (b->streams[i].kernels > b->streams[most].kernels)
@@ -182,14 +182,14 @@ static u32 computing_stream(const struct bounding *b) {
   return most;
 }
 
-static void carry_on(struct bounding *b) {
+static void make_ascending(struct step_bounds *b) {
   for (u32 i = 1; i < b->n; i++)
     b->gpu[i] = b->gpu[i] > b->gpu[i - 1] ? b->gpu[i] : b->gpu[i - 1];
 }
 
 /* Whether other work goes on when the computing stream is done with the step that begins at the
  * bound; with one as long as the last step, where there is none. */
-static bool outlasts_next_step(const struct bounding *b, const struct tail *tail) {
+static bool outlasts_next_step(const struct step_bounds *b, const struct tail *tail) {
   if (tail->bound + 2 < b->n) {
     i64 next = b->gpu[tail->bound + 2];
     return next != NS_UNKNOWN && tail->end > next;
@@ -198,11 +198,11 @@ static bool outlasts_next_step(const struct bounding *b, const struct tail *tail
   return before != NS_UNKNOWN && (double)tail->end - (double)last > (double)last - (double)before;
 }
 
-static void end_of_work(struct bounding *b, u32 computing) {
+static void set_gpu_bounds(struct step_bounds *b, u32 computing) {
   for (u32 i = 0; i < b->tails.n; i++)
     if (b->tails.at[i].lane == computing)
       b->gpu[b->tails.at[i].bound] = b->tails.at[i].end;
-  carry_on(b);
+  make_ascending(b);
   for (u32 i = 0; i < b->tails.n; i++) {
     struct tail *tail = &b->tails.at[i];
     if (tail->lane == computing || outlasts_next_step(b, tail))
@@ -213,18 +213,18 @@ static void end_of_work(struct bounding *b, u32 computing) {
     if (tail->bound != INDEX_NONE && tail->end > b->gpu[tail->bound])
       b->gpu[tail->bound] = tail->end;
   }
-  carry_on(b);
+  make_ascending(b);
 }
 
 /* A bound on the GPU; if its work was overwritten or not seen, the bound that collectives show. */
-static i64 bound_on_gpu(const struct bounding *b, u32 bound, i64 of_collectives) {
+static i64 bound_on_gpu(const struct step_bounds *b, u32 bound, i64 of_collectives) {
   i64 host = b->host[bound], detail = b->t->ring_begin;
   if (b->unseen[bound] >= LAUNCHES_UNSEEN || (detail != NS_UNKNOWN && host < detail))
     return of_collectives;
   return b->gpu[bound] > host ? b->gpu[bound] : host;
 }
 
-static void put_steps(struct bounding *b) {
+static void set_step_ends(struct step_bounds *b) {
   struct analysis *a = b->a;
   u32 bound = 0;
   for (u32 step = 0; step < a->model->steps.n; step++) {
@@ -242,19 +242,19 @@ static void put_steps(struct bounding *b) {
 }
 
 int steps_on_gpu_rank(struct analysis *a, const struct timeline *timeline) {
-  struct bounding b = {.a = a, .t = timeline};
+  struct step_bounds b = {.a = a, .t = timeline};
   if (a->whole_run || a->model->steps.by_collectives || !timeline->on_gpu ||
       !timeline->has_compute || timeline->n_lanes == 0)
     return 0;
   int error = list_bounds(&b);
   if (!error && b.n)
-    error = take_spans(&b);
+    error = add_spans(&b);
   if (!error && b.n) {
     u32 computing = computing_stream(&b);
     const struct stream *stream = &b.streams[computing];
     if (stream->known && (double)stream->known >= LAUNCHES_KNOWN * (double)stream->kernels) {
-      end_of_work(&b, computing);
-      put_steps(&b);
+      set_gpu_bounds(&b, computing);
+      set_step_ends(&b);
     }
   }
   free(b.tails.at);

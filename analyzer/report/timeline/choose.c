@@ -61,7 +61,7 @@ static void add_step(struct shown_scope *scope, u32 step, enum shown_because why
   scope->n_steps++;
 }
 
-/* By the wall of the steps looked at, mean over ranks. */
+/* By the wall time of the analysed steps, mean over ranks. */
 static void add_notable_steps(struct choosing *c) {
   const struct results *r = c->results;
   u32 first = isnan(r->warmup_excluded) ? 0 : (u32)r->warmup_excluded;

@@ -54,7 +54,7 @@ static int hand_over(struct walk *w, u32 index, const struct shown_rank *rank, i
 }
 
 static int show_timeline(struct walk *w, struct rank_lanes *lanes, struct timeline *timeline) {
-  int error = w->paths ? step_paths_take(w->paths, timeline) : 0;
+  int error = w->paths ? step_paths_add_rank(w->paths, timeline) : 0;
   if (error || !w->shown[timeline->rank])
     return error;
   *lanes = (struct rank_lanes){.scope = w->scope, .analysis = &w->analysis, .timeline = timeline};

@@ -67,7 +67,7 @@ static void time_that_two_findings_would_save_counts_once(void **state) {
                                arena_text(&arena, "launches"), arena_text(&arena, "140 ms"),
                                arena_text(&arena, "fewer"), NULL, 0),
                    0);
-  assert_int_equal(findings_share_out(&f), 0);
+  assert_int_equal(findings_split_worths(&f), 0);
   const struct finding *bound = finding_of(r, "KERNEL.LAUNCH_BOUND");
   assert_non_null(bound);
   assert_true(bound->worth_added_s < 0.01 * bound->worth_s);

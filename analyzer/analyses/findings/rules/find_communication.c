@@ -15,7 +15,7 @@ struct exposed {
 };
 
 /* False when exposed transfers are not worth mentioning or not known. */
-static bool look(const struct findings *f, struct exposed *e) {
+static bool find_exposed_transfers(const struct findings *f, struct exposed *e) {
   const struct results *r = f->r;
   memset(e, 0, sizeof(*e));
   e->transfer_ms = r->ov_exposed_transfer_ms;
@@ -30,7 +30,7 @@ static bool look(const struct findings *f, struct exposed *e) {
   return e->worst && e->transfer_ms >= WORTH_MENTIONING * f->step_ms;
 }
 
-static char *describe(struct findings *f, const struct exposed *e) {
+static char *describe_kind(struct findings *f, const struct exposed *e) {
   const struct collective_result *kind = e->kind;
   char *most = kind ? arena_printf(f->a->arena,
                                    "; most in %s of %.3g MB on %s (%.3g ms each, bus bandwidth "
@@ -51,7 +51,7 @@ static char *describe(struct findings *f, const struct exposed *e) {
 
 int rule_comm_bound(struct findings *f) {
   struct exposed e;
-  if (!look(f, &e) || e.all_transfer_ms <= e.compute_ms)
+  if (!find_exposed_transfers(f, &e) || e.all_transfer_ms <= e.compute_ms)
     return 0;
   double worth = what_if_worth_s(f, WHAT_IF_COMMUNICATION, -1);
   if (isnan(worth))
@@ -63,7 +63,7 @@ int rule_comm_bound(struct findings *f) {
                        ? "Communication, including waits for missing ranks, takes %.0f %% of %s"
                        : "Communication is the bottleneck: %.0f %% of %s",
                    100 * e.transfer_ms / f->step_ms, of_each_step(f)),
-      describe(f, &e),
+      describe_kind(f, &e),
       arena_text(f->a->arena, "Send less or less often: larger batch or gradient accumulation, "
                               "bf16 or compressed gradients, sharding that keeps heavy traffic "
                               "inside a node. Compare the bus bandwidth with that of the links."),
@@ -110,7 +110,7 @@ int rule_exposed_comm(struct findings *f) {
   struct exposed e;
   if (isnan(f->r->ov_exposed_wait_ms))
     return whole_exposed_comm(f);
-  if (!look(f, &e) || e.all_transfer_ms > e.compute_ms)
+  if (!find_exposed_transfers(f, &e) || e.all_transfer_ms > e.compute_ms)
     return 0;
   const struct results *r = f->r;
   double room = r->ov_compute_ms - r->ov_overlapped_ms;
@@ -125,7 +125,7 @@ int rule_exposed_comm(struct findings *f) {
       f, severity_of(f, gain), run_seconds(f, gain),
       arena_printf(f->a->arena, "%.0f %% of %s is communication that compute could hide",
                    100 * gain / f->step_ms, of_each_step(f)),
-      describe(f, &e),
+      describe_kind(f, &e),
       arena_printf(
           f->a->arena,
           "Start %s earlier, so that it runs during compute: gradient buckets (bucket_cap_mb), "

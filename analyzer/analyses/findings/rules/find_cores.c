@@ -51,7 +51,8 @@ static const char *quota_of(const struct model *model, const struct rank *rank) 
   return rank->scheduling.quota < cores ? rank->info[TSCOPE_INFO_CPU_QUOTA] : NULL;
 }
 
-static bool shares(const struct model *model, const struct sharing *s, const struct rank *rank) {
+static bool shares_cores(const struct model *model, const struct sharing *s,
+                         const struct rank *rank) {
   const char *quota = quota_of(model, rank);
   return same_text(s->host, rank->host) && same_text(s->quota, quota) &&
          (quota || same_text(s->cores_list, rank->info[TSCOPE_INFO_CORES]));
@@ -85,7 +86,7 @@ static bool is_short(const struct sharing *s) {
 }
 
 /* Whether these ranks alone need more than the cores that they may use. */
-static bool by_themselves(const struct sharing *s) {
+static bool short_by_themselves(const struct sharing *s) {
   double wall = s->seconds / s->n;
   return (s->cpu_s + s->wait_s) / wall > OVERSUBSCRIBED_DEMAND * s->cores;
 }
@@ -97,7 +98,7 @@ static u32 group_ranks(const struct model *model, struct sharing *groups) {
     u32 at = 0;
     if (!is_known(rank))
       continue;
-    while (at < n && !shares(model, &groups[at], rank))
+    while (at < n && !shares_cores(model, &groups[at], rank))
       at++;
     if (at == n)
       groups[n++] = (struct sharing){.host = rank->host,
@@ -108,9 +109,9 @@ static u32 group_ranks(const struct model *model, struct sharing *groups) {
   return n;
 }
 
-static char *title_of(struct findings *f, const struct sharing *s) {
+static char *sharing_title(struct findings *f, const struct sharing *s) {
   double share = 100 * waiting_share(s);
-  if (by_themselves(s))
+  if (short_by_themselves(s))
     return arena_printf(
         f->a->arena, "%u rank%s %s %.3g core%s: threads that could run waited %.0f %% of the time",
         s->n, s->n == 1 ? "" : "s", s->n == 1 ? "has only" : "share", s->cores,
@@ -122,14 +123,14 @@ static char *title_of(struct findings *f, const struct sharing *s) {
 }
 
 /* "4 cores (0-3)"; of a quota, the cores of the first rank. */
-static const char *may_run_on(struct findings *f, const struct sharing *s) {
+static const char *describe_cores(struct findings *f, const struct sharing *s) {
   if (s->quota)
     return arena_printf(f->a->arena, "cores %s", s->cores_list ? s->cores_list : "of any number");
   return arena_printf(f->a->arena, "%.0f core%s (%s)", s->cores, s->cores == 1 ? "" : "s",
                       s->cores_list ? s->cores_list : "any");
 }
 
-static char *evidence_of(struct findings *f, const struct sharing *s, u32 groups) {
+static char *sharing_evidence(struct findings *f, const struct sharing *s, u32 groups) {
   double wall = s->seconds / s->n;
   char stolen[160] = "", others[96] = "", elsewhere[64] = "", limit[352] = "";
   if (s->quota)
@@ -150,15 +151,15 @@ static char *evidence_of(struct findings *f, const struct sharing *s, u32 groups
       "%u rank%s with %u threads on %s may run on %s%s. In %.3g s they ran for %.3g s, and for "
       "%.3g s more they could run but had no core (the kernel's schedstat); %.3g s of that is "
       "threads that train. Together they used %.2g cores%s.%s%s",
-      s->n, s->n == 1 ? "" : "s", s->threads, s->host ? s->host : "one host", may_run_on(f, s),
+      s->n, s->n == 1 ? "" : "s", s->threads, s->host ? s->host : "one host", describe_cores(f, s),
       limit, wall, s->cpu_s, s->wait_s, s->training_wait_s, s->cpu_s / wall, elsewhere, stolen,
       others);
 }
 
-static char *action_of(struct findings *f, const struct sharing *s) {
+static char *sharing_action(struct findings *f, const struct sharing *s) {
   return arena_text(
       f->a->arena,
-      by_themselves(s)
+      short_by_themselves(s)
           ? "Give the job at least one core for each rank (affinity, cpuset, CPU limit of the "
             "container or --cpus-per-task), start fewer ranks, or use fewer threads in each "
             "(OMP_NUM_THREADS, torch.set_num_threads, data loader workers). Then measure again: "
@@ -168,7 +169,7 @@ static char *action_of(struct findings *f, const struct sharing *s) {
             "may be its consequences.");
 }
 
-static int report_sharing(struct findings *f, const struct sharing *groups, u32 n) {
+static int add_sharing_finding(struct findings *f, const struct sharing *groups, u32 n) {
   const struct model *model = f->a->model;
   const struct sharing *worst = NULL;
   u32 *ranks = arena_array(f->a->arena, model->n_ranks + 1u, sizeof(u32)), n_ranks = 0, n_short = 0;
@@ -182,24 +183,24 @@ static int report_sharing(struct findings *f, const struct sharing *groups, u32 
   for (u32 r = 0; r < model->n_ranks; r++)
     for (u32 i = 0; i < n; i++)
       if (is_known(&model->ranks[r]) && is_short(&groups[i]) &&
-          shares(model, &groups[i], &model->ranks[r]))
+          shares_cores(model, &groups[i], &model->ranks[r]))
         ranks[n_ranks++] = model->ranks[r].rank;
   /* Waiting of threads that do not train may not affect the step. Threads of autograd and of gloo
    * train too. */
   bool much = waiting_share(worst) >= OVERSUBSCRIBED_ALARM &&
               worst->training_wait_s >= OVERSUBSCRIBED_ALARM * worst->seconds;
-  return finding_add(f, much ? SEVERITY_CRITICAL : SEVERITY_WARNING, NAN, title_of(f, worst),
-                     evidence_of(f, worst, n_short), action_of(f, worst),
+  return finding_add(f, much ? SEVERITY_CRITICAL : SEVERITY_WARNING, NAN, sharing_title(f, worst),
+                     sharing_evidence(f, worst, n_short), sharing_action(f, worst),
                      n_ranks == model->n_ranks ? NULL : ranks,
                      n_ranks == model->n_ranks ? 0 : n_ranks);
 }
 
 int rule_oversubscribed(struct findings *f) {
   struct sharing *groups = arena_array(f->a->arena, f->a->model->n_ranks + 1u, sizeof(*groups));
-  return groups ? report_sharing(f, groups, group_ranks(f->a->model, groups)) : 0;
+  return groups ? add_sharing_finding(f, groups, group_ranks(f->a->model, groups)) : 0;
 }
 
-int findings_stand_under_cores(struct analysis *a) {
+int findings_note_core_shortage(struct analysis *a) {
   struct results *r = a->results;
   bool found = false;
   for (u32 i = 0; i < r->n_findings; i++)

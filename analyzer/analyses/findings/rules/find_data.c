@@ -13,11 +13,11 @@
 #include "format/gpu_reasons.h"
 
 /* "rank 2", "4 ranks", "2 of 8 ranks (1, 5)" */
-static char *ranks_of_all(struct findings *f, const u32 *ranks, u32 n) {
+static char *describe_ranks_of_all(struct findings *f, const u32 *ranks, u32 n) {
   struct arena *arena = f->a->arena;
   if (n == f->a->model->n_ranks)
     return arena_printf(arena, "%u rank%s", n, n > 1 ? "s" : "");
-  char *list = ranks_in_words(arena, ranks, n);
+  char *list = describe_ranks(arena, ranks, n);
   return !list    ? NULL
          : n == 1 ? arena_printf(arena, "rank %s", list)
                   : arena_printf(arena, "%u of %u ranks (%s)", n, f->a->model->n_ranks, list);
@@ -42,7 +42,7 @@ static int missing_ranks(struct findings *f, u32 *ranks) {
                    "No trace of rank %s. Their effect on the others was not seen: waits are lower "
                    "bounds; transfers are upper bounds, because they include the waits for these "
                    "ranks. Whether one of them keeps the others waiting is not known.",
-                   ranks_in_words(f->a->arena, ranks, n)),
+                   describe_ranks(f->a->arena, ranks, n)),
       arena_text(f->a->arena, model->recorder
                                   ? "Record on every rank, and give the files of all of them."
                                   : "Gather the trace directories of all hosts into one, or point "
@@ -69,7 +69,7 @@ static int damaged_ranks(struct findings *f, u32 *ranks) {
       arena_printf(f->a->arena, "The trace%s of %u rank%s %s damaged", n > 1 ? "s" : "", n,
                    n > 1 ? "s" : "", n > 1 ? "are" : "is"),
       arena_printf(f->a->arena, "Rank %s: %s. What is missing is unknown, not zero.",
-                   ranks_in_words(f->a->arena, ranks, n),
+                   describe_ranks(f->a->arena, ranks, n),
                    damage ? damage : "it could not be decoded"),
       arena_text(f->a->arena, "If the files were copied, copy them again after the job has ended; "
                               "else look at the disk they were written to."),
@@ -97,7 +97,7 @@ static int cut_ranks(struct findings *f, u32 *ranks) {
       arena_printf(f->a->arena,
                    "Rank %s: the trace was never closed, so the process was killed or is still "
                    "running.%s",
-                   ranks_in_words(f->a->arena, ranks, n), inside ? inside : ""),
+                   describe_ranks(f->a->arena, ranks, n), inside ? inside : ""),
       arena_text(f->a->arena,
                  "If the job was not stopped on purpose, read the last lines of those ranks' logs "
                  "(out of memory, signals). This report shows what they recorded until then."),
@@ -112,14 +112,14 @@ static int lost_records(struct findings *f, u32 *ranks) {
   };
   const struct model *model = f->a->model;
   u64 by_reason[TSCOPE_LOSS_REASONS] = {0}, sum = 0;
-  u32 n = 0, bare = 0, most = 0;
+  u32 n = 0, overwritten = 0, most = 0;
   for (u32 i = 0; i < model->n_ranks; i++) {
     u64 of_rank = 0;
     for (u32 k = 0; k < TSCOPE_LOSS_REASONS; k++) {
       by_reason[k] += model->ranks[i].lost[k];
       of_rank += model->ranks[i].lost[k];
     }
-    bare += f->a->ranks[i].steps_bare;
+    overwritten += f->a->ranks[i].steps_overwritten;
     sum += of_rank;
     if (of_rank)
       ranks[n++] = model->ranks[i].rank;
@@ -139,7 +139,7 @@ static int lost_records(struct findings *f, u32 *ranks) {
                    "%llu of %.0f events on %s; most: %s. Because of it, %.3g steps per rank, mean "
                    "over these, are left out of overlap and budget.",
                    (unsigned long long)sum, (double)sum + f->r->events, plural(n, "rank").text,
-                   reasons[most], (double)bare / n),
+                   reasons[most], (double)overwritten / n),
       only_ring
           ? arena_text(f->a->arena, "Raise the disk limit to keep more details of the run. "
                                     "Collectives, steps and phases are all kept in any case.")
@@ -164,7 +164,7 @@ static int unseen_collectives(struct findings *f, u32 *ranks) {
   }
   if (n == 0)
     return 0;
-  const char *of = ranks_of_all(f, ranks, n);
+  const char *of = describe_ranks_of_all(f, ranks, n);
   const char *on_some = n < model->n_ranks ? arena_printf(f->a->arena, " ON %s", of) : "";
   if (!of || !on_some)
     return -ENOMEM;
@@ -197,7 +197,7 @@ static int unseen_kernels(struct findings *f, u32 *ranks) {
   }
   if (n == 0)
     return 0;
-  const char *of = ranks_of_all(f, ranks, n);
+  const char *of = describe_ranks_of_all(f, ranks, n);
   char *title = of ? arena_printf(f->a->arena, "GPU times of %s are missing%s%s",
                                   runs ? "all work but collectives" : "kernels",
                                   n < model->n_ranks ? " on " : "", n < model->n_ranks ? of : "")

@@ -13,13 +13,13 @@
 
 /* --- DIST.STRAGGLER --- */
 
-static bool share_host(const struct rank_result *a, const struct rank_result *b) {
+static bool same_host(const struct rank_result *a, const struct rank_result *b) {
   return a->host && b->host && strcmp(a->host, b->host) == 0;
 }
 
 static bool several_hosts(const struct results *r) {
   for (u32 i = 1; i < r->n_ranks; i++)
-    if (r->ranks[i].host && !share_host(&r->ranks[0], &r->ranks[i]))
+    if (r->ranks[i].host && !same_host(&r->ranks[0], &r->ranks[i]))
       return true;
   return false;
 }
@@ -61,7 +61,7 @@ static const char *straggler_reason(const struct rank_result *rank) {
              : straggler_reason_words[rank->reason];
 }
 
-static char *straggler_line_words(struct findings *f, const struct rank_result *rank) {
+static char *describe_straggler_line(struct findings *f, const struct rank_result *rank) {
   const struct sampled_line *line = straggler_line(rank);
   if (!line)
     return arena_text(f->a->arena, "");
@@ -80,7 +80,7 @@ static char *straggler_evidence(struct findings *f, const struct rank_result *ra
                      rank->median_compute_ms);
   if (more && n > 1)
     more = arena_printf(f->a->arena, "%s %u ranks of this host are like that.", more, n);
-  char *at = straggler_line_words(f, rank);
+  char *at = describe_straggler_line(f, rank);
   if (more && at)
     more = arena_printf(f->a->arena, "%s%s", at, more);
   /* Below the smallest double there is only 0, but no probability is exactly 0. */
@@ -95,13 +95,13 @@ static char *straggler_evidence(struct findings *f, const struct rank_result *ra
 
 /* One finding per straggler, or per host if there are several hosts and several stragglers on
  * one. */
-static int name_straggler(struct findings *f, u32 index, bool by_host, u32 *scratch) {
+static int add_straggler_finding(struct findings *f, u32 index, bool by_host, u32 *scratch) {
   const struct results *r = f->r;
   const struct rank_result *rank = &r->ranks[index], *worst = rank;
   u32 n = 0;
   for (u32 i = 0; i < r->n_ranks; i++) {
     const struct rank_result *other = &r->ranks[i];
-    if (!other->straggler || (i != index && !(by_host && share_host(rank, other))))
+    if (!other->straggler || (i != index && !(by_host && same_host(rank, other))))
       continue;
     if (i < index)
       return 0; /* named with that one */
@@ -128,7 +128,7 @@ int rule_straggler(struct findings *f) {
   int error = 0;
   for (u32 i = 0; scratch && i < f->r->n_ranks && !error; i++)
     if (f->r->ranks[i].straggler)
-      error = name_straggler(f, i, by_host, scratch);
+      error = add_straggler_finding(f, i, by_host, scratch);
   return error;
 }
 
@@ -149,7 +149,7 @@ static double collective_wait_ms(const struct findings *f) {
 
 /* A rank that was last in most of the steps and explains most of the wait, if there are too few
  * steps to call it a straggler; NULL if there is none. */
-static const struct rank_result *last_so_far(const struct findings *f, double wait) {
+static const struct rank_result *likely_straggler(const struct findings *f, double wait) {
   for (u32 i = 0; i < f->r->n_ranks; i++) {
     const struct rank_result *rank = &f->r->ranks[i];
     if (!rank->straggler && rank->slowest_fraction > STRAGGLER_MAJORITY &&
@@ -159,7 +159,7 @@ static const struct rank_result *last_so_far(const struct findings *f, double wa
   return NULL;
 }
 
-static char *who_is_late(struct findings *f, const struct rank_result *late) {
+static char *describe_late_rank(struct findings *f, const struct rank_result *late) {
   if (!late)
     return arena_text(f->a->arena, "no single rank explains it");
   return arena_printf(f->a->arena,
@@ -171,7 +171,7 @@ static char *who_is_late(struct findings *f, const struct rank_result *late) {
 
 /* "Last to arrive: rank 7 at 5 of 8 collectives, rank 5 at 2"; adds those whose waits are worth
  * mentioning to `ranks`. */
-static const char *who_is_last(struct findings *f, u32 *ranks, u32 *n) {
+static const char *describe_last_arrivals(struct findings *f, u32 *ranks, u32 *n) {
   const struct results *r = f->r;
   const char *text = "";
   u32 named[4], n_named = 0;
@@ -204,15 +204,15 @@ static const char *who_is_last(struct findings *f, u32 *ranks, u32 *n) {
 
 /* The cost of waits is how much shorter the step would be without them: nothing, if something else,
  * such as the host, would delay it as long. */
-static int add_imbalance(struct findings *f, double wait, double rest, double worth) {
+static int add_imbalance_finding(struct findings *f, double wait, double rest, double worth) {
   const struct results *r = f->r;
-  const struct rank_result *late = last_so_far(f, wait);
+  const struct rank_result *late = likely_straggler(f, wait);
   u32 ranks[5], n_ranks = 0;
   if (late)
     ranks[n_ranks++] = late->rank;
-  const char *last = who_is_last(f, ranks, &n_ranks);
+  const char *last = describe_last_arrivals(f, ranks, &n_ranks);
   bool costs = worth >= 0.01 * run_seconds(f, f->step_ms);
-  char *who = who_is_late(f, late);
+  char *who = describe_late_rank(f, late);
   char *apart = isnan(r->sync_skew_ms)
                     ? arena_text(f->a->arena, "")
                     : arena_printf(f->a->arena, " First and last arrive %.3g ms apart (median).",
@@ -254,7 +254,7 @@ int rule_load_imbalance(struct findings *f) {
   double worth = what_if_worth_s(f, WHAT_IF_EVERY_RANK, -1);
   if (isnan(worth) || worth > run_seconds(f, rest))
     worth = run_seconds(f, rest);
-  return add_imbalance(f, wait, rest, worth);
+  return add_imbalance_finding(f, wait, rest, worth);
 }
 
 /* --- DIST.SLOW_LINK --- */
@@ -282,7 +282,7 @@ static u32 link_ranks(const struct findings *f, const struct collective_result *
   return n;
 }
 
-static int compare_link(struct findings *f, u32 index, double *values, u32 *ranks) {
+static int check_link(struct findings *f, u32 index, double *values, u32 *ranks) {
   const struct results *r = f->r;
   const struct collective_result *c = &r->collectives[index];
   u32 n = 0;
@@ -313,14 +313,14 @@ static int compare_link(struct findings *f, u32 index, double *values, u32 *rank
 }
 
 /* Comparing every kind with every other is quadratic: the costliest are enough. */
-#define LINKS_LOOKED_AT 256u
+#define LINKS_COMPARED 256u
 
 int rule_slow_link(struct findings *f) {
   u32 n = f->r->n_collectives, ranks_n = f->a->model->n_ranks;
   double *values = arena_array(f->a->arena, n + 1u, sizeof(double));
   u32 *ranks = arena_array(f->a->arena, ranks_n + 2u, sizeof(u32));
   int error = 0;
-  for (u32 i = 0; values && ranks && i < n && i < LINKS_LOOKED_AT && !error; i++)
-    error = compare_link(f, i, values, ranks);
+  for (u32 i = 0; values && ranks && i < n && i < LINKS_COMPARED && !error; i++)
+    error = check_link(f, i, values, ranks);
   return error;
 }

@@ -21,12 +21,12 @@ static const struct {
     {TSCOPE_INFO_GPU_NAME, "GPU"},
 };
 
-static bool has(const struct rank *rank, u32 key, const char *value) {
+static bool has_value(const struct rank *rank, u32 key, const char *value) {
   return rank->info[key] && !strcmp(rank->info[key], value);
 }
 
 /* The value of most ranks that have one; NULL if none has one. */
-static const char *usual(const struct model *model, u32 key) {
+static const char *most_common_value(const struct model *model, u32 key) {
   const char *most = NULL;
   u32 most_times = 0;
   for (u32 i = 0; i < model->n_ranks; i++) {
@@ -35,7 +35,7 @@ static const char *usual(const struct model *model, u32 key) {
     if (!value || (most && !strcmp(value, most)))
       continue;
     for (u32 k = i; k < model->n_ranks; k++)
-      times += has(&model->ranks[k], key, value);
+      times += has_value(&model->ranks[k], key, value);
     if (times > most_times) {
       most = value;
       most_times = times;
@@ -44,8 +44,8 @@ static const char *usual(const struct model *model, u32 key) {
   return most;
 }
 
-static int find_difference(struct findings *f, u32 key, const char *name, const char *most,
-                           u32 *ranks) {
+static int add_difference_finding(struct findings *f, u32 key, const char *name, const char *most,
+                                  u32 *ranks) {
   const struct model *model = f->a->model;
   const char *other = NULL;
   u32 n = 0;
@@ -73,9 +73,9 @@ int rule_drift(struct findings *f) {
   u32 *ranks = arena_array(f->a->arena, f->a->model->n_ranks + 1u, sizeof(u32));
   int error = ranks ? 0 : -ENOMEM;
   for (size_t i = 0; i < sizeof(compared) / sizeof(compared[0]) && !error; i++) {
-    const char *most = usual(f->a->model, compared[i].key);
+    const char *most = most_common_value(f->a->model, compared[i].key);
     if (most)
-      error = find_difference(f, compared[i].key, compared[i].name, most, ranks);
+      error = add_difference_finding(f, compared[i].key, compared[i].name, most, ranks);
   }
   return error;
 }

@@ -34,7 +34,8 @@ int rule_low_mfu(struct findings *f) {
       NULL, 0);
 }
 
-static const struct precision_row *made_in(const struct results *r, enum precision precision) {
+static const struct precision_row *precision_row_of(const struct results *r,
+                                                    enum precision precision) {
   for (u32 i = 0; i < r->gemms.n_precisions; i++)
     if (r->gemms.precisions[i].kind == precision)
       return &r->gemms.precisions[i];
@@ -43,7 +44,7 @@ static const struct precision_row *made_in(const struct results *r, enum precisi
 
 /* Peak of the device that is slowest in a precision, NAN if there is one whose peak is not known.
  */
-static double least_peak(const struct findings *f, enum precision precision) {
+static double lowest_peak(const struct findings *f, enum precision precision) {
   double least = INFINITY;
   for (u32 i = 0; i < f->a->model->n_ranks; i++) {
     const char *name = f->a->model->ranks[i].info[TSCOPE_INFO_GPU_NAME];
@@ -58,8 +59,8 @@ static double least_peak(const struct findings *f, enum precision precision) {
 
 /* Only the time that the arithmetic takes at its peak can be saved: the rest waits for memory. */
 int rule_precision(struct findings *f) {
-  const struct precision_row *row = made_in(f->r, PRECISION_FP32);
-  double fp32 = least_peak(f, PRECISION_FP32), tf32 = least_peak(f, PRECISION_TF32);
+  const struct precision_row *row = precision_row_of(f->r, PRECISION_FP32);
+  double fp32 = lowest_peak(f, PRECISION_FP32), tf32 = lowest_peak(f, PRECISION_TF32);
   if (!row || !(tf32 > fp32) || isinf(tf32))
     return 0;
   double utilisation = row->tflops / fp32;

@@ -10,7 +10,7 @@
 #include "base/statistics.h"
 
 struct onset {
-  u32 at; /* in the steps looked at */
+  u32 at; /* in the analysed steps */
   double before_ms, after_ms, p_value;
 };
 

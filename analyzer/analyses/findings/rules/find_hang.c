@@ -8,7 +8,7 @@
 
 #define ONES_NAMED 3u
 
-static char *rank_words(struct findings *f, const u32 *ranks, u32 n) {
+static char *describe_ranks_of_job(struct findings *f, const u32 *ranks, u32 n) {
   char *text = arena_text(f->a->arena, n == 1 ? "rank " : "ranks ");
   for (u32 i = 0; i < n && i < 8 && text; i++)
     text = arena_printf(f->a->arena, "%s%s%u", text,
@@ -20,7 +20,7 @@ static char *rank_words(struct findings *f, const u32 *ranks, u32 n) {
 }
 
 /* What is known of the first few, one sentence each. */
-static char *suspect_words(struct findings *f) {
+static char *describe_suspects(struct findings *f) {
   const struct collective_check *check = &f->r->check;
   char *text = arena_text(f->a->arena, "");
   for (u32 i = 0; i < check->n_suspects && i < ONES_NAMED && text; i++)
@@ -28,7 +28,7 @@ static char *suspect_words(struct findings *f) {
   return text;
 }
 
-static const char process_is_gone[] =
+static const char action_for_ended_process[] =
     "That process died or was stopped: look at its last output, the kernel log of its host (out of "
     "memory, Xid errors) and the scheduler's events. The other ranks are victims.";
 
@@ -47,7 +47,7 @@ static const char *hang_action(const struct check_suspect *first) {
            "host. The other ranks are victims.";
   case SUSPECT_ABSENT:
   case SUSPECT_SILENT:
-    return first->silent ? process_is_gone
+    return first->silent ? action_for_ended_process
                          : "Look at what that rank's Python does outside communication: a stack "
                            "of the live process, its data loader, a lock, a checkpoint, an "
                            "exception on one rank. The others are victims.";
@@ -56,7 +56,7 @@ static const char *hang_action(const struct check_suspect *first) {
            "than its peers have.";
   case SUSPECT_OLDER_CALLS:
     return first->silent
-               ? process_is_gone
+               ? action_for_ended_process
                : "Look at that rank's device and links first: the kernel log for Xid errors, its "
                  "GPU's health, its NIC. The others are victims.";
   case SUSPECT_IN_CIRCLE:
@@ -73,7 +73,8 @@ int rule_hang(struct findings *f) {
   struct arena *arena = f->a->arena;
   if (check->n_hang_ranks == 0)
     return 0;
-  char *who = rank_words(f, check->hang_ranks, check->n_hang_ranks), *what = suspect_words(f);
+  char *who = describe_ranks_of_job(f, check->hang_ranks, check->n_hang_ranks),
+       *what = describe_suspects(f);
   if (!who || !what)
     return finding_add(f, SEVERITY_CRITICAL, (double)NAN, NULL, NULL, NULL, NULL, 0);
   const char *place = check->n_suspects ? check->suspects[0].place : NULL;
@@ -100,7 +101,7 @@ int rule_desync(struct findings *f) {
   struct arena *arena = f->a->arena;
   if (check->n_desync_ranks == 0)
     return 0;
-  char *who = rank_words(f, check->desync_ranks, check->n_desync_ranks);
+  char *who = describe_ranks_of_job(f, check->desync_ranks, check->n_desync_ranks);
   if (!who || !check->desync)
     return finding_add(f, SEVERITY_CRITICAL, (double)NAN, NULL, NULL, NULL, NULL, 0);
   return finding_add(

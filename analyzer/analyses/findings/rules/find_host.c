@@ -6,11 +6,11 @@
 
 #include "analyses/findings/findings.h"
 
-enum { LINES_ACCUSED = 3 };
+enum { LINES_NAMED = 3 };
 
 /* What a step would gain without the line's waits, in ms: the result of a replay, or, if there was
  * none, the time in which the GPU had nothing to do. */
-static double gain_without(const struct findings *f, const struct line_result *line) {
+static double gain_without_waits(const struct findings *f, const struct line_result *line) {
   double saves = f->step_ms - line->without_ms;
   return isnan(saves) || saves > line->idle_ms ? line->idle_ms : saves;
 }
@@ -18,9 +18,9 @@ static double gain_without(const struct findings *f, const struct line_result *l
 int rule_host_sync(struct findings *f) {
   const struct lines_result *lines = &f->r->lines;
   u32 found = 0;
-  for (u32 i = 0; i < lines->n_at && found < LINES_ACCUSED; i++) {
+  for (u32 i = 0; i < lines->n_at && found < LINES_NAMED; i++) {
     const struct line_result *line = &lines->at[i];
-    double gain = gain_without(f, line);
+    double gain = gain_without_waits(f, line);
     if (!(gain >= WORTH_MENTIONING * f->step_ms))
       continue;
     found++;

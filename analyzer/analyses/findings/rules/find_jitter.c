@@ -11,7 +11,7 @@
 #include "analyses/steps/other_work.h"
 #include "base/quantity.h"
 
-static const char *other_action(const struct other_work *work) {
+static const char *other_work_action(const struct other_work *work) {
   if (work->rank != INDEX_NONE)
     return "If this is a checkpoint: write it in the background (async_save of "
            "torch.distributed.checkpoint), let every rank write its part, so that the others do "
@@ -23,7 +23,7 @@ static const char *other_action(const struct other_work *work) {
          "garbage collection. Do it less often, or in parallel with training.";
 }
 
-static int tell_other(struct findings *f, const struct other_work *work) {
+static int add_other_work_finding(struct findings *f, const struct other_work *work) {
   struct arena *arena = f->a->arena;
   const char *calls =
       work->collective
@@ -44,19 +44,19 @@ static int tell_other(struct findings *f, const struct other_work *work) {
           "other findings leave them out. The worth is their extra time.",
           duration_ms(f->r->step_median_ms).text, duration_ms(work->ms).text,
           duration_s(work->sum_s).text, percent(share).text, calls),
-      arena_text(arena, other_action(work)), &work->rank, work->rank != INDEX_NONE);
+      arena_text(arena, other_work_action(work)), &work->rank, work->rank != INDEX_NONE);
 }
 
 /* The steps that stand out, their period if they have one, and the longest. */
-static const char *which_steps(struct findings *f, const struct long_steps *longer, u32 worst,
-                               struct arena *scratch) {
+static const char *describe_long_steps(struct findings *f, const struct long_steps *longer,
+                                       u32 worst, struct arena *scratch) {
   struct arena *arena = f->a->arena;
   double *step = arena_array(scratch, longer->n + 1u, sizeof(double));
   struct recurrence r;
   u32 first = f->a->model->steps.first;
   for (u32 i = 0; step && i < longer->n; i++)
     step[i] = first + longer->at[i].step;
-  const char *list = step ? steps_in_words(arena, step, longer->n) : NULL;
+  const char *list = step ? describe_steps(arena, step, longer->n) : NULL;
   bool recur = other_find_recurrence(longer, 0, OTHER_WORK_SIGNIFICANCE, &r);
   const char *period = recur
                            ? arena_printf(arena,
@@ -70,11 +70,11 @@ static const char *which_steps(struct findings *f, const struct long_steps *long
              : NULL;
 }
 
-static int tell_longer(struct findings *f, const struct long_steps *longer, u32 worst, double lost,
-                       struct arena *scratch) {
+static int add_long_steps_finding(struct findings *f, const struct long_steps *longer, u32 worst,
+                                  double lost, struct arena *scratch) {
   const struct results *r = f->r;
   struct arena *arena = f->a->arena;
-  const char *which = which_steps(f, longer, worst, scratch);
+  const char *which = describe_long_steps(f, longer, worst, scratch);
   if (!which)
     return -ENOMEM;
   return finding_add(
@@ -92,7 +92,7 @@ static int tell_longer(struct findings *f, const struct long_steps *longer, u32 
       NULL, 0);
 }
 
-static int longer_steps(struct findings *f) {
+static int find_long_steps(struct findings *f) {
   const struct results *r = f->r;
   const struct analysis *a = f->a;
   struct arena scratch = {0};
@@ -114,7 +114,7 @@ static int longer_steps(struct findings *f) {
     worst = worst == INDEX_NONE || ms > r->step_ms[worst] ? step : worst;
   }
   if (!error)
-    error = tell_longer(f, &longer, worst, lost, &scratch);
+    error = add_long_steps_finding(f, &longer, worst, lost, &scratch);
   arena_release(&scratch);
   return error;
 }
@@ -122,6 +122,6 @@ static int longer_steps(struct findings *f) {
 int rule_jitter(struct findings *f) {
   int error = 0;
   for (u32 i = 0; i < f->r->n_other_work && !error; i++)
-    error = tell_other(f, &f->r->other_work[i]);
-  return error || f->a->whole_run ? error : longer_steps(f);
+    error = add_other_work_finding(f, &f->r->other_work[i]);
+  return error || f->a->whole_run ? error : find_long_steps(f);
 }

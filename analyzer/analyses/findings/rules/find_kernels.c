@@ -18,8 +18,8 @@ static double own_work_ms(const struct results *r) {
   return sum;
 }
 
-static const struct kernel_category_result *category(const struct results *r,
-                                                     enum kernel_category kind) {
+static const struct kernel_category_result *find_category(const struct results *r,
+                                                          enum kernel_category kind) {
   for (u32 i = 0; i < r->n_kernel_categories; i++)
     if (r->kernel_categories[i].kind == kind)
       return &r->kernel_categories[i];
@@ -27,7 +27,7 @@ static const struct kernel_category_result *category(const struct results *r,
 }
 
 /* Seconds of the run from milliseconds of all ranks together over the whole input; as much again in
- * the time that was not looked at. */
+ * the time that was not analysed. */
 static double rank_seconds(const struct findings *f, double ms) {
   return ms / 1e3 / (f->r->n_ranks ? f->r->n_ranks : 1) / f->r->kernels_seen;
 }
@@ -43,14 +43,14 @@ static double share_in_steps(const struct results *r, double all_ms) {
  * known: then the finding claims nothing. */
 static int add_own_work(struct findings *f, double ms, double all_ms, char *title, char *evidence,
                         char *action) {
-  enum { SELDOM_LESS = 25 }; /* percent: parallel streams count once in a step */
+  enum { LEAST_SHARE_IN_STEPS = 25 }; /* percent: parallel streams count once in a step */
   double inside = share_in_steps(f->r, all_ms);
-  if (evidence && inside < SELDOM_LESS / 1e2)
+  if (evidence && inside < LEAST_SHARE_IN_STEPS / 1e2)
     evidence = arena_printf(f->a->arena,
                             "%s Only %.0f %% of all that work is in the analysed steps: its share "
                             "of these steps is not known.",
                             evidence, 100 * inside);
-  bool elsewhere = inside < SELDOM_LESS / 1e2;
+  bool elsewhere = inside < LEAST_SHARE_IN_STEPS / 1e2;
   return finding_add(f, elsewhere ? SEVERITY_INFO : SEVERITY_WARNING,
                      elsewhere ? NAN : rank_seconds(f, ms), title, evidence, action, NULL, 0);
 }
@@ -87,7 +87,7 @@ static double fill_ms(const struct results *r, double *count) {
     *count = r->launch.fill_count;
     return r->launch.fill_ms;
   }
-  const struct kernel_category_result *memset = category(r, KERNEL_MEMSET);
+  const struct kernel_category_result *memset = find_category(r, KERNEL_MEMSET);
   double sum = memset ? memset->sum_ms : 0;
   *count = memset ? memset->count : 0;
   for (u32 i = 0; i < r->n_kernels; i++)
@@ -121,7 +121,7 @@ int rule_fill(struct findings *f) {
  */
 int rule_copy(struct findings *f) {
   const struct results *r = f->r;
-  const struct kernel_category_result *memcpy_ = category(r, KERNEL_MEMCPY);
+  const struct kernel_category_result *memcpy_ = find_category(r, KERNEL_MEMCPY);
   const struct memcpy_result *most = NULL;
   double all = own_work_ms(r), ms = memcpy_ ? memcpy_->sum_ms : 0, by_kernels = 0, kernels = 0;
   for (u32 i = 0; i < r->n_kernels; i++)
@@ -154,7 +154,7 @@ int rule_copy(struct findings *f) {
 }
 
 int rule_dtype_conversion(struct findings *f) {
-  const struct kernel_category_result *conversion = category(f->r, KERNEL_CONVERSION);
+  const struct kernel_category_result *conversion = find_category(f->r, KERNEL_CONVERSION);
   double all = own_work_ms(f->r);
   if (!conversion || !(all > 0) || !(conversion->sum_ms >= WORTH_MENTIONING * all))
     return 0;

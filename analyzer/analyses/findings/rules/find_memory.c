@@ -10,7 +10,7 @@
 #include "base/quantity.h"
 
 /* The rank of the device that is reported in full. */
-static u32 list_rank(const struct memory_result *memory, u32 *rank) {
+static u32 reported_rank(const struct memory_result *memory, u32 *rank) {
   if (isnan(memory->rank))
     return 0;
   *rank = (u32)memory->rank;
@@ -40,7 +40,7 @@ int rule_memory_growth(struct findings *f) {
   enum severity severity = !memory->steps_are_certain         ? SEVERITY_INFO
                            : left < GROWTH_STEPS_TO_FULL / 10 ? SEVERITY_CRITICAL
                                                               : SEVERITY_WARNING;
-  u32 rank = 0, n_ranks = list_rank(memory, &rank);
+  u32 rank = 0, n_ranks = reported_rank(memory, &rank);
   return finding_add(
       f, severity, NAN,
       memory->growth_source && memory->growth_source_share >= GROWTH_SOURCE_SHARE
@@ -67,7 +67,7 @@ int rule_memory_growth(struct findings *f) {
 }
 
 /* Memory ran out although as much was free inside: the clearest case there is. */
-static bool failed_for_gaps(const struct memory_result *memory) {
+static bool failed_by_fragmentation(const struct memory_result *memory) {
   return memory->out_of_memory > 0 && memory->oom_requested_bytes > 0 &&
          memory->oom_inactive_bytes >= memory->oom_requested_bytes;
 }
@@ -75,7 +75,7 @@ static bool failed_for_gaps(const struct memory_result *memory) {
 static char *fragmentation_evidence(struct findings *f, const struct memory_result *memory) {
   const struct memory_segments *segments = &memory->segments;
   char oom[160] = "", frees[160] = "";
-  if (failed_for_gaps(memory))
+  if (failed_by_fragmentation(memory))
     snprintf(oom, sizeof(oom), "%s could not be allocated while %s was inactive. ",
              memory_size(memory->oom_requested_bytes).text,
              memory_size(memory->oom_inactive_bytes).text);
@@ -102,13 +102,13 @@ int rule_memory_fragmentation(struct findings *f) {
   const struct memory_result *memory = &f->r->memory;
   const struct memory_segments *segments = &memory->segments;
   double unused = memory->peak_unused_bytes, reserved = memory->peak_reserved_bytes;
-  bool failed = failed_for_gaps(memory), known = !isnan(segments->count);
+  bool failed = failed_by_fragmentation(memory), known = !isnan(segments->count);
   bool large =
       known && unused >= FRAGMENTATION_SHARE * reserved && unused >= FRAGMENTATION_LEAST_BYTES;
   if (!failed && !large)
     return 0;
   bool fixed = segments->expandable_known && segments->expandable < segments->count;
-  u32 rank = 0, n_ranks = list_rank(memory, &rank);
+  u32 rank = 0, n_ranks = reported_rank(memory, &rank);
   return finding_add(
       f, failed ? SEVERITY_CRITICAL : SEVERITY_WARNING, NAN,
       failed ? arena_text(f->a->arena, "Memory ran out while enough of it was inactive")
@@ -133,7 +133,7 @@ int rule_memory_oom_risk(struct findings *f) {
   if (!happened && memory->oom_risk != OOM_HIGH)
     return 0;
   const struct memory_use *most = memory->n_by_category ? &memory->by_category[0] : NULL;
-  char largest[160] = "", room[160] = "", grows[96] = "", asked[128] = "";
+  char largest[160] = "", room[160] = "", grows[96] = "", oom[128] = "";
   if (most)
     snprintf(largest, sizeof(largest), " Most of the peak is %.60s (%.0f %%).",
              most->category ? most->category : "of no known category", 100 * most->share);
@@ -146,10 +146,10 @@ int rule_memory_oom_risk(struct findings *f) {
     snprintf(grows, sizeof(grows), " It grows by %s a step.",
              memory_size(memory->growth_bytes_per_step).text);
   if (happened)
-    snprintf(asked, sizeof(asked), "Memory ran out %.0f time%s, the last time for %s. ",
+    snprintf(oom, sizeof(oom), "Memory ran out %.0f time%s, the last time for %s. ",
              memory->out_of_memory, memory->out_of_memory == 1 ? "" : "s",
              memory_size(memory->oom_requested_bytes).text);
-  u32 rank = 0, n_ranks = list_rank(memory, &rank);
+  u32 rank = 0, n_ranks = reported_rank(memory, &rank);
   return finding_add(
       f, happened ? SEVERITY_CRITICAL : SEVERITY_WARNING, NAN,
       happened ? arena_printf(f->a->arena, "Memory ran out: %s could not be allocated",
@@ -159,7 +159,7 @@ int rule_memory_oom_risk(struct findings *f) {
                          memory_size(-memory->headroom_bytes).text)
           : arena_printf(f->a->arena, "The device is %.0f %% full at the peak",
                          100 * memory->peak_reserved_bytes / memory->capacity_bytes),
-      arena_printf(f->a->arena, "%sAt most %s were reserved, %s of them allocated.%s%s%s", asked,
+      arena_printf(f->a->arena, "%sAt most %s were reserved, %s of them allocated.%s%s%s", oom,
                    memory_size(memory->peak_reserved_bytes).text,
                    memory_size(memory->peak_allocated_bytes).text, room, grows, largest),
       arena_text(
@@ -180,7 +180,7 @@ static bool segments_churn(const struct memory_result *memory) {
 
 /* The source and size that is allocated most often, and freed every time; NULL if it is too rare to
  * matter. */
-static const struct memory_churn *often(const struct memory_result *memory) {
+static const struct memory_churn *frequent_churn(const struct memory_result *memory) {
   const struct memory_churn *most = NULL;
   for (u32 i = 0; i < memory->n_churn; i++)
     if (!isnan(memory->churn[i].lifetime_ms) && (!most || memory->churn[i].count > most->count))
@@ -196,11 +196,11 @@ static const struct memory_churn *often(const struct memory_result *memory) {
 int rule_memory_churn(struct findings *f) {
   const struct memory_result *memory = &f->r->memory;
   const struct memory_segments *segments = &memory->segments;
-  const struct memory_churn *most = often(memory);
+  const struct memory_churn *most = frequent_churn(memory);
   bool refetched = segments_churn(memory);
   if (!most && !refetched)
     return 0;
-  u32 rank = 0, n_ranks = list_rank(memory, &rank);
+  u32 rank = 0, n_ranks = reported_rank(memory, &rank);
   char again[400] = "", device[256] = "";
   if (most)
     snprintf(again, sizeof(again),

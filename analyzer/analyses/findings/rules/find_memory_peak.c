@@ -49,7 +49,7 @@ static const struct avoidable {
      "Free gathered parameters after use (reshard_after_forward), and wrap smaller units."},
 };
 
-static const struct avoidable *avoidable(const struct memory_use *use) {
+static const struct avoidable *find_avoidable(const struct memory_use *use) {
   for (u32 i = 0; i < sizeof(avoidables) / sizeof(*avoidables); i++)
     if (use->kind == avoidables[i].category)
       return &avoidables[i];
@@ -57,8 +57,8 @@ static const struct avoidable *avoidable(const struct memory_use *use) {
 }
 
 /* The place from which most of a category comes; NULL if none is known. */
-static const struct memory_use *place_of(const struct memory_result *memory,
-                                         enum allocation_category kind) {
+static const struct memory_use *main_source_of(const struct memory_result *memory,
+                                               enum allocation_category kind) {
   for (u32 i = 0; i < memory->n_live_at_peak; i++) {
     const struct memory_use *use = &memory->live_at_peak[i];
     if (use->source && use->kind == kind)
@@ -68,9 +68,9 @@ static const struct memory_use *place_of(const struct memory_result *memory,
 }
 
 /* "softmax: 6.40 GiB (24 %), most from softmax (nn_utils.py:12); without it ... 6.2 GiB lower" */
-static u32 append(const struct memory_result *memory, const struct memory_use *use, char *text,
-                  u32 room) {
-  const struct memory_use *place = place_of(memory, use->kind);
+static u32 append_use(const struct memory_result *memory, const struct memory_use *use, char *text,
+                      u32 room) {
+  const struct memory_use *place = main_source_of(memory, use->kind);
   char from[200] = "";
   if (place)
     snprintf(from, sizeof(from), ", %s%.150s", place->bytes < use->bytes ? "most from " : "from ",
@@ -82,13 +82,13 @@ static u32 append(const struct memory_result *memory, const struct memory_use *u
 }
 
 /* The largest avoidable part of the peak, and up to two more. */
-static u32 choose(const struct memory_result *memory, const struct memory_use **chosen) {
+static u32 choose_avoidable(const struct memory_result *memory, const struct memory_use **chosen) {
   u32 n = 0;
   for (u32 i = 0; i < memory->n_by_category && n < MOST_NAMED; i++) {
     const struct memory_use *use = &memory->by_category[i];
     double least = n ? PEAK_SHARE_BESIDE : PEAK_SHARE;
     double worth = use->lowers_peak_bytes;
-    if (avoidable(use) && worth >= least * memory->peak_allocated_bytes &&
+    if (find_avoidable(use) && worth >= least * memory->peak_allocated_bytes &&
         worth >= PEAK_LEAST_BYTES)
       chosen[n++] = use;
   }
@@ -98,13 +98,13 @@ static u32 choose(const struct memory_result *memory, const struct memory_use **
 int rule_memory_peak(struct findings *f) {
   const struct memory_result *memory = &f->r->memory;
   const struct memory_use *chosen[MOST_NAMED];
-  u32 n = isnan(memory->device) ? 0 : choose(memory, chosen);
+  u32 n = isnan(memory->device) ? 0 : choose_avoidable(memory, chosen);
   if (!n)
     return 0;
   char text[1500];
   u32 at = 0;
   for (u32 i = 0; i < n; i++)
-    at += append(memory, chosen[i], text + at, (u32)sizeof(text) - at);
+    at += append_use(memory, chosen[i], text + at, (u32)sizeof(text) - at);
   /* A job that fits may want a larger batch. A job that hardly fits, or might not fit, has a reason
    * to act. */
   bool tight = memory->oom_risk > OOM_LOW;
@@ -116,5 +116,5 @@ int rule_memory_peak(struct findings *f) {
                    memory_size(chosen[0]->lowers_peak_bytes).text),
       arena_printf(f->a->arena, "At the peak %s were allocated.%s",
                    memory_size(memory->peak_allocated_bytes).text, text),
-      arena_text(f->a->arena, avoidable(chosen[0])->action), &rank, !isnan(memory->rank));
+      arena_text(f->a->arena, find_avoidable(chosen[0])->action), &rank, !isnan(memory->rank));
 }

@@ -50,7 +50,7 @@ int rule_run_ended_early(struct findings *f) {
   struct arena *arena = f->a->arena;
   if (!end->n_culprits)
     return 0;
-  char *who = ranks_in_words(arena, end->culprits, end->n_culprits);
+  char *who = describe_ranks(arena, end->culprits, end->n_culprits);
   if (!who || !end->summary)
     return finding_add(f, SEVERITY_CRITICAL, (double)NAN, NULL, NULL, NULL, NULL, 0);
   bool silent = end->cause == END_SILENT;

@@ -14,7 +14,7 @@ static bool same_text(const char *a, const char *b) {
   return a == b || (a && b && strcmp(a, b) == 0);
 }
 
-static u32 ranks_at(const struct stalls_result *stalls, const struct stalled_rank *where) {
+static u32 count_ranks_at(const struct stalls_result *stalls, const struct stalled_rank *where) {
   u32 n = 0;
   for (u32 i = 0; i < stalls->n_ranks; i++)
     n += same_text(stalls->ranks[i].place, where->place) &&
@@ -24,24 +24,24 @@ static u32 ranks_at(const struct stalls_result *stalls, const struct stalled_ran
 
 /* The rank whose place is shared by the fewest ranks, if they are fewer than half of all; else
  * NULL. */
-static const struct stalled_rank *odd_one(const struct stalls_result *stalls) {
+static const struct stalled_rank *odd_rank(const struct stalls_result *stalls) {
   const struct stalled_rank *odd = NULL;
   for (u32 i = 0; i < stalls->n_ranks; i++)
     if (stalls->ranks[i].place &&
-        (!odd || ranks_at(stalls, &stalls->ranks[i]) < ranks_at(stalls, odd)))
+        (!odd || count_ranks_at(stalls, &stalls->ranks[i]) < count_ranks_at(stalls, odd)))
       odd = &stalls->ranks[i];
-  return odd && 2 * ranks_at(stalls, odd) < stalls->n_ranks ? odd : NULL;
+  return odd && 2 * count_ranks_at(stalls, odd) < stalls->n_ranks ? odd : NULL;
 }
 
-static const struct stalled_rank *most_common(const struct stalls_result *stalls) {
+static const struct stalled_rank *most_common_place(const struct stalls_result *stalls) {
   const struct stalled_rank *common = &stalls->ranks[0];
   for (u32 i = 1; i < stalls->n_ranks; i++)
-    if (ranks_at(stalls, &stalls->ranks[i]) > ranks_at(stalls, common))
+    if (count_ranks_at(stalls, &stalls->ranks[i]) > count_ranks_at(stalls, common))
       common = &stalls->ranks[i];
   return common;
 }
 
-static char *place_words(struct arena *arena, const struct stalled_rank *rank) {
+static char *describe_place(struct arena *arena, const struct stalled_rank *rank) {
   if (!rank->place)
     return arena_text(arena, "a place that is not known");
   return rank->function ? arena_printf(arena, "%s in %s", rank->place, rank->function)
@@ -53,7 +53,7 @@ int rule_stood_still(struct findings *f) {
   struct arena *arena = f->a->arena;
   if (!stalls->n_ranks || f->r->check.n_hang_ranks) /* DIST.HANG has the line */
     return 0;
-  const struct stalled_rank *odd = odd_one(stalls), *common = most_common(stalls);
+  const struct stalled_rank *odd = odd_rank(stalls), *common = most_common_place(stalls);
   const struct stalled_rank *named = odd ? odd : common;
   u32 *ranks = arena_array(arena, stalls->n_ranks, sizeof(*ranks)), n = 0;
   double longest = NAN;
@@ -65,8 +65,8 @@ int rule_stood_still(struct findings *f) {
     if (same_text(rank->place, named->place) && same_text(rank->call, named->call))
       ranks[n++] = rank->rank;
   }
-  char *where = place_words(arena, named);
-  char *others = odd ? arena_printf(arena, " %u of the others: %s.", ranks_at(stalls, common),
+  char *where = describe_place(arena, named);
+  char *others = odd ? arena_printf(arena, " %u of the others: %s.", count_ranks_at(stalls, common),
                                     common->words ? common->words : "not known")
                      : arena_text(arena, "");
   if (!where || !others)

@@ -12,7 +12,7 @@
 #include "kernels/kernels.h"
 
 /* Time per step in which a rank did nothing but wait for its input; NAN if not known. */
-static double stall_ms(const struct findings *f, u32 rank) {
+static double input_stall_ms(const struct findings *f, u32 rank) {
   const struct rank_summary *sum = &f->a->ranks[rank];
   if (!sum->has_input || !rank_overlap_known(sum))
     return NAN;
@@ -20,7 +20,7 @@ static double stall_ms(const struct findings *f, u32 rank) {
 }
 
 /* Where the input of a rank spends most. */
-static char *input_line_words(struct findings *f, const struct sampled_line *line) {
+static char *describe_input_line(struct findings *f, const struct sampled_line *line) {
   if (!line)
     return arena_text(f->a->arena, "");
   return arena_printf(f->a->arena, " %s %s (%s) in %.0f %% of the samples%s.",
@@ -35,7 +35,7 @@ int rule_dataloader_bound(struct findings *f) {
   u32 n = 0, stalled = 0, worst = 0;
   u32 *ranks = arena_array(f->a->arena, r->n_ranks + 1u, sizeof(u32));
   for (u32 i = 0; ranks && i < r->n_ranks; i++) {
-    double ms = stall_ms(f, i);
+    double ms = input_stall_ms(f, i);
     if (isnan(ms))
       continue;
     sum += ms;
@@ -54,7 +54,7 @@ int rule_dataloader_bound(struct findings *f) {
   if (isnan(worth))
     worth = run_seconds(f, worst_ms);
   const struct sampled_line *line = r->ranks[worst].input_line;
-  char *at = input_line_words(f, line);
+  char *at = describe_input_line(f, line);
   if (!at)
     return -ENOMEM;
   return finding_add(

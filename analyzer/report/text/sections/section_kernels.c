@@ -65,7 +65,7 @@ static void put_categories(struct pen *pen, const struct results *results,
   free(rows);
 }
 
-enum { TOLD_APART = 24, NAME_BYTES = 256 };
+enum { NAME_PART = 24, NAME_BYTES = 256 };
 
 /* The least number of columns for a name. Names that are equal up to there would look the same. */
 static size_t seen_of_name(const struct pen *pen) {
@@ -91,7 +91,7 @@ static void name_row(const struct results *results, u32 n, u32 i, size_t seen, c
   while (same && isalnum((unsigned char)one->name[same - 1]))
     same--; /* from the beginning of the word */
   if (alike)
-    snprintf(text, NAME_BYTES, "…%.*s %s", TOLD_APART, one->name + same, one->shortened);
+    snprintf(text, NAME_BYTES, "…%.*s %s", NAME_PART, one->name + same, one->shortened);
   else
     snprintf(text, NAME_BYTES, "%s", one->shortened);
 }

@@ -25,17 +25,17 @@ i32 nccl_error_of(const struct ledger *ledger, u32 group, u32 rank) {
 }
 
 /* All unknown errors count as one. */
-static u32 kind_of(i32 result) {
+static u32 error_kind(i32 result) {
   enum { UNKNOWN = 63 };
   return result > 0 && result < UNKNOWN ? (u32)result : UNKNOWN;
 }
 
 /* "NCCL reports on ranks 1, 3: unhandled system error.", for one error. */
-static char *words_of(const struct call_index *index, i32 result) {
+static char *describe_error(const struct call_index *index, i32 result) {
   const struct ledger *ledger = index->ledger;
   u32 *ranks = arena_array(index->arena, ledger->n_nccl + 1u, sizeof(u32)), n = 0;
   for (u32 i = 0; ranks && i < ledger->n_nccl; i++)
-    if (ledger->nccl[i].result && kind_of(ledger->nccl[i].result) == kind_of(result) &&
+    if (ledger->nccl[i].result && error_kind(ledger->nccl[i].result) == error_kind(result) &&
         (!n || ranks[n - 1] != ledger->nccl[i].rank))
       ranks[n++] = ledger->nccl[i].rank;
   char *list = ranks ? verdict_rank_list(index, ranks, n) : NULL;
@@ -44,17 +44,17 @@ static char *words_of(const struct call_index *index, i32 result) {
              : NULL;
 }
 
-static int put_words(const struct call_index *index, struct collective_check *check) {
+static int describe_errors(const struct call_index *index, struct collective_check *check) {
   const struct ledger *ledger = index->ledger;
   char *text = NULL;
-  u64 said = 0;
+  u64 described = 0;
   for (u32 i = 0; i < ledger->n_nccl; i++) {
     i32 result = ledger->nccl[i].result;
-    u64 kind = 1ull << kind_of(result);
-    if (!result || (said & kind))
+    u64 kind = 1ull << error_kind(result);
+    if (!result || (described & kind))
       continue;
-    said |= kind;
-    char *words = words_of(index, result);
+    described |= kind;
+    char *words = describe_error(index, result);
     text = words && text ? arena_printf(index->arena, "%s %s", text, words) : words;
     if (!text)
       return -ENOMEM;
@@ -67,7 +67,7 @@ static int put_words(const struct call_index *index, struct collective_check *ch
   return text ? 0 : -ENOMEM;
 }
 
-int nccl_says(const struct call_index *index, struct collective_check *check) {
+int add_nccl_reports(const struct call_index *index, struct collective_check *check) {
   const struct ledger *ledger = index->ledger;
   if (!ledger->n_nccl)
     return 0;
@@ -76,15 +76,15 @@ int nccl_says(const struct call_index *index, struct collective_check *check) {
   if (!check->nccl_errors)
     return -ENOMEM;
   for (u32 i = 0; i < ledger->n_nccl; i++) {
-    const struct ledger_nccl *said = &ledger->nccl[i];
-    const struct ledger_group *group = &ledger->groups[said->group];
-    check->nccl_ranks += !i || ledger->nccl[i - 1].rank != said->rank;
-    if (said->result)
+    const struct ledger_nccl *report = &ledger->nccl[i];
+    const struct ledger_group *group = &ledger->groups[report->group];
+    check->nccl_ranks += !i || ledger->nccl[i - 1].rank != report->rank;
+    if (report->result)
       check->nccl_errors[check->n_nccl_errors++] =
-          (struct check_nccl_error){.rank = ledger->ranks[said->rank].rank,
+          (struct check_nccl_error){.rank = ledger->ranks[report->rank].rank,
                                     .group = group->desc ? group->desc : group->name,
-                                    .result = said->result,
-                                    .words = nccl_error_words(said->result)};
+                                    .result = report->result,
+                                    .words = nccl_error_words(report->result)};
   }
-  return put_words(index, check);
+  return describe_errors(index, check);
 }
