@@ -30,7 +30,7 @@ static const char *name_of(struct arena *arena, const struct results *results) {
 }
 
 /* The run whose median step is in the middle of its side's; the first where none is known. */
-static u32 middle_of(const struct diff_side *side) {
+static u32 middle_run(const struct diff_side *side) {
   u32 middle = 0, least_off = UINT32_MAX;
   for (u32 i = 0; i < side->n; i++) {
     u32 below = 0, above = 0;
@@ -73,7 +73,7 @@ static int list_runs(struct diffing *d, const u32 *shown) {
 
 int diff_sides(const struct diff_side *before, const struct diff_side *after,
                struct results **shown) {
-  u32 middle[2] = {middle_of(before), middle_of(after)};
+  u32 middle[2] = {middle_run(before), middle_run(after)};
   *shown = after->runs[middle[AFTER]];
   struct diffing d = {.sides = {before, after},
                       .before = before->runs[middle[BEFORE]],

@@ -35,7 +35,7 @@ static const struct rank_result *rank_of(const struct results *r, u32 rank) {
 }
 
 /* Mean over the runs of a side that know it. */
-static double level(const struct diff_side *side, u32 rank, size_t offset) {
+static double mean_level(const struct diff_side *side, u32 rank, size_t offset) {
   double sum = 0;
   u32 known = 0;
   for (u32 i = 0; i < side->n; i++) {
@@ -52,21 +52,21 @@ struct change {
   double before, after;
 };
 
-static double by(const struct change *change) {
+static double growth_ms(const struct change *change) {
   return change->after - change->before;
 }
 
 /* The ranks whose part changed by at least `enough` more than the median rank's, first in
  * `changes`; returns how many. Peers are in step with each other: fewer than three cannot show
  * which one differs. */
-static u32 stand_out(struct change *changes, u32 n, double enough, double *scratch,
-                     double *typical) {
+static u32 find_outliers(struct change *changes, u32 n, double enough, double *scratch,
+                         double *typical) {
   for (u32 i = 0; i < n; i++)
-    scratch[i] = by(&changes[i]);
+    scratch[i] = growth_ms(&changes[i]);
   *typical = median_of(scratch, n);
   u32 odd = 0;
   for (u32 i = 0; i < n; i++) {
-    double excess = by(&changes[i]) - *typical;
+    double excess = growth_ms(&changes[i]) - *typical;
     if (enough > 0 ? excess < enough : excess > enough)
       continue;
     struct change one = changes[i];
@@ -76,7 +76,8 @@ static u32 stand_out(struct change *changes, u32 n, double enough, double *scrat
   return 2 * odd < n ? odd : 0;
 }
 
-static char *say_ranks(struct diffing *d, const struct diff_cause *cause, double step_change) {
+static char *describe_ranks_changed(struct diffing *d, const struct diff_cause *cause,
+                                    double step_change) {
   char *list = rank_list(cause->ranks, cause->n_ranks, 40);
   char *text =
       list ? arena_printf(d->arena, "%s %s became %s in %s %s",
@@ -89,7 +90,7 @@ static char *say_ranks(struct diffing *d, const struct diff_cause *cause, double
 }
 
 /* How long the other ranks waited, a step. */
-static double peers_wait(const struct diff_side *side, const struct diff_cause *cause) {
+static double peers_wait_ms(const struct diff_side *side, const struct diff_cause *cause) {
   const struct results *r = side->runs[0];
   double sum = 0;
   u32 known = 0;
@@ -98,7 +99,8 @@ static double peers_wait(const struct diff_side *side, const struct diff_cause *
     for (u32 k = 0; k < cause->n_ranks; k++)
       named |= cause->ranks[k] == r->ranks[i].rank;
     double wait =
-        named ? NAN : level(side, r->ranks[i].rank, offsetof(struct rank_result, exposed_wait_ms));
+        named ? NAN
+              : mean_level(side, r->ranks[i].rank, offsetof(struct rank_result, exposed_wait_ms));
     known += !isnan(wait);
     sum += isnan(wait) ? 0 : wait;
   }
@@ -106,14 +108,14 @@ static double peers_wait(const struct diff_side *side, const struct diff_cause *
 }
 
 /* Waiting that has little to do with the change is not mentioned beside it. */
-static void forget_small_wait(struct diff_cause *cause, double enough) {
+static void drop_small_wait(struct diff_cause *cause, double enough) {
   double grew = cause->wait_after_ms - cause->wait_before_ms;
   if (!(enough > 0 ? grew >= enough : grew <= enough))
     cause->wait_before_ms = cause->wait_after_ms = NAN;
 }
 
 /* 1 where a rank is the cause, 0 where none is, or negative errno. */
-static int of_ranks(struct diffing *d, double enough) {
+static int find_rank_cause(struct diffing *d, double enough) {
   struct diff_cause *cause = &d->out->cause;
   u32 n_ranks = d->after->n_ranks, odd = 0;
   struct change *changes = calloc(n_ranks + 1u, sizeof(*changes));
@@ -124,11 +126,11 @@ static int of_ranks(struct diffing *d, double enough) {
     u32 n = 0;
     for (u32 i = 0; i < n_ranks; i++) {
       u32 rank = d->after->ranks[i].rank;
-      changes[n] = (struct change){rank, level(d->sides[BEFORE], rank, own_parts[part].offset),
-                                   level(d->sides[AFTER], rank, own_parts[part].offset)};
-      n += !isnan(by(&changes[n]));
+      changes[n] = (struct change){rank, mean_level(d->sides[BEFORE], rank, own_parts[part].offset),
+                                   mean_level(d->sides[AFTER], rank, own_parts[part].offset)};
+      n += !isnan(growth_ms(&changes[n]));
     }
-    odd = n > 2 ? stand_out(changes, n, enough, scratch, &cause->peers_ms) : 0;
+    odd = n > 2 ? find_outliers(changes, n, enough, scratch, &cause->peers_ms) : 0;
     if (odd)
       cause->part = own_parts[part].part;
   }
@@ -140,11 +142,11 @@ static int of_ranks(struct diffing *d, double enough) {
       cause->before_ms += changes[i].before / odd;
       cause->after_ms += changes[i].after / odd;
     }
-    cause->text = say_ranks(d, cause, enough);
+    cause->text = describe_ranks_changed(d, cause, enough);
     status = cause->ranks && cause->text ? 1 : -ENOMEM;
-    cause->wait_before_ms = peers_wait(d->sides[BEFORE], cause);
-    cause->wait_after_ms = peers_wait(d->sides[AFTER], cause);
-    forget_small_wait(cause, enough);
+    cause->wait_before_ms = peers_wait_ms(d->sides[BEFORE], cause);
+    cause->wait_after_ms = peers_wait_ms(d->sides[AFTER], cause);
+    drop_small_wait(cause, enough);
   } else {
     cause->peers_ms = NAN;
   }
@@ -169,7 +171,7 @@ static const struct all_part {
                  {FIGURE_BACKWARD, PART_BACKWARD},
                  {FIGURE_OPTIMIZER, PART_OPTIMIZER}};
 
-static int of_all(struct diffing *d, double enough) {
+static int find_common_cause(struct diffing *d, double enough) {
   struct diff_cause *cause = &d->out->cause;
   const struct diff_row *found = NULL;
   for (size_t i = 0; !found && i < sizeof(all_parts) / sizeof(all_parts[0]); i++)
@@ -194,7 +196,7 @@ static int of_all(struct diffing *d, double enough) {
 }
 
 /* How much more of the part this rank has than the median of the others, in one run. */
-static double excess_in(const struct results *r, u32 rank, size_t offset, double *scratch) {
+static double excess_ms(const struct results *r, u32 rank, size_t offset, double *scratch) {
   double own = NAN;
   u32 n = 0;
   for (u32 i = 0; i < r->n_ranks; i++) {
@@ -226,7 +228,7 @@ static int noise_of_ranks(struct diffing *d) {
     for (u32 side = BEFORE; side <= AFTER; side++)
       for (u32 i = 0; i < n[side]; i++)
         values[side * n[BEFORE] + i] =
-            excess_in(d->sides[side]->runs[i], cause->ranks[k], own_parts[part].offset,
+            excess_ms(d->sides[side]->runs[i], cause->ranks[k], own_parts[part].offset,
                       values + n[BEFORE] + n[AFTER]);
     double p = diff_noise_between(values, n[BEFORE], values + n[BEFORE], n[AFTER], &width);
     p *= (double)most_ranks * (double)n_parts; /* any rank and part could have been it */
@@ -245,11 +247,11 @@ int diff_cause(struct diffing *d) {
   if (isnan(out->step_p_value) || (!beyond && !d->several) ||
       fabs(out->step_change) < (beyond ? DIFF_LEAST_CHANGE : WORTH_MENTIONING))
     return 0;
-  int status = of_ranks(d, CAUSE_SHARE * change_ms);
+  int status = find_rank_cause(d, CAUSE_SHARE * change_ms);
   if (status > 0 && d->several)
     status = noise_of_ranks(d);
   else if (status == 0 && beyond)
-    status = of_all(d, CAUSE_SHARE * change_ms);
+    status = find_common_cause(d, CAUSE_SHARE * change_ms);
   if (status >= 0 && !beyond && !(out->cause.p_value < DIFF_SIGNIFICANCE))
     out->cause = diff_none.cause;
   return status < 0 ? status : 0;

@@ -13,10 +13,10 @@
 
 enum value { ANY_NUMBER, ONE, ZERO, WORKSPACE };
 
-static const struct request {
+static const struct setting {
   const char *name;
   enum value value;
-} requests[] = {
+} settings[] = {
     {"CUBLAS_WORKSPACE_CONFIG", WORKSPACE}, /* the two that cuBLAS documents as reproducible */
     {"PYTHONHASHSEED", ANY_NUMBER},
     {"FLASH_ATTENTION_DETERMINISTIC", ONE},
@@ -37,12 +37,12 @@ static bool is_value(const char *text, size_t n, enum value value) {
   return false;
 }
 
-static bool asked_by_variable(const char *lines, const struct request *request) {
-  size_t bytes = strlen(request->name);
+static bool requested_by_variable(const char *lines, const struct setting *setting) {
+  size_t bytes = strlen(setting->name);
   for (const char *line = lines; line && *line;) {
     size_t length = strcspn(line, "\n");
-    if (length > bytes && !strncmp(line, request->name, bytes) && line[bytes] == '=')
-      return is_value(line + bytes + 1, length - bytes - 1, request->value);
+    if (length > bytes && !strncmp(line, setting->name, bytes) && line[bytes] == '=')
+      return is_value(line + bytes + 1, length - bytes - 1, setting->value);
     line += length + (line[length] == '\n');
   }
   return false;
@@ -50,17 +50,17 @@ static bool asked_by_variable(const char *lines, const struct request *request) 
 
 /* --deterministic, --use_deterministic_algorithms=1, trainer.deterministic=true; not --no-..., and
  * not what is set to false. */
-static bool asked_by_command(const char *command) {
+static bool requested_by_command(const char *command) {
   for (const char *word = command; word && *word;) {
     size_t length = strcspn(word, " ");
     char copy[128];
     snprintf(copy, sizeof(copy), "%.*s", (int)length, word);
-    const char *asked = strcasestr(copy, "determinis"), *equals = strchr(copy, '=');
+    const char *found = strcasestr(copy, "determinis"), *equals = strchr(copy, '=');
     bool negated = strcasestr(copy, "no-") || strcasestr(copy, "no_") || strcasestr(copy, "nondet");
     if (equals && (!strcasecmp(equals, "=false") || !strcmp(equals, "=0") ||
                    !strcasecmp(equals, "=no") || !strcasecmp(equals, "=warn")))
       negated = true;
-    if (asked && !negated && (!equals || asked < equals) && (*copy == '-' || equals))
+    if (found && !negated && (!equals || found < equals) && (*copy == '-' || equals))
       return true;
     word += length;
     word += strspn(word, " ");
@@ -72,12 +72,12 @@ static const char *const *info_of(const struct results *r) {
   return r->model->n_ranks ? (const char *const *)r->model->ranks[0].info : NULL;
 }
 
-static bool all_ask(const struct diffing *d, const struct request *request) {
+static bool all_request(const struct diffing *d, const struct setting *setting) {
   for (u32 side = BEFORE; side <= AFTER; side++)
     for (u32 i = 0; i < d->sides[side]->n; i++) {
       const char *const *info = info_of(d->sides[side]->runs[i]);
-      if (!info || !(request ? asked_by_variable(info[TSCOPE_INFO_ENVIRONMENT], request)
-                             : asked_by_command(info[TSCOPE_INFO_COMMAND])))
+      if (!info || !(setting ? requested_by_variable(info[TSCOPE_INFO_ENVIRONMENT], setting)
+                             : requested_by_command(info[TSCOPE_INFO_COMMAND])))
         return false;
     }
   return true;
@@ -85,13 +85,13 @@ static bool all_ask(const struct diffing *d, const struct request *request) {
 
 int diff_determinism(struct diffing *d) {
   char *list = NULL;
-  for (size_t i = 0; i < sizeof(requests) / sizeof(requests[0]); i++)
-    if (all_ask(d, &requests[i])) {
-      list = arena_printf(d->arena, "%s%s%s", list ? list : "", list ? ", " : "", requests[i].name);
+  for (size_t i = 0; i < sizeof(settings) / sizeof(settings[0]); i++)
+    if (all_request(d, &settings[i])) {
+      list = arena_printf(d->arena, "%s%s%s", list ? list : "", list ? ", " : "", settings[i].name);
       if (!list)
         return -ENOMEM;
     }
-  if (all_ask(d, NULL)) {
+  if (all_request(d, NULL)) {
     list = arena_printf(d->arena, "%s%sthe command line", list ? list : "", list ? ", " : "");
     if (!list)
       return -ENOMEM;

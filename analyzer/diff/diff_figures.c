@@ -108,33 +108,33 @@ static void add_listed(struct entries *entries, enum diff_section section, const
 
 enum { MOST_NAMES = 64 };
 
-static u32 some(u32 n) {
+static u32 at_most_listed(u32 n) {
   return n < MOST_NAMES ? n : MOST_NAMES;
 }
 
 /* The time in which the GPU was not watched is assumed to be like the rest. */
-static double seen(const struct results *r) {
+static double share_watched(const struct results *r) {
   return r->kernels_seen > 0 && r->kernels_seen <= 1 ? r->kernels_seen : 1;
 }
 
-static void take_lists(struct entries *entries, const struct results *r, bool per_step) {
-  double times = (per_step ? r->step_count : 1) * (r->n_ranks ? r->n_ranks : 1) * seen(r);
-  for (u32 i = 0; i < some(r->n_path_by_category); i++)
+static void add_lists(struct entries *entries, const struct results *r, bool per_step) {
+  double times = (per_step ? r->step_count : 1) * (r->n_ranks ? r->n_ranks : 1) * share_watched(r);
+  for (u32 i = 0; i < at_most_listed(r->n_path_by_category); i++)
     add_listed(entries, DIFF_OF_CRITICAL_PATH, r->path_by_category[i].name, UNIT_MS,
                r->path_by_category[i].ms);
-  for (u32 i = 0; i < some(r->n_kernel_categories); i++)
+  for (u32 i = 0; i < at_most_listed(r->n_kernel_categories); i++)
     add_listed(entries, DIFF_OF_KERNELS, r->kernel_categories[i].category, UNIT_MS,
                r->kernel_categories[i].sum_ms / times);
-  for (u32 i = 0; i < some(r->memory.n_by_category); i++)
+  for (u32 i = 0; i < at_most_listed(r->memory.n_by_category); i++)
     add_listed(entries, DIFF_OF_LIVE_AT_PEAK, r->memory.by_category[i].category, UNIT_BYTES,
                r->memory.by_category[i].bytes);
-  for (u32 i = 0; i < some(r->memory.n_live_at_peak); i++)
+  for (u32 i = 0; i < at_most_listed(r->memory.n_live_at_peak); i++)
     add_listed(entries, DIFF_OF_TENSORS_AT_PEAK, r->memory.live_at_peak[i].source, UNIT_BYTES,
                r->memory.live_at_peak[i].bytes);
 }
 
 /* What the job reports about itself, if several runs on each side show its noise. */
-static int take_levels(const struct diffing *d, struct entries *entries, const struct results *r) {
+static int add_levels(const struct diffing *d, struct entries *entries, const struct results *r) {
   struct diff_level levels[MOST_NAMES];
   u32 n = 0;
   int error = d->several ? diff_levels(d, r->model, levels, MOST_NAMES, &n) : 0;
@@ -149,8 +149,8 @@ static bool is_comparable(const struct figure *f, bool one_kind) {
   return one_kind || (f->section != DIFF_OF_STEP && f->section != DIFF_OF_OVERLAP);
 }
 
-static bool take_all(const struct diffing *d, struct arena *scratch, struct entries *entries,
-                     const struct results *r, bool one_kind, bool per_step) {
+static bool add_figures(const struct diffing *d, struct arena *scratch, struct entries *entries,
+                        const struct results *r, bool one_kind, bool per_step) {
   enum { FIGURES = sizeof(figures) / sizeof(figures[0]) };
   *entries = (struct entries){.room = FIGURES + 5 * MOST_NAMES};
   entries->at = arena_array(scratch, entries->room, sizeof(*entries->at));
@@ -160,8 +160,8 @@ static bool take_all(const struct diffing *d, struct arena *scratch, struct entr
                                          diff_figure_words[figures[i].figure],
                                          *(const double *)((const char *)r + figures[i].offset)});
   if (entries->at)
-    take_lists(entries, r, per_step);
-  return entries->at && take_levels(d, entries, r) == 0;
+    add_lists(entries, r, per_step);
+  return entries->at && add_levels(d, entries, r) == 0;
 }
 
 /* --- both sides --- */
@@ -182,7 +182,7 @@ static bool has_list(const struct entries *entries, enum diff_section section) {
 }
 
 /* False where one side knows nothing of it. */
-static bool gather(struct comparison *c, const struct entry *of) {
+static bool gather_values(struct comparison *c, const struct entry *of) {
   bool list = is_list(of->section), known[2] = {false, false};
   for (u32 side = BEFORE; side <= AFTER; side++)
     for (u32 i = 0; i < c->d->sides[side]->n; i++) {
@@ -238,7 +238,7 @@ static int add_rows(struct comparison *c) {
     for (u32 i = 0; i < c->d->sides[side]->n; i++)
       for (u32 k = 0; k < c->runs[side][i].n; k++) {
         const struct entry *of = &c->runs[side][i].at[k];
-        if (!has_row(out, of) && gather(c, of) && !add_row(c, of))
+        if (!has_row(out, of) && gather_values(c, of) && !add_row(c, of))
           return -ENOMEM;
       }
   return 0;
@@ -340,7 +340,8 @@ int diff_figures(struct diffing *d) {
     c.values[side] = arena_array(&c.scratch, n, sizeof(double));
     bool good = c.runs[side] && c.values[side];
     for (u32 i = 0; good && i < n; i++)
-      good = take_all(d, &c.scratch, &c.runs[side][i], d->sides[side]->runs[i], one_kind, stepped);
+      good =
+          add_figures(d, &c.scratch, &c.runs[side][i], d->sides[side]->runs[i], one_kind, stepped);
     if (!good) {
       arena_release(&c.scratch);
       return -ENOMEM;

@@ -39,7 +39,7 @@ static const struct diff_row *figure_of(const struct diff_result *out, enum diff
   return NULL;
 }
 
-/* Where the runs end with a value that they tell of themselves. */
+/* The level at the end of the runs of a value that they report. */
 static const struct diff_row *level_of(const struct diff_result *out, const char *name) {
   for (u32 i = 0; i < out->n_rows; i++)
     if (out->rows[i].section == DIFF_OF_VALUES && !strcmp(out->rows[i].name, name))
@@ -48,7 +48,7 @@ static const struct diff_row *level_of(const struct diff_result *out, const char
 }
 
 /* What must be added if there is one run on each side; "" if there are several. */
-static const char *how_to_be_sure(const struct diffing *d) {
+static const char *describe_repetition(const struct diffing *d) {
   return d->several ? ""
                     : " To be sure, run each side at least three times: tscope-report diff A1 A2 "
                       "A3 -- B1 B2 B3.";
@@ -57,7 +57,7 @@ static const char *how_to_be_sure(const struct diffing *d) {
 /* --- what differs in how the runs were made --- */
 
 /* What the bits of a result may depend on: seeds, algorithms, versions, the number of threads. */
-static bool bears_on_results(const struct diff_fact *fact) {
+static bool affects_results(const struct diff_fact *fact) {
   static const char *const variables[] = {"*SEED*", "*DETERMINIS*", "CUDNN*",     "CUBLAS*",
                                           "*TF32*", "NCCL_ALGO",    "NCCL_PROTO", "*_THREADS",
                                           "NVTE_*", "TORCH_*",      "PYTORCH_*"};
@@ -81,13 +81,13 @@ static char *fact_text(struct arena *arena, const struct diff_fact *fact) {
 
 /* " Different in how the runs were made: git_commit (a, now b) and 2 more." If the finding is about
  * results, facts that affect results come first. */
-static char *what_differs(struct diffing *d, bool of_results) {
+static char *describe_differences(struct diffing *d, bool of_results) {
   const struct diff_result *out = d->out;
   char *list = arena_text(d->arena, "");
   u32 listed = 0;
   for (int bearing = of_results; bearing >= 0 && list; bearing--)
     for (u32 i = 0; list && i < out->n_facts; i++) {
-      if (of_results && bears_on_results(&out->facts[i]) != (bool)bearing)
+      if (of_results && affects_results(&out->facts[i]) != (bool)bearing)
         continue;
       if (listed++ < FACTS_LISTED)
         list = arena_printf(d->arena, "%s%s%s", list, listed > 1 ? ", " : "",
@@ -105,7 +105,7 @@ static char *what_differs(struct diffing *d, bool of_results) {
 /* --- time --- */
 
 /* " Rank 3: input 1 ms before, 35 ms after, ..." */
-static char *say_cause(struct diffing *d) {
+static char *describe_cause(struct diffing *d) {
   const struct diff_cause *cause = &d->out->cause;
   if (!cause->text)
     return arena_text(d->arena, " No part of the step explains half of that.");
@@ -129,7 +129,7 @@ static char *say_cause(struct diffing *d) {
   return text;
 }
 
-static char *what_to_do(struct diffing *d) {
+static char *suggest_action(struct diffing *d) {
   const struct diff_cause *cause = &d->out->cause;
   const char *look = "Look at the figures that grew most, then at the differences in the set-up of "
                      "the runs; undo one difference at a time.";
@@ -141,10 +141,10 @@ static char *what_to_do(struct diffing *d) {
     look =
         "Look at that rank's device and host: clocks, temperature, other processes, or more work "
         "than its peers have. The others only wait for it.";
-  return arena_printf(d->arena, "%s%s", look, how_to_be_sure(d));
+  return arena_printf(d->arena, "%s%s", look, describe_repetition(d));
 }
 
-static char *say_noise(struct diffing *d) {
+static char *describe_noise(struct diffing *d) {
   const struct diff_result *out = d->out;
   char *p = arena_text(d->arena, probability(out->step_p_value).text);
   char *width = arena_text(d->arena, duration_ms(out->step_noise_ms).text);
@@ -168,7 +168,8 @@ static int diff_rule_slower(struct diffing *d) {
                            : out->step_change >= WORTH_ALARM ? SEVERITY_CRITICAL
                                                              : SEVERITY_WARNING;
   double steps = d->several && d->after->step_count > 0 ? d->after->step_count : NAN;
-  char *noise = say_noise(d), *cause = say_cause(d), *facts = what_differs(d, false);
+  char *noise = describe_noise(d), *cause = describe_cause(d),
+       *facts = describe_differences(d, false);
   if (!noise || !cause || !facts)
     return -ENOMEM;
   int error = add_finding(
@@ -178,7 +179,7 @@ static int diff_rule_slower(struct diffing *d) {
                    out->cause.text ? ": " : "", out->cause.text ? out->cause.text : ""),
       arena_printf(d->arena, "Median step %.4g ms before, %.4g ms after; %s.%s%s",
                    out->step_before_ms, out->step_after_ms, noise, cause, facts),
-      what_to_do(d));
+      suggest_action(d));
   if (!error) {
     out->findings[out->n_findings - 1].ranks = out->cause.ranks;
     out->findings[out->n_findings - 1].n_ranks = out->cause.n_ranks;
@@ -191,8 +192,9 @@ static int diff_rule_rank(struct diffing *d) {
   const struct diff_cause *cause = &out->cause;
   if (!cause->n_ranks || out->step_p_value < DIFF_SIGNIFICANCE || out->step_change < 0)
     return 0;
-  char *noise = say_noise(d), *said = say_cause(d), *facts = what_differs(d, false);
-  if (!noise || !said || !facts)
+  char *noise = describe_noise(d), *cause_text = describe_cause(d),
+       *facts = describe_differences(d, false);
+  if (!noise || !cause_text || !facts)
     return -ENOMEM;
   int error = add_finding(
       d, FINDING_DIFF_RANK, SEVERITY_WARNING, NAN,
@@ -201,9 +203,9 @@ static int diff_rule_rank(struct diffing *d) {
       arena_printf(d->arena,
                    "More than the noise between runs (p = %s, over all ranks).%s The median step "
                    "went from %.4g ms to %.4g ms; %s.%s",
-                   probability(cause->p_value).text, said, out->step_before_ms, out->step_after_ms,
-                   noise, facts),
-      what_to_do(d));
+                   probability(cause->p_value).text, cause_text, out->step_before_ms,
+                   out->step_after_ms, noise, facts),
+      suggest_action(d));
   if (!error) {
     out->findings[out->n_findings - 1].ranks = cause->ranks;
     out->findings[out->n_findings - 1].n_ranks = cause->n_ranks;
@@ -214,7 +216,7 @@ static int diff_rule_rank(struct diffing *d) {
 /* --- memory --- */
 
 /* The category of what lived at the peak that grew most; NULL if none did. */
-static const struct diff_row *grew_most(const struct diff_result *out) {
+static const struct diff_row *find_most_growth(const struct diff_result *out) {
   const struct diff_row *most = NULL;
   for (u32 i = 0; i < out->n_rows; i++) {
     const struct diff_row *row = &out->rows[i];
@@ -235,7 +237,7 @@ static int diff_rule_memory(struct diffing *d) {
   enum severity severity = !d->several                   ? SEVERITY_INFO
                            : peak->change >= WORTH_ALARM ? SEVERITY_CRITICAL
                                                          : SEVERITY_WARNING;
-  const struct diff_row *most = grew_most(d->out);
+  const struct diff_row *most = find_most_growth(d->out);
   char *where = most ? arena_printf(d->arena, " Most of it: %s, from %s to %s.", most->name,
                                     memory_size(most->before).text, memory_size(most->after).text)
                      : arena_text(d->arena, "");
@@ -247,13 +249,13 @@ static int diff_rule_memory(struct diffing *d) {
                      arena_printf(d->arena,
                                   "Look at the categories that grew: activations grow with the "
                                   "batch or the sequence, parameters and optimizer state do not.%s",
-                                  how_to_be_sure(d)));
+                                  describe_repetition(d)));
 }
 
 /* --- values --- */
 
 /* If runs of one side differ: " Runs of the same side differ too, ...". */
-static char *within_a_side(struct diffing *d) {
+static char *describe_noise_of_sides(struct diffing *d) {
   for (u32 side = BEFORE; side <= AFTER; side++)
     for (u32 i = 1; i < d->sides[side]->n; i++) {
       const char *name;
@@ -270,7 +272,8 @@ static char *within_a_side(struct diffing *d) {
 }
 
 /* What the finding is about: the result that differs first in any bit, or by a thousandth. */
-static const struct diff_scalar *first_to_differ(const struct diff_result *out, bool in_bits) {
+static const struct diff_scalar *find_first_difference(const struct diff_result *out,
+                                                       bool in_bits) {
   const struct diff_scalar *first = NULL;
   for (u32 i = 0; i < out->n_scalars; i++) {
     const struct diff_scalar *one = &out->scalars[i];
@@ -283,11 +286,11 @@ static const struct diff_scalar *first_to_differ(const struct diff_result *out, 
 }
 
 static int diff_rule_bits(struct diffing *d) {
-  const struct diff_scalar *first = first_to_differ(d->out, true);
-  char *within = d->out->determinism ? within_a_side(d) : NULL;
+  const struct diff_scalar *first = find_first_difference(d->out, true);
+  char *within = d->out->determinism ? describe_noise_of_sides(d) : NULL;
   if (!d->out->determinism || (!first && within && !*within))
     return 0;
-  char *facts = what_differs(d, true);
+  char *facts = describe_differences(d, true);
   char *where = first ? arena_printf(d->arena, "%s differs from step %.0f on, of %.0f compared%s.",
                                      first->name, first->first_step, first->steps,
                                      isnan(first->parted_step) ? "; by less than a thousandth" : "")
@@ -320,12 +323,12 @@ static int diff_rule_bits(struct diffing *d) {
 /* With several runs on each side, their final levels are compared; with one run on each side, the
  * values differ anyway. */
 static int diff_rule_results(struct diffing *d) {
-  const struct diff_scalar *first = first_to_differ(d->out, false);
+  const struct diff_scalar *first = find_first_difference(d->out, false);
   if (!first || d->out->determinism)
     return 0;
   const struct diff_row *level = level_of(d->out, first->name);
   bool apart = level && level->verdict && level->verdict != FIGURE_IS_SAME;
-  char *facts = what_differs(d, true);
+  char *facts = describe_differences(d, true);
   char *ends = !level
                    ? arena_text(d->arena, "")
                    : arena_printf(d->arena,
@@ -349,7 +352,7 @@ static int diff_rule_results(struct diffing *d) {
       arena_printf(d->arena,
                    "Compare seeds and the order of input first, then code and library "
                    "versions; deterministic algorithms tell noise from a change.%s",
-                   how_to_be_sure(d)));
+                   describe_repetition(d)));
 }
 
 int diff_findings(struct diffing *d) {

@@ -15,7 +15,7 @@ static int by_name(const void *left, const void *right) {
   return strcmp(a->name, b->name);
 }
 
-/* Known on one side only is all that can be told; what took no time at all comes last. */
+/* Rows that only one side has have no change in time; rows without any time come last. */
 static double weight(const struct diff_kernel *k) {
   double before = isnan(k->before_ms) ? 0 : k->before_ms;
   double after = isnan(k->after_ms) ? 0 : k->after_ms;
@@ -58,7 +58,7 @@ static bool lists_all(const struct diff_side *side) {
   return true;
 }
 
-static void finish(struct diff_kernel *k, bool all_before, bool all_after) {
+static void finish_row(struct diff_kernel *k, bool all_before, bool all_after) {
   k->before_mean_ms = k->before_count > 0 ? k->before_ms / k->before_count : NAN;
   k->after_mean_ms = k->after_count > 0 ? k->after_ms / k->after_count : NAN;
   k->speedup = k->before_mean_ms / k->after_mean_ms;
@@ -102,7 +102,7 @@ int diff_kernels(struct diffing *d) {
   }
   bool all_before = lists_all(d->sides[BEFORE]), all_after = lists_all(d->sides[AFTER]);
   for (u32 i = 0; i < out->n_kernels; i++) {
-    finish(&rows[i], all_before, all_after);
+    finish_row(&rows[i], all_before, all_after);
     rows[i].name = arena_text(d->arena, rows[i].name);
     rows[i].shortened = rows[i].shortened ? arena_text(d->arena, rows[i].shortened) : NULL;
     rows[i].category = rows[i].category ? arena_text(d->arena, rows[i].category) : NULL;

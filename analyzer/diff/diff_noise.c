@@ -38,7 +38,7 @@ static double welch(const struct sample *a, const struct sample *b, double *half
   return student_tails((b->mean - a->mean) / error, freedom);
 }
 
-static bool batch(const double *values, u32 n, struct sample *out) {
+static bool batch_means(const double *values, u32 n, struct sample *out) {
   double medians[BATCHES], *scratch = malloc(n * sizeof(*scratch));
   if (!scratch)
     return false;
@@ -56,8 +56,8 @@ double diff_noise(const double *before, u32 n_before, const double *after, u32 n
                   double *half_width) {
   struct sample a, b;
   *half_width = NAN;
-  if (n_before < DIFF_LEAST_STEPS || n_after < DIFF_LEAST_STEPS || !batch(before, n_before, &a) ||
-      !batch(after, n_after, &b))
+  if (n_before < DIFF_LEAST_STEPS || n_after < DIFF_LEAST_STEPS ||
+      !batch_means(before, n_before, &a) || !batch_means(after, n_after, &b))
     return NAN;
   return welch(&a, &b, half_width);
 }

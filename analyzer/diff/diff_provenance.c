@@ -60,7 +60,7 @@ static bool is_temporary_file(const char *word) {
 }
 
 /* The command with "*" for values of volatile options and for temporary files. */
-static char *steady_command(struct arena *arena, const char *command) {
+static char *comparable_command(struct arena *arena, const char *command) {
   char *out = arena_text(arena, command), name[64];
   size_t at = 0;
   bool value_next = false;
@@ -99,7 +99,7 @@ static bool same_value(struct arena *arena, u32 key, const char *a, const char *
     return a == b;
   if (key != TSCOPE_INFO_COMMAND)
     return strcmp(a, b) == 0;
-  const char *one = steady_command(arena, a), *other = steady_command(arena, b);
+  const char *one = comparable_command(arena, a), *other = comparable_command(arena, b);
   return one && other && strcmp(one, other) == 0;
 }
 

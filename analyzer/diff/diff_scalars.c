@@ -27,7 +27,7 @@ static int by_name_and_step(const void *left, const void *right) {
   return name ? name : (a->step > b->step) - (a->step < b->step);
 }
 
-/* The values of the lowest rank that tells any, by name and step. The caller frees. */
+/* The values of the lowest rank that reports any, by name and step. The caller frees. */
 static struct point *points_of(const struct model *model, u32 *n) {
   struct point *points = malloc((model->n_scalars + 1) * sizeof(*points));
   u32 rank = INDEX_NONE;
@@ -45,7 +45,7 @@ static struct point *points_of(const struct model *model, u32 *n) {
   return points;
 }
 
-static bool parted(double a, double b) {
+static bool differ(double a, double b) {
   if (isnan(a) || isnan(b))
     return isnan(a) != isnan(b);
   return fabs(a - b) > PARTED * fmax(fabs(a), fabs(b));
@@ -59,7 +59,7 @@ static void compare_point(struct diff_scalar *row, const struct point *a, const 
     row->before = a->value;
     row->after = b->value;
   }
-  if (parted(a->value, b->value) && isnan(row->parted_step)) {
+  if (differ(a->value, b->value) && isnan(row->parted_step)) {
     row->parted_step = b->step;
     row->before = a->value;
     row->after = b->value;
@@ -68,8 +68,8 @@ static void compare_point(struct diff_scalar *row, const struct point *a, const 
 
 /* --- the level at the end, by which several runs a side are compared --- */
 
-/* The last quarter of the steps that all runs tell values for. */
-static void window_of(struct diffing *d) {
+/* The last quarter of the steps for which all runs report values. */
+static void choose_level_steps(struct diffing *d) {
   u32 from = 0, to = INDEX_NONE;
   for (u32 side = BEFORE; side <= AFTER; side++)
     for (u32 i = 0; i < d->sides[side]->n; i++) {
@@ -163,7 +163,7 @@ double diff_bits(const struct model *before, const struct model *after, const ch
 }
 
 int diff_scalars(struct diffing *d) {
-  window_of(d);
+  choose_level_steps(d);
   return compare_models(d->arena, d->before->model, d->after->model, &d->out->scalars,
                         &d->out->n_scalars);
 }
