@@ -121,14 +121,14 @@ static int write_report(const struct options *options, const struct results *res
                              .ranks = options->ranks,
                              .groups = options->groups,
                              .stacks = options->stacks,
-                             .steps_asked = options->steps != NULL,
+                             .steps_requested = options->steps != NULL,
                              .limit_bytes = options->limit,
                              .threads = options->threads,
                              .top = options->top,
                              .output = options->output};
   char missing[96];
   if (results->check.ledger &&
-      selection_misses(&view, results->check.ledger, missing, sizeof(missing)))
+      selection_find_missing(&view, results->check.ledger, missing, sizeof(missing)))
     return bad("%s is not in the input: use ranks and groups that the report without --ranks and "
                "--groups lists",
                missing);

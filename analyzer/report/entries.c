@@ -28,14 +28,14 @@ struct listing {
   i64 first; /* when the first call of all was made; NS_UNKNOWN */
 };
 
-static bool wanted(const struct listing *l, const struct ledger_call *call) {
+static bool is_selected(const struct listing *l, const struct ledger_call *call) {
   return selection_has_group(l->view, &l->ledger->groups[call->group]);
 }
 
 /* The next selected call of a rank; the rank's end if there is none. */
 static u32 next_call(const struct listing *l, const struct ledger_rank *rank, u32 from) {
   u32 end = rank->first_call + rank->n_calls;
-  while (from < end && !wanted(l, &l->ledger->calls[from]))
+  while (from < end && !is_selected(l, &l->ledger->calls[from]))
     from++;
   return from;
 }

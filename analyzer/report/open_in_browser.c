@@ -18,13 +18,13 @@
 
 #define PERFETTO "https://ui.perfetto.dev"
 #define PORT 9001
-enum { REQUEST_BYTES = 8192, SECONDS_TO_ASK = 10 };
+enum { REQUEST_BYTES = 8192, REQUEST_TIMEOUT_S = 10 };
 
 /* --- the browser --- */
 
 /* Runs a program: false if it fails within three seconds. A browser that was not running before
  * stays, and may outlive the report. Its output is discarded. */
-static bool runs(const char *program, const char *argument) {
+static bool run_program(const char *program, const char *argument) {
   pid_t child = fork();
   if (child == 0) {
     int nowhere = open("/dev/null", O_RDWR);
@@ -46,14 +46,14 @@ static bool runs(const char *program, const char *argument) {
 }
 
 /* BROWSER may list several, separated by colons; then the desktop's own. */
-static bool browse(const char *address) {
+static bool open_address(const char *address) {
   const char *browser = getenv("BROWSER");
   char *list = strdup(browser ? browser : ""), *rest = NULL;
   bool opened = false;
   for (char *one = strtok_r(list, ":", &rest); one && !opened; one = strtok_r(NULL, ":", &rest))
-    opened = runs(one, address);
+    opened = run_program(one, address);
   free(list);
-  return opened || runs("xdg-open", address) || runs("open", address);
+  return opened || run_program("xdg-open", address) || run_program("open", address);
 }
 
 /* A path as it must be written in a URL. */
@@ -70,7 +70,7 @@ bool open_page(const char *path, char *why, size_t why_bytes) {
   char address[4 * PATH_MAX] = "file://";
   if (whole)
     put_escaped(address, sizeof(address), whole);
-  bool opened = whole && browse(address);
+  bool opened = whole && open_address(address);
   free(whole);
   if (!opened)
     snprintf(why, why_bytes, "no browser could be started here; open %s in one, on any machine",
@@ -118,7 +118,7 @@ static bool readable_before(int descriptor, double until) {
 /* Reads up to the blank line after the headers; false if none comes. */
 static bool read_request(int client, char request[REQUEST_BYTES]) {
   size_t n = 0;
-  double until = now() + SECONDS_TO_ASK;
+  double until = now() + REQUEST_TIMEOUT_S;
   while (n + 1 < REQUEST_BYTES && readable_before(client, until)) {
     ssize_t more = recv(client, request + n, REQUEST_BYTES - 1 - n, 0);
     if (more <= 0)
@@ -142,7 +142,8 @@ static bool send_all(int client, const char *bytes, size_t n) {
   return true;
 }
 
-static bool answer(int client, const char *status, const char *more, unsigned long long bytes) {
+static bool send_header(int client, const char *status, const char *more,
+                        unsigned long long bytes) {
   char head[1024];
   int n = snprintf(head, sizeof(head),
                    "HTTP/1.1 %s\r\n"
@@ -160,8 +161,8 @@ static bool send_file(int client, int file) {
   ssize_t n = -1;
   if (fstat(file, &facts) < 0 || lseek(file, 0, SEEK_SET) < 0)
     return false;
-  if (!answer(client, "200 OK", "Content-Type: application/octet-stream\r\n",
-              (unsigned long long)facts.st_size))
+  if (!send_header(client, "200 OK", "Content-Type: application/octet-stream\r\n",
+                   (unsigned long long)facts.st_size))
     return false;
   while ((n = read(file, bytes, sizeof(bytes))) > 0)
     if (!send_all(client, bytes, (size_t)n))
@@ -171,7 +172,7 @@ static bool send_file(int client, int file) {
 
 /* True when the file was handed over. Pages of other sites are refused: a browser says in Origin
  * whose page asks. */
-static bool serve(int client, int file, const char *name) {
+static bool answer_request(int client, int file, const char *name) {
   char request[REQUEST_BYTES], wanted[2 * NAME_MAX + 16];
   if (!read_request(client, request))
     return false;
@@ -184,14 +185,14 @@ static bool serve(int client, int file, const char *name) {
   }
   snprintf(wanted, sizeof(wanted), "GET /%s ", name);
   if (ours && strncmp(request, "OPTIONS ", 8) == 0) {
-    answer(client, "204 No Content",
-           "Access-Control-Allow-Methods: GET\r\nAccess-Control-Allow-Private-Network: true\r\n",
-           0);
+    send_header(
+        client, "204 No Content",
+        "Access-Control-Allow-Methods: GET\r\nAccess-Control-Allow-Private-Network: true\r\n", 0);
     return false;
   }
   if (ours && strncmp(request, wanted, strlen(wanted)) == 0)
     return send_file(client, file);
-  answer(client, ours ? "404 Not Found" : "403 Forbidden", "", 0);
+  send_header(client, ours ? "404 Not Found" : "403 Forbidden", "", 0);
   return false;
 }
 
@@ -205,7 +206,7 @@ bool open_in_perfetto(const char *path, unsigned patience_s, char *why, size_t w
     snprintf(why, why_bytes,
              "port %d of this machine is not free (%s); open %s by hand in " PERFETTO, PORT,
              strerror(-server), path);
-  } else if (!browse(PERFETTO "/#!/?url=http://127.0.0.1:9001/tscope&referrer=tscope")) {
+  } else if (!open_address(PERFETTO "/#!/?url=http://127.0.0.1:9001/tscope&referrer=tscope")) {
     snprintf(why, why_bytes,
              "no browser could be started here; copy %s to a machine that has one, and open it "
              "in " PERFETTO,
@@ -217,7 +218,7 @@ bool open_in_perfetto(const char *path, unsigned patience_s, char *why, size_t w
       int client = accept4(server, NULL, NULL, SOCK_CLOEXEC);
       if (client < 0)
         continue;
-      served = serve(client, file, name);
+      served = answer_request(client, file, name);
       shutdown(client, SHUT_WR);
       close(client);
     }

@@ -27,7 +27,7 @@ static const char *option_run(struct options *options, const char *argument) {
 }
 
 /* One end of a range: nothing, or digits up to `stop`. */
-static bool step_number(const char *text, char stop, const char **end) {
+static bool parse_step(const char *text, char stop, const char **end) {
   size_t digits = strspn(text, "0123456789");
   *end = text + digits;
   return digits <= 9 && text[digits] == stop;
@@ -37,11 +37,11 @@ static const char *option_steps(struct options *options, const char *argument) {
   static const char wanted[] =
       "a range of steps, including the last, such as 10:50, 10:, :50 or 10; the first step is 0";
   const char *colon, *end;
-  if (step_number(argument, '\0', &end) && end > argument) {
+  if (parse_step(argument, '\0', &end) && end > argument) {
     options->steps = argument;
     return NULL;
   }
-  if (!step_number(argument, ':', &colon) || !step_number(colon + 1, '\0', &end))
+  if (!parse_step(argument, ':', &colon) || !parse_step(colon + 1, '\0', &end))
     return wanted;
   bool first = colon > argument, last = end > colon + 1;
   if (!first && !last)
@@ -58,11 +58,11 @@ static const char *option_include_warmup(struct options *options, const char *ar
   return NULL;
 }
 
-static const char *amount(const char *argument, double *value);
+static const char *parse_amount(const char *argument, double *value);
 
 static const char *option_quick(struct options *options, const char *argument) {
   double events;
-  const char *wanted = amount(argument, &events);
+  const char *wanted = parse_amount(argument, &events);
   if (wanted || events < 1 || events > 1e15)
     return "a number of events, such as 500k";
   options->quick = (u64)events;
@@ -70,7 +70,7 @@ static const char *option_quick(struct options *options, const char *argument) {
 }
 
 /* A positive number, with k, M, G or B (1e9), T, P or E behind it. */
-static const char *amount(const char *argument, double *value) {
+static const char *parse_amount(const char *argument, double *value) {
   static const char suffixes[] = "kMGBTPE";
   static const double scales[] = {1e3, 1e6, 1e9, 1e9, 1e12, 1e15, 1e18};
   char *end;
@@ -87,19 +87,19 @@ static const char *amount(const char *argument, double *value) {
 }
 
 static const char *option_flops_per_step(struct options *options, const char *argument) {
-  return amount(argument, &options->flops_per_step);
+  return parse_amount(argument, &options->flops_per_step);
 }
 
 static const char *option_params(struct options *options, const char *argument) {
-  return amount(argument, &options->params);
+  return parse_amount(argument, &options->params);
 }
 
 static const char *option_tokens_per_step(struct options *options, const char *argument) {
-  return amount(argument, &options->tokens_per_step);
+  return parse_amount(argument, &options->tokens_per_step);
 }
 
 static const char *option_peak_tflops(struct options *options, const char *argument) {
-  return amount(argument, &options->peak_tflops);
+  return parse_amount(argument, &options->peak_tflops);
 }
 
 static const char *option_kernel_categories(struct options *options, const char *argument) {
@@ -108,7 +108,7 @@ static const char *option_kernel_categories(struct options *options, const char 
 }
 
 static const char *option_gpu_gb(struct options *options, const char *argument) {
-  return amount(argument, &options->gpu_gib);
+  return parse_amount(argument, &options->gpu_gib);
 }
 
 static const char *option_format(struct options *options, const char *argument) {
@@ -136,10 +136,10 @@ static const char *option_open(struct options *options, const char *argument) {
 }
 
 static const char *option_limit(struct options *options, const char *argument) {
-  return amount(argument, &options->limit) ? "a number of bytes, such as 500M or 2G" : NULL;
+  return parse_amount(argument, &options->limit) ? "a number of bytes, such as 500M or 2G" : NULL;
 }
 
-static int word(const char *argument, const char *const *words) {
+static int find_word(const char *argument, const char *const *words) {
   for (int i = 0; words[i]; i++)
     if (strcmp(argument, words[i]) == 0)
       return i;
@@ -148,14 +148,15 @@ static int word(const char *argument, const char *const *words) {
 
 static const char *option_color(struct options *options, const char *argument) {
   static const char *const words[] = {"auto", "always", "never", NULL};
-  int when = word(argument, words);
+  int when = find_word(argument, words);
   if (when < 0)
     return "auto, always or never";
   options->color = (enum color_when)when;
   return NULL;
 }
 
-static bool whole_number(const char *argument, unsigned least, unsigned most, unsigned *value) {
+static bool parse_whole_number(const char *argument, unsigned least, unsigned most,
+                               unsigned *value) {
   char *end;
   errno = 0;
   unsigned long number = strtoul(argument, &end, 10);
@@ -167,12 +168,12 @@ static bool whole_number(const char *argument, unsigned least, unsigned most, un
 }
 
 static const char *option_width(struct options *options, const char *argument) {
-  bool good = whole_number(argument, REPORT_MIN_WIDTH, REPORT_MAX_WIDTH, &options->width);
+  bool good = parse_whole_number(argument, REPORT_MIN_WIDTH, REPORT_MAX_WIDTH, &options->width);
   return good ? NULL : "a whole number from 60 to 160";
 }
 
 static const char *option_top(struct options *options, const char *argument) {
-  return whole_number(argument, 1, REPORT_MOST_ROWS, &options->top)
+  return parse_whole_number(argument, 1, REPORT_MOST_ROWS, &options->top)
              ? NULL
              : "a whole number from 1 to 100000";
 }
@@ -184,7 +185,7 @@ static const char *option_ascii(struct options *options, const char *argument) {
 }
 
 static const char *option_fail_on(struct options *options, const char *argument) {
-  options->fail_on = word(argument, severity_words);
+  options->fail_on = find_word(argument, severity_words);
   if (strcmp(argument, "undecided") == 0)
     options->fail_on = FAIL_ON_UNDECIDED;
   return options->fail_on >= 0 ? NULL : "info, warning, critical or undecided";
@@ -212,8 +213,8 @@ static const char *option_export(struct options *options, const char *argument) 
 }
 
 static const char *option_threads(struct options *options, const char *argument) {
-  return whole_number(argument, 1, 1024, &options->threads) ? NULL
-                                                            : "a whole number from 1 to 1024";
+  return parse_whole_number(argument, 1, 1024, &options->threads) ? NULL
+                                                                  : "a whole number from 1 to 1024";
 }
 
 static const char *option_version(struct options *options, const char *argument) {
@@ -232,7 +233,7 @@ struct option_row {
   const char *name; /* NULL: `text` is a heading */
   const char *argument;
   const char *text;
-  const char *(*take)(struct options *, const char *);
+  const char *(*parse)(struct options *, const char *);
 };
 
 #define HEADING(text) {NULL, NULL, text, NULL},
@@ -253,13 +254,13 @@ static void getopt_table(struct option table[N_ROWS + 1]) {
   table[n] = (struct option){0};
 }
 
-static void misused(char **argv, int code, char *why, size_t why_bytes) {
+static void describe_misuse(char **argv, int code, char *why, size_t why_bytes) {
   const char *given = argv[optind - 1];
   snprintf(why, why_bytes, "%s %s; tscope-report --help shows every option", given,
            code == ':' ? "needs a value" : "is not an option here");
 }
 
-/* Where the shim writes when it is told nothing else. */
+/* Where the shim writes by default. */
 static const char *const *default_paths(void) {
   static const char *paths[1];
   const char *given = getenv("TSCOPE_DIR");
@@ -267,7 +268,7 @@ static const char *const *default_paths(void) {
   return paths;
 }
 
-/* "--" between the sides of diff would end getopt's options: this stands for it. */
+/* "--" between the sides of diff would end getopt's options: this replaces it. */
 static char between_sides[] = "between the sides";
 
 static void mark_sides(int argc, char **argv) {
@@ -279,7 +280,7 @@ static void mark_sides(int argc, char **argv) {
 }
 
 /* The runs of diff: BEFORE AFTER, or several, "--", several. Takes the mark out again. */
-static bool take_sides(struct options *options, char **paths, char *why, size_t why_bytes) {
+static bool read_sides(struct options *options, char **paths, char *why, size_t why_bytes) {
   u32 n = options->n_paths, mark = n;
   for (u32 i = 0; i < n; i++)
     if (paths[i] == between_sides)
@@ -302,7 +303,7 @@ static bool take_sides(struct options *options, char **paths, char *why, size_t 
 
 /* Whether the argument behind this one is its value: "--width 80", not "--width=80". Names may be
  * shortened, as getopt allows. */
-static bool has_value_behind(const char *given) {
+static bool next_is_value(const char *given) {
   size_t n = strlen(given + 2), found = 0;
   bool takes = false;
   for (size_t i = 0; i < N_ROWS; i++) {
@@ -316,11 +317,11 @@ static bool has_value_behind(const char *given) {
   return found == 1 && takes;
 }
 
-/* Options may stand before the word "diff": it comes to the front, and they keep their order. */
-static void bring_diff_forward(int argc, char **argv) {
+/* Options may come before the word "diff": it is moved to the front, and they keep their order. */
+static void move_diff_first(int argc, char **argv) {
   int at = 1;
   while (at < argc && argv[at][0] == '-' && strcmp(argv[at], "--") != 0)
-    at += argv[at][1] == '-' && has_value_behind(argv[at]) ? 2 : 1;
+    at += argv[at][1] == '-' && next_is_value(argv[at]) ? 2 : 1;
   if (at >= argc || strcmp(argv[at], "diff") != 0)
     return;
   char *word = argv[at];
@@ -339,7 +340,7 @@ bool options_parse(int argc, char **argv, struct options *options, char *why, si
                               .fail_on = FAIL_ON_NOTHING};
   struct option table[N_ROWS + 1];
   getopt_table(table);
-  bring_diff_forward(argc, argv);
+  move_diff_first(argc, argv);
   options->diff = argc > 1 && strcmp(argv[1], "diff") == 0;
   if (options->diff) { /* the word takes the program's place */
     argc--;
@@ -355,11 +356,11 @@ bool options_parse(int argc, char **argv, struct options *options, char *why, si
       continue;
     }
     if (code < FIRST_CODE) {
-      misused(argv, code, why, why_bytes);
+      describe_misuse(argv, code, why, why_bytes);
       return false;
     }
     const struct option_row *row = &rows[code - FIRST_CODE];
-    const char *wanted = row->take(options, optarg);
+    const char *wanted = row->parse(options, optarg);
     if (wanted) {
       snprintf(why, why_bytes, "--%s wants %s, not '%s'", row->name, wanted, optarg);
       return false;
@@ -373,7 +374,7 @@ bool options_parse(int argc, char **argv, struct options *options, char *why, si
     options->paths = default_paths();
     options->n_paths = 1;
   }
-  if (options->diff && !take_sides(options, argv + optind, why, why_bytes))
+  if (options->diff && !read_sides(options, argv + optind, why, why_bytes))
     return false;
   if (options->diff && !shows_diff(options->backend)) {
     snprintf(why, why_bytes, "--format %s shows one run; diff wants %s",
@@ -389,7 +390,7 @@ bool options_parse(int argc, char **argv, struct options *options, char *why, si
 }
 
 /* Every kind of input, in as many lines as it takes. */
-static void print_kinds(FILE *out) {
+static void print_inputs(FILE *out) {
 #define K(id, one, several, contains) several,
   static const char *const kinds[] = {TSCOPE_INPUTS(K)};
 #undef K
@@ -415,7 +416,7 @@ void options_print_help(FILE *out) {
       "tools. Several paths are joined by rank. The default is TSCOPE_DIR, "
       "else\n" TSCOPE_DEFAULT_DIRECTORY ". It reads:\n",
       out);
-  print_kinds(out);
+  print_inputs(out);
   for (size_t i = 0; i < N_ROWS; i++) {
     if (!rows[i].name) {
       fprintf(out, "\n%s:\n", rows[i].text);

@@ -13,7 +13,7 @@
 enum color_when { COLOR_AUTO, COLOR_ALWAYS, COLOR_NEVER };
 
 #define FAIL_ON_NOTHING (-1)
-#define FAIL_ON_UNDECIDED (SEVERITY_CRITICAL + 1) /* on warnings, and where it cannot be told */
+#define FAIL_ON_UNDECIDED (SEVERITY_CRITICAL + 1) /* on warnings, and where it is not known */
 
 struct options {
   const char *const *paths;

@@ -18,7 +18,7 @@
 #define REPORT_MOST_ROWS 100000
 #define REPORT_DEFAULT_LIMIT 300e6 /* bytes of a timeline */
 
-/* How the reader will see it, and what the command line says about the job. */
+/* How the reader will see the report, and what the command line says about the job. */
 struct report_view {
   unsigned width; /* columns */
   bool utf8;
@@ -27,7 +27,7 @@ struct report_view {
   double tokens_per_step;     /* NAN if not given */
   const char *ranks, *groups; /* selected for entries and tables; NULL: all. See selection.h */
   bool stacks;                /* where calls were made, with entries */
-  bool steps_asked;           /* --steps was given: the model has those only */
+  bool steps_requested;       /* --steps was given: the model has those only */
   double limit_bytes;         /* the most space that a timeline may take */
   unsigned threads;           /* 0: one per core */
   unsigned top;               /* rows of each table and list; 0: as many as are easy to read */

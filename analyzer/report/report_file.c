@@ -17,26 +17,26 @@ static bool can_be_replaced(const char *path) {
 }
 
 /* Makes an empty file beside the path, with the rights that a new file has. */
-static char *make_beside(const char *path) {
-  char *beside = NULL;
-  if (asprintf(&beside, "%s.XXXXXX", path) < 0)
+static char *make_temporary(const char *path) {
+  char *temporary = NULL;
+  if (asprintf(&temporary, "%s.XXXXXX", path) < 0)
     return NULL;
-  int descriptor = mkstemp(beside);
+  int descriptor = mkstemp(temporary);
   if (descriptor < 0) {
-    free(beside);
+    free(temporary);
     return NULL;
   }
   mode_t mask = umask(0);
   umask(mask);
   fchmod(descriptor, 0666 & ~mask);
   close(descriptor);
-  return beside;
+  return temporary;
 }
 
 int report_file_open(struct report_file *file, const char *path) {
   *file = (struct report_file){.path = path};
   if (path && can_be_replaced(path))
-    file->beside = make_beside(path); /* a folder that cannot be written to: in place */
+    file->temporary = make_temporary(path); /* a folder that cannot be written to: in place */
   file->out = path ? fopen(report_file_path(file), "w") : stdout;
   int error = file->out ? 0 : -errno;
   return error ? report_file_close(file, error) : 0;
@@ -49,11 +49,11 @@ int report_file_close(struct report_file *file, int error) {
   if (wrote && (file->path ? fclose(file->out) : fflush(file->out)) != 0 && !error)
     error = -errno;
   file->out = NULL;
-  if (file->beside && !error && rename(file->beside, file->path) < 0)
+  if (file->temporary && !error && rename(file->temporary, file->path) < 0)
     error = -errno;
-  if (file->beside && error)
-    unlink(file->beside);
-  free(file->beside);
-  file->beside = NULL;
+  if (file->temporary && error)
+    unlink(file->temporary);
+  free(file->temporary);
+  file->temporary = NULL;
   return error;
 }

@@ -10,7 +10,7 @@
 
 struct report_file {
   const char *path; /* as given; NULL: standard output */
-  char *beside;     /* built there; NULL: written in place, as a pipe or a device is */
+  char *temporary;  /* built there; NULL: written in place, as a pipe or a device is */
   FILE *out;
 };
 
@@ -19,7 +19,7 @@ int report_file_open(struct report_file *file, const char *path);
 
 /* Where it is built; NULL for standard output. */
 static inline const char *report_file_path(const struct report_file *file) {
-  return file->beside ? file->beside : file->path;
+  return file->temporary ? file->temporary : file->path;
 }
 
 /* Moves it into place if `error` is 0, else removes what is there. Returns `error`, or the negative

@@ -44,7 +44,7 @@ bool selection_has_rank(const struct report_view *view, u32 rank) {
   return false;
 }
 
-static bool lists(const char *list, const char *name) {
+static bool list_contains(const char *list, const char *name) {
   size_t n = name ? strlen(name) : 0;
   for (const char *at = list; n && at; at = strchr(at, ',') ? strchr(at, ',') + 1 : NULL)
     if (strncmp(at, name, n) == 0 && (at[n] == ',' || !at[n]))
@@ -53,7 +53,8 @@ static bool lists(const char *list, const char *name) {
 }
 
 bool selection_has_group(const struct report_view *view, const struct ledger_group *group) {
-  return !view->groups || lists(view->groups, group->name) || lists(view->groups, group->desc);
+  return !view->groups || list_contains(view->groups, group->name) ||
+         list_contains(view->groups, group->desc);
 }
 
 static bool has_rank(const struct ledger *ledger, unsigned long rank) {
@@ -73,8 +74,8 @@ static bool has_group(const struct ledger *ledger, const char *name, size_t n) {
   return false;
 }
 
-bool selection_misses(const struct report_view *view, const struct ledger *ledger, char *text,
-                      size_t bytes) {
+bool selection_find_missing(const struct report_view *view, const struct ledger *ledger, char *text,
+                            size_t bytes) {
   unsigned long first, last;
   for (const char *list = view->ranks; list && *list && next_range(&list, &first, &last);)
     for (unsigned long rank = first; rank <= last && rank <= first + ledger->n_ranks; rank++)

@@ -17,7 +17,7 @@ bool selection_has_rank(const struct report_view *view, u32 rank);
 bool selection_has_group(const struct report_view *view, const struct ledger_group *group);
 
 /* What of the selection is in no record: "rank 7" or "group foo", in `text`. False where all is. */
-bool selection_misses(const struct report_view *view, const struct ledger *ledger, char *text,
-                      size_t bytes);
+bool selection_find_missing(const struct report_view *view, const struct ledger *ledger, char *text,
+                            size_t bytes);
 
 #endif

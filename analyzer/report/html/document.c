@@ -10,7 +10,7 @@
 /* With this many objects or more it is worth writing the names of fields only once. */
 #define LEAST_ROWS 4u
 
-static int cut(json_t *string) {
+static int shorten_text(json_t *string) {
   size_t bytes = json_string_length(string), kept = HTML_STRING_BYTES;
   const char *text = json_string_value(string);
   char *shorter = malloc(HTML_STRING_BYTES + 64);
@@ -60,27 +60,27 @@ static json_t *with_names_once(json_t *list) {
   return NULL;
 }
 
-static int make_small(json_t *value);
+static int make_smaller(json_t *value);
 
 /* What replaces `value`, a new reference; NULL when there is no memory. */
-static json_t *smaller(json_t *value) {
-  if (make_small(value) < 0)
+static json_t *smaller_copy(json_t *value) {
+  if (make_smaller(value) < 0)
     return NULL;
   if (json_is_array(value) && json_array_size(value) >= LEAST_ROWS && have_the_same_fields(value))
     return with_names_once(value);
   return json_incref(value);
 }
 
-static int make_small(json_t *value) {
+static int make_smaller(json_t *value) {
   size_t index;
   json_t *below;
   const char *key;
   int error = 0;
   if (json_is_string(value) && json_string_length(value) > HTML_STRING_BYTES)
-    return cut(value);
+    return shorten_text(value);
   if (json_is_object(value)) {
     json_object_foreach(value, key, below) {
-      json_t *small = error ? NULL : smaller(below);
+      json_t *small = error ? NULL : smaller_copy(below);
       if (small != below)
         error |= !small || json_object_set(value, key, small) != 0;
       json_decref(small);
@@ -89,7 +89,7 @@ static int make_small(json_t *value) {
   json_array_foreach(value, index, below) {
     if (json_is_number(below))
       continue;
-    json_t *small = error ? NULL : smaller(below);
+    json_t *small = error ? NULL : smaller_copy(below);
     if (small != below)
       error |= !small || json_array_set(value, index, small) != 0;
     json_decref(small);
@@ -98,7 +98,7 @@ static int make_small(json_t *value) {
 }
 
 /* Only strings hold a '<', and nothing ends a script without one. */
-static int put_harmless(const char *text, size_t bytes, void *out) {
+static int write_escaped(const char *text, size_t bytes, void *out) {
   for (size_t i = 0; i < bytes; i++)
     if (text[i] == '<')
       fputs("\\u003c", out);
@@ -108,8 +108,8 @@ static int put_harmless(const char *text, size_t bytes, void *out) {
 }
 
 int html_write_document(json_t *document, FILE *out) {
-  int error = make_small(document);
-  if (!error && json_dump_callback(document, put_harmless, out,
+  int error = make_smaller(document);
+  if (!error && json_dump_callback(document, write_escaped, out,
                                    JSON_COMPACT | JSON_ENSURE_ASCII |
                                        JSON_REAL_PRECISION(JSON_REPORT_DIGITS)) != 0)
     error = -ENOMEM;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * A JSON document as the data of a page: small, and harmless whatever a trace contains.
+ * A JSON document as the data of a page: small, and safe in HTML with any content of a trace.
  */
 #ifndef TSCOPE_HTML_DOCUMENT_H
 #define TSCOPE_HTML_DOCUMENT_H

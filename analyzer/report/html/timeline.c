@@ -37,7 +37,7 @@ static void column_add(struct column *column, i64 value) {
 }
 
 /* The position of a text in the list; 0 is "". */
-static i64 place_of(struct texts *texts, const char *text) {
+static i64 index_of_text(struct texts *texts, const char *text) {
   if (!text || !*text)
     return 0;
   json_t *value = json_text_or_null(text);
@@ -68,7 +68,7 @@ static json_t *lanes_of(struct picture *picture, const struct shown_rank *rank) 
   json_t *lanes = json_array();
   for (u32 i = 0; i < rank->n_lanes; i++)
     json_array_append_new(
-        lanes, json_pack("[I,i,i]", (json_int_t)place_of(&picture->texts, rank->lanes[i].name),
+        lanes, json_pack("[I,i,i]", (json_int_t)index_of_text(&picture->texts, rank->lanes[i].name),
                          (int)rank->lanes[i].kind, (int)rank->lanes[i].rows));
   return lanes;
 }
@@ -80,13 +80,14 @@ static json_t *member(struct picture *picture, u32 index, const struct shown_spa
   char key[24];
   snprintf(key, sizeof(key), "%u", c.collective);
   if (c.collective != INDEX_NONE && !json_object_get(picture->collectives, key))
-    json_object_set_new(
-        picture->collectives, key,
-        json_pack(
-            "{s:I,s:I,s:o,s:o,s:o,s:o,s:I}", "op", (json_int_t)place_of(&picture->texts, c.op),
-            "comm", (json_int_t)place_of(&picture->texts, c.comm), "bytes", number_or_null(c.bytes),
-            "busbw_gbps", number_or_null(c.busbw_gbps), "members", index_or_null(c.members), "seq",
-            index_or_null(c.seq), "algorithm", (json_int_t)place_of(&picture->texts, c.algorithm)));
+    json_object_set_new(picture->collectives, key,
+                        json_pack("{s:I,s:I,s:o,s:o,s:o,s:o,s:I}", "op",
+                                  (json_int_t)index_of_text(&picture->texts, c.op), "comm",
+                                  (json_int_t)index_of_text(&picture->texts, c.comm), "bytes",
+                                  number_or_null(c.bytes), "busbw_gbps",
+                                  number_or_null(c.busbw_gbps), "members", index_or_null(c.members),
+                                  "seq", index_or_null(c.seq), "algorithm",
+                                  (json_int_t)index_of_text(&picture->texts, c.algorithm)));
   json_t *facts =
       json_pack("[I,o,o]", (json_int_t)index, index_or_null(c.collective), ns_or_null(c.wait));
   arena_release(&scratch);
@@ -116,8 +117,8 @@ static json_t *spans_of(struct picture *picture, const struct shown_rank *rank) 
     column_add(&columns[LANES], span->lane);
     column_add(&columns[ROWS], span->row);
     column_add(&columns[KINDS], span->kind);
-    column_add(&columns[NAMES], place_of(&picture->texts, rank->names[span->name].text));
-    column_add(&columns[CATEGORIES], place_of(&picture->texts, span->category));
+    column_add(&columns[NAMES], index_of_text(&picture->texts, rank->names[span->name].text));
+    column_add(&columns[CATEGORIES], index_of_text(&picture->texts, span->category));
     column_add(&columns[LAUNCHES], launched ? (i64)i - span->launch : 0);
     before = span->start;
     if (span->arrival != INDEX_NONE && span->kind == SPAN_COLLECTIVE)
@@ -138,7 +139,7 @@ static json_t *spans_of(struct picture *picture, const struct shown_rank *rank) 
   return NULL;
 }
 
-static int take_rank(void *user, const struct shown_rank *rank) {
+static int add_rank(void *user, const struct shown_rank *rank) {
   struct picture *picture = user;
   json_t *spans = spans_of(picture, rank);
   if (!spans)
@@ -150,7 +151,7 @@ static int take_rank(void *user, const struct shown_rank *rank) {
   return json_array_append_new(picture->ranks, row) == 0 ? 0 : -ENOMEM;
 }
 
-static int take_path(void *user, const struct shown_path *path) {
+static int add_path(void *user, const struct shown_path *path) {
   struct picture *picture = user;
   json_t *stretches = json_array();
   const struct model *model = picture->scope->results->model;
@@ -160,9 +161,9 @@ static int take_path(void *user, const struct shown_path *path) {
                           json_pack("[I,I,I,I,I,I]", (json_int_t)(s->start - picture->scope->begin),
                                     (json_int_t)(s->end - s->start),
                                     (json_int_t)model->ranks[s->rank].rank,
-                                    (json_int_t)place_of(&picture->texts, s->name),
-                                    (json_int_t)place_of(&picture->texts, s->category),
-                                    (json_int_t)place_of(&picture->texts, s->reached_by)));
+                                    (json_int_t)index_of_text(&picture->texts, s->name),
+                                    (json_int_t)index_of_text(&picture->texts, s->category),
+                                    (json_int_t)index_of_text(&picture->texts, s->reached_by)));
   }
   return json_array_append_new(picture->paths, stretches) == 0 ? 0 : -ENOMEM;
 }
@@ -173,7 +174,7 @@ static json_t *steps_of(const struct shown_scope *scope) {
     json_array_append_new(
         steps, json_pack("{s:I,s:s}", "step",
                          (json_int_t)scope->results->model->steps.first + scope->steps[i].step,
-                         "why", shown_because_words[scope->steps[i].why]));
+                         "why", shown_reason_words[scope->steps[i].why]));
   return steps;
 }
 
@@ -189,13 +190,13 @@ static json_t *left_out_of(const struct picture *picture) {
   return list;
 }
 
-static int draw(const struct shown_scope *scope, json_t **timeline) {
+static int make_timeline(const struct shown_scope *scope, json_t **timeline) {
   struct picture picture = {.scope = scope,
                             .ranks = json_array(),
                             .paths = json_array(),
                             .collectives = json_object(),
                             .texts = {json_pack("[s]", ""), json_object()}};
-  const struct shown_visitor visitor = {take_rank, take_path, &picture};
+  const struct shown_visitor visitor = {add_rank, add_path, &picture};
   int error = shown_walk(scope, &visitor);
   json_decref(picture.texts.index_of);
   *timeline =
@@ -209,15 +210,15 @@ static int draw(const struct shown_scope *scope, json_t **timeline) {
 int html_timeline(const struct results *results, const struct report_view *view,
                   json_t **timeline) {
   struct shown_scope scope;
-  const struct shown_wish wish = {.ranks = view->ranks,
-                                  .steps_asked = view->steps_asked,
-                                  .most_ranks = MOST_RANKS,
-                                  .most_events = MOST_PIECES,
-                                  .threads = view->threads};
+  const struct shown_request request = {.ranks = view->ranks,
+                                        .steps_requested = view->steps_requested,
+                                        .most_ranks = MOST_RANKS,
+                                        .most_events = MOST_PIECES,
+                                        .threads = view->threads};
   *timeline = NULL;
-  int error = shown_choose(results, &wish, &scope);
+  int error = shown_choose(results, &request, &scope);
   if (!error && (scope.source == SHOWN_TIMELINES || scope.source == SHOWN_RECORDED_CALLS))
-    error = draw(&scope, timeline);
+    error = make_timeline(&scope, timeline);
   shown_release(&scope);
   if (!error && !*timeline)
     *timeline = json_null();

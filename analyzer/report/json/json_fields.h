@@ -24,9 +24,9 @@ enum json_kind {
   JSON_FIELD_MADE,    /* what `make` returns */
   JSON_FIELD_GROUP,   /* object of the fields that follow, up to one without a name; of the same row
                        */
-  JSON_FIELD_PART,    /* object: `fields` of the row that lies in this row */
+  JSON_FIELD_PART,    /* object: `fields` of the row that is inside this row */
   JSON_FIELD_PART_AT, /* likewise, of the row that a pointer leads to, of `none` where it is NULL */
-  JSON_FIELD_INLINE,  /* `fields` of the row that lies in this row, in the same object */
+  JSON_FIELD_INLINE,  /* `fields` of the row that is inside this row, in the same object */
   JSON_FIELD_LIST,    /* array of objects: `fields` of each row */
   JSON_FIELD_MAP,     /* object: each row's `key` is a name, `fields` its value; where there is
                          one field called "", that is the value itself */

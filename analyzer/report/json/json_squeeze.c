@@ -3,7 +3,7 @@
 
 #include <stdlib.h>
 
-static int hold(struct json_squeeze *s, char c) {
+static int hold_character(struct json_squeeze *s, char c) {
   if (s->n == s->room) {
     size_t room = s->room ? 2 * s->room : 4096;
     char *held = realloc(s->held, room);
@@ -16,14 +16,14 @@ static int hold(struct json_squeeze *s, char c) {
   return 0;
 }
 
-static void give_out(struct json_squeeze *s) {
+static void write_held(struct json_squeeze *s) {
   fwrite(s->held, 1, s->n, s->out);
   s->n = 0;
   s->holding = false;
 }
 
 /* All other white space is left out, except one space after each comma. */
-static void give_out_on_one_line(struct json_squeeze *s) {
+static void write_held_on_one_line(struct json_squeeze *s) {
   size_t kept = 0;
   for (size_t i = 0; i < s->n; i++) {
     char c = s->held[i];
@@ -55,22 +55,22 @@ static int put_character(struct json_squeeze *s, char c) {
   }
   if (c == '[') {
     if (s->holding)
-      give_out(s);
+      write_held(s);
     s->holding = true;
-    return hold(s, c);
+    return hold_character(s, c);
   }
   if (!s->holding) {
     s->in_string = c == '"';
     putc_unlocked(c, s->out);
     return 0;
   }
-  if (hold(s, c) < 0)
+  if (hold_character(s, c) < 0)
     return -1;
   if (c == ']') {
-    give_out_on_one_line(s);
+    write_held_on_one_line(s);
   } else if (!in_arrays_of_numbers[(unsigned char)c]) {
     s->in_string = c == '"';
-    give_out(s);
+    write_held(s);
   }
   return 0;
 }
@@ -85,7 +85,7 @@ int json_squeeze(const char *text, size_t bytes, void *data) {
 
 int json_squeeze_end(struct json_squeeze *s) {
   if (s->holding)
-    give_out(s);
+    write_held(s);
   free(s->held);
   s->held = NULL;
   return ferror(s->out) ? -1 : 0;

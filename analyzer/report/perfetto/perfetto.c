@@ -62,7 +62,7 @@ static u64 make_track(const struct run *run, const char *name, const char *descr
 }
 
 /* Tracks of no process: the UI shows those above all others, sorted by name. */
-static void make_top(struct run *run) {
+static void make_run_tracks(struct run *run) {
   run->sequence = perfetto_sequence(run->trace);
   run->findings = make_track(run, "1 findings", "What costs most, largest worth first.");
   run->path =
@@ -70,7 +70,7 @@ static void make_top(struct run *run) {
   run->notes = make_track(run, "3 about this file", "What it shows, and what was left out.");
 }
 
-static u64 make_curve(const struct run *run, const char *name) {
+static u64 make_counter_track(const struct run *run, const char *name) {
   char text[PERFETTO_NAME_BYTES];
   snprintf(text, sizeof(text), "%s%s4 %s", run->label ? run->label : "", run->label ? " · " : "",
            name);
@@ -85,11 +85,11 @@ static void write_findings(const struct run *run) {
   for (u32 i = 0; i < r->n_findings; i++) {
     const struct finding *finding = &r->findings[i];
     begin_slice(run, first_instant(run), run->findings, finding->title, &event);
-    perfetto_note_text(run->trace, ANNOTATES_SEVERITY, severity_words[finding->severity]);
-    perfetto_note_double(run->trace, ANNOTATES_WORTH, finding->worth_s);
-    perfetto_note_text(run->trace, ANNOTATES_EVIDENCE, finding->evidence);
-    perfetto_note_text(run->trace, ANNOTATES_ACTION, finding->action);
-    perfetto_note_text(run->trace, ANNOTATES_ID, finding_id_words[finding->id]);
+    perfetto_annotate_text(run->trace, ANNOTATES_SEVERITY, severity_words[finding->severity]);
+    perfetto_annotate_double(run->trace, ANNOTATES_WORTH, finding->worth_s);
+    perfetto_annotate_text(run->trace, ANNOTATES_EVIDENCE, finding->evidence);
+    perfetto_annotate_text(run->trace, ANNOTATES_ACTION, finding->action);
+    perfetto_annotate_text(run->trace, ANNOTATES_ID, finding_id_words[finding->id]);
     perfetto_event_end(run->trace, event);
   }
   for (u32 i = 0; i < r->n_findings; i++)
@@ -133,9 +133,9 @@ static void write_notes(struct run *run) {
     perfetto_end_slice(run->trace, run->sequence, last_instant(run), run->notes);
 }
 
-/* When a value of training was told: by its time, else by its step; NS_UNKNOWN outside what is
+/* When a value of training was reported: by its time, else by its step; NS_UNKNOWN outside what is
  * shown. */
-static i64 time_of(const struct run *run, const struct scalar *scalar) {
+static i64 scalar_time(const struct run *run, const struct scalar *scalar) {
   const struct analysis *a = run->scope.results->analysis;
   u32 first = a->model->steps.first;
   i64 time = scalar->time;
@@ -150,7 +150,7 @@ static i64 time_of(const struct run *run, const struct scalar *scalar) {
   return time >= run->scope.begin && time <= run->scope.end ? time : NS_UNKNOWN;
 }
 
-/* Values of training as curves, each of the first rank that tells it; those after another of the
+/* Values of training as curves, each of the first rank that reports it; those after another of the
  * same name belong to that. */
 static void write_scalars(const struct run *run) {
   const struct model *model = run->scope.results->model;
@@ -166,12 +166,12 @@ static void write_scalars(const struct run *run) {
       const struct scalar *scalar = &model->scalars[k];
       i64 time =
           scalar->rank == of->rank && strcmp(scalar->name, of->name) == 0 && isfinite(scalar->value)
-              ? time_of(run, scalar)
+              ? scalar_time(run, scalar)
               : NS_UNKNOWN;
       if (time == NS_UNKNOWN || time <= last)
         continue;
       if (!track)
-        track = make_curve(run, of->name);
+        track = make_counter_track(run, of->name);
       struct perfetto_event event =
           perfetto_event_begin(run->trace, run->sequence, time, TYPE_COUNTER, track);
       protobuf_double(&run->trace->buffer, EVENT_COUNTER_DOUBLE, scalar->value);
@@ -183,7 +183,7 @@ static void write_scalars(const struct run *run) {
 
 /* --- the walk --- */
 
-static int take_rank(void *user, const struct shown_rank *rank) {
+static int write_rank(void *user, const struct shown_rank *rank) {
   struct run *run = user;
   double written = (double)perfetto_trace_bytes(run->trace);
   if (written + BYTES_PER_SPAN * rank->n_spans > run->limit) {
@@ -193,7 +193,7 @@ static int take_rank(void *user, const struct shown_rank *rank) {
   return perfetto_rank(run->trace, &run->scope, rank, run->label);
 }
 
-static int take_path(void *user, const struct shown_path *path) {
+static int write_path(void *user, const struct shown_path *path) {
   struct run *run = user;
   const struct model *model = run->scope.results->model;
   for (u32 i = 0; i < path->n; i++) {
@@ -204,25 +204,25 @@ static int take_path(void *user, const struct shown_path *path) {
     begin_slice(run, stretch->start, run->path, name, &event);
     protobuf_bytes(&run->trace->buffer, EVENT_CATEGORY_TEXT, stretch->category,
                    strlen(stretch->category));
-    perfetto_note_int(run->trace, ANNOTATES_RANK, model->ranks[stretch->rank].rank);
-    perfetto_note_text(run->trace, ANNOTATES_REACHED_BY, stretch->reached_by);
+    perfetto_annotate_int(run->trace, ANNOTATES_RANK, model->ranks[stretch->rank].rank);
+    perfetto_annotate_text(run->trace, ANNOTATES_REACHED_BY, stretch->reached_by);
     perfetto_event_end(run->trace, event);
     perfetto_end_slice(run->trace, run->sequence, stretch->end, run->path);
   }
   return run->trace->error;
 }
 
-static struct shown_wish wish_of(const struct report_view *view, double bytes) {
-  return (struct shown_wish){.ranks = view->ranks,
-                             .steps_asked = view->steps_asked,
-                             .most_ranks = MOST_RANKS,
-                             .most_events = bytes / BYTES_PER_RECORD,
-                             .threads = view->threads};
+static struct shown_request request_of(const struct report_view *view, double bytes) {
+  return (struct shown_request){.ranks = view->ranks,
+                                .steps_requested = view->steps_requested,
+                                .most_ranks = MOST_RANKS,
+                                .most_events = bytes / BYTES_PER_RECORD,
+                                .threads = view->threads};
 }
 
 static int write_run(struct run *run) {
-  struct shown_visitor visitor = {.rank = take_rank, .path = take_path, .user = run};
-  make_top(run);
+  struct shown_visitor visitor = {.rank = write_rank, .path = write_path, .user = run};
+  make_run_tracks(run);
   int error = shown_walk(&run->scope, &visitor);
   if (!error) {
     write_findings(run);
@@ -246,8 +246,8 @@ static int write_runs(const struct results *const *results, u32 n, const struct 
     struct run run = {.trace = &trace,
                       .label = n > 1 ? labels[i] : NULL,
                       .limit = view->limit_bytes / n * (i + 1)};
-    struct shown_wish wish = wish_of(view, view->limit_bytes / n);
-    error = shown_choose(results[i], &wish, &run.scope);
+    struct shown_request request = request_of(view, view->limit_bytes / n);
+    error = shown_choose(results[i], &request, &run.scope);
     if (!error && run.scope.source == SHOWN_NOTHING)
       error = -ENODATA;
     /* One run is on the axis of its report; two begin with what they show. */

@@ -13,7 +13,7 @@
 #include "model/span_call_sites.h"
 #include "report/perfetto/perfetto_trace.h"
 
-#define FIRST_MADE_UP_PID 10000000u /* Linux has none above 4194304; the rank is added */
+#define FIRST_SYNTHETIC_PID 10000000u /* Linux has none above 4194304; the rank is added */
 
 /* The slices that are open on one track, innermost last. */
 struct open_track {
@@ -38,7 +38,7 @@ struct writing {
 
 /* --- tracks: the UI sorts those of a process by name, so that begins with a number --- */
 
-enum { COUNTERS_COME = SHOWN_GROUP + 2 };
+enum { COUNTERS_ORDER = SHOWN_GROUP + 2 };
 
 static int make_tracks(struct writing *w) {
   const struct shown_rank *rank = w->rank;
@@ -90,8 +90,8 @@ static int list_work(struct writing *w) {
   return 0;
 }
 
-/* Flows join what has the same id, in order of time. Launches and collectives are told apart by the
- * highest bit. */
+/* Flows join what has the same id, in order of time. Launches and collectives are distinguished by
+ * the highest bit. */
 static u64 launch_flow(const struct writing *w, u32 span) {
   return w->trace->flows | ((u64)w->process << 32 | span);
 }
@@ -115,7 +115,7 @@ static u32 category_iid(struct writing *w, const char *category, bool *is_new) {
   return w->categories.n;
 }
 
-static void intern(struct protobuf *p, u32 kind, u32 iid, const char *text, size_t most) {
+static void write_interned(struct protobuf *p, u32 kind, u32 iid, const char *text, size_t most) {
   char *valid = perfetto_text(text, most);
   p->failed |= valid == NULL;
   if (valid) {
@@ -132,8 +132,8 @@ static bool is_shortened(const struct shown_name *name) {
 }
 
 /* Names that this event is the first to use. */
-static void announce(struct writing *w, const struct shown_span *span, u32 category,
-                     bool new_category) {
+static void write_new_names(struct writing *w, const struct shown_span *span, u32 category,
+                            bool new_category) {
   struct protobuf *p = &w->trace->buffer;
   bool new_name = !w->named[span->name];
   if (!new_name && !new_category)
@@ -144,11 +144,11 @@ static void announce(struct writing *w, const struct shown_span *span, u32 categ
   protobuf_uint(p, PACKET_SEQUENCE_FLAGS, SEQUENCE_NEEDS_STATE);
   size_t interned = protobuf_open(p, PACKET_INTERNED);
   if (new_category)
-    intern(p, INTERNED_CATEGORY, category, span->category, PERFETTO_NAME_BYTES);
+    write_interned(p, INTERNED_CATEGORY, category, span->category, PERFETTO_NAME_BYTES);
   if (new_name) {
-    intern(p, INTERNED_NAME, span->name + 1, name->text, PERFETTO_NAME_BYTES);
+    write_interned(p, INTERNED_NAME, span->name + 1, name->text, PERFETTO_NAME_BYTES);
     if (is_shortened(name))
-      intern(p, INTERNED_TEXT, span->name + 1, name->whole, PERFETTO_TEXT_BYTES);
+      write_interned(p, INTERNED_TEXT, span->name + 1, name->whole, PERFETTO_TEXT_BYTES);
   }
   protobuf_close(p, interned);
   protobuf_close(p, packet);
@@ -157,78 +157,78 @@ static void announce(struct writing *w, const struct shown_span *span, u32 categ
 
 /* --- annotations --- */
 
-static void note_collective(struct writing *w, const struct shown_span *span) {
+static void annotate_collective(struct writing *w, const struct shown_span *span) {
   struct shown_collective is = shown_collective(w->scope, span->arrival, &w->arena);
   struct perfetto_trace *trace = w->trace;
-  perfetto_note_text(trace, ANNOTATES_COMM, is.comm);
+  perfetto_annotate_text(trace, ANNOTATES_COMM, is.comm);
   if (is.collective != INDEX_NONE)
-    perfetto_note_int(trace, ANNOTATES_SEQ, is.seq);
+    perfetto_annotate_int(trace, ANNOTATES_SEQ, is.seq);
   if (is.members)
-    perfetto_note_int(trace, ANNOTATES_MEMBERS, is.members);
+    perfetto_annotate_int(trace, ANNOTATES_MEMBERS, is.members);
   if (is.peer != INDEX_NONE)
-    perfetto_note_int(trace, ANNOTATES_PEER, is.peer);
+    perfetto_annotate_int(trace, ANNOTATES_PEER, is.peer);
   if (!isnan(is.bytes))
-    perfetto_note_int(trace, ANNOTATES_BYTES, (i64)is.bytes);
-  perfetto_note_text(trace, ANNOTATES_DTYPE, is.dtype);
-  perfetto_note_text(trace, ANNOTATES_ALGORITHM, is.algorithm);
-  perfetto_note_text(trace, ANNOTATES_PROTOCOL, is.protocol);
+    perfetto_annotate_int(trace, ANNOTATES_BYTES, (i64)is.bytes);
+  perfetto_annotate_text(trace, ANNOTATES_DTYPE, is.dtype);
+  perfetto_annotate_text(trace, ANNOTATES_ALGORITHM, is.algorithm);
+  perfetto_annotate_text(trace, ANNOTATES_PROTOCOL, is.protocol);
   if (is.wait != NS_UNKNOWN) {
-    perfetto_note_int(trace, ANNOTATES_WAIT, is.wait);
-    perfetto_note_int(trace, ANNOTATES_TRANSFER, is.transfer);
+    perfetto_annotate_int(trace, ANNOTATES_WAIT, is.wait);
+    perfetto_annotate_int(trace, ANNOTATES_TRANSFER, is.transfer);
   }
-  perfetto_note_double(trace, ANNOTATES_BUSBW, is.busbw_gbps);
+  perfetto_annotate_double(trace, ANNOTATES_BUSBW, is.busbw_gbps);
 }
 
-static void note_arithmetic(struct writing *w, const struct shown_span *span) {
+static void annotate_arithmetic(struct writing *w, const struct shown_span *span) {
   const struct timeline *t = w->rank->timeline;
   const struct arithmetic *call = &t->arithmetic[span->arithmetic];
   const struct gemm_shape *shape = gemm_shape(t, call);
   double flops = (double)call->flops, ns = (double)(span->end - span->start);
   if (call->captured || call->replay || call->flops == ARITHMETIC_UNKNOWN)
     return;
-  perfetto_note_double(w->trace, ANNOTATES_FLOPS, flops);
+  perfetto_annotate_double(w->trace, ANNOTATES_FLOPS, flops);
   if (SPAN_ON_DEVICE(span->kind) && ns > 0)
-    perfetto_note_double(w->trace, ANNOTATES_TFLOPS, flops / ns / 1e3);
+    perfetto_annotate_double(w->trace, ANNOTATES_TFLOPS, flops / ns / 1e3);
   if (shape && shape->m != TSCOPE_UNKNOWN && shape->n != TSCOPE_UNKNOWN &&
       shape->k != TSCOPE_UNKNOWN) {
     char text[64];
     snprintf(text, sizeof(text), "%u x %u x %u", shape->m, shape->n, shape->k);
-    perfetto_note_text(w->trace, ANNOTATES_SHAPE, text);
+    perfetto_annotate_text(w->trace, ANNOTATES_SHAPE, text);
   }
 }
 
-static void note_recorded(struct writing *w, const struct shown_span *span) {
+static void annotate_recorded_call(struct writing *w, const struct shown_span *span) {
   struct perfetto_trace *trace = w->trace;
   const struct ledger *ledger = w->scope->results->check.ledger;
   const struct ledger_call *call = &ledger->calls[span->recorded];
   if (call->seq != SEQ_UNKNOWN)
-    perfetto_note_int(trace, ANNOTATES_SEQ, call->seq);
-  perfetto_note_text(trace, ANNOTATES_COMM, ledger->groups[call->group].name);
-  perfetto_note_text(trace, ANNOTATES_DTYPE, call->in_type);
-  perfetto_note_text(trace, ANNOTATES_SIZES, call->in);
-  perfetto_note_text(trace, ANNOTATES_WHERE, call->where);
+    perfetto_annotate_int(trace, ANNOTATES_SEQ, call->seq);
+  perfetto_annotate_text(trace, ANNOTATES_COMM, ledger->groups[call->group].name);
+  perfetto_annotate_text(trace, ANNOTATES_DTYPE, call->in_type);
+  perfetto_annotate_text(trace, ANNOTATES_SIZES, call->in);
+  perfetto_annotate_text(trace, ANNOTATES_WHERE, call->where);
   if (call->peer != INDEX_NONE)
-    perfetto_note_int(trace, ANNOTATES_PEER, ledger->ranks[call->peer].rank);
+    perfetto_annotate_int(trace, ANNOTATES_PEER, ledger->ranks[call->peer].rank);
   if (call->stack && call->stack->n && call->stack->frames[0].file) {
     const struct ledger_frame *frame = &call->stack->frames[0];
     char text[1024];
     snprintf(text, sizeof(text), "%s:%lld", frame->file, (long long)frame->line);
-    perfetto_note_text(trace, ANNOTATES_PLACE, text);
+    perfetto_annotate_text(trace, ANNOTATES_PLACE, text);
   }
 }
 
-static void note_line(struct writing *w, const struct call_frame *frame) {
+static void annotate_line(struct writing *w, const struct call_frame *frame) {
   char text[1024];
   call_frame_write_place(frame, text, sizeof(text));
-  perfetto_note_text(w->trace, ANNOTATES_PLACE, text);
+  perfetto_annotate_text(w->trace, ANNOTATES_PLACE, text);
 }
 
-static void note_span(struct writing *w, const struct shown_span *span) {
+static void annotate_span(struct writing *w, const struct shown_span *span) {
   struct perfetto_trace *trace = w->trace;
   struct protobuf *p = &trace->buffer;
   if (span->step >= 0)
-    perfetto_note_int(trace, ANNOTATES_STEP,
-                      w->scope->results->model->steps.first + (u32)span->step);
+    perfetto_annotate_int(trace, ANNOTATES_STEP,
+                          w->scope->results->model->steps.first + (u32)span->step);
   if (is_shortened(&w->rank->names[span->name])) {
     size_t note = protobuf_open(p, EVENT_ANNOTATION);
     protobuf_uint(p, ANNOTATION_NAME_IID, ANNOTATES_WHOLE_NAME);
@@ -237,17 +237,17 @@ static void note_span(struct writing *w, const struct shown_span *span) {
   }
   if (span->bytes > 0) {
     double ns = (double)(span->end - span->start);
-    perfetto_note_int(trace, ANNOTATES_BYTES, (i64)span->bytes);
-    perfetto_note_double(trace, ANNOTATES_GBPS, ns > 0 ? (double)span->bytes / ns : NAN);
+    perfetto_annotate_int(trace, ANNOTATES_BYTES, (i64)span->bytes);
+    perfetto_annotate_double(trace, ANNOTATES_GBPS, ns > 0 ? (double)span->bytes / ns : NAN);
   }
   if (span->arithmetic != INDEX_NONE)
-    note_arithmetic(w, span);
+    annotate_arithmetic(w, span);
   if (span->arrival != INDEX_NONE)
-    note_collective(w, span);
+    annotate_collective(w, span);
   if (span->recorded != INDEX_NONE)
-    note_recorded(w, span);
+    annotate_recorded_call(w, span);
   if (span->frame != INDEX_NONE)
-    note_line(w, &w->rank->timeline->call_sites->frames[span->frame]);
+    annotate_line(w, &w->rank->timeline->call_sites->frames[span->frame]);
 }
 
 /* --- slices --- */
@@ -280,14 +280,14 @@ static void write_span(struct writing *w, u32 index) {
   bool new_category;
   u32 category = category_iid(w, span->category, &new_category);
   close_until(w, track, span->start);
-  announce(w, span, category, new_category);
+  write_new_names(w, span, category, new_category);
   struct protobuf *p = &w->trace->buffer;
   struct perfetto_event event =
       perfetto_event_begin(w->trace, w->sequence, span->start, TYPE_BEGIN, track->uuid);
   protobuf_uint(p, EVENT_CATEGORY, category);
   protobuf_uint(p, EVENT_NAME, span->name + 1);
   add_flows(w, index, span);
-  note_span(w, span);
+  annotate_span(w, span);
   perfetto_event_end(w->trace, event);
   /* A last row of very many may hold what does not nest: it ends with what is around it. */
   i64 end = span->end;
@@ -301,7 +301,7 @@ static void write_counters(struct writing *w) {
   for (u32 i = 0; i < rank->n_counters; i++) {
     const struct shown_counter *counter = &rank->counters[i];
     char name[PERFETTO_NAME_BYTES];
-    snprintf(name, sizeof(name), "%u %s", COUNTERS_COME, counter->name);
+    snprintf(name, sizeof(name), "%u %s", COUNTERS_ORDER, counter->name);
     struct perfetto_track track = {.name = name,
                                    .parent = w->process,
                                    .order = (i32)(rank->n_lanes + i),
@@ -345,7 +345,7 @@ static const char *process_name(struct writing *w, const char *run) {
 
 /* The process id, which the UI shows behind the name; on several hosts the same may be there twice,
  * and processes of one id would be taken for one. */
-static bool is_taken(const struct perfetto_trace *trace, u32 pid) {
+static bool pid_is_taken(const struct perfetto_trace *trace, u32 pid) {
   for (u32 i = 0; i < trace->pids.n; i++)
     if (trace->pids.at[i] == pid)
       return true;
@@ -355,10 +355,10 @@ static bool is_taken(const struct perfetto_trace *trace, u32 pid) {
 static u32 free_pid(struct perfetto_trace *trace, const struct shown_scope *scope,
                     const struct shown_rank *rank) {
   u32 pid = rank->rank == INDEX_NONE ? 0 : scope->results->model->ranks[rank->rank].pid;
-  if (pid == 0 || pid > FIRST_MADE_UP_PID || is_taken(trace, pid))
-    pid = FIRST_MADE_UP_PID + (rank->number < FIRST_MADE_UP_PID ? rank->number : 0);
-  while (is_taken(trace, pid))
-    pid += FIRST_MADE_UP_PID;
+  if (pid == 0 || pid > FIRST_SYNTHETIC_PID || pid_is_taken(trace, pid))
+    pid = FIRST_SYNTHETIC_PID + (rank->number < FIRST_SYNTHETIC_PID ? rank->number : 0);
+  while (pid_is_taken(trace, pid))
+    pid += FIRST_SYNTHETIC_PID;
   trace->buffer.failed |= !VECTOR_PUSH(&trace->pids, pid);
   return pid;
 }

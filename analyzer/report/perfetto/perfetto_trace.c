@@ -18,7 +18,7 @@ static int open_gzip(struct perfetto_trace *trace) {
   trace->gzip = calloc(1, sizeof(*trace->gzip));
   if (!trace->gzip)
     return -ENOMEM;
-  /* The fastest level: traces are read soon, and seldom kept. 16 asks for a gzip header. */
+  /* The fastest level: traces are read soon, and seldom kept. 16 selects a gzip header. */
   if (deflateInit2(&trace->gzip->stream, Z_BEST_SPEED, Z_DEFLATED, MAX_WBITS + 16, 8,
                    Z_DEFAULT_STRATEGY) != Z_OK) {
     free(trace->gzip);
@@ -30,7 +30,7 @@ static int open_gzip(struct perfetto_trace *trace) {
 
 /* The root of all tracks says that processes come in the order of their ranks: UIs before summer
  * 2026 put those with most slices first. */
-static void announce_order(struct perfetto_trace *trace) {
+static void write_track_order(struct perfetto_trace *trace) {
   struct protobuf *p = &trace->buffer;
   size_t packet = protobuf_open(p, TRACE_PACKET);
   protobuf_uint(p, PACKET_SEQUENCE, trace->next_sequence++);
@@ -49,7 +49,7 @@ int perfetto_trace_begin(struct perfetto_trace *trace, FILE *out, bool gzip, i64
   if (!error && !protobuf_reserve(&trace->buffer, BUFFER_BYTES))
     error = -ENOMEM;
   if (!error)
-    announce_order(trace);
+    write_track_order(trace);
   return error;
 }
 
@@ -196,15 +196,15 @@ void perfetto_end_slice(struct perfetto_trace *trace, u32 sequence, i64 time, u6
   perfetto_event_end(trace, perfetto_event_begin(trace, sequence, time, TYPE_END, track));
 }
 
-void perfetto_note_int(struct perfetto_trace *trace, enum perfetto_annotation what, i64 value) {
+void perfetto_annotate_int(struct perfetto_trace *trace, enum perfetto_annotation what, i64 value) {
   size_t note = protobuf_open(&trace->buffer, EVENT_ANNOTATION);
   protobuf_uint(&trace->buffer, ANNOTATION_NAME_IID, what);
   protobuf_int(&trace->buffer, ANNOTATION_INT, value);
   protobuf_close(&trace->buffer, note);
 }
 
-void perfetto_note_double(struct perfetto_trace *trace, enum perfetto_annotation what,
-                          double value) {
+void perfetto_annotate_double(struct perfetto_trace *trace, enum perfetto_annotation what,
+                              double value) {
   if (isnan(value))
     return;
   size_t note = protobuf_open(&trace->buffer, EVENT_ANNOTATION);
@@ -213,8 +213,8 @@ void perfetto_note_double(struct perfetto_trace *trace, enum perfetto_annotation
   protobuf_close(&trace->buffer, note);
 }
 
-void perfetto_note_text(struct perfetto_trace *trace, enum perfetto_annotation what,
-                        const char *value) {
+void perfetto_annotate_text(struct perfetto_trace *trace, enum perfetto_annotation what,
+                            const char *value) {
   if (!value)
     return;
   size_t note = protobuf_open(&trace->buffer, EVENT_ANNOTATION);

@@ -61,16 +61,16 @@ struct perfetto_trace {
   u64 written;   /* bytes before compression, the buffer's not counted */
   u64 next_uuid; /* of tracks */
   u32 next_sequence;
-  i32 next_order;   /* of processes, and of what stands above them */
+  i32 next_order;   /* of processes, and of the tracks above them */
   VECTOR(u32) pids; /* that are taken */
-  u64 flows;        /* told apart by run: added to each flow's id */
+  u64 flows;        /* distinguishes runs: added to each flow's id */
   int error;        /* negative errno of the file */
 };
 
 /* `out` is the caller's. 0, or -ENOMEM. */
 int perfetto_trace_begin(struct perfetto_trace *trace, FILE *out, bool gzip, i64 origin);
 
-/* Writes what is left. 0, or the negative errno of whatever went wrong first. */
+/* Writes what is left. 0, or the negative errno of the first error. */
 int perfetto_trace_end(struct perfetto_trace *trace);
 
 static inline u64 perfetto_trace_bytes(const struct perfetto_trace *trace) {
@@ -83,7 +83,7 @@ void perfetto_trace_flush(struct perfetto_trace *trace, bool all);
 /* --- tracks --- */
 
 struct perfetto_track {
-  const char *name; /* as it stands in the recording */
+  const char *name; /* as in the recording */
   const char *description;
   u64 parent;       /* uuid, 0 for none */
   i32 order;        /* among its siblings */
@@ -114,11 +114,11 @@ struct perfetto_event perfetto_event_begin(struct perfetto_trace *trace, u32 seq
                                            u32 type, u64 track);
 void perfetto_event_end(struct perfetto_trace *trace, struct perfetto_event event);
 
-void perfetto_note_int(struct perfetto_trace *trace, enum perfetto_annotation what, i64 value);
-void perfetto_note_double(struct perfetto_trace *trace, enum perfetto_annotation what,
-                          double value); /* nothing for NAN */
-void perfetto_note_text(struct perfetto_trace *trace, enum perfetto_annotation what,
-                        const char *value); /* nothing for NULL */
+void perfetto_annotate_int(struct perfetto_trace *trace, enum perfetto_annotation what, i64 value);
+void perfetto_annotate_double(struct perfetto_trace *trace, enum perfetto_annotation what,
+                              double value); /* nothing for NAN */
+void perfetto_annotate_text(struct perfetto_trace *trace, enum perfetto_annotation what,
+                            const char *value); /* nothing for NULL */
 
 /* A whole slice of its own name on a track, for tracks with few. `notes` adds annotations. */
 void perfetto_end_slice(struct perfetto_trace *trace, u32 sequence, i64 time, u64 track);

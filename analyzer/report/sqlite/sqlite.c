@@ -38,13 +38,13 @@ static int write_run(struct sqlite_run *run, const struct results *results,
   double rows = bytes / BYTES_PER_ROW, facts = rows_of_facts(results->model);
   bool too_many = facts > rows / 2; /* then those of the steps shown, which are few */
   double detail = too_many ? rows / 2 : rows - facts;
-  struct shown_wish wish = {.ranks = view->ranks,
-                            .steps_asked = view->steps_asked,
-                            .all_steps = true,
-                            .most_events = detail / ROWS_PER_RECORD,
-                            .threads = view->threads};
+  struct shown_request request = {.ranks = view->ranks,
+                                  .steps_requested = view->steps_requested,
+                                  .all_steps = true,
+                                  .most_events = detail / ROWS_PER_RECORD,
+                                  .threads = view->threads};
   run->limit = (double)run->writer->rows + rows;
-  int error = shown_choose(results, &wish, &run->scope);
+  int error = shown_choose(results, &request, &run->scope);
   if (!error)
     error = mark_shown(run);
   run->ring_only = !error && run->scope.n_steps && too_many;

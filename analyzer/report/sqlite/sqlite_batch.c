@@ -44,7 +44,7 @@ static int disconnect_batch(sqlite3_vtab *table) {
 }
 
 /* Always read from the first row to the last. */
-static int plan(sqlite3_vtab *table, sqlite3_index_info *info) {
+static int choose_plan(sqlite3_vtab *table, sqlite3_index_info *info) {
   (void)table;
   info->estimatedCost = SQLITE_BATCH_ROWS;
   return SQLITE_OK;
@@ -81,7 +81,7 @@ static int is_past_the_end(sqlite3_vtab_cursor *base) {
   return !cursor->batch || cursor->row >= cursor->batch->rows;
 }
 
-static int give_column(sqlite3_vtab_cursor *base, sqlite3_context *to, int column) {
+static int return_column(sqlite3_vtab_cursor *base, sqlite3_context *to, int column) {
   const struct batch_cursor *cursor = (const struct batch_cursor *)base;
   const struct sqlite_value *value =
       &cursor->batch->values[(size_t)cursor->row * cursor->batch->columns + (u32)column];
@@ -101,7 +101,7 @@ static int give_column(sqlite3_vtab_cursor *base, sqlite3_context *to, int colum
   return SQLITE_OK;
 }
 
-static int give_rowid(sqlite3_vtab_cursor *base, sqlite3_int64 *row) {
+static int return_rowid(sqlite3_vtab_cursor *base, sqlite3_int64 *row) {
   *row = ((struct batch_cursor *)base)->row;
   return SQLITE_OK;
 }
@@ -109,14 +109,14 @@ static int give_rowid(sqlite3_vtab_cursor *base, sqlite3_int64 *row) {
 int sqlite_batch_register(struct sqlite_writer *writer) {
   static const sqlite3_module module = {.xConnect =
                                             connect_batch, /* no xCreate: it is just there */
-                                        .xBestIndex = plan,
+                                        .xBestIndex = choose_plan,
                                         .xDisconnect = disconnect_batch,
                                         .xOpen = open_cursor,
                                         .xClose = close_cursor,
                                         .xFilter = first_row,
                                         .xNext = next_row,
                                         .xEof = is_past_the_end,
-                                        .xColumn = give_column,
-                                        .xRowid = give_rowid};
+                                        .xColumn = return_column,
+                                        .xRowid = return_rowid};
   return sqlite3_create_module(writer->db, "batch", &module, writer);
 }

@@ -70,7 +70,7 @@ void sqlite_names_release(struct sqlite_names *names) {
 struct detail {
   struct sqlite_run *run;
   const struct shown_rank *rank;
-  i64 *name_ids; /* of the rank's names; 0: not asked for yet */
+  i64 *name_ids; /* of the rank's names; 0: not looked up yet */
   u64 first_id;  /* ids of its spans come after it */
 };
 
@@ -160,7 +160,7 @@ static void write_work(struct detail *d, u32 index, const struct shown_span *spa
   sqlite_int(&row, span->end);
   sqlite_int(&row, name_id(d, span->name));
   sqlite_word(&row, work_kind(span->kind));
-  sqlite_lasting_text(&row, span->category);
+  sqlite_static_text(&row, span->category);
   put_step(&row, d, span->step);
   if (span->launch == INDEX_NONE)
     sqlite_null(&row);
@@ -231,7 +231,7 @@ static void write_counters(struct detail *d) {
   }
 }
 
-static int take_rank(void *user, const struct shown_rank *rank) {
+static int write_rank(void *user, const struct shown_rank *rank) {
   struct sqlite_run *run = user;
   if ((double)run->writer->rows + rank->n_spans > run->limit) {
     run->ranks_left_out++;
@@ -259,7 +259,7 @@ static int take_rank(void *user, const struct shown_rank *rank) {
   return run->writer->error ? -EIO : 0;
 }
 
-static int take_path(void *user, const struct shown_path *path) {
+static int write_path(void *user, const struct shown_path *path) {
   struct sqlite_run *run = user;
   const struct model *model = run->scope.results->model;
   for (u32 i = 0; i < path->n; i++) {
@@ -282,11 +282,11 @@ static int take_path(void *user, const struct shown_path *path) {
 }
 
 int sqlite_write_detail(struct sqlite_run *run) {
-  struct shown_visitor visitor = {.rank = take_rank, .path = take_path, .user = run};
+  struct shown_visitor visitor = {.rank = write_rank, .path = write_path, .user = run};
   return shown_walk(&run->scope, &visitor);
 }
 
-static void leave_out(struct sqlite_run *run, const char *what) {
+static void write_left_out(struct sqlite_run *run, const char *what) {
   struct sqlite_row row = sqlite_row(run->writer, SQLITE_TABLE_left_out);
   sqlite_int(&row, run->run);
   sqlite_text(&row, what);
@@ -296,16 +296,17 @@ static void leave_out(struct sqlite_run *run, const char *what) {
 void sqlite_write_left_out(struct sqlite_run *run) {
   char text[512];
   for (u32 i = 0; i < run->scope.n_left_out; i++)
-    leave_out(run, run->scope.left_out[i]);
+    write_left_out(run, run->scope.left_out[i]);
   if (run->scope.path_reason) {
     snprintf(text, sizeof(text), "No critical path: %s.", run->scope.path_reason);
-    leave_out(run, text);
+    write_left_out(run, text);
   }
   if (run->ring_only)
-    leave_out(run, "Only the collectives of the steps shown: all of them would exceed --limit.");
+    write_left_out(run,
+                   "Only the collectives of the steps shown: all of them would exceed --limit.");
   if (run->ranks_left_out) {
     snprintf(text, sizeof(text), "Calls and work of %u more ranks did not fit; see --limit.",
              run->ranks_left_out);
-    leave_out(run, text);
+    write_left_out(run, text);
   }
 }

@@ -135,7 +135,7 @@ static int write_comms(struct sqlite_run *run) {
 
 /* --- collectives --- */
 
-static bool is_wanted(const struct sqlite_run *run, i32 step) {
+static bool is_included(const struct sqlite_run *run, i32 step) {
   return !run->ring_only || (step >= 0 && run->shown_steps[step]);
 }
 
@@ -231,12 +231,12 @@ static void write_member(struct sqlite_run *run, const struct arrival *arrival) 
 static void write_collectives(struct sqlite_run *run) {
   const struct model *model = run->scope.results->model;
   for (u32 i = 0; i < model->n_collectives; i++)
-    if (is_wanted(run, model->collectives[i].step))
+    if (is_included(run, model->collectives[i].step))
       write_collective(run, i);
   for (u32 i = 0; i < model->n_arrivals; i++) {
     const struct arrival *arrival = &model->arrivals[i];
     bool matched = arrival->collective != INDEX_NONE;
-    if (is_wanted(run, matched ? model->collectives[arrival->collective].step : arrival->step))
+    if (is_included(run, matched ? model->collectives[arrival->collective].step : arrival->step))
       write_member(run, arrival);
   }
 }

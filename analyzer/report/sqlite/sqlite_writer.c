@@ -181,7 +181,7 @@ int sqlite_writer_close(struct sqlite_writer *w) {
     arena_release(&w->batches[i].text);
     free(w->batches[i].values);
   }
-  arena_release(&w->lasting);
+  arena_release(&w->shared_texts);
   int closed = sqlite3_close(w->db);
   return errno_of(w->error != SQLITE_OK ? w->error : closed);
 }
@@ -214,10 +214,10 @@ void sqlite_text(struct sqlite_row *row, const char *text) {
 }
 
 const char *sqlite_shared(struct sqlite_writer *w, const char *text) {
-  return valid_text(w, &w->lasting, text);
+  return valid_text(w, &w->shared_texts, text);
 }
 
-void sqlite_lasting_text(struct sqlite_row *row, const char *text) {
+void sqlite_static_text(struct sqlite_row *row, const char *text) {
   bool ascii = true;
   for (const char *at = text; at && *at && ascii; at++)
     ascii = !(*at & 0x80);

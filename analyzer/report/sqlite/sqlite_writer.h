@@ -51,7 +51,7 @@ struct sqlite_writer {
   sqlite3 *db;
   struct sqlite_batch batches[SQLITE_TABLE_COUNT];
   struct sqlite_batch *feeding; /* that the library reads now */
-  struct arena lasting;         /* texts that many rows share */
+  struct arena shared_texts;    /* of many rows */
   u64 rows;
   int error; /* of SQLite, SQLITE_OK */
 };
@@ -117,7 +117,7 @@ static inline void sqlite_word(struct sqlite_row *row, const char *word) {
 }
 
 /* Text that may not be UTF-8, but stays in memory until the database is closed. */
-void sqlite_lasting_text(struct sqlite_row *row, const char *text);
+void sqlite_static_text(struct sqlite_row *row, const char *text);
 
 /* A copy of text for sqlite_word(), for texts that many rows share; NULL for NULL. */
 const char *sqlite_shared(struct sqlite_writer *writer, const char *text);

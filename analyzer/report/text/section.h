@@ -15,10 +15,10 @@ struct section {
   const char *title;
   /* Whether the input has the facts of this section; without them it is left out. */
   bool (*applies)(const struct results *results);
-  /* Why nothing can be said; NULL if something can. The function may be NULL. */
+  /* Why nothing is known; NULL if something is. The function may be NULL. */
   const char *(*unknown)(const struct results *results);
-  /* True if something can be said but not judged: then it means nothing that no finding belongs to
-   * the section. May be NULL. */
+  /* True if something is known but cannot be judged: then it means nothing that no finding belongs
+   * to the section. May be NULL. */
   bool (*unjudged)(const struct results *results);
   void (*body)(struct pen *pen, const struct results *results, const struct report_view *view);
   bool of_all_findings; /* not only of those that are IN() it, see findings.def */

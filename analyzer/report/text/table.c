@@ -162,20 +162,20 @@ static unsigned total_width(const struct ready *columns, unsigned n) {
 }
 
 /* How much narrower a column may become. */
-static unsigned slack(const struct ready *one) {
+static unsigned shrinkable_width(const struct ready *one) {
   unsigned least = one->column->kind == COLUMN_TEXT ? one->column->shrink : 0;
   return one->shown && least && one->width > least ? one->width - least : 0;
 }
 
 /* Leaves out columns that would not fit however much the others are cut, then cuts, then gives the
  * rest to bars. */
-static void fit(struct ready *columns, unsigned n, unsigned room) {
+static void fit_columns(struct ready *columns, unsigned n, unsigned room) {
   for (;;) {
     unsigned least = total_width(columns, n);
     struct ready *victim = NULL;
     for (unsigned i = 0; i < n; i++) {
       const struct column *column = columns[i].column;
-      least -= slack(&columns[i]);
+      least -= shrinkable_width(&columns[i]);
       if (columns[i].shown && column->drop && (!victim || column->drop > victim->column->drop))
         victim = &columns[i];
     }
@@ -184,7 +184,7 @@ static void fit(struct ready *columns, unsigned n, unsigned room) {
     victim->shown = false;
   }
   for (unsigned i = 0; i < n; i++) {
-    unsigned total = total_width(columns, n), spare = slack(&columns[i]);
+    unsigned total = total_width(columns, n), spare = shrinkable_width(&columns[i]);
     if (total > room)
       columns[i].width -= spare < total - room ? spare : total - room;
   }
@@ -198,7 +198,7 @@ static void fit(struct ready *columns, unsigned n, unsigned room) {
 }
 
 /* Whether texts of a column would look the same if they were cut at their ends. */
-static bool ends_matter(const struct pen *pen, const struct ready *one, unsigned n) {
+static bool ends_differ(const struct pen *pen, const struct ready *one, unsigned n) {
   for (unsigned a = 0; a < n && one->column->kind == COLUMN_TEXT && one->shown; a++)
     for (unsigned b = 0; b < a; b++)
       if (pen_cut_alike(pen, one->cells[a], one->cells[b], one->width))
@@ -247,9 +247,9 @@ void table_print(struct pen *pen, const struct table *table, const void *rows, u
     ok = fill_cells(pen, table, rows, n_rows, unit, &columns[i]);
   }
   if (ok) {
-    fit(columns, table->n_columns, pen->width > indent ? pen->width - indent : 0);
+    fit_columns(columns, table->n_columns, pen->width > indent ? pen->width - indent : 0);
     for (unsigned i = 0; i < table->n_columns; i++)
-      columns[i].middle = ends_matter(pen, &columns[i], n_rows);
+      columns[i].middle = ends_differ(pen, &columns[i], n_rows);
     for (int row = -1; row < (int)n_rows; row++)
       print_row(pen, table, columns, rows, row, indent);
   }

@@ -44,13 +44,13 @@ __attribute__((format(printf, 2, 3))) static int leave_out(struct choosing *c, c
 
 /* --- steps --- */
 
-const char *const shown_because_words[] = {
+const char *const shown_reason_words[] = {
 #define R(name, text) text,
     SHOWN_REASONS(R)
 #undef R
 };
 
-static void add_step(struct shown_scope *scope, u32 step, enum shown_because why) {
+static void add_step(struct shown_scope *scope, u32 step, enum shown_reason why) {
   u32 at = scope->n_steps;
   for (u32 i = 0; i < scope->n_steps; i++)
     if (scope->steps[i].step == step)
@@ -86,14 +86,15 @@ static void add_notable_steps(struct choosing *c) {
 static int choose_steps(struct choosing *c, bool all) {
   struct shown_scope *scope = c->scope;
   u32 n = c->model->steps.n;
-  bool asked = scope->wish.steps_asked;
+  bool requested = scope->request.steps_requested;
   scope->n_steps = 0;
   scope->steps = arena_array(&scope->arena, n + 1u, sizeof(*scope->steps));
   if (!scope->steps)
     return -ENOMEM;
-  if (asked || all)
+  if (requested || all)
     for (u32 i = 0; i < n; i++)
-      scope->steps[scope->n_steps++] = (struct shown_step){i, asked ? SHOWN_ASKED_FOR : SHOWN_ALL};
+      scope->steps[scope->n_steps++] =
+          (struct shown_step){i, requested ? SHOWN_REQUESTED : SHOWN_ALL};
   else
     add_notable_steps(c);
   return 0;
@@ -101,7 +102,7 @@ static int choose_steps(struct choosing *c, bool all) {
 
 /* --- ranks --- */
 
-static void want(struct choosing *c, u32 global) {
+static void add_wanted(struct choosing *c, u32 global) {
   for (u32 i = 0; i < c->model->n_ranks; i++)
     if (c->model->ranks[i].rank == global && !c->wanted[i]) {
       c->wanted[i] = true;
@@ -110,21 +111,21 @@ static void want(struct choosing *c, u32 global) {
 }
 
 /* Findings come with the most worth first; of very many ranks that are named alike not all. */
-static void want_named_ranks(struct choosing *c, u32 most) {
+static void add_named_ranks(struct choosing *c, u32 most) {
   const struct results *r = c->results;
   for (u32 i = 0; i < r->n_ranks && c->n_wanted < most; i++)
     if (r->ranks[i].straggler)
-      want(c, r->ranks[i].rank);
+      add_wanted(c, r->ranks[i].rank);
   for (u32 i = 0; i < r->check.n_suspects && c->n_wanted < most; i++)
-    want(c, r->check.suspects[i].rank);
+    add_wanted(c, r->check.suspects[i].rank);
   for (u32 i = 0; i < r->n_findings; i++)
     for (u32 k = 0; k < r->findings[i].n_ranks && c->n_wanted < most; k++)
-      want(c, r->findings[i].ranks[k]);
+      add_wanted(c, r->findings[i].ranks[k]);
 }
 
-static int choose_asked_ranks(struct choosing *c) {
+static int choose_requested_ranks(struct choosing *c) {
   struct shown_scope *scope = c->scope;
-  struct report_view view = {.ranks = scope->wish.ranks};
+  struct report_view view = {.ranks = scope->request.ranks};
   for (u32 i = 0; i < c->model->n_ranks; i++)
     if (selection_has_rank(&view, c->model->ranks[i].rank))
       scope->ranks[scope->n_ranks++] = i;
@@ -139,7 +140,7 @@ static int choose_some_ranks(struct choosing *c, u32 most) {
   memset(c->wanted, 0, n * sizeof(bool));
   c->n_wanted = 0;
   if (n > most)
-    want_named_ranks(c, most);
+    add_named_ranks(c, most);
   u32 others = n - c->n_wanted, room = most < n ? most - c->n_wanted : others, seen = 0, taken = 0;
   for (u32 i = 0; i < n; i++) {
     bool take = c->wanted[i];
@@ -174,25 +175,25 @@ static double estimate(const struct choosing *c, u32 steps, u32 ranks) {
 }
 
 /* How many of `n` there is room for if each has so many events; one at least. */
-static u32 as_fit(double room, double each, u32 n) {
+static u32 count_that_fit(double room, double each, u32 n) {
   double fit = each > 0 ? floor(room / each) : n;
   return fit >= n ? n : fit < 1 ? 1 : (u32)fit;
 }
 
-/* Fewer ranks, unless they were asked for; then fewer steps, of those chosen the slowest last. */
-static int fit_in(struct choosing *c) {
+/* Fewer ranks, unless they were requested; then fewer steps, of those chosen the slowest last. */
+static int fit_into_limit(struct choosing *c) {
   struct shown_scope *scope = c->scope;
-  double room = scope->wish.most_events;
+  double room = scope->request.most_events;
   u32 steps = scope->n_steps ? scope->n_steps : 1;
   if (estimate(c, steps, scope->n_ranks) <= room)
     return 0;
-  if (!scope->wish.ranks)
-    choose_some_ranks(c, as_fit(room, c->per_step * steps, scope->n_ranks));
+  if (!scope->request.ranks)
+    choose_some_ranks(c, count_that_fit(room, c->per_step * steps, scope->n_ranks));
   if (scope->n_steps < 2 || estimate(c, steps, scope->n_ranks) <= room)
     return 0;
-  u32 fit = as_fit(room, c->per_step * scope->n_ranks, scope->n_steps);
+  u32 fit = count_that_fit(room, c->per_step * scope->n_ranks, scope->n_steps);
   u32 first = c->model->steps.first;
-  if (scope->wish.steps_asked) {
+  if (scope->request.steps_requested) {
     u32 left = scope->n_steps - fit, at = first + scope->steps[fit].step;
     scope->n_steps = fit;
     return leave_out(
@@ -215,9 +216,9 @@ static int cut_run(struct choosing *c) {
   scope->begin = c->model->begin;
   scope->end = c->model->end;
   double events = estimate(c, 1, scope->n_ranks);
-  if (events <= scope->wish.most_events || scope->end <= scope->begin)
+  if (events <= scope->request.most_events || scope->end <= scope->begin)
     return 0;
-  double share = scope->wish.most_events / events;
+  double share = scope->request.most_events / events;
   double all = (double)scope->end - (double)scope->begin;
   scope->end = scope->begin + (i64)(all * share);
   return leave_out(
@@ -241,23 +242,23 @@ static void find_bounds(struct choosing *c) {
     }
 }
 
-static int say_what_is_left(struct choosing *c) {
+static int describe_left_out(struct choosing *c) {
   struct shown_scope *scope = c->scope;
   u32 n = c->model->n_ranks, steps = c->model->steps.n;
   int error = 0;
   if (scope->n_ranks < n)
     error = leave_out(c,
-                      scope->wish.ranks ? "Of %u ranks, the %u selected ones are shown."
-                                        : "Of %u ranks, %u are shown, including those named by "
-                                          "findings; --ranks selects others.",
+                      scope->request.ranks ? "Of %u ranks, the %u selected ones are shown."
+                                           : "Of %u ranks, %u are shown, including those named by "
+                                             "findings; --ranks selects others.",
                       n, scope->n_ranks);
-  if (!error && !scope->wish.steps_asked && scope->n_steps && scope->n_steps < steps) {
+  if (!error && !scope->request.steps_requested && scope->n_steps && scope->n_steps < steps) {
     char list[256] = "";
     for (u32 i = 0; i < scope->n_steps; i++) {
       size_t used = strlen(list);
       snprintf(list + used, sizeof(list) - used, "%s%u (%s)", i ? ", " : "",
                c->model->steps.first + scope->steps[i].step,
-               shown_because_words[scope->steps[i].why]);
+               shown_reason_words[scope->steps[i].why]);
     }
     error = leave_out(c, "Of %u steps, %u %s shown: %s; --steps selects others.", steps,
                       scope->n_steps, scope->n_steps == 1 ? "is" : "are", list);
@@ -278,13 +279,13 @@ static int say_what_is_left(struct choosing *c) {
 static int choose_paths(struct choosing *c) {
   struct shown_scope *scope = c->scope;
   const struct results *r = c->results;
-  scope->path_reason = scope->wish.without_paths ? "not selected" : r->path_reason;
+  scope->path_reason = scope->request.without_paths ? "not selected" : r->path_reason;
   u32 ahead =
       r->host_ahead_max_steps > 0 ? (u32)fmin(r->host_ahead_max_steps + 1, MOST_STEPS_AHEAD) : 0;
   double each = c->per_step * c->model->n_ranks;
   u32 n = scope->n_steps ? scope->n_steps : 1;
   scope->path_lead = each * (ahead + 1) <= PATH_EVENTS ? ahead : 0;
-  scope->path_steps = as_fit(PATH_EVENTS, each * (scope->path_lead + 1), n);
+  scope->path_steps = count_that_fit(PATH_EVENTS, each * (scope->path_lead + 1), n);
   if (scope->path_reason || scope->path_steps == n)
     return 0;
   return leave_out(c,
@@ -293,7 +294,7 @@ static int choose_paths(struct choosing *c) {
                    scope->path_steps, n);
 }
 
-static int choose_of_timelines(struct choosing *c) {
+static int choose_from_timelines(struct choosing *c) {
   struct shown_scope *scope = c->scope;
   u32 n = c->model->n_ranks;
   scope->ranks = arena_array(&scope->arena, n + 1u, sizeof(u32));
@@ -301,25 +302,26 @@ static int choose_of_timelines(struct choosing *c) {
   if (!scope->ranks || !c->wanted)
     return -ENOMEM;
   c->per_step = events_per_step(c->model);
-  u32 most = scope->wish.most_ranks && scope->wish.most_ranks < n ? scope->wish.most_ranks : n;
-  int error = scope->wish.ranks ? choose_asked_ranks(c) : choose_some_ranks(c, most);
-  bool all = scope->wish.all_steps &&
-             estimate(c, c->model->steps.n, scope->n_ranks) <= scope->wish.most_events;
+  u32 most =
+      scope->request.most_ranks && scope->request.most_ranks < n ? scope->request.most_ranks : n;
+  int error = scope->request.ranks ? choose_requested_ranks(c) : choose_some_ranks(c, most);
+  bool all = scope->request.all_steps &&
+             estimate(c, c->model->steps.n, scope->n_ranks) <= scope->request.most_events;
   if (!error)
     error = choose_steps(c, all);
   if (!error)
-    error = fit_in(c);
+    error = fit_into_limit(c);
   if (!error && scope->n_steps == 0)
     error = cut_run(c);
   else if (!error)
     find_bounds(c);
   if (!error)
     error = choose_paths(c);
-  return error ? error : say_what_is_left(c);
+  return error ? error : describe_left_out(c);
 }
 
-/* What has a clock of its own cannot stand beside timelines. */
-static int say_what_is_beside(struct choosing *c) {
+/* Recordings with a clock of their own cannot be shown beside timelines. */
+static int describe_other_clocks(struct choosing *c) {
   int error = 0;
   if (c->model->ledger)
     error = leave_out(c, "The flight recorder's calls use another clock than the timelines: give "
@@ -333,11 +335,11 @@ static int say_what_is_beside(struct choosing *c) {
   return error;
 }
 
-static int choose(struct choosing *c) {
+static int choose_scope(struct choosing *c) {
   if (c->scope->source != SHOWN_TIMELINES)
     return choose_recorded(c->scope);
-  int error = choose_of_timelines(c);
-  return error ? error : say_what_is_beside(c);
+  int error = choose_from_timelines(c);
+  return error ? error : describe_other_clocks(c);
 }
 
 static enum shown_source source_of(const struct results *results) {
@@ -353,11 +355,12 @@ static enum shown_source source_of(const struct results *results) {
   return results->model->n_scalars ? SHOWN_SCALARS : SHOWN_NOTHING;
 }
 
-int shown_choose(const struct results *results, const struct shown_wish *wish,
+int shown_choose(const struct results *results, const struct shown_request *request,
                  struct shown_scope *scope) {
-  *scope = (struct shown_scope){.results = results, .wish = *wish, .source = source_of(results)};
+  *scope =
+      (struct shown_scope){.results = results, .request = *request, .source = source_of(results)};
   struct choosing c = {.scope = scope, .results = results, .model = results->model};
-  int error = choose(&c);
+  int error = choose_scope(&c);
   if (scope->source != SHOWN_TIMELINES)
     scope->path_reason = "the input has no timelines";
   scope->n_left_out = c.left_out.n;

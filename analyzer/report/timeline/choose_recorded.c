@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * What is shown of inputs without timelines, which are small: all that was asked for.
+ * What is shown of inputs without timelines, which are small: all that was requested.
  */
 #include "report/timeline/choose_recorded.h"
 
@@ -11,9 +11,9 @@
 #include "report/selection.h"
 
 /* From the first call to the end of the record. */
-static int choose_of_calls(struct shown_scope *scope) {
+static int choose_from_calls(struct shown_scope *scope) {
   const struct ledger *ledger = scope->results->check.ledger;
-  struct report_view view = {.ranks = scope->wish.ranks};
+  struct report_view view = {.ranks = scope->request.ranks};
   scope->ranks = arena_array(&scope->arena, ledger->n_ranks + 1u, sizeof(u32));
   if (!scope->ranks)
     return -ENOMEM;
@@ -34,7 +34,7 @@ static int choose_of_calls(struct shown_scope *scope) {
   return 0;
 }
 
-/* From the first event of an allocator to the last. What cannot be read is said by the walk. */
+/* From the first event of an allocator to the last. The walk reports what cannot be read. */
 static void extend_by_memory(struct shown_scope *scope, const struct memory_origin *origin) {
   struct arena arena = {0};
   struct memory_history history = {0};
@@ -49,9 +49,9 @@ static void extend_by_memory(struct shown_scope *scope, const struct memory_orig
   arena_release(&arena);
 }
 
-static int choose_of_memories(struct shown_scope *scope) {
+static int choose_from_memories(struct shown_scope *scope) {
   const struct model *model = scope->results->model;
-  struct report_view view = {.ranks = scope->wish.ranks};
+  struct report_view view = {.ranks = scope->request.ranks};
   scope->ranks = arena_array(&scope->arena, model->n_memories + 1u, sizeof(u32));
   if (!scope->ranks)
     return -ENOMEM;
@@ -68,8 +68,8 @@ static int choose_of_memories(struct shown_scope *scope) {
   return 0;
 }
 
-/* From the first step that a value is told of to the last. */
-static int choose_of_scalars(struct shown_scope *scope) {
+/* From the first step with a reported value to the last. */
+static int choose_from_scalars(struct shown_scope *scope) {
   const struct model *model = scope->results->model;
   scope->begin = INT64_MAX;
   scope->end = INT64_MIN;
@@ -88,11 +88,11 @@ static int choose_of_scalars(struct shown_scope *scope) {
 int choose_recorded(struct shown_scope *scope) {
   switch (scope->source) {
   case SHOWN_RECORDED_CALLS:
-    return choose_of_calls(scope);
+    return choose_from_calls(scope);
   case SHOWN_MEMORIES:
-    return choose_of_memories(scope);
+    return choose_from_memories(scope);
   case SHOWN_SCALARS:
-    return choose_of_scalars(scope);
+    return choose_from_scalars(scope);
   default:
     return 0;
   }

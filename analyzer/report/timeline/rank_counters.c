@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
  * Numbers over time beside a rank's lanes: what its allocator holds, how many launches are ahead of
- * each stream, how fast it copies, and in how many collectives it waits for others. Values are told
- * where they change, and at the beginning of each chosen step.
+ * each stream, how fast it copies, and in how many collectives it waits for others. A value is
+ * given where it changes, and at the beginning of each chosen step.
  */
 #include <errno.h>
 #include <math.h>
@@ -55,7 +55,7 @@ static void put_value(struct counting *c, i64 time, double value) {
 }
 
 /* Goes on to the window that an instant is in, or that is next after it. */
-static void go_to(struct counting *c, i64 time) {
+static void advance_to(struct counting *c, i64 time) {
   const struct rank_lanes *l = c->lanes;
   while (c->window < l->n_windows) {
     const struct rank_window *window = &l->windows[c->window];
@@ -71,10 +71,10 @@ static void go_to(struct counting *c, i64 time) {
   }
 }
 
-static void count(struct counting *c, i64 time, double value) {
+static void count_value(struct counting *c, i64 time, double value) {
   if (c->known && value == c->before)
     return;
-  go_to(c, time);
+  advance_to(c, time);
   if (c->inside)
     put_value(c, time, value);
   c->before = value;
@@ -82,9 +82,9 @@ static void count(struct counting *c, i64 time, double value) {
 }
 
 /* Hands the counter over, if it has any value. 0, or -ENOMEM. */
-static int finish(struct rank_lanes *l, struct counting *c, struct shown_counter counter,
-                  u32 *room) {
-  go_to(c, INT64_MAX);
+static int finish_counter(struct rank_lanes *l, struct counting *c, struct shown_counter counter,
+                          u32 *room) {
+  advance_to(c, INT64_MAX);
   bool good = c->room && counter.name;
   if (good && c->values.n) {
     counter.at = arena_array(&l->arena, c->values.n, sizeof(*counter.at));
@@ -120,13 +120,13 @@ static int count_changes(struct rank_lanes *l, struct change *changes, u32 n,
                          struct shown_counter counter, u32 *room) {
   struct counting c = counting(l);
   double value = 0;
-  count(&c, INT64_MIN, 0);
+  count_value(&c, INT64_MIN, 0);
   for (u32 i = 0; i < n; i++) {
     value += changes[i].by;
     if (i + 1 == n || changes[i + 1].time != changes[i].time)
-      count(&c, changes[i].time, value);
+      count_value(&c, changes[i].time, value);
   }
-  return finish(l, &c, counter, room);
+  return finish_counter(l, &c, counter, room);
 }
 
 /* --- queues: calls begun, less their work begun --- */
@@ -316,24 +316,24 @@ static int count_history(struct rank_lanes *l, const struct memory_history *hist
     if (event->time == NS_UNKNOWN)
       continue;
     if (event->allocated >= 0)
-      count(&allocated, event->time, (double)event->allocated);
+      count_value(&allocated, event->time, (double)event->allocated);
     if (event->reserved >= 0)
-      count(&reserved, event->time, (double)event->reserved);
+      count_value(&reserved, event->time, (double)event->reserved);
   }
   struct shown_counter counter = {.unit = SHOWN_UNIT_BYTES, .lane = INDEX_NONE};
   counter.name = history->device < 0
                      ? "memory allocated, host"
                      : arena_printf(&l->arena, "memory allocated, device %d", history->device);
-  int error = finish(l, &allocated, counter, room);
+  int error = finish_counter(l, &allocated, counter, room);
   counter.name = history->device < 0
                      ? "memory reserved, host"
                      : arena_printf(&l->arena, "memory reserved, device %d", history->device);
-  int second = finish(l, &reserved, counter, room);
+  int second = finish_counter(l, &reserved, counter, room);
   return error ? error : second;
 }
 
-/* Recordings on a clock of their own cannot be put beside the rest; shown_choose() says so. What
- * cannot be read is left out here, as in the analysis. */
+/* Recordings on a clock of their own cannot be put beside the rest; shown_choose() reports that.
+ * What cannot be read is left out here, as in the analysis. */
 static int count_memory(struct rank_lanes *l, u32 *room) {
   const struct model *model = l->analysis->model;
   int error = 0;

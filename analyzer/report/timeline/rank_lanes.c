@@ -14,11 +14,11 @@
 
 enum { CALLS_OR_STREAM, PHASES_OR_COLLECTIVES };
 
-static i64 least(i64 a, i64 b) {
+static i64 earlier(i64 a, i64 b) {
   return a < b ? a : b;
 }
 
-static i64 most(i64 a, i64 b) {
+static i64 later(i64 a, i64 b) {
   return a > b ? a : b;
 }
 
@@ -56,8 +56,8 @@ const struct rank_window *rank_window_at(const struct rank_lanes *l, bool device
                                          i64 end, u32 *cursor) {
   for (; *cursor < l->n_windows; ++*cursor) {
     const struct rank_window *window = &l->windows[*cursor];
-    i64 begins = device ? window->begin : least(window->begin, window->host_begin);
-    i64 ends = device ? window->end : most(window->end, window->host_end);
+    i64 begins = device ? window->begin : earlier(window->begin, window->host_begin);
+    i64 ends = device ? window->end : later(window->end, window->host_end);
     if (ends > start)
       return begins < end || begins <= start ? window : NULL;
   }
@@ -383,7 +383,7 @@ typedef VECTOR(i64) end_stack;
 
 /* Whether a span fits into a row of which these are the open ends, innermost last. Work on a stream
  * comes one after the other; calls nest. */
-static bool fits(end_stack *open, const struct shown_span *span, bool nests) {
+static bool fits_into_row(end_stack *open, const struct shown_span *span, bool nests) {
   while (open->n && open->at[open->n - 1] <= span->start)
     open->n--;
   return open->n == 0 || (nests && open->at[open->n - 1] >= span->end);
@@ -397,7 +397,7 @@ int rank_lanes_assign_rows(struct shown_rank *shown) {
     struct shown_lane *lane = &shown->lanes[span->lane];
     bool nests = lane->kind == SHOWN_CALLS || lane->kind == SHOWN_PHASES;
     u32 row = 0;
-    while (row < lanes[span->lane].n && !fits(&lanes[span->lane].at[row], span, nests))
+    while (row < lanes[span->lane].n && !fits_into_row(&lanes[span->lane].at[row], span, nests))
       row++;
     row = row < UINT8_MAX ? row : UINT8_MAX - 1;
     room =
@@ -414,7 +414,7 @@ int rank_lanes_assign_rows(struct shown_rank *shown) {
   return room ? 0 : -ENOMEM;
 }
 
-static int take_spans(struct rank_lanes *l, const u32 *place, u32 n) {
+static int add_spans(struct rank_lanes *l, const u32 *place, u32 n) {
   const struct timeline *t = l->timeline;
   struct naming naming = {.l = l, .steps_base = l->n_windows};
   u32 host = 0, device = 0;
@@ -451,7 +451,7 @@ int rank_lanes_build(struct rank_lanes *l) {
     u32 n = choose_spans(l, place);
     error = make_lanes(l, place);
     if (!error)
-      error = take_spans(l, place, n);
+      error = add_spans(l, place, n);
   }
   free(place);
   return error;

@@ -40,7 +40,7 @@ static void wait_for_turn(struct walk *w, u32 rank) {
 }
 
 /* Hands a rank over when all before it have been; `rank` NULL only counts it. */
-static int hand_over(struct walk *w, u32 index, const struct shown_rank *rank, int error) {
+static int deliver_rank(struct walk *w, u32 index, const struct shown_rank *rank, int error) {
   pthread_mutex_lock(&w->lock);
   wait_for_turn(w, index);
   if (!w->error && !error && rank && w->visitor->rank)
@@ -62,7 +62,7 @@ static int show_timeline(struct walk *w, struct rank_lanes *lanes, struct timeli
   return error ? error : rank_counters_build(lanes);
 }
 
-static void show_nothing(const struct walk *w, u32 rank, struct rank_lanes *lanes) {
+static void add_reason_for_empty(const struct walk *w, u32 rank, struct rank_lanes *lanes) {
   const struct rank *of = &w->analysis.model->ranks[rank];
   lanes->shown = (struct shown_rank){.rank = rank,
                                      .number = of->rank,
@@ -82,8 +82,8 @@ static int show_rank(void *user, u32 ignored, unsigned worker) {
   bool loaded = needed && w->analysis.source.load(w->analysis.model, rank, &timeline) == 0;
   int error = loaded ? show_timeline(w, &lanes, &timeline) : 0;
   if (!loaded)
-    show_nothing(w, rank, &lanes);
-  error = hand_over(w, rank, w->shown[rank] ? &lanes.shown : NULL, error);
+    add_reason_for_empty(w, rank, &lanes);
+  error = deliver_rank(w, rank, w->shown[rank] ? &lanes.shown : NULL, error);
   rank_lanes_release(&lanes);
   if (loaded)
     w->analysis.source.release(&timeline);
@@ -113,8 +113,8 @@ static int plan_paths(struct walk *w) {
   return error;
 }
 
-/* When a step ends on the rank that ends it last, and when the one before did: what lies between is
- * drawn. */
+/* When a step ends on the rank that ends it last, and when the one before did: the time between
+ * them is drawn. */
 static struct interval step_bounds(const struct walk *w, u32 step) {
   struct interval bounds = {INT64_MAX, INT64_MIN};
   for (u32 rank = 0; rank < w->analysis.model->n_ranks; rank++) {
@@ -191,7 +191,7 @@ static int walk_timelines(const struct shown_scope *scope, const struct shown_vi
   pthread_mutex_init(&w.lock, NULL);
   pthread_cond_init(&w.turned, NULL);
   if (!error)
-    error = parallel_for(model->n_ranks, scope->wish.threads, show_rank, &w);
+    error = parallel_for(model->n_ranks, scope->request.threads, show_rank, &w);
   for (u32 row = 0; row < w.n_rows && w.paths && !error; row++)
     error = show_path(&w, row);
   pthread_cond_destroy(&w.turned);

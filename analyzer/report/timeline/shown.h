@@ -23,37 +23,37 @@
 /* --- what to show --- */
 
 /* What the reader wants, and how much the output can hold. */
-struct shown_wish {
-  const char *ranks; /* --ranks: these only; NULL: as many as there is room for */
-  bool steps_asked;  /* --steps was given: all steps of the model */
-  bool all_steps;    /* without --steps: all of them too, if there is room */
+struct shown_request {
+  const char *ranks;    /* --ranks: these only; NULL: as many as there is room for */
+  bool steps_requested; /* --steps was given: all steps of the model */
+  bool all_steps;       /* without --steps: all of them too, if there is room */
   bool without_paths;
   u32 most_ranks;     /* where --ranks is not given; 0: no such limit */
   double most_events; /* of all ranks and steps together, by estimate; INFINITY: no limit */
   unsigned threads;   /* 0: one per core; so many ranks are in memory at a time */
 };
 
-/* Why a step is among those shown, and how that is said. */
+/* Why a step is among those shown, in words for the reader. */
 #define SHOWN_REASONS(R)                                                                           \
   R(ALL, "all")                                                                                    \
-  R(ASKED_FOR, "asked for")                                                                        \
+  R(REQUESTED, "asked for")                                                                        \
   R(MEDIAN, "median")                                                                              \
   R(SLOWEST, "slowest")                                                                            \
   R(AFTER_CHANGE, "first after the run became slower")
-enum shown_because {
+enum shown_reason {
 #define R(name, text) SHOWN_##name,
   SHOWN_REASONS(R)
 #undef R
 };
-extern const char *const shown_because_words[];
+extern const char *const shown_reason_words[];
 
 struct shown_step {
   u32 step;
-  enum shown_because why;
+  enum shown_reason why;
 };
 
 /* What there is to show. Recordings that come beside timelines on a clock of their own are left
- * out, and that is said. */
+ * out, and that is reported. */
 enum shown_source {
   SHOWN_NOTHING,
   SHOWN_TIMELINES,
@@ -68,7 +68,7 @@ enum shown_source {
 struct shown_scope {
   const struct results *results;
   enum shown_source source;
-  struct shown_wish wish;
+  struct shown_request request;
   struct shown_step *steps; /* ascending; none: the run as a whole, from begin to end */
   u32 n_steps;
   u32 *ranks; /* ascending; indices into model.ranks, or ledger.ranks, or model.memories */
@@ -83,7 +83,7 @@ struct shown_scope {
 };
 
 /* 0, or -ENOMEM. Release it in any case. */
-int shown_choose(const struct results *results, const struct shown_wish *wish,
+int shown_choose(const struct results *results, const struct shown_request *request,
                  struct shown_scope *scope);
 void shown_release(struct shown_scope *scope);
 
@@ -173,7 +173,7 @@ struct shown_rank {
 /* A collective as one rank saw it. Times in ns, NS_UNKNOWN; numbers NAN where not known. */
 struct shown_collective {
   const char *op, *comm, *dtype;
-  const char *algorithm, *protocol; /* NULL: not told */
+  const char *algorithm, *protocol; /* NULL: not recorded */
   u32 collective;         /* index into model.collectives: the same for all members; INDEX_NONE */
   u32 comm_index;         /* in model.comms; INDEX_NONE */
   u32 seq, members, peer; /* peer: global rank at the other end of a message, INDEX_NONE */

@@ -23,11 +23,12 @@ struct fixture {
   struct shown_scope scope;
 };
 
-static struct fixture show(const struct cluster_options *options, const struct shown_wish *wish) {
+static struct fixture show(const struct cluster_options *options,
+                           const struct shown_request *request) {
   struct fixture f = {.cluster = cluster_new(options)};
   f.cluster->model.timelines = &some_source;
   f.results = cluster_analyse(f.cluster, NULL);
-  assert_int_equal(shown_choose(f.results, wish, &f.scope), 0);
+  assert_int_equal(shown_choose(f.results, request, &f.scope), 0);
   assert_int_equal(f.scope.source, SHOWN_TIMELINES);
   return f;
 }
@@ -48,11 +49,11 @@ static bool shows_rank(const struct shown_scope *scope, u32 rank) {
 static const char *why_of(const struct shown_scope *scope, u32 step) {
   for (u32 i = 0; i < scope->n_steps; i++)
     if (scope->steps[i].step == step)
-      return shown_because_words[scope->steps[i].why];
+      return shown_reason_words[scope->steps[i].why];
   return NULL;
 }
 
-static const struct shown_wish plain = {.most_ranks = 64, .most_events = INFINITY, .threads = 2};
+static const struct shown_request plain = {.most_ranks = 64, .most_events = INFINITY, .threads = 2};
 
 static void a_run_that_became_slower_shows_when(void **state) {
   (void)state;
@@ -89,7 +90,7 @@ static void the_straggler_is_always_shown(void **state) {
   o.ranks = 64;
   o.steps = 30;
   o.slow[37] = 0.5;
-  struct shown_wish few = plain;
+  struct shown_request few = plain;
   few.most_ranks = 8;
   struct fixture f = show(&o, &few);
   assert_int_equal(f.scope.n_ranks, 8);

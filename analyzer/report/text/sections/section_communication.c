@@ -163,7 +163,7 @@ static int heaviest_first(const void *a, const void *b) {
   return bytes_x == bytes_y ? 0 : bytes_x > bytes_y ? -1 : 1;
 }
 
-/* What NCCL chose for each kind, if it was asked. */
+/* NCCL's algorithm and protocol for each kind, if they were recorded. */
 static void put_choices(struct pen *pen, const struct collective_result *rows, u32 n) {
   for (u32 i = 0; i < n; i++) {
     const struct collective_result *one = &rows[i];

@@ -25,7 +25,7 @@ static bool unjudged(const struct results *results) {
 }
 
 /* A rank without a trace may be the one that makes the others wait. */
-static bool not_judged_whole(const struct results *results) {
+static bool is_partly_judged(const struct results *results) {
   return unjudged(results) || results->model->n_ranks < results->model->world_size;
 }
 
@@ -223,4 +223,4 @@ static void put_distributed_section(struct pen *pen, const struct results *resul
 }
 
 const struct section section_distributed = {"Ranks", section_has_timelines, unknown,
-                                            not_judged_whole, put_distributed_section};
+                                            is_partly_judged, put_distributed_section};

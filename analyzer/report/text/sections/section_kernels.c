@@ -68,13 +68,13 @@ static void put_categories(struct pen *pen, const struct results *results,
 enum { NAME_PART = 24, NAME_BYTES = 256 };
 
 /* The least number of columns for a name. Names that are equal up to there would look the same. */
-static size_t seen_of_name(const struct pen *pen) {
+static size_t shown_name_length(const struct pen *pen) {
   return pen->width >= 110 ? pen->width - 86 : 24;
 }
 
 /* The label of a row: if another name is shortened to the same text, the part in which the whole
  * names differ. */
-static void name_row(const struct results *results, u32 n, u32 i, size_t seen, char *text) {
+static void label_row(const struct results *results, u32 n, u32 i, size_t seen, char *text) {
   const struct kernel_result *one = &results->kernels[i];
   size_t same = 0;
   bool alike = false;
@@ -97,7 +97,7 @@ static void name_row(const struct results *results, u32 n, u32 i, size_t seen, c
 }
 
 /* Rows that still have the same label, because their names differ too late, are numbered. */
-static void number_alike(char (*names)[NAME_BYTES], u32 n, size_t seen) {
+static void number_equal_names(char (*names)[NAME_BYTES], u32 n, size_t seen) {
   for (u32 i = 0; i < n; i++) {
     u32 number = 1;
     for (u32 k = i + 1; k < n; k++) {
@@ -141,10 +141,10 @@ static void put_kernels(struct pen *pen, const struct results *results,
   struct kernel_row *rows = calloc(n + 1u, sizeof(*rows));
   char(*names)[NAME_BYTES] = calloc(n + 1u, sizeof(*names));
   double per_step = kernels_per_step(results);
-  size_t seen = seen_of_name(pen);
+  size_t seen = shown_name_length(pen);
   for (u32 i = 0; rows && names && i < n; i++) {
     const struct kernel_result *one = &results->kernels[i];
-    name_row(results, n, i, seen, names[i]);
+    label_row(results, n, i, seen, names[i]);
     rows[i] = (struct kernel_row){.name = names[i],
                                   .category = one->category,
                                   .count = one->count,
@@ -155,7 +155,7 @@ static void put_kernels(struct pen *pen, const struct results *results,
                                   .share = one->share};
   }
   if (rows && names) {
-    number_alike(names, n, seen);
+    number_equal_names(names, n, seen);
     table_print(pen, &table, rows, n, TEXT_INDENT);
   }
   free(rows);

@@ -18,7 +18,7 @@ static const char *unknown(const struct results *results) {
 }
 
 /* The others only say where memory came from. */
-static bool costs(const struct line_result *line) {
+static bool has_cost(const struct line_result *line) {
   return line->wait_ms > 0 || line->idle_ms > 0 || line->input_ms > 0 || line->exposed_ms > 0 ||
          line->gpu_ms > 0 || line->host_ms > 0 || line->worker_ms > 0;
 }
@@ -41,7 +41,7 @@ static void put_lines_section(struct pen *pen, const struct results *results,
                                      TABLE_PLAIN, false};
   const struct lines_result *lines = &results->lines;
   u32 shown = 0;
-  while (shown < lines->n_at && shown < LINES_SHOWN && costs(&lines->at[shown]))
+  while (shown < lines->n_at && shown < LINES_SHOWN && has_cost(&lines->at[shown]))
     shown++;
   (void)view;
   if (shown == 0) {

@@ -39,15 +39,15 @@ static void put_share(struct pen *pen, const char *what, double bytes, double wh
 }
 
 /* A job on GPUs has tensors on its hosts too; they are not compared with devices. */
-static u32 devices_of_the_kind(const struct memory_result *memory) {
+static u32 count_devices_of_kind(const struct memory_result *memory) {
   u32 n = 0;
   for (u32 i = 0; i < memory->n_devices; i++)
     n += isnan(memory->devices[i].device) == isnan(memory->device);
   return n;
 }
 
-static void put_which(struct pen *pen, const struct memory_result *memory) {
-  u32 devices = devices_of_the_kind(memory);
+static void put_device(struct pen *pen, const struct memory_result *memory) {
+  u32 devices = count_devices_of_kind(memory);
   section_label(pen, "from");
   pen_item(pen, STYLE_PLAIN, VALUE_INDENT, memory->origin);
   if (devices > 1)
@@ -269,7 +269,7 @@ static void put_churn(struct pen *pen, const struct memory_result *memory,
 static void put_memory_section(struct pen *pen, const struct results *results,
                                const struct report_view *view) {
   const struct memory_result *memory = &results->memory;
-  put_which(pen, memory);
+  put_device(pen, memory);
   put_peak(pen, memory);
   put_headroom(pen, memory);
   put_growth(pen, memory);

@@ -34,7 +34,7 @@ static void put_rank(struct pen *pen, const struct stalled_rank *rank) {
 }
 
 /* Ranks that do the same are shown once. */
-static bool is_alike(const struct stalled_rank *a, const struct stalled_rank *b) {
+static bool does_the_same(const struct stalled_rank *a, const struct stalled_rank *b) {
   bool nccl = !a->nccl || !b->nccl ? a->nccl == b->nccl : strcmp(a->nccl, b->nccl) == 0;
   return nccl && a->what == b->what && a->place && b->place && strcmp(a->place, b->place) == 0 &&
          (!a->call || !b->call ? a->call == b->call : strcmp(a->call, b->call) == 0);
@@ -45,12 +45,12 @@ static u32 put_ranks(struct pen *pen, const struct stalls_result *stalls) {
   for (u32 i = 0; i < stalls->n_ranks; i++) {
     const struct stalled_rank *rank = &stalls->ranks[i];
     u32 first = 0, alike = 0;
-    while (first < i && !is_alike(&stalls->ranks[first], rank))
+    while (first < i && !does_the_same(&stalls->ranks[first], rank))
       first++;
     if (first < i)
       continue;
     for (u32 k = i + 1; k < stalls->n_ranks; k++)
-      alike += is_alike(rank, &stalls->ranks[k]);
+      alike += does_the_same(rank, &stalls->ranks[k]);
     if (shown == RANKS_SHOWN) {
       left += 1 + alike;
       continue;

@@ -76,7 +76,7 @@ static void steps_body(struct pen *pen, const struct results *results,
   double warmup = results->warmup_excluded > 0 ? results->warmup_excluded : 0;
   pen_item_format(pen, STYLE_PLAIN, VALUE_INDENT, "%s analysed",
                   count_of(results->step_count - warmup).text);
-  if (view->steps_asked && results->step_count > 0)
+  if (view->steps_requested && results->step_count > 0)
     pen_item_format(pen, STYLE_PLAIN, VALUE_INDENT, "%u to %.0f, the first of the run is 0",
                     steps->first, steps->first + results->step_count - 1);
   if (warmup > 0)

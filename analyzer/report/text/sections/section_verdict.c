@@ -8,7 +8,7 @@
 
 #include "report/text/section.h"
 
-enum { HEADLINES = 3, RANK_LIST_CHARACTERS = 48, INDENT = 4 };
+enum { TOP_FINDINGS = 3, RANK_LIST_CHARACTERS = 48, INDENT = 4 };
 
 static void put_action(struct pen *pen, const struct finding *finding) {
   pen_newline(pen);
@@ -74,7 +74,7 @@ static void put_cannot_tell(struct pen *pen, const struct results *results) {
 static void verdict(struct pen *pen, const struct results *results,
                     const struct report_view *view) {
   (void)view;
-  u32 shown = results->n_findings < HEADLINES ? results->n_findings : HEADLINES;
+  u32 shown = results->n_findings < TOP_FINDINGS ? results->n_findings : TOP_FINDINGS;
   for (u32 i = 0; i < shown; i++) {
     const struct finding *finding = &results->findings[i];
     if (pen->column)
