@@ -41,7 +41,7 @@ static void count_spans(struct rank_summary *sum, const struct timeline *timelin
     sum->spans[timeline->spans[i].kind]++;
 }
 
-static int load(struct analysis *a, u32 rank, struct timeline *timeline) {
+static int load_timeline(struct analysis *a, u32 rank, struct timeline *timeline) {
   if (rank != 0 || !a->timeline_of_rank0)
     return a->source.load(a->model, rank, timeline);
   *timeline = *a->timeline_of_rank0;
@@ -55,7 +55,7 @@ static int analyse_rank(void *user, u32 rank, unsigned worker) {
   struct timeline timeline;
   memset(&timeline, 0, sizeof(timeline));
   /* A rank that cannot be decoded is left out and shows as partial; the others still count. */
-  if (load(a, rank, &timeline) == 0) {
+  if (load_timeline(a, rank, &timeline) == 0) {
     int error = 0;
     count_spans(&a->ranks[rank], &timeline);
     for (size_t i = 0; i < ANALYSES && !error; i++)

@@ -71,7 +71,7 @@ bool analysis_gpu_seen(const struct analysis *a, u32 rank, const struct window *
 bool analysis_includes(const struct analysis *a, const struct collective *collective) {
   return a->whole_run ||
          (collective->step >= (i32)a->first_step && collective->step < (i32)a->model->steps.n &&
-          analysis_trains(a, (u32)collective->step));
+          analysis_is_training(a, (u32)collective->step));
 }
 
 const char *op_name(u8 op) {

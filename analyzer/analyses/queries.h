@@ -13,7 +13,7 @@
 bool analysis_window(const struct analysis *a, u32 rank, u32 step, struct window *window);
 
 /* steps/other_work.c: whether a step is one of training, as far as is known. */
-bool analysis_trains(const struct analysis *a, u32 step);
+bool analysis_is_training(const struct analysis *a, u32 step);
 
 /* Whether a rank's host has the step. */
 bool analysis_has_step(const struct analysis *a, u32 rank, u32 step);

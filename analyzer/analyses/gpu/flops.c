@@ -46,7 +46,7 @@ static bool step_is_analysed(const struct counting *c, i32 step, struct window *
   const struct timeline *t = c->timeline;
   *window = (struct window){0};
   if (step < (i32)a->first_step || !analysis_window(a, t->rank, (u32)step, window) ||
-      !analysis_trains(a, (u32)step))
+      !analysis_is_training(a, (u32)step))
     return false;
   return a->whole_run || t->ring_begin == NS_UNKNOWN || window->begin >= t->ring_begin;
 }

@@ -61,8 +61,8 @@ static void add_idle_causes(const struct timeline *t, const struct intervals *bu
 }
 
 /* `n` are of that kind. */
-static int unite(struct arena *scratch, const struct timeline *t, u8 kind, u32 n,
-                 struct intervals *out) {
+static int union_of_kind(struct arena *scratch, const struct timeline *t, u8 kind, u32 n,
+                         struct intervals *out) {
   *out = (struct intervals){arena_array(scratch, n + 1u, sizeof(*out->at)), 0};
   for (u32 i = 0; out->at && n && i < t->n_spans; i++)
     if (t->spans[i].kind == kind)
@@ -75,13 +75,13 @@ struct work {
   struct intervals own, with_comm, busy;
 };
 
-static int unite_work(struct arena *scratch, const struct analysis *a, const struct timeline *t,
-                      struct work *work) {
+static int union_of_work(struct arena *scratch, const struct analysis *a, const struct timeline *t,
+                         struct work *work) {
   const u32 *spans = a->ranks[t->rank].spans;
   struct intervals memsets, memcpys;
-  int error = unite(scratch, t, SPAN_MEMSET, spans[SPAN_MEMSET], &memsets);
+  int error = union_of_kind(scratch, t, SPAN_MEMSET, spans[SPAN_MEMSET], &memsets);
   if (!error)
-    error = unite(scratch, t, SPAN_MEMCPY, spans[SPAN_MEMCPY], &memcpys);
+    error = union_of_kind(scratch, t, SPAN_MEMCPY, spans[SPAN_MEMCPY], &memcpys);
   if (!error)
     error = intervals_union(scratch, &t->compute, &memsets, &work->own);
   if (!error)
@@ -135,7 +135,7 @@ int gpu_timeline_rank(struct analysis *a, const struct timeline *t) {
   struct arena scratch = {0};
   struct work work;
   struct intervals known;
-  int error = unite_work(&scratch, a, t, &work);
+  int error = union_of_work(&scratch, a, t, &work);
   if (!error)
     error = model_gpu_known(rank, t->ring_begin, &scratch, &known);
   if (!error)

@@ -9,7 +9,7 @@
 #include "analyses/hang/suspects.h"
 
 struct call_order {
-  u32 a, b; /* fronts, a < b */
+  u32 a, b; /* blocked calls; a < b */
   bool a_first;
   u32 rank;
 };

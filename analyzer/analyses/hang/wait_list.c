@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * Who waits for whom, as a list: each call that holds ranks up, and the ranks that it waits for.
+ * Who waits for whom, as a list: each call that blocks ranks, and the ranks that it waits for.
  */
 #include <errno.h>
 #include <stdlib.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * Who waits for whom. A rank is held up by its oldest pending call of each group. A call is held up
+ * Who waits for whom. A rank is blocked by its oldest pending call of each group. A call is blocked
  * by members that have not made it, or that are still in an older one of the same group. For a
  * victim, following this from rank to call to rank ends at somebody else. The ranks at which it
  * ends must be examined first:
@@ -11,7 +11,7 @@
  *   the only ones left in a call that others have  their device or link
  *     finished
  *   ranks that wait for each other in a cycle      different order of calls
- *   the odd ones out of a call that is held up     different calls
+ *   the odd ones out of a call that is blocked     different calls
  *
  * If it ends at a call in which all members are, no rank stands out, and the report says so.
  */
@@ -62,7 +62,7 @@ static int find_blocked_calls(struct graph *g) {
   return 0;
 }
 
-/* Edges of one collective: from the ranks that it holds up to it, and from it to the ranks that it
+/* Edges of one collective: from the ranks that are in it to it, and from it to the ranks that it
  * waits for. */
 static int connect_collective(struct graph *g, u32 number) {
   struct call_index *index = g->index;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * The graph of waiting: its nodes are ranks, and the calls that hold them up (fronts). An edge
+ * The graph of waiting: its nodes are ranks, and the calls that block them. An edge
  * leads from a rank to a call that it is in, and from a call to a rank that it waits for.
  */
 #ifndef TSCOPE_WAITS_H

@@ -48,7 +48,7 @@ void lines_free(struct analysis *a) {
 
 bool line_time_is_analysed(const struct analysis *a, u32 rank, i64 time) {
   i32 step = a->whole_run ? 0 : analysis_step_at(a, rank, time);
-  return a->whole_run || (step >= (i32)a->first_step && analysis_trains(a, (u32)step));
+  return a->whole_run || (step >= (i32)a->first_step && analysis_is_training(a, (u32)step));
 }
 
 /* The sum of the line that a host span comes from; NULL if it is not known or not analysed. */
@@ -285,7 +285,7 @@ static u32 merge_lines(struct line_sum *all, u32 n) {
 double line_steps_of(const struct analysis *a, u32 rank) {
   double sum = a->whole_run;
   for (u32 s = a->first_step; !a->whole_run && s < a->model->steps.n; s++)
-    sum += analysis_has_step(a, rank, s) && analysis_trains(a, s);
+    sum += analysis_has_step(a, rank, s) && analysis_is_training(a, s);
   return sum;
 }
 

@@ -15,7 +15,7 @@ struct cost {
   u32 blocks;
 };
 
-struct summing {
+struct stack_sums {
   const struct memory_history *history;
   struct cost *frames; /* [n_frames]; [0]: of blocks whose stack is not known */
   /* What most bytes of a frame are for. */
@@ -24,7 +24,7 @@ struct summing {
   u32 n_kept;
 };
 
-static void add_block(struct summing *s, const struct live_block *block) {
+static void add_block(struct stack_sums *s, const struct live_block *block) {
   enum allocation_category category = block->source < s->history->n_sources
                                           ? s->history->sources[block->source].category
                                           : ALLOCATION_UNKNOWN;
@@ -39,7 +39,7 @@ static void add_block(struct summing *s, const struct live_block *block) {
   }
 }
 
-static enum allocation_category main_category(const struct summing *s, u32 frame) {
+static enum allocation_category main_category(const struct stack_sums *s, u32 frame) {
   u32 most = 0;
   const float *of = &s->by_category[(size_t)frame * ALLOCATION_CATEGORIES];
   for (u32 i = 1; i < ALLOCATION_CATEGORIES; i++)
@@ -50,7 +50,7 @@ static enum allocation_category main_category(const struct summing *s, u32 frame
 
 /* Most bytes first; a caller before what it calls, then in the order of the recording. */
 static int by_bytes(const void *left, const void *right, void *user) {
-  const struct summing *s = user;
+  const struct stack_sums *s = user;
   u32 a = *(const u32 *)left, b = *(const u32 *)right;
   double of_a = s->frames[a].bytes, of_b = s->frames[b].bytes;
   if (of_a != of_b)
@@ -58,7 +58,7 @@ static int by_bytes(const void *left, const void *right, void *user) {
   return a < b ? -1 : a > b;
 }
 
-static int list_frame(struct summing *s, u32 frame, u32 depth, double peak, struct arena *arena,
+static int list_frame(struct stack_sums *s, u32 frame, u32 depth, double peak, struct arena *arena,
                       struct memory_result *result) {
   struct memory_stack *row = &result->stacks_at_peak[result->n_stacks_at_peak++];
   const struct memory_frame *is = &s->history->frames[frame];
@@ -73,7 +73,7 @@ static int list_frame(struct summing *s, u32 frame, u32 depth, double peak, stru
 }
 
 /* In the order of the tree: a frame, what it calls, and so on, without recursion. */
-static int list_tree(struct summing *s, double peak, struct arena *arena,
+static int list_tree(struct stack_sums *s, double peak, struct arena *arena,
                      struct memory_result *result) {
   u32 n = s->history->n_frames, depth = 0;
   u32 *first = calloc(n + 1u, sizeof(*first)), *next = calloc(n + 1u, sizeof(*next));
@@ -100,7 +100,7 @@ static int list_tree(struct summing *s, double peak, struct arena *arena,
 }
 
 /* What has no stack, so that the rows without a caller add up to the peak. */
-static void list_unknown(const struct summing *s, double peak, struct memory_result *result) {
+static void list_unknown(const struct stack_sums *s, double peak, struct memory_result *result) {
   double known = 0;
   for (u32 i = 0; i < result->n_stacks_at_peak; i++)
     known += result->stacks_at_peak[i].depth == 0 ? result->stacks_at_peak[i].bytes : 0;
@@ -118,11 +118,11 @@ int memory_stacks_at_peak(const struct memory_history *history, const struct liv
   u32 n = history->n_frames;
   if (n < 2)
     return 0;
-  struct summing s = {.history = history,
-                      .frames = calloc(n, sizeof(*s.frames)),
-                      .by_category =
-                          calloc((size_t)n * ALLOCATION_CATEGORIES, sizeof(*s.by_category)),
-                      .kept = calloc(n, sizeof(*s.kept))};
+  struct stack_sums s = {.history = history,
+                         .frames = calloc(n, sizeof(*s.frames)),
+                         .by_category =
+                             calloc((size_t)n * ALLOCATION_CATEGORIES, sizeof(*s.by_category)),
+                         .kept = calloc(n, sizeof(*s.kept))};
   result->stacks_at_peak =
       arena_array(arena, MEMORY_STACKS_LISTED + 1u, sizeof(*result->stacks_at_peak));
   int error = s.frames && s.by_category && s.kept && result->stacks_at_peak ? 0 : -ENOMEM;

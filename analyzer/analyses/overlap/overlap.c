@@ -112,7 +112,7 @@ static int find_windows(struct sweep *s) {
       s->windows[s->n_windows++] = window;
   }
   for (u32 i = 0; i < s->n_windows; i++)
-    s->sum->steps += analysis_trains(a, s->windows[i].step);
+    s->sum->steps += analysis_is_training(a, s->windows[i].step);
   return 0;
 }
 
@@ -161,7 +161,7 @@ static void add_piece(struct sweep *s, u8 op, u32 comm, i64 start, i64 transfer,
     i64 split = transfer == NS_UNKNOWN ? low : clamp(transfer, low, high);
     i64 before = split - low - intervals_covered(&s->compute, &s->compute_cursor, low, split);
     i64 after = high - split - intervals_covered(&s->compute, &s->compute_cursor, split, high);
-    bool trains = analysis_trains(s->a, s->windows[i].step);
+    bool trains = analysis_is_training(s->a, s->windows[i].step);
     of_op->comm += trains ? high - low : 0;
     of_op->exposed += trains ? before + after : 0;
     if (transfer == NS_UNKNOWN)
@@ -282,7 +282,7 @@ static int sum_windows(struct sweep *s, const struct intervals *data,
     parts->idle = end - begin - all_time;
     parts->input = intervals_covered(data, &at[5], begin, end);
     i64 hosted_time = intervals_covered(&hosted, &at[4], begin, end);
-    if (!analysis_trains(s->a, s->windows[i].step)) {
+    if (!analysis_is_training(s->a, s->windows[i].step)) {
       sum->other_steps += parts->wall;
       continue;
     }

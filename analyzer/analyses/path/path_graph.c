@@ -57,7 +57,7 @@ static const char *why_no_path(struct analysis *a, double nodes_per_step) {
 
 /* Whether the GPUs of all ranks were recorded throughout a step of training. */
 static bool seen_by_all(const struct analysis *a, u32 step) {
-  if (!analysis_trains(a, step))
+  if (!analysis_is_training(a, step))
     return false;
   for (u32 rank = 0; rank < a->model->n_ranks; rank++) {
     struct window window;

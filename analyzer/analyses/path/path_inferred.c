@@ -25,7 +25,7 @@ struct wait {
 };
 
 struct inferring {
-  struct cutter *c;
+  struct slice_builder *c;
   struct wait *waits; /* those that ended near an end */
   u32 n_waits, n_trials;
   u32 trials[MOST_LANES],
@@ -34,7 +34,7 @@ struct inferring {
 };
 
 /* The first node of a lane that ends after `time`: the work of a stream ends in order. */
-static u32 first_ending_after(const struct cutter *c, u32 lane, i64 time) {
+static u32 first_ending_after(const struct slice_builder *c, u32 lane, i64 time) {
   u32 low = c->lanes[lane].base, high = c->lanes[lane].next;
   while (low < high) {
     u32 middle = low + (high - low) / 2;
@@ -58,7 +58,7 @@ static i64 earliest_start(const struct slice *slice, u32 n) {
 }
 
 static void check_node(struct inferring *in, u32 lane, u32 n) {
-  const struct cutter *c = in->c;
+  const struct slice_builder *c = in->c;
   const struct node *node = &c->slice->nodes[n];
   i64 from = earliest_start(c->slice, n);
   if ((node->launch == INDEX_NONE && !node->queued) || node->start - from < SHORTEST_WAIT)
@@ -97,7 +97,7 @@ static bool is_certain(const struct inferring *in, const struct wait *wait) {
          DOUBT;
 }
 
-int slice_infer(struct cutter *c) {
+int slice_infer(struct slice_builder *c) {
   u32 n_lanes = c->t->n_lanes, room = 0;
   c->n_inferred = 0;
   if (!c->t->on_gpu || n_lanes > MOST_LANES)

@@ -13,7 +13,7 @@
 #include "analyses/queries.h"
 #include "base/hash.h"
 
-static u32 label_of(struct cutter *c, const struct span *span) {
+static u32 label_of(struct slice_builder *c, const struct span *span) {
   u32 name = span->name;
   if (!c->name_keys[name]) {
     const char *text = name ? c->a->source.name(c->t, name) : NULL;
@@ -26,7 +26,7 @@ static u32 label_of(struct cutter *c, const struct span *span) {
   return c->name_keys[name];
 }
 
-static u32 key_of(struct cutter *c, const struct span *span) {
+static u32 key_of(struct slice_builder *c, const struct span *span) {
   u32 key = label_of(c, span) ^ (span->kind * 0x9e3779b9u) ^ (span->category * 0x85ebca6bu);
   return key < HOST_KEYS ? key + HOST_KEYS : key;
 }
@@ -52,7 +52,7 @@ static u8 node_kind(u8 kind) {
   }
 }
 
-static u32 add_node(struct cutter *c, struct lane_state *lane, struct node node) {
+static u32 add_node(struct slice_builder *c, struct lane_state *lane, struct node node) {
   node.first = lane->next == lane->base;
   node.rank = c->t->rank;
   c->slice->nodes[lane->next] = node;
@@ -63,7 +63,7 @@ static u8 top_phase(const struct lane_state *lane) {
   return lane->depth ? lane->open[lane->depth - 1].phase : 0;
 }
 
-static void add_own_time(struct cutter *c, struct lane_state *lane, i64 until) {
+static void add_own_time(struct slice_builder *c, struct lane_state *lane, i64 until) {
   u8 phase = top_phase(lane);
   if (until <= lane->covered || !phase)
     return;
@@ -79,14 +79,14 @@ static void add_own_time(struct cutter *c, struct lane_state *lane, i64 until) {
   lane->covered = until;
 }
 
-static void close_phases(struct cutter *c, struct lane_state *lane, i64 now) {
+static void close_phases(struct slice_builder *c, struct lane_state *lane, i64 now) {
   while (lane->depth && lane->open[lane->depth - 1].end <= now) {
     add_own_time(c, lane, lane->open[lane->depth - 1].end);
     lane->depth--;
   }
 }
 
-static bool ends_input_pause(const struct cutter *c, const struct span *span) {
+static bool ends_input_pause(const struct slice_builder *c, const struct span *span) {
   u32 index = (u32)(span - c->t->spans), low = 0, high = c->n_pauses;
   while (low < high) {
     u32 middle = low + (high - low) / 2;
@@ -100,8 +100,8 @@ static bool ends_input_pause(const struct cutter *c, const struct span *span) {
 
 /* A phase or an operator: what is inside it takes time from its own time. An operator belongs to
  * the phase that it is in; one outside all phases belongs to the user's code. */
-static void open_host_span(struct cutter *c, struct lane_state *lane, const struct span *span,
-                           i64 start, i64 end) {
+static void open_host_span(struct slice_builder *c, struct lane_state *lane,
+                           const struct span *span, i64 start, i64 end) {
   bool op = span->kind == SPAN_OP;
   u8 phase = !op && span->category < HOST_KEYS ? span->category : TSCOPE_PHASE_USER;
   add_own_time(c, lane, start);
@@ -119,7 +119,7 @@ static void open_host_span(struct cutter *c, struct lane_state *lane, const stru
   lane->open[lane->depth++].phase = phase;
 }
 
-static u32 add_host_span(struct cutter *c, struct lane_state *lane, const struct span *span,
+static u32 add_host_span(struct slice_builder *c, struct lane_state *lane, const struct span *span,
                          i64 start, i64 end) {
   close_phases(c, lane, start);
   if (span->kind == SPAN_PHASE || span->kind == SPAN_OP) {
@@ -147,8 +147,8 @@ static u32 add_host_span(struct cutter *c, struct lane_state *lane, const struct
   return lane->leaf;
 }
 
-static u32 add_device_span(struct cutter *c, struct lane_state *lane, const struct span *span,
-                           i64 start, i64 end) {
+static u32 add_device_span(struct slice_builder *c, struct lane_state *lane,
+                           const struct span *span, i64 start, i64 end) {
   bool met = span->kind == SPAN_COLLECTIVE;
   return add_node(c, lane,
                   (struct node){.start = start,
@@ -163,7 +163,7 @@ static u32 add_device_span(struct cutter *c, struct lane_state *lane, const stru
 
 /* Room per lane: a call is one node, and one for an operator's time before it; a phase or operator
  * two (before it, and its end). */
-static u32 lay_out_lanes(struct cutter *c, u32 n_spans) {
+static u32 lay_out_lanes(struct slice_builder *c, u32 n_spans) {
   for (u32 i = 0; i < c->t->n_lanes; i++)
     c->lanes[i] = (struct lane_state){.covered = c->slice->begin, .leaf = INDEX_NONE};
   for (u32 i = 0; i < n_spans; i++) {
@@ -180,7 +180,7 @@ static u32 lay_out_lanes(struct cutter *c, u32 n_spans) {
 }
 
 /* Closes the gaps of unused room between lanes; node_of[] and lanes are moved too. */
-static void close_gaps(struct cutter *c, u32 n_spans) {
+static void close_gaps(struct slice_builder *c, u32 n_spans) {
   u32 total = 0;
   for (u32 i = 0; i < c->t->n_lanes; i++) {
     struct lane_state *lane = &c->lanes[i];
@@ -199,7 +199,7 @@ static void close_gaps(struct cutter *c, u32 n_spans) {
 
 /* What the host does after the steps' end on the host, and what runs on the device after their end
  * on the device, belongs to later steps or to none. */
-static void find_last(struct cutter *c) {
+static void find_last(struct slice_builder *c) {
   struct slice *slice = c->slice;
   slice->last_host = slice->last_device = INDEX_NONE;
   for (u32 i = 0; i < slice->n_nodes; i++) {
@@ -217,7 +217,7 @@ static void find_last(struct cutter *c) {
     slice->host_end = slice->nodes[slice->last_host].end;
 }
 
-static int cut_spans(struct cutter *c) {
+static int cut_spans(struct slice_builder *c) {
   struct slice *slice = c->slice;
   u32 n_spans = c->n_carried + c->high - c->low;
   u32 room = lay_out_lanes(c, n_spans);
@@ -274,7 +274,7 @@ static bool sample_window(const struct analysis *a, u32 rank, const struct sampl
   return found;
 }
 
-static int cut_sample(struct cutter *c, u32 sample) {
+static int cut_sample(struct slice_builder *c, u32 sample) {
   struct graph *graph = c->a->graph;
   const struct timeline *t = c->t;
   struct window window;
@@ -313,7 +313,7 @@ static int add_carry(struct carry **list, u32 *n, u32 *room, struct carry carry)
   return 0;
 }
 
-static int find_carries(struct cutter *c, const i64 *begins, struct carry **list, u32 *n) {
+static int find_carries(struct slice_builder *c, const i64 *begins, struct carry **list, u32 *n) {
   u32 next = 0, room = 0, samples = c->a->graph->n_samples;
   for (u32 i = 0; i < c->t->n_spans; i++) {
     const struct span *span = &c->t->spans[i];
@@ -330,7 +330,7 @@ static int find_carries(struct cutter *c, const i64 *begins, struct carry **list
   return c->name_keys ? 0 : -ENOMEM;
 }
 
-static int prepare(struct cutter *c, i64 **begins) {
+static int prepare(struct slice_builder *c, i64 **begins) {
   u32 samples = c->a->graph->n_samples;
   *begins = arena_array(&c->scratch, samples, sizeof(i64));
   c->lanes = arena_array(&c->scratch, c->t->n_lanes + 1u, sizeof(*c->lanes));
@@ -349,7 +349,7 @@ static int prepare(struct cutter *c, i64 **begins) {
 int slice_cut(struct analysis *a, const struct timeline *timeline) {
   if (!a->graph || a->graph->n_samples == 0 || timeline->n_spans == 0)
     return 0;
-  struct cutter c = {.a = a, .t = timeline};
+  struct slice_builder c = {.a = a, .t = timeline};
   struct carry *carries = NULL;
   u32 n_carries = 0;
   i64 *begins;

@@ -31,7 +31,7 @@ struct dep {
   u32 node, from;
 };
 
-struct cutter {
+struct slice_builder {
   struct analysis *a;
   const struct timeline *t;
   struct arena scratch;
@@ -55,15 +55,15 @@ struct cutter {
 
 /* Spans of the sample have numbers by position: first those that were running when it began, then
  * those that start in it. */
-static inline u32 span_at(const struct cutter *c, u32 position) {
+static inline u32 span_at(const struct slice_builder *c, u32 position) {
   return position < c->n_carried ? c->carried[position] : c->low + position - c->n_carried;
 }
 
 /* slice_links.c: launches, event waits, waits of the host and of threads for each other. 0, or
  * -ENOMEM. */
-int slice_link(struct cutter *c, u32 n_spans);
+int slice_link(struct slice_builder *c, u32 n_spans);
 
 /* path_inferred.c: fills `inferred` from what is linked already. 0, or -ENOMEM. */
-int slice_infer(struct cutter *c);
+int slice_infer(struct slice_builder *c);
 
 #endif

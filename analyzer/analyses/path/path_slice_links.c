@@ -7,7 +7,7 @@
 
 #include "analyses/path/path_slice.h"
 
-static u32 position_of(const struct cutter *c, u32 span) {
+static u32 position_of(const struct slice_builder *c, u32 span) {
   if (span >= c->low && span < c->high)
     return c->n_carried + span - c->low;
   for (u32 i = 0; i < c->n_carried; i++)
@@ -16,12 +16,12 @@ static u32 position_of(const struct cutter *c, u32 span) {
   return INDEX_NONE;
 }
 
-static u32 node_of_span(const struct cutter *c, u32 span) {
+static u32 node_of_span(const struct slice_builder *c, u32 span) {
   u32 position = span == INDEX_NONE ? INDEX_NONE : position_of(c, span);
   return position == INDEX_NONE ? INDEX_NONE : c->node_of[position];
 }
 
-static void link_launches(struct cutter *c, u32 n_spans) {
+static void link_launches(struct slice_builder *c, u32 n_spans) {
   for (u32 i = 0; i < n_spans; i++) {
     const struct span *span = &c->t->spans[span_at(c, i)];
     if (!SPAN_ON_DEVICE(span->kind) || span->start < c->slice->begin)
@@ -48,12 +48,12 @@ static u32 first_edge_to(const struct timeline *t, u32 span) {
 /* --- threads that wait for each other: nothing records it, but the backward pass on the GPU runs
  * in a thread of its own while the thread that called it waits --- */
 
-static bool has_host_nodes(const struct cutter *c, u32 lane) {
+static bool has_host_nodes(const struct slice_builder *c, u32 lane) {
   return !c->t->lanes[lane].device && c->lanes[lane].next > c->lanes[lane].base;
 }
 
 /* The first node of a lane that starts at `time` or later. */
-static u32 first_node_from(const struct cutter *c, u32 lane, i64 time) {
+static u32 first_node_from(const struct slice_builder *c, u32 lane, i64 time) {
   u32 low = c->lanes[lane].base, high = c->lanes[lane].next;
   while (low < high) {
     u32 middle = low + (high - low) / 2;
@@ -67,7 +67,7 @@ static u32 first_node_from(const struct cutter *c, u32 lane, i64 time) {
 
 /* If another thread made calls during the own time of a backward pass, the pass waited for it in
  * that time. */
-static void wait_for_thread(struct cutter *c, u32 lane, u32 waiting) {
+static void wait_for_thread(struct slice_builder *c, u32 lane, u32 waiting) {
   struct node *node = &c->slice->nodes[waiting];
   u32 first = INDEX_NONE, last = INDEX_NONE;
   for (u32 other = 0; other < c->t->n_lanes; other++) {
@@ -90,7 +90,7 @@ static void wait_for_thread(struct cutter *c, u32 lane, u32 waiting) {
     c->thread_deps[c->n_thread_deps++] = (struct dep){first, waiting - 1};
 }
 
-static int join_threads(struct cutter *c) {
+static int join_threads(struct slice_builder *c) {
   u32 host_lanes = 0, room = 0;
   c->n_thread_deps = 0;
   for (u32 i = 0; i < c->t->n_lanes; i++)
@@ -110,7 +110,7 @@ static int join_threads(struct cutter *c) {
 }
 
 /* Calls visit(node, from) for every dependency inside the slice. */
-static void each_dep(struct cutter *c, void (*visit)(struct slice *, u32, u32)) {
+static void each_dep(struct slice_builder *c, void (*visit)(struct slice *, u32, u32)) {
   const struct timeline *t = c->t;
   for (u32 i = 0; i < c->n_carried + 1; i++) {
     bool rest = i == c->n_carried;
@@ -137,7 +137,7 @@ static void store_dep(struct slice *slice, u32 node, u32 from) {
   slice->deps[--slice->nodes[node].first_dep] = from;
 }
 
-static int link_deps(struct cutter *c) {
+static int link_deps(struct slice_builder *c) {
   struct slice *slice = c->slice;
   free(slice->deps);
   slice->n_deps = 0;
@@ -167,7 +167,7 @@ static void end_by_release(struct slice *slice) {
     }
 }
 
-int slice_link(struct cutter *c, u32 n_spans) {
+int slice_link(struct slice_builder *c, u32 n_spans) {
   link_launches(c, n_spans);
   int error = join_threads(c);
   c->n_inferred = 0;

@@ -20,7 +20,7 @@
 #define MOST_KINDS 16u
 #define STEPS_NAMED 3u
 
-bool analysis_trains(const struct analysis *a, u32 step) {
+bool analysis_is_training(const struct analysis *a, u32 step) {
   return !a->other_work_of || !a->other_work_of[step];
 }
 
@@ -164,7 +164,7 @@ static int add_rare_work(struct analysis *a, struct long_steps *steps, u32 *memb
 static void remove_if_usual(struct analysis *a) {
   u32 n = 0;
   for (u32 i = 0; i < a->n_steps; i++)
-    n += !analysis_trains(a, a->first_step + i);
+    n += !analysis_is_training(a, a->first_step + i);
   if (n <= OTHER_WORK_MOST_STEPS * a->n_steps) {
     a->n_training = a->n_steps - n;
     return;

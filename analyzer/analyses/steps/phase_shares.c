@@ -15,7 +15,7 @@ static double mean_phase_ms(const struct analysis *a, size_t member) {
   double sum = 0;
   u32 n = 0;
   for (u32 step = a->first_step; step < model->steps.n; step++)
-    for (u32 rank = 0; rank < model->n_ranks && analysis_trains(a, step); rank++) {
+    for (u32 rank = 0; rank < model->n_ranks && analysis_is_training(a, step); rank++) {
       const struct phase_times *times = &model->phases[(size_t)step * model->n_ranks + rank];
       i64 time = *(const i64 *)((const char *)times + member);
       if (time == NS_UNKNOWN)

@@ -140,7 +140,7 @@ int steps_analyse(struct analysis *a) {
     r->step_ms[step] = step_wall_ms(a, step);
     if (step < a->first_step)
       continue;
-    if (!analysis_trains(a, step)) {
+    if (!analysis_is_training(a, step)) {
       other_ms += isnan(r->step_ms[step]) ? 0 : r->step_ms[step];
       continue;
     }

@@ -3,40 +3,40 @@
 
 #include <stdlib.h>
 
-static int hold_character(struct json_squeeze *s, char c) {
+static int buffer_character(struct json_squeeze *s, char c) {
   if (s->n == s->room) {
     size_t room = s->room ? 2 * s->room : 4096;
-    char *held = realloc(s->held, room);
-    if (!held)
+    char *buffered = realloc(s->buffered, room);
+    if (!buffered)
       return -1;
-    s->held = held;
+    s->buffered = buffered;
     s->room = room;
   }
-  s->held[s->n++] = c;
+  s->buffered[s->n++] = c;
   return 0;
 }
 
-static void write_held(struct json_squeeze *s) {
-  fwrite(s->held, 1, s->n, s->out);
+static void write_buffered(struct json_squeeze *s) {
+  fwrite(s->buffered, 1, s->n, s->out);
   s->n = 0;
-  s->holding = false;
+  s->buffering = false;
 }
 
 /* All other white space is left out, except one space after each comma. */
-static void write_held_on_one_line(struct json_squeeze *s) {
+static void write_on_one_line(struct json_squeeze *s) {
   size_t kept = 0;
   for (size_t i = 0; i < s->n; i++) {
-    char c = s->held[i];
+    char c = s->buffered[i];
     if (c != ' ' && c != '\n')
-      s->held[kept++] = c;
+      s->buffered[kept++] = c;
   }
   for (size_t i = 0; i < kept; i++) {
-    putc_unlocked(s->held[i], s->out);
-    if (s->held[i] == ',')
+    putc_unlocked(s->buffered[i], s->out);
+    if (s->buffered[i] == ',')
       putc_unlocked(' ', s->out);
   }
   s->n = 0;
-  s->holding = false;
+  s->buffering = false;
 }
 
 /* Numbers, null, and the characters between them. */
@@ -54,23 +54,23 @@ static int put_character(struct json_squeeze *s, char c) {
     return 0;
   }
   if (c == '[') {
-    if (s->holding)
-      write_held(s);
-    s->holding = true;
-    return hold_character(s, c);
+    if (s->buffering)
+      write_buffered(s);
+    s->buffering = true;
+    return buffer_character(s, c);
   }
-  if (!s->holding) {
+  if (!s->buffering) {
     s->in_string = c == '"';
     putc_unlocked(c, s->out);
     return 0;
   }
-  if (hold_character(s, c) < 0)
+  if (buffer_character(s, c) < 0)
     return -1;
   if (c == ']') {
-    write_held_on_one_line(s);
+    write_on_one_line(s);
   } else if (!in_arrays_of_numbers[(unsigned char)c]) {
     s->in_string = c == '"';
-    write_held(s);
+    write_buffered(s);
   }
   return 0;
 }
@@ -84,9 +84,9 @@ int json_squeeze(const char *text, size_t bytes, void *data) {
 }
 
 int json_squeeze_end(struct json_squeeze *s) {
-  if (s->holding)
-    write_held(s);
-  free(s->held);
-  s->held = NULL;
+  if (s->buffering)
+    write_buffered(s);
+  free(s->buffered);
+  s->buffered = NULL;
   return ferror(s->out) ? -1 : 0;
 }

@@ -12,16 +12,16 @@
 
 struct json_squeeze {
   FILE *out;
-  char *held; /* from a '[' on, as long as it may be an array of numbers */
+  char *buffered; /* from a '[' on, as long as it may be an array of numbers */
   size_t n, room;
-  bool holding, in_string, escaped;
+  bool buffering, in_string, escaped;
 };
 
 /* For json_dump_callback(), with a struct json_squeeze as its data. 0, or -1 without memory;
  * errors of `out` are the caller's to find with ferror(). */
 int json_squeeze(const char *text, size_t bytes, void *data);
 
-/* Frees what it held. 0, or -1 if anything had to be left out. */
+/* Frees the buffer. 0, or -1 if anything had to be left out. */
 int json_squeeze_end(struct json_squeeze *squeeze);
 
 #endif

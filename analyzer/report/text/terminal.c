@@ -33,7 +33,7 @@ static bool find_color(const struct options *options, int fd) {
   return options->color == COLOR_AUTO ? terminal_wants_color(fd) : options->color == COLOR_ALWAYS;
 }
 
-void terminal_look(const struct options *options, int fd, struct report_view *view) {
+void terminal_detect(const struct options *options, int fd, struct report_view *view) {
   view->width = find_width(options, fd);
   view->color = find_color(options, fd);
   view->utf8 = !options->ascii && strcasecmp(nl_langinfo(CODESET), "UTF-8") == 0;

@@ -8,6 +8,6 @@
 #include "report/options.h"
 
 /* Fills in width, utf8 and color for a report written to `fd`. Needs setlocale() done. */
-void terminal_look(const struct options *options, int fd, struct report_view *view);
+void terminal_detect(const struct options *options, int fd, struct report_view *view);
 
 #endif

@@ -129,7 +129,7 @@ static struct report_view look(unsigned width) {
   struct report_view view = {0};
   assert_true(PARSE("a"));
   options.width = width;
-  terminal_look(&options, -1, &view);
+  terminal_detect(&options, -1, &view);
   return view;
 }
 

@@ -94,7 +94,7 @@ int rule_fail_slow(struct findings *f) {
   double *ms = arena_array(&scratch, a->n_steps + 1u, sizeof(*ms));
   for (u32 i = 0; steps && ms && !a->whole_run && i < a->n_steps; i++) {
     u32 step = a->first_step + i;
-    if (!analysis_trains(a, step))
+    if (!analysis_is_training(a, step))
       continue;
     if (isnan(f->r->step_ms[step]))
       goto out; /* steps that some rank lacks are not compared */

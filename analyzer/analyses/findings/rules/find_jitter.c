@@ -106,7 +106,7 @@ static int find_long_steps(struct findings *f) {
   int error = longer.at ? 0 : -ENOMEM;
   for (u32 step = longer.first; step < longer.end && !error; step++) {
     double ms = r->step_ms[step], more = ms - r->step_median_ms;
-    if (isnan(ms) || !analysis_trains(a, step))
+    if (isnan(ms) || !analysis_is_training(a, step))
       continue;
     lost += more > 0 ? more : 0;
     if (more >= JITTER_TAIL * r->step_median_ms)
