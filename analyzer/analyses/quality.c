@@ -12,7 +12,7 @@
 
 #define MAX_COVERAGE 24
 
-static u64 lost_by(const struct rank *rank) {
+static u64 lost_records_of(const struct rank *rank) {
   u64 sum = 0;
   for (u32 i = 0; i < TSCOPE_LOSS_REASONS; i++)
     sum += rank->lost[i];
@@ -31,7 +31,7 @@ static int list_partial_ranks(struct analysis *a) {
     for (; next < rank->rank && next < model->world_size; next++)
       r->partial_ranks[r->n_partial_ranks++] = next;
     next = rank->rank + 1;
-    if (rank->damage || !rank->closed || lost_by(rank) || !a->ranks[i].loaded)
+    if (rank->damage || !rank->closed || lost_records_of(rank) || !a->ranks[i].loaded)
       r->partial_ranks[r->n_partial_ranks++] = rank->rank;
   }
   for (; next < model->world_size; next++)
@@ -39,15 +39,15 @@ static int list_partial_ranks(struct analysis *a) {
   return 0;
 }
 
-static void cover(struct results *r, const char *name, double part, double whole,
-                  const char *note) {
+static void add_coverage(struct results *r, const char *name, double part, double whole,
+                         const char *note) {
   if (whole <= 0)
     return;
   double share = part < whole ? part / whole : 1;
   r->coverage[r->n_coverage++] = (struct coverage){name, share, share < 1 ? note : NULL};
 }
 
-static void cover_collectives(struct analysis *a, double calls, double runs) {
+static void add_collective_coverage(struct analysis *a, double calls, double runs) {
   const char *note = "the others have only the time of the call";
   const char *why = NULL;
   for (u32 i = 0; i < a->model->n_ranks && !why; i++)
@@ -58,7 +58,7 @@ static void cover_collectives(struct analysis *a, double calls, double runs) {
                         "NO COLLECTIVE TIMES: communication ran, but when is NOT KNOWN; exposed "
                         "communication, waits and stragglers are not known%s%s",
                         why ? ": " : "", why ? why : "");
-  cover(a->results, "collective times", runs, calls, note);
+  add_coverage(a->results, "collective times", runs, calls, note);
 }
 
 static bool any_on_gpu(const struct analysis *a) {
@@ -69,7 +69,7 @@ static bool any_on_gpu(const struct analysis *a) {
 }
 
 /* Of what ran on the GPUs, what can be led back to a call on the host. */
-static void cover_gpu(struct analysis *a) {
+static void add_gpu_coverage(struct analysis *a) {
   struct results *r = a->results;
   struct rank_flops all = flops_all(a, false);
   double runs = 0, called = 0, replays = 0, replays_run = 0, fixed = 0, in_graphs = 0, known = 0;
@@ -84,24 +84,28 @@ static void cover_gpu(struct analysis *a) {
     known += (double)a->model->ranks[i].replayed_known;
     own_traces |= a->model->ranks[i].info[TSCOPE_INFO_TSCOPE] != NULL;
   }
-  cover(r, "collective calls", called, runs,
-        called ? "collectives without a recorded call: they cannot be matched across ranks"
-               : "NO COLLECTIVE CALLS: collectives ran but their calls were NOT SEEN; ranks cannot "
-                 "be compared by them");
-  cover(r, "launch calls", (double)all.launched, (double)all.kernels,
-        all.launched ? "kernels without a recorded launch, such as those of libraries with their "
-                       "own CUDA runtime"
-                     : "NO LAUNCH CALLS: kernels ran but their launches were NOT SEEN");
-  cover(r, "graph replays", replays_run, replays,
-        replays_run ? "replays of CUDA graphs without any recorded work on the GPU"
-                    : "NO GRAPH CONTENT: CUDA graphs were launched but what ran in them was NOT "
-                      "SEEN");
+  add_coverage(
+      r, "collective calls", called, runs,
+      called ? "collectives without a recorded call: they cannot be matched across ranks"
+             : "NO COLLECTIVE CALLS: collectives ran but their calls were NOT SEEN; ranks cannot "
+               "be compared by them");
+  add_coverage(r, "launch calls", (double)all.launched, (double)all.kernels,
+               all.launched
+                   ? "kernels without a recorded launch, such as those of libraries with their "
+                     "own CUDA runtime"
+                   : "NO LAUNCH CALLS: kernels ran but their launches were NOT SEEN");
+  add_coverage(r, "graph replays", replays_run, replays,
+               replays_run
+                   ? "replays of CUDA graphs without any recorded work on the GPU"
+                   : "NO GRAPH CONTENT: CUDA graphs were launched but what ran in them was NOT "
+                     "SEEN");
   if (fixed < replays)
-    cover(r, "replays without conditions", fixed, replays,
-          "CUDA graphs with conditional nodes: their content is known, but not how often it ran; "
-          "CUPTI reports only the first run");
+    add_coverage(
+        r, "replays without conditions", fixed, replays,
+        "CUDA graphs with conditional nodes: their content is known, but not how often it ran; "
+        "CUPTI reports only the first run");
   if (known < in_graphs)
-    cover(
+    add_coverage(
         r, "collectives in graphs told by their nodes", known, in_graphs,
         "these were found in a replay only by their order in time, which CUDA does not guarantee");
   if (!own_traces && !all.gemms)
@@ -116,11 +120,11 @@ static void cover_gpu(struct analysis *a) {
   else if (!all.gemm_known_ns)
     note =
         "the launches inside cuBLAS were not recorded, so its kernels cannot be assigned to calls";
-  cover(r, "matrix products", (double)all.gemm_known_ns, (double)all.gemm_ns, note);
+  add_coverage(r, "matrix products", (double)all.gemm_known_ns, (double)all.gemm_ns, note);
 }
 
 /* Ends of steps on the GPU, where anything of its time is known. */
-static void cover_step_ends(struct analysis *a) {
+static void add_step_end_coverage(struct analysis *a) {
   double steps = 0, known = 0;
   for (u32 step = a->first_step; !a->whole_run && step < a->model->steps.n; step++)
     for (u32 i = 0; i < a->model->n_ranks; i++) {
@@ -130,14 +134,15 @@ static void cover_step_ends(struct analysis *a) {
       steps += analysis_has_step(a, i, step);
       known += analysis_host_ahead(a, i, step, step) != NS_UNKNOWN;
     }
-  cover(a->results, "ends of steps on the GPU", known, steps,
-        known ? "steps without a known end on the GPU: the host's end is used, or they are left out"
-              : "NO ENDS ON THE GPU: its work during a host step may have been launched in an "
-                "earlier one");
+  add_coverage(
+      a->results, "ends of steps on the GPU", known, steps,
+      known ? "steps without a known end on the GPU: the host's end is used, or they are left out"
+            : "NO ENDS ON THE GPU: its work during a host step may have been launched in an "
+              "earlier one");
 }
 
 /* Of the functions that programs looked up by name, those that tscope stood in for. */
-static void cover_look_ups(struct analysis *a) {
+static void add_look_up_coverage(struct analysis *a) {
   double seen = 0, all = 0;
   const char *other = NULL;
   for (u32 i = 0; i < a->model->n_ranks; i++) {
@@ -155,10 +160,11 @@ static void cover_look_ups(struct analysis *a) {
                              (int)(end - what - 1), what + 1);
     }
   }
-  cover(a->results, "functions found by name", seen, all,
-        arena_printf(a->arena,
-                     "another copy of a library: calls of its functions are NOT SEEN, such as %s",
-                     other ? other : "those of one rank"));
+  add_coverage(
+      a->results, "functions found by name", seen, all,
+      arena_printf(a->arena,
+                   "another copy of a library: calls of its functions are NOT SEEN, such as %s",
+                   other ? other : "those of one rank"));
 }
 
 static int list_coverage(struct analysis *a) {
@@ -188,38 +194,39 @@ static int list_coverage(struct analysis *a) {
   if (!r->coverage)
     return -ENOMEM;
   u32 expected = model->world_size > model->n_ranks ? model->world_size : model->n_ranks;
-  cover(r, "ranks", model->n_ranks, expected, "traces of some ranks were not found");
-  cover_collectives(a, calls, runs);
+  add_coverage(r, "ranks", model->n_ranks, expected, "traces of some ranks were not found");
+  add_collective_coverage(a, calls, runs);
   if (communication_unseen(a))
-    cover(r, "collectives", 0, 1, r->overlap_reason);
-  cover(r, "kernel times", kernels, launches,
-        kernels > 0 ? "launches without a recorded run on the GPU"
-                    : "NO KERNEL TIMES: work was launched, but when it ran is NOT KNOWN");
-  cover_gpu(a);
-  cover(r, "matched collectives", matched, looked_at,
-        "some members are missing or disagree: waits there are lower bounds");
-  cover(r, "phases", phased, model->n_ranks,
-        inferred ? "only waiting for input is known: the job names no other phase"
-                 : "ranks without training phases");
-  cover_look_ups(a);
+    add_coverage(r, "collectives", 0, 1, r->overlap_reason);
+  add_coverage(r, "kernel times", kernels, launches,
+               kernels > 0 ? "launches without a recorded run on the GPU"
+                           : "NO KERNEL TIMES: work was launched, but when it ran is NOT KNOWN");
+  add_gpu_coverage(a);
+  add_coverage(r, "matched collectives", matched, looked_at,
+               "some members are missing or disagree: waits there are lower bounds");
+  add_coverage(r, "phases", phased, model->n_ranks,
+               inferred ? "only waiting for input is known: the job names no other phase"
+                        : "ranks without training phases");
+  add_look_up_coverage(a);
   if (launches == 0 || kernels > 0)
-    cover(r, any_on_gpu(a) || kernels > 0 ? "steps with kernels" : "whole steps", kept + unseen,
-          kept + unseen + overwritten,
-          "kernels of earlier steps were overwritten at the disk limit");
-  cover_step_ends(a);
+    add_coverage(r, any_on_gpu(a) || kernels > 0 ? "steps with kernels" : "whole steps",
+                 kept + unseen, kept + unseen + overwritten,
+                 "kernels of earlier steps were overwritten at the disk limit");
+  add_step_end_coverage(a);
   if (untimed > 0)
-    cover(r, "steps with times of all collectives", kept, kept + untimed,
-          kept
-              ? "the others are left out of overlap and path: their collectives ran in CUDA graphs "
-                "that CUPTI reported as a whole (TSCOPE_GPU_GRAPHS), or their records were lost"
-              : "NO STEP HAS THE TIMES OF ALL ITS COLLECTIVES: they ran in CUDA graphs that CUPTI "
-                "reported as a whole (TSCOPE_GPU_GRAPHS), or their records were lost");
+    add_coverage(
+        r, "steps with times of all collectives", kept, kept + untimed,
+        kept ? "the others are left out of overlap and path: their collectives ran in CUDA graphs "
+               "that CUPTI reported as a whole (TSCOPE_GPU_GRAPHS), or their records were lost"
+             : "NO STEP HAS THE TIMES OF ALL ITS COLLECTIVES: they ran in CUDA graphs that CUPTI "
+               "reported as a whole (TSCOPE_GPU_GRAPHS), or their records were lost");
   if (unseen > 0)
-    cover(r, "steps whose GPU time was taken", kept, kept + unseen, gpu_timing_why_no_times(a));
+    add_coverage(r, "steps whose GPU time was taken", kept, kept + unseen,
+                 gpu_timing_why_no_times(a));
   return 0;
 }
 
-static void own_cost(struct analysis *a) {
+static void fill_own_cost(struct analysis *a) {
   const struct model *model = a->model;
   struct results *r = a->results;
   double startup = 0, calls = 0, duration = 0, helper = 0, gpu_clock = 0;
@@ -231,7 +238,7 @@ static void own_cost(struct analysis *a) {
     helper += (double)rank->cost_helper_cpu_ns / 1e9;
     gpu_clock += (double)rank->gpu_overhead_ns / 1e6;
     r->events += (double)rank->records;
-    r->lost += (double)lost_by(rank);
+    r->lost += (double)lost_records_of(rank);
     r->trace_bytes += (double)rank->file_bytes;
     if (rank->begin != NS_UNKNOWN && rank->end != NS_UNKNOWN)
       duration += (double)(rank->end - rank->begin);
@@ -247,7 +254,7 @@ static void own_cost(struct analysis *a) {
 }
 
 int quality_analyse(struct analysis *a) {
-  own_cost(a);
+  fill_own_cost(a);
   a->results->gpu_timing = gpu_timing_describe(a);
   if (!a->results->gpu_timing)
     return -ENOMEM;

@@ -308,7 +308,7 @@ static int threshold_among(const struct diff_result *out, double *threshold) {
 }
 
 /* One run a side can only excuse a figure: steps of one run that differ as much. */
-static int judge(struct diffing *d) {
+static int set_verdicts(struct diffing *d) {
   double threshold = DIFF_SIGNIFICANCE;
   int error = 0;
   for (u32 i = 0; i < d->out->n_rows && !d->several && !error; i++)
@@ -350,5 +350,5 @@ int diff_figures(struct diffing *d) {
   d->out->kernels_per = stepped ? KERNELS_PER_STEP : KERNELS_IN_ALL;
   int error = add_rows(&c);
   arena_release(&c.scratch);
-  return error ? error : judge(d);
+  return error ? error : set_verdicts(d);
 }

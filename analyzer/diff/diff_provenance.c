@@ -33,7 +33,7 @@ static const char *const keys[32] = {
 #undef X
 };
 
-static bool matches(const char *name, const char *const *patterns, size_t n) {
+static bool matches_any(const char *name, const char *const *patterns, size_t n) {
   for (size_t i = 0; i < n; i++)
     if (fnmatch(patterns[i], name, 0) == 0)
       return true;
@@ -43,12 +43,12 @@ static bool matches(const char *name, const char *const *patterns, size_t n) {
 #define V(pattern) pattern,
 static bool is_volatile_variable(const char *name) {
   static const char *const patterns[] = {TSCOPE_VOLATILE_VARIABLES(V)};
-  return matches(name, patterns, sizeof(patterns) / sizeof(patterns[0]));
+  return matches_any(name, patterns, sizeof(patterns) / sizeof(patterns[0]));
 }
 
 static bool is_volatile_option(const char *name) {
   static const char *const patterns[] = {TSCOPE_VOLATILE_OPTIONS(V)};
-  return matches(name, patterns, sizeof(patterns) / sizeof(patterns[0]));
+  return matches_any(name, patterns, sizeof(patterns) / sizeof(patterns[0]));
 }
 #undef V
 

@@ -45,7 +45,7 @@ static int noise_within(struct diffing *d) {
   return error;
 }
 
-static enum step_verdict judge(struct diffing *d) {
+static enum step_verdict judge_steps(struct diffing *d) {
   struct diff_result *out = d->out;
   if (isnan(out->step_p_value))
     return STEPS_UNJUDGED;
@@ -83,7 +83,7 @@ int diff_steps(struct diffing *d) {
   }
   if (!isnan(out->step_p_value) || d->several)
     out->noise = d->several ? NOISE_BETWEEN_RUNS : NOISE_WITHIN_RUNS;
-  out->verdict = judge(d);
+  out->verdict = judge_steps(d);
   free(before);
   free(after);
   return error;

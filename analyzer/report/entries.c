@@ -80,8 +80,8 @@ static void put_call(struct listing *l, const struct ledger_call *call, unsigned
 }
 
 /* The earliest of the next calls of a block of ranks. */
-static const struct ledger_call *earliest(const struct listing *l, const u32 *ranks, const u32 *at,
-                                          u32 n) {
+static const struct ledger_call *earliest_call(const struct listing *l, const u32 *ranks,
+                                               const u32 *at, u32 n) {
   const struct ledger_call *best = NULL;
   for (u32 i = 0; i < n; i++) {
     const struct ledger_rank *rank = &l->ledger->ranks[ranks[i]];
@@ -123,7 +123,7 @@ static void put_block(struct listing *l, const u32 *ranks, u32 n, unsigned colum
     at[i] = next_call(l, rank, rank->first_call);
   }
   pen_newline(pen);
-  for (const struct ledger_call *line; (line = earliest(l, ranks, at, n));) {
+  for (const struct ledger_call *line; (line = earliest_call(l, ranks, at, n));) {
     const struct ledger_call first = *line;
     for (u32 i = 0; i < n; i++) {
       const struct ledger_rank *rank = &l->ledger->ranks[ranks[i]];

@@ -62,7 +62,7 @@ static void end_row(struct writer *w) {
   w->rows++;
 }
 
-static void text(struct writer *w, const char *value) {
+static void put_text_cell(struct writer *w, const char *value) {
   begin_cell(w);
   if (!value)
     fputs(w->json ? "null" : "", w->out);
@@ -72,7 +72,7 @@ static void text(struct writer *w, const char *value) {
     put_csv_text(w->out, value);
 }
 
-static void number(struct writer *w, bool known, i64 value) {
+static void put_number_cell(struct writer *w, bool known, i64 value) {
   begin_cell(w);
   if (known)
     fprintf(w->out, "%lld", (long long)value);
@@ -89,13 +89,13 @@ static void put_groups(struct writer *w, const struct results *results,
     const struct check_group *group = &results->check.groups[g];
     if (!selection_has_group(view, &ledger->groups[g]))
       continue;
-    number(w, true, g);
-    text(w, group->name);
-    text(w, group->desc);
-    number(w, ledger->groups[g].members_known, ledger->groups[g].n_members);
-    number(w, true, (i64)group->recorded);
-    number(w, true, (i64)group->matched);
-    number(w, true, (i64)group->mismatched);
+    put_number_cell(w, true, g);
+    put_text_cell(w, group->name);
+    put_text_cell(w, group->desc);
+    put_number_cell(w, ledger->groups[g].members_known, ledger->groups[g].n_members);
+    put_number_cell(w, true, (i64)group->recorded);
+    put_number_cell(w, true, (i64)group->matched);
+    put_number_cell(w, true, (i64)group->mismatched);
     end_row(w);
   }
 }
@@ -108,11 +108,11 @@ static void put_memberships(struct writer *w, const struct results *results,
       const struct ledger_rank *rank = &ledger->ranks[ledger->groups[g].members[m]];
       if (!selection_has_group(view, &ledger->groups[g]) || !selection_has_rank(view, rank->rank))
         continue;
-      number(w, true, g);
-      number(w, true, m);
-      number(w, true, rank->rank);
-      text(w, rank->host);
-      number(w, true, rank->seen);
+      put_number_cell(w, true, g);
+      put_number_cell(w, true, m);
+      put_number_cell(w, true, rank->rank);
+      put_text_cell(w, rank->host);
+      put_number_cell(w, true, rank->seen);
       end_row(w);
     }
 }
@@ -157,17 +157,19 @@ static void put_collective(struct writer *w, const struct results *results,
   for (u32 i = 0; i < n; i++)
     if (ledger->calls[parts[i].call].state < least)
       least = ledger->calls[parts[i].call].state;
-  number(w, true, first->group);
-  number(w, true, first->seq);
-  text(w, first->op);
-  number(w, group->members_known, group->n_members);
-  number(w, true, n);
-  text(w, mismatch ? match_state_words[mismatch->state] : n == group->n_members ? "matched" : NULL);
-  text(w, states[least]);
-  text(w, first->in);
-  text(w, first->out);
-  text(w, first->in_type);
-  text(w, mismatch ? mismatch->detail : NULL);
+  put_number_cell(w, true, first->group);
+  put_number_cell(w, true, first->seq);
+  put_text_cell(w, first->op);
+  put_number_cell(w, group->members_known, group->n_members);
+  put_number_cell(w, true, n);
+  put_text_cell(w, mismatch                ? match_state_words[mismatch->state]
+                   : n == group->n_members ? "matched"
+                                           : NULL);
+  put_text_cell(w, states[least]);
+  put_text_cell(w, first->in);
+  put_text_cell(w, first->out);
+  put_text_cell(w, first->in_type);
+  put_text_cell(w, mismatch ? mismatch->detail : NULL);
   end_row(w);
 }
 
@@ -201,22 +203,22 @@ static void put_calls(struct writer *w, const struct results *results,
     if (!selection_has_rank(view, rank->rank) ||
         !selection_has_group(view, &ledger->groups[call->group]))
       continue;
-    number(w, true, rank->rank);
-    number(w, true, (i64)call->order);
-    number(w, true, call->group);
-    number(w, call->seq != SEQ_UNKNOWN, call->seq);
-    text(w, call->op);
-    number(w, call->peer != INDEX_NONE,
-           call->peer != INDEX_NONE ? (i64)ledger->ranks[call->peer].rank : 0);
-    text(w, states[call->state]);
-    text(w, call->in);
-    text(w, call->out);
-    text(w, call->in_type);
-    text(w, call->out_type);
-    number(w, call->created != NS_UNKNOWN, call->created);
+    put_number_cell(w, true, rank->rank);
+    put_number_cell(w, true, (i64)call->order);
+    put_number_cell(w, true, call->group);
+    put_number_cell(w, call->seq != SEQ_UNKNOWN, call->seq);
+    put_text_cell(w, call->op);
+    put_number_cell(w, call->peer != INDEX_NONE,
+                    call->peer != INDEX_NONE ? (i64)ledger->ranks[call->peer].rank : 0);
+    put_text_cell(w, states[call->state]);
+    put_text_cell(w, call->in);
+    put_text_cell(w, call->out);
+    put_text_cell(w, call->in_type);
+    put_text_cell(w, call->out_type);
+    put_number_cell(w, call->created != NS_UNKNOWN, call->created);
     const struct ledger_frame *frame = call->stack && call->stack->n ? call->stack->frames : NULL;
-    text(w, frame ? frame->file : NULL);
-    number(w, frame != NULL, frame ? frame->line : 0);
+    put_text_cell(w, frame ? frame->file : NULL);
+    put_number_cell(w, frame != NULL, frame ? frame->line : 0);
     end_row(w);
   }
 }

@@ -80,7 +80,7 @@ bool open_page(const char *path, char *why, size_t why_bytes) {
 
 /* --- the file --- */
 
-static int listen_here(void) {
+static int listen_on_loopback(void) {
   int server = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0), yes = 1;
   struct sockaddr_in here = {
       .sin_family = AF_INET, .sin_port = htons(PORT), .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
@@ -201,7 +201,7 @@ bool open_in_perfetto(const char *path, unsigned patience_s, char *why, size_t w
    * content. */
   const char *name = "tscope";
   bool served = false;
-  int file = open(path, O_RDONLY | O_CLOEXEC), server = file < 0 ? -errno : listen_here();
+  int file = open(path, O_RDONLY | O_CLOEXEC), server = file < 0 ? -errno : listen_on_loopback();
   if (server < 0) {
     snprintf(why, why_bytes,
              "port %d of this machine is not free (%s); open %s by hand in " PERFETTO, PORT,

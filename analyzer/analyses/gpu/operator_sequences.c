@@ -4,7 +4,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
-static u64 mix(u64 hash, u64 value) {
+static u64 mix_hash(u64 hash, u64 value) {
   hash = (hash ^ value) * 0x9e3779b97f4a7c15ull;
   return hash ^ hash >> 29;
 }
@@ -49,12 +49,12 @@ struct operator_sequence *operator_sequence_at(struct operator_sequences *sequen
 }
 
 void operator_call_add(struct operator_call *call, const struct kernel *kernel, i64 ns) {
-  call->hash = mix(call->hash, kernel->number + 1u);
+  call->hash = mix_hash(call->hash, kernel->number + 1u);
   call->n++;
   call->ns += ns;
 }
 
 u64 operator_call_key(const struct operator_call *call, u32 operator) {
-  u64 key = mix(mix(call->hash, call->n), operator+ 1u);
+  u64 key = mix_hash(mix_hash(call->hash, call->n), operator+ 1u);
   return key ? key : 1;
 }

@@ -52,7 +52,7 @@ bool line_time_is_analysed(const struct analysis *a, u32 rank, i64 time) {
 }
 
 /* The sum of the line that a host span comes from; NULL if it is not known or not analysed. */
-static struct line_sum *sum_of(struct counting *c, u32 span, const struct call_site **site) {
+static struct line_sum *line_sum_of(struct counting *c, u32 span, const struct call_site **site) {
   u32 index = c->sites->of_span[span];
   if (index == INDEX_NONE)
     return NULL;
@@ -90,7 +90,7 @@ static i64 add_wait(struct counting *c, const struct span *span, u32 weight) {
 static void add_host_span(struct counting *c, u32 i) {
   const struct span *span = &c->t->spans[i];
   const struct call_site *site;
-  struct line_sum *sum = sum_of(c, i, &site);
+  struct line_sum *sum = line_sum_of(c, i, &site);
   if (!sum)
     return;
   struct stack_cost *cost = &c->costs[site->stack];
@@ -138,7 +138,7 @@ static void scale_to_all_calls(struct counting *c, struct line_sums *out) {
 static void add_device_span(struct counting *c, u32 i, u32 *cursor) {
   const struct span *span = &c->t->spans[i];
   const struct call_site *site;
-  struct line_sum *sum = span->launch == INDEX_NONE ? NULL : sum_of(c, span->launch, &site);
+  struct line_sum *sum = span->launch == INDEX_NONE ? NULL : line_sum_of(c, span->launch, &site);
   i64 took = span->end - span->start;
   if (span->kind == SPAN_COLLECTIVE) {
     i64 hidden = intervals_covered(&c->t->compute, cursor, span->start, span->end);

@@ -429,7 +429,7 @@ static enum straggler_reason reason_for(struct straggler_test *c, u32 rank) {
 }
 
 /* Coefficient of variation of compute over ranks, and what the slowest costs beyond the mean. */
-static int imbalance(struct straggler_test *c) {
+static int fill_imbalance(struct straggler_test *c) {
   struct analysis *a = c->a;
   struct results *r = a->results;
   double variation = 0, lost = 0;
@@ -460,7 +460,7 @@ static int imbalance(struct straggler_test *c) {
 }
 
 /* Between first and last arrival at the deciding collectives: the median. */
-static void sync_skew(struct straggler_test *c) {
+static void fill_sync_skew(struct straggler_test *c) {
   const struct model *model = c->a->model;
   for (u32 i = 0; i < c->n_tested; i++) {
     const struct collective *collective = &model->collectives[c->tested[i].collective];
@@ -504,10 +504,10 @@ int stragglers_analyse(struct analysis *a) {
   if (!error)
     error = compare_compute(&c);
   if (!error)
-    error = imbalance(&c);
+    error = fill_imbalance(&c);
   if (!error) {
     if (c.n_tested)
-      sync_skew(&c);
+      fill_sync_skew(&c);
     r->dist_steps = a->whole_run ? NAN : steps_tried(&c);
     for (u32 i = 0; i < r->n_ranks; i++)
       if (r->ranks[i].straggler)

@@ -64,7 +64,7 @@ static bool was_consequence(const struct ending *ending, const struct ending *fi
   return ending->from > first->at && ending->pending && !exception;
 }
 
-static u32 mark_own(struct end_search *j) {
+static u32 mark_own_reasons(struct end_search *j) {
   const struct ending *first = NULL;
   u32 marked = 0;
   for (u32 i = 0; i < j->n; i++) {
@@ -155,7 +155,7 @@ static char *list_names(const struct end_search *j, bool culprits, u32 *n) {
 }
 
 /* All ranks of one host, and nobody else, stopped without a word. */
-static const char *lost_host(const struct end_search *j) {
+static const char *find_lost_host(const struct end_search *j) {
   const struct model *model = j->a->model;
   const char *host = NULL;
   for (u32 i = 0; i < j->n; i++) {
@@ -285,7 +285,7 @@ static char *describe_end(const struct end_search *j, struct run_end *end) {
   char *when = isnan(end->ahead_s) || others == 0
                    ? arena_text(arena, "")
                    : arena_printf(arena, ", %.3g s before the next", end->ahead_s);
-  const char *host = lost_host(j);
+  const char *host = find_lost_host(j);
   char *why = host ? arena_printf(arena, "all ranks of host %s fell silent", host)
                    : arena_text(arena, first->why);
   return where && when && why
@@ -380,7 +380,7 @@ static u32 mark_culprits(struct end_search *j) {
   if (!marked && only_aborts(j))
     marked = mark_odd(j);
   if (!marked)
-    marked = mark_own(j);
+    marked = mark_own_reasons(j);
   if (!marked && (count_endings(j, ENDING_LOST_PEER) || count_endings(j, ENDING_STOPPED))) {
     marked = mark_odd(j);
     if (!marked)
@@ -411,7 +411,7 @@ int run_end_analyse(struct analysis *a) {
     const struct ending *first = first_culprit(&j);
     bool by_calls = first->what == ENDING_IN_ORDER || first->what == ENDING_LOST_PEER ||
                     first->what == ENDING_STOPPED || only_aborts(&j);
-    end->cause = lost_host(&j)                                ? END_HOST_LOST
+    end->cause = find_lost_host(&j)                           ? END_HOST_LOST
                  : by_calls && is_odd(&j, first->rank)        ? END_CALLS_DIFFER
                  : by_calls && first->what == ENDING_STOPPED  ? END_HELD_UP
                  : by_calls && first->what == ENDING_IN_ORDER ? END_LEFT_EARLY

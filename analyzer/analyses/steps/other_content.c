@@ -176,7 +176,7 @@ static double excess_in_phase(const struct listing *l, u32 rank, u32 step, u32 p
 }
 
 /* The rank that waited least for the others: what it did took the time. */
-static u32 busiest(const struct listing *l, u32 at) {
+static u32 busiest_rank(const struct listing *l, u32 at) {
   u32 best = 0, n = l->a->model->n_ranks;
   double least = INFINITY;
   for (u32 rank = 0; rank < n; rank++) {
@@ -201,7 +201,7 @@ static bool all_others_wait(const struct listing *l, u32 at, u32 rank) {
 
 static void classify(struct listing *l, u32 at) {
   struct long_step *step = &l->out->at[at];
-  u32 rank = busiest(l, at);
+  u32 rank = busiest_rank(l, at);
   if (!l->a->model->phases || isnan(phase_ms(l->a, rank, step->step, OTHER))) {
     step->content = step->op ? CONTENT_CALLS : CONTENT_UNKNOWN;
     return;

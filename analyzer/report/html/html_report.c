@@ -22,7 +22,7 @@ static int write_page(json_t *data, FILE *out) {
   return error;
 }
 
-static json_t *tool(void) {
+static json_t *describe_tool(void) {
   return json_string("tscope-report " TSCOPE_VERSION);
 }
 
@@ -30,7 +30,7 @@ static int write_html(const struct results *results, const struct report_view *v
   json_t *timeline;
   int error = html_timeline(results, view, &timeline);
   return error ? error
-               : write_page(json_pack("{s:o,s:o,s:o}", "tool", tool(), "report",
+               : write_page(json_pack("{s:o,s:o,s:o}", "tool", describe_tool(), "report",
                                       json_report_document(results), "timeline", timeline),
                             out);
 }
@@ -38,7 +38,7 @@ static int write_html(const struct results *results, const struct report_view *v
 static int write_html_diff(const struct results *results, const struct report_view *view,
                            FILE *out) {
   (void)view;
-  return write_page(json_pack("{s:o,s:o,s:o}", "tool", tool(), "report",
+  return write_page(json_pack("{s:o,s:o,s:o}", "tool", describe_tool(), "report",
                               json_report_document(results), "before",
                               json_report_document(results->diff->earlier)),
                     out);

@@ -170,7 +170,7 @@ static double events_per_step(const struct model *model) {
   return model->n_ranks ? records / model->n_ranks / steps / kept : 0;
 }
 
-static double estimate(const struct choosing *c, u32 steps, u32 ranks) {
+static double estimate_events(const struct choosing *c, u32 steps, u32 ranks) {
   return c->per_step * (steps ? steps : 1) * ranks;
 }
 
@@ -185,11 +185,11 @@ static int fit_into_limit(struct choosing *c) {
   struct shown_scope *scope = c->scope;
   double room = scope->request.most_events;
   u32 steps = scope->n_steps ? scope->n_steps : 1;
-  if (estimate(c, steps, scope->n_ranks) <= room)
+  if (estimate_events(c, steps, scope->n_ranks) <= room)
     return 0;
   if (!scope->request.ranks)
     choose_some_ranks(c, count_that_fit(room, c->per_step * steps, scope->n_ranks));
-  if (scope->n_steps < 2 || estimate(c, steps, scope->n_ranks) <= room)
+  if (scope->n_steps < 2 || estimate_events(c, steps, scope->n_ranks) <= room)
     return 0;
   u32 fit = count_that_fit(room, c->per_step * scope->n_ranks, scope->n_steps);
   u32 first = c->model->steps.first;
@@ -215,7 +215,7 @@ static int cut_run(struct choosing *c) {
   struct shown_scope *scope = c->scope;
   scope->begin = c->model->begin;
   scope->end = c->model->end;
-  double events = estimate(c, 1, scope->n_ranks);
+  double events = estimate_events(c, 1, scope->n_ranks);
   if (events <= scope->request.most_events || scope->end <= scope->begin)
     return 0;
   double share = scope->request.most_events / events;
@@ -306,7 +306,7 @@ static int choose_from_timelines(struct choosing *c) {
       scope->request.most_ranks && scope->request.most_ranks < n ? scope->request.most_ranks : n;
   int error = scope->request.ranks ? choose_requested_ranks(c) : choose_some_ranks(c, most);
   bool all = scope->request.all_steps &&
-             estimate(c, c->model->steps.n, scope->n_ranks) <= scope->request.most_events;
+             estimate_events(c, c->model->steps.n, scope->n_ranks) <= scope->request.most_events;
   if (!error)
     error = choose_steps(c, all);
   if (!error)

@@ -72,7 +72,7 @@ int rule_comm_bound(struct findings *f) {
 
 /* If waiting cannot be separated from transfer, as in the trace of a single rank, the finding says
  * what is known: how much communication is exposed. */
-static int whole_exposed_comm(struct findings *f) {
+static int add_whole_comm_finding(struct findings *f) {
   const struct results *r = f->r;
   const struct model *model = f->a->model;
   const struct overlap_by_op *worst = NULL;
@@ -109,7 +109,7 @@ static int whole_exposed_comm(struct findings *f) {
 int rule_exposed_comm(struct findings *f) {
   struct exposed e;
   if (isnan(f->r->ov_exposed_wait_ms))
-    return whole_exposed_comm(f);
+    return add_whole_comm_finding(f);
   if (!find_exposed_transfers(f, &e) || e.all_transfer_ms > e.compute_ms)
     return 0;
   const struct results *r = f->r;

@@ -71,7 +71,7 @@ static u32 slower_ranks(const struct findings *f, const struct onset *onset, u32
   return n;
 }
 
-static char *remedy(struct findings *f, u32 n) {
+static char *suggest_action(struct findings *f, u32 n) {
   if (n == 0)
     return arena_text(f->a->arena, "Look at the network and the shared storage since that moment: "
                                    "link errors, other jobs, a file system that filled up.");
@@ -124,7 +124,7 @@ int rule_fail_slow(struct findings *f) {
           "Median step %.3g ms before, %.3g ms in the %u steps since (%.3g s into the run; "
           "by chance: p = %.2g).%s",
           onset.before_ms, onset.after_ms, after, since, onset.p_value, who ? who : ""),
-      remedy(f, n), ranks, n == a->model->n_ranks ? 0 : n);
+      suggest_action(f, n), ranks, n == a->model->n_ranks ? 0 : n);
 out:
   arena_release(&scratch);
   return error;

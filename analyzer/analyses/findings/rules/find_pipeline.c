@@ -7,7 +7,7 @@
 #include "analyses/findings/findings.h"
 
 /* The stage that computes longest, if it is out of line with the mean; NULL if none is. */
-static const struct pipeline_stage *heavy_stage(const struct results *r, double *ratio) {
+static const struct pipeline_stage *slowest_stage(const struct results *r, double *ratio) {
   double sum = 0;
   const struct pipeline_stage *most = &r->pipeline_stage[0];
   for (u32 i = 0; i < r->n_pipeline_stage; i++) {
@@ -25,7 +25,7 @@ int rule_pipeline_bubble(struct findings *f) {
   if (!(r->pipeline_excess_ms >= WORTH_MENTIONING * f->step_ms))
     return 0;
   double ratio;
-  const struct pipeline_stage *heavy = heavy_stage(r, &ratio);
+  const struct pipeline_stage *heavy = slowest_stage(r, &ratio);
   char *cause = heavy ? arena_printf(arena,
                                      " Stage %u computes %.0f %% longer than the mean of the "
                                      "stages; all others wait for it.",

@@ -19,7 +19,7 @@ static int add_undecided(struct results *r, const char *what, const char *why) {
 
 /* Calls that no finding mentions and that are not known to be right either; NULL if there are
  * none. */
-static const char *calls_undecided(struct analysis *a) {
+static const char *describe_undecided_calls(struct analysis *a) {
   const struct collective_check *check = &a->results->check;
   if (!check->ledger || check->n_hang_ranks || check->n_desync_ranks)
     return NULL;
@@ -54,7 +54,7 @@ static bool calls_are_stuck(const struct collective_check *check) {
   return check->ledger && check->pending_ranks > 0;
 }
 
-static const char *nothing_known(const struct analysis *a) {
+static const char *why_nothing_known(const struct analysis *a) {
   const struct model *model = a->model;
   if (model->n_logs && model->n_scalars == 0)
     return "no value such as a loss was found in the log";
@@ -68,8 +68,8 @@ int undecided_analyse(struct analysis *a) {
   const struct model *model = a->model;
   bool ranks = model->n_ranks > 0;
   const struct undecided gaps[] = {
-      {"collectives", calls_undecided(a)},
-      {"the job", nothing_known(a)},
+      {"collectives", describe_undecided_calls(a)},
+      {"the job", why_nothing_known(a)},
       {"memory", model->n_memories ? r->memory.reason : NULL},
       {"step times", ranks && a->whole_run ? "no steps were found in the trace" : NULL},
       {"waits between ranks",
@@ -90,7 +90,7 @@ int undecided_analyse(struct analysis *a) {
 /* Calls, and input without information: nothing else would warn about them. */
 int rule_undecided(struct findings *f) {
   struct arena *arena = f->a->arena;
-  const char *calls = calls_undecided(f->a), *nothing = nothing_known(f->a);
+  const char *calls = describe_undecided_calls(f->a), *nothing = why_nothing_known(f->a);
   bool stuck = calls && calls_are_stuck(&f->r->check);
   int error = 0;
   if (calls)
