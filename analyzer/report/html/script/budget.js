@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Where the time went, what could be had back, and how much of the machine was used.
+// Where the time went, how much of it could be saved, and how much of the machine was used.
 
 const BUDGET_SHADES = [
   [/compute|kernel/i, 'compute'], [/input|data/i, 'input'], [/wait|imbalance|straggl/i, 'wait'],
@@ -31,7 +31,7 @@ function whatIfs(of) {
           Math.max(most, 0.2)));
 }
 
-// Products by shape: how fast against what memory traffic allows, as far as shapes tell it.
+// GEMMs by shape: their speed, and the limit from memory traffic, estimated from the shape.
 function roofline() {
   const width = {
     fp64: 8,
@@ -170,7 +170,7 @@ panel({
   },
 });
 
-// The critical path: what a step is made of, followed across ranks.
+// The critical path across ranks.
 
 function pathStrip() {
   const list = report.critical_path.segments;

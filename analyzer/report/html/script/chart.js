@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Bars, lines and scatters.
 
-// What time goes to, in one order and with one look everywhere (colours in style.css).
+// The parts of time, in the same order and colours everywhere (style.css).
 const PARTS = [
   {key: 'compute', name: 'compute', shade: 'compute'},
   {key: 'wait', name: 'wait for ranks', shade: 'wait'},
@@ -11,7 +11,7 @@ const PARTS = [
   {key: 'idle', name: 'idle', shade: 'idle'},
 ];
 
-// Round numbers between two, about `wanted` of them.
+// About `wanted` round numbers between `from` and `to`.
 function ticks(from, to, wanted) {
   const span = to - from;
   if (!(span > 0)) return [from];
@@ -31,7 +31,8 @@ function legend(items) {
                                    isKnown(item.value) ? el('b', {}, ' ' + item.value) : null)));
 }
 
-// One bar whose parts add up to `total`; under it what each is. parts: [{name, value, shade, say}]
+// One bar with parts that add up to `total`, and a legend below it.
+// parts: [{name, value, shade, say}]
 function sumBar(parts, total, say) {
   const known = parts.filter((part) => part.value > 0);
   const bar = el('div', {
@@ -53,7 +54,7 @@ function sumBar(parts, total, say) {
                              }))));
 }
 
-// Bars under each other. rows: [{name, value, say, shade, note}]
+// Bars below each other. rows: [{name, value, say, shade, note}]
 function barList(rows, most) {
   return el(
       'div', {class: 'bars'},
@@ -70,7 +71,7 @@ function barList(rows, most) {
               el('b', {}, row.say), row.note ? el('small', {}, row.note) : el('small'))));
 }
 
-// Powers of ten between two; with their doubles and halves where there are few.
+// Powers of ten between `from` and `to`; if they are few, also 2 and 5 times each.
 function logTicks(from, to, wanted) {
   const list = [];
   for (let power = Math.floor(Math.log10(from)); power <= Math.log10(to); power++)
@@ -82,7 +83,7 @@ function logTicks(from, to, wanted) {
   return shown.filter((_, i) => i % every === 0);
 }
 
-// As wide as a panel is now: then text in a chart has the size of text.
+// The width of a panel now, so that text in a chart has the same size as other text.
 const chartWidth = () =>
     Math.max(320, Math.min(1400, document.getElementById('panels').clientWidth - 44));
 
@@ -213,8 +214,8 @@ function scatter(points, x, y, options = {}) {
   return box.root;
 }
 
-// Rectangles in a rectangle, areas by value (squarified). items: [{value, ...}] -> [{x, y, w, h,
-// item}]
+// Fills a rectangle with rectangles whose areas are the values (squarified).
+// items: [{value, ...}] -> [{x, y, w, h, item}]
 function treemap(items, x, y, w, h) {
   const rest = items.filter((item) => item.value > 0).sort((a, b) => b.value - a.value);
   const placed = [];

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Communication: what was exposed, how fast it was, and who sends to whom.
+// Communication: exposed time, bandwidth, and messages between ranks.
 
 function busBandwidth() {
   const rows = report.collectives.filter((row) => row.busbw_gbps > 0 && row.bytes > 0);
@@ -25,7 +25,7 @@ function busBandwidth() {
       legend(ops.map((op, i) => ({name: op, shade: shades[i % shades.length]}))));
 }
 
-// Messages: bytes from each rank to each, the largest as a table.
+// Messages: bytes from each rank to each other rank, and the largest in a table.
 function whoSendsToWhom() {
   const rows = report.collectives.filter((row) => isKnown(row.from) && isKnown(row.to));
   if (!rows.length) return null;

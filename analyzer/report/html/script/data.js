@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // The page's data: {tool, report, before?, timeline?}. `report` is the document of
-// docs/outputs/report-json.md; lists of alike objects come with their fields' names once.
+// docs/outputs/report-json.md; lists of objects with the same fields have the names once.
 
 function unpacked(value) {
   if (Array.isArray(value)) {
@@ -25,8 +25,8 @@ const data = unpacked(JSON.parse(document.getElementById('data').textContent));
 const report = data.report;
 const before = data.before || null;
 
-// Strings of traces are shown, never obeyed: what would turn the direction of text or move a cursor
-// is made visible.
+// Strings from traces must have no effect on the page: characters that change the direction of text
+// or move a cursor are shown as visible codes.
 // eslint-disable-next-line no-control-regex
 const UNSEEN =
     /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff]/g;

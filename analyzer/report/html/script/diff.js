@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Runs beside each other, on the same scales: one a side, or several.
+// Comparison of runs on the same scales, with one or several runs on each side.
 
 const changeText = (fraction) => signedPercent(fraction);
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Elements. Text goes in as text only: nothing here takes markup.
+// Elements of the page. Text is always inserted as text, never as markup.
 
 const SVG = 'http://www.w3.org/2000/svg';
 
@@ -32,7 +32,7 @@ function goTo(id) {
   target.focus({preventScroll: true});
 }
 
-// What is under the pointer, in words: lines of text, or [label, value] pairs.
+// The tip at the pointer: lines of text, or [label, value] pairs.
 const tip = document.getElementById('tip');
 
 function showTip(event, lines) {
@@ -57,7 +57,7 @@ function withTip(element, lines) {
   return element;
 }
 
-// A colour of style.css, for canvas.
+// A colour of style.css, for drawing on a canvas.
 let colours = {};
 function colour(name) {
   if (!(name in colours))
@@ -65,7 +65,7 @@ function colour(name) {
   return colours[name];
 }
 
-// What words are written with on a shade, as style.css has it.
+// The colour of text on a shade; the same as in style.css.
 const WORDS_ON = {
   transfer: 'onlight',
   comm: 'onlight',
@@ -77,7 +77,7 @@ const WORDS_ON = {
 };
 const wordsOn = (shade) => WORDS_ON[shade] || 'onfill';
 
-// What has to be drawn again when the size, the theme or the paper changes.
+// Pictures to draw again when the size or the theme changes, or the page is printed.
 const redraws = new Set();
 let redrawPlanned = false;
 function redrawAll() {
@@ -90,8 +90,8 @@ function redrawAll() {
   });
 }
 
-// A canvas as wide as its parent. `draw(context, width, height)` is called whenever it must be;
-// what is returned asks for that. Drawn only once it comes near the window.
+// A canvas as wide as its parent. Calls `draw(context, width, height)` when the picture must be
+// drawn, for the first time when it comes near the window. redraw() requests this.
 function canvasOf(parent, height, draw, attributes) {
   const canvas = el('canvas', {tabindex: 0, ...attributes});
   parent.append(canvas);
@@ -136,7 +136,7 @@ function canvasOf(parent, height, draw, attributes) {
   return {canvas, redraw: ask};
 }
 
-// Paper is white: pictures are drawn for it, whatever the theme.
+// Paper is white, so pictures are printed in the light theme.
 let themeOnScreen = null;
 function drawFor(theme) {
   const root = document.documentElement;
@@ -154,12 +154,12 @@ window.addEventListener('afterprint', () => drawFor(themeOnScreen));
 window.addEventListener('resize', redrawAll);
 window.matchMedia('(prefers-color-scheme: dark)').addEventListener('change', redrawAll);
 
-// A note that must be read, and why something is not known.
+// A note that readers must not miss; and why something is not known.
 const note = (...text) => el('p', {class: 'note'}, ...text);
 const unknownBecause = (reason) => el(
     'p', {class: 'unknown'}, el('span', {class: 'lamp unknown'}, '\u25cb '), 'unknown: ', reason);
 
-// label: value, in a row of facts.
+// A row of facts, each "label: value".
 function facts(list) {
   return el('dl', {class: 'facts'},
             list.filter((fact) => fact && isKnown(fact[1]))

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: MIT
-// Flame graphs that hang: a frame, below it what it calls, as wide as what it all cost. Frames are
-// a tree for the keyboard: one of them has the focus, arrow keys go to callers, callees and
-// siblings.
+// Flame graphs with the outermost frame on top: below a frame is what it calls, and the width of a
+// frame is its cost with all that it calls. For the keyboard the frames are a tree: one of them has
+// the focus, and arrow keys move to callers, callees and siblings.
 //
-// nodes, in the order of the tree: [{depth, name, shade, value, tip: [line or [label, value],
+// nodes, in depth-first order: [{depth, name, shade, value, tip: [line or [label, value],
 // ...]}].
 
 const FLAME_ROW = 22;
-const FLAME_LEAST = 0.0008;  // of the width; what is narrower shows when it is zoomed to
+const FLAME_LEAST = 0.0008;  // of the width; narrower frames are shown only after zooming in
 
-// Who calls whom: parent, children and end of each node's own part of the list.
+// The tree of the nodes: parent and children of each, and the end of its subtree in the list.
 function flameTree(nodes) {
   const open = [], tree = nodes.map((node) => ({node, parent: null, children: []}));
   for (const here of tree) {
@@ -24,7 +24,7 @@ function flameTree(nodes) {
 class Flame {
   constructor(label, say, words) {
     this.say = say;
-    this.words = words;  // for what a frame is in all, and, where it says something, itself
+    this.words = words;  // for the cost of a frame in all, and, if it means something, of itself
     this.told = el('div', {class: 'chosen', 'aria-live': 'polite'});
     this.boxes = el('div', {class: 'frames', role: 'tree', 'aria-label': label});
     this.boxes.addEventListener('keydown', (event) => this.key(event));
@@ -39,7 +39,7 @@ class Flame {
     this.draw();
   }
 
-  // Callers of what is zoomed to stay above it, as wide as the picture.
+  // The callers of the frame that is zoomed to stay above it, as wide as the picture.
   draw() {
     const boxes = [];
     this.deepest = 0;
@@ -118,7 +118,7 @@ class Flame {
                     'frame, Enter zooms in, 0 shows all')]));
   }
 
-  // To the nearest that is drawn, sideways among those of one caller.
+  // Moves to the nearest frame that is drawn; sideways only among frames of one caller.
   key(event) {
     const here = this.chosen || this.zoom || this.roots[0];
     if (!here) return;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What ran on the GPUs, and how the hosts fed them.
+// What ran on the GPUs, and how the hosts launched it.
 
 const GPU_PARTS = [
   ['compute_ms', 'compute', 'compute'], ['exposed_comm_ms', 'exposed communication', 'comm'],

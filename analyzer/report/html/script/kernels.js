@@ -47,7 +47,7 @@ function operatorTables() {
                 k.operator_sequences, {caption: 'in which order a call launched them', first: 8}));
 }
 
-// Every rank's time of one kernel, chosen in the table.
+// The time of one kernel on every rank; the table selects the kernel.
 function kernelOverRanks() {
   const k = report.kernels, ranks = k.over_ranks_of, list = k.over_ranks;
   if (!list.length) return null;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Lines of the program: what each costs, and from which stacks.
+// Lines of the program: the cost of each, and the stacks that lead to it.
 
 const LINE_MEASURES = {
   host_ms: ['host waits and input', 'wait'],

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Memory of the device with the highest peak: over time, what lived at the peak, and its segments.
+// Memory of the device with the highest peak: over time, at the peak, and its segments.
 
 const MEMORY_SHADES =
     ['compute', 'transfer', 'copy', 'input', 'launch', 'wait', 'pipeline', 'accent'];
@@ -49,7 +49,7 @@ function memoryCurve() {
       ].filter(Boolean)));
 }
 
-// By whole stacks, outermost on top, coloured by what most of a frame's bytes are for.
+// Memory at the peak by stack, outermost frame on top; colour: the category with the most bytes.
 function stacksAtPeak() {
   const rows = report.memory.stacks_at_peak;
   if (!rows.length) return null;
@@ -111,7 +111,7 @@ function stacksAtPeak() {
                   rows, {caption: 'stacks at the peak'})));
 }
 
-// Categories above, where each was allocated below them: a flame graph that hangs.
+// Memory at the peak: categories on top, below each the places of allocation.
 function flameAtPeak() {
   const rows = report.memory.live_at_peak, total = sumOf(rows.map((row) => row.bytes));
   if (!rows.length || !(total > 0)) return null;

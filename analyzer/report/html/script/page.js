@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Puts the page together.
+// Assembles the page from its panels.
 
 const ORDER = [
   'hang',        'verdict',  'changed',     'steps',           'bothsteps',   'ranks',
@@ -49,7 +49,7 @@ function build() {
   const main = document.getElementById('panels'), contents = document.getElementById('contents');
   main.replaceChildren();
   panels.sort((a, b) => ORDER.indexOf(a.id) - ORDER.indexOf(b.id));
-  // Nothing else matters when a job hangs; else the verdict comes first.
+  // If a job hangs, that comes first, because nothing else matters then; else the verdict.
   const hangs = panels.find((definition) => definition.id === 'hang');
   if (hangs && !report.findings.some((finding) => belongs(hangs, finding))) {
     panels.splice(panels.indexOf(hangs), 1);
@@ -113,7 +113,7 @@ function keys() {
   });
 }
 
-// The panel that is being read is marked in the list of panels.
+// Marks the panel in the window in the list of panels.
 function markWhereWeAre() {
   const links = new Map([...document.querySelectorAll('#contents a')].map(
       (link) => [link.getAttribute('href').slice(1), link]));

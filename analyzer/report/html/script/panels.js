@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
-// The panels of the page register here, in the order in which they stand. A panel: {id, title,
-// findings: beginnings of ids that belong to it, applies(report), unknown(report): why nothing can
-// be said, body(report): elements; elsewhere: its findings have a better place}. What a panel has
-// nothing to say of is left out.
+// The panels of the page register here, in their order on the page. A panel: {id, title, findings:
+// beginnings of the ids that belong to it, applies(report), unknown(report): why nothing is known,
+// body(report): elements, elsewhere: its findings belong more to another panel}. A panel that does
+// not apply to the report is left out.
 
 const panels = [];
 
@@ -29,21 +29,21 @@ function findingsShown() { return before ? report.diff.findings : report.finding
 function lampOf(definition) {
   if (definition.unknown && definition.unknown(report)) return 'unknown';
   if (definition.lamp) return definition.lamp(report);
-  if (!(definition.findings || []).length) return null;  // nothing judges it
+  if (!(definition.findings || []).length) return null;  // it has no findings
   let worst = -1;
   for (const finding of findingsShown())
     if (belongs(definition, finding)) worst = Math.max(worst, SEVERITIES.indexOf(finding.severity));
   return worst < 0 ? 'good' : SEVERITIES[worst];
 }
 
-// Where a finding can be seen: the panel that it belongs to, rather than one that shows it too.
+// The panel of a finding: the one that it belongs to, before others that show it too.
 function panelOf(finding) {
   const shown = panels.filter((definition) => belongs(definition, finding) &&
                                   document.getElementById(definition.id));
   return shown.find((definition) => !definition.elsewhere) || shown[0];
 }
 
-// What is looked at on the whole page: a step and a rank, or null. Pictures listen.
+// The selected step and rank of the whole page, or null. Pictures listen to changes.
 const focusOn = {
   step: null,
   rank: null,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Numbers in words, as the text report says them (analyzer/report/text/quantity.c).
+// Numbers as text, in the same form as in the text report (analyzer/report/text/quantity.c).
 
 const UNKNOWN = 'unknown';
 
@@ -59,7 +59,7 @@ const whole = (value) => Math.round(value).toString().replace(/\B(?=(\d{3})+$)/g
 
 const plural = (value, one) => count(value) + ' ' + one + (value === 1 ? '' : 's');
 
-// What is not nothing must not read "0 %", and what is not all must not read "100 %".
+// A share above 0 must not be shown as "0 %", and a share below 1 not as "100 %".
 function percent(fraction) {
   if (!isKnown(fraction)) return UNKNOWN;
   const hundredths = fraction * 100;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Ranks by steps as a heat map, and ranks against each other.
+// A heat map of ranks and steps, and ranks compared with each other.
 
 const MEASURES = {
   wall_ms: {name: 'step time', say: ms},
@@ -17,7 +17,7 @@ const MEASURES = {
   memory_bytes: {name: 'memory', say: bytes},
 };
 
-// Cividis: the same for all kinds of colour sight, and in grey.
+// Cividis: looks the same with all kinds of colour vision, and works in grey.
 const HEAT = [
   [0, 32, 77], [0, 57, 111], [57, 72, 107], [87, 92, 109], [112, 113, 115], [138, 135, 121],
   [166, 157, 117], [196, 181, 109], [228, 207, 91], [255, 234, 70]
@@ -57,12 +57,12 @@ function heatMap() {
   const columnsPer = table.steps_per_column;
   const firstColumn = view.whole[0] + (report.steps.warmup_excluded || 0);
 
-  // One pixel a cell, drawn large by the browser.
+  // One pixel for each cell; the browser scales the picture.
   function paint() {
     const cells = rows.flatMap((row) => row[measure]);
     const sorted = cells.filter(isKnown).sort((a, b) => a - b);
     bounds = sorted.length ? [sorted[0], sorted[sorted.length - 1]] : [0, 1];
-    // One cell far off must not make all others alike: it is drawn as the end of the scale.
+    // One extreme cell must not give all others the same colour: it has the end of the scale.
     const end = sorted.length ? sorted[Math.floor(0.995 * (sorted.length - 1))] : 1;
     const top99 = end > bounds[0] ? end : bounds[1];
     image = document.createElement('canvas');
@@ -73,7 +73,7 @@ function heatMap() {
     rows.forEach((row, r) => {
       for (let c = 0; c < columns; c++) {
         const value = row[measure].length ? row[measure][c] : null;
-        if (!isKnown(value)) continue;  // stays clear: not known
+        if (!isKnown(value)) continue;  // not known: stays transparent
         const share = Math.max(0, Math.min(1, (value - bounds[0]) / (top99 - bounds[0] || 1)));
         words[r * columns + c] = heat[Math.round(share * 255)];
       }
@@ -94,7 +94,7 @@ function heatMap() {
     context.fillStyle = colour('hatch');
     context.fill();
     context.clip();
-    // Each column stands for as many steps: one picture, stretched.
+    // All columns are for the same number of steps, so one stretched picture is enough.
     const begin = x(firstColumn), end = x(firstColumn + columns * columnsPer);
     context.drawImage(image, 0, 0, columns, rows.length, begin, top, end - begin,
                       rows.length * each);
@@ -232,7 +232,7 @@ panel({
     const d = report.distributed, stragglers = new Set(d.stragglers);
     const overlap = new Map(report.overlap.by_rank.map((row) => [row.rank, row]));
     const rows = d.ranks.map((row) => ({...row, overlap: overlap.get(row.rank) || {}}));
-    // Of many, who are slow stand first.
+    // If there are many ranks, slow ones come first.
     const many = rows.length > MANY_RANKS;
     if (many)
       rows.sort((a, b) => stragglers.has(b.rank) - stragglers.has(a.rank) ||

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The run step by step: a strip over all of it, and one step in numbers.
+// The run step by step: a strip of all steps, and one step in numbers.
 
 const stepSeries = report.series.steps;
 const stepIndex = new Map(stepSeries.step.map((step, i) => [step, i]));
@@ -9,10 +9,11 @@ const stepView = stepSeries.step.length ?
              Math.min(8, stepSeries.step.length) * stepSeries.steps_per_point) :
     null;
 
-// Figures have five digits: what is left of a sum within that is nothing.
+// Figures have five digits: a rest of a sum below that precision is 0.
 const beyondRounding = (rest, whole) => (rest > 1e-3 * whole ? rest : 0);
 
-// The parts of one step, ms; what is not split into wait and transfer is communication.
+// The parts of one step, ms. Exposed communication that is not split into wait and transfer is
+// "communication".
 function partsAt(of, i) {
   const at = (key) => (of[key] && of[key].length ? of[key][i] : null);
   const wait = at('exposed_wait_ms'), transfer = at('exposed_transfer_ms'),
@@ -30,7 +31,7 @@ function partsAt(of, i) {
   };
 }
 
-// Parts that are more than a thousandth of the whole.
+// Parts of more than a thousandth of the sum.
 function partsShown(series) {
   const sums = new Map(
       PARTS.map((part) => [part, sumOf(series.step.map((_, i) => partsAt(series, i)[part.key]))]));
@@ -43,8 +44,8 @@ function partLines(parts) {
       .map((part) => [part.name, ms(parts[part.key])]);
 }
 
-// Points whose length the analysis marks as standing out. It counts steps as the job's log does:
-// only where that is how steps are counted here is it the same step.
+// Points with a step time that the analysis marks as a spike. The analysis counts steps as the log
+// of the job does, so a point is marked only if both numbers mean the same step.
 function spikesOf(of) {
   const {step, wall_ms: wall} = of.series.steps, index = new Map(step.map((at, i) => [at, i]));
   const same = (spike) => {
@@ -58,7 +59,7 @@ function spikesOf(of) {
 const STRIP_TOP = 8;
 const STRIP_BOTTOM = 26;
 
-// The strip of one run. Each point stands for `per` neighbouring steps, of which it is the slowest.
+// The strip of one run. Each point shows the slowest of `per` neighbouring steps.
 class Strip {
   constructor(of, view, height, most) {
     const series = of.series.steps;
@@ -94,7 +95,7 @@ class Strip {
 
   begin(i) { return this.first + i * this.per; }
 
-  // Points in view; of those that fall on one pixel the slowest.
+  // Points in view; if several fall on one pixel, the slowest of them.
   pointsInView() {
     const {view, per, series} = this, slots = new Map();
     const from = Math.max(0, Math.floor((view.from - this.first) / per));
@@ -116,7 +117,7 @@ class Strip {
     this.high = this.most || (highest && highest[1] > 0 ? highest[1] * 1.06 : 1);
     this.wide = Math.max(1, (this.span / (this.view.to - this.view.from)) * this.per);
     this.gap = this.wide > 6 ? 1 : 0;
-    // Whole pixels: neighbours neither overlap nor leave a seam.
+    // Whole pixels, so that neighbours neither overlap nor leave a gap.
     this.left = (i) => Math.round(this.x(this.begin(i)));
     this.breadth = (i) => Math.max(1, this.left(i + 1) - this.left(i) - this.gap);
     this.drawAxes(context, tall);
@@ -143,7 +144,7 @@ class Strip {
       if (at < this.view.to) context.fillText(String(at), this.x(at + 0.5 * this.per), tall - 8);
   }
 
-  // One colour after the other: changing it costs more than a bar.
+  // One colour after the other, because a change of colour costs more than a bar.
   drawPoints(context, points) {
     const below = new Map();
     const known = points.filter((i) => i >= this.warm && isKnown(this.parts[i].compute));

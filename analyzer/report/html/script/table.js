@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Tables that sort by any column, filter by a word, and show more when asked.
+// Tables that sort by any column, filter by a word, and show more rows on request.
 //
 // columns: [{name, of: row => value, say: value => text, bar: share 0..1 of row, wide, numeric}]
 
@@ -131,7 +131,7 @@ function tableOf(columns, rows, options = {}) {
             more);
 }
 
-// A table behind a picture: there for those who want numbers.
+// A table with the numbers of a picture, closed at first.
 function numbersOf(summary, make) {
   const details = el('details', {class: 'numbers'}, el('summary', {}, summary));
   let made = false;

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT
-// What ran when in chosen steps: lanes of ranks, the critical path through them, the members of a
-// collective tied together. Times are ns since the first piece that is shown.
+// The timeline of selected steps: lanes of each rank, the critical path through them, and lines
+// between the members of a collective. Times are ns since the first piece that is shown.
 
 const timeline = data.timeline || null;
 const NO_PIECE = -1;
 
-// As in analyzer/report/timeline/shown.h and analyzer/model/model.h.
+// The values are those of analyzer/report/timeline/shown.h and analyzer/model/model.h.
 const KIND = {
   step: 0,
   launch: 1,
@@ -46,7 +46,7 @@ const SHADE_OF_PHASE = [
   [/data|input|load/i, 'input']
 ];
 
-// First index of a sorted array whose value is not below `value`.
+// The first index of a sorted array with a value of at least `value`.
 function lowerBound(sorted, value) {
   let low = 0, high = sorted.length;
   while (low < high) {
@@ -59,7 +59,7 @@ function lowerBound(sorted, value) {
   return low;
 }
 
-// One rank with typed arrays in place of the lists that the page came with.
+// One rank, with typed arrays in place of the lists in the page's data.
 function rankOf(raw) {
   const s = raw.spans, n = s.start.length;
   const start = new Float64Array(n), end = new Float64Array(n);
@@ -89,7 +89,7 @@ function rankOf(raw) {
                              ({name: timeline.texts[name], kind, rows, pieces: []})),
   };
   for (let i = 0; i < n; i++) rank.lanes[rank.lane[i]].pieces.push(i);
-  // Where, of each lane, pieces may still run that began before: to find the first one in view.
+  // The latest end of this and all earlier pieces of the lane, to find the first piece in view.
   for (const lane of rank.lanes) {
     let reach = -Infinity;
     lane.reach = Float64Array.from(lane.pieces, (i) => (reach = Math.max(reach, end[i])));
@@ -106,7 +106,7 @@ function shadeOfPiece(rank, i) {
 const nsText = (ns) => seconds(ns / 1e9);
 const nameOf = (rank, i) => timeline.texts[rank.name[i]] || 'not named';
 
-// Facts of one piece, for the pointer and for those who clicked.
+// Facts about one piece, for the tip at the pointer and for the piece that was clicked.
 function factsOfPiece(rank, i, origin) {
   const lane = rank.lanes[rank.lane[i]], category = timeline.texts[rank.category[i]];
   const list = [
@@ -135,7 +135,7 @@ function factsOfPiece(rank, i, origin) {
   return list.filter(Boolean);
 }
 
-// When each step that is shown begins and ends, over all ranks.
+// The begin and end of each step that is shown, over all ranks.
 function stepStretches(ranks) {
   const stretches = timeline.steps.map((step) => ({...step, from: Infinity, to: -Infinity}));
   for (const rank of ranks)
@@ -156,8 +156,8 @@ function stepStretches(ranks) {
 
 const PIECE_TALL = 13;
 const RANK_GAP = 8;
-const HEAD_TALL = 15;       // of a rank: its name, and beside it the path
-const TALLEST = 8000;       // of the picture, pixels
+const HEAD_TALL = 15;       // the line of a rank with its name and the path
+const TALLEST = 8000;       // largest height of the picture, pixels
 const TIMELINE_LEFT = 124;  // room for names of lanes
 
 class TimelinePicture {
@@ -182,7 +182,7 @@ class TimelinePicture {
     this.goToStep(this.stretches[this.typical()]);
   }
 
-  // The step that is looked at elsewhere on the page is shown here too, if it can be.
+  // Shows the step that is selected elsewhere on the page, if the timeline has it.
   follow() {
     const at = this.stretches.findIndex((s) => s.step !== null && s.step === focusOn.step);
     if (at < 0 || this.stretches[at] === this.stretch) return;
@@ -199,13 +199,13 @@ class TimelinePicture {
     const margin = (stretch.to - stretch.from) * 0.01;
     this.view.whole = [stretch.from - margin, stretch.to + margin];
     this.view.least = 200;
-    this.view.from = stretch.from;  // so that all listeners hear of it
+    this.view.from = stretch.from;  // so that set() sees a change and calls all listeners
     this.view.set(...this.view.whole);
     this.tellNumbers();
     this.picture.redraw();
   }
 
-  // Where each lane lies: device lanes always, those of the host where there is room or on demand.
+  // Places of the lanes: device lanes always, lanes of the host if there is room or on request.
   layOut() {
     let y = 4;
     this.places = [];
@@ -287,7 +287,7 @@ class TimelinePicture {
       if (rank.start[i] > to) break;
       const begin = this.x(rank.start[i]), end = Math.max(begin + 1, this.x(rank.end[i]));
       const row = rank.row[i];
-      if (end < drawn[row] + 0.7 && end - begin < 1.5) continue;  // lies in a pixel that is full
+      if (end < drawn[row] + 0.7 && end - begin < 1.5) continue;  // pixel already drawn
       drawn[row] = Math.max(drawn[row], end);
       const wanted = shadeOfPiece(rank, i);
       if (wanted !== shade) {
@@ -314,7 +314,7 @@ class TimelinePicture {
     }
   }
 
-  // Above each rank's lanes the stretches of the path that lie on it, and where it changes ranks.
+  // The stretches of the path above the lanes of their rank, and lines where it changes ranks.
   drawPath(context) {
     const place = new Map(this.places.map((p) => [p.rank.rank, p]));
     context.fillStyle = context.strokeStyle = colour('critical');
@@ -353,7 +353,8 @@ class TimelinePicture {
     return {x: begin, y: y + PIECE_TALL / 2 - 1, end};
   }
 
-  // The chosen piece, its fellows in the collective, the call that launched it, what it launched.
+  // The chosen piece, the other members of its collective, the call that launched it, and the work
+  // that it launched.
   drawTies(context) {
     if (!this.chosen) return;
     const {rank, i} = this.chosen, member = rank.member.get(i);
@@ -415,7 +416,7 @@ class TimelinePicture {
     this.picture.redraw();
   }
 
-  // The next piece of the lane, or the nearest of the lane below or above.
+  // Chooses the next piece of the lane, or the nearest piece of the lane below or above.
   step(along, across) {
     const lanes = this.places.flatMap((place) => place.lanes.map(({l}) => [place.rank, l]));
     if (!lanes.length) return;
@@ -513,7 +514,7 @@ class TimelinePicture {
     return el('div', {class: 'controls'}, this.pick, lanes);
   }
 
-  // What the colours mean, of the kinds that occur.
+  // The meaning of the colours of all kinds that occur.
   key() {
     const kinds = new Set(this.ranks.flatMap((rank) => rank.kind));
     const waits = this.ranks.some((rank) => [...rank.member.values()].some((m) => m.wait > 0));

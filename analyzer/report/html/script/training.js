@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The job's own values, how ranks match each other's calls, and what the report rests on.
+// Training values, whether ranks make matching calls, and the quality of the input.
 
 const SIGNAL_OF_ROLE = {
   loss: 'loss',
@@ -112,8 +112,8 @@ panel({
   },
 });
 
-// Who waits for whom: on the left calls with the ranks in them, on the right the ranks they wait
-// for.
+// Which ranks wait for which: on the left the calls with the ranks in them, on the right the ranks
+// that they wait for.
 
 const WAITS_DRAWN = 12;
 const WAIT_TALL = 34;
@@ -130,7 +130,7 @@ function waitBox(root, x, y, wide, shade, text, tips) {
 function waitPicture() {
   const check = report.collective_check, suspects = new Map(check.suspects.map((s) => [s.rank, s]));
   const list = check.waits.filter((wait) => wait.waits_for.length);
-  // Calls that wait for a suspect first: they are where the others' waiting ends.
+  // Calls that wait for a suspect come first: all other waits are a consequence of these.
   const ends = (wait) => wait.waits_for.some((rank) => suspects.has(rank));
   const calls = [...list.filter(ends), ...list.filter((wait) => !ends(wait))].slice(0, WAITS_DRAWN);
   if (!calls.length) return null;

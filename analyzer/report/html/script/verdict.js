@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// What to fix, worth what, how sure, and what it rests on.
+// What to fix, how much time that would save, how certain this is, and the evidence.
 
-// The time that worths are part of.
+// The worth of each finding is a part of this time.
 function timeLookedAt(of) {
   return isKnown(of.steps.looked_at_s) ? of.steps.looked_at_s : of.budget.wall_s;
 }
@@ -58,7 +58,7 @@ function cards(findings, evidence) {
   });
 }
 
-// What could not be judged is part of the verdict: its silence must not read as praise.
+// What could not be judged is part of the verdict: no finding there does not mean that all is well.
 function cannotTell(of) {
   const gaps = [];
   if (of.run.ranks_found.length) {
@@ -73,7 +73,7 @@ function cannotTell(of) {
   return gaps;
 }
 
-// What is missing, in a few words; nothing if nothing is.
+// What data is missing, in a few words; empty if none is.
 function doubts(of) {
   const list = [];
   const found = of.run.ranks_found.length, world = of.run.world_size;

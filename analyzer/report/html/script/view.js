@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
-// A stretch of an axis that is looked at, by wheel, drag and keys. Pictures that share a view move
+// The visible part of an axis, which wheel, drag and keys change. Pictures that share a view move
 // together.
 
-// Margins of pictures that share an axis, in pixels.
+// Margins in pixels, the same for all pictures that share an axis.
 const AXIS_LEFT = 84;
 const AXIS_RIGHT = 14;
 
@@ -31,8 +31,8 @@ class View {
   get zoomed() { return this.from > this.whole[0] || this.to < this.whole[1]; }
 }
 
-// Wheel zooms where the pointer is (with a modifier, or once the picture was clicked, so that the
-// page still scrolls past it), drag moves. left and right are margins of the plot in pixels.
+// The wheel zooms at the pointer, and dragging moves. The wheel needs a modifier key, or a click on
+// the picture first; without these it scrolls the page. left and right are margins in pixels.
 function moveBy(canvas, view, left, right, onclick) {
   let drag = null, moved = false, touches = new Map();
   const span = () => Math.max(1, canvas.clientWidth - left - right);
@@ -55,7 +55,7 @@ function moveBy(canvas, view, left, right, onclick) {
     moved = false;
     try {
       canvas.setPointerCapture(event.pointerId);
-    } catch (error) { /* the pointer is gone again */
+    } catch (error) { /* the pointer has left */
     }
   });
   canvas.addEventListener('pointermove', (event) => {
