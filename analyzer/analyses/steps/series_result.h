@@ -10,23 +10,29 @@
 
 #include "format/tscope_format.h"
 
-/* Of one rank in one step: X(ID, name, type, meaning). All but the last two are ms. Wall is compute
+/* Of one rank in one step: X(ID, name, type, meaning). All but the last are ms. Wall is compute
  * + exposed + memcpy + idle;  exposed is wait + transfer if these can be separated. */
 #define SERIES_MEASURES(X)                                                                         \
-  X(WALL, "wall_ms", "array of ms", "how long the step took")                                      \
+  X(WALL, "wall_ms", "array of ms", "wall time of the step on this rank")                          \
   X(COMPUTE, "compute_ms", "array of ms", "compute")                                               \
-  X(EXPOSED, "exposed_ms", "array of ms", "communication that no compute hid")                     \
-  X(WAIT, "exposed_wait_ms", "array of ms", "of it, waiting for ranks")                            \
-  X(TRANSFER, "exposed_transfer_ms", "array of ms", "of it, moving data")                          \
-  X(MEMCPY, "exposed_copy_ms", "array of ms", "copies that run beside neither")                    \
-  X(IDLE, "idle_ms", "array of ms", "none of these")                                               \
-  X(INPUT, "input_ms", "array of ms", "fetching input; may overlap all of these")                  \
-  X(FORWARD, "forward_ms", "array of ms", "the host in the forward pass; this and the next two")   \
-  X(BACKWARD, "backward_ms", "array of ms", "in the backward pass: phases, beside the above")      \
-  X(OPTIMIZER, "optimizer_ms", "array of ms", "in the optimizer")                                  \
+  X(EXPOSED, "exposed_ms", "array of ms",                                                          \
+    "exposed communication: no compute ran at the same time")                                      \
+  X(WAIT, "exposed_wait_ms", "array of ms", "part of exposed_ms spent waiting for other ranks")    \
+  X(TRANSFER, "exposed_transfer_ms", "array of ms", "part of exposed_ms spent moving data")        \
+  X(MEMCPY, "exposed_copy_ms", "array of ms",                                                      \
+    "exposed copies: neither compute nor communication ran at the same time")                      \
+  X(IDLE, "idle_ms", "array of ms", "idle time: neither compute, communication nor copies")        \
+  X(INPUT, "input_ms", "array of ms",                                                              \
+    "fetching input; may be at the same time as all of the above")                                 \
+  X(FORWARD, "forward_ms", "array of ms",                                                          \
+    "host time in the forward phase; phases may be at the same time as all of the above")          \
+  X(BACKWARD, "backward_ms", "array of ms", "host time in the backward phase")                     \
+  X(OPTIMIZER, "optimizer_ms", "array of ms", "host time in the optimizer phase")                  \
   X(LATE, "late_ms", "array of ms",                                                                \
-    "time after the first rank at the step's costliest collective")                                \
-  X(MEMORY, "memory_bytes", "array of bytes", "most allocated on its device")
+    "how much later than the first rank this rank arrived at the step's collective with the "      \
+    "most wait")                                                                                   \
+  X(MEMORY, "memory_bytes", "array of bytes",                                                      \
+    "largest amount of memory allocated on the device in the step")
 
 enum series_measure {
 #define X(ID, name, type, meaning) SERIES_##ID,
