@@ -117,7 +117,7 @@ static const struct sample *next_sample(struct aligner *aligner) {
 
 /* Starts from `root`, whose clock becomes the axis, and follows communicators outwards. Returns
  * how many ranks were placed. */
-static u32 chain_from(struct aligner *aligner, u32 root) {
+static u32 place_ranks_from(struct aligner *aligner, u32 root) {
   struct model *model = aligner->model;
   memset(aligner->placed, 0, model->n_ranks);
   memset(aligner->used, 0, aligner->samples.n);
@@ -146,7 +146,7 @@ static u32 chain_from(struct aligner *aligner, u32 root) {
  * that the difference of two valid ones fits into the type. */
 #define MOST_REALTIME 4000000000000000000ll /* ns, the year 2096 */
 
-i64 clock_realtime_apart(const struct clock_facts *a, const struct clock_facts *b) {
+i64 clock_realtime_difference(const struct clock_facts *a, const struct clock_facts *b) {
   i64 x = a->realtime_minus_monotonic, y = b->realtime_minus_monotonic;
   bool sane =
       x >= -MOST_REALTIME && x <= MOST_REALTIME && y >= -MOST_REALTIME && y <= MOST_REALTIME;
@@ -158,14 +158,14 @@ static void follow_realtime(struct aligner *aligner, u32 root) {
   for (u32 r = 0; r < aligner->model->n_ranks; r++) {
     if (aligner->placed[r])
       continue;
-    i64 apart = clock_realtime_apart(&aligner->facts[r], &aligner->facts[root]);
+    i64 apart = clock_realtime_difference(&aligner->facts[r], &aligner->facts[root]);
     aligner->clocks[r] = (struct rank_clock){.pivot = aligner->facts[r].begin,
                                              .offset = apart == NS_UNKNOWN ? 0 : apart};
     aligner->model->ranks[r].clock = (struct clock_fit){.residual_us = NAN};
   }
 }
 
-static const char *list_unplaced(struct aligner *aligner, u32 root) {
+static const char *describe_unplaced(struct aligner *aligner, u32 root) {
   char text[256];
   size_t length = 0;
   u32 count = 0;
@@ -185,7 +185,7 @@ static const char *list_unplaced(struct aligner *aligner, u32 root) {
 }
 
 /* Whether a rank's residual is comparable to the transfers it would be used to measure. */
-static const char *unsound(struct aligner *aligner, double transfer_us) {
+static const char *describe_bad_residual(struct aligner *aligner, double transfer_us) {
   struct model *model = aligner->model;
   for (u32 r = 0; r < model->n_ranks; r++) {
     const struct clock_fit *fit = &model->ranks[r].clock;
@@ -215,7 +215,7 @@ static void report_fits(struct aligner *aligner) {
 
 /* Processes of one booted machine share its clock. This is also used if no collective's end can
  * confirm it, as long as calls (including a send and its receive) connect them all. */
-static bool trust_host_clock(struct aligner *aligner, const char *method) {
+static bool use_host_clock(struct aligner *aligner, const char *method) {
   struct model *model = aligner->model;
   if (!linked_by_calls(model, &aligner->scratch) ||
       !share_host_clock_unchecked(model, aligner->facts))
@@ -233,7 +233,7 @@ static bool trust_host_clock(struct aligner *aligner, const char *method) {
 /* No collective's end is known. The host's calls are asynchronous and say nothing about clocks. */
 static void align_without_ends(struct aligner *aligner) {
   struct model *model = aligner->model;
-  if (!trust_host_clock(aligner, "same host clock, not checked: no collective has a known end"))
+  if (!use_host_clock(aligner, "same host clock, not checked: no collective has a known end"))
     model->clock_method = linked_by_calls(model, &aligner->scratch)
                               ? "refused: no collective has a known end (no GPU times), and each "
                                 "host has its own clock"
@@ -248,7 +248,7 @@ static u32 choose_root(struct aligner *aligner) {
   for (u32 r = 0; r < aligner->model->n_ranks && seen; r++) {
     if (seen[r])
       continue;
-    u32 placed = chain_from(aligner, r);
+    u32 placed = place_ranks_from(aligner, r);
     for (u32 i = 0; i < aligner->model->n_ranks; i++)
       seen[i] |= aligner->placed[i];
     if (placed > most) {
@@ -264,18 +264,17 @@ static u32 choose_root(struct aligner *aligner) {
 static void align_by_ends(struct aligner *aligner) {
   struct model *model = aligner->model;
   u32 root = choose_root(aligner);
-  u32 placed = chain_from(aligner, root);
+  u32 placed = place_ranks_from(aligner, root);
   double transfer_us = samples_transfer_us(&aligner->samples);
   u32 shared = share_host_clocks(model, aligner->facts, &aligner->samples, aligner->placed, root,
                                  aligner->clocks);
   if (placed < model->n_ranks) {
     /* the ends that exist must not contradict the host's clock */
     if (shared < model->n_ranks ||
-        !trust_host_clock(aligner,
-                          "same host clock; not confirmed for all ranks by collective ends"))
-      model->clock_method = list_unplaced(aligner, root);
+        !use_host_clock(aligner, "same host clock; not confirmed for all ranks by collective ends"))
+      model->clock_method = describe_unplaced(aligner, root);
   } else {
-    const char *problem = unsound(aligner, transfer_us);
+    const char *problem = describe_bad_residual(aligner, transfer_us);
     model->clock_aligned = problem == NULL;
     model->clock_method =
         problem                    ? problem
@@ -291,7 +290,7 @@ int align_clocks(struct model *model, const struct clock_facts *facts, struct ra
                  struct arena *arena) {
   struct aligner aligner = {.model = model, .facts = facts, .clocks = clocks, .arena = arena};
   u32 n = model->n_ranks;
-  int result = samples_take(&aligner.samples, model, &aligner.scratch);
+  int result = samples_collect(&aligner.samples, model, &aligner.scratch);
   aligner.placed = arena_alloc(&aligner.scratch, n);
   aligner.used = arena_alloc(&aligner.scratch, aligner.samples.n + 1);
   aligner.is_new = arena_alloc(&aligner.scratch, n);

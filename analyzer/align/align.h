@@ -21,7 +21,7 @@ struct clock_facts {
 
 /* How much further a's wall clock is from the time since boot than b's; NS_UNKNOWN if one of the
  * files has an impossible value. */
-i64 clock_realtime_apart(const struct clock_facts *a, const struct clock_facts *b);
+i64 clock_realtime_difference(const struct clock_facts *a, const struct clock_facts *b);
 
 /* Finds clocks[n_ranks] from model.collectives and model.arrivals, whose times are local
  * CLOCK_MONOTONIC. Sets rank.clock, clock_aligned, clock_method, clock_residual_us; strings live

@@ -14,7 +14,7 @@
 static bool same_host(const struct model *model, const struct clock_facts *facts, u32 a, u32 b) {
   if (!model->ranks[a].host || !model->ranks[b].host)
     return false;
-  i64 apart = clock_realtime_apart(&facts[a], &facts[b]);
+  i64 apart = clock_realtime_difference(&facts[a], &facts[b]);
   return strcmp(model->ranks[a].host, model->ranks[b].host) == 0 && apart != NS_UNKNOWN &&
          apart > -SAME_BOOT_NS && apart < SAME_BOOT_NS;
 }
@@ -65,43 +65,44 @@ static void find_consensus(const struct sample *sample, const struct rank_clock 
 struct evidence {
   const struct samples *samples;
   i64 (*consensus)[MOST_SAMPLES]; /* [samples.n] */
-  u32 (*seats)[2]; /* [n_ranks] the sample with the most ends of this rank, and its member number
+  u32 (*places)[2]; /* [n_ranks] the sample with the most ends of this rank, and its member number
                       there */
 };
 
 /* Median distance of a rank's ends from the consensus, for a given clock. */
-static double scatter(const struct evidence *evidence, u32 rank, const struct rank_clock *clock) {
-  const struct sample *sample = &evidence->samples->at[evidence->seats[rank][0]];
-  const i64 *consensus = evidence->consensus[evidence->seats[rank][0]];
+static double median_distance(const struct evidence *evidence, u32 rank,
+                              const struct rank_clock *clock) {
+  const struct sample *sample = &evidence->samples->at[evidence->places[rank][0]];
+  const i64 *consensus = evidence->consensus[evidence->places[rank][0]];
   double apart[MOST_SAMPLES];
   u32 n = 0;
   for (u32 k = 0; k < sample->n; k++) {
-    i64 end = sample->ends[(size_t)k * sample->n_members + evidence->seats[rank][1]];
+    i64 end = sample->ends[(size_t)k * sample->n_members + evidence->places[rank][1]];
     if (end != NS_UNKNOWN && consensus[k] != NS_UNKNOWN)
       apart[n++] = fabs((double)(clock_to_axis(clock, end) - consensus[k]));
   }
   return median_double(apart, n);
 }
 
-static bool take_evidence(struct evidence *evidence, const struct samples *samples, u32 n_ranks,
-                          const struct rank_clock *clocks, const bool *placed,
-                          struct arena *scratch) {
+static bool collect_evidence(struct evidence *evidence, const struct samples *samples, u32 n_ranks,
+                             const struct rank_clock *clocks, const bool *placed,
+                             struct arena *scratch) {
   i64 *values = arena_array(scratch, n_ranks, sizeof(*values));
   *evidence =
       (struct evidence){.samples = samples,
                         .consensus = arena_array(scratch, samples->n, sizeof(*evidence->consensus)),
-                        .seats = arena_array(scratch, n_ranks, sizeof(*evidence->seats))};
-  if (!values || !evidence->consensus || !evidence->seats)
+                        .places = arena_array(scratch, n_ranks, sizeof(*evidence->places))};
+  if (!values || !evidence->consensus || !evidence->places)
     return false;
   for (u32 s = 0; s < samples->n; s++) {
     const struct sample *sample = &samples->at[s];
     find_consensus(sample, clocks, placed, values, evidence->consensus[s]);
     for (u32 m = 0; m < sample->n_members; m++) {
-      u32 *seat = evidence->seats[sample->members[m]];
-      bool first = samples->at[seat[0]].members[seat[1]] != sample->members[m];
-      if (first || sample->n > samples->at[seat[0]].n) {
-        seat[0] = s;
-        seat[1] = m;
+      u32 *place = evidence->places[sample->members[m]];
+      bool first = samples->at[place[0]].members[place[1]] != sample->members[m];
+      if (first || sample->n > samples->at[place[0]].n) {
+        place[0] = s;
+        place[1] = m;
       }
     }
   }
@@ -123,8 +124,9 @@ static struct rank_clock median_clock(const struct rank_clock *clocks, const u32
  * best fit can follow anything that delays a rank's ends (a busy CPU), but is not the clock. The
  * ranks share the CPUs of one host, so the busiest rank determines how much scatter is allowed for
  * all. The rank that is the axis has no residual of its own. */
-static bool agree(const struct model *model, const struct evidence *evidence, const bool *placed,
-                  const u32 *ranks, u32 n, const struct rank_clock *common) {
+static bool ends_confirm_clock(const struct model *model, const struct evidence *evidence,
+                               const bool *placed, const u32 *ranks, u32 n,
+                               const struct rank_clock *common) {
   double residual_us = 0;
   for (u32 i = 0; i < n; i++)
     if (placed[ranks[i]])
@@ -133,7 +135,7 @@ static bool agree(const struct model *model, const struct evidence *evidence, co
   for (u32 i = 0; i < n; i++) {
     if (!placed[ranks[i]])
       continue;
-    if (scatter(evidence, ranks[i], common) > tolerance + LEAST_TOLERANCE_NS)
+    if (median_distance(evidence, ranks[i], common) > tolerance + LEAST_TOLERANCE_NS)
       return false;
   }
   return true;
@@ -150,7 +152,7 @@ u32 share_host_clocks(struct model *model, const struct clock_facts *facts,
   struct arena scratch = {0};
   struct evidence evidence;
   bool room = ranks && done && offsets && drifts &&
-              take_evidence(&evidence, samples, n, clocks, placed, &scratch);
+              collect_evidence(&evidence, samples, n, clocks, placed, &scratch);
   for (u32 first = 0; first < n && room; first++) {
     u32 count = 0;
     for (u32 r = first; r < n; r++)
@@ -164,7 +166,7 @@ u32 share_host_clocks(struct model *model, const struct clock_facts *facts,
     for (u32 i = 0; i < count; i++) /* the host of the rank whose clock is the axis */
       if (ranks[i] == root)
         common = clocks[root];
-    if (!agree(model, &evidence, placed, ranks, count, &common))
+    if (!ends_confirm_clock(model, &evidence, placed, ranks, count, &common))
       continue;
     for (u32 i = 0; i < count; i++) {
       clocks[ranks[i]] = common;

@@ -23,8 +23,8 @@ static bool is_usable(const struct model *model, const struct collective *collec
 }
 
 /* Picks every so many-th usable collective of each communicator. `usable` counts them. */
-static int pick(struct samples *samples, const struct model *model, const u32 *usable,
-                struct arena *arena) {
+static int choose_collectives(struct samples *samples, const struct model *model, const u32 *usable,
+                              struct arena *arena) {
   struct sample **of_comm = calloc(model->n_comms + 1, sizeof(struct sample *));
   u32 *seen = calloc(model->n_comms + 1, sizeof(*seen));
   bool room = of_comm && seen;
@@ -120,8 +120,8 @@ static u32 list_messages(const struct model *model, struct message *messages) {
 }
 
 /* As many of each direction, spread evenly. */
-static bool pick_messages(struct sample *sample, const struct message *at, u32 n, u32 upwards,
-                          struct arena *arena) {
+static bool choose_messages(struct sample *sample, const struct message *at, u32 n, u32 upwards,
+                            struct arena *arena) {
   u32 fewer = upwards < n - upwards ? upwards : n - upwards;
   u32 each = fewer < MOST_SAMPLES / 2 ? fewer : MOST_SAMPLES / 2;
   *sample = (struct sample){.comm = at->comm, .messages = true};
@@ -133,7 +133,7 @@ static bool pick_messages(struct sample *sample, const struct message *at, u32 n
   return sample->collectives != NULL;
 }
 
-static int take_messages(struct samples *samples, const struct model *model, struct arena *arena) {
+static int add_messages(struct samples *samples, const struct model *model, struct arena *arena) {
   u32 n = list_messages(model, NULL);
   if (n == 0)
     return 0;
@@ -153,7 +153,7 @@ static int take_messages(struct samples *samples, const struct model *model, str
          next++)
       upwards += messages[next].upwards;
     if (upwards > 0 && upwards < next - i)
-      room = pick_messages(&samples->at[samples->n++], &messages[i], next - i, upwards, arena);
+      room = choose_messages(&samples->at[samples->n++], &messages[i], next - i, upwards, arena);
   }
   free(messages);
   return room ? 0 : -ENOMEM;
@@ -174,7 +174,7 @@ static void measure_transfers(struct samples *samples, const struct model *model
   }
 }
 
-int samples_take(struct samples *samples, const struct model *model, struct arena *arena) {
+int samples_collect(struct samples *samples, const struct model *model, struct arena *arena) {
   *samples = (struct samples){.at = arena_array(arena, model->n_comms + 1, sizeof(*samples->at))};
   u32 *usable = arena_array(arena, model->n_comms + 1, sizeof(*usable));
   u32 *member_of_rank = arena_array(arena, model->n_ranks + 1, sizeof(*member_of_rank));
@@ -182,9 +182,9 @@ int samples_take(struct samples *samples, const struct model *model, struct aren
     return -ENOMEM;
   for (u32 i = 0; i < model->n_collectives; i++)
     usable[model->collectives[i].comm] += is_usable(model, &model->collectives[i]);
-  int result = pick(samples, model, usable, arena);
+  int result = choose_collectives(samples, model, usable, arena);
   if (result == 0)
-    result = take_messages(samples, model, arena);
+    result = add_messages(samples, model, arena);
   size_t total = 0;
   for (u32 s = 0; s < samples->n && result == 0; s++) {
     result = fill_sample(&samples->at[s], model, member_of_rank, arena);

@@ -30,7 +30,7 @@ struct samples {
 };
 
 /* 0, or -ENOMEM. */
-int samples_take(struct samples *samples, const struct model *model, struct arena *arena);
+int samples_collect(struct samples *samples, const struct model *model, struct arena *arena);
 
 /* Median over the sampled collectives of the time that the last member to arrive spent in it. This
  * is the duration of a transfer, whatever the clocks say. */

@@ -10,45 +10,45 @@
 
 enum { THREADS_MOST = 4096, FRAMES_MOST = 512 };
 
-struct looking {
+struct reading {
   struct arena *arena;
   pid_t pid;
   struct python python;
-  struct rank_stall *look;
-  u64 states[2 * THREADS_MOST]; /* PyThreadState of each thread of `look`, 0 */
+  struct rank_stall *stacks;
+  u64 states[2 * THREADS_MOST]; /* PyThreadState of each thread of `stacks`, 0 */
   struct python_frame frames[FRAMES_MOST], again[FRAMES_MOST];
 };
 
-static const char *text_of(struct arena *arena, const char *text) {
+static const char *copy_text(struct arena *arena, const char *text) {
   return *text ? arena_text(arena, text) : NULL;
 }
 
-static int list_threads(struct looking *l, u32 *tids) {
-  struct rank_stall *look = l->look;
+static int list_threads(struct reading *l, u32 *tids) {
+  struct rank_stall *stacks = l->stacks;
   u32 n = thread_list(l->pid, tids, THREADS_MOST);
-  look->all_threads = n;
+  stacks->all_threads = n;
   if (!n)
     return -ESRCH;
   n = n < THREADS_MOST ? n : THREADS_MOST;
-  look->threads = arena_array(l->arena, n + THREADS_MOST, sizeof(*look->threads));
-  for (u32 i = 0; i < n && look->threads; i++) {
+  stacks->threads = arena_array(l->arena, n + THREADS_MOST, sizeof(*stacks->threads));
+  for (u32 i = 0; i < n && stacks->threads; i++) {
     struct thread_state state;
     if (!thread_state_read(l->pid, tids[i], &state))
       continue;
-    look->threads[look->n_threads++] =
+    stacks->threads[stacks->n_threads++] =
         (struct stalled_thread){.tid = tids[i],
                                 .state = state.state,
                                 .main = tids[i] == (u32)l->pid,
-                                .name = text_of(l->arena, state.name),
-                                .wait = text_of(l->arena, state.wait),
-                                .call = text_of(l->arena, state.call),
-                                .file = text_of(l->arena, state.file)};
+                                .name = copy_text(l->arena, state.name),
+                                .wait = copy_text(l->arena, state.wait),
+                                .call = copy_text(l->arena, state.call),
+                                .file = copy_text(l->arena, state.file)};
   }
-  return look->threads ? 0 : -ENOMEM;
+  return stacks->threads ? 0 : -ENOMEM;
 }
 
 /* The frames of a thread, innermost first; how many, negative where they cannot be read. */
-static int walk(struct looking *l, u64 state, struct python_frame *frames, bool *cut) {
+static int read_frames(struct reading *l, u64 state, struct python_frame *frames, bool *cut) {
   const struct python_process process = {.pid = l->pid};
   u64 at;
   int n = 0;
@@ -68,30 +68,30 @@ static int walk(struct looking *l, u64 state, struct python_frame *frames, bool 
   }
 }
 
-static bool same(const struct python_frame *a, const struct python_frame *b, int n) {
+static bool same_frames(const struct python_frame *a, const struct python_frame *b, int n) {
   for (int i = 0; i < n; i++)
     if (a[i].code != b[i].code || a[i].tag != b[i].tag || a[i].instruction != b[i].instruction)
       return false;
   return true;
 }
 
-static struct stalled_thread *thread_of(struct rank_stall *look, u32 tid) {
-  for (u32 i = 0; tid && i < look->n_threads; i++)
-    if (look->threads[i].tid == tid)
-      return &look->threads[i];
-  look->threads[look->n_threads] = (struct stalled_thread){.tid = tid};
-  return &look->threads[look->n_threads++];
+static struct stalled_thread *thread_of(struct rank_stall *stacks, u32 tid) {
+  for (u32 i = 0; tid && i < stacks->n_threads; i++)
+    if (stacks->threads[i].tid == tid)
+      return &stacks->threads[i];
+  stacks->threads[stacks->n_threads] = (struct stalled_thread){.tid = tid};
+  return &stacks->threads[stacks->n_threads++];
 }
 
-static int read_stack(struct looking *l, const struct python_thread *from) {
-  struct stalled_thread *thread = thread_of(l->look, from->tid);
+static int read_stack(struct reading *l, const struct python_thread *from) {
+  struct stalled_thread *thread = thread_of(l->stacks, from->tid);
   bool cut;
-  int n = walk(l, from->state, l->frames, &thread->cut);
-  l->states[thread - l->look->threads] = from->state;
+  int n = read_frames(l, from->state, l->frames, &thread->cut);
+  l->states[thread - l->stacks->threads] = from->state;
   thread->python = true;
   thread->holds_gil = from->holds_gil;
-  thread->moved =
-      n < 0 || walk(l, from->state, l->again, &cut) != n || !same(l->frames, l->again, n);
+  thread->moved = n < 0 || read_frames(l, from->state, l->again, &cut) != n ||
+                  !same_frames(l->frames, l->again, n);
   thread->frames = arena_array(l->arena, (n > 0 ? (u32)n : 0) + 1u, sizeof(*thread->frames));
   if (!thread->frames)
     return -ENOMEM;
@@ -107,13 +107,13 @@ static int read_stack(struct looking *l, const struct python_thread *from) {
 static const char no_answer[] =
     "its memory cannot be read now: one of its threads holds the memory map and waits for a device";
 
-static int read_python(struct looking *l) {
+static int read_python(struct reading *l) {
   static struct python_thread threads[THREADS_MOST];
   const struct python_process process = {.pid = l->pid};
   u64 runtime;
   int error = 0;
-  l->look->no_python = python_image_find(l->pid, &l->python, &runtime);
-  if (l->look->no_python)
+  l->stacks->no_python = python_image_find(l->pid, &l->python, &runtime);
+  if (l->stacks->no_python)
     return 0;
   u32 n = python_threads(&l->python, python_read_process, &process, runtime, threads, THREADS_MOST);
   for (u32 i = 0; i < n && !error; i++)
@@ -121,23 +121,23 @@ static int read_python(struct looking *l) {
   return error;
 }
 
-int attached_look(struct arena *arena, pid_t pid, enum native_which which, struct rank_stall *look,
-                  struct native_outcome *looked) {
-  static struct looking l;
+int attached_read_stacks(struct arena *arena, pid_t pid, enum native_which which,
+                         struct rank_stall *stacks, struct native_outcome *native) {
+  static struct reading l;
   static u32 tids[THREADS_MOST];
-  *look = rank_stall_of_look();
-  *looked = (struct native_outcome){0};
-  l = (struct looking){.arena = arena, .pid = pid, .look = look};
+  *stacks = rank_stall_empty();
+  *native = (struct native_outcome){0};
+  l = (struct reading){.arena = arena, .pid = pid, .stacks = stacks};
   int error = list_threads(&l, tids);
   if (error)
     return error;
-  if (!process_answers(pid)) {
-    look->no_python = looked->why_none = no_answer;
+  if (!process_is_readable(pid)) {
+    stacks->no_python = native->why_none = no_answer;
     return 0;
   }
   error = read_python(&l);
   if (error || which == NATIVE_NONE)
     return error;
-  return native_stacks_add(arena, pid, look->no_python ? NULL : &l.python, l.states, which, look,
-                           looked);
+  return native_stacks_add(arena, pid, stacks->no_python ? NULL : &l.python, l.states, which,
+                           stacks, native);
 }

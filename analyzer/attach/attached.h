@@ -13,9 +13,9 @@
 #include "model/stalls.h"
 
 /* Fills in the threads of `pid`; everything lives in `arena`. Where frames cannot be read,
- * `look->no_python` says why and the rest stands. Native frames come with them as `which` says;
- * `known` is what came of that. 0, -ESRCH, or -ENOMEM. */
-int attached_look(struct arena *arena, pid_t pid, enum native_which which, struct rank_stall *look,
-                  struct native_outcome *known);
+ * `stacks->no_python` says why, and the rest is valid. Native frames come with them as `which`
+ * says; `native` is the result of that. 0, -ESRCH, or -ENOMEM. */
+int attached_read_stacks(struct arena *arena, pid_t pid, enum native_which which,
+                         struct rank_stall *stacks, struct native_outcome *native);
 
 #endif

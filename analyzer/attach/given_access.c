@@ -14,7 +14,7 @@ enum { ANSWER_MS = 5000 };
 
 static u32 number;
 
-/* Several processes ask through one socket, one after the other. */
+/* Several processes send requests through one socket, one after the other. */
 static u32 next_number(void) {
   static u32 n;
   return (u32)getpid() << 12 | (++n & 0xfff);
@@ -60,7 +60,8 @@ static bool receive(struct guarded_reply *reply, int *descriptor) {
 
 /* Asks, and waits for the answer to just this: a process before us may have ended before it had
  * read its own. */
-static int ask(enum guarded_kind kind, u32 tid, struct guarded_reply *reply, int *descriptor) {
+static int request_and_wait(enum guarded_kind kind, u32 tid, struct guarded_reply *reply,
+                            int *descriptor) {
   if (!send_request(kind, tid))
     return -EPIPE;
   while (receive(reply, descriptor)) {
@@ -75,7 +76,7 @@ static int ask(enum guarded_kind kind, u32 tid, struct guarded_reply *reply, int
 static ssize_t read_call(u32 tid, char *text, size_t bytes) {
   struct guarded_reply reply;
   int none;
-  if (ask(GUARDED_CALL, tid, &reply, &none) != 0)
+  if (request_and_wait(GUARDED_CALL, tid, &reply, &none) != 0)
     return -1;
   reply.call[sizeof(reply.call) - 1] = '\0';
   size_t length = strlen(reply.call);
@@ -88,7 +89,7 @@ static ssize_t read_call(u32 tid, char *text, size_t bytes) {
 int given_access_begin(pid_t pid) {
   static struct guarded_access access;
   struct guarded_reply reply;
-  int memory, error = ask(GUARDED_MEMORY, 0, &reply, &memory);
+  int memory, error = request_and_wait(GUARDED_MEMORY, 0, &reply, &memory);
   if (error || memory < 0)
     return error ? error : -EPROTO;
   access = (struct guarded_access){.pid = pid, .memory = memory, .call = read_call};
@@ -96,20 +97,20 @@ int given_access_begin(pid_t pid) {
   return 0;
 }
 
-bool given_access_is_for(pid_t pid) {
+bool given_access_covers(pid_t pid) {
   return tscope_guarded_access && tscope_guarded_access->pid == pid;
 }
 
 int given_access_stop(u32 tid, struct user_regs_struct *registers) {
   struct guarded_reply reply;
-  int none, error = ask(GUARDED_STOP, tid, &reply, &none);
+  int none, error = request_and_wait(GUARDED_STOP, tid, &reply, &none);
   if (!error)
     *registers = reply.registers;
   return error;
 }
 
-int given_access_go(u32 tid) {
+int given_access_continue(u32 tid) {
   struct guarded_reply reply;
   int none;
-  return ask(GUARDED_CONTINUE, tid, &reply, &none);
+  return request_and_wait(GUARDED_CONTINUE, tid, &reply, &none);
 }

@@ -17,13 +17,14 @@
 int given_access_begin(pid_t pid);
 
 /* Whether it is `pid` that is read so. */
-bool given_access_is_for(pid_t pid);
+bool given_access_covers(pid_t pid);
 
-/* Stops a thread; it goes on with given_access_go(), and after GUARDED_MAX_STOP_MS in any case. 0;
- * -ETIMEDOUT when it did not stop; another negative errno. */
+/* Stops a thread; it goes on with given_access_continue(), and after GUARDED_MAX_STOP_MS in any
+ * case. 0; -ETIMEDOUT when it did not stop; another negative errno. */
 int given_access_stop(u32 tid, struct user_regs_struct *registers);
 
-/* 0: it stood until now. Negative errno: what was copied since the stop may not fit together. */
-int given_access_go(u32 tid);
+/* 0: it was stopped until now. Negative errno: what was copied since the stop may not fit together.
+ */
+int given_access_continue(u32 tid);
 
 #endif

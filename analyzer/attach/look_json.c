@@ -115,7 +115,7 @@ int look_json_read(struct arena *arena, const char *text, size_t bytes, struct r
   json_t *json = json_loadb(text, bytes, 0, NULL);
   int error = json_is_array(json_object_get(json, "threads")) ? 0 : -EPROTO;
   *native = (struct native_outcome){0};
-  *look = rank_stall_of_look();
+  *look = rank_stall_empty();
   if (!error)
     error = read_process(arena, json, look);
   if (!error)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * What attached_look() saw, as JSON and back.
+ * What attached_read_stacks() saw, as JSON and back.
  */
 #ifndef TSCOPE_LOOK_JSON_H
 #define TSCOPE_LOOK_JSON_H

@@ -21,11 +21,11 @@ struct native_process {
   u32 n, most;
 };
 
-const char *native_frames_missing(void) {
+const char *native_frames_unavailable(void) {
   return NULL;
 }
 
-static pid_t opened; /* the process whose files elfutils asks for */
+static pid_t opened; /* the process whose files elfutils requests */
 
 /* Whether the file is still the one that the process has mapped at `base`: a file that was
  * installed later would give wrong names. */
@@ -64,7 +64,7 @@ static const Dwfl_Callbacks files = {
 
 static pid_t next_thread(Dwfl *dwfl, void *context, void **thread_context) {
   (void)dwfl, (void)context, (void)thread_context;
-  return 0; /* they are asked for one by one */
+  return 0; /* elfutils requests them one by one */
 }
 
 static bool get_thread(Dwfl *dwfl, pid_t tid, void *context, void **thread_context) {
@@ -165,7 +165,7 @@ struct native_process *native_open(struct arena *arena, pid_t pid,
   struct native_process *process = arena_alloc(arena, sizeof(*process));
   if (!process)
     return NULL;
-  unsetenv("DEBUGINFOD_URLS"); /* elfutils would ask the network for what is not on this host */
+  unsetenv("DEBUGINFOD_URLS"); /* elfutils would download what is not on this host */
   *process = (struct native_process){.pid = pid, .arena = arena, .snapshots = snapshots};
   opened = pid;
   process->dwfl = dwfl_begin(&files);

@@ -14,7 +14,7 @@
 struct native_frame {
   const char *function; /* C++ names as people write them, without arguments */
   const char *library;  /* path as the process has it; NULL: code that is of no file */
-  const char *file;     /* where debug information tells */
+  const char *file;     /* if debug information has it */
   u32 line;             /* likewise, 0 */
   const char *build_id; /* in hex */
   u64 offset;           /* in the library; the address itself where there is none */
@@ -23,7 +23,7 @@ struct native_frame {
 struct native_process;
 
 /* NULL, or why this program knows no native frames. */
-const char *native_frames_missing(void);
+const char *native_frames_unavailable(void);
 
 /* The files that `pid` has mapped. `snapshots` stays the caller's and outlives what is returned.
  * NULL when they cannot be read or memory ran out. */
@@ -31,7 +31,7 @@ struct native_process *native_open(struct arena *arena, pid_t pid,
                                    const struct snapshots *snapshots);
 
 /* The frames of a thread that has a snapshot, innermost first: how many. *whole: to the
- * outermost. Inlined functions are not told apart from those they are in. */
+ * outermost. Inlined functions are not distinguished from those they are in. */
 u32 native_unwind(struct native_process *process, const struct thread_snapshot *thread,
                   struct native_frame *frames, u32 most, bool *whole);
 

@@ -6,7 +6,7 @@
 
 #include "attach/native_frames.h"
 
-const char *native_frames_missing(void) {
+const char *native_frames_unavailable(void) {
   return "this tscope-stacks was built without native frames (elfutils' libdw was missing)";
 }
 

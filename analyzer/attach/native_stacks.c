@@ -28,7 +28,7 @@ static const char *name_of(const char *path) {
 }
 
 /* "python3.11" and "libpython3.11.so.1.0". */
-static bool is_pythons(const struct native_frame *frame) {
+static bool is_in_python(const struct native_frame *frame) {
   const char *name = name_of(frame->library);
   return strncmp(name, "python3", 7) == 0 || strncmp(name, "libpython3", 10) == 0;
 }
@@ -97,7 +97,7 @@ static u32 count_steps(const struct mixing *m) {
 
 /* Whether a native frame outside of, or between, Python frames says anything. */
 static bool is_known(const struct mixing *m, const struct native_frame *frame) {
-  return m->which == NATIVE_ALL || (!is_pythons(frame) && !starts_thread(frame));
+  return m->which == NATIVE_ALL || (!is_in_python(frame) && !starts_thread(frame));
 }
 
 /* From the innermost outwards: both lists are complete there, so each call of the interpreter takes
@@ -110,7 +110,7 @@ static int put_mixed(struct mixing *m, bool fits) {
   for (u32 i = 0; i < m->n_native; i++) {
     const struct native_frame *frame = &m->native[i];
     bool call = runs_python(frame) && m->step < m->snapshot->n_steps;
-    if (!fits && (call || (!any_calls && is_pythons(frame))))
+    if (!fits && (call || (!any_calls && is_in_python(frame))))
       break;
     inside |= call;
     int error = call                            ? put_call(m, false)
@@ -122,7 +122,7 @@ static int put_mixed(struct mixing *m, bool fits) {
   return put_call(m, true);
 }
 
-static int mix(struct mixing *m, bool native_whole, struct native_outcome *outcome) {
+static int merge_thread(struct mixing *m, bool native_whole, struct native_outcome *outcome) {
   u32 calls = count_calls(m), steps = count_steps(m);
   bool python_whole = m->snapshot->python_whole;
   bool fits = native_whole && python_whole ? calls == steps
@@ -145,16 +145,16 @@ static void count(const struct snapshots *snapshots, struct native_outcome *outc
     outcome->taken += snapshot->got == SNAPSHOT_TAKEN;
     outcome->stuck += snapshot->got == SNAPSHOT_STUCK;
     outcome->refused += snapshot->got == SNAPSHOT_REFUSED;
-    outcome->gone += snapshot->got == SNAPSHOT_GONE;
+    outcome->gone += snapshot->got == SNAPSHOT_ENDED;
     outcome->all_ns += snapshot->stopped_ns;
     if (snapshot->stopped_ns > outcome->longest_ns)
       outcome->longest_ns = snapshot->stopped_ns;
   }
 }
 
-static int mix_all(struct mixing *m, const struct snapshots *snapshots,
-                   struct native_process *process, struct rank_stall *look,
-                   struct native_outcome *outcome) {
+static int merge_threads(struct mixing *m, const struct snapshots *snapshots,
+                         struct native_process *process, struct rank_stall *look,
+                         struct native_outcome *outcome) {
   static struct native_frame native[NATIVE_MOST];
   int error = 0;
   m->native = native;
@@ -168,7 +168,7 @@ static int mix_all(struct mixing *m, const struct snapshots *snapshots,
     m->step = 0;
     m->n_native = native_unwind(process, snapshot, native, NATIVE_MOST, &whole);
     if (m->n_native)
-      error = mix(m, whole, outcome);
+      error = merge_thread(m, whole, outcome);
   }
   return error;
 }
@@ -187,14 +187,15 @@ static u32 tracer_of(pid_t pid) {
   return tracer;
 }
 
-static const char *why_none(struct arena *arena, pid_t pid, const struct native_outcome *outcome) {
+static const char *explain_none(struct arena *arena, pid_t pid,
+                                const struct native_outcome *outcome) {
   u32 tracer = tracer_of(pid);
   if (outcome->taken)
     return NULL;
   if (outcome->refused && tracer)
     return arena_printf(arena, "process %u traces it already (a debugger?)", tracer);
   if (outcome->refused)
-    return refused_because(pid);
+    return describe_refusal(pid);
   return outcome->stuck ? "its threads wait in the kernel, uninterruptible, and did not stop"
                         : "it has ended";
 }
@@ -204,7 +205,7 @@ int native_stacks_add(struct arena *arena, pid_t pid, const struct python *pytho
                       struct native_outcome *outcome) {
   struct snapshots snapshots = {0};
   struct thread_snapshot *wanted = arena_array(arena, look->n_threads + 1u, sizeof(*wanted));
-  *outcome = (struct native_outcome){.why_none = native_frames_missing()};
+  *outcome = (struct native_outcome){.why_none = native_frames_unavailable()};
   if (!wanted || outcome->why_none)
     return wanted ? 0 : -ENOMEM;
   for (u32 i = 0; i < look->n_threads; i++)
@@ -214,13 +215,13 @@ int native_stacks_add(struct arena *arena, pid_t pid, const struct python *pytho
     goto out;
   error = 0;
   count(&snapshots, outcome);
-  outcome->why_none = why_none(arena, pid, outcome);
+  outcome->why_none = explain_none(arena, pid, outcome);
   if (outcome->why_none)
     goto out;
   struct native_process *process = native_open(arena, pid, &snapshots);
   struct mixing m = {.arena = arena, .pid = pid, .python = python, .which = which};
   if (process)
-    error = mix_all(&m, &snapshots, process, look, outcome);
+    error = merge_threads(&m, &snapshots, process, look, outcome);
   else
     outcome->why_none = "the files that it mapped cannot be read";
   native_close(process);

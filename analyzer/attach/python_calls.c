@@ -19,7 +19,8 @@ static bool read_marks(const struct python *python, const struct python_process 
 }
 
 /* 3.14 keeps one frame of the interpreter's own outside of all, which no call runs. */
-static u32 without_outermost(const struct python *python, const struct python_step *steps, u32 n) {
+static u32 count_without_outermost(const struct python *python, const struct python_step *steps,
+                                   u32 n) {
   bool empty = n > 0 && !steps[n - 1].has_frame && (n == 1 || steps[n - 2].ends_call);
   return python->layout.minor >= 14 && empty ? n - 1 : n;
 }
@@ -47,7 +48,7 @@ u32 python_calls_read(const struct python *python, pid_t pid, u64 thread_state,
     n += step->has_frame || step->ends_call;
   }
   *whole = !at;
-  return without_outermost(python, steps, n);
+  return count_without_outermost(python, steps, n);
 }
 
 struct call_frame *python_call_frame(struct arena *arena, const struct python *python, pid_t pid,

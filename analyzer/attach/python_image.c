@@ -37,7 +37,7 @@ static const u8 *map_file(const char *path, size_t *bytes) {
   return map == MAP_FAILED ? NULL : map;
 }
 
-static bool holds(const struct image *image, u64 offset, u64 bytes) {
+static bool is_in_file(const struct image *image, u64 offset, u64 bytes) {
   return offset <= image->bytes && bytes <= image->bytes - offset;
 }
 
@@ -47,8 +47,8 @@ static const Elf64_Ehdr *header_of(const struct image *image) {
       memcmp(header->e_ident, ELFMAG, SELFMAG) == 0 && header->e_ident[EI_CLASS] == ELFCLASS64 &&
       header->e_shentsize == sizeof(Elf64_Shdr) && header->e_phentsize == sizeof(Elf64_Phdr) &&
       header->e_shoff % 8 == 0 && header->e_phoff % 8 == 0;
-  return ours && holds(image, header->e_shoff, (u64)header->e_shnum * sizeof(Elf64_Shdr)) &&
-                 holds(image, header->e_phoff, (u64)header->e_phnum * sizeof(Elf64_Phdr))
+  return ours && is_in_file(image, header->e_shoff, (u64)header->e_shnum * sizeof(Elf64_Shdr)) &&
+                 is_in_file(image, header->e_phoff, (u64)header->e_phnum * sizeof(Elf64_Phdr))
              ? header
              : NULL;
 }
@@ -62,11 +62,11 @@ static u64 first_address(const struct image *image, const Elf64_Ehdr *header) {
   return 0;
 }
 
-static u64 find_in(const struct image *image, const Elf64_Shdr *symbols, const Elf64_Shdr *names,
-                   const char *name) {
+static u64 find_symbol_in(const struct image *image, const Elf64_Shdr *symbols,
+                          const Elf64_Shdr *names, const char *name) {
   if (symbols->sh_entsize != sizeof(Elf64_Sym) || symbols->sh_offset % 8 != 0 ||
-      !holds(image, symbols->sh_offset, symbols->sh_size) ||
-      !holds(image, names->sh_offset, names->sh_size))
+      !is_in_file(image, symbols->sh_offset, symbols->sh_size) ||
+      !is_in_file(image, names->sh_offset, names->sh_size))
     return 0;
   const Elf64_Sym *list = (const void *)(image->file + symbols->sh_offset);
   const char *texts = (const char *)image->file + names->sh_offset;
@@ -80,12 +80,12 @@ static u64 find_in(const struct image *image, const Elf64_Shdr *symbols, const E
 }
 
 /* Address of an exported symbol in the process; 0. */
-static u64 find(const struct image *image, const char *name) {
+static u64 find_symbol(const struct image *image, const char *name) {
   const Elf64_Ehdr *header = header_of(image);
   const Elf64_Shdr *sections = header ? (const void *)(image->file + header->e_shoff) : NULL;
   for (u32 i = 0; header && i < header->e_shnum; i++)
     if (sections[i].sh_type == SHT_DYNSYM && sections[i].sh_link < header->e_shnum) {
-      u64 found = find_in(image, &sections[i], &sections[sections[i].sh_link], name);
+      u64 found = find_symbol_in(image, &sections[i], &sections[sections[i].sh_link], name);
       if (found)
         return found;
     }
@@ -130,27 +130,28 @@ static int list_mappings(pid_t pid, struct mapping *mappings, int most) {
   return n ? n : error;
 }
 
-static const char *look_in(pid_t pid, const struct mapping *mapping, struct python *python,
-                           u64 *runtime) {
+static const char *read_image(pid_t pid, const struct mapping *mapping, struct python *python,
+                              u64 *runtime) {
   const struct python_process process = {.pid = pid};
   char path[600], version[32];
   struct image image = {0};
   snprintf(path, sizeof(path), "/proc/%d/root%s", (int)pid, mapping->path);
   image.file = map_file(path, &image.bytes);
   if (!image.file)
-    return reading_refused(pid) ? refused_because(pid) : "the file of its Python cannot be read";
+    return is_reading_refused(pid) ? describe_refusal(pid)
+                                   : "the file of its Python cannot be read";
   const Elf64_Ehdr *header = header_of(&image);
   image.bias = header ? mapping->start - first_address(&image, header) : 0;
-  *runtime = find(&image, "_PyRuntime");
-  python->code_type = find(&image, "PyCode_Type");
-  python->text_type = find(&image, "PyUnicode_Type");
+  *runtime = find_symbol(&image, "_PyRuntime");
+  python->code_type = find_symbol(&image, "PyCode_Type");
+  python->text_type = find_symbol(&image, "PyUnicode_Type");
   munmap((void *)(uintptr_t)image.file, image.bytes);
   if (!*runtime || !python->code_type || !python->text_type)
     return ""; /* a program that only starts the library */
   snprintf(version, sizeof(version), "3.%u.", mapping->minor);
   u64 word;
   if (!python_read_process(&process, *runtime, &word, sizeof(word)))
-    return reading_refused(pid) ? refused_because(pid) : "its memory cannot be read";
+    return is_reading_refused(pid) ? describe_refusal(pid) : "its memory cannot be read";
   return python_layout_find(&python->layout, version, python_read_process, &process, *runtime);
 }
 
@@ -160,9 +161,9 @@ const char *python_image_find(pid_t pid, struct python *python, u64 *runtime) {
   int n = list_mappings(pid, mappings, MOST);
   const char *why = "";
   if (n < 0)
-    return refused_because(pid);
+    return describe_refusal(pid);
   for (int i = 0; i < n; i++) {
-    why = look_in(pid, &mappings[i], python, runtime);
+    why = read_image(pid, &mappings[i], python, runtime);
     if (!why)
       return NULL;
   }

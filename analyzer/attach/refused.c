@@ -12,7 +12,7 @@ static const char yama_file[] = "/proc/sys/kernel/yama/ptrace_scope";
 
 /* The right to read is checked before the address: so reading the first page, which no program has,
  * shows whether we may. */
-bool reading_refused(pid_t pid) {
+bool is_reading_refused(pid_t pid) {
   char byte;
   int error = tscope_read_memory(pid, 0, &byte, 1);
   return error == -EPERM || error == -EACCES;
@@ -29,7 +29,7 @@ static int scope_in(const char *path) {
   return scope;
 }
 
-const char *refused_words(uid_t owner, uid_t reader, const char *scope) {
+const char *describe_refusal_for(uid_t owner, uid_t reader, const char *scope) {
   if (reader && owner != reader)
     return "not permitted, it belongs to another user: run this as that user or as root";
   switch (scope_in(scope)) {
@@ -50,10 +50,10 @@ const char *refused_words(uid_t owner, uid_t reader, const char *scope) {
   }
 }
 
-const char *refused_because(pid_t pid) {
+const char *describe_refusal(pid_t pid) {
   char path[32];
   struct stat info;
   snprintf(path, sizeof(path), "/proc/%d", (int)pid);
   uid_t owner = stat(path, &info) == 0 ? info.st_uid : geteuid();
-  return refused_words(owner, geteuid(), yama_file);
+  return describe_refusal_for(owner, geteuid(), yama_file);
 }

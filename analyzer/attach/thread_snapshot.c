@@ -21,14 +21,14 @@
 
 enum {
   PAGE = 4096,
-  STACK_PAGES = 512, /* 2 MiB; of a deeper stack the outer frames are missing, which is said */
+  STACK_PAGES = 512, /* 2 MiB; of a deeper stack the outer frames are missing, which is reported */
   STEPS_MOST = 1024,
   STOP_WAIT_MS = 250,
   ALL_WAIT_MS = 10000,
   DIE_WAIT_MS = 1000,
   STUCK_MOST = 8, /* threads that do not stop cost their time each */
 };
-static const size_t room_bytes = (size_t)512 << 20; /* only what is written takes memory */
+static const size_t room_bytes = (size_t)512 << 20; /* only what is written uses memory */
 
 /* Lies at the start of the room. */
 struct taking {
@@ -60,7 +60,7 @@ static pid_t wait_until(pid_t pid, int *status, i64 until) {
   }
 }
 
-static void *room_for(struct taking *t, size_t bytes) {
+static void *reserve(struct taking *t, size_t bytes) {
   size_t at = (t->used + 15) & ~(size_t)15;
   if (bytes > t->all->room_bytes - at)
     return NULL;
@@ -79,7 +79,7 @@ static u64 stack_pointer(const struct user_regs_struct *registers) {
 /* Page by page: the kernel copies as many as there are. */
 static ssize_t read_pages(pid_t pid, u64 at, void *to, size_t bytes) {
   struct iovec pages[STACK_PAGES], local = {to, bytes};
-  if (given_access_is_for(pid))
+  if (given_access_covers(pid))
     return pread(tscope_guarded_access->memory, to, bytes, (off_t)at);
   for (int i = 0; i < STACK_PAGES; i++) {
     size_t part = PAGE - at % PAGE;
@@ -93,7 +93,7 @@ static ssize_t read_pages(pid_t pid, u64 at, void *to, size_t bytes) {
 static void copy_stack(struct taking *t, struct thread_snapshot *thread) {
   thread->stack_at = stack_pointer(&thread->registers);
   size_t all = (size_t)STACK_PAGES * PAGE - thread->stack_at % PAGE, before = t->used;
-  void *to = room_for(t, all);
+  void *to = reserve(t, all);
   ssize_t got = to ? read_pages(t->pid, thread->stack_at, to, all) : -1;
   if (got > 0) {
     thread->stack = to;
@@ -106,7 +106,7 @@ static void copy_stack(struct taking *t, struct thread_snapshot *thread) {
 
 static void copy_python(struct taking *t, struct thread_snapshot *thread) {
   size_t before = t->used;
-  thread->steps = room_for(t, STEPS_MOST * sizeof(*thread->steps));
+  thread->steps = reserve(t, STEPS_MOST * sizeof(*thread->steps));
   if (!thread->steps)
     return;
   thread->n_steps = python_calls_read(t->python, t->pid, thread->python_state, thread->steps,
@@ -126,32 +126,32 @@ static int signal_of(int status) {
   return status >> 16 == PTRACE_EVENT_STOP ? 0 : WSTOPSIG(status);
 }
 
-static enum snapshot_got take_given(struct taking *t, struct thread_snapshot *thread) {
+static enum snapshot_got snapshot_by_launcher(struct taking *t, struct thread_snapshot *thread) {
   i64 from = now_ns();
   int error = given_access_stop(thread->tid, &thread->registers);
   if (error)
     return error == -ETIMEDOUT ? SNAPSHOT_STUCK
-           : error == -ESRCH   ? SNAPSHOT_GONE
+           : error == -ESRCH   ? SNAPSHOT_ENDED
                                : SNAPSHOT_REFUSED;
   copy_thread(t, thread);
-  bool whole = given_access_go(thread->tid) == 0;
+  bool whole = given_access_continue(thread->tid) == 0;
   thread->stopped_ns = now_ns() - from;
   return !whole ? SNAPSHOT_REFUSED : thread->stack ? SNAPSHOT_TAKEN : SNAPSHOT_NONE;
 }
 
-static enum snapshot_got take(struct taking *t, struct thread_snapshot *thread) {
+static enum snapshot_got snapshot_thread(struct taking *t, struct thread_snapshot *thread) {
   struct iovec registers = {&thread->registers, sizeof(thread->registers)};
   int status;
   if (ptrace(PTRACE_SEIZE, thread->tid, NULL, NULL) != 0)
-    return errno == ESRCH ? SNAPSHOT_GONE : SNAPSHOT_REFUSED;
+    return errno == ESRCH ? SNAPSHOT_ENDED : SNAPSHOT_REFUSED;
   i64 from = now_ns();
   if (ptrace(PTRACE_INTERRUPT, thread->tid, NULL, NULL) != 0)
-    return SNAPSHOT_GONE;
+    return SNAPSHOT_ENDED;
   pid_t got = wait_until((pid_t)thread->tid, &status, from + STOP_WAIT_MS * 1000000ll);
   if (got == 0)
     return SNAPSHOT_STUCK;
   if (got < 0 || !WIFSTOPPED(status))
-    return SNAPSHOT_GONE;
+    return SNAPSHOT_ENDED;
   if (ptrace(PTRACE_GETREGSET, thread->tid, NT_PRSTATUS, &registers) == 0)
     copy_thread(t, thread);
   ptrace(PTRACE_DETACH, thread->tid, NULL, (void *)(intptr_t)signal_of(status));
@@ -161,11 +161,12 @@ static enum snapshot_got take(struct taking *t, struct thread_snapshot *thread) 
 
 /* A thread that was asked to stop and did not is released only when this process ends: another
  * process continues with the threads after it. */
-static void take_rest(void *context) {
+static void snapshot_remaining(void *context) {
   struct taking *t = context;
   while (t->next < t->all->n) {
     struct thread_snapshot *thread = &t->all->threads[t->next];
-    thread->got = given_access_is_for(t->pid) ? take_given(t, thread) : take(t, thread);
+    thread->got =
+        given_access_covers(t->pid) ? snapshot_by_launcher(t, thread) : snapshot_thread(t, thread);
     t->next++;
     if (thread->got == SNAPSHOT_STUCK)
       return;
@@ -174,7 +175,7 @@ static void take_rest(void *context) {
 
 /* Runs `work` in a process of its own, which ends with this one, and is ended after `ms`.
  * 0, -ETIMEDOUT, or another negative errno. */
-static int run_apart(void (*work)(void *), void *context, int ms) {
+static int run_in_child(void (*work)(void *), void *context, int ms) {
   sigset_t child, before;
   int status;
   sigemptyset(&child);
@@ -208,14 +209,14 @@ int snapshots_take(pid_t pid, const struct python *python, const struct thread_s
   }
   struct taking *t = out->room;
   *t = (struct taking){.pid = pid, .python = python, .all = out, .used = sizeof(*t)};
-  out->threads = room_for(t, n * sizeof(*threads));
+  out->threads = reserve(t, n * sizeof(*threads));
   if (!out->threads)
     return -ENOMEM;
   memcpy(out->threads, threads, n * sizeof(*threads));
   i64 until = now_ns() + ALL_WAIT_MS * 1000000ll;
   for (u32 tries = 0; t->next < n && tries <= STUCK_MOST; tries++) {
     int left = (int)((until - now_ns()) / 1000000);
-    int error = left > 0 ? run_apart(take_rest, t, left) : -ETIMEDOUT;
+    int error = left > 0 ? run_in_child(snapshot_remaining, t, left) : -ETIMEDOUT;
     if (error)
       return error;
   }
@@ -237,6 +238,6 @@ static void read_mappings(void *context) {
     ;
 }
 
-bool process_answers(pid_t pid) {
-  return run_apart(read_mappings, &pid, 2000) != -ETIMEDOUT;
+bool process_is_readable(pid_t pid) {
+  return run_in_child(read_mappings, &pid, 2000) != -ETIMEDOUT;
 }

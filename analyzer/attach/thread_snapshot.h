@@ -15,11 +15,11 @@
 #include "attach/python_calls.h"
 
 enum snapshot_got {
-  SNAPSHOT_NONE, /* not asked for, or no room */
+  SNAPSHOT_NONE, /* not requested, or no room */
   SNAPSHOT_TAKEN,
   SNAPSHOT_REFUSED, /* the kernel does not let us */
   SNAPSHOT_STUCK,   /* it did not stop in time: it waits in the kernel, not to be interrupted */
-  SNAPSHOT_GONE,
+  SNAPSHOT_ENDED,
 };
 
 struct thread_snapshot {
@@ -33,7 +33,8 @@ struct thread_snapshot {
   struct python_step *steps;
   u32 n_steps;
   bool python_whole; /* the steps are all there are */
-  i64 stopped_ns;    /* from the request to stop until it was let go: it stood for less than this */
+  i64 stopped_ns;    /* from the request to stop until it was released: it was stopped for less than
+                        this */
 };
 
 struct snapshots {
@@ -53,6 +54,6 @@ void snapshots_release(struct snapshots *snapshots);
 
 /* Whether the kernel lets its memory be read now: no, where a thread of it holds its memory map and
  * waits for a device. Takes two seconds to say no. */
-bool process_answers(pid_t pid);
+bool process_is_readable(pid_t pid);
 
 #endif

@@ -9,7 +9,8 @@
 
 const char quantity_unknown[] = "unknown";
 
-__attribute__((format(printf, 1, 2))) static struct quantity say(const char *format, ...) {
+__attribute__((format(printf, 1, 2))) static struct quantity format_quantity(const char *format,
+                                                                             ...) {
   struct quantity quantity;
   va_list arguments;
   va_start(arguments, format);
@@ -25,7 +26,8 @@ static int decimals_for(double value) {
 }
 
 struct quantity decimal(double value, int decimals) {
-  return isnan(value) ? say("%s", quantity_unknown) : say("%.*f", decimals, value);
+  return isnan(value) ? format_quantity("%s", quantity_unknown)
+                      : format_quantity("%.*f", decimals, value);
 }
 
 struct unit {
@@ -36,16 +38,16 @@ struct unit {
 /* `units` from large to small; the last takes what is left. */
 static struct quantity scaled(double value, const struct unit *units, size_t n) {
   if (isnan(value))
-    return say("%s", quantity_unknown);
+    return format_quantity("%s", quantity_unknown);
   if (value == 0)
-    return say("0 %s", units[n - 1].name);
+    return format_quantity("0 %s", units[n - 1].name);
   for (size_t i = 0; i < n; i++) {
     double number = value / units[i].scale;
     /* 999.7 of a unit is 1.00 of the next. */
     if (fabs(number) >= 0.9995 || i == n - 1)
-      return say("%.*f %s", decimals_for(number), number, units[i].name);
+      return format_quantity("%.*f %s", decimals_for(number), number, units[i].name);
   }
-  return say("%g", value);
+  return format_quantity("%g", value);
 }
 
 #define SCALED(value, units) scaled(value, units, sizeof(units) / sizeof((units)[0]))
@@ -53,10 +55,11 @@ static struct quantity scaled(double value, const struct unit *units, size_t n) 
 static struct quantity long_duration(double seconds) {
   double minutes = round(seconds / 60);
   if (seconds < 3600 - 0.5)
-    return say("%.0f min %02.0f s", floor(round(seconds) / 60), fmod(round(seconds), 60));
+    return format_quantity("%.0f min %02.0f s", floor(round(seconds) / 60),
+                           fmod(round(seconds), 60));
   if (minutes < 48 * 60)
-    return say("%.0f h %02.0f min", floor(minutes / 60), fmod(minutes, 60));
-  return say("%.0f d %.0f h", floor(minutes / 1440), floor(fmod(minutes, 1440) / 60));
+    return format_quantity("%.0f h %02.0f min", floor(minutes / 60), fmod(minutes, 60));
+  return format_quantity("%.0f d %.0f h", floor(minutes / 1440), floor(fmod(minutes, 1440) / 60));
 }
 
 struct quantity duration_s(double seconds) {
@@ -64,7 +67,7 @@ struct quantity duration_s(double seconds) {
   if (seconds >= 119.5)
     return long_duration(seconds);
   if (seconds == 0)
-    return say("0 s");
+    return format_quantity("0 s");
   return SCALED(seconds, units);
 }
 
@@ -76,7 +79,7 @@ struct quantity byte_size(double bytes) {
   static const struct unit units[] = {
       {1e15, "PB"}, {1e12, "TB"}, {1e9, "GB"}, {1e6, "MB"}, {1e3, "kB"}};
   if (bytes < 999.5)
-    return say("%.0f B", bytes);
+    return format_quantity("%.0f B", bytes);
   return SCALED(bytes, units);
 }
 
@@ -84,7 +87,7 @@ struct quantity memory_size(double bytes) {
   static const struct unit units[] = {
       {0x1p50, "PiB"}, {0x1p40, "TiB"}, {0x1p30, "GiB"}, {0x1p20, "MiB"}, {0x1p10, "KiB"}};
   if (fabs(bytes) < 1023.5)
-    return say("%.0f B", bytes);
+    return format_quantity("%.0f B", bytes);
   return SCALED(bytes, units);
 }
 
@@ -93,47 +96,47 @@ struct quantity count_of(double count) {
   if (fabs(count) >= 999999.5)
     return SCALED(count, units);
   if (fabs(count) < 1000)
-    return say(count == floor(count) ? "%.0f" : "%.1f", count);
+    return format_quantity(count == floor(count) ? "%.0f" : "%.1f", count);
   if (isnan(count))
-    return say("%s", quantity_unknown);
+    return format_quantity("%s", quantity_unknown);
   double whole = round(count);
-  return say("%.0f,%03.0f", trunc(whole / 1000), fabs(fmod(whole, 1000)));
+  return format_quantity("%.0f,%03.0f", trunc(whole / 1000), fabs(fmod(whole, 1000)));
 }
 
 struct quantity plural(double count, const char *one) {
-  return say("%s %s%s", count_of(count).text, one, count == 1 ? "" : "s");
+  return format_quantity("%s %s%s", count_of(count).text, one, count == 1 ? "" : "s");
 }
 
 /* A value above 0 must not read "0 %", and one below 1 must not read "100 %". */
 struct quantity percent(double fraction) {
   if (isnan(fraction))
-    return say("%s", quantity_unknown);
+    return format_quantity("%s", quantity_unknown);
   double hundredths = fraction * 100;
   if (hundredths > 0 && hundredths < 0.05)
-    return say("<0.1 %%");
+    return format_quantity("<0.1 %%");
   if (fraction < 1 && hundredths >= 99.5)
-    return say("%.1f %%", fmin(hundredths, 99.9));
+    return format_quantity("%.1f %%", fmin(hundredths, 99.9));
   if (hundredths == 0)
-    return say("0 %%");
-  return say("%.*f %%", fabs(hundredths) < 9.95 ? 1 : 0, hundredths);
+    return format_quantity("0 %%");
+  return format_quantity("%.*f %%", fabs(hundredths) < 9.95 ? 1 : 0, hundredths);
 }
 
 struct quantity signed_percent(double fraction) {
   if (isnan(fraction))
-    return say("%s", quantity_unknown);
+    return format_quantity("%s", quantity_unknown);
   double hundredths = fraction * 100;
   if (fabs(hundredths) < 0.05)
-    return say("0 %%");
-  return say("%+.*f %%", fabs(hundredths) < 9.95 ? 1 : 0, hundredths);
+    return format_quantity("0 %%");
+  return format_quantity("%+.*f %%", fabs(hundredths) < 9.95 ? 1 : 0, hundredths);
 }
 
 struct quantity rate(double per_second, const char *unit) {
   static const struct unit units[] = {{1e12, "T"}, {1e9, "G"}, {1e6, "M"}, {1e3, "k"}};
   if (isnan(per_second))
-    return say("%s", quantity_unknown);
+    return format_quantity("%s", quantity_unknown);
   if (per_second < 999.5)
-    return say("%.*f %s/s", decimals_for(per_second), per_second, unit);
-  return say("%s %s/s", SCALED(per_second, units).text, unit);
+    return format_quantity("%.*f %s/s", decimals_for(per_second), per_second, unit);
+  return format_quantity("%s %s/s", SCALED(per_second, units).text, unit);
 }
 
 struct quantity bandwidth(double gbps) {
@@ -145,16 +148,16 @@ struct quantity flops(double count, const char *unit) {
   static const struct unit units[] = {{1e21, "Z"}, {1e18, "E"}, {1e15, "P"},
                                       {1e12, "T"}, {1e9, "G"},  {1e6, "M"}};
   if (isnan(count))
-    return say("%s", quantity_unknown);
-  return say("%s%s", SCALED(count, units).text, unit);
+    return format_quantity("%s", quantity_unknown);
+  return format_quantity("%s%s", SCALED(count, units).text, unit);
 }
 
 struct quantity probability(double p) {
   if (isnan(p))
-    return say("%s", quantity_unknown);
+    return format_quantity("%s", quantity_unknown);
   if (p < 1e-12)
-    return say("<1e-12");
-  return p < 1e-3 ? say("%.0e", p) : say("%.2g", p);
+    return format_quantity("<1e-12");
+  return p < 1e-3 ? format_quantity("%.0e", p) : format_quantity("%.2g", p);
 }
 
 static int by_number(const void *a, const void *b) {

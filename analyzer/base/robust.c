@@ -54,8 +54,8 @@ static double median_slope(const double *x, const double *y, u32 n) {
 }
 
 /* Offset and scatter of a line whose slope is given. */
-static void settle_line(struct line *line, const double *x, const double *y, u32 n,
-                        double *scratch) {
+static void fit_offset(struct line *line, const double *x, const double *y, u32 n,
+                       double *scratch) {
   for (u32 i = 0; i < n; i++)
     scratch[i] = y[i] - line->slope * (x[i] - line->x0);
   line->at_x0 = median_double(scratch, n);
@@ -74,12 +74,12 @@ struct line fit_line(const double *x, const double *y, u32 n, double most_slope,
   struct line line = {.x0 = lowest + span / 2};
   if (n >= LEAST_FOR_SLOPE && span > 0 && most_slope > 0)
     line.slope = median_slope(x, y, n);
-  settle_line(&line, x, y, n, scratch);
+  fit_offset(&line, x, y, n, scratch);
   /* x spread evenly over the span has variance span^2 / 12; 1.4826 MAD is a standard deviation */
   double error = 1.4826 * line.mad * sqrt(12.0 / n) / (span > 0 ? span : 1);
   if (line.slope != 0 && (fabs(line.slope) > most_slope || fabs(line.slope) < 3 * error)) {
     line.slope = 0;
-    settle_line(&line, x, y, n, scratch);
+    fit_offset(&line, x, y, n, scratch);
   }
   return line;
 }

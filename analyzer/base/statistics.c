@@ -70,7 +70,7 @@ int compare_doubles(const void *left, const void *right) {
   return (a > b) - (a < b);
 }
 
-static double without(const double *sorted, size_t skip, size_t i) {
+static double value_without(const double *sorted, size_t skip, size_t i) {
   return sorted[i >= skip ? i + 1 : i];
 }
 
@@ -85,8 +85,8 @@ double median_of_others(const double *sorted, size_t n, double own) {
     else
       high = middle;
   }
-  double upper = without(sorted, low, rest / 2);
-  return rest % 2 ? upper : (upper + without(sorted, low, rest / 2 - 1)) / 2;
+  double upper = value_without(sorted, low, rest / 2);
+  return rest % 2 ? upper : (upper + value_without(sorted, low, rest / 2 - 1)) / 2;
 }
 
 /* lgamma() also writes the sign into a variable that all threads share. */

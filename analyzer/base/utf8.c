@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static bool continues(unsigned char byte) {
+static bool is_continuation(unsigned char byte) {
   return (byte & 0xc0) == 0x80;
 }
 
@@ -22,7 +22,7 @@ size_t utf8_decode(const char *text, u32 *code) {
     return 1;
   u32 value = n == 1 ? bytes[0] : bytes[0] & (0xffu >> (n + 1));
   for (size_t i = 1; i < n; i++) {
-    if (!continues(bytes[i]))
+    if (!is_continuation(bytes[i]))
       return 1;
     value = value << 6 | (bytes[i] & 0x3fu);
   }
@@ -44,17 +44,17 @@ size_t utf8_write(u32 code, char bytes[4]) {
   return n;
 }
 
-bool utf8_acts(u32 code) {
+bool utf8_is_control(u32 code) {
   return code < 0x20 || (code >= 0x7f && code < 0xa0) || (code >= 0x200b && code <= 0x200f) ||
          (code >= 0x2028 && code <= 0x202e) || (code >= 0x2060 && code <= 0x206f) ||
          code == 0xfeff || (code >= 0xe0000 && code < 0xe1000);
 }
 
-const char *utf8_likeness(u32 code) {
+const char *utf8_ascii_substitute(u32 code) {
   static const struct {
     u32 code;
     const char *text;
-  } likeness[] = {
+  } substitutes[] = {
       {0xb5, "u"},   {0x3bc, "u"},  {0xb7, "|"},   {0xb1, "+/-"},   {0xd7, "x"},    {0x2192, "->"},
       {0x2212, "-"}, {0x2013, "-"}, {0x2014, "-"}, {0x2026, "..."}, {0x2264, "<="}, {0x2265, ">="},
       {0x2248, "~"}, {0x2018, "'"}, {0x2019, "'"}, {0x201c, "\""},  {0x201d, "\""}, {0xa0, " "},
@@ -64,9 +64,9 @@ const char *utf8_likeness(u32 code) {
       {0x258b, "="}, {0x258a, "="}, {0x2589, "#"}, {0x2581, "_"},   {0x2582, "."},  {0x2583, "-"},
       {0x2584, "="}, {0x2585, "+"}, {0x2586, "*"}, {0x2587, "#"},
   };
-  for (size_t i = 0; i < sizeof(likeness) / sizeof(likeness[0]); i++)
-    if (likeness[i].code == code)
-      return likeness[i].text;
+  for (size_t i = 0; i < sizeof(substitutes) / sizeof(substitutes[0]); i++)
+    if (substitutes[i].code == code)
+      return substitutes[i].text;
   return "?";
 }
 

@@ -22,11 +22,11 @@ size_t utf8_write(u32 code, char bytes[4]);
 
 /* True for what acts on a terminal or reorders a line instead of showing: C0, C1, bidirectional
  * controls, zero-width characters. */
-bool utf8_acts(u32 code);
+bool utf8_is_control(u32 code);
 
 /* What to write instead where only ASCII can be shown: "us" for a micro sign's "u", "?" for what
- * has no likeness. */
-const char *utf8_likeness(u32 code);
+ * has none. */
+const char *utf8_ascii_substitute(u32 code);
 
 /* A copy in valid UTF-8 with every invalid byte replaced. The caller frees; NULL without memory. */
 char *utf8_valid_copy(const char *text);

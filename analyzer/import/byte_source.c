@@ -108,7 +108,7 @@ static i64 read_gzip(struct byte_source *source, u8 *buffer, size_t bytes) {
   z_stream *inflater = &source->inflater;
   inflater->next_out = buffer;
   inflater->avail_out = bytes < UINT32_MAX ? (uInt)bytes : UINT32_MAX;
-  uInt asked = inflater->avail_out;
+  uInt wanted = inflater->avail_out;
   while (inflater->avail_out && !source->failed) {
     if (!refill(source)) {
       if (!source->failed && !source->member_ended)
@@ -125,7 +125,7 @@ static i64 read_gzip(struct byte_source *source, u8 *buffer, size_t bytes) {
     else if (status != Z_OK && status != Z_BUF_ERROR)
       source->failed = status == Z_MEM_ERROR ? -ENOMEM : -EBADMSG;
   }
-  i64 got = asked - inflater->avail_out;
+  i64 got = wanted - inflater->avail_out;
   return got == 0 && source->failed ? source->failed : got;
 }
 

@@ -17,7 +17,7 @@ void byte_source_close(struct byte_source *source);
 
 bool byte_source_is_gzip(const struct byte_source *source);
 
-/* Fills `buffer` as far as the file goes: fewer bytes than asked for mean that the file ends here.
+/* Fills `buffer` as far as the file goes: fewer bytes than `bytes` mean that the file ends here.
  * Returns how many, or negative errno; -EBADMSG if compressed data is damaged or cut short, after
  * everything readable was returned. */
 i64 byte_source_read(struct byte_source *source, u8 *buffer, size_t bytes);

@@ -68,7 +68,7 @@ static const char *last_part(const char *path) {
 
 /* Adds a file to those of its kind. One that cannot be opened has no first bytes; its name may
  * still show what it is. */
-static int sort_file(struct sorting *sorting, const char *path, u64 bytes, bool given) {
+static int add_file(struct sorting *sorting, const char *path, u64 bytes, bool given) {
   u8 head[INPUT_HEAD_BYTES + 1];
   struct input input = {
       .path = arena_text(sorting->arena, path), .bytes = bytes, .given = given, .head = head};
@@ -95,7 +95,7 @@ static int sort_file(struct sorting *sorting, const char *path, u64 bytes, bool 
 }
 
 /* A folder or file in a folder that cannot be read hides only itself. */
-static int sort_folder(struct sorting *sorting, const char *path, unsigned depth) {
+static int add_folder(struct sorting *sorting, const char *path, unsigned depth) {
   DIR *folder = opendir(path);
   if (!folder)
     return -errno;
@@ -108,10 +108,10 @@ static int sort_folder(struct sorting *sorting, const char *path, unsigned depth
     if (result < 0 || item->d_name[0] == '.' || lstat(inner, &status) < 0)
       continue;
     if (S_ISDIR(status.st_mode)) {
-      if (depth > 0 && sort_folder(sorting, inner, depth - 1) == -ENOMEM)
+      if (depth > 0 && add_folder(sorting, inner, depth - 1) == -ENOMEM)
         result = -ENOMEM;
     } else if (stat(inner, &status) == 0 && S_ISREG(status.st_mode)) {
-      result = sort_file(sorting, inner, (u64)status.st_size, false);
+      result = add_file(sorting, inner, (u64)status.st_size, false);
     }
   }
   closedir(folder);
@@ -122,14 +122,13 @@ static int by_path(const void *left, const void *right) {
   return strcmp(((const struct input *)left)->path, ((const struct input *)right)->path);
 }
 
-static int sort_paths(struct sorting *sorting, const char *const *paths, u32 n, char *why,
-                      size_t why_bytes) {
+static int add_paths(struct sorting *sorting, const char *const *paths, u32 n, char *why,
+                     size_t why_bytes) {
   for (u32 i = 0; i < n; i++) {
     struct stat status;
     int result = stat(paths[i], &status) < 0 ? -errno
-                 : S_ISDIR(status.st_mode)
-                     ? sort_folder(sorting, paths[i], FOLDERS_DEEP)
-                     : sort_file(sorting, paths[i], (u64)status.st_size, true);
+                 : S_ISDIR(status.st_mode)   ? add_folder(sorting, paths[i], FOLDERS_DEEP)
+                                           : add_file(sorting, paths[i], (u64)status.st_size, true);
     if (result == -ENOMEM)
       return result;
     if (result < 0) {
@@ -144,9 +143,9 @@ static int sort_paths(struct sorting *sorting, const char *const *paths, u32 n, 
   return 0;
 }
 
-/* Nothing was recognised: says what could have been. */
-static int nothing_here(const struct sorting *sorting, const char *path, char *why,
-                        size_t why_bytes) {
+/* Nothing was recognised: lists what can be read. */
+static int describe_unrecognised(const struct sorting *sorting, const char *path, char *why,
+                                 size_t why_bytes) {
   size_t used = 0;
   if (sorting->unknown.n)
     used = (size_t)snprintf(why, why_bytes,
@@ -219,11 +218,11 @@ int import_load(const char *const *paths, u32 n, const struct model_options *opt
                           .why_bytes = why_bytes};
   struct sorting sorting = {.arena = import.arena};
   u32 recognised = 0;
-  int result = model ? sort_paths(&sorting, paths, n, why, why_bytes) : -ENOMEM;
+  int result = model ? add_paths(&sorting, paths, n, why, why_bytes) : -ENOMEM;
   for (size_t k = 0; k < KINDS; k++)
     recognised += sorting.of_kind[k].n;
   if (result == 0 && recognised == 0)
-    result = nothing_here(&sorting, paths[0], why, why_bytes);
+    result = describe_unrecognised(&sorting, paths[0], why, why_bytes);
   if (result == 0)
     result = list_inputs(&import, &sorting);
   if (result == 0)

@@ -4,7 +4,7 @@
  * in an arena. A value is 16 bytes and is copied freely; what it holds is shared and never changes
  * once read. What the file refers to twice is here once.
  *
- * Every accessor takes any value, or NULL, and answers "not that" (NULL, false, 0) for a wrong
+ * Every accessor takes any value, or NULL, and returns "not that" (NULL, false, 0) for a wrong
  * kind, so that a chain of look-ups needs one check at its end.
  */
 #ifndef TSCOPE_VALUE_H
@@ -50,8 +50,8 @@ struct value_items {
   u32 n;
   u32 room;     /* while it is being built */
   u32 depth;    /* of what is inside, itself included; an empty list has 1 */
-  float spread; /* values met by following every reference from here, itself included; what is
-                   shared counts each time. A reader who walks everything asks this first */
+  float spread; /* values found by following every reference from here, itself included; what is
+                   shared counts each time. A reader who walks everything checks this first */
 };
 
 /* How many items a list, tuple, set or dict has. */

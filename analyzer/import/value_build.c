@@ -94,7 +94,8 @@ int value_make_items(struct value_builder *b, enum value_kind kind, struct value
 
 /* Moves an array to a place with room for `n` more. The first items come exactly, later ones leave
  * room for as many again. */
-static struct value *moved(struct value_builder *b, const struct value *old, u32 have, u32 room) {
+static struct value *copy_larger(struct value_builder *b, const struct value *old, u32 have,
+                                 u32 room) {
   struct value *at = arena_array(b->arena, room, sizeof(*at));
   if (at && have)
     memcpy(at, old, have * sizeof(*at));
@@ -116,7 +117,7 @@ int value_append(struct value_builder *b, struct value_items *items, const struc
     u32 room;
     if (!room_after(items->n, n, &room))
       return -EOVERFLOW;
-    struct value *at = moved(b, items->at, items->n, room);
+    struct value *at = copy_larger(b, items->at, items->n, room);
     if (!at)
       return -ENOMEM;
     items->at = at;
@@ -128,7 +129,7 @@ int value_append(struct value_builder *b, struct value_items *items, const struc
 }
 
 /* The keys of n pairs as an array, kept once where that can be. */
-static struct value *keys_of(struct value_builder *b, const struct value *pairs, u32 n) {
+static struct value *share_keys(struct value_builder *b, const struct value *pairs, u32 n) {
   struct value keys[KEYS_WORTH_KEEPING_ONCE];
   bool small = n <= KEYS_WORTH_KEEPING_ONCE;
   for (u32 i = 0; small && i < n; i++) {
@@ -152,8 +153,8 @@ static int dict_grow(struct value_builder *b, struct value_items *items, u32 n) 
   u32 room;
   if (!room_after(items->n, n, &room))
     return -EOVERFLOW;
-  struct value *keys = moved(b, items->keys, items->n, room);
-  struct value *at = moved(b, items->at, items->n, room);
+  struct value *keys = copy_larger(b, items->keys, items->n, room);
+  struct value *at = copy_larger(b, items->at, items->n, room);
   if (!keys || !at)
     return -ENOMEM;
   items->keys = keys;
@@ -167,7 +168,7 @@ int value_put(struct value_builder *b, struct value_items *items, const struct v
   if (n == 0)
     return 0;
   if (items->n == 0) {
-    items->keys = keys_of(b, pairs, n);
+    items->keys = share_keys(b, pairs, n);
     items->at = arena_array(b->arena, n, sizeof(*items->at));
     if (!items->keys || !items->at)
       return -ENOMEM;
@@ -198,7 +199,7 @@ struct visit {
   double spread;
 };
 
-struct way {
+struct walk {
   VECTOR(struct visit) visits;
   u32 most;
 };
@@ -214,52 +215,52 @@ static const struct value *next_inside(struct visit *v) {
 }
 
 /* Counts what is inside, now known, to what holds it. */
-static int count(struct way *way, u32 depth, double spread) {
-  if (depth + way->visits.n > way->most)
+static int count(struct walk *walk, u32 depth, double spread) {
+  if (depth + walk->visits.n > walk->most)
     return -E2BIG;
-  if (way->visits.n == 0)
+  if (walk->visits.n == 0)
     return 0;
-  struct visit *holder = &way->visits.at[way->visits.n - 1];
+  struct visit *holder = &walk->visits.at[walk->visits.n - 1];
   if (holder->depth <= depth)
     holder->depth = depth + 1;
   holder->spread += spread;
   return 0;
 }
 
-static int meet(struct way *way, const struct value *value) {
+static int enter_value(struct walk *walk, const struct value *value) {
   if (value->kind < VALUE_LIST)
-    return count(way, 0, 1);
+    return count(walk, 0, 1);
   struct value_items *items = value->items;
   if (items->depth == BEING_VISITED)
     return -ELOOP;
   if (items->depth)
-    return count(way, items->depth, (double)items->spread);
-  if (way->visits.n >= way->most)
+    return count(walk, items->depth, (double)items->spread);
+  if (walk->visits.n >= walk->most)
     return -E2BIG;
   struct visit visit = {.items = items, .dict = value->kind == VALUE_DICT, .depth = 1, .spread = 1};
-  if (!VECTOR_PUSH(&way->visits, visit))
+  if (!VECTOR_PUSH(&walk->visits, visit))
     return -ENOMEM;
   items->depth = BEING_VISITED;
   return 0;
 }
 
-static int leave(struct way *way) {
-  struct visit done = way->visits.at[--way->visits.n];
+static int leave_items(struct walk *walk) {
+  struct visit done = walk->visits.at[--walk->visits.n];
   if (done.spread > MOST_SPREAD)
     done.spread = MOST_SPREAD;
   done.items->depth = done.depth;
   done.items->spread = (float)done.spread;
-  return count(way, done.depth, done.spread);
+  return count(walk, done.depth, done.spread);
 }
 
 int value_finish(const struct value *root, u32 most) {
-  struct way way = {.most = most};
-  int error = meet(&way, root);
-  while (!error && way.visits.n) {
-    const struct value *inside = next_inside(&way.visits.at[way.visits.n - 1]);
-    error = inside ? meet(&way, inside) : leave(&way);
+  struct walk walk = {.most = most};
+  int error = enter_value(&walk, root);
+  while (!error && walk.visits.n) {
+    const struct value *inside = next_inside(&walk.visits.at[walk.visits.n - 1]);
+    error = inside ? enter_value(&walk, inside) : leave_items(&walk);
   }
-  free(way.visits.at);
+  free(walk.visits.at);
   return error;
 }
 

@@ -11,14 +11,14 @@
 /* The first collective seen after CUPTI was opened again has waited for all earlier work of its
  * stream. For a job without collectives, earlier work is assumed to be done when the next step that
  * began in the window is over, see model_gpu_seen(). */
-static i64 settled(const struct rank_events *events, i64 start) {
+static i64 earlier_work_done(const struct rank_events *events, i64 start) {
   for (u32 i = 0; i < events->runs.n; i++)
     if (events->runs.at[i].start >= start)
       return events->runs.at[i].start;
   return events->runs.n ? INT64_MAX : start;
 }
 
-static int list(struct model *model, u32 r) {
+static int list_windows_of_rank(struct model *model, u32 r) {
   struct model_internal *internal = internal_of(model);
   const struct rank_events *events = &internal->events[r];
   struct rank *rank = &model->ranks[r];
@@ -34,7 +34,7 @@ static int list(struct model *model, u32 r) {
     rank->gpu_windows[i] =
         (struct gpu_window){.start = i ? state->time : INT64_MIN + 1,
                             .end = end,
-                            .settled = i ? settled(events, state->time) : INT64_MIN + 1,
+                            .settled = i ? earlier_work_done(events, state->time) : INT64_MIN + 1,
                             .reason = state->reason,
                             .clock = state->clock};
   }
@@ -45,7 +45,7 @@ static int list(struct model *model, u32 r) {
 int list_gpu_windows(struct model *model) {
   int result = 0;
   for (u32 r = 0; r < model->n_ranks && result == 0; r++)
-    result = list(model, r);
+    result = list_windows_of_rank(model, r);
   return result;
 }
 

@@ -6,7 +6,8 @@
 #include "align/align.h"
 #include "join/joining.h"
 
-static void report(const struct model_options *options, const char *what, double fraction) {
+static void report_progress(const struct model_options *options, const char *what,
+                            double fraction) {
   if (options->progress)
     options->progress(options->user, what, fraction);
 }
@@ -55,11 +56,11 @@ static int list_scalars(struct model *model) {
 }
 
 int join_ranks(struct model *model, const struct model_options *options) {
-  report(options, "matching collectives", 0);
+  report_progress(options, "matching collectives", 0);
   int result = unify_comms(model);
   if (result == 0)
     result = match_collectives(model);
-  report(options, "aligning clocks", 0);
+  report_progress(options, "aligning clocks", 0);
   if (result == 0)
     result = align(model);
   if (result == 0)
@@ -68,7 +69,7 @@ int join_ranks(struct model *model, const struct model_options *options) {
     result = list_gpu_windows(model);
   if (result == 0)
     result = finish_collectives(model);
-  report(options, "finding steps", 0);
+  report_progress(options, "finding steps", 0);
   if (result == 0)
     result = find_steps(model, options);
   if (result == 0)

@@ -12,7 +12,7 @@ struct seq_range {
 };
 
 struct slot {
-  u32 collective; /* INDEX_NONE while nobody has been there */
+  u32 collective; /* INDEX_NONE while no call has used it */
   u32 last_rank;
 };
 
@@ -267,7 +267,7 @@ static int lay_out_arrivals(struct matcher *matcher) {
 }
 
 /* All members run a collective in the same way: one member's answer is enough. */
-static void take_choices(struct matcher *matcher) {
+static void read_choices(struct matcher *matcher) {
   for (u32 r = 0; r < matcher->model->n_ranks; r++) {
     const struct rank_events *events = &matcher->internal->events[r];
     for (u32 i = 0; i < events->insides.n; i++) {
@@ -310,7 +310,7 @@ int match_collectives(struct model *model) {
   if (result == 0)
     result = lay_out_arrivals(&matcher);
   if (result == 0)
-    take_choices(&matcher);
+    read_choices(&matcher);
   for (u32 c = 0; c < model->n_collectives && result == 0; c++) {
     u32 expected = expected_arrivals(model, &model->collectives[c]);
     model->collectives[c].complete = expected > 0 && model->collectives[c].n_arrivals >= expected;

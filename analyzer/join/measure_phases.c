@@ -52,8 +52,8 @@ static void fill_kind(const struct model *model, u32 rank, u8 kind, const struct
 }
 
 /* Removes from `outer` the intervals of `inner` that lie completely within one of outer's. */
-static int take_nested_out(struct arena *arena, struct intervals *outer,
-                           const struct intervals *inner) {
+static int remove_nested(struct arena *arena, struct intervals *outer,
+                         const struct intervals *inner) {
   struct intervals nested = {.at = arena_array(arena, inner->n + 1u, sizeof(*nested.at))}, rest;
   if (!nested.at)
     return -ENOMEM;
@@ -79,7 +79,7 @@ static int unite_optimizer(const struct rank_events *events, struct arena *arena
     struct intervals inner;
     result = unite_phases(events, closure[i], arena, &inner);
     if (result == 0)
-      result = take_nested_out(arena, out, &inner);
+      result = remove_nested(arena, out, &inner);
   }
   return result;
 }
@@ -94,16 +94,16 @@ static int measure_rank(void *user, u32 r, unsigned worker) {
   const struct model *model = measuring->model;
   const struct rank_events *events = &internal_of(model)->events[r];
   struct arena arena = {0};
-  struct intervals taken = {0}, all, own, rest;
+  struct intervals covered = {0}, all, own, rest;
   int result = 0;
   (void)worker;
-  for (u32 i = 0; i < sizeof(order) && result == 0; i++, taken = all) {
+  for (u32 i = 0; i < sizeof(order) && result == 0; i++, covered = all) {
     result = order[i] == TSCOPE_PHASE_OPTIMIZER ? unite_optimizer(events, &arena, &own)
                                                 : unite_phases(events, order[i], &arena, &own);
     if (result == 0)
-      result = intervals_subtract(&arena, &own, &taken, &rest);
+      result = intervals_subtract(&arena, &own, &covered, &rest);
     if (result == 0)
-      result = intervals_union(&arena, &own, &taken, &all);
+      result = intervals_union(&arena, &own, &covered, &all);
     if (result < 0 || own.n == 0)
       continue;
     measuring->found[r] = true;
@@ -125,7 +125,7 @@ static int infer_rank(void *user, u32 r, unsigned worker) {
   return result;
 }
 
-static bool any_found(const struct measuring *measuring) {
+static bool any_rank_measured(const struct measuring *measuring) {
   for (u32 r = 0; r < measuring->model->n_ranks; r++)
     if (measuring->found[r])
       return true;
@@ -147,12 +147,12 @@ int measure_phases(struct model *model, const struct model_options *options) {
   for (u32 r = 0; r < model->n_ranks; r++)
     launches += model->ranks[r].launches;
   int result = parallel_for(model->n_ranks, options->threads, measure_rank, &measuring);
-  if (result == 0 && any_found(&measuring)) {
+  if (result == 0 && any_rank_measured(&measuring)) {
     model->phase_method = "ranges of the framework or the user";
   } else if (result == 0 && launches && cells && model->timelines &&
              model->timelines->infer_input) {
     result = parallel_for(model->n_ranks, options->threads, infer_rank, &measuring);
-    if (any_found(&measuring))
+    if (any_rank_measured(&measuring))
       model->phase_method =
           "inferred from the host's pause before each step's first copy to the GPU";
   }

@@ -117,7 +117,7 @@ static void add_pauses(const struct rank_events *events, const struct sequence *
 /* Where in the period a step begins: after the longest pause, since the optimizer, the next batch
  * and the forward pass are there. But if the longest pause is not clearly longer than the pause at
  * the start of the periodic part, the step begins at that start. */
-static u32 choose_cut(const struct sequences *sequences, u32 reference) {
+static u32 choose_step_start(const struct sequences *sequences, u32 reference) {
   u32 length = sequences->at[reference].period.length, best = 0, used = 0;
   double *logs = calloc(length, sizeof(*logs));
   u32 *counts = calloc(length, sizeof(*counts));
@@ -139,8 +139,8 @@ static u32 choose_cut(const struct sequences *sequences, u32 reference) {
 }
 
 /* Steps that consist of several equal periods, recognised by the pauses between them. */
-static void widen_by_pauses(const struct sequences *sequences, u32 reference, u32 *cut,
-                            u32 *periods) {
+static void merge_periods_by_pauses(const struct sequences *sequences, u32 reference, u32 *cut,
+                                    u32 *periods) {
   const struct sequence *first = &sequences->at[reference];
   u32 from = first->period.first + *cut, n = (first->period.last - from) / first->period.length;
   u32 used = 0, place = 0;
@@ -251,7 +251,7 @@ static bool cut_steps(const struct model *model, u32 r, const struct sequence *s
 }
 
 /* When the ranks were at a bound, which they pass together on their GPUs. */
-static i64 passed(const struct rank_bounds *bounds, i64 i) {
+static i64 time_of_bound(const struct rank_bounds *bounds, i64 i) {
   return bounds->gpu.at[i] == NS_UNKNOWN ? bounds->at.at[i] : bounds->gpu.at[i];
 }
 
@@ -263,7 +263,7 @@ static double distance(const struct rank_bounds *a, const struct rank_bounds *b,
     i64 other = (i64)i + shift;
     if (other < 1 || other >= a->at.n)
       continue;
-    sum += fabs((double)(passed(b, i) - passed(a, other)));
+    sum += fabs((double)(time_of_bound(b, i) - time_of_bound(a, other)));
     count++;
   }
   return count ? sum / count : INFINITY;
@@ -309,7 +309,7 @@ static bool follow_reference(const struct model *model, u32 r, struct sequence *
   return cut_steps(model, r, sequence, bounds);
 }
 
-static void forget_steps(const struct model *model) {
+static void clear_steps(const struct model *model) {
   for (u32 i = 0; i < model->n_arrivals; i++)
     model->arrivals[i].step = -1;
 }
@@ -362,8 +362,8 @@ bool bounds_by_period(const struct model *model, struct rank_bounds *bounds, dou
   if (room && 2 * count_periodic(&sequences) >= model->n_ranks && count_periodic(&sequences) > 0) {
     u32 reference = choose_reference(&sequences), periods = 1;
     struct sequence *like = &sequences.at[reference];
-    u32 cut = choose_cut(&sequences, reference);
-    widen_by_pauses(&sequences, reference, &cut, &periods);
+    u32 cut = choose_step_start(&sequences, reference);
+    merge_periods_by_pauses(&sequences, reference, &cut, &periods);
     like->cut = cut;
     like->steps_length = like->period.length * periods;
     /* Without sizes, any sequence of the same operation repeats. That each one is a step would only
@@ -372,7 +372,7 @@ bool bounds_by_period(const struct model *model, struct rank_bounds *bounds, dou
             cut_all(&sequences, reference, bounds, confidence);
   }
   if (!found)
-    forget_steps(model);
+    clear_steps(model);
   for (u32 r = 0; r < model->n_ranks && sequences.at; r++)
     free(sequences.at[r].tokens);
   free(sequences.at);

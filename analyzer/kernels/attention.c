@@ -20,7 +20,7 @@ static const struct {
 };
 
 /* What follows the template's own closing bracket; NULL if there is none. */
-static const char *behind_bracket(const char *arguments) {
+static const char *after_bracket(const char *arguments) {
   int depth = 1;
   for (const char *at = arguments; *at; at++) {
     depth += (*at == '<') - (*at == '>');
@@ -32,7 +32,7 @@ static const char *behind_bracket(const char *arguments) {
 
 /* The second template argument of the kernel behind its traits: dropout, then causal. */
 static bool is_causal(const char *traits) {
-  const char *at = behind_bracket(traits);
+  const char *at = after_bracket(traits);
   at = at ? strchr(at, ',') : NULL;
   at = at ? strchr(at + 1, ',') : NULL;
   return at && strncmp(at + 1 + strspn(at + 1, " "), "true", 4) == 0;

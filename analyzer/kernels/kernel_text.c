@@ -59,7 +59,7 @@ static bool is_bracket(const char *name, const char *at) {
 }
 
 /* How much deeper in brackets one is behind this character. */
-static int deeper(const char *name, const char *at) {
+static int depth_change(const char *name, const char *at) {
   switch (*at) {
   case '(':
   case '{':
@@ -79,11 +79,11 @@ static int deeper(const char *name, const char *at) {
 }
 
 /* What follows the last space outside all brackets: a return type stands before it. */
-static char *behind_return_type(char *name) {
+static char *after_return_type(char *name) {
   char *start = name;
   int depth = 0;
   for (char *at = name; *at; at++) {
-    depth += deeper(name, at);
+    depth += depth_change(name, at);
     if (depth == 0 && *at == ' ' && at[1])
       start = at + 1;
   }
@@ -142,7 +142,7 @@ char *kernel_strip(const char *demangled) {
   char *parameters = find_parameters(name);
   if (parameters) {
     *parameters = '\0';
-    char *start = behind_return_type(name);
+    char *start = after_return_type(name);
     memmove(name, start, strlen(start) + 1);
   }
   return name;
@@ -222,7 +222,7 @@ static size_t word_bytes(const char *at) {
 }
 
 /* The first name among template arguments that is no wrapper, number or built-in type. */
-static const char *telling_word(const char *arguments) {
+static const char *find_specific_word(const char *arguments) {
   for (const char *at = arguments; *at;) {
     size_t bytes = word_bytes(at);
     bool is_namespace = bytes && strncmp(at + bytes, "::", 2) == 0 && at[bytes + 2] != '{' &&
@@ -269,7 +269,7 @@ static const char *last_parts(const char *name, size_t bytes) {
 }
 
 /* Whether a kernel's own name says nothing beside its template argument. */
-static bool says_nothing(const char *name, size_t bytes) {
+static bool is_generic_name(const char *name, size_t bytes) {
   static const char *const names[] = {"Kernel", "Kernel2", "kernel", "device_kernel"};
   for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
     size_t length = strlen(names[i]);
@@ -281,7 +281,7 @@ static bool says_nothing(const char *name, size_t bytes) {
 }
 
 /* Leaves the beginning and the end of a text that is too long. */
-static void fit(const char *text, char *out) {
+static void shorten_middle(const char *text, char *out) {
   size_t length = strlen(text), head = KERNEL_SHORT * 2 / 3, tail = KERNEL_SHORT - head - 3;
   if (length <= KERNEL_SHORT)
     memcpy(out, text, length + 1);
@@ -295,15 +295,15 @@ void kernel_shorten(const char *stripped, char *out) {
   const char *start = last_parts(stripped, base);
   int part = (int)(stripped + base - start);
   if (!stripped[base]) {
-    fit(start, out);
+    shorten_middle(start, out);
     return;
   }
-  const char *word = telling_word(stripped + base + 1);
+  const char *word = find_specific_word(stripped + base + 1);
   if (word) {
     size_t bytes = word_bytes(word);
     bool more =
         word[bytes] == '<' && copy_plain_arguments(word + bytes + 1, inside, sizeof(inside));
-    bool alone = says_nothing(stripped, base);
+    bool alone = is_generic_name(stripped, base);
     snprintf(text, sizeof(text), "%.*s%s%.*s%s%s%s%s", alone ? 0 : part, start, alone ? "" : "<",
              (int)bytes, word, more ? "<" : "", inside, more ? ">" : "", alone ? "" : ">");
   } else if (copy_plain_arguments(stripped + base + 1, inside, sizeof(inside))) {
@@ -311,5 +311,5 @@ void kernel_shorten(const char *stripped, char *out) {
   } else {
     snprintf(text, sizeof(text), "%.*s", part, start);
   }
-  fit(text, out);
+  shorten_middle(text, out);
 }

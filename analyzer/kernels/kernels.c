@@ -65,7 +65,7 @@ static int make_room(struct kernel_names *names) {
   return 0;
 }
 
-static struct kernel *learn(struct kernel_names *names, const char *name) {
+static struct kernel *add_kernel(struct kernel_names *names, const char *name) {
   char shortened[KERNEL_SHORT + 1];
   struct kernel *kernel = arena_alloc(&names->arena, sizeof(*kernel));
   char *demangled = kernel_demangle(name);
@@ -88,7 +88,7 @@ const struct kernel *kernel_lookup(struct kernel_names *names, const char *name)
   pthread_mutex_lock(&names->lock);
   if (make_room(names) == 0) {
     struct kernel **slot = find_slot(names->slots, names->n_slots, name);
-    if (!*slot && (*slot = learn(names, name)))
+    if (!*slot && (*slot = add_kernel(names, name)))
       (*slot)->number = (unsigned)names->n_kernels++;
     kernel = *slot;
   }

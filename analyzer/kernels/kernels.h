@@ -26,9 +26,9 @@ enum { KERNEL_SHORT = 80 }; /* bytes of a shortened name, at most */
 struct kernel {
   const char *raw;       /* as the trace has it */
   const char *demangled; /* whole; raw itself if it is not mangled */
-  const char *shortened; /* for people: what tells it from others */
+  const char *shortened; /* for people: what distinguishes it from others */
   unsigned category;     /* enum kernel_category, or one that a file added */
-  unsigned number;       /* from 0, in the order in which names were met */
+  unsigned number;       /* from 0, in the order in which names were found */
 };
 
 struct kernel_names;

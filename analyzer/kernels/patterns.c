@@ -15,7 +15,7 @@
 #include "kernels/kernels.h"
 
 /* Of a longer name only the beginning is used: it says what a kernel does. */
-#define LOOKED_AT 4096
+#define MATCHED_BYTES 4096
 
 struct pattern {
   regex_t regex;
@@ -69,7 +69,7 @@ static char *trim(char *text) {
   return text;
 }
 
-static int take_line(struct kernel_patterns *p, char *line, char *why, size_t why_bytes) {
+static int read_line(struct kernel_patterns *p, char *line, char *why, size_t why_bytes) {
   line = trim(line);
   if (!*line || *line == '#')
     return 0;
@@ -85,7 +85,7 @@ static int take_line(struct kernel_patterns *p, char *line, char *why, size_t wh
   return add_pattern(p, (unsigned)category, trim(colon + 1), why, why_bytes);
 }
 
-static int take_file(struct kernel_patterns *p, const char *file, char *why, size_t why_bytes) {
+static int read_file(struct kernel_patterns *p, const char *file, char *why, size_t why_bytes) {
   FILE *in = fopen(file, "r");
   if (!in) {
     snprintf(why, why_bytes, "%s: %s", file, strerror(errno));
@@ -97,7 +97,7 @@ static int take_file(struct kernel_patterns *p, const char *file, char *why, siz
   int error = 0;
   while (!error && getline(&line, &room, in) >= 0) {
     number++;
-    error = take_line(p, line, cause, sizeof(cause));
+    error = read_line(p, line, cause, sizeof(cause));
   }
   if (error)
     snprintf(why, why_bytes, "%s:%u: %s", file, number, cause);
@@ -110,7 +110,7 @@ static int take_file(struct kernel_patterns *p, const char *file, char *why, siz
   return error;
 }
 
-static int take_built_in(struct kernel_patterns *p, char *why, size_t why_bytes) {
+static int add_built_in(struct kernel_patterns *p, char *why, size_t why_bytes) {
   static const struct {
     unsigned category;
     const char *pattern;
@@ -137,9 +137,9 @@ struct kernel_patterns *kernel_patterns_new(const char *file, char *why, size_t 
     if (category_number(p, built_in[i]) < 0)
       error = out_of_memory(why, why_bytes);
   if (!error && file)
-    error = take_file(p, file, why, why_bytes);
+    error = read_file(p, file, why, why_bytes);
   if (!error)
-    error = take_built_in(p, why, why_bytes);
+    error = add_built_in(p, why, why_bytes);
   if (!error)
     return p;
   kernel_patterns_free(p);
@@ -158,10 +158,10 @@ void kernel_patterns_free(struct kernel_patterns *p) {
 }
 
 unsigned kernel_patterns_match(const struct kernel_patterns *p, const char *stripped) {
-  char beginning[LOOKED_AT + 1];
-  if (strlen(stripped) > LOOKED_AT) {
-    memcpy(beginning, stripped, LOOKED_AT);
-    beginning[LOOKED_AT] = '\0';
+  char beginning[MATCHED_BYTES + 1];
+  if (strlen(stripped) > MATCHED_BYTES) {
+    memcpy(beginning, stripped, MATCHED_BYTES);
+    beginning[MATCHED_BYTES] = '\0';
     stripped = beginning;
   }
   for (u32 i = 0; i < p->patterns.n; i++)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * The patterns that tell a kernel's category by its name: those of a user's file, then those of
+ * The patterns that give a kernel's category by its name: those of a user's file, then those of
  * categories.def. The file has a line for each pattern,
  *
  *   CATEGORY: PATTERN

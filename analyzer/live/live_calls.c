@@ -11,16 +11,16 @@ u32 live_comm_index(const struct live_process *process, u32 number) {
   return LIVE_NONE;
 }
 
-static struct live_call *no_calls(u32 n) {
+static struct live_call *allocate_calls(u32 n) {
   struct live_call *calls = malloc(n * sizeof(*calls));
   for (u32 i = 0; calls && i < n; i++)
     calls[i].seq = LIVE_NONE;
   return calls;
 }
 
-void live_keep_more_calls(struct live_comm *comm) {
+void live_grow_recent(struct live_comm *comm) {
   u32 n = 2 * comm->n_recent;
-  struct live_call *more = n <= LIVE_MOST_CALLS ? no_calls(n) : NULL;
+  struct live_call *more = n <= LIVE_MOST_CALLS ? allocate_calls(n) : NULL;
   if (!more)
     return;
   for (u32 i = 0; i < comm->n_recent; i++) {
@@ -33,12 +33,12 @@ void live_keep_more_calls(struct live_comm *comm) {
   comm->n_recent = n;
 }
 
-void live_take_comm(struct live_process *process, const struct tscope_comm_record *comm) {
+void live_read_comm(struct live_process *process, const struct tscope_comm_record *comm) {
   u32 index = live_comm_index(process, comm->comm);
   if (index == LIVE_NONE) {
     struct live_comm fresh = {.number = comm->comm,
                               .newest = LIVE_NONE,
-                              .recent = no_calls(LIVE_RECENT_CALLS),
+                              .recent = allocate_calls(LIVE_RECENT_CALLS),
                               .n_recent = LIVE_RECENT_CALLS};
     if (!fresh.recent || !VECTOR_PUSH(&process->comms, fresh)) {
       free(fresh.recent);
@@ -61,11 +61,11 @@ struct live_call *live_call_at(struct live_comm *comm, u32 seq) {
 }
 
 /* The slot of a call: the one it has, or a new one, unless newer calls took it. A call that still
- * waits for its run, `awaited`, keeps its slot as long as there can be more slots. */
-static struct live_call *call_place(struct live_comm *comm, u32 seq, bool awaited) {
+ * waits for its run, `expected`, keeps its slot as long as there can be more slots. */
+static struct live_call *claim_call_slot(struct live_comm *comm, u32 seq, bool expected) {
   struct live_call *call = &comm->recent[seq % comm->n_recent];
-  if (awaited && call->seq != LIVE_NONE && call->seq < seq && call->run_end == LIVE_UNKNOWN_NS) {
-    live_keep_more_calls(comm);
+  if (expected && call->seq != LIVE_NONE && call->seq < seq && call->run_end == LIVE_UNKNOWN_NS) {
+    live_grow_recent(comm);
     call = &comm->recent[seq % comm->n_recent];
   }
   if (call->seq != LIVE_NONE && call->seq > seq && call->seq - seq < INT32_MAX)
@@ -81,7 +81,7 @@ static struct live_call *call_place(struct live_comm *comm, u32 seq, bool awaite
   return call;
 }
 
-static u32 mix(u32 hash, u64 value) {
+static u32 mix_hash(u32 hash, u64 value) {
   u64 x = (hash ^ value) * 0x9e3779b97f4a7c15ull;
   return (u32)(x ^ (x >> 32));
 }
@@ -96,26 +96,27 @@ static void add_token(struct live_process *process, i64 start, u32 token) {
 }
 
 /* Whether work that is called for a stream will be seen on the GPU. */
-static bool awaits_run(const struct live_process *process, u32 stream) {
+static bool expects_run(const struct live_process *process, u32 stream) {
   return stream != TSCOPE_NO_STREAM && process->gpu_clock != TSCOPE_GPU_CLOCK_HOST;
 }
 
-static void await_run(struct live_process *process, struct live_unpaired call) {
-  if (!awaits_run(process, call.stream))
+static void expect_run(struct live_process *process, struct live_unpaired call) {
+  if (!expects_run(process, call.stream))
     return;
   process->short_of_memory |= !VECTOR_PUSH(&process->unpaired, call);
 }
 
-void live_take_call(struct live_process *process, const struct live_record *record) {
+void live_read_call(struct live_process *process, const struct live_record *record) {
   const struct tscope_collective_record *call = (const void *)record->record;
   u8 op = (u8)call->header.tag;
   i64 start = live_time_ns(process, record, record->time), end = live_end_ns(process, record);
   u32 index = live_comm_index(process, call->comm);
-  live_keep_open(&process->calls, record,
-                 (struct live_open){.start = start, .comm = index, .seq = call->seq, .kind = op});
+  live_update_open(&process->calls, record,
+                   (struct live_open){.start = start, .comm = index, .seq = call->seq, .kind = op});
   if (!record->again) {
-    u32 token = mix(mix(mix(1, index), op), (u64)call->dtype << 32 | (u32)call->peer);
-    add_token(process, start, mix(token, call->count));
+    u32 token =
+        mix_hash(mix_hash(mix_hash(1, index), op), (u64)call->dtype << 32 | (u32)call->peer);
+    add_token(process, start, mix_hash(token, call->count));
     process->last = (struct live_last_call){.start = start,
                                             .place = record->place,
                                             .comm = index,
@@ -130,23 +131,23 @@ void live_take_call(struct live_process *process, const struct live_record *reco
   if (index == LIVE_NONE || op >= TSCOPE_OP_SEND)
     return;
   struct live_call *place =
-      call_place(&process->comms.at[index], call->seq, awaits_run(process, call->stream));
+      claim_call_slot(&process->comms.at[index], call->seq, expects_run(process, call->stream));
   if (!place)
     return;
   place->start = start;
   place->end = end;
   place->op = op;
   if (!record->again)
-    await_run(process, (struct live_unpaired){.start = start,
-                                              .comm = index,
-                                              .seq = call->seq,
-                                              .group = call->group,
-                                              .stream = call->stream,
-                                              .op = op});
+    expect_run(process, (struct live_unpaired){.start = start,
+                                               .comm = index,
+                                               .seq = call->seq,
+                                               .group = call->group,
+                                               .stream = call->stream,
+                                               .op = op});
 }
 
 /* The collectives of a graph are called when it is launched. */
-void live_take_replay(struct live_process *process, const struct live_record *record) {
+void live_read_graph_replay(struct live_process *process, const struct live_record *record) {
   const struct tscope_graph_replay_record *replay = (const void *)record->record;
   u32 room =
       (u32)((8u * replay->header.words - sizeof(*replay)) / sizeof(struct tscope_graph_comm));
@@ -155,14 +156,14 @@ void live_take_replay(struct live_process *process, const struct live_record *re
   for (u32 i = 0; i < replay->comms && i < room; i++) {
     u32 index = live_comm_index(process, comms[i].comm);
     struct live_call *call = index == LIVE_NONE ? NULL
-                                                : call_place(&process->comms.at[index],
-                                                             comms[i].first_collective, false);
+                                                : claim_call_slot(&process->comms.at[index],
+                                                                  comms[i].first_collective, false);
     if (!call)
       continue;
     call->start = start;
     call->end = live_end_ns(process, record);
     if (!record->again) {
-      add_token(process, start, mix(mix(2, index), replay->graph));
+      add_token(process, start, mix_hash(mix_hash(2, index), replay->graph));
       process->last = (struct live_last_call){.start = start,
                                               .place = record->place,
                                               .comm = index,
@@ -172,7 +173,7 @@ void live_take_replay(struct live_process *process, const struct live_record *re
   }
 }
 
-void live_take_run(struct live_process *process, const struct live_record *record) {
+void live_read_run(struct live_process *process, const struct live_record *record) {
   const struct tscope_collective_run_record *run = (const void *)record->record;
   i64 start = live_time_ns(process, record, record->time), end = live_end_ns(process, record);
   u32 index = run->comm == TSCOPE_UNKNOWN ? LIVE_NONE : live_comm_index(process, run->comm);
@@ -182,7 +183,7 @@ void live_take_run(struct live_process *process, const struct live_record *recor
       call->run_start = start;
       call->run_end = end;
     } else {
-      live_keep_more_calls(&process->comms.at[index]);
+      live_grow_recent(&process->comms.at[index]);
     }
     return;
   }
@@ -195,10 +196,10 @@ void live_take_run(struct live_process *process, const struct live_record *recor
                        .start = start, .end = end, .name = run->name, .stream = run->header.tag});
 }
 
-void live_take_wait(struct live_process *process, const struct live_record *record) {
+void live_read_comm_wait(struct live_process *process, const struct live_record *record) {
   const struct tscope_comm_wait_record *wait = (const void *)record->record;
-  live_keep_open(&process->waits, record,
-                 (struct live_open){.start = live_time_ns(process, record, record->time),
-                                    .comm = live_comm_index(process, wait->comm),
-                                    .seq = wait->seq});
+  live_update_open(&process->waits, record,
+                   (struct live_open){.start = live_time_ns(process, record, record->time),
+                                      .comm = live_comm_index(process, wait->comm),
+                                      .seq = wait->seq});
 }

@@ -7,26 +7,26 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* Unused chunks in a row after which nobody is expected to have taken a later one: threads take
- * them in order, but two may be at it at once. */
-enum { UNUSED_LOOKED_AT = 4 };
-/* After this many looks without news, a chunk that has a successor is read only now and then. */
-enum { IDLE_LOOKS = 3, SWEPT_EACH_LOOK = 4 };
+/* Unused chunks in a row after which no later one is expected to be in use: threads claim
+ * them in order, but two may do so at once. */
+enum { UNUSED_POLLED = 4 };
+/* After this many polls without news, a chunk that has a successor is read only now and then. */
+enum { IDLE_POLLS = 3, SWEPT_EACH_POLL = 4 };
 enum { PENDING_MAX = 4096 };
 
 enum live_chunk_state {
-  CHUNK_UNUSED,  /* nobody has it yet */
+  CHUNK_UNUSED,  /* no thread has it yet */
   CHUNK_OPEN,    /* may grow */
   CHUNK_SETTLED, /* its writer went on to another chunk; a ring chunk may be used again */
   CHUNK_DAMAGED,
 };
 
-struct look {
+struct poll {
   struct live_file *file;
   const struct live_reader *reader;
   struct live_ring_share ring;
   u8 *buffer; /* of one chunk */
-  bool gap;   /* told for this look */
+  bool gap;   /* reported in this poll */
 };
 
 static size_t read_at(struct live_file *file, u64 offset, void *buffer, size_t bytes) {
@@ -65,7 +65,7 @@ static int open_again(struct live_file *file) {
   return 0;
 }
 
-static void let_go(struct live_file *file) {
+static void close_descriptor(struct live_file *file) {
   if (file->fd >= 0)
     close(file->fd);
   file->fd = -1;
@@ -88,7 +88,7 @@ int live_file_open(struct live_file *file, const char *path, char *why, size_t w
 }
 
 void live_file_close(struct live_file *file) {
-  let_go(file);
+  close_descriptor(file);
   free(file->path);
   free(file->chunks.at);
   free(file->writers.at);
@@ -141,22 +141,22 @@ static bool is_pending(const struct tscope_record *record) {
   return dur == TSCOPE_DUR_PENDING;
 }
 
-static void hand_record_over(struct look *look, const struct live_record *record) {
-  look->file->records += !record->again;
-  look->reader->take(look->reader->user, record);
+static void deliver_record(struct poll *poll, const struct live_record *record) {
+  poll->file->records += !record->again;
+  poll->reader->on_record(poll->reader->user, record);
 }
 
-/* Delivers the records in `bytes` bytes at the buffer's start, which follow those taken before.
+/* Delivers the records in `bytes` bytes at the buffer's start, which follow those delivered before.
  * False when something is not a record: the chunk is not read any further. */
-static bool tell_records(struct look *look, struct live_chunk *chunk, u64 offset, u32 bytes) {
-  struct live_file *file = look->file;
+static bool deliver_records(struct poll *poll, struct live_chunk *chunk, u64 offset, u32 bytes) {
+  struct live_file *file = poll->file;
   const struct live_writer *writer = &file->writers.at[chunk->writer];
   struct trace_cursor cursor = {
-      .at = look->buffer, .end = look->buffer + bytes, .base = chunk->base};
+      .at = poll->buffer, .end = poll->buffer + bytes, .base = chunk->base};
   for (const struct tscope_record *record; (record = trace_next(&cursor));) {
     struct live_record shown = {.record = record,
                                 .time = trace_time(&cursor, record),
-                                .place = offset + (u64)((const u8 *)record - look->buffer),
+                                .place = offset + (u64)((const u8 *)record - poll->buffer),
                                 .thread = writer->thread,
                                 .clock = writer->clock,
                                 .retention = writer->retention};
@@ -171,32 +171,32 @@ static bool tell_records(struct look *look, struct live_chunk *chunk, u64 offset
                                                              .clock = writer->clock}))
         return false;
     }
-    hand_record_over(look, &shown);
+    deliver_record(poll, &shown);
   }
   chunk->base = cursor.base;
-  chunk->taken += bytes;
+  chunk->delivered += bytes;
   return !cursor.damaged;
 }
 
-/* Spans that were open at an earlier look, and have ended since. */
-static void look_at_pending(struct look *look) {
-  struct live_file *file = look->file;
+/* Spans that were open at an earlier poll, and have ended since. */
+static void poll_pending(struct poll *poll) {
+  struct live_file *file = poll->file;
   u32 kept = 0;
   for (u32 i = 0; i < file->pending.n; i++) {
     struct live_pending *pending = &file->pending.at[i];
-    const struct tscope_record *record = (const void *)look->buffer;
-    size_t got = read_at(file, pending->place, look->buffer, pending->bytes);
+    const struct tscope_record *record = (const void *)poll->buffer;
+    size_t got = read_at(file, pending->place, poll->buffer, pending->bytes);
     if (got < pending->bytes || is_pending(record)) {
       file->pending.at[kept++] = *pending;
       continue;
     }
-    hand_record_over(look, &(struct live_record){.record = record,
-                                                 .time = pending->time,
-                                                 .place = pending->place,
-                                                 .thread = pending->thread,
-                                                 .clock = pending->clock,
-                                                 .retention = TSCOPE_RETAINED,
-                                                 .again = true});
+    deliver_record(poll, &(struct live_record){.record = record,
+                                               .time = pending->time,
+                                               .place = pending->place,
+                                               .thread = pending->thread,
+                                               .clock = pending->clock,
+                                               .retention = TSCOPE_RETAINED,
+                                               .again = true});
   }
   file->pending.n = kept;
 }
@@ -213,8 +213,8 @@ static bool is_sane(const struct live_file *file, const struct tscope_chunk_head
 }
 
 /* The chunk's header as it is now. False while the chunk has nothing that may be read. */
-static bool read_chunk_header(struct look *look, u32 index, struct tscope_chunk_header *header) {
-  struct live_file *file = look->file;
+static bool read_chunk_header(struct poll *poll, u32 index, struct tscope_chunk_header *header) {
+  struct live_file *file = poll->file;
   struct live_chunk *chunk = &file->chunks.at[index];
   if (read_at(file, chunk_offset(file, index), header, sizeof(*header)) < sizeof(*header) ||
       header->magic == 0)
@@ -228,7 +228,7 @@ static bool read_chunk_header(struct look *look, u32 index, struct tscope_chunk_
 }
 
 /* The writer of a chunk; keeps its newest chunk. UINT32_MAX without memory. */
-static u32 writer_of(struct live_file *file, const struct tscope_chunk_header *header) {
+static u32 find_writer(struct live_file *file, const struct tscope_chunk_header *header) {
   u32 i = 0;
   for (; i < file->writers.n; i++) {
     const struct live_writer *writer = &file->writers.at[i];
@@ -247,10 +247,10 @@ static u32 writer_of(struct live_file *file, const struct tscope_chunk_header *h
   return i;
 }
 
-/* A chunk met for the first time, or used again since. */
+/* A chunk found for the first time, or used again since. */
 static bool begin_chunk(struct live_file *file, struct live_chunk *chunk,
                         const struct tscope_chunk_header *header) {
-  u32 writer = writer_of(file, header);
+  u32 writer = find_writer(file, header);
   if (writer == UINT32_MAX)
     return false;
   *chunk = (struct live_chunk){.generation = header->generation,
@@ -269,64 +269,64 @@ static bool is_ring(const struct live_file *file, u32 index) {
   return writer_at(file, index)->retention == TSCOPE_RING;
 }
 
-static bool wants(const struct look *look, u32 index) {
-  return !is_ring(look->file, index) || look->ring.all ||
-         (look->ring.chunks && writer_at(look->file, index)->clock == TSCOPE_CLOCK_MONOTONIC);
+static bool is_wanted(const struct poll *poll, u32 index) {
+  return !is_ring(poll->file, index) || poll->ring.all ||
+         (poll->ring.chunks && writer_at(poll->file, index)->clock == TSCOPE_CLOCK_MONOTONIC);
 }
 
-static void tell_gap(struct look *look) {
-  if (!look->gap && look->reader->ring_gap)
-    look->reader->ring_gap(look->reader->user);
-  look->gap = true;
+static void report_gap(struct poll *poll) {
+  if (!poll->gap && poll->reader->on_ring_gap)
+    poll->reader->on_ring_gap(poll->reader->user);
+  poll->gap = true;
 }
 
 /* Whether a ring chunk was used again while it was read: it is emptied first and gets the next
  * generation, and only then is written to. */
-static bool is_torn(struct look *look, u32 index, const struct tscope_chunk_header *before) {
+static bool is_torn(struct poll *poll, u32 index, const struct tscope_chunk_header *before) {
   struct tscope_chunk_header now;
   if (before->retention != TSCOPE_RING)
     return false;
   __atomic_thread_fence(__ATOMIC_ACQUIRE);
-  return read_at(look->file, chunk_offset(look->file, index), &now, sizeof(now)) < sizeof(now) ||
+  return read_at(poll->file, chunk_offset(poll->file, index), &now, sizeof(now)) < sizeof(now) ||
          now.generation != before->generation || now.committed < before->committed;
 }
 
-/* Takes what is new in a chunk. Whether anything was. */
-static bool take_chunk(struct look *look, u32 index, const struct tscope_chunk_header *header) {
-  struct live_file *file = look->file;
+/* Reads what is new in a chunk. Returns whether anything was. */
+static bool read_chunk(struct poll *poll, u32 index, const struct tscope_chunk_header *header) {
+  struct live_file *file = poll->file;
   struct live_chunk *chunk = &file->chunks.at[index];
   if (chunk->generation != header->generation) { /* used again while it was open */
-    tell_gap(look);
+    report_gap(poll);
     if (!begin_chunk(file, chunk, header))
       return false;
   }
   u32 bytes = (u32)header->committed;
-  if (bytes <= chunk->taken)
+  if (bytes <= chunk->delivered)
     return false;
-  u64 offset = chunk_offset(file, index) + header->header_bytes + chunk->taken;
-  size_t got = read_at(file, offset, look->buffer, bytes - chunk->taken);
-  if (is_torn(look, index, header))
+  u64 offset = chunk_offset(file, index) + header->header_bytes + chunk->delivered;
+  size_t got = read_at(file, offset, poll->buffer, bytes - chunk->delivered);
+  if (is_torn(poll, index, header))
     return false;
-  /* The rest of a file that ends too early may come later: only complete records are taken. */
+  /* The rest of a file that ends too early may come later: only complete records are delivered. */
   u32 whole = 0, left = (u32)got;
-  while (got < bytes - chunk->taken && left - whole >= sizeof(struct tscope_record)) {
-    u32 words = ((const struct tscope_record *)(const void *)(look->buffer + whole))->words;
+  while (got < bytes - chunk->delivered && left - whole >= sizeof(struct tscope_record)) {
+    u32 words = ((const struct tscope_record *)(const void *)(poll->buffer + whole))->words;
     if (words == 0 || 8 * words > left - whole)
       break;
     whole += 8 * words;
   }
-  if (got == bytes - chunk->taken)
+  if (got == bytes - chunk->delivered)
     whole = left;
-  if (!tell_records(look, chunk, offset, whole)) {
+  if (!deliver_records(poll, chunk, offset, whole)) {
     chunk->state = CHUNK_DAMAGED;
     file->damaged++;
   }
   return whole > 0;
 }
 
-/* Chunks that somebody took since the last look. */
-static int find_new_chunks(struct look *look) {
-  struct live_file *file = look->file;
+/* Chunks that a thread claimed since the last poll. */
+static int find_new_chunks(struct poll *poll) {
+  struct live_file *file = poll->file;
   u64 body = file->bytes > file->header.header_bytes ? file->bytes - file->header.header_bytes : 0;
   u64 n = (body + file->header.chunk_bytes - 1) / file->header.chunk_bytes;
   if (n > UINT32_MAX / 2)
@@ -336,11 +336,11 @@ static int find_new_chunks(struct look *look) {
   u32 unused = 0, first = 0;
   while (first < file->chunks.n && file->chunks.at[first].state != CHUNK_UNUSED)
     first++;
-  for (u32 i = first; i < file->chunks.n && unused < UNUSED_LOOKED_AT; i++) {
+  for (u32 i = first; i < file->chunks.n && unused < UNUSED_POLLED; i++) {
     struct tscope_chunk_header header;
     if (file->chunks.at[i].state != CHUNK_UNUSED)
       continue;
-    if (!read_chunk_header(look, i, &header)) {
+    if (!read_chunk_header(poll, i, &header)) {
       unused += file->chunks.at[i].state == CHUNK_UNUSED;
       continue;
     }
@@ -352,36 +352,36 @@ static int find_new_chunks(struct look *look) {
 }
 
 /* How many chunks its writer has begun since; the other clock may have as many among them. */
-static u32 successors(const struct live_file *file, u32 index) {
+static u32 count_later_chunks(const struct live_file *file, u32 index) {
   return writer_at(file, index)->newest - file->chunks.at[index].sequence;
 }
 
-/* Looks at an open chunk; it stays open for as long as it may be written to. */
-static void look_at_open(struct look *look, u32 index) {
-  struct live_file *file = look->file;
+/* Reads an open chunk; it stays open for as long as it may be written to. */
+static void poll_chunk(struct poll *poll, u32 index) {
+  struct live_file *file = poll->file;
   struct live_chunk *chunk = &file->chunks.at[index];
   struct tscope_chunk_header header;
-  u32 later = successors(file, index); /* before it is read for the last time */
-  bool wanted = wants(look, index);
-  if (!wanted || (is_ring(file, index) && !look->ring.all && later >= look->ring.chunks)) {
+  u32 later = count_later_chunks(file, index); /* before it is read for the last time */
+  bool wanted = is_wanted(poll, index);
+  if (!wanted || (is_ring(file, index) && !poll->ring.all && later >= poll->ring.chunks)) {
     if (wanted)
-      tell_gap(look);
+      report_gap(poll);
     if (later)
       chunk->state = CHUNK_SETTLED;
     return;
   }
-  bool news = read_chunk_header(look, index, &header) && take_chunk(look, index, &header);
+  bool news = read_chunk_header(poll, index, &header) && read_chunk(poll, index, &header);
   chunk->idle = news ? 0 : chunk->idle + 1;
-  if (chunk->state == CHUNK_OPEN && later && chunk->idle >= IDLE_LOOKS)
+  if (chunk->state == CHUNK_OPEN && later && chunk->idle >= IDLE_POLLS)
     chunk->state = CHUNK_SETTLED;
 }
 
-static void look_at_chunks(struct look *look, bool definitions) {
-  struct live_file *file = look->file;
+static void poll_chunks(struct poll *poll, bool definitions) {
+  struct live_file *file = poll->file;
   u32 kept = 0;
   for (u32 i = 0; i < file->open.n; i++)
     if ((writer_at(file, file->open.at[i])->thread == 0) == definitions)
-      look_at_open(look, file->open.at[i]);
+      poll_chunk(poll, file->open.at[i]);
   for (u32 i = 0; i < file->open.n; i++)
     if (file->chunks.at[file->open.at[i]].state == CHUNK_OPEN)
       file->open.at[kept++] = file->open.at[i];
@@ -389,14 +389,14 @@ static void look_at_chunks(struct look *look, bool definitions) {
 }
 
 /* A settled chunk that is no longer as it was is open again. Whether it is. */
-static bool reopen(struct look *look, u32 index) {
-  struct live_file *file = look->file;
+static bool reopen(struct poll *poll, u32 index) {
+  struct live_file *file = poll->file;
   struct live_chunk *chunk = &file->chunks.at[index];
   struct tscope_chunk_header header;
-  if (chunk->state != CHUNK_SETTLED || !read_chunk_header(look, index, &header))
+  if (chunk->state != CHUNK_SETTLED || !read_chunk_header(poll, index, &header))
     return false;
   bool again = header.generation != chunk->generation;
-  bool grown = (u32)header.committed > chunk->taken && !is_ring(file, index);
+  bool grown = (u32)header.committed > chunk->delivered && !is_ring(file, index);
   if ((!again && !grown) || (again && !begin_chunk(file, chunk, &header)) ||
       !VECTOR_PUSH(&file->open, index))
     return false;
@@ -405,48 +405,48 @@ static bool reopen(struct look *look, u32 index) {
 }
 
 /* Ring chunks are used again in the order in which they were filled, which is about the order of
- * their numbers; reading a few others at each look makes up for the difference. */
-static void look_for_recycled(struct look *look) {
-  struct live_file *file = look->file;
+ * their numbers; reading a few others at each poll makes up for the difference. */
+static void poll_recycled(struct poll *poll) {
+  struct live_file *file = poll->file;
   u32 n = file->chunks.n;
   if (n == 0 || file->header.closed_realtime_ns)
     return;
   for (u32 looked = 0; looked < n && file->header.lost[TSCOPE_LOSS_RING]; looked++) {
     u32 at = file->oldest_ring % n;
     bool settled_ring = file->chunks.at[at].state == CHUNK_SETTLED && is_ring(file, at);
-    if (settled_ring && !reopen(look, at))
+    if (settled_ring && !reopen(poll, at))
       break; /* it is the next to be used again */
     file->oldest_ring = at + 1;
   }
-  for (u32 i = 0; i < SWEPT_EACH_LOOK; i++)
-    reopen(look, file->sweep++ % n);
+  for (u32 i = 0; i < SWEPT_EACH_POLL; i++)
+    reopen(poll, file->sweep++ % n);
 }
 
-static int look_at_file(struct look *look) {
-  int error = read_header(look->file);
+static int poll_file(struct poll *poll) {
+  int error = read_header(poll->file);
   if (error)
     return error;
-  look_at_pending(look);
-  look_for_recycled(look);
-  error = find_new_chunks(look);
+  poll_pending(poll);
+  poll_recycled(poll);
+  error = find_new_chunks(poll);
   if (error)
     return error;
-  look_at_chunks(look, true);
-  look_at_chunks(look, false);
-  look_at_chunks(look, true);
+  poll_chunks(poll, true);
+  poll_chunks(poll, false);
+  poll_chunks(poll, true);
   return 0;
 }
 
-int live_file_look(struct live_file *file, struct live_ring_share ring,
+int live_file_poll(struct live_file *file, struct live_ring_share ring,
                    const struct live_reader *reader) {
   int error = open_again(file);
   if (error)
     return error;
-  struct look look = {.file = file, .reader = reader, .ring = ring};
-  look.buffer = malloc(file->header.chunk_bytes);
-  error = look.buffer ? look_at_file(&look) : -ENOMEM;
-  free(look.buffer);
+  struct poll poll = {.file = file, .reader = reader, .ring = ring};
+  poll.buffer = malloc(file->header.chunk_bytes);
+  error = poll.buffer ? poll_file(&poll) : -ENOMEM;
+  free(poll.buffer);
   if (!file->keep_open)
-    let_go(file);
+    close_descriptor(file);
   return error;
 }

@@ -15,38 +15,38 @@ enum { LATE_CALLS = LIVE_RECENT_CALLS, LEAST_ENDS = 3, MOST_ENDS = 256 };
 #define END_SPREAD_SHARE 0.25
 
 /* A communicator as one member sees it. */
-struct sighting {
+struct membership {
   u64 identity;
   u32 rank; /* index into view.ranks */
   struct live_comm *comm;
 };
 
 struct group {
-  const struct sighting *at;
+  const struct membership *at;
   u32 n;
 };
 
 static int by_identity(const void *left, const void *right) {
-  const struct sighting *a = left, *b = right;
+  const struct membership *a = left, *b = right;
   if (a->identity != b->identity)
     return a->identity < b->identity ? -1 : 1;
   return a->rank < b->rank ? -1 : a->rank > b->rank;
 }
 
-static struct sighting *list_sightings(struct live_view *view, u32 *n) {
+static struct membership *list_memberships(struct live_view *view, u32 *n) {
   u32 all = 0;
   for (u32 r = 0; r < view->n_ranks; r++)
     all += view->ranks[r].process->comms.n;
-  struct sighting *sightings = arena_array(&view->arena, all + 1, sizeof(*sightings));
+  struct membership *memberships = arena_array(&view->arena, all + 1, sizeof(*memberships));
   *n = 0;
-  for (u32 r = 0; r < view->n_ranks && sightings; r++)
+  for (u32 r = 0; r < view->n_ranks && memberships; r++)
     for (u32 c = 0; c < view->ranks[r].process->comms.n; c++) {
       struct live_comm *comm = &view->ranks[r].process->comms.at[c];
-      sightings[(*n)++] = (struct sighting){comm->identity, r, comm};
+      memberships[(*n)++] = (struct membership){comm->identity, r, comm};
     }
-  if (sightings)
-    qsort(sightings, *n, sizeof(*sightings), by_identity);
-  return sightings;
+  if (memberships)
+    qsort(memberships, *n, sizeof(*memberships), by_identity);
+  return memberships;
 }
 
 /* --- One axis --- */
@@ -56,7 +56,7 @@ static i64 end_of(const struct live_call *call) {
 }
 
 /* Differences between the ends of collectives on two members' hosts. */
-static u32 compare_ends(const struct sighting *a, const struct sighting *b, i64 *differences,
+static u32 compare_ends(const struct membership *a, const struct membership *b, i64 *differences,
                         u32 n) {
   for (u32 i = 0; i < a->comm->n_recent && n < MOST_ENDS; i++) {
     const struct live_call *call = &a->comm->recent[i];
@@ -70,16 +70,17 @@ static u32 compare_ends(const struct sighting *a, const struct sighting *b, i64 
 }
 
 /* Relative to the first host, through whichever communicators have members on both. */
-static bool align_host(struct live_view *view, const struct sighting *sightings, u32 n, u32 host) {
+static bool align_host(struct live_view *view, const struct membership *memberships, u32 n,
+                       u32 host) {
   i64 differences[MOST_ENDS];
   u32 found = 0;
   for (u32 i = 0; i < n && found < MOST_ENDS; i++) {
     u32 next = i;
-    const struct sighting *first = NULL, *other = NULL;
-    for (; next < n && sightings[next].identity == sightings[i].identity; next++) {
-      u32 its = view->ranks[sightings[next].rank].host;
-      first = !first && its == 0 ? &sightings[next] : first;
-      other = !other && its == host ? &sightings[next] : other;
+    const struct membership *first = NULL, *other = NULL;
+    for (; next < n && memberships[next].identity == memberships[i].identity; next++) {
+      u32 its = view->ranks[memberships[next].rank].host;
+      first = !first && its == 0 ? &memberships[next] : first;
+      other = !other && its == host ? &memberships[next] : other;
     }
     if (first && other)
       found = compare_ends(first, other, differences, found);
@@ -96,14 +97,14 @@ static bool align_host(struct live_view *view, const struct sighting *sightings,
   return true;
 }
 
-static void align_hosts(struct live_view *view, const struct sighting *sightings, u32 n) {
+static void align_hosts(struct live_view *view, const struct membership *memberships, u32 n) {
   i64 booted = view->n_hosts ? view->hosts[0].offset_ns : 0;
   for (u32 h = 0; h < view->n_hosts; h++) {
     struct live_host *host = &view->hosts[h];
     if (h == 0) {
       host->offset_ns = 0;
       host->residual_s = 0;
-    } else if (!align_host(view, sightings, n, h)) {
+    } else if (!align_host(view, memberships, n, h)) {
       host->offset_ns = booted - host->offset_ns; /* by the clocks of day */
     }
   }
@@ -175,7 +176,7 @@ static void measure_group(struct live_view *view, const struct group *group, boo
     measure_call(view, group, newest - back, by_run, late);
 }
 
-static bool all_runs_known(const struct live_process *process) {
+static bool every_run_is_recorded(const struct live_process *process) {
   return process->gpu_clock == TSCOPE_GPU_CLOCK_CUPTI ||
          process->gpu_clock == TSCOPE_GPU_CLOCK_EVENTS;
 }
@@ -183,7 +184,7 @@ static bool all_runs_known(const struct live_process *process) {
 /* How late a member is in a step: at the call where it is latest. The result is the median over the
  * last steps; the oldest step may be incomplete and is left out. Later calls of a step often follow
  * directly, at the same time for all: a median over calls would hide who is late. */
-static double latest_in_steps(const struct live_view *view, const struct lateness *late,
+static double median_lateness(const struct live_view *view, const struct lateness *late,
                               const double *behind) {
   double most[LATE_CALLS];
   u32 steps = 0, last = 0;
@@ -200,7 +201,7 @@ static double latest_in_steps(const struct live_view *view, const struct latenes
 }
 
 /* The lateness of a rank is that in the group where it is latest. */
-static int take_lateness(struct live_view *view, const struct group *group) {
+static int measure_lateness(struct live_view *view, const struct group *group) {
   struct arena *arena = &view->arena;
   struct lateness late = {.behind = arena_array(arena, group->n * LATE_CALLS, sizeof(double)),
                           .times = arena_array(arena, group->n, sizeof(i64)),
@@ -210,13 +211,13 @@ static int take_lateness(struct live_view *view, const struct group *group) {
     return -ENOMEM;
   enum live_arrival by = LIVE_ARRIVAL_RUN;
   measure_group(view, group, true, &late);
-  if (late.n == 0 && !all_runs_known(view->ranks[group->at[0].rank].process)) {
+  if (late.n == 0 && !every_run_is_recorded(view->ranks[group->at[0].rank].process)) {
     by = LIVE_ARRIVAL_CALL;
     measure_group(view, group, false, &late);
   }
   for (u32 m = 0; m < group->n && late.n; m++) {
     struct live_rank *rank = &view->ranks[group->at[m].rank];
-    double behind = latest_in_steps(view, &late, &late.behind[m * LATE_CALLS]);
+    double behind = median_lateness(view, &late, &late.behind[m * LATE_CALLS]);
     if (isnan(rank->late_s) || behind > rank->late_s) {
       rank->late_s = behind;
       rank->late_by = by;
@@ -254,7 +255,7 @@ static bool is_before(u32 newest, u32 seq) {
   return newest == LIVE_NONE || newest < seq;
 }
 
-static void note_waiters(struct live_view *view, const struct live_wait *wait) {
+static void mark_waiters(struct live_view *view, const struct live_wait *wait) {
   for (u32 i = 0; i < wait->n_waiting; i++) {
     struct live_rank *rank = &view->ranks[wait->waiting[i]];
     if (wait->since_s < rank->waits_s)
@@ -266,7 +267,7 @@ static void note_waiters(struct live_view *view, const struct live_wait *wait) {
 }
 
 /* Members that have been behind the others for some time. */
-static int take_wait(struct live_view *view, const struct group *group, struct live_wait *wait) {
+static int find_wait(struct live_view *view, const struct group *group, struct live_wait *wait) {
   u32 least = group->at[0].comm->newest, most = LIVE_NONE, size = 0;
   bool ended = false;
   for (u32 m = 0; m < group->n; m++) {
@@ -301,7 +302,7 @@ static int take_wait(struct live_view *view, const struct group *group, struct l
     else
       wait->waiting[wait->n_waiting++] = group->at[m].rank;
   }
-  note_waiters(view, wait);
+  mark_waiters(view, wait);
   return 1;
 }
 
@@ -337,23 +338,23 @@ static int longest_first(const void *left, const void *right) {
 
 int live_join(struct live_view *view) {
   u32 n;
-  struct sighting *sightings = list_sightings(view, &n);
-  if (!sightings)
+  struct membership *memberships = list_memberships(view, &n);
+  if (!memberships)
     return -ENOMEM;
   view->waits = arena_array(&view->arena, n + 1, sizeof(*view->waits));
   view->mismatches = arena_array(&view->arena, n + 1, sizeof(*view->mismatches));
   if (!view->waits || !view->mismatches)
     return -ENOMEM;
-  align_hosts(view, sightings, n);
+  align_hosts(view, memberships, n);
   for (u32 i = 0, next; i < n; i = next) {
-    for (next = i; next < n && sightings[next].identity == sightings[i].identity; next++)
+    for (next = i; next < n && memberships[next].identity == memberships[i].identity; next++)
       ;
-    struct group group = {&sightings[i], next - i};
+    struct group group = {&memberships[i], next - i};
     if (group.n < 2)
       continue;
-    if (take_lateness(view, &group) < 0)
+    if (measure_lateness(view, &group) < 0)
       return -ENOMEM;
-    int found = take_wait(view, &group, &view->waits[view->n_waits]);
+    int found = find_wait(view, &group, &view->waits[view->n_waits]);
     if (found < 0)
       return -ENOMEM;
     view->n_waits += (u32)found;

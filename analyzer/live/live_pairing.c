@@ -10,7 +10,7 @@
 
 enum { UNPAIRED_KEPT = LIVE_MOST_CALLS };
 
-static bool may_be(u8 kernel, u8 op) {
+static bool can_run_op(u8 kernel, u8 op) {
   switch (op) { /* NCCL runs these as sends and receives */
   case TSCOPE_OP_ALLTOALL:
   case TSCOPE_OP_GATHER:
@@ -44,7 +44,7 @@ static void pair(struct live_process *process, u32 at, const struct live_unpaire
       place->run_start = run->start;
       place->run_end = run->end;
     } else {
-      live_keep_more_calls(&process->comms.at[call->comm]);
+      live_grow_recent(&process->comms.at[call->comm]);
     }
     call->seq = LIVE_NONE;
     if (!first.group)
@@ -53,7 +53,7 @@ static void pair(struct live_process *process, u32 at, const struct live_unpaire
 }
 
 /* Keeps the calls that a run may still come for. */
-static void forget_paired(struct live_process *process) {
+static void remove_paired(struct live_process *process) {
   u32 kept = 0;
   for (u32 i = 0; i < process->unpaired.n; i++)
     if (!is_paired(&process->unpaired.at[i]))
@@ -82,7 +82,7 @@ void live_pair_runs(struct live_process *process) {
       head++;
     for (u32 i = head; i < process->unpaired.n && i < head + UNPAIRED_KEPT; i++) {
       const struct live_unpaired *call = &process->unpaired.at[i];
-      if (is_paired(call) || call->stream != run->stream || !may_be(op, call->op) ||
+      if (is_paired(call) || call->stream != run->stream || !can_run_op(op, call->op) ||
           call->start > run->end)
         continue;
       pair(process, i, run);
@@ -90,5 +90,5 @@ void live_pair_runs(struct live_process *process) {
     }
   }
   process->runs.n = 0;
-  forget_paired(process);
+  remove_paired(process);
 }

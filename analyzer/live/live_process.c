@@ -56,8 +56,8 @@ static void opens_remove(struct live_opens *opens, u64 place) {
 }
 
 /* Keeps the span in the list for as long as it is open. */
-void live_keep_open(struct live_opens *opens, const struct live_record *record,
-                    struct live_open open) {
+void live_update_open(struct live_opens *opens, const struct live_record *record,
+                      struct live_open open) {
   opens_remove(opens, record->place);
   open.place = record->place;
   open.thread = record->thread;
@@ -73,13 +73,13 @@ static void times_add(struct live_times *times, i64 at, u32 token) {
 
 /* --- Steps and phases --- */
 
-static void take_phase(struct live_process *process, const struct live_record *record) {
+static void read_phase(struct live_process *process, const struct live_record *record) {
   const struct tscope_phase_record *phase = (const void *)record->record;
   i64 end = live_end_ns(process, record);
-  live_keep_open(&process->phases, record,
-                 (struct live_open){.start = live_time_ns(process, record, record->time),
-                                    .name = phase->name,
-                                    .kind = (u8)phase->header.tag});
+  live_update_open(&process->phases, record,
+                   (struct live_open){.start = live_time_ns(process, record, record->time),
+                                      .name = phase->name,
+                                      .kind = (u8)phase->header.tag});
   if (end == LIVE_UNKNOWN_NS)
     return;
   process->phase = (u8)phase->header.tag;
@@ -88,7 +88,7 @@ static void take_phase(struct live_process *process, const struct live_record *r
     times_add(&process->optimizers, end, phase->name);
 }
 
-static void take_range(struct live_process *process, const struct live_record *record) {
+static void read_step_range(struct live_process *process, const struct live_record *record) {
   const struct tscope_step_range_record *range = (const void *)record->record;
   if (record->again)
     return;
@@ -98,7 +98,7 @@ static void take_range(struct live_process *process, const struct live_record *r
 
 /* --- Definitions and facts --- */
 
-static void take_string(struct live_process *process, const struct tscope_string_record *string) {
+static void read_string(struct live_process *process, const struct tscope_string_record *string) {
   if (string->string >= STRINGS_MAX || !VECTOR_REACH(&process->strings, string->string))
     return;
   u32 bytes;
@@ -109,7 +109,7 @@ static void take_string(struct live_process *process, const struct tscope_string
 }
 
 /* A long run has more anchors than are worth keeping: of the older ones every second is dropped. */
-static void take_anchor(struct live_process *process, const struct tscope_anchor_record *anchor) {
+static void read_anchor(struct live_process *process, const struct tscope_anchor_record *anchor) {
   if (process->anchors.n >= ANCHORS_KEPT) {
     u32 kept = 1;
     for (u32 i = 2; i < process->anchors.n; i += 2)
@@ -130,7 +130,7 @@ static int map_ticks(struct live_process *process) {
                         process->anchors.n, &process->clock_memory);
 }
 
-static void take_memory(struct live_process *process, const struct tscope_memory_record *memory) {
+static void read_memory(struct live_process *process, const struct tscope_memory_record *memory) {
   u32 i = 0;
   while (i < process->n_memory && process->memory[i].device != memory->header.tag)
     i++;
@@ -145,7 +145,7 @@ static void take_memory(struct live_process *process, const struct tscope_memory
                            .peak = memory->peak_allocated > peak ? memory->peak_allocated : peak};
 }
 
-static void take_kernel(struct live_process *process, const struct live_record *record) {
+static void read_kernel(struct live_process *process, const struct live_record *record) {
   const struct tscope_gpu_kernel_record *kernel = (const void *)record->record;
   i64 start = live_time_ns(process, record, record->time);
   u64 dur = trace_dur(record->record, kernel->dur, sizeof(*kernel));
@@ -162,17 +162,17 @@ static void read_record(void *user, const struct live_record *record) {
     map_ticks(process);
   switch (raw->type) {
   case TSCOPE_REC_STRING:
-    take_string(process, (const void *)raw);
+    read_string(process, (const void *)raw);
     return;
   case TSCOPE_REC_ANCHOR:
-    take_anchor(process, (const void *)raw);
+    read_anchor(process, (const void *)raw);
     return;
   case TSCOPE_REC_INFO:
     if (raw->tag < sizeof(process->info) / sizeof(*process->info))
       process->info[raw->tag] = ((const struct tscope_info_record *)(const void *)raw)->value;
     return;
   case TSCOPE_REC_COMM:
-    live_take_comm(process, (const void *)raw);
+    live_read_comm(process, (const void *)raw);
     break;
   case TSCOPE_REC_COMM_END: {
     u32 index =
@@ -182,29 +182,29 @@ static void read_record(void *user, const struct live_record *record) {
     break;
   }
   case TSCOPE_REC_COLLECTIVE:
-    live_take_call(process, record);
+    live_read_call(process, record);
     break;
   case TSCOPE_REC_GRAPH_REPLAY:
-    live_take_replay(process, record);
+    live_read_graph_replay(process, record);
     break;
   case TSCOPE_REC_COLLECTIVE_RUN:
-    live_take_run(process, record);
+    live_read_run(process, record);
     break;
   case TSCOPE_REC_COMM_WAIT:
-    live_take_wait(process, record);
+    live_read_comm_wait(process, record);
     break;
   case TSCOPE_REC_PHASE:
-    take_phase(process, record);
+    read_phase(process, record);
     break;
   case TSCOPE_REC_STEP_RANGE:
-    take_range(process, record);
+    read_step_range(process, record);
     break;
   case TSCOPE_REC_STEP:
     process->mark = ((const struct tscope_step_record *)(const void *)raw)->step;
     times_add(&process->marks, live_time_ns(process, record, record->time), 0);
     break;
   case TSCOPE_REC_MEMORY:
-    take_memory(process, (const void *)raw);
+    read_memory(process, (const void *)raw);
     break;
   case TSCOPE_REC_OUT_OF_MEMORY:
     process->out_of_memory++;
@@ -218,7 +218,7 @@ static void read_record(void *user, const struct live_record *record) {
     process->failed_result = ((const struct tscope_failed_call_record *)(const void *)raw)->result;
     break;
   case TSCOPE_REC_GPU_KERNEL:
-    take_kernel(process, record);
+    read_kernel(process, record);
     break;
   case TSCOPE_REC_GROUP:
   case TSCOPE_REC_SCALAR:
@@ -230,7 +230,7 @@ static void read_record(void *user, const struct live_record *record) {
   case TSCOPE_REC_THREAD_STATE:
   case TSCOPE_REC_THREAD_STACK:
   case TSCOPE_REC_COMM_STATE:
-    live_take_stall(process, record);
+    live_read_stall(process, record);
     return;
   default: /* nothing to be read of it, or written by tscope's own threads: no sign of the job */
     return;
@@ -299,10 +299,11 @@ static void find_rank(struct live_process *process) {
   }
 }
 
-int live_process_look(struct live_process *process, struct live_ring_share ring) {
-  const struct live_reader reader = {.take = read_record, .ring_gap = ring_gap, .user = process};
+int live_process_poll(struct live_process *process, struct live_ring_share ring) {
+  const struct live_reader reader = {
+      .on_record = read_record, .on_ring_gap = ring_gap, .user = process};
   process->spans.n = 0;
-  int error = live_file_look(&process->file, ring, &reader);
+  int error = live_file_poll(&process->file, ring, &reader);
   if (process->anchors_new && map_ticks(process) < 0)
     return -ENOMEM;
   find_rank(process);

@@ -129,7 +129,7 @@ struct live_last_call {
 
 struct live_process {
   struct live_file file;
-  u32 rank; /* TSCOPE_UNKNOWN_RANK if nothing tells */
+  u32 rank; /* TSCOPE_UNKNOWN_RANK if not known */
   struct arena clock_memory;
   struct tick_map clock;
   VECTOR(struct tick_anchor) anchors; /* thinned out */
@@ -152,7 +152,7 @@ struct live_process {
   u32 out_of_memory; /* refusals */
   u8 gpu_clock;      /* enum tscope_gpu_clock */
   bool gpu_clock_known;
-  VECTOR(struct interval) spans; /* of this look */
+  VECTOR(struct interval) spans; /* of this poll */
   i64 spans_to; /* how far the GPU's kernels were seen; LIVE_UNKNOWN_NS after a gap */
   struct live_window windows[LIVE_WINDOWS];
   u32 n_windows; /* of all times */
@@ -172,8 +172,8 @@ struct live_process {
 int live_process_open(struct live_process *process, const char *path, char *why, size_t why_bytes);
 void live_process_close(struct live_process *process);
 
-/* Reads what was written since the last time. As live_file_look(). */
-int live_process_look(struct live_process *process, struct live_ring_share ring);
+/* Reads what was written since the last time. As live_file_poll(). */
+int live_process_poll(struct live_process *process, struct live_ring_share ring);
 
 /* NULL for a number that is not known. */
 const char *live_string(const struct live_process *process, u32 number);
@@ -182,7 +182,7 @@ const char *live_info(const struct live_process *process, enum tscope_info key);
 /* A reading of the tick clock, unshifted; LIVE_UNKNOWN_NS for 0. */
 i64 live_ticks_ns(const struct live_process *process, u64 ticks);
 
-/* live_steps.c: how the process tells its steps. */
+/* live_steps.c: how the steps of the process are recognised. */
 enum live_step_method {
   LIVE_STEPS_UNKNOWN,
   LIVE_STEPS_MARKS,
@@ -211,7 +211,7 @@ double live_gpu_share(const struct live_process *process, i64 *until);
 void live_pair_runs(struct live_process *process);
 
 struct live_call *live_call_at(struct live_comm *comm, u32 seq);
-/* Twice as many from now on, where a call was forgotten before its run was known. */
-void live_keep_more_calls(struct live_comm *comm);
+/* Twice as many from now on, where a call was overwritten before its run was known. */
+void live_grow_recent(struct live_comm *comm);
 
 #endif

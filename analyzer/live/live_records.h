@@ -14,20 +14,20 @@ i64 live_time_ns(const struct live_process *process, const struct live_record *r
 i64 live_end_ns(const struct live_process *process, const struct live_record *record);
 
 /* Keeps the span in the list while it is open. */
-void live_keep_open(struct live_opens *opens, const struct live_record *record,
-                    struct live_open open);
+void live_update_open(struct live_opens *opens, const struct live_record *record,
+                      struct live_open open);
 
 /* Index of the communicator of that number, LIVE_NONE if it is not known. */
 u32 live_comm_index(const struct live_process *process, u32 number);
 
 /* live_calls.c */
-void live_take_comm(struct live_process *process, const struct tscope_comm_record *comm);
-void live_take_call(struct live_process *process, const struct live_record *record);
-void live_take_replay(struct live_process *process, const struct live_record *record);
-void live_take_run(struct live_process *process, const struct live_record *record);
-void live_take_wait(struct live_process *process, const struct live_record *record);
+void live_read_comm(struct live_process *process, const struct tscope_comm_record *comm);
+void live_read_call(struct live_process *process, const struct live_record *record);
+void live_read_graph_replay(struct live_process *process, const struct live_record *record);
+void live_read_run(struct live_process *process, const struct live_record *record);
+void live_read_comm_wait(struct live_process *process, const struct live_record *record);
 
 /* live_stalls.c: frames, stacks, and stalls with the threads in them. */
-void live_take_stall(struct live_process *process, const struct live_record *record);
+void live_read_stall(struct live_process *process, const struct live_record *record);
 
 #endif

@@ -10,7 +10,7 @@
 #include <unistd.h>
 
 enum { DEPTH = 2, FILES_KEPT_FREE = 64 };
-/* Up to so many ranks have all new GPU spans read at each look, in a few chunks each; of more, so
+/* Up to so many ranks have all new GPU spans read at each poll, in a few chunks each; of more, so
  * many ranks' newest chunk, in turn. */
 enum { RANKS_WHOLLY = 16, CHUNKS_WHOLLY = 4, RANKS_IN_TURN = 64 };
 
@@ -22,7 +22,7 @@ static i64 now_ns(clockid_t clock) {
 
 /* --- Which files there are --- */
 
-static struct live_entry *entry_of(struct live_run *run, const char *path) {
+static struct live_entry *find_or_add_entry(struct live_run *run, const char *path) {
   for (u32 i = 0; i < run->entries.n; i++) { /* a folder is listed in the same order each time */
     struct live_entry *known = run->entries.at[run->listed++ % run->entries.n];
     if (strcmp(known->path, path) == 0)
@@ -41,7 +41,7 @@ static struct live_entry *entry_of(struct live_run *run, const char *path) {
   return entry;
 }
 
-static void forget(struct live_entry *entry) {
+static void close_entry(struct live_entry *entry) {
   if (entry->process)
     live_process_close(entry->process);
   free(entry->process);
@@ -54,8 +54,8 @@ static void forget(struct live_entry *entry) {
 
 /* A process's file, opened; where it cannot be read yet, that is tried again once it has changed.
  */
-static int note_file(struct live_run *run, const char *path, const struct stat *status) {
-  struct live_entry *entry = entry_of(run, path);
+static int open_file(struct live_run *run, const char *path, const struct stat *status) {
+  struct live_entry *entry = find_or_add_entry(run, path);
   if (!entry)
     return -ENOMEM;
   entry->seen = true;
@@ -63,7 +63,7 @@ static int note_file(struct live_run *run, const char *path, const struct stat *
   if (same && (entry->process || entry->bytes == (u64)status->st_size))
     return 0;
   if (!same)
-    forget(entry);
+    close_entry(entry);
   entry->inode = status->st_ino;
   entry->device = status->st_dev;
   entry->bytes = (u64)status->st_size;
@@ -97,7 +97,7 @@ static int list(struct live_run *run, const char *path, unsigned depth) {
         lstat(inner, &status) < 0)
       continue;
     if (S_ISREG(status.st_mode) && is_trace_name(item->d_name))
-      result = note_file(run, inner, &status);
+      result = open_file(run, inner, &status);
     else if (S_ISDIR(status.st_mode) && depth > 0)
       list(run, inner, depth - 1); /* a folder we may not read hides only itself */
   }
@@ -112,7 +112,7 @@ static int list_files(struct live_run *run) {
   if (stat(run->directory, &status) < 0)
     return -errno;
   int error = S_ISDIR(status.st_mode) ? list(run, run->directory, DEPTH)
-                                      : note_file(run, run->directory, &status);
+                                      : open_file(run, run->directory, &status);
   u32 kept = 0;
   for (u32 i = 0; i < run->entries.n; i++) {
     struct live_entry *entry = run->entries.at[i];
@@ -120,7 +120,7 @@ static int list_files(struct live_run *run) {
       run->entries.at[kept++] = entry;
       continue;
     }
-    forget(entry);
+    close_entry(entry);
     free(entry->path);
     free(entry);
   }
@@ -128,7 +128,7 @@ static int list_files(struct live_run *run) {
   return error;
 }
 
-/* --- Which run is looked at --- */
+/* --- Which run is read --- */
 
 static const char *run_of(const struct live_entry *entry) {
   return entry->process ? entry->process->file.header.run : "";
@@ -172,7 +172,7 @@ static int by_rank(const void *left, const void *right) {
 
 /* As the report does it: of processes with one rank the last one counts, and one without a rank
  * counts where no other has ranks. */
-static int leave_out_doubles(struct live_run *run) {
+static int leave_out_duplicates(struct live_run *run) {
   struct live_entry **order = malloc((run->entries.n + 1) * sizeof(*order));
   u32 n = 0;
   if (!order)
@@ -194,10 +194,10 @@ static struct live_ring_share ring_share(struct live_run *run, u32 index, u32 n)
   if (n <= RANKS_WHOLLY)
     return (struct live_ring_share){.chunks = CHUNKS_WHOLLY};
   u32 ahead = (index + n - run->next_gpu % n) % n;
-  return (struct live_ring_share){.chunks = run->looks == 0 || ahead < RANKS_IN_TURN};
+  return (struct live_ring_share){.chunks = run->polls == 0 || ahead < RANKS_IN_TURN};
 }
 
-static void note_alive(struct live_entry *entry, i64 now) {
+static void update_alive(struct live_entry *entry, i64 now) {
   u64 alive = entry->process->file.header.alive_ticks;
   if (entry->alive_ticks && alive != entry->alive_ticks) {
     if (entry->alive_changed != LIVE_UNKNOWN_NS && now - entry->alive_changed > entry->alive_gap)
@@ -208,7 +208,7 @@ static void note_alive(struct live_entry *entry, i64 now) {
   entry->alive_ticks = alive;
 }
 
-static u64 files_that_may_be_open(void) {
+static u64 find_open_file_limit(void) {
   struct rlimit limit;
   if (getrlimit(RLIMIT_NOFILE, &limit) < 0)
     return 256;
@@ -220,9 +220,9 @@ static u64 files_that_may_be_open(void) {
   return limit.rlim_cur > FILES_KEPT_FREE ? limit.rlim_cur - FILES_KEPT_FREE : 0;
 }
 
-static int look_at_run(struct live_run *run) {
+static int poll_run(struct live_run *run) {
   u32 n = 0, index = 0;
-  u64 most_open = files_that_may_be_open();
+  u64 most_open = find_open_file_limit();
   run->read_bytes = 0;
   for (u32 i = 0; i < run->entries.n; i++)
     n += run->entries.at[i]->of_run;
@@ -239,28 +239,28 @@ static int look_at_run(struct live_run *run) {
       continue;
     }
     u64 before = entry->process->file.read_bytes;
-    int error = live_process_look(entry->process, ring_share(run, index++, n));
+    int error = live_process_poll(entry->process, ring_share(run, index++, n));
     run->read_bytes += entry->process->file.read_bytes - before;
     if (error == -ENOMEM)
       return error;
-    if (error == -ESTALE) { /* another process's file is in its place: opened at the next look */
-      forget(entry);
+    if (error == -ESTALE) { /* another process's file is in its place: opened at the next poll */
+      close_entry(entry);
       entry->inode = 0;
       entry->of_run = false;
       continue;
     }
-    note_alive(entry, now_ns(CLOCK_MONOTONIC));
+    update_alive(entry, now_ns(CLOCK_MONOTONIC));
   }
   run->next_gpu += RANKS_IN_TURN;
   return 0;
 }
 
-int live_run_look(struct live_run *run, char *why, size_t why_bytes) {
+int live_run_poll(struct live_run *run, char *why, size_t why_bytes) {
   i64 begin = now_ns(CLOCK_MONOTONIC);
   int error = list_files(run);
   if (!error) {
     choose_run(run);
-    error = look_at_run(run);
+    error = poll_run(run);
   }
   if (error == -ENOMEM) {
     snprintf(why, why_bytes, "out of memory");
@@ -271,8 +271,8 @@ int live_run_look(struct live_run *run, char *why, size_t why_bytes) {
              run->directory, strerror(-error));
     return error;
   }
-  run->looks++;
-  run->look_s = (double)(now_ns(CLOCK_MONOTONIC) - begin) / 1e9;
+  run->polls++;
+  run->poll_s = (double)(now_ns(CLOCK_MONOTONIC) - begin) / 1e9;
   if (run->name[0] == 0) {
     const struct live_entry *bad = run->entries.n ? run->entries.at[0] : NULL;
     if (bad && bad->problem[0])
@@ -283,12 +283,12 @@ int live_run_look(struct live_run *run, char *why, size_t why_bytes) {
       snprintf(why, why_bytes, "%s: no traces (*%s) here yet", run->directory, TSCOPE_FILE_SUFFIX);
     return -ENOENT;
   }
-  return leave_out_doubles(run);
+  return leave_out_duplicates(run);
 }
 
 void live_run_close(struct live_run *run) {
   for (u32 i = 0; i < run->entries.n; i++) {
-    forget(run->entries.at[i]);
+    close_entry(run->entries.at[i]);
     free(run->entries.at[i]->path);
     free(run->entries.at[i]);
   }

@@ -16,7 +16,7 @@ struct live_entry {
   u64 bytes; /* when it could not be read: it is tried again once it has grown */
   char problem[96];
   bool seen;         /* in this listing */
-  bool of_run;       /* it belongs to the run that is looked at */
+  bool of_run;       /* it belongs to the run that is read */
   bool left_out;     /* a later process has its rank, or it has none */
   u64 alive_ticks;   /* last sign of life that was read */
   i64 alive_changed; /* our CLOCK_MONOTONIC when that was last seen to change; LIVE_UNKNOWN_NS:
@@ -27,21 +27,21 @@ struct live_entry {
 
 struct live_run {
   const char *directory; /* a directory of runs, a run's, or one file; the caller's */
-  const char *wanted;    /* run asked for, or the beginning of its name; NULL: the newest */
+  const char *wanted;    /* requested run, or the beginning of its name; NULL: the newest */
   VECTOR(struct live_entry *) entries;
-  char name[128]; /* of the run that is looked at; "" while there is none */
+  char name[128]; /* of the run that is read; "" while there is none */
   u32 runs;       /* that there are */
   u32 listed;     /* where in `entries` the next file of a listing is looked for */
-  u32 next_gpu;   /* whose ring is read next, where not all can be at each look */
-  u64 looks;
-  u64 read_bytes; /* by the last look */
-  double look_s;  /* that the last look took */
-  u32 hint;       /* calls a step of the rank looked at before, see live_steps_of() */
+  u32 next_gpu;   /* whose ring is read next, where not all can be at each poll */
+  u64 polls;
+  u64 read_bytes; /* by the last poll */
+  double poll_s;  /* duration of the last poll */
+  u32 hint;       /* calls per step of the rank read before, see live_steps_of() */
 };
 
-/* One look at everything. 0, or negative errno with a line in `why` when nothing can be shown:
+/* One poll of all files. 0, or negative errno with a line in `why` when nothing can be shown:
  * -ENOENT while there is no trace yet. */
-int live_run_look(struct live_run *run, char *why, size_t why_bytes);
+int live_run_poll(struct live_run *run, char *why, size_t why_bytes);
 void live_run_close(struct live_run *run);
 
 #endif

@@ -10,12 +10,12 @@
 
 enum { FRAMES_KEPT = 1 << 15, STACKS_KEPT = 1 << 12, STACK_FRAMES_KEPT = 1 << 16 };
 
-static void take_frame(struct live_process *process, const struct tscope_frame_record *frame) {
+static void read_frame(struct live_process *process, const struct tscope_frame_record *frame) {
   if (process->frames.n < FRAMES_KEPT)
     process->short_of_memory |= !VECTOR_PUSH(&process->frames, *frame);
 }
 
-static void take_stack(struct live_process *process, const struct tscope_stack_record *stack) {
+static void read_stack(struct live_process *process, const struct tscope_stack_record *stack) {
   u32 room = (u32)((8u * stack->header.words - sizeof(*stack)) / sizeof(u64));
   u32 n = stack->frames < room ? stack->frames : room;
   const u64 *frames = (const void *)(stack + 1);
@@ -39,21 +39,21 @@ static struct live_stalled *thread_of(struct live_stall *stall, u32 tid) {
 }
 
 /* Only errors: that there is none need not be on a page. */
-static void take_comm(struct live_stall *stall, const struct tscope_comm_state_record *state) {
+static void add_comm_error(struct live_stall *stall, const struct tscope_comm_state_record *state) {
   if (state->stall == stall->record.stall && state->result && stall->n_comms < LIVE_COMM_STATES)
     stall->comms[stall->n_comms++] = *state;
 }
 
-void live_take_stall(struct live_process *process, const struct live_record *record) {
+void live_read_stall(struct live_process *process, const struct live_record *record) {
   const void *raw = record->record;
   struct live_stall *stall = &process->stall;
   struct live_stalled *thread;
   switch (record->record->type) {
   case TSCOPE_REC_FRAME:
-    take_frame(process, raw);
+    read_frame(process, raw);
     break;
   case TSCOPE_REC_STACK:
-    take_stack(process, raw);
+    read_stack(process, raw);
     break;
   case TSCOPE_REC_STALL:
     *stall = (struct live_stall){.record = *(const struct tscope_stall_record *)raw, .on = true};
@@ -75,7 +75,7 @@ void live_take_stall(struct live_process *process, const struct live_record *rec
     }
     break;
   case TSCOPE_REC_COMM_STATE:
-    take_comm(stall, raw);
+    add_comm_error(stall, raw);
     break;
   default:
     break;
@@ -156,7 +156,7 @@ static void put_comms(struct live_view *view, struct live_rank *rank, struct ran
                               .result = state->result,
                               .heard = state->header.tag == TSCOPE_COMM_STATE_HEARD};
   }
-  rank->nccl_error = stall->n_comms ? nccl_error_words(stall->comms[0].result) : NULL;
+  rank->nccl_error = stall->n_comms ? nccl_error_text(stall->comms[0].result) : NULL;
 }
 
 void live_describe_stall(struct live_view *view, struct live_rank *rank) {
@@ -178,13 +178,13 @@ void live_describe_stall(struct live_view *view, struct live_rank *rank) {
   for (u32 i = 0; i < known->n_threads && stall->threads; i++)
     put_thread(process, &known->threads[i], &stall->threads[stall->n_threads++], arena);
   put_comms(view, rank, stall);
-  struct stalled_rank said = {0};
+  struct stalled_rank described = {0};
   bool in_collective = rank->in_call || rank->in_wait_s >= 0;
-  if (!stall_describe(arena, stall, in_collective ? rank->op : NULL, &said))
+  if (!stall_describe(arena, stall, in_collective ? rank->op : NULL, &described))
     return;
-  rank->stalled_in = said.words;
+  rank->stalled_in = described.words;
   rank->stall = stall;
-  rank->stalled_s = live_between(stall->begin, rank->seen_ns);
+  rank->stalled_s = live_seconds_between(stall->begin, rank->seen_ns);
 }
 
 int live_merge_stalls(struct live_view *view) {

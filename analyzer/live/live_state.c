@@ -18,7 +18,7 @@
 #define DELAYS 3.0
 #define ENOUGH_CHANGES 5
 
-double live_between(i64 from, i64 to) {
+double live_seconds_between(i64 from, i64 to) {
   return from == LIVE_UNKNOWN_NS || to == LIVE_UNKNOWN_NS ? NAN
                                                           : fmax((double)(to - from) / 1e9, 0);
 }
@@ -39,13 +39,13 @@ static char process_state(const struct tscope_file_header *header) {
                        "%*d %*d %*d %*d %llu",
                        &state, &start) != 2)
     return '?';
-  /* A process that began after the trace did only has the number of one that is gone. */
+  /* A process that began after the trace did only has the number of one that has ended. */
   long hertz = sysconf(_SC_CLK_TCK);
   i64 started = hertz > 0 ? (i64)(start * (1000000000ull / (u64)hertz)) : 0;
   return started > (i64)header->start_monotonic_ns + 2000000000 ? 0 : state;
 }
 
-static void say_ended(struct live_rank *rank, const struct tscope_file_header *header) {
+static void describe_ended(struct live_rank *rank, const struct tscope_file_header *header) {
   const char *exception = header->exception_ticks ? header->exception : "";
   if (header->reaped_signal) {
     rank->state = LIVE_KILLED;
@@ -64,8 +64,8 @@ static void say_ended(struct live_rank *rank, const struct tscope_file_header *h
   }
 }
 
-static void say_silent(struct live_rank *rank, const struct live_host *host,
-                       const struct tscope_file_header *header) {
+static void describe_silent(struct live_rank *rank, const struct live_host *host,
+                            const struct tscope_file_header *header) {
   char state = host->here ? process_state(header) : '?';
   rank->state = LIVE_SILENT;
   switch (state) {
@@ -97,20 +97,20 @@ static void say_silent(struct live_rank *rank, const struct live_host *host,
 }
 
 /* Since when it has been silent: by our clock if we saw that, else by the process's own. */
-static double silence(const struct live_rank *rank, const struct live_host *host, i64 realtime,
-                      i64 monotonic) {
+static double silent_for(const struct live_rank *rank, const struct live_host *host, i64 realtime,
+                         i64 monotonic) {
   const struct live_process *process = rank->process;
   i64 alive = live_ticks_ns(process, process->file.header.alive_ticks);
   if (alive == LIVE_UNKNOWN_NS)
     return NAN;
   if (host->here)
-    return live_between(alive, monotonic);
+    return live_seconds_between(alive, monotonic);
   if (rank->entry->alive_changed != LIVE_UNKNOWN_NS)
-    return live_between(rank->entry->alive_changed, monotonic);
-  return live_between(alive, realtime - process->realtime_minus_monotonic);
+    return live_seconds_between(rank->entry->alive_changed, monotonic);
+  return live_seconds_between(alive, realtime - process->realtime_minus_monotonic);
 }
 
-static double silence_allowed(const struct live_rank *rank, const struct live_host *host) {
+static double silence_limit(const struct live_rank *rank, const struct live_host *host) {
   if (host->here)
     return SILENT_S;
   return rank->entry->alive_changes < ENOUGH_CHANGES
@@ -118,21 +118,21 @@ static double silence_allowed(const struct live_rank *rank, const struct live_ho
              : fmax(SILENT_S, DELAYS * (double)rank->entry->alive_gap / 1e9);
 }
 
-void live_take_state(struct live_view *view, struct live_rank *rank, i64 realtime, i64 monotonic) {
+void live_find_state(struct live_view *view, struct live_rank *rank, i64 realtime, i64 monotonic) {
   const struct tscope_file_header *header = &rank->process->file.header;
   struct live_host *host = &view->hosts[rank->host];
   i64 alive = live_ticks_ns(rank->process, header->alive_ticks);
   i64 now = host->here ? monotonic : realtime - rank->process->realtime_minus_monotonic;
-  rank->silent_s = silence(rank, host, realtime, monotonic);
+  rank->silent_s = silent_for(rank, host, realtime, monotonic);
   rank->what[0] = 0;
   if (header->closed_realtime_ns || header->reaped_signal ||
-      (header->end_kind != TSCOPE_END_UNSEEN && !(rank->silent_s < silence_allowed(rank, host))))
-    say_ended(rank, header);
+      (header->end_kind != TSCOPE_END_UNSEEN && !(rank->silent_s < silence_limit(rank, host))))
+    describe_ended(rank, header);
   else if (isnan(rank->silent_s)) {
     rank->state = LIVE_UNCERTAIN;
     snprintf(rank->what, sizeof(rank->what), "its trace gives no signs of life");
-  } else if (rank->silent_s > silence_allowed(rank, host))
-    say_silent(rank, host, header);
+  } else if (rank->silent_s > silence_limit(rank, host))
+    describe_silent(rank, host, header);
   else
     rank->state = LIVE_RUNNING;
   /* What was open when it fell silent has lasted until then, as far as is known. */
@@ -141,9 +141,9 @@ void live_take_state(struct live_view *view, struct live_rank *rank, i64 realtim
                                                             : rank->process->newest;
   if (rank->process->newest != LIVE_UNKNOWN_NS && rank->process->newest > rank->seen_ns)
     rank->seen_ns = rank->process->newest;
-  rank->quiet_s = live_between(rank->process->newest, rank->seen_ns);
+  rank->quiet_s = live_seconds_between(rank->process->newest, rank->seen_ns);
   if (!host->here && rank->state == LIVE_RUNNING && alive != LIVE_UNKNOWN_NS) {
-    double behind = live_between(alive, now);
+    double behind = live_seconds_between(alive, now);
     if (isnan(host->behind_s) || behind > host->behind_s)
       host->behind_s = behind;
   }

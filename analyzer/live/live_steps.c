@@ -21,7 +21,7 @@ const char *live_step_method_name(enum live_step_method method) {
 }
 
 /* Lengths between every `each`-th of the times kept, counted from the very first. */
-static void take_times(struct live_steps *steps, const struct live_times *times, u32 each) {
+static void add_lengths(struct live_steps *steps, const struct live_times *times, u32 each) {
   u64 kept = times->n < LIVE_STEP_ENDS ? times->n : LIVE_STEP_ENDS, first = times->n - kept;
   i64 before = LIVE_UNKNOWN_NS;
   for (u64 i = first; i < times->n; i++) {
@@ -35,7 +35,7 @@ static void take_times(struct live_steps *steps, const struct live_times *times,
 }
 
 /* Several optimizers step in a fixed order. */
-static u32 optimizers_a_step(const struct live_times *times) {
+static u32 find_optimizers_per_step(const struct live_times *times) {
   u64 kept = times->n < LIVE_STEP_ENDS ? times->n : LIVE_STEP_ENDS, first = times->n - kept;
   u32 tokens[LIVE_STEP_ENDS], n = 0;
   bool several = false;
@@ -58,7 +58,7 @@ static u32 in_order(const struct live_tokens *tokens, u32 *at, float *pauses) {
 }
 
 /* Whether nearly all of the later calls are equal to those one period before. */
-static bool repeats(const u32 *at, u32 n, u32 period) {
+static bool has_period(const u32 *at, u32 n, u32 period) {
   u32 from = n / 4 + period, same = 0;
   if (period == 0 || from + period > n)
     return false;
@@ -68,7 +68,7 @@ static bool repeats(const u32 *at, u32 n, u32 period) {
 }
 
 /* Steps of several equal periods, recognised by the pauses between them. */
-static u32 widen(const float *pauses, u32 n, u32 length) {
+static u32 merge_periods(const float *pauses, u32 n, u32 length) {
   double gaps[LIVE_TOKENS];
   u32 periods = n / length, first, from = n - periods * length;
   for (u32 k = 0; k < periods; k++)
@@ -76,7 +76,7 @@ static u32 widen(const float *pauses, u32 n, u32 length) {
   return periods > 1 ? length * find_gap_period(gaps + 1, periods - 1, &first) : length;
 }
 
-static void find_calls_a_step(struct live_tokens *tokens, u32 *hint) {
+static void find_calls_per_step(struct live_tokens *tokens, u32 *hint) {
   u32 at[LIVE_TOKENS];
   float pauses[LIVE_TOKENS];
   u64 news = tokens->n - tokens->tried;
@@ -84,18 +84,18 @@ static void find_calls_a_step(struct live_tokens *tokens, u32 *hint) {
     return;
   u32 n = in_order(tokens, at, pauses);
   tokens->tried = tokens->n;
-  if (repeats(at, n, tokens->period))
+  if (has_period(at, n, tokens->period))
     return;
-  if (repeats(at, n, *hint)) {
+  if (has_period(at, n, *hint)) {
     tokens->period = *hint;
     return;
   }
   struct period period;
-  tokens->period = find_period(at, n, &period) ? widen(pauses, n, period.length) : 0;
+  tokens->period = find_period(at, n, &period) ? merge_periods(pauses, n, period.length) : 0;
   *hint = tokens->period;
 }
 
-static void take_period(struct live_steps *steps, const struct live_tokens *tokens) {
+static void add_period_lengths(struct live_steps *steps, const struct live_tokens *tokens) {
   u64 kept = tokens->n < LIVE_TOKENS ? tokens->n : LIVE_TOKENS, each = tokens->period;
   u64 whole = kept / each;
   if (whole > LIVE_STEP_ENDS)
@@ -118,21 +118,21 @@ void live_steps_of(struct live_process *process, u32 *hint, struct live_steps *s
   if (process->marks.n) {
     steps->method = LIVE_STEPS_MARKS;
     steps->count = process->mark;
-    take_times(steps, &process->marks, 1);
+    add_lengths(steps, &process->marks, 1);
   } else if (process->ranges.n > 2) {
     steps->method = LIVE_STEPS_RANGES;
     steps->count = process->range_number == LIVE_NONE ? process->ranges.n : process->range_number;
-    take_times(steps, &process->ranges, 1);
+    add_lengths(steps, &process->ranges, 1);
   } else if (process->optimizers.n) {
-    u32 each = optimizers_a_step(&process->optimizers);
+    u32 each = find_optimizers_per_step(&process->optimizers);
     steps->method = LIVE_STEPS_OPTIMIZER;
     steps->count = process->optimizers.n / each;
-    take_times(steps, &process->optimizers, each);
+    add_lengths(steps, &process->optimizers, each);
   } else {
-    find_calls_a_step(&process->tokens, hint);
+    find_calls_per_step(&process->tokens, hint);
     if (process->tokens.period) {
       steps->method = LIVE_STEPS_PERIOD;
-      take_period(steps, &process->tokens);
+      add_period_lengths(steps, &process->tokens);
     }
   }
 }

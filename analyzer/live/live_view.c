@@ -69,7 +69,7 @@ const char *live_group_name(struct live_view *view, const struct live_process *p
 
 /* --- Hosts --- */
 
-static bool is_here(const struct live_process *process, i64 realtime, i64 monotonic) {
+static bool is_on_this_host(const struct live_process *process, i64 realtime, i64 monotonic) {
   char name[256] = "";
   gethostname(name, sizeof(name) - 1);
   const char *theirs = process->file.header.host;
@@ -90,12 +90,13 @@ static u32 host_of(struct live_view *view, const struct live_process *process, i
       return i;
     }
   /* Until hosts are aligned, the offset at the host's boot is used. */
-  view->hosts[view->n_hosts] = (struct live_host){.name = name,
-                                                  .ranks = 1,
-                                                  .here = is_here(process, realtime, monotonic),
-                                                  .offset_ns = process->realtime_minus_monotonic,
-                                                  .residual_s = NAN,
-                                                  .behind_s = NAN};
+  view->hosts[view->n_hosts] =
+      (struct live_host){.name = name,
+                         .ranks = 1,
+                         .here = is_on_this_host(process, realtime, monotonic),
+                         .offset_ns = process->realtime_minus_monotonic,
+                         .residual_s = NAN,
+                         .behind_s = NAN};
   return view->n_hosts++;
 }
 
@@ -108,15 +109,15 @@ static double median_of_last(const struct live_steps *steps) {
   return n ? median_of(last, n) : NAN;
 }
 
-static void take_steps(struct live_rank *rank, u32 *hint) {
+static void fill_steps(struct live_rank *rank, u32 *hint) {
   live_steps_of(rank->process, hint, &rank->steps);
   rank->step_s = rank->steps.n ? rank->steps.lengths[rank->steps.n - 1] : NAN;
   rank->usual_s = median_of_last(&rank->steps);
-  rank->since_step_s = live_between(rank->steps.last, rank->seen_ns);
+  rank->since_step_s = live_seconds_between(rank->steps.last, rank->seen_ns);
 }
 
 /* The innermost open phase of training: a user's range may be anything. */
-static void take_phase(struct live_rank *rank) {
+static void fill_phase(struct live_rank *rank) {
   const struct live_opens *phases = &rank->process->phases;
   rank->phase = NULL;
   rank->phase_s = NAN;
@@ -127,28 +128,28 @@ static void take_phase(struct live_rank *rank) {
     if (!name || (rank->phase && open->kind == TSCOPE_PHASE_USER))
       continue;
     rank->phase = name;
-    rank->phase_s = live_between(open->start, rank->seen_ns);
+    rank->phase_s = live_seconds_between(open->start, rank->seen_ns);
   }
 }
 
-static void take_call(struct live_view *view, struct live_rank *rank) {
+static void fill_last_call(struct live_view *view, struct live_rank *rank) {
   const struct live_process *process = rank->process;
   const struct live_last_call *last = &process->last;
   rank->called_s = rank->in_wait_s = NAN;
   rank->op = rank->group = NULL;
   rank->in_call = last->any && last->open;
   for (u32 i = 0; i < process->waits.n; i++)
-    rank->in_wait_s = fmax(live_between(process->waits.at[i].start, rank->seen_ns),
+    rank->in_wait_s = fmax(live_seconds_between(process->waits.at[i].start, rank->seen_ns),
                            isnan(rank->in_wait_s) ? 0 : rank->in_wait_s);
   if (!last->any)
     return;
   rank->op = live_op_name(last->op);
-  rank->called_s = live_between(last->start, rank->seen_ns);
+  rank->called_s = live_seconds_between(last->start, rank->seen_ns);
   if (last->comm != LIVE_NONE)
     rank->group = live_group_name(view, process, &process->comms.at[last->comm]);
 }
 
-static void take_memory(struct live_rank *rank) {
+static void fill_memory(struct live_rank *rank) {
   const struct live_process *process = rank->process;
   const char *total = live_info(process, TSCOPE_INFO_GPU_MEMORY);
   rank->gpu_memory = total && atof(total) > 0 ? atof(total) : NAN;
@@ -160,7 +161,7 @@ static void take_memory(struct live_rank *rank) {
   }
 }
 
-static void take_losses(struct live_view *view, struct live_rank *rank) {
+static void fill_losses(struct live_view *view, struct live_rank *rank) {
   const struct tscope_file_header *header = &rank->process->file.header;
   for (u32 i = 0; i < TSCOPE_LOSS_REASONS; i++) {
     view->lost[i] += header->lost[i];
@@ -171,10 +172,10 @@ static void take_losses(struct live_view *view, struct live_rank *rank) {
   view->damaged += rank->process->file.damaged;
 }
 
-static void take_gpu(struct live_rank *rank) {
+static void fill_gpu(struct live_rank *rank) {
   i64 until;
   rank->gpu = live_gpu_share(rank->process, &until);
-  if (!(live_between(until, rank->seen_ns) < GPU_OLD_S))
+  if (!(live_seconds_between(until, rank->seen_ns) < GPU_OLD_S))
     rank->gpu = NAN;
 }
 
@@ -212,11 +213,11 @@ static int list_ranks(struct live_view *view, struct live_run *run, i64 realtime
   return 0;
 }
 
-static bool is_over(const struct live_rank *rank) {
+static bool has_ended(const struct live_rank *rank) {
   return rank->state == LIVE_ENDED;
 }
 
-static bool is_fine(const struct live_rank *rank) {
+static bool is_running(const struct live_rank *rank) {
   return rank->state == LIVE_RUNNING || rank->state == LIVE_UNCERTAIN;
 }
 
@@ -248,17 +249,17 @@ int live_view_make(struct live_view *view, struct live_run *run) {
   for (u32 i = 0; i < view->n_ranks && !error; i++) {
     struct live_rank *rank = &view->ranks[i];
     const struct tscope_file_header *header = &rank->process->file.header;
-    live_take_state(view, rank, realtime, monotonic);
-    take_steps(rank, &run->hint);
-    take_phase(rank);
-    take_call(view, rank);
+    live_find_state(view, rank, realtime, monotonic);
+    fill_steps(rank, &run->hint);
+    fill_phase(rank);
+    fill_last_call(view, rank);
     live_describe_stall(view, rank);
-    take_memory(rank);
-    take_losses(view, rank);
-    take_gpu(rank);
-    view->n_running += is_fine(rank);
-    view->n_over += is_over(rank);
-    view->n_trouble += !is_fine(rank) && !is_over(rank);
+    fill_memory(rank);
+    fill_losses(view, rank);
+    fill_gpu(rank);
+    view->n_running += is_running(rank);
+    view->n_over += has_ended(rank);
+    view->n_trouble += !is_running(rank) && !has_ended(rank);
     start = header->start_realtime_ns < start ? header->start_realtime_ns : start;
     u64 seen = (u64)(rank->seen_ns + rank->process->realtime_minus_monotonic);
     latest = rank->seen_ns != LIVE_UNKNOWN_NS && seen > latest ? seen : latest;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
  * A run at one instant, with its ranks joined: the source of every page, document and metric. Times
- * are in seconds, NAN if not known. Texts belong to the run and are valid until its next look.
+ * are in seconds, NAN if not known. Texts belong to the run and are valid until its next poll.
  */
 #ifndef TSCOPE_LIVE_VIEW_H
 #define TSCOPE_LIVE_VIEW_H
@@ -14,7 +14,7 @@ enum live_state {
   LIVE_RUNNING,
   LIVE_SILENT,  /* no sign of life for a while, for an unknown reason */
   LIVE_STOPPED, /* by a signal or a debugger; also frozen, if a trace says so */
-  LIVE_GONE,    /* it said nothing about its end, and the process no longer exists */
+  LIVE_GONE,    /* its end was not recorded, and the process no longer exists */
   LIVE_KILLED,  /* by a signal, as its launcher saw */
   LIVE_FAILED,  /* it ended with a status other than 0 */
   LIVE_ENDED,
@@ -32,7 +32,7 @@ struct live_rank {
   char what[160];  /* the state in words */
   double silent_s; /* since its last sign of life */
   double quiet_s;  /* since it last recorded anything of the job, as of its last sign of life */
-  i64 seen_ns;     /* its own clock, up to which its trace tells */
+  i64 seen_ns;     /* its own clock, up to which its trace was written */
   struct live_steps steps;
   double step_s;       /* length of its last step */
   double usual_s;      /* median of the last ones */
@@ -112,7 +112,7 @@ struct live_view {
   double threshold_s; /* from which on waiting is worth words */
 };
 
-/* Makes the view of a run that was just looked at. 0, or -ENOMEM; release it either way. */
+/* Makes the view of a run that was just polled. 0, or -ENOMEM; release it either way. */
 int live_view_make(struct live_view *view, struct live_run *run);
 void live_view_release(struct live_view *view);
 
@@ -124,12 +124,12 @@ const char *live_loss_name(u32 reason);
 const char *live_group_name(struct live_view *view, const struct live_process *process,
                             const struct live_comm *comm);
 
-/* live_state.c: the rank's state, its silence, and up to when its trace tells; now is on our
+/* live_state.c: the rank's state, its silence, and up to when its trace was written; now is on our
  * clocks. */
-void live_take_state(struct live_view *view, struct live_rank *rank, i64 realtime, i64 monotonic);
+void live_find_state(struct live_view *view, struct live_rank *rank, i64 realtime, i64 monotonic);
 
 /* Seconds from one instant to a later one of the same clock; NAN where either is not known. */
-double live_between(i64 from, i64 to);
+double live_seconds_between(i64 from, i64 to);
 
 /* live_stalls.c: where the rank stands still, if it does. */
 void live_describe_stall(struct live_view *view, struct live_rank *rank);

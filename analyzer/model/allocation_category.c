@@ -3,7 +3,7 @@
 
 #include <stddef.h>
 
-const char *allocation_category_word(enum allocation_category category) {
+const char *allocation_category_name(enum allocation_category category) {
   static const char *const words[] = {NULL,
 #define C(NAME, word) word,
                                       TSCOPE_ALLOCATION_CATEGORIES(C)

@@ -51,6 +51,6 @@ enum allocation_category {
 };
 
 /* A constant; NULL for ALLOCATION_UNKNOWN. */
-const char *allocation_category_word(enum allocation_category category);
+const char *allocation_category_name(enum allocation_category category);
 
 #endif

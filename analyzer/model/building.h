@@ -26,8 +26,8 @@ const struct rank_clock *model_clock(const struct model *model, u32 rank);
 u32 model_comm_of(const struct model *model, u32 rank, u32 comm);
 
 /* Data of the importer, for its timelines; freed with the model. */
-void model_keep(struct model *model, void *imported, void (*free_imported)(void *imported));
-const void *model_kept(const struct model *model);
+void model_set_imported(struct model *model, void *imported, void (*free_imported)(void *imported));
+const void *model_imported(const struct model *model);
 
 /* What the marks of steps are, if they are not calls of tscope_step(). */
 void model_name_marks(struct model *model, const char *marks_are);

@@ -69,7 +69,7 @@ struct ledger_nccl {
 
 struct ledger_group {
   const char *name; /* as the job names it */
-  const char *desc; /* what it is for; NULL if not said */
+  const char *desc; /* what it is for; NULL if not known */
   u32 *members;     /* [n_members] indices into ledger.ranks, in the order of ranks of the group */
   u32 n_members;
   bool members_known; /* else those are the ones seen in it */
@@ -101,7 +101,7 @@ struct ledger {
   u32 n_calls;
   struct ledger_progress *progress; /* by (group, rank) */
   u32 n_progress;
-  struct ledger_nccl *nccl; /* by rank; dumps do not tell */
+  struct ledger_nccl *nccl; /* by rank; dumps do not have it */
   u32 n_nccl;
   i64 end; /* when the record of the last rank ends, if that shows how long a call has been pending;
               NS_UNKNOWN */

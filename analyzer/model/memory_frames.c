@@ -36,7 +36,8 @@ static bool make_room(struct memory_frames *frames) {
   return true;
 }
 
-u32 memory_frames_below(struct memory_frames *frames, u32 caller, const char *name, bool own) {
+u32 memory_frames_find_or_add(struct memory_frames *frames, u32 caller, const char *name,
+                              bool own) {
   if (!make_room(frames))
     return 0;
   u32 slot = home_of(frames, caller, name);

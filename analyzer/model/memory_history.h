@@ -4,7 +4,7 @@
  * the device's segments at the end. Both PyTorch's memory snapshots and tscope's own records are
  * converted to this. There is one analysis of it (analyses/memory/).
  *
- *   reserved    what the allocator holds of the device
+ *   reserved    what the allocator has reserved on the device
  *   allocated   of it, what it gave to the program and did not get back: sizes of its blocks, so
  *               with what it rounded up (slack)
  *   inactive    reserved and not allocated
@@ -101,7 +101,7 @@ struct memory_history {
   i64 allocated_before, reserved_before;
   i64 allocated_at_end, reserved_at_end;
   i64 pending_at_end;   /* freed, but other streams may still use it */
-  i64 requested_at_end; /* of allocated, what was asked for */
+  i64 requested_at_end; /* of allocated, what was requested */
   i64 capacity;         /* of the device, 0 if not known */
   u64 lost;             /* events known to be missing */
   u32 n_steps;          /* events' steps are below it; 0 if steps are not known */

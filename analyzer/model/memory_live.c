@@ -52,14 +52,14 @@ const struct live_block *live_find(const struct live_set *set, u64 address) {
   return slot->used ? slot : NULL;
 }
 
-bool live_take(struct live_set *set, u64 address, struct live_block *taken) {
+bool live_remove(struct live_set *set, u64 address, struct live_block *removed) {
   if (!set->n)
     return false;
   u32 mask = set->room - 1, hole = slot_of(set, address);
   if (!set->slots[hole].used)
     return false;
-  if (taken)
-    *taken = set->slots[hole];
+  if (removed)
+    *removed = set->slots[hole];
   for (u32 at = (hole + 1) & mask; set->slots[at].used; at = (at + 1) & mask) {
     /* It may move up if its home is not between the hole and itself. */
     u32 home = home_of(set, set->slots[at].address);

@@ -28,8 +28,8 @@ bool live_put(struct live_set *set, struct live_block block);
 
 const struct live_block *live_find(const struct live_set *set, u64 address);
 
-/* Removes the block of this address. False if there is none; `taken` may be NULL. */
-bool live_take(struct live_set *set, u64 address, struct live_block *taken);
+/* Removes the block of this address. False if there is none; `removed` may be NULL. */
+bool live_remove(struct live_set *set, u64 address, struct live_block *removed);
 
 void live_free(struct live_set *set);
 

@@ -85,12 +85,13 @@ u32 model_comm_of(const struct model *model, u32 rank, u32 comm) {
   return known ? internal_of(model)->comm_of[rank][comm] : INDEX_NONE;
 }
 
-void model_keep(struct model *model, void *imported, void (*free_imported)(void *imported)) {
+void model_set_imported(struct model *model, void *imported,
+                        void (*free_imported)(void *imported)) {
   internal_of(model)->imported = imported;
   internal_of(model)->free_imported = free_imported;
 }
 
-const void *model_kept(const struct model *model) {
+const void *model_imported(const struct model *model) {
   return internal_of(model)->imported;
 }
 

@@ -117,8 +117,8 @@ struct collective {
   i64 last_start;                   /* max over arrivals of start, NS_UNKNOWN if any is unknown */
   i64 transfer_ns;                  /* see analyse/; NS_UNKNOWN */
   i32 step;                         /* step of its first arrival, -1 outside */
-  const char *algorithm, *protocol; /* in NCCL's words; NULL if not told */
-  u16 channels;                     /* 0 if not told */
+  const char *algorithm, *protocol; /* in NCCL's words; NULL if not known */
+  u16 channels;                     /* 0 if not known */
   u8 op, dtype, redop;
   bool complete;   /* every member seen */
   bool mismatched; /* members disagree on op, count or dtype */

@@ -70,9 +70,9 @@ struct rank_inside {
   u64 gpu_start, gpu_stop; /* by the GPU's own timer; 0 if not known */
   u32 comm, seq;           /* as recorded */
   u32 call;                /* index into events.calls; INDEX_NONE */
-  u16 channels;            /* 0 if not told */
+  u16 channels;            /* 0 if not known */
   u8 op;
-  const char *algorithm, *protocol; /* NULL if not told */
+  const char *algorithm, *protocol; /* NULL if not known */
 };
 
 struct rank_group {
@@ -115,8 +115,8 @@ struct rank_site {
 struct rank_line_sample {
   i64 start, end; /* the same */
   u64 stack;
-  u32 stands_us; /* of the time until then */
-  u32 child;     /* its process id; 0: the rank itself */
+  u32 represented_us; /* of the time until then */
+  u32 child;          /* its process id; 0: the rank itself */
 };
 
 struct rank_mark {
@@ -191,8 +191,8 @@ struct rank_events {
   u32 unpaired_calls, unpaired_runs; /* see pair_runs() */
   u32 idle_calls;                    /* see rank_call_is_idle() */
   u32 replayed_runs,
-      replayed_known; /* calls in graphs with their run; of those, identified by its node */
-  bool tells_graphs;  /* the trace says which runs were in graphs */
+      replayed_known;    /* calls in graphs with their run; of those, identified by its node */
+  bool names_gpu_graphs; /* the trace says which runs were in graphs */
   u64 gpu_overhead_ns, gpu_event_error_ns;
   i64 inside_error_ns; /* largest error of runs_from_inside(); NS_UNKNOWN if it added none */
 };

@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
-bool call_frame_is_users(const struct call_frame *frame) {
+bool call_frame_is_user_code(const struct call_frame *frame) {
   /* PyTorch is often run from a folder of its own. */
   static const char *const others[] = {
       "/site-packages/",     "/dist-packages/", "/lib/python3",        "/lib64/python3",
@@ -36,7 +36,7 @@ u32 call_stack_line(const struct call_sites *sites, const struct call_stack *sta
   u32 named = INDEX_NONE;
   for (u32 i = 0; i < stack->n; i++) {
     const struct call_frame *frame = &sites->frames[stack->frames[i]];
-    if (call_frame_is_users(frame))
+    if (call_frame_is_user_code(frame))
       return stack->frames[i];
     if (named == INDEX_NONE && frame->file)
       named = stack->frames[i];

@@ -6,7 +6,7 @@
 #include "model/building.h"
 #include "model/nccl_errors.def"
 
-struct rank_stall rank_stall_of_look(void) {
+struct rank_stall rank_stall_empty(void) {
   return (struct rank_stall){.what = TSCOPE_STALL_NOTHING_MOVED,
                              .begin = NS_UNKNOWN,
                              .looked = NS_UNKNOWN,
@@ -15,7 +15,7 @@ struct rank_stall rank_stall_of_look(void) {
                              .step_s = (double)NAN};
 }
 
-const char *nccl_error_words(i32 result) {
+const char *nccl_error_text(i32 result) {
   static const char *const words[] = {
 #define X(value, name, text) [value] = text,
       TSCOPE_NCCL_ERRORS(X)

@@ -8,7 +8,7 @@
 
 #include "model/span_call_sites.h"
 
-/* Texts are NULL where not told. */
+/* Texts are NULL where not known. */
 struct stalled_thread {
   u32 tid;          /* 0 if not known */
   char state;       /* the kernel's letter: R, S, D, T, ...; 0 if not known */
@@ -37,14 +37,14 @@ struct stalled_peer {
 struct stalled_comm {
   u32 comm;         /* the process's own number */
   const char *name; /* what people call it, or its size */
-  i32 result;       /* its asynchronous error, 0 for none: see nccl_error_words() */
-  bool heard;       /* the job had asked, not tscope */
+  i32 result;       /* its asynchronous error, 0 for none: see nccl_error_text() */
+  bool heard;       /* the job had queried it, not tscope */
 };
 
 struct rank_stall {
   u8 what;                        /* enum tscope_stall */
   i64 begin;                      /* something last moved */
-  i64 looked;                     /* the threads were looked at */
+  i64 looked;                     /* the threads were read */
   i64 end;                        /* it went on; NS_UNKNOWN: not as far as the trace goes */
   double limit_s;                 /* it is a stall after so long */
   double step_s;                  /* median step until then; NAN */
@@ -58,11 +58,11 @@ struct rank_stall {
   u32 n_comms;
 };
 
-/* For a look from outside: without threads yet, all else not known. */
-struct rank_stall rank_stall_of_look(void);
+/* Without threads yet, all else not known. */
+struct rank_stall rank_stall_empty(void);
 
 /* NCCL's own words for an error. */
-const char *nccl_error_words(i32 result);
+const char *nccl_error_text(i32 result);
 
 struct rank_clock;
 

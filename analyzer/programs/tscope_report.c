@@ -30,7 +30,7 @@
 enum { STATUS_OK = 0, STATUS_FINDINGS = 1, STATUS_BAD = 2 };
 
 /* What goes wrong is said in one line, without control characters of the names it quotes. */
-__attribute__((format(printf, 1, 2))) static int bad(const char *format, ...) {
+__attribute__((format(printf, 1, 2))) static int fail(const char *format, ...) {
   char line[1024];
   va_list arguments;
   va_start(arguments, format);
@@ -43,7 +43,7 @@ __attribute__((format(printf, 1, 2))) static int bad(const char *format, ...) {
   return STATUS_BAD;
 }
 
-static bool fails(const struct finding *findings, u32 n, int fail_on) {
+static bool reaches_severity(const struct finding *findings, u32 n, int fail_on) {
   fail_on = fail_on == FAIL_ON_UNDECIDED ? SEVERITY_WARNING : fail_on;
   for (u32 i = 0; fail_on != FAIL_ON_NOTHING && i < n; i++)
     if ((int)findings[i].severity >= fail_on)
@@ -54,22 +54,22 @@ static bool fails(const struct finding *findings, u32 n, int fail_on) {
 static int write_tables(const struct options *options, const struct results *results,
                         const struct report_view *view) {
   int error = options->export ? export_tables(results, view, options->export) : 0;
-  return error ? bad("the tables could not be written to %s: %s", options->export,
-                     error == -ENODATA ? report_entries.no_data : strerror(-error))
+  return error ? fail("the tables could not be written to %s: %s", options->export,
+                      error == -ENODATA ? report_entries.no_data : strerror(-error))
                : STATUS_OK;
 }
 
 /* What goes to the browser without --output gets a temporary place, which the caller need not know.
  */
-static char *place_to_open(void) {
+static char *create_temporary_file(void) {
   const char *folder = getenv("TMPDIR");
   char *place = NULL;
   if (asprintf(&place, "%s/tscope-XXXXXX", folder && *folder ? folder : "/tmp") < 0)
     return NULL;
   int descriptor = mkstemp(place);
   if (descriptor < 0) {
-    bad("no file could be created in %s: %s; give a file with --output", folder ? folder : "/tmp",
-        strerror(errno));
+    fail("no file could be created in %s: %s; give a file with --output", folder ? folder : "/tmp",
+         strerror(errno));
     free(place);
     return NULL;
   }
@@ -82,7 +82,7 @@ static int open_report(const struct options *options, const char *path) {
   bool shown = options->backend->opens == OPENS_PERFETTO
                    ? open_in_perfetto(path, PATIENCE_S, why, sizeof(why))
                    : open_page(path, why, sizeof(why));
-  return shown ? STATUS_OK : bad("%s", why);
+  return shown ? STATUS_OK : fail("%s", why);
 }
 
 static int write_to(const struct options *options, const struct results *results,
@@ -91,28 +91,28 @@ static int write_to(const struct options *options, const struct results *results
   struct report_file file;
   int error = report_file_open(&file, path);
   if (error)
-    return bad("cannot write %s: %s; give --output another file", path, strerror(-error));
+    return fail("cannot write %s: %s; give --output another file", path, strerror(-error));
   terminal_detect(options, fileno(file.out), view);
   if (backend->binary && isatty(fileno(file.out)))
-    return bad("--format %s is not text: give a file with --output", report_backend_name(backend));
+    return fail("--format %s is not text: give a file with --output", report_backend_name(backend));
   view->building = report_file_path(&file);
   error = (options->diff ? backend->write_diff : backend->write)(results, view, file.out);
   error = report_file_close(&file, error);
-  return error ? bad("the report could not be written to %s: %s", path ? path : "standard output",
-                     error == -ENODATA && backend->no_data ? backend->no_data : strerror(-error))
+  return error ? fail("the report could not be written to %s: %s", path ? path : "standard output",
+                      error == -ENODATA && backend->no_data ? backend->no_data : strerror(-error))
                : STATUS_OK;
 }
 
 /* A gate that had too little data to decide was not passed. */
 static int gate_of_diff(const struct options *options, const struct diff_result *diff) {
-  if (fails(diff->findings, diff->n_findings, options->fail_on))
+  if (reaches_severity(diff->findings, diff->n_findings, options->fail_on))
     return STATUS_FINDINGS;
   if (options->fail_on == FAIL_ON_NOTHING)
     return STATUS_OK;
   if (diff->runs_before < DIFF_LEAST_RUNS || diff->runs_after < DIFF_LEAST_RUNS)
-    return bad("--fail-on needs %d runs on each side, not %.0f and %.0f: with fewer, a change "
-               "cannot be distinguished from noise; tscope-report diff A1 A2 A3 -- B1 B2 B3",
-               (int)DIFF_LEAST_RUNS, diff->runs_before, diff->runs_after);
+    return fail("--fail-on needs %d runs on each side, not %.0f and %.0f: with fewer, a change "
+                "cannot be distinguished from noise; tscope-report diff A1 A2 A3 -- B1 B2 B3",
+                (int)DIFF_LEAST_RUNS, diff->runs_before, diff->runs_after);
   return options->fail_on == FAIL_ON_UNDECIDED && !diff->verdict ? STATUS_FINDINGS : STATUS_OK;
 }
 
@@ -129,10 +129,10 @@ static int write_report(const struct options *options, const struct results *res
   char missing[96];
   if (results->check.ledger &&
       selection_find_missing(&view, results->check.ledger, missing, sizeof(missing)))
-    return bad("%s is not in the input: use ranks and groups that the report without --ranks and "
-               "--groups lists",
-               missing);
-  char *place = options->open && !options->output ? place_to_open() : NULL;
+    return fail("%s is not in the input: use ranks and groups that the report without --ranks and "
+                "--groups lists",
+                missing);
+  char *place = options->open && !options->output ? create_temporary_file() : NULL;
   const char *path = place ? place : options->output;
   if (options->open && !path)
     return STATUS_BAD;
@@ -148,7 +148,7 @@ static int write_report(const struct options *options, const struct results *res
     return status;
   if (options->diff)
     return gate_of_diff(options, results->diff);
-  bool met = fails(results->findings, results->n_findings, options->fail_on) ||
+  bool met = reaches_severity(results->findings, results->n_findings, options->fail_on) ||
              (options->fail_on == FAIL_ON_UNDECIDED && results->n_undecided);
   return met ? STATUS_FINDINGS : STATUS_OK;
 }
@@ -164,7 +164,7 @@ struct reading {
   struct results *results;
 };
 
-static void reading_free(struct reading *reading) {
+static void free_reading(struct reading *reading) {
   results_free(reading->results);
   model_free(reading->model);
 }
@@ -232,7 +232,7 @@ static int report(const struct options *options) {
   u32 n_runs = options->diff ? options->n_paths : 1;
   struct kernel_names *names = kernel_names_new(options->kernel_categories, why, sizeof(why));
   if (!names)
-    return bad("%s", why);
+    return fail("%s", why);
   struct reading *runs = calloc(n_runs, sizeof(*runs));
   struct results **all = calloc(n_runs, sizeof(struct results *)), *shown = NULL;
   struct progress progress = progress_begin(stderr);
@@ -245,9 +245,9 @@ static int report(const struct options *options) {
     error = read_and_analyse(options, options->paths, options->n_paths, names, &progress, runs, why,
                              sizeof(why));
   progress_end(&progress);
-  int status = error ? bad("%s", why) : write_report(options, shown ? shown : runs->results);
+  int status = error ? fail("%s", why) : write_report(options, shown ? shown : runs->results);
   for (u32 i = 0; runs && i < n_runs; i++)
-    reading_free(&runs[i]);
+    free_reading(&runs[i]);
   free(runs);
   free(all);
   kernel_names_free(names);
@@ -257,9 +257,9 @@ static int report(const struct options *options) {
 static int list_runs(const struct options *options) {
   char why[512] = "";
   if (model_list_runs(options->paths, options->n_paths, stdout, why, sizeof(why)) < 0)
-    return bad("%s", why);
+    return fail("%s", why);
   if (fflush(stdout) != 0)
-    return bad("the list could not be written: %s", strerror(errno));
+    return fail("the list could not be written: %s", strerror(errno));
   return STATUS_OK;
 }
 
@@ -274,7 +274,7 @@ int main(int argc, char **argv) {
   struct options options;
   char why[512];
   if (!options_parse(argc, argv, &options, why, sizeof(why)))
-    return bad("%s", why);
+    return fail("%s", why);
   if (options.help) {
     options_print_help(stdout);
     return STATUS_OK;

@@ -11,7 +11,7 @@
 
 #include "analyses/stalls/stall_words.h"
 #include "attach/attached.h"
-#include "attach/launcher_look.h"
+#include "attach/launcher_stacks.h"
 #include "attach/refused.h"
 #include "import/tscope/load_traces.h"
 #include "model/model.h"
@@ -34,12 +34,12 @@ static const char help[] =
     "exit status: 0; 1 if nothing could be read; 2 if the command line is wrong.\n";
 
 /* One process, by its rank or its number. */
-struct looked {
+struct process_stacks {
   u32 number;
   const char *source;  /* "now", "written" */
   const char *refused; /* why it was not read now although it runs here; NULL */
   pid_t through;       /* the tscope-run that read it for us; 0 */
-  struct rank_stall look;
+  struct rank_stall stacks;
   struct native_outcome native;
 };
 
@@ -48,13 +48,14 @@ struct page {
   const char *unit; /* "rank", "process" */
   bool frames;      /* --frames */
   bool native;      /* --native */
-  struct looked *at;
+  struct process_stacks *at;
   u32 n;
 };
 
-/* The result of asking for native frames: how long the process was stopped, and what is not known.
+/* The result of the request for native frames: how long the process was stopped, and what is not
+ * known.
  */
-static void put_native(const struct looked *one) {
+static void put_native(const struct process_stacks *one) {
   const struct native_outcome *outcome = &one->native;
   if (strcmp(one->source, "now") != 0)
     printf("    no native frames: its own record has only Python frames\n");
@@ -79,20 +80,21 @@ static void put_native(const struct looked *one) {
            outcome->unmatched);
 }
 
-static void put_process(struct page *page, const struct looked *one) {
-  struct stalled_rank said = {0};
-  if (!stall_describe(&page->arena, &one->look, NULL, &said))
+static void put_process(struct page *page, const struct process_stacks *one) {
+  struct stalled_rank described = {0};
+  if (!stall_describe(&page->arena, &one->stacks, NULL, &described))
     return;
-  printf("%s %u  %s  %s%s%s\n", page->unit, one->number, one->source, stall_doing_words[said.what],
-         said.words && *said.words ? ": " : "", said.words ? said.words : "");
+  printf("%s %u  %s  %s%s%s\n", page->unit, one->number, one->source,
+         stall_doing_words[described.what], described.words && *described.words ? ": " : "",
+         described.words ? described.words : "");
   if (one->through)
     printf("    read through tscope-run (process %d), since the kernel does not let us\n",
            (int)one->through);
   if (one->refused)
     printf("    it runs, but could not be read now: %s\n", one->refused);
-  if (one->look.no_python)
+  if (one->stacks.no_python)
     printf("    no Python frames: %s\n",
-           *one->look.no_python ? one->look.no_python : "this process has no Python");
+           *one->stacks.no_python ? one->stacks.no_python : "this process has no Python");
   if (page->native)
     put_native(one);
 }
@@ -102,10 +104,10 @@ static int put_tree(struct page *page) {
   u32 n = 0, n_lines = 0;
   struct stack_tree tree;
   for (u32 i = 0; i < page->n; i++)
-    threads += page->at[i].look.n_threads;
+    threads += page->at[i].stacks.n_threads;
   struct tree_stack *stacks = arena_array(&page->arena, threads + 1, sizeof(*stacks));
   for (u32 i = 0; i < page->n && stacks; i++)
-    n += stall_stacks(&page->at[i].look, page->at[i].number, stacks + n);
+    n += stall_stacks(&page->at[i].stacks, page->at[i].number, stacks + n);
   if (!stacks || stack_tree_make(&page->arena, stacks, n, &tree) < 0)
     return -ENOMEM;
   struct stack_line *lines = stack_tree_lines(&page->arena, &tree, LINES_MOST, &n_lines);
@@ -121,8 +123,8 @@ static int put_frames(const struct page *page) {
       fprintf(stderr, "tscope-stacks: %s %u: no native frames: %s\n", page->unit,
               page->at[i].number, page->at[i].native.why_none);
   for (u32 i = 0; i < page->n; i++)
-    for (u32 t = 0; t < page->at[i].look.n_threads; t++) {
-      const struct stalled_thread *thread = &page->at[i].look.threads[t];
+    for (u32 t = 0; t < page->at[i].stacks.n_threads; t++) {
+      const struct stalled_thread *thread = &page->at[i].stacks.threads[t];
       for (u32 f = 0; f < thread->n_frames; f++) {
         const struct call_frame *frame = thread->frames[f];
         printf("%u\t%u\t%s\t%u\t%s", page->at[i].number, thread->tid,
@@ -164,40 +166,41 @@ static enum native_which which_frames(const struct page *page) {
 }
 
 /* Where the kernel refuses, tscope-run may help. False where it does not. */
-static bool look_through_launcher(struct page *page, pid_t pid, struct looked *one) {
-  int launcher = reading_refused(pid) ? launcher_look(&page->arena, pid, which_frames(page),
-                                                      &one->look, &one->native)
-                                      : -ENOENT;
+static bool read_through_launcher(struct page *page, pid_t pid, struct process_stacks *one) {
+  int launcher =
+      is_reading_refused(pid)
+          ? launcher_read_stacks(&page->arena, pid, which_frames(page), &one->stacks, &one->native)
+          : -ENOENT;
   one->through = launcher > 0 ? launcher : 0;
   return launcher > 0;
 }
 
-static int look_now(struct page *page, pid_t pid, struct looked *one) {
-  if (look_through_launcher(page, pid, one))
+static int read_now(struct page *page, pid_t pid, struct process_stacks *one) {
+  if (read_through_launcher(page, pid, one))
     return 0;
-  return attached_look(&page->arena, pid, which_frames(page), &one->look, &one->native);
+  return attached_read_stacks(&page->arena, pid, which_frames(page), &one->stacks, &one->native);
 }
 
 /* A stall that still lasts, of a process that the kernel does not let us read: then its own record
  * says more than /proc. */
-static bool record_says_more(const struct rank *rank) {
+static bool record_has_more(const struct rank *rank) {
   return rank->n_stalls && rank->stalls[rank->n_stalls - 1].end == NS_UNKNOWN &&
-         reading_refused((pid_t)rank->pid);
+         is_reading_refused((pid_t)rank->pid);
 }
 
 /* What a rank is doing now, if it runs here; else what it recorded last. False if there is neither.
  */
-static bool look_at_rank(struct page *page, const struct rank *rank) {
-  struct looked *one = &page->at[page->n];
-  *one = (struct looked){.number = rank->rank, .source = "now"};
+static bool add_rank(struct page *page, const struct rank *rank) {
+  struct process_stacks *one = &page->at[page->n];
+  *one = (struct process_stacks){.number = rank->rank, .source = "now"};
   bool here = !rank->closed && writes_trace(rank->pid, rank->path);
-  if (here && record_says_more(rank)) {
-    if (look_through_launcher(page, (pid_t)rank->pid, one)) {
+  if (here && record_has_more(rank)) {
+    if (read_through_launcher(page, (pid_t)rank->pid, one)) {
       page->n++;
       return true;
     }
-    one->refused = refused_because((pid_t)rank->pid);
-  } else if (here && look_now(page, (pid_t)rank->pid, one) == 0) {
+    one->refused = describe_refusal((pid_t)rank->pid);
+  } else if (here && read_now(page, (pid_t)rank->pid, one) == 0) {
     page->n++;
     return true;
   }
@@ -206,12 +209,12 @@ static bool look_at_rank(struct page *page, const struct rank *rank) {
   one->source = rank->stalls[rank->n_stalls - 1].end == NS_UNKNOWN
                     ? "from its own record"
                     : "from its own record, but it went on";
-  one->look = rank->stalls[rank->n_stalls - 1];
+  one->stacks = rank->stalls[rank->n_stalls - 1];
   page->n++;
   return true;
 }
 
-static int look_at_run(struct page *page, const char *path) {
+static int print_run(struct page *page, const char *path) {
   struct model *model;
   char why[512];
   u32 without = 0;
@@ -222,7 +225,7 @@ static int look_at_run(struct page *page, const char *path) {
   page->unit = "rank";
   page->at = arena_array(&page->arena, model->n_ranks + 1u, sizeof(*page->at));
   for (u32 r = 0; r < model->n_ranks && page->at; r++)
-    without += !look_at_rank(page, &model->ranks[r]);
+    without += !add_rank(page, &model->ranks[r]);
   int error = page->at ? print_page(page) : -ENOMEM;
   if (without)
     printf("\n%u of %u ranks: not running on this host, and no stall in their record\n", without,
@@ -231,13 +234,13 @@ static int look_at_run(struct page *page, const char *path) {
   return error || !page->n ? -ENODATA : 0;
 }
 
-static int look_at_processes(struct page *page, char **pids, int n) {
+static int print_processes(struct page *page, char **pids, int n) {
   page->unit = "process";
   page->at = arena_array(&page->arena, (size_t)n + 1, sizeof(*page->at));
   for (int i = 0; i < n && page->at; i++) {
-    struct looked *one = &page->at[page->n];
-    *one = (struct looked){.number = (u32)strtoul(pids[i], NULL, 10), .source = "now"};
-    int error = look_now(page, (pid_t)one->number, one);
+    struct process_stacks *one = &page->at[page->n];
+    *one = (struct process_stacks){.number = (u32)strtoul(pids[i], NULL, 10), .source = "now"};
+    int error = read_now(page, (pid_t)one->number, one);
     if (error)
       fprintf(stderr, "tscope-stacks: process %s: %s\n", pids[i], strerror(-error));
     else
@@ -255,9 +258,9 @@ static bool are_numbers(char **texts, int n) {
 
 int main(int argc, char **argv) {
   struct page page = {0};
-  if (argc == 4 && strcmp(argv[1], "--for-launcher") == 0) /* not for people: launcher_look.h */
-    return launcher_look_serve((pid_t)strtoul(argv[2], NULL, 10),
-                               (enum native_which)strtoul(argv[3], NULL, 10))
+  if (argc == 4 && strcmp(argv[1], "--for-launcher") == 0) /* not for people: launcher_stacks.h */
+    return launcher_serve_stacks((pid_t)strtoul(argv[2], NULL, 10),
+                                 (enum native_which)strtoul(argv[3], NULL, 10))
                ? 1
                : 0;
   if (argc == 2 && (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0)) {
@@ -279,7 +282,7 @@ int main(int argc, char **argv) {
     fputs(help, stderr);
     return 2;
   }
-  int error = numbers ? look_at_processes(&page, argv + 1, argc - 1) : look_at_run(&page, argv[1]);
+  int error = numbers ? print_processes(&page, argv + 1, argc - 1) : print_run(&page, argv[1]);
   arena_release(&page.arena);
   return error ? 1 : 0;
 }

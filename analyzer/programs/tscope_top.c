@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * tscope-top: looks at a job while it runs, through the traces that it writes, and shows what it
+ * tscope-top: reads the traces that a job writes while it runs, and shows what it
  * does. It only reads.
  */
 #include <errno.h>
@@ -26,8 +26,8 @@ enum { STATUS_OK = 0, STATUS_BAD = 2 };
 #define HTML_INTERVAL_S 5.0
 #define METRICS_INTERVAL_S 15.0
 
-/* What goes wrong is said in one line, without control characters of the names it quotes. */
-__attribute__((format(printf, 1, 2))) static int bad(const char *format, ...) {
+/* An error is printed in one line, without control characters of the names it quotes. */
+__attribute__((format(printf, 1, 2))) static int fail(const char *format, ...) {
   char line[1024];
   va_list arguments;
   va_start(arguments, format);
@@ -55,11 +55,11 @@ struct watching {
 };
 
 /* 0, or negative errno: -ENOENT while there is nothing to be seen. */
-static int look(struct watching *watching) {
+static int poll_job(struct watching *watching) {
   if (watching->seen)
     live_view_release(&watching->view);
   watching->seen = false;
-  int error = live_run_look(&watching->run, watching->why, sizeof(watching->why));
+  int error = live_run_poll(&watching->run, watching->why, sizeof(watching->why));
   if (error)
     return error;
   error = live_view_make(&watching->view, &watching->run);
@@ -84,8 +84,8 @@ static int write_metrics(const struct top_options *options, const struct live_vi
     top_metrics_write(view, file.out);
     error = report_file_close(&file, 0);
   }
-  return error ? bad("cannot write %s: %s; give --prometheus another file", options->prometheus,
-                     strerror(-error))
+  return error ? fail("cannot write %s: %s; give --prometheus another file", options->prometheus,
+                      strerror(-error))
                : STATUS_OK;
 }
 
@@ -104,9 +104,9 @@ static int write_html(const struct top_options *options, struct live_view *view,
     top_html_write(view, why, options->sort, interval_of(options), file.out);
     error = report_file_close(&file, 0);
   }
-  return error
-             ? bad("cannot write %s: %s; give --html another file", options->html, strerror(-error))
-             : STATUS_OK;
+  return error ? fail("cannot write %s: %s; give --html another file", options->html,
+                      strerror(-error))
+               : STATUS_OK;
 }
 
 static int print(const struct top_options *options, struct watching *watching) {
@@ -118,30 +118,30 @@ static int print(const struct top_options *options, struct watching *watching) {
   if (options->json) {
     error = top_json_write(&watching->view, stdout);
   } else {
-    struct top_page page = {.look = top_look_of(options, STDOUT_FILENO),
+    struct top_page page = {.display = top_find_display(options, STDOUT_FILENO),
                             .sort = options->sort,
                             .chosen = TSCOPE_UNKNOWN_RANK};
     top_page_write(&page, &watching->view, stdout);
   }
   if (fflush(stdout) != 0 || error)
-    return bad("the page could not be written: %s", strerror(error ? -error : errno));
+    return fail("the page could not be written: %s", strerror(error ? -error : errno));
   return STATUS_OK;
 }
 
 static int print_once(const struct top_options *options, struct watching *watching) {
-  int error = look(watching);
-  return error ? bad("%s", watching->why) : print(options, watching);
+  int error = poll_job(watching);
+  return error ? fail("%s", watching->why) : print(options, watching);
 }
 
 /* JSON documents or metrics, until a signal. Where there is no run yet, one is waited for. */
-static int print_on(const struct top_options *options, struct watching *watching) {
+static int print_until_stopped(const struct top_options *options, struct watching *watching) {
   double interval = interval_of(options);
   top_screen_catch();
   for (;;) {
     double begin = now_s();
-    int error = look(watching), status = STATUS_OK;
+    int error = poll_job(watching), status = STATUS_OK;
     if (error && error != -ENOENT)
-      return bad("%s", watching->why);
+      return fail("%s", watching->why);
     if (!error)
       status = print(options, watching);
     else if (options->html)
@@ -167,8 +167,8 @@ static void draw(const struct top_options *options, struct top_page *page,
   if (!out)
     return;
   top_screen_size(&columns, &lines);
-  page->look = top_look_of(options, STDOUT_FILENO);
-  page->look.width = columns;
+  page->display = top_find_display(options, STDOUT_FILENO);
+  page->display.width = columns;
   page->height = lines;
   page->waiting = watching->seen ? NULL : watching->why;
   top_page_write(page, watching->seen ? &watching->view : NULL, out);
@@ -214,7 +214,7 @@ static bool scroll(int key, struct top_page *page, long screen) {
 }
 
 /* False: it is to end. */
-static bool press(int key, struct top_page *page, struct watching *watching) {
+static bool handle_key(int key, struct top_page *page, struct watching *watching) {
   struct live_view *view = watching->seen ? &watching->view : NULL;
   long screen = page->height > 12 ? (long)page->height - 8 : 4;
   if (key == KEY_QUIT || key == KEY_CHARACTER + 'q' || key == KEY_CHARACTER + 'Q')
@@ -249,13 +249,13 @@ static int watch(const struct top_options *options, struct watching *watching) {
   struct top_page page = {.sort = options->sort, .chosen = TSCOPE_UNKNOWN_RANK, .watched = true};
   double interval = options->interval_s ? options->interval_s : PAGE_INTERVAL_S, frozen_at = 0;
   if (!top_screen_begin())
-    return bad("cannot draw on this terminal; --once prints a page");
+    return fail("cannot draw on this terminal; --once prints a page");
   for (bool on = true; on;) {
     double begin = now_s();
-    int error = page.frozen ? 0 : look(watching);
+    int error = page.frozen ? 0 : poll_job(watching);
     if (error && error != -ENOENT) {
       top_screen_end();
-      return bad("%s", watching->why);
+      return fail("%s", watching->why);
     }
     for (;;) {
       frozen_at = page.frozen ? frozen_at : now_s();
@@ -264,7 +264,8 @@ static int watch(const struct top_options *options, struct watching *watching) {
       double left = interval - (now_s() - begin);
       int key = top_screen_key(left > 0.01 ? left : 0.01);
       bool was_frozen = page.frozen;
-      if (key == KEY_NONE || !(on = press(key, &page, watching)) || (was_frozen && !page.frozen))
+      if (key == KEY_NONE || !(on = handle_key(key, &page, watching)) ||
+          (was_frozen && !page.frozen))
         break;
     }
   }
@@ -278,7 +279,7 @@ int main(int argc, char **argv) {
   char why[512];
   setlocale(LC_CTYPE, "");
   if (!top_options_parse(argc, argv, &options, why, sizeof(why)))
-    return bad("%s", why);
+    return fail("%s", why);
   if (options.help) {
     top_options_help(stdout);
     return STATUS_OK;
@@ -291,7 +292,7 @@ int main(int argc, char **argv) {
   bool page = !options.json && !options.prometheus && !options.html;
   int status = options.once || (page && !top_screen_possible()) ? print_once(&options, &watching)
                : page                                           ? watch(&options, &watching)
-                                                                : print_on(&options, &watching);
+                      : print_until_stopped(&options, &watching);
   stop_watching(&watching);
   if (top_screen_signal()) { /* ends as whoever sent it expects */
     sigset_t all;

@@ -8,7 +8,7 @@
 #include "kernels/kernel_text.h"
 
 /* "c10d::Work<...>::wait" as "c10d::Work::wait", "f(int)::{lambda(int)#1}" as "f::{lambda#1}": what
- * is in brackets tells little here and takes whole screens. */
+ * is in brackets helps little here and fills whole screens. */
 static void drop_brackets(char *name) {
   char *to = name;
   int depth = 0;

@@ -13,7 +13,7 @@
 
 enum { LIBRARIES_MOST = 1024 };
 
-/* A file that was asked for; `module` is NULL where it is not there or not the same. */
+/* A requested file; `module` is NULL where it is not there or not the same. */
 struct symbol_file {
   char *library, *build_id;
   Dwfl *dwfl;
@@ -82,7 +82,7 @@ static const char *name_of(Dwarf_Die *die) {
 }
 
 /* The function that the line is in: the compiler may have put it into another one, whose symbol the
- * address has. NULL where no debug information tells. */
+ * address has. NULL where no debug information has it. */
 static const char *innermost_function(Dwfl_Module *module, u64 address, struct arena *arena) {
   Dwarf_Addr bias = 0;
   Dwarf_Die *unit = dwfl_module_addrdie(module, address, &bias), *scopes = NULL;
@@ -129,6 +129,6 @@ static bool find_place(struct arena *arena, const char *library, const char *bui
 }
 
 void native_places_ready(void) {
-  unsetenv("DEBUGINFOD_URLS"); /* elfutils would ask the network for what is not on this host */
+  unsetenv("DEBUGINFOD_URLS"); /* elfutils would download what is not on this host */
   native_place_find = find_place;
 }

@@ -14,7 +14,7 @@
 /* Texts live in the arena; NULL where not known. */
 struct native_place {
   const char *function; /* as function_name() writes it */
-  const char *file;     /* where debug information tells */
+  const char *file;     /* if debug information has it */
   u32 line;             /* likewise, 0 */
 };
 

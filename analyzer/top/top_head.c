@@ -12,10 +12,10 @@
 #include "top/top_page.h"
 
 #define SPARK_HEIGHT 2.5 /* the usual step is half as high as there is room, or so */
-#define WORTH_SAYING_S 2.0
+#define LEAST_DELAY_S 2.0
 #define STALL_FACTOR 5.0 /* a step that takes so many times the usual is worth a line */
 
-void top_spark(struct pen *pen, const struct live_steps *steps, unsigned columns) {
+void top_sparkline(struct pen *pen, const struct live_steps *steps, unsigned columns) {
   static const char *const bars[] = {"▁", "▂", "▃", "▄", "▅", "▆", "▇", "█"};
   static const char *const plain[] = {"_", ".", ":", "-", "=", "+", "*", "#"};
   u32 n = steps->n < columns ? steps->n : columns;
@@ -81,7 +81,7 @@ static void put_clocks(const struct live_view *view, struct pen *pen) {
 static void put_delay(const struct live_view *view, struct pen *pen) {
   const struct live_host *oldest = NULL;
   for (u32 h = 0; h < view->n_hosts; h++)
-    if (view->hosts[h].behind_s >= WORTH_SAYING_S &&
+    if (view->hosts[h].behind_s >= LEAST_DELAY_S &&
         (!oldest || view->hosts[h].behind_s > oldest->behind_s))
       oldest = &view->hosts[h];
   if (oldest)
@@ -126,7 +126,7 @@ static void put_steps(const struct live_view *view, struct pen *pen) {
   pen_format(pen, STYLE_BOLD, "%s  %s ", rate(view->rate, "steps").text,
              duration_s(view->step_s).text);
   if (!pen->html) /* the page draws them */
-    top_spark(pen, &rank->steps, pen->width - pen->column);
+    top_sparkline(pen, &rank->steps, pen->width - pen->column);
   pen_newline(pen);
 }
 
@@ -162,7 +162,7 @@ static void put_reading(const struct live_view *view, struct pen *pen) {
         "processes left out, because a later one has the same rank or they have no rank: %s",
         count_of(view->left_out).text);
   pen_item_format(pen, STYLE_DIM, 2, "read %s in %s", byte_size((double)view->run->read_bytes).text,
-                  duration_s(view->run->look_s).text);
+                  duration_s(view->run->poll_s).text);
   pen_newline(pen);
 }
 
@@ -185,8 +185,8 @@ static char *ranks_text(const struct live_view *view, const u32 *indices, u32 n)
 }
 
 /* What the first of the missing ranks does instead. */
-static void say_instead(const struct live_view *view, const struct live_rank *rank, char *text,
-                        size_t bytes) {
+static void describe_instead(const struct live_view *view, const struct live_rank *rank, char *text,
+                             size_t bytes) {
   text[0] = 0;
   if (rank->state != LIVE_RUNNING && rank->state != LIVE_UNCERTAIN)
     snprintf(text, bytes, "; %s%s%s", rank->what, isnan(rank->silent_s) ? "" : ", silent for ",
@@ -203,8 +203,8 @@ static void say_instead(const struct live_view *view, const struct live_rank *ra
 }
 
 /* A line in the colour of warnings, followed by more words. */
-__attribute__((format(printf, 3, 4))) static void alert(struct pen *pen, const char *words,
-                                                        const char *format, ...) {
+__attribute__((format(printf, 3, 4))) static void put_alert(struct pen *pen, const char *words,
+                                                            const char *format, ...) {
   char text[512];
   va_list arguments;
   va_start(arguments, format);
@@ -220,34 +220,35 @@ static void put_wait(const struct live_view *view, const struct live_wait *wait,
   char *absent = ranks_text(view, wait->absent, wait->n_absent);
   char instead[256], words[512], members[96] = "";
   bool one = wait->n_absent == 1;
-  say_instead(view, &view->ranks[wait->absent[0]], instead, sizeof(instead));
+  describe_instead(view, &view->ranks[wait->absent[0]], instead, sizeof(instead));
   if (wait->no_trace)
     snprintf(members, sizeof(members), "; %s without a trace",
              plural(wait->no_trace, "member").text);
   snprintf(words, sizeof(words), ": %s %s for %s%s%s", plural(wait->n_waiting, "rank").text,
            wait->n_waiting == 1 ? "waits" : "wait", duration_s(wait->since_s).text, instead,
            members);
-  alert(pen, words, "rank%s %s %s not come to %s #%u of %s", one ? "" : "s", absent ? absent : "?",
-        one ? "has" : "have", wait->op ? wait->op : "call", wait->seq, wait->group);
+  put_alert(pen, words, "rank%s %s %s not come to %s #%u of %s", one ? "" : "s",
+            absent ? absent : "?", one ? "has" : "have", wait->op ? wait->op : "call", wait->seq,
+            wait->group);
   free(absent);
 }
 
-static bool is_trouble(const struct live_rank *rank) {
+static bool is_in_trouble(const struct live_rank *rank) {
   return rank->state != LIVE_RUNNING && rank->state != LIVE_ENDED && rank->state != LIVE_UNCERTAIN;
 }
 
-/* Ranks about which the same can be said, from this one on. */
+/* Ranks with the same description, from this one on. */
 static u32 list_alike(const struct live_view *view, u32 first, u32 *alike) {
   u32 n = 0;
   for (u32 i = first; i < view->n_ranks; i++)
-    if (is_trouble(&view->ranks[i]) && strcmp(view->ranks[i].what, view->ranks[first].what) == 0)
+    if (is_in_trouble(&view->ranks[i]) && strcmp(view->ranks[i].what, view->ranks[first].what) == 0)
       alike[n++] = i;
   return n;
 }
 
-static bool was_said(const struct live_view *view, u32 rank) {
+static bool is_repeated(const struct live_view *view, u32 rank) {
   for (u32 i = 0; i < rank; i++)
-    if (is_trouble(&view->ranks[i]) && strcmp(view->ranks[i].what, view->ranks[rank].what) == 0)
+    if (is_in_trouble(&view->ranks[i]) && strcmp(view->ranks[i].what, view->ranks[rank].what) == 0)
       return true;
   return false;
 }
@@ -260,12 +261,12 @@ static void put_state(const struct live_view *view, const u32 *alike, u32 n, str
     longest = fmax(view->ranks[alike[i]].silent_s, longest);
   if (!isnan(longest))
     snprintf(words, sizeof(words), "; silent for %s", duration_s(longest).text);
-  alert(pen, words, "rank%s %s: %s", n == 1 ? "" : "s", ranks ? ranks : "?",
-        view->ranks[alike[0]].what);
+  put_alert(pen, words, "rank%s %s: %s", n == 1 ? "" : "s", ranks ? ranks : "?",
+            view->ranks[alike[0]].what);
   free(ranks);
 }
 
-static bool has_stalled(const struct live_view *view) {
+static bool is_stalled(const struct live_view *view) {
   return view->n_running && view->since_step_s > STALL_FACTOR * view->step_s &&
          view->since_step_s > view->threshold_s;
 }
@@ -273,14 +274,14 @@ static bool has_stalled(const struct live_view *view) {
 static void put_stall(const struct live_view *view, struct pen *pen) {
   char words[96];
   snprintf(words, sizeof(words), ", usually one takes %s", duration_s(view->step_s).text);
-  alert(pen, words, "no step for %s", duration_s(view->since_step_s).text);
+  put_alert(pen, words, "no step for %s", duration_s(view->since_step_s).text);
 }
 
 static void put_mismatch(const struct live_mismatch *mismatch, struct pen *pen) {
   char words[256];
   snprintf(words, sizeof(words), ": #%u of %s", mismatch->seq, mismatch->group);
-  alert(pen, words, "rank %u called %s where rank %u called %s", mismatch->rank, mismatch->op,
-        mismatch->other_rank, mismatch->other_op);
+  put_alert(pen, words, "rank %u called %s where rank %u called %s", mismatch->rank, mismatch->op,
+            mismatch->other_rank, mismatch->other_op);
 }
 
 static bool same_error(const struct live_rank *a, const struct live_rank *b) {
@@ -302,18 +303,18 @@ static u32 put_nccl(struct live_view *view, struct pen *pen, u32 most) {
         alike[n++] = k;
     char *ranks = ranks_text(view, alike, n);
     if (found++ < most)
-      alert(pen, "", "NCCL reports on rank%s %s: %s", n == 1 ? "" : "s", ranks ? ranks : "?",
-            rank->nccl_error);
+      put_alert(pen, "", "NCCL reports on rank%s %s: %s", n == 1 ? "" : "s", ranks ? ranks : "?",
+                rank->nccl_error);
     free(ranks);
   }
   return found;
 }
 
-/* Each thing that is said of ranks, once; how many there are, of which `most` are written. */
+/* Each description of ranks, once; how many there are, of which `most` are written. */
 static u32 put_states(struct live_view *view, struct pen *pen, u32 most) {
   u32 *alike = arena_array(&view->arena, view->n_ranks + 1, sizeof(*alike)), found = 0;
   for (u32 i = 0; i < view->n_ranks && alike; i++) {
-    if (!is_trouble(&view->ranks[i]) || was_said(view, i))
+    if (!is_in_trouble(&view->ranks[i]) || is_repeated(view, i))
       continue;
     if (found++ < most)
       put_state(view, alike, list_alike(view, i, alike), pen);
@@ -322,8 +323,8 @@ static u32 put_states(struct live_view *view, struct pen *pen, u32 most) {
 }
 
 void top_alerts(struct live_view *view, struct pen *pen, unsigned most) {
-  u32 n = view->n_waits + view->n_mismatches + has_stalled(view), shown = 0;
-  if (has_stalled(view) && shown < most) {
+  u32 n = view->n_waits + view->n_mismatches + is_stalled(view), shown = 0;
+  if (is_stalled(view) && shown < most) {
     put_stall(view, pen);
     shown++;
   }
@@ -336,5 +337,5 @@ void top_alerts(struct live_view *view, struct pen *pen, unsigned most) {
   shown += errors < most - shown ? errors : most - shown;
   n += put_states(view, pen, most - shown);
   if (n > most)
-    alert(pen, "", "and %u more", n - most);
+    put_alert(pen, "", "and %u more", n - most);
 }

@@ -13,14 +13,15 @@ enum { COLUMNS_OF_TEXT = 160, MOST_ALERTS = 50, MOST_ROWS = 2000, SVG_HEIGHT = 6
 #define SPARK_HEIGHT 2.5 /* the usual step is half as high as there is room, or so */
 
 static struct pen begin_text(FILE *out) {
-  struct report_view look = {.width = COLUMNS_OF_TEXT, .utf8 = true, .color = true, .html = true};
-  return pen_begin(&look, out);
+  struct report_view display = {
+      .width = COLUMNS_OF_TEXT, .utf8 = true, .color = true, .html = true};
+  return pen_begin(&display, out);
 }
 
 /* Escaped, in one line. */
 static void put_escaped(FILE *out, const char *text) {
-  struct report_view look = {.width = COLUMNS_OF_TEXT, .utf8 = true, .html = true};
-  struct pen pen = pen_begin(&look, out);
+  struct report_view display = {.width = COLUMNS_OF_TEXT, .utf8 = true, .html = true};
+  struct pen pen = pen_begin(&display, out);
   pen_put(&pen, STYLE_PLAIN, text);
 }
 
@@ -65,7 +66,7 @@ static void put_alerts(struct live_view *view, FILE *out) {
 static void put_cell(const struct live_view *view, const struct live_rank *rank, unsigned column,
                      FILE *out) {
   char room[TOP_CELL_BYTES];
-  struct top_cell cell = top_cell_of(view, rank, column, room);
+  struct top_cell cell = top_find_cell(view, rank, column, room);
   fprintf(out, "<td%s", top_column_is_number(column) ? " class=\"number\"" : "");
   if (isfinite(cell.value))
     fprintf(out, " data-value=\"%.9g\"", cell.value);
@@ -107,15 +108,15 @@ static void put_stacks(struct live_view *view, FILE *out) {
   if (!view->n_stalled)
     return;
   struct top_page page = {
-      .look = {.width = TOP_MAX_WIDTH, .utf8 = true, .color = true, .html = true}};
-  struct pen pen = pen_begin(&page.look, out);
+      .display = {.width = TOP_MAX_WIDTH, .utf8 = true, .color = true, .html = true}};
+  struct pen pen = pen_begin(&page.display, out);
   fputs("<section><h2>Where it stands still</h2>\n<pre class=\"tree\">", out);
   top_stacks(&page, view, &pen, 0);
   fputs("</pre></section>\n", out);
 }
 
 static void put_head(struct live_view *view, FILE *out) {
-  struct top_page page = {.look = {.width = COLUMNS_OF_TEXT}};
+  struct top_page page = {.display = {.width = COLUMNS_OF_TEXT}};
   struct pen pen = begin_text(out);
   fputs("<section><h1>", out);
   put_escaped(out, view->run->name);
@@ -125,7 +126,7 @@ static void put_head(struct live_view *view, FILE *out) {
 }
 
 /* A job that has ended is no longer read, and its page does not become old. */
-static bool is_over(const struct live_view *view) {
+static bool has_ended(const struct live_view *view) {
   return view && view->n_ranks && !view->n_running && !view->n_trouble;
 }
 
@@ -143,7 +144,7 @@ void top_html_write(struct live_view *view, const char *why, enum top_sort sort,
       out,
       " · tscope top</title>\n</head>\n<body data-interval=\"%.3g\" data-written=\"%lld.%09ld\" "
       "data-over=\"%s\">\n<p id=\"old\" role=\"status\" hidden></p>\n<main>\n",
-      interval_s, (long long)now.tv_sec, now.tv_nsec, is_over(view) ? "yes" : "no");
+      interval_s, (long long)now.tv_sec, now.tv_nsec, has_ended(view) ? "yes" : "no");
   if (view) {
     put_head(view, out);
     put_alerts(view, out);

@@ -19,18 +19,18 @@ static json_t *text(const char *value) {
   return string;
 }
 
-static json_t *whole(u64 value) {
+static json_t *integer(u64 value) {
   return json_integer((json_int_t)value);
 }
 
 static json_t *known_u32(u32 value, u32 unknown) {
-  return value == unknown ? json_null() : whole(value);
+  return value == unknown ? json_null() : integer(value);
 }
 
 static json_t *rank_numbers(const struct live_view *view, const u32 *indices, u32 n) {
   json_t *list = json_array();
   for (u32 i = 0; i < n; i++)
-    json_array_append_new(list, whole(view->ranks[indices[i]].rank));
+    json_array_append_new(list, integer(view->ranks[indices[i]].rank));
   return list;
 }
 
@@ -43,7 +43,7 @@ static json_t *losses(const u64 lost[TSCOPE_LOSS_REASONS]) {
   };
   for (u32 i = 0; i < TSCOPE_LOSS_REASONS; i++)
     if (lost[i] && i < sizeof(names) / sizeof(*names) && names[i])
-      json_object_set_new(object, names[i], whole(lost[i]));
+      json_object_set_new(object, names[i], integer(lost[i]));
   return object;
 }
 
@@ -57,20 +57,20 @@ static json_t *rank_object(const struct live_view *view, const struct live_rank 
 #define SET(name, value) json_object_set_new(object, name, value)
   SET("rank", known_u32(rank->rank, TSCOPE_UNKNOWN_RANK));
   SET("host", text(view->hosts[rank->host].name));
-  SET("pid", whole(process->file.header.pid));
+  SET("pid", integer(process->file.header.pid));
   SET("state", text(rank->state == LIVE_UNCERTAIN ? NULL : live_state_name(rank->state)));
   SET("state_text", text(rank->what));
   SET("silent_s", number(rank->silent_s));
   SET("quiet_s", number(rank->quiet_s));
-  SET("step", steps ? whole(rank->steps.count) : json_null());
+  SET("step", steps ? integer(rank->steps.count) : json_null());
   SET("step_s", number(rank->step_s));
   SET("usual_step_s", number(rank->usual_s));
   SET("since_step_s", number(rank->since_step_s));
   SET("phase", text(rank->phase));
   SET("phase_s", number(rank->phase_s));
-  SET("collectives", whole(process->tokens.n));
+  SET("collectives", integer(process->tokens.n));
   SET("last_op", text(rank->op));
-  SET("last_seq", last->any ? whole(last->seq) : json_null());
+  SET("last_seq", last->any ? integer(last->seq) : json_null());
   SET("last_group", text(rank->group));
   SET("called_s", number(rank->called_s));
   SET("in_call", last->any ? json_boolean(rank->in_call) : json_null());
@@ -80,14 +80,14 @@ static json_t *rank_object(const struct live_view *view, const struct live_rank 
   SET("nccl_error", text(rank->nccl_error));
   SET("late_s", number(rank->late_s));
   SET("late_by", text(arrivals[rank->late_by]));
-  SET("waits_for", whole(rank->n_waits_for));
+  SET("waits_for", integer(rank->n_waits_for));
   SET("waits_s", number(rank->waits_s));
   SET("gpu_share", number(rank->gpu));
   SET("memory_bytes", number(rank->memory));
   SET("memory_peak_bytes", number(rank->peak));
   SET("memory_reserved_bytes", number(rank->reserved));
   SET("gpu_memory_bytes", number(rank->gpu_memory));
-  SET("records", whole(process->file.records));
+  SET("records", integer(process->file.records));
   SET("lost", losses(process->file.header.lost));
   SET("failed_call", text(live_string(process, process->failed_call)));
   SET("exception",
@@ -122,8 +122,8 @@ static json_t *mismatch_object(const struct live_mismatch *mismatch) {
 static json_t *node_object(const struct stack_node *node) {
   return json_pack("{sI so so so so sI so}", "depth", (json_int_t)node->depth, "place",
                    text(node->place), "function", text(node->function), "file", text(node->file),
-                   "line", isfinite(node->line) ? whole((u64)node->line) : json_null(), "ranks_in",
-                   (json_int_t)node->ranks_in, "ranks", text(node->ranks));
+                   "line", isfinite(node->line) ? integer((u64)node->line) : json_null(),
+                   "ranks_in", (json_int_t)node->ranks_in, "ranks", text(node->ranks));
 }
 
 static json_t *lengths(const struct live_view *view) {
@@ -151,24 +151,24 @@ static json_t *document(const struct live_view *view) {
   SET("run", text(view->run->name));
   SET("time_s", number((double)view->now_realtime_ns / 1e9));
   SET("since_start_s", number(view->since_start_s));
-  SET("world_size", view->world ? whole(view->world) : json_null());
-  SET("running", whole(view->n_running));
-  SET("in_trouble", whole(view->n_trouble));
-  SET("ended", whole(view->n_over));
+  SET("world_size", view->world ? integer(view->world) : json_null());
+  SET("running", integer(view->n_running));
+  SET("in_trouble", integer(view->n_trouble));
+  SET("ended", integer(view->n_over));
   SET("step_method", text(view->reference ? live_step_method_name(view->method) : NULL));
   SET("step_s", number(view->step_s));
   SET("steps_per_s", number(view->rate));
   SET("since_step_s", number(view->since_step_s));
   SET("step_lengths_s", lengths(view));
   SET("lost", losses(view->lost));
-  SET("damaged_chunks", whole(view->damaged));
-  SET("unreadable_files", whole(view->unreadable));
-  SET("look_s", number(view->run->look_s));
-  SET("look_bytes", whole(view->run->read_bytes));
+  SET("damaged_chunks", integer(view->damaged));
+  SET("unreadable_files", integer(view->unreadable));
+  SET("look_s", number(view->run->poll_s));
+  SET("look_bytes", integer(view->run->read_bytes));
   SET("hosts", hosts);
   SET("waits", waits);
   SET("mismatches", mismatches);
-  SET("stalled", whole(view->n_stalled));
+  SET("stalled", integer(view->n_stalled));
   SET("stacks", stacks);
   SET("ranks", ranks);
 #undef SET

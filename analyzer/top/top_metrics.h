@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * One look as OpenMetrics, for node_exporter's textfile collector.
+ * One poll as OpenMetrics, for node_exporter's textfile collector.
  */
 #ifndef TSCOPE_TOP_METRICS_H
 #define TSCOPE_TOP_METRICS_H

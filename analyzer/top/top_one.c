@@ -21,9 +21,9 @@ static void put_row(struct pen *pen, const char *name, const char *text) {
 }
 
 static void put_known(struct pen *pen, const char *name, double value,
-                      struct quantity (*say)(double)) {
+                      struct quantity (*format)(double)) {
   struct quantity room;
-  put_row(pen, name, top_known(value, say, &room));
+  put_row(pen, name, top_format_known(value, format, &room));
 }
 
 static void put_comms(struct live_view *view, const struct live_rank *rank, struct pen *pen) {
@@ -57,15 +57,15 @@ void top_one(const struct top_page *page, struct live_view *view, struct pen *pe
   pen_put(pen, STYLE_DIM, "Enter goes back");
   pen_newline(pen);
   put_row(pen, "state", rank->what[0] ? rank->what : live_state_name(rank->state));
-  put_row(pen, "doing", top_doing(rank, view->threshold_s, room, sizeof(room), &style));
+  put_row(pen, "doing", top_describe_activity(rank, view->threshold_s, room, sizeof(room), &style));
   put_known(pen, "last sign of life", rank->silent_s, duration_s);
   put_known(pen, "last record", rank->quiet_s, duration_s);
   put_known(pen, "last step", rank->step_s, duration_s);
   put_known(pen, "usual step", rank->usual_s, duration_s);
   pen_left(pen, STYLE_DIM, "recent steps", 18);
-  top_spark(pen, &rank->steps, pen->width > 20 ? pen->width - 20 : 8);
+  top_sparkline(pen, &rank->steps, pen->width > 20 ? pen->width - 20 : 8);
   pen_newline(pen);
-  put_row(pen, "late", top_late(rank->late_s).text);
+  put_row(pen, "late", top_format_lateness(rank->late_s).text);
   if (rank->op)
     snprintf(text, sizeof(text), "%s #%u of %s, called %s ago%s", rank->op, process->last.seq,
              rank->group ? rank->group : "-", duration_s(rank->called_s).text,

@@ -13,7 +13,7 @@
 #include "format/default_directory.h"
 #include "top/top_options.def"
 
-/* Each takes one option's argument in: NULL, or what the argument should have been. */
+/* Each parses one option's argument: NULL, or what the argument should have been. */
 
 #define FLAG(name)                                                                                 \
   static const char *option_##name(struct top_options *options, const char *argument) {            \
@@ -81,7 +81,7 @@ static const char *option_width(struct top_options *options, const char *argumen
 
 static const struct {
   const char *name, *argument, *what;
-  const char *(*take)(struct top_options *options, const char *argument);
+  const char *(*parse)(struct top_options *options, const char *argument);
 } table[] = {
 #define O(id, name, argument, what) {name, argument, what, option_##id},
     TSCOPE_TOP_OPTIONS(O)
@@ -120,7 +120,7 @@ bool top_options_parse(int argc, char **argv, struct top_options *options, char 
                got == ':' ? "needs an argument" : "is not an option");
       return false;
     }
-    const char *wanted = table[got - 256].take(options, optarg);
+    const char *wanted = table[got - 256].parse(options, optarg);
     if (wanted) {
       snprintf(why, why_bytes, "--%s wants %s, not \"%s\"", table[got - 256].name, wanted, optarg);
       return false;
@@ -155,7 +155,7 @@ static unsigned find_width(const struct top_options *options, int fd) {
   return width < TOP_MIN_WIDTH ? TOP_MIN_WIDTH : width > TOP_MAX_WIDTH ? TOP_MAX_WIDTH : width;
 }
 
-struct report_view top_look_of(const struct top_options *options, int fd) {
+struct report_view top_find_display(const struct top_options *options, int fd) {
   return (struct report_view){.width = find_width(options, fd),
                               .color = find_color(options, fd),
                               .utf8 = !options->ascii &&

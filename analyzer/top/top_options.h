@@ -27,6 +27,6 @@ bool top_options_parse(int argc, char **argv, struct top_options *options, char 
 void top_options_help(FILE *out);
 
 /* What the place that a page goes to can show. Needs setlocale() done. */
-struct report_view top_look_of(const struct top_options *options, int fd);
+struct report_view top_find_display(const struct top_options *options, int fd);
 
 #endif

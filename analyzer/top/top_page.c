@@ -42,7 +42,7 @@ static unsigned write_head(const struct top_page *page, struct live_view *view, 
   FILE *head = open_memstream(&text, &bytes);
   if (!head)
     return 0;
-  struct pen pen = pen_begin(&page->look, head);
+  struct pen pen = pen_begin(&page->display, head);
   top_head(page, view, &pen);
   top_alerts(view, &pen, alerts_at_most(page));
   fclose(head);
@@ -55,7 +55,7 @@ static unsigned write_head(const struct top_page *page, struct live_view *view, 
 }
 
 void top_page_write(struct top_page *page, struct live_view *view, FILE *out) {
-  struct pen pen = pen_begin(&page->look, out);
+  struct pen pen = pen_begin(&page->display, out);
   if (page->waiting) {
     pen_put(&pen, STYLE_BOLD, "tscope top");
     pen_newline(&pen);

@@ -25,7 +25,7 @@ enum top_sort {
 };
 
 struct top_page {
-  struct report_view look;
+  struct report_view display;
   unsigned height; /* lines; 0: as many as it takes */
   enum top_sort sort;
   u32 chosen;          /* rank that is marked or shown, TSCOPE_UNKNOWN_RANK for none */
@@ -68,14 +68,15 @@ struct top_cell {
 unsigned top_columns(void);
 const char *top_column_heading(unsigned column);
 bool top_column_is_number(unsigned column);
-struct top_cell top_cell_of(const struct live_view *view, const struct live_rank *rank,
-                            unsigned column, char room[TOP_CELL_BYTES]);
+struct top_cell top_find_cell(const struct live_view *view, const struct live_rank *rank,
+                              unsigned column, char room[TOP_CELL_BYTES]);
 
 /* A quantity, or "-" where it is not known. */
-const char *top_known(double value, struct quantity (*say)(double), struct quantity *room);
-struct quantity top_late(double seconds); /* with its sign; noise is 0 */
-const char *top_doing(const struct live_rank *rank, double threshold_s, char *room, size_t bytes,
-                      enum style *style);
-void top_spark(struct pen *pen, const struct live_steps *steps, unsigned columns);
+const char *top_format_known(double value, struct quantity (*format)(double),
+                             struct quantity *room);
+struct quantity top_format_lateness(double seconds); /* with its sign; noise is 0 */
+const char *top_describe_activity(const struct live_rank *rank, double threshold_s, char *room,
+                                  size_t bytes, enum style *style);
+void top_sparkline(struct pen *pen, const struct live_steps *steps, unsigned columns);
 
 #endif

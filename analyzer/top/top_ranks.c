@@ -41,14 +41,15 @@ static unsigned choose_columns(const struct live_view *view, unsigned width, boo
   return used;
 }
 
-const char *top_known(double value, struct quantity (*say)(double), struct quantity *room) {
+const char *top_format_known(double value, struct quantity (*format)(double),
+                             struct quantity *room) {
   if (isnan(value))
     return "-";
-  *room = say(value);
+  *room = format(value);
   return room->text;
 }
 
-struct quantity top_late(double seconds) {
+struct quantity top_format_lateness(double seconds) {
   struct quantity text;
   if (isnan(seconds))
     strcpy(text.text, "-");
@@ -60,8 +61,8 @@ struct quantity top_late(double seconds) {
   return text;
 }
 
-const char *top_doing(const struct live_rank *rank, double threshold_s, char *room, size_t bytes,
-                      enum style *style) {
+const char *top_describe_activity(const struct live_rank *rank, double threshold_s, char *room,
+                                  size_t bytes, enum style *style) {
   *style = STYLE_PLAIN;
   if (rank->state == LIVE_ENDED) {
     *style = STYLE_DIM;
@@ -105,12 +106,12 @@ const char *top_doing(const struct live_rank *rank, double threshold_s, char *ro
 
 /* What the cell says, and what ranks are sorted by in it; NAN where it is no number or not known.
  */
-struct top_cell top_cell_of(const struct live_view *view, const struct live_rank *rank,
-                            unsigned column, char room[TOP_CELL_BYTES]) {
+struct top_cell top_find_cell(const struct live_view *view, const struct live_rank *rank,
+                              unsigned column, char room[TOP_CELL_BYTES]) {
   struct top_cell cell = {.text = room, .style = STYLE_PLAIN, .value = NAN};
   struct quantity quantity;
   *room = 0;
-#define QUANTITY(of, say) (cell.value = (of), top_known(cell.value, say, &quantity))
+#define QUANTITY(of, format) (cell.value = (of), top_format_known(cell.value, format, &quantity))
   switch ((enum column)column) {
   case COLUMN_rank:
     cell.value = rank->rank;
@@ -123,7 +124,7 @@ struct top_cell top_cell_of(const struct live_view *view, const struct live_rank
     cell.text = view->hosts[rank->host].name;
     break;
   case COLUMN_doing:
-    cell.text = top_doing(rank, view->threshold_s, room, TOP_CELL_BYTES, &cell.style);
+    cell.text = top_describe_activity(rank, view->threshold_s, room, TOP_CELL_BYTES, &cell.style);
     break;
   case COLUMN_step:
     if (rank->steps.method == LIVE_STEPS_UNKNOWN) {
@@ -141,7 +142,7 @@ struct top_cell top_cell_of(const struct live_view *view, const struct live_rank
     break;
   case COLUMN_late:
     cell.value = rank->late_s;
-    snprintf(room, TOP_CELL_BYTES, "%s", top_late(rank->late_s).text);
+    snprintf(room, TOP_CELL_BYTES, "%s", top_format_lateness(rank->late_s).text);
     if (rank->late_s > 0.05 * view->step_s)
       cell.style = STYLE_WARNING;
     break;
@@ -197,7 +198,7 @@ bool top_column_is_number(unsigned column) {
 static void put_cell(const struct live_view *view, const struct live_rank *rank, enum column column,
                      struct pen *pen) {
   char room[TOP_CELL_BYTES];
-  struct top_cell cell = top_cell_of(view, rank, column, room);
+  struct top_cell cell = top_find_cell(view, rank, column, room);
   if (table[column].right)
     pen_right(pen, cell.style, cell.text, table[column].columns);
   else

@@ -44,7 +44,7 @@ bool top_screen_possible(void) {
   return isatty(STDOUT_FILENO) && terminal && *terminal && strcmp(terminal, "dumb") != 0;
 }
 
-static void terminal_take_over(void) {
+static void set_up_terminal(void) {
   if (raw) {
     struct termios now = before;
     now.c_lflag &= ~(tcflag_t)(ICANON | ECHO);
@@ -57,7 +57,7 @@ static void terminal_take_over(void) {
 }
 
 /* Only what may be done in a signal handler. */
-static void give_back(void) {
+static void restore_terminal(void) {
   if (!on_screen)
     return;
   on_screen = false;
@@ -67,7 +67,7 @@ static void give_back(void) {
     tcsetattr(STDIN_FILENO, TCSANOW, &before);
 }
 
-static void note(int number) {
+static void note_signal(int number) {
   if (number == SIGWINCH)
     resized = 1;
   else if (number == SIGTSTP)
@@ -77,8 +77,8 @@ static void note(int number) {
 }
 
 /* A fault of our own must not leave the terminal without a cursor. */
-static void fault(int number) {
-  give_back();
+static void restore_on_fault(int number) {
+  restore_terminal();
   signal(number, SIG_DFL);
   raise(number);
 }
@@ -87,11 +87,11 @@ void top_screen_catch(void) {
   static const int noted[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGWINCH, SIGTSTP};
   sigemptyset(&caught);
   for (size_t i = 0; i < sizeof(noted) / sizeof(*noted); i++) {
-    struct sigaction old, action = {.sa_handler = note};
+    struct sigaction old, action = {.sa_handler = note_signal};
     if (noted[i] == SIGTSTP && !on_screen)
       continue;
     sigaction(noted[i], NULL, &old);
-    if (old.sa_handler == SIG_IGN) /* nohup, or a shell's background job: as it was asked for */
+    if (old.sa_handler == SIG_IGN) /* nohup, or a shell's background job: as its parent requested */
       continue;
     sigaction(noted[i], &action, NULL);
     sigaddset(&caught, noted[i]);
@@ -108,14 +108,14 @@ bool top_screen_begin(void) {
   on_screen = true;
   top_screen_catch();
   for (size_t i = 0; i < sizeof(faults) / sizeof(*faults); i++)
-    signal(faults[i], fault);
-  atexit(give_back);
-  terminal_take_over();
+    signal(faults[i], restore_on_fault);
+  atexit(restore_terminal);
+  set_up_terminal();
   return !hung_up;
 }
 
 void top_screen_end(void) {
-  give_back();
+  restore_terminal();
 }
 
 void top_screen_size(unsigned *columns, unsigned *lines) {
@@ -160,16 +160,16 @@ void top_screen_draw(const char *text, size_t bytes, unsigned lines) {
 /* Ctrl-Z: the shell gets its screen back; we get ours back when the shell continues us. */
 static void stop(void) {
   sigset_t only;
-  give_back();
+  restore_terminal();
   signal(SIGTSTP, SIG_DFL);
   sigemptyset(&only);
   sigaddset(&only, SIGTSTP);
   raise(SIGTSTP);
   sigprocmask(SIG_UNBLOCK, &only, NULL); /* stops here */
   sigprocmask(SIG_BLOCK, &only, NULL);
-  struct sigaction action = {.sa_handler = note};
+  struct sigaction action = {.sa_handler = note_signal};
   sigaction(SIGTSTP, &action, NULL);
-  terminal_take_over();
+  set_up_terminal();
 }
 
 static int sequence_key(const char *text) {
@@ -186,7 +186,7 @@ static int sequence_key(const char *text) {
   return *text ? KEY_NONE : KEY_ESCAPE;
 }
 
-/* What was typed and is not taken yet. */
+/* What was typed and is not read yet. */
 static char typed[64];
 static size_t n_typed;
 
@@ -199,7 +199,7 @@ static void read_typed(void) {
 }
 
 /* One key of it. */
-static int take_key(void) {
+static int pop_key(void) {
   size_t length = 1;
   int key = KEY_CHARACTER + (unsigned char)typed[0];
   if (typed[0] == '\r' || typed[0] == '\n') {
@@ -240,7 +240,7 @@ int top_screen_key(double seconds) {
       return KEY_RESIZED;
     }
     if (n_typed) {
-      int key = take_key();
+      int key = pop_key();
       if (key != KEY_NONE)
         return key;
       continue;

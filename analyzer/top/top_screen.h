@@ -24,8 +24,8 @@ void top_screen_draw(const char *text, size_t bytes, unsigned lines);
 
 enum top_key {
   KEY_NONE,    /* time is up */
-  KEY_RESIZED, /* or taken back from the shell: draw again */
-  KEY_QUIT,    /* a signal, or the terminal is gone */
+  KEY_RESIZED, /* or resumed by the shell: draw again */
+  KEY_QUIT,    /* a signal, or the terminal was closed */
   KEY_UP,
   KEY_DOWN,
   KEY_PAGE_UP,

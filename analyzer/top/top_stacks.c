@@ -59,7 +59,7 @@ void top_stacks(struct top_page *page, struct live_view *view, struct pen *pen, 
   FILE *out = open_memstream(&text, &bytes);
   if (!out)
     return;
-  struct pen own = pen_begin(&page->look, out);
+  struct pen own = pen_begin(&page->display, out);
   write_head(view, &own);
   write_tree(view, &own);
   fclose(out);

@@ -110,14 +110,14 @@ static void look(struct live_run *run, u32 number) {
   size_t bytes = 0;
   struct live_view view;
   double cpu = now_s(CLOCK_PROCESS_CPUTIME_ID), begin = now_s(CLOCK_MONOTONIC);
-  if (live_run_look(run, why, sizeof(why)) != 0) {
+  if (live_run_poll(run, why, sizeof(why)) != 0) {
     fprintf(stderr, "%s\n", why);
     exit(2);
   }
   double looked = now_s(CLOCK_MONOTONIC);
   if (live_view_make(&view, run) != 0)
     exit(2);
-  struct top_page page = {.look = {.width = 120, .utf8 = true, .color = true},
+  struct top_page page = {.display = {.width = 120, .utf8 = true, .color = true},
                           .height = 40,
                           .chosen = TSCOPE_UNKNOWN_RANK};
   FILE *out = open_memstream(&text, &bytes);

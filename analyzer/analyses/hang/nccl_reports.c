@@ -39,9 +39,8 @@ static char *describe_error(const struct call_index *index, i32 result) {
         (!n || ranks[n - 1] != ledger->nccl[i].rank))
       ranks[n++] = ledger->nccl[i].rank;
   char *list = ranks ? verdict_rank_list(index, ranks, n) : NULL;
-  return list
-             ? arena_printf(index->arena, "NCCL reports on %s: %s.", list, nccl_error_words(result))
-             : NULL;
+  return list ? arena_printf(index->arena, "NCCL reports on %s: %s.", list, nccl_error_text(result))
+              : NULL;
 }
 
 static int describe_errors(const struct call_index *index, struct collective_check *check) {
@@ -84,7 +83,7 @@ int add_nccl_reports(const struct call_index *index, struct collective_check *ch
           (struct check_nccl_error){.rank = ledger->ranks[report->rank].rank,
                                     .group = group->desc ? group->desc : group->name,
                                     .result = report->result,
-                                    .words = nccl_error_words(report->result)};
+                                    .words = nccl_error_text(report->result)};
   }
   return describe_errors(index, check);
 }

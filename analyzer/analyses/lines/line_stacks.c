@@ -104,7 +104,7 @@ static u32 frame_below(struct line_tree *tree, u32 parent, const struct call_fra
                            .line = frame->line,
                            .parent = parent,
                            .depth = parent == INDEX_NONE ? 0 : tree->frames.at[parent].depth + 1,
-                           .own = call_frame_is_users(frame)};
+                           .own = call_frame_is_user_code(frame)};
   if (!new.file || !new.function || !VECTOR_PUSH(&tree->frames, new)) {
     *error = -ENOMEM;
     return parent;

@@ -62,7 +62,7 @@ static u32 line_of_child(const struct call_sites *sites, const struct call_stack
     const struct call_frame *frame = &sites->frames[stack->frames[i]];
     if (is_worker_start(frame))
       return line;
-    if (line == INDEX_NONE && call_frame_is_users(frame))
+    if (line == INDEX_NONE && call_frame_is_user_code(frame))
       line = stack->frames[i];
   }
   return INDEX_NONE;
@@ -86,13 +86,13 @@ int sampled_lines_rank(struct analysis *a, const struct timeline *t, const u32 *
       at++;
     bool input = at < n_phases && phases[at].start <= sample->time;
     if (sample->child) {
-      sums[frame].worker_ns += sample->stands_ns;
-      out->worker_ns += sample->stands_ns;
+      sums[frame].worker_ns += sample->represented_ns;
+      out->worker_ns += sample->represented_ns;
       continue;
     }
-    sums[frame].host_ns += sample->stands_ns;
-    sums[frame].host_input_ns += input ? sample->stands_ns : 0;
-    out->input_ns += input ? sample->stands_ns : 0;
+    sums[frame].host_ns += sample->represented_ns;
+    sums[frame].host_input_ns += input ? sample->represented_ns : 0;
+    out->input_ns += input ? sample->represented_ns : 0;
   }
   return keep_last(sites, line_of_stack, out);
 }

@@ -34,7 +34,7 @@ static int list_allocations(const struct memory_history *history, struct allocat
       block = (struct live_block){.address = event->address, .time = event->time, .source = *n};
       error = live_put(&live, block) ? 0 : -ENOMEM;
       ++*n;
-    } else if (event->kind == MEMORY_FREE && live_take(&live, event->address, &block)) {
+    } else if (event->kind == MEMORY_FREE && live_remove(&live, event->address, &block)) {
       bool timed = event->time != NS_UNKNOWN && block.time != NS_UNKNOWN;
       list[block.source].lifetime =
           timed && event->time >= block.time ? event->time - block.time : 0;
@@ -63,7 +63,7 @@ static struct memory_churn describe_churn(const struct memory_history *history,
   const struct memory_source *source =
       first->source < history->n_sources ? &history->sources[first->source] : NULL;
   struct memory_churn churn = {
-      .category = source ? allocation_category_word(source->category) : NULL,
+      .category = source ? allocation_category_name(source->category) : NULL,
       .source = source && source->place ? arena_text(arena, source->place) : NULL,
       .size_bytes = (double)first->bytes,
       .count = row->n,

@@ -65,7 +65,7 @@ static int find_growth_source(const struct memory_history *history, u32 from, u3
   if (!error && most && bytes[most] > 0) {
     const struct memory_source *source = &history->sources[most];
     result->growth_source = source->place ? arena_text(arena, source->place) : NULL;
-    result->growth_category = allocation_category_word(source->category);
+    result->growth_category = allocation_category_name(source->category);
     result->growth_source_share = bytes[most] / added;
   }
   memory_replay_free(&replay);

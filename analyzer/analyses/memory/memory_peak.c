@@ -47,7 +47,7 @@ static int by_bytes(const void *left, const void *right) {
   const struct memory_use *a = left, *b = right;
   if (a->bytes != b->bytes)
     return a->bytes < b->bytes ? 1 : -1;
-  const char *of_a = allocation_category_word(a->kind), *of_b = allocation_category_word(b->kind);
+  const char *of_a = allocation_category_name(a->kind), *of_b = allocation_category_name(b->kind);
   int order = strcmp(of_a ? of_a : "", of_b ? of_b : "");
   return order ? order : strcmp(a->source ? a->source : "", b->source ? b->source : "");
 }
@@ -119,7 +119,7 @@ static int keep_rows(struct memory_use *rows, u32 n, double total, struct arena 
     row->share = total > 0 ? row->bytes / total : NAN;
     if (i == most)
       row->kind = ALLOCATION_ALL_OTHERS, row->source = NULL;
-    row->category = allocation_category_word(row->kind);
+    row->category = allocation_category_name(row->kind);
     row->source = row->source ? arena_text(arena, row->source) : NULL;
   }
   return 0;

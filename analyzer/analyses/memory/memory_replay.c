@@ -20,7 +20,7 @@ static int add_freed_later(struct memory_replay *replay, struct live_set *during
     if (event->kind == MEMORY_ALLOC)
       error =
           put_block(during, (struct live_block){.address = event->address, .bytes = event->bytes});
-    else if (event->kind == MEMORY_FREE && !live_take(during, event->address, NULL)) {
+    else if (event->kind == MEMORY_FREE && !live_remove(during, event->address, NULL)) {
       replay->conflicts += live_find(&replay->live, event->address) != NULL;
       error = put_block(&replay->live, (struct live_block){.address = event->address,
                                                            .bytes = event->bytes,
@@ -38,7 +38,7 @@ static int add_kept(struct memory_replay *replay, struct live_set *during) {
   const struct memory_history *history = replay->history;
   for (u32 i = 0; i < history->n_blocks; i++) {
     const struct memory_block *block = &history->blocks[i];
-    if (block->state != MEMORY_BLOCK_ALLOCATED || live_take(during, block->address, NULL))
+    if (block->state != MEMORY_BLOCK_ALLOCATED || live_remove(during, block->address, NULL))
       continue;
     if (live_find(&replay->live, block->address)) {
       replay->conflicts++;
@@ -84,7 +84,7 @@ static i64 positive(i64 bytes) {
 static int apply_event(struct memory_replay *replay, const struct memory_event *event) {
   struct live_block freed;
   bool there = event->kind == MEMORY_ALLOC || event->kind == MEMORY_FREE
-                   ? live_take(&replay->live, event->address, &freed)
+                   ? live_remove(&replay->live, event->address, &freed)
                    : false;
   if (there)
     replay->known_bytes = memory_add(replay->known_bytes, -positive(freed.bytes));

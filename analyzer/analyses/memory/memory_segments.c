@@ -113,7 +113,7 @@ struct refetches {
 static int count_refetch(struct refetches *r, const struct memory_event *event,
                          struct memory_segments *out) {
   if (event->kind == MEMORY_SEGMENT_FREE) {
-    bool again = live_take(&r->obtained, event->address, NULL);
+    bool again = live_remove(&r->obtained, event->address, NULL);
     r->n_returned += again;
     r->returning |= again;
     return 0;

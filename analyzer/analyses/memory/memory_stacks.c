@@ -65,7 +65,7 @@ static int list_frame(struct stack_sums *s, u32 frame, u32 depth, double peak, s
   *row = (struct memory_stack){.depth = depth,
                                .frame = arena_text(arena, is->name),
                                .own = is->own ? ANSWER_YES : ANSWER_NO,
-                               .category = allocation_category_word(main_category(s, frame)),
+                               .category = allocation_category_name(main_category(s, frame)),
                                .bytes = s->frames[frame].bytes,
                                .blocks = s->frames[frame].blocks,
                                .share = peak > 0 ? s->frames[frame].bytes / peak : NAN};

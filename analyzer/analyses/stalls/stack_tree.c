@@ -153,7 +153,7 @@ static void add_node(struct tree_builder *g, const struct fork *fork, u32 depth,
                             .line = frame->line ? frame->line : (double)NAN,
                             .depth = depth,
                             .native = frame->library != NULL,
-                            .own = call_frame_is_users(frame) ? ANSWER_YES : ANSWER_NO};
+                            .own = call_frame_is_user_code(frame) ? ANSWER_YES : ANSWER_NO};
   node.place = thread ? frame->function : stack_place(g->arena, frame);
   if (frame->library)
     name_native(g, frame, &node);

@@ -119,7 +119,7 @@ static void set_place(struct arena *arena, const struct stalled_thread *thread,
     const struct call_frame *frame = thread->frames[i];
     if (frame->library)
       continue;
-    if (call_frame_is_users(frame))
+    if (call_frame_is_user_code(frame))
       own = frame;
     else if (frame->function && (!called || !is_wrapper(frame->function)))
       called = frame;
@@ -174,7 +174,7 @@ static char *describe_nccl(struct arena *arena, const struct rank_stall *stall) 
     if (!comm->result || ++errors > MOST)
       continue;
     text = arena_printf(arena, "%s%sNCCL reports of %s: %s", text ? text : "", text ? "; " : "",
-                        comm->name, nccl_error_words(comm->result));
+                        comm->name, nccl_error_text(comm->result));
   }
   return errors > MOST && text
              ? arena_printf(arena, "%s; and errors of %u more", text, errors - MOST)

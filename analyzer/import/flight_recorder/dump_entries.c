@@ -62,7 +62,7 @@ static int read_sizes(struct draft *draft, const struct value *value, const char
   }
   put_size(&sizes, "]");
   *elements = sizes.elements;
-  *text = draft_text(draft, sizes.text, strlen(sizes.text));
+  *text = draft_keep_text(draft, sizes.text, strlen(sizes.text));
   return *text ? 0 : -ENOMEM;
 }
 
@@ -82,7 +82,7 @@ static int read_types(struct draft *draft, const struct value *value, const char
   }
   if (!last)
     return 0;
-  *text = draft_text(draft, all, used);
+  *text = draft_keep_text(draft, all, used);
   return *text ? 0 : -ENOMEM;
 }
 
@@ -107,11 +107,11 @@ static u8 read_state(const struct value *entry) {
 
 static const char *text_at(struct draft *draft, const struct value *frame, const char *key) {
   const struct value *text = value_get(frame, key);
-  return value_text(text) ? draft_text(draft, text->text, text->n) : NULL;
+  return value_text(text) ? draft_keep_text(draft, text->text, text->n) : NULL;
 }
 
-static const struct ledger_stack *known_stack(const struct draft *draft, u64 hash,
-                                              const struct ledger_frame *frames, u32 n) {
+static const struct ledger_stack *find_stack(const struct draft *draft, u64 hash,
+                                             const struct ledger_frame *frames, u32 n) {
   u32 at = 0, found;
   while ((found = hash_index_next(&draft->stack_index, hash, &at)) != INDEX_NONE) {
     const struct ledger_stack *stack = draft->stacks.at[found];
@@ -147,7 +147,7 @@ static int read_stack(struct draft *draft, const struct value *value,
                           (u64)frames[i].line};
     hash = hash_bytes(hash, parts, sizeof(parts));
   }
-  *out = known_stack(draft, hash, frames, n);
+  *out = find_stack(draft, hash, frames, n);
   if (*out)
     return 0;
   struct ledger_stack *stack = arena_alloc(draft->arena, sizeof(*stack));
@@ -170,7 +170,7 @@ static int read_op(struct draft *draft, const char *name, struct ledger_call *ca
   const char *op = colon ? colon + 1 : name;
   size_t length = strcspn(op, " ");
   bool send = length == 4 && !strncmp(op, "send", 4), recv = length == 4 && !strncmp(op, "recv", 4);
-  call->op = draft_text(draft, op, length);
+  call->op = draft_keep_text(draft, op, length);
   call->peer = INDEX_NONE;
   if (!call->op)
     return -ENOMEM;
@@ -186,14 +186,14 @@ static int read_op(struct draft *draft, const char *name, struct ledger_call *ca
 }
 
 /* Operations whose own name ends like this, although each is a call of its own. */
-static bool only_called_coalesced(const char *op) {
+static bool is_single_call(const char *op) {
   return !strcmp(op, "allreduce_coalesced") || !strcmp(op, "all_gather_into_tensor_coalesced") ||
          !strcmp(op, "reduce_scatter_tensor_coalesced");
 }
 
 /* By the wall clock, in ns. Times before 1970 are invalid. Without them the difference of two
  * times cannot overflow. */
-static i64 created_at(const struct value *entry) {
+static i64 creation_time(const struct value *entry) {
   i64 time = number_at(entry, "time_created_ns", NS_UNKNOWN);
   return time < 0 ? NS_UNKNOWN : time;
 }
@@ -205,7 +205,7 @@ static int read_entry(struct draft *draft, const struct value *entry, u32 rank, 
   const char *name = value_text(value_get(entry, "profiling_name"));
   if (!name)
     return 0;
-  struct ledger_call call = {.rank = rank, .created = created_at(entry)};
+  struct ledger_call call = {.rank = rank, .created = creation_time(entry)};
   u32 group;
   int error = dump_group_find(draft, groups, group_name ? group_name : "0",
                               value_text(value_item(names, 1)), &group);
@@ -224,7 +224,7 @@ static int read_entry(struct draft *draft, const struct value *entry, u32 rank, 
     call.seq = number_at(entry, "seq_id", SEQ_UNKNOWN);
   call.order = (u64)number_at(entry, "record_id", place);
   call.state = read_state(entry);
-  if (only_called_coalesced(call.op))
+  if (is_single_call(call.op))
     call.closes = false;
   error = read_sizes(draft, value_get(entry, "input_sizes"), &call.in, &call.in_count);
   if (!error)
@@ -247,7 +247,7 @@ static int by_order(const void *left, const void *right) {
 
 /* Calls before a closing entry with the same group and number are inside it and have its state:
  * the recorder does not follow them one by one. */
-static int find_inside(struct ledger_call *calls, u32 n, u32 n_groups) {
+static int mark_coalesced(struct ledger_call *calls, u32 n, u32 n_groups) {
   u32 *closing = malloc((n_groups + 1u) * sizeof(*closing));
   if (!closing)
     return -ENOMEM;
@@ -280,5 +280,5 @@ int dump_entries_read(struct draft *draft, const struct value *root, u32 rank,
     return error;
   struct ledger_call *calls = draft->calls.at + first;
   qsort(calls, n, sizeof(*calls), by_order);
-  return find_inside(calls, n, draft->groups.n);
+  return mark_coalesced(calls, n, draft->groups.n);
 }

@@ -82,7 +82,7 @@ static int read_desc(struct draft *draft, const struct value *value, const char 
   *desc = NULL;
   if (!text || !text[0] || strcmp(text, "undefined") == 0)
     return 0;
-  *desc = draft_text(draft, text, strlen(text));
+  *desc = draft_keep_text(draft, text, strlen(text));
   return *desc ? 0 : -ENOMEM;
 }
 
@@ -97,7 +97,7 @@ int dump_groups_read(struct draft *draft, const struct value *root, dump_groups 
     numbers members = {0};
     struct dump_group group = {.number = -1};
     const char *desc;
-    group.name = draft_text(draft, key->text, key->n);
+    group.name = draft_keep_text(draft, key->text, key->n);
     error = group.name ? read_members(value_get(one, "ranks"), &members) : -ENOMEM;
     const struct value *list = value_get(one, "ranks");
     memberships += members.n + (value_text(list) ? list->n / 8 : 0);
@@ -120,8 +120,8 @@ int dump_group_find(struct draft *draft, dump_groups *groups, const char *name, 
     if (strcmp(groups->at[*found].name, name) == 0)
       return 0;
   struct dump_group group = {.number = -1};
-  group.name = draft_text(draft, name, strlen(name));
-  const char *kept_desc = desc ? draft_text(draft, desc, strlen(desc)) : NULL;
+  group.name = draft_keep_text(draft, name, strlen(name));
+  const char *kept_desc = desc ? draft_keep_text(draft, desc, strlen(desc)) : NULL;
   if (!group.name || (desc && !kept_desc))
     return -ENOMEM;
   int error = group_of(draft, group.name, kept_desc, NULL, 0, &group.group);

@@ -13,7 +13,7 @@ static bool is_digit(char c) {
   return isdigit((unsigned char)c) != 0;
 }
 
-static void offer(struct name_ranks *ranks, const char *digits) {
+static void add_rank_number(struct name_ranks *ranks, const char *digits) {
   char *end;
   unsigned long long rank = strtoull(digits, &end, 10);
   if (end - digits > 9 || ranks->n == sizeof(ranks->at) / sizeof(*ranks->at))
@@ -24,8 +24,8 @@ static void offer(struct name_ranks *ranks, const char *digits) {
   ranks->at[ranks->n++] = (u32)rank;
 }
 
-/* The name without the part that only tells the format. */
-static size_t bare_length(const char *name) {
+/* The name without the part that only names the format. */
+static size_t length_without_suffixes(const char *name) {
   static const char *const endings[] = {".gz", ".json", ".pickle", ".pkl", ".dump", ".bin", ".txt"};
   size_t length = strlen(name);
   bool again = true;
@@ -50,7 +50,7 @@ static size_t digits_before(const char *name, size_t end) {
 }
 
 /* The number after the last "rank", or npos. */
-static size_t after_rank(const char *name, size_t length) {
+static size_t find_rank_digits(const char *name, size_t length) {
   size_t found = SIZE_MAX;
   for (size_t i = 0; i + 4 < length; i++) {
     if (strncasecmp(name + i, "rank", 4) != 0)
@@ -66,18 +66,18 @@ static size_t after_rank(const char *name, size_t length) {
 
 void dump_name_ranks(const char *name, struct name_ranks *ranks) {
   *ranks = (struct name_ranks){0};
-  size_t length = bare_length(name), named = after_rank(name, length);
+  size_t length = length_without_suffixes(name), named = find_rank_digits(name, length);
   if (named != SIZE_MAX)
-    offer(ranks, name + named);
+    add_rank_number(ranks, name + named);
   for (size_t end = length; end > 0; end--)
     if (is_digit(name[end - 1]) && (end == length || !is_digit(name[end])))
-      offer(ranks, name + digits_before(name, end));
+      add_rank_number(ranks, name + digits_before(name, end));
 }
 
 const char *dump_name_host(struct draft *draft, const char *name) {
   static const char *const words[] = {"rank", "dump", "trace",  "nccl",
                                       "xccl", "fr",   "flight", "recorder"};
-  size_t length = bare_length(name), named = after_rank(name, length);
+  size_t length = length_without_suffixes(name), named = find_rank_digits(name, length);
   size_t end = named != SIZE_MAX ? named : digits_before(name, length);
   bool again = true;
   while (again) {
@@ -95,5 +95,5 @@ const char *dump_name_host(struct draft *draft, const char *name) {
       }
     }
   }
-  return end ? draft_text(draft, name, end) : NULL;
+  return end ? draft_keep_text(draft, name, end) : NULL;
 }

@@ -30,7 +30,7 @@ bool probe_flight(const struct input *input) {
          !head_has(input, "\"schemaVersion\"") && !head_has(input, "\"deviceProperties\"");
 }
 
-const char *draft_text(struct draft *draft, const char *text, size_t n) {
+const char *draft_keep_text(struct draft *draft, const char *text, size_t n) {
   struct value value;
   if (!text)
     return NULL;
@@ -83,7 +83,7 @@ static bool member(const struct draft *draft, u32 group, u32 rank) {
 }
 
 /* The groups in a dump are those that its rank is a member of. */
-static bool fits(const struct draft *draft, const dump_groups *groups, u32 rank) {
+static bool may_be_rank(const struct draft *draft, const dump_groups *groups, u32 rank) {
   for (u32 i = 0; i < groups->n; i++)
     if (draft->groups.at[groups->at[i].group].n_members &&
         !member(draft, groups->at[i].group, rank))
@@ -95,14 +95,14 @@ static bool fits(const struct draft *draft, const dump_groups *groups, u32 rank)
 }
 
 /* The only rank that is in all of the groups. */
-static u32 only_fit(const struct draft *draft, const dump_groups *groups) {
+static u32 find_only_rank(const struct draft *draft, const dump_groups *groups) {
   u32 found = INDEX_NONE;
   for (u32 i = 0; i < groups->n; i++) {
     const struct group_draft *g = &draft->groups.at[groups->at[i].group];
     if (g->n_members == 0)
       continue;
     for (u32 m = 0; m < g->n_members; m++) {
-      if (!fits(draft, groups, g->members[m]))
+      if (!may_be_rank(draft, groups, g->members[m]))
         continue;
       if (found != INDEX_NONE)
         return INDEX_NONE;
@@ -121,9 +121,9 @@ static u32 rank_of_dump(const struct draft *draft, const struct value *root, con
     return (u32)rank;
   dump_name_ranks(name, &named);
   for (u32 i = 0; i < named.n; i++)
-    if (fits(draft, groups, named.at[i]))
+    if (may_be_rank(draft, groups, named.at[i]))
       return named.at[i];
-  return only_fit(draft, groups);
+  return find_only_rank(draft, groups);
 }
 
 /* All dumps of a job have one version. */
@@ -135,7 +135,8 @@ static int read_version(struct import *import, struct draft *draft, const struct
   if (draft->version && strcmp(draft->version, version->text) != 0)
     return model_note(import->model, "%s is of version %s, others of %s", name, version->text,
                       draft->version);
-  draft->version = draft->version ? draft->version : draft_text(draft, version->text, version->n);
+  draft->version =
+      draft->version ? draft->version : draft_keep_text(draft, version->text, version->n);
   return draft->version ? 0 : -ENOMEM;
 }
 
@@ -155,8 +156,8 @@ static int add_rank(struct draft *draft, const struct input *input, u32 rank, u3
 }
 
 /* -EBADMSG, with `why`, for a dump without usable content. */
-static int take_dump(struct import *import, struct draft *draft, const struct input *input,
-                     const struct value *root, dump_groups *groups, char *why, size_t why_bytes) {
+static int add_dump(struct import *import, struct draft *draft, const struct input *input,
+                    const struct value *root, dump_groups *groups, char *why, size_t why_bytes) {
   int error = dump_groups_read(draft, root, groups);
   if (error == -E2BIG)
     snprintf(why, why_bytes, "its groups have more members than any job");
@@ -184,7 +185,7 @@ static int read_dump(struct import *import, struct draft *draft, const struct in
   char why[300] = "";
   int error = parse(input, &arena, &root, why, sizeof(why));
   if (!error)
-    error = take_dump(import, draft, input, &root, &groups, why, sizeof(why));
+    error = add_dump(import, draft, input, &root, &groups, why, sizeof(why));
   free(groups.at);
   arena_release(&arena);
   if (error == 0 || error == -ENOMEM)
@@ -220,7 +221,7 @@ static int complete_ranks(struct draft *draft) {
 }
 
 /* The text before the rank in file names is a host only if it differs between ranks. */
-static void keep_hosts(struct draft *draft) {
+static void drop_common_hosts(struct draft *draft) {
   const char *first = NULL;
   bool differ = false;
   for (u32 i = 0; i < draft->ranks.n; i++) {
@@ -245,7 +246,7 @@ static u32 rank_index(const struct ledger *ledger, u32 rank) {
 }
 
 /* Members that no pg_config lists: all that made a call in the group. */
-static int seen_members(struct ledger *ledger, u32 group, struct arena *arena) {
+static int collect_members(struct ledger *ledger, u32 group, struct arena *arena) {
   struct ledger_group *g = &ledger->groups[group];
   VECTOR(u32) seen = {0};
   int error = 0;
@@ -261,7 +262,7 @@ static int seen_members(struct ledger *ledger, u32 group, struct arena *arena) {
   return error ? error : g->members ? 0 : -ENOMEM;
 }
 
-static int take_groups(struct ledger *ledger, struct draft *draft) {
+static int fill_groups(struct ledger *ledger, struct draft *draft) {
   ledger->n_groups = draft->groups.n;
   ledger->groups = arena_array(draft->arena, draft->groups.n + 1u, sizeof(*ledger->groups));
   if (!ledger->groups)
@@ -278,12 +279,12 @@ static int take_groups(struct ledger *ledger, struct draft *draft) {
     for (u32 m = 0; m < to->n_members; m++)
       to->members[m] = rank_index(ledger, to->members[m]);
     if (!to->members_known)
-      error = seen_members(ledger, g, draft->arena);
+      error = collect_members(ledger, g, draft->arena);
   }
   return error;
 }
 
-static int take_calls(struct ledger *ledger, struct draft *draft) {
+static int fill_calls(struct ledger *ledger, struct draft *draft) {
   ledger->calls = arena_array(draft->arena, draft->calls.n + 1u, sizeof(*ledger->calls));
   if (!ledger->calls)
     return -ENOMEM;
@@ -317,7 +318,7 @@ static int by_group_and_rank(const void *left, const void *right) {
   return (a->rank > b->rank) - (a->rank < b->rank);
 }
 
-static int take_progress(struct ledger *ledger, struct draft *draft) {
+static int fill_progress(struct ledger *ledger, struct draft *draft) {
   u32 n = draft->progress.n;
   ledger->progress = arena_array(draft->arena, n + 1u, sizeof(*ledger->progress));
   if (!ledger->progress)
@@ -333,7 +334,7 @@ static int take_progress(struct ledger *ledger, struct draft *draft) {
 }
 
 static int assemble(struct ledger *ledger, struct draft *draft) {
-  keep_hosts(draft);
+  drop_common_hosts(draft);
   int error = complete_ranks(draft);
   if (error)
     return error;
@@ -345,11 +346,11 @@ static int assemble(struct ledger *ledger, struct draft *draft) {
   if (!ledger->ranks)
     return -ENOMEM;
   memcpy(ledger->ranks, draft->ranks.at, draft->ranks.n * sizeof(*ledger->ranks));
-  error = take_calls(ledger, draft);
+  error = fill_calls(ledger, draft);
   if (!error)
-    error = take_groups(ledger, draft);
+    error = fill_groups(ledger, draft);
   if (!error)
-    error = take_progress(ledger, draft);
+    error = fill_progress(ledger, draft);
   if (!error)
     find_peers(ledger);
   return error;

@@ -54,7 +54,7 @@ typedef VECTOR(struct dump_group) dump_groups;
 
 /* A copy of a dump's text that stays valid after the dump is freed. NULL only without memory;
  * `text` may be NULL. */
-const char *draft_text(struct draft *draft, const char *text, size_t n);
+const char *draft_keep_text(struct draft *draft, const char *text, size_t n);
 
 /* dump_groups.c */
 int dump_groups_read(struct draft *draft, const struct value *root, dump_groups *groups);

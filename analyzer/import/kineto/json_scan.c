@@ -94,7 +94,7 @@ static long double parse_other(struct json_text text) {
   return *end ? NAN : value;
 }
 
-static i64 saturate(long double value, i64 otherwise) {
+static i64 clamp(long double value, i64 otherwise) {
   if (isnan(value) || isinf(value))
     return otherwise;
   if (value >= 9.2e18L)
@@ -111,7 +111,7 @@ i64 scan_integer(struct json_text text, i64 otherwise) {
   u32 thousandths;
   if (parse_plain(p + negative, end, &whole, &thousandths))
     return negative ? -(i64)whole : (i64)whole;
-  return saturate(parse_other(text), otherwise);
+  return clamp(parse_other(text), otherwise);
 }
 
 i64 scan_thousandths(struct json_text text, i64 otherwise) {
@@ -123,7 +123,7 @@ i64 scan_thousandths(struct json_text text, i64 otherwise) {
     i64 value = (i64)(whole * 1000 + thousandths);
     return negative ? -value : value;
   }
-  return saturate(parse_other(text) * 1000, otherwise);
+  return clamp(parse_other(text) * 1000, otherwise);
 }
 
 static u32 hex4(const char *p, const char *end) {

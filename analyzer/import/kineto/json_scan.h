@@ -2,7 +2,7 @@
  *
  * The JSON of traces, scanned in place: there are gigabytes of it, so nothing is copied and no tree
  * is built. It accepts what is often wrong in real files: NaN, Infinity, trailing commas and bad
- * escapes. Every function is told where the text ends; at least SCAN_PADDING readable zero bytes
+ * escapes. Every function gets the end of the text; at least SCAN_PADDING readable zero bytes
  * must follow there.
  */
 #ifndef TSCOPE_JSON_SCAN_H

@@ -76,17 +76,17 @@ static bool ends_before_gpu(const struct reading *reading, const struct kineto_t
 }
 
 /* Keeps what could be read. */
-static int collect(struct reading *reading, struct kineto_traces *traces) {
+static int keep_readable(struct reading *reading, struct kineto_traces *traces) {
   int error = 0;
   for (u32 i = 0; i < reading->n; i++) {
-    u64 odd = reading->errors[i] == 0 ? reading->traces[i].odd : 0;
+    u64 malformed = reading->errors[i] == 0 ? reading->traces[i].malformed : 0;
     if (reading->errors[i] == 0)
       traces->at[traces->n++] = reading->traces[i];
-    if (!error && odd)
+    if (!error && malformed)
       error = model_note(reading->import->model,
                          "%s has %llu events that are not valid JSON (trailing commas, NaN, bad "
                          "escapes); they were read as intended, except those without a time",
-                         reading->inputs[i].path, (unsigned long long)odd);
+                         reading->inputs[i].path, (unsigned long long)malformed);
     if (!error && reading->errors[i] == 0 && ends_before_gpu(reading, &reading->traces[i]))
       error =
           model_note(reading->import->model,
@@ -119,7 +119,7 @@ static int read_all(struct import *import, const struct input *inputs, u32 n,
       reading.errors[i] = -ECANCELED;
     error = parallel_for(n, import->options->threads, read_one, &reading);
     if (!error)
-      error = collect(&reading, traces);
+      error = keep_readable(&reading, traces);
     else
       for (u32 i = 0; i < n; i++)
         if (reading.errors[i] == 0)
@@ -181,7 +181,7 @@ int load_kineto(struct import *import, const struct input *inputs, u32 n) {
   struct kineto_traces *traces = calloc(1, sizeof(*traces));
   if (!traces)
     return -ENOMEM;
-  model_keep(model, traces, free_traces);
+  model_set_imported(model, traces, free_traces);
   int error = read_all(import, inputs, n, traces);
   if (!error)
     error = kineto_find_ranks(import, traces);

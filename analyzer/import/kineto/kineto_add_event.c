@@ -150,8 +150,8 @@ static i64 count_or_unknown(i64 value) {
 }
 
 /* Facts of a collective; INDEX_NONE if the event has none. */
-static int comm_facts(struct kineto_trace *trace, const struct kineto_event *event,
-                      const struct kineto_name *name, u32 *index) {
+static int add_comm_facts(struct kineto_trace *trace, const struct kineto_event *event,
+                          const struct kineto_name *name, u32 *index) {
   bool old = name->comm_range && event->shapes.n;
   *index = INDEX_NONE;
   if (event->collective.n == 0 && !old)
@@ -187,8 +187,8 @@ static i64 text_number(struct json_text text) {
 }
 
 /* Device work belongs to a device and stream, host work to a process and thread. */
-static bool lane_of(struct kineto_trace *trace, const struct kineto_event *event, bool device,
-                    u16 *lane) {
+static bool find_lane(struct kineto_trace *trace, const struct kineto_event *event, bool device,
+                      u16 *lane) {
   i64 stream = device && event->stream != NS_UNKNOWN ? event->stream : text_number(event->tid);
   i64 gpu = device && event->device != NS_UNKNOWN ? event->device : text_number(event->pid);
   if (!trace->lane_slots && !(trace->lane_slots = calloc(LANE_SLOTS, sizeof(*trace->lane_slots))))
@@ -219,8 +219,8 @@ static bool is_device(enum kineto_category category) {
   return category == KINETO_KERNEL || category == KINETO_MEMCPY || category == KINETO_MEMSET;
 }
 
-static int take_sync(struct kineto_trace *trace, const struct kineto_event *event,
-                     struct kineto_item *item) {
+static int add_sync(struct kineto_trace *trace, const struct kineto_event *event,
+                    struct kineto_item *item) {
   struct kineto_sync sync = {.wait_stream =
                                  event->wait_stream == NS_UNKNOWN ? -1 : event->wait_stream,
                              .wait_record = event->wait_record > 0 ? (u32)event->wait_record : 0};
@@ -231,19 +231,19 @@ static int take_sync(struct kineto_trace *trace, const struct kineto_event *even
   return VECTOR_PUSH(&trace->syncs, sync) ? 0 : -ENOMEM;
 }
 
-static int take_op(struct kineto_trace *trace, const struct kineto_event *event,
-                   const struct kineto_name *name, struct kineto_item *item) {
+static int add_op(struct kineto_trace *trace, const struct kineto_event *event,
+                  const struct kineto_name *name, struct kineto_item *item) {
   item->kind = name->param_comms                      ? KINETO_ITEM_COMMS
                : event->category == KINETO_ANNOTATION ? KINETO_ITEM_RANGE
                                                       : KINETO_ITEM_OP;
   if (name->param_comms || name->comm_range) {
     if (name->comm_range)
       item->kind = KINETO_ITEM_RANGE;
-    return comm_facts(trace, event, name, &item->what);
+    return add_comm_facts(trace, event, name, &item->what);
   }
   if (!name->fill || event->shapes.n == 0)
     return 0;
-  /* what it fills is part of its name, so that fills are told apart by size */
+  /* what it fills is part of its name, so that fills of different sizes differ */
   char shaped[256];
   int n = snprintf(shaped, sizeof(shaped), "%s %.*s", name->text, (int)event->shapes.n,
                    event->shapes.at);
@@ -259,7 +259,7 @@ static bool is_in_a_file(struct json_text name) {
   return name.n > 4 && *name.at != '<' && memmem(name.at, name.n, "): ", 3);
 }
 
-static void take_sequence(const struct kineto_event *event, struct kineto_item *item) {
+static void set_sequence(const struct kineto_event *event, struct kineto_item *item) {
   if (event->sequence == NS_UNKNOWN || event->sequence < 0 || event->sequence >= INDEX_NONE)
     return;
   i64 thread = event->forward_thread == NS_UNKNOWN ? 0 : event->forward_thread;
@@ -267,7 +267,7 @@ static void take_sequence(const struct kineto_event *event, struct kineto_item *
   item->thread = thread < 0 || thread > UINT8_MAX ? UINT8_MAX : (u8)thread;
 }
 
-int kineto_take(struct kineto_trace *trace, const struct kineto_event *event) {
+int kineto_add_event(struct kineto_trace *trace, const struct kineto_event *event) {
   if (event->category == KINETO_OTHER || event->start == NS_UNKNOWN || event->name.n == 0 ||
       (event->category == KINETO_PYTHON && !is_in_a_file(event->name)))
     return 0;
@@ -288,7 +288,7 @@ int kineto_take(struct kineto_trace *trace, const struct kineto_event *event) {
   case KINETO_KERNEL:
     item.kind = name->collective ? KINETO_ITEM_COLLECTIVE : KINETO_ITEM_KERNEL;
     if (name->collective)
-      error = comm_facts(trace, event, name, &item.what);
+      error = add_comm_facts(trace, event, name, &item.what);
     break;
   case KINETO_MEMCPY:
   case KINETO_MEMSET:
@@ -299,17 +299,17 @@ int kineto_take(struct kineto_trace *trace, const struct kineto_event *event) {
     item.kind = KINETO_ITEM_CALL;
     break;
   case KINETO_SYNC:
-    error = take_sync(trace, event, &item);
+    error = add_sync(trace, event, &item);
     break;
   case KINETO_PYTHON:
     item.kind = KINETO_ITEM_PYTHON;
     break;
   default:
-    error = take_op(trace, event, name, &item);
+    error = add_op(trace, event, name, &item);
     if (item.kind == KINETO_ITEM_OP)
-      take_sequence(event, &item);
+      set_sequence(event, &item);
   }
-  if (error || !lane_of(trace, event, device, &item.lane) || !VECTOR_PUSH(&trace->items, item))
+  if (error || !find_lane(trace, event, device, &item.lane) || !VECTOR_PUSH(&trace->items, item))
     return -ENOMEM;
   return 0;
 }
@@ -319,7 +319,7 @@ static const char *text_member(struct kineto_trace *trace, const json_t *object,
   return text ? arena_text(&trace->arena, text) : NULL;
 }
 
-static void take_distributed(struct kineto_trace *trace, const json_t *info) {
+static void read_distributed(struct kineto_trace *trace, const json_t *info) {
   const json_t *rank = json_object_get(info, "rank"), *world = json_object_get(info, "world_size");
   json_int_t value =
       json_is_string(rank) ? strtoll(json_string_value(rank), NULL, 10) : json_integer_value(rank);
@@ -332,8 +332,8 @@ static void take_distributed(struct kineto_trace *trace, const json_t *info) {
   trace->nccl = text_member(trace, info, "nccl_version");
 }
 
-int kineto_take_fact(struct kineto_trace *trace, struct json_text key, const char *value,
-                     size_t bytes, i64 *base_ns) {
+int kineto_add_fact(struct kineto_trace *trace, struct json_text key, const char *value,
+                    size_t bytes, i64 *base_ns) {
   bool distributed = TEXT_IS(key, "distributedInfo"), devices = TEXT_IS(key, "deviceProperties");
   if (TEXT_IS(key, "baseTimeNanoseconds")) {
     struct json_text text;
@@ -345,7 +345,7 @@ int kineto_take_fact(struct kineto_trace *trace, struct json_text key, const cha
     return 0;
   json_t *document = json_loadb(value, bytes, JSON_DECODE_ANY, NULL);
   if (distributed && json_is_object(document))
-    take_distributed(trace, document);
+    read_distributed(trace, document);
   const json_t *device = devices ? json_array_get(document, 0) : NULL;
   if (device) {
     json_int_t memory = json_integer_value(json_object_get(device, "totalGlobalMem"));

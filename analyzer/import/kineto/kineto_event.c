@@ -26,7 +26,7 @@ static enum kineto_category category_of(struct json_text text) {
   return KINETO_OTHER;
 }
 
-static void take_argument(struct kineto_event *event, struct json_text key,
+static void read_argument(struct kineto_event *event, struct json_text key,
                           struct json_text value) {
 #define A(id, literal)                                                                             \
   if (TEXT_IS(key, literal)) {                                                                     \
@@ -53,19 +53,19 @@ static const char *scan_raw(const char *p, const char *end, struct json_text *te
   return behind;
 }
 
-/* Calls `take` for each member of the object at p. */
-typedef const char *take_member(struct kineto_event *event, struct json_text key, const char *value,
+/* Reads one member of the object at p. */
+typedef const char *read_member(struct kineto_event *event, struct json_text key, const char *value,
                                 const char *end);
 
 static enum kineto_scan scan_object(const char **at, const char *end, struct kineto_event *event,
-                                    take_member *take) {
+                                    read_member *reader) {
   const char *p = scan_space(*at + 1);
   while (p < end) {
     struct json_text key;
     for (u32 commas = 0; *p == ','; commas++) { /* one too many passes */
-      event->odd |= commas > 0;
+      event->malformed |= commas > 0;
       p = scan_space(p + 1);
-      event->odd |= *p == '}';
+      event->malformed |= *p == '}';
     }
     if (*p == '}') {
       *at = p + 1;
@@ -85,7 +85,7 @@ static enum kineto_scan scan_object(const char **at, const char *end, struct kin
       return KINETO_BAD;
     p = scan_space(p + 1);
     const char *value = p;
-    p = take(event, key, p, end);
+    p = reader(event, key, p, end);
     if (!p)
       break;
     if (p == value)
@@ -102,24 +102,24 @@ static const char *argument(struct kineto_event *event, struct json_text key, co
   struct json_text text;
   const char *p = scan_raw(value, end, &text);
   if (p)
-    take_argument(event, key, text);
+    read_argument(event, key, text);
   return p;
 }
 
 /* Events of other phases, and ranges of Python functions, are many, and their args say nothing. */
-static bool wants_arguments(const struct kineto_event *event) {
+static bool needs_arguments(const struct kineto_event *event) {
   return event->phase == 0 || (event->phase == 'X' && event->category != KINETO_OTHER &&
                                event->category != KINETO_PYTHON);
 }
 
-static void take_time(struct kineto_event *event, struct json_text text, i64 *time) {
+static void read_time(struct kineto_event *event, struct json_text text, i64 *time) {
   *time = scan_thousandths(text, NS_UNKNOWN);
-  event->odd |= *time == NS_UNKNOWN;
+  event->malformed |= *time == NS_UNKNOWN;
 }
 
 /* Microseconds since 1970 fit in thousandths; a larger number is of nanoseconds. */
-static void take_start(struct kineto_event *event, struct json_text text) {
-  take_time(event, text, &event->start);
+static void read_start(struct kineto_event *event, struct json_text text) {
+  read_time(event, text, &event->start);
   event->far = event->start == INT64_MAX;
   if (event->far)
     event->start = scan_integer(text, NS_UNKNOWN);
@@ -129,7 +129,7 @@ static const char *member(struct kineto_event *event, struct json_text key, cons
                           const char *end) {
   struct json_text text;
   const char *p;
-  if (TEXT_IS(key, "args") && *value == '{' && wants_arguments(event)) {
+  if (TEXT_IS(key, "args") && *value == '{' && needs_arguments(event)) {
     p = value;
     enum kineto_scan result = scan_object(&p, end, event, argument);
     return result == KINETO_EVENT ? p : result == KINETO_CUT ? NULL : value;
@@ -142,13 +142,13 @@ static const char *member(struct kineto_event *event, struct json_text key, cons
     if (TEXT_IS(key, "ph"))
       event->phase = text.n == 1 ? *text.at : '?';
     else if (TEXT_IS(key, "ts"))
-      take_start(event, text);
+      read_start(event, text);
     break;
   case 3:
     if (TEXT_IS(key, "cat"))
       event->category = category_of(text);
     else if (TEXT_IS(key, "dur"))
-      take_time(event, text, &event->length);
+      read_time(event, text, &event->length);
     else if (TEXT_IS(key, "pid"))
       event->pid = text;
     else if (TEXT_IS(key, "tid"))

@@ -52,7 +52,7 @@ enum kineto_category {
 struct kineto_event {
   char phase; /* "ph": 'X' has a duration; 0 if there was none */
   enum kineto_category category;
-  bool odd; /* it is not proper JSON, but its meaning is clear */
+  bool malformed; /* it is not proper JSON, but its meaning is clear */
   struct json_text name, pid, tid;
   i64 start, length; /* thousandths of the trace's unit; NS_UNKNOWN */
   bool far;          /* start is in whole units: too large for thousandths */

@@ -50,7 +50,7 @@ struct finding_lines {
   u32 n_place_slots;
   struct forward_operator *forward; /* open addressing */
   u32 n_forward;
-  u32 hits[FORWARD_THREADS], asked[FORWARD_THREADS];
+  u32 hits[FORWARD_THREADS], lookups[FORWARD_THREADS];
   u32 lane_of[FORWARD_THREADS]; /* of a forward thread's number; INDEX_NONE */
 };
 
@@ -104,7 +104,7 @@ static struct forward_operator *forward_slot(struct finding_lines *f, u32 lane, 
   return &f->forward[slot];
 }
 
-static void keep_forward(struct finding_lines *f, u32 lane, u32 sequence, u32 place) {
+static void add_forward(struct finding_lines *f, u32 lane, u32 sequence, u32 place) {
   struct forward_operator *slot = forward_slot(f, lane, sequence);
   slot->key = (u64)lane << 33 | 1ull << 32 | sequence;
   slot->place = place;
@@ -116,8 +116,8 @@ static bool is_operator(const struct kineto_item *item) {
   return item->kind == KINETO_ITEM_OP && item->what != INDEX_NONE;
 }
 
-/* The innermost open range of a kind, NULL. */
-static const struct open_range *innermost(const struct lane_state *lane, bool function) {
+/* The innermost open range of a kind; NULL if there is none. */
+static const struct open_range *find_innermost(const struct lane_state *lane, bool function) {
   for (u32 i = lane->n; i-- > 0;)
     if ((lane->open[i].place != INDEX_NONE) == function)
       return &lane->open[i];
@@ -139,12 +139,12 @@ static bool open_range(struct finding_lines *f, struct lane_state *lane, struct 
   return true;
 }
 
-/* Takes a range of a function or operator. False without memory. */
-static bool enter(struct finding_lines *f, const struct kineto_item *item) {
+/* Opens a range of a function or operator. False without memory. */
+static bool enter_range(struct finding_lines *f, const struct kineto_item *item) {
   struct lane_state *lane = &f->lanes[item->lane];
   close_until(lane, item->start);
   if (item->kind == KINETO_ITEM_PYTHON) {
-    const struct open_range *outer = innermost(lane, true);
+    const struct open_range *outer = find_innermost(lane, true);
     u32 place = place_of(f, item->name, outer ? outer->place : INDEX_NONE);
     return place != INDEX_NONE &&
            open_range(f, lane, (struct open_range){.end = item->end, .place = place});
@@ -156,9 +156,9 @@ static bool enter(struct finding_lines *f, const struct kineto_item *item) {
         f, lane,
         (struct open_range){
             .end = item->end, .place = INDEX_NONE, .sequence = item->what, .thread = item->thread});
-  const struct open_range *function = innermost(lane, true);
+  const struct open_range *function = find_innermost(lane, true);
   if (function && (lane->open[lane->n - 1].place != INDEX_NONE))
-    keep_forward(f, item->lane, item->what, function->place);
+    add_forward(f, item->lane, item->what, function->place);
   return true;
 }
 
@@ -180,7 +180,7 @@ static void count_lanes(struct finding_lines *f, u32 lane) {
     }
 }
 
-static bool first_pass(struct finding_lines *f) {
+static bool list_forward_operators(struct finding_lines *f) {
   bool *forward = arena_array(f->arena, f->trace->lanes.n + 1u, sizeof(*forward));
   u32 n = 0;
   for (u32 i = 0; i < f->trace->items.n; i++)
@@ -192,7 +192,7 @@ static bool first_pass(struct finding_lines *f) {
     return false;
   for (u32 i = 0; i < f->trace->items.n; i++) {
     const struct kineto_item *item = &f->trace->items.at[i];
-    if (!enter(f, item))
+    if (!enter_range(f, item))
       return false;
     forward[item->lane] |= is_operator(item) && !item->thread;
   }
@@ -210,7 +210,8 @@ static bool first_pass(struct finding_lines *f) {
 /* The function that a call on the lane came from; INDEX_NONE. */
 static u32 function_of(struct finding_lines *f, const struct lane_state *lane, bool *of_backward,
                        bool *of_forward) {
-  const struct open_range *function = innermost(lane, true), *backward = innermost(lane, false);
+  const struct open_range *function = find_innermost(lane, true),
+                          *backward = find_innermost(lane, false);
   *of_backward = *of_forward = false;
   if (!backward || (function && function > backward))
     return function ? function->place : INDEX_NONE;
@@ -225,7 +226,7 @@ static u32 function_of(struct finding_lines *f, const struct lane_state *lane, b
 
 /* PyTorch shortens files to the folder from which they were imported, so a user's file looks like
  * one of a package. These are not the user's. */
-static bool is_others(const char *file) {
+static bool is_library_file(const char *file) {
   static const char *const others[] = {
       "torch/",           "<",           "contextlib.py", "functools.py",   "threading.py",
       "multiprocessing/", "concurrent/", "runpy.py",      "queue.py",       "copy.py",
@@ -246,7 +247,7 @@ static bool frame_of(struct arena *arena, const char *name, struct call_frame *f
   frame->file = arena_printf(arena, "%.*s", open ? (int)(open - name) : 0, name);
   frame->function = arena_text(arena, colon ? colon + 3 : name);
   frame->line = frame->first_line = open ? (u32)strtoul(open + 1, NULL, 10) : 0;
-  frame->others = frame->file && is_others(frame->file);
+  frame->others = frame->file && is_library_file(frame->file);
   return frame->file && frame->function;
 }
 
@@ -288,7 +289,7 @@ static bool put_sites(struct finding_lines *f, const struct timeline *t, const u
     sites->of_span[i] = INDEX_NONE;
   for (u32 i = 0; i < f->trace->items.n; i++) {
     const struct kineto_item *item = &f->trace->items.at[i];
-    if (!enter(f, item))
+    if (!enter_range(f, item))
       return false;
     u32 span = span_of[i];
     if (span == INDEX_NONE || !is_called(&t->spans[span]))
@@ -324,7 +325,7 @@ int kineto_lines(const struct kineto_trace *trace, struct timeline *timeline, co
     sites->samples = arena_array(arena, 1, sizeof(*sites->samples));
   }
   bool room = sites && f.lanes && sites->sites && sites->of_span && sites->samples &&
-              first_pass(&f) && put_sites(&f, timeline, span_of, sites);
+              list_forward_operators(&f) && put_sites(&f, timeline, span_of, sites);
   int error = room ? put_frames(&f, sites) : -ENOMEM;
   if (!error)
     timeline->call_sites = sites;

@@ -82,7 +82,7 @@ static int add_members(struct matching *m, u32 rank) {
   return 0;
 }
 
-static u32 agreeing(const struct member *a, const struct member *b, i32 shift, u32 *compared) {
+static u32 count_equal(const struct member *a, const struct member *b, i32 shift, u32 *compared) {
   u32 equal = 0;
   *compared = 0;
   for (i64 i = 0; i < a->n; i++) {
@@ -100,10 +100,10 @@ static u32 agreeing(const struct member *a, const struct member *b, i32 shift, u
 static i32 find_shift(const struct member *a, const struct member *reference, u32 *equal,
                       u32 *compared) {
   i32 best = 0;
-  *equal = agreeing(a, reference, 0, compared);
+  *equal = count_equal(a, reference, 0, compared);
   for (i32 distance = 1; distance <= MOST_SHIFT && *equal < a->n; distance++)
     for (i32 shift = -distance; shift <= distance; shift += 2 * distance) {
-      u32 among, count = agreeing(a, reference, shift, &among);
+      u32 among, count = count_equal(a, reference, shift, &among);
       if (count > *equal) {
         *equal = count;
         *compared = among;

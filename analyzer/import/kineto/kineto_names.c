@@ -6,18 +6,18 @@
 #include "base/hash.h"
 #include "kernels/collective_names.h"
 
-static bool begins(const char *text, const char *with) {
+static bool starts_with(const char *text, const char *with) {
   return strncmp(text, with, strlen(with)) == 0;
 }
 
-static bool has(const char *text, const char *word) {
+static bool contains(const char *text, const char *word) {
   return strstr(text, word) != NULL;
 }
 
 /* Calls of CUDA's runtime and driver and of HIP, without the prefix that distinguishes them. The
  * first match counts. */
 static const struct {
-  const char *begins;
+  const char *prefix;
   u8 call;
 } calls[] = {
     {"LaunchHostFunc", KINETO_CALL_OTHER},
@@ -41,10 +41,10 @@ static const struct {
 static u8 call_of(const char *text) {
   static const char *const prefixes[] = {"cuda", "hip", "cu"};
   for (size_t i = 0; i < sizeof(prefixes) / sizeof(*prefixes); i++) {
-    if (!begins(text, prefixes[i]))
+    if (!starts_with(text, prefixes[i]))
       continue;
     for (size_t k = 0; k < sizeof(calls) / sizeof(*calls); k++)
-      if (begins(text + strlen(prefixes[i]), calls[k].begins))
+      if (starts_with(text + strlen(prefixes[i]), calls[k].prefix))
         return calls[k].call;
     break;
   }
@@ -54,7 +54,7 @@ static u8 call_of(const char *text) {
 /* What PyTorch, its trainers and common scripts call the parts of a step. */
 static u8 phase_of(const char *text) {
   static const struct {
-    const char *begins;
+    const char *prefix;
     u8 phase;
   } ranges[] = {
       {"enumerate(DataLoader)", TSCOPE_PHASE_DATA},
@@ -76,7 +76,7 @@ static u8 phase_of(const char *text) {
       {"next_batch", TSCOPE_PHASE_DATA},     {"data", TSCOPE_PHASE_DATA},
   };
   for (size_t i = 0; i < sizeof(ranges) / sizeof(*ranges); i++)
-    if (begins(text, ranges[i].begins))
+    if (starts_with(text, ranges[i].prefix))
       return ranges[i].phase;
   while (*text == '#' || *text == ' ')
     text++;
@@ -100,7 +100,7 @@ static u8 copy_of(const char *text) {
                {"DeviceToHost", TSCOPE_MEMCPY_D2H}, {"DeviceToDevice", TSCOPE_MEMCPY_D2D},
                {"PeerToPeer", TSCOPE_MEMCPY_P2P},   {"HostToHost", TSCOPE_MEMCPY_H2H}};
   for (size_t i = 0; i < sizeof(words) / sizeof(*words); i++)
-    if (has(text, words[i].word))
+    if (contains(text, words[i].word))
       return words[i].copy;
   return TSCOPE_MEMCPY_UNKNOWN;
 }
@@ -127,7 +127,7 @@ u8 kineto_op_of(const char *text) {
                {"send", TSCOPE_OP_SEND},
                {"recv", TSCOPE_OP_RECV}};
   for (size_t i = 0; i < sizeof(words) / sizeof(*words); i++)
-    if (has(plain, words[i].word))
+    if (contains(plain, words[i].word))
       return words[i].op;
   return 0;
 }
@@ -141,18 +141,19 @@ static void describe(struct kineto_name *name) {
   if (name->collective)
     name->op = op_of_name(text);
   const char *colon = strchr(text, ':');
-  name->comm_range = begins(text, "nccl:") || begins(text, "gloo:") || begins(text, "mpi:") ||
-                     begins(text, "ucc:") || begins(text, "rccl:");
-  name->comm_worker = begins(text, "gloo:");
+  name->comm_range = starts_with(text, "nccl:") || starts_with(text, "gloo:") ||
+                     starts_with(text, "mpi:") || starts_with(text, "ucc:") ||
+                     starts_with(text, "rccl:");
+  name->comm_worker = starts_with(text, "gloo:");
   if (name->comm_range)
     name->op = kineto_op_of(colon + 1);
   name->param_comms = strcmp(text, "record_param_comms") == 0;
-  name->is_step = begins(text, "ProfilerStep#");
+  name->is_step = starts_with(text, "ProfilerStep#");
   if (name->is_step)
     name->step = strtoull(text + strlen("ProfilerStep#"), NULL, 10);
-  name->backward = begins(text, "autograd::engine::");
+  name->backward = starts_with(text, "autograd::engine::");
   name->fill = strcmp(text, "aten::fill_") == 0 || strcmp(text, "aten::zero_") == 0;
-  name->recompute = has(text, "CheckpointFunctionBackward") || has(text, "recompute");
+  name->recompute = contains(text, "CheckpointFunctionBackward") || contains(text, "recompute");
 }
 
 static bool grow(struct kineto_names *names) {

@@ -104,7 +104,7 @@ struct around {
   u8 op;
 };
 
-static struct around look_around(struct building *b, u16 lane, i64 at) {
+static struct around find_around(struct building *b, u16 lane, i64 at) {
   const struct kineto_trace *trace = b->trace;
   struct around found = {0};
   u32 low = 0, high = b->n_ranges;
@@ -201,7 +201,7 @@ static bool add_call(struct building *b, const struct kineto_comm_facts *facts, 
 }
 
 /* A collective as it ran: its run, and the call that caused it. */
-static bool take_run(struct building *b, const struct kineto_item *item) {
+static bool add_run(struct building *b, const struct kineto_item *item) {
   const struct kineto_trace *trace = b->trace;
   const struct kineto_comm_facts *facts =
       item->what == INDEX_NONE ? NULL : &trace->comms.at[item->what];
@@ -209,7 +209,7 @@ static bool take_run(struct building *b, const struct kineto_item *item) {
   const struct kineto_item *host = call == INDEX_NONE ? item : &trace->items.at[call];
   struct around around = {0};
   if (call != INDEX_NONE || item->kind != KINETO_ITEM_COLLECTIVE)
-    around = look_around(b, host->lane, host->start);
+    around = find_around(b, host->lane, host->start);
   facts = facts ? facts : around.facts;
   u8 op = facts ? facts->op : around.op ? around.op : name_of(trace, item)->op;
   bool device = item->kind == KINETO_ITEM_COLLECTIVE;
@@ -230,7 +230,7 @@ static bool take_run(struct building *b, const struct kineto_item *item) {
 
 /* Calls without a run: their kernels are outside the trace, or it has none. A group of one runs
  * nothing. */
-static bool take_unexplained(struct building *b) {
+static bool add_calls_without_run(struct building *b) {
   const struct kineto_item *last = NULL;
   for (u32 i = 0; i < b->n_ranges; i++) {
     const struct kineto_item *item = &b->trace->items.at[b->ranges[i]];
@@ -248,7 +248,7 @@ static bool take_unexplained(struct building *b) {
   return true;
 }
 
-static bool take_phase(struct building *b, const struct kineto_item *item, u8 kind) {
+static bool add_phase(struct building *b, const struct kineto_item *item, u8 kind) {
   const struct kineto_name *name = name_of(b->trace, item);
   struct rank_events *events = b->events;
   if (name->backward && events->phases.n) {
@@ -271,7 +271,7 @@ static bool take_phase(struct building *b, const struct kineto_item *item, u8 ki
 }
 
 /* ProfilerStep#: each begins a step, the last one also ends. */
-static bool take_step(struct building *b, const struct kineto_item *item, i64 *end) {
+static bool add_step_mark(struct building *b, const struct kineto_item *item, i64 *end) {
   struct rank_events *events = b->events;
   if (item->start < *end)
     return true; /* the same one on another thread */
@@ -336,7 +336,7 @@ static void peers_in_groups(struct building *b) {
   }
 }
 
-static bool take_items(struct building *b) {
+static bool add_items(struct building *b) {
   const struct kineto_trace *trace = b->trace;
   i64 step_end = INT64_MIN;
   bool room = true;
@@ -344,18 +344,18 @@ static bool take_items(struct building *b) {
     const struct kineto_item *item = &trace->items.at[i];
     const struct kineto_name *name = name_of(trace, item);
     if (kineto_is_run(trace, item))
-      room = take_run(b, item);
+      room = add_run(b, item);
     else if (item->kind == KINETO_ITEM_RANGE && name->is_step)
-      room = take_step(b, item, &step_end);
+      room = add_step_mark(b, item, &step_end);
     else if ((item->kind == KINETO_ITEM_RANGE || item->kind == KINETO_ITEM_OP) && name->phase)
-      room = take_phase(b, item, name->phase);
+      room = add_phase(b, item, name->phase);
     b->events->launches += item->kind == KINETO_ITEM_CALL && name->call == KINETO_CALL_LAUNCH;
     b->events->gpu_kernels +=
         item->kind == KINETO_ITEM_KERNEL || item->kind == KINETO_ITEM_COLLECTIVE;
   }
   if (room && b->events->marks.n)
     room = VECTOR_PUSH(&b->events->marks, (struct rank_mark){step_end, 0, true});
-  return room && take_unexplained(b);
+  return room && add_calls_without_run(b);
 }
 
 static void count_pairs(struct rank_events *events) {
@@ -376,7 +376,7 @@ int kineto_events(const struct kineto_trace *trace, u32 rank, u32 world_size,
   int error = kineto_calls_index(trace, &b.calls);
   if (!error)
     error = list_ranges(&b);
-  if (!error && !take_items(&b))
+  if (!error && !add_items(&b))
     error = -ENOMEM;
   if (!error)
     error = define_comms(&b, rank);

@@ -44,7 +44,7 @@ static u32 rank_in_name(const char *path) {
   return end > worker && rank < 1 << 20 ? (u32)rank : INDEX_NONE;
 }
 
-static bool is_taken(const struct kineto_traces *traces, u32 rank) {
+static bool is_used(const struct kineto_traces *traces, u32 rank) {
   for (u32 i = 0; i < traces->n; i++)
     if (traces->at[i].rank == rank)
       return true;
@@ -59,7 +59,7 @@ static int by_rank(const void *left, const void *right) {
 }
 
 /* A rank may have been recorded several times: the last time counts. */
-static int keep_last(struct import *import, struct kineto_traces *traces) {
+static int drop_earlier(struct import *import, struct kineto_traces *traces) {
   u32 kept = 0;
   for (u32 i = 0; i < traces->n; i++) {
     if (kept && traces->at[kept - 1].rank == traces->at[i].rank) {
@@ -91,7 +91,7 @@ int kineto_find_ranks(struct import *import, struct kineto_traces *traces) {
     struct kineto_trace *trace = &traces->at[i];
     if (trace->rank != INDEX_NONE)
       continue;
-    while (is_taken(traces, next))
+    while (is_used(traces, next))
       next++;
     trace->rank = next;
     if (traces->n > 1 && model_note(import->model, "the rank of %s is not known; it is shown as %u",
@@ -99,5 +99,5 @@ int kineto_find_ranks(struct import *import, struct kineto_traces *traces) {
       return -ENOMEM;
   }
   qsort(traces->at, traces->n, sizeof(*traces->at), by_rank);
-  return keep_last(import, traces);
+  return drop_earlier(import, traces);
 }

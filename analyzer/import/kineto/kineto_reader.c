@@ -22,7 +22,7 @@ struct reader {
   u64 before; /* bytes of text before the window */
   i64 base_ns;
   u64 most_events, skipped;
-  u64 bad_events, first_bad, odd;
+  u64 bad_events, first_bad, malformed;
   bool ended, cut, unit_known, nanoseconds;
   int error; /* of reading the file */
 };
@@ -37,7 +37,7 @@ static u64 position(const struct reader *reader) {
 
 /* Reads more text after what is still needed, which moves to the window's front. False at the end
  * of the file, or if what is needed does not fit. */
-static bool slide(struct reader *reader) {
+static bool refill_window(struct reader *reader) {
   size_t wanted = (size_t)(end_of(reader) - reader->at);
   if (reader->ended)
     return false;
@@ -72,16 +72,16 @@ static char peek(struct reader *reader) {
     reader->at = scan_space(reader->at);
     if (reader->at < end_of(reader))
       return *reader->at;
-  } while (position(reader) - begin < MOST_SKIPPED_BYTES && slide(reader));
+  } while (position(reader) - begin < MOST_SKIPPED_BYTES && refill_window(reader));
   return 0;
 }
 
-static void stop_at(struct reader *reader) {
+static void mark_cut(struct reader *reader) {
   reader->cut = true;
 }
 
 /* Skips a value that does not fit into the window. */
-static bool skip_large(struct reader *reader) {
+static bool skip_large_value(struct reader *reader) {
   u64 depth = 0, begin = position(reader);
   bool in_string = false;
   do {
@@ -101,14 +101,14 @@ static bool skip_large(struct reader *reader) {
     }
     if (reader->at > end_of(reader)) /* an escape across the edge */
       reader->at = end_of(reader);
-  } while (position(reader) - begin < MOST_SKIPPED_BYTES && slide(reader));
+  } while (position(reader) - begin < MOST_SKIPPED_BYTES && refill_window(reader));
   return false;
 }
 
-static int take_event(struct reader *reader, struct kineto_event *event) {
+static int add_event(struct reader *reader, struct kineto_event *event) {
   struct kineto_trace *trace = reader->trace;
   trace->events++;
-  reader->odd += event->odd;
+  reader->malformed += event->malformed;
   if (event->phase != 'X')
     return 0;
   if (!reader->unit_known && event->start != NS_UNKNOWN) {
@@ -120,13 +120,13 @@ static int take_event(struct reader *reader, struct kineto_event *event) {
     event->length = event->length == NS_UNKNOWN ? event->length : event->length / 1000;
   } else if (event->far) {
     event->start = NS_UNKNOWN;
-    reader->odd++;
+    reader->malformed++;
   }
-  return kineto_take(trace, event);
+  return kineto_add_event(trace, event);
 }
 
 /* From the end of something that is not an event to what may be the next one. */
-static bool resume(struct reader *reader) {
+static bool skip_to_next_event(struct reader *reader) {
   if (reader->bad_events++ == 0)
     reader->first_bad = position(reader);
   reader->at++;
@@ -137,7 +137,7 @@ static bool resume(struct reader *reader) {
       return true;
     }
     reader->at = end_of(reader);
-    if (!slide(reader))
+    if (!refill_window(reader))
       return false;
   }
 }
@@ -150,16 +150,16 @@ static int read_events(struct reader *reader) {
     char c = peek(reader);
     if (c == ',') {
       reader->at++;
-      reader->odd += commas++ > 0;
+      reader->malformed += commas++ > 0;
       continue;
     }
     if (c == ']') {
-      reader->odd += commas > 0 && reader->trace->events;
+      reader->malformed += commas > 0 && reader->trace->events;
       reader->at++;
       return 0;
     }
     if (c == 0) {
-      stop_at(reader);
+      mark_cut(reader);
       return 0;
     }
     if (reader->trace->events >= reader->most_events)
@@ -168,22 +168,22 @@ static int read_events(struct reader *reader) {
     enum kineto_scan result =
         c == '{' ? kineto_event_scan(&behind, end_of(reader), &event) : KINETO_BAD;
     if (result == KINETO_CUT) {
-      if (slide(reader))
+      if (refill_window(reader))
         continue;
-      if (reader->ended || !skip_large(reader)) {
-        stop_at(reader);
+      if (reader->ended || !skip_large_value(reader)) {
+        mark_cut(reader);
         return 0;
       }
       reader->skipped++;
     } else if (result == KINETO_BAD) {
-      if (!resume(reader)) {
-        stop_at(reader);
+      if (!skip_to_next_event(reader)) {
+        mark_cut(reader);
         return 0;
       }
     } else {
       reader->at = behind;
       commas = 0;
-      int error = take_event(reader, &event);
+      int error = add_event(reader, &event);
       if (error)
         return error;
     }
@@ -191,10 +191,10 @@ static int read_events(struct reader *reader) {
 }
 
 /* A complete value in the window; NULL if it does not fit, or is not complete. */
-static const char *whole_value(struct reader *reader) {
+static const char *find_value_end(struct reader *reader) {
   for (;;) {
     const char *behind = scan_value(reader->at, end_of(reader));
-    if (behind || !slide(reader))
+    if (behind || !refill_window(reader))
       return behind;
   }
 }
@@ -208,9 +208,9 @@ static bool read_member(struct reader *reader, int *error) {
     return false;
   struct json_text key = {0}, name;
   char copy[64];
-  const char *behind = c == '"' ? whole_value(reader) : NULL;
+  const char *behind = c == '"' ? find_value_end(reader) : NULL;
   if (!behind) {
-    stop_at(reader);
+    mark_cut(reader);
     return false;
   }
   scan_string(reader->at + 1, end_of(reader), &key);
@@ -218,7 +218,7 @@ static bool read_member(struct reader *reader, int *error) {
   memcpy(copy, key.at, name.n);
   reader->at = behind;
   if (peek(reader) != ':') {
-    stop_at(reader);
+    mark_cut(reader);
     return false;
   }
   reader->at++;
@@ -228,15 +228,15 @@ static bool read_member(struct reader *reader, int *error) {
     *error = read_events(reader);
     return *error == 0 && !reader->cut && reader->trace->events < reader->most_events;
   }
-  behind = whole_value(reader);
+  behind = find_value_end(reader);
   if (behind == reader->at || (!behind && (c != '{' && c != '[')) ||
-      (!behind && (reader->ended || !skip_large(reader)))) {
-    stop_at(reader);
+      (!behind && (reader->ended || !skip_large_value(reader)))) {
+    mark_cut(reader);
     return false;
   }
   if (behind) {
-    *error = kineto_take_fact(reader->trace, name, reader->at, (size_t)(behind - reader->at),
-                              &reader->base_ns);
+    *error = kineto_add_fact(reader->trace, name, reader->at, (size_t)(behind - reader->at),
+                             &reader->base_ns);
     reader->at = behind;
   }
   return *error == 0;
@@ -301,21 +301,21 @@ static int by_start(const void *left, const void *right) {
 }
 
 /* Moves a time onto the absolute axis; false if no clock can show it. */
-static bool place(struct kineto_item *item, i64 base_ns) {
+static bool make_absolute(struct kineto_item *item, i64 base_ns) {
   return !__builtin_add_overflow(item->start, base_ns, &item->start) &&
          !__builtin_add_overflow(item->end, base_ns, &item->end) && item->start > -FARTHEST_NS &&
          item->end < FARTHEST_NS;
 }
 
 /* Times become absolute, items are sorted: of those that start together the longer first. */
-static void settle(struct kineto_trace *trace, i64 base_ns) {
+static void sort_items(struct kineto_trace *trace, i64 base_ns) {
   bool sorted = true;
   u32 n = 0;
   trace->begin = trace->end = NS_UNKNOWN;
   for (u32 i = 0; i < trace->items.n; i++) {
     struct kineto_item *item = &trace->items.at[n];
     *item = trace->items.at[i];
-    if (!place(item, base_ns))
+    if (!make_absolute(item, base_ns))
       continue;
     bool counts = item->kind != KINETO_ITEM_PYTHON; /* main() begins before, and ends after */
     if (counts && (trace->begin == NS_UNKNOWN || item->start < trace->begin))
@@ -348,9 +348,9 @@ int kineto_trace_read(struct kineto_trace *trace, const char *path, u64 most_eve
   if (error == 0 && reader.error == -ENOMEM)
     error = -ENOMEM;
   if (error == 0) {
-    settle(trace, reader.base_ns);
+    sort_items(trace, reader.base_ns);
     trace->damage = describe_damage(&reader);
-    trace->odd = reader.odd + trace->names.bad_escapes;
+    trace->malformed = reader.malformed + trace->names.bad_escapes;
     if (trace->items.n == 0) {
       snprintf(why, why_bytes, "has no events that can be used%s%s", trace->damage ? ": " : "",
                trace->damage ? trace->damage : "");

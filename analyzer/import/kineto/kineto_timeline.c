@@ -224,7 +224,7 @@ static int by_end(const void *left, const void *right) {
   return a->span < b->span ? -1 : a->span > b->span;
 }
 
-static int lay_out_endings(struct making *m) {
+static int sort_endings(struct making *m) {
   const struct timeline *t = m->timeline;
   u32 n = 0, syncs = 0;
   for (u32 i = 0; i < t->n_spans; i++) {
@@ -245,7 +245,7 @@ static int lay_out_endings(struct making *m) {
 
 /* If nothing says what a call waited for: the device work that ended last before the call returned,
  * of the work launched before the call began. */
-static u32 released_by(const struct making *m, u32 sync) {
+static u32 find_releasing_span(const struct making *m, u32 sync) {
   const struct span *spans = m->timeline->spans, *host = &spans[sync];
   u32 low = 0, high = m->n_endings;
   while (low < high) {
@@ -304,14 +304,14 @@ static int link_waits(struct making *m, const struct kineto_calls *calls) {
     known[m->edges.at[i].to] = true;
   for (u32 i = 0; i < m->timeline->n_spans && room; i++)
     if (m->timeline->spans[i].kind == SPAN_SYNC && !known[i])
-      room = add_edge(m, released_by(m, i), i, EDGE_SYNC);
+      room = add_edge(m, find_releasing_span(m, i), i, EDGE_SYNC);
   if (m->edges.n)
     qsort(m->edges.at, m->edges.n, sizeof(*m->edges.at), by_target);
   free(known);
   return room ? 0 : -ENOMEM;
 }
 
-static int unite(const struct making *m, u32 kinds, struct intervals *out) {
+static int collect_intervals(const struct making *m, u32 kinds, struct intervals *out) {
   const struct timeline *t = m->timeline;
   u32 n = 0;
   for (u32 i = 0; i < t->n_spans; i++)
@@ -326,7 +326,7 @@ static int unite(const struct making *m, u32 kinds, struct intervals *out) {
 }
 
 /* In a job without GPU the operators are the compute, except those that wait or communicate. */
-static int unite_all(struct making *m) {
+static int collect_all_intervals(struct making *m) {
   struct timeline *t = m->timeline;
   bool gpu = m->events->gpu_kernels > 0;
   for (u32 i = 0; i < t->n_spans && !gpu; i++)
@@ -337,15 +337,15 @@ static int unite_all(struct making *m) {
   t->has_compute = !gpu || kernels;
   t->has_memcpy = !gpu || kernels;
   t->has_comm = m->events->calls.n == 0 || m->events->runs.n > 0;
-  int error = unite(m, 1u << SPAN_COLLECTIVE, &t->comm);
+  int error = collect_intervals(m, 1u << SPAN_COLLECTIVE, &t->comm);
   if (!error)
-    error = unite(m, 1u << SPAN_MEMCPY | 1u << SPAN_MEMSET, &t->memcpy);
+    error = collect_intervals(m, 1u << SPAN_MEMCPY | 1u << SPAN_MEMSET, &t->memcpy);
   if (error || gpu)
-    return error ? error : unite(m, 1u << SPAN_KERNEL, &t->compute);
+    return error ? error : collect_intervals(m, 1u << SPAN_KERNEL, &t->compute);
   struct intervals ops = {0}, blocked = {0};
-  error = unite(m, 1u << SPAN_OP, &ops);
+  error = collect_intervals(m, 1u << SPAN_OP, &ops);
   if (!error)
-    error = unite(m, 1u << SPAN_COLL_CALL, &blocked);
+    error = collect_intervals(m, 1u << SPAN_COLL_CALL, &blocked);
   return error ? error : intervals_subtract(m->arena, &ops, &blocked, &t->compute);
 }
 
@@ -376,7 +376,7 @@ static void kineto_release(struct timeline *timeline) {
 }
 
 static int kineto_load(const struct model *model, u32 rank, struct timeline *timeline) {
-  const struct kineto_traces *traces = model_kept(model);
+  const struct kineto_traces *traces = model_imported(model);
   const struct kineto_trace *trace = &traces->at[rank];
   struct arena arena = {0};
   struct timeline_internal *internal = arena_alloc(&arena, sizeof(*internal));
@@ -407,14 +407,14 @@ static int kineto_load(const struct model *model, u32 rank, struct timeline *tim
     find_queued(&m, &calls);
     error = lay_out_streams(&m);
     if (!error)
-      error = lay_out_endings(&m);
+      error = sort_endings(&m);
     if (!error)
       error = link_waits(&m, &calls);
     timeline->edges = m.edges.at;
     timeline->n_edges = m.edges.n;
   }
   if (!error)
-    error = unite_all(&m);
+    error = collect_all_intervals(&m);
   if (!error)
     error = kineto_lines(trace, timeline, m.span_of, m.arena);
   free(calls.at);

@@ -84,7 +84,7 @@ struct kineto_trace {
   u32 world_size;  /* 0 if not known */
   u64 gpu_memory;  /* bytes of the first device, 0 */
   const char *gpu_name, *backend, *nccl, *cuda;
-  u64 odd;            /* events that are not proper JSON, but whose meaning is clear */
+  u64 malformed;      /* events that are not proper JSON, but whose meaning is clear */
   const char *damage; /* NULL if the file is whole */
 };
 
@@ -95,11 +95,11 @@ int kineto_trace_read(struct kineto_trace *trace, const char *path, u64 most_eve
 void kineto_trace_free(struct kineto_trace *trace);
 
 /* Adds an event to the trace. 0, or -ENOMEM. */
-int kineto_take(struct kineto_trace *trace, const struct kineto_event *event);
+int kineto_add_event(struct kineto_trace *trace, const struct kineto_event *event);
 
 /* Adds a member of the document that is not the list of events, as text. One that cannot be read is
  * ignored. 0, or -ENOMEM. */
-int kineto_take_fact(struct kineto_trace *trace, struct json_text key, const char *value,
-                     size_t bytes, i64 *base_ns);
+int kineto_add_fact(struct kineto_trace *trace, struct json_text key, const char *value,
+                    size_t bytes, i64 *base_ns);
 
 #endif

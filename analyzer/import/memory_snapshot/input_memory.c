@@ -19,8 +19,8 @@ bool probe_memory_snapshot(const struct input *input) {
          (head_has(input, "total_size") && head_has(input, "segment_type"));
 }
 
-static int hand_over(const struct model *model, const struct memory_origin *origin,
-                     struct arena *arena, struct memory_history *history) {
+static int copy_history(const struct model *model, const struct memory_origin *origin,
+                        struct arena *arena, struct memory_history *history) {
   (void)model;
   (void)arena;
   *history = *(const struct memory_history *)origin->data;
@@ -60,7 +60,7 @@ static int add_devices(struct import *import, const struct input *input, const s
     history->rank = rank_of(input, numbered);
     history->path = input->path;
     struct memory_origin origin = {
-        .rank = history->rank, .device = history->device, .read = hand_over, .data = history};
+        .rank = history->rank, .device = history->device, .read = copy_history, .data = history};
     if (!VECTOR_PUSH(origins, origin))
       return -ENOMEM;
   }

@@ -21,8 +21,8 @@ struct reading {
   struct arena *arena;
   struct memory_history *history;
   struct stacks stacks;
-  u32 odd_events; /* events that lack a necessary field */
-  i64 uncovered;  /* bytes of segments that no block covers */
+  u32 unreadable_events; /* events that lack a necessary field */
+  i64 uncovered;         /* bytes of segments that no block covers */
 };
 
 static const struct value *segments_of(const struct value *root) {
@@ -179,7 +179,7 @@ static void read_segments(struct reading *reading) {
 }
 
 /* Actions in the allocator's history, with the names that older versions used. */
-static u8 kind_of(const char *action, bool tells_requests) {
+static u8 kind_of(const char *action, bool has_requested_frees) {
   static const struct {
     const char *action;
     u8 kind;
@@ -196,11 +196,11 @@ static u8 kind_of(const char *action, bool tells_requests) {
                {"user_defined", MEMORY_MARK}};
   for (size_t i = 0; action && i < sizeof(kinds) / sizeof(*kinds); i++)
     if (strcmp(action, kinds[i].action) == 0)
-      return kinds[i].kind == MEMORY_REUSABLE && !tells_requests ? MEMORY_FREE : kinds[i].kind;
+      return kinds[i].kind == MEMORY_REUSABLE && !has_requested_frees ? MEMORY_FREE : kinds[i].kind;
   return 0;
 }
 
-static bool tells_requests(const struct value *events) {
+static bool has_requested_frees(const struct value *events) {
   for (u32 i = 0; i < value_count(events); i++) {
     const char *action = value_text(value_get(value_item(events, i), "action"));
     if (action && (strcmp(action, "free_requested") == 0 || strcmp(action, "free") == 0))
@@ -246,7 +246,7 @@ static bool read_event(const struct reading *reading, const struct value *value,
 
 static int read_events(struct reading *reading, const struct value *events) {
   struct memory_history *history = reading->history;
-  bool requests = tells_requests(events);
+  bool requests = has_requested_frees(events);
   history->events = arena_array(reading->arena, value_count(events) + 1u, sizeof(*history->events));
   if (!history->events)
     return -ENOMEM;
@@ -255,18 +255,18 @@ static int read_events(struct reading *reading, const struct value *events) {
     if (read_event(reading, value_item(events, i), requests, event))
       history->n_events++;
     else
-      reading->odd_events++;
+      reading->unreadable_events++;
   }
   return 0;
 }
 
-static i64 change_of_allocated(const struct memory_event *event) {
+static i64 allocated_change(const struct memory_event *event) {
   return event->kind == MEMORY_ALLOC  ? event->bytes
          : event->kind == MEMORY_FREE ? -event->bytes
                                       : 0;
 }
 
-static i64 change_of_reserved(const struct memory_event *event) {
+static i64 reserved_change(const struct memory_event *event) {
   return event->kind == MEMORY_SEGMENT_ALLOC  ? event->bytes
          : event->kind == MEMORY_SEGMENT_FREE ? -event->bytes
                                               : 0;
@@ -281,8 +281,8 @@ static void fill_totals(struct memory_history *history) {
     struct memory_event *event = &history->events[i];
     event->allocated = allocated > 0 ? allocated : 0;
     event->reserved = reserved > 0 ? reserved : 0;
-    allocated = memory_add(allocated, -change_of_allocated(event));
-    reserved = memory_add(reserved, -change_of_reserved(event));
+    allocated = memory_add(allocated, -allocated_change(event));
+    reserved = memory_add(reserved, -reserved_change(event));
   }
   history->allocated_before = allocated > 0 ? allocated : 0;
   history->reserved_before = reserved > 0 ? reserved : 0;
@@ -309,11 +309,11 @@ static int add_notes(struct reading *reading) {
     error = add_note(reading, arena_text(reading->arena,
                                          "the snapshot has no segments: totals count from the "
                                          "first event on"));
-  if (!error && reading->odd_events)
+  if (!error && reading->unreadable_events)
     error = add_note(
         reading, arena_printf(reading->arena,
                               "%u events were skipped: unknown, or without an address or a size",
-                              reading->odd_events));
+                              reading->unreadable_events));
   if (!error && reading->uncovered)
     error = add_note(reading, arena_printf(reading->arena,
                                            "%lld bytes of segments are in no block and count as "
@@ -324,11 +324,11 @@ static int add_notes(struct reading *reading) {
 
 /* Without segments the totals at the end are not known. Then everything that is freed without an
  * allocation in the recording was there before, and nothing else. */
-static void count_from_the_beginning(struct memory_history *history) {
+static void estimate_totals_at_end(struct memory_history *history) {
   i64 allocated = 0, reserved = 0, least_allocated = 0, least_reserved = 0;
   for (u32 i = 0; i < history->n_events; i++) {
-    allocated = memory_add(allocated, change_of_allocated(&history->events[i]));
-    reserved = memory_add(reserved, change_of_reserved(&history->events[i]));
+    allocated = memory_add(allocated, allocated_change(&history->events[i]));
+    reserved = memory_add(reserved, reserved_change(&history->events[i]));
     least_allocated = allocated < least_allocated ? allocated : least_allocated;
     least_reserved = reserved < least_reserved ? reserved : least_reserved;
   }
@@ -358,7 +358,7 @@ int snapshot_history(const struct value *root, u32 device, struct arena *arena,
   if (!error) {
     if (!history->n_segments) {
       history->segments = NULL;
-      count_from_the_beginning(history);
+      estimate_totals_at_end(history);
       history->requested_at_end = history->allocated_at_end;
     }
     fill_totals(history);

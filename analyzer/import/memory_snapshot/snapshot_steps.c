@@ -40,7 +40,7 @@ static int list_annotations(const struct value *annotations, const struct memory
 }
 
 /* How many of the instants, which ascend, are not later than `time`. */
-static u32 passed(const instants *list, i64 time) {
+static u32 count_passed(const instants *list, i64 time) {
   u32 low = 0, high = list->n;
   while (low < high) {
     u32 middle = low + (high - low) / 2;
@@ -58,7 +58,7 @@ static void number_by_time(struct memory_history *history, const instants *list,
     struct memory_event *event = &history->events[i];
     if (event->time == NS_UNKNOWN)
       continue;
-    i32 step = (i32)passed(list, event->time) - (begins ? 1 : 0);
+    i32 step = (i32)count_passed(list, event->time) - (begins ? 1 : 0);
     event->step = step < (i32)list->n ? step : -1;
   }
   history->n_steps = list->n;
@@ -92,7 +92,8 @@ static bool has_training(const struct memory_history *history) {
   return false;
 }
 
-static bool is_optimizers(const struct memory_history *history, const struct memory_event *event) {
+static bool is_optimizer_state(const struct memory_history *history,
+                               const struct memory_event *event) {
   return event->source < history->n_sources &&
          history->sources[event->source].category == ALLOCATION_OPTIMIZER;
 }
@@ -105,7 +106,7 @@ static void number_by_optimizer(struct memory_history *history) {
   for (u32 i = 0; i < history->n_events; i++) {
     struct memory_event *event = &history->events[i];
     if (event->kind == MEMORY_ALLOC) {
-      bool optimizers = is_optimizers(history, event);
+      bool optimizers = is_optimizer_state(history, event);
       step += optimizing && !optimizers;
       optimizing = optimizers;
       last = optimizing ? i + 1 : last;
@@ -118,7 +119,7 @@ static void number_by_optimizer(struct memory_history *history) {
       history->events[i].step = -1;
 }
 
-static void forget_steps(struct memory_history *history) {
+static void clear_steps(struct memory_history *history) {
   history->n_steps = 0;
   history->steps_method = NULL;
   history->steps_are_certain = false;
@@ -150,7 +151,7 @@ static bool number_by_period(struct memory_history *history) {
   if (has_training(history) || kept_share(history) <= MOST_KEPT)
     history->steps_method = "repeating allocations";
   else
-    forget_steps(history);
+    clear_steps(history);
   return true;
 }
 
@@ -173,7 +174,7 @@ int snapshot_steps(const struct value *root, struct memory_history *history) {
     history->steps_method = "ends of the optimizer's allocations";
     history->steps_are_certain = true;
     if (history->n_steps < LEAST_STEPS) {
-      forget_steps(history);
+      clear_steps(history);
       error = number_by_period(history) ? 0 : -ENOMEM;
     }
   }

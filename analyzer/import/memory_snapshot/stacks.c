@@ -26,14 +26,21 @@ static const struct pattern {
 #define PATTERNS (sizeof(patterns) / sizeof(*patterns))
 
 /* How precisely a frame shows the place in the user's program. */
-enum merit { MERIT_NONE, MERIT_NATIVE, MERIT_NODE, MERIT_TORCH, MERIT_STRING, MERIT_PROGRAM };
+enum priority {
+  PRIORITY_NONE,
+  PRIORITY_NATIVE,
+  PRIORITY_NODE,
+  PRIORITY_TORCH,
+  PRIORITY_STRING,
+  PRIORITY_PROGRAM
+};
 
 struct frame {
   const char *name, *file;
-  const char *place; /* in words; NULL without merit */
+  const char *place; /* in words; NULL for PRIORITY_NONE */
   i64 line;
-  u32 first[3]; /* by tier: pattern that fits, PATTERNS if none does */
-  enum merit merit;
+  u32 first[3]; /* by tier: the first pattern that matches; PATTERNS if none does */
+  enum priority priority;
 };
 
 static int by_address(const void *left, const void *right) {
@@ -50,7 +57,7 @@ static const char *last_part(const char *path) {
   return slash ? slash + 1 : path;
 }
 
-static bool fits(const struct pattern *pattern, const struct frame *frame) {
+static bool matches_pattern(const struct pattern *pattern, const struct frame *frame) {
   const char *file = strchr(pattern->file, '/') ? frame->file : last_part(frame->file);
   return contains(frame->name, pattern->name) && contains(file, pattern->file);
 }
@@ -71,7 +78,7 @@ static const char *node_part(const char *name, size_t *length) {
 }
 
 /* PyTorch, installed or built from its sources, and Python's own modules that lie between. */
-static bool is_machinery(const char *file) {
+static bool is_framework_file(const char *file) {
   static const char *const parts[] = {"-packages/torch/", "/torch/nn/",    "/torch/autograd/",
                                       "/torch/optim/",    "/torch/utils/", "/torch/cuda/",
                                       "/torch/_",         "/torch/fx/",    "/torch/distributed/",
@@ -87,16 +94,16 @@ static bool ends_with(const char *text, const char *end) {
   return length >= part && strcmp(text + length - part, end) == 0;
 }
 
-static enum merit merit_of(const struct frame *frame) {
+static enum priority find_priority(const struct frame *frame) {
   size_t ignored;
   if (ends_with(frame->file, ".py"))
-    return is_machinery(frame->file) ? MERIT_TORCH : MERIT_PROGRAM;
+    return is_framework_file(frame->file) ? PRIORITY_TORCH : PRIORITY_PROGRAM;
   /* Programs given on the command line or in a notebook, and code that Python generated. */
   if (frame->file[0] == '<' && strncmp(frame->file, "<frozen", 7) != 0)
-    return MERIT_STRING;
-  return node_part(frame->name, &ignored)                        ? MERIT_NODE
-         : strncmp(frame->name, operator, strlen(operator)) == 0 ? MERIT_NATIVE
-                                                                 : MERIT_NONE;
+    return PRIORITY_STRING;
+  return node_part(frame->name, &ignored)                        ? PRIORITY_NODE
+         : strncmp(frame->name, operator, strlen(operator)) == 0 ? PRIORITY_NATIVE
+                                                                 : PRIORITY_NONE;
 }
 
 static struct frame frame_of(const struct value *value) {
@@ -108,20 +115,20 @@ static struct frame frame_of(const struct value *value) {
   value_integer(value_get(value, "line"), &frame.line);
   for (u32 p = 0; p < PATTERNS; p++) {
     u32 *first = &frame.first[patterns[p].tier];
-    if (*first == PATTERNS && fits(&patterns[p], &frame))
+    if (*first == PATTERNS && matches_pattern(&patterns[p], &frame))
       *first = p;
   }
-  frame.merit = merit_of(&frame);
+  frame.priority = find_priority(&frame);
   return frame;
 }
 
 /* "forward (cs336_basics/model.py:101)": enough of the path to recognise the file. */
 static const char *place_of(const struct frame *frame, struct arena *arena) {
-  if (frame->merit == MERIT_NATIVE) {
+  if (frame->priority == PRIORITY_NATIVE) {
     const char *op = frame->name + strlen(operator);
     return arena_printf(arena, "%.*s", (int)strcspn(op, ":"), op);
   }
-  if (frame->merit == MERIT_NODE) {
+  if (frame->priority == PRIORITY_NODE) {
     size_t length = 0;
     const char *node = node_part(frame->name, &length);
     return arena_printf(arena, "%.*s", (int)length, node);
@@ -150,8 +157,8 @@ static bool add_frame(struct frames *frames, const struct value *value, struct a
   if (!live_put(&frames->index, (struct live_block){.address = address, .source = frames->all.n}))
     return false;
   struct frame frame = frame_of(value);
-  frame.place = frame.merit > MERIT_NONE ? place_of(&frame, arena) : NULL;
-  return (frame.merit == MERIT_NONE || frame.place) && VECTOR_PUSH(&frames->all, frame);
+  frame.place = frame.priority > PRIORITY_NONE ? place_of(&frame, arena) : NULL;
+  return (frame.priority == PRIORITY_NONE || frame.place) && VECTOR_PUSH(&frames->all, frame);
 }
 
 static int list_frames(const struct stacks *stacks, struct frames *frames, struct arena *arena) {
@@ -182,8 +189,8 @@ static struct memory_source describe(const struct value_items *stack, const stru
     op = op == PATTERNS ? frame->first[TIER_OP] : op;
     /* The innermost frame of the program. Of PyTorch's own operators, the one that was called
      * first. */
-    enum merit merit = best ? best->merit : MERIT_NONE;
-    if (frame->merit > merit || (merit == MERIT_NATIVE && frame->merit == merit))
+    enum priority priority = best ? best->priority : PRIORITY_NONE;
+    if (frame->priority > priority || (priority == PRIORITY_NATIVE && frame->priority == priority))
       best = frame;
   }
   u32 decides = role < PATTERNS ? role : op < PATTERNS ? op : rest;
@@ -214,8 +221,8 @@ static int by_text(const void *left, const void *right) {
   const struct described *a = left, *b = right;
   int order = compare_text(a->source.place, b->source.place);
   return order ? order
-               : compare_text(allocation_category_word(a->source.category),
-                              allocation_category_word(b->source.category));
+               : compare_text(allocation_category_name(a->source.category),
+                              allocation_category_name(b->source.category));
 }
 
 /* Stacks with the same place and category have one source. */
@@ -254,9 +261,9 @@ static int grow_tree(struct stacks *stacks, struct stack *stack, const struct fr
       continue;
     if (!any)
       name = arena_text(arena, name);
-    stack->stack =
-        name ? memory_frames_below(&stacks->tree, stack->stack, name, frame->merit >= MERIT_STRING)
-             : 0;
+    stack->stack = name ? memory_frames_find_or_add(&stacks->tree, stack->stack, name,
+                                                    frame->priority >= PRIORITY_STRING)
+                        : 0;
     if (!stack->stack)
       return -ENOMEM;
   }

@@ -58,7 +58,8 @@ static bool read_module(const struct value *value, struct arena *arena, struct m
 
 /* The position of each module in the order of the forward pass; modules that are not in it come
  * last. */
-static int order(const struct value *root, struct module_tree *stats, struct arena *arena) {
+static int order_by_forward_pass(const struct value *root, struct module_tree *stats,
+                                 struct arena *arena) {
   const struct value *wanted = value_get(value_get(root, "mod_order"), "fw_pre_order");
   u32 n = stats->n, placed = 0;
   struct name *names = calloc(n + 1ul, sizeof(*names));
@@ -74,7 +75,7 @@ static int order(const struct value *root, struct module_tree *stats, struct are
     const char *text = value_text(value_item(wanted, i));
     const struct name *name = text ? find_name(names, n, text, strlen(text)) : NULL;
     if (!name || !stats->at[name->index].name)
-      continue; /* told of before */
+      continue; /* already listed */
     ordered[placed++] = stats->at[name->index];
     stats->at[name->index].name = NULL;
   }
@@ -136,6 +137,6 @@ int modules_read(const struct value *root, struct arena *arena, struct module_tr
     snprintf(why, why_bytes, "none of its %u modules has a name (fqn)", n);
     return -EINVAL;
   }
-  int error = order(root, stats, arena);
+  int error = order_by_forward_pass(root, stats, arena);
   return error ? error : find_parents(stats);
 }

@@ -30,19 +30,19 @@ struct machine {
   size_t why_bytes;
 };
 
-static int bad(struct machine *m, const char *reason) {
+static int fail(struct machine *m, const char *reason) {
   snprintf(m->why, m->why_bytes, "byte %td of the pickle: %s", m->at - m->start, reason);
   return -EBADMSG;
 }
 
-static int no_memory(struct machine *m) {
+static int fail_no_memory(struct machine *m) {
   snprintf(m->why, m->why_bytes, "no memory for the pickle at its byte %td", m->at - m->start);
   return -ENOMEM;
 }
 
 /* Explains what a function of value_build.h or pickle_text.h refused. */
-static int checked(struct machine *m, int error, const char *what) {
-  return error == -ENOMEM ? no_memory(m) : error ? bad(m, what) : 0;
+static int explain_error(struct machine *m, int error, const char *what) {
+  return error == -ENOMEM ? fail_no_memory(m) : error ? fail(m, what) : 0;
 }
 
 /* --- Refusing what is not plain data --- */
@@ -58,17 +58,17 @@ static size_t quote(char *out, size_t room, const char *name, size_t n) {
 
 static int refuse(struct machine *m, const char *what, const char *module, size_t module_bytes,
                   const char *name, size_t name_bytes) {
-  char asked[100];
-  size_t n = quote(asked, 50, module, module_bytes);
-  asked[n++] = '.';
-  quote(asked + n, 49, name, name_bytes);
+  char named[100];
+  size_t n = quote(named, 50, module, module_bytes);
+  named[n++] = '.';
+  quote(named + n, 49, name, name_bytes);
   snprintf(m->why, m->why_bytes,
            "byte %td of the pickle: %s asks for %s; only plain data is read, no code is run",
-           m->at - m->start, what, asked);
+           m->at - m->start, what, named);
   return -EPERM;
 }
 
-static int refuse_plainly(struct machine *m, const char *what) {
+static int refuse_instruction(struct machine *m, const char *what) {
   snprintf(m->why, m->why_bytes,
            "byte %td of the pickle: %s; only plain data is read, no code is run", m->at - m->start,
            what);
@@ -77,12 +77,12 @@ static int refuse_plainly(struct machine *m, const char *what) {
 
 /* --- Reading arguments --- */
 
-static size_t left(const struct machine *m) {
+static size_t bytes_left(const struct machine *m) {
   return (size_t)(m->end - m->at);
 }
 
 static bool read_number(struct machine *m, u32 bytes, u64 *value) {
-  if (left(m) < bytes)
+  if (bytes_left(m) < bytes)
     return false;
   *value = 0;
   for (u32 i = 0; i < bytes; i++)
@@ -91,9 +91,9 @@ static bool read_number(struct machine *m, u32 bytes, u64 *value) {
   return true;
 }
 
-/* The text up to the next newline, which is taken too. */
-static bool take_line(struct machine *m, const char **line, size_t *n) {
-  const u8 *newline = memchr(m->at, '\n', left(m));
+/* The text up to the next newline, which is read too. */
+static bool read_line(struct machine *m, const char **line, size_t *n) {
+  const u8 *newline = memchr(m->at, '\n', bytes_left(m));
   if (!newline)
     return false;
   *line = (const char *)m->at;
@@ -102,24 +102,24 @@ static bool take_line(struct machine *m, const char **line, size_t *n) {
   return true;
 }
 
-static int cut_short(struct machine *m) {
-  return bad(m, "the file ends inside an instruction; it was not fully written");
+static int fail_truncated(struct machine *m) {
+  return fail(m, "the file ends inside an instruction; it was not fully written");
 }
 
 /* --- The stack --- */
 
-static u32 floor_of(const struct machine *m) {
+static u32 stack_floor(const struct machine *m) {
   return m->marks.n ? m->marks.at[m->marks.n - 1] : 0;
 }
 
 static int push(struct machine *m, struct value value) {
-  return VECTOR_PUSH(&m->stack, value) ? 0 : no_memory(m);
+  return VECTOR_PUSH(&m->stack, value) ? 0 : fail_no_memory(m);
 }
 
 /* The values above the innermost mark, which is removed; they stay readable until a push. */
 static int pop_mark(struct machine *m, struct value **values, u32 *n) {
   if (m->marks.n == 0)
-    return bad(m, "an instruction needs a mark and there is none");
+    return fail(m, "an instruction needs a mark and there is none");
   u32 floor = m->marks.at[--m->marks.n];
   *values = m->stack.at ? m->stack.at + floor : NULL;
   *n = m->stack.n - floor;
@@ -128,8 +128,8 @@ static int pop_mark(struct machine *m, struct value **values, u32 *n) {
 }
 
 static int pop(struct machine *m, u32 n, struct value **values) {
-  if (m->stack.n - floor_of(m) < n)
-    return bad(m, "an instruction needs more values than there are");
+  if (m->stack.n - stack_floor(m) < n)
+    return fail(m, "an instruction needs more values than there are");
   m->stack.n -= n;
   *values = m->stack.at + m->stack.n;
   return 0;
@@ -137,7 +137,7 @@ static int pop(struct machine *m, u32 n, struct value **values) {
 
 /* The container on top of the stack, which stays there. */
 static struct value *top(struct machine *m, enum value_kind kind) {
-  if (m->stack.n == floor_of(m))
+  if (m->stack.n == stack_floor(m))
     return NULL;
   struct value *value = &m->stack.at[m->stack.n - 1];
   return value->kind == kind ? value : NULL;
@@ -148,11 +148,11 @@ static struct value *top(struct machine *m, enum value_kind kind) {
 /* Indices count what was stored before them, so none exceeds the number of bytes. */
 static int memo_put(struct machine *m, u64 index) {
   if (index > (u64)(m->end - m->start))
-    return bad(m, "a memo number beyond what the file can hold");
-  if (m->stack.n == floor_of(m))
-    return bad(m, "nothing to put into the memo");
+    return fail(m, "a memo number beyond what the file can hold");
+  if (m->stack.n == stack_floor(m))
+    return fail(m, "nothing to put into the memo");
   if (!VECTOR_REACH(&m->memo, (u32)index))
-    return no_memory(m);
+    return fail_no_memory(m);
   m->memoized += !m->memo.at[index].kind;
   m->memo.at[index] = m->stack.at[m->stack.n - 1];
   return 0;
@@ -160,7 +160,7 @@ static int memo_put(struct machine *m, u64 index) {
 
 static int memo_get(struct machine *m, u64 index) {
   if (index >= m->memo.n || !m->memo.at[index].kind)
-    return bad(m, "a reference to something that was not memoized");
+    return fail(m, "a reference to something that was not memoized");
   return push(m, m->memo.at[index]);
 }
 
@@ -168,7 +168,7 @@ static int memo_get(struct machine *m, u64 index) {
 static bool line_number(struct machine *m, u64 *value) {
   const char *line;
   size_t n;
-  if (!take_line(m, &line, &n) || n == 0 || n > 10)
+  if (!read_line(m, &line, &n) || n == 0 || n > 10)
     return false;
   *value = 0;
   for (size_t i = 0; i < n; i++) {
@@ -186,7 +186,7 @@ static int memo_op(struct machine *m, enum op op) {
              : op == OP_BINGET || op == OP_BINPUT ? read_number(m, 1, &index)
                                                   : read_number(m, 4, &index);
   if (!got)
-    return cut_short(m);
+    return fail_truncated(m);
   bool put = op == OP_MEMOIZE || op == OP_PUT || op == OP_BINPUT || op == OP_LONG_BINPUT;
   return put ? memo_put(m, index) : memo_get(m, index);
 }
@@ -196,20 +196,20 @@ static int memo_op(struct machine *m, enum op op) {
 static int push_integer(struct machine *m, u32 bytes, bool is_signed) {
   u64 word;
   if (!read_number(m, bytes, &word))
-    return cut_short(m);
+    return fail_truncated(m);
   i64 value = is_signed ? (i64)(i32)(u32)word : (i64)word;
   return push(m, (struct value){.kind = VALUE_INT, .integer = value});
 }
 
 /* A size in `width` bytes, then that many bytes. */
-static int take_sized(struct machine *m, u32 width, const u8 **bytes, u32 *n) {
+static int read_sized(struct machine *m, u32 width, const u8 **bytes, u32 *n) {
   u64 claimed;
   if (!read_number(m, width, &claimed))
-    return cut_short(m);
-  if (claimed > left(m))
-    return bad(m, "a size beyond the end of the file; it is damaged or was not fully written");
+    return fail_truncated(m);
+  if (claimed > bytes_left(m))
+    return fail(m, "a size beyond the end of the file; it is damaged or was not fully written");
   if (claimed > UINT32_MAX - 1)
-    return bad(m, "a single value of more than 4 GiB");
+    return fail(m, "a single value of more than 4 GiB");
   *bytes = m->at;
   *n = (u32)claimed;
   m->at += claimed;
@@ -220,9 +220,9 @@ static int push_long(struct machine *m, u32 width) {
   const u8 *bytes;
   u32 n;
   struct value value;
-  int error = take_sized(m, width, &bytes, &n);
+  int error = read_sized(m, width, &bytes, &n);
   if (!error)
-    error = checked(m, pickle_integer(&m->builder, bytes, n, &value), "a bad integer");
+    error = explain_error(m, pickle_integer(&m->builder, bytes, n, &value), "a bad integer");
   return error ? error : push(m, value);
 }
 
@@ -230,16 +230,17 @@ static int push_text(struct machine *m, enum value_kind kind, u32 width) {
   const u8 *bytes;
   u32 n;
   struct value value;
-  int error = take_sized(m, width, &bytes, &n);
+  int error = read_sized(m, width, &bytes, &n);
   if (!error)
-    error = checked(m, value_make_text(&m->builder, kind, (const char *)bytes, n, &value), "");
+    error =
+        explain_error(m, value_make_text(&m->builder, kind, (const char *)bytes, n, &value), "");
   return error ? error : push(m, value);
 }
 
 static int push_binary_float(struct machine *m) {
   u64 word;
   if (!read_number(m, 8, &word))
-    return cut_short(m);
+    return fail_truncated(m);
   word = __builtin_bswap64(word);
   struct value value = {.kind = VALUE_FLOAT};
   memcpy(&value.real, &word, sizeof(value.real));
@@ -251,13 +252,13 @@ static int push_line(struct machine *m, enum op op) {
   const char *line;
   size_t n;
   struct value value;
-  if (!take_line(m, &line, &n))
-    return cut_short(m);
+  if (!read_line(m, &line, &n))
+    return fail_truncated(m);
   int error = op == OP_FLOAT     ? pickle_float(line, n, &value)
               : op == OP_STRING  ? pickle_quoted(&m->builder, line, n, &value)
               : op == OP_UNICODE ? pickle_raw_unicode(&m->builder, line, n, &value)
                                  : pickle_decimal(&m->builder, line, n, &value);
-  error = checked(m, error, "a number or text that cannot be read");
+  error = explain_error(m, error, "a number or text that cannot be read");
   return error ? error : push(m, value);
 }
 
@@ -266,36 +267,36 @@ static int push_line(struct machine *m, enum op op) {
 static int push_empty(struct machine *m, enum value_kind kind) {
   struct value value;
   if (value_make_items(&m->builder, kind, &value) < 0)
-    return no_memory(m);
+    return fail_no_memory(m);
   return push(m, value);
 }
 
 /* Values that cannot change later, and so may be in a set or be the key of a dict. */
-static bool may_be_key(const struct value *value) {
+static bool is_hashable(const struct value *value) {
   return value->kind != VALUE_LIST && value->kind != VALUE_DICT && value->kind != VALUE_SET;
 }
 
 static int put_pairs(struct machine *m, struct value *dict, const struct value *pairs, u32 n) {
   if (n % 2)
-    return bad(m, "a key without a value");
+    return fail(m, "a key without a value");
   for (u32 i = 0; i < n; i += 2)
-    if (!may_be_key(&pairs[i]))
-      return bad(m, "a list, dict or set as a key");
-  return checked(m, value_put(&m->builder, dict->items, pairs, n / 2), "too many items");
+    if (!is_hashable(&pairs[i]))
+      return fail(m, "a list, dict or set as a key");
+  return explain_error(m, value_put(&m->builder, dict->items, pairs, n / 2), "too many items");
 }
 
 static int put_items(struct machine *m, struct value *to, const struct value *items, u32 n) {
   for (u32 i = 0; to->kind == VALUE_SET && i < n; i++)
-    if (!may_be_key(&items[i]))
-      return bad(m, "a list, dict or set inside a set");
-  return checked(m, value_append(&m->builder, to->items, items, n), "too many items");
+    if (!is_hashable(&items[i]))
+      return fail(m, "a list, dict or set inside a set");
+  return explain_error(m, value_append(&m->builder, to->items, items, n), "too many items");
 }
 
 /* A container of what was above the mark, or of the n values on top. */
 static int push_made(struct machine *m, enum value_kind kind, const struct value *values, u32 n) {
   struct value made;
   if (value_make_items(&m->builder, kind, &made) < 0)
-    return no_memory(m);
+    return fail_no_memory(m);
   int error = kind == VALUE_DICT ? put_pairs(m, &made, values, n) : put_items(m, &made, values, n);
   return error ? error : push(m, made);
 }
@@ -318,7 +319,7 @@ static int add_to_container(struct machine *m, enum value_kind kind, const struc
                             u32 n) {
   struct value *to = top(m, kind);
   if (!to)
-    return bad(m, "items for a list, dict or set that is not there");
+    return fail(m, "items for a list, dict or set that is not there");
   return kind == VALUE_DICT ? put_pairs(m, to, values, n) : put_items(m, to, values, n);
 }
 
@@ -337,40 +338,41 @@ static int add_marked(struct machine *m, enum value_kind kind) {
 
 /* --- The rest --- */
 
-static int drop(struct machine *m, enum op op) {
+static int pop_and_discard(struct machine *m, enum op op) {
   struct value *values;
   u32 n;
-  if (op == OP_POP_MARK || (m->marks.n && m->stack.n == floor_of(m)))
+  if (op == OP_POP_MARK || (m->marks.n && m->stack.n == stack_floor(m)))
     return pop_mark(m, &values, &n);
   return pop(m, 1, &values);
 }
 
 static int duplicate(struct machine *m) {
-  if (m->stack.n == floor_of(m))
-    return bad(m, "nothing to duplicate");
+  if (m->stack.n == stack_floor(m))
+    return fail(m, "nothing to duplicate");
   return push(m, m->stack.at[m->stack.n - 1]);
 }
 
 static int check_protocol(struct machine *m) {
   u64 protocol;
   if (!read_number(m, 1, &protocol))
-    return cut_short(m);
-  return protocol <= NEWEST_PROTOCOL ? 0 : bad(m, "a protocol newer than 5");
+    return fail_truncated(m);
+  return protocol <= NEWEST_PROTOCOL ? 0 : fail(m, "a protocol newer than 5");
 }
 
 /* A frame only promises that so many bytes follow. */
 static int check_frame(struct machine *m) {
   u64 bytes;
   if (!read_number(m, 8, &bytes))
-    return cut_short(m);
-  return bytes <= left(m) ? 0 : bad(m, "the file ends inside a frame; it was not fully written");
+    return fail_truncated(m);
+  return bytes <= bytes_left(m) ? 0
+                                : fail(m, "the file ends inside a frame; it was not fully written");
 }
 
 static int refuse_named(struct machine *m, const char *what) {
   const char *module, *name;
   size_t module_bytes, name_bytes;
-  if (!take_line(m, &module, &module_bytes) || !take_line(m, &name, &name_bytes))
-    return cut_short(m);
+  if (!read_line(m, &module, &module_bytes) || !read_line(m, &name, &name_bytes))
+    return fail_truncated(m);
   return refuse(m, what, module, module_bytes, name, name_bytes);
 }
 
@@ -394,38 +396,38 @@ static int refuse_op(struct machine *m, enum op op) {
   case OP_STACK_GLOBAL:
     return refuse_stacked(m);
   case OP_REDUCE:
-    return refuse_plainly(m, "REDUCE asks for a call");
+    return refuse_instruction(m, "REDUCE asks for a call");
   case OP_BUILD:
-    return refuse_plainly(m, "BUILD asks for an object's state to be set");
+    return refuse_instruction(m, "BUILD asks for an object's state to be set");
   case OP_OBJ:
   case OP_NEWOBJ:
   case OP_NEWOBJ_EX:
-    return refuse_plainly(m, "NEWOBJ asks for an object to be made");
+    return refuse_instruction(m, "NEWOBJ asks for an object to be made");
   case OP_PERSID:
   case OP_BINPERSID:
-    return refuse_plainly(m, "PERSID asks for an object kept elsewhere");
+    return refuse_instruction(m, "PERSID asks for an object kept elsewhere");
   case OP_EXT1:
   case OP_EXT2:
   case OP_EXT4:
-    return refuse_plainly(m, "EXT asks for a registered extension");
+    return refuse_instruction(m, "EXT asks for a registered extension");
   case OP_NEXT_BUFFER:
   case OP_READONLY_BUFFER:
-    return refuse_plainly(m, "NEXT_BUFFER asks for data kept elsewhere");
+    return refuse_instruction(m, "NEXT_BUFFER asks for data kept elsewhere");
   default:
-    return bad(m, "not an instruction; the file is not a pickle, or it is damaged");
+    return fail(m, "not an instruction; the file is not a pickle, or it is damaged");
   }
 }
 
-static int step(struct machine *m, enum op op) {
+static int execute(struct machine *m, enum op op) {
   switch (op) {
   case OP_MARK:
-    return VECTOR_PUSH(&m->marks, m->stack.n) ? 0 : no_memory(m);
+    return VECTOR_PUSH(&m->marks, m->stack.n) ? 0 : fail_no_memory(m);
   case OP_STOP:
     m->stopped = true;
     return 0;
   case OP_POP:
   case OP_POP_MARK:
-    return drop(m, op);
+    return pop_and_discard(m, op);
   case OP_DUP:
     return duplicate(m);
   case OP_PROTO:
@@ -520,19 +522,19 @@ static int run(struct machine *m, struct value *root) {
   int error = 0;
   while (!error && !m->stopped)
     error = m->at < m->end
-                ? step(m, (enum op) * m->at++)
-                : bad(m, "the file ends before the pickle ends; it was not fully written");
+                ? execute(m, (enum op) * m->at++)
+                : fail(m, "the file ends before the pickle ends; it was not fully written");
   if (error)
     return error;
   if (m->marks.n || m->stack.n != 1)
-    return bad(m, "it ends with more or less than one value");
+    return fail(m, "it ends with more or less than one value");
   error = value_finish(m->stack.at, PICKLE_MOST_DEPTH);
   if (error == -ELOOP)
-    return bad(m, "something in it contains itself");
+    return fail(m, "something in it contains itself");
   if (error == -E2BIG)
-    return bad(m, "it is nested too deeply");
+    return fail(m, "it is nested too deeply");
   if (error)
-    return no_memory(m);
+    return fail_no_memory(m);
   *root = m->stack.at[0];
   return 0;
 }

@@ -3,7 +3,7 @@
  * Python's pickle, protocols 0 to 5, of plain data: None, bool, int, float, str, bytes, list,
  * tuple, dict, set. A pickle is a program. This reader has none of the instructions that name or
  * call anything, so whatever a file contains, nothing is imported, constructed or run. Such a file
- * is refused, with the name of what it asked for.
+ * is refused, with the name of what it requested.
  */
 #ifndef TSCOPE_PICKLE_H
 #define TSCOPE_PICKLE_H

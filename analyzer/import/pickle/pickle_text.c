@@ -8,7 +8,7 @@
 
 /* Python also refuses to read longer ones: the time grows with the square. */
 #define MOST_DIGITS 4300u
-#define LIMBS (MOST_DIGITS / 9 + 3)
+#define MOST_WORDS (MOST_DIGITS / 9 + 3)
 
 int pickle_integer(struct value_builder *b, const u8 *bytes, u32 n, struct value *out) {
   bool negative = n && bytes[n - 1] & 0x80;
@@ -24,23 +24,23 @@ int pickle_integer(struct value_builder *b, const u8 *bytes, u32 n, struct value
   return 0;
 }
 
-/* magnitude = magnitude x 10^digits + chunk, in 32-bit limbs */
-static void limbs_take(u32 *limbs, u32 *n, u32 scale, u32 chunk) {
+/* magnitude = magnitude x 10^digits + chunk, in 32-bit words, the lowest first */
+static void words_multiply_add(u32 *words, u32 *n, u32 scale, u32 chunk) {
   u64 carry = chunk;
   for (u32 i = 0; i < *n; i++) {
-    carry += (u64)limbs[i] * scale;
-    limbs[i] = (u32)carry;
+    carry += (u64)words[i] * scale;
+    words[i] = (u32)carry;
     carry >>= 32;
   }
   if (carry)
-    limbs[(*n)++] = (u32)carry;
+    words[(*n)++] = (u32)carry;
 }
 
-static void limbs_negate(u32 *limbs, u32 n) {
+static void words_negate(u32 *words, u32 n) {
   u64 carry = 1;
   for (u32 i = 0; i < n; i++) {
-    carry += (u32)~limbs[i];
-    limbs[i] = (u32)carry;
+    carry += (u32)~words[i];
+    words[i] = (u32)carry;
     carry >>= 32;
   }
 }
@@ -56,7 +56,7 @@ int pickle_decimal(struct value_builder *b, const char *line, size_t n, struct v
   size_t i = negative || (n && line[0] == '+');
   if (i == n || n - i > MOST_DIGITS)
     return -EBADMSG;
-  u32 limbs[LIMBS] = {0}, used = 0;
+  u32 words[MOST_WORDS] = {0}, used = 0;
   while (i < n) {
     u32 chunk = 0, scale = 1;
     for (u32 digits = 0; digits < 9 && i < n; digits++, i++) {
@@ -65,14 +65,14 @@ int pickle_decimal(struct value_builder *b, const char *line, size_t n, struct v
       chunk = chunk * 10 + (u32)(line[i] - '0');
       scale *= 10;
     }
-    limbs_take(limbs, &used, scale, chunk);
+    words_multiply_add(words, &used, scale, chunk);
   }
   used++; /* for the sign */
   if (negative)
-    limbs_negate(limbs, used);
-  u8 bytes[LIMBS * 4];
+    words_negate(words, used);
+  u8 bytes[MOST_WORDS * 4];
   for (u32 at = 0; at < used * 4; at++)
-    bytes[at] = (u8)(limbs[at / 4] >> (8 * (at % 4)));
+    bytes[at] = (u8)(words[at / 4] >> (8 * (at % 4)));
   return pickle_integer(b, bytes, used * 4, out);
 }
 
@@ -132,11 +132,11 @@ int pickle_quoted(struct value_builder *b, const char *line, size_t n, struct va
     return -ENOMEM;
   u32 bytes = 0;
   for (size_t i = 1; i < n - 1; i++) {
-    size_t taken = line[i] == '\\' ? escape(line + i + 1, n - 2 - i, &text[bytes]) : 0;
-    if (!taken)
+    size_t used = line[i] == '\\' ? escape(line + i + 1, n - 2 - i, &text[bytes]) : 0;
+    if (!used)
       text[bytes] = line[i];
     bytes++;
-    i += taken;
+    i += used;
   }
   int error = value_make_text(b, VALUE_STR, text, bytes, out);
   free(text);

@@ -44,11 +44,11 @@ static int by_rank(const void *left, const void *right) {
   return a->rank != b->rank ? (a->rank > b->rank) - (a->rank < b->rank) : strcmp(a->path, b->path);
 }
 
-static int tell_oddities(struct model *model, const struct pytscope_run *run) {
+static int note_problems(struct model *model, const struct pytscope_run *run) {
   int error = 0;
-  if (run->odd_lines)
+  if (run->unreadable_lines)
     error = model_note(model, "%s: %llu lines have another form than the rest and were not read",
-                       run->path, (unsigned long long)run->odd_lines);
+                       run->path, (unsigned long long)run->unreadable_lines);
   if (!error && run->earlier)
     error = model_note(model,
                        "%s: %u steps are left out: after them step %llu begins again, and only the "
@@ -62,8 +62,8 @@ static int tell_oddities(struct model *model, const struct pytscope_run *run) {
   return error;
 }
 
-/* One run for each rank, in order; others are told. */
-static u32 keep_one_each(struct model *model, struct pytscope_run *runs, u32 n, int *error) {
+/* One run for each rank, in order; others are noted. */
+static u32 keep_one_per_rank(struct model *model, struct pytscope_run *runs, u32 n, int *error) {
   u32 kept = 0;
   if (n)
     qsort(runs, n, sizeof(*runs), by_rank);
@@ -72,7 +72,7 @@ static u32 keep_one_each(struct model *model, struct pytscope_run *runs, u32 n, 
     if (*error == 0)
       *error = again ? model_note(model, "%s is left out: it also has rank %u, like %s",
                                   runs[i].path, runs[i].rank, runs[kept - 1].path)
-                     : tell_oddities(model, &runs[i]);
+                     : note_problems(model, &runs[i]);
     if (again)
       free(runs[i].steps.at);
     else
@@ -191,7 +191,7 @@ static int add_phases(struct import *import, const struct pytscope_run *runs, u3
   return 0;
 }
 
-static int bring(struct import *import, const struct pytscope_run *runs, u32 n) {
+static int build_model(struct import *import, const struct pytscope_run *runs, u32 n) {
   struct model *model = import->model;
   int error = make_ranks(import, runs, n);
   if (error)
@@ -204,8 +204,8 @@ static int bring(struct import *import, const struct pytscope_run *runs, u32 n) 
   return error ? error : add_phases(import, runs, n);
 }
 
-/* Reads what can be read; a file that cannot is told. 0, -ENOMEM, or the last failure where none
- * could be read. */
+/* Reads what can be read; a file that cannot be read is noted. 0, -ENOMEM, or the last failure
+ * where none could be read. */
 static int read_all(struct import *import, const struct input *inputs, u32 n,
                     struct pytscope_run *runs, u32 *read) {
   int failure = 0;
@@ -235,9 +235,9 @@ int load_pytscope(struct import *import, const struct input *inputs, u32 n) {
   for (u32 i = 0; i < read; i++)
     if (!runs[i].rank_known)
       runs[i].rank = next++;
-  u32 kept = read ? keep_one_each(model, runs, read, &error) : 0;
+  u32 kept = read ? keep_one_per_rank(model, runs, read, &error) : 0;
   if (!error && kept)
-    error = bring(import, runs, kept);
+    error = build_model(import, runs, kept);
   for (u32 i = 0; i < kept; i++)
     free(runs[i].steps.at);
   free(runs);

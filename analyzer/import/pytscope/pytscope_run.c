@@ -32,7 +32,7 @@ static int kind_of(const char *name) {
   return -1;
 }
 
-static void take_phases(struct pytscope_step *step, const struct value *phases) {
+static void read_phases(struct pytscope_step *step, const struct value *phases) {
   for (u32 i = 0; i < value_count(phases); i++) {
     const char *name = value_text(value_key(phases, i));
     i64 ns = ns_of(value_item(phases, i));
@@ -45,19 +45,19 @@ static void take_phases(struct pytscope_step *step, const struct value *phases) 
   }
 }
 
-static bool take_record(struct pytscope_run *run, const struct value *record) {
+static bool read_record(struct pytscope_run *run, const struct value *record) {
   i64 number;
   struct pytscope_step step = {.end = ns_of(value_get(record, "timestamp")),
                                .attributed = NS_UNKNOWN};
   for (int i = 0; i < PYTSCOPE_KINDS; i++)
     step.kinds[i] = NS_UNKNOWN;
   if (step.end == NS_UNKNOWN || !value_integer(value_get(record, "step"), &number) || number < 0) {
-    run->odd_lines++;
+    run->unreadable_lines++;
     return true;
   }
   step.number = (u64)number;
-  take_phases(&step, value_get(record, "phases"));
-  /* A file is gone on with when the program starts anew: the last start is the run. */
+  read_phases(&step, value_get(record, "phases"));
+  /* A program that is started again appends to its file: the last start is the run. */
   const struct pytscope_step *last = run->steps.n ? &run->steps.at[run->steps.n - 1] : NULL;
   if (last && (step.number != last->number + 1 || step.end <= last->end)) {
     run->earlier += run->steps.n;
@@ -78,11 +78,11 @@ static int read_steps(struct pytscope_run *run, char *text, size_t n) {
                     ? scalar_json_read(at, (size_t)(stop - at), &values, &record, why, sizeof(why))
                     : -ENODATA;
     if (error == 0)
-      room = take_record(run, &record);
+      room = read_record(run, &record);
     else if (error == -ENOMEM)
       room = false;
     else
-      run->odd_lines += stop > at;
+      run->unreadable_lines += stop > at;
     arena_release(&values);
     at = stop + 1;
   }
@@ -90,7 +90,7 @@ static int read_steps(struct pytscope_run *run, char *text, size_t n) {
   return room ? 0 : -ENOMEM;
 }
 
-static const char *keep(struct arena *arena, const struct value *text) {
+static const char *copy_text(struct arena *arena, const struct value *text) {
   return value_text(text) ? arena_text(arena, value_text(text)) : NULL;
 }
 
@@ -104,9 +104,9 @@ static void describe(struct pytscope_run *run, const struct value *root, struct 
   }
   if (value_integer(value_get(root, "world_size"), &number) && number > 0 && number < INDEX_NONE)
     run->world_size = (u32)number;
-  run->python = keep(arena, value_get(environment, "python"));
-  run->torch = keep(arena, value_get(environment, "torch"));
-  run->gpu = keep(arena, value_get(environment, "gpu"));
+  run->python = copy_text(arena, value_get(environment, "python"));
+  run->torch = copy_text(arena, value_get(environment, "torch"));
+  run->gpu = copy_text(arena, value_get(environment, "gpu"));
 }
 
 /* "rank3" as the last folder of a path. */

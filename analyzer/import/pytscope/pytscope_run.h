@@ -28,8 +28,8 @@ struct pytscope_run {
   bool described;                   /* there is a run.json that can be read */
   const char *python, *torch, *gpu; /* NULL where it does not say */
   VECTOR(struct pytscope_step) steps;
-  u64 odd_lines; /* that are no record */
-  u32 earlier;   /* records before the last stretch in which numbers and times go on */
+  u64 unreadable_lines; /* that are no record */
+  u32 earlier;          /* records before the last stretch in which numbers and times go on */
 };
 
 /* Reads both files; strings live in the arena. 0, or negative errno. free() steps.at. */

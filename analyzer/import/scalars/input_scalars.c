@@ -27,7 +27,7 @@ bool probe_scalars(const struct input *input) {
 
 static u32 rank_of(const struct model *model, const struct input *input, u32 file) {
   u32 rank = strcasestr(input->name, "rank") ? rank_of_name(input->name) : INDEX_NONE;
-  if (model->n_ranks == 0) /* then it only tells files apart */
+  if (model->n_ranks == 0) /* then it only distinguishes files */
     return rank == INDEX_NONE ? file : rank;
   for (u32 i = 0; i < model->n_ranks; i++)
     if (model->ranks[i].rank == rank)
@@ -41,7 +41,7 @@ static int load_one(struct import *import, const struct input *input, u32 rank,
   size_t n = 0;
   char why[256] = "";
   u32 before = log->values.n;
-  u64 odd = log->odd_lines;
+  u64 unreadable_before = log->unreadable_lines;
   int error = whole_file_read(input->path, &bytes, &n);
   if (error)
     snprintf(why, sizeof(why), "%s", strerror(-error));
@@ -53,10 +53,10 @@ static int load_one(struct import *import, const struct input *input, u32 rank,
     log->values.at[i].rank = rank;
   if (error && error != -ENOMEM)
     snprintf(import->why, import->why_bytes, "%s: %s", input->path, why);
-  if (!error && log->odd_lines > odd)
-    error = model_note(import->model,
-                       "%s: %llu lines have another form than the rest and were not read",
-                       input->path, (unsigned long long)(log->odd_lines - odd));
+  if (!error && log->unreadable_lines > unreadable_before)
+    error = model_note(
+        import->model, "%s: %llu lines have another form than the rest and were not read",
+        input->path, (unsigned long long)(log->unreadable_lines - unreadable_before));
   return error;
 }
 

@@ -28,7 +28,7 @@ static bool next_line(char **at, char *end, char **line, size_t *n) {
   return true;
 }
 
-static const char *keep_name(struct scalar_log *log, const char *name) {
+static const char *intern_name(struct scalar_log *log, const char *name) {
   for (u32 i = 0; i < log->names.n; i++)
     if (strcmp(log->names.at[i], name) == 0)
       return log->names.at[i];
@@ -38,7 +38,7 @@ static const char *keep_name(struct scalar_log *log, const char *name) {
 
 /* Names beyond the table are ignored. */
 static int add_value(struct scalar_log *log, const char *name, double value, u64 step) {
-  const char *kept = keep_name(log, name);
+  const char *kept = intern_name(log, name);
   if (!kept)
     return log->names.n < MOST_NAMES ? -ENOMEM : 0;
   struct scalar scalar = {.rank = INDEX_NONE,
@@ -55,7 +55,7 @@ static bool is_value(enum scalar_role role) {
 
 /* Python writes NaN and Infinity into JSON, which does not have them. They become texts of the same
  * length, which number_of() knows. */
-static void mend_json(char *text, size_t n) {
+static void repair_json(char *text, size_t n) {
   static const struct {
     const char *word, *text;
   } words[] = {{"NaN", "\"N\""}, {"Infinity", "\"I\"     "}};
@@ -80,7 +80,7 @@ static void mend_json(char *text, size_t n) {
 
 int scalar_json_read(char *text, size_t n, struct arena *values, struct value *root, char *why,
                      size_t why_bytes) {
-  mend_json(text, n);
+  repair_json(text, n);
   return value_read_json(text, n, values, root, why, why_bytes);
 }
 
@@ -110,7 +110,7 @@ static void find_step(const struct value *object, u64 *step) {
 }
 
 /* {"name": "loss", "value": 2.3, "step": 1} */
-static int take_named(struct scalar_log *log, const struct value *object, u64 step) {
+static int add_named_value(struct scalar_log *log, const struct value *object, u64 step) {
   static const char *const keys[] = {"name", "tag", "metric", "key"};
   double number;
   if (!number_of(value_get(object, "value"), &number))
@@ -130,10 +130,10 @@ static bool only_holds_values(const char *key) {
 }
 
 /* The values of an object and of those in it, one level down. */
-static int take_object(struct scalar_log *log, const struct value *object, const char *prefix,
-                       u64 step) {
+static int add_values_of_object(struct scalar_log *log, const struct value *object,
+                                const char *prefix, u64 step) {
   find_step(object, &step);
-  int error = take_named(log, object, step);
+  int error = add_named_value(log, object, step);
   for (u32 i = 0; i < value_count(object) && !error; i++) {
     const char *key = value_text(value_key(object, i));
     const struct value *item = value_item(object, i);
@@ -145,7 +145,7 @@ static int take_object(struct scalar_log *log, const struct value *object, const
     if (is_value(scalar_role_of(called)) && number_of(item, &number))
       error = add_value(log, called, number, step);
     else if (item && item->kind == VALUE_DICT && !*prefix)
-      error = take_object(log, item, key, step);
+      error = add_values_of_object(log, item, key, step);
   }
   return error;
 }
@@ -160,12 +160,12 @@ static int read_state(struct scalar_log *log, char *text, size_t n, char *why, s
     error = -EINVAL;
   }
   for (u32 i = 0; i < value_count(history) && !error; i++)
-    error = take_object(log, value_item(history, i), "", SCALAR_STEP_UNKNOWN);
+    error = add_values_of_object(log, value_item(history, i), "", SCALAR_STEP_UNKNOWN);
   arena_release(&values);
   return error;
 }
 
-static int take_text(struct scalar_log *log, char *line, size_t n) {
+static int read_text_line(struct scalar_log *log, char *line, size_t n) {
   struct scalar_line read;
   int error = 0;
   n = scalar_line_clean(line, n < SCALAR_LINE_BYTES ? n : SCALAR_LINE_BYTES);
@@ -176,15 +176,15 @@ static int take_text(struct scalar_log *log, char *line, size_t n) {
   return error;
 }
 
-static int take_json(struct scalar_log *log, char *line, size_t n) {
+static int read_json_line(struct scalar_log *log, char *line, size_t n) {
   struct arena values = {0};
   struct value root;
   char why[160];
   int error = scalar_json_read(line, n, &values, &root, why, sizeof(why));
   if (!error && root.kind == VALUE_DICT)
-    error = take_object(log, &root, "", SCALAR_STEP_UNKNOWN);
+    error = add_values_of_object(log, &root, "", SCALAR_STEP_UNKNOWN);
   else if (error != -ENOMEM)
-    log->odd_lines++, error = 0;
+    log->unreadable_lines++, error = 0;
   arena_release(&values);
   return error;
 }
@@ -196,9 +196,9 @@ static int read_lines(struct scalar_log *log, enum scalar_log_kind kind, char *t
   while (!error && next_line(&at, text + n, &line, &length)) {
     log->lines += length > 0;
     if (kind == SCALAR_LOG_LINES && length && line[strspn(line, " \t")] == '{')
-      error = take_json(log, line, length);
+      error = read_json_line(log, line, length);
     else if (length)
-      error = take_text(log, line, length);
+      error = read_text_line(log, line, length);
   }
   return error;
 }
@@ -253,7 +253,7 @@ static int read_row(struct scalar_log *log, char *line, size_t n, char separator
   }
   for (u32 i = first; i < log->values.n && step < INDEX_NONE; i++)
     log->values.at[i].step = (u32)step;
-  log->odd_lines += column < n_columns;
+  log->unreadable_lines += column < n_columns;
   return error;
 }
 
@@ -311,7 +311,7 @@ static bool is_header(const char *line, size_t n) {
   return value;
 }
 
-static bool tells_values(const char *line, size_t n) {
+static bool has_values(const char *line, size_t n) {
   char copy[SCALAR_LINE_BYTES];
   struct scalar_line read;
   n = n < sizeof(copy) ? n : sizeof(copy);
@@ -320,7 +320,7 @@ static bool tells_values(const char *line, size_t n) {
 }
 
 /* An object that names a value, as a key or as a text. */
-static bool names_value(const char *line, size_t n) {
+static bool has_value_name(const char *line, size_t n) {
   char word[MOST_KEY];
   for (size_t i = 0; i < n;) {
     const char *begin = memchr(line + i, '"', n - i);
@@ -349,9 +349,9 @@ enum scalar_log_kind scalar_log_recognise(const char *text, size_t n) {
     bool object = at[strspn(at, " \t")] == '{';
     if (i == 0 && !object && is_header(at, length))
       return SCALAR_LOG_TABLE;
-    if (object && names_value(at, length))
+    if (object && has_value_name(at, length))
       return SCALAR_LOG_LINES;
-    if (length && tells_values(at, length))
+    if (length && has_values(at, length))
       return SCALAR_LOG_TEXT;
     at += length + 1;
   }

@@ -25,7 +25,7 @@ struct scalar_log {
   struct arena *arena; /* names live in it */
   VECTOR(struct scalar) values;
   VECTOR(const char *) names;
-  u64 lines, odd_lines; /* of JSON and tables: that could not be read */
+  u64 lines, unreadable_lines; /* of JSON and tables: that could not be read */
 };
 
 /* What the beginning of a file looks like. */

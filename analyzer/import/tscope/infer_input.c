@@ -52,7 +52,7 @@ static i32 host_step_at(const struct pauses *pauses, i64 time) {
 
 /* Collective calls are among the retained records: those that were over by `time` ended a pause
  * too. */
-static void catch_up(struct pauses *pauses, i64 time) {
+static void add_earlier_calls(struct pauses *pauses, i64 time) {
   while (pauses->next_call < pauses->events->calls.n &&
          pauses->events->calls.at[pauses->next_call].start < time) {
     const struct rank_call *call = &pauses->events->calls.at[pauses->next_call++];
@@ -61,7 +61,7 @@ static void catch_up(struct pauses *pauses, i64 time) {
   }
 }
 
-static void see_call(struct pauses *pauses, const struct tscope_record *record, u64 time) {
+static void read_call(struct pauses *pauses, const struct tscope_record *record, u64 time) {
   const struct model *model = pauses->model;
   const struct rank_clock *clock = model_clock(pauses->model, pauses->rank);
   const struct tscope_memcpy_record *copy =
@@ -73,7 +73,7 @@ static void see_call(struct pauses *pauses, const struct tscope_record *record, 
     i64 *data = step < 0 ? NULL : &model->phases[(size_t)step * model->n_ranks + pauses->rank].data;
     if (data && *data == NS_UNKNOWN) {
       i64 begin = pauses->begin[step];
-      catch_up(pauses, start);
+      add_earlier_calls(pauses, start);
       i64 since = pauses->idle_since > begin ? pauses->idle_since : begin;
       *data = start > since ? start - since : 0;
       pauses->found = true;
@@ -84,7 +84,7 @@ static void see_call(struct pauses *pauses, const struct tscope_record *record, 
     pauses->idle_since = end;
 }
 
-static void see_chunk(struct pauses *pauses, const struct trace_chunk *chunk) {
+static void read_chunk(struct pauses *pauses, const struct trace_chunk *chunk) {
   struct trace_cursor cursor = trace_records(chunk);
   pauses->clock = chunk_clock(&pauses->events->definitions->ticks, &chunk->header);
   if (pauses->thread != chunk->header.thread) {
@@ -94,7 +94,7 @@ static void see_chunk(struct pauses *pauses, const struct trace_chunk *chunk) {
   }
   for (const struct tscope_record *record; (record = trace_next(&cursor));)
     if (record->type >= TSCOPE_REC_LAUNCH && record->type <= TSCOPE_REC_EVENT_WAIT)
-      see_call(pauses, record, trace_time(&cursor, record));
+      read_call(pauses, record, trace_time(&cursor, record));
 }
 
 int trace_infer_input(const struct model *model, u32 rank, bool *found) {
@@ -116,7 +116,7 @@ int trace_infer_input(const struct model *model, u32 rank, bool *found) {
   for (u32 i = 0; i < n && places && buffer && pauses.begin; i++)
     if (places[i].clock == TSCOPE_CLOCK_TICKS &&
         trace_chunk_read(&file, places[i].index, buffer, &chunk) == TRACE_CHUNK_READ)
-      see_chunk(&pauses, &chunk);
+      read_chunk(&pauses, &chunk);
   *found = pauses.found;
   bool enough = places && buffer && pauses.begin;
   free(pauses.begin);

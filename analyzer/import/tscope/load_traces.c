@@ -23,7 +23,8 @@ struct loading {
   atomic_uint done;
 };
 
-static void say(const struct model_options *options, const char *what, double fraction) {
+static void report_progress(const struct model_options *options, const char *what,
+                            double fraction) {
   if (options->progress)
     options->progress(options->user, what, fraction);
 }
@@ -42,7 +43,7 @@ static int read_process(void *user, u32 index, unsigned worker) {
   trace_file_close(&file);
   u32 done = atomic_fetch_add(&loading->done, 1) + 1;
   if (worker == 0)
-    say(loading->options, "reading", (double)done / loading->processes.n);
+    report_progress(loading->options, "reading", (double)done / loading->processes.n);
   return result;
 }
 
@@ -54,24 +55,24 @@ static int by_rank(const void *left, const void *right) {
 }
 
 /* Seconds between two readings of a running total; NAN where one is not known. */
-static double between(u64 first, u64 last) {
+static double seconds_between(u64 first, u64 last) {
   return first == UINT64_MAX || last == UINT64_MAX || last < first ? NAN
                                                                    : (double)(last - first) / 1e9;
 }
 
 static struct rank_scheduling scheduling_of(const struct tscope_scheduling_record *looks) {
   const struct tscope_scheduling_record *a = &looks[0], *b = &looks[1];
-  return (struct rank_scheduling){.seconds = between(a->at_ns, b->at_ns),
-                                  .cpu_s = between(a->cpu_ns, b->cpu_ns),
-                                  .wait_s = between(a->wait_ns, b->wait_ns),
+  return (struct rank_scheduling){.seconds = seconds_between(a->at_ns, b->at_ns),
+                                  .cpu_s = seconds_between(a->cpu_ns, b->cpu_ns),
+                                  .wait_s = seconds_between(a->wait_ns, b->wait_ns),
                                   .training_wait_s =
-                                      between(a->training_wait_ns, b->training_wait_ns),
-                                  .stolen_s = between(a->stolen_ns, b->stolen_ns),
+                                      seconds_between(a->training_wait_ns, b->training_wait_ns),
+                                  .stolen_s = seconds_between(a->stolen_ns, b->stolen_ns),
                                   .threads = b->threads,
                                   .cores = b->cores};
 }
 
-static struct rank describe(const struct process *process, struct arena *arena) {
+static struct rank describe_rank(const struct process *process, struct arena *arena) {
   const struct definitions *definitions = process->events.definitions;
   const struct tscope_file_header *header = &process->entry->header;
   struct rank rank = {.rank = process->rank,
@@ -110,7 +111,7 @@ static struct rank describe(const struct process *process, struct arena *arena) 
 }
 
 /* Moves the processes that are ranks into the model, in order of rank. */
-static int adopt(struct loading *loading) {
+static int add_ranks_to_model(struct loading *loading) {
   struct model *model = loading->model;
   struct processes *processes = &loading->processes;
   if (processes->n)
@@ -125,7 +126,7 @@ static int adopt(struct loading *loading) {
       return -ENOMEM;
   for (u32 r = 0; r < n; r++) {
     struct process *process = &processes->at[r];
-    model->ranks[r] = describe(process, model_arena(model));
+    model->ranks[r] = describe_rank(process, model_arena(model));
     if (!model->ranks[r].host || !model->ranks[r].path ||
         !rank_end_read(&model->ranks[r].ending, &process->entry->header, &process->events,
                        model_arena(model)))
@@ -141,7 +142,7 @@ static int adopt(struct loading *loading) {
 }
 
 /* Where the times of collectives are NCCL's own, how far they may be off. */
-static int note_inside(struct model *model) {
+static int note_nccl_clock(struct model *model) {
   i64 error = NS_UNKNOWN;
   for (u32 r = 0; r < model->n_ranks; r++) {
     i64 one = model_events(model, r)->inside_error_ns;
@@ -155,19 +156,19 @@ static int note_inside(struct model *model) {
                           ceil((double)error / 1e3));
 }
 
-static int build(struct loading *loading, const struct trace_runs *runs,
-                 const struct trace_run *run) {
+static int read_processes(struct loading *loading, const struct trace_runs *runs,
+                          const struct trace_run *run) {
   struct model *model = loading->model;
   const struct model_options *options = loading->options;
   int result = parallel_for(loading->processes.n, options->threads, read_process, loading);
   if (result == 0)
-    result = processes_join_strays(&loading->processes, runs, run);
+    result = processes_add_from_other_runs(&loading->processes, runs, run);
   if (result == 0)
     result = processes_number(&loading->processes);
   if (result == 0)
-    result = adopt(loading);
+    result = add_ranks_to_model(loading);
   if (result == 0)
-    result = note_inside(model);
+    result = note_nccl_clock(model);
   model->timelines = &trace_timelines;
   if (result == 0)
     result = join_ranks(model, options);
@@ -191,7 +192,7 @@ int model_read_runs(struct model *model, const char *const *paths, u32 n,
     result = processes_list(&loading.processes, run, arena);
   }
   if (result == 0)
-    result = build(&loading, &runs, run);
+    result = read_processes(&loading, &runs, run);
   if (result == 0 && loading.model->n_ranks == 0) {
     snprintf(why, why_bytes, "run %s: none of its %u files can be read: %s", run->id,
              run->n_entries,

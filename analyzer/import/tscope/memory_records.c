@@ -51,7 +51,7 @@ struct collecting {
   VECTOR(struct tscope_memory_record) totals;
   VECTOR(i64) totals_times;
   i64 ring_begin; /* ring records before this were overwritten */
-  u64 refused;    /* by CUDA, to whoever asked */
+  u64 refused;    /* by CUDA, to any caller */
   u64 refused_bytes;
 };
 
@@ -68,8 +68,8 @@ static bool add_event(struct collecting *collecting, struct memory_event event) 
   return VECTOR_PUSH(&collecting->events, (struct found){event, collecting->events.n, INDEX_NONE});
 }
 
-static bool take_refusal(struct collecting *collecting, const struct tscope_record *record,
-                         i64 time) {
+static bool read_out_of_memory(struct collecting *collecting, const struct tscope_record *record,
+                               i64 time) {
   const struct tscope_out_of_memory_record *refusal = (const void *)record;
   if (refusal->device != collecting->device->tag && refusal->device != TSCOPE_UNKNOWN)
     return true;
@@ -91,7 +91,7 @@ static bool take_refusal(struct collecting *collecting, const struct tscope_reco
                             .kind = MEMORY_OUT_OF_MEMORY});
 }
 
-static bool take_tensor(struct collecting *collecting, const struct tscope_record *record,
+static bool read_tensor(struct collecting *collecting, const struct tscope_record *record,
                         i64 time) {
   const struct tscope_tensor_record *tensor = (const void *)record;
   const struct tscope_tensor_totals_record *totals = (const void *)record;
@@ -111,7 +111,8 @@ static bool take_tensor(struct collecting *collecting, const struct tscope_recor
 }
 
 /* The stack of a call site. The shim writes it right before the record of its call. */
-static void take_site(struct collecting *collecting, const struct tscope_record *record, i64 time) {
+static void read_call_site(struct collecting *collecting, const struct tscope_record *record,
+                           i64 time) {
   u64 hash = ((const struct tscope_call_site_ring_record *)(const void *)record)->stack;
   collecting->site_time = time;
   collecting->site_stack = stack_number(&collecting->definitions, hash);
@@ -119,7 +120,7 @@ static void take_site(struct collecting *collecting, const struct tscope_record 
 
 /* CUDA's own calls do not say which device they are for: they are used for processes with one
  * device. */
-static bool take_segment(struct collecting *collecting, const struct tscope_record *record,
+static bool read_segment(struct collecting *collecting, const struct tscope_record *record,
                          i64 time) {
   bool obtained = record->type == TSCOPE_REC_ALLOC;
   const struct tscope_alloc_record *alloc = (const void *)record;
@@ -137,7 +138,7 @@ static bool take_segment(struct collecting *collecting, const struct tscope_reco
 
 /* Expandable segments grow and shrink by what is mapped; physical memory that is not mapped is of
  * no use to the allocator. */
-static bool take_mapping(struct collecting *collecting, const struct tscope_record *record,
+static bool read_mapping(struct collecting *collecting, const struct tscope_record *record,
                          i64 time) {
   const struct tscope_mapping_record *mapping = (const void *)record;
   bool mapped = record->tag == TSCOPE_MAPPING_MAP;
@@ -155,31 +156,31 @@ static bool take_mapping(struct collecting *collecting, const struct tscope_reco
 static bool collect_record(struct collecting *collecting, const struct tscope_record *record,
                            i64 time) {
   if (record->type == TSCOPE_REC_CALL_SITE_RING)
-    take_site(collecting, record, time);
+    read_call_site(collecting, record, time);
   else if (time != collecting->site_time)
     collecting->site_stack = INDEX_NONE;
   bool mine = record->tag == collecting->device->tag;
   switch (record->type) {
   case TSCOPE_REC_OUT_OF_MEMORY:
-    return take_refusal(collecting, record, time);
+    return read_out_of_memory(collecting, record, time);
   case TSCOPE_REC_MEMORY:
     return !mine ||
            (VECTOR_PUSH(&collecting->totals, *(const struct tscope_memory_record *)record) &&
             VECTOR_PUSH(&collecting->totals_times, time));
   case TSCOPE_REC_TENSOR:
   case TSCOPE_REC_TENSOR_TOTALS:
-    return !mine || take_tensor(collecting, record, time);
+    return !mine || read_tensor(collecting, record, time);
   case TSCOPE_REC_ALLOC:
   case TSCOPE_REC_FREE:
-    return is_cpu(collecting->device->tag) || take_segment(collecting, record, time);
+    return is_cpu(collecting->device->tag) || read_segment(collecting, record, time);
   case TSCOPE_REC_MAPPING:
-    return is_cpu(collecting->device->tag) || take_mapping(collecting, record, time);
+    return is_cpu(collecting->device->tag) || read_mapping(collecting, record, time);
   default:
     return true;
   }
 }
 
-static int take_chunk(struct collecting *collecting, const struct trace_chunk *chunk,
+static int read_chunk(struct collecting *collecting, const struct trace_chunk *chunk,
                       bool after_gap) {
   struct trace_cursor cursor = trace_records(chunk);
   collecting->site_stack = INDEX_NONE;
@@ -196,7 +197,7 @@ static int take_chunk(struct collecting *collecting, const struct trace_chunk *c
   return 0;
 }
 
-static int take_file(struct collecting *collecting, const struct trace_file *file, u8 *buffer) {
+static int read_file(struct collecting *collecting, const struct trace_file *file, u8 *buffer) {
   struct trace_chunk chunk;
   u32 n;
   int error = definitions_read(&collecting->definitions, file, &collecting->scratch, buffer);
@@ -206,13 +207,13 @@ static int take_file(struct collecting *collecting, const struct trace_file *fil
     if (trace_chunk_peek(file, i, &chunk) == TRACE_CHUNK_READ &&
         chunk.header.retention == TSCOPE_RETAINED &&
         trace_chunk_read(file, i, buffer, &chunk) == TRACE_CHUNK_READ)
-      error = take_chunk(collecting, &chunk, false);
+      error = read_chunk(collecting, &chunk, false);
   struct chunk_place *places = error ? NULL : ring_chunks(file, &n);
   if (!error && !places)
     error = -ENOMEM;
   for (u32 i = 0; !error && i < n; i++)
     if (trace_chunk_read(file, places[i].index, buffer, &chunk) == TRACE_CHUNK_READ)
-      error = take_chunk(collecting, &chunk, places[i].after_gap);
+      error = read_chunk(collecting, &chunk, places[i].after_gap);
   free(places);
   return error;
 }
@@ -247,7 +248,7 @@ static int by_time(const void *left, const void *right) {
 }
 
 /* Puts events in order, and leaves out those of threads that go further back than others'. */
-static int put_in_order(struct collecting *collecting) {
+static int sort_events(struct collecting *collecting) {
   struct memory_history *history = collecting->history;
   u32 n = collecting->events.n;
   if (n)
@@ -279,13 +280,13 @@ static int fill_totals(struct memory_history *history, bool counted) {
     if (event->kind == MEMORY_ALLOC) {
       error = live_put(&live, block) ? 0 : -ENOMEM;
     } else if (event->kind == MEMORY_FREE) {
-      bool known = live_take(&live, event->address, &block);
+      bool known = live_remove(&live, event->address, &block);
       if (event->bytes == MEMORY_UNKNOWN && known)
         event->bytes = block.bytes;
     } else if (event->kind == MEMORY_SEGMENT_ALLOC) {
       error = live_put(&segments, block) ? 0 : -ENOMEM;
     } else if (event->kind == MEMORY_SEGMENT_FREE && event->bytes == MEMORY_UNKNOWN &&
-               live_take(&segments, event->address, &block)) {
+               live_remove(&segments, event->address, &block)) {
       event->bytes = block.bytes;
     }
     i64 change = event->bytes > 0 ? event->bytes : 0;
@@ -370,9 +371,9 @@ static int add_notes(struct collecting *collecting, bool counted) {
   return 0;
 }
 
-static int build(struct collecting *collecting) {
+static int finish_history(struct collecting *collecting) {
   struct memory_history *history = collecting->history;
-  int error = add_totals(collecting) ? put_in_order(collecting) : -ENOMEM;
+  int error = add_totals(collecting) ? sort_events(collecting) : -ENOMEM;
   if (error)
     return error;
   bool counted = is_cpu(collecting->device->tag);
@@ -417,12 +418,12 @@ static int read_records(const struct model *model, const struct memory_origin *o
   if (error)
     return error;
   u8 *buffer = malloc(file.header.chunk_bytes);
-  error = buffer ? take_file(&collecting, &file, buffer) : -ENOMEM;
+  error = buffer ? read_file(&collecting, &file, buffer) : -ENOMEM;
   trace_file_close(&file);
   free(buffer);
   if (!error)
-    error = build(&collecting);
-  definitions_forget_text(&collecting.definitions);
+    error = finish_history(&collecting);
+  definitions_free_text(&collecting.definitions);
   arena_release(&collecting.scratch);
   free(collecting.events.at);
   free(collecting.totals.at);
@@ -431,7 +432,7 @@ static int read_records(const struct model *model, const struct memory_origin *o
 }
 
 /* If a GPU's memory was recorded, that of tensors on the CPU is not of interest. */
-static bool counts(const struct rank_events *events, u16 tag) {
+static bool is_recorded_device(const struct rank_events *events, u16 tag) {
   bool gpu = false;
   for (u32 d = 0; d < events->memory_devices.n; d++)
     gpu = gpu || !is_cpu(events->memory_devices.at[d]);
@@ -449,7 +450,7 @@ int list_memories(struct model *model) {
   for (u32 r = 0; r < model->n_ranks; r++)
     for (u32 d = 0; d < model_events(model, r)->memory_devices.n; d++) {
       u16 tag = model_events(model, r)->memory_devices.at[d], index = tag >> 8;
-      if (!counts(model_events(model, r), tag))
+      if (!is_recorded_device(model_events(model, r), tag))
         continue;
       struct recorded_device *device = &devices[model->n_memories];
       *device = (struct recorded_device){.rank = r, .tag = tag};

@@ -34,7 +34,7 @@ static void find_phases(const struct memory_sources_of *of, u32 n_kinds) {
 }
 
 /* "forward (my/model.py:101)": enough of the path to recognise the file. */
-static const char *line_in_words(struct arena *arena, const struct call_frame *frame) {
+static const char *describe_line(struct arena *arena, const struct call_frame *frame) {
   const char *name = strrchr(frame->function ? frame->function : "", '.');
   const char *from = strrchr(frame->file, '/');
   while (from && from > frame->file && from[-1] != '/')
@@ -96,7 +96,7 @@ static int add_lines_to_sources(const struct memory_sources_of *of, u32 n_kinds)
       continue;
     u32 *source = &made[(size_t)first[line] * n_kinds + event->source];
     if (!*source) {
-      const char *place = line_in_words(of->arena, &of->sites->frames[line]);
+      const char *place = describe_line(of->arena, &of->sites->frames[line]);
       if (!place)
         return -ENOMEM;
       *source = history->n_sources;
@@ -134,10 +134,10 @@ static int grow_tree(const struct memory_sources_of *of) {
       if (!sites->frames[frame].file)
         continue;
       if (!names[frame])
-        names[frame] = line_in_words(of->arena, &sites->frames[frame]);
+        names[frame] = describe_line(of->arena, &sites->frames[frame]);
       if (names[frame])
-        placed[index] = memory_frames_below(&tree, placed[index], names[frame],
-                                            call_frame_is_users(&sites->frames[frame]));
+        placed[index] = memory_frames_find_or_add(&tree, placed[index], names[frame],
+                                                  call_frame_is_user_code(&sites->frames[frame]));
       error = names[frame] && placed[index] ? 0 : -ENOMEM;
     }
     history->events[i].stack = placed[index];

@@ -9,7 +9,7 @@
 /* By number of name and domain, open addressing. */
 struct slot {
   u32 name, domain;
-  bool taken;
+  bool used;
   struct named_range range;
 };
 
@@ -25,7 +25,7 @@ static struct slot *slot_of(const struct collecting *collecting, u32 name, u32 d
   u32 place = (u32)hash_bytes(0, key, sizeof(key));
   for (;; place++) {
     struct slot *slot = &collecting->slots[place & collecting->mask];
-    if (!slot->taken || (slot->name == name && slot->domain == domain))
+    if (!slot->used || (slot->name == name && slot->domain == domain))
       return slot;
   }
 }
@@ -37,7 +37,7 @@ static bool grow(struct collecting *collecting) {
   if (!larger.slots)
     return false;
   for (u32 i = 0; collecting->slots && i <= collecting->mask; i++)
-    if (collecting->slots[i].taken)
+    if (collecting->slots[i].used)
       *slot_of(&larger, collecting->slots[i].name, collecting->slots[i].domain) =
           collecting->slots[i];
   free(collecting->slots);
@@ -45,13 +45,13 @@ static bool grow(struct collecting *collecting) {
   return true;
 }
 
-static bool collect_range(struct collecting *collecting, const struct tscope_range_record *record,
-                          i64 dur) {
+static bool add_range(struct collecting *collecting, const struct tscope_range_record *record,
+                      i64 dur) {
   if (2 * (collecting->n + 1) > collecting->mask && !grow(collecting))
     return false;
   struct slot *slot = slot_of(collecting, record->name, record->domain);
-  collecting->n += !slot->taken;
-  slot->taken = true;
+  collecting->n += !slot->used;
+  slot->used = true;
   slot->name = record->name;
   slot->domain = record->domain;
   slot->range.count++;
@@ -61,7 +61,7 @@ static bool collect_range(struct collecting *collecting, const struct tscope_ran
   return true;
 }
 
-static bool take_chunk(struct collecting *collecting, const struct trace_chunk *chunk) {
+static bool read_chunk(struct collecting *collecting, const struct trace_chunk *chunk) {
   struct trace_cursor cursor = trace_records(chunk);
   struct chunk_clock clock = chunk_clock(&collecting->definitions.ticks, &chunk->header);
   for (const struct tscope_record *record; (record = trace_next(&cursor));) {
@@ -70,20 +70,20 @@ static bool take_chunk(struct collecting *collecting, const struct trace_chunk *
       continue;
     u64 time = trace_time(&cursor, record), dur = trace_dur(record, range->dur, sizeof(*range));
     i64 end = chunk_end_ns(&clock, time, dur), start = chunk_ns(&clock, time);
-    if (end != NS_UNKNOWN && end >= start && !collect_range(collecting, range, end - start))
+    if (end != NS_UNKNOWN && end >= start && !add_range(collecting, range, end - start))
       return false;
   }
   return true;
 }
 
-static int take_file(struct collecting *collecting, const struct trace_file *file, u8 *buffer) {
+static int read_file(struct collecting *collecting, const struct trace_file *file, u8 *buffer) {
   struct trace_chunk chunk;
   int error = definitions_read(&collecting->definitions, file, &collecting->text, buffer);
   for (u32 i = 0; i < file->n_chunks && !error; i++)
     if (trace_chunk_peek(file, i, &chunk) == TRACE_CHUNK_READ &&
         chunk.header.retention == TSCOPE_RING &&
         trace_chunk_read(file, i, buffer, &chunk) == TRACE_CHUNK_READ)
-      error = take_chunk(collecting, &chunk) ? 0 : -ENOMEM;
+      error = read_chunk(collecting, &chunk) ? 0 : -ENOMEM;
   return error;
 }
 
@@ -93,14 +93,14 @@ static const char *copy_string(const struct collecting *collecting, struct arena
   return text ? arena_text(arena, text) : "";
 }
 
-static int keep_all(const struct collecting *collecting, struct arena *arena,
-                    struct named_range **ranges, u32 *n) {
+static int copy_ranges(const struct collecting *collecting, struct arena *arena,
+                       struct named_range **ranges, u32 *n) {
   *ranges = arena_array(arena, collecting->n + 1u, sizeof(**ranges));
   if (!*ranges)
     return -ENOMEM;
   for (u32 i = 0; collecting->slots && i <= collecting->mask; i++) {
     const struct slot *slot = &collecting->slots[i];
-    if (!slot->taken)
+    if (!slot->used)
       continue;
     struct named_range *range = &(*ranges)[(*n)++];
     *range = slot->range;
@@ -125,13 +125,13 @@ int trace_named_ranges(const struct model *model, u32 rank, struct arena *arena,
   if (error)
     return error;
   u8 *buffer = malloc(file.header.chunk_bytes);
-  error = buffer ? take_file(&collecting, &file, buffer) : -ENOMEM;
+  error = buffer ? read_file(&collecting, &file, buffer) : -ENOMEM;
   if (!error)
-    error = keep_all(&collecting, arena, ranges, n);
+    error = copy_ranges(&collecting, arena, ranges, n);
   trace_file_close(&file);
   free(buffer);
   free(collecting.slots);
-  definitions_forget_text(&collecting.definitions);
+  definitions_free_text(&collecting.definitions);
   arena_release(&collecting.text);
   return error;
 }

@@ -37,18 +37,18 @@ struct making {
   } sizes[64]; /* texts of sizes, by what was called last */
 };
 
-static bool worth_asking(const struct model *model) {
-  bool ask = model->world_size > model->n_ranks;
-  for (u32 r = 0; r < model->n_ranks && !ask; r++)
-    ask = !model->ranks[r].closed;
-  for (u32 c = 0; c < model->n_collectives && !ask; c++)
-    ask = model->collectives[c].mismatched;
-  return ask && model->n_ranks;
+static bool is_needed(const struct model *model) {
+  bool needed = model->world_size > model->n_ranks;
+  for (u32 r = 0; r < model->n_ranks && !needed; r++)
+    needed = !model->ranks[r].closed;
+  for (u32 c = 0; c < model->n_collectives && !needed; c++)
+    needed = model->collectives[c].mismatched;
+  return needed && model->n_ranks;
 }
 
 /* --- Ranks --- */
 
-static i64 life_period(i64 since_begin) {
+static i64 alive_interval(i64 since_begin) {
   return since_begin > LIFE_FIRST_NS ? LIFE_LATER_NS : LIFE_NS;
 }
 
@@ -79,10 +79,10 @@ static const char *phase_of(struct making *m, u32 rank) {
 /* Its signs of life stopped long before those of others: it died, or was stopped. */
 static bool is_silent(const struct making *m, u32 rank) {
   return !m->model->ranks[rank].closed &&
-         m->end - m->alive[rank] >= 5 * life_period(m->alive[rank]) / 2;
+         m->end - m->alive[rank] >= 5 * alive_interval(m->alive[rank]) / 2;
 }
 
-static const char *where(struct making *m, u32 rank) {
+static const char *describe_place(struct making *m, u32 rank) {
   const char *phase = phase_of(m, rank);
   i64 silence = m->end - m->alive[rank];
   if (!is_silent(m, rank))
@@ -91,7 +91,7 @@ static const char *where(struct making *m, u32 rank) {
                       phase ? phase : "", phase ? " " : "", (double)silence / 1e9);
 }
 
-static void find_signs_of_life(struct making *m) {
+static void find_alive_times(struct making *m) {
   m->end = INT64_MIN;
   for (u32 r = 0; r < m->model->n_ranks; r++) {
     i64 anchor = model_events(m->model, r)->definitions->last_anchor;
@@ -130,7 +130,7 @@ static int make_ranks(struct making *m) {
     to->ended = rank->closed;
     to->why = rank->damage;
     to->last_seen = m->alive[r];
-    to->where = where(m, r);
+    to->where = describe_place(m, r);
     to->silent = is_silent(m, r);
     to->kept_all = true;
     for (u32 i = 0; i < TSCOPE_LOSS_REASONS; i++)
@@ -280,7 +280,7 @@ static int add_call(struct making *m, u32 rank, u32 index, bool waited_for, bool
   return out.in || out.out ? 0 : -ENOMEM;
 }
 
-static void note_length(struct making *m, i64 start, i64 end) {
+static void update_longest(struct making *m, i64 start, i64 end) {
   if (start != NS_UNKNOWN && end != NS_UNKNOWN && end - start > m->longest)
     m->longest = end - start;
 }
@@ -303,7 +303,7 @@ static void complete_earlier(struct making *m, u32 rank, i64 *newest) {
 
 /* If nothing shows when calls end, a rank that lives but has done nothing for long is in its last
  * call. */
-static void hold_silent(struct making *m, u32 rank) {
+static void assume_last_call_pending(struct making *m, u32 rank) {
   const struct ledger_rank *to = &m->ledger->ranks[m->rank_of[rank]];
   struct ledger_call *last =
       to->n_calls ? &m->ledger->calls[to->first_call + to->n_calls - 1] : NULL;
@@ -313,7 +313,8 @@ static void hold_silent(struct making *m, u32 rank) {
     last->state = LEDGER_SCHEDULED;
 }
 
-static int take_rank(struct making *m, u32 rank, bool *waited_for, bool *wait_over, i64 *newest) {
+static int add_calls_of_rank(struct making *m, u32 rank, bool *waited_for, bool *wait_over,
+                             i64 *newest) {
   const struct rank_events *events = model_events(m->model, rank);
   struct ledger_rank *to = &m->ledger->ranks[m->rank_of[rank]];
   u32 first = events->calls.n > m->keep ? events->calls.n - m->keep : 0;
@@ -323,21 +324,21 @@ static int take_rank(struct making *m, u32 rank, bool *waited_for, bool *wait_ov
   memset(wait_over, 0, m->keep * sizeof(*wait_over));
   for (u32 i = 0; i < events->waits.n; i++) {
     const struct rank_wait *wait = &events->waits.at[i];
-    note_length(m, wait->start, wait->end);
+    update_longest(m, wait->start, wait->end);
     if (wait->call == INDEX_NONE || wait->call < first || wait->call >= events->calls.n)
       continue;
     waited_for[wait->call - first] |= wait->end == NS_UNKNOWN;
     wait_over[wait->call - first] |= wait->end != NS_UNKNOWN;
   }
   for (u32 i = 0; i < events->runs.n; i++)
-    note_length(m, events->runs.at[i].start, events->runs.at[i].end);
+    update_longest(m, events->runs.at[i].start, events->runs.at[i].end);
   int error = 0;
   for (u32 i = first; i < events->calls.n && !error; i++) {
-    note_length(m, events->calls.at[i].start, events->calls.at[i].end);
+    update_longest(m, events->calls.at[i].start, events->calls.at[i].end);
     error = add_call(m, rank, i, waited_for[i - first], wait_over[i - first]);
   }
   complete_earlier(m, rank, newest);
-  hold_silent(m, rank);
+  assume_last_call_pending(m, rank);
   return error;
 }
 
@@ -352,7 +353,7 @@ static int make_calls(struct making *m) {
   i64 *newest = malloc((m->model->n_comms + 1) * sizeof(*newest));
   int error = m->ledger->calls && waits && newest && total < INDEX_NONE ? 0 : -ENOMEM;
   for (u32 r = 0; r < m->model->n_ranks && !error; r++)
-    error = take_rank(m, r, waits, waits + m->keep, newest);
+    error = add_calls_of_rank(m, r, waits, waits + m->keep, newest);
   free(waits);
   free(newest);
   return error;
@@ -360,7 +361,7 @@ static int make_calls(struct making *m) {
 
 /* A run that still goes on, or that was killed from outside, also has calls in flight. They are
  * held up only if one of them has lasted longer than any call that ended. */
-static void forgive_young(struct making *m) {
+static void ignore_recent_calls(struct making *m) {
   struct ledger *ledger = m->ledger;
   i64 oldest = m->end;
   for (u32 i = 0; i < ledger->n_calls; i++) {
@@ -380,7 +381,7 @@ static void forgive_young(struct making *m) {
 
 int trace_ledger(const struct model *model, struct arena *arena, const struct ledger **out) {
   *out = NULL;
-  if (!worth_asking(model))
+  if (!is_needed(model))
     return 0;
   struct ledger *ledger = arena_alloc(arena, sizeof(*ledger));
   struct making m = {.model = model,
@@ -392,7 +393,7 @@ int trace_ledger(const struct model *model, struct arena *arena, const struct le
     return -ENOMEM;
   u32 share = MOST_KEPT_IN_ALL / model->n_ranks;
   m.keep = share > MOST_KEPT ? MOST_KEPT : share < LEAST_KEPT ? LEAST_KEPT : share;
-  find_signs_of_life(&m);
+  find_alive_times(&m);
   int error = make_ranks(&m);
   if (!error)
     error = make_groups(&m);
@@ -402,7 +403,7 @@ int trace_ledger(const struct model *model, struct arena *arena, const struct le
     error = trace_ledger_nccl(model, m.rank_of, arena, ledger);
   if (error)
     return error;
-  forgive_young(&m);
+  ignore_recent_calls(&m);
   ledger->source = "traces of a run that did not end normally";
   ledger->end = m.end;
   *out = ledger;

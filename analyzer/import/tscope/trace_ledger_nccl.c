@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * What NCCL said of communicators while ranks stood still, for the ledger.
+ * What NCCL reported about communicators while ranks stood still, for the ledger.
  */
 #include <errno.h>
 
@@ -9,7 +9,7 @@
 #include "model/ledger.h"
 #include "model/stalls.h"
 
-/* The stall in which a rank's record ends, as far as its calls tell; NULL. */
+/* The stall in which a rank's record ends, as far as its calls show; NULL. */
 static const struct rank_stall *stall_of(const struct model *model, u32 r) {
   const struct rank *rank = &model->ranks[r];
   const struct rank_events *events = model_events(model, r);

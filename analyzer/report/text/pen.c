@@ -58,12 +58,12 @@ static size_t next_glyph(const struct pen *pen, const char *text, struct glyph *
   *glyph = (struct glyph){.columns = 1};
   if (code == '\n' || code == '\t') {
     glyph->bytes[0] = ' ';
-  } else if (utf8_acts(code)) {
+  } else if (utf8_is_control(code)) {
     *glyph = replacement(pen);
   } else if (code < 0x80) {
     glyph->bytes[0] = (char)code;
   } else if (!pen->utf8) {
-    const char *likeness = utf8_likeness(code);
+    const char *likeness = utf8_ascii_substitute(code);
     memcpy(glyph->bytes, likeness, strlen(likeness));
     glyph->columns = (unsigned)strlen(likeness);
   } else {

@@ -24,7 +24,7 @@ static const char *with_scope(const char *text) {
   assert_true(fd >= 0);
   assert_int_equal(write(fd, text, strlen(text)), strlen(text));
   close(fd);
-  const char *words = refused_words(1000, 1000, path);
+  const char *words = describe_refusal_for(1000, 1000, path);
   unlink(path);
   return words;
 }
@@ -49,26 +49,26 @@ static void test_yama_is_not_blamed_where_it_allows(void **state) {
   (void)state;
   assert_null(strstr(with_scope("0\n"), "Yama"));
   assert_null(strstr(with_scope("not a number"), "Yama"));
-  assert_null(strstr(refused_words(1000, 1000, "/nonexistent"), "Yama"));
-  says(refused_words(1000, 1000, "/nonexistent"), "CAP_SYS_PTRACE");
+  assert_null(strstr(describe_refusal_for(1000, 1000, "/nonexistent"), "Yama"));
+  says(describe_refusal_for(1000, 1000, "/nonexistent"), "CAP_SYS_PTRACE");
 }
 
 static void test_another_user(void **state) {
   (void)state;
-  says(refused_words(1000, 1001, "/nonexistent"), "another user");
-  assert_null(
-      strstr(refused_words(1000, 0, "/nonexistent"), "another user")); /* root in a container */
+  says(describe_refusal_for(1000, 1001, "/nonexistent"), "another user");
+  assert_null(strstr(describe_refusal_for(1000, 0, "/nonexistent"),
+                     "another user")); /* root in a container */
 }
 
 static void test_own_child_is_read(void **state) {
   (void)state;
-  assert_false(reading_refused(getpid()));
+  assert_false(is_reading_refused(getpid()));
   pid_t child = fork();
   if (child == 0) {
     pause();
     _exit(0);
   }
-  assert_false(reading_refused(child)); /* Yama also allows a parent */
+  assert_false(is_reading_refused(child)); /* Yama also allows a parent */
   kill(child, SIGKILL);
   waitpid(child, NULL, 0);
 }

@@ -69,7 +69,7 @@ static void damage_one(const char *place) {
 static void write_all(struct live_view *view) {
   FILE *nowhere = fopen("/dev/null", "w");
   for (u32 one = 0; one < 2; one++) {
-    struct top_page page = {.look = {.width = (unsigned)(40 + some(160)), .utf8 = some(2)},
+    struct top_page page = {.display = {.width = (unsigned)(40 + some(160)), .utf8 = some(2)},
                             .height = (unsigned)some(40),
                             .sort = (enum top_sort)some(TOP_SORTS),
                             .chosen = (u32)some(6),
@@ -105,7 +105,7 @@ static void damaged_traces_are_looked_at(void **state) {
         live_run_close(&run);
         run = (struct live_run){.directory = folder};
       }
-      if (live_run_look(&run, why, sizeof(why)) != 0)
+      if (live_run_poll(&run, why, sizeof(why)) != 0)
         continue;
       assert_int_equal(live_view_make(&view, &run), 0);
       write_all(&view);

@@ -63,7 +63,7 @@ static void gap(void *user) {
 static const struct live_ring_share everything = {.all = true};
 
 static int look(struct live_file *file, struct live_ring_share ring, struct received *received) {
-  return live_file_look(file, ring, &(struct live_reader){take, gap, received});
+  return live_file_poll(file, ring, &(struct live_reader){take, gap, received});
 }
 
 static int by_place(const void *left, const void *right) {
@@ -388,7 +388,7 @@ static void never_shows_a_torn_record(void **state) {
   assert_int_equal(pthread_create(&thread, NULL, recycle, &recycler), 0);
   for (u32 i = 0; i < 20000 || received.newest < 3; i++)
     assert_int_equal(
-        live_file_look(&file, everything, &(struct live_reader){check_stamp, gap, &received}), 0);
+        live_file_poll(&file, everything, &(struct live_reader){check_stamp, gap, &received}), 0);
   __atomic_store_n(&recycler.stop, true, __ATOMIC_RELAXED);
   pthread_join(thread, NULL);
   assert_int_equal(received.torn, 0);
@@ -426,7 +426,7 @@ static void follows_a_ring_that_wraps(void **state) {
     put(now, HEADER + CHUNKS * CHUNK);
     for (u32 i = 0; i < 6; i++) /* as often as the pace of a job allows */
       assert_int_equal(
-          live_file_look(&file, everything, &(struct live_reader){check_stamp, gap, &received}), 0);
+          live_file_poll(&file, everything, &(struct live_reader){check_stamp, gap, &received}), 0);
     assert_int_equal(received.newest, g);
   }
   assert_int_equal(received.torn, 0);
@@ -499,25 +499,25 @@ static void another_file_in_its_place_is_another_process(void **state) {
   size_t bytes;
   const u8 *data = trace_writer_data(first, &bytes);
   unlink(path);
-  assert_int_equal(live_run_look(&run, why, sizeof(why)), -ENOENT);
+  assert_int_equal(live_run_poll(&run, why, sizeof(why)), -ENOENT);
   put(data, 10); /* not even a header yet */
-  assert_int_equal(live_run_look(&run, why, sizeof(why)), -ENOENT);
+  assert_int_equal(live_run_poll(&run, why, sizeof(why)), -ENOENT);
   put(data, bytes);
-  assert_int_equal(live_run_look(&run, why, sizeof(why)), 0);
+  assert_int_equal(live_run_poll(&run, why, sizeof(why)), 0);
   assert_int_equal(pid_seen(&run), 7);
   data = trace_writer_data(second, &bytes);
   put(data, bytes); /* in place: the same file, another header */
-  live_run_look(&run, why, sizeof(why));
-  assert_int_equal(live_run_look(&run, why, sizeof(why)), 0);
+  live_run_poll(&run, why, sizeof(why));
+  assert_int_equal(live_run_poll(&run, why, sizeof(why)), 0);
   assert_int_equal(pid_seen(&run), 8);
   data = trace_writer_data(first, &bytes);
   unlink(path);
   put(data, bytes); /* a new file of the same name */
-  live_run_look(&run, why, sizeof(why));
-  assert_int_equal(live_run_look(&run, why, sizeof(why)), 0);
+  live_run_poll(&run, why, sizeof(why));
+  assert_int_equal(live_run_poll(&run, why, sizeof(why)), 0);
   assert_int_equal(pid_seen(&run), 7);
   unlink(path);
-  assert_int_equal(live_run_look(&run, why, sizeof(why)), -ENOENT);
+  assert_int_equal(live_run_poll(&run, why, sizeof(why)), -ENOENT);
   live_run_close(&run);
   trace_writer_free(first);
   trace_writer_free(second);

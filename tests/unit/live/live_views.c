@@ -38,7 +38,7 @@ static void begin(struct looking *looking, struct tracegen_options options) {
   options.directory = looking->place;
   assert_int_equal(tracegen_write(&options, &looking->truth), 0);
   looking->run = (struct live_run){.directory = looking->place};
-  if (live_run_look(&looking->run, why, sizeof(why)) != 0)
+  if (live_run_poll(&looking->run, why, sizeof(why)) != 0)
     fail_msg("%s", why);
   assert_int_equal(live_view_make(&looking->view, &looking->run), 0);
 }
@@ -190,7 +190,7 @@ static enum live_state state_of(const char *host, u32 pid, double silent_s, doub
   assert_int_equal(trace_writer_save(writer, path, SIZE_MAX), 0);
   trace_writer_free(writer);
   struct live_run run = {.directory = place};
-  assert_int_equal(live_run_look(&run, why, sizeof(why)), 0);
+  assert_int_equal(live_run_poll(&run, why, sizeof(why)), 0);
   assert_int_equal(live_view_make(&view, &run), 0);
   enum live_state state = view.ranks[0].state;
   *behind_s = view.hosts[0].behind_s;

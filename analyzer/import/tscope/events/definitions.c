@@ -37,7 +37,7 @@ struct collector {
   u32 damaged, cut, missing;
 };
 
-static bool take_string(struct collector *into, const struct tscope_record *record) {
+static bool read_string(struct collector *into, const struct tscope_record *record) {
   const struct tscope_string_record *string = (const void *)record;
   u32 bytes;
   const char *text = trace_text(record, sizeof(*string), string->bytes, &bytes);
@@ -49,7 +49,7 @@ static bool take_string(struct collector *into, const struct tscope_record *reco
   return into->strings.at[string->string] != NULL;
 }
 
-static bool take_shape(struct collector *into, const struct tscope_record *record) {
+static bool read_shape(struct collector *into, const struct tscope_record *record) {
   const struct tscope_shape_record *shape = (const void *)record;
   if (shape->shape == 0 || shape->shape > into->most_numbers)
     return true;
@@ -60,7 +60,7 @@ static bool take_shape(struct collector *into, const struct tscope_record *recor
   return true;
 }
 
-static bool take_stream(struct collector *into, const struct tscope_record *record) {
+static bool read_stream(struct collector *into, const struct tscope_record *record) {
   const struct tscope_stream_record *stream = (const void *)record;
   if (!VECTOR_REACH(&into->streams, record->tag))
     return false;
@@ -69,7 +69,7 @@ static bool take_stream(struct collector *into, const struct tscope_record *reco
   return true;
 }
 
-static bool take_comm(struct collector *into, const struct tscope_record *record) {
+static bool read_comm(struct collector *into, const struct tscope_record *record) {
   const struct tscope_comm_record *comm = (const void *)record;
   struct comm_definition definition = {.identity = comm->identity,
                                        .parent = comm->parent,
@@ -80,13 +80,13 @@ static bool take_comm(struct collector *into, const struct tscope_record *record
   return VECTOR_PUSH(&into->comms, definition) && VECTOR_PUSH(&into->comm_names, comm->name);
 }
 
-static bool take_thread(struct collector *into, const struct tscope_record *record) {
+static bool read_thread(struct collector *into, const struct tscope_record *record) {
   const struct tscope_thread_record *thread = (const void *)record;
   struct thread_definition definition = {.thread = thread->thread, .tid = thread->tid};
   return VECTOR_PUSH(&into->threads, definition) && VECTOR_PUSH(&into->thread_names, thread->name);
 }
 
-static bool take_anchor(struct collector *into, const struct tscope_record *record) {
+static bool read_anchor(struct collector *into, const struct tscope_record *record) {
   const struct tscope_anchor_record *anchor = (const void *)record;
   into->out->realtime_minus_monotonic = (i64)(anchor->realtime_ns - anchor->monotonic_ns);
   if (anchor->error_ticks > into->error_ticks)
@@ -97,7 +97,7 @@ static bool take_anchor(struct collector *into, const struct tscope_record *reco
   return VECTOR_PUSH(&into->anchors, instant);
 }
 
-static bool take_captured_gemm(struct collector *into, const struct tscope_record *record) {
+static bool read_captured_gemm(struct collector *into, const struct tscope_record *record) {
   struct captured_gemm gemm = {.order = into->captured_gemms.n,
                                .first_kernel = into->captured_kernels.n};
   memcpy(&gemm.record, record, sizeof(gemm.record));
@@ -112,7 +112,7 @@ static bool take_captured_gemm(struct collector *into, const struct tscope_recor
   return VECTOR_PUSH(&into->captured_gemms, gemm);
 }
 
-static bool take_stack(struct collector *into, const struct tscope_record *record) {
+static bool read_stack(struct collector *into, const struct tscope_record *record) {
   const struct tscope_stack_record *stack = (const void *)record;
   const u8 *ids = (const u8 *)(stack + 1);
   u32 room = (u32)(8u * record->words - sizeof(*stack)) / (u32)sizeof(u64);
@@ -126,7 +126,7 @@ static bool take_stack(struct collector *into, const struct tscope_record *recor
   return VECTOR_PUSH(&into->stacks, definition);
 }
 
-static void take_running_totals(struct collector *into, const struct tscope_record *record) {
+static void read_running_totals(struct collector *into, const struct tscope_record *record) {
   struct definitions *out = into->out;
   if (record->type == TSCOPE_REC_LOSS && record->tag < TSCOPE_LOSS_REASONS) {
     u64 lost = ((const struct tscope_loss_record *)record)->records;
@@ -156,17 +156,17 @@ static void take_running_totals(struct collector *into, const struct tscope_reco
 static bool collect_record(struct collector *into, const struct tscope_record *record) {
   switch (record->type) {
   case TSCOPE_REC_STRING:
-    return take_string(into, record);
+    return read_string(into, record);
   case TSCOPE_REC_SHAPE:
-    return take_shape(into, record);
+    return read_shape(into, record);
   case TSCOPE_REC_STREAM:
-    return take_stream(into, record);
+    return read_stream(into, record);
   case TSCOPE_REC_COMM:
-    return take_comm(into, record);
+    return read_comm(into, record);
   case TSCOPE_REC_THREAD:
-    return take_thread(into, record);
+    return read_thread(into, record);
   case TSCOPE_REC_ANCHOR:
-    return take_anchor(into, record);
+    return read_anchor(into, record);
   case TSCOPE_REC_INFO: {
     const struct tscope_info_record *info = (const void *)record;
     struct info_item item = {record->tag, info->value, info->detail};
@@ -183,7 +183,7 @@ static bool collect_record(struct collector *into, const struct tscope_record *r
     return VECTOR_PUSH(&into->graph_children, definition);
   }
   case TSCOPE_REC_GRAPH_GEMM:
-    return take_captured_gemm(into, record);
+    return read_captured_gemm(into, record);
   case TSCOPE_REC_FRAME: {
     const struct tscope_frame_record *frame = (const void *)record;
     struct frame_definition definition = {.id = frame->frame,
@@ -203,10 +203,10 @@ static bool collect_record(struct collector *into, const struct tscope_record *r
     return VECTOR_PUSH(&into->frames, definition);
   }
   case TSCOPE_REC_STACK:
-    return take_stack(into, record);
+    return read_stack(into, record);
   default:
-    take_running_totals(into, record);
-    return stall_records_take(&into->stalls, record);
+    read_running_totals(into, record);
+    return stall_records_add(&into->stalls, record);
   }
 }
 
@@ -232,7 +232,7 @@ static int collect(struct collector *into, const struct trace_file *file, u8 *bu
 }
 
 /* Copies a vector into the arena as out->field; evaluates to false when there is no memory. */
-#define SETTLE(into, where, vector, field, count)                                                  \
+#define COPY_LIST(into, where, vector, field, count)                                               \
   ({                                                                                               \
     (into)->out->field = arena_array((where), (vector)->n + 1, sizeof(*(vector)->at));             \
     if ((into)->out->field && (vector)->n)                                                         \
@@ -242,12 +242,12 @@ static int collect(struct collector *into, const struct trace_file *file, u8 *bu
   })
 
 /* A copy that outlives the text; NULL stays NULL. */
-static const char *keep_string(struct collector *into, u32 string) {
+static const char *copy_string(struct collector *into, u32 string) {
   const char *text = definition_string(into->out, string);
   return text ? arena_text(into->arena, text) : NULL;
 }
 
-static int settle_infos(struct collector *into) {
+static int finish_infos(struct collector *into) {
   struct definitions *out = into->out;
   for (u32 i = 0; i < into->infos.n; i++) {
     const struct info_item *item = &into->infos.at[i];
@@ -287,12 +287,12 @@ static int by_capture(const void *left, const void *right) {
   return a->order < b->order ? -1 : a->order > b->order;
 }
 
-static int settle_graphs(struct collector *into) {
+static int finish_graphs(struct collector *into) {
   struct definitions *out = into->out;
-  if (!SETTLE(into, &out->text, &into->graphs, graphs, n_graphs) ||
-      !SETTLE(into, &out->text, &into->graph_children, graph_children, n_graph_children) ||
-      !SETTLE(into, &out->text, &into->captured_gemms, captured_gemms, n_captured_gemms) ||
-      !SETTLE(into, &out->text, &into->captured_kernels, captured_kernels, n_captured_kernels))
+  if (!COPY_LIST(into, &out->text, &into->graphs, graphs, n_graphs) ||
+      !COPY_LIST(into, &out->text, &into->graph_children, graph_children, n_graph_children) ||
+      !COPY_LIST(into, &out->text, &into->captured_gemms, captured_gemms, n_captured_gemms) ||
+      !COPY_LIST(into, &out->text, &into->captured_kernels, captured_kernels, n_captured_kernels))
     return -ENOMEM;
   if (out->n_graphs)
     qsort(out->graphs, out->n_graphs, sizeof(*out->graphs), by_graph);
@@ -325,30 +325,30 @@ static int by_id(const void *left, const void *right) {
   return a < b ? -1 : a > b;
 }
 
-static int settle_stacks(struct collector *into) {
+static int finish_stacks(struct collector *into) {
   struct definitions *out = into->out;
-  if (!SETTLE(into, &out->text, &into->frames, frames, n_frames) ||
-      !SETTLE(into, &out->text, &into->stacks, stacks, n_stacks) ||
-      !SETTLE(into, &out->text, &into->stack_frames, stack_frames, n_stack_frames))
+  if (!COPY_LIST(into, &out->text, &into->frames, frames, n_frames) ||
+      !COPY_LIST(into, &out->text, &into->stacks, stacks, n_stacks) ||
+      !COPY_LIST(into, &out->text, &into->stack_frames, stack_frames, n_stack_frames))
     return -ENOMEM;
   qsort(out->frames, out->n_frames, sizeof(*out->frames), by_id);
   qsort(out->stacks, out->n_stacks, sizeof(*out->stacks), by_id);
   return 0;
 }
 
-static int settle(struct collector *into, const struct trace_file *file) {
+static int finish(struct collector *into, const struct trace_file *file) {
   struct definitions *out = into->out;
-  if (!SETTLE(into, &out->text, &into->strings, strings, n_strings) ||
-      !SETTLE(into, &out->text, &into->shapes, shapes, n_shapes) ||
-      !SETTLE(into, into->arena, &into->streams, streams, n_streams) ||
-      !SETTLE(into, into->arena, &into->comms, comms, n_comms) ||
-      !SETTLE(into, into->arena, &into->threads, threads, n_threads))
+  if (!COPY_LIST(into, &out->text, &into->strings, strings, n_strings) ||
+      !COPY_LIST(into, &out->text, &into->shapes, shapes, n_shapes) ||
+      !COPY_LIST(into, into->arena, &into->streams, streams, n_streams) ||
+      !COPY_LIST(into, into->arena, &into->comms, comms, n_comms) ||
+      !COPY_LIST(into, into->arena, &into->threads, threads, n_threads))
     return -ENOMEM;
   for (u32 i = 0; i < out->n_comms; i++)
-    out->comms[i].name = keep_string(into, into->comm_names.at[i]);
+    out->comms[i].name = copy_string(into, into->comm_names.at[i]);
   for (u32 i = 0; i < out->n_threads; i++)
-    out->threads[i].name = keep_string(into, into->thread_names.at[i]);
-  out->gpu_clock_reason = keep_string(into, into->gpu_clock_reason);
+    out->threads[i].name = copy_string(into, into->thread_names.at[i]);
+  out->gpu_clock_reason = copy_string(into, into->gpu_clock_reason);
   for (u32 i = 0; i < TSCOPE_LOSS_REASONS; i++)
     if (file->header.lost[i] > out->lost[i])
       out->lost[i] = file->header.lost[i];
@@ -358,16 +358,16 @@ static int settle(struct collector *into, const struct trace_file *file) {
   double hz = file->header.tick_hz ? (double)file->header.tick_hz : 1e9;
   double error = (double)into->error_ticks * 1e9 / hz;
   out->anchor_error_ns = error < 1e15 ? (u64)error : (u64)1e15;
-  int result = settle_infos(into);
+  int result = finish_infos(into);
   if (result == 0)
-    result = settle_graphs(into);
+    result = finish_graphs(into);
   if (result == 0)
-    result = settle_stacks(into);
+    result = finish_stacks(into);
   if (result == 0)
     result =
         tick_map_build(&out->ticks, &file->header, into->anchors.at, into->anchors.n, into->arena);
   if (result == 0)
-    result = stall_records_settle(&into->stalls, file->header.pid, out, into->arena);
+    result = stall_records_finish(&into->stalls, file->header.pid, out, into->arena);
   out->damage = damage_of(into, file);
   return result;
 }
@@ -380,7 +380,7 @@ int definitions_read(struct definitions *definitions, const struct trace_file *f
                            .most_numbers = file->bytes / sizeof(struct tscope_record)};
   int result = collect(&into, file, buffer);
   if (result == 0)
-    result = settle(&into, file);
+    result = finish(&into, file);
   free(into.strings.at);
   free(into.shapes.at);
   free(into.streams.at);
@@ -410,7 +410,7 @@ void chunk_clock_seek(struct chunk_clock *clock, u64 units) {
   clock->to = last ? UINT64_MAX : (next->ticks + (1ull << map->shift) - 1) >> map->shift;
 }
 
-void definitions_forget_text(struct definitions *definitions) {
+void definitions_free_text(struct definitions *definitions) {
   arena_release(&definitions->text);
   definitions->strings = NULL;
   definitions->shapes = NULL;

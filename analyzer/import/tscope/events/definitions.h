@@ -63,7 +63,7 @@ struct stack_definition {
 struct rank_stall; /* model/stalls.h */
 
 struct definitions {
-  struct arena text;    /* holds the next nine, which are many: see definitions_forget_text() */
+  struct arena text;    /* holds the next nine, which are many: see definitions_free_text() */
   const char **strings; /* [n_strings], NULL where not announced */
   struct shape_definition *shapes;      /* [n_shapes] */
   struct graph_definition *graphs;      /* sorted by graph */
@@ -98,13 +98,13 @@ struct definitions {
 };
 
 /* Everything but the text lives in `arena`; `buffer` has room for one chunk. 0, or -ENOMEM; the
- * text is to be forgotten in either case. */
+ * text is to be freed in either case. */
 int definitions_read(struct definitions *definitions, const struct trace_file *file,
                      struct arena *arena, u8 *buffer);
 
 /* Frees strings, shapes and the content of graphs; everything else that refers to text keeps its
  * own copy. */
-void definitions_forget_text(struct definitions *definitions);
+void definitions_free_text(struct definitions *definitions);
 
 /* NULL for 0, unknown numbers and empty strings. */
 static inline const char *definition_string(const struct definitions *definitions, u32 number) {
@@ -116,7 +116,7 @@ static inline const char *definition_string(const struct definitions *definition
 struct chunk_clock {
   const struct tick_map *map;
   const struct tick_stretch *stretch;
-  u64 from, to; /* where the stretch holds, in chunk units */
+  u64 from, to; /* the chunk times for which the stretch is valid */
   bool ticks;
 };
 

@@ -16,16 +16,15 @@ struct reading {
   struct chunk_clock clock;
   struct graph_replays graphs;
   u32 thread;
-  u8 *op_of_string; /* [n_strings] */
-  const char *
-      *words; /* [n_strings] copies in the arena of the rank's events, NULL until asked for */
+  u8 *op_of_string;   /* [n_strings] */
+  const char **words; /* [n_strings] copies in the arena of the rank's events, NULL until needed */
   u64 gpu_overhead[GPU_OVERHEADS]; /* by enum tscope_gpu_overhead */
   bool *is_collective;             /* [n_strings] whether a kernel of that name is one */
   i64 gpu_last;                    /* when the last work seen on the GPU was over; NS_UNKNOWN */
   u32 replay; /* correlation of the graph replay whose kernels were last seen */
 };
 
-static void seen(struct rank_events *events, i64 time) {
+static void extend_time_range(struct rank_events *events, i64 time) {
   if (time == NS_UNKNOWN)
     return;
   if (events->begin == NS_UNKNOWN || time < events->begin)
@@ -43,11 +42,11 @@ static struct interval span_of(struct reading *reading, const struct tscope_reco
                           chunk_end_ns(&reading->clock, time, dur)};
   if (span.end != NS_UNKNOWN && span.end < span.start)
     span.end = span.start;
-  seen(reading->events, span.end);
+  extend_time_range(reading->events, span.end);
   return span;
 }
 
-static bool take_line_sample(struct reading *reading,
+static bool read_line_sample(struct reading *reading,
                              const struct tscope_line_sample_record *sample) {
   const struct tick_map *map = &reading->events->definitions->ticks;
   i64 time = tick_map_ns(map, sample->at >> map->shift);
@@ -62,7 +61,7 @@ static bool is_failure(struct interval span, i32 result) {
   return span.end != NS_UNKNOWN && result != 0 && result != TSCOPE_RESULT_IN_PROGRESS;
 }
 
-static bool take_call(struct reading *reading, const struct tscope_record *record, u64 time) {
+static bool read_call(struct reading *reading, const struct tscope_record *record, u64 time) {
   const struct tscope_collective_record *call = (const void *)record;
   struct rank_events *events = reading->events;
   struct interval span = span_of(reading, record, time);
@@ -86,16 +85,16 @@ static bool take_call(struct reading *reading, const struct tscope_record *recor
                                                         .failed = is_failure(span, call->result)});
 }
 
-static void worked_until(struct reading *reading, i64 end) {
+static void update_last_gpu_work(struct reading *reading, i64 end) {
   if (end != NS_UNKNOWN && (reading->gpu_last == NS_UNKNOWN || end > reading->gpu_last))
     reading->gpu_last = end;
 }
 
-static bool take_run(struct reading *reading, const struct tscope_record *record, u64 time) {
+static bool read_run(struct reading *reading, const struct tscope_record *record, u64 time) {
   const struct tscope_collective_run_record *run = (const void *)record;
   struct rank_events *events = reading->events;
   struct interval span = span_of(reading, record, time);
-  worked_until(reading, span.end);
+  update_last_gpu_work(reading, span.end);
   u8 op = run->name < events->definitions->n_strings ? reading->op_of_string[run->name] : 0;
   struct tscope_graph_node node = {0};
   if (8u * record->words >= sizeof(*run) + sizeof(node))
@@ -115,7 +114,7 @@ static bool take_run(struct reading *reading, const struct tscope_record *record
 }
 
 /* A string that is kept; NULL for none. False when memory ran out. */
-static bool keep_word(struct reading *reading, u32 string, const char **word) {
+static bool intern_string(struct reading *reading, u32 string, const char **word) {
   const char *text = definition_string(reading->events->definitions, string);
   *word = NULL;
   if (!text)
@@ -125,7 +124,7 @@ static bool keep_word(struct reading *reading, u32 string, const char **word) {
   return (*word = reading->words[string]) != NULL;
 }
 
-static bool take_inside(struct reading *reading, const struct tscope_record *record, u64 time) {
+static bool read_inside(struct reading *reading, const struct tscope_record *record, u64 time) {
   const struct tscope_collective_inside_record *inside = (const void *)record;
   struct interval span = span_of(reading, record, time);
   struct rank_inside item = {.start = span.start,
@@ -137,12 +136,12 @@ static bool take_inside(struct reading *reading, const struct tscope_record *rec
                              .call = INDEX_NONE,
                              .channels = inside->channels,
                              .op = (u8)record->tag};
-  return keep_word(reading, inside->algorithm, &item.algorithm) &&
-         keep_word(reading, inside->protocol, &item.protocol) &&
+  return intern_string(reading, inside->algorithm, &item.algorithm) &&
+         intern_string(reading, inside->protocol, &item.protocol) &&
          VECTOR_PUSH(&reading->events->insides, item);
 }
 
-static bool take_phase(struct reading *reading, const struct tscope_record *record, u64 time) {
+static bool read_phase(struct reading *reading, const struct tscope_record *record, u64 time) {
   const struct tscope_phase_record *phase = (const void *)record;
   const char *name = definition_string(reading->events->definitions, phase->name);
   struct interval span = span_of(reading, record, time);
@@ -155,7 +154,7 @@ static bool take_phase(struct reading *reading, const struct tscope_record *reco
                                          .kind = (u8)record->tag});
 }
 
-static bool take_scalar(struct reading *reading, const struct tscope_record *record, u64 time) {
+static bool read_scalar(struct reading *reading, const struct tscope_record *record, u64 time) {
   const struct tscope_scalar_record *scalar = (const void *)record;
   struct rank_events *events = reading->events;
   struct rank_scalar item = {.time = chunk_ns(&reading->clock, time),
@@ -167,7 +166,7 @@ static bool take_scalar(struct reading *reading, const struct tscope_record *rec
   return VECTOR_PUSH(&events->scalars, item);
 }
 
-static bool note_memory(struct rank_events *events, u16 device) {
+static bool add_memory_device(struct rank_events *events, u16 device) {
   for (u32 i = 0; i < events->memory_devices.n; i++)
     if (events->memory_devices.at[i] == device)
       return true;
@@ -175,7 +174,7 @@ static bool note_memory(struct rank_events *events, u16 device) {
          VECTOR_PUSH(&events->memory_devices, device);
 }
 
-static bool take_gpu_clock(struct reading *reading, const struct tscope_record *record, u64 time) {
+static bool read_gpu_clock(struct reading *reading, const struct tscope_record *record, u64 time) {
   const struct tscope_gpu_clock_record *clock = (const void *)record;
   return VECTOR_PUSH(&reading->events->gpu_states,
                      (struct rank_gpu_state){.time = chunk_ns(&reading->clock, time),
@@ -184,7 +183,7 @@ static bool take_gpu_clock(struct reading *reading, const struct tscope_record *
 }
 
 /* Totals only grow: the largest of each kind counts. */
-static void take_gpu_overhead(struct reading *reading, const struct tscope_record *record) {
+static void read_gpu_overhead(struct reading *reading, const struct tscope_record *record) {
   u64 ns = ((const struct tscope_gpu_overhead_record *)(const void *)record)->ns;
   u64 *most = &reading->gpu_overhead[record->tag % GPU_OVERHEADS];
   *most = ns > *most ? ns : *most;
@@ -194,24 +193,25 @@ static bool read_record(struct reading *reading, const struct tscope_record *rec
   struct rank_events *events = reading->events;
   switch (record->type) {
   case TSCOPE_REC_COLLECTIVE:
-    return take_call(reading, record, time);
+    return read_call(reading, record, time);
   case TSCOPE_REC_GRAPH:
   case TSCOPE_REC_GRAPH_BODY:
   case TSCOPE_REC_GRAPH_CHILD:
   case TSCOPE_REC_GRAPH_COLLECTIVE:
-    return graph_replays_take(&reading->graphs, events, record,
-                              (struct interval){chunk_ns(&reading->clock, time), NS_UNKNOWN}, 0);
+    return graph_replays_add_record(&reading->graphs, events, record,
+                                    (struct interval){chunk_ns(&reading->clock, time), NS_UNKNOWN},
+                                    0);
   case TSCOPE_REC_GRAPH_REPLAY:
-    return graph_replays_take(&reading->graphs, events, record, span_of(reading, record, time),
-                              reading->thread);
+    return graph_replays_add_record(&reading->graphs, events, record,
+                                    span_of(reading, record, time), reading->thread);
   case TSCOPE_REC_COLLECTIVE_RUN:
-    return take_run(reading, record, time);
+    return read_run(reading, record, time);
   case TSCOPE_REC_COLLECTIVE_INSIDE:
-    return take_inside(reading, record, time);
+    return read_inside(reading, record, time);
   case TSCOPE_REC_PHASE:
-    return take_phase(reading, record, time);
+    return read_phase(reading, record, time);
   case TSCOPE_REC_SCALAR:
-    return take_scalar(reading, record, time);
+    return read_scalar(reading, record, time);
   case TSCOPE_REC_CALL_SITE: {
     i64 start = chunk_ns(&reading->clock, time);
     u64 stack = ((const struct tscope_call_site_record *)(const void *)record)->stack;
@@ -219,9 +219,9 @@ static bool read_record(struct reading *reading, const struct tscope_record *rec
     return VECTOR_PUSH(&events->sites, site);
   }
   case TSCOPE_REC_LINE_SAMPLE:
-    return take_line_sample(reading, (const void *)record);
+    return read_line_sample(reading, (const void *)record);
   case TSCOPE_REC_GPU_CLOCK:
-    return take_gpu_clock(reading, record, time);
+    return read_gpu_clock(reading, record, time);
   case TSCOPE_REC_GPU_ANCHOR: {
     u64 error = ((const struct tscope_gpu_anchor_record *)(const void *)record)->error_ns;
     if (error > events->gpu_event_error_ns)
@@ -229,7 +229,7 @@ static bool read_record(struct reading *reading, const struct tscope_record *rec
     return true;
   }
   case TSCOPE_REC_GPU_OVERHEAD:
-    take_gpu_overhead(reading, record);
+    read_gpu_overhead(reading, record);
     return true;
   case TSCOPE_REC_GROUP: {
     const struct tscope_group_record *group = (const void *)record;
@@ -246,7 +246,7 @@ static bool read_record(struct reading *reading, const struct tscope_record *rec
     events->failed.time = at;
     events->failed.result = call->result;
     events->failed.whose = (u8)record->tag;
-    return keep_word(reading, call->what, &events->failed.what);
+    return intern_string(reading, call->what, &events->failed.what);
   }
   case TSCOPE_REC_COMM_WAIT: {
     const struct tscope_comm_wait_record *wait = (const void *)record;
@@ -272,7 +272,7 @@ static bool read_record(struct reading *reading, const struct tscope_record *rec
                        (struct rank_mark){chunk_ns(&reading->clock, time), mark->step});
   }
   case TSCOPE_REC_MEMORY:
-    return note_memory(events, record->tag);
+    return add_memory_device(events, record->tag);
   default:
     return true;
   }
@@ -285,7 +285,7 @@ static bool read_retained_chunk(struct reading *reading, const struct trace_chun
     bool event = record->type != TSCOPE_REC_STRING && record->type != TSCOPE_REC_SHAPE &&
                  record->type != TSCOPE_REC_LINE_SAMPLE;
     if (event)
-      seen(reading->events, chunk_ns(&reading->clock, time));
+      extend_time_range(reading->events, chunk_ns(&reading->clock, time));
     if (!read_record(reading, record, time))
       return false;
   }
@@ -328,7 +328,7 @@ static bool count_ring_chunk(struct reading *reading, const struct trace_chunk *
       gpu_latest = end > gpu_latest ? end : gpu_latest;
     }
     if ((record->type == TSCOPE_REC_TENSOR || record->type == TSCOPE_REC_TENSOR_TOTALS) &&
-        !note_memory(reading->events, record->tag))
+        !add_memory_device(reading->events, record->tag))
       return false;
   }
   struct rank_events *events = reading->events;
@@ -336,12 +336,12 @@ static bool count_ring_chunk(struct reading *reading, const struct trace_chunk *
   events->gpu_kernels += counts[TSCOPE_REC_GPU_KERNEL];
   events->named_ranges += counts[TSCOPE_REC_RANGE];
   if (earliest != UINT64_MAX) {
-    seen(events, chunk_ns(&reading->clock, earliest));
-    seen(events, chunk_ns(&reading->clock, latest));
+    extend_time_range(events, chunk_ns(&reading->clock, earliest));
+    extend_time_range(events, chunk_ns(&reading->clock, latest));
   }
   if (gpu_latest) {
-    worked_until(reading, chunk_ns(&reading->clock, gpu_latest));
-    seen(events, chunk_ns(&reading->clock, gpu_latest));
+    update_last_gpu_work(reading, chunk_ns(&reading->clock, gpu_latest));
+    extend_time_range(events, chunk_ns(&reading->clock, gpu_latest));
   }
   return true;
 }
@@ -392,7 +392,7 @@ static void sort_lists(struct rank_events *events) {
 }
 
 /* A state is recorded again and again because of its counts: the first of each series is kept. */
-static int count_gpu_turns(struct rank_events *events) {
+static int number_gpu_sessions(struct rank_events *events) {
   u32 kept = 0, sessions = 0;
   for (u32 i = 0; i < events->gpu_states.n; i++) {
     struct rank_gpu_state *state = &events->gpu_states.at[i];
@@ -411,7 +411,7 @@ static int count_gpu_turns(struct rank_events *events) {
 
 /* CUPTI delivers its records from time to time: the last work of a process that was killed is not
  * in the trace, and its GPU would look idle. */
-static int end_gpu_watch(struct reading *reading) {
+static int end_gpu_window(struct reading *reading) {
   struct rank_events *events = reading->events;
   u32 n = events->gpu_states.n;
   if (!events->cut_short || n == 0 ||
@@ -467,9 +467,9 @@ int rank_events_read(struct rank_events *events, const struct trace_file *file) 
     sort_lists(events);
     for (u32 i = 0; i < GPU_OVERHEADS; i++)
       events->gpu_overhead_ns += reading.gpu_overhead[i];
-    result = count_gpu_turns(events);
+    result = number_gpu_sessions(events);
     if (result == 0)
-      result = end_gpu_watch(&reading);
+      result = end_gpu_window(&reading);
   }
   if (result == 0)
     result = runs_from_inside(events);
@@ -478,7 +478,7 @@ int rank_events_read(struct rank_events *events, const struct trace_file *file) 
     result = pair_runs(events);
   }
   if (events->definitions)
-    definitions_forget_text(events->definitions);
+    definitions_free_text(events->definitions);
   graph_replays_release(&reading.graphs);
   free(reading.op_of_string);
   free(reading.words);

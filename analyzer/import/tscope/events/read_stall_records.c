@@ -11,7 +11,7 @@
     VECTOR_PUSH((list), copy_);                                                                    \
   })
 
-bool stall_records_take(struct stall_records *records, const struct tscope_record *record) {
+bool stall_records_add(struct stall_records *records, const struct tscope_record *record) {
   switch (record->type) {
   case TSCOPE_REC_STALL:
     return KEEP(&records->stalls, tscope_stall_record);
@@ -50,7 +50,7 @@ struct making {
   bool failed;
 };
 
-static const char *keep_string(struct making *m, u32 string) {
+static const char *copy_string(struct making *m, u32 string) {
   const char *text = definition_string(m->definitions, string);
   const char *copy = text ? arena_text(m->arena, text) : NULL;
   m->failed |= text && !copy;
@@ -77,8 +77,8 @@ static const struct call_frame *frame_of(struct making *m, u64 id) {
   if (!m->kept[low]) {
     const struct frame_definition *frame = &d->frames[low];
     m->kept[low] = true;
-    m->frames[low] = (struct call_frame){.file = keep_string(m, frame->file),
-                                         .function = keep_string(m, frame->function),
+    m->frames[low] = (struct call_frame){.file = copy_string(m, frame->file),
+                                         .function = copy_string(m, frame->function),
                                          .line = frame->line,
                                          .first_line = frame->first_line};
   }
@@ -94,7 +94,7 @@ static const struct stack_definition *stack_of(const struct making *m, u64 id) {
 }
 
 /* Frames that are not announced, as in a trace that was cut, are left out. */
-static void take_stack(struct making *m, const struct tscope_thread_stack_record *record,
+static void fill_stack(struct making *m, const struct tscope_thread_stack_record *record,
                        struct stalled_thread *thread) {
   const struct stack_definition *stack = stack_of(m, record->stack);
   thread->python = true;
@@ -126,7 +126,7 @@ static int by_main(const void *left, const void *right) {
   return a->tid < b->tid ? -1 : a->tid > b->tid;
 }
 
-static void take_threads(struct making *m, u32 number, struct rank_stall *stall) {
+static void fill_threads(struct making *m, u32 number, struct rank_stall *stall) {
   const struct stall_records *records = m->records;
   stall->threads =
       arena_array(m->arena, records->states.n + records->stacks.n + 1u, sizeof(*stall->threads));
@@ -138,10 +138,10 @@ static void take_threads(struct making *m, u32 number, struct rank_stall *stall)
           (struct stalled_thread){.tid = state->tid,
                                   .state = (char)state->header.tag,
                                   .main = state->tid == m->pid,
-                                  .name = keep_string(m, state->name),
-                                  .wait = keep_string(m, state->wait),
-                                  .call = keep_string(m, state->call),
-                                  .file = keep_string(m, state->file)};
+                                  .name = copy_string(m, state->name),
+                                  .wait = copy_string(m, state->wait),
+                                  .call = copy_string(m, state->call),
+                                  .file = copy_string(m, state->file)};
   }
   for (u32 i = 0; i < records->stacks.n && !m->failed; i++) {
     const struct tscope_thread_stack_record *record = &records->stacks.at[i];
@@ -152,13 +152,13 @@ static void take_threads(struct making *m, u32 number, struct rank_stall *stall)
       thread = &stall->threads[stall->n_threads++];
       *thread = (struct stalled_thread){.tid = record->tid, .main = record->tid == m->pid};
     }
-    take_stack(m, record, thread);
+    fill_stack(m, record, thread);
   }
   if (stall->n_threads)
     qsort(stall->threads, stall->n_threads, sizeof(*stall->threads), by_main);
 }
 
-static void take_peers(struct making *m, u32 number, struct rank_stall *stall) {
+static void fill_peers(struct making *m, u32 number, struct rank_stall *stall) {
   const struct stall_records *records = m->records;
   stall->peers = arena_array(m->arena, records->peers.n + 1u, sizeof(*stall->peers));
   m->failed |= !stall->peers;
@@ -167,9 +167,9 @@ static void take_peers(struct making *m, u32 number, struct rank_stall *stall) {
     if (peer->stall == number)
       stall->peers[stall->n_peers++] = (struct stalled_peer){.pid = peer->pid,
                                                              .state = (char)peer->header.tag,
-                                                             .wait = keep_string(m, peer->wait),
-                                                             .call = keep_string(m, peer->call),
-                                                             .file = keep_string(m, peer->file)};
+                                                             .wait = copy_string(m, peer->wait),
+                                                             .call = copy_string(m, peer->call),
+                                                             .file = copy_string(m, peer->file)};
   }
 }
 
@@ -188,7 +188,7 @@ static const char *comm_name(struct making *m, u32 number) {
 }
 
 /* The last word on each. */
-static void take_comms(struct making *m, u32 number, struct rank_stall *stall) {
+static void fill_comms(struct making *m, u32 number, struct rank_stall *stall) {
   const struct stall_records *records = m->records;
   stall->comms = arena_array(m->arena, records->comms.n + 1u, sizeof(*stall->comms));
   m->failed |= !stall->comms;
@@ -207,7 +207,7 @@ static void take_comms(struct making *m, u32 number, struct rank_stall *stall) {
   }
 }
 
-static struct rank_stall make(struct making *m, const struct tscope_stall_record *record) {
+static struct rank_stall make_stall(struct making *m, const struct tscope_stall_record *record) {
   struct rank_stall stall = {.what = (u8)record->header.tag,
                              .begin = to_ns(m, record->since),
                              .looked = to_ns(m, record->looked),
@@ -215,17 +215,17 @@ static struct rank_stall make(struct making *m, const struct tscope_stall_record
                              .limit_s = record->limit_ms / 1e3,
                              .step_s = record->step_ms ? record->step_ms / 1e3 : (double)NAN,
                              .all_threads = record->threads,
-                             .no_python = keep_string(m, record->python)};
+                             .no_python = copy_string(m, record->python)};
   for (u32 i = 0; i < m->records->ends.n; i++)
     if (m->records->ends.at[i].stall == record->stall)
       stall.end = to_ns(m, m->records->ends.at[i].at);
-  take_threads(m, record->stall, &stall);
-  take_peers(m, record->stall, &stall);
-  take_comms(m, record->stall, &stall);
+  fill_threads(m, record->stall, &stall);
+  fill_peers(m, record->stall, &stall);
+  fill_comms(m, record->stall, &stall);
   return stall;
 }
 
-int stall_records_settle(const struct stall_records *records, u32 pid,
+int stall_records_finish(const struct stall_records *records, u32 pid,
                          struct definitions *definitions, struct arena *arena) {
   struct making m = {.records = records, .definitions = definitions, .arena = arena, .pid = pid};
   u32 n = records->stalls.n;
@@ -237,7 +237,7 @@ int stall_records_settle(const struct stall_records *records, u32 pid,
   if (!definitions->stalls || !m.frames || !m.kept)
     return -ENOMEM;
   for (u32 i = 0; i < n && !m.failed; i++)
-    definitions->stalls[i] = make(&m, &records->stalls.at[i]);
+    definitions->stalls[i] = make_stall(&m, &records->stalls.at[i]);
   definitions->n_stalls = m.failed ? 0 : n;
   return m.failed ? -ENOMEM : 0;
 }

@@ -19,11 +19,11 @@ struct stall_records {
 };
 
 /* Keeps the record if it is one of a stall. False when memory ran out. */
-bool stall_records_take(struct stall_records *records, const struct tscope_record *record);
+bool stall_records_add(struct stall_records *records, const struct tscope_record *record);
 
 /* Makes definitions.stalls in `arena`, when everything else is complete; `pid` is the process's. 0,
  * or -ENOMEM. */
-int stall_records_settle(const struct stall_records *records, u32 pid,
+int stall_records_finish(const struct stall_records *records, u32 pid,
                          struct definitions *definitions, struct arena *arena);
 
 void stall_records_release(struct stall_records *records);

@@ -27,7 +27,7 @@ static double rate_between(const struct tick_anchor *a, const struct tick_anchor
   return (double)(i64)(b->monotonic_ns - a->monotonic_ns) / (double)(b->ticks - a->ticks);
 }
 
-static bool apart(const struct tick_anchor *a, const struct tick_anchor *b) {
+static bool far_enough_apart(const struct tick_anchor *a, const struct tick_anchor *b) {
   return b->ticks > a->ticks && b->monotonic_ns >= a->monotonic_ns + LEAST_STRETCH_NS;
 }
 
@@ -42,7 +42,7 @@ static double overall_rate(const struct tick_anchor *anchors, u32 n, double head
                            double *scratch) {
   u32 rates = 0;
   for (u32 i = 0; i + 1 < n; i++)
-    if (apart(&anchors[i], &anchors[i + 1]))
+    if (far_enough_apart(&anchors[i], &anchors[i + 1]))
       scratch[rates++] = rate_between(&anchors[i], &anchors[i + 1]);
   if (rates < 3)
     return header;
@@ -51,11 +51,11 @@ static double overall_rate(const struct tick_anchor *anchors, u32 n, double head
 }
 
 /* Keeps the anchors that advance at about `rate` from the one kept before, in place. */
-static u32 keep_consistent(struct tick_anchor *anchors, u32 n, double rate, u32 *rejected) {
+static u32 drop_inconsistent(struct tick_anchor *anchors, u32 n, double rate, u32 *rejected) {
   u32 kept = 1;
   for (u32 i = 1; i < n; i++) {
     const struct tick_anchor *last = &anchors[kept - 1];
-    if (!apart(last, &anchors[i]))
+    if (!far_enough_apart(last, &anchors[i]))
       continue;
     if (fabs(rate_between(last, &anchors[i]) / rate - 1) > RATE_TOLERANCE) {
       ++*rejected;
@@ -85,7 +85,7 @@ int tick_map_build(struct tick_map *map, const struct tscope_file_header *header
     sorted[usable++] = (struct tick_anchor){header->start_ticks, start};
   qsort(sorted, usable, sizeof(*sorted), by_ticks);
   double rate = overall_rate(sorted, usable, header_rate(header), rates);
-  u32 kept = keep_consistent(sorted, usable, rate, &map->rejected);
+  u32 kept = drop_inconsistent(sorted, usable, rate, &map->rejected);
   for (u32 i = 0; i < kept; i++) {
     map->stretches[map->n++] =
         (struct tick_stretch){.ticks = sorted[i].ticks,

@@ -11,10 +11,10 @@ struct chunk_place {
   u32 thread, sequence;
   u32 index;      /* in the file */
   u8 clock;       /* enum tscope_chunk_clock */
-  bool after_gap; /* the chunk before it, by the same thread, is gone */
+  bool after_gap; /* the chunk before it, by the same thread, was overwritten */
 };
 
-/* The ring chunks that hold something, by writer (thread and clock) and then in the order they
+/* The ring chunks that have records, by writer (thread and clock) and then in the order they
  * were written. The caller frees; NULL without memory. */
 struct chunk_place *ring_chunks(const struct trace_file *file, u32 *n);
 

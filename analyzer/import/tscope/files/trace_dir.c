@@ -109,7 +109,7 @@ static int group_runs(struct found *found, struct trace_runs *runs) {
   return 0;
 }
 
-/* The folder that a file lies in, for a run whose files say nothing. */
+/* The folder that a file is in, for a run whose files say nothing. */
 static const char *folder_of(struct found *found, const char *path) {
   const char *slash = strrchr(path, '/');
   char *folder = slash ? arena_copy(found->arena, path, (size_t)(slash - path)) : NULL;

@@ -75,7 +75,7 @@ static int check_header(struct trace_file *file, size_t got, char *why, size_t w
   return check_sizes(header, why, why_bytes);
 }
 
-static int open_common(struct trace_file *file, char *why, size_t why_bytes) {
+static int read_file_header(struct trace_file *file, char *why, size_t why_bytes) {
   size_t got = read_at(file, 0, &file->header, sizeof(file->header));
   int result = check_header(file, got, why, why_bytes);
   if (result < 0)
@@ -89,7 +89,7 @@ static int open_common(struct trace_file *file, char *why, size_t why_bytes) {
 int trace_file_open_memory(struct trace_file *file, const u8 *data, size_t bytes, char *why,
                            size_t why_bytes) {
   *file = (struct trace_file){.fd = -1, .memory = data, .bytes = bytes};
-  return open_common(file, why, why_bytes);
+  return read_file_header(file, why, why_bytes);
 }
 
 int trace_file_open(struct trace_file *file, const char *path, char *why, size_t why_bytes) {
@@ -105,7 +105,7 @@ int trace_file_open(struct trace_file *file, const char *path, char *why, size_t
     return refuse(why, why_bytes, EINVAL, "is not a regular file");
   }
   file->bytes = (u64)status.st_size;
-  int result = open_common(file, why, why_bytes);
+  int result = read_file_header(file, why, why_bytes);
   if (result < 0)
     trace_file_close(file);
   return result;
@@ -121,7 +121,7 @@ static u64 chunk_offset(const struct trace_file *file, u32 index) {
   return file->header.header_bytes + (u64)index * file->header.chunk_bytes;
 }
 
-/* `committed` is taken once, from the copy that was read: the writer may change it meanwhile. */
+/* `committed` is read once, from the copy that was read: the writer may change it meanwhile. */
 static enum trace_chunk_state check_chunk(const struct trace_file *file, size_t got,
                                           struct trace_chunk *chunk) {
   const struct tscope_chunk_header *header = &chunk->header;
@@ -151,7 +151,7 @@ enum trace_chunk_state trace_chunk_peek(const struct trace_file *file, u32 index
 
 /* Whether a ring chunk of a run that still goes on was recycled while it was read: it is first
  * emptied, then gets the next generation, and only then is written to. */
-static bool recycled(const struct trace_file *file, u32 index, const struct trace_chunk *chunk) {
+static bool is_recycled(const struct trace_file *file, u32 index, const struct trace_chunk *chunk) {
   if (file->header.closed_realtime_ns || chunk->header.retention != TSCOPE_RING)
     return false;
   struct trace_chunk again;
@@ -172,5 +172,5 @@ enum trace_chunk_state trace_chunk_read(const struct trace_file *file, u32 index
   if (chunk->cut)
     chunk->bytes = (u32)got & ~7u;
   chunk->records = buffer;
-  return recycled(file, index, chunk) ? TRACE_CHUNK_EMPTY : TRACE_CHUNK_READ;
+  return is_recycled(file, index, chunk) ? TRACE_CHUNK_EMPTY : TRACE_CHUNK_READ;
 }

@@ -11,7 +11,7 @@ enum { MOST_DEPTH = 16, MOST_COMMS = 128 };
 /* --- reading --- */
 
 /* The communicators behind a record of `bytes`, which claims to have `claimed`. */
-static bool take_comms(struct arena *arena, const struct tscope_record *record, size_t bytes,
+static bool read_comms(struct arena *arena, const struct tscope_record *record, size_t bytes,
                        u32 claimed, struct graph_comms *out) {
   u32 room = (u32)(8u * record->words - bytes) / (u32)sizeof(struct tscope_graph_comm);
   u32 n = claimed < room ? claimed : room;
@@ -23,7 +23,7 @@ static bool take_comms(struct arena *arena, const struct tscope_record *record, 
   return true;
 }
 
-static bool take_replay(struct graph_replays *graphs, struct rank_events *events,
+static bool read_replay(struct graph_replays *graphs, struct rank_events *events,
                         const struct tscope_record *record, struct interval span, u32 thread) {
   const struct tscope_graph_replay_record *launch = (const void *)record;
   struct replay replay = {.start = span.start,
@@ -32,11 +32,11 @@ static bool take_replay(struct graph_replays *graphs, struct rank_events *events
                           .thread = thread,
                           .stream = record->tag,
                           .failed = span.end != NS_UNKNOWN && launch->result != 0};
-  return take_comms(&events->arena, record, sizeof(*launch), launch->comms, &replay.comms) &&
+  return read_comms(&events->arena, record, sizeof(*launch), launch->comms, &replay.comms) &&
          VECTOR_PUSH(&graphs->replays, replay);
 }
 
-static bool take_child(struct graph_replays *graphs, struct rank_events *events,
+static bool read_child(struct graph_replays *graphs, struct rank_events *events,
                        const struct tscope_record *record, struct interval span) {
   const struct tscope_graph_child_record *child = (const void *)record;
   struct captured_item item = {.time = span.start,
@@ -44,29 +44,30 @@ static bool take_child(struct graph_replays *graphs, struct rank_events *events,
                                .order = graphs->items.n,
                                .child = child->child};
   return child->child == 0 ||
-         (take_comms(&events->arena, record, sizeof(*child), child->comms, &item.comms) &&
+         (read_comms(&events->arena, record, sizeof(*child), child->comms, &item.comms) &&
           VECTOR_PUSH(&graphs->items, item));
 }
 
-static bool take_graph(struct rank_events *events, const struct tscope_record *record) {
+static bool read_graph(struct rank_events *events, const struct tscope_record *record) {
   const struct tscope_graph_record *graph = (const void *)record;
-  events->tells_graphs |= graph->gpu_graph != 0;
+  events->names_gpu_graphs |= graph->gpu_graph != 0;
   return VECTOR_PUSH(&events->graphs, (struct rank_graph){.graph = graph->graph,
                                                           .captured = graph->captured,
                                                           .gpu_graph = graph->gpu_graph});
 }
 
-bool graph_replays_take(struct graph_replays *graphs, struct rank_events *events,
-                        const struct tscope_record *record, struct interval span, u32 thread) {
+bool graph_replays_add_record(struct graph_replays *graphs, struct rank_events *events,
+                              const struct tscope_record *record, struct interval span,
+                              u32 thread) {
   switch (record->type) {
   case TSCOPE_REC_GRAPH:
-    return take_graph(events, record);
+    return read_graph(events, record);
   case TSCOPE_REC_GRAPH_BODY: {
     const struct tscope_graph_body_record *body = (const void *)record;
     return VECTOR_PUSH(&events->graph_bodies, body->graph);
   }
   case TSCOPE_REC_GRAPH_CHILD:
-    return take_child(graphs, events, record, span);
+    return read_child(graphs, events, record, span);
   case TSCOPE_REC_GRAPH_COLLECTIVE: {
     const struct tscope_graph_collective_record *call = (const void *)record;
     struct captured_item item = {
@@ -74,7 +75,7 @@ bool graph_replays_take(struct graph_replays *graphs, struct rank_events *events
     return VECTOR_PUSH(&graphs->items, item);
   }
   default:
-    return take_replay(graphs, events, record, span, thread);
+    return read_replay(graphs, events, record, span, thread);
   }
 }
 
@@ -107,7 +108,7 @@ const struct rank_graph *rank_find_graph(const struct rank_events *events, u32 g
              : NULL;
 }
 
-bool rank_graph_is_open(const struct rank_events *events, u32 graph) {
+bool rank_graph_is_conditional(const struct rank_events *events, u32 graph) {
   return events->graph_bodies.n &&
          bsearch(&graph, events->graph_bodies.at, events->graph_bodies.n, sizeof(graph), by_number);
 }
@@ -162,7 +163,7 @@ static struct rank_call call_of(const struct expanding *x, const struct captured
                             .replayed = true};
 }
 
-/* Where what a captured graph holds begins in the sorted list; n if it holds nothing. */
+/* Where the content of a captured graph begins in the sorted list; n if it has none. */
 static u32 first_item(const struct graph_replays *graphs, u32 captured) {
   u32 low = 0, high = graphs->items.n;
   while (low < high) {
@@ -176,8 +177,9 @@ static u32 first_item(const struct graph_replays *graphs, u32 captured) {
 }
 
 /* The numbers of a child's calls, from those of the graph that it is in. */
-static struct graph_comms within(const struct graph_comms *outer, const struct graph_comms *child,
-                                 struct tscope_graph_comm *room) {
+static struct graph_comms number_child_calls(const struct graph_comms *outer,
+                                             const struct graph_comms *child,
+                                             struct tscope_graph_comm *room) {
   u32 n = child->n < MOST_COMMS ? child->n : MOST_COMMS;
   for (u32 i = 0; i < n; i++) {
     const struct tscope_graph_comm *comm = comm_of(outer, child->at[i].comm);
@@ -192,7 +194,8 @@ static struct graph_comms within(const struct graph_comms *outer, const struct g
   return (struct graph_comms){room, n};
 }
 
-static bool expand(struct expanding *x, u32 captured, const struct graph_comms *comms, u32 depth) {
+static bool expand_graph(struct expanding *x, u32 captured, const struct graph_comms *comms,
+                         u32 depth) {
   const struct graph_replays *graphs = x->graphs;
   u32 part = x->events->parts.n;
   if (!VECTOR_PUSH(&x->events->parts, (struct rank_part){.start = x->replay->start,
@@ -206,8 +209,8 @@ static bool expand(struct expanding *x, u32 captured, const struct graph_comms *
     const struct captured_item *item = &graphs->items.at[i];
     struct tscope_graph_comm room[MOST_COMMS];
     if (item->child) {
-      struct graph_comms inner = within(comms, &item->comms, room);
-      if (depth < MOST_DEPTH && !expand(x, item->child, &inner, depth + 1))
+      struct graph_comms inner = number_child_calls(comms, &item->comms, room);
+      if (depth < MOST_DEPTH && !expand_graph(x, item->child, &inner, depth + 1))
         return false;
       continue;
     }
@@ -219,7 +222,7 @@ static bool expand(struct expanding *x, u32 captured, const struct graph_comms *
   return true;
 }
 
-static u32 groups_recorded(const struct graph_replays *graphs, const struct rank_events *events) {
+static u32 find_last_group(const struct graph_replays *graphs, const struct rank_events *events) {
   u32 most = 0;
   for (u32 i = 0; i < events->calls.n; i++)
     most = events->calls.at[i].group > most ? events->calls.at[i].group : most;
@@ -229,7 +232,7 @@ static u32 groups_recorded(const struct graph_replays *graphs, const struct rank
 }
 
 int graph_replays_expand(struct graph_replays *graphs, struct rank_events *events) {
-  u32 span = groups_recorded(graphs, events);
+  u32 span = find_last_group(graphs, events);
   struct expanding x = {.graphs = graphs, .events = events, .groups = span};
   if (graphs->items.n)
     qsort(graphs->items.at, graphs->items.n, sizeof(*graphs->items.at), by_capture);
@@ -245,7 +248,7 @@ int graph_replays_expand(struct graph_replays *graphs, struct rank_events *event
     x.number = i;
     x.place = 0;
     x.gpu_graph = graph->gpu_graph;
-    if (!expand(&x, graph->captured, &x.replay->comms, 0))
+    if (!expand_graph(&x, graph->captured, &x.replay->comms, 0))
       return -ENOMEM;
   }
   return 0;

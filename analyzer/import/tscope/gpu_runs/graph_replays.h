@@ -40,8 +40,8 @@ struct graph_replays {
 
 /* One record of a graph; `span` is when it began and, of a replay, ended. False when memory ran
  * out. */
-bool graph_replays_take(struct graph_replays *graphs, struct rank_events *events,
-                        const struct tscope_record *record, struct interval span, u32 thread);
+bool graph_replays_add_record(struct graph_replays *graphs, struct rank_events *events,
+                              const struct tscope_record *record, struct interval span, u32 thread);
 
 /* Adds the calls of all replays to the retained records, unsorted; those of one replay a nanosecond
  * apart, in the order of capture. 0, or -ENOMEM. */
@@ -50,7 +50,7 @@ int graph_replays_expand(struct graph_replays *graphs, struct rank_events *event
 void graph_replays_release(struct graph_replays *graphs);
 
 /* Whether a part of the graph runs as often as the GPU decides. */
-bool rank_graph_is_open(const struct rank_events *events, u32 graph);
+bool rank_graph_is_conditional(const struct rank_events *events, u32 graph);
 
 /* NULL if there is none of that number. */
 const struct rank_graph *rank_find_graph(const struct rank_events *events, u32 graph);

@@ -7,7 +7,7 @@
  *   put on stream - gpu start  <=  host - GPU  <=  seen done - gpu stop
  *
  * The proxy thread polls, so the right-hand side comes close to the truth again and again: the
- * least of each window of a second is taken, with straight lines between them. The least distance
+ * least of each window of a second is used, with straight lines between them. The least distance
  * of the two sides bounds the error.
  */
 #include <errno.h>
@@ -27,7 +27,7 @@ struct offsets {
   i64 error; /* largest over the windows */
 };
 
-static bool has_times(const struct rank_inside *inside) {
+static bool is_usable(const struct rank_inside *inside) {
   return inside->gpu_start && inside->gpu_stop > inside->gpu_start && inside->end != NS_UNKNOWN &&
          inside->gpu_stop < LATEST_NS && inside->end < LATEST_NS && inside->start > -LATEST_NS;
 }
@@ -45,7 +45,7 @@ static int find_offsets(const struct rank_events *events, struct offsets *offset
     for (next = i; next < events->insides.n && events->insides.at[next].start - begin < WINDOW_NS;
          next++) {
       const struct rank_inside *inside = &events->insides.at[next];
-      if (!has_times(inside))
+      if (!is_usable(inside))
         continue;
       i64 upper = inside->end - (i64)inside->gpu_stop;
       i64 least = inside->start - (i64)inside->gpu_start;
@@ -65,7 +65,7 @@ static int find_offsets(const struct rank_events *events, struct offsets *offset
   return 0;
 }
 
-static i64 to_host(const struct offsets *offsets, u64 gpu) {
+static i64 gpu_to_host(const struct offsets *offsets, u64 gpu) {
   const struct offset *at = offsets->at.at;
   u32 n = offsets->at.n, low = 0, high = n;
   i64 instant = (i64)gpu;
@@ -84,7 +84,7 @@ static i64 to_host(const struct offsets *offsets, u64 gpu) {
 }
 
 /* It ran between being put on its stream and being seen done. */
-static i64 within(const struct rank_inside *inside, i64 instant) {
+static i64 clamp_to_call(const struct rank_inside *inside, i64 instant) {
   return instant < inside->start ? inside->start : instant > inside->end ? inside->end : instant;
 }
 
@@ -94,10 +94,10 @@ int runs_from_inside(struct rank_events *events) {
   int result = events->runs.n == 0 ? find_offsets(events, &offsets) : 0;
   for (u32 i = 0; i < events->insides.n && result == 0 && offsets.at.n; i++) {
     const struct rank_inside *inside = &events->insides.at[i];
-    if (!has_times(inside))
+    if (!is_usable(inside))
       continue;
-    struct rank_run run = {.start = within(inside, to_host(&offsets, inside->gpu_start)),
-                           .end = within(inside, to_host(&offsets, inside->gpu_stop)),
+    struct rank_run run = {.start = clamp_to_call(inside, gpu_to_host(&offsets, inside->gpu_start)),
+                           .end = clamp_to_call(inside, gpu_to_host(&offsets, inside->gpu_stop)),
                            .comm = inside->comm,
                            .seq = inside->seq,
                            .first_call = INDEX_NONE,

@@ -100,7 +100,7 @@ static int by_node(const void *left, const void *right) {
   return a < b ? -1 : a > b;
 }
 
-static bool list_ran(struct replays *r) {
+static bool list_replays_run(struct replays *r) {
   const struct rank_events *events = r->events;
   for (u32 i = 0; i < r->n_runs; i++) {
     const struct rank_run *run = &events->runs.at[r->runs[i]];
@@ -121,7 +121,7 @@ static bool list_ran(struct replays *r) {
 
 /* --- which kernel of a replay was which call --- */
 
-static void settle(struct replays *r, struct replay_unit *unit, u32 run, bool known) {
+static void set_run(struct replays *r, struct replay_unit *unit, u32 run, bool known) {
   for (u32 i = unit->first; i < unit->first + unit->n; i++)
     r->events->calls.at[r->calls[i]].run = run;
   r->events->replayed_known += known ? unit->n : 0;
@@ -129,21 +129,21 @@ static void settle(struct replays *r, struct replay_unit *unit, u32 run, bool kn
   unit->run = run;
 }
 
-static bool goes_with(u8 a, u8 b) {
+static bool ops_match(u8 a, u8 b) {
   return a == b || a == 0 || b == 0;
 }
 
 /* Units of one captured graph beside runs of nodes of one graph, both in the order of capture. */
-static bool fits(const struct replays *r, const struct replay_unit *units, u32 n_units,
-                 const u32 *runs, u32 n_runs) {
+static bool unit_runs_match(const struct replays *r, const struct replay_unit *units, u32 n_units,
+                            const u32 *runs, u32 n_runs) {
   bool fit = n_units == n_runs;
   for (u32 i = 0; i < n_units && fit; i++)
-    fit = goes_with(units[i].op, r->events->runs.at[runs[i]].op) &&
+    fit = ops_match(units[i].op, r->events->runs.at[runs[i]].op) &&
           (i == 0 || r->events->runs.at[runs[i - 1]].node != r->events->runs.at[runs[i]].node);
   return fit;
 }
 
-static u32 units_of_part(const struct replay_unit *units, u32 n) {
+static u32 count_units_of_part(const struct replay_unit *units, u32 n) {
   u32 same = 1;
   while (same < n && units[same].part == units[0].part)
     same++;
@@ -159,12 +159,12 @@ static u32 runs_of_graph(const struct replays *r, const u32 *runs, u32 n) {
 }
 
 /* The runs of the only graph that a part fits; NULL if there is none, or more than one. */
-static const u32 *only_fit(const struct replays *r, const struct replay_unit *units, u32 n_units,
-                           const u32 *runs, u32 n_runs) {
+static const u32 *find_only_match(const struct replays *r, const struct replay_unit *units,
+                                  u32 n_units, const u32 *runs, u32 n_runs) {
   const u32 *found = NULL;
   for (u32 first = 0, n; first < n_runs; first += n) {
     n = runs_of_graph(r, runs + first, n_runs - first);
-    if (!fits(r, units, n_units, runs + first, n))
+    if (!unit_runs_match(r, units, n_units, runs + first, n))
       continue;
     if (found)
       return NULL;
@@ -174,17 +174,17 @@ static const u32 *only_fit(const struct replays *r, const struct replay_unit *un
 }
 
 /* Whether other parts would fit the same runs. */
-static bool is_alone(const struct replays *r, const struct replay_unit *units, u32 n,
-                     const u32 *runs, u32 n_runs) {
+static bool is_only_part(const struct replays *r, const struct replay_unit *units, u32 n,
+                         const u32 *runs, u32 n_runs) {
   u32 parts = 0;
   for (u32 first = 0, same; first < n; first += same) {
-    same = units_of_part(units + first, n - first);
-    parts += fits(r, units + first, same, runs, n_runs);
+    same = count_units_of_part(units + first, n - first);
+    parts += unit_runs_match(r, units + first, same, runs, n_runs);
   }
   return parts == 1;
 }
 
-/* By nodes, where the source told them. `runs` is sorted by that. */
+/* By nodes, where the source reported them. `runs` is sorted by that. */
 static void pair_by_nodes(struct replays *r, struct replay_unit *units, u32 n_units, u32 *runs,
                           u32 n_runs) {
   sorting = r->events;
@@ -192,11 +192,11 @@ static void pair_by_nodes(struct replays *r, struct replay_unit *units, u32 n_un
   if (r->events->runs.at[runs[0]].node == 0)
     return;
   for (u32 first = 0, n; first < n_units; first += n) {
-    n = units_of_part(units + first, n_units - first);
-    const u32 *fit = only_fit(r, units + first, n, runs, n_runs);
-    if (fit && is_alone(r, units, n_units, fit, n))
+    n = count_units_of_part(units + first, n_units - first);
+    const u32 *fit = find_only_match(r, units + first, n, runs, n_runs);
+    if (fit && is_only_part(r, units, n_units, fit, n))
       for (u32 i = 0; i < n; i++)
-        settle(r, &units[first + i], fit[i], true);
+        set_run(r, &units[first + i], fit[i], true);
   }
 }
 
@@ -228,7 +228,7 @@ static void pair_by_order(struct replays *r, struct replay_unit *units, u32 n_un
     if (units[i].run != INDEX_NONE || (!mixed && called[op] != ran[op]))
       continue;
     next[op] = next_run(r, runs, n_runs, op, next[op]);
-    settle(r, &units[i], runs[next[op]], false);
+    set_run(r, &units[i], runs[next[op]], false);
   }
 }
 
@@ -246,9 +246,11 @@ static void list_graphs(const struct replay_side *sides, u32 n, u32 *out) {
   qsort(out, n, sizeof(*out), by_value);
 }
 
-/* Graphs by which one side can be told from the other: those that it alone names count as unknown.
+/* Only graphs that both sides name distinguish replays: those that one side alone names count as
+ * unknown.
  */
-static void forget_unshared(struct replay_side *sides, u32 n, const u32 *others, u32 n_others) {
+static void clear_unshared_graphs(struct replay_side *sides, u32 n, const u32 *others,
+                                  u32 n_others) {
   for (u32 i = 0; i < n; i++)
     if (!bsearch(&sides[i].gpu_graph, others, n_others, sizeof(*others), by_value))
       sides[i].gpu_graph = 0;
@@ -261,8 +263,8 @@ static bool match_graphs(struct replays *r) {
   if (room) {
     list_graphs(r->launched.at, r->launched.n, launched);
     list_graphs(r->ran.at, r->ran.n, ran);
-    forget_unshared(r->launched.at, r->launched.n, ran, r->ran.n);
-    forget_unshared(r->ran.at, r->ran.n, launched, r->launched.n);
+    clear_unshared_graphs(r->launched.at, r->launched.n, ran, r->ran.n);
+    clear_unshared_graphs(r->ran.at, r->ran.n, launched, r->launched.n);
   }
   free(launched);
   free(ran);
@@ -275,7 +277,7 @@ static int by_start(const void *left, const void *right) {
 }
 
 /* Those of one session with the source open, which are adjacent, from `*at` on. */
-static u32 session_part(const struct replay_side *sides, u32 n, u32 session, u32 *at) {
+static u32 next_session(const struct replay_side *sides, u32 n, u32 session, u32 *at) {
   while (*at < n && (sides[*at].session < session || sides[*at].session == INDEX_NONE))
     ++*at;
   u32 first = *at;
@@ -297,8 +299,8 @@ static void pair_sides(struct replays *r, struct ordered *causes, struct ordered
       next_launch++;
       continue;
     }
-    u32 launch = session_part(r->launched.at, n_launched, session, &next_launch);
-    u32 run = session_part(r->ran.at, n_ran, session, &next_run);
+    u32 launch = next_session(r->launched.at, n_launched, session, &next_launch);
+    u32 run = next_session(r->ran.at, n_ran, session, &next_run);
     pair_in_order(causes + launch, next_launch - launch, effects + run, next_run - run,
                   r->events->end_lost, effect_of);
     for (u32 i = launch; i < next_launch; i++) {
@@ -330,7 +332,7 @@ static bool list_all(struct replays *r) {
   sorting = events;
   qsort(r->calls, r->n_calls, sizeof(u32), by_replay_and_part);
   qsort(r->runs, r->n_runs, sizeof(u32), by_replay_and_start);
-  return list_units(r) && list_ran(r);
+  return list_units(r) && list_replays_run(r);
 }
 
 int pair_replays(struct rank_events *events, bool *run_taken) {

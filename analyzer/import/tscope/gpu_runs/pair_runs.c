@@ -81,7 +81,7 @@ static u32 find_call(const struct call_index *index, u32 comm, u32 seq, bool p2p
 
 /* A run named after a call of a group is that of all the group's calls on its communicator and
  * stream, which lie close to each other. */
-static void settle_with_group(struct rank_events *events, u32 call, u32 run) {
+static void set_run_of_group(struct rank_events *events, u32 call, u32 run) {
   const struct rank_call *named = &events->calls.at[call];
   events->calls.at[call].run = run;
   for (u32 i = call + 1; named->group && i < events->calls.n; i++) {
@@ -104,7 +104,7 @@ static int pair_named(struct rank_events *events, bool *run_taken) {
     run_taken[i] = call != INDEX_NONE;
     if (call == INDEX_NONE)
       continue;
-    settle_with_group(events, call, i);
+    set_run_of_group(events, call, i);
     if (events->runs.at[i].stream == TSCOPE_NO_STREAM) /* NCCL's own record does not say */
       events->runs.at[i].stream = events->calls.at[call].stream;
   }
@@ -184,7 +184,7 @@ static struct unit *unit_of(struct units *units, const struct rank_call *call) {
 static int make_units(struct rank_events *events, struct units *units) {
   for (u32 i = 0; i < events->calls.n; i++) {
     const struct rank_call *call = &events->calls.at[i];
-    bool here = launches_kernel(events, call) && !(call->replayed && events->tells_graphs);
+    bool here = launches_kernel(events, call) && !(call->replayed && events->names_gpu_graphs);
     u32 session = here ? rank_cupti_session(events, call->launched, false) : INDEX_NONE;
     if (session == INDEX_NONE)
       continue;
@@ -206,7 +206,7 @@ static int make_units(struct rank_events *events, struct units *units) {
   return 0;
 }
 
-static void settle_unit(struct rank_events *events, const struct unit *unit, u32 run) {
+static void set_run_of_unit(struct rank_events *events, const struct unit *unit, u32 run) {
   for (u32 i = unit->first_call; i <= unit->last_call; i++) {
     struct rank_call *call = &events->calls.at[i];
     if (call->group == unit->group && call->comm == unit->comm && call->stream == unit->stream &&
@@ -235,7 +235,7 @@ static void pair_session(struct rank_events *events, const struct units *units, 
     if (from->effect_of[i] == INDEX_NONE)
       continue;
     u32 run = from->effect_runs[from->effect_of[i]];
-    settle_unit(events, &units->list.at[from->cause_units[i]], run);
+    set_run_of_unit(events, &units->list.at[from->cause_units[i]], run);
     run_taken[run] = true;
   }
 }

@@ -16,7 +16,7 @@ bool launches_kernel(const struct rank_events *events, const struct rank_call *c
 
 /* Pairs the calls of graphs with the runs of their replays, and marks those runs in `run_taken`.
  * What ran in a graph is known by its correlation id: a replay is one call of the process. Which
- * kernel of the replay it was is told by its node; nodes are numbered in the order of capture.
+ * kernel of the replay it was is known from its node; nodes are numbered in the order of capture.
  * Without that, order of time is all there is, for each kind of kernel of which as many ran as were
  * called. 0, or -ENOMEM. */
 int pair_replays(struct rank_events *events, bool *run_taken);

@@ -3,17 +3,17 @@
 
 #define LOOK_AHEAD 16u
 
-static bool goes_with(const struct ordered *cause, const struct ordered *effect) {
+static bool kinds_match(const struct ordered *cause, const struct ordered *effect) {
   return cause->what == effect->what || cause->what == 0 || effect->what == 0;
 }
 
-static bool possible(const struct ordered *cause, const struct ordered *effect) {
-  return goes_with(cause, effect) && effect->at + PAIRING_SLACK_NS >= cause->at;
+static bool can_pair(const struct ordered *cause, const struct ordered *effect) {
+  return kinds_match(cause, effect) && effect->at + PAIRING_SLACK_NS >= cause->at;
 }
 
 static bool one_to_one(const struct ordered *causes, const struct ordered *effects, u32 n) {
   for (u32 i = 0; i < n; i++)
-    if (!goes_with(&causes[i], &effects[i]))
+    if (!kinds_match(&causes[i], &effects[i]))
       return false;
   return true;
 }
@@ -21,11 +21,11 @@ static bool one_to_one(const struct ordered *causes, const struct ordered *effec
 /* The fewest causes or effects to leave out, going back, until the rest fits again. */
 static void skip_back(const struct ordered *causes, i64 *i, const struct ordered *effects, i64 *j) {
   for (i64 skip = 1; skip <= LOOK_AHEAD; skip++) {
-    if (*j >= skip && possible(&causes[*i], &effects[*j - skip])) {
+    if (*j >= skip && can_pair(&causes[*i], &effects[*j - skip])) {
       *j -= skip;
       return;
     }
-    if (*i >= skip && possible(&causes[*i - skip], &effects[*j])) {
+    if (*i >= skip && can_pair(&causes[*i - skip], &effects[*j])) {
       *i -= skip;
       return;
     }
@@ -34,14 +34,14 @@ static void skip_back(const struct ordered *causes, i64 *i, const struct ordered
   --*j;
 }
 
-static void skip_on(const struct ordered *causes, u32 n_causes, u32 *i,
-                    const struct ordered *effects, u32 n_effects, u32 *j) {
+static void skip_forward(const struct ordered *causes, u32 n_causes, u32 *i,
+                         const struct ordered *effects, u32 n_effects, u32 *j) {
   for (u32 skip = 1; skip <= LOOK_AHEAD; skip++) {
-    if (*j + skip < n_effects && possible(&causes[*i], &effects[*j + skip])) {
+    if (*j + skip < n_effects && can_pair(&causes[*i], &effects[*j + skip])) {
       *j += skip;
       return;
     }
-    if (*i + skip < n_causes && possible(&causes[*i + skip], &effects[*j])) {
+    if (*i + skip < n_causes && can_pair(&causes[*i + skip], &effects[*j])) {
       *i += skip;
       return;
     }
@@ -54,13 +54,13 @@ static u32 pair_from_front(const struct ordered *causes, u32 n_causes,
                            const struct ordered *effects, u32 n_effects, u32 *effect_of) {
   u32 pairs = 0;
   for (u32 i = 0, j = 0; i < n_causes && j < n_effects;) {
-    if (possible(&causes[i], &effects[j])) {
+    if (can_pair(&causes[i], &effects[j])) {
       effect_of[i++] = j++;
       pairs++;
-    } else if (goes_with(&causes[i], &effects[j])) {
+    } else if (kinds_match(&causes[i], &effects[j])) {
       j++; /* the effect is older than any cause left */
     } else {
-      skip_on(causes, n_causes, &i, effects, n_effects, &j);
+      skip_forward(causes, n_causes, &i, effects, n_effects, &j);
     }
   }
   return pairs;
@@ -79,10 +79,10 @@ u32 pair_in_order(const struct ordered *causes, u32 n_causes, const struct order
     return pair_from_front(causes, n_causes, effects, n_effects, effect_of);
   u32 pairs = 0;
   for (i64 i = (i64)n_causes - 1, j = (i64)n_effects - 1; i >= 0 && j >= 0;) {
-    if (possible(&causes[i], &effects[j])) {
+    if (can_pair(&causes[i], &effects[j])) {
       effect_of[i--] = (u32)j--;
       pairs++;
-    } else if (goes_with(&causes[i], &effects[j])) {
+    } else if (kinds_match(&causes[i], &effects[j])) {
       i--; /* the cause is younger than any effect left */
     } else {
       skip_back(causes, &i, effects, &j);

@@ -3,7 +3,7 @@
 
 #include <errno.h>
 
-static int note(struct processes *processes, const char *text) {
+static int add_note(struct processes *processes, const char *text) {
   return text && VECTOR_PUSH(&processes->notes, text) ? 0 : -ENOMEM;
 }
 
@@ -36,10 +36,11 @@ static int drop_earlier_attempts(struct processes *processes) {
   memmove(processes->at, processes->at + attempt,
           (processes->n - attempt) * sizeof(*processes->at));
   processes->n -= attempt;
-  return note(processes, arena_printf(processes->arena,
-                                      "the job was started %u times under this run identity; only "
-                                      "the last start is shown (%u earlier processes left out)",
-                                      attempts, attempt));
+  return add_note(processes,
+                  arena_printf(processes->arena,
+                               "the job was started %u times under this run identity; only "
+                               "the last start is shown (%u earlier processes left out)",
+                               attempts, attempt));
 }
 
 int processes_list(struct processes *processes, const struct trace_run *run, struct arena *arena) {
@@ -49,7 +50,7 @@ int processes_list(struct processes *processes, const struct trace_run *run, str
   for (u32 i = 0; i < run->n_entries && result == 0; i++) {
     const struct trace_entry *entry = &run->entries[i];
     if (entry->problem)
-      result = note(processes, arena_printf(arena, "%s %s", entry->path, entry->problem));
+      result = add_note(processes, arena_printf(arena, "%s %s", entry->path, entry->problem));
     else
       processes->at[processes->n++] = (struct process){.entry = entry, .rank = entry->header.rank};
   }
@@ -73,9 +74,9 @@ static u32 rank_from_comms(const struct definitions *definitions) {
 
 static int leave_out(struct processes *processes, struct process *process, const char *why) {
   process->left_out = true;
-  return note(processes,
-              arena_printf(processes->arena, "process %u on %s is left out: %s",
-                           process->entry->header.pid, process->entry->header.host, why));
+  return add_note(processes,
+                  arena_printf(processes->arena, "process %u on %s is left out: %s",
+                               process->entry->header.pid, process->entry->header.host, why));
 }
 
 static int number_unknown(struct processes *processes, struct process *process, bool others) {
@@ -87,10 +88,10 @@ static int number_unknown(struct processes *processes, struct process *process, 
   process->rank = rank;
   if (processes->n == 1)
     return 0;
-  return note(processes,
-              arena_printf(processes->arena,
-                           "the rank of process %u on %s is not known; it is shown as %u",
-                           process->entry->header.pid, process->entry->header.host, rank));
+  return add_note(processes,
+                  arena_printf(processes->arena,
+                               "the rank of process %u on %s is not known; it is shown as %u",
+                               process->entry->header.pid, process->entry->header.host, rank));
 }
 
 int processes_number(struct processes *processes) {

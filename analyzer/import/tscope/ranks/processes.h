@@ -30,8 +30,8 @@ int processes_list(struct processes *processes, const struct trace_run *run, str
 
 /* After the events are read: adds processes of other runs that are ranks of this one, and says so
  * in a note. 0, or -ENOMEM. */
-int processes_join_strays(struct processes *processes, const struct trace_runs *runs,
-                          const struct trace_run *run);
+int processes_add_from_other_runs(struct processes *processes, const struct trace_runs *runs,
+                                  const struct trace_run *run);
 
 /* After the events are read: finds ranks that no environment gave, from the widest communicator;
  * then numbers what still has no rank, or one that another process has. 0, or -ENOMEM. */

@@ -12,7 +12,7 @@
 #include "import/tscope/ranks/processes.h"
 
 struct world {
-  const struct comm_definition *comm; /* the widest that is nobody's part; NULL: none known */
+  const struct comm_definition *comm; /* the widest that has no parent; NULL: none known */
   u32 found;                          /* members that are there */
 };
 
@@ -44,7 +44,8 @@ static struct world find_world(const struct processes *processes) {
   return world;
 }
 
-static bool at_one_time(const struct tscope_file_header *a, const struct tscope_file_header *b) {
+static bool overlap_in_time(const struct tscope_file_header *a,
+                            const struct tscope_file_header *b) {
   u64 end_a = a->closed_realtime_ns ? a->closed_realtime_ns : UINT64_MAX;
   u64 end_b = b->closed_realtime_ns ? b->closed_realtime_ns : UINT64_MAX;
   return a->start_realtime_ns <= end_b && b->start_realtime_ns <= end_a;
@@ -63,13 +64,13 @@ static u64 last_seen(const struct process *process) {
   return (seen > header->start_realtime_ns ? seen : header->start_realtime_ns) + between_anchors;
 }
 
-static bool lived_together(const struct process *a, const struct process *b) {
+static bool seen_together(const struct process *a, const struct process *b) {
   return a->entry->header.start_realtime_ns <= last_seen(b) &&
          b->entry->header.start_realtime_ns <= last_seen(a);
 }
 
-/* The value of MASTER_PORT among the lines of a process's environment; NULL if it does not tell. */
-static const char *meeting_port(const struct process *process, size_t *length) {
+/* The value of MASTER_PORT among the lines of a process's environment; NULL if it is not there. */
+static const char *find_master_port(const struct process *process, size_t *length) {
   static const char name[] = "MASTER_PORT=";
   const char *lines = process->events.definitions->info[TSCOPE_INFO_ENVIRONMENT];
   const char *at = lines ? strstr(lines, name) : NULL;
@@ -78,76 +79,77 @@ static const char *meeting_port(const struct process *process, size_t *length) {
   return at;
 }
 
-static bool meet_alike(const struct process *a, const struct process *b) {
+static bool same_master_port(const struct process *a, const struct process *b) {
   size_t length_a, length_b;
-  const char *port_a = meeting_port(a, &length_a), *port_b = meeting_port(b, &length_b);
+  const char *port_a = find_master_port(a, &length_a), *port_b = find_master_port(b, &length_b);
   return !port_a || !port_b || (length_a == length_b && !memcmp(port_a, port_b, length_a));
 }
 
-static bool belongs(const struct processes *processes, const struct world *world,
-                    const struct process *stray) {
-  const struct comm_definition *own = membership(stray, world->comm);
-  bool met = false;
+static bool belongs_to_world(const struct processes *processes, const struct world *world,
+                             const struct process *candidate) {
+  const struct comm_definition *own = membership(candidate, world->comm);
+  bool seen = false;
   for (u32 i = 0; i < processes->n && own; i++) {
     const struct process *process = &processes->at[i];
     const struct comm_definition *other =
         process->rank_events_read ? membership(process, world->comm) : NULL;
     if (!other)
       continue;
-    if (other->rank == own->rank || !meet_alike(process, stray))
+    if (other->rank == own->rank || !same_master_port(process, candidate))
       return false;
-    met |= lived_together(process, stray);
+    seen |= seen_together(process, candidate);
   }
-  return met;
+  return seen;
 }
 
 static bool may_belong(const struct processes *processes, const struct trace_entry *entry) {
   bool any = false;
   for (u32 i = 0; i < processes->n && !entry->problem; i++)
-    any |= at_one_time(&processes->at[i].entry->header, &entry->header);
+    any |= overlap_in_time(&processes->at[i].entry->header, &entry->header);
   return any;
 }
 
-static int recover_rank(struct processes *processes, const struct process *stray) {
-  const char *note =
-      arena_printf(processes->arena,
-                   "process %u on %s was recorded as run %s; it is a rank of this run, because "
-                   "they share a communicator",
-                   stray->entry->header.pid, stray->entry->header.host, stray->entry->run);
+static int recover_rank(struct processes *processes, const struct process *candidate) {
+  const char *note = arena_printf(
+      processes->arena,
+      "process %u on %s was recorded as run %s; it is a rank of this run, because "
+      "they share a communicator",
+      candidate->entry->header.pid, candidate->entry->header.host, candidate->entry->run);
   if (!note || !VECTOR_PUSH(&processes->notes, note))
     return -ENOMEM;
   struct process *more = realloc(processes->at, (processes->n + 1) * sizeof(*processes->at));
   if (!more)
     return -ENOMEM;
   processes->at = more;
-  processes->at[processes->n++] = *stray;
+  processes->at[processes->n++] = *candidate;
   return 0;
 }
 
-int processes_join_strays(struct processes *processes, const struct trace_runs *runs,
-                          const struct trace_run *run) {
+int processes_add_from_other_runs(struct processes *processes, const struct trace_runs *runs,
+                                  const struct trace_run *run) {
   struct world world = find_world(processes);
   for (u32 r = 0; r < runs->n_runs && world.comm && world.found < world.comm->size; r++) {
     const struct trace_run *other = &runs->runs[r];
     for (u32 i = 0; i < other->n_entries && other != run && world.found < world.comm->size; i++) {
-      struct process stray = {.entry = &other->entries[i], .rank = other->entries[i].header.rank};
+      struct process candidate = {.entry = &other->entries[i],
+                                  .rank = other->entries[i].header.rank};
       struct trace_file file;
       char why[256];
-      if (!may_belong(processes, stray.entry) ||
-          trace_file_open(&file, stray.entry->path, why, sizeof(why)) < 0)
+      if (!may_belong(processes, candidate.entry) ||
+          trace_file_open(&file, candidate.entry->path, why, sizeof(why)) < 0)
         continue;
-      int result = rank_events_read(&stray.events, &file);
+      int result = rank_events_read(&candidate.events, &file);
       trace_file_close(&file);
       if (result < 0)
         return result;
-      stray.rank_events_read = true;
-      if (!belongs(processes, &world, &stray)) {
-        rank_events_release(&stray.events);
+      candidate.rank_events_read = true;
+      if (!belongs_to_world(processes, &world, &candidate)) {
+        rank_events_release(&candidate.events);
         continue;
       }
-      result = recover_rank(processes, &stray);
+      result = recover_rank(processes, &candidate);
       if (result < 0) {
-        rank_events_release(&stray.events);
+        rank_events_release(&candidate.events);
         return result;
       }
       world = find_world(processes);

@@ -2,8 +2,8 @@
  *
  * What a CPU job does outside all phases and calls. Two readings of a thread's CPU clock show how
  * much it computed between them; without its training phases, which are compute, that much was in
- * the rest: the periods without a name, and the loading of input. That share of each such period is
- * taken as compute, from its beginning: its position there does not matter for sums over steps.
+ * the rest: the periods without a name, and the loading of input. That share of each such period
+ * counts as compute, from its beginning: its position there does not matter for sums over steps.
  */
 #include <errno.h>
 
@@ -14,33 +14,33 @@
 #define NONE 0.05
 
 struct cpu_reading {
-  /* training: less the time blocked; taken: training, input, waits and calls */
-  const struct intervals *training, *blocked, *taken;
+  /* training: less the time blocked; occupied: training, input, waits and calls */
+  const struct intervals *training, *blocked, *occupied;
   struct intervals *busy;
-  u32 at_training, at_blocked, at_taken;
+  u32 at_training, at_blocked, at_occupied;
 };
 
-/* The share of what is not taken between two instants. */
+/* The share of what is not occupied between two instants. */
 static void add_gaps(struct cpu_reading *r, i64 from, i64 to, double share) {
-  const struct intervals *taken = r->taken;
-  while (r->at_taken < taken->n && taken->at[r->at_taken].end <= from)
-    r->at_taken++;
+  const struct intervals *occupied = r->occupied;
+  while (r->at_occupied < occupied->n && occupied->at[r->at_occupied].end <= from)
+    r->at_occupied++;
   i64 at = from;
-  for (u32 i = r->at_taken; at < to; i++) {
-    bool last = i >= taken->n || taken->at[i].start >= to;
-    i64 end = last ? to : taken->at[i].start;
+  for (u32 i = r->at_occupied; at < to; i++) {
+    bool last = i >= occupied->n || occupied->at[i].start >= to;
+    i64 end = last ? to : occupied->at[i].start;
     i64 busy = end > at ? (i64)((double)(end - at) * share) : 0;
     if (busy > 0)
       intervals_append(r->busy, at, at + busy);
     if (last)
       return;
-    at = taken->at[i].end;
+    at = occupied->at[i].end;
   }
 }
 
 /* From one reading of a thread's CPU clock to the next. */
-static void take_stretch(struct cpu_reading *r, const struct rank_cpu *from,
-                         const struct rank_cpu *to) {
+static void add_stretch(struct cpu_reading *r, const struct rank_cpu *from,
+                        const struct rank_cpu *to) {
   i64 training = intervals_covered(r->training, &r->at_training, from->time, to->time);
   i64 blocked = intervals_covered(r->blocked, &r->at_blocked, from->time, to->time);
   i64 rest = to->time - from->time - training - blocked;
@@ -54,17 +54,18 @@ static void take_stretch(struct cpu_reading *r, const struct rank_cpu *from,
 int cpu_times_unite(const struct rank_events *events, const struct intervals *training,
                     const struct intervals *named, const struct intervals *blocked,
                     struct arena *arena, struct intervals *busy) {
-  struct intervals taken;
+  struct intervals occupied;
   u32 n = events->cpu_times.n;
   *busy = (struct intervals){0};
   if (n < 2)
     return 0;
-  if (intervals_union(arena, named, blocked, &taken) < 0)
+  if (intervals_union(arena, named, blocked, &occupied) < 0)
     return -ENOMEM;
-  busy->at = arena_array(arena, taken.n + 2ul * n + 1u, sizeof(*busy->at));
+  busy->at = arena_array(arena, occupied.n + 2ul * n + 1u, sizeof(*busy->at));
   if (!busy->at)
     return -ENOMEM;
-  struct cpu_reading r = {.training = training, .blocked = blocked, .taken = &taken, .busy = busy};
+  struct cpu_reading r = {
+      .training = training, .blocked = blocked, .occupied = &occupied, .busy = busy};
   u32 thread =
       events->cpu_times.at[0].thread; /* the thread that waits first is the one that trains */
   const struct rank_cpu *last = NULL;
@@ -73,7 +74,7 @@ int cpu_times_unite(const struct rank_events *events, const struct intervals *tr
     if (now->thread != thread)
       continue;
     if (last)
-      take_stretch(&r, last, now);
+      add_stretch(&r, last, now);
     last = now;
   }
   return 0;

@@ -16,10 +16,10 @@ enum work { WORK_NONE, WORK_KERNEL, WORK_MEMCPY, WORK_MEMSET, WORK_GRAPH };
 
 /* Beside each span. */
 struct span_facts {
-  u32 what;  /* name of the kernel (string), bytes of the copy, number of the graph: tells work of
-                one kind apart */
+  u32 what;  /* name of the kernel (string), bytes of the copy, number of the graph: distinguishes
+                work  of one kind */
   u32 graph; /* graph launches: never 0; spans of a replay: correlation id, else 0 */
-  u32 gpu_graph;   /* spans of a replay: the GPU clock source's id of the graph, 0 if not told */
+  u32 gpu_graph;   /* spans of a replay: the GPU clock source's id of the graph, 0 if not known */
   float bytes;     /* of copies and fills */
   u32 correlation; /* device spans: the GPU clock source's id of the call that launched it; or 0 */
   u16 stream;
@@ -83,7 +83,7 @@ int timeline_decode(struct timeline_build *build);
 int timeline_sort(struct timeline_build *build);
 
 /* Whether the last work is not in the trace, while the first is: see pair_in_order(). */
-bool timeline_lost_its_end(const struct timeline_build *build);
+bool timeline_end_is_lost(const struct timeline_build *build);
 
 /* Device spans to the calls that launched them, by order per stream. */
 int timeline_link_launches(struct timeline_build *build);

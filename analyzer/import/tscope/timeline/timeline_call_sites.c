@@ -55,8 +55,8 @@ static int copy_samples(const struct timeline_build *build, struct arena *arena,
     const struct rank_line_sample *sample = &events->line_samples.at[i];
     u32 stack = stack_number(&build->definitions, sample->stack);
     if (stack != INDEX_NONE)
-      sites->samples[sites->n_samples++] =
-          (struct line_sample){sample->start, (i64)sample->stands_us * 1000, stack, sample->child};
+      sites->samples[sites->n_samples++] = (struct line_sample){
+          sample->start, (i64)sample->represented_us * 1000, stack, sample->child};
   }
   return 0;
 }

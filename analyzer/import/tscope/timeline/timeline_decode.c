@@ -73,7 +73,7 @@ static bool stream_lane(struct timeline_build *build, u16 stream, u16 *out) {
   return true;
 }
 
-static i64 end_or_last(const struct timeline_build *build, i64 end) {
+static i64 end_or_rank_end(const struct timeline_build *build, i64 end) {
   return end == NS_UNKNOWN ? build->model->ranks[build->rank].end : end;
 }
 
@@ -85,7 +85,7 @@ static bool decode_runs(struct timeline_build *build) {
     u32 arrival =
         run->first_call == INDEX_NONE ? INDEX_NONE : events->calls.at[run->first_call].arrival;
     struct span span = {.start = run->start,
-                        .end = end_or_last(build, run->end),
+                        .end = end_or_rank_end(build, run->end),
                         .name = run->name,
                         .link = arrival,
                         .launch = INDEX_NONE,
@@ -119,7 +119,7 @@ static void join(struct timeline_build *build, const struct rank_call *call, u32
 static bool decode_call(struct timeline_build *build, i64 start, i64 end, u32 thread, u32 word,
                         u16 stream) {
   struct span span = {.start = start,
-                      .end = end_or_last(build, end),
+                      .end = end_or_rank_end(build, end),
                       .name = vocabulary_name(build, word),
                       .link = INDEX_NONE,
                       .launch = INDEX_NONE,
@@ -212,7 +212,7 @@ static int decode_waits_and_phases(struct timeline_build *build) {
     u32 run = wait->call == INDEX_NONE ? INDEX_NONE : events->calls.at[wait->call].run;
     u32 awaited = run == INDEX_NONE ? INDEX_NONE : build->span_of_run[run];
     struct span span = {.start = wait->start,
-                        .end = end_or_last(build, wait->end),
+                        .end = end_or_rank_end(build, wait->end),
                         .name = vocabulary_name(build, NAMES_OF_CALLS + 1),
                         .link = awaited,
                         .launch = INDEX_NONE,
@@ -224,7 +224,7 @@ static int decode_waits_and_phases(struct timeline_build *build) {
   for (u32 i = 0; i < events->phases.n; i++) {
     const struct rank_phase *phase = &events->phases.at[i];
     struct span span = {.start = phase->start,
-                        .end = end_or_last(build, phase->end),
+                        .end = end_or_rank_end(build, phase->end),
                         .name = phase->name
                                     ? phase->name
                                     : vocabulary_name(build, NAMES_OF_PHASES + phase->kind % 16),

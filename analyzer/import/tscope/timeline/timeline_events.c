@@ -91,7 +91,7 @@ static bool sync_with(struct walk *walk, u32 span, const struct span_facts *fact
 }
 
 /* The device span that a host span launched on a stream. */
-static u32 launched_by(const struct walk *walk, u32 host) {
+static u32 find_launched_span(const struct walk *walk, u32 host) {
   return walk->build->spans.at[host].link;
 }
 
@@ -150,7 +150,7 @@ static bool put_replay(struct walk *walk, u16 stream, const struct replay_spans 
   return VECTOR_PUSH(&walk->pending, pending);
 }
 
-static bool see_span(struct walk *walk, u32 i) {
+static bool visit_span(struct walk *walk, u32 i) {
   const struct span *span = &walk->build->spans.at[i];
   const struct span_facts *facts = &walk->build->facts.at[i];
   switch (span->kind) {
@@ -159,10 +159,10 @@ static bool see_span(struct walk *walk, u32 i) {
     if (facts->stream == TSCOPE_NO_STREAM)
       return true;
     return replay ? put_replay(walk, facts->stream, replay)
-                  : put_on_stream(walk, facts->stream, launched_by(walk, i));
+                  : put_on_stream(walk, facts->stream, find_launched_span(walk, i));
   }
   case SPAN_COLL_CALL: {
-    u32 device = launched_by(walk, i);
+    u32 device = find_launched_span(walk, i);
     u16 stream = device == INDEX_NONE ? facts->stream : walk->build->facts.at[device].stream;
     return stream == TSCOPE_NO_STREAM || put_on_stream(walk, stream, device);
   }
@@ -228,7 +228,7 @@ static bool list_launched(struct walk *walk) {
   return true;
 }
 
-static bool prepare(struct walk *walk) {
+static bool allocate_walk(struct walk *walk) {
   const struct timeline_build *build = walk->build;
   for (u32 i = 0; i < build->spans.n; i++)
     if (build->facts.at[i].stream != TSCOPE_NO_STREAM &&
@@ -257,7 +257,7 @@ static bool prepare(struct walk *walk) {
 
 int timeline_link_events(struct timeline_build *build) {
   struct walk walk = {.build = build};
-  bool room = prepare(&walk);
+  bool room = allocate_walk(&walk);
   sort_events(build);
   u32 next = 0;
   for (u32 i = 0; i < build->spans.n && room; i++) {
@@ -268,7 +268,7 @@ int timeline_link_events(struct timeline_build *build) {
          next++)
       if (build->event_uses.at[next].stream != TSCOPE_NO_STREAM)
         room = use_event(&walk, &build->event_uses.at[next]);
-    room = room && see_span(&walk, i);
+    room = room && visit_span(&walk, i);
   }
   if (room)
     room = timeline_link_gpu_waits(build) == 0;

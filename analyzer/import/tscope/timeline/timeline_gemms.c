@@ -148,12 +148,12 @@ static bool add_content(struct timeline_build *build, u32 captured,
 /* The GEMMs of a graph and of those that were put into it. */
 struct gathering {
   const struct definitions *definitions;
-  u32 looked_at; /* GEMMs and graphs, of all graphs together */
+  u32 visited; /* GEMMs and graphs, of all graphs together */
   VECTOR(const struct captured_gemm *) gemms;
 };
 
 /* If a file claims more, the rest is not believed. */
-enum { MOST_DEPTH = 16, MOST_LOOKED_AT = 1 << 22 };
+enum { MOST_DEPTH = 16, MOST_VISITED = 1 << 22 };
 
 /* Where in a list that is sorted by the graph (a u32, so many bytes into each entry) those of one
  * begin, or would. */
@@ -182,19 +182,19 @@ static u32 first_child(const struct definitions *definitions, u32 captured) {
                   captured);
 }
 
-static bool gather(struct gathering *into, u32 captured, u32 depth) {
+static bool collect_gemms(struct gathering *into, u32 captured, u32 depth) {
   const struct definitions *definitions = into->definitions;
   for (u32 i = first_gemm(definitions, captured);
-       i < definitions->n_captured_gemms && into->looked_at < MOST_LOOKED_AT &&
+       i < definitions->n_captured_gemms && into->visited < MOST_VISITED &&
        definitions->captured_gemms[i].record.captured == captured;
-       i++, into->looked_at++)
+       i++, into->visited++)
     if (!VECTOR_PUSH(&into->gemms, &definitions->captured_gemms[i]))
       return false;
   for (u32 i = first_child(definitions, captured);
-       depth < MOST_DEPTH && i < definitions->n_graph_children &&
-       into->looked_at < MOST_LOOKED_AT && definitions->graph_children[i].captured == captured;
-       i++, into->looked_at++)
-    if (!gather(into, definitions->graph_children[i].child, depth + 1))
+       depth < MOST_DEPTH && i < definitions->n_graph_children && into->visited < MOST_VISITED &&
+       definitions->graph_children[i].captured == captured;
+       i++, into->visited++)
+    if (!collect_gemms(into, definitions->graph_children[i].child, depth + 1))
       return false;
   return true;
 }
@@ -218,7 +218,7 @@ int timeline_gemms_begin(struct timeline_build *build) {
   for (u32 captured = 0; room && (captured = next_captured(&build->definitions, captured));) {
     gathering.gemms.n = 0;
     room =
-        gather(&gathering, captured, 0) &&
+        collect_gemms(&gathering, captured, 0) &&
         (!gathering.gemms.n || add_content(build, captured, gathering.gemms.at, gathering.gemms.n));
   }
   free(gathering.gemms.at);

@@ -64,7 +64,8 @@ static u32 first_after(const struct waiting *w, u32 stream, u32 correlation) {
 }
 
 /* The record of the event that a call waits for: as recorded, else the last one before the call. */
-static const struct gpu_wait *recorded(const struct waiting *w, const struct gpu_wait *wait) {
+static const struct gpu_wait *find_event_record(const struct waiting *w,
+                                                const struct gpu_wait *wait) {
   u32 low = 0, high = w->n_events;
   while (low < high) {
     u32 middle = low + (high - low) / 2;
@@ -122,7 +123,7 @@ static bool link_device_wait(struct waiting *w, u32 host, u32 correlation) {
 static bool link_wait(struct waiting *w, const struct gpu_wait *wait) {
   bool for_event =
       wait->type == TSCOPE_GPU_WAIT_EVENT || wait->type == TSCOPE_GPU_WAIT_STREAM_EVENT;
-  const struct gpu_wait *event = for_event ? recorded(w, wait) : NULL;
+  const struct gpu_wait *event = for_event ? find_event_record(w, wait) : NULL;
   u32 from = event ? last_before(w, event->stream, event->correlation) : INDEX_NONE;
   switch (wait->type) {
   case TSCOPE_GPU_WAIT_STREAM_EVENT:
@@ -141,7 +142,7 @@ static bool link_wait(struct waiting *w, const struct gpu_wait *wait) {
   }
 }
 
-/* Device spans that carry their call's number, on streams whose own id the source told. */
+/* Device spans that carry their call's number, on streams whose own id the source reported. */
 static void list_work(struct waiting *w) {
   const struct timeline_build *build = w->build;
   const struct definitions *definitions = &build->definitions;

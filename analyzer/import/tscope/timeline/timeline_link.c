@@ -46,7 +46,7 @@ static u32 slice_of(const struct linking *linking, u32 i) {
   return session == INDEX_NONE ? INDEX_NONE : session * linking->streams + stream;
 }
 
-static void slice_up(struct linking *linking) {
+static void slice_spans(struct linking *linking) {
   const struct timeline_build *build = linking->build;
   u32 causes = 0, effects = 0;
   for (u32 i = 0; i < build->spans.n; i++) {
@@ -128,13 +128,13 @@ static void link_stream(struct linking *linking, u32 stream) {
   if (!same)
     list_stream(linking, stream, true, &causes, &effects);
   pair_in_order(linking->ordered_causes, causes, linking->ordered_effects, effects,
-                timeline_lost_its_end(linking->build), linking->effect_of);
+                timeline_end_is_lost(linking->build), linking->effect_of);
   for (u32 i = 0; i < causes; i++)
     if (linking->effect_of[i] != INDEX_NONE)
       link(linking, linking->chosen_causes[i], linking->chosen_effects[linking->effect_of[i]]);
 }
 
-bool timeline_lost_its_end(const struct timeline_build *build) {
+bool timeline_end_is_lost(const struct timeline_build *build) {
   bool overwritten = build->ring_begin > build->model->ranks[build->rank].begin;
   return build->events->cut_short && !overwritten;
 }
@@ -163,7 +163,7 @@ int timeline_link_launches(struct timeline_build *build) {
               linking.ordered_causes && linking.ordered_effects && linking.chosen_causes &&
               linking.chosen_effects && linking.effect_of;
   if (room) {
-    slice_up(&linking);
+    slice_spans(&linking);
     for (u32 s = 0; s < sessions * streams; s++)
       if (linking.causes[s].n && linking.effects[s].n)
         link_stream(&linking, s);

@@ -131,7 +131,7 @@ static void pair_session(struct replay_pairing *p, u32 session) {
     ran[effects] = i;
     p->effects[effects++] = (struct ordered){start, build->replays.at[i].gpu_graph};
   }
-  pair_in_order(p->causes, causes, p->effects, effects, timeline_lost_its_end(build), p->effect_of);
+  pair_in_order(p->causes, causes, p->effects, effects, timeline_end_is_lost(build), p->effect_of);
   for (u32 i = 0; i < causes; i++)
     if (p->effect_of[i] != INDEX_NONE)
       join_replay(build, chosen[i], &build->replays.at[ran[p->effect_of[i]]]);

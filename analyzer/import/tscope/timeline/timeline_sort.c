@@ -16,8 +16,8 @@ struct sorting {
 };
 
 /* By start, longer first; equal spans keep the order they were decoded in. */
-static bool goes_first(const struct span *spans, const struct sort_key *a,
-                       const struct sort_key *b) {
+static bool is_before(const struct span *spans, const struct sort_key *a,
+                      const struct sort_key *b) {
   if (a->start != b->start)
     return a->start < b->start;
   if (spans[a->span].end != spans[b->span].end)
@@ -28,7 +28,7 @@ static bool goes_first(const struct span *spans, const struct sort_key *a,
 static int find_runs(struct sorting *sorting, u32 n) {
   VECTOR(u32) runs = {0};
   for (u32 i = 0; i < n; i++)
-    if (i == 0 || goes_first(sorting->spans, &sorting->keys[i], &sorting->keys[i - 1]))
+    if (i == 0 || is_before(sorting->spans, &sorting->keys[i], &sorting->keys[i - 1]))
       if (!VECTOR_PUSH(&runs, i)) {
         free(runs.at);
         return -ENOMEM;
@@ -45,7 +45,7 @@ static int find_runs(struct sorting *sorting, u32 n) {
 static void merge(const struct span *spans, const struct sort_key *a, const struct sort_key *a_end,
                   const struct sort_key *b, const struct sort_key *b_end, struct sort_key *out) {
   while (a < a_end && b < b_end)
-    *out++ = goes_first(spans, b, a) ? *b++ : *a++;
+    *out++ = is_before(spans, b, a) ? *b++ : *a++;
   while (a < a_end)
     *out++ = *a++;
   while (b < b_end)
@@ -73,7 +73,7 @@ static void merge_runs(struct sorting *sorting) {
 }
 
 /* Moves spans and facts into order, and links between spans with them. */
-static int apply(struct timeline_build *build, const struct sort_key *keys) {
+static int apply_order(struct timeline_build *build, const struct sort_key *keys) {
   u32 n = build->spans.n;
   struct span *spans = malloc((n + 1) * sizeof(*spans));
   struct span_facts *facts = malloc((n + 1) * sizeof(*facts));
@@ -117,7 +117,7 @@ int timeline_sort(struct timeline_build *build) {
     result = find_runs(&sorting, n);
   if (result == 0) {
     merge_runs(&sorting);
-    result = apply(build, sorting.keys);
+    result = apply_order(build, sorting.keys);
   }
   free(sorting.keys);
   free(sorting.other);

@@ -41,8 +41,8 @@ static const char *trace_name(const struct timeline *timeline, u32 name) {
 }
 
 /* The spans of some kinds as a set. Spans are sorted by start. */
-static int unite_spans(const struct timeline_build *build, u32 kinds, struct arena *arena,
-                       struct intervals *out) {
+static int intervals_of_spans(const struct timeline_build *build, u32 kinds, struct arena *arena,
+                              struct intervals *out) {
   u32 n = 0;
   for (u32 i = 0; i < build->spans.n; i++)
     n += kinds >> build->spans.at[i].kind & 1;
@@ -56,13 +56,13 @@ static int unite_spans(const struct timeline_build *build, u32 kinds, struct are
 }
 
 /* What the thread computed in no phase. */
-static int unite_unmarked(const struct timeline_build *build, struct arena *arena,
-                          struct timeline *timeline) {
+static int add_unmarked_compute(const struct timeline_build *build, struct arena *arena,
+                                struct timeline *timeline) {
   static const u32 waits = 1u << SPAN_COMM_WAIT | 1u << SPAN_SYNC | 1u << SPAN_COLL_CALL;
   struct intervals input, named, blocked = {0}, busy, all;
   int result = unite_phases(build->events, TSCOPE_PHASE_DATA, arena, &input);
   if (result == 0)
-    result = unite_spans(build, waits, arena, &blocked);
+    result = intervals_of_spans(build, waits, arena, &blocked);
   if (result == 0)
     result = intervals_union(arena, &timeline->compute, &input, &named);
   if (result == 0)
@@ -78,8 +78,8 @@ static int unite_unmarked(const struct timeline_build *build, struct arena *aren
 }
 
 /* On a CPU job: what is known to be training, less the time the host was blocked in it. */
-static int unite_cpu_compute(const struct timeline_build *build, struct arena *arena,
-                             struct timeline *timeline) {
+static int collect_cpu_compute(const struct timeline_build *build, struct arena *arena,
+                               struct timeline *timeline) {
   static const u8 kinds[] = {TSCOPE_PHASE_FORWARD, TSCOPE_PHASE_BACKWARD, TSCOPE_PHASE_OPTIMIZER};
   struct intervals training = {0}, phase, both, blocked = {0};
   int result = 0;
@@ -89,15 +89,15 @@ static int unite_cpu_compute(const struct timeline_build *build, struct arena *a
       result = intervals_union(arena, &training, &phase, &both);
   }
   if (result == 0)
-    result = unite_spans(build, 1u << SPAN_COMM_WAIT | 1u << SPAN_SYNC, arena, &blocked);
+    result = intervals_of_spans(build, 1u << SPAN_COMM_WAIT | 1u << SPAN_SYNC, arena, &blocked);
   if (result == 0)
     result = intervals_subtract(arena, &training, &blocked, &timeline->compute);
   timeline->has_compute = training.n > 0;
-  return result == 0 ? unite_unmarked(build, arena, timeline) : result;
+  return result == 0 ? add_unmarked_compute(build, arena, timeline) : result;
 }
 
-static int unite(const struct timeline_build *build, struct arena *arena,
-                 struct timeline *timeline) {
+static int collect_intervals(const struct timeline_build *build, struct arena *arena,
+                             struct timeline *timeline) {
   const struct rank_events *events = build->events;
   bool gpu_spans = false;
   for (u32 i = 0; i < build->spans.n && !gpu_spans; i++) {
@@ -107,16 +107,18 @@ static int unite(const struct timeline_build *build, struct arena *arena,
   timeline->on_gpu = gpu_spans || events->launches > 0 || events->definitions->n_streams > 0;
   timeline->has_comm = events->calls.n == events->idle_calls || events->runs.n > 0;
   timeline->has_memcpy = !timeline->on_gpu || gpu_spans;
-  int result = unite_spans(build, 1u << SPAN_COLLECTIVE, arena, &timeline->comm);
+  int result = intervals_of_spans(build, 1u << SPAN_COLLECTIVE, arena, &timeline->comm);
   if (result == 0)
-    result = unite_spans(build, 1u << SPAN_MEMCPY | 1u << SPAN_MEMSET, arena, &timeline->memcpy);
+    result =
+        intervals_of_spans(build, 1u << SPAN_MEMCPY | 1u << SPAN_MEMSET, arena, &timeline->memcpy);
   if (result == 0 && !timeline->on_gpu)
-    return unite_cpu_compute(build, arena, timeline);
+    return collect_cpu_compute(build, arena, timeline);
   timeline->has_compute = gpu_spans;
-  return result == 0 ? unite_spans(build, 1u << SPAN_KERNEL, arena, &timeline->compute) : result;
+  return result == 0 ? intervals_of_spans(build, 1u << SPAN_KERNEL, arena, &timeline->compute)
+                     : result;
 }
 
-static void discard(struct timeline_build *build) {
+static void free_build(struct timeline_build *build) {
   free(build->spans.at);
   free(build->facts.at);
   free(build->event_uses.at);
@@ -128,12 +130,12 @@ static void discard(struct timeline_build *build) {
   free(build->sites.at);
   free(build->arithmetic.at);
   gemms_build_release(&build->gemms_build);
-  definitions_forget_text(&build->definitions);
+  definitions_free_text(&build->definitions);
   arena_release(&build->arena);
 }
 
 /* Moves what was built into the timeline. */
-static int hand_over(struct timeline_build *build, struct timeline *timeline) {
+static int move_to_timeline(struct timeline_build *build, struct timeline *timeline) {
   struct timeline_internal *internal = arena_alloc(&build->arena, sizeof(*internal));
   struct timeline made = {.rank = build->rank,
                           .spans = build->spans.at,
@@ -151,9 +153,9 @@ static int hand_over(struct timeline_build *build, struct timeline *timeline) {
     if (build->spans.at[i].kind == SPAN_LAUNCH && build->facts.at[i].work == WORK_GRAPH) {
       made.graph_launches++;
       made.graph_launches_run += build->spans.at[i].link != INDEX_NONE;
-      made.graph_launches_open += rank_graph_is_open(build->events, build->facts.at[i].what);
+      made.graph_launches_open += rank_graph_is_conditional(build->events, build->facts.at[i].what);
     }
-  int result = internal ? unite(build, &build->arena, &made) : -ENOMEM;
+  int result = internal ? collect_intervals(build, &build->arena, &made) : -ENOMEM;
   if (result == 0)
     result = timeline_link_sites(build, &build->arena, &made.call_sites);
   made.bytes = arena_array(&build->arena, build->spans.n + 1u, sizeof(*made.bytes));
@@ -196,9 +198,9 @@ static int trace_load(const struct model *model, u32 rank, struct timeline *time
   if (result == 0)
     result = timeline_link_events(build);
   if (result == 0)
-    result = hand_over(build, timeline);
+    result = move_to_timeline(build, timeline);
   if (result < 0)
-    discard(build);
+    free_build(build);
   free(build);
   return result;
 }
@@ -211,7 +213,7 @@ static void trace_release(struct timeline *timeline) {
   free(timeline->arithmetic);
   if (internal) {
     struct arena arena = internal->arena;
-    definitions_forget_text(&internal->definitions);
+    definitions_free_text(&internal->definitions);
     arena_release(&arena);
   }
   *timeline = (struct timeline){0};

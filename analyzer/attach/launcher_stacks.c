@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "attach/launcher_look.h"
+#include "attach/launcher_stacks.h"
 
 #include <errno.h>
 #include <signal.h>
@@ -20,7 +20,7 @@
 
 enum { ANCESTORS_MOST = 256, ANSWER_WAIT_S = 30, ANSWER_MOST = 256 << 20 };
 
-/* Whether the other side is that process, as our user or root: anybody may take a name. */
+/* Whether the other side is that process, as our user or root: anybody may use a name. */
 static bool is_process(int fd, pid_t pid) {
   struct ucred peer;
   socklen_t bytes = sizeof(peer);
@@ -28,7 +28,7 @@ static bool is_process(int fd, pid_t pid) {
          (peer.uid == geteuid() || peer.uid == 0 || geteuid() == 0);
 }
 
-/* A connection to this tscope-run; -1 when that process is none, or helps nobody. */
+/* A connection to this tscope-run; -1 when that process is none, or does not help. */
 static int connect_to(pid_t pid) {
   struct sockaddr_un address = {.sun_family = AF_UNIX};
   int length =
@@ -64,42 +64,42 @@ static char *receive_all(int fd, size_t *bytes) {
   return text;
 }
 
-static int ask(int fd, pid_t pid, enum native_which which, struct arena *arena,
-               struct rank_stall *look, struct native_outcome *native) {
+static int request_stacks(int fd, pid_t pid, enum native_which which, struct arena *arena,
+                          struct rank_stall *stacks, struct native_outcome *native) {
   struct stack_request request = {.pid = (u32)pid, .which = (u32)which};
   size_t bytes;
   memcpy(request.magic, TSCOPE_STACK_MAGIC, sizeof(request.magic));
   if (send(fd, &request, sizeof(request), MSG_NOSIGNAL) != (ssize_t)sizeof(request))
     return -EPIPE;
   char *text = receive_all(fd, &bytes);
-  int error = text ? look_json_read(arena, text, bytes, look, native) : -ENOMEM;
+  int error = text ? look_json_read(arena, text, bytes, stacks, native) : -ENOMEM;
   free(text);
   return error;
 }
 
-int launcher_look(struct arena *arena, pid_t pid, enum native_which which, struct rank_stall *look,
-                  struct native_outcome *native) {
+int launcher_read_stacks(struct arena *arena, pid_t pid, enum native_which which,
+                         struct rank_stall *stacks, struct native_outcome *native) {
   pid_t ancestor = process_parent(pid);
   for (int i = 0; i < ANCESTORS_MOST && ancestor > 0; i++, ancestor = process_parent(ancestor)) {
     int fd = connect_to(ancestor);
     if (fd < 0)
       continue;
-    int error = ask(fd, pid, which, arena, look, native);
+    int error = request_stacks(fd, pid, which, arena, stacks, native);
     close(fd);
     return error ? error : ancestor;
   }
   return -ENOENT;
 }
 
-int launcher_look_serve(pid_t pid, enum native_which which) {
+int launcher_serve_stacks(pid_t pid, enum native_which which) {
   struct arena arena = {0};
-  struct rank_stall look;
+  struct rank_stall stacks;
   struct native_outcome native;
   prctl(PR_SET_PDEATHSIG, SIGKILL);
   int error = given_access_begin(pid);
   if (!error)
-    error = attached_look(&arena, pid, which, &look, &native);
-  char *text = error ? NULL : look_json_write(&look, &native);
+    error = attached_read_stacks(&arena, pid, which, &stacks, &native);
+  char *text = error ? NULL : look_json_write(&stacks, &native);
   if (text)
     fputs(text, stdout);
   else if (!error)
