@@ -11,9 +11,11 @@
 
 #include "record/lock.h"
 
-/* Reading the list takes some microseconds, a fork up to some 100 ms. A thread that was ended while
- * it read the list never leaves: after one wait in vain, forks do not wait for it again. */
-enum { FORK_WAITS_NS = 100000000, READER_WAITS_NS = 1000000000, RECHECK_NS = 1000000 };
+/* Reading the list takes some microseconds and a fork up to some 100 ms, but on a busy machine the
+ * kernel may stop either thread in the middle for longer. A thread that was ended while it read the
+ * list never leaves: after one wait in vain, forks do not wait for it again. */
+static const u64 fork_waits_ns = 2000000000, reader_waits_ns = 4000000000;
+enum { RECHECK_NS = 1000000 };
 
 static u32 readers; /* threads that read the list */
 static u32 forking; /* forks in progress */
@@ -57,7 +59,7 @@ static void before_fork(void) {
   forks_here = true;
   __atomic_add_fetch(&forking, 1, __ATOMIC_SEQ_CST);
   u32 least = value_of(&never_leave) + (depth != 0);
-  if (!wait_until_at_most(&readers, least, FORK_WAITS_NS))
+  if (!wait_until_at_most(&readers, least, fork_waits_ns))
     __atomic_store_n(&never_leave, value_of(&readers) - (depth != 0), __ATOMIC_SEQ_CST);
 }
 
@@ -81,7 +83,7 @@ static void after_fork_in_child(void) {
 static void register_handlers(void) {
   static struct tscope_lock lock;
   static u8 registered;
-  if (__atomic_load_n(&registered, __ATOMIC_ACQUIRE) || !tscope_lock_within(&lock, READER_WAITS_NS))
+  if (__atomic_load_n(&registered, __ATOMIC_ACQUIRE) || !tscope_lock_within(&lock, reader_waits_ns))
     return;
   if (!registered && pthread_atfork(before_fork, after_fork_in_parent, after_fork_in_child) == 0)
     __atomic_store_n(&registered, 1, __ATOMIC_RELEASE);
@@ -97,7 +99,7 @@ void tscope_objects_enter(void) {
   if (!value_of(&forking) || forks_here)
     return;
   subtract_one(&readers, &forking);
-  wait_until_at_most(&forking, 0, READER_WAITS_NS);
+  wait_until_at_most(&forking, 0, reader_waits_ns);
   __atomic_add_fetch(&readers, 1, __ATOMIC_SEQ_CST);
 }
 
