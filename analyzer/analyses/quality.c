@@ -106,7 +106,7 @@ static void add_gpu_coverage(struct analysis *a) {
         "CUPTI reports only the first run");
   if (known < in_graphs)
     add_coverage(
-        r, "collectives in graphs told by their nodes", known, in_graphs,
+        r, "collectives in graphs found by their nodes", known, in_graphs,
         "these were found in a replay only by their order in time, which CUDA does not guarantee");
   if (!own_traces && !all.gemms)
     return;

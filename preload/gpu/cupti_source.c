@@ -294,7 +294,7 @@ static const char *failed(void) {
   if (!has_passed(&silent_since_ns, timeout(&gpu_clock_timeouts.silence_ns)) ||
       !__atomic_load_n(&gpu_clock_kernels_launched, __ATOMIC_RELAXED))
     return NULL;
-  return "CUPTI tells of no work, though kernels were launched";
+  return "CUPTI delivers no records, though kernels were launched";
 }
 
 /* The times of work that still runs are given up: later they would go to another client. A process

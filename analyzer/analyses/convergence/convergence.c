@@ -22,7 +22,7 @@ const char *const scalar_role_words[] = {
 
 struct convergence_result convergence_result_unknown(void) {
   return (struct convergence_result){
-      .reason = "no input tells values of training: give a log (JSON lines, CSV, "
+      .reason = "no input has values of training: give a log (JSON lines, CSV, "
                 "trainer_state.json), call tscope_scalar(), or set TSCOPE_SCALARS=stdout",
       .diverged_step = NAN,
       .plateau_steps = NAN,

@@ -163,7 +163,7 @@ const char *gpu_timing_describe(struct analysis *a) {
     return arena_printf(a->arena, "CUPTI activity for %.1f %% of the run%s, else %s (%s)",
                         100 * watched, how_often ? how_often : "",
                         gpu_clock_name(other ? other->clock : TSCOPE_GPU_CLOCK_HOST),
-                        other && other->reason ? other->reason : "why is not told");
+                        other && other->reason ? other->reason : "reason not recorded");
   }
   struct arena scratch = {0};
   const char *sources = describe_sources(a, &scratch);
@@ -185,7 +185,7 @@ const char *gpu_timing_why_no_times(struct analysis *a) {
 
 const char *gpu_timing_reason(const struct rank *rank) {
   if (main_clock(rank) == TSCOPE_GPU_CLOCK_CUPTI)
-    return "CUPTI was open, but told nothing of it";
+    return "CUPTI was open, but delivered no records of it";
   const struct gpu_window *window = main_window(rank);
   return window ? window->reason : rank->gpu_clock_reason;
 }

@@ -94,7 +94,7 @@ static void find_capacity(const struct analysis *a, const struct memory_history 
     result->capacity_source = "as recorded";
   } else if (capacity > 0) {
     result->capacity_bytes = capacity;
-    result->capacity_source = "as the device told";
+    result->capacity_source = "as the device reported";
   }
 }
 

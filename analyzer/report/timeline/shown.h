@@ -36,7 +36,7 @@ struct shown_request {
 /* Why a step is among those shown, in words for the reader. */
 #define SHOWN_REASONS(R)                                                                           \
   R(ALL, "all")                                                                                    \
-  R(REQUESTED, "asked for")                                                                        \
+  R(REQUESTED, "requested")                                                                        \
   R(MEDIAN, "median")                                                                              \
   R(SLOWEST, "slowest")                                                                            \
   R(AFTER_CHANGE, "first after the run became slower")

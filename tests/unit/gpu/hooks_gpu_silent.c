@@ -43,7 +43,7 @@ static void no_records_of_kernels_ends_the_source(void **state) {
   cudaDeviceSynchronize();
   struct tscope_gpu_clock_record clock = wait_for(TSCOPE_GPU_CLOCK_EVENTS, 20000000000);
   assert_int_equal(clock.header.tag, TSCOPE_GPU_CLOCK_EVENTS);
-  assert_string(clock.reason, "CUPTI tells of no work, though kernels were launched");
+  assert_string(clock.reason, "CUPTI delivers no records, though kernels were launched");
 }
 
 int main(void) {

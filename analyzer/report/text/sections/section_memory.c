@@ -99,7 +99,7 @@ static void put_headroom(struct pen *pen, const struct memory_result *memory) {
   if (memory->out_of_memory > 0) {
     pen_item_format(pen, STYLE_CRITICAL, VALUE_INDENT, "memory ran out %s",
                     plural(memory->out_of_memory, "time").text);
-    pen_item_format(pen, STYLE_PLAIN, VALUE_INDENT, "%s were asked for",
+    pen_item_format(pen, STYLE_PLAIN, VALUE_INDENT, "%s were requested",
                     memory_size(memory->oom_requested_bytes).text);
     if (!isnan(memory->oom_free_bytes))
       pen_item_format(pen, STYLE_PLAIN, VALUE_INDENT, "%s were free on the device",
