@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "record/lock.h"
+#include "record/tick_clock.h"
 
 /* Reading the list takes some microseconds and a fork up to some 100 ms, but on a busy machine the
  * kernel may stop either thread in the middle for longer. A thread that was ended while it read the
@@ -18,27 +19,25 @@ static const u64 fork_waits_ns = 2000000000, reader_waits_ns = 4000000000;
 enum { RECHECK_NS = 1000000 };
 
 static u32 readers; /* threads that read the list */
+static u32 waiting; /* threads that wait for forks before they read it */
 static u32 forking; /* forks in progress */
 static u32 never_leave;
 static __thread u32 depth __attribute__((tls_model("initial-exec")));
 static __thread bool forks_here __attribute__((tls_model("initial-exec")));
 
-static u64 now_ns(void) {
-  struct timespec time;
-  clock_gettime(CLOCK_MONOTONIC, &time);
-  return (u64)time.tv_sec * 1000000000u + (u64)time.tv_nsec;
-}
-
 static u32 value_of(const u32 *word) {
   return __atomic_load_n(word, __ATOMIC_SEQ_CST);
 }
 
-/* Waits until the word is at most that, or for `timeout_ns`. */
-static bool wait_until_at_most(u32 *word, u32 most, u64 timeout_ns) {
-  u64 until = now_ns() + timeout_ns;
+static u64 now_ns(void) {
+  return tscope_clock_ns(CLOCK_MONOTONIC);
+}
+
+/* Waits until the word is at most that, or until that time. */
+static bool wait_until_at_most(u32 *word, u32 most, u64 until_ns) {
   int saved = errno;
   u32 seen;
-  while ((seen = value_of(word)) > most && now_ns() < until) {
+  while ((seen = value_of(word)) > most && now_ns() < until_ns) {
     struct timespec time = {.tv_nsec = RECHECK_NS};
     syscall(SYS_futex, word, FUTEX_WAIT_PRIVATE, seen, &time, NULL, 0);
   }
@@ -59,7 +58,7 @@ static void before_fork(void) {
   forks_here = true;
   __atomic_add_fetch(&forking, 1, __ATOMIC_SEQ_CST);
   u32 least = value_of(&never_leave) + (depth != 0);
-  if (!wait_until_at_most(&readers, least, fork_waits_ns))
+  if (!wait_until_at_most(&readers, least, now_ns() + fork_waits_ns))
     __atomic_store_n(&never_leave, value_of(&readers) - (depth != 0), __ATOMIC_SEQ_CST);
 }
 
@@ -67,13 +66,13 @@ static void after_fork_in_parent(void) {
   if (!forks_here) /* registered between the two */
     return;
   forks_here = false;
-  subtract_one(&forking, &readers);
+  subtract_one(&forking, &waiting);
 }
 
 /* The child has one thread. */
 static void after_fork_in_child(void) {
   forks_here = false;
-  forking = never_leave = 0;
+  forking = waiting = never_leave = 0;
   readers = depth != 0;
 }
 
@@ -90,17 +89,25 @@ static void register_handlers(void) {
   tscope_unlock(&lock);
 }
 
-/* Other handlers of a fork may call hooks: the thread that forks does not wait for itself. */
+/* Whether a fork of another thread is in progress. Other handlers of a fork may call hooks: the
+ * thread that forks does not wait for itself. */
+static bool must_wait(void) {
+  return value_of(&forking) && !forks_here;
+}
+
 void tscope_objects_enter(void) {
   if (depth++)
     return;
   register_handlers();
   __atomic_add_fetch(&readers, 1, __ATOMIC_SEQ_CST);
-  if (!value_of(&forking) || forks_here)
-    return;
-  subtract_one(&readers, &forking);
-  wait_until_at_most(&forking, 0, reader_waits_ns);
-  __atomic_add_fetch(&readers, 1, __ATOMIC_SEQ_CST);
+  u64 until = must_wait() ? now_ns() + reader_waits_ns : 0;
+  while (must_wait() && now_ns() < until) { /* after one fork, the next may have begun */
+    subtract_one(&readers, &forking);
+    __atomic_add_fetch(&waiting, 1, __ATOMIC_SEQ_CST);
+    wait_until_at_most(&forking, 0, until);
+    __atomic_sub_fetch(&waiting, 1, __ATOMIC_SEQ_CST);
+    __atomic_add_fetch(&readers, 1, __ATOMIC_SEQ_CST);
+  }
 }
 
 void tscope_objects_leave(void) {
