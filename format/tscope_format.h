@@ -44,6 +44,8 @@ typedef int64_t i64;
  * (ncclGroupSimulateEnd). */
 #define TSCOPE_GROUP_SIMULATED 1
 #define TSCOPE_UNKNOWN 0xffffffffu
+/* In the seq of a COMM_WAIT: it is the number of a send or receive. */
+#define TSCOPE_TRANSFER 0x80000000u
 #define TSCOPE_UNKNOWN_RANK 0xffffffffu
 #define TSCOPE_NO_STREAM 0xffffu
 #define TSCOPE_MEMCPY_ASYNC 0x100u

@@ -7,10 +7,6 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
-#include "inspect/guarded_access.h"
-
-const struct guarded_access *tscope_guarded_access = NULL;
-
 /* Where seccomp refuses process_vm_readv(), as older container runtimes do, and where an emulator
  * does not know it. */
 static int read_mem_file(pid_t pid, u64 address, void *to, size_t bytes) {
@@ -27,12 +23,6 @@ static int read_mem_file(pid_t pid, u64 address, void *to, size_t bytes) {
 int tscope_read_memory(pid_t pid, u64 address, void *to, size_t bytes) {
   struct iovec local = {to, bytes}, remote = {(void *)(uintptr_t)address, bytes};
   int saved = errno;
-  const struct guarded_access *access = tscope_guarded_access;
-  if (access && access->pid == pid) {
-    ssize_t read = pread(access->memory, to, bytes, (off_t)address);
-    errno = saved;
-    return read == (ssize_t)bytes ? 0 : -EFAULT;
-  }
   ssize_t got = process_vm_readv(pid, &local, 1, &remote, 1, 0);
   int error = got == (ssize_t)bytes ? 0 : got < 0 ? -errno : -EFAULT;
   if (error == -ENOSYS || error == -EPERM)

@@ -9,7 +9,6 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "inspect/guarded_access.h"
 #include "inspect/python_memory.h"
 #include "inspect/system_calls.def"
 
@@ -160,20 +159,12 @@ static void find_file(pid_t pid, struct thread_state *state, enum call_kind kind
   }
 }
 
-static ssize_t read_call_file(pid_t pid, u32 tid, char *to, size_t bytes) {
-  char path[64];
-  const struct guarded_access *access = tscope_guarded_access;
-  if (access && access->pid == pid)
-    return access->call(tid, to, bytes);
-  thread_path(path, sizeof(path), pid, tid, "syscall");
-  return read_file(path, to, bytes);
-}
-
 /* "NUMBER ARGUMENT... SP PC", or "running". */
 static void read_call(pid_t pid, struct thread_state *state) {
-  char text[256], *at;
+  char path[64], text[256], *at;
   u64 arguments[2];
-  if (read_call_file(pid, state->tid, text, sizeof(text)) <= 0 || text[0] < '0' || text[0] > '9')
+  thread_path(path, sizeof(path), pid, state->tid, "syscall");
+  if (read_file(path, text, sizeof(text)) <= 0 || text[0] < '0' || text[0] > '9')
     return;
   i32 number = (i32)strtol(text, &at, 10);
   arguments[0] = strtoull(at, &at, 16);

@@ -18,6 +18,8 @@ extern const struct tscope_family tscope_hooked_symbols_family
 extern const struct tscope_family tscope_call_sites_family
     __attribute__((weak, visibility("hidden")));
 extern const struct tscope_family tscope_stalls_family __attribute__((weak, visibility("hidden")));
+extern const struct tscope_family tscope_stack_requests_family
+    __attribute__((weak, visibility("hidden")));
 extern const struct tscope_family tscope_line_samples_family
     __attribute__((weak, visibility("hidden")));
 extern const struct tscope_family tscope_api_family __attribute__((weak, visibility("hidden")));
@@ -33,5 +35,6 @@ const struct tscope_family *const tscope_families[TSCOPE_FAMILY_SLOTS] = {
     [TSCOPE_FAMILY_HOOKED_SYMBOLS] = &tscope_hooked_symbols_family,
     [TSCOPE_FAMILY_CALL_SITES] = &tscope_call_sites_family,
     [TSCOPE_FAMILY_STALLS] = &tscope_stalls_family,
+    [TSCOPE_FAMILY_STACK_REQUESTS] = &tscope_stack_requests_family,
     [TSCOPE_FAMILY_LINE_SAMPLES] = &tscope_line_samples_family,
 };

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT
  *
- * Puts the clocks of all ranks on one axis. Collectives that work as barriers (all-reduce,
- * all-gather, reduce-scatter, all-to-all, barrier) end at the same time everywhere, within
- * microseconds, however far apart they start. So the difference of their ends is the difference of
- * the clocks. Groups are chained through the ranks they share.
+ * Puts the clocks of all ranks on one axis. Ranks of one boot of one host share a clock
+ * (clock_domains.h). Clocks of different hosts are tied by collectives that work as barriers
+ * (all-reduce, all-gather, reduce-scatter, all-to-all, barrier) and by messages (clock_fit.h).
+ * Groups are chained through the hosts they share.
  */
 #ifndef TSCOPE_ALIGN_H
 #define TSCOPE_ALIGN_H
@@ -24,10 +24,10 @@ struct clock_facts {
 i64 clock_realtime_difference(const struct clock_facts *a, const struct clock_facts *b);
 
 /* Finds clocks[n_ranks] from model.collectives and model.arrivals, whose times are local
- * CLOCK_MONOTONIC. Sets rank.clock, clock_aligned, clock_method, clock_residual_us; strings live
- * in `arena`. Where alignment is refused, clocks follow CLOCK_REALTIME as best they can.
- * 0, or -ENOMEM. */
-int align_clocks(struct model *model, const struct clock_facts *facts, struct rank_clock *clocks,
-                 struct arena *arena);
+ * CLOCK_MONOTONIC. Sets rank.clock, clock_aligned, clock_method, clock_residual_us and
+ * clock_between_us; strings live in `arena`. Where alignment is refused, clocks follow
+ * CLOCK_REALTIME as best they can. */
+void align_clocks(struct model *model, const struct clock_facts *facts, struct rank_clock *clocks,
+                  struct arena *arena);
 
 #endif

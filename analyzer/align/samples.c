@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 #include "align/samples.h"
 
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/robust.h"
+#include "kernels/communication.h"
 
 static bool is_barrier_like(u8 op) {
+  op = comm_op_like(op);
   return op == TSCOPE_OP_ALLREDUCE || op == TSCOPE_OP_ALLGATHER || op == TSCOPE_OP_REDUCE_SCATTER ||
          op == TSCOPE_OP_ALLTOALL || op == TSCOPE_OP_BARRIER;
 }
@@ -22,64 +23,71 @@ static bool is_usable(const struct model *model, const struct collective *collec
   return known == 2;
 }
 
-/* Picks every so many-th usable collective of each communicator. `usable` counts them. */
-static int choose_collectives(struct samples *samples, const struct model *model, const u32 *usable,
-                              struct arena *arena) {
-  struct sample **of_comm = calloc(model->n_comms + 1, sizeof(struct sample *));
-  u32 *seen = calloc(model->n_comms + 1, sizeof(*seen));
-  bool room = of_comm && seen;
-  for (u32 c = 0; c < model->n_comms && room; c++) {
-    if (usable[c] == 0)
-      continue;
-    struct sample *sample = of_comm[c] = &samples->at[samples->n++];
-    sample->comm = c;
-    sample->collectives = arena_array(arena, usable[c] < MOST_SAMPLES ? usable[c] : MOST_SAMPLES,
-                                      sizeof(*sample->collectives));
-    room = sample->collectives != NULL;
-  }
-  for (u32 i = 0; i < model->n_collectives && room; i++) {
-    u32 comm = model->collectives[i].comm;
-    struct sample *sample = of_comm[comm];
-    if (!sample || !is_usable(model, &model->collectives[i]))
-      continue;
-    u64 wanted = usable[comm] < MOST_SAMPLES ? usable[comm] : MOST_SAMPLES;
-    if (seen[comm]++ * wanted / usable[comm] >= sample->n && sample->n < wanted)
-      sample->collectives[sample->n++] = i;
-  }
-  free(of_comm);
-  free(seen);
-  return room ? 0 : -ENOMEM;
+/* Barrier-like collectives of one communicator, operation and size (to a power of two). */
+struct class {
+  u32 key, count, seen;
+  struct sample *sample;
+};
+#define MOST_CLASSES 12u /* of a communicator; rarer ones beyond that are left out */
+
+static u32 class_key(const struct collective *collective) {
+  u32 size = collective->bytes ? 64u - (u32)__builtin_clzll(collective->bytes) : 0;
+  return 1 + collective->op * 128u + size;
 }
 
-static int fill_sample(struct sample *sample, const struct model *model, u32 *member_of_rank,
-                       struct arena *arena) {
-  for (u32 r = 0; r < model->n_ranks; r++)
-    member_of_rank[r] = INDEX_NONE;
-  for (u32 k = 0; k < sample->n; k++) {
-    const struct collective *collective = &model->collectives[sample->collectives[k]];
-    for (u32 i = 0; i < collective->n_arrivals; i++)
-      member_of_rank[model->arrivals[collective->first_arrival + i].rank] = 0;
+static struct class *class_of(struct class *classes, const struct collective *collective) {
+  struct class *of_comm = classes + (size_t)collective->comm * MOST_CLASSES;
+  u32 key = class_key(collective);
+  for (u32 i = 0; i < MOST_CLASSES; i++) {
+    if (of_comm[i].key == 0)
+      of_comm[i].key = key;
+    if (of_comm[i].key == key)
+      return &of_comm[i];
   }
-  for (u32 r = 0; r < model->n_ranks; r++)
-    if (member_of_rank[r] != INDEX_NONE)
-      member_of_rank[r] = sample->n_members++;
-  sample->members = arena_array(arena, sample->n_members, sizeof(*sample->members));
-  sample->ends = arena_array(arena, (size_t)sample->n * sample->n_members, sizeof(i64));
-  if (!sample->members || !sample->ends)
-    return -ENOMEM;
-  for (u32 r = 0; r < model->n_ranks; r++)
-    if (member_of_rank[r] != INDEX_NONE)
-      sample->members[member_of_rank[r]] = r;
-  for (size_t i = 0; i < (size_t)sample->n * sample->n_members; i++)
-    sample->ends[i] = NS_UNKNOWN;
-  for (u32 k = 0; k < sample->n; k++) {
-    const struct collective *collective = &model->collectives[sample->collectives[k]];
-    for (u32 i = 0; i < collective->n_arrivals; i++) {
-      const struct arrival *arrival = &model->arrivals[collective->first_arrival + i];
-      sample->ends[(size_t)k * sample->n_members + member_of_rank[arrival->rank]] = arrival->end;
+  return NULL;
+}
+
+/* How many of each class are taken: what one communicator may give, shared evenly. */
+static void make_samples(struct samples *samples, const struct model *model, struct class *classes,
+                         struct arena *arena) {
+  for (u32 c = 0; c < model->n_comms; c++) {
+    struct class *of_comm = classes + (size_t)c * MOST_CLASSES;
+    u32 used = 0;
+    while (used < MOST_CLASSES && of_comm[used].key)
+      used++;
+    for (u32 i = 0; i < used; i++) {
+      u32 wanted = MOST_SAMPLED / used;
+      wanted = of_comm[i].count < wanted ? of_comm[i].count : wanted;
+      of_comm[i].sample = &samples->at[samples->n++];
+      *of_comm[i].sample =
+          (struct sample){.on_host = model->comms[c].backend != TSCOPE_BACKEND_NCCL,
+                          .collectives = arena_array(arena, wanted, sizeof(u32))};
+      of_comm[i].sample->n = wanted;
     }
   }
-  return 0;
+}
+
+static void choose_collectives(struct samples *samples, const struct model *model,
+                               struct arena *arena) {
+  size_t n_classes = size_product(model->n_comms, MOST_CLASSES);
+  struct class *classes = arena_array(arena, n_classes, sizeof(*classes));
+  samples->at = arena_array(arena, n_classes, sizeof(*samples->at));
+  for (u32 i = 0; i < model->n_collectives; i++) {
+    struct class *class =
+        is_usable(model, &model->collectives[i]) ? class_of(classes, &model->collectives[i]) : NULL;
+    if (class)
+      class->count++;
+  }
+  make_samples(samples, model, classes, arena);
+  for (u32 i = 0; i < model->n_collectives; i++) {
+    struct class *class =
+        is_usable(model, &model->collectives[i]) ? class_of(classes, &model->collectives[i]) : NULL;
+    if (!class)
+      continue;
+    u64 wanted = class->sample->n, before = class->seen * wanted / class->count;
+    if ((++class->seen) * wanted / class->count > before)
+      class->sample->collectives[before] = i;
+  }
 }
 
 /* A message whose both ends are known, by the pair of ranks it is between. */
@@ -120,84 +128,79 @@ static u32 list_messages(const struct model *model, struct message *messages) {
 }
 
 /* As many of each direction, spread evenly. */
-static bool choose_messages(struct sample *sample, const struct message *at, u32 n, u32 upwards,
-                            struct arena *arena) {
+static struct sample choose_messages(const struct message *at, u32 n, u32 upwards, bool on_host,
+                                     struct arena *arena) {
   u32 fewer = upwards < n - upwards ? upwards : n - upwards;
-  u32 each = fewer < MOST_SAMPLES / 2 ? fewer : MOST_SAMPLES / 2;
-  *sample = (struct sample){.comm = at->comm, .messages = true};
-  sample->collectives = arena_array(arena, 2 * each, sizeof(*sample->collectives));
-  for (u32 i = 0; i < each && sample->collectives; i++) {
-    sample->collectives[sample->n++] = at[(u64)i * upwards / each].collective;
-    sample->collectives[sample->n++] = at[upwards + (u64)i * (n - upwards) / each].collective;
+  u32 each = fewer < MOST_SAMPLED / 2 ? fewer : MOST_SAMPLED / 2;
+  struct sample sample = {.messages = true,
+                          .on_host = on_host,
+                          .collectives = arena_array(arena, each, 2 * sizeof(u32))};
+  for (u32 i = 0; i < each; i++) {
+    sample.collectives[sample.n++] = at[(u64)i * upwards / each].collective;
+    sample.collectives[sample.n++] = at[upwards + (u64)i * (n - upwards) / each].collective;
   }
-  return sample->collectives != NULL;
+  return sample;
 }
 
-static int add_messages(struct samples *samples, const struct model *model, struct arena *arena) {
+static void add_messages(struct samples *samples, const struct model *model, struct arena *arena) {
   u32 n = list_messages(model, NULL);
   if (n == 0)
-    return 0;
-  struct message *messages = malloc(n * sizeof(*messages));
-  struct sample *all = arena_array(arena, (size_t)samples->n + n, sizeof(*all));
-  bool room = messages && all;
-  if (room) {
-    list_messages(model, messages);
-    qsort(messages, n, sizeof(*messages), by_pair);
-    memcpy(all, samples->at, samples->n * sizeof(*all));
-    samples->at = all;
-  }
-  for (u32 i = 0, next; i < n && room; i = next) {
+    return;
+  struct message *messages = memory_array(n, sizeof(*messages));
+  struct sample *all = arena_array(arena, size_sum(samples->n, n), sizeof(*all));
+  list_messages(model, messages);
+  qsort(messages, n, sizeof(*messages), by_pair);
+  memcpy(all, samples->at, samples->n * sizeof(*all));
+  samples->at = all;
+  for (u32 i = 0, next; i < n; i = next) {
     u32 upwards = 0;
     for (next = i; next < n && messages[next].comm == messages[i].comm &&
                    messages[next].low == messages[i].low && messages[next].high == messages[i].high;
          next++)
       upwards += messages[next].upwards;
+    bool on_host = model->comms[messages[i].comm].backend != TSCOPE_BACKEND_NCCL;
     if (upwards > 0 && upwards < next - i)
-      room = choose_messages(&samples->at[samples->n++], &messages[i], next - i, upwards, arena);
+      all[samples->n++] = choose_messages(&messages[i], next - i, upwards, on_host, arena);
   }
   free(messages);
-  return room ? 0 : -ENOMEM;
 }
 
-static void measure_transfers(struct samples *samples, const struct model *model) {
+i64 shortest_member(const struct model *model, const struct collective *collective) {
+  i64 shortest = INT64_MAX;
+  for (u32 i = 0; i < collective->n_arrivals; i++) {
+    const struct arrival *arrival = &model->arrivals[collective->first_arrival + i];
+    i64 time;
+    if (arrival->end != NS_UNKNOWN && arrival->start != NS_UNKNOWN &&
+        !__builtin_sub_overflow(arrival->end, arrival->start, &time) && time < shortest)
+      shortest = time;
+  }
+  return shortest == INT64_MAX ? NS_UNKNOWN : shortest;
+}
+
+static void measure_transfer(struct sample *sample, const struct model *model) {
+  i64 times[2 * MOST_SAMPLED];
+  u32 n = 0;
+  for (u32 k = 0; k < sample->n; k++) {
+    i64 time = shortest_member(model, &model->collectives[sample->collectives[k]]);
+    if (time != NS_UNKNOWN)
+      times[n++] = time;
+  }
+  sample->transfer_ns = n ? median_i64(times, n) : 0;
+}
+
+void samples_collect(struct samples *samples, const struct model *model, struct arena *arena) {
+  *samples = (struct samples){0};
+  choose_collectives(samples, model, arena);
+  add_messages(samples, model, arena);
+  for (u32 s = 0; s < samples->n; s++)
+    measure_transfer(&samples->at[s], model);
+}
+
+double samples_transfer_us(const struct samples *samples) {
+  double sum = 0, n = 0;
   for (u32 s = 0; s < samples->n; s++) {
-    for (u32 k = 0; k < samples->at[s].n; k++) {
-      const struct collective *collective = &model->collectives[samples->at[s].collectives[k]];
-      i64 shortest = INT64_MAX;
-      for (u32 i = 0; i < collective->n_arrivals; i++) {
-        const struct arrival *arrival = &model->arrivals[collective->first_arrival + i];
-        if (arrival->end != NS_UNKNOWN && arrival->end - arrival->start < shortest)
-          shortest = arrival->end - arrival->start;
-      }
-      samples->transfers_us[samples->n_transfers++] = (double)shortest / 1e3;
-    }
+    sum += (double)samples->at[s].transfer_ns * samples->at[s].n;
+    n += samples->at[s].n;
   }
-}
-
-int samples_collect(struct samples *samples, const struct model *model, struct arena *arena) {
-  *samples = (struct samples){.at = arena_array(arena, model->n_comms + 1, sizeof(*samples->at))};
-  u32 *usable = arena_array(arena, model->n_comms + 1, sizeof(*usable));
-  u32 *member_of_rank = arena_array(arena, model->n_ranks + 1, sizeof(*member_of_rank));
-  if (!samples->at || !usable || !member_of_rank)
-    return -ENOMEM;
-  for (u32 i = 0; i < model->n_collectives; i++)
-    usable[model->collectives[i].comm] += is_usable(model, &model->collectives[i]);
-  int result = choose_collectives(samples, model, usable, arena);
-  if (result == 0)
-    result = add_messages(samples, model, arena);
-  size_t total = 0;
-  for (u32 s = 0; s < samples->n && result == 0; s++) {
-    result = fill_sample(&samples->at[s], model, member_of_rank, arena);
-    total += samples->at[s].n;
-  }
-  samples->transfers_us = arena_array(arena, total + 1, sizeof(*samples->transfers_us));
-  if (!samples->transfers_us)
-    result = -ENOMEM;
-  if (result == 0)
-    measure_transfers(samples, model);
-  return result;
-}
-
-double samples_transfer_us(struct samples *samples) {
-  return median_double(samples->transfers_us, samples->n_transfers);
+  return n > 0 ? sum / n / 1e3 : 0;
 }

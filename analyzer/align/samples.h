@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * The collective ends that clocks are aligned by: at most MOST_SAMPLES barrier-like collectives of
- * each communicator, spread evenly over it. If ranks only exchange messages (a pipeline), the ends
- * of messages are used. A receive ends after its send, by the latency. For messages in the other
- * direction the latency has the opposite sign, so messages in both directions are needed.
+ * The collectives that clocks are aligned by. Those of one communicator, operation and size are one
+ * sample: what makes their ends differ between ranks (the order of a ring, a slow link) depends on
+ * these. If two ranks also exchange messages in both directions, these are a sample too.
  */
 #ifndef TSCOPE_SAMPLES_H
 #define TSCOPE_SAMPLES_H
@@ -11,29 +10,28 @@
 #include "base/arena.h"
 #include "model/model.h"
 
-#define MOST_SAMPLES 256u
+#define MOST_SAMPLED 512u /* of one communicator's collectives, or messages of one pair */
 
 struct sample {
-  u32 comm;      /* index into model.comms */
-  bool messages; /* between its two members, in both directions */
-  u32 n, n_members;
-  u32 *collectives; /* [n] index into model.collectives */
-  u32 *members;     /* [n_members] index into model.ranks, ascending */
-  i64 *ends;        /* [n * n_members] local; NS_UNKNOWN */
+  bool messages;   /* sender and receiver, as many of each direction; else barrier-like */
+  bool on_host;    /* timed by threads of the host, which the scheduler can delay */
+  i64 transfer_ns; /* median over the collectives of their shortest member's time */
+  u32 n;
+  u32 *collectives; /* [n] index into model.collectives; spread evenly over the run */
 };
 
 struct samples {
-  struct sample *at; /* communicators with at least one usable collective, then pairs of ranks */
+  struct sample *at;
   u32 n;
-  double *transfers_us; /* shortest time of a member in each sampled collective */
-  u32 n_transfers;
 };
 
-/* 0, or -ENOMEM. */
-int samples_collect(struct samples *samples, const struct model *model, struct arena *arena);
+void samples_collect(struct samples *samples, const struct model *model, struct arena *arena);
 
-/* Median over the sampled collectives of the time that the last member to arrive spent in it. This
- * is the duration of a transfer, whatever the clocks say. */
-double samples_transfer_us(struct samples *samples);
+/* The shortest time of a member in a collective; NS_UNKNOWN if none is known. */
+i64 shortest_member(const struct model *model, const struct collective *collective);
+
+/* The median over all sampled collectives of their shortest member's time: that of a transfer,
+ * whatever the clocks say. */
+double samples_transfer_us(const struct samples *samples);
 
 #endif

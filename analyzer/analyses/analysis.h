@@ -13,9 +13,10 @@
 
 #include "analyses/results/results.h"
 #include "base/arena.h"
+#include "kernels/communication.h"
 #include "model/gemms.h"
 
-#define OPS 32 /* above every TSCOPE_OP_ value; 0 is "not known" */
+#define OPS COMM_OPS /* by enum tscope_op and enum comm_op; 0 is "not known" */
 
 /* A step as one rank saw it. */
 struct window {

@@ -22,10 +22,9 @@ static u64 lost_records_of(const struct rank *rank) {
 static int list_partial_ranks(struct analysis *a) {
   const struct model *model = a->model;
   struct results *r = a->results;
-  u32 room = model->n_ranks + model->world_size + 1, next = 0;
-  r->partial_ranks = arena_array(a->arena, room, sizeof(u32));
-  if (!r->partial_ranks)
-    return -ENOMEM;
+  u32 next = 0;
+  r->partial_ranks =
+      arena_array(a->arena, size_sum(size_sum(model->n_ranks, model->world_size), 1), sizeof(u32));
   for (u32 i = 0; i < model->n_ranks; i++) {
     const struct rank *rank = &model->ranks[i];
     for (; next < rank->rank && next < model->world_size; next++)

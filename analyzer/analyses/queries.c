@@ -4,6 +4,8 @@
 #include <math.h>
 #include <stdio.h>
 
+#include "kernels/communication.h"
+
 static size_t cell_of(const struct analysis *a, u32 rank, u32 step) {
   return (size_t)step * a->model->n_ranks + rank;
 }
@@ -75,20 +77,19 @@ bool analysis_includes(const struct analysis *a, const struct collective *collec
 }
 
 const char *op_name(u8 op) {
-  switch (op) {
-#define X(NAME, value, text)                                                                       \
-  case value:                                                                                      \
-    return text;
-    TSCOPE_OPS(X)
-#undef X
-  default:
-    return "unknown";
-  }
+  const char *name = comm_op_name(op);
+  return name ? name : "unknown";
 }
 
 bool op_is_barrier_like(u8 op) {
-  return op == TSCOPE_OP_ALLREDUCE || op == TSCOPE_OP_ALLGATHER || op == TSCOPE_OP_REDUCE_SCATTER ||
-         op == TSCOPE_OP_ALLTOALL || op == TSCOPE_OP_BARRIER;
+  u8 like = comm_op_like(op);
+  return like == TSCOPE_OP_ALLREDUCE || like == TSCOPE_OP_ALLGATHER ||
+         like == TSCOPE_OP_REDUCE_SCATTER || like == TSCOPE_OP_ALLTOALL ||
+         like == TSCOPE_OP_BARRIER;
+}
+
+bool op_is_message(u8 op) {
+  return op == TSCOPE_OP_SEND || op == TSCOPE_OP_RECV;
 }
 
 char *describe_ranks(struct arena *arena, const u32 *ranks, u32 n) {

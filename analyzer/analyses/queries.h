@@ -57,7 +57,7 @@ const char *gpu_timing_remedy(const char *reason);
 /* Whether a collective is in an analysed step of training. */
 bool analysis_includes(const struct analysis *a, const struct collective *collective);
 
-/* Name of an enum tscope_op. */
+/* Name of an operation: enum tscope_op, or enum comm_op (kernels/communication.h). */
 const char *op_name(u8 op);
 
 /* Bus bandwidth over algorithm bandwidth for n ranks (nccl-tests, doc/PERFORMANCE.md); NAN where
@@ -70,6 +70,9 @@ const char *comm_label(const struct model *model, u32 index, struct arena *arena
 
 /* Collectives in which no member can finish before all have started. */
 bool op_is_barrier_like(u8 op);
+
+/* A send or a receive. */
+bool op_is_message(u8 op);
 
 /* Where an arrival stopped waiting and its transfer began; NS_UNKNOWN if not known. A kernel that
  * runs several calls waits for the members of all of them. */

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "attach/python_image.h"
+#include "base/checked_memory.h"
 #include "inspect/python_threads.h"
 #include "inspect/thread_state.h"
 
@@ -30,7 +31,7 @@ static int list_threads(struct reading *l, u32 *tids) {
   if (!n)
     return -ESRCH;
   n = n < THREADS_MOST ? n : THREADS_MOST;
-  stacks->threads = arena_array(l->arena, n + THREADS_MOST, sizeof(*stacks->threads));
+  stacks->threads = arena_array(l->arena, size_sum(n, THREADS_MOST), sizeof(*stacks->threads));
   for (u32 i = 0; i < n && stacks->threads; i++) {
     struct thread_state state;
     if (!thread_state_read(l->pid, tids[i], &state))
@@ -92,7 +93,7 @@ static int read_stack(struct reading *l, const struct python_thread *from) {
   thread->holds_gil = from->holds_gil;
   thread->moved = n < 0 || read_frames(l, from->state, l->again, &cut) != n ||
                   !same_frames(l->frames, l->again, n);
-  thread->frames = arena_array(l->arena, (n > 0 ? (u32)n : 0) + 1u, sizeof(*thread->frames));
+  thread->frames = arena_array(l->arena, size_sum(n > 0 ? (u32)n : 0, 1), sizeof(*thread->frames));
   if (!thread->frames)
     return -ENOMEM;
   for (int i = 0; i < n; i++) {

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "attach/refused.h"
+#include "base/checked_memory.h"
 
 enum { NATIVE_MOST = 2048 };
 
@@ -130,8 +131,8 @@ static int merge_thread(struct mixing *m, bool native_whole, struct native_outco
               : python_whole               ? calls <= steps
                                            : true;
   struct stalled_thread *thread = m->thread;
-  thread->frames =
-      arena_array(m->arena, m->n_native + m->snapshot->n_steps + 1u, sizeof(*thread->frames));
+  thread->frames = arena_array(m->arena, size_sum(size_sum(m->n_native, m->snapshot->n_steps), 1),
+                               sizeof(*thread->frames));
   thread->n_frames = 0;
   outcome->unmatched += !fits;
   outcome->cut += !native_whole;
@@ -204,7 +205,8 @@ int native_stacks_add(struct arena *arena, pid_t pid, const struct python *pytho
                       const u64 *states, enum native_which which, struct rank_stall *look,
                       struct native_outcome *outcome) {
   struct snapshots snapshots = {0};
-  struct thread_snapshot *wanted = arena_array(arena, look->n_threads + 1u, sizeof(*wanted));
+  struct thread_snapshot *wanted =
+      arena_array(arena, size_sum(look->n_threads, 1), sizeof(*wanted));
   *outcome = (struct native_outcome){.why_none = native_frames_unavailable()};
   if (!wanted || outcome->why_none)
     return wanted ? 0 : -ENOMEM;

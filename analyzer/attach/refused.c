@@ -35,8 +35,8 @@ const char *describe_refusal_for(uid_t owner, uid_t reader, const char *scope) {
   switch (scope_in(scope)) {
   case 1:
     return "not permitted: Yama (kernel.yama.ptrace_scope is 1) lets a process read only those "
-           "that it started: start the job with tscope-run, which then helps; or run this with "
-           "sudo, in a container with CAP_SYS_PTRACE";
+           "that it started: give the directory of its traces, then a process that runs under "
+           "tscope is asked instead; or run this with sudo, in a container with CAP_SYS_PTRACE";
   case 2:
     return "not permitted: Yama (kernel.yama.ptrace_scope is 2) lets only CAP_SYS_PTRACE read "
            "processes: run this "

@@ -16,9 +16,6 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "attach/given_access.h"
-#include "inspect/guarded_access.h"
-
 enum {
   PAGE = 4096,
   STACK_PAGES = 512, /* 2 MiB; of a deeper stack the outer frames are missing, which is reported */
@@ -79,8 +76,6 @@ static u64 stack_pointer(const struct user_regs_struct *registers) {
 /* Page by page: the kernel copies as many as there are. */
 static ssize_t read_pages(pid_t pid, u64 at, void *to, size_t bytes) {
   struct iovec pages[STACK_PAGES], local = {to, bytes};
-  if (given_access_covers(pid))
-    return pread(tscope_guarded_access->memory, to, bytes, (off_t)at);
   for (int i = 0; i < STACK_PAGES; i++) {
     size_t part = PAGE - at % PAGE;
     pages[i] = (struct iovec){(void *)(uintptr_t)at, part};
@@ -126,19 +121,6 @@ static int signal_of(int status) {
   return status >> 16 == PTRACE_EVENT_STOP ? 0 : WSTOPSIG(status);
 }
 
-static enum snapshot_got snapshot_by_launcher(struct taking *t, struct thread_snapshot *thread) {
-  i64 from = now_ns();
-  int error = given_access_stop(thread->tid, &thread->registers);
-  if (error)
-    return error == -ETIMEDOUT ? SNAPSHOT_STUCK
-           : error == -ESRCH   ? SNAPSHOT_ENDED
-                               : SNAPSHOT_REFUSED;
-  copy_thread(t, thread);
-  bool whole = given_access_continue(thread->tid) == 0;
-  thread->stopped_ns = now_ns() - from;
-  return !whole ? SNAPSHOT_REFUSED : thread->stack ? SNAPSHOT_TAKEN : SNAPSHOT_NONE;
-}
-
 static enum snapshot_got snapshot_thread(struct taking *t, struct thread_snapshot *thread) {
   struct iovec registers = {&thread->registers, sizeof(thread->registers)};
   int status;
@@ -165,8 +147,7 @@ static void snapshot_remaining(void *context) {
   struct taking *t = context;
   while (t->next < t->all->n) {
     struct thread_snapshot *thread = &t->all->threads[t->next];
-    thread->got =
-        given_access_covers(t->pid) ? snapshot_by_launcher(t, thread) : snapshot_thread(t, thread);
+    thread->got = snapshot_thread(t, thread);
     t->next++;
     if (thread->got == SNAPSHOT_STUCK)
       return;

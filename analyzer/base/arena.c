@@ -25,9 +25,7 @@ static void *arena_grow(struct arena *arena, size_t bytes) {
   if (size > LARGEST_BLOCK)
     size = LARGEST_BLOCK;
   bool large = bytes > size / 4;
-  struct arena_block *block = calloc(1, sizeof(*block) + (large ? bytes : size));
-  if (!block)
-    return NULL;
+  struct arena_block *block = memory_zeroed(1, size_sum(sizeof(*block), large ? bytes : size));
   if (large && arena->blocks) {
     block->bytes = arena->blocks->bytes;
     block->older = arena->blocks->older;
@@ -44,7 +42,7 @@ static void *arena_grow(struct arena *arena, size_t bytes) {
 
 void *arena_alloc(struct arena *arena, size_t bytes) {
   if (bytes > SIZE_MAX / 2)
-    return NULL;
+    memory_is_short(1, bytes);
   bytes = (bytes + ALIGNMENT - 1) & ~(ALIGNMENT - 1);
   if (bytes == 0)
     bytes = ALIGNMENT;
@@ -56,14 +54,12 @@ void *arena_alloc(struct arena *arena, size_t bytes) {
 }
 
 void *arena_array(struct arena *arena, size_t count, size_t element_bytes) {
-  size_t bytes;
-  return __builtin_mul_overflow(count, element_bytes, &bytes) ? NULL : arena_alloc(arena, bytes);
+  return arena_alloc(arena, size_product(count, element_bytes));
 }
 
 char *arena_copy(struct arena *arena, const char *text, size_t bytes) {
-  char *copy = arena_alloc(arena, bytes + 1);
-  if (copy)
-    memcpy(copy, text, bytes);
+  char *copy = arena_alloc(arena, size_sum(bytes, 1));
+  memcpy(copy, text, bytes);
   return copy;
 }
 
@@ -76,9 +72,10 @@ char *arena_printf(struct arena *arena, const char *format, ...) {
   va_start(arguments, format);
   va_copy(again, arguments);
   int length = vsnprintf(NULL, 0, format, arguments);
-  char *text = length < 0 ? NULL : arena_alloc(arena, (size_t)length + 1);
-  if (text)
-    vsnprintf(text, (size_t)length + 1, format, again);
+  size_t bytes = length < 0 ? 1 : size_sum((size_t)length, 1); /* what cannot be shown is empty */
+  char *text = arena_alloc(arena, bytes);
+  if (length > 0)
+    vsnprintf(text, bytes, format, again);
   va_end(again);
   va_end(arguments);
   return text;

@@ -9,6 +9,8 @@
 #include <stdarg.h>
 #include <stddef.h>
 
+#include "base/checked_memory.h"
+
 struct arena_block;
 
 struct arena {
@@ -16,13 +18,12 @@ struct arena {
   char *cursor, *limit;
 };
 
-/* Zeroed memory aligned for any type. NULL when there is none left; never for zero bytes. */
+/* Zeroed memory aligned for any type, and the same for count elements. Never NULL: see
+ * checked_memory.h. */
 void *arena_alloc(struct arena *arena, size_t bytes);
-
-/* As arena_alloc() for count elements; NULL also when the product does not fit. */
 void *arena_array(struct arena *arena, size_t count, size_t element_bytes);
 
-/* NUL-terminated copies. NULL when there is no memory. */
+/* NUL-terminated copies. */
 char *arena_copy(struct arena *arena, const char *text, size_t bytes);
 char *arena_text(struct arena *arena, const char *text);
 char *arena_printf(struct arena *arena, const char *format, ...)

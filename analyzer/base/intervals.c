@@ -4,6 +4,8 @@
 #include <errno.h>
 #include <stdbool.h>
 
+#include "base/checked_memory.h"
+
 void intervals_append(struct intervals *set, i64 start, i64 end) {
   if (end <= start)
     return;
@@ -20,7 +22,7 @@ int intervals_union(struct arena *arena, const struct intervals *a, const struct
   *out = (struct intervals){0};
   if (a->n + b->n == 0)
     return 0;
-  out->at = arena_array(arena, (size_t)a->n + b->n, sizeof(*out->at));
+  out->at = arena_array(arena, size_sum(a->n, b->n), sizeof(*out->at));
   if (!out->at)
     return -ENOMEM;
   u32 i = 0, j = 0;
@@ -37,7 +39,7 @@ int intervals_subtract(struct arena *arena, const struct intervals *a, const str
   *out = (struct intervals){0};
   if (a->n == 0)
     return 0;
-  out->at = arena_array(arena, (size_t)a->n + b->n, sizeof(*out->at));
+  out->at = arena_array(arena, size_sum(a->n, b->n), sizeof(*out->at));
   if (!out->at)
     return -ENOMEM;
   u32 j = 0;

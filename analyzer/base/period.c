@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/checked_memory.h"
+
 #define LEAST_MATCH 0.95
 #define ANCHORS 4u
 #define MOST_CANDIDATES 2048u /* per anchor */
@@ -25,7 +27,7 @@ static int by_token(const void *left, const void *right) {
 
 /* Renumbers tokens from 0 in `dense`; how many different ones there are, 0 without memory. */
 static u32 renumber(const u32 *tokens, u32 n, u32 *dense) {
-  struct numbered *sorted = malloc(n * sizeof(*sorted));
+  struct numbered *sorted = memory_array(n, sizeof(*sorted));
   if (!sorted)
     return 0;
   for (u32 i = 0; i < n; i++)
@@ -126,13 +128,13 @@ bool find_period(const u32 *tokens, u32 n, struct period *period) {
   *period = (struct period){0};
   if (n < 2)
     return false;
-  u32 *dense = malloc(n * sizeof(*dense));
-  u32 *candidates = malloc(ANCHORS * MOST_CANDIDATES * sizeof(*candidates));
+  u32 *dense = memory_array(n, sizeof(*dense));
+  u32 *candidates = memory_array(ANCHORS * MOST_CANDIDATES, sizeof(*candidates));
   struct search search = {.tokens = dense, .n = n, .tail = n >= 16 ? n / 4 : 0};
   if (dense && candidates)
     search.kinds = renumber(tokens, n, dense);
-  search.times = calloc(search.kinds + 1, sizeof(*search.times));
-  search.misses = calloc(search.kinds + 1, sizeof(*search.misses));
+  search.times = memory_zeroed(size_sum(search.kinds, 1), sizeof(*search.times));
+  search.misses = memory_zeroed(size_sum(search.kinds, 1), sizeof(*search.misses));
   if (search.kinds && search.times && search.misses) {
     u32 found = list_candidates(&search, candidates);
     qsort(candidates, found, sizeof(*candidates), by_value);
@@ -182,7 +184,7 @@ static double explained_by(const double *logs, u32 n, u32 length, double *means,
 
 u32 find_gap_period(const double *gaps, u32 n, u32 *first) {
   double means[MOST_GAP_PERIOD];
-  double *logs = malloc((n + 1) * sizeof(*logs));
+  double *logs = memory_array(size_sum(n, 1), sizeof(*logs));
   u32 found = 1;
   *first = 0;
   double smallest = 1;

@@ -7,6 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/checked_memory.h"
+
 const char quantity_unknown[] = "unknown";
 
 __attribute__((format(printf, 1, 2))) static struct quantity format_quantity(const char *format,
@@ -166,7 +168,7 @@ static int by_number(const void *a, const void *b) {
 }
 
 char *rank_list(const u32 *ranks, u32 n, size_t limit) {
-  u32 *sorted = malloc((n + 1) * sizeof(*sorted));
+  u32 *sorted = memory_array(size_sum(n, 1), sizeof(*sorted));
   char *text = NULL;
   size_t size = 0;
   FILE *out = open_memstream(&text, &size);

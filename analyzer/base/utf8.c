@@ -4,6 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/checked_memory.h"
+
 static bool is_continuation(unsigned char byte) {
   return (byte & 0xc0) == 0x80;
 }
@@ -71,7 +73,8 @@ const char *utf8_ascii_substitute(u32 code) {
 }
 
 char *utf8_valid_copy(const char *text) {
-  char *copy = malloc(strlen(text) * 3 + 1); /* one invalid byte becomes three */
+  char *copy = memory_array(size_sum(size_product(strlen(text), 3), 1),
+                            1); /* one invalid byte becomes three */
   if (!copy)
     return NULL;
   char *end = copy;

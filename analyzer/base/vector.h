@@ -6,10 +6,9 @@
 #define TSCOPE_VECTOR_H
 
 #include <stdbool.h>
-#include <stdlib.h>
 #include <string.h>
 
-#include "format/tscope_format.h"
+#include "base/checked_memory.h"
 
 #define VECTOR(type)                                                                               \
   struct {                                                                                         \
@@ -17,39 +16,34 @@
     u32 n, room;                                                                                   \
   }
 
-/* Memory for one more element, or NULL. */
+/* Memory for one more element. */
 static inline void *vector_more(void *at, u32 *room, size_t bytes) {
   if (*room > UINT32_MAX / 2)
-    return NULL;
-  u32 more = *room ? *room * 2 : 16;
-  void *grown = realloc(at, more * bytes);
-  if (grown)
-    *room = more;
-  return grown;
+    memory_is_short(size_product(*room, 2), bytes);
+  *room = *room ? *room * 2 : 16;
+  return memory_resized(at, *room, bytes);
 }
 
-/* Makes room for one more element and evaluates to whether there is. */
+/* Makes room for one more element. Evaluates to true, like the next two: checked_memory.h ends the
+ * program where there is none. */
 #define VECTOR_ROOM(vector)                                                                        \
-  ((vector)->n < (vector)->room || ({                                                              \
-     void *grown_ = vector_more((vector)->at, &(vector)->room, sizeof(*(vector)->at));             \
-     if (grown_)                                                                                   \
-       (vector)->at = grown_;                                                                      \
-     grown_ != NULL;                                                                               \
-   }))
-
-/* Extends with zeroes so that `index` is there; evaluates to false when there is no memory. */
-#define VECTOR_REACH(vector, index)                                                                \
   ({                                                                                               \
-    bool reached_ = true;                                                                          \
-    while (reached_ && (vector)->n <= (index)) {                                                   \
-      reached_ = VECTOR_ROOM(vector);                                                              \
-      if (reached_)                                                                                \
-        memset(&(vector)->at[(vector)->n++], 0, sizeof(*(vector)->at));                            \
-    }                                                                                              \
-    reached_;                                                                                      \
+    if ((vector)->n >= (vector)->room)                                                             \
+      (vector)->at = vector_more((vector)->at, &(vector)->room, sizeof(*(vector)->at));            \
+    true;                                                                                          \
   })
 
-/* Appends; evaluates to false when there is no memory. */
+/* Extends with zeroes so that `index` is there. */
+#define VECTOR_REACH(vector, index)                                                                \
+  ({                                                                                               \
+    while ((vector)->n <= (index)) {                                                               \
+      VECTOR_ROOM(vector);                                                                         \
+      memset(&(vector)->at[(vector)->n++], 0, sizeof(*(vector)->at));                              \
+    }                                                                                              \
+    true;                                                                                          \
+  })
+
+/* Appends. */
 #define VECTOR_PUSH(vector, ...)                                                                   \
   (VECTOR_ROOM(vector) && ((vector)->at[(vector)->n++] = (__VA_ARGS__), true))
 

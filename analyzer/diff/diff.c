@@ -5,6 +5,7 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "base/checked_memory.h"
 #include "base/statistics.h"
 
 const struct diff_result diff_none = {
@@ -50,7 +51,8 @@ static u32 middle_run(const struct diff_side *side) {
 
 static int list_runs(struct diffing *d, const u32 *shown) {
   struct diff_result *out = d->out;
-  out->runs = arena_array(d->arena, d->sides[BEFORE]->n + d->sides[AFTER]->n, sizeof(*out->runs));
+  out->runs =
+      arena_array(d->arena, size_sum(d->sides[BEFORE]->n, d->sides[AFTER]->n), sizeof(*out->runs));
   for (u32 which = BEFORE; out->runs && which <= AFTER; which++) {
     const struct diff_side *side = d->sides[which];
     for (u32 i = 0; i < side->n; i++) {

@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "analyses/thresholds.h"
+#include "base/checked_memory.h"
 #include "base/quantity.h"
 #include "base/statistics.h"
 #include "diff/diff.h"
@@ -118,8 +119,8 @@ static void drop_small_wait(struct diff_cause *cause, double enough) {
 static int find_rank_cause(struct diffing *d, double enough) {
   struct diff_cause *cause = &d->out->cause;
   u32 n_ranks = d->after->n_ranks, odd = 0;
-  struct change *changes = calloc(n_ranks + 1u, sizeof(*changes));
-  double *scratch = malloc((n_ranks + 1u) * sizeof(*scratch));
+  struct change *changes = memory_zeroed(size_sum(n_ranks, 1), sizeof(*changes));
+  double *scratch = memory_array(size_sum(n_ranks, 1), sizeof(*scratch));
   int status = changes && scratch ? 0 : -ENOMEM;
   for (size_t part = 0; !status && !odd && part < sizeof(own_parts) / sizeof(own_parts[0]);
        part++) {
@@ -220,7 +221,9 @@ static int noise_of_ranks(struct diffing *d) {
     for (u32 i = 0; i < n[side]; i++)
       if (d->sides[side]->runs[i]->n_ranks > most_ranks)
         most_ranks = d->sides[side]->runs[i]->n_ranks;
-  double *values = malloc((n[BEFORE] + n[AFTER] + most_ranks + 1u) * sizeof(*values)), width;
+  double *values = memory_array(size_sum(size_sum(size_sum(n[BEFORE], n[AFTER]), most_ranks), 1),
+                                sizeof(*values)),
+         width;
   if (!values)
     return -ENOMEM;
   cause->p_value = 0;

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/checked_memory.h"
 #include "base/statistics.h"
 #include "diff/diff.h"
 
@@ -231,7 +232,7 @@ static int add_rows(struct comparison *c) {
   for (int side = AFTER; side >= BEFORE; side--)
     for (u32 i = 0; i < c->d->sides[side]->n; i++)
       c->room += c->runs[side][i].n;
-  out->rows = arena_array(c->d->arena, c->room + 1u, sizeof(*out->rows));
+  out->rows = arena_array(c->d->arena, size_sum(c->room, 1), sizeof(*out->rows));
   if (!out->rows)
     return -ENOMEM;
   for (int side = AFTER; side >= BEFORE; side--)
@@ -249,7 +250,7 @@ static int add_rows(struct comparison *c) {
 /* A phase's time in each step, mean over ranks. The caller frees. */
 static double *phase_series(const struct results *r, size_t offset, u32 *n) {
   const struct model *model = r->model;
-  double *values = malloc((model->steps.n + 1) * sizeof(*values));
+  double *values = memory_array(size_sum(model->steps.n, 1), sizeof(*values));
   u32 first = r->warmup_excluded > 0 ? (u32)r->warmup_excluded : 0;
   *n = 0;
   for (u32 step = first; values && model->phases && step < model->steps.n; step++) {
@@ -291,7 +292,7 @@ static int noise_within(struct diffing *d, struct diff_row *row) {
 
 /* The largest p-value that still counts as found among so many. */
 static int threshold_among(const struct diff_result *out, double *threshold) {
-  double *p = malloc((out->n_rows + 1u) * sizeof(*p));
+  double *p = memory_array(size_sum(out->n_rows, 1), sizeof(*p));
   u32 n = 0;
   if (!p)
     return -ENOMEM;

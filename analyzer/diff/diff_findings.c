@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "analyses/findings/diff_findings.def"
+#include "analyses/findings/findings.h"
 #include "analyses/thresholds.h"
 #include "base/quantity.h"
 #include "diff/diff.h"
@@ -29,6 +30,7 @@ static int add_finding(struct diffing *d, enum finding_id id, enum severity seve
                                                       .title = title,
                                                       .evidence = evidence,
                                                       .action = action};
+  finding_set_sections(&out->findings[out->n_findings - 1]);
   return 0;
 }
 

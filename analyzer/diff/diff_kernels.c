@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/checked_memory.h"
 #include "diff/diff.h"
 
 static int by_name(const void *left, const void *right) {
@@ -81,7 +82,7 @@ int diff_kernels(struct diffing *d) {
     }
   if (!known[BEFORE] || !known[AFTER])
     return 0;
-  struct diff_kernel *rows = arena_array(d->arena, most + 1, sizeof(*rows));
+  struct diff_kernel *rows = arena_array(d->arena, size_sum(most, 1), sizeof(*rows));
   if (!rows)
     return -ENOMEM;
   bool per_step = out->kernels_per == KERNELS_PER_STEP;

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/checked_memory.h"
 #include "base/statistics.h"
 #include "diff/diff.h"
 
@@ -39,7 +40,7 @@ static double welch(const struct sample *a, const struct sample *b, double *half
 }
 
 static bool batch_means(const double *values, u32 n, struct sample *out) {
-  double medians[BATCHES], *scratch = malloc(n * sizeof(*scratch));
+  double medians[BATCHES], *scratch = memory_array(n, sizeof(*scratch));
   if (!scratch)
     return false;
   memcpy(scratch, values, n * sizeof(*scratch));

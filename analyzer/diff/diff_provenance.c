@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/checked_memory.h"
 #include "diff/diff.h"
 #include "diff/volatile_facts.def"
 
@@ -137,7 +138,7 @@ static bool all_have(struct diffing *d, u32 side, u32 key, const char *name, con
 static int add_fact(struct diffing *d, const char *what, const char *name, const char *before,
                     const char *after) {
   struct diff_result *out = d->out;
-  struct diff_fact *grown = arena_array(d->arena, out->n_facts + 1u, sizeof(*grown));
+  struct diff_fact *grown = arena_array(d->arena, size_sum(out->n_facts, 1), sizeof(*grown));
   if (!grown)
     return -ENOMEM;
   if (out->n_facts)

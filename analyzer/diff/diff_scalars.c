@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/checked_memory.h"
 #include "base/statistics.h"
 #include "diff/diff.h"
 #include "format/scalar_line.h"
@@ -29,7 +30,7 @@ static int by_name_and_step(const void *left, const void *right) {
 
 /* The values of the lowest rank that reports any, by name and step. The caller frees. */
 static struct point *points_of(const struct model *model, u32 *n) {
-  struct point *points = malloc((model->n_scalars + 1) * sizeof(*points));
+  struct point *points = memory_array(size_sum(model->n_scalars, 1), sizeof(*points));
   u32 rank = INDEX_NONE;
   *n = 0;
   for (u32 i = 0; i < model->n_scalars; i++)
@@ -91,7 +92,7 @@ int diff_levels(const struct diffing *d, const struct model *model, struct diff_
                 u32 room, u32 *n) {
   u32 n_points;
   struct point *points = points_of(model, &n_points);
-  double *values = malloc((n_points + 1u) * sizeof(*values));
+  double *values = memory_array(size_sum(n_points, 1), sizeof(*values));
   int error = points && values ? 0 : -ENOMEM;
   *n = 0;
   for (u32 i = 0, end; !error && i < n_points && *n < room; i = end) {
@@ -131,7 +132,7 @@ static int compare_models(struct arena *arena, const struct model *before,
                           const struct model *after, struct diff_scalar **rows, u32 *n) {
   u32 n_before, n_after;
   struct point *was = points_of(before, &n_before), *is = points_of(after, &n_after);
-  *rows = arena_array(arena, n_after + 1u, sizeof(**rows));
+  *rows = arena_array(arena, size_sum(n_after, 1), sizeof(**rows));
   int error = was && is && *rows ? 0 : -ENOMEM;
   if (!error)
     compare_points(was, n_before, is, n_after, *rows, n);

@@ -7,10 +7,11 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "base/checked_memory.h"
 #include "diff/diff.h"
 
 double *diff_step_times(const struct results *r, u32 *n) {
-  double *values = malloc((r->n_step_ms + 1) * sizeof(*values));
+  double *values = memory_array(size_sum(r->n_step_ms, 1), sizeof(*values));
   u32 first = r->warmup_excluded > 0 ? (u32)r->warmup_excluded : 0;
   *n = 0;
   for (u32 i = first; values && i < r->n_step_ms; i++)
@@ -21,7 +22,7 @@ double *diff_step_times(const struct results *r, u32 *n) {
 
 /* The runs' medians. The caller frees. */
 static double *medians_of(const struct diff_side *side) {
-  double *medians = malloc((side->n + 1u) * sizeof(*medians));
+  double *medians = memory_array(size_sum(side->n, 1), sizeof(*medians));
   for (u32 i = 0; medians && i < side->n; i++)
     medians[i] = side->runs[i]->step_median_ms;
   return medians;

@@ -8,6 +8,9 @@
 #include <unistd.h>
 #include <zlib.h>
 
+#include "base/checked_memory.h"
+#include "import/file_budget.h"
+
 #define INPUT_BYTES (256u << 10)
 
 struct byte_source {
@@ -37,7 +40,7 @@ static ssize_t read_fully(int fd, u8 *buffer, size_t bytes) {
 }
 
 int byte_source_open(struct byte_source **out, const char *path) {
-  struct byte_source *source = calloc(1, sizeof(*source));
+  struct byte_source *source = memory_zeroed(1, sizeof(*source));
   *out = NULL;
   if (!source)
     return -ENOMEM;
@@ -52,7 +55,7 @@ int byte_source_open(struct byte_source **out, const char *path) {
   int error = got < 0 ? -errno : 0;
   source->gzip = got == 2 && magic[0] == 0x1f && magic[1] == 0x8b;
   if (!error && source->gzip) {
-    source->compressed = malloc(INPUT_BYTES);
+    source->compressed = memory_array(INPUT_BYTES, 1);
     error = source->compressed && inflateInit2(&source->inflater, 15 + 16) == Z_OK ? 0 : -ENOMEM;
   }
   if (error) {
@@ -126,6 +129,8 @@ static i64 read_gzip(struct byte_source *source, u8 *buffer, size_t bytes) {
       source->failed = status == Z_MEM_ERROR ? -ENOMEM : -EBADMSG;
   }
   i64 got = wanted - inflater->avail_out;
+  if (!budget_inflate((u64)got))
+    return source->failed = -EFBIG;
   return got == 0 && source->failed ? source->failed : got;
 }
 

@@ -19,7 +19,7 @@ bool byte_source_is_gzip(const struct byte_source *source);
 
 /* Fills `buffer` as far as the file goes: fewer bytes than `bytes` mean that the file ends here.
  * Returns how many, or negative errno; -EBADMSG if compressed data is damaged or cut short, after
- * everything readable was returned. */
+ * everything readable was returned; -EFBIG beyond the thread's budget. */
 i64 byte_source_read(struct byte_source *source, u8 *buffer, size_t bytes);
 
 /* Bytes of the file, as it is on disk, that have been read: for progress. */

@@ -7,6 +7,7 @@
 #include <sys/stat.h>
 
 #include "import/byte_source.h"
+#include "import/file_budget.h"
 #include "model/building.h"
 
 #define FOLDERS_DEEP 3u
@@ -209,6 +210,7 @@ int import_load(const char *const *paths, u32 n, const struct model_options *opt
                 struct model **out, char *why, size_t why_bytes) {
   static const struct model_options defaults;
   struct model *model = model_new();
+  budget_covers_json();
   *out = NULL;
   why[0] = 0;
   struct import import = {.model = model,

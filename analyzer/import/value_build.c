@@ -22,7 +22,7 @@ struct value_slot {
 
 static bool table_grow(struct value_table *table) {
   u32 room = table->room ? table->room * 2 : 256;
-  struct value_slot *slots = room ? calloc(room, sizeof(*slots)) : NULL;
+  struct value_slot *slots = room ? memory_zeroed(room, sizeof(*slots)) : NULL;
   if (!slots)
     return false;
   for (u32 i = 0; i < table->room; i++) {

@@ -5,9 +5,8 @@
 #include <jansson.h>
 #include <string.h>
 
+#include "import/file_budget.h"
 #include "import/value_build.h"
-
-#define MOST_DEPTH 256u
 
 /* jansson itself refuses texts nested deeper than 2048. */
 static int convert(struct value_builder *b, const json_t *json, u32 depth, struct value *out);
@@ -41,8 +40,10 @@ static int convert_object(struct value_builder *b, json_t *json, u32 depth, stru
 }
 
 static int convert(struct value_builder *b, const json_t *json, u32 depth, struct value *out) {
-  if (depth > MOST_DEPTH)
+  if (depth > BUDGET_VALUES_DEEP)
     return -E2BIG;
+  if (budget_is_over())
+    return -EFBIG;
   switch (json_typeof(json)) {
   case JSON_OBJECT:
     return convert_object(b, (json_t *)(uintptr_t)json, depth, out);
@@ -79,7 +80,7 @@ int value_read_json(const char *text, size_t n, struct arena *arena, struct valu
   struct value_builder builder = {.arena = arena};
   int error = convert(&builder, json, 0, root);
   if (!error)
-    error = value_finish(root, MOST_DEPTH + 1);
+    error = value_finish(root, BUDGET_VALUES_DEEP + 1);
   if (error == -E2BIG)
     snprintf(why, why_bytes, "the JSON is nested too deeply");
   else if (error)

@@ -5,7 +5,9 @@
 #include <stdlib.h>
 #include <sys/stat.h>
 
+#include "base/checked_memory.h"
 #include "import/byte_source.h"
+#include "import/file_budget.h"
 
 #define LEAST_ROOM 65536u
 
@@ -17,8 +19,12 @@ int whole_file_read(const char *path, u8 **bytes, size_t *n) {
     return error;
   /* Right at once where nothing is compressed. */
   size_t room = stat(path, &status) == 0 && status.st_size > 0 ? (size_t)status.st_size + 2 : 0;
+  if (room > BUDGET_WHOLE_FILE) {
+    byte_source_close(source);
+    return -EFBIG;
+  }
   room = room < LEAST_ROOM ? LEAST_ROOM : room;
-  u8 *all = malloc(room);
+  u8 *all = memory_array(room, 1);
   size_t used = 0;
   i64 got = 0;
   error = all ? 0 : -ENOMEM;
@@ -30,7 +36,7 @@ int whole_file_read(const char *path, u8 **bytes, size_t *n) {
       used += (size_t)got;
     if (error || used < room - 1)
       break;
-    u8 *more = realloc(all, room * 2);
+    u8 *more = memory_resized(all, size_product(room, 2), 1);
     error = more ? 0 : -ENOMEM;
     all = more ? more : all;
     room *= 2;

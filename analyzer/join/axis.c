@@ -4,6 +4,7 @@
  */
 #include <errno.h>
 
+#include "base/checked_memory.h"
 #include "base/parallel.h"
 #include "base/robust.h"
 #include "join/joining.h"
@@ -33,6 +34,7 @@ static int place_events(void *user, u32 r, unsigned worker) {
   PLACE(line_samples)
   PLACE(step_ranges)
   PLACE(insides)
+  PLACE(kernels)
 #undef PLACE
   for (u32 i = 0; i < events->calls.n; i++)
     events->calls.at[i].launched = clock_to_axis(clock, events->calls.at[i].launched);
@@ -50,6 +52,13 @@ static int place_events(void *user, u32 r, unsigned worker) {
     arrival->call_end = events->calls.at[i].end;
     arrival->start = clock_to_axis(clock, arrival->start);
     arrival->end = clock_to_axis(clock, arrival->end);
+  }
+  for (u32 i = 0; i < events->kernels.n; i++) {
+    struct arrival *arrival = &model->arrivals[events->kernels.at[i].arrival];
+    arrival->call_start = clock_to_axis(clock, arrival->call_start);
+    arrival->call_end = clock_to_axis(clock, arrival->call_end);
+    arrival->start = events->kernels.at[i].start;
+    arrival->end = events->kernels.at[i].end;
   }
   return 0;
 }
@@ -138,9 +147,10 @@ int finish_collectives(struct model *model) {
   for (u32 c = 0; c < n; c++)
     if (model->collectives[c].n_arrivals > most)
       most = model->collectives[c].n_arrivals;
-  struct order *order = malloc((n + 1) * sizeof(*order));
-  struct collective *sorted = arena_array(&internal_of(model)->arena, n + 1, sizeof(*sorted));
-  i64 *scratch = malloc(most * sizeof(*scratch));
+  struct order *order = memory_array(size_sum(n, 1), sizeof(*order));
+  struct collective *sorted =
+      arena_array(&internal_of(model)->arena, size_sum(n, 1), sizeof(*sorted));
+  i64 *scratch = memory_array(most, sizeof(*scratch));
   int result = order && sorted && scratch ? 0 : -ENOMEM;
   for (u32 c = 0; c < n && result == 0; c++)
     order[c] = measure(model, c, scratch);

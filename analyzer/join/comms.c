@@ -1,9 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 #include <errno.h>
 
+#include "base/checked_memory.h"
 #include "join/joining.h"
 
-#define MOST_MEMBERS (1u << 20) /* a larger size is damage */
+/* Members of all communicators together: those that are here, and so many more. */
+#define MOST_MISSING (1u << 22)
+#define MOST_MISSING_FOR_EACH 1024u
 
 struct sighting {
   u64 identity;
@@ -25,21 +28,26 @@ static const struct comm_definition *definition_of(const struct model *model,
   return &internal_of(model)->events[sighting->rank].comms[sighting->definition];
 }
 
-/* Makes one communicator from what all its members say about it. */
-static int make_comm(struct model *model, const struct sighting *sightings, u32 n,
+/* Makes one communicator from what all its members say about it; `room` is how many members all
+ * communicators may still have. */
+static int make_comm(struct model *model, const struct sighting *sightings, u32 n, u64 *room,
                      struct comm *comm) {
   const struct comm_definition *first = definition_of(model, sightings);
-  *comm = (struct comm){
-      .identity = first->identity, .parent = first->parent, .backend = first->backend};
+  *comm = (struct comm){.identity = first->identity,
+                        .parent = first->parent,
+                        .backend = first->backend,
+                        .library = first->library};
   for (u32 i = 0; i < n; i++) {
     const struct comm_definition *definition = definition_of(model, &sightings[i]);
-    if (definition->size > comm->size && definition->size <= MOST_MEMBERS)
+    if (definition->size > comm->size && definition->size <= *room &&
+        size_is_borne_out(definition->size, n))
       comm->size = definition->size;
     if (!comm->name)
       comm->name = definition->name;
   }
   if (comm->size == 0)
     return 0;
+  *room -= comm->size;
   comm->members = arena_array(&internal_of(model)->arena, comm->size, sizeof(*comm->members));
   if (!comm->members)
     return -ENOMEM;
@@ -60,7 +68,7 @@ int unify_comms(struct model *model) {
   for (u32 r = 0; r < model->n_ranks && result == 0; r++) {
     const struct rank_events *events = &internal->events[r];
     internal->comm_of[r] =
-        arena_array(&internal->arena, events->n_comms + 1, sizeof(**internal->comm_of));
+        arena_array(&internal->arena, size_sum(events->n_comms, 1), sizeof(**internal->comm_of));
     if (!internal->comm_of[r])
       result = -ENOMEM;
     for (u32 i = 0; i < events->n_comms && result == 0; i++) {
@@ -69,17 +77,18 @@ int unify_comms(struct model *model) {
         result = -ENOMEM;
     }
   }
-  model->comms = arena_array(&internal->arena, all.n + 1, sizeof(*model->comms));
+  model->comms = arena_array(&internal->arena, size_sum(all.n, 1), sizeof(*model->comms));
   if (!model->comms)
     result = -ENOMEM;
   if (result == 0 && all.n)
     qsort(all.at, all.n, sizeof(*all.at), by_identity);
+  u64 room = MOST_MISSING + (u64)MOST_MISSING_FOR_EACH * all.n;
   for (u32 i = 0, next; i < all.n && result == 0; i = next) {
     for (next = i; next < all.n && all.at[next].identity == all.at[i].identity &&
                    all.at[next].backend == all.at[i].backend;
          next++)
       internal->comm_of[all.at[next].rank][all.at[next].definition] = model->n_comms;
-    result = make_comm(model, &all.at[i], next - i, &model->comms[model->n_comms++]);
+    result = make_comm(model, &all.at[i], next - i, &room, &model->comms[model->n_comms++]);
   }
   free(all.at);
   return result;

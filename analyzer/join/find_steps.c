@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <math.h>
 
+#include "base/checked_memory.h"
 #include "base/robust.h"
 
 #define WARMUP_FACTOR 1.5
@@ -65,13 +66,13 @@ static int assemble(struct model *model, const struct rank_bounds *bounds) {
   struct steps *steps = &model->steps;
   i64 **const times[] = {&steps->begin, &steps->end, &steps->host_begin, &steps->host_end};
   for (size_t k = 0; k < sizeof(times) / sizeof(*times); k++) {
-    *times[k] = arena_array(arena, cells + 1, sizeof(i64));
+    *times[k] = arena_array(arena, size_sum(cells, 1), sizeof(i64));
     if (!*times[k])
       return -ENOMEM;
     for (size_t i = 0; i < cells; i++)
       (*times[k])[i] = NS_UNKNOWN;
   }
-  steps->ends_known = arena_array(arena, cells + 1, sizeof(*steps->ends_known));
+  steps->ends_known = arena_array(arena, size_sum(cells, 1), sizeof(*steps->ends_known));
   if (!steps->ends_known)
     return -ENOMEM;
   for (u32 r = 0; r < model->n_ranks; r++)
@@ -97,29 +98,45 @@ static double mean_length(const struct model *model, u32 step) {
   return count ? sum / count : NAN;
 }
 
-u32 model_count_warmup(const double *lengths, u32 n) {
+u32 model_count_warmup(const double *lengths, u32 n, bool of_hosts) {
   u32 half = n / 2, known = 0, warmup = 1;
   if (n < 2)
     return 0;
-  double *later = malloc(n * sizeof(*later));
+  double *later = memory_array(n, sizeof(*later));
   for (u32 s = half; s < n && later; s++)
     if (!isnan(lengths[s]))
       later[known++] = lengths[s];
   double usual = known ? median_double(later, known) : NAN;
   while (warmup < n / 4 &&
-         (lengths[warmup] > WARMUP_FACTOR * usual || lengths[warmup] < usual / WARMUP_FACTOR))
+         (lengths[warmup] > WARMUP_FACTOR * usual ||
+          (of_hosts && lengths[warmup] < usual / WARMUP_FACTOR)))
     warmup++;
   free(later);
   return warmup;
 }
 
+/* Whether the length of a step that launches work is that of its host, which may run ahead. */
+static bool lasts_as_on_host(const struct model *model, u32 step) {
+  const struct steps *steps = &model->steps;
+  for (u32 r = 0; r < model->n_ranks; r++) {
+    size_t cell = (size_t)step * model->n_ranks + r;
+    if (steps->begin[cell] != NS_UNKNOWN && model->ranks[r].launches &&
+        steps->ends_known[cell] != (STEP_BEGIN_KNOWN | STEP_END_KNOWN))
+      return true;
+  }
+  return false;
+}
+
 static int count_warmup(struct model *model) {
-  double *lengths = malloc((model->steps.n + 1) * sizeof(*lengths));
+  bool of_hosts = false;
+  double *lengths = memory_array(size_sum(model->steps.n, 1), sizeof(*lengths));
   if (!lengths)
     return -ENOMEM;
   for (u32 s = 0; s < model->steps.n; s++)
     lengths[s] = mean_length(model, s);
-  model->steps.warmup = model_count_warmup(lengths, model->steps.n);
+  for (u32 s = 1; s < model->steps.n / 4; s++)
+    of_hosts |= lasts_as_on_host(model, s);
+  model->steps.warmup = model_count_warmup(lengths, model->steps.n, of_hosts);
   model->steps.warmup_rule = "the first, and following ones over 1.5 x the median";
   free(lengths);
   return 0;
@@ -169,7 +186,7 @@ static int step_of_arrivals(struct model *model, const struct rank_bounds *bound
 }
 
 int find_steps(struct model *model, const struct model_options *options) {
-  struct rank_bounds *bounds = calloc(model->n_ranks, sizeof(*bounds));
+  struct rank_bounds *bounds = memory_zeroed(model->n_ranks, sizeof(*bounds));
   if (!bounds)
     return -ENOMEM;
   model->steps = (struct steps){.method = "none", .confidence = NAN};

@@ -5,6 +5,7 @@
  */
 #include <errno.h>
 
+#include "base/checked_memory.h"
 #include "base/intervals.h"
 #include "join/joining.h"
 
@@ -25,7 +26,7 @@ static int list_windows_of_rank(struct model *model, u32 r) {
   u32 n = events->gpu_states.n;
   rank->gpu_overhead_ns = events->gpu_overhead_ns;
   rank->gpu_event_error_ns = events->gpu_event_error_ns;
-  rank->gpu_windows = arena_array(&internal->arena, n + 1, sizeof(*rank->gpu_windows));
+  rank->gpu_windows = arena_array(&internal->arena, size_sum(n, 1), sizeof(*rank->gpu_windows));
   if (!rank->gpu_windows)
     return -ENOMEM;
   for (u32 i = 0; i < n; i++) {
@@ -65,7 +66,8 @@ bool model_gpu_seen(const struct rank *rank, i64 begin, i64 end) {
 int model_gpu_known(const struct rank *rank, i64 from, struct arena *arena,
                     struct intervals *known) {
   bool ever = false;
-  *known = (struct intervals){arena_array(arena, rank->n_gpu_windows + 1u, sizeof(*known->at)), 0};
+  *known = (struct intervals){
+      arena_array(arena, size_sum(rank->n_gpu_windows, 1), sizeof(*known->at)), 0};
   if (!known->at)
     return -ENOMEM;
   for (u32 i = 0; i < rank->n_gpu_windows; i++) {

@@ -4,6 +4,7 @@
 #include <errno.h>
 
 #include "align/align.h"
+#include "base/checked_memory.h"
 #include "join/joining.h"
 
 static void report_progress(const struct model_options *options, const char *what,
@@ -12,26 +13,33 @@ static void report_progress(const struct model_options *options, const char *wha
     options->progress(options->user, what, fraction);
 }
 
-static int align(struct model *model) {
+static void align(struct model *model) {
   struct model_internal *internal = internal_of(model);
-  struct clock_facts *facts = calloc(model->n_ranks + 1, sizeof(*facts));
-  if (!facts)
-    return -ENOMEM;
+  struct clock_facts *facts = memory_array(model->n_ranks, sizeof(*facts));
   for (u32 r = 0; r < model->n_ranks; r++) {
     const struct rank_events *events = &internal->events[r];
     facts[r] = (struct clock_facts){.realtime_minus_monotonic = events->realtime_minus_monotonic,
                                     .anchor_error_ns = events->anchor_error_ns,
                                     .begin = events->begin == NS_UNKNOWN ? 0 : events->begin};
   }
-  int result = align_clocks(model, facts, internal->clocks, &internal->arena);
+  align_clocks(model, facts, internal->clocks, &internal->arena);
   free(facts);
-  return result;
 }
 
-static void find_world_size(struct model *model) {
+int settle_world_size(struct model *model) {
+  u32 claimed = model->world_size;
+  if (!size_is_borne_out(claimed, model->n_ranks)) {
+    model->world_size = 0;
+    return model_note(
+        model,
+        "a file says that the job has %u ranks, and %u %s here: how many there are is "
+        "NOT KNOWN",
+        claimed, model->n_ranks, model->n_ranks == 1 ? "is" : "are");
+  }
   for (u32 c = 0; c < model->n_comms && model->world_size == 0; c++)
     if (model->comms[c].parent == 0 && model->comms[c].size > model->world_size)
       model->world_size = model->comms[c].size;
+  return 0;
 }
 
 static int list_scalars(struct model *model) {
@@ -39,7 +47,7 @@ static int list_scalars(struct model *model) {
   u64 total = 0;
   for (u32 r = 0; r < model->n_ranks; r++)
     total += internal->events[r].scalars.n;
-  model->scalars = arena_array(&internal->arena, total + 1, sizeof(*model->scalars));
+  model->scalars = arena_array(&internal->arena, size_sum(total, 1), sizeof(*model->scalars));
   if (!model->scalars || total > UINT32_MAX)
     return -ENOMEM;
   for (u32 r = 0; r < model->n_ranks; r++)
@@ -57,12 +65,14 @@ static int list_scalars(struct model *model) {
 
 int join_ranks(struct model *model, const struct model_options *options) {
   report_progress(options, "matching collectives", 0);
-  int result = unify_comms(model);
+  int result = group_kernels(model);
+  if (result == 0)
+    result = unify_comms(model);
   if (result == 0)
     result = match_collectives(model);
   report_progress(options, "aligning clocks", 0);
   if (result == 0)
-    result = align(model);
+    align(model);
   if (result == 0)
     result = place_on_axis(model, options->threads);
   if (result == 0)
@@ -76,6 +86,5 @@ int join_ranks(struct model *model, const struct model_options *options) {
     result = measure_phases(model, options);
   if (result == 0)
     result = list_scalars(model);
-  find_world_size(model);
-  return result;
+  return result == 0 ? settle_world_size(model) : result;
 }

@@ -7,6 +7,19 @@
 
 #include "model/internal.h"
 
+/* Whether files of `seen` ranks bear out a size that they claim. Each rank that is claimed and not
+ * here costs memory, and a claim costs nothing. */
+static inline bool size_is_borne_out(u32 claimed, u32 seen) {
+  enum { BELIEVED = 65536, BELIEVED_FOR_EACH = 1024 };
+  return claimed <= BELIEVED || claimed / BELIEVED_FOR_EACH < seen;
+}
+
+/* The number of ranks of the job, 0 where what is claimed is not borne out. */
+int settle_world_size(struct model *model);
+
+/* Kernels that communicate without a call: gives them communicators and numbers. */
+int group_kernels(struct model *model);
+
 /* Communicators of all ranks by identity: fills model.comms and internal.comm_of. */
 int unify_comms(struct model *model);
 

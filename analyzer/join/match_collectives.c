@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 #include <errno.h>
 
+#include "base/checked_memory.h"
 #include "base/robust.h"
 #include "join/joining.h"
+#include "kernels/communication.h"
 
 /* Room in the table for the sequence numbers of one communicator, which are close together. */
 struct seq_range {
@@ -28,9 +30,13 @@ static bool is_p2p(u8 op) {
   return op == TSCOPE_OP_SEND || op == TSCOPE_OP_RECV;
 }
 
-static u32 comm_of(const struct matcher *matcher, u32 rank, const struct rank_call *call) {
+static u32 comm_at(const struct matcher *matcher, u32 rank, u32 comm) {
   const struct rank_events *events = &matcher->internal->events[rank];
-  return call->comm < events->n_comms ? matcher->internal->comm_of[rank][call->comm] : INDEX_NONE;
+  return comm < events->n_comms ? matcher->internal->comm_of[rank][comm] : INDEX_NONE;
+}
+
+static u32 comm_of(const struct matcher *matcher, u32 rank, const struct rank_call *call) {
+  return comm_at(matcher, rank, call->comm);
 }
 
 /* Bytes in the sense of bus bandwidth (nccl-tests PERFORMANCE.md): the whole array, of which an
@@ -69,9 +75,16 @@ static struct collective collective_of(const struct model *model, u32 comm, u32 
                              .redop = call->redop};
 }
 
+static void extend_range(struct seq_range *range, u32 seq) {
+  if (range->calls++ == 0)
+    range->first = range->last = seq;
+  range->first = seq < range->first ? seq : range->first;
+  range->last = seq > range->last ? seq : range->last;
+}
+
 static int plan_slots(struct matcher *matcher) {
   struct model *model = matcher->model;
-  matcher->ranges = calloc(model->n_comms + 1, sizeof(*matcher->ranges));
+  matcher->ranges = memory_zeroed(size_sum(model->n_comms, 1), sizeof(*matcher->ranges));
   if (!matcher->ranges)
     return -ENOMEM;
   for (u32 r = 0; r < model->n_ranks; r++) {
@@ -81,11 +94,12 @@ static int plan_slots(struct matcher *matcher) {
       u32 comm = comm_of(matcher, r, call);
       if (comm == INDEX_NONE || is_p2p(call->op))
         continue;
-      struct seq_range *range = &matcher->ranges[comm];
-      if (range->calls++ == 0)
-        range->first = range->last = call->seq;
-      range->first = call->seq < range->first ? call->seq : range->first;
-      range->last = call->seq > range->last ? call->seq : range->last;
+      extend_range(&matcher->ranges[comm], call->seq);
+    }
+    for (u32 i = 0; i < events->kernels.n; i++) {
+      const struct rank_kernel *kernel = &events->kernels.at[i];
+      if (comm_op_like(kernel->op))
+        extend_range(&matcher->ranges[comm_at(matcher, r, kernel->comm)], kernel->seq);
     }
   }
   u64 slots = 0;
@@ -96,17 +110,16 @@ static int plan_slots(struct matcher *matcher) {
     range->at = slots;
     slots += range->slots;
   }
-  matcher->slots = malloc((slots + 1) * sizeof(*matcher->slots));
+  matcher->slots = memory_array(size_sum(slots, 1), sizeof(*matcher->slots));
   for (u64 i = 0; matcher->slots && i < slots; i++)
     matcher->slots[i] = (struct slot){INDEX_NONE, INDEX_NONE};
   return matcher->slots ? 0 : -ENOMEM;
 }
 
-/* A second call of one rank with the same number (a restarted communicator) stays unmatched. */
-static int match_call(struct matcher *matcher, u32 rank, struct rank_call *call) {
-  u32 comm = comm_of(matcher, rank, call);
-  if (comm == INDEX_NONE || is_p2p(call->op) || call->failed)
-    return 0;
+/* Puts a rank's part into the collective of its number; `call` describes it. A second one of the
+ * same rank with the same number (a restarted communicator) stays unmatched. */
+static int match_part(struct matcher *matcher, u32 rank, u32 comm, const struct rank_call *call,
+                      u32 *number) {
   const struct seq_range *range = &matcher->ranges[comm];
   if (call->seq - range->first >= range->slots)
     return 0;
@@ -120,11 +133,28 @@ static int match_call(struct matcher *matcher, u32 rank, struct rank_call *call)
       return -ENOMEM;
   }
   struct collective *collective = &matcher->collectives.at[slot->collective];
-  call->collective = slot->collective;
+  *number = slot->collective;
   collective->n_arrivals++;
   collective->mismatched |= collective->op != call->op || collective->count != call->count ||
                             collective->dtype != call->dtype;
   return 0;
+}
+
+static int match_call(struct matcher *matcher, u32 rank, struct rank_call *call) {
+  u32 comm = comm_of(matcher, rank, call);
+  if (comm == INDEX_NONE || is_p2p(call->op) || call->failed)
+    return 0;
+  return match_part(matcher, rank, comm, call, &call->collective);
+}
+
+/* Only operations whose members wait for each other have a number in common. */
+static int match_kernel(struct matcher *matcher, u32 rank, struct rank_kernel *kernel) {
+  const struct rank_call as_call = {
+      .seq = kernel->seq, .op = kernel->op, .dtype = TSCOPE_DTYPE_UNKNOWN};
+  if (!comm_op_like(kernel->op))
+    return 0;
+  return match_part(matcher, rank, comm_at(matcher, rank, kernel->comm), &as_call,
+                    &kernel->collective);
 }
 
 /* One side of a transfer: the i-th send from s to d matches the i-th receive at d from s. */
@@ -228,15 +258,29 @@ static struct arrival arrival_of(const struct rank_events *events, u32 rank,
                           .op = call->op};
 }
 
+static struct arrival arrival_of_kernel(u32 rank, const struct rank_kernel *kernel) {
+  bool launched = kernel->call_start != NS_UNKNOWN;
+  return (struct arrival){.call_start = launched ? kernel->call_start : kernel->start,
+                          .call_end = launched ? kernel->call_end : kernel->start,
+                          .start = kernel->start,
+                          .end = kernel->end,
+                          .rank = rank,
+                          .collective = kernel->collective,
+                          .step = -1,
+                          .stream = kernel->stream,
+                          .op = kernel->op};
+}
+
 /* Arranges the arrivals: those of one collective next to each other, by rank (sender before
  * receiver); those without a collective last. */
 static int lay_out_arrivals(struct matcher *matcher) {
   struct model *model = matcher->model;
   u64 total = 0, matched = 0;
   for (u32 r = 0; r < model->n_ranks; r++)
-    total += matcher->internal->events[r].calls.n;
-  model->arrivals = arena_array(&matcher->internal->arena, total + 1, sizeof(*model->arrivals));
-  u32 *filled = calloc(model->n_collectives + 1, sizeof(*filled));
+    total += matcher->internal->events[r].calls.n + matcher->internal->events[r].kernels.n;
+  model->arrivals =
+      arena_array(&matcher->internal->arena, size_sum(total, 1), sizeof(*model->arrivals));
+  u32 *filled = memory_zeroed(size_sum(model->n_collectives, 1), sizeof(*filled));
   if (!model->arrivals || !filled || total >= INDEX_NONE) {
     free(filled);
     return -ENOMEM;
@@ -259,6 +303,13 @@ static int lay_out_arrivals(struct matcher *matcher) {
         call->arrival = collective->first_arrival + place;
       }
       model->arrivals[call->arrival] = arrival_of(events, r, call);
+    }
+    for (u32 i = 0; i < events->kernels.n; i++) {
+      struct rank_kernel *kernel = &events->kernels.at[i];
+      u32 c = kernel->collective;
+      kernel->arrival =
+          c == INDEX_NONE ? (u32)matched++ : model->collectives[c].first_arrival + filled[c]++;
+      model->arrivals[kernel->arrival] = arrival_of_kernel(r, kernel);
     }
   }
   model->n_arrivals = (u32)total;
@@ -296,12 +347,14 @@ int match_collectives(struct model *model) {
     struct rank_events *events = &matcher.internal->events[r];
     for (u32 i = 0; i < events->calls.n && result == 0; i++)
       result = match_call(&matcher, r, &events->calls.at[i]);
+    for (u32 i = 0; i < events->kernels.n && result == 0; i++)
+      result = match_kernel(&matcher, r, &events->kernels.at[i]);
   }
   if (result == 0)
     result = match_transfers(&matcher);
   model->n_collectives = matcher.collectives.n;
-  model->collectives =
-      arena_array(&matcher.internal->arena, matcher.collectives.n + 1, sizeof(*model->collectives));
+  model->collectives = arena_array(&matcher.internal->arena, size_sum(matcher.collectives.n, 1),
+                                   sizeof(*model->collectives));
   if (!model->collectives)
     result = -ENOMEM;
   if (result == 0 && matcher.collectives.n)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include <errno.h>
 
+#include "base/checked_memory.h"
 #include "base/parallel.h"
 #include "join/joining.h"
 
@@ -54,7 +55,8 @@ static void fill_kind(const struct model *model, u32 rank, u8 kind, const struct
 /* Removes from `outer` the intervals of `inner` that lie completely within one of outer's. */
 static int remove_nested(struct arena *arena, struct intervals *outer,
                          const struct intervals *inner) {
-  struct intervals nested = {.at = arena_array(arena, inner->n + 1u, sizeof(*nested.at))}, rest;
+  struct intervals nested = {.at = arena_array(arena, size_sum(inner->n, 1), sizeof(*nested.at))},
+                   rest;
   if (!nested.at)
     return -ENOMEM;
   for (u32 i = 0, k = 0; i < inner->n; i++) {
@@ -134,8 +136,10 @@ static bool any_rank_measured(const struct measuring *measuring) {
 
 int measure_phases(struct model *model, const struct model_options *options) {
   size_t cells = (size_t)model->steps.n * model->n_ranks;
-  struct measuring measuring = {.model = model, .found = calloc(model->n_ranks + 1, 1)};
-  model->phases = arena_array(&internal_of(model)->arena, cells + 1, sizeof(*model->phases));
+  struct measuring measuring = {.model = model,
+                                .found = memory_zeroed(size_sum(model->n_ranks, 1), 1)};
+  model->phases =
+      arena_array(&internal_of(model)->arena, size_sum(cells, 1), sizeof(*model->phases));
   if (!measuring.found || !model->phases) {
     free(measuring.found);
     return -ENOMEM;

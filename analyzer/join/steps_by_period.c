@@ -4,6 +4,7 @@
  */
 #include <math.h>
 
+#include "base/checked_memory.h"
 #include "base/parallel.h"
 #include "base/period.h"
 #include "base/robust.h"
@@ -44,7 +45,7 @@ static int read_sequence(void *user, u32 r, unsigned worker) {
   (void)worker;
   sequence->n = events->calls.n;
   if (!sequence->tokens)
-    sequence->tokens = malloc((events->calls.n + 1) * sizeof(*sequence->tokens));
+    sequence->tokens = memory_array(size_sum(events->calls.n, 1), sizeof(*sequence->tokens));
   if (!sequence->tokens)
     return -1;
   for (u32 i = 0; i < events->calls.n; i++) {
@@ -119,8 +120,8 @@ static void add_pauses(const struct rank_events *events, const struct sequence *
  * the start of the periodic part, the step begins at that start. */
 static u32 choose_step_start(const struct sequences *sequences, u32 reference) {
   u32 length = sequences->at[reference].period.length, best = 0, used = 0;
-  double *logs = calloc(length, sizeof(*logs));
-  u32 *counts = calloc(length, sizeof(*counts));
+  double *logs = memory_zeroed(length, sizeof(*logs));
+  u32 *counts = memory_zeroed(length, sizeof(*counts));
   for (u32 r = reference; r < sequences->model->n_ranks && used < GAP_RANKS && logs && counts; r++)
     if (sequences->at[r].kind == sequences->at[reference].kind) {
       add_pauses(&internal_of(sequences->model)->events[r], &sequences->at[r], logs, counts);
@@ -144,7 +145,7 @@ static void merge_periods_by_pauses(const struct sequences *sequences, u32 refer
   const struct sequence *first = &sequences->at[reference];
   u32 from = first->period.first + *cut, n = (first->period.last - from) / first->period.length;
   u32 used = 0, place = 0;
-  double *pauses = calloc(n + 1, sizeof(*pauses));
+  double *pauses = memory_zeroed(size_sum(n, 1), sizeof(*pauses));
   for (u32 r = reference; r < sequences->model->n_ranks && used < GAP_RANKS && pauses; r++) {
     const struct sequence *sequence = &sequences->at[r];
     if (sequence->kind != first->kind || sequence->period.first != first->period.first)
@@ -322,7 +323,7 @@ static bool cut_all(const struct sequences *sequences, u32 reference, struct ran
   double match = 0;
   u32 agreeing = 0;
   i32 lowest = 0;
-  i32 *shifts = calloc(model->n_ranks, sizeof(*shifts));
+  i32 *shifts = memory_zeroed(model->n_ranks, sizeof(*shifts));
   bool room = shifts && cut_steps(model, reference, like, &bounds[reference]);
   for (u32 r = 0; r < model->n_ranks && room; r++) {
     struct sequence *sequence = &sequences->at[r];
@@ -352,7 +353,7 @@ static bool cut_all(const struct sequences *sequences, u32 reference, struct ran
 bool bounds_by_period(const struct model *model, struct rank_bounds *bounds, double *confidence,
                       unsigned threads) {
   struct sequences sequences = {.model = model, .with_counts = true};
-  sequences.at = calloc(model->n_ranks, sizeof(*sequences.at));
+  sequences.at = memory_zeroed(model->n_ranks, sizeof(*sequences.at));
   bool found = false;
   bool room = sequences.at && parallel_for(model->n_ranks, threads, read_sequence, &sequences) == 0;
   if (room && 2 * count_periodic(&sequences) < model->n_ranks) {

@@ -5,6 +5,7 @@
  */
 #include <math.h>
 
+#include "base/checked_memory.h"
 #include "base/period.h"
 #include "join/find_steps.h"
 
@@ -70,7 +71,7 @@ u32 list_optimizer_phases(const struct rank_events *events, u32 *phases) {
 /* How many optimizer ranges make a step: the period of their names. A model with several
  * optimizers steps them in a fixed order. */
 static u32 ranges_per_step(const struct rank_events *events, const u32 *phases, u32 n) {
-  u32 *tokens = malloc((n + 1) * sizeof(*tokens));
+  u32 *tokens = memory_array(size_sum(n, 1), sizeof(*tokens));
   struct period period = {.length = 1};
   bool several = false;
   for (u32 i = 0; i < n && tokens; i++) {
@@ -100,7 +101,7 @@ bool bounds_by_optimizer(const struct model *model, struct rank_bounds *bounds,
   bool room = true;
   for (u32 r = 0; r < model->n_ranks && room; r++) {
     const struct rank_events *events = &all[r];
-    u32 *phases = malloc((events->phases.n + 1) * sizeof(*phases));
+    u32 *phases = memory_array(size_sum(events->phases.n, 1), sizeof(*phases));
     room = phases != NULL;
     u32 n = room ? list_optimizer_phases(events, phases) : 0;
     u32 per_step = n ? ranges_per_step(events, phases, n) : 1;

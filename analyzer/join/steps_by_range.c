@@ -6,6 +6,7 @@
  * Some programs call each micro-batch an iteration. If the optimizer's ranges show that there are
  * clearly fewer steps than ranges, the ranges are not used.
  */
+#include "base/checked_memory.h"
 #include "join/find_steps.h"
 
 /* Ranges on one thread that are not inside another. */
@@ -50,7 +51,7 @@ static bool find_outer(const struct rank_events *events, struct outer_ranges *ou
 /* False where the rank's optimizer ran at least once for every one and a half ranges or not at all.
  */
 static bool are_micro_batches(const struct rank_events *events, u32 ranges) {
-  u32 *phases = malloc((events->phases.n + 1) * sizeof(*phases));
+  u32 *phases = memory_array(size_sum(events->phases.n, 1), sizeof(*phases));
   u32 optimizer = phases ? list_optimizer_phases(events, phases) : 0;
   free(phases);
   return optimizer > 0 && 2 * (u64)ranges > 3 * (u64)optimizer + 2;
@@ -90,7 +91,7 @@ static void number_ranks(struct rank_bounds *bounds, const u32 *numbers, u32 n_r
 
 bool bounds_by_ranges(const struct model *model, struct rank_bounds *bounds, double *confidence) {
   const struct rank_events *events = internal_of(model)->events;
-  u32 *numbers = malloc((model->n_ranks + 1) * sizeof(*numbers));
+  u32 *numbers = memory_array(size_sum(model->n_ranks, 1), sizeof(*numbers));
   u32 with = 0, most = 0, agreeing = 0;
   bool believed = numbers != NULL;
   for (u32 r = 0; r < model->n_ranks && believed; r++) {

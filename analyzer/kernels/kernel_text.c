@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/checked_memory.h"
 #include "kernels/kernels.h"
 
 /* Of the C++ ABI, https://itanium-cxx-abi.github.io/cxx-abi/abi.html#demangler */
@@ -50,41 +51,71 @@ static char *find_parameters(char *name) {
   return NULL;
 }
 
-/* Whether '<' or '>' here is a bracket, and not part of "->", "operator<" and their like. */
-static bool is_bracket(const char *name, const char *at) {
-  if (at > name && *at == '>' && at[-1] == '-')
-    return false;
-  size_t before = (size_t)(at - name);
-  return !(before >= 8 && strncmp(at - 8, "operator", 8) == 0);
+/* The brackets that are open at one place of a name, read from its beginning. */
+struct brackets {
+  const char *name;
+  char open[64]; /* '(' or '<'; deeper ones are only counted */
+  u32 depth;
+};
+
+static bool is_open(const struct brackets *b, char kind) {
+  return b->depth && b->depth <= sizeof(b->open) && b->open[b->depth - 1] == kind;
 }
 
-/* How much deeper in brackets one is behind this character. */
-static int depth_change(const char *name, const char *at) {
+/* Whether '<' or '>' here is part of "->", "operator<" and their like, or compares two constants,
+ * as in "(8)<(0)". */
+static bool is_operator(const struct brackets *b, const char *at) {
+  size_t before = (size_t)(at - b->name);
+  if (before == 0)
+    return false;
+  if (*at == '>' && (at[-1] == '-' || !is_open(b, '<')))
+    return true;
+  if (*at == '<' && at[-1] == ')' && !(before >= 10 && strncmp(at - 10, "operator()", 10) == 0))
+    return true;
+  return before >= 8 && strncmp(at - 8, "operator", 8) == 0;
+}
+
+static void open_bracket(struct brackets *b, char kind) {
+  if (b->depth < sizeof(b->open))
+    b->open[b->depth] = kind;
+  b->depth++;
+}
+
+/* Goes on by one character. */
+static void follow_brackets(struct brackets *b, const char *at) {
   switch (*at) {
   case '(':
   case '{':
   case '[':
-    return 1;
+    open_bracket(b, '(');
+    break;
   case ')':
   case '}':
   case ']':
-    return -1;
+    while (is_open(b, '<')) /* it was no bracket */
+      b->depth--;
+    b->depth -= b->depth > 0;
+    break;
   case '<':
-    return is_bracket(name, at) ? 1 : 0;
+    if (!is_operator(b, at))
+      open_bracket(b, '<');
+    break;
   case '>':
-    return is_bracket(name, at) ? -1 : 0;
+    if (!is_operator(b, at))
+      b->depth--;
+    break;
   default:
-    return 0;
+    break;
   }
 }
 
 /* What follows the last space outside all brackets: a return type stands before it. */
 static char *after_return_type(char *name) {
   char *start = name;
-  int depth = 0;
+  struct brackets brackets = {.name = name};
   for (char *at = name; *at; at++) {
-    depth += depth_change(name, at);
-    if (depth == 0 && *at == ' ' && at[1])
+    follow_brackets(&brackets, at);
+    if (brackets.depth == 0 && *at == ' ' && at[1])
       start = at + 1;
   }
   return start;
@@ -103,7 +134,7 @@ static size_t mangled_identifier(const char *at, const char **identifier) {
 /* The demangler takes no name of more than 1024 bytes, as CUTLASS 3 makes them. The identifiers in
  * such a name still say what it is: those of the function, then the others as its arguments. */
 static char *read_identifiers(const char *mangled) {
-  char *out = malloc(2 * strlen(mangled) + 4), *end = out;
+  char *out = memory_array(size_sum(size_product(2, strlen(mangled)), 4), 1), *end = out;
   const char *identifier = NULL, *joined = NULL;
   bool inside = false;
   for (const char *at = mangled; out && *at;) {
@@ -256,17 +287,28 @@ static size_t copy_plain_arguments(const char *at, char *out, size_t room) {
   return n;
 }
 
-/* Where the last part of a name without template arguments begins; two parts if the last alone
- * says little, such as "cutlass::Kernel2". */
-static const char *last_parts(const char *name, size_t bytes) {
-  const char *last = name, *before = name;
-  for (size_t i = 0; i + 2 < bytes; i++)
-    if (name[i] == ':' && name[i + 1] == ':') {
-      before = last;
-      last = name + i + 2;
+/* Where the last part of a qualified name begins, and where its template arguments do: at its end
+ * if it has none. */
+static void find_function(const char *name, const char **function, const char **arguments) {
+  struct brackets brackets = {.name = name};
+  const char *at = name;
+  *function = name;
+  *arguments = NULL;
+  for (; *at; at++) {
+    u32 depth = brackets.depth;
+    follow_brackets(&brackets, at);
+    if (depth == 0 && at[0] == ':' && at[1] == ':') {
+      *function = at + 2;
+      *arguments = NULL;
+    } else if (depth == 0 && brackets.depth == 1 && *at == '<' && !*arguments) {
+      *arguments = at;
     }
-  return (size_t)(name + bytes - last) < 10 ? before : last;
+  }
+  if (!*arguments)
+    *arguments = at;
 }
+
+enum { SAYS_LITTLE = 10 }; /* bytes of a name */
 
 /* Whether a kernel's own name says nothing beside its template argument. */
 static bool is_generic_name(const char *name, size_t bytes) {
@@ -280,6 +322,65 @@ static bool is_generic_name(const char *name, size_t bytes) {
   return false;
 }
 
+/* Whether a name only frames its first template argument. CUTLASS also has a guard around a kernel,
+ * such as enable_sm90_or_later. */
+static bool is_frame(const char *function, size_t bytes) {
+  return is_generic_name(function, bytes) || (bytes > 7 && strncmp(function, "enable_", 7) == 0);
+}
+
+/* The length of the first of several template arguments. */
+static size_t first_argument(const char *arguments) {
+  struct brackets brackets = {.name = arguments};
+  for (const char *at = arguments; *at; at++) {
+    if (brackets.depth == 0 && (*at == ',' || *at == '>'))
+      return (size_t)(at - arguments);
+    follow_brackets(&brackets, at);
+  }
+  return strlen(arguments);
+}
+
+/* The argument that is framed: the first that is no guard by itself, as where the demangler gave up
+ * (see read_identifiers()). Moves *at there, and returns its length. */
+static size_t framed_argument(char **at) {
+  size_t bytes = first_argument(*at);
+  const char *function, *arguments;
+  for (;;) {
+    char end = (*at)[bytes];
+    (*at)[bytes] = '\0';
+    find_function(*at, &function, &arguments);
+    bool guard = !*arguments && strncmp(function, "enable_", 7) == 0;
+    (*at)[bytes] = end;
+    if (!guard || end != ',')
+      return bytes;
+    *at += bytes + 1 + ((*at)[bytes + 1] == ' ');
+    bytes = first_argument(*at);
+  }
+}
+
+char *kernel_split(const char *stripped, struct kernel_parts *parts) {
+  char *text = strdup(stripped), *at = text;
+  const char *function, *arguments;
+  if (!text)
+    return NULL;
+  find_function(at, &function, &arguments);
+  while (*arguments && is_frame(function, (size_t)(arguments - function))) {
+    char *inner = text + (arguments + 1 - text);
+    size_t bytes = framed_argument(&inner);
+    if (!bytes || isdigit((unsigned char)*inner) || is_wrapper(inner, bytes))
+      break;
+    at = inner;
+    at[bytes] = '\0';
+    find_function(at, &function, &arguments);
+  }
+  char *end = text + (arguments - text), *name = text + (function - text);
+  bool has_arguments = *end;
+  *end = '\0';
+  if (name > at)
+    name[-2] = '\0'; /* the colons */
+  *parts = (struct kernel_parts){name > at ? at : end, name, has_arguments ? end + 1 : end};
+  return text;
+}
+
 /* Leaves the beginning and the end of a text that is too long. */
 static void shorten_middle(const char *text, char *out) {
   size_t length = strlen(text), head = KERNEL_SHORT * 2 / 3, tail = KERNEL_SHORT - head - 3;
@@ -289,27 +390,44 @@ static void shorten_middle(const char *text, char *out) {
     snprintf(out, KERNEL_SHORT + 1, "%.*s...%s", (int)head, text, text + length - tail);
 }
 
-void kernel_shorten(const char *stripped, char *out) {
-  char text[1024], inside[256] = "";
-  size_t base = strcspn(stripped, "<");
-  const char *start = last_parts(stripped, base);
-  int part = (int)(stripped + base - start);
-  if (!stripped[base]) {
-    shorten_middle(start, out);
-    return;
-  }
-  const char *word = find_specific_word(stripped + base + 1);
+/* The last part of the namespaces, with its colons, where the function alone says little, such as
+ * GemmKernel; the rest of the text is not looked at. */
+static const char *needed_scope(const struct kernel_parts *parts) {
+  if (!*parts->scope || strlen(parts->function) > SAYS_LITTLE)
+    return NULL;
+  const char *last = parts->scope, *function, *arguments;
+  find_function(last, &function, &arguments);
+  return *arguments ? NULL : function;
+}
+
+/* The arguments that say what the kernel does, in brackets; empty if there are none. */
+static void choose_arguments(const char *arguments, char *out, size_t room) {
+  char inside[256] = "";
+  const char *word = find_specific_word(arguments);
+  *out = '\0';
   if (word) {
     size_t bytes = word_bytes(word);
     bool more =
         word[bytes] == '<' && copy_plain_arguments(word + bytes + 1, inside, sizeof(inside));
-    bool alone = is_generic_name(stripped, base);
-    snprintf(text, sizeof(text), "%.*s%s%.*s%s%s%s%s", alone ? 0 : part, start, alone ? "" : "<",
-             (int)bytes, word, more ? "<" : "", inside, more ? ">" : "", alone ? "" : ">");
-  } else if (copy_plain_arguments(stripped + base + 1, inside, sizeof(inside))) {
-    snprintf(text, sizeof(text), "%.*s<%s>", part, start, inside);
-  } else {
-    snprintf(text, sizeof(text), "%.*s", part, start);
+    snprintf(out, room, "<%.*s%s%s%s>", bytes < 512 ? (int)bytes : 512, word, more ? "<" : "",
+             inside, more ? ">" : "");
+  } else if (copy_plain_arguments(arguments, inside, sizeof(inside))) {
+    snprintf(out, room, "<%s>", inside);
   }
-  shorten_middle(text, out);
+}
+
+void kernel_shorten(const char *stripped, char *out) {
+  char chosen[1024], *text = NULL;
+  struct kernel_parts parts;
+  char *copy = kernel_split(stripped, &parts);
+  if (copy) {
+    const char *scope = needed_scope(&parts);
+    choose_arguments(parts.arguments, chosen, sizeof(chosen));
+    if (asprintf(&text, "%s%s%s%s", scope ? scope : "", scope ? "::" : "", parts.function, chosen) <
+        0)
+      text = NULL;
+  }
+  shorten_middle(text ? text : stripped, out);
+  free(text);
+  free(copy);
 }

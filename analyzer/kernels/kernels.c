@@ -20,7 +20,7 @@ struct kernel_names {
 };
 
 struct kernel_names *kernel_names_new(const char *file, char *why, size_t why_bytes) {
-  struct kernel_names *names = calloc(1, sizeof(*names));
+  struct kernel_names *names = memory_zeroed(1, sizeof(*names));
   if (!names)
     return NULL;
   pthread_mutex_init(&names->lock, NULL);
@@ -53,7 +53,7 @@ static int make_room(struct kernel_names *names) {
   if (names->n_slots && names->n_kernels < names->n_slots / 2)
     return 0;
   size_t n = names->n_slots ? names->n_slots * 2 : 256;
-  struct kernel **slots = calloc(n, sizeof(*slots));
+  struct kernel **slots = memory_zeroed(n, sizeof(*slots));
   if (!slots)
     return -1;
   for (size_t i = 0; i < names->n_slots; i++)
@@ -76,7 +76,7 @@ static struct kernel *add_kernel(struct kernel_names *names, const char *name) {
     kernel->demangled =
         strcmp(name, demangled) == 0 ? kernel->raw : arena_text(&names->arena, demangled);
     kernel->shortened = arena_text(&names->arena, shortened);
-    kernel->category = kernel_patterns_match(names->patterns, stripped);
+    kernel->category = kernel_patterns_match(names->patterns, stripped, &kernel->communication);
   }
   free(stripped);
   free(demangled);
@@ -99,6 +99,11 @@ const struct kernel *kernel_lookup(struct kernel_names *names, const char *name)
 unsigned kernel_category(struct kernel_names *names, const char *name) {
   const struct kernel *kernel = name ? kernel_lookup(names, name) : NULL;
   return kernel ? kernel->category : KERNEL_OTHER;
+}
+
+struct communication kernel_communication(struct kernel_names *names, const char *name) {
+  const struct kernel *kernel = names ? kernel_lookup(names, name) : NULL;
+  return kernel ? kernel->communication : communication_of_kernel(name);
 }
 
 unsigned kernel_category_count(const struct kernel_names *names) {

@@ -12,6 +12,7 @@
 #include <stddef.h>
 
 #include "kernels/categories.def"
+#include "kernels/communication.h"
 
 /* A file may add categories: their numbers follow these. */
 enum kernel_category {
@@ -28,7 +29,8 @@ struct kernel {
   const char *demangled; /* whole; raw itself if it is not mangled */
   const char *shortened; /* for people: what distinguishes it from others */
   unsigned category;     /* enum kernel_category, or one that a file added */
-  unsigned number;       /* from 0, in the order in which names were found */
+  struct communication communication;
+  unsigned number; /* from 0, in the order in which names were found */
 };
 
 struct kernel_names;
@@ -44,6 +46,9 @@ const struct kernel *kernel_lookup(struct kernel_names *names, const char *name)
 
 /* The category alone; KERNEL_OTHER where nothing is known. */
 unsigned kernel_category(struct kernel_names *names, const char *name);
+
+/* What a kernel of this name communicates. `names` may be NULL: then as the table says. */
+struct communication kernel_communication(struct kernel_names *names, const char *name);
 
 /* How many categories there are, those of the file included, and what a report calls each. */
 unsigned kernel_category_count(const struct kernel_names *names);

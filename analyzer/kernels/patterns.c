@@ -3,6 +3,7 @@
 
 #include <ctype.h>
 #include <errno.h>
+#include <limits.h>
 #include <regex.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -12,6 +13,7 @@
 
 #include "base/arena.h"
 #include "base/vector.h"
+#include "kernels/kernel_text.h"
 #include "kernels/kernels.h"
 
 /* Of a longer name only the beginning is used: it says what a kernel does. */
@@ -20,11 +22,13 @@
 struct pattern {
   regex_t regex;
   unsigned category;
+  bool whole; /* searched in the template arguments too */
 };
 
 struct kernel_patterns {
   struct arena arena;
   VECTOR(struct pattern) patterns;
+  u32 n_of_file; /* the first ones */
   VECTOR(const char *) categories;
 };
 
@@ -34,8 +38,8 @@ static int out_of_memory(char *why, size_t why_bytes) {
 }
 
 /* An error has its cause in `why`. */
-static int add_pattern(struct kernel_patterns *p, unsigned category, const char *pattern, char *why,
-                       size_t why_bytes) {
+static int add_pattern(struct kernel_patterns *p, unsigned category, bool whole,
+                       const char *pattern, char *why, size_t why_bytes) {
   if (!VECTOR_ROOM(&p->patterns))
     return out_of_memory(why, why_bytes);
   struct pattern *added = &p->patterns.at[p->patterns.n];
@@ -45,6 +49,7 @@ static int add_pattern(struct kernel_patterns *p, unsigned category, const char 
     return -EINVAL;
   }
   added->category = category;
+  added->whole = whole;
   p->patterns.n++;
   return 0;
 }
@@ -82,7 +87,7 @@ static int read_line(struct kernel_patterns *p, char *line, char *why, size_t wh
   int category = category_number(p, trim(line));
   if (category < 0)
     return out_of_memory(why, why_bytes);
-  return add_pattern(p, (unsigned)category, trim(colon + 1), why, why_bytes);
+  return add_pattern(p, (unsigned)category, true, trim(colon + 1), why, why_bytes);
 }
 
 static int read_file(struct kernel_patterns *p, const char *file, char *why, size_t why_bytes) {
@@ -113,15 +118,19 @@ static int read_file(struct kernel_patterns *p, const char *file, char *why, siz
 static int add_built_in(struct kernel_patterns *p, char *why, size_t why_bytes) {
   static const struct {
     unsigned category;
+    bool whole;
     const char *pattern;
   } patterns[] = {
-#define P(ID, pattern) {KERNEL_##ID, pattern},
-      TSCOPE_KERNEL_PATTERNS(P)
+#define P(ID, pattern) {KERNEL_##ID, false, pattern},
+#define W(ID, pattern) {KERNEL_##ID, true, pattern},
+      TSCOPE_KERNEL_PATTERNS(P, W)
 #undef P
+#undef W
   };
   int error = 0;
   for (size_t i = 0; i < sizeof(patterns) / sizeof(patterns[0]) && !error; i++)
-    error = add_pattern(p, patterns[i].category, patterns[i].pattern, why, why_bytes);
+    error = add_pattern(p, patterns[i].category, patterns[i].whole, patterns[i].pattern, why,
+                        why_bytes);
   return error;
 }
 
@@ -131,13 +140,15 @@ struct kernel_patterns *kernel_patterns_new(const char *file, char *why, size_t 
       TSCOPE_KERNEL_CATEGORIES(C)
 #undef C
   };
-  struct kernel_patterns *p = calloc(1, sizeof(*p));
+  struct kernel_patterns *p = memory_zeroed(1, sizeof(*p));
   int error = p ? 0 : out_of_memory(why, why_bytes);
   for (unsigned i = 0; i < KERNEL_CATEGORIES && !error; i++)
     if (category_number(p, built_in[i]) < 0)
       error = out_of_memory(why, why_bytes);
   if (!error && file)
     error = read_file(p, file, why, why_bytes);
+  if (!error)
+    p->n_of_file = p->patterns.n;
   if (!error)
     error = add_built_in(p, why, why_bytes);
   if (!error)
@@ -157,17 +168,64 @@ void kernel_patterns_free(struct kernel_patterns *p) {
   free(p);
 }
 
-unsigned kernel_patterns_match(const struct kernel_patterns *p, const char *stripped) {
+#define NO_CATEGORY UINT_MAX
+
+/* The category of the first pattern from `first` on that is found. */
+static unsigned first_match(const struct kernel_patterns *p, u32 first, u32 end, const char *name,
+                            const char *whole) {
+  for (u32 i = first; i < end; i++) {
+    const struct pattern *pattern = &p->patterns.at[i];
+    if (regexec(&pattern->regex, pattern->whole ? whole : name, 0, NULL, 0) == 0)
+      return pattern->category;
+  }
+  return NO_CATEGORY;
+}
+
+/* The name with its namespaces, without template arguments. */
+static char *own_name(const char *stripped) {
+  struct kernel_parts parts;
+  char *text = kernel_split(stripped, &parts), *name = NULL;
+  if (text && asprintf(&name, "%s%s%s", parts.scope, *parts.scope ? "::" : "", parts.function) < 0)
+    name = NULL;
+  free(text);
+  return name;
+}
+
+/* A file's word also decides whether a kernel communicates. */
+static void follow_file(unsigned category, struct communication *communication) {
+  bool communicates =
+      category == KERNEL_COMMUNICATION || category == KERNEL_COMPUTING_COMMUNICATION;
+  if (!communicates)
+    *communication = (struct communication){0};
+  else if (!communication->library)
+    *communication =
+        (struct communication){.library = COMM_LIBRARY_CUSTOM, .op = COMM_OP_CUSTOM_OTHER};
+  communication->computes = category == KERNEL_COMPUTING_COMMUNICATION;
+}
+
+unsigned kernel_patterns_match(const struct kernel_patterns *p, const char *stripped,
+                               struct communication *communication) {
   char beginning[MATCHED_BYTES + 1];
   if (strlen(stripped) > MATCHED_BYTES) {
     memcpy(beginning, stripped, MATCHED_BYTES);
     beginning[MATCHED_BYTES] = '\0';
     stripped = beginning;
   }
-  for (u32 i = 0; i < p->patterns.n; i++)
-    if (regexec(&p->patterns.at[i].regex, stripped, 0, NULL, 0) == 0)
-      return p->patterns.at[i].category;
-  return KERNEL_OTHER;
+  u32 n = p->patterns.n;
+  unsigned category = first_match(p, 0, p->n_of_file, stripped, stripped);
+  *communication = communication_of_stripped(stripped);
+  if (category != NO_CATEGORY) {
+    follow_file(category, communication);
+    return category;
+  }
+  if (communication->library)
+    return communication->computes ? KERNEL_COMPUTING_COMMUNICATION : KERNEL_COMMUNICATION;
+  char *name = own_name(stripped);
+  category = name ? first_match(p, p->n_of_file, n, name, stripped) : NO_CATEGORY;
+  if (category == NO_CATEGORY)
+    category = first_match(p, p->n_of_file, n, stripped, stripped);
+  free(name);
+  return category == NO_CATEGORY ? KERNEL_OTHER : category;
 }
 
 unsigned kernel_patterns_categories(const struct kernel_patterns *p) {

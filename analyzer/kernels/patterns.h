@@ -14,14 +14,18 @@
 
 #include <stddef.h>
 
+#include "kernels/communication.h"
+
 struct kernel_patterns;
 
 /* NULL with a reason and a remedy in `why`. `file` may be NULL. */
 struct kernel_patterns *kernel_patterns_new(const char *file, char *why, size_t why_bytes);
 void kernel_patterns_free(struct kernel_patterns *patterns);
 
-/* The category of the first pattern that is found in a stripped name (kernel_text.h). */
-unsigned kernel_patterns_match(const struct kernel_patterns *patterns, const char *stripped);
+/* The category of a stripped name (kernel_text.h), and what it communicates: both as
+ * communication.def and categories.def say, or as the file does. */
+unsigned kernel_patterns_match(const struct kernel_patterns *patterns, const char *stripped,
+                               struct communication *communication);
 
 unsigned kernel_patterns_categories(const struct kernel_patterns *patterns);
 const char *kernel_patterns_category_name(const struct kernel_patterns *patterns,

@@ -2,6 +2,7 @@
  *
  * Communicators, and what is called on them.
  */
+#include "base/checked_memory.h"
 #include "live/live_records.h"
 
 u32 live_comm_index(const struct live_process *process, u32 number) {
@@ -12,7 +13,7 @@ u32 live_comm_index(const struct live_process *process, u32 number) {
 }
 
 static struct live_call *allocate_calls(u32 n) {
-  struct live_call *calls = malloc(n * sizeof(*calls));
+  struct live_call *calls = memory_array(n, sizeof(*calls));
   for (u32 i = 0; calls && i < n; i++)
     calls[i].seq = LIVE_NONE;
   return calls;

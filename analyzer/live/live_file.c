@@ -7,6 +7,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/checked_memory.h"
+
 /* Unused chunks in a row after which no later one is expected to be in use: threads claim
  * them in order, but two may do so at once. */
 enum { UNUSED_POLLED = 4 };
@@ -443,7 +445,7 @@ int live_file_poll(struct live_file *file, struct live_ring_share ring,
   if (error)
     return error;
   struct poll poll = {.file = file, .reader = reader, .ring = ring};
-  poll.buffer = malloc(file->header.chunk_bytes);
+  poll.buffer = memory_array(file->header.chunk_bytes, 1);
   error = poll.buffer ? poll_file(&poll) : -ENOMEM;
   free(poll.buffer);
   if (!file->keep_open)

@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <math.h>
 
+#include "base/checked_memory.h"
 #include "base/robust.h"
 #include "base/statistics.h"
 #include "live/live_view.h"
@@ -37,7 +38,8 @@ static struct membership *list_memberships(struct live_view *view, u32 *n) {
   u32 all = 0;
   for (u32 r = 0; r < view->n_ranks; r++)
     all += view->ranks[r].process->comms.n;
-  struct membership *memberships = arena_array(&view->arena, all + 1, sizeof(*memberships));
+  struct membership *memberships =
+      arena_array(&view->arena, size_sum(all, 1), sizeof(*memberships));
   *n = 0;
   for (u32 r = 0; r < view->n_ranks && memberships; r++)
     for (u32 c = 0; c < view->ranks[r].process->comms.n; c++) {
@@ -203,10 +205,11 @@ static double median_lateness(const struct live_view *view, const struct latenes
 /* The lateness of a rank is that in the group where it is latest. */
 static int measure_lateness(struct live_view *view, const struct group *group) {
   struct arena *arena = &view->arena;
-  struct lateness late = {.behind = arena_array(arena, group->n * LATE_CALLS, sizeof(double)),
-                          .times = arena_array(arena, group->n, sizeof(i64)),
-                          .sorted = arena_array(arena, group->n, sizeof(i64)),
-                          .ends = arena_array(arena, group->n, sizeof(i64))};
+  struct lateness late = {
+      .behind = arena_array(arena, size_product(group->n, LATE_CALLS), sizeof(double)),
+      .times = arena_array(arena, group->n, sizeof(i64)),
+      .sorted = arena_array(arena, group->n, sizeof(i64)),
+      .ends = arena_array(arena, group->n, sizeof(i64))};
   if (!late.behind || !late.times || !late.sorted || !late.ends)
     return -ENOMEM;
   enum live_arrival by = LIVE_ARRIVAL_RUN;
@@ -341,8 +344,8 @@ int live_join(struct live_view *view) {
   struct membership *memberships = list_memberships(view, &n);
   if (!memberships)
     return -ENOMEM;
-  view->waits = arena_array(&view->arena, n + 1, sizeof(*view->waits));
-  view->mismatches = arena_array(&view->arena, n + 1, sizeof(*view->mismatches));
+  view->waits = arena_array(&view->arena, size_sum(n, 1), sizeof(*view->waits));
+  view->mismatches = arena_array(&view->arena, size_sum(n, 1), sizeof(*view->mismatches));
   if (!view->waits || !view->mismatches)
     return -ENOMEM;
   align_hosts(view, memberships, n);

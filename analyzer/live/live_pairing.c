@@ -5,7 +5,7 @@
  * recorded, all later ones would be off by one; so callers check that the ends on different ranks
  * agree.
  */
-#include "kernels/collective_names.h"
+#include "kernels/communication.h"
 #include "live/live_process.h"
 
 enum { UNPAIRED_KEPT = LIVE_MOST_CALLS };

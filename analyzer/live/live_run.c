@@ -9,6 +9,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/checked_memory.h"
+
 enum { DEPTH = 2, FILES_KEPT_FREE = 64 };
 /* Up to so many ranks have all new GPU spans read at each poll, in a few chunks each; of more, so
  * many ranks' newest chunk, in turn. */
@@ -28,7 +30,7 @@ static struct live_entry *find_or_add_entry(struct live_run *run, const char *pa
     if (strcmp(known->path, path) == 0)
       return known;
   }
-  struct live_entry *entry = calloc(1, sizeof(*entry));
+  struct live_entry *entry = memory_zeroed(1, sizeof(*entry));
   if (entry)
     entry->path = strdup(path);
   if (!entry || !entry->path || !VECTOR_PUSH(&run->entries, entry)) {
@@ -67,7 +69,7 @@ static int open_file(struct live_run *run, const char *path, const struct stat *
   entry->inode = status->st_ino;
   entry->device = status->st_dev;
   entry->bytes = (u64)status->st_size;
-  struct live_process *process = malloc(sizeof(*process));
+  struct live_process *process = memory_array(1, sizeof(*process));
   if (!process)
     return -ENOMEM;
   if (live_process_open(process, path, entry->problem, sizeof(entry->problem)) < 0) {
@@ -173,7 +175,7 @@ static int by_rank(const void *left, const void *right) {
 /* As the report does it: of processes with one rank the last one counts, and one without a rank
  * counts where no other has ranks. */
 static int leave_out_duplicates(struct live_run *run) {
-  struct live_entry **order = malloc((run->entries.n + 1) * sizeof(*order));
+  struct live_entry **order = memory_array(size_sum(run->entries.n, 1), sizeof(*order));
   u32 n = 0;
   if (!order)
     return -ENOMEM;

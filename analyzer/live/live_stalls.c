@@ -5,6 +5,7 @@
 #include <errno.h>
 
 #include "analyses/stalls/stall_words.h"
+#include "base/checked_memory.h"
 #include "live/live_records.h"
 #include "live/live_view.h"
 
@@ -107,7 +108,7 @@ static void put_frames(const struct live_process *process, u64 id, struct stalle
     if (stack->id != id)
       continue;
     thread->cut = stack->cut;
-    thread->frames = arena_array(arena, stack->n + 1u, sizeof(*thread->frames));
+    thread->frames = arena_array(arena, size_sum(stack->n, 1), sizeof(*thread->frames));
     for (u32 f = 0; f < stack->n && thread->frames; f++) {
       const struct call_frame *frame =
           frame_of(process, process->stack_frames.at[stack->first + f], arena);
@@ -147,7 +148,7 @@ static const char *comm_name(struct live_view *view, const struct live_process *
 /* What NCCL reports, for the words of the stall; the first error represents the rank. */
 static void put_comms(struct live_view *view, struct live_rank *rank, struct rank_stall *stall) {
   const struct live_stall *known = &rank->process->stall;
-  stall->comms = arena_array(&view->arena, known->n_comms + 1, sizeof(*stall->comms));
+  stall->comms = arena_array(&view->arena, size_sum(known->n_comms, 1), sizeof(*stall->comms));
   for (u32 i = 0; i < known->n_comms && stall->comms; i++) {
     const struct tscope_comm_state_record *state = &known->comms[i];
     stall->comms[stall->n_comms++] =
@@ -174,7 +175,7 @@ void live_describe_stall(struct live_view *view, struct live_rank *rank) {
       .limit_s = known->record.limit_ms / 1e3,
       .all_threads = known->record.threads,
       .no_python = live_string(process, known->record.python),
-      .threads = arena_array(arena, known->n_threads + 1, sizeof(*stall->threads))};
+      .threads = arena_array(arena, size_sum(known->n_threads, 1), sizeof(*stall->threads))};
   for (u32 i = 0; i < known->n_threads && stall->threads; i++)
     put_thread(process, &known->threads[i], &stall->threads[stall->n_threads++], arena);
   put_comms(view, rank, stall);
@@ -196,7 +197,7 @@ int live_merge_stalls(struct live_view *view) {
   }
   if (!view->n_stalled)
     return 0;
-  struct tree_stack *stacks = arena_array(&view->arena, threads + 1, sizeof(*stacks));
+  struct tree_stack *stacks = arena_array(&view->arena, size_sum(threads, 1), sizeof(*stacks));
   if (!stacks)
     return -ENOMEM;
   for (u32 i = 0; i < view->n_ranks; i++)

@@ -7,6 +7,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/checked_memory.h"
 #include "base/statistics.h"
 
 #define SAME_BOOT_NS 2000000000 /* clocks of day may be set while a job runs */
@@ -187,8 +188,8 @@ static int by_rank(const void *left, const void *right) {
 }
 
 static int list_ranks(struct live_view *view, struct live_run *run, i64 realtime, i64 monotonic) {
-  view->ranks = arena_array(&view->arena, run->entries.n + 1, sizeof(*view->ranks));
-  view->hosts = arena_array(&view->arena, run->entries.n + 1, sizeof(*view->hosts));
+  view->ranks = arena_array(&view->arena, size_sum(run->entries.n, 1), sizeof(*view->ranks));
+  view->hosts = arena_array(&view->arena, size_sum(run->entries.n, 1), sizeof(*view->hosts));
   if (!view->ranks || !view->hosts)
     return -ENOMEM;
   for (u32 i = 0; i < run->entries.n; i++) {

@@ -21,7 +21,7 @@ static bool make_room(struct memory_frames *frames) {
   if (frames->all.n < frames->n_slots / 2)
     return true;
   u32 n = frames->n_slots ? frames->n_slots * 2 : 1024;
-  u32 *slots = calloc(n, sizeof(*slots));
+  u32 *slots = memory_zeroed(n, sizeof(*slots));
   if (!slots)
     return false;
   free(frames->slots);
@@ -58,7 +58,7 @@ u32 memory_frames_find_or_add(struct memory_frames *frames, u32 caller, const ch
 int memory_frames_finish(struct memory_frames *frames, struct arena *arena,
                          struct memory_history *history) {
   u32 n = frames->all.n;
-  history->frames = arena_array(arena, n + 1u, sizeof(*history->frames));
+  history->frames = arena_array(arena, size_sum(n, 1), sizeof(*history->frames));
   if (history->frames && n)
     memcpy(history->frames, frames->all.at, n * sizeof(*history->frames));
   history->n_frames = history->frames ? n : 0;

@@ -4,6 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/checked_memory.h"
+
 #define LEAST_ROOM 64u
 
 /* Linear probing without marks for removed entries: later entries move up. */
@@ -23,7 +25,7 @@ static bool grow(struct live_set *set) {
   if (set->room > UINT32_MAX / 4)
     return false;
   struct live_set more = {.room = set->room ? set->room * 2 : LEAST_ROOM};
-  more.slots = calloc(more.room, sizeof(*more.slots));
+  more.slots = memory_zeroed(more.room, sizeof(*more.slots));
   if (!more.slots)
     return false;
   for (u32 i = 0; i < set->room; i++)

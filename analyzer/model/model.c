@@ -4,13 +4,14 @@
 #include <stdarg.h>
 #include <stdio.h>
 
+#include "base/checked_memory.h"
 #include "model/internal.h"
 #include "model/ledger.h"
 #include "model/named_ranges.h"
 
 struct model *model_new(void) {
-  struct model *model = calloc(1, sizeof(*model));
-  struct model_internal *internal = calloc(1, sizeof(*internal));
+  struct model *model = memory_zeroed(1, sizeof(*model));
+  struct model_internal *internal = memory_zeroed(1, sizeof(*internal));
   if (!model || !internal) {
     free(model);
     free(internal);
@@ -20,6 +21,7 @@ struct model *model_new(void) {
   model->steps.method = "none";
   model->steps.confidence = NAN;
   model->clock_residual_us = NAN;
+  model->clock_between_us = NAN;
   model->begin = model->end = NS_UNKNOWN;
   return model;
 }
@@ -62,10 +64,10 @@ int model_make_ranks(struct model *model, u32 n) {
   for (u32 r = 0; r < internal->n_events; r++) /* of an input that could not be read to its end */
     rank_events_release(&internal->events[r]);
   internal->n_events = 0;
-  model->ranks = arena_array(&internal->arena, n + 1, sizeof(*model->ranks));
-  internal->events = arena_array(&internal->arena, n + 1, sizeof(*internal->events));
-  internal->comm_of = arena_array(&internal->arena, n + 1, sizeof(*internal->comm_of));
-  internal->clocks = arena_array(&internal->arena, n + 1, sizeof(*internal->clocks));
+  model->ranks = arena_array(&internal->arena, size_sum(n, 1), sizeof(*model->ranks));
+  internal->events = arena_array(&internal->arena, size_sum(n, 1), sizeof(*internal->events));
+  internal->comm_of = arena_array(&internal->arena, size_sum(n, 1), sizeof(*internal->comm_of));
+  internal->clocks = arena_array(&internal->arena, size_sum(n, 1), sizeof(*internal->clocks));
   if (!model->ranks || !internal->events || !internal->comm_of || !internal->clocks)
     return -ENOMEM;
   model->n_ranks = internal->n_events = n;
@@ -131,4 +133,21 @@ int model_ledger(const struct model *model, struct arena *arena, const struct le
   if (model->ledger || !model->timelines || !model->timelines->ledger)
     return 0;
   return model->timelines->ledger(model, arena, ledger);
+}
+
+double model_clock_error_ns(const struct model *model, u32 a, u32 b) {
+  const struct clock_fit *x = &model->ranks[a].clock, *y = &model->ranks[b].clock;
+  if (!model->clock_aligned)
+    return INFINITY;
+  double reading = fmax(x->reading_us, y->reading_us);
+  return 1e3 * (x->domain == y->domain ? reading : x->error_us + y->error_us);
+}
+
+double model_collective_error_ns(const struct model *model, const struct collective *collective,
+                                 u32 rank) {
+  double most = 0;
+  for (u32 i = 0; i < collective->n_arrivals; i++)
+    most = fmax(most, model_clock_error_ns(model, rank,
+                                           model->arrivals[collective->first_arrival + i].rank));
+  return most;
 }

@@ -20,11 +20,13 @@
 /* How one rank's clock was put on the common axis: aligned = local + offset + drift x time. */
 struct clock_fit {
   bool aligned;
+  u32 domain; /* ranks with the same number share one clock: that of their host since its boot */
   i64 offset_ns;
   double drift_ppm;
-  double residual_us; /* MAD of this rank's collective ends around the fit; if ranks share their
-                         host's clock, the error of reading it; NAN if not aligned */
-  u32 collectives;    /* that the fit rests on */
+  double error_us;   /* its clock is on the axis within this, from the first to the last collective
+                        that ties it; 0 where its clock is the axis; NAN if not aligned */
+  double reading_us; /* the error of reading the clock, also between ranks that share it */
+  u32 collectives;   /* that the fit rests on; 0 where its clock is the axis */
 };
 
 /* A stretch of time in which a rank's GPU time came from one source. */
@@ -90,6 +92,7 @@ struct comm {
   u32 size;         /* 0 if unknown */
   u32 *members;     /* [size] index into model.ranks, INDEX_NONE where that rank was not found */
   u8 backend;       /* enum tscope_backend */
+  u8 library;       /* enum comm_library: its collectives are kernels without calls; 0: calls */
 };
 
 /* One rank's part in one collective. start/end are where it really ran (GPU kernel, gloo worker):
@@ -165,6 +168,7 @@ struct model_input {
 };
 
 struct arena;
+struct kernel_names;
 struct named_range; /* named_ranges.h */
 struct timeline_source;
 
@@ -191,7 +195,8 @@ struct model {
   const char *phase_method;   /* "PyTorch ranges", "inferred from ...", NULL if none */
   bool clock_aligned; /* all ranks are on one axis; times of different ranks can be compared */
   const char *clock_method; /* "same host clock", "collective ends", "refused: ..." */
-  double clock_residual_us; /* largest over ranks; NAN if not aligned */
+  double clock_residual_us; /* error between ranks that share a clock; NAN if not aligned */
+  double clock_between_us;  /* largest error between two clocks; NAN: not aligned, or one clock */
   i64 begin, end;
   const char **notes; /* what readers must know about the input: files that cannot be read,
                          processes left out; one sentence each */
@@ -350,9 +355,10 @@ int model_gpu_known(const struct rank *rank, i64 from, struct arena *arena,
 
 /* How many first steps to leave out, from their lengths (NAN: not known). Always the first, since
  * it contains the start-up of libraries and caches. Also those after it, as long as they take more
- * than 1.5 x the median of the later half, or less by the same factor (the host runs ahead of its
- * device until it has to wait). At most a quarter of all. */
-u32 model_count_warmup(const double *lengths, u32 n);
+ * than 1.5 x the median of the later half. If the lengths are those `of_hosts` that may run ahead
+ * of their devices until they have to wait, also as long as they take less by the same factor. At
+ * most a quarter of all. */
+u32 model_count_warmup(const double *lengths, u32 n, bool of_hosts);
 
 /* A collective as one rank called it, whatever its peers did. */
 struct own_call {
@@ -372,9 +378,18 @@ const char *model_phase_at(const struct model *model, u32 rank, i64 time);
 /* Index into steps, or -1, of an instant on a rank's host. */
 i32 model_step_at(const struct model *model, u32 rank, i64 time);
 
+/* How far apart, at most, the times of one instant on two ranks can be; infinite where the ranks
+ * are not on one axis. */
+double model_clock_error_ns(const struct model *model, u32 a, u32 b);
+
+/* The largest of it between a rank and the members of a collective. */
+double model_collective_error_ns(const struct model *model, const struct collective *collective,
+                                 u32 rank);
+
 struct model_options {
-  const char *run;   /* which run of the directory, NULL for the newest */
-  const char *steps; /* --steps a:b, b in it, or a; NULL for all */
+  const char *run;                   /* which run of the directory, NULL for the newest */
+  const char *steps;                 /* --steps a:b, b in it, or a; NULL for all */
+  struct kernel_names *kernel_names; /* kernels.h: which kernels communicate; NULL: the built-in */
   bool include_warmup;
   u64 quick;        /* for recordings that are one text: read only this many events; 0 for all */
   unsigned threads; /* 0: one per core */

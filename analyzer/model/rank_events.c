@@ -3,6 +3,7 @@
 
 #include <errno.h>
 
+#include "base/checked_memory.h"
 #include "base/intervals.h"
 
 u32 rank_comm_index(const struct rank_events *events, u32 number) {
@@ -37,6 +38,7 @@ bool rank_call_is_idle(const struct rank_events *events, const struct rank_call 
 
 void rank_events_release(struct rank_events *events) {
   free(events->calls.at);
+  free(events->kernels.at);
   free(events->runs.at);
   free(events->insides.at);
   free(events->groups.at);
@@ -64,9 +66,10 @@ static int by_start(const void *left, const void *right) {
 
 int unite_phases(const struct rank_events *events, u8 kind, struct arena *arena,
                  struct intervals *out) {
-  struct interval *found = arena_array(arena, events->phases.n + 1, sizeof(*found));
+  struct interval *found = arena_array(arena, size_sum(events->phases.n, 1), sizeof(*found));
   u32 n = 0;
-  *out = (struct intervals){.at = arena_array(arena, events->phases.n + 1, sizeof(*out->at))};
+  *out =
+      (struct intervals){.at = arena_array(arena, size_sum(events->phases.n, 1), sizeof(*out->at))};
   if (!found || !out->at)
     return -ENOMEM;
   for (u32 i = 0; i < events->phases.n; i++) {

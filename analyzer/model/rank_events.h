@@ -17,6 +17,7 @@ struct comm_definition {
   u32 rank, size;
   const char *name;
   u8 backend;
+  u8 library; /* see struct comm */
 };
 
 struct rank_call {
@@ -48,6 +49,21 @@ struct rank_run {
   u32 thread;
   u16 stream;
   u8 op; /* read from the name: an enum tscope_op, 0 for any */
+};
+
+/* A kernel that communicates without a call that is recorded: not NCCL's. */
+struct rank_kernel {
+  i64 start, end;
+  i64 call_start, call_end; /* of its launch; NS_UNKNOWN */
+  u32 name;                 /* string number in the file */
+  u32 correlation;
+  u32 graph; /* as in struct rank_run */
+  u32 comm;  /* index into events.comms; INDEX_NONE until join/ has set it */
+  u32 seq;
+  u32 collective; /* see matching; INDEX_NONE */
+  u32 arrival;    /* index into model.arrivals */
+  u16 stream;
+  u8 op; /* enum comm_op */
 };
 
 /* A graph that was made ready for launching. */
@@ -148,6 +164,7 @@ struct rank_gpu_state {
 };
 
 struct definitions;
+struct communication; /* kernels/communication.h */
 
 /* All lists are sorted by start. */
 struct rank_events {
@@ -160,6 +177,8 @@ struct rank_events {
                                       apart; NULL */
   VECTOR(struct rank_call) calls;
   VECTOR(struct rank_run) runs;
+  VECTOR(struct rank_kernel) kernels;
+  struct communication *communications; /* by string number, of the kernels in the file; NULL */
   VECTOR(struct rank_inside) insides;
   VECTOR(struct rank_group) groups;
   VECTOR(struct rank_graph) graphs; /* by number */

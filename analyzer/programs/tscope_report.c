@@ -6,11 +6,12 @@
 #include <limits.h>
 #include <locale.h>
 #include <malloc.h>
-#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
+#include "base/checked_memory.h"
+#include "base/printable.h"
 #include "diff/diff.h"
 #include "import/import.h"
 #include "import/tscope/load_traces.h"
@@ -29,19 +30,8 @@
 
 enum { STATUS_OK = 0, STATUS_FINDINGS = 1, STATUS_BAD = 2 };
 
-/* What goes wrong is said in one line, without control characters of the names it quotes. */
-__attribute__((format(printf, 1, 2))) static int fail(const char *format, ...) {
-  char line[1024];
-  va_list arguments;
-  va_start(arguments, format);
-  vsnprintf(line, sizeof(line), format, arguments);
-  va_end(arguments);
-  for (char *c = line; *c; c++)
-    if ((unsigned char)*c < ' ' || *c == 127)
-      *c = '?';
-  fprintf(stderr, "tscope-report: %s\n", line);
-  return STATUS_BAD;
-}
+/* What goes wrong is said in one line. */
+#define fail(...) print_problem("tscope-report", __VA_ARGS__)
 
 static bool reaches_severity(const struct finding *findings, u32 n, int fail_on) {
   fail_on = fail_on == FAIL_ON_UNDECIDED ? SEVERITY_WARNING : fail_on;
@@ -175,6 +165,7 @@ static int read_and_analyse(const struct options *options, const char *const *pa
                             struct reading *reading, char *why, size_t why_bytes) {
   const struct model_options wanted = {.run = options->run,
                                        .steps = options->steps,
+                                       .kernel_names = names,
                                        .include_warmup = options->include_warmup,
                                        .quick = options->quick,
                                        .threads = options->threads,
@@ -233,8 +224,8 @@ static int report(const struct options *options) {
   struct kernel_names *names = kernel_names_new(options->kernel_categories, why, sizeof(why));
   if (!names)
     return fail("%s", why);
-  struct reading *runs = calloc(n_runs, sizeof(*runs));
-  struct results **all = calloc(n_runs, sizeof(struct results *)), *shown = NULL;
+  struct reading *runs = memory_zeroed(n_runs, sizeof(*runs));
+  struct results **all = memory_zeroed(n_runs, sizeof(struct results *)), *shown = NULL;
   struct progress progress = progress_begin(stderr);
   int error = runs && all ? 0 : -ENOMEM;
   if (error)

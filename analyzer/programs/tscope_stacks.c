@@ -3,7 +3,6 @@
  * tscope-stacks: where the processes of a job are now, as one tree of stacks.
  */
 #include <errno.h>
-#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,15 +10,15 @@
 
 #include "analyses/stalls/stall_words.h"
 #include "attach/attached.h"
-#include "attach/launcher_stacks.h"
-#include "attach/refused.h"
-#include "import/tscope/load_traces.h"
-#include "model/model.h"
+#include "base/checked_memory.h"
+#include "base/directory_to_read.h"
+#include "base/printable.h"
+#include "programs/run_stacks.h"
 
 enum { LINES_MOST = 10000 };
 
 static const char help[] =
-    "usage: tscope-stacks [--native] [--frames] PID... | DIRECTORY\n"
+    "usage: tscope-stacks [--native] [--frames] [--wait=SECONDS] [DIRECTORY | PID...]\n"
     "Shows where processes are: their Python stacks, what their threads wait for, which one holds\n"
     "the GIL. It stops no thread, except with --native: then each for some ten microseconds.\n"
     "\n"
@@ -27,21 +26,14 @@ static const char help[] =
     "  --frames   instead of the tree, one line for each frame of each thread, innermost first:\n"
     "             number, thread, file, line, function, separated by tabs; with --native also\n"
     "             the library, empty for Python frames, and no frame is left out\n"
-    "  PID        a process of yours on this host\n"
-    "  DIRECTORY  with traces: the ranks of the newest run that run on this host now; for the\n"
-    "             others, what they recorded when they stood still\n"
+    "  --wait=S   how long to wait for ranks that do not answer; 4\n"
+    "  DIRECTORY  with traces: the ranks of the newest run there, on all hosts. Each is asked, "
+    "and\n"
+    "             answers within a second or two; for those that do not, what they recorded when\n"
+    "             they stood still. Without it: where your jobs write\n"
+    "  PID        a process of yours on this host, which need not run under tscope\n"
     "\n"
     "exit status: 0; 1 if nothing could be read; 2 if the command line is wrong.\n";
-
-/* One process, by its rank or its number. */
-struct process_stacks {
-  u32 number;
-  const char *source;  /* "now", "written" */
-  const char *refused; /* why it was not read now although it runs here; NULL */
-  pid_t through;       /* the tscope-run that read it for us; 0 */
-  struct rank_stall stacks;
-  struct native_outcome native;
-};
 
 struct page {
   struct arena arena;
@@ -86,12 +78,11 @@ static void put_process(struct page *page, const struct process_stacks *one) {
     return;
   printf("%s %u  %s  %s%s%s\n", page->unit, one->number, one->source,
          stall_doing_words[described.what], described.words && *described.words ? ": " : "",
-         described.words ? described.words : "");
-  if (one->through)
-    printf("    read through tscope-run (process %d), since the kernel does not let us\n",
-           (int)one->through);
+         described.words ? arena_printable(&page->arena, described.words) : "");
+  if (one->silence != SILENCE_NONE)
+    printf("    it %s, on %s\n", silence_text(one->silence), one->host);
   if (one->refused)
-    printf("    it runs, but could not be read now: %s\n", one->refused);
+    printf("    it could not be read from outside: %s\n", one->refused);
   if (one->stacks.no_python)
     printf("    no Python frames: %s\n",
            *one->stacks.no_python ? one->stacks.no_python : "this process has no Python");
@@ -105,7 +96,7 @@ static int put_tree(struct page *page) {
   struct stack_tree tree;
   for (u32 i = 0; i < page->n; i++)
     threads += page->at[i].stacks.n_threads;
-  struct tree_stack *stacks = arena_array(&page->arena, threads + 1, sizeof(*stacks));
+  struct tree_stack *stacks = arena_array(&page->arena, size_sum(threads, 1), sizeof(*stacks));
   for (u32 i = 0; i < page->n && stacks; i++)
     n += stall_stacks(&page->at[i].stacks, page->at[i].number, stacks + n);
   if (!stacks || stack_tree_make(&page->arena, stacks, n, &tree) < 0)
@@ -113,11 +104,15 @@ static int put_tree(struct page *page) {
   struct stack_line *lines = stack_tree_lines(&page->arena, &tree, LINES_MOST, &n_lines);
   for (u32 i = 0; lines && i < n_lines; i++)
     printf("%s%*s%s %s  %s\n", i ? "" : "\n", (int)(2 * lines[i].depth), "", page->unit,
-           lines[i].ranks, lines[i].text);
+           lines[i].ranks, arena_printable(&page->arena, lines[i].text));
   return lines ? 0 : -ENOMEM;
 }
 
-static int put_frames(const struct page *page) {
+static const char *shown(struct page *page, const char *name) {
+  return name ? arena_printable(&page->arena, name) : "";
+}
+
+static int put_frames(struct page *page) {
   for (u32 i = 0; page->native && i < page->n; i++)
     if (page->at[i].native.why_none)
       fprintf(stderr, "tscope-stacks: %s %u: no native frames: %s\n", page->unit,
@@ -127,10 +122,10 @@ static int put_frames(const struct page *page) {
       const struct stalled_thread *thread = &page->at[i].stacks.threads[t];
       for (u32 f = 0; f < thread->n_frames; f++) {
         const struct call_frame *frame = thread->frames[f];
-        printf("%u\t%u\t%s\t%u\t%s", page->at[i].number, thread->tid,
-               frame->file ? frame->file : "", frame->line, frame->function ? frame->function : "");
+        printf("%u\t%u\t%s\t%u\t%s", page->at[i].number, thread->tid, shown(page, frame->file),
+               frame->line, shown(page, frame->function));
         if (page->native)
-          printf("\t%s", frame->library ? frame->library : "");
+          printf("\t%s", shown(page, frame->library));
         putchar('\n');
       }
     }
@@ -145,104 +140,64 @@ static int print_page(struct page *page) {
   return put_tree(page);
 }
 
-/* Whether the process `pid` of this host is the one that writes this trace. */
-static bool writes_trace(u32 pid, const char *path) {
-  char maps_path[64], line[PATH_MAX + 128], real[PATH_MAX];
-  bool found = false;
-  snprintf(maps_path, sizeof(maps_path), "/proc/%u/maps", pid);
-  FILE *maps = realpath(path, real) ? fopen(maps_path, "re") : NULL;
-  while (maps && !found && fgets(line, sizeof(line), maps)) {
-    line[strcspn(line, "\n")] = '\0';
-    size_t length = strlen(line), wanted = strlen(real);
-    found = length > wanted && strcmp(line + length - wanted, real) == 0;
-  }
-  if (maps)
-    fclose(maps);
-  return found;
-}
-
 static enum native_which which_frames(const struct page *page) {
   return !page->native ? NATIVE_NONE : page->frames ? NATIVE_ALL : NATIVE_CALLED;
 }
 
-/* Where the kernel refuses, tscope-run may help. False where it does not. */
-static bool read_through_launcher(struct page *page, pid_t pid, struct process_stacks *one) {
-  int launcher =
-      is_reading_refused(pid)
-          ? launcher_read_stacks(&page->arena, pid, which_frames(page), &one->stacks, &one->native)
-          : -ENOENT;
-  one->through = launcher > 0 ? launcher : 0;
-  return launcher > 0;
+static int by_silence(const void *left, const void *right) {
+  const struct silent_rank *a = left, *b = right;
+  int hosts = strcmp(a->host, b->host);
+  return a->silence != b->silence ? (a->silence < b->silence ? -1 : 1)
+         : hosts                  ? hosts
+                                  : (a->rank > b->rank) - (a->rank < b->rank);
 }
 
-static int read_now(struct page *page, pid_t pid, struct process_stacks *one) {
-  if (read_through_launcher(page, pid, one))
-    return 0;
-  return attached_read_stacks(&page->arena, pid, which_frames(page), &one->stacks, &one->native);
-}
-
-/* A stall that still lasts, of a process that the kernel does not let us read: then its own record
- * says more than /proc. */
-static bool record_has_more(const struct rank *rank) {
-  return rank->n_stalls && rank->stalls[rank->n_stalls - 1].end == NS_UNKNOWN &&
-         is_reading_refused((pid_t)rank->pid);
-}
-
-/* What a rank is doing now, if it runs here; else what it recorded last. False if there is neither.
- */
-static bool add_rank(struct page *page, const struct rank *rank) {
-  struct process_stacks *one = &page->at[page->n];
-  *one = (struct process_stacks){.number = rank->rank, .source = "now"};
-  bool here = !rank->closed && writes_trace(rank->pid, rank->path);
-  if (here && record_has_more(rank)) {
-    if (read_through_launcher(page, (pid_t)rank->pid, one)) {
-      page->n++;
-      return true;
-    }
-    one->refused = describe_refusal((pid_t)rank->pid);
-  } else if (here && read_now(page, (pid_t)rank->pid, one) == 0) {
-    page->n++;
-    return true;
+/* The ranks of which nothing is known, those alike in one line. */
+static void put_silent(struct run_stacks *run) {
+  qsort(run->silent, run->n_silent, sizeof(*run->silent), by_silence);
+  for (u32 i = 0, end; i < run->n_silent; i = end) {
+    const struct silent_rank *first = &run->silent[i];
+    printf("%son %s %s:", i ? "" : "\n", first->host, silence_text(first->silence));
+    for (end = i; end < run->n_silent && run->silent[end].silence == first->silence &&
+                  strcmp(run->silent[end].host, first->host) == 0;
+         end++)
+      printf(" %s%u", end == i ? "rank " : "", run->silent[end].rank);
+    putchar('\n');
   }
-  if (!rank->n_stalls)
-    return false;
-  one->source = rank->stalls[rank->n_stalls - 1].end == NS_UNKNOWN
-                    ? "from its own record"
-                    : "from its own record, but it went on";
-  one->stacks = rank->stalls[rank->n_stalls - 1];
-  page->n++;
-  return true;
 }
 
-static int print_run(struct page *page, const char *path) {
-  struct model *model;
+static int print_run(struct page *page, const char *path, double wait_s) {
+  struct run_stacks run;
+  struct run_request request = {.path = path, .which = which_frames(page), .wait_s = wait_s};
   char why[512];
-  u32 without = 0;
-  if (model_load(path, NULL, &model, why, sizeof(why)) < 0) {
-    fprintf(stderr, "tscope-stacks: %s\n", why);
-    return -ENOENT;
+  int error = run_stacks_get(&page->arena, &request, &run, why, sizeof(why));
+  if (error) {
+    print_problem("tscope-stacks", "%s", why);
+    return error;
   }
   page->unit = "rank";
-  page->at = arena_array(&page->arena, model->n_ranks + 1u, sizeof(*page->at));
-  for (u32 r = 0; r < model->n_ranks && page->at; r++)
-    without += !add_rank(page, &model->ranks[r]);
-  int error = page->at ? print_page(page) : -ENOMEM;
-  if (without)
-    printf("\n%u of %u ranks: not running on this host, and no stall in their record\n", without,
-           model->n_ranks);
-  model_free(model);
+  page->at = run.at;
+  page->n = run.n;
+  if (run.not_asked)
+    print_problem("tscope-stacks", "the ranks were not asked: %s", run.not_asked);
+  error = print_page(page);
+  if (!page->frames)
+    put_silent(&run);
+  if (run.model)
+    model_free(run.model);
   return error || !page->n ? -ENODATA : 0;
 }
 
 static int print_processes(struct page *page, char **pids, int n) {
   page->unit = "process";
-  page->at = arena_array(&page->arena, (size_t)n + 1, sizeof(*page->at));
+  page->at = arena_array(&page->arena, size_sum(n, 1), sizeof(*page->at));
   for (int i = 0; i < n && page->at; i++) {
     struct process_stacks *one = &page->at[page->n];
     *one = (struct process_stacks){.number = (u32)strtoul(pids[i], NULL, 10), .source = "now"};
-    int error = read_now(page, (pid_t)one->number, one);
+    int error = attached_read_stacks(&page->arena, (pid_t)one->number, which_frames(page),
+                                     &one->stacks, &one->native);
     if (error)
-      fprintf(stderr, "tscope-stacks: process %s: %s\n", pids[i], strerror(-error));
+      print_problem("tscope-stacks", "process %s: %s", pids[i], strerror(-error));
     else
       page->n++;
   }
@@ -258,11 +213,7 @@ static bool are_numbers(char **texts, int n) {
 
 int main(int argc, char **argv) {
   struct page page = {0};
-  if (argc == 4 && strcmp(argv[1], "--for-launcher") == 0) /* not for people: launcher_stacks.h */
-    return launcher_serve_stacks((pid_t)strtoul(argv[2], NULL, 10),
-                                 (enum native_which)strtoul(argv[3], NULL, 10))
-               ? 1
-               : 0;
+  double wait_s = 4;
   if (argc == 2 && (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0)) {
     fputs(help, stdout);
     return 0;
@@ -273,16 +224,20 @@ int main(int argc, char **argv) {
   }
   for (bool more = true; more && argc > 1; argc -= more, argv += more) {
     bool frames = strcmp(argv[1], "--frames") == 0, native = strcmp(argv[1], "--native") == 0;
+    bool wait = strncmp(argv[1], "--wait=", 7) == 0 && argv[1][7] >= '0' && argv[1][7] <= '9';
     page.frames |= frames;
     page.native |= native;
-    more = frames || native;
+    wait_s = wait ? strtod(argv[1] + 7, NULL) : wait_s;
+    more = frames || native || wait;
   }
   bool numbers = are_numbers(argv + 1, argc - 1);
-  if (!numbers && (argc != 2 || argv[1][0] == '-')) {
+  if (!numbers && (argc > 2 || (argc == 2 && argv[1][0] == '-'))) {
     fputs(help, stderr);
     return 2;
   }
-  int error = numbers ? print_processes(&page, argv + 1, argc - 1) : print_run(&page, argv[1]);
+  int error =
+      numbers ? print_processes(&page, argv + 1, argc - 1)
+              : print_run(&page, argc == 2 ? argv[1] : directory_to_read("tscope-stacks"), wait_s);
   arena_release(&page.arena);
   return error ? 1 : 0;
 }

@@ -6,11 +6,11 @@
 #include <errno.h>
 #include <locale.h>
 #include <signal.h>
-#include <stdarg.h>
 #include <stdlib.h>
 #include <time.h>
 #include <unistd.h>
 
+#include "base/printable.h"
 #include "live/live_view.h"
 #include "report/report_file.h"
 #include "top/top_html.h"
@@ -22,23 +22,12 @@
 
 enum { STATUS_OK = 0, STATUS_BAD = 2 };
 
+/* What goes wrong is said in one line. */
 #define PAGE_INTERVAL_S 1.0
 #define HTML_INTERVAL_S 5.0
 #define METRICS_INTERVAL_S 15.0
 
-/* An error is printed in one line, without control characters of the names it quotes. */
-__attribute__((format(printf, 1, 2))) static int fail(const char *format, ...) {
-  char line[1024];
-  va_list arguments;
-  va_start(arguments, format);
-  vsnprintf(line, sizeof(line), format, arguments);
-  va_end(arguments);
-  for (char *c = line; *c; c++)
-    if ((unsigned char)*c < ' ' || *c == 127)
-      *c = '?';
-  fprintf(stderr, "tscope-top: %s\n", line);
-  return STATUS_BAD;
-}
+#define fail(...) print_problem("tscope-top", __VA_ARGS__)
 
 static double now_s(void) {
   struct timespec time;

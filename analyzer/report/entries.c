@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/checked_memory.h"
 #include "base/quantity.h"
 #include "report/selection.h"
 #include "report/text/pen.h"
@@ -46,7 +47,7 @@ static u32 stack_number(struct listing *l, const struct ledger_stack *stack) {
       return i;
   if (l->n_stacks == l->room) {
     u32 room = l->room ? l->room * 2 : 64;
-    const struct ledger_stack **grown = realloc(l->stacks, room * sizeof(*grown));
+    const struct ledger_stack **grown = memory_resized(l->stacks, room, sizeof(*grown));
     if (!grown)
       return INDEX_NONE;
     l->stacks = grown;
@@ -162,7 +163,7 @@ static int write_entries(const struct results *results, const struct report_view
     if (ledger->calls[i].created != NS_UNKNOWN &&
         (l.first == NS_UNKNOWN || ledger->calls[i].created < l.first))
       l.first = ledger->calls[i].created;
-  u32 *ranks = malloc((ledger->n_ranks + 1u) * sizeof(u32)), n = 0;
+  u32 *ranks = memory_array(size_sum(ledger->n_ranks, 1), sizeof(u32)), n = 0;
   if (!ranks)
     return -ENOMEM;
   for (u32 r = 0; r < ledger->n_ranks; r++)

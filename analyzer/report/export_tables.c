@@ -7,6 +7,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "base/checked_memory.h"
 #include "base/utf8.h"
 #include "model/ledger.h"
 #include "report/selection.h"
@@ -176,7 +177,7 @@ static void put_collective(struct writer *w, const struct results *results,
 static void put_collectives(struct writer *w, const struct results *results,
                             const struct report_view *view) {
   const struct ledger *ledger = results->check.ledger;
-  struct part *parts = malloc(((size_t)ledger->n_calls + 1) * sizeof(*parts));
+  struct part *parts = memory_array(size_sum(ledger->n_calls, 1), sizeof(*parts));
   u32 n = 0, mismatch = 0;
   for (u32 i = 0; parts && i < ledger->n_calls; i++)
     if (!ledger->calls[i].message && !ledger->calls[i].inside &&

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/directory_to_read.h"
 #include "format/default_directory.h"
 #include "import/inputs.def"
 #include "report/options.def"
@@ -263,8 +264,7 @@ static void describe_misuse(char **argv, int code, char *why, size_t why_bytes) 
 /* Where the shim writes by default. */
 static const char *const *default_paths(void) {
   static const char *paths[1];
-  const char *given = getenv("TSCOPE_DIR");
-  paths[0] = given && *given ? given : TSCOPE_DEFAULT_DIRECTORY;
+  paths[0] = directory_to_read("tscope-report");
   return paths;
 }
 
@@ -414,7 +414,8 @@ void options_print_help(FILE *out) {
       "Says where the time of a training run went and what to do about it. PATH is the directory\n"
       "that libtscope.so wrote to, one run in it, one rank's file, or files or folders of other\n"
       "tools. Several paths are joined by rank. The default is TSCOPE_DIR, "
-      "else\n" TSCOPE_DEFAULT_DIRECTORY ". It reads:\n",
+      "else\n" TSCOPE_DEFAULT_DIRECTORY " or, if that is another user's, " TSCOPE_DEFAULT_DIRECTORY
+      "-UID. It reads:\n",
       out);
   print_inputs(out);
   for (size_t i = 0; i < N_ROWS; i++) {

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <time.h>
 
+#include "base/checked_memory.h"
 #include "base/statistics.h"
 #include "top/top_page.h"
 
@@ -176,7 +177,7 @@ void top_head(const struct top_page *page, struct live_view *view, struct pen *p
 /* --- What is wrong --- */
 
 static char *ranks_text(const struct live_view *view, const u32 *indices, u32 n) {
-  u32 *ranks = malloc((n + 1) * sizeof(*ranks));
+  u32 *ranks = memory_array(size_sum(n, 1), sizeof(*ranks));
   for (u32 i = 0; i < n && ranks; i++)
     ranks[i] = view->ranks[indices[i]].rank;
   char *text = ranks ? rank_list(ranks, n, 40) : NULL;
@@ -290,7 +291,7 @@ static bool same_error(const struct live_rank *a, const struct live_rank *b) {
 
 /* Errors of communicators, each once; how many there are, of which `most` are written. */
 static u32 put_nccl(struct live_view *view, struct pen *pen, u32 most) {
-  u32 *alike = arena_array(&view->arena, view->n_ranks + 1, sizeof(*alike)), found = 0;
+  u32 *alike = arena_array(&view->arena, size_sum(view->n_ranks, 1), sizeof(*alike)), found = 0;
   for (u32 i = 0; i < view->n_ranks && alike; i++) {
     const struct live_rank *rank = &view->ranks[i];
     u32 n = 0, before = 0;
@@ -312,7 +313,7 @@ static u32 put_nccl(struct live_view *view, struct pen *pen, u32 most) {
 
 /* Each description of ranks, once; how many there are, of which `most` are written. */
 static u32 put_states(struct live_view *view, struct pen *pen, u32 most) {
-  u32 *alike = arena_array(&view->arena, view->n_ranks + 1, sizeof(*alike)), found = 0;
+  u32 *alike = arena_array(&view->arena, size_sum(view->n_ranks, 1), sizeof(*alike)), found = 0;
   for (u32 i = 0; i < view->n_ranks && alike; i++) {
     if (!is_in_trouble(&view->ranks[i]) || is_repeated(view, i))
       continue;

@@ -3,7 +3,7 @@
 
 #include <math.h>
 
-#include "base/utf8.h"
+#include "base/printable.h"
 #include "top/top_metrics.def"
 
 enum metric_type { gauge, counter };
@@ -45,24 +45,17 @@ static double job_value(const struct live_view *view, unsigned metric) {
   return values[metric];
 }
 
-/* A label's value: valid UTF-8, with what the format escapes escaped. */
+/* A label's value, with what the format escapes escaped. */
 static void put_label(const char *name, const char *value, FILE *out) {
-  char *valid = utf8_valid_copy(value);
+  struct arena arena = {0};
   fprintf(out, "%s=\"", name);
-  for (const char *c = valid ? valid : ""; *c; c++)
-    switch (*c) {
-    case '"':
-    case '\\':
-      fprintf(out, "\\%c", *c);
-      break;
-    case '\n':
-      fputs("\\n", out);
-      break;
-    default:
-      fputc(*c, out);
-    }
+  for (const char *c = arena_printable(&arena, value); *c; c++) {
+    if (*c == '"' || *c == '\\')
+      fputc('\\', out);
+    fputc(*c, out);
+  }
   fputc('"', out);
-  free(valid);
+  arena_release(&arena);
 }
 
 static void put_head(const char *name, const char *help, enum metric_type type, FILE *out) {

@@ -9,6 +9,7 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
+#include "base/directory_to_read.h"
 #include "base/terminal_color.h"
 #include "format/default_directory.h"
 #include "top/top_options.def"
@@ -93,7 +94,8 @@ void top_options_help(FILE *out) {
   fputs("usage: tscope-top [OPTION]... [DIR]\n\n"
         "Shows what a job does while it runs, from the traces that it writes into DIR (else\n"
         "TSCOPE_DIR, else " TSCOPE_DEFAULT_DIRECTORY
-        "). It only reads and does not touch the job.\n\n",
+        " or, if that is another user's,\n" TSCOPE_DEFAULT_DIRECTORY
+        "-UID). It only reads and does not touch the job.\n\n",
         out);
   for (int i = 0; i < N_OPTIONS; i++) {
     char option[40];
@@ -130,10 +132,7 @@ bool top_options_parse(int argc, char **argv, struct top_options *options, char 
     snprintf(why, why_bytes, "only one directory; \"%s\" is too many", argv[optind + 1]);
     return false;
   }
-  const char *environment = getenv("TSCOPE_DIR");
-  options->directory = argc > optind                 ? argv[optind]
-                       : environment && *environment ? environment
-                                                     : TSCOPE_DEFAULT_DIRECTORY;
+  options->directory = argc > optind ? argv[optind] : directory_to_read("tscope-top");
   return true;
 }
 

@@ -5,6 +5,7 @@
 #include <math.h>
 #include <stdio.h>
 
+#include "base/checked_memory.h"
 #include "top/top_columns.def"
 #include "top/top_page.h"
 
@@ -276,8 +277,8 @@ static int largest_first(const void *left, const void *right) {
 }
 
 u32 *top_order(struct live_view *view, enum top_sort sort) {
-  struct ordered *order = arena_array(&view->arena, view->n_ranks + 1, sizeof(*order));
-  u32 *indices = arena_array(&view->arena, view->n_ranks + 1, sizeof(*indices));
+  struct ordered *order = arena_array(&view->arena, size_sum(view->n_ranks, 1), sizeof(*order));
+  u32 *indices = arena_array(&view->arena, size_sum(view->n_ranks, 1), sizeof(*indices));
   if (!order || !indices)
     return NULL;
   for (u32 i = 0; i < view->n_ranks; i++)

@@ -11,6 +11,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/checked_memory.h"
+
 /* Alternate screen, no cursor, no line wrapping; and back. */
 #define ENTER "\033[?1049h\033[?25l\033[?7l\033[2J"
 #define LEAVE "\033[0m\033[?7h\033[?25h\033[?1049l"
@@ -110,6 +112,7 @@ bool top_screen_begin(void) {
   for (size_t i = 0; i < sizeof(faults) / sizeof(*faults); i++)
     signal(faults[i], restore_on_fault);
   atexit(restore_terminal);
+  memory_when_short(restore_terminal);
   set_up_terminal();
   return !hung_up;
 }
@@ -129,7 +132,8 @@ void top_screen_size(unsigned *columns, unsigned *lines) {
  * be that to wipe. */
 void top_screen_draw(const char *text, size_t bytes, unsigned lines) {
   static const char home[] = "\033[H", wipe[] = "\033[0m\033[K", below[] = "\033[0m\r\n\033[J";
-  char *out = malloc(bytes + (size_t)(lines + 1) * (sizeof(wipe) + 2) + 32);
+  char *out = memory_array(
+      size_sum(size_sum(bytes, size_product(size_sum(lines, 1), sizeof(wipe) + 2)), 32), 1);
   size_t n = 0;
   unsigned line = 0;
   if (!out)

@@ -18,14 +18,14 @@ struct gemm_in_progress {
 };
 extern __thread struct gemm_in_progress gemm_now __attribute__((tls_model("initial-exec")));
 
-/* The pair of events around the GEMM that is about to be called, which then has a number. NULL for
+/* The pair of events around the GEMM that is about to be called, which then has a number. 0 for
  * most GEMMs, since a pair costs as much as several launches. One in TSCOPE_GPU_GEMMS calls of a
  * thread is picked at random: a fixed choice would pick the same GEMMs of a model in every step. */
-TSCOPE_NOINLINE struct event_pair *gemm_pair_begin(struct tscope_thread *thread,
-                                                   cudaStream_t stream);
+TSCOPE_NOINLINE event_pair_ticket gemm_pair_begin(struct tscope_thread *thread,
+                                                  cudaStream_t stream);
 
 /* Ends it; `name` NULL if the call failed. */
-TSCOPE_NOINLINE void gemm_pair_end(struct event_pair *pair, const char *name);
+TSCOPE_NOINLINE void gemm_pair_end(event_pair_ticket pair, const char *name);
 
 /* The stream that a handle puts its work on. */
 cudaStream_t blas_handle_stream(cublasHandle_t handle);

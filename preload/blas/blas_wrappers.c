@@ -22,7 +22,7 @@ __thread struct gemm_in_progress gemm_now __attribute__((tls_model("initial-exec
 /* The real call, with no hook in progress. */
 #define CALLED(name_, via_, type, args, recorder, what)                                            \
   struct tscope_guard guard_;                                                                      \
-  struct event_pair *pair_ = NULL;                                                                 \
+  event_pair_ticket pair_ = 0;                                                                     \
   tscope_guard_set(&guard_, TSCOPE_RETURN_PLACE());                                                \
   gemm_now.guard = &guard_;                                                                        \
   gemm_now.timed = 0;                                                                              \
@@ -34,7 +34,7 @@ __thread struct gemm_in_progress gemm_now __attribute__((tls_model("initial-exec
   gemm_now.guard = NULL;                                                                           \
   captured_kernels_unwatch();                                                                      \
   thread = tscope_enter(TSCOPE_QUIET);                                                             \
-  if (TSCOPE_UNLIKELY(pair_ != NULL))                                                              \
+  if (TSCOPE_UNLIKELY(pair_ != 0))                                                                 \
     gemm_pair_end(pair_, result == CUBLAS_STATUS_SUCCESS ? #name_ : NULL);                         \
   if (TSCOPE_LIKELY(thread != NULL))                                                               \
   TSCOPE_SET_VIA(via_)

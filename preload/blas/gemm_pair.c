@@ -36,10 +36,10 @@ static bool is_picked(void) {
   return picked;
 }
 
-struct event_pair *gemm_pair_begin(struct tscope_thread *thread, cudaStream_t stream) {
+event_pair_ticket gemm_pair_begin(struct tscope_thread *thread, cudaStream_t stream) {
   static u32 last;
   int saved = errno;
-  struct event_pair *pair = NULL;
+  event_pair_ticket pair = 0;
   if (is_picked())
     pair = event_pair_begin(stream, TSCOPE_STREAM_LEGACY,
                             stream_index(thread, TSCOPE_STREAM_LEGACY, stream));
@@ -49,7 +49,7 @@ struct event_pair *gemm_pair_begin(struct tscope_thread *thread, cudaStream_t st
   return pair;
 }
 
-void gemm_pair_end(struct event_pair *pair, const char *name) {
+void gemm_pair_end(event_pair_ticket pair, const char *name) {
   const struct event_subject subject = {.name = name, .seq = gemm_now.timed, .one_in = one_in()};
   event_pair_end(pair, name ? &subject : NULL);
 }

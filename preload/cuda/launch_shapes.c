@@ -13,7 +13,8 @@ enum {
   MAX_BARE_SHAPES = 8192, /* kernels alone, for when those have run out */
 };
 
-HANDLE_MAP(by_key, 2 * MAX_SHAPES);
+/* At most a third is used, so that a key finds its place. */
+HANDLE_MAP(by_key, 4 * MAX_SHAPES);
 
 static u32 n_shapes, n_bare; /* only change under by_key's lock */
 
@@ -27,9 +28,11 @@ static u32 find_or_add(u64 key, bool bare, bool *is_new) {
   if (!handle_map_get(&by_key, key, &shape) &&
       (bare ? n_bare < MAX_BARE_SHAPES : n_shapes < MAX_SHAPES)) {
     shape = bare ? MAX_SHAPES + n_bare + 1 : n_shapes + 1;
-    __atomic_fetch_add(bare ? &n_bare : &n_shapes, 1, __ATOMIC_RELAXED);
-    handle_map_put_locked(&by_key, key, shape);
-    *is_new = true;
+    *is_new = handle_map_put_locked(&by_key, key, shape);
+    if (*is_new)
+      __atomic_fetch_add(bare ? &n_bare : &n_shapes, 1, __ATOMIC_RELAXED);
+    else
+      shape = 0;
     __atomic_store_n(&gpu_clock_kernels_launched, true, __ATOMIC_RELAXED);
   }
   tscope_unlock(&by_key.lock);

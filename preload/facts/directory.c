@@ -9,6 +9,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "facts/own_file.h"
+
 /* All of this runs on the helper's stack. */
 #pragma GCC diagnostic ignored "-Wframe-larger-than="
 
@@ -34,23 +36,18 @@ static int open_own(int parent, const char *name, const char *shown, bool for_gr
              shown, strerror(error));
     return -error;
   }
-  int fd = openat(parent, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-  if (fd < 0) {
-    int error = errno;
-    if (error == ENOTDIR || error == ELOOP)
-      snprintf(why, bytes, "%s is not a directory of its own; set TSCOPE_DIR to another place",
-               shown);
-    else
-      snprintf(why, bytes, "cannot open %s (%s)", shown, strerror(error));
-    return -error;
-  }
-  struct statx info;
-  if (statx(fd, "", AT_EMPTY_PATH, STATX_UID, &info) != 0 || info.stx_uid != geteuid()) {
+  int fd = tscope_open_own(parent, name, O_RDONLY | O_DIRECTORY);
+  if (fd == -EPERM) {
     snprintf(why, bytes, "%s belongs to another user; set TSCOPE_DIR to a directory of your own",
              shown);
-    close(fd);
-    return -EPERM;
+  } else if (fd == -ENOTDIR || fd == -ELOOP) {
+    snprintf(why, bytes, "%s is not a directory of its own; set TSCOPE_DIR to another place",
+             shown);
+  } else if (fd < 0) {
+    snprintf(why, bytes, "cannot open %s (%s)", shown, strerror(-fd));
   }
+  if (fd < 0)
+    return fd;
   if (made && for_group) /* files made in it inherit the group; not limited by the umask */
     fchmod(fd, 02750);
   return fd;

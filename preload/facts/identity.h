@@ -29,8 +29,8 @@ void tscope_file_name_from(char *name, size_t bytes, const char *text);
 /* Writes everything the core knows about the process as INFO records. */
 void tscope_facts_write(const struct tscope_identity *identity);
 
-/* The interpreter's version, where there is one. Looks up a symbol, see tscope_wake(). */
-void tscope_facts_write_python(void);
+/* The interpreter's version. False where there is none. Looks up a symbol, see tscope_wake(). */
+bool tscope_facts_write_python(void);
 
 /* The commit checked out where `folder` is, read from the repository's own files. False where
  * there is none. */

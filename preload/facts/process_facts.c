@@ -236,6 +236,20 @@ static void write_quota(struct tscope_thread *thread) {
   tscope_info(thread, TSCOPE_INFO_CPU_QUOTA, text, NULL);
 }
 
+/* Which CLOCK_MONOTONIC the process reads: that of this boot, plus the offset of the time namespace
+ * in which it lives. "BOOT-ID SECONDS NANOSECONDS". */
+static void write_clock(struct tscope_thread *thread) {
+  static const char name[] = "monotonic";
+  char boot[64], offsets[256], text[128], seconds[32] = "0", nanoseconds[32] = "0";
+  if (!read_text("/proc/sys/kernel/random/boot_id", boot, sizeof(boot)))
+    return;
+  if (read_text("/proc/self/timens_offsets", offsets, sizeof(offsets)) &&
+      strncmp(offsets, name, strlen(name)) == 0)
+    sscanf(offsets + strlen(name), "%31s %31s", seconds, nanoseconds);
+  snprintf(text, sizeof(text), "%s %s %s", boot, seconds, nanoseconds);
+  tscope_info(thread, TSCOPE_INFO_CLOCK, text, NULL);
+}
+
 static void write_number(struct tscope_thread *thread, enum tscope_info key, u32 value) {
   char text[16];
   snprintf(text, sizeof(text), "%u", value);
@@ -260,16 +274,18 @@ void tscope_facts_write(const struct tscope_identity *identity) {
   write_cpu(thread);
   write_cores(thread);
   write_quota(thread);
+  write_clock(thread);
   write_environment(thread);
 }
 
-void tscope_facts_write_python(void) {
+bool tscope_facts_write_python(void) {
   const char *(*get_version)(void) =
       (const char *(*)(void))tscope_dlsym(RTLD_DEFAULT, "Py_GetVersion");
   if (!get_version)
-    return;
+    return false;
   const char *whole = get_version(); /* "3.11.7 (main, ...) [GCC ...]" */
   char text[32];
   snprintf(text, sizeof(text), "%.*s", (int)strcspn(whole, " "), whole);
   tscope_info(NULL, TSCOPE_INFO_PYTHON, text, NULL);
+  return true;
 }

@@ -12,18 +12,20 @@
 
 enum { POOLS = 64, PAIRS = 256, BEGIN_PAIR_NS = 100000 };
 
-enum pair_state { PAIR_FREE, PAIR_BEGUN, PAIR_ENDED, PAIR_VOID };
+/* While a pair is opening or closing, only its owner changes it. A pair that is begun belongs to a
+ * call that may take any time, or that never ends: it was left by a jump. If others need it, it is
+ * taken away, by making it void. Its next use has another number, so that the end of a call that
+ * lost its pair changes nothing. */
+enum pair_state { PAIR_VOID, PAIR_OPENING, PAIR_BEGUN, PAIR_CLOSING, PAIR_ENDED };
 
 struct event_pair {
   void *start, *end;
   void *stream;
   struct event_subject subject;
-  u64 begun_ns; /* when it was begun, to recognise one that never ends */
-  u8 state;     /* enum pair_state; stored with release order after the other members are written */
+  u64 use; /* number of its use << 8 | enum pair_state; stored with release order after the rest */
 };
 
-/* The pairs of one stream. Pairs are begun at `head` and consumed at `tail`, in the stream's order.
- */
+/* The pairs of one stream. Pairs are begun at `head` and given back at `tail`. */
 struct pool {
   struct event_pair pairs[PAIRS];
   void *context;
@@ -42,12 +44,6 @@ static struct gpu_clock_counts totals;
 
 u8 event_pairs_wanted;
 
-static u64 now_ns(void) {
-  struct timespec time;
-  clock_gettime(CLOCK_MONOTONIC, &time);
-  return (u64)time.tv_sec * 1000000000u + (u64)time.tv_nsec;
-}
-
 static void count(u64 *total, u64 more) {
   __atomic_fetch_add(total, more, __ATOMIC_RELAXED);
 }
@@ -55,6 +51,28 @@ static void count(u64 *total, u64 more) {
 static void drop(u64 more) {
   count(&totals.dropped, more);
   tscope_count_lost(TSCOPE_LOSS_GPU, more);
+}
+
+static enum pair_state state_of(const struct event_pair *pair) {
+  return (enum pair_state)(__atomic_load_n(&pair->use, __ATOMIC_ACQUIRE) & 0xff);
+}
+
+/* For the pair's owner. */
+static void set_state(struct event_pair *pair, enum pair_state state) {
+  __atomic_store_n(&pair->use, (pair->use & ~0xffull) | state, __ATOMIC_RELEASE);
+}
+
+/* False if it is not in state `from` of this use any more. */
+static bool change_use(struct event_pair *pair, u64 from, u64 to) {
+  return __atomic_compare_exchange_n(&pair->use, &from, to, false, __ATOMIC_ACQ_REL,
+                                     __ATOMIC_RELAXED);
+}
+
+/* Takes a pair away from a call that has begun it and not ended it. */
+static void take_away(struct event_pair *pair) {
+  u64 use = __atomic_load_n(&pair->use, __ATOMIC_ACQUIRE);
+  if ((use & 0xff) == PAIR_BEGUN && change_use(pair, use, (use & ~0xffull) | PAIR_VOID))
+    drop(1);
 }
 
 /* --- on the job's threads --- */
@@ -114,55 +132,74 @@ static struct pool *assign_pool(void *stream, u16 index) {
   return pool;
 }
 
-/* The next pair of the pool, begun; NULL when all are in use. */
+/* The next pair of the pool, opening; NULL when all are in use. Then the oldest is taken away if
+ * its call has not ended it while so many others began theirs. */
 static struct event_pair *begin_pair(struct pool *pool) {
   struct event_pair *pair = NULL;
   if (!tscope_lock_within(&pool->begin_lock, BEGIN_PAIR_NS)) /* another thread on the same stream */
     return NULL;
-  if (pool->head - __atomic_load_n(&pool->tail, __ATOMIC_ACQUIRE) < PAIRS) {
-    pair = &pool->pairs[pool->head % PAIRS];
-    pair->begun_ns = now_ns();
-    __atomic_store_n(&pair->state, PAIR_BEGUN, __ATOMIC_RELEASE);
-    __atomic_store_n(&pool->head, pool->head + 1, __ATOMIC_RELEASE);
+  u32 tail = __atomic_load_n(&pool->tail, __ATOMIC_ACQUIRE);
+  if (pool->head - tail < PAIRS) {
+    struct event_pair *next = &pool->pairs[pool->head % PAIRS];
+    u64 use = __atomic_load_n(&next->use, __ATOMIC_ACQUIRE);
+    bool owned = (use & 0xff) == PAIR_OPENING || (use & 0xff) == PAIR_CLOSING;
+    if (!owned && change_use(next, use, ((use >> 8) + 1) << 8 | PAIR_OPENING)) {
+      pair = next;
+      __atomic_store_n(&pool->head, pool->head + 1, __ATOMIC_RELEASE);
+    }
+  } else {
+    take_away(&pool->pairs[tail % PAIRS]);
   }
   tscope_unlock(&pool->begin_lock);
   return pair;
 }
 
-static struct event_pair *open_pair(void *stream, u16 index) {
+static event_pair_ticket ticket_of(const struct pool *pool, const struct event_pair *pair) {
+  return (pair->use >> 8) << 16 | (u64)(pool - pools) << 8 | (u64)(pair - pool->pairs);
+}
+_Static_assert(POOLS <= 256 && PAIRS == 256, "a ticket has 8 bits for each");
+
+static event_pair_ticket open_pair(void *stream, u16 index) {
   int capturing;
   if (cuda_events.cuStreamIsCapturing(stream, &capturing) || capturing)
-    return NULL; /* an error also means that a capture is in progress
-                    (CUDA_ERROR_STREAM_CAPTURE_IMPLICIT) */
+    return 0; /* an error also means that a capture is in progress
+                 (CUDA_ERROR_STREAM_CAPTURE_IMPLICIT) */
   struct pool *pool = find_pool(index);
   if (!pool)
     pool = assign_pool(stream, index);
   struct event_pair *pair = pool && !is_broken(pool) ? begin_pair(pool) : NULL;
   if (!pair) {
     drop(1);
-    return NULL;
+    return 0;
   }
   pair->stream = stream;
-  if (!cuda_events.cuEventRecord(pair->start, stream))
-    return pair;
+  event_pair_ticket ticket = ticket_of(pool, pair);
+  if (!cuda_events.cuEventRecord(pair->start, stream)) {
+    set_state(pair, PAIR_BEGUN);
+    return ticket;
+  }
   __atomic_store_n(&pool->broken, 1, __ATOMIC_RELAXED);
   drop(1);
-  __atomic_store_n(&pair->state, PAIR_VOID, __ATOMIC_RELEASE);
-  return NULL;
+  set_state(pair, PAIR_VOID);
+  return 0;
 }
 
-struct event_pair *event_pair_open(cudaStream_t stream, enum tscope_default_stream default_stream,
-                                   u16 index) {
+event_pair_ticket event_pair_open(cudaStream_t stream, enum tscope_default_stream default_stream,
+                                  u16 index) {
   int saved = errno;
   void *handle = stream ? (void *)stream : (void *)(uintptr_t)default_stream;
-  struct event_pair *pair = index == TSCOPE_NO_STREAM ? NULL : open_pair(handle, index);
+  event_pair_ticket ticket = index == TSCOPE_NO_STREAM ? 0 : open_pair(handle, index);
   errno = saved;
-  return pair;
+  return ticket;
 }
 
-void event_pair_close(struct event_pair *pair, const struct event_subject *subject) {
+void event_pair_close(event_pair_ticket ticket, const struct event_subject *subject) {
+  struct event_pair *pair = &pools[ticket >> 8 & 0xff].pairs[ticket & 0xff];
+  u64 use = ticket >> 16 << 8;
+  if (!change_use(pair, use | PAIR_BEGUN, use | PAIR_CLOSING))
+    return; /* taken away, and counted */
   int saved = errno;
-  u8 state = PAIR_VOID;
+  enum pair_state state = PAIR_VOID;
   if (subject) {
     pair->subject = *subject;
     if (!cuda_events.cuEventRecord(pair->end, pair->stream))
@@ -170,7 +207,7 @@ void event_pair_close(struct event_pair *pair, const struct event_subject *subje
     else
       drop(1);
   }
-  __atomic_store_n(&pair->state, state, __ATOMIC_RELEASE);
+  set_state(pair, state);
   errno = saved;
 }
 
@@ -232,41 +269,36 @@ static void record(struct tscope_thread *thread, const struct event_clock *clock
                                              .stream = pool->index});
 }
 
-/* Whether the oldest pair is finished, with or without times. */
-static bool consume_oldest(struct tscope_thread *thread, const struct event_clock *clock,
-                           struct pool *pool, struct event_pair *pair) {
-  const u64 max_call_ns = 60000000000ull; /* no call takes a minute to put work on a stream */
-  switch (__atomic_load_n(&pair->state, __ATOMIC_ACQUIRE)) {
-  case PAIR_ENDED: {
-    int state = cuda_events.cuEventQuery(pair->end);
-    if (state == CUDA_NOT_READY)
-      return false;
-    if (state == 0)
-      record(thread, clock, pool, pair);
-    else /* an error is not an end */
-      count(&totals.invalid, 1);
-    return true;
-  }
-  case PAIR_BEGUN:
-    if (now_ns() - pair->begun_ns < max_call_ns)
-      return false;
-    drop(1);
-    return true;
-  default:
-    return true;
-  }
+/* False if the work of the pair, which is ended, is not done yet. */
+static bool consume(struct tscope_thread *thread, const struct event_clock *clock,
+                    const struct pool *pool, struct event_pair *pair) {
+  int result = cuda_events.cuEventQuery(pair->end);
+  if (result == CUDA_NOT_READY)
+    return false;
+  if (result == 0)
+    record(thread, clock, pool, pair);
+  else /* an error is not an end */
+    count(&totals.invalid, 1);
+  set_state(pair, PAIR_VOID);
+  return true;
 }
 
+/* Work is done in the stream's order. But a call may take long to put its own there, or never end,
+ * while other threads put theirs. */
 static void drain(struct tscope_thread *thread, const struct event_clock *clock,
                   struct pool *pool) {
-  while (pool->tail != __atomic_load_n(&pool->head, __ATOMIC_ACQUIRE)) {
-    struct event_pair *pair = &pool->pairs[pool->tail % PAIRS];
-    if (!consume_oldest(thread, clock, pool, pair))
-      return;
-    __atomic_store_n(&pair->state, PAIR_FREE, __ATOMIC_RELEASE);
-    __atomic_store_n(&pool->tail, pool->tail + 1, __ATOMIC_RELEASE);
+  bool released = __atomic_load_n(&pool->released, __ATOMIC_ACQUIRE);
+  u32 head = __atomic_load_n(&pool->head, __ATOMIC_ACQUIRE);
+  for (u32 i = pool->tail; i != head; i++) {
+    struct event_pair *pair = &pool->pairs[i % PAIRS];
+    if (released)
+      take_away(pair); /* there is nothing left to end it on */
+    if (state_of(pair) == PAIR_ENDED && !consume(thread, clock, pool, pair))
+      break;
   }
-  if (__atomic_load_n(&pool->released, __ATOMIC_ACQUIRE)) {
+  while (pool->tail != head && state_of(&pool->pairs[pool->tail % PAIRS]) == PAIR_VOID)
+    __atomic_store_n(&pool->tail, pool->tail + 1, __ATOMIC_RELEASE);
+  if (released && pool->tail == head) {
     __atomic_store_n(&pool->in_use, 0, __ATOMIC_RELEASE);
     __atomic_store_n(&pool->released, 0, __ATOMIC_RELEASE);
   }
@@ -301,11 +333,16 @@ static void poll(struct tscope_thread *thread) {
   tscope_unlock(&consuming);
 }
 
-/* Work that is not done by now is never recorded. */
+/* Work that is not done by now is never recorded. A call that is opening or closing its pair keeps
+ * it until then. */
 static void drop_all(struct pool *pool) {
   u32 head = __atomic_load_n(&pool->head, __ATOMIC_ACQUIRE);
-  if (head != pool->tail)
-    drop(head - pool->tail);
+  for (u32 i = pool->tail; i != head; i++) {
+    struct event_pair *pair = &pool->pairs[i % PAIRS];
+    take_away(pair);
+    if (state_of(pair) != PAIR_VOID)
+      drop(1);
+  }
   __atomic_store_n(&pool->tail, head, __ATOMIC_RELEASE);
 }
 

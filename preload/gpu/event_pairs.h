@@ -5,7 +5,7 @@
  * does not affect the others: when its pool is used up, further work is dropped and counted.
  * Nothing is recorded on a stream that is being captured, where it would become part of the graph.
  *
- *   struct event_pair *pair = event_pair_begin(thread, stream, default_stream, index);
+ *   event_pair_ticket pair = event_pair_begin(stream, default_stream, index);
  *   result = real(...);                               // puts the work on the stream
  *   event_pair_end(pair, result == ok ? &subject : NULL);
  */
@@ -14,7 +14,9 @@
 
 #include "streams/stream_numbers.h"
 
-struct event_pair;
+/* One use of a pair, 0 for none. A pair that is not ended while its pool has to begin 256 others is
+ * taken away, and counted; the ticket then ends nothing. */
+typedef u64 event_pair_ticket;
 
 /* What the work is: a collective, or a function of which one call in so many is timed. */
 struct event_subject {
@@ -26,22 +28,24 @@ struct event_subject {
 
 extern u8 event_pairs_wanted;
 
-TSCOPE_NOINLINE struct event_pair *
-event_pair_open(cudaStream_t stream, enum tscope_default_stream default_stream, u16 index);
-TSCOPE_NOINLINE void event_pair_close(struct event_pair *pair, const struct event_subject *subject);
+TSCOPE_NOINLINE event_pair_ticket event_pair_open(cudaStream_t stream,
+                                                  enum tscope_default_stream default_stream,
+                                                  u16 index);
+TSCOPE_NOINLINE void event_pair_close(event_pair_ticket ticket,
+                                      const struct event_subject *subject);
 
-/* NULL if events are not the source, or no pair is free. `index` is the stream's number. */
-static inline struct event_pair *
+/* 0 if events are not the source, or no pair is free. `index` is the stream's number. */
+static inline event_pair_ticket
 event_pair_begin(cudaStream_t stream, enum tscope_default_stream default_stream, u16 index) {
   if (TSCOPE_LIKELY(!__atomic_load_n(&event_pairs_wanted, __ATOMIC_RELAXED)))
-    return NULL;
+    return 0;
   return event_pair_open(stream, default_stream, index);
 }
 
 /* `subject` NULL: the work was not put on the stream after all. */
-static inline void event_pair_end(struct event_pair *pair, const struct event_subject *subject) {
-  if (TSCOPE_UNLIKELY(pair != NULL))
-    event_pair_close(pair, subject);
+static inline void event_pair_end(event_pair_ticket ticket, const struct event_subject *subject) {
+  if (TSCOPE_UNLIKELY(ticket != 0))
+    event_pair_close(ticket, subject);
 }
 
 /* The stream is about to be destroyed: its number and its pairs are released. */

@@ -72,7 +72,7 @@ static void add_unit(struct nccl_thread *nccl, u16 op, cudaStream_t stream,
       return;
   if (nccl->n_units < MAX_UNITS)
     nccl->units[nccl->n_units++] =
-        (struct nccl_unit){NULL, subject_of(op, record), stream, record->stream};
+        (struct nccl_unit){0, subject_of(op, record), stream, record->stream};
 }
 
 /* Needed to undo the group's calls if the group is only simulated. */
@@ -93,7 +93,7 @@ static void count_in_group(struct nccl_thread *nccl, struct communicator *commun
 
 /* NCCL's own thread launches the work of a communicator that does not block. Its end is marked once
  * the job has learned that nothing is in progress any more. */
-static void end_pair(struct nccl_thread *nccl, struct event_pair *pair,
+static void end_pair(struct nccl_thread *nccl, event_pair_ticket pair,
                      const struct event_subject *subject, ncclResult_t result) {
   if (TSCOPE_LIKELY(!pair))
     return;

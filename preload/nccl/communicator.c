@@ -8,7 +8,7 @@
 #include "hooks/handle_map.h"
 #include "record/fnv.h"
 
-enum { MAX_COMMUNICATORS = 2048, MAX_PENDING = 64 };
+enum { MAX_COMMUNICATORS = 2048, MAX_PENDING = 64, MAX_QUERY_NS = 1000000000 };
 
 const char *const tscope_nccl_sonames[] = {"libnccl.so.2", NULL};
 const char *(*communicator_label)(void);
@@ -21,6 +21,10 @@ static u32 free_slots[MAX_COMMUNICATORS];
 static u32 n_free, n_slots, n_numbers;
 static struct pending_communicator pending_list[MAX_PENDING];
 static u32 n_pending;
+
+/* Held while NCCL is queried about the communicator `queried`. No other lock is held then. */
+static struct tscope_lock querying;
+static struct communicator *queried;
 
 static u64 mix(u64 hash, const void *bytes, size_t n) {
   hash = tscope_fnv(hash, bytes, n);
@@ -238,12 +242,36 @@ bool communicator_visit(u32 slot, void (*visit)(struct communicator *, void *), 
   return there;
 }
 
+bool communicator_query(u32 slot, u32 number, ncclComm_t handle, ncclResult_t *state) {
+  struct communicator *comm = &communicators[slot];
+  if (!tscope_lock_within(&querying, 0))
+    return false;
+  /* Whoever removes it clears get_state and then reads `queried`: it waits, or is seen here. */
+  __atomic_store_n(&queried, comm, __ATOMIC_SEQ_CST);
+  nccl_get_state get_state = __atomic_load_n(&comm->get_state, __ATOMIC_SEQ_CST);
+  bool may_query = get_state && __atomic_load_n(&comm->number, __ATOMIC_RELAXED) == number;
+  bool known = may_query && get_state(handle, state) == ncclSuccess &&
+               (int)*state != TSCOPE_RESULT_IN_PROGRESS;
+  if (may_query && !known) /* calls on it do not block after all, or it does not exist any more */
+    __atomic_store_n(&comm->get_state, NULL, __ATOMIC_RELEASE);
+  __atomic_store_n(&queried, NULL, __ATOMIC_RELEASE);
+  tscope_unlock(&querying);
+  return known;
+}
+
+static void wait_for_query(const struct communicator *comm) {
+  if (__atomic_load_n(&queried, __ATOMIC_SEQ_CST) == comm &&
+      tscope_lock_within(&querying, MAX_QUERY_NS))
+    tscope_unlock(&querying);
+}
+
 u32 communicator_remove(struct tscope_thread *thread, ncclComm_t handle) {
   u64 slot;
   if (!handle || !handle_map_get(&by_handle, (u64)(uintptr_t)handle, &slot))
     return TSCOPE_UNKNOWN;
   struct communicator *comm = &communicators[slot];
-  __atomic_store_n(&comm->get_state, NULL, __ATOMIC_RELEASE);
+  __atomic_store_n(&comm->get_state, NULL, __ATOMIC_SEQ_CST);
+  wait_for_query(comm);
   write_comm(thread, comm);
   u32 number = comm->number;
   if (tscope_lock(&by_handle.lock)) {

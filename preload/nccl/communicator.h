@@ -100,9 +100,14 @@ u32 communicator_number(ncclComm_t handle);
 u32 communicator_slots(void);
 
 /* Calls `visit` with the communicator in a slot. It is not removed meanwhile: the call that ends
- * it waits. False, without a call, if there is none or its lock is not free at once.
- */
+ * it waits, and so does every call that adds one. So `visit` only reads and writes its fields.
+ * False, without a call, if there is none or its lock is not free at once. */
 bool communicator_visit(u32 slot, void (*visit)(struct communicator *, void *), void *with);
+
+/* Gets the state of the communicator `number`, which was in `slot`, from NCCL. Only a call that
+ * ends this communicator waits meanwhile, for at most a second. False if NCCL must not be queried
+ * about it any more, or does not answer with a state. */
+bool communicator_query(u32 slot, u32 number, ncclComm_t handle, ncclResult_t *state);
 
 /* communicator_states.c: writes what NCCL reports about each communicator while the job
  * hangs. In the `first` round of a stall it also writes those without an error. Not on a thread of

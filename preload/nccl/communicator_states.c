@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
  * What NCCL reports about each communicator while the job hangs: its asynchronous error.
- * NCCL is queried on the ticker, a thread of tscope for which the job does not wait, except in a
- * call that ends this communicator.
+ * NCCL is queried on the ticker, a thread of tscope for which the job does not wait, except, and
+ * not for long, in a call that ends this communicator.
  *
  * ncclCommGetAsyncError() reads a few words of the communicator and returns. But if calls do not
  * block, it also completes the rest of a group, and two threads must not call it at once. So a
@@ -48,19 +48,6 @@ static void read_known_error(struct communicator *comm, void *with) {
       !state_query->known && __atomic_load_n(&comm->get_state, __ATOMIC_ACQUIRE);
 }
 
-static void query_nccl(struct communicator *comm, void *with) {
-  struct state_query *state_query = with;
-  nccl_get_state get_state = __atomic_load_n(&comm->get_state, __ATOMIC_ACQUIRE);
-  ncclResult_t state = ncclSuccess;
-  if (comm->number != state_query->answer.comm || !get_state)
-    return;
-  state_query->known =
-      get_state(comm->handle, &state) == ncclSuccess && (int)state != TSCOPE_RESULT_IN_PROGRESS;
-  state_query->answer.result = (i32)state;
-  if (!state_query->known) /* calls on it do not block after all, or it does not exist any more */
-    __atomic_store_n(&comm->get_state, NULL, __ATOMIC_RELEASE);
-}
-
 static void mark_reported(struct communicator *comm, void *with) {
   const struct state_query *state_query = with;
   if (comm->number == state_query->answer.comm)
@@ -74,7 +61,10 @@ static bool write_state(u32 slot, u32 stall, bool include_without_error) {
   if (!communicator_visit(slot, read_known_error, &state_query))
     return false;
   if (state_query.may_query && is_readable(state_query.handle)) {
-    communicator_visit(slot, query_nccl, &state_query);
+    ncclResult_t state = ncclSuccess;
+    state_query.known =
+        communicator_query(slot, state_query.answer.comm, state_query.handle, &state);
+    state_query.answer.result = (i32)state;
     how = TSCOPE_COMM_STATE_ASKED;
   }
   bool error = state_query.answer.result != ncclSuccess;

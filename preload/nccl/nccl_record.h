@@ -29,7 +29,7 @@ enum {
 /* What a group launches together: its calls on one communicator and stream. Identified by the first
  * call. */
 struct nccl_unit {
-  struct event_pair *pair;
+  event_pair_ticket pair;
   struct event_subject subject;
   cudaStream_t stream;
   u16 stream_index;
@@ -43,7 +43,7 @@ struct nccl_counted {
 
 /* Work that a communicator that does not block accepted, and may not have launched yet. */
 struct nccl_deferred {
-  struct event_pair *pair;
+  event_pair_ticket pair;
   struct event_subject subject;
 };
 
@@ -92,7 +92,7 @@ struct nccl_span {
 enum { collective_wakes = TSCOPE_WAKES };
 struct collective_call {
   struct nccl_span span;
-  struct event_pair *pair; /* NULL inside a group, and if events are not the source */
+  event_pair_ticket pair; /* 0 inside a group, and if events are not the source */
   struct event_subject subject;
 };
 struct collective_call collective_begin(struct tscope_thread *thread, enum tscope_op op,

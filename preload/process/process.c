@@ -6,6 +6,7 @@
 #include <sys/mman.h>
 
 #include "facts/identity.h"
+#include "process/fork_count.h"
 #include "process/process_end.h"
 #include "process/workers.h"
 #include "record/chunk_pool.h"
@@ -122,7 +123,8 @@ static bool wake(void) {
   tscope_register_end(); /* first: another thread may exit as soon as the process is awake */
   __atomic_store_n(&tscope_live->on, 1, __ATOMIC_RELEASE);
   tscope_log(1, "trace in %s", tscope_trace.path);
-  tscope_facts_write_python();
+  if (tscope_facts_write_python())
+    tscope_fork_count_install();
   struct tscope_thread *thread = tscope_thread_here();
   if (thread)
     wake_families(thread);

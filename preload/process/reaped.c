@@ -16,6 +16,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "facts/own_file.h"
 #include "format/default_directory.h"
 #include "format/tscope_format.h"
 #include "process/out_of_memory_kills.h"
@@ -55,6 +56,17 @@ struct death {
   (pwrite(file, &(header)->field, sizeof(header)->field,                                           \
           (off_t)offsetof(struct tscope_file_header, field)) == (ssize_t)sizeof(header)->field)
 
+/* The kills because of memory that the process itself could no longer count. Only where it was in
+ * our own control group: no file is opened because a trace names it. */
+__attribute__((noinline)) static void write_oom_kills(int file, struct tscope_file_header *header) {
+  char own[sizeof(header->memory_events)];
+  tscope_memory_events_file(own, sizeof(own));
+  if (!*own || strncmp(own, header->memory_events, sizeof(own)) != 0)
+    return;
+  header->oom_kills = tscope_oom_kills(own);
+  (void)FIELD(file, header, oom_kills);
+}
+
 /* True when it was this process's trace. */
 static bool write_death(int folder, const char *name, void *more) {
   const struct death *death = more;
@@ -62,7 +74,7 @@ static bool write_death(int folder, const char *name, void *more) {
   const char *suffix = strrchr(name, '.');
   if (!suffix || strcmp(suffix, TSCOPE_FILE_SUFFIX) != 0 || !strstr(name, death->pid_in_name))
     return false;
-  int file = openat(folder, name, O_RDWR | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK);
+  int file = tscope_open_own(folder, name, O_RDWR);
   if (file < 0)
     return false;
   char host[sizeof(header.host)] = "";
@@ -74,27 +86,28 @@ static bool write_death(int folder, const char *name, void *more) {
   if (is_it) {
     struct timespec now;
     clock_gettime(CLOCK_REALTIME, &now);
-    header.memory_events[sizeof(header.memory_events) - 1] = '\0';
     header.reaped_signal = (u32)death->signal;
     header.reaped_realtime_ns = (u64)now.tv_sec * 1000000000u + (u64)now.tv_nsec;
-    header.oom_kills = tscope_oom_kills(header.memory_events);
-    (void)(FIELD(file, &header, reaped_signal) && FIELD(file, &header, reaped_realtime_ns) &&
-           FIELD(file, &header, oom_kills));
+    (void)(FIELD(file, &header, reaped_signal) && FIELD(file, &header, reaped_realtime_ns));
+    write_oom_kills(file, &header);
   }
   close(file);
   return is_it;
 }
 
-/* A run without its own name is named after the process that started it. */
-static bool search_run(int folder, const char *name, void *more) {
-  struct death *death = more;
-  if (!strstr(name, death->mine) && !strstr(name, death->pid_in_name))
-    return false;
-  int run = openat(folder, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+static bool search_run(int folder, const char *name, struct death *death) {
+  int run = tscope_open_own(folder, name, O_RDONLY | O_DIRECTORY);
   bool found = run >= 0 && visit_names(run, write_death, death);
   if (run >= 0)
     close(run);
   return found;
+}
+
+/* A run without its own name is named after the process that started it. */
+static bool search_started_run(int folder, const char *name, void *more) {
+  struct death *death = more;
+  return (strstr(name, death->mine) || strstr(name, death->pid_in_name)) &&
+         search_run(folder, name, death);
 }
 
 void tscope_reaped(pid_t child, int signal) {
@@ -103,15 +116,16 @@ void tscope_reaped(pid_t child, int signal) {
   struct death death = {.pid = (u32)child, .signal = signal};
   snprintf(death.pid_in_name, sizeof(death.pid_in_name), "-%d-", (int)child);
   snprintf(death.mine, sizeof(death.mine), "-%d-", (int)getpid());
-  char path[1100];
+  char standard[TSCOPE_DEFAULT_DIRECTORY_BYTES];
   bool named = run && *run && *run != '.' && !strchr(run, '/');
-  int length = snprintf(path, sizeof(path), "%s%s%s",
-                        directory && *directory ? directory : TSCOPE_DEFAULT_DIRECTORY,
-                        named ? "/" : "", named ? run : "");
-  int folder =
-      length < (int)sizeof(path) ? open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NONBLOCK) : -1;
+  tscope_directory_to_write(standard);
+  int folder = tscope_open_own(AT_FDCWD, directory && *directory ? directory : standard,
+                               O_RDONLY | O_DIRECTORY);
   if (folder >= 0) {
-    visit_names(folder, named ? write_death : search_run, &death);
+    if (named)
+      search_run(folder, run, &death);
+    else
+      visit_names(folder, search_started_run, &death);
     close(folder);
   }
   errno = saved;

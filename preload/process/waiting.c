@@ -1,30 +1,49 @@
 /* SPDX-License-Identifier: MIT
  *
  * waitpid() and wait(), with which launchers such as torchrun learn that a rank has died. Their
- * results are those of the C library. They call wait4(), the same system call, so that nothing is
- * looked up in processes that do not train.
+ * results are those of the next function of the name, which may be another preloaded library's. If
+ * that is not known, they call wait4(), the same system call.
  */
 #include <sys/resource.h>
 #include <sys/wait.h>
 
+#include "process/next_function.h"
 #include "process/reaped.h"
 #include "record/hook.h"
 
-static pid_t wait_for(pid_t which, int *status, int options) {
-  int own;
-  int *ended = status ? status : &own;
-  pid_t child = wait4(which, ended, options, NULL);
-  if (TSCOPE_UNLIKELY(child > 0 && WIFSIGNALED(*ended)))
-    tscope_reaped(child, WTERMSIG(*ended));
+#define NOT_KNOWN ((void *)1)
+
+/* `next` keeps what was found. */
+static void *next_function(void **next, const char *name) {
+  void *found = __atomic_load_n(next, __ATOMIC_RELAXED);
+  if (TSCOPE_UNLIKELY(!found)) {
+    found = tscope_next_function(name);
+    found = found ? found : NOT_KNOWN;
+    __atomic_store_n(next, found, __ATOMIC_RELAXED);
+  }
+  return found == NOT_KNOWN ? NULL : found;
+}
+
+static pid_t note_end(pid_t child, int status) {
+  if (TSCOPE_UNLIKELY(child > 0 && WIFSIGNALED(status)))
+    tscope_reaped(child, WTERMSIG(status));
   return child;
 }
 
 pid_t tscope_hook_waitpid(pid_t which, int *status, int options) __asm__("waitpid");
 TSCOPE_EXPORT pid_t tscope_hook_waitpid(pid_t which, int *status, int options) {
-  return wait_for(which, status, options);
+  static void *next;
+  pid_t (*real)(pid_t, int *, int) = next_function(&next, "waitpid");
+  int own = 0, *ended = status ? status : &own;
+  pid_t child = real ? real(which, ended, options) : wait4(which, ended, options, NULL);
+  return note_end(child, *ended);
 }
 
 pid_t tscope_hook_wait(int *status) __asm__("wait");
 TSCOPE_EXPORT pid_t tscope_hook_wait(int *status) {
-  return wait_for(-1, status, 0);
+  static void *next;
+  pid_t (*real)(int *) = next_function(&next, "wait");
+  int own = 0, *ended = status ? status : &own;
+  pid_t child = real ? real(ended) : wait4(-1, ended, 0, NULL);
+  return note_end(child, *ended);
 }

@@ -12,6 +12,7 @@
 
 #include "facts/directory.h"
 #include "facts/identity.h"
+#include "format/default_directory.h"
 #include "process/process.h"
 #include "process/workers.h"
 #include "record/chunk_pool.h"
@@ -73,7 +74,9 @@ static bool open_trace(const struct tscope_identity *identity, char *why, size_t
   struct tscope_file_header header;
   fill_header(&header, identity, ring_max);
   char directory[PATH_MAX], path[PATH_MAX + 256], name[200];
-  if (!absolute(directory, sizeof(directory), tscope_env.dir)) {
+  char standard[TSCOPE_DEFAULT_DIRECTORY_BYTES];
+  tscope_directory_to_write(standard);
+  if (!absolute(directory, sizeof(directory), *tscope_env.dir ? tscope_env.dir : standard)) {
     snprintf(why, bytes, "%.200s cannot be used as TSCOPE_DIR", tscope_env.dir);
     return false;
   }

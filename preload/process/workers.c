@@ -2,11 +2,14 @@
 #include "process/workers.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <linux/futex.h>
 #include <pthread.h>
 #include <signal.h>
 #include <sys/prctl.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "process/process.h"
@@ -29,14 +32,23 @@
 
 enum { TICK_NS = 100000000, TICKS_PER_SECOND = 10 };
 
+/* Also has room for the thread-local memory of the job's libraries, which is taken from the stack.
+ */
+static size_t helper_stack_bytes = 256 << 10;
+enum { TICKER_STACK_BYTES = 8 << 20 }; /* room for what a family calls */
+
 struct worker {
   u32 wakeups;  /* futex: changes whenever the worker is woken */
   u32 sleeping; /* whether waking it needs the system call */
-  u32 stopping;
-  u32 stopped; /* futex */
-  u64 cpu_ns;
+  u32 stopping; /* enum, below */
+  u32 stopped;  /* futex */
+  u32 tid;
+  u64 next_ns, tick;         /* the next tick: when, and how many were before it */
+  u64 cpu_ns, cpu_before_ns; /* so far; of it, of threads that were ended for a pause */
 };
 static struct worker helper, ticker;
+
+enum { RUNS, MUST_STOP, LEAVES }; /* for `stopping` */
 
 /* The result of waking the process on the helper; `state` is a futex. */
 enum { WAKING, AWAKE, REFUSED, TIMED_OUT };
@@ -84,27 +96,47 @@ static void sleep_until(struct worker *worker, u64 until, u32 wakeups) {
   store(&worker->sleeping, 0);
 }
 
-static bool must_run(const struct worker *worker) {
-  return !load(&worker->stopping) && (__atomic_load_n(&tscope_live->on, __ATOMIC_ACQUIRE) ||
-                                      __atomic_load_n(&tscope_live->waking, __ATOMIC_ACQUIRE));
+static bool is_wanted(void) {
+  return __atomic_load_n(&tscope_live->on, __ATOMIC_ACQUIRE) ||
+         __atomic_load_n(&tscope_live->waking, __ATOMIC_ACQUIRE);
 }
 
-/* Calls `every` each tick and `between` whenever the worker wakes up, until it must stop. */
+static bool must_run(const struct worker *worker) {
+  return !load(&worker->stopping) && is_wanted();
+}
+
+/* False if it need not stop any more. */
+static bool may_leave(struct worker *worker) {
+  u32 expected = MUST_STOP;
+  return __atomic_compare_exchange_n(&worker->stopping, &expected, LEAVES, false, __ATOMIC_SEQ_CST,
+                                     __ATOMIC_SEQ_CST) ||
+         !is_wanted();
+}
+
+static void add_cpu_time(struct worker *worker) {
+  u64 here = tscope_clock_ns(CLOCK_THREAD_CPUTIME_ID);
+  __atomic_store_n(&worker->cpu_ns, worker->cpu_before_ns + here, __ATOMIC_RELAXED);
+}
+
+/* Calls `every` each tick and `between` whenever the worker wakes up, until it must stop. After a
+ * pause it goes on where it was. */
 static void run_worker(struct worker *worker, void (*between)(void),
                        void (*every)(u64 tick, void *more), void *more) {
-  u64 next = tscope_clock_ns(CLOCK_MONOTONIC) + TICK_NS, tick = 0;
-  while (must_run(worker)) {
+  if (!worker->next_ns)
+    worker->next_ns = tscope_clock_ns(CLOCK_MONOTONIC) + TICK_NS;
+  while (must_run(worker) || !may_leave(worker)) {
     u32 wakeups = load(&worker->wakeups);
     if (between)
       between();
-    sleep_until(worker, next, wakeups);
-    if (tscope_clock_ns(CLOCK_MONOTONIC) < next || !must_run(worker))
+    sleep_until(worker, worker->next_ns, wakeups);
+    if (tscope_clock_ns(CLOCK_MONOTONIC) < worker->next_ns || !must_run(worker))
       continue;
-    every(++tick, more);
-    next = tscope_clock_ns(CLOCK_MONOTONIC) + TICK_NS;
-    __atomic_store_n(&worker->cpu_ns, tscope_clock_ns(CLOCK_THREAD_CPUTIME_ID), __ATOMIC_RELAXED);
+    every(++worker->tick, more);
+    worker->next_ns = tscope_clock_ns(CLOCK_MONOTONIC) + TICK_NS;
+    add_cpu_time(worker);
   }
-  __atomic_store_n(&worker->cpu_ns, tscope_clock_ns(CLOCK_THREAD_CPUTIME_ID), __ATOMIC_RELAXED);
+  add_cpu_time(worker);
+  worker->tid = (u32)syscall(SYS_gettid);
   store(&worker->stopped, 1);
   futex_wake(&worker->stopped);
 }
@@ -147,16 +179,27 @@ static bool wake_process(void) {
 
 /* The helper has its own table of descriptors, if the kernel allows it: opening the trace file must
  * not use a number that the job expects to get next. */
-static void *run_helper(void *nothing) {
-  (void)nothing;
+static void begin_helper(void) {
   prctl(PR_SET_NAME, "tscope");
   syscall(SYS_close_range, 0u, ~0u, CLOSE_RANGE_UNSHARE);
   tscope_thread_busy();
+}
+
+static void *run_helper(void *nothing) {
+  (void)nothing;
+  begin_helper();
   if (!wake_process())
     return NULL;
   tscope_end_count_oom_kills();
   tscope_self_cost_measure_hook();
   write_progress();
+  run_worker(&helper, tscope_chunk_pool_refill, tick_helper, NULL);
+  return NULL;
+}
+
+static void *run_helper_again(void *nothing) {
+  (void)nothing;
+  begin_helper();
   run_worker(&helper, tscope_chunk_pool_refill, tick_helper, NULL);
   return NULL;
 }
@@ -173,13 +216,20 @@ static void tick_families(u64 tick, void *thread) {
     tscope_register_end();
 }
 
+/* After a pause the next thread takes over the state of the last one. */
 static void *run_ticker(void *nothing) {
+  static struct tscope_thread *thread;
   (void)nothing;
   prctl(PR_SET_NAME, "tscope-ticker");
-  struct tscope_thread *thread = tscope_thread_here();
+  if (thread)
+    tscope_thread_take_over(thread);
+  else
+    thread = tscope_thread_here();
   if (thread)
     thread->guard = TSCOPE_GUARD_ALWAYS;
   run_worker(&ticker, NULL, tick_families, thread);
+  if (thread)
+    tscope_thread_hand_over();
   return NULL;
 }
 
@@ -204,11 +254,9 @@ static int start(void *(*run)(void *), size_t stack_bytes) {
 static bool start_helper(const char **why) {
   const u64 timeout_ns = 10000000000;
   waking.began_ns = tscope_clock_ns(CLOCK_MONOTONIC);
-  /* Also has room for the thread-local memory of the job's libraries, which is taken from the
-   * stack. */
-  int error = start(run_helper, 256 << 10);
+  int error = start(run_helper, helper_stack_bytes);
   if (error == -EINVAL)
-    error = start(run_helper, 4 << 20);
+    error = start(run_helper, helper_stack_bytes = 4 << 20);
   if (error)
     return false;
   *why = waking.why;
@@ -225,11 +273,9 @@ static bool start_helper(const char **why) {
   return load(&waking.state) == AWAKE;
 }
 
-static bool stop(struct worker *worker) {
+static bool wait_until_stopped(struct worker *worker) {
   const u64 timeout_ns = 1000000000;
   u64 until = tscope_clock_ns(CLOCK_MONOTONIC) + timeout_ns, now;
-  store(&worker->stopping, 1);
-  wake_worker(worker);
   while (!load(&worker->stopped)) {
     now = tscope_clock_ns(CLOCK_MONOTONIC);
     if (now >= until)
@@ -237,6 +283,12 @@ static bool stop(struct worker *worker) {
     futex_wait(&worker->stopped, 0, until - now);
   }
   return true;
+}
+
+static bool stop(struct worker *worker) {
+  store(&worker->stopping, MUST_STOP);
+  wake_worker(worker);
+  return wait_until_stopped(worker);
 }
 
 bool tscope_ticker_stop(void) {
@@ -251,12 +303,66 @@ bool tscope_workers_start(const char **why) {
   *why = "cannot start a thread";
   if (!start_helper(why))
     return false;
-  if (start(run_ticker, 8 << 20) == 0) /* room for what a family calls */
+  if (start(run_ticker, TICKER_STACK_BYTES) == 0)
     return true;
   *why = "cannot start a second thread";
   tscope_helper_stop();
   unlink(tscope_trace.path);
   return false;
+}
+
+/* The kernel links a folder in /proc/self/task for each thread. */
+static u32 threads_of_process(void) {
+  struct statx task;
+  bool known = statx(AT_FDCWD, "/proc/self/task", 0, STATX_NLINK, &task) == 0 && task.stx_nlink > 2;
+  return known ? task.stx_nlink - 2 : 0;
+}
+
+/* Waits until the kernel does not know the thread any more, which takes some microseconds. */
+static bool wait_until_gone(const struct worker *worker) {
+  for (int i = 0; i < 10000; i++) {
+    if (syscall(SYS_tgkill, getpid(), worker->tid, 0) != 0 && errno == ESRCH)
+      return true;
+    nanosleep(&(struct timespec){.tv_nsec = 20000}, NULL);
+  }
+  return false;
+}
+
+static bool start_again(struct worker *worker, void *(*run)(void *), size_t stack_bytes) {
+  u32 expected = MUST_STOP;
+  if (load(&worker->stopping) == RUNS ||
+      __atomic_compare_exchange_n(&worker->stopping, &expected, RUNS, false, __ATOMIC_SEQ_CST,
+                                  __ATOMIC_SEQ_CST))
+    return true; /* it has not left */
+  if (!wait_until_stopped(worker))
+    return false;
+  store(&worker->stopping, RUNS);
+  store(&worker->stopped, 0);
+  worker->cpu_before_ns = worker->cpu_ns;
+  return start(run, stack_bytes) == 0;
+}
+
+void tscope_workers_resume(void) {
+  int saved = errno;
+  bool both = start_again(&helper, run_helper_again, helper_stack_bytes);
+  both &= start_again(&ticker, run_ticker, TICKER_STACK_BYTES);
+  if (!both)
+    tscope_turn_off("cannot start a thread again after a fork");
+  errno = saved;
+}
+
+bool tscope_workers_pause(void) {
+  static bool in_vain; /* once, and then not tried again */
+  int saved = errno;
+  bool gone = !in_vain && must_run(&helper) && must_run(&ticker) && threads_of_process() == 3;
+  if (gone) {
+    gone = stop(&ticker) && stop(&helper) && wait_until_gone(&ticker) && wait_until_gone(&helper);
+    in_vain = !gone;
+    if (!gone)
+      tscope_workers_resume();
+  }
+  errno = saved;
+  return gone;
 }
 
 u64 tscope_workers_cpu_ns(void) {

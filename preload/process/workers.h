@@ -24,6 +24,13 @@ void tscope_helper_wake(void);
 bool tscope_ticker_stop(void);
 bool tscope_helper_stop(void);
 
+/* Ends both for a moment, if they are the process's only threads beside the caller's, and waits
+ * until the kernel does not count them any more, at most a second. True if they are gone: then
+ * tscope_workers_resume() starts them again, and they go on with what they did. False changes
+ * nothing. errno is preserved. */
+bool tscope_workers_pause(void);
+void tscope_workers_resume(void);
+
 /* CPU time of both so far. */
 u64 tscope_workers_cpu_ns(void);
 

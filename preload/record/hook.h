@@ -77,7 +77,8 @@ struct tscope_guard {
 struct tscope_stack {
   const char *low, *high;
   const char *at;  /* an address in it */
-  const void *top; /* what is right above it; not set for the first thread */
+  const void *top; /* what is right above it; for the first thread an address below it: no other
+                      stack is above that one */
 };
 
 struct tscope_thread {

@@ -62,7 +62,8 @@ TSCOPE_NOT_SANITIZED static bool is_intact(const struct tscope_guard *guard) {
  *
  * On another stack, a signal handler or a coroutine may run while the hook waits on the thread's
  * own stack. If the hook is on another stack and the thread has come back from there, the hook was
- * left. */
+ * left. As long as the extent of the thread's own stack is not known, a frame above the guard is
+ * taken to be on the same stack, unless the stack's top is between them. */
 bool tscope_guard_is_active(const struct tscope_thread *thread, const struct tscope_guard *guard,
                             const char *frame) {
   const ptrdiff_t deepest = 32 << 10; /* what a library puts on the stack of a coroutine */
@@ -73,7 +74,9 @@ bool tscope_guard_is_active(const struct tscope_thread *thread, const struct tsc
   if (is_on_stack(&thread->stack, at))
     return (!here || frame <= at) && is_intact(guard);
   bool known = __atomic_load_n(&thread->stack.high, __ATOMIC_ACQUIRE) != NULL;
-  if (here || frame > at || (known && at - frame > deepest))
+  const char *top = __atomic_load_n(&thread->stack.top, __ATOMIC_RELAXED);
+  bool top_between = !known && at < top && top <= frame;
+  if (here || (frame > at && !top_between) || (known && at - frame > deepest))
     return false;
   return is_intact_elsewhere(guard);
 }

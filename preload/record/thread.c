@@ -141,3 +141,14 @@ struct tscope_thread *tscope_thread_here(void) {
   tscope_thread_idle();
   return thread;
 }
+
+void tscope_thread_hand_over(void) {
+  pthread_setspecific(at_thread_end, NULL);
+  tscope_self = NULL;
+}
+
+void tscope_thread_take_over(struct tscope_thread *thread) {
+  tscope_stack_begin(&thread->stack);
+  pthread_setspecific(at_thread_end, thread);
+  tscope_self = thread;
+}

@@ -23,6 +23,11 @@ int tscope_threads_init(void);
  * down, or if no slot is left. */
 struct tscope_thread *tscope_thread_here(void);
 
+/* For a thread of tscope whose work another one continues: gives up the calling thread's state, as
+ * it is, and takes one that was given up. */
+void tscope_thread_hand_over(void);
+void tscope_thread_take_over(struct tscope_thread *thread);
+
 /* The newest of all threads ever set up; `before` leads to the next. NULL at the end. */
 struct tscope_thread *tscope_thread_newest(void);
 

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * What is written of a stall. On the helper, which has descriptors of its own: nothing of the job
- * is waited for, stopped or allocated from.
+ * What is written of a stall. On the helper.
  */
 #ifndef TSCOPE_STALL_RECORDS_H
 #define TSCOPE_STALL_RECORDS_H
@@ -13,12 +12,6 @@
 /* Why Python's frames cannot be read: "" where there is no Python, NULL where they can. Set before
  * the first stall, by whoever may look up symbols. */
 extern const char *stall_python_why;
-
-/* The ticker's thread, which is no thread of the job's; 0 until it is known. */
-extern u32 stall_ticker_tid;
-
-/* Whether the process has begun to end, or is off: then nothing more is written. */
-bool stall_process_is_ending(void);
 
 /* Writes a STALL and, if `whole`, what each thread is in. */
 void stall_write(struct tscope_stall_record *stall, enum tscope_stall what, bool whole);

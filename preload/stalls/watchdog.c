@@ -20,6 +20,7 @@
 #include "record/tick_clock.h"
 #include "settings/env.h"
 #include "stalls/stall_records.h"
+#include "stalls/threads_now.h"
 
 enum {
   CALLS_PER_SECOND = 10, /* watch() is called so often */
@@ -58,7 +59,8 @@ static u64 fill_level(const struct tscope_thread *thread, u32 writer) {
 /* Changes when a thread of the job writes a record. What the ticker writes itself is not the job's,
  * but for what it passes on of the GPU. */
 static u64 current_signature(void) {
-  u64 all = 1, trains = 0;
+  u64 all = 1, trains = 1;
+  bool any_trains = false;
   for (const struct tscope_thread *thread = tscope_thread_newest(); thread;
        thread = thread->before) {
     bool own = thread == __atomic_load_n(&ticker, __ATOMIC_ACQUIRE);
@@ -66,10 +68,12 @@ static u64 current_signature(void) {
     for (u32 i = own ? FURTHER : RING; i < sizeof(thread->filling) / sizeof(*thread->filling); i++)
       marks = mix(marks, fill_level(thread, i));
     all = mix(all, marks);
-    if (own || __atomic_load_n(&thread->filling[RETAINED], __ATOMIC_RELAXED))
+    bool trains_here = !own && __atomic_load_n(&thread->filling[RETAINED], __ATOMIC_RELAXED);
+    any_trains |= trains_here;
+    if (own || trains_here)
       trains = mix(trains, marks);
   }
-  return trains ? trains : all;
+  return any_trains ? trains : all;
 }
 
 /* The stretch without movement that is a stall, in seconds; 0: none is. */
@@ -146,7 +150,7 @@ static void check(u64 now, double limit) {
 static void watch(void) {
   static u32 calls;
   double limit = limit_s();
-  if (limit <= 0 || stall_process_is_ending()) {
+  if (limit <= 0 || threads_now_are_ending()) {
     publish_stall(false);
     return;
   }
@@ -168,9 +172,7 @@ static void wake(struct tscope_thread *thread) {
 }
 
 static void tick(struct tscope_thread *thread) {
-  if (ticker)
-    return;
-  __atomic_store_n(&stall_ticker_tid, (u32)syscall(SYS_gettid), __ATOMIC_RELAXED);
+  threads_now_set_ticker((u32)syscall(SYS_gettid));
   __atomic_store_n(&ticker, thread, __ATOMIC_RELEASE);
 }
 

@@ -6,7 +6,7 @@
 
 #include "process/process_end.h"
 #include "resolve/real_dlsym.h"
-#include "stdout_scalars/got_patch.h"
+#include "resolve/call_slots.h"
 
 static void (*exit_real)(int) __attribute__((noreturn));
 

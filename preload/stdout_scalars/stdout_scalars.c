@@ -20,7 +20,7 @@
 #include "resolve/real_dlsym.h"
 #include "settings/env.h"
 #include "stdout_scalars/exit_slot.h"
-#include "stdout_scalars/got_patch.h"
+#include "resolve/call_slots.h"
 
 #define MAX_PARSED_BYTES (256u << 10) /* bytes of one call: checkpoints go to files, not here */
 

@@ -10,8 +10,8 @@
 #include "torch/torch_record.h"
 #include "torch/torch_version.h"
 
-/* The work under way: address, and communicator << 32 | sequence, which is TSCOPE_UNKNOWN for sends
- * and receives: they are counted apart. A set is searched whole. */
+/* The work under way: address, and communicator << 32 | sequence, with TSCOPE_TRANSFER for sends
+ * and receives, which are counted apart. A set is searched whole. */
 #define WORK_SETS 512u
 #define WORK_WAYS 8u
 
@@ -183,6 +183,7 @@ void transfer_begin(struct torch_scope *scope, enum tscope_op op, const void *gr
     read_tensors(&record, TENSORS, tensors);
     scope->thread = thread;
     scope->comm = comm->number;
+    scope->seq = record.seq | TSCOPE_TRANSFER;
     scope->result = result;
     scope->start = tscope_ticks();
     call_site(thread, &thread->retained, scope->start, CALL_SITE_ALWAYS);
@@ -195,7 +196,7 @@ void transfer_begin(struct torch_scope *scope, enum tscope_op op, const void *gr
 void transfer_end(struct torch_scope *scope) {
   torch_scope_pop(scope);
   if (scope->thread && tscope_live->on) /* *result is an intrusive_ptr<Work> */
-    add_work(*(void **)scope->result, scope->comm, TSCOPE_UNKNOWN);
+    add_work(*(void **)scope->result, scope->comm, scope->seq);
 }
 
 void run_begin(struct torch_scope *scope, const void *work) {

@@ -24,12 +24,12 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "facts/own_file.h"
 #include "format/default_directory.h"
 #include "format/tscope_format.h"
 #include "process/reaped.h"
 #include "scripts/launch/installed_files.h"
 #include "scripts/launch/run_options.def"
-#include "scripts/launch/stack_service.h"
 
 enum { EXIT_USAGE = 2, EXIT_CANNOT_RUN = 126, EXIT_NOT_FOUND = 127 };
 
@@ -53,7 +53,8 @@ static void print_usage(FILE *out) {
     fprintf(out, "  -%c, --%s %-*s %s\n", rows[i].letter, rows[i].name,
             (int)(10 - strlen(rows[i].name)), rows[i].argument, rows[i].what);
   fputs("\n"
-        "Traces go to DIR, else TSCOPE_DIR, else " TSCOPE_DEFAULT_DIRECTORY ".\n"
+        "Traces go to DIR, else TSCOPE_DIR, else " TSCOPE_DEFAULT_DIRECTORY
+        " or,\nif that is another user's, " TSCOPE_DEFAULT_DIRECTORY "-UID.\n"
         "\n"
         "examples:\n"
         "  tscope-run -- torchrun --nproc-per-node 8 train.py\n"
@@ -68,7 +69,6 @@ struct options {
   const char *library;
   bool print_env;
   bool quiet;
-  const char *stacks; /* stack_service.h */
 };
 
 __attribute__((format(printf, 1, 2))) static void print_message(const char *format, ...) {
@@ -119,9 +119,6 @@ static int parse(int argc, char **argv, struct options *options) {
     case 'q':
       options->quiet = true;
       break;
-    case 's':
-      options->stacks = optarg;
-      break;
     case 'h':
       print_usage(stdout);
       exit(0);
@@ -132,10 +129,6 @@ static int parse(int argc, char **argv, struct options *options) {
       fputs("Try tscope-run --help.\n", stderr);
       exit(EXIT_USAGE);
     }
-  }
-  if (!stack_service_is_setting(options->stacks)) {
-    print_message("--stacks is auto, on or off, not %s", options->stacks);
-    exit(EXIT_USAGE);
   }
   if (optind == argc && !options->print_env) {
     print_usage(stderr);
@@ -283,19 +276,8 @@ static bool sent_to_group(int channel, int number) {
          read(channel, &seen, sizeof(seen)) == (ssize_t)sizeof(seen) && seen;
 }
 
-/* Whether the command has ended, and how. While the stack service has stopped one of its threads,
- * the kernel reports that stop here too. It is not consumed, because the service waits for it. */
-static bool has_ended(pid_t child, int *status) {
-  siginfo_t state = {0};
-  if (waitid(P_PID, (id_t)child, &state, WEXITED | WNOHANG | WNOWAIT) != 0 || !state.si_pid)
-    return false;
-  bool ended =
-      state.si_code == CLD_EXITED || state.si_code == CLD_KILLED || state.si_code == CLD_DUMPED;
-  return ended && waitpid(child, status, WNOHANG) == child;
-}
-
 /* Runs the command and returns its wait status. */
-static int supervise(char **command, const char *stacks) {
+static int supervise(char **command) {
   static const int forwarded[] = {SIGINT, SIGTERM, SIGHUP, SIGUSR1, SIGUSR2, SIGQUIT};
   sigset_t watched, before;
   sigemptyset(&watched);
@@ -324,10 +306,9 @@ static int supervise(char **command, const char *stacks) {
     execvp(command[0], command);
     exit(EXIT_CANNOT_RUN);
   }
-  stack_service_start(stacks);
   for (;;) {
     int status;
-    if (has_ended(child, &status)) {
+    if (waitpid(child, &status, WNOHANG) == child) {
       if (WIFSIGNALED(status))
         tscope_reaped(child, WTERMSIG(status));
       return status;
@@ -352,7 +333,7 @@ static int count_traces(const char *directory, const char *run, int depth) {
     const char *suffix = strrchr(entry->d_name, '.');
     if (suffix && strcmp(suffix, TSCOPE_FILE_SUFFIX) == 0) {
       struct tscope_file_header header;
-      int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+      int fd = tscope_open_own(AT_FDCWD, path, O_RDONLY);
       if (fd >= 0 && read(fd, &header, sizeof(header)) == (ssize_t)sizeof(header))
         count += !run || strncmp(header.run, run, sizeof(header.run) - 1) == 0;
       if (fd >= 0)
@@ -411,11 +392,8 @@ static char *report_command(const char *directory, const char *run) {
   return command;
 }
 
-static void closing_line(const char *command) {
-  const char *directory = getenv("TSCOPE_DIR");
+static void closing_line(const char *command, const char *directory) {
   const char *run = getenv("TSCOPE_RUN");
-  if (!directory || !*directory)
-    directory = TSCOPE_DEFAULT_DIRECTORY;
   int traces = count_traces(directory, run, 1);
   char *report = report_command(directory, run);
   if (traces)
@@ -445,7 +423,7 @@ static int exit_like(int status) {
 }
 
 int main(int argc, char **argv) {
-  struct options options = {.stacks = "auto"};
+  struct options options = {0};
   char **command = argv + parse(argc, argv, &options);
   char library[PATH_MAX];
   bool found = options.library ? realpath(options.library, library) && !access(library, R_OK)
@@ -464,8 +442,14 @@ int main(int argc, char **argv) {
     print_env();
     return 0;
   }
-  int status = supervise(command, options.stacks);
+  char standard[TSCOPE_DEFAULT_DIRECTORY_BYTES];
+  const char *directory = getenv("TSCOPE_DIR");
+  if (!directory || !*directory) { /* now, as the job's processes will find it */
+    tscope_directory_to_write(standard);
+    directory = standard;
+  }
+  int status = supervise(command);
   if (found && !options.quiet && prints_closing_line())
-    closing_line(command[0]);
+    closing_line(command[0], directory);
   return exit_like(status);
 }

@@ -31,6 +31,7 @@ def rows(source, path, pattern):
 # The options of tscope-stacks, which are too few for a separate table.
 STACKS = [("", "native", "", "also show C and C++ frames"),
           ("", "frames", "", "one line for each frame of each thread"),
+          ("", "wait", "SECONDS", "how long to wait for ranks that do not answer"),
           ("", "help", "", "print the usage"),
           ("", "version", "", "print the version")]
 

@@ -131,7 +131,7 @@ def gpt_kernels(machine):
         for row in top:
             if "flash_" in row["name"] and row["category"] != "attention":
                 wrong.append(row)
-            elif row["name"].startswith("triton_") and row["category"] in ("other", "GEMM", "attention", "NCCL"):
+            elif row["name"].startswith("triton_") and row["category"] in ("other", "GEMM", "attention", "communication"):
                 wrong.append(row)
         expect(not wrong, f"{variant}: wrong categories: " + ", ".join(
             f"{row['short_name']} as {row['category']}" for row in wrong[:5]))

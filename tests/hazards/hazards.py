@@ -38,6 +38,7 @@ class Skip(Exception):
 STARTS_OTHERS = "an emulated program starts others without the emulator"
 NOT_EMULATED = {
     "programs-that-do-not-train": "the programs are this machine's own",
+    "waits-beside-another-preload": "the program is this machine's own",
     "nvtx-in-a-program-that-does-not-train": "the program is this machine's own",
     "vfork-spawn-system": STARTS_OTHERS,
     "exec-of-another-program": STARTS_OTHERS,
@@ -201,6 +202,31 @@ def look_ups_beside_another_preload(scratch):
         assert alone.returncode == 0 and b"next is another" in alone.stderr, alone
         for order in ((LIBRARY, program(other)), (program(other), LIBRARY)):
             check_same(alone, run(command, scratch, env={"LD_PRELOAD": ":".join(order)}))
+
+
+WAITS = """
+import os, signal
+for how in "waitpid", "waitpid", "wait":
+    child = os.fork()
+    if not child:
+        os.kill(os.getpid(), signal.SIGKILL)
+    print(os.wait()[1] if how == "wait" else os.waitpid(child, 0)[1])
+try:
+    os.waitpid(-1, os.WNOHANG)
+except ChildProcessError as error:
+    print(error.errno)
+"""
+
+
+def waits_beside_another_preload(scratch):
+    """The other preload sees each call, before the shim and after it."""
+    other = program("libwaits_preload.so")
+    command = [sys.executable, "-S", "-c", WAITS]
+    alone = run(command, env={"LD_PRELOAD": other})
+    assert alone.returncode == 0 and b"3 of waitpid, 1 of wait" in alone.stderr, alone
+    for order in ((LIBRARY, other), (other, LIBRARY)):
+        check_same(alone, run(command, scratch, env={"LD_PRELOAD": ":".join(order)}))
+    check_untouched(scratch)
 
 
 COPIES = {"a": "libnccl_a.so", "b": "libnccl_b.so", "linked": "libcopies_linked.so"}

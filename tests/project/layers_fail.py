@@ -10,15 +10,18 @@ import sys
 import tempfile
 
 HERE = os.path.dirname(os.path.realpath(__file__))
+changed = set()
 
 
 def add(copy, path, text):
+    changed.add(path)
     os.makedirs(os.path.dirname(os.path.join(copy, path)), exist_ok=True)
     with open(os.path.join(copy, path), "a", encoding="utf-8") as file:
         file.write(text)
 
 
 def change_row(copy, room, change):
+    changed.add("docs/architecture.md")
     path = os.path.join(copy, "docs/architecture.md")
     with open(path, encoding="utf-8") as file:
         before = file.read()
@@ -54,15 +57,27 @@ def arrow_that_nothing_needs(copy):
     return "analyzer/report/ is said to use analyzer/programs/ and does not"
 
 
-def tried(source, case):
-    with tempfile.TemporaryDirectory() as copy:
-        for folder in ("analyzer", "preload", "format"):
-            shutil.copytree(os.path.join(source, folder), os.path.join(copy, folder))
-        os.mkdir(os.path.join(copy, "docs"))
-        shutil.copy(os.path.join(source, "docs", "architecture.md"), os.path.join(copy, "docs"))
-        expected = case(copy)
-        run = subprocess.run([sys.executable, os.path.join(HERE, "layers.py"), copy],
-                             capture_output=True, text=True, check=False)
+def copy_tree(source, copy):
+    for folder in ("analyzer", "preload", "format"):
+        shutil.copytree(os.path.join(source, folder), os.path.join(copy, folder))
+    os.mkdir(os.path.join(copy, "docs"))
+    shutil.copy(os.path.join(source, "docs", "architecture.md"), os.path.join(copy, "docs"))
+
+
+def restore(source, copy):
+    """Takes back what a case has changed: copying the whole tree again takes long on a busy disk."""
+    for path in changed:
+        os.remove(os.path.join(copy, path))
+        if os.path.exists(os.path.join(source, path)):
+            shutil.copy(os.path.join(source, path), os.path.join(copy, path))
+    changed.clear()
+
+
+def tried(source, copy, case):
+    expected = case(copy)
+    run = subprocess.run([sys.executable, os.path.join(HERE, "layers.py"), copy],
+                         capture_output=True, text=True, check=False)
+    restore(source, copy)
     seen = run.returncode == 1 and expected in run.stdout
     print(f"{case.__name__}: {'seen' if seen else 'NOT SEEN: ' + run.stdout + run.stderr}")
     return seen
@@ -71,7 +86,10 @@ def tried(source, case):
 def main():
     cases = [undeclared_include, include_between_the_halves, room_without_a_row, declared_circle,
              arrow_that_nothing_needs]
-    return 0 if all([tried(os.path.realpath(sys.argv[1]), case) for case in cases]) else 1
+    source = os.path.realpath(sys.argv[1])
+    with tempfile.TemporaryDirectory() as copy:
+        copy_tree(source, copy)
+        return 0 if all([tried(source, copy, case) for case in cases]) else 1
 
 
 if __name__ == "__main__":

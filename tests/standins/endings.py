@@ -146,6 +146,8 @@ def judge(scenario, document, text, kills=0):
         if finding["id"].startswith("DIST.HANG"):
             assert set(finding["ranks"]) <= set(wanted), finding
         assert not (finding["id"] == "DATA.PARTIAL" and "did not end normally" in finding["title"]), finding
+    calls = document["collective_check"]
+    assert "hang" not in (calls["verdict"] or "") or calls["suspects"], calls
     assert "How the run ended" in text[:400], text[:400]
 
 

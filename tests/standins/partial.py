@@ -47,8 +47,8 @@ def nccl_per_kernel(report):
     """The ratio of counts, not of times: the times of collectives include waits, and those depend on the
     load of this machine."""
     counts = {c["category"]: c["count"] for c in report["kernels"]["by_category"]}
-    return counts["NCCL"] / sum(n for name, n in counts.items()
-                                if name not in ("NCCL", "memcpy", "memset"))
+    return counts["communication"] / sum(n for name, n in counts.items()
+                                if name not in ("communication", "memcpy", "memset"))
 
 
 def near(value, wanted, allowed):

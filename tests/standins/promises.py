@@ -16,7 +16,7 @@ import json
 import re
 
 # Fields that may be below 0, and shares that may be above 1.
-SIGNED = {"z", "rel_slowdown", "saving_fraction", "residual_s", "change_per_step",
+SIGNED = {"offset_ns", "drift_ppm", "z", "rel_slowdown", "saving_fraction", "residual_s", "change_per_step",
           "growth_bytes_per_step", "change", "best", "first", "last", "value", "typical",
           "plateau_change"}
 UNBOUNDED = {"cv", "imbalance_cv", "saving_fraction", "rel_slowdown"}
@@ -162,6 +162,9 @@ def check_reasons(report):
             yield f"no {figure}, and no reason"
     if not report["kernels"]["by_category"] and not report["kernels"]["reason"]:
         yield "no kernels, and no reason"
+    gemms = [kind["count"] for kind in report["kernels"]["by_category"] if kind["category"] == "GEMM" and kind["count"]]
+    if gemms and report["products"]["reason"] == "no GEMM was seen":
+        yield f"no GEMM was seen, and {gemms[0]} kernels of GEMMs were"
     if report["run"]["world_size"] and report["run"]["world_size"] > 1 and \
             report["overlap"]["comm_ms"] == 0 and any(c["count"] for c in report["collectives"]):
         yield "collectives were called, and took no time at all"
@@ -180,7 +183,7 @@ def check_findings(report):
         if not re.search(r"\d", finding["evidence"]):
             yield f"{finding['id']}: evidence without a number: {finding['evidence']}"
         for text in ("title", "evidence", "action"):
-            if not finding[text] or re.search(r"\bnan\b|\binf\b|\(null\)|: opened", finding[text]):
+            if not finding[text] or re.search(r"\bnan\b|\binf\b|\(null\)|: opened|\de\+\d\d\b", finding[text]):
                 yield f"{finding['id']}: {text} is {finding[text]!r}"
         if not set(finding["ranks"]) <= ranks and not no_timelines:
             yield f"{finding['id']}: ranks {finding['ranks']} of {sorted(ranks)}"
@@ -234,7 +237,7 @@ def check_what_ifs(report):
 
 def check_text(text):
     for line in text.splitlines():
-        if re.search(r"(?<![\w.-])-?(nan|inf)(?![\w-])|\(null\)|unknown of the|not known: opened", line):
+        if re.search(r"(?<![\w.-])-?(nan|inf)(?![\w-])|\(null\)|unknown of |not known: opened|\de\+\d\d\b", line):
             yield f"the text says: {line.strip()}"
         if any(float(share) > 100 for share in re.findall(r"(?<![+\d.-])(\d+(?:\.\d+)?) %(?! longer)", line)) \
                 and not re.search(r"CV|to peers|vm ", line):

@@ -28,6 +28,9 @@ SCENARIOS = {
     "launchers-timeout": {"ending": "sleep", "patience_s": 5, "cause": "held up", "says": "rank 1"},
     "left-out": {"cause": "calls differ", "says": "left out all_reduce of 4 bytes"},
     "too-many": {"cause": "calls differ", "says": "one too many, all_reduce of 4 bytes"},
+    "other-words": {"cause": "exception", "says": "ValueError: sample 1234 has no label"},
+    "kill-in-a-line": {"cause": "signal", "says": "in spin"},
+    "crash-in-a-line": {"cause": "signal", "says": "in spin"},
     "early": {"cause": "left early", "says": "ended normally"},
 }
 

@@ -232,6 +232,10 @@ static void define_process(struct rank_file *file) {
   trace_info(writer, TSCOPE_INFO_RANK, text, NULL);
   trace_info(writer, TSCOPE_INFO_COMMAND, "python train.py --synthetic", NULL);
   trace_info(writer, TSCOPE_INFO_TSCOPE, "0.1.0", NULL);
+  if (options->skew_hosts) {
+    snprintf(text, sizeof(text), "boot-of-%u 0 0", file->rank / options->ranks_per_host);
+    trace_info(writer, TSCOPE_INFO_CLOCK, text, NULL);
+  }
   if (options->flavour == TRACEGEN_NCCL)
     trace_info(writer, TSCOPE_INFO_GPU_NAME, "NVIDIA H100 80GB HBM3", NULL);
   u32 reason = trace_string(writer, options->gpu_spans ? "opened" : "switched off");

@@ -20,7 +20,10 @@ u64 tracegen_bucket_transfer(const struct tracegen_options *options, u32 bucket)
 }
 
 u64 tracegen_end_noise(const struct tracegen_options *options, u32 rank, u32 step, u32 bucket) {
-  return options->end_noise_ns ? hash3(rank, step, bucket) % options->end_noise_ns : 0;
+  u32 others = options->ranks > 1 ? options->ranks - 1 : 1;
+  u64 pattern = (u64)(options->end_pattern * rank / others *
+                      (double)tracegen_bucket_transfer(options, bucket));
+  return pattern + (options->end_noise_ns ? hash3(rank, step, bucket) % options->end_noise_ns : 0);
 }
 
 static u64 kernel_time(const struct tracegen_options *options, u32 rank) {

@@ -36,6 +36,7 @@ struct tracegen_options tracegen_defaults(void) {
                                    .transfer_ns = 400000,
                                    .optimizer_ns = 200000,
                                    .launch_ns = 5000,
+                                   .drift_ppm = 50,
                                    .jitter_ns = 20000,
                                    .end_noise_ns = 3000};
 }
@@ -46,9 +47,10 @@ u64 tracegen_clock(const struct tracegen_rank *rank, u64 true_ns) {
 }
 
 static void set_clocks(const struct tracegen_options *options, struct tracegen_truth *truth) {
-  for (u32 r = 0; r < options->ranks && options->skew; r++) {
-    truth->ranks[r].offset_ns = ((i64)(r * 7919 % 13) - 6) * 500000000;
-    truth->ranks[r].drift_ppm = ((int)(r * 31 % 11) - 5) * 10.0;
+  for (u32 r = 0; r < options->ranks && (options->skew || options->skew_hosts); r++) {
+    u32 clock = options->skew ? r : r / options->ranks_per_host;
+    truth->ranks[r].offset_ns = ((i64)(clock * 7919 % 13) - 6) * 500000000;
+    truth->ranks[r].drift_ppm = ((int)(clock * 31 % 11) - 5) * (options->drift_ppm / 5.0);
   }
 }
 

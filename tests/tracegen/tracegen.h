@@ -29,6 +29,8 @@ struct tracegen_options {
   u32 slow_rank;   /* TSCOPE_UNKNOWN_RANK for none */
   double slow_factor;
   bool skew;            /* ranks' clocks have offsets of up to 3 s and drifts of up to 50 ppm */
+  bool skew_hosts;      /* so have the clocks of hosts, which their ranks share and say so */
+  u32 drift_ppm;        /* instead of 50 */
   u32 unmarked_rank;    /* gloo: does something outside of phases; TSCOPE_UNKNOWN_RANK for none */
   u64 unmarked_ns;      /* its time in each step */
   bool unmarked_asleep; /* sleeps meanwhile */
@@ -42,8 +44,10 @@ struct tracegen_options {
   u32 header_bytes, chunk_bytes; /* of the file; 0 for the format's default */
   u64 start_realtime_ns;         /* start of the run, which orders the runs of a directory */
   u64 data_ns, copy_ns, kernel_ns, transfer_ns, optimizer_ns, launch_ns;
-  u64 jitter_ns;    /* largest difference between ranks in a step's first kernel */
-  u64 end_noise_ns; /* largest difference between ranks at a collective's end */
+  u64 jitter_ns;      /* largest difference between ranks in a step's first kernel */
+  u64 end_noise_ns;   /* largest difference between ranks at a collective's end */
+  double end_pattern; /* share of its transfer by which the last rank's end is always later than the
+                         first's, the others' between */
 };
 
 /* Sums of one rank over all steps. */

@@ -34,6 +34,8 @@ static const struct {
     {"slow-rank", U32, FIELD(slow_rank), "rank whose kernels take longer (none)"},
     {"slow-factor", REAL, FIELD(slow_factor), "by this factor (1.3)"},
     {"skew", YES, FIELD(skew), "clocks are seconds apart and drift by up to 50 ppm"},
+    {"skew-hosts", YES, FIELD(skew_hosts), "so are the clocks of hosts, which their ranks share"},
+    {"drift-ppm", U32, FIELD(drift_ppm), "largest drift of these clocks (50)"},
     {"unmarked-rank", U32, FIELD(unmarked_rank),
      "gloo: rank that does something outside of phases"},
     {"unmarked-ns", U64, FIELD(unmarked_ns), "its time in each step"},
@@ -52,6 +54,8 @@ static const struct {
     {"transfer-ns", U64, FIELD(transfer_ns), "an all-reduce after all have arrived (400000)"},
     {"jitter-ns", U64, FIELD(jitter_ns), "between ranks, in a step's first kernel (20000)"},
     {"end-noise-ns", U64, FIELD(end_noise_ns), "between ranks, at an all-reduce's end (3000)"},
+    {"end-pattern", REAL, FIELD(end_pattern),
+     "share of a transfer by which the last rank always ends later than the first (0)"},
 #undef FIELD
 };
 enum { OPTIONS = sizeof(table) / sizeof(*table), LONGEST_WORD = 2000 };

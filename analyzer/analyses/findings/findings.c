@@ -7,6 +7,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "analyses/findings/diff_findings.def"
+#include "base/plain_numbers.h"
+
 static const struct {
   enum finding_id id;
   int (*rule)(struct findings *);
@@ -25,6 +28,26 @@ u32 finding_traits(enum finding_id id) {
     if (rules[i].id == id)
       return rules[i].traits;
   return 0;
+}
+
+#define IN(name) #name,
+#define F(group, name, rule, sections, ...)                                                        \
+  static const char *sections_of_##group##_##name[] = {sections NULL};
+TSCOPE_FINDINGS(F)
+TSCOPE_DIFF_FINDINGS(F)
+#undef F
+#undef IN
+
+static const char **const sections_of[] = {
+#define F(group, name, ...) [FINDING_##group##_##name] = sections_of_##group##_##name,
+    TSCOPE_FINDINGS(F) TSCOPE_DIFF_FINDINGS(F)
+#undef F
+};
+
+void finding_set_sections(struct finding *finding) {
+  finding->sections = sections_of[finding->id];
+  while (finding->sections && finding->sections[finding->n_sections])
+    finding->n_sections++;
 }
 
 u32 finding_draws(enum finding_id id) {
@@ -59,6 +82,10 @@ int finding_add(struct findings *f, enum severity severity, double worth_s, char
   u32 *copy = arena_array(f->a->arena, n_ranks + 1u, sizeof(u32));
   if (!copy || !title || !evidence || !action)
     return -ENOMEM;
+  title = plain_numbers(f->a->arena, title);
+  evidence = plain_numbers(f->a->arena, evidence);
+  if (!title || !evidence)
+    return -ENOMEM;
   if (n_ranks)
     memcpy(copy, ranks, n_ranks * sizeof(u32));
   if (r->n_findings == f->room) {
@@ -80,6 +107,7 @@ int finding_add(struct findings *f, enum severity severity, double worth_s, char
                                                   .ranks = copy,
                                                   .n_ranks = n_ranks,
                                                   .draws = f->draws};
+  finding_set_sections(&r->findings[r->n_findings - 1]);
   f->draws = 0;
   return 0;
 }

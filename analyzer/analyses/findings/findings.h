@@ -35,6 +35,9 @@ enum finding_traits {
 u32 finding_traits(enum finding_id id);
 u32 finding_draws(enum finding_id id);
 
+/* Fills in the sections that show the finding, from both tables. */
+void finding_set_sections(struct finding *finding);
+
 struct findings {
   struct analysis *a;
   struct results *r;

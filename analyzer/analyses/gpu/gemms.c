@@ -18,6 +18,7 @@
 #include "analyses/analyses.h"
 #include "analyses/gpu/arithmetic_calls.h"
 #include "analyses/queries.h"
+#include "kernels/kernels.h"
 
 /* Times of calls, in nanoseconds. */
 struct sample {
@@ -489,6 +490,17 @@ static const char *why_no_times(struct analysis *a) {
   return arena_printf(a->arena, "WHEN GEMMS RAN IS NOT KNOWN%s%s", why ? ": " : "", why ? why : "");
 }
 
+/* Why no GEMM is listed: the list is made from calls, and kernels may be known without them. */
+static const char *why_no_calls(struct analysis *a) {
+  const struct results *r = a->results;
+  for (u32 i = 0; i < r->n_kernel_categories; i++)
+    if (r->kernel_categories[i].kind == KERNEL_GEMM && r->kernel_categories[i].count > 0)
+      return arena_printf(a->arena,
+                          "%.0f kernels of GEMMs were seen, but no calls with their shapes",
+                          r->kernel_categories[i].count);
+  return "no GEMM was seen";
+}
+
 int gemms_summarise(struct analysis *a) {
   struct gemms_result *out = &a->results->gemms;
   double ranks = 0, total_ms;
@@ -496,7 +508,7 @@ int gemms_summarise(struct analysis *a) {
   for (u32 i = 0; i < a->model->n_ranks; i++)
     ranks += a->ranks[i].flops.gemms > 0;
   if (ranks == 0) {
-    out->reason = "no GEMM was seen";
+    out->reason = why_no_calls(a);
     return 0;
   }
   double all_flops = flops_all(a, true).flops;

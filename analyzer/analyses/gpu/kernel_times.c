@@ -187,7 +187,8 @@ unsigned category_of_work(const struct kernel *kernel, u8 span_kind) {
   case SPAN_MEMSET:
     return KERNEL_MEMSET;
   case SPAN_COLLECTIVE:
-    return KERNEL_NCCL;
+    return kernel->category == KERNEL_COMPUTING_COMMUNICATION ? KERNEL_COMPUTING_COMMUNICATION
+                                                              : KERNEL_COMMUNICATION;
   default:
     return kernel->category;
   }

@@ -72,7 +72,7 @@ static int keep_kernel(struct analysis *a, const struct timeline *t, const struc
   const struct kernel *kernel = kernel_of_span(a, t, &named);
   if (!kernel)
     return -ENOMEM;
-  if (kernel->category == KERNEL_NCCL)
+  if (kernel->category == KERNEL_COMMUNICATION)
     return 0;
   u32 p95 = (u32)((u64)(times->count - 1) * 95 / 100);
   out->at[out->n++] =

@@ -93,34 +93,28 @@ static int name_absent_rank(struct suspect_search *j, u32 rank, u32 blocked) {
   return name_suspect(j, rank, absent->ended ? SUSPECT_ENDED : SUSPECT_ABSENT, evidence);
 }
 
-/* A rank without a record may be the one that crashed, or its record was not collected. */
-static int name_unrecorded_ranks(struct suspect_search *j, const u32 *waiting) {
-  struct waits *w = j->waits;
-  u32 seen = 0;
-  for (u32 r = 0; r < j->g->ranks; r++)
-    seen += j->index->ledger->ranks[r].seen;
-  bool few = w->n_unrecorded == 1 || 2 * w->n_unrecorded < seen;
-  for (u32 i = 0; i < w->n_unrecorded && few; i++) {
-    u32 rank = w->unrecorded[i], blocked = waiting[rank];
-    char *name = verdict_call_name(j->index, call_of(j, blocked)),
-         *in = describe_members_in(j, blocked);
-    if (!name || !in)
-      return -ENOMEM;
-    int error = name_suspect(
-        j, rank, SUSPECT_NO_RECORD,
-        arena_printf(j->index->arena, "Rank %u left no record, and %s wait%s for it in %s.",
-                     global(j, rank), in,
-                     j->g->blocked_calls.at[blocked].members_in == 1 ? "s" : "", name));
-    if (error)
-      return error;
-  }
-  return 0;
+/* A rank without a record may be the one that crashed, or its record was not collected. It is a
+ * suspect only if it is the one such rank, and no record leads to another. */
+static int name_unrecorded_rank(struct suspect_search *j) {
+  const struct waits *w = j->waits;
+  if (w->n_unrecorded != 1)
+    return 0;
+  u32 rank = w->unrecorded[0], blocked = j->waiting[rank];
+  char *name = verdict_call_name(j->index, call_of(j, blocked)),
+       *in = describe_members_in(j, blocked);
+  if (!name || !in)
+    return -ENOMEM;
+  return name_suspect(
+      j, rank, SUSPECT_NO_RECORD,
+      arena_printf(j->index->arena, "Rank %u left no record, and %s wait%s for it in %s.",
+                   global(j, rank), in, j->g->blocked_calls.at[blocked].members_in == 1 ? "s" : "",
+                   name));
 }
 
 static int find_absent_ranks(struct suspect_search *j) {
   struct graph *g = j->g;
-  u32 *waiting;
-  int error = find_waiting_calls(j, &waiting);
+  int error = find_waiting_calls(j, &j->waiting);
+  const u32 *waiting = j->waiting;
   j->waits->unrecorded = error ? NULL : arena_array(j->index->arena, g->ranks + 1u, sizeof(u32));
   if (!error && !j->waits->unrecorded)
     error = -ENOMEM;
@@ -132,8 +126,6 @@ static int find_absent_ranks(struct suspect_search *j) {
     else
       j->waits->unrecorded[j->waits->n_unrecorded++] = r;
   }
-  if (!error && j->waits->suspects.n == 0)
-    error = name_unrecorded_ranks(j, waiting);
   return error;
 }
 
@@ -144,7 +136,8 @@ static int find_absent_ranks(struct suspect_search *j) {
  * holds them up. */
 static bool is_left_behind(const struct suspect_search *j, u32 rank, u32 blocked) {
   const struct blocked_call *f = &j->g->blocked_calls.at[blocked];
-  if (f->channel != INDEX_NONE || f->n_waits_for || !f->done || f->members_in > f->done)
+  if (f->channel != INDEX_NONE || f->n_waits_for || !f->done ||
+      f->members_in > f->done + f->presumed)
     return false;
   return verdict_waits_for_all(call_of(j, blocked)->op) || !graph_waits_for_others(j->g, rank);
 }
@@ -331,6 +324,8 @@ static int find_suspects(struct suspect_search *j) {
     error = find_mismatched_ranks(j, false);
   if (!error && w->suspects.n == 0)
     error = find_order_suspects(j);
+  if (!error && w->suspects.n == 0)
+    error = name_unrecorded_rank(j);
   count_waits(j);
   if (error || w->suspects.n || w->pending_ranks == 0)
     return error;

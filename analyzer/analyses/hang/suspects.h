@@ -13,7 +13,8 @@ struct suspect_search {
   struct call_index *index;
   const struct matching *matching;
   struct waits *waits;
-  bool *named; /* [ranks] */
+  bool *named;  /* [ranks] */
+  u32 *waiting; /* [ranks] the blocked call, with the most ranks in it, that waits for each */
 };
 
 /* Names a rank, once; `evidence` is the caller's arena_printf(). 0, or -ENOMEM. */

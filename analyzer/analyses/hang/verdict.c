@@ -221,6 +221,8 @@ static int put_totals(struct ledger_check *m) {
   for (u32 r = 0; r < ledger->n_ranks; r++)
     if (!ledger->ranks[r].seen)
       check->unrecorded[check->n_unrecorded++] = ledger->ranks[r].rank;
+  check->awaited_unrecorded = to_global_ranks(m, m->waits.unrecorded, m->waits.n_unrecorded);
+  check->n_awaited_unrecorded = check->awaited_unrecorded ? m->waits.n_unrecorded : 0;
   check->verdict = verdict_of(check);
   return 0;
 }

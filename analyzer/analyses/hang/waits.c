@@ -62,6 +62,18 @@ static int find_blocked_calls(struct graph *g) {
   return 0;
 }
 
+/* Whether some member has finished it and no member can before all have made it. Then also the
+ * members without a record have. */
+static bool all_have_made(const struct call_index *index, const struct blocked_call *blocked) {
+  const struct ledger_call *call = &index->ledger->calls[blocked->call];
+  bool finished = false;
+  for (u32 p = index->first_place[blocked->group];
+       p < index->first_place[blocked->group + 1] && !finished; p++)
+    finished =
+        call_entry_state(index, &index->members[p], blocked->seq, call->created) == CALL_DONE;
+  return finished && verdict_waits_for_all(call->op);
+}
+
 /* Edges of one collective: from the ranks that are in it to it, and from it to the ranks that it
  * waits for. */
 static int connect_collective(struct graph *g, u32 number) {
@@ -69,6 +81,7 @@ static int connect_collective(struct graph *g, u32 number) {
   struct blocked_call *blocked = &g->blocked_calls.at[number];
   u32 node = g->ranks + number;
   i64 created = index->ledger->calls[blocked->call].created;
+  bool all_made = all_have_made(index, blocked);
   int error = 0;
   for (u32 p = index->first_place[blocked->group];
        p < index->first_place[blocked->group + 1] && !error; p++) {
@@ -78,6 +91,9 @@ static int connect_collective(struct graph *g, u32 number) {
     if (member->oldest_pending == blocked->seq) {
       blocked->members_in++;
       error = add_edge(g, member->rank, node);
+    } else if (state == CALL_UNRECORDED && all_made) {
+      blocked->unknown++;
+      blocked->presumed++;
     } else if (state == CALL_ABSENT || state == CALL_UNRECORDED || behind ||
                (state == CALL_MADE && index->ledger->ranks[member->rank].silent)) {
       blocked->n_waits_for++;

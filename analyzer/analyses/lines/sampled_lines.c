@@ -28,6 +28,16 @@ static int data_phases(const struct timeline *t, struct arena *scratch, struct i
   return 0;
 }
 
+/* The times for which the host waits, as far as they do not overlap: what it does then is nothing
+ * of its own. */
+static int waits_of(const struct timeline *t, struct arena *scratch, struct intervals *waits) {
+  waits->at = arena_array(scratch, t->n_spans + 1u, sizeof(*waits->at));
+  for (u32 i = 0; waits->at && i < t->n_spans; i++)
+    if (t->spans[i].kind == SPAN_COMM_WAIT || t->spans[i].kind == SPAN_SYNC)
+      intervals_append(waits, t->spans[i].start, t->spans[i].end);
+  return waits->at ? 0 : -ENOMEM;
+}
+
 static int keep_last(const struct call_sites *sites, const u32 *line_of_stack,
                      struct line_sums *out) {
   u32 i = sites->n_samples;
@@ -72,8 +82,9 @@ int sampled_lines_rank(struct analysis *a, const struct timeline *t, const u32 *
                        struct line_sum *sums, struct arena *scratch, struct line_sums *out) {
   const struct call_sites *sites = t->call_sites;
   struct interval *phases;
-  u32 n_phases, at = 0;
-  if (data_phases(t, scratch, &phases, &n_phases) < 0)
+  struct intervals waits = {0};
+  u32 n_phases, at = 0, wait = 0;
+  if (data_phases(t, scratch, &phases, &n_phases) < 0 || waits_of(t, scratch, &waits) < 0)
     return -ENOMEM;
   for (u32 i = 0; i < sites->n_samples; i++) {
     const struct line_sample *sample = &sites->samples[i];
@@ -90,7 +101,10 @@ int sampled_lines_rank(struct analysis *a, const struct timeline *t, const u32 *
       out->worker_ns += sample->represented_ns;
       continue;
     }
-    sums[frame].host_ns += sample->represented_ns;
+    while (wait < waits.n && waits.at[wait].end <= sample->time)
+      wait++;
+    bool waiting = wait < waits.n && waits.at[wait].start <= sample->time;
+    sums[frame].host_ns += waiting ? 0 : sample->represented_ns;
     sums[frame].host_input_ns += input ? sample->represented_ns : 0;
     out->input_ns += input ? sample->represented_ns : 0;
   }

@@ -21,7 +21,8 @@ struct memory_result memory_result_unknown(void) {
   struct memory_result result = {0};
   result.rank = result.device = result.events = result.lost = NAN;
   result.peak_allocated_bytes = result.peak_reserved_bytes = NAN;
-  result.peak_time_s = result.peak_step = result.peak_unused_bytes = NAN;
+  result.peak_time_s = result.peak_step = result.peak_needed_bytes = NAN;
+  result.peak_unused_bytes = NAN;
   result.allocated_bytes = result.reserved_bytes = result.inactive_bytes = NAN;
   result.pending_bytes = result.slack_bytes = result.before_bytes = result.fragmentation = NAN;
   result.growth_bytes_per_step = result.growth_steps = result.steps = NAN;
@@ -129,6 +130,14 @@ static int copy_notes(const struct memory_history *history, struct arena *arena,
   return 0;
 }
 
+/* What the allocator could have given back as it was is not lost between blocks. */
+static void fill_unused(struct memory_result *result) {
+  double needed = fmin(result->peak_needed_bytes, result->peak_reserved_bytes);
+  result->peak_unused_bytes = fmax(0, needed - result->peak_allocated_bytes);
+  if (isnan(result->peak_reserved_bytes) || isnan(result->peak_allocated_bytes))
+    result->peak_unused_bytes = NAN;
+}
+
 /* Everything that one history shows. */
 static int analyse_history(const struct analysis *a, const struct memory_history *history,
                            struct arena *arena, struct memory_result *result) {
@@ -139,6 +148,8 @@ static int analyse_history(const struct analysis *a, const struct memory_history
   find_capacity(a, history, result);
   if (!error)
     error = memory_find_peak(history, arena, result);
+  memory_find_needed(history, result);
+  fill_unused(result);
   if (!error)
     error = memory_analyse_segments(history, arena, result);
   if (!error)

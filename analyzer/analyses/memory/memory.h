@@ -39,6 +39,8 @@ int memory_find_peak(const struct memory_history *history, struct arena *arena,
 int memory_stacks_at_peak(const struct memory_history *history, const struct live_set *live,
                           double peak, struct arena *arena, struct memory_result *result);
 int memory_peak_without(const struct memory_history *history, struct memory_result *result);
+/* Sets result->peak_needed_bytes, where it can be known. */
+void memory_find_needed(const struct memory_history *history, struct memory_result *result);
 int memory_find_churn(const struct memory_history *history, struct arena *arena,
                       struct memory_result *result);
 int memory_find_growth(const struct memory_history *history, struct arena *arena,

@@ -24,7 +24,6 @@ static i64 find_peaks(const struct memory_history *history, struct memory_result
   }
   result->peak_allocated_bytes = memory_bytes(allocated);
   result->peak_reserved_bytes = memory_bytes(reserved);
-  result->peak_unused_bytes = result->peak_reserved_bytes - result->peak_allocated_bytes;
   const struct memory_event *event = *after ? &history->events[*after - 1] : NULL;
   i64 begin = history->n_events ? history->events[0].time : NS_UNKNOWN;
   if (begin != NS_UNKNOWN)

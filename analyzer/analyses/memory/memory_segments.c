@@ -32,13 +32,16 @@ static struct memory_size_class *class_of(struct tally *tally, i64 bytes) {
   return &tally->classes[power];
 }
 
+/* A segment without a live block is no gap: the allocator can give it back. */
 static void count_gap(struct tally *tally, i64 bytes, bool unused) {
   struct memory_segments *out = tally->out;
   if (bytes <= 0)
     return;
+  *(unused ? &out->unused_bytes : &out->stranded_bytes) += (double)bytes;
+  if (unused)
+    return;
   out->gaps++;
   out->largest_gap_bytes = fmax(out->largest_gap_bytes, (double)bytes);
-  *(unused ? &out->unused_bytes : &out->stranded_bytes) += (double)bytes;
   struct memory_size_class *class = class_of(tally, bytes);
   class->gaps++;
   class->gap_bytes += (double)bytes;
@@ -159,15 +162,15 @@ int memory_analyse_segments(const struct memory_history *history, struct arena *
   if (!tally)
     return -ENOMEM;
   tally->out = out;
-  double elsewhere = 0; /* free where expandable segments change nothing */
+  double elsewhere = 0; /* stranded where expandable segments change nothing */
   for (u32 i = 0; i < history->n_segments; i++) {
     const struct memory_segment *segment = &history->segments[i];
-    double before = out->stranded_bytes + out->unused_bytes;
+    double stranded = out->stranded_bytes;
     count_segment(out, segment);
     count_blocks(tally, history->blocks + segment->first_block, segment->n_blocks);
     /* Pools of CUDA graphs keep their memory either way. */
     if (segment->expandable || segment->private_pool)
-      elsewhere += out->stranded_bytes + out->unused_bytes - before;
+      elsewhere += out->stranded_bytes - stranded;
   }
   out->expandable_known = true;
   /* However free memory is distributed, what is allocated at once must be reserved. */

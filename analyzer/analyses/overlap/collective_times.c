@@ -16,12 +16,15 @@
 #include "analyses/queries.h"
 #include "base/parallel.h"
 #include "base/statistics.h"
+#include "kernels/communication.h"
 
 static bool has_run(const struct arrival *arrival) {
   return arrival->start != NS_UNKNOWN && arrival->end != NS_UNKNOWN;
 }
 
 static i64 call_transfer_begin(const struct analysis *a, const struct arrival *call) {
+  if (comm_op_name(call->op) && !comm_op_like(call->op))
+    return call->start; /* such an operation waits for nobody */
   if (call->collective == INDEX_NONE || !has_run(call))
     return NS_UNKNOWN;
   const struct collective *collective = &a->model->collectives[call->collective];
@@ -116,7 +119,7 @@ static bool alike(const struct kind *a, const struct kind *b) {
 static struct kind *kind_of(struct kinds *kinds, const struct model *model,
                             const struct collective *c) {
   const struct arrival *ends = &model->arrivals[c->first_arrival];
-  bool pair = c->op >= TSCOPE_OP_SEND && c->n_arrivals == 2;
+  bool pair = op_is_message(c->op) && c->n_arrivals == 2;
   struct kind wanted = {.bytes = c->bytes,
                         .comm = c->comm,
                         .op = c->op,
@@ -138,7 +141,7 @@ static struct kind *kind_of(struct kinds *kinds, const struct model *model,
 }
 
 double op_bus_factor(u8 op, u32 n) {
-  switch (op) {
+  switch (comm_op_like(op)) {
   case TSCOPE_OP_ALLREDUCE:
     return 2.0 * (n - 1) / n;
   case TSCOPE_OP_REDUCE_SCATTER:

@@ -152,7 +152,7 @@ static enum path_category gap_before(const struct sample_graph *g, const struct 
                                      u32 *label) {
   *label = LABEL_HOST_GAP;
   if (!NODE_ON_DEVICE(node->kind))
-    return host_category(g, node->rank, node->phase);
+    return host_category(g, node->rank, phase_of_gap(node));
   *label = LABEL_NOT_KNOWN;
   if (node->launch == INDEX_NONE && !node->queued)
     return PATH_UNKNOWN;

@@ -120,12 +120,15 @@ struct path_segment {
 #define NO_RANK (-1)
 #define EVERY_RANK (-2)
 struct edit {
-  i64 rank; /* made as fast as the median of its peers */
+  i64 rank;          /* made as fast as the median of its peers */
+  const bool *group; /* [n_ranks] or these together, as fast as the median of all others; NULL */
+  u32 n_group;
+  i64 stage; /* of a pipeline, if that is the group; -1 */
   bool free_communication, free_launches, free_input;
   u32 free_line; /* line_key() at which the host does not wait; 0 for none */
   u32 line;      /* index into results.lines.at */
 };
-#define MAX_EDITS 12
+#define MAX_EDITS 16
 
 /* Steps in a row. */
 struct sample {
@@ -174,6 +177,11 @@ static inline bool joins_others(const struct sample_graph *graph, u32 node) {
 /* The start of a collective's transfer, as this node saw it: the latest start among the members
  * that it had to wait for, and which member that was. */
 i64 join_start(const struct sample_graph *graph, u32 node, u32 *last);
+
+/* The phase of the time between a host node and the one before it; 0 for none. */
+static inline u8 phase_of_gap(const struct node *node) {
+  return node->kind == NODE_HOST ? 0 : node->phase;
+}
 
 /* Where a rank's sample ends: at the last node of its host, or of its device if the device finished
  * later. INDEX_NONE if there is none. */

@@ -20,6 +20,7 @@ enum { LABELS_LISTED = 50, SEGMENTS_LISTED = 200 };
 
 struct label {
   u32 number;
+  bool is_kernel;
   const char *text;
 };
 
@@ -69,13 +70,13 @@ static bool grow(struct path_labels *labels) {
   return true;
 }
 
-int path_labels_add(struct path_labels *labels, u32 number, const char *text) {
+int path_labels_add(struct path_labels *labels, u32 number, const char *text, bool is_kernel) {
   pthread_mutex_lock(&labels->lock);
   bool room = 2 * labels->list.n < labels->n_slots || grow(labels);
   u32 *slot = room ? slot_of(labels, number) : NULL;
   if (room && !*slot) {
     const char *copy = arena_text(&labels->arena, text);
-    room = copy && VECTOR_PUSH(&labels->list, (struct label){number, copy});
+    room = copy && VECTOR_PUSH(&labels->list, ((struct label){number, is_kernel, copy}));
     if (room)
       *slot = labels->list.n;
   }
@@ -107,16 +108,12 @@ static const char *text_of(const struct path_labels *labels, u32 number) {
   return slot ? labels->list.at[slot - 1].text : "unknown";
 }
 
-/* tscope's own traces have mangled names of kernels; no other name on the path begins in this way.
- */
-static const struct kernel *mangled_kernel(struct analysis *a, const char *text) {
-  bool mangled = a->kernel_names && strncmp(text, "_Z", 2) == 0;
-  return mangled ? kernel_lookup(a->kernel_names, text) : NULL;
-}
-
 const char *path_label_name(struct analysis *a, u32 label, const char **shortened) {
-  const char *text = text_of(a->graph->labels, label);
-  const struct kernel *kernel = mangled_kernel(a, text);
+  const struct path_labels *labels = a->graph->labels;
+  const char *text = text_of(labels, label);
+  u32 slot = label >= HOST_KEYS && labels->n_slots ? *slot_of(labels, label) : 0;
+  bool is_kernel = slot && labels->list.at[slot - 1].is_kernel && a->kernel_names;
+  const struct kernel *kernel = is_kernel ? kernel_lookup(a->kernel_names, text) : NULL;
   const char *whole = arena_text(a->arena, kernel ? kernel->demangled : text);
   *shortened = kernel ? arena_text(a->arena, kernel->shortened) : whole;
   return *shortened ? whole : NULL;

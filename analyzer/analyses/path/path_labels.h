@@ -20,8 +20,8 @@ enum path_label {
 int path_labels_new(struct path_labels **labels);
 void path_labels_free(struct path_labels *labels);
 
-/* From several threads at once. 0, or -ENOMEM. */
-int path_labels_add(struct path_labels *labels, u32 number, const char *text);
+/* From several threads at once; `is_kernel`: the name of a kernel. 0, or -ENOMEM. */
+int path_labels_add(struct path_labels *labels, u32 number, const char *text, bool is_kernel);
 
 /* What the sampled paths are made of, by name, and what they crossed. */
 int path_labels_report(struct analysis *a, double steps);

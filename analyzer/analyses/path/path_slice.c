@@ -20,7 +20,8 @@ static u32 label_of(struct slice_builder *c, const struct span *span) {
     u32 hash = text ? (u32)hash_text(HASH_SEED, text) : 0;
     hash = hash < HOST_KEYS || hash >= LABEL_LAUNCH_LATENCY ? HOST_KEYS : hash;
     c->name_keys[name] = text ? hash : LABEL_NOT_KNOWN;
-    if (text && path_labels_add(c->a->graph->labels, hash, text) < 0)
+    bool is_kernel = span->kind == SPAN_KERNEL || span->kind == SPAN_COLLECTIVE;
+    if (text && path_labels_add(c->a->graph->labels, hash, text, is_kernel) < 0)
       c->error = -ENOMEM;
   }
   return c->name_keys[name];
@@ -105,8 +106,8 @@ static void open_host_span(struct slice_builder *c, struct lane_state *lane,
   bool op = span->kind == SPAN_OP;
   u8 phase = !op && span->category < HOST_KEYS ? span->category : TSCOPE_PHASE_USER;
   add_own_time(c, lane, start);
-  if (op && lane->covered < start)
-    lane->covered = start; /* time between operators belongs to none of them */
+  if (lane->covered < start)
+    lane->covered = start; /* time before it belongs to no phase and no operator */
   if (lane->depth == MAX_DEPTH)
     return;
   /* A user's range inside a phase says nothing about the phase. */

@@ -3,9 +3,13 @@
  * What the nodes of a slice waited for.
  */
 #include <errno.h>
+#include <math.h>
 #include <stdlib.h>
 
 #include "analyses/path/path_slice.h"
+
+/* The chance that a thread is taken for one that another calls and waits for. */
+#define CALLED_BY_CHANCE 0.01
 
 static u32 position_of(const struct slice_builder *c, u32 span) {
   if (span >= c->low && span < c->high)
@@ -90,6 +94,68 @@ static void wait_for_thread(struct slice_builder *c, u32 lane, u32 waiting) {
     c->thread_deps[c->n_thread_deps++] = (struct dep){first, waiting - 1};
 }
 
+/* Passes of a thread that did nothing but wait for each other thread's calls. A thread that another
+ * one calls and waits for (autograd's, in most frameworks) works only while its caller does
+ * nothing. If a thread did so n times, and the other does nothing for a share s of the time, the
+ * chance of that is s^n. */
+struct passes {
+  u32 caller, n;
+  double idle; /* share of the time in which the caller does nothing */
+};
+
+/* One pass of a thread: from its node `first` until the caller goes on. Returns the node after it;
+ * 0 if the caller was not idle all the time. */
+static u32 end_of_pass(const struct slice_builder *c, u32 lane, u32 first, u32 caller, u32 *next) {
+  const struct node *nodes = c->slice->nodes;
+  u32 end = first + 1;
+  *next = first_node_from(c, caller, nodes[first].start);
+  i64 until = *next < c->lanes[caller].next ? nodes[*next].start : INT64_MAX;
+  if (*next > c->lanes[caller].base && nodes[*next - 1].end > nodes[first].start)
+    return 0;
+  while (end < c->lanes[lane].next && nodes[end].start < until)
+    end++;
+  return nodes[end - 1].end > until ? 0 : end;
+}
+
+static struct passes count_passes(const struct slice_builder *c, u32 lane, u32 caller) {
+  struct passes passes = {.caller = caller};
+  i64 busy = 0;
+  for (u32 i = c->lanes[caller].base; i < c->lanes[caller].next; i++)
+    busy += c->slice->nodes[i].end - c->slice->nodes[i].start;
+  passes.idle = 1 - (double)busy / (double)(c->slice->end - c->slice->begin);
+  for (u32 first = c->lanes[lane].base, end, next; first < c->lanes[lane].next; first = end) {
+    end = end_of_pass(c, lane, first, caller, &next);
+    if (!end)
+      return (struct passes){.caller = INDEX_NONE};
+    passes.n++;
+  }
+  return passes;
+}
+
+/* Each pass began after what its caller had done by then, and the caller went on after it. */
+static void link_passes(struct slice_builder *c, u32 lane, u32 caller) {
+  for (u32 first = c->lanes[lane].base, end, next; first < c->lanes[lane].next; first = end) {
+    end = end_of_pass(c, lane, first, caller, &next);
+    if (next > c->lanes[caller].base)
+      c->thread_deps[c->n_thread_deps++] = (struct dep){first, next - 1};
+    if (next < c->lanes[caller].next)
+      c->thread_deps[c->n_thread_deps++] = (struct dep){next, end - 1};
+  }
+}
+
+static void find_caller(struct slice_builder *c, u32 lane, u32 host_lanes) {
+  for (u32 caller = 0; caller < c->t->n_lanes; caller++) {
+    if (caller == lane || !has_host_nodes(c, caller))
+      continue;
+    struct passes passes = count_passes(c, lane, caller);
+    if (passes.caller == INDEX_NONE ||
+        pow(passes.idle, passes.n) * host_lanes * host_lanes > CALLED_BY_CHANCE)
+      continue;
+    link_passes(c, lane, caller);
+    return;
+  }
+}
+
 static int join_threads(struct slice_builder *c) {
   u32 host_lanes = 0, room = 0;
   c->n_thread_deps = 0;
@@ -98,10 +164,13 @@ static int join_threads(struct slice_builder *c) {
   if (host_lanes < 2)
     return 0;
   for (u32 i = 0; i < c->slice->n_nodes; i++)
-    room += 2 * (c->slice->nodes[i].kind == NODE_HOST);
+    room += NODE_ON_DEVICE(c->slice->nodes[i].kind) ? 0 : 4;
   c->thread_deps = arena_array(&c->scratch, room + 1u, sizeof(*c->thread_deps));
   if (!c->thread_deps)
     return -ENOMEM;
+  for (u32 lane = 0; lane < c->t->n_lanes; lane++)
+    if (has_host_nodes(c, lane))
+      find_caller(c, lane, host_lanes);
   for (u32 lane = 0; lane < c->t->n_lanes; lane++)
     for (u32 i = c->lanes[lane].base; has_host_nodes(c, lane) && i < c->lanes[lane].next; i++)
       if (c->slice->nodes[i].kind == NODE_HOST && c->slice->nodes[i].phase == TSCOPE_PHASE_BACKWARD)
@@ -167,6 +236,17 @@ static void end_by_release(struct slice *slice) {
     }
 }
 
+/* A receive that runs while the program waits for it begins when the program comes to the wait. */
+static void begin_with_wait(struct slice *slice) {
+  for (u32 i = 0; i < slice->n_nodes; i++)
+    for (u32 k = slice->nodes[i].first_dep; k < slice->nodes[i + 1].first_dep; k++) {
+      struct node *from = &slice->nodes[slice->deps[k]];
+      if (slice->nodes[i].kind == NODE_BLOCKED && from->kind == NODE_COLLECTIVE &&
+          from->start == slice->nodes[i].start && from->start > slice->begin)
+        from->launch = i;
+    }
+}
+
 int slice_link(struct slice_builder *c, u32 n_spans) {
   link_launches(c, n_spans);
   int error = join_threads(c);
@@ -177,7 +257,9 @@ int slice_link(struct slice_builder *c, u32 n_spans) {
     error = slice_infer(c);
   if (!error && c->n_inferred)
     error = link_deps(c);
-  if (!error)
+  if (!error) {
+    begin_with_wait(c->slice);
     end_by_release(c->slice);
+  }
   return error;
 }

@@ -24,7 +24,11 @@ struct replay {
   u32 *order, n_order;
   u8 *state; /* of each event: 0 not seen, 1 on the stack, 2 in order */
   i64 *start, *end, *arrived;
-  float *factor; /* [key * n_ranks + rank] median of peers / own */
+  double *mean;        /* [key * n_ranks + rank] of its work, as in sum_work() */
+  u32 *count;          /* likewise */
+  double *sorted;      /* [n_ranks] scratch */
+  float *factor;       /* [key * n_ranks + rank] median of peers / own */
+  float *group_factor; /* likewise, for the group of an edit; NULL without one */
   u64 contradictions;
 };
 
@@ -164,43 +168,67 @@ static void sum_work(const struct sample_graph *g, double *sum, u32 *count) {
       sum[at] += (double)(node->end - node->start);
       count[at] += node->key >= HOST_KEYS || count[at] == 0;
     }
-    if (!NODE_ON_DEVICE(node->kind) && node->kind != NODE_HOST) {
-      at = (size_t)node->phase * g->n_ranks + node->rank;
+    if (!NODE_ON_DEVICE(node->kind)) {
+      at = (size_t)phase_of_gap(node) * g->n_ranks + node->rank;
       sum[at] += (double)gap_before(g, n);
       count[at] = 1;
     }
   }
 }
 
+/* A host that spends no time in a phase is a peer all the same; a rank without a kernel does other
+ * work. */
+static bool is_peer(const struct replay *r, u32 key, u32 rank) {
+  return r->count[(size_t)key * r->g->n_ranks + rank] ||
+         (key < HOST_KEYS && r->g->slices[rank].present);
+}
+
+/* The ranks of a group do what they do as fast as the median of all others, where that is faster.
+ */
+static int compare_group(struct replay *r, const struct edit *edit) {
+  const struct sample_graph *g = r->g;
+  if (!r->group_factor)
+    r->group_factor = malloc((size_t)g->n_keys * g->n_ranks * sizeof(float));
+  if (!r->group_factor)
+    return -ENOMEM;
+  for (u32 key = 0; key < g->n_keys; key++) {
+    const double *means = &r->mean[(size_t)key * g->n_ranks];
+    u32 n = 0;
+    for (u32 rank = 0; rank < g->n_ranks; rank++)
+      if (!edit->group[rank] && is_peer(r, key, rank))
+        r->sorted[n++] = means[rank];
+    double others = median_of(r->sorted, n);
+    for (u32 rank = 0; rank < g->n_ranks; rank++)
+      r->group_factor[(size_t)key * g->n_ranks + rank] =
+          edit->group[rank] && others < means[rank] ? (float)(others / means[rank]) : 1;
+  }
+  return 0;
+}
+
 static int compare_peers(struct replay *r) {
   const struct sample_graph *g = r->g;
   size_t cells = (size_t)g->n_keys * g->n_ranks;
-  double *sum = calloc(cells, sizeof(double)), *sorted = malloc(g->n_ranks * sizeof(double));
-  u32 *count = calloc(cells, sizeof(u32));
+  r->mean = calloc(cells, sizeof(double));
+  r->count = calloc(cells, sizeof(u32));
+  r->sorted = malloc(g->n_ranks * sizeof(double));
   r->factor = malloc(cells * sizeof(float));
-  if (!sum || !count || !sorted || !r->factor) {
-    free(sum);
-    free(count);
-    free(sorted);
+  if (!r->mean || !r->count || !r->sorted || !r->factor)
     return -ENOMEM;
-  }
-  sum_work(g, sum, count);
+  sum_work(g, r->mean, r->count);
   for (u32 key = 0; key < g->n_keys; key++) {
-    double *means = &sum[(size_t)key * g->n_ranks];
-    const u32 *counts = &count[(size_t)key * g->n_ranks];
+    double *means = &r->mean[(size_t)key * g->n_ranks];
+    const u32 *counts = &r->count[(size_t)key * g->n_ranks];
     u32 n = 0;
     for (u32 rank = 0; rank < g->n_ranks; rank++) {
       means[rank] /= counts[rank] ? counts[rank] : 1;
-      /* A host that spends no time in a phase is a peer all the same; a rank without a kernel does
-       * other work. */
-      if (counts[rank] || (key < HOST_KEYS && g->slices[rank].present))
-        sorted[n++] = means[rank];
+      if (is_peer(r, key, rank))
+        r->sorted[n++] = means[rank];
     }
-    qsort(sorted, n, sizeof(double), compare_doubles);
+    qsort(r->sorted, n, sizeof(double), compare_doubles);
     for (u32 rank = 0; rank < g->n_ranks; rank++) {
       double factor = 1;
       if (counts[rank] && n > 1 && means[rank] > 0)
-        factor = median_of_others(sorted, n, means[rank]) / means[rank];
+        factor = median_of_others(r->sorted, n, means[rank]) / means[rank];
       /* Host time outside all phases can be waiting that no record shows: it is only ever
        * shortened. */
       if (key == 0 && factor > 1)
@@ -208,15 +236,14 @@ static int compare_peers(struct replay *r) {
       r->factor[(size_t)key * g->n_ranks + rank] = (float)factor;
     }
   }
-  free(sum);
-  free(count);
-  free(sorted);
   return 0;
 }
 
 /* --- the replay --- */
 
 static double scale(const struct replay *r, const struct edit *edit, u32 key, u32 rank) {
+  if (edit->group)
+    return r->group_factor[(size_t)key * r->g->n_ranks + rank];
   if (edit->rank != EVERY_RANK && edit->rank != (i64)rank)
     return 1;
   return r->factor[(size_t)key * r->g->n_ranks + rank];
@@ -229,11 +256,12 @@ static i64 scaled(i64 ns, double factor) {
 /* Host time before a node: its phase's, unless the edit takes it away. */
 static i64 edited_gap(const struct replay *r, const struct edit *edit, u32 n) {
   const struct node *node = &r->g->nodes[n];
-  bool input = node->phase == TSCOPE_PHASE_DATA;
+  u8 phase = phase_of_gap(node);
+  bool input = phase == TSCOPE_PHASE_DATA;
   if ((edit->free_input && input) ||
       (edit->free_launches && !input && r->g->slices[node->rank].on_gpu))
     return 0;
-  return scaled(gap_before(r->g, n), scale(r, edit, node->phase, node->rank));
+  return scaled(gap_before(r->g, n), scale(r, edit, phase, node->rank));
 }
 
 /* A wait of the host that the edit takes away. */
@@ -281,8 +309,11 @@ static i64 device_start(const struct replay *r, const struct edit *edit, u32 n) 
     const struct node *launch = &g->nodes[node->launch];
     i64 called = launch->end < node->start ? launch->end : node->start;
     i64 call = called > launch->start ? called - launch->start : 0;
-    i64 duration = r->end[node->launch] - r->start[node->launch];
-    i64 then = r->start[node->launch] + (call < duration ? call : duration);
+    i64 then = r->start[node->launch];
+    if (call > 0) { /* else it began with the call, whose end may depend on it */
+      i64 duration = r->end[node->launch] - then;
+      then += call < duration ? call : duration;
+    }
     launch_bound = called > was;
     was = called > was ? called : was;
     now = then > now ? then : now;
@@ -425,14 +456,20 @@ int what_if_replay(const struct sample_graph *g, const struct edit *edits, u32 n
     out->replayed = unedited - g->begin;
     out->measured = g->end - g->begin;
     out->contradictions = r.contradictions;
-    for (u32 i = 0; i < n_edits; i++)
-      out->saved[i] = unedited - replay(&r, &edits[i]);
+    for (u32 i = 0; i < n_edits && !error; i++) {
+      error = edits[i].group ? compare_group(&r, &edits[i]) : 0;
+      out->saved[i] = error ? 0 : unedited - replay(&r, &edits[i]);
+    }
   }
   free(r.order);
   free(r.state);
   free(r.start);
   free(r.end);
   free(r.arrived);
+  free(r.mean);
+  free(r.count);
+  free(r.sorted);
   free(r.factor);
+  free(r.group_factor);
   return error;
 }

@@ -4,6 +4,7 @@
  */
 #include <errno.h>
 #include <math.h>
+#include <string.h>
 
 #include "analyses/lines/lines.h"
 #include "analyses/path/path_graph.h"
@@ -12,6 +13,7 @@
 
 #define MAX_RANK_EDITS 3u
 #define MAX_LINE_EDITS 3u
+#define MAX_STAGE_EDITS 4u
 
 /* The rank that costs its peers most and has no edit yet, INDEX_NONE if none does. */
 static u32 costliest_rank(const struct analysis *a, bool stragglers_only) {
@@ -21,7 +23,8 @@ static u32 costliest_rank(const struct analysis *a, bool stragglers_only) {
   for (u32 i = 0; i < r->n_ranks; i++) {
     bool taken = false;
     for (u32 k = 0; k < a->graph->n_edits; k++)
-      taken |= a->graph->edits[k].rank == (i64)i;
+      taken |= a->graph->edits[k].rank == (i64)i ||
+               (a->graph->edits[k].group && a->graph->edits[k].group[i]);
     if (taken || (stragglers_only && !r->ranks[i].straggler) ||
         !(r->ranks[i].imposed_wait_ms > most))
       continue;
@@ -29,6 +32,62 @@ static u32 costliest_rank(const struct analysis *a, bool stragglers_only) {
     most = r->ranks[i].imposed_wait_ms;
   }
   return worst;
+}
+
+static bool same_host(const struct model *model, u32 one, u32 other) {
+  const char *a = model->ranks[one].host, *b = model->ranks[other].host;
+  return a && b && strcmp(a, b) == 0;
+}
+
+/* A straggler, or all stragglers of its host, if the job has others: what slows a host slows its
+ * ranks together, and taking it from one of them alone saves nothing. */
+static int choose_straggler(struct analysis *a, u32 worst) {
+  const struct model *model = a->model;
+  struct edit edit = {.rank = worst, .stage = -1};
+  bool others = false;
+  bool *group = arena_array(a->arena, model->n_ranks + 1u, sizeof(bool));
+  if (!group)
+    return -ENOMEM;
+  for (u32 i = 0; i < model->n_ranks; i++) {
+    group[i] = i == worst || (a->results->ranks[i].straggler && same_host(model, worst, i));
+    edit.n_group += group[i];
+    others |= !same_host(model, worst, i);
+  }
+  if (others && edit.n_group > 1)
+    edit.group = group;
+  a->graph->edits[a->graph->n_edits++] = edit;
+  return 0;
+}
+
+static bool is_taken(const struct graph *graph, i64 stage) {
+  for (u32 i = 0; i < graph->n_edits; i++)
+    if (graph->edits[i].stage == stage)
+      return true;
+  return false;
+}
+
+/* The stages of a pipeline that wait least: for one of them the others wait. */
+static int choose_stages(struct analysis *a) {
+  const struct results *r = a->results;
+  for (u32 chosen = 0; chosen < MAX_STAGE_EDITS && chosen < r->n_pipeline_stage; chosen++) {
+    const struct pipeline_stage *best = NULL;
+    for (u32 i = 0; i < r->n_pipeline_stage; i++) {
+      const struct pipeline_stage *stage = &r->pipeline_stage[i];
+      if (stage->n_ranks && !is_taken(a->graph, i) && (!best || stage->bubble_ms < best->bubble_ms))
+        best = stage;
+    }
+    bool *group = arena_array(a->arena, a->model->n_ranks + 1u, sizeof(bool));
+    if (!group)
+      return -ENOMEM;
+    if (!best)
+      return 0;
+    for (u32 i = 0; i < a->model->n_ranks; i++)
+      for (u32 k = 0; k < best->n_ranks; k++)
+        group[i] |= best->ranks[k] == a->model->ranks[i].rank;
+    a->graph->edits[a->graph->n_edits++] = (struct edit){
+        .rank = NO_RANK, .group = group, .n_group = best->n_ranks, .stage = best->stage};
+  }
+  return 0;
 }
 
 /* The lines at which the host waits longest for the GPU. */
@@ -49,6 +108,7 @@ static void choose_lines(struct analysis *a) {
       return;
     graph->edits[graph->n_edits++] = (struct edit){
         .rank = NO_RANK,
+        .stage = -1,
         .free_line = line_key(lines->at[best].file,
                               isnan(lines->at[best].line) ? 0 : (u32)lines->at[best].line,
                               lines->at[best].function),
@@ -65,24 +125,32 @@ int what_if_choose(struct analysis *a) {
     any_comm |= a->ranks[i].all.comm > 0;
   }
   u32 rank;
-  while (graph->n_edits < MAX_RANK_EDITS && (rank = costliest_rank(a, true)) != INDEX_NONE)
-    graph->edits[graph->n_edits++] = (struct edit){.rank = rank};
-  if (graph->n_edits == 0 && (rank = costliest_rank(a, false)) != INDEX_NONE)
-    graph->edits[graph->n_edits++] = (struct edit){.rank = rank};
+  int error = 0;
+  while (!error && graph->n_edits < MAX_RANK_EDITS &&
+         (rank = costliest_rank(a, true)) != INDEX_NONE)
+    error = choose_straggler(a, rank);
+  if (!error && graph->n_edits == 0 && (rank = costliest_rank(a, false)) != INDEX_NONE)
+    error = choose_straggler(a, rank);
+  if (!error)
+    error = choose_stages(a);
   if (a->model->n_ranks > 1)
-    graph->edits[graph->n_edits++] = (struct edit){.rank = EVERY_RANK};
+    graph->edits[graph->n_edits++] = (struct edit){.rank = EVERY_RANK, .stage = -1};
   if (any_comm)
-    graph->edits[graph->n_edits++] = (struct edit){.rank = NO_RANK, .free_communication = true};
+    graph->edits[graph->n_edits++] =
+        (struct edit){.rank = NO_RANK, .stage = -1, .free_communication = true};
   if (any_gpu)
-    graph->edits[graph->n_edits++] = (struct edit){.rank = NO_RANK, .free_launches = true};
+    graph->edits[graph->n_edits++] =
+        (struct edit){.rank = NO_RANK, .stage = -1, .free_launches = true};
   if (any_phases)
-    graph->edits[graph->n_edits++] = (struct edit){.rank = NO_RANK, .free_input = true};
+    graph->edits[graph->n_edits++] =
+        (struct edit){.rank = NO_RANK, .stage = -1, .free_input = true};
   choose_lines(a);
-  return 0;
+  return error;
 }
 
 static enum what_if_kind kind_of(const struct edit *edit) {
-  return edit->rank >= 0            ? WHAT_IF_RANK
+  return edit->stage >= 0           ? WHAT_IF_STAGE
+         : edit->rank >= 0          ? WHAT_IF_RANK
          : edit->rank == EVERY_RANK ? WHAT_IF_EVERY_RANK
          : edit->free_communication ? WHAT_IF_COMMUNICATION
          : edit->free_launches      ? WHAT_IF_LAUNCHES
@@ -92,7 +160,12 @@ static enum what_if_kind kind_of(const struct edit *edit) {
 
 static char *describe(struct analysis *a, const struct edit *edit) {
   switch (kind_of(edit)) {
+  case WHAT_IF_STAGE:
+    return arena_printf(a->arena, "stage %u as fast as the others", (u32)edit->stage);
   case WHAT_IF_RANK:
+    if (edit->group)
+      return arena_printf(a->arena, "%u ranks on %s as fast as their peers", edit->n_group,
+                          a->model->ranks[edit->rank].host);
     return arena_printf(a->arena, "rank %u as fast as its peers", a->model->ranks[edit->rank].rank);
   case WHAT_IF_EVERY_RANK:
     return arena_text(a->arena, "every rank as fast as the median");
@@ -113,7 +186,7 @@ static double unchanged_ms(const struct analysis *a, const struct edit *edit) {
   double most = 0;
   for (u32 i = 0; i < a->model->n_ranks; i++) {
     const struct rank_summary *rank = &a->ranks[i];
-    bool edited = edit->rank == EVERY_RANK || edit->rank == (i64)i;
+    bool edited = edit->group ? edit->group[i] : edit->rank == EVERY_RANK || edit->rank == (i64)i;
     if (!edited && rank->steps && rank->has_compute)
       most = fmax(most, ns_to_ms(rank->compute + rank->exposed_memcpy) / rank->steps);
   }
@@ -160,7 +233,7 @@ int what_if_report(struct analysis *a) {
       saved += graph->outcomes[i].saved[e];
     double saved_ms = ns_to_ms(saved) / r->path_steps_used;
     double most_ms = fmax(0, now_ms - unchanged_ms(a, &graph->edits[e]));
-    saved_ms = fmin(saved_ms, most_ms);
+    saved_ms = fmax(0, fmin(saved_ms, most_ms));
     struct what_if *what_if = &r->what_if[r->n_what_if++];
     what_if->kind = kind_of(&graph->edits[e]);
     what_if->change = describe(a, &graph->edits[e]);
@@ -169,6 +242,8 @@ int what_if_report(struct analysis *a) {
     what_if->rank = -1;
     if (graph->edits[e].rank >= 0)
       what_if->rank = a->model->ranks[graph->edits[e].rank].rank;
+    if (graph->edits[e].stage >= 0)
+      what_if->rank = graph->edits[e].stage;
     if (graph->edits[e].free_line && !r->what_if_reason)
       r->lines.at[graph->edits[e].line].without_ms = what_if->step_ms;
     if (!what_if->change)

@@ -18,7 +18,7 @@ struct arrivals {
 
 /* The order of two ranks is not known if they arrive closer together than the error of the clocks.
  */
-static void count_last(struct arrivals *s, const struct collective *collective, i64 error_ns) {
+static void count_last(struct arrivals *s, const struct collective *collective) {
   const struct model *model = s->a->model;
   const struct arrival *arrivals = &model->arrivals[collective->first_arrival];
   i64 last = INT64_MIN, second = INT64_MIN, sum = 0;
@@ -38,7 +38,7 @@ static void count_last(struct arrivals *s, const struct collective *collective, 
   }
   for (u32 i = 0; i < collective->n_arrivals; i++)
     s->judged[arrivals[i].rank]++;
-  if (last - second <= error_ns)
+  if ((double)(last - second) <= model_collective_error_ns(model, collective, who))
     return;
   s->last[who]++;
   s->waited[who] +=
@@ -52,12 +52,11 @@ int last_arrivals_analyse(struct analysis *a) {
                        .judged = calloc(model->n_ranks + 1u, sizeof(u64)),
                        .waited = calloc(model->n_ranks + 1u, sizeof(i64))};
   bool room = s.last && s.judged && s.waited;
-  i64 error_ns = isnan(model->clock_residual_us) ? 0 : (i64)(model->clock_residual_us * 1e3);
   for (u32 i = 0; room && model->clock_aligned && i < model->n_collectives; i++) {
     const struct collective *collective = &model->collectives[i];
     if (analysis_includes(a, collective) && op_is_barrier_like(collective->op) &&
         collective->complete && collective->n_arrivals > 1)
-      count_last(&s, collective, error_ns);
+      count_last(&s, collective);
   }
   for (u32 r = 0; room && r < a->results->n_ranks; r++) {
     struct rank_result *out = &a->results->ranks[r];

@@ -137,7 +137,7 @@ static void add_lateness(struct straggler_test *c) {
 static u32 find_last_member(struct straggler_test *c, const struct collective *collective,
                             u32 *members, double *lateness) {
   const struct model *model = c->a->model;
-  double limit = model->clock_aligned ? model->clock_residual_us * 1e3 : 0, latest = -INFINITY;
+  double latest = -INFINITY;
   u32 last = INDEX_NONE, n = 0, at = 0;
   for (u32 i = 0; i < collective->n_arrivals; i++) {
     u32 rank = model->arrivals[collective->first_arrival + i].rank;
@@ -156,6 +156,7 @@ static u32 find_last_member(struct straggler_test *c, const struct collective *c
     return INDEX_NONE;
   c->values[at] = c->values[n - 1];
   *lateness = latest - median_of(c->values, n - 1);
+  double limit = model->clock_aligned ? model_collective_error_ns(model, collective, last) : 0;
   return *lateness > limit ? last : INDEX_NONE;
 }
 
@@ -232,6 +233,13 @@ static double typical_lateness(struct straggler_test *c, u32 comm, u32 rank) {
   return median_of(c->lateness, n);
 }
 
+/* Between a rank and the other members of a communicator. */
+static double clock_error(const struct straggler_test *c, u32 comm, u32 rank) {
+  const struct model *model = c->a->model;
+  return model_collective_error_ns(model, &model->collectives[c->tested[c->first[comm]].collective],
+                                   rank);
+}
+
 static bool is_straggler(struct straggler_test *c, u32 comm, struct verdict *v) {
   const struct model *model = c->a->model;
   double step_ns = c->a->results->step_median_ms * 1e6;
@@ -241,7 +249,7 @@ static bool is_straggler(struct straggler_test *c, u32 comm, struct verdict *v) 
   v->typical_ns = typical_lateness(c, comm, v->rank);
   double sure = fmin(v->imposed_ns, v->typical_ns * v->times / v->tested);
   return sure >= WORTH_MENTIONING * step_ns &&
-         (!model->clock_aligned || sure >= model->clock_residual_us * 1e3);
+         (!model->clock_aligned || sure >= clock_error(c, comm, v->rank));
 }
 
 /* Similar collectives, counted where a rank came last. */

@@ -29,7 +29,8 @@
 #include "analyses/results/result_structs.h"
 
 enum what_if_kind {
-  WHAT_IF_RANK,          /* `rank` as fast as the median of its peers */
+  WHAT_IF_RANK,          /* `rank` as fast as the median of its peers; with it, its host's others */
+  WHAT_IF_STAGE,         /* stage `rank` of a pipeline as fast as the others */
   WHAT_IF_EVERY_RANK,    /* every rank as fast as that */
   WHAT_IF_COMMUNICATION, /* transfers take no time; ranks still wait for each other */
   WHAT_IF_LAUNCHES,      /* the host takes no time but for input */

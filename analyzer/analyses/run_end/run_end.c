@@ -7,6 +7,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "analyses/stalls/stall_words.h"
+#include "base/quantity.h"
+
 /* Ranks that end for their own reasons within this time of the first did so independently; later
  * ones count only if they raised the signal themselves. */
 #define TOGETHER_NS (1000 * 1000 * 1000ll)
@@ -55,23 +58,51 @@ static bool is_odd(const struct end_search *j, u32 rank) {
 
 /* --- who ended the run --- */
 
-/* Whether one that ended for its own reason did so because of `first`: it waited for others, and it
- * ended in the way in which waiting for lost ranks ends. */
-static bool was_consequence(const struct ending *ending, const struct ending *first) {
+/* Whether a rank made a collective that the other one never came to: there it waited for that one,
+ * and what it raised in the end tells of the loss, whatever its words. */
+static bool waited_for(const struct model *model, const struct ending *ending,
+                       const struct ending *other) {
+  const struct arrival *last = ending->last, *before = other->last;
+  if (!last || !before || last->collective == INDEX_NONE || before->collective == INDEX_NONE)
+    return false;
+  const struct collective *its = &model->collectives[last->collective],
+                          *others = &model->collectives[before->collective];
+  return its->comm == others->comm && its->seq > others->seq;
+}
+
+/* Whether one that ended for its own reason did so because of `first`: it waited for it, or it
+ * waited for others, and ended in the way in which waiting for lost ranks ends. */
+static bool was_consequence(const struct model *model, const struct ending *ending,
+                            const struct ending *first) {
   bool exception = ending->cause == END_EXCEPTION;
   if (ending->from - first->at > TOGETHER_NS)
     return true;
-  return ending->from > first->at && ending->pending && !exception;
+  return (exception && waited_for(model, ending, first)) ||
+         (ending->from > first->at && ending->pending && !exception);
+}
+
+/* Of those that ended together for their own reasons, the first that did not wait for another. */
+static const struct ending *find_first_own(const struct end_search *j) {
+  const struct ending *first = NULL;
+  for (u32 i = 0; i < j->n; i++) {
+    const struct ending *ending = &j->endings[i];
+    if (ending->what != ENDING_OWN)
+      continue;
+    if (!first ||
+        (ending->from - first->from <= TOGETHER_NS && was_consequence(j->a->model, first, ending)))
+      first = ending;
+  }
+  return first;
 }
 
 static u32 mark_own_reasons(struct end_search *j) {
-  const struct ending *first = NULL;
+  const struct ending *first = find_first_own(j);
   u32 marked = 0;
   for (u32 i = 0; i < j->n; i++) {
     const struct ending *ending = &j->endings[i];
-    if (ending->what != ENDING_OWN || (first && was_consequence(ending, first)))
+    if (ending->what != ENDING_OWN ||
+        (ending != first && was_consequence(j->a->model, ending, first)))
       continue;
-    first = first ? first : ending;
     j->culprit[i] = true;
     marked++;
   }
@@ -185,9 +216,19 @@ static const struct ending *first_culprit(const struct end_search *j) {
   return NULL;
 }
 
-/* How long before the next of the ranks that ended after it; NAN. */
-static double time_to_next_end(const struct end_search *j) {
+/* Whether no rank that only followed ended before this one. */
+static bool ended_first(const struct end_search *j, const struct ending *first) {
+  for (u32 i = 0; &j->endings[i] != first; i++)
+    if (!j->culprit[i] && j->endings[i].what != ENDING_NONE)
+      return false;
+  return true;
+}
+
+/* How long before the next of the ranks that ended after it; NAN, also if it only held them up. */
+static double time_to_next_end(const struct end_search *j, enum end_cause cause) {
   const struct ending *first = first_culprit(j);
+  if (cause == END_HELD_UP || (first && !ended_first(j, first)))
+    return NAN;
   for (u32 i = 0; first && i < j->n; i++)
     if (!j->culprit[i] && j->endings[i].what != ENDING_NONE && j->endings[i].at >= first->at)
       return (double)(j->endings[i].at - first->at) / 1e9;
@@ -245,6 +286,7 @@ static bool fill_ending(const struct end_search *j, const struct ending *ending,
   if (!rank)
     return true;
   out->exception = rank->ending.exception;
+  out->last_seen = stack_last_sampled(j->a, ending->rank);
   out->at_s = (double)ending->from / 1e9;
   if (rank->ending.signal) {
     out->how = RANK_END_SIGNAL;
@@ -281,16 +323,23 @@ static char *describe_end(const struct end_search *j, struct run_end *end) {
   for (u32 i = 0; i < end->n_ranks; i++)
     if (end->ranks[i].rank == first->global)
       row = &end->ranks[i];
+  bool held_up = end->cause == END_HELD_UP;
   char *where = describe_place(j->a, row);
   char *when = isnan(end->ahead_s) || others == 0
                    ? arena_text(arena, "")
-                   : arena_printf(arena, ", %.3g s before the next", end->ahead_s);
+                   : arena_printf(arena, ", %s before the next", duration_s(end->ahead_s).text);
   const char *host = find_lost_host(j);
   char *why = host ? arena_printf(arena, "all ranks of host %s fell silent", host)
                    : arena_text(arena, first->why);
+  /* a sample from before an exception is not where it was raised */
+  if (!host && row->last_seen && first->cause != END_EXCEPTION)
+    why = arena_printf(arena, "%s, last seen at %s", why, row->last_seen);
+  const char *how = held_up                 ? " held up the job until it was stopped"
+                    : ended_first(j, first) ? " ended first"
+                                            : " ended the run";
   return where && when && why
-             ? arena_printf(arena, "Rank%s %s ended first%s%s: %s.%s%s%s", n > 1 ? "s" : "", who,
-                            where, when, why, others ? " Rank" : "",
+             ? arena_printf(arena, "Rank%s %s%s%s%s: %s.%s%s%s", n > 1 ? "s" : "", who, how, where,
+                            when, why, others ? " Rank" : "",
                             others > 1 ? "s "
                             : others   ? " "
                                        : "",
@@ -324,18 +373,22 @@ static bool fill_run_end(struct end_search *j, struct run_end *end) {
     struct collective_check *check = &j->a->results->check;
     check->n_suspects = check->n_hang_ranks = 0;
     check->cannot_tell = "see how the run ended";
+    check->verdict = check->verdict == CHECK_HANG_AND_DESYNC ? CHECK_DESYNC
+                     : check->verdict == CHECK_HANG          ? CHECK_CANNOT_TELL
+                                                             : check->verdict;
   }
   end->followed = (double)(j->n - end->n_culprits);
-  end->ahead_s = time_to_next_end(j);
   end->calls = j->counts.words;
   return true;
 }
 
 static bool list_endings(struct end_search *j) {
   const struct model *model = j->a->model;
-  u32 world = model->world_size < 1u << 20 ? model->world_size : 0;
-  j->endings = arena_array(j->a->arena, (u64)model->n_ranks + world + 1, sizeof(*j->endings));
-  j->culprit = arena_array(j->a->arena, (u64)model->n_ranks + world + 1, sizeof(*j->culprit));
+  u32 world = model->world_size;
+  j->endings =
+      arena_array(j->a->arena, size_sum(size_sum(model->n_ranks, world), 1), sizeof(*j->endings));
+  j->culprit =
+      arena_array(j->a->arena, size_sum(size_sum(model->n_ranks, world), 1), sizeof(*j->culprit));
   if (!j->endings || !j->culprit)
     return false;
   u32 next = 0;
@@ -416,6 +469,7 @@ int run_end_analyse(struct analysis *a) {
                  : by_calls && first->what == ENDING_STOPPED  ? END_HELD_UP
                  : by_calls && first->what == ENDING_IN_ORDER ? END_LEFT_EARLY
                                                               : first->cause;
+    end->ahead_s = time_to_next_end(&j, end->cause);
     end->summary = describe_end(&j, end);
     return end->summary ? 0 : -ENOMEM;
   }

@@ -166,16 +166,15 @@ static const char *describe_peer(const struct stalled_peer *peer, enum stall_doi
 /* "; its first thread was last seen at train.py:12 in load"; empty if there is no sample. */
 static char *describe_last_seen(struct analysis *a, const struct rank *rank,
                                 struct stalled_rank *at) {
-  const struct call_frame *last = a->line_sums[rank - a->model->ranks].last;
+  u32 r = (u32)(rank - a->model->ranks);
+  const struct call_frame *last = a->line_sums[r].last;
   if (!last)
     return arena_text(a->arena, "");
   at->place = stack_place(a->arena, last);
   at->file = arena_text(a->arena, last->file);
   at->function = last->function ? arena_text(a->arena, last->function) : NULL;
   at->line = last->line ? last->line : (double)NAN;
-  return at->place ? arena_printf(a->arena, "; its first thread was last seen at %s%s%s", at->place,
-                                  at->function ? " in " : "", at->function ? at->function : "")
-                   : NULL;
+  return arena_printf(a->arena, "; its first thread was last seen at %s", stack_last_sampled(a, r));
 }
 
 /* A rank that could not record itself what it is doing. */
@@ -294,15 +293,12 @@ static int list_past(struct analysis *a, const struct rank_stall *const *last) {
 static int add_last_seen(struct analysis *a, struct check_suspect *suspect) {
   for (u32 r = 0; r < a->model->n_ranks; r++) {
     const struct rank *rank = &a->model->ranks[r];
-    struct stalled_rank at = {0};
     if (rank->rank != suspect->rank || rank->closed || !a->line_sums[r].last)
       continue;
-    char *last = describe_last_seen(a, rank, &at);
-    suspect->place = at.place;
-    suspect->evidence = last ? arena_printf(a->arena, "%s It was%s.", suspect->evidence,
-                                            last + strlen("; its first thread was"))
-                             : NULL;
-    return suspect->evidence ? 0 : -ENOMEM;
+    suspect->place = stack_place(a->arena, a->line_sums[r].last);
+    suspect->evidence = arena_printf(a->arena, "%s It was last seen at %s.", suspect->evidence,
+                                     stack_last_sampled(a, r));
+    return 0;
   }
   return 0;
 }

@@ -4,6 +4,8 @@
 #include <math.h>
 #include <string.h>
 
+#include "analyses/analysis.h"
+#include "analyses/lines/line_sums.h"
 #include "base/arena.h"
 
 static bool is_one_of(const char *text, const char *const *words, size_t n) {
@@ -224,4 +226,12 @@ u32 stall_stacks(const struct rank_stall *stall, u32 rank, struct tree_stack *st
                                         .n = thread->n_frames};
   }
   return n;
+}
+
+char *stack_last_sampled(const struct analysis *a, u32 rank) {
+  const struct call_frame *last = a->line_sums ? a->line_sums[rank].last : NULL;
+  if (!last)
+    return NULL;
+  return arena_printf(a->arena, "%s%s%s", stack_place(a->arena, last), last->function ? " in " : "",
+                      last->function ? last->function : "");
 }

@@ -9,6 +9,8 @@
 #include "analyses/stalls/stack_tree.h"
 #include "model/stalls.h"
 
+struct analysis;
+
 /* The thread that represents its process in the tree: the first one, else the first that Python
  * knows. NULL if there is none. */
 const struct stalled_thread *stall_main_thread(const struct rank_stall *stall);
@@ -21,5 +23,9 @@ bool stall_describe(struct arena *arena, const struct rank_stall *stall, const c
 /* Adds the stacks of a stall's threads to `stacks`, which has room for all of them; returns how
  * many. The stack of the first thread stands by itself, the others below "other threads". */
 u32 stall_stacks(const struct rank_stall *stall, u32 rank, struct tree_stack *stacks);
+
+/* "train.py:12 in load": the user's line at which the last sample of a rank (index into
+ * model.ranks) saw its first thread; NULL if there is none. */
+char *stack_last_sampled(const struct analysis *a, u32 rank);
 
 #endif

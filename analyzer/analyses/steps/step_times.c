@@ -91,7 +91,7 @@ int steps_count_warmup(struct analysis *a) {
     bool known = analysis_window(a, 0, step, &window);
     lengths[step] = known ? (double)(window.end - window.begin) : NAN;
   }
-  choose_analysed_steps(a, model_count_warmup(lengths, n));
+  choose_analysed_steps(a, model_count_warmup(lengths, n, !any_end_is_known(a)));
   return error;
 }
 

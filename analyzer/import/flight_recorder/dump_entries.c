@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "base/checked_memory.h"
 #include "import/flight_recorder/flight_recorder.h"
 
 /* More tensors or dimensions than any collective has; longer lists of sizes are cut, and end in
@@ -248,7 +249,7 @@ static int by_order(const void *left, const void *right) {
 /* Calls before a closing entry with the same group and number are inside it and have its state:
  * the recorder does not follow them one by one. */
 static int mark_coalesced(struct ledger_call *calls, u32 n, u32 n_groups) {
-  u32 *closing = malloc((n_groups + 1u) * sizeof(*closing));
+  u32 *closing = memory_array(size_sum(n_groups, 1), sizeof(*closing));
   if (!closing)
     return -ENOMEM;
   memset(closing, 0xff, n_groups * sizeof(*closing));

@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "base/checked_memory.h"
 #include "import/flight_recorder/flight_recorder.h"
 
 static int by_number(const void *left, const void *right) {
@@ -186,7 +187,7 @@ int dump_progress_read(struct draft *draft, const struct value *root, u32 rank,
   const struct value *status = value_get(root, "pg_status");
   if (value_count(status) == 0)
     return 0;
-  struct numbered *work = calloc(2 * (size_t)groups->n + 1, sizeof(*work));
+  struct numbered *work = memory_zeroed(size_sum(size_product(2, groups->n), 1), sizeof(*work));
   if (!work)
     return -ENOMEM;
   number_groups(groups, status, work, work + groups->n);

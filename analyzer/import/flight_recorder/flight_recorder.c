@@ -7,13 +7,14 @@
 #include <errno.h>
 #include <stdio.h>
 
+#include "base/checked_memory.h"
+#include "import/file_budget.h"
 #include "import/import.h"
 #include "import/pickle/pickle.h"
 #include "import/value_json.h"
 #include "import/whole_file.h"
 
 /* A recorder keeps some thousands of entries of a few hundred bytes. */
-#define MOST_DUMP_BYTES (1ull << 30)
 
 /* The most values that a reader may visit while it follows all references of a dump. No valid
  * dump has more. */
@@ -43,13 +44,16 @@ static int parse(const struct input *input, struct arena *arena, struct value *r
                  size_t why_bytes) {
   u8 *bytes = NULL;
   size_t n = 0;
-  int error = input->bytes > MOST_DUMP_BYTES ? -EFBIG : whole_file_read(input->path, &bytes, &n);
+  struct budget budget;
+  budget_begin(&budget, BUDGET_MEMORY, input->bytes);
+  int error = whole_file_read(input->path, &bytes, &n);
   if (error)
     snprintf(why, why_bytes, "%s", strerror(-error));
   else if (pickle_looks_like(bytes, n))
     error = pickle_read(bytes, n, arena, root, why, why_bytes);
   else
     error = value_read_json((const char *)bytes, n, arena, root, why, why_bytes);
+  error = budget_end(&budget, error, why, why_bytes);
   free(bytes);
   if (error)
     return error;
@@ -255,7 +259,7 @@ static int collect_members(struct ledger *ledger, u32 group, struct arena *arena
         (!seen.n || seen.at[seen.n - 1] != ledger->calls[i].rank))
       error = VECTOR_PUSH(&seen, ledger->calls[i].rank) ? 0 : -ENOMEM;
   g->n_members = seen.n;
-  g->members = arena_array(arena, seen.n + 1u, sizeof(u32));
+  g->members = arena_array(arena, size_sum(seen.n, 1), sizeof(u32));
   if (g->members && seen.n)
     memcpy(g->members, seen.at, seen.n * sizeof(u32));
   free(seen.at);
@@ -264,7 +268,7 @@ static int collect_members(struct ledger *ledger, u32 group, struct arena *arena
 
 static int fill_groups(struct ledger *ledger, struct draft *draft) {
   ledger->n_groups = draft->groups.n;
-  ledger->groups = arena_array(draft->arena, draft->groups.n + 1u, sizeof(*ledger->groups));
+  ledger->groups = arena_array(draft->arena, size_sum(draft->groups.n, 1), sizeof(*ledger->groups));
   if (!ledger->groups)
     return -ENOMEM;
   int error = 0;
@@ -285,7 +289,7 @@ static int fill_groups(struct ledger *ledger, struct draft *draft) {
 }
 
 static int fill_calls(struct ledger *ledger, struct draft *draft) {
-  ledger->calls = arena_array(draft->arena, draft->calls.n + 1u, sizeof(*ledger->calls));
+  ledger->calls = arena_array(draft->arena, size_sum(draft->calls.n, 1), sizeof(*ledger->calls));
   if (!ledger->calls)
     return -ENOMEM;
   for (u32 r = 0; r < ledger->n_ranks; r++) {
@@ -320,7 +324,7 @@ static int by_group_and_rank(const void *left, const void *right) {
 
 static int fill_progress(struct ledger *ledger, struct draft *draft) {
   u32 n = draft->progress.n;
-  ledger->progress = arena_array(draft->arena, n + 1u, sizeof(*ledger->progress));
+  ledger->progress = arena_array(draft->arena, size_sum(n, 1), sizeof(*ledger->progress));
   if (!ledger->progress)
     return -ENOMEM;
   ledger->n_progress = n;
@@ -342,7 +346,7 @@ static int assemble(struct ledger *ledger, struct draft *draft) {
                             .version = draft->version,
                             .n_ranks = draft->ranks.n,
                             .end = NS_UNKNOWN};
-  ledger->ranks = arena_array(draft->arena, draft->ranks.n + 1u, sizeof(*ledger->ranks));
+  ledger->ranks = arena_array(draft->arena, size_sum(draft->ranks.n, 1), sizeof(*ledger->ranks));
   if (!ledger->ranks)
     return -ENOMEM;
   memcpy(ledger->ranks, draft->ranks.at, draft->ranks.n * sizeof(*ledger->ranks));

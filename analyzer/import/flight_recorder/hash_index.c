@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+#include "base/checked_memory.h"
 #include "import/flight_recorder/flight_recorder.h"
 
 u32 hash_index_next(const struct hash_index *index, u64 hash, u32 *at) {
@@ -22,7 +23,7 @@ static void put_slot(struct hash_slot *slots, u32 room, struct hash_slot slot) {
 bool hash_index_add(struct hash_index *index, u64 hash, u32 value) {
   if (index->n >= index->room / 2) {
     u32 room = index->room ? index->room * 2 : 64;
-    struct hash_slot *slots = room ? calloc(room, sizeof(*slots)) : NULL;
+    struct hash_slot *slots = room ? memory_zeroed(room, sizeof(*slots)) : NULL;
     if (!slots)
       return false;
     for (u32 i = 0; i < index->room; i++)

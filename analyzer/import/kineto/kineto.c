@@ -8,7 +8,9 @@
 #include <errno.h>
 #include <stdatomic.h>
 
+#include "base/checked_memory.h"
 #include "base/parallel.h"
+#include "import/file_budget.h"
 
 /* A document of PyTorch's profiler, or a bare list of events; by its first bytes. */
 bool probe_kineto(const struct input *input) {
@@ -43,9 +45,15 @@ struct reading {
 static int read_one(void *user, u32 index, unsigned worker) {
   struct reading *reading = user;
   const struct model_options *options = reading->import->options;
-  reading->errors[index] =
-      kineto_trace_read(&reading->traces[index], reading->inputs[index].path, options->quick,
-                        reading->why[index], sizeof(reading->why[index]));
+  struct kineto_trace *trace = &reading->traces[index];
+  char *why = reading->why[index];
+  struct budget budget;
+  budget_begin(&budget, BUDGET_MEMORY, reading->inputs[index].bytes);
+  int error = kineto_trace_read(trace, reading->inputs[index].path, options, why,
+                                sizeof(reading->why[index]));
+  reading->errors[index] = budget_end(&budget, error, why, sizeof(reading->why[index]));
+  if (!error && reading->errors[index])
+    kineto_trace_free(trace);
   u32 done = atomic_fetch_add(&reading->done, 1) + 1;
   if (worker == 0 && options->progress)
     options->progress(options->user, "reading", (double)done / reading->n);
@@ -67,7 +75,7 @@ static bool ends_before_gpu(const struct reading *reading, const struct kineto_t
   for (u32 i = 0; i < trace->items.n; i++) {
     u8 kind = trace->items.at[i].kind;
     if (kind == KINETO_ITEM_KERNEL || kind == KINETO_ITEM_MEMCPY || kind == KINETO_ITEM_MEMSET ||
-        kind == KINETO_ITEM_COLLECTIVE)
+        kind == KINETO_ITEM_COLLECTIVE || kind == KINETO_ITEM_COMM_KERNEL)
       return false;
     calls += kind == KINETO_ITEM_CALL;
   }
@@ -108,11 +116,11 @@ static int read_all(struct import *import, const struct input *inputs, u32 n,
                     struct kineto_traces *traces) {
   struct reading reading = {.import = import,
                             .inputs = inputs,
-                            .traces = calloc(n, sizeof(*reading.traces)),
-                            .why = calloc(n, sizeof(*reading.why)),
-                            .errors = calloc(n, sizeof(*reading.errors)),
+                            .traces = memory_zeroed(n, sizeof(*reading.traces)),
+                            .why = memory_zeroed(n, sizeof(*reading.why)),
+                            .errors = memory_zeroed(n, sizeof(*reading.errors)),
                             .n = n};
-  traces->at = calloc(n, sizeof(*traces->at));
+  traces->at = memory_zeroed(n, sizeof(*traces->at));
   int error = -ENOMEM;
   if (reading.traces && reading.why && reading.errors && traces->at) {
     for (u32 i = 0; i < n; i++)
@@ -178,7 +186,7 @@ int load_kineto(struct import *import, const struct input *inputs, u32 n) {
   if (model->timelines)
     return model_note(model,
                       "PyTorch profiler traces are left out: tscope's own traces have the times");
-  struct kineto_traces *traces = calloc(1, sizeof(*traces));
+  struct kineto_traces *traces = memory_zeroed(1, sizeof(*traces));
   if (!traces)
     return -ENOMEM;
   model_set_imported(model, traces, free_traces);

@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <jansson.h>
 
+#include "base/checked_memory.h"
 #include "import/kineto/kineto_trace.h"
 
 #define MOST_FACT_BYTES (4u << 20)
@@ -48,7 +49,7 @@ static u8 dtype_of(struct json_text text) {
 }
 
 static char *copy_text(struct kineto_trace *trace, struct json_text text) {
-  char *copy = arena_alloc(&trace->arena, (size_t)text.n + 1);
+  char *copy = arena_alloc(&trace->arena, size_sum(text.n, 1));
   if (copy)
     scan_unescape(text, copy);
   return copy;
@@ -62,7 +63,7 @@ static bool list_members(struct kineto_trace *trace, struct kineto_group *group)
     n += *c == ',';
   if (n >= MOST_MEMBERS || !*p)
     return true;
-  u32 *members = arena_array(&trace->arena, n + 1, sizeof(*members));
+  u32 *members = arena_array(&trace->arena, size_sum(n, 1), sizeof(*members));
   if (!members)
     return false;
   n = 0;
@@ -105,6 +106,8 @@ static int group_of(struct kineto_trace *trace, const struct kineto_event *event
                                .name = arena_text(&trace->arena, name),
                                .what = copy_text(trace, event->group_what),
                                .ranks = copy_text(trace, event->group_ranks)};
+  if (strcmp(group.what, "undefined") == 0) /* PyTorch's word for a group without a description */
+    group.what = "";
   u32 believable = trace->world_size > MOST_UNLISTED ? trace->world_size : MOST_UNLISTED;
   if (event->group_size > 0 && event->group_size <= believable)
     group.size = (u32)event->group_size;
@@ -191,7 +194,8 @@ static bool find_lane(struct kineto_trace *trace, const struct kineto_event *eve
                       u16 *lane) {
   i64 stream = device && event->stream != NS_UNKNOWN ? event->stream : text_number(event->tid);
   i64 gpu = device && event->device != NS_UNKNOWN ? event->device : text_number(event->pid);
-  if (!trace->lane_slots && !(trace->lane_slots = calloc(LANE_SLOTS, sizeof(*trace->lane_slots))))
+  if (!trace->lane_slots &&
+      !(trace->lane_slots = memory_zeroed(LANE_SLOTS, sizeof(*trace->lane_slots))))
     return false;
   u64 hash = ((u64)stream * 2 + device) * 0x9e3779b97f4a7c15ull ^ (u64)gpu * 0xc2b2ae3d27d4eb4full;
   u32 slot = (u32)(hash >> 40) % LANE_SLOTS;
@@ -267,6 +271,12 @@ static void set_sequence(const struct kineto_event *event, struct kineto_item *i
   item->thread = thread < 0 || thread > UINT8_MAX ? UINT8_MAX : (u8)thread;
 }
 
+static u8 kernel_kind(u8 library) {
+  return library == COMM_LIBRARY_NONE   ? KINETO_ITEM_KERNEL
+         : library == COMM_LIBRARY_NCCL ? KINETO_ITEM_COLLECTIVE
+                                        : KINETO_ITEM_COMM_KERNEL;
+}
+
 int kineto_add_event(struct kineto_trace *trace, const struct kineto_event *event) {
   if (event->category == KINETO_OTHER || event->start == NS_UNKNOWN || event->name.n == 0 ||
       (event->category == KINETO_PYTHON && !is_in_a_file(event->name)))
@@ -286,8 +296,8 @@ int kineto_add_event(struct kineto_trace *trace, const struct kineto_event *even
   int error = 0;
   switch (event->category) {
   case KINETO_KERNEL:
-    item.kind = name->collective ? KINETO_ITEM_COLLECTIVE : KINETO_ITEM_KERNEL;
-    if (name->collective)
+    item.kind = kernel_kind(kineto_communication(&trace->names, number).library);
+    if (item.kind == KINETO_ITEM_COLLECTIVE)
       error = add_comm_facts(trace, event, name, &item.what);
     break;
   case KINETO_MEMCPY:

@@ -8,6 +8,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "base/checked_memory.h"
 #include "base/hash.h"
 #include "import/kineto/kineto.h"
 #include "model/span_call_sites.h"
@@ -60,7 +61,7 @@ static bool grow_places(struct finding_lines *f) {
   if (2 * f->places.n < f->n_place_slots)
     return true;
   u32 n = f->n_place_slots ? 2 * f->n_place_slots : 4096;
-  u32 *slots = calloc(n, sizeof(*slots));
+  u32 *slots = memory_zeroed(n, sizeof(*slots));
   if (!slots)
     return false;
   for (u32 i = 0; i < f->places.n; i++) {
@@ -181,13 +182,13 @@ static void count_lanes(struct finding_lines *f, u32 lane) {
 }
 
 static bool list_forward_operators(struct finding_lines *f) {
-  bool *forward = arena_array(f->arena, f->trace->lanes.n + 1u, sizeof(*forward));
+  bool *forward = arena_array(f->arena, size_sum(f->trace->lanes.n, 1), sizeof(*forward));
   u32 n = 0;
   for (u32 i = 0; i < f->trace->items.n; i++)
     n += is_operator(&f->trace->items.at[i]);
   for (f->n_forward = 1024; f->n_forward < 2 * n;)
     f->n_forward *= 2;
-  f->forward = calloc(f->n_forward, sizeof(*f->forward));
+  f->forward = memory_zeroed(f->n_forward, sizeof(*f->forward));
   if (!forward || !f->forward)
     return false;
   for (u32 i = 0; i < f->trace->items.n; i++) {
@@ -252,9 +253,10 @@ static bool frame_of(struct arena *arena, const char *name, struct call_frame *f
 }
 
 static int put_frames(struct finding_lines *f, struct call_sites *sites) {
-  u32 *frame_of_name = arena_array(f->arena, f->trace->names.list.n + 1u, sizeof(u32));
-  sites->stacks = arena_array(f->arena, f->places.n + 1u, sizeof(*sites->stacks));
-  sites->frames = arena_array(f->arena, f->trace->names.list.n + 1u, sizeof(*sites->frames));
+  u32 *frame_of_name = arena_array(f->arena, size_sum(f->trace->names.list.n, 1), sizeof(u32));
+  sites->stacks = arena_array(f->arena, size_sum(f->places.n, 1), sizeof(*sites->stacks));
+  sites->frames =
+      arena_array(f->arena, size_sum(f->trace->names.list.n, 1), sizeof(*sites->frames));
   if (!frame_of_name || !sites->stacks || !sites->frames)
     return -ENOMEM;
   for (u32 i = 0; i < f->places.n; i++) {
@@ -317,11 +319,11 @@ int kineto_lines(const struct kineto_trace *trace, struct timeline *timeline, co
     return 0;
   struct finding_lines f = {.trace = trace, .arena = arena};
   struct call_sites *sites = arena_alloc(arena, sizeof(*sites));
-  f.lanes = arena_array(arena, trace->lanes.n + 1u, sizeof(*f.lanes));
+  f.lanes = arena_array(arena, size_sum(trace->lanes.n, 1), sizeof(*f.lanes));
   if (sites) {
     *sites = (struct call_sites){.of_functions = true};
-    sites->sites = arena_array(arena, timeline->n_spans + 1u, sizeof(*sites->sites));
-    sites->of_span = arena_array(arena, timeline->n_spans + 1u, sizeof(*sites->of_span));
+    sites->sites = arena_array(arena, size_sum(timeline->n_spans, 1), sizeof(*sites->sites));
+    sites->of_span = arena_array(arena, size_sum(timeline->n_spans, 1), sizeof(*sites->of_span));
     sites->samples = arena_array(arena, 1, sizeof(*sites->samples));
   }
   bool room = sites && f.lanes && sites->sites && sites->of_span && sites->samples &&

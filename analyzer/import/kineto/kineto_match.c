@@ -7,6 +7,7 @@
  */
 #include <errno.h>
 
+#include "base/checked_memory.h"
 #include "import/kineto/kineto.h"
 
 #define MOST_SHIFT 64
@@ -64,8 +65,8 @@ static int add_members(struct matching *m, u32 rank) {
     if (!is_message(&events->calls.at[i]))
       members[events->calls.at[i].comm].n++;
   for (u32 c = 0; c < n; c++) {
-    members[c].calls = malloc((members[c].n + 1u) * sizeof(u32));
-    members[c].tokens = malloc((members[c].n + 1u) * sizeof(u32));
+    members[c].calls = memory_array(size_sum(members[c].n, 1), sizeof(u32));
+    members[c].tokens = memory_array(size_sum(members[c].n, 1), sizeof(u32));
     if (!members[c].calls || !members[c].tokens)
       return -ENOMEM;
     members[c].n = 0;

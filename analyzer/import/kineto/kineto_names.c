@@ -3,8 +3,8 @@
 
 #include <ctype.h>
 
+#include "base/checked_memory.h"
 #include "base/hash.h"
-#include "kernels/collective_names.h"
 
 static bool starts_with(const char *text, const char *with) {
   return strncmp(text, with, strlen(with)) == 0;
@@ -137,9 +137,6 @@ static void describe(struct kineto_name *name) {
   name->call = call_of(text);
   name->phase = phase_of(text);
   name->copy = copy_of(text);
-  name->collective = is_collective_kernel(text);
-  if (name->collective)
-    name->op = op_of_name(text);
   const char *colon = strchr(text, ':');
   name->comm_range = starts_with(text, "nccl:") || starts_with(text, "gloo:") ||
                      starts_with(text, "mpi:") || starts_with(text, "ucc:") ||
@@ -158,7 +155,7 @@ static void describe(struct kineto_name *name) {
 
 static bool grow(struct kineto_names *names) {
   u32 n = names->n_slots ? names->n_slots * 2 : 1024;
-  u32 *slots = calloc(n, sizeof(*slots));
+  u32 *slots = memory_zeroed(n, sizeof(*slots));
   if (!slots)
     return false;
   for (u32 i = 1; i < names->list.n; i++) {
@@ -179,7 +176,7 @@ static bool add_name(struct kineto_names *names, struct json_text text, u32 hash
       .raw = arena_copy(&names->arena, text.at, text.n), .raw_bytes = text.n, .hash = hash};
   name.text = name.raw;
   if (name.raw && text.escaped) {
-    char *plain = arena_alloc(&names->arena, text.n + 1);
+    char *plain = arena_alloc(&names->arena, size_sum(text.n, 1));
     name.text = plain;
     if (plain)
       names->bad_escapes += scan_unescape(text, plain) > 0;
@@ -207,6 +204,14 @@ u32 kineto_name_of(struct kineto_names *names, struct json_text text) {
     return UINT32_MAX;
   names->slots[slot] = names->list.n - 1;
   return names->list.n - 1;
+}
+
+struct communication kineto_communication(struct kineto_names *names, u32 number) {
+  struct kineto_name *name = &names->list.at[number];
+  if (!name->communication_known)
+    name->communication = kernel_communication(names->kernel_names, name->text);
+  name->communication_known = true;
+  return name->communication;
 }
 
 void kineto_names_free(struct kineto_names *names) {

@@ -9,6 +9,7 @@
 #include "base/arena.h"
 #include "base/vector.h"
 #include "import/kineto/json_scan.h"
+#include "kernels/kernels.h"
 
 /* What a call of the GPU runtime does. */
 enum kineto_call {
@@ -27,15 +28,16 @@ struct kineto_name {
   const char *text;
   const char *raw; /* with its escapes */
   u32 raw_bytes;
-  u64 step;        /* ProfilerStep#step */
-  u32 hash;        /* of the text */
-  u8 call;         /* enum kineto_call */
-  u8 phase;        /* enum tscope_phase of an annotation or operator; 0 none */
-  u8 op;           /* enum tscope_op that a collective kernel or annotation is named after; 0 any */
-  u8 copy;         /* enum tscope_memcpy that a copy is named after */
-  bool is_step;    /* ProfilerStep# */
-  bool collective; /* of a kernel: that it is one */
-  bool comm_range; /* of an annotation: nccl:all_reduce and the like */
+  u64 step;                           /* ProfilerStep#step */
+  u32 hash;                           /* of the text */
+  u8 call;                            /* enum kineto_call */
+  u8 phase;                           /* enum tscope_phase of an annotation or operator; 0 none */
+  u8 op;                              /* enum tscope_op that an annotation is named after; 0 any */
+  u8 copy;                            /* enum tscope_memcpy that a copy is named after */
+  bool is_step;                       /* ProfilerStep# */
+  struct communication communication; /* of a kernel; see kineto_communication() */
+  bool communication_known;
+  bool comm_range;  /* of an annotation: nccl:all_reduce and the like */
   bool comm_worker; /* of those: as it ran, on a worker of the host (gloo) */
   bool param_comms; /* record_param_comms */
   bool backward;    /* autograd's own ranges */
@@ -48,11 +50,16 @@ struct kineto_names {
   VECTOR(struct kineto_name) list; /* [0] is the empty one */
   u32 *slots;                      /* index into list, 0 free */
   u32 n_slots;
-  u64 bad_escapes; /* names that have some */
+  u64 bad_escapes;                   /* names that have some */
+  struct kernel_names *kernel_names; /* NULL: the built-in table */
 };
 
 /* Number of a name, 0 for the empty one; UINT32_MAX when there is no memory. */
 u32 kineto_name_of(struct kineto_names *names, struct json_text text);
+
+/* What the kernel of that name communicates. */
+struct communication kineto_communication(struct kineto_names *names, u32 name);
+
 void kineto_names_free(struct kineto_names *names);
 
 /* The operation that words such as "allreduce", "_allgather_base", "nccl:all_to_all" mean. */

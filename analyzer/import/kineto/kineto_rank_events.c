@@ -8,6 +8,7 @@
  */
 #include <errno.h>
 
+#include "base/checked_memory.h"
 #include "base/hash.h"
 #include "import/kineto/kineto.h"
 
@@ -26,7 +27,7 @@ int kineto_calls_index(const struct kineto_trace *trace, struct kineto_calls *ca
   *calls = (struct kineto_calls){0};
   for (u32 i = 0; i < trace->items.n; i++)
     n += trace->items.at[i].kind == KINETO_ITEM_CALL && trace->items.at[i].correlation;
-  calls->at = malloc((n + 1u) * sizeof(*calls->at));
+  calls->at = memory_array(size_sum(n, 1), sizeof(*calls->at));
   if (!calls->at)
     return -ENOMEM;
   for (u32 i = 0; i < trace->items.n; i++)
@@ -85,9 +86,9 @@ static int list_ranges(struct building *b) {
   u32 n = 0;
   for (u32 i = 0; i < trace->items.n; i++)
     n += kineto_is_comm_call(trace, &trace->items.at[i]);
-  b->ranges = malloc((n + 1u) * sizeof(*b->ranges));
-  b->explained = calloc(n + 1u, sizeof(*b->explained));
-  b->streams = malloc((trace->lanes.n + 1u) * sizeof(*b->streams));
+  b->ranges = memory_array(size_sum(n, 1), sizeof(*b->ranges));
+  b->explained = memory_zeroed(size_sum(n, 1), sizeof(*b->explained));
+  b->streams = memory_array(size_sum(trace->lanes.n, 1), sizeof(*b->streams));
   if (!b->ranges || !b->explained || !b->streams)
     return -ENOMEM;
   for (u32 i = 0; i < trace->items.n; i++)
@@ -200,6 +201,22 @@ static bool add_call(struct building *b, const struct kineto_comm_facts *facts, 
   return VECTOR_PUSH(&b->events->calls, call);
 }
 
+static bool add_kernel(struct building *b, const struct kineto_item *item) {
+  u32 call = kineto_call_of(&b->calls, item->correlation);
+  const struct kineto_item *host = call == INDEX_NONE ? NULL : &b->trace->items.at[call];
+  struct rank_kernel kernel = {.start = item->start,
+                               .end = item->end,
+                               .call_start = host ? host->start : NS_UNKNOWN,
+                               .call_end = host ? host->end : NS_UNKNOWN,
+                               .name = item->name,
+                               .correlation = item->correlation,
+                               .comm = INDEX_NONE,
+                               .collective = INDEX_NONE,
+                               .stream = item->lane,
+                               .op = name_of(b->trace, item)->communication.op};
+  return VECTOR_PUSH(&b->events->kernels, kernel);
+}
+
 /* A collective as it ran: its run, and the call that caused it. */
 static bool add_run(struct building *b, const struct kineto_item *item) {
   const struct kineto_trace *trace = b->trace;
@@ -211,8 +228,9 @@ static bool add_run(struct building *b, const struct kineto_item *item) {
   if (call != INDEX_NONE || item->kind != KINETO_ITEM_COLLECTIVE)
     around = find_around(b, host->lane, host->start);
   facts = facts ? facts : around.facts;
-  u8 op = facts ? facts->op : around.op ? around.op : name_of(trace, item)->op;
   bool device = item->kind == KINETO_ITEM_COLLECTIVE;
+  const struct kineto_name *name = name_of(trace, item);
+  u8 op = facts ? facts->op : around.op ? around.op : device ? name->communication.op : name->op;
   struct rank_run run = {.start = item->start,
                          .end = item->end,
                          .comm = TSCOPE_UNKNOWN,
@@ -283,7 +301,7 @@ static bool add_step_mark(struct building *b, const struct kineto_item *item, i6
 static int define_comms(struct building *b, u32 rank) {
   const struct kineto_trace *trace = b->trace;
   u32 n = trace->groups.n + b->n_streams;
-  struct comm_definition *comms = arena_array(&b->events->arena, n + 1, sizeof(*comms));
+  struct comm_definition *comms = arena_array(&b->events->arena, size_sum(n, 1), sizeof(*comms));
   if (!comms)
     return -ENOMEM;
   b->events->comms = comms;
@@ -345,13 +363,16 @@ static bool add_items(struct building *b) {
     const struct kineto_name *name = name_of(trace, item);
     if (kineto_is_run(trace, item))
       room = add_run(b, item);
+    else if (item->kind == KINETO_ITEM_COMM_KERNEL)
+      room = add_kernel(b, item);
     else if (item->kind == KINETO_ITEM_RANGE && name->is_step)
       room = add_step_mark(b, item, &step_end);
     else if ((item->kind == KINETO_ITEM_RANGE || item->kind == KINETO_ITEM_OP) && name->phase)
       room = add_phase(b, item, name->phase);
     b->events->launches += item->kind == KINETO_ITEM_CALL && name->call == KINETO_CALL_LAUNCH;
-    b->events->gpu_kernels +=
-        item->kind == KINETO_ITEM_KERNEL || item->kind == KINETO_ITEM_COLLECTIVE;
+    b->events->gpu_kernels += item->kind == KINETO_ITEM_KERNEL ||
+                              item->kind == KINETO_ITEM_COLLECTIVE ||
+                              item->kind == KINETO_ITEM_COMM_KERNEL;
   }
   if (room && b->events->marks.n)
     room = VECTOR_PUSH(&b->events->marks, (struct rank_mark){step_end, 0, true});

@@ -5,8 +5,10 @@
  */
 #include <errno.h>
 
+#include "base/checked_memory.h"
 #include "import/byte_source.h"
-#include "import/kineto/kineto_trace.h"
+#include "import/file_budget.h"
+#include "import/kineto/kineto.h"
 
 #define WINDOW_BYTES (1u << 20)
 #define MOST_WINDOW_BYTES (16u << 20)    /* no event is larger */
@@ -44,7 +46,8 @@ static bool refill_window(struct reader *reader) {
   if (wanted == reader->room) {
     if (reader->room >= MOST_WINDOW_BYTES)
       return false;
-    char *larger = realloc(reader->window, reader->room * 2 + SCAN_PADDING);
+    char *larger =
+        memory_resized(reader->window, size_sum(size_product(reader->room, 2), SCAN_PADDING), 1);
     if (!larger) {
       reader->error = -ENOMEM;
       return false;
@@ -107,6 +110,8 @@ static bool skip_large_value(struct reader *reader) {
 
 static int add_event(struct reader *reader, struct kineto_event *event) {
   struct kineto_trace *trace = reader->trace;
+  if (budget_is_over())
+    return -EFBIG;
   trace->events++;
   reader->malformed += event->malformed;
   if (event->phase != 'X')
@@ -330,13 +335,14 @@ static void sort_items(struct kineto_trace *trace, i64 base_ns) {
     qsort(trace->items.at, trace->items.n, sizeof(*trace->items.at), by_start);
 }
 
-int kineto_trace_read(struct kineto_trace *trace, const char *path, u64 most_events, char *why,
-                      size_t why_bytes) {
+int kineto_trace_read(struct kineto_trace *trace, const char *path,
+                      const struct model_options *options, char *why, size_t why_bytes) {
   struct reader reader = {.trace = trace,
-                          .window = malloc(WINDOW_BYTES + SCAN_PADDING),
+                          .window = memory_array(WINDOW_BYTES + SCAN_PADDING, 1),
                           .room = WINDOW_BYTES,
-                          .most_events = most_events ? most_events : UINT64_MAX};
+                          .most_events = options->quick ? options->quick : UINT64_MAX};
   *trace = (struct kineto_trace){.path = path, .rank = INDEX_NONE};
+  trace->names.kernel_names = options->kernel_names;
   int error = reader.window ? byte_source_open(&reader.source, path) : -ENOMEM;
   if (error == 0) {
     reader.at = reader.window;
@@ -349,6 +355,11 @@ int kineto_trace_read(struct kineto_trace *trace, const char *path, u64 most_eve
     error = -ENOMEM;
   if (error == 0) {
     sort_items(trace, reader.base_ns);
+    u32 n = trace->items.n;
+    if (kineto_find_spins(trace) < 0)
+      error = -ENOMEM;
+    if (trace->items.n > n)
+      qsort(trace->items.at, trace->items.n, sizeof(*trace->items.at), by_start);
     trace->damage = describe_damage(&reader);
     trace->malformed = reader.malformed + trace->names.bad_escapes;
     if (trace->items.n == 0) {

@@ -5,6 +5,7 @@
  */
 #include <errno.h>
 
+#include "base/checked_memory.h"
 #include "base/intervals.h"
 #include "import/kineto/kineto.h"
 
@@ -56,22 +57,29 @@ static struct span call_span(const struct kineto_name *name) {
   }
 }
 
-/* Kind and category of an item; kind 0 if it is not a span. `arrival` is that of the next run. */
+/* Kind and category of an item; kind 0 if it is not a span. `arrival` is for what communicates. */
 static struct span describe(const struct making *m, const struct kineto_item *item, u32 arrival) {
   const struct kineto_name *name = name_of(m, item);
-  if (kineto_is_run(m->trace, item))
-    return (struct span){.kind = SPAN_COLLECTIVE, .link = arrival, .category = name->op};
+  if (kineto_is_run(m->trace, item)) {
+    u8 op = item->kind == KINETO_ITEM_COLLECTIVE ? name->communication.op : name->op;
+    return (struct span){.kind = SPAN_COLLECTIVE, .link = arrival, .category = op};
+  }
   if (kineto_is_comm_call(m->trace, item))
     return (struct span){.kind = SPAN_COLL_CALL, .category = name->op};
   switch (item->kind) {
   case KINETO_ITEM_KERNEL:
     return (struct span){.kind = SPAN_KERNEL};
+  case KINETO_ITEM_COMM_KERNEL:
+    return (struct span){
+        .kind = SPAN_COLLECTIVE, .link = arrival, .category = name->communication.op};
   case KINETO_ITEM_MEMCPY:
     return (struct span){.kind = SPAN_MEMCPY, .category = name->copy};
   case KINETO_ITEM_MEMSET:
     return (struct span){.kind = SPAN_MEMSET};
   case KINETO_ITEM_CALL:
     return call_span(name);
+  case KINETO_ITEM_SPIN:
+    return (struct span){.kind = SPAN_SYNC, .category = TSCOPE_SYNC_STREAM};
   case KINETO_ITEM_RANGE:
     return (struct span){.kind = SPAN_PHASE,
                          .category = name->phase ? name->phase : TSCOPE_PHASE_USER};
@@ -91,12 +99,15 @@ static u32 arrival_of_run(const struct making *m, u32 run) {
 /* Items are sorted as spans are, and a clock keeps the order, except for rounding. */
 static void put_spans(struct making *m) {
   struct timeline *t = m->timeline;
-  u32 run = 0;
+  u32 run = 0, kernel = 0;
   for (u32 i = 0; i < m->trace->items.n; i++) {
     const struct kineto_item *item = &m->trace->items.at[i];
-    bool is_run = kineto_is_run(m->trace, item);
-    struct span span = describe(m, item, is_run ? arrival_of_run(m, run) : INDEX_NONE);
-    run += is_run;
+    u32 arrival = INDEX_NONE;
+    if (kineto_is_run(m->trace, item))
+      arrival = arrival_of_run(m, run++);
+    else if (item->kind == KINETO_ITEM_COMM_KERNEL)
+      arrival = m->events->kernels.at[kernel++].arrival;
+    struct span span = describe(m, item, arrival);
     m->span_of[i] = INDEX_NONE;
     if (!span.kind)
       continue;
@@ -106,7 +117,7 @@ static void put_spans(struct making *m) {
     span.name = item->name;
     span.lane = item->lane;
     span.launch = INDEX_NONE;
-    if (!is_run)
+    if (span.kind != SPAN_COLLECTIVE)
       span.link = INDEX_NONE;
     bool sized = item->kind == KINETO_ITEM_MEMCPY || item->kind == KINETO_ITEM_MEMSET;
     t->bytes[t->n_spans] = sized ? item->bytes : 0;
@@ -176,8 +187,8 @@ static int lay_out_streams(struct making *m) {
   u32 n = 0;
   for (u32 i = 0; i < t->n_spans; i++)
     n += SPAN_ON_DEVICE(t->spans[i].kind);
-  m->on_stream = malloc((n + 1u) * sizeof(u32));
-  m->stream_begin = calloc(lanes + 2u, sizeof(u32));
+  m->on_stream = memory_array(size_sum(n, 1), sizeof(u32));
+  m->stream_begin = memory_zeroed(size_sum(lanes, 2), sizeof(u32));
   if (!m->on_stream || !m->stream_begin)
     return -ENOMEM;
   for (u32 i = 0; i < t->n_spans; i++)
@@ -232,7 +243,7 @@ static int sort_endings(struct making *m) {
     syncs += t->spans[i].kind == SPAN_SYNC;
   }
   n = syncs ? n : 0;
-  m->endings = malloc((n + 1u) * sizeof(*m->endings));
+  m->endings = memory_array(size_sum(n, 1), sizeof(*m->endings));
   if (!m->endings)
     return -ENOMEM;
   for (u32 i = 0; i < t->n_spans && n; i++)
@@ -294,12 +305,22 @@ static int by_target(const void *left, const void *right) {
   return a->from < b->from ? -1 : a->from > b->from;
 }
 
+/* A wait that no call shows: for the kernel that it was found by. */
+static bool link_spin(struct making *m, const struct kineto_calls *calls, u32 item) {
+  u32 call = kineto_call_of(calls, m->trace->items.at[item].correlation);
+  u32 host = call == INDEX_NONE ? INDEX_NONE : m->span_of[call];
+  return host == INDEX_NONE ||
+         add_edge(m, m->timeline->spans[host].link, m->span_of[item], EDGE_SYNC);
+}
+
 static int link_waits(struct making *m, const struct kineto_calls *calls) {
-  bool *known = calloc(m->timeline->n_spans + 1u, 1);
+  bool *known = memory_zeroed(size_sum(m->timeline->n_spans, 1), 1);
   bool room = known != NULL;
   for (u32 i = 0; i < m->trace->items.n && room; i++)
     if (m->trace->items.at[i].kind == KINETO_ITEM_SYNC)
       room = link_sync(m, calls, &m->trace->items.at[i]);
+    else if (m->trace->items.at[i].kind == KINETO_ITEM_SPIN)
+      room = link_spin(m, calls, i);
   for (u32 i = 0; i < m->edges.n && room; i++)
     known[m->edges.at[i].to] = true;
   for (u32 i = 0; i < m->timeline->n_spans && room; i++)
@@ -316,7 +337,7 @@ static int collect_intervals(const struct making *m, u32 kinds, struct intervals
   u32 n = 0;
   for (u32 i = 0; i < t->n_spans; i++)
     n += kinds >> t->spans[i].kind & 1;
-  out->at = arena_array(m->arena, n + 1u, sizeof(*out->at));
+  out->at = arena_array(m->arena, size_sum(n, 1), sizeof(*out->at));
   if (!out->at)
     return -ENOMEM;
   for (u32 i = 0; i < t->n_spans; i++)
@@ -351,7 +372,7 @@ static int collect_all_intervals(struct making *m) {
 
 static int make_lanes(const struct making *m) {
   struct timeline *t = m->timeline;
-  t->lanes = arena_array(m->arena, m->trace->lanes.n + 1u, sizeof(*t->lanes));
+  t->lanes = arena_array(m->arena, size_sum(m->trace->lanes.n, 1), sizeof(*t->lanes));
   if (!t->lanes)
     return -ENOMEM;
   t->n_lanes = m->trace->lanes.n;
@@ -386,15 +407,16 @@ static int kineto_load(const struct model *model, u32 rank, struct timeline *tim
                      .clock = model_clock(model, rank),
                      .arena = internal ? &internal->arena : &arena,
                      .timeline = timeline,
-                     .span_of = malloc((trace->items.n + 1u) * sizeof(u32))};
+                     .span_of = memory_array(size_sum(trace->items.n, 1), sizeof(u32))};
   struct kineto_calls calls = {0};
   if (internal)
     internal->arena = arena;
-  *timeline = (struct timeline){.rank = rank,
-                                .spans = malloc((trace->items.n + 1u) * sizeof(struct span)),
-                                .bytes = malloc((trace->items.n + 1u) * sizeof(float)),
-                                .ring_begin = model->ranks[rank].begin,
-                                .internal = internal};
+  *timeline =
+      (struct timeline){.rank = rank,
+                        .spans = memory_array(size_sum(trace->items.n, 1), sizeof(struct span)),
+                        .bytes = memory_array(size_sum(trace->items.n, 1), sizeof(float)),
+                        .ring_begin = model->ranks[rank].begin,
+                        .internal = internal};
   int error = internal && m.span_of && timeline->spans && timeline->bytes ? 0 : -ENOMEM;
   if (!error)
     error = kineto_calls_index(trace, &calls);

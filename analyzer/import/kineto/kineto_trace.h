@@ -18,11 +18,13 @@ enum kineto_item_kind {
   KINETO_ITEM_CALL,  /* call of the runtime, by name */
   KINETO_ITEM_COMMS, /* record_param_comms; what = comm facts */
   KINETO_ITEM_KERNEL,
-  KINETO_ITEM_COLLECTIVE, /* a kernel that is one; what = comm facts, or none */
-  KINETO_ITEM_MEMCPY,     /* bytes */
-  KINETO_ITEM_MEMSET,     /* bytes */
-  KINETO_ITEM_SYNC,       /* what = sync facts */
-  KINETO_ITEM_PYTHON,     /* a function of a program, "file(line): name" */
+  KINETO_ITEM_COLLECTIVE,  /* a kernel of NCCL; what = comm facts, or none */
+  KINETO_ITEM_COMM_KERNEL, /* one of another library that communicates; what = none */
+  KINETO_ITEM_MEMCPY,      /* bytes */
+  KINETO_ITEM_MEMSET,      /* bytes */
+  KINETO_ITEM_SYNC,        /* what = sync facts */
+  KINETO_ITEM_SPIN,        /* the host waits for a kernel without a call: kineto_spins.c */
+  KINETO_ITEM_PYTHON,      /* a function of a program, "file(line): name" */
 };
 
 struct kineto_item {
@@ -90,8 +92,8 @@ struct kineto_trace {
 
 /* Reads a file. 0; -ENOMEM; or another negative errno with what is wrong in `why`, to follow the
  * file's name. A file that ends early or is damaged is read as far as it goes and says so. */
-int kineto_trace_read(struct kineto_trace *trace, const char *path, u64 most_events, char *why,
-                      size_t why_bytes);
+int kineto_trace_read(struct kineto_trace *trace, const char *path,
+                      const struct model_options *options, char *why, size_t why_bytes);
 void kineto_trace_free(struct kineto_trace *trace);
 
 /* Adds an event to the trace. 0, or -ENOMEM. */

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/vector.h"
+#include "import/file_budget.h"
 #include "import/import.h"
 #include "import/memory_snapshot/memory_snapshot.h"
 #include "import/pickle/pickle.h"
@@ -74,6 +75,8 @@ static int load_one(struct import *import, const struct input *input, bool numbe
   char why[256] = "";
   u8 *bytes = NULL;
   size_t n = 0;
+  struct budget budget;
+  budget_begin(&budget, BUDGET_PICKLED, input->bytes);
   int error = whole_file_read(input->path, &bytes, &n);
   if (error)
     snprintf(why, sizeof(why), "%s", strerror(-error));
@@ -86,6 +89,7 @@ static int load_one(struct import *import, const struct input *input, bool numbe
   }
   if (!error)
     error = add_devices(import, input, &root, numbered, origins);
+  error = budget_end(&budget, error, why, sizeof(why));
   arena_release(&values);
   if (error && error != -ENOMEM) {
     snprintf(import->why, import->why_bytes, "%s: %s", input->path, why);
@@ -108,7 +112,7 @@ int load_memory_snapshot(struct import *import, const struct input *inputs, u32 
   struct model *model = import->model;
   u32 all = model->n_memories + found.n;
   struct memory_origin *list =
-      error == -ENOMEM ? NULL : arena_array(import->arena, all + 1u, sizeof(*list));
+      error == -ENOMEM ? NULL : arena_array(import->arena, size_sum(all, 1), sizeof(*list));
   if (list) {
     if (model->n_memories)
       memcpy(list, model->memories, model->n_memories * sizeof(*list));

@@ -8,6 +8,7 @@
 
 #include "base/arena.h"
 #include "import/memory_snapshot/memory_snapshot.h"
+#include "import/memory_snapshot/snapshot_gradients.h"
 #include "import/memory_snapshot/snapshot_steps.h"
 #include "import/memory_snapshot/stacks.h"
 
@@ -99,8 +100,9 @@ static int count_segments(struct reading *reading) {
       if (!stacks_add(&reading->stacks, frames_of(value_item(blocks, b))))
         return -ENOMEM;
   }
-  history->segments = arena_array(reading->arena, n_segments + 1, sizeof(*history->segments));
-  history->blocks = arena_array(reading->arena, n_blocks + 1, sizeof(*history->blocks));
+  history->segments =
+      arena_array(reading->arena, size_sum(n_segments, 1), sizeof(*history->segments));
+  history->blocks = arena_array(reading->arena, size_sum(n_blocks, 1), sizeof(*history->blocks));
   return history->segments && history->blocks ? 0 : -ENOMEM;
 }
 
@@ -247,7 +249,8 @@ static bool read_event(const struct reading *reading, const struct value *value,
 static int read_events(struct reading *reading, const struct value *events) {
   struct memory_history *history = reading->history;
   bool requests = has_requested_frees(events);
-  history->events = arena_array(reading->arena, value_count(events) + 1u, sizeof(*history->events));
+  history->events =
+      arena_array(reading->arena, size_sum(value_count(events), 1), sizeof(*history->events));
   if (!history->events)
     return -ENOMEM;
   for (u32 i = 0; i < value_count(events); i++) {
@@ -365,9 +368,11 @@ int snapshot_history(const struct value *root, u32 device, struct arena *arena,
     error = add_notes(&reading);
   }
   if (!error)
-    error = snapshot_steps(root, history);
-  if (!error)
     error = memory_frames_finish(&reading.stacks.tree, arena, history);
+  if (!error)
+    error = snapshot_find_gradients(history, arena);
+  if (!error)
+    error = snapshot_steps(root, history);
   stacks_free(&reading.stacks);
   return error;
 }

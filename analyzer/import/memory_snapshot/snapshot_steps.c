@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/checked_memory.h"
 #include "base/period.h"
 #include "base/vector.h"
 
@@ -65,7 +66,8 @@ static void number_by_time(struct memory_history *history, const instants *list,
 }
 
 /* What a period of allocations leaves allocated, as a share of what it allocates. Layers of a
- * forward pass repeat like steps, but leave most of it allocated: their activations. */
+ * forward pass repeat like steps, but in training they leave most of it allocated: their
+ * activations. */
 static double kept_share(const struct memory_history *history) {
   double allocated = 0;
   i64 from = MEMORY_UNKNOWN, to = 0;
@@ -119,6 +121,42 @@ static void number_by_optimizer(struct memory_history *history) {
       history->events[i].step = -1;
 }
 
+/* The outermost call of a module's forward() in which the event allocates, with its line; 0 if it
+ * is in none. */
+static u32 outermost_forward(const struct memory_history *history,
+                             const struct memory_event *event) {
+  u32 found = 0, frame = event->stack < history->n_frames ? event->stack : 0;
+  for (; frame; frame = history->frames[frame].caller)
+    if (strncmp(history->frames[frame].name, "forward (", 9) == 0)
+      found = frame;
+  return found;
+}
+
+static bool is_allocation_of_step(const struct memory_event *event) {
+  return event->kind == MEMORY_ALLOC && event->step >= 0;
+}
+
+/* Whether most of what repeats allocates at one line of a model's forward(): these are its layers,
+ * whatever they leave allocated. A step also allocates elsewhere, for the input or for the loss. */
+static bool repeats_inside_forward(const struct memory_history *history) {
+  u32 *counts = memory_zeroed(size_sum(history->n_frames, 1), sizeof(*counts));
+  bool *elsewhere = memory_zeroed(history->n_steps, sizeof(*elsewhere));
+  u32 main = 0, within = 0;
+  for (u32 i = 0; i < history->n_events; i++)
+    if (is_allocation_of_step(&history->events[i])) {
+      u32 frame = outermost_forward(history, &history->events[i]);
+      main = ++counts[frame] > counts[main] ? frame : main;
+    }
+  for (u32 i = 0; i < history->n_events; i++)
+    if (is_allocation_of_step(&history->events[i]))
+      elsewhere[history->events[i].step] |= outermost_forward(history, &history->events[i]) != main;
+  for (u32 i = 0; i < history->n_steps; i++)
+    within += !elsewhere[i];
+  free(counts);
+  free(elsewhere);
+  return main && within >= history->n_steps / 2;
+}
+
 static void clear_steps(struct memory_history *history) {
   history->n_steps = 0;
   history->steps_method = NULL;
@@ -128,7 +166,7 @@ static void clear_steps(struct memory_history *history) {
 }
 
 static bool number_by_period(struct memory_history *history) {
-  u32 *tokens = malloc((history->n_events + 1ul) * sizeof(*tokens)), n = 0;
+  u32 *tokens = memory_array(size_sum(history->n_events, 1), sizeof(*tokens)), n = 0;
   if (!tokens)
     return false;
   for (u32 i = 0; i < history->n_events; i++)
@@ -148,7 +186,8 @@ static bool number_by_period(struct memory_history *history) {
     u32 step = at < period.first ? INDEX_NONE : (at - period.first) / period.length;
     event->step = step < history->n_steps ? (i32)step : -1;
   }
-  if (has_training(history) || kept_share(history) <= MOST_KEPT)
+  if (has_training(history) ||
+      (kept_share(history) <= MOST_KEPT && !repeats_inside_forward(history)))
     history->steps_method = "repeating allocations";
   else
     clear_steps(history);

@@ -179,6 +179,7 @@ static const struct frame *find_frame(const struct frames *frames, const struct 
 
 static struct memory_source describe(const struct value_items *stack, const struct frames *frames) {
   const struct frame *best = NULL;
+  bool in_backward = false;
   u32 role = PATTERNS, op = PATTERNS, rest = PATTERNS;
   for (u32 i = 0; i < stack->n; i++) {
     const struct frame *frame = find_frame(frames, &stack->at[i]);
@@ -187,12 +188,16 @@ static struct memory_source describe(const struct value_items *stack, const stru
     role = frame->first[TIER_ROLE] < role ? frame->first[TIER_ROLE] : role;
     rest = frame->first[TIER_REST] < rest ? frame->first[TIER_REST] : rest;
     op = op == PATTERNS ? frame->first[TIER_OP] : op;
+    in_backward |= frame->priority == PRIORITY_NODE;
     /* The innermost frame of the program. Of PyTorch's own operators, the one that was called
      * first. */
     enum priority priority = best ? best->priority : PRIORITY_NONE;
     if (frame->priority > priority || (priority == PRIORITY_NATIVE && frame->priority == priority))
       best = frame;
   }
+  /* What an operator of the backward pass allocates is a gradient, and no result that the forward
+   * pass keeps. */
+  op = in_backward ? PATTERNS : op;
   u32 decides = role < PATTERNS ? role : op < PATTERNS ? op : rest;
   return (struct memory_source){.place = best ? best->place : NULL,
                                 .category = decides < PATTERNS ? patterns[decides].category
@@ -228,7 +233,7 @@ static int by_text(const void *left, const void *right) {
 /* Stacks with the same place and category have one source. */
 static int number_sources(struct stacks *stacks, struct described *described, struct arena *arena) {
   u32 n = stacks->all.n;
-  stacks->sources = arena_array(arena, n + 1u, sizeof(*stacks->sources));
+  stacks->sources = arena_array(arena, size_sum(n, 1), sizeof(*stacks->sources));
   if (!stacks->sources)
     return -ENOMEM;
   stacks->n_sources = 1;
@@ -279,7 +284,7 @@ int stacks_resolve(struct stacks *stacks, struct arena *arena) {
       stacks->all.at[kept++] = stacks->all.at[i];
   stacks->all.n = kept;
   struct frames frames = {0};
-  struct described *described = calloc(kept + 1ul, sizeof(*described));
+  struct described *described = memory_zeroed(size_sum(kept, 1), sizeof(*described));
   int error = described ? list_frames(stacks, &frames, arena) : -ENOMEM;
   for (u32 i = 0; i < kept && !error; i++)
     described[i] = (struct described){describe(stacks->all.at[i].frames, &frames), i};

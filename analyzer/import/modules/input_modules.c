@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "import/file_budget.h"
 #include "import/import.h"
 #include "import/modules/module_stats.h"
 #include "import/value_json.h"
@@ -23,6 +24,8 @@ static int load_one(struct import *import, const struct input *input, struct mod
   char why[256] = "";
   u8 *bytes = NULL;
   size_t n = 0;
+  struct budget budget;
+  budget_begin(&budget, BUDGET_MEMORY, input->bytes);
   int error = whole_file_read(input->path, &bytes, &n);
   if (error)
     snprintf(why, sizeof(why), "%s", strerror(-error));
@@ -31,6 +34,7 @@ static int load_one(struct import *import, const struct input *input, struct mod
   free(bytes);
   if (!error)
     error = modules_read(&root, import->arena, stats, why, sizeof(why));
+  error = budget_end(&budget, error, why, sizeof(why));
   arena_release(&values);
   if (error && error != -ENOMEM)
     snprintf(import->why, import->why_bytes, "%s: %s", input->path, why);

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/checked_memory.h"
 #include "model/model.h"
 
 static const struct number {
@@ -62,8 +63,8 @@ static int order_by_forward_pass(const struct value *root, struct module_tree *s
                                  struct arena *arena) {
   const struct value *wanted = value_get(value_get(root, "mod_order"), "fw_pre_order");
   u32 n = stats->n, placed = 0;
-  struct name *names = calloc(n + 1ul, sizeof(*names));
-  struct module_stat *ordered = arena_array(arena, n + 1u, sizeof(*ordered));
+  struct name *names = memory_zeroed(size_sum(n, 1), sizeof(*names));
+  struct module_stat *ordered = arena_array(arena, size_sum(n, 1), sizeof(*ordered));
   if (!names || !ordered) {
     free(names);
     return -ENOMEM;
@@ -91,7 +92,7 @@ static int order_by_forward_pass(const struct value *root, struct module_tree *s
  * module. */
 static int find_parents(struct module_tree *stats) {
   u32 n = stats->n;
-  struct name *names = calloc(n + 1ul, sizeof(*names));
+  struct name *names = memory_zeroed(size_sum(n, 1), sizeof(*names));
   if (!names)
     return -ENOMEM;
   for (u32 i = 0; i < n; i++) {
@@ -124,7 +125,7 @@ int modules_read(const struct value *root, struct arena *arena, struct module_tr
     snprintf(why, why_bytes, "it has no list of module statistics (mod_stats)");
     return -EINVAL;
   }
-  stats->at = arena_array(arena, n + 1u, sizeof(*stats->at));
+  stats->at = arena_array(arena, size_sum(n, 1), sizeof(*stats->at));
   if (!stats->at)
     return -ENOMEM;
   for (u32 i = 0; i < n; i++) {

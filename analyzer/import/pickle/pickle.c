@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "base/vector.h"
+#include "import/file_budget.h"
 #include "import/pickle/pickle_ops.h"
 #include "import/pickle/pickle_text.h"
 #include "import/value_build.h"
@@ -521,7 +522,8 @@ static int execute(struct machine *m, enum op op) {
 static int run(struct machine *m, struct value *root) {
   int error = 0;
   while (!error && !m->stopped)
-    error = m->at < m->end
+    error = budget_is_over() ? -EFBIG
+            : m->at < m->end
                 ? execute(m, (enum op) * m->at++)
                 : fail(m, "the file ends before the pickle ends; it was not fully written");
   if (error)
@@ -536,7 +538,7 @@ static int run(struct machine *m, struct value *root) {
   if (error)
     return fail_no_memory(m);
   *root = m->stack.at[0];
-  return 0;
+  return budget_take(BUDGET_EXPANDED, (u64)value_spread(root)) ? 0 : -EFBIG;
 }
 
 int pickle_read(const void *bytes, size_t n, struct arena *arena, struct value *root, char *why,

@@ -12,10 +12,11 @@
 #include <stddef.h>
 
 #include "base/arena.h"
+#include "import/file_budgets.def"
 #include "import/value.h"
 
 /* Deepest nesting that is read. */
-#define PICKLE_MOST_DEPTH 256u
+#define PICKLE_MOST_DEPTH BUDGET_VALUES_DEEP
 
 /* Whether the bytes begin as a pickle of protocol 2 or later does. */
 bool pickle_looks_like(const void *bytes, size_t n);

@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/checked_memory.h"
+
 /* Python also refuses to read longer ones: the time grows with the square. */
 #define MOST_DIGITS 4300u
 #define MOST_WORDS (MOST_DIGITS / 9 + 3)
@@ -127,7 +129,7 @@ static size_t escape(const char *at, size_t left, char *out) {
 int pickle_quoted(struct value_builder *b, const char *line, size_t n, struct value *out) {
   if (n < 2 || line[0] != line[n - 1] || (line[0] != '\'' && line[0] != '"') || n > UINT32_MAX)
     return -EBADMSG;
-  char *text = malloc(n);
+  char *text = memory_array(n, 1);
   if (!text)
     return -ENOMEM;
   u32 bytes = 0;
@@ -158,7 +160,7 @@ static u32 put_utf8(char *at, u32 code) {
 int pickle_raw_unicode(struct value_builder *b, const char *line, size_t n, struct value *out) {
   if (n > UINT32_MAX / 2)
     return -EBADMSG;
-  char *text = malloc(2 * n + 1);
+  char *text = memory_array(size_sum(size_product(2, n), 1), 1);
   if (!text)
     return -ENOMEM;
   u32 bytes = 0;

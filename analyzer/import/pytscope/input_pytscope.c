@@ -6,7 +6,10 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
+#include "base/checked_memory.h"
+#include "import/file_budget.h"
 #include "import/import.h"
 #include "import/pytscope/pytscope_run.h"
 #include "import/scalars/scalar_log.h"
@@ -100,7 +103,10 @@ static int add_values(struct import *import, const struct pytscope_run *run,
   struct scalar_log log = {.arena = import->arena};
   u8 *bytes = NULL;
   size_t n = 0;
-  char why[160];
+  char why[256];
+  struct stat status;
+  struct budget budget;
+  budget_begin(&budget, BUDGET_MEMORY, stat(run->path, &status) == 0 ? (u64)status.st_size : 0);
   int error = whole_file_read(run->path, &bytes, &n);
   if (!error)
     error = scalar_log_read(&log, SCALAR_LOG_LINES, (char *)bytes, n, why, sizeof(why));
@@ -109,6 +115,9 @@ static int add_values(struct import *import, const struct pytscope_run *run,
     struct rank_scalar scalar = {NS_UNKNOWN, value->value, value->step, value->name};
     error = VECTOR_PUSH(&events->scalars, scalar) ? 0 : -ENOMEM;
   }
+  error = budget_end(&budget, error, why, sizeof(why));
+  if (error == -EFBIG)
+    error = model_note(import->model, "%s: its values: %s", run->path, why);
   free(bytes);
   free(log.values.at);
   free(log.names.at);
@@ -179,7 +188,7 @@ static void fill_phases(struct model *model, u32 r, const struct pytscope_run *r
 static int add_phases(struct import *import, const struct pytscope_run *runs, u32 n) {
   struct model *model = import->model;
   size_t cells = (size_t)model->steps.n * model->n_ranks;
-  model->phases = arena_array(import->arena, cells + 1, sizeof(*model->phases));
+  model->phases = arena_array(import->arena, size_sum(cells, 1), sizeof(*model->phases));
   if (!model->phases)
     return -ENOMEM;
   for (size_t i = 0; i < cells; i++)
@@ -210,16 +219,20 @@ static int read_all(struct import *import, const struct input *inputs, u32 n,
                     struct pytscope_run *runs, u32 *read) {
   int failure = 0;
   for (u32 i = 0; i < n; i++) {
+    struct budget budget;
+    char why[256];
+    budget_begin(&budget, BUDGET_MEMORY, inputs[i].bytes);
     int error = pytscope_run_read(&runs[*read], inputs[i].path, import->arena);
+    snprintf(why, sizeof(why), "%s", strerror(-error));
+    error = budget_end(&budget, error, why, sizeof(why));
     if (error == 0) {
       ++*read;
       continue;
     }
     free(runs[*read].steps.at);
-    if (error == -ENOMEM ||
-        model_note(import->model, "%s: %s", inputs[i].path, strerror(-error)) < 0)
+    if (error == -ENOMEM || model_note(import->model, "%s: %s", inputs[i].path, why) < 0)
       return -ENOMEM;
-    snprintf(import->why, import->why_bytes, "%s: %s", inputs[i].path, strerror(-error));
+    snprintf(import->why, import->why_bytes, "%s: %s", inputs[i].path, why);
     failure = error;
   }
   return *read ? 0 : failure;
@@ -229,7 +242,7 @@ int load_pytscope(struct import *import, const struct input *inputs, u32 n) {
   struct model *model = import->model;
   if (model->timelines)
     return model_note(model, "pytscope's records are left out: there are timelines of the job");
-  struct pytscope_run *runs = calloc(n, sizeof(*runs));
+  struct pytscope_run *runs = memory_zeroed(n, sizeof(*runs));
   u32 read = 0, next = 0;
   int error = runs ? read_all(import, inputs, n, runs, &read) : -ENOMEM;
   for (u32 i = 0; i < read; i++)

@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/checked_memory.h"
+#include "import/file_budget.h"
 #include "import/import.h"
 #include "import/scalars/scalar_log.h"
 #include "import/whole_file.h"
@@ -42,12 +44,15 @@ static int load_one(struct import *import, const struct input *input, u32 rank,
   char why[256] = "";
   u32 before = log->values.n;
   u64 unreadable_before = log->unreadable_lines;
+  struct budget budget;
+  budget_begin(&budget, BUDGET_MEMORY, input->bytes);
   int error = whole_file_read(input->path, &bytes, &n);
   if (error)
     snprintf(why, sizeof(why), "%s", strerror(-error));
   else
     error = scalar_log_read(log, scalar_log_recognise((const char *)bytes, n), (char *)bytes, n,
                             why, sizeof(why));
+  error = budget_end(&budget, error, why, sizeof(why));
   free(bytes);
   for (u32 i = before; i < log->values.n; i++)
     log->values.at[i].rank = rank;
@@ -76,7 +81,7 @@ int load_scalars(struct import *import, const struct input *inputs, u32 n) {
   u64 all = (u64)model->n_scalars + log.values.n;
   struct scalar *list = error == -ENOMEM || all >= UINT32_MAX
                             ? NULL
-                            : arena_array(import->arena, all + 1, sizeof(*list));
+                            : arena_array(import->arena, size_sum(all, 1), sizeof(*list));
   if (list) {
     if (model->n_scalars)
       memcpy(list, model->scalars, model->n_scalars * sizeof(*list));

@@ -6,7 +6,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/checked_memory.h"
 #include "format/scalar_line.h"
+#include "import/file_budget.h"
 #include "import/value_json.h"
 
 #define MOST_NAMES 64u
@@ -194,6 +196,8 @@ static int read_lines(struct scalar_log *log, enum scalar_log_kind kind, char *t
   size_t length;
   int error = 0;
   while (!error && next_line(&at, text + n, &line, &length)) {
+    if (budget_is_over())
+      return -EFBIG;
     log->lines += length > 0;
     if (kind == SCALAR_LOG_LINES && length && line[strspn(line, " \t")] == '{')
       error = read_json_line(log, line, length);
@@ -259,7 +263,7 @@ static int read_row(struct scalar_log *log, char *line, size_t n, char separator
 
 static int read_table(struct scalar_log *log, char *text, size_t n, char *why, size_t why_bytes) {
   char *at = text, *line, *cell;
-  struct column *columns = calloc(MOST_COLUMNS, sizeof(*columns));
+  struct column *columns = memory_zeroed(MOST_COLUMNS, sizeof(*columns));
   size_t length;
   u32 n_columns = 0;
   int error = columns ? 0 : -ENOMEM;
@@ -272,6 +276,8 @@ static int read_table(struct scalar_log *log, char *text, size_t n, char *why, s
   while (heads && n_columns < MOST_COLUMNS && (cell = next_cell(&heads, line + length, separator)))
     columns[n_columns++] = (struct column){cell, scalar_role_of(cell)};
   while (!error && next_line(&at, text + n, &line, &length)) {
+    if (budget_is_over())
+      return -EFBIG;
     log->lines += length > 0;
     if (length)
       error = read_row(log, line, length, separator, columns, n_columns);

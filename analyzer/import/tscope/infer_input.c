@@ -5,6 +5,7 @@
  */
 #include <errno.h>
 
+#include "base/checked_memory.h"
 #include "import/tscope/files/chunk_order.h"
 #include "import/tscope/trace_source.h"
 #include "model/building.h"
@@ -105,20 +106,20 @@ int trace_infer_input(const struct model *model, u32 rank, bool *found) {
   struct pauses pauses = {.model = model,
                           .rank = rank,
                           .events = model_events(model, rank),
-                          .begin = malloc((model->steps.n + 1) * sizeof(i64)),
+                          .begin = memory_array(size_sum(model->steps.n, 1), sizeof(i64)),
                           .thread = TSCOPE_UNKNOWN};
   u32 n = 0;
   struct chunk_place *places = ring_chunks(&file, &n);
-  u8 *buffer = malloc(file.header.chunk_bytes);
+  u8 *buffer = trace_chunk_buffer(&file);
   struct trace_chunk chunk;
   if (pauses.begin)
     find_host_begins(&pauses);
-  for (u32 i = 0; i < n && places && buffer && pauses.begin; i++)
+  for (u32 i = 0; i < n && buffer && pauses.begin; i++)
     if (places[i].clock == TSCOPE_CLOCK_TICKS &&
         trace_chunk_read(&file, places[i].index, buffer, &chunk) == TRACE_CHUNK_READ)
       read_chunk(&pauses, &chunk);
   *found = pauses.found;
-  bool enough = places && buffer && pauses.begin;
+  bool enough = buffer && pauses.begin;
   free(pauses.begin);
   free(places);
   free(buffer);

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/checked_memory.h"
 #include "import/import.h"
 #include "import/tscope/load_traces.h"
 
@@ -17,7 +18,7 @@ bool probe_trace(const struct input *input) {
 }
 
 int load_trace(struct import *import, const struct input *inputs, u32 n) {
-  const char **paths = calloc(n, sizeof(*paths));
+  const char **paths = memory_zeroed(n, sizeof(*paths));
   if (!paths)
     return -ENOMEM;
   for (u32 i = 0; i < n; i++)

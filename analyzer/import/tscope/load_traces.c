@@ -11,6 +11,8 @@
 #include <time.h>
 
 #include "base/parallel.h"
+#include "base/printable.h"
+#include "import/file_budget.h"
 #include "import/tscope/ranks/processes.h"
 #include "import/tscope/trace_source.h"
 #include "join/join_ranks.h"
@@ -33,18 +35,14 @@ static int read_process(void *user, u32 index, unsigned worker) {
   struct loading *loading = user;
   struct process *process = &loading->processes.at[index];
   struct trace_file file;
-  char why[256];
-  if (trace_file_open(&file, process->entry->path, why, sizeof(why)) < 0) {
-    process->left_out = true; /* it was readable a moment ago */
-    return 0;
-  }
-  int result = rank_events_read(&process->events, &file);
-  process->rank_events_read = result == 0;
+  if (trace_file_open(&file, process->entry->path, process->why, sizeof(process->why)) < 0)
+    return 0; /* it was readable a moment ago */
+  int result = process_read(process, &file, loading->options->kernel_names);
   trace_file_close(&file);
   u32 done = atomic_fetch_add(&loading->done, 1) + 1;
   if (worker == 0)
     report_progress(loading->options, "reading", (double)done / loading->processes.n);
-  return result;
+  return result == -EFBIG ? 0 : result;
 }
 
 static int by_rank(const void *left, const void *right) {
@@ -160,7 +158,10 @@ static int read_processes(struct loading *loading, const struct trace_runs *runs
                           const struct trace_run *run) {
   struct model *model = loading->model;
   const struct model_options *options = loading->options;
+  loading->processes.kernel_names = options->kernel_names;
   int result = parallel_for(loading->processes.n, options->threads, read_process, loading);
+  if (result == 0)
+    result = processes_drop_unread(&loading->processes);
   if (result == 0)
     result = processes_add_from_other_runs(&loading->processes, runs, run);
   if (result == 0)
@@ -249,8 +250,9 @@ int model_list_runs(const char *const *paths, u32 n, FILE *out, char *why, size_
     if (run->start_realtime_ns && localtime_r(&start, &parts))
       strftime(when, sizeof(when), "%Y-%m-%d %H:%M:%S", &parts);
     u32 hosts = count_hosts(run);
-    fprintf(out, "%-32s  %s  %u process%s on %u host%s  %.1f MB", run->id, when, run->n_readable,
-            run->n_readable == 1 ? "" : "es", hosts, hosts == 1 ? "" : "s", (double)bytes / 1e6);
+    fprintf(out, "%-32s  %s  %u process%s on %u host%s  %.1f MB", arena_printable(&arena, run->id),
+            when, run->n_readable, run->n_readable == 1 ? "" : "es", hosts, hosts == 1 ? "" : "s",
+            (double)bytes / 1e6);
     if (run->n_readable < run->n_entries)
       fprintf(out, "  %u unreadable", run->n_entries - run->n_readable);
     fputc('\n', out);

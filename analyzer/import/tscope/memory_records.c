@@ -7,6 +7,7 @@
  */
 #include <errno.h>
 
+#include "base/checked_memory.h"
 #include "import/tscope/events/stacks_of_calls.h"
 #include "import/tscope/files/chunk_order.h"
 #include "import/tscope/memory_sources.h"
@@ -203,14 +204,13 @@ static int read_file(struct collecting *collecting, const struct trace_file *fil
   int error = definitions_read(&collecting->definitions, file, &collecting->scratch, buffer);
   if (!error)
     error = stacks_copy(&collecting->definitions, &collecting->scratch, &collecting->sites);
-  for (u32 i = 0; i < file->n_chunks && !error; i++)
+  for (u32 i = trace_chunk_from(file, 0); i < file->n_chunks && !error;
+       i = trace_chunk_from(file, i + 1))
     if (trace_chunk_peek(file, i, &chunk) == TRACE_CHUNK_READ &&
         chunk.header.retention == TSCOPE_RETAINED &&
         trace_chunk_read(file, i, buffer, &chunk) == TRACE_CHUNK_READ)
       error = read_chunk(collecting, &chunk, false);
   struct chunk_place *places = error ? NULL : ring_chunks(file, &n);
-  if (!error && !places)
-    error = -ENOMEM;
   for (u32 i = 0; !error && i < n; i++)
     if (trace_chunk_read(file, places[i].index, buffer, &chunk) == TRACE_CHUNK_READ)
       error = read_chunk(collecting, &chunk, places[i].after_gap);
@@ -253,8 +253,9 @@ static int sort_events(struct collecting *collecting) {
   u32 n = collecting->events.n;
   if (n)
     qsort(collecting->events.at, n, sizeof(*collecting->events.at), by_time);
-  history->events = arena_array(collecting->arena, n + 1u, sizeof(*history->events));
-  collecting->stacks = arena_array(&collecting->scratch, n + 1u, sizeof(*collecting->stacks));
+  history->events = arena_array(collecting->arena, size_sum(n, 1), sizeof(*history->events));
+  collecting->stacks =
+      arena_array(&collecting->scratch, size_sum(n, 1), sizeof(*collecting->stacks));
   if (!history->events || !collecting->stacks)
     return -ENOMEM;
   for (u32 i = 0; i < n; i++) {
@@ -417,7 +418,7 @@ static int read_records(const struct model *model, const struct memory_origin *o
   int error = trace_file_open(&file, rank->path, why, sizeof(why));
   if (error)
     return error;
-  u8 *buffer = malloc(file.header.chunk_bytes);
+  u8 *buffer = trace_chunk_buffer(&file);
   error = buffer ? read_file(&collecting, &file, buffer) : -ENOMEM;
   trace_file_close(&file);
   free(buffer);
@@ -443,8 +444,9 @@ int list_memories(struct model *model) {
   u32 n = 0;
   for (u32 r = 0; r < model->n_ranks; r++)
     n += model_events(model, r)->memory_devices.n;
-  struct memory_origin *origins = arena_array(model_arena(model), n + 1u, sizeof(*origins));
-  struct recorded_device *devices = arena_array(model_arena(model), n + 1u, sizeof(*devices));
+  struct memory_origin *origins = arena_array(model_arena(model), size_sum(n, 1), sizeof(*origins));
+  struct recorded_device *devices =
+      arena_array(model_arena(model), size_sum(n, 1), sizeof(*devices));
   if (!origins || !devices)
     return -ENOMEM;
   for (u32 r = 0; r < model->n_ranks; r++)

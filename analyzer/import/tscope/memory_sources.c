@@ -85,8 +85,8 @@ static u32 line_of(const struct memory_sources_of *of, u32 event) {
 static int add_lines_to_sources(const struct memory_sources_of *of, u32 n_kinds) {
   struct memory_history *history = of->history;
   u32 n_frames = of->sites->n_frames;
-  u32 *first = arena_array(of->scratch, n_frames + 1u, sizeof(*first));
-  u32 *made = arena_array(of->scratch, (size_t)n_frames * n_kinds + 1u, sizeof(*made));
+  u32 *first = arena_array(of->scratch, size_sum(n_frames, 1), sizeof(*first));
+  u32 *made = arena_array(of->scratch, size_sum(size_product(n_frames, n_kinds), 1), sizeof(*made));
   if (!first || !made || find_first_frames(of->sites, of->scratch, first) < 0)
     return -ENOMEM;
   for (u32 i = 0; i < history->n_events; i++) {
@@ -121,8 +121,8 @@ static int grow_tree(const struct memory_sources_of *of) {
   struct memory_history *history = of->history;
   const struct call_sites *sites = of->sites;
   struct memory_frames tree = {0};
-  const char **names = arena_array(of->scratch, sites->n_frames + 1u, sizeof(*names));
-  u32 *placed = arena_array(of->scratch, sites->n_stacks + 1u, sizeof(*placed));
+  const char **names = arena_array(of->scratch, size_sum(sites->n_frames, 1), sizeof(*names));
+  u32 *placed = arena_array(of->scratch, size_sum(sites->n_stacks, 1), sizeof(*placed));
   int error = names && placed ? 0 : -ENOMEM;
   for (u32 i = 0; i < history->n_events && !error; i++) {
     u32 index = of->stacks[i];
@@ -157,8 +157,8 @@ int memory_name_sources(const struct memory_sources_of *of) {
   const u32 n_kinds = sizeof(of_phase) / sizeof(*of_phase);
   struct memory_history *history = of->history;
   size_t most = (size_t)of->sites->n_frames * n_kinds, lines = count_lines(of);
-  history->sources =
-      arena_array(of->arena, n_kinds + (lines < most ? lines : most), sizeof(*history->sources));
+  history->sources = arena_array(of->arena, size_sum(n_kinds, lines < most ? lines : most),
+                                 sizeof(*history->sources));
   if (!history->sources)
     return -ENOMEM;
   history->n_sources = n_kinds;

@@ -3,6 +3,7 @@
 
 #include <errno.h>
 
+#include "base/checked_memory.h"
 #include "base/hash.h"
 #include "model/building.h"
 
@@ -33,7 +34,7 @@ static struct slot *slot_of(const struct collecting *collecting, u32 name, u32 d
 static bool grow(struct collecting *collecting) {
   struct collecting larger = *collecting;
   larger.mask = collecting->mask * 2 + 1;
-  larger.slots = calloc(larger.mask + 1u, sizeof(*larger.slots));
+  larger.slots = memory_zeroed(size_sum(larger.mask, 1), sizeof(*larger.slots));
   if (!larger.slots)
     return false;
   for (u32 i = 0; collecting->slots && i <= collecting->mask; i++)
@@ -79,7 +80,8 @@ static bool read_chunk(struct collecting *collecting, const struct trace_chunk *
 static int read_file(struct collecting *collecting, const struct trace_file *file, u8 *buffer) {
   struct trace_chunk chunk;
   int error = definitions_read(&collecting->definitions, file, &collecting->text, buffer);
-  for (u32 i = 0; i < file->n_chunks && !error; i++)
+  for (u32 i = trace_chunk_from(file, 0); i < file->n_chunks && !error;
+       i = trace_chunk_from(file, i + 1))
     if (trace_chunk_peek(file, i, &chunk) == TRACE_CHUNK_READ &&
         chunk.header.retention == TSCOPE_RING &&
         trace_chunk_read(file, i, buffer, &chunk) == TRACE_CHUNK_READ)
@@ -95,7 +97,7 @@ static const char *copy_string(const struct collecting *collecting, struct arena
 
 static int copy_ranges(const struct collecting *collecting, struct arena *arena,
                        struct named_range **ranges, u32 *n) {
-  *ranges = arena_array(arena, collecting->n + 1u, sizeof(**ranges));
+  *ranges = arena_array(arena, size_sum(collecting->n, 1), sizeof(**ranges));
   if (!*ranges)
     return -ENOMEM;
   for (u32 i = 0; collecting->slots && i <= collecting->mask; i++) {
@@ -124,7 +126,7 @@ int trace_named_ranges(const struct model *model, u32 rank, struct arena *arena,
   int error = trace_file_open(&file, model->ranks[rank].path, why, sizeof(why));
   if (error)
     return error;
-  u8 *buffer = malloc(file.header.chunk_bytes);
+  u8 *buffer = trace_chunk_buffer(&file);
   error = buffer ? read_file(&collecting, &file, buffer) : -ENOMEM;
   if (!error)
     error = copy_ranges(&collecting, arena, ranges, n);

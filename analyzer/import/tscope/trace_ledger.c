@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <math.h>
 
+#include "base/checked_memory.h"
 #include "model/building.h"
 
 /* For each rank, as many calls as PyTorch's flight recorder keeps; fewer if there are very many
@@ -111,9 +112,9 @@ static int add_rank(struct making *m, u32 global) {
 /* Ranks with a trace, and ranks of the world without one. */
 static int make_ranks(struct making *m) {
   const struct model *model = m->model;
-  u32 world = model->world_size < 1u << 20 ? model->world_size : 0, next = 0;
-  m->ledger->ranks =
-      arena_array(m->arena, (u64)model->n_ranks + world + 1, sizeof(struct ledger_rank));
+  u32 world = model->world_size, next = 0;
+  m->ledger->ranks = arena_array(m->arena, size_sum(size_sum(model->n_ranks, world), 1),
+                                 sizeof(struct ledger_rank));
   if (!m->ledger->ranks)
     return -ENOMEM;
   for (u32 r = 0; r < model->n_ranks; r++) {
@@ -172,7 +173,8 @@ static u32 missing_member(const struct making *m, const struct comm *comm, u32 p
 
 static int make_groups(struct making *m) {
   const struct model *model = m->model;
-  m->ledger->groups = arena_array(m->arena, model->n_comms + 1u, sizeof(struct ledger_group));
+  m->ledger->groups =
+      arena_array(m->arena, size_sum(model->n_comms, 1), sizeof(struct ledger_group));
   if (!m->ledger->groups)
     return -ENOMEM;
   m->ledger->n_groups = model->n_comms;
@@ -182,7 +184,7 @@ static int make_groups(struct making *m) {
     group->name = comm->name
                       ? comm->name
                       : arena_printf(m->arena, "%016llx", (unsigned long long)comm->identity);
-    group->members = arena_array(m->arena, comm->size + 1u, sizeof(u32));
+    group->members = arena_array(m->arena, size_sum(comm->size, 1), sizeof(u32));
     group->members_known = comm->size != 0;
     if (!group->name || !group->members)
       return -ENOMEM;
@@ -348,9 +350,9 @@ static int make_calls(struct making *m) {
     u32 n = model_events(m->model, r)->calls.n;
     total += n < m->keep ? n : m->keep;
   }
-  m->ledger->calls = arena_array(m->arena, total + 1, sizeof(struct ledger_call));
-  bool *waits = malloc(2 * m->keep * sizeof(*waits));
-  i64 *newest = malloc((m->model->n_comms + 1) * sizeof(*newest));
+  m->ledger->calls = arena_array(m->arena, size_sum(total, 1), sizeof(struct ledger_call));
+  bool *waits = memory_array(size_product(2, m->keep), sizeof(*waits));
+  i64 *newest = memory_array(size_sum(m->model->n_comms, 1), sizeof(*newest));
   int error = m->ledger->calls && waits && newest && total < INDEX_NONE ? 0 : -ENOMEM;
   for (u32 r = 0; r < m->model->n_ranks && !error; r++)
     error = add_calls_of_rank(m, r, waits, waits + m->keep, newest);
@@ -387,8 +389,8 @@ int trace_ledger(const struct model *model, struct arena *arena, const struct le
   struct making m = {.model = model,
                      .arena = arena,
                      .ledger = ledger,
-                     .rank_of = arena_array(arena, model->n_ranks + 1u, sizeof(u32)),
-                     .alive = arena_array(arena, model->n_ranks + 1u, sizeof(i64))};
+                     .rank_of = arena_array(arena, size_sum(model->n_ranks, 1), sizeof(u32)),
+                     .alive = arena_array(arena, size_sum(model->n_ranks, 1), sizeof(i64))};
   if (!ledger || !m.rank_of || !m.alive)
     return -ENOMEM;
   u32 share = MOST_KEPT_IN_ALL / model->n_ranks;

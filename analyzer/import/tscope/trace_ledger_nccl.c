@@ -4,6 +4,7 @@
  */
 #include <errno.h>
 
+#include "base/checked_memory.h"
 #include "import/tscope/trace_source.h"
 #include "model/building.h"
 #include "model/ledger.h"
@@ -30,7 +31,7 @@ int trace_ledger_nccl(const struct model *model, const u32 *rank_of, struct aren
     const struct rank_stall *stall = stall_of(model, r);
     most += stall ? stall->n_comms : 0;
   }
-  ledger->nccl = arena_array(arena, most + 1, sizeof(*ledger->nccl));
+  ledger->nccl = arena_array(arena, size_sum(most, 1), sizeof(*ledger->nccl));
   for (u32 r = 0; r < model->n_ranks && ledger->nccl; r++) {
     const struct rank_stall *stall = stall_of(model, r);
     for (u32 i = 0; stall && i < stall->n_comms; i++) {

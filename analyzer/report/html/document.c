@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/checked_memory.h"
 #include "report/json/json_fields.h"
 
 /* With this many objects or more it is worth writing the names of fields only once. */
@@ -13,7 +14,7 @@
 static int shorten_text(json_t *string) {
   size_t bytes = json_string_length(string), kept = HTML_STRING_BYTES;
   const char *text = json_string_value(string);
-  char *shorter = malloc(HTML_STRING_BYTES + 64);
+  char *shorter = memory_array(HTML_STRING_BYTES + 64, 1);
   if (!shorter)
     return -ENOMEM;
   while (kept > 0 && ((unsigned char)text[kept] & 0xc0) == 0x80)

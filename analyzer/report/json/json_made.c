@@ -79,6 +79,32 @@ json_t *make_residual(const struct results *results) {
   return number_or_null(results->model->clock_residual_us);
 }
 
+json_t *make_between_hosts(const struct results *results) {
+  return number_or_null(results->model->clock_between_us);
+}
+
+static json_t *make_clock(const struct rank *rank) {
+  const struct clock_fit *fit = &rank->clock;
+  return json_pack("{s:o,s:[],s:o,s:o,s:o}", "host", json_text_or_null(rank->host), "ranks",
+                   "offset_ns", fit->aligned ? json_integer(fit->offset_ns) : json_null(),
+                   "drift_ppm", number_or_null(fit->aligned ? fit->drift_ppm : NAN), "error_us",
+                   number_or_null(fit->error_us));
+}
+
+/* Domains are numbered in the order of their first ranks. */
+json_t *make_clocks(const struct results *results) {
+  const struct model *model = results->model;
+  json_t *list = json_array();
+  for (u32 r = 0; r < model->n_ranks; r++) {
+    const struct rank *rank = &model->ranks[r];
+    if (rank->clock.domain == json_array_size(list))
+      json_array_append_new(list, make_clock(rank));
+    json_t *clock = json_array_get(list, rank->clock.domain);
+    json_array_append_new(json_object_get(clock, "ranks"), json_integer(rank->rank));
+  }
+  return list;
+}
+
 json_t *make_steps_method(const struct results *results) {
   return json_text_or_null(results->model->steps.method);
 }

@@ -3,10 +3,12 @@
 
 #include <stdlib.h>
 
+#include "base/checked_memory.h"
+
 static int buffer_character(struct json_squeeze *s, char c) {
   if (s->n == s->room) {
     size_t room = s->room ? 2 * s->room : 4096;
-    char *buffered = realloc(s->buffered, room);
+    char *buffered = memory_resized(s->buffered, room, 1);
     if (!buffered)
       return -1;
     s->buffered = buffered;

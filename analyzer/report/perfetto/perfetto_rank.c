@@ -43,14 +43,14 @@ enum { COUNTERS_ORDER = SHOWN_GROUP + 2 };
 static int make_tracks(struct writing *w) {
   const struct shown_rank *rank = w->rank;
   u32 n = 0;
-  w->first_track = arena_array(&w->arena, rank->n_lanes + 1u, sizeof(u32));
+  w->first_track = arena_array(&w->arena, size_sum(rank->n_lanes, 1), sizeof(u32));
   if (!w->first_track)
     return -ENOMEM;
   for (u32 i = 0; i < rank->n_lanes; i++) {
     w->first_track[i] = n;
     n += rank->lanes[i].rows;
   }
-  w->tracks = arena_array(&w->arena, n + 1u, sizeof(*w->tracks));
+  w->tracks = arena_array(&w->arena, size_sum(n, 1), sizeof(*w->tracks));
   if (!w->tracks)
     return -ENOMEM;
   w->first_track[rank->n_lanes] = n;
@@ -71,7 +71,7 @@ static int make_tracks(struct writing *w) {
 static int list_work(struct writing *w) {
   const struct shown_rank *rank = w->rank;
   u32 n = 0;
-  w->work_of = arena_array(&w->arena, rank->n_spans + 1u, sizeof(u32));
+  w->work_of = arena_array(&w->arena, size_sum(rank->n_spans, 1), sizeof(u32));
   if (!w->work_of)
     return -ENOMEM;
   for (u32 i = 0; i < rank->n_spans; i++)
@@ -79,7 +79,7 @@ static int list_work(struct writing *w) {
       w->work_of[rank->spans[i].launch]++;
       n++;
     }
-  w->work = arena_array(&w->arena, n + 1u, sizeof(u32));
+  w->work = arena_array(&w->arena, size_sum(n, 1), sizeof(u32));
   if (!w->work)
     return -ENOMEM;
   for (u32 i = 1; i <= rank->n_spans; i++)
@@ -369,7 +369,7 @@ int perfetto_rank(struct perfetto_trace *trace, const struct shown_scope *scope,
   struct perfetto_track process = {.name = process_name(&w, run),
                                    .pid = free_pid(trace, scope, rank),
                                    .order = trace->next_order++};
-  w.named = arena_array(&w.arena, rank->n_names + 1u, sizeof(bool));
+  w.named = arena_array(&w.arena, size_sum(rank->n_names, 1), sizeof(bool));
   int error = process.name && w.named ? 0 : -ENOMEM;
   if (!error) {
     w.sequence = perfetto_sequence(trace);

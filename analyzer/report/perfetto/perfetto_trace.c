@@ -5,6 +5,7 @@
 #include <math.h>
 #include <zlib.h>
 
+#include "base/checked_memory.h"
 #include "base/utf8.h"
 
 enum { BUFFER_BYTES = 1 << 20, COMPRESSED_BYTES = 1 << 18 };
@@ -15,7 +16,7 @@ struct zlib_writer {
 };
 
 static int open_gzip(struct perfetto_trace *trace) {
-  trace->gzip = calloc(1, sizeof(*trace->gzip));
+  trace->gzip = memory_zeroed(1, sizeof(*trace->gzip));
   if (!trace->gzip)
     return -ENOMEM;
   /* The fastest level: traces are read soon, and seldom kept. 16 selects a gzip header. */

@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/checked_memory.h"
 #include "format/tscope_format.h"
 
 struct protobuf {
@@ -26,7 +27,7 @@ static inline bool protobuf_reserve(struct protobuf *p, size_t bytes) {
   if (__builtin_expect(p->room - p->n >= bytes, 1))
     return true;
   size_t room = (p->room + bytes) * 2;
-  u8 *grown = realloc(p->bytes, room);
+  u8 *grown = memory_resized(p->bytes, room, 1);
   p->failed |= grown == NULL;
   if (!grown)
     return false;

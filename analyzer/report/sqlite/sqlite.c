@@ -7,6 +7,7 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "base/checked_memory.h"
 #include "diff/diff_result.h"
 #include "report/report.h"
 #include "report/sqlite/sqlite_run.h"
@@ -22,8 +23,8 @@ static double rows_of_facts(const struct model *model) {
 
 static int mark_shown(struct sqlite_run *run) {
   const struct model *model = run->scope.results->model;
-  run->shown_steps = arena_array(&run->scope.arena, model->steps.n + 1u, sizeof(bool));
-  run->shown_ranks = arena_array(&run->scope.arena, model->n_ranks + 1u, sizeof(bool));
+  run->shown_steps = arena_array(&run->scope.arena, size_sum(model->steps.n, 1), sizeof(bool));
+  run->shown_ranks = arena_array(&run->scope.arena, size_sum(model->n_ranks, 1), sizeof(bool));
   if (!run->shown_steps || !run->shown_ranks)
     return -ENOMEM;
   for (u32 i = 0; i < run->scope.n_steps; i++)
@@ -90,7 +91,7 @@ static int write_one(const struct results *results, const struct report_view *vi
 static int write_all(const struct results *results, const struct report_view *view, FILE *out) {
   const struct diff_result *diff = results->diff;
   u32 n_before = (u32)diff->runs_before, n = n_before + (u32)diff->runs_after;
-  const struct results **all = calloc(n, sizeof(*all));
+  const struct results **all = memory_zeroed(n, sizeof(*all));
   (void)out;
   if (!all)
     return -ENOMEM;

@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "base/checked_memory.h"
 #include "report/sqlite/sqlite_writer.h"
 
 enum { MOST_COLUMNS = 32 };
@@ -30,7 +31,7 @@ static int connect_batch(sqlite3 *db, void *writer, int argc, const char *const 
   for (int i = 1; i < MOST_COLUMNS; i++)
     n += snprintf(create + n, sizeof(create) - (size_t)n, ", c%d", i);
   snprintf(create + n, sizeof(create) - (size_t)n, ")");
-  struct batch_table *table = calloc(1, sizeof(*table));
+  struct batch_table *table = memory_zeroed(1, sizeof(*table));
   if (!table)
     return SQLITE_NOMEM;
   table->writer = writer;
@@ -52,7 +53,7 @@ static int choose_plan(sqlite3_vtab *table, sqlite3_index_info *info) {
 
 static int open_cursor(sqlite3_vtab *table, sqlite3_vtab_cursor **out) {
   (void)table;
-  struct batch_cursor *cursor = calloc(1, sizeof(*cursor));
+  struct batch_cursor *cursor = memory_zeroed(1, sizeof(*cursor));
   *out = cursor ? &cursor->base : NULL;
   return cursor ? SQLITE_OK : SQLITE_NOMEM;
 }

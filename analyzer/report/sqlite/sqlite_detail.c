@@ -6,6 +6,7 @@
 #include <math.h>
 #include <stdio.h>
 
+#include "base/checked_memory.h"
 #include "base/hash.h"
 #include "kernels/precision.h"
 #include "model/gemms.h"
@@ -25,8 +26,8 @@ static bool make_room(struct sqlite_names *names) {
   if (names->n_slots && names->n < names->n_slots / 2)
     return true;
   u32 n = names->n_slots ? names->n_slots * 2 : 1024;
-  u32 *slots = calloc(n, sizeof(u32));
-  const char **known = slots ? realloc(names->known, n * sizeof(*known)) : NULL;
+  u32 *slots = memory_zeroed(n, sizeof(u32));
+  const char **known = slots ? memory_resized(names->known, n, sizeof(*known)) : NULL;
   if (!known) {
     free(slots);
     return false;
@@ -239,7 +240,7 @@ static int write_rank(void *user, const struct shown_rank *rank) {
   }
   struct detail d = {.run = run,
                      .rank = rank,
-                     .name_ids = calloc(rank->n_names + 1u, sizeof(i64)),
+                     .name_ids = memory_zeroed(size_sum(rank->n_names, 1), sizeof(i64)),
                      .first_id = *run->spans + 1};
   if (!d.name_ids)
     return -ENOMEM;

@@ -32,7 +32,8 @@ static void write_run(struct sqlite_run *run) {
   sqlite_ns(&row, ns_of_ms(r->step_median_ms));
   sqlite_int(&row, model->n_ranks <= 1 || model->clock_aligned);
   sqlite_text(&row, model->clock_method);
-  sqlite_rounded(&row, model->clock_residual_us * 1e3);
+  sqlite_rounded(&row, 1e3 * (isnan(model->clock_between_us) ? model->clock_residual_us
+                                                             : model->clock_between_us));
   sqlite_text(&row, model->recorder);
   sqlite_end(&row);
 }

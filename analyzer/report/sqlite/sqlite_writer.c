@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/checked_memory.h"
 #include "base/utf8.h"
 
 /* "tscope", and the version of the schema: a reader can check these first. */
@@ -84,7 +85,7 @@ static void make_table(struct sqlite_writer *w, u32 index) {
     i += snprintf(insert + i, sizeof(insert) - (size_t)i, "c%u%s", k, last ? " FROM batch" : ", ");
   }
   batch->columns = table->n;
-  batch->values = calloc((size_t)SQLITE_BATCH_ROWS * table->n, sizeof(*batch->values));
+  batch->values = memory_zeroed(size_product(SQLITE_BATCH_ROWS, table->n), sizeof(*batch->values));
   if (!batch->values)
     w->error = SQLITE_NOMEM;
   execute(w, create);

@@ -6,6 +6,7 @@
 #include <string.h>
 #include <wchar.h>
 
+#include "base/checked_memory.h"
 #include "base/utf8.h"
 
 #define SEPARATOR " · "
@@ -221,7 +222,7 @@ void pen_right(struct pen *pen, enum style style, const char *text, unsigned col
 
 void pen_repeat(struct pen *pen, enum style style, const char *glyph, unsigned times) {
   size_t bytes = strlen(glyph);
-  char *text = malloc(bytes * times + 1);
+  char *text = memory_array(size_sum(size_product(bytes, times), 1), 1);
   if (!text)
     return;
   for (unsigned i = 0; i < times; i++)

@@ -9,7 +9,7 @@
 #include "base/quantity.h"
 #include "report/text/pen.h"
 
-enum lamp { LAMP_GOOD, LAMP_NOTE, LAMP_WARNING, LAMP_CRITICAL, LAMP_UNKNOWN };
+enum lamp { LAMP_GOOD, LAMP_NOTE, LAMP_WARNING, LAMP_CRITICAL, LAMP_UNKNOWN, LAMP_NONE };
 
 struct section {
   const char *title;

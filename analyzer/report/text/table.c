@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/checked_memory.h"
 #include "base/quantity.h"
 #include "report/text/meter.h"
 
@@ -133,7 +134,7 @@ static bool fill_cells(const struct pen *pen, const struct table *table, const v
     return false;
   }
   ready->width = pen_measure(pen, ready->title);
-  ready->cells = calloc(n + 1, sizeof(*ready->cells));
+  ready->cells = memory_zeroed(size_sum(n, 1), sizeof(*ready->cells));
   if (!ready->cells)
     return false;
   if (column->kind == COLUMN_BAR) {
@@ -239,7 +240,7 @@ static void print_row(struct pen *pen, const struct table *table, const struct r
 
 void table_print(struct pen *pen, const struct table *table, const void *rows, unsigned n_rows,
                  unsigned indent) {
-  struct ready *columns = calloc(table->n_columns, sizeof(*columns));
+  struct ready *columns = memory_zeroed(table->n_columns, sizeof(*columns));
   bool ok = columns != NULL;
   struct time_unit unit = pick_unit(table, rows, n_rows);
   for (unsigned i = 0; ok && i < table->n_columns; i++) {

@@ -48,6 +48,7 @@ static const struct {
     [LAMP_WARNING] = {"▲", "warning", STYLE_WARNING},
     [LAMP_CRITICAL] = {"■", "CRITICAL", STYLE_CRITICAL},
     [LAMP_UNKNOWN] = {"○", "unknown", STYLE_DIM},
+    [LAMP_NONE] = {"·", "", STYLE_DIM}, /* no finding judges the section */
 };
 
 enum style lamp_style(enum lamp lamp) {
@@ -87,6 +88,13 @@ bool section_has_timelines(const struct results *results) {
   return results->model->n_ranks > 0;
 }
 
+static bool is_judged(const struct section *section, unsigned place) {
+  bool judged = section->of_all_findings;
+  for (size_t id = 0; id < sizeof(shown_in) / sizeof(*shown_in); id++)
+    judged |= shown_in[id] >> place & 1;
+  return judged;
+}
+
 static enum lamp section_lamp(const struct section *section, unsigned place,
                               const struct results *results) {
   bool unjudged = section->unjudged && section->unjudged(results);
@@ -98,7 +106,10 @@ static enum lamp section_lamp(const struct section *section, unsigned place,
     if (belongs && one > lamp)
       lamp = one;
   }
-  return lamp == LAMP_GOOD && unjudged ? LAMP_UNKNOWN : lamp;
+  return lamp != LAMP_GOOD            ? lamp
+         : !is_judged(section, place) ? LAMP_NONE
+         : unjudged                   ? LAMP_UNKNOWN
+                                      : LAMP_GOOD;
 }
 
 static void put_heading(struct pen *pen, const char *title, enum lamp lamp) {

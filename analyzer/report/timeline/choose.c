@@ -88,7 +88,7 @@ static int choose_steps(struct choosing *c, bool all) {
   u32 n = c->model->steps.n;
   bool requested = scope->request.steps_requested;
   scope->n_steps = 0;
-  scope->steps = arena_array(&scope->arena, n + 1u, sizeof(*scope->steps));
+  scope->steps = arena_array(&scope->arena, size_sum(n, 1), sizeof(*scope->steps));
   if (!scope->steps)
     return -ENOMEM;
   if (requested || all)
@@ -297,8 +297,8 @@ static int choose_paths(struct choosing *c) {
 static int choose_from_timelines(struct choosing *c) {
   struct shown_scope *scope = c->scope;
   u32 n = c->model->n_ranks;
-  scope->ranks = arena_array(&scope->arena, n + 1u, sizeof(u32));
-  c->wanted = arena_array(&scope->arena, n + 1u, sizeof(bool));
+  scope->ranks = arena_array(&scope->arena, size_sum(n, 1), sizeof(u32));
+  c->wanted = arena_array(&scope->arena, size_sum(n, 1), sizeof(bool));
   if (!scope->ranks || !c->wanted)
     return -ENOMEM;
   c->per_step = events_per_step(c->model);
@@ -364,7 +364,7 @@ int shown_choose(const struct results *results, const struct shown_request *requ
   if (scope->source != SHOWN_TIMELINES)
     scope->path_reason = "the input has no timelines";
   scope->n_left_out = c.left_out.n;
-  scope->left_out = arena_array(&scope->arena, c.left_out.n + 1u, sizeof(*scope->left_out));
+  scope->left_out = arena_array(&scope->arena, size_sum(c.left_out.n, 1), sizeof(*scope->left_out));
   if (!scope->left_out)
     error = -ENOMEM;
   for (u32 i = 0; !error && i < c.left_out.n; i++)

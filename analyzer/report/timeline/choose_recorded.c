@@ -6,6 +6,7 @@
 
 #include <errno.h>
 
+#include "base/checked_memory.h"
 #include "model/ledger.h"
 #include "model/memory_history.h"
 #include "report/selection.h"
@@ -14,7 +15,7 @@
 static int choose_from_calls(struct shown_scope *scope) {
   const struct ledger *ledger = scope->results->check.ledger;
   struct report_view view = {.ranks = scope->request.ranks};
-  scope->ranks = arena_array(&scope->arena, ledger->n_ranks + 1u, sizeof(u32));
+  scope->ranks = arena_array(&scope->arena, size_sum(ledger->n_ranks, 1), sizeof(u32));
   if (!scope->ranks)
     return -ENOMEM;
   for (u32 i = 0; i < ledger->n_ranks; i++)
@@ -52,7 +53,7 @@ static void extend_by_memory(struct shown_scope *scope, const struct memory_orig
 static int choose_from_memories(struct shown_scope *scope) {
   const struct model *model = scope->results->model;
   struct report_view view = {.ranks = scope->request.ranks};
-  scope->ranks = arena_array(&scope->arena, model->n_memories + 1u, sizeof(u32));
+  scope->ranks = arena_array(&scope->arena, size_sum(model->n_memories, 1), sizeof(u32));
   if (!scope->ranks)
     return -ENOMEM;
   scope->begin = INT64_MAX;

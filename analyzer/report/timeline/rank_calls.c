@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "base/checked_memory.h"
 #include "model/ledger.h"
 #include "report/timeline/rank_lanes.h"
 
@@ -88,9 +89,9 @@ int rank_calls_build(struct rank_lanes *l, u32 index) {
   const struct ledger_rank *rank = &r.ledger->ranks[index];
   l->shown = (struct shown_rank){
       .rank = INDEX_NONE, .number = rank->rank, .host = rank->host, .why_empty = rank->why};
-  l->shown.lanes = arena_array(&l->arena, r.ledger->n_groups + 1u, sizeof(*l->shown.lanes));
-  l->shown.spans = malloc((rank->n_calls + 1u) * sizeof(*l->shown.spans));
-  r.lane_of = arena_array(&l->arena, r.ledger->n_groups + 1u, sizeof(u32));
+  l->shown.lanes = arena_array(&l->arena, size_sum(r.ledger->n_groups, 1), sizeof(*l->shown.lanes));
+  l->shown.spans = memory_array(size_sum(rank->n_calls, 1), sizeof(*l->shown.spans));
+  r.lane_of = arena_array(&l->arena, size_sum(r.ledger->n_groups, 1), sizeof(u32));
   bool room = l->shown.lanes && l->shown.spans && r.lane_of;
   for (u32 i = 0; room && i < rank->n_calls; i++)
     room = add_call(&r, rank->first_call + i);

@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "analyses/queries.h"
+#include "base/checked_memory.h"
 #include "report/timeline/rank_lanes.h"
 
 const char *const shown_unit_words[] = {
@@ -209,9 +210,9 @@ static int count_queues(struct rank_lanes *l, u32 *room) {
   const struct timeline *t = l->timeline;
   if (!t->on_gpu)
     return 0;
-  struct queue *queues = calloc(t->n_lanes + 1u, sizeof(*queues));
-  i64 *times = malloc((2u * (size_t)t->n_spans + 1) * sizeof(*times));
-  struct change *changes = malloc((2u * (size_t)t->n_spans + 1) * sizeof(*changes));
+  struct queue *queues = memory_zeroed(size_sum(t->n_lanes, 1), sizeof(*queues));
+  i64 *times = memory_array(size_sum(size_product(2, t->n_spans), 1), sizeof(*times));
+  struct change *changes = memory_array(size_sum(size_product(2, t->n_spans), 1), sizeof(*changes));
   int error = queues && times && changes ? 0 : -ENOMEM;
   if (!error)
     fill_queues(l, queues, times);
@@ -237,7 +238,8 @@ static int count_queues(struct rank_lanes *l, u32 *room) {
 static int count_waits(struct rank_lanes *l, u32 *room) {
   const struct shown_rank *shown = &l->shown;
   const struct model *model = l->analysis->model;
-  struct change *changes = malloc((2u * (size_t)shown->n_spans + 1) * sizeof(*changes));
+  struct change *changes =
+      memory_array(size_sum(size_product(2, shown->n_spans), 1), sizeof(*changes));
   u32 n = 0;
   if (!changes)
     return -ENOMEM;
@@ -298,7 +300,7 @@ static int count_memcpys(struct rank_lanes *l, u32 *room) {
       error = -ENOMEM;
     copies++;
   }
-  struct change *changes = malloc((2u * (size_t)copies + 1) * sizeof(*changes));
+  struct change *changes = memory_array(size_sum(size_product(2, copies), 1), sizeof(*changes));
   error = changes ? error : -ENOMEM;
   for (u32 i = 0; i < directions.n && !error; i++)
     error = count_bandwidth(l, directions.at[i], changes, room);

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "analyses/queries.h"
+#include "base/checked_memory.h"
 #include "kernels/kernels.h"
 #include "model/span_call_sites.h"
 
@@ -28,7 +29,7 @@ static int list_windows(struct rank_lanes *l) {
   const struct shown_scope *scope = l->scope;
   const struct steps *steps = &l->analysis->model->steps;
   u32 rank = l->timeline->rank;
-  l->windows = arena_array(&l->arena, scope->n_steps + 1u, sizeof(*l->windows));
+  l->windows = arena_array(&l->arena, size_sum(scope->n_steps, 1), sizeof(*l->windows));
   if (!l->windows)
     return -ENOMEM;
   if (scope->n_steps == 0)
@@ -139,10 +140,10 @@ static int make_lanes(struct rank_lanes *l, const u32 *place) {
   const struct timeline *t = l->timeline;
   struct shown_rank *shown = &l->shown;
   u32 keys = 2u * t->n_lanes, *order;
-  shown->lanes = arena_array(&l->arena, keys + 1u, sizeof(*shown->lanes));
-  struct shown_lane *made = arena_array(&l->arena, keys + 1u, sizeof(*made));
-  l->lane_of = arena_array(&l->arena, keys + 1u, sizeof(u32));
-  order = arena_array(&l->arena, keys + 1u, sizeof(u32));
+  shown->lanes = arena_array(&l->arena, size_sum(keys, 1), sizeof(*shown->lanes));
+  struct shown_lane *made = arena_array(&l->arena, size_sum(keys, 1), sizeof(*made));
+  l->lane_of = arena_array(&l->arena, size_sum(keys, 1), sizeof(u32));
+  order = arena_array(&l->arena, size_sum(keys, 1), sizeof(u32));
   if (!shown->lanes || !made || !l->lane_of || !order)
     return -ENOMEM;
   u32 n = 0;
@@ -390,7 +391,7 @@ static bool fits_into_row(end_stack *open, const struct shown_span *span, bool n
 }
 
 int rank_lanes_assign_rows(struct shown_rank *shown) {
-  VECTOR(end_stack) *lanes = calloc(shown->n_lanes + 1u, sizeof(*lanes));
+  VECTOR(end_stack) *lanes = memory_zeroed(size_sum(shown->n_lanes, 1), sizeof(*lanes));
   bool room = lanes != NULL;
   for (u32 i = 0; room && i < shown->n_spans; i++) {
     struct shown_span *span = &shown->spans[i];
@@ -418,7 +419,7 @@ static int add_spans(struct rank_lanes *l, const u32 *place, u32 n) {
   const struct timeline *t = l->timeline;
   struct naming naming = {.l = l, .steps_base = l->n_windows};
   u32 host = 0, device = 0;
-  l->shown.spans = malloc((n + l->n_windows + 1u) * sizeof(*l->shown.spans));
+  l->shown.spans = memory_array(size_sum(size_sum(n, l->n_windows), 1), sizeof(*l->shown.spans));
   bool room = l->shown.spans && add_steps(l, &naming);
   for (u32 i = 0; room && i < t->n_spans; i++) {
     const struct span *span = &t->spans[i];
@@ -445,7 +446,7 @@ int rank_lanes_build(struct rank_lanes *l) {
                                  .host = rank->host,
                                  .device = rank->info[TSCOPE_INFO_GPU_NAME],
                                  .timeline = t};
-  u32 *place = malloc((t->n_spans + 1u) * sizeof(u32));
+  u32 *place = memory_array(size_sum(t->n_spans, 1), sizeof(u32));
   int error = place ? list_windows(l) : -ENOMEM;
   if (!error) {
     u32 n = choose_spans(l, place);

@@ -13,6 +13,7 @@
 #include "analyses/path/path_labels.h"
 #include "analyses/path/step_paths.h"
 #include "analyses/queries.h"
+#include "base/checked_memory.h"
 #include "base/parallel.h"
 #include "report/timeline/rank_lanes.h"
 
@@ -98,8 +99,8 @@ static int plan_paths(struct walk *w) {
   u32 n = scope->path_steps;
   if (scope->path_reason || !w->visitor->path)
     return 0;
-  struct sample *rows = calloc(n + 1u, sizeof(*rows));
-  w->drawn = calloc(n + 1u, sizeof(*w->drawn));
+  struct sample *rows = memory_zeroed(size_sum(n, 1), sizeof(*rows));
+  w->drawn = memory_zeroed(size_sum(n, 1), sizeof(*w->drawn));
   int error = rows && w->drawn ? 0 : -ENOMEM;
   for (u32 i = 0; i < n && !error; i++) {
     u32 step = scope->n_steps ? scope->steps[i].step : 0;
@@ -134,7 +135,7 @@ static int show_path(struct walk *w, u32 row) {
   if (error)
     return error;
   struct interval bounds = step_bounds(w, w->drawn[row]);
-  struct shown_stretch *stretches = calloc(n + 1u, sizeof(*stretches));
+  struct shown_stretch *stretches = memory_zeroed(size_sum(n, 1), sizeof(*stretches));
   error = stretches ? 0 : -ENOMEM;
   for (u32 i = n; !error && i-- > 0;) {
     const struct path_segment *from = &segments[i];
@@ -184,7 +185,7 @@ static int walk_timelines(const struct shown_scope *scope, const struct shown_vi
   struct walk w = {.scope = scope,
                    .visitor = visitor,
                    .analysis = *scope->results->analysis,
-                   .shown = calloc(model->n_ranks + 1u, sizeof(bool))};
+                   .shown = memory_zeroed(size_sum(model->n_ranks, 1), sizeof(bool))};
   int error = w.shown ? plan_paths(&w) : -ENOMEM;
   for (u32 i = 0; !error && i < scope->n_ranks; i++)
     w.shown[scope->ranks[i]] = true;

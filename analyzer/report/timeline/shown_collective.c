@@ -18,7 +18,7 @@ static const char *dtype_name(u8 dtype) {
 
 /* The rank at the other end of a message; of a collective none. */
 static u32 peer_of(const struct model *model, const struct collective *collective, u32 arrival) {
-  if (collective->op < TSCOPE_OP_SEND || collective->n_arrivals != 2)
+  if (!op_is_message(collective->op) || collective->n_arrivals != 2)
     return INDEX_NONE;
   u32 other = collective->first_arrival + (arrival == collective->first_arrival);
   return model->ranks[model->arrivals[other].rank].rank;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "cuda/graphs/graph_nodes.h"
 
+#include <string.h>
 #include <sys/mman.h>
 
 #include "hooks/handle_map.h"
@@ -11,27 +12,44 @@ enum { MAX_NODES = 1 << 20, MAX_DEPTH = 8, MAX_CASES = 16 };
 /* CUgraphNodeType */
 enum { KERNEL_NODE, MEMCPY_NODE, MEMSET_NODE, CHILD_NODE = 4, CONDITIONAL_NODE = 13 };
 
-/* Bodies of conditional nodes, by node and number. An entry of a destroyed node is replaced when
- * its address belongs to a node again. */
-HANDLE_MAP(bodies_of, 4096);
+enum { MAX_CONDITIONALS = 4096 };
 
-static u64 body_key(const void *node, u32 number) {
-  return (u64)number << 56 | (u64)(uintptr_t)node;
-}
+/* The bodies of conditional nodes. An entry is used again when its node's address belongs to a node
+ * again, or when the table is full and it is the oldest: mostly its graph was destroyed long
+ * before. */
+static struct conditional {
+  const void *node;
+  u16 condition;
+  u16 n; /* bodies, all of them */
+  cudaGraph_t bodies[MAX_CASES];
+} conditionals[MAX_CONDITIONALS];
+static u32 n_conditionals; /* ever entered; guarded by by_node's lock, like all of this */
+HANDLE_MAP(by_node, 4 * MAX_CONDITIONALS);
 
-/* Handles are addresses: the upper bits are free. */
-static u64 body_value(const void *graph, u32 condition) {
-  return (u64)condition << 56 | (u64)(uintptr_t)graph;
+/* NULL if there is no place for it. */
+static struct conditional *enter(const void *node) {
+  u64 place;
+  if (handle_map_get(&by_node, (u64)(uintptr_t)node, &place))
+    return &conditionals[place];
+  struct conditional *entry = &conditionals[n_conditionals++ % MAX_CONDITIONALS];
+  handle_map_remove_locked(&by_node, (u64)(uintptr_t)entry->node, &place);
+  entry->node = node;
+  place = (u64)(entry - conditionals);
+  if (!handle_map_put_locked(&by_node, (u64)(uintptr_t)node, place))
+    entry->node = NULL;
+  return entry->node ? entry : NULL;
 }
 
 void graph_bodies_created(cudaGraphNode_t node, u32 condition, const cudaGraph_t *bodies, u32 n) {
-  if (!tscope_lock(&bodies_of.lock))
+  if (!tscope_lock(&by_node.lock))
     return;
-  for (u32 i = 0; i < n && i < MAX_CASES; i++)
-    handle_map_put_locked(&bodies_of, body_key(node, i), body_value(bodies[i], condition));
-  if (n < MAX_CASES && handle_map_find(&bodies_of, body_key(node, n)))
-    handle_map_put_locked(&bodies_of, body_key(node, n), 0);
-  tscope_unlock(&bodies_of.lock);
+  struct conditional *entry = enter(node);
+  if (entry) {
+    entry->condition = (u16)condition;
+    entry->n = (u16)(n < MAX_CASES ? n : MAX_CASES);
+    memcpy(entry->bodies, bodies, entry->n * sizeof(*bodies));
+  }
+  tscope_unlock(&by_node.lock);
 }
 
 struct counting {
@@ -46,14 +64,15 @@ struct counting {
 };
 
 static void add_bodies(struct counting *c, const void *node) {
-  u64 value = 0;
-  u32 n = 0;
-  for (; n < MAX_CASES && handle_map_get(&bodies_of, body_key(node, n), &value) && value; n++)
-    if (*c->n_bodies < MAX_BODIES)
-      c->bodies[(*c->n_bodies)++] = (struct graph_body){
-          (cudaGraph_t)(uintptr_t)(value & ((1ull << 56) - 1)), (u16)(value >> 56)};
-  if (n == 0 && *c->n_bodies < MAX_BODIES)
-    c->bodies[(*c->n_bodies)++] = (struct graph_body){NULL, TSCOPE_CONDITION_UNKNOWN};
+  struct conditional entry = {.condition = TSCOPE_CONDITION_UNKNOWN, .n = 1};
+  u64 place;
+  if (tscope_lock(&by_node.lock)) {
+    if (handle_map_get(&by_node, (u64)(uintptr_t)node, &place))
+      entry = conditionals[place];
+    tscope_unlock(&by_node.lock);
+  }
+  for (u32 i = 0; i < entry.n && *c->n_bodies < MAX_BODIES; i++)
+    c->bodies[(*c->n_bodies)++] = (struct graph_body){entry.bodies[i], entry.condition};
 }
 
 static bool count_graph(struct counting *c, cudaGraph_t graph, u32 depth);

@@ -12,8 +12,22 @@ import torch.distributed as dist
 from torch.nn.parallel import DistributedDataParallel
 
 
+def spin(seconds):
+    until = time.monotonic() + seconds
+    while time.monotonic() < until:
+        pass
+
+
+def reworded(work):
+    """As versions of PyTorch do whose words for a lost peer nobody knows yet."""
+    try:
+        work()
+    except RuntimeError:
+        raise RuntimeError("work of the process group did not succeed") from None
+
+
 def end(ending):
-    if ending == "exception":
+    if ending in ("exception", "other-words"):
         raise ValueError("sample 1234 has no label")
     if ending == "exit":
         sys.exit(3)
@@ -25,6 +39,9 @@ def end(ending):
         ctypes.string_at(8)
     if ending == "abort":
         os.abort()
+    if ending in ("kill-in-a-line", "crash-in-a-line"):
+        spin(2)  # long enough for samples
+        os.kill(os.getpid(), signal.SIGKILL if ending == "kill-in-a-line" else signal.SIGSEGV)
     if ending == "sleep":
         with open(os.environ["STANDS_STILL"], "w", encoding="utf-8"):
             pass  # the launcher waits for this, see ending_jobs.py
@@ -48,7 +65,10 @@ def main():
         loss = model(torch.randn(8, 32)).square().mean()
         if its_turn:
             end(ending)
-        loss.backward()
+        if ending == "other-words" and not named:
+            reworded(loss.backward)
+        else:
+            loss.backward()
         optimizer.step()
         total = loss.detach().clone()
         if not (its_turn and ending == "left-out"):

@@ -94,10 +94,28 @@ static void within_the_clock_error(void **state) {
   struct cluster_options o = healthy_gpu();
   o.slow[5] = 0.1; /* 30 ms */
   struct cluster *c = cluster_new(&o);
-  c->model.clock_residual_us = 50000;
+  for (u32 r = 0; r < o.ranks; r++)
+    c->model.ranks[r].clock.reading_us = 50000;
   struct results *r = cluster_analyse(c, NULL);
   assert_int_equal(named(r), 0);
   end(r, c);
+}
+
+/* The clocks of two hosts are known to 50 ms against each other. That hides nothing on one host. */
+static void within_the_error_between_hosts(void **state) {
+  (void)state;
+  for (u32 hosts = 1; hosts <= 2; hosts++) {
+    struct cluster_options o = healthy_gpu();
+    o.slow[5] = 0.1; /* 30 ms */
+    struct cluster *c = cluster_new(&o);
+    for (u32 r = 0; r < o.ranks; r++) {
+      c->model.ranks[r].clock.domain = r % hosts;
+      c->model.ranks[r].clock.error_us = r % hosts ? 50000 : 0;
+    }
+    struct results *r = cluster_analyse(c, NULL);
+    assert_int_equal(named(r), hosts == 1);
+    end(r, c);
+  }
 }
 
 static void reasons(void **state) {
@@ -267,6 +285,7 @@ int main(void) {
                                      cmocka_unit_test(several_are_named),
                                      cmocka_unit_test(too_little_to_matter),
                                      cmocka_unit_test(within_the_clock_error),
+                                     cmocka_unit_test(within_the_error_between_hosts),
                                      cmocka_unit_test(reasons),
                                      cmocka_unit_test(evidence_names_where_it_is_late),
                                      cmocka_unit_test(victims_are_not_named),

@@ -134,7 +134,7 @@ static void copy(void **state) {
       {.category = "GEMM", .kind = KERNEL_GEMM, .count = 100, .sum_ms = 78},
       {.category = "memcpy", .kind = KERNEL_MEMCPY, .count = 40, .sum_ms = 12},
       {.category = "elementwise", .kind = KERNEL_ELEMENTWISE, .count = 10, .sum_ms = 10},
-      {.category = "NCCL", .kind = KERNEL_NCCL, .count = 10, .sum_ms = 900}};
+      {.category = "communication", .kind = KERNEL_COMMUNICATION, .count = 10, .sum_ms = 900}};
   struct kernel_result kernels[] = {
       {.name = "void at::native::elementwise_kernel<direct_copy_kernel_cuda>(int)",
        .category = "elementwise",
@@ -177,9 +177,10 @@ static void host_sync(void **state) {
 
 static void fills(void **state) {
   (void)state;
-  struct kernel_category_result categories[] = {{"NCCL", 10, 900, 0.9, KERNEL_NCCL},
-                                                {"GEMM", 10, 94, 0.094, KERNEL_GEMM},
-                                                {"memset", 50, 6, 0.006, KERNEL_MEMSET}};
+  struct kernel_category_result categories[] = {
+      {"communication", 10, 900, 0.9, KERNEL_COMMUNICATION},
+      {"GEMM", 10, 94, 0.094, KERNEL_GEMM},
+      {"memset", 50, 6, 0.006, KERNEL_MEMSET}};
   struct results r = {.kernel_categories = categories,
                       .n_kernel_categories = 3,
                       .launch = {.fill_count = NAN, .fill_ms = NAN}};

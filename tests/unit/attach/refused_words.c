@@ -37,7 +37,7 @@ static void says(const char *words, const char *part) {
 static void test_yama_says_who_may(void **state) {
   (void)state;
   says(with_scope("1\n"), "ptrace_scope is 1");
-  says(with_scope("1\n"), "that it started");
+  says(with_scope("1\n"), "directory of its traces");
   says(with_scope("1\n"), "sudo");
   says(with_scope("2\n"), "ptrace_scope is 2");
   says(with_scope("2\n"), "CAP_SYS_PTRACE");

@@ -16,6 +16,7 @@
 
 #include "../../standins/standin.h"
 #include "cuda/graphs/cuda_graphs.h"
+#include "cuda/graphs/graph_nodes.h"
 #include "hooks_trace.h"
 
 void __cudaRegisterFunction(void **, const char *, char *, const char *, int, uint3 *, uint3 *,
@@ -395,6 +396,15 @@ static void a_conditional_body_is_known_but_not_how_often_it_runs(void **state) 
   cuGraphDestroy(graph);
 }
 
+/* Nodes of graphs that are gone by now do not keep the bodies of new ones out. */
+static void conditional_nodes_are_known_after_very_many_others(void **state) {
+  cudaGraph_t bodies[3] = {(cudaGraph_t)0x1000, (cudaGraph_t)0x2000, (cudaGraph_t)0x3000};
+  for (uintptr_t i = 1; i <= 20000; i++)
+    graph_bodies_created((cudaGraphNode_t)(0x500000000000 + 64 * i), TSCOPE_CONDITION_SWITCH,
+                         bodies, 3);
+  a_conditional_body_is_known_but_not_how_often_it_runs(state);
+}
+
 enum { MANY = 100, MOST_COMMS = 80 };
 static ncclComm_t many[MANY];
 
@@ -482,6 +492,7 @@ int main(void) {
       cmocka_unit_test(a_graph_launched_in_a_capture_is_part_of_the_graph),
       cmocka_unit_test(a_child_added_by_hand_counts_with_what_it_holds),
       cmocka_unit_test(a_conditional_body_is_known_but_not_how_often_it_runs),
+      cmocka_unit_test(conditional_nodes_are_known_after_very_many_others),
       cmocka_unit_test(a_graph_may_have_many_communicators),
       cmocka_unit_test(an_invalid_capture_ends),
       cmocka_unit_test(a_failed_capture_leaves_nothing_open),

@@ -6,6 +6,9 @@
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdint.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
@@ -21,6 +24,14 @@ static char kernel;
 static const int64_t us = 1000, ms = 1000000;
 static ncclComm_t comm;
 static void *memory;
+
+/* What everything in this program takes for the time. */
+static int64_t later_s;
+int clock_gettime(clockid_t clock, struct timespec *time) {
+  int result = (int)syscall(SYS_clock_gettime, clock, time);
+  time->tv_sec += clock == CLOCK_MONOTONIC ? later_s : 0;
+  return result;
+}
 
 static int set_up(void **state) {
   ncclUniqueId id;
@@ -48,7 +59,7 @@ static u32 runs(void) {
 
 static const struct event_subject subject = {.name = "all_reduce", .comm = 7, .seq = 11};
 
-static struct event_pair *begin_on(cudaStream_t on, u16 index) {
+static event_pair_ticket begin_on(cudaStream_t on, u16 index) {
   return event_pair_begin(on, TSCOPE_STREAM_LEGACY, index);
 }
 
@@ -59,8 +70,8 @@ static void a_pair_gives_start_and_duration(void **state) {
   assert_int_equal(LAST(GPU_CLOCK, gpu_clock).header.tag, TSCOPE_GPU_CLOCK_EVENTS);
   deliver();
   int64_t from = standin_now_ns();
-  struct event_pair *pair = begin_on(stream, 100);
-  assert_non_null(pair);
+  event_pair_ticket pair = begin_on(stream, 100);
+  assert_true(pair);
   launch(&kernel, 5 * ms);
   event_pair_end(pair, &subject);
   deliver();
@@ -94,7 +105,7 @@ static void work_that_was_not_launched_is_not_recorded(void **state) {
 static void a_sampled_function_says_how_many_calls_it_represents(void **state) {
   (void)state;
   int64_t from = standin_now_ns();
-  struct event_pair *pair = begin_on(stream, 100);
+  event_pair_ticket pair = begin_on(stream, 100);
   launch(&kernel, 2 * ms);
   event_pair_end(pair, &(struct event_subject){.name = "cublasGemmEx", .one_in = 16});
   deliver();
@@ -217,14 +228,14 @@ static void a_pool_is_bounded_and_a_streams_own(void **state) {
   u64 dropped = gpu_clock_events.counts().dropped;
   launch(&kernel, 200 * ms);
   for (; had < 1000; had++) {
-    struct event_pair *pair = begin_on(stream, 100);
-    got += pair != NULL;
+    event_pair_ticket pair = begin_on(stream, 100);
+    got += pair != 0;
     event_pair_end(pair, &subject);
   }
   assert_in_range(got, 1, 999);
   assert_true(gpu_clock_events.counts().dropped == dropped + had - got);
-  struct event_pair *pair = begin_on(other, 101);
-  assert_non_null(pair);
+  event_pair_ticket pair = begin_on(other, 101);
+  assert_true(pair);
   event_pair_end(pair, &subject);
   cudaStreamSynchronize(other);
   ticker_part(gpu_clock_events.poll);
@@ -243,7 +254,7 @@ static void an_error_is_not_an_end(void **state) {
   int (*real)(void *) = cuda_events.cuEventQuery;
   u32 before = runs();
   u64 invalid = gpu_clock_events.counts().invalid;
-  struct event_pair *pair = begin_on(stream, 100);
+  event_pair_ticket pair = begin_on(stream, 100);
   event_pair_end(pair, &subject);
   cuda_events.cuEventQuery = query_fails;
   deliver();
@@ -258,13 +269,99 @@ static void a_stream_that_is_gone_leaves_its_pool_to_the_next(void **state) {
     cudaStream_t brief;
     u32 before = runs();
     assert_int_equal(cudaStreamCreateWithFlags(&brief, cudaStreamNonBlocking), cudaSuccess);
-    struct event_pair *pair = begin_on(brief, 1000 + i);
-    assert_non_null(pair);
+    event_pair_ticket pair = begin_on(brief, 1000 + i);
+    assert_true(pair);
     launch_on(brief, &kernel, us);
     event_pair_end(pair, &subject);
     event_pairs_release(1000 + i);
     cudaStreamDestroy(brief);
     assert_int_equal(runs(), before + 1);
+  }
+}
+
+/* --- pairs that are not ended --- */
+
+static int (*real_record)(void *, void *);
+static u32 recorded;
+static int count_record(void *event, void *on) {
+  recorded++;
+  return real_record(event, on);
+}
+
+static void end_uselessly(event_pair_ticket pair) {
+  real_record = cuda_events.cuEventRecord;
+  cuda_events.cuEventRecord = count_record;
+  recorded = 0;
+  event_pair_end(pair, &subject);
+  cuda_events.cuEventRecord = real_record;
+  assert_int_equal(recorded, 0);
+}
+
+/* The first collective of a communicator connects, and may take minutes. */
+static void a_call_that_takes_long_keeps_its_pair(void **state) {
+  (void)state;
+  u32 before = runs();
+  u64 lost = tscope_trace.header->lost[TSCOPE_LOSS_GPU];
+  event_pair_ticket slow = begin_on(stream, 100);
+  later_s = 3600;
+  ticker_part(gpu_clock_events.poll);
+  later_s = 0;
+  launch(&kernel, us);
+  event_pair_end(slow, &subject);
+  assert_int_equal(runs(), before + 1);
+  assert_true(tscope_trace.header->lost[TSCOPE_LOSS_GPU] == lost);
+}
+
+static void a_call_that_never_ends_holds_up_no_other(void **state) {
+  (void)state;
+  u32 before = runs();
+  event_pair_ticket left = begin_on(stream, 100);
+  u64 lost = tscope_trace.header->lost[TSCOPE_LOSS_GPU];
+  for (u32 i = 0; i < 100; i++)
+    event_pair_end(begin_on(stream, 100), &subject);
+  assert_int_equal(runs(), before + 100);
+  for (u32 i = 0; i < 1000; i++) {
+    event_pair_end(begin_on(stream, 100), &subject);
+    if (i % 50 == 49)
+      deliver();
+  }
+  u64 dropped = tscope_trace.header->lost[TSCOPE_LOSS_GPU] - lost;
+  assert_in_range(dropped, 1, 51); /* the one that was left, and others until the next tick */
+  assert_int_equal(runs(), before + 1101 - dropped);
+  end_uselessly(left);
+  event_pair_end(begin_on(stream, 100), &subject);
+  assert_int_equal(runs(), before + 1102 - dropped);
+}
+
+/* Its memory may have come to another call since. */
+static void a_pair_that_was_taken_away_ends_nothing(void **state) {
+  (void)state;
+  event_pair_ticket left = begin_on(stream, 100);
+  for (u32 i = 0; i < 300; i++) {
+    event_pair_end(begin_on(stream, 100), &subject);
+    deliver();
+  }
+  u32 before = runs();
+  event_pair_ticket all[200];
+  for (u32 i = 0; i < 200; i++)
+    all[i] = begin_on(stream, 100);
+  end_uselessly(left);
+  for (u32 i = 0; i < 200; i++)
+    event_pair_end(all[i], &subject);
+  assert_int_equal(runs(), before + 200);
+}
+
+static void pairs_left_on_streams_that_are_gone_leave_the_pools(void **state) {
+  (void)state;
+  for (u16 i = 0; i < 300; i++) {
+    cudaStream_t brief;
+    assert_int_equal(cudaStreamCreateWithFlags(&brief, cudaStreamNonBlocking), cudaSuccess);
+    event_pair_ticket pair = begin_on(brief, 2000 + i);
+    assert_true(pair);
+    event_pairs_release(2000 + i);
+    cudaStreamDestroy(brief);
+    deliver();
+    end_uselessly(pair);
   }
 }
 
@@ -275,7 +372,7 @@ static void nothing_is_recorded_on_a_captured_stream(void **state) {
   cudaGraph_t graph;
   u32 before = runs();
   assert_int_equal(cudaStreamBeginCapture(stream, cudaStreamCaptureModeGlobal), cudaSuccess);
-  assert_null(begin_on(stream, 100));
+  assert_false(begin_on(stream, 100));
   launch(&kernel, us);
   assert_int_equal(cudaStreamEndCapture(stream, &graph), cudaSuccess);
   assert_int_equal(cudaPeekAtLastError(), cudaSuccess);
@@ -289,12 +386,12 @@ static void the_default_stream_is_left_alone_while_others_are_captured(void **st
   cudaGraph_t graph;
   assert_int_equal(cudaStreamCreate(&blocking), cudaSuccess);
   assert_int_equal(cudaStreamBeginCapture(blocking, cudaStreamCaptureModeGlobal), cudaSuccess);
-  assert_null(begin_on(NULL, 102));
+  assert_false(begin_on(NULL, 102));
   launch_on(blocking, &kernel, us);
   assert_int_equal(cudaStreamEndCapture(blocking, &graph), cudaSuccess);
   cudaGraphDestroy(graph);
-  struct event_pair *pair = begin_on(NULL, 102);
-  assert_non_null(pair);
+  event_pair_ticket pair = begin_on(NULL, 102);
+  assert_true(pair);
   event_pair_end(pair, &subject);
   cudaStreamDestroy(blocking);
 }
@@ -309,9 +406,9 @@ static void queries_end_no_capture(void **state) {
   assert_int_equal(cudaStreamCreateWithFlags(&captured, cudaStreamNonBlocking), cudaSuccess);
   assert_int_equal(cudaStreamCreateWithFlags(&fresh, cudaStreamNonBlocking), cudaSuccess);
   assert_int_equal(cudaStreamBeginCapture(captured, cudaStreamCaptureModeGlobal), cudaSuccess);
-  struct event_pair *pair = begin_on(stream, 100), *first = begin_on(fresh, 103);
-  assert_non_null(pair);
-  assert_non_null(first);
+  event_pair_ticket pair = begin_on(stream, 100), first = begin_on(fresh, 103);
+  assert_true(pair);
+  assert_true(first);
   launch(&kernel, us);
   event_pair_end(pair, &subject);
   event_pair_end(first, &subject);
@@ -431,6 +528,9 @@ int main(void) {
       cmocka_unit_test(a_pool_is_bounded_and_a_streams_own),
       cmocka_unit_test(an_error_is_not_an_end),
       cmocka_unit_test(a_stream_that_is_gone_leaves_its_pool_to_the_next),
+      cmocka_unit_test(a_call_that_never_ends_holds_up_no_other),
+      cmocka_unit_test(a_pair_that_was_taken_away_ends_nothing),
+      cmocka_unit_test(pairs_left_on_streams_that_are_gone_leave_the_pools),
       cmocka_unit_test(nothing_is_recorded_on_a_captured_stream),
       cmocka_unit_test(the_default_stream_is_left_alone_while_others_are_captured),
       cmocka_unit_test(queries_end_no_capture),
@@ -439,6 +539,7 @@ int main(void) {
       cmocka_unit_test(a_call_that_failed_did_not_run),
       cmocka_unit_test(what_is_in_progress_ends_when_the_job_knows_that_it_is_launched),
       cmocka_unit_test(what_is_in_progress_when_the_next_call_comes_has_no_time),
+      cmocka_unit_test(a_call_that_takes_long_keeps_its_pair),
       cmocka_unit_test(events_end_with_their_device),
   };
   return cmocka_run_group_tests(tests, set_up, tear_down);

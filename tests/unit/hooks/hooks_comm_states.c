@@ -17,6 +17,7 @@
 #include "hooks_fakes.h"
 #include "hooks_trace.h"
 #include "nccl/communicator.h"
+#include "record/process_trace.h"
 
 enum { HANDLES = 64, ROUNDS = 20000 };
 
@@ -27,6 +28,7 @@ static struct {
   ncclResult_t result; /* of creating one */
   ncclResult_t state[HANDLES];
   bool alive[HANDLES];
+  void *(*meanwhile)(void *); /* runs on another thread while NCCL is asked */
   u32 asked[HANDLES], asked_dead;
 } library;
 
@@ -46,6 +48,11 @@ static int behave(const struct fake_call *call) {
     if (!__atomic_load_n(&library.alive[n], __ATOMIC_SEQ_CST))
       __atomic_add_fetch(&library.asked_dead, 1, __ATOMIC_RELAXED);
     *FAKE_ARG(call, 1, ncclResult_t *) = library.state[n];
+    void *(*meanwhile)(void *) = library.meanwhile;
+    pthread_t thread;
+    library.meanwhile = NULL;
+    if (meanwhile && pthread_create(&thread, NULL, meanwhile, NULL) == 0)
+      pthread_join(thread, NULL);
     return ncclSuccess;
   }
   if (!strcmp(name, "ncclCommInitRank") || !strcmp(name, "ncclCommInitRankConfig")) {
@@ -236,6 +243,47 @@ static void none_is_asked_while_it_is_destroyed(void **state) {
   print_message("asked %u times while %d were made and destroyed\n", asked - ROUNDS, ROUNDS);
 }
 
+static void *use_others(void *nothing) {
+  ncclComm_t comm = make(51);
+  ncclAllReduce(NULL, NULL, 10, ncclFloat, ncclSum, comm, NULL);
+  ncclCommDestroy(comm);
+  return nothing;
+}
+
+/* NCCL may take long to answer, above all while the job hangs. */
+static void calls_on_others_do_not_wait_for_an_answer(void **state) {
+  (void)state;
+  ncclComm_t comm = make(50);
+  u32 comms = count(TSCOPE_REC_COMM), states = count(TSCOPE_REC_COMM_STATE);
+  u64 lost = tscope_trace.header->lost[TSCOPE_LOSS_LOCKED];
+  library.meanwhile = use_others;
+  communicators_write_states(111, true);
+  assert_null(library.meanwhile);
+  assert_int_equal(count(TSCOPE_REC_COMM), comms + 1);
+  assert_int_equal(LAST(COMM, comm).size, 4);
+  assert_int_equal(count(TSCOPE_REC_COMM_STATE), states + 1);
+  assert_true(tscope_trace.header->lost[TSCOPE_LOSS_LOCKED] == lost);
+  ncclCommDestroy(comm);
+}
+
+static u32 asked_when_destroyed;
+static void *destroy_it(void *nothing) {
+  ncclCommDestroy(handle(52));
+  asked_when_destroyed = library.asked[52];
+  return nothing;
+}
+
+/* It waits, but not for ever: in this test the answer comes only after the destroying call. */
+static void a_call_that_ends_one_does_not_wait_for_ever_for_an_answer(void **state) {
+  (void)state;
+  make(52);
+  u32 asked = library.asked[52];
+  library.meanwhile = destroy_it;
+  communicators_write_states(112, true);
+  assert_int_equal(asked_when_destroyed, asked + 1);
+  assert_int_equal(communicator_number(handle(52)), TSCOPE_UNKNOWN);
+}
+
 /* Without it tscope does not ask, because it cannot check first whether the communicator still
  * exists. */
 static bool memory_can_be_looked_at(void) {
@@ -261,6 +309,8 @@ int main(void) {
       TEST(one_whose_creation_was_not_seen_is_not_asked),
       TEST(errors_that_the_job_gets_are_recorded_too),
       TEST(none_is_asked_while_it_is_destroyed),
+      TEST(calls_on_others_do_not_wait_for_an_answer),
+      TEST(a_call_that_ends_one_does_not_wait_for_ever_for_an_answer),
   };
   return cmocka_run_group_tests(tests, trace_set_up, trace_tear_down);
 }

@@ -6,6 +6,7 @@ The expected results come from two sources: recordings of real jobs (../shared/t
 and the small caching allocator below, which knows what it did and writes snapshots as PyTorch does.
 """
 import gzip
+import itertools
 import json
 import os
 import pickle
@@ -206,16 +207,42 @@ class Snapshot(unittest.TestCase):
     def test_recorded_jobs_have_no_problems(self):
         for path in self.recordings():
             document = self.report(path, "--gpu-gb", "80")
-            self.assertEqual(document["findings"], [])
+            # scores of plain attention: 768 MiB of 2.7 GiB with sequences of 1024
+            notes = [("MEMORY.PEAK", "info")] if "1024_inference" in path else []
+            self.assertEqual([(f["id"], f["severity"]) for f in document["findings"]], notes)
             self.assertEqual(document["memory"]["oom_risk"], "low")
 
+    def test_layers_of_recorded_passes_are_no_steps(self):
+        for path in self.recordings():
+            if "inference" in path:
+                memory = self.report(path)["memory"]
+                self.assertIsNone(memory["steps"], path)
+                self.assertIsNone(memory["growth_bytes_per_step"], path)
+
+    def test_gaps_are_those_beside_blocks_in_use(self):
+        for path in self.recordings():
+            with open(path, "rb") as file:
+                segments = pickle.load(file)["segments"]
+            gaps = []
+            for segment in segments:
+                states = [(b["state"] == "inactive", b["size"]) for b in segment["blocks"]]
+                if not all(free for free, _ in states):
+                    gaps += [sum(size for _, size in run)
+                             for free, run in itertools.groupby(states, lambda state: state[0]) if free]
+            found = self.report(path)["memory"]["segments"]
+            self.assertEqual((found["gaps"], found["largest_gap_bytes"]), (len(gaps), max(gaps)), path)
+            if "1024_inference" in path:  # as its README says
+                self.assertEqual((found["gaps"], round(found["largest_gap_bytes"] / MIB, 1)), (2, 11.9))
+
     def test_categories_of_a_recorded_training_step(self):
-        if not self.recordings():
+        training = [path for path in self.recordings() if "training" in path]
+        if not training:
             return
-        memory = self.report(self.recordings()[0])["memory"]
-        churn = {row["category"] for row in memory["churn"]}
-        self.assertLessEqual({"optimizer", "gradients", "matrix multiply"}, churn)
-        self.assertTrue(any("optimizer.py:" in (row["source"] or "") for row in memory["churn"]))
+        memory = self.report(training[0])["memory"]
+        rows = {(row["category"], row["source"]) for row in memory["churn"]}
+        self.assertLessEqual({"optimizer", "gradients", "backward"}, {category for category, _ in rows})
+        self.assertTrue(any("optimizer.py:" in (source or "") for _, source in rows))
+        self.assertFalse([row for row in rows if row[0] == "matrix multiply" and "Backward" in (row[1] or "")])
 
     # The peak, and the blocks that were live then.
 
@@ -304,12 +331,43 @@ class Snapshot(unittest.TestCase):
         segments = memory["segments"]
         self.assertEqual(segments["unused_bytes"], 30 * MIB)
         self.assertEqual(segments["stranded_bytes"], 18 * MIB - 512)
-        self.assertEqual(segments["gaps"], 4)
-        self.assertEqual(segments["largest_gap_bytes"], 30 * MIB)
+        self.assertEqual(segments["gaps"], 3)
+        self.assertEqual(segments["largest_gap_bytes"], 10 * MIB - 512)
         self.assertEqual((segments["pinned_blocks"], segments["pinned_bytes"]), (1, 512))
         self.assertEqual(segments["pinned_gap_bytes"], 8 * MIB)
-        self.assertEqual(sum(row["gap_bytes"] for row in segments["by_size"]), memory["inactive_bytes"])
+        self.assertEqual(sum(row["gap_bytes"] for row in segments["by_size"]), segments["stranded_bytes"])
         self.assertEqual(sum(row["live_bytes"] for row in segments["by_size"]), memory["allocated_bytes"])
+
+    def test_segments_without_a_block_in_use_do_not_count_at_the_peak(self):
+        for pinned in (False, True):
+            a = Allocator()
+            big = [(a.alloc(199 * MIB), a.alloc(MIB)) for _ in range(4)]
+            for large, small in big:
+                a.free(large)
+                if not pinned:
+                    a.free(small)
+            a.alloc(700 * MIB)  # PyTorch could have given back the four, if nothing is in them
+            document = self.report(self.write(a.snapshot()))
+            memory = document["memory"]
+            in_use = sum(s["total_size"] for s in a.snapshot_segments() if s["active_size"])
+            self.assertEqual(memory["peak_needed_bytes"], max(in_use, sum(a.segments.values()) - 700 * MIB))
+            self.assertEqual(memory["peak_unused_bytes"],
+                             memory["peak_needed_bytes"] - memory["peak_allocated_bytes"])
+            self.assertEqual("MEMORY.FRAGMENTATION" in ids(document), pinned)
+
+    def test_segments_given_back_while_recording_count_while_they_were_there(self):
+        a = Allocator()
+        pairs = [(a.alloc(19 * MIB), a.alloc(MIB)) for _ in range(30)]
+        for large, _ in pairs:
+            a.free(large)
+        a.alloc(400 * MIB)  # 1000 MiB in segments with a block in use, 600 allocated at most
+        for _, small in pairs:
+            a.free(small)
+        a.empty_cache()
+        document = self.report(self.write(a.snapshot()))
+        memory = document["memory"]
+        self.assertEqual((memory["peak_needed_bytes"], memory["peak_allocated_bytes"]), (1000 * MIB, 600 * MIB))
+        self.assertIn("MEMORY.FRAGMENTATION", ids(document))
 
     def fragmented(self, expandable=False, full=30, then=30):
         a = Allocator(expandable=expandable)
@@ -482,6 +540,46 @@ class Snapshot(unittest.TestCase):
         memory = self.memory(a)
         self.assertIsNone(memory["steps"])
         self.assertIsNone(memory["growth_bytes_per_step"])
+
+    def test_layers_that_free_all_are_no_steps(self):
+        # inference: layers leave nothing; what they share is one call of the model's forward
+        torch = "/x/site-packages/torch/nn/modules/module.py"
+        outer = (("_call_impl", torch, 1), ("main", "/home/u/job/run.py", 7))
+        for own, steps in (((("forward", "/home/u/job/model.py", 253),), None), ((("generate", "/home/u/job/run.py", 5),), 38)):
+            a = Allocator()
+            for _ in range(40):
+                a.free(a.alloc(2 * MIB, frames(("forward", "/home/u/job/layer.py", 3), *own, *outer)))
+                a.free(a.alloc(3 * MIB, frames(("forward", "/home/u/job/layer.py", 4), *own, *outer)))
+                a.free(a.alloc(5 * MIB, frames(("norm", "/home/u/job/layer.py", 9), *own, *outer)))
+            memory = self.memory(a)
+            if steps is None:
+                self.assertIsNone(memory["steps"])
+                self.assertIn("no steps", memory["growth_reason"])
+            else:
+                self.assertGreaterEqual(memory["steps"], steps)
+
+    # Gradients.
+
+    def test_results_of_backward_that_the_optimizer_uses_are_gradients(self):
+        node = frames(("at::_ops::bmm::call(at::Tensor)", "??", 0),
+                      ("torch::autograd::generated::BmmBackward0::apply(x)", "??", 0),
+                      ("torch::autograd::Engine::evaluate_function()", "??", 0))
+        bmm = frames(("at::_ops::bmm::call(at::Tensor)", "??", 0), ("forward", "/home/u/job/model.py", 3))
+        optimizer = frames(("step", "/x/site-packages/torch/optim/adamw.py", 5), ("main", "/home/u/job/train.py", 9))
+        a = Allocator(segment=512 * MIB)
+        for last in (False, False, True):
+            kept = a.alloc(300 * MIB, bmm)
+            gradients = [a.alloc(500 * MIB, node) for _ in range(4)]
+            a.free(a.alloc(700 * MIB, node))  # of an activation
+            a.free(kept)
+            a.free(a.alloc(MIB, optimizer))
+            for block in gradients[:0 if last else None]:
+                a.free(block)
+        document = self.report(self.write(a.snapshot()))
+        live = {row["category"]: row["bytes"] for row in document["memory"]["live_by_category"]}
+        self.assertEqual(live, {"gradients": 2000 * MIB, "backward": 700 * MIB, "matrix multiply": 300 * MIB})
+        peak = [f for f in document["findings"] if f["id"] == "MEMORY.PEAK"]
+        self.assertNotIn("BmmBackward0", str(peak))
 
     # Headroom.
 

@@ -4,6 +4,7 @@ faults of jobs (recorder_jobs.py) and of recordings with injected faults."""
 import argparse
 import csv
 import gzip
+import itertools
 import json
 import pathlib
 import pickle
@@ -157,6 +158,17 @@ def dumps_of_a_few_ranks_are_undecided(folder):
     assert "no record" in one["cannot_tell"]
     # but one of the few may be the faulty one
     expect(run(job, folder / "b", ranks=[0, 1, 2, 11]), [11])
+
+
+@case
+def dumps_that_are_missing_accuse_nobody(folder):
+    """Of a job with two faulty ranks, each dump and each two of them left out."""
+    for how in ("stops", "broken"):
+        job = training(8, tensor=2)
+        getattr(job, how)[2] = getattr(job, how)[5] = 12
+        for left_out in [*itertools.combinations(range(8), 1), *itertools.combinations(range(8), 2)]:
+            document = run(job, folder / f"{how}-{'-'.join(map(str, left_out))}", ranks=[r for r in range(8) if r not in left_out])
+            assert_only(document, {2, 5}, set(left_out))
 
 
 @case
@@ -558,6 +570,10 @@ def a_thousand_ranks(folder):
     expect(run(job, folder), [617])
 
 
+# Without these, nobody with a record is ahead of the faulty ranks, which then look like the others that wait.
+WITHOUT_PEERS = [("gpu_error_1st", {13, 15})]
+
+
 def real(shared):
     folders = sorted(pathlib.Path(shared, "testdata/flight_recorder").glob("*/fault_injection.log"))
     if not folders:
@@ -566,6 +582,41 @@ def real(shared):
         wanted = [int(n) for n in re.findall(r"\d+", log.read_text().splitlines()[0])]
         expect(check(log.parent), wanted, verdict="hang")
         print(log.parent.name, wanted)
+        dumps = sorted(log.parent.glob("_dump_*"))
+        for count in (1, 2):
+            for left_out in itertools.combinations(dumps, count):
+                one = without(dumps, left_out)
+                ranks = {rank_of_dump(dump) for dump in left_out}
+                if (log.parent.name, ranks) in WITHOUT_PEERS:
+                    assert one["collective_check"]["suspects"] == []
+                    assert set(one["collective_check"]["awaited_unrecorded"]) == ranks
+                else:
+                    assert_only(one, set(wanted), ranks)
+        print(log.parent.name, "without each dump, and without each two")
+
+
+def rank_of_dump(dump):
+    return int(dump.name.rsplit("_", 1)[1])
+
+
+def without(dumps, left_out):
+    with tempfile.TemporaryDirectory(prefix="tscope-recorder-") as folder:
+        for dump in dumps:
+            if dump not in left_out:
+                pathlib.Path(folder, dump.name).symlink_to(dump)
+        return check(folder)
+
+
+def assert_only(document, faulty, left_out):
+    """Nobody innocent is named. A faulty rank is named, or it left no dump and the report says that others wait for it."""
+    one = document["collective_check"]
+    named = {suspect["rank"] for suspect in one["suspects"]}
+    awaited = set(one["awaited_unrecorded"])
+    assert named <= faulty, (left_out, named, one["suspects"])
+    assert faulty - named <= awaited & left_out, (left_out, named, awaited, one["cannot_tell"])
+    said = (one["cannot_tell"] or "") + "".join(finding["evidence"] for finding in document["findings"])
+    for rank in faulty - named:
+        assert re.search(rf"\b{rank}\b[^.]* left no record", said), (left_out, rank, said)
 
 
 def main():

@@ -21,13 +21,15 @@ static const struct {
   unsigned category;
   const char *name;
 } known[] = {
-    {KERNEL_NCCL, "ncclKernel_AllReduce_RING_LL_Sum_float(ncclDevComm*, unsigned long, ncclWork*)"},
-    {KERNEL_NCCL,
+    {KERNEL_COMMUNICATION,
+     "ncclKernel_AllReduce_RING_LL_Sum_float(ncclDevComm*, unsigned long, ncclWork*)"},
+    {KERNEL_COMMUNICATION,
      "_Z40ncclDevKernel_AllReduce_Sum_bf16_RING_LL24ncclDevKernelArgsStorageILm4096EE"},
-    {KERNEL_NCCL, "ncclSymkDevKernel_AllReduce_RSxLDMC_AGxSTMC_sum_bf16(ncclSymkDevWorkArgs4K)"},
-    {KERNEL_NCCL, "nccl_symk_AllGather_LL"},
-    {KERNEL_NCCL, "ncclDevKernel_Generic_4(ncclDevKernelArgsStorage<4096ul>) [clone .kd]"},
-    {KERNEL_NCCL,
+    {KERNEL_COMMUNICATION,
+     "ncclSymkDevKernel_AllReduce_RSxLDMC_AGxSTMC_sum_bf16(ncclSymkDevWorkArgs4K)"},
+    {KERNEL_COMMUNICATION, "nccl_symk_AllGather_LL"},
+    {KERNEL_COMMUNICATION, "ncclDevKernel_Generic_4(ncclDevKernelArgsStorage<4096ul>) [clone .kd]"},
+    {KERNEL_COMMUNICATION,
      "void two_shot_all_reduce_kernel<c10::BFloat16, 16, 8>(c10::BFloat16**, unsigned)"},
     {KERNEL_MEMCPY, "Memcpy DtoH (Device -> Pinned)"},
     {KERNEL_MEMCPY, "CopyDeviceToHost"},
@@ -152,8 +154,8 @@ static const struct {
      "void transformer_engine::detail::cast_transpose_general_kernel<int>(int)"},
     {KERNEL_MOE, "fused_moe_kernel"},
     {KERNEL_MOE, "void vllm::moe::topkGatingSoftmax<8, 128, 4, 16, 32>(float const*)"},
-    {KERNEL_MOE, "void deep_ep::intranode::dispatch<8, 768, 8192>(int4*)"},
-    {KERNEL_OTHER, "void at::cuda::(anonymous namespace)::spin_kernel(long)"},
+    {KERNEL_COMMUNICATION, "void deep_ep::intranode::dispatch<8, 768, 8192>(int4*)"},
+    {KERNEL_SPIN, "void at::cuda::(anonymous namespace)::spin_kernel(long)"},
     {KERNEL_CONVERSION, "void memcpyWithTypeConversion<float, __half>(float*)"},
     {KERNEL_ELEMENTWISE, "void tensorTransformGeneric<float, float, float>(int)"},
     {KERNEL_ELEMENTWISE, "void op_generic_tensor_kernel<2, float, float, float, 256>(int)"},
@@ -161,6 +163,11 @@ static const struct {
     {KERNEL_GEMM, "void trmm2_kernel_core<float, 128, true>(int)"},
     {KERNEL_GEMM, "void symv_up_direct_kernel<float>(float*)"},
     {KERNEL_CONVOLUTION, "void nhwcAddPaddingKernel<float, float>(float*)"},
+    {KERNEL_COMPUTING_COMMUNICATION,
+     "void "
+     "flashinfer::trtllm_allreduce_fusion::allreduce_fusion_kernel_oneshot_lamport<(flashinfer::"
+     "trtllm_allreduce_fusion::AllReduceFusionPattern)1, __nv_bfloat16, 2, true, true>(flashinfer::"
+     "trtllm_allreduce_fusion::AllReduceFusionParams<__nv_bfloat16>)"},
     {KERNEL_OTHER, "my_own_kernel_7"},
     {KERNEL_OTHER, "f"}, /* not the type float */
     {KERNEL_OTHER, ""},
@@ -246,6 +253,12 @@ static void shortened_names_are_still_meaningful(void **state) {
        "cutlass_80_simt_sgemm_128x32_8x5_nn_align1"},
       {"std::enable_if<!(false), void>::type internal::gemvx::kernel<int, int, float>(float)",
        "gemvx::kernel<int, int, float>"},
+      {"std::enable_if<(((8)>(0)))&&vllm::_typeConvert<c10::BFloat16>::exists, void>::type "
+       "vllm::fused_add_rms_norm_kernel<c10::BFloat16, 8>(c10::BFloat16*, long)",
+       "fused_add_rms_norm_kernel<c10::BFloat16, 8>"},
+      {"void cutlass::device_kernel<dpsk::grouped_gemm::cuda::fp8_ptp128c::GemmKernel>(dpsk::"
+       "grouped_gemm::cuda::fp8_ptp128c::GemmKernel::Params)",
+       "fp8_ptp128c::GemmKernel"},
       {"Memcpy DtoH (Device -> Pinned)", "Memcpy DtoH (Device -> Pinned)"},
       {"__amd_rocclr_copyBuffer.kd", "__amd_rocclr_copyBuffer"},
       {"", ""},
@@ -258,6 +271,65 @@ static void shortened_names_are_still_meaningful(void **state) {
     kernel_shorten(stripped, out);
     free(stripped);
     assert_string_equal(out, cases[i].shortened);
+  }
+}
+
+/* What a name says about communication: the names are those of the libraries' own sources, which
+ * communication.def lists. */
+static void names_tell_what_communicates(void **state) {
+  (void)state;
+  static const struct {
+    const char *name, *operation; /* NULL: none */
+    bool computes;
+  } cases[] = {
+      {"void dpsk::ep::internode::dispatch<false, 8, true, 8>(int4*)", "DeepEP dispatch", false},
+      {"void deep_ep::internode_ll::combine<true, 7168>(void*)", "DeepEP combine", false},
+      {"void deep_ep::elastic::hybrid_dispatch_impl<4>(int*)", "DeepEP dispatch", false},
+      {"void deep_ep::elastic::dispatch_copy_epilogue_impl<4>(int*)", "DeepEP layout", false},
+      {"void deep_ep::legacy::intranode::cached_notify_combine<8>(void**)", "DeepEP notify", false},
+      {"void deep_ep::layout::get_dispatch_layout<256, 32, 8>(long*)", "DeepEP layout", false},
+      {"void nccl_ep::internode_ll::dispatch<true>(int)", "NCCL EP dispatch", false},
+      {"void (anonymous namespace)::multimem_all_reduce_kernel<c10::BFloat16, 16>(c10::BFloat16*)",
+       "symm_mem all_reduce", false},
+      {"_ZN4c10d16symmetric_memory26two_shot_all_reduce_kernelIfLi16EEEvPT_", "symm_mem all_reduce",
+       false},
+      {"void exchangeSplitAndOffset_2d<true>(long*)", "symm_mem split exchange", false},
+      {"void vllm::cross_device_reduce_2stage<__nv_bfloat16, 8>(int)", "custom all_reduce", false},
+      {"void aiter::cross_device_reduce_1stage<__half, 2>(int)", "custom all_reduce", false},
+      {"void quickreduce::allreduce_prototype_twoshot<AllReduceTwoshot<__half, CodecQ4<__half, 8>, "
+       "true>, __half>(int)",
+       "quick all_reduce", false},
+      {"void flashinfer::trtllm_allreduce_fusion::allreduce_fusion_kernel_twoshot_sync<"
+       "(flashinfer::AllReduceFusionPattern)1, __half, 8>(int)",
+       "FlashInfer all_reduce", true},
+      {"void tensorrt_llm::kernels::ar_fusion::allreduce_fusion_kernel_oneshot_lamport<1, "
+       "int>(int)",
+       "TensorRT-LLM all_reduce", true},
+      {"void tensorrt_llm::kernels::moe_alltoall::moeA2ACombineKernel<int>(int)",
+       "TensorRT-LLM combine", false},
+      {"userbuffers_fp16_sum_inplace_gpu_rr_rs_oop(int)", "userbuffers reduce_scatter", false},
+      {"kuserbuffers_pushrecv(int, int, int*)", "userbuffers receive", false},
+      {"void mscclpp::executionKernel<mscclpp::LL16Packet>(int)", "MSCCL++ plan", false},
+      {"void meta::comms::ddaAllReduceFlatIpc<float, 8>(int)", "torchcomms all_reduce", false},
+      {"nvshmemi_barrier_on_stream_kernel(int)", "NVSHMEM barrier", false},
+      {"ncclSymkDevKernel_ReduceScatter_LL_sum_f32(ncclSymkDevWorkArgs4K)", "reduce_scatter",
+       false},
+      /* a word in a template argument, or of another meaning, says nothing */
+      {"void ns::cast<ns::multimem_all_reduce_kernel, 4>(int)", NULL, false},
+      {"void at::native::reduce_kernel<512, 1, at::native::ReduceOp<float>>(int)", NULL, false},
+      {"void moe::combine_tokens<4>(int)", NULL, false},
+      {"void at::native::vectorized_gather_kernel<16, long>(char*)", NULL, false},
+      {"cuda::reduce_fused_impl(int4 const*)", NULL, false},
+      {"void cub::DeviceReduceKernel<int, int*>(int*)", NULL, false},
+      {"gather_indexes_kernel", NULL, false},
+      {"lamport_clock", NULL, false},
+  };
+  for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+    struct communication is = communication_of_kernel(cases[i].name);
+    const char *operation = is.library ? comm_op_name(is.op) : NULL;
+    if (!operation != !cases[i].operation ||
+        (operation && (strcmp(operation, cases[i].operation) || is.computes != cases[i].computes)))
+      fail_msg("%s is %s, %d", cases[i].name, operation ? operation : "nothing", is.computes);
   }
 }
 
@@ -369,6 +441,7 @@ int main(int argc, char **argv) {
       cmocka_unit_test(a_second_query_gives_the_same),
       cmocka_unit_test(names_are_demangled),
       cmocka_unit_test(shortened_names_are_still_meaningful),
+      cmocka_unit_test(names_tell_what_communicates),
       cmocka_unit_test(names_too_long_to_demangle_are_still_read),
       cmocka_unit_test(long_names_are_cut_in_the_middle),
       cmocka_unit_test(a_file_comes_before_the_table),

@@ -129,6 +129,22 @@ static void handlers_on(void *stack, size_t bytes) {
 }
 static const u32 launches_of_handlers = DEPTHS + 4 * DEPTHS;
 
+/* The same before the thread's own stack is known, for handlers that return. */
+static void brief_handlers_on(void *stack, size_t bytes) {
+  struct sigaction action = {.sa_handler = handle, .sa_flags = SA_ONSTACK};
+  CHILD_CHECK(sigaction(SIGUSR1, &action, NULL) == 0);
+  CHILD_CHECK(sigaltstack(&(stack_t){.ss_sp = stack, .ss_size = bytes}, NULL) == 0);
+  in_handler = launch_inner; /* interrupts a hook */
+  for (int depth = 0; depth < DEPTHS; depth += 10) {
+    inside = raise_here;
+    at_depth(depth, hook);
+  }
+  in_handler = launch_outer;
+  for (int i = 0; i < DEPTHS; i++)
+    raise_here();
+  CHILD_CHECK(sigaltstack(&(stack_t){.ss_flags = SS_DISABLE}, NULL) == 0);
+}
+
 /* --- coroutines --- */
 
 static ucontext_t main_context, coroutine;
@@ -179,6 +195,8 @@ static void *play_in_thread(void *more) {
     tscope_stacks_find();
   jump_from_depths();
   jump_from_inside_nested_calls();
+  brief_handlers_on(place(play->region, below), STACK_BYTES);
+  brief_handlers_on(place(play->region, above), STACK_BYTES);
   if (play->stack_known) {
     handlers_on(place(play->region, below), STACK_BYTES);
     handlers_on(place(play->region, above), STACK_BYTES);
@@ -244,12 +262,12 @@ static void counts_are(void (*play)(void *), bool stack_known, u32 expected) {
   scene_end(&scene);
 }
 
-static const u32 launches_of_jumps = 1 + 7 * DEPTHS;
+static const u32 launches_of_jumps = 1 + 7 * DEPTHS, launches_between = 2 * DEPTHS;
 
 static void on_a_stack_that_is_not_known_yet(void **state) {
   (void)state;
   counts_are(play_first_thread, false, launches_of_jumps);
-  counts_are(play_thread, false, launches_of_jumps);
+  counts_are(play_thread, false, launches_of_jumps + launches_between);
 }
 
 static void in_the_first_thread(void **state) {
@@ -260,7 +278,8 @@ static void in_the_first_thread(void **state) {
 static void in_a_thread_between_other_stacks(void **state) {
   (void)state;
   counts_are(play_thread, true,
-             launches_of_jumps + 2 * launches_of_handlers + 5 * launches_per_sweep);
+             launches_of_jumps + launches_between + 2 * launches_of_handlers +
+                 5 * launches_per_sweep);
 }
 
 int main(void) {

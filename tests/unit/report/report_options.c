@@ -12,6 +12,7 @@
 
 #include <cmocka.h>
 
+#include "format/default_directory.h"
 #include "report/options.h"
 #include "report/text/terminal.h"
 
@@ -50,11 +51,14 @@ static void given_options_are_used(void **state) {
 }
 
 static void without_a_path_it_reads_where_the_shim_writes(void **state) {
+  char path[TSCOPE_DEFAULT_DIRECTORY_BYTES];
+  unsigned owner;
   (void)state;
   unsetenv("TSCOPE_DIR");
+  tscope_directory_to_read(path, &owner);
   assert_true(parse((char *[]){"tscope-report", NULL}));
   assert_int_equal(options.n_paths, 1);
-  assert_string_equal(options.paths[0], "/tmp/tscope");
+  assert_string_equal(options.paths[0], path);
   setenv("TSCOPE_DIR", "/data/traces", 1);
   assert_true(parse((char *[]){"tscope-report", NULL}));
   assert_string_equal(options.paths[0], "/data/traces");

@@ -11,6 +11,8 @@
 
 #include <cmocka.h>
 
+#include "base/arena.h"
+#include "base/plain_numbers.h"
 #include "base/quantity.h"
 
 static void unknown_is_never_a_number(void **state) {
@@ -107,6 +109,26 @@ static void rank_lists_fold_and_stop(void **state) {
   check_ranks(odd, 500, 20, "1, 3, 5, 7, 9 and 495 more");
 }
 
+static void sentences_have_plain_numbers(void **state) {
+  static const struct {
+    const char *from, *to;
+  } cases[] = {
+      {"4.36e+03 ms a step: half.", "4,360 ms a step: half."},
+      {"took 1.2e+07 ms, 1e+10.", "took 12,000,000 ms, 10,000,000,000."},
+      {"nan GB/s, -nan, of inf.", "unknown GB/s, unknown, of unknown."},
+      {"nan", "unknown"},
+      {"p 3e-05, 2.5 ms", "p 3e-05, 2.5 ms"},
+      {"nan.py, a-nan, infer, x1e+05, nan/inf.c:7, 1e+05.c",
+       "nan.py, a-nan, infer, x1e+05, nan/inf.c:7, 1e+05.c"},
+      {"", ""},
+  };
+  struct arena arena = {0};
+  for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++)
+    assert_string_equal(plain_numbers(&arena, cases[i].from), cases[i].to);
+  arena_release(&arena);
+  (void)state;
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(unknown_is_never_a_number),
@@ -115,6 +137,7 @@ int main(void) {
       cmocka_unit_test(shares_are_never_rounded_to_nothing_or_all),
       cmocka_unit_test(sizes_counts_and_rates),
       cmocka_unit_test(rank_lists_fold_and_stop),
+      cmocka_unit_test(sentences_have_plain_numbers),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

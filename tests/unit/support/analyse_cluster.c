@@ -287,6 +287,7 @@ static void lay_out_model(struct cluster *c) {
     m->comms[0].members[r] = r;
     m->ranks[r] = (struct rank){.rank = r,
                                 .host = "host0",
+                                .clock = {.aligned = !o->unaligned, .reading_us = 1},
                                 .closed = true,
                                 .records = o->steps * 10,
                                 .launches = o->on_gpu ? 3 * o->steps : 0,

@@ -77,6 +77,11 @@ static void add_ranks(struct arena *arena, struct model *model, u32 n, u32 per_h
                           .pid = 4000 + i,
                           .host = arena_printf(arena, "node%02u", i / per_host),
                           .closed = true,
+                          .clock = {.domain = i / per_host,
+                                    .aligned = model->clock_aligned,
+                                    .error_us = !model->clock_aligned ? NAN
+                                                : i < per_host        ? 0
+                                                                      : 11.8},
                           .records = 310000,
                           .launches = 120000,
                           .gpu_kernels = 120000,
@@ -155,7 +160,8 @@ static struct results *straggler_of(u32 ranks, u32 period) {
   model->end = 41200000000;
   model->clock_aligned = true;
   model->clock_method = "collective ends";
-  model->clock_residual_us = 11.8;
+  model->clock_residual_us = 0.05;
+  model->clock_between_us = 23.6;
   model->phases = arena_alloc(arena, sizeof(struct phase_times));
   model->phase_method = "PyTorch ranges";
   add_ranks(arena, model, ranks, ranks < 8 ? 2 : 8);
@@ -231,14 +237,14 @@ static struct results *straggler_of(u32 ranks, u32 period) {
 
   static const struct kernel_category_result kinds[] = {
       {"GEMM", 105600, 61640, 0.529, KERNEL_GEMM},
-      {"NCCL", 3520, 50116, 0.43, KERNEL_NCCL},
+      {"communication", 3520, 50116, 0.43, KERNEL_COMMUNICATION},
       {"elementwise", 88000, 4260, 0.037, KERNEL_ELEMENTWISE},
       {"memcpy", 440, 528, 0.0045, KERNEL_MEMCPY}};
   results->kernel_categories = KEEP(arena, kinds);
   results->n_kernel_categories = LENGTH(kinds);
   static const struct kernel_result kernels[] = {
       {"ncclDevKernel_AllReduce_Sum_bf16_RING_LL(ncclDevKernelArgsStorage<4096ul>)",
-       "ncclDevKernel_AllReduce_Sum_bf16_RING_LL", "NCCL", 3520, 50116, 14.24, 80.1, 0.43},
+       "ncclDevKernel_AllReduce_Sum_bf16_RING_LL", "communication", 3520, 50116, 14.24, 80.1, 0.43},
       {"sm90_xmma_gemm_bf16bf16_bf16f32_f32_tn_n_tilesize128x128x64_warpgroupsize1x1x1",
        "sm90_xmma_gemm_bf16bf16_bf16f32_f32_tn_n_tilesize128x128x64_warpgroupsize1x1x1", "GEMM",
        52800, 41640, 0.789, 2.1, 0.357},

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "analyses/findings/findings.h"
+#include "base/quantity.h"
 
 struct exposed {
   double transfer_ms, compute_ms, all_transfer_ms;
@@ -32,12 +33,11 @@ static bool find_exposed_transfers(const struct findings *f, struct exposed *e) 
 
 static char *describe_kind(struct findings *f, const struct exposed *e) {
   const struct collective_result *kind = e->kind;
-  char *most = kind ? arena_printf(f->a->arena,
-                                   "; most in %s of %.3g MB on %s (%.3g ms each, bus bandwidth "
-                                   "%.3g GB/s)",
-                                   kind->op, kind->bytes / 1e6, kind->comm, kind->transfer_ms,
-                                   kind->busbw_gbps)
-                    : arena_printf(f->a->arena, "; most in %s", e->worst->op);
+  char *most =
+      kind ? arena_printf(f->a->arena, "; most in %s of %s on %s (%.3g ms each, bus bandwidth %s)",
+                          kind->op, byte_size(kind->bytes).text, kind->comm, kind->transfer_ms,
+                          bandwidth(kind->busbw_gbps).text)
+           : arena_printf(f->a->arena, "; most in %s", e->worst->op);
   return arena_printf(f->a->arena,
                       "Transfers take %.3g ms %s, compute %.3g ms; %.3g ms of transfer (%.0f %% of "
                       "%s) run while nothing computes%s.%s",

@@ -267,10 +267,9 @@ static int unaligned_clocks(struct findings *f) {
 }
 
 int rule_partial_data(struct findings *f) {
-  u32 room = f->a->model->n_ranks + f->a->model->world_size + 1;
-  u32 *ranks = arena_array(f->a->arena, room, sizeof(u32));
-  if (!ranks)
-    return -ENOMEM;
+  const struct model *model = f->a->model;
+  u32 *ranks = arena_array(f->a->arena, size_sum(size_sum(model->n_ranks, model->world_size), 1),
+                           sizeof(u32));
   int error = missing_ranks(f, ranks);
   if (!error)
     error = damaged_ranks(f, ranks);

@@ -141,7 +141,7 @@ static double collective_wait_ms(const struct findings *f) {
   double sum = 0;
   for (u32 i = 0; i < f->r->n_by_op; i++) {
     u8 op = f->r->by_op[i].op_id;
-    if (op && op < (u8)TSCOPE_OP_SEND && op_is_barrier_like(op))
+    if (op_is_barrier_like(op))
       sum += f->r->by_op[i].exposed_wait_ms;
   }
   return sum;

@@ -3,20 +3,23 @@
  * A job that hangs, and ranks that call different things.
  */
 #include <math.h>
+#include <string.h>
 
 #include "analyses/findings/findings.h"
 
 #define ONES_NAMED 3u
 
+/* "rank 3", "ranks 0, 2 and 5", "ranks 0, 1, 2, 3, 4, 5, 6, 7 and 12 more" */
 static char *describe_ranks_of_job(struct findings *f, const u32 *ranks, u32 n) {
+  enum { SHOWN = 8 };
   char *text = arena_text(f->a->arena, n == 1 ? "rank " : "ranks ");
-  for (u32 i = 0; i < n && i < 8 && text; i++)
+  for (u32 i = 0; i < n && i < SHOWN; i++)
     text = arena_printf(f->a->arena, "%s%s%u", text,
-                        i == 0       ? ""
-                        : i + 1 == n ? " and "
-                                     : ", ",
+                        i == 0                     ? ""
+                        : i + 1 == n && n <= SHOWN ? " and "
+                                                   : ", ",
                         ranks[i]);
-  return n > 8 && text ? arena_printf(f->a->arena, "%s and %u more", text, n - 8) : text;
+  return n > SHOWN ? arena_printf(f->a->arena, "%s and %u more", text, n - SHOWN) : text;
 }
 
 /* What is known of the first few, one sentence each. */
@@ -68,6 +71,35 @@ static const char *hang_action(const struct check_suspect *first) {
   }
 }
 
+/* ", at train.py:9 and train.py:12": the places of the suspects, each once; "" if none is known. */
+static char *describe_places(struct findings *f) {
+  const struct collective_check *check = &f->r->check;
+  char *text = arena_text(f->a->arena, "");
+  u32 named = 0;
+  for (u32 i = 0; i < check->n_suspects && named < ONES_NAMED; i++) {
+    const char *place = check->suspects[i].place;
+    bool known = !place;
+    for (u32 k = 0; k < i && !known; k++)
+      known = check->suspects[k].place && strcmp(check->suspects[k].place, place) == 0;
+    if (!known)
+      text = arena_printf(f->a->arena, "%s%s%s", text, named++ ? " and " : ", at ", place);
+  }
+  return text;
+}
+
+/* Ranks without a record that others wait for may hold up the job as well. */
+static char *describe_unrecorded(struct findings *f) {
+  const struct collective_check *check = &f->r->check;
+  u32 n = check->n_awaited_unrecorded;
+  if (n == 0 || check->suspects[0].reason == SUSPECT_NO_RECORD)
+    return arena_text(f->a->arena, "");
+  char *list = describe_ranks_of_job(f, check->awaited_unrecorded, n);
+  return arena_printf(f->a->arena,
+                      " Others also wait for %s, which left no record: whether %s only %s too is "
+                      "not known.",
+                      list ? list : "more", n == 1 ? "it" : "they", n == 1 ? "waits" : "wait");
+}
+
 int rule_hang(struct findings *f) {
   const struct collective_check *check = &f->r->check;
   struct arena *arena = f->a->arena;
@@ -77,20 +109,20 @@ int rule_hang(struct findings *f) {
        *what = describe_suspects(f);
   if (!who || !what)
     return finding_add(f, SEVERITY_CRITICAL, (double)NAN, NULL, NULL, NULL, NULL, 0);
-  const char *place = check->n_suspects ? check->suspects[0].place : NULL;
-  char *title = arena_printf(arena, "The job is held up: look at %s first%s%s", who,
-                             place ? ", at " : "", place ? place : "");
+  char *title =
+      arena_printf(arena, "The job is held up: look at %s first%s", who, describe_places(f));
   char *age =
       isnan(check->pending_s)
           ? arena_text(arena, "")
           : arena_printf(arena, " The oldest has been waiting for %.3g s.", check->pending_s);
   bool also = check->n_nccl_errors != 0;
-  char *evidence = age ? arena_printf(arena,
-                                      "%s %.0f ranks are in calls that have not finished; %.0f of "
-                                      "them only wait for others.%s%s%s",
-                                      what, check->pending_ranks, check->victims, age,
-                                      also ? " " : "", also ? check->nccl : "")
-                       : NULL;
+  char *evidence =
+      age ? arena_printf(arena,
+                         "%s %.0f ranks are in calls that have not finished; %.0f of "
+                         "them only wait for others.%s%s%s%s",
+                         what, check->pending_ranks, check->victims, age, describe_unrecorded(f),
+                         also ? " " : "", also ? check->nccl : "")
+          : NULL;
   return finding_add(f, SEVERITY_CRITICAL, (double)NAN, title, evidence,
                      arena_text(arena, hang_action(&check->suspects[0])), check->hang_ranks,
                      check->n_hang_ranks);

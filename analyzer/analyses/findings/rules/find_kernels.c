@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "analyses/findings/findings.h"
+#include "base/quantity.h"
 #include "kernels/kernels.h"
 
 /* Time of all kernels, memcpys and memsets except communication, which includes waiting for ranks.
@@ -13,7 +14,7 @@
 static double own_work_ms(const struct results *r) {
   double sum = 0;
   for (u32 i = 0; i < r->n_kernel_categories; i++)
-    if (r->kernel_categories[i].kind != KERNEL_NCCL)
+    if (r->kernel_categories[i].kind != KERNEL_COMMUNICATION)
       sum += r->kernel_categories[i].sum_ms;
   return sum;
 }
@@ -136,8 +137,11 @@ int rule_copy(struct findings *f) {
       most = &r->launch.memcpys[i];
   if (!(all > 0) || !(ms + by_kernels >= WORTH_MENTIONING * all))
     return 0;
-  char *which = most ? arena_printf(f->a->arena, " Most of them %s: %.0f in %.3g ms, %.3g GB/s.",
-                                    most->direction, most->count, most->sum_ms, most->gbps)
+  char fast[64] = "";
+  if (most && !isnan(most->gbps))
+    snprintf(fast, sizeof(fast), ", %s", bandwidth(most->gbps).text);
+  char *which = most ? arena_printf(f->a->arena, " Most of them %s: %.0f in %.3g ms%s.",
+                                    most->direction, most->count, most->sum_ms, fast)
                      : arena_text(f->a->arena, "");
   return add_own_work(
       f, ms + by_kernels, all,

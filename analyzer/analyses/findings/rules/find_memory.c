@@ -86,12 +86,14 @@ static char *fragmentation_evidence(struct findings *f, const struct memory_resu
              memory_size(segments->expandable_frees_bytes).text);
   return arena_printf(
       f->a->arena,
-      "%sAt the peak %s were reserved, and never more than %s of it allocated: %s between them.%s "
+      "%sAt the peak segments with blocks in use took %s, of %s reserved, and never were more than "
+      "%s allocated: %s between them.%s "
       "At the end %s are gaps between blocks in use: %.0f gaps, the largest of %s; %.0f runs of "
       "small blocks (%s) keep gaps of %s apart. %.0f of %.0f segments are expandable.",
-      oom, memory_size(memory->peak_reserved_bytes).text,
-      memory_size(memory->peak_allocated_bytes).text, memory_size(memory->peak_unused_bytes).text,
-      frees, memory_size(segments->stranded_bytes).text, segments->gaps,
+      oom, memory_size(memory->peak_allocated_bytes + memory->peak_unused_bytes).text,
+      memory_size(memory->peak_reserved_bytes).text, memory_size(memory->peak_allocated_bytes).text,
+      memory_size(memory->peak_unused_bytes).text, frees,
+      memory_size(segments->stranded_bytes).text, segments->gaps,
       memory_size(segments->largest_gap_bytes).text, segments->pinned_blocks,
       memory_size(segments->pinned_bytes).text, memory_size(segments->pinned_gap_bytes).text,
       segments->expandable, segments->count);

@@ -5,6 +5,7 @@
 #include <math.h>
 
 #include "analyses/findings/findings.h"
+#include "analyses/lines/lines.h"
 
 /* The stage that computes longest, if it is out of line with the mean; NULL if none is. */
 static const struct pipeline_stage *slowest_stage(const struct results *r, double *ratio) {
@@ -19,9 +20,75 @@ static const struct pipeline_stage *slowest_stage(const struct results *r, doubl
   return *ratio >= WORTH_MENTIONING ? most : NULL;
 }
 
+/* The stage that the others wait for: what the step saves if it is as fast as they are. NULL if
+ * that is not worth mentioning. */
+static const struct pipeline_stage *limiting_stage(const struct findings *f, double *worth_s) {
+  const struct pipeline_stage *best = NULL;
+  *worth_s = WORTH_MENTIONING * run_seconds(f, f->step_ms);
+  for (u32 i = 0; i < f->r->n_pipeline_stage; i++) {
+    double worth = what_if_worth_s(f, WHAT_IF_STAGE, f->r->pipeline_stage[i].stage);
+    if (worth >= *worth_s) {
+      best = &f->r->pipeline_stage[i];
+      *worth_s = worth;
+    }
+  }
+  return best;
+}
+
+/* The line at which ranks of a stage spend time that others do not; NULL if it is not known. */
+static const struct sampled_line *line_of_stage(const struct results *r,
+                                                const struct pipeline_stage *stage) {
+  const struct sampled_line *best = NULL;
+  for (u32 i = 0; i < r->n_ranks; i++)
+    for (u32 k = 0; k < stage->n_ranks; k++) {
+      const struct sampled_line *line = r->ranks[i].slow_line;
+      if (r->ranks[i].rank == stage->ranks[k] && line &&
+          (!best || line->ms - line->peers_ms > best->ms - best->peers_ms))
+        best = line;
+    }
+  return best;
+}
+
+static int add_slow_stage(struct findings *f, const struct pipeline_stage *stage, double worth_s) {
+  struct arena *arena = f->a->arena;
+  const struct sampled_line *line = line_of_stage(f->r, stage);
+  char *where = line ? arena_printf(arena,
+                                    " Its ranks spend %.3g ms a step at %s (%s), the others %.3g "
+                                    "ms: samples, ten a second.",
+                                    line->ms, line->place, line->function, line->peers_ms)
+                     : arena_text(arena, "");
+  char *bubble =
+      isnan(f->r->pipeline_bubble)
+          ? arena_text(arena, "")
+          : arena_printf(arena, " The pipeline's bubble is %.0f %%; %.0f %% cannot be avoided.",
+                         100 * f->r->pipeline_bubble, 100 * f->r->pipeline_inherent);
+  return finding_add(
+      f, severity_of(f, worth_s / f->steps * 1e3), worth_s,
+      arena_printf(arena, "Stage %u of the pipeline is slow: the others wait for it%s%s",
+                   stage->stage, line ? ", at " : "", line ? line->place : ""),
+      arena_printf(arena,
+                   "If stage %u did its work as fast as the other stages, a step of %.3g ms would "
+                   "take %.3g ms less (replay of the steps).%s%s",
+                   stage->stage, f->step_ms, worth_s / f->steps * 1e3, where ? where : "",
+                   bubble ? bubble : ""),
+      line ? arena_printf(arena,
+                          "Look at %s first; if that is the stage's layers, move layers from stage "
+                          "%u to the others (the embedding and the loss also count).",
+                          line->place, stage->stage)
+           : arena_printf(arena,
+                          "Move layers from stage %u to the others (the embedding and the loss "
+                          "also count), if its devices are as fast as theirs.",
+                          stage->stage),
+      stage->ranks, stage->n_ranks);
+}
+
 int rule_pipeline_bubble(struct findings *f) {
   const struct results *r = f->r;
   struct arena *arena = f->a->arena;
+  double worth_s;
+  const struct pipeline_stage *limit = limiting_stage(f, &worth_s);
+  if (limit)
+    return add_slow_stage(f, limit, worth_s);
   if (!(r->pipeline_excess_ms >= WORTH_MENTIONING * f->step_ms))
     return 0;
   double ratio;

@@ -2,8 +2,10 @@
 #include "import/tscope/events/definitions.h"
 
 #include <errno.h>
+#include <stdio.h>
 
 #include "base/vector.h"
+#include "import/file_budget.h"
 #include "import/tscope/events/read_stall_records.h"
 
 struct info_item {
@@ -64,8 +66,12 @@ static bool read_stream(struct collector *into, const struct tscope_record *reco
   const struct tscope_stream_record *stream = (const void *)record;
   if (!VECTOR_REACH(&into->streams, record->tag))
     return false;
-  into->streams.at[record->tag] =
+  struct stream_definition *definition = &into->streams.at[record->tag];
+  bool several = definition->known && definition->gpu_stream != stream->gpu_stream;
+  *definition =
       (struct stream_definition){stream->handle, stream->gpu_stream, stream->device, true};
+  if (several) /* one after the other, as in a process that makes and destroys many */
+    definition->gpu_stream = TSCOPE_UNKNOWN;
   return true;
 }
 
@@ -212,7 +218,9 @@ static bool collect_record(struct collector *into, const struct tscope_record *r
 
 static int collect(struct collector *into, const struct trace_file *file, u8 *buffer) {
   struct trace_chunk chunk;
-  for (u32 i = 0; i < file->n_chunks; i++) {
+  for (u32 i = trace_chunk_from(file, 0); i < file->n_chunks; i = trace_chunk_from(file, i + 1)) {
+    if (budget_is_over())
+      return -EFBIG;
     enum trace_chunk_state state = trace_chunk_peek(file, i, &chunk);
     into->damaged += state == TRACE_CHUNK_DAMAGED;
     if (state != TRACE_CHUNK_READ)
@@ -234,7 +242,7 @@ static int collect(struct collector *into, const struct trace_file *file, u8 *bu
 /* Copies a vector into the arena as out->field; evaluates to false when there is no memory. */
 #define COPY_LIST(into, where, vector, field, count)                                               \
   ({                                                                                               \
-    (into)->out->field = arena_array((where), (vector)->n + 1, sizeof(*(vector)->at));             \
+    (into)->out->field = arena_array((where), size_sum((vector)->n, 1), sizeof(*(vector)->at));    \
     if ((into)->out->field && (vector)->n)                                                         \
       memcpy((into)->out->field, (vector)->at, (vector)->n * sizeof(*(vector)->at));               \
     (into)->out->count = (vector)->n;                                                              \
@@ -247,25 +255,46 @@ static const char *copy_string(struct collector *into, u32 string) {
   return text ? arena_text(into->arena, text) : NULL;
 }
 
+static bool is_listed(u32 key) {
+  return key == TSCOPE_INFO_ENVIRONMENT || key == TSCOPE_INFO_FEATURE ||
+         key == TSCOPE_INFO_LOOKED_UP;
+}
+
+/* All "detail=value" of a key, each on a line; of length 0 if there are none. */
+static char *join_infos(struct collector *into, u32 key) {
+  char *text = NULL, *end = NULL;
+  for (size_t bytes = 0, pass = 0; pass < 2; pass++) {
+    if (pass && !(text = end = arena_alloc(into->arena, size_sum(bytes, 1))))
+      return NULL;
+    for (u32 i = 0; i < into->infos.n; i++) {
+      const struct info_item *item = &into->infos.at[i];
+      const char *value = definition_string(into->out, item->value);
+      const char *detail = definition_string(into->out, item->detail);
+      if (item->key != key || !value || !detail)
+        continue;
+      if (pass)
+        end += sprintf(end, "%s%s=%s", end > text ? "\n" : "", detail, value);
+      else
+        bytes = size_sum(bytes, size_sum(strlen(detail), size_sum(strlen(value), 2)));
+    }
+  }
+  return text;
+}
+
 static int finish_infos(struct collector *into) {
   struct definitions *out = into->out;
   for (u32 i = 0; i < into->infos.n; i++) {
     const struct info_item *item = &into->infos.at[i];
     const char *value = definition_string(out, item->value);
-    const char *detail = definition_string(out, item->detail);
-    const char *before = out->info[item->key];
-    if (!value)
-      continue;
-    bool listed = item->key == TSCOPE_INFO_ENVIRONMENT || item->key == TSCOPE_INFO_FEATURE ||
-                  item->key == TSCOPE_INFO_LOOKED_UP;
-    if (detail && listed)
-      value = arena_printf(into->arena, "%s%s%s=%s", before ? before : "", before ? "\n" : "",
-                           detail, value);
-    else
-      value = arena_text(into->arena, value);
-    if (!value)
-      return -ENOMEM;
-    out->info[item->key] = value;
+    if (value && !(is_listed(item->key) && definition_string(out, item->detail)))
+      out->info[item->key] = value;
+  }
+  for (u32 key = 0; key < sizeof(out->info) / sizeof(*out->info); key++) {
+    char *list = is_listed(key) ? join_infos(into, key) : NULL;
+    if (list && *list)
+      out->info[key] = list;
+    else if (out->info[key])
+      out->info[key] = arena_text(into->arena, out->info[key]);
   }
   return 0;
 }
@@ -377,7 +406,7 @@ int definitions_read(struct definitions *definitions, const struct trace_file *f
   *definitions = (struct definitions){0};
   struct collector into = {.out = definitions,
                            .arena = arena,
-                           .most_numbers = file->bytes / sizeof(struct tscope_record)};
+                           .most_numbers = file->stored / sizeof(struct tscope_record)};
   int result = collect(&into, file, buffer);
   if (result == 0)
     result = finish(&into, file);

@@ -3,9 +3,12 @@
 
 #include "base/hash.h"
 #include "import/tscope/gpu_runs/graph_replays.h"
-#include "kernels/collective_names.h"
+#include "kernels/kernels.h"
 
 #include <errno.h>
+
+#include "base/checked_memory.h"
+#include "import/file_budget.h"
 
 #define MOST_MEMORY_DEVICES 64u
 
@@ -19,9 +22,10 @@ struct reading {
   u8 *op_of_string;   /* [n_strings] */
   const char **words; /* [n_strings] copies in the arena of the rank's events, NULL until needed */
   u64 gpu_overhead[GPU_OVERHEADS]; /* by enum tscope_gpu_overhead */
-  bool *is_collective;             /* [n_strings] whether a kernel of that name is one */
-  i64 gpu_last;                    /* when the last work seen on the GPU was over; NS_UNKNOWN */
-  u32 replay; /* correlation of the graph replay whose kernels were last seen */
+  struct kernel_names *kernel_names;
+  bool *communication_known; /* [n_strings] whether events.communications has it */
+  i64 gpu_last;              /* when the last work seen on the GPU was over; NS_UNKNOWN */
+  u32 replay;                /* correlation of the graph replay whose kernels were last seen */
 };
 
 static void extend_time_range(struct rank_events *events, i64 time) {
@@ -292,12 +296,46 @@ static bool read_retained_chunk(struct reading *reading, const struct trace_chun
   return true;
 }
 
+/* What kernels of that name communicate. */
+static struct communication communication_of(struct reading *reading, u32 string) {
+  const struct definitions *definitions = reading->events->definitions;
+  if (string >= definitions->n_strings || !definitions->strings[string])
+    return (struct communication){0};
+  struct communication *is = &reading->events->communications[string];
+  if (!reading->communication_known[string])
+    *is = kernel_communication(reading->kernel_names, definitions->strings[string]);
+  reading->communication_known[string] = true;
+  return *is;
+}
+
 /* Kernels of collectives are launched inside calls that have records of their own. */
-static bool launches_collective(const struct reading *reading, const struct tscope_record *record) {
+static bool launches_collective(struct reading *reading, const struct tscope_record *record) {
   const struct definitions *definitions = reading->events->definitions;
   u32 shape = ((const struct tscope_launch_record *)record)->shape;
   u32 name = shape < definitions->n_shapes ? definitions->shapes[shape].kernel : 0;
-  return name < definitions->n_strings && reading->is_collective[name];
+  return communication_of(reading, name).library == COMM_LIBRARY_NCCL;
+}
+
+/* Keeps a kernel that communicates without a call. False when memory ran out. */
+static bool read_kernel(struct reading *reading, const struct tscope_record *record, u64 time) {
+  const struct tscope_gpu_kernel_record *kernel = (const void *)record;
+  struct communication is = communication_of(reading, kernel->name);
+  if (is.library == COMM_LIBRARY_NONE || is.library == COMM_LIBRARY_NCCL)
+    return true;
+  u64 dur = trace_dur(record, kernel->dur, trace_record_bytes[record->type]);
+  i64 start = chunk_ns(&reading->clock, time), end = chunk_ns(&reading->clock, time + dur);
+  return VECTOR_PUSH(&reading->events->kernels,
+                     (struct rank_kernel){.start = start,
+                                          .end = end < start ? start : end,
+                                          .call_start = NS_UNKNOWN,
+                                          .call_end = NS_UNKNOWN,
+                                          .name = kernel->name,
+                                          .correlation = kernel->correlation,
+                                          .graph = kernel->graph,
+                                          .comm = INDEX_NONE,
+                                          .collective = INDEX_NONE,
+                                          .stream = record->tag,
+                                          .op = is.op});
 }
 
 /* The kernels of one replay are the run of one launch. */
@@ -310,7 +348,8 @@ static bool begins_run(struct reading *reading, const struct tscope_record *reco
   return begins;
 }
 
-/* Only counts; the times of the first and the last record bound what is between. */
+/* Only counts, except for kernels that communicate; the times of the first and the last record
+ * bound what is between. */
 static bool count_ring_chunk(struct reading *reading, const struct trace_chunk *chunk) {
   struct trace_cursor cursor = trace_records(chunk);
   u64 earliest = UINT64_MAX, latest = 0, gpu_latest = 0, counts[256] = {0};
@@ -322,6 +361,8 @@ static bool count_ring_chunk(struct reading *reading, const struct trace_chunk *
                    : record->type == TSCOPE_REC_GPU_KERNEL ? begins_run(reading, record)
                                                            : true;
     counts[record->type] += counted;
+    if (record->type == TSCOPE_REC_GPU_KERNEL && !read_kernel(reading, record, time))
+      return false;
     if (record->type >= TSCOPE_REC_GPU_KERNEL && record->type <= TSCOPE_REC_GPU_MEMSET) {
       u32 dur = *(const u32 *)(const void *)(record + 1); /* all begin with it */
       u64 end = time + trace_dur(record, dur, trace_record_bytes[record->type]);
@@ -348,7 +389,9 @@ static bool count_ring_chunk(struct reading *reading, const struct trace_chunk *
 
 static int read_chunks(struct reading *reading, const struct trace_file *file, u8 *buffer) {
   struct trace_chunk chunk;
-  for (u32 i = 0; i < file->n_chunks; i++) {
+  for (u32 i = trace_chunk_from(file, 0); i < file->n_chunks; i = trace_chunk_from(file, i + 1)) {
+    if (budget_is_over())
+      return -EFBIG;
     if (trace_chunk_read(file, i, buffer, &chunk) != TRACE_CHUNK_READ)
       continue;
     reading->thread = chunk.header.thread;
@@ -378,6 +421,7 @@ static int by_time(const void *left, const void *right) {
 static void sort_lists(struct rank_events *events) {
   SORT_BY_TIME(&events->calls);
   SORT_BY_TIME(&events->runs);
+  SORT_BY_TIME(&events->kernels);
   SORT_BY_TIME(&events->insides);
   SORT_BY_TIME(&events->groups);
   SORT_BY_TIME(&events->waits);
@@ -440,25 +484,27 @@ static int read_definitions(struct rank_events *events, const struct trace_file 
   return result;
 }
 
-int rank_events_read(struct rank_events *events, const struct trace_file *file) {
+int rank_events_read(struct rank_events *events, const struct trace_file *file,
+                     struct kernel_names *kernel_names) {
   *events = (struct rank_events){
       .begin = NS_UNKNOWN, .end = NS_UNKNOWN, .cut_short = file->header.closed_realtime_ns == 0};
-  struct reading reading = {.events = events, .gpu_last = NS_UNKNOWN};
-  u8 *buffer = malloc(file->header.chunk_bytes);
+  struct reading reading = {.events = events, .gpu_last = NS_UNKNOWN, .kernel_names = kernel_names};
+  u8 *buffer = trace_chunk_buffer(file);
   int result = read_definitions(events, file, buffer);
   const struct definitions *definitions = events->definitions;
   if (result == 0) {
     events->end_lost = events->cut_short || definitions->lost[TSCOPE_LOSS_RETAINED] > 0;
-    reading.op_of_string = calloc(definitions->n_strings + 1, 1);
-    reading.words = calloc(definitions->n_strings + 1, sizeof(*reading.words));
-    reading.is_collective = calloc(definitions->n_strings + 1, sizeof(bool));
-    result = reading.op_of_string && reading.words && reading.is_collective ? 0 : -ENOMEM;
+    reading.op_of_string = memory_zeroed(size_sum(definitions->n_strings, 1), 1);
+    reading.words = memory_zeroed(size_sum(definitions->n_strings, 1), sizeof(*reading.words));
+    reading.communication_known = memory_zeroed(size_sum(definitions->n_strings, 1), sizeof(bool));
+    events->communications = arena_array(&events->arena, size_sum(definitions->n_strings, 1),
+                                         sizeof(*events->communications));
+    bool room = reading.op_of_string && reading.words && reading.communication_known;
+    result = room && events->communications ? 0 : -ENOMEM;
   }
   for (u32 i = 0; result == 0 && i < definitions->n_strings; i++)
-    if (definitions->strings[i]) {
+    if (definitions->strings[i])
       reading.op_of_string[i] = op_of_name(definitions->strings[i]);
-      reading.is_collective[i] = is_collective_kernel(definitions->strings[i]);
-    }
   if (result == 0)
     result = read_chunks(&reading, file, buffer);
   if (result == 0)
@@ -482,7 +528,7 @@ int rank_events_read(struct rank_events *events, const struct trace_file *file) 
   graph_replays_release(&reading.graphs);
   free(reading.op_of_string);
   free(reading.words);
-  free(reading.is_collective);
+  free(reading.communication_known);
   free(buffer);
   if (result < 0)
     rank_events_release(events);

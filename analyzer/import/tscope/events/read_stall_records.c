@@ -4,6 +4,8 @@
 #include <errno.h>
 #include <math.h>
 
+#include "base/checked_memory.h"
+
 #define KEEP(list, type)                                                                           \
   ({                                                                                               \
     struct type copy_;                                                                             \
@@ -103,7 +105,7 @@ static void fill_stack(struct making *m, const struct tscope_thread_stack_record
   if (!stack)
     return;
   thread->cut = stack->cut;
-  thread->frames = arena_array(m->arena, stack->n + 1u, sizeof(*thread->frames));
+  thread->frames = arena_array(m->arena, size_sum(stack->n, 1), sizeof(*thread->frames));
   m->failed |= !thread->frames;
   for (u32 i = 0; i < stack->n && !m->failed; i++) {
     const struct call_frame *frame = frame_of(m, m->definitions->stack_frames[stack->first + i]);
@@ -129,7 +131,8 @@ static int by_main(const void *left, const void *right) {
 static void fill_threads(struct making *m, u32 number, struct rank_stall *stall) {
   const struct stall_records *records = m->records;
   stall->threads =
-      arena_array(m->arena, records->states.n + records->stacks.n + 1u, sizeof(*stall->threads));
+      arena_array(m->arena, size_sum(size_sum(records->states.n, records->stacks.n), 1),
+                  sizeof(*stall->threads));
   m->failed |= !stall->threads;
   for (u32 i = 0; i < records->states.n && !m->failed; i++) {
     const struct tscope_thread_state_record *state = &records->states.at[i];
@@ -160,7 +163,7 @@ static void fill_threads(struct making *m, u32 number, struct rank_stall *stall)
 
 static void fill_peers(struct making *m, u32 number, struct rank_stall *stall) {
   const struct stall_records *records = m->records;
-  stall->peers = arena_array(m->arena, records->peers.n + 1u, sizeof(*stall->peers));
+  stall->peers = arena_array(m->arena, size_sum(records->peers.n, 1), sizeof(*stall->peers));
   m->failed |= !stall->peers;
   for (u32 i = 0; i < records->peers.n && !m->failed; i++) {
     const struct tscope_peer_state_record *peer = &records->peers.at[i];
@@ -190,7 +193,7 @@ static const char *comm_name(struct making *m, u32 number) {
 /* The last word on each. */
 static void fill_comms(struct making *m, u32 number, struct rank_stall *stall) {
   const struct stall_records *records = m->records;
-  stall->comms = arena_array(m->arena, records->comms.n + 1u, sizeof(*stall->comms));
+  stall->comms = arena_array(m->arena, size_sum(records->comms.n, 1), sizeof(*stall->comms));
   m->failed |= !stall->comms;
   for (u32 i = 0; i < records->comms.n && !m->failed; i++) {
     const struct tscope_comm_state_record *state = &records->comms.at[i];
@@ -232,8 +235,8 @@ int stall_records_finish(const struct stall_records *records, u32 pid,
   if (!n)
     return 0;
   definitions->stalls = arena_array(arena, n, sizeof(*definitions->stalls));
-  m.frames = arena_array(arena, definitions->n_frames + 1u, sizeof(*m.frames));
-  m.kept = arena_array(arena, definitions->n_frames + 1u, sizeof(*m.kept));
+  m.frames = arena_array(arena, size_sum(definitions->n_frames, 1), sizeof(*m.frames));
+  m.kept = arena_array(arena, size_sum(definitions->n_frames, 1), sizeof(*m.kept));
   if (!definitions->stalls || !m.frames || !m.kept)
     return -ENOMEM;
   for (u32 i = 0; i < n && !m.failed; i++)

@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "base/checked_memory.h"
 #include "symbols/native_places.h"
 
 /* Index of a frame or stack by its hash; they are sorted by it. INDEX_NONE. */
@@ -61,7 +62,7 @@ static int copy_native(const struct definitions *definitions, const struct frame
 static int copy_frames(const struct definitions *definitions, struct arena *arena,
                        struct call_sites *sites) {
   sites->n_frames = definitions->n_frames;
-  sites->frames = arena_array(arena, sites->n_frames + 1u, sizeof(*sites->frames));
+  sites->frames = arena_array(arena, size_sum(sites->n_frames, 1), sizeof(*sites->frames));
   if (!sites->frames)
     return -ENOMEM;
   for (u32 i = 0; i < sites->n_frames; i++) {
@@ -83,9 +84,9 @@ static int copy_frames(const struct definitions *definitions, struct arena *aren
 /* Frames that are not announced, as in a trace that was cut, are left out. */
 int stacks_copy(const struct definitions *definitions, struct arena *arena,
                 struct call_sites *sites) {
-  u32 *frames = arena_array(arena, definitions->n_stack_frames + 1u, sizeof(*frames));
+  u32 *frames = arena_array(arena, size_sum(definitions->n_stack_frames, 1), sizeof(*frames));
   sites->n_stacks = definitions->n_stacks;
-  sites->stacks = arena_array(arena, sites->n_stacks + 1u, sizeof(*sites->stacks));
+  sites->stacks = arena_array(arena, size_sum(sites->n_stacks, 1), sizeof(*sites->stacks));
   if (!frames || !sites->stacks || copy_frames(definitions, arena, sites) < 0)
     return -ENOMEM;
   for (u32 i = 0; i < sites->n_stacks; i++) {

@@ -6,6 +6,8 @@
 #include <stdbool.h>
 #include <stdlib.h>
 
+#include "base/checked_memory.h"
+
 #define LEAST_STRETCH_NS 1000000 /* closer anchors give no useful rate */
 #define RATE_TOLERANCE 0.01
 #define SANEST_NS 1000000000000000000ull /* 31 years of uptime */
@@ -69,9 +71,9 @@ static u32 drop_inconsistent(struct tick_anchor *anchors, u32 n, double rate, u3
 int tick_map_build(struct tick_map *map, const struct tscope_file_header *header,
                    const struct tick_anchor *anchors, u32 n, struct arena *arena) {
   *map = (struct tick_map){.shift = header->tick_shift};
-  struct tick_anchor *sorted = arena_array(arena, n + 1, sizeof(*sorted));
-  map->stretches = arena_array(arena, n + 1, sizeof(*map->stretches));
-  double *rates = arena_array(arena, n + 1, sizeof(*rates));
+  struct tick_anchor *sorted = arena_array(arena, size_sum(n, 1), sizeof(*sorted));
+  map->stretches = arena_array(arena, size_sum(n, 1), sizeof(*map->stretches));
+  double *rates = arena_array(arena, size_sum(n, 1), sizeof(*rates));
   if (!sorted || !map->stretches || !rates)
     return -ENOMEM;
   u64 start = header->start_monotonic_ns < SANEST_NS ? header->start_monotonic_ns : 0;

@@ -3,6 +3,8 @@
 
 #include <stdlib.h>
 
+#include "base/vector.h"
+
 static int by_sequence(const void *left, const void *right) {
   const struct chunk_place *a = left, *b = right;
   if (a->thread != b->thread)
@@ -20,20 +22,19 @@ static int by_place(const void *left, const void *right) {
 }
 
 struct chunk_place *ring_chunks(const struct trace_file *file, u32 *n) {
-  struct chunk_place *places = malloc((file->n_chunks + 1) * sizeof(*places));
+  VECTOR(struct chunk_place) found = {0};
   struct trace_chunk chunk;
-  *n = 0;
-  if (!places)
-    return NULL;
-  for (u32 i = 0; i < file->n_chunks; i++) {
+  for (u32 i = trace_chunk_from(file, 0); i < file->n_chunks; i = trace_chunk_from(file, i + 1)) {
     if (trace_chunk_peek(file, i, &chunk) != TRACE_CHUNK_READ ||
         chunk.header.retention != TSCOPE_RING)
       continue;
-    places[(*n)++] = (struct chunk_place){.thread = chunk.header.thread,
-                                          .sequence = chunk.header.sequence,
-                                          .index = i,
-                                          .clock = chunk.header.clock};
+    VECTOR_PUSH(&found, (struct chunk_place){.thread = chunk.header.thread,
+                                             .sequence = chunk.header.sequence,
+                                             .index = i,
+                                             .clock = chunk.header.clock});
   }
+  struct chunk_place *places = found.at;
+  *n = found.n;
   if (!*n)
     return places;
   /* A thread numbers its chunks on either clock in one sequence. */

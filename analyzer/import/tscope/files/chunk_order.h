@@ -15,7 +15,7 @@ struct chunk_place {
 };
 
 /* The ring chunks that have records, by writer (thread and clock) and then in the order they
- * were written. The caller frees; NULL without memory. */
+ * were written. The caller frees; NULL if there are none. */
 struct chunk_place *ring_chunks(const struct trace_file *file, u32 *n);
 
 #endif

@@ -7,6 +7,8 @@
 #include <stdlib.h>
 #include <sys/stat.h>
 
+#include "base/checked_memory.h"
+
 struct found {
   struct arena *arena;
   struct trace_entry *entries;
@@ -16,7 +18,7 @@ struct found {
 static int add_entry(struct found *found, const char *path, const char *folder) {
   if (found->n == found->room) {
     u32 room = found->room ? found->room * 2 : 64;
-    struct trace_entry *more = realloc(found->entries, room * sizeof(*more));
+    struct trace_entry *more = memory_resized(found->entries, room, sizeof(*more));
     if (!more)
       return -ENOMEM;
     found->entries = more;

@@ -7,8 +7,11 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/checked_memory.h"
+
 #define LEAST_CHUNK_BYTES 1024u
 #define MOST_CHUNK_BYTES (64u << 20)
+#define MOST_COMPRESSED 32u /* by a file system that compresses */
 
 const u16 trace_record_bytes[256] = {
 #define X(NAME, name, id, home, doc) [id] = sizeof(struct tscope_##name##_record),
@@ -82,13 +85,15 @@ static int read_file_header(struct trace_file *file, char *why, size_t why_bytes
     return result;
   u64 body = file->bytes > file->header.header_bytes ? file->bytes - file->header.header_bytes : 0;
   u64 chunks = (body + file->header.chunk_bytes - 1) / file->header.chunk_bytes;
+  if (chunks > file->header.chunks)
+    chunks = file->header.chunks;
   file->n_chunks = chunks < UINT32_MAX ? (u32)chunks : UINT32_MAX;
   return 0;
 }
 
 int trace_file_open_memory(struct trace_file *file, const u8 *data, size_t bytes, char *why,
                            size_t why_bytes) {
-  *file = (struct trace_file){.fd = -1, .memory = data, .bytes = bytes};
+  *file = (struct trace_file){.fd = -1, .memory = data, .bytes = bytes, .stored = bytes};
   return read_file_header(file, why, why_bytes);
 }
 
@@ -104,7 +109,10 @@ int trace_file_open(struct trace_file *file, const char *path, char *why, size_t
     trace_file_close(file);
     return refuse(why, why_bytes, EINVAL, "is not a regular file");
   }
+  u64 blocks = (u64)status.st_blocks * 512;
   file->bytes = (u64)status.st_size;
+  file->sparse = blocks < file->bytes;
+  file->stored = blocks < file->bytes / MOST_COMPRESSED ? blocks * MOST_COMPRESSED : file->bytes;
   int result = read_file_header(file, why, why_bytes);
   if (result < 0)
     trace_file_close(file);
@@ -119,6 +127,28 @@ void trace_file_close(struct trace_file *file) {
 
 static u64 chunk_offset(const struct trace_file *file, u32 index) {
   return file->header.header_bytes + (u64)index * file->header.chunk_bytes;
+}
+
+u32 trace_chunk_from(const struct trace_file *file, u32 index) {
+  if (!file->sparse || index >= file->n_chunks)
+    return index;
+  u64 offset = chunk_offset(file, index);
+  off_t data = lseek(file->fd, (off_t)offset, SEEK_DATA);
+  if (data < 0)
+    return errno == ENXIO ? file->n_chunks : index;
+  u64 next = index + ((u64)data - offset) / file->header.chunk_bytes;
+  return next < file->n_chunks ? (u32)next : file->n_chunks;
+}
+
+u8 *trace_chunk_buffer(const struct trace_file *file) {
+  return memory_array(
+      file->bytes < file->header.chunk_bytes ? file->bytes : file->header.chunk_bytes, 1);
+}
+
+/* Up to the next hole: what is in a hole are no records. */
+static u64 bytes_before_hole(const struct trace_file *file, u64 offset, u64 bytes) {
+  off_t hole = file->sparse ? lseek(file->fd, (off_t)offset, SEEK_HOLE) : -1;
+  return hole >= 0 && (u64)hole - offset < bytes ? (u64)hole - offset : bytes;
 }
 
 /* `committed` is read once, from the copy that was read: the writer may change it meanwhile. */
@@ -167,7 +197,7 @@ enum trace_chunk_state trace_chunk_read(const struct trace_file *file, u32 index
   if (state != TRACE_CHUNK_READ)
     return state;
   u64 offset = chunk_offset(file, index) + chunk->header.header_bytes;
-  size_t got = read_at(file, offset, buffer, chunk->bytes);
+  size_t got = read_at(file, offset, buffer, bytes_before_hole(file, offset, chunk->bytes));
   chunk->cut = got < chunk->bytes;
   if (chunk->cut)
     chunk->bytes = (u32)got & ~7u;

@@ -16,6 +16,8 @@ struct trace_file {
   int fd;           /* -1 when read from memory */
   const u8 *memory; /* NULL when read from fd */
   u64 bytes;
+  u64 stored;   /* of them; where there are holes, as far as is known */
+  bool sparse;  /* it has holes */
   u32 n_chunks; /* places for chunks in the file, the last may be cut short */
   struct tscope_file_header header;
 };
@@ -44,11 +46,18 @@ int trace_file_open_memory(struct trace_file *file, const u8 *data, size_t bytes
                            size_t why_bytes);
 void trace_file_close(struct trace_file *file);
 
+/* The first chunk from `index` on of which the file holds anything; n_chunks if there is none. A
+ * file of a terabyte may be one hole. */
+u32 trace_chunk_from(const struct trace_file *file, u32 index);
+
+/* Room for any chunk of the file, freed with free(). */
+u8 *trace_chunk_buffer(const struct trace_file *file);
+
 /* Header of chunk `index`, without its records (chunk->records is NULL). */
 enum trace_chunk_state trace_chunk_peek(const struct trace_file *file, u32 index,
                                         struct trace_chunk *chunk);
 
-/* Chunk `index` with its records, in `buffer` of header.chunk_bytes. */
+/* Chunk `index` with its records, in a trace_chunk_buffer(). */
 enum trace_chunk_state trace_chunk_read(const struct trace_file *file, u32 index, u8 *buffer,
                                         struct trace_chunk *chunk);
 

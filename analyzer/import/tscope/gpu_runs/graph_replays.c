@@ -3,10 +3,11 @@
 
 #include <errno.h>
 
-/* If a file claims more than this many calls in replays, the rest is not believed; nor are graphs
- * within graphs beyond this depth. */
-#define MOST_REPLAYED_CALLS (1u << 24)
-enum { MOST_DEPTH = 16, MOST_COMMS = 128 };
+#include "import/file_budget.h"
+
+#include "base/checked_memory.h"
+
+enum { MOST_COMMS = 128 };
 
 /* --- reading --- */
 
@@ -15,7 +16,7 @@ static bool read_comms(struct arena *arena, const struct tscope_record *record, 
                        u32 claimed, struct graph_comms *out) {
   u32 room = (u32)(8u * record->words - bytes) / (u32)sizeof(struct tscope_graph_comm);
   u32 n = claimed < room ? claimed : room;
-  struct tscope_graph_comm *comms = arena_array(arena, n + 1, sizeof(*comms));
+  struct tscope_graph_comm *comms = arena_array(arena, size_sum(n, 1), sizeof(*comms));
   if (!comms)
     return false;
   memcpy(comms, (const u8 *)record + bytes, n * sizeof(*comms));
@@ -127,7 +128,6 @@ struct expanding {
   u32 number; /* of the replay */
   u32 groups; /* groups of a replay have numbers of their own, beyond all recorded */
   u32 place;  /* calls of this replay so far */
-  u32 added;  /* calls of all replays so far */
   u32 gpu_graph;
 };
 
@@ -198,26 +198,26 @@ static bool expand_graph(struct expanding *x, u32 captured, const struct graph_c
                          u32 depth) {
   const struct graph_replays *graphs = x->graphs;
   u32 part = x->events->parts.n;
+  if (!budget_take(BUDGET_REPLAYED, 1))
+    return false;
   if (!VECTOR_PUSH(&x->events->parts, (struct rank_part){.start = x->replay->start,
                                                          .replay = x->number,
                                                          .gpu_graph = x->gpu_graph}))
     return false;
   for (u32 i = first_item(graphs, captured);
-       i < graphs->items.n && graphs->items.at[i].captured == captured &&
-       x->added < MOST_REPLAYED_CALLS;
-       i++) {
+       i < graphs->items.n && graphs->items.at[i].captured == captured; i++) {
     const struct captured_item *item = &graphs->items.at[i];
     struct tscope_graph_comm room[MOST_COMMS];
     if (item->child) {
       struct graph_comms inner = number_child_calls(comms, &item->comms, room);
-      if (depth < MOST_DEPTH && !expand_graph(x, item->child, &inner, depth + 1))
+      if (depth < BUDGET_GRAPHS_DEEP && !expand_graph(x, item->child, &inner, depth + 1))
         return false;
       continue;
     }
-    if (!VECTOR_PUSH(&x->events->calls, call_of(x, item, comms, part)))
+    if (!budget_take(BUDGET_REPLAYED, 1) ||
+        !VECTOR_PUSH(&x->events->calls, call_of(x, item, comms, part)))
       return false;
     x->place++;
-    x->added++;
   }
   return true;
 }
@@ -249,7 +249,7 @@ int graph_replays_expand(struct graph_replays *graphs, struct rank_events *event
     x.place = 0;
     x.gpu_graph = graph->gpu_graph;
     if (!expand_graph(&x, graph->captured, &x.replay->comms, 0))
-      return -ENOMEM;
+      return -EFBIG;
   }
   return 0;
 }

@@ -3,6 +3,7 @@
 
 #include <errno.h>
 
+#include "base/checked_memory.h"
 #include "import/tscope/gpu_runs/pairing.h"
 
 /* What one kernel of a replay was for: a call, or those of a group on one communicator. */
@@ -258,7 +259,8 @@ static void clear_unshared_graphs(struct replay_side *sides, u32 n, const u32 *o
 
 /* False when memory ran out. */
 static bool match_graphs(struct replays *r) {
-  u32 *launched = malloc(r->launched.n * sizeof(*launched)), *ran = malloc(r->ran.n * sizeof(*ran));
+  u32 *launched = memory_array(r->launched.n, sizeof(*launched)),
+      *ran = memory_array(r->ran.n, sizeof(*ran));
   bool room = launched && ran;
   if (room) {
     list_graphs(r->launched.at, r->launched.n, launched);
@@ -317,8 +319,8 @@ static void pair_sides(struct replays *r, struct ordered *causes, struct ordered
 
 static bool list_all(struct replays *r) {
   const struct rank_events *events = r->events;
-  r->calls = malloc((events->calls.n + 1) * sizeof(u32));
-  r->runs = malloc((events->runs.n + 1) * sizeof(u32));
+  r->calls = memory_array(size_sum(events->calls.n, 1), sizeof(u32));
+  r->runs = memory_array(size_sum(events->runs.n, 1), sizeof(u32));
   if (!r->calls || !r->runs)
     return false;
   for (u32 i = 0; i < events->calls.n; i++)
@@ -341,9 +343,9 @@ int pair_replays(struct rank_events *events, bool *run_taken) {
   u32 *effect_of = NULL;
   bool room = list_all(&r);
   if (room && r.ran.n) {
-    causes = malloc(r.launched.n * sizeof(*causes));
-    effects = malloc(r.ran.n * sizeof(*effects));
-    effect_of = malloc(r.launched.n * sizeof(*effect_of));
+    causes = memory_array(r.launched.n, sizeof(*causes));
+    effects = memory_array(r.ran.n, sizeof(*effects));
+    effect_of = memory_array(r.launched.n, sizeof(*effect_of));
     room = causes && effects && effect_of && match_graphs(&r);
   }
   if (room && r.ran.n) {

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include <errno.h>
 
+#include "base/checked_memory.h"
 #include "import/tscope/events/read_events.h"
 #include "import/tscope/gpu_runs/pair_runs.h"
 #include "import/tscope/gpu_runs/pairing.h"
@@ -16,6 +17,9 @@ u8 kernel_op(u8 op) {
     return op;
   }
 }
+
+/* A wait for a gloo transfer that takes longer was blocked. */
+#define TRANSFER_WAIT 20000
 
 static bool is_p2p(u8 op) {
   return op == TSCOPE_OP_SEND || op == TSCOPE_OP_RECV;
@@ -56,7 +60,7 @@ static int index_calls(const struct rank_events *events, struct call_index *inde
     named += is_named(events->insides.at[i].comm, events->insides.at[i].seq);
   if (named == 0 || n == 0)
     return 0;
-  index->at = malloc(n * sizeof(*index->at));
+  index->at = memory_array(n, sizeof(*index->at));
   if (!index->at)
     return -ENOMEM;
   index->n = n;
@@ -69,14 +73,23 @@ static int index_calls(const struct rank_events *events, struct call_index *inde
   return 0;
 }
 
+static u32 find_numbered(const struct call_index *index, u32 comm, u32 seq, bool p2p) {
+  struct keyed wanted = {.key = key_of(comm, seq, p2p)}, *found = NULL;
+  if (index->n && is_named(comm, seq))
+    found = bsearch(&wanted, index->at, index->n, sizeof(*index->at), by_key);
+  return found ? found->index : INDEX_NONE;
+}
+
 /* `p2p` says which numbering to try first: names do not distinguish an all-to-all from sends. */
 static u32 find_call(const struct call_index *index, u32 comm, u32 seq, bool p2p) {
-  struct keyed *found = NULL;
-  for (int i = 0; i < 2 && !found && index->n && is_named(comm, seq); i++) {
-    struct keyed wanted = {.key = key_of(comm, seq, p2p != (i == 1))};
-    found = bsearch(&wanted, index->at, index->n, sizeof(*index->at), by_key);
-  }
-  return found ? found->index : INDEX_NONE;
+  u32 call = find_numbered(index, comm, seq, p2p);
+  return call != INDEX_NONE ? call : find_numbered(index, comm, seq, !p2p);
+}
+
+static u32 find_waited_call(const struct call_index *index, const struct rank_wait *wait) {
+  bool transfer = wait->seq != TSCOPE_UNKNOWN && wait->seq & TSCOPE_TRANSFER;
+  u32 number = transfer ? wait->seq & ~TSCOPE_TRANSFER : wait->seq;
+  return find_numbered(index, wait->comm, number, transfer);
 }
 
 /* A run named after a call of a group is that of all the group's calls on its communicator and
@@ -113,8 +126,7 @@ static int pair_named(struct rank_events *events, bool *run_taken) {
     inside->call = find_call(&index, inside->comm, inside->seq, is_p2p(inside->op));
   }
   for (u32 i = 0; i < events->waits.n && result == 0; i++)
-    events->waits.at[i].call =
-        find_call(&index, events->waits.at[i].comm, events->waits.at[i].seq, false);
+    events->waits.at[i].call = find_waited_call(&index, &events->waits.at[i]);
   free(index.at);
   return result;
 }
@@ -144,7 +156,7 @@ static int find_launches(struct rank_events *events) {
   u32 n = events->groups.n;
   if (n == 0)
     return 0;
-  struct rank_group *groups = malloc(n * sizeof(*groups));
+  struct rank_group *groups = memory_array(n, sizeof(*groups));
   if (!groups)
     return -ENOMEM;
   memcpy(groups, events->groups.at, n * sizeof(*groups));
@@ -282,17 +294,17 @@ static void pair_stream(struct rank_events *events, const struct units *units, u
 
 static int pair_streams(struct rank_events *events, const struct units *units, bool *run_taken) {
   u32 n = units->list.n, m = events->runs.n;
-  struct stream_lists lists = {.causes = malloc((n + 1) * sizeof(*lists.causes)),
-                               .effects = malloc((m + 1) * sizeof(*lists.effects)),
-                               .cause_units = malloc((n + 1) * sizeof(u32)),
-                               .effect_runs = malloc((m + 1) * sizeof(u32)),
-                               .effect_of = malloc((n + 1) * sizeof(u32)),
-                               .sessions = malloc((m + 1) * sizeof(u32))};
+  struct stream_lists lists = {.causes = memory_array(size_sum(n, 1), sizeof(*lists.causes)),
+                               .effects = memory_array(size_sum(m, 1), sizeof(*lists.effects)),
+                               .cause_units = memory_array(size_sum(n, 1), sizeof(u32)),
+                               .effect_runs = memory_array(size_sum(m, 1), sizeof(u32)),
+                               .effect_of = memory_array(size_sum(n, 1), sizeof(u32)),
+                               .sessions = memory_array(size_sum(m, 1), sizeof(u32))};
   u32 streams = 1;
   for (u32 i = 0; i < n; i++)
     if (units->list.at[i].stream >= streams)
       streams = units->list.at[i].stream + 1u;
-  bool *done = calloc(streams, 1);
+  bool *done = memory_zeroed(streams, 1);
   bool room = lists.causes && lists.effects && lists.cause_units && lists.effect_runs &&
               lists.effect_of && lists.sessions && done;
   for (u32 i = 0; i < m && room; i++)
@@ -313,9 +325,51 @@ static int pair_streams(struct rank_events *events, const struct units *units, b
   return room ? 0 : -ENOMEM;
 }
 
+/* The run of a send or receive on gloo, which no worker runs. A receive runs while the program
+ * waits for it: until then nobody needs it. A send that no one waits for long was done when its
+ * call returned. */
+static bool add_transfer_run(struct rank_events *events, u32 call, const struct rank_wait *wait) {
+  struct rank_call *of = &events->calls.at[call];
+  struct interval run = {of->start, of->end};
+  bool blocked = wait && wait->end - wait->start >= TRANSFER_WAIT;
+  if (of->op == TSCOPE_OP_RECV || (blocked && wait->start - of->end > TRANSFER_WAIT))
+    run.start = wait->start;
+  if (of->op == TSCOPE_OP_RECV || blocked)
+    run.end = wait->end;
+  of->run = events->runs.n;
+  return VECTOR_PUSH(&events->runs, ((struct rank_run){.start = run.start,
+                                                       .end = run.end,
+                                                       .comm = TSCOPE_UNKNOWN,
+                                                       .seq = TSCOPE_UNKNOWN,
+                                                       .first_call = call,
+                                                       .thread = of->thread,
+                                                       .stream = TSCOPE_NO_STREAM,
+                                                       .op = of->op}));
+}
+
+static bool is_transfer_on_host(const struct rank_call *call) {
+  return is_p2p(call->op) && call->stream == TSCOPE_NO_STREAM && !call->replayed && !call->failed &&
+         call->run == INDEX_NONE && call->end != NS_UNKNOWN;
+}
+
+static int add_transfer_runs(struct rank_events *events) {
+  bool room = true;
+  for (u32 i = 0; i < events->waits.n && room; i++) {
+    const struct rank_wait *wait = &events->waits.at[i];
+    if (wait->call != INDEX_NONE && wait->end != NS_UNKNOWN &&
+        is_transfer_on_host(&events->calls.at[wait->call]))
+      room = add_transfer_run(events, wait->call, wait);
+  }
+  for (u32 i = 0; i < events->calls.n && room; i++)
+    if (events->calls.at[i].op == TSCOPE_OP_SEND && is_transfer_on_host(&events->calls.at[i]))
+      room = add_transfer_run(events, i, NULL);
+  return room ? 0 : -ENOMEM;
+}
+
 int pair_runs(struct rank_events *events) {
+  u32 n_recorded = events->runs.n;
   struct units units = {0};
-  bool *run_taken = calloc(events->runs.n + 1, 1);
+  bool *run_taken = memory_zeroed(size_sum(events->runs.n, 1), 1);
   int result = run_taken ? find_launches(events) : -ENOMEM;
   if (result == 0)
     result = pair_named(events, run_taken);
@@ -328,6 +382,8 @@ int pair_runs(struct rank_events *events) {
       qsort(units.list.at, units.list.n, sizeof(*units.list.at), by_ordered_time);
     result = pair_streams(events, &units, run_taken);
   }
+  if (result == 0)
+    result = add_transfer_runs(events);
   for (u32 i = events->calls.n; i-- > 0 && result == 0;) {
     u32 run = events->calls.at[i].run;
     bool idle = run == INDEX_NONE && rank_call_is_idle(events, &events->calls.at[i]);
@@ -337,7 +393,7 @@ int pair_runs(struct rank_events *events) {
     if (run != INDEX_NONE)
       events->runs.at[run].first_call = i;
   }
-  for (u32 i = 0; i < events->runs.n && result == 0; i++)
+  for (u32 i = 0; i < n_recorded && result == 0; i++)
     events->unpaired_runs += !run_taken[i];
   free(units.list.at);
   free(run_taken);

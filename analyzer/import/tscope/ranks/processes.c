@@ -3,6 +3,11 @@
 
 #include <errno.h>
 
+#include "import/file_budget.h"
+#include "import/tscope/events/read_events.h"
+
+#include "base/checked_memory.h"
+
 static int add_note(struct processes *processes, const char *text) {
   return text && VECTOR_PUSH(&processes->notes, text) ? 0 : -ENOMEM;
 }
@@ -45,7 +50,7 @@ static int drop_earlier_attempts(struct processes *processes) {
 
 int processes_list(struct processes *processes, const struct trace_run *run, struct arena *arena) {
   *processes = (struct processes){.arena = arena};
-  processes->at = calloc(run->n_entries + 1, sizeof(*processes->at));
+  processes->at = memory_zeroed(size_sum(run->n_entries, 1), sizeof(*processes->at));
   int result = processes->at ? 0 : -ENOMEM;
   for (u32 i = 0; i < run->n_entries && result == 0; i++) {
     const struct trace_entry *entry = &run->entries[i];
@@ -57,6 +62,34 @@ int processes_list(struct processes *processes, const struct trace_run *run, str
   if (result == 0 && processes->n)
     qsort(processes->at, processes->n, sizeof(*processes->at), by_start);
   return result == 0 ? drop_earlier_attempts(processes) : result;
+}
+
+int process_read(struct process *process, const struct trace_file *file,
+                 struct kernel_names *kernel_names) {
+  struct budget budget;
+  budget_begin(&budget, BUDGET_MEMORY, file->stored);
+  int result = rank_events_read(&process->events, file, kernel_names);
+  int over = budget_end(&budget, result, process->why, sizeof(process->why));
+  if (over && !result)
+    rank_events_release(&process->events);
+  process->rank_events_read = over == 0;
+  return over;
+}
+
+int processes_drop_unread(struct processes *processes) {
+  u32 kept = 0;
+  int error = 0;
+  for (u32 i = 0; i < processes->n && !error; i++) {
+    struct process *process = &processes->at[i];
+    if (process->rank_events_read)
+      processes->at[kept++] = *process;
+    else
+      error = add_note(processes,
+                       arena_printf(processes->arena, "%s %s", process->entry->path, process->why));
+  }
+  if (!error)
+    processes->n = kept;
+  return error;
 }
 
 /* The rank in the widest communicator that is not part of another: the job's own rank. */

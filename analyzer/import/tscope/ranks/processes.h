@@ -14,12 +14,14 @@ struct process {
   u32 rank; /* TSCOPE_UNKNOWN_RANK while not known */
   bool rank_events_read;
   bool left_out;
+  char why[200]; /* it could not be read */
 };
 
 struct processes {
   struct process *at; /* in order of start */
   u32 n;
   struct arena *arena;
+  struct kernel_names *kernel_names; /* see rank_events_read() */
   VECTOR(const char *) notes;
 };
 
@@ -27,6 +29,14 @@ struct processes {
  * appears twice: only the processes from the last restart on are kept, and a note says so. 0, or
  * -ENOMEM. */
 int processes_list(struct processes *processes, const struct trace_run *run, struct arena *arena);
+
+/* Reads the events of a process, within the budget of its file. 0, or -EFBIG with the reason in
+ * process->why. */
+int process_read(struct process *process, const struct trace_file *file,
+                 struct kernel_names *kernel_names);
+
+/* Drops those that could not be read; a note names each file with the reason. */
+int processes_drop_unread(struct processes *processes);
 
 /* After the events are read: adds processes of other runs that are ranks of this one, and says so
  * in a note. 0, or -ENOMEM. */

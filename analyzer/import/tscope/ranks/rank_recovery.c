@@ -9,6 +9,8 @@
  */
 #include <errno.h>
 
+#include "base/checked_memory.h"
+#include "import/file_budget.h"
 #include "import/tscope/ranks/processes.h"
 
 struct world {
@@ -117,7 +119,8 @@ static int recover_rank(struct processes *processes, const struct process *candi
       candidate->entry->header.pid, candidate->entry->header.host, candidate->entry->run);
   if (!note || !VECTOR_PUSH(&processes->notes, note))
     return -ENOMEM;
-  struct process *more = realloc(processes->at, (processes->n + 1) * sizeof(*processes->at));
+  struct process *more =
+      memory_resized(processes->at, size_sum(processes->n, 1), sizeof(*processes->at));
   if (!more)
     return -ENOMEM;
   processes->at = more;
@@ -138,11 +141,10 @@ int processes_add_from_other_runs(struct processes *processes, const struct trac
       if (!may_belong(processes, candidate.entry) ||
           trace_file_open(&file, candidate.entry->path, why, sizeof(why)) < 0)
         continue;
-      int result = rank_events_read(&candidate.events, &file);
+      int result = process_read(&candidate, &file, processes->kernel_names);
       trace_file_close(&file);
       if (result < 0)
-        return result;
-      candidate.rank_events_read = true;
+        continue;
       if (!belongs_to_world(processes, &world, &candidate)) {
         rank_events_release(&candidate.events);
         continue;

@@ -7,6 +7,7 @@
  */
 #include <errno.h>
 
+#include "base/checked_memory.h"
 #include "base/intervals.h"
 #include "import/tscope/timeline/cpu_times.h"
 
@@ -61,7 +62,8 @@ int cpu_times_unite(const struct rank_events *events, const struct intervals *tr
     return 0;
   if (intervals_union(arena, named, blocked, &occupied) < 0)
     return -ENOMEM;
-  busy->at = arena_array(arena, occupied.n + 2ul * n + 1u, sizeof(*busy->at));
+  busy->at =
+      arena_array(arena, size_sum(size_sum(occupied.n, size_product(2, n)), 1), sizeof(*busy->at));
   if (!busy->at)
     return -ENOMEM;
   struct cpu_reading r = {

@@ -6,6 +6,7 @@
 
 #include <errno.h>
 
+#include "base/checked_memory.h"
 #include "import/tscope/events/stacks_of_calls.h"
 #include "import/tscope/timeline/timeline_build.h"
 
@@ -48,7 +49,7 @@ static u32 site_of(const struct call_sites *sites, const struct span *span) {
 static int copy_samples(const struct timeline_build *build, struct arena *arena,
                         struct call_sites *sites) {
   const struct rank_events *events = build->events;
-  sites->samples = arena_array(arena, events->line_samples.n + 1u, sizeof(*sites->samples));
+  sites->samples = arena_array(arena, size_sum(events->line_samples.n, 1), sizeof(*sites->samples));
   if (!sites->samples)
     return -ENOMEM;
   for (u32 i = 0; i < events->line_samples.n; i++) {
@@ -70,8 +71,8 @@ int timeline_link_sites(struct timeline_build *build, struct arena *arena,
   if (!sites)
     return -ENOMEM;
   *sites = (struct call_sites){.n_sites = build->sites.n};
-  sites->sites = arena_array(arena, build->sites.n + 1u, sizeof(*sites->sites));
-  sites->of_span = arena_array(arena, build->spans.n + 1u, sizeof(*sites->of_span));
+  sites->sites = arena_array(arena, size_sum(build->sites.n, 1), sizeof(*sites->sites));
+  sites->of_span = arena_array(arena, size_sum(build->spans.n, 1), sizeof(*sites->of_span));
   if (!sites->sites || !sites->of_span || stacks_copy(&build->definitions, arena, sites) < 0 ||
       copy_samples(build, arena, sites) < 0)
     return -ENOMEM;

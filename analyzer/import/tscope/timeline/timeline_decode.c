@@ -2,16 +2,17 @@
 #include <errno.h>
 #include <math.h>
 
+#include "base/checked_memory.h"
+#include "import/file_budget.h"
 #include "import/tscope/files/chunk_order.h"
 #include "import/tscope/timeline/timeline_build.h"
 #include "kernels/attention.h"
-#include "kernels/collective_names.h"
+#include "kernels/communication.h"
 
 struct decoding {
   struct timeline_build *build;
   struct chunk_clock clock;
   u16 host_lane;
-  u8 *is_collective;   /* [n_strings] whether a kernel of that name is one */
   double *shape_flops; /* [n_shapes] of one launch; 0: not looked at yet, NAN: not known */
 };
 
@@ -73,6 +74,12 @@ static bool stream_lane(struct timeline_build *build, u16 stream, u16 *out) {
   return true;
 }
 
+/* What kernels of that name communicate; read_events.c has asked for all that the file has. */
+static struct communication communication_of(const struct timeline_build *build, u32 name) {
+  return name < build->definitions.n_strings ? build->events->communications[name]
+                                             : (struct communication){0};
+}
+
 static i64 end_or_rank_end(const struct timeline_build *build, i64 end) {
   return end == NS_UNKNOWN ? build->model->ranks[build->rank].end : end;
 }
@@ -86,7 +93,7 @@ static bool decode_runs(struct timeline_build *build) {
         run->first_call == INDEX_NONE ? INDEX_NONE : events->calls.at[run->first_call].arrival;
     struct span span = {.start = run->start,
                         .end = end_or_rank_end(build, run->end),
-                        .name = run->name,
+                        .name = run->name ? run->name : vocabulary_name(build, run->op),
                         .link = arrival,
                         .launch = INDEX_NONE,
                         .kind = SPAN_COLLECTIVE,
@@ -101,6 +108,32 @@ static bool decode_runs(struct timeline_build *build) {
                                                   .graph = run->graph ? run->correlation : 0,
                                                   .gpu_graph = run->graph,
                                                   .correlation = run->correlation}))
+      return false;
+  }
+  return true;
+}
+
+/* Kernels that communicate without a call; their launches are linked as those of other kernels. */
+static bool decode_kernels(struct timeline_build *build) {
+  const struct rank_events *events = build->events;
+  for (u32 i = 0; i < events->kernels.n; i++) {
+    const struct rank_kernel *kernel = &events->kernels.at[i];
+    struct span span = {.start = kernel->start,
+                        .end = kernel->end,
+                        .name = kernel->name,
+                        .link = kernel->arrival,
+                        .launch = INDEX_NONE,
+                        .kind = SPAN_COLLECTIVE,
+                        .category = kernel->op};
+    build->saw_replays |= kernel->graph != 0;
+    if (!stream_lane(build, kernel->stream, &span.lane) ||
+        !add_span(build, &span,
+                  &(struct span_facts){.stream = kernel->stream,
+                                       .work = WORK_KERNEL,
+                                       .what = kernel->name,
+                                       .graph = kernel->graph ? kernel->correlation : 0,
+                                       .gpu_graph = kernel->graph,
+                                       .correlation = kernel->correlation}))
       return false;
   }
   return true;
@@ -142,7 +175,7 @@ static int by_number(const void *left, const void *right) {
 static int decode_calls(struct timeline_build *build) {
   const struct rank_events *events = build->events;
   u32 n = events->groups.n;
-  struct numbered_group *groups = arena_array(&build->arena, n + 1, sizeof(*groups));
+  struct numbered_group *groups = arena_array(&build->arena, size_sum(n, 1), sizeof(*groups));
   if (!groups)
     return -ENOMEM;
   for (u32 i = 0; i < n; i++) {
@@ -330,7 +363,7 @@ static bool decode_launch(struct decoding *decoding, const struct tscope_record 
       return false;
     if (launch->shape < definitions->n_shapes)
       facts.what = span.name = definitions->shapes[launch->shape].kernel;
-    if (facts.what < definitions->n_strings && decoding->is_collective[facts.what])
+    if (communication_of(decoding->build, facts.what).library == COMM_LIBRARY_NCCL)
       return true; /* inside the collective's call, which is what launched it */
     break;
   case TSCOPE_REC_GRAPH_LAUNCH:
@@ -372,7 +405,10 @@ static bool decode_device(struct decoding *decoding, const struct tscope_record 
     facts.graph = kernel->graph ? kernel->correlation : 0;
     facts.gpu_graph = kernel->graph;
     facts.correlation = kernel->correlation;
-    if (kernel->name < build->definitions.n_strings && decoding->is_collective[kernel->name]) {
+    u8 library = communication_of(build, kernel->name).library;
+    if (library && library != COMM_LIBRARY_NCCL)
+      return true; /* see decode_kernels() */
+    if (library) {
       span.kind = SPAN_COLLECTIVE;
       facts.work = WORK_NONE;
     }
@@ -504,10 +540,13 @@ static int decode_ring(struct decoding *decoding, const struct trace_file *file,
   u32 n;
   struct chunk_place *places = ring_chunks(file, &n);
   struct trace_chunk chunk;
-  int result = places ? 0 : -ENOMEM;
-  for (u32 i = 0; result == 0 && i < n; i++)
-    if (trace_chunk_read(file, places[i].index, buffer, &chunk) == TRACE_CHUNK_READ)
+  int result = 0;
+  for (u32 i = 0; result == 0 && i < n; i++) {
+    if (budget_is_over())
+      result = -EFBIG;
+    else if (trace_chunk_read(file, places[i].index, buffer, &chunk) == TRACE_CHUNK_READ)
       result = decode_chunk(decoding, &chunk, places[i].after_gap);
+  }
   free(places);
   return result;
 }
@@ -519,18 +558,14 @@ int timeline_decode(struct timeline_build *build) {
   int result = trace_file_open(&file, build->model->ranks[build->rank].path, why, sizeof(why));
   if (result < 0)
     return result;
-  u8 *buffer = malloc(file.header.chunk_bytes);
+  u8 *buffer = trace_chunk_buffer(&file);
   result = buffer ? definitions_read(&build->definitions, &file, &build->arena, buffer) : -ENOMEM;
   if (result == 0) {
-    decoding.is_collective = calloc(build->definitions.n_strings + 1, 1);
-    decoding.shape_flops = calloc(build->definitions.n_shapes + 1, sizeof(double));
-    result = decoding.is_collective && decoding.shape_flops ? 0 : -ENOMEM;
+    decoding.shape_flops = memory_zeroed(size_sum(build->definitions.n_shapes, 1), sizeof(double));
+    result = decoding.shape_flops ? 0 : -ENOMEM;
   }
-  for (u32 i = 0; result == 0 && i < build->definitions.n_strings; i++)
-    if (build->definitions.strings[i])
-      decoding.is_collective[i] = is_collective_kernel(build->definitions.strings[i]);
   if (result == 0)
-    result = decode_runs(build) ? decode_calls(build) : -ENOMEM;
+    result = decode_runs(build) && decode_kernels(build) ? decode_calls(build) : -ENOMEM;
   if (result == 0)
     result = decode_waits_and_phases(build);
   if (result == 0)
@@ -543,7 +578,6 @@ int timeline_decode(struct timeline_build *build) {
     result = join_replays(build);
   if (result == 0)
     result = timeline_gemms_end(build);
-  free(decoding.is_collective);
   free(decoding.shape_flops);
   free(buffer);
   trace_file_close(&file);

@@ -5,6 +5,7 @@
  */
 #include <errno.h>
 
+#include "base/checked_memory.h"
 #include "import/tscope/timeline/timeline_build.h"
 
 /* What an event stands for: the device span it was recorded after. */
@@ -216,7 +217,7 @@ static int by_launch(const void *left, const void *right) {
 
 static bool list_launched(struct walk *walk) {
   const struct timeline_build *build = walk->build;
-  walk->launched = malloc((build->replays.n + 1u) * sizeof(u32));
+  walk->launched = memory_array(size_sum(build->replays.n, 1), sizeof(u32));
   if (!walk->launched)
     return false;
   for (u32 i = 0; i < build->replays.n; i++)
@@ -243,10 +244,10 @@ static bool allocate_walk(struct walk *walk) {
   while (walk->slots < 2 * (u64)build->event_uses.n && walk->slots < 1u << 30)
     walk->slots *= 2;
   u32 streams = walk->most_stream + 1u;
-  walk->last = malloc(streams * sizeof(u32));
-  walk->first_pending = malloc(streams * sizeof(u32));
-  walk->captured = calloc(walk->slots, sizeof(*walk->captured));
-  walk->branch = calloc(UINT16_MAX + 1u, sizeof(u32));
+  walk->last = memory_array(streams, sizeof(u32));
+  walk->first_pending = memory_array(streams, sizeof(u32));
+  walk->captured = memory_zeroed(walk->slots, sizeof(*walk->captured));
+  walk->branch = memory_zeroed(UINT16_MAX + 1u, sizeof(u32));
   if (!walk->last || !walk->first_pending || !walk->captured || !walk->branch ||
       !list_launched(walk))
     return false;

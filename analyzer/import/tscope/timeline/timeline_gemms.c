@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <stddef.h>
 
+#include "base/checked_memory.h"
 #include "base/hash.h"
 #include "import/tscope/timeline/timeline_build.h"
 
@@ -23,7 +24,7 @@ static bool is_same(const struct gemm_shape *a, const struct gemm_shape *b) {
 
 static bool make_slots(struct gemms_build *build) {
   u32 n = build->n_slots ? build->n_slots * 2 : 64;
-  u32 *slots = calloc(n, sizeof(*slots));
+  u32 *slots = memory_zeroed(n, sizeof(*slots));
   if (!slots)
     return false;
   for (u32 i = 0; i < build->shapes.n; i++) {
@@ -133,7 +134,7 @@ static bool add_content(struct timeline_build *build, u32 captured,
   struct graph_content content = {
       .captured = captured,
       .gemms = arena_array(&build->arena, n, sizeof(*content.gemms)),
-      .kernels = arena_array(&build->arena, kernels + 1u, sizeof(*content.kernels)),
+      .kernels = arena_array(&build->arena, size_sum(kernels, 1), sizeof(*content.kernels)),
       .named = true};
   bool good = content.gemms && content.kernels;
   for (u32 i = 0; i < n && good; i++)
@@ -336,7 +337,7 @@ static u32 join_times(struct timeline_build *build, struct gemm_time *times) {
 /* A copy in the timeline's arena. */
 #define KEEP(build, vector)                                                                        \
   ({                                                                                               \
-    void *kept_ = arena_array(&(build)->arena, (vector)->n + 1u, sizeof(*(vector)->at));           \
+    void *kept_ = arena_array(&(build)->arena, size_sum((vector)->n, 1), sizeof(*(vector)->at));   \
     if (kept_ && (vector)->n)                                                                      \
       memcpy(kept_, (vector)->at, (vector)->n * sizeof(*(vector)->at));                            \
     kept_;                                                                                         \
@@ -355,7 +356,7 @@ int timeline_gemms_end(struct timeline_build *build) {
     return -ENOMEM;
   gemms->shapes = KEEP(build, &from->shapes);
   gemms->contents = KEEP(build, &from->contents);
-  gemms->times = arena_array(&build->arena, from->calls.n + 1u, sizeof(*gemms->times));
+  gemms->times = arena_array(&build->arena, size_sum(from->calls.n, 1), sizeof(*gemms->times));
   if (!gemms->shapes || !gemms->contents || !gemms->times)
     return -ENOMEM;
   gemms->n_shapes = from->shapes.n;

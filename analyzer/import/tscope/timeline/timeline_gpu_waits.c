@@ -7,6 +7,7 @@
  */
 #include <errno.h>
 
+#include "base/checked_memory.h"
 #include "import/tscope/timeline/timeline_build.h"
 
 /* A device span under its stream and call. */
@@ -163,8 +164,8 @@ int timeline_link_gpu_waits(struct timeline_build *build) {
   if (build->gpu_waits.n == 0)
     return 0;
   struct waiting w = {.build = build,
-                      .work = malloc((build->spans.n + 1u) * sizeof(*w.work)),
-                      .events = malloc((build->gpu_waits.n + 1u) * sizeof(*w.events))};
+                      .work = memory_array(size_sum(build->spans.n, 1), sizeof(*w.work)),
+                      .events = memory_array(size_sum(build->gpu_waits.n, 1), sizeof(*w.events))};
   bool room = w.work && w.events;
   if (room) {
     list_work(&w);

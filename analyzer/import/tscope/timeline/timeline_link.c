@@ -5,6 +5,8 @@
  */
 #include <errno.h>
 
+#include "base/checked_memory.h"
+#include "import/file_budget.h"
 #include "import/tscope/gpu_runs/pairing.h"
 #include "import/tscope/timeline/timeline_build.h"
 
@@ -29,10 +31,11 @@ static bool is_cause(const struct timeline_build *build, u32 i) {
   return build->spans.at[i].kind == SPAN_LAUNCH && build->facts.at[i].work != WORK_GRAPH;
 }
 
-/* Collectives have been paired with their calls already. */
+/* Collectives that were called have been paired with their calls already. */
 static bool is_effect(const struct timeline_build *build, u32 i) {
   u8 kind = build->spans.at[i].kind;
-  return SPAN_ON_DEVICE(kind) && kind != SPAN_COLLECTIVE && !build->facts.at[i].graph;
+  bool paired = kind == SPAN_COLLECTIVE && build->facts.at[i].work != WORK_KERNEL;
+  return SPAN_ON_DEVICE(kind) && !paired && !build->facts.at[i].graph;
 }
 
 /* The slice of a launch or a device span; INDEX_NONE for a launch whose effect was not watched. */
@@ -90,8 +93,11 @@ static bool describe(const struct linking *linking, u32 span, bool names, struct
 }
 
 static void link(struct linking *linking, u32 cause, u32 effect) {
-  linking->build->spans.at[cause].link = effect;
-  linking->build->spans.at[effect].launch = linking->build->spans.at[effect].link = cause;
+  struct span *spans = linking->build->spans.at;
+  spans[cause].link = effect;
+  spans[effect].launch = cause;
+  if (spans[effect].kind != SPAN_COLLECTIVE) /* its link is the arrival */
+    spans[effect].link = cause;
 }
 
 /* Lists what can be paired on a stream; returns whether nothing had to be left out. */
@@ -147,18 +153,21 @@ int timeline_link_launches(struct timeline_build *build) {
   u32 states = build->events->gpu_states.n;
   u32 sessions = states ? build->events->gpu_states.at[states - 1].sessions : 1;
   sessions += sessions == 0;
-  struct linking linking = {.build = build,
-                            .streams = (u32)streams,
-                            .sessions = sessions,
-                            .causes = calloc(sessions * streams, sizeof(struct slice)),
-                            .effects = calloc(sessions * streams, sizeof(struct slice)),
-                            .cause_spans = malloc(n * sizeof(u32)),
-                            .effect_spans = malloc(n * sizeof(u32)),
-                            .ordered_causes = malloc(n * sizeof(struct ordered)),
-                            .ordered_effects = malloc(n * sizeof(struct ordered)),
-                            .chosen_causes = malloc(n * sizeof(u32)),
-                            .chosen_effects = malloc(n * sizeof(u32)),
-                            .effect_of = malloc(n * sizeof(u32))};
+  if (!budget_take(BUDGET_STREAMS, size_product(sessions, streams)))
+    return -EFBIG;
+  struct linking linking = {
+      .build = build,
+      .streams = (u32)streams,
+      .sessions = sessions,
+      .causes = memory_zeroed(size_product(sessions, streams), sizeof(struct slice)),
+      .effects = memory_zeroed(size_product(sessions, streams), sizeof(struct slice)),
+      .cause_spans = memory_array(n, sizeof(u32)),
+      .effect_spans = memory_array(n, sizeof(u32)),
+      .ordered_causes = memory_array(n, sizeof(struct ordered)),
+      .ordered_effects = memory_array(n, sizeof(struct ordered)),
+      .chosen_causes = memory_array(n, sizeof(u32)),
+      .chosen_effects = memory_array(n, sizeof(u32)),
+      .effect_of = memory_array(n, sizeof(u32))};
   bool room = linking.causes && linking.effects && linking.cause_spans && linking.effect_spans &&
               linking.ordered_causes && linking.ordered_effects && linking.chosen_causes &&
               linking.chosen_effects && linking.effect_of;

@@ -9,6 +9,7 @@
  */
 #include <errno.h>
 
+#include "base/checked_memory.h"
 #include "import/tscope/gpu_runs/pairing.h"
 #include "import/tscope/timeline/timeline_build.h"
 
@@ -36,7 +37,7 @@ static int by_value(const void *left, const void *right) {
 /* Fills do not say which graph they were in, but which call they belong to. */
 static int find_fills(struct timeline_build *build) {
   u32 n = 0;
-  u32 *calls = malloc((build->spans.n + 1u) * sizeof(*calls));
+  u32 *calls = memory_array(size_sum(build->spans.n, 1), sizeof(*calls));
   if (!calls)
     return -ENOMEM;
   for (u32 i = 0; i < build->spans.n; i++)
@@ -56,7 +57,7 @@ static int find_fills(struct timeline_build *build) {
 
 static int list_replays(struct timeline_build *build) {
   u32 n = 0;
-  build->replayed = arena_array(&build->arena, build->spans.n + 1u, sizeof(u32));
+  build->replayed = arena_array(&build->arena, size_sum(build->spans.n, 1), sizeof(u32));
   if (!build->replayed)
     return -ENOMEM;
   for (u32 i = 0; i < build->spans.n; i++)
@@ -168,7 +169,7 @@ static int link_all_inside(struct timeline_build *build) {
   u32 most = 0;
   for (u32 i = 0; i < build->replays.n; i++)
     most = build->replays.at[i].n > most ? build->replays.at[i].n : most;
-  u32 *ended = malloc((most + 1u) * sizeof(*ended));
+  u32 *ended = memory_array(size_sum(most, 1), sizeof(*ended));
   bool room = ended != NULL;
   for (u32 i = 0; i < build->replays.n && room; i++)
     room = link_inside(build, &build->replays.at[i], ended);
@@ -187,14 +188,14 @@ int timeline_link_replays(struct timeline_build *build) {
   u32 n = build->replays.n, states = build->events->gpu_states.n;
   u32 sessions = states ? build->events->gpu_states.at[states - 1].sessions : 1;
   struct replay_pairing p = {.build = build,
-                             .launches = malloc((build->spans.n + 1u) * sizeof(u32))};
+                             .launches = memory_array(size_sum(build->spans.n, 1), sizeof(u32))};
   for (u32 i = 0; i < build->spans.n && p.launches; i++)
     if (build->spans.at[i].kind == SPAN_LAUNCH && build->facts.at[i].work == WORK_GRAPH)
       p.launches[p.n_launches++] = i;
-  p.causes = malloc((p.n_launches + 1u) * sizeof(*p.causes));
-  p.effects = malloc(n * sizeof(*p.effects));
-  p.effect_of = malloc((2u * p.n_launches + n + 1u) * sizeof(u32));
-  p.ran_graphs = malloc(n * sizeof(u32));
+  p.causes = memory_array(size_sum(p.n_launches, 1), sizeof(*p.causes));
+  p.effects = memory_array(n, sizeof(*p.effects));
+  p.effect_of = memory_array(size_sum(size_sum(size_product(2, p.n_launches), n), 1), sizeof(u32));
+  p.ran_graphs = memory_array(n, sizeof(u32));
   bool room = p.launches && p.causes && p.effects && p.effect_of && p.ran_graphs;
   for (u32 i = 0; i < n && room; i++)
     p.ran_graphs[i] = build->replays.at[i].gpu_graph;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include <errno.h>
 
+#include "base/checked_memory.h"
 #include "import/tscope/timeline/timeline_build.h"
 
 struct sort_key {
@@ -75,9 +76,9 @@ static void merge_runs(struct sorting *sorting) {
 /* Moves spans and facts into order, and links between spans with them. */
 static int apply_order(struct timeline_build *build, const struct sort_key *keys) {
   u32 n = build->spans.n;
-  struct span *spans = malloc((n + 1) * sizeof(*spans));
-  struct span_facts *facts = malloc((n + 1) * sizeof(*facts));
-  u32 *place = malloc((n + 1) * sizeof(*place));
+  struct span *spans = memory_array(size_sum(n, 1), sizeof(*spans));
+  struct span_facts *facts = memory_array(size_sum(n, 1), sizeof(*facts));
+  u32 *place = memory_array(size_sum(n, 1), sizeof(*place));
   if (!spans || !facts || !place) {
     free(spans);
     free(facts);
@@ -108,8 +109,8 @@ static int apply_order(struct timeline_build *build, const struct sort_key *keys
 int timeline_sort(struct timeline_build *build) {
   u32 n = build->spans.n;
   struct sorting sorting = {.spans = build->spans.at,
-                            .keys = malloc((n + 1) * sizeof(*sorting.keys)),
-                            .other = malloc((n + 1) * sizeof(*sorting.other))};
+                            .keys = memory_array(size_sum(n, 1), sizeof(*sorting.keys)),
+                            .other = memory_array(size_sum(n, 1), sizeof(*sorting.other))};
   int result = sorting.keys && sorting.other ? 0 : -ENOMEM;
   for (u32 i = 0; i < n && result == 0; i++)
     sorting.keys[i] = (struct sort_key){build->spans.at[i].start, i};

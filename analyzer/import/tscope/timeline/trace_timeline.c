@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 #include <errno.h>
 
+#include "base/checked_memory.h"
 #include "base/intervals.h"
+#include "import/file_budget.h"
 #include "import/tscope/timeline/cpu_times.h"
 #include "import/tscope/timeline/timeline_build.h"
 #include "import/tscope/trace_source.h"
@@ -46,7 +48,7 @@ static int intervals_of_spans(const struct timeline_build *build, u32 kinds, str
   u32 n = 0;
   for (u32 i = 0; i < build->spans.n; i++)
     n += kinds >> build->spans.at[i].kind & 1;
-  out->at = arena_array(arena, n + 1, sizeof(*out->at));
+  out->at = arena_array(arena, size_sum(n, 1), sizeof(*out->at));
   if (!out->at)
     return -ENOMEM;
   for (u32 i = 0; i < build->spans.n; i++)
@@ -158,7 +160,7 @@ static int move_to_timeline(struct timeline_build *build, struct timeline *timel
   int result = internal ? collect_intervals(build, &build->arena, &made) : -ENOMEM;
   if (result == 0)
     result = timeline_link_sites(build, &build->arena, &made.call_sites);
-  made.bytes = arena_array(&build->arena, build->spans.n + 1u, sizeof(*made.bytes));
+  made.bytes = arena_array(&build->arena, size_sum(build->spans.n, 1), sizeof(*made.bytes));
   if (!made.bytes)
     result = -ENOMEM;
   if (result < 0)
@@ -178,8 +180,8 @@ static int move_to_timeline(struct timeline_build *build, struct timeline *timel
   return 0;
 }
 
-static int trace_load(const struct model *model, u32 rank, struct timeline *timeline) {
-  struct timeline_build *build = calloc(1, sizeof(*build));
+static int load_in_budget(const struct model *model, u32 rank, struct timeline *timeline) {
+  struct timeline_build *build = memory_zeroed(1, sizeof(*build));
   if (!build)
     return -ENOMEM;
   build->model = model;
@@ -187,7 +189,7 @@ static int trace_load(const struct model *model, u32 rank, struct timeline *time
   build->events = model_events(model, rank);
   build->clock = model_clock(model, rank);
   build->ring_begin = model->ranks[rank].begin;
-  build->span_of_run = arena_array(&build->arena, build->events->runs.n + 1, sizeof(u32));
+  build->span_of_run = arena_array(&build->arena, size_sum(build->events->runs.n, 1), sizeof(u32));
   int result = build->span_of_run ? timeline_decode(build) : -ENOMEM;
   if (result == 0)
     result = timeline_sort(build);
@@ -217,6 +219,17 @@ static void trace_release(struct timeline *timeline) {
     arena_release(&arena);
   }
   *timeline = (struct timeline){0};
+}
+
+static int trace_load(const struct model *model, u32 rank, struct timeline *timeline) {
+  struct budget budget;
+  char why[256];
+  budget_begin(&budget, BUDGET_MEMORY, model->ranks[rank].file_bytes);
+  int result = load_in_budget(model, rank, timeline);
+  int over = budget_end(&budget, result, why, sizeof(why));
+  if (over && !result)
+    trace_release(timeline);
+  return over;
 }
 
 const struct timeline_source trace_timelines = {.load = trace_load,

@@ -122,7 +122,8 @@ function utilisation(of) {
 panel({
   id: 'budget',
   title: 'Budget',
-  findings: ['EFFICIENCY'],
+  sections: ['budget'],
+  elsewhere: true,
   applies: () => !before && report.run.ranks_found.length > 0,
   unknown: () =>
       (report.budget.lines.length ? null :
@@ -252,7 +253,7 @@ function pathStrip() {
 panel({
   id: 'path',
   title: 'Critical path',
-  findings: ['DIST.STRAGGLER', 'DIST.EXPOSED_COMM', 'KERNEL.LAUNCH_BOUND'],
+  sections: ['path'],
   elsewhere: true,
   applies: () => !before && report.run.ranks_found.length > 0,
   unknown: () => report.critical_path.reason,

@@ -126,7 +126,7 @@ function collectivesTable(first) {
 panel({
   id: 'communication',
   title: 'Communication',
-  findings: ['DIST.EXPOSED_COMM', 'DIST.COMM_BOUND', 'DIST.SLOW_LINK'],
+  sections: ['overlap', 'collectives'],
   applies: () => !before &&
       (report.collectives.length > 0 ||
        (report.run.ranks_found.length > 1 && report.overlap.reason)),
@@ -184,7 +184,7 @@ panel({
 panel({
   id: 'pipeline',
   title: 'Pipeline',
-  findings: ['DIST.PIPELINE'],
+  sections: ['pipeline'],
   applies: () => !before && report.pipeline.by_stage.length > 0,
   body: () => {
     const p = report.pipeline,

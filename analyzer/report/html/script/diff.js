@@ -10,7 +10,7 @@ function sayByUnit(unit) {
 panel({
   id: 'changed',
   title: 'What changed',
-  findings: ['DIFF'],
+  sections: ['diff_steps', 'diff_times', 'diff_memory', 'diff_scalars'],
   lamp: () => {
     const worst = Math.max(-1, ...report.diff.findings.map((f) => SEVERITIES.indexOf(f.severity)));
     return worst >= 0 ? SEVERITIES[worst] : report.diff.verdict ? 'good' : 'unknown';
@@ -71,7 +71,6 @@ panel({
 panel({
   id: 'bothsteps',
   title: 'Steps of both',
-  findings: [],
   applies: () =>
       Boolean(before) && before.series.steps.step.length > 1 && report.series.steps.step.length > 1,
   body: () => {
@@ -100,7 +99,6 @@ panel({
 panel({
   id: 'figures',
   title: 'Figures of both',
-  findings: [],
   applies: () => Boolean(before) && report.diff.rows.length > 0,
   body: () => tableOf(
       [
@@ -132,7 +130,6 @@ panel({
 panel({
   id: 'bothkernels',
   title: 'Kernels of both',
-  findings: [],
   applies: () => Boolean(before) && report.diff.kernels.length > 0,
   body: () => {
     const dash = (say) => (v) => (isKnown(v) ? say(v) : '\u2013');
@@ -162,7 +159,6 @@ panel({
 panel({
   id: 'bothcollectives',
   title: 'Collectives of both',
-  findings: [],
   applies: () => Boolean(before) && report.diff.collectives.length > 0,
   body: () => tableOf(
       [
@@ -182,7 +178,6 @@ panel(
     {
       id: 'bothscalars',
       title: 'Values of both',
-      findings: [],
       applies: () => Boolean(before) &&
           (report.diff.scalars.length > 0 ||
            (before.convergence.series.length > 0 && report.convergence.series.length > 0)),
@@ -240,7 +235,6 @@ panel(
 panel({
   id: 'provenance',
   title: 'How the runs were made',
-  findings: [],
   applies: () => Boolean(before) && report.diff.provenance.length > 0,
   body: () => tableOf(
       [

@@ -34,7 +34,7 @@ function gpuRanks() {
 panel({
   id: 'gpu',
   title: 'GPU time',
-  findings: ['KERNEL.LAUNCH_BOUND', 'KERNEL.FILL', 'KERNEL.COPY'],
+  sections: ['gpu'],
   applies: () => !before &&
       (isKnown(report.gpu_timeline.total_ms) ||
        (report.gpu_timeline.reason && report.launches.kernels > 0)),
@@ -99,7 +99,7 @@ const KIND_SHADES =
 panel({
   id: 'kernels',
   title: 'Kernels',
-  findings: ['KERNEL'],
+  sections: ['kernels'],
   applies: () => !before &&
       (report.kernels.top.length > 0 ||
        (report.kernels.reason && report.run.ranks_found.length > 0 &&
@@ -163,7 +163,7 @@ panel({
 panel({
   id: 'products',
   title: 'GEMMs',
-  findings: ['EFFICIENCY.PRECISION'],
+  sections: ['gemms'],
   applies: () => !before && report.products.by_shape.length > 0,
   body: () => {
     const p = report.products;
@@ -215,7 +215,6 @@ panel({
 panel({
   id: 'ranges',
   title: 'Named ranges',
-  findings: [],
   applies: () => !before && report.ranges.length > 0,
   body: () => tableOf(
       [

@@ -35,7 +35,7 @@ function lineFlame() {
 panel({
   id: 'lines',
   title: 'Lines',
-  findings: ['HOST.SYNC'],
+  sections: ['lines'],
   applies: () => !before && (report.lines.lines.length > 0 || report.lines.reason),
   unknown: () => (report.lines.lines.length ? null : report.lines.reason),
   body: () => {

@@ -207,7 +207,7 @@ function segmentMap() {
 panel({
   id: 'memory',
   title: 'Memory',
-  findings: ['MEMORY'],
+  sections: ['memory'],
   applies: () => !before &&
       (isKnown(report.memory.peak_allocated_bytes) ||
        (!report.memory.reason && report.memory.devices.length > 0)),
@@ -297,7 +297,6 @@ panel({
 panel({
   id: 'modules',
   title: 'Modules',
-  findings: ['MODULES'],
   applies: () => !before && report.modules.tree.length > 0,
   body: () => {
     const m = report.modules,

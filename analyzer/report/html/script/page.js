@@ -51,7 +51,7 @@ function build() {
   panels.sort((a, b) => ORDER.indexOf(a.id) - ORDER.indexOf(b.id));
   // If a job hangs, that comes first, because nothing else matters then; else the verdict.
   const hangs = panels.find((definition) => definition.id === 'hang');
-  if (hangs && !report.findings.some((finding) => belongs(hangs, finding))) {
+  if (hangs && !report.findings.some((finding) => hangs.sections.includes(finding.sections[0]))) {
     panels.splice(panels.indexOf(hangs), 1);
     panels.splice(panels.findIndex((definition) => definition.id === 'findings'), 0, hangs);
   } else if (hangs) {

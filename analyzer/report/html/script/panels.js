@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT
-// The panels of the page register here, in their order on the page. A panel: {id, title, findings:
-// beginnings of the ids that belong to it, applies(report), unknown(report): why nothing is known,
-// body(report): elements, elsewhere: its findings belong more to another panel}. A panel that does
-// not apply to the report is left out.
+// The panels of the page register here, in their order on the page. A panel: {id, title, sections:
+// those of the report (findings.def) that it shows, applies(report), unknown(report): why nothing
+// is known, unjudged(report): something is known but cannot be judged, body(report): elements,
+// elsewhere: its findings belong more to another panel}. A panel that does not apply to the report
+// is left out; one that no finding judges has no lamp.
 
 const panels = [];
 
@@ -21,7 +22,7 @@ const lamp = (kind) =>
     kind && el('span', {class: 'lamp ' + kind, title: LAMPS[kind][1]}, LAMPS[kind][0]);
 
 function belongs(definition, finding) {
-  return (definition.findings || []).some((begin) => finding.id.startsWith(begin));
+  return (definition.sections || []).some((section) => finding.sections.includes(section));
 }
 
 function findingsShown() { return before ? report.diff.findings : report.findings; }
@@ -29,11 +30,12 @@ function findingsShown() { return before ? report.diff.findings : report.finding
 function lampOf(definition) {
   if (definition.unknown && definition.unknown(report)) return 'unknown';
   if (definition.lamp) return definition.lamp(report);
-  if (!(definition.findings || []).length) return null;  // it has no findings
+  if (!definition.sections) return null;  // no finding judges it
   let worst = -1;
   for (const finding of findingsShown())
     if (belongs(definition, finding)) worst = Math.max(worst, SEVERITIES.indexOf(finding.severity));
-  return worst < 0 ? 'good' : SEVERITIES[worst];
+  if (worst >= 0) return SEVERITIES[worst];
+  return definition.unjudged && definition.unjudged(report) ? 'unknown' : 'good';
 }
 
 // The panel of a finding: the one that it belongs to, before others that show it too.

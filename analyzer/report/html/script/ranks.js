@@ -226,7 +226,7 @@ const MANY_RANKS = 12;
 panel({
   id: 'ranks',
   title: 'Ranks',
-  findings: ['DIST.STRAGGLER', 'DIST.LOAD_IMBALANCE', 'TIMING.DATALOADER_BOUND'],
+  sections: ['distributed'],
   applies: () => !before && report.distributed.ranks.length > 0,
   body: () => {
     const d = report.distributed, stragglers = new Set(d.stragglers);

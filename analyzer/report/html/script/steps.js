@@ -349,7 +349,7 @@ function allSteps() {
 panel({
   id: 'steps',
   title: 'Steps',
-  findings: ['TIMING.JITTER', 'TIMING.BACKWARD', 'TIMING.OPTIMIZER', 'DIST.FAIL_SLOW'],
+  sections: ['steps', 'phases'],
   applies: () => !before && report.run.ranks_found.length > 0,
   unknown: () => (report.steps.count > 0 ? null :
                                            'no steps were found; figures are for the ' +

@@ -9,7 +9,7 @@ const SIGNAL_OF_ROLE = {
 panel({
   id: 'convergence',
   title: 'Loss and other values',
-  findings: ['CONVERGENCE', 'CROSS'],
+  sections: ['convergence'],
   applies: () => !before && report.convergence.series.length > 0,
   body: () => {
     const c = report.convergence;
@@ -196,16 +196,11 @@ function waitPicture() {
 panel({
   id: 'hang',
   title: 'Collectives of all ranks',
-  findings: ['DIST.HANG', 'DIST.DESYNC', 'RUN'],
+  sections: ['hang', 'stalls', 'run_end'],
   applies: () => !before && report.collective_check.checked > 0,
-  lamp: () => {
-    const worst = Math.max(-1,
-                           ...report.findings.filter((f) => /^(DIST\.(HANG|DESYNC)|RUN)/.test(f.id))
-                               .map((f) => SEVERITIES.indexOf(f.severity)));
-    return worst >= 0 ? SEVERITIES[worst] :
-        report.collective_check.cannot_tell || report.collective_check.verdict === 'cannot tell' ?
-                        'unknown' :
-                        'good';
+  unjudged: () => {
+    const c = report.collective_check;
+    return c.cannot_tell || c.verdict === 'cannot tell';
   },
   body: () => {
     const c = report.collective_check;
@@ -266,7 +261,7 @@ panel({
   id: 'trust',
   title: 'What this rests on',
   last: true,
-  findings: ['DATA', 'REPRO'],
+  sections: ['trust'],
   applies: () => true,
   body: () =>
       (before ? [trustOf(before, 'before: '), trustOf(report, 'after: ')] : trustOf(report, '')),

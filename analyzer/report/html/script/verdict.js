@@ -154,7 +154,6 @@ function restsOn(of) {
 panel({
   id: 'verdict',
   title: 'Verdict',
-  findings: [],
   lamp: () => {
     const worst =
         Math.max(-1, ...report.findings.map((finding) => SEVERITIES.indexOf(finding.severity)));
@@ -193,7 +192,6 @@ panel({
   id: 'findings',
   title: 'All findings',
   last: true,
-  findings: [],
   lamp: () => (findingsShown().length ? lampOf(panels[0]) : 'good'),
   applies: () => findingsShown().length > 3,
   body: () => el('div', {class: 'cards'}, cards(findingsShown(), true)),

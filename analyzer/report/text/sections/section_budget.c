@@ -5,6 +5,7 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "base/checked_memory.h"
 #include "report/text/meter.h"
 #include "report/text/section.h"
 #include "report/text/table.h"
@@ -30,7 +31,7 @@ static void put_lines(struct pen *pen, const struct results *results) {
   };
   static const struct table table = {TABLE_COLUMNS(columns), sizeof(struct budget_row),
                                      offsetof(struct budget_row, style), true};
-  struct budget_row *rows = calloc(results->n_budget + 1, sizeof(*rows));
+  struct budget_row *rows = memory_zeroed(size_sum(results->n_budget, 1), sizeof(*rows));
   u32 n = 0;
   for (u32 i = 0; rows && i < results->n_budget; i++) {
     const struct budget_line *line = &results->budget[i];

@@ -5,6 +5,7 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "base/checked_memory.h"
 #include "report/text/meter.h"
 #include "report/text/section.h"
 #include "report/text/table.h"
@@ -53,6 +54,10 @@ static void put_step_bar(struct pen *pen, const struct results *results) {
 
 static void put_totals(struct pen *pen, const struct results *results) {
   section_label(pen, "comm time");
+  if (results->ov_comm_ms == 0) {
+    pen_item(pen, STYLE_PLAIN, VALUE_INDENT, "none");
+    return;
+  }
   pen_item_format(pen, STYLE_PLAIN, VALUE_INDENT, "%s %s", duration_ms(results->ov_comm_ms).text,
                   section_per(results));
   pen_item_format(pen, STYLE_PLAIN, VALUE_INDENT, "%s hidden behind compute",
@@ -94,7 +99,7 @@ static void put_by_op(struct pen *pen, const struct results *results) {
   };
   static const struct table table = {TABLE_COLUMNS(columns), sizeof(struct op_row),
                                      offsetof(struct op_row, style), true};
-  struct op_row *rows = calloc(results->n_by_op + 1, sizeof(*rows));
+  struct op_row *rows = memory_zeroed(size_sum(results->n_by_op, 1), sizeof(*rows));
   for (u32 i = 0; rows && i < results->n_by_op; i++) {
     const struct overlap_by_op *one = &results->by_op[i];
     rows[i] = (struct op_row){.op = one->op,
@@ -109,6 +114,8 @@ static void put_by_op(struct pen *pen, const struct results *results) {
   if (rows && results->n_by_op)
     table_print(pen, &table, rows, results->n_by_op, TEXT_INDENT);
   free(rows);
+  if (results->ov_comm_ms == 0)
+    return;
   pen_to(pen, TEXT_INDENT);
   if (!results->wait_method) {
     pen_item(pen, STYLE_DIM, TEXT_INDENT, "wait and transfer: cannot be separated");
@@ -190,7 +197,7 @@ static void collectives_body(struct pen *pen, const struct results *results,
   static const struct table table = {TABLE_COLUMNS(columns), sizeof(struct collective_result),
                                      TABLE_PLAIN, false};
   u32 n = results->n_collectives, shown = section_rows(view, n, COLLECTIVES_SHOWN);
-  struct collective_result *rows = malloc((n + 1) * sizeof(*rows));
+  struct collective_result *rows = memory_array(size_sum(n, 1), sizeof(*rows));
   if (!rows)
     return;
   for (u32 i = 0; i < n; i++)

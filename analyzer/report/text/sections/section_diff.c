@@ -5,6 +5,7 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "base/checked_memory.h"
 #include "diff/diff_result.h"
 #include "report/text/section.h"
 #include "report/text/table.h"
@@ -107,7 +108,7 @@ static void put_figures(struct pen *pen, const struct results *results,
                         const struct report_view *view, enum diff_unit unit,
                         const struct table *table) {
   const struct diff_result *diff = results->diff;
-  struct figure_row *rows = calloc(diff->n_rows + 1, sizeof(*rows));
+  struct figure_row *rows = memory_zeroed(size_sum(diff->n_rows, 1), sizeof(*rows));
   u32 n = 0;
   for (u32 i = 0; rows && i < diff->n_rows; i++) {
     const struct diff_row *row = &diff->rows[i];
@@ -209,7 +210,7 @@ static void put_kinds(struct pen *pen, const struct diff_result *diff,
   };
   static const struct table table = {TABLE_COLUMNS(columns), sizeof(struct kernel_row),
                                      offsetof(struct kernel_row, style), false};
-  struct kernel_row *rows = calloc(diff->n_rows + 1, sizeof(*rows));
+  struct kernel_row *rows = memory_zeroed(size_sum(diff->n_rows, 1), sizeof(*rows));
   u32 n = 0;
   for (u32 i = 0; rows && i < diff->n_rows; i++) {
     const struct diff_row *row = &diff->rows[i];
@@ -241,7 +242,7 @@ static void put_kernels(struct pen *pen, const struct diff_result *diff,
   static const struct table table = {TABLE_COLUMNS(columns), sizeof(struct kernel_row),
                                      offsetof(struct kernel_row, style), false};
   u32 n = section_rows(view, diff->n_kernels, ROWS_SHOWN);
-  struct kernel_row *rows = calloc(n + 1, sizeof(*rows));
+  struct kernel_row *rows = memory_zeroed(size_sum(n, 1), sizeof(*rows));
   for (u32 i = 0; rows && i < n; i++) {
     const struct diff_kernel *k = &diff->kernels[i];
     rows[i] = (struct kernel_row){k->shortened ? k->shortened : k->name,
@@ -304,7 +305,7 @@ static void collectives_body(struct pen *pen, const struct results *results,
                                      offsetof(struct collective_row, style), false};
   const struct diff_result *diff = results->diff;
   u32 n = section_rows(view, diff->n_collectives, ROWS_SHOWN);
-  struct collective_row *rows = calloc(n + 1, sizeof(*rows));
+  struct collective_row *rows = memory_zeroed(size_sum(n, 1), sizeof(*rows));
   for (u32 i = 0; rows && i < n; i++) {
     const struct diff_collective *one = &diff->collectives[i];
     rows[i] = (struct collective_row){

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 
 #include "analyses/thresholds.h"
+#include "base/checked_memory.h"
 #include "report/text/section.h"
 #include "report/text/table.h"
 
@@ -93,7 +94,7 @@ static int ascending(const void *a, const void *b) {
 
 /* What is left out of the table, in one line. */
 static void put_rest(struct pen *pen, const struct rank_result *const *ranks, u32 n) {
-  double *compute = malloc((n + 1) * sizeof(*compute)), most_wait = NAN;
+  double *compute = memory_array(size_sum(n, 1), sizeof(*compute)), most_wait = NAN;
   u32 known = 0;
   for (u32 i = 0; compute && i < n; i++) {
     most_wait = fmax(most_wait, ranks[i]->imposed_wait_ms);
@@ -117,8 +118,8 @@ static void put_rest(struct pen *pen, const struct rank_result *const *ranks, u3
 
 static void put_ranks(struct pen *pen, const struct results *results) {
   u32 n = results->n_ranks, shown = n;
-  const struct rank_result **ranks = calloc(n + 1, sizeof(*ranks));
-  struct rank_row *rows = calloc(n + 1, sizeof(*rows));
+  const struct rank_result **ranks = memory_zeroed(size_sum(n, 1), sizeof(*ranks));
+  struct rank_row *rows = memory_zeroed(size_sum(n, 1), sizeof(*rows));
   if (ranks && rows) {
     u32 stragglers = 0;
     for (u32 i = 0; i < n; i++) {
@@ -163,7 +164,7 @@ static void put_why_none(struct pen *pen, const struct results *results) {
 }
 
 static void put_summary(struct pen *pen, const struct results *results) {
-  u32 *stragglers = calloc(results->n_ranks + 1, sizeof(*stragglers)), n = 0;
+  u32 *stragglers = memory_zeroed(size_sum(results->n_ranks, 1), sizeof(*stragglers)), n = 0;
   for (u32 i = 0; stragglers && i < results->n_ranks; i++)
     if (results->ranks[i].straggler)
       stragglers[n++] = results->ranks[i].rank;

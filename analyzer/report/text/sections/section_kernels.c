@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/checked_memory.h"
 #include "kernels/kernels.h"
 #include "report/text/section.h"
 #include "report/text/table.h"
@@ -49,7 +50,7 @@ static void put_categories(struct pen *pen, const struct results *results,
   };
   static const struct table table = {TABLE_COLUMNS(columns), sizeof(struct kernel_row),
                                      offsetof(struct kernel_row, style), true};
-  struct kernel_row *rows = calloc(results->n_kernel_categories + 1, sizeof(*rows));
+  struct kernel_row *rows = memory_zeroed(size_sum(results->n_kernel_categories, 1), sizeof(*rows));
   for (u32 i = 0; rows && i < results->n_kernel_categories; i++) {
     const struct kernel_category_result *one = &results->kernel_categories[i];
     rows[i] = (struct kernel_row){.category = one->category,
@@ -138,8 +139,8 @@ static void put_kernels(struct pen *pen, const struct results *results,
   static const struct table table = {TABLE_COLUMNS(columns), sizeof(struct kernel_row), TABLE_PLAIN,
                                      false};
   u32 n = section_rows(view, results->n_kernels, KERNELS_SHOWN);
-  struct kernel_row *rows = calloc(n + 1u, sizeof(*rows));
-  char(*names)[NAME_BYTES] = calloc(n + 1u, sizeof(*names));
+  struct kernel_row *rows = memory_zeroed(size_sum(n, 1), sizeof(*rows));
+  char(*names)[NAME_BYTES] = memory_zeroed(size_sum(n, 1), sizeof(*names));
   double per_step = kernels_per_step(results);
   size_t seen = shown_name_length(pen);
   for (u32 i = 0; rows && names && i < n; i++) {
@@ -174,7 +175,7 @@ static void put_operators(struct pen *pen, const struct results *results,
   static const struct table table = {TABLE_COLUMNS(columns), sizeof(struct kernel_row), TABLE_PLAIN,
                                      false};
   u32 n = section_rows(view, results->n_operators, OPERATORS_SHOWN);
-  struct kernel_row *rows = calloc(n + 1u, sizeof(*rows));
+  struct kernel_row *rows = memory_zeroed(size_sum(n, 1), sizeof(*rows));
   for (u32 i = 0; rows && i < n; i++) {
     const struct operator_result *one = &results->operators[i];
     rows[i] = (struct kernel_row){.name = one->name ? one->name : "(none that is recorded)",
@@ -215,8 +216,8 @@ static void put_kernels_section(struct pen *pen, const struct results *results,
     pen_item_format(pen, STYLE_BOLD, TEXT_INDENT, "SEEN FOR %s OF THE TIME ONLY",
                     percent(results->kernels_seen).text);
   for (u32 i = 0; i < results->n_kernel_categories; i++)
-    if (results->kernel_categories[i].kind == KERNEL_NCCL)
-      pen_item(pen, STYLE_DIM, TEXT_INDENT, "NCCL's time includes waiting for ranks");
+    if (results->kernel_categories[i].kind == KERNEL_COMMUNICATION)
+      pen_item(pen, STYLE_DIM, TEXT_INDENT, "communication includes waiting for ranks");
   if (results->kernel_names > section_rows(view, results->n_kernels, KERNELS_SHOWN))
     pen_item_format(pen, STYLE_DIM, TEXT_INDENT, "%s in all: --top shows more",
                     plural(results->kernel_names, "name").text);

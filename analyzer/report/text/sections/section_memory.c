@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/checked_memory.h"
 #include "report/text/meter.h"
 #include "report/text/section.h"
 #include "report/text/table.h"
@@ -176,7 +177,7 @@ static void put_uses(struct pen *pen, const struct memory_result *memory,
   static const struct table table = {TABLE_COLUMNS(columns), sizeof(struct use_row),
                                      offsetof(struct use_row, style), true};
   u32 n = 0, most = section_rows(view, memory->n_live_at_peak, MOST_ROWS);
-  struct use_row *rows = calloc(most + 1u, sizeof(*rows));
+  struct use_row *rows = memory_zeroed(size_sum(most, 1), sizeof(*rows));
   double rest = 0;
   if (!rows)
     return;
@@ -215,8 +216,8 @@ static void put_stacks(struct pen *pen, const struct memory_result *memory,
   static const struct table table = {TABLE_COLUMNS(columns), sizeof(struct use_row), TABLE_PLAIN,
                                      false};
   u32 n = 0, most = section_rows(view, memory->n_stacks_at_peak, MOST_ROWS);
-  struct use_row *rows = calloc(most + 1u, sizeof(*rows));
-  char(*names)[STACK_BYTES] = calloc(most + 1u, sizeof(*names));
+  struct use_row *rows = memory_zeroed(size_sum(most, 1), sizeof(*rows));
+  char(*names)[STACK_BYTES] = memory_zeroed(size_sum(most, 1), sizeof(*names));
   u32 own[STACK_DEPTH], n_own = 0; /* rows that are open */
   for (u32 i = 0; rows && names && i < memory->n_stacks_at_peak && n < most; i++) {
     const struct memory_stack *stack = &memory->stacks_at_peak[i];
@@ -254,7 +255,7 @@ static void put_churn(struct pen *pen, const struct memory_result *memory,
   static const struct table table = {TABLE_COLUMNS(columns), sizeof(struct churn_row), TABLE_PLAIN,
                                      false};
   u32 n = 0, most = section_rows(view, memory->n_churn, MOST_ROWS);
-  struct churn_row *rows = calloc(most + 1u, sizeof(*rows));
+  struct churn_row *rows = memory_zeroed(size_sum(most, 1), sizeof(*rows));
   for (u32 i = 0; rows && i < memory->n_churn && n < most; i++) {
     const struct memory_churn *churn = &memory->churn[i];
     if (churn->count > 1)

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/checked_memory.h"
 #include "report/text/section.h"
 #include "report/text/table.h"
 
@@ -94,7 +95,7 @@ static void put_modules_section(struct pen *pen, const struct results *results,
   const struct module_result *modules = &results->modules;
   (void)view;
   put_plain(pen, modules);
-  struct row *rows = calloc(MOST_ROWS, sizeof(*rows));
+  struct row *rows = memory_zeroed(MOST_ROWS, sizeof(*rows));
   u32 n = rows ? fill_rows(modules, rows) : 0;
   if (n)
     table_print(pen, &table, rows, n, TEXT_INDENT);

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 
 #include "analyses/path/path_graph.h"
+#include "base/checked_memory.h"
 #include "report/text/section.h"
 #include "report/text/table.h"
 
@@ -46,7 +47,7 @@ static void put_categories(struct pen *pen, const struct results *results) {
   };
   static const struct table table = {TABLE_COLUMNS(columns), sizeof(struct path_row),
                                      offsetof(struct path_row, style), true};
-  struct path_row *rows = calloc(results->n_path_by_category + 1, sizeof(*rows));
+  struct path_row *rows = memory_zeroed(size_sum(results->n_path_by_category, 1), sizeof(*rows));
   u32 n = 0;
   for (u32 i = 0; rows && i < results->n_path_by_category; i++) {
     const struct share *one = &results->path_by_category[i];
@@ -74,7 +75,7 @@ static int most_first(const void *a, const void *b) {
 }
 
 static void put_ranks(struct pen *pen, const struct results *results) {
-  struct path_rank *ranks = malloc((results->n_ranks + 1) * sizeof(*ranks));
+  struct path_rank *ranks = memory_array(size_sum(results->n_ranks, 1), sizeof(*ranks));
   u32 n = 0;
   double rest = 0;
   if (!ranks || !results->path_by_rank || results->n_ranks < 2) {
@@ -145,7 +146,7 @@ static void put_what_ifs(struct pen *pen, const struct results *results) {
   };
   static const struct table table = {TABLE_COLUMNS(columns), sizeof(struct what_if_row),
                                      offsetof(struct what_if_row, style), true};
-  struct what_if_row *rows = calloc(results->n_what_if + 1, sizeof(*rows));
+  struct what_if_row *rows = memory_zeroed(size_sum(results->n_what_if, 1), sizeof(*rows));
   if (pen->column)
     pen_newline(pen);
   for (u32 i = 0; rows && i < results->n_what_if; i++) {

@@ -4,6 +4,7 @@
  */
 #include <stdlib.h>
 
+#include "base/checked_memory.h"
 #include "report/text/section.h"
 #include "report/text/table.h"
 
@@ -31,7 +32,7 @@ static void put_stages(struct pen *pen, const struct results *results) {
   };
   static const struct table table = {TABLE_COLUMNS(columns), sizeof(struct stage_row),
                                      offsetof(struct stage_row, style), true};
-  struct stage_row *rows = calloc(results->n_pipeline_stage, sizeof(*rows));
+  struct stage_row *rows = memory_zeroed(results->n_pipeline_stage, sizeof(*rows));
   for (u32 i = 0; rows && i < results->n_pipeline_stage; i++) {
     const struct pipeline_stage *stage = &results->pipeline_stage[i];
     double share = stage->bubble_ms / (stage->bubble_ms + stage->compute_ms);

@@ -121,8 +121,13 @@ static void put_clocks(struct pen *pen, const struct model *model) {
   const char *method = model->clock_method ? model->clock_method : quantity_unknown;
   if (model->clock_aligned) {
     pen_item_format(pen, STYLE_PLAIN, VALUE_INDENT, "aligned by %s", method);
-    pen_item_format(pen, STYLE_PLAIN, VALUE_INDENT, "residual %s",
-                    duration_s(model->clock_residual_us * 1e-6).text);
+    if (isnan(model->clock_between_us))
+      pen_item_format(pen, STYLE_PLAIN, VALUE_INDENT, "residual %s",
+                      duration_s(model->clock_residual_us * 1e-6).text);
+    else
+      pen_item_format(pen, STYLE_PLAIN, VALUE_INDENT, "known to %s between hosts, %s within a host",
+                      duration_s(model->clock_between_us * 1e-6).text,
+                      duration_s(model->clock_residual_us * 1e-6).text);
   } else {
     pen_item_format(pen, STYLE_WARNING, VALUE_INDENT, "not aligned, %s", method);
     pen_item(pen, STYLE_PLAIN, VALUE_INDENT, "times of different ranks are not compared");

@@ -8,6 +8,9 @@
 
 #include "report/text/section.h"
 
+#define MUCH_COMMUNICATION 0.2 /* of a step */
+#define MOSTLY_HIDDEN 0.9
+
 enum { TOP_FINDINGS = 3, RANK_LIST_CHARACTERS = 48, INDENT = 4 };
 
 static void put_action(struct pen *pen, const struct finding *finding) {
@@ -71,6 +74,23 @@ static void put_cannot_tell(struct pen *pen, const struct results *results) {
   }
 }
 
+/* Where much of a step communicates and most of that costs nothing, this is the first thing to know
+ * of it: no finding says so. */
+static void put_hidden_communication(struct pen *pen, const struct results *results) {
+  double hidden = results->ov_overlapped_ms / results->ov_comm_ms;
+  if (!(results->comm_fraction >= MUCH_COMMUNICATION && hidden >= MOSTLY_HIDDEN))
+    return;
+  if (pen->column)
+    pen_newline(pen);
+  pen_to(pen, TEXT_INDENT);
+  pen_put(pen, lamp_style(LAMP_GOOD), lamp_glyph(LAMP_GOOD));
+  pen_blank(pen, 1);
+  pen_words(pen, STYLE_PLAIN, INDENT, "communication is hidden:");
+  pen_format(pen, STYLE_PLAIN, " %s of %s%s", duration_ms(results->ov_overlapped_ms).text,
+             duration_ms(results->ov_comm_ms).text, isnan(results->ov_steps) ? "" : " a step");
+  pen_format(pen, STYLE_PLAIN, " (%s)", percent(hidden).text);
+}
+
 static void verdict(struct pen *pen, const struct results *results,
                     const struct report_view *view) {
   (void)view;
@@ -97,6 +117,7 @@ static void verdict(struct pen *pen, const struct results *results,
                   ? "No finding reached its threshold, but some things could not be judged:"
                   : "Nothing that was measured stands out: no finding reached its threshold.");
   }
+  put_hidden_communication(pen, results);
   put_cannot_tell(pen, results);
 }
 

@@ -1,0 +1,147 @@
+/* SPDX-License-Identifier: MIT */
+#include "align/clock_domains.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define SAME_BOOT_NS 1000000    /* NTP slews CLOCK_REALTIME, but for all processes alike */
+#define READING_ERROR_NS 50000  /* times of one clock cannot contradict each other by more */
+#define MOST_CONTRADICTIONS 0.1 /* share of the collectives: a few times may be damaged */
+
+struct claim {
+  const char *clock, *host; /* either may be NULL */
+  const struct clock_facts *facts;
+  u32 rank;
+};
+
+static int by_text(const char *a, const char *b) {
+  return a && b ? strcmp(a, b) : (a != NULL) - (b != NULL);
+}
+
+static int by_claim(const void *left, const void *right) {
+  const struct claim *a = left, *b = right;
+  int order = by_text(a->clock, b->clock);
+  if (order == 0 && !a->clock)
+    order = by_text(a->host, b->host);
+  if (order == 0 && !a->clock) {
+    i64 x = a->facts->realtime_minus_monotonic, y = b->facts->realtime_minus_monotonic;
+    order = (x > y) - (x < y);
+  }
+  return order ? order : (a->rank > b->rank) - (a->rank < b->rank);
+}
+
+static bool claim_same_clock(const struct claim *a, const struct claim *b) {
+  if (a->clock || b->clock)
+    return a->clock && b->clock && strcmp(a->clock, b->clock) == 0;
+  if (!a->host || !b->host || strcmp(a->host, b->host) != 0)
+    return false;
+  i64 apart = clock_realtime_difference(b->facts, a->facts);
+  return apart != NS_UNKNOWN && apart > -SAME_BOOT_NS && apart < SAME_BOOT_NS;
+}
+
+static void group_claims(struct clock_domains *domains, const struct model *model,
+                         const struct clock_facts *facts) {
+  struct claim *claims = memory_array(model->n_ranks, sizeof(*claims));
+  for (u32 r = 0; r < model->n_ranks; r++)
+    claims[r] =
+        (struct claim){model->ranks[r].info[TSCOPE_INFO_CLOCK], model->ranks[r].host, &facts[r], r};
+  qsort(claims, model->n_ranks, sizeof(*claims), by_claim);
+  domains->certain = true;
+  for (u32 i = 0; i < model->n_ranks; i++) {
+    bool same = i && claim_same_clock(&claims[i - 1], &claims[i]);
+    domains->n += !same;
+    domains->of[claims[i].rank] = domains->n - 1;
+    domains->certain &= !same || claims[i].clock;
+  }
+  free(claims);
+}
+
+/* What one collective shows of one domain. */
+struct witness {
+  i64 last_start, first_end;
+  u32 collective, members;
+  bool counted;
+};
+
+struct trial {
+  struct witness *witnesses; /* [domains.n] */
+  u32 *looked, *against;     /* [domains.n] collectives of several members; that contradict */
+  bool *confirmed;           /* [n_ranks] */
+};
+
+static bool is_timed(const struct arrival *arrival) {
+  return arrival->start != NS_UNKNOWN && arrival->end != NS_UNKNOWN;
+}
+
+static void add_witness(struct witness *witness, const struct arrival *arrival, u32 collective) {
+  if (witness->members == 0 || witness->collective != collective)
+    *witness = (struct witness){INT64_MIN, INT64_MAX, collective, 0, false};
+  witness->members++;
+  if (arrival->start > witness->last_start)
+    witness->last_start = arrival->start;
+  if (arrival->end < witness->first_end)
+    witness->first_end = arrival->end;
+}
+
+static void look_at_collective(struct trial *trial, const struct clock_domains *domains,
+                               const struct model *model, u32 number) {
+  const struct collective *collective = &model->collectives[number];
+  const struct arrival *arrivals = &model->arrivals[collective->first_arrival];
+  for (u32 i = 0; i < collective->n_arrivals; i++)
+    if (is_timed(&arrivals[i]))
+      add_witness(&trial->witnesses[domains->of[arrivals[i].rank]], &arrivals[i], number);
+  for (u32 i = 0; i < collective->n_arrivals; i++) {
+    u32 domain = domains->of[arrivals[i].rank];
+    struct witness *witness = &trial->witnesses[domain];
+    if (!is_timed(&arrivals[i]) || witness->members < 2)
+      continue;
+    trial->confirmed[arrivals[i].rank] = true;
+    if (witness->counted)
+      continue;
+    witness->counted = true;
+    trial->looked[domain]++;
+    trial->against[domain] += witness->last_start > witness->first_end &&
+                              witness->last_start - READING_ERROR_NS > witness->first_end;
+  }
+}
+
+/* Numbers the domains again: in the order of their first ranks, those that `split` one per rank. */
+static void renumber(struct clock_domains *domains, const struct model *model, const bool *split,
+                     const bool *confirmed) {
+  u32 *members = memory_zeroed(domains->n, sizeof(*members));
+  u32 *number = memory_zeroed(domains->n, sizeof(*number));
+  u32 n = 0;
+  domains->confirmed = true;
+  for (u32 r = 0; r < model->n_ranks; r++)
+    members[domains->of[r]]++;
+  for (u32 r = 0; r < model->n_ranks; r++) {
+    u32 old = domains->of[r];
+    bool shares = members[old] > 1 && !split[old];
+    if (!shares || number[old] == 0)
+      number[old] = ++n;
+    domains->of[r] = number[old] - 1;
+    domains->shared += shares;
+    domains->confirmed &= !shares || confirmed[r];
+  }
+  domains->n = n;
+  free(members);
+  free(number);
+}
+
+void clock_domains_find(struct clock_domains *domains, const struct model *model,
+                        const struct clock_facts *facts, const struct samples *samples,
+                        struct arena *arena) {
+  *domains = (struct clock_domains){.of = arena_array(arena, model->n_ranks, sizeof(u32))};
+  group_claims(domains, model, facts);
+  struct trial trial = {.witnesses = arena_array(arena, domains->n, sizeof(struct witness)),
+                        .looked = arena_array(arena, domains->n, sizeof(u32)),
+                        .against = arena_array(arena, domains->n, sizeof(u32)),
+                        .confirmed = arena_array(arena, model->n_ranks, sizeof(bool))};
+  bool *split = arena_array(arena, domains->n, sizeof(*split));
+  for (u32 s = 0; s < samples->n; s++)
+    for (u32 k = 0; k < samples->at[s].n && !samples->at[s].messages; k++)
+      look_at_collective(&trial, domains, model, samples->at[s].collectives[k]);
+  for (u32 d = 0; d < domains->n; d++)
+    split[d] = trial.against[d] > MOST_CONTRADICTIONS * trial.looked[d];
+  renumber(domains, model, split, trial.confirmed);
+}

@@ -1,0 +1,123 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The most that the segments with a block in use took at one time. PyTorch's allocator gives back
+ * segments without such a block before it fails, so this, and not all that was reserved, is what
+ * the program's blocks needed where they lay.
+ */
+#include <math.h>
+#include <stdlib.h>
+
+#include "analyses/memory/memory.h"
+#include "base/checked_memory.h"
+
+struct known_segment {
+  u64 address;
+  i64 bytes;
+  u32 blocks; /* in use */
+  bool reserved;
+};
+
+struct needed {
+  struct known_segment *segments; /* in order of address, each address once */
+  u32 n;
+  i64 bytes, most;
+  bool has_reusable; /* the history says when a freed block may be used again */
+};
+
+static int by_address(const void *left, const void *right) {
+  const struct known_segment *a = left, *b = right;
+  return a->address < b->address ? -1 : a->address > b->address;
+}
+
+/* All that ever were: those at the end, and those that an event names. */
+static void list_segments(struct needed *needed, const struct memory_history *history) {
+  needed->segments =
+      memory_zeroed(size_sum(history->n_segments, history->n_events), sizeof(*needed->segments));
+  u32 n = 0, kept = 0;
+  for (u32 i = 0; i < history->n_segments; i++)
+    needed->segments[n++] = (struct known_segment){.address = history->segments[i].address};
+  for (u32 i = 0; i < history->n_events; i++) {
+    u8 kind = history->events[i].kind;
+    needed->has_reusable |= kind == MEMORY_REUSABLE;
+    if (kind == MEMORY_SEGMENT_ALLOC || kind == MEMORY_SEGMENT_FREE)
+      needed->segments[n++] = (struct known_segment){.address = history->events[i].address};
+  }
+  if (n)
+    qsort(needed->segments, n, sizeof(*needed->segments), by_address);
+  for (u32 i = 0; i < n; i++)
+    if (!kept || needed->segments[i].address != needed->segments[kept - 1].address)
+      needed->segments[kept++] = needed->segments[i];
+  needed->n = kept;
+}
+
+/* The reserved segment in which the address lies; NULL if none is known. */
+static struct known_segment *segment_of(struct needed *needed, u64 address) {
+  u32 low = 0, high = needed->n;
+  while (low < high) {
+    u32 middle = low + (high - low) / 2;
+    if (needed->segments[middle].address <= address)
+      low = middle + 1;
+    else
+      high = middle;
+  }
+  struct known_segment *found = low ? &needed->segments[low - 1] : NULL;
+  bool holds = found && found->reserved && address - found->address < (u64)found->bytes;
+  return holds ? found : NULL;
+}
+
+static void reserve(struct needed *needed, u64 address, i64 bytes, bool reserved) {
+  struct known_segment key = {.address = address};
+  struct known_segment *segment =
+      bsearch(&key, needed->segments, needed->n, sizeof(*needed->segments), by_address);
+  if (!segment)
+    return;
+  if (segment->reserved && segment->blocks)
+    needed->bytes = memory_add(needed->bytes, -segment->bytes);
+  *segment = (struct known_segment){
+      .address = address, .bytes = bytes > 0 ? bytes : 0, .reserved = reserved};
+}
+
+static void use(struct needed *needed, u64 address, bool more) {
+  struct known_segment *segment = segment_of(needed, address);
+  if (!segment || (!more && !segment->blocks))
+    return;
+  u32 before = segment->blocks;
+  segment->blocks += more ? 1 : -1u;
+  if (!before || !segment->blocks)
+    needed->bytes = memory_add(needed->bytes, more ? segment->bytes : -segment->bytes);
+}
+
+/* Takes back what the event did: only the end is known completely. */
+static void undo_event(struct needed *needed, const struct memory_event *event) {
+  if (event->kind == MEMORY_SEGMENT_ALLOC)
+    reserve(needed, event->address, 0, false);
+  else if (event->kind == MEMORY_SEGMENT_FREE)
+    reserve(needed, event->address, event->bytes, true);
+  else if (event->kind == MEMORY_ALLOC)
+    use(needed, event->address, false);
+  else if (event->kind == (needed->has_reusable ? MEMORY_REUSABLE : MEMORY_FREE))
+    use(needed, event->address, true);
+  needed->most = needed->bytes > needed->most ? needed->bytes : needed->most;
+}
+
+void memory_find_needed(const struct memory_history *history, struct memory_result *result) {
+  struct needed needed = {0};
+  if (!history->segments)
+    return;
+  for (u32 i = 0; i < history->n_segments; i++)
+    if (history->segments[i].expandable)
+      return; /* events tell of parts of it, and blocks lie across them */
+  list_segments(&needed, history);
+  for (u32 i = 0; i < history->n_segments; i++) {
+    const struct memory_segment *segment = &history->segments[i];
+    reserve(&needed, segment->address, segment->bytes, true);
+    for (u32 b = 0; b < segment->n_blocks; b++)
+      if (history->blocks[segment->first_block + b].state != MEMORY_BLOCK_FREE)
+        use(&needed, history->blocks[segment->first_block + b].address, true);
+  }
+  needed.most = needed.bytes;
+  for (u32 i = history->n_events; i-- > 0;)
+    undo_event(&needed, &history->events[i]);
+  free(needed.segments);
+  result->peak_needed_bytes = (double)needed.most;
+}

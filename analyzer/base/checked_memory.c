@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: MIT */
+#include "base/checked_memory.h"
+
+#include <errno.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <unistd.h>
+
+enum { STATUS_BAD = 2 };
+
+static _Thread_local struct memory_account *counting;
+static void (*_Atomic last_act)(void);
+
+struct memory_account *memory_account_set(struct memory_account *account) {
+  struct memory_account *before = counting;
+  counting = account;
+  return before;
+}
+
+void memory_count(size_t bytes) {
+  if (counting)
+    counting->taken = size_sum(counting->taken, bytes);
+}
+
+void memory_when_short(void (*tidy)(void)) {
+  atomic_store(&last_act, tidy);
+}
+
+/* Only the first thread says it. Other threads may hold locks of the C library: nothing that needs
+ * them. */
+_Noreturn void memory_is_short(size_t count, size_t element_bytes) {
+  static atomic_flag ending = ATOMIC_FLAG_INIT;
+  while (atomic_flag_test_and_set(&ending))
+    pause();
+  void (*tidy)(void) = atomic_load(&last_act);
+  if (tidy)
+    tidy();
+  size_t bytes = size_product(count, element_bytes);
+  char line[256];
+  int n = snprintf(line, sizeof(line),
+                   "%s: no memory for %s%zu bytes more. Free memory, raise the limit (ulimit -v, "
+                   "the container's), or read less: --steps, --quick, fewer files.\n",
+                   program_invocation_short_name, bytes == SIZE_MAX ? "over " : "", bytes);
+  if (write(STDERR_FILENO, line, (size_t)n) < 0) {
+    /* nobody can be told */
+  }
+  _exit(STATUS_BAD);
+}
+
+void *memory_resized(void *old, size_t count, size_t element_bytes) {
+  size_t bytes = size_product(count, element_bytes);
+  void *memory = bytes <= SIZE_MAX / 2 ? realloc(old, bytes ? bytes : 1) : NULL;
+  if (!memory)
+    memory_is_short(count, element_bytes);
+  memory_count(bytes);
+  return memory;
+}
+
+void *memory_array(size_t count, size_t element_bytes) {
+  return memory_resized(NULL, count, element_bytes);
+}
+
+void *memory_zeroed(size_t count, size_t element_bytes) {
+  void *memory = calloc(count ? count : 1, element_bytes ? element_bytes : 1);
+  if (!memory)
+    memory_is_short(count, element_bytes);
+  memory_count(size_product(count, element_bytes));
+  return memory;
+}

@@ -1,0 +1,11 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef TSCOPE_PLAIN_NUMBERS_H
+#define TSCOPE_PLAIN_NUMBERS_H
+
+struct arena;
+
+/* A sentence with its numbers as people write them: 4,360 for 4.36e+03, "unknown" for nan. NULL
+ * without memory. */
+char *plain_numbers(struct arena *arena, const char *sentence);
+
+#endif

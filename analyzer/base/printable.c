@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: MIT */
+#include "base/printable.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/utf8.h"
+
+char *arena_printable(struct arena *arena, const char *text) {
+  char *copy = arena_alloc(arena, size_sum(size_product(strlen(text), 3), 1)); /* 1 byte: 3 bytes */
+  char *end = copy;
+  while (*text) {
+    u32 code;
+    text += utf8_decode(text, &code);
+    bool blank = code == '\n' || code == '\t';
+    end += utf8_write(blank ? ' ' : utf8_is_control(code) ? UTF8_REPLACEMENT : code, end);
+  }
+  *end = 0;
+  return copy;
+}
+
+int print_problem(const char *program, const char *format, ...) {
+  char line[1024];
+  va_list arguments;
+  va_start(arguments, format);
+  vsnprintf(line, sizeof(line), format, arguments);
+  va_end(arguments);
+  struct arena arena = {0};
+  fprintf(stderr, "%s: %s\n", program, arena_printable(&arena, line));
+  arena_release(&arena);
+  return 2;
+}

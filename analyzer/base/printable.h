@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The one way in which a name from a file or a job reaches a terminal, a scraper or a log, except
+ * through a pen (report/text/pen.h) and JSON. A name may hold escapes that retitle or recolor a
+ * terminal, and newlines that make a second line.
+ */
+#ifndef TSCOPE_PRINTABLE_H
+#define TSCOPE_PRINTABLE_H
+
+#include "base/arena.h"
+
+/* A copy that shows and does not act: valid UTF-8, with a blank for each newline and tab, and
+ * UTF8_REPLACEMENT for every other control character and for what is no character. */
+char *arena_printable(struct arena *arena, const char *text);
+
+/* Prints "PROGRAM: ..." as one such line on standard error. Returns 2, the exit status for it. */
+int print_problem(const char *program, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+
+#endif

@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Where the host waits for a kernel without a call: it reads memory again and again until the
+ * kernel has written there, as DeepEP's host does for the counts of tokens that notify_dispatch
+ * exchanges. No profiler records this. It shows by what is around it: a thread launches a kernel
+ * that notifies, then does nothing that is recorded, and goes on as this kernel ends.
+ */
+#include <errno.h>
+#include <stdlib.h>
+
+#include "import/kineto/kineto.h"
+
+#define LEAST_NS 50000 /* a shorter pause may be anything */
+#define NEARNESS_NS                                                                                \
+  100000 /* the kernel writes a little before its end, and the host notices later */
+
+static bool is_host(const struct kineto_item *item) {
+  return item->kind == KINETO_ITEM_OP || item->kind == KINETO_ITEM_RANGE ||
+         item->kind == KINETO_ITEM_CALL || item->kind == KINETO_ITEM_COMMS;
+}
+
+/* The longest pause of a thread between a call and its next call of the runtime. False if it makes
+ * no further call. */
+static bool find_pause(const struct kineto_trace *trace, u32 call, struct interval *pause) {
+  const struct kineto_item *launch = &trace->items.at[call];
+  i64 last = launch->end;
+  *pause = (struct interval){last, last};
+  for (u32 i = call + 1; i < trace->items.n; i++) {
+    const struct kineto_item *item = &trace->items.at[i];
+    if (item->lane != launch->lane || !is_host(item))
+      continue;
+    if (item->start - last > pause->end - pause->start)
+      *pause = (struct interval){last, item->start};
+    last = item->start > last ? item->start : last;
+    if (item->kind == KINETO_ITEM_CALL)
+      return true;
+  }
+  return false;
+}
+
+static bool ends_with_kernel(const struct interval *pause, const struct kineto_item *kernel) {
+  i64 apart = pause->end - kernel->end;
+  return pause->end - pause->start >= LEAST_NS && apart > -NEARNESS_NS && apart < NEARNESS_NS &&
+         kernel->end > pause->start;
+}
+
+static bool notifies(const struct kineto_trace *trace, const struct kineto_item *item) {
+  return item->kind == KINETO_ITEM_COMM_KERNEL &&
+         comm_op_part(trace->names.list.at[item->name].communication.op) == COMM_PART_NOTIFICATION;
+}
+
+int kineto_find_spins(struct kineto_trace *trace) {
+  static const char text[] = "waiting for what a kernel writes";
+  const struct json_text words = {.at = text, .n = sizeof(text) - 1};
+  struct kineto_calls calls;
+  u32 n = trace->items.n;
+  int error = kineto_calls_index(trace, &calls);
+  for (u32 i = 0; i < n && !error; i++) {
+    if (!notifies(trace, &trace->items.at[i]))
+      continue;
+    struct kineto_item kernel = trace->items.at[i];
+    struct interval pause;
+    u32 call = kineto_call_of(&calls, kernel.correlation);
+    if (call == INDEX_NONE || !find_pause(trace, call, &pause) ||
+        !ends_with_kernel(&pause, &kernel))
+      continue;
+    u32 name = kineto_name_of(&trace->names, words);
+    if (name == UINT32_MAX ||
+        !VECTOR_PUSH(&trace->items, ((struct kineto_item){.start = pause.start,
+                                                          .end = pause.end,
+                                                          .name = name,
+                                                          .correlation = kernel.correlation,
+                                                          .what = INDEX_NONE,
+                                                          .lane = trace->items.at[call].lane,
+                                                          .kind = KINETO_ITEM_SPIN})))
+      error = -ENOMEM;
+  }
+  free(calls.at);
+  return error;
+}

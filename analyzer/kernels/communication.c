@@ -1,0 +1,164 @@
+/* SPDX-License-Identifier: MIT */
+#include "kernels/communication.h"
+
+#include <ctype.h>
+#include <pthread.h>
+#include <regex.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/checked_memory.h"
+#include "kernels/kernel_text.h"
+
+const char *comm_library_name(u8 library) {
+  static const char *const names[] = {
+#define L(ID, name) name,
+      TSCOPE_COMM_LIBRARIES(L)
+#undef L
+  };
+  return names[library < COMM_LIBRARIES ? library : 0];
+}
+
+static const struct operation {
+  u8 library, part, like;
+  const char *name;
+} operations[] = {
+#define O(ID, LIBRARY, PART, like, name)                                                           \
+  [COMM_OP_##ID] = {COMM_LIBRARY_##LIBRARY, COMM_PART_##PART, like, name},
+    TSCOPE_COMM_OPS(O)
+#undef O
+#define X(NAME, value, text)                                                                       \
+  [value] = {COMM_LIBRARY_NCCL, value == TSCOPE_OP_BARRIER ? COMM_PART_BARRIER : COMM_PART_DATA,   \
+             value, text},
+        TSCOPE_OPS(X)
+#undef X
+};
+
+static const struct operation *operation(u8 op) {
+  return &operations[op < COMM_OPS ? op : 0];
+}
+
+const char *comm_op_name(u8 op) {
+  return operation(op)->name;
+}
+
+u8 comm_op_library(u8 op) {
+  return operation(op)->library;
+}
+
+u8 comm_op_part(u8 op) {
+  return operation(op)->part;
+}
+
+u8 comm_op_like(u8 op) {
+  return operation(op)->like;
+}
+
+/* Whether `name` has `word` in it, whatever the case and without regard to underscores. */
+static bool mentions(const char *name, const char *word) {
+  for (; *name; name++) {
+    const char *at = name, *left = word;
+    while (*left && *at && (*at == '_' || tolower((unsigned char)*at) == *left)) {
+      left += *at != '_';
+      at++;
+    }
+    if (!*left)
+      return true;
+  }
+  return false;
+}
+
+u8 op_of_name(const char *name) {
+  static const struct {
+    const char *word;
+    u8 op;
+  } words[] = {{"sendrecv", TSCOPE_OP_SEND},
+               {"alltoall", TSCOPE_OP_SEND},
+               {"allreduce", TSCOPE_OP_ALLREDUCE},
+               {"allgather", TSCOPE_OP_ALLGATHER},
+               {"reducescatter", TSCOPE_OP_REDUCE_SCATTER},
+               {"broadcast", TSCOPE_OP_BROADCAST},
+               {"reduce", TSCOPE_OP_REDUCE},
+               {"gather", TSCOPE_OP_SEND},
+               {"scatter", TSCOPE_OP_SEND},
+               {"send", TSCOPE_OP_SEND},
+               {"recv", TSCOPE_OP_SEND},
+               {"barrier", TSCOPE_OP_BARRIER}};
+  for (size_t i = 0; i < sizeof(words) / sizeof(*words); i++)
+    if (mentions(name, words[i].word))
+      return words[i].op;
+  return 0;
+}
+
+static const struct row {
+  u8 op;
+  bool computes;
+  const char *scope, *function;
+} rows[] = {
+#define K(OP, computes, scope, function) {COMM_OP_##OP, computes, scope, function},
+    TSCOPE_COMM_KERNELS(K)
+#undef K
+};
+
+enum { ROWS = sizeof(rows) / sizeof(rows[0]) };
+
+static regex_t scopes[ROWS], functions[ROWS];
+
+static void compile_rows(void) {
+  for (int i = 0; i < ROWS; i++)
+    if (regcomp(&scopes[i], rows[i].scope, REG_EXTENDED | REG_NOSUB) ||
+        regcomp(&functions[i], rows[i].function, REG_EXTENDED | REG_NOSUB))
+      memory_is_short(1, sizeof(regex_t)); /* a unit test compiles the table: it is right */
+}
+
+static bool matches(const regex_t *regex, const char *pattern, const char *text) {
+  return !*pattern || regexec(regex, text, 0, NULL, 0) == 0;
+}
+
+/* Each line of the table has one of these words in the name, or in its namespaces: most names of
+ * kernels have none. */
+static bool may_communicate(const struct kernel_parts *parts) {
+  static const char *const words[] = {
+      "ccl",    "educe",   "RMSNorm", "buffers",    "gather",   "to_all",  "toall",    "ToAll",
+      "To_All", "vdev",    "shmem",   "::ep",       "_ep",      "barrier", "signal",   "niin",
+      "Gather", "AllTo",   "a2a",     "A2A",        "ubx_",     "comm",    "exchange", "prims",
+      "dda",    "oneshot", "_ag_",    "wait_until", "alltoall", "ag_gemm", "lamport"};
+  for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++)
+    if (strstr(parts->function, words[i]) || strstr(parts->scope, words[i]))
+      return true;
+  return false;
+}
+
+static struct communication as_row_says(const struct row *row, const char *function) {
+  bool nccl = row->op == COMM_OP_NCCL;
+  return (struct communication){.library = nccl ? COMM_LIBRARY_NCCL : comm_op_library(row->op),
+                                .op = nccl ? op_of_name(function) : row->op,
+                                .computes = row->computes};
+}
+
+struct communication communication_of_stripped(const char *stripped) {
+  static pthread_once_t once = PTHREAD_ONCE_INIT;
+  struct communication found = {0};
+  struct kernel_parts parts;
+  char *text = kernel_split(stripped, &parts);
+  if (text && may_communicate(&parts)) {
+    pthread_once(&once, compile_rows);
+    for (int i = 0; i < ROWS && !found.library; i++)
+      if (matches(&functions[i], rows[i].function, parts.function) &&
+          matches(&scopes[i], rows[i].scope, parts.scope))
+        found = as_row_says(&rows[i], parts.function);
+  }
+  free(text);
+  return found;
+}
+
+struct communication communication_of_kernel(const char *name) {
+  struct communication found = {0};
+  char *demangled = kernel_demangle(name);
+  char *stripped = demangled ? kernel_strip(demangled) : NULL;
+  if (stripped)
+    found = communication_of_stripped(stripped);
+  free(stripped);
+  free(demangled);
+  return found;
+}

@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * What a kernel's name says about communication between ranks: communication.def has the names.
+ */
+#ifndef TSCOPE_COMMUNICATION_H
+#define TSCOPE_COMMUNICATION_H
+
+#include <stdbool.h>
+
+#include "format/tscope_format.h"
+#include "kernels/communication.def"
+
+enum comm_library {
+#define L(ID, name) COMM_LIBRARY_##ID,
+  TSCOPE_COMM_LIBRARIES(L)
+#undef L
+      COMM_LIBRARIES
+};
+
+/* Further values of what enum tscope_op says. */
+enum comm_op {
+  COMM_OP_NCCL = 0, /* an operation of NCCL's own; the name may not tell which */
+  COMM_OPS_BEGIN = 32,
+#define O(ID, LIBRARY, PART, like, name) COMM_OP_##ID,
+  TSCOPE_COMM_OPS(O)
+#undef O
+      COMM_OPS /* above every operation's number */
+};
+
+enum comm_part {
+#define T(ID, name, what) COMM_PART_##ID,
+  TSCOPE_COMM_PARTS(T)
+#undef T
+};
+
+struct communication {
+  u8 library;    /* enum comm_library; COMM_LIBRARY_NONE: the kernel does not communicate */
+  u8 op;         /* enum tscope_op or enum comm_op; 0 if the name does not tell */
+  bool computes; /* besides */
+};
+
+/* Of a GPU kernel, mangled or not. Takes some ten microseconds: ask once per name. */
+struct communication communication_of_kernel(const char *name);
+
+/* The same of a name that kernel_strip() made. */
+struct communication communication_of_stripped(const char *stripped);
+
+const char *comm_library_name(u8 library);
+
+/* Of an operation, NCCL's or another library's. */
+const char *comm_op_name(u8 op); /* NULL for a number that none has */
+u8 comm_op_library(u8 op);
+u8 comm_op_part(u8 op);
+
+/* The operation of NCCL whose members wait for each other in the same way: itself if it is NCCL's.
+ * 0 if the members do not wait until all others are there. */
+u8 comm_op_like(u8 op);
+
+/* The operation that the words of a kernel's or a transport's name stand for: 0 if it can be any.
+ * NCCL runs all-to-all, gather and scatter as sends and receives; their names give TSCOPE_OP_SEND.
+ */
+u8 op_of_name(const char *name);
+
+#endif

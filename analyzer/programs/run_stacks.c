@@ -1,0 +1,334 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Each rank is asked first: its own helper reads its stacks, wherever it runs. A rank that does not
+ * answer (stopped, dead, its helper does not get to run) is looked at from outside if it runs here;
+ * else its record says what it did when it last stood still.
+ */
+#include "programs/run_stacks.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "attach/ask_ranks.h"
+#include "attach/attached.h"
+#include "attach/refused.h"
+#include "attach/trace_process.h"
+#include "base/checked_memory.h"
+#include "base/printable.h"
+#include "import/tscope/load_traces.h"
+#include "import/tscope/ranks/processes.h"
+#include "inspect/thread_state.h"
+
+/* A rank that has not answered when no other has for so long does not get to it. */
+static const i64 quiet_ns = 2000000000;
+enum { LOOK_NS = 50000000, LOOKS_PER_CHECK = 10, FOLDERS_MOST = 64 };
+
+struct target {
+  u32 rank;
+  const char *path, *name; /* of its trace; the last part of it */
+  struct tscope_file_header header;
+  struct question *question;
+  enum answer answer;
+  bool hopeless; /* it cannot answer */
+  char stopped;  /* the state of a process that cannot answer, as the kernel or a neighbour says */
+  struct rank_stall stacks;
+};
+
+struct asking {
+  struct arena *arena;
+  const struct run_request *request;
+  struct target *targets;
+  u32 n;
+  struct question *questions[FOLDERS_MOST];
+  u32 n_questions;
+  struct model *model; /* NULL until it is needed */
+  char why_not[512];
+};
+
+static i64 now_ns(void) {
+  struct timespec now;
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  return now.tv_sec * 1000000000ll + now.tv_nsec;
+}
+
+static void add_target(struct asking *a, u32 rank, const char *path,
+                       const struct tscope_file_header *header) {
+  const char *slash = strrchr(path, '/');
+  a->targets[a->n++] = (struct target){
+      .rank = rank, .path = path, .name = slash ? slash + 1 : path, .header = *header};
+}
+
+static int load_model(struct asking *a, char *why, size_t why_bytes) {
+  return a->model ? 0 : model_load(a->request->path, NULL, &a->model, why, why_bytes);
+}
+
+/* The ranks as the traces' headers name them. False if they do not name all of them. */
+static int list_from_headers(struct asking *a, bool *complete, char *why, size_t why_bytes) {
+  struct trace_runs runs = {0};
+  struct processes processes = {0};
+  u32 world = 0;
+  int error = trace_runs_find(&a->request->path, 1, a->arena, &runs, why, why_bytes);
+  const struct trace_run *run = error ? NULL : trace_runs_choose(&runs, NULL, why, why_bytes);
+  if (!run)
+    return error ? error : -ENOENT;
+  error = processes_list(&processes, run, a->arena);
+  a->targets = arena_array(a->arena, size_sum(processes.n, 1), sizeof(*a->targets));
+  *complete = true;
+  for (u32 i = 0; i < processes.n && !error; i++) {
+    const struct tscope_file_header *header = &processes.at[i].entry->header;
+    *complete &= header->rank != TSCOPE_UNKNOWN_RANK;
+    world = header->world_size > world ? header->world_size : world;
+    add_target(a, header->rank, processes.at[i].entry->path, header);
+  }
+  *complete &= a->n >= world;
+  processes_release(&processes);
+  return error;
+}
+
+/* The ranks as their communicators tell, also those in other runs' folders. */
+static int list_from_model(struct asking *a, char *why, size_t why_bytes) {
+  int error = load_model(a, why, why_bytes);
+  a->n = 0;
+  a->targets =
+      error ? NULL : arena_array(a->arena, size_sum(a->model->n_ranks, 1), sizeof(*a->targets));
+  if (error)
+    return error;
+  for (u32 r = 0; r < a->model->n_ranks; r++) {
+    struct trace_file file;
+    char ignored[256];
+    if (trace_file_open(&file, a->model->ranks[r].path, ignored, sizeof(ignored)) < 0)
+      continue;
+    add_target(a, a->model->ranks[r].rank, a->model->ranks[r].path, &file.header);
+    trace_file_close(&file);
+  }
+  return 0;
+}
+
+static int by_rank(const void *left, const void *right) {
+  const struct target *a = left, *b = right;
+  return a->rank < b->rank ? -1 : a->rank > b->rank;
+}
+
+static const char *folder_of(struct arena *arena, const struct target *target) {
+  int length = (int)(target->name - target->path);
+  return length > 1 ? arena_printf(arena, "%.*s", length - 1, target->path) : ".";
+}
+
+/* One request for each folder; mostly there is only one. */
+static struct question *question_for(struct asking *a, const char *folder) {
+  for (u32 i = 0; i < a->n_questions; i++)
+    if (strcmp(a->questions[i]->folder, folder) == 0)
+      return a->questions[i];
+  if (a->n_questions == FOLDERS_MOST)
+    return NULL;
+  struct question *question = arena_alloc(a->arena, sizeof(*question));
+  a->questions[a->n_questions++] = question;
+  question_ask(question, folder, a->why_not, sizeof(a->why_not));
+  return question;
+}
+
+static bool has_ended(const struct target *target) {
+  return target->header.closed_realtime_ns || target->header.reaped_signal;
+}
+
+static void ask_all(struct asking *a) {
+  for (u32 i = 0; i < a->n; i++) {
+    struct target *target = &a->targets[i];
+    const char *folder = has_ended(target) ? NULL : folder_of(a->arena, target);
+    target->question = folder ? question_for(a, folder) : NULL;
+    target->hopeless = !target->question || !target->question->number;
+  }
+}
+
+/* Whether a process of this host can answer: not if it is stopped or gone. */
+static void check_here(struct target *target) {
+  struct thread_state state;
+  if (!trace_process_is_of_this_host(&target->header))
+    return;
+  if (!trace_process_runs(&target->header) ||
+      !thread_state_read((pid_t)target->header.pid, target->header.pid, &state))
+    target->stopped = 'X';
+  else if (strchr("TtZX", state.state))
+    target->stopped = state.state;
+  target->hopeless |= target->stopped != '\0';
+}
+
+/* What the processes that answered say of those that did not. */
+static void hear_neighbours(struct asking *a, const struct target *from) {
+  for (u32 p = 0; p < from->stacks.n_peers; p++)
+    for (u32 i = 0; i < a->n; i++) {
+      struct target *target = &a->targets[i];
+      const struct stalled_peer *peer = &from->stacks.peers[p];
+      if (target->header.pid != peer->pid || target->answer == ANSWER_WHOLE ||
+          strncmp(target->header.host, from->header.host, sizeof(from->header.host)) != 0)
+        continue;
+      target->stopped = peer->state;
+      target->hopeless |= strchr("TtZX", peer->state) != NULL;
+    }
+}
+
+/* True while some rank may still answer. */
+static bool read_answers(struct asking *a, bool check, i64 *last_news) {
+  bool more = false;
+  for (u32 i = 0; i < a->n; i++) {
+    struct target *target = &a->targets[i];
+    if (target->answer == ANSWER_WHOLE || target->hopeless)
+      continue;
+    target->answer =
+        question_read(target->question, target->name, false, a->arena, &target->stacks);
+    if (target->answer == ANSWER_WHOLE) {
+      *last_news = now_ns();
+      hear_neighbours(a, target);
+    } else if (check) {
+      check_here(target);
+    }
+    more |= target->answer != ANSWER_WHOLE && !target->hopeless;
+  }
+  return more;
+}
+
+static void wait_for_answers(struct asking *a) {
+  i64 asked = now_ns(), last_news = asked;
+  for (u32 looks = 0; read_answers(a, looks % LOOKS_PER_CHECK == 0, &last_news); looks++) {
+    i64 now = now_ns();
+    if (now - asked > (i64)(a->request->wait_s * 1e9) && now - last_news > quiet_ns)
+      break;
+    nanosleep(&(struct timespec){.tv_nsec = LOOK_NS}, NULL);
+  }
+}
+
+static void withdraw(struct asking *a) {
+  for (u32 i = 0; i < a->n_questions; i++)
+    question_withdraw(a->questions[i]);
+  for (u32 i = 0; i < a->n; i++)
+    if (a->targets[i].question)
+      question_forget(a->targets[i].question, a->targets[i].name);
+}
+
+static enum silence silence_of(const struct target *target) {
+  if (target->answer == ANSWER_WHOLE)
+    return SILENCE_NONE;
+  if (has_ended(target))
+    return SILENCE_ENDED;
+  if (!target->question || !target->question->number)
+    return SILENCE_NOT_ASKED;
+  switch (target->stopped) {
+  case 'T':
+  case 't':
+    return SILENCE_STOPPED;
+  case 'Z':
+  case 'X':
+    return SILENCE_DIED;
+  case 'D':
+    return SILENCE_DEVICE;
+  default:
+    return SILENCE_UNKNOWN;
+  }
+}
+
+const char *silence_text(enum silence silence) {
+  static const char *const texts[] = {
+      [SILENCE_NONE] = "",
+      [SILENCE_UNKNOWN] = "does not answer",
+      [SILENCE_ENDED] = "has ended",
+      [SILENCE_NOT_ASKED] = "was not asked",
+      [SILENCE_STOPPED] = "is stopped",
+      [SILENCE_DIED] = "has died",
+      [SILENCE_DEVICE] = "does not answer: its first thread waits for a device",
+  };
+  return texts[silence];
+}
+
+static const struct rank_stall *recorded_stall(struct asking *a, const struct target *target) {
+  char ignored[512];
+  if (load_model(a, ignored, sizeof(ignored)) < 0)
+    return NULL;
+  for (u32 r = 0; r < a->model->n_ranks; r++) {
+    const struct rank *rank = &a->model->ranks[r];
+    if (strcmp(rank->path, target->path) == 0)
+      return rank->n_stalls ? &rank->stalls[rank->n_stalls - 1] : NULL;
+  }
+  return NULL;
+}
+
+static bool use_record(struct asking *a, const struct target *target, struct process_stacks *one) {
+  const struct rank_stall *stall = recorded_stall(a, target);
+  if (!stall)
+    return false;
+  one->source =
+      stall->end == NS_UNKNOWN ? "from its own record" : "from its own record, but it went on";
+  one->stacks = *stall;
+  return true;
+}
+
+/* From outside; where the kernel refuses that, what the rank said itself has more. */
+static bool look_from_outside(struct asking *a, const struct target *target,
+                              struct process_stacks *one) {
+  pid_t pid = (pid_t)target->header.pid;
+  if (!trace_process_runs(&target->header))
+    return false;
+  if (is_reading_refused(pid)) {
+    one->refused = describe_refusal(pid);
+    if (target->answer != ANSWER_NONE || use_record(a, target, one))
+      return target->answer == ANSWER_NONE;
+    one->refused = NULL; /* what /proc has says why, too */
+  }
+  return attached_read_stacks(a->arena, pid, a->request->which, &one->stacks, &one->native) == 0;
+}
+
+/* False if nothing is known of the rank. */
+static bool describe(struct asking *a, struct target *target, struct process_stacks *one) {
+  bool answered = target->answer == ANSWER_WHOLE;
+  *one = (struct process_stacks){.number = target->rank,
+                                 .source = "now",
+                                 .silence = silence_of(target),
+                                 .host = arena_printable(a->arena, target->header.host)};
+  if ((!answered || a->request->which != NATIVE_NONE) && look_from_outside(a, target, one))
+    return true;
+  if (!answered && target->question &&
+      question_read(target->question, target->name, true, a->arena, &target->stacks))
+    answered = true; /* at least in part */
+  if (answered) {
+    one->stacks = target->stacks;
+    one->silence = SILENCE_NONE;
+    one->native.why_none = "it said itself what it does, which has only Python frames";
+    return true;
+  }
+  return use_record(a, target, one);
+}
+
+static void collect(struct asking *a, struct run_stacks *run) {
+  run->at = arena_array(a->arena, size_sum(a->n, 1), sizeof(*run->at));
+  run->silent = arena_array(a->arena, size_sum(a->n, 1), sizeof(*run->silent));
+  for (u32 i = 0; i < a->n; i++) {
+    struct target *target = &a->targets[i];
+    if (describe(a, target, &run->at[run->n]))
+      run->n++;
+    else
+      run->silent[run->n_silent++] =
+          (struct silent_rank){target->rank, run->at[run->n].silence, run->at[run->n].host};
+  }
+  run->not_asked = *a->why_not ? arena_text(a->arena, a->why_not) : NULL;
+}
+
+int run_stacks_get(struct arena *arena, const struct run_request *request, struct run_stacks *run,
+                   char *why, size_t why_bytes) {
+  struct asking a = {.arena = arena, .request = request};
+  bool complete = false;
+  *run = (struct run_stacks){0};
+  int error = list_from_headers(&a, &complete, why, why_bytes);
+  if (!error && !complete)
+    error = list_from_model(&a, why, why_bytes);
+  if (!error) {
+    qsort(a.targets, a.n, sizeof(*a.targets), by_rank);
+    ask_all(&a);
+    wait_for_answers(&a);
+    collect(&a, run);
+    withdraw(&a);
+  }
+  run->model = a.model;
+  return error;
+}

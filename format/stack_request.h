@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * How a run is asked for its stacks. Whoever asks leaves one file in the run's folder. Once a
+ * second each process of the run looks for it, and writes its answer into a file beside its trace.
+ * Files are what every host of a job can see, also over NFS, and what needs no open port.
+ *
+ * A request is one line: TSCOPE_REQUEST_FORMAT with a number other than 0. A process answers each
+ * number once. A request counts only if it belongs to the process's user or to root.
+ *
+ * An answer is lines of fields, separated by one space. In texts, bytes up to ' ', '%' and 0x7f are
+ * "%XX"; an unknown text is "-", an empty one "%". The first line is TSCOPE_REQUEST_FORMAT with
+ * the request's number. Then:
+ *
+ *   process THREADS WHY                      threads of the job; why no Python frames follow
+ *
+ *   thread TID STATE NAME WAIT CALL FILE     what the kernel says; see inspect/thread_state.h
+ *
+ *   peer PID STATE WAIT CALL FILE            another child of the parent that cannot answer
+ *
+ *   stack TID GIL MOVED CUT                  a thread that Python knows. 0 or 1 each: it holds
+ *                                            the GIL, it ran while it was read, it has more frames
+ *
+ *   frame LINE FIRST_LINE FILE FUNCTION      of that stack, the innermost first
+ *
+ *   end
+ *
+ * Without the line "end" the process still writes, or cannot read its own memory.
+ */
+#ifndef TSCOPE_STACK_REQUEST_H
+#define TSCOPE_STACK_REQUEST_H
+
+#define TSCOPE_REQUEST_FILE ".stacks-request"
+#define TSCOPE_REQUEST_START "tscope-stacks 1 "
+#define TSCOPE_REQUEST_FORMAT TSCOPE_REQUEST_START "%016llx\n"
+
+/* The answer of the process whose trace has this name. */
+#define TSCOPE_ANSWER_FILE ".%s.stacks"
+
+enum { TSCOPE_ANSWER_MOST = 4 << 20 }; /* bytes; a longer one is cut and has no end */
+
+#endif

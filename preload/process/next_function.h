@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The next function of a name after tscope's own: another preloaded library's, or the C library's.
+ * Found in the tables of the loaded objects, without a call of the dynamic linker, which takes a
+ * lock and may allocate. So it can be found in a signal handler, and in a program that does not
+ * train.
+ */
+#ifndef TSCOPE_NEXT_FUNCTION_H
+#define TSCOPE_NEXT_FUNCTION_H
+
+#pragma GCC visibility push(hidden)
+
+/* NULL if it is not known, as in a program that was started through the dynamic linker. Only for
+ * functions of the C library: the search ends there, so that it visits no object that may be
+ * unloaded. */
+void *tscope_next_function(const char *name);
+
+#pragma GCC visibility pop
+
+#endif

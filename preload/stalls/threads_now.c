@@ -1,0 +1,96 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Python's frames are read through the kernel, where a wrong address is an error and no fault. A
+ * stack is read twice: where the two differ, the thread runs.
+ */
+#include "stalls/threads_now.h"
+
+#include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "callsites/python_here.h"
+#include "record/hook.h"
+#include "record/process_trace.h"
+
+enum { MAX_THREADS = 512, MAX_PYTHON_THREADS = 256, MAX_PEERS = 128 };
+
+static u32 ticker_tid;
+static u32 tids[MAX_THREADS];
+static struct python_thread python_list[MAX_PYTHON_THREADS];
+static struct stack_walk walk;
+static u64 first_keys[MAX_STACK_FRAMES];
+
+void threads_now_set_ticker(u32 tid) {
+  __atomic_store_n(&ticker_tid, tid, __ATOMIC_RELAXED);
+}
+
+bool threads_now_are_ending(void) {
+  return !tscope_is_live() ||
+         __atomic_load_n(&tscope_trace.header->end_ticks, __ATOMIC_RELAXED) != 0;
+}
+
+static bool is_own_thread(u32 tid) {
+  return tid == (u32)syscall(SYS_gettid) || tid == __atomic_load_n(&ticker_tid, __ATOMIC_RELAXED);
+}
+
+u32 threads_now_count(void) {
+  u32 n = thread_list(getpid(), tids, MAX_THREADS);
+  bool ticker = __atomic_load_n(&ticker_tid, __ATOMIC_RELAXED) != 0;
+  return n > 1u + ticker ? n - 1 - ticker : 0;
+}
+
+void threads_now_states(void (*each)(const struct thread_state *state, void *more), void *more) {
+  u32 n = thread_list(getpid(), tids, MAX_THREADS);
+  for (u32 i = 0; i < n && i < MAX_THREADS && !threads_now_are_ending(); i++) {
+    struct thread_state state;
+    if (!is_own_thread(tids[i]) && thread_state_read(getpid(), tids[i], &state))
+      each(&state, more);
+  }
+}
+
+/* Reads the thread's frames. False where they cannot be had; `moved`: they are not the same a
+ * moment later. */
+static bool read_frames(u64 state, bool *moved) {
+  const struct python_process self = {.pid = getpid()};
+  if (!stack_walk(&walk, python_read_process, &self, state))
+    return false;
+  u32 n = walk.n;
+  memcpy(first_keys, walk.keys, n * sizeof(*first_keys));
+  if (!stack_walk(&walk, python_read_process, &self, state))
+    return false;
+  *moved = walk.n != n || memcmp(first_keys, walk.keys, n * sizeof(*first_keys)) != 0;
+  return true;
+}
+
+void threads_now_stacks(void (*each)(const struct python_thread *thread, struct stack_walk *walk,
+                                     bool moved, void *more),
+                        void *more) {
+  const struct python_process self = {.pid = getpid()};
+  u32 n = python_threads(&python_here, python_read_process, &self, python_here_runtime, python_list,
+                         MAX_PYTHON_THREADS);
+  for (u32 i = 0; i < n && !threads_now_are_ending(); i++) {
+    bool moved = true;
+    bool read = read_frames(python_list[i].state, &moved);
+    each(&python_list[i], read ? &walk : NULL, moved, more);
+  }
+}
+
+static bool is_frozen(const struct thread_state *state) {
+  return strstr(state->wait, "freezer") || strstr(state->wait, "refrigerator");
+}
+
+void threads_now_peers(void (*each)(u32 pid, const struct thread_state *state, void *more),
+                       void *more) {
+  pid_t parent = getppid();
+  u32 threads = parent > 1 ? thread_list(parent, tids, MAX_THREADS) : 0, n = 0;
+  static u32 peers[MAX_PEERS];
+  for (u32 i = 0; i < threads && i < MAX_THREADS && n < MAX_PEERS; i++)
+    n += thread_children(parent, tids[i], peers + n, MAX_PEERS - n);
+  for (u32 i = 0; i < n && !threads_now_are_ending(); i++) {
+    struct thread_state state;
+    if (peers[i] != (u32)getpid() && thread_state_read((pid_t)peers[i], peers[i], &state) &&
+        (strchr("TtDZX", state.state) || is_frozen(&state)))
+      each(peers[i], &state, more);
+  }
+}

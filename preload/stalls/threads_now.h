@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * What the threads of this process are doing now: for a stall that is recorded, and for somebody
+ * who asks. On the helper, which has descriptors of its own: nothing of the job is waited for,
+ * stopped or allocated from.
+ */
+#ifndef TSCOPE_THREADS_NOW_H
+#define TSCOPE_THREADS_NOW_H
+
+#include "callsites/known_stacks.h"
+#include "inspect/python_threads.h"
+#include "inspect/thread_state.h"
+
+#pragma GCC visibility push(hidden)
+
+/* The ticker's thread, which is no thread of the job's; 0 until it is known. */
+void threads_now_set_ticker(u32 tid);
+
+/* Whether the process has begun to end, or is off: then nothing more is read. */
+bool threads_now_are_ending(void);
+
+/* The number of the job's threads. */
+u32 threads_now_count(void);
+
+/* Calls `each` with the state of each thread of the job. What the kernel reports needs none of the
+ * process's memory, so it comes before the stacks. */
+void threads_now_states(void (*each)(const struct thread_state *state, void *more), void *more);
+
+/* Calls `each` with the Python frames of each thread that Python knows, innermost first. Only if
+ * python_here_find() has found Python; `walk` is NULL where they
+ * cannot be read. `moved`: they were not the same a moment later, so the thread runs. */
+void threads_now_stacks(void (*each)(const struct python_thread *thread, struct stack_walk *walk,
+                                     bool moved, void *more),
+                        void *more);
+
+/* Calls `each` with the first thread of those processes of the same parent, as ranks of one
+ * launcher are, that cannot tell about themselves: they are stopped, have ended, or do not come
+ * back from the kernel. */
+void threads_now_peers(void (*each)(u32 pid, const struct thread_state *state, void *more),
+                       void *more);
+
+#pragma GCC visibility pop
+
+#endif

@@ -1,0 +1,172 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""What another user put in a shared place: two_users.py BUILD LIBTSCOPE, as root. Each test has a /tmp of its own."""
+import base64
+import ctypes
+import os
+import shlex
+import socket
+import subprocess
+import sys
+import unittest
+
+BUILD, LIBRARY = os.path.realpath(sys.argv.pop(1)), os.path.realpath(sys.argv.pop(1))
+HAZARD = os.path.join(BUILD, "tests", "hazards", "hazard")
+NOBODY, ROOT = 65534, 0
+OWN_TMP = ["unshare", "--mount", "--propagation", "private"]
+
+
+def why_not():
+    if os.geteuid() != 0:
+        return "another user's files can be made only by root"
+    if subprocess.run([*OWN_TMP, "mount", "-t", "tmpfs", "none", "/tmp"], capture_output=True, check=False).returncode:
+        return "this machine does not let root mount a /tmp for the test"
+    return None
+
+
+def program(name):
+    folder = "scripts" if name in ("tscope", "tscope-run") else "analyzer"
+    return os.path.join(BUILD, folder, name)
+
+
+def in_own_tmp(*lines):
+    """Runs shell commands where /tmp is empty at first; returns what they printed and the lines on stderr."""
+    script = "\n".join(["set -e", "mount -t tmpfs -o mode=1777 none /tmp", "cd /", *lines])
+    clean = {name: value for name, value in os.environ.items() if not name.startswith(("TSCOPE_", "LD_PRELOAD"))}
+    done = subprocess.run([*OWN_TMP, "sh", "-c", script], env=clean, capture_output=True, text=True, check=False,
+                          timeout=100)
+    assert done.returncode == 0, (script, done.stdout, done.stderr)
+    return done.stdout, done.stderr
+
+
+def as_user(user, *command):
+    drop = ["setpriv", f"--reuid={user}", f"--regid={user}", "--clear-groups"] if user else []
+    return shlex.join([*drop, *command])
+
+
+def job(user):
+    return as_user(user, program("tscope-run"), "--lib", LIBRARY, "--", HAZARD, "plain", "1000")
+
+
+LIST = as_user(ROOT, program("tscope-report"), "--list") + " | cat"
+
+
+@unittest.skipIf(why_not(), why_not())
+class DefaultDirectory(unittest.TestCase):
+    def test_the_first_user_has_the_documented_one(self):
+        out, err = in_own_tmp(job(ROOT), "ls -d /tmp/tscope*", LIST)
+        self.assertIn("/tmp/tscope\n", out)
+        self.assertNotIn("/tmp/tscope-0", out)
+        self.assertNotIn("another user", err)
+
+    def test_the_second_user_has_another_and_every_program_finds_it(self):
+        first = as_user(NOBODY, "mkdir", "-m", "755", "/tmp/tscope")
+        out, err = in_own_tmp(
+            first, job(ROOT), "ls /tmp/tscope-0", LIST, as_user(ROOT, program("tscope-report"), "--format", "json"),
+            as_user(ROOT, program("tscope-top"), "--once"), as_user(ROOT, program("tscope-report"), "--width", "90"))
+        self.assertIn("1 rank recorded", err)
+        self.assertIn("tscope-report /tmp/tscope-0 --run", err)
+        self.assertNotIn("another user", err)
+        self.assertEqual(out.count('"run":'), 1)
+        self.assertIn("1 rank", out)
+
+    def test_other_kinds_of_squatting(self):
+        for squat in (as_user(NOBODY, "touch", "/tmp/tscope"), as_user(NOBODY, "ln", "-s", "/root", "/tmp/tscope"),
+                      as_user(ROOT, "ln", "-s", "/root", "/tmp/tscope"), as_user(NOBODY, "mkfifo", "/tmp/tscope")):
+            out, err = in_own_tmp(squat, job(ROOT), "ls /tmp/tscope-0", LIST, "ls /root | grep -c tscope || true")
+            self.assertIn("1 rank recorded", err, squat)
+            self.assertTrue(out.endswith("\n0\n"), (squat, out))
+
+    def test_the_newest_of_both_is_read(self):
+        one = job(ROOT).replace(" -- ", " --run {} -- ")
+        out, _ = in_own_tmp(as_user(NOBODY, "mkdir", "/tmp/tscope"), one.format("early"), "rmdir /tmp/tscope", "sleep 0.05",
+                            one.format("late"), LIST)
+        self.assertIn("late", out)
+        self.assertNotIn("early", out)
+
+    def test_a_directory_taken_as_well_is_refused_in_one_line(self):
+        out, err = in_own_tmp(as_user(NOBODY, "mkdir", "/tmp/tscope", "/tmp/tscope-0"), job(ROOT),
+                              "ls /tmp/tscope /tmp/tscope-0")
+        self.assertIn("/tmp/tscope-0 belongs to another user", err)
+        self.assertNotIn(".tscope", out)
+
+    def test_a_report_says_whose_directory_it_reads(self):
+        out, err = in_own_tmp(job(NOBODY), LIST, as_user(ROOT, program("tscope-top"), "--once"))
+        self.assertEqual(err.count("/tmp/tscope belongs to another user (number 65534)"), 2)
+        self.assertIn("1 rank", out)
+
+
+class Header(ctypes.LittleEndianStructure):
+    """What a trace begins with: format/tscope_format.h."""
+    _fields_ = [
+        ("magic", ctypes.c_char * 8), ("version", ctypes.c_uint16 * 2), ("byte_order", ctypes.c_uint32),
+        ("header_bytes", ctypes.c_uint32), ("chunk_bytes", ctypes.c_uint32), ("ticks", ctypes.c_uint32 * 2),
+        ("tick_hz", ctypes.c_uint64), ("pid", ctypes.c_uint32), ("ranks", ctypes.c_uint32 * 3),
+        ("starts", ctypes.c_uint64 * 3), ("features", ctypes.c_uint64), ("host", ctypes.c_char * 64),
+        ("run", ctypes.c_char * 128), ("chunks", ctypes.c_uint64 * 2), ("closed", ctypes.c_uint64),
+        ("lost", ctypes.c_uint64 * 16), ("ends", ctypes.c_uint64 * 2), ("end", ctypes.c_uint32 * 2),
+        ("reaped_signal", ctypes.c_uint32), ("reserved", ctypes.c_uint32), ("reaped_at", ctypes.c_uint64),
+        ("oom_kills_at_start", ctypes.c_uint64), ("oom_kills", ctypes.c_uint64), ("exception_ticks", ctypes.c_uint64),
+        ("memory_events", ctypes.c_char * 256), ("exception", ctypes.c_char * 512)]
+
+
+SECRET = "/tmp/secret"
+# The job puts a trace of its own process there, which then dies: FOLDER OWNER EVENTS.
+PLANT = f"""
+import os, sys
+sys.path.insert(0, {os.path.dirname(os.path.abspath(__file__))!r})
+sys.argv[1:1] = [{BUILD!r}, {LIBRARY!r}]
+from two_users import plant
+plant(os.getppid(), sys.argv[1], int(sys.argv[2]), sys.argv[3])
+"""
+
+
+def plant(pid, folder, owner, events):
+    os.makedirs(folder, exist_ok=True)
+    header = Header(magic=b"tscope\r\n", version=(1, 1), byte_order=0x01020304, header_bytes=4096, chunk_bytes=65536,
+                    pid=pid, host=socket.gethostname().encode(), run=b"run", memory_events=events.encode())
+    path = os.path.join(folder, f"host-{pid}-1.tscope")
+    with open(path, "wb") as file:
+        file.write(bytes(header).ljust(4096, b"\0"))
+    os.chown(path, owner, owner)
+
+
+def reaped_trace(folder, folder_owner, file_owner, events, launcher):
+    """The header of a trace of a process that `launcher` (words of a shell) saw being killed, afterwards."""
+    inner = shlex.join([sys.executable, "-c", PLANT, folder, str(file_owner), events]) + "; kill -9 $$"
+    out, _ = in_own_tmp(
+        f"mkdir -p {folder}", f"chown {folder_owner} /tmp/traces {folder}",
+        f"echo 'oom_kill 42' > {SECRET}; chmod 600 {SECRET}", f"mkfifo {folder}/host-1-1.tscope",
+        f"{launcher} sh -c {shlex.quote(inner)} || true", f"base64 {folder}/host-[0-9]?*-1.tscope")
+    return Header.from_buffer_copy(base64.b64decode(out)[:ctypes.sizeof(Header)])
+
+
+RUN_IT = f"TSCOPE_DIR=/tmp/traces TSCOPE_RUN=run {shlex.quote(program('tscope-run'))} --lib {shlex.quote(LIBRARY)} -- "
+PRELOADED = (f"TSCOPE_DIR=/tmp/traces TSCOPE_RUN=run LD_PRELOAD={shlex.quote(LIBRARY)} {sys.executable} -c "
+             "'import os, sys; os.waitpid(os.spawnvp(os.P_NOWAIT, sys.argv[1], sys.argv[1:]), 0)' ")
+
+
+@unittest.skipIf(why_not(), why_not())
+class HowAProcessEnded(unittest.TestCase):
+    """tscope-run and a preloaded launcher write how a process died into its trace, and into no other file."""
+
+    def check(self, folder_owner, file_owner, events, expected):
+        for launcher in (RUN_IT, PRELOADED):
+            header = reaped_trace("/tmp/traces/run", folder_owner, file_owner, events, launcher)
+            self.assertEqual((header.reaped_signal, header.oom_kills), expected, launcher)
+
+    def test_in_its_own_trace(self):
+        self.check(ROOT, ROOT, "", (9, 0))
+
+    def test_a_path_in_the_trace_is_not_opened(self):
+        self.check(ROOT, ROOT, SECRET, (9, 0))
+
+    def test_not_in_another_users_trace(self):
+        self.check(ROOT, NOBODY, SECRET, (0, 0))
+
+    def test_not_in_another_users_directory(self):
+        self.check(NOBODY, ROOT, SECRET, (0, 0))
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,164 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""Whose requests for stacks a rank answers: who_may_ask.py BUILD LIBTSCOPE."""
+import glob
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+import unittest
+
+BUILD, LIBRARY = os.path.realpath(sys.argv.pop(1)), os.path.realpath(sys.argv.pop(1))
+STACKS = os.path.join(BUILD, "analyzer", "tscope-stacks")
+RANK = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lines", "asked_rank.py")
+NOBODY = 65534
+AS_NOBODY = ["setpriv", f"--reuid={NOBODY}", f"--regid={NOBODY}", "--clear-groups"]
+LOOKS_S = 2.5  # in which a rank looks twice
+needs_root = unittest.skipIf(os.geteuid() != 0, "only root can be another user")
+
+
+def request(number):
+    return f"tscope-stacks 1 {number:016x}\n"
+
+
+class Requests(unittest.TestCase):
+    def setUp(self):
+        self.folder = tempfile.mkdtemp(prefix="tscope-requests-")
+        self.jobs = []
+
+    def tearDown(self):
+        for job in self.jobs:
+            job.kill()
+            job.communicate()
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+    def start(self, drop=(), ranks=1):
+        """Starts ranks that sleep; returns the run's folder."""
+        if drop:
+            os.chmod(self.folder, 0o755)
+            os.mkdir(self.folder + "/traces")
+            os.chown(self.folder + "/traces", NOBODY, NOBODY)
+        traces = self.folder + ("/traces" if drop else "")
+        clean = {name: value for name, value in os.environ.items() if not name.startswith(("TSCOPE_", "LD_PRELOAD"))}
+        for rank in range(ranks):
+            self.jobs.append(subprocess.Popen(
+                [*drop, sys.executable, RANK, "asleep"], stdout=subprocess.PIPE, text=True,
+                env={**clean, "RANK": str(rank), "WORLD_SIZE": str(ranks), "TSCOPE_DIR": traces, "TSCOPE_RUN": "run",
+                     "LD_PRELOAD": LIBRARY}))
+            self.jobs[-1].stdout.readline()
+        return traces + "/run"
+
+    def ask(self, run, *options, drop=()):
+        return subprocess.run([*drop, STACKS, *options, run], capture_output=True, text=True, check=False, timeout=60)
+
+    def answers(self, run):
+        found = {}
+        for path in glob.glob(run + "/.*.tscope.stacks"):
+            with open(path, encoding="utf-8") as file:
+                found[path] = file.readline()
+        return found
+
+    def check_unharmed(self, run):
+        self.assertTrue(all(job.poll() is None for job in self.jobs))
+        asked = self.ask(run)
+        self.assertEqual(asked.stdout.count("  now  "), len(self.jobs), (asked.stdout, asked.stderr))
+
+    def leave(self, run, number, drop=()):
+        """A request as a program of that user would leave it."""
+        script = f"printf '{request(number).strip()}\\n' > {run}/new && mv -f {run}/new {run}/.stacks-request"
+        subprocess.run([*drop, "sh", "-c", script], check=True)
+
+    @needs_root
+    def test_root_is_answered_by_another_users_job(self):
+        run = self.start(AS_NOBODY)
+        self.check_unharmed(run)
+        self.assertEqual([name for name in os.listdir(run) if not name.endswith(".tscope")], [])
+
+    @needs_root
+    def test_another_user_is_not_answered(self):
+        run = self.start()
+        for folder in (self.folder, run):
+            os.chmod(folder, 0o777)
+        self.leave(run, 7, AS_NOBODY)
+        time.sleep(LOOKS_S)
+        self.assertEqual(self.answers(run), {})
+        for trace in glob.glob(run + "/*.tscope"):
+            os.chmod(trace, 0o644)
+        refused = self.ask(run, "--wait=0", drop=AS_NOBODY)
+        self.assertIn("answer only their own user (number 0) and root", refused.stderr)
+        self.check_unharmed(run)
+
+    def test_what_is_no_request(self):
+        run, name = self.start(), "/.stacks-request"
+        good = os.path.join(self.folder, "good")
+        with open(good, "w", encoding="utf-8") as file:
+            file.write(request(9))
+        for make in (lambda: os.symlink(good, run + name), lambda: os.mkfifo(run + name), lambda: os.mkdir(run + name),
+                     lambda: self.write(run + name, ""), lambda: self.write(run + name, request(0)),
+                     lambda: self.write(run + name, "\0" * 5000), lambda: self.write(run + name, "tscope-stacks 2 9\n")):
+            make()
+            time.sleep(1.5)
+            self.assertEqual(self.answers(run), {})
+            if os.path.isdir(run + name):
+                os.rmdir(run + name)
+            else:
+                os.remove(run + name)
+        self.check_unharmed(run)
+
+    def write(self, path, text):
+        with open(path, "w", encoding="utf-8") as file:
+            file.write(text)
+
+    def test_a_flood_is_bounded(self):
+        """However many requests there are, a rank answers at most one a second."""
+        run, seen = self.start(), set()
+        begin = time.monotonic()
+        for number in range(1, 60):
+            self.leave(run, number)
+            seen.update(self.answers(run).values())
+            time.sleep(0.05)
+        self.assertLessEqual(len(seen), time.monotonic() - begin + 1)
+        os.remove(run + "/.stacks-request")
+        self.check_unharmed(run)
+
+    def test_several_ask_at_once(self):
+        run = self.start(ranks=3)
+        asking = [subprocess.Popen([STACKS, run], stdout=subprocess.PIPE, text=True) for _ in range(4)]
+        for process in asking:
+            self.assertEqual(process.communicate(timeout=60)[0].count("  now  "), 3)
+
+    def test_a_request_that_was_left_behind(self):
+        run = self.start()
+        self.leave(run, 5)
+        old = time.time() - 60
+        os.utime(run + "/.stacks-request", (old, old))
+        self.check_unharmed(run)
+
+    def test_who_asks_dies(self):
+        run = self.start()
+        os.kill(self.jobs[0].pid, signal.SIGSTOP)
+        there = shutil.which("unshare") and ["unshare", "--uts", "sh", "-c", 'hostname elsewhere && exec "$@"', "sh"]
+        asking = subprocess.Popen([*(there or []), STACKS, run], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        while there and asking.poll() is None and not os.path.exists(run + "/.stacks-request"):
+            time.sleep(0.01)
+        asking.kill()
+        asking.wait()
+        os.kill(self.jobs[0].pid, signal.SIGCONT)
+        self.check_unharmed(run)
+
+    @needs_root
+    def test_a_folder_that_the_job_cannot_write(self):
+        run = self.start(AS_NOBODY)
+        os.chmod(run, 0o500)
+        asked = self.ask(run, "--wait=1.5")
+        self.assertIn("does not answer", asked.stdout)
+        self.assertIn("asleep", asked.stdout)  # it was read from outside
+        os.chmod(run, 0o700)
+        self.check_unharmed(run)
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,98 @@
+# SPDX-License-Identifier: MIT
+"""One rank of a pipeline of two stages over gloo, with as many replicas as fit the world: its first half of ranks is
+stage 0. Each stage works WORK_MS for a micro-batch in each direction; the slow stage works --slow-ms more.
+
+    pipeline_gloo.py [--slow-stage N] [--slow-ms MS] [--steps N] [--way irecv|recv|batch]
+"""
+import argparse
+import os
+import time
+
+import torch
+import torch.distributed as dist
+
+MICRO_BATCHES, WORK_MS = 4, 2.0
+
+
+def work(ms):
+    time.sleep(ms / 1e3)  # not a loop: ranks may share a core here
+
+
+def own_work(extra_ms):
+    work(WORK_MS)
+    if extra_ms:
+        work(extra_ms)  # the slow work
+
+
+class Link:
+    """Sends to and receives from the peer of the other stage."""
+
+    def __init__(self, peer, way):
+        self.peer, self.way, self.sent = peer, way, []
+
+    def send(self, tensor):
+        if self.way == "batch":
+            self.sent += dist.batch_isend_irecv([dist.P2POp(dist.isend, tensor, self.peer)])
+        else:
+            self.sent.append(dist.isend(tensor, self.peer))
+
+    def receive(self):
+        tensor = torch.empty(4096)
+        if self.way == "recv":
+            dist.recv(tensor, self.peer)  # the receive
+        elif self.way == "batch":
+            for request in dist.batch_isend_irecv([dist.P2POp(dist.irecv, tensor, self.peer)]):
+                request.wait()  # the receive
+        else:
+            dist.irecv(tensor, self.peer).wait()  # the receive
+        return tensor
+
+    def finish(self):
+        for request in self.sent:
+            request.wait()
+        self.sent = []
+
+
+def step(stage, link, extra_ms):
+    if stage == 0:
+        for _ in range(MICRO_BATCHES):
+            own_work(extra_ms)
+            link.send(torch.ones(4096))
+        for _ in range(MICRO_BATCHES):
+            link.receive()
+            own_work(0)
+    else:
+        for _ in range(MICRO_BATCHES):
+            link.receive()
+            own_work(extra_ms)
+            own_work(0)
+            link.send(torch.ones(4096))
+    link.finish()
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--slow-stage", type=int, default=-1)
+    parser.add_argument("--slow-ms", type=float, default=6.0)
+    parser.add_argument("--steps", type=int, default=40)
+    parser.add_argument("--way", default="recv")
+    options = parser.parse_args()
+    rank, world = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
+    torch.set_num_threads(1)
+    dist.init_process_group("gloo")
+    stage, replicas = rank // (world // 2), world // 2
+    groups = [dist.new_group(list(range(s * replicas, (s + 1) * replicas))) for s in range(2)]
+    link = Link((rank + replicas) % world, options.way)
+    weights = torch.ones(10000, requires_grad=True)
+    optimizer = torch.optim.SGD([weights], lr=0.01)
+    dist.barrier()
+    for _ in range(options.steps):
+        step(stage, link, options.slow_ms if stage == options.slow_stage else 0)
+        weights.grad = torch.ones_like(weights)
+        if replicas > 1:
+            dist.all_reduce(weights.grad, group=groups[stage])
+        optimizer.step()
+    dist.destroy_process_group()
+
+
+main()

@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Which processes stand still: not one whose threads write only records of the ring, but the same
+ * process once it stops.
+ */
+#include "core_child.h"
+
+#include "record/families.h"
+#include "record/stall_now.h"
+
+extern const struct tscope_family tscope_stalls_family; /* links the watchdog into this program */
+
+static const u32 limit_s = 1, seconds = 6;
+
+static void pause_10_ms(void) {
+  nanosleep(&(struct timespec){.tv_nsec = 10000000}, NULL);
+}
+
+static bool stands_still(void) {
+  return __atomic_load_n(&tscope_stall_now, __ATOMIC_ACQUIRE) != 0;
+}
+
+static void play_ring(void *nothing) {
+  (void)nothing;
+  CHILD_CHECK(tscope_families[TSCOPE_FAMILY_STALLS] == &tscope_stalls_family);
+  setenv("TSCOPE_STALL", "1", 1);
+  for (u32 i = 0; i < 100 * seconds; i++, pause_10_ms())
+    CHILD_CHECK(hooked_launch(i) && !stands_still());
+  for (u32 i = 0; i < 100 * 60 * limit_s && !stands_still(); i++)
+    pause_10_ms();
+  CHILD_CHECK(stands_still());
+}
+
+static void count_stalls(const struct trace_record *at, void *stalls) {
+  *(u32 *)stalls +=
+      at->record->type == TSCOPE_REC_STALL && at->record->tag == TSCOPE_STALL_NOTHING_MOVED;
+}
+
+static void a_process_that_writes_only_to_the_ring_moves(void **state) {
+  (void)state;
+  struct scene scene;
+  u32 stalls = 0;
+  scene_play(&scene, play_ring, NULL);
+  assert_true(trace_walk(&scene.trace, count_stalls, &stalls) > 0);
+  assert_int_equal(stalls, 1);
+  scene_end(&scene);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(a_process_that_writes_only_to_the_ring_moves)};
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
