@@ -12,7 +12,10 @@
 /* The first collective seen after CUPTI was opened again has waited for all earlier work of its
  * stream. For a job without collectives, earlier work is assumed to be done when the next step that
  * began in the window is over, see model_gpu_seen(). */
-static i64 earlier_work_done(const struct rank_events *events, i64 start) {
+static i64 earlier_work_done(const struct rank_events *events, const struct rank_gpu_state *state) {
+  i64 start = state->time;
+  if (state->settled)
+    return start;
   for (u32 i = 0; i < events->runs.n; i++)
     if (events->runs.at[i].start >= start)
       return events->runs.at[i].start;
@@ -35,7 +38,7 @@ static int list_windows_of_rank(struct model *model, u32 r) {
     rank->gpu_windows[i] =
         (struct gpu_window){.start = i ? state->time : INT64_MIN + 1,
                             .end = end,
-                            .settled = i ? earlier_work_done(events, state->time) : INT64_MIN + 1,
+                            .settled = i ? earlier_work_done(events, state) : INT64_MIN + 1,
                             .reason = state->reason,
                             .clock = state->clock};
   }

@@ -161,6 +161,7 @@ struct rank_gpu_state {
   u32 reason_string; /* its number in the file */
   u32 sessions;      /* how often CUPTI was opened until then */
   u8 clock;          /* enum tscope_gpu_clock */
+  bool settled;      /* all work launched before is over */
 };
 
 struct definitions;

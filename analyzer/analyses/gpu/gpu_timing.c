@@ -153,9 +153,13 @@ const char *gpu_timing_describe(struct analysis *a) {
     return arena_printf(a->arena, "unknown: %s records none", model->recorder);
   if (!on_gpu)
     return "not needed: no GPU work was seen";
-  if (model->recorder)
-    return arena_printf(a->arena, "as %s recorded it", model->recorder);
   double watched = share_watched(model);
+  if (model->recorder) {
+    const char *why = isnan(watched) ? NULL : gpu_timing_why_not_watched(a);
+    return why ? arena_printf(a->arena, "as %s recorded it, for %.1f %% of the time: else %s",
+                              model->recorder, 100 * watched, why)
+               : arena_printf(a->arena, "as %s recorded it", model->recorder);
+  }
   if (!isnan(watched)) {
     const struct gpu_window *other = longest_unwatched(model);
     u32 n = count_changes(model);

@@ -31,7 +31,8 @@ struct line_sums {
   struct call_frame *last; /* where the first thread was last seen; NULL */
 };
 
-/* Whether a moment is in an analysed step. */
+/* Whether a moment of the host is in an analysed step: what it does then belongs to that step, also
+ * where its GPU is some steps behind. */
 bool line_time_is_analysed(const struct analysis *a, u32 rank, i64 time);
 
 /* Steps of the rank that sums are divided by. */

@@ -47,7 +47,7 @@ void lines_free(struct analysis *a) {
 }
 
 bool line_time_is_analysed(const struct analysis *a, u32 rank, i64 time) {
-  i32 step = a->whole_run ? 0 : analysis_step_at(a, rank, time);
+  i32 step = a->whole_run ? 0 : model_step_at(a->model, rank, time);
   return a->whole_run || (step >= (i32)a->first_step && analysis_is_training(a, (u32)step));
 }
 

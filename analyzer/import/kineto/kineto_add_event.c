@@ -296,6 +296,11 @@ int kineto_add_event(struct kineto_trace *trace, const struct kineto_event *even
   int error = 0;
   switch (event->category) {
   case KINETO_KERNEL:
+    if (name->copies) {
+      item.kind = KINETO_ITEM_MEMCPY;
+      item.bytes = event->size > 0 ? (float)event->size : 0;
+      break;
+    }
     item.kind = kernel_kind(kineto_communication(&trace->names, number).library);
     if (item.kind == KINETO_ITEM_COLLECTIVE)
       error = add_comm_facts(trace, event, name, &item.what);

@@ -1,23 +1,40 @@
 /* SPDX-License-Identifier: MIT */
 #include "import/kineto/kineto_event.h"
 
-/* Categories of PyTorch 1.8 to 2.x, on NVIDIA's and AMD's GPUs. A legacy trace has none: its ranges
- * are operators. */
+/* Categories of PyTorch 1.8 to 2.x, on NVIDIA's and AMD's GPUs and on other accelerators. A legacy
+ * trace has none: its ranges are operators. */
 static enum kineto_category category_of(struct json_text text) {
   static const struct {
     const char *word;
     u32 n;
     enum kineto_category category;
   } words[] = {
-#define W(word, category) {word, sizeof(word) - 1, category},
-      W("cpu_op", KINETO_OP) W("kernel", KINETO_KERNEL) W("cuda_runtime", KINETO_CALL) W(
-          "cuda_driver", KINETO_CALL) W("gpu_memcpy", KINETO_MEMCPY) W("gpu_memset", KINETO_MEMSET)
-          W("user_annotation", KINETO_ANNOTATION) W("cuda_sync", KINETO_SYNC) W(
-              "Operator", KINETO_OP) W("Kernel", KINETO_KERNEL) W("Runtime", KINETO_CALL)
-              W("Memcpy", KINETO_MEMCPY) W("Memset", KINETO_MEMSET) W("hip_runtime", KINETO_CALL) W(
-                  "hip_driver", KINETO_CALL) W("hip_api", KINETO_CALL) W("xpu_runtime", KINETO_CALL)
-                  W("privateuse1_runtime", KINETO_CALL) W("concurrent_kernel", KINETO_KERNEL)
-                      W("User annotation", KINETO_ANNOTATION) W("python_function", KINETO_PYTHON)
+#define W(word) word, sizeof(word) - 1
+      {W("cpu_op"), KINETO_OP},
+      {W("kernel"), KINETO_KERNEL},
+      {W("cuda_runtime"), KINETO_CALL},
+      {W("cuda_driver"), KINETO_CALL},
+      {W("gpu_memcpy"), KINETO_MEMCPY},
+      {W("gpu_memset"), KINETO_MEMSET},
+      {W("user_annotation"), KINETO_ANNOTATION},
+      {W("cuda_sync"), KINETO_SYNC},
+      {W("Operator"), KINETO_OP},
+      {W("Kernel"), KINETO_KERNEL},
+      {W("Runtime"), KINETO_CALL},
+      {W("Memcpy"), KINETO_MEMCPY},
+      {W("Memset"), KINETO_MEMSET},
+      {W("hip_runtime"), KINETO_CALL},
+      {W("hip_driver"), KINETO_CALL},
+      {W("hip_api"), KINETO_CALL},
+      {W("xpu_runtime"), KINETO_CALL},
+      {W("xpu_driver"), KINETO_CALL},
+      {W("privateuse1_runtime"), KINETO_CALL},
+      {W("privateuse1_driver"), KINETO_CALL},
+      {W("mtia_runtime"), KINETO_CALL},
+      {W("mtia_ccp_events"), KINETO_KERNEL},
+      {W("concurrent_kernel"), KINETO_KERNEL},
+      {W("User annotation"), KINETO_ANNOTATION},
+      {W("python_function"), KINETO_PYTHON},
 #undef W
   };
   for (size_t i = 0; i < sizeof(words) / sizeof(*words); i++)

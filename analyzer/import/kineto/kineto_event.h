@@ -14,6 +14,7 @@
   A(stream, "stream")                                                                              \
   A(device, "device")                                                                              \
   A(bytes, "bytes")                                                                                \
+  A(size, "size")                                                                                  \
   A(wait_stream, "wait_on_stream")                                                                 \
   A(wait_record, "wait_on_cuda_event_record_corr_id")                                              \
   A(in_count, "In msg nelems")                                                                     \

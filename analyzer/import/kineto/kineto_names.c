@@ -39,6 +39,8 @@ static const struct {
 };
 
 static u8 call_of(const char *text) {
+  if (starts_with(text, "runFunction")) /* of MTIA */
+    return KINETO_CALL_LAUNCH;
   static const char *const prefixes[] = {"cuda", "hip", "cu"};
   for (size_t i = 0; i < sizeof(prefixes) / sizeof(*prefixes); i++) {
     if (!starts_with(text, prefixes[i]))
@@ -137,10 +139,12 @@ static void describe(struct kineto_name *name) {
   name->call = call_of(text);
   name->phase = phase_of(text);
   name->copy = copy_of(text);
+  name->copies = strcmp(text, "dma_request") == 0; /* of MTIA */
   const char *colon = strchr(text, ':');
   name->comm_range = starts_with(text, "nccl:") || starts_with(text, "gloo:") ||
                      starts_with(text, "mpi:") || starts_with(text, "ucc:") ||
-                     starts_with(text, "rccl:");
+                     starts_with(text, "rccl:") || starts_with(text, "hccl:") ||
+                     starts_with(text, "xccl:");
   name->comm_worker = starts_with(text, "gloo:");
   if (name->comm_range)
     name->op = kineto_op_of(colon + 1);

@@ -34,6 +34,7 @@ struct kineto_name {
   u8 phase;                           /* enum tscope_phase of an annotation or operator; 0 none */
   u8 op;                              /* enum tscope_op that an annotation is named after; 0 any */
   u8 copy;                            /* enum tscope_memcpy that a copy is named after */
+  bool copies;                        /* work of a device that copies, whatever its category */
   bool is_step;                       /* ProfilerStep# */
   struct communication communication; /* of a kernel; see kineto_communication() */
   bool communication_known;

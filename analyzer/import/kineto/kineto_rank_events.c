@@ -13,7 +13,9 @@
 #include "import/kineto/kineto.h"
 
 #define BACKWARD_GAP_NS 1000000 /* autograd's functions as close as this are one backward pass */
-#define NEAR 64u                /* ranges that enclose a launch are among this many before it */
+#define BUSY_BEFORE_NS                                                                             \
+  1000000        /* launched work that begins later waited for something on the device */
+#define NEAR 64u /* ranges that enclose a launch are among this many before it */
 
 static int by_number(const void *left, const void *right) {
   const struct kineto_correlation *a = left, *b = right;
@@ -354,6 +356,33 @@ static void peers_in_groups(struct building *b) {
   }
 }
 
+static bool is_device_item(const struct kineto_item *item) {
+  return item->kind == KINETO_ITEM_KERNEL || item->kind == KINETO_ITEM_COLLECTIVE ||
+         item->kind == KINETO_ITEM_COMM_KERNEL || item->kind == KINETO_ITEM_MEMCPY ||
+         item->kind == KINETO_ITEM_MEMSET;
+}
+
+/* If the first work of the device in the trace began long after its launch, the device had other
+ * work before: launched before the recording began, and so not in the trace. */
+static bool add_unseen_begin(struct building *b) {
+  const struct kineto_trace *trace = b->trace;
+  const struct kineto_item *first = trace->items.at, *end = first + trace->items.n;
+  while (first < end && !is_device_item(first))
+    first++;
+  if (first == end)
+    return true;
+  u32 call = kineto_call_of(&b->calls, first->correlation);
+  i64 launched = call == INDEX_NONE ? trace->begin : trace->items.at[call].end;
+  if (first->start - launched < BUSY_BEFORE_NS)
+    return true;
+  struct rank_gpu_state unseen = {.time = trace->begin,
+                                  .reason = "what ran then was launched before the recording began",
+                                  .clock = TSCOPE_GPU_CLOCK_NONE};
+  struct rank_gpu_state seen = {
+      .time = first->start, .clock = TSCOPE_GPU_CLOCK_CUPTI, .settled = true};
+  return VECTOR_PUSH(&b->events->gpu_states, unseen) && VECTOR_PUSH(&b->events->gpu_states, seen);
+}
+
 static bool add_items(struct building *b) {
   const struct kineto_trace *trace = b->trace;
   i64 step_end = INT64_MIN;
@@ -376,7 +405,7 @@ static bool add_items(struct building *b) {
   }
   if (room && b->events->marks.n)
     room = VECTOR_PUSH(&b->events->marks, (struct rank_mark){step_end, 0, true});
-  return room && add_calls_without_run(b);
+  return room && add_calls_without_run(b) && add_unseen_begin(b);
 }
 
 static void count_pairs(struct rank_events *events) {
