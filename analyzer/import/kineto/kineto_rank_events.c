@@ -372,8 +372,7 @@ static bool add_unseen_begin(struct building *b) {
   if (first == end)
     return true;
   u32 call = kineto_call_of(&b->calls, first->correlation);
-  i64 launched = call == INDEX_NONE ? trace->begin : trace->items.at[call].end;
-  if (first->start - launched < BUSY_BEFORE_NS)
+  if (call == INDEX_NONE || first->start - trace->items.at[call].end < BUSY_BEFORE_NS)
     return true;
   struct rank_gpu_state unseen = {.time = trace->begin,
                                   .reason = "what ran then was launched before the recording began",
