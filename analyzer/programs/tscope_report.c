@@ -17,6 +17,7 @@
 #include "import/tscope/load_traces.h"
 #include "kernels/kernels.h"
 #include "report/export_tables.h"
+#include "report/gate/gate.h"
 #include "report/open_in_browser.h"
 #include "report/options.h"
 #include "report/progress.h"
@@ -32,14 +33,6 @@ enum { STATUS_OK = 0, STATUS_FINDINGS = 1, STATUS_BAD = 2 };
 
 /* What goes wrong is said in one line. */
 #define fail(...) print_problem("tscope-report", __VA_ARGS__)
-
-static bool reaches_severity(const struct finding *findings, u32 n, int fail_on) {
-  fail_on = fail_on == FAIL_ON_UNDECIDED ? SEVERITY_WARNING : fail_on;
-  for (u32 i = 0; fail_on != FAIL_ON_NOTHING && i < n; i++)
-    if ((int)findings[i].severity >= fail_on)
-      return true;
-  return false;
-}
 
 static int write_tables(const struct options *options, const struct results *results,
                         const struct report_view *view) {
@@ -93,20 +86,57 @@ static int write_to(const struct options *options, const struct results *results
                : STATUS_OK;
 }
 
+static bool has_fail_on(const struct gate *gate) {
+  for (u32 i = 0; i < gate->rules.n; i++)
+    if (gate->rules.at[i].kind == GATE_FAIL_ON)
+      return true;
+  return false;
+}
+
 /* A gate that had too little data to decide was not passed. */
-static int gate_of_diff(const struct options *options, const struct diff_result *diff) {
-  if (reaches_severity(diff->findings, diff->n_findings, options->fail_on))
-    return STATUS_FINDINGS;
-  if (options->fail_on == FAIL_ON_NOTHING)
+static int judge_by_gate(const struct options *options, struct gate *gate,
+                         const struct results *results) {
+  const struct diff_result *diff = options->diff ? results->diff : NULL;
+  char why[512];
+  if (options->write_expectations) {
+    int error = gate_write_expectations(results, options->write_expectations);
+    if (error)
+      return fail("cannot write %s: %s", options->write_expectations, strerror(-error));
+  }
+  if (!gate->rules.n)
     return STATUS_OK;
-  if (diff->runs_before < DIFF_LEAST_RUNS || diff->runs_after < DIFF_LEAST_RUNS)
+  if (gate_judge(gate, results, why, sizeof(why)) < 0)
+    return fail("%s", why);
+  if (!gate->n_failed && diff && has_fail_on(gate) &&
+      (diff->runs_before < DIFF_LEAST_RUNS || diff->runs_after < DIFF_LEAST_RUNS))
     return fail("--fail-on needs %d runs on each side, not %.0f and %.0f: with fewer, a change "
                 "cannot be distinguished from noise; tscope-report diff A1 A2 A3 -- B1 B2 B3",
                 (int)DIFF_LEAST_RUNS, diff->runs_before, diff->runs_after);
-  return options->fail_on == FAIL_ON_UNDECIDED && !diff->verdict ? STATUS_FINDINGS : STATUS_OK;
+  gate_print(gate, options->github);
+  int error = options->junit ? gate_write_junit(gate, results, options->junit) : 0;
+  if (error)
+    return fail("cannot write %s: %s", options->junit, strerror(-error));
+  return gate->n_failed ? STATUS_FINDINGS : STATUS_OK;
 }
 
-static int write_report(const struct options *options, const struct results *results) {
+/* The rules of the command line and of the file. */
+static int read_gate(const struct options *options, struct gate *gate) {
+  char why[512];
+  struct gate_rule rule;
+  for (u32 i = 0; i < options->n_rules; i++)
+    if (!gate_rule_parse(options->rules[i].kind, options->rules[i].text, &rule))
+      VECTOR_PUSH(&gate->rules, rule);
+  if (options->expectations && gate_read_file(gate, options->expectations, why, sizeof(why)) < 0)
+    return fail("%s", why);
+  bool wanted = options->n_rules || options->expectations || options->junit || options->github;
+  if (wanted && !gate_checks_something(gate))
+    return fail("the gate has nothing to check: give --fail-on or --expect, or --expectations with "
+                "a file that has such lines");
+  return STATUS_OK;
+}
+
+static int write_report(const struct options *options, struct gate *gate,
+                        const struct results *results) {
   struct report_view view = {.tokens_per_step = options->tokens_per_step,
                              .ranks = options->ranks,
                              .groups = options->groups,
@@ -134,13 +164,7 @@ static int write_report(const struct options *options, const struct results *res
   if (place && (status != STATUS_OK || options->backend->opens == OPENS_PERFETTO))
     unlink(place); /* a page is read for as long as it is looked at */
   free(place);
-  if (status != STATUS_OK)
-    return status;
-  if (options->diff)
-    return gate_of_diff(options, results->diff);
-  bool met = reaches_severity(results->findings, results->n_findings, options->fail_on) ||
-             (options->fail_on == FAIL_ON_UNDECIDED && results->n_undecided);
-  return met ? STATUS_FINDINGS : STATUS_OK;
+  return status == STATUS_OK ? judge_by_gate(options, gate, results) : status;
 }
 
 /* Figures for the whole run would not be what --steps asked for. */
@@ -218,7 +242,7 @@ static int read_and_compare(const struct options *options, struct kernel_names *
   return error;
 }
 
-static int report(const struct options *options) {
+static int report(const struct options *options, struct gate *gate) {
   char why[512] = "";
   u32 n_runs = options->diff ? options->n_paths : 1;
   struct kernel_names *names = kernel_names_new(options->kernel_categories, why, sizeof(why));
@@ -236,7 +260,7 @@ static int report(const struct options *options) {
     error = read_and_analyse(options, options->paths, options->n_paths, names, &progress, runs, why,
                              sizeof(why));
   progress_end(&progress);
-  int status = error ? fail("%s", why) : write_report(options, shown ? shown : runs->results);
+  int status = error ? fail("%s", why) : write_report(options, gate, shown ? shown : runs->results);
   for (u32 i = 0; runs && i < n_runs; i++)
     free_reading(&runs[i]);
   free(runs);
@@ -274,5 +298,12 @@ int main(int argc, char **argv) {
     puts("tscope-report " TSCOPE_VERSION);
     return STATUS_OK;
   }
-  return options.list ? list_runs(&options) : report(&options);
+  if (options.list)
+    return list_runs(&options);
+  struct gate gate = {0};
+  int status = read_gate(&options, &gate);
+  if (status == STATUS_OK)
+    status = report(&options, &gate);
+  gate_free(&gate);
+  return status;
 }

@@ -185,11 +185,46 @@ static const char *option_ascii(struct options *options, const char *argument) {
   return NULL;
 }
 
+static const char *add_rule(struct options *options, enum gate_kind kind, const char *text) {
+  struct gate_rule rule;
+  if (options->n_rules == OPTIONS_MOST_RULES)
+    return "at most 64 rules; put them into a file for --expectations";
+  options->rules[options->n_rules].kind = kind;
+  options->rules[options->n_rules++].text = text;
+  return gate_rule_parse(kind, text, &rule);
+}
+
 static const char *option_fail_on(struct options *options, const char *argument) {
-  options->fail_on = find_word(argument, severity_words);
-  if (strcmp(argument, "undecided") == 0)
-    options->fail_on = FAIL_ON_UNDECIDED;
-  return options->fail_on >= 0 ? NULL : "info, warning, critical or undecided";
+  return add_rule(options, GATE_FAIL_ON, argument);
+}
+
+static const char *option_ignore(struct options *options, const char *argument) {
+  return add_rule(options, GATE_IGNORE, argument);
+}
+
+static const char *option_expect(struct options *options, const char *argument) {
+  return add_rule(options, GATE_EXPECT, argument);
+}
+
+static const char *option_expectations(struct options *options, const char *argument) {
+  options->expectations = argument;
+  return *argument ? NULL : "the name of a file";
+}
+
+static const char *option_write_expectations(struct options *options, const char *argument) {
+  options->write_expectations = argument;
+  return *argument ? NULL : "the name of a file";
+}
+
+static const char *option_junit(struct options *options, const char *argument) {
+  options->junit = argument;
+  return *argument ? NULL : "the name of a file";
+}
+
+static const char *option_github(struct options *options, const char *argument) {
+  (void)argument;
+  options->github = true;
+  return NULL;
 }
 
 static const char *option_ranks(struct options *options, const char *argument) {
@@ -336,8 +371,7 @@ bool options_parse(int argc, char **argv, struct options *options, char *why, si
                               .tokens_per_step = NAN,
                               .peak_tflops = NAN,
                               .gpu_gib = NAN,
-                              .limit = REPORT_DEFAULT_LIMIT,
-                              .fail_on = FAIL_ON_NOTHING};
+                              .limit = REPORT_DEFAULT_LIMIT};
   struct option table[N_ROWS + 1];
   getopt_table(table);
   move_diff_first(argc, argv);
@@ -428,21 +462,22 @@ void options_print_help(FILE *out) {
              rows[i].argument);
     fprintf(out, "  %-24s  %s\n", usage, rows[i].text);
   }
-  fputs(
-      "\n"
-      "examples:\n"
-      "  tscope-report                                  the newest run, as text\n"
-      "  tscope-report --list /tmp/tscope               which runs there are\n"
-      "  tscope-report --params 7B --tokens-per-step 4M /tmp/tscope\n"
-      "                                                 with utilisation (MFU)\n"
-      "  tscope-report --format json /tmp/tscope | jq .distributed.stragglers\n"
-      "  tscope-report --fail-on warning /tmp/tscope    a gate for CI\n"
-      "  tscope-report --format perfetto --open /tmp/tscope\n"
-      "                                                 the timeline, in ui.perfetto.dev\n"
-      "  tscope-report diff /tmp/before /tmp/after      what changed\n"
-      "  tscope-report diff A1 A2 A3 -- B1 B2 B3        three runs on each side: is it noise?\n"
-      "\n"
-      "exit status: 0; 1 when --fail-on applies; 2 when the input or the command line is bad, or\n"
-      "when diff --fail-on has fewer than three runs on a side.\n",
-      out);
+  fputs("\n"
+        "examples:\n"
+        "  tscope-report                                  the newest run, as text\n"
+        "  tscope-report --list /tmp/tscope               which runs there are\n"
+        "  tscope-report --params 7B --tokens-per-step 4M /tmp/tscope\n"
+        "                                                 with utilisation (MFU)\n"
+        "  tscope-report --format json /tmp/tscope | jq .distributed.stragglers\n"
+        "  tscope-report --fail-on critical:DIST,MEMORY --ignore HOST.OVERSUBSCRIBED /tmp/tscope\n"
+        "                                                 a gate for CI\n"
+        "  tscope-report --format perfetto --open /tmp/tscope\n"
+        "                                                 the timeline, in ui.perfetto.dev\n"
+        "  tscope-report diff /tmp/before /tmp/after      what changed\n"
+        "  tscope-report diff A1 A2 A3 -- B1 B2 B3        three runs on each side: is it noise?\n"
+        "\n"
+        "exit status: 0; 1 when a rule of the gate fails; 2 when the input or the command line is "
+        "bad, or\n"
+        "when diff --fail-on has fewer than three runs on a side.\n",
+        out);
 }

@@ -8,12 +8,12 @@
 #include <stdbool.h>
 #include <stdio.h>
 
+#include "report/gate/gate_rules.h"
 #include "report/report.h"
 
 enum color_when { COLOR_AUTO, COLOR_ALWAYS, COLOR_NEVER };
 
-#define FAIL_ON_NOTHING (-1)
-#define FAIL_ON_UNDECIDED (SEVERITY_CRITICAL + 1) /* on warnings, and where it is not known */
+enum { OPTIONS_MOST_RULES = 64 };
 
 struct options {
   const char *const *paths;
@@ -27,9 +27,14 @@ struct options {
   unsigned threads;                                                     /* 0: one per core */
   unsigned top;                                                         /* 0 if not given */
   enum color_when color;
-  int fail_on; /* enum severity, or FAIL_ON_NOTHING, FAIL_ON_UNDECIDED */
-  u64 quick;   /* 0 if not given */
-  bool list, include_warmup, ascii, open, version, help;
+  struct {
+    enum gate_kind kind;
+    const char *text;
+  } rules[OPTIONS_MOST_RULES]; /* of the gate */
+  u32 n_rules;
+  const char *expectations, *write_expectations, *junit; /* files; NULL if not given */
+  u64 quick;                                             /* 0 if not given */
+  bool list, include_warmup, ascii, open, github, version, help;
   bool stacks;
   bool diff; /* the first n_before of paths are the earlier runs, the others the later */
   u32 n_before;

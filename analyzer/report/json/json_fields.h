@@ -55,6 +55,9 @@ const struct json_field *json_report_fields(void);
 /* The whole document; NULL when there is no memory. The caller gives it back with json_decref(). */
 json_t *json_report_document(const struct results *results);
 
+/* The value at a path of the document, such as "distributed.ranks[2].z"; NULL if there is none. */
+json_t *json_report_figure(json_t *document, const char *path);
+
 /* Calls `each` for every path of the document, such as "distributed.ranks[].z", in order. */
 void json_fields_visit(void (*each)(void *user, const char *path, const struct json_field *field),
                        void *user);

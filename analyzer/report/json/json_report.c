@@ -188,6 +188,27 @@ json_t *json_report_document(const struct results *results) {
   return object_of(results, json_report_fields(), results);
 }
 
+json_t *json_report_figure(json_t *document, const char *path) {
+  json_t *value = document;
+  while (value && *path) {
+    char key[64], *end;
+    size_t n = strcspn(path, ".[");
+    if (n >= sizeof(key))
+      return NULL;
+    memcpy(key, path, n);
+    key[n] = '\0';
+    path += n;
+    if (n)
+      value = json_object_get(value, key);
+    if (*path == '[') {
+      value = json_array_get(value, strtoul(path + 1, &end, 10));
+      path = *end == ']' ? end + 1 : "";
+    }
+    path += *path == '.';
+  }
+  return value;
+}
+
 static int write_json(const struct results *results, const struct report_view *view, FILE *out) {
   (void)view;
   json_t *document = json_report_document(results);

@@ -229,6 +229,29 @@ static void another_process_has_the_cores(void **state) {
   cluster_free(c);
 }
 
+/* Cores of rank 5 are another process's: what that explains is a note, what it cannot explain
+ * stays, and neither is the job's own fault. */
+static void what_others_explain_is_a_note(void **state) {
+  (void)state;
+  struct scenario s = healthy_scenario();
+  s.options.slow[3] = 0.2;
+  for (u32 explained = 0; explained < 2; explained++) {
+    struct cluster *c = cluster_new(&s.options);
+    pinned_apart(c);
+    for (u32 r = 0; r < c->model.n_ranks; r++)
+      c->model.ranks[r].scheduling.training_wait_s = explained ? 1000 : 1e-4;
+    struct results *r = cluster_analyse(c, &s.given);
+    const struct finding *straggler = finding_of(r, "DIST.STRAGGLER");
+    assert_int_equal(finding_of(r, "HOST.OVERSUBSCRIBED")->severity, SEVERITY_WARNING);
+    assert_non_null(straggler);
+    assert_true(straggler->worth_s > 1e-3 && straggler->worth_s < 1000);
+    assert_int_equal(straggler->severity == SEVERITY_INFO, explained);
+    assert_int_equal(strstr(straggler->evidence, "Only a note") != NULL, explained);
+    results_free(r);
+    cluster_free(c);
+  }
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {cmocka_unit_test(dataloader_bound),
                                      cmocka_unit_test(backward_heavy),
@@ -238,6 +261,7 @@ int main(void) {
                                      cmocka_unit_test(a_quota_counts_as_cores),
                                      cmocka_unit_test(waiting_of_other_threads_is_not_critical),
                                      cmocka_unit_test(other_findings_are_its_consequences),
+                                     cmocka_unit_test(what_others_explain_is_a_note),
                                      cmocka_unit_test(another_process_has_the_cores)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -34,7 +34,7 @@ static void given_options_are_used(void **state) {
   assert_string_equal(options.paths[0], "/tmp/t");
   assert_ptr_equal(options.backend, &report_text);
   assert_true(isnan(options.flops_per_step) && isnan(options.peak_tflops));
-  assert_int_equal(options.fail_on, FAIL_ON_NOTHING);
+  assert_int_equal(options.n_rules, 0);
   assert_true(PARSE("dir", "--format", "json", "--params=7B", "--tokens-per-step", "4M", "--run",
                     "x", "--steps", "10:", "--width=132", "--ascii", "--color", "never",
                     "--fail-on", "warning", "--threads", "2", "--include-warmup"));
@@ -45,7 +45,9 @@ static void given_options_are_used(void **state) {
   assert_string_equal(options.steps, "10:");
   assert_int_equal(options.width, 132);
   assert_int_equal(options.color, COLOR_NEVER);
-  assert_int_equal(options.fail_on, SEVERITY_WARNING);
+  assert_int_equal(options.n_rules, 1);
+  assert_int_equal(options.rules[0].kind, GATE_FAIL_ON);
+  assert_string_equal(options.rules[0].text, "warning");
   assert_int_equal(options.threads, 2);
   assert_true(options.include_warmup && options.ascii);
 }
@@ -95,11 +97,41 @@ static void refusals_say_what_to_do(void **state) {
   assert_false(PARSE("a", "--width"));
   assert_non_null(strstr(why, "--width needs a value"));
   static char *const bad[][2] = {
-      {"--width", "59"},     {"--width", "161"},   {"--width", "-80"},     {"--width", "80x"},
-      {"--steps", ":"},      {"--steps", "9:3"},   {"--steps", "a:b"},     {"--steps", "7-9"},
-      {"--format", "yaml"},  {"--color", "maybe"}, {"--fail-on", "error"}, {"--threads", "0"},
-      {"--params", "-7B"},   {"--params", "0"},    {"--params", "7X"},     {"--params", "inf"},
-      {"--peak-tflops", ""}, {"--threads", ""},    {"--run", ""},          {"--output", ""},
+      {"--width", "59"},
+      {"--width", "161"},
+      {"--width", "-80"},
+      {"--width", "80x"},
+      {"--steps", ":"},
+      {"--steps", "9:3"},
+      {"--steps", "a:b"},
+      {"--steps", "7-9"},
+      {"--format", "yaml"},
+      {"--color", "maybe"},
+      {"--fail-on", "error"},
+      {"--threads", "0"},
+      {"--fail-on", "critical:"},
+      {"--fail-on", "critical:DIST,"},
+      {"--fail-on", "critical:DIS"},
+      {"--fail-on", "DIST.STRAGGLE"},
+      {"--fail-on", "severe:DIST"},
+      {"--ignore", "critical"},
+      {"--ignore", "DIST,,MEMORY"},
+      {"--expect", "steps.median_ms"},
+      {"--expect", "<= 3"},
+      {"--expect", "a <= b"},
+      {"--expect", "a <= 3 4"},
+      {"--expect", "a like 1 2"},
+      {"--expect", "a within 5 of"},
+      {"--expect", "a within 5 % 3"},
+      {"--junit", ""},
+      {"--params", "-7B"},
+      {"--params", "0"},
+      {"--params", "7X"},
+      {"--params", "inf"},
+      {"--peak-tflops", ""},
+      {"--threads", ""},
+      {"--run", ""},
+      {"--output", ""},
   };
   for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
     assert_false(PARSE("a", bad[i][0], bad[i][1]));

@@ -187,7 +187,7 @@ static int add_sharing_finding(struct findings *f, const struct sharing *groups,
         ranks[n_ranks++] = model->ranks[r].rank;
   /* Waiting of threads that do not train may not affect the step. Threads of autograd and of gloo
    * train too. */
-  bool much = waiting_share(worst) >= OVERSUBSCRIBED_ALARM &&
+  bool much = short_by_themselves(worst) && waiting_share(worst) >= OVERSUBSCRIBED_ALARM &&
               worst->training_wait_s >= OVERSUBSCRIBED_ALARM * worst->seconds;
   return finding_add(f, much ? SEVERITY_CRITICAL : SEVERITY_WARNING, NAN, sharing_title(f, worst),
                      sharing_evidence(f, worst, n_short), sharing_action(f, worst),
@@ -200,18 +200,39 @@ int rule_oversubscribed(struct findings *f) {
   return groups ? add_sharing_finding(f, groups, group_ranks(f->a->model, groups)) : 0;
 }
 
+/* Seconds for which threads that train waited because something else took their cores, over all
+ * ranks. Where ranks wait for each other in turn, no more than that is lost. 0: nothing else did.
+ */
+static double seconds_lost_to_others(struct analysis *a) {
+  struct sharing *groups = arena_array(a->arena, a->model->n_ranks + 1u, sizeof(*groups));
+  u32 n = groups ? group_ranks(a->model, groups) : 0;
+  double lost = 0;
+  for (u32 i = 0; i < n; i++)
+    if (is_short(&groups[i]) && !short_by_themselves(&groups[i]))
+      lost += groups[i].training_wait_s;
+  return lost;
+}
+
 int findings_note_core_shortage(struct analysis *a) {
   struct results *r = a->results;
   bool found = false;
   for (u32 i = 0; i < r->n_findings; i++)
     found |= r->findings[i].id == FINDING_HOST_OVERSUBSCRIBED;
+  double lost = found ? seconds_lost_to_others(a) : 0;
   for (u32 i = 0; found && i < r->n_findings; i++) {
     struct finding *finding = &r->findings[i];
     if (!(finding_traits(finding->id) & NEEDS_CORES))
       continue;
+    bool explained = lost > 0 && !(finding->worth_s > lost);
+    finding->severity = explained ? SEVERITY_INFO : finding->severity;
     finding->evidence =
-        arena_printf(a->arena, "%s This may follow from %s: the ranks had too few cores.",
-                     finding->evidence, finding_id_words[FINDING_HOST_OVERSUBSCRIBED]);
+        explained
+            ? arena_printf(a->arena,
+                           "%s Only a note: something else took the cores "
+                           "(%s), threads that train waited %.3g s for one, and that explains it.",
+                           finding->evidence, finding_id_words[FINDING_HOST_OVERSUBSCRIBED], lost)
+            : arena_printf(a->arena, "%s This may follow from %s: the ranks had too few cores.",
+                           finding->evidence, finding_id_words[FINDING_HOST_OVERSUBSCRIBED]);
     if (!finding->evidence)
       return -ENOMEM;
   }
