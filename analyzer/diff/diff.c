@@ -17,6 +17,7 @@ const struct diff_result diff_none = {
     .step_change = NAN,
     .step_p_value = NAN,
     .step_noise_ms = NAN,
+    .step_detectable = NAN,
     .cause = {.before_ms = NAN,
               .after_ms = NAN,
               .peers_ms = NAN,
@@ -93,9 +94,9 @@ int diff_sides(const struct diff_side *before, const struct diff_side *after,
   out->after = name_of(d.arena, d.after);
   out->runs_before = before->n;
   out->runs_after = after->n;
-  int (*const parts[])(struct diffing *) = {diff_steps,       diff_scalars,     diff_figures,
-                                            diff_kernels,     diff_collectives, diff_provenance,
-                                            diff_determinism, diff_cause,       diff_findings};
+  int (*const parts[])(struct diffing *) = {
+      diff_steps,      diff_scalars,     diff_figures, diff_kernels, diff_collectives, diff_lines,
+      diff_provenance, diff_determinism, diff_cause,   diff_explain, diff_findings};
   int error = list_runs(&d, middle);
   for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]) && !error; i++)
     error = parts[i](&d);

@@ -48,7 +48,9 @@ int diff_steps(struct diffing *d);
 int diff_figures(struct diffing *d);
 int diff_kernels(struct diffing *d);
 int diff_collectives(struct diffing *d);
+int diff_lines(struct diffing *d);
 int diff_cause(struct diffing *d);
+int diff_explain(struct diffing *d);
 int diff_provenance(struct diffing *d);
 int diff_determinism(struct diffing *d);
 int diff_scalars(struct diffing *d);
@@ -70,6 +72,10 @@ double diff_noise_between(const double *before, u32 n_before, const double *afte
                           double *half_width);
 
 #define DIFF_SIGNIFICANCE 0.01
+/* From here on a change that is not shown is not called the same either; and how many runs are
+ * advised at most. */
+#define DIFF_DOUBT 0.1
+#define DIFF_MOST_ADVISED 99
 /* A change of less than a hundredth is not mentioned, however certain it is. */
 #define DIFF_LEAST_CHANGE 0.01
 

@@ -106,6 +106,16 @@ static char *describe_differences(struct diffing *d, bool of_results) {
 
 /* --- time --- */
 
+/* " Changed most: train.py:4 +4 ms, ...": what explains it, in the words of diff_explain(). */
+static char *describe_places(struct diffing *d) {
+  const struct diff_result *out = d->out;
+  char *list = arena_text(d->arena, "");
+  for (u32 i = 0; i < out->n_explained_by; i++)
+    list =
+        arena_printf(d->arena, "%s%s%s", list, i ? ", " : " Changed most: ", out->explained_by[i]);
+  return out->n_explained_by ? arena_printf(d->arena, "%s.", list) : list;
+}
+
 /* " Rank 3: input 1 ms before, 35 ms after, ..." */
 static char *describe_cause(struct diffing *d) {
   const struct diff_cause *cause = &d->out->cause;
@@ -179,8 +189,9 @@ static int diff_rule_slower(struct diffing *d) {
       arena_printf(d->arena, "%s median step is %.1f %% longer%s%s",
                    d->several ? "The" : "The later run's", 100 * out->step_change,
                    out->cause.text ? ": " : "", out->cause.text ? out->cause.text : ""),
-      arena_printf(d->arena, "Median step %.4g ms before, %.4g ms after; %s.%s%s",
-                   out->step_before_ms, out->step_after_ms, noise, cause, facts),
+      arena_printf(d->arena, "Median step %.4g ms before, %.4g ms after; %s.%s%s%s",
+                   out->step_before_ms, out->step_after_ms, noise, cause, describe_places(d),
+                   facts),
       suggest_action(d));
   if (!error) {
     out->findings[out->n_findings - 1].ranks = out->cause.ranks;

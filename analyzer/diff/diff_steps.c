@@ -7,6 +7,7 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "analyses/thresholds.h"
 #include "base/checked_memory.h"
 #include "diff/diff.h"
 
@@ -46,12 +47,29 @@ static int noise_within(struct diffing *d) {
   return error;
 }
 
+/* Too much to be called the same, and too little to be shown: more runs would tell. */
+static bool is_doubtful(struct diffing *d) {
+  struct diff_result *out = d->out;
+  double change = fabs(out->step_change);
+  if (!d->several || change < DIFF_LEAST_CHANGE ||
+      (out->step_p_value >= DIFF_DOUBT && change < WORTH_MENTIONING))
+    return false;
+  u32 runs = d->sides[BEFORE]->n < d->sides[AFTER]->n ? d->sides[BEFORE]->n : d->sides[AFTER]->n;
+  double times = out->step_noise_ms / fabs(out->step_after_ms - out->step_before_ms);
+  out->reason = arena_printf(
+      d->arena,
+      "noise explains a change of %.2g %% once in %.0f times; about %.0f runs on each side "
+      "would decide",
+      100 * change, 1 / out->step_p_value, fmin(ceil(runs * times * times), DIFF_MOST_ADVISED));
+  return true;
+}
+
 static enum step_verdict judge_steps(struct diffing *d) {
   struct diff_result *out = d->out;
   if (isnan(out->step_p_value))
     return STEPS_UNJUDGED;
   if (out->step_p_value >= DIFF_SIGNIFICANCE || fabs(out->step_change) < DIFF_LEAST_CHANGE)
-    return STEPS_SAME;
+    return is_doubtful(d) ? STEPS_UNDECIDED : STEPS_SAME;
   if (!d->several) {
     out->reason = arena_printf(
         d->arena, "%u and %u runs: %d on each side show how much runs of the same kind differ",
@@ -84,6 +102,8 @@ int diff_steps(struct diffing *d) {
   }
   if (!isnan(out->step_p_value) || d->several)
     out->noise = d->several ? NOISE_BETWEEN_RUNS : NOISE_WITHIN_RUNS;
+  if (d->several)
+    out->step_detectable = out->step_noise_ms / out->step_before_ms;
   out->verdict = judge_steps(d);
   free(before);
   free(after);

@@ -203,7 +203,7 @@ static struct subject subject_of(struct gate *gate, const struct results *result
   if (diff) {
     subject.findings = diff->findings;
     subject.n_findings = diff->n_findings;
-    if (!diff->verdict)
+    if (!diff->verdict || diff->verdict == STEPS_UNDECIDED)
       subject.undecided = arena_printf(&gate->arena, "how the step time changed: %s",
                                        diff->reason ? diff->reason : "");
   }

@@ -53,6 +53,7 @@ struct section {
   S(diff_steps)                                                                                    \
   S(findings)                                                                                      \
   S(diff_times)                                                                                    \
+  S(diff_lines)                                                                                    \
   S(diff_kernels)                                                                                  \
   S(diff_memory)                                                                                   \
   S(diff_collectives)                                                                              \

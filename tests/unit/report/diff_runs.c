@@ -31,7 +31,7 @@ static void runs_of_a_kind_are_no_change(void **state) {
       factor[i / RUNS][i % RUNS] = 0.85 + 0.3 * random_share(&seed);
     struct sides all = compare_several(small(), small(), RUNS, factor, NULL);
     assert_int_equal(all.shown->diff->noise, NOISE_BETWEEN_RUNS);
-    called += all.shown->diff->verdict != STEPS_SAME;
+    called += all.shown->diff->verdict != STEPS_SAME && all.shown->diff->verdict != STEPS_UNDECIDED;
     struct results *first = all.runs[1][0];
     assert_int_equal(diff_results(all.runs[0][0], first), 0);
     by_steps += first->diff->step_p_value < 0.01;
@@ -50,7 +50,7 @@ static void one_bad_run_is_no_change(void **state) {
   (void)state;
   const double factor[2][RUNS] = {{1, 1.02, 0.98}, {1.01, 2.18, 0.99}};
   struct sides all = compare_several(small(), small(), RUNS, factor, NULL);
-  assert_int_equal(all.shown->diff->verdict, STEPS_SAME);
+  assert_int_equal(all.shown->diff->verdict, STEPS_UNDECIDED);
   assert_int_equal(all.shown->diff->n_findings, 0);
   assert_ptr_equal(all.shown, all.runs[1][0]); /* the middle one represents its side */
   sides_free(&all);
@@ -78,6 +78,98 @@ static void a_change_larger_than_noise_is_reported(void **state) {
   all = compare_several(after, small(), RUNS, apart, NULL);
   assert_int_equal(all.shown->diff->verdict, STEPS_FASTER);
   assert_null(found_in(all.shown->diff, "DIFF.SLOWER"));
+  sides_free(&all);
+}
+
+/* Compares again, with these medians; the sides are freed by sides_free(). */
+static const struct diff_result *compare_medians(struct sides *all, const double ms[2][RUNS]) {
+  for (u32 side = 0; side < 2; side++)
+    for (u32 i = 0; i < RUNS; i++)
+      all->runs[side][i]->step_median_ms = ms[side][i];
+  const struct diff_side was = {.runs = all->runs[0], .n = RUNS};
+  const struct diff_side is = {.runs = all->runs[1], .n = RUNS};
+  assert_int_equal(diff_sides(&was, &is, &all->shown), 0);
+  return all->shown->diff;
+}
+
+/* Changed, not changed, and undecided; and always how small a change could be shown. The values are
+ * those of Welch's test, by numerical integration of Student's density. */
+static void there_are_three_answers(void **state) {
+  (void)state;
+  static const struct {
+    double ms[2][RUNS], p, detectable;
+    enum step_verdict verdict;
+  } cases[] = {
+      {{{11.2, 11.25, 11.3}, {11.9, 12.0, 12.1}}, 0.0015017, 0.034187, STEPS_SLOWER},
+      {{{11.9, 12.0, 12.1}, {11.2, 11.25, 11.3}}, 0.0015017, 0.032050, STEPS_FASTER},
+      {{{11.2, 11.25, 11.3}, {11.3, 11.2, 11.27}}, 0.87978, 0.016937, STEPS_SAME},
+      {{{11.2, 11.25, 11.3}, {11.9, 12.0, 12.4}}, 0.027321, 0.122742, STEPS_UNDECIDED},
+      {{{11.2, 12.6, 9.9}, {12.0, 13.1, 11.0}}, 0.46596, 0.42205, STEPS_UNDECIDED},
+  };
+  struct sides all = compare_several(small(), small(), RUNS, even, NULL);
+  for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+    const struct diff_result *diff = compare_medians(&all, cases[i].ms);
+    assert_int_equal(diff->verdict, cases[i].verdict);
+    assert_true(fabs(diff->step_p_value / cases[i].p - 1) < 1e-3);
+    assert_true(fabs(diff->step_detectable / cases[i].detectable - 1) < 1e-3);
+    assert_int_equal(diff->reason != NULL, cases[i].verdict == STEPS_UNDECIDED);
+    if (diff->reason)
+      assert_non_null(strstr(diff->reason, "would decide"));
+  }
+  sides_free(&all);
+}
+
+static void set_lines(struct results *r, struct line_result *lines, u32 n) {
+  r->lines.at = lines;
+  r->lines.n_at = n;
+}
+
+/* The line that became slower is named with what it costs more; one that moved is not taken for a
+ * new one; one that became faster explains nothing. */
+static void lines_that_explain_are_named(void **state) {
+  (void)state;
+  static const double ms[2][RUNS] = {{20, 20.1, 19.9}, {25, 25.1, 24.9}};
+  struct line_result lines[2][RUNS][4];
+  struct sides all = compare_several(small(), small(), RUNS, even, NULL);
+  for (u32 side = 0; side < 2; side++)
+    for (u32 i = 0; i < RUNS; i++) {
+      const struct line_result of_run[] = {
+          {.place = "sl.py:4",
+           .file = "/a/sl.py",
+           .function = "f",
+           .line = 4,
+           .host_ms = 2 + 4.0 * side + 0.01 * i},
+          {.place = side ? "sl.py:12" : "sl.py:9",
+           .file = "/a/sl.py",
+           .function = "g",
+           .line = side ? 12 : 9,
+           .host_ms = 3 + 0.01 * i},
+          {.place = "sl.py:20",
+           .file = "/a/sl.py",
+           .function = "h",
+           .line = 20,
+           .host_ms = 5 - 3.0 * side + 0.01 * i},
+          {.place = "sl.py:30",
+           .file = "/a/sl.py",
+           .function = "h",
+           .line = 30,
+           .host_ms = NAN,
+           .wait_ms = 1 + 1.5 * side,
+           .input_ms = NAN},
+      };
+      memcpy(lines[side][i], of_run, sizeof(of_run));
+      set_lines(all.runs[side][i], lines[side][i], 4);
+    }
+  const struct diff_result *diff = compare_medians(&all, ms);
+  assert_int_equal(diff->n_lines, 4);
+  assert_string_equal(diff->lines[0].place, "sl.py:4");
+  assert_true(fabs(diff->lines[0].after_ms - diff->lines[0].before_ms - 4) < 1e-9);
+  assert_string_equal(diff->lines[3].place, "sl.py"); /* moved: the function as a whole */
+  assert_true(isnan(diff->lines[3].line) && fabs(diff->lines[3].after_ms - 3.01) < 1e-9);
+  assert_true(diff->n_explained_by >= 2);
+  assert_string_equal(diff->explained_by[0], "sl.py:4 +4.00 ms");
+  assert_string_equal(diff->explained_by[1], "sl.py:30 +1.50 ms");
+  assert_non_null(strstr(found_in(diff, "DIFF.SLOWER")->evidence, "sl.py:4 +4.00 ms"));
   sides_free(&all);
 }
 
@@ -130,7 +222,7 @@ static void a_rank_is_named_in_spite_of_noise(void **state) {
   before.noise = after.noise = 0.01;
   after.extra_input[3] = 100 * MS; /* in addition to 312 */
   struct sides all = compare_several(before, after, RUNS, apart, NULL);
-  assert_int_equal(all.shown->diff->verdict, STEPS_SAME);
+  assert_int_equal(all.shown->diff->verdict, STEPS_UNDECIDED);
   const struct finding *finding = found_in(all.shown->diff, "DIFF.RANK");
   assert_non_null(finding);
   assert_int_equal(finding->severity, SEVERITY_WARNING);
@@ -267,6 +359,8 @@ int main(void) {
   const struct CMUnitTest tests[] = {cmocka_unit_test(runs_of_a_kind_are_no_change),
                                      cmocka_unit_test(one_bad_run_is_no_change),
                                      cmocka_unit_test(a_change_larger_than_noise_is_reported),
+                                     cmocka_unit_test(there_are_three_answers),
+                                     cmocka_unit_test(lines_that_explain_are_named),
                                      cmocka_unit_test(two_runs_per_side_are_undecided),
                                      cmocka_unit_test(the_rank_and_the_reason_lead),
                                      cmocka_unit_test(a_rank_is_named_in_spite_of_noise),

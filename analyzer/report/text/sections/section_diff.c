@@ -39,6 +39,19 @@ static void put_cause(struct pen *pen, const struct diff_cause *cause) {
                     duration_ms(cause->wait_before_ms).text);
 }
 
+/* How small a change so many runs can show. */
+static void put_detectable(struct pen *pen, const struct diff_result *diff) {
+  section_label(pen, "can be shown");
+  if (isnan(diff->step_detectable))
+    pen_item_format(pen, STYLE_PLAIN, VALUE_INDENT,
+                    "no change: %d runs on each side show how much runs of the same kind differ",
+                    DIFF_LEAST_RUNS);
+  else
+    pen_item_format(pen, STYLE_PLAIN, VALUE_INDENT,
+                    "changes of %.2g %% and more, with %.0f and %.0f runs of this noise",
+                    100 * diff->step_detectable, diff->runs_before, diff->runs_after);
+}
+
 static void steps_body(struct pen *pen, const struct results *results,
                        const struct report_view *view) {
   const struct diff_result *diff = results->diff;
@@ -57,15 +70,21 @@ static void steps_body(struct pen *pen, const struct results *results,
            diff->verdict ? step_verdict_words[diff->verdict] : "cannot tell");
   if (diff->reason)
     pen_item(pen, STYLE_PLAIN, VALUE_INDENT, diff->reason);
-  if (!isnan(diff->step_p_value)) {
+  if (!isnan(diff->step_p_value) && diff->verdict != STEPS_UNDECIDED) {
     pen_item_format(pen, STYLE_PLAIN, VALUE_INDENT, "noise %s explains ±%s",
                     diff_noise_words[diff->noise], duration_ms(diff->step_noise_ms).text);
     if (diff->verdict)
       pen_item_format(pen, STYLE_PLAIN, VALUE_INDENT, "p = %s",
                       probability(diff->step_p_value).text);
   }
+  put_detectable(pen, diff);
   if (diff->cause.text)
     put_cause(pen, &diff->cause);
+  for (u32 i = 0; i < diff->n_explained_by; i++) {
+    if (i == 0)
+      section_label(pen, "most of all");
+    pen_item(pen, STYLE_PLAIN, VALUE_INDENT, diff->explained_by[i]);
+  }
 }
 
 /* Logs have no steps with times. */
@@ -74,7 +93,7 @@ static bool has_steps(const struct results *results) {
 }
 
 static bool steps_unjudged(const struct results *results) {
-  return results->diff->verdict == STEPS_UNJUDGED;
+  return results->diff->verdict == STEPS_UNJUDGED || results->diff->verdict == STEPS_UNDECIDED;
 }
 
 const struct section section_diff_steps = {
@@ -330,6 +349,48 @@ const struct section section_diff_collectives = {.title = "Collectives",
                                                  .applies = has_collectives,
                                                  .unjudged = few_runs,
                                                  .body = collectives_body};
+
+/* --- lines of the program --- */
+
+struct line_row {
+  const char *place, *function;
+  double before_ms, after_ms;
+  enum style style;
+};
+
+static void lines_body(struct pen *pen, const struct results *results,
+                       const struct report_view *view) {
+  static const struct column columns[] = {
+      {"line", COLUMN_TEXT, offsetof(struct line_row, place), 0, 16},
+      {"function", COLUMN_TEXT, offsetof(struct line_row, function), 1, 12},
+      {"before", COLUMN_DURATION, offsetof(struct line_row, before_ms), 0, 0},
+      {"after", COLUMN_DURATION, offsetof(struct line_row, after_ms), 0, 0},
+  };
+  static const struct table table = {TABLE_COLUMNS(columns), sizeof(struct line_row),
+                                     offsetof(struct line_row, style), false};
+  const struct diff_result *diff = results->diff;
+  u32 n = section_rows(view, diff->n_lines, ROWS_SHOWN);
+  struct line_row *rows = memory_zeroed(size_sum(n, 1), sizeof(*rows));
+  for (u32 i = 0; i < n; i++) {
+    const struct diff_line *line = &diff->lines[i];
+    rows[i] = (struct line_row){.place = line->place,
+                                .function = line->function,
+                                .before_ms = line->before_ms,
+                                .after_ms = line->after_ms,
+                                .style = STYLE_PLAIN};
+  }
+  table_print(pen, &table, rows, n, TEXT_INDENT);
+  free(rows);
+  pen_to(pen, TEXT_INDENT);
+  pen_put(pen, STYLE_DIM, "time of the main thread a step, mean over ranks; largest change first");
+}
+
+static bool has_lines(const struct results *results) {
+  return results->diff->n_lines > 0;
+}
+
+const struct section section_diff_lines = {
+    .title = "Lines", .applies = has_lines, .unjudged = few_runs, .body = lines_body};
 
 /* --- values of the job's own --- */
 

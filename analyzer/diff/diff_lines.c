@@ -1,0 +1,154 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Lines of the program on both sides. Lines move when a program is edited: where a function has
+ * lines that only one side knows, on both sides, the function is compared as a whole.
+ */
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/checked_memory.h"
+#include "diff/diff.h"
+
+enum { MOST_ROWS = 100, NO_NUMBER = -1 };
+
+/* Of one run; the values of all runs of a row follow each other after sorting. */
+struct part {
+  const struct line_result *line;
+  const char *file, *function;
+  double number; /* of the line; NAN: the function as a whole */
+  u32 run;       /* of both sides, those before first */
+};
+
+/* What a line costs: samples of the main thread if there are any, else the waits that were
+ * recorded. */
+static double cost_ms(const struct line_result *line) {
+  if (!isnan(line->host_ms))
+    return line->host_ms;
+  double sum = 0;
+  const double parts[] = {line->wait_ms, line->input_ms};
+  for (u32 i = 0; i < 2; i++)
+    sum += isnan(parts[i]) ? 0 : parts[i];
+  return isnan(parts[0]) && isnan(parts[1]) ? NAN : sum;
+}
+
+static int compare_texts(const char *a, const char *b) {
+  return strcmp(a ? a : "", b ? b : "");
+}
+
+static int by_function(const void *left, const void *right) {
+  const struct part *a = left, *b = right;
+  int file = compare_texts(a->file, b->file);
+  return file ? file : compare_texts(a->function, b->function);
+}
+
+static int by_place(const void *left, const void *right) {
+  const struct part *a = left, *b = right;
+  int function = by_function(left, right);
+  if (function || isnan(a->number) || isnan(b->number) || a->number == b->number)
+    return function;
+  return a->number < b->number ? -1 : 1;
+}
+
+/* How many of `parts`, from the first on, are of one place or function. */
+static u32 count_same(const struct part *parts, u32 n, int (*compare)(const void *, const void *)) {
+  u32 same = 1;
+  while (same < n && compare(&parts[0], &parts[same]) == 0)
+    same++;
+  return same;
+}
+
+/* Lines of a function, sorted: it is one row if each side has lines that the other has not. */
+static void join_moved_lines(struct part *parts, u32 n, u32 n_before) {
+  bool alone[2] = {false, false};
+  for (u32 i = 0, same; i < n; i += same) {
+    bool seen[2] = {false, false};
+    same = count_same(parts + i, n - i, by_place);
+    for (u32 k = 0; k < same; k++)
+      seen[parts[i + k].run >= n_before] = true;
+    alone[BEFORE] |= !seen[AFTER];
+    alone[AFTER] |= !seen[BEFORE];
+  }
+  for (u32 i = 0; i < n && alone[BEFORE] && alone[AFTER]; i++)
+    parts[i].number = NAN;
+}
+
+static struct diff_line row_of(struct diffing *d, const struct part *parts, u32 n, double *values) {
+  u32 n_before = d->sides[BEFORE]->n, n_after = d->sides[AFTER]->n;
+  double width;
+  memset(values, 0, (n_before + n_after) * sizeof(*values));
+  for (u32 i = 0; i < n; i++)
+    values[parts[i].run] += cost_ms(parts[i].line);
+  bool whole = isnan(parts[0].number);
+  const char *place = parts[0].line->place;
+  struct diff_line row = {
+      .function = parts[0].function,
+      .file = parts[0].file,
+      .line = parts[0].number >= 0 ? parts[0].number : NAN,
+      .before_ms = diff_mean(values, n_before),
+      .after_ms = diff_mean(values + n_before, n_after),
+      .p_value = d->several
+                     ? diff_noise_between(values, n_before, values + n_before, n_after, &width)
+                     : NAN};
+  row.place = whole && place ? arena_printf(d->arena, "%.*s", (int)strcspn(place, ":"), place)
+              : place        ? arena_text(d->arena, place)
+                             : NULL;
+  row.file = row.file ? arena_text(d->arena, row.file) : NULL;
+  row.function = row.function ? arena_text(d->arena, row.function) : NULL;
+  return row;
+}
+
+static int by_difference(const void *left, const void *right) {
+  const struct diff_line *a = left, *b = right;
+  double x = fabs(a->after_ms - a->before_ms), y = fabs(b->after_ms - b->before_ms);
+  if (x != y)
+    return x < y ? 1 : -1;
+  int file = compare_texts(a->file, b->file);
+  return file ? file : (a->line > b->line) - (a->line < b->line);
+}
+
+static u32 gather_parts(const struct diffing *d, struct part *parts, bool known[2]) {
+  u32 n = 0, run = 0;
+  for (u32 side = BEFORE; side <= AFTER; side++)
+    for (u32 i = 0; i < d->sides[side]->n; i++, run++) {
+      const struct lines_result *lines = &d->sides[side]->runs[i]->lines;
+      for (u32 k = 0; k < lines->n_at; k++)
+        if (!isnan(cost_ms(&lines->at[k]))) {
+          const struct line_result *line = &lines->at[k];
+          parts[n++] = (struct part){line, line->file, line->function,
+                                     isnan(line->line) ? NO_NUMBER : line->line, run};
+          known[side] = true;
+        }
+    }
+  return n;
+}
+
+int diff_lines(struct diffing *d) {
+  struct diff_result *out = d->out;
+  size_t most = 0, runs = size_sum(d->sides[BEFORE]->n, d->sides[AFTER]->n);
+  for (u32 side = BEFORE; side <= AFTER; side++)
+    for (u32 i = 0; i < d->sides[side]->n; i++)
+      most += d->sides[side]->runs[i]->lines.n_at;
+  struct part *parts = memory_array(size_sum(most, 1), sizeof(*parts));
+  double *values = memory_array(size_sum(runs, 1), sizeof(*values));
+  bool known[2] = {false, false};
+  u32 n = gather_parts(d, parts, known);
+  if (known[BEFORE] && known[AFTER]) {
+    out->lines = arena_array(d->arena, size_sum(n, 1), sizeof(*out->lines));
+    qsort(parts, n, sizeof(*parts), by_place);
+    for (u32 i = 0, same; i < n; i += same) {
+      same = count_same(parts + i, n - i, by_function);
+      join_moved_lines(parts + i, same, d->sides[BEFORE]->n);
+    }
+    for (u32 i = 0, same; i < n; i += same) {
+      same = count_same(parts + i, n - i, by_place);
+      out->lines[out->n_lines++] = row_of(d, parts + i, same, values);
+    }
+    qsort(out->lines, out->n_lines, sizeof(*out->lines), by_difference);
+    out->n_lines = out->n_lines < MOST_ROWS ? out->n_lines : MOST_ROWS;
+  }
+  free(parts);
+  free(values);
+  return 0;
+}
