@@ -10,10 +10,12 @@ function sayByUnit(unit) {
 panel({
   id: 'changed',
   title: 'What changed',
-  sections: ['diff_steps', 'diff_times', 'diff_memory', 'diff_scalars'],
+  sections: ['diff_steps', 'diff_times', 'diff_lines', 'diff_memory', 'diff_scalars'],
   lamp: () => {
     const worst = Math.max(-1, ...report.diff.findings.map((f) => SEVERITIES.indexOf(f.severity)));
-    return worst >= 0 ? SEVERITIES[worst] : report.diff.verdict ? 'good' : 'unknown';
+    return worst >= 0                                              ? SEVERITIES[worst] :
+        report.diff.verdict && report.diff.verdict !== 'undecided' ? 'good' :
+                                                                     'unknown';
   },
   applies: () => Boolean(before),
   body: () => {
@@ -30,11 +32,24 @@ panel({
     const noise = isKnown(d.step_noise_ms) ? `, noise ${d.noise} \u00b1${ms(d.step_noise_ms)}` : '';
     const known = isKnown(d.step_before_ms) && isKnown(d.step_after_ms);
     return [
-      known ? el('p', {class: 'headline'},
-                 d.verdict ? d.verdict :
-                             [lamp('unknown'), ' cannot tell: ', d.reason || 'no reason known']) :
-              null,
+      known ?
+          el('p', {class: 'headline'},
+             d.verdict && !d.reason ? d.verdict :
+                                      [
+                                        lamp('unknown'), ' ' + (d.verdict || 'cannot tell') + ': ',
+                                        d.reason || 'no reason known'
+                                      ]) :
+          null,
+      known ?
+          el('p', {},
+             isKnown(d.step_detectable) ?
+                 `Changes of ${
+                     percent(
+                         d.step_detectable)} and more can be shown with so many runs of this noise.` :
+                 'So few runs can show no change: three on each side show how much runs of the same kind differ.') :
+          null,
       d.cause.text ? el('p', {}, 'Cause: ', d.cause.text) : null,
+      d.explained_by.length ? el('p', {}, 'Changed most: ', d.explained_by.join(', ')) : null,
       known ?
           [
             barList(
@@ -96,36 +111,50 @@ panel({
   },
 });
 
-panel({
-  id: 'figures',
-  title: 'Figures of both',
-  applies: () => Boolean(before) && report.diff.rows.length > 0,
-  body: () => tableOf(
-      [
-        {name: 'part', of: (r) => r.section}, {name: 'figure', of: (r) => r.name, head: true},
-        {name: 'before', of: (r) => r.before, say: (v, r) => sayByUnit(r.unit)(v), numeric: true},
-        {name: 'after', of: (r) => r.after, say: (v, r) => sayByUnit(r.unit)(v), numeric: true}, {
-          name: 'change',
-          of: (r) => r.change,
-          say: changeText,
-          numeric: true,
-          bar: (r) => Math.abs(r.change),
-          shade: 'wait'
-        },
-        {
-          name: 'p',
-          of: (r) => r.p_value,
-          say: (v) => (isKnown(v) ? probability(v) : '\u2013'),
-          numeric: true
-        },
-        {
-          name: 'beyond noise',
-          of: (r) => r.verdict,
-          say: (v) => (v === 'same' ? 'no' : v || 'cannot tell')
-        }
-      ],
-      report.diff.rows, {caption: 'figures of both runs', first: 30}),
-});
+panel(
+    {
+      id: 'figures',
+      title: 'Figures of both',
+      applies: () => Boolean(before) && report.diff.rows.length > 0,
+      body:
+          () =>
+              tableOf(
+                  [
+                    {name: 'part', of: (r) => r.section},
+                    {name: 'figure', of: (r) => r.name, head: true}, {
+                      name: 'before',
+                      of: (r) => r.before,
+                      say: (v, r) => sayByUnit(r.unit)(v),
+                      numeric: true
+                    },
+                    {
+                      name: 'after',
+                      of: (r) => r.after,
+                      say: (v, r) => sayByUnit(r.unit)(v),
+                      numeric: true
+                    },
+                    {
+                      name: 'change',
+                      of: (r) => r.change,
+                      say: changeText,
+                      numeric: true,
+                      bar: (r) => Math.abs(r.change),
+                      shade: 'wait'
+                    },
+                    {
+                      name: 'p',
+                      of: (r) => r.p_value,
+                      say: (v) => (isKnown(v) ? probability(v) : '\u2013'),
+                      numeric: true
+                    },
+                    {
+                      name: 'beyond noise',
+                      of: (r) => r.verdict,
+                      say: (v) => (v === 'same' ? 'no' : v || 'cannot tell')
+                    }
+                  ],
+                  report.diff.rows, {caption: 'figures of both runs', first: 30}),
+    });
 
 panel({
   id: 'bothkernels',

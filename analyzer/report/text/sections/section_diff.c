@@ -41,7 +41,7 @@ static void put_cause(struct pen *pen, const struct diff_cause *cause) {
 
 /* How small a change so many runs can show. */
 static void put_detectable(struct pen *pen, const struct diff_result *diff) {
-  section_label(pen, "can be shown");
+  section_label(pen, "can show");
   if (isnan(diff->step_detectable))
     pen_item_format(pen, STYLE_PLAIN, VALUE_INDENT,
                     "no change: %d runs on each side show how much runs of the same kind differ",
