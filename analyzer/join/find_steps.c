@@ -107,9 +107,8 @@ u32 model_count_warmup(const double *lengths, u32 n, bool of_hosts) {
     if (!isnan(lengths[s]))
       later[known++] = lengths[s];
   double usual = known ? median_double(later, known) : NAN;
-  while (warmup < n / 4 &&
-         (lengths[warmup] > WARMUP_FACTOR * usual ||
-          (of_hosts && lengths[warmup] < usual / WARMUP_FACTOR)))
+  while (warmup < n / 4 && (lengths[warmup] > WARMUP_FACTOR * usual ||
+                            (of_hosts && lengths[warmup] < usual / WARMUP_FACTOR)))
     warmup++;
   free(later);
   return warmup;

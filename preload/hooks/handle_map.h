@@ -78,8 +78,7 @@ static inline bool handle_map_get(const struct handle_map *map, u64 key, u64 *va
 bool handle_map_put(struct handle_map *map, u64 key, u64 value);
 
 /* The same for who holds the map's lock. */
-bool handle_map_put_locked(struct handle_map *map, u64 key, u64 value)
-    ;
+bool handle_map_put_locked(struct handle_map *map, u64 key, u64 value);
 
 /* Removes an entry and returns its value. False if there was none. */
 bool handle_map_remove(struct handle_map *map, u64 key, u64 *value);

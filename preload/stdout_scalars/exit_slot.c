@@ -5,8 +5,8 @@
 #include <string.h>
 
 #include "process/process_end.h"
-#include "resolve/real_dlsym.h"
 #include "resolve/call_slots.h"
+#include "resolve/real_dlsym.h"
 
 static void (*exit_real)(int) __attribute__((noreturn));
 

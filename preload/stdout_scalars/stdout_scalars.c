@@ -17,10 +17,10 @@
 #include "format/scalar_line.h"
 #include "process/process_end.h"
 #include "record/families.h"
+#include "resolve/call_slots.h"
 #include "resolve/real_dlsym.h"
 #include "settings/env.h"
 #include "stdout_scalars/exit_slot.h"
-#include "resolve/call_slots.h"
 
 #define MAX_PARSED_BYTES (256u << 10) /* bytes of one call: checkpoints go to files, not here */
 
