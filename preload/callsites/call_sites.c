@@ -18,6 +18,7 @@
 #include "callsites/sampling_budget.h"
 #include "record/tick_clock.h"
 #include "record/trace_definitions.h"
+#include "resolve/linker_work.h"
 #include "settings/env.h"
 
 enum {
@@ -280,21 +281,33 @@ static u8 wanted_classes(void) {
   return only ? 1 << CALL_SITE_ALWAYS : (1 << CALL_SITE_CLASSES) - 1;
 }
 
-void call_sites_init(struct tscope_thread *thread) {
-  static u8 taken;
-  u8 classes = wanted_classes();
-  if (!classes || __atomic_exchange_n(&taken, 1, __ATOMIC_RELAXED))
-    return;
-  const char *why = python_here_find();
-  is_native = why && !*why;
-  if (is_native)
-    why = native_here_find();
+/* `why` not; NULL if stacks can be read. */
+static void begin(struct tscope_thread *thread, const char *why) {
   if (!why && (!known_stacks_init() || !forward_stacks_init()))
     why = "no memory";
   if (!why)
-    __atomic_store_n(&call_sites_wanted, classes, __ATOMIC_RELEASE);
+    __atomic_store_n(&call_sites_wanted, wanted_classes(), __ATOMIC_RELEASE);
   else if (*why)
     tscope_info(thread, TSCOPE_INFO_FEATURE, why, "lines");
+}
+
+static void begin_native(struct tscope_thread *thread) {
+  begin(thread, native_here_find());
+}
+
+void call_sites_init(struct tscope_thread *thread) {
+  static struct tscope_linker_work load_unwinder = {.run = begin_native};
+  static u8 taken;
+  if (!wanted_classes() || __atomic_exchange_n(&taken, 1, __ATOMIC_RELAXED))
+    return;
+  const char *why = python_here_find();
+  is_native = why && !*why;
+  if (!is_native)
+    begin(thread, why);
+  else if (native_here_is_loaded())
+    begin_native(thread);
+  else
+    tscope_linker_work(thread, &load_unwinder);
 }
 
 /* Time spent by all classes, and on stacks and frames that were new. */

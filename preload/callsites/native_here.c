@@ -11,7 +11,7 @@
 #include "record/hook.h"
 #include "record/lock.h"
 #include "resolve/loaded_objects.h"
-#include "resolve/real_dlsym.h"
+#include "resolve/search.h"
 
 static struct {
   _Unwind_Reason_Code (*backtrace)(_Unwind_Trace_Fn each, void *context);
@@ -53,16 +53,26 @@ static int find_own(struct dl_phdr_info *file, size_t bytes, void *context) {
   return 1;
 }
 
-static const char *find_unwinder(void) {
+static const char library[] = "libgcc_s.so.1";
+
+bool native_here_is_loaded(void) {
+  return tscope_definition_in(library, "_Unwind_GetIP") != NULL;
+}
+
+static bool load_unwinder(void) {
   tscope_objects_enter();
-  void *library = dlopen("libgcc_s.so.1", RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
+  void *handle = dlopen ? dlopen(library, RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE) : NULL;
   tscope_objects_leave();
-  if (!library)
+  return handle != NULL;
+}
+
+static const char *find_unwinder(void) {
+  if (!native_here_is_loaded() && !load_unwinder())
     return "libgcc_s.so.1, which unwinds frames of C and C++, is not there";
-  unwinder.backtrace =
-      (_Unwind_Reason_Code(*)(_Unwind_Trace_Fn, void *))tscope_dlsym(library, "_Unwind_Backtrace");
+  unwinder.backtrace = (_Unwind_Reason_Code(*)(_Unwind_Trace_Fn, void *))tscope_definition_in(
+      library, "_Unwind_Backtrace");
   unwinder.instruction =
-      (_Unwind_Ptr(*)(struct _Unwind_Context *))tscope_dlsym(library, "_Unwind_GetIP");
+      (_Unwind_Ptr(*)(struct _Unwind_Context *))tscope_definition_in(library, "_Unwind_GetIP");
   tscope_each_object(find_own, NULL);
   return unwinder.backtrace && unwinder.instruction && own.end ? NULL
                                                                : "libgcc_s.so.1 lacks functions";

@@ -18,6 +18,9 @@
 /* On the first call, opens the unwinder. NULL, or why there are no native frames. */
 const char *native_here_find(void);
 
+/* Whether it need not load the unwinder first, for which it would wait for the linker's lock. */
+bool native_here_is_loaded(void);
+
 /* Return addresses of the calling thread's frames outside of tscope, innermost first, at most
  * `most`; how many. *more: there are further ones. */
 u32 native_here_walk(u64 *addresses, u32 most, bool *more);

@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 #include "callsites/python_here.h"
 
-#include <dlfcn.h>
 #include <unistd.h>
 
 #include "record/hook.h"
 #include "record/lock.h"
-#include "resolve/real_dlsym.h"
+#include "resolve/search.h"
 
 struct python python_here;
 u64 python_here_runtime;
@@ -21,8 +20,8 @@ static struct {
 } api;
 
 static void *find_symbol(const char *name, const char *other_name) {
-  void *found = tscope_dlsym(RTLD_DEFAULT, name);
-  return found || !other_name ? found : tscope_dlsym(RTLD_DEFAULT, other_name);
+  void *found = tscope_first_definition(name);
+  return found || !other_name ? found : tscope_first_definition(other_name);
 }
 
 static bool find_api(void) {

@@ -7,14 +7,13 @@
 
 #include "driver/driver_symbols.h"
 
-#include <dlfcn.h>
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "cuda/kernel_names.h"
 #include "gpu/event_pairs.h"
-#include "resolve/real_dlsym.h"
+#include "resolve/search.h"
 #include "streams/stream_numbers.h"
 
 #define HOOK(name_, since, type, params, args, failure, recorder, what)                            \
@@ -50,11 +49,8 @@ static bool is_hooked(const char *base, char name[NAME_BYTES]) {
 static const struct hooked_symbol *identify(const char *base, const void *real, int version,
                                             bool per_thread) {
   char name[NAME_BYTES];
-  Dl_info driver;
-  void *library = strlen(base) < NAME_BYTES - 16 && is_hooked(base, name) && dladdr(real, &driver)
-                      ? dlopen(driver.dli_fname, RTLD_LAZY | RTLD_NOLOAD)
-                      : NULL;
-  if (!library)
+  struct elf_object driver;
+  if (strlen(base) >= NAME_BYTES - 16 || !is_hooked(base, name) || !tscope_tables_of(real, &driver))
     return NULL;
   const struct hooked_symbol *found = NULL, *newest = NULL;
   bool is_newest = true, is_exported = false;
@@ -62,7 +58,8 @@ static const struct hooked_symbol *identify(const char *base, const void *real, 
     bool has_version = false;
     for (size_t j = 0; j < sizeof(forms) / sizeof(*forms) && !is_exported; j++) {
       snprintf(name, sizeof(name), "%s%s%s", base, versions[i], forms[j]);
-      const void *address = tscope_dlsym(library, name);
+      const struct elf_name wanted = elf_name(name);
+      const void *address = elf_object_find(&driver, &wanted);
       has_version |= address != NULL;
       is_exported = address == real;
       if (is_exported)
@@ -72,7 +69,6 @@ static const struct hooked_symbol *identify(const char *base, const void *real, 
     }
     is_newest &= !has_version;
   }
-  dlclose(library);
   if (is_exported)
     return found;
   return newest && newest->since <= version ? newest : NULL;
@@ -83,15 +79,12 @@ static void *wrapper_for(const char *base, void *real, int version, cuuint64_t f
   int saved = errno;
   const struct hooked_symbol *hooked =
       identify(base, real, version, flags & CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM);
-  if (dlerror)
-    dlerror();
   errno = saved;
   return hooked ? hooked_symbol_wrapper(hooked, real) : real;
 }
 
 static bool can_replace(const char *symbol, void *const *function, CUresult result) {
-  return result == CUDA_SUCCESS && symbol && function && *function && driver_is_wanted() &&
-         dladdr && dlopen && dlclose;
+  return result == CUDA_SUCCESS && symbol && function && *function && driver_is_wanted();
 }
 
 TSCOPE_EXPORT CUresult tscope_hook_cuGetProcAddress(const char *symbol, void **pfn, int cudaVersion,

@@ -3,7 +3,6 @@
  * Facts about the process for the trace: where and how it was started, from what code, on what
  * machine.
  */
-#include <dlfcn.h>
 #include <fcntl.h>
 #include <limits.h>
 #include <stdio.h>
@@ -14,7 +13,7 @@
 #include "facts/cpu_quota.h"
 #include "facts/identity.h"
 #include "facts/redact.h"
-#include "resolve/real_dlsym.h"
+#include "resolve/search.h"
 #include "settings/env.h"
 #include "settings/process_environment.h"
 
@@ -280,7 +279,7 @@ void tscope_facts_write(const struct tscope_identity *identity) {
 
 bool tscope_facts_write_python(void) {
   const char *(*get_version)(void) =
-      (const char *(*)(void))tscope_dlsym(RTLD_DEFAULT, "Py_GetVersion");
+      (const char *(*)(void))tscope_first_definition("Py_GetVersion");
   if (!get_version)
     return false;
   const char *whole = get_version(); /* "3.11.7 (main, ...) [GCC ...]" */

@@ -14,6 +14,7 @@
 #include "gpu/cupti_clients.h"
 #include "gpu/gpu_spans.h"
 #include "record/lock.h"
+#include "resolve/linker_work.h"
 #include "settings/env.h"
 #include "streams/stream_numbers.h"
 
@@ -200,16 +201,20 @@ static void open_and_record(struct tscope_thread *thread, const char *again) {
   record_clock(thread, opened ? opened->id : TSCOPE_GPU_CLOCK_HOST, why);
 }
 
-void gpu_clock_start(struct tscope_thread *thread) {
-  if (__atomic_exchange_n(&gpu_clock_tried, 1, __ATOMIC_ACQ_REL))
-    return;
-  int saved = errno;
-  __atomic_store_n(&stream_id_of_clock, gpu_clock_stream_id, __ATOMIC_RELEASE);
+/* Loads CUPTI, if it is not there. */
+static void open_at_start(struct tscope_thread *thread) {
   bool locked = gpu_clock_lock();
-  read_environment();
   open_and_record(thread, NULL);
   gpu_clock_unlock(locked);
-  errno = saved;
+}
+
+void gpu_clock_start(struct tscope_thread *thread) {
+  static struct tscope_linker_work open_work = {.run = open_at_start};
+  if (__atomic_exchange_n(&gpu_clock_tried, 1, __ATOMIC_ACQ_REL))
+    return;
+  __atomic_store_n(&stream_id_of_clock, gpu_clock_stream_id, __ATOMIC_RELEASE);
+  read_environment();
+  tscope_linker_work(thread, &open_work);
 }
 
 /* Another client has finished, or CUPTI has left the process. */

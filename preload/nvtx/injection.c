@@ -4,19 +4,19 @@
  * NVTX_INJECTION64_PATH, loads that library and calls its InitializeInjectionNvtx2(), which puts
  * functions into the library's table. tscope is loaded already, so its soname is enough.
  */
-#include <dlfcn.h>
 #include <string.h>
 
 #include "nvtx/nvtx_abi.h"
 #include "nvtx/nvtx_names.def"
 #include "nvtx/nvtx_ranges.h"
+#include "resolve/search.h"
 #include "settings/env.h"
 
 static bool is_ignored(const void *caller) {
-  Dl_info where;
-  if (!dladdr || !dladdr(caller, &where) || !where.dli_fname)
+  struct tscope_object where;
+  if (!tscope_object_of(caller, &where))
     return true;
-  const char *slash = strrchr(where.dli_fname, '/'), *file = slash ? slash + 1 : where.dli_fname;
+  const char *slash = strrchr(where.path, '/'), *file = slash ? slash + 1 : where.path;
 #define L(start)                                                                                   \
   if (strncmp(file, start, strlen(start)) == 0)                                                    \
     return true;

@@ -7,9 +7,9 @@
 #include <sys/resource.h>
 #include <sys/wait.h>
 
-#include "process/next_function.h"
 #include "process/reaped.h"
 #include "record/hook.h"
+#include "resolve/next_function.h"
 
 #define NOT_KNOWN ((void *)1)
 

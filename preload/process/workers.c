@@ -22,6 +22,8 @@
 #include "record/stack.h"
 #include "record/thread.h"
 #include "record/tick_clock.h"
+#include "resolve/library_instances.h"
+#include "resolve/linker_work.h"
 
 #ifndef SYS_close_range
 #define SYS_close_range 436
@@ -211,9 +213,20 @@ static void tick_families(u64 tick, void *thread) {
   for (int i = 0; i < TSCOPE_FAMILY_SLOTS && thread; i++)
     if (tscope_families[i] && tscope_families[i]->tick)
       tscope_families[i]->tick(thread);
+  tscope_copies_settle();
   tscope_end_alive();
   if (tick == 2 || tick == 2 * TICKS_PER_SECOND || tick == 20 * TICKS_PER_SECOND)
     tscope_register_end();
+}
+
+static struct tscope_thread *ticking; /* the ticker's state; its own */
+
+static void do_linker_work(void) {
+  tscope_linker_work_do(ticking);
+}
+
+static void wake_ticker(void) {
+  wake_worker(&ticker);
 }
 
 /* After a pause the next thread takes over the state of the last one. */
@@ -227,7 +240,8 @@ static void *run_ticker(void *nothing) {
     thread = tscope_thread_here();
   if (thread)
     thread->guard = TSCOPE_GUARD_ALWAYS;
-  run_worker(&ticker, NULL, tick_families, thread);
+  ticking = thread;
+  run_worker(&ticker, do_linker_work, tick_families, thread);
   if (thread)
     tscope_thread_hand_over();
   return NULL;
@@ -303,8 +317,10 @@ bool tscope_workers_start(const char **why) {
   *why = "cannot start a thread";
   if (!start_helper(why))
     return false;
+  tscope_linker_work_begin(wake_ticker);
   if (start(run_ticker, TICKER_STACK_BYTES) == 0)
     return true;
+  tscope_linker_work_begin(NULL);
   *why = "cannot start a second thread";
   tscope_helper_stop();
   unlink(tscope_trace.path);

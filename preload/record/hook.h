@@ -314,8 +314,8 @@ struct tscope_symbol {
 
 /* The real function behind a hook: the next in the search order, else from the libraries that the
  * caller of the hook links, else from an already loaded library with a known soname. NULL if there
- * is none: then return an error of the API's own kind. Preserves errno, but not the state of
- * dlerror(). */
+ * is none: then return an error of the API's own kind. Preserves errno. Waits for
+ * no lock of the dynamic linker, unless several libraries that were loaded later define it. */
 void *tscope_resolve_slow(struct tscope_symbol *symbol, const void *return_address);
 
 static inline void *tscope_resolve(struct tscope_symbol *symbol, const void *return_address) {

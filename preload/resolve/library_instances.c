@@ -3,26 +3,18 @@
 
 #include <dlfcn.h>
 #include <errno.h>
-#include <link.h>
-#include <stdio.h>
 
 #include "record/lock.h"
-#include "resolve/loaded_objects.h"
 #include "resolve/resolve.h"
+#include "resolve/search.h"
+#include "resolve/unloading.h"
 
-enum { MAX_LIBRARIES = 8, MAX_COPIES = 4, MAX_BOUND = 2048, ROUTES = 1024 };
-
-/* A loaded object of the process: its addresses, and its position in the order of loading. */
-struct object {
-  uintptr_t begin, end;
-  u32 order;
-  char path[256];
-};
+enum { MAX_LIBRARIES = 8, MAX_COPIES = 4, MAX_BOUND = 2048, ROUTES = 1024, MAX_UNSETTLED = 1024 };
 
 /* Entries are added under the lock and read without it: each is whole before it counts. */
 struct library {
   const char *const *sonames;
-  struct object copies[MAX_COPIES];
+  struct tscope_object copies[MAX_COPIES];
   u32 n;
   u32 found; /* 1 + index of the copy that look-ups lead to, 0: none yet */
 };
@@ -39,6 +31,13 @@ static u32 n_libraries;
 static struct tscope_symbol *bound[MAX_BOUND]; /* whose address is the same for all callers */
 static u32 n_bound;
 static struct route routes[ROUTES];
+
+/* Functions with a route, of which the ticker has not yet asked the linker. */
+static struct {
+  struct tscope_symbol *symbol;
+  void *address;
+} unsettled[MAX_UNSETTLED];
+static u32 n_unsettled, n_settled;
 
 static struct tscope_lock copies_lock;
 
@@ -70,49 +69,12 @@ static struct library *get_library(const struct tscope_symbol *symbol) {
   return library;
 }
 
-static bool is_within(const struct object *object, const void *address) {
-  return (uintptr_t)address - object->begin < object->end - object->begin;
-}
-
-static struct object *find_copy(struct library *library, const void *address) {
+static struct tscope_object *find_copy(struct library *library, const void *address) {
   u32 n = library ? __atomic_load_n(&library->n, __ATOMIC_ACQUIRE) : 0;
   for (u32 i = 0; i < n; i++)
-    if (is_within(&library->copies[i], address))
+    if (tscope_is_within(&library->copies[i], address))
       return &library->copies[i];
   return NULL;
-}
-
-struct search {
-  const void *address;
-  struct object hit;
-  u32 order;
-};
-
-static int check_object(struct dl_phdr_info *info, size_t bytes, void *data) {
-  (void)bytes;
-  struct search *search = data;
-  struct object here = {.begin = UINTPTR_MAX, .order = search->order++};
-  for (int i = 0; i < info->dlpi_phnum; i++) {
-    const ElfW(Phdr) *part = &info->dlpi_phdr[i];
-    if (part->p_type != PT_LOAD)
-      continue;
-    uintptr_t begin = info->dlpi_addr + part->p_vaddr, end = begin + part->p_memsz;
-    here.begin = begin < here.begin ? begin : here.begin;
-    here.end = end > here.end ? end : here.end;
-  }
-  if (here.begin >= here.end || !is_within(&here, search->address))
-    return 0;
-  snprintf(here.path, sizeof(here.path), "%s", info->dlpi_name ? info->dlpi_name : "");
-  search->hit = here;
-  return 1;
-}
-
-/* The object that contains an address; false if none does. */
-static bool find_object(const void *address, struct object *object) {
-  struct search search = {.address = address};
-  bool found = address && tscope_each_object(check_object, &search);
-  *object = search.hit;
-  return found;
 }
 
 /* If the library turns out to be loaded a second time, an address that was kept for all callers is
@@ -125,10 +87,10 @@ static void clear_addresses(const struct library *library) {
 
 /* Adds the copy in which one of the library's functions was found; NULL if there is no room. The
  * lock is held. */
-static struct object *add_copy(struct library *library, const void *address) {
-  struct object *known = find_copy(library, address);
+static struct tscope_object *add_copy(struct library *library, const void *address) {
+  struct tscope_object *known = find_copy(library, address);
   if (known || !library || library->n == MAX_COPIES ||
-      !find_object(address, &library->copies[library->n]))
+      !tscope_object_of(address, &library->copies[library->n]))
     return known;
   __atomic_store_n(&library->n, library->n + 1, __ATOMIC_RELEASE);
   if (library->n == 2)
@@ -159,7 +121,7 @@ static void *find_route(const struct tscope_symbol *symbol, const void *return_a
 }
 
 /* The lock is held. */
-static void add_route(const struct tscope_symbol *symbol, const struct object *caller,
+static void add_route(const struct tscope_symbol *symbol, const struct tscope_object *caller,
                       void *address) {
   struct route *first = first_route(symbol), *route = first;
   while (route->symbol)
@@ -175,22 +137,36 @@ static void add_route(const struct tscope_symbol *symbol, const struct object *c
  * is loaded: a copy that was there before the global one, and is not part of the order, has its
  * own. An object before tscope is part of it: what it calls by its own name never comes here, and
  * what comes here it has looked up behind itself (RTLD_NEXT). */
-static void *find_for_caller(const struct tscope_symbol *symbol, const struct object *caller,
-                             void *next, const void *return_address) {
-  struct object global, ours;
-  bool later = next && !is_within(caller, next) && find_object(next, &global) &&
-               caller->order < global.order && find_object(&n_libraries, &ours) &&
-               caller->order > ours.order;
-  void *own = later || !next ? resolve_in(caller->path, symbol->name) : NULL;
-  if (own && (!next || is_within(caller, own)))
-    return own;
-  return next ? next : resolve_from_libraries(symbol, return_address);
+static void *before_global(const struct tscope_symbol *symbol, const struct tscope_object *caller,
+                           const void *next, const void *return_address) {
+  struct tscope_object global, ours;
+  bool before = !tscope_is_within(caller, next) && tscope_object_of(next, &global) &&
+                caller->order < global.order && tscope_object_of(&n_libraries, &ours) &&
+                caller->order > ours.order;
+  return before ? tscope_definition_beside(return_address, symbol->name) : NULL;
+}
+
+/* Several libraries that were loaded later define it: the only case in which a call waits for the
+ * linker. */
+static void *ask_linker(const struct tscope_symbol *symbol, const struct tscope_object *caller,
+                        const void *return_address, bool *for_all) {
+  if (!resolve_is_possible())
+    return NULL;
+  int saved = errno;
+  void *next = resolve_next(symbol->name);
+  void *own = next ? before_global(symbol, caller, next, return_address)
+                   : resolve_from_libraries(symbol, return_address);
+  *for_all |= next && !own;
+  if (dlerror)
+    dlerror();
+  errno = saved;
+  return own ? own : next;
 }
 
 /* Keeps the address: `for_all` callers, if the library is there once, else for those in the
  * caller's object. */
-static void store_address(struct tscope_symbol *symbol, const struct object *caller, void *address,
-                          bool for_all) {
+static void store_address(struct tscope_symbol *symbol, const struct tscope_object *caller,
+                          void *address, bool for_all) {
   if (!lock())
     return;
   struct library *library = get_library(symbol);
@@ -199,56 +175,68 @@ static void store_address(struct tscope_symbol *symbol, const struct object *cal
     __atomic_store_n(&symbol->address, address, __ATOMIC_RELEASE);
   } else if (caller->end) {
     add_route(symbol, caller, address);
+    if (n_unsettled < MAX_UNSETTLED) {
+      unsettled[n_unsettled].symbol = symbol;
+      unsettled[n_unsettled].address = address;
+      __atomic_store_n(&n_unsettled, n_unsettled + 1, __ATOMIC_RELEASE);
+    }
   }
   unlock();
 }
 
-/* Whether an address is in tscope itself, whose place is found once. */
-static bool is_within_tscope(const void *address) {
-  static uintptr_t begin, end;
-  uintptr_t known = __atomic_load_n(&end, __ATOMIC_ACQUIRE);
-  if (!known) {
-    struct object ours;
-    if (!find_object(&n_libraries, &ours))
-      return false;
-    __atomic_store_n(&begin, ours.begin, __ATOMIC_RELAXED);
-    __atomic_store_n(&end, known = ours.end, __ATOMIC_RELEASE);
+void tscope_copies_settle(void) {
+  static const struct tscope_object any_caller;
+  u32 n = __atomic_load_n(&n_unsettled, __ATOMIC_ACQUIRE);
+  for (; n_settled < n && resolve_is_possible(); n_settled++) {
+    struct tscope_symbol *symbol = unsettled[n_settled].symbol;
+    void *address = unsettled[n_settled].address;
+    if (!symbol->address && resolve_next(symbol->name) == address)
+      store_address(symbol, &any_caller, address, true);
+    dlerror();
   }
-  uintptr_t from = __atomic_load_n(&begin, __ATOMIC_RELAXED);
-  return (uintptr_t)address - from < known - from;
 }
 
 /* A function that ends in a call of another one jumps there and leaves its own return address,
  * which is a wrapper's of ours (ncclBcast() on aarch64): the caller is then in the copy that the
  * wrapper went on to. */
 static const void *caller_of(const void *return_address) {
-  if (!is_within_tscope(return_address))
+  if (!tscope_is_own(return_address))
     return return_address;
   const struct tscope_thread *thread = tscope_self;
   return thread && thread->real ? thread->real : return_address;
 }
 
+/* What a look-up for this caller finds; sets whether all callers get the same. */
+static void *find_for_caller(const struct tscope_symbol *symbol, const struct tscope_object *caller,
+                             const void *return_address, bool is_query, bool *for_all) {
+  struct definers found = tscope_definers(symbol->name, symbol->sonames);
+  void *own = NULL;
+  *for_all = is_query;
+  if (found.next) {
+    own = before_global(symbol, caller, found.next, return_address);
+    *for_all |= !own;
+    return own ? own : found.next;
+  }
+  if (is_query && caller->end && (own = tscope_definition_beside(return_address, symbol->name)))
+    return own;
+  if (found.n_loaded == 1 && (!is_query || found.n_known))
+    return found.loaded;
+  return found.n_loaded ? ask_linker(symbol, caller, return_address, for_all) : NULL;
+}
+
 static void *resolve(struct tscope_symbol *symbol, const void *return_address, bool is_query) {
   return_address = caller_of(return_address);
   void *address = find_route(symbol, return_address);
-  if (address || !resolve_is_possible())
+  if (address)
     return address;
-  int saved = errno;
-  struct object caller;
-  void *next = resolve_next(symbol->name);
-  if (find_object(return_address, &caller))
-    address = find_for_caller(symbol, &caller, next, return_address);
-  else
-    address = next ? next : resolve_from_libraries(symbol, NULL);
-  if (!address && !is_query) /* else the call fails, which it would not do without tscope */
-    address = resolve_unique(symbol->name);
+  struct tscope_object caller;
+  bool for_all;
+  tscope_object_of(return_address, &caller);
+  address = find_for_caller(symbol, &caller, return_address, is_query, &for_all);
   if (address) {
-    resolve_pin(address);
-    store_address(symbol, &caller, address, address == next || is_query);
+    tscope_keep_loaded(address);
+    store_address(symbol, &caller, address, for_all);
   }
-  if (dlerror)
-    dlerror();
-  errno = saved;
   return address;
 }
 
@@ -261,24 +249,16 @@ void *tscope_resolve_copy_slow(struct tscope_symbol *symbol, const void *return_
 void *tscope_query_function_slow(struct tscope_symbol *symbol, const struct tscope_thread *thread) {
   if (!thread || thread->via == TSCOPE_VIA_LINKER)
     return resolve(symbol, thread ? thread->real : NULL, true);
-  struct object *copy = find_copy(find_library(symbol), thread->real);
-  if (!copy || !resolve_is_possible())
-    return NULL;
-  int saved = errno;
-  void *address = resolve_in(copy->path, symbol->name);
-  if (address && !is_within(copy, address))
-    address = NULL;
+  struct tscope_object *copy = find_copy(find_library(symbol), thread->real);
+  void *address = copy ? tscope_definition_beside(thread->real, symbol->name) : NULL;
   __atomic_store_n(&symbol->address, address, __ATOMIC_RELEASE);
-  if (dlerror)
-    dlerror();
-  errno = saved;
   return address;
 }
 
 /* The lock is held. */
 static bool bind(struct tscope_symbol *symbol, void *real, bool *first) {
   struct library *library = get_library(symbol);
-  const struct object *copy = add_copy(library, real);
+  const struct tscope_object *copy = add_copy(library, real);
   if (!copy)
     return false;
   u32 which = 1 + (u32)(copy - library->copies);
@@ -295,20 +275,16 @@ static bool bind(struct tscope_symbol *symbol, void *real, bool *first) {
 bool tscope_copy_bind(struct tscope_symbol *symbol, void *real) {
   if (__atomic_load_n(&symbol->address, __ATOMIC_ACQUIRE) == real)
     return true;
-  if (!resolve_is_possible() || !lock())
+  if (!lock())
     return false;
-  int saved = errno;
   bool first = false, is_bound = bind(symbol, real, &first);
   unlock();
   if (first)
-    resolve_pin(real);
-  if (first && dlerror)
-    dlerror();
-  errno = saved;
+    tscope_keep_loaded(real);
   return is_bound;
 }
 
 const char *tscope_copy_path(const struct tscope_symbol *symbol, const void *address) {
-  const struct object *copy = find_copy(find_library(symbol), address);
+  const struct tscope_object *copy = find_copy(find_library(symbol), address);
   return copy ? copy->path : NULL;
 }

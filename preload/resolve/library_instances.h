@@ -17,6 +17,10 @@
  * function, or look-ups lead to another copy of the library. Preserves errno. */
 bool tscope_copy_bind(struct tscope_symbol *symbol, void *real);
 
+/* Finds out, at the linker, which functions that were found for one caller are the same for all: a
+ * library that was loaded RTLD_GLOBAL. Called by the ticker; makes later calls cheaper. */
+void tscope_copies_settle(void);
+
 /* The file of the copy that contains `address`, NULL if that copy is not known. */
 const char *tscope_copy_path(const struct tscope_symbol *symbol, const void *address);
 

@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 #include "stdout_scalars/exit_slot.h"
 
-#include <dlfcn.h>
 #include <string.h>
 
 #include "process/process_end.h"
 #include "resolve/call_slots.h"
-#include "resolve/real_dlsym.h"
+#include "resolve/search.h"
 
 static void (*exit_real)(int) __attribute__((noreturn));
 
@@ -16,7 +15,7 @@ static void __attribute__((noreturn)) exit_at_once(int status) {
 }
 
 void exit_slot_install(void) {
-  void *real = tscope_dlsym(RTLD_DEFAULT, "_exit");
+  void *real = tscope_first_definition("_exit");
   if (!real)
     return;
   memcpy(&exit_real, &real, sizeof(exit_real));

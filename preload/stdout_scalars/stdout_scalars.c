@@ -9,7 +9,6 @@
  * What is written passes on unchanged, and first; only then is it parsed. C's own stdio writes
  * inside the C library and is not seen.
  */
-#include <dlfcn.h>
 #include <errno.h>
 #include <string.h>
 #include <unistd.h>
@@ -18,7 +17,7 @@
 #include "process/process_end.h"
 #include "record/families.h"
 #include "resolve/call_slots.h"
-#include "resolve/real_dlsym.h"
+#include "resolve/search.h"
 #include "settings/env.h"
 #include "stdout_scalars/exit_slot.h"
 
@@ -105,7 +104,7 @@ static void output_wake(struct tscope_thread *thread) {
   bool values = is_parsed[0] || is_parsed[1];
   if (!values && !tscope_env.exceptions)
     return;
-  void *real = tscope_dlsym(RTLD_DEFAULT, "write");
+  void *real = tscope_first_definition("write");
   memcpy(&write_real, &real, sizeof(real));
   bool replaced = real && tscope_slots_replace("write", (const void *)output_write);
   if (!replaced && values) {

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "torch/torch_family.h"
 
+#include "resolve/linker_work.h"
 #include "torch/tensor_memory.h"
 #include "torch/torch_version.h"
 
@@ -41,19 +42,30 @@ static void set_up(struct tscope_thread *thread) {
   operators_init(thread);
 }
 
-void torch_init(struct tscope_thread *thread) {
-  static u8 done;
-  if (TSCOPE_LIKELY(__atomic_load_n(&done, __ATOMIC_RELAXED)) || !torch_loaded() ||
-      __atomic_exchange_n(&done, 1, __ATOMIC_RELAXED))
+static u8 done;
+
+static void find_torch(struct tscope_thread *thread) {
+  if (!torch_loaded() || __atomic_exchange_n(&done, 1, __ATOMIC_RELAXED))
     return;
   torch_version_find(thread);
   set_up(thread);
 }
 
+static void torch_wake(struct tscope_thread *thread) {
+  static struct tscope_linker_work at_wake = {.run = find_torch};
+  tscope_linker_work(thread, &at_wake);
+}
+
+void torch_init(struct tscope_thread *thread) {
+  static struct tscope_linker_work loaded = {.run = find_torch};
+  if (TSCOPE_UNLIKELY(!__atomic_load_n(&done, __ATOMIC_RELAXED)))
+    tscope_linker_work(thread, &loaded);
+}
+
 const struct tscope_family tscope_torch_family = {
     .name = "torch",
     .thread_bytes = sizeof(struct torch_thread),
-    .wake = torch_init,
+    .wake = torch_wake,
     .tick = tensor_memory_record,
     .end = tensor_memory_record,
 };

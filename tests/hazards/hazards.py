@@ -172,10 +172,30 @@ def library_loaded_local(scratch):
     check_recorded(scratch, program("libplugin.so"), name="unlinked", launches=1000)
 
 
+def library_loaded_again(scratch):
+    """What is unloaded and loaded again may be somewhere else."""
+    check_recorded(scratch, program("libplugin.so"), "3", name="unlinked", launches=3000)
+    run_both(scratch, program("libplugin.so"), "3", name="unlinked", env={"TSCOPE": "off"})
+
+
 def call_while_the_linker_holds_its_lock(scratch):
     """The first hooked call, which starts the recording, is in a library's constructor."""
     check_recorded(scratch, program("libplugin.so"), name="unlinked", launches=1100,
                    env={"LAUNCH_WHILE_LOADED": "1"})
+
+
+def first_calls_in_a_thread_that_a_constructor_waits_for(scratch):
+    """The library is loaded as Python loads a module, and as a part of the global search order."""
+    plugin = program("libfirst_calls_plugin.so")
+    for number, mode in enumerate(([], ["global"])):
+        for off in (False, True):
+            directory = os.path.join(scratch, f"{number}{off}")
+            os.makedirs(directory)
+            run_both(directory, *mode, plugin, name="first_calls", env={"TSCOPE": "off"} if off else {})
+            if not off:
+                trace, = read_trace.read_all(directory)
+                assert len(trace.records["Collective"]) == 2, trace.records["Collective"]
+                assert len(trace.records["Gemm"]) == 2, trace.records["Gemm"]
 
 
 def application_uses_rtld_next(scratch):

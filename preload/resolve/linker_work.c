@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: MIT */
+#include "resolve/linker_work.h"
+
+#include <dlfcn.h>
+#include <errno.h>
+#include <linux/futex.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "record/tick_clock.h"
+
+enum { NEW, WAITS, BEGUN, DONE }; /* for `state` */
+
+static void (*wake_ticker)(void);
+static struct tscope_linker_work *waiting; /* newest first */
+static struct tscope_thread *ticker_thread;
+
+static void set_state(struct tscope_linker_work *work, u32 state) {
+  __atomic_store_n(&work->state, state, __ATOMIC_SEQ_CST);
+  syscall(SYS_futex, &work->state, FUTEX_WAKE_PRIVATE, INT32_MAX, NULL, NULL, 0);
+}
+
+static bool wait_while(struct tscope_linker_work *work, u32 state, u64 most_ns) {
+  u64 until = tscope_clock_ns(CLOCK_MONOTONIC) + most_ns, now;
+  while (__atomic_load_n(&work->state, __ATOMIC_SEQ_CST) == state) {
+    if ((now = tscope_clock_ns(CLOCK_MONOTONIC)) >= until)
+      return false;
+    struct timespec time = {.tv_sec = (time_t)((until - now) / 1000000000u),
+                            .tv_nsec = (long)((until - now) % 1000000000u)};
+    syscall(SYS_futex, &work->state, FUTEX_WAIT_PRIVATE, state, &time, NULL, 0);
+  }
+  return true;
+}
+
+void tscope_linker_work(struct tscope_thread *thread, struct tscope_linker_work *work) {
+  const u64 lock_ns = 200000000, work_ns = 10000000000;
+  void (*wake)(void) = __atomic_load_n(&wake_ticker, __ATOMIC_ACQUIRE);
+  u32 new = NEW;
+  int saved = errno;
+  if (!__atomic_compare_exchange_n(&work->state, &new, WAITS, false, __ATOMIC_SEQ_CST,
+                                   __ATOMIC_SEQ_CST))
+    return;
+  if (!wake || thread == ticker_thread) {
+    work->run(thread);
+    set_state(work, DONE);
+  } else {
+    work->next = __atomic_load_n(&waiting, __ATOMIC_RELAXED);
+    while (!__atomic_compare_exchange_n(&waiting, &work->next, work, false, __ATOMIC_SEQ_CST,
+                                        __ATOMIC_RELAXED))
+      ;
+    wake();
+    if (wait_while(work, WAITS, lock_ns))
+      wait_while(work, BEGUN, work_ns);
+  }
+  errno = saved;
+}
+
+void tscope_linker_work_begin(void (*wake)(void)) {
+  __atomic_store_n(&wake_ticker, wake, __ATOMIC_RELEASE);
+}
+
+void tscope_linker_work_do(struct tscope_thread *ticker) {
+  ticker_thread = ticker;
+  struct tscope_linker_work *work = __atomic_exchange_n(&waiting, NULL, __ATOMIC_SEQ_CST);
+  while (work) {
+    struct tscope_linker_work *next = work->next;
+    Dl_info info;
+    if (dladdr)
+      dladdr(&waiting, &info); /* waits for the lock */
+    set_state(work, BEGUN);
+    if (ticker)
+      work->run(ticker);
+    set_state(work, DONE);
+    work = next;
+  }
+}

@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Libraries whose functions hooks keep must stay loaded. Telling the dynamic linker so takes its
+ * lock, for which no thread may wait at its first call (search.h). It is enough to do it before
+ * something is unloaded: in dlclose(), which takes the lock in any case.
+ */
+#ifndef TSCOPE_UNLOADING_H
+#define TSCOPE_UNLOADING_H
+
+#pragma GCC visibility push(hidden)
+
+/* The object that contains this address is never to be unloaded from here on. */
+void tscope_keep_loaded(const void *address);
+
+/* What the exported dlclose() jumps to (dlclose.S). */
+int tscope_hook_dlclose(void *handle);
+
+#pragma GCC visibility pop
+
+#endif
