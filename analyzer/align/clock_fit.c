@@ -8,8 +8,9 @@
 #include "align/clock_bounds.h"
 #include "base/robust.h"
 
-#define SCATTER 3.0       /* error of a fit, in median deviations */
-#define SLOPE_SCATTER 10. /* and of its slope at the ends of the run, by the root of the points */
+/* Error of a line at the ends of the run, in median deviations, by the root of the points: three
+ * standard errors of a median (1.25 x 1.48), twice, because its slope is not known either. */
+#define LINE_ERROR 11.1
 #define QUICKEST 8u       /* at least so many ends that threads timed are used */
 #define DRIFT_LEAST 10    /* points that can show a drift; where none shows, none is assumed */
 #define GPU_CLOCK_NS 2000 /* times of GPU kernels are put on the host's clock to about this */
@@ -293,12 +294,12 @@ static int by_transfer(const void *left, const void *right) {
 }
 
 /* Keeps the quickest quarter, in which the fewest threads had to wait for a processor. Returns the
- * longest transfer among them. */
+ * median of their transfers. */
 static double keep_quickest(struct ties *ties) {
   u32 quarter = ties->ends.n / 4, least = ties->ends.n < QUICKEST ? ties->ends.n : QUICKEST;
   qsort(ties->ends.at, ties->ends.n, sizeof(*ties->ends.at), by_transfer);
   ties->ends.n = quarter > least ? quarter : least;
-  return ties->ends.at[ties->ends.n - 1].transfer;
+  return ties->ends.at[(ties->ends.n - 1) / 2].transfer;
 }
 
 /* Threads may be late to notice an end: nothing shows by how much, but they notice within another
@@ -320,7 +321,7 @@ static struct ends_fit fit_ends(const struct fitter *fitter, struct ties *ties) 
   }
   return (struct ends_fit){.line = line,
                            .drifts = n >= DRIFT_LEAST && line.slope != 0,
-                           .error_ns = pattern + line.mad * (SCATTER + SLOPE_SCATTER / sqrt(n))};
+                           .error_ns = pattern + line.mad * LINE_ERROR / sqrt(n)};
 }
 
 /* --- One domain's clock --- */

@@ -161,6 +161,12 @@ struct scalar {
   double value;
 };
 
+/* One start of the job: a launcher may start its ranks again, under the same name. */
+struct attempt {
+  u32 processes, hosts; /* that left a trace */
+  u32 world_size;       /* 0 if not known */
+};
+
 /* What the report was made from: "tscope traces", 8 files. */
 struct model_input {
   const char *what;
@@ -203,9 +209,12 @@ struct model {
   u32 n_notes;
   struct model_input *inputs; /* none for models made by hand */
   u32 n_inputs;
-  u32 n_logs;           /* of inputs, logs of training values */
-  const char *recorder; /* what recorded the timelines, if not libtscope.so; else NULL */
-  bool lengths_only;    /* it says how long steps and phases took, but not what ran in them */
+  u32 attempt,
+      n_attempts; /* which of `attempts` this is, from 1 on, the oldest first; 0: not known */
+  struct attempt *attempts; /* [n_attempts]; NULL if there was one */
+  u32 n_logs;               /* of inputs, logs of training values */
+  const char *recorder;     /* what recorded the timelines, if not libtscope.so; else NULL */
+  bool lengths_only;        /* it says how long steps and phases took, but not what ran in them */
   const struct timeline_source *timelines; /* NULL: no input has any, and n_ranks is 0 */
   const struct ledger *ledger;             /* of dumps; NULL if no input has them; the same below */
   const struct module_tree *modules;
@@ -388,6 +397,7 @@ double model_collective_error_ns(const struct model *model, const struct collect
 
 struct model_options {
   const char *run;                   /* which run of the directory, NULL for the newest */
+  u32 attempt;                       /* which start of the run, from 1 on; 0: the last */
   const char *steps;                 /* --steps a:b, b in it, or a; NULL for all */
   struct kernel_names *kernel_names; /* kernels.h: which kernels communicate; NULL: the built-in */
   bool include_warmup;

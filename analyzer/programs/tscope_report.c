@@ -6,6 +6,7 @@
 #include <limits.h>
 #include <locale.h>
 #include <malloc.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -27,6 +28,7 @@
 #include "symbols/native_places.h"
 
 #define GIB 1073741824.0
+#define MOST_ATTEMPTS_READ 8u
 #define PATIENCE_S 120 /* for a browser to come and fetch what is opened */
 
 enum { STATUS_OK = 0, STATUS_FINDINGS = 1, STATUS_BAD = 2 };
@@ -172,7 +174,7 @@ static bool selects_nothing(const struct options *options, const struct model *m
   return options->steps && model->timelines && model->steps.n == 0;
 }
 
-/* One input, read and analysed. */
+/* One input, or one attempt of it, read and analysed. */
 struct reading {
   struct model *model;
   struct results *results;
@@ -185,9 +187,10 @@ static void free_reading(struct reading *reading) {
 
 /* 0, or negative errno with a line in `why`. */
 static int read_and_analyse(const struct options *options, const char *const *paths, u32 n_paths,
-                            struct kernel_names *names, struct progress *progress,
+                            u32 attempt, struct kernel_names *names, struct progress *progress,
                             struct reading *reading, char *why, size_t why_bytes) {
   const struct model_options wanted = {.run = options->run,
+                                       .attempt = attempt,
                                        .steps = options->steps,
                                        .kernel_names = names,
                                        .include_warmup = options->include_warmup,
@@ -221,14 +224,53 @@ static int read_and_analyse(const struct options *options, const char *const *pa
   return error;
 }
 
+/* What another start of the same job came to. One that cannot be read only has its numbers. */
+static void describe_attempt(const struct options *options, struct kernel_names *names,
+                             struct progress *progress, const struct results *results,
+                             struct attempt_result *out) {
+  char why[512];
+  struct reading other = {NULL, NULL};
+  const struct results *its = results;
+  bool own = out->attempt == results->model->attempt;
+  if (!own && read_and_analyse(options, options->paths, options->n_paths, (u32)out->attempt, names,
+                               progress, &other, why, sizeof(why)) == 0)
+    its = other.results;
+  if (own || its != results) {
+    out->how = its->run_end.how;
+    out->summary =
+        its->run_end.summary ? arena_text(results->internal, its->run_end.summary) : NULL;
+  }
+  free_reading(&other);
+}
+
+/* Of many attempts, as of a job that fails again and again, the last ones. */
+static void describe_attempts(const struct options *options, struct kernel_names *names,
+                              struct progress *progress, struct results *results) {
+  const struct model *model = results->model;
+  if (!model->attempts)
+    return;
+  results->attempts = arena_array(results->internal, model->n_attempts, sizeof(*results->attempts));
+  results->n_attempts = model->n_attempts;
+  for (u32 i = 0; i < model->n_attempts; i++) {
+    const struct attempt *attempt = &model->attempts[i];
+    results->attempts[i] =
+        (struct attempt_result){.attempt = i + 1,
+                                .ranks = attempt->processes,
+                                .hosts = attempt->hosts,
+                                .world_size = attempt->world_size ? attempt->world_size : NAN};
+    if (model->n_attempts - i <= MOST_ATTEMPTS_READ)
+      describe_attempt(options, names, progress, results, &results->attempts[i]);
+  }
+}
+
 /* Every run of both sides, each read and analysed by itself: `runs` holds those before, then those
  * after. *shown becomes what the report is of. */
 static int read_and_compare(const struct options *options, struct kernel_names *names,
                             struct progress *progress, struct reading *runs, struct results **all,
                             struct results **shown, char *why, size_t why_bytes) {
   for (u32 i = 0; i < options->n_paths; i++) {
-    int error =
-        read_and_analyse(options, options->paths + i, 1, names, progress, &runs[i], why, why_bytes);
+    int error = read_and_analyse(options, options->paths + i, 1, 0, names, progress, &runs[i], why,
+                                 why_bytes);
     if (error)
       return error;
     all[i] = runs[i].results;
@@ -257,8 +299,10 @@ static int report(const struct options *options, struct gate *gate) {
   else if (options->diff)
     error = read_and_compare(options, names, &progress, runs, all, &shown, why, sizeof(why));
   else
-    error = read_and_analyse(options, options->paths, options->n_paths, names, &progress, runs, why,
-                             sizeof(why));
+    error = read_and_analyse(options, options->paths, options->n_paths, options->attempt, names,
+                             &progress, runs, why, sizeof(why));
+  if (!error && !options->diff)
+    describe_attempts(options, names, &progress, runs->results);
   progress_end(&progress);
   int status = error ? fail("%s", why) : write_report(options, gate, shown ? shown : runs->results);
   for (u32 i = 0; runs && i < n_runs; i++)

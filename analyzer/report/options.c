@@ -173,6 +173,12 @@ static const char *option_width(struct options *options, const char *argument) {
   return good ? NULL : "a whole number from 60 to 160";
 }
 
+static const char *option_attempt(struct options *options, const char *argument) {
+  return parse_whole_number(argument, 1, 100000, &options->attempt)
+             ? NULL
+             : "a whole number from 1 to 100000";
+}
+
 static const char *option_top(struct options *options, const char *argument) {
   return parse_whole_number(argument, 1, REPORT_MOST_ROWS, &options->top)
              ? NULL

@@ -24,6 +24,7 @@ struct options {
   double limit;                                                         /* bytes */
   double flops_per_step, params, tokens_per_step, peak_tflops, gpu_gib; /* NAN if not given */
   unsigned width;                                                       /* 0 if not given */
+  unsigned attempt;                                                     /* 0: the last */
   unsigned threads;                                                     /* 0: one per core */
   unsigned top;                                                         /* 0 if not given */
   enum color_when color;

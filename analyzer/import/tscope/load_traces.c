@@ -154,14 +154,62 @@ static int note_nccl_clock(struct model *model) {
                           ceil((double)error / 1e3));
 }
 
+/* A host by its name and clock: two hosts can have one name. */
+static bool same_host(const struct process *a, const struct process *b) {
+  const char *x = a->events.definitions->info[TSCOPE_INFO_CLOCK],
+             *y = b->events.definitions->info[TSCOPE_INFO_CLOCK];
+  return strcmp(a->entry->header.host, b->entry->header.host) == 0 &&
+         (!x || !y || strcmp(x, y) == 0);
+}
+
+static struct attempt describe_attempt(const struct processes *processes, u32 number) {
+  struct attempt attempt = {0};
+  for (u32 i = 0; i < processes->n; i++) {
+    const struct process *process = &processes->at[i];
+    bool seen = false;
+    if (process->attempt != number)
+      continue;
+    for (u32 k = 0; k < i && !seen; k++)
+      seen = processes->at[k].attempt == number && same_host(&processes->at[k], process);
+    attempt.processes++;
+    attempt.hosts += !seen;
+    if (process->entry->header.world_size > attempt.world_size)
+      attempt.world_size = process->entry->header.world_size;
+  }
+  return attempt;
+}
+
+/* Keeps the wanted attempt; without a wish, the last. */
+static int choose_attempt(struct loading *loading, char *why, size_t why_bytes) {
+  struct model *model = loading->model;
+  struct processes *processes = &loading->processes;
+  processes_find_ranks(processes);
+  model->n_attempts = processes_find_attempts(processes);
+  model->attempt = loading->options->attempt ? loading->options->attempt : model->n_attempts;
+  if (model->attempt > model->n_attempts) {
+    snprintf(why, why_bytes, "there is no attempt %u: run %s was started %u time%s", model->attempt,
+             model->run, model->n_attempts, model->n_attempts == 1 ? "" : "s");
+    return -ENOENT;
+  }
+  if (model->n_attempts < 2)
+    return 0;
+  model->attempts = arena_array(model_arena(model), model->n_attempts, sizeof(*model->attempts));
+  for (u32 i = 0; i < model->n_attempts; i++)
+    model->attempts[i] = describe_attempt(processes, i + 1);
+  processes_keep_attempt(processes, model->attempt);
+  return 0;
+}
+
 static int read_processes(struct loading *loading, const struct trace_runs *runs,
-                          const struct trace_run *run) {
+                          const struct trace_run *run, char *why, size_t why_bytes) {
   struct model *model = loading->model;
   const struct model_options *options = loading->options;
   loading->processes.kernel_names = options->kernel_names;
   int result = parallel_for(loading->processes.n, options->threads, read_process, loading);
   if (result == 0)
     result = processes_drop_unread(&loading->processes);
+  if (result == 0)
+    result = choose_attempt(loading, why, why_bytes);
   if (result == 0)
     result = processes_add_from_other_runs(&loading->processes, runs, run);
   if (result == 0)
@@ -193,7 +241,7 @@ int model_read_runs(struct model *model, const char *const *paths, u32 n,
     result = processes_list(&loading.processes, run, arena);
   }
   if (result == 0)
-    result = read_processes(&loading, &runs, run);
+    result = read_processes(&loading, &runs, run, why, why_bytes);
   if (result == 0 && loading.model->n_ranks == 0) {
     snprintf(why, why_bytes, "run %s: none of its %u files can be read: %s", run->id,
              run->n_entries,
@@ -221,6 +269,33 @@ int model_load(const char *path, const struct model_options *options, struct mod
   else
     *out = model;
   return result;
+}
+
+/* How often a run was started. Only ranks that are there twice make it worth reading the files. */
+static u32 count_attempts(const struct trace_run *run, struct arena *arena) {
+  struct processes processes;
+  u32 repeated = 0, attempts = 1;
+  for (u32 i = 0; i < run->n_entries; i++)
+    for (u32 k = 0; k < i && !repeated; k++)
+      repeated += !run->entries[i].problem && !run->entries[k].problem &&
+                  run->entries[i].header.rank != TSCOPE_UNKNOWN_RANK &&
+                  run->entries[i].header.rank == run->entries[k].header.rank;
+  if (!repeated || processes_list(&processes, run, arena) < 0)
+    return attempts;
+  for (u32 i = 0; i < processes.n; i++) {
+    struct trace_file file;
+    if (trace_file_open(&file, processes.at[i].entry->path, processes.at[i].why,
+                        sizeof(processes.at[i].why)) < 0)
+      continue;
+    process_read(&processes.at[i], &file, NULL);
+    trace_file_close(&file);
+  }
+  if (processes_drop_unread(&processes) == 0) {
+    processes_find_ranks(&processes);
+    attempts = processes_find_attempts(&processes);
+  }
+  processes_release(&processes);
+  return attempts;
 }
 
 static u32 count_hosts(const struct trace_run *run) {
@@ -253,6 +328,9 @@ int model_list_runs(const char *const *paths, u32 n, FILE *out, char *why, size_
     fprintf(out, "%-32s  %s  %u process%s on %u host%s  %.1f MB", arena_printable(&arena, run->id),
             when, run->n_readable, run->n_readable == 1 ? "" : "es", hosts, hosts == 1 ? "" : "s",
             (double)bytes / 1e6);
+    u32 attempts = count_attempts(run, &arena);
+    if (attempts > 1)
+      fprintf(out, "  %u attempts", attempts);
     if (run->n_readable < run->n_entries)
       fprintf(out, "  %u unreadable", run->n_entries - run->n_readable);
     fputc('\n', out);

@@ -63,6 +63,10 @@ json_t *make_duration(const struct results *results) {
   return json_real((double)(model->end - model->begin) / 1e9);
 }
 
+json_t *make_attempt(const struct results *results) {
+  return results->model->attempt ? json_integer(results->model->attempt) : json_null();
+}
+
 json_t *make_aligned(const struct results *results) {
   return json_boolean(results->model->clock_aligned);
 }

@@ -27,27 +27,6 @@ static bool rank_seen(const struct processes *processes, u32 from, u32 to, u32 r
   return false;
 }
 
-static int drop_earlier_attempts(struct processes *processes) {
-  u32 attempt = 0, attempts = 1;
-  for (u32 i = 0; i < processes->n; i++) {
-    u32 rank = processes->at[i].rank;
-    if (rank == TSCOPE_UNKNOWN_RANK || !rank_seen(processes, attempt, i, rank))
-      continue;
-    attempt = i;
-    attempts++;
-  }
-  if (attempt == 0)
-    return 0;
-  memmove(processes->at, processes->at + attempt,
-          (processes->n - attempt) * sizeof(*processes->at));
-  processes->n -= attempt;
-  return add_note(processes,
-                  arena_printf(processes->arena,
-                               "the job was started %u times under this run identity; only "
-                               "the last start is shown (%u earlier processes left out)",
-                               attempts, attempt));
-}
-
 int processes_list(struct processes *processes, const struct trace_run *run, struct arena *arena) {
   *processes = (struct processes){.arena = arena};
   processes->at = memory_zeroed(size_sum(run->n_entries, 1), sizeof(*processes->at));
@@ -61,7 +40,7 @@ int processes_list(struct processes *processes, const struct trace_run *run, str
   }
   if (result == 0 && processes->n)
     qsort(processes->at, processes->n, sizeof(*processes->at), by_start);
-  return result == 0 ? drop_earlier_attempts(processes) : result;
+  return result;
 }
 
 int process_read(struct process *process, const struct trace_file *file,
@@ -127,15 +106,28 @@ static int number_unknown(struct processes *processes, struct process *process, 
                                process->entry->header.pid, process->entry->header.host, rank));
 }
 
+void processes_find_ranks(struct processes *processes) {
+  for (u32 i = 0; i < processes->n; i++)
+    if (processes->at[i].rank == TSCOPE_UNKNOWN_RANK)
+      processes->at[i].rank = rank_from_comms(processes->at[i].events.definitions);
+}
+
+void processes_keep_attempt(struct processes *processes, u32 attempt) {
+  u32 kept = 0;
+  for (u32 i = 0; i < processes->n; i++)
+    if (processes->at[i].attempt == attempt)
+      processes->at[kept++] = processes->at[i];
+    else
+      rank_events_release(&processes->at[i].events);
+  processes->n = kept;
+}
+
 int processes_number(struct processes *processes) {
   bool others = false;
   int result = 0;
-  for (u32 i = 0; i < processes->n; i++) {
-    struct process *process = &processes->at[i];
-    if (process->rank == TSCOPE_UNKNOWN_RANK)
-      process->rank = rank_from_comms(process->events.definitions);
-    others |= process->rank != TSCOPE_UNKNOWN_RANK;
-  }
+  processes_find_ranks(processes); /* of those that were added */
+  for (u32 i = 0; i < processes->n; i++)
+    others |= processes->at[i].rank != TSCOPE_UNKNOWN_RANK;
   for (u32 i = processes->n; i-- > 0 && result == 0;) {
     struct process *process = &processes->at[i];
     if (process->rank == TSCOPE_UNKNOWN_RANK)

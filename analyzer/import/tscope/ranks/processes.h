@@ -11,7 +11,8 @@
 struct process {
   const struct trace_entry *entry;
   struct rank_events events;
-  u32 rank; /* TSCOPE_UNKNOWN_RANK while not known */
+  u32 rank;    /* TSCOPE_UNKNOWN_RANK while not known */
+  u32 attempt; /* of the job: from 1 on, the oldest first; see processes_find_attempts() */
   bool rank_events_read;
   bool left_out;
   char why[200]; /* it could not be read */
@@ -25,9 +26,7 @@ struct processes {
   VECTOR(const char *) notes;
 };
 
-/* Lists the readable files of a run. If a job was restarted under the same run identity, a rank
- * appears twice: only the processes from the last restart on are kept, and a note says so. 0, or
- * -ENOMEM. */
+/* Lists the readable files of a run. 0, or -ENOMEM. */
 int processes_list(struct processes *processes, const struct trace_run *run, struct arena *arena);
 
 /* Reads the events of a process, within the budget of its file. 0, or -EFBIG with the reason in
@@ -38,13 +37,28 @@ int process_read(struct process *process, const struct trace_file *file,
 /* Drops those that could not be read; a note names each file with the reason. */
 int processes_drop_unread(struct processes *processes);
 
-/* After the events are read: adds processes of other runs that are ranks of this one, and says so
+/* After the events are read: the ranks that no environment gave, as far as communicators show them.
+ */
+void processes_find_ranks(struct processes *processes);
+
+/* After that: finds which processes belong to one start of the job, and returns how many starts
+ * there were; sets process->attempt. */
+u32 processes_find_attempts(struct processes *processes);
+
+/* Keeps the processes of one attempt only. */
+void processes_keep_attempt(struct processes *processes, u32 attempt);
+
+/* The value of a recorded variable of its environment, which ends after *length characters; NULL if
+ * it is not known. */
+const char *process_variable(const struct process *process, const char *name, size_t *length);
+
+/* Then: adds processes of other runs that are ranks of this one, and says so
  * in a note. 0, or -ENOMEM. */
 int processes_add_from_other_runs(struct processes *processes, const struct trace_runs *runs,
                                   const struct trace_run *run);
 
-/* After the events are read: finds ranks that no environment gave, from the widest communicator;
- * then numbers what still has no rank, or one that another process has. 0, or -ENOMEM. */
+/* Then: numbers what has no rank, and leaves out those whose rank another process has. 0, or
+ * -ENOMEM. */
 int processes_number(struct processes *processes);
 
 void processes_release(struct processes *processes);

@@ -71,19 +71,10 @@ static bool seen_together(const struct process *a, const struct process *b) {
          b->entry->header.start_realtime_ns <= last_seen(a);
 }
 
-/* The value of MASTER_PORT among the lines of a process's environment; NULL if it is not there. */
-static const char *find_master_port(const struct process *process, size_t *length) {
-  static const char name[] = "MASTER_PORT=";
-  const char *lines = process->events.definitions->info[TSCOPE_INFO_ENVIRONMENT];
-  const char *at = lines ? strstr(lines, name) : NULL;
-  at = at ? at + sizeof(name) - 1 : NULL;
-  *length = at ? strcspn(at, "\n") : 0;
-  return at;
-}
-
 static bool same_master_port(const struct process *a, const struct process *b) {
   size_t length_a, length_b;
-  const char *port_a = find_master_port(a, &length_a), *port_b = find_master_port(b, &length_b);
+  const char *port_a = process_variable(a, "MASTER_PORT", &length_a),
+             *port_b = process_variable(b, "MASTER_PORT", &length_b);
   return !port_a || !port_b || (length_a == length_b && !memcmp(port_a, port_b, length_a));
 }
 

@@ -11,7 +11,7 @@
 /* Steps vary by a few percent by themselves; a cost above that is visible in what it measures. */
 #define COST_NOTABLE 0.02
 
-enum { DAMAGES_SHOWN = 3, RANK_LIST_CHARACTERS = 40 };
+enum { ATTEMPTS_SHOWN = 4, DAMAGES_SHOWN = 3, RANK_LIST_CHARACTERS = 40 };
 
 static u32 count_hosts(const struct model *model) {
   u32 hosts = 0;
@@ -53,6 +53,31 @@ static void put_ranks(struct pen *pen, const struct results *results) {
     free(list);
   } else {
     pen_item(pen, STYLE_PLAIN, VALUE_INDENT, "all complete");
+  }
+}
+
+/* The other starts of the job, and that its number of ranks changed. */
+static void put_attempts(struct pen *pen, const struct results *results) {
+  u32 own = results->model->attempt, n = results->n_attempts;
+  if (!n)
+    return;
+  section_label(pen, "attempts");
+  pen_item_format(pen, STYLE_WARNING, VALUE_INDENT, "this is %s%u of %u",
+                  own == n ? "the last, " : "", own, n);
+  pen_item(pen, STYLE_PLAIN, VALUE_INDENT, "--attempt shows another");
+  for (u32 i = n > ATTEMPTS_SHOWN ? n - ATTEMPTS_SHOWN : 0; i < n; i++) {
+    const struct attempt_result *one = &results->attempts[i];
+    const char *how = one->summary                     ? one->summary
+                      : one->how == RUN_ENDED_IN_ORDER ? "It ended in order."
+                                                       : "How it ended is not known.";
+    char *text = NULL;
+    if (one->attempt == own)
+      continue;
+    section_label(pen, "");
+    if (asprintf(&text, "%.0f: %s on %s. %s", one->attempt, plural((u64)one->ranks, "rank").text,
+                 plural((u64)one->hosts, "host").text, how) >= 0)
+      pen_words(pen, STYLE_PLAIN, VALUE_INDENT, text);
+    free(text);
   }
 }
 
@@ -194,6 +219,7 @@ static void put_trust_section(struct pen *pen, const struct results *results,
     return;
   }
   put_ranks(pen, results);
+  put_attempts(pen, results);
   put_damage(pen, results->model);
   put_notes(pen, results->model);
   put_events(pen, results);
