@@ -16,12 +16,12 @@ struct arrivals {
   i64 *waited;        /* [n_ranks] by the mean peer, for this rank */
 };
 
-/* The order of two ranks is not known if they arrive closer together than the error of the clocks.
- */
+/* The order of two ranks is not known if they arrive closer together than the error between their
+ * clocks. A collective in which it is not known who came last says nothing. */
 static void count_last(struct arrivals *s, const struct collective *collective) {
   const struct model *model = s->a->model;
   const struct arrival *arrivals = &model->arrivals[collective->first_arrival];
-  i64 last = INT64_MIN, second = INT64_MIN, sum = 0;
+  i64 last = INT64_MIN, sum = 0;
   u32 who = INDEX_NONE;
   for (u32 i = 0; i < collective->n_arrivals; i++) {
     i64 start = arrivals[i].start;
@@ -29,17 +29,16 @@ static void count_last(struct arrivals *s, const struct collective *collective) 
       return;
     sum += start - arrivals[0].start;
     if (start > last) {
-      second = last;
       last = start;
       who = arrivals[i].rank;
-    } else if (start > second) {
-      second = start;
     }
   }
   for (u32 i = 0; i < collective->n_arrivals; i++)
+    if (arrivals[i].rank != who &&
+        (double)(last - arrivals[i].start) <= model_clock_error_ns(model, who, arrivals[i].rank))
+      return;
+  for (u32 i = 0; i < collective->n_arrivals; i++)
     s->judged[arrivals[i].rank]++;
-  if ((double)(last - second) <= model_collective_error_ns(model, collective, who))
-    return;
   s->last[who]++;
   s->waited[who] +=
       last - arrivals[0].start - (sum - (last - arrivals[0].start)) / (collective->n_arrivals - 1);

@@ -18,56 +18,16 @@
 
 #include "analyses/analyses.h"
 #include "analyses/queries.h"
+#include "analyses/ranks/straggler_test.h"
 #include "analyses/steps/series.h"
 #include "analyses/thresholds.h"
 #include "base/statistics.h"
 
-struct tested_collective {
-  u32 collective;
-  double wait_ns; /* all members together */
-};
-
-struct straggler_test {
-  struct analysis *a;
-  struct arena scratch;
-  struct tested_collective *tested; /* by communicator, in order */
-  u32 n_tested;
-  u32 *first;     /* [n_comms + 1] in tested */
-  u32 *best_comm; /* [n_ranks] communicator of the rank's smallest p so far */
-  double *best_p;
-  double tests;
-  double *values;   /* [n_ranks] scratch */
-  double *lateness; /* [n_tested] scratch */
-  bool *named;
-  /* of one round, by rank */
-  u32 *times_last;
-  double *imposed_ns;
-};
-
-/* When a member was ready, on an axis on which differences between members are meaningful: the
- * common clock; without one, the time before the common end. NAN if not known. */
-static double arrival_time(const struct analysis *a, const struct arrival *arrival) {
-  if (arrival->start != NS_UNKNOWN && a->model->clock_aligned)
-    return (double)(arrival->start - a->model->begin);
-  if (arrival->start != NS_UNKNOWN && arrival->end != NS_UNKNOWN)
-    return -(double)(arrival->end - arrival->start);
-  /* A gloo call takes part when it is made; an NCCL call only queues work for the GPU. */
-  bool on_host = a->model->comms[a->model->collectives[arrival->collective].comm].backend !=
-                 TSCOPE_BACKEND_NCCL;
-  if (on_host && arrival->call_start != NS_UNKNOWN && a->model->clock_aligned)
-    return (double)(arrival->call_start - a->model->begin);
-  return NAN;
-}
-
-static double own_time(const struct analysis *a, u32 index) {
-  return arrival_time(a, &a->model->arrivals[index]) - (double)a->wait_in_other_comms[index];
-}
-
 /* The sum over members of their wait for the last member; NAN if it is not known. */
-static double total_wait(const struct analysis *a, const struct collective *c) {
+static double total_wait(const struct straggler_test *test, const struct collective *c) {
   double last = -INFINITY, sum = 0;
   for (u32 i = 0; i < c->n_arrivals; i++) {
-    double at = arrival_time(a, &a->model->arrivals[c->first_arrival + i]);
+    double at = arrival_time(test, c->first_arrival + i);
     if (isnan(at))
       return NAN;
     last = at > last ? at : last;
@@ -91,7 +51,7 @@ static int choose_tested_collectives(struct straggler_test *c) {
     if (!op_is_barrier_like(collective->op) || collective->n_arrivals < 2 ||
         collective->mismatched || !analysis_includes(c->a, collective))
       continue;
-    double wait = total_wait(c->a, collective);
+    double wait = total_wait(c, collective);
     if (isnan(wait))
       continue;
     struct tested_collective *best =
@@ -125,10 +85,10 @@ static void add_lateness(struct straggler_test *c) {
     u32 first = collective->first_arrival;
     double earliest = INFINITY;
     for (u32 k = 0; k < collective->n_arrivals; k++)
-      earliest = fmin(earliest, own_time(c->a, first + k));
+      earliest = fmin(earliest, arrival_own_time(c, first + k));
     for (u32 k = 0; k < collective->n_arrivals; k++)
       series_add_lateness(c->a, model->arrivals[first + k].rank, collective->step,
-                          (own_time(c->a, first + k) - earliest) / 1e6);
+                          (arrival_own_time(c, first + k) - earliest) / 1e6);
   }
 }
 
@@ -143,7 +103,7 @@ static u32 find_last_member(struct straggler_test *c, const struct collective *c
     u32 rank = model->arrivals[collective->first_arrival + i].rank;
     if (c->named[rank])
       continue;
-    double own = own_time(c->a, collective->first_arrival + i);
+    double own = arrival_own_time(c, collective->first_arrival + i);
     if (own > latest) {
       latest = own;
       last = rank;
@@ -156,14 +116,9 @@ static u32 find_last_member(struct straggler_test *c, const struct collective *c
     return INDEX_NONE;
   c->values[at] = c->values[n - 1];
   *lateness = latest - median_of(c->values, n - 1);
-  double limit = model->clock_aligned ? model_collective_error_ns(model, collective, last) : 0;
+  double limit = arrival_error(c, collective, last);
   return *lateness > limit ? last : INDEX_NONE;
 }
-
-struct verdict {
-  u32 rank, times, tested, members;
-  double p, imposed_ns, typical_ns;
-};
 
 /* One round over a communicator: counts, then finds the rank for which chance explains the count
  * least. */
@@ -233,23 +188,15 @@ static double typical_lateness(struct straggler_test *c, u32 comm, u32 rank) {
   return median_of(c->lateness, n);
 }
 
-/* Between a rank and the other members of a communicator. */
-static double clock_error(const struct straggler_test *c, u32 comm, u32 rank) {
-  const struct model *model = c->a->model;
-  return model_collective_error_ns(model, &model->collectives[c->tested[c->first[comm]].collective],
-                                   rank);
-}
-
 static bool is_straggler(struct straggler_test *c, u32 comm, struct verdict *v) {
-  const struct model *model = c->a->model;
   double step_ns = c->a->results->step_median_ms * 1e6;
   if (v->rank == INDEX_NONE || v->p * c->tests >= STRAGGLER_SIGNIFICANCE ||
       v->times <= STRAGGLER_MAJORITY * v->tested)
     return false;
   v->typical_ns = typical_lateness(c, comm, v->rank);
   double sure = fmin(v->imposed_ns, v->typical_ns * v->times / v->tested);
-  return sure >= WORTH_MENTIONING * step_ns &&
-         (!model->clock_aligned || sure >= clock_error(c, comm, v->rank));
+  const struct collective *one = &c->a->model->collectives[c->tested[c->first[comm]].collective];
+  return sure >= WORTH_MENTIONING * step_ns && sure >= arrival_error(c, one, v->rank);
 }
 
 /* Similar collectives, counted where a rank came last. */
@@ -300,7 +247,7 @@ static char *describe_collective(struct straggler_test *c, u32 comm, u32 rank) {
                       (double)typical->bytes / 1e6, typical->n_arrivals);
 }
 
-static int name_straggler(struct straggler_test *c, u32 comm, const struct verdict *v) {
+int straggler_name(struct straggler_test *c, u32 comm, const struct verdict *v) {
   struct rank_result *out = &c->a->results->ranks[v->rank];
   double expected = (double)v->tested / v->members;
   out->collective = describe_collective(c, comm, v->rank);
@@ -323,12 +270,12 @@ static int test_communicator(struct straggler_test *c, u32 comm) {
   /* Of two ranks one is always last. After the first straggler is named, at least three are needed
    * for a comparison. */
   while (is_straggler(c, comm, &v)) {
-    int error = name_straggler(c, comm, &v);
+    int error = straggler_name(c, comm, &v);
     if (error || v.members < 4)
       return error;
     v = test_members(c, comm, false);
   }
-  return 0;
+  return v.rank == INDEX_NONE ? 0 : slow_host_test(c, comm, v.rank);
 }
 
 static int test_all(struct straggler_test *c) {
@@ -474,7 +421,7 @@ static void fill_sync_skew(struct straggler_test *c) {
     const struct collective *collective = &model->collectives[c->tested[i].collective];
     double first = INFINITY, last = -INFINITY;
     for (u32 k = 0; k < collective->n_arrivals; k++) {
-      double at = arrival_time(c->a, &model->arrivals[collective->first_arrival + k]);
+      double at = arrival_time(c, collective->first_arrival + k);
       first = at < first ? at : first;
       last = at > last ? at : last;
     }
@@ -501,6 +448,7 @@ int stragglers_analyse(struct analysis *a) {
   for (u32 i = 0; i < r->n_ranks; i++)
     r->ranks[i].lateness_ms = NAN;
   c.first = NULL;
+  arrival_times_prepare(&c);
   if (!a->whole_run)
     error = choose_tested_collectives(&c);
   else if (!(c.first = arena_array(&c.scratch, a->model->n_comms + 2u, sizeof(u32))))

@@ -1,0 +1,121 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * When members of a collective were ready, for the search for stragglers.
+ *
+ * Where clocks of hosts are not known well enough for that, each rank's own clock decides: its
+ * arrival is then the time since it left the communicator's collective before. All left that one
+ * for the same reason. If some left it later than others, as over a slow link, the link made them
+ * late, and this time does not count it against them.
+ */
+#include <math.h>
+
+#include "analyses/queries.h"
+#include "analyses/ranks/straggler_test.h"
+#include "analyses/thresholds.h"
+
+/* When a member began to take part, on its rank's clock. A gloo call takes part when it is made; an
+ * NCCL call only queues work for the GPU. */
+static i64 ready_at(const struct model *model, const struct arrival *arrival) {
+  bool on_host =
+      model->comms[model->collectives[arrival->collective].comm].backend != TSCOPE_BACKEND_NCCL;
+  return arrival->start != NS_UNKNOWN || !on_host ? arrival->start : arrival->call_start;
+}
+
+/* When a member was ready, on an axis on which differences between members are meaningful; NAN if
+ * not known. */
+double arrival_time(const struct straggler_test *c, u32 index) {
+  const struct model *model = c->a->model;
+  const struct arrival *arrival = &model->arrivals[index];
+  if (!c->by_clock[model->collectives[arrival->collective].comm])
+    return c->busy_ns[index];
+  i64 ready = ready_at(model, arrival);
+  return ready == NS_UNKNOWN ? NAN : (double)(ready - model->begin);
+}
+
+double arrival_own_time(const struct straggler_test *c, u32 index) {
+  return arrival_time(c, index) - (double)c->a->wait_in_other_comms[index];
+}
+
+/* The largest error between two members of a communicator. */
+static double widest_error(const struct model *model, const struct comm *comm) {
+  double most[2] = {0, 0}, reading = 0;
+  u32 domain = INDEX_NONE, first = INDEX_NONE;
+  bool several = false;
+  for (u32 m = 0; m < comm->size; m++) {
+    u32 rank = comm->members ? comm->members[m] : INDEX_NONE;
+    if (rank == INDEX_NONE)
+      continue;
+    const struct clock_fit *fit = &model->ranks[rank].clock;
+    first = first == INDEX_NONE ? fit->domain : first;
+    several |= fit->domain != first;
+    reading = fmax(reading, fit->reading_us);
+    if (fit->error_us >= most[0]) {
+      most[1] = fit->domain == domain ? most[1] : most[0];
+      most[0] = fit->error_us;
+      domain = fit->domain;
+    } else if (fit->domain != domain) {
+      most[1] = fmax(most[1], fit->error_us);
+    }
+  }
+  return 1e3 * (several ? most[0] + most[1] : reading);
+}
+
+/* The clock decides unless its error could hide what is worth mentioning. */
+static void choose_clocks(struct straggler_test *c) {
+  const struct model *model = c->a->model;
+  double step_ns = c->a->results->step_median_ms * 1e6;
+  for (u32 i = 0; i < model->n_comms; i++)
+    c->by_clock[i] = model->clock_aligned &&
+                     !(widest_error(model, &model->comms[i]) > WORTH_MENTIONING * step_ns);
+}
+
+/* Collectives by communicator, each in order. */
+static u32 *order_by_comm(struct straggler_test *c) {
+  const struct model *model = c->a->model;
+  u32 *order = arena_array(&c->scratch, model->n_collectives + 1u, sizeof(u32));
+  u32 *next = arena_array(&c->scratch, model->n_comms + 1u, sizeof(u32));
+  for (u32 i = 0; i < model->n_collectives; i++)
+    next[model->collectives[i].comm + 1]++;
+  for (u32 i = 0; i < model->n_comms; i++)
+    next[i + 1] += next[i];
+  for (u32 i = 0; i < model->n_collectives; i++)
+    order[next[model->collectives[i].comm]++] = i;
+  return order;
+}
+
+static void measure_busy(struct straggler_test *c) {
+  const struct model *model = c->a->model;
+  u32 *order = order_by_comm(c), comm = INDEX_NONE;
+  i64 *left = arena_array(&c->scratch, model->n_ranks + 1u, sizeof(i64));
+  for (u32 k = 0; k < model->n_collectives; k++) {
+    const struct collective *collective = &model->collectives[order[k]];
+    for (u32 r = 0; r < model->n_ranks && collective->comm != comm; r++)
+      left[r] = NS_UNKNOWN;
+    comm = collective->comm;
+    for (u32 i = 0; i < collective->n_arrivals; i++) {
+      const struct arrival *arrival = &model->arrivals[collective->first_arrival + i];
+      i64 ready = ready_at(model, arrival), before = left[arrival->rank];
+      bool known = ready != NS_UNKNOWN && before != NS_UNKNOWN;
+      c->busy_ns[collective->first_arrival + i] =
+          known ? fmax(0, (double)ready - (double)before) : NAN;
+      if (op_is_barrier_like(collective->op))
+        left[arrival->rank] = arrival->end;
+    }
+  }
+}
+
+/* Of the difference between a member's arrival and the others': that of the clocks, or that of
+ * reading a rank's own. */
+double arrival_error(const struct straggler_test *c, const struct collective *collective,
+                     u32 rank) {
+  const struct model *model = c->a->model;
+  return c->by_clock[collective->comm] ? model_collective_error_ns(model, collective, rank)
+                                       : 2e3 * model->ranks[rank].clock.reading_us;
+}
+
+void arrival_times_prepare(struct straggler_test *c) {
+  c->by_clock = arena_array(&c->scratch, c->a->model->n_comms + 1u, sizeof(bool));
+  c->busy_ns = arena_array(&c->scratch, c->a->model->n_arrivals + 1u, sizeof(double));
+  choose_clocks(c);
+  measure_busy(c);
+}

@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * What the files of the search for stragglers share: stragglers.c, arrival_times.c, slow_hosts.c.
+ */
+#ifndef TSCOPE_STRAGGLER_TEST_H
+#define TSCOPE_STRAGGLER_TEST_H
+
+#include "analyses/analysis.h"
+
+struct tested_collective {
+  u32 collective;
+  double wait_ns; /* all members together */
+};
+
+struct straggler_test {
+  struct analysis *a;
+  struct arena scratch;
+  struct tested_collective *tested; /* by communicator, in order */
+  u32 n_tested;
+  u32 *first;     /* [n_comms + 1] in tested */
+  u32 *best_comm; /* [n_ranks] communicator of the rank's smallest p so far */
+  double *best_p;
+  double tests;
+  double *values;   /* [n_ranks] scratch */
+  double *lateness; /* [n_tested] scratch */
+  double *busy_ns;  /* [n_arrivals] since the rank left the communicator's collective before; NAN */
+  bool *by_clock;   /* [n_comms] the common clock says who came last; else the time busy */
+  bool *named;
+  /* of one round, by rank */
+  u32 *times_last;
+  double *imposed_ns;
+};
+
+struct verdict {
+  u32 rank, times, tested, members;
+  double p, imposed_ns, typical_ns;
+};
+
+/* Before the first question about arrivals: reads the model, decides by which clock arrivals of
+ * each communicator are compared. */
+void arrival_times_prepare(struct straggler_test *c);
+
+/* When a member (index into model.arrivals) was ready, on an axis on which differences between
+ * members are meaningful; NAN if not known. The second leaves out its wait in other communicators.
+ */
+double arrival_time(const struct straggler_test *c, u32 index);
+double arrival_own_time(const struct straggler_test *c, u32 index);
+
+/* The error of the difference between a member's arrival and the others', ns. */
+double arrival_error(const struct straggler_test *c, const struct collective *collective, u32 rank);
+
+/* Gives a rank the name. 0, or -ENOMEM. */
+int straggler_name(struct straggler_test *c, u32 comm, const struct verdict *v);
+
+/* slow_hosts.c: ranks of one host that are last by turns. 0, or -ENOMEM. */
+int slow_host_test(struct straggler_test *c, u32 comm, u32 rank);
+
+#endif
