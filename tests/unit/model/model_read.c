@@ -229,7 +229,8 @@ static void test_one_file_or_one_run_folder_is_enough(void **state) {
   assert_non_null(strstr(why, "/nonexistent/tscope"));
 }
 
-/* Only the last restart is used: no rank of the first start is mixed in. The first can be asked for.
+/* Only the last restart is used: no rank of the first start is mixed in. The first can be asked
+ * for.
  */
 static void test_restart_under_the_same_identity(void **state) {
   struct fixture *fixture = *state;

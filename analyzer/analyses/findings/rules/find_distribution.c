@@ -89,7 +89,8 @@ static char *straggler_evidence(struct findings *f, const struct rank_result *ra
                       "Rank %u%s came last in %.0f of %.0f steps (by chance: p %s %.0e), typically "
                       "%.3g ms behind the median of its peers, at %s. Reason: %s.%s",
                       rank->rank, rank->last_by_host ? " or another rank of its host" : "",
-                      rank->slowest_count, rank->slowest_count / rank->slowest_fraction, below, fmax(rank->p_value, 1e-99), rank->lateness_ms, rank->collective,
+                      rank->slowest_count, rank->slowest_count / rank->slowest_fraction, below,
+                      fmax(rank->p_value, 1e-99), rank->lateness_ms, rank->collective,
                       straggler_reason(rank), at && more ? more : "");
 }
 

@@ -13,8 +13,9 @@
 #include "base/checked_memory.h"
 #include "import/tscope/ranks/processes.h"
 
-#define MOST_APART_NS 600000000000ll /* wall clocks of hosts of one job, if nothing else is known  \
-                                      */
+#define MOST_APART_NS                                                                              \
+  600000000000ll /* wall clocks of hosts of one job, if nothing else is known                      \
+                  */
 
 /* Names of variables that are equal in all processes of one start. */
 static const char *const common_variables[] = {"MASTER_PORT", "TORCHELASTIC_RUN_ID",
