@@ -13,9 +13,9 @@
 #include "base/checked_memory.h"
 #include "import/tscope/ranks/processes.h"
 
-#define MOST_APART_NS                                                                              \
-  600000000000ll /* wall clocks of hosts of one job, if nothing else is known                      \
-                  */
+/* Wall clocks of hosts of one job, if nothing else is known. */
+#define MOST_APART_NS 600000000000ll
+#define EARLIEST (INT64_MIN + 1)
 
 /* Names of variables that are equal in all processes of one start. */
 static const char *const common_variables[] = {"MASTER_PORT", "TORCHELASTIC_RUN_ID",
@@ -33,7 +33,7 @@ struct life {
   struct text common[COMMON];
   struct text restarts; /* counted by the launcher of each host: may differ between hosts */
   u64 world;            /* identity of the widest communicator of NCCL; 0 if not known */
-  i64 start, end;       /* on the clock of its place; last sign of life */
+  i64 start, end;       /* on the clock of its place; last sign of life, NS_UNKNOWN in old traces */
   i64 wall_start, wall_end;
   u32 group;
   u32 place_of_rank; /* among the different ranks, in order; INDEX_NONE: its rank is not known */
@@ -45,7 +45,7 @@ struct group {
   u32 order; /* among the groups of its place */
   u32 attempt;
   u32 ranks; /* processes whose rank is known */
-  i64 end;   /* the latest of these */
+  i64 end;   /* the latest of these; NS_UNKNOWN if one is */
   i64 wall_start, wall_end;
 };
 
@@ -105,11 +105,11 @@ static struct life life_of(struct process *process) {
                       .wall_start = (i64)header->start_realtime_ns};
   for (size_t i = 0; i < COMMON; i++)
     life.common[i] = variable(process, common_variables[i]);
-  life.end = ticks ? tick_map_ns(&definitions->ticks, ticks >> definitions->ticks.shift)
-                   : definitions->last_anchor;
-  if (life.end < life.start)
+  life.end =
+      ticks ? tick_map_ns(&definitions->ticks, ticks >> definitions->ticks.shift) : NS_UNKNOWN;
+  if (life.end != NS_UNKNOWN && life.end < life.start)
     life.end = life.start;
-  life.wall_end = life.wall_start + (life.end - life.start);
+  life.wall_end = life.wall_start + (life.end == NS_UNKNOWN ? 0 : life.end - life.start);
   return life;
 }
 
@@ -167,7 +167,9 @@ static bool begins_group(const struct search *s, const struct life *life, u32 nu
         same_world(&s->lives[i], life) ||
         (same_port(&s->lives[i], life) && equal_if_known(&s->lives[i].restarts, &life->restarts));
   }
-  return has_rank(life) && group->ranks && group->end <= life->start && (repeated || !together);
+  if (!has_rank(life) || !group->ranks)
+    return false;
+  return group->end == NS_UNKNOWN ? repeated : group->end <= life->start && (repeated || !together);
 }
 
 static void make_groups(struct search *s) {
@@ -179,13 +181,14 @@ static void make_groups(struct search *s) {
       s->groups[s->n_groups++] = (struct group){.first = i,
                                                 .order = order,
                                                 .attempt = INDEX_NONE,
-                                                .end = INT64_MIN,
+                                                .end = EARLIEST,
                                                 .wall_start = life->wall_start,
                                                 .wall_end = life->wall_end};
     }
     struct group *group = &s->groups[life->group = s->n_groups - 1];
     group->ranks += has_rank(life);
-    group->end = has_rank(life) && life->end > group->end ? life->end : group->end;
+    if (has_rank(life) && group->end != NS_UNKNOWN)
+      group->end = life->end == NS_UNKNOWN || life->end > group->end ? life->end : group->end;
     group->wall_end = life->wall_end > group->wall_end ? life->wall_end : group->wall_end;
   }
 }
