@@ -239,7 +239,7 @@ struct tscope_file_header {
   u32 end_kind;      /* enum tscope_end */
   i32 end_status;    /* as given to exit() or _exit() */
   u32 reaped_signal; /* the signal that ended it, as its launcher saw; also 0 if none */
-  u32 reserved;
+  u32 carried;       /* 1: what was recorded reaches the file up to 100 ms later */
   u64 reaped_realtime_ns;
   u64 oom_kills_at_start;  /* processes killed in its cgroup because of memory; UINT64_MAX: unknown
                             */

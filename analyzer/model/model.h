@@ -57,10 +57,11 @@ struct rank {
   u32 pid;
   const char *host;
   const char *path;
-  const char *info[32];   /* by enum tscope_info; NULL if unknown */
-  bool closed;            /* ended normally */
-  struct rank_end ending; /* how the process ended */
-  const char *damage;     /* what is wrong with the file, NULL if nothing */
+  const char *info[32];      /* by enum tscope_info; NULL if unknown */
+  bool closed;               /* ended normally */
+  bool last_moments_missing; /* it did not, and what it recorded last may not be in the file */
+  struct rank_end ending;    /* how the process ended */
+  const char *damage;        /* what is wrong with the file, NULL if nothing */
   u64 records;
   u64 lost[TSCOPE_LOSS_REASONS];
   u64 launches;    /* kernel and graph launch calls seen on the host */

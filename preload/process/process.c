@@ -9,6 +9,7 @@
 #include "process/fork_count.h"
 #include "process/process_end.h"
 #include "process/workers.h"
+#include "record/carry.h"
 #include "record/chunk_pool.h"
 #include "record/families.h"
 #include "record/lock.h"
@@ -94,6 +95,7 @@ static void end(int status, void *nothing) {
   }
   __atomic_store_n(&tscope_trace.header->closed_realtime_ns, tscope_clock_ns(CLOCK_REALTIME),
                    __ATOMIC_RELAXED);
+  tscope_carry_last();
   errno = saved;
 }
 

@@ -7,6 +7,7 @@
 
 #include "process/out_of_memory_kills.h"
 #include "process/process.h"
+#include "record/carry.h"
 #include "record/process_trace.h"
 
 /* A child made by vfork() shares this memory, and must not write its own end for its parent. */
@@ -24,6 +25,8 @@ void tscope_end_record(enum tscope_end how, i32 status) {
     return;
   header->end_status = status;
   __atomic_store_n(&header->end_kind, (u32)how, __ATOMIC_RELEASE);
+  if (how == TSCOPE_END_AT_ONCE)
+    tscope_carry_last();
 }
 
 void tscope_end_alive(void) {

@@ -15,6 +15,7 @@
 #include "process/process.h"
 #include "process/process_end.h"
 #include "process/scheduling.h"
+#include "record/carry.h"
 #include "record/chunk_pool.h"
 #include "record/families.h"
 #include "record/process_trace.h"
@@ -49,6 +50,8 @@ struct worker {
   u64 cpu_ns, cpu_before_ns; /* so far; of it, of threads that were ended for a pause */
 };
 static struct worker helper, ticker;
+
+static bool own_descriptors; /* the helper's table is not the job's */
 
 enum { RUNS, MUST_STOP, LEAVES }; /* for `stopping` */
 
@@ -165,6 +168,7 @@ static void tick_helper(u64 tick, void *nothing) {
   for (int i = 0; i < TSCOPE_FAMILY_SLOTS; i++)
     if (tscope_families[i] && tscope_families[i]->watch)
       tscope_families[i]->watch();
+  tscope_carry(own_descriptors);
 }
 
 /* Whether the process is awake now, and the waiting thread knows it. */
@@ -183,8 +187,13 @@ static bool wake_process(void) {
  * not use a number that the job expects to get next. */
 static void begin_helper(void) {
   prctl(PR_SET_NAME, "tscope");
-  syscall(SYS_close_range, 0u, ~0u, CLOSE_RANGE_UNSHARE);
+  own_descriptors = syscall(SYS_close_range, 0u, ~0u, CLOSE_RANGE_UNSHARE) == 0;
   tscope_thread_busy();
+}
+
+static void make_chunks_ready(void) {
+  tscope_carry_early(own_descriptors);
+  tscope_chunk_pool_refill();
 }
 
 static void *run_helper(void *nothing) {
@@ -195,14 +204,14 @@ static void *run_helper(void *nothing) {
   tscope_end_count_oom_kills();
   tscope_self_cost_measure_hook();
   write_progress();
-  run_worker(&helper, tscope_chunk_pool_refill, tick_helper, NULL);
+  run_worker(&helper, make_chunks_ready, tick_helper, NULL);
   return NULL;
 }
 
 static void *run_helper_again(void *nothing) {
   (void)nothing;
   begin_helper();
-  run_worker(&helper, tscope_chunk_pool_refill, tick_helper, NULL);
+  run_worker(&helper, make_chunks_ready, tick_helper, NULL);
   return NULL;
 }
 
@@ -215,6 +224,7 @@ static void tick_families(u64 tick, void *thread) {
       tscope_families[i]->tick(thread);
   tscope_copies_settle();
   tscope_end_alive();
+  tscope_carry_tell();
   if (tick == 2 || tick == 2 * TICKS_PER_SECOND || tick == 20 * TICKS_PER_SECOND)
     tscope_register_end();
 }

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <sys/mman.h>
 
+#include "record/carry.h"
 #include "record/lock.h"
 #include "record/process_trace.h"
 #include "record/thread.h"
@@ -67,8 +68,13 @@ static struct tscope_chunk_header *acquire_ready(u32 kept) {
 /* The oldest filled ring chunk, emptied: its records are lost from here on, and counted. */
 static struct tscope_chunk_header *recycle(void) {
   u32 number;
-  if (!tscope_queue_pop(&tscope_chunk_pool.filled, &number))
-    return NULL;
+  for (int attempt = 0;; attempt++) {
+    if (attempt == 2 || !tscope_queue_pop(&tscope_chunk_pool.filled, &number))
+      return NULL;
+    if (tscope_carry_take_back(number))
+      break;
+    tscope_queue_push(&tscope_chunk_pool.filled, number); /* the helper has it; only ever one */
+  }
   struct tscope_chunk_header *chunk = tscope_trace_chunk(number);
   u64 committed = __atomic_exchange_n(&chunk->committed, 0, __ATOMIC_SEQ_CST);
   /* A reader may be reading the chunk in the file. So it must not see anything that is written into

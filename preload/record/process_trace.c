@@ -9,7 +9,10 @@
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
+#include <sys/vfs.h>
 #include <unistd.h>
+
+#include "record/carry.h"
 
 #ifndef MADV_POPULATE_WRITE
 #define MADV_POPULATE_WRITE 23
@@ -17,8 +20,34 @@
 
 struct tscope_trace tscope_trace;
 
-static off_t offset_of(u32 chunk) {
-  return (off_t)TSCOPE_HEADER_BYTES + (off_t)chunk * TSCOPE_CHUNK_BYTES;
+u64 tscope_trace_offset(u32 chunk) {
+  return TSCOPE_HEADER_BYTES + (u64)chunk * TSCOPE_CHUNK_BYTES;
+}
+
+/* Whether a store into allocated blocks never needs space, a server or a quota again: true for
+ * ext2 to ext4 and tmpfs. File systems that copy on write need space at each store after the page
+ * was written to the disk; also xfs, if the file was copied by reference. */
+static bool stores_cannot_fail(int fd) {
+  struct statfs system;
+  const u32 ext4 = 0xef53, tmpfs = 0x01021994;
+  return fstatfs(fd, &system) == 0 && ((u32)system.f_type == ext4 || (u32)system.f_type == tmpfs);
+}
+
+bool tscope_trace_is(int fd) {
+  struct statx info;
+  return statx(fd, "", AT_EMPTY_PATH, STATX_INO, &info) == 0 &&
+         info.stx_ino == tscope_trace.inode &&
+         ((u64)info.stx_dev_major << 32 | info.stx_dev_minor) == tscope_trace.device;
+}
+
+int tscope_trace_open(void) {
+  int fd = open(tscope_trace.path, O_RDWR | O_NOFOLLOW | O_CLOEXEC);
+  if (fd < 0)
+    return -errno;
+  if (tscope_trace_is(fd))
+    return fd;
+  close(fd);
+  return -ESTALE;
 }
 
 /* Allocates disk blocks for [from, to) of the file, so that no later store can find the disk
@@ -62,17 +91,29 @@ static bool leaves_margin(int fd, u64 bytes) {
   return (u64)disk.f_bavail * unit >= margin + bytes;
 }
 
-/* Takes the page faults of fresh chunks here instead of in the job's threads. */
-static void prefault(u32 first, u32 count) {
+/* Takes the page faults of fresh chunks here instead of in the job's threads. False if a store into
+ * them would fail. */
+static bool prefault(u32 first, u32 count) {
   size_t page = (size_t)sysconf(_SC_PAGESIZE);
   u8 *from = (u8 *)tscope_trace_chunk(first);
   u8 *to = from + (size_t)count * TSCOPE_CHUNK_BYTES;
   u8 *aligned = (u8 *)((uintptr_t)from & ~(page - 1));
   if (madvise(aligned, (size_t)(to - aligned), MADV_POPULATE_WRITE) == 0)
-    return;
+    return true;
+  if (errno != EINVAL) /* which kernels before 5.14 say */
+    return false;
   for (u8 *at = from; at < to; at += page)
     *(volatile u8 *)at = 0;
   *(volatile u8 *)(to - 1) = 0; /* one page more if pages are larger than the header */
+  return true;
+}
+
+/* Whether the file can hold the chunks [from, to). In memory they need no blocks yet; after a
+ * failure to carry, there is no room until carrying succeeds. */
+static bool has_room(int fd, u32 from, u32 to) {
+  if (tscope_trace.carried)
+    return tscope_carry_succeeds();
+  return allocate(fd, (off_t)tscope_trace_offset(from), (off_t)tscope_trace_offset(to)) == 0;
 }
 
 u32 tscope_trace_grow(u32 wanted, u32 *first) {
@@ -81,22 +122,13 @@ u32 tscope_trace_grow(u32 wanted, u32 *first) {
   u32 have = tscope_trace.chunks;
   if (wanted > tscope_trace.chunks_max - have)
     wanted = tscope_trace.chunks_max - have;
-  if (!wanted)
-    goto out;
-  /* Opens the file by name each time, and only if the name still belongs to our file. */
-  fd = open(tscope_trace.path, O_RDWR | O_NOFOLLOW | O_CLOEXEC);
-  struct statx info;
-  if (fd < 0 || statx(fd, "", AT_EMPTY_PATH, STATX_INO, &info) != 0 ||
-      info.stx_ino != tscope_trace.inode ||
-      ((u64)info.stx_dev_major << 32 | info.stx_dev_minor) != tscope_trace.device)
+  if (!wanted || (fd = tscope_trace_open()) < 0)
     goto out;
   for (; wanted; wanted /= 2)
-    if (leaves_margin(fd, (u64)wanted * TSCOPE_CHUNK_BYTES) &&
-        allocate(fd, offset_of(have), offset_of(have + wanted)) == 0)
+    if (leaves_margin(fd, (u64)wanted * TSCOPE_CHUNK_BYTES) && has_room(fd, have, have + wanted))
       break;
-  if (!wanted)
+  if (!wanted || !prefault(have, wanted))
     goto out;
-  prefault(have, wanted);
   *first = have;
   got = wanted;
   __atomic_store_n(&tscope_trace.chunks, have + wanted, __ATOMIC_RELEASE);
@@ -117,12 +149,10 @@ void tscope_trace_touch(u32 chunk, u32 from, u32 to) {
 }
 
 void tscope_trace_cut(u32 chunks) {
-  int fd = open(tscope_trace.path, O_RDWR | O_NOFOLLOW | O_CLOEXEC);
-  struct statx info;
-  if (fd >= 0 && statx(fd, "", AT_EMPTY_PATH, STATX_INO, &info) == 0 &&
-      info.stx_ino == tscope_trace.inode && chunks < tscope_trace.chunks) {
+  int fd = chunks < tscope_trace.chunks ? tscope_trace_open() : -1;
+  if (fd >= 0) {
     __atomic_store_n(&tscope_trace.header->chunks, chunks, __ATOMIC_RELAXED);
-    if (ftruncate(fd, offset_of(chunks)) == 0)
+    if (tscope_trace.carried || ftruncate(fd, (off_t)tscope_trace_offset(chunks)) == 0)
       tscope_trace.chunks = chunks;
   }
   if (fd >= 0)
@@ -155,14 +185,23 @@ int tscope_trace_create(int directory_fd, const char *directory, const char *nam
   error = leaves_margin(fd, TSCOPE_HEADER_BYTES) ? allocate(fd, 0, TSCOPE_HEADER_BYTES) : -ENOSPC;
   if (error)
     goto out;
-  map = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, fd, 0);
+  store->carried = !stores_cannot_fail(fd);
+  map = store->carried
+            ? tscope_carry_map(bytes, chunks_max)
+            : mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, fd, 0);
   if (map == MAP_FAILED) {
     error = -errno;
     goto out;
   }
-  memcpy(map, header, sizeof(*header));
   store->header = map;
   store->chunks_max = chunks_max;
+  memcpy(map, header, sizeof(*header));
+  store->header->carried = store->carried;
+  if (store->carried && pwrite(fd, map, sizeof(*header), 0) != (ssize_t)sizeof(*header)) {
+    error = errno ? -errno : -EIO;
+    store->header = NULL;
+    goto out;
+  }
   if (renameat(directory_fd, unfinished, directory_fd, name) != 0) {
     error = -errno;
     store->header = NULL;

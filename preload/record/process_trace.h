@@ -4,6 +4,10 @@
  * possible size is mapped at once; the part beyond the end of the file is never touched. The file
  * grows only by allocated blocks, since a store into a hole of a full disk would end the job by
  * SIGBUS. No descriptor is kept: the job may close or reuse any number.
+ *
+ * Where a store into the file could fail although its blocks are allocated, memory with the same
+ * layout is mapped instead, and carry.h brings its content to the file
+ * (docs/decisions/mapped-file.md).
  */
 #ifndef TSCOPE_STORE_H
 #define TSCOPE_STORE_H
@@ -20,6 +24,7 @@ struct tscope_trace {
   u32 chunks_max; /* what the mapping has room for */
   u32 chunks;     /* what is in the file; may be touched after reading this with acquire order */
   bool full;      /* the last attempt to grow failed */
+  bool carried;   /* the mapping is memory, and not the file */
   u64 disk_free;  /* bytes to leave on the disk */
   u64 device, inode;
   char path[2048];
@@ -41,6 +46,16 @@ u32 tscope_trace_grow(u32 wanted, u32 *first);
  * to the disk and watches for the next store. Does not change its content. From one thread at a
  * time. */
 void tscope_trace_touch(u32 chunk, u32 from, u32 to);
+
+/* Opens the file by its name; only if the name still belongs to our file. A descriptor, or a
+ * negative errno: -ESTALE if there is another file. */
+int tscope_trace_open(void);
+
+/* Whether a descriptor is of our file. */
+bool tscope_trace_is(int fd);
+
+/* Where a chunk begins in the file, in bytes. */
+u64 tscope_trace_offset(u32 chunk);
 
 /* Removes the chunks from number `chunks` on from the end of the file. No thread may use them. */
 void tscope_trace_cut(u32 chunks);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "record/self_cost.h"
 
+#include "record/carry.h"
 #include "record/losses.h"
 #include "record/process_trace.h"
 #include "record/tick_clock.h"
@@ -54,7 +55,7 @@ static u64 records_committed(void) {
   u64 records = __atomic_load_n(&tscope_trace.header->lost[TSCOPE_LOSS_RING], __ATOMIC_RELAXED);
   u32 chunks = __atomic_load_n(&tscope_trace.chunks, __ATOMIC_ACQUIRE);
   for (u32 i = 0; i < chunks; i++)
-    records += __atomic_load_n(&tscope_trace_chunk(i)->committed, __ATOMIC_RELAXED) >> 32;
+    records += tscope_carry_committed(i) >> 32;
   return records;
 }
 

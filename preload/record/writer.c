@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "record/carry.h"
 #include "record/chunk_pool.h"
 #include "record/process_trace.h"
 #include "record/self_cost.h"
@@ -34,6 +35,8 @@ static int index_of(struct tscope_thread *thread, struct tscope_writer *writer) 
 }
 
 void tscope_writer_retire(struct tscope_writer *writer) {
+  if (writer->chunk)
+    tscope_carry_filled(tscope_trace_number(writer->chunk));
   if (writer->chunk && writer->retention == TSCOPE_RING)
     tscope_chunk_pool_release(writer->chunk);
   writer->chunk = NULL;
@@ -56,6 +59,7 @@ static bool next_chunk(struct tscope_thread *thread, struct tscope_writer *write
   }
   writer->base = base_for(units);
   writer->sequence = thread->chunks[writer->retention == TSCOPE_RING]++;
+  tscope_carry_begun(tscope_trace_number(chunk));
   chunk->retention = writer->retention;
   chunk->clock = writer->clock;
   chunk->header_bytes = sizeof(*chunk);

@@ -436,6 +436,15 @@ static void busy(char **arguments) {
   }
 }
 
+/* Launches for 1.2 s. */
+static void steady(char **arguments) {
+  (void)arguments;
+  for (int i = 0; i < 120; i++) {
+    launch(1000);
+    usleep(10 * 1000);
+  }
+}
+
 static const struct hazard {
   const char *name;
   void (*run)(char **arguments);
@@ -465,6 +474,7 @@ static const struct hazard {
     {"no-memory", no_memory},
     {"small-files", small_files},
     {"busy", busy},
+    {"steady", steady},
 };
 
 int main(int argc, char **argv) {

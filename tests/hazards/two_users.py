@@ -106,7 +106,7 @@ class Header(ctypes.LittleEndianStructure):
         ("starts", ctypes.c_uint64 * 3), ("features", ctypes.c_uint64), ("host", ctypes.c_char * 64),
         ("run", ctypes.c_char * 128), ("chunks", ctypes.c_uint64 * 2), ("closed", ctypes.c_uint64),
         ("lost", ctypes.c_uint64 * 16), ("ends", ctypes.c_uint64 * 2), ("end", ctypes.c_uint32 * 2),
-        ("reaped_signal", ctypes.c_uint32), ("reserved", ctypes.c_uint32), ("reaped_at", ctypes.c_uint64),
+        ("reaped_signal", ctypes.c_uint32), ("carried", ctypes.c_uint32), ("reaped_at", ctypes.c_uint64),
         ("oom_kills_at_start", ctypes.c_uint64), ("oom_kills", ctypes.c_uint64), ("exception_ticks", ctypes.c_uint64),
         ("memory_events", ctypes.c_char * 256), ("exception", ctypes.c_char * 512)]
 

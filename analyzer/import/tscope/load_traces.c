@@ -79,6 +79,8 @@ static struct rank describe_rank(const struct process *process, struct arena *ar
                       .host = arena_text(arena, header->host[0] ? header->host : "unknown host"),
                       .path = arena_text(arena, process->entry->path),
                       .closed = header->closed_realtime_ns != 0,
+                      .last_moments_missing = header->carried && !header->closed_realtime_ns &&
+                                              header->end_kind == TSCOPE_END_UNSEEN,
                       .damage = definitions->damage,
                       .records = definitions->records,
                       .launches = process->events.launches,

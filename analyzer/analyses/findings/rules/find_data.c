@@ -79,11 +79,14 @@ static int damaged_ranks(struct findings *f, u32 *ranks) {
 static int cut_ranks(struct findings *f, u32 *ranks) {
   const struct model *model = f->a->model;
   u32 n = 0, pending = 0;
+  bool behind = false;
   if (f->r->run_end.n_culprits) /* reported by RUN.ENDED_EARLY, which knows whose logs to read */
     return 0;
-  for (u32 i = 0; i < model->n_ranks; i++)
+  for (u32 i = 0; i < model->n_ranks; i++) {
     if (!model->ranks[i].closed)
       ranks[n++] = model->ranks[i].rank;
+    behind |= model->ranks[i].last_moments_missing;
+  }
   for (u32 i = 0; i < model->n_arrivals; i++)
     pending += model->arrivals[i].call_end == NS_UNKNOWN;
   if (n == 0)
@@ -96,8 +99,9 @@ static int cut_ranks(struct findings *f, u32 *ranks) {
       arena_printf(f->a->arena, "%u rank%s did not end normally", n, n > 1 ? "s" : ""),
       arena_printf(f->a->arena,
                    "Rank %s: the trace was never closed, so the process was killed or is still "
-                   "running.%s",
-                   describe_ranks(f->a->arena, ranks, n), inside ? inside : ""),
+                   "running.%s%s",
+                   describe_ranks(f->a->arena, ranks, n), inside ? inside : "",
+                   behind ? " The last moments may be missing (up to 100 ms)." : ""),
       arena_text(f->a->arena,
                  "If the job was not stopped on purpose, read the last lines of those ranks' logs "
                  "(out of memory, signals). This report shows what they recorded until then."),

@@ -123,8 +123,13 @@ static void put_events(struct pen *pen, const struct results *results) {
 #undef X
   };
   const struct model *model = results->model;
+  bool behind = false;
+  for (u32 i = 0; i < model->n_ranks; i++)
+    behind |= model->ranks[i].last_moments_missing;
   section_label(pen, "events");
   pen_item_format(pen, STYLE_PLAIN, VALUE_INDENT, "%s recorded", count_of(results->events).text);
+  if (behind)
+    pen_item(pen, STYLE_WARNING, VALUE_INDENT, "the last moments may be missing");
   if (results->lost == 0) {
     pen_item(pen, STYLE_PLAIN, VALUE_INDENT, "none lost");
     return;

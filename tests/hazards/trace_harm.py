@@ -1,0 +1,173 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""What happens to the trace file never harms the job: trace_harm.py LIBTSCOPE PROGRAMS [CASE].
+
+Each case runs a program that launches for 1.2 s, on a file system of its own, and does something to its trace
+meanwhile. The program's output and exit status must be those of a run without the preload, with at most one line on
+stderr. File systems are made in files, which needs root; a case that cannot be made is skipped with the reason.
+"""
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+
+LIBRARY, PROGRAMS = (os.path.realpath(path) for path in sys.argv[1:3])
+LAUNCHES = 120000
+MEGABYTES = {"btrfs": 120, "xfs": 320, "ext4": 40, "tmpfs": 24}
+MUST_TELL = ("cut_to_nothing", "cut_in_the_middle", "removed")
+HARMS, FILE_SYSTEMS = {}, {}
+
+
+class Skip(Exception):
+    """Raised if a case cannot be made on this machine."""
+
+
+def harm(*file_systems):
+    def note(function):
+        HARMS[function.__name__] = function
+        FILE_SYSTEMS[function.__name__] = file_systems
+        return function
+    return note
+
+
+def call(*command):
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+    except FileNotFoundError as error:
+        raise Skip(f"no {error.filename}") from error
+    if done.returncode:
+        raise Skip(f"{' '.join(command)}: {done.stderr.strip()}")
+
+
+class Mounted:
+    """A file system of a few megabytes."""
+
+    def __init__(self, kind, scratch):
+        self.where = os.path.join(scratch, kind)
+        os.mkdir(self.where)
+        if kind == "tmpfs":
+            call("mount", "-t", "tmpfs", "-o", f"size={MEGABYTES[kind]}m", "none", self.where)
+            return
+        image = os.path.join(scratch, f"{kind}.image")
+        with open(image, "wb") as file:
+            file.truncate(MEGABYTES[kind] << 20)
+        call(f"mkfs.{kind}", "-q", image)
+        call("mount", "-o", "loop", image, self.where)
+
+    def __enter__(self):
+        return self.where
+
+    def __exit__(self, *nothing):
+        subprocess.run(["umount", "--lazy", self.where], check=False)
+
+
+def fill(where):
+    """Until nothing more fits, also no small file."""
+    for size in (1 << 20, 4096, 1):
+        try:
+            with open(os.path.join(where, f"filler-{size}"), "wb", buffering=0) as file:
+                while file.write(b"x" * size) > 1:
+                    pass
+        except OSError:
+            pass
+    os.sync()
+
+
+@harm("btrfs", "xfs", "ext4", "tmpfs")
+def disk_fills_up(trace):
+    fill(os.path.dirname(os.path.dirname(os.path.dirname(trace))))
+
+
+@harm("btrfs", "xfs")
+def cut_to_nothing(trace):
+    os.truncate(trace, 0)
+
+
+@harm("btrfs", "xfs")
+def cut_in_the_middle(trace):
+    os.truncate(trace, os.path.getsize(trace) // 2)
+
+
+@harm("btrfs", "xfs", "ext4", "tmpfs")
+def removed(trace):
+    shutil.rmtree(os.path.dirname(trace))
+
+
+@harm("btrfs", "xfs", "ext4")
+def copied_by_reference_on_a_full_disk(trace):
+    where = os.path.dirname(os.path.dirname(os.path.dirname(trace)))
+    for number in range(3):
+        copy = os.path.join(where, f"copy-{number}")
+        subprocess.run(["cp", "--reflink=auto", trace, copy], check=True)
+        os.sync()
+        time.sleep(0.05)
+    fill(where)
+
+
+def environment(directory):
+    clean = {name: value for name, value in os.environ.items()
+             if not name.startswith(("TSCOPE_", "LD_PRELOAD")) and name not in ("RANK", "WORLD_SIZE")}
+    clean["LD_LIBRARY_PATH"] = PROGRAMS
+    if directory:
+        clean.update(LD_PRELOAD=LIBRARY, TSCOPE_DIR=directory, TSCOPE_DISK_FREE="0")
+    return clean
+
+
+def start(directory):
+    return subprocess.Popen([os.path.join(PROGRAMS, "hazard"), "steady"], env=environment(directory),
+                            stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+
+
+def wait_for_trace(directory, job):
+    until = time.monotonic() + 20
+    while time.monotonic() < until and job.poll() is None:
+        for folder, _, files in os.walk(directory):
+            found = [file for file in files if file.endswith(".tscope") and not file.startswith(".")]
+            if found:
+                time.sleep(0.3)  # so that pages went to the file
+                os.sync()
+                return os.path.join(folder, found[0])
+        time.sleep(0.01)
+    raise AssertionError(f"no trace in {directory}: {job.communicate()}")
+
+
+def check(name, kind, scratch):
+    bare = start(None)
+    bare_out, _ = bare.communicate(timeout=60)
+    assert (bare.returncode, bare_out) == (0, b"%d launches\n" % LAUNCHES), (bare.returncode, bare_out)
+    with Mounted(kind, scratch) as where:
+        directory = os.path.join(where, "traces")
+        job = start(directory)
+        HARMS[name](wait_for_trace(directory, job))
+        out, errors = job.communicate(timeout=60)
+        assert (job.returncode, out) == (bare.returncode, bare_out), (job.returncode, out, errors)
+        lines = errors.decode().splitlines()
+        assert len(lines) <= 1 and all(line.startswith("tscope: ") for line in lines), lines
+        assert lines or name not in MUST_TELL or (kind in ("ext4", "tmpfs")), "no line"
+        return lines[0] if lines else "no line"
+
+
+def main():
+    failed, ran = [], 0
+    for name, file_systems in FILE_SYSTEMS.items():
+        for kind in file_systems:
+            case = f"{name} {kind}"
+            if sys.argv[3:] and sys.argv[3] not in case:
+                continue
+            with tempfile.TemporaryDirectory(prefix="tscope-harm-") as scratch:
+                try:
+                    print(f"{case}: {check(name, kind, scratch)}", flush=True)
+                    ran += 1
+                except Skip as why:
+                    print(f"{case}: skipped, {why}", flush=True)
+                except (AssertionError, subprocess.TimeoutExpired) as error:
+                    print(f"{case}: FAILED, {error}", flush=True)
+                    failed.append(case)
+    if failed:
+        sys.exit(f"failed: {failed}")
+    sys.exit(0 if ran else 77)
+
+
+main()
