@@ -130,7 +130,8 @@ static void lines_that_no_rank_writes(void **state) {
                              "frame 4 4 a b\nunknown 1 2 3\nend\n"),
                    ANSWER_WHOLE);
   assert_true(stacks.n_threads >= 1);
-  put(FIRST "stack 1 0 0 0\n\0frame 1 1 a b\nend\n", sizeof(FIRST) + 35);
+  static const char with_a_zero[] = FIRST "stack 1 0 0 0\n\0frame 1 1 a b\nend\n";
+  put(with_a_zero, sizeof(with_a_zero) - 1);
   read_back(true);
 }
 
