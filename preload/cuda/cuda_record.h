@@ -198,25 +198,60 @@ MEMCPY_BY_STRUCT(memcpy_3d, struct cudaMemcpy3DParms, memcpy_direction(copy->kin
 MEMCPY_BY_STRUCT(memcpy_3d_peer, struct cudaMemcpy3DPeerParms, TSCOPE_MEMCPY_P2P,
                  memcpy_3d_bytes(copy->extent, copy->srcArray || copy->dstArray))
 
-/* memcpy_batch: many copies in one call, whose directions may differ: one record of all. */
-enum { memcpy_batch_wakes = TSCOPE_QUIET };
-static inline void record_memcpy_batch(struct tscope_thread *thread, u64 start, cudaError_t result,
-                                       enum tscope_default_stream default_stream,
-                                       const size_t *sizes, size_t copies, cudaStream_t stream) {
+/* memcpy_batch, memcpy_3d_batch: many copies in one call, whose directions may differ: one record
+ * of all. The sizes are only read after the real function accepted them. */
+enum { memcpy_batch_wakes = TSCOPE_QUIET, memcpy_3d_batch_wakes = TSCOPE_QUIET };
+static inline u64 batch_bytes(cudaError_t result, const size_t *sizes, size_t copies) {
   u64 bytes = 0;
   for (size_t i = 0; result == cudaSuccess && i < copies; i++)
     bytes += sizes[i];
+  return bytes;
+}
+static inline void record_memcpy_batch(struct tscope_thread *thread, u64 start, cudaError_t result,
+                                       enum tscope_default_stream default_stream,
+                                       const size_t *sizes, size_t copies, cudaStream_t stream) {
   record_any_memcpy(thread, start, result, default_stream,
-                    TSCOPE_MEMCPY_UNKNOWN | TSCOPE_MEMCPY_ASYNC, bytes, stream);
+                    TSCOPE_MEMCPY_UNKNOWN | TSCOPE_MEMCPY_ASYNC, batch_bytes(result, sizes, copies),
+                    stream);
+}
+/* The structs of the runtime and of the driver are the same. Headers before CUDA 12.8 do not have
+ * them: then the number of bytes is not known. */
+static inline u64 memcpy_3d_batch_bytes(const void *copies, size_t n) {
+  u64 bytes = 0;
+#if CUDART_VERSION >= 12080
+  const struct cudaMemcpy3DBatchOp *copy = copies;
+  for (size_t i = 0; i < n; i++)
+    bytes += memcpy_3d_bytes(copy[i].extent, copy[i].src.type == cudaMemcpyOperandTypeArray ||
+                                                 copy[i].dst.type == cudaMemcpyOperandTypeArray);
+#else
+  (void)copies, (void)n;
+#endif
+  return bytes;
+}
+static inline void record_memcpy_3d_batch(struct tscope_thread *thread, u64 start,
+                                          cudaError_t result,
+                                          enum tscope_default_stream default_stream,
+                                          const void *copies, size_t n, cudaStream_t stream) {
+  record_any_memcpy(thread, start, result, default_stream,
+                    TSCOPE_MEMCPY_UNKNOWN | TSCOPE_MEMCPY_ASYNC,
+                    result == cudaSuccess ? memcpy_3d_batch_bytes(copies, n) : 0, stream);
 }
 
-/* prefetch: managed memory is to be moved somewhere; what is already there is not moved. */
-enum { prefetch_wakes = TSCOPE_QUIET };
+/* prefetch, prefetch_batch: managed memory is to be moved somewhere; what is already there is not
+ * moved. */
+enum { prefetch_wakes = TSCOPE_QUIET, prefetch_batch_wakes = TSCOPE_QUIET };
 static inline void record_prefetch(struct tscope_thread *thread, u64 start, cudaError_t result,
                                    enum tscope_default_stream default_stream, size_t bytes,
                                    cudaStream_t stream) {
   record_any_memcpy(thread, start, result, default_stream,
                     TSCOPE_MEMCPY_PREFETCH | TSCOPE_MEMCPY_ASYNC, bytes, stream);
+}
+static inline void record_prefetch_batch(struct tscope_thread *thread, u64 start,
+                                         cudaError_t result,
+                                         enum tscope_default_stream default_stream,
+                                         const size_t *sizes, size_t ranges, cudaStream_t stream) {
+  record_prefetch(thread, start, result, default_stream, batch_bytes(result, sizes, ranges),
+                  stream);
 }
 
 /* host_function: the stream's work waits while a host function runs. */

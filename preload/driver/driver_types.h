@@ -12,6 +12,7 @@
 #undef cuGetProcAddress
 #undef cuGetProcAddress_v2
 #undef cuMemcpyBatchAsync
+#undef cuMemcpy3DBatchAsync
 #undef cuMemPrefetchAsync
 #undef cuGraphAddNode
 

@@ -172,8 +172,8 @@ struct comm_end_call comm_end_begin(struct tscope_thread *thread, enum tscope_co
                                     ncclComm_t comm) {
   communicator_stop_queries(comm);
   /* A handle that is destroyed may be given to another communicator before the call returns. */
-  u32 number = how == TSCOPE_COMM_END_FINALIZE ? communicator_number(comm)
-                                               : communicator_remove(thread, comm);
+  bool stays = how == TSCOPE_COMM_END_FINALIZE || how == TSCOPE_COMM_END_REVOKE;
+  u32 number = stays ? communicator_number(comm) : communicator_remove(thread, comm);
   if (TSCOPE_UNLIKELY(nccl_thread(thread)->n_deferred))
     nccl_end_deferred(nccl_thread(thread), number, false);
   return (struct comm_end_call){.start = tscope_ticks(), .number = number, .how = (u16)how};

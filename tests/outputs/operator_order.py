@@ -5,6 +5,7 @@
 The expected result is read from the traces here, independently of the analyzer: a call's kernels are those whose launch
 is in it, on its thread, in order of their begin. SHARED may contain recordings of PyTorch's profiler.
 """
+import bisect
 import collections
 import glob
 import gzip
@@ -36,9 +37,13 @@ def truth(path):
         elif category == "cpu_op":
             calls.append(event)
     found = collections.defaultdict(lambda: [0, 0.0])
+    for of_thread in launches.values():
+        of_thread.sort()
     for call in calls:
         begin, end = call["ts"], call["ts"] + call["dur"]
-        kernels = [work for at, link in launches[call["tid"]] if begin <= at < end for work in works[link]]
+        inside = launches[call["tid"]]
+        inside = inside[bisect.bisect_left(inside, (begin,)):bisect.bisect_left(inside, (end,))]
+        kernels = [work for _, link in inside for work in works[link]]
         if len(kernels) > 1:
             kernels.sort(key=lambda work: work["ts"])
             one = found[call["name"], tuple(work["name"] for work in kernels)]

@@ -296,6 +296,8 @@ cudaError_t prefetch(const void *, size_t, size_t, size_t,
                      cudaStream_t) __asm__("cudaMemPrefetchAsync");
 cudaError_t batch(void *, void *, const size_t *, size_t, void *, void *, size_t, void *,
                   cudaStream_t) __asm__("cudaMemcpyBatchAsync");
+cudaError_t batch_3d(size_t, const void *, size_t, size_t,
+                     cudaStream_t) __asm__("cudaMemcpy3DBatchAsync");
 
 static void functions_that_changed_are_read_as_the_runtime_reads_them(void **state) {
   (void)state;
@@ -314,7 +316,37 @@ static void functions_that_changed_are_read_as_the_runtime_reads_them(void **sta
     batch(NULL, NULL, sizes, 3, NULL, NULL, 0, version < 13000 ? NULL : new_stream, old_stream);
     assert_int_equal(LAST(MEMCPY, memcpy).bytes, 18);
     assert_int_equal(LAST(MEMCPY, memcpy).header.tag, stream);
+    stream = stream_of_launch(version < 13000 ? old_stream : new_stream, false);
+    const struct cudaMemcpy3DBatchOp boxes[] = {{.extent = {10, 2, 3}}, {.extent = {5, 1, 1}}};
+    batch_3d(2, boxes, 0, version < 13000 ? 0 : (size_t)new_stream, old_stream);
+    assert_int_equal(LAST(MEMCPY, memcpy).bytes, 65);
+    assert_int_equal(LAST(MEMCPY, memcpy).header.tag, stream);
   }
+}
+
+/* Functions newer than the headers that the shim may be built with. */
+cudaError_t with_attributes(void *, const void *, size_t, void *,
+                            cudaStream_t) __asm__("cudaMemcpyWithAttributesAsync");
+cudaError_t prefetches(void **, const size_t *, size_t, void *, size_t *, size_t,
+                       unsigned long long, cudaStream_t) __asm__("cudaMemPrefetchBatchAsync");
+cudaError_t host_function(cudaStream_t, cudaHostFn_t, void *,
+                          unsigned) __asm__("cudaLaunchHostFunc_v2");
+cudaError_t synchronize(void *) __asm__("cudaExecutionCtxSynchronize");
+
+static void functions_of_cuda_13(void **state) {
+  (void)state;
+  u16 stream = stream_of_launch(a_stream, false);
+  with_attributes(&runtime, &runtime, 77, NULL, a_stream);
+  assert_int_equal(LAST(MEMCPY, memcpy).bytes, 77);
+  assert_int_equal(LAST(MEMCPY, memcpy).header.tag, stream);
+  prefetches(NULL, (const size_t[]){8, 9}, 2, NULL, NULL, 0, 0, a_stream);
+  assert_int_equal(LAST(MEMCPY, memcpy).kind, TSCOPE_MEMCPY_PREFETCH | TSCOPE_MEMCPY_ASYNC);
+  assert_int_equal(LAST(MEMCPY, memcpy).bytes, 17);
+  host_function(a_stream, (cudaHostFn_t)0x1234, NULL, 1);
+  assert_int_equal(LAST(HOST_FUNCTION, host_function).function, 0x1234);
+  assert_int_equal(LAST(HOST_FUNCTION, host_function).header.tag, stream);
+  synchronize(&runtime);
+  assert_int_equal(LAST(SYNC, sync).header.tag, TSCOPE_SYNC_DEVICE);
 }
 
 static void waits_and_events_say_what_for(void **state) {
@@ -409,6 +441,7 @@ int main(void) {
       TEST(memory_that_is_not_a_line_is_recorded_too),
       TEST(copies_and_fills_of_boxes_have_sizes),
       TEST(functions_that_changed_are_read_as_the_runtime_reads_them),
+      TEST(functions_of_cuda_13),
       TEST(waits_and_events_say_what_for),
       TEST(threads_that_meet_a_handle_together_give_it_one_number),
       TEST(without_cupti_the_trace_says_so),
