@@ -51,6 +51,12 @@ static bool claim(u32 *used, u32 max) {
   return false;
 }
 
+/* No room was found at the last try. Only the helper tries again, at its own pace: were it called
+ * for every record, each would cost the job a system call. */
+static bool no_room(void) {
+  return __atomic_load_n(&tscope_trace.full, __ATOMIC_RELAXED);
+}
+
 /* A ready chunk if there are more than `kept`; and calls the helper in time for the next. */
 static struct tscope_chunk_header *acquire_ready(u32 kept) {
   u32 number, n_ready = tscope_queue_length(&tscope_chunk_pool.ready);
@@ -60,7 +66,7 @@ static struct tscope_chunk_header *acquire_ready(u32 kept) {
   u32 wanted = load(&tscope_chunk_pool.ready_wanted);
   if (n_ready <= wanted / 4 && wanted < TSCOPE_READY_MAX)
     __atomic_store_n(&tscope_chunk_pool.ready_wanted, wanted * 2, __ATOMIC_RELAXED);
-  if (n_ready <= wanted / 2 + 1)
+  if (n_ready <= wanted / 2 + 1 && !no_room())
     tscope_chunk_pool.wake_helper();
   return chunk;
 }
@@ -93,7 +99,7 @@ static struct tscope_chunk_header *acquire_ring(enum tscope_loss *loss) {
     if (chunk)
       return chunk;
     __atomic_fetch_sub(&tscope_chunk_pool.ring_used, 1, __ATOMIC_RELAXED);
-    if (!__atomic_load_n(&tscope_trace.full, __ATOMIC_RELAXED)) {
+    if (!no_room()) {
       *loss = TSCOPE_LOSS_BEHIND;
       return NULL;
     }
@@ -109,7 +115,7 @@ static struct tscope_chunk_header *make_ready(void) {
     return NULL;
   struct tscope_chunk_header *chunk = acquire_ready(0);
   u32 first;
-  if (!chunk && tscope_trace_grow(1, &first) == 1)
+  if (!chunk && !no_room() && tscope_trace_grow(1, &first) == 1)
     chunk = tscope_trace_chunk(first);
   tscope_unlock(&grow_lock);
   return chunk;
@@ -209,8 +215,7 @@ void tscope_chunk_pool_touch(void) {
   bool busy = false;
   for (struct tscope_thread *thread = tscope_thread_newest(); thread; thread = thread->before)
     busy |= touch_filling(thread);
-  if (busy && (load(&tscope_chunk_pool.ring_used) == tscope_chunk_pool.ring_max ||
-               __atomic_load_n(&tscope_trace.full, __ATOMIC_RELAXED)))
+  if (busy && (load(&tscope_chunk_pool.ring_used) == tscope_chunk_pool.ring_max || no_room()))
     touch_filled();
 }
 

@@ -23,6 +23,8 @@ struct stream_cached {
 
 struct cuda_thread {
   u32 stream_generation; /* that `streams` belongs to */
+  u64 no_number_at;      /* ticks; when a stream last got no number, 0: none */
+  u32 removed_then;      /* streams that had been removed by then */
   struct stream_cached streams[STREAMS_CACHED];
   struct shape_cached shapes[SHAPES_CACHED];
 };

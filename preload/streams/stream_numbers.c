@@ -179,6 +179,18 @@ static u16 assign_number(struct tscope_thread *thread, const u64 keys[2],
   return index;
 }
 
+/* How many streams have been removed: each may leave a number. */
+static u32 n_removed;
+
+/* Where the trace has no room for STREAM records, each call would look for a number in vain. So a
+ * thread that found none does not look again for about 0.1 s, or until a stream is removed. */
+static bool looked_lately(const struct tscope_thread *thread, const struct cuda_thread *cuda) {
+  const u64 units = 1 << 24; /* of 4 to 8 ns */
+  return cuda->no_number_at &&
+         cuda->removed_then == __atomic_load_n(&n_removed, __ATOMIC_RELAXED) &&
+         tscope_ticks() - cuda->no_number_at < units << thread->tick_shift;
+}
+
 u16 stream_index_slow(struct tscope_thread *thread, u64 key, cudaStream_t stream) {
   struct cuda_thread *cuda = cuda_thread(thread);
   u32 generation = __atomic_load_n(&stream_generation, __ATOMIC_ACQUIRE);
@@ -188,6 +200,10 @@ u16 stream_index_slow(struct tscope_thread *thread, u64 key, cudaStream_t stream
   }
   u64 index;
   if (!handle_map_get(&by_key, key, &index)) {
+    if (looked_lately(thread, cuda)) {
+      tscope_count_lost(TSCOPE_LOSS_STREAMS, 1);
+      return TSCOPE_NO_STREAM;
+    }
     int saved = errno;
     /* Queried before the lock is taken: the source may be delivering spans, which needs it too. */
     bool per_thread = (key & 0xff) == TSCOPE_STREAM_PER_THREAD && key >> 63;
@@ -201,6 +217,8 @@ u16 stream_index_slow(struct tscope_thread *thread, u64 key, cudaStream_t stream
                                                          .gpu_stream = gpu_stream,
                                                          .device = device});
     errno = saved;
+    cuda->no_number_at = index == TSCOPE_NO_STREAM ? tscope_ticks() : 0;
+    cuda->removed_then = __atomic_load_n(&n_removed, __ATOMIC_RELAXED);
   }
   if (index != TSCOPE_NO_STREAM)
     cuda->streams[handle_hash(key) % STREAMS_CACHED] =
@@ -231,6 +249,7 @@ u16 stream_remove(cudaStream_t stream) {
   tscope_unlock(&by_key.lock);
   if (!removed)
     return TSCOPE_NO_STREAM;
+  __atomic_add_fetch(&n_removed, 1, __ATOMIC_RELAXED);
   __atomic_add_fetch(&stream_generation, 1, __ATOMIC_RELEASE);
   return (u16)index;
 }
