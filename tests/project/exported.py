@@ -6,6 +6,7 @@ The lists in exported/ are what the libraries in the packages named there export
 whether there is a newer version with functions that nobody has decided about (scripts/exported-functions).
 """
 import os
+import re
 import subprocess
 import sys
 import unittest
@@ -38,6 +39,15 @@ class Exported(unittest.TestCase):
         for library, functions in self.known.functions.items():
             names = {name for name in functions if not name.endswith("*")}
             self.assertEqual(sorted(names - set(self.lists[library][1])), [], library)
+
+    def test_the_report_knows_how_far_the_lists_go(self):
+        with open(os.path.join(exported.ROOT, "analyzer", "analyses", "findings", "newest_known.def"),
+                  encoding="utf-8") as file:
+            known = dict((fact, f"{major}.{minor}") for fact, major, minor in
+                         re.findall(r'X\((\w+), "[^"]*", (\d+), (\d+)\)', file.read()))
+        for fact, library in (("NCCL", "libnccl.so.2"), ("CUDA_RUNTIME", "libcudart.so.13")):
+            version = self.lists[library][0].split()[1]
+            self.assertEqual(known[fact], ".".join(version.split(".")[:2]), library)
 
     def test_a_row_that_is_taken_out_is_missed(self):
         with open(exported.TABLE, encoding="utf-8") as file:

@@ -38,15 +38,30 @@ static void lose_records(struct cluster *c) {
   c->model.ranks[1].lost[TSCOPE_LOSS_DISK] = 10;
 }
 
+static void use_a_newer_nccl(struct cluster *c) {
+  c->model.ranks[2].info[TSCOPE_INFO_NCCL] = "3.0.1";
+}
+static void use_a_newer_cuda(struct cluster *c) {
+  c->model.ranks[0].info[TSCOPE_INFO_CUDA_RUNTIME] = "13.6";
+}
+static void use_libraries_that_are_known(struct cluster *c) {
+  c->model.ranks[0].info[TSCOPE_INFO_CUDA_RUNTIME] = "13.5";
+  c->model.ranks[2].info[TSCOPE_INFO_NCCL] = "2.32.99";
+}
+
 static void partial_data(void **state) {
   (void)state;
-  void (*const spoils[])(struct cluster *) = {expect_one_more_rank, kill_a_rank, lose_records};
-  for (size_t i = 0; i < 3; i++) {
+  void (*const spoils[])(struct cluster *) = {expect_one_more_rank, kill_a_rank, lose_records,
+                                              use_a_newer_nccl, use_a_newer_cuda};
+  for (size_t i = 0; i < sizeof(spoils) / sizeof(*spoils); i++) {
     struct scenario s = healthy_scenario();
     s.spoil = spoils[i];
     assert_true(fires(&s, "DATA.PARTIAL"));
   }
   struct scenario s = healthy_scenario();
+  s.spoil = use_libraries_that_are_known;
+  assert_false(fires(&s, "DATA.PARTIAL"));
+  s = healthy_scenario();
   s.options.unaligned = true;
   assert_true(fires(&s, "DATA.PARTIAL"));
   s = healthy_scenario();

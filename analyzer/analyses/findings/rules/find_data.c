@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "analyses/findings/findings.h"
+#include "analyses/findings/newest_known.def"
 #include "analyses/queries.h"
 #include "base/quantity.h"
 #include "format/gpu_reasons.h"
@@ -108,6 +109,28 @@ static int cut_ranks(struct findings *f, u32 *ranks) {
       ranks, n);
 }
 
+/* What can be done against the loss of records for this reason. */
+static const char *remedy_of_loss(u32 reason) {
+  switch (reason) {
+  case TSCOPE_LOSS_RING:
+    return "Raise the disk limit to keep more details of the run. Collectives, steps and phases "
+           "are "
+           "all kept in any case.";
+  case TSCOPE_LOSS_STREAMS:
+    return "The job has more than 65,535 GPU streams at one time: destroy those that are no longer "
+           "used. The work on the others is kept, but not on which stream it ran.";
+  case TSCOPE_LOSS_SHAPES:
+  case TSCOPE_LOSS_STRINGS:
+    return "Nothing has to be done: the calls themselves are kept, but for some of them the grid, "
+           "the block or a name is not known.";
+  case TSCOPE_LOSS_THREADS:
+    return "The process has more threads at one time than the table holds: what the others did was "
+           "not seen.";
+  default:
+    return "Give the trace directory more space and a fast local disk, then measure again.";
+  }
+}
+
 static int lost_records(struct findings *f, u32 *ranks) {
   static const char *const reasons[TSCOPE_LOSS_REASONS] = {
 #define X(NAME, value, text) [value] = text,
@@ -144,13 +167,7 @@ static int lost_records(struct findings *f, u32 *ranks) {
                    "over these, are left out of overlap and budget.",
                    (unsigned long long)sum, (double)sum + f->r->events, plural(n, "rank").text,
                    reasons[most], (double)overwritten / n),
-      only_ring
-          ? arena_text(f->a->arena, "Raise the disk limit to keep more details of the run. "
-                                    "Collectives, steps and phases are all kept in any case.")
-          : arena_text(
-                f->a->arena,
-                "Give the trace directory more space and a fast local disk, then measure again."),
-      ranks, n);
+      arena_text(f->a->arena, remedy_of_loss(most)), ranks, n);
 }
 
 static int unseen_collectives(struct findings *f, u32 *ranks) {
@@ -270,6 +287,43 @@ static int unaligned_clocks(struct findings *f) {
       NULL, 0);
 }
 
+/* A library that is newer than all whose functions were looked through. */
+static int newer_libraries(struct findings *f) {
+  static const struct {
+    enum tscope_info fact;
+    const char *name;
+    int major, minor;
+  } known[] = {
+#define X(fact_, name_, major_, minor_) {TSCOPE_INFO_##fact_, name_, major_, minor_},
+      TSCOPE_NEWEST_KNOWN(X)
+#undef X
+  };
+  const struct model *model = f->a->model;
+  int error = 0;
+  for (size_t k = 0; k < sizeof(known) / sizeof(*known) && !error; k++) {
+    const char *newest = NULL;
+    for (u32 i = 0; i < model->n_ranks && !newest; i++) {
+      const char *text = model->ranks[i].info[known[k].fact];
+      int major, minor;
+      if (text && sscanf(text, "%d.%d", &major, &minor) == 2 &&
+          (major > known[k].major || (major == known[k].major && minor > known[k].minor)))
+        newest = text;
+    }
+    if (newest)
+      error = finding_add(
+          f, SEVERITY_INFO, NAN,
+          arena_printf(f->a->arena, "%s is newer than the newest that tscope knows", known[k].name),
+          arena_printf(f->a->arena,
+                       "The job uses version %s; every function of %d.%d was looked through. Calls "
+                       "of functions that came later are not recorded.",
+                       newest, known[k].major, known[k].minor),
+          arena_text(f->a->arena, "Look for a newer tscope if communication or GPU work is missing "
+                                  "in this report."),
+          NULL, 0);
+  }
+  return error;
+}
+
 int rule_partial_data(struct findings *f) {
   const struct model *model = f->a->model;
   u32 *ranks = arena_array(f->a->arena, size_sum(size_sum(model->n_ranks, model->world_size), 1),
@@ -287,5 +341,7 @@ int rule_partial_data(struct findings *f) {
     error = unseen_kernels(f, ranks);
   if (!error)
     error = unseen_steps(f);
+  if (!error)
+    error = newer_libraries(f);
   return error ? error : unaligned_clocks(f);
 }
