@@ -3,11 +3,10 @@
  * The state of a process: from what its trace says of its end, from its last sign of life, and, on
  * this machine, from what the kernel says.
  */
-#include <errno.h>
 #include <math.h>
 #include <stdio.h>
-#include <unistd.h>
 
+#include "import/tscope/files/process_state.h"
 #include "live/live_view.h"
 
 /* The shim gives a sign of life every 100 ms; a busy machine or disk may delay it. */
@@ -21,28 +20,6 @@
 double live_seconds_between(i64 from, i64 to) {
   return from == LIVE_UNKNOWN_NS || to == LIVE_UNKNOWN_NS ? NAN
                                                           : fmax((double)(to - from) / 1e9, 0);
-}
-
-/* R, S, D, T, Z of /proc; 0 if there is no such process, '?' if it is not known. */
-static char process_state(const struct tscope_file_header *header) {
-  char path[64], line[512], state;
-  unsigned long long start = 0;
-  snprintf(path, sizeof(path), "/proc/%u/stat", header->pid);
-  FILE *file = fopen(path, "re");
-  if (!file)
-    return errno == ENOENT ? 0 : '?';
-  bool read = fgets(line, sizeof(line), file) != NULL;
-  fclose(file);
-  const char *after = read ? strrchr(line, ')') : NULL;
-  if (!after || sscanf(after + 1,
-                       " %c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %*u %*u %*d %*d "
-                       "%*d %*d %*d %*d %llu",
-                       &state, &start) != 2)
-    return '?';
-  /* A process that began after the trace did only has the number of one that has ended. */
-  long hertz = sysconf(_SC_CLK_TCK);
-  i64 started = hertz > 0 ? (i64)(start * (1000000000ull / (u64)hertz)) : 0;
-  return started > (i64)header->start_monotonic_ns + 2000000000 ? 0 : state;
 }
 
 static void describe_ended(struct live_rank *rank, const struct tscope_file_header *header) {
@@ -66,7 +43,7 @@ static void describe_ended(struct live_rank *rank, const struct tscope_file_head
 
 static void describe_silent(struct live_rank *rank, const struct live_host *host,
                             const struct tscope_file_header *header) {
-  char state = host->here ? process_state(header) : '?';
+  char state = host->here ? process_state_of(header) : '?';
   rank->state = LIVE_SILENT;
   switch (state) {
   case 0:

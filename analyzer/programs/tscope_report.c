@@ -15,8 +15,8 @@
 #include "base/printable.h"
 #include "diff/diff.h"
 #include "import/import.h"
-#include "import/tscope/load_traces.h"
 #include "kernels/kernels.h"
+#include "programs/list_runs.h"
 #include "report/export_tables.h"
 #include "report/gate/gate.h"
 #include "report/open_in_browser.h"
@@ -313,9 +313,38 @@ static int report(const struct options *options, struct gate *gate) {
   return status;
 }
 
-static int list_runs(const struct options *options) {
+/* "warning: DIST.STRAGGLER Rank 2 ...": what the report on a run says first. */
+static const char *worst_finding(const struct options *options, const char *run,
+                                 struct arena *arena) {
+  struct options one = *options;
+  struct reading reading = {0};
+  struct progress progress = progress_begin(stderr);
   char why[512] = "";
-  if (model_list_runs(options->paths, options->n_paths, stdout, why, sizeof(why)) < 0)
+  one.run = run;
+  struct kernel_names *names = kernel_names_new(options->kernel_categories, why, sizeof(why));
+  int error = names ? read_and_analyse(&one, one.paths, one.n_paths, 0, names, &progress, &reading,
+                                       why, sizeof(why))
+                    : -EINVAL;
+  progress_end(&progress);
+  const struct finding *worst = NULL;
+  for (u32 i = 0; !error && i < reading.results->n_findings; i++)
+    if (!worst || reading.results->findings[i].severity > worst->severity)
+      worst = &reading.results->findings[i];
+  const char *text =
+      error   ? arena_text(arena, why)
+      : worst ? arena_printf(arena, "%s: %s", severity_words[worst->severity], worst->title)
+              : report_verdict_words[reading.results->verdict];
+  free_reading(&reading);
+  kernel_names_free(names);
+  return text;
+}
+
+/* `tscope list` and `tscope prune`. */
+static int keep_house(const struct options *options) {
+  char why[512] = "";
+  int error = options->prune ? prune_runs(options, why, sizeof(why))
+                             : list_runs(options, worst_finding, why, sizeof(why));
+  if (error < 0)
     return fail("%s", why);
   if (fflush(stdout) != 0)
     return fail("the list could not be written: %s", strerror(errno));
@@ -342,8 +371,8 @@ int main(int argc, char **argv) {
     puts("tscope-report " TSCOPE_VERSION);
     return STATUS_OK;
   }
-  if (options.list)
-    return list_runs(&options);
+  if (options.list || options.prune)
+    return keep_house(&options);
   struct gate gate = {0};
   int status = read_gate(&options, &gate);
   if (status == STATUS_OK)

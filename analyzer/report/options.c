@@ -87,6 +87,27 @@ static const char *parse_amount(const char *argument, double *value) {
   return NULL;
 }
 
+static const char *option_prune(struct options *options, const char *argument) {
+  (void)argument;
+  options->prune = true;
+  return NULL;
+}
+
+static const char *option_older_than(struct options *options, const char *argument) {
+  return parse_amount(argument, &options->older_than) ? "a number of days, such as 14" : NULL;
+}
+
+static const char *option_max_size(struct options *options, const char *argument) {
+  return parse_amount(argument, &options->max_size) ? "a number of bytes, such as 500M or 20G"
+                                                    : NULL;
+}
+
+static const char *option_yes(struct options *options, const char *argument) {
+  (void)argument;
+  options->yes = true;
+  return NULL;
+}
+
 static const char *option_flops_per_step(struct options *options, const char *argument) {
   return parse_amount(argument, &options->flops_per_step);
 }
@@ -175,6 +196,12 @@ static const char *option_width(struct options *options, const char *argument) {
 
 static const char *option_attempt(struct options *options, const char *argument) {
   return parse_whole_number(argument, 1, 100000, &options->attempt)
+             ? NULL
+             : "a whole number from 1 to 100000";
+}
+
+static const char *option_keep(struct options *options, const char *argument) {
+  return parse_whole_number(argument, 1, 100000, &options->keep)
              ? NULL
              : "a whole number from 1 to 100000";
 }
@@ -413,6 +440,11 @@ bool options_parse(int argc, char **argv, struct options *options, char *why, si
   if (options->n_paths == 0 && !options->diff) {
     options->paths = default_paths();
     options->n_paths = 1;
+  }
+  if (options->prune && !options->keep && !(options->older_than > 0) && !(options->max_size > 0)) {
+    snprintf(why, why_bytes,
+             "prune needs to know which runs: --older-than DAYS, --keep COUNT or --max-size BYTES");
+    return false;
   }
   if (options->diff && !read_sides(options, argv + optind, why, why_bytes))
     return false;

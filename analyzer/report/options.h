@@ -35,6 +35,9 @@ struct options {
   u32 n_rules;
   const char *expectations, *write_expectations, *junit; /* files; NULL if not given */
   u64 quick;                                             /* 0 if not given */
+  double older_than, max_size;                           /* days and bytes; 0 if not given */
+  unsigned keep;                                         /* 0 if not given */
+  bool prune, yes;
   bool list, include_warmup, ascii, open, github, version, help;
   bool stacks;
   bool diff; /* the first n_before of paths are the earlier runs, the others the later */

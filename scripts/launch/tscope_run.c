@@ -20,6 +20,7 @@
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -32,6 +33,8 @@
 #include "scripts/launch/run_options.def"
 
 enum { EXIT_USAGE = 2, EXIT_CANNOT_RUN = 126, EXIT_NOT_FOUND = 127 };
+
+#define LEAST_FREE 64e6 /* bytes, as TSCOPE_DISK_FREE by default */
 
 static const struct option_row {
   char letter;
@@ -67,6 +70,7 @@ struct options {
   const char *directory;
   const char *run;
   const char *library;
+  const char *max_size;
   bool print_env;
   bool quiet;
 };
@@ -112,6 +116,9 @@ static int parse(int argc, char **argv, struct options *options) {
       break;
     case 'l':
       options->library = optarg;
+      break;
+    case 'm':
+      options->max_size = optarg;
       break;
     case 'p':
       options->print_env = true;
@@ -392,13 +399,67 @@ static char *report_command(const char *directory, const char *run) {
   return command;
 }
 
-static void closing_line(const char *command, const char *directory) {
+/* Why no trace can be written there, in `why`; false if nothing speaks against it. The shim decides
+ * by itself, in each process: this is for whoever starts the job. */
+static bool cannot_write(const char *directory, char *why, size_t bytes) {
+  char path[PATH_MAX];
+  struct stat facts;
+  struct statvfs disk;
+  snprintf(path, sizeof(path), "%s", directory);
+  if (lstat(path, &facts) == 0) {
+    if (!S_ISDIR(facts.st_mode) || facts.st_uid != geteuid()) {
+      snprintf(why, bytes, "%s %s", path,
+               S_ISDIR(facts.st_mode) ? "belongs to another user"
+                                      : "is not a directory of its own");
+      return true;
+    }
+  } else { /* it will be made: then the folder above it must be there, or be made too */
+    for (char *slash; access(path, F_OK) != 0 && (slash = strrchr(path, '/')) && slash > path;)
+      *slash = '\0';
+  }
+  if (access(path, W_OK | X_OK) != 0) {
+    snprintf(why, bytes, "%s cannot be written to (%s)", path, strerror(errno));
+    return true;
+  }
+  if (statvfs(path, &disk) != 0 || disk.f_blocks == 0)
+    return false;
+  double free_bytes = (double)disk.f_bavail * (double)disk.f_frsize;
+  double margin = (double)disk.f_blocks * (double)disk.f_frsize / 20;
+  margin = margin < LEAST_FREE ? margin : LEAST_FREE;
+  if (free_bytes > margin)
+    return false;
+  snprintf(why, bytes, "the disk of %s is full: %.0f MB are free", path, free_bytes / 1e6);
+  return true;
+}
+
+/* Removes the oldest runs by `tscope-report --prune`; what that says goes to standard error. */
+static void hold_bound(const char *directory, const char *max_size) {
+  char program[PATH_MAX];
+  if (!max_size || !*max_size || access(directory, F_OK) != 0 ||
+      !installed_program("tscope-report", program))
+    return;
+  pid_t child = fork();
+  if (child == 0) {
+    dup2(STDERR_FILENO, STDOUT_FILENO);
+    unsetenv("LD_PRELOAD");
+    execl(program, "tscope-report", "--prune", "--yes", "--max-size", max_size, directory, NULL);
+    _exit(EXIT_CANNOT_RUN);
+  }
+  int status;
+  while (child > 0 && waitpid(child, &status, 0) < 0 && errno == EINTR)
+    continue;
+}
+
+/* `off`: why nothing could be written, "" if it could. */
+static void closing_line(const char *command, const char *directory, const char *off) {
   const char *run = getenv("TSCOPE_RUN");
   int traces = count_traces(directory, run, 1);
   char *report = report_command(directory, run);
   if (traces)
     print_message("%d rank%s recorded; see the report with: %s", traces, traces == 1 ? "" : "s",
                   report ? report : "tscope-report");
+  else if (*off)
+    print_message("tscope was off: %s; give --dir another directory", off);
   else
     print_message(
         "no trace here yet: %s made no NCCL, CUDA or gloo call on this host, or ran what does "
@@ -448,8 +509,12 @@ int main(int argc, char **argv) {
     tscope_directory_to_write(standard);
     directory = standard;
   }
+  hold_bound(directory, options.max_size ? options.max_size : getenv("TSCOPE_DIR_MAX"));
+  char off[PATH_MAX + 64] = "";
+  if (found && cannot_write(directory, off, sizeof(off)) && !options.quiet && prints_closing_line())
+    print_message("%s, so the command runs without tscope", off);
   int status = supervise(command);
   if (found && !options.quiet && prints_closing_line())
-    closing_line(command[0], directory);
+    closing_line(command[0], directory, off);
   return exit_like(status);
 }

@@ -8,11 +8,10 @@
 #include <math.h>
 #include <stdatomic.h>
 #include <stdlib.h>
-#include <time.h>
 
 #include "base/parallel.h"
-#include "base/printable.h"
 #include "import/file_budget.h"
+#include "import/tscope/files/process_state.h"
 #include "import/tscope/ranks/processes.h"
 #include "import/tscope/trace_source.h"
 #include "join/join_ranks.h"
@@ -81,6 +80,7 @@ static struct rank describe_rank(const struct process *process, struct arena *ar
                       .closed = header->closed_realtime_ns != 0,
                       .last_moments_missing = header->carried && !header->closed_realtime_ns &&
                                               header->end_kind == TSCOPE_END_UNSEEN,
+                      .running = process_runs(header),
                       .damage = definitions->damage,
                       .records = definitions->records,
                       .launches = process->events.launches,
@@ -273,8 +273,8 @@ int model_load(const char *path, const struct model_options *options, struct mod
   return result;
 }
 
-/* How often a run was started. Only ranks that are there twice make it worth reading the files. */
-static u32 count_attempts(const struct trace_run *run, struct arena *arena) {
+/* Only ranks that are there twice make it worth reading the files. */
+u32 trace_run_attempts(const struct trace_run *run, struct arena *arena) {
   struct processes processes;
   u32 repeated = 0, attempts = 1;
   for (u32 i = 0; i < run->n_entries; i++)
@@ -298,45 +298,4 @@ static u32 count_attempts(const struct trace_run *run, struct arena *arena) {
   }
   processes_release(&processes);
   return attempts;
-}
-
-static u32 count_hosts(const struct trace_run *run) {
-  u32 hosts = 0;
-  for (u32 i = 0; i < run->n_entries; i++) {
-    bool seen = run->entries[i].problem != NULL;
-    for (u32 j = 0; j < i && !seen; j++)
-      seen = !run->entries[j].problem &&
-             strcmp(run->entries[i].header.host, run->entries[j].header.host) == 0;
-    hosts += !seen;
-  }
-  return hosts;
-}
-
-int model_list_runs(const char *const *paths, u32 n, FILE *out, char *why, size_t why_bytes) {
-  struct arena arena = {0};
-  struct trace_runs runs;
-  int result = trace_runs_find(paths, n, &arena, &runs, why, why_bytes);
-  for (u32 i = 0; i < runs.n_runs && result == 0; i++) {
-    const struct trace_run *run = &runs.runs[i];
-    time_t start = (time_t)(run->start_realtime_ns / 1000000000);
-    struct tm parts;
-    char when[32] = "unknown time";
-    u64 bytes = 0;
-    for (u32 e = 0; e < run->n_entries; e++)
-      bytes += run->entries[e].bytes;
-    if (run->start_realtime_ns && localtime_r(&start, &parts))
-      strftime(when, sizeof(when), "%Y-%m-%d %H:%M:%S", &parts);
-    u32 hosts = count_hosts(run);
-    fprintf(out, "%-32s  %s  %u process%s on %u host%s  %.1f MB", arena_printable(&arena, run->id),
-            when, run->n_readable, run->n_readable == 1 ? "" : "es", hosts, hosts == 1 ? "" : "s",
-            (double)bytes / 1e6);
-    u32 attempts = count_attempts(run, &arena);
-    if (attempts > 1)
-      fprintf(out, "  %u attempts", attempts);
-    if (run->n_readable < run->n_entries)
-      fprintf(out, "  %u unreadable", run->n_entries - run->n_readable);
-    fputc('\n', out);
-  }
-  arena_release(&arena);
-  return result;
 }

@@ -5,6 +5,7 @@
 #ifndef TSCOPE_LOAD_TRACES_H
 #define TSCOPE_LOAD_TRACES_H
 
+#include "import/tscope/files/trace_dir.h"
 #include "model/model.h"
 
 /* Reads tscope traces, at each path a tscope directory, a run's directory or one file, into an
@@ -17,7 +18,7 @@ int model_read_runs(struct model *model, const char *const *paths, u32 n,
 int model_load(const char *path, const struct model_options *options, struct model **model,
                char *why, size_t why_bytes);
 
-/* Lists the runs under the paths, newest first, one line each. 0, or negative errno as above. */
-int model_list_runs(const char *const *paths, u32 n, FILE *out, char *why, size_t why_bytes);
+/* How often a run was started. */
+u32 trace_run_attempts(const struct trace_run *run, struct arena *arena);
 
 #endif

@@ -79,7 +79,7 @@ static int damaged_ranks(struct findings *f, u32 *ranks) {
 
 static int cut_ranks(struct findings *f, u32 *ranks) {
   const struct model *model = f->a->model;
-  u32 n = 0, pending = 0;
+  u32 n = 0, pending = 0, running = 0;
   bool behind = false;
   if (f->r->run_end.n_culprits) /* reported by RUN.ENDED_EARLY, which knows whose logs to read */
     return 0;
@@ -90,8 +90,19 @@ static int cut_ranks(struct findings *f, u32 *ranks) {
   }
   for (u32 i = 0; i < model->n_arrivals; i++)
     pending += model->arrivals[i].call_end == NS_UNKNOWN;
+  for (u32 i = 0; i < model->n_ranks; i++)
+    running += model->ranks[i].running;
   if (n == 0)
     return 0;
+  if (running == n)
+    return finding_add(
+        f, SEVERITY_INFO, NAN,
+        arena_text(f->a->arena, "The run still runs: this is what it did until now"),
+        arena_printf(f->a->arena, "%u rank%s had not ended when the trace%s read.", n,
+                     n > 1 ? "s" : "", n > 1 ? "s were" : " was"),
+        arena_text(f->a->arena, "tscope top shows what it does now; the report is complete when it "
+                                "has ended."),
+        ranks, n);
   char *inside = pending
                      ? arena_printf(f->a->arena, " %u collective calls never returned.", pending)
                      : arena_text(f->a->arena, "");

@@ -7,6 +7,12 @@ function sayByUnit(unit) {
   return unit === 'ms' ? ms : unit === 'bytes' ? bytes : unit === 'fraction' ? percent : number;
 }
 
+function canShow(d) {
+  return isKnown(d.step_detectable) ?
+      `So many runs of this noise can show changes of ${percent(d.step_detectable)} and more.` :
+      'So few runs can show no change: three on each side show how much runs differ.';
+}
+
 panel({
   id: 'changed',
   title: 'What changed',
@@ -40,14 +46,7 @@ panel({
                                         d.reason || 'no reason known'
                                       ]) :
           null,
-      known ?
-          el('p', {},
-             isKnown(d.step_detectable) ?
-                 `Changes of ${
-                     percent(
-                         d.step_detectable)} and more can be shown with so many runs of this noise.` :
-                 'So few runs can show no change: three on each side show how much runs of the same kind differ.') :
-          null,
+      known ? el('p', {}, canShow(d)) : null,
       d.cause.text ? el('p', {}, 'Cause: ', d.cause.text) : null,
       d.explained_by.length ? el('p', {}, 'Changed most: ', d.explained_by.join(', ')) : null,
       known ?

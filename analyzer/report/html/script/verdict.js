@@ -13,7 +13,7 @@ function worthOf(finding) {
   const part = finding.worth_added_s < 0.01 * finding.worth_s ? 'all' : seconds(shared);
   return seconds(finding.worth_s) +
       (whole > 0 ? ` (${percent(finding.worth_s / whole)} of the time)` : '') +
-      (ids.length ? `, ${part} of it also in ${ids.join(' and ')}` : '');
+      (ids.length ? `, ${part} shared with ${ids.join(' and ')}` : '');
 }
 
 function findingCard(finding, evidence) {

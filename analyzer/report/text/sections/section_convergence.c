@@ -8,8 +8,17 @@
 #include "report/text/section.h"
 #include "report/text/table.h"
 
+/* Where a job trained and no value of it is known, that is said: its loss may be anything. */
 static bool applies(const struct results *results) {
-  return results->convergence.reason == NULL;
+  return results->convergence.reason == NULL ||
+         (results->step_count > 0 && section_has_timelines(results));
+}
+
+static const char *unknown(const struct results *results) {
+  return results->convergence.reason
+             ? "nobody looked at the loss. TSCOPE_SCALARS=both reads what the job prints; "
+               "libtscope.scalar(\"loss\", x) records it; or name the job's log beside the traces"
+             : NULL;
 }
 
 static bool unjudged(const struct results *results) {
@@ -64,5 +73,6 @@ static void put_convergence_section(struct pen *pen, const struct results *resul
 
 const struct section section_convergence = {.title = "Convergence",
                                             .applies = applies,
+                                            .unknown = unknown,
                                             .unjudged = unjudged,
                                             .body = put_convergence_section};

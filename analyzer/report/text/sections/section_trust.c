@@ -83,10 +83,11 @@ static void put_attempts(struct pen *pen, const struct results *results) {
 
 /* What is wrong with files, in the reader's words. */
 static void put_damage(struct pen *pen, const struct model *model) {
-  u32 damaged = 0, unclosed = 0;
+  u32 damaged = 0, unclosed = 0, running = 0;
   for (u32 i = 0; i < model->n_ranks; i++) {
     const struct rank *rank = &model->ranks[i];
-    unclosed += !rank->damage && !rank->closed;
+    unclosed += !rank->damage && !rank->closed && !rank->running;
+    running += !rank->damage && rank->running;
     if (!rank->damage || damaged++ >= DAMAGES_SHOWN)
       continue;
     section_label(pen, damaged == 1 ? "damage" : "");
@@ -97,6 +98,11 @@ static void put_damage(struct pen *pen, const struct model *model) {
   }
   if (damaged > DAMAGES_SHOWN)
     pen_item_format(pen, STYLE_WARNING, VALUE_INDENT, "and %u more ranks", damaged - DAMAGES_SHOWN);
+  if (running) {
+    section_label(pen, "runs still");
+    pen_item_format(pen, STYLE_PLAIN, VALUE_INDENT, "%s: this is the run until now",
+                    plural(running, "rank").text);
+  }
   if (unclosed) {
     section_label(pen, damaged ? "" : "damage");
     pen_item_format(pen, STYLE_PLAIN, VALUE_INDENT,

@@ -26,8 +26,8 @@ static void put_overlaps(struct pen *pen, const struct finding *finding) {
   if (!finding->n_overlaps)
     return;
   bool whole = finding->worth_added_s < 0.01 * finding->worth_s;
-  pen_item_format(pen, STYLE_PLAIN, INDENT, "%s of it also in %s",
-                  whole ? "all" : duration_s(shared).text, finding->overlaps[0]);
+  pen_item_format(pen, STYLE_PLAIN, INDENT, whole ? "%s as %s" : "%s shared with %s",
+                  whole ? "the same time" : duration_s(shared).text, finding->overlaps[0]);
   for (u32 i = 1; i < finding->n_overlaps; i++)
     pen_item_format(pen, STYLE_PLAIN, INDENT, "and %s", finding->overlaps[i]);
 }
@@ -116,6 +116,8 @@ static void verdict(struct pen *pen, const struct results *results,
               results->n_undecided
                   ? "No finding reached its threshold, but some things could not be judged:"
                   : "Nothing that was measured stands out: no finding reached its threshold.");
+    if (results->convergence.reason && results->step_count > 0)
+      pen_words(pen, STYLE_PLAIN, TEXT_INDENT, " The loss was not looked at.");
   }
   put_hidden_communication(pen, results);
   put_cannot_tell(pen, results);

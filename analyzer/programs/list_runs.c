@@ -1,0 +1,195 @@
+/* SPDX-License-Identifier: MIT */
+#include "programs/list_runs.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/printable.h"
+#include "base/quantity.h"
+#include "import/tscope/files/process_state.h"
+#include "import/tscope/files/trace_dir.h"
+#include "import/tscope/load_traces.h"
+
+#define DAY_S 86400.0
+enum { JUDGED = 20 }; /* runs whose worst finding is looked for; each costs a report */
+
+static u32 count_hosts(const struct trace_run *run) {
+  u32 hosts = 0;
+  for (u32 i = 0; i < run->n_entries; i++) {
+    bool seen = run->entries[i].problem != NULL;
+    for (u32 j = 0; j < i && !seen; j++)
+      seen = !run->entries[j].problem &&
+             strcmp(run->entries[i].header.host, run->entries[j].header.host) == 0;
+    hosts += !seen;
+  }
+  return hosts;
+}
+
+/* How a run ended, by the headers of its files. */
+struct run_state {
+  u32 running, failed, killed, unknown, world_size;
+  u64 bytes;
+};
+
+static struct run_state state_of(const struct trace_run *run) {
+  struct run_state state = {0};
+  for (u32 i = 0; i < run->n_entries; i++) {
+    const struct tscope_file_header *header = &run->entries[i].header;
+    state.bytes += run->entries[i].bytes;
+    if (run->entries[i].problem)
+      continue;
+    if (header->world_size > state.world_size)
+      state.world_size = header->world_size;
+    if (process_runs(header))
+      state.running++;
+    else if (header->reaped_signal)
+      state.killed++;
+    else if (header->end_kind != TSCOPE_END_UNSEEN && header->end_status != 0)
+      state.failed++;
+    else
+      state.unknown += !header->closed_realtime_ns;
+  }
+  return state;
+}
+
+static const char *describe_end(const struct run_state *state) {
+  return state->running   ? "runs"
+         : state->killed  ? "killed"
+         : state->failed  ? "failed"
+         : state->unknown ? "no end"
+                          : "ended";
+}
+
+static void print_run(const struct trace_run *run, const struct run_state *state, FILE *out,
+                      struct arena *arena) {
+  time_t start = (time_t)(run->start_realtime_ns / 1000000000);
+  struct tm parts;
+  char when[32] = "unknown time", of[24] = "";
+  if (run->start_realtime_ns && localtime_r(&start, &parts))
+    strftime(when, sizeof(when), "%Y-%m-%d %H:%M:%S", &parts);
+  if (state->world_size > run->n_readable)
+    snprintf(of, sizeof(of), " of %u", state->world_size);
+  u32 hosts = count_hosts(run);
+  fprintf(out, "%-32s  %s  %u%s rank%s on %u host%s  %.1f MB  %s", arena_printable(arena, run->id),
+          when, run->n_readable, of, run->n_readable == 1 && !*of ? "" : "s", hosts,
+          hosts == 1 ? "" : "s", (double)state->bytes / 1e6, describe_end(state));
+  u32 attempts = trace_run_attempts(run, arena);
+  if (attempts > 1)
+    fprintf(out, "  %u attempts", attempts);
+  if (run->n_readable < run->n_entries)
+    fprintf(out, "  %u unreadable", run->n_entries - run->n_readable);
+}
+
+int list_runs(const struct options *options, run_finding *worst, char *why, size_t why_bytes) {
+  struct arena arena = {0};
+  struct trace_runs runs;
+  u32 judged = options->top ? options->top : JUDGED;
+  int error = trace_runs_find(options->paths, options->n_paths, &arena, &runs, why, why_bytes);
+  for (u32 i = 0; i < runs.n_runs && error == 0; i++) {
+    const struct trace_run *run = &runs.runs[i];
+    struct run_state state = state_of(run);
+    print_run(run, &state, stdout, &arena);
+    const char *finding = i < judged && run->n_readable ? worst(options, run->id, &arena) : NULL;
+    if (finding)
+      printf("  %s", arena_printable(&arena, finding));
+    putchar('\n');
+  }
+  arena_release(&arena);
+  return error;
+}
+
+/* --- pruning --- */
+
+/* The folder that only this run's files are in; NULL if it is a directory that was named, or if
+ * files of others are there too. */
+static char *folder_of(struct arena *arena, const struct trace_run *run) {
+  const char *slash = strrchr(run->entries[0].path, '/');
+  char *folder =
+      slash ? arena_copy(arena, run->entries[0].path, (size_t)(slash - run->entries[0].path))
+            : NULL;
+  size_t n = folder ? strlen(folder) : 0;
+  for (u32 i = 0; i < run->n_entries && folder; i++)
+    if (strncmp(run->entries[i].path, folder, n) != 0 || run->entries[i].path[n] != '/')
+      folder = NULL;
+  const char *name = folder ? strrchr(folder, '/') : NULL;
+  return name && strcmp(name + 1, run->id) == 0 ? folder : NULL;
+}
+
+/* Removes the traces, and what tscope wrote beside them: everything in a folder of the run's own
+ * name that is a plain file. */
+static int remove_run(struct arena *arena, const struct trace_run *run) {
+  int error = 0;
+  for (u32 i = 0; i < run->n_entries; i++)
+    if (unlink(run->entries[i].path) < 0 && errno != ENOENT)
+      error = -errno;
+  char *folder = folder_of(arena, run);
+  DIR *directory = folder ? opendir(folder) : NULL;
+  for (struct dirent *item; directory && (item = readdir(directory));) {
+    struct stat facts;
+    if (fstatat(dirfd(directory), item->d_name, &facts, AT_SYMLINK_NOFOLLOW) == 0 &&
+        (S_ISREG(facts.st_mode) || S_ISSOCK(facts.st_mode)))
+      unlinkat(dirfd(directory), item->d_name, 0);
+  }
+  if (directory)
+    closedir(directory);
+  if (folder)
+    rmdir(folder);
+  return error;
+}
+
+/* Why the run is to go; NULL if it stays. `kept` and `kept_bytes` are of the newer runs that stay.
+ */
+static const char *reason_to_go(const struct options *options, const struct trace_run *run,
+                                const struct run_state *state, u32 kept, double kept_bytes) {
+  double age_s = difftime(time(NULL), (time_t)(run->start_realtime_ns / 1000000000));
+  if (options->older_than > 0 && run->start_realtime_ns && age_s > options->older_than * DAY_S)
+    return "too old";
+  if (options->keep && kept >= options->keep)
+    return "more runs than --keep";
+  if (options->max_size > 0 && kept_bytes + (double)state->bytes > options->max_size)
+    return "more than --max-size";
+  return NULL;
+}
+
+int prune_runs(const struct options *options, char *why, size_t why_bytes) {
+  struct arena arena = {0};
+  struct trace_runs runs;
+  int error = trace_runs_find(options->paths, options->n_paths, &arena, &runs, why, why_bytes);
+  if (error == -ENOENT) { /* nothing there is nothing to remove */
+    arena_release(&arena);
+    return 0;
+  }
+  u32 kept = 0, gone = 0;
+  double kept_bytes = 0, gone_bytes = 0;
+  for (u32 i = 0; i < runs.n_runs && error == 0; i++) {
+    const struct trace_run *run = &runs.runs[i];
+    struct run_state state = state_of(run);
+    const char *reason =
+        state.running ? NULL : reason_to_go(options, run, &state, kept, kept_bytes);
+    if (!reason) {
+      kept++;
+      kept_bytes += (double)state.bytes;
+      continue;
+    }
+    error = options->yes ? remove_run(&arena, run) : 0;
+    if (error)
+      snprintf(why, why_bytes, "run %s could not be removed: %s", run->id, strerror(-error));
+    gone++;
+    gone_bytes += (double)state.bytes;
+    print_run(run, &state, stdout, &arena);
+    printf("  %s: %s\n", options->yes ? "removed" : "would go", reason);
+  }
+  if (!error)
+    printf("%u run%s %s, %.1f MB; %u stay%s, %.1f MB%s\n", gone, gone == 1 ? "" : "s",
+           options->yes ? "removed" : "would be removed", gone_bytes / 1e6, kept,
+           kept == 1 ? "s" : "", kept_bytes / 1e6,
+           options->yes || !gone ? "" : "; --yes removes them");
+  arena_release(&arena);
+  return error;
+}

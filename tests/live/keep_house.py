@@ -1,0 +1,137 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""Runs of a directory: what `tscope list` says of them, while they run and after, what `tscope prune` removes, and what
+`tscope run` says where it cannot write: keep_house.py BUILD-FOLDER."""
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+import unittest
+
+BUILD = sys.argv[1]
+TSCOPE = os.path.join(BUILD, "scripts", "tscope")
+TRACEGEN = os.path.join(BUILD, "tests", "tracegen", "tracegen")
+TRAIN = os.path.join(BUILD, "tests", "standins", "train")
+DAY_NS = 86400 * 10**9
+ENV = {key: value for key, value in os.environ.items() if not key.startswith(("TSCOPE", "STANDIN", "RANK", "SLURM"))}
+ENV["LD_LIBRARY_PATH"] = os.path.join(BUILD, "tests", "standins", "lib")
+
+
+def tscope(*arguments, **env):
+    return subprocess.run([TSCOPE, *arguments], capture_output=True, text=True, env={**ENV, **env}, timeout=60)
+
+
+class House(unittest.TestCase):
+    def setUp(self):
+        holder = tempfile.TemporaryDirectory(prefix="tscope-house-")
+        self.addCleanup(holder.cleanup)
+        self.folder = os.path.join(holder.name, "traces")
+        os.mkdir(self.folder, 0o700)
+
+    def write(self, name, days_ago, *options):
+        """A run of two ranks that began so many days ago, in a folder of its name."""
+        realtime = time.time_ns() - int(days_ago * DAY_NS)
+        subprocess.run([TRACEGEN, "--run", name, "--ranks", "2", "--steps", "20", "--realtime", str(realtime), *options,
+                        self.folder], check=True, capture_output=True)
+        os.unlink(os.path.join(self.folder, name + ".truth.json"))
+
+    def listed(self):
+        done = tscope("list", self.folder)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        return {line.split()[0]: line for line in done.stdout.splitlines()}
+
+    def pruned(self, *options):
+        done = tscope("prune", *options, self.folder)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        return re.findall(r"(?m)^(\w+) .*(?:removed|would go): ", done.stdout), done.stdout
+
+    def test_a_run_is_listed_with_size_ranks_end_and_worst_finding(self):
+        self.write("slow", 1, "--slow-rank", "1", "--slow-factor", "3")
+        self.write("even", 2, "--data-ns", "1000")
+        self.write("lost", 3, "--lost-ranks", "1")
+        rows = self.listed()
+        self.assertEqual(list(rows), ["slow", "even", "lost"])
+        size = sum(os.path.getsize(os.path.join(self.folder, "slow", name))
+                   for name in os.listdir(os.path.join(self.folder, "slow")))
+        self.assertIn(f" {size / 1e6:.1f} MB", rows["slow"])
+        self.assertRegex(rows["slow"], r"  2 ranks on 1 host  .* critical: Rank 1 ")
+        self.assertRegex(rows["lost"], r"  1 of 2 ranks on 1 host")
+        self.assertNotIn("critical", rows["even"])
+
+    def test_old_runs_go_by_age_number_and_size_and_first_it_only_says_so(self):
+        for day in range(1, 6):
+            self.write(f"d{day}", day - 0.5)
+        each = float(re.search(r"([\d.]+) MB", self.listed()["d1"])[1]) * 1e6
+        for options, gone in ((["--older-than", "3"], ["d4", "d5"]), (["--keep", "2"], ["d3", "d4", "d5"]),
+                              (["--max-size", str(3.5 * each)], ["d4", "d5"]),
+                              (["--older-than", "4", "--keep", "4"], ["d5"]), (["--keep", "9"], [])):
+            self.assertEqual(self.pruned(*options)[0], gone, options)
+        self.assertEqual(len(self.listed()), 5)
+        with open(os.path.join(self.folder, "d5", "notes.txt"), "w", encoding="utf-8") as file:
+            file.write("beside the traces")
+        self.assertEqual(self.pruned("--older-than", "3", "--yes")[0], ["d4", "d5"])
+        self.assertEqual(sorted(os.listdir(self.folder)), ["d1", "d2", "d3"])
+        self.assertEqual(tscope("prune", self.folder).returncode, 2)
+        self.assertIn("--older-than", tscope("prune", self.folder).stderr)
+
+    def test_new_runs_hold_a_bound(self):
+        for day in (1, 2):
+            self.write(f"d{day}", day)
+        for arguments, env in ((["--max-size", "1"], {}), ([], {"TSCOPE_DIR_MAX": "1"})):
+            self.write("d1", 1)
+            done = tscope("run", *arguments, "--dir", self.folder, "--", "echo", "hello", **env)
+            self.assertEqual((done.returncode, done.stdout), (0, "hello\n"))
+            self.assertIn("removed: more than --max-size", done.stderr)
+            self.assertEqual(os.listdir(self.folder), [])
+
+    def test_a_run_that_runs_is_said_to_run(self):
+        command = [TSCOPE, "run", "--dir", self.folder, "--run", "live", "--", TRAIN, "--ranks", "2", "--steps", "100000"]
+        with subprocess.Popen(command, env=ENV, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+                              start_new_session=True) as job:
+            try:
+                end = time.monotonic() + 60
+                found = None
+                while not found and time.monotonic() < end:
+                    time.sleep(0.3)
+                    done = tscope("report", "--format", "json", self.folder)
+                    document = json.loads(done.stdout) if done.returncode == 0 else None
+                    found = document if document and document["steps"]["count"] > 5 else None
+                self.assertIsNotNone(found, "no steps within a minute")
+                severities = [f["severity"] for f in found["findings"] if "still runs" in f["title"]]
+                self.assertEqual(severities, ["info"])
+                text = tscope("report", self.folder).stdout
+                self.assertIn("runs still  2 ranks", text)
+                self.assertNotIn("did not end normally (", text)
+                self.assertRegex(self.listed()["live"], "  runs")
+                self.assertEqual(self.pruned("--max-size", "1", "--yes")[0], [])
+            finally:
+                os.killpg(job.pid, signal.SIGKILL)
+                job.wait()
+        self.assertRegex(self.listed()["live"], "  (no end|killed)")
+        self.assertIn("did not end normally", tscope("report", self.folder).stdout)
+        self.assertEqual(self.pruned("--max-size", "1", "--yes")[0], ["live"])
+
+    def test_why_tscope_is_off_is_said_before_and_after(self):
+        place = os.path.join(self.folder, "file")
+        with open(place, "w", encoding="utf-8"):
+            pass
+        link = os.path.join(self.folder, "link")
+        os.symlink(self.folder, link)
+        for where in (place, link):
+            done = tscope("run", "--dir", where, "--", "echo", "hello")
+            self.assertEqual((done.returncode, done.stdout), (0, "hello\n"))
+            first, last = done.stderr.splitlines()[0], done.stderr.splitlines()[-1]
+            self.assertIn(f"{where} is not a directory of its own, so the command runs without tscope", first)
+            self.assertIn(f"tscope was off: {where} is not a directory of its own", last)
+        if os.geteuid():
+            os.chmod(self.folder, 0o500)
+            done = tscope("run", "--dir", self.folder, "--", "true")
+            self.assertIn("cannot be written to", done.stderr)
+
+
+if __name__ == "__main__":
+    unittest.main(argv=sys.argv[:1], verbosity=2)
