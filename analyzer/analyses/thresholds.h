@@ -74,6 +74,10 @@
 #define REPLAY_TOLERANCE 0.01
 #define PATH_UNKNOWN_LIMIT 0.25
 
+/* Some ranks are slow together if a step without what they have more than their peers saves at
+ * least this share of what it would save if all ranks were equal. */
+#define EQUALS_SHARE 0.8
+
 /* Share of calls whose real span must be known before their sum represents all of them. */
 #define COVERAGE_ENOUGH 0.99
 

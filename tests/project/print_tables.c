@@ -186,7 +186,7 @@ static void print_findings(void) {
   puts("| Finding | Sections whose lamp shows it | Its place, and what it depends on "
        "|\n|---|---|---|");
 #define IN(name) &section_##name,
-#define F(group, name, rule, sections, draws, traits, ...)                                         \
+#define F(group, name, rule, sections, traits, ...)                                                \
   print_finding(#group "." #name, (const struct section *const[]){sections NULL}, traits);
   TSCOPE_FINDINGS(F)
 #undef F

@@ -8,15 +8,16 @@
 #include <string.h>
 
 #include "analyses/findings/diff_findings.def"
+#include "analyses/path/replay.h"
 #include "base/plain_numbers.h"
 
 static const struct {
   enum finding_id id;
   int (*rule)(struct findings *);
-  u32 draws, traits;
+  u32 traits;
 } rules[] = {
-#define F(group, name, rule, sections, draws, traits, cause, fix)                                  \
-  {FINDING_##group##_##name, rule_##rule, draws, traits},
+#define F(group, name, rule, sections, traits, cause, fix)                                         \
+  {FINDING_##group##_##name, rule_##rule, traits},
     TSCOPE_FINDINGS(F)
 #undef F
 };
@@ -50,13 +51,6 @@ void finding_set_sections(struct finding *finding) {
     finding->n_sections++;
 }
 
-u32 finding_draws(enum finding_id id) {
-  for (size_t i = 0; i < RULES; i++)
-    if (rules[i].id == id)
-      return rules[i].draws;
-  return DRAWS_ANY;
-}
-
 static bool rank_may_be_missing(const struct findings *f) {
   return finding_traits(f->id) & NEEDS_ALL_RANKS && f->a->model->n_ranks < f->a->model->world_size;
 }
@@ -78,6 +72,7 @@ int finding_add(struct findings *f, enum severity severity, double worth_s, char
     evidence = limit_evidence(f, evidence, severity);
     severity = severity == SEVERITY_CRITICAL ? SEVERITY_WARNING : severity;
     worth_s = NAN;
+    f->cure = (struct cure){0};
   }
   u32 *copy = arena_array(f->a->arena, n_ranks + 1u, sizeof(u32));
   if (!copy || !title || !evidence || !action)
@@ -106,9 +101,16 @@ int finding_add(struct findings *f, enum severity severity, double worth_s, char
                                                   .action = action,
                                                   .ranks = copy,
                                                   .n_ranks = n_ranks,
-                                                  .draws = f->draws};
-  finding_set_sections(&r->findings[r->n_findings - 1]);
-  f->draws = 0;
+                                                  .cure = f->cure,
+                                                  .worth_low_s = NAN,
+                                                  .worth_high_s = NAN};
+  struct finding *added = &r->findings[r->n_findings - 1];
+  if (f->cure.n && !isnan(worth_s)) {
+    added->worth_low_s = run_seconds(f, f->worth.low_ms);
+    added->worth_high_s = run_seconds(f, f->worth.high_ms);
+  }
+  finding_set_sections(added);
+  f->cure = (struct cure){0};
   return 0;
 }
 
@@ -116,17 +118,58 @@ enum severity severity_of(const struct findings *f, double per_step_ms) {
   return per_step_ms >= WORTH_ALARM * f->step_ms ? SEVERITY_CRITICAL : SEVERITY_WARNING;
 }
 
-static double saved_ms(const struct findings *f, const struct what_if *what_if) {
-  double now_ms = f->a->whole_run ? f->r->path_length_ms : f->r->step_mean_ms;
-  return now_ms - what_if->step_ms;
+double worth_of(struct findings *f, const struct cure *cure, double measured_ms) {
+  struct worth worth = {.ms = NAN};
+  f->cure = (struct cure){0};
+  if (cure && cure->n && replay_worths(f->a, cure, 1, false, &worth) < 0)
+    worth.ms = NAN;
+  if (isnan(worth.ms))
+    return run_seconds(f, measured_ms);
+  f->cure = *cure;
+  f->worth = worth;
+  return run_seconds(f, worth.ms);
 }
 
-double what_if_worth_s(const struct findings *f, enum what_if_kind kind, i64 rank) {
-  const struct results *r = f->r;
-  for (u32 i = 0; i < r->n_what_if && !r->what_if_reason; i++)
-    if (r->what_if[i].kind == kind && r->what_if[i].rank == rank)
-      return fmax(0, run_seconds(f, saved_ms(f, &r->what_if[i])));
-  return NAN;
+double worth_of_change(struct findings *f, struct cure_change change, double measured_ms) {
+  struct cure_change *kept = arena_alloc(f->a->arena, sizeof(*kept));
+  if (!kept)
+    return NAN;
+  *kept = change;
+  return worth_of(f, &(struct cure){kept, 1}, measured_ms);
+}
+
+double worth_of_ranks(struct findings *f, const u32 *ranks, u32 n, double measured_ms) {
+  const struct model *model = f->a->model;
+  bool *group = arena_array(f->a->arena, model->n_ranks + 1u, sizeof(bool));
+  for (u32 i = 0; group && i < model->n_ranks; i++)
+    for (u32 k = 0; k < n && !group[i]; k++)
+      group[i] = model->ranks[i].rank == ranks[k];
+  return group ? worth_of_change(f, (struct cure_change){.kind = CHANGE_RANKS, .ranks = group},
+                                 measured_ms)
+               : NAN;
+}
+
+const struct cure *what_if_cure(const struct findings *f, enum what_if_kind kind, i64 rank) {
+  for (u32 i = 0; i < f->r->n_what_if; i++)
+    if (f->r->what_if[i].kind == kind && f->r->what_if[i].rank == rank)
+      return &f->r->what_if[i].cure;
+  return NULL;
+}
+
+const struct cure *cure_of_rank(const struct findings *f, u32 index) {
+  for (u32 i = 0; i < f->r->n_what_if; i++) {
+    const struct cure *cure = &f->r->what_if[i].cure;
+    if (f->r->what_if[i].kind == WHAT_IF_RANK && cure->changes->ranks[index])
+      return cure;
+  }
+  return NULL;
+}
+
+const struct budget_line *budget_line_of(const struct results *r, enum budget_part part) {
+  for (u32 i = 0; i < r->n_budget; i++)
+    if (r->budget[i].part == part)
+      return &r->budget[i];
+  return NULL;
 }
 
 /* A critical finding without a worth says that the report itself is not reliable, and comes before
@@ -191,6 +234,6 @@ int findings_analyse(struct analysis *a) {
   if (!error && r->n_findings)
     qsort(r->findings, r->n_findings, sizeof(*r->findings), by_worth);
   if (!error)
-    error = findings_split_worths(&f);
+    error = findings_share_worths(&f);
   return error ? error : describe_close_second(a);
 }

@@ -10,19 +10,6 @@
 #include "analyses/findings/findings.def"
 #include "analyses/thresholds.h"
 
-/* Lines of the budget that a finding is about: its worth can be taken from them. */
-enum draws {
-  DRAWS_ANY = 0, /* of training */
-  DRAWS_COMPUTE = 1,
-  DRAWS_INPUT = 2,
-  DRAWS_WAIT = 4,
-  DRAWS_TRANSFER = 8,
-  DRAWS_MEMCPY = 16,
-  DRAWS_IDLE = 32,
-  DRAWS_OTHER = 64, /* steps that contain something other than training */
-  DRAWS_REST = 128, /* what the budget does not show */
-};
-
 /* Properties of a finding that do not depend on its evidence. */
 enum finding_traits {
   FIRST_OF_ALL = 1,    /* what ended the job comes first, whatever it is worth */
@@ -31,9 +18,8 @@ enum finding_traits {
   NEEDS_CORES = 8      /* about times that are longer where ranks are short of cores */
 };
 
-/* findings.def: enum finding_traits, or'ed, and enum draws, or'ed; 0 for those of diff. */
+/* findings.def: enum finding_traits, or'ed; 0 for those of diff. */
 u32 finding_traits(enum finding_id id);
-u32 finding_draws(enum finding_id id);
 
 /* Fills in the sections that show the finding, from both tables. */
 void finding_set_sections(struct finding *finding);
@@ -45,7 +31,8 @@ struct findings {
   enum finding_id id; /* of the rule that runs */
   double steps;       /* analysed; worth per step x steps = worth of the run */
   double step_ms;     /* the step that shares are of: mean wall */
-  u32 draws; /* enum draws of the next finding, if they differ from those of its id; else 0 */
+  struct cure cure;   /* of the next finding, and what it saves: set by worth_of() */
+  struct worth worth;
 };
 
 /* Adds a finding of the running rule. Texts come from arena_printf(): a NULL one means that memory
@@ -53,14 +40,31 @@ struct findings {
 int finding_add(struct findings *f, enum severity severity, double worth_s, char *title,
                 char *evidence, char *action, const u32 *ranks, u32 n_ranks);
 
-/* finding_worths.c: what each adds to those before it, once they are in order. 0, or -ENOMEM. */
-int findings_split_worths(struct findings *f);
+/* finding_worths.c: what each adds to those before it, once they are in order, and which of those
+ * share time with it. 0, or -ENOMEM. */
+int findings_share_worths(struct findings *f);
 
 /* WARNING, or CRITICAL from WORTH_ALARM of the step on. */
 enum severity severity_of(const struct findings *f, double per_step_ms);
 
-/* Seconds of the run that a what-if saves; NAN if it was not computed or is not reliable. */
-double what_if_worth_s(const struct findings *f, enum what_if_kind kind, i64 rank);
+/* What a cure is worth, in seconds of the run: what the replay of the steps saves with it. Without
+ * a cure (NULL) or a replay, the `measured_ms` a step. The next finding is about this cure. */
+double worth_of(struct findings *f, const struct cure *cure, double measured_ms);
+
+/* The same for a single change that keeps `left` of the time of that work. */
+double worth_of_change(struct findings *f, struct cure_change change, double measured_ms);
+
+/* The same if these ranks (global numbers) were as fast as all others. */
+double worth_of_ranks(struct findings *f, const u32 *ranks, u32 n, double measured_ms);
+
+/* The cure of a row of the what-if table; NULL if it has no such row. */
+const struct cure *what_if_cure(const struct findings *f, enum what_if_kind kind, i64 rank);
+
+/* The cure that takes away what the others wait for a rank; NULL if it was not replayed. */
+const struct cure *cure_of_rank(const struct findings *f, u32 index);
+
+/* A line of the budget; NULL if it has none. */
+const struct budget_line *budget_line_of(const struct results *r, enum budget_part part);
 
 /* After all rules have run: if HOST.OVERSUBSCRIBED was found, findings about time say that they
  * depend on it. 0, or -ENOMEM. */

@@ -14,8 +14,9 @@ struct line_sum {
   u64 waits, collectives, samples, calls, of_backward;
   i64 wait_ns, idle_ns, input_ns, comm_ns, exposed_ns;
   double launches, gpu_ns, backward_gpu_ns;
-  /* sampled: of the first thread; the part of it in the data phase; of data loader workers */
-  i64 host_ns, host_input_ns, worker_ns;
+  /* sampled: of the first thread; the part of it in the data phase, and in no phase; of data
+   * loader workers */
+  i64 host_ns, host_input_ns, host_outside_ns, worker_ns;
 };
 
 /* Of one rank, in an arena of its own; ranks are analysed in parallel. */
@@ -27,6 +28,7 @@ struct line_sums {
   bool of_functions;
   bool idle_unknown;       /* the GPU was not watched after any of its waits */
   i64 input_ns;            /* of the data phase in samples, at any line */
+  i64 outside_ns;          /* of no phase in samples, but not waiting */
   i64 worker_ns;           /* likewise of workers while they were at a line of the user's */
   struct call_frame *last; /* where the first thread was last seen; NULL */
 };

@@ -15,17 +15,24 @@
 
 static const double sample_ns = 1e8, samples_least = 5, sigmas = 3;
 
-/* The data phases of a timeline, which do not overlap. */
-static int data_phases(const struct timeline *t, struct arena *scratch, struct interval **phases,
-                       u32 *n) {
-  *phases = arena_array(scratch, t->n_spans + 1u, sizeof(**phases));
-  *n = 0;
-  if (!*phases)
-    return -ENOMEM;
-  for (u32 i = 0; i < t->n_spans; i++)
-    if (t->spans[i].kind == SPAN_PHASE && t->spans[i].category == TSCOPE_PHASE_DATA)
-      (*phases)[(*n)++] = (struct interval){t->spans[i].start, t->spans[i].end};
-  return 0;
+/* The union of a timeline's phases of training: the data phases, or all. */
+static int phases_of(const struct timeline *t, bool data, struct arena *scratch,
+                     struct intervals *phases) {
+  phases->at = arena_array(scratch, t->n_spans + 1u, sizeof(*phases->at));
+  for (u32 i = 0; phases->at && i < t->n_spans; i++) {
+    const struct span *span = &t->spans[i];
+    if (span->kind == SPAN_PHASE && span->category != TSCOPE_PHASE_USER &&
+        (!data || span->category == TSCOPE_PHASE_DATA))
+      intervals_append(phases, span->start, span->end);
+  }
+  return phases->at ? 0 : -ENOMEM;
+}
+
+/* Whether a moment is in one of them; the next call's is not before this one's. */
+static bool is_within(const struct intervals *set, u32 *cursor, i64 time) {
+  while (*cursor < set->n && set->at[*cursor].end <= time)
+    ++*cursor;
+  return *cursor < set->n && set->at[*cursor].start <= time;
 }
 
 /* The times for which the host waits, as far as they do not overlap: what it does then is nothing
@@ -81,10 +88,10 @@ static u32 line_of_child(const struct call_sites *sites, const struct call_stack
 int sampled_lines_rank(struct analysis *a, const struct timeline *t, const u32 *line_of_stack,
                        struct line_sum *sums, struct arena *scratch, struct line_sums *out) {
   const struct call_sites *sites = t->call_sites;
-  struct interval *phases;
-  struct intervals waits = {0};
-  u32 n_phases, at = 0, wait = 0;
-  if (data_phases(t, scratch, &phases, &n_phases) < 0 || waits_of(t, scratch, &waits) < 0)
+  struct intervals data = {0}, all = {0}, waits = {0};
+  u32 at = 0, in_any = 0, wait = 0;
+  if (phases_of(t, true, scratch, &data) < 0 || phases_of(t, false, scratch, &all) < 0 ||
+      waits_of(t, scratch, &waits) < 0)
     return -ENOMEM;
   for (u32 i = 0; i < sites->n_samples; i++) {
     const struct line_sample *sample = &sites->samples[i];
@@ -93,17 +100,16 @@ int sampled_lines_rank(struct analysis *a, const struct timeline *t, const u32 *
     if (frame == INDEX_NONE || !line_time_is_analysed(a, t->rank, sample->time))
       continue;
     out->samples++;
-    while (at < n_phases && phases[at].end <= sample->time)
-      at++;
-    bool input = at < n_phases && phases[at].start <= sample->time;
+    bool input = is_within(&data, &at, sample->time);
     if (sample->child) {
       sums[frame].worker_ns += sample->represented_ns;
       out->worker_ns += sample->represented_ns;
       continue;
     }
-    while (wait < waits.n && waits.at[wait].end <= sample->time)
-      wait++;
-    bool waiting = wait < waits.n && waits.at[wait].start <= sample->time;
+    bool waiting = is_within(&waits, &wait, sample->time);
+    bool outside = !is_within(&all, &in_any, sample->time) && !waiting;
+    sums[frame].host_outside_ns += outside ? sample->represented_ns : 0;
+    out->outside_ns += outside ? sample->represented_ns : 0;
     sums[frame].host_ns += waiting ? 0 : sample->represented_ns;
     sums[frame].host_input_ns += input ? sample->represented_ns : 0;
     out->input_ns += input ? sample->represented_ns : 0;
@@ -111,7 +117,7 @@ int sampled_lines_rank(struct analysis *a, const struct timeline *t, const u32 *
   return keep_last(sites, line_of_stack, out);
 }
 
-enum { HOST, WORKERS, INPUT, KINDS };
+enum { HOST, WORKERS, INPUT, OUTSIDE, KINDS };
 
 /* A line of a rank: of all places in it. */
 struct line_on_rank {
@@ -180,6 +186,21 @@ static int set_input_line(struct analysis *a, const struct line_on_rank *line) {
   return 0;
 }
 
+/* The line at which most of the time outside the phases goes. */
+static int set_outside_line(struct analysis *a, const struct line_on_rank *line) {
+  struct rank_result *rank = &a->results->ranks[line->rank];
+  double ns = (double)line->ns[OUTSIDE];
+  double share = ns / (double)a->line_sums[line->rank].outside_ns;
+  if (ns < samples_least * sample_ns || (rank->outside_line && rank->outside_line->share >= share))
+    return 0;
+  struct sampled_line *best = sampled_line_new(a, line->sum);
+  if (!best)
+    return -ENOMEM;
+  best->share = share;
+  rank->outside_line = best;
+  return 0;
+}
+
 /* Adds up the entries of the same line and rank; returns how many are left. */
 static u32 merge_entries(struct line_on_rank *all, u32 n) {
   u32 kept = 0;
@@ -201,15 +222,18 @@ static int compare_lines(struct analysis *a, struct line_on_rank *all, double *s
     ranks += steps[r] > 0;
     for (u32 i = 0; i < a->line_sums[r].n; i++) {
       const struct line_sum *sum = &a->line_sums[r].at[i];
-      all[n++] = (struct line_on_rank){sum, r, {sum->host_ns, sum->worker_ns, sum->host_input_ns}};
+      all[n++] = (struct line_on_rank){
+          sum, r, {sum->host_ns, sum->worker_ns, sum->host_input_ns, sum->host_outside_ns}};
     }
   }
   int error = 0;
   n = merge_entries(all, n);
   for (u32 i = 0, end; i < n && !error; i = end) {
-    error = set_input_line(a, &all[i]);
-    for (end = i + 1; end < n && line_sums_by_line(all[i].sum, all[end].sum) == 0 && !error; end++)
+    for (end = i; end < n && line_sums_by_line(all[i].sum, all[end].sum) == 0 && !error; end++) {
       error = set_input_line(a, &all[end]);
+      if (!error)
+        error = set_outside_line(a, &all[end]);
+    }
     if (!error)
       error = compare_line(a, all + i, end - i, steps, ranks, HOST);
     if (!error)

@@ -199,6 +199,7 @@ int overlap_summarise(struct analysis *a) {
   if (error)
     return error;
   r->ov_step_ms = r->ov_compute_ms = r->ov_comm_ms = r->ov_overlapped_ms = NAN;
+  r->ov_exposed_late_ms = NAN;
   r->ov_exposed_ms = r->ov_exposed_wait_ms = r->ov_exposed_transfer_ms = NAN;
   r->ov_exposed_fraction = r->ov_exposed_memcpy_ms = r->ov_idle_ms = r->comm_fraction = NAN;
   r->ov_ranks = a->model->n_ranks ? m.ranks : NAN;

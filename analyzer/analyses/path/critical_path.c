@@ -55,6 +55,7 @@ static enum path_category node_category(const struct sample_graph *g, const stru
   case NODE_KERNEL:
     return PATH_COMPUTE;
   case NODE_MEMCPY:
+  case NODE_MEMSET:
     return PATH_MEMCPY;
   case NODE_COLLECTIVE:
     return PATH_COMMUNICATION;
@@ -235,19 +236,16 @@ static int analyse_sample(void *user, u32 sample, unsigned worker) {
   struct analysis *a = user;
   struct graph *graph = a->graph;
   struct sample_outcome *out = &graph->outcomes[sample];
-  struct sample_graph joined;
+  struct sample_graph *joined = &graph->joined[sample];
   (void)worker;
-  int error = sample_graph_join(a, sample, &joined);
-  if (error == -E2BIG || (!error && joined.n == 0)) {
-    sample_graph_free(&joined);
+  int error = sample_graph_join(a, sample, joined);
+  if (error == -E2BIG || (!error && joined->n == 0))
     return 0;
-  }
-  if (!error) {
-    critical_path_walk(&joined, out);
-    error = what_if_replay(&joined, graph->edits, graph->n_edits, out);
-    out->valid = !error;
-  }
-  sample_graph_free(&joined);
+  if (error)
+    return error;
+  critical_path_walk(joined, out);
+  error = replay_new(a, sample, joined, out, &graph->replays[sample]);
+  out->valid = !error;
   return error;
 }
 
@@ -293,9 +291,7 @@ int critical_path_analyse(struct analysis *a) {
     r->what_if_reason = r->path_reason;
     return 0;
   }
-  int error = what_if_choose(a);
-  if (!error)
-    error = parallel_for(a->graph->n_samples, a->options->threads, analyse_sample, a);
+  int error = parallel_for(a->graph->n_samples, a->options->threads, analyse_sample, a);
   if (!error)
     error = report_path(a);
   if (!error)

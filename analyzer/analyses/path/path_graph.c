@@ -136,7 +136,9 @@ int graph_plan(struct analysis *a) {
   graph->slices =
       arena_array(a->arena, (size_t)graph->n_samples * model->n_ranks + 1, sizeof(*graph->slices));
   graph->outcomes = arena_array(a->arena, graph->n_samples + 1u, sizeof(*graph->outcomes));
-  if (!graph->slices || !graph->outcomes)
+  graph->joined = arena_array(a->arena, graph->n_samples + 1u, sizeof(*graph->joined));
+  graph->replays = arena_array(a->arena, graph->n_samples + 1u, sizeof(*graph->replays));
+  if (!graph->slices || !graph->outcomes || !graph->joined || !graph->replays)
     return -ENOMEM;
   for (u32 i = 0; i < graph->n_samples; i++) {
     graph->outcomes[i].by_rank = arena_array(a->arena, model->n_ranks + 1u, sizeof(i64));
@@ -150,12 +152,20 @@ void graph_free(struct analysis *a) {
   if (!a->graph)
     return;
   path_labels_free(a->graph->labels);
-  for (u32 i = 0; a->graph->outcomes && i < a->graph->n_samples; i++)
+  for (u32 i = 0; a->graph->outcomes && i < a->graph->n_samples; i++) {
     free(a->graph->outcomes[i].segments);
+    if (!a->graph->replays)
+      continue;
+    replay_free(a->graph->replays[i]);
+    sample_graph_free(&a->graph->joined[i]);
+  }
+  for (u32 i = 0; i < a->graph->asked.n; i++)
+    free((void *)(uintptr_t)a->graph->asked.at[i].cure.changes);
+  free(a->graph->asked.at);
   if (!a->graph->slices)
     return;
   for (size_t i = 0; i < (size_t)a->graph->n_samples * a->model->n_ranks; i++)
-    slice_free(&a->graph->slices[i]);
+    slice_free_all(&a->graph->slices[i]);
 }
 
 static void append_slice(struct sample_graph *g, struct slice *slice, u32 *n_deps) {

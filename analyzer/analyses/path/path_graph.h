@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * What had to wait for what, in samples of the steps: the input of critical_path.c and what_if.c.
+ * What had to wait for what, in samples of the steps: the input of critical_path.c and replay.c.
  *
  * A sample is a few steps in a row. So what reaches from one step into the next (a host that runs
  * ahead of its device) counts as it does in the run. While a rank's timeline is loaded, slice.c
@@ -14,6 +14,8 @@
 #define TSCOPE_GRAPH_H
 
 #include "analyses/analysis.h"
+#include "analyses/path/replay.h"
+#include "base/vector.h"
 
 enum node_kind {
   NODE_HOST = 1, /* own time of a phase */
@@ -21,6 +23,7 @@ enum node_kind {
   NODE_BLOCKED,  /* the host waits for the device or a collective */
   NODE_KERNEL,   /* from here on: on the device, or a gloo worker */
   NODE_MEMCPY,
+  NODE_MEMSET,
   NODE_COLLECTIVE,
 };
 #define NODE_ON_DEVICE(kind) ((kind) >= NODE_KERNEL)
@@ -48,6 +51,12 @@ struct node {
   bool inferred; /* it waited for its latest dependency, but no event was recorded */
 };
 
+/* Where a step ended: so long after this node of the rank, or before. */
+struct step_end {
+  u32 node; /* of the slice; INDEX_NONE: nothing ended in it */
+  i64 rest;
+};
+
 /* One rank's part of one sample. */
 struct slice {
   struct node *nodes; /* n_nodes + 1; the last only closes first_dep */
@@ -55,7 +64,8 @@ struct slice {
   u32 n_nodes, n_deps;
   i64 begin, end;
   i64 host_end; /* where the host has finished the sample's steps: at the latest at its end */
-  u32 last_host, last_device; /* nodes of these steps that end last, INDEX_NONE */
+  u32 last_host, last_device;    /* nodes of these steps that end last, INDEX_NONE */
+  struct step_end *last_of_step; /* [n of the sample] */
   bool present, on_gpu;
   bool ends_on_gpu; /* the host finished the sample before the device did */
 };
@@ -116,20 +126,6 @@ struct path_segment {
   u8 edge;         /* enum path_edge: how the path comes to it */
 };
 
-/* Edits of a replay; a rank is an index into model.ranks. */
-#define NO_RANK (-1)
-#define EVERY_RANK (-2)
-struct edit {
-  i64 rank;          /* made as fast as the median of its peers */
-  const bool *group; /* [n_ranks] or these together, as fast as the median of all others; NULL */
-  u32 n_group;
-  i64 stage; /* of a pipeline, if that is the group; -1 */
-  bool free_communication, free_launches, free_input;
-  u32 free_line; /* line_key() at which the host does not wait; 0 for none */
-  u32 line;      /* index into results.lines.at */
-};
-#define MAX_EDITS 16
-
 /* Steps in a row. */
 struct sample {
   u32 first, n;
@@ -143,7 +139,6 @@ struct sample_outcome {
   i64 *by_rank; /* [n_ranks] */
   i64 replayed; /* unedited, from the sample's begin */
   i64 measured;
-  i64 saved[MAX_EDITS];          /* against the unedited replay */
   u64 contradictions;            /* dependencies that cannot all be true at once */
   struct path_segment *segments; /* of the path, the last first */
   u32 n_segments, room_segments;
@@ -152,18 +147,25 @@ struct sample_outcome {
 
 struct path_labels;
 
+struct asked {
+  struct cure cure; /* its changes are owned */
+  struct worth worth;
+};
+
 struct graph {
   struct path_labels *labels;
   u32 n_samples;
   struct sample *samples; /* ascending */
   struct slice *slices;   /* [n_samples * n_ranks] */
   struct sample_outcome *outcomes;
-  struct edit edits[MAX_EDITS];
-  u32 n_edits;
+  struct sample_graph *joined; /* [n_samples] of those that have a replay */
+  struct replay **replays;     /* [n_samples] NULL: none */
+  VECTOR(struct asked) asked;  /* and what they gave: no cure is replayed twice */
 };
 
-/* slice.c */
+/* slice.c: its nodes and dependencies; and what else it holds. */
 void slice_free(struct slice *slice);
+void slice_free_all(struct slice *slice);
 
 /* graph.c: joins sample's slices and frees them. 0, or negative errno. */
 int sample_graph_join(const struct analysis *a, u32 sample, struct sample_graph *graph);
@@ -190,10 +192,7 @@ u32 sample_last_node(const struct slice *slice);
 /* critical_path.c */
 void critical_path_walk(const struct sample_graph *graph, struct sample_outcome *outcome);
 
-/* what_if.c */
-int what_if_replay(const struct sample_graph *graph, const struct edit *edits, u32 n_edits,
-                   struct sample_outcome *outcome);
-int what_if_choose(struct analysis *a);
+/* what_if.c: which changes are tried, with what they save. 0, or -ENOMEM. */
 int what_if_report(struct analysis *a);
 
 #endif

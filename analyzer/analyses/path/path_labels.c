@@ -119,6 +119,28 @@ const char *path_label_name(struct analysis *a, u32 label, const char **shortene
   return *shortened ? whole : NULL;
 }
 
+int path_labels_take(struct analysis *a, bool (*is)(const char *name, const struct kernel *kernel),
+                     struct cure *cure) {
+  const struct path_labels *labels = a->graph ? a->graph->labels : NULL;
+  u32 n = labels ? labels->list.n : 0, taken = cure->n;
+  struct cure_change *changes = arena_array(a->arena, taken + n + 1u, sizeof(*changes));
+  if (!changes)
+    return -ENOMEM;
+  if (taken)
+    memcpy(changes, cure->changes, taken * sizeof(*changes));
+  for (u32 i = 0; i < n; i++) {
+    const struct label *label = &labels->list.at[i];
+    if (!label->is_kernel || !a->kernel_names)
+      continue;
+    const struct kernel *kernel = kernel_lookup(a->kernel_names, label->text);
+    if (kernel && is(label->text, kernel))
+      changes[taken++] =
+          (struct cure_change){.kind = CHANGE_NAME, .which = label->number, .of = NODE_KERNEL};
+  }
+  *cure = (struct cure){changes, taken};
+  return 0;
+}
+
 static int by_label(const void *left, const void *right) {
   const struct path_segment *a = left, *b = right;
   if (a->label != b->label)

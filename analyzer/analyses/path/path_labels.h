@@ -30,6 +30,12 @@ int path_labels_report(struct analysis *a, double steps);
  * memory. */
 const char *path_label_name(struct analysis *a, u32 label, const char **shortened);
 
+/* Adds a change that takes away all kernels that `is` says are meant. In the analysis' arena. 0, or
+ * -ENOMEM. */
+struct kernel;
+int path_labels_take(struct analysis *a, bool (*is)(const char *name, const struct kernel *kernel),
+                     struct cure *cure);
+
 const char *path_category_name(u8 category);
 const char *path_edge_name(u8 edge);
 

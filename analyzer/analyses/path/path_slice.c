@@ -44,8 +44,9 @@ static u8 node_kind(u8 kind) {
   case SPAN_OP:
     return NODE_HOST;
   case SPAN_MEMCPY:
-  case SPAN_MEMSET:
     return NODE_MEMCPY;
+  case SPAN_MEMSET:
+    return NODE_MEMSET;
   case SPAN_COLLECTIVE:
     return NODE_COLLECTIVE;
   default:
@@ -218,7 +219,46 @@ static void find_last(struct slice_builder *c) {
     slice->host_end = slice->nodes[slice->last_host].end;
 }
 
-static int cut_spans(struct slice_builder *c) {
+/* The step in which a rank's node ends: the first of the sample that ends later, if that ends with
+ * work of this kind. */
+static u32 step_of_end(const struct window *steps, u32 n, i64 end) {
+  u32 low = 0, high = n;
+  while (low < high) {
+    u32 middle = low + (high - low) / 2;
+    if (steps[middle].end < end)
+      low = middle + 1;
+    else
+      high = middle;
+  }
+  return low;
+}
+
+static int find_step_ends(struct slice_builder *c, const struct sample *sample) {
+  struct slice *slice = c->slice;
+  u32 rank = c->t->rank;
+  struct window *steps = arena_array(&c->scratch, sample->n, sizeof(*steps));
+  slice->last_of_step = malloc((sample->n + 1u) * sizeof(*slice->last_of_step));
+  if (!steps || !slice->last_of_step)
+    return -ENOMEM;
+  for (u32 i = 0; i < sample->n; i++) {
+    slice->last_of_step[i] = (struct step_end){INDEX_NONE, 0};
+    if (!analysis_window(c->a, rank, sample->first + i, &steps[i]))
+      steps[i] = i ? steps[i - 1] : (struct window){slice->begin, slice->begin, sample->first};
+  }
+  for (u32 i = 0; i < slice->n_nodes; i++) {
+    const struct node *node = &slice->nodes[i];
+    u32 step = node->cut ? sample->n : step_of_end(steps, sample->n, node->end);
+    if (step == sample->n ||
+        NODE_ON_DEVICE(node->kind) != analysis_ends_on_gpu(c->a, rank, steps[step].step))
+      continue;
+    struct step_end *last = &slice->last_of_step[step];
+    if (last->node == INDEX_NONE || node->end >= slice->nodes[last->node].end)
+      *last = (struct step_end){i, steps[step].end - node->end};
+  }
+  return 0;
+}
+
+static int cut_spans(struct slice_builder *c, const struct sample *sample) {
   struct slice *slice = c->slice;
   u32 n_spans = c->n_carried + c->high - c->low;
   u32 room = lay_out_lanes(c, n_spans);
@@ -239,6 +279,8 @@ static int cut_spans(struct slice_builder *c) {
       close_phases(c, &c->lanes[i], INT64_MAX);
     close_gaps(c, n_spans);
     error = slice_link(c, n_spans);
+    if (!error)
+      error = find_step_ends(c, sample);
     find_last(c);
     slice->present = true;
     slice->on_gpu = c->t->on_gpu;
@@ -293,7 +335,7 @@ static int cut_sample(struct slice_builder *c, u32 sample) {
     c->slice->host_end -= analysis_host_ahead(c->a, t->rank, window.step, window.step);
   c->low = first_span_from(t, window.begin);
   c->high = first_span_from(t, window.end);
-  return cut_spans(c);
+  return cut_spans(c, &graph->samples[sample]);
 }
 
 /* Spans already running when a sample began, in order of start. */
@@ -379,4 +421,10 @@ void slice_free(struct slice *slice) {
   slice->nodes = NULL;
   slice->deps = NULL;
   slice->n_nodes = slice->n_deps = 0;
+}
+
+void slice_free_all(struct slice *slice) {
+  slice_free(slice);
+  free(slice->last_of_step);
+  slice->last_of_step = NULL;
 }

@@ -1,475 +1,347 @@
 /* SPDX-License-Identifier: MIT
  *
- * What a step would take if something about it were different: its dependency graph is replayed
- * in topological order with edited durations. What the recorded dependencies do not explain of a
- * start is kept as a delay. Collective g: S_g = latest start of those it waits for, each member's
- * end = S_g + its own transfer.
- *
- * The unedited replay must give the step back; where it does not, dependencies contradict each
- * other (clocks, missing events) and what-ifs are said to be unreliable.
+ * Which changes are tried in the replay, and what each saves. What causes a delay together is taken
+ * away together: the slow ranks of a host, a pipeline's stage, ranks that are equally slow.
  */
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "analyses/lines/lines.h"
 #include "analyses/path/path_graph.h"
+#include "analyses/queries.h"
 #include "analyses/thresholds.h"
 #include "base/statistics.h"
 
-/* Events that must be put in order. The start of node n is event n. Its end is event n too, unless
- * other events decide it: then it is V + n. Join m is 2V + m. */
-struct replay {
-  const struct sample_graph *g;
-  u32 *order, n_order;
-  u8 *state; /* of each event: 0 not seen, 1 on the stack, 2 in order */
-  i64 *start, *end, *arrived;
-  double *mean;        /* [key * n_ranks + rank] of its work, as in sum_work() */
-  u32 *count;          /* likewise */
-  double *sorted;      /* [n_ranks] scratch */
-  float *factor;       /* [key * n_ranks + rank] median of peers / own */
-  float *group_factor; /* likewise, for the group of an edit; NULL without one */
-  u64 contradictions;
+enum {
+  MOST_ROWS = 24,
+  RANKS_TRIED = 3,
+  LINES_TRIED = 3,
+  STAGES_TRIED = 4,
+  EQUALS_TRIED = 8 /* ranks that may be slow together without being neighbours */
 };
 
-static bool ends_apart(const struct sample_graph *g, u32 n) {
-  const struct node *node = &g->nodes[n];
-  return joins_others(g, n) || (node->kind == NODE_BLOCKED && node->first_dep < node[1].first_dep);
+#define OUTSIDE_SHOWN 0.01 /* of a step, on the host in no phase */
+
+/* A row of the table that is not yet replayed; `ranks` is NULL if the change is not about some. */
+static struct what_if *add_row(struct analysis *a, enum what_if_kind kind, enum change_kind change,
+                               u32 which, const bool *ranks) {
+  struct results *r = a->results;
+  struct cure_change *one = arena_alloc(a->arena, sizeof(*one));
+  if (!one || r->n_what_if == MOST_ROWS)
+    return NULL;
+  *one = (struct cure_change){.kind = change, .which = which, .ranks = ranks};
+  struct what_if *row = &r->what_if[r->n_what_if++];
+  *row = (struct what_if){.kind = kind, .rank = -1, .cure = {one, 1}};
+  return row;
 }
 
-static u32 end_event(const struct sample_graph *g, u32 n) {
-  return ends_apart(g, n) ? g->n + n : n;
+static bool is_taken(const struct results *r, u32 rank) {
+  for (u32 i = 0; i < r->n_what_if; i++)
+    if (r->what_if[i].cure.changes->ranks && r->what_if[i].cure.changes->ranks[rank])
+      return true;
+  return false;
 }
 
-/* The k-th event that a collective's end waits for. For each of its joins this is the join itself,
- * or, if not all members must have started, every member. */
-static u32 member_event(const struct sample_graph *g, u32 n, u32 k, bool *skip) {
-  for (u32 i = g->first_joined[n]; i < g->first_joined[n + 1]; i++) {
-    const struct collective_join *join = &g->joins[g->joined[i]];
-    u32 events = join->barrier ? 1 : join->n;
-    if (k >= events) {
-      k -= events;
+/* The rank that costs its peers most and is in no row yet, INDEX_NONE if none does. */
+static u32 costliest_rank(const struct results *r, bool stragglers_only) {
+  u32 worst = INDEX_NONE;
+  double most = 0;
+  for (u32 i = 0; i < r->n_ranks; i++) {
+    if ((stragglers_only && !r->ranks[i].straggler) || is_taken(r, i) ||
+        !(r->ranks[i].imposed_wait_ms > most))
       continue;
-    }
-    if (join->barrier)
-      return 2 * g->n + g->joined[i];
-    u32 member = g->members[join->first + k];
-    *skip = g->nodes[member].start > g->nodes[n].end;
-    return member;
+    worst = i;
+    most = r->ranks[i].imposed_wait_ms;
   }
-  return INDEX_NONE;
+  return worst;
 }
 
-/* The k-th event that must come before `event`; INDEX_NONE if there are no more. `*skip` is set for
- * a k that has none. */
-static u32 predecessor(const struct sample_graph *g, u32 event, u32 k, bool *skip) {
-  *skip = false;
-  if (event >= 2 * g->n) {
-    const struct collective_join *join = &g->joins[event - 2 * g->n];
-    return k < join->n ? g->members[join->first + k] : INDEX_NONE;
-  }
-  u32 n = event < g->n ? event : event - g->n;
-  const struct node *node = &g->nodes[n];
-  u32 n_deps = node[1].first_dep - node->first_dep;
-  if (event >= g->n) { /* the end of a node that other events decide */
-    if (k == 0)
-      return n;
-    if (node->kind == NODE_BLOCKED)
-      return k <= n_deps ? end_event(g, g->deps[node->first_dep + k - 1]) : INDEX_NONE;
-    return member_event(g, n, k - 1, skip);
-  }
-  if (k == 0) {
-    *skip = node->first;
-    return node->first ? 0 : end_event(g, n - 1);
-  }
-  if (node->kind == NODE_BLOCKED)
-    return INDEX_NONE;
-  if (k == 1) {
-    *skip = node->launch == INDEX_NONE;
-    return node->launch;
-  }
-  return k - 2 < n_deps ? end_event(g, g->deps[node->first_dep + k - 2]) : INDEX_NONE;
+static bool same_host(const struct model *model, u32 one, u32 other) {
+  const char *a = model->ranks[one].host, *b = model->ranks[other].host;
+  return a && b && strcmp(a, b) == 0;
 }
 
-struct frame {
-  u32 event, k;
-};
-
-struct stack {
-  struct frame *at;
-  u32 n, room;
-};
-
-static int push(struct stack *stack, struct replay *r, u32 event) {
-  if (stack->n == stack->room) {
-    u32 room = stack->room ? stack->room * 2 : 1024;
-    struct frame *grown = realloc(stack->at, room * sizeof(*grown));
-    if (!grown)
-      return -ENOMEM;
-    stack->at = grown;
-    stack->room = room;
+/* "rank 3", "2 ranks on node7", "ranks 1, 5", as fast as their peers */
+static const char *describe_group(struct analysis *a, const bool *group, u32 first, u32 n) {
+  const struct model *model = a->model;
+  bool one_host = model->ranks[first].host != NULL, others = false;
+  u32 *ranks = arena_array(a->arena, n + 1u, sizeof(u32)), at = 0;
+  for (u32 i = 0; ranks && i < model->n_ranks; i++) {
+    one_host &= !group[i] || same_host(model, first, i);
+    others |= !same_host(model, first, i);
+    if (group[i])
+      ranks[at++] = model->ranks[i].rank;
   }
-  stack->at[stack->n++] = (struct frame){event, 0};
-  r->state[event] = 1;
-  return 0;
+  if (n == 1)
+    return arena_printf(a->arena, "rank %u as fast as its peers", model->ranks[first].rank);
+  if (one_host && others)
+    return arena_printf(a->arena, "%u ranks on %s as fast as their peers", n,
+                        model->ranks[first].host);
+  char *list = ranks ? describe_ranks(a->arena, ranks, n) : NULL;
+  return list ? arena_printf(a->arena, "ranks %s as fast as their peers", list) : NULL;
 }
 
-/* Depth first, without recursion: an event enters the order after all its predecessors. */
-static int put_in_order(struct replay *r, struct stack *stack, u32 root) {
-  if (r->state[root])
-    return 0;
-  int error = push(stack, r, root);
-  while (stack->n && !error) {
-    struct frame *top = &stack->at[stack->n - 1];
-    bool skip;
-    u32 before = predecessor(r->g, top->event, top->k++, &skip);
-    if (skip)
-      continue;
-    if (before == INDEX_NONE) {
-      r->state[top->event] = 2;
-      r->order[r->n_order++] = top->event;
-      stack->n--;
-    } else if (r->state[before] == 0) {
-      error = push(stack, r, before);
-    } else if (r->state[before] == 1) {
-      r->contradictions++;
-    }
-  }
-  return error;
+static int add_ranks(struct analysis *a, const bool *group, u32 first, u32 n) {
+  struct what_if *row = add_row(a, WHAT_IF_RANK, CHANGE_RANKS, 0, group);
+  if (!row)
+    return -ENOMEM;
+  row->rank = a->model->ranks[first].rank;
+  row->change = describe_group(a, group, first, n);
+  return row->change ? 0 : -ENOMEM;
 }
 
-static int order_events(struct replay *r) {
-  struct stack stack = {0};
+/* A straggler, or all stragglers of its host, if the job has others: what slows a host slows its
+ * ranks together, and taking it from one of them alone saves nothing. */
+static int add_straggler(struct analysis *a, u32 worst) {
+  const struct model *model = a->model;
+  bool others = false, *group = arena_array(a->arena, model->n_ranks + 1u, sizeof(bool));
+  u32 n = 0;
+  for (u32 i = 0; i < model->n_ranks; i++)
+    others |= !same_host(model, worst, i);
+  for (u32 i = 0; group && i < model->n_ranks; i++)
+    n += group[i] =
+        i == worst || (others && a->results->ranks[i].straggler && same_host(model, worst, i));
+  return group ? add_ranks(a, group, worst, n) : -ENOMEM;
+}
+
+static int add_stragglers(struct analysis *a) {
+  u32 rank, n = 0;
   int error = 0;
-  for (u32 n = 0; n < r->g->n && !error; n++) {
-    error = put_in_order(r, &stack, n);
-    if (!error && ends_apart(r->g, n))
-      error = put_in_order(r, &stack, r->g->n + n);
-  }
-  free(stack.at);
+  while (!error && n++ < RANKS_TRIED && (rank = costliest_rank(a->results, true)) != INDEX_NONE)
+    error = add_straggler(a, rank);
+  if (!error && n == 1 && (rank = costliest_rank(a->results, false)) != INDEX_NONE)
+    error = add_straggler(a, rank);
   return error;
 }
 
-/* --- how long each kind of work takes on each rank, compared with its peers --- */
-
-static i64 gap_before(const struct sample_graph *g, u32 n) {
-  const struct node *node = &g->nodes[n];
-  i64 from = node->first ? g->slices[node->rank].begin : g->nodes[n - 1].end;
-  return node->start > from ? node->start - from : 0;
-}
-
-/* Kernels and calls are compared by their mean time; host time in a phase by its sum, because calls
- * divide it differently on each rank. */
-static void sum_work(const struct sample_graph *g, double *sum, u32 *count) {
-  for (u32 n = 0; n < g->n; n++) {
-    const struct node *node = &g->nodes[n];
-    size_t at = (size_t)node->key * g->n_ranks + node->rank;
-    if (node->kind != NODE_BLOCKED && node->kind != NODE_COLLECTIVE) {
-      sum[at] += (double)(node->end - node->start);
-      count[at] += node->key >= HOST_KEYS || count[at] == 0;
-    }
-    if (!NODE_ON_DEVICE(node->kind)) {
-      at = (size_t)phase_of_gap(node) * g->n_ranks + node->rank;
-      sum[at] += (double)gap_before(g, n);
-      count[at] = 1;
-    }
+/* The stages of a pipeline that wait least: for one of them the others wait. */
+static int add_stages(struct analysis *a) {
+  const struct results *r = a->results;
+  bool *tried = arena_array(a->arena, r->n_pipeline_stage + 1u, sizeof(bool));
+  for (u32 n = 0; tried && n < STAGES_TRIED && n < r->n_pipeline_stage; n++) {
+    const struct pipeline_stage *best = NULL;
+    for (u32 i = 0; i < r->n_pipeline_stage; i++)
+      if (r->pipeline_stage[i].n_ranks && !tried[i] &&
+          (!best || r->pipeline_stage[i].bubble_ms < best->bubble_ms))
+        best = &r->pipeline_stage[i];
+    if (!best)
+      return 0;
+    tried[best->stage] = true;
+    bool *group = arena_array(a->arena, a->model->n_ranks + 1u, sizeof(bool));
+    for (u32 i = 0; group && i < a->model->n_ranks; i++)
+      for (u32 k = 0; k < best->n_ranks; k++)
+        group[i] |= best->ranks[k] == a->model->ranks[i].rank;
+    struct what_if *row = group ? add_row(a, WHAT_IF_STAGE, CHANGE_RANKS, 0, group) : NULL;
+    if (!row)
+      return -ENOMEM;
+    row->rank = best->stage;
+    row->change = arena_printf(a->arena, "stage %u as fast as the others", best->stage);
   }
+  return tried ? 0 : -ENOMEM;
 }
 
-/* A host that spends no time in a phase is a peer all the same; a rank without a kernel does other
- * work. */
-static bool is_peer(const struct replay *r, u32 key, u32 rank) {
-  return r->count[(size_t)key * r->g->n_ranks + rank] ||
-         (key < HOST_KEYS && r->g->slices[rank].present);
+/* The lines at which the host waits longest for the GPU. */
+static int add_lines(struct analysis *a) {
+  const struct lines_result *lines = &a->results->lines;
+  bool *tried = arena_array(a->arena, lines->n_at + 1u, sizeof(bool));
+  for (u32 n = 0; tried && n < LINES_TRIED; n++) {
+    u32 best = INDEX_NONE;
+    for (u32 i = 0; i < lines->n_at; i++)
+      if (!tried[i] && lines->at[i].idle_ms > 0 &&
+          (best == INDEX_NONE || lines->at[i].idle_ms > lines->at[best].idle_ms))
+        best = i;
+    if (best == INDEX_NONE)
+      return 0;
+    const struct line_result *line = &lines->at[best];
+    tried[best] = true;
+    struct what_if *row = add_row(
+        a, WHAT_IF_LINE, CHANGE_LINE,
+        line_key(line->file, isnan(line->line) ? 0 : (u32)line->line, line->function), NULL);
+    if (!row)
+      return -ENOMEM;
+    row->rank = best;
+    row->change = arena_printf(a->arena, "no wait at %s", line->place);
+  }
+  return tried ? 0 : -ENOMEM;
 }
 
-/* The ranks of a group do what they do as fast as the median of all others, where that is faster.
+static int choose_rows(struct analysis *a) {
+  const struct results *r = a->results;
+  bool outside = r->other_ms >= OUTSIDE_SHOWN * r->step_mean_ms, input = false, gpu = false,
+       comm = false;
+  for (u32 i = 0; i < a->model->n_ranks; i++) {
+    input |= a->ranks[i].data > 0;
+    gpu |= a->ranks[i].on_gpu;
+    comm |= a->ranks[i].all.comm > 0;
+  }
+  const struct {
+    enum what_if_kind kind;
+    enum change_kind change;
+    bool applies;
+    const char *text;
+  } whole[] = {
+      {WHAT_IF_EVERY_RANK, CHANGE_EVERY_RANK, a->model->n_ranks > 1,
+       "every rank as fast as the median"},
+      {WHAT_IF_COMMUNICATION, CHANGE_COMMUNICATION, comm, "communication takes no time"},
+      {WHAT_IF_LAUNCHES, CHANGE_LAUNCHES, gpu, "no launch gaps"},
+      {WHAT_IF_INPUT, CHANGE_INPUT, input, "input always ready"},
+      {WHAT_IF_OUTSIDE, CHANGE_OUTSIDE, outside, "nothing outside the phases"},
+  };
+  int error = add_stragglers(a);
+  if (!error)
+    error = add_stages(a);
+  for (size_t i = 0; i < sizeof(whole) / sizeof(whole[0]) && !error; i++) {
+    struct what_if *row =
+        whole[i].applies ? add_row(a, whole[i].kind, whole[i].change, 0, NULL) : NULL;
+    if (row)
+      row->change = whole[i].text;
+    error = whole[i].applies && !row ? -ENOMEM : 0;
+  }
+  return error ? error : add_lines(a);
+}
+
+static const char *why_unreliable(struct analysis *a, double contradictions) {
+  const struct results *r = a->results;
+  if (fabs(r->path_selfcheck) > REPLAY_TOLERANCE)
+    return arena_printf(
+        a->arena, "a replay of the steps without changes differs by %+.1f %% from the measurement",
+        100 * r->path_selfcheck);
+  if (contradictions > 0)
+    return arena_printf(a->arena, "%.0f dependencies contradict each other", contradictions);
+  for (u32 i = 0; i < r->n_path_by_category; i++)
+    if (i == PATH_UNKNOWN && r->path_by_category[i].ms > PATH_UNKNOWN_LIMIT * r->path_length_ms)
+      return arena_printf(a->arena, "%.0f %% of the critical path has no recorded reason",
+                          100 * r->path_by_category[i].ms / r->path_length_ms);
+  return NULL;
+}
+
+static const char *check_replay(struct analysis *a) {
+  const struct graph *graph = a->graph;
+  double replayed = 0, measured = 0, contradictions = 0;
+  for (u32 i = 0; i < graph->n_samples; i++) {
+    replayed += (double)graph->outcomes[i].replayed;
+    measured += (double)graph->outcomes[i].measured;
+    contradictions += (double)graph->outcomes[i].contradictions;
+  }
+  a->results->path_selfcheck = replayed / measured - 1;
+  return why_unreliable(a, contradictions);
+}
+
+/* Replays the rows from `first` on. */
+static int fill_rows(struct analysis *a, u32 first, bool unreliable) {
+  struct results *r = a->results;
+  struct cure cures[MOST_ROWS];
+  struct worth worths[MOST_ROWS];
+  double now_ms = a->whole_run ? r->path_length_ms : r->step_mean_ms;
+  for (u32 i = first; i < r->n_what_if; i++)
+    cures[i] = r->what_if[i].cure;
+  int error = replay_worths(a, &cures[first], r->n_what_if - first, false, &worths[first]);
+  for (u32 i = first; i < r->n_what_if && !error; i++) {
+    struct what_if *row = &r->what_if[i];
+    row->worth = worths[i];
+    row->step_ms = fmax(0, now_ms - row->worth.ms);
+    row->saving_fraction = row->worth.ms / now_ms;
+    row->saving_low = row->worth.low_ms / now_ms;
+    row->saving_high = row->worth.high_ms / now_ms;
+    if (row->kind == WHAT_IF_LINE && !unreliable)
+      r->lines.at[row->rank].without_ms = row->step_ms;
+  }
+  return error;
+}
+
+struct slow_rank {
+  u32 rank;
+  double excess_ms;
+};
+
+static int slower_first(const void *left, const void *right) {
+  const struct slow_rank *x = left, *y = right;
+  if (x->excess_ms != y->excess_ms)
+    return x->excess_ms > y->excess_ms ? -1 : 1;
+  return x->rank < y->rank ? -1 : 1;
+}
+
+/* Ranks that have more work than their peers, most first: the fewest without which a step saves
+ * nearly what it would save if all ranks were equal. One alone is in a row already. */
+static int find_equals(struct analysis *a, double all_ms) {
+  u32 n_ranks = a->model->n_ranks, tried = n_ranks / 2 < EQUALS_TRIED ? n_ranks / 2 : EQUALS_TRIED;
+  struct slow_rank *slow = arena_array(a->arena, n_ranks + 1u, sizeof(*slow));
+  double *excess = arena_array(a->arena, n_ranks + 1u, sizeof(double));
+  struct cure_change changes[EQUALS_TRIED];
+  struct cure cures[EQUALS_TRIED];
+  struct worth worths[EQUALS_TRIED];
+  if (!slow || !excess)
+    return -ENOMEM;
+  replay_excess(a, excess);
+  for (u32 i = 0; i < n_ranks; i++)
+    slow[i] = (struct slow_rank){i, excess[i]};
+  qsort(slow, n_ranks, sizeof(*slow), slower_first);
+  for (u32 n = 0; n < tried; n++) {
+    bool *group = arena_array(a->arena, n_ranks + 1u, sizeof(bool));
+    if (!group)
+      return -ENOMEM;
+    for (u32 i = 0; i <= n; i++)
+      group[slow[i].rank] = true;
+    changes[n] = (struct cure_change){.kind = CHANGE_RANKS, .ranks = group};
+    cures[n] = (struct cure){&changes[n], 1};
+  }
+  int error = replay_worths(a, cures, tried, false, worths);
+  for (u32 n = 0; n < tried && !error; n++) {
+    if (worths[n].ms < EQUALS_SHARE * all_ms)
+      continue;
+    error = add_ranks(a, changes[n].ranks, slow[0].rank, n + 1);
+    return error ? error : fill_rows(a, a->results->n_what_if - 1, false);
+  }
+  return error;
+}
+
+/* If equal ranks would save much and no rank or stage named so far does: ranks that act together.
  */
-static int compare_group(struct replay *r, const struct edit *edit) {
-  const struct sample_graph *g = r->g;
-  if (!r->group_factor)
-    r->group_factor = malloc((size_t)g->n_keys * g->n_ranks * sizeof(float));
-  if (!r->group_factor)
-    return -ENOMEM;
-  for (u32 key = 0; key < g->n_keys; key++) {
-    const double *means = &r->mean[(size_t)key * g->n_ranks];
-    u32 n = 0;
-    for (u32 rank = 0; rank < g->n_ranks; rank++)
-      if (!edit->group[rank] && is_peer(r, key, rank))
-        r->sorted[n++] = means[rank];
-    double others = median_of(r->sorted, n);
-    for (u32 rank = 0; rank < g->n_ranks; rank++)
-      r->group_factor[(size_t)key * g->n_ranks + rank] =
-          edit->group[rank] && others < means[rank] ? (float)(others / means[rank]) : 1;
+static int add_equals(struct analysis *a) {
+  const struct results *r = a->results;
+  double all_ms = 0, named_ms = 0;
+  for (u32 i = 0; i < r->n_what_if; i++) {
+    if (r->what_if[i].kind == WHAT_IF_EVERY_RANK)
+      all_ms = r->what_if[i].worth.ms;
+    else if (r->what_if[i].cure.changes->ranks)
+      named_ms = fmax(named_ms, r->what_if[i].worth.ms);
   }
-  return 0;
-}
-
-static int compare_peers(struct replay *r) {
-  const struct sample_graph *g = r->g;
-  size_t cells = (size_t)g->n_keys * g->n_ranks;
-  r->mean = calloc(cells, sizeof(double));
-  r->count = calloc(cells, sizeof(u32));
-  r->sorted = malloc(g->n_ranks * sizeof(double));
-  r->factor = malloc(cells * sizeof(float));
-  if (!r->mean || !r->count || !r->sorted || !r->factor)
-    return -ENOMEM;
-  sum_work(g, r->mean, r->count);
-  for (u32 key = 0; key < g->n_keys; key++) {
-    double *means = &r->mean[(size_t)key * g->n_ranks];
-    const u32 *counts = &r->count[(size_t)key * g->n_ranks];
-    u32 n = 0;
-    for (u32 rank = 0; rank < g->n_ranks; rank++) {
-      means[rank] /= counts[rank] ? counts[rank] : 1;
-      if (is_peer(r, key, rank))
-        r->sorted[n++] = means[rank];
-    }
-    qsort(r->sorted, n, sizeof(double), compare_doubles);
-    for (u32 rank = 0; rank < g->n_ranks; rank++) {
-      double factor = 1;
-      if (counts[rank] && n > 1 && means[rank] > 0)
-        factor = median_of_others(r->sorted, n, means[rank]) / means[rank];
-      /* Host time outside all phases can be waiting that no record shows: it is only ever
-       * shortened. */
-      if (key == 0 && factor > 1)
-        factor = 1;
-      r->factor[(size_t)key * g->n_ranks + rank] = (float)factor;
-    }
-  }
-  return 0;
-}
-
-/* --- the replay --- */
-
-static double scale(const struct replay *r, const struct edit *edit, u32 key, u32 rank) {
-  if (edit->group)
-    return r->group_factor[(size_t)key * r->g->n_ranks + rank];
-  if (edit->rank != EVERY_RANK && edit->rank != (i64)rank)
-    return 1;
-  return r->factor[(size_t)key * r->g->n_ranks + rank];
-}
-
-static i64 scaled(i64 ns, double factor) {
-  return factor == 1 ? ns : (i64)((double)ns * factor);
-}
-
-/* Host time before a node: its phase's, unless the edit takes it away. */
-static i64 edited_gap(const struct replay *r, const struct edit *edit, u32 n) {
-  const struct node *node = &r->g->nodes[n];
-  u8 phase = phase_of_gap(node);
-  bool input = phase == TSCOPE_PHASE_DATA;
-  if ((edit->free_input && input) ||
-      (edit->free_launches && !input && r->g->slices[node->rank].on_gpu))
+  if (!(all_ms >= WORTH_MENTIONING * r->step_mean_ms) || named_ms >= all_ms / 2)
     return 0;
-  return scaled(gap_before(r->g, n), scale(r, edit, phase, node->rank));
+  return find_equals(a, all_ms);
 }
 
-/* A wait of the host that the edit takes away. */
-static bool is_free(const struct edit *edit, const struct node *node) {
-  return edit->free_line && node->line == edit->free_line;
+/* How much of the exposed communication goes if all ranks come together. */
+static int find_exposed_late(struct analysis *a) {
+  const struct cure_change together = {.kind = CHANGE_EVERY_RANK};
+  struct results *r = a->results;
+  struct worth worth = {.hidden_ms = NAN};
+  int error = 0;
+  if (a->model->n_ranks > 1 && r->ov_comm_ms > 0)
+    error = replay_worths(a, &(struct cure){&together, 1}, 1, true, &worth);
+  r->ov_exposed_late_ms = isnan(worth.hidden_ms) ? NAN : fmin(worth.hidden_ms, r->ov_exposed_ms);
+  return error;
 }
 
-static i64 edited_duration(const struct replay *r, const struct edit *edit, u32 n) {
-  const struct node *node = &r->g->nodes[n];
-  bool host = node->kind == NODE_HOST || node->kind == NODE_LAUNCH;
-  bool input = node->kind == NODE_HOST && node->phase == TSCOPE_PHASE_DATA;
-  if ((edit->free_input && input) ||
-      (edit->free_launches && host && !input && r->g->slices[node->rank].on_gpu) ||
-      (edit->free_communication && node->kind == NODE_COLLECTIVE) || is_free(edit, node))
+int what_if_report(struct analysis *a) {
+  struct results *r = a->results;
+  if (r->path_steps_used == 0) {
+    r->what_if_reason = r->path_reason;
     return 0;
-  if (node->kind == NODE_BLOCKED || node->kind == NODE_COLLECTIVE)
-    return node->end - node->start;
-  return scaled(node->end - node->start, scale(r, edit, node->key, node->rank));
-}
-
-/* The latest of the nodes that must end before this one starts, before and after the edit;
- * INT64_MIN if there is none. */
-static void latest_before(const struct replay *r, u32 n, i64 *was, i64 *now) {
-  const struct sample_graph *g = r->g;
-  const struct node *node = &g->nodes[n];
-  *was = *now = INT64_MIN;
-  if (!node->first) {
-    *was = g->nodes[n - 1].end;
-    *now = r->end[n - 1];
   }
-  for (u32 i = node->first_dep; i < node[1].first_dep; i++) {
-    u32 from = g->deps[i];
-    *was = g->nodes[from].end > *was ? g->nodes[from].end : *was;
-    *now = r->end[from] > *now ? r->end[from] : *now;
-  }
-}
-
-static i64 device_start(const struct replay *r, const struct edit *edit, u32 n) {
-  const struct sample_graph *g = r->g;
-  const struct node *node = &g->nodes[n];
-  i64 was, now;
-  bool launch_bound = false;
-  latest_before(r, n, &was, &now);
-  if (node->launch != INDEX_NONE) {
-    const struct node *launch = &g->nodes[node->launch];
-    i64 called = launch->end < node->start ? launch->end : node->start;
-    i64 call = called > launch->start ? called - launch->start : 0;
-    i64 then = r->start[node->launch];
-    if (call > 0) { /* else it began with the call, whose end may depend on it */
-      i64 duration = r->end[node->launch] - then;
-      then += call < duration ? call : duration;
-    }
-    launch_bound = called > was;
-    was = called > was ? called : was;
-    now = then > now ? then : now;
-  }
-  if (was == INT64_MIN)
-    return node->start;
-  i64 delay = node->start > was ? node->start - was : 0;
-  bool latency =
-      launch_bound && delay <= LONGEST_LATENCY; /* else it waited for something unknown */
-  return now + (edit->free_launches && latency ? 0 : delay);
-}
-
-/* After a thread's own work; or, if it waited for another thread, the same time after both. */
-static i64 host_start(const struct replay *r, const struct edit *edit, u32 n) {
-  const struct node *node = &r->g->nodes[n];
-  if (node->kind != NODE_BLOCKED && node->first_dep < node[1].first_dep) {
-    i64 was, now;
-    latest_before(r, n, &was, &now);
-    return now + (node->start > was ? node->start - was : 0);
-  }
-  i64 from = node->first ? r->g->slices[node->rank].begin : r->end[n - 1];
-  return from + edited_gap(r, edit, n);
-}
-
-static void replay_start(struct replay *r, const struct edit *edit, u32 n) {
-  const struct sample_graph *g = r->g;
-  bool device = NODE_ON_DEVICE(g->nodes[n].kind);
-  r->start[n] = device ? device_start(r, edit, n) : host_start(r, edit, n);
-  if (!ends_apart(g, n))
-    r->end[n] = r->start[n] + edited_duration(r, edit, n);
-}
-
-static i64 blocked_end(const struct replay *r, const struct edit *edit, u32 n) {
-  const struct sample_graph *g = r->g;
-  const struct node *node = &g->nodes[n];
-  if (is_free(edit, node))
-    return r->start[n];
-  i64 was = INT64_MIN, now = INT64_MIN;
-  for (u32 i = node->first_dep; i < node[1].first_dep; i++) {
-    u32 from = g->deps[i];
-    was = g->nodes[from].end > was ? g->nodes[from].end : was;
-    now = r->end[from] > now ? r->end[from] : now;
-  }
-  i64 own = r->start[n];
-  if (was < node->start) /* everything that it waited for had ended before */
-    own += node->end - node->start;
-  else if (node->end > was)
-    now += node->end - was;
-  return own > now ? own : now;
-}
-
-static i64 collective_end(const struct replay *r, const struct edit *edit, u32 n) {
-  const struct sample_graph *g = r->g;
-  const struct node *node = &g->nodes[n];
-  u32 last;
-  i64 was = join_start(g, n, &last), now = r->start[n];
-  for (u32 i = g->first_joined[n]; i < g->first_joined[n + 1]; i++) {
-    const struct collective_join *join = &g->joins[g->joined[i]];
-    if (join->barrier && r->arrived[g->joined[i]] > now)
-      now = r->arrived[g->joined[i]];
-    for (u32 k = 0; !join->barrier && k < join->n; k++) {
-      u32 member = g->members[join->first + k];
-      if (g->nodes[member].start <= node->end && r->start[member] > now)
-        now = r->start[member];
-    }
-  }
-  return now + (edit->free_communication ? 0 : node->end - was);
-}
-
-static i64 later(i64 a, i64 b) {
-  return a > b ? a : b;
-}
-
-/* A rank is done when its host and all of its streams are done, whichever is later: what an edit
- * does not change still takes its time. What the host did after its last node here is host time
- * like any other. */
-static i64 rank_end(const struct replay *r, const struct edit *edit, u32 rank) {
-  const struct sample_graph *g = r->g;
-  const struct slice *slice = &g->slices[rank];
-  i64 end = slice->begin;
-  if (slice->last_host != INDEX_NONE) {
-    i64 rest = slice->host_end - g->nodes[slice->last_host].end;
-    end = r->end[slice->last_host] + (edit->free_launches && slice->on_gpu && rest > 0 ? 0 : rest);
-  }
-  for (u32 n = g->base[rank]; n < g->base[rank + 1]; n++)
-    if (NODE_ON_DEVICE(g->nodes[n].kind) && !g->nodes[n].cut)
-      end = later(end, r->end[n]);
-  if (slice->last_device == INDEX_NONE)
-    return slice->last_host == INDEX_NONE ? slice->end : end;
-  if (slice->ends_on_gpu || slice->last_host == INDEX_NONE)
-    end = later(end, r->end[slice->last_device] + slice->end - g->nodes[slice->last_device].end);
-  return end;
-}
-
-static i64 replay(struct replay *r, const struct edit *edit) {
-  const struct sample_graph *g = r->g;
-  for (u32 i = 0; i < r->n_order; i++) {
-    u32 event = r->order[i];
-    if (event >= 2 * g->n) {
-      const struct collective_join *join = &g->joins[event - 2 * g->n];
-      i64 last = INT64_MIN;
-      for (u32 k = 0; k < join->n; k++) {
-        i64 start = r->start[g->members[join->first + k]];
-        last = start > last ? start : last;
-      }
-      r->arrived[event - 2 * g->n] = last;
-    } else if (event >= g->n) {
-      u32 n = event - g->n;
-      r->end[n] = g->nodes[n].kind == NODE_COLLECTIVE ? collective_end(r, edit, n)
-                                                      : blocked_end(r, edit, n);
-    } else {
-      replay_start(r, edit, event);
-    }
-  }
-  i64 end = INT64_MIN;
-  for (u32 rank = 0; rank < g->n_ranks; rank++) {
-    i64 at = g->slices[rank].present ? rank_end(r, edit, rank) : INT64_MIN;
-    end = at > end ? at : end;
-  }
-  return end;
-}
-
-int what_if_replay(const struct sample_graph *g, const struct edit *edits, u32 n_edits,
-                   struct sample_outcome *out) {
-  struct replay r = {.g = g};
-  const struct edit none = {.rank = NO_RANK};
-  size_t events = 2 * (size_t)g->n + g->n_joins;
-  r.order = malloc((events + 1) * sizeof(u32));
-  r.state = calloc(events + 1, 1);
-  r.start = calloc(g->n + 1u, sizeof(i64));
-  r.end = calloc(g->n + 1u, sizeof(i64));
-  r.arrived = calloc(g->n_joins + 1u, sizeof(i64));
-  int error = r.order && r.state && r.start && r.end && r.arrived ? 0 : -ENOMEM;
+  r->what_if = arena_array(a->arena, MOST_ROWS, sizeof(*r->what_if));
+  if (!r->what_if)
+    return -ENOMEM;
+  const char *unreliable = check_replay(a);
+  int error = choose_rows(a);
   if (!error)
-    error = order_events(&r);
-  if (!error)
-    error = compare_peers(&r);
-  if (!error) {
-    i64 unedited = replay(&r, &none);
-    out->replayed = unedited - g->begin;
-    out->measured = g->end - g->begin;
-    out->contradictions = r.contradictions;
-    for (u32 i = 0; i < n_edits && !error; i++) {
-      error = edits[i].group ? compare_group(&r, &edits[i]) : 0;
-      out->saved[i] = error ? 0 : unedited - replay(&r, &edits[i]);
-    }
-  }
-  free(r.order);
-  free(r.state);
-  free(r.start);
-  free(r.end);
-  free(r.arrived);
-  free(r.mean);
-  free(r.count);
-  free(r.sorted);
-  free(r.factor);
-  free(r.group_factor);
+    error = fill_rows(a, 0, unreliable != NULL);
+  if (!error && !unreliable)
+    error = add_equals(a);
+  if (!error && !unreliable)
+    error = find_exposed_late(a);
+  r->what_if_reason = unreliable; /* from here on nothing is promised */
   return error;
 }

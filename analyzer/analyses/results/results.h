@@ -13,6 +13,7 @@
 #include "analyses/hang/check_result.h"
 #include "analyses/lines/line_result.h"
 #include "analyses/memory/memory_result.h"
+#include "analyses/path/cure.h"
 #include "analyses/results/words.h"
 #include "analyses/run_end/run_end_result.h"
 #include "analyses/stalls/stall_result.h"
@@ -29,12 +30,13 @@
 #include "analyses/results/result_structs.h"
 
 enum what_if_kind {
-  WHAT_IF_RANK,          /* `rank` as fast as the median of its peers; with it, its host's others */
+  WHAT_IF_RANK,          /* `rank` as fast as the median of its peers, and those that act with it */
   WHAT_IF_STAGE,         /* stage `rank` of a pipeline as fast as the others */
   WHAT_IF_EVERY_RANK,    /* every rank as fast as that */
   WHAT_IF_COMMUNICATION, /* transfers take no time; ranks still wait for each other */
   WHAT_IF_LAUNCHES,      /* the host takes no time but for input */
   WHAT_IF_INPUT,         /* the data phase takes no time */
+  WHAT_IF_OUTSIDE,       /* the host takes no time outside its phases */
   WHAT_IF_LINE           /* the host does not wait at one line of the program */
 };
 

@@ -7,14 +7,23 @@
 #include <string.h>
 
 #include "analyses/analyses.h"
+#include "analyses/path/replay.h"
 #include "analyses/queries.h"
 #include "analyses/thresholds.h"
 
 #define MAX_LINES 12
 
-static void add_line(struct results *r, enum budget_part part, double seconds, double recoverable) {
-  r->budget[r->n_budget++] =
-      (struct budget_line){part, seconds, r->wall_s > 0 ? seconds / r->wall_s : NAN, recoverable};
+/* `change`: what the line is made of, and how much of it would be left; 0 for not told. */
+static int add_line(struct analysis *a, enum budget_part part, double seconds,
+                    enum change_kind change, double left) {
+  struct results *r = a->results;
+  struct cure_change *one = arena_alloc(a->arena, sizeof(*one));
+  if (!one)
+    return -ENOMEM;
+  *one = (struct cure_change){.kind = change, .left = left};
+  r->budget[r->n_budget++] = (struct budget_line){
+      part, seconds, r->wall_s > 0 ? seconds / r->wall_s : NAN, NAN, {one, change && seconds > 0}};
+  return 0;
 }
 
 /* Sums over the ranks whose overlap is known; all ranks that were read if none is. */
@@ -27,6 +36,7 @@ static struct rank_summary add_ranks(const struct analysis *a, u32 *n, bool know
       continue;
     ++*n;
     sum.total += rank->total;
+    sum.steps += rank->steps;
     sum.other_steps += rank->other_steps;
     sum.compute += rank->compute;
     sum.exposed_comm += rank->exposed_comm;
@@ -55,38 +65,61 @@ static enum budget_part outside_phases(const struct rank_summary *sum) {
 
 /* If it is known how much arithmetic the model needs: the time that this takes at the devices'
  * peak, and the rest, of which tuned jobs show how much can be saved. */
-static void add_compute(struct results *r, double seconds, double training_s) {
-  double at_peak = r->mfu * training_s;
-  if (!(at_peak > 0) || !(at_peak < seconds)) {
-    add_line(r, BUDGET_COMPUTE, seconds, NAN);
-    return;
-  }
-  add_line(r, BUDGET_COMPUTE_AT_PEAK, at_peak, NAN);
-  add_line(r, BUDGET_COMPUTE_BEYOND, seconds - at_peak, fmax(0, seconds - at_peak / MFU_TUNED));
+static int add_compute(struct analysis *a, double seconds, double training_s) {
+  double at_peak = a->results->mfu * training_s;
+  if (!(at_peak > 0) || !(at_peak < seconds))
+    return add_line(a, BUDGET_COMPUTE, seconds, 0, 0);
+  int error = add_line(a, BUDGET_COMPUTE_AT_PEAK, at_peak, 0, 0);
+  double left = fmin(1, at_peak / MFU_TUNED / seconds);
+  return error ? error
+               : add_line(a, BUDGET_COMPUTE_BEYOND, seconds - at_peak, CHANGE_COMPUTE, left);
 }
 
-static void known_lines(struct results *r, const struct rank_summary *sum, double n) {
+static int known_lines(struct analysis *a, const struct rank_summary *sum, double n) {
   double to_s = 1e-9 / n;
   i64 unsplit = sum->exposed_comm - sum->all.wait - sum->all.transfer;
   double transfer = (double)sum->all.transfer * to_s;
   /* Transfers can only be hidden by compute that does not hide any yet. */
   double room = (double)(sum->compute - (sum->all.comm - sum->exposed_comm)) * to_s;
+  double stays = transfer > 0 ? fmax(0, 1 - fmax(0, room) / transfer) : 0;
   i64 other = sum->has_phases ? sum->idle - sum->data_stall - sum->host_bound : 0;
   i64 launch = sum->idle - sum->data_stall - other;
-  add_compute(r, (double)sum->compute * to_s, (double)sum->total * to_s);
-  if (sum->has_input)
-    add_line(r, BUDGET_INPUT, (double)sum->data_stall * to_s, (double)sum->data_stall * to_s);
-  add_line(r, BUDGET_RANKS, (double)sum->all.wait * to_s, (double)sum->all.wait * to_s);
-  add_line(r, BUDGET_COMMUNICATION, transfer, transfer < room ? transfer : room > 0 ? room : 0);
-  if (unsplit)
-    add_line(r, BUDGET_COMMUNICATION_OR_WAIT, (double)unsplit * to_s, NAN);
-  add_line(r, BUDGET_MEMCPYS, (double)sum->exposed_memcpy * to_s,
-           (double)sum->exposed_memcpy * to_s);
-  add_line(r, sum->on_gpu ? BUDGET_LAUNCH_AND_IDLE : BUDGET_IDLE_IN_PHASES, (double)launch * to_s,
-           sum->on_gpu ? (double)launch * to_s : NAN);
-  if (sum->has_phases)
-    add_line(r, outside_phases(sum), (double)other * to_s,
-             sum->on_gpu ? (double)other * to_s : NAN);
+  const struct {
+    enum budget_part part;
+    i64 ns;
+    bool applies;
+    enum change_kind change;
+    double left;
+  } lines[] = {
+      {BUDGET_INPUT, sum->data_stall, sum->has_input, CHANGE_INPUT, 0},
+      {BUDGET_RANKS, sum->all.wait, true, CHANGE_EVERY_RANK, 0},
+      {BUDGET_COMMUNICATION, sum->all.transfer, true, CHANGE_COMMUNICATION, stays},
+      {BUDGET_COMMUNICATION_OR_WAIT, unsplit, unsplit != 0, 0, 0},
+      {BUDGET_MEMCPYS, sum->exposed_memcpy, true, CHANGE_COPIES, 0},
+      {sum->on_gpu ? BUDGET_LAUNCH_AND_IDLE : BUDGET_IDLE_IN_PHASES, launch, true,
+       sum->on_gpu ? CHANGE_LAUNCHES : 0, 0},
+      {outside_phases(sum), other, sum->has_phases, CHANGE_OUTSIDE, 0},
+  };
+  int error = add_compute(a, (double)sum->compute * to_s, (double)sum->total * to_s);
+  for (size_t i = 0; i < sizeof(lines) / sizeof(lines[0]) && !error; i++)
+    if (lines[i].applies)
+      error =
+          add_line(a, lines[i].part, (double)lines[i].ns * to_s, lines[i].change, lines[i].left);
+  return error;
+}
+
+/* What a step takes without what each line is made of, in seconds of the run like the lines. */
+static int fill_recoverable(struct analysis *a, double steps) {
+  struct results *r = a->results;
+  struct cure cures[MAX_LINES];
+  struct worth worths[MAX_LINES];
+  for (u32 i = 0; i < r->n_budget; i++)
+    cures[i] = r->budget[i].cure;
+  int error = replay_worths(a, cures, r->n_budget, false, worths);
+  for (u32 i = 0; i < r->n_budget && !error; i++)
+    if (cures[i].n)
+      r->budget[i].recoverable = worths[i].ms * steps / 1e3;
+  return error;
 }
 
 static int list_lines(struct analysis *a) {
@@ -105,16 +138,14 @@ static int list_lines(struct analysis *a) {
   double other_s = (double)sum.other_steps / n / 1e9;
   r->wall_s = (double)sum.total / n / 1e9 + other_s;
   r->looked_at_s = a->whole_run ? r->wall_s : r->looked_at_s;
-  if (known)
-    known_lines(r, &sum, n);
-  else
-    add_line(r, BUDGET_NOT_SEEN, r->wall_s - other_s, NAN);
-  if (other_s > 0)
-    add_line(r, BUDGET_OTHER_THAN_TRAINING, other_s, NAN);
+  int error =
+      known ? known_lines(a, &sum, n) : add_line(a, BUDGET_NOT_SEEN, r->wall_s - other_s, 0, 0);
+  if (!error && other_s > 0)
+    error = add_line(a, BUDGET_OTHER_THAN_TRAINING, other_s, 0, 0);
   r->residual_s = r->wall_s;
   for (u32 i = 0; i < r->n_budget; i++)
     r->residual_s -= r->budget[i].seconds;
-  return 0;
+  return error ? error : fill_recoverable(a, (double)sum.steps / n);
 }
 
 int budget_analyse(struct analysis *a) {

@@ -79,6 +79,36 @@ static void precision(void **state) {
   assert_false(fires(&s, "EFFICIENCY.PRECISION"));
 }
 
+/* As the join of the ranks fills them in from their phases. */
+static void with_phases(struct cluster *c) {
+  u32 n = c->model.steps.n * c->model.n_ranks;
+  c->model.phases = arena_array(&c->arena, n, sizeof(*c->model.phases));
+  for (u32 i = 0; i < n; i++)
+    c->model.phases[i] =
+        (struct phase_times){.data = c->options.input,
+                             .forward = LAUNCH,
+                             .backward = 2 * LAUNCH,
+                             .optimizer = 0,
+                             .other = c->options.late_launch[i % c->model.n_ranks]};
+}
+
+static void outside_phases(void **state) {
+  (void)state;
+  struct scenario s = healthy_scenario();
+  s.spoil = with_phases;
+  for (u32 i = 0; i < s.options.ranks; i++)
+    s.options.late_launch[i] = 140 * MS; /* the device is idle for 40 of them */
+  assert_true(fires(&s, "TIMING.OUTSIDE_PHASES"));
+  for (u32 i = 0; i < s.options.ranks; i++)
+    s.options.late_launch[i] = 110 * MS; /* for 10 */
+  assert_false(fires(&s, "TIMING.OUTSIDE_PHASES"));
+  for (u32 i = 0; i < s.options.ranks; i++)
+    s.options.late_launch[i] = 140 * MS;
+  for (u32 i = 0; i < s.options.ranks; i++)
+    s.options.late_launch[i] = i == 2 ? 110 * MS : 0;
+  assert_false(fires(&s, "TIMING.OUTSIDE_PHASES")); /* a straggler */
+}
+
 static void recoverable(void **state) {
   (void)state;
   struct scenario s = healthy_scenario();
@@ -86,10 +116,6 @@ static void recoverable(void **state) {
   assert_true(fires(&s, "EFFICIENCY.RECOVERABLE"));
   s.options.exposed_memcpy = 14 * MS;
   assert_false(fires(&s, "EFFICIENCY.RECOVERABLE"));
-  s = healthy_scenario();
-  for (u32 i = 0; i < s.options.ranks; i++)
-    s.options.late_launch[i] = 140 * MS; /* the device is idle for 40 of them */
-  assert_true(fires(&s, "EFFICIENCY.RECOVERABLE"));
 }
 
 /* The rules about kernels read sums that other tests check; here they are set by hand. */
@@ -205,9 +231,10 @@ static void dtype_conversion(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(low_mfu),     cmocka_unit_test(precision),
-      cmocka_unit_test(recoverable), cmocka_unit_test(launch_bound),
-      cmocka_unit_test(copy),        cmocka_unit_test(host_sync),
-      cmocka_unit_test(fills),       cmocka_unit_test(dtype_conversion)};
+      cmocka_unit_test(low_mfu),         cmocka_unit_test(precision),
+      cmocka_unit_test(outside_phases),  cmocka_unit_test(recoverable),
+      cmocka_unit_test(launch_bound),    cmocka_unit_test(copy),
+      cmocka_unit_test(host_sync),       cmocka_unit_test(fills),
+      cmocka_unit_test(dtype_conversion)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

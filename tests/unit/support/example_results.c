@@ -131,6 +131,8 @@ static void add_rank_results(struct arena *arena, struct results *results, u32 f
 static void share_out(struct arena *arena, struct results *results) {
   for (u32 i = 0; i < results->n_findings; i++)
     results->findings[i].worth_added_s = results->findings[i].worth_s;
+    results->findings[i].worth_low_s = 0.95 * results->findings[i].worth_s;
+    results->findings[i].worth_high_s = 1.04 * results->findings[i].worth_s;
   struct finding *last = &results->findings[results->n_findings - 1];
   last->worth_added_s = 0.89;
   last->overlaps = arena_array(arena, 1, sizeof(*last->overlaps));
@@ -214,6 +216,7 @@ static struct results *straggler_of(u32 ranks, u32 period) {
   results->ov_exposed_ms = 62.9;
   results->ov_exposed_wait_ms = 51.9;
   results->ov_exposed_transfer_ms = 11;
+  results->ov_exposed_late_ms = 51.2;
   results->ov_exposed_fraction = 62.9 / 113.9;
   results->ov_exposed_memcpy_ms = 1.2;
   results->ov_idle_ms = 12.8;
@@ -268,14 +271,20 @@ static struct results *straggler_of(u32 ranks, u32 period) {
   const struct what_if what_if[] = {{.change = arena_text(arena, "rank 2 as fast as its peers"),
                                      .step_ms = 247.3,
                                      .saving_fraction = 0.2177,
+                                     .saving_low = 0.2102,
+                                     .saving_high = 0.2251,
                                      .rank = 2},
                                     {.change = arena_text(arena, "communication takes no time"),
                                      .step_ms = 303,
                                      .saving_fraction = 0.0414,
+                                     .saving_low = 0.0398,
+                                     .saving_high = 0.0431,
                                      .rank = -1},
                                     {.change = arena_text(arena, "no launch gaps"),
                                      .step_ms = 304.5,
                                      .saving_fraction = 0.0367,
+                                     .saving_low = 0.0351,
+                                     .saving_high = 0.0379,
                                      .rank = -1}};
   results->what_if = KEEP(arena, what_if);
   results->n_what_if = LENGTH(what_if);

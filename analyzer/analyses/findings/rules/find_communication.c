@@ -19,7 +19,10 @@ struct exposed {
 static bool find_exposed_transfers(const struct findings *f, struct exposed *e) {
   const struct results *r = f->r;
   memset(e, 0, sizeof(*e));
-  e->transfer_ms = r->ov_exposed_transfer_ms;
+  /* What is exposed because ranks come late is not communication's: of the wait, and of transfers
+   * that would be hidden if they came together. */
+  double late_ms = fmax(0, r->ov_exposed_late_ms - r->ov_exposed_wait_ms);
+  e->transfer_ms = fmax(0, r->ov_exposed_transfer_ms - (isnan(late_ms) ? 0 : late_ms));
   e->compute_ms = r->ov_compute_ms;
   e->all_transfer_ms = r->ov_comm_ms - r->ov_exposed_wait_ms;
   for (u32 i = 0; i < r->n_by_op; i++)
@@ -53,9 +56,7 @@ int rule_comm_bound(struct findings *f) {
   struct exposed e;
   if (!find_exposed_transfers(f, &e) || e.all_transfer_ms <= e.compute_ms)
     return 0;
-  double worth = what_if_worth_s(f, WHAT_IF_COMMUNICATION, -1);
-  if (isnan(worth))
-    worth = run_seconds(f, e.transfer_ms);
+  double worth = worth_of(f, what_if_cure(f, WHAT_IF_COMMUNICATION, -1), e.transfer_ms);
   return finding_add(
       f, severity_of(f, e.transfer_ms), worth,
       arena_printf(f->a->arena,
@@ -113,16 +114,15 @@ int rule_exposed_comm(struct findings *f) {
   if (!find_exposed_transfers(f, &e) || e.all_transfer_ms > e.compute_ms)
     return 0;
   const struct results *r = f->r;
+  const struct budget_line *line = budget_line_of(r, BUDGET_COMMUNICATION);
   double room = r->ov_compute_ms - r->ov_overlapped_ms;
-  double gain = e.transfer_ms < room ? e.transfer_ms : room;
   /* Ranks that wait for a slow rank anyway gain nothing by hiding their transfers. */
-  double most_s = what_if_worth_s(f, WHAT_IF_COMMUNICATION, -1);
-  if (most_s < run_seconds(f, gain))
-    gain *= most_s / run_seconds(f, gain);
-  if (gain < WORTH_MENTIONING * f->step_ms)
+  double worth = worth_of(f, line ? &line->cure : NULL, fmin(e.transfer_ms, room));
+  double gain = worth / f->steps * 1e3;
+  if (!(gain >= WORTH_MENTIONING * f->step_ms))
     return 0;
   return finding_add(
-      f, severity_of(f, gain), run_seconds(f, gain),
+      f, severity_of(f, gain), worth,
       arena_printf(f->a->arena, "%.0f %% of %s is communication that compute could hide",
                    100 * gain / f->step_ms, of_each_step(f)),
       describe_kind(f, &e),

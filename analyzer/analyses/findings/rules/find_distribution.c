@@ -110,9 +110,7 @@ static int add_straggler_finding(struct findings *f, u32 index, bool by_host, u3
     if (other->imposed_wait_ms > worst->imposed_wait_ms)
       worst = other;
   }
-  double worth = what_if_worth_s(f, WHAT_IF_RANK, worst->rank);
-  if (isnan(worth))
-    worth = run_seconds(f, worst->imposed_wait_ms);
+  double worth = worth_of(f, cure_of_rank(f, (u32)(worst - r->ranks)), worst->imposed_wait_ms);
   const struct sampled_line *line = straggler_line(rank);
   char *title =
       n > 1 ? arena_printf(f->a->arena, "%u ranks on %s keep their peers waiting", n, rank->host)
@@ -252,9 +250,7 @@ int rule_load_imbalance(struct findings *f) {
       rest -= r->ranks[i].imposed_wait_ms;
   if (!(rest >= WORTH_MENTIONING * f->step_ms))
     return 0;
-  double worth = what_if_worth_s(f, WHAT_IF_EVERY_RANK, -1);
-  if (isnan(worth) || worth > run_seconds(f, rest))
-    worth = run_seconds(f, rest);
+  double worth = worth_of(f, what_if_cure(f, WHAT_IF_EVERY_RANK, -1), rest);
   return add_imbalance_finding(f, wait, rest, worth);
 }
 
@@ -298,8 +294,14 @@ static int check_link(struct findings *f, u32 index, double *values, u32 *ranks)
       extra < WORTH_MENTIONING * f->step_ms)
     return 0;
   u32 n_ranks = link_ranks(f, c, ranks);
+  double worth = worth_of_change(f,
+                                 (struct cure_change){.kind = CHANGE_TRANSFERS,
+                                                      .which = c->comm_index,
+                                                      .of = c->op_id,
+                                                      .left = others / c->transfer_ms},
+                                 extra);
   return finding_add(
-      f, severity_of(f, extra), run_seconds(f, extra),
+      f, severity_of(f, extra), worth,
       arena_printf(f->a->arena, "Transfers on %s take %.1f times as long as elsewhere", c->comm,
                    c->transfer_ms / others),
       arena_printf(f->a->arena,

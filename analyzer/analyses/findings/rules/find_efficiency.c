@@ -2,6 +2,7 @@
  *
  * Arithmetic that the devices could do but do not, and time that no other finding claims.
  */
+#include <errno.h>
 #include <math.h>
 #include <string.h>
 
@@ -12,12 +13,9 @@ int rule_low_mfu(struct findings *f) {
   const struct results *r = f->r;
   if (!(r->mfu < MFU_LOW))
     return 0;
-  const struct budget_line *beyond = NULL;
-  for (u32 i = 0; i < r->n_budget; i++)
-    if (r->budget[i].part == BUDGET_COMPUTE_BEYOND)
-      beyond = &r->budget[i];
-  double worth =
-      beyond && beyond->recoverable > 0 ? beyond->recoverable / r->wall_s * r->looked_at_s : NAN;
+  const struct budget_line *beyond = budget_line_of(r, BUDGET_COMPUTE_BEYOND);
+  double left = beyond ? beyond->cure.changes->left : 1;
+  double worth = left < 1 ? worth_of(f, &beyond->cure, (1 - left) * r->ov_compute_ms) : NAN;
   return finding_add(
       f, SEVERITY_WARNING, worth,
       arena_printf(f->a->arena, "Model FLOPs utilisation is %.1f %%", 100 * r->mfu),
@@ -67,8 +65,11 @@ int rule_precision(struct findings *f) {
   double saved_ms = row->ms * utilisation * (1 - fp32 / tf32);
   if (!(saved_ms >= WORTH_MENTIONING * f->step_ms))
     return 0;
+  double worth = worth_of_change(
+      f, (struct cure_change){.kind = CHANGE_COMPUTE, .left = 1 - saved_ms / f->r->ov_compute_ms},
+      saved_ms);
   return finding_add(
-      f, severity_of(f, saved_ms), run_seconds(f, saved_ms),
+      f, severity_of(f, saved_ms), worth,
       arena_printf(f->a->arena, "%.0f %% of the matrix arithmetic runs in fp32", 100 * row->share),
       arena_printf(f->a->arena,
                    "These GEMMs take %.3g ms a step on the GPU at %.3g TFLOP/s, %.0f %% of what "
@@ -86,11 +87,6 @@ static char *recoverable_action(struct findings *f, enum budget_part part) {
     return arena_text(f->a->arena,
                       "Copy from pinned memory with non_blocking=True on a separate stream, before "
                       "the data is used; keep constant data on the device.");
-  if (part == BUDGET_OUTSIDE_PHASES)
-    return arena_text(
-        f->a->arena, "Look at what the training loop does between forward, backward and optimizer: "
-                     "logging, metrics, checkpoints, evaluation. Do it less often, or in another "
-                     "thread.");
   return arena_text(f->a->arena, "Keep the device busy: CUDA graphs or torch.compile, larger "
                                  "batch, fused optimizer; remove .item(), .cpu() and synchronize() "
                                  "from the step; check that the host's CPU is not the limit.");
@@ -98,34 +94,36 @@ static char *recoverable_action(struct findings *f, enum budget_part part) {
 
 /* What could be saved beyond what the findings above already claim. */
 int rule_recoverable(struct findings *f) {
+  static const enum budget_part parts[] = {BUDGET_MEMCPYS, BUDGET_LAUNCH_AND_IDLE};
+  enum { PARTS = sizeof(parts) / sizeof(parts[0]) };
   const struct results *r = f->r;
-  double sum = 0, largest = 0;
+  struct cure_change *changes = arena_array(f->a->arena, PARTS, sizeof(*changes));
+  struct cure cure = {changes, 0};
+  double sum = 0;
   const struct budget_line *most = NULL;
-  static const enum budget_part own_rules[] = {BUDGET_INPUT, BUDGET_RANKS, BUDGET_COMMUNICATION,
-                                               BUDGET_COMPUTE_BEYOND};
-  for (u32 i = 0; i < r->n_budget; i++) {
-    const struct budget_line *line = &r->budget[i];
-    bool elsewhere = false;
-    for (size_t k = 0; k < sizeof(own_rules) / sizeof(own_rules[0]); k++)
-      elsewhere |= line->part == own_rules[k];
-    if (elsewhere || !(line->recoverable > 0))
+  if (!changes)
+    return -ENOMEM;
+  for (size_t i = 0; i < PARTS; i++) {
+    const struct budget_line *line = budget_line_of(r, parts[i]);
+    if (!line || !line->cure.n)
       continue;
-    sum += line->recoverable;
-    if (line->recoverable > largest) {
-      largest = line->recoverable;
-      most = line;
-    }
+    changes[cure.n++] = line->cure.changes[0];
+    sum += line->seconds;
+    most = !most || line->seconds > most->seconds ? line : most;
   }
-  if (!most || sum < WORTH_MENTIONING * r->wall_s)
+  double worth = worth_of(f, &cure, sum / r->wall_s * f->step_ms);
+  if (!most || sum < WORTH_MENTIONING * r->wall_s || !(worth >= WORTH_MENTIONING * r->looked_at_s))
     return 0;
   /* A recording begins at a chosen moment, a run begins with its start-up. */
   bool with_start_up = f->a->whole_run && !f->a->model->recorder;
+  if (with_start_up)
+    f->cure = (struct cure){0};
   return finding_add(
       f,
       with_start_up                    ? SEVERITY_INFO
       : sum >= WORTH_ALARM * r->wall_s ? SEVERITY_CRITICAL
                                        : SEVERITY_WARNING,
-      with_start_up ? NAN : sum / r->wall_s * r->looked_at_s,
+      with_start_up ? NAN : worth,
       arena_printf(f->a->arena, "%.0f %% of the time the devices neither compute nor communicate",
                    100 * sum / r->wall_s),
       arena_printf(f->a->arena,

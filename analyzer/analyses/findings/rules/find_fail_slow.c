@@ -113,6 +113,8 @@ int rule_fail_slow(struct findings *f) {
     ;
   double since = ns_to_ms(first.begin - a->model->begin) / 1e3;
   double worth = (onset.after_ms - onset.before_ms) * after / 1e3;
+  if (n && n < a->model->n_ranks)
+    worth = fmin(worth, worth_of_ranks(f, ranks, n, worth * 1e3 / f->steps));
   error = finding_add(
       f,
       onset.after_ms >= (1 + WORTH_ALARM) * onset.before_ms ? SEVERITY_CRITICAL : SEVERITY_WARNING,

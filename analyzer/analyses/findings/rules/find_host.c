@@ -8,24 +8,18 @@
 
 enum { LINES_NAMED = 3 };
 
-/* What a step would gain without the line's waits, in ms: the result of a replay, or, if there was
- * none, the time in which the GPU had nothing to do. */
-static double gain_without_waits(const struct findings *f, const struct line_result *line) {
-  double saves = f->step_ms - line->without_ms;
-  return isnan(saves) || saves > line->idle_ms ? line->idle_ms : saves;
-}
-
 int rule_host_sync(struct findings *f) {
   const struct lines_result *lines = &f->r->lines;
   u32 found = 0;
   for (u32 i = 0; i < lines->n_at && found < LINES_NAMED; i++) {
     const struct line_result *line = &lines->at[i];
-    double gain = gain_without_waits(f, line);
+    double worth = worth_of(f, what_if_cure(f, WHAT_IF_LINE, i), line->idle_ms);
+    double gain = worth / f->steps * 1e3;
     if (!(gain >= WORTH_MENTIONING * f->step_ms))
       continue;
     found++;
     int error = finding_add(
-        f, severity_of(f, gain), run_seconds(f, gain),
+        f, severity_of(f, gain), worth,
         arena_printf(f->a->arena, "%s%s makes the host wait %.3g ms %s; the GPU then idles %.3g ms",
                      lines->of_functions == ANSWER_YES ? "The function at " : "", line->place,
                      line->wait_ms, per_step(f), line->idle_ms),

@@ -33,7 +33,6 @@ static int add_other_work_finding(struct findings *f, const struct other_work *w
   if (!calls)
     return -ENOMEM;
   double share = work->sum_s / f->r->looked_at_s;
-  f->draws = DRAWS_OTHER;
   return finding_add(
       f, share >= WORTH_MENTIONING ? SEVERITY_WARNING : SEVERITY_INFO, work->sum_s,
       arena_printf(arena, "%c%s", work->name[0] - 32, work->name + 1),
@@ -77,6 +76,10 @@ static int add_long_steps_finding(struct findings *f, const struct long_steps *l
   const char *which = describe_long_steps(f, longer, worst, scratch);
   if (!which)
     return -ENOMEM;
+  /* The replay has some of the steps; what they lost is known of all. */
+  static const struct cure_change long_steps = {.kind = CHANGE_LONG_STEPS};
+  if (r->path_steps_used == f->a->n_training)
+    worth_of(f, &(struct cure){&long_steps, 1}, NAN);
   return finding_add(
       f, lost >= WORTH_ALARM * r->looked_at_s * 1e3 ? SEVERITY_CRITICAL : SEVERITY_WARNING,
       lost / 1e3,

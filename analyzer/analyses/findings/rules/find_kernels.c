@@ -2,10 +2,12 @@
  *
  * GPU work that is not necessary, and a GPU that waits for work.
  */
+#include <errno.h>
 #include <math.h>
 #include <string.h>
 
 #include "analyses/findings/findings.h"
+#include "analyses/path/path_labels.h"
 #include "base/quantity.h"
 #include "kernels/kernels.h"
 
@@ -42,8 +44,8 @@ static double share_in_steps(const struct results *r, double all_ms) {
 /* Adds a finding about part of the GPU's own work. If nearly all of that work ran before the
  * analysed steps (for example a compiler that tries its kernels), its part in these steps is not
  * known: then the finding claims nothing. */
-static int add_own_work(struct findings *f, double ms, double all_ms, char *title, char *evidence,
-                        char *action) {
+static int add_own_work(struct findings *f, double ms, double all_ms, const struct cure *cure,
+                        char *title, char *evidence, char *action) {
   enum { LEAST_SHARE_IN_STEPS = 25 }; /* percent: parallel streams count once in a step */
   double inside = share_in_steps(f->r, all_ms);
   if (evidence && inside < LEAST_SHARE_IN_STEPS / 1e2)
@@ -52,8 +54,17 @@ static int add_own_work(struct findings *f, double ms, double all_ms, char *titl
                             "of these steps is not known.",
                             evidence, 100 * inside);
   bool elsewhere = inside < LEAST_SHARE_IN_STEPS / 1e2;
-  return finding_add(f, elsewhere ? SEVERITY_INFO : SEVERITY_WARNING,
-                     elsewhere ? NAN : rank_seconds(f, ms), title, evidence, action, NULL, 0);
+  double worth = worth_of(f, cure, rank_seconds(f, ms) * 1e3 / f->steps);
+  bool pays = worth >= WORTH_OVERLAP * run_seconds(f, f->step_ms);
+  if (evidence && !pays && !elsewhere)
+    evidence = arena_printf(f->a->arena,
+                            "%s Without it the steps would hardly be shorter: something else takes "
+                            "as long.",
+                            evidence);
+  if (elsewhere)
+    f->cure = (struct cure){0};
+  return finding_add(f, elsewhere || !pays ? SEVERITY_INFO : SEVERITY_WARNING,
+                     elsewhere ? NAN : worth, title, evidence, action, NULL, 0);
 }
 
 int rule_launch_bound(struct findings *f) {
@@ -63,9 +74,8 @@ int rule_launch_bound(struct findings *f) {
   double small = r->launch.short_kernels / r->launch.kernels;
   if (!(bound >= LAUNCH_BOUND_SHARE) || !(small >= LAUNCH_BOUND_SHORT))
     return 0;
-  double worth = what_if_worth_s(f, WHAT_IF_LAUNCHES, -1),
-         most = gpu->host_bound_ms / 1e3 / r->gpu_timeline_seen;
-  worth = isnan(worth) || worth > most ? most : worth;
+  double all_s = gpu->host_bound_ms / 1e3 / r->gpu_timeline_seen;
+  double worth = worth_of(f, what_if_cure(f, WHAT_IF_LAUNCHES, -1), all_s * 1e3 / f->steps);
   return finding_add(
       f, bound >= WORTH_ALARM ? SEVERITY_CRITICAL : SEVERITY_WARNING, worth,
       arena_printf(f->a->arena, "The GPU waits %.0f %% of the time for the host to launch work",
@@ -99,6 +109,21 @@ static double fill_ms(const struct results *r, double *count) {
   return sum;
 }
 
+static bool is_fill(const char *name, const struct kernel *kernel) {
+  (void)kernel;
+  return strstr(name, "FillFunctor") != NULL;
+}
+
+static bool is_copy(const char *name, const struct kernel *kernel) {
+  return kernel->category != KERNEL_CONVERSION &&
+         (strstr(name, "direct_copy_kernel") || strstr(name, "CatArrayBatchedCopy"));
+}
+
+static bool is_conversion(const char *name, const struct kernel *kernel) {
+  (void)name;
+  return kernel->category == KERNEL_CONVERSION;
+}
+
 int rule_fill(struct findings *f) {
   const struct results *r = f->r;
   double count, ms = fill_ms(r, &count), all = own_work_ms(r);
@@ -108,8 +133,12 @@ int rule_fill(struct findings *f) {
                                                  r->launch.fills[0].name, r->launch.fills[0].count,
                                                  r->launch.fills[0].sum_ms)
                                   : arena_text(f->a->arena, "");
+  static const struct cure_change fills = {.kind = CHANGE_FILLS};
+  struct cure cure = {&fills, 1};
+  if (path_labels_take(f->a, is_fill, &cure) < 0)
+    return -ENOMEM;
   return add_own_work(
-      f, ms, all,
+      f, ms, all, &cure,
       arena_printf(f->a->arena, "%.0f %% of the GPU's own work is filling memory", 100 * ms / all),
       arena_printf(f->a->arena, "%.0f fills took %.3g ms of %.3g ms of work, all ranks together.%s",
                    count, ms, all, which ? which : ""),
@@ -143,8 +172,12 @@ int rule_copy(struct findings *f) {
   char *which = most ? arena_printf(f->a->arena, " Most of them %s: %.0f in %.3g ms%s.",
                                     most->direction, most->count, most->sum_ms, fast)
                      : arena_text(f->a->arena, "");
+  static const struct cure_change copies = {.kind = CHANGE_COPIES};
+  struct cure cure = {&copies, 1};
+  if (path_labels_take(f->a, is_copy, &cure) < 0)
+    return -ENOMEM;
   return add_own_work(
-      f, ms + by_kernels, all,
+      f, ms + by_kernels, all, &cure,
       arena_printf(f->a->arena, "%.0f %% of the GPU's own work is copying memory",
                    100 * (ms + by_kernels) / all),
       arena_printf(f->a->arena,
@@ -162,8 +195,11 @@ int rule_dtype_conversion(struct findings *f) {
   double all = own_work_ms(f->r);
   if (!conversion || !(all > 0) || !(conversion->sum_ms >= WORTH_MENTIONING * all))
     return 0;
+  struct cure cure = {0};
+  if (path_labels_take(f->a, is_conversion, &cure) < 0)
+    return -ENOMEM;
   return add_own_work(
-      f, conversion->sum_ms, all,
+      f, conversion->sum_ms, all, &cure,
       arena_printf(f->a->arena, "%.0f %% of the GPU's own work is converting number types",
                    100 * conversion->sum_ms / all),
       arena_printf(f->a->arena,

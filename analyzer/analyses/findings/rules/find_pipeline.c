@@ -22,16 +22,19 @@ static const struct pipeline_stage *slowest_stage(const struct results *r, doubl
 
 /* The stage that the others wait for: what the step saves if it is as fast as they are. NULL if
  * that is not worth mentioning. */
-static const struct pipeline_stage *limiting_stage(const struct findings *f, double *worth_s) {
+static const struct pipeline_stage *limiting_stage(struct findings *f, double *worth_s) {
   const struct pipeline_stage *best = NULL;
   *worth_s = WORTH_MENTIONING * run_seconds(f, f->step_ms);
   for (u32 i = 0; i < f->r->n_pipeline_stage; i++) {
-    double worth = what_if_worth_s(f, WHAT_IF_STAGE, f->r->pipeline_stage[i].stage);
+    const struct cure *cure = what_if_cure(f, WHAT_IF_STAGE, f->r->pipeline_stage[i].stage);
+    double worth = cure ? worth_of(f, cure, NAN) : NAN;
     if (worth >= *worth_s) {
       best = &f->r->pipeline_stage[i];
       *worth_s = worth;
     }
   }
+  if (best)
+    worth_of(f, what_if_cure(f, WHAT_IF_STAGE, best->stage), NAN);
   return best;
 }
 

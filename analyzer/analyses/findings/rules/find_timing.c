@@ -9,6 +9,7 @@
 #include "analyses/findings/findings.h"
 #include "analyses/lines/lines.h"
 #include "analyses/queries.h"
+#include "base/statistics.h"
 #include "kernels/kernels.h"
 
 /* Time per step in which a rank did nothing but wait for its input; NAN if not known. */
@@ -50,9 +51,8 @@ int rule_dataloader_bound(struct findings *f) {
   /* If one rank stalls, all stall: one is enough. */
   if (!ranks || !stalled || f->step_ms <= 0)
     return 0;
-  double mean = sum / n, worth = what_if_worth_s(f, WHAT_IF_INPUT, -1);
-  if (isnan(worth))
-    worth = run_seconds(f, worst_ms);
+  double mean = sum / n;
+  double worth = worth_of(f, what_if_cure(f, WHAT_IF_INPUT, -1), worst_ms);
   const struct sampled_line *line = r->ranks[worst].input_line;
   char *at = describe_input_line(f, line);
   if (!at)
@@ -74,6 +74,69 @@ int rule_dataloader_bound(struct findings *f) {
       ranks, stalled);
 }
 
+/* The rank that is in the middle of all by its time outside the phases: what only one rank does is
+ * that rank's finding. INDEX_NONE if that is not worth mentioning. */
+static u32 median_outside(const struct findings *f, double *ms) {
+  const struct analysis *a = f->a;
+  u32 n = 0, best = INDEX_NONE;
+  double *of_ranks = arena_array(a->arena, f->r->n_ranks + 1u, sizeof(double));
+  struct arena scratch = {0};
+  double *steps = arena_array(&scratch, a->n_steps + 1u, sizeof(double));
+  for (u32 rank = 0; of_ranks && steps && a->model->phases && rank < f->r->n_ranks; rank++) {
+    u32 known = 0;
+    for (u32 i = 0; i < a->n_steps; i++) {
+      i64 other = a->model->phases[(size_t)(a->first_step + i) * f->r->n_ranks + rank].other;
+      if (other != NS_UNKNOWN && analysis_is_training(a, a->first_step + i))
+        steps[known++] = ns_to_ms(other);
+    }
+    if (known)
+      of_ranks[n++] = mean_of(steps, known);
+    const struct sampled_line *line = f->r->ranks[rank].outside_line;
+    if (line && (best == INDEX_NONE || line->share > f->r->ranks[best].outside_line->share))
+      best = rank;
+  }
+  arena_release(&scratch);
+  *ms = n ? median_of(of_ranks, n) : 0;
+  return *ms >= WORTH_MENTIONING * f->step_ms ? best == INDEX_NONE ? 0 : best : INDEX_NONE;
+}
+
+int rule_outside_phases(struct findings *f) {
+  const struct results *r = f->r;
+  struct arena *arena = f->a->arena;
+  double ms;
+  u32 rank = f->a->whole_run ? INDEX_NONE : median_outside(f, &ms);
+  if (rank == INDEX_NONE || !(r->forward_ms > 0 || r->backward_ms > 0 || r->optimizer_ms > 0))
+    return 0;
+  double worth = worth_of(f, what_if_cure(f, WHAT_IF_OUTSIDE, -1), ms);
+  double gain = worth / f->steps * 1e3;
+  if (!(gain >= WORTH_MENTIONING * f->step_ms))
+    return 0;
+  const struct sampled_line *line = r->ranks[rank].outside_line;
+  char *where =
+      line ? arena_printf(arena,
+                          " Rank %u is then at %s (%s) in %.0f %% of the samples, ten a "
+                          "second.",
+                          r->ranks[rank].rank, line->place, line->function, 100 * line->share)
+           : arena_text(arena, "");
+  return finding_add(
+      f, severity_of(f, gain), worth,
+      arena_printf(arena, "%.0f %% of %s is outside forward, backward and optimizer%s%s",
+                   100 * gain / f->step_ms, of_each_step(f), line ? ", mostly at " : "",
+                   line ? line->place : ""),
+      arena_printf(arena,
+                   "The program is in no phase of training for %.3g ms of a %.3g ms step (median "
+                   "rank).%s",
+                   ms, f->step_ms, where ? where : ""),
+      line ? arena_printf(arena,
+                          "Look at %s first. Do that work less often, or prepare it ahead in "
+                          "another thread or process.",
+                          line->place)
+           : arena_text(arena, "Look at what the training loop does between forward, backward and "
+                               "optimizer: logging, metrics, input, checkpoints. Do it less often, "
+                               "or in another thread or process."),
+      NULL, 0);
+}
+
 /* Whether the times of phases, which are the host's, are also the times of the work itself. */
 static bool host_computes(const struct findings *f) {
   for (u32 i = 0; i < f->r->n_ranks; i++)
@@ -89,8 +152,13 @@ int rule_backward_heavy(struct findings *f) {
       !(own >= BACKWARD_OF_STEP * f->step_ms) || !(r->forward_ms > 0))
     return 0;
   double usual = own - BACKWARD_OVER_FORWARD / 2 * r->forward_ms;
+  double worth = worth_of_change(f,
+                                 (struct cure_change){.kind = CHANGE_PHASE,
+                                                      .which = TSCOPE_PHASE_BACKWARD,
+                                                      .left = 1 - usual / own},
+                                 usual);
   return finding_add(
-      f, SEVERITY_WARNING, run_seconds(f, usual),
+      f, SEVERITY_WARNING, worth,
       arena_printf(f->a->arena, "Backward takes %.1f times as long as forward",
                    own / r->forward_ms),
       arena_printf(f->a->arena,
@@ -123,8 +191,11 @@ int rule_optimizer_heavy(struct findings *f) {
   if (!(share >= OPTIMIZER_OF_STEP))
     return 0;
   double ms = share * (host_computes(f) ? f->step_ms : f->r->ov_compute_ms);
+  double worth = worth_of_change(
+      f, (struct cure_change){.kind = CHANGE_PHASE, .which = TSCOPE_PHASE_OPTIMIZER, .left = 0.5},
+      ms / 2);
   return finding_add(
-      f, severity_of(f, 0), isnan(ms) ? NAN : run_seconds(f, ms) / 2,
+      f, severity_of(f, 0), worth,
       arena_printf(f->a->arena, "The optimizer takes %.0f %% of the work", 100 * share),
       arena_printf(f->a->arena, "%.1f %% %s: %.3g ms a step. Its worth here is half of that.",
                    100 * share, of, ms),

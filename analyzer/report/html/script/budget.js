@@ -23,10 +23,12 @@ function whatIfs(of) {
                      name: row.change,
                      value: row.saving_fraction,
                      shade: 'good',
-                     say: row.saving_fraction < -1e-3 ? `costs ${percent(-row.saving_fraction)}` :
-                         row.saving_fraction < 1e-3 ? 'saves 0 %' :
-                                                      `saves ${percent(row.saving_fraction)}`,
-                     note: ms(row.step_ms) + ' a step'
+                     say: row.saving_fraction < 1e-3 ? 'saves 0 %' :
+                                                       `saves ${percent(row.saving_fraction)}`,
+                     note: ms(row.step_ms) + ' a step' +
+                         (row.saving_high - row.saving_low > 0.01 ?
+                              `; ${percent(row.saving_low)} to ${percent(row.saving_high)} in half of the steps` :
+                              '')
                    })),
           Math.max(most, 0.2)));
 }

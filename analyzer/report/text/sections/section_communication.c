@@ -11,6 +11,7 @@
 #include "report/text/table.h"
 
 enum { COLLECTIVES_SHOWN = 8 };
+#define LATE_SHOWN 0.01 /* of a step */
 
 static const char *overlap_unknown(const struct results *results) {
   if (results->overlap_reason)
@@ -65,6 +66,9 @@ static void put_totals(struct pen *pen, const struct results *results) {
   pen_item_format(pen, STYLE_BOLD, VALUE_INDENT, "%s exposed (%s of it)",
                   duration_ms(results->ov_exposed_ms).text,
                   percent(results->ov_exposed_fraction).text);
+  if (results->ov_exposed_late_ms >= LATE_SHOWN * results->ov_step_ms)
+    pen_item_format(pen, STYLE_PLAIN, VALUE_INDENT, "%s of that would go if all ranks came together",
+                    duration_ms(results->ov_exposed_late_ms).text);
 }
 
 /* If the steps' GPU work is not known for all ranks, or not for all steps: what the mean is of. */

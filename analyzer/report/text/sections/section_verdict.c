@@ -20,6 +20,8 @@ static void put_action(struct pen *pen, const struct finding *finding) {
   pen_words(pen, STYLE_PLAIN, INDENT + 2, finding->action);
 }
 
+#define SPREAD_SHOWN 0.1 /* of a worth, between the quartiles of its steps */
+
 /* Other findings would save part of the same time: together they are worth less than their sum. */
 static void put_overlaps(struct pen *pen, const struct finding *finding) {
   double shared = finding->worth_s - finding->worth_added_s;
@@ -42,6 +44,10 @@ static void put_worth(struct pen *pen, const struct finding *finding,
   pen_item_format(pen, STYLE_BOLD, INDENT, "worth %s (%s of the time)",
                   duration_s(finding->worth_s).text,
                   percent(finding->worth_s / results->looked_at_s).text);
+  if (finding->worth_high_s - finding->worth_low_s > SPREAD_SHOWN * finding->worth_s)
+    pen_item_format(pen, STYLE_DIM, INDENT, "%s to %s in half of the steps",
+                    percent(finding->worth_low_s / results->looked_at_s).text,
+                    percent(finding->worth_high_s / results->looked_at_s).text);
   put_overlaps(pen, finding);
 }
 

@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * What a replay of the steps changes (replay.h), and what it then saves.
+ */
+#ifndef TSCOPE_CURE_H
+#define TSCOPE_CURE_H
+
+#include "format/tscope_format.h"
+
+enum change_kind {
+  CHANGE_RANKS = 1,     /* `ranks` do their work as fast as the median of all others */
+  CHANGE_EVERY_RANK,    /* every rank as the median of its peers */
+  CHANGE_COMMUNICATION, /* transfers; ranks still wait for each other */
+  CHANGE_TRANSFERS,     /* of one operation (`of`) on one communicator (`which`) */
+  CHANGE_COMPUTE,       /* kernels; without a GPU the host's phases */
+  CHANGE_COPIES,        /* of memory by the device, and fills */
+  CHANGE_FILLS,         /* only these */
+  CHANGE_LAUNCHES,      /* the host of a GPU, but for input; and launch latency */
+  CHANGE_INPUT,         /* the data phase */
+  CHANGE_OUTSIDE,       /* the host in no phase */
+  CHANGE_PHASE,         /* the host in phase `which`, and what it launches there */
+  CHANGE_LINE,          /* the host's waits at the line with line_key() `which` */
+  CHANGE_LONG_STEPS,    /* steps longer than the median take as long as it */
+  CHANGE_NAME           /* work named `which` (path_labels.h), of enum node_kind `of` */
+};
+
+/* A class of work keeps `left` of its time: 0 takes it away. */
+struct cure_change {
+  enum change_kind kind;
+  u32 which, of;
+  double left;
+  const bool *ranks; /* [n_ranks] CHANGE_RANKS */
+};
+
+/* Changes that are made together; none: not known what to change. */
+struct cure {
+  const struct cure_change *changes;
+  u32 n;
+};
+
+/* What a step is shorter, in ms: mean and quartiles over the steps of the samples. Never negative.
+ * NAN if there is no replay, or none that can be relied on. */
+struct worth {
+  double ms, low_ms, high_ms;
+  double hidden_ms; /* and how much less communication is then exposed; if asked for */
+};
+
+#endif

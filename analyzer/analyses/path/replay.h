@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * What a step would take if something about it were different: each sample's dependency graph is
+ * replayed in topological order with other durations.
+ */
+#ifndef TSCOPE_REPLAY_H
+#define TSCOPE_REPLAY_H
+
+#include "analyses/analysis.h"
+#include "analyses/path/cure.h"
+
+struct sample_graph;
+struct replay;
+struct sample_outcome;
+
+/* Prepares a joined sample, which must outlive the replay, and replays it without changes: fills
+ * `replayed`, `measured` and `contradictions` of the outcome. 0, or -ENOMEM. */
+int replay_new(const struct analysis *a, u32 sample, const struct sample_graph *graph,
+               struct sample_outcome *outcome, struct replay **replay);
+void replay_free(struct replay *replay);
+
+/* What each of n cures saves, in all samples. With `exposed` also how much less communication is
+ * exposed. Not from several threads at once. 0, or -ENOMEM. */
+int replay_worths(const struct analysis *a, const struct cure *cures, u32 n, bool exposed,
+                  struct worth *worths);
+
+/* Whether a cure makes this change. */
+bool cure_has(const struct analysis *a, const struct cure *cure, const struct cure_change *change);
+
+/* How much more time than the median of its peers each rank spends on its own work, ms a step:
+ * [n_ranks]. Zeroes where there is no replay. */
+void replay_excess(const struct analysis *a, double *excess_ms);
+
+#endif
