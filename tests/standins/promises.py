@@ -10,10 +10,16 @@ promises that do not hold.
 - A finding has evidence with a number, an action, ranks that exist, and a worth within the run.
 - The verdict is "ok" only if nothing is undecided.
 - A tenth of the step in exposed communication has a finding, also with a single rank.
+- No two figures about the same thing contradict each other (tests/outputs/contradictions.py).
 - The step of a what-if is not shorter than the computation of the ranks that it does not change.
 """
 import json
+import os
 import re
+import sys
+
+sys.path.append(os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "outputs"))
+from contradictions import contradictions  # noqa: E402 pylint: disable=import-error,wrong-import-position
 
 # Fields that may be below 0, and shares that may be above 1.
 SIGNED = {"offset_ns", "drift_ppm", "z", "rel_slowdown", "saving_fraction", "residual_s", "change_per_step",
@@ -255,4 +261,4 @@ def broken(document, text):
     report = json.loads(document, parse_constant=refuse_constant)
     return [*check_numbers(report), *check_sums(report), *check_wall(report), *check_names(report), *check_reasons(report),
             *check_findings(report), *check_what_ifs(report), *check_exposed(report), *check_verdict(report, text),
-            *check_text(text), *check_rows(text)]
+            *check_text(text), *check_rows(text), *contradictions(report)]

@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "analyses/findings/findings.h"
-#include "analyses/path/replay.h"
+#include "analyses/path/path_replay.h"
 
 static int append_cure(struct analysis *a, const struct cure *first, const struct cure *second,
                        struct cure *both) {

@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "analyses/findings/diff_findings.def"
-#include "analyses/path/replay.h"
+#include "analyses/path/path_replay.h"
 #include "base/plain_numbers.h"
 
 static const struct {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * What a replay of the steps changes (replay.h), and what it then saves.
+ * What a replay of the steps changes (path_replay.h), and what it then saves.
  */
 #ifndef TSCOPE_CURE_H
 #define TSCOPE_CURE_H

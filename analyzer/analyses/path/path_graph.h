@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * What had to wait for what, in samples of the steps: the input of critical_path.c and replay.c.
+ * What had to wait for what, in samples of the steps: the input of critical_path.c and path_replay.c.
  *
  * A sample is a few steps in a row. So what reaches from one step into the next (a host that runs
  * ahead of its device) counts as it does in the run. While a rank's timeline is loaded, slice.c
@@ -14,7 +14,7 @@
 #define TSCOPE_GRAPH_H
 
 #include "analyses/analysis.h"
-#include "analyses/path/replay.h"
+#include "analyses/path/path_replay.h"
 #include "base/vector.h"
 
 enum node_kind {

@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "analyses/analyses.h"
-#include "analyses/path/replay.h"
+#include "analyses/path/path_replay.h"
 #include "analyses/queries.h"
 #include "analyses/thresholds.h"
 

@@ -129,10 +129,11 @@ static void add_rank_results(struct arena *arena, struct results *results, u32 f
 
 /* If two findings would save the same time, the second gets only what the first leaves. */
 static void share_out(struct arena *arena, struct results *results) {
-  for (u32 i = 0; i < results->n_findings; i++)
+  for (u32 i = 0; i < results->n_findings; i++) {
     results->findings[i].worth_added_s = results->findings[i].worth_s;
     results->findings[i].worth_low_s = 0.95 * results->findings[i].worth_s;
     results->findings[i].worth_high_s = 1.04 * results->findings[i].worth_s;
+  }
   struct finding *last = &results->findings[results->n_findings - 1];
   last->worth_added_s = 0.89;
   last->overlaps = arena_array(arena, 1, sizeof(*last->overlaps));

@@ -67,7 +67,8 @@ static void put_totals(struct pen *pen, const struct results *results) {
                   duration_ms(results->ov_exposed_ms).text,
                   percent(results->ov_exposed_fraction).text);
   if (results->ov_exposed_late_ms >= LATE_SHOWN * results->ov_step_ms)
-    pen_item_format(pen, STYLE_PLAIN, VALUE_INDENT, "%s of that would go if all ranks came together",
+    pen_item_format(pen, STYLE_PLAIN, VALUE_INDENT,
+                    "%s of that would go if all ranks came together",
                     duration_ms(results->ov_exposed_late_ms).text);
 }
 

@@ -3,8 +3,8 @@
  * What a step would take if something about it were different: each sample's dependency graph is
  * replayed in topological order with other durations.
  */
-#ifndef TSCOPE_REPLAY_H
-#define TSCOPE_REPLAY_H
+#ifndef TSCOPE_PATH_REPLAY_H
+#define TSCOPE_PATH_REPLAY_H
 
 #include "analyses/analysis.h"
 #include "analyses/path/cure.h"

@@ -7,7 +7,7 @@
  * The unedited replay must give the step back; where it does not, dependencies contradict each
  * other (clocks, missing events) and nothing is promised.
  */
-#include "analyses/path/replay.h"
+#include "analyses/path/path_replay.h"
 
 #include <errno.h>
 #include <math.h>
