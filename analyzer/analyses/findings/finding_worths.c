@@ -44,6 +44,10 @@ static int list_overlaps(struct findings *f, u32 index) {
     if (!listed)
       finding->overlaps[finding->n_overlaps++] = id;
   }
+  /* With no single one of them, but with all together: the first of them stands for all. */
+  for (u32 i = 0; i < index && !error && !finding->n_overlaps; i++)
+    if (at[i].cure.n)
+      finding->overlaps[finding->n_overlaps++] = finding_id_words[at[i].id];
   return error;
 }
 
