@@ -137,7 +137,7 @@ def of_pipeline(shares):
     ranks = sum(len(stage["ranks"]) for stage in pipeline["by_stage"])
     bubble = sum(stage["bubble_ms"] * len(stage["ranks"]) for stage in pipeline["by_stage"]
                  if stage["bubble_ms"] is not None) / max(1, ranks)
-    if ranks == shares.report["ranks"]["found"]:
+    if ranks == len(shares.report["distributed"]["ranks"]):
         yield from exceeds("bubble and exposed communication", bubble / shares.step,
                            overlap["exposed_ms"] / shares.step)
 

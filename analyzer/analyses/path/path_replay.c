@@ -879,9 +879,31 @@ static int remember(const struct analysis *a, const struct cure *cure, struct wo
   return -ENOMEM;
 }
 
+/* The least time that a step takes: compute and copies of ranks that the cure leaves as they are.
+ * Work of two streams that only met in a replay would not run as fast, and the steps that are
+ * replayed may be shorter than the others. */
+static double least_ms(const struct analysis *a, const struct cure *cure) {
+  double most = 0;
+  for (u32 i = 0; i < a->model->n_ranks; i++) {
+    const struct rank_summary *rank = &a->ranks[i];
+    bool changed = !rank->steps || !rank->has_compute;
+    for (u32 k = 0; k < cure->n; k++) {
+      const struct cure_change *change = &cure->changes[k];
+      bool only_waits = change->kind == CHANGE_COMMUNICATION || change->kind == CHANGE_TRANSFERS ||
+                        change->kind == CHANGE_INPUT || change->kind == CHANGE_LINE ||
+                        (change->kind == CHANGE_LAUNCHES && rank->on_gpu);
+      changed |= change->kind == CHANGE_RANKS ? change->ranks[i] : !only_waits;
+    }
+    if (!changed)
+      most = fmax(most, ns_to_ms(rank->compute + rank->exposed_memcpy) / rank->steps);
+  }
+  return most;
+}
+
 int replay_worths(const struct analysis *a, const struct cure *cures, u32 n, bool exposed,
                   struct worth *worths) {
   bool replays = a->graph && a->graph->replays && !a->results->what_if_reason;
+  double now_ms = a->whole_run ? a->results->path_length_ms : a->results->step_mean_ms;
   struct question q = {.a = a, .exposed = exposed};
   struct cure *unknown = malloc((n + 1u) * sizeof(*unknown));
   struct worth *found = malloc((n + 1u) * sizeof(*found));
@@ -893,6 +915,10 @@ int replay_worths(const struct analysis *a, const struct cure *cures, u32 n, boo
   if (!error && q.n)
     error = ask_samples(&q, found);
   for (u32 i = 0; i < q.n && !error; i++) {
+    double most_ms = fmax(0, now_ms - least_ms(a, &unknown[i]));
+    found[i].ms = fmin(found[i].ms, most_ms);
+    found[i].low_ms = fmin(found[i].low_ms, most_ms);
+    found[i].high_ms = fmin(found[i].high_ms, most_ms);
     found[i].hidden_ms = exposed ? found[i].hidden_ms : NAN;
     error = remember(a, &unknown[i], found[i]);
   }
