@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * What had to wait for what, in samples of the steps: the input of critical_path.c and path_replay.c.
+ * What had to wait for what, in samples of the steps: the input of critical_path.c and
+ * path_replay.c.
  *
  * A sample is a few steps in a row. So what reaches from one step into the next (a host that runs
  * ahead of its device) counts as it does in the run. While a rank's timeline is loaded, slice.c

@@ -107,6 +107,13 @@ static void open_host_span(struct slice_builder *c, struct lane_state *lane,
   bool op = span->kind == SPAN_OP;
   u8 phase = !op && span->category < HOST_KEYS ? span->category : TSCOPE_PHASE_USER;
   add_own_time(c, lane, start);
+  if (lane->covered < start && !op && !lane->depth) /* between the phases */
+    add_node(c, lane,
+             (struct node){.start = lane->covered,
+                           .end = start,
+                           .kind = NODE_HOST,
+                           .launch = INDEX_NONE,
+                           .arrival = INDEX_NONE});
   if (lane->covered < start)
     lane->covered = start; /* time before it belongs to no phase and no operator */
   if (lane->depth == MAX_DEPTH)
