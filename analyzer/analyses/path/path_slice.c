@@ -107,9 +107,9 @@ static void open_host_span(struct slice_builder *c, struct lane_state *lane,
   bool op = span->kind == SPAN_OP;
   u8 phase = !op && span->category < HOST_KEYS ? span->category : TSCOPE_PHASE_USER;
   add_own_time(c, lane, start);
-  if (lane->covered < start && !op && !lane->depth) /* between the phases */
+  if (lane->covered < start && !op && !lane->depth) /* the gap before it is between the phases */
     add_node(c, lane,
-             (struct node){.start = lane->covered,
+             (struct node){.start = start,
                            .end = start,
                            .kind = NODE_HOST,
                            .launch = INDEX_NONE,
