@@ -32,11 +32,13 @@
 #define JITTER_VARIATION 0.10
 #define JITTER_MIN_STEPS 20 /* below that the 95th percentile is one step's luck */
 
-/* A step that contains something other than training takes at least 1.5 times as long: smaller
- * differences also come from steps of unequal length. It comes at a fixed distance, and one report
- * in a hundred may find such a distance by chance. What more than a quarter of the steps contain is
- * part of training. */
+/* Where only time shows it, a step that contains something other than training takes at least 1.5
+ * times as long: smaller differences also come from steps of unequal length. It comes at a fixed
+ * distance, and one report in a hundred may find such a distance by chance. Where its content shows
+ * it, such a kind of steps must take a tenth longer: less, as the all_reduce of a loss, is part of
+ * training. So is what more than a quarter of the steps contain. */
 #define OTHER_WORK_OF_STEP 0.5
+#define OTHER_WORK_OF_CONTENT 0.1
 #define OTHER_WORK_SIGNIFICANCE 0.01
 #define OTHER_WORK_MOST_STEPS 0.25
 

@@ -41,6 +41,21 @@ static void add_other(const struct model *model, u32 rank) {
   }
 }
 
+/* How many intervals begin in each step. */
+static void count_passes(const struct model *model, u32 rank, bool forward,
+                         const struct intervals *set) {
+  for (u32 s = 0, i = 0; s < model->steps.n; s++) {
+    size_t cell = (size_t)s * model->n_ranks + rank;
+    struct phase_times *times = &model->phases[cell];
+    if (model->steps.host_begin[cell] == NS_UNKNOWN)
+      continue;
+    while (i < set->n && set->at[i].start < model->steps.host_begin[cell])
+      i++;
+    for (; i < set->n && set->at[i].start < model->steps.host_end[cell]; i++)
+      *(forward ? &times->forwards : &times->backwards) += 1;
+  }
+}
+
 /* Time of one kind in each step. */
 static void fill_kind(const struct model *model, u32 rank, u8 kind, const struct intervals *set) {
   u32 cursor = 0;
@@ -110,6 +125,8 @@ static int measure_rank(void *user, u32 r, unsigned worker) {
       continue;
     measuring->found[r] = true;
     fill_kind(model, r, order[i], &rest);
+    if (order[i] == TSCOPE_PHASE_FORWARD || order[i] == TSCOPE_PHASE_BACKWARD)
+      count_passes(model, r, order[i] == TSCOPE_PHASE_FORWARD, &rest);
   }
   arena_release(&arena);
   if (result == 0 && measuring->found[r])

@@ -154,6 +154,7 @@ struct steps {
 /* Time of one rank in one step by phase, from PHASE records (or inferred: see phase_method). */
 struct phase_times {
   i64 data, forward, backward, optimizer, other; /* NS_UNKNOWN where not known */
+  u32 forwards, backwards; /* passes that begin in the step; recomputed ones are not counted */
 };
 
 struct scalar {

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""A job that validates every 20 steps and whose rank 0 saves every 25: the report names these steps and what they
-contain, and its figures of training contain only training.
+"""Jobs that validate and save at fixed distances: the report names these steps and what they contain, however long they
+take, and its figures of training contain only training. The truth is what the job itself writes.
 
     validating.py LIBTSCOPE TSCOPE-REPORT
 """
@@ -14,29 +14,37 @@ import tempfile
 
 from training import SKIPPED, Job, expect, python_with_torch
 
-STEPS = 110
+# Long ones; short validations, which share steps with checkpoints, with N of 400 and 100; nothing but their passes shows validations, nothing but their time checkpoints; frequent calls that take
+# no time are training.
+SHORT = ["--accumulate", "4", "--validate-every", "10", "--batches", "8", "--saves", "4"]
+JOBS = {"both": ["--steps", "110"],
+        "many": [*SHORT, "--steps", "400"],
+        "silent": [*SHORT, "--steps", "100", "--own", "--no-barrier", "--log-every", "5"]}
+KINDS = {"validation": ("forward only", None), "checkpoint": ("on rank 0 alone while the others wait", 0)}
 
 
-def of_kind(document, words):
-    kinds = [work for work in document["steps"]["other"] if words in work["what"]]
-    expect(len(kinds) == 1, f"one kind of steps that is '{words}': {document['steps']['other']}")
-    return kinds[0]
-
-
-def check_steps(document):
+def check_steps(document, truth):
     """A step ends with its optimizer: what follows the twentieth optimizer call is in step 20, counted from 0."""
-    validation, checkpoint = of_kind(document, "forward only"), of_kind(document, "rank 0 alone")
-    expect(len(document["steps"]["other"]) == 2, f"and nothing else: {document['steps']['other']}")
-    expect(validation["step"] == [20, 40, 60, 80, 100] and validation["every"] == 20, validation)
-    expect(checkpoint["step"] == [25, 50, 75, 100] and checkpoint["every"] == 25, checkpoint)
-    expect(validation["rank"] is None and checkpoint["rank"] == 0, checkpoint)
+    count, found, besides = document["steps"]["count"], document["steps"]["other"], set()
+    expect(len(found) == len(KINDS), f"and nothing else: {found}")
+    for kind, (words, rank) in KINDS.items():
+        works = [work for work in found if work["what"] == words]
+        expect(len(works) == 1, f"one kind of steps that is '{words}': {found}")
+        took = {int(step): ms for step, ms in truth[kind].items() if int(step) < count}
+        steps = sorted(took)
+        expect(works[0]["step"] == steps and works[0]["every"] == steps[0], f"{steps}: {works[0]}")
+        expect(works[0]["rank"] == rank, works[0])
+        ms = statistics.median(took.values())
+        expect(0.3 * ms < works[0]["ms"] < 2 * ms + 10, f"{kind} takes {ms} ms: {works[0]}")
+        besides |= set(steps)
     warmup = document["steps"]["warmup_excluded"]
-    expect(document["steps"]["training"] == STEPS - warmup - 8, document["steps"]["training"])
+    expect(document["steps"]["training"] == count - warmup - len(besides), document["steps"]["training"])
+    return besides
 
 
-def check_training(document):
+def check_training(document, other):
     """Compares medians and the budget with the series of all steps."""
-    series, other = document["series"]["steps"], set(range(20, STEPS, 20)) | set(range(25, STEPS, 25))
+    series = document["series"]["steps"]
     looked_at = list(zip(series["step"], series["wall_ms"]))[document["steps"]["warmup_excluded"]:]
     typical = statistics.median(ms for step, ms in looked_at if step not in other)
     expect(abs(document["steps"]["median_ms"] / typical - 1) < 1e-3, f"{typical} is the median")
@@ -59,25 +67,29 @@ def check_words(document, text):
     expect(not barriers, f"the checkpoint's barrier is none of training's waits: {barriers}")
 
 
+def check(job, report, file, name, options):
+    truth = json.loads(job.run(file, *options, script="validating_rank.py", ranks=2))
+    text = subprocess.run([report, job.directory], capture_output=True, text=True, check=True).stdout
+    document = json.loads(subprocess.run([report, job.directory, "--format", "json"],
+                                         capture_output=True, text=True, check=True).stdout)
+    try:
+        check_training(document, check_steps(document, truth))
+        if name == "both":
+            check_words(document, text)
+    except AssertionError:
+        print(f"{name}: {truth}\n{text}")
+        raise
+
+
 def main():
     library, report = sys.argv[1:3]
     python = python_with_torch()
     if not python:
         print("skipped: no Python with PyTorch 2; scripts/setup test installs one")
         return SKIPPED
-    with tempfile.TemporaryDirectory(prefix="torch-validating-") as scratch:
-        job = Job(python, library, scratch, "validating")
-        job.run(str(STEPS), os.path.join(scratch, "checkpoint.pt"), script="validating_rank.py", ranks=2)
-        text = subprocess.run([report, job.directory], capture_output=True, text=True, check=True).stdout
-        document = json.loads(subprocess.run([report, job.directory, "--format", "json"],
-                                             capture_output=True, text=True, check=True).stdout)
-        try:
-            check_steps(document)
-            check_training(document)
-            check_words(document, text)
-        except AssertionError:
-            print(text)
-            raise
+    for name, options in JOBS.items():
+        with tempfile.TemporaryDirectory(prefix="torch-validating-") as scratch:
+            check(Job(python, library, scratch, "validating"), report, os.path.join(scratch, "checkpoint.pt"), name, options)
     return 0
 
 

@@ -1,23 +1,21 @@
 /* SPDX-License-Identifier: MIT
  *
- * Steps that take much longer than the typical one, and what they have more of: by the phases of
- * the rank that waited least for others, and by collectives that hardly any other step has.
+ * Steps that take much longer than the typical one or contain more, and where their time went: by
+ * the phases of the rank that waited least for others.
  */
 #include <errno.h>
 #include <math.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "analyses/queries.h"
 #include "analyses/steps/other_work.h"
 #include "analyses/thresholds.h"
-#include "base/hash.h"
 #include "base/statistics.h"
 
 enum { DATA, FORWARD, BACKWARD, OPTIMIZER, OTHER, PHASES };
 
 struct listing {
   struct analysis *a;
+  const struct step_extras *extras;
   struct arena *arena;
   struct long_steps *out;
   double *typical; /* [rank * PHASES + phase] ms, median; NAN */
@@ -49,30 +47,41 @@ static double length_ms(const struct analysis *a, u32 step) {
   return n ? sum / n : NAN;
 }
 
+/* Of steps that contain no more than others, if there are any. */
+static double typical_length(const struct listing *l, const double *lengths, double *scratch) {
+  const struct analysis *a = l->a;
+  u32 n = 0;
+  for (u32 i = 0; i < a->n_steps; i++)
+    if (!isnan(lengths[i]) && !l->extras->of_step[a->first_step + i])
+      scratch[n++] = lengths[i];
+  return median_of(scratch, n);
+}
+
 static int list_long_steps(struct listing *l) {
   struct analysis *a = l->a;
   struct long_steps *out = l->out;
-  u32 n = 0;
   double *lengths = arena_array(l->arena, a->n_steps + 1u, sizeof(double));
-  double *known = arena_array(l->arena, a->n_steps + 1u, sizeof(double));
+  double *scratch = arena_array(l->arena, a->n_steps + 1u, sizeof(double));
   l->long_at = arena_array(l->arena, a->model->steps.n + 1u, sizeof(u32));
   out->at = arena_array(l->arena, a->n_steps + 1u, sizeof(*out->at));
-  if (!lengths || !known || !l->long_at || !out->at)
+  if (!lengths || !scratch || !l->long_at || !out->at)
     return -ENOMEM;
-  for (u32 i = 0; i < a->n_steps; i++) {
+  for (u32 i = 0; i < a->n_steps; i++)
     lengths[i] = length_ms(a, a->first_step + i);
-    if (!isnan(lengths[i]))
-      known[n++] = lengths[i];
-  }
-  out->typical_ms = median_of(known, n);
+  out->typical_ms = typical_length(l, lengths, scratch);
+  out->excess_ms = lengths;
   for (u32 step = 0; step < a->model->steps.n; step++)
     l->long_at[step] = INDEX_NONE;
-  for (u32 i = 0; i < a->n_steps; i++)
-    if (lengths[i] >= (1 + OTHER_WORK_OF_STEP) * out->typical_ms) {
-      l->long_at[a->first_step + i] = out->n;
-      out->at[out->n++] = (struct long_step){
-          .step = a->first_step + i, .rank = INDEX_NONE, .excess_ms = lengths[i] - out->typical_ms};
-    }
+  for (u32 i = 0; i < a->n_steps; i++) {
+    u32 step = a->first_step + i;
+    double excess = lengths[i] -= out->typical_ms;
+    bool is_long = excess >= OTHER_WORK_OF_STEP * out->typical_ms;
+    if (isnan(excess) || (!is_long && !l->extras->of_step[step]))
+      continue;
+    l->long_at[step] = out->n;
+    out->at[out->n++] = (struct long_step){
+        .step = step, .rank = INDEX_NONE, .excess_ms = excess, .is_long = is_long};
+  }
   return 0;
 }
 
@@ -115,60 +124,6 @@ static int find_waits(struct listing *l) {
   return 0;
 }
 
-/* A kind of collective, and the number of steps that have one. */
-struct call_kind {
-  u64 key;
-  i32 last_step;
-  u32 steps;
-};
-
-static struct call_kind *kind_of(struct call_kind *kinds, u64 slots, u64 key) {
-  u64 at = key & (slots - 1);
-  while (kinds[at].key && kinds[at].key != key)
-    at = (at + 1) & (slots - 1);
-  kinds[at].key = key;
-  return &kinds[at];
-}
-
-static u64 key_of(const struct collective *c) {
-  const u64 words[] = {c->comm, c->op, c->dtype, c->bytes};
-  return hash_bytes(HASH_SEED, words, sizeof(words)) | 1;
-}
-
-/* Collectives that at most a fifth of the steps have. If more steps than that have such
- * collectives, as when sizes are never the same, they say nothing. */
-static int find_rare_calls(struct listing *l) {
-  const struct analysis *a = l->a;
-  const struct model *model = a->model;
-  u64 slots = 64;
-  while (slots < 2ull * model->n_collectives)
-    slots *= 2;
-  struct call_kind *kinds = calloc(slots, sizeof(*kinds));
-  u8 *rare = calloc(model->steps.n + 1u, 1); /* by step, an op */
-  u32 most = a->n_steps / 5, with_rare = 0;
-  for (u32 i = 0; kinds && rare && i < model->n_collectives; i++) {
-    const struct collective *c = &model->collectives[i];
-    struct call_kind *kind = kind_of(kinds, slots, key_of(c));
-    if (c->step < (i32)a->first_step || (kind->steps && kind->last_step == c->step))
-      continue;
-    kind->last_step = c->step;
-    kind->steps++;
-  }
-  for (u32 i = 0; kinds && rare && i < model->n_collectives; i++) {
-    const struct collective *c = &model->collectives[i];
-    if (c->step < (i32)a->first_step || kind_of(kinds, slots, key_of(c))->steps > most)
-      continue;
-    with_rare += rare[c->step] == 0;
-    rare[c->step] = c->op;
-  }
-  for (u32 i = 0; rare && i < l->out->n && with_rare <= most; i++)
-    l->out->at[i].op = rare[l->out->at[i].step];
-  bool room = kinds && rare;
-  free(kinds);
-  free(rare);
-  return room ? 0 : -ENOMEM;
-}
-
 /* How much more than typical the rank has in a phase; 0 if nothing is known. */
 static double excess_in_phase(const struct listing *l, u32 rank, u32 step, u32 phase) {
   double more = phase_ms(l->a, rank, step, phase) - l->typical[(size_t)rank * PHASES + phase];
@@ -203,7 +158,7 @@ static void classify(struct listing *l, u32 at) {
   struct long_step *step = &l->out->at[at];
   u32 rank = busiest_rank(l, at);
   if (!l->a->model->phases || isnan(phase_ms(l->a, rank, step->step, OTHER))) {
-    step->content = step->op ? CONTENT_CALLS : CONTENT_UNKNOWN;
+    step->content = CONTENT_UNKNOWN;
     return;
   }
   double half = REASON_SHARE * step->excess_ms, data = excess_in_phase(l, rank, step->step, DATA);
@@ -223,8 +178,9 @@ static void classify(struct listing *l, u32 at) {
     step->rank = rank;
 }
 
-int other_content_list(struct analysis *a, struct arena *arena, struct long_steps *out) {
-  struct listing l = {.a = a, .arena = arena, .out = out};
+int other_content_list(struct analysis *a, const struct step_extras *extras, struct arena *arena,
+                       struct long_steps *out) {
+  struct listing l = {.a = a, .extras = extras, .arena = arena, .out = out};
   *out = (struct long_steps){.first = a->first_step, .end = a->first_step + a->n_steps};
   int error = list_long_steps(&l);
   if (error || out->n == 0)
@@ -232,8 +188,6 @@ int other_content_list(struct analysis *a, struct arena *arena, struct long_step
   error = find_typical_phases(&l);
   if (!error)
     error = find_waits(&l);
-  if (!error)
-    error = find_rare_calls(&l);
   for (u32 i = 0; i < out->n && !error; i++)
     classify(&l, i);
   return error;

@@ -15,7 +15,7 @@
 #define STARTS_TRIED 64u
 
 static bool may_recur(const struct long_step *step, u32 leave_out) {
-  return !(leave_out >> step->content & 1);
+  return step->is_long && !(leave_out >> step->content & 1);
 }
 
 /* Progressions over n steps with k members. */

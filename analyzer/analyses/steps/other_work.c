@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: MIT
  *
  * Steps that contain something other than training. They are left out of figures about training, so
- * there must be no doubt: such a step is long, what it has more of is neither backward nor
- * optimizer nor input, and it comes at a fixed distance, or has collectives that hardly any other
- * step has.
+ * there must be no doubt. Either the records show it: forward passes without backward, or calls
+ * that other steps do not have, at a fixed distance. Such a step belongs to its kind however long
+ * it took. Or only the time shows it: steps that are long, at a fixed distance, and what they have
+ * more of is neither backward nor optimizer nor input.
  */
 #include "analyses/steps/other_work.h"
 
 #include <errno.h>
 #include <math.h>
-#include <stdlib.h>
+#include <string.h>
 
 #include "analyses/analyses.h"
 #include "analyses/queries.h"
@@ -58,104 +59,258 @@ static const char *work_name(struct arena *arena, const struct other_work *work)
                       duration_ms(work->ms).text, every, work->what);
 }
 
-struct group {
-  u8 content;
-  u32 rank; /* INDEX_NONE: not always the same */
-  u8 op;
-  u32 hits;
+/* One kind of other work, before it is described. */
+struct kind {
+  const u32 *steps; /* all that have it */
+  u32 n, period;    /* period 0: none */
+  const u32
+      *own; /* indices into steps->at of those that have no other kind, or none that is known */
+  u32 n_own;
+  double ms, sum_ms;
+  u8 content, op; /* op 0: no collective of its own */
+  u32 rank;       /* that does it alone; INDEX_NONE */
 };
 
-/* What most members have in common. */
-static struct group common_content(const struct long_steps *steps, const u32 *members, u32 n) {
-  struct group g = {.rank = INDEX_NONE};
-  u32 times[CONTENTS] = {0}, with_op = 0;
-  for (u32 i = 0; i < n; i++)
-    times[steps->at[members[i]].content]++;
+/* Sets the content that most of the kind's own steps have, and the rank if it is always the same.
+ */
+static void find_content(const struct long_steps *steps, struct kind *kind) {
+  u32 times[CONTENTS] = {0};
+  for (u32 i = 0; i < kind->n_own; i++)
+    times[steps->at[kind->own[i]].content]++;
+  kind->content = 0;
+  kind->rank = INDEX_NONE;
   for (u8 content = 0; content < CONTENTS; content++)
-    if (times[content] > times[g.content])
-      g.content = content;
+    if (times[content] > times[kind->content])
+      kind->content = content;
   bool first = true, same = true;
-  for (u32 i = 0; i < n; i++) {
-    const struct long_step *step = &steps->at[members[i]];
-    with_op += step->op != 0;
-    g.op = step->op ? step->op : g.op;
-    if (step->content != g.content)
+  for (u32 i = 0; i < kind->n_own; i++) {
+    const struct long_step *step = &steps->at[kind->own[i]];
+    if (step->content != kind->content)
       continue;
-    same &= first || step->rank == g.rank;
-    g.rank = step->rank;
+    same &= first || step->rank == kind->rank;
+    kind->rank = step->rank;
     first = false;
   }
-  g.rank = same ? g.rank : INDEX_NONE;
-  g.op = 2 * with_op > n ? g.op : 0;
-  return g;
+  kind->rank = same ? kind->rank : INDEX_NONE;
 }
 
-/* Adds what the members of one kind (indices into steps->at) contain; those that no other kind has
- * yet belong to it. */
-static int add_work(struct analysis *a, struct long_steps *steps, const u32 *members, u32 n,
-                    double period) {
+static int add_work(struct analysis *a, struct long_steps *steps, const struct kind *kind) {
   struct results *r = a->results;
   struct other_work *work = &r->other_work[r->n_other_work++];
-  double *excess = arena_array(a->arena, n + 1u, sizeof(double));
-  u32 own = 0, *own_members = arena_array(a->arena, n + 1u, sizeof(u32));
-  *work = (struct other_work){.period = period, .n_steps = n, .rank = INDEX_NONE};
-  work->step = arena_array(a->arena, n + 1u, sizeof(double));
-  if (!excess || !own_members || !work->step)
+  *work = (struct other_work){.period = kind->period ? kind->period : (double)NAN,
+                              .n_steps = kind->n,
+                              .ms = kind->ms,
+                              .sum_s = kind->sum_ms / 1e3,
+                              .forward_only = kind->content == CONTENT_FORWARD,
+                              .rank = INDEX_NONE};
+  work->step = arena_array(a->arena, kind->n + 1u, sizeof(double));
+  if (!work->step)
     return -ENOMEM;
-  for (u32 i = 0; i < n; i++) {
-    struct long_step *step = &steps->at[members[i]];
-    work->step[i] = a->model->steps.first + step->step;
-    if (step->group)
-      continue;
-    own_members[own] = members[i];
-    excess[own++] = step->excess_ms;
-    work->sum_s += step->excess_ms / 1e3;
-    step->group = (u8)r->n_other_work;
-    a->other_work_of[step->step] = step->group;
+  for (u32 i = 0; i < kind->n; i++) {
+    work->step[i] = a->model->steps.first + kind->steps[i];
+    if (!a->other_work_of[kind->steps[i]])
+      a->other_work_of[kind->steps[i]] = (u8)r->n_other_work;
   }
-  struct group g = common_content(steps, own_members, own);
-  work->ms = median_of(excess, own);
-  if (g.rank != INDEX_NONE)
-    work->rank = a->model->ranks[g.rank].rank;
-  work->collective = g.op ? op_name(g.op) : NULL;
-  work->what = describe_content(a->arena, work, g.content);
-  work->forward_only = g.content == CONTENT_FORWARD;
-  work->steps = describe_steps(a->arena, work->step, n);
+  for (u32 i = 0, k = 0; i < steps->n; i++) {
+    while (k < kind->n && kind->steps[k] < steps->at[i].step)
+      k++;
+    if (k < kind->n && kind->steps[k] == steps->at[i].step && !steps->at[i].group)
+      steps->at[i].group = (u8)r->n_other_work;
+  }
+  if (kind->rank != INDEX_NONE)
+    work->rank = a->model->ranks[kind->rank].rank;
+  work->collective = kind->op ? op_name(kind->op) : NULL;
+  work->what = describe_content(a->arena, work, kind->content);
+  work->steps = describe_steps(a->arena, work->step, kind->n);
   work->name = work_name(a->arena, work);
   return work->name ? 0 : -ENOMEM;
 }
 
-static int add_recurring_work(struct analysis *a, struct long_steps *steps, u32 *members) {
-  const u32 leave_out = 1u << CONTENT_UNKNOWN | 1u << CONTENT_TRAINING;
-  struct recurrence r;
-  int error = 0;
-  while (!error && a->results->n_other_work < MOST_KINDS &&
-         other_find_recurrence(steps, leave_out, OTHER_WORK_SIGNIFICANCE, &r)) {
-    u32 n = 0;
-    for (u32 i = 0; i < steps->n; i++)
-      if (recurrence_has(&r, steps->at[i].step) && !(leave_out >> steps->at[i].content & 1))
-        members[n++] = i;
-    error = add_work(a, steps, members, n, r.period);
+/* Kinds that the records show by what the steps contain. */
+struct judging {
+  struct analysis *a;
+  struct long_steps *steps;
+  const struct step_extras *extras;
+  u64 open, accepted; /* bits of extras */
+  double *values;     /* [n_steps] */
+  u32 *own;           /* [n_steps] indices into steps->at */
+  struct kind kinds[MOST_EXTRAS];
+};
+
+/* The steps of a kind that have none of the kinds in `others`. */
+static u32 list_own(const struct judging *j, u32 extra, u64 others, u32 *own) {
+  u32 n = 0;
+  for (u32 i = 0; i < j->steps->n; i++) {
+    u64 has = j->extras->of_step[j->steps->at[i].step];
+    if (has >> extra & 1 && !(has & others & ~(1ull << extra)))
+      own[n++] = i;
   }
+  return n;
+}
+
+/* What a step takes longer, less what its other known kinds take. */
+static double excess_of(const struct judging *j, u32 extra, u32 at) {
+  double ms = j->steps->at[at].excess_ms;
+  u64 others = j->extras->of_step[j->steps->at[at].step] & j->accepted & ~(1ull << extra);
+  for (u32 i = 0; i < j->extras->n; i++)
+    ms -= others >> i & 1 ? j->kinds[i].ms : 0;
+  return ms;
+}
+
+/* What one in ten usual steps takes longer than the typical one. */
+static double tail_of_usual(const struct judging *j) {
+  const struct long_steps *steps = j->steps;
+  u32 n = 0;
+  for (u32 i = 0; i < steps->end - steps->first; i++)
+    if (!isnan(steps->excess_ms[i]) && !j->extras->of_step[steps->first + i])
+      j->values[n++] = steps->excess_ms[i];
+  return quantile_of(j->values, n, 0.9);
+}
+
+/* A kind counts as other work if it takes a noticeable part of a step. Where only calls show it, it
+ * must stand out of the usual steps; at no fixed distance, it must take as long as a step. */
+static bool is_other_work(const struct judging *j, const struct step_extra *extra,
+                          struct kind *kind) {
+  double least = extra->period || extra->forward ? OTHER_WORK_OF_CONTENT : 1;
+  if (!extra->forward && !(kind->ms > tail_of_usual(j)))
+    return false;
+  find_content(j->steps, kind);
+  if (extra->forward)
+    kind->content = CONTENT_FORWARD;
+  else if (kind->content == CONTENT_UNKNOWN)
+    kind->content = CONTENT_CALLS;
+  return kind->n_own && kind->content != CONTENT_TRAINING &&
+         kind->ms >= least * j->steps->typical_ms;
+}
+
+static bool judge_next(struct judging *j) {
+  u32 n = 0, best = INDEX_NONE, most = 0;
+  for (u64 others = j->open | j->accepted;; others = 0) {
+    for (u32 i = 0; i < j->extras->n; i++) {
+      n = j->open >> i & 1 ? list_own(j, i, others, j->own) : 0;
+      best = n > most ? i : best;
+      most = n > most ? n : most;
+    }
+    if (best != INDEX_NONE || !others) {
+      n = best == INDEX_NONE ? 0 : list_own(j, best, others, j->own);
+      break;
+    }
+  }
+  if (best == INDEX_NONE)
+    return false;
+  const struct step_extra *extra = &j->extras->at[best];
+  struct kind *kind = &j->kinds[best];
+  u32 *own = arena_array(j->a->arena, n + 1u, sizeof(*own));
+  if (!own)
+    return false;
+  memcpy(own, j->own, n * sizeof(*own));
+  for (u32 i = 0; i < n; i++)
+    j->values[i] = excess_of(j, best, own[i]);
+  *kind = (struct kind){.steps = extra->steps,
+                        .n = extra->n,
+                        .period = extra->period,
+                        .own = own,
+                        .n_own = n,
+                        .ms = median_of(j->values, n),
+                        .op = extra->op};
+  j->open &= ~(1ull << best);
+  if (is_other_work(j, extra, kind))
+    j->accepted |= 1ull << best;
+  return true;
+}
+
+/* A step's extra time is divided among its kinds as these take time. */
+static double sum_of(const struct judging *j, u32 extra) {
+  double sum = 0;
+  for (u32 i = 0; i < j->steps->n; i++) {
+    u64 has = j->extras->of_step[j->steps->at[i].step] & j->accepted;
+    double all = 0;
+    for (u32 k = 0; k < j->extras->n; k++)
+      all += has >> k & 1 ? j->kinds[k].ms : 0;
+    if (has >> extra & 1)
+      sum += j->steps->at[i].excess_ms * j->kinds[extra].ms / all;
+  }
+  return fmax(sum, 0);
+}
+
+/* What remains of steps when their known kinds are taken away may be of another kind. */
+static void take_away(const struct judging *j) {
+  struct long_steps *steps = j->steps;
+  for (u32 i = 0; i < steps->n; i++) {
+    struct long_step *step = &steps->at[i];
+    u64 has = j->extras->of_step[step->step] & j->accepted;
+    double known = 0;
+    for (u32 k = 0; k < j->extras->n; k++)
+      known += has >> k & 1 ? j->kinds[k].ms : 0;
+    if (!has)
+      continue;
+    step->excess_ms = steps->excess_ms[step->step - steps->first] -= known;
+    step->is_long = step->excess_ms >= OTHER_WORK_OF_STEP * fmax(steps->typical_ms, known);
+    step->group = step->is_long ? 0 : step->group;
+  }
+}
+
+static int add_contained_work(struct analysis *a, struct arena *scratch, struct long_steps *steps,
+                              const struct step_extras *extras) {
+  struct judging *j = arena_alloc(scratch, sizeof(*j));
+  int error = 0;
+  if (!j)
+    return -ENOMEM;
+  *j = (struct judging){.a = a,
+                        .steps = steps,
+                        .extras = extras,
+                        .open = extras->n == MOST_EXTRAS ? ~0ull : (1ull << extras->n) - 1,
+                        .values = arena_array(scratch, a->n_steps + 1u, sizeof(double)),
+                        .own = arena_array(scratch, a->n_steps + 1u, sizeof(u32))};
+  if (!j->values || !j->own)
+    return -ENOMEM;
+  while (judge_next(j))
+    ;
+  for (u32 i = 0; i < extras->n && !error && a->results->n_other_work < MOST_KINDS; i++)
+    if (j->accepted >> i & 1) {
+      j->kinds[i].sum_ms = sum_of(j, i);
+      error = add_work(a, steps, &j->kinds[i]);
+    }
+  take_away(j);
   return error;
 }
 
-/* At no fixed distance: steps at least twice as long that have calls of their own, grouped by these
- * calls. */
-static int add_rare_work(struct analysis *a, struct long_steps *steps, u32 *members) {
-  int error = 0;
-  for (u32 first = 0; first < steps->n && !error && a->results->n_other_work < MOST_KINDS;
-       first++) {
-    u32 n = 0;
-    for (u32 i = first; i < steps->n; i++) {
-      const struct long_step *step = &steps->at[i];
-      if (!step->group && step->op && step->op == steps->at[first].op &&
-          step->content > CONTENT_TRAINING && step->content == steps->at[first].content &&
-          step->excess_ms >= steps->typical_ms)
-        members[n++] = i;
-    }
-    if (n && members[0] == first)
-      error = add_work(a, steps, members, n, NAN);
+/* The steps of a period that are long, or have half of what its long steps have more. */
+static void list_recurring(const struct long_steps *steps, const struct recurrence *r, double ms,
+                           u32 *members, u32 *n) {
+  double least = fmin(ms / 2, OTHER_WORK_OF_STEP * steps->typical_ms);
+  for (u32 step = r->first; step < steps->end; step += r->period)
+    if (steps->excess_ms[step - steps->first] >= least)
+      members[(*n)++] = step;
+}
+
+/* Kinds that only their time shows. */
+static int add_recurring_work(struct analysis *a, struct arena *scratch, struct long_steps *steps) {
+  const u32 leave_out = 1u << CONTENT_UNKNOWN | 1u << CONTENT_TRAINING;
+  struct recurrence r;
+  u32 *own = arena_array(scratch, a->n_steps + 1u, sizeof(u32));
+  double *excess = arena_array(scratch, a->n_steps + 1u, sizeof(double));
+  int error = own && excess ? 0 : -ENOMEM;
+  while (!error && a->results->n_other_work < MOST_KINDS &&
+         other_find_recurrence(steps, leave_out, OTHER_WORK_SIGNIFICANCE, &r)) {
+    struct kind kind = {.period = r.period, .own = own};
+    u32 *members = arena_array(a->arena, a->n_steps + 1u, sizeof(u32));
+    for (u32 i = 0; i < steps->n; i++)
+      if (recurrence_has(&r, steps->at[i].step) && steps->at[i].is_long && !steps->at[i].group &&
+          !(leave_out >> steps->at[i].content & 1)) {
+        excess[kind.n_own] = steps->at[i].excess_ms;
+        own[kind.n_own++] = i;
+      }
+    if (!members)
+      return -ENOMEM;
+    kind.ms = median_of(excess, kind.n_own);
+    list_recurring(steps, &r, kind.ms, members, &kind.n);
+    kind.steps = members;
+    for (u32 i = 0; i < kind.n; i++)
+      kind.sum_ms += excess[i] = steps->excess_ms[members[i] - steps->first];
+    kind.ms = median_of(excess, kind.n);
+    find_content(steps, &kind);
+    error = add_work(a, steps, &kind);
   }
   return error;
 }
@@ -175,20 +330,24 @@ static void remove_if_usual(struct analysis *a) {
 
 int other_work_prepare(struct analysis *a) {
   struct arena scratch = {0};
+  struct step_extras *extras = arena_alloc(&scratch, sizeof(*extras));
   struct long_steps steps;
   a->n_training = a->n_steps;
-  if (a->whole_run)
+  if (a->whole_run) {
+    arena_release(&scratch);
     return 0;
+  }
   a->other_work_of = arena_array(a->arena, a->model->steps.n + 1u, sizeof(*a->other_work_of));
   a->results->other_work = arena_array(a->arena, MOST_KINDS, sizeof(struct other_work));
-  u32 *members = arena_array(&scratch, a->n_steps + 1u, sizeof(u32));
-  int error = a->other_work_of && a->results->other_work && members ? 0 : -ENOMEM;
+  int error = a->other_work_of && a->results->other_work && extras ? 0 : -ENOMEM;
   if (!error)
-    error = other_content_list(a, &scratch, &steps);
+    error = step_extras_list(a, &scratch, extras);
   if (!error)
-    error = add_recurring_work(a, &steps, members);
+    error = other_content_list(a, extras, &scratch, &steps);
   if (!error)
-    error = add_rare_work(a, &steps, members);
+    error = add_contained_work(a, &scratch, &steps, extras);
+  if (!error)
+    error = add_recurring_work(a, &scratch, &steps);
   if (!error)
     remove_if_usual(a);
   arena_release(&scratch);

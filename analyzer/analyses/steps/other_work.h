@@ -1,15 +1,17 @@
 /* SPDX-License-Identifier: MIT
  *
- * Steps that contain something other than training: long steps, their content, and how often they
- * come. other_content.c lists the long steps and their content; other_periods.c finds which of them
- * come at a fixed distance; other_work.c combines both.
+ * Steps that contain something other than training: what they contain, and how often they come.
+ * step_extras.c finds what the records of some steps hold more of; other_content.c lists the steps
+ * that are long or hold more, and where their time went; other_periods.c finds which of the long
+ * ones come at a fixed distance; other_work.c combines all of it.
  */
 #ifndef TSCOPE_OTHER_WORK_H
 #define TSCOPE_OTHER_WORK_H
 
 #include "analyses/analysis.h"
+#include "analyses/steps/step_extras.h"
 
-/* What a long step has more of than a typical one. */
+/* What a step has more of than a typical one. */
 enum content {
   CONTENT_UNKNOWN,  /* phases are not known, and its collectives are those of all steps */
   CONTENT_TRAINING, /* backward, optimizer, input: a step that took longer */
@@ -25,8 +27,8 @@ struct long_step {
   u32 rank; /* that the others wait for; INDEX_NONE */
   double excess_ms;
   u8 content; /* enum content */
-  u8 op;      /* of a collective that hardly any other step has; 0: none */
-  u8 group;   /* 0: none yet */
+  bool is_long;
+  u8 group; /* 0: none yet */
 };
 
 struct long_steps {
@@ -34,11 +36,14 @@ struct long_steps {
   u32 n;
   u32 first, end; /* the analysed steps */
   double typical_ms;
+  double *excess_ms; /* [end - first] of all analysed steps; NAN where not known */
 };
 
-/* Steps at least 1.5 times as long as the median; none if ends on a GPU are not known, because then
- * the host's time of a step is not the time that the step took. 0, or -ENOMEM. */
-int other_content_list(struct analysis *a, struct arena *arena, struct long_steps *out);
+/* Steps at least 1.5 times as long as the median, and steps that contain more than others; none if
+ * ends on a GPU are not known, because then the host's time of a step is not the time that the step
+ * took. 0, or -ENOMEM. */
+int other_content_list(struct analysis *a, const struct step_extras *extras, struct arena *arena,
+                       struct long_steps *out);
 
 /* Every `period` steps from `first` on there is one. */
 struct recurrence {

@@ -125,7 +125,7 @@ static void chance_makes_no_period(void **state) {
       seed = seed * 1664525u + 1013904223u;
       if ((seed >> 8) % 100 < 5) {
         double excess = 1 + (double)(seed >> 24);
-        at[steps.n++] = (struct long_step){.step = step, .excess_ms = excess};
+        at[steps.n++] = (struct long_step){.step = step, .excess_ms = excess, .is_long = true};
       }
     }
     struct recurrence r;
@@ -142,7 +142,8 @@ static void two_periods_are_found(void **state) {
   (void)state;
   for (u32 step = 0; step < steps.end; step++)
     if ((step && (step % 20 == 0 || step % 25 == 0)) || step == 33)
-      at[steps.n++] = (struct long_step){.step = step, .excess_ms = step % 20 == 0 ? 100 : 40};
+      at[steps.n++] =
+          (struct long_step){.step = step, .excess_ms = step % 20 == 0 ? 100 : 40, .is_long = true};
   steps.first = 3;
   assert_true(other_find_recurrence(&steps, 0, 0.01, &r));
   assert_true(r.period == 20 && r.first == 20 && r.hits == 5);

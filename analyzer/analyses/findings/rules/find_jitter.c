@@ -113,7 +113,7 @@ static int find_long_steps(struct findings *f) {
       continue;
     lost += more > 0 ? more : 0;
     if (more >= JITTER_TAIL * r->step_median_ms)
-      longer.at[longer.n++] = (struct long_step){.step = step, .excess_ms = more};
+      longer.at[longer.n++] = (struct long_step){.step = step, .excess_ms = more, .is_long = true};
     worst = worst == INDEX_NONE || ms > r->step_ms[worst] ? step : worst;
   }
   if (!error)
