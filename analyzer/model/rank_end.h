@@ -23,6 +23,9 @@ struct rank_end {
   u32 out_of_memory_kills; /* in its cgroup, since it woke */
   const char *exception;   /* the last one that Python wrote, "Type: message"; NULL */
   i64 exception_at;
+  /* The last frame of its traceback in the user's own code, else the last; NULL. */
+  const char *exception_file, *exception_function;
+  u32 exception_line;
   const char *failed; /* what the last call that failed was for; NULL */
   i32 failed_result;
   i64 failed_at;

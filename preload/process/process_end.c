@@ -5,6 +5,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "format/own_code.h"
 #include "process/out_of_memory_kills.h"
 #include "process/process.h"
 #include "record/carry.h"
@@ -49,8 +50,10 @@ void tscope_end_count_oom_kills(void) {
 static struct {
   bool busy;
   bool in_traceback;
+  bool own_place; /* `place` is in the user's own code */
   u32 n;
   char text[512];
+  char place[512]; /* as in the header */
 } line;
 
 static bool begins_with(const char *text, const char *prefix) {
@@ -65,17 +68,44 @@ static const char *skip_rank(const char *text) {
   return begins_with(rest, "]: ") ? rest + 3 : text;
 }
 
+/* `  File "FILE", line N, in FUNCTION`: the last one in the user's own code is kept. */
+static void read_frame(const char *text) {
+  static const char begin[] = "  File \"", middle[] = "\", line ", before[] = ", in ";
+  char file[sizeof(line.text)];
+  const char *end = begins_with(text, begin) ? strstr(text, middle) : NULL;
+  if (!end)
+    return;
+  size_t bytes = (size_t)(end - text) - strlen(begin);
+  memcpy(file, text + strlen(begin), bytes);
+  file[bytes] = '\0';
+  bool own = tscope_is_own_code(file);
+  if (line.own_place && !own)
+    return;
+  line.own_place = own;
+  const char *number = end + strlen(middle);
+  size_t digits = strspn(number, "0123456789");
+  const char *function =
+      begins_with(number + digits, before) ? number + digits + strlen(before) : "";
+  snprintf(line.place, sizeof(line.place), "%.100s\n%.*s\n%.380s", function,
+           digits < 10 ? (int)digits : 9, number, bytes > 380 ? file + bytes - 380 : file);
+}
+
 /* Frames of a traceback are indented; the line after them is the exception. */
 static void finish_line(void) {
   line.text[line.n < sizeof(line.text) ? line.n : sizeof(line.text) - 1] = '\0';
   const char *text = skip_rank(line.text);
   if (begins_with(text, "Traceback (most recent call last)")) {
     line.in_traceback = true;
+    line.own_place = false;
+    line.place[0] = '\0';
+  } else if (line.in_traceback && *text == ' ') {
+    read_frame(text);
   } else if (line.in_traceback && *text && *text != ' ') {
     struct tscope_file_header *header = tscope_trace.header;
     line.in_traceback = false;
     header->exception_ticks = 0;
     snprintf(header->exception, sizeof(header->exception), "%s", text);
+    memcpy(header->exception_place, line.place, sizeof(header->exception_place));
     __atomic_store_n(&header->exception_ticks, tscope_ticks(), __ATOMIC_RELEASE);
   }
   line.n = 0;

@@ -52,13 +52,25 @@ struct death {
   char mine[24];
 };
 
+/* What is read of a header: a whole one would be much on a stack. */
+struct read_header {
+  char magic[8];
+  u32 pid, reaped_signal;
+  char host[64];
+  u64 closed_realtime_ns, reaped_realtime_ns, oom_kills;
+  char memory_events[256];
+};
+
+#define READ(file, header, field)                                                                  \
+  (pread(file, &(header)->field, sizeof(header)->field,                                            \
+         (off_t)offsetof(struct tscope_file_header, field)) == (ssize_t)sizeof(header)->field)
 #define FIELD(file, header, field)                                                                 \
   (pwrite(file, &(header)->field, sizeof(header)->field,                                           \
           (off_t)offsetof(struct tscope_file_header, field)) == (ssize_t)sizeof(header)->field)
 
 /* The kills because of memory that the process itself could no longer count. Only where it was in
  * our own control group: no file is opened because a trace names it. */
-__attribute__((noinline)) static void write_oom_kills(int file, struct tscope_file_header *header) {
+__attribute__((noinline)) static void write_oom_kills(int file, struct read_header *header) {
   char own[sizeof(header->memory_events)];
   tscope_memory_events_file(own, sizeof(own));
   if (!*own || strncmp(own, header->memory_events, sizeof(own)) != 0)
@@ -70,7 +82,7 @@ __attribute__((noinline)) static void write_oom_kills(int file, struct tscope_fi
 /* True when it was this process's trace. */
 static bool write_death(int folder, const char *name, void *more) {
   const struct death *death = more;
-  struct tscope_file_header header;
+  struct read_header header;
   const char *suffix = strrchr(name, '.');
   if (!suffix || strcmp(suffix, TSCOPE_FILE_SUFFIX) != 0 || !strstr(name, death->pid_in_name))
     return false;
@@ -79,7 +91,9 @@ static bool write_death(int folder, const char *name, void *more) {
     return false;
   char host[sizeof(header.host)] = "";
   gethostname(host, sizeof(host) - 1);
-  bool is_it = pread(file, &header, sizeof(header), 0) == (ssize_t)sizeof(header) &&
+  bool is_it = READ(file, &header, magic) && READ(file, &header, pid) &&
+               READ(file, &header, host) && READ(file, &header, closed_realtime_ns) &&
+               READ(file, &header, reaped_signal) && READ(file, &header, memory_events) &&
                memcmp(header.magic, TSCOPE_MAGIC, sizeof(header.magic)) == 0 &&
                header.pid == death->pid && strncmp(header.host, host, sizeof(host) - 1) == 0 &&
                !header.closed_realtime_ns && !header.reaped_signal;

@@ -18,7 +18,11 @@ from repeated import main  # pylint: disable=import-error
 
 # what happens to rank 1 or others in step 25 of 40, which rank the report must name, and with which words
 SCENARIOS = {
-    "exception": {"cause": "exception", "says": "ValueError: sample 1234 has no label"},
+    "exception": {"cause": "exception", "says": "ValueError: sample 1234 has no label", "line": "the exception",
+                  "function": "end"},
+    # raised in a library while another exception was handled
+    "in-a-library": {"cause": "exception", "says": "RuntimeError: shape '[3]' is invalid", "line": "the library's",
+                     "function": "end"},
     "exit": {"cause": "exit status", "says": "exit status 3"},
     "exit-at-once": {"cause": "exit status", "says": "_exit status 4"},
     "kill": {"cause": "signal", "says": "SIGKILL"},
@@ -70,7 +74,21 @@ def check(name, build, folder):
     done = subprocess.run([*reported, "--format", "json"], capture_output=True, check=True, text=True)
     document = json.loads(done.stdout)
     judge(scenario, document, text)
+    if "line" in scenario:
+        judge_place(scenario, document, text)
     return document
+
+
+def judge_place(scenario, document, text):
+    """The exception's line in the job's own code stands at the top."""
+    with open(os.path.join(HERE, "jobs", "ending_rank.py"), encoding="utf-8") as file:
+        line = next(n for n, text in enumerate(file, 1) if text.rstrip().endswith("# " + scenario["line"]))
+    place = f"ending_rank.py:{line} in {scenario['function']}"
+    culprit = document["run_end"]["culprits"][0]
+    found = next(rank["exception_at"] for rank in document["run_end"]["ranks"] if rank["rank"] == culprit)
+    assert found.endswith(place), (found, place)
+    assert place in document["run_end"]["summary"], document["run_end"]["summary"]
+    assert place in "".join(text.split("What this rests on")[0].split("\n")).replace("  ", ""), text
 
 
 if __name__ == "__main__":

@@ -2,6 +2,7 @@
 #include <signal.h>
 #include <string.h>
 
+#include "analyses/lines/lines.h"
 #include "analyses/run_end/lost_peer.def"
 #include "analyses/run_end/run_end.h"
 
@@ -69,7 +70,15 @@ static void set_cause_by_signal(const struct analysis *a, const struct rank_end 
   }
 }
 
-static void set_cause_by_exit(const struct analysis *a, const struct rank_end *end,
+char *exception_place(struct analysis *a, const struct rank_end *end) {
+  const char *function = end->exception_function;
+  char *place = end->exception_file
+                    ? line_place(a, end->exception_file, end->exception_line, function)
+                    : NULL;
+  return place && function ? arena_printf(a->arena, "%s in %s", place, function) : place;
+}
+
+static void set_cause_by_exit(struct analysis *a, const struct rank_end *end,
                               struct ending *ending) {
   bool exception = end->exception && ending->at - end->exception_at < EXCEPTION_NS;
   const char *how = end->kind == TSCOPE_END_AT_ONCE ? "_exit" : "exit";
@@ -86,7 +95,9 @@ static void set_cause_by_exit(const struct analysis *a, const struct rank_end *e
     return;
   ending->from = end->exception_at;
   ending->cause = strstr(end->exception, "OutOfMemoryError") ? END_OUT_OF_MEMORY : END_EXCEPTION;
-  ending->why = arena_printf(a->arena, "%s (%s status %d)", end->exception, how, end->status);
+  const char *place = exception_place(a, end);
+  ending->why = arena_printf(a->arena, "%s%s%s (%s status %d)", end->exception, place ? ", at " : "",
+                             place ? place : "", how, end->status);
   if (is_lost_peer(end->exception)) {
     ending->what = ENDING_LOST_PEER;
     ending->cause = END_LOST_PEER;
@@ -132,7 +143,7 @@ static void find_last_call(const struct analysis *a, struct ending *ending) {
   }
 }
 
-bool ending_of_rank(const struct analysis *a, u32 r, struct ending *ending) {
+bool ending_of_rank(struct analysis *a, u32 r, struct ending *ending) {
   const struct rank *rank = &a->model->ranks[r];
   const struct rank_end *end = &rank->ending;
   i64 alive = later(end->alive, rank->end);

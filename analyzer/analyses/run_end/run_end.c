@@ -286,6 +286,7 @@ static bool fill_ending(const struct end_search *j, const struct ending *ending,
   if (!rank)
     return true;
   out->exception = rank->ending.exception;
+  out->exception_at = exception_place(j->a, &rank->ending);
   out->last_seen = stack_last_sampled(j->a, ending->rank);
   out->at_s = (double)ending->from / 1e9;
   if (rank->ending.signal) {

@@ -35,7 +35,11 @@ struct ending {
 };
 
 /* Fills in everything for a rank that left a record. False when memory ran out. */
-bool ending_of_rank(const struct analysis *a, u32 rank, struct ending *ending);
+bool ending_of_rank(struct analysis *a, u32 rank, struct ending *ending);
+
+/* Where the program raised the exception that it ended with: "train.py:38 in load"; NULL if that is
+ * not known. In the results' arena. */
+char *exception_place(struct analysis *a, const struct rank_end *end);
 
 struct call_counts {
   u32 *odd; /* [n_odd] indices into model.ranks: not as many calls as most members */

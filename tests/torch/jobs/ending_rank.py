@@ -2,6 +2,7 @@
 """One rank of a job that trains with DDP over gloo until something happens to some ranks in one step:
 ending_rank.py ENDING RANK[,RANK] STEP STEPS"""
 import ctypes
+import json
 import os
 import signal
 import sys
@@ -28,7 +29,12 @@ def reworded(work):
 
 def end(ending):
     if ending in ("exception", "other-words"):
-        raise ValueError("sample 1234 has no label")
+        raise ValueError("sample 1234 has no label")  # the exception
+    if ending == "in-a-library":
+        try:
+            json.loads("{")
+        except ValueError as error:
+            torch.zeros(2).view(3).add_(len(str(error)))  # the library's
     if ending == "exit":
         sys.exit(3)
     if ending == "exit-at-once":

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "model/rank_end.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #include "import/tscope/events/definitions.h"
@@ -9,6 +10,20 @@
 static i64 tick_ns(const struct rank_events *events, u64 ticks) {
   const struct tick_map *map = &events->definitions->ticks;
   return ticks ? tick_map_ns(map, ticks >> map->shift) : NS_UNKNOWN;
+}
+
+/* "function\nline\nfile" */
+static bool read_place(struct rank_end *end, const struct tscope_file_header *header,
+                       struct arena *arena) {
+  char text[sizeof(header->exception_place) + 1] = "", *rest = text;
+  memcpy(text, header->exception_place, sizeof(header->exception_place));
+  const char *function = strsep(&rest, "\n"), *line = strsep(&rest, "\n");
+  if (!rest || !*rest)
+    return true;
+  end->exception_line = (u32)strtoul(line, NULL, 10);
+  end->exception_function = *function ? arena_text(arena, function) : NULL;
+  end->exception_file = arena_text(arena, rest);
+  return end->exception_file && (!*function || end->exception_function);
 }
 
 bool rank_end_read(struct rank_end *end, const struct tscope_file_header *header,
@@ -37,5 +52,5 @@ bool rank_end_read(struct rank_end *end, const struct tscope_file_header *header
     return true;
   char text[sizeof(header->exception) + 1] = "";
   memcpy(text, header->exception, sizeof(header->exception));
-  return (end->exception = arena_text(arena, text)) != NULL;
+  return (end->exception = arena_text(arena, text)) != NULL && read_place(end, header, arena);
 }
