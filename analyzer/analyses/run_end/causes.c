@@ -96,8 +96,8 @@ static void set_cause_by_exit(struct analysis *a, const struct rank_end *end,
   ending->from = end->exception_at;
   ending->cause = strstr(end->exception, "OutOfMemoryError") ? END_OUT_OF_MEMORY : END_EXCEPTION;
   const char *place = exception_place(a, end);
-  ending->why = arena_printf(a->arena, "%s%s%s (%s status %d)", end->exception, place ? ", at " : "",
-                             place ? place : "", how, end->status);
+  ending->why = arena_printf(a->arena, "%s%s%s (%s status %d)", end->exception,
+                             place ? ", at " : "", place ? place : "", how, end->status);
   if (is_lost_peer(end->exception)) {
     ending->what = ENDING_LOST_PEER;
     ending->cause = END_LOST_PEER;

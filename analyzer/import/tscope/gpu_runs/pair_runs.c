@@ -352,17 +352,24 @@ static bool is_transfer_on_host(const struct rank_call *call) {
          call->run == INDEX_NONE && call->end != NS_UNKNOWN;
 }
 
+/* A transfer that the program still waits for has not ended: it has no run. */
 static int add_transfer_runs(struct rank_events *events) {
-  bool room = true;
+  bool *pending = memory_zeroed(size_sum(events->calls.n, 1), 1);
+  bool room = pending != NULL;
   for (u32 i = 0; i < events->waits.n && room; i++) {
     const struct rank_wait *wait = &events->waits.at[i];
-    if (wait->call != INDEX_NONE && wait->end != NS_UNKNOWN &&
-        is_transfer_on_host(&events->calls.at[wait->call]))
+    if (wait->call == INDEX_NONE || !is_transfer_on_host(&events->calls.at[wait->call]))
+      continue;
+    if (wait->end == NS_UNKNOWN)
+      pending[wait->call] = true;
+    else
       room = add_transfer_run(events, wait->call, wait);
   }
   for (u32 i = 0; i < events->calls.n && room; i++)
-    if (events->calls.at[i].op == TSCOPE_OP_SEND && is_transfer_on_host(&events->calls.at[i]))
+    if (events->calls.at[i].op == TSCOPE_OP_SEND && !pending[i] &&
+        is_transfer_on_host(&events->calls.at[i]))
       room = add_transfer_run(events, i, NULL);
+  free(pending);
   return room ? 0 : -ENOMEM;
 }
 

@@ -1,0 +1,74 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""PyTorch jobs over gloo whose ranks wait for each other's messages in a circle: the report names all of them, for whom
+each waits, and their lines.
+
+    circles.py LIBTSCOPE TSCOPE-REPORT
+"""
+import json
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+
+import read_trace
+from training import HERE, SKIPPED, Job, expect, python_with_torch
+
+# Ranks, marks of the lines in circle_rank.py, and for whom each rank waits.
+JOBS = {"sends": (4, ["the first half's", "the second half's"], [2, 3, 0, 1]),
+        "send-ring": (3, ["the send"], [1, 2, 0]),
+        "recv-ring": (3, ["the receive"], [1, 2, 0])}
+
+
+def line_of(mark):
+    with open(os.path.join(HERE, "jobs", "circle_rank.py"), encoding="utf-8") as file:
+        return next(n for n, line in enumerate(file, 1) if line.rstrip().endswith("# " + mark))
+
+
+def run_until_stalled(job, name, ranks):
+    process = job.start("circle_rank.py", [name], ranks)
+    try:
+        until = time.monotonic() + 90
+        while sum(bool(trace.records["Stall"]) for trace in read_trace.read_all(job.directory)) < ranks:
+            expect(time.monotonic() < until and process.poll() is None, f"{name}: all ranks stand still")
+            time.sleep(0.5)
+    finally:
+        os.killpg(process.pid, signal.SIGKILL)
+        process.communicate()
+
+
+def check(name, document):
+    ranks, marks, waits_for = JOBS[name]
+    suspects = {suspect["rank"]: suspect for suspect in document["collective_check"]["suspects"]}
+    expect(sorted(suspects) == list(range(ranks)), f"{name}: {sorted(suspects)}")
+    for rank, suspect in suspects.items():
+        words = json.dumps(suspect)
+        expect("circle" in words and f"for rank {waits_for[rank]}" in words, f"{name}: {words}")
+    first = document["findings"][0]
+    expect(first["id"] == "DIST.HANG" and first["ranks"] == list(range(ranks)), f"{name}: {first}")
+    for mark in marks:
+        expect(f"circle_rank.py:{line_of(mark)}" in first["title"], f"{name}: line {line_of(mark)} in {first['title']}")
+    said = json.dumps(document["findings"])
+    expect("CUPTI" not in said and "all ranks are at the same place" not in said.lower(), f"{name}: {said}")
+
+
+def main():
+    library, report = sys.argv[1:3]
+    python = python_with_torch()
+    if not python:
+        print("skipped: no Python with PyTorch 2; scripts/setup test installs one")
+        return SKIPPED
+    for name, (ranks, _, _) in JOBS.items():
+        with tempfile.TemporaryDirectory(prefix="torch-circles-") as scratch:
+            job = Job(python, library, scratch, name)
+            job.environment["TSCOPE_STALL"] = "3"
+            run_until_stalled(job, name, ranks)
+            made = subprocess.run([report, job.directory, "--format", "json"], capture_output=True, text=True, check=True)
+            check(name, json.loads(made.stdout))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
