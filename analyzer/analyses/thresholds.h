@@ -26,6 +26,10 @@
  * reason. */
 #define REASON_SHARE 0.5
 
+/* A line at which peers spend less than this share of what a straggler spends is its own: no slow
+ * device explains it. */
+#define LINE_OF_ONE 0.1
+
 /* Ninety-fifth percentile over median, and coefficient of variation, of step time. Steps of a
  * healthy job vary by a few percent; a fifth more at the tail is an event, not noise. */
 #define JITTER_TAIL 0.20

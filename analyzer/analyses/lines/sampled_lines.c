@@ -12,6 +12,7 @@
 #include "analyses/lines/line_sums.h"
 #include "analyses/lines/lines.h"
 #include "analyses/queries.h"
+#include "analyses/thresholds.h"
 
 static const double sample_ns = 1e8, samples_least = 5, sigmas = 3;
 
@@ -242,6 +243,17 @@ static int compare_lines(struct analysis *a, struct line_on_rank *all, double *s
   return error;
 }
 
+/* A straggler of which nothing but a line shows the cause: that line is it. */
+static void explain_stragglers(struct results *r) {
+  for (u32 i = 0; i < r->n_ranks; i++) {
+    struct rank_result *rank = &r->ranks[i];
+    const struct sampled_line *line = rank->slow_line;
+    if (rank->reason == STRAGGLER_NOT_SEEN && line &&
+        line->ms - line->peers_ms >= REASON_SHARE * rank->lateness_ms)
+      rank->reason = STRAGGLER_OWN_CODE;
+  }
+}
+
 int sampled_lines_summarise(struct analysis *a) {
   u32 n = 0;
   if (a->results->n_ranks != a->model->n_ranks)
@@ -251,6 +263,8 @@ int sampled_lines_summarise(struct analysis *a) {
   struct line_on_rank *all = malloc((n + 1u) * sizeof(*all));
   double *steps = malloc((a->model->n_ranks + 1u) * sizeof(*steps));
   int error = all && steps ? compare_lines(a, all, steps) : -ENOMEM;
+  if (!error)
+    explain_stragglers(a->results);
   free(all);
   free(steps);
   return error;

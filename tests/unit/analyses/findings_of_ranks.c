@@ -124,6 +124,14 @@ static void fail_slow(void **state) {
   assert_non_null(strstr(finding->title, "step 30"));
   assert_non_null(strstr(finding->title, "the median step"));
   assert_null(strstr(finding->title, "every step"));
+  assert_non_null(strstr(finding->action, "replace the device"));
+  results_free(r);
+  c->model.ranks[6].scheduling = /* a neighbour takes the cores: nothing is wrong with the device */
+      (struct rank_scheduling){.seconds = 10, .training_wait_s = 2};
+  r = cluster_analyse(c, &s.given);
+  finding = finding_of(r, "DIST.FAIL_SLOW");
+  assert_null(strstr(finding->action, "replace"));
+  assert_non_null(strstr(finding->action, "wait for a core"));
   results_free(r);
   cluster_free(c);
   s.options.slow[6] = 0.08; /* the step grows by 7.7 % */

@@ -24,8 +24,22 @@ static bool several_hosts(const struct results *r) {
   return false;
 }
 
+/* The line at which the rank spends the time that its peers do not; NULL if it is not known. */
+static const struct sampled_line *straggler_line(const struct rank_result *rank) {
+  if (rank->reason == STRAGGLER_SLOW_INPUT && rank->slow_in_workers)
+    return rank->slow_in_workers;
+  const struct sampled_line *line = rank->slow_line;
+  return line && line->ms - line->peers_ms >= REASON_SHARE * rank->lateness_ms ? line : NULL;
+}
+
 static char *straggler_action(struct findings *f, const struct rank_result *rank) {
   const char *host = rank->host ? rank->host : "its host";
+  const struct sampled_line *line = straggler_line(rank);
+  if (line && rank->reason != STRAGGLER_SLOW_INPUT &&
+      (rank->reason == STRAGGLER_OWN_CODE || line->peers_ms < LINE_OF_ONE * line->ms))
+    return arena_printf(
+        f->a->arena, "Look at %s (%s) first: rank %u spends %.3g ms %s there, its peers %.3g ms.",
+        line->place, line->function, rank->rank, line->ms, per_step(f), line->peers_ms);
   if (rank->reason == STRAGGLER_SLOW_INPUT)
     return arena_printf(f->a->arena,
                         "Speed up the input of rank %u: its storage and data loader workers on %s; "
@@ -45,20 +59,6 @@ static char *straggler_action(struct findings *f, const struct rank_result *rank
       f->a->arena,
       "Compare rank %u on %s with a peer: what it runs before the collective is not in the record.",
       rank->rank, host);
-}
-
-/* The line at which the rank spends the time that its peers do not; NULL if it is not known. */
-static const struct sampled_line *straggler_line(const struct rank_result *rank) {
-  if (rank->reason == STRAGGLER_SLOW_INPUT && rank->slow_in_workers)
-    return rank->slow_in_workers;
-  const struct sampled_line *line = rank->slow_line;
-  return line && line->ms - line->peers_ms >= REASON_SHARE * rank->lateness_ms ? line : NULL;
-}
-
-static const char *straggler_reason(const struct rank_result *rank) {
-  return rank->reason == STRAGGLER_NOT_SEEN && straggler_line(rank)
-             ? "its own code"
-             : straggler_reason_words[rank->reason];
 }
 
 static char *describe_straggler_line(struct findings *f, const struct rank_result *rank) {
@@ -91,7 +91,7 @@ static char *straggler_evidence(struct findings *f, const struct rank_result *ra
                       rank->rank, rank->last_by_host ? " or another rank of its host" : "",
                       rank->slowest_count, rank->slowest_count / rank->slowest_fraction, below,
                       fmax(rank->p_value, 1e-99), rank->lateness_ms, rank->collective,
-                      straggler_reason(rank), at && more ? more : "");
+                      straggler_reason_words[rank->reason], at && more ? more : "");
 }
 
 /* One finding per straggler, or per host if there are several hosts and several stragglers on
@@ -116,7 +116,8 @@ static int add_straggler_finding(struct findings *f, u32 index, bool by_host, u3
       n > 1 ? arena_printf(f->a->arena, "%u ranks on %s keep their peers waiting", n, rank->host)
             : arena_printf(f->a->arena, "Rank %u%s%s keeps its peers waiting: %s%s%s", rank->rank,
                            rank->host ? " on " : "", rank->host ? rank->host : "",
-                           straggler_reason(rank), line ? ", at " : "", line ? line->place : "");
+                           straggler_reason_words[rank->reason], line ? ", at " : "",
+                           line ? line->place : "");
   return finding_add(f, severity_of(f, worst->imposed_wait_ms), worth, title,
                      straggler_evidence(f, worst, n), straggler_action(f, worst), scratch, n);
 }

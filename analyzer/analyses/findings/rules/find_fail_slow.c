@@ -71,7 +71,28 @@ static u32 slower_ranks(const struct findings *f, const struct onset *onset, u32
   return n;
 }
 
-static char *suggest_action(struct findings *f, u32 n) {
+/* Whether threads of these ranks, or of any rank if none is named, had no core while they could
+ * run. */
+static bool lacked_cores(const struct model *model, const u32 *ranks, u32 n) {
+  for (u32 r = 0; r < model->n_ranks; r++) {
+    const struct rank_scheduling *of = &model->ranks[r].scheduling;
+    bool named = n == 0;
+    for (u32 i = 0; i < n; i++)
+      named |= ranks[i] == model->ranks[r].rank;
+    if (named && of->seconds >= OVERSUBSCRIBED_LEAST_S &&
+        of->training_wait_s >= OVERSUBSCRIBED_OF_WALL * of->seconds)
+      return true;
+  }
+  return false;
+}
+
+static char *suggest_action(struct findings *f, const u32 *ranks, u32 n) {
+  if (lacked_cores(f->a->model, ranks, n))
+    return arena_text(f->a->arena,
+                      "Threads that could run had to wait for a core: see what else "
+                      "began on those hosts at that moment (top, pidstat -u), and pin "
+                      "each rank to its own cores. Suspect a device only if steps stay "
+                      "slow without that.");
   if (n == 0)
     return arena_text(f->a->arena, "Look at the network and the shared storage since that moment: "
                                    "link errors, other jobs, a file system that filled up.");
@@ -126,7 +147,7 @@ int rule_fail_slow(struct findings *f) {
           "Median step %.3g ms before, %.3g ms in the %u steps since (%.3g s into the run; "
           "by chance: p = %.2g).%s",
           onset.before_ms, onset.after_ms, after, since, onset.p_value, who ? who : ""),
-      suggest_action(f, n), ranks, n == a->model->n_ranks ? 0 : n);
+      suggest_action(f, ranks, n), ranks, n == a->model->n_ranks ? 0 : n);
 out:
   arena_release(&scratch);
   return error;
