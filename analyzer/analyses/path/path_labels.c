@@ -194,6 +194,8 @@ static int list_sums(struct analysis *a, struct path_segment *all, u32 n, double
         (struct path_name_result){.name = name,
                                   .category = path_category_name(sums[i].category),
                                   .shortened = shortened,
+                                  .label = sums[i].label,
+                                  .category_id = sums[i].category,
                                   .ms = ns_to_ms(sums[i].ns) / steps,
                                   .count = (double)sums[i].count / steps};
     room = name != NULL;

@@ -729,11 +729,19 @@ static int exposed_time(const struct run *run, i64 *exposed) {
 
 /* --- all samples --- */
 
+static u32 first_sample(const struct analysis *a) {
+  u32 first = 0;
+  while (first < a->graph->n_samples &&
+         !(a->graph->replays[first] && a->graph->outcomes[first].valid))
+    first++;
+  return first;
+}
+
 struct question {
   const struct analysis *a;
   const struct cure *cures;
   u32 n;
-  bool exposed;
+  bool exposed, first_only;
   i64 **saved;  /* [n_samples][cure * steps + step] in all, up to the end of that step */
   i64 **hidden; /* [n_samples][cure] */
 };
@@ -744,7 +752,7 @@ static int ask_sample(void *user, u32 sample, unsigned worker) {
   struct run run;
   i64 exposed;
   (void)worker;
-  if (!r || !q->a->graph->outcomes[sample].valid)
+  if (!r || !q->a->graph->outcomes[sample].valid || (q->first_only && sample != first_sample(q->a)))
     return 0;
   q->saved[sample] = calloc((size_t)q->n * r->n_steps + 1u, sizeof(i64));
   q->hidden[sample] = calloc(q->n + 1u, sizeof(i64));
@@ -786,12 +794,13 @@ static void shorten_long_steps(double *saved, const double *length, double *scra
 
 /* The mean over all steps, and quartiles of what each step saves. `scratch` has room for three
  * figures of every step. */
-static struct worth summarise(const struct question *q, u32 cure, double *scratch, u32 room) {
+static struct worth summarise(const struct question *q, u32 cure, double *scratch, u32 room,
+                              u32 samples) {
   const struct graph *graph = q->a->graph;
   double *saved_ms = scratch, *length_ms = scratch + room;
   i64 hidden = 0;
   u32 n = 0;
-  for (u32 s = 0; s < graph->n_samples; s++) {
+  for (u32 s = 0; s < samples; s++) {
     u32 in_sample = graph->samples[s].n;
     if (!q->saved[s])
       continue;
@@ -815,7 +824,7 @@ static struct worth summarise(const struct question *q, u32 cure, double *scratc
 
 static int ask_samples(struct question *q, struct worth *worths) {
   const struct graph *graph = q->a->graph;
-  u32 samples = graph->n_samples, steps = 0;
+  u32 samples = q->first_only ? first_sample(q->a) + 1 : graph->n_samples, steps = 0;
   q->saved = calloc(samples + 1u, sizeof(i64 *));
   q->hidden = calloc(samples + 1u, sizeof(i64 *));
   for (u32 i = 0; i < samples; i++)
@@ -825,7 +834,7 @@ static int ask_samples(struct question *q, struct worth *worths) {
   if (!error)
     error = parallel_for(samples, q->a->options->threads, ask_sample, q);
   for (u32 i = 0; i < q->n && !error; i++)
-    worths[i] = summarise(q, i, scratch, steps);
+    worths[i] = summarise(q, i, scratch, steps, samples);
   for (u32 i = 0; i < samples && q->saved && q->hidden; i++) {
     free(q->saved[i]);
     free(q->hidden[i]);
@@ -931,6 +940,58 @@ int replay_worths(const struct analysis *a, const struct cure *cures, u32 n, boo
   free(unknown);
   free(found);
   return error;
+}
+
+u32 replay_first_nodes(const struct analysis *a) {
+  u32 first = a->graph && a->graph->replays ? first_sample(a) : 0;
+  return a->graph && a->graph->replays && first < a->graph->n_samples
+             ? a->graph->replays[first]->g->n
+             : 0;
+}
+
+int replay_first_worths(const struct analysis *a, const struct cure *cures, u32 n,
+                        struct worth *worths) {
+  struct question q = {.a = a, .cures = cures, .n = n, .first_only = true};
+  return ask_samples(&q, worths);
+}
+
+static int by_name_and_kind(const void *left, const void *right) {
+  const struct work_of_name *x = left, *y = right;
+  if (x->label != y->label)
+    return x->label < y->label ? -1 : 1;
+  return (x->kind > y->kind) - (x->kind < y->kind);
+}
+
+int replay_names(const struct analysis *a, struct work_of_name **works, u32 *n) {
+  VECTOR(struct work_of_name) all = {0};
+  bool room = true;
+  for (u32 s = 0; s < a->graph->n_samples; s++) {
+    const struct replay *r = a->graph->replays[s];
+    for (u32 key = HOST_KEYS; r && key < r->g->n_keys && room; key++) {
+      if (r->node_of_key[key] == INDEX_NONE)
+        continue;
+      const struct node *node = &r->g->nodes[r->node_of_key[key]];
+      struct work_of_name work = {.label = node->label, .kind = node->kind};
+      for (u32 rank = 0; rank < r->g->n_ranks; rank++) {
+        size_t at = (size_t)key * r->g->n_ranks + rank;
+        work.ns += r->mean[at] * r->count[at];
+      }
+      if (node->kind != NODE_BLOCKED)
+        room = VECTOR_PUSH(&all, work);
+    }
+  }
+  if (all.n)
+    qsort(all.at, all.n, sizeof(*all.at), by_name_and_kind);
+  u32 kept = 0;
+  for (u32 i = 0; i < all.n; i++) {
+    if (!kept || by_name_and_kind(&all.at[kept - 1], &all.at[i]) != 0)
+      all.at[kept++] = all.at[i];
+    else
+      all.at[kept - 1].ns += all.at[i].ns;
+  }
+  *works = all.at;
+  *n = kept;
+  return room ? 0 : -ENOMEM;
 }
 
 void replay_excess(const struct analysis *a, double *excess_ms) {

@@ -24,6 +24,23 @@ void replay_free(struct replay *replay);
 int replay_worths(const struct analysis *a, const struct cure *cures, u32 n, bool exposed,
                   struct worth *worths);
 
+/* The same of the first sample only, for questions that are many; not kept. And how many nodes that
+ * has, 0 if there is none. */
+int replay_first_worths(const struct analysis *a, const struct cure *cures, u32 n,
+                        struct worth *worths);
+u32 replay_first_nodes(const struct analysis *a);
+
+/* Work of one name and kind, in all samples and on all ranks. */
+struct work_of_name {
+  u32 label; /* path_labels.h */
+  u32 kind;  /* enum node_kind */
+  double ns; /* but 0 for collectives, which also wait */
+  bool listed;
+};
+
+/* All of them; to be freed by the caller. 0, or -ENOMEM. */
+int replay_names(const struct analysis *a, struct work_of_name **works, u32 *n);
+
 /* Whether a cure makes this change. */
 bool cure_has(const struct analysis *a, const struct cure *cure, const struct cure_change *change);
 

@@ -59,6 +59,53 @@ static void slow_rank_on_gpu(void **state) {
   cluster_free(c);
 }
 
+static const struct paying *paying(const struct results *r, const char *name) {
+  for (u32 i = 0; i < r->n_pays; i++)
+    if (!strcmp(r->pays[i].name, name))
+      return &r->pays[i];
+  return NULL;
+}
+
+/* On the slow rank forward takes 150 ms of the step: that is what it pays, in proportion. */
+static void what_pays_is_the_replay_of_less(void **state) {
+  (void)state;
+  struct cluster_options o = healthy_gpu();
+  o.slow[3] = 0.5;
+  struct cluster *c = cluster_new(&o);
+  struct results *r = cluster_analyse(c, NULL);
+  const struct paying *forward = paying(r, "gemm_forward");
+  assert_non_null(forward);
+  assert_near(forward->saves_at_90, 15 / r->step_mean_ms, 1e-4);
+  assert_near(forward->saves_at_50, 75 / r->step_mean_ms, 1e-4);
+  assert_near(forward->saves_at_0, 150 / r->step_mean_ms, 1e-3);
+  assert_string_equal(forward->kind, "kernel");
+  assert_near(forward->path_ms, 150, 1e-3);
+  assert_null(forward->why);
+  for (u32 i = 1; i < r->n_pays; i++)
+    assert_true(r->pays[i].saves_at_0 <= r->pays[i - 1].saves_at_0);
+  results_free(r);
+  cluster_free(c);
+}
+
+/* The host is busy for 400 ms between the launches of forward and backward: however fast forward
+ * is, backward begins no earlier. */
+static void what_the_host_hides_pays_nothing(void **state) {
+  (void)state;
+  struct cluster_options o = healthy_gpu();
+  for (u32 i = 0; i < o.ranks; i++)
+    o.late_launch[i] = 400 * MS;
+  struct cluster *c = cluster_new(&o);
+  struct results *r = cluster_analyse(c, NULL);
+  const struct paying *forward = paying(r, "gemm_forward");
+  assert_non_null(forward);
+  assert_near(forward->gpu_share, 1 / 3.0, 0.01);
+  assert_near(forward->saves_at_0, 0, 1e-6);
+  assert_non_null(forward->why);
+  assert_non_null(strstr(forward->why, "host"));
+  results_free(r);
+  cluster_free(c);
+}
+
 static void slow_rank_on_cpu(void **state) {
   (void)state;
   struct cluster_options o = healthy_cpu();
@@ -262,6 +309,8 @@ static void a_wait_for_nothing_recorded_is_unknown(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {cmocka_unit_test(slow_rank_on_gpu),
+                                     cmocka_unit_test(what_pays_is_the_replay_of_less),
+                                     cmocka_unit_test(what_the_host_hides_pays_nothing),
                                      cmocka_unit_test(slow_rank_on_cpu),
                                      cmocka_unit_test(a_thread_that_waits_for_another),
                                      cmocka_unit_test(the_streams_have_work_without_launch_gaps),

@@ -33,6 +33,35 @@ function whatIfs(of) {
           Math.max(most, 0.2)));
 }
 
+// What a step saves if one thing takes less and less of its time.
+function whatPays(of) {
+  const shades = ['compute', 'transfer', 'input', 'wait', 'copy', 'launch'];
+  const list = of.critical_path.pays.filter((row) => row.saves_at_0 >= 5e-3 && isKnown(row.saves_at_50))
+                   .slice(0, shades.length);
+  const why = of.critical_path.pays.filter((row) => row.why)
+                  .map((row) => note(`${row.name}: ${percent(row.gpu_share)} of GPU time, saves ${
+                      percent(row.saves_at_0)}: ${row.why}`));
+  if (!list.length) return why.length ? el('section', {}, ...why) : null;
+  const lines = list.map((row, i) => ({
+                           name: row.name,
+                           shade: shades[i],
+                           points: [
+                             [0, 0], [0.1, row.saves_at_90], [0.5, row.saves_at_50],
+                             [1, row.saves_at_0]
+                           ]
+                         }));
+  return el(
+      'section', {}, el('h3', {}, 'What pays'),
+      legend(lines.map((line) => ({name: line.name, shade: line.shade}))), lineChart(lines, {
+        zero: true,
+        sayX: percent,
+        sayY: percent,
+        nameX: 'of its time taken away; up: of the step saved',
+        label: 'what a step saves if one thing takes less of its time'
+      }),
+      ...why);
+}
+
 // GEMMs by shape: their speed, and the limit from memory traffic, estimated from the shape.
 function roofline() {
   const width = {
@@ -167,7 +196,7 @@ panel({
                       null,
                 ].filter(Boolean),
                 b.lines, {caption: 'they sum to the wall time'})),
-         el('div', {}, whatIfs(report))),
+         el('div', {}, whatIfs(report), whatPays(report))),
       utilisation(report), roofline()
     ];
   },

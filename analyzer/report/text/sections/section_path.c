@@ -11,7 +11,8 @@
 #include "report/text/section.h"
 #include "report/text/table.h"
 
-enum { RANKS_SHOWN = 5, NAMES_SHOWN = 5 };
+enum { RANKS_SHOWN = 5, NAMES_SHOWN = 5, PAYS_SHOWN = 6 };
+#define PAYS_LEAST 0.005 /* of a step */
 
 static const char *unknown(const struct results *results) {
   if (results->path_reason)
@@ -165,6 +166,51 @@ static void put_what_ifs(struct pen *pen, const struct results *results) {
   }
 }
 
+struct pays_row {
+  const char *name, *kind;
+  double at_90, at_50, at_0, bar;
+  enum style style;
+};
+
+/* What a step saves if one thing takes less of its time. */
+static void put_pays(struct pen *pen, const struct results *results) {
+  static const struct column columns[] = {
+      {"what pays: of its time", COLUMN_TEXT, offsetof(struct pays_row, name), 0, 24},
+      {"is", COLUMN_TEXT, offsetof(struct pays_row, kind), 1, 8},
+      {"90 %", COLUMN_SHARE, offsetof(struct pays_row, at_90), 1, 0},
+      {"50 %", COLUMN_SHARE, offsetof(struct pays_row, at_50), 0, 0},
+      {"none", COLUMN_SHARE, offsetof(struct pays_row, at_0), 0, 0},
+      {"", COLUMN_BAR, offsetof(struct pays_row, bar), 1, 8},
+  };
+  static const struct table table = {TABLE_COLUMNS(columns), sizeof(struct pays_row),
+                                     offsetof(struct pays_row, style), true};
+  struct pays_row rows[PAYS_SHOWN];
+  u32 n = 0;
+  for (u32 i = 0; i < results->n_pays && n < PAYS_SHOWN; i++) {
+    const struct paying *one = &results->pays[i];
+    if (one->saves_at_0 >= PAYS_LEAST)
+      rows[n++] =
+          (struct pays_row){one->shortened,  one->kind,       one->saves_at_90, one->saves_at_50,
+                            one->saves_at_0, one->saves_at_0, STYLE_GOOD};
+  }
+  if (n && pen->column)
+    pen_newline(pen);
+  if (n)
+    table_print(pen, &table, rows, n, TEXT_INDENT);
+  for (u32 i = 0; i < results->n_pays; i++) {
+    const struct paying *one = &results->pays[i];
+    if (!one->why)
+      continue;
+    if (pen->column)
+      pen_newline(pen);
+    pen_to(pen, TEXT_INDENT);
+    pen_words(pen, STYLE_PLAIN, TEXT_INDENT, one->shortened);
+    pen_format(pen, STYLE_PLAIN, ": %s of GPU time, saves %s: ", percent(one->gpu_share).text,
+               percent(one->saves_at_0).text);
+    pen_words(pen, STYLE_PLAIN, TEXT_INDENT, one->why);
+  }
+}
+
 static bool unjudged(const struct results *results) {
   return results->what_if_reason != NULL;
 }
@@ -176,6 +222,7 @@ static void put_path_section(struct pen *pen, const struct results *results,
   put_ranks(pen, results);
   put_names(pen, results);
   put_what_ifs(pen, results);
+  put_pays(pen, results);
   if (pen->column)
     pen_newline(pen);
   pen_to(pen, TEXT_INDENT);

@@ -1,0 +1,205 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * What pays: how much shorter a step gets if one thing (a kernel, a copy, a collective, a call, an
+ * operator, a phase, the waits at a line) took 90 %, 50 % or none of its time, by the replay over
+ * all ranks. A thing that is not on the critical path saves nothing however much GPU time it takes,
+ * and one on it saves at most its time there: so only those on it are replayed, and the largest
+ * kernels.
+ */
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "analyses/analyses.h"
+#include "analyses/path/path_graph.h"
+#include "analyses/path/path_labels.h"
+
+enum {
+  THINGS = 12, /* on the critical path */
+  KERNELS = 4, /* that take most GPU time, wherever they are */
+  PHASES_AND_LINES = 8,
+  SHARES = 3 /* of their time that things keep */
+};
+static const double left[SHARES] = {0.9, 0.5, 0};
+
+#define ON_PATH_LEAST 0.01 /* of the path */
+#define KERNEL_LEAST 0.1   /* of GPU time */
+#define WHY_SHARE 0.3      /* of GPU time, for a thing that hardly pays */
+#define WHY_SAVES 0.02     /* of the step */
+#define VISITS_WANTED 20e6 /* of nodes, by all replays together */
+
+static u8 category_of(u32 kind) {
+  static const u8 categories[] = {
+      [NODE_HOST] = PATH_HOST,      [NODE_LAUNCH] = PATH_LAUNCH,
+      [NODE_KERNEL] = PATH_COMPUTE, [NODE_MEMCPY] = PATH_MEMCPY,
+      [NODE_MEMSET] = PATH_MEMCPY,  [NODE_COLLECTIVE] = PATH_COMMUNICATION};
+  return kind <= NODE_COLLECTIVE ? categories[kind] : PATH_UNKNOWN;
+}
+
+static const char *name_of_kind(u32 kind) {
+  static const char *const names[] = {
+      [NODE_HOST] = "operator", [NODE_LAUNCH] = "call", [NODE_KERNEL] = "kernel",
+      [NODE_MEMCPY] = "copy",   [NODE_MEMSET] = "fill", [NODE_COLLECTIVE] = "collective"};
+  return names[kind];
+}
+
+/* Where it is on the path, ms a step. */
+static double on_path_ms(const struct results *r, const struct work_of_name *work) {
+  for (u32 i = 0; i < r->n_path_by_name; i++)
+    if (r->path_by_name[i].label == work->label &&
+        r->path_by_name[i].category_id == category_of(work->kind))
+      return r->path_by_name[i].ms;
+  return 0;
+}
+
+static struct paying *add_row(struct results *r, const char *name, const char *kind,
+                              struct cure_change change) {
+  if (!name || r->n_pays == THINGS + KERNELS + PHASES_AND_LINES)
+    return NULL;
+  struct paying *row = &r->pays[r->n_pays++];
+  *row = (struct paying){.name = name,
+                         .shortened = name,
+                         .kind = kind,
+                         .path_ms = NAN,
+                         .gpu_share = NAN,
+                         .change = change};
+  return row;
+}
+
+static int add_name(struct analysis *a, const struct work_of_name *work, double device_ns) {
+  const char *shortened, *name = path_label_name(a, work->label, &shortened);
+  struct paying *row =
+      add_row(a->results, name, name_of_kind(work->kind),
+              (struct cure_change){.kind = CHANGE_NAME, .which = work->label, .of = work->kind});
+  if (!row)
+    return name ? 0 : -ENOMEM;
+  row->shortened = shortened;
+  row->path_ms = on_path_ms(a->results, work);
+  row->gpu_share = work->kind == NODE_KERNEL && device_ns > 0 ? work->ns / device_ns : NAN;
+  return 0;
+}
+
+/* The one with most time on the path, or on GPUs, that has no row yet; NULL if it is too small. */
+static struct work_of_name *largest(const struct results *r, struct work_of_name *works, u32 n,
+                                    bool on_path, double least) {
+  struct work_of_name *best = NULL;
+  double most = least;
+  for (u32 i = 0; i < n; i++) {
+    double size = on_path                        ? on_path_ms(r, &works[i])
+                  : works[i].kind == NODE_KERNEL ? works[i].ns
+                                                 : 0;
+    if (works[i].listed || !(size >= most))
+      continue;
+    best = &works[i];
+    most = size;
+  }
+  if (best)
+    best->listed = true;
+  return best;
+}
+
+static int add_names(struct analysis *a, u32 most) {
+  struct work_of_name *works, *next;
+  u32 n, added = 0;
+  double device_ns = 0, least_ms = ON_PATH_LEAST * a->results->path_length_ms;
+  int error = replay_names(a, &works, &n);
+  for (u32 i = 0; i < n && !error; i++)
+    device_ns += NODE_ON_DEVICE(works[i].kind) ? works[i].ns : 0;
+  while (!error && added++ < most && (next = largest(a->results, works, n, true, least_ms)))
+    error = add_name(a, next, device_ns);
+  for (added = 0; !error && added < KERNELS && device_ns > 0 &&
+                  (next = largest(a->results, works, n, false, KERNEL_LEAST * device_ns));
+       added++)
+    error = add_name(a, next, device_ns);
+  free(works);
+  return error;
+}
+
+static void add_phases_and_lines(struct results *r) {
+  const struct {
+    const char *name;
+    double ms;
+    struct cure_change change;
+  } phases[] = {
+      {"input", r->data_ms, {.kind = CHANGE_INPUT}},
+      {"forward", r->forward_ms, {.kind = CHANGE_PHASE, .which = TSCOPE_PHASE_FORWARD}},
+      {"backward", r->backward_ms, {.kind = CHANGE_PHASE, .which = TSCOPE_PHASE_BACKWARD}},
+      {"optimizer", r->optimizer_ms, {.kind = CHANGE_PHASE, .which = TSCOPE_PHASE_OPTIMIZER}},
+      {"outside the phases", r->other_ms, {.kind = CHANGE_OUTSIDE}},
+  };
+  for (size_t i = 0; i < sizeof(phases) / sizeof(phases[0]); i++)
+    if (phases[i].ms >= ON_PATH_LEAST * r->step_mean_ms)
+      add_row(r, phases[i].name, "phase", phases[i].change);
+  for (u32 i = 0; i < r->n_what_if; i++)
+    if (r->what_if[i].kind == WHAT_IF_LINE)
+      add_row(r, r->lines.at[r->what_if[i].rank].place, "line", r->what_if[i].cure.changes[0]);
+}
+
+/* What holds the step up instead of something that takes much GPU time. */
+static const char *why_not(struct analysis *a, const struct paying *row) {
+  const struct results *r = a->results;
+  if (!(row->gpu_share >= WHY_SHARE) || row->saves_at_0 >= WHY_SAVES || !r->n_path_by_name)
+    return NULL;
+  const struct path_name_result *longest = NULL;
+  for (u32 i = 0; i < r->n_path_by_name && !longest; i++)
+    if (strcmp(r->path_by_name[i].name, row->name) != 0)
+      longest = &r->path_by_name[i];
+  if (!longest)
+    return NULL;
+  return arena_printf(a->arena, "%.0f %% of it is on the critical path, which is %.0f %% %s (%s)",
+                      100 * fmin(1, row->path_ms / (row->gpu_share * r->ov_compute_ms)),
+                      100 * longest->ms / r->path_length_ms, longest->shortened, longest->category);
+}
+
+static double *saving(struct paying *row, u32 share) {
+  return share == 0 ? &row->saves_at_90 : share == 1 ? &row->saves_at_50 : &row->saves_at_0;
+}
+
+static int most_first(const void *left_row, const void *right_row) {
+  const struct paying *x = left_row, *y = right_row;
+  if (x->saves_at_0 != y->saves_at_0)
+    return x->saves_at_0 > y->saves_at_0 ? -1 : 1;
+  return strcmp(x->name, y->name);
+}
+
+static int replay_rows(struct analysis *a) {
+  struct results *r = a->results;
+  u32 n = r->n_pays * SHARES;
+  struct cure_change *changes = arena_array(a->arena, n + 1u, sizeof(*changes));
+  struct cure *cures = arena_array(a->arena, n + 1u, sizeof(*cures));
+  struct worth *worths = arena_array(a->arena, n + 1u, sizeof(*worths));
+  double now_ms = a->whole_run ? r->path_length_ms : r->step_mean_ms;
+  if (!changes || !cures || !worths)
+    return -ENOMEM;
+  for (u32 i = 0; i < n; i++) {
+    changes[i] = r->pays[i / SHARES].change;
+    changes[i].left = left[i % SHARES];
+    cures[i] = (struct cure){&changes[i], 1};
+  }
+  int error = replay_first_worths(a, cures, n, worths);
+  for (u32 i = 0; i < n && !error; i++) {
+    struct paying *row = &r->pays[i / SHARES];
+    bool of_wait = row->change.kind == CHANGE_LINE && left[i % SHARES] > 0;
+    *saving(row, i % SHARES) = of_wait ? NAN : worths[i].ms / now_ms;
+  }
+  for (u32 i = 0; i < r->n_pays; i++)
+    r->pays[i].why = why_not(a, &r->pays[i]);
+  qsort(r->pays, r->n_pays, sizeof(*r->pays), most_first);
+  return error;
+}
+
+int what_pays_analyse(struct analysis *a) {
+  struct results *r = a->results;
+  u32 nodes = replay_first_nodes(a);
+  if (r->what_if_reason || !nodes)
+    return 0;
+  double most = VISITS_WANTED / nodes / SHARES - PHASES_AND_LINES;
+  r->pays = arena_array(a->arena, THINGS + KERNELS + PHASES_AND_LINES, sizeof(*r->pays));
+  if (!r->pays)
+    return -ENOMEM;
+  int error = add_names(a, most < 3 ? 3 : most > THINGS ? THINGS : (u32)most);
+  if (!error)
+    add_phases_and_lines(r);
+  return error ? error : replay_rows(a);
+}
