@@ -45,6 +45,8 @@ struct run {
   float *own_factor;   /* if it was made for this cure */
   float *by_name;      /* [key] what work with such names keeps; NULL: no name is changed */
   double launches_left;
+  double kind_left[NODE_COLLECTIVE + 1], host_left[2][HOST_KEYS]; /* by kind; on a GPU, by phase */
+  bool special;                                                   /* some changes depend on more */
   i64 *start, *end, *arrived;
 };
 
@@ -310,45 +312,72 @@ static bool is_transfer_of(const struct run *run, const struct node *node,
   return collective != INDEX_NONE && model->collectives[collective].comm == change->which;
 }
 
-static bool is_changed(const struct run *run, const struct node *node,
-                       const struct cure_change *change) {
-  const struct sample_graph *g = run->r->g;
+/* Whether a change is about all work of a kind on devices. */
+static bool is_kind(const struct cure_change *change, u8 kind) {
   switch (change->kind) {
-  case CHANGE_RANKS:
-  case CHANGE_EVERY_RANK:
-  case CHANGE_LONG_STEPS:
-  case CHANGE_NAME: /* by_name */
+  case CHANGE_COMMUNICATION:
+    return kind == NODE_COLLECTIVE;
+  case CHANGE_COPIES:
+    return kind == NODE_MEMCPY || kind == NODE_MEMSET;
+  case CHANGE_FILLS:
+    return kind == NODE_MEMSET;
+  case CHANGE_COMPUTE:
+    return kind == NODE_KERNEL;
+  default:
     return false;
+  }
+}
+
+/* Changes that depend on more of a node than its kind and phase. */
+static bool is_special(const struct run *run, const struct node *node,
+                       const struct cure_change *change) {
+  switch (change->kind) {
   case CHANGE_LINE:
     return node->kind == NODE_BLOCKED && node->line == change->which;
   case CHANGE_TRANSFERS:
     return node->kind == NODE_COLLECTIVE && is_transfer_of(run, node, change);
-  case CHANGE_COMMUNICATION:
-    return node->kind == NODE_COLLECTIVE;
-  case CHANGE_COPIES:
-    return node->kind == NODE_MEMCPY || node->kind == NODE_MEMSET;
-  case CHANGE_FILLS:
-    return node->kind == NODE_MEMSET;
-  case CHANGE_COMPUTE:
-    if (node->kind == NODE_KERNEL)
-      return true;
-    break;
   case CHANGE_PHASE:
-    if (NODE_ON_DEVICE(node->kind))
-      return node->kind != NODE_COLLECTIVE && launched_in(g, node, change->which);
-    break;
+    return NODE_ON_DEVICE(node->kind) && node->kind != NODE_COLLECTIVE &&
+           launched_in(run->r->g, node, change->which);
   default:
-    break;
+    return false;
   }
-  return (node->kind == NODE_HOST || node->kind == NODE_LAUNCH) &&
-         is_host_time(change, g->slices[node->rank].on_gpu, node->phase);
+}
+
+/* What is left by kind and phase, once for all nodes. */
+static void prepare_shares(struct run *run) {
+  run->special = false;
+  for (u32 kind = 0; kind <= NODE_COLLECTIVE; kind++)
+    run->kind_left[kind] = 1;
+  for (u32 phase = 0; phase < HOST_KEYS; phase++)
+    run->host_left[0][phase] = run->host_left[1][phase] = 1;
+  for (u32 i = 0; i < run->cure->n; i++) {
+    const struct cure_change *change = &run->cure->changes[i];
+    run->special |= change->kind == CHANGE_LINE || change->kind == CHANGE_TRANSFERS ||
+                    change->kind == CHANGE_PHASE;
+    for (u8 kind = 0; kind <= NODE_COLLECTIVE; kind++)
+      if (is_kind(change, kind))
+        run->kind_left[kind] = fmin(run->kind_left[kind], change->left);
+    for (u32 gpu = 0; gpu < 2; gpu++)
+      for (u8 phase = 0; phase < HOST_KEYS; phase++)
+        if (is_host_time(change, gpu, phase))
+          run->host_left[gpu][phase] = fmin(run->host_left[gpu][phase], change->left);
+  }
+}
+
+static double host_left(const struct run *run, u32 rank, u8 phase) {
+  return phase < HOST_KEYS ? run->host_left[run->r->g->slices[rank].on_gpu][phase] : 1;
 }
 
 /* The share of its time that a node keeps; of a wait, only 0 means anything. */
 static double left_of(const struct run *run, const struct node *node) {
   double left = run->by_name ? run->by_name[node->key] : 1;
-  for (u32 i = 0; i < run->cure->n; i++)
-    if (is_changed(run, node, &run->cure->changes[i]))
+  if (node->kind == NODE_HOST || node->kind == NODE_LAUNCH)
+    left = fmin(left, host_left(run, node->rank, node->phase));
+  else
+    left = fmin(left, run->kind_left[node->kind]);
+  for (u32 i = 0; run->special && i < run->cure->n; i++)
+    if (is_special(run, node, &run->cure->changes[i]))
       left = fmin(left, run->cure->changes[i].left);
   if (node->kind == NODE_BLOCKED || node->kind == NODE_COLLECTIVE)
     return left;
@@ -359,11 +388,8 @@ static double left_of(const struct run *run, const struct node *node) {
 static i64 edited_gap(const struct run *run, u32 n) {
   const struct node *node = &run->r->g->nodes[n];
   u8 phase = phase_of_gap(node);
-  double left = 1;
-  for (u32 i = 0; i < run->cure->n; i++)
-    if (is_host_time(&run->cure->changes[i], run->r->g->slices[node->rank].on_gpu, phase))
-      left = fmin(left, run->cure->changes[i].left);
-  return scaled(gap_before(run->r->g, n), left * rank_factor(run, phase, node->rank));
+  return scaled(gap_before(run->r->g, n),
+                host_left(run, node->rank, phase) * rank_factor(run, phase, node->rank));
 }
 
 /* The latest of the nodes that must end before this one starts, before and after the changes;
@@ -593,6 +619,7 @@ static int run_cure(struct run *run, const struct replay *r, const struct cure *
   run->own_factor = NULL;
   run->by_name = NULL;
   run->launches_left = 1;
+  prepare_shares(run);
   int error = prepare_ranks(run);
   if (!error)
     error = prepare_names(run);
@@ -697,7 +724,11 @@ static void unite(const struct run *run, u32 rank, bool compute, struct interval
     if (compute ? is_compute(g, node) : node->kind == NODE_COLLECTIVE)
       scratch[n++] = (struct interval){run->start[i], run->end[i]};
   }
-  qsort(scratch, n, sizeof(*scratch), by_start);
+  bool sorted = true; /* as the work of one lane is */
+  for (u32 i = 1; i < n && sorted; i++)
+    sorted = scratch[i - 1].start <= scratch[i].start;
+  if (!sorted)
+    qsort(scratch, n, sizeof(*scratch), by_start);
   out->n = 0;
   for (u32 i = 0; i < n; i++)
     intervals_append(out, scratch[i].start, scratch[i].end);

@@ -22,6 +22,7 @@ enum {
   EQUALS_TRIED = 8 /* ranks that may be slow together without being neighbours */
 };
 
+#define LATE_LEAST 0.005   /* of a step, saved by equal ranks: else they do come together */
 #define OUTSIDE_SHOWN 0.01 /* of a step, on the host in no phase */
 
 /* A row of the table that is not yet replayed; `ranks` is NULL if the change is not about some. */
@@ -313,13 +314,21 @@ static int add_equals(struct analysis *a) {
   return find_equals(a, all_ms);
 }
 
+/* What a step saves if every rank is as fast as the median. */
+static double saved_by_all(const struct results *r) {
+  for (u32 i = 0; i < r->n_what_if; i++)
+    if (r->what_if[i].kind == WHAT_IF_EVERY_RANK)
+      return r->what_if[i].worth.ms;
+  return 0;
+}
+
 /* How much of the exposed communication goes if all ranks come together. */
-static int find_exposed_late(struct analysis *a) {
+static int find_exposed_late(struct analysis *a, double all_ms) {
   const struct cure_change together = {.kind = CHANGE_EVERY_RANK};
   struct results *r = a->results;
   struct worth worth = {.hidden_ms = NAN};
   int error = 0;
-  if (a->model->n_ranks > 1 && r->ov_comm_ms > 0)
+  if (all_ms >= LATE_LEAST * r->step_mean_ms && r->ov_comm_ms > 0)
     error = replay_worths(a, &(struct cure){&together, 1}, 1, true, &worth);
   r->ov_exposed_late_ms = isnan(worth.hidden_ms) ? NAN : fmin(worth.hidden_ms, r->ov_exposed_ms);
   return error;
@@ -341,7 +350,7 @@ int what_if_report(struct analysis *a) {
   if (!error && !unreliable)
     error = add_equals(a);
   if (!error && !unreliable)
-    error = find_exposed_late(a);
+    error = find_exposed_late(a, saved_by_all(r));
   r->what_if_reason = unreliable; /* from here on nothing is promised */
   return error;
 }

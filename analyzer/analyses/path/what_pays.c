@@ -19,7 +19,8 @@ enum {
   THINGS = 12, /* on the critical path */
   KERNELS = 4, /* that take most GPU time, wherever they are */
   PHASES_AND_LINES = 8,
-  SHARES = 3 /* of their time that things keep */
+  FEWEST = 4, /* rows, however large a sample is */
+  SHARES = 3  /* of their time that things keep */
 };
 static const double left[SHARES] = {0.9, 0.5, 0};
 
@@ -27,7 +28,7 @@ static const double left[SHARES] = {0.9, 0.5, 0};
 #define KERNEL_LEAST 0.1   /* of GPU time */
 #define WHY_SHARE 0.3      /* of GPU time, for a thing that hardly pays */
 #define WHY_SAVES 0.02     /* of the step */
-#define VISITS_WANTED 20e6 /* of nodes, by all replays together */
+#define VISITS_WANTED 4e6  /* of nodes, by all replays together */
 
 static u8 category_of(u32 kind) {
   static const u8 categories[] = {
@@ -108,7 +109,7 @@ static int add_names(struct analysis *a, u32 most) {
     device_ns += NODE_ON_DEVICE(works[i].kind) ? works[i].ns : 0;
   while (!error && added++ < most && (next = largest(a->results, works, n, true, least_ms)))
     error = add_name(a, next, device_ns);
-  for (added = 0; !error && added < KERNELS && device_ns > 0 &&
+  for (added = 0; !error && added < KERNELS && added < most && device_ns > 0 &&
                   (next = largest(a->results, works, n, false, KERNEL_LEAST * device_ns));
        added++)
     error = add_name(a, next, device_ns);
@@ -116,7 +117,7 @@ static int add_names(struct analysis *a, u32 most) {
   return error;
 }
 
-static void add_phases_and_lines(struct results *r) {
+static void add_phases_and_lines(struct results *r, u32 most) {
   const struct {
     const char *name;
     double ms;
@@ -129,10 +130,10 @@ static void add_phases_and_lines(struct results *r) {
       {"outside the phases", r->other_ms, {.kind = CHANGE_OUTSIDE}},
   };
   for (size_t i = 0; i < sizeof(phases) / sizeof(phases[0]); i++)
-    if (phases[i].ms >= ON_PATH_LEAST * r->step_mean_ms)
+    if (phases[i].ms >= ON_PATH_LEAST * r->step_mean_ms && most && most--)
       add_row(r, phases[i].name, "phase", phases[i].change);
   for (u32 i = 0; i < r->n_what_if; i++)
-    if (r->what_if[i].kind == WHAT_IF_LINE)
+    if (r->what_if[i].kind == WHAT_IF_LINE && most && most--)
       add_row(r, r->lines.at[r->what_if[i].rank].place, "line", r->what_if[i].cure.changes[0]);
 }
 
@@ -194,12 +195,12 @@ int what_pays_analyse(struct analysis *a) {
   u32 nodes = replay_first_nodes(a);
   if (r->what_if_reason || !nodes)
     return 0;
-  double most = VISITS_WANTED / nodes / SHARES - PHASES_AND_LINES;
+  double rows = fmax(FEWEST, VISITS_WANTED / nodes / SHARES), names = rows / 2;
   r->pays = arena_array(a->arena, THINGS + KERNELS + PHASES_AND_LINES, sizeof(*r->pays));
   if (!r->pays)
     return -ENOMEM;
-  int error = add_names(a, most < 3 ? 3 : most > THINGS ? THINGS : (u32)most);
+  int error = add_names(a, names > THINGS ? THINGS : (u32)names);
   if (!error)
-    add_phases_and_lines(r);
+    add_phases_and_lines(r, rows > r->n_pays ? (u32)rows - r->n_pays : 0);
   return error ? error : replay_rows(a);
 }
