@@ -248,8 +248,14 @@ class Perfetto(unittest.TestCase):
                 self.assertIn((slice.begin, round(slice.notes["bytes"] / (slice.end - slice.begin) * 1e9)), rates)
                 self.assertIn((slice.end, 0), rates)
 
-    def test_default_is_few_steps_and_says_so(self):
+    def test_all_steps_if_they_are_small(self):
         trace = self.trace(self.slow)
+        for process in trace.processes():
+            self.assertEqual({slice.name for slice in trace.of_process(process, "1 ")},
+                             {f"step {number}" for number in range(30)})
+
+    def test_default_of_a_large_run_is_few_steps_and_says_so(self):
+        trace = self.trace("--limit", "300k", self.slow)
         steps = {slice.name for process in trace.processes() for slice in trace.of_process(process, "1 ")}
         self.assertTrue(1 <= len(steps) <= 3, steps)
         self.assertTrue(any("--steps selects others" in slice.name for slice in trace.top("about this file")))

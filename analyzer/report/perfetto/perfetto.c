@@ -15,6 +15,8 @@
 /* Bytes that a record of the input takes here, at most, on the way to choosing how much to show:
  * a slice has a begin and an end, and changes a counter. */
 #define BYTES_PER_RECORD 110.0
+/* All steps are shown if they take less than this: the page opens that at once. */
+#define ALL_STEPS_BYTES 50e6
 #define BYTES_PER_SPAN 60.0 /* at least */
 #define MOST_RANKS 64u
 #define MOST_CURVES 64u
@@ -216,6 +218,7 @@ static struct shown_request request_of(const struct report_view *view, double by
   return (struct shown_request){.ranks = view->ranks,
                                 .steps_requested = view->steps_requested,
                                 .most_ranks = MOST_RANKS,
+                                .all_steps = ALL_STEPS_BYTES / BYTES_PER_RECORD,
                                 .most_events = bytes / BYTES_PER_RECORD,
                                 .threads = view->threads};
 }

@@ -41,7 +41,7 @@ static int write_run(struct sqlite_run *run, const struct results *results,
   double detail = too_many ? rows / 2 : rows - facts;
   struct shown_request request = {.ranks = view->ranks,
                                   .steps_requested = view->steps_requested,
-                                  .all_steps = true,
+                                  .all_steps = INFINITY,
                                   .most_events = detail / ROWS_PER_RECORD,
                                   .threads = view->threads};
   run->limit = (double)run->writer->rows + rows;

@@ -407,6 +407,10 @@ static void write_lines(struct sqlite_run *run) {
     sqlite_ns(&row, ns_of_ms(line->gpu_ms));
     sqlite_rounded(&row, line->samples);
     sqlite_ns(&row, ns_of_ms(line->without_ms));
+    sqlite_ns(&row, ns_of_ms(line->host_ms));
+    sqlite_ns(&row, ns_of_ms(line->worker_ms));
+    sqlite_ns(&row, ns_of_ms(line->backward_gpu_ms));
+    sqlite_real(&row, line->backward);
     sqlite_end(&row);
   }
 }

@@ -305,8 +305,8 @@ static int choose_from_timelines(struct choosing *c) {
   u32 most =
       scope->request.most_ranks && scope->request.most_ranks < n ? scope->request.most_ranks : n;
   int error = scope->request.ranks ? choose_requested_ranks(c) : choose_some_ranks(c, most);
-  bool all = scope->request.all_steps &&
-             estimate_events(c, c->model->steps.n, scope->n_ranks) <= scope->request.most_events;
+  bool all = estimate_events(c, c->model->steps.n, scope->n_ranks) <=
+             fmin(scope->request.all_steps, scope->request.most_events);
   if (!error)
     error = choose_steps(c, all);
   if (!error)

@@ -26,7 +26,8 @@ import subprocess
 import tempfile
 from typing import Any, Dict, Iterator, List, Optional, Union
 
-__all__ = ["Page", "TscopeError", "program", "range", "report", "scalar", "show", "step", "tables"]
+__all__ = ["Page", "TscopeError", "log_to_mlflow", "log_to_wandb", "parquet", "program", "range", "report", "scalar", "show",
+           "step", "tables"]
 
 Path = Union[str, "os.PathLike[str]"]
 
@@ -75,6 +76,24 @@ def tables(*paths: Path, run: Optional[str] = None) -> sqlite3.Connection:
         file = os.path.join(folder, "tables.sqlite")
         _report(["--format", "sqlite", "--output", file], paths, run)
         return sqlite3.connect(file)  # it stays readable although the file is deleted
+
+
+def parquet(folder: Path, *paths: Path, run: Optional[str] = None) -> List[str]:
+    """The tables of the report on `paths` as files FOLDER/TABLE/RUN.parquet, for many runs together. Needs pyarrow."""
+    from libtscope import exports
+    return exports.parquet(folder, *paths, run=run)
+
+
+def log_to_wandb(wandb_run: Any, *paths: Path, run: Optional[str] = None) -> None:
+    """Adds figures and the page of the report on `paths` to a run of Weights & Biases."""
+    from libtscope import exports
+    exports.log_to_wandb(wandb_run, *paths, run=run)
+
+
+def log_to_mlflow(*paths: Path, run: Optional[str] = None) -> None:
+    """Adds figures and the page of the report on `paths` to the active run of MLflow."""
+    from libtscope import exports
+    exports.log_to_mlflow(*paths, run=run)
 
 
 class Page:

@@ -1,0 +1,165 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""The gate of docs/gate.md on many runs: gates.py BUILD [--runs N] [--keep FOLDER] [--python PYTHON-WITH-TORCH].
+
+N healthy runs (100) must pass, and a run with each of the injected faults must fail, on a machine as busy as it is:
+short jobs of the stand-in cluster, and of PyTorch on gloo where it is there. Prints a table for docs/validation/.
+"""
+import argparse
+import collections
+import os
+import re
+import signal
+import subprocess
+import sys
+import tempfile
+
+EXPECTATIONS = """# what every run of these jobs must be like, whatever else the machine does
+fail-on critical:DIST,RUN,MEMORY,CONVERGENCE,TIMING.DATALOADER_BOUND
+fail-on warning:DIST.STRAGGLER,DIST.HANG,DIST.DESYNC,DIST.FAIL_SLOW,DIST.SLOW_LINK,RUN,TIMING.DATALOADER_BOUND
+ignore HOST.OVERSUBSCRIBED
+"""
+SHORT = ["--ranks", "2", "--steps", "40", "--forward-ms", "4", "--backward-ms", "6", "--optimizer-ms", "1"]
+HEALTHY = {
+    "plain": [],
+    "four ranks": ["--ranks", "4"],
+    "no overlap": ["--overlap", "0"],
+    "matrix products": ["--gemms", "1"],
+    "a CUDA graph": ["--graph", "5"],
+}
+FAULTS = {
+    "a slow rank": ["--slow-rank", "1", "--slow-factor", "2"],
+    "a rank that becomes slow": ["--slow-rank", "1", "--slow-factor", "2.5", "--slow-from", "20"],
+    "slow input on one rank": ["--input-ms", "15", "--slow-input-rank", "1"],
+    "slow input on all ranks": ["--input-ms", "20"],
+    "a slow link": ["--ranks", "4", "--bucket-kb", "1024", "--slow-link", "1-2:0.05"],
+    "a rank hangs": ["--fault", "1", "--fault-rank", "1"],
+    "a rank dies": ["--fault", "2", "--fault-rank", "1"],
+    "a rank is stopped": ["--fault", "3", "--fault-rank", "1"],
+    "a rank skips an all-reduce": ["--fault", "4", "--fault-rank", "1"],
+    "a rank ends with status 3": ["--fault", "6", "--fault-rank", "1"],
+    "a rank aborts": ["--fault", "7", "--fault-rank", "1"],
+}
+GLOO = """
+import os, sys, torch, torch.distributed as dist, torch.multiprocessing as mp
+def work(rank, port, fault):
+    os.environ.update(RANK=str(rank), LOCAL_RANK=str(rank), WORLD_SIZE="2", MASTER_ADDR="127.0.0.1", MASTER_PORT=port)
+    import libtscope
+    torch.set_num_threads(1)
+    dist.init_process_group("gloo")
+    torch.manual_seed(rank)
+    model = torch.nn.parallel.DistributedDataParallel(torch.nn.Sequential(torch.nn.Linear(256, 256), torch.nn.ReLU(),
+                                                                          torch.nn.Linear(256, 1)))
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
+    for step in range(400):
+        libtscope.step(step)
+        loss = (model(torch.randn(256, 256)) ** 2).mean()
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        value = float("nan") if fault == "nan" and step > 200 else loss.item()
+        libtscope.scalar("loss", value)
+    dist.destroy_process_group()
+if __name__ == "__main__":
+    mp.spawn(work, (sys.argv[1], sys.argv[2]), 2)
+"""
+GLOO_FAULTS = {"the loss becomes NaN": "nan"}
+
+
+def environment(build, folder, name):
+    env = {key: value for key, value in os.environ.items()
+           if not key.startswith(("TSCOPE", "STANDIN", "RANK", "WORLD", "MASTER"))}
+    return {**env, "LD_PRELOAD": os.path.join(build, "preload", "libtscope.so"), "TSCOPE_DIR": folder, "TSCOPE_RUN": name,
+            "TSCOPE_STALL": "2"}
+
+
+def launch(command, env, seconds):
+    """Jobs that hang are ended, as a pipeline's time limit would."""
+    with subprocess.Popen(command, env=env, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+                          start_new_session=True) as job:
+        try:
+            job.wait(seconds)
+        except subprocess.TimeoutExpired:
+            pass
+        for number in (signal.SIGCONT, signal.SIGKILL):
+            try:
+                os.killpg(job.pid, number)
+            except ProcessLookupError:
+                pass
+
+
+def standin(build, folder, name, options, seconds=60):
+    env = environment(build, folder, name)
+    env["LD_LIBRARY_PATH"] = os.path.join(build, "tests", "standins", "lib")
+    launch([os.path.join(build, "tests", "standins", "train"), *SHORT, *options], env, seconds)
+
+
+def gloo(build, python, folder, name, fault, number):
+    script = os.path.join(folder, "job.py")
+    with open(script, "w", encoding="utf-8") as file:
+        file.write(GLOO)
+    env = environment(build, folder, name)
+    package = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "scripts", "packaging", "python")
+    env["PYTHONPATH"] = os.environ.get("TSCOPE_PACKAGE", package)
+    launch([python, script, str(29600 + number % 300), fault], env, 120)
+
+
+def judge(build, folder, name, rules):
+    report = subprocess.run([os.path.join(build, "analyzer", "tscope-report"), "--expectations", rules, "--run", name,
+                             "--output", os.devnull, folder], capture_output=True, text=True, timeout=120)
+    reasons = re.findall(r"gate: FAILED  (.*?)  \(", report.stderr)
+    busy = "Something else takes" in report.stderr
+    return report.returncode, reasons or report.stderr.splitlines()[-1:], busy
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("build")
+    parser.add_argument("--runs", type=int, default=100)
+    parser.add_argument("--python", help="one with PyTorch; without it, jobs of the stand-in cluster alone")
+    parser.add_argument("--keep", help="traces stay in this folder")
+    args = parser.parse_args()
+    build = os.path.abspath(args.build)
+    wrong, busy_runs, rows = [], 0, collections.Counter()
+    with tempfile.TemporaryDirectory(prefix="tscope-gates-") as scratch:
+        folder = args.keep or os.path.join(scratch, "traces")
+        os.makedirs(folder, exist_ok=True, mode=0o700)
+        rules = os.path.join(scratch, "expectations")
+        with open(rules, "w", encoding="utf-8") as file:
+            file.write(EXPECTATIONS)
+        kinds = list(HEALTHY) + (["gloo"] if args.python else [])
+        for number in range(args.runs):
+            kind = kinds[number % len(kinds)]
+            name = f"healthy{number}"
+            if kind == "gloo":
+                gloo(build, args.python, folder, name, "none", number)
+            else:
+                standin(build, folder, name, [*HEALTHY[kind], "--seed", str(number + 1)])
+            status, reasons, busy = judge(build, folder, name, rules)
+            busy_runs += busy
+            rows[kind, status] += 1
+            if status:
+                wrong.append(f"{kind}, run {name}: {reasons}")
+                print(wrong[-1], flush=True)
+        print("| healthy job | green | red |\n|---|---|---|")
+        for kind in kinds:
+            print(f"| {kind} | {rows[kind, 0]} | {rows[kind, 1] + rows[kind, 2]} |")
+        print(f"\n{busy_runs} of these runs lost cores to something else.\n\n| fault | gate | why |\n|---|---|---|")
+        faults = [*FAULTS, *(GLOO_FAULTS if args.python else ())]
+        for number, fault in enumerate(faults):
+            name = f"fault{number}"
+            if fault in GLOO_FAULTS:
+                gloo(build, args.python, folder, name, GLOO_FAULTS[fault], 250 + number)
+            else:
+                standin(build, folder, name, FAULTS[fault], 12)
+            status, reasons, _ = judge(build, folder, name, rules)
+            said = " ".join(reasons)[:150].replace("|", "/")
+            print(f"| {fault} | {'red' if status == 1 else 'GREEN' if status == 0 else 'no answer'} | {said} |", flush=True)
+            if status != 1:
+                wrong.append(fault)
+    print(f"\n{args.runs} healthy runs and {len(faults)} faults, {len(wrong)} wrong")
+    return 1 if wrong else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,113 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""What the module libtscope hands to other programs, read as they read it: Parquet by DuckDB and pandas, a run of W&B and
+of MLflow (offline), and the fixture for pytest: python_exports.py BUILD-FOLDER SOURCE."""
+import importlib.util
+import os
+import subprocess
+import sys
+import tempfile
+import unittest
+
+BUILD, SOURCE = sys.argv[1:3]
+TRACEGEN = os.path.join(BUILD, "tests", "tracegen", "tracegen")
+TRAIN = os.path.join(BUILD, "tests", "standins", "train")
+for name in ("tscope-report", "tscope-run"):
+    folder = os.path.join(BUILD, "analyzer" if name == "tscope-report" else "scripts")
+    os.environ["PATH"] = folder + os.pathsep + os.environ["PATH"]
+PACKAGE = os.path.join(SOURCE, "scripts", "packaging", "python")
+sys.path.insert(0, PACKAGE)
+os.environ["PYTHONPATH"] = PACKAGE
+import libtscope  # noqa: E402
+
+
+def needs(*names):
+    missing = [name for name in names if not importlib.util.find_spec(name)]
+    return unittest.skipIf(missing, f"no {' and no '.join(missing)} in this Python: pip install them, or scripts/setup test")
+
+
+class Exports(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.holder = tempfile.TemporaryDirectory(prefix="tscope-exports-")
+        cls.folder = cls.holder.name
+        for name, options in (("one", ["--slow-rank", "1", "--slow-factor", "3"]), ("two", [])):
+            subprocess.run([TRACEGEN, "--run", name, "--ranks", "2", "--steps", "30", "--phases", *options,
+                            os.path.join(cls.folder, name)], check=True, capture_output=True)
+
+    @classmethod
+    def tearDownClass(cls):
+        cls.holder.cleanup()
+
+    def path(self, name):
+        return os.path.join(self.folder, name)
+
+    @needs("pyarrow", "duckdb", "pandas")
+    def test_parquet_of_two_runs_is_what_sqlite_has(self):
+        import duckdb
+        import pandas
+        lake = self.path("lake")
+        for name in ("one", "two"):
+            self.assertGreater(len(libtscope.parquet(lake, self.path(name))), 20)
+        for name in ("one", "two"):
+            tables = libtscope.tables(self.path(name))
+            for table, in tables.execute("SELECT name FROM sqlite_master WHERE type = 'table'").fetchall():
+                count = tables.execute(f"SELECT count(*) FROM {table}").fetchone()[0]
+                files = os.path.join(lake, table, "*.parquet")
+                found = duckdb.sql(f"SELECT count(*) FROM '{files}' WHERE run_id = '{name}'").fetchall()[0][0]
+                self.assertEqual(found, count, table)
+                frame = pandas.read_parquet(os.path.join(lake, table, name + ".parquet"))
+                self.assertEqual(len(frame), count)
+            expected = tables.execute("SELECT rank, step, begin_ns, end_ns FROM steps ORDER BY 1, 2").fetchall()
+            frame = pandas.read_parquet(os.path.join(lake, "steps", name + ".parquet")).sort_values(["rank", "step"])
+            self.assertEqual(list(frame[["rank", "step", "begin_ns", "end_ns"]].itertuples(index=False, name=None)), expected)
+            tables.close()
+
+    @needs("wandb")
+    def test_a_run_of_wandb_gets_summary_and_page(self):
+        import wandb
+        os.environ.update(WANDB_MODE="offline", WANDB_SILENT="true", WANDB_DIR=self.folder)
+        run = wandb.init(project="tscope", dir=self.folder)
+        libtscope.log_to_wandb(run, self.path("one"))
+        median = libtscope.report(self.path("one"))["steps"]["median_ms"]
+        self.assertEqual(run.summary["tscope/steps/median_ms"], median)
+        self.assertGreaterEqual(run.summary["tscope/findings/critical"], 1)
+        run.finish()
+        pages = [name for _, _, names in os.walk(self.folder) for name in names if name.endswith(".html")]
+        self.assertGreaterEqual(len(pages), 1)
+
+    @needs("mlflow")
+    def test_a_run_of_mlflow_gets_metrics_and_page(self):
+        import mlflow
+        os.environ["MLFLOW_ALLOW_FILE_STORE"] = "true"
+        mlflow.set_tracking_uri("file://" + self.path("mlruns"))
+        with mlflow.start_run() as run:
+            libtscope.log_to_mlflow(self.path("one"))
+        found = mlflow.get_run(run.info.run_id).data.metrics
+        self.assertEqual(found["tscope/steps/median_ms"], libtscope.report(self.path("one"))["steps"]["median_ms"])
+        pages = [name for _, _, names in os.walk(self.path("mlruns")) for name in names if name == "tscope.html"]
+        self.assertEqual(len(pages), 1)
+
+    @needs("pytest")
+    def test_pytest_profiles_a_test_and_judges_it(self):
+        project = self.path("project")
+        os.mkdir(project)
+        with open(os.path.join(project, "conftest.py"), "w", encoding="utf-8") as file:
+            file.write('pytest_plugins = ["libtscope.pytest_plugin"]\n')
+        with open(os.path.join(project, "test_speed.py"), "w", encoding="utf-8") as file:
+            file.write(f"COMMAND = [{TRAIN!r}, '--ranks', '2', '--steps', '30', '--slow-rank', '1', '--slow-factor', '3']\n"
+                       "def test_good(tscope):\n"
+                       "    assert tscope.run(COMMAND)['steps']['count'] == 30\n"
+                       "    tscope.check('fail-on critical:MEMORY', 'expect steps.count >= 30')\n"
+                       "def test_bad(tscope):\n"
+                       "    tscope.run(COMMAND)\n"
+                       "    tscope.check('fail-on warning:DIST.STRAGGLER')\n")
+        env = {**os.environ, "LD_LIBRARY_PATH": os.path.join(BUILD, "tests", "standins", "lib")}
+        done = subprocess.run([sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", project], env=env,
+                              capture_output=True, text=True, timeout=120)
+        self.assertIn("1 failed, 1 passed", done.stdout, done.stdout + done.stderr)
+        self.assertRegex(done.stdout, "gate: FAILED  .*DIST.STRAGGLER: Rank 1")
+
+
+if __name__ == "__main__":
+    unittest.main(argv=sys.argv[:1], verbosity=2)
