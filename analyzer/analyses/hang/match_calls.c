@@ -104,7 +104,9 @@ static char *describe_call(const struct call_index *index, const struct ledger_c
   const char *out = state == MATCH_DTYPE ? call->out_type : call->out;
   if (state == MATCH_TYPE)
     return arena_text(index->arena, call->op);
-  return arena_printf(index->arena, "%s to %s", in ? in : "?", out ? out : "?");
+  if (!in || !out) /* sends, receives and calls in place have one of them */
+    return arena_text(index->arena, in ? in : out ? out : "?");
+  return arena_printf(index->arena, "%s to %s", in, out);
 }
 
 static bool all_agree(const struct instance *i, calls_agree *agree) {

@@ -17,11 +17,23 @@ static bool ends_with(const char *name, const char *end) {
   return length >= part && strcasecmp(name + length - part, end) == 0;
 }
 
+/* Programs hold lines that look like those that they print. */
+static bool is_program(const char *name) {
+  static const char *const ends[] = {".py", ".ipynb", ".sh", ".c",  ".cc", ".cpp",
+                                     ".cu", ".h",     ".js", ".rs", ".md"};
+  bool program = false;
+  for (size_t i = 0; i < sizeof(ends) / sizeof(*ends); i++)
+    program |= ends_with(name, ends[i]);
+  return program;
+}
+
 /* A folder may contain much that looks like a log: there, the name must also say so. */
 bool probe_scalars(const struct input *input) {
   static const char *const ends[] = {".jsonl", ".ndjson", ".csv", ".tsv",
                                      ".log",   ".txt",    ".out", "trainer_state.json"};
   bool named = input->given;
+  if (is_program(input->name))
+    return false;
   for (size_t i = 0; i < sizeof(ends) / sizeof(*ends) && !named; i++)
     named = ends_with(input->name, ends[i]);
   return named && scalar_log_recognise((const char *)input->head, input->head_bytes);

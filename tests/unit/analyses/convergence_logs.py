@@ -221,6 +221,13 @@ class Logs(unittest.TestCase):
             self.assertEqual((done.returncode, document["verdict"]), (1, "warning"))
             self.assertEqual(self.ids(document), ["DATA.UNDECIDED"])
 
+    def test_a_program_is_no_log(self):
+        lines = "".join(f'print("step {step} loss: {3 - step / 10}")\n' for step in range(20))
+        for name in ("train.py", "notes.md", "run.sh"):
+            done = subprocess.run([REPORT, self.write(lines, name)], capture_output=True, text=True)
+            self.assertEqual((done.returncode, done.stdout), (2, ""))
+            self.assertIn(name, done.stderr)
+
     def test_other_losses_are_not_the_loss(self):
         text = "step 1 aux loss: 0.1 balance_loss: 9 val loss: 5 loss: 2\n"
         c = self.report(self.write(text, "a.log"))["convergence"]

@@ -62,8 +62,11 @@ static int add_difference_finding(struct findings *f, u32 key, const char *name,
       f, SEVERITY_WARNING, NAN,
       arena_printf(f->a->arena, "%u rank%s not run the same %s as the others", n,
                    n == 1 ? " does" : "s do", name),
-      arena_printf(f->a->arena, "%s is %.80s on rank %u, %.80s on most of the %u ranks.", name,
-                   other, ranks[0], most, model->n_ranks),
+      model->n_ranks == 2
+          ? arena_printf(f->a->arena, "%s is %.80s on rank %u, %.80s on the other.", name, other,
+                         ranks[0], most)
+          : arena_printf(f->a->arena, "%s is %.80s on rank %u, %.80s on most of the %u ranks.",
+                         name, other, ranks[0], most, model->n_ranks),
       arena_text(f->a->arena, "Bring all hosts to one version: results of such a run cannot be "
                               "reproduced, and the slowest version sets the pace."),
       ranks, n);

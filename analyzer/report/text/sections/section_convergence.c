@@ -60,9 +60,11 @@ static void put_convergence_section(struct pen *pen, const struct results *resul
     pen_item(pen, STYLE_PLAIN, VALUE_INDENT, "cannot tell: no value is called a loss");
   else if (!c->verdict)
     pen_item(pen, STYLE_PLAIN, VALUE_INDENT, "cannot tell: too few values of the loss");
+  else if (c->verdict == LOSS_DIVERGED)
+    pen_item(pen, STYLE_BOLD, VALUE_INDENT, "the loss diverged");
   else
-    pen_item_format(pen, STYLE_BOLD, VALUE_INDENT, "the loss is %s%s", loss_trend_words[c->verdict],
-                    c->verdict == LOSS_DIVERGED ? "" : " in the last half of the values");
+    pen_item_format(pen, STYLE_BOLD, VALUE_INDENT, "the loss is %s in the last half of the values",
+                    loss_trend_words[c->verdict]);
   if (c->n_clusters) {
     section_label(pen, "together");
     for (u32 i = 0; i < c->n_clusters && i < 4; i++)
