@@ -69,8 +69,7 @@ GLOO_FAULTS = {"the loss becomes NaN": "nan"}
 def environment(build, folder, name):
     env = {key: value for key, value in os.environ.items()
            if not key.startswith(("TSCOPE", "STANDIN", "RANK", "WORLD", "MASTER"))}
-    return {**env, "LD_PRELOAD": os.path.join(build, "preload", "libtscope.so"), "TSCOPE_DIR": folder, "TSCOPE_RUN": name,
-            "TSCOPE_STALL": "2"}
+    return {**env, "LD_PRELOAD": os.path.join(build, "preload", "libtscope.so"), "TSCOPE_DIR": folder, "TSCOPE_RUN": name}
 
 
 def launch(command, env, seconds):
