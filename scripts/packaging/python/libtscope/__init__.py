@@ -80,20 +80,20 @@ def tables(*paths: Path, run: Optional[str] = None) -> sqlite3.Connection:
 
 def parquet(folder: Path, *paths: Path, run: Optional[str] = None) -> List[str]:
     """The tables of the report on `paths` as files FOLDER/TABLE/RUN.parquet, for many runs together. Needs pyarrow."""
-    from libtscope import exports
-    return exports.parquet(folder, *paths, run=run)
+    from libtscope import for_others
+    return for_others.parquet(folder, *paths, run=run)
 
 
 def log_to_wandb(wandb_run: Any, *paths: Path, run: Optional[str] = None) -> None:
     """Adds figures and the page of the report on `paths` to a run of Weights & Biases."""
-    from libtscope import exports
-    exports.log_to_wandb(wandb_run, *paths, run=run)
+    from libtscope import for_others
+    for_others.log_to_wandb(wandb_run, *paths, run=run)
 
 
 def log_to_mlflow(*paths: Path, run: Optional[str] = None) -> None:
     """Adds figures and the page of the report on `paths` to the active run of MLflow."""
-    from libtscope import exports
-    exports.log_to_mlflow(*paths, run=run)
+    from libtscope import for_others
+    for_others.log_to_mlflow(*paths, run=run)
 
 
 class Page:
