@@ -384,8 +384,6 @@ static void tick(struct tscope_thread *thread) {
   if (!__atomic_load_n(&call_sites_wanted, __ATOMIC_RELAXED))
     return;
   adjust_sampling();
-  if (is_native)
-    native_here_tick();
   if (++ticks % every == 0)
     report_totals(thread);
 }

@@ -10,6 +10,7 @@
 #include "callsites/native_here.h"
 #include "callsites/python_here.h"
 #include "inspect/python_code.h"
+#include "resolve/unloading.h"
 
 #pragma GCC visibility push(hidden)
 
@@ -75,7 +76,7 @@ PYTHON_INLINE bool stack_walk(struct stack_walk *walk, python_read *read, const 
 
 /* The same of frames of C and C++. */
 static inline void stack_walk_native(struct stack_walk *walk) {
-  u64 tag = native_here_tag();
+  u64 tag = tscope_unloads(); /* another library may have the addresses of one that is gone */
   walk->n = native_here_walk(walk->addresses, MAX_NATIVE_FRAMES, &walk->more);
   for (u32 i = 0; i < walk->n; i++)
     walk->keys[i] = nonzero_hash(python_mix(tag + 1, walk->addresses[i]));

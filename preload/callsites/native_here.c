@@ -20,8 +20,6 @@ static struct {
 
 static struct { u64 start, end; } own; /* libtscope's addresses */
 
-static u64 unloaded; /* how many libraries, when last counted */
-
 struct lookup {
   u64 address;
   struct native_address *name;
@@ -116,24 +114,6 @@ u32 native_here_walk(u64 *addresses, u32 most, bool *more) {
   tscope_objects_leave();
   *more = walk.more;
   return walk.n;
-}
-
-u64 native_here_tag(void) {
-  return __atomic_load_n(&unloaded, __ATOMIC_RELAXED);
-}
-
-static int count_unloaded(struct dl_phdr_info *file, size_t bytes, void *context) {
-  (void)bytes;
-  *(u64 *)context = file->dlpi_subs;
-  return 1;
-}
-
-void native_here_tick(void) {
-  u64 now = 0;
-  if (!unwinder.backtrace)
-    return;
-  tscope_each_object(count_unloaded, &now);
-  __atomic_store_n(&unloaded, now, __ATOMIC_RELAXED);
 }
 
 /* Where this part has the note with the build id. */

@@ -25,13 +25,6 @@ bool native_here_is_loaded(void);
  * `most`; how many. *more: there are further ones. */
 u32 native_here_walk(u64 *addresses, u32 most, bool *more);
 
-/* What is added to an address before it is hashed. Changes once a library was unloaded, since
- * another one may then have its addresses. */
-u64 native_here_tag(void);
-
-/* Looks whether a library was unloaded. From tscope's own thread. */
-void native_here_tick(void);
-
 /* The file that has `address`, the address in it as it was linked, and its build id in hex, ""
  * where it has none. `file` is empty for code of no file; then `offset` is the address. */
 struct native_address {

@@ -121,9 +121,8 @@ bool tscope_wake(u64 began_ns, char *why, size_t bytes) {
   if (!open_trace(&identity, why, bytes))
     return false;
   int error = tscope_definitions_init();
-  if (!error)
-    error = tscope_threads_init();
   if (!error) {
+    tscope_threads_init();
     tscope_definitions_write_thread(0, (u32)getpid(), "tscope");
     tscope_definitions_write_schema();
     tscope_facts_write(&identity);

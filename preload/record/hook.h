@@ -85,6 +85,7 @@ struct tscope_thread {
   const struct tscope_guard *guard; /* NULL: no hook is in progress; see tscope_guard_is_active() */
   u32 tick_shift;
   u32 number;
+  u32 tid; /* the kernel's; 0 while no thread has the slot */
   struct tscope_writer ring;
   struct tscope_writer retained;
   bool launches_inside; /* in a hooked call of a library whose kernel launches no other hook sees:

@@ -20,7 +20,13 @@ __thread struct tscope_thread *tscope_self __attribute__((tls_model("initial-exe
 /* The thread is inside tscope, or does not record any more because it ends. */
 static __thread bool busy __attribute__((tls_model("initial-exec")));
 
+/* The C library keeps a thread's values of its first keys in the thread itself, and allocates for
+ * those of later ones: not in a thread whose first hooked call is in a signal handler that came
+ * inside malloc(). So a later key is not used: an ended thread's slot is then found when a new
+ * thread needs one. */
+enum { KEYS_WITHOUT_ALLOCATION = 32 }; /* PTHREAD_KEY_2NDLEVEL_SIZE, ever since */
 static pthread_key_t at_thread_end;
+static bool is_told_of_ends;
 static struct tscope_lock lock;
 static struct tscope_thread *free_slots[TSCOPE_THREAD_SLOTS];
 static u32 n_slots, n_free;
@@ -75,21 +81,19 @@ static struct tscope_thread *new_slot(void) {
   return thread;
 }
 
-static struct tscope_thread *acquire_slot(void) {
-  if (!tscope_lock(&lock))
-    return NULL;
-  struct tscope_thread *thread = n_free ? free_slots[--n_free] : new_slot();
-  tscope_unlock(&lock);
-  return thread;
+/* A slot whose thread has ended unnoticed; NULL if there is none. The lock is held. */
+static struct tscope_thread *take_ended(void) {
+  for (struct tscope_thread *thread = is_told_of_ends ? NULL : newest; thread;
+       thread = thread->before)
+    if (thread->tid && syscall(SYS_tgkill, getpid(), thread->tid, 0) != 0 && errno == ESRCH) {
+      thread->tid = 0;
+      return thread;
+    }
+  return NULL;
 }
 
 /* The thread's chunks stay with the slot; the families' memory starts empty for the next thread. */
-static void release_slot(void *slot) {
-  struct tscope_thread *thread = slot;
-  busy = true;
-  tscope_self = NULL;
-  if (!tscope_is_live())
-    return;
+static void clear_slot(struct tscope_thread *thread) {
   for (size_t i = 0; i < sizeof(thread->more) / sizeof(*thread->more); i++) {
     if (thread->more[i])
       tscope_writer_retire(thread->more[i]);
@@ -100,7 +104,30 @@ static void release_slot(void *slot) {
   for (int i = 0; i < TSCOPE_FAMILY_SLOTS; i++)
     if (thread->family[i])
       memset(thread->family[i], 0, tscope_families[i]->thread_bytes);
+}
+
+static struct tscope_thread *acquire_slot(void) {
+  if (!tscope_lock(&lock))
+    return NULL;
+  struct tscope_thread *thread = n_free ? free_slots[--n_free] : NULL;
+  struct tscope_thread *ended = thread ? NULL : take_ended();
+  if (!thread && !ended)
+    thread = new_slot();
+  tscope_unlock(&lock);
+  if (ended)
+    clear_slot(ended);
+  return ended ? ended : thread;
+}
+
+static void release_slot(void *slot) {
+  struct tscope_thread *thread = slot;
+  busy = true;
+  tscope_self = NULL;
+  if (!tscope_is_live())
+    return;
+  clear_slot(thread);
   if (tscope_lock(&lock)) {
+    thread->tid = 0;
     free_slots[n_free++] = thread;
     tscope_unlock(&lock);
   }
@@ -114,8 +141,18 @@ bool tscope_thread_writes(u32 tid) {
   return __atomic_load_n(&writers[tid % WRITERS], __ATOMIC_RELAXED) == tid;
 }
 
-int tscope_threads_init(void) {
-  return -pthread_key_create(&at_thread_end, release_slot);
+void tscope_threads_init(void) {
+  if (pthread_key_create(&at_thread_end, release_slot) != 0)
+    return;
+  is_told_of_ends = at_thread_end < KEYS_WITHOUT_ALLOCATION;
+  if (!is_told_of_ends)
+    pthread_key_delete(at_thread_end);
+}
+
+/* The calling thread has this slot, or none. */
+static void set_slot(struct tscope_thread *thread) {
+  if (is_told_of_ends)
+    pthread_setspecific(at_thread_end, thread);
 }
 
 struct tscope_thread *tscope_thread_here(void) {
@@ -130,8 +167,9 @@ struct tscope_thread *tscope_thread_here(void) {
     tscope_stack_begin(&thread->stack);
     char name[17] = "";
     prctl(PR_GET_NAME, name);
-    pthread_setspecific(at_thread_end, thread);
+    set_slot(thread);
     u32 tid = (u32)syscall(SYS_gettid);
+    __atomic_store_n(&thread->tid, tid, __ATOMIC_RELEASE);
     __atomic_store_n(&writers[tid % WRITERS], tid, __ATOMIC_RELAXED);
     tscope_definitions_write_thread(thread->number, tid, name);
     tscope_self = thread;
@@ -143,12 +181,14 @@ struct tscope_thread *tscope_thread_here(void) {
 }
 
 void tscope_thread_hand_over(void) {
-  pthread_setspecific(at_thread_end, NULL);
+  tscope_self->tid = 0;
+  set_slot(NULL);
   tscope_self = NULL;
 }
 
 void tscope_thread_take_over(struct tscope_thread *thread) {
   tscope_stack_begin(&thread->stack);
-  pthread_setspecific(at_thread_end, thread);
+  set_slot(thread);
+  thread->tid = (u32)syscall(SYS_gettid);
   tscope_self = thread;
 }

@@ -16,8 +16,7 @@
  * TSCOPE_LOSS_THREADS. */
 enum { TSCOPE_THREAD_SLOTS = 4096 };
 
-/* 0 or a negative errno. */
-int tscope_threads_init(void);
+void tscope_threads_init(void);
 
 /* The calling thread's state, set up if that is still to do; NULL while it is being set up or torn
  * down, or if no slot is left. */

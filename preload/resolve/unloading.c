@@ -16,6 +16,7 @@ static struct kept {
 } kept[MOST];
 static u32 n_kept;
 static struct tscope_lock lock;
+static u64 unloads;
 static __thread bool pinning __attribute__((tls_model("initial-exec")));
 
 static void pin(const void *address) {
@@ -65,6 +66,10 @@ static void pin_all(void) {
   errno = saved;
 }
 
+u64 tscope_unloads(void) {
+  return __atomic_load_n(&unloads, __ATOMIC_RELAXED);
+}
+
 int tscope_hook_dlclose(void *handle) {
   static int (*real)(void *);
   if (!pinning)
@@ -74,5 +79,7 @@ int tscope_hook_dlclose(void *handle) {
     found = (int (*)(void *))tscope_dlsym(RTLD_NEXT, "dlclose");
     __atomic_store_n(&real, found, __ATOMIC_RELAXED);
   }
-  return found ? found(handle) : -1;
+  int result = found ? found(handle) : -1;
+  __atomic_add_fetch(&unloads, 1, __ATOMIC_RELAXED);
+  return result;
 }

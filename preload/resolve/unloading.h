@@ -7,10 +7,16 @@
 #ifndef TSCOPE_UNLOADING_H
 #define TSCOPE_UNLOADING_H
 
+#include "record/hook.h"
+
 #pragma GCC visibility push(hidden)
 
 /* The object that contains this address is never to be unloaded from here on. */
 void tscope_keep_loaded(const void *address);
+
+/* How often the program has unloaded something, or given up a part in it: an address may mean
+ * something else since then. */
+u64 tscope_unloads(void);
 
 /* What the exported dlclose() jumps to (dlclose.S). */
 int tscope_hook_dlclose(void *handle);

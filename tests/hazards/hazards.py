@@ -396,6 +396,17 @@ def handler_inside_a_hook(scratch):
     assert 2000 <= walked.launches <= 3000, walked
 
 
+def handler_inside_malloc(scratch):
+    """A thread's first hooked call is in a signal handler that came while the thread was inside malloc().
+    With many keys, those of tscope's would need an allocation; ended threads still give back their slots."""
+    for keys in ("0", "40"):
+        directory = os.path.join(scratch, keys)
+        os.makedirs(directory)
+        check_recorded(directory, keys, name="malloc_lock", launches=100 + 200 * 20)
+        trace, = read_trace.read_all(directory)
+        assert max(thread.thread for thread in trace.records["Thread"]) <= 4, trace.records["Thread"][-1]
+
+
 # --- ends ---
 
 def end_by_exit(scratch):
