@@ -1,24 +1,34 @@
 # SPDX-License-Identifier: MIT
-"""A PyTorch job with very small steps, to measure what the preload adds: torch_steps.py [STEPS].
+"""What the preload adds to PyTorch jobs with small steps, on the CPU: torch_steps.py JOB [STEPS]
+or torch_steps.py --pairs LIBTSCOPE [PAIRS].
 
-30 linear layers of 16 x 16 on the CPU have many operators with little arithmetic, so the relative cost of hooks is
-as high as it can be. Prints the CPU time of the training thread per step, the minimum of 100 blocks of 20 steps, in
-microseconds. With STEPS, runs that number of steps under callgrind, which counts only those:
+Small operators have little arithmetic, so the relative cost of hooks is as high as it can be. The jobs: `tiny`, 30
+linear layers of 16 x 16; `small`, 20 layers with steps of about 0.5 ms; `medium`, 20 layers with steps of about 5 ms.
 
-    valgrind --tool=callgrind --instr-atstart=no --separate-threads=yes python3 torch_steps.py 40
+JOB prints the time per step in microseconds, the training thread's CPU time and the wall time, each the best of 60
+blocks. --pairs runs `small` and `medium` in turn without and with the library, and prints the median of the ratios
+of the pairs. With STEPS, JOB runs that number of steps under callgrind, which counts only those:
+
+    valgrind --tool=callgrind --instr-atstart=no --separate-threads=yes python3 torch_steps.py tiny 40
 """
 import os
+import statistics
 import subprocess
 import sys
+import tempfile
 import time
 
-import torch
+# layers, width, rows of a batch, steps of a block
+JOBS = {"tiny": (30, 16, 4, 20), "small": (20, 16, 4, 20), "medium": (20, 192, 64, 4)}
 
 
-def job():
-    model = torch.nn.Sequential(*[torch.nn.Linear(16, 16) for _ in range(30)])
+def job(name):
+    import torch  # pylint: disable=import-outside-toplevel
+    torch.set_num_threads(1)
+    layers, width, rows, _ = JOBS[name]
+    model = torch.nn.Sequential(*[torch.nn.Linear(width, width) for _ in range(layers)])
     optimizer = torch.optim.SGD(model.parameters(), lr=.01)
-    batch = torch.randn(4, 16)
+    batch = torch.randn(rows, width)
 
     def step():
         optimizer.zero_grad()
@@ -32,24 +42,51 @@ def switch_callgrind(state):
     subprocess.run(["callgrind_control", "-i", state, str(os.getpid())], env=environment, check=True)
 
 
-def main():
-    torch.set_num_threads(1)
-    step = job()
+def run_job(name, steps):
+    step = job(name)
     for _ in range(30):
         step()
-    if len(sys.argv) > 1:
+    if steps:
         switch_callgrind("on")
-        for _ in range(int(sys.argv[1])):
+        for _ in range(steps):
             step()
         switch_callgrind("off")
         return
-    best = float("inf")
-    for _ in range(100):
-        begin = time.thread_time()
-        for _ in range(20):
+    block = JOBS[name][3]
+    cpu, wall = [], []
+    for _ in range(60):
+        begin = time.thread_time(), time.perf_counter()
+        for _ in range(block):
             step()
-        best = min(best, (time.thread_time() - begin) / 20)
-    print(f"{best * 1e6:.1f} us of CPU time per step")
+        cpu.append((time.thread_time() - begin[0]) / block)
+        wall.append((time.perf_counter() - begin[1]) / block)
+    print(f"{min(cpu) * 1e6:.2f} {min(wall) * 1e6:.2f} us per step (CPU of the thread, wall)")
 
 
-main()
+def run_pairs(library, pairs):
+    def times(name, preload):
+        with tempfile.TemporaryDirectory() as directory:
+            environment = dict(os.environ, TSCOPE_DIR=directory)
+            if preload:
+                environment["LD_PRELOAD"] = os.path.abspath(library)
+            done = subprocess.run([sys.executable, __file__, name], env=environment, check=True,
+                                  capture_output=True, text=True)
+        return [float(text) for text in done.stdout.split()[:2]]
+
+    for name in "small", "medium":
+        ratios, bare = [], []
+        for number in range(pairs):
+            order = (False, True) if number % 2 else (True, False)
+            took = {preload: times(name, preload) for preload in order}
+            ratios.append([with_ / without for with_, without in zip(took[True], took[False])])
+            bare.append(took[False][0])
+        cpu, wall = ([100 * (row[i] - 1) for row in ratios] for i in (0, 1))
+        print(f"{name}: {statistics.median(bare):.0f} us per step; with tscope, median of {pairs} pairs: "
+              f"{statistics.median(cpu):+.2f} % CPU time ({min(cpu):+.2f} to {max(cpu):+.2f}), "
+              f"{statistics.median(wall):+.2f} % wall time", flush=True)
+
+
+if sys.argv[1] == "--pairs":
+    run_pairs(sys.argv[2], int(sys.argv[3]) if len(sys.argv) > 3 else 9)
+else:
+    run_job(sys.argv[1], int(sys.argv[2]) if len(sys.argv) > 2 else 0)
