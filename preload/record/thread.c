@@ -142,11 +142,8 @@ bool tscope_thread_writes(u32 tid) {
 }
 
 void tscope_threads_init(void) {
-  if (pthread_key_create(&at_thread_end, release_slot) != 0)
-    return;
-  is_told_of_ends = at_thread_end < KEYS_WITHOUT_ALLOCATION;
-  if (!is_told_of_ends)
-    pthread_key_delete(at_thread_end);
+  is_told_of_ends = pthread_key_create(&at_thread_end, release_slot) == 0 &&
+                    at_thread_end < KEYS_WITHOUT_ALLOCATION;
 }
 
 /* The calling thread has this slot, or none. */
