@@ -7,16 +7,10 @@
 #include "base/robust.h"
 #include "kernels/communication.h"
 
-static bool is_barrier_like(u8 op) {
-  op = comm_op_like(op);
-  return op == TSCOPE_OP_ALLREDUCE || op == TSCOPE_OP_ALLGATHER || op == TSCOPE_OP_REDUCE_SCATTER ||
-         op == TSCOPE_OP_ALLTOALL || op == TSCOPE_OP_BARRIER;
-}
-
 /* At least two members' ends are known. */
 static bool is_usable(const struct model *model, const struct collective *collective) {
   u32 known = 0;
-  if (!is_barrier_like(collective->op) || collective->mismatched)
+  if (!op_is_barrier_like(collective->op) || collective->mismatched)
     return false;
   for (u32 i = 0; i < collective->n_arrivals && known < 2; i++)
     known += model->arrivals[collective->first_arrival + i].end != NS_UNKNOWN;

@@ -81,13 +81,6 @@ const char *op_name(u8 op) {
   return name ? name : "unknown";
 }
 
-bool op_is_barrier_like(u8 op) {
-  u8 like = comm_op_like(op);
-  return like == TSCOPE_OP_ALLREDUCE || like == TSCOPE_OP_ALLGATHER ||
-         like == TSCOPE_OP_REDUCE_SCATTER || like == TSCOPE_OP_ALLTOALL ||
-         like == TSCOPE_OP_BARRIER;
-}
-
 bool op_is_message(u8 op) {
   return op == TSCOPE_OP_SEND || op == TSCOPE_OP_RECV;
 }

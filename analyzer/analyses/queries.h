@@ -8,6 +8,7 @@
 #define TSCOPE_QUERIES_H
 
 #include "analyses/analysis.h"
+#include "kernels/communication.h"
 
 /* The step on one rank; false where it does not have it. */
 bool analysis_window(const struct analysis *a, u32 rank, u32 step, struct window *window);
@@ -67,9 +68,6 @@ double op_bus_factor(u8 op, u32 n);
 /* The communicator's name, or a short form of its identity with its size, in the arena. NULL when
  * out of memory. */
 const char *comm_label(const struct model *model, u32 index, struct arena *arena);
-
-/* Collectives in which no member can finish before all have started. */
-bool op_is_barrier_like(u8 op);
 
 /* A send or a receive. */
 bool op_is_message(u8 op);

@@ -54,6 +54,13 @@ u8 comm_op_like(u8 op) {
   return operation(op)->like;
 }
 
+bool op_is_barrier_like(u8 op) {
+  u8 like = comm_op_like(op);
+  return like == TSCOPE_OP_ALLREDUCE || like == TSCOPE_OP_ALLGATHER ||
+         like == TSCOPE_OP_REDUCE_SCATTER || like == TSCOPE_OP_ALLTOALL ||
+         like == TSCOPE_OP_BARRIER;
+}
+
 /* Whether `name` has `word` in it, whatever the case and without regard to underscores. */
 static bool mentions(const char *name, const char *word) {
   for (; *name; name++) {

@@ -398,6 +398,11 @@ double model_clock_error_ns(const struct model *model, u32 a, u32 b);
 double model_collective_error_ns(const struct model *model, const struct collective *collective,
                                  u32 rank);
 
+/* [n_ranks] The ranks whose files are older than those of their peers: these ended collectives for
+ * which the rank was needed after its file ends. So it was alive then, and its file does not show
+ * how it ended. In the arena. */
+bool *model_find_older_files(const struct model *model, struct arena *arena);
+
 struct model_options {
   const char *run;                   /* which run of the directory, NULL for the newest */
   u32 attempt;                       /* which start of the run, from 1 on; 0: the last */

@@ -26,6 +26,7 @@ struct end_search {
   u32 n;
   struct call_counts counts;
   bool *culprit; /* by ending */
+  bool ordered;  /* times of different ranks can be compared */
 };
 
 static int by_time(const void *left, const void *right) {
@@ -72,13 +73,13 @@ static bool waited_for(const struct model *model, const struct ending *ending,
 
 /* Whether one that ended for its own reason did so because of `first`: it waited for it, or it
  * waited for others, and ended in the way in which waiting for lost ranks ends. */
-static bool was_consequence(const struct model *model, const struct ending *ending,
+static bool was_consequence(const struct end_search *j, const struct ending *ending,
                             const struct ending *first) {
   bool exception = ending->cause == END_EXCEPTION;
-  if (ending->from - first->at > TOGETHER_NS)
+  if (j->ordered && ending->from - first->at > TOGETHER_NS)
     return true;
-  return (exception && waited_for(model, ending, first)) ||
-         (ending->from > first->at && ending->pending && !exception);
+  return (exception && waited_for(j->a->model, ending, first)) ||
+         (j->ordered && ending->from > first->at && ending->pending && !exception);
 }
 
 /* Of those that ended together for their own reasons, the first that did not wait for another. */
@@ -88,8 +89,8 @@ static const struct ending *find_first_own(const struct end_search *j) {
     const struct ending *ending = &j->endings[i];
     if (ending->what != ENDING_OWN)
       continue;
-    if (!first ||
-        (ending->from - first->from <= TOGETHER_NS && was_consequence(j->a->model, first, ending)))
+    if (!first || ((ending->from - first->from <= TOGETHER_NS || !j->ordered) &&
+                   was_consequence(j, first, ending)))
       first = ending;
   }
   return first;
@@ -100,12 +101,23 @@ static u32 mark_own_reasons(struct end_search *j) {
   u32 marked = 0;
   for (u32 i = 0; i < j->n; i++) {
     const struct ending *ending = &j->endings[i];
-    if (ending->what != ENDING_OWN ||
-        (ending != first && was_consequence(j->a->model, ending, first)))
+    if (ending->what != ENDING_OWN || (ending != first && was_consequence(j, ending, first)))
       continue;
     j->culprit[i] = true;
     marked++;
   }
+  return marked;
+}
+
+/* Clocks that are not aligned put no deaths in order: all that stopped without a word, if others
+ * reported that they lost a peer. */
+static u32 mark_all_silent(struct end_search *j) {
+  u32 marked = 0;
+  for (u32 i = 0; i < j->n && count_endings(j, ENDING_LOST_PEER) > 0; i++)
+    if (j->endings[i].what == ENDING_SILENT) {
+      j->culprit[i] = true;
+      marked++;
+    }
   return marked;
 }
 
@@ -116,7 +128,9 @@ static u32 mark_silent(struct end_search *j, i64 before) {
   u32 marked = 0, silent = 0;
   for (u32 i = 0; i < j->n; i++) {
     const struct ending *ending = &j->endings[i];
-    last = ending->at > last && ending->what != ENDING_NONE ? ending->at : last;
+    last = ending->at > last && ending->what != ENDING_NONE && ending->what != ENDING_OLDER
+               ? ending->at
+               : last;
     if (ending->what != ENDING_SILENT)
       continue;
     silent++;
@@ -218,6 +232,8 @@ static const struct ending *first_culprit(const struct end_search *j) {
 
 /* Whether no rank that only followed ended before this one. */
 static bool ended_first(const struct end_search *j, const struct ending *first) {
+  if (!j->ordered)
+    return false;
   for (u32 i = 0; &j->endings[i] != first; i++)
     if (!j->culprit[i] && j->endings[i].what != ENDING_NONE)
       return false;
@@ -267,7 +283,8 @@ static bool fill_ending(const struct end_search *j, const struct ending *ending,
   static const enum rank_end_way hows[] = {
       [ENDING_IN_ORDER] = RANK_END_EXIT,  [ENDING_OWN] = RANK_END_EXIT,
       [ENDING_LOST_PEER] = RANK_END_EXIT, [ENDING_STOPPED] = RANK_END_SIGNAL,
-      [ENDING_SILENT] = RANK_END_SILENT,  [ENDING_NONE] = RANK_END_NO_RECORD};
+      [ENDING_SILENT] = RANK_END_SILENT,  [ENDING_OLDER] = RANK_END_SILENT,
+      [ENDING_NONE] = RANK_END_NO_RECORD};
   const struct model *model = j->a->model;
   const struct rank *rank = ending->rank == INDEX_NONE ? NULL : &model->ranks[ending->rank];
   *out = (struct rank_ending){.rank = ending->global,
@@ -281,6 +298,7 @@ static bool fill_ending(const struct end_search *j, const struct ending *ending,
   out->part = culprit                           ? END_PART_CULPRIT
               : ending->what == ENDING_IN_ORDER ? END_PART_IN_ORDER
               : ending->what == ENDING_SILENT   ? END_PART_SILENT
+              : ending->what == ENDING_OLDER    ? END_PART_OLDER
               : ending->what == ENDING_NONE     ? END_PART_NO_RECORD
                                                 : END_PART_FOLLOWED;
   if (!rank)
@@ -383,6 +401,19 @@ static bool fill_run_end(struct end_search *j, struct run_end *end) {
   return true;
 }
 
+/* A file that is older than those of other ranks does not show how its rank ended. */
+static void mark_older_files(struct end_search *j) {
+  const bool *older = model_find_older_files(j->a->model, j->a->arena);
+  for (u32 i = 0; i < j->n; i++) {
+    struct ending *ending = &j->endings[i];
+    if (ending->what != ENDING_SILENT || !older[ending->rank])
+      continue;
+    ending->what = ENDING_OLDER;
+    ending->why = "its file is older than those of its peers, which then ended collectives that it "
+                  "is needed for";
+  }
+}
+
 static bool list_endings(struct end_search *j) {
   const struct model *model = j->a->model;
   u32 world = model->world_size;
@@ -406,6 +437,7 @@ static bool list_endings(struct end_search *j) {
     if (!ending_of_rank(j->a, r, &j->endings[j->n++]))
       return false;
   }
+  mark_older_files(j);
   qsort(j->endings, j->n, sizeof(*j->endings), by_time);
   return calls_compare(j->a, &j->counts);
 }
@@ -430,7 +462,7 @@ static u32 mark_culprits(struct end_search *j) {
   for (u32 i = 0; i < j->n && own == INT64_MAX; i++)
     if (j->endings[i].what == ENDING_OWN)
       own = j->endings[i].from;
-  u32 marked = mark_silent(j, own);
+  u32 marked = j->ordered ? mark_silent(j, own) : own == INT64_MAX ? mark_all_silent(j) : 0;
   if (!marked && only_aborts(j))
     marked = mark_odd(j);
   if (!marked)
@@ -450,14 +482,16 @@ int run_end_analyse(struct analysis *a) {
   *end = (struct run_end){.ahead_s = NAN, .followed = NAN};
   if (!traces_record_ends(a->model))
     return 0;
-  struct end_search j = {.a = a};
+  struct end_search j = {.a = a, .ordered = a->model->clock_aligned};
   if (!list_endings(&j))
     return -ENOMEM;
   bool orderly = count_endings(&j, ENDING_IN_ORDER) == j.n;
   u32 marked = orderly ? 0 : mark_culprits(&j);
   if (!fill_run_end(&j, end))
     return -ENOMEM;
-  bool unseen = count_endings(&j, ENDING_SILENT) + count_endings(&j, ENDING_NONE) == j.n;
+  bool unseen = count_endings(&j, ENDING_SILENT) + count_endings(&j, ENDING_OLDER) +
+                    count_endings(&j, ENDING_NONE) ==
+                j.n;
   if (unseen && !marked)
     return 0; /* it may still be running */
   end->how = orderly ? RUN_ENDED_IN_ORDER : marked ? RUN_ENDED_EARLY : RUN_END_CANNOT_TELL;

@@ -19,6 +19,7 @@ enum ending_class {
   ENDING_LOST_PEER, /* because it lost another rank */
   ENDING_STOPPED,   /* by its launcher, or by whoever sent it the signal to end */
   ENDING_SILENT,    /* its trace stops, and no record says why */
+  ENDING_OLDER,     /* its trace stops because it was copied before those of its peers */
   ENDING_NONE,      /* no record at all */
 };
 

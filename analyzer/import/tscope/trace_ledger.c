@@ -361,6 +361,21 @@ static int make_calls(struct making *m) {
   return error;
 }
 
+/* What a rank was in when its file was copied says nothing, if others' files are newer. */
+static void ignore_calls_of_older_files(struct making *m) {
+  const bool *older = model_find_older_files(m->model, m->arena);
+  for (u32 r = 0; r < m->model->n_ranks; r++) {
+    struct ledger_rank *rank = &m->ledger->ranks[m->rank_of[r]];
+    if (!older[r])
+      continue;
+    rank->silent = false;
+    rank->why = "its file is older than those of other ranks";
+    for (u32 i = rank->first_call; i < rank->first_call + rank->n_calls; i++)
+      if (m->ledger->calls[i].state != LEDGER_COMPLETED)
+        m->ledger->calls[i].state = LEDGER_CALLED;
+  }
+}
+
 /* A run that still goes on, or that was killed from outside, also has calls in flight. They are
  * held up only if one of them has lasted longer than any call that ended. */
 static void ignore_recent_calls(struct making *m) {
@@ -405,6 +420,7 @@ int trace_ledger(const struct model *model, struct arena *arena, const struct le
     error = trace_ledger_nccl(model, m.rank_of, arena, ledger);
   if (error)
     return error;
+  ignore_calls_of_older_files(&m);
   ignore_recent_calls(&m);
   ledger->source = "traces of a run that did not end normally";
   ledger->end = m.end;

@@ -1,0 +1,102 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Files of different age, as copies of a running job's are. A rank was alive when its peers ended a
+ * collective that needs it. If its file does not contain that collective, the file is older: it
+ * does not show how the rank ended.
+ */
+#include <stdlib.h>
+
+#include "base/checked_memory.h"
+#include "kernels/communication.h"
+#include "model/building.h"
+
+struct search {
+  const struct model *model;
+  u32 *order;                /* collectives by communicator */
+  i64 *last_call, *last_seq; /* [n_ranks] on one communicator; NS_UNKNOWN */
+  bool *older;               /* [n_ranks] */
+};
+
+static void order_by_comm(struct search *s) {
+  const struct model *model = s->model;
+  u32 *next = memory_zeroed(size_sum(model->n_comms, 1), sizeof(u32));
+  for (u32 i = 0; i < model->n_collectives; i++)
+    next[model->collectives[i].comm + 1]++;
+  for (u32 i = 0; i < model->n_comms; i++)
+    next[i + 1] += next[i];
+  for (u32 i = 0; i < model->n_collectives; i++)
+    s->order[next[model->collectives[i].comm]++] = i;
+  free(next);
+}
+
+/* What each rank did last on a communicator. */
+static void find_last(struct search *s, u32 from, u32 to) {
+  for (u32 r = 0; r < s->model->n_ranks; r++)
+    s->last_call[r] = s->last_seq[r] = NS_UNKNOWN;
+  for (u32 k = from; k < to; k++) {
+    const struct collective *collective = &s->model->collectives[s->order[k]];
+    for (u32 i = 0; i < collective->n_arrivals; i++) {
+      const struct arrival *arrival = &s->model->arrivals[collective->first_arrival + i];
+      if (arrival->call_start > s->last_call[arrival->rank])
+        s->last_call[arrival->rank] = arrival->call_start;
+      if (collective->seq > s->last_seq[arrival->rank])
+        s->last_seq[arrival->rank] = collective->seq;
+    }
+  }
+}
+
+/* Whether a member went on after it had ended the collective. One that lost a peer ends it too,
+ * with an error, and then calls no more. */
+static bool was_ended(const struct search *s, const struct collective *collective) {
+  for (u32 i = 0; i < collective->n_arrivals; i++) {
+    const struct arrival *arrival = &s->model->arrivals[collective->first_arrival + i];
+    if (arrival->end != NS_UNKNOWN && s->last_call[arrival->rank] != NS_UNKNOWN &&
+        s->last_call[arrival->rank] > arrival->end)
+      return true;
+  }
+  return false;
+}
+
+static void look_at_comm(struct search *s, u32 from, u32 to) {
+  const struct comm *comm = &s->model->comms[s->model->collectives[s->order[from]].comm];
+  find_last(s, from, to);
+  for (u32 k = from; k < to; k++) {
+    const struct collective *collective = &s->model->collectives[s->order[k]];
+    if (!op_is_barrier_like(collective->op) || collective->n_arrivals >= comm->size ||
+        collective->mismatched || !comm->members || !was_ended(s, collective))
+      continue;
+    for (u32 m = 0; m < comm->size; m++) {
+      u32 rank = comm->members[m];
+      if (rank != INDEX_NONE && s->last_seq[rank] < collective->seq)
+        s->older[rank] = true;
+    }
+  }
+}
+
+static bool lost_records(const struct rank *rank) {
+  u64 lost = 0;
+  for (u32 i = 0; i < TSCOPE_LOSS_REASONS; i++)
+    lost += rank->lost[i];
+  return lost > 0;
+}
+
+bool *model_find_older_files(const struct model *model, struct arena *arena) {
+  struct search s = {.model = model,
+                     .order = memory_array(size_sum(model->n_collectives, 1), sizeof(u32)),
+                     .last_call = memory_array(size_sum(model->n_ranks, 1), sizeof(i64)),
+                     .last_seq = memory_array(size_sum(model->n_ranks, 1), sizeof(i64)),
+                     .older = arena_array(arena, size_sum(model->n_ranks, 1), sizeof(bool))};
+  order_by_comm(&s);
+  for (u32 from = 0, to; from < model->n_collectives; from = to) {
+    u32 comm = model->collectives[s.order[from]].comm;
+    for (to = from; to < model->n_collectives && model->collectives[s.order[to]].comm == comm; to++)
+      ;
+    look_at_comm(&s, from, to);
+  }
+  for (u32 r = 0; r < model->n_ranks; r++)
+    s.older[r] &= !model->ranks[r].closed && !lost_records(&model->ranks[r]);
+  free(s.order);
+  free(s.last_call);
+  free(s.last_seq);
+  return s.older;
+}
