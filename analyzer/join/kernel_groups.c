@@ -44,11 +44,6 @@ static const struct rank_kernel *kernel_at(const struct grouping *g, const struc
   return &internal_of(g->model)->events[m->rank].kernels.at[m->kernels[k]];
 }
 
-static bool share_a_clock(const struct model *model, u32 a, u32 b) {
-  const char *one = model->ranks[a].host, *other = model->ranks[b].host;
-  return one && other && strcmp(one, other) == 0;
-}
-
 /* How many kernels of `a` end together with those of `b` if the k-th is the k + shift-th there. */
 static u32 count_together(struct grouping *g, const struct member *a, const struct member *b,
                           i32 shift, u32 *compared) {
@@ -65,7 +60,7 @@ static u32 count_together(struct grouping *g, const struct member *a, const stru
   *compared = n;
   if (alike < LEAST_COMPARED)
     return 0;
-  i64 clocks = share_a_clock(g->model, a->rank, b->rank) ? 0 : median_i64(g->apart, alike);
+  i64 clocks = model_same_host(g->model, a->rank, b->rank) ? 0 : median_i64(g->apart, alike);
   for (u32 i = 0; i < alike; i++)
     close += g->apart[i] - clocks <= TOGETHER_NS && clocks - g->apart[i] <= TOGETHER_NS;
   return close;

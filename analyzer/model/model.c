@@ -143,6 +143,13 @@ double model_clock_error_ns(const struct model *model, u32 a, u32 b) {
   return 1e3 * (x->domain == y->domain ? reading : x->error_us + y->error_us);
 }
 
+bool model_same_host(const struct model *model, u32 a, u32 b) {
+  const struct rank *x = &model->ranks[a], *y = &model->ranks[b];
+  const char *one = x->info[TSCOPE_INFO_CLOCK], *other = y->info[TSCOPE_INFO_CLOCK];
+  return x->host && y->host && strcmp(x->host, y->host) == 0 &&
+         (!one || !other || strcmp(one, other) == 0);
+}
+
 double model_collective_error_ns(const struct model *model, const struct collective *collective,
                                  u32 rank) {
   double most = 0;

@@ -202,25 +202,25 @@ static char *list_names(const struct end_search *j, bool culprits, u32 *n) {
 /* All ranks of one host, and nobody else, stopped without a word. */
 static const char *find_lost_host(const struct end_search *j) {
   const struct model *model = j->a->model;
-  const char *host = NULL;
+  u32 host = INDEX_NONE; /* its first rank */
   for (u32 i = 0; i < j->n; i++) {
     const struct ending *ending = &j->endings[i];
     if (!j->culprit[i])
       continue;
-    const char *own = ending->rank == INDEX_NONE ? NULL : model->ranks[ending->rank].host;
-    if (ending->what != ENDING_SILENT || !own || (host && strcmp(own, host) != 0))
+    if (ending->what != ENDING_SILENT ||
+        (host != INDEX_NONE && !model_same_host(model, ending->rank, host)))
       return NULL;
-    host = own;
+    host = ending->rank;
   }
   bool others = false;
-  for (u32 i = 0; i < j->n && host; i++) {
+  for (u32 i = 0; i < j->n && host != INDEX_NONE; i++) {
     if (j->endings[i].rank == INDEX_NONE || j->culprit[i])
       continue;
-    if (strcmp(model->ranks[j->endings[i].rank].host, host) == 0)
+    if (model_same_host(model, j->endings[i].rank, host))
       return NULL;
     others = true;
   }
-  return others ? host : NULL;
+  return others ? model->ranks[host].host : NULL;
 }
 
 static const struct ending *first_culprit(const struct end_search *j) {

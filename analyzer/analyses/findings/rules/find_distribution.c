@@ -13,13 +13,9 @@
 
 /* --- DIST.STRAGGLER --- */
 
-static bool same_host(const struct rank_result *a, const struct rank_result *b) {
-  return a->host && b->host && strcmp(a->host, b->host) == 0;
-}
-
 static bool several_hosts(const struct results *r) {
   for (u32 i = 1; i < r->n_ranks; i++)
-    if (r->ranks[i].host && !same_host(&r->ranks[0], &r->ranks[i]))
+    if (r->ranks[i].host && !model_same_host(r->model, 0, i))
       return true;
   return false;
 }
@@ -102,7 +98,7 @@ static int add_straggler_finding(struct findings *f, u32 index, bool by_host, u3
   u32 n = 0;
   for (u32 i = 0; i < r->n_ranks; i++) {
     const struct rank_result *other = &r->ranks[i];
-    if (!other->straggler || (i != index && !(by_host && same_host(rank, other))))
+    if (!other->straggler || (i != index && !(by_host && model_same_host(r->model, index, i))))
       continue;
     if (i < index)
       return 0; /* named with that one */

@@ -18,7 +18,7 @@ static u32 count_hosts(const struct model *model) {
   for (u32 i = 0; i < model->n_ranks; i++) {
     bool seen = !model->ranks[i].host;
     for (u32 k = i; k-- > 0 && !seen;)
-      seen = model->ranks[k].host && strcmp(model->ranks[k].host, model->ranks[i].host) == 0;
+      seen = model_same_host(model, k, i);
     hosts += !seen;
   }
   return hosts;
