@@ -59,19 +59,14 @@ static u32 costliest_rank(const struct results *r, bool stragglers_only) {
   return worst;
 }
 
-static bool same_host(const struct model *model, u32 one, u32 other) {
-  const char *a = model->ranks[one].host, *b = model->ranks[other].host;
-  return a && b && strcmp(a, b) == 0;
-}
-
 /* "rank 3", "2 ranks on node7", "ranks 1, 5", as fast as their peers */
 static const char *describe_group(struct analysis *a, const bool *group, u32 first, u32 n) {
   const struct model *model = a->model;
   bool one_host = model->ranks[first].host != NULL, others = false;
   u32 *ranks = arena_array(a->arena, n + 1u, sizeof(u32)), at = 0;
   for (u32 i = 0; ranks && i < model->n_ranks; i++) {
-    one_host &= !group[i] || same_host(model, first, i);
-    others |= !same_host(model, first, i);
+    one_host &= !group[i] || model_same_host(model, first, i);
+    others |= !model_same_host(model, first, i);
     if (group[i])
       ranks[at++] = model->ranks[i].rank;
   }
@@ -100,10 +95,10 @@ static int add_straggler(struct analysis *a, u32 worst) {
   bool others = false, *group = arena_array(a->arena, model->n_ranks + 1u, sizeof(bool));
   u32 n = 0;
   for (u32 i = 0; i < model->n_ranks; i++)
-    others |= !same_host(model, worst, i);
+    others |= !model_same_host(model, worst, i);
   for (u32 i = 0; group && i < model->n_ranks; i++)
     n += group[i] =
-        i == worst || (others && a->results->ranks[i].straggler && same_host(model, worst, i));
+        i == worst || (others && a->results->ranks[i].straggler && model_same_host(model, worst, i));
   return group ? add_ranks(a, group, worst, n) : -ENOMEM;
 }
 
