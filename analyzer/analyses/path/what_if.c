@@ -97,8 +97,8 @@ static int add_straggler(struct analysis *a, u32 worst) {
   for (u32 i = 0; i < model->n_ranks; i++)
     others |= !model_same_host(model, worst, i);
   for (u32 i = 0; group && i < model->n_ranks; i++)
-    n += group[i] =
-        i == worst || (others && a->results->ranks[i].straggler && model_same_host(model, worst, i));
+    n += group[i] = i == worst ||
+                    (others && a->results->ranks[i].straggler && model_same_host(model, worst, i));
   return group ? add_ranks(a, group, worst, n) : -ENOMEM;
 }
 
