@@ -60,6 +60,14 @@ typedef int64_t i64;
 /* In the tag of a THREAD_STACK. */
 #define TSCOPE_STACK_HOLDS_GIL 1u
 #define TSCOPE_STACK_MOVED 2u /* it changed while it was read, because the thread runs */
+/* In the tag of a LINE_SAMPLE, above an enum tscope_activity. */
+#define TSCOPE_SAMPLE_ACTIVITY 0xffu
+#define TSCOPE_SAMPLE_OF_THREAD 0x100u /* `tid` is a thread of this process, else of a child */
+#define TSCOPE_SAMPLE_BESIDE                                                                       \
+  0x200u /* the thread does not train: it was sampled because one that trains waited */
+#define TSCOPE_SAMPLE_HOLDS_GIL 0x400u
+#define TSCOPE_SAMPLE_AFTER_CALL                                                                   \
+  0x800u /* without Python: the stack is that of the last call that the thread made */
 #define TSCOPE_MAX_RECORD_WORDS 255u
 
 enum tscope_retention { TSCOPE_RETAINED = 1, TSCOPE_RING = 2 };
@@ -123,6 +131,9 @@ enum tscope_condition { TSCOPE_CONDITIONS(X) };
 #undef X
 #define X(n, v, t) TSCOPE_LOSS_##n = v,
 enum tscope_loss { TSCOPE_LOSSES(X) TSCOPE_LOSS_REASONS };
+#undef X
+#define X(n, v, t) TSCOPE_ACTIVITY_##n = v,
+enum tscope_activity { TSCOPE_ACTIVITIES(X) };
 #undef X
 #define X(n, v, t) TSCOPE_END_##n = v,
 enum tscope_end { TSCOPE_ENDS(X) };

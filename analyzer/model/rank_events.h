@@ -127,12 +127,20 @@ struct rank_site {
   u16 tag;
 };
 
-/* The stack of the first thread, or of the first thread of a forked child. */
+/* The stack of a thread, or of the first thread of a forked child. */
 struct rank_line_sample {
   i64 start, end; /* the same */
   u64 stack;
   u32 represented_us; /* of the time until then */
-  u32 child;          /* its process id; 0: the rank itself */
+  u32 tid;            /* 0: of the rank's first thread; of a child: its process id */
+  u16 tag;            /* of its LINE_SAMPLE */
+};
+
+/* How threads were sampled. */
+struct rank_line_sampling {
+  u64 samples, unreadable, cpu_ns;
+  u32 interval_us,
+      slowest_us; /* from one look to the next: the last, and the longest; 0: unknown */
 };
 
 struct rank_mark {
@@ -191,6 +199,7 @@ struct rank_events {
   VECTOR(struct rank_phase) phases;
   VECTOR(struct rank_site) sites;
   VECTOR(struct rank_line_sample) line_samples;
+  struct rank_line_sampling line_sampling;
   VECTOR(struct rank_mark) marks;
   VECTOR(struct rank_step_range) step_ranges;
   VECTOR(struct rank_scalar) scalars;

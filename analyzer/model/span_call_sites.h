@@ -34,12 +34,17 @@ struct call_site {
   bool of_forward;  /* it is the stack of the operator whose backward made the call */
 };
 
-/* A moment at which the first thread was sampled. */
+/* A moment at which a thread was sampled. */
 struct line_sample {
   i64 time;
   i64 represented_ns; /* how much of the time until then it represents */
   u32 stack;
-  u32 child; /* process id of the child that was sampled, 0: the rank itself */
+  u32 child;   /* process id of the child that was sampled, 0: the rank itself */
+  u32 tid;     /* the kernel's number of the thread; 0 in old traces: the first */
+  u8 activity; /* enum tscope_activity */
+  bool beside; /* it does not train: it was sampled because a thread that trains waited */
+  bool holds_gil;
+  bool after_call; /* the stack is that of the last call that the thread made, without Python */
 };
 
 struct call_sites {

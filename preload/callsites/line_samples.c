@@ -118,7 +118,7 @@ static void write_sample(u64 at, u64 stack, u64 ticks, pid_t child) {
   struct tscope_line_sample_record record = {.at = at,
                                              .stack = stack,
                                              .stands_us = us < UINT32_MAX ? (u32)us : UINT32_MAX,
-                                             .child = (u32)child};
+                                             .tid = (u32)child};
   tscope_definitions_write(TSCOPE_REC_LINE_SAMPLE, 0, &record, sizeof(record));
 }
 

@@ -68,6 +68,7 @@ static void print_values(void) {
   TABLE("GPU overhead", TSCOPE_GPU_OVERHEADS)
   TABLE("Condition", TSCOPE_CONDITIONS)
   TABLE("Loss", TSCOPE_LOSSES)
+  TABLE("Activity", TSCOPE_ACTIVITIES)
   TABLE("End", TSCOPE_ENDS)
   TABLE("Failed call", TSCOPE_FAILED_CALLS)
   TABLE("Info", TSCOPE_INFOS)

@@ -49,7 +49,7 @@ static int waits_of(const struct timeline *t, struct arena *scratch, struct inte
 static int keep_last(const struct call_sites *sites, const u32 *line_of_stack,
                      struct line_sums *out) {
   u32 i = sites->n_samples;
-  while (i > 0 && sites->samples[i - 1].child)
+  while (i > 0 && (sites->samples[i - 1].child || sites->samples[i - 1].beside))
     i--;
   u32 frame = i ? line_of_stack[sites->samples[i - 1].stack] : INDEX_NONE;
   if (frame == INDEX_NONE || !sites->frames[frame].file)
@@ -98,7 +98,7 @@ int sampled_lines_rank(struct analysis *a, const struct timeline *t, const u32 *
     const struct line_sample *sample = &sites->samples[i];
     u32 frame = sample->child ? line_of_child(sites, &sites->stacks[sample->stack])
                               : line_of_stack[sample->stack];
-    if (frame == INDEX_NONE || !line_time_is_analysed(a, t->rank, sample->time))
+    if (sample->beside || frame == INDEX_NONE || !line_time_is_analysed(a, t->rank, sample->time))
       continue;
     out->samples++;
     bool input = is_within(&data, &at, sample->time);

@@ -54,9 +54,21 @@ static bool read_line_sample(struct reading *reading,
                              const struct tscope_line_sample_record *sample) {
   const struct tick_map *map = &reading->events->definitions->ticks;
   i64 time = tick_map_ns(map, sample->at >> map->shift);
-  return VECTOR_PUSH(
-      &reading->events->line_samples,
-      (struct rank_line_sample){time, time, sample->stack, sample->stands_us, sample->child});
+  return VECTOR_PUSH(&reading->events->line_samples,
+                     (struct rank_line_sample){time, time, sample->stack, sample->stands_us,
+                                               sample->tid, sample->header.tag});
+}
+
+static bool read_line_sampling(struct reading *reading,
+                               const struct tscope_line_sampling_record *totals) {
+  struct rank_line_sampling *sampling = &reading->events->line_sampling;
+  sampling->samples = totals->samples;
+  sampling->unreadable = totals->unreadable;
+  sampling->cpu_ns = totals->cpu_ns;
+  sampling->interval_us = totals->interval_us;
+  if (totals->interval_us > sampling->slowest_us)
+    sampling->slowest_us = totals->interval_us;
+  return true;
 }
 
 /* A call that has not returned has not failed; nor has one that NCCL continues in the background.
@@ -224,6 +236,8 @@ static bool read_record(struct reading *reading, const struct tscope_record *rec
   }
   case TSCOPE_REC_LINE_SAMPLE:
     return read_line_sample(reading, (const void *)record);
+  case TSCOPE_REC_LINE_SAMPLING:
+    return read_line_sampling(reading, (const void *)record);
   case TSCOPE_REC_GPU_CLOCK:
     return read_gpu_clock(reading, record, time);
   case TSCOPE_REC_GPU_ANCHOR: {

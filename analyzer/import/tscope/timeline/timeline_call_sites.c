@@ -56,8 +56,16 @@ static int copy_samples(const struct timeline_build *build, struct arena *arena,
     const struct rank_line_sample *sample = &events->line_samples.at[i];
     u32 stack = stack_number(&build->definitions, sample->stack);
     if (stack != INDEX_NONE)
-      sites->samples[sites->n_samples++] = (struct line_sample){
-          sample->start, (i64)sample->represented_us * 1000, stack, sample->child};
+      sites->samples[sites->n_samples++] =
+          (struct line_sample){.time = sample->start,
+                               .represented_ns = (i64)sample->represented_us * 1000,
+                               .stack = stack,
+                               .child = sample->tag & TSCOPE_SAMPLE_OF_THREAD ? 0 : sample->tid,
+                               .tid = sample->tid,
+                               .activity = sample->tag & TSCOPE_SAMPLE_ACTIVITY,
+                               .beside = sample->tag & TSCOPE_SAMPLE_BESIDE,
+                               .holds_gil = sample->tag & TSCOPE_SAMPLE_HOLDS_GIL,
+                               .after_call = sample->tag & TSCOPE_SAMPLE_AFTER_CALL};
   }
   return 0;
 }
