@@ -126,7 +126,7 @@ static int map_ticks(struct live_process *process) {
   arena_release(&process->clock_memory);
   process->clock_memory = (struct arena){0};
   process->anchors_new = false;
-  return tick_map_build(&process->clock, &process->file.header, process->anchors.at,
+  return tick_map_build(&process->clock, &process->trace.file.header, process->anchors.at,
                         process->anchors.n, &process->clock_memory);
 }
 
@@ -155,8 +155,7 @@ static void read_kernel(struct live_process *process, const struct live_record *
                      (struct interval){start, live_time_ns(process, record, record->time + dur)});
 }
 
-static void read_record(void *user, const struct live_record *record) {
-  struct live_process *process = user;
+static void read_record(struct live_process *process, const struct live_record *record) {
   const struct tscope_record *raw = record->record;
   if (record->thread == 0 && process->anchors_new && raw->type != TSCOPE_REC_ANCHOR)
     map_ticks(process);
@@ -240,9 +239,20 @@ static void read_record(void *user, const struct live_record *record) {
     process->newest = time;
 }
 
-static void ring_gap(void *user) {
+static int read_chunk(void *user, const struct trace_chunk *chunk) {
   struct live_process *process = user;
-  process->spans_to = LIVE_UNKNOWN_NS;
+  struct trace_cursor cursor = trace_records(chunk);
+  for (const struct tscope_record *record; (record = trace_next(&cursor));) {
+    process->records += !chunk->again;
+    read_record(process, &(struct live_record){.record = record,
+                                               .time = trace_time(&cursor, record),
+                                               .place = chunk->place +
+                                                        (u64)((const u8 *)record - chunk->records),
+                                               .thread = chunk->header.thread,
+                                               .clock = chunk->header.clock,
+                                               .again = chunk->again});
+  }
+  return 0;
 }
 
 /* --- The process --- */
@@ -253,10 +263,10 @@ int live_process_open(struct live_process *process, const char *path, char *why,
                                    .last_call_end = LIVE_UNKNOWN_NS,
                                    .spans_to = LIVE_UNKNOWN_NS,
                                    .newest = LIVE_UNKNOWN_NS};
-  int error = live_file_open(&process->file, path, why, why_bytes);
+  int error = trace_follow_open(&process->trace, path, why, why_bytes);
   if (error)
     return error;
-  const struct tscope_file_header *header = &process->file.header;
+  const struct tscope_file_header *header = &process->trace.file.header;
   process->rank = header->rank;
   process->realtime_minus_monotonic = (i64)(header->start_realtime_ns - header->start_monotonic_ns);
   error = map_ticks(process);
@@ -282,13 +292,13 @@ void live_process_close(struct live_process *process) {
   free(process->unpaired.at);
   free(process->runs.at);
   arena_release(&process->clock_memory);
-  live_file_close(&process->file);
+  trace_follow_close(&process->trace);
 }
 
 /* A launcher that does not say ranks: the largest communicator does. */
 static void find_rank(struct live_process *process) {
   u32 size = 0;
-  if (process->file.header.rank != TSCOPE_UNKNOWN_RANK)
+  if (process->trace.file.header.rank != TSCOPE_UNKNOWN_RANK)
     return;
   for (u32 i = 0; i < process->comms.n; i++) {
     const struct live_comm *comm = &process->comms.at[i];
@@ -299,11 +309,11 @@ static void find_rank(struct live_process *process) {
   }
 }
 
-int live_process_poll(struct live_process *process, struct live_ring_share ring) {
-  const struct live_reader reader = {
-      .on_record = read_record, .on_ring_gap = ring_gap, .user = process};
+int live_process_poll(struct live_process *process, struct ring_share ring) {
   process->spans.n = 0;
-  int error = live_file_poll(&process->file, ring, &reader);
+  int error = trace_follow_look(&process->trace, ring, read_chunk, process);
+  if (process->trace.gap)
+    process->spans_to = LIVE_UNKNOWN_NS;
   if (process->anchors_new && map_ticks(process) < 0)
     return -ENOMEM;
   find_rank(process);

@@ -8,7 +8,7 @@
 
 #include "base/intervals.h"
 #include "import/tscope/events/tick_map.h"
-#include "live/live_file.h"
+#include "import/tscope/files/follow.h"
 
 #define LIVE_NONE UINT32_MAX
 #define LIVE_UNKNOWN_NS INT64_MIN
@@ -128,8 +128,9 @@ struct live_last_call {
 };
 
 struct live_process {
-  struct live_file file;
-  u32 rank; /* TSCOPE_UNKNOWN_RANK if not known */
+  struct trace_follow trace;
+  u64 records; /* so far */
+  u32 rank;    /* TSCOPE_UNKNOWN_RANK if not known */
   struct arena clock_memory;
   struct tick_map clock;
   VECTOR(struct tick_anchor) anchors; /* thinned out */
@@ -172,8 +173,8 @@ struct live_process {
 int live_process_open(struct live_process *process, const char *path, char *why, size_t why_bytes);
 void live_process_close(struct live_process *process);
 
-/* Reads what was written since the last time. As live_file_poll(). */
-int live_process_poll(struct live_process *process, struct live_ring_share ring);
+/* Reads what was written since the last time. As trace_follow_look(). */
+int live_process_poll(struct live_process *process, struct ring_share ring);
 
 /* NULL for a number that is not known. */
 const char *live_string(const struct live_process *process, u32 number);

@@ -7,6 +7,16 @@
 
 #include "live/live_process.h"
 
+/* A record as it was at one poll. */
+struct live_record {
+  const struct tscope_record *record; /* good until the function returns */
+  u64 time;                           /* absolute, in the chunk's clock units */
+  u64 place;                          /* of the record in the file: the same when it comes again */
+  u32 thread;
+  u8 clock;   /* enum tscope_chunk_clock */
+  bool again; /* it came before, with its duration pending */
+};
+
 /* A time in the clock units of the record's chunk, on the process's CLOCK_MONOTONIC. */
 i64 live_time_ns(const struct live_process *process, const struct live_record *record, u64 units);
 

@@ -133,7 +133,7 @@ static int list_files(struct live_run *run) {
 /* --- Which run is read --- */
 
 static const char *run_of(const struct live_entry *entry) {
-  return entry->process ? entry->process->file.header.run : "";
+  return entry->process ? entry->process->trace.file.header.run : "";
 }
 
 static bool is_wanted(const struct live_run *run, const char *name) {
@@ -152,8 +152,8 @@ static void choose_run(struct live_run *run) {
       first = !run->entries.at[j]->process || strcmp(run_of(run->entries.at[j]), run_of(entry));
     run->runs += first;
     if (is_wanted(run, run_of(entry)) &&
-        (!newest || entry->process->file.header.start_realtime_ns >
-                        newest->process->file.header.start_realtime_ns))
+        (!newest || entry->process->trace.file.header.start_realtime_ns >
+                        newest->process->trace.file.header.start_realtime_ns))
       newest = entry;
   }
   snprintf(run->name, sizeof(run->name), "%s", newest ? run_of(newest) : "");
@@ -165,8 +165,8 @@ static void choose_run(struct live_run *run) {
 static int by_rank(const void *left, const void *right) {
   const struct live_entry *a = *(struct live_entry *const *)left,
                           *b = *(struct live_entry *const *)right;
-  u64 a_start = a->process->file.header.start_realtime_ns;
-  u64 b_start = b->process->file.header.start_realtime_ns;
+  u64 a_start = a->process->trace.file.header.start_realtime_ns;
+  u64 b_start = b->process->trace.file.header.start_realtime_ns;
   if (a->process->rank != b->process->rank)
     return a->process->rank < b->process->rank ? -1 : 1;
   return (a_start < b_start) - (a_start > b_start);
@@ -192,15 +192,15 @@ static int leave_out_duplicates(struct live_run *run) {
 
 /* --- Looking --- */
 
-static struct live_ring_share ring_share(struct live_run *run, u32 index, u32 n) {
+static struct ring_share share_of_ring(struct live_run *run, u32 index, u32 n) {
   if (n <= RANKS_WHOLLY)
-    return (struct live_ring_share){.chunks = CHUNKS_WHOLLY};
+    return (struct ring_share){.chunks = CHUNKS_WHOLLY};
   u32 ahead = (index + n - run->next_gpu % n) % n;
-  return (struct live_ring_share){.chunks = run->polls == 0 || ahead < RANKS_IN_TURN};
+  return (struct ring_share){.chunks = run->polls == 0 || ahead < RANKS_IN_TURN};
 }
 
 static void update_alive(struct live_entry *entry, i64 now) {
-  u64 alive = entry->process->file.header.alive_ticks;
+  u64 alive = entry->process->trace.file.header.alive_ticks;
   if (entry->alive_ticks && alive != entry->alive_ticks) {
     if (entry->alive_changed != LIVE_UNKNOWN_NS && now - entry->alive_changed > entry->alive_gap)
       entry->alive_gap = now - entry->alive_changed;
@@ -232,17 +232,14 @@ static int poll_run(struct live_run *run) {
     struct live_entry *entry = run->entries.at[i];
     if (!entry->process)
       continue;
-    entry->process->file.keep_open = entry->of_run && index < most_open;
-    if (!entry->of_run) {
-      if (entry->process->file.fd >= 0) { /* its header was enough to know its run */
-        close(entry->process->file.fd);
-        entry->process->file.fd = -1;
-      }
+    entry->process->trace.keep_open = entry->of_run && index < most_open;
+    if (!entry->of_run) { /* its header was enough to know its run */
+      trace_file_close(&entry->process->trace.file);
       continue;
     }
-    u64 before = entry->process->file.read_bytes;
-    int error = live_process_poll(entry->process, ring_share(run, index++, n));
-    run->read_bytes += entry->process->file.read_bytes - before;
+    u64 before = entry->process->trace.read_bytes;
+    int error = live_process_poll(entry->process, share_of_ring(run, index++, n));
+    run->read_bytes += entry->process->trace.read_bytes - before;
     if (error == -ENOMEM)
       return error;
     if (error == -ESTALE) { /* another process's file is in its place: opened at the next poll */

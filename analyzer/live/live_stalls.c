@@ -128,7 +128,7 @@ static void put_thread(const struct live_process *process, const struct live_sta
       .wait = live_string(process, known->state.wait),
       .call = live_string(process, known->state.call),
       .file = live_string(process, known->state.file),
-      .main = known->state.tid == process->file.header.pid,
+      .main = known->state.tid == process->trace.file.header.pid,
       .python = known->python,
       .holds_gil = known->stack.header.tag & TSCOPE_STACK_HOLDS_GIL,
       .moved = known->stack.header.tag & TSCOPE_STACK_MOVED,

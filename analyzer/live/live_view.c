@@ -73,9 +73,9 @@ const char *live_group_name(struct live_view *view, const struct live_process *p
 static bool is_on_this_host(const struct live_process *process, i64 realtime, i64 monotonic) {
   char name[256] = "";
   gethostname(name, sizeof(name) - 1);
-  const char *theirs = process->file.header.host;
+  const char *theirs = process->trace.file.header.host;
   i64 difference = realtime - monotonic - process->realtime_minus_monotonic;
-  return strncmp(name, theirs, sizeof(process->file.header.host) - 1) == 0 &&
+  return strncmp(name, theirs, sizeof(process->trace.file.header.host) - 1) == 0 &&
          llabs(difference) < SAME_BOOT_NS;
 }
 
@@ -83,7 +83,7 @@ static bool is_on_this_host(const struct live_process *process, i64 realtime, i6
  */
 static u32 host_of(struct live_view *view, const struct live_process *process, i64 realtime,
                    i64 monotonic) {
-  const char *name = process->file.header.host;
+  const char *name = process->trace.file.header.host;
   for (u32 i = view->n_hosts; i-- > 0;)
     if (strcmp(view->hosts[i].name, name) == 0 &&
         llabs(view->hosts[i].offset_ns - process->realtime_minus_monotonic) < SAME_BOOT_NS) {
@@ -163,14 +163,14 @@ static void fill_memory(struct live_rank *rank) {
 }
 
 static void fill_losses(struct live_view *view, struct live_rank *rank) {
-  const struct tscope_file_header *header = &rank->process->file.header;
+  const struct tscope_file_header *header = &rank->process->trace.file.header;
   for (u32 i = 0; i < TSCOPE_LOSS_REASONS; i++) {
     view->lost[i] += header->lost[i];
     if (i != TSCOPE_LOSS_RING)
       rank->lost += header->lost[i];
   }
   rank->overwritten = header->lost[TSCOPE_LOSS_RING];
-  view->damaged += rank->process->file.damaged;
+  view->damaged += rank->process->trace.damaged;
 }
 
 static void fill_gpu(struct live_rank *rank) {
@@ -205,7 +205,7 @@ static int list_ranks(struct live_view *view, struct live_run *run, i64 realtime
                                                       .late_s = NAN,
                                                       .waits_for = -1,
                                                       .waits_s = NAN};
-    u32 world = entry->process->file.header.world_size;
+    u32 world = entry->process->trace.file.header.world_size;
     view->world = world > view->world ? world : view->world;
   }
   qsort(view->ranks, view->n_ranks, sizeof(*view->ranks), by_rank);
@@ -249,7 +249,7 @@ int live_view_make(struct live_view *view, struct live_run *run) {
   int error = list_ranks(view, run, realtime, monotonic);
   for (u32 i = 0; i < view->n_ranks && !error; i++) {
     struct live_rank *rank = &view->ranks[i];
-    const struct tscope_file_header *header = &rank->process->file.header;
+    const struct tscope_file_header *header = &rank->process->trace.file.header;
     live_find_state(view, rank, realtime, monotonic);
     fill_steps(rank, &run->hint);
     fill_phase(rank);

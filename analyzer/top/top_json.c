@@ -57,7 +57,7 @@ static json_t *rank_object(const struct live_view *view, const struct live_rank 
 #define SET(name, value) json_object_set_new(object, name, value)
   SET("rank", known_u32(rank->rank, TSCOPE_UNKNOWN_RANK));
   SET("host", text(view->hosts[rank->host].name));
-  SET("pid", integer(process->file.header.pid));
+  SET("pid", integer(process->trace.file.header.pid));
   SET("state", text(rank->state == LIVE_UNCERTAIN ? NULL : live_state_name(rank->state)));
   SET("state_text", text(rank->what));
   SET("silent_s", number(rank->silent_s));
@@ -87,11 +87,12 @@ static json_t *rank_object(const struct live_view *view, const struct live_rank 
   SET("memory_peak_bytes", number(rank->peak));
   SET("memory_reserved_bytes", number(rank->reserved));
   SET("gpu_memory_bytes", number(rank->gpu_memory));
-  SET("records", integer(process->file.records));
-  SET("lost", losses(process->file.header.lost));
+  SET("records", integer(process->records));
+  SET("lost", losses(process->trace.file.header.lost));
   SET("failed_call", text(live_string(process, process->failed_call)));
   SET("exception",
-      text(process->file.header.exception_ticks ? process->file.header.exception : NULL));
+      text(process->trace.file.header.exception_ticks ? process->trace.file.header.exception
+                                                      : NULL));
 #undef SET
   return object;
 }

@@ -52,7 +52,7 @@ void top_one(const struct top_page *page, struct live_view *view, struct pen *pe
   const struct live_process *process = rank->process;
   snprintf(text, sizeof(text), "rank %u", rank->rank);
   pen_put(pen, STYLE_BOLD, text);
-  pen_format(pen, STYLE_PLAIN, "  process %u on %s  ", process->file.header.pid,
+  pen_format(pen, STYLE_PLAIN, "  process %u on %s  ", process->trace.file.header.pid,
              view->hosts[rank->host].name);
   pen_put(pen, STYLE_DIM, "Enter goes back");
   pen_newline(pen);
@@ -82,7 +82,7 @@ void top_one(const struct top_page *page, struct live_view *view, struct pen *pe
   put_known(pen, "memory, peak", rank->peak, memory_size);
   put_known(pen, "memory, reserved", rank->reserved, memory_size);
   put_known(pen, "memory of GPU", rank->gpu_memory, memory_size);
-  put_known(pen, "records", (double)process->file.records, count_of);
+  put_known(pen, "records", (double)process->records, count_of);
   put_known(pen, "overwritten", (double)rank->overwritten, count_of);
   put_known(pen, "lost", (double)rank->lost, count_of);
   const char *failed = live_string(process, process->failed_call);
@@ -90,6 +90,6 @@ void top_one(const struct top_page *page, struct live_view *view, struct pen *pe
     snprintf(text, sizeof(text), "%s: %d", failed, process->failed_result);
     put_row(pen, "failed call", text);
   }
-  if (process->file.header.exception_ticks)
-    put_row(pen, "exception", process->file.header.exception);
+  if (process->trace.file.header.exception_ticks)
+    put_row(pen, "exception", process->trace.file.header.exception);
 }

@@ -169,7 +169,7 @@ struct top_cell top_find_cell(const struct live_view *view, const struct live_ra
     cell.text = rank->group ? rank->group : "-";
     break;
   case COLUMN_records:
-    cell.value = (double)rank->process->file.records;
+    cell.value = (double)rank->process->records;
     snprintf(room, TOP_CELL_BYTES, "%s", count_of(cell.value).text);
     break;
   case COLUMN_lost:

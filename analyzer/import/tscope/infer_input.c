@@ -6,7 +6,7 @@
 #include <errno.h>
 
 #include "base/checked_memory.h"
-#include "import/tscope/files/chunk_order.h"
+#include "import/tscope/files/visit.h"
 #include "import/tscope/trace_source.h"
 #include "model/building.h"
 
@@ -85,7 +85,8 @@ static void read_call(struct pauses *pauses, const struct tscope_record *record,
     pauses->idle_since = end;
 }
 
-static void read_chunk(struct pauses *pauses, const struct trace_chunk *chunk) {
+static int read_chunk(void *user, const struct trace_chunk *chunk) {
+  struct pauses *pauses = user;
   struct trace_cursor cursor = trace_records(chunk);
   pauses->clock = chunk_clock(&pauses->events->definitions->ticks, &chunk->header);
   if (pauses->thread != chunk->header.thread) {
@@ -96,6 +97,7 @@ static void read_chunk(struct pauses *pauses, const struct trace_chunk *chunk) {
   for (const struct tscope_record *record; (record = trace_next(&cursor));)
     if (record->type >= TSCOPE_REC_LAUNCH && record->type <= TSCOPE_REC_EVENT_WAIT)
       read_call(pauses, record, trace_time(&cursor, record));
+  return 0;
 }
 
 int trace_infer_input(const struct model *model, u32 rank, bool *found) {
@@ -108,21 +110,13 @@ int trace_infer_input(const struct model *model, u32 rank, bool *found) {
                           .events = model_events(model, rank),
                           .begin = memory_array(size_sum(model->steps.n, 1), sizeof(i64)),
                           .thread = TSCOPE_UNKNOWN};
-  u32 n = 0;
-  struct chunk_place *places = ring_chunks(&file, &n);
-  u8 *buffer = trace_chunk_buffer(&file);
-  struct trace_chunk chunk;
-  if (pauses.begin)
-    find_host_begins(&pauses);
-  for (u32 i = 0; i < n && buffer && pauses.begin; i++)
-    if (places[i].clock == TSCOPE_CLOCK_TICKS &&
-        trace_chunk_read(&file, places[i].index, buffer, &chunk) == TRACE_CHUNK_READ)
-      read_chunk(&pauses, &chunk);
+  find_host_begins(&pauses);
+  int result = trace_visit(&file, &(struct trace_visit){.chunks = TRACE_RING_TICKS,
+                                                        .by_writer = true,
+                                                        .on_chunk = read_chunk,
+                                                        .user = &pauses});
   *found = pauses.found;
-  bool enough = buffer && pauses.begin;
   free(pauses.begin);
-  free(places);
-  free(buffer);
   trace_file_close(&file);
-  return enough ? 0 : -ENOMEM;
+  return result;
 }

@@ -9,7 +9,7 @@
 
 #include "base/checked_memory.h"
 #include "import/tscope/events/stacks_of_calls.h"
-#include "import/tscope/files/chunk_order.h"
+#include "import/tscope/files/visit.h"
 #include "import/tscope/memory_sources.h"
 #include "import/tscope/trace_source.h"
 #include "model/building.h"
@@ -181,8 +181,9 @@ static bool collect_record(struct collecting *collecting, const struct tscope_re
   }
 }
 
-static int read_chunk(struct collecting *collecting, const struct trace_chunk *chunk,
-                      bool after_gap) {
+static int read_chunk(void *user, const struct trace_chunk *chunk) {
+  struct collecting *collecting = user;
+  bool after_gap = chunk->after_gap;
   struct trace_cursor cursor = trace_records(chunk);
   collecting->site_stack = INDEX_NONE;
   collecting->chunk = chunk_clock(&collecting->definitions.ticks, &chunk->header);
@@ -198,24 +199,15 @@ static int read_chunk(struct collecting *collecting, const struct trace_chunk *c
   return 0;
 }
 
-static int read_file(struct collecting *collecting, const struct trace_file *file, u8 *buffer) {
-  struct trace_chunk chunk;
-  u32 n;
-  int error = definitions_read(&collecting->definitions, file, &collecting->scratch, buffer);
+static int read_file(struct collecting *collecting, const struct trace_file *file) {
+  struct trace_visit visit = {.chunks = TRACE_RETAINED | TRACE_RING,
+                              .by_writer = true,
+                              .on_chunk = read_chunk,
+                              .user = collecting};
+  int error = definitions_read(&collecting->definitions, file, &collecting->scratch);
   if (!error)
     error = stacks_copy(&collecting->definitions, &collecting->scratch, &collecting->sites);
-  for (u32 i = trace_chunk_from(file, 0); i < file->n_chunks && !error;
-       i = trace_chunk_from(file, i + 1))
-    if (trace_chunk_peek(file, i, &chunk) == TRACE_CHUNK_READ &&
-        chunk.header.retention == TSCOPE_RETAINED &&
-        trace_chunk_read(file, i, buffer, &chunk) == TRACE_CHUNK_READ)
-      error = read_chunk(collecting, &chunk, false);
-  struct chunk_place *places = error ? NULL : ring_chunks(file, &n);
-  for (u32 i = 0; !error && i < n; i++)
-    if (trace_chunk_read(file, places[i].index, buffer, &chunk) == TRACE_CHUNK_READ)
-      error = read_chunk(collecting, &chunk, places[i].after_gap);
-  free(places);
-  return error;
+  return error ? error : trace_visit(file, &visit);
 }
 
 /* Before the ring begins, each MEMORY record says what the most was since the one before it, and
@@ -418,10 +410,8 @@ static int read_records(const struct model *model, const struct memory_origin *o
   int error = trace_file_open(&file, rank->path, why, sizeof(why));
   if (error)
     return error;
-  u8 *buffer = trace_chunk_buffer(&file);
-  error = buffer ? read_file(&collecting, &file, buffer) : -ENOMEM;
+  error = read_file(&collecting, &file);
   trace_file_close(&file);
-  free(buffer);
   if (!error)
     error = finish_history(&collecting);
   definitions_free_text(&collecting.definitions);

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+#include "import/tscope/files/visit.h"
 #include "import/tscope/trace_source.h"
 
 #include <errno.h>
@@ -62,7 +63,8 @@ static bool add_range(struct collecting *collecting, const struct tscope_range_r
   return true;
 }
 
-static bool read_chunk(struct collecting *collecting, const struct trace_chunk *chunk) {
+static int read_chunk(void *user, const struct trace_chunk *chunk) {
+  struct collecting *collecting = user;
   struct trace_cursor cursor = trace_records(chunk);
   struct chunk_clock clock = chunk_clock(&collecting->definitions.ticks, &chunk->header);
   for (const struct tscope_record *record; (record = trace_next(&cursor));) {
@@ -72,21 +74,15 @@ static bool read_chunk(struct collecting *collecting, const struct trace_chunk *
     u64 time = trace_time(&cursor, record), dur = trace_dur(record, range->dur, sizeof(*range));
     i64 end = chunk_end_ns(&clock, time, dur), start = chunk_ns(&clock, time);
     if (end != NS_UNKNOWN && end >= start && !add_range(collecting, range, end - start))
-      return false;
+      return -ENOMEM;
   }
-  return true;
+  return 0;
 }
 
-static int read_file(struct collecting *collecting, const struct trace_file *file, u8 *buffer) {
-  struct trace_chunk chunk;
-  int error = definitions_read(&collecting->definitions, file, &collecting->text, buffer);
-  for (u32 i = trace_chunk_from(file, 0); i < file->n_chunks && !error;
-       i = trace_chunk_from(file, i + 1))
-    if (trace_chunk_peek(file, i, &chunk) == TRACE_CHUNK_READ &&
-        chunk.header.retention == TSCOPE_RING &&
-        trace_chunk_read(file, i, buffer, &chunk) == TRACE_CHUNK_READ)
-      error = read_chunk(collecting, &chunk) ? 0 : -ENOMEM;
-  return error;
+static int read_file(struct collecting *collecting, const struct trace_file *file) {
+  struct trace_visit visit = {.chunks = TRACE_RING, .on_chunk = read_chunk, .user = collecting};
+  int error = definitions_read(&collecting->definitions, file, &collecting->text);
+  return error ? error : trace_visit(file, &visit);
 }
 
 static const char *copy_string(const struct collecting *collecting, struct arena *arena,
@@ -126,12 +122,10 @@ int trace_named_ranges(const struct model *model, u32 rank, struct arena *arena,
   int error = trace_file_open(&file, model->ranks[rank].path, why, sizeof(why));
   if (error)
     return error;
-  u8 *buffer = trace_chunk_buffer(&file);
-  error = buffer ? read_file(&collecting, &file, buffer) : -ENOMEM;
+  error = read_file(&collecting, &file);
   if (!error)
     error = copy_ranges(&collecting, arena, ranges, n);
   trace_file_close(&file);
-  free(buffer);
   free(collecting.slots);
   definitions_free_text(&collecting.definitions);
   arena_release(&collecting.text);

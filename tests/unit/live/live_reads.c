@@ -18,6 +18,7 @@
 #include <unistd.h>
 
 #include "base/hash.h"
+#include "import/tscope/files/visit.h"
 #include "live/live_run.h"
 #include "trace_writer.h"
 
@@ -29,7 +30,7 @@ struct known {
 };
 struct received {
   VECTOR(struct known) records;
-  u32 again, gaps;
+  u32 again;
   u64 torn;   /* records with words of different generations */
   u64 newest; /* stamp */
 };
@@ -39,31 +40,35 @@ static u64 hash_of(const struct tscope_record *record, u64 time, u32 thread, u8 
   return hash_bytes(hash, &(u64[]){time, thread, clock}, 3 * sizeof(u64));
 }
 
-static void take(void *user, const struct live_record *record) {
-  struct received *received = user;
-  struct known known = {record->place,
-                        hash_of(record->record, record->time, record->thread, record->clock)};
-  if (!record->again) {
-    assert_true(VECTOR_PUSH(&received->records, known));
+static void add_known(struct received *received, struct known known, bool again) {
+  if (!again) {
+    VECTOR_PUSH(&received->records, known);
     return;
   }
   received->again++;
   for (u32 i = 0; i < received->records.n; i++)
-    if (received->records.at[i].place == record->place) {
+    if (received->records.at[i].place == known.place) {
       received->records.at[i] = known;
       return;
     }
   fail_msg("a span ended that was never told");
 }
 
-static void gap(void *user) {
-  ((struct received *)user)->gaps++;
+static int take(void *user, const struct trace_chunk *chunk) {
+  struct trace_cursor cursor = trace_records(chunk);
+  for (const struct tscope_record *record; (record = trace_next(&cursor));)
+    add_known(user,
+              (struct known){chunk->place + (u64)((const u8 *)record - chunk->records),
+                             hash_of(record, trace_time(&cursor, record), chunk->header.thread,
+                                     chunk->header.clock)},
+              chunk->again);
+  return 0;
 }
 
-static const struct live_ring_share everything = {.all = true};
+static const struct ring_share everything = {.all = true};
 
-static int look(struct live_file *file, struct live_ring_share ring, struct received *received) {
-  return live_file_poll(file, ring, &(struct live_reader){take, gap, received});
+static int look(struct trace_follow *file, struct ring_share ring, struct received *received) {
+  return trace_follow_look(file, ring, take, received);
 }
 
 static int by_place(const void *left, const void *right) {
@@ -71,28 +76,15 @@ static int by_place(const void *left, const void *right) {
   return a->place < b->place ? -1 : a->place > b->place;
 }
 
-/* What the analyzer's reader finds in the current file. */
+/* What a visit of the whole file finds now. */
 static struct received read_whole(const char *path) {
   struct received truth = {0};
+  struct trace_visit visit = {
+      .chunks = TRACE_RETAINED | TRACE_RING, .on_chunk = take, .user = &truth};
   struct trace_file file;
-  struct trace_chunk chunk;
   char why[256];
   assert_int_equal(trace_file_open(&file, path, why, sizeof(why)), 0);
-  u8 *buffer = malloc(file.header.chunk_bytes);
-  for (u32 i = 0; i < file.n_chunks; i++) {
-    if (trace_chunk_read(&file, i, buffer, &chunk) != TRACE_CHUNK_READ)
-      continue;
-    u64 offset =
-        file.header.header_bytes + (u64)i * file.header.chunk_bytes + chunk.header.header_bytes;
-    struct trace_cursor cursor = trace_records(&chunk);
-    for (const struct tscope_record *record; (record = trace_next(&cursor));) {
-      struct known known = {
-          offset + (u64)((const u8 *)record - buffer),
-          hash_of(record, trace_time(&cursor, record), chunk.header.thread, chunk.header.clock)};
-      assert_true(VECTOR_PUSH(&truth.records, known));
-    }
-  }
-  free(buffer);
+  assert_int_equal(trace_visit(&file, &visit), 0);
   trace_file_close(&file);
   return truth;
 }
@@ -171,9 +163,9 @@ static void put_at(size_t offset, const void *data, size_t bytes) {
   close(fd);
 }
 
-static void open_file(struct live_file *file) {
+static void open_file(struct trace_follow *file) {
   char why[256];
-  assert_int_equal(live_file_open(file, path, why, sizeof(why)), 0);
+  assert_int_equal(trace_follow_open(file, path, why, sizeof(why)), 0);
 }
 
 /* --- Tests --- */
@@ -183,7 +175,7 @@ static void grows_byte_by_byte(void **state) {
   (void)state;
   struct trace_writer *writer = lively_file();
   struct received received = {0}, truth;
-  struct live_file file;
+  struct trace_follow file;
   size_t bytes;
   const u8 *data = trace_writer_data(writer, &bytes);
   put(data, HEADER);
@@ -201,7 +193,7 @@ static void grows_byte_by_byte(void **state) {
   compare(&received, &truth);
   forget(&truth);
   forget(&received);
-  live_file_close(&file);
+  trace_follow_close(&file);
   trace_writer_free(writer);
 }
 
@@ -229,7 +221,7 @@ static void takes_what_is_committed(void **state) {
   (void)state;
   struct trace_writer *writer = lively_file();
   struct received received = {0}, truth;
-  struct live_file file;
+  struct trace_follow file;
   size_t bytes;
   const u8 *data = trace_writer_data(writer, &bytes);
   u8 *now = malloc(bytes);
@@ -277,7 +269,7 @@ static void takes_what_is_committed(void **state) {
   assert_true(file.read_bytes - read < bytes / 2); /* headers are read again, but not the records */
   forget(&truth);
   forget(&received);
-  live_file_close(&file);
+  trace_follow_close(&file);
   free(now);
   trace_writer_free(writer);
 }
@@ -286,7 +278,7 @@ static void spans_come_again_when_they_end(void **state) {
   (void)state;
   struct trace_writer *writer = lively_file();
   struct received received = {0}, truth;
-  struct live_file file;
+  struct trace_follow file;
   size_t bytes;
   u8 *data = (u8 *)(uintptr_t)trace_writer_data(writer, &bytes);
   put(data, bytes);
@@ -314,7 +306,7 @@ static void spans_come_again_when_they_end(void **state) {
   compare(&received, &truth);
   forget(&truth);
   forget(&received);
-  live_file_close(&file);
+  trace_follow_close(&file);
   trace_writer_free(writer);
 }
 
@@ -354,15 +346,20 @@ static void *recycle(void *user) {
   return NULL;
 }
 
-static void check_stamp(void *user, const struct live_record *record) {
-  struct received *received = user;
-  const struct tscope_alloc_record *alloc = (const void *)record->record;
+static void check_stamp(struct received *received, const struct tscope_alloc_record *alloc) {
   u64 stamp = alloc->address;
   received->torn += alloc->bytes != stamp || alloc->dur != (u32)stamp ||
                     alloc->result != (u32)stamp || alloc->header.time != (u32)stamp ||
                     stamp < received->newest;
   received->newest = stamp;
   received->again++;
+}
+
+static int check_stamps(void *user, const struct trace_chunk *chunk) {
+  struct trace_cursor cursor = trace_records(chunk);
+  for (const struct tscope_record *record; (record = trace_next(&cursor));)
+    check_stamp(user, (const void *)record);
+  return 0;
 }
 
 static void never_shows_a_torn_record(void **state) {
@@ -381,21 +378,20 @@ static void never_shows_a_torn_record(void **state) {
   ((struct tscope_file_header *)(void *)recycler.map)->lost[TSCOPE_LOSS_RING] = 1;
   ((struct tscope_chunk_header *)(void *)(recycler.map + HEADER))->base = 0;
   fill_again((void *)(recycler.map + HEADER), 0);
-  struct live_file file;
+  struct trace_follow file;
   open_file(&file);
   pthread_t thread;
   struct received received = {0};
   assert_int_equal(pthread_create(&thread, NULL, recycle, &recycler), 0);
   for (u32 i = 0; i < 20000 || received.newest < 3; i++)
-    assert_int_equal(
-        live_file_poll(&file, everything, &(struct live_reader){check_stamp, gap, &received}), 0);
+    assert_int_equal(trace_follow_look(&file, everything, check_stamps, &received), 0);
   __atomic_store_n(&recycler.stop, true, __ATOMIC_RELAXED);
   pthread_join(thread, NULL);
   assert_int_equal(received.torn, 0);
   assert_true(received.again > 0);
   munmap(recycler.map, HEADER + CHUNK);
   close(fd);
-  live_file_close(&file);
+  trace_follow_close(&file);
   trace_writer_free(writer);
 }
 
@@ -409,7 +405,8 @@ static void follows_a_ring_that_wraps(void **state) {
   u8 *now = calloc(1, HEADER + CHUNKS * CHUNK);
   memcpy(now, data, HEADER);
   struct tscope_file_header *header = (void *)now;
-  struct live_file file;
+  header->chunks = CHUNKS;
+  struct trace_follow file;
   struct received received = {0};
   put(now, HEADER + CHUNKS * CHUNK);
   open_file(&file);
@@ -425,13 +422,12 @@ static void follows_a_ring_that_wraps(void **state) {
     header->lost[TSCOPE_LOSS_RING] = g / CHUNKS;
     put(now, HEADER + CHUNKS * CHUNK);
     for (u32 i = 0; i < 6; i++) /* as often as the pace of a job allows */
-      assert_int_equal(
-          live_file_poll(&file, everything, &(struct live_reader){check_stamp, gap, &received}), 0);
+      assert_int_equal(trace_follow_look(&file, everything, check_stamps, &received), 0);
     assert_int_equal(received.newest, g);
   }
   assert_int_equal(received.torn, 0);
   assert_int_equal(received.again, CHUNKS * ROUNDS * ((CHUNK - 64) / 32));
-  live_file_close(&file);
+  trace_follow_close(&file);
   free(now);
   trace_writer_free(writer);
 }
@@ -442,7 +438,7 @@ static void a_cut_file_is_not_the_end(void **state) {
   (void)state;
   struct trace_writer *writer = lively_file();
   struct received received = {0}, truth;
-  struct live_file file;
+  struct trace_follow file;
   size_t bytes;
   const u8 *data = trace_writer_data(writer, &bytes);
   put(data, bytes);
@@ -459,7 +455,7 @@ static void a_cut_file_is_not_the_end(void **state) {
   assert_true(look(&file, everything, &received) < 0);
   forget(&truth);
   forget(&received);
-  live_file_close(&file);
+  trace_follow_close(&file);
   trace_writer_free(writer);
 }
 
@@ -467,7 +463,7 @@ static void garbage_is_counted_but_not_delivered(void **state) {
   (void)state;
   struct trace_writer *writer = lively_file();
   struct received received = {0}, truth;
-  struct live_file file;
+  struct trace_follow file;
   size_t bytes;
   u8 *data = (u8 *)(uintptr_t)trace_writer_data(writer, &bytes);
   data[HEADER + CHUNK] ^= 0xff; /* a chunk's magic */
@@ -480,14 +476,14 @@ static void garbage_is_counted_but_not_delivered(void **state) {
   compare(&received, &truth);
   forget(&truth);
   forget(&received);
-  live_file_close(&file);
+  trace_follow_close(&file);
   trace_writer_free(writer);
 }
 
 static u32 pid_seen(const struct live_run *run) {
   for (u32 i = 0; i < run->entries.n; i++)
     if (run->entries.at[i]->of_run && !run->entries.at[i]->left_out)
-      return run->entries.at[i]->process->file.header.pid;
+      return run->entries.at[i]->process->trace.file.header.pid;
   return 0;
 }
 

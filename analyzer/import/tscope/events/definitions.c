@@ -5,8 +5,8 @@
 #include <stdio.h>
 
 #include "base/vector.h"
-#include "import/file_budget.h"
 #include "import/tscope/events/read_stall_records.h"
+#include "import/tscope/files/visit.h"
 
 struct info_item {
   u32 key, value, detail;
@@ -216,27 +216,23 @@ static bool collect_record(struct collector *into, const struct tscope_record *r
   }
 }
 
-static int collect(struct collector *into, const struct trace_file *file, u8 *buffer) {
-  struct trace_chunk chunk;
-  for (u32 i = trace_chunk_from(file, 0); i < file->n_chunks; i = trace_chunk_from(file, i + 1)) {
-    if (budget_is_over())
-      return -EFBIG;
-    enum trace_chunk_state state = trace_chunk_peek(file, i, &chunk);
-    into->damaged += state == TRACE_CHUNK_DAMAGED;
-    if (state != TRACE_CHUNK_READ)
-      continue;
-    into->out->records += chunk.count;
-    if (chunk.header.retention != TSCOPE_RETAINED ||
-        trace_chunk_read(file, i, buffer, &chunk) != TRACE_CHUNK_READ)
-      continue;
-    into->cut += chunk.cut;
-    struct trace_cursor cursor = trace_records(&chunk);
-    for (const struct tscope_record *record; (record = trace_next(&cursor));)
-      if (!collect_record(into, record))
-        return -ENOMEM;
-    into->damaged += cursor.damaged && !chunk.cut;
-  }
+static int collect_chunk(void *user, const struct trace_chunk *chunk) {
+  struct collector *into = user;
+  struct trace_cursor cursor = trace_records(chunk);
+  for (const struct tscope_record *record; (record = trace_next(&cursor));)
+    if (!collect_record(into, record))
+      return -ENOMEM;
+  into->cut += chunk->cut;
+  into->damaged += cursor.damaged && !chunk->cut;
   return 0;
+}
+
+static int collect(struct collector *into, const struct trace_file *file) {
+  struct trace_visit visit = {.chunks = TRACE_RETAINED, .on_chunk = collect_chunk, .user = into};
+  int result = trace_visit(file, &visit);
+  into->out->records = visit.records;
+  into->damaged += visit.damaged;
+  return result;
 }
 
 /* Copies a vector into the arena as out->field; evaluates to false when there is no memory. */
@@ -402,12 +398,12 @@ static int finish(struct collector *into, const struct trace_file *file) {
 }
 
 int definitions_read(struct definitions *definitions, const struct trace_file *file,
-                     struct arena *arena, u8 *buffer) {
+                     struct arena *arena) {
   *definitions = (struct definitions){0};
   struct collector into = {.out = definitions,
                            .arena = arena,
                            .most_numbers = file->stored / sizeof(struct tscope_record)};
-  int result = collect(&into, file, buffer);
+  int result = collect(&into, file);
   if (result == 0)
     result = finish(&into, file);
   free(into.strings.at);

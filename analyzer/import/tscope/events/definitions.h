@@ -97,10 +97,10 @@ struct definitions {
   const char *damage; /* NULL if none */
 };
 
-/* Everything but the text lives in `arena`; `buffer` has room for one chunk. 0, or -ENOMEM; the
- * text is to be freed in either case. */
+/* Everything but the text lives in `arena`. 0, or -ENOMEM; the text is to be freed in either case.
+ */
 int definitions_read(struct definitions *definitions, const struct trace_file *file,
-                     struct arena *arena, u8 *buffer);
+                     struct arena *arena);
 
 /* Frees strings, shapes and the content of graphs; everything else that refers to text keeps its
  * own copy. */

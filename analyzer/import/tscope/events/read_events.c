@@ -8,7 +8,7 @@
 #include <errno.h>
 
 #include "base/checked_memory.h"
-#include "import/file_budget.h"
+#include "import/tscope/files/visit.h"
 
 #define MOST_MEMORY_DEVICES 64u
 
@@ -401,20 +401,13 @@ static bool count_ring_chunk(struct reading *reading, const struct trace_chunk *
   return true;
 }
 
-static int read_chunks(struct reading *reading, const struct trace_file *file, u8 *buffer) {
-  struct trace_chunk chunk;
-  for (u32 i = trace_chunk_from(file, 0); i < file->n_chunks; i = trace_chunk_from(file, i + 1)) {
-    if (budget_is_over())
-      return -EFBIG;
-    if (trace_chunk_read(file, i, buffer, &chunk) != TRACE_CHUNK_READ)
-      continue;
-    reading->thread = chunk.header.thread;
-    reading->clock = chunk_clock(&reading->events->definitions->ticks, &chunk.header);
-    bool detail = chunk.header.retention == TSCOPE_RING;
-    if (!(detail ? count_ring_chunk(reading, &chunk) : read_retained_chunk(reading, &chunk)))
-      return -ENOMEM;
-  }
-  return 0;
+static int read_chunk(void *user, const struct trace_chunk *chunk) {
+  struct reading *reading = user;
+  reading->thread = chunk->header.thread;
+  reading->clock = chunk_clock(&reading->events->definitions->ticks, &chunk->header);
+  bool detail = chunk->header.retention == TSCOPE_RING;
+  bool read = detail ? count_ring_chunk(reading, chunk) : read_retained_chunk(reading, chunk);
+  return read ? 0 : -ENOMEM;
 }
 
 /* All list elements start with their i64 time. */
@@ -484,11 +477,10 @@ static int end_gpu_window(struct reading *reading) {
   return VECTOR_PUSH(&events->gpu_states, over) ? 0 : -ENOMEM;
 }
 
-static int read_definitions(struct rank_events *events, const struct trace_file *file, u8 *buffer) {
+static int read_definitions(struct rank_events *events, const struct trace_file *file) {
   struct definitions *definitions = arena_alloc(&events->arena, sizeof(*definitions));
   events->definitions = definitions;
-  int result =
-      buffer && definitions ? definitions_read(definitions, file, &events->arena, buffer) : -ENOMEM;
+  int result = definitions ? definitions_read(definitions, file, &events->arena) : -ENOMEM;
   if (result == 0) {
     events->comms = definitions->comms;
     events->n_comms = definitions->n_comms;
@@ -503,8 +495,7 @@ int rank_events_read(struct rank_events *events, const struct trace_file *file,
   *events = (struct rank_events){
       .begin = NS_UNKNOWN, .end = NS_UNKNOWN, .cut_short = file->header.closed_realtime_ns == 0};
   struct reading reading = {.events = events, .gpu_last = NS_UNKNOWN, .kernel_names = kernel_names};
-  u8 *buffer = trace_chunk_buffer(file);
-  int result = read_definitions(events, file, buffer);
+  int result = read_definitions(events, file);
   const struct definitions *definitions = events->definitions;
   if (result == 0) {
     events->end_lost = events->cut_short || definitions->lost[TSCOPE_LOSS_RETAINED] > 0;
@@ -520,7 +511,9 @@ int rank_events_read(struct rank_events *events, const struct trace_file *file,
     if (definitions->strings[i])
       reading.op_of_string[i] = op_of_name(definitions->strings[i]);
   if (result == 0)
-    result = read_chunks(&reading, file, buffer);
+    result = trace_visit(file, &(struct trace_visit){.chunks = TRACE_RETAINED | TRACE_RING,
+                                                     .on_chunk = read_chunk,
+                                                     .user = &reading});
   if (result == 0)
     result = graph_replays_expand(&reading.graphs, events);
   if (result == 0) {
@@ -543,7 +536,6 @@ int rank_events_read(struct rank_events *events, const struct trace_file *file,
   free(reading.op_of_string);
   free(reading.words);
   free(reading.communication_known);
-  free(buffer);
   if (result < 0)
     rank_events_release(events);
   return result;

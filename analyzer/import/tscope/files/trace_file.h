@@ -16,25 +16,24 @@ struct trace_file {
   int fd;           /* -1 when read from memory */
   const u8 *memory; /* NULL when read from fd */
   u64 bytes;
-  u64 stored;   /* of them; where there are holes, as far as is known */
-  bool sparse;  /* it has holes */
-  u32 n_chunks; /* places for chunks in the file, the last may be cut short */
+  u64 stored;        /* of them; where there are holes, as far as is known */
+  u64 device, inode; /* 0 when read from memory */
+  bool sparse;       /* it has holes */
+  u32 n_chunks;      /* places for chunks in the file, the last may be cut short */
   struct tscope_file_header header;
 };
 
-/* One chunk as it was at one instant. The records lie in the caller's buffer. */
+/* One chunk as it was at one instant, or what was new in it. The records lie in the reader's
+ * buffer. */
 struct trace_chunk {
-  struct tscope_chunk_header header;
+  struct tscope_chunk_header header; /* its base is that of the first record here */
   const u8 *records;
-  u32 bytes; /* of whole committed records that are in the file */
-  u32 count; /* records committed, by the writer's count */
-  bool cut;  /* the file ends before the committed records do */
-};
-
-enum trace_chunk_state {
-  TRACE_CHUNK_READ,    /* filled in */
-  TRACE_CHUNK_EMPTY,   /* nothing committed, or recycled while it was read */
-  TRACE_CHUNK_DAMAGED, /* not a chunk */
+  u64 place;      /* of the records in the file: the same when a record comes again */
+  u32 bytes;      /* of whole committed records that are in the file */
+  u32 count;      /* records committed, by the writer's count */
+  bool cut;       /* the file ends before the committed records do */
+  bool after_gap; /* ring: the chunk before it, by the same thread, was overwritten */
+  bool again;     /* one record that came before, with its duration pending: it has ended */
 };
 
 /* Opens a file and checks its header. 0, or negative errno with a short reason in `why`, such as
@@ -46,20 +45,9 @@ int trace_file_open_memory(struct trace_file *file, const u8 *data, size_t bytes
                            size_t why_bytes);
 void trace_file_close(struct trace_file *file);
 
-/* The first chunk from `index` on of which the file holds anything; n_chunks if there is none. A
- * file of a terabyte may be one hole. */
-u32 trace_chunk_from(const struct trace_file *file, u32 index);
-
-/* Room for any chunk of the file, freed with free(). */
-u8 *trace_chunk_buffer(const struct trace_file *file);
-
-/* Header of chunk `index`, without its records (chunk->records is NULL). */
-enum trace_chunk_state trace_chunk_peek(const struct trace_file *file, u32 index,
-                                        struct trace_chunk *chunk);
-
-/* Chunk `index` with its records, in a trace_chunk_buffer(). */
-enum trace_chunk_state trace_chunk_read(const struct trace_file *file, u32 index, u8 *buffer,
-                                        struct trace_chunk *chunk);
+/* Reads size and header of the file at the path again, and opens it where it was closed. 0, or
+ * negative errno: -ESTALE if it is no longer the same file of the same process. */
+int trace_file_refresh(struct trace_file *file, const char *path);
 
 /* Steps through a chunk's records. `base` is the absolute time, in the chunk's clock units, that
  * the current record's time is relative to. */

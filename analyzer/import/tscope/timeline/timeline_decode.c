@@ -3,8 +3,7 @@
 #include <math.h>
 
 #include "base/checked_memory.h"
-#include "import/file_budget.h"
-#include "import/tscope/files/chunk_order.h"
+#include "import/tscope/files/visit.h"
 #include "import/tscope/timeline/timeline_build.h"
 #include "kernels/attention.h"
 #include "kernels/communication.h"
@@ -514,8 +513,9 @@ static bool decode_record(struct decoding *decoding, const struct tscope_record 
   }
 }
 
-static int decode_chunk(struct decoding *decoding, const struct trace_chunk *chunk,
-                        bool after_gap) {
+static int decode_chunk(void *user, const struct trace_chunk *chunk) {
+  struct decoding *decoding = user;
+  bool after_gap = chunk->after_gap;
   struct timeline_build *build = decoding->build;
   struct trace_cursor cursor = trace_records(chunk);
   decoding->clock = chunk_clock(&build->definitions.ticks, &chunk->header);
@@ -536,19 +536,11 @@ static int decode_chunk(struct decoding *decoding, const struct trace_chunk *chu
 }
 
 /* In the order they were written, so that most of what is decoded is sorted. */
-static int decode_ring(struct decoding *decoding, const struct trace_file *file, u8 *buffer) {
-  u32 n;
-  struct chunk_place *places = ring_chunks(file, &n);
-  struct trace_chunk chunk;
-  int result = 0;
-  for (u32 i = 0; result == 0 && i < n; i++) {
-    if (budget_is_over())
-      result = -EFBIG;
-    else if (trace_chunk_read(file, places[i].index, buffer, &chunk) == TRACE_CHUNK_READ)
-      result = decode_chunk(decoding, &chunk, places[i].after_gap);
-  }
-  free(places);
-  return result;
+static int decode_ring(struct decoding *decoding, const struct trace_file *file) {
+  return trace_visit(file, &(struct trace_visit){.chunks = TRACE_RING,
+                                                 .by_writer = true,
+                                                 .on_chunk = decode_chunk,
+                                                 .user = decoding});
 }
 
 int timeline_decode(struct timeline_build *build) {
@@ -558,8 +550,7 @@ int timeline_decode(struct timeline_build *build) {
   int result = trace_file_open(&file, build->model->ranks[build->rank].path, why, sizeof(why));
   if (result < 0)
     return result;
-  u8 *buffer = trace_chunk_buffer(&file);
-  result = buffer ? definitions_read(&build->definitions, &file, &build->arena, buffer) : -ENOMEM;
+  result = definitions_read(&build->definitions, &file, &build->arena);
   if (result == 0) {
     decoding.shape_flops = memory_zeroed(size_sum(build->definitions.n_shapes, 1), sizeof(double));
     result = decoding.shape_flops ? 0 : -ENOMEM;
@@ -573,13 +564,12 @@ int timeline_decode(struct timeline_build *build) {
   if (result == 0)
     result = timeline_gemms_begin(build);
   if (result == 0)
-    result = decode_ring(&decoding, &file, buffer);
+    result = decode_ring(&decoding, &file);
   if (result == 0)
     result = join_replays(build);
   if (result == 0)
     result = timeline_gemms_end(build);
   free(decoding.shape_flops);
-  free(buffer);
   trace_file_close(&file);
   return result;
 }

@@ -1,0 +1,104 @@
+/* SPDX-License-Identifier: MIT */
+#include "import/tscope/files/visit.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+#include "base/vector.h"
+#include "import/file_budget.h"
+#include "import/tscope/files/chunk_read.h"
+
+struct chunk_place {
+  u32 thread, sequence;
+  u32 index;      /* in the file */
+  u8 clock;       /* enum tscope_chunk_clock */
+  bool after_gap; /* the chunk before it, by the same thread, was overwritten */
+};
+
+struct walk {
+  const struct trace_file *file;
+  struct trace_visit *visit;
+  u8 *buffer;
+  VECTOR(struct chunk_place) later; /* ring chunks, to be visited by writer */
+};
+
+static int by_sequence(const void *left, const void *right) {
+  const struct chunk_place *a = left, *b = right;
+  if (a->thread != b->thread)
+    return a->thread < b->thread ? -1 : 1;
+  return a->sequence < b->sequence ? -1 : a->sequence > b->sequence;
+}
+
+static int by_place(const void *left, const void *right) {
+  const struct chunk_place *a = left, *b = right;
+  if (a->thread != b->thread)
+    return a->thread < b->thread ? -1 : 1;
+  if (a->clock != b->clock)
+    return a->clock < b->clock ? -1 : 1;
+  return a->sequence < b->sequence ? -1 : a->sequence > b->sequence;
+}
+
+/* By writer (thread and clock), and then as they were written. */
+static void sort_places(struct chunk_place *places, u32 n) {
+  /* A thread numbers its chunks on either clock in one sequence. */
+  qsort(places, n, sizeof(*places), by_sequence);
+  for (u32 i = 0; i < n; i++) {
+    bool follows = i > 0 && places[i - 1].thread == places[i].thread;
+    places[i].after_gap = places[i].sequence != (follows ? places[i - 1].sequence + 1 : 0);
+  }
+  qsort(places, n, sizeof(*places), by_place);
+}
+
+static unsigned kind_of(const struct trace_chunk *chunk) {
+  if (chunk->header.retention == TSCOPE_RETAINED)
+    return TRACE_RETAINED;
+  return chunk->header.clock == TSCOPE_CLOCK_TICKS ? TRACE_RING_TICKS : TRACE_RING_GPU;
+}
+
+static int load_and_show(struct walk *walk, u32 index, struct trace_chunk *chunk) {
+  if (trace_chunk_load(walk->file, index, 0, walk->buffer, chunk) != TRACE_CHUNK_READ)
+    return 0;
+  return walk->visit->on_chunk(walk->visit->user, chunk);
+}
+
+static int visit_chunk(struct walk *walk, u32 index) {
+  struct trace_visit *visit = walk->visit;
+  struct trace_chunk chunk;
+  enum trace_chunk_state state = trace_chunk_peek(walk->file, index, &chunk);
+  visit->damaged += state == TRACE_CHUNK_DAMAGED;
+  if (state != TRACE_CHUNK_READ)
+    return 0;
+  visit->records += chunk.count;
+  if (visit->by_writer && chunk.header.retention == TSCOPE_RING)
+    VECTOR_PUSH(&walk->later, (struct chunk_place){.thread = chunk.header.thread,
+                                                   .sequence = chunk.header.sequence,
+                                                   .index = index,
+                                                   .clock = chunk.header.clock});
+  else if (visit->chunks & kind_of(&chunk))
+    return load_and_show(walk, index, &chunk);
+  return 0;
+}
+
+static int visit_later(struct walk *walk, const struct chunk_place *place) {
+  struct trace_chunk chunk;
+  if (trace_chunk_peek(walk->file, place->index, &chunk) != TRACE_CHUNK_READ ||
+      !(walk->visit->chunks & kind_of(&chunk)))
+    return 0;
+  chunk.after_gap = place->after_gap;
+  return load_and_show(walk, place->index, &chunk);
+}
+
+int trace_visit(const struct trace_file *file, struct trace_visit *visit) {
+  struct walk walk = {.file = file, .visit = visit, .buffer = trace_chunk_buffer(file)};
+  int result = 0;
+  for (u32 i = trace_chunk_from(file, 0); i < file->n_chunks && result == 0;
+       i = trace_chunk_from(file, i + 1))
+    result = budget_is_over() ? -EFBIG : visit_chunk(&walk, i);
+  if (walk.later.n)
+    sort_places(walk.later.at, walk.later.n);
+  for (u32 i = 0; i < walk.later.n && result == 0; i++)
+    result = budget_is_over() ? -EFBIG : visit_later(&walk, &walk.later.at[i]);
+  free(walk.later.at);
+  free(walk.buffer);
+  return result;
+}
