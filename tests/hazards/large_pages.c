@@ -12,6 +12,9 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#ifndef MADV_POPULATE_WRITE
+#define MADV_POPULATE_WRITE 23
+#endif
 #define EXPORT __attribute__((visibility("default")))
 
 static const size_t page = 65536;
@@ -75,9 +78,14 @@ void *mmap(void *address, size_t bytes, int protection, int flags, int fd, off_t
                          flags | MAP_FIXED, fd, offset);
 }
 
+/* A page that lies partly in a file can be populated. Of this kernel's pages, those behind the end
+ * of the file cannot. */
 EXPORT int madvise(void *address, size_t bytes, int advice);
 int madvise(void *address, size_t bytes, int advice) {
-  return is_page(address) ? (int)syscall(SYS_madvise, address, round_up(bytes), advice) : refuse();
+  if (!is_page(address))
+    return refuse();
+  size_t whole = advice == MADV_POPULATE_WRITE ? (bytes + 4095) & ~(size_t)4095 : round_up(bytes);
+  return (int)syscall(SYS_madvise, address, whole, advice);
 }
 
 EXPORT int mprotect(void *address, size_t bytes, int protection);
