@@ -138,7 +138,7 @@ class Replay:
                     return None
                 ready = max(ready, ends[rank.number, id])
         start = ready + self.delays[rank.number, op.id]
-        if not op.is_comm:
+        if not op.meetings:
             duration = op.end - op.start
             if as_peers == rank.number:
                 duration = self.of_peers.get((rank.number, op.id), duration)

@@ -6,7 +6,8 @@ the simulator logged.
     scenarios.py --build BUILD NAME [--keep DIRECTORY]
     scenarios.py --list
 
-Every figure must be right within 3 % or 100 us per step, whichever is larger.
+Every figure must be right within 3 % or 100 us per step, whichever is larger; communication by kernels
+of other libraries than NCCL within 1 %, or 20 us.
 """
 import argparse
 import json
@@ -40,6 +41,33 @@ LAYERS, RANKS, OF_EACH = 8, 4, 2
 # The shapes of train_gemms.c, and the dense peak of an H100.
 SHAPES = {"bf16/fp16": ((2048, 1024, 1024), 989e12), "tf32": ((1024, 1024, 1024), 494.5e12),
           "fp32": ((1024, 512, 1024), 67e12)}
+
+# Communication that runs as kernels of other libraries (train --family): a slow rank, a rank that is late,
+# and overlap by turns; and what the report calls their operations.
+SLOW, LATE, SERIAL = (["--slow-rank", "2", "--slow-factor", "1.25"], {"straggler": 2}), \
+    (["--input-ms", "8", "--ahead", "1", "--slow-input-rank", "1"], {"straggler": 1}), \
+    (["--overlap", "0"], {})
+FAMILIES = {
+    "deepep": (*SLOW, {"DeepEP layout", "DeepEP notify", "DeepEP dispatch", "DeepEP combine"}),
+    "deepep-intranode": (*LATE, {"DeepEP notify", "DeepEP dispatch", "DeepEP combine"}),
+    "deepep-low-latency": (*SERIAL, {"DeepEP dispatch", "DeepEP combine"}),
+    "nccl-ep": (*SLOW, {"NCCL EP dispatch", "NCCL EP combine"}),
+    "mori": (*LATE, {"MORI dispatch", "MORI combine"}),
+    "symmetric": (*SLOW, {"symm_mem all_reduce"}),
+    "symmetric-multimem": (*SERIAL, {"symm_mem all_reduce", "symm_mem barrier"}),
+    "nvshmem": (*LATE, {"NVSHMEM reduce", "NVSHMEM barrier"}),
+    "userbuffers": (*SLOW, {"userbuffers reduce_scatter", "userbuffers all_gather"}),
+    "vllm": (*LATE, {"custom all_reduce"}),
+    "sglang": (*SERIAL, {"custom all_reduce"}),
+    "quick": (*SLOW, {"quick all_reduce"}),
+    "tensorrt": (*LATE, {"TensorRT-LLM all_reduce"}),
+    "tensorrt-experts": (*SLOW, {"TensorRT-LLM layout", "TensorRT-LLM dispatch",
+                                 "TensorRT-LLM combine"}),
+    "flashinfer": (*SERIAL, {"FlashInfer all_reduce"}),
+    "mscclpp": (*SLOW, {"MSCCL++ all_reduce"}),
+    "torchcomms": (*LATE, {"torchcomms all_reduce"}),
+    "device-api": (*SLOW, {"all_reduce on NCCL's device API"}),
+}
 
 # options of the training program, environment, and what is checked in addition to the usual figures
 SCENARIOS = {
@@ -93,6 +121,9 @@ SCENARIOS = {
     "host-ahead-duty-cycle": {"options": ["--steps", "128", "--marks", "1", "--warmup", "0",
                                           "--ahead", "3", "--loss", "0"],
                               "env": {"TSCOPE_GPU_STEPS": "16/32"}, "timing": "duty"},
+    **{f"family-{name}": {"options": ["--family", name, "--loss", "0", "--marks", "1"] + more,
+                          "family": operations, **facts}
+       for name, (more, facts, operations) in FAMILIES.items()},
     "no-common-collective": {"options": ["--alone", "1", "--ranks", "2"],
                              "env": {**HOSTILE, "SKEW_DRIFT_PPM": "0,50"}, "refused": True},
 }
@@ -198,6 +229,18 @@ def compare_overlap(check, overlap, steady):
     for rank in steady["ranks"]:
         check.ms(f"overlap.by_rank[{rank['rank']}].exposed_ms",
                  by_rank.get(rank["rank"], {}).get("exposed_ms"), rank["exposed"])
+
+
+def compare_family(check, report, steady, operations):
+    """The overlap to a percent, and the operations by name; nothing of it is taken for compute or NCCL's."""
+    overlap = report["overlap"]
+    for field, key in {"comm_ms": "comm", "exposed_ms": "exposed", "exposed_wait_ms": "exposed_wait",
+                       "exposed_transfer_ms": "exposed_transfer"}.items():
+        truth = steady[key] / 1e6
+        allowed = max(0.01 * truth, 0.02)
+        check.line(field + ", to a percent", overlap[field], truth, allowed,
+                   overlap[field] is not None and abs(overlap[field] - truth) <= allowed)
+    check.equal("operations", {row["op"] for row in overlap["by_collective"]}, operations)
 
 
 def compare_compute(check, distributed, steady):
@@ -332,6 +375,8 @@ def compare(report, truth, scenario):
     if not EMULATOR:  # emulated launches are so slow and uneven that they dominate the path
         compare_path(check, report["critical_path"], steady)
         compare_what_if(check, report["critical_path"], truth, warmup, count)
+    if "family" in scenario:
+        compare_family(check, report, steady, scenario["family"])
     if "--gemms" in scenario["options"]:
         gemm_ns = compare_gemms(check, report, truth, warmup, count,
                                       "NVIDIA_TF32_OVERRIDE" not in scenario["env"])

@@ -20,6 +20,12 @@ void standin_next_kernel_ns(int64_t ns);
  * function outside of namespaces and classes. All other kernels run for STANDIN_KERNEL_US (10). */
 void standin_kernel_ns(const char *name, int64_t ns);
 
+/* The next collective that this thread calls is the communication of another library: it runs as a
+ * kernel with the device name `name`, which is not copied, and NCCL's profiler hears nothing of it.
+ * Of the stand-in NCCL; call the collective by its profiling name (pncclAllReduce), because the
+ * other library does not call NCCL. */
+void standin_next_collective_name(const char *name);
+
 /* The value of all conditional nodes of graphs from now on (1 at first). A while node runs its body
  * `value` times, an if node once unless the value is 0, a switch node the body with that index. */
 void standin_condition(unsigned value);

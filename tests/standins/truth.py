@@ -6,8 +6,9 @@
 
 Definitions, per rank and step, all in nanoseconds of the simulator's clock:
 
-  compute   union of the kernels that are not NCCL's
-  comm      union of NCCL's kernels
+  compute   union of the kernels that do not communicate
+  comm      union of the kernels in which ranks meet, and of those of the same libraries that prepare
+            on one GPU what is moved
   exposed   comm without compute, by interval union. If several collectives run at the same time,
             each instant belongs to the one that started first. It is wait before the arrival of the
             last rank at that collective, and transfer after
@@ -77,9 +78,15 @@ class Op:
         self.calls = entry.get("calls", [])
         self.meetings = []  # of a collective, one for each call
 
+        self.prepares = "layout" in self.name or "PrepareDispatch" in self.name
+
     @property
     def is_comm(self):
-        return self.kind == "collective"
+        return self.kind == "collective" or self.prepares
+
+    @property
+    def computes(self):
+        return self.kind == "kernel" and not self.prepares
 
 
 class Meeting:
@@ -175,13 +182,13 @@ class Truth:
     @functools.cache
     def unions(rank):
         """The intervals of compute and comm, and of exposed comm and copies, in the whole run of a rank."""
-        compute = union([op.start, op.end] for op in rank.order if op.kind == "kernel")
+        compute = union([op.start, op.end] for op in rank.order if op.computes)
         copies = union([op.start, op.end] for op in rank.order if op.kind in ("copy", "fill"))
         comm = union([op.start, op.end] for op in rank.order if op.is_comm)
         wait, transfer, covered = [], [], 0
         for op in sorted((op for op in rank.order if op.is_comm), key=lambda op: op.start):
             start = max(op.start, covered)
-            split = max(meeting.last_arrival for meeting in op.meetings)
+            split = max((meeting.last_arrival for meeting in op.meetings), default=op.start)
             if start < op.end:
                 wait.append([start, max(start, min(split, op.end))])
                 transfer.append([max(start, min(split, op.end)), op.end])
@@ -232,7 +239,7 @@ class Truth:
         while now > begin:
             rank = ranks[op.rank]
             account(op.end, "launch", op.rank)
-            if op.is_comm:
+            if op.meetings:
                 # the call that ended last, then backwards through the earlier calls of the same kernel
                 meeting = max(op.meetings, key=lambda met: met.members[0][1]["end"])
                 while True:
@@ -246,7 +253,8 @@ class Truth:
                         break
                     meeting = before[0]
             elif op.kind in ("kernel", "copy", "fill"):
-                account(op.start, "compute" if op.kind == "kernel" else "copy", op.rank)
+                account(op.start, "compute" if op.computes else
+                        "communication" if op.prepares else "copy", op.rank)
             what, when = self.predecessor(rank, op)
             account(when, "launch", op.rank)
             if what == "host":

@@ -20,7 +20,8 @@ static u32 label_of(struct slice_builder *c, const struct span *span) {
     u32 hash = text ? (u32)hash_text(HASH_SEED, text) : 0;
     hash = hash < HOST_KEYS || hash >= LABEL_LAUNCH_LATENCY ? HOST_KEYS : hash;
     c->name_keys[name] = text ? hash : LABEL_NOT_KNOWN;
-    bool is_kernel = span->kind == SPAN_KERNEL || span->kind == SPAN_COLLECTIVE;
+    bool is_kernel = span->kind == SPAN_KERNEL || span->kind == SPAN_COLLECTIVE ||
+                     span->kind == SPAN_LAUNCH; /* launches have the names of their kernels */
     if (text && path_labels_add(c->a->graph->labels, hash, text, is_kernel) < 0)
       c->error = -ENOMEM;
   }

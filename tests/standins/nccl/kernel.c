@@ -11,10 +11,12 @@
 
 #include "../driver_pointer.h"
 #include "../gpu/order.h"
+#include "../standin.h"
 #include "comm.h"
 
 struct kernel {
   struct ncclComm *comm;
+  const char *name; /* of another library's kernel; NULL: NCCL's own */
   size_t n;
   struct call calls[];
 };
@@ -329,6 +331,12 @@ static const char *reduction_name(ncclRedOp_t redop) {
   return redop < ncclNumOps ? names[redop] : "PreMulSum";
 }
 
+static __thread const char *next_name;
+
+NCCL_API void standin_next_collective_name(const char *name) {
+  next_name = name;
+}
+
 /* Kernel names of NCCL 2.2x, mangled as CUPTI reports them. Each is kept once and never freed. */
 static const char *kernel_name(const struct call *call) {
   static const char *const kinds[] = {"AllReduce", "Broadcast", "Reduce", "AllGather",
@@ -379,11 +387,12 @@ static void enqueue(void *user, struct CUstream_st *stream, uint32_t correlation
   struct ncclComm *comm = kernel->comm;
   for (size_t i = 0; i < kernel->n; i++)
     assign_sequence(&kernel->calls[i]);
-  profiler_calls_launched(kernel->calls, kernel->n);
+  if (!kernel->name)
+    profiler_calls_launched(kernel->calls, kernel->n);
   comm->references++;
   struct sim_op *op = sim_op_new(stream, SIM_COLLECTIVE, &work);
   op->user = kernel;
-  op->name = kernel_name(kernel->calls);
+  op->name = kernel->name ? kernel->name : kernel_name(kernel->calls);
   op->grid[0] = op->grid[1] = op->grid[2] = 1;
   op->block[0] = 512;
   op->block[1] = op->block[2] = 1;
@@ -435,9 +444,11 @@ ncclResult_t kernel_launch(struct call *calls, size_t n) {
     return ncclSystemError;
   kernel->comm = calls->comm;
   kernel->n = n;
+  kernel->name = next_name;
+  next_name = NULL;
   memcpy(kernel->calls, calls, n * sizeof(*calls));
   struct order order = {.kind = SIM_COLLECTIVE,
-                        .name = kernel_name(calls),
+                        .name = kernel->name ? kernel->name : kernel_name(calls),
                         .user = kernel,
                         .copy_user = copy_kernel,
                         .enqueue = enqueue};

@@ -55,8 +55,11 @@ void run_kernel(struct rank *rank, enum kernel kernel, double ms) {
 }
 
 void all_reduce(struct rank *rank, size_t bytes, ncclComm_t comm, cudaStream_t stream) {
-  NCCL(ncclAllReduce(rank->gradients, rank->gradients, bytes / sizeof(float), ncclFloat, ncclSum,
-                     comm, stream));
+  if (rank->options->family)
+    family_all_reduce(rank, bytes, comm, stream);
+  else
+    NCCL(ncclAllReduce(rank->gradients, rank->gradients, bytes / sizeof(float), ncclFloat, ncclSum,
+                       comm, stream));
 }
 
 void stream_after(cudaStream_t later, cudaStream_t earlier, cudaEvent_t event) {
@@ -300,7 +303,7 @@ static int run_rank(const struct options *options) {
             options->pipeline);
     return 2;
   }
-  register_kernels();
+  register_kernels(options->family ? family_preparation(options->family) : NULL);
   set_up(&rank);
   for (; rank.step < options->steps; rank.step++) {
     if (options->marks)

@@ -65,6 +65,7 @@ struct options {
   TRAIN_OPTIONS(FIELD)
 #undef FIELD
   const char *slow_link; /* "2-3:0.25": the link runs at a quarter */
+  const char *family;    /* whose kernels reduce; NULL: NCCL's */
   const char *log;       /* directory for the op logs and truth.json */
 };
 
@@ -72,7 +73,7 @@ extern const struct options options_default;
 /* Returns -1 if the program shall go on, else its exit status. */
 int options_parse(struct options *options, int argc, char **argv);
 
-enum kernel { FORWARD, BACKWARD, OPTIMIZER, N_KERNELS };
+enum kernel { FORWARD, BACKWARD, OPTIMIZER, PREPARATION, N_KERNELS };
 
 struct rank {
   const struct options *options;
@@ -100,10 +101,15 @@ void stream_after(cudaStream_t later, cudaStream_t earlier, cudaEvent_t event);
 /* train_gemms.c */
 void run_gemms(struct rank *rank);
 void end_gemms(struct rank *rank);
+/* train_families.c */
+void family_names(void); /* prints them */
+void family_all_reduce(struct rank *rank, size_t bytes, ncclComm_t comm, cudaStream_t stream);
+/* The kernel that this library runs on one GPU alone; NULL if there is none. */
+const char *family_preparation(const char *name);
 /* train_pipeline.c */
 void pipeline_step(struct rank *rank);
 /* train_kernels.c: registration and launch as nvcc compiles them for this CUDA version */
-void register_kernels(void);
+void register_kernels(const char *preparation);
 cudaError_t launch_kernel(enum kernel kernel, cudaStream_t stream);
 /* train_launch.c */
 int environment_number(const char *name, int fallback);

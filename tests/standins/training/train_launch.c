@@ -35,7 +35,9 @@ static void help(void) {
   TRAIN_OPTIONS(HELP)
 #undef HELP
   printf("  %-18s %s\n", "--slow-link", "A-B:F[,...]: the link between ranks A and B runs at F");
-  printf("  %-18s %s\n", "--log", "directory for the simulator's op logs and truth.json");
+  printf("  %-18s %s", "--family", "whose kernels reduce instead of NCCL's, with --loss 0: ");
+  family_names();
+  printf("\n  %-18s %s\n", "--log", "directory for the simulator's op logs and truth.json");
 }
 
 static bool set_option(struct options *options, const char *name, const char *value) {
@@ -48,6 +50,8 @@ static bool set_option(struct options *options, const char *name, const char *va
 #undef SET
   if (!strcmp(name, "--slow-link"))
     options->slow_link = value;
+  else if (!strcmp(name, "--family"))
+    options->family = value;
   else if (!strcmp(name, "--log"))
     options->log = value;
   else
