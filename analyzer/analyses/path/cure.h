@@ -9,7 +9,7 @@
 
 enum change_kind {
   CHANGE_RANKS = 1,     /* `ranks` do their work as fast as the median of all others */
-  CHANGE_EVERY_RANK,    /* every rank as the median of its peers */
+  CHANGE_EVERY_RANK,    /* every rank as the median of all, of an even number as the faster */
   CHANGE_COMMUNICATION, /* transfers; ranks still wait for each other */
   CHANGE_TRANSFERS,     /* of one operation (`of`) on one communicator (`which`) */
   CHANGE_COMPUTE,       /* kernels; without a GPU the host's phases */

@@ -20,15 +20,18 @@
 #include "base/parallel.h"
 #include "base/statistics.h"
 
+#define COMMON_WORK 0.9 /* of a rank's, for ranks that do the same */
+
 /* Events that must be put in order. The start of node n is event n. Its end is event n too, unless
  * other events decide it: then it is V + n. Join m is 2V + m. */
 struct replay {
   const struct analysis *a;
   const struct sample_graph *g;
   u32 *order, n_order;
-  double *mean;     /* [key * n_ranks + rank] of its work, as in sum_work() */
-  u32 *count;       /* likewise */
-  float *factor;    /* [key * n_ranks + rank] median of peers / own */
+  double *work;     /* [key * n_ranks + rank] its time, ns */
+  float *factor;    /* likewise: median of peers / own */
+  float *to_median; /* likewise: median of all ranks / own */
+  bool alike;       /* the ranks do the same, but for a little */
   u32 *node_of_key; /* [key] one that has it, INDEX_NONE */
   u32 n_steps;
   i64 *step_ends; /* [n_steps] without changes */
@@ -181,29 +184,47 @@ static i64 gap_before(const struct sample_graph *g, u32 n) {
   return node->start > from ? node->start - from : 0;
 }
 
-/* Kernels and calls are compared by their mean time; host time in a phase by its sum, because calls
- * divide it differently on each rank. */
-static void sum_work(const struct sample_graph *g, double *sum, u32 *count) {
+/* Ranks are compared by all of their time for a kind of work: one may do it more often than its
+ * peers, and calls divide a host's time differently on each rank. */
+static void sum_work(const struct sample_graph *g, double *work) {
   for (u32 n = 0; n < g->n; n++) {
     const struct node *node = &g->nodes[n];
-    size_t at = (size_t)node->key * g->n_ranks + node->rank;
-    if (node->kind != NODE_BLOCKED && node->kind != NODE_COLLECTIVE) {
-      sum[at] += (double)(node->end - node->start);
-      count[at] += node->key >= HOST_KEYS || count[at] == 0;
-    }
-    if (!NODE_ON_DEVICE(node->kind)) {
-      at = (size_t)phase_of_gap(node) * g->n_ranks + node->rank;
-      sum[at] += (double)gap_before(g, n);
-      count[at] = 1;
-    }
+    if (node->kind != NODE_BLOCKED && node->kind != NODE_COLLECTIVE)
+      work[(size_t)node->key * g->n_ranks + node->rank] += (double)(node->end - node->start);
+    if (!NODE_ON_DEVICE(node->kind))
+      work[(size_t)phase_of_gap(node) * g->n_ranks + node->rank] += (double)gap_before(g, n);
   }
 }
 
-/* A host that spends no time in a phase is a peer all the same; a rank without a kernel does other
- * work. */
+/* Ranks do the same if half of them do hardly anything that not all do. */
+static bool do_the_same(const struct replay *r, double *scratch) {
+  const struct sample_graph *g = r->g;
+  u32 n = 0;
+  for (u32 rank = 0; rank < g->n_ranks; rank++)
+    n += g->slices[rank].present;
+  double *common = scratch, *all = scratch + g->n_ranks;
+  memset(scratch, 0, 2 * (size_t)g->n_ranks * sizeof(double));
+  for (u32 key = HOST_KEYS; key < g->n_keys; key++) {
+    const double *work = &r->work[(size_t)key * g->n_ranks];
+    u32 have = 0;
+    for (u32 rank = 0; rank < g->n_ranks; rank++)
+      have += work[rank] > 0;
+    for (u32 rank = 0; rank < g->n_ranks; rank++) {
+      all[rank] += work[rank];
+      common[rank] += have == n ? work[rank] : 0;
+    }
+  }
+  u32 the_same = 0;
+  for (u32 rank = 0; rank < g->n_ranks; rank++)
+    the_same += all[rank] > 0 && common[rank] >= COMMON_WORK * all[rank];
+  return n > 1 && 2 * the_same >= n;
+}
+
+/* A host that spends no time in a phase is a peer all the same. A rank without a kernel does other
+ * work, unless the ranks do the same: then that kernel is what others do in addition. */
 static bool is_peer(const struct replay *r, u32 key, u32 rank) {
-  return r->count[(size_t)key * r->g->n_ranks + rank] ||
-         (key < HOST_KEYS && r->g->slices[rank].present);
+  return r->work[(size_t)key * r->g->n_ranks + rank] > 0 ||
+         ((key < HOST_KEYS || r->alike) && r->g->slices[rank].present);
 }
 
 /* Several ranks do what they do as fast as the median of all others, where that is faster. */
@@ -212,15 +233,15 @@ static float *compare_group(const struct replay *r, const bool *group) {
   float *factor = malloc((size_t)g->n_keys * g->n_ranks * sizeof(float));
   double *others = malloc((g->n_ranks + 1u) * sizeof(double));
   for (u32 key = 0; factor && others && key < g->n_keys; key++) {
-    const double *means = &r->mean[(size_t)key * g->n_ranks];
+    const double *work = &r->work[(size_t)key * g->n_ranks];
     u32 n = 0;
     for (u32 rank = 0; rank < g->n_ranks; rank++)
       if (!group[rank] && is_peer(r, key, rank))
-        others[n++] = means[rank];
+        others[n++] = work[rank];
     double usual = median_of(others, n);
     for (u32 rank = 0; rank < g->n_ranks; rank++)
       factor[(size_t)key * g->n_ranks + rank] =
-          group[rank] && usual < means[rank] ? (float)(usual / means[rank]) : 1;
+          group[rank] && usual < work[rank] ? (float)(usual / work[rank]) : 1;
   }
   if (!others) {
     free(factor);
@@ -233,34 +254,33 @@ static float *compare_group(const struct replay *r, const bool *group) {
 static int compare_peers(struct replay *r) {
   const struct sample_graph *g = r->g;
   size_t cells = (size_t)g->n_keys * g->n_ranks;
-  r->mean = calloc(cells, sizeof(double));
-  r->count = calloc(cells, sizeof(u32));
-  double *sorted = malloc((g->n_ranks + 1u) * sizeof(double));
+  r->work = calloc(cells, sizeof(double));
+  double *sorted = malloc((2 * (size_t)g->n_ranks + 1u) * sizeof(double));
   r->factor = malloc(cells * sizeof(float));
-  if (!r->mean || !r->count || !sorted || !r->factor) {
+  r->to_median = malloc(cells * sizeof(float));
+  if (!r->work || !sorted || !r->factor || !r->to_median) {
     free(sorted);
     return -ENOMEM;
   }
-  sum_work(g, r->mean, r->count);
+  sum_work(g, r->work);
+  r->alike = do_the_same(r, sorted);
   for (u32 key = 0; key < g->n_keys; key++) {
-    double *means = &r->mean[(size_t)key * g->n_ranks];
-    const u32 *counts = &r->count[(size_t)key * g->n_ranks];
+    const double *work = &r->work[(size_t)key * g->n_ranks];
     u32 n = 0;
-    for (u32 rank = 0; rank < g->n_ranks; rank++) {
-      means[rank] /= counts[rank] ? counts[rank] : 1;
+    for (u32 rank = 0; rank < g->n_ranks; rank++)
       if (is_peer(r, key, rank))
-        sorted[n++] = means[rank];
-    }
+        sorted[n++] = work[rank];
     qsort(sorted, n, sizeof(double), compare_doubles);
     for (u32 rank = 0; rank < g->n_ranks; rank++) {
-      double factor = 1;
-      if (counts[rank] && n > 1 && means[rank] > 0)
-        factor = median_of_others(sorted, n, means[rank]) / means[rank];
+      double of_peers = 1, of_all = 1;
+      if (n > 1 && work[rank] > 0) {
+        of_peers = median_of_others(sorted, n, work[rank]) / work[rank];
+        of_all = sorted[(n - 1) / 2] / work[rank];
+      }
       /* Host time outside all phases can be waiting that no record shows: it is only ever
        * shortened. */
-      if (key == 0 && factor > 1)
-        factor = 1;
-      r->factor[(size_t)key * g->n_ranks + rank] = (float)factor;
+      r->factor[(size_t)key * g->n_ranks + rank] = (float)(key ? of_peers : fmin(1, of_peers));
+      r->to_median[(size_t)key * g->n_ranks + rank] = (float)(key ? of_all : fmin(1, of_all));
     }
   }
   free(sorted);
@@ -569,7 +589,7 @@ static int prepare_ranks(struct run *run) {
       run->launches_left = fmin(run->launches_left, change->left);
     if (change->kind == CHANGE_EVERY_RANK) {
       free(together);
-      run->factor = r->factor;
+      run->factor = r->to_median;
       return 0;
     }
     if (change->kind != CHANGE_RANKS)
@@ -692,9 +712,9 @@ void replay_free(struct replay *r) {
   if (!r)
     return;
   free(r->order);
-  free(r->mean);
-  free(r->count);
+  free(r->work);
   free(r->factor);
+  free(r->to_median);
   free(r->step_ends);
   free(r->node_of_key);
   free(r);
@@ -1003,10 +1023,8 @@ int replay_names(const struct analysis *a, struct work_of_name **works, u32 *n) 
         continue;
       const struct node *node = &r->g->nodes[r->node_of_key[key]];
       struct work_of_name work = {.label = node->label, .kind = node->kind};
-      for (u32 rank = 0; rank < r->g->n_ranks; rank++) {
-        size_t at = (size_t)key * r->g->n_ranks + rank;
-        work.ns += r->mean[at] * r->count[at];
-      }
+      for (u32 rank = 0; rank < r->g->n_ranks; rank++)
+        work.ns += r->work[(size_t)key * r->g->n_ranks + rank];
       if (node->kind != NODE_BLOCKED)
         room = VECTOR_PUSH(&all, work);
     }
@@ -1037,7 +1055,7 @@ void replay_excess(const struct analysis *a, double *excess_ms) {
     for (u32 key = 0; key < r->g->n_keys; key++)
       for (u32 rank = 0; rank < r->g->n_ranks; rank++) {
         size_t at = (size_t)key * r->g->n_ranks + rank;
-        excess_ms[rank] += (1 - r->factor[at]) * r->mean[at] * r->count[at] / 1e6;
+        excess_ms[rank] += (1 - r->factor[at]) * r->work[at] / 1e6;
       }
   }
   for (u32 rank = 0; steps && rank < a->model->n_ranks; rank++)

@@ -102,11 +102,11 @@ static bool ends_input_pause(const struct slice_builder *c, const struct span *s
 }
 
 /* A phase or an operator: what is inside it takes time from its own time. An operator belongs to
- * the phase that it is in; one outside all phases belongs to the user's code. */
+ * the phase that it is in, or is (autograd's); one outside all phases to the user's code. */
 static void open_host_span(struct slice_builder *c, struct lane_state *lane,
                            const struct span *span, i64 start, i64 end) {
   bool op = span->kind == SPAN_OP;
-  u8 phase = !op && span->category < HOST_KEYS ? span->category : TSCOPE_PHASE_USER;
+  u8 phase = span->category && span->category < HOST_KEYS ? span->category : TSCOPE_PHASE_USER;
   add_own_time(c, lane, start);
   if (lane->covered < start && !op && !lane->depth) /* the gap before it is between the phases */
     add_node(c, lane,

@@ -173,7 +173,7 @@ static int join_threads(struct slice_builder *c) {
       find_caller(c, lane, host_lanes);
   for (u32 lane = 0; lane < c->t->n_lanes; lane++)
     for (u32 i = c->lanes[lane].base; has_host_nodes(c, lane) && i < c->lanes[lane].next; i++)
-      if (c->slice->nodes[i].kind == NODE_HOST && c->slice->nodes[i].phase == TSCOPE_PHASE_BACKWARD)
+      if (c->slice->nodes[i].kind == NODE_HOST && c->slice->nodes[i].key == TSCOPE_PHASE_BACKWARD)
         wait_for_thread(c, lane, i);
   return 0;
 }

@@ -23,6 +23,8 @@
 #include "analyses/thresholds.h"
 #include "base/statistics.h"
 
+#define FEWEST_STEPS 4 /* of which the scatter says anything */
+
 /* The sum over members of their wait for the last member; NAN if it is not known. */
 static double total_wait(const struct straggler_test *test, const struct collective *c) {
   double last = -INFINITY, sum = 0;
@@ -188,8 +190,36 @@ static double typical_lateness(struct straggler_test *c, u32 comm, u32 rank) {
   return median_of(c->lateness, n);
 }
 
+/* With few steps, a rank may be last in every one by chance. Then the size of its lateness, against
+ * its scatter, says more: the probability that its mean is no larger than 0. */
+static double chance_of_lateness(struct straggler_test *c, u32 comm, u32 rank) {
+  const struct model *model = c->a->model;
+  u32 n = 0;
+  for (u32 i = c->first[comm]; i < c->first[comm + 1]; i++) {
+    const struct collective *one = &model->collectives[c->tested[i].collective];
+    double own = NAN;
+    u32 others = 0;
+    for (u32 k = 0; k < one->n_arrivals; k++) {
+      double at = arrival_own_time(c, one->first_arrival + k);
+      if (model->arrivals[one->first_arrival + k].rank == rank)
+        own = at;
+      else
+        c->values[others++] = at;
+    }
+    if (others && !isnan(own))
+      c->lateness[n++] = own - median_of(c->values, others);
+  }
+  if (n < FEWEST_STEPS)
+    return 1;
+  double t = sqrt(n) / variation_of(c->lateness, n);
+  return t > 0 ? student_tails(t, n - 1) / 2 : 1;
+}
+
 static bool is_straggler(struct straggler_test *c, u32 comm, struct verdict *v) {
   double step_ns = c->a->results->step_median_ms * 1e6;
+  if (v->rank != INDEX_NONE &&
+      pow(1.0 / v->members, v->tested) * c->tests >= STRAGGLER_SIGNIFICANCE)
+    v->p = fmin(v->p, chance_of_lateness(c, comm, v->rank));
   if (v->rank == INDEX_NONE || v->p * c->tests >= STRAGGLER_SIGNIFICANCE ||
       v->times <= STRAGGLER_MAJORITY * v->tested)
     return false;

@@ -116,9 +116,15 @@ static int fill_recoverable(struct analysis *a, double steps) {
   for (u32 i = 0; i < r->n_budget; i++)
     cures[i] = r->budget[i].cure;
   int error = replay_worths(a, cures, r->n_budget, false, worths);
-  for (u32 i = 0; i < r->n_budget && !error; i++)
-    if (cures[i].n)
-      r->budget[i].recoverable = worths[i].ms * steps / 1e3;
+  for (u32 i = 0; i < r->n_budget && !error; i++) {
+    struct budget_line *line = &r->budget[i];
+    if (!cures[i].n)
+      continue;
+    line->recoverable = worths[i].ms * steps / 1e3;
+    /* What a CPU computes outside the phases is in the line of compute. */
+    if (line->part == BUDGET_ASLEEP_OUTSIDE || line->part == BUDGET_OUTSIDE_UNKNOWN)
+      line->recoverable = fmin(line->recoverable, line->seconds);
+  }
   return error;
 }
 

@@ -55,8 +55,10 @@ int kineto_find_ranks(struct import *import, struct kineto_traces *traces);
 int kineto_lines(const struct kineto_trace *trace, struct timeline *timeline, const u32 *span_of,
                  struct arena *arena);
 
-/* Adds the waits that no call shows, after the last item. 0, or -ENOMEM. */
+/* Add waits that no call shows, after the last item: for kernels, and for collectives that workers
+ * of the host run. 0, or -ENOMEM. */
 int kineto_find_spins(struct kineto_trace *trace);
+int kineto_find_worker_waits(struct kineto_trace *trace);
 
 extern const struct timeline_source kineto_timelines;
 

@@ -146,6 +146,9 @@ static void describe(struct kineto_name *name) {
                      starts_with(text, "rccl:") || starts_with(text, "hccl:") ||
                      starts_with(text, "xccl:");
   name->comm_worker = starts_with(text, "gloo:");
+  if (starts_with(text, "c10d::"))
+    name->worker_op = kineto_op_of(strstr(text, "::"));
+  name->waits = contains(text, "::wait_tensor");
   if (name->comm_range)
     name->op = kineto_op_of(colon + 1);
   name->param_comms = strcmp(text, "record_param_comms") == 0;

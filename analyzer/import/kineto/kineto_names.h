@@ -40,6 +40,8 @@ struct kineto_name {
   bool communication_known;
   bool comm_range;  /* of an annotation: nccl:all_reduce and the like */
   bool comm_worker; /* of those: as it ran, on a worker of the host (gloo) */
+  u8 worker_op;     /* an operator that gives a worker a collective to run (c10d::allreduce_) */
+  bool waits;       /* an operator that waits for one */
   bool param_comms; /* record_param_comms */
   bool backward;    /* autograd's own ranges */
   bool fill;        /* of an operator: aten::fill_ and the like */

@@ -80,10 +80,13 @@ static struct span describe(const struct making *m, const struct kineto_item *it
     return call_span(name);
   case KINETO_ITEM_SPIN:
     return (struct span){.kind = SPAN_SYNC, .category = TSCOPE_SYNC_STREAM};
+  case KINETO_ITEM_WORKER_WAIT:
+    return (struct span){.kind = SPAN_COMM_WAIT};
   case KINETO_ITEM_RANGE:
     return (struct span){.kind = SPAN_PHASE,
                          .category = name->phase ? name->phase : TSCOPE_PHASE_USER};
   case KINETO_ITEM_OP:
+    return (struct span){.kind = SPAN_OP, .category = name->phase};
   case KINETO_ITEM_COMMS:
     return (struct span){.kind = SPAN_OP};
   default:
@@ -155,8 +158,8 @@ static void link_launches(struct making *m, const struct kineto_calls *calls) {
     struct span *device = &spans[m->span_of[i]], *host = &spans[m->span_of[call]];
     if (SPAN_ON_DEVICE(host->kind))
       continue;
-    if (host->kind == SPAN_OP)
-      host->kind = SPAN_LAUNCH; /* a call with an unknown name, but it launched something */
+    if (host->kind == SPAN_OP) /* an operator, or a call with an unknown name */
+      host->kind = name_of(m, item)->comm_worker ? SPAN_COLL_CALL : SPAN_LAUNCH;
     device->launch = m->span_of[call];
     if (device->kind != SPAN_COLLECTIVE)
       device->link = m->span_of[call];
@@ -319,7 +322,8 @@ static int link_waits(struct making *m, const struct kineto_calls *calls) {
   for (u32 i = 0; i < m->trace->items.n && room; i++)
     if (m->trace->items.at[i].kind == KINETO_ITEM_SYNC)
       room = link_sync(m, calls, &m->trace->items.at[i]);
-    else if (m->trace->items.at[i].kind == KINETO_ITEM_SPIN)
+    else if (m->trace->items.at[i].kind == KINETO_ITEM_SPIN ||
+             m->trace->items.at[i].kind == KINETO_ITEM_WORKER_WAIT)
       room = link_spin(m, calls, i);
   for (u32 i = 0; i < m->edges.n && room; i++)
     known[m->edges.at[i].to] = true;

@@ -24,13 +24,14 @@ enum kineto_item_kind {
   KINETO_ITEM_MEMSET,      /* bytes */
   KINETO_ITEM_SYNC,        /* what = sync facts */
   KINETO_ITEM_SPIN,        /* the host waits for a kernel without a call: kineto_spins.c */
+  KINETO_ITEM_WORKER_WAIT, /* or for a collective that a worker runs: kineto_workers.c */
   KINETO_ITEM_PYTHON,      /* a function of a program, "file(line): name" */
 };
 
 struct kineto_item {
   i64 start, end;
   u32 name;
-  u32 correlation; /* calls and what they put on the device */
+  u32 correlation; /* calls and what they put on the device or gave a worker */
   union {
     u32 what; /* INDEX_NONE where there is nothing */
     float bytes;

@@ -1,0 +1,54 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""Recordings of PyTorch's own profiler on the CPU, of jobs whose last rank does more than its peers: the replay says how
+much shorter a step is without that, as the rank's own clock does.
+
+    profiled_ranks.py TSCOPE-REPORT
+"""
+import json
+import statistics
+import subprocess
+import sys
+import tempfile
+
+from training import SKIPPED, Job, expect, python_with_torch
+
+JOBS = {"products": 2, "sort": 2, "plain": 3, "sleep": 2, "quiet": 3}
+
+
+def check(kind, ranks, extra_ms, document):
+    step_ms = document["distributed"]["mean_step_wall_ms"]
+    saved = {row["change"]: step_ms - row["step_ms"] for row in document["critical_path"]["what_if"]}
+    slow = ranks - 1
+    costly = [finding for finding in document["findings"] if finding["id"] in ("DIST.STRAGGLER", "DIST.LOAD_IMBALANCE")]
+    print(f"{kind}: {extra_ms:.1f} ms of {step_ms:.1f} ms; {saved}; {[one['title'] for one in costly]}")
+    if kind == "quiet":
+        expect(not document["distributed"]["stragglers"], document["distributed"])
+        return
+    change = f"rank {slow} as fast as its peers"
+    # On a busy machine its other work is slowed and quickened too.
+    expect(abs(saved[change] - extra_ms) < 0.15 * step_ms, f"{extra_ms} ms: {saved}")
+    expect(abs(saved["every rank as fast as the median"] - extra_ms) < 0.2 * step_ms, f"{extra_ms} ms: {saved}")
+    expect(document["distributed"]["stragglers"] == [slow], document["distributed"])
+    expect(document["critical_path"]["by_rank"][str(slow)] > 0.5 * document["critical_path"]["length_ms"],
+           document["critical_path"]["by_rank"])
+
+
+def main():
+    report = sys.argv[1]
+    python = python_with_torch()
+    if not python:
+        print("skipped: no Python with PyTorch 2; scripts/setup test installs one")
+        return SKIPPED
+    for kind, ranks in JOBS.items():
+        with tempfile.TemporaryDirectory(prefix="torch-profiled-") as scratch:
+            took = json.loads(Job(python, None, scratch, kind).run(scratch, kind, script="profiled_rank.py", ranks=ranks))
+            made = subprocess.run([report, scratch, "--format", "json"], capture_output=True, text=True, check=True)
+            document = json.loads(made.stdout)
+        first = document["steps"]["warmup_excluded"]
+        check(kind, ranks, statistics.mean(took[first:first + document["steps"]["training"]]), document)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
