@@ -98,7 +98,7 @@ static void add_token(struct live_process *process, i64 start, u32 token) {
 
 /* Whether work that is called for a stream will be seen on the GPU. */
 static bool expects_run(const struct live_process *process, u32 stream) {
-  return stream != TSCOPE_NO_STREAM && process->gpu_clock != TSCOPE_GPU_CLOCK_HOST;
+  return stream != TSCOPE_NO_STREAM && process->definitions.now.gpu_clock != TSCOPE_GPU_CLOCK_HOST;
 }
 
 static void expect_run(struct live_process *process, struct live_unpaired call) {

@@ -179,8 +179,8 @@ static void measure_group(struct live_view *view, const struct group *group, boo
 }
 
 static bool every_run_is_recorded(const struct live_process *process) {
-  return process->gpu_clock == TSCOPE_GPU_CLOCK_CUPTI ||
-         process->gpu_clock == TSCOPE_GPU_CLOCK_EVENTS;
+  return process->definitions.now.gpu_clock == TSCOPE_GPU_CLOCK_CUPTI ||
+         process->definitions.now.gpu_clock == TSCOPE_GPU_CLOCK_EVENTS;
 }
 
 /* How late a member is in a step: at the call where it is latest. The result is the median over the

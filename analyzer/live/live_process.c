@@ -2,28 +2,20 @@
 #include "live/live_records.h"
 
 #include <errno.h>
-#include <stdio.h>
 
-enum { ANCHORS_KEPT = 64, STRING_KEPT = 160, STRINGS_MAX = 1 << 18, SPANS_KEPT = 1 << 20 };
+#include "import/tscope/ranks/processes.h"
 
-const char *live_string(const struct live_process *process, u32 number) {
-  return number && number < process->strings.n ? process->strings.at[number] : NULL;
-}
-
-const char *live_info(const struct live_process *process, enum tscope_info key) {
-  u32 index = (u32)key;
-  return index < sizeof(process->info) / sizeof(*process->info)
-             ? live_string(process, process->info[index])
-             : NULL;
-}
+enum { SPANS_KEPT = 1 << 20 };
 
 i64 live_ticks_ns(const struct live_process *process, u64 ticks) {
-  return ticks ? tick_map_ns(&process->clock, ticks >> process->clock.shift) : LIVE_UNKNOWN_NS;
+  const struct tick_map *map = &process->definitions.now.ticks;
+  return ticks ? tick_map_ns(map, ticks >> map->shift) : LIVE_UNKNOWN_NS;
 }
 
 i64 live_time_ns(const struct live_process *process, const struct live_record *record, u64 units) {
-  return record->clock == TSCOPE_CLOCK_MONOTONIC ? tick_map_sane(&process->clock, (i64)units)
-                                                 : tick_map_ns(&process->clock, units);
+  const struct tick_map *map = &process->definitions.now.ticks;
+  return record->clock == TSCOPE_CLOCK_MONOTONIC ? tick_map_sane(map, (i64)units)
+                                                 : tick_map_ns(map, units);
 }
 
 static u64 dur_of(const struct live_record *record) {
@@ -96,39 +88,7 @@ static void read_step_range(struct live_process *process, const struct live_reco
   process->range_number = range->number == TSCOPE_UNKNOWN ? LIVE_NONE : range->number;
 }
 
-/* --- Definitions and facts --- */
-
-static void read_string(struct live_process *process, const struct tscope_string_record *string) {
-  if (string->string >= STRINGS_MAX || !VECTOR_REACH(&process->strings, string->string))
-    return;
-  u32 bytes;
-  const char *text = trace_text(&string->header, sizeof(*string), string->bytes, &bytes);
-  char **place = &process->strings.at[string->string];
-  free(*place);
-  *place = strndup(text, bytes < STRING_KEPT ? bytes : STRING_KEPT);
-}
-
-/* A long run has more anchors than are worth keeping: of the older ones every second is dropped. */
-static void read_anchor(struct live_process *process, const struct tscope_anchor_record *anchor) {
-  if (process->anchors.n >= ANCHORS_KEPT) {
-    u32 kept = 1;
-    for (u32 i = 2; i < process->anchors.n; i += 2)
-      process->anchors.at[kept++] = process->anchors.at[i];
-    process->anchors.n = kept;
-  }
-  process->short_of_memory |=
-      !VECTOR_PUSH(&process->anchors, (struct tick_anchor){anchor->ticks, anchor->monotonic_ns});
-  process->realtime_minus_monotonic = (i64)(anchor->realtime_ns - anchor->monotonic_ns);
-  process->anchors_new = true;
-}
-
-static int map_ticks(struct live_process *process) {
-  arena_release(&process->clock_memory);
-  process->clock_memory = (struct arena){0};
-  process->anchors_new = false;
-  return tick_map_build(&process->clock, &process->trace.file.header, process->anchors.at,
-                        process->anchors.n, &process->clock_memory);
-}
+/* --- Memory and GPU --- */
 
 static void read_memory(struct live_process *process, const struct tscope_memory_record *memory) {
   u32 i = 0;
@@ -157,19 +117,7 @@ static void read_kernel(struct live_process *process, const struct live_record *
 
 static void read_record(struct live_process *process, const struct live_record *record) {
   const struct tscope_record *raw = record->record;
-  if (record->thread == 0 && process->anchors_new && raw->type != TSCOPE_REC_ANCHOR)
-    map_ticks(process);
   switch (raw->type) {
-  case TSCOPE_REC_STRING:
-    read_string(process, (const void *)raw);
-    return;
-  case TSCOPE_REC_ANCHOR:
-    read_anchor(process, (const void *)raw);
-    return;
-  case TSCOPE_REC_INFO:
-    if (raw->tag < sizeof(process->info) / sizeof(*process->info))
-      process->info[raw->tag] = ((const struct tscope_info_record *)(const void *)raw)->value;
-    return;
   case TSCOPE_REC_COMM:
     live_read_comm(process, (const void *)raw);
     break;
@@ -208,10 +156,6 @@ static void read_record(struct live_process *process, const struct live_record *
   case TSCOPE_REC_OUT_OF_MEMORY:
     process->out_of_memory++;
     break;
-  case TSCOPE_REC_GPU_CLOCK:
-    process->gpu_clock = (u8)raw->tag;
-    process->gpu_clock_known = true;
-    return;
   case TSCOPE_REC_FAILED_CALL:
     process->failed_call = ((const struct tscope_failed_call_record *)(const void *)raw)->what;
     process->failed_result = ((const struct tscope_failed_call_record *)(const void *)raw)->result;
@@ -222,15 +166,6 @@ static void read_record(struct live_process *process, const struct live_record *
   case TSCOPE_REC_GROUP:
   case TSCOPE_REC_SCALAR:
     break;
-  case TSCOPE_REC_FRAME:
-  case TSCOPE_REC_STACK:
-  case TSCOPE_REC_STALL:
-  case TSCOPE_REC_STALL_END:
-  case TSCOPE_REC_THREAD_STATE:
-  case TSCOPE_REC_THREAD_STACK:
-  case TSCOPE_REC_COMM_STATE:
-    live_read_stall(process, record);
-    return;
   default: /* nothing to be read of it, or written by tscope's own threads: no sign of the job */
     return;
   }
@@ -242,6 +177,8 @@ static void read_record(struct live_process *process, const struct live_record *
 static int read_chunk(void *user, const struct trace_chunk *chunk) {
   struct live_process *process = user;
   struct trace_cursor cursor = trace_records(chunk);
+  if (chunk->header.retention == TSCOPE_RETAINED && !chunk->again)
+    definitions_follow_chunk(&process->definitions, &process->trace.file, chunk);
   for (const struct tscope_record *record; (record = trace_next(&cursor));) {
     process->records += !chunk->again;
     read_record(process, &(struct live_record){.record = record,
@@ -266,47 +203,20 @@ int live_process_open(struct live_process *process, const char *path, char *why,
   int error = trace_follow_open(&process->trace, path, why, why_bytes);
   if (error)
     return error;
-  const struct tscope_file_header *header = &process->trace.file.header;
-  process->rank = header->rank;
-  process->realtime_minus_monotonic = (i64)(header->start_realtime_ns - header->start_monotonic_ns);
-  error = map_ticks(process);
-  if (error) {
-    snprintf(why, why_bytes, "%s", strerror(-error));
-    live_process_close(process);
-  }
-  return error;
+  process->rank = process->trace.file.header.rank;
+  definitions_follow_begin(&process->definitions, &process->trace.file);
+  return 0;
 }
 
 void live_process_close(struct live_process *process) {
-  for (u32 i = 0; i < process->strings.n; i++)
-    free(process->strings.at[i]);
-  free(process->strings.at);
-  free(process->anchors.at);
   for (u32 i = 0; i < process->comms.n; i++)
     free(process->comms.at[i].recent);
   free(process->comms.at);
-  free(process->frames.at);
-  free(process->stacks.at);
-  free(process->stack_frames.at);
   free(process->spans.at);
   free(process->unpaired.at);
   free(process->runs.at);
-  arena_release(&process->clock_memory);
+  definitions_follow_end(&process->definitions);
   trace_follow_close(&process->trace);
-}
-
-/* A launcher that does not say ranks: the largest communicator does. */
-static void find_rank(struct live_process *process) {
-  u32 size = 0;
-  if (process->trace.file.header.rank != TSCOPE_UNKNOWN_RANK)
-    return;
-  for (u32 i = 0; i < process->comms.n; i++) {
-    const struct live_comm *comm = &process->comms.at[i];
-    if (comm->rank != TSCOPE_UNKNOWN_RANK && comm->size > size) {
-      size = comm->size;
-      process->rank = comm->rank;
-    }
-  }
 }
 
 int live_process_poll(struct live_process *process, struct ring_share ring) {
@@ -314,9 +224,9 @@ int live_process_poll(struct live_process *process, struct ring_share ring) {
   int error = trace_follow_look(&process->trace, ring, read_chunk, process);
   if (process->trace.gap)
     process->spans_to = LIVE_UNKNOWN_NS;
-  if (process->anchors_new && map_ticks(process) < 0)
-    return -ENOMEM;
-  find_rank(process);
+  definitions_follow_finish(&process->definitions, &process->trace.file);
+  if (process->rank == TSCOPE_UNKNOWN_RANK)
+    process->rank = rank_from_comms(&process->definitions.now);
   live_pair_runs(process);
   live_gpu_window(process);
   return process->short_of_memory ? -ENOMEM : error;

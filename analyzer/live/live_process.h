@@ -7,7 +7,7 @@
 #define TSCOPE_LIVE_PROCESS_H
 
 #include "base/intervals.h"
-#include "import/tscope/events/tick_map.h"
+#include "import/tscope/events/follow_definitions.h"
 #include "import/tscope/files/follow.h"
 
 #define LIVE_NONE UINT32_MAX
@@ -95,30 +95,6 @@ struct live_unpaired_run {
   u16 stream;
 };
 
-/* A call stack that was announced; its frames lie in stack_frames. */
-struct live_stack {
-  u64 id;
-  u32 first, n;
-  bool cut;
-};
-
-/* A stall that the process's own watchdog recorded, and its threads. */
-enum { LIVE_STALLED = 16 };
-struct live_stalled {
-  struct tscope_thread_state_record state;
-  struct tscope_thread_stack_record stack;
-  bool python;
-};
-enum { LIVE_COMM_STATES = 64 };
-struct live_stall {
-  struct tscope_stall_record record;
-  struct tscope_comm_state_record comms[LIVE_COMM_STATES]; /* errors alone */
-  u32 n_comms;
-  struct live_stalled threads[LIVE_STALLED];
-  u32 n_threads;
-  bool on; /* it did not end */
-};
-
 struct live_last_call {
   i64 start;
   u64 place;
@@ -131,13 +107,7 @@ struct live_process {
   struct trace_follow trace;
   u64 records; /* so far */
   u32 rank;    /* TSCOPE_UNKNOWN_RANK if not known */
-  struct arena clock_memory;
-  struct tick_map clock;
-  VECTOR(struct tick_anchor) anchors; /* thinned out */
-  i64 realtime_minus_monotonic;
-  bool anchors_new;
-  VECTOR(char *) strings;
-  u32 info[32]; /* string numbers, by enum tscope_info */
+  struct followed_definitions definitions;
   VECTOR(struct live_comm) comms;
   struct live_times marks, ranges, optimizers;
   struct live_tokens tokens;
@@ -150,19 +120,13 @@ struct live_process {
   u32 phase_name;
   struct live_memory memory[LIVE_DEVICES];
   u32 n_memory;
-  u32 out_of_memory; /* refusals */
-  u8 gpu_clock;      /* enum tscope_gpu_clock */
-  bool gpu_clock_known;
+  u32 out_of_memory;             /* refusals */
   VECTOR(struct interval) spans; /* of this poll */
   i64 spans_to; /* how far the GPU's kernels were seen; LIVE_UNKNOWN_NS after a gap */
   struct live_window windows[LIVE_WINDOWS];
   u32 n_windows; /* of all times */
   VECTOR(struct live_unpaired) unpaired;
   VECTOR(struct live_unpaired_run) runs;
-  VECTOR(struct tscope_frame_record) frames;
-  VECTOR(struct live_stack) stacks;
-  VECTOR(u64) stack_frames;
-  struct live_stall stall;
   i64 newest;      /* of any record */
   u32 failed_call; /* string */
   i32 failed_result;
@@ -177,8 +141,9 @@ void live_process_close(struct live_process *process);
 int live_process_poll(struct live_process *process, struct ring_share ring);
 
 /* NULL for a number that is not known. */
-const char *live_string(const struct live_process *process, u32 number);
-const char *live_info(const struct live_process *process, enum tscope_info key);
+static inline const char *live_string(const struct live_process *process, u32 number) {
+  return definition_string(&process->definitions.now, number);
+}
 
 /* A reading of the tick clock, unshifted; LIVE_UNKNOWN_NS for 0. */
 i64 live_ticks_ns(const struct live_process *process, u64 ticks);

@@ -37,7 +37,4 @@ void live_read_graph_replay(struct live_process *process, const struct live_reco
 void live_read_run(struct live_process *process, const struct live_record *record);
 void live_read_comm_wait(struct live_process *process, const struct live_record *record);
 
-/* live_stalls.c: frames, stacks, and stalls with the threads in them. */
-void live_read_stall(struct live_process *process, const struct live_record *record);
-
 #endif

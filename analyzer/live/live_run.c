@@ -10,8 +10,11 @@
 #include <unistd.h>
 
 #include "base/checked_memory.h"
+#include "import/tscope/ranks/processes.h"
 
 enum { DEPTH = 2, FILES_KEPT_FREE = 64 };
+/* After so many polls with the same processes, what they are to each other is known. */
+enum { POLLS_UNTIL_KNOWN = 10 };
 /* Up to so many ranks have all new GPU spans read at each poll, in a few chunks each; of more, so
  * many ranks' newest chunk, in turn. */
 enum { RANKS_WHOLLY = 16, CHUNKS_WHOLLY = 4, RANKS_IN_TURN = 64 };
@@ -77,6 +80,7 @@ static int open_file(struct live_run *run, const char *path, const struct stat *
     return 0;
   }
   entry->process = process;
+  run->same_processes = 0;
   return 0;
 }
 
@@ -125,6 +129,7 @@ static int list_files(struct live_run *run) {
     close_entry(entry);
     free(entry->path);
     free(entry);
+    run->same_processes = 0;
   }
   run->entries.n = kept;
   return error;
@@ -167,27 +172,46 @@ static int by_rank(const void *left, const void *right) {
                           *b = *(struct live_entry *const *)right;
   u64 a_start = a->process->trace.file.header.start_realtime_ns;
   u64 b_start = b->process->trace.file.header.start_realtime_ns;
+  if (a->attempt != b->attempt)
+    return a->attempt > b->attempt ? -1 : 1;
   if (a->process->rank != b->process->rank)
     return a->process->rank < b->process->rank ? -1 : 1;
   return (a_start < b_start) - (a_start > b_start);
 }
 
-/* As the report does it: of processes with one rank the last one counts, and one without a rank
- * counts where no other has ranks. */
-static int leave_out_duplicates(struct live_run *run) {
+/* Sets entry->attempt as the report has it, from what the files define so far. */
+static void find_attempts(struct live_entry **entries, u32 n) {
+  struct trace_entry *facts = memory_zeroed(n, sizeof(*facts));
+  struct processes processes = {.at = memory_zeroed(n, sizeof(*processes.at)), .n = n};
+  for (u32 i = 0; i < n; i++) {
+    struct live_process *process = entries[i]->process;
+    facts[i] = (struct trace_entry){.path = entries[i]->path, .header = process->trace.file.header};
+    processes.at[i] = (struct process){
+        .entry = &facts[i], .events.definitions = &process->definitions.now, .rank = process->rank};
+  }
+  processes_find_attempts(&processes);
+  for (u32 i = 0; i < n; i++)
+    entries[i]->attempt = processes.at[i].attempt;
+  free(processes.at);
+  free(facts);
+}
+
+/* As the report does it: the last start of the job counts, in it the last process with a rank, and
+ * one without a rank where no other has ranks. */
+static void leave_out_others(struct live_run *run) {
   struct live_entry **order = memory_array(size_sum(run->entries.n, 1), sizeof(*order));
   u32 n = 0;
-  if (!order)
-    return -ENOMEM;
   for (u32 i = 0; i < run->entries.n; i++)
     if (run->entries.at[i]->of_run)
       order[n++] = run->entries.at[i];
+  if (run->same_processes++ < POLLS_UNTIL_KNOWN)
+    find_attempts(order, n);
   qsort(order, n, sizeof(*order), by_rank);
   for (u32 i = 0; i < n; i++)
-    order[i]->left_out = i > 0 && (order[i]->process->rank == TSCOPE_UNKNOWN_RANK ||
-                                   order[i]->process->rank == order[i - 1]->process->rank);
+    order[i]->left_out = order[i]->attempt != order[0]->attempt ||
+                         (i > 0 && (order[i]->process->rank == TSCOPE_UNKNOWN_RANK ||
+                                    order[i]->process->rank == order[i - 1]->process->rank));
   free(order);
-  return 0;
 }
 
 /* --- Looking --- */
@@ -282,7 +306,8 @@ int live_run_poll(struct live_run *run, char *why, size_t why_bytes) {
       snprintf(why, why_bytes, "%s: no traces (*%s) here yet", run->directory, TSCOPE_FILE_SUFFIX);
     return -ENOENT;
   }
-  return leave_out_duplicates(run);
+  leave_out_others(run);
+  return 0;
 }
 
 void live_run_close(struct live_run *run) {

@@ -17,7 +17,8 @@ struct live_entry {
   char problem[96];
   bool seen;         /* in this listing */
   bool of_run;       /* it belongs to the run that is read */
-  bool left_out;     /* a later process has its rank, or it has none */
+  u32 attempt;       /* start of the job that it belongs to, from 1 on */
+  bool left_out;     /* of an earlier start; a later process has its rank, or it has none */
   u64 alive_ticks;   /* last sign of life that was read */
   i64 alive_changed; /* our CLOCK_MONOTONIC when that was last seen to change; LIVE_UNKNOWN_NS:
                         never */
@@ -34,9 +35,10 @@ struct live_run {
   u32 listed;     /* where in `entries` the next file of a listing is looked for */
   u32 next_gpu;   /* whose ring is read next, where not all can be at each poll */
   u64 polls;
-  u64 read_bytes; /* by the last poll */
-  double poll_s;  /* duration of the last poll */
-  u32 hint;       /* calls per step of the rank read before, see live_steps_of() */
+  u64 same_processes; /* polls since one was added or went away */
+  u64 read_bytes;     /* by the last poll */
+  double poll_s;      /* duration of the last poll */
+  u32 hint;           /* calls per step of the rank read before, see live_steps_of() */
 };
 
 /* One poll of all files. 0, or negative errno with a line in `why` when nothing can be shown:

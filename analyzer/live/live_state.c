@@ -84,7 +84,7 @@ static double silent_for(const struct live_rank *rank, const struct live_host *h
     return live_seconds_between(alive, monotonic);
   if (rank->entry->alive_changed != LIVE_UNKNOWN_NS)
     return live_seconds_between(rank->entry->alive_changed, monotonic);
-  return live_seconds_between(alive, realtime - process->realtime_minus_monotonic);
+  return live_seconds_between(alive, realtime - process->definitions.now.realtime_minus_monotonic);
 }
 
 static double silence_limit(const struct live_rank *rank, const struct live_host *host) {
@@ -99,7 +99,8 @@ void live_find_state(struct live_view *view, struct live_rank *rank, i64 realtim
   const struct tscope_file_header *header = &rank->process->trace.file.header;
   struct live_host *host = &view->hosts[rank->host];
   i64 alive = live_ticks_ns(rank->process, header->alive_ticks);
-  i64 now = host->here ? monotonic : realtime - rank->process->realtime_minus_monotonic;
+  i64 now =
+      host->here ? monotonic : realtime - rank->process->definitions.now.realtime_minus_monotonic;
   rank->silent_s = silent_for(rank, host, realtime, monotonic);
   rank->what[0] = 0;
   if (header->closed_realtime_ns || header->reaped_signal ||

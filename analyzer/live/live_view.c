@@ -74,7 +74,7 @@ static bool is_on_this_host(const struct live_process *process, i64 realtime, i6
   char name[256] = "";
   gethostname(name, sizeof(name) - 1);
   const char *theirs = process->trace.file.header.host;
-  i64 difference = realtime - monotonic - process->realtime_minus_monotonic;
+  i64 difference = realtime - monotonic - process->definitions.now.realtime_minus_monotonic;
   return strncmp(name, theirs, sizeof(process->trace.file.header.host) - 1) == 0 &&
          llabs(difference) < SAME_BOOT_NS;
 }
@@ -86,7 +86,8 @@ static u32 host_of(struct live_view *view, const struct live_process *process, i
   const char *name = process->trace.file.header.host;
   for (u32 i = view->n_hosts; i-- > 0;)
     if (strcmp(view->hosts[i].name, name) == 0 &&
-        llabs(view->hosts[i].offset_ns - process->realtime_minus_monotonic) < SAME_BOOT_NS) {
+        llabs(view->hosts[i].offset_ns - process->definitions.now.realtime_minus_monotonic) <
+            SAME_BOOT_NS) {
       view->hosts[i].ranks++;
       return i;
     }
@@ -95,7 +96,7 @@ static u32 host_of(struct live_view *view, const struct live_process *process, i
       (struct live_host){.name = name,
                          .ranks = 1,
                          .here = is_on_this_host(process, realtime, monotonic),
-                         .offset_ns = process->realtime_minus_monotonic,
+                         .offset_ns = process->definitions.now.realtime_minus_monotonic,
                          .residual_s = NAN,
                          .behind_s = NAN};
   return view->n_hosts++;
@@ -152,7 +153,7 @@ static void fill_last_call(struct live_view *view, struct live_rank *rank) {
 
 static void fill_memory(struct live_rank *rank) {
   const struct live_process *process = rank->process;
-  const char *total = live_info(process, TSCOPE_INFO_GPU_MEMORY);
+  const char *total = process->definitions.now.info[TSCOPE_INFO_GPU_MEMORY];
   rank->gpu_memory = total && atof(total) > 0 ? atof(total) : NAN;
   rank->memory = rank->peak = rank->reserved = process->n_memory ? 0 : NAN;
   for (u32 i = 0; i < process->n_memory; i++) {
@@ -262,7 +263,7 @@ int live_view_make(struct live_view *view, struct live_run *run) {
     view->n_over += has_ended(rank);
     view->n_trouble += !is_running(rank) && !has_ended(rank);
     start = header->start_realtime_ns < start ? header->start_realtime_ns : start;
-    u64 seen = (u64)(rank->seen_ns + rank->process->realtime_minus_monotonic);
+    u64 seen = (u64)(rank->seen_ns + rank->process->definitions.now.realtime_minus_monotonic);
     latest = rank->seen_ns != LIVE_UNKNOWN_NS && seen > latest ? seen : latest;
   }
   if (error)

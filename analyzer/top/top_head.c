@@ -158,10 +158,10 @@ static void put_reading(const struct live_view *view, struct pen *pen) {
     pen_item_format(pen, STYLE_WARNING, 2, "%s cannot be read",
                     plural(view->unreadable, "file").text);
   if (view->left_out)
-    pen_item_format(
-        pen, STYLE_DIM, 2,
-        "processes left out, because a later one has the same rank or they have no rank: %s",
-        count_of(view->left_out).text);
+    pen_item_format(pen, STYLE_DIM, 2,
+                    "processes left out, because they are of an earlier start, a later one has "
+                    "their rank, or they have none: %s",
+                    count_of(view->left_out).text);
   pen_item_format(pen, STYLE_DIM, 2, "read %s in %s", byte_size((double)view->run->read_bytes).text,
                   duration_s(view->run->poll_s).text);
   pen_newline(pen);

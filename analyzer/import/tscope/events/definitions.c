@@ -1,43 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-#include "import/tscope/events/definitions.h"
+#include "import/tscope/events/collector.h"
 
 #include <errno.h>
 #include <stdio.h>
 
-#include "base/vector.h"
-#include "import/tscope/events/read_stall_records.h"
 #include "import/tscope/files/visit.h"
-
-struct info_item {
-  u32 key, value, detail;
-};
-
-/* What is collected in file order before it is sorted. */
-struct collector {
-  struct definitions *out;
-  struct arena *arena;
-  u64 most_numbers; /* no definition number can be above what the file has room for */
-  VECTOR(const char *) strings;
-  VECTOR(struct shape_definition) shapes;
-  VECTOR(struct stream_definition) streams;
-  VECTOR(struct comm_definition) comms; /* names still string numbers in `names` */
-  VECTOR(u32) comm_names;
-  VECTOR(struct thread_definition) threads;
-  VECTOR(u32) thread_names;
-  VECTOR(struct tick_anchor) anchors;
-  VECTOR(struct info_item) infos;
-  VECTOR(struct graph_definition) graphs;
-  VECTOR(struct graph_child) graph_children;
-  VECTOR(struct captured_gemm) captured_gemms;
-  VECTOR(u32) captured_kernels;
-  VECTOR(struct frame_definition) frames;
-  VECTOR(struct stack_definition) stacks;
-  VECTOR(u64) stack_frames;
-  struct stall_records stalls;
-  u32 gpu_clock_reason;
-  u64 error_ticks;
-  u32 damaged, cut, missing;
-};
 
 static bool read_string(struct collector *into, const struct tscope_record *record) {
   const struct tscope_string_record *string = (const void *)record;
@@ -159,7 +126,7 @@ static void read_running_totals(struct collector *into, const struct tscope_reco
   }
 }
 
-static bool collect_record(struct collector *into, const struct tscope_record *record) {
+bool collector_add(struct collector *into, const struct tscope_record *record) {
   switch (record->type) {
   case TSCOPE_REC_STRING:
     return read_string(into, record);
@@ -220,7 +187,7 @@ static int collect_chunk(void *user, const struct trace_chunk *chunk) {
   struct collector *into = user;
   struct trace_cursor cursor = trace_records(chunk);
   for (const struct tscope_record *record; (record = trace_next(&cursor));)
-    if (!collect_record(into, record))
+    if (!collector_add(into, record))
       return -ENOMEM;
   into->cut += chunk->cut;
   into->damaged += cursor.damaged && !chunk->cut;
@@ -277,7 +244,7 @@ static char *join_infos(struct collector *into, u32 key) {
   return text;
 }
 
-static int finish_infos(struct collector *into) {
+int collector_finish_infos(struct collector *into) {
   struct definitions *out = into->out;
   for (u32 i = 0; i < into->infos.n; i++) {
     const struct info_item *item = &into->infos.at[i];
@@ -350,14 +317,20 @@ static int by_id(const void *left, const void *right) {
   return a < b ? -1 : a > b;
 }
 
+void definitions_sort_stacks(struct definitions *definitions) {
+  if (definitions->n_frames)
+    qsort(definitions->frames, definitions->n_frames, sizeof(*definitions->frames), by_id);
+  if (definitions->n_stacks)
+    qsort(definitions->stacks, definitions->n_stacks, sizeof(*definitions->stacks), by_id);
+}
+
 static int finish_stacks(struct collector *into) {
   struct definitions *out = into->out;
   if (!COPY_LIST(into, &out->text, &into->frames, frames, n_frames) ||
       !COPY_LIST(into, &out->text, &into->stacks, stacks, n_stacks) ||
       !COPY_LIST(into, &out->text, &into->stack_frames, stack_frames, n_stack_frames))
     return -ENOMEM;
-  qsort(out->frames, out->n_frames, sizeof(*out->frames), by_id);
-  qsort(out->stacks, out->n_stacks, sizeof(*out->stacks), by_id);
+  definitions_sort_stacks(out);
   return 0;
 }
 
@@ -383,7 +356,7 @@ static int finish(struct collector *into, const struct trace_file *file) {
   double hz = file->header.tick_hz ? (double)file->header.tick_hz : 1e9;
   double error = (double)into->error_ticks * 1e9 / hz;
   out->anchor_error_ns = error < 1e15 ? (u64)error : (u64)1e15;
-  int result = finish_infos(into);
+  int result = collector_finish_infos(into);
   if (result == 0)
     result = finish_graphs(into);
   if (result == 0)
@@ -397,6 +370,26 @@ static int finish(struct collector *into, const struct trace_file *file) {
   return result;
 }
 
+void collector_release(struct collector *into) {
+  free(into->strings.at);
+  free(into->shapes.at);
+  free(into->streams.at);
+  free(into->comms.at);
+  free(into->comm_names.at);
+  free(into->threads.at);
+  free(into->thread_names.at);
+  free(into->anchors.at);
+  free(into->infos.at);
+  free(into->graphs.at);
+  free(into->graph_children.at);
+  free(into->captured_gemms.at);
+  free(into->captured_kernels.at);
+  free(into->frames.at);
+  free(into->stacks.at);
+  free(into->stack_frames.at);
+  stall_records_release(&into->stalls);
+}
+
 int definitions_read(struct definitions *definitions, const struct trace_file *file,
                      struct arena *arena) {
   *definitions = (struct definitions){0};
@@ -406,23 +399,7 @@ int definitions_read(struct definitions *definitions, const struct trace_file *f
   int result = collect(&into, file);
   if (result == 0)
     result = finish(&into, file);
-  free(into.strings.at);
-  free(into.shapes.at);
-  free(into.streams.at);
-  free(into.comms.at);
-  free(into.comm_names.at);
-  free(into.threads.at);
-  free(into.thread_names.at);
-  free(into.anchors.at);
-  free(into.infos.at);
-  free(into.graphs.at);
-  free(into.graph_children.at);
-  free(into.captured_gemms.at);
-  free(into.captured_kernels.at);
-  free(into.frames.at);
-  free(into.stacks.at);
-  free(into.stack_frames.at);
-  stall_records_release(&into.stalls);
+  collector_release(&into);
   return result;
 }
 

@@ -71,8 +71,7 @@ int processes_drop_unread(struct processes *processes) {
   return error;
 }
 
-/* The rank in the widest communicator that is not part of another: the job's own rank. */
-static u32 rank_from_comms(const struct definitions *definitions) {
+u32 rank_from_comms(const struct definitions *definitions) {
   u32 rank = TSCOPE_UNKNOWN_RANK, widest = 0;
   for (u32 i = 0; i < definitions->n_comms; i++) {
     const struct comm_definition *comm = &definitions->comms[i];

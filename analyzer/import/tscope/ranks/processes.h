@@ -37,6 +37,10 @@ int process_read(struct process *process, const struct trace_file *file,
 /* Drops those that could not be read; a note names each file with the reason. */
 int processes_drop_unread(struct processes *processes);
 
+/* The rank in the widest communicator that is not part of another: the job's own rank.
+ * TSCOPE_UNKNOWN_RANK. */
+u32 rank_from_comms(const struct definitions *definitions);
+
 /* After the events are read: the ranks that no environment gave, as far as communicators show them.
  */
 void processes_find_ranks(struct processes *processes);
