@@ -22,6 +22,13 @@
 /* A persistent straggler is last more often than all its peers together. */
 #define STRAGGLER_MAJORITY 0.5
 
+/* A rank that is late only in a stretch of steps: it is late in most of them and in few others, they
+ * are more than a hiccup of the machine, and the run loses this share of its time. */
+#define STRETCH_INSIDE 0.7
+#define STRETCH_OUTSIDE 0.2
+#define STRETCH_MIN_STEPS 10
+#define STRETCH_OF_RUN 0.01
+
 /* The share of the wait caused by a straggler that its "own" time must explain to be given as the
  * reason. */
 #define REASON_SHARE 0.5

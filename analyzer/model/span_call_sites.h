@@ -53,6 +53,7 @@ struct call_sites {
   struct call_site *sites;
   u32 *of_span;                /* [n_spans] of the timeline: index into sites, INDEX_NONE */
   struct line_sample *samples; /* sorted by time */
+  i64 sample_ns;               /* from one look at a thread to the next */
   u32 n_frames, n_stacks, n_sites, n_samples;
   bool of_functions; /* the line is the one where its function begins */
 };

@@ -6,6 +6,7 @@
 #define TSCOPE_LINE_SUMS_H
 
 #include "analyses/analysis.h"
+#include "analyses/lines/sampled_parts.h"
 #include "model/span_call_sites.h"
 
 struct line_sum {
@@ -26,10 +27,11 @@ struct line_sums {
   u32 n;
   u64 sites, samples;
   bool of_functions;
-  bool idle_unknown;       /* the GPU was not watched after any of its waits */
-  i64 input_ns;            /* of the data phase in samples, at any line */
-  i64 outside_ns;          /* of no phase in samples, but not waiting */
-  i64 worker_ns;           /* likewise of workers while they were at a line of the user's */
+  bool idle_unknown; /* the GPU was not watched after any of its waits */
+  i64 input_ns;      /* of the data phase in samples, at any line */
+  i64 outside_ns;    /* of no phase in samples, but not waiting */
+  i64 worker_ns;     /* likewise of workers while they were at a line of the user's */
+  struct rank_parts parts;
   struct call_frame *last; /* where the first thread was last seen; NULL */
 };
 
@@ -51,5 +53,9 @@ int sampled_lines_rank(struct analysis *a, const struct timeline *timeline,
 
 /* Fills in the samples of the ranks' results. 0, or -ENOMEM. */
 int sampled_lines_summarise(struct analysis *a);
+
+/* slow_parts.c: for each rank, the part of the program that takes longer there than on its peers;
+ * of a straggler, one that explains why it is late. 0, or -ENOMEM. */
+int slow_parts_summarise(struct analysis *a);
 
 #endif

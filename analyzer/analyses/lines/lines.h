@@ -8,12 +8,17 @@
 
 #include "analyses/analysis.h"
 
-/* A line of a rank, from samples; in the results' arena. */
+/* A part of the program on a rank, from samples: a line, or a function if it is no one line, or a
+ * phase; in the results' arena. */
 struct sampled_line {
-  const char *place, *function;
-  double ms, peers_ms; /* per step, of the rank and mean over the others */
-  double share;        /* of what was sampled of its kind */
-  bool in_workers;     /* data loader workers are at it */
+  const char *place, *function; /* of a function, its file; of a phase, its name, and NULL */
+  const char *where;        /* "at train.py:88", "in load() of data.py", "in the forward phase" */
+  const char *path;         /* "train.py:40 > data.py:12": its callers; NULL if it has none */
+  double ms, peers_ms;      /* per step, of the rank and mean over its peers */
+  double more_ms, error_ms; /* how much more than they, with its standard error */
+  double share;             /* of what was sampled of its kind */
+  bool in_workers;          /* data loader workers are at it */
+  bool is_line;
 };
 
 /* Distinguishes a line from others, the same on all ranks; never 0. */

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Where the first thread of each rank and its data loader workers were, from samples, also where no
- * call is hooked. A line stands out on a rank if it takes more time there than on the peers, by
- * more than chance explains: samples are counted as in a Poisson distribution.
+ * Where the threads that train and the data loader workers of each rank were, from samples, also
+ * where no call is hooked.
  */
 #include <errno.h>
 #include <math.h>
@@ -14,7 +13,7 @@
 #include "analyses/queries.h"
 #include "analyses/thresholds.h"
 
-static const double sample_ns = 1e8, samples_least = 5, sigmas = 3;
+static const double sample_ns = 1e8, samples_least = 5;
 
 /* The union of a timeline's phases of training: the data phases, or all. */
 static int phases_of(const struct timeline *t, bool data, struct arena *scratch,
@@ -86,39 +85,83 @@ static u32 line_of_child(const struct call_sites *sites, const struct call_stack
   return INDEX_NONE;
 }
 
+/* What the loop over samples needs to know of the moment of each. */
+struct moments {
+  struct analysis *a;
+  const struct timeline *t;
+  struct intervals data, all, waits;
+  u32 at, in_any, wait; /* cursors */
+  struct line_sum *sums;
+  struct line_sums *out;
+  struct part_collector *parts;
+};
+
+static void add_look(struct moments *m, const struct line_sample *sample, u32 frame, i64 time,
+                     i64 ns) {
+  i32 step = m->a->whole_run ? 0 : model_step_at(m->a->model, m->t->rank, time);
+  if (!m->a->whole_run && step < (i32)m->a->first_step)
+    return;
+  bool own = !sample->child && !sample->beside;
+  bool waiting = own && is_within(&m->waits, &m->wait, time);
+  struct part_sample part = {.stack = sample->stack,
+                             .step = (u32)step,
+                             .line = frame,
+                             .ns = ns,
+                             .kind = sample->child    ? WORKER_LINE
+                                     : sample->beside ? BESIDE_LINE
+                                     : waiting        ? WAIT_LINE
+                                                      : OWN_LINE,
+                             .activity = sample->activity,
+                             .holds_gil = sample->holds_gil};
+  parts_collect(m->parts, m->a, part);
+  if (sample->beside || (!m->a->whole_run && !analysis_is_training(m->a, (u32)step)))
+    return;
+  struct line_sum *sum = &m->sums[frame];
+  m->out->samples++;
+  if (sample->child) {
+    sum->worker_ns += ns;
+    m->out->worker_ns += ns;
+    return;
+  }
+  bool input = is_within(&m->data, &m->at, time);
+  bool outside = !is_within(&m->all, &m->in_any, time) && !waiting;
+  sum->host_outside_ns += outside ? ns : 0;
+  m->out->outside_ns += outside ? ns : 0;
+  sum->host_ns += waiting ? 0 : ns;
+  sum->host_input_ns += input ? ns : 0;
+  m->out->input_ns += input ? ns : 0;
+}
+
+/* A record may stand for several looks one after the other that saw the same: each is at a moment
+ * of its own. */
+static void add_looks(struct moments *m, const struct line_sample *sample, u32 frame,
+                      i64 interval) {
+  i64 looks = (sample->represented_ns + interval / 2) / interval;
+  looks = looks < 1 || sample->child || sample->beside ? 1 : looks;
+  for (i64 k = looks; k-- > 0;)
+    add_look(m, sample, frame, sample->time - k * interval, sample->represented_ns / looks);
+}
+
 int sampled_lines_rank(struct analysis *a, const struct timeline *t, const u32 *line_of_stack,
                        struct line_sum *sums, struct arena *scratch, struct line_sums *out) {
   const struct call_sites *sites = t->call_sites;
-  struct intervals data = {0}, all = {0}, waits = {0};
-  u32 at = 0, in_any = 0, wait = 0;
-  if (phases_of(t, true, scratch, &data) < 0 || phases_of(t, false, scratch, &all) < 0 ||
-      waits_of(t, scratch, &waits) < 0)
+  struct moments m = {.a = a, .t = t, .sums = sums, .out = out};
+  m.parts = parts_collect_new(sites, scratch);
+  if (!m.parts || phases_of(t, true, scratch, &m.data) < 0 ||
+      phases_of(t, false, scratch, &m.all) < 0 || waits_of(t, scratch, &m.waits) < 0)
     return -ENOMEM;
   for (u32 i = 0; i < sites->n_samples; i++) {
     const struct line_sample *sample = &sites->samples[i];
     u32 frame = sample->child ? line_of_child(sites, &sites->stacks[sample->stack])
                               : line_of_stack[sample->stack];
-    if (sample->beside || frame == INDEX_NONE || !line_time_is_analysed(a, t->rank, sample->time))
-      continue;
-    out->samples++;
-    bool input = is_within(&data, &at, sample->time);
-    if (sample->child) {
-      sums[frame].worker_ns += sample->represented_ns;
-      out->worker_ns += sample->represented_ns;
-      continue;
-    }
-    bool waiting = is_within(&waits, &wait, sample->time);
-    bool outside = !is_within(&all, &in_any, sample->time) && !waiting;
-    sums[frame].host_outside_ns += outside ? sample->represented_ns : 0;
-    out->outside_ns += outside ? sample->represented_ns : 0;
-    sums[frame].host_ns += waiting ? 0 : sample->represented_ns;
-    sums[frame].host_input_ns += input ? sample->represented_ns : 0;
-    out->input_ns += input ? sample->represented_ns : 0;
+    if (frame != INDEX_NONE)
+      add_looks(&m, sample, frame, sites->sample_ns);
   }
-  return keep_last(sites, line_of_stack, out);
+  int error = parts_collect_end(m.parts, a, t->rank, &out->arena, &out->parts);
+  return error ? error : keep_last(sites, line_of_stack, out);
 }
 
-enum { HOST, WORKERS, INPUT, OUTSIDE, KINDS };
+enum { WORKERS, INPUT, OUTSIDE, KINDS };
 
 /* A line of a rank: of all places in it. */
 struct line_on_rank {
@@ -140,33 +183,6 @@ static struct sampled_line *sampled_line_new(struct analysis *a, const struct li
   *line = (struct sampled_line){.place = line_place(a, sum->file, sum->line, sum->function),
                                 .function = arena_text(a->arena, sum->function)};
   return line->place && line->function ? line : NULL;
-}
-
-/* One line on all ranks that were there. */
-static int compare_line(struct analysis *a, const struct line_on_rank *at, u32 n,
-                        const double *steps, u32 ranks, u32 kind) {
-  double all = 0;
-  for (u32 i = 0; i < n; i++)
-    all += steps[at[i].rank] > 0 ? (double)at[i].ns[kind] / steps[at[i].rank] : 0;
-  for (u32 i = 0; i < n; i++) {
-    struct rank_result *rank = &a->results->ranks[at[i].rank];
-    double in_steps = steps[at[i].rank], sum = (double)at[i].ns[kind];
-    if (!(in_steps > 0) || ranks < 2)
-      continue;
-    double own = sum / in_steps, peers = (all - own) / (ranks - 1);
-    double count = sum / sample_ns, by_chance = peers * in_steps / sample_ns;
-    const struct sampled_line **best = kind == WORKERS ? &rank->slow_in_workers : &rank->slow_line;
-    if (count < samples_least || count - by_chance < sigmas * sqrt(count + by_chance) ||
-        (*best && (*best)->ms - (*best)->peers_ms >= (own - peers) / 1e6))
-      continue;
-    struct sampled_line *line = sampled_line_new(a, at[i].sum);
-    if (!line)
-      return -ENOMEM;
-    line->ms = own / 1e6;
-    line->peers_ms = peers / 1e6;
-    *best = line;
-  }
-  return 0;
 }
 
 /* The line at which the input takes most time: of the workers, if there are any. */
@@ -216,42 +232,22 @@ static u32 merge_entries(struct line_on_rank *all, u32 n) {
   return kept;
 }
 
-static int compare_lines(struct analysis *a, struct line_on_rank *all, double *steps) {
-  u32 n = 0, ranks = 0;
-  for (u32 r = 0; r < a->model->n_ranks; r++) {
-    steps[r] = a->line_sums[r].samples ? line_steps_of(a, r) : 0;
-    ranks += steps[r] > 0;
+static int compare_lines(struct analysis *a, struct line_on_rank *all) {
+  u32 n = 0;
+  for (u32 r = 0; r < a->model->n_ranks; r++)
     for (u32 i = 0; i < a->line_sums[r].n; i++) {
       const struct line_sum *sum = &a->line_sums[r].at[i];
-      all[n++] = (struct line_on_rank){
-          sum, r, {sum->host_ns, sum->worker_ns, sum->host_input_ns, sum->host_outside_ns}};
+      all[n++] =
+          (struct line_on_rank){sum, r, {sum->worker_ns, sum->host_input_ns, sum->host_outside_ns}};
     }
-  }
   int error = 0;
   n = merge_entries(all, n);
-  for (u32 i = 0, end; i < n && !error; i = end) {
-    for (end = i; end < n && line_sums_by_line(all[i].sum, all[end].sum) == 0 && !error; end++) {
-      error = set_input_line(a, &all[end]);
-      if (!error)
-        error = set_outside_line(a, &all[end]);
-    }
+  for (u32 i = 0; i < n && !error; i++) {
+    error = set_input_line(a, &all[i]);
     if (!error)
-      error = compare_line(a, all + i, end - i, steps, ranks, HOST);
-    if (!error)
-      error = compare_line(a, all + i, end - i, steps, ranks, WORKERS);
+      error = set_outside_line(a, &all[i]);
   }
   return error;
-}
-
-/* A straggler of which nothing but a line shows the cause: that line is it. */
-static void explain_stragglers(struct results *r) {
-  for (u32 i = 0; i < r->n_ranks; i++) {
-    struct rank_result *rank = &r->ranks[i];
-    const struct sampled_line *line = rank->slow_line;
-    if (rank->reason == STRAGGLER_NOT_SEEN && line &&
-        line->ms - line->peers_ms >= REASON_SHARE * rank->lateness_ms)
-      rank->reason = STRAGGLER_OWN_CODE;
-  }
 }
 
 int sampled_lines_summarise(struct analysis *a) {
@@ -261,11 +257,7 @@ int sampled_lines_summarise(struct analysis *a) {
   for (u32 r = 0; r < a->model->n_ranks; r++)
     n += a->line_sums[r].n;
   struct line_on_rank *all = malloc((n + 1u) * sizeof(*all));
-  double *steps = malloc((a->model->n_ranks + 1u) * sizeof(*steps));
-  int error = all && steps ? compare_lines(a, all, steps) : -ENOMEM;
-  if (!error)
-    explain_stragglers(a->results);
+  int error = all ? compare_lines(a, all) : -ENOMEM;
   free(all);
-  free(steps);
-  return error;
+  return error ? error : slow_parts_summarise(a);
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * What the files of the search for stragglers share: stragglers.c, arrival_times.c, slow_hosts.c.
+ * What the files of the search for stragglers share: stragglers.c, arrival_times.c, slow_hosts.c,
+ * late_stretches.c.
  */
 #ifndef TSCOPE_STRAGGLER_TEST_H
 #define TSCOPE_STRAGGLER_TEST_H
@@ -23,6 +24,8 @@ struct straggler_test {
   double tests;
   double *values;   /* [n_ranks] scratch */
   double *lateness; /* [n_tested] scratch */
+  u32 *last_of;     /* [n_tested] of the latest round: the last member, INDEX_NONE; */
+  double *late_of;  /* and how much later it was than the median of the others, ns */
   double *busy_ns;  /* [n_arrivals] since the rank left the communicator's collective before; NAN */
   bool *by_clock;   /* [n_comms] the common clock says who came last; else the time busy */
   bool *named;
@@ -31,9 +34,20 @@ struct straggler_test {
   double *imposed_ns;
 };
 
+enum { MOST_STRETCHES = 8 };
+
+/* Tested collectives [begin, end) of a communicator, and in how many of them the rank was last. */
+struct stretch {
+  u32 begin, end, times;
+};
+
+/* `times` and `tested` are those of the stretches. */
 struct verdict {
   u32 rank, times, tested, members;
-  double p, imposed_ns, typical_ns;
+  double p, typical_ns;
+  double imposed_ns;                   /* per tested collective of the communicator */
+  struct stretch late[MOST_STRETCHES]; /* in order; none: in the whole run */
+  u32 n_late;
 };
 
 /* Before the first question about arrivals: reads the model, decides by which clock arrivals of
@@ -51,6 +65,15 @@ double arrival_error(const struct straggler_test *c, const struct collective *co
 
 /* Gives a rank the name. 0, or -ENOMEM. */
 int straggler_name(struct straggler_test *c, u32 comm, const struct verdict *v);
+
+/* late_stretches.c, after a round of tests: of a rank that is last more often than chance allows,
+ * finds out whether it is so only in stretches of steps, and judges these alone. */
+void late_stretches_narrow(struct straggler_test *c, u32 comm, struct verdict *v);
+
+/* The rank that is last in a stretch of steps though not in most of the run; false if there is
+ * none.
+ */
+bool late_stretches_find(struct straggler_test *c, u32 comm, u32 members, struct verdict *v);
 
 /* slow_hosts.c: ranks of one host that are last by turns. 0, or -ENOMEM. */
 int slow_host_test(struct straggler_test *c, u32 comm, u32 rank);

@@ -68,7 +68,9 @@ static int choose_tested_collectives(struct straggler_test *c) {
   }
   c->tested = arena_array(&c->scratch, c->n_tested + 1u, sizeof(*c->tested));
   c->lateness = arena_array(&c->scratch, c->n_tested + 1u, sizeof(double));
-  if (!c->tested || !c->lateness)
+  c->last_of = arena_array(&c->scratch, c->n_tested + 1u, sizeof(u32));
+  c->late_of = arena_array(&c->scratch, c->n_tested + 1u, sizeof(double));
+  if (!c->tested || !c->lateness || !c->last_of || !c->late_of)
     return -ENOMEM;
   for (u32 comm = 0; comm < model->n_comms; comm++) {
     c->first[comm + 1] += c->first[comm];
@@ -139,6 +141,8 @@ static struct verdict test_members(struct straggler_test *c, u32 comm, bool firs
   for (u32 i = begin; i < end; i++) {
     double lateness = 0;
     u32 n, last = find_last_member(c, &model->collectives[c->tested[i].collective], &n, &lateness);
+    c->last_of[i] = last;
+    c->late_of[i] = lateness;
     most = n > most ? n : most;
     if (last == INDEX_NONE)
       continue;
@@ -180,13 +184,9 @@ static struct verdict test_members(struct straggler_test *c, u32 comm, bool firs
 /* Median lateness over the tested collectives in which the rank was last. */
 static double typical_lateness(struct straggler_test *c, u32 comm, u32 rank) {
   u32 n = 0;
-  for (u32 i = c->first[comm]; i < c->first[comm + 1]; i++) {
-    u32 members;
-    double lateness;
-    if (find_last_member(c, &c->a->model->collectives[c->tested[i].collective], &members,
-                         &lateness) == rank)
-      c->lateness[n++] = lateness;
-  }
+  for (u32 i = c->first[comm]; i < c->first[comm + 1]; i++)
+    if (c->last_of[i] == rank)
+      c->lateness[n++] = c->late_of[i];
   return median_of(c->lateness, n);
 }
 
@@ -250,18 +250,13 @@ static void count_kind(struct kind *kinds, u32 *n, const struct collective *one,
 }
 
 /* The kind of collective at which the rank is last most often; of two such kinds, the one at which
- * it is later. Not the kind that cost most: another rank may have been last there once. This is
- * done before the rank is named, because after that it counts no more. */
+ * it is later. Not the kind that cost most: another rank may have been last there once. */
 static char *describe_collective(struct straggler_test *c, u32 comm, u32 rank) {
   struct kind kinds[MOST_KINDS];
   u32 n = 0, best = 0;
-  for (u32 i = c->first[comm]; i < c->first[comm + 1]; i++) {
-    const struct collective *one = &c->a->model->collectives[c->tested[i].collective];
-    double lateness;
-    u32 members;
-    if (find_last_member(c, one, &members, &lateness) == rank)
-      count_kind(kinds, &n, one, lateness);
-  }
+  for (u32 i = c->first[comm]; i < c->first[comm + 1]; i++)
+    if (c->last_of[i] == rank)
+      count_kind(kinds, &n, &c->a->model->collectives[c->tested[i].collective], c->late_of[i]);
   for (u32 i = 1; i < n; i++)
     if (kinds[i].times > kinds[best].times ||
         (kinds[i].times == kinds[best].times && kinds[i].lateness_ns > kinds[best].lateness_ns))
@@ -277,6 +272,24 @@ static char *describe_collective(struct straggler_test *c, u32 comm, u32 rank) {
                       (double)typical->bytes / 1e6, typical->n_arrivals);
 }
 
+/* The steps of the stretches: all that are analysed if there are none. 0, or -ENOMEM. */
+static int set_late_steps(struct straggler_test *c, const struct verdict *v,
+                          struct rank_result *out) {
+  const struct model *model = c->a->model;
+  out->late_from = arena_array(c->a->arena, v->n_late + 1u, sizeof(double));
+  out->late_to = arena_array(c->a->arena, v->n_late + 1u, sizeof(double));
+  if (!out->late_from || !out->late_to)
+    return -ENOMEM;
+  for (u32 i = 0; i < v->n_late; i++) {
+    u32 first = c->tested[v->late[i].begin].collective,
+        last = c->tested[v->late[i].end - 1].collective;
+    out->late_from[i] = model->steps.first + (u32)model->collectives[first].step;
+    out->late_to[i] = model->steps.first + (u32)model->collectives[last].step;
+  }
+  out->n_late = v->n_late;
+  return 0;
+}
+
 int straggler_name(struct straggler_test *c, u32 comm, const struct verdict *v) {
   struct rank_result *out = &c->a->results->ranks[v->rank];
   double expected = (double)v->tested / v->members;
@@ -290,7 +303,7 @@ int straggler_name(struct straggler_test *c, u32 comm, const struct verdict *v) 
   out->p_value = fmin(1, v->p * c->tests);
   out->imposed_wait_ms = v->imposed_ns / 1e6;
   out->lateness_ms = v->typical_ns / 1e6;
-  return out->collective ? 0 : -ENOMEM;
+  return out->collective ? set_late_steps(c, v, out) : -ENOMEM;
 }
 
 static int test_communicator(struct straggler_test *c, u32 comm) {
@@ -299,7 +312,9 @@ static int test_communicator(struct straggler_test *c, u32 comm) {
   struct verdict v = test_members(c, comm, true);
   /* Of two ranks one is always last. After the first straggler is named, at least three are needed
    * for a comparison. */
-  while (is_straggler(c, comm, &v)) {
+  while (is_straggler(c, comm, &v) || late_stretches_find(c, comm, v.members, &v)) {
+    if (!v.n_late)
+      late_stretches_narrow(c, comm, &v);
     int error = straggler_name(c, comm, &v);
     if (error || v.members < 4)
       return error;
@@ -476,7 +491,7 @@ int stragglers_analyse(struct analysis *a) {
   r->sync_skew_ms = NAN;
   int error = 0;
   for (u32 i = 0; i < r->n_ranks; i++)
-    r->ranks[i].lateness_ms = NAN;
+    r->ranks[i].lateness_ms = r->ranks[i].late_more_ms = r->ranks[i].late_error_ms = NAN;
   c.first = NULL;
   arrival_times_prepare(&c);
   if (!a->whole_run)

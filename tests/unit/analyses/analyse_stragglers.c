@@ -64,6 +64,35 @@ static void noise_names_nobody(void **state) {
   assert_true(alarms <= 1);
 }
 
+/* Slow in steps 12 to 31 of 50, in the first 20 and in the last: named, with these steps. What the
+ * others wait is spread over the run. */
+static void late_in_a_stretch(void **state) {
+  static const u32 stretches[][2] = {{12, 32}, {0, 20}, {30, 0}};
+  (void)state;
+  for (u32 seed = 0; seed < 12; seed++) {
+    struct cluster_options o = seed % 2 ? healthy_gpu() : healthy_cpu();
+    const u32 *stretch = stretches[seed % 3];
+    u32 last = stretch[1] ? stretch[1] : o.steps;
+    struct cluster *c;
+    o.noise = 0.2;
+    o.seed = seed;
+    o.slow[2] = 0.4;
+    o.slow_from = stretch[0];
+    o.slow_until = stretch[1];
+    struct results *r = run(o, &c);
+    const struct rank_result *rank = &r->ranks[2];
+    assert_int_equal(named(r), 1);
+    assert_true(rank->straggler);
+    assert_int_equal(rank->n_late, 1);
+    assert_true(fabs(rank->late_from[0] - fmax(stretch[0], o.warmup)) <= 1);
+    assert_true(fabs(rank->late_to[0] - (last - 1)) <= 1);
+    assert_true(rank->slowest_count <= last - stretch[0] + 1);
+    double share = (double)(last - stretch[0]) / o.steps;
+    assert_true(fabs(rank->imposed_wait_ms / rank->lateness_ms - share) < 0.1);
+    end(r, c);
+  }
+}
+
 static void several_are_named(void **state) {
   (void)state;
   struct cluster_options o = healthy_gpu();
@@ -310,6 +339,7 @@ static void bunched_compute_is_compared_with_nobody(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {cmocka_unit_test(slow_compute_is_named_alone),
                                      cmocka_unit_test(noise_names_nobody),
+                                     cmocka_unit_test(late_in_a_stretch),
                                      cmocka_unit_test(several_are_named),
                                      cmocka_unit_test(too_little_to_matter),
                                      cmocka_unit_test(within_the_clock_error),

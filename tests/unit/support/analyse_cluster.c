@@ -66,7 +66,8 @@ static u32 launch(struct actor *a, u32 name) {
 
 static i64 work(struct actor *a, i64 ns) {
   const struct cluster_options *o = &a->c->options;
-  double slow = a->step >= o->slow_from ? o->slow[a->rank] : 0;
+  bool is_slow = a->step >= o->slow_from && (!o->slow_until || a->step < o->slow_until);
+  double slow = is_slow ? o->slow[a->rank] : 0;
   double factor = 1 + slow + o->noise * uniform(&a->seed);
   return (i64)((double)ns * factor);
 }

@@ -32,7 +32,7 @@ struct cluster_options {
   i64 input;                      /* on every rank */
   i64 extra_input[CLUSTER_RANKS]; /* in addition, per rank */
   double slow[CLUSTER_RANKS];     /* extra compute as a share; 0: none */
-  u32 slow_from;                  /* the step in which `slow` begins */
+  u32 slow_from, slow_until;      /* the step in which `slow` begins; and ends, 0: never */
   i64 exposed_memcpy;             /* between F and B1, on the device */
   i64 late_launch[CLUSTER_RANKS]; /* host work between F's launch and B1's, outside all phases */
   double noise;                   /* compute varies uniformly by this fraction */

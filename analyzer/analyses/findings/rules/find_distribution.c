@@ -20,18 +20,30 @@ static bool several_hosts(const struct results *r) {
   return false;
 }
 
-/* The line at which the rank spends the time that its peers do not; NULL if it is not known. */
+/* What explains that the rank is late: a line, a function or a phase; NULL if it is not known. */
 static const struct sampled_line *straggler_line(const struct rank_result *rank) {
   if (rank->reason == STRAGGLER_SLOW_INPUT && rank->slow_in_workers)
     return rank->slow_in_workers;
   const struct sampled_line *line = rank->slow_line;
-  return line && line->ms - line->peers_ms >= REASON_SHARE * rank->lateness_ms ? line : NULL;
+  return line && line->more_ms >= REASON_SHARE * rank->lateness_ms ? line : NULL;
+}
+
+static char *unseen_action(struct findings *f, const struct rank_result *rank, const char *host) {
+  if (rank->steps_to_tell > 0)
+    return arena_printf(f->a->arena,
+                        "Record about %.2g more steps: the samples are too few yet to tell which "
+                        "line of rank %u takes longer than on its peers.",
+                        rank->steps_to_tell, rank->rank);
+  return arena_printf(
+      f->a->arena,
+      "Compare rank %u on %s with a peer: what it runs before the collective is not in the record.",
+      rank->rank, host);
 }
 
 static char *straggler_action(struct findings *f, const struct rank_result *rank) {
   const char *host = rank->host ? rank->host : "its host";
   const struct sampled_line *line = straggler_line(rank);
-  if (line && rank->reason != STRAGGLER_SLOW_INPUT &&
+  if (line && line->function && rank->reason != STRAGGLER_SLOW_INPUT &&
       (rank->reason == STRAGGLER_OWN_CODE || line->peers_ms < LINE_OF_ONE * line->ms))
     return arena_printf(
         f->a->arena, "Look at %s (%s) first: rank %u spends %.3g ms %s there, its peers %.3g ms.",
@@ -41,6 +53,12 @@ static char *straggler_action(struct findings *f, const struct rank_result *rank
                         "Speed up the input of rank %u: its storage and data loader workers on %s; "
                         "shard the input evenly.",
                         rank->rank, host);
+  if (rank->reason == STRAGGLER_NO_CORE)
+    return arena_printf(
+        f->a->arena,
+        "See what else runs on the cores of rank %u on %s (top, pidstat -u), and pin "
+        "each rank to cores of its own.",
+        rank->rank, host);
   if (rank->reason == STRAGGLER_SLOW_COMPUTE)
     return arena_printf(f->a->arena,
                         "Compare clocks, temperature and other processes on %s with its peers; if "
@@ -51,20 +69,43 @@ static char *straggler_action(struct findings *f, const struct rank_result *rank
                         "The device of rank %u idles while its peers' do not: look for a busy or "
                         "slow CPU on %s, CPU pinning, and host code that only this rank runs.",
                         rank->rank, host);
-  return arena_printf(
-      f->a->arena,
-      "Compare rank %u on %s with a peer: what it runs before the collective is not in the record.",
-      rank->rank, host);
+  return unseen_action(f, rank, host);
 }
 
 static char *describe_straggler_line(struct findings *f, const struct rank_result *rank) {
   const struct sampled_line *line = straggler_line(rank);
   if (!line)
     return arena_text(f->a->arena, "");
-  return arena_printf(f->a->arena,
-                      " %s %.3g ms %s at %s (%s), its peers %.3g ms: samples, ten a second.",
-                      line == rank->slow_in_workers ? "Its data loader workers spend" : "It spends",
-                      line->ms, per_step(f), line->place, line->function, line->peers_ms);
+  if (!line->function)
+    return arena_printf(f->a->arena, " It takes %.3g ms a step longer than its peers %s.",
+                        line->more_ms, line->where);
+  char *path = line->path ? arena_printf(f->a->arena, ", called at %s", line->path)
+                          : arena_text(f->a->arena, "");
+  char *activity = line->activity
+                       ? arena_printf(f->a->arena, " There it is %s for %.0f %% of the time%s%s.",
+                                      line->activity, 100 * line->activity_share,
+                                      line->beside ? ", while another thread is at " : "",
+                                      line->beside ? line->beside : "")
+                       : arena_text(f->a->arena, "");
+  return arena_printf(
+      f->a->arena,
+      " %s %.3g ms a step longer than its peers %s (%s)%s: in samples %.3g ms, they %.3g ms, "
+      "error %.2g ms.%s",
+      line->in_workers ? "Its data loader workers take" : "It takes", line->more_ms, line->where,
+      line->function, path ? path : "", line->ms, line->peers_ms, line->error_ms,
+      activity ? activity : "");
+}
+
+/* " in steps 1 to 20 and 41 to 60", or nothing. */
+static char *describe_late_steps(struct findings *f, const struct rank_result *rank) {
+  char *text = arena_text(f->a->arena, "");
+  for (u32 i = 0; i < rank->n_late && text; i++)
+    text = arena_printf(f->a->arena, "%s%s %.0f to %.0f", text,
+                        i == 0                 ? " in steps"
+                        : i + 1 < rank->n_late ? ","
+                                               : " and",
+                        rank->late_from[i], rank->late_to[i]);
+  return text;
 }
 
 static char *straggler_evidence(struct findings *f, const struct rank_result *rank, u32 n) {
@@ -80,14 +121,18 @@ static char *straggler_evidence(struct findings *f, const struct rank_result *ra
   if (more && at)
     more = arena_printf(f->a->arena, "%s%s", at, more);
   /* Below the smallest double there is only 0, but no probability is exactly 0. */
+  const char *late = describe_late_steps(f, rank);
   const char *below = rank->p_value < 1e-99 ? "<" : "=";
-  return arena_printf(f->a->arena,
-                      "Rank %u%s came last in %.0f of %.0f steps (by chance: p %s %.0e), typically "
-                      "%.3g ms behind the median of its peers, at %s. Reason: %s.%s",
-                      rank->rank, rank->last_by_host ? " or another rank of its host" : "",
-                      rank->slowest_count, rank->slowest_count / rank->slowest_fraction, below,
-                      fmax(rank->p_value, 1e-99), rank->lateness_ms, rank->collective,
-                      straggler_reason_words[rank->reason], at && more ? more : "");
+  return late == NULL
+             ? NULL
+             : arena_printf(
+                   f->a->arena,
+                   "Rank %u%s came last in %.0f of %.0f steps%s (by chance: p %s %.0e), typically "
+                   "%.3g ms behind the median of its peers, at %s. Reason: %s.%s",
+                   rank->rank, rank->last_by_host ? " or another rank of its host" : "",
+                   rank->slowest_count, rank->slowest_count / rank->slowest_fraction, late, below,
+                   fmax(rank->p_value, 1e-99), rank->lateness_ms, rank->collective,
+                   straggler_reason_words[rank->reason], at && more ? more : "");
 }
 
 /* One finding per straggler, or per host if there are several hosts and several stragglers on
@@ -108,12 +153,13 @@ static int add_straggler_finding(struct findings *f, u32 index, bool by_host, u3
   }
   double worth = worth_of(f, cure_of_rank(f, (u32)(worst - r->ranks)), worst->imposed_wait_ms);
   const struct sampled_line *line = straggler_line(rank);
+  const char *late = describe_late_steps(f, rank);
   char *title =
       n > 1 ? arena_printf(f->a->arena, "%u ranks on %s keep their peers waiting", n, rank->host)
-            : arena_printf(f->a->arena, "Rank %u%s%s keeps its peers waiting: %s%s%s", rank->rank,
-                           rank->host ? " on " : "", rank->host ? rank->host : "",
-                           straggler_reason_words[rank->reason], line ? ", at " : "",
-                           line ? line->place : "");
+            : arena_printf(f->a->arena, "Rank %u%s%s keeps its peers waiting%s: %s%s%s", rank->rank,
+                           rank->host ? " on " : "", rank->host ? rank->host : "", late ? late : "",
+                           straggler_reason_words[rank->reason], line ? ", " : "",
+                           line ? line->where : "");
   return finding_add(f, severity_of(f, worst->imposed_wait_ms), worth, title,
                      straggler_evidence(f, worst, n), straggler_action(f, worst), scratch, n);
 }

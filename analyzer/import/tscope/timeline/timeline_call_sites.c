@@ -45,6 +45,9 @@ static u32 site_of(const struct call_sites *sites, const struct span *span) {
              : site;
 }
 
+/* Traces without LINE_SAMPLING have ten samples a second. */
+#define OLD_SAMPLE_NS 100000000ll
+
 /* Those whose stacks are in the trace. */
 static int copy_samples(const struct timeline_build *build, struct arena *arena,
                         struct call_sites *sites) {
@@ -52,6 +55,8 @@ static int copy_samples(const struct timeline_build *build, struct arena *arena,
   sites->samples = arena_array(arena, size_sum(events->line_samples.n, 1), sizeof(*sites->samples));
   if (!sites->samples)
     return -ENOMEM;
+  sites->sample_ns = events->line_sampling.interval_us ? events->line_sampling.interval_us * 1000ll
+                                                       : OLD_SAMPLE_NS;
   for (u32 i = 0; i < events->line_samples.n; i++) {
     const struct rank_line_sample *sample = &events->line_samples.at[i];
     u32 stack = stack_number(&build->definitions, sample->stack);

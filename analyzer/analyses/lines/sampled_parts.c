@@ -1,0 +1,199 @@
+/* SPDX-License-Identifier: MIT */
+#include "analyses/lines/sampled_parts.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "analyses/queries.h"
+#include "base/hash.h"
+#include "base/vector.h"
+
+/* A path is kept of parts with at least this share of the samples. */
+static const double path_least_share = 0.01;
+
+/* While it is collected. */
+struct open_part {
+  u64 key;
+  enum part_kind kind;
+  u32 frame, last_step, next; /* `next` + 1 of the same slot */
+  i64 ns, most_ns;            /* of all; of the stack with most */
+  i64 activity_ns[ACTIVITIES], gil_ns;
+  u32 most_stack;
+  VECTOR(struct part_time) times;
+};
+
+enum { SLOTS = 4096 };
+
+struct part_collector {
+  const struct call_sites *sites;
+  VECTOR(struct open_part) parts;
+  u32 slots[SLOTS]; /* index + 1 */
+  i64 *stack_ns;    /* [n_stacks], not waiting */
+  u32 *line_part;   /* [n_stacks] index + 1 of the part of its line */
+  i64 ns;
+  u64 samples;
+};
+
+u32 slice_of_step(const struct analysis *a, u32 step) {
+  u32 slices = a->n_steps < TRAINING_SLICES ? a->n_steps : TRAINING_SLICES;
+  if (a->other_work_of && a->other_work_of[step])
+    return TRAINING_SLICES + a->other_work_of[step] - 1u;
+  return a->whole_run ? 0 : (u32)((u64)(step - a->first_step) * slices / a->n_steps);
+}
+
+struct part_collector *parts_collect_new(const struct call_sites *sites, struct arena *scratch) {
+  struct part_collector *c = arena_alloc(scratch, sizeof(*c));
+  if (!c)
+    return NULL;
+  *c = (struct part_collector){.sites = sites};
+  c->stack_ns = arena_array(scratch, sites->n_stacks + 1u, sizeof(*c->stack_ns));
+  c->line_part = arena_array(scratch, sites->n_stacks + 1u, sizeof(*c->line_part));
+  return c->stack_ns && c->line_part ? c : NULL;
+}
+
+static u64 key_of(enum part_kind kind, const struct call_frame *frame) {
+  u64 line = kind == OWN_FUNCTION ? 0 : frame->line;
+  return hash_text(hash_text(HASH_SEED ^ line << 3 ^ kind, frame->file), frame->function);
+}
+
+/* `frame`: of an activity, which. */
+static u32 find_part(struct part_collector *c, enum part_kind kind, u32 frame) {
+  u64 key = kind == OWN_ACTIVITY ? frame : key_of(kind, &c->sites->frames[frame]);
+  u32 *slot = &c->slots[(key ^ key >> 32) % SLOTS];
+  for (u32 i = *slot; i; i = c->parts.at[i - 1].next)
+    if (c->parts.at[i - 1].key == key)
+      return i - 1;
+  struct open_part part = {
+      .key = key, .kind = kind, .frame = frame, .last_step = INDEX_NONE, .next = *slot};
+  VECTOR_PUSH(&c->parts, part);
+  *slot = c->parts.n;
+  return c->parts.n - 1;
+}
+
+/* A slice of training comes once; one of other work may come again. */
+static struct part_time *time_of(struct open_part *part, u32 slice) {
+  for (u32 i = part->times.n; i-- > 0;)
+    if (part->times.at[i].slice == slice)
+      return &part->times.at[i];
+    else if (slice < TRAINING_SLICES && part->times.at[i].slice < TRAINING_SLICES)
+      break;
+  VECTOR_PUSH(&part->times, (struct part_time){.slice = slice});
+  return &part->times.at[part->times.n - 1];
+}
+
+static void add(struct open_part *part, const struct analysis *a, struct part_sample sample) {
+  struct part_time *time = time_of(part, slice_of_step(a, sample.step));
+  time->ns += sample.ns;
+  time->steps += part->last_step != sample.step;
+  part->last_step = sample.step;
+  part->ns += sample.ns;
+  part->activity_ns[sample.activity % ACTIVITIES] += sample.ns;
+  part->gil_ns += sample.holds_gil ? sample.ns : 0;
+}
+
+/* The functions of the user's own on the stack, each once. */
+static void add_functions(struct part_collector *c, const struct analysis *a,
+                          struct part_sample sample) {
+  const struct call_stack *stack = &c->sites->stacks[sample.stack];
+  u32 seen[64], n = 0;
+  for (u32 i = 0; i < stack->n && n < 64; i++) {
+    const struct call_frame *frame = &c->sites->frames[stack->frames[i]];
+    if (!call_frame_is_user_code(frame) || !frame->function)
+      continue;
+    u32 part = find_part(c, OWN_FUNCTION, stack->frames[i]), k = 0;
+    while (k < n && seen[k] != part)
+      k++;
+    if (k < n)
+      continue;
+    seen[n++] = part;
+    add(&c->parts.at[part], a, sample);
+  }
+}
+
+void parts_collect(struct part_collector *c, const struct analysis *a, struct part_sample sample) {
+  u32 part = find_part(c, sample.kind, sample.line);
+  add(&c->parts.at[part], a, sample);
+  if (sample.kind == OWN_LINE || sample.kind == WAIT_LINE) {
+    c->ns += sample.ns;
+    c->samples++;
+  }
+  if (sample.kind != OWN_LINE)
+    return;
+  c->stack_ns[sample.stack] += sample.ns;
+  c->line_part[sample.stack] = part + 1;
+  add_functions(c, a, sample);
+  if (sample.activity)
+    add(&c->parts.at[find_part(c, OWN_ACTIVITY, sample.activity)], a, sample);
+}
+
+static void copy_frame(struct arena *arena, struct call_frame *to, const struct call_frame *from) {
+  *to = (struct call_frame){.file = arena_text(arena, from->file ? from->file : "?"),
+                            .function = arena_text(arena, from->function ? from->function : ""),
+                            .line = from->line};
+}
+
+/* The callers of the innermost frame of the user's own. */
+static int copy_path(const struct part_collector *c, const struct open_part *part,
+                     struct arena *arena, struct sampled_part *out) {
+  const struct call_stack *stack = &c->sites->stacks[part->most_stack];
+  bool inside = false;
+  out->path = arena_array(arena, PATH_FRAMES, sizeof(*out->path));
+  if (!out->path)
+    return -ENOMEM;
+  for (u32 i = 0; i < stack->n && out->n_path < PATH_FRAMES; i++) {
+    const struct call_frame *frame = &c->sites->frames[stack->frames[i]];
+    if (inside && call_frame_is_user_code(frame))
+      copy_frame(arena, &out->path[out->n_path++], frame);
+    inside |= stack->frames[i] == part->frame || call_frame_is_user_code(frame);
+  }
+  return 0;
+}
+
+static int copy_part(const struct part_collector *c, const struct open_part *part,
+                     struct arena *arena, struct sampled_part *out) {
+  struct call_frame frame = {.file = "", .function = "", .line = part->frame};
+  if (part->kind != OWN_ACTIVITY)
+    copy_frame(arena, &frame, &c->sites->frames[part->frame]);
+  if (part->kind == OWN_FUNCTION && c->sites->frames[part->frame].first_line)
+    frame.line = c->sites->frames[part->frame].first_line;
+  *out = (struct sampled_part){.key = part->key,
+                               .kind = part->kind,
+                               .file = frame.file,
+                               .function = frame.function,
+                               .line = frame.line,
+                               .gil_ns = part->gil_ns,
+                               .n_times = part->times.n};
+  memcpy(out->activity_ns, part->activity_ns, sizeof(out->activity_ns));
+  out->times = arena_array(arena, part->times.n + 1u, sizeof(*out->times));
+  if (!frame.file || !frame.function || !out->times)
+    return -ENOMEM;
+  memcpy(out->times, part->times.at, part->times.n * sizeof(*out->times));
+  return part->most_ns && (double)part->ns >= path_least_share * (double)c->ns
+             ? copy_path(c, part, arena, out)
+             : 0;
+}
+
+int parts_collect_end(struct part_collector *c, const struct analysis *a, u32 rank,
+                      struct arena *arena, struct rank_parts *out) {
+  int error = 0;
+  for (u32 i = 0; i < c->sites->n_stacks; i++) {
+    struct open_part *part = c->line_part[i] ? &c->parts.at[c->line_part[i] - 1] : NULL;
+    if (part && c->stack_ns[i] > part->most_ns) {
+      part->most_ns = c->stack_ns[i];
+      part->most_stack = i;
+    }
+  }
+  out->at = arena_array(arena, c->parts.n + 1u, sizeof(*out->at));
+  out->sample_ns = c->samples ? (double)c->ns / (double)c->samples : NAN;
+  for (u32 s = a->first_step; !a->whole_run && s < a->model->steps.n; s++)
+    out->steps[slice_of_step(a, s)] += analysis_has_step(a, rank, s);
+  error = out->at ? 0 : -ENOMEM;
+  for (u32 i = 0; i < c->parts.n && !error; i++)
+    error = copy_part(c, &c->parts.at[i], arena, &out->at[out->n++]);
+  for (u32 i = 0; i < c->parts.n; i++)
+    free(c->parts.at[i].times.at);
+  free(c->parts.at);
+  return error;
+}

@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * For how long the host of a rank was in each part of the program, from samples, by slices of the
+ * run: so that a part can be compared over ranks in any stretch of steps, and over steps. A slice
+ * is some neighbouring steps of training, at best one; or all steps of one kind of other work.
+ */
+#ifndef TSCOPE_SAMPLED_PARTS_H
+#define TSCOPE_SAMPLED_PARTS_H
+
+#include "analyses/analysis.h"
+#include "model/span_call_sites.h"
+
+enum { TRAINING_SLICES = 240, SLICES = TRAINING_SLICES + 16, PATH_FRAMES = 6 };
+
+enum part_kind {
+  OWN_LINE,     /* innermost of the user's own, while a thread that trains does not wait */
+  WAIT_LINE,    /* the same while it waits for peers or for the GPU */
+  WORKER_LINE,  /* of data loader workers */
+  BESIDE_LINE,  /* of another thread while one that trains waits for a lock or sleeps */
+  OWN_FUNCTION, /* with all that it calls, while a thread that trains does not wait */
+  OWN_ACTIVITY, /* what the kernel says of that thread, at any line */
+  PART_KINDS
+};
+enum { ACTIVITIES = 16 }; /* enum tscope_activity */
+
+struct part_time {
+  u32 slice, steps; /* in how many of its steps there was a sample */
+  i64 ns;
+};
+
+struct sampled_part {
+  u64 key; /* the same on all ranks */
+  enum part_kind kind;
+  const char *file, *function;
+  u32 line;                            /* of an activity: which */
+  i64 activity_ns[ACTIVITIES], gil_ns; /* of all its time; while it held the GIL */
+  struct part_time *times;             /* by slice in order of time */
+  u32 n_times;
+  struct call_frame *path; /* the callers of the user's own, innermost first, where it was most
+                              often; NULL where it took little */
+  u32 n_path;
+};
+
+struct rank_parts {
+  struct sampled_part *at;
+  u32 n, steps[SLICES]; /* steps of each slice that the rank has */
+  double sample_ns;     /* what a sample stands for, mean; NAN without any */
+};
+
+/* The slice of an analysed step (index into model.steps). */
+u32 slice_of_step(const struct analysis *a, u32 step);
+
+/* A sample of the rank in an analysed step. */
+struct part_sample {
+  u32 stack, step, line; /* `line`: frame */
+  i64 ns;
+  enum part_kind kind;
+  u8 activity;
+  bool holds_gil;
+};
+
+struct part_collector;
+
+struct part_collector *parts_collect_new(const struct call_sites *sites, struct arena *scratch);
+void parts_collect(struct part_collector *c, const struct analysis *a, struct part_sample sample);
+/* Copies what was collected for the rank. 0, or -ENOMEM. */
+int parts_collect_end(struct part_collector *c, const struct analysis *a, u32 rank,
+                      struct arena *arena, struct rank_parts *out);
+
+#endif

@@ -1,0 +1,449 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Which part of the program takes longer on a rank than on its peers: of a straggler, in the steps
+ * in which it is late.
+ *
+ * A part stands out if chance does not explain the difference: either it was seen in more of the
+ * rank's steps than of its peers' (each step counts once, however many samples it has: a binomial
+ * tail), or its time differs in each slice of the run (Student's t over slices). Both are
+ * multiplied by the number of parts compared. The error is the spread over slices, at least that of
+ * a Poisson count. That a straggler is late is known more precisely than samples can say: where a
+ * part takes as much longer as the rank is late, within the error, that is how much longer it
+ * takes.
+ */
+#include <errno.h>
+#include <math.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "analyses/lines/line_sums.h"
+#include "analyses/lines/lines.h"
+#include "analyses/queries.h"
+#include "analyses/thresholds.h"
+#include "base/statistics.h"
+
+static const double errors_apart = 2;      /* below that two figures are the same */
+static const double part_of_all = 0.8;     /* a function with more of the time tells nothing */
+static const double slices_of_spread = 5;  /* that a spread must rest on */
+static const double parts_at_least = 10.0; /* assumed to be compared where fewer were seen */
+
+/* A part on a rank. */
+struct entry {
+  const struct sampled_part *part;
+  u32 rank;
+};
+
+/* Time and steps in each slice. */
+struct sums {
+  double ns[SLICES], steps[SLICES], seen[SLICES];
+};
+
+struct difference {
+  double ms, peers_ms, more_ms, error_ms, chance;
+};
+
+/* Of a rank. */
+struct best_parts {
+  double own_ms;     /* at any line, a step */
+  u32 n[PART_KINDS]; /* parts seen */
+  const struct sampled_part *part[PART_KINDS];
+  struct difference of[PART_KINDS];
+};
+
+struct comparison {
+  struct analysis *a;
+  struct entry *all; /* by part */
+  u32 n;
+  double steps[SLICES]; /* of all ranks that count as peers */
+  u32 peers;
+  struct best_parts *best;            /* [n_ranks] */
+  struct sums own, others, all_peers; /* of the part and the rank that are compared */
+};
+
+static int by_part(const void *left, const void *right) {
+  const struct entry *a = left, *b = right;
+  if (a->part->key != b->part->key)
+    return a->part->key < b->part->key ? -1 : 1;
+  return a->rank < b->rank ? -1 : a->rank > b->rank;
+}
+
+static const struct rank_parts *parts_of(const struct comparison *c, u32 rank) {
+  return &c->a->line_sums[rank].parts;
+}
+
+/* Stragglers are nobody's peers, unless all are. */
+static bool is_peer(const struct comparison *c, u32 rank) {
+  return !c->a->results->ranks[rank].straggler || c->peers == 0;
+}
+
+/* Whether a slice of training is in the stretches in which the rank is late. */
+static bool is_compared(const struct comparison *c, u32 rank, u32 slice) {
+  const struct analysis *a = c->a;
+  const struct rank_result *of = &a->results->ranks[rank];
+  bool inside = of->n_late == 0;
+  for (u32 i = 0; i < of->n_late; i++) {
+    u32 from = (u32)of->late_from[i] - a->model->steps.first,
+        to = (u32)of->late_to[i] - a->model->steps.first;
+    inside |= slice >= slice_of_step(a, from) && slice <= slice_of_step(a, to);
+  }
+  return inside;
+}
+
+static void add_part(struct sums *to, const struct sampled_part *part, double sign) {
+  for (u32 i = 0; i < part->n_times; i++) {
+    to->ns[part->times[i].slice] += sign * (double)part->times[i].ns;
+    to->seen[part->times[i].slice] += sign * part->times[i].steps;
+  }
+}
+
+/* The rank's sums against those of its peers, in the slices that count for it. */
+static struct difference difference_of(const struct comparison *c, u32 rank) {
+  double own = 0, others = 0, steps = 0, of_others = 0, seen = 0, seen_others = 0;
+  double values[TRAINING_SLICES], spread = 0;
+  u32 n = 0;
+  for (u32 s = 0; s < TRAINING_SLICES; s++) {
+    if (!(c->own.steps[s] > 0) || !(c->others.steps[s] > 0) || !is_compared(c, rank, s))
+      continue;
+    own += c->own.ns[s];
+    others += c->others.ns[s];
+    steps += c->own.steps[s];
+    of_others += c->others.steps[s];
+    seen += c->own.seen[s];
+    seen_others += c->others.seen[s];
+    values[n++] = c->own.ns[s] / c->own.steps[s] - c->others.ns[s] / c->others.steps[s];
+  }
+  struct difference d = {.chance = 1};
+  if (n == 0)
+    return d;
+  d.ms = own / steps / 1e6;
+  d.peers_ms = others / of_others / 1e6;
+  d.more_ms = d.ms - d.peers_ms;
+  double mean = mean_of(values, n);
+  for (u32 i = 0; i < n; i++)
+    spread += (values[i] - mean) * (values[i] - mean);
+  spread = n >= slices_of_spread ? sqrt(spread / (n - 1) / n) / 1e6 : 0;
+  double poisson = sqrt(own * parts_of(c, rank)->sample_ns) / steps / 1e6;
+  d.error_ms = fmax(spread, poisson);
+  d.chance = binomial_tail((u32)seen, (u32)(seen + seen_others), steps / (steps + of_others));
+  if (n >= slices_of_spread && d.more_ms > 0 && d.error_ms > 0)
+    d.chance = fmin(d.chance, student_tails(d.more_ms / d.error_ms, n - 1) / 2);
+  d.chance *= 2;
+  return d;
+}
+
+/* --- the best of each kind on each rank --- */
+
+/* Whether chance explains the difference, of so many parts. */
+static bool stands_out(const struct comparison *c, u32 rank, enum part_kind kind,
+                       const struct difference *d) {
+  double n = fmax(c->best[rank].n[kind], parts_at_least);
+  return d->more_ms > 0 && d->chance * n < STRAGGLER_SIGNIFICANCE;
+}
+
+/* Whether it is enough of the time by which a straggler is late. */
+static bool explains(const struct rank_result *rank, const struct difference *d) {
+  return d->more_ms >= REASON_SHARE * rank->lateness_ms;
+}
+
+/* What a thread does not do by its own will. */
+static bool tells_why(u32 activity) {
+  return activity == TSCOPE_ACTIVITY_NO_CORE || activity == TSCOPE_ACTIVITY_LOCK ||
+         activity == TSCOPE_ACTIVITY_GIL || activity == TSCOPE_ACTIVITY_DISK ||
+         activity == TSCOPE_ACTIVITY_NETWORK || activity == TSCOPE_ACTIVITY_PIPE ||
+         activity == TSCOPE_ACTIVITY_PROCESS || activity == TSCOPE_ACTIVITY_PAGES ||
+         activity == TSCOPE_ACTIVITY_COLLECTING;
+}
+
+/* Of functions that explain why the rank is late the one that takes least is best: it is the
+ * innermost. Of all others it is the one with the largest difference. */
+static void keep_if_best(struct comparison *c, const struct entry *e, const struct difference *d) {
+  struct best_parts *best = &c->best[e->rank];
+  enum part_kind kind = e->part->kind;
+  const struct rank_result *rank = &c->a->results->ranks[e->rank];
+  const struct difference *known = best->part[kind] ? &best->of[kind] : NULL;
+  if (kind == WAIT_LINE || !stands_out(c, e->rank, kind, d) ||
+      (known && (kind == OWN_FUNCTION ? known->ms <= d->ms : known->more_ms >= d->more_ms)))
+    return;
+  if (kind == OWN_FUNCTION &&
+      (!rank->straggler || !explains(rank, d) || d->ms > part_of_all * best->own_ms))
+    return;
+  if (kind == OWN_ACTIVITY && (!rank->straggler || !explains(rank, d) || !tells_why(e->part->line)))
+    return;
+  best->part[kind] = e->part;
+  best->of[kind] = *d;
+}
+
+/* A part on all ranks that have it. */
+static void compare_part(struct comparison *c, const struct entry *at, u32 n) {
+  struct sums *all = &c->all_peers;
+  memset(all, 0, sizeof(*all));
+  for (u32 i = 0; i < n; i++)
+    if (is_peer(c, at[i].rank))
+      add_part(all, at[i].part, 1);
+  for (u32 i = 0; i < n; i++) {
+    const u32 *steps = parts_of(c, at[i].rank)->steps;
+    bool peer = is_peer(c, at[i].rank);
+    c->others = *all;
+    memset(&c->own, 0, sizeof(c->own));
+    add_part(&c->own, at[i].part, 1);
+    if (peer)
+      add_part(&c->others, at[i].part, -1);
+    for (u32 s = 0; s < TRAINING_SLICES; s++) {
+      c->own.steps[s] = steps[s];
+      c->others.steps[s] = c->steps[s] - (peer ? steps[s] : 0);
+    }
+    struct difference d = difference_of(c, at[i].rank);
+    keep_if_best(c, &at[i], &d);
+  }
+}
+
+/* --- results --- */
+
+static const char *path_of(struct analysis *a, const struct sampled_part *part) {
+  const char *text = NULL;
+  for (u32 i = part->n_path; i-- > 0;) {
+    const struct call_frame *frame = &part->path[i];
+    const char *place = line_place(a, frame->file, frame->line, frame->function);
+    text = arena_printf(a->arena, "%s%s%s", text ? text : "", text ? " > " : "", place);
+  }
+  return text;
+}
+
+static const char *activity_words(u32 activity) {
+  static const char *const words[] = {
+#define X(name, value, text) [value] = text,
+      TSCOPE_ACTIVITIES(X)
+#undef X
+  };
+  return activity && activity < sizeof(words) / sizeof(*words) ? words[activity] : NULL;
+}
+
+/* What the thread does at a line for most of its time there; and if it waits for another thread,
+ * where that one is meanwhile. */
+static void set_activity(struct comparison *c, u32 rank, const struct sampled_part *part,
+                         struct sampled_line *line) {
+  i64 all = 0;
+  u32 most = 0;
+  for (u32 i = 0; i < ACTIVITIES; i++) {
+    all += part->activity_ns[i];
+    most = part->activity_ns[i] > part->activity_ns[most] ? i : most;
+  }
+  line->activity = activity_words(most);
+  line->activity_share = all ? (double)part->activity_ns[most] / (double)all : NAN;
+  const struct sampled_part *beside = c->best[rank].part[BESIDE_LINE];
+  if (!beside || (most != TSCOPE_ACTIVITY_LOCK && most != TSCOPE_ACTIVITY_GIL))
+    return;
+  const char *place = line_place(c->a, beside->file, beside->line, beside->function);
+  line->beside = arena_printf(c->a->arena, "%s (%s)%s", place, beside->function,
+                              2 * beside->gil_ns > (i64)beside->times->ns ? ", with the GIL" : "");
+}
+
+static struct sampled_line *result_of(struct comparison *c, u32 rank, enum part_kind kind) {
+  struct analysis *a = c->a;
+  const struct sampled_part *part = c->best[rank].part[kind];
+  const struct difference *d = &c->best[rank].of[kind];
+  double late = a->results->ranks[rank].lateness_ms;
+  struct sampled_line *line = arena_alloc(a->arena, sizeof(*line));
+  if (!line)
+    return NULL;
+  bool same = fabs(d->more_ms - late) <= errors_apart * d->error_ms;
+  *line = (struct sampled_line){.ms = d->ms,
+                                .peers_ms = d->peers_ms,
+                                .more_ms = same ? late : d->more_ms,
+                                .error_ms = d->error_ms,
+                                .in_workers = kind == WORKER_LINE,
+                                .is_line = kind != OWN_FUNCTION && kind != OWN_ACTIVITY};
+  if (kind == OWN_ACTIVITY) {
+    line->place = line->where = activity_words(part->line);
+    return line;
+  }
+  line->place = line_place(a, part->file, part->line, part->function);
+  line->function = arena_text(a->arena, part->function);
+  line->path = path_of(a, part);
+  line->where = line->is_line ? arena_printf(a->arena, "at %s", line->place)
+                              : arena_printf(a->arena, "in %s() (%s)", part->function, line->place);
+  set_activity(c, rank, part, line);
+  return line->place && line->function && line->where ? line : NULL;
+}
+
+/* A phase that takes longer by enough, in the steps in which the rank is late: phases are recorded,
+ * not sampled. */
+static double phase_more_ms(struct comparison *c, u32 rank, size_t phase, double *scratch) {
+  const struct analysis *a = c->a;
+  u32 n_ranks = a->model->n_ranks, n = 0;
+  for (u32 s = 0; s < a->n_steps; s++) {
+    u32 step = a->first_step + s, peers = 0;
+    if (!analysis_is_training(a, step) || !is_compared(c, rank, slice_of_step(a, step)))
+      continue;
+    const struct phase_times *of = &a->model->phases[(size_t)step * n_ranks];
+    i64 own = *(const i64 *)((const char *)&of[rank] + phase);
+    double sum = 0;
+    for (u32 r = 0; r < n_ranks; r++) {
+      i64 ns = *(const i64 *)((const char *)&of[r] + phase);
+      if (r != rank && is_peer(c, r) && ns != NS_UNKNOWN) {
+        sum += (double)ns;
+        peers++;
+      }
+    }
+    if (own != NS_UNKNOWN && peers)
+      scratch[n++] = ((double)own - sum / peers) / 1e6;
+  }
+  return n ? median_of(scratch, n) : NAN;
+}
+
+static int set_slow_phase(struct comparison *c, u32 index) {
+  static const struct {
+    size_t at;
+    const char *name, *where;
+  } phases[] = {
+      {offsetof(struct phase_times, data), "data", "in the data phase"},
+      {offsetof(struct phase_times, forward), "forward", "in the forward phase"},
+      {offsetof(struct phase_times, backward), "backward", "in the backward phase"},
+      {offsetof(struct phase_times, optimizer), "optimizer", "in the optimizer phase"},
+      {offsetof(struct phase_times, other), "other", "outside forward, backward and optimizer"}};
+  struct analysis *a = c->a;
+  struct rank_result *rank = &a->results->ranks[index];
+  double *scratch = malloc((a->n_steps + 1u) * sizeof(*scratch));
+  if (!scratch)
+    return -ENOMEM;
+  for (size_t i = 0; a->model->phases && i < sizeof(phases) / sizeof(*phases); i++) {
+    double more = phase_more_ms(c, index, phases[i].at, scratch);
+    if (!(more >= REASON_SHARE * rank->lateness_ms) ||
+        (rank->slow_line && rank->slow_line->more_ms >= more))
+      continue;
+    struct sampled_line *line = arena_alloc(a->arena, sizeof(*line));
+    if (line)
+      *line = (struct sampled_line){.place = phases[i].name,
+                                    .where = phases[i].where,
+                                    .ms = NAN,
+                                    .peers_ms = NAN,
+                                    .more_ms = more,
+                                    .error_ms = NAN};
+    rank->slow_line = line;
+  }
+  free(scratch);
+  return 0;
+}
+
+/* How many more steps it takes until a line that explains why the rank is late would stand out, if
+ * its peers are never there; 0: it would stand out in those recorded. */
+static double steps_needed(const struct comparison *c, u32 index) {
+  const struct rank_parts *parts = parts_of(c, index);
+  double steps = 0, others = 0;
+  for (u32 s = 0; s < TRAINING_SLICES; s++)
+    if (is_compared(c, index, s)) {
+      steps += parts->steps[s];
+      others += c->steps[s] - (is_peer(c, index) ? parts->steps[s] : 0);
+    }
+  double late = c->a->results->ranks[index].lateness_ms * 1e6;
+  double chance = STRAGGLER_SIGNIFICANCE / (2 * fmax(c->best[index].n[OWN_LINE], parts_at_least));
+  double seen = log(chance) / log(steps / (steps + others));
+  double in_a_step = fmin(1, late / parts->sample_ns);
+  return fmax(0, ceil(seen / in_a_step - steps));
+}
+
+/* What explains why a straggler is late: that it had no core, a line, a function, something else
+ * that threads do, or a phase. */
+static int explain_straggler(struct comparison *c, u32 index) {
+  struct rank_result *rank = &c->a->results->ranks[index];
+  const struct best_parts *best = &c->best[index];
+  const struct sampled_part *activity = best->part[OWN_ACTIVITY];
+  bool no_core = activity && activity->line == TSCOPE_ACTIVITY_NO_CORE;
+  bool of_line = best->part[OWN_LINE] && explains(rank, &best->of[OWN_LINE]);
+  if (parts_of(c, index)->n && !of_line && !best->part[OWN_FUNCTION] && !activity)
+    rank->steps_to_tell = steps_needed(c, index);
+  if (of_line || best->part[OWN_FUNCTION] || activity) {
+    rank->slow_line = result_of(c, index,
+                                no_core                    ? OWN_ACTIVITY
+                                : of_line                  ? OWN_LINE
+                                : best->part[OWN_FUNCTION] ? OWN_FUNCTION
+                                                           : OWN_ACTIVITY);
+    if (!rank->slow_line)
+      return -ENOMEM;
+  } else if (set_slow_phase(c, index) < 0) {
+    return -ENOMEM;
+  }
+  if (rank->slow_line && (no_core || rank->reason == STRAGGLER_NOT_SEEN))
+    rank->reason = no_core ? STRAGGLER_NO_CORE : STRAGGLER_OWN_CODE;
+  return 0;
+}
+
+static int set_rank(struct comparison *c, u32 index) {
+  struct rank_result *rank = &c->a->results->ranks[index];
+  const struct best_parts *best = &c->best[index];
+  if (best->part[WORKER_LINE] && !(rank->slow_in_workers = result_of(c, index, WORKER_LINE)))
+    return -ENOMEM;
+  if (rank->straggler)
+    return explain_straggler(c, index);
+  if (best->part[OWN_LINE] && !(rank->slow_line = result_of(c, index, OWN_LINE)))
+    return -ENOMEM;
+  return 0;
+}
+
+static void set_late_at(struct rank_result *rank) {
+  const struct sampled_line *line = rank->straggler ? rank->slow_line : NULL;
+  rank->late_at = line ? line->place : NULL;
+  rank->late_path = line ? line->path : NULL;
+  rank->late_more_ms = line ? line->more_ms : NAN;
+  rank->late_error_ms = line ? line->error_ms : NAN;
+  rank->late_activity = line ? line->activity : NULL;
+}
+
+static int compare_ranks(struct comparison *c) {
+  for (u32 i = 0, end; i < c->n; i = end) {
+    for (end = i; end < c->n && c->all[i].part->key == c->all[end].part->key; end++)
+      ;
+    if (end - i <= c->a->model->n_ranks)
+      compare_part(c, c->all + i, end - i);
+  }
+  int error = 0;
+  for (u32 r = 0; r < c->a->model->n_ranks && !error; r++) {
+    error = set_rank(c, r);
+    set_late_at(&c->a->results->ranks[r]);
+  }
+  return error;
+}
+
+/* What comparisons of a rank need to know of it. */
+static void look_at_rank(struct comparison *c, u32 rank) {
+  const struct rank_parts *parts = parts_of(c, rank);
+  struct best_parts *best = &c->best[rank];
+  double ns = 0, steps = 0;
+  for (u32 i = 0; i < parts->n; i++) {
+    c->all[c->n++] = (struct entry){&parts->at[i], rank};
+    best->n[parts->at[i].kind]++;
+    for (u32 k = 0; parts->at[i].kind == OWN_LINE && k < parts->at[i].n_times; k++)
+      ns += parts->at[i].times[k].slice < TRAINING_SLICES ? (double)parts->at[i].times[k].ns : 0;
+  }
+  for (u32 s = 0; s < TRAINING_SLICES; s++) {
+    steps += parts->steps[s];
+    c->steps[s] += parts->n && is_peer(c, rank) ? parts->steps[s] : 0;
+  }
+  best->own_ms = ns / steps / 1e6;
+}
+
+int slow_parts_summarise(struct analysis *a) {
+  u32 n = 0;
+  struct comparison *c = calloc(1, sizeof(*c));
+  if (!c)
+    return -ENOMEM;
+  c->a = a;
+  for (u32 r = 0; r < a->model->n_ranks; r++) {
+    n += a->line_sums[r].parts.n;
+    c->peers += a->line_sums[r].parts.n && !a->results->ranks[r].straggler;
+  }
+  c->all = malloc((n + 1u) * sizeof(*c->all));
+  c->best = calloc(a->model->n_ranks + 1u, sizeof(*c->best));
+  int error = c->all && c->best ? 0 : -ENOMEM;
+  for (u32 r = 0; r < a->model->n_ranks && !error; r++)
+    look_at_rank(c, r);
+  if (!error) {
+    qsort(c->all, c->n, sizeof(*c->all), by_part);
+    error = compare_ranks(c);
+  }
+  free(c->all);
+  free(c->best);
+  free(c);
+  return error;
+}

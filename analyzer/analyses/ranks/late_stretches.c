@@ -1,0 +1,131 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * When a rank is late. It is last in most collectives of a stretch of steps if these have the
+ * largest sum, where one at which it is last counts 1 and any other -1 [Bentley 1984: maximum
+ * subarray]. Any of n (n + 1) / 2 stretches could have been found: the probability of chance is
+ * multiplied by that. To be last by little does not count: by half of what is typical in the
+ * stretch.
+ */
+#include <math.h>
+
+#include "analyses/ranks/straggler_test.h"
+#include "analyses/thresholds.h"
+#include "base/statistics.h"
+
+static bool is_late(const struct straggler_test *c, u32 i, u32 rank, double least_ns) {
+  return c->last_of[i] == rank && c->late_of[i] >= least_ns;
+}
+
+/* The stretch of [begin, end) with the largest sum; empty if the rank is never last. */
+static struct stretch densest(const struct straggler_test *c, u32 begin, u32 end, u32 rank,
+                              double least_ns) {
+  struct stretch best = {begin, begin, 0};
+  u32 from = begin;
+  i64 sum = 0, most = 0;
+  for (u32 i = begin; i < end; i++) {
+    if (sum <= 0) {
+      sum = 0;
+      from = i;
+    }
+    sum += is_late(c, i, rank, least_ns) ? 1 : -1;
+    if (sum > most) {
+      most = sum;
+      best = (struct stretch){from, i + 1, 0};
+    }
+  }
+  for (u32 i = best.begin; i < best.end; i++)
+    best.times += is_late(c, i, rank, least_ns);
+  return best;
+}
+
+static double typical_in(struct straggler_test *c, struct stretch s, u32 rank) {
+  u32 n = 0;
+  for (u32 i = s.begin; i < s.end; i++)
+    if (c->last_of[i] == rank)
+      c->lateness[n++] = c->late_of[i];
+  return median_of(c->lateness, n);
+}
+
+static double chance_of(const struct straggler_test *c, u32 comm, struct stretch s, u32 members) {
+  double n = c->first[comm + 1] - c->first[comm];
+  return binomial_tail(s.times, s.end - s.begin, 1.0 / members) * c->tests * n * (n + 1) / 2;
+}
+
+static bool is_stretch(const struct straggler_test *c, u32 comm, struct stretch s, u32 members) {
+  u32 length = s.end - s.begin;
+  return length >= STRETCH_MIN_STEPS && s.times >= STRETCH_INSIDE * length &&
+         chance_of(c, comm, s, members) < STRAGGLER_SIGNIFICANCE;
+}
+
+/* All stretches of [begin, end), in order. */
+static void list_stretches(const struct straggler_test *c, u32 comm, u32 begin, u32 end,
+                           double least_ns, struct verdict *v) {
+  struct stretch s = densest(c, begin, end, v->rank, least_ns);
+  if (v->n_late == MOST_STRETCHES || !is_stretch(c, comm, s, v->members))
+    return;
+  list_stretches(c, comm, begin, s.begin, least_ns, v);
+  if (v->n_late < MOST_STRETCHES)
+    v->late[v->n_late++] = s;
+  list_stretches(c, comm, s.end, end, least_ns, v);
+}
+
+/* Lists a rank's stretches, those in which it is late by half of `typical_ns`, and counts in them
+ * alone. False if there are none, or if it is late outside of them too. */
+static bool judge_stretches(struct straggler_test *c, u32 comm, double typical_ns,
+                            struct verdict *v) {
+  u32 begin = c->first[comm], end = c->first[comm + 1], times = 0, inside = 0, n = 0;
+  double least = fmax(typical_ns / 2, WORTH_MENTIONING * c->a->results->step_median_ms * 1e6);
+  double sum = 0;
+  v->n_late = 0;
+  list_stretches(c, comm, begin, end, least, v);
+  for (u32 k = 0; k < v->n_late; k++) {
+    times += v->late[k].times;
+    inside += v->late[k].end - v->late[k].begin;
+    for (u32 i = v->late[k].begin; i < v->late[k].end; i++)
+      if (is_late(c, i, v->rank, least))
+        sum += c->lateness[n++] = c->late_of[i];
+  }
+  u32 outside = end - begin - inside, late_outside = 0;
+  for (u32 i = begin; i < end; i++)
+    late_outside += is_late(c, i, v->rank, least);
+  late_outside -= times;
+  if (!n || outside < STRETCH_MIN_STEPS || late_outside > STRETCH_OUTSIDE * outside) {
+    v->n_late = 0;
+    return false;
+  }
+  v->times = times;
+  v->tested = inside;
+  v->imposed_ns = sum / (end - begin);
+  v->typical_ns = median_of(c->lateness, n);
+  return true;
+}
+
+void late_stretches_narrow(struct straggler_test *c, u32 comm, struct verdict *v) {
+  struct stretch s =
+      densest(c, c->first[comm], c->first[comm + 1], v->rank,
+              fmin(v->typical_ns, WORTH_MENTIONING * c->a->results->step_median_ms * 1e6));
+  judge_stretches(c, comm, typical_in(c, s, v->rank), v);
+}
+
+bool late_stretches_find(struct straggler_test *c, u32 comm, u32 members, struct verdict *found) {
+  const struct model *model = c->a->model;
+  const struct collective *roster = &model->collectives[c->tested[c->first[comm]].collective];
+  double step_ns = c->a->results->step_median_ms * 1e6;
+  struct verdict best = {.rank = INDEX_NONE};
+  for (u32 k = 0; members >= 2 && k < roster->n_arrivals; k++) {
+    u32 rank = model->arrivals[roster->first_arrival + k].rank;
+    struct verdict v = {.rank = rank, .members = members};
+    struct stretch s =
+        densest(c, c->first[comm], c->first[comm + 1], rank, WORTH_MENTIONING * step_ns);
+    if (c->named[rank] || !is_stretch(c, comm, s, members) ||
+        !judge_stretches(c, comm, typical_in(c, s, rank), &v) ||
+        v.imposed_ns < STRETCH_OF_RUN * step_ns || v.typical_ns < arrival_error(c, roster, rank))
+      continue;
+    v.p = chance_of(c, comm, v.late[0], members) / c->tests;
+    if (best.rank == INDEX_NONE || v.imposed_ns > best.imposed_ns)
+      best = v;
+  }
+  if (best.rank != INDEX_NONE)
+    *found = best;
+  return best.rank != INDEX_NONE;
+}

@@ -1,0 +1,387 @@
+# SPDX-License-Identifier: MIT
+"""Jobs over gloo in which a rank is slow at one place, each in another shape. slow_shapes.py forks the ranks: it imports
+PyTorch once. The comments at the ends of lines are what it looks for."""
+import asyncio
+import concurrent.futures
+import functools
+import gc
+import json
+import os
+import socket
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+import zlib
+
+import torch
+import torch.distributed as dist
+from torch.utils.data import DataLoader, Dataset
+
+NOISE = os.urandom(1 << 20)
+
+
+def busy(seconds):
+    until = time.perf_counter() + seconds
+    while time.perf_counter() < until:
+        sum(range(50))
+
+
+class Job:
+    """One rank. A shape has `setup`, `before` (in the step, before the collective) or `every`."""
+
+    def __init__(self, rank, world, slow_ms):
+        self.rank, self.world, self.s = rank, world, slow_ms / 1e3
+        self.step = 0
+
+    def setup(self):
+        pass
+
+    def slow(self):
+        pass
+
+    def batches(self, steps):
+        return iter(range(steps))
+
+    def forward(self, x):
+        return self.model(x)
+
+    def train(self, steps, base_ms):
+        self.model = torch.nn.Linear(32, 16)
+        self.setup()
+        optimizer = torch.optim.SGD(self.model.parameters(), lr=0.01)
+        x = torch.ones(4, 32)
+        batches = self.batches(steps)
+        for self.step in range(steps):
+            next(batches)
+            time.sleep(base_ms / 1e3)  # the work of all
+            self.slow()
+            optimizer.zero_grad()
+            self.forward(x).square().mean().backward()
+            for p in self.model.parameters():
+                dist.all_reduce(p.grad)  # the wait
+            optimizer.step()
+            self.after()
+
+    def after(self):
+        pass
+
+
+class Sleep(Job):
+    def slow(self):
+        time.sleep(self.s)  # slow: sleep
+
+
+class Loop(Job):
+    def slow(self):
+        until = time.perf_counter() + self.s
+        while time.perf_counter() < until: sum(range(100))  # slow: loop
+
+
+def parse(seconds):
+    return decode_deep(seconds)
+
+
+def decode_deep(seconds):
+    for _ in range(2):
+        time.sleep(seconds / 2)  # slow: callee
+
+
+class Callee(Job):
+    def slow(self):
+        parse(self.s)
+
+
+class Callback(Job):
+    def key(self, value):
+        time.sleep(self.s / 4)  # slow: callback
+        return value
+
+    def slow(self):
+        sorted([3, 1, 2, 4], key=self.key)
+
+
+class JsonCallback(Job):
+    def default(self, _):
+        busy_until = time.perf_counter() + self.s
+        while time.perf_counter() < busy_until: zlib.crc32(NOISE[:4096])  # slow: json
+        return 1
+
+    def slow(self):
+        json.dumps({"a": object()}, default=self.default)
+
+
+class Hook(Job):
+    def hook(self, *_):
+        time.sleep(self.s)  # slow: hook
+
+    def setup(self):
+        self.model.register_forward_hook(self.hook)
+
+
+class BackwardHook(Job):
+    def hook(self, grad):
+        time.sleep(self.s)  # slow: gradhook
+        return grad
+
+    def setup(self):
+        self.model.weight.register_hook(self.hook)
+
+
+class Function(torch.autograd.Function):
+    seconds = 0
+
+    @staticmethod
+    def forward(ctx, x):
+        return x * 2
+
+    @staticmethod
+    def backward(ctx, grad):
+        time.sleep(Function.seconds)  # slow: autograd
+        return grad * 2
+
+
+class Autograd(Job):
+    def forward(self, x):
+        Function.seconds = self.s
+        return Function.apply(self.model(x))
+
+
+class Generator(Job):
+    def batches(self, steps):
+        for i in range(steps):
+            time.sleep(self.s)  # slow: generator
+            yield i
+
+
+class Compiled(Job):
+    def setup(self):
+        self.compiled = torch.compile(self.inner, backend="eager")
+
+    def inner(self, x):
+        y = self.model(x)
+        torch._dynamo.graph_break()
+        pause(self.s)
+        return y
+
+    def forward(self, x):
+        return self.compiled(x)
+
+
+def pause(seconds):
+    time.sleep(seconds)  # slow: compiled
+
+
+class Extension(Job):
+    def setup(self):
+        began, n = time.perf_counter(), 0
+        while time.perf_counter() - began < 0.2:
+            zlib.compress(NOISE[:65536], 9)
+            n += 1
+        self.size = int(65536 * self.s * n / 0.2)
+
+    def slow(self):
+        zlib.compress(NOISE[:self.size], 9)  # slow: extension
+
+
+class Pool(Job):
+    def setup(self):
+        self.pool = concurrent.futures.ThreadPoolExecutor(2)
+
+    def load(self):
+        time.sleep(self.s)  # slow: pool
+
+    def slow(self):
+        self.pool.submit(self.load).result()  # slow: result
+
+
+class Lock(Job):
+    def setup(self):
+        self.lock = threading.Lock()
+        self.go = threading.Semaphore(0)
+        self.held = threading.Semaphore(0)
+        threading.Thread(target=self.holder, daemon=True).start()
+
+    def holder(self):
+        while self.go.acquire():
+            with self.lock:
+                self.held.release()
+                time.sleep(self.s)
+
+    def slow(self):
+        self.go.release()
+        self.held.acquire()
+        with self.lock:  # slow: lock
+            pass
+
+
+class Disk(Job):
+    def slow(self):
+        until = time.perf_counter() + self.s
+        with tempfile.TemporaryFile(dir=os.environ.get("SLOW_DISK")) as file:
+            while time.perf_counter() < until:
+                file.write(NOISE[:65536])
+                file.flush()
+                os.fsync(file.fileno())  # slow: disk
+
+
+class Network(Job):
+    def setup(self):
+        self.mine, other = socket.socketpair()
+        threading.Thread(target=self.server, args=(other,), daemon=True).start()
+
+    def server(self, other):
+        while other.recv(1):
+            time.sleep(self.s)
+            other.send(b"y")
+
+    def slow(self):
+        self.mine.send(b"x")
+        self.mine.recv(1)  # slow: network
+
+
+class Process(Job):
+    def slow(self):
+        subprocess.run(["sleep", str(self.s)], env={"PATH": os.environ["PATH"]}, check=True)  # slow: process
+
+
+class Collect(Job):
+    def setup(self):
+        self.kept = [[i] for i in range(int(6e6 * self.s))]
+
+    def slow(self):
+        gc.collect()  # slow: gc
+
+
+class Many(Job):
+    """No single line is slow: a function is."""
+
+    def slow(self):
+        self.many()
+
+    def many(self):
+        time.sleep(self.s / 5)
+        time.sleep(self.s / 5)
+        time.sleep(self.s / 5)
+        time.sleep(self.s / 5)
+        time.sleep(self.s / 5)
+
+
+class Async(Job):
+    async def fetch(self):
+        await asyncio.sleep(0)
+        time.sleep(self.s)  # slow: async
+
+    def slow(self):
+        asyncio.run(self.fetch())
+
+
+class Decorated(Job):
+    @functools.lru_cache(maxsize=None)
+    def cached(self, step):
+        busy(self.s)  # slow: decorated
+        return step
+
+    def slow(self):
+        self.cached(self.step)
+
+
+class Recursive(Job):
+    def down(self, n):
+        if n == 0:
+            time.sleep(self.s)  # slow: recursive
+        else:
+            self.down(n - 1)
+
+    def slow(self):
+        self.down(20)
+
+
+class Tensors(Job):
+    def setup(self):
+        self.big = torch.ones(1 << 16)
+
+    def slow(self):
+        until = time.perf_counter() + self.s
+        while time.perf_counter() < until:
+            self.big.sin().cos().sum()  # slow: tensors
+
+
+class Print(Job):
+    def slow(self):
+        until = time.perf_counter() + self.s
+        with open(os.devnull, "w", encoding="utf-8") as file:
+            while time.perf_counter() < until:
+                print(list(range(2000)), file=file)  # slow: print
+
+
+class Samples(Dataset):
+    def __init__(self, n, seconds):
+        self.n, self.seconds = n, seconds
+
+    def __len__(self):
+        return self.n
+
+    def __getitem__(self, index):
+        time.sleep(self.seconds)  # slow: worker
+        return index
+
+
+class Worker(Job):
+    def batches(self, steps):
+        return iter(DataLoader(Samples(steps + 2, self.s), num_workers=1, prefetch_factor=1))
+
+
+class Tenth(Job):
+    def slow(self):
+        if self.step % 10 == 9:
+            time.sleep(self.s)  # slow: tenth
+
+
+class Early(Job):
+    def slow(self):
+        if self.step <= 20:
+            time.sleep(self.s)  # slow: early
+
+
+class Middle(Job):
+    def slow(self):
+        if 20 <= self.step < 40:
+            time.sleep(self.s)  # slow: middle
+
+
+class Checkpoint(Job):
+    def after(self):
+        if self.step % 20 == 19:
+            time.sleep(self.s)  # slow: checkpoint
+
+
+class Second(Job):
+    def slow(self):
+        time.sleep(self.s)  # slow: second
+
+
+class InThread(Sleep):
+    """As under Ray Train: the loop runs in a thread of its own."""
+
+    def train(self, steps, base_ms):
+        thread = threading.Thread(target=super().train, args=(steps, base_ms))
+        thread.start()
+        thread.join()
+
+
+class Quiet(Job):
+    pass
+
+
+def run(rank, world, store, shape, slow_ms, steps, base_ms):
+    """`shape`: the class of each rank that is slow, by rank."""
+    os.environ.update(RANK=str(rank), LOCAL_RANK=str(rank), WORLD_SIZE=str(world))
+    torch.manual_seed(1)
+    torch.set_num_threads(1)
+    dist.init_process_group("gloo", init_method=f"file://{store}", rank=rank, world_size=world)
+    kind = getattr(sys.modules[__name__], shape.get(rank, "Quiet"))
+    kind(rank, world, slow_ms).train(steps, base_ms)
+    dist.barrier()
+    dist.destroy_process_group()

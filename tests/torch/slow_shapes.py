@@ -1,0 +1,183 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""Twenty-eight shapes of a slow line (jobs/slow_shapes_job.py), and a job without any: is the rank named, the line, and
+how much longer it takes, within 20 %?
+
+    slow_shapes.py --build BUILD [--repeat N] [--table FILE] [SHAPE...]
+
+writes a line for each run, and at the end a table (docs/validation/slow-lines.md). One process imports PyTorch and forks
+the ranks of each job, so a run takes little more than its steps.
+"""
+import argparse
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+JOB = os.path.join(HERE, "jobs", "slow_shapes_job.py")
+RANKS = 3
+
+# name: class of rank 1 (or of each rank), ms that it is slow, steps, ms of a step; what must be found
+SHAPES = {
+    "sleep": ("Sleep", 10, 60, 40),
+    "loop": ("Loop", 10, 60, 40),
+    "callee": ("Callee", 10, 60, 40),
+    "callback": ("Callback", 12, 60, 40),
+    "json": ("JsonCallback", 10, 60, 40),
+    "hook": ("Hook", 10, 60, 40),
+    "gradhook": ("BackwardHook", 10, 60, 40),
+    "autograd": ("Autograd", 10, 60, 40),
+    "generator": ("Generator", 10, 60, 40),
+    "compiled": ("Compiled", 10, 60, 40),
+    "extension": ("Extension", 15, 60, 40),
+    "pool": ("Pool", 10, 60, 40),
+    "lock": ("Lock", 10, 60, 40),
+    "disk": ("Disk", 15, 60, 40),
+    "network": ("Network", 10, 60, 40),
+    "process": ("Process", 20, 60, 40),
+    "gc": ("Collect", 20, 60, 40),
+    "many": ("Many", 20, 60, 40),
+    "async": ("Async", 10, 60, 40),
+    "decorated": ("Decorated", 10, 60, 40),
+    "recursive": ("Recursive", 10, 60, 40),
+    "tensors": ("Tensors", 10, 60, 40),
+    "print": ("Print", 10, 60, 40),
+    "worker": ("Worker", 60, 60, 30),
+    "tenth": ("Tenth", 40, 100, 40),
+    "early": ("Early", 10, 60, 40),
+    "middle": ("Middle", 15, 60, 40),
+    "checkpoint": ("Checkpoint", 200, 60, 40),
+    "two": ({1: "Sleep", 2: "Second"}, 10, 60, 40),
+    "short": ("Sleep", 3, 200, 10),
+    "long": ("Sleep", 100, 30, 500),
+    "thread": ("InThread", 10, 60, 40),
+    "quiet": ({}, 0, 60, 40),
+    "quiet-short": ({}, 0, 200, 10),
+}
+# marks that are also right
+ALSO = {"pool": ("slow: result",), "second": ("slow: second",)}
+
+
+def line_of(mark):
+    with open(JOB, encoding="utf-8") as file:
+        return next(n for n, line in enumerate(file, 1) if line.rstrip().endswith("# slow: " + mark))
+
+
+def fork_ranks(name, folder):
+    shape, slow_ms, steps, base_ms = SHAPES[name]
+    classes = {1: shape} if isinstance(shape, str) else shape
+    children = []
+    for rank in range(RANKS):
+        child = os.fork()
+        if child == 0:
+            status = 1
+            try:
+                os.environ["TSCOPE_DIR"] = os.path.join(folder, "traces")
+                os.environ["SLOW_DISK"] = folder
+                import slow_shapes_job
+                slow_shapes_job.run(rank, RANKS, os.path.join(folder, "store"), classes, slow_ms, steps, base_ms)
+                status = 0
+            finally:
+                sys.stdout.flush()
+                sys.stderr.flush()
+                os._exit(status)
+        children.append(child)
+    return [os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) for child in children]
+
+
+def findings_of(build, folder):
+    program = os.path.join(build, "analyzer", "tscope-report")
+    text = subprocess.run([program, os.path.join(folder, "traces"), "--format", "json"], capture_output=True, check=True,
+                          text=True, env={key: v for key, v in os.environ.items() if key != "LD_PRELOAD"}).stdout
+    return json.loads(text)
+
+
+def right_place(name, rank, text):
+    if name == "many":
+        return "many()" in text
+    mark = "second" if name == "two" and rank == 2 else {"two": "sleep", "short": "sleep", "long": "sleep",
+                                                         "thread": "sleep"}.get(name, name)
+    places = [mark, *(["result"] if name == "pool" else [])]
+    return any(f"slow_shapes_job.py:{line_of(place)}" in text for place in places)
+
+
+def judge(name, document):
+    """What is wrong with the report; None if nothing is. And what it says, for the table."""
+    shape, slow_ms, _, _ = SHAPES[name]
+    stragglers = {f["ranks"][0]: f for f in document["findings"] if f["id"] == "DIST.STRAGGLER" and len(f["ranks"]) == 1}
+    said = "; ".join(f["title"] for f in document["findings"]
+                     if f["id"] in ("DIST.STRAGGLER", "TIMING.STEP_JITTER")) or "nothing"
+    if not shape:
+        return "innocent" if "slow_shapes_job" in said else None, said
+    if name in ("checkpoint", "tenth"):
+        found = [f for f in document["findings"] if f["id"] == "TIMING.STEP_JITTER" and 1 in f["ranks"]]
+        text = found[0]["title"] + found[0]["evidence"] if found else ""
+        other = next((o for o in document["steps"]["other"] if o["rank"] == 1), None)
+        wrong = None if found and right_place(name, 1, text) else "line"
+        if not wrong and not abs(other["ms"] - slow_ms) <= 0.2 * slow_ms:
+            wrong = f"amount {other['ms']:.3g} ms"
+        return wrong, said
+    for rank in {1: shape} if isinstance(shape, str) else shape:
+        if rank not in stragglers:
+            return f"rank {rank} not named", said
+        title = stragglers[rank]["title"]
+        if not right_place(name, rank, title):
+            return "line", said
+        row = next(r for r in document["distributed"]["ranks"] if r["rank"] == rank)
+        if not abs(row["late_more_ms"] - slow_ms) <= 0.2 * slow_ms and name not in ("worker", "gc", "process", "disk"):
+            return f"amount {row['late_more_ms']:.3g} ms", said
+        if name in ("early", "middle") and not row["late_from"]:
+            return "stretch", said
+    return None, said
+
+
+def run(name, build):
+    folder = tempfile.mkdtemp(prefix="tscope-shape-")
+    try:
+        began = time.time()
+        statuses = fork_ranks(name, folder)
+        if any(statuses):
+            return f"job failed {statuses}", ""
+        wrong, said = judge(name, findings_of(build, folder))
+        print(f"{name}: {wrong or 'right'} ({time.time() - began:.1f} s) {said}", flush=True)
+        return wrong, said
+    finally:
+        if not os.environ.get("SLOW_KEEP"):
+            shutil.rmtree(folder, ignore_errors=True)
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--build", required=True)
+    parser.add_argument("--repeat", type=int, default=1)
+    parser.add_argument("shapes", nargs="*")
+    arguments = parser.parse_args()
+    build = os.path.realpath(arguments.build)
+    if "libtscope" not in os.environ.get("LD_PRELOAD", ""):
+        import training
+        python = training.python_with_torch()
+        if not python:
+            print("skipped: no Python with PyTorch 2")
+            sys.exit(77)
+        environment = {key: v for key, v in os.environ.items() if not key.startswith("TSCOPE")}
+        environment.update(LD_PRELOAD=os.path.join(build, "preload", "libtscope.so"), OMP_NUM_THREADS="1",
+                           GLOO_SOCKET_IFNAME="lo", TSCOPE_RUN="shapes")
+        os.execve(python, [python, *sys.argv], environment)
+    sys.path += [HERE, os.path.dirname(JOB)]
+    import slow_shapes_job  # once, for all ranks
+    rows = []
+    for name in arguments.shapes or SHAPES:
+        results = [run(name, build) for _ in range(arguments.repeat)]
+        right = sum(wrong is None for wrong, _ in results)
+        rows.append((name, right, next((said for wrong, said in results if wrong is None), "")))
+    for name, right, said in rows:
+        print(f"| {name} | {right} of {arguments.repeat} | {said} |")
+    sys.exit(any(right < arguments.repeat for _, right, _ in rows))
+
+
+if __name__ == "__main__":
+    main()
