@@ -17,7 +17,11 @@ struct sampled_line {
   double ms, peers_ms;      /* per step, of the rank and mean over its peers */
   double more_ms, error_ms; /* how much more than they, with its standard error */
   double share;             /* of what was sampled of its kind */
-  bool in_workers;          /* data loader workers are at it */
+  const char
+      *activity; /* "sleeping": what the thread does there most of the time; NULL: not known */
+  double activity_share;
+  const char *beside; /* where another thread is while this one waits for it; NULL */
+  bool in_workers;    /* data loader workers are at it */
   bool is_line;
 };
 

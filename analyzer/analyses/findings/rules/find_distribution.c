@@ -152,7 +152,7 @@ static int add_straggler_finding(struct findings *f, u32 index, bool by_host, u3
       worst = other;
   }
   double worth = worth_of(f, cure_of_rank(f, (u32)(worst - r->ranks)), worst->imposed_wait_ms);
-  const struct sampled_line *line = straggler_line(rank);
+  const struct sampled_line *line = rank->reason == STRAGGLER_NO_CORE ? NULL : straggler_line(rank);
   const char *late = describe_late_steps(f, rank);
   char *title =
       n > 1 ? arena_printf(f->a->arena, "%u ranks on %s keep their peers waiting", n, rank->host)
