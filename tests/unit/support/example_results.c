@@ -113,6 +113,8 @@ static void add_rank_results(struct arena *arena, struct results *results, u32 f
                              .p_value = slow ? 3e-41 : 1,
                              .rel_slowdown = slow ? 0.316 : -0.004 + wobble / 200,
                              .imposed_wait_ms = slow ? 68.9 : 0.1 * wobble,
+                             .late_more_ms = NAN,
+                             .late_error_ms = NAN,
                              .comm_ms = slow ? 62 : 131,
                              .exposed_ms = slow ? 11 : 80,
                              .exposed_wait_ms = slow ? 0.2 : 69.1,
@@ -456,6 +458,8 @@ static struct results *unknown(void) {
   for (u32 i = 0; i < 2; i++)
     results->ranks[i] = (struct rank_result){.rank = i,
                                              .host = model->ranks[i].host,
+                                             .late_more_ms = NAN,
+                                             .late_error_ms = NAN,
                                              .mean_compute_ms = NAN,
                                              .median_compute_ms = NAN,
                                              .slowest_count = NAN,
