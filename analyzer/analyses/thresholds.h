@@ -22,8 +22,8 @@
 /* A persistent straggler is last more often than all its peers together. */
 #define STRAGGLER_MAJORITY 0.5
 
-/* A rank that is late only in a stretch of steps: it is late in most of them and in few others, they
- * are more than a hiccup of the machine, and the run loses this share of its time. */
+/* A rank that is late only in a stretch of steps: it is late in most of them and in few others,
+ * they are more than a hiccup of the machine, and the run loses this share of its time. */
 #define STRETCH_INSIDE 0.7
 #define STRETCH_OUTSIDE 0.2
 #define STRETCH_MIN_STEPS 10
