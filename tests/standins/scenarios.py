@@ -124,6 +124,11 @@ SCENARIOS = {
     **{f"family-{name}": {"options": ["--family", name, "--loss", "0", "--marks", "1"] + more,
                           "family": operations, **facts}
        for name, (more, facts, operations) in FAMILIES.items()},
+    "family-hostile-clocks": {"options": ["--family", "deepep", "--loss", "0", "--marks", "1",
+                                         "--steps", "100", *SLOW[0]],
+                              "env": HOSTILE, "hostile": True, **SLOW[1]},
+    "family-two-groups": {"options": ["--family", "symmetric", "--tensor", "2", "--loss", "0",
+                                      "--marks", "1"], "family": {"symm_mem all_reduce"}},
     "no-common-collective": {"options": ["--alone", "1", "--ranks", "2"],
                              "env": {**HOSTILE, "SKEW_DRIFT_PPM": "0,50"}, "refused": True},
 }
