@@ -259,11 +259,13 @@ static bool is_before(u32 newest, u32 seq) {
 }
 
 static void mark_waiters(struct live_view *view, const struct live_wait *wait) {
+  const char *in = wait->op ? arena_printf(&view->arena, "%s of %s", wait->op, wait->group) : NULL;
   for (u32 i = 0; i < wait->n_waiting; i++) {
     struct live_rank *rank = &view->ranks[wait->waiting[i]];
     if (wait->since_s < rank->waits_s)
       continue;
     rank->waits_s = wait->since_s;
+    rank->waits_in = in;
     rank->n_waits_for = wait->n_absent;
     rank->waits_for = wait->n_absent == 1 ? (i32)view->ranks[wait->absent[0]].rank : -1;
   }

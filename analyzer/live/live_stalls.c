@@ -20,8 +20,8 @@ void live_describe_stall(struct live_view *view, struct live_rank *rank) {
   struct stalled_rank described = {0};
   if (!stall || stall->end != NS_UNKNOWN)
     return;
-  bool in_collective = rank->in_call || rank->in_wait_s >= 0;
-  stall_describe(&view->arena, stall, in_collective ? rank->op : NULL, &described);
+  const char *in = rank->in_call || rank->in_wait_s >= 0 ? rank->op : NULL;
+  stall_describe(&view->arena, stall, rank->waits_in ? rank->waits_in : in, &described);
   rank->stalled_in = described.words;
   rank->stall = stall;
   rank->stalled_s = live_seconds_between(stall->begin, rank->seen_ns);

@@ -59,13 +59,11 @@ static i64 clock_ns(clockid_t clock) {
   return (i64)time.tv_sec * 1000000000 + time.tv_nsec;
 }
 
+/* As in the report (import/tscope/trace_ledger.c). */
 const char *live_group_name(struct live_view *view, const struct live_process *process,
                             const struct live_comm *comm) {
   const char *name = live_string(process, comm->name);
-  const char *text = name && *name ? name
-                     : comm->size  ? arena_printf(&view->arena, "group of %u", comm->size)
-                                   : NULL;
-  return text ? text : "group";
+  return name ? name : arena_printf(&view->arena, "%016llx", (unsigned long long)comm->identity);
 }
 
 /* --- Hosts --- */
@@ -255,7 +253,6 @@ int live_view_make(struct live_view *view, struct live_run *run) {
     fill_steps(rank, &run->hint);
     fill_phase(rank);
     fill_last_call(view, rank);
-    live_describe_stall(view, rank);
     fill_memory(rank);
     fill_losses(view, rank);
     fill_gpu(rank);
@@ -272,8 +269,10 @@ int live_view_make(struct live_view *view, struct live_run *run) {
   view->since_start_s = latest > start ? (double)(latest - start) / 1e9 : NAN;
   view->threshold_s = isnan(view->step_s) ? THRESHOLD_UNKNOWN_S
                                           : fmax(LEAST_THRESHOLD_S, THRESHOLD_STEPS * view->step_s);
-  error = live_merge_stalls(view);
-  return error ? error : live_join(view);
+  error = live_join(view);
+  for (u32 i = 0; i < view->n_ranks; i++)
+    live_describe_stall(view, &view->ranks[i]);
+  return error ? error : live_merge_stalls(view);
 }
 
 void live_view_release(struct live_view *view) {

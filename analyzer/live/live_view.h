@@ -53,7 +53,8 @@ struct live_rank {
   i32 waits_for;   /* rank that it waits for, -1 none or several */
   u32 n_waits_for; /* ranks that it waits for */
   double waits_s;
-  double gpu; /* share of time in which kernels other than collectives' ran */
+  const char *waits_in; /* "all_reduce of GROUP"; NULL */
+  double gpu;           /* share of time in which kernels other than collectives' ran */
   double memory, peak, reserved, gpu_memory; /* bytes */
   u64 lost, overwritten;                     /* records */
 };

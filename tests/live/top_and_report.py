@@ -1,0 +1,183 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""tscope-top says what tscope-report says of the same files at the same moment: top_and_report.py BUILD [TEST...].
+
+A running job is stopped by SIGSTOP while both look, so neither sees more than the other. What they say of the time
+until now may differ by as much as lies between the two looks."""
+import json
+import os
+import signal
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+import unittest
+
+from job import Job, environment
+
+BUILD = os.path.abspath(sys.argv.pop(1))
+PROGRAMS = {name: os.path.join(BUILD, "analyzer", f"tscope-{name}") for name in ("top", "report")}
+TRACEGEN = os.path.join(BUILD, "tests", "tracegen", "tracegen")
+DEADLINE_S = 60
+STEPS = 32 # top's step time is the median of so many
+
+
+def run(*command):
+    return json.loads(subprocess.run(command, capture_output=True, text=True, check=True,
+                                     env=environment(LC_ALL="C.UTF-8")).stdout)
+
+
+def look(traces):
+    return run(PROGRAMS["top"], "--once", "--format", "json", traces)
+
+
+class Both:
+    """What both say of a directory, and how much time lies between them."""
+
+    def __init__(self, traces):
+        begin = time.monotonic()
+        self.top = look(traces)
+        self.report = run(PROGRAMS["report"], "--format", "json", traces)
+        self.apart_s = time.monotonic() - begin
+
+    def lateness(self):
+        """By rank: what both say of how late it is, in seconds behind the median rank, over the last steps."""
+        rows = {row["rank"]: row["late_ms"] for row in self.report["series"]["by_rank"]["rows"]}
+        columns = list(zip(*(rows[rank] for rank in sorted(rows))))
+        known = [column for column in columns if None not in column][-STEPS:]
+        behind = [[(late - statistics.median(column)) / 1e3 for late in column] for column in known]
+        report = [statistics.median(ranks) for ranks in zip(*behind)]
+        return [rank["late_s"] for rank in self.top["ranks"]], report
+
+
+class TopAndReport(unittest.TestCase):
+    def setUp(self):
+        holder = tempfile.TemporaryDirectory(prefix="tscope-both-")
+        self.addCleanup(holder.cleanup)
+        self.folder = holder.name
+
+    def generate(self, *options):
+        subprocess.run([TRACEGEN, *options, self.folder], check=True, capture_output=True)
+        return Both(self.folder)
+
+    def job(self, *options, **more):
+        job = Job(BUILD, self.folder, *options, **more)
+        self.addCleanup(job.end)
+        return job
+
+    def frozen(self, job, test):
+        """Both, of a job that is stopped once the test holds for what top says."""
+        end = time.monotonic() + DEADLINE_S
+        while not os.path.isdir(job.traces) or not test(look(job.traces)):
+            self.assertLess(time.monotonic(), end)
+            time.sleep(0.1)
+        job.send(signal.SIGSTOP)
+        for rank in job.ranks:
+            if rank.poll() is None:
+                os.waitpid(rank.pid, os.WUNTRACED)
+        both = Both(job.traces)
+        job.send(signal.SIGCONT)
+        return both
+
+    def ended(self, job):
+        for rank in job.ranks:
+            rank.wait()
+        return Both(job.traces)
+
+    def check_ranks(self, both):
+        self.assertEqual([rank["rank"] for rank in both.top["ranks"]], both.report["run"]["ranks_found"])
+        self.assertEqual(both.top["world_size"], both.report["run"]["world_size"])
+        self.assertEqual(sorted({rank["host"] for rank in both.top["ranks"]}), sorted(both.report["run"]["hosts"]))
+
+    def check_steps(self, both):
+        """top times steps on the host, the report where they ended on the GPU: single steps differ, and the time of
+        many steps together cannot, but for that of the host's last ones."""
+        self.assertEqual(both.top["step_method"], both.report["steps"]["method"])
+        last = [wall for wall in both.report["series"]["steps"]["wall_ms"] if wall is not None][-STEPS:]
+        self.assertAlmostEqual(both.top["step_s"] * 1e3, statistics.median(last),
+                               delta=statistics.quantiles(last, n=4)[2] - statistics.quantiles(last, n=4)[0]
+                               + 0.02 * statistics.median(last))
+
+    def check_late(self, both, late, error_s=0.0):
+        top, report = both.lateness()
+        self.assertEqual(max(range(len(top)), key=top.__getitem__), late)
+        self.assertEqual(max(range(len(top)), key=report.__getitem__), late)
+        self.assertEqual(both.report["distributed"]["stragglers"], [late])
+        for mine, theirs in zip(top, report):
+            self.assertAlmostEqual(mine, theirs, delta=error_s + 0.05 * max(report))
+
+    def check_waits(self, both):
+        top, report = both.top["waits"], both.report["collective_check"]["waits"]
+        self.assertEqual([(one["op"], one["seq"], one["absent"], one["waiting"]) for one in top],
+                         [(one["op"], one["seq"], one["waits_for"], one["ranks"]) for one in report])
+
+    def check_stalls(self, both):
+        report = {one["rank"]: one for one in both.report["stalls"]["ranks"]}
+        for rank in both.top["ranks"]:
+            if rank["stalled_in"]:
+                self.assertEqual(rank["stalled_in"], report[rank["rank"]]["words"])
+                self.assertAlmostEqual(rank["stalled_s"], report[rank["rank"]]["for_s"], delta=both.apart_s + 0.2)
+        self.assertEqual({rank["rank"] for rank in both.top["ranks"] if rank["stalled_in"]}, set(report))
+        self.assertEqual(both.top["stacks"], both.report["stalls"]["tree"])
+
+    def check_ends(self, both):
+        """What the trace itself tells. Whether a process without a recorded end still runs, only the kernel knows."""
+        report = {one["rank"]: one for one in both.report["run_end"]["ranks"]}
+        for rank in both.top["ranks"]:
+            status = report[rank["rank"]]["status"]
+            expected = {"silent": ("running", "stopped", "gone", "silent"), "exit": ("ended",) if status == 0 else ("failed",)}
+            how = report[rank["rank"]]["how"]
+            self.assertIn(rank["state"], expected.get(how, ("failed",) if status else ("killed",)), how)
+
+    def check_all(self, both):
+        for check in (self.check_ranks, self.check_steps, self.check_waits, self.check_stalls, self.check_ends):
+            check(both)
+
+    def test_running(self):
+        both = self.frozen(self.job("--steps", "100000", "--slow-rank", "2", "--marks", "1"),
+                           lambda one: (one["ranks"][0]["step"] or 0) > 60 and one["ranks"][0]["late_s"] is not None)
+        self.check_all(both)
+        self.check_late(both, 2)
+
+    def test_running_without_marks(self):
+        both = self.frozen(self.job("--steps", "100000", "--slow-rank", "1"),
+                           lambda one: (one["ranks"][0]["step"] or 0) > 60 and one["ranks"][0]["late_s"] is not None)
+        self.check_steps(both)
+        self.check_late(both, 1)
+
+    def test_hang(self):
+        job = self.job("--steps", "100000", "--fault", "1", "--fault-rank", "1", "--fault-step", "50", stall="2")
+        both = self.frozen(job, lambda one: one["waits"] and one["stalled"] == 4)
+        self.check_all(both)
+
+    def test_pipeline(self):
+        job = self.job("--steps", "100000", "--pipeline", "2")
+        self.check_all(self.frozen(job, lambda one: (one["ranks"][0]["step"] or 0) > 60))
+
+    def test_ended(self):
+        both = self.ended(self.job("--steps", "150", "--slow-rank", "2", "--marks", "1"))
+        self.check_all(both)
+        self.check_late(both, 2)
+
+    def test_two_hosts(self):
+        for flavour in ("nccl", "gloo"):
+            both = self.generate("--run", flavour, "--flavour", flavour, "--ranks", "6", "--ranks-per-host", "3", "--steps", "60", "--skew-hosts",
+                                 "--slow-rank", "4", "--slow-factor", "1.5", *(["--phases"] if flavour == "gloo" else []),
+                                 "--realtime", "1700000000" + ("0" if flavour == "nccl" else "1") * 9)
+            self.check_ranks(both)
+            self.check_steps(both)
+            self.check_late(both, 4, 30e-6)
+
+    def test_attempts(self):
+        self.ended(self.job("--steps", "60"))
+        second = os.path.join(self.folder, "second")
+        os.mkdir(second)
+        both = self.ended(self.job("--steps", "90", "--marks", "1", "--slow-rank", "1", ranks=2, meeting=second))
+        self.assertEqual(both.report["run"]["attempt"], 2)
+        for check in (self.check_ranks, self.check_steps, self.check_ends):
+            check(both)
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=2)
