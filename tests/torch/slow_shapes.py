@@ -50,7 +50,7 @@ SHAPES = {
     "tenth": ("Tenth", 40, 100, 40),
     "early": ("Early", 10, 60, 40),
     "middle": ("Middle", 15, 60, 40),
-    "checkpoint": ("Checkpoint", 200, 60, 40),
+    "checkpoint": ("Checkpoint", 200, 100, 40),
     "two": ({1: "Sleep", 2: "Second"}, 10, 60, 40),
     "short": ("Sleep", 3, 200, 10),
     "long": ("Sleep", 100, 30, 500),
@@ -110,11 +110,11 @@ def judge(name, document):
     shape, slow_ms, _, _ = SHAPES[name]
     stragglers = {f["ranks"][0]: f for f in document["findings"] if f["id"] == "DIST.STRAGGLER" and len(f["ranks"]) == 1}
     said = "; ".join(f["title"] for f in document["findings"]
-                     if f["id"] in ("DIST.STRAGGLER", "TIMING.STEP_JITTER")) or "nothing"
+                     if f["id"] in ("DIST.STRAGGLER", "TIMING.JITTER")) or "nothing"
     if not shape:
         return "innocent" if "slow_shapes_job" in said else None, said
     if name in ("checkpoint", "tenth"):
-        found = [f for f in document["findings"] if f["id"] == "TIMING.STEP_JITTER" and 1 in f["ranks"]]
+        found = [f for f in document["findings"] if f["id"] == "TIMING.JITTER" and 1 in f["ranks"]]
         text = found[0]["title"] + found[0]["evidence"] if found else ""
         other = next((o for o in document["steps"]["other"] if o["rank"] == 1), None)
         wrong = None if found and right_place(name, 1, text) else "line"

@@ -54,6 +54,11 @@ int sampled_lines_rank(struct analysis *a, const struct timeline *timeline,
 /* Fills in the samples of the ranks' results. 0, or -ENOMEM. */
 int sampled_lines_summarise(struct analysis *a);
 
+struct sampled_line;
+
+/* part_lines.c: a part in words, without its times; NULL without memory. */
+struct sampled_line *line_of_part(struct analysis *a, const struct sampled_part *part);
+
 /* slow_parts.c: for each rank, the part of the program that takes longer there than on its peers;
  * of a straggler, one that explains why it is late. 0, or -ENOMEM. */
 int slow_parts_summarise(struct analysis *a);

@@ -2,6 +2,7 @@
  *
  * lines.c        what each line of the program cost
  * line_stacks.c  and each stack of lines
+ * step_lines.c   what some steps run that the others do not
  */
 #ifndef TSCOPE_LINES_H
 #define TSCOPE_LINES_H
@@ -24,6 +25,27 @@ struct sampled_line {
   bool in_workers;    /* data loader workers are at it */
   bool is_line;
 };
+
+/* What some steps run that the others do not. */
+struct step_line {
+  const struct sampled_line
+      *line; /* `ms` and `peers_ms`: in these steps, and in the others; NULL */
+  const struct sampled_line *waits; /* where the other ranks wait meanwhile; NULL */
+  u32 rank;                         /* index of the rank that runs it; INDEX_NONE: several do */
+};
+
+/* Of the steps of these slices (sampled_parts.h), which take `ms` longer than the other steps of
+ * training. `rank` (an index) alone does it, INDEX_NONE: not known. 0, or -ENOMEM. */
+int step_line_find(struct analysis *a, const bool *slices, u32 rank, double ms,
+                   struct step_line *found);
+
+/* The same of a kind of other work (index into results.other_work). */
+int step_line_of_work(struct analysis *a, u32 kind, struct step_line *found);
+
+/* The same of steps of training (by step of the model, of those analysed); nothing is found where
+ * the run has so many steps that several are sampled as one. */
+int step_line_of_long_steps(struct analysis *a, const bool *is_long, double ms,
+                            struct step_line *found);
 
 /* Distinguishes a line from others, the same on all ranks; never 0. */
 u32 line_key(const char *file, u32 line, const char *function);

@@ -10,7 +10,7 @@
 #include "analyses/analysis.h"
 #include "model/span_call_sites.h"
 
-enum { TRAINING_SLICES = 240, SLICES = TRAINING_SLICES + 16, PATH_FRAMES = 6 };
+enum { TRAINING_SLICES = 240, SLICES = TRAINING_SLICES + 16, PATH_FRAMES = 4 };
 
 enum part_kind {
   OWN_LINE,     /* innermost of the user's own, while a thread that trains does not wait */

@@ -200,71 +200,32 @@ static void compare_part(struct comparison *c, const struct entry *at, u32 n) {
 
 /* --- results --- */
 
-static const char *path_of(struct analysis *a, const struct sampled_part *part) {
-  const char *text = NULL;
-  for (u32 i = part->n_path; i-- > 0;) {
-    const struct call_frame *frame = &part->path[i];
-    const char *place = line_place(a, frame->file, frame->line, frame->function);
-    text = arena_printf(a->arena, "%s%s%s", text ? text : "", text ? " > " : "", place);
-  }
-  return text;
-}
-
-static const char *activity_words(u32 activity) {
-  static const char *const words[] = {
-#define X(name, value, text) [value] = text,
-      TSCOPE_ACTIVITIES(X)
-#undef X
-  };
-  return activity && activity < sizeof(words) / sizeof(*words) ? words[activity] : NULL;
-}
-
-/* What the thread does at a line for most of its time there; and if it waits for another thread,
- * where that one is meanwhile. */
-static void set_activity(struct comparison *c, u32 rank, const struct sampled_part *part,
-                         struct sampled_line *line) {
-  i64 all = 0;
-  u32 most = 0;
-  for (u32 i = 0; i < ACTIVITIES; i++) {
-    all += part->activity_ns[i];
-    most = part->activity_ns[i] > part->activity_ns[most] ? i : most;
-  }
-  line->activity = activity_words(most);
-  line->activity_share = all ? (double)part->activity_ns[most] / (double)all : NAN;
+/* If the thread waits there for another one, where that one is meanwhile. */
+static void set_beside(struct comparison *c, u32 rank, const struct sampled_part *part,
+                       struct sampled_line *line) {
   const struct sampled_part *beside = c->best[rank].part[BESIDE_LINE];
-  if (!beside || (most != TSCOPE_ACTIVITY_LOCK && most != TSCOPE_ACTIVITY_GIL))
+  i64 waits = part->activity_ns[TSCOPE_ACTIVITY_LOCK] + part->activity_ns[TSCOPE_ACTIVITY_GIL];
+  if (!beside || waits < part->times->ns / 2)
     return;
   const char *place = line_place(c->a, beside->file, beside->line, beside->function);
   line->beside = arena_printf(c->a->arena, "%s (%s)%s", place, beside->function,
-                              2 * beside->gil_ns > (i64)beside->times->ns ? ", with the GIL" : "");
+                              2 * beside->gil_ns > beside->times->ns ? ", with the GIL" : "");
 }
 
 static struct sampled_line *result_of(struct comparison *c, u32 rank, enum part_kind kind) {
-  struct analysis *a = c->a;
   const struct sampled_part *part = c->best[rank].part[kind];
   const struct difference *d = &c->best[rank].of[kind];
-  double late = a->results->ranks[rank].lateness_ms;
-  struct sampled_line *line = arena_alloc(a->arena, sizeof(*line));
+  double late = c->a->results->ranks[rank].lateness_ms;
+  struct sampled_line *line = line_of_part(c->a, part);
   if (!line)
     return NULL;
   bool same = fabs(d->more_ms - late) <= errors_apart * d->error_ms;
-  *line = (struct sampled_line){.ms = d->ms,
-                                .peers_ms = d->peers_ms,
-                                .more_ms = same ? late : d->more_ms,
-                                .error_ms = d->error_ms,
-                                .in_workers = kind == WORKER_LINE,
-                                .is_line = kind != OWN_FUNCTION && kind != OWN_ACTIVITY};
-  if (kind == OWN_ACTIVITY) {
-    line->place = line->where = activity_words(part->line);
-    return line;
-  }
-  line->place = line_place(a, part->file, part->line, part->function);
-  line->function = arena_text(a->arena, part->function);
-  line->path = path_of(a, part);
-  line->where = line->is_line ? arena_printf(a->arena, "at %s", line->place)
-                              : arena_printf(a->arena, "in %s() (%s)", part->function, line->place);
-  set_activity(c, rank, part, line);
-  return line->place && line->function && line->where ? line : NULL;
+  line->ms = d->ms;
+  line->peers_ms = d->peers_ms;
+  line->more_ms = same ? late : d->more_ms;
+  line->error_ms = d->error_ms;
+  set_beside(c, rank, part, line);
+  return line;
 }
 
 /* A phase that takes longer by enough, in the steps in which the rank is late: phases are recorded,

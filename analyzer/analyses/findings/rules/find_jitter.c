@@ -7,9 +7,11 @@
 #include <math.h>
 
 #include "analyses/findings/findings.h"
+#include "analyses/lines/lines.h"
 #include "analyses/queries.h"
 #include "analyses/steps/other_work.h"
 #include "base/quantity.h"
+#include "base/statistics.h"
 
 static const char *other_work_action(const struct other_work *work) {
   if (work->rank != INDEX_NONE)
@@ -23,8 +25,38 @@ static const char *other_work_action(const struct other_work *work) {
          "garbage collection. Do it less often, or in parallel with training.";
 }
 
-static int add_other_work_finding(struct findings *f, const struct other_work *work) {
+/* " Rank 0 is then at save.py:12 (write), called at ...: 180 ms in samples, in other steps 0 ms
+ * ..." */
+static const char *describe_step_line(struct findings *f, const struct step_line *at) {
   struct arena *arena = f->a->arena;
+  const struct sampled_line *line = at->line;
+  if (!line)
+    return "";
+  const char *who = at->rank == INDEX_NONE
+                        ? "Ranks are then"
+                        : arena_printf(arena, "Rank %u is then", f->a->model->ranks[at->rank].rank);
+  const char *path = line->path ? arena_printf(arena, ", called at %s", line->path) : "";
+  const char *activity = line->activity ? arena_printf(arena, ", %s for %.0f %% of it",
+                                                       line->activity, 100 * line->activity_share)
+                                        : "";
+  const char *waits = at->waits ? arena_printf(arena, "; the others wait at %s (%s)",
+                                               at->waits->place, at->waits->function)
+                                : "";
+  return arena_printf(arena, " %s at %s (%s)%s: %s in samples, in other steps %s%s%s.", who,
+                      line->place, line->function, path, duration_ms(line->ms).text,
+                      duration_ms(line->peers_ms).text, activity, waits);
+}
+
+static int add_other_work_finding(struct findings *f, u32 kind) {
+  struct other_work *work = &f->r->other_work[kind];
+  struct arena *arena = f->a->arena;
+  struct step_line at;
+  int error = step_line_of_work(f->a, kind, &at);
+  const char *where = error ? NULL : describe_step_line(f, &at);
+  if (!where)
+    return -ENOMEM;
+  work->at = at.line ? at.line->place : NULL;
+  work->waits_at = at.waits ? at.waits->place : NULL;
   const char *calls =
       work->collective
           ? arena_printf(arena, " They contain a call of %s that hardly any other step has.",
@@ -35,14 +67,15 @@ static int add_other_work_finding(struct findings *f, const struct other_work *w
   double share = work->sum_s / f->r->looked_at_s;
   return finding_add(
       f, share >= WORTH_MENTIONING ? SEVERITY_WARNING : SEVERITY_INFO, work->sum_s,
-      arena_printf(arena, "%c%s", work->name[0] - 32, work->name + 1),
+      arena_printf(arena, "%c%s%s%s", work->name[0] - 32, work->name + 1, at.line ? ", at " : "",
+                   at.line ? at.line->place : ""),
       arena_printf(
           arena,
           "A step of training takes %s (median), these %s longer; together %s, %s of the time "
-          "looked at.%s They do not count as training steps: medians, waits, stragglers and all "
+          "looked at.%s%s They do not count as training steps: medians, waits, stragglers and all "
           "other findings leave them out. The worth is their extra time.",
           duration_ms(f->r->step_median_ms).text, duration_ms(work->ms).text,
-          duration_s(work->sum_s).text, percent(share).text, calls),
+          duration_s(work->sum_s).text, percent(share).text, calls, where),
       arena_text(arena, other_work_action(work)), &work->rank, work->rank != INDEX_NONE);
 }
 
@@ -69,13 +102,31 @@ static const char *describe_long_steps(struct findings *f, const struct long_ste
              : NULL;
 }
 
+/* What these steps run that the others do not. */
+static int line_of_long_steps(struct findings *f, const struct long_steps *longer,
+                              struct arena *scratch, struct step_line *at) {
+  bool *is_long = arena_array(scratch, f->a->model->steps.n + 1u, sizeof(*is_long));
+  double *excess = arena_array(scratch, longer->n + 1u, sizeof(*excess));
+  if (!is_long || !excess)
+    return -ENOMEM;
+  for (u32 i = 0; i < longer->n; i++) {
+    is_long[longer->at[i].step] = true;
+    excess[i] = longer->at[i].excess_ms;
+  }
+  return step_line_of_long_steps(f->a, is_long, median_of(excess, longer->n), at);
+}
+
 static int add_long_steps_finding(struct findings *f, const struct long_steps *longer, u32 worst,
                                   double lost, struct arena *scratch) {
   const struct results *r = f->r;
   struct arena *arena = f->a->arena;
   const char *which = describe_long_steps(f, longer, worst, scratch);
-  if (!which)
+  struct step_line at;
+  int error = line_of_long_steps(f, longer, scratch, &at);
+  const char *where = error ? NULL : describe_step_line(f, &at);
+  if (!which || !where)
     return -ENOMEM;
+  u32 rank = at.rank != INDEX_NONE ? f->a->model->ranks[at.rank].rank : INDEX_NONE;
   /* The replay has some of the steps; what they lost is known of all. */
   static const struct cure_change long_steps = {.kind = CHANGE_LONG_STEPS};
   if (r->path_steps_used == f->a->n_training)
@@ -83,16 +134,16 @@ static int add_long_steps_finding(struct findings *f, const struct long_steps *l
   return finding_add(
       f, lost >= WORTH_ALARM * r->looked_at_s * 1e3 ? SEVERITY_CRITICAL : SEVERITY_WARNING,
       lost / 1e3,
-      arena_printf(arena, "%u of %u steps%s take at least %.0f %% longer than the typical one",
+      arena_printf(arena, "%u of %u steps%s take at least %.0f %% longer than the typical one%s%s",
                    longer->n, f->a->n_training, r->n_other_work ? " of training" : "",
-                   100 * JITTER_TAIL),
-      arena_printf(arena,
-                   "Median %.3g ms, 95th percentile %.3g ms, coefficient of variation %.0f %%. %s",
-                   r->step_median_ms, r->step_p95_ms, 100 * r->step_cv, which),
+                   100 * JITTER_TAIL, at.line ? ", at " : "", at.line ? at.line->place : ""),
+      arena_printf(
+          arena, "Median %.3g ms, 95th percentile %.3g ms, coefficient of variation %.0f %%. %s%s",
+          r->step_median_ms, r->step_p95_ms, 100 * r->step_cv, which, where),
       arena_text(arena, "Look at what happens only in those steps: checkpoints, evaluation, "
                         "logging, garbage collection (gc.freeze, or collect at fixed steps), input "
                         "of very unequal length, other jobs on the machine or network."),
-      NULL, 0);
+      &rank, at.line && at.rank != INDEX_NONE);
 }
 
 static int find_long_steps(struct findings *f) {
@@ -125,6 +176,6 @@ static int find_long_steps(struct findings *f) {
 int rule_jitter(struct findings *f) {
   int error = 0;
   for (u32 i = 0; i < f->r->n_other_work && !error; i++)
-    error = add_other_work_finding(f, &f->r->other_work[i]);
+    error = add_other_work_finding(f, i);
   return error || f->a->whole_run ? error : find_long_steps(f);
 }

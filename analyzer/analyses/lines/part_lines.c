@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * A part of the program in words.
+ */
+#include <math.h>
+
+#include "analyses/lines/line_sums.h"
+#include "analyses/lines/lines.h"
+
+static const char *path_of(struct analysis *a, const struct sampled_part *part) {
+  const char *text = NULL;
+  for (u32 i = part->n_path; i-- > 0;) {
+    const struct call_frame *frame = &part->path[i];
+    const char *place = line_place(a, frame->file, frame->line, frame->function);
+    text = arena_printf(a->arena, "%s%s%s", text ? text : "", text ? " > " : "", place);
+  }
+  return text;
+}
+
+static const char *activity_words(u32 activity) {
+  static const char *const words[] = {
+#define X(name, value, text) [value] = text,
+      TSCOPE_ACTIVITIES(X)
+#undef X
+  };
+  return activity && activity < sizeof(words) / sizeof(*words) ? words[activity] : NULL;
+}
+
+/* What the thread does there for most of the time. */
+static void set_activity(const struct sampled_part *part, struct sampled_line *line) {
+  i64 all = 0;
+  u32 most = 0;
+  for (u32 i = 0; i < ACTIVITIES; i++) {
+    all += part->activity_ns[i];
+    most = part->activity_ns[i] > part->activity_ns[most] ? i : most;
+  }
+  line->activity = activity_words(most);
+  line->activity_share = all ? (double)part->activity_ns[most] / (double)all : NAN;
+}
+
+struct sampled_line *line_of_part(struct analysis *a, const struct sampled_part *part) {
+  struct sampled_line *line = arena_alloc(a->arena, sizeof(*line));
+  if (!line)
+    return NULL;
+  *line =
+      (struct sampled_line){.in_workers = part->kind == WORKER_LINE,
+                            .is_line = part->kind != OWN_FUNCTION && part->kind != OWN_ACTIVITY};
+  if (part->kind == OWN_ACTIVITY) {
+    line->place = line->where = activity_words(part->line);
+    return line;
+  }
+  line->place = line_place(a, part->file, part->line, part->function);
+  line->function = arena_text(a->arena, part->function);
+  line->path = path_of(a, part);
+  line->where = line->is_line ? arena_printf(a->arena, "at %s", line->place)
+                              : arena_printf(a->arena, "in %s() (%s)", part->function, line->place);
+  set_activity(part, line);
+  return line->place && line->function && line->where ? line : NULL;
+}

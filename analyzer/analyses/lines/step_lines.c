@@ -1,0 +1,136 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * What some steps run that others do not, by line: compared with the other steps of the same rank,
+ * so it needs no peers. Samples are counted as in a Poisson distribution: that these steps take
+ * longer is known already.
+ */
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "analyses/lines/line_sums.h"
+#include "analyses/lines/lines.h"
+#include "analyses/queries.h"
+#include "analyses/thresholds.h"
+#include "base/statistics.h"
+
+struct times {
+  double ms, base_ms, more_ms;
+  bool stands_out;
+};
+
+/* Of a part: in a step of these slices, and in one of the other slices of training. */
+static struct times times_of(const struct rank_parts *parts, const struct sampled_part *part,
+                             const bool *slices) {
+  double own = 0, base = 0, steps = 0, base_steps = 0;
+  for (u32 s = 0; s < SLICES; s++) {
+    steps += slices[s] ? parts->steps[s] : 0;
+    base_steps += !slices[s] && s < TRAINING_SLICES ? parts->steps[s] : 0;
+  }
+  for (u32 i = 0; i < part->n_times; i++) {
+    const struct part_time *time = &part->times[i];
+    own += slices[time->slice] ? (double)time->ns : 0;
+    base += !slices[time->slice] && time->slice < TRAINING_SLICES ? (double)time->ns : 0;
+  }
+  if (!(steps > 0) || !(base_steps > 0))
+    return (struct times){0};
+  double samples = own / parts->sample_ns, of_all = (own + base) / parts->sample_ns;
+  double chance =
+      binomial_tail((u32)lround(samples), (u32)lround(of_all), steps / (steps + base_steps));
+  struct times t = {.ms = own / steps / 1e6, .base_ms = base / base_steps / 1e6};
+  t.more_ms = t.ms - t.base_ms;
+  t.stands_out = chance * fmax(parts->n, 1) < STRAGGLER_SIGNIFICANCE;
+  return t;
+}
+
+struct search {
+  struct analysis *a;
+  const bool *slices;
+  const struct sampled_part *part;
+  struct times times;
+  u32 rank;
+};
+
+/* The line of a kind with most more in these steps, of the rank. */
+static void search_rank(struct search *s, u32 rank, enum part_kind kind) {
+  const struct rank_parts *parts = &s->a->line_sums[rank].parts;
+  for (u32 i = 0; i < parts->n; i++) {
+    const struct sampled_part *part = &parts->at[i];
+    if (part->kind != kind)
+      continue;
+    struct times t = times_of(parts, part, s->slices);
+    if (!t.stands_out || (s->part && t.more_ms <= s->times.more_ms))
+      continue;
+    s->part = part;
+    s->times = t;
+    s->rank = rank;
+  }
+}
+
+/* Whether another rank has half as much more there. */
+static bool is_of_several(const struct search *s) {
+  const struct analysis *a = s->a;
+  for (u32 r = 0; r < a->model->n_ranks; r++) {
+    const struct rank_parts *parts = &a->line_sums[r].parts;
+    for (u32 i = 0; i < parts->n && r != s->rank; i++)
+      if (parts->at[i].key == s->part->key &&
+          times_of(parts, &parts->at[i], s->slices).more_ms >= s->times.more_ms / 2)
+        return true;
+  }
+  return false;
+}
+
+static struct sampled_line *line_of(struct search *s) {
+  struct sampled_line *line = line_of_part(s->a, s->part);
+  if (!line)
+    return NULL;
+  line->ms = s->times.ms;
+  line->peers_ms = s->times.base_ms;
+  line->more_ms = s->times.more_ms;
+  line->error_ms = NAN;
+  return line;
+}
+
+int step_line_find(struct analysis *a, const bool *slices, u32 rank, double ms,
+                   struct step_line *found) {
+  struct search own = {.a = a, .slices = slices, .rank = INDEX_NONE}, waits = own;
+  *found = (struct step_line){.rank = INDEX_NONE};
+  for (u32 r = 0; r < a->model->n_ranks; r++)
+    if (rank == INDEX_NONE || r == rank)
+      search_rank(&own, r, OWN_LINE);
+  if (!own.part || own.times.more_ms < REASON_SHARE * ms)
+    return 0;
+  if (!(found->line = line_of(&own)))
+    return -ENOMEM;
+  if (is_of_several(&own))
+    return 0;
+  found->rank = own.rank;
+  for (u32 r = 0; r < a->model->n_ranks; r++)
+    if (r != own.rank)
+      search_rank(&waits, r, WAIT_LINE);
+  if (waits.part && waits.times.more_ms >= REASON_SHARE * ms && !(found->waits = line_of(&waits)))
+    return -ENOMEM;
+  return 0;
+}
+
+int step_line_of_work(struct analysis *a, u32 kind, struct step_line *found) {
+  const struct other_work *work = &a->results->other_work[kind];
+  bool slices[SLICES] = {false};
+  u32 rank = INDEX_NONE;
+  for (u32 r = 0; r < a->model->n_ranks; r++)
+    rank = work->rank != INDEX_NONE && a->model->ranks[r].rank == work->rank ? r : rank;
+  slices[TRAINING_SLICES + kind] = true;
+  return step_line_find(a, slices, rank, work->ms, found);
+}
+
+int step_line_of_long_steps(struct analysis *a, const bool *is_long, double ms,
+                            struct step_line *found) {
+  bool slices[SLICES] = {false};
+  *found = (struct step_line){.rank = INDEX_NONE};
+  if (a->whole_run || a->n_steps > TRAINING_SLICES)
+    return 0;
+  for (u32 step = a->first_step; step < a->first_step + a->n_steps; step++)
+    slices[slice_of_step(a, step)] |= is_long[step];
+  return step_line_find(a, slices, INDEX_NONE, ms, found);
+}
