@@ -215,6 +215,7 @@ struct model {
   u32 attempt,
       n_attempts; /* which of `attempts` this is, from 1 on, the oldest first; 0: not known */
   struct attempt *attempts; /* [n_attempts]; NULL if there was one */
+  i64 began_realtime_ns;    /* its first process, by its host's wall clock; 0: not known */
   u32 n_logs;               /* of inputs, logs of training values */
   const char *recorder;     /* what recorded the timelines, if not libtscope.so; else NULL */
   bool lengths_only;        /* it says how long steps and phases took, but not what ran in them */

@@ -16,9 +16,11 @@
 #include "diff/diff.h"
 #include "import/import.h"
 #include "kernels/kernels.h"
+#include "programs/compare_hosts.h"
 #include "programs/list_runs.h"
 #include "report/export_tables.h"
 #include "report/gate/gate.h"
+#include "report/json/json_fields.h"
 #include "report/open_in_browser.h"
 #include "report/options.h"
 #include "report/progress.h"
@@ -178,11 +180,13 @@ static bool selects_nothing(const struct options *options, const struct model *m
 struct reading {
   struct model *model;
   struct results *results;
+  struct kernel_names *own_names; /* that it rests on; NULL where others use them too */
 };
 
 static void free_reading(struct reading *reading) {
   results_free(reading->results);
   model_free(reading->model);
+  kernel_names_free(reading->own_names);
 }
 
 /* 0, or negative errno with a line in `why`. */
@@ -313,19 +317,27 @@ static int report(const struct options *options, struct gate *gate) {
   return status;
 }
 
+/* One run of a directory, read and analysed; 0, or negative errno with a line in `why`. */
+static int read_one_run(const struct options *options, const char *run, struct reading *reading,
+                        char *why, size_t why_bytes) {
+  struct options one = *options;
+  struct progress progress = progress_begin(stderr);
+  one.run = run;
+  reading->own_names = kernel_names_new(options->kernel_categories, why, why_bytes);
+  int error = reading->own_names
+                  ? read_and_analyse(&one, one.paths, one.n_paths, 0, reading->own_names, &progress,
+                                     reading, why, why_bytes)
+                  : -EINVAL;
+  progress_end(&progress);
+  return error;
+}
+
 /* "warning: DIST.STRAGGLER Rank 2 ...": what the report on a run says first. */
 static const char *worst_finding(const struct options *options, const char *run,
                                  struct arena *arena) {
-  struct options one = *options;
   struct reading reading = {0};
-  struct progress progress = progress_begin(stderr);
   char why[512] = "";
-  one.run = run;
-  struct kernel_names *names = kernel_names_new(options->kernel_categories, why, sizeof(why));
-  int error = names ? read_and_analyse(&one, one.paths, one.n_paths, 0, names, &progress, &reading,
-                                       why, sizeof(why))
-                    : -EINVAL;
-  progress_end(&progress);
+  int error = read_one_run(options, run, &reading, why, sizeof(why));
   const struct finding *worst = NULL;
   for (u32 i = 0; !error && i < reading.results->n_findings; i++)
     if (!worst || reading.results->findings[i].severity > worst->severity)
@@ -335,15 +347,24 @@ static const char *worst_finding(const struct options *options, const char *run,
       : worst ? arena_printf(arena, "%s: %s", severity_words[worst->severity], worst->title)
               : report_verdict_words[reading.results->verdict];
   free_reading(&reading);
-  kernel_names_free(names);
   return text;
 }
 
-/* `tscope list` and `tscope prune`. */
-static int keep_house(const struct options *options) {
+static json_t *document_of_run(const struct options *options, const char *run, char *why,
+                               size_t why_bytes) {
+  struct reading reading = {0};
+  int error = read_one_run(options, run, &reading, why, why_bytes);
+  json_t *document = error ? NULL : json_report_document(reading.results);
+  free_reading(&reading);
+  return document;
+}
+
+/* `tscope list`, `tscope prune` and `tscope hosts`: what is about many runs. */
+static int look_at_runs(const struct options *options) {
   char why[512] = "";
-  int error = options->prune ? prune_runs(options, why, sizeof(why))
-                             : list_runs(options, worst_finding, why, sizeof(why));
+  int error = options->hosts   ? compare_hosts(options, document_of_run, why, sizeof(why))
+              : options->prune ? prune_runs(options, why, sizeof(why))
+                               : list_runs(options, worst_finding, why, sizeof(why));
   if (error < 0)
     return fail("%s", why);
   if (fflush(stdout) != 0)
@@ -371,8 +392,8 @@ int main(int argc, char **argv) {
     puts("tscope-report " TSCOPE_VERSION);
     return STATUS_OK;
   }
-  if (options.list || options.prune)
-    return keep_house(&options);
+  if (options.list || options.prune || options.hosts)
+    return look_at_runs(&options);
   struct gate gate = {0};
   int status = read_gate(&options, &gate);
   if (status == STATUS_OK)

@@ -22,6 +22,17 @@ static const char *option_list(struct options *options, const char *argument) {
   return NULL;
 }
 
+static const char *option_hosts(struct options *options, const char *argument) {
+  (void)argument;
+  options->hosts = true;
+  return NULL;
+}
+
+static const char *option_prometheus(struct options *options, const char *argument) {
+  options->prometheus = argument;
+  return *argument ? NULL : "the name of a file";
+}
+
 static const char *option_run(struct options *options, const char *argument) {
   options->run = argument;
   return *argument ? NULL : "the name of a run (--list shows them)";

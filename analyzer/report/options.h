@@ -38,6 +38,8 @@ struct options {
   double older_than, max_size;                           /* days and bytes; 0 if not given */
   unsigned keep;                                         /* 0 if not given */
   bool prune, yes;
+  bool hosts;
+  const char *prometheus; /* of hosts; NULL if not given */
   bool list, include_warmup, ascii, open, github, version, help;
   bool stacks;
   bool diff; /* the first n_before of paths are the earlier runs, the others the later */

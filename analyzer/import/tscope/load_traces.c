@@ -202,6 +202,17 @@ static int choose_attempt(struct loading *loading, char *why, size_t why_bytes) 
   return 0;
 }
 
+/* When the first process of the attempt began. */
+static i64 find_begin(const struct processes *processes) {
+  i64 began = 0;
+  for (u32 i = 0; i < processes->n; i++) {
+    i64 at = (i64)processes->at[i].entry->header.start_realtime_ns;
+    if (at > 0 && (began == 0 || at < began))
+      began = at;
+  }
+  return began;
+}
+
 static int read_processes(struct loading *loading, const struct trace_runs *runs,
                           const struct trace_run *run, char *why, size_t why_bytes) {
   struct model *model = loading->model;
@@ -212,6 +223,7 @@ static int read_processes(struct loading *loading, const struct trace_runs *runs
     result = processes_drop_unread(&loading->processes);
   if (result == 0)
     result = choose_attempt(loading, why, why_bytes);
+  model->began_realtime_ns = find_begin(&loading->processes);
   if (result == 0)
     result = processes_add_from_other_runs(&loading->processes, runs, run);
   if (result == 0)

@@ -63,6 +63,11 @@ json_t *make_duration(const struct results *results) {
   return json_real((double)(model->end - model->begin) / 1e9);
 }
 
+json_t *make_began(const struct results *results) {
+  i64 began = results->model->began_realtime_ns;
+  return began == 0 ? json_null() : json_integer(began / 1000000000);
+}
+
 json_t *make_attempt(const struct results *results) {
   return results->model->attempt ? json_integer(results->model->attempt) : json_null();
 }

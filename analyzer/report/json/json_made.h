@@ -19,6 +19,7 @@ json_t *make_run(const struct results *results);
 json_t *make_command(const struct results *results);
 json_t *make_world_size(const struct results *results);
 json_t *make_ranks_found(const struct results *results);
+json_t *make_began(const struct results *results);
 json_t *make_attempt(const struct results *results);
 json_t *make_hosts(const struct results *results);
 json_t *make_duration(const struct results *results);

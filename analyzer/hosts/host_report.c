@@ -1,0 +1,250 @@
+/* SPDX-License-Identifier: MIT */
+#include "hosts/host_report.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/statistics.h"
+
+enum { TREND_LEAST_RUNS = 8 };
+#define TREND_PROBABILITY 0.01
+
+static const double least_effects[] = {
+#define H(NAME, word, names, least, logarithmic, what) least,
+    TSCOPE_HOST_MEASURES(H)
+#undef H
+};
+static const bool is_logarithmic[] = {
+#define H(NAME, word, names, least, logarithmic, what) logarithmic,
+    TSCOPE_HOST_MEASURES(H)
+#undef H
+};
+const char *const host_measure_words[] = {
+#define H(NAME, word, names, least, logarithmic, what) word,
+    TSCOPE_HOST_MEASURES(H)
+#undef H
+};
+const char *const host_measure_meanings[] = {
+#define H(NAME, word, names, least, logarithmic, what) what,
+    TSCOPE_HOST_MEASURES(H)
+#undef H
+};
+
+static const struct name_numbers *names_of(const struct run_records *records,
+                                           enum host_measure measure) {
+  const struct name_numbers *const names[] = {
+#define H(NAME, word, names, least, logarithmic, what) &records->names,
+      TSCOPE_HOST_MEASURES(H)
+#undef H
+  };
+  return names[measure];
+}
+
+double host_effect_share(enum host_measure measure, double size) {
+  return is_logarithmic[measure] ? expm1(size) : size;
+}
+
+const char *host_effect_unit(const struct host_report *report, enum host_measure measure,
+                             u32 unit) {
+  return names_of(report->records, measure)->names.at[unit];
+}
+
+static void observe_ranks(const struct run_records *records, enum host_measure measure,
+                          struct observations *all) {
+  for (u32 run = 0; run < records->runs.n; run++)
+    for (u32 i = 0; i < records->runs.at[run].ranks.n; i++) {
+      const struct rank_record *rank = &records->runs.at[run].ranks.at[i];
+      double value = measure == HOST_LATE_HOST ? rank->late
+                     : rank->own_ms > 0        ? log(rank->own_ms)
+                                               : NAN;
+      u32 unit = measure == HOST_SLOW_DEVICE ? rank->device : rank->host;
+      if (isfinite(value))
+        VECTOR_PUSH(&all->all, (struct observation){.run = run,
+                                                    .group = run,
+                                                    .position = rank->position,
+                                                    .unit = unit,
+                                                    .value = value});
+    }
+  all->groups = records->runs.n;
+  all->positions = records->positions.names.n;
+}
+
+static int by_kind(const void *left, const void *right) {
+  const struct observation *a = left, *b = right;
+  return a->group != b->group ? (a->group > b->group) - (a->group < b->group)
+                              : (a->run > b->run) - (a->run < b->run);
+}
+
+static void observe_message(const struct link_record *link, u32 run, u32 unit,
+                            struct observations *all) {
+  VECTOR_PUSH(&all->all, (struct observation){.run = run,
+                                              .group = link->kind,
+                                              .position = INDEX_NONE,
+                                              .unit = unit,
+                                              .value = log(link->ms)});
+}
+
+/* Messages are compared with those of the same kind in the same run; each counts for both hosts, or
+ * for the pair. */
+static void observe_messages(const struct run_records *records, enum host_measure measure,
+                             struct observations *all) {
+  for (u32 run = 0; run < records->runs.n; run++) {
+    u32 first = all->all.n;
+    for (u32 i = 0; i < records->runs.at[run].links.n; i++) {
+      const struct link_record *link = &records->runs.at[run].links.at[i];
+      observe_message(link, run, measure == HOST_SLOW_LINK ? link->link : link->from, all);
+      if (measure == HOST_SLOW_LINKS)
+        observe_message(link, run, link->to, all);
+    }
+    if (all->all.n == first)
+      continue;
+    qsort(all->all.at + first, all->all.n - first, sizeof(*all->all.at), by_kind);
+    for (u32 i = first, kind = INDEX_NONE; i < all->all.n; i++) {
+      all->groups += all->all.at[i].group != kind;
+      kind = all->all.at[i].group;
+      all->all.at[i].group = all->groups - 1;
+    }
+  }
+}
+
+static void find_measure(struct host_report *report, enum host_measure measure) {
+  struct observations all = {.runs = report->records->runs.n,
+                             .units = names_of(report->records, measure)->names.n};
+  if (measure == HOST_SLOW_LINK || measure == HOST_SLOW_LINKS)
+    observe_messages(report->records, measure, &all);
+  else
+    observe_ranks(report->records, measure, &all);
+  report->measures[measure] = find_effects(&all, HOST_MEASURES, least_effects[measure]);
+  free(all.all.at);
+}
+
+/* Whether a name speaks of a host that is named already: "HOST, device 3", "HOST -> OTHER". */
+static bool names_host(const struct host_report *report, enum host_measure of_hosts,
+                       const char *name) {
+  const struct effects *hosts = &report->measures[of_hosts];
+  for (u32 i = 0; i < hosts->found.n; i++) {
+    const char *host = host_effect_unit(report, of_hosts, hosts->found.at[i].unit);
+    size_t n = strlen(host), all = strlen(name);
+    if ((strncmp(name, host, n) == 0 && strncmp(name + n, ", device ", 9) == 0) ||
+        (strncmp(name, host, n) == 0 && strncmp(name + n, " -> ", 4) == 0) ||
+        (all > n + 4 && strcmp(name + all - n, host) == 0 &&
+         strncmp(name + all - n - 4, " -> ", 4) == 0))
+      return true;
+  }
+  return false;
+}
+
+/* A host that is slow has slow devices, and one with slow links has slow pairs: it is named once.
+ */
+static void leave_out_parts(struct host_report *report, enum host_measure parts,
+                            enum host_measure of_hosts) {
+  struct effects *effects = &report->measures[parts];
+  u32 kept = 0;
+  for (u32 i = 0; i < effects->found.n; i++)
+    if (!names_host(report, of_hosts, host_effect_unit(report, parts, effects->found.at[i].unit)))
+      effects->found.at[kept++] = effects->found.at[i];
+  effects->found.n = kept;
+}
+
+/* P(at least k of `drawn` are marked) if `marked` of `all` are: the hypergeometric tail. */
+static double marked_tail(u32 k, u32 drawn, u32 marked, u32 all) {
+  double sum = 0;
+  for (u32 i = k; i <= drawn && i <= marked; i++)
+    if (drawn - i <= all - marked)
+      sum += exp(lgamma(marked + 1.0) - lgamma(i + 1.0) - lgamma(marked - i + 1.0) +
+                 lgamma(all - marked + 1.0) - lgamma(drawn - i + 1.0) -
+                 lgamma(all - marked - drawn + i + 1.0) - lgamma(all + 1.0) + lgamma(drawn + 1.0) +
+                 lgamma(all - drawn + 1.0));
+  return fmin(sum, 1);
+}
+
+static void find_lost_hosts(struct host_report *report) {
+  const struct run_records *records = report->records;
+  u32 hosts = records->hosts.names.n, all = 0, all_lost = 0;
+  u32 *runs = memory_zeroed(hosts, sizeof(u32)), *lost = memory_zeroed(hosts, sizeof(u32));
+  u32 *seen = memory_zeroed(hosts, sizeof(u32)), *lost_in = memory_zeroed(hosts, sizeof(u32));
+  for (u32 run = 0; run < records->runs.n; run++)
+    for (u32 i = 0; i < records->runs.at[run].ranks.n; i++) {
+      const struct rank_record *rank = &records->runs.at[run].ranks.at[i];
+      bool first = seen[rank->host] != run + 1;
+      bool first_lost = rank->lost && lost_in[rank->host] != run + 1;
+      runs[rank->host] += first;
+      all += first;
+      lost[rank->host] += first_lost;
+      all_lost += first_lost;
+      seen[rank->host] = run + 1;
+      if (rank->lost)
+        lost_in[rank->host] = run + 1;
+    }
+  for (u32 host = 0; host < hosts; host++) {
+    double chance = lost[host] ? marked_tail(lost[host], runs[host], all_lost, all) * hosts : 1;
+    if (chance <= EFFECTS_PROBABILITY)
+      VECTOR_PUSH(&report->lost, (struct lost_host){.host = host,
+                                                    .lost = lost[host],
+                                                    .runs = runs[host],
+                                                    .expected = (double)runs[host] * all_lost / all,
+                                                    .probability = chance});
+  }
+  free(runs);
+  free(lost);
+  free(seen);
+  free(lost_in);
+}
+
+/* Divides runs[0 .. n) where their step times change for good, and each part again. */
+static void divide(struct host_report *report, struct job_trend *trend, const u32 *runs, u32 n,
+                   double *values, struct ranked_value *scratch) {
+  for (u32 i = 0; i < n; i++)
+    values[i] = report->records->runs.at[runs[i]].step_ms;
+  double probability;
+  u32 at = change_point(values, n, scratch, &probability);
+  if (at && probability <= TREND_PROBABILITY) {
+    divide(report, trend, runs, at, values, scratch);
+    divide(report, trend, runs + at, n - at, values, scratch);
+    return;
+  }
+  VECTOR_PUSH(&trend->stretches, (struct trend_stretch){.first = runs[0],
+                                                        .last = runs[n - 1],
+                                                        .runs = n,
+                                                        .step_ms = median_of(values, n)});
+}
+
+static void find_trends(struct host_report *report) {
+  const struct run_records *records = report->records;
+  u32 *runs = memory_array(records->runs.n, sizeof(u32));
+  double *values = memory_array(records->runs.n, sizeof(double));
+  struct ranked_value *scratch = memory_array(records->runs.n, sizeof(*scratch));
+  for (u32 job = 0; job < records->jobs.names.n; job++) {
+    struct job_trend trend = {.job = job};
+    for (u32 run = 0; run < records->runs.n; run++)
+      if (records->runs.at[run].job == job && records->runs.at[run].step_ms > 0)
+        runs[trend.runs++] = run;
+    if (trend.runs < TREND_LEAST_RUNS)
+      continue;
+    divide(report, &trend, runs, trend.runs, values, scratch);
+    VECTOR_PUSH(&report->trends, trend);
+  }
+  free(runs);
+  free(values);
+  free(scratch);
+}
+
+void host_report_make(struct run_records *records, struct host_report *report) {
+  *report = (struct host_report){.records = records};
+  for (enum host_measure measure = 0; measure < HOST_MEASURES; measure++)
+    find_measure(report, measure);
+  leave_out_parts(report, HOST_SLOW_DEVICE, HOST_SLOW_HOST);
+  leave_out_parts(report, HOST_SLOW_LINK, HOST_SLOW_LINKS);
+  find_lost_hosts(report);
+  find_trends(report);
+}
+
+void host_report_free(struct host_report *report) {
+  for (enum host_measure measure = 0; measure < HOST_MEASURES; measure++)
+    free(report->measures[measure].found.at);
+  for (u32 i = 0; i < report->trends.n; i++)
+    free(report->trends.at[i].stretches.at);
+  free(report->lost.at);
+  free(report->trends.at);
+}

@@ -1,0 +1,94 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The report on hosts as JSON, schema tscope.hosts/1; docs/outputs/hosts.md lists the keys.
+ */
+#include <errno.h>
+#include <math.h>
+
+#include "hosts/host_report.h"
+
+static json_t *number_or_null(double value) {
+  return isfinite(value) ? json_real(value) : json_null();
+}
+
+static json_t *text(const char *words) {
+  json_t *valid = json_string(words);
+  return valid ? valid : json_string("not UTF-8");
+}
+
+static json_t *run_of(const struct host_report *report, u32 run) {
+  const struct run_record *record = &report->records->runs.at[run];
+  return json_pack("{s:o, s:o}", "run", text(record->name), "began_s",
+                   number_or_null(record->began_s));
+}
+
+static json_t *effect_of(const struct host_report *report, enum host_measure measure,
+                         const struct effect *effect) {
+  return json_pack("{s:o, s:o, s:o, s:o, s:i, s:i, s:o, s:o, s:b, s:b, s:o}", "name",
+                   text(host_effect_unit(report, measure, effect->unit)), "effect",
+                   number_or_null(host_effect_share(measure, effect->size)), "low",
+                   number_or_null(host_effect_share(measure, effect->low)), "high",
+                   number_or_null(host_effect_share(measure, effect->high)), "runs",
+                   (int)effect->runs, "of_runs", (int)effect->unit_runs, "first",
+                   run_of(report, effect->first), "last", run_of(report, effect->last),
+                   "began_later", effect->begins, "is_over", effect->ends, "p_value",
+                   number_or_null(effect->probability));
+}
+
+static json_t *measure_of(const struct host_report *report, enum host_measure measure) {
+  const struct effects *effects = &report->measures[measure];
+  json_t *found = json_array();
+  for (u32 i = 0; i < effects->found.n; i++)
+    json_array_append_new(found, effect_of(report, measure, &effects->found.at[i]));
+  return json_pack("{s:s, s:s, s:o, s:i, s:o, s:o}", "kind", host_measure_words[measure], "meaning",
+                   host_measure_meanings[measure], "named", found, "compared", (int)effects->units,
+                   "noise", number_or_null(host_effect_share(measure, effects->noise)),
+                   "could_show", number_or_null(host_effect_share(measure, effects->could_show)));
+}
+
+static json_t *lost_of(const struct host_report *report) {
+  json_t *list = json_array();
+  for (u32 i = 0; i < report->lost.n; i++) {
+    const struct lost_host *lost = &report->lost.at[i];
+    json_array_append_new(list, json_pack("{s:o, s:i, s:i, s:f, s:f}", "name",
+                                          text(report->records->hosts.names.at[lost->host]), "lost",
+                                          (int)lost->lost, "of_runs", (int)lost->runs, "expected",
+                                          lost->expected, "p_value", lost->probability));
+  }
+  return list;
+}
+
+static json_t *trends_of(const struct host_report *report) {
+  json_t *list = json_array();
+  for (u32 i = 0; i < report->trends.n && report->records->in_order; i++) {
+    const struct job_trend *trend = &report->trends.at[i];
+    json_t *stretches = json_array();
+    for (u32 k = 0; k < trend->stretches.n; k++) {
+      const struct trend_stretch *one = &trend->stretches.at[k];
+      json_array_append_new(stretches,
+                            json_pack("{s:o, s:o, s:i, s:f}", "first", run_of(report, one->first),
+                                      "last", run_of(report, one->last), "runs", (int)one->runs,
+                                      "step_ms", one->step_ms));
+    }
+    json_array_append_new(list, json_pack("{s:o, s:i, s:o}", "job",
+                                          text(report->records->jobs.names.at[trend->job]), "runs",
+                                          (int)trend->runs, "stretches", stretches));
+  }
+  return list;
+}
+
+int host_report_json(const struct host_report *report, FILE *out) {
+  json_t *measures = json_array();
+  for (enum host_measure measure = 0; measure < HOST_MEASURES; measure++)
+    json_array_append_new(measures, measure_of(report, measure));
+  json_t *document =
+      json_pack("{s:s, s:i, s:i, s:b, s:o, s:o, s:o}", "schema", "tscope.hosts/1", "runs",
+                (int)report->records->runs.n, "hosts", (int)report->records->hosts.names.n,
+                "in_order", report->records->in_order, "measures", measures, "lost",
+                lost_of(report), "trends", trends_of(report));
+  int error =
+      !document || json_dumpf(document, out, JSON_INDENT(2) | JSON_ENSURE_ASCII) != 0 ? -EIO : 0;
+  fputc('\n', out);
+  json_decref(document);
+  return error;
+}

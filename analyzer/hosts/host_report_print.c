@@ -1,0 +1,172 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The report on hosts in words, and as metrics for a scraper.
+ */
+#include <math.h>
+#include <string.h>
+#include <time.h>
+
+#include "base/printable.h"
+#include "base/quantity.h"
+#include "hosts/host_report.h"
+
+enum { JOB_SHOWN = 60 }; /* characters of a job's command */
+
+struct when {
+  char text[32];
+};
+
+static struct when day_of(const struct host_report *report, u32 run) {
+  double began_s = report->records->runs.at[run].began_s;
+  struct when when = {""};
+  time_t seconds = (time_t)began_s;
+  struct tm parts;
+  if (!isnan(began_s) && localtime_r(&seconds, &parts))
+    strftime(when.text, sizeof(when.text), ", %Y-%m-%d", &parts);
+  return when;
+}
+
+static void print_run(const struct host_report *report, u32 run, FILE *out) {
+  struct arena arena = {0};
+  fprintf(out, "run %s%s", arena_printable(&arena, report->records->runs.at[run].name),
+          day_of(report, run).text);
+  arena_release(&arena);
+}
+
+static void print_name(const char *name, FILE *out) {
+  struct arena arena = {0};
+  fprintf(out, "%s", arena_printable(&arena, name));
+  arena_release(&arena);
+}
+
+static void print_effect(const struct host_report *report, enum host_measure measure,
+                         const struct effect *effect, FILE *out) {
+  fprintf(out, "%-11s  ", host_measure_words[measure]);
+  print_name(host_effect_unit(report, measure, effect->unit), out);
+  fprintf(out, "  %s", signed_percent(host_effect_share(measure, effect->size)).text);
+  fprintf(out, " (%s to %s)", percent(host_effect_share(measure, effect->low)).text,
+          percent(host_effect_share(measure, effect->high)).text);
+  fprintf(out, "  in %u of its %u runs", effect->runs, effect->unit_runs);
+  if (effect->begins && report->records->in_order) {
+    fprintf(out, ", since ");
+    print_run(report, effect->first, out);
+  }
+  if (effect->ends && report->records->in_order) {
+    fprintf(out, ", until ");
+    print_run(report, effect->last, out);
+  }
+  fprintf(out, "  (by chance: %s)\n", probability(effect->probability).text);
+}
+
+static void print_lost(const struct host_report *report, FILE *out) {
+  for (u32 i = 0; i < report->lost.n; i++) {
+    const struct lost_host *lost = &report->lost.at[i];
+    fprintf(out, "%-11s  ", "lost host");
+    print_name(report->records->hosts.names.at[lost->host], out);
+    fprintf(out,
+            "  ended %u of its %u runs by a signal or in silence; %s expected  (by chance: %s)\n",
+            lost->lost, lost->runs, decimal(lost->expected, 1).text,
+            probability(lost->probability).text);
+  }
+}
+
+/* What could not have been seen is said beside what was. */
+static void print_power(const struct host_report *report, enum host_measure measure, FILE *out) {
+  const struct effects *effects = &report->measures[measure];
+  fprintf(out, "  %-11s  ", host_measure_words[measure]);
+  if (isnan(effects->could_show))
+    fprintf(out, "cannot tell: %s\n",
+            effects->units ? "a host needs five runs that can be compared"
+                           : "no run has two that can be compared");
+  else
+    fprintf(out, "%u named of %u; from run to run one differs by %s; with %u runs each, %s shows\n",
+            effects->found.n, effects->units,
+            percent(host_effect_share(measure, effects->noise)).text, effects->runs,
+            percent(host_effect_share(measure, effects->could_show)).text);
+}
+
+static void print_trend(const struct host_report *report, const struct job_trend *trend,
+                        FILE *out) {
+  struct arena arena = {0};
+  const char *job = arena_printable(&arena, report->records->jobs.names.at[trend->job]);
+  fprintf(out, "%u runs of %.*s%s\n", trend->runs, JOB_SHOWN, job,
+          strlen(job) > JOB_SHOWN ? "..." : "");
+  arena_release(&arena);
+  for (u32 i = 0; i < trend->stretches.n; i++) {
+    const struct trend_stretch *now = &trend->stretches.at[i];
+    fprintf(out, "  step %s", duration_ms(now->step_ms).text);
+    if (i == 0) {
+      fprintf(out, trend->stretches.n == 1 ? ", without a change\n" : " at first\n");
+      continue;
+    }
+    fprintf(out, " (%s) since ", signed_percent(now->step_ms / now[-1].step_ms - 1).text);
+    print_run(report, now->first, out);
+    fputc('\n', out);
+  }
+}
+
+void host_report_print(const struct host_report *report, FILE *out) {
+  const struct run_records *records = report->records;
+  fprintf(out, "%s on %s", plural(records->runs.n, "run").text,
+          plural(records->hosts.names.n, "host").text);
+  if (records->in_order && records->runs.n)
+    fprintf(out, "%s to %s", day_of(report, 0).text, day_of(report, records->runs.n - 1).text + 2);
+  fprintf(out, "\n\n");
+  u32 named = report->lost.n;
+  for (enum host_measure measure = 0; measure < HOST_MEASURES; measure++)
+    for (u32 i = 0; i < report->measures[measure].found.n; i++, named++)
+      print_effect(report, measure, &report->measures[measure].found.at[i], out);
+  print_lost(report, out);
+  if (!named)
+    fprintf(out, "No host stands out.\n");
+  fprintf(out, "\nWhat these runs can show\n");
+  for (enum host_measure measure = 0; measure < HOST_MEASURES; measure++)
+    print_power(report, measure, out);
+  if (report->measures[HOST_SLOW_HOST].left_out)
+    fprintf(out,
+            "  left out     %u times a rank of a job that always ran on the same one or two hosts: "
+            "its own work and its host cannot be told apart\n",
+            report->measures[HOST_SLOW_HOST].left_out);
+  if (!records->in_order && records->runs.n)
+    fprintf(out, "  order        not every run says when it began: no \"since\", and no trend\n");
+  if (records->in_order && report->trends.n)
+    fprintf(out, "\nStep times\n");
+  for (u32 i = 0; i < report->trends.n && records->in_order; i++)
+    print_trend(report, &report->trends.at[i], out);
+}
+
+/* The value of a label: backslashes, quotes and newlines are escaped, as the format wants. */
+static void put_label(const char *name, FILE *out) {
+  struct arena arena = {0};
+  for (const char *at = arena_printable(&arena, name); *at; at++) {
+    if (*at == '\\' || *at == '"')
+      fputc('\\', out);
+    fputc(*at, out);
+  }
+  arena_release(&arena);
+}
+
+void host_report_metrics(const struct host_report *report, FILE *out) {
+  fprintf(out, "# HELP tscope_hosts_effect how much worse a host, device or link is than the "
+               "others over many runs, as a share\n# TYPE tscope_hosts_effect gauge\n");
+  for (enum host_measure measure = 0; measure < HOST_MEASURES; measure++)
+    for (u32 i = 0; i < report->measures[measure].found.n; i++) {
+      const struct effect *effect = &report->measures[measure].found.at[i];
+      if (effect->ends)
+        continue; /* it is over */
+      fprintf(out, "tscope_hosts_effect{kind=\"%s\",name=\"", host_measure_words[measure]);
+      put_label(host_effect_unit(report, measure, effect->unit), out);
+      fprintf(out, "\"} %.6g\n", host_effect_share(measure, effect->size));
+    }
+  fprintf(out, "# HELP tscope_hosts_lost runs that a host ended, where that is more than chance\n"
+               "# TYPE tscope_hosts_lost gauge\n");
+  for (u32 i = 0; i < report->lost.n; i++) {
+    fprintf(out, "tscope_hosts_lost{name=\"");
+    put_label(report->records->hosts.names.at[report->lost.at[i].host], out);
+    fprintf(out, "\"} %u\n", report->lost.at[i].lost);
+  }
+  fprintf(out,
+          "# HELP tscope_hosts_runs number of runs that were compared\n"
+          "# TYPE tscope_hosts_runs gauge\ntscope_hosts_runs %u\n",
+          report->records->runs.n);
+}

@@ -1,0 +1,160 @@
+/* SPDX-License-Identifier: MIT */
+#include "hosts/run_records.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "analyses/results/words.h"
+
+static u32 number_of(struct run_records *records, struct name_numbers *names, const char *name) {
+  if (!names->numbers)
+    names->numbers = json_object();
+  const json_t *known = json_object_get(names->numbers, name);
+  if (known)
+    return (u32)json_integer_value(known);
+  json_object_set_new_nocheck(names->numbers, name, json_integer(names->names.n));
+  VECTOR_PUSH(&names->names, arena_text(&records->arena, name));
+  return names->names.n - 1;
+}
+
+static double number_at(const json_t *object, const char *key) {
+  const json_t *value = json_object_get(object, key);
+  return json_is_number(value) ? json_number_value(value) : NAN;
+}
+
+static const char *text_at(const json_t *object, const char *key) {
+  return json_string_value(json_object_get(object, key));
+}
+
+static bool is_word(const json_t *end, const char *key, const char *word) {
+  const char *text = text_at(end, key);
+  return text && strcmp(text, word) == 0;
+}
+
+/* A rank whose program said why it ended (an exception, an exit status) was not lost by its host.
+ */
+static bool was_lost(const json_t *end) {
+  bool began_it = is_word(end, "part", end_part_words[END_PART_CULPRIT]) ||
+                  is_word(end, "part", end_part_words[END_PART_SILENT]);
+  bool no_reason = is_word(end, "how", rank_end_way_words[RANK_END_SIGNAL]) ||
+                   is_word(end, "how", rank_end_way_words[RANK_END_SILENT]);
+  return began_it && no_reason && !text_at(end, "exception");
+}
+
+static const json_t *end_of(const json_t *ends, u32 rank) {
+  size_t i;
+  const json_t *end;
+  json_array_foreach(ends, i, end) if (number_at(end, "rank") == rank) return end;
+  return NULL;
+}
+
+/* How many ranks before this one ran on its host: torchrun, Slurm and MPI give them its devices in
+ * this order. */
+static u32 place_on_host(const struct run_record *run, u32 host) {
+  u32 before = 0;
+  for (u32 i = 0; i < run->ranks.n; i++)
+    before += run->ranks.at[i].host == host;
+  return before;
+}
+
+static void add_rank(struct run_records *records, struct run_record *run, const json_t *rank,
+                     const json_t *ends) {
+  const char *host = text_at(rank, "host");
+  double number = number_at(rank, "rank"), waited = number_at(rank, "last_wait_ms");
+  if (!host || !(number >= 0 && number < INDEX_NONE))
+    return;
+  struct rank_record record = {.rank = (u32)number,
+                               .host = number_of(records, &records->hosts, host),
+                               .own_ms = number_at(rank, "median_compute_ms")};
+  char name[512];
+  snprintf(name, sizeof(name), "%u %u", run->job, record.rank);
+  record.position = number_of(records, &records->positions, name);
+  snprintf(name, sizeof(name), "%s, device %u", host, place_on_host(run, record.host));
+  record.device = number_of(records, &records->devices, name);
+  record.late = waited / run->step_ms;
+  const json_t *end = end_of(ends, record.rank);
+  record.lost = end && was_lost(end);
+  VECTOR_PUSH(&run->ranks, record);
+}
+
+static u32 host_of(const struct run_record *run, double rank) {
+  for (u32 i = 0; i < run->ranks.n; i++)
+    if (run->ranks.at[i].rank == rank)
+      return run->ranks.at[i].host;
+  return INDEX_NONE;
+}
+
+static void add_link(struct run_records *records, struct run_record *run, const json_t *messages) {
+  u32 from = host_of(run, number_at(messages, "from")),
+      to = host_of(run, number_at(messages, "to"));
+  double ms = number_at(messages, "transfer_ms");
+  const char *op = text_at(messages, "op");
+  if (from == INDEX_NONE || to == INDEX_NONE || from == to || !(ms > 0))
+    return;
+  char name[1100];
+  snprintf(name, sizeof(name), "%s -> %s", records->hosts.names.at[from],
+           records->hosts.names.at[to]);
+  u32 link = number_of(records, &records->links, name);
+  snprintf(name, sizeof(name), "%u %s %.0f", run->job, op ? op : "", number_at(messages, "bytes"));
+  u32 kind = number_of(records, &records->kinds, name);
+  VECTOR_PUSH(&run->links,
+              (struct link_record){.from = from, .to = to, .link = link, .kind = kind, .ms = ms});
+}
+
+bool run_records_add(struct run_records *records, const json_t *report, const char *name) {
+  const char *schema = text_at(report, "schema");
+  if (!schema || strcmp(schema, "tscope.report/1") != 0)
+    return false;
+  const json_t *facts = json_object_get(report, "run"), *row;
+  const json_t *distributed = json_object_get(report, "distributed");
+  const json_t *ends = json_object_get(json_object_get(report, "run_end"), "ranks");
+  const char *id = text_at(facts, "id"), *command = text_at(facts, "command");
+  const char *job =
+      arena_printf(&records->arena, "%s, %.0f ranks", command ? command : "unknown command",
+                   number_at(facts, "world_size"));
+  struct run_record run = {.name = arena_text(&records->arena, id ? id : name),
+                           .job = number_of(records, &records->jobs, job),
+                           .began_s = number_at(facts, "began_s"),
+                           .step_ms = number_at(distributed, "mean_step_wall_ms")};
+  size_t i;
+  json_array_foreach(json_object_get(distributed, "ranks"), i, row)
+      add_rank(records, &run, row, ends);
+  json_array_foreach(json_object_get(report, "collectives"), i, row) add_link(records, &run, row);
+  VECTOR_PUSH(&records->runs, run);
+  return true;
+}
+
+static int by_begin(const void *left, const void *right) {
+  const struct run_record *a = left, *b = right;
+  return a->began_s != b->began_s ? (a->began_s > b->began_s) - (a->began_s < b->began_s)
+                                  : strcmp(a->name, b->name);
+}
+
+void run_records_order(struct run_records *records) {
+  for (u32 i = 0; i < records->runs.n; i++)
+    if (isnan(records->runs.at[i].began_s))
+      return;
+  qsort(records->runs.at, records->runs.n, sizeof(*records->runs.at), by_begin);
+  records->in_order = true;
+}
+
+static void names_free(struct name_numbers *names) {
+  json_decref(names->numbers);
+  free(names->names.at);
+}
+
+void run_records_free(struct run_records *records) {
+  for (u32 i = 0; i < records->runs.n; i++) {
+    free(records->runs.at[i].ranks.at);
+    free(records->runs.at[i].links.at);
+  }
+  free(records->runs.at);
+  names_free(&records->hosts);
+  names_free(&records->devices);
+  names_free(&records->positions);
+  names_free(&records->links);
+  names_free(&records->kinds);
+  names_free(&records->jobs);
+  arena_release(&records->arena);
+}

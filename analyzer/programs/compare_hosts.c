@@ -1,0 +1,129 @@
+/* SPDX-License-Identifier: MIT */
+#include "programs/compare_hosts.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "base/printable.h"
+#include "hosts/host_report.h"
+#include "import/tscope/files/trace_dir.h"
+#include "report/report_file.h"
+
+/* Folders in folders, and the largest report, that are looked at. */
+enum { DEEPEST = 4 };
+#define LARGEST_REPORT (256ll << 20)
+
+struct reading_runs {
+  struct run_records records;
+  json_t *read; /* names of the runs that have a report */
+  u32 left_out;
+};
+
+static void add_report(struct reading_runs *reading, const json_t *report, const char *path) {
+  if (!run_records_add(&reading->records, report, path))
+    return;
+  const struct run_record *run = &reading->records.runs.at[reading->records.runs.n - 1];
+  json_object_set_new(reading->read, run->name, json_true());
+}
+
+static bool ends_in_json(const char *name) {
+  size_t n = strlen(name);
+  return n > 5 && strcmp(name + n - 5, ".json") == 0;
+}
+
+static void read_report(struct reading_runs *reading, const char *path) {
+  json_t *report = json_load_file(path, 0, NULL);
+  add_report(reading, report, path);
+  json_decref(report);
+}
+
+/* Every JSON report at a path and in the folders below it; other files are passed over. */
+static void read_reports(struct reading_runs *reading, const char *path, u32 depth) {
+  struct stat facts;
+  if (stat(path, &facts) != 0)
+    return;
+  if (S_ISREG(facts.st_mode) && facts.st_size <= LARGEST_REPORT)
+    read_report(reading, path);
+  DIR *folder = S_ISDIR(facts.st_mode) && depth < DEEPEST ? opendir(path) : NULL;
+  for (struct dirent *item; folder && (item = readdir(folder));) {
+    char *below = NULL;
+    bool wanted = item->d_name[0] != '.' && (ends_in_json(item->d_name) || item->d_type == DT_DIR ||
+                                             item->d_type == DT_UNKNOWN);
+    if (wanted && asprintf(&below, "%s/%s", path, item->d_name) > 0)
+      read_reports(reading, below, depth + 1);
+    free(below);
+  }
+  if (folder)
+    closedir(folder);
+}
+
+/* Runs whose traces are there and that have no report yet. */
+static void report_on_runs(struct reading_runs *reading, const struct options *options,
+                           run_document *document_of) {
+  struct arena arena = {0};
+  struct trace_runs runs = {0};
+  char why[512];
+  if (trace_runs_find(options->paths, options->n_paths, &arena, &runs, why, sizeof(why)) < 0)
+    runs.n_runs = 0;
+  for (u32 i = 0; i < runs.n_runs; i++) {
+    const char *run = runs.runs[i].id;
+    if (json_object_get(reading->read, run))
+      continue;
+    json_t *report = document_of(options, run, why, sizeof(why));
+    if (!report) {
+      reading->left_out++;
+      print_problem("tscope-report", "run %s is left out: %s", run, why);
+    }
+    add_report(reading, report, run);
+    json_decref(report);
+  }
+  arena_release(&arena);
+}
+
+static int write_one(const char *path, const struct host_report *report, bool metrics, bool json) {
+  struct report_file file;
+  int error = report_file_open(&file, path);
+  if (error)
+    return error;
+  if (metrics)
+    host_report_metrics(report, file.out);
+  else if (json)
+    error = host_report_json(report, file.out);
+  else
+    host_report_print(report, file.out);
+  return report_file_close(&file, error);
+}
+
+int compare_hosts(const struct options *options, run_document *document_of, char *why,
+                  size_t why_bytes) {
+  struct reading_runs reading = {.read = json_object()};
+  struct host_report report = {0};
+  bool json = strcmp(report_backend_name(options->backend), "json") == 0;
+  int error = 0;
+  for (u32 i = 0; i < options->n_paths; i++)
+    read_reports(&reading, options->paths[i], 0);
+  report_on_runs(&reading, options, document_of);
+  if (!reading.records.runs.n) {
+    snprintf(why, why_bytes,
+             "%s holds no JSON report of tscope and no trace; make reports with "
+             "tscope report --format json --output RUN.json",
+             options->paths[0]);
+    error = -ENOENT;
+    goto out;
+  }
+  run_records_order(&reading.records);
+  host_report_make(&reading.records, &report);
+  error = write_one(options->output, &report, false, json);
+  if (!error && options->prometheus)
+    error = write_one(options->prometheus, &report, true, false);
+  if (error)
+    snprintf(why, why_bytes, "the hosts could not be written: %s", strerror(-error));
+out:
+  host_report_free(&report);
+  run_records_free(&reading.records);
+  json_decref(reading.read);
+  return error;
+}

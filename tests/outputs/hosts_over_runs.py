@@ -1,0 +1,165 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""`tscope hosts` against simulated runs of known truth: hosts_over_runs.py TSCOPE-REPORT [--repeat N].
+
+Each record has 200 runs on 64 hosts: three jobs, each with an imbalance of its own, on hosts drawn at random. The truth
+is what this script put in: two hosts that are always slow (3 % and 10 %), one that becomes slow half way (5 %), one
+whose messages are slow, one that is lost often, and a job whose steps take 8 % longer from one night on. Everybody else is innocent.
+"""
+import argparse
+import json
+import math
+import os
+import random
+import subprocess
+import sys
+import tempfile
+
+HOSTS, RUNS, GPUS = 64, 200, 4
+SLOW = {"node07": 0.03, "node21": 0.10}
+LATER, LATER_BY = "node40", 0.05
+FRAGILE = "node55"
+SLOW_NIC, NIC_BY = "node33", 0.4
+JOBS = [("train.py --model small", 4), ("train.py --model large", 8), ("finetune.py", 12)]
+CHANGED, CHANGED_BY, CHANGED_AT = 1, 0.08, 120
+
+
+def simulate(chance, slow, later, fragile, changed):
+    """The JSON reports of one record, as far as `tscope hosts` reads them."""
+    reports = []
+    shape = {}  # what each rank of a job does more or less than the others, wherever it runs
+    for run in range(RUNS):
+        job = chance.randrange(len(JOBS))
+        command, n_hosts = JOBS[job]
+        hosts = chance.sample([f"node{i:02}" for i in range(HOSTS)], n_hosts)
+        level = 20 * (1 + job) * math.exp(chance.gauss(0, 0.05))  # clock of the day, size of the batch
+        ranks, ends = [], []
+        for rank in range(n_hosts * GPUS):
+            host = hosts[rank // GPUS]
+            own = level * math.exp(shape.setdefault((job, rank), chance.gauss(0, 0.1)))
+            own *= math.exp(chance.gauss(0, 0.01))
+            own *= 1 + slow.get(host, 0) + (LATER_BY if later and host == LATER and run >= RUNS // 2 else 0)
+            ranks.append({"rank": rank, "host": host, "median_compute_ms": own, "last_wait_ms": 0})
+        most = max(row["median_compute_ms"] for row in ranks)
+        for row in ranks:
+            row["last_wait_ms"] = most * chance.random() * 0.02
+        for host in hosts:
+            if chance.random() < (0.5 if fragile and host == FRAGILE else 0.01):
+                ends.append({"rank": hosts.index(host) * GPUS, "host": host, "part": "culprit", "how": "signal",
+                             "exception": None})
+        messages = []
+        for here, there in zip(hosts, hosts[1:] + hosts[:1]):
+            slow_nic = NIC_BY if slow and SLOW_NIC in (here, there) else 0
+            messages.append({"op": "send", "bytes": 1 << 20, "from": hosts.index(here) * GPUS,
+                             "to": hosts.index(there) * GPUS,
+                             "transfer_ms": level * math.exp(chance.gauss(0, 0.1)) * (1 + slow_nic)})
+        step = 20 * (1 + job) * math.exp(chance.gauss(0, 0.01))
+        if changed and job == CHANGED and run >= CHANGED_AT:
+            step *= 1 + CHANGED_BY
+        reports.append({"schema": "tscope.report/1",
+                        "run": {"id": f"night-{run}", "command": command, "world_size": n_hosts * GPUS,
+                                "began_s": 1.75e9 + 86400 * run},
+                        "distributed": {"mean_step_wall_ms": step, "ranks": ranks},
+                        "run_end": {"ranks": ends}, "collectives": messages})
+    return reports
+
+
+def ask(report, reports, *arguments):
+    with tempfile.TemporaryDirectory(prefix="tscope-hosts-") as folder:
+        for i, one in enumerate(reports):
+            with open(os.path.join(folder, f"{i}.json"), "w", encoding="ascii") as file:
+                json.dump(one, file)
+        done = subprocess.run([report, "--hosts", *arguments, folder], capture_output=True, text=True, check=True)
+        return done.stdout
+
+
+def named(document, kind):
+    return {row["name"]: row for measure in document["measures"] if measure["kind"] == kind for row in measure["named"]}
+
+
+def check_truth(report, seed):
+    reports = simulate(random.Random(seed), SLOW, True, True, True)
+    document = json.loads(ask(report, reports, "--format", "json"))
+    slow = named(document, "slow host")
+    assert set(slow) == {*SLOW, LATER}, slow
+    for host, share in {**SLOW, LATER: LATER_BY}.items():
+        # Its interval holds in 19 of 20 cases; twice its width is one in 10,000.
+        row = slow[host]
+        width = row["high"] - row["low"]
+        assert row["low"] - width / 2 <= share <= row["high"] + width / 2, (host, row)
+    for host in SLOW:
+        assert not slow[host]["began_later"] and not slow[host]["is_over"], slow[host]
+    began = slow[LATER]
+    first = int(began["first"]["run"].split("-")[1])
+    # It runs on one of eight runs, and two or three of its runs may lie on the wrong side of the break.
+    assert began["began_later"] and not began["is_over"] and abs(first - RUNS // 2) <= 30, began
+    assert [row["name"] for row in document["lost"]] == [FRAGILE], document["lost"]
+    nic = named(document, "slow links")
+    assert set(nic) == {SLOW_NIC} and abs(nic[SLOW_NIC]["effect"] - NIC_BY) < 0.1, nic
+    for kind in ("late host", "slow device", "slow link"):
+        assert not named(document, kind), (kind, named(document, kind))
+    trends = {trend["job"].split(",")[0]: trend["stretches"] for trend in document["trends"]}
+    assert len(trends) == len(JOBS), trends
+    for job, (command, _) in enumerate(JOBS):
+        stretches = trends[command]
+        assert len(stretches) == (2 if job == CHANGED else 1), (command, stretches)
+    before, after = trends[JOBS[CHANGED][0]]
+    assert abs(after["step_ms"] / before["step_ms"] - 1 - CHANGED_BY) < 0.01, (before, after)
+    # To the run, or its neighbour: the noise of one may hide the change.
+    nights = [i for i, one in enumerate(reports) if one["run"]["command"] == JOBS[CHANGED][0]]
+    first = sum(night < CHANGED_AT for night in nights)
+    assert int(after["first"]["run"].split("-")[1]) in nights[first - 1:first + 2], after
+
+
+def check_quiet(report, seed):
+    document = json.loads(ask(report, simulate(random.Random(seed), {}, False, False, False), "--format", "json"))
+    assert not document["lost"], document["lost"]
+    for measure in document["measures"]:
+        assert not measure["named"], measure
+
+
+def check_fixed_placement(report):
+    """A job that always runs on the same hosts: its imbalance and its hosts cannot be told apart."""
+    reports = simulate(random.Random(1), {}, False, False, False)
+    hosts = {}
+    for one in reports:
+        one["run"]["command"], one["run"]["world_size"] = "fixed.py", 16
+        one["distributed"]["ranks"] = [{"rank": rank, "host": f"node{rank // 4}", "last_wait_ms": 0,
+                                        "median_compute_ms": 30 * (1.2 if rank < 4 else 1)} for rank in range(16)]
+        hosts = {row["host"] for row in one["distributed"]["ranks"]}
+    document = json.loads(ask(report, reports, "--format", "json"))
+    assert len(hosts) == 4 and not named(document, "slow host"), document
+    assert "cannot be told apart" in ask(report, reports)
+
+
+def check_outputs(report):
+    reports = simulate(random.Random(2), SLOW, True, True, True)
+    reports[0]["distributed"]["ranks"][0]["host"] = "evil\x1b]0;title\x07\n\"host\\"
+    text = ask(report, reports)
+    assert "\x1b" not in text and "\x07" not in text, text
+    for host in [*SLOW, LATER, FRAGILE, SLOW_NIC]:
+        assert host in text, text
+    with tempfile.TemporaryDirectory(prefix="tscope-hosts-") as folder:
+        metrics = os.path.join(folder, "hosts.prom")
+        ask(report, reports, "--prometheus", metrics)
+        with open(metrics, encoding="utf-8") as file:
+            lines = file.read()
+    assert 'tscope_hosts_effect{kind="slow host",name="node21"}' in lines, lines
+    assert f'tscope_hosts_lost{{name="{FRAGILE}"}}' in lines, lines
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("report")
+    parser.add_argument("--repeat", type=int, default=2)
+    options = parser.parse_args()
+    for seed in range(options.repeat):
+        check_truth(options.report, seed)
+        check_quiet(options.report, 10_000 + seed)
+    check_fixed_placement(options.report)
+    check_outputs(options.report)
+    print(f"{options.repeat} records with three slow hosts and {options.repeat} quiet ones: each host named, nobody else")
+
+
+if __name__ == "__main__":
+    sys.exit(main())
