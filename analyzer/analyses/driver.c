@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "analyses/analyses.h"
+#include "base/checked_memory.h"
 #include "base/parallel.h"
 
 static const struct {
@@ -97,27 +98,20 @@ static void free_sums(struct analysis *a) {
 
 int analyse_with(const struct model *model, const struct analyse_options *options,
                  const struct timeline_source *source, struct results **results) {
-  struct arena *arena = calloc(1, sizeof(*arena));
-  if (!arena)
-    return -ENOMEM;
+  struct arena *arena = memory_zeroed(1, sizeof(*arena));
   struct results *out = arena_alloc(arena, sizeof(*out));
-  if (!out) {
-    free(arena);
-    return -ENOMEM;
-  }
   out->model = model;
   out->internal = arena;
   struct analysis *a = arena_alloc(arena, sizeof(*a));
   struct analyse_options *kept = arena_alloc(arena, sizeof(*kept));
-  int error = a && kept ? 0 : -ENOMEM;
-  if (!error) {
-    *kept = *options;
-    *a = (struct analysis){
-        .model = model, .options = kept, .source = *source, .results = out, .arena = arena};
-    error = run_all(a);
-    free_sums(a);
-    out->analysis = a;
-  }
+  int error = 0;
+  *kept = *options;
+  *a = (struct analysis){
+      .model = model, .options = kept, .source = *source, .results = out, .arena = arena};
+  error = run_all(a);
+  free_sums(a);
+  out->analysis = a;
+
   if (error) {
     results_free(out);
     out = NULL;

@@ -19,7 +19,7 @@ static u64 lost_records_of(const struct rank *rank) {
   return sum;
 }
 
-static int list_partial_ranks(struct analysis *a) {
+static void list_partial_ranks(struct analysis *a) {
   const struct model *model = a->model;
   struct results *r = a->results;
   u32 next = 0;
@@ -35,7 +35,6 @@ static int list_partial_ranks(struct analysis *a) {
   }
   for (; next < model->world_size; next++)
     r->partial_ranks[r->n_partial_ranks++] = next;
-  return 0;
 }
 
 static void add_coverage(struct results *r, const char *name, double part, double whole,
@@ -166,7 +165,7 @@ static void add_look_up_coverage(struct analysis *a) {
                    other ? other : "those of one rank"));
 }
 
-static int list_coverage(struct analysis *a) {
+static void list_coverage(struct analysis *a) {
   const struct model *model = a->model;
   struct results *r = a->results;
   double launches = 0, kernels = 0, calls = 0, runs = 0, phased = 0, kept = 0, overwritten = 0;
@@ -190,8 +189,6 @@ static int list_coverage(struct analysis *a) {
     matched += model->collectives[i].complete && !model->collectives[i].mismatched;
   }
   r->coverage = arena_array(a->arena, MAX_COVERAGE, sizeof(*r->coverage));
-  if (!r->coverage)
-    return -ENOMEM;
   u32 expected = model->world_size > model->n_ranks ? model->world_size : model->n_ranks;
   add_coverage(r, "ranks", model->n_ranks, expected, "traces of some ranks were not found");
   add_collective_coverage(a, calls, runs);
@@ -222,7 +219,6 @@ static int list_coverage(struct analysis *a) {
   if (unseen > 0)
     add_coverage(r, "steps whose GPU time was taken", kept, kept + unseen,
                  gpu_timing_why_no_times(a));
-  return 0;
 }
 
 static void fill_own_cost(struct analysis *a) {
@@ -257,6 +253,7 @@ int quality_analyse(struct analysis *a) {
   a->results->gpu_timing = gpu_timing_describe(a);
   if (!a->results->gpu_timing)
     return -ENOMEM;
-  int error = list_partial_ranks(a);
-  return error ? error : list_coverage(a);
+  list_partial_ranks(a);
+  list_coverage(a);
+  return 0;
 }

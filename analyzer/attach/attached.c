@@ -32,7 +32,7 @@ static int list_threads(struct reading *l, u32 *tids) {
     return -ESRCH;
   n = n < THREADS_MOST ? n : THREADS_MOST;
   stacks->threads = arena_array(l->arena, size_sum(n, THREADS_MOST), sizeof(*stacks->threads));
-  for (u32 i = 0; i < n && stacks->threads; i++) {
+  for (u32 i = 0; i < n; i++) {
     struct thread_state state;
     if (!thread_state_read(l->pid, tids[i], &state))
       continue;
@@ -45,7 +45,7 @@ static int list_threads(struct reading *l, u32 *tids) {
                                 .call = copy_text(l->arena, state.call),
                                 .file = copy_text(l->arena, state.file)};
   }
-  return stacks->threads ? 0 : -ENOMEM;
+  return 0;
 }
 
 /* The frames of a thread, innermost first; how many, negative where they cannot be read. */
@@ -84,7 +84,7 @@ static struct stalled_thread *thread_of(struct rank_stall *stacks, u32 tid) {
   return &stacks->threads[stacks->n_threads++];
 }
 
-static int read_stack(struct reading *l, const struct python_thread *from) {
+static void read_stack(struct reading *l, const struct python_thread *from) {
   struct stalled_thread *thread = thread_of(l->stacks, from->tid);
   bool cut;
   int n = read_frames(l, from->state, l->frames, &thread->cut);
@@ -94,32 +94,25 @@ static int read_stack(struct reading *l, const struct python_thread *from) {
   thread->moved = n < 0 || read_frames(l, from->state, l->again, &cut) != n ||
                   !same_frames(l->frames, l->again, n);
   thread->frames = arena_array(l->arena, size_sum(n > 0 ? (u32)n : 0, 1), sizeof(*thread->frames));
-  if (!thread->frames)
-    return -ENOMEM;
   for (int i = 0; i < n; i++) {
     struct call_frame *frame = python_call_frame(l->arena, &l->python, l->pid, &l->frames[i]);
-    if (!frame)
-      return -ENOMEM;
     thread->frames[thread->n_frames++] = frame;
   }
-  return 0;
 }
 
 static const char no_answer[] =
     "its memory cannot be read now: one of its threads holds the memory map and waits for a device";
 
-static int read_python(struct reading *l) {
+static void read_python(struct reading *l) {
   static struct python_thread threads[THREADS_MOST];
   const struct python_process process = {.pid = l->pid};
   u64 runtime;
-  int error = 0;
   l->stacks->no_python = python_image_find(l->pid, &l->python, &runtime);
   if (l->stacks->no_python)
-    return 0;
+    return;
   u32 n = python_threads(&l->python, python_read_process, &process, runtime, threads, THREADS_MOST);
-  for (u32 i = 0; i < n && !error; i++)
-    error = read_stack(l, &threads[i]);
-  return error;
+  for (u32 i = 0; i < n; i++)
+    read_stack(l, &threads[i]);
 }
 
 int attached_read_stacks(struct arena *arena, pid_t pid, enum native_which which,
@@ -136,9 +129,10 @@ int attached_read_stacks(struct arena *arena, pid_t pid, enum native_which which
     stacks->no_python = native->why_none = no_answer;
     return 0;
   }
-  error = read_python(&l);
-  if (error || which == NATIVE_NONE)
-    return error;
-  return native_stacks_add(arena, pid, stacks->no_python ? NULL : &l.python, l.states, which,
-                           stacks, native);
+  read_python(&l);
+  if (which == NATIVE_NONE)
+    return 0;
+  native_stacks_add(arena, pid, stacks->no_python ? NULL : &l.python, l.states, which, stacks,
+                    native);
+  return 0;
 }

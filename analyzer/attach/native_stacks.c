@@ -50,10 +50,8 @@ static bool starts_thread(const struct native_frame *frame) {
   return false;
 }
 
-static int put_native(struct mixing *m, const struct native_frame *native) {
+static void put_native(struct mixing *m, const struct native_frame *native) {
   struct call_frame *frame = arena_alloc(m->arena, sizeof(*frame));
-  if (!frame)
-    return -ENOMEM;
   const char *library = native->library ? native->library : "no file";
   *frame = (struct call_frame){.file = native->file ? native->file : library,
                                .function = native->function,
@@ -64,22 +62,18 @@ static int put_native(struct mixing *m, const struct native_frame *native) {
                                    native->build_id ? " of build " : "",
                                    native->build_id ? native->build_id : "");
   m->thread->frames[m->thread->n_frames++] = frame;
-  return frame->function ? 0 : -ENOMEM;
 }
 
 /* The Python frames that one call of the interpreter runs; with `all`, all that are left. */
-static int put_call(struct mixing *m, bool all) {
+static void put_call(struct mixing *m, bool all) {
   for (bool ends = false; m->step < m->snapshot->n_steps && (all || !ends); m->step++) {
     const struct python_step *step = &m->snapshot->steps[m->step];
     ends = step->ends_call;
     struct call_frame *frame =
         step->has_frame ? python_call_frame(m->arena, m->python, m->pid, &step->frame) : NULL;
-    if (step->has_frame && !frame)
-      return -ENOMEM;
     if (frame)
       m->thread->frames[m->thread->n_frames++] = frame;
   }
-  return 0;
 }
 
 static u32 count_calls(const struct mixing *m) {
@@ -105,7 +99,7 @@ static bool is_known(const struct mixing *m, const struct native_frame *frame) {
  * the next Python frames. If they do not match, only frames that are certainly inside of all Python
  * frames are added: for an interpreter whose loop has no frame of that name (3.14 may be built with
  * tail calls), those in other libraries. */
-static int put_mixed(struct mixing *m, bool fits) {
+static void put_mixed(struct mixing *m, bool fits) {
   bool inside = false; /* of no Python frame any more */
   bool any_calls = count_calls(m) > 0;
   for (u32 i = 0; i < m->n_native; i++) {
@@ -114,16 +108,15 @@ static int put_mixed(struct mixing *m, bool fits) {
     if (!fits && (call || (!any_calls && is_in_python(frame))))
       break;
     inside |= call;
-    int error = call                            ? put_call(m, false)
-                : !inside || is_known(m, frame) ? put_native(m, frame)
-                                                : 0;
-    if (error)
-      return error;
+    if (call)
+      put_call(m, false);
+    else if (!inside || is_known(m, frame))
+      put_native(m, frame);
   }
-  return put_call(m, true);
+  put_call(m, true);
 }
 
-static int merge_thread(struct mixing *m, bool native_whole, struct native_outcome *outcome) {
+static void merge_thread(struct mixing *m, bool native_whole, struct native_outcome *outcome) {
   u32 calls = count_calls(m), steps = count_steps(m);
   bool python_whole = m->snapshot->python_whole;
   bool fits = native_whole && python_whole ? calls == steps
@@ -137,7 +130,7 @@ static int merge_thread(struct mixing *m, bool native_whole, struct native_outco
   outcome->unmatched += !fits;
   outcome->cut += !native_whole;
   thread->cut = !native_whole || (m->snapshot->n_steps && !python_whole);
-  return thread->frames ? put_mixed(m, fits) : -ENOMEM;
+  put_mixed(m, fits);
 }
 
 static void count(const struct snapshots *snapshots, struct native_outcome *outcome) {
@@ -153,13 +146,12 @@ static void count(const struct snapshots *snapshots, struct native_outcome *outc
   }
 }
 
-static int merge_threads(struct mixing *m, const struct snapshots *snapshots,
-                         struct native_process *process, struct rank_stall *look,
-                         struct native_outcome *outcome) {
+static void merge_threads(struct mixing *m, const struct snapshots *snapshots,
+                          struct native_process *process, struct rank_stall *look,
+                          struct native_outcome *outcome) {
   static struct native_frame native[NATIVE_MOST];
-  int error = 0;
   m->native = native;
-  for (u32 i = 0; i < snapshots->n && !error; i++) {
+  for (u32 i = 0; i < snapshots->n; i++) {
     const struct thread_snapshot *snapshot = &snapshots->threads[i];
     bool whole;
     if (snapshot->got != SNAPSHOT_TAKEN)
@@ -169,9 +161,8 @@ static int merge_threads(struct mixing *m, const struct snapshots *snapshots,
     m->step = 0;
     m->n_native = native_unwind(process, snapshot, native, NATIVE_MOST, &whole);
     if (m->n_native)
-      error = merge_thread(m, whole, outcome);
+      merge_thread(m, whole, outcome);
   }
-  return error;
 }
 
 /* The process that traces `pid` already; 0. */
@@ -201,21 +192,18 @@ static const char *explain_none(struct arena *arena, pid_t pid,
                         : "it has ended";
 }
 
-int native_stacks_add(struct arena *arena, pid_t pid, const struct python *python,
-                      const u64 *states, enum native_which which, struct rank_stall *look,
-                      struct native_outcome *outcome) {
+void native_stacks_add(struct arena *arena, pid_t pid, const struct python *python,
+                       const u64 *states, enum native_which which, struct rank_stall *look,
+                       struct native_outcome *outcome) {
   struct snapshots snapshots = {0};
   struct thread_snapshot *wanted =
       arena_array(arena, size_sum(look->n_threads, 1), sizeof(*wanted));
   *outcome = (struct native_outcome){.why_none = native_frames_unavailable()};
-  if (!wanted || outcome->why_none)
-    return wanted ? 0 : -ENOMEM;
+  if (outcome->why_none)
+    return;
   for (u32 i = 0; i < look->n_threads; i++)
     wanted[i] = (struct thread_snapshot){.tid = look->threads[i].tid, .python_state = states[i]};
-  int error = snapshots_take(pid, python, wanted, look->n_threads, &snapshots);
-  if (error == -ENOMEM)
-    goto out;
-  error = 0;
+  snapshots_take(pid, python, wanted, look->n_threads, &snapshots);
   count(&snapshots, outcome);
   outcome->why_none = explain_none(arena, pid, outcome);
   if (outcome->why_none)
@@ -223,11 +211,10 @@ int native_stacks_add(struct arena *arena, pid_t pid, const struct python *pytho
   struct native_process *process = native_open(arena, pid, &snapshots);
   struct mixing m = {.arena = arena, .pid = pid, .python = python, .which = which};
   if (process)
-    error = merge_threads(&m, &snapshots, process, look, outcome);
+    merge_threads(&m, &snapshots, process, look, outcome);
   else
     outcome->why_none = "the files that it mapped cannot be read";
   native_close(process);
 out:
   snapshots_release(&snapshots);
-  return error;
 }

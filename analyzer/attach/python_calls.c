@@ -56,7 +56,7 @@ struct call_frame *python_call_frame(struct arena *arena, const struct python *p
   static struct python_location place;
   const struct python_process process = {.pid = pid};
   struct call_frame *call = arena_alloc(arena, sizeof(*call));
-  if (call && python_location_of(python, python_read_process, &process, frame, &place))
+  if (python_location_of(python, python_read_process, &process, frame, &place))
     *call = (struct call_frame){.file = arena_text(arena, place.file),
                                 .function = arena_text(arena, place.function),
                                 .line = place.line,

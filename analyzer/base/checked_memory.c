@@ -2,8 +2,9 @@
 #include "base/checked_memory.h"
 
 #include <errno.h>
+#include <stdarg.h>
 #include <stdatomic.h>
-#include <stdio.h>
+#include <string.h>
 #include <unistd.h>
 
 enum { STATUS_BAD = 2 };
@@ -66,4 +67,35 @@ void *memory_zeroed(size_t count, size_t element_bytes) {
     memory_is_short(count, element_bytes);
   memory_count(size_product(count, element_bytes));
   return memory;
+}
+
+char *memory_text(const char *text) {
+  size_t bytes = strlen(text) + 1;
+  return memcpy(memory_array(bytes, 1), text, bytes);
+}
+
+char *memory_printf(const char *format, ...) {
+  va_list arguments, again;
+  va_start(arguments, format);
+  va_copy(again, arguments);
+  int length = vsnprintf(NULL, 0, format, arguments);
+  size_t bytes = length < 0 ? 1 : size_sum((size_t)length, 1); /* what cannot be shown is empty */
+  char *text = memory_zeroed(bytes, 1);
+  if (length > 0)
+    vsnprintf(text, bytes, format, again);
+  va_end(again);
+  va_end(arguments);
+  return text;
+}
+
+FILE *memory_stream(char **text, size_t *bytes) {
+  FILE *stream = open_memstream(text, bytes);
+  if (!stream)
+    memory_is_short(BUFSIZ, 1);
+  return stream;
+}
+
+void memory_stream_close(FILE *stream) {
+  if (fclose(stream) != 0)
+    memory_is_short(BUFSIZ, 1);
 }

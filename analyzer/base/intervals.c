@@ -23,8 +23,6 @@ int intervals_union(struct arena *arena, const struct intervals *a, const struct
   if (a->n + b->n == 0)
     return 0;
   out->at = arena_array(arena, size_sum(a->n, b->n), sizeof(*out->at));
-  if (!out->at)
-    return -ENOMEM;
   u32 i = 0, j = 0;
   while (i < a->n || j < b->n) {
     bool first = j == b->n || (i < a->n && a->at[i].start <= b->at[j].start);
@@ -34,14 +32,12 @@ int intervals_union(struct arena *arena, const struct intervals *a, const struct
   return 0;
 }
 
-int intervals_subtract(struct arena *arena, const struct intervals *a, const struct intervals *b,
-                       struct intervals *out) {
+void intervals_subtract(struct arena *arena, const struct intervals *a, const struct intervals *b,
+                        struct intervals *out) {
   *out = (struct intervals){0};
   if (a->n == 0)
-    return 0;
+    return;
   out->at = arena_array(arena, size_sum(a->n, b->n), sizeof(*out->at));
-  if (!out->at)
-    return -ENOMEM;
   u32 j = 0;
   for (u32 i = 0; i < a->n; i++) {
     i64 from = a->at[i].start, end = a->at[i].end;
@@ -53,7 +49,6 @@ int intervals_subtract(struct arena *arena, const struct intervals *a, const str
     }
     intervals_append(out, from, end);
   }
-  return 0;
 }
 
 void intervals_within(const struct intervals *set, u32 *cursor, i64 start, i64 end,

@@ -27,8 +27,8 @@ void intervals_append(struct intervals *set, i64 start, i64 end);
 /* out = a or b; out = a and not b. `out` lives in the arena. 0, or -ENOMEM. */
 int intervals_union(struct arena *arena, const struct intervals *a, const struct intervals *b,
                     struct intervals *out);
-int intervals_subtract(struct arena *arena, const struct intervals *a, const struct intervals *b,
-                       struct intervals *out);
+void intervals_subtract(struct arena *arena, const struct intervals *a, const struct intervals *b,
+                        struct intervals *out);
 
 /* Those parts of a set that lie in [start, end): pieces of `set` that `cursor` (0 at first, only
  * forward) finds, in `out`, which must have room for as many as `set` has. */

@@ -28,8 +28,6 @@ static int by_token(const void *left, const void *right) {
 /* Renumbers tokens from 0 in `dense`; how many different ones there are, 0 without memory. */
 static u32 renumber(const u32 *tokens, u32 n, u32 *dense) {
   struct numbered *sorted = memory_array(n, sizeof(*sorted));
-  if (!sorted)
-    return 0;
   for (u32 i = 0; i < n; i++)
     sorted[i] = (struct numbered){tokens[i], i};
   qsort(sorted, n, sizeof(*sorted), by_token);
@@ -131,11 +129,10 @@ bool find_period(const u32 *tokens, u32 n, struct period *period) {
   u32 *dense = memory_array(n, sizeof(*dense));
   u32 *candidates = memory_array(ANCHORS * MOST_CANDIDATES, sizeof(*candidates));
   struct search search = {.tokens = dense, .n = n, .tail = n >= 16 ? n / 4 : 0};
-  if (dense && candidates)
-    search.kinds = renumber(tokens, n, dense);
+  search.kinds = renumber(tokens, n, dense);
   search.times = memory_zeroed(size_sum(search.kinds, 1), sizeof(*search.times));
   search.misses = memory_zeroed(size_sum(search.kinds, 1), sizeof(*search.misses));
-  if (search.kinds && search.times && search.misses) {
+  if (search.kinds) {
     u32 found = list_candidates(&search, candidates);
     qsort(candidates, found, sizeof(*candidates), by_value);
     for (u32 i = 0; i < found && period->length == 0; i++) {
@@ -191,9 +188,9 @@ u32 find_gap_period(const double *gaps, u32 n, u32 *first) {
   for (u32 i = 0; i < n; i++)
     if (gaps[i] > 0 && (gaps[i] < smallest || smallest == 1))
       smallest = gaps[i];
-  for (u32 i = 0; i < n && logs; i++)
+  for (u32 i = 0; i < n; i++)
     logs[i] = log(fmax(gaps[i], smallest));
-  for (u32 length = 2; logs && length <= MOST_GAP_PERIOD && length * LEAST_REPEATS <= n; length++) {
+  for (u32 length = 2; length <= MOST_GAP_PERIOD && length * LEAST_REPEATS <= n; length++) {
     double contrast;
     u32 place = 0;
     if (explained_by(logs, n, length, means, &place, &contrast) >= LEAST_EXPLAINED &&

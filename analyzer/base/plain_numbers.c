@@ -45,9 +45,7 @@ static void print_with_commas(FILE *out, double value) {
 char *plain_numbers(struct arena *arena, const char *sentence) {
   char *text = NULL;
   size_t size = 0;
-  FILE *out = open_memstream(&text, &size);
-  if (!out)
-    return NULL;
+  FILE *out = memory_stream(&text, &size);
   for (const char *at = sentence; *at;) {
     bool begins = at == sentence || !is_part_of_name(at[-1]);
     size_t unknown = begins ? unknown_length(at) : 0;
@@ -60,7 +58,8 @@ char *plain_numbers(struct arena *arena, const char *sentence) {
       fputc(*at, out);
     at += unknown + number + (unknown || number ? 0 : 1);
   }
-  char *plain = fclose(out) == 0 ? arena_text(arena, text) : NULL;
+  memory_stream_close(out);
+  char *plain = arena_text(arena, text);
   free(text);
   return plain;
 }

@@ -171,9 +171,7 @@ char *rank_list(const u32 *ranks, u32 n, size_t limit) {
   u32 *sorted = memory_array(size_sum(n, 1), sizeof(*sorted));
   char *text = NULL;
   size_t size = 0;
-  FILE *out = open_memstream(&text, &size);
-  if (!sorted || !out)
-    goto fail;
+  FILE *out = memory_stream(&text, &size);
   memcpy(sorted, ranks, n * sizeof(*sorted));
   qsort(sorted, n, sizeof(*sorted), by_number);
   u32 i = 0;
@@ -195,11 +193,6 @@ char *rank_list(const u32 *ranks, u32 n, size_t limit) {
     }
   }
   free(sorted);
-  return fclose(out) == 0 ? text : NULL;
-fail:
-  free(sorted);
-  if (out)
-    fclose(out);
-  free(text);
-  return NULL;
+  memory_stream_close(out);
+  return text;
 }

@@ -75,8 +75,6 @@ const char *utf8_ascii_substitute(u32 code) {
 char *utf8_valid_copy(const char *text) {
   char *copy = memory_array(size_sum(size_product(strlen(text), 3), 1),
                             1); /* one invalid byte becomes three */
-  if (!copy)
-    return NULL;
   char *end = copy;
   while (*text) {
     u32 code;

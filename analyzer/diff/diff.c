@@ -50,17 +50,15 @@ static u32 middle_run(const struct diff_side *side) {
   return middle;
 }
 
-static int list_runs(struct diffing *d, const u32 *shown) {
+static void list_runs(struct diffing *d, const u32 *shown) {
   struct diff_result *out = d->out;
   out->runs =
       arena_array(d->arena, size_sum(d->sides[BEFORE]->n, d->sides[AFTER]->n), sizeof(*out->runs));
-  for (u32 which = BEFORE; out->runs && which <= AFTER; which++) {
+  for (u32 which = BEFORE; which <= AFTER; which++) {
     const struct diff_side *side = d->sides[which];
     for (u32 i = 0; i < side->n; i++) {
       u32 n;
       double *times = diff_step_times(side->runs[i], &n);
-      if (!times)
-        return -ENOMEM;
       free(times);
       out->runs[out->n_runs++] =
           (struct diff_run){.path = side->paths ? arena_text(d->arena, side->paths[i]) : NULL,
@@ -71,7 +69,6 @@ static int list_runs(struct diffing *d, const u32 *shown) {
                             .shown = i == shown[which]};
     }
   }
-  return out->runs ? 0 : -ENOMEM;
 }
 
 int diff_sides(const struct diff_side *before, const struct diff_side *after,
@@ -84,8 +81,6 @@ int diff_sides(const struct diff_side *before, const struct diff_side *after,
                       .arena = (*shown)->internal,
                       .several = before->n >= DIFF_LEAST_RUNS && after->n >= DIFF_LEAST_RUNS};
   struct diff_result *out = d.out = arena_alloc(d.arena, sizeof(*out));
-  if (!out)
-    return -ENOMEM;
   *out = diff_none;
   out->earlier = d.before;
   out->earlier_all = (const struct results *const *)before->runs;
@@ -97,7 +92,8 @@ int diff_sides(const struct diff_side *before, const struct diff_side *after,
   int (*const parts[])(struct diffing *) = {
       diff_steps,      diff_scalars,     diff_figures, diff_kernels, diff_collectives, diff_lines,
       diff_provenance, diff_determinism, diff_cause,   diff_explain, diff_findings};
-  int error = list_runs(&d, middle);
+  list_runs(&d, middle);
+  int error = 0;
   for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]) && !error; i++)
     error = parts[i](&d);
   (*shown)->diff = out;

@@ -88,8 +88,8 @@ struct diff_level {
   const char *name;
   double value;
 };
-int diff_levels(const struct diffing *d, const struct model *model, struct diff_level *levels,
-                u32 room, u32 *n);
+void diff_levels(const struct diffing *d, const struct model *model, struct diff_level *levels,
+                 u32 room, u32 *n);
 
 /* A loss or gradient norm, by its name; not a throughput. */
 bool diff_is_result(const char *name);

@@ -81,11 +81,9 @@ static char *describe_ranks_changed(struct diffing *d, const struct diff_cause *
                                     double step_change) {
   char *list = rank_list(cause->ranks, cause->n_ranks, 40);
   char *text =
-      list ? arena_printf(d->arena, "%s %s became %s in %s %s",
-                          cause->n_ranks > 1 ? "ranks" : "rank", list,
-                          step_change > 0 ? "slower" : "faster",
-                          cause->n_ranks > 1 ? "their" : "its", step_part_words[cause->part])
-           : NULL;
+      arena_printf(d->arena, "%s %s became %s in %s %s", cause->n_ranks > 1 ? "ranks" : "rank",
+                   list, step_change > 0 ? "slower" : "faster",
+                   cause->n_ranks > 1 ? "their" : "its", step_part_words[cause->part]);
   free(list);
   return text;
 }
@@ -121,9 +119,8 @@ static int find_rank_cause(struct diffing *d, double enough) {
   u32 n_ranks = d->after->n_ranks, odd = 0;
   struct change *changes = memory_zeroed(size_sum(n_ranks, 1), sizeof(*changes));
   double *scratch = memory_array(size_sum(n_ranks, 1), sizeof(*scratch));
-  int status = changes && scratch ? 0 : -ENOMEM;
-  for (size_t part = 0; !status && !odd && part < sizeof(own_parts) / sizeof(own_parts[0]);
-       part++) {
+  int status = 0;
+  for (size_t part = 0; !odd && part < sizeof(own_parts) / sizeof(own_parts[0]); part++) {
     u32 n = 0;
     for (u32 i = 0; i < n_ranks; i++) {
       u32 rank = d->after->ranks[i].rank;
@@ -138,13 +135,13 @@ static int find_rank_cause(struct diffing *d, double enough) {
   if (odd) {
     cause->ranks = arena_array(d->arena, odd, sizeof(*cause->ranks));
     cause->before_ms = cause->after_ms = 0;
-    for (u32 i = 0; cause->ranks && i < odd; i++) {
+    for (u32 i = 0; i < odd; i++) {
       cause->ranks[cause->n_ranks++] = changes[i].rank;
       cause->before_ms += changes[i].before / odd;
       cause->after_ms += changes[i].after / odd;
     }
     cause->text = describe_ranks_changed(d, cause, enough);
-    status = cause->ranks && cause->text ? 1 : -ENOMEM;
+    status = 1;
     cause->wait_before_ms = peers_wait_ms(d->sides[BEFORE], cause);
     cause->wait_after_ms = peers_wait_ms(d->sides[AFTER], cause);
     drop_small_wait(cause, enough);
@@ -172,7 +169,7 @@ static const struct all_part {
                  {FIGURE_BACKWARD, PART_BACKWARD},
                  {FIGURE_OPTIMIZER, PART_OPTIMIZER}};
 
-static int find_common_cause(struct diffing *d, double enough) {
+static void find_common_cause(struct diffing *d, double enough) {
   struct diff_cause *cause = &d->out->cause;
   const struct diff_row *found = NULL;
   for (size_t i = 0; !found && i < sizeof(all_parts) / sizeof(all_parts[0]); i++)
@@ -187,13 +184,12 @@ static int find_common_cause(struct diffing *d, double enough) {
       }
     }
   if (!found)
-    return 0;
+    return;
   cause->before_ms = found->before;
   cause->after_ms = found->after;
   cause->text = arena_printf(d->arena, "%s takes %s %s a step", step_part_words[cause->part],
                              duration_ms(fabs(found->after - found->before)).text,
                              enough > 0 ? "more" : "less");
-  return cause->text ? 0 : -ENOMEM;
 }
 
 /* How much more of the part this rank has than the median of the others, in one run. */
@@ -211,7 +207,7 @@ static double excess_ms(const struct results *r, u32 rank, size_t offset, double
 }
 
 /* The largest probability, of the ranks named, that runs of one kind differ so much in them. */
-static int noise_of_ranks(struct diffing *d) {
+static void noise_of_ranks(struct diffing *d) {
   struct diff_cause *cause = &d->out->cause;
   size_t part = 0, n_parts = sizeof(own_parts) / sizeof(own_parts[0]);
   while (part + 1 < n_parts && own_parts[part].part != cause->part)
@@ -224,8 +220,6 @@ static int noise_of_ranks(struct diffing *d) {
   double *values = memory_array(size_sum(size_sum(size_sum(n[BEFORE], n[AFTER]), most_ranks), 1),
                                 sizeof(*values)),
          width;
-  if (!values)
-    return -ENOMEM;
   cause->p_value = 0;
   for (u32 k = 0; k < cause->n_ranks; k++) {
     for (u32 side = BEFORE; side <= AFTER; side++)
@@ -238,7 +232,6 @@ static int noise_of_ranks(struct diffing *d) {
     cause->p_value = p > cause->p_value || isnan(p) ? fmin(p, 1) : cause->p_value;
   }
   free(values);
-  return 0;
 }
 
 /* A rank may have become slower beyond noise although the steps, which vary by more than it costs,
@@ -251,10 +244,11 @@ int diff_cause(struct diffing *d) {
       fabs(out->step_change) < (beyond ? DIFF_LEAST_CHANGE : WORTH_MENTIONING))
     return 0;
   int status = find_rank_cause(d, CAUSE_SHARE * change_ms);
-  if (status > 0 && d->several)
-    status = noise_of_ranks(d);
-  else if (status == 0 && beyond)
-    status = find_common_cause(d, CAUSE_SHARE * change_ms);
+  if (status > 0 && d->several) {
+    noise_of_ranks(d);
+    status = 0;
+  } else if (status == 0 && beyond)
+    find_common_cause(d, CAUSE_SHARE * change_ms);
   if (status >= 0 && !beyond && !(out->cause.p_value < DIFF_SIGNIFICANCE))
     out->cause = diff_none.cause;
   return status < 0 ? status : 0;

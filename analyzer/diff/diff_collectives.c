@@ -49,8 +49,6 @@ int diff_collectives(struct diffing *d) {
   struct diff_result *out = d->out;
   size_t most = (size_t)d->before->n_collectives + d->after->n_collectives + 1;
   out->collectives = arena_array(d->arena, most, sizeof(*out->collectives));
-  if (!out->collectives)
-    return -ENOMEM;
   add_run(out, d->after, true);
   add_run(out, d->before, false);
   for (u32 i = 0; i < out->n_collectives; i++)

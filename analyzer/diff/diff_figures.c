@@ -135,13 +135,13 @@ static void add_lists(struct entries *entries, const struct results *r, bool per
 }
 
 /* What the job reports about itself, if several runs on each side show its noise. */
-static int add_levels(const struct diffing *d, struct entries *entries, const struct results *r) {
+static void add_levels(const struct diffing *d, struct entries *entries, const struct results *r) {
   struct diff_level levels[MOST_NAMES];
   u32 n = 0;
-  int error = d->several ? diff_levels(d, r->model, levels, MOST_NAMES, &n) : 0;
+  if (d->several)
+    diff_levels(d, r->model, levels, MOST_NAMES, &n);
   for (u32 i = 0; i < n; i++)
     add_listed(entries, DIFF_OF_VALUES, levels[i].name, UNIT_VALUE, levels[i].value);
-  return error;
 }
 
 /* A run without steps has only totals where others have values per step: they are not the same
@@ -150,19 +150,18 @@ static bool is_comparable(const struct figure *f, bool one_kind) {
   return one_kind || (f->section != DIFF_OF_STEP && f->section != DIFF_OF_OVERLAP);
 }
 
-static bool add_figures(const struct diffing *d, struct arena *scratch, struct entries *entries,
+static void add_figures(const struct diffing *d, struct arena *scratch, struct entries *entries,
                         const struct results *r, bool one_kind, bool per_step) {
   enum { FIGURES = sizeof(figures) / sizeof(figures[0]) };
   *entries = (struct entries){.room = FIGURES + 5 * MOST_NAMES};
   entries->at = arena_array(scratch, entries->room, sizeof(*entries->at));
-  for (size_t i = 0; entries->at && i < FIGURES; i++)
+  for (size_t i = 0; i < FIGURES; i++)
     if (is_comparable(&figures[i], one_kind))
       add_entry(entries, &(struct entry){figures[i].section, figures[i].figure, figures[i].unit,
                                          diff_figure_words[figures[i].figure],
                                          *(const double *)((const char *)r + figures[i].offset)});
-  if (entries->at)
-    add_lists(entries, r, per_step);
-  return entries->at && add_levels(d, entries, r) == 0;
+  add_lists(entries, r, per_step);
+  add_levels(d, entries, r);
 }
 
 /* --- both sides --- */
@@ -196,7 +195,7 @@ static bool gather_values(struct comparison *c, const struct entry *of) {
   return !list || (known[BEFORE] && known[AFTER]);
 }
 
-static bool add_row(struct comparison *c, const struct entry *of) {
+static void add_row(struct comparison *c, const struct entry *of) {
   struct diffing *d = c->d;
   struct diff_result *out = d->out;
   double before = diff_mean(c->values[BEFORE], d->sides[BEFORE]->n), width;
@@ -217,7 +216,6 @@ static bool add_row(struct comparison *c, const struct entry *of) {
   if (d->several)
     row->p_value = diff_noise_between(c->values[BEFORE], d->sides[BEFORE]->n, c->values[AFTER],
                                       d->sides[AFTER]->n, &width);
-  return row->name != NULL;
 }
 
 static bool has_row(const struct diff_result *out, const struct entry *of) {
@@ -227,22 +225,19 @@ static bool has_row(const struct diff_result *out, const struct entry *of) {
   return false;
 }
 
-static int add_rows(struct comparison *c) {
+static void add_rows(struct comparison *c) {
   struct diff_result *out = c->d->out;
   for (int side = AFTER; side >= BEFORE; side--)
     for (u32 i = 0; i < c->d->sides[side]->n; i++)
       c->room += c->runs[side][i].n;
   out->rows = arena_array(c->d->arena, size_sum(c->room, 1), sizeof(*out->rows));
-  if (!out->rows)
-    return -ENOMEM;
   for (int side = AFTER; side >= BEFORE; side--)
     for (u32 i = 0; i < c->d->sides[side]->n; i++)
       for (u32 k = 0; k < c->runs[side][i].n; k++) {
         const struct entry *of = &c->runs[side][i].at[k];
-        if (!has_row(out, of) && gather_values(c, of) && !add_row(c, of))
-          return -ENOMEM;
+        if (!has_row(out, of) && gather_values(c, of))
+          add_row(c, of);
       }
-  return 0;
 }
 
 /* --- noise within the two runs, where there is only one a side --- */
@@ -253,7 +248,7 @@ static double *phase_series(const struct results *r, size_t offset, u32 *n) {
   double *values = memory_array(size_sum(model->steps.n, 1), sizeof(*values));
   u32 first = r->warmup_excluded > 0 ? (u32)r->warmup_excluded : 0;
   *n = 0;
-  for (u32 step = first; values && model->phases && step < model->steps.n; step++) {
+  for (u32 step = first; model->phases && step < model->steps.n; step++) {
     double sum = 0;
     u32 ranks = 0;
     for (u32 rank = 0; rank < model->n_ranks; rank++) {
@@ -268,7 +263,7 @@ static double *phase_series(const struct results *r, size_t offset, u32 *n) {
   return values;
 }
 
-static int noise_within(struct diffing *d, struct diff_row *row) {
+static void noise_within(struct diffing *d, struct diff_row *row) {
   if (row->figure == FIGURE_STEP_MEDIAN)
     row->p_value = d->out->step_p_value;
   for (size_t i = 0; i < sizeof(phases) / sizeof(phases[0]); i++) {
@@ -278,24 +273,19 @@ static int noise_within(struct diffing *d, struct diff_row *row) {
     double width;
     double *before = phase_series(d->before, phases[i].offset, &n_before);
     double *after = phase_series(d->after, phases[i].offset, &n_after);
-    bool good = before && after;
-    if (good)
-      row->p_value = diff_noise(before, n_before, after, n_after, &width);
+    row->p_value = diff_noise(before, n_before, after, n_after, &width);
     free(before);
     free(after);
-    return good ? 0 : -ENOMEM;
+    return;
   }
-  return 0;
 }
 
 /* --- verdicts --- */
 
 /* The largest p-value that still counts as found among so many. */
-static int threshold_among(const struct diff_result *out, double *threshold) {
+static void threshold_among(const struct diff_result *out, double *threshold) {
   double *p = memory_array(size_sum(out->n_rows, 1), sizeof(*p));
   u32 n = 0;
-  if (!p)
-    return -ENOMEM;
   for (u32 i = 0; i < out->n_rows; i++)
     if (!isnan(out->rows[i].p_value))
       p[n++] = out->rows[i].p_value;
@@ -305,25 +295,22 @@ static int threshold_among(const struct diff_result *out, double *threshold) {
     if (p[i] <= FALSE_DISCOVERIES * (i + 1) / n)
       *threshold = p[i];
   free(p);
-  return 0;
 }
 
 /* One run a side can only excuse a figure: steps of one run that differ as much. */
-static int set_verdicts(struct diffing *d) {
+static void set_verdicts(struct diffing *d) {
   double threshold = DIFF_SIGNIFICANCE;
-  int error = 0;
-  for (u32 i = 0; i < d->out->n_rows && !d->several && !error; i++)
-    error = noise_within(d, &d->out->rows[i]);
-  if (!error && d->several)
-    error = threshold_among(d->out, &threshold);
-  for (u32 i = 0; i < d->out->n_rows && !error; i++) {
+  for (u32 i = 0; i < d->out->n_rows && !d->several; i++)
+    noise_within(d, &d->out->rows[i]);
+  if (d->several)
+    threshold_among(d->out, &threshold);
+  for (u32 i = 0; i < d->out->n_rows; i++) {
     struct diff_row *row = &d->out->rows[i];
     if (!isnan(row->p_value) && d->several && row->p_value <= threshold)
       row->verdict = row->after > row->before ? FIGURE_IS_MORE : FIGURE_IS_LESS;
     else if (!isnan(row->p_value) && (d->several || row->p_value >= threshold))
       row->verdict = FIGURE_IS_SAME;
   }
-  return error;
 }
 
 int diff_figures(struct diffing *d) {
@@ -339,17 +326,12 @@ int diff_figures(struct diffing *d) {
     u32 n = d->sides[side]->n;
     c.runs[side] = arena_array(&c.scratch, n, sizeof(*c.runs[side]));
     c.values[side] = arena_array(&c.scratch, n, sizeof(double));
-    bool good = c.runs[side] && c.values[side];
-    for (u32 i = 0; good && i < n; i++)
-      good =
-          add_figures(d, &c.scratch, &c.runs[side][i], d->sides[side]->runs[i], one_kind, stepped);
-    if (!good) {
-      arena_release(&c.scratch);
-      return -ENOMEM;
-    }
+    for (u32 i = 0; i < n; i++)
+      add_figures(d, &c.scratch, &c.runs[side][i], d->sides[side]->runs[i], one_kind, stepped);
   }
   d->out->kernels_per = stepped ? KERNELS_PER_STEP : KERNELS_IN_ALL;
-  int error = add_rows(&c);
+  add_rows(&c);
   arena_release(&c.scratch);
-  return error ? error : set_verdicts(d);
+  set_verdicts(d);
+  return 0;
 }

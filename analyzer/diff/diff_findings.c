@@ -87,21 +87,21 @@ static char *describe_differences(struct diffing *d, bool of_results) {
   const struct diff_result *out = d->out;
   char *list = arena_text(d->arena, "");
   u32 listed = 0;
-  for (int bearing = of_results; bearing >= 0 && list; bearing--)
-    for (u32 i = 0; list && i < out->n_facts; i++) {
+  for (int bearing = of_results; bearing >= 0; bearing--)
+    for (u32 i = 0; i < out->n_facts; i++) {
       if (of_results && affects_results(&out->facts[i]) != (bool)bearing)
         continue;
       if (listed++ < FACTS_LISTED)
         list = arena_printf(d->arena, "%s%s%s", list, listed > 1 ? ", " : "",
                             fact_text(d->arena, &out->facts[i]));
     }
-  if (list && !listed && !(out->facts_known > 0))
+  if (!listed && !(out->facts_known > 0))
     return arena_text(d->arena, " The set-up of the runs was not recorded.");
-  if (list && !listed)
+  if (!listed)
     return arena_text(d->arena, " No recorded difference in the set-up of the runs.");
-  if (list && listed > FACTS_LISTED)
+  if (listed > FACTS_LISTED)
     list = arena_printf(d->arena, "%s and %u more", list, listed - FACTS_LISTED);
-  return list ? arena_printf(d->arena, " Differences in the set-up of the runs: %s.", list) : NULL;
+  return arena_printf(d->arena, " Differences in the set-up of the runs: %s.", list);
 }
 
 /* --- time --- */
@@ -128,13 +128,11 @@ static char *describe_cause(struct diffing *d) {
   bool alone = fabs(cause->peers_ms) < DIFF_LEAST_CHANGE * d->out->step_before_ms;
   char *peers = alone ? arena_text(d->arena, "did not change")
                       : arena_printf(d->arena, "changed by %s", duration_ms(cause->peers_ms).text);
-  if (!peers)
-    return NULL;
   char *text =
       arena_printf(d->arena, " Most of it: %s of %s a step, %s before; on the other ranks %s.",
                    step_part_words[cause->part], duration_ms(cause->after_ms).text,
                    duration_ms(cause->before_ms).text, peers);
-  if (text && !isnan(cause->wait_after_ms))
+  if (!isnan(cause->wait_after_ms))
     text = arena_printf(d->arena, "%s They wait %s a step, %s before.", text,
                         duration_ms(cause->wait_after_ms).text,
                         duration_ms(cause->wait_before_ms).text);
@@ -160,8 +158,6 @@ static char *describe_noise(struct diffing *d) {
   const struct diff_result *out = d->out;
   char *p = arena_text(d->arena, probability(out->step_p_value).text);
   char *width = arena_text(d->arena, duration_ms(out->step_noise_ms).text);
-  if (!p || !width)
-    return NULL;
   return d->several
              ? arena_printf(d->arena, "noise between the runs, %u and %u, explains ±%s (p = %s)",
                             d->sides[BEFORE]->n, d->sides[AFTER]->n, width, p)
@@ -182,8 +178,6 @@ static int diff_rule_slower(struct diffing *d) {
   double steps = d->several && d->after->step_count > 0 ? d->after->step_count : NAN;
   char *noise = describe_noise(d), *cause = describe_cause(d),
        *facts = describe_differences(d, false);
-  if (!noise || !cause || !facts)
-    return -ENOMEM;
   int error = add_finding(
       d, FINDING_DIFF_SLOWER, severity, (out->step_after_ms - out->step_before_ms) * steps / 1e3,
       arena_printf(d->arena, "%s median step is %.1f %% longer%s%s",
@@ -207,8 +201,6 @@ static int diff_rule_rank(struct diffing *d) {
     return 0;
   char *noise = describe_noise(d), *cause_text = describe_cause(d),
        *facts = describe_differences(d, false);
-  if (!noise || !cause_text || !facts)
-    return -ENOMEM;
   int error = add_finding(
       d, FINDING_DIFF_RANK, SEVERITY_WARNING, NAN,
       arena_printf(d->arena, "%c%s: %s more a step", cause->text[0] - 'a' + 'A', cause->text + 1,
@@ -258,7 +250,7 @@ static int diff_rule_memory(struct diffing *d) {
                      arena_printf(d->arena, "Peak memory is %.1f %% higher", 100 * peak->change),
                      arena_printf(d->arena, "%s allocated at the peak before, %s after.%s",
                                   memory_size(peak->before).text, memory_size(peak->after).text,
-                                  where ? where : ""),
+                                  where),
                      arena_printf(d->arena,
                                   "Look at the categories that grew: activations grow with the "
                                   "batch or the sequence, parameters and optimizer state do not.%s",
@@ -313,7 +305,7 @@ static int diff_rule_bits(struct diffing *d) {
                          "%s By more than a thousandth from step %.0f on: %.6g before, "
                          "%.6g after.",
                          where, first->parted_step, first->before, first->after);
-  if (!facts || !where || !within)
+  if (!within)
     return -ENOMEM;
   return add_finding(
       d, FINDING_DIFF_BITS, SEVERITY_WARNING, NAN,
@@ -349,8 +341,6 @@ static int diff_rule_results(struct diffing *d) {
                                   "and %.6g after; noise between the runs %s.",
                                   level->before, level->after,
                                   apart ? "does not explain that" : "explains that");
-  if (!facts || !ends)
-    return -ENOMEM;
   return add_finding(
       d, FINDING_DIFF_RESULTS, apart ? SEVERITY_WARNING : SEVERITY_INFO, NAN,
       apart ? arena_printf(d->arena, "%s ends at %.4g, at %.4g before", first->name, level->after,
@@ -375,7 +365,7 @@ int diff_findings(struct diffing *d) {
 #undef F
   };
   d->out->findings = arena_array(d->arena, ROOM, sizeof(*d->out->findings));
-  int error = d->out->findings ? 0 : -ENOMEM;
+  int error = 0;
   for (size_t i = 0; i < sizeof(rules) / sizeof(rules[0]) && !error; i++)
     error = rules[i](d);
   return error;

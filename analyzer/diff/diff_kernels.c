@@ -83,8 +83,6 @@ int diff_kernels(struct diffing *d) {
   if (!known[BEFORE] || !known[AFTER])
     return 0;
   struct diff_kernel *rows = arena_array(d->arena, size_sum(most, 1), sizeof(*rows));
-  if (!rows)
-    return -ENOMEM;
   bool per_step = out->kernels_per == KERNELS_PER_STEP;
   u32 n = 0;
   for (u32 side = BEFORE; side <= AFTER; side++)
@@ -107,8 +105,6 @@ int diff_kernels(struct diffing *d) {
     rows[i].name = arena_text(d->arena, rows[i].name);
     rows[i].shortened = rows[i].shortened ? arena_text(d->arena, rows[i].shortened) : NULL;
     rows[i].category = rows[i].category ? arena_text(d->arena, rows[i].category) : NULL;
-    if (!rows[i].name)
-      return -ENOMEM;
   }
   qsort(rows, out->n_kernels, sizeof(*rows), by_weight);
   out->kernels = rows;

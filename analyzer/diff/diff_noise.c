@@ -39,10 +39,8 @@ static double welch(const struct sample *a, const struct sample *b, double *half
   return student_tails((b->mean - a->mean) / error, freedom);
 }
 
-static bool batch_means(const double *values, u32 n, struct sample *out) {
+static void batch_means(const double *values, u32 n, struct sample *out) {
   double medians[BATCHES], *scratch = memory_array(n, sizeof(*scratch));
-  if (!scratch)
-    return false;
   memcpy(scratch, values, n * sizeof(*scratch));
   for (u32 i = 0; i < BATCHES; i++) {
     u32 from = (u32)((u64)n * i / BATCHES), to = (u32)((u64)n * (i + 1) / BATCHES);
@@ -50,16 +48,16 @@ static bool batch_means(const double *values, u32 n, struct sample *out) {
   }
   free(scratch);
   *out = sample_of(medians, BATCHES);
-  return true;
 }
 
 double diff_noise(const double *before, u32 n_before, const double *after, u32 n_after,
                   double *half_width) {
   struct sample a, b;
   *half_width = NAN;
-  if (n_before < DIFF_LEAST_STEPS || n_after < DIFF_LEAST_STEPS ||
-      !batch_means(before, n_before, &a) || !batch_means(after, n_after, &b))
+  if (n_before < DIFF_LEAST_STEPS || n_after < DIFF_LEAST_STEPS)
     return NAN;
+  batch_means(before, n_before, &a);
+  batch_means(after, n_after, &b);
   return welch(&a, &b, half_width);
 }
 

@@ -65,7 +65,7 @@ static char *comparable_command(struct arena *arena, const char *command) {
   char *out = arena_text(arena, command), name[64];
   size_t at = 0;
   bool value_next = false;
-  for (const char *word = command; out && *word;) {
+  for (const char *word = command; *word;) {
     size_t length = strcspn(word, " "), dashes = strspn(word, "-"), end = strcspn(word, "= ");
     if (at)
       out[at++] = ' ';
@@ -90,8 +90,7 @@ static char *comparable_command(struct arena *arena, const char *command) {
     word += length;
     word += strspn(word, " ");
   }
-  if (out)
-    out[at] = '\0';
+  out[at] = '\0';
   return out;
 }
 
@@ -101,7 +100,7 @@ static bool same_value(struct arena *arena, u32 key, const char *a, const char *
   if (key != TSCOPE_INFO_COMMAND)
     return strcmp(a, b) == 0;
   const char *one = comparable_command(arena, a), *other = comparable_command(arena, b);
-  return one && other && strcmp(one, other) == 0;
+  return strcmp(one, other) == 0;
 }
 
 /* --- one fact of one run --- */
@@ -135,77 +134,68 @@ static bool all_have(struct diffing *d, u32 side, u32 key, const char *name, con
 
 /* --- both sides --- */
 
-static int add_fact(struct diffing *d, const char *what, const char *name, const char *before,
-                    const char *after) {
+static void add_fact(struct diffing *d, const char *what, const char *name, const char *before,
+                     const char *after) {
   struct diff_result *out = d->out;
   struct diff_fact *grown = arena_array(d->arena, size_sum(out->n_facts, 1), sizeof(*grown));
-  if (!grown)
-    return -ENOMEM;
   if (out->n_facts)
     memcpy(grown, out->facts, out->n_facts * sizeof(*grown));
   grown[out->n_facts++] =
       (struct diff_fact){what, name, before ? arena_text(d->arena, before) : NULL,
                          after ? arena_text(d->arena, after) : NULL};
   out->facts = grown;
-  return 0;
 }
 
-static int compare(struct diffing *d, u32 key, const char *name) {
+static void compare(struct diffing *d, u32 key, const char *name) {
   const char *before = value_of(d->arena, d->before, key, name);
   const char *after = value_of(d->arena, d->after, key, name);
   if (same_value(d->arena, key, before, after) || !all_have(d, BEFORE, key, name, before) ||
       !all_have(d, AFTER, key, name, after))
-    return 0;
-  return add_fact(d, keys[key], name, before, after);
+    return;
+  add_fact(d, keys[key], name, before, after);
 }
 
 /* Each variable of one run; of the other, those that the first lacks. */
-static int compare_variables(struct diffing *d, const struct results *of,
-                             const struct results *unless) {
+static void compare_variables(struct diffing *d, const struct results *of,
+                              const struct results *unless) {
   const char *lines = value_of(d->arena, of, TSCOPE_INFO_ENVIRONMENT, NULL);
   for (const char *line = lines; line && *line;) {
     size_t length = strcspn(line, "\n"), bytes = strcspn(line, "=");
     if (bytes < length) {
       char *name = arena_printf(d->arena, "%.*s", (int)bytes, line);
-      int error = name ? 0 : -ENOMEM;
-      bool known =
-          unless && name && value_of(d->arena, unless, TSCOPE_INFO_ENVIRONMENT, name) != NULL;
-      if (!error && !known && !is_volatile_variable(name))
-        error = compare(d, TSCOPE_INFO_ENVIRONMENT, name);
-      if (error)
-        return error;
+      bool known = unless && value_of(d->arena, unless, TSCOPE_INFO_ENVIRONMENT, name) != NULL;
+      if (!known && !is_volatile_variable(name))
+        compare(d, TSCOPE_INFO_ENVIRONMENT, name);
     }
     line += length + (line[length] == '\n');
   }
-  return 0;
 }
 
-static int compare_numbers(struct diffing *d, const char *what, u32 before, u32 after) {
+static void compare_numbers(struct diffing *d, const char *what, u32 before, u32 after) {
   char was[16], is[16];
   if (before == after)
-    return 0;
+    return;
   snprintf(was, sizeof(was), "%u", before);
   snprintf(is, sizeof(is), "%u", after);
-  return add_fact(d, what, NULL, was, is);
+  add_fact(d, what, NULL, was, is);
 }
 
 int diff_provenance(struct diffing *d) {
   const struct model *before = d->before->model, *after = d->after->model;
   d->out->facts_known = 0;
-  int error = compare_numbers(d, "ranks found", before->n_ranks, after->n_ranks);
-  if (error || !before->n_ranks || !after->n_ranks)
-    return error;
-  for (u32 key = 0; key < 32 && !error; key++) {
+  compare_numbers(d, "ranks found", before->n_ranks, after->n_ranks);
+  if (!before->n_ranks || !after->n_ranks)
+    return 0;
+  for (u32 key = 0; key < 32; key++) {
     if (!keys[key] || !is_compared(key))
       continue;
     d->out->facts_known += before->ranks[0].info[key] || after->ranks[0].info[key];
     if (key == TSCOPE_INFO_ENVIRONMENT) {
-      error = compare_variables(d, d->after, NULL);
-      if (!error)
-        error = compare_variables(d, d->before, d->after);
+      compare_variables(d, d->after, NULL);
+      compare_variables(d, d->before, d->after);
     } else {
-      error = compare(d, key, NULL);
+      compare(d, key, NULL);
     }
   }
-  return error;
+  return 0;
 }

@@ -15,7 +15,7 @@ double *diff_step_times(const struct results *r, u32 *n) {
   double *values = memory_array(size_sum(r->n_step_ms, 1), sizeof(*values));
   u32 first = r->warmup_excluded > 0 ? (u32)r->warmup_excluded : 0;
   *n = 0;
-  for (u32 i = first; values && i < r->n_step_ms; i++)
+  for (u32 i = first; i < r->n_step_ms; i++)
     if (!isnan(r->step_ms[i]))
       values[(*n)++] = r->step_ms[i];
   return values;
@@ -24,27 +24,24 @@ double *diff_step_times(const struct results *r, u32 *n) {
 /* The runs' medians. The caller frees. */
 static double *medians_of(const struct diff_side *side) {
   double *medians = memory_array(size_sum(side->n, 1), sizeof(*medians));
-  for (u32 i = 0; medians && i < side->n; i++)
+  for (u32 i = 0; i < side->n; i++)
     medians[i] = side->runs[i]->step_median_ms;
   return medians;
 }
 
-static int noise_within(struct diffing *d) {
+static void noise_within(struct diffing *d) {
   struct diff_result *out = d->out;
   u32 n_before, n_after;
   double *before = diff_step_times(d->before, &n_before);
   double *after = diff_step_times(d->after, &n_after);
-  int error = before && after ? 0 : -ENOMEM;
-  if (!error)
-    out->step_p_value = diff_noise(before, n_before, after, n_after, &out->step_noise_ms);
-  if (!error && isnan(out->step_p_value))
+  out->step_p_value = diff_noise(before, n_before, after, n_after, &out->step_noise_ms);
+  if (isnan(out->step_p_value))
     out->reason = arena_printf(d->arena,
                                "%u and %u steps: with one run on each side, each needs at least %d "
                                "steps to know even its own noise",
                                n_before, n_after, (int)DIFF_LEAST_STEPS);
   free(before);
   free(after);
-  return error;
 }
 
 /* Too much to be called the same, and too little to be shown: more runs would tell. */
@@ -83,23 +80,21 @@ int diff_steps(struct diffing *d) {
   struct diff_result *out = d->out;
   double *before = medians_of(d->sides[BEFORE]), *after = medians_of(d->sides[AFTER]);
   u32 n_before = d->sides[BEFORE]->n, n_after = d->sides[AFTER]->n;
-  int error = before && after ? 0 : -ENOMEM;
   out->reason = NULL;
-  if (!error) {
-    out->step_before_ms = diff_mean(before, n_before);
-    out->step_after_ms = diff_mean(after, n_after);
-    out->step_change = out->step_after_ms / out->step_before_ms - 1;
-  }
-  if (!error && isnan(out->step_change)) {
+  out->step_before_ms = diff_mean(before, n_before);
+  out->step_after_ms = diff_mean(after, n_after);
+  out->step_change = out->step_after_ms / out->step_before_ms - 1;
+
+  if (isnan(out->step_change)) {
     out->reason = "step times are not known on both sides";
-  } else if (!error && d->several) {
+  } else if (d->several) {
     out->step_p_value = diff_noise_between(before, n_before, after, n_after, &out->step_noise_ms);
     if (isnan(out->step_p_value))
       out->reason = arena_printf(d->arena, "fewer than %d runs on one side have known step times",
                                  (int)DIFF_LEAST_RUNS);
-  } else if (!error) {
-    error = noise_within(d);
-  }
+  } else
+    noise_within(d);
+
   if (!isnan(out->step_p_value) || d->several)
     out->noise = d->several ? NOISE_BETWEEN_RUNS : NOISE_WITHIN_RUNS;
   if (d->several)
@@ -107,5 +102,5 @@ int diff_steps(struct diffing *d) {
   out->verdict = judge_steps(d);
   free(before);
   free(after);
-  return error;
+  return 0;
 }

@@ -42,8 +42,6 @@ static ssize_t read_fully(int fd, u8 *buffer, size_t bytes) {
 int byte_source_open(struct byte_source **out, const char *path) {
   struct byte_source *source = memory_zeroed(1, sizeof(*source));
   *out = NULL;
-  if (!source)
-    return -ENOMEM;
   source->fd = open(path, O_RDONLY | O_CLOEXEC);
   if (source->fd < 0) {
     int error = -errno;
@@ -56,7 +54,7 @@ int byte_source_open(struct byte_source **out, const char *path) {
   source->gzip = got == 2 && magic[0] == 0x1f && magic[1] == 0x8b;
   if (!error && source->gzip) {
     source->compressed = memory_array(INPUT_BYTES, 1);
-    error = source->compressed && inflateInit2(&source->inflater, 15 + 16) == Z_OK ? 0 : -ENOMEM;
+    error = inflateInit2(&source->inflater, 15 + 16) == Z_OK ? 0 : -ENOMEM;
   }
   if (error) {
     close(source->fd);

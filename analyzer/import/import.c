@@ -69,13 +69,11 @@ static const char *last_part(const char *path) {
 
 /* Adds a file to those of its kind. One that cannot be opened has no first bytes; its name may
  * still show what it is. */
-static int add_file(struct sorting *sorting, const char *path, u64 bytes, bool given) {
+static void add_file(struct sorting *sorting, const char *path, u64 bytes, bool given) {
   u8 head[INPUT_HEAD_BYTES + 1];
   struct input input = {
       .path = arena_text(sorting->arena, path), .bytes = bytes, .given = given, .head = head};
   struct byte_source *source;
-  if (!input.path)
-    return -ENOMEM;
   input.name = last_part(input.path);
   if (byte_source_open(&source, path) == 0) {
     i64 got = byte_source_read(source, head, INPUT_HEAD_BYTES);
@@ -89,10 +87,13 @@ static int add_file(struct sorting *sorting, const char *path, u64 bytes, bool g
     k++;
   input.head = NULL;
   input.head_bytes = 0;
-  if (k < KINDS)
-    return VECTOR_PUSH(&sorting->of_kind[k], input) ? 0 : -ENOMEM;
+  if (k < KINDS) {
+    VECTOR_PUSH(&sorting->of_kind[k], input);
+    return;
+  }
   sorting->others += !given;
-  return !given || VECTOR_PUSH(&sorting->unknown, input.path) ? 0 : -ENOMEM;
+  if (given)
+    VECTOR_PUSH(&sorting->unknown, input.path);
 }
 
 /* A folder or file in a folder that cannot be read hides only itself. */
@@ -100,23 +101,19 @@ static int add_folder(struct sorting *sorting, const char *path, unsigned depth)
   DIR *folder = opendir(path);
   if (!folder)
     return -errno;
-  int result = 0;
-  for (struct dirent *item; result == 0 && (item = readdir(folder));) {
+  for (struct dirent *item; (item = readdir(folder));) {
     struct stat status;
     char *inner = arena_printf(sorting->arena, "%s/%s", path, item->d_name);
-    if (!inner)
-      result = -ENOMEM;
-    if (result < 0 || item->d_name[0] == '.' || lstat(inner, &status) < 0)
+    if (item->d_name[0] == '.' || lstat(inner, &status) < 0)
       continue;
     if (S_ISDIR(status.st_mode)) {
-      if (depth > 0 && add_folder(sorting, inner, depth - 1) == -ENOMEM)
-        result = -ENOMEM;
-    } else if (stat(inner, &status) == 0 && S_ISREG(status.st_mode)) {
-      result = add_file(sorting, inner, (u64)status.st_size, false);
-    }
+      if (depth > 0)
+        add_folder(sorting, inner, depth - 1);
+    } else if (stat(inner, &status) == 0 && S_ISREG(status.st_mode))
+      add_file(sorting, inner, (u64)status.st_size, false);
   }
   closedir(folder);
-  return result;
+  return 0;
 }
 
 static int by_path(const void *left, const void *right) {
@@ -127,11 +124,11 @@ static int add_paths(struct sorting *sorting, const char *const *paths, u32 n, c
                      size_t why_bytes) {
   for (u32 i = 0; i < n; i++) {
     struct stat status;
-    int result = stat(paths[i], &status) < 0 ? -errno
-                 : S_ISDIR(status.st_mode)   ? add_folder(sorting, paths[i], FOLDERS_DEEP)
-                                           : add_file(sorting, paths[i], (u64)status.st_size, true);
-    if (result == -ENOMEM)
-      return result;
+    int result = stat(paths[i], &status) < 0 ? -errno : 0;
+    if (result == 0 && S_ISDIR(status.st_mode))
+      result = add_folder(sorting, paths[i], FOLDERS_DEEP);
+    else if (result == 0)
+      add_file(sorting, paths[i], (u64)status.st_size, true);
     if (result < 0) {
       snprintf(why, why_bytes, "%s: %s. Give the directory the job wrote to (TSCOPE_DIR).",
                paths[i], strerror(-result));
@@ -162,11 +159,9 @@ static int describe_unrecognised(const struct sorting *sorting, const char *path
 }
 
 /* What the report says it is based on. */
-static int list_inputs(struct import *import, const struct sorting *sorting) {
+static void list_inputs(struct import *import, const struct sorting *sorting) {
   struct model *model = import->model;
   model->inputs = arena_array(import->arena, KINDS, sizeof(*model->inputs));
-  if (!model->inputs)
-    return -ENOMEM;
   for (size_t k = 0; k < KINDS; k++) {
     u32 files = sorting->of_kind[k].n;
     if (files)
@@ -174,9 +169,7 @@ static int list_inputs(struct import *import, const struct sorting *sorting) {
           .what = files == 1 ? kinds[k].one : kinds[k].several, .files = files};
   }
   for (u32 i = 0; i < sorting->unknown.n; i++)
-    if (model_note(model, "%s is not recognised and was left out", sorting->unknown.at[i]) < 0)
-      return -ENOMEM;
-  return 0;
+    model_note(model, "%s is not recognised and was left out", sorting->unknown.at[i]);
 }
 
 /* Runs every kind in turn. One that fails becomes a note if another kind has facts. */
@@ -190,8 +183,6 @@ static int load_kinds(struct import *import, const struct sorting *sorting) {
     one.why = why;
     one.why_bytes = sizeof(why);
     int result = files->n ? kinds[k].load(&one, files->at, files->n) : 0;
-    if (result == -ENOMEM)
-      return result;
     loaded += files->n && result == 0;
     if (result == 0)
       continue;
@@ -200,8 +191,7 @@ static int load_kinds(struct import *import, const struct sorting *sorting) {
     if (first_failure == 0)
       snprintf(import->why, import->why_bytes, "%s", why);
     first_failure = first_failure ? first_failure : result;
-    if (model_note(import->model, "%s", why) < 0)
-      return -ENOMEM;
+    model_note(import->model, "%s", why);
   }
   return loaded ? 0 : first_failure;
 }
@@ -214,25 +204,23 @@ int import_load(const char *const *paths, u32 n, const struct model_options *opt
   *out = NULL;
   why[0] = 0;
   struct import import = {.model = model,
-                          .arena = model ? model_arena(model) : NULL,
+                          .arena = model_arena(model),
                           .options = options ? options : &defaults,
                           .why = why,
                           .why_bytes = why_bytes};
   struct sorting sorting = {.arena = import.arena};
   u32 recognised = 0;
-  int result = model ? add_paths(&sorting, paths, n, why, why_bytes) : -ENOMEM;
+  int result = add_paths(&sorting, paths, n, why, why_bytes);
   for (size_t k = 0; k < KINDS; k++)
     recognised += sorting.of_kind[k].n;
   if (result == 0 && recognised == 0)
     result = describe_unrecognised(&sorting, paths[0], why, why_bytes);
   if (result == 0)
-    result = list_inputs(&import, &sorting);
+    list_inputs(&import, &sorting);
   if (result == 0)
     result = load_kinds(&import, &sorting);
   if (result == 0 && !model->run)
     model->run = arena_text(import.arena, last_part(paths[0]));
-  if (result == -ENOMEM)
-    snprintf(why, why_bytes, "out of memory");
   for (size_t k = 0; k < KINDS; k++)
     free(sorting.of_kind[k].at);
   free(sorting.unknown.at);

@@ -68,28 +68,22 @@ static void table_keep(struct value_table *table, struct value_slot *slot, const
   table->n++;
 }
 
-int value_make_text(struct value_builder *b, enum value_kind kind, const char *text, u32 bytes,
-                    struct value *out) {
+void value_make_text(struct value_builder *b, enum value_kind kind, const char *text, u32 bytes,
+                     struct value *out) {
   struct value_slot *slot = NULL;
   const char *kept = NULL;
   if (bytes <= TEXT_WORTH_KEEPING_ONCE)
     kept = table_find(&b->texts, text, bytes, bytes, &slot);
   if (!kept) {
     kept = arena_copy(b->arena, text, bytes);
-    if (!kept)
-      return -ENOMEM;
     table_keep(&b->texts, slot, kept);
   }
   *out = (struct value){.kind = kind, .n = bytes, .text = kept};
-  return 0;
 }
 
-int value_make_items(struct value_builder *b, enum value_kind kind, struct value *out) {
+void value_make_items(struct value_builder *b, enum value_kind kind, struct value *out) {
   struct value_items *items = arena_alloc(b->arena, sizeof(*items));
-  if (!items)
-    return -ENOMEM;
   *out = (struct value){.kind = kind, .items = items};
-  return 0;
 }
 
 /* Moves an array to a place with room for `n` more. The first items come exactly, later ones leave
@@ -97,7 +91,7 @@ int value_make_items(struct value_builder *b, enum value_kind kind, struct value
 static struct value *copy_larger(struct value_builder *b, const struct value *old, u32 have,
                                  u32 room) {
   struct value *at = arena_array(b->arena, room, sizeof(*at));
-  if (at && have)
+  if (have)
     memcpy(at, old, have * sizeof(*at));
   return at;
 }
@@ -118,8 +112,6 @@ int value_append(struct value_builder *b, struct value_items *items, const struc
     if (!room_after(items->n, n, &room))
       return -EOVERFLOW;
     struct value *at = copy_larger(b, items->at, items->n, room);
-    if (!at)
-      return -ENOMEM;
     items->at = at;
     items->room = room;
   }
@@ -141,10 +133,9 @@ static struct value *share_keys(struct value_builder *b, const struct value *pai
   if (kept)
     return (struct value *)(uintptr_t)kept;
   struct value *own = arena_array(b->arena, n, sizeof(*own));
-  for (u32 i = 0; own && i < n; i++)
+  for (u32 i = 0; i < n; i++)
     own[i] = pairs[2 * (size_t)i];
-  if (own)
-    table_keep(&b->shapes, slot, own);
+  table_keep(&b->shapes, slot, own);
   return own;
 }
 
@@ -155,8 +146,6 @@ static int dict_grow(struct value_builder *b, struct value_items *items, u32 n) 
     return -EOVERFLOW;
   struct value *keys = copy_larger(b, items->keys, items->n, room);
   struct value *at = copy_larger(b, items->at, items->n, room);
-  if (!keys || !at)
-    return -ENOMEM;
   items->keys = keys;
   items->at = at;
   items->room = room;
@@ -170,8 +159,6 @@ int value_put(struct value_builder *b, struct value_items *items, const struct v
   if (items->n == 0) {
     items->keys = share_keys(b, pairs, n);
     items->at = arena_array(b->arena, n, sizeof(*items->at));
-    if (!items->keys || !items->at)
-      return -ENOMEM;
     for (u32 i = 0; i < n; i++)
       items->at[i] = pairs[2 * (size_t)i + 1];
     items->n = n;
@@ -238,8 +225,7 @@ static int enter_value(struct walk *walk, const struct value *value) {
   if (walk->visits.n >= walk->most)
     return -E2BIG;
   struct visit visit = {.items = items, .dict = value->kind == VALUE_DICT, .depth = 1, .spread = 1};
-  if (!VECTOR_PUSH(&walk->visits, visit))
-    return -ENOMEM;
+  VECTOR_PUSH(&walk->visits, visit);
   items->depth = BEING_VISITED;
   return 0;
 }

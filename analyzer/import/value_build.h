@@ -22,11 +22,11 @@ struct value_builder {
 };
 
 /* A STR, BYTES or BIG with a copy of the bytes. */
-int value_make_text(struct value_builder *b, enum value_kind kind, const char *text, u32 bytes,
-                    struct value *out);
+void value_make_text(struct value_builder *b, enum value_kind kind, const char *text, u32 bytes,
+                     struct value *out);
 
 /* An empty LIST, TUPLE, SET or DICT. */
-int value_make_items(struct value_builder *b, enum value_kind kind, struct value *out);
+void value_make_items(struct value_builder *b, enum value_kind kind, struct value *out);
 
 /* Appends to a list, tuple or set. */
 int value_append(struct value_builder *b, struct value_items *items, const struct value *more,

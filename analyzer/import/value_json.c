@@ -13,7 +13,8 @@ static int convert(struct value_builder *b, const json_t *json, u32 depth, struc
 
 static int convert_array(struct value_builder *b, const json_t *json, u32 depth,
                          struct value *out) {
-  int error = value_make_items(b, VALUE_LIST, out);
+  value_make_items(b, VALUE_LIST, out);
+  int error = 0;
   size_t n = json_array_size(json);
   for (size_t i = 0; i < n && !error; i++) {
     struct value item;
@@ -25,16 +26,18 @@ static int convert_array(struct value_builder *b, const json_t *json, u32 depth,
 }
 
 static int convert_object(struct value_builder *b, json_t *json, u32 depth, struct value *out) {
-  int error = value_make_items(b, VALUE_DICT, out);
+  value_make_items(b, VALUE_DICT, out);
+  int error = 0;
   const char *key;
   json_t *item;
   json_object_foreach(json, key, item) {
     struct value pair[2];
-    error = error ? error : value_make_text(b, VALUE_STR, key, (u32)strlen(key), &pair[0]);
-    if (!error)
-      error = convert(b, item, depth + 1, &pair[1]);
+    value_make_text(b, VALUE_STR, key, (u32)strlen(key), &pair[0]);
+    error = convert(b, item, depth + 1, &pair[1]);
     if (!error)
       error = value_put(b, out->items, pair, 1);
+    if (error)
+      break;
   }
   return error;
 }
@@ -50,8 +53,8 @@ static int convert(struct value_builder *b, const json_t *json, u32 depth, struc
   case JSON_ARRAY:
     return convert_array(b, json, depth, out);
   case JSON_STRING:
-    return value_make_text(b, VALUE_STR, json_string_value(json), (u32)json_string_length(json),
-                           out);
+    value_make_text(b, VALUE_STR, json_string_value(json), (u32)json_string_length(json), out);
+    return 0;
   case JSON_INTEGER:
     *out = (struct value){.kind = VALUE_INT, .integer = json_integer_value(json)};
     return 0;

@@ -27,7 +27,7 @@ int whole_file_read(const char *path, u8 **bytes, size_t *n) {
   u8 *all = memory_array(room, 1);
   size_t used = 0;
   i64 got = 0;
-  error = all ? 0 : -ENOMEM;
+  error = 0;
   while (!error) {
     got = byte_source_read(source, all + used, room - 1 - used);
     if (got < 0)
@@ -37,8 +37,8 @@ int whole_file_read(const char *path, u8 **bytes, size_t *n) {
     if (error || used < room - 1)
       break;
     u8 *more = memory_resized(all, size_product(room, 2), 1);
-    error = more ? 0 : -ENOMEM;
-    all = more ? more : all;
+    error = 0;
+    all = more;
     room *= 2;
   }
   byte_source_close(source);

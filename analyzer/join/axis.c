@@ -142,7 +142,7 @@ static struct order measure(const struct model *model, u32 c, i64 *scratch) {
 }
 
 /* Last starts and transfers of all collectives; then their final order. */
-int finish_collectives(struct model *model) {
+void finish_collectives(struct model *model) {
   u32 n = model->n_collectives, most = 1;
   for (u32 c = 0; c < n; c++)
     if (model->collectives[c].n_arrivals > most)
@@ -151,19 +151,16 @@ int finish_collectives(struct model *model) {
   struct collective *sorted =
       arena_array(&internal_of(model)->arena, size_sum(n, 1), sizeof(*sorted));
   i64 *scratch = memory_array(most, sizeof(*scratch));
-  int result = order && sorted && scratch ? 0 : -ENOMEM;
-  for (u32 c = 0; c < n && result == 0; c++)
+  for (u32 c = 0; c < n; c++)
     order[c] = measure(model, c, scratch);
-  if (result == 0 && n)
+  if (n)
     qsort(order, n, sizeof(*order), by_last_start);
-  for (u32 c = 0; c < n && result == 0; c++) {
+  for (u32 c = 0; c < n; c++) {
     sorted[c] = model->collectives[order[c].collective];
     for (u32 i = 0; i < sorted[c].n_arrivals; i++)
       model->arrivals[sorted[c].first_arrival + i].collective = c;
   }
-  if (result == 0)
-    model->collectives = sorted;
+  model->collectives = sorted;
   free(order);
   free(scratch);
-  return result;
 }

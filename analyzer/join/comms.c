@@ -30,8 +30,8 @@ static const struct comm_definition *definition_of(const struct model *model,
 
 /* Makes one communicator from what all its members say about it; `room` is how many members all
  * communicators may still have. */
-static int make_comm(struct model *model, const struct sighting *sightings, u32 n, u64 *room,
-                     struct comm *comm) {
+static void make_comm(struct model *model, const struct sighting *sightings, u32 n, u64 *room,
+                      struct comm *comm) {
   const struct comm_definition *first = definition_of(model, sightings);
   *comm = (struct comm){.identity = first->identity,
                         .parent = first->parent,
@@ -46,11 +46,9 @@ static int make_comm(struct model *model, const struct sighting *sightings, u32 
       comm->name = definition->name;
   }
   if (comm->size == 0)
-    return 0;
+    return;
   *room -= comm->size;
   comm->members = arena_array(&internal_of(model)->arena, comm->size, sizeof(*comm->members));
-  if (!comm->members)
-    return -ENOMEM;
   for (u32 i = 0; i < comm->size; i++)
     comm->members[i] = INDEX_NONE;
   for (u32 i = 0; i < n; i++) {
@@ -58,38 +56,30 @@ static int make_comm(struct model *model, const struct sighting *sightings, u32 
     if (place < comm->size)
       comm->members[place] = sightings[i].rank;
   }
-  return 0;
 }
 
-int unify_comms(struct model *model) {
+void unify_comms(struct model *model) {
   struct model_internal *internal = internal_of(model);
   VECTOR(struct sighting) all = {0};
-  int result = 0;
-  for (u32 r = 0; r < model->n_ranks && result == 0; r++) {
+  for (u32 r = 0; r < model->n_ranks && 0 == 0; r++) {
     const struct rank_events *events = &internal->events[r];
     internal->comm_of[r] =
         arena_array(&internal->arena, size_sum(events->n_comms, 1), sizeof(**internal->comm_of));
-    if (!internal->comm_of[r])
-      result = -ENOMEM;
-    for (u32 i = 0; i < events->n_comms && result == 0; i++) {
+    for (u32 i = 0; i < events->n_comms && 0 == 0; i++) {
       struct sighting sighting = {events->comms[i].identity, events->comms[i].backend, r, i};
-      if (!VECTOR_PUSH(&all, sighting))
-        result = -ENOMEM;
+      VECTOR_PUSH(&all, sighting);
     }
   }
   model->comms = arena_array(&internal->arena, size_sum(all.n, 1), sizeof(*model->comms));
-  if (!model->comms)
-    result = -ENOMEM;
-  if (result == 0 && all.n)
+  if (0 == 0 && all.n)
     qsort(all.at, all.n, sizeof(*all.at), by_identity);
   u64 room = MOST_MISSING + (u64)MOST_MISSING_FOR_EACH * all.n;
-  for (u32 i = 0, next; i < all.n && result == 0; i = next) {
+  for (u32 i = 0, next; i < all.n; i = next) {
     for (next = i; next < all.n && all.at[next].identity == all.at[i].identity &&
                    all.at[next].backend == all.at[i].backend;
          next++)
       internal->comm_of[all.at[next].rank][all.at[next].definition] = model->n_comms;
-    result = make_comm(model, &all.at[i], next - i, &room, &model->comms[model->n_comms++]);
+    make_comm(model, &all.at[i], next - i, &room, &model->comms[model->n_comms++]);
   }
   free(all.at);
-  return result;
 }

@@ -56,7 +56,7 @@ static void put_step(struct steps *steps, size_t cell, const struct rank_bounds 
   steps->end[cell] = whole.end;
 }
 
-static int assemble(struct model *model, const struct rank_bounds *bounds) {
+static void assemble(struct model *model, const struct rank_bounds *bounds) {
   struct arena *arena = &internal_of(model)->arena;
   u32 n = 0;
   for (u32 r = 0; r < model->n_ranks; r++)
@@ -67,21 +67,16 @@ static int assemble(struct model *model, const struct rank_bounds *bounds) {
   i64 **const times[] = {&steps->begin, &steps->end, &steps->host_begin, &steps->host_end};
   for (size_t k = 0; k < sizeof(times) / sizeof(*times); k++) {
     *times[k] = arena_array(arena, size_sum(cells, 1), sizeof(i64));
-    if (!*times[k])
-      return -ENOMEM;
     for (size_t i = 0; i < cells; i++)
       (*times[k])[i] = NS_UNKNOWN;
   }
   steps->ends_known = arena_array(arena, size_sum(cells, 1), sizeof(*steps->ends_known));
-  if (!steps->ends_known)
-    return -ENOMEM;
   for (u32 r = 0; r < model->n_ranks; r++)
     steps->open |= bounds[r].open;
   for (u32 r = 0; r < model->n_ranks; r++)
     for (u32 s = 0; s + 1 < bounds[r].at.n; s++)
       put_step(steps, (size_t)(bounds[r].first + s) * model->n_ranks + r, &bounds[r], s);
   steps->n = n;
-  return 0;
 }
 
 /* Mean length of a step over the ranks that have it; NAN for none. */
@@ -103,7 +98,7 @@ u32 model_count_warmup(const double *lengths, u32 n, bool of_hosts) {
   if (n < 2)
     return 0;
   double *later = memory_array(n, sizeof(*later));
-  for (u32 s = half; s < n && later; s++)
+  for (u32 s = half; s < n; s++)
     if (!isnan(lengths[s]))
       later[known++] = lengths[s];
   double usual = known ? median_double(later, known) : NAN;
@@ -126,11 +121,9 @@ static bool lasts_as_on_host(const struct model *model, u32 step) {
   return false;
 }
 
-static int count_warmup(struct model *model) {
+static void count_warmup(struct model *model) {
   bool of_hosts = false;
   double *lengths = memory_array(size_sum(model->steps.n, 1), sizeof(*lengths));
-  if (!lengths)
-    return -ENOMEM;
   for (u32 s = 0; s < model->steps.n; s++)
     lengths[s] = mean_length(model, s);
   for (u32 s = 1; s < model->steps.n / 4; s++)
@@ -138,7 +131,6 @@ static int count_warmup(struct model *model) {
   model->steps.warmup = model_count_warmup(lengths, model->steps.n, of_hosts);
   model->steps.warmup_rule = "the first, and following ones over 1.5 x the median";
   free(lengths);
-  return 0;
 }
 
 /* "a:b", each may be left out: the steps from a to b, without b. */
@@ -184,10 +176,8 @@ static int step_of_arrivals(struct model *model, const struct rank_bounds *bound
   return 0;
 }
 
-int find_steps(struct model *model, const struct model_options *options) {
+void find_steps(struct model *model, const struct model_options *options) {
   struct rank_bounds *bounds = memory_zeroed(model->n_ranks, sizeof(*bounds));
-  if (!bounds)
-    return -ENOMEM;
   model->steps = (struct steps){.method = "none", .confidence = NAN};
   if (bounds_by_marks(model, bounds, &model->steps.confidence))
     model->steps.method =
@@ -200,22 +190,18 @@ int find_steps(struct model *model, const struct model_options *options) {
     model->steps.method = "collective period";
     model->steps.by_collectives = true;
   }
-  bool room = true;
-  for (u32 r = 0; r < model->n_ranks && room && !model->steps.by_collectives; r++)
-    room = bounds_on_gpu(&internal_of(model)->events[r], &bounds[r]);
-  int result = room ? assemble(model, bounds) : -ENOMEM;
-  if (result == 0) {
-    if (options->steps)
-      choose_steps(model, options->steps);
-    else if (!options->include_warmup)
-      result = count_warmup(model);
-    if (result == 0)
-      result = step_of_arrivals(model, bounds);
-  }
+  for (u32 r = 0; r < model->n_ranks && !model->steps.by_collectives; r++)
+    bounds_on_gpu(&internal_of(model)->events[r], &bounds[r]);
+  assemble(model, bounds);
+  if (options->steps)
+    choose_steps(model, options->steps);
+  else if (!options->include_warmup)
+    count_warmup(model);
+  step_of_arrivals(model, bounds);
+
   for (u32 r = 0; r < model->n_ranks; r++) {
     free(bounds[r].at.at);
     free(bounds[r].gpu.at);
   }
   free(bounds);
-  return result;
 }

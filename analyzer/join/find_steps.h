@@ -33,6 +33,6 @@ bool bounds_by_period(const struct model *model, struct rank_bounds *bounds, dou
 
 /* Bounds of a rank on its GPU, from those on its host: there a step is over when the collectives
  * that were launched before are over. False if memory ran out. */
-bool bounds_on_gpu(const struct rank_events *events, struct rank_bounds *bounds);
+void bounds_on_gpu(const struct rank_events *events, struct rank_bounds *bounds);
 
 #endif

@@ -14,7 +14,7 @@ static bool runs_on_gpu(const struct rank_events *events, const struct rank_call
 /* If the end of the last collective launched before a bound was not seen, GPU time was not taken at
  * that moment, and work launched earlier may have ended last. Before the first collective there is
  * nothing to wait for. */
-bool bounds_on_gpu(const struct rank_events *events, struct rank_bounds *bounds) {
+void bounds_on_gpu(const struct rank_events *events, struct rank_bounds *bounds) {
   u32 next = 0;
   i64 end = NS_UNKNOWN;
   bool known = events->runs.n > 0;
@@ -28,8 +28,6 @@ bool bounds_on_gpu(const struct rank_events *events, struct rank_bounds *bounds)
       known = ran != NS_UNKNOWN;
       end = ran > end ? ran : end;
     }
-    if (!VECTOR_PUSH(&bounds->gpu, !known ? NS_UNKNOWN : end > host ? end : host))
-      return false;
+    VECTOR_PUSH(&bounds->gpu, !known ? NS_UNKNOWN : end > host ? end : host);
   }
-  return true;
 }

@@ -22,7 +22,7 @@ static i64 earlier_work_done(const struct rank_events *events, const struct rank
   return events->runs.n ? INT64_MAX : start;
 }
 
-static int list_windows_of_rank(struct model *model, u32 r) {
+static void list_windows_of_rank(struct model *model, u32 r) {
   struct model_internal *internal = internal_of(model);
   const struct rank_events *events = &internal->events[r];
   struct rank *rank = &model->ranks[r];
@@ -30,8 +30,6 @@ static int list_windows_of_rank(struct model *model, u32 r) {
   rank->gpu_overhead_ns = events->gpu_overhead_ns;
   rank->gpu_event_error_ns = events->gpu_event_error_ns;
   rank->gpu_windows = arena_array(&internal->arena, size_sum(n, 1), sizeof(*rank->gpu_windows));
-  if (!rank->gpu_windows)
-    return -ENOMEM;
   for (u32 i = 0; i < n; i++) {
     const struct rank_gpu_state *state = &events->gpu_states.at[i];
     i64 end = i + 1 < n ? state[1].time : INT64_MAX;
@@ -43,14 +41,11 @@ static int list_windows_of_rank(struct model *model, u32 r) {
                             .clock = state->clock};
   }
   rank->n_gpu_windows = n;
-  return 0;
 }
 
-int list_gpu_windows(struct model *model) {
-  int result = 0;
-  for (u32 r = 0; r < model->n_ranks && result == 0; r++)
-    result = list_windows_of_rank(model, r);
-  return result;
+void list_gpu_windows(struct model *model) {
+  for (u32 r = 0; r < model->n_ranks; r++)
+    list_windows_of_rank(model, r);
 }
 
 bool model_gpu_seen(const struct rank *rank, i64 begin, i64 end) {
@@ -66,13 +61,11 @@ bool model_gpu_seen(const struct rank *rank, i64 begin, i64 end) {
   return !ever;
 }
 
-int model_gpu_known(const struct rank *rank, i64 from, struct arena *arena,
-                    struct intervals *known) {
+void model_gpu_known(const struct rank *rank, i64 from, struct arena *arena,
+                     struct intervals *known) {
   bool ever = false;
   *known = (struct intervals){
       arena_array(arena, size_sum(rank->n_gpu_windows, 1), sizeof(*known->at)), 0};
-  if (!known->at)
-    return -ENOMEM;
   for (u32 i = 0; i < rank->n_gpu_windows; i++) {
     const struct gpu_window *window = &rank->gpu_windows[i];
     if (window->clock != TSCOPE_GPU_CLOCK_CUPTI)
@@ -84,5 +77,4 @@ int model_gpu_known(const struct rank *rank, i64 from, struct arena *arena,
   }
   if (!ever)
     intervals_append(known, from, INT64_MAX);
-  return 0;
 }

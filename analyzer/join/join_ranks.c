@@ -26,20 +26,19 @@ static void align(struct model *model) {
   free(facts);
 }
 
-int settle_world_size(struct model *model) {
+void settle_world_size(struct model *model) {
   u32 claimed = model->world_size;
   if (!size_is_borne_out(claimed, model->n_ranks)) {
     model->world_size = 0;
-    return model_note(
-        model,
-        "a file says that the job has %u ranks, and %u %s here: how many there are is "
-        "NOT KNOWN",
-        claimed, model->n_ranks, model->n_ranks == 1 ? "is" : "are");
+    model_note(model,
+               "a file says that the job has %u ranks, and %u %s here: how many there are is "
+               "NOT KNOWN",
+               claimed, model->n_ranks, model->n_ranks == 1 ? "is" : "are");
+    return;
   }
   for (u32 c = 0; c < model->n_comms && model->world_size == 0; c++)
     if (model->comms[c].parent == 0 && model->comms[c].size > model->world_size)
       model->world_size = model->comms[c].size;
-  return 0;
 }
 
 static int list_scalars(struct model *model) {
@@ -48,7 +47,7 @@ static int list_scalars(struct model *model) {
   for (u32 r = 0; r < model->n_ranks; r++)
     total += internal->events[r].scalars.n;
   model->scalars = arena_array(&internal->arena, size_sum(total, 1), sizeof(*model->scalars));
-  if (!model->scalars || total > UINT32_MAX)
+  if (total > UINT32_MAX)
     return -ENOMEM;
   for (u32 r = 0; r < model->n_ranks; r++)
     for (u32 i = 0; i < internal->events[r].scalars.n; i++) {
@@ -65,26 +64,28 @@ static int list_scalars(struct model *model) {
 
 int join_ranks(struct model *model, const struct model_options *options) {
   report_progress(options, "matching collectives", 0);
-  int result = group_kernels(model);
-  if (result == 0)
-    result = unify_comms(model);
-  if (result == 0)
-    result = match_collectives(model);
+  group_kernels(model);
+  int result = 0;
+  unify_comms(model);
+  result = match_collectives(model);
   report_progress(options, "aligning clocks", 0);
   if (result == 0)
     align(model);
   if (result == 0)
     result = place_on_axis(model, options->threads);
   if (result == 0)
-    result = list_gpu_windows(model);
+    list_gpu_windows(model);
   if (result == 0)
-    result = finish_collectives(model);
+    finish_collectives(model);
   report_progress(options, "finding steps", 0);
   if (result == 0)
-    result = find_steps(model, options);
+    find_steps(model, options);
   if (result == 0)
     result = measure_phases(model, options);
   if (result == 0)
     result = list_scalars(model);
-  return result == 0 ? settle_world_size(model) : result;
+  if (!(result == 0))
+    return result;
+  settle_world_size(model);
+  return 0;
 }

@@ -15,13 +15,13 @@ static inline bool size_is_borne_out(u32 claimed, u32 seen) {
 }
 
 /* The number of ranks of the job, 0 where what is claimed is not borne out. */
-int settle_world_size(struct model *model);
+void settle_world_size(struct model *model);
 
 /* Kernels that communicate without a call: gives them communicators and numbers. */
-int group_kernels(struct model *model);
+void group_kernels(struct model *model);
 
 /* Communicators of all ranks by identity: fills model.comms and internal.comm_of. */
-int unify_comms(struct model *model);
+void unify_comms(struct model *model);
 
 /* Collectives of all ranks by (communicator, sequence), sends by their receives: fills
  * model.collectives and model.arrivals with local times. */
@@ -30,10 +30,10 @@ int match_collectives(struct model *model);
 /* After alignment: everything onto the model's axis, then what follows from it. */
 int place_on_axis(struct model *model, unsigned threads);
 /* When each rank's GPU was watched, on the model's axis. */
-int list_gpu_windows(struct model *model);
-int finish_collectives(struct model *model);
+void list_gpu_windows(struct model *model);
+void finish_collectives(struct model *model);
 
-int find_steps(struct model *model, const struct model_options *options);
+void find_steps(struct model *model, const struct model_options *options);
 
 /* Fills model.phases and phase_method from PHASE records, else as the input infers them
  * (timeline_source.infer_input). */

@@ -82,11 +82,9 @@ static void extend_range(struct seq_range *range, u32 seq) {
   range->last = seq > range->last ? seq : range->last;
 }
 
-static int plan_slots(struct matcher *matcher) {
+static void plan_slots(struct matcher *matcher) {
   struct model *model = matcher->model;
   matcher->ranges = memory_zeroed(size_sum(model->n_comms, 1), sizeof(*matcher->ranges));
-  if (!matcher->ranges)
-    return -ENOMEM;
   for (u32 r = 0; r < model->n_ranks; r++) {
     const struct rank_events *events = &matcher->internal->events[r];
     for (u32 i = 0; i < events->calls.n; i++) {
@@ -111,50 +109,46 @@ static int plan_slots(struct matcher *matcher) {
     slots += range->slots;
   }
   matcher->slots = memory_array(size_sum(slots, 1), sizeof(*matcher->slots));
-  for (u64 i = 0; matcher->slots && i < slots; i++)
+  for (u64 i = 0; i < slots; i++)
     matcher->slots[i] = (struct slot){INDEX_NONE, INDEX_NONE};
-  return matcher->slots ? 0 : -ENOMEM;
 }
 
 /* Puts a rank's part into the collective of its number; `call` describes it. A second one of the
  * same rank with the same number (a restarted communicator) stays unmatched. */
-static int match_part(struct matcher *matcher, u32 rank, u32 comm, const struct rank_call *call,
-                      u32 *number) {
+static void match_part(struct matcher *matcher, u32 rank, u32 comm, const struct rank_call *call,
+                       u32 *number) {
   const struct seq_range *range = &matcher->ranges[comm];
   if (call->seq - range->first >= range->slots)
-    return 0;
+    return;
   struct slot *slot = &matcher->slots[range->at + (call->seq - range->first)];
   if (slot->last_rank == rank)
-    return 0;
+    return;
   slot->last_rank = rank;
   if (slot->collective == INDEX_NONE) {
     slot->collective = matcher->collectives.n;
-    if (!VECTOR_PUSH(&matcher->collectives, collective_of(matcher->model, comm, call->seq, call)))
-      return -ENOMEM;
+    VECTOR_PUSH(&matcher->collectives, collective_of(matcher->model, comm, call->seq, call));
   }
   struct collective *collective = &matcher->collectives.at[slot->collective];
   *number = slot->collective;
   collective->n_arrivals++;
   collective->mismatched |= collective->op != call->op || collective->count != call->count ||
                             collective->dtype != call->dtype;
-  return 0;
 }
 
-static int match_call(struct matcher *matcher, u32 rank, struct rank_call *call) {
+static void match_call(struct matcher *matcher, u32 rank, struct rank_call *call) {
   u32 comm = comm_of(matcher, rank, call);
   if (comm == INDEX_NONE || is_p2p(call->op) || call->failed)
-    return 0;
-  return match_part(matcher, rank, comm, call, &call->collective);
+    return;
+  match_part(matcher, rank, comm, call, &call->collective);
 }
 
 /* Only operations whose members wait for each other have a number in common. */
-static int match_kernel(struct matcher *matcher, u32 rank, struct rank_kernel *kernel) {
+static void match_kernel(struct matcher *matcher, u32 rank, struct rank_kernel *kernel) {
   const struct rank_call as_call = {
       .seq = kernel->seq, .op = kernel->op, .dtype = TSCOPE_DTYPE_UNKNOWN};
   if (!comm_op_like(kernel->op))
-    return 0;
-  return match_part(matcher, rank, comm_at(matcher, rank, kernel->comm), &as_call,
-                    &kernel->collective);
+    return;
+  match_part(matcher, rank, comm_at(matcher, rank, kernel->comm), &as_call, &kernel->collective);
 }
 
 /* One side of a transfer: the i-th send from s to d matches the i-th receive at d from s. */
@@ -179,7 +173,7 @@ static int by_meeting(const void *left, const void *right) {
 
 typedef VECTOR(struct transfer) transfers;
 
-static int list_transfers(struct matcher *matcher, transfers *all) {
+static void list_transfers(struct matcher *matcher, transfers *all) {
   for (u32 r = 0; r < matcher->model->n_ranks; r++) {
     const struct rank_events *events = &matcher->internal->events[r];
     for (u32 i = 0; i < events->calls.n; i++) {
@@ -192,11 +186,9 @@ static int list_transfers(struct matcher *matcher, transfers *all) {
         continue;
       bool send = call->op == TSCOPE_OP_SEND;
       struct transfer transfer = {comm, send ? self : peer, send ? peer : self, r, i, call->op};
-      if (!VECTOR_PUSH(all, transfer))
-        return -ENOMEM;
+      VECTOR_PUSH(all, transfer);
     }
   }
-  return 0;
 }
 
 static struct rank_call *call_at(const struct matcher *matcher, const struct transfer *transfer) {
@@ -204,7 +196,7 @@ static struct rank_call *call_at(const struct matcher *matcher, const struct tra
 }
 
 /* Sends [0, n_sends) and receives [n_sends, n) of one source, target and communicator. */
-static int match_pair(struct matcher *matcher, const struct transfer *at, u32 n_sends, u32 n) {
+static void match_pair(struct matcher *matcher, const struct transfer *at, u32 n_sends, u32 n) {
   u32 n_receives = n - n_sends, most = n_sends > n_receives ? n_sends : n_receives;
   for (u32 i = 0; i < most; i++) {
     struct rank_call *send = i < n_sends ? call_at(matcher, &at[i]) : NULL;
@@ -219,28 +211,25 @@ static int match_pair(struct matcher *matcher, const struct transfer *at, u32 n_
       send->collective = matcher->collectives.n;
     if (receive)
       receive->collective = matcher->collectives.n;
-    if (!VECTOR_PUSH(&matcher->collectives, collective))
-      return -ENOMEM;
+    VECTOR_PUSH(&matcher->collectives, collective);
   }
-  return 0;
 }
 
-static int match_transfers(struct matcher *matcher) {
+static void match_transfers(struct matcher *matcher) {
   transfers all = {0};
-  int result = list_transfers(matcher, &all);
-  if (result == 0 && all.n)
+  list_transfers(matcher, &all);
+  if (all.n)
     qsort(all.at, all.n, sizeof(*all.at), by_meeting);
-  for (u32 i = 0, next; i < all.n && result == 0; i = next) {
+  for (u32 i = 0, next; i < all.n; i = next) {
     u32 sends = 0;
     for (next = i;
          next < all.n && all.at[next].comm == all.at[i].comm &&
          all.at[next].source == all.at[i].source && all.at[next].target == all.at[i].target;
          next++)
       sends += all.at[next].op == TSCOPE_OP_SEND;
-    result = match_pair(matcher, &all.at[i], sends, next - i);
+    match_pair(matcher, &all.at[i], sends, next - i);
   }
   free(all.at);
-  return result;
 }
 
 static struct arrival arrival_of(const struct rank_events *events, u32 rank,
@@ -281,7 +270,7 @@ static int lay_out_arrivals(struct matcher *matcher) {
   model->arrivals =
       arena_array(&matcher->internal->arena, size_sum(total, 1), sizeof(*model->arrivals));
   u32 *filled = memory_zeroed(size_sum(model->n_collectives, 1), sizeof(*filled));
-  if (!model->arrivals || !filled || total >= INDEX_NONE) {
+  if (total >= INDEX_NONE) {
     free(filled);
     return -ENOMEM;
   }
@@ -342,26 +331,23 @@ static u32 expected_arrivals(const struct model *model, const struct collective 
 
 int match_collectives(struct model *model) {
   struct matcher matcher = {.model = model, .internal = internal_of(model)};
-  int result = plan_slots(&matcher);
-  for (u32 r = 0; r < model->n_ranks && result == 0; r++) {
+  plan_slots(&matcher);
+  int result = 0;
+  for (u32 r = 0; r < model->n_ranks; r++) {
     struct rank_events *events = &matcher.internal->events[r];
-    for (u32 i = 0; i < events->calls.n && result == 0; i++)
-      result = match_call(&matcher, r, &events->calls.at[i]);
-    for (u32 i = 0; i < events->kernels.n && result == 0; i++)
-      result = match_kernel(&matcher, r, &events->kernels.at[i]);
+    for (u32 i = 0; i < events->calls.n; i++)
+      match_call(&matcher, r, &events->calls.at[i]);
+    for (u32 i = 0; i < events->kernels.n; i++)
+      match_kernel(&matcher, r, &events->kernels.at[i]);
   }
-  if (result == 0)
-    result = match_transfers(&matcher);
+  match_transfers(&matcher);
   model->n_collectives = matcher.collectives.n;
   model->collectives = arena_array(&matcher.internal->arena, size_sum(matcher.collectives.n, 1),
                                    sizeof(*model->collectives));
-  if (!model->collectives)
-    result = -ENOMEM;
-  if (result == 0 && matcher.collectives.n)
+  if (matcher.collectives.n)
     memcpy(model->collectives, matcher.collectives.at,
            matcher.collectives.n * sizeof(*model->collectives));
-  if (result == 0)
-    result = lay_out_arrivals(&matcher);
+  result = lay_out_arrivals(&matcher);
   if (result == 0)
     read_choices(&matcher);
   for (u32 c = 0; c < model->n_collectives && result == 0; c++) {

@@ -68,37 +68,31 @@ static void fill_kind(const struct model *model, u32 rank, u8 kind, const struct
 }
 
 /* Removes from `outer` the intervals of `inner` that lie completely within one of outer's. */
-static int remove_nested(struct arena *arena, struct intervals *outer,
-                         const struct intervals *inner) {
+static void remove_nested(struct arena *arena, struct intervals *outer,
+                          const struct intervals *inner) {
   struct intervals nested = {.at = arena_array(arena, size_sum(inner->n, 1), sizeof(*nested.at))},
                    rest;
-  if (!nested.at)
-    return -ENOMEM;
   for (u32 i = 0, k = 0; i < inner->n; i++) {
     while (k < outer->n && outer->at[k].end < inner->at[i].end)
       k++;
     if (k < outer->n && outer->at[k].start <= inner->at[i].start)
       intervals_append(&nested, inner->at[i].start, inner->at[i].end);
   }
-  int result = intervals_subtract(arena, outer, &nested, &rest);
-  if (result == 0)
-    *outer = rest;
-  return result;
+  intervals_subtract(arena, outer, &nested, &rest);
+  *outer = rest;
 }
 
 /* An optimizer's step that gets a closure (LBFGS; Lightning always) runs the forward and backward
  * pass inside. */
-static int unite_optimizer(const struct rank_events *events, struct arena *arena,
-                           struct intervals *out) {
+static void unite_optimizer(const struct rank_events *events, struct arena *arena,
+                            struct intervals *out) {
   static const u8 closure[] = {TSCOPE_PHASE_BACKWARD, TSCOPE_PHASE_FORWARD, TSCOPE_PHASE_DATA};
-  int result = unite_phases(events, TSCOPE_PHASE_OPTIMIZER, arena, out);
-  for (u32 i = 0; i < sizeof(closure) && result == 0; i++) {
+  unite_phases(events, TSCOPE_PHASE_OPTIMIZER, arena, out);
+  for (u32 i = 0; i < sizeof(closure); i++) {
     struct intervals inner;
-    result = unite_phases(events, closure[i], arena, &inner);
-    if (result == 0)
-      result = remove_nested(arena, out, &inner);
+    unite_phases(events, closure[i], arena, &inner);
+    remove_nested(arena, out, &inner);
   }
-  return result;
 }
 
 /* No instant counts twice. An optimizer that runs inside backward is optimizer; what an optimizer
@@ -112,16 +106,16 @@ static int measure_rank(void *user, u32 r, unsigned worker) {
   const struct rank_events *events = &internal_of(model)->events[r];
   struct arena arena = {0};
   struct intervals covered = {0}, all, own, rest;
-  int result = 0;
   (void)worker;
-  for (u32 i = 0; i < sizeof(order) && result == 0; i++, covered = all) {
-    result = order[i] == TSCOPE_PHASE_OPTIMIZER ? unite_optimizer(events, &arena, &own)
-                                                : unite_phases(events, order[i], &arena, &own);
-    if (result == 0)
-      result = intervals_subtract(&arena, &own, &covered, &rest);
-    if (result == 0)
-      result = intervals_union(&arena, &own, &covered, &all);
-    if (result < 0 || own.n == 0)
+  for (u32 i = 0; i < sizeof(order); i++, covered = all) {
+    if (order[i] == TSCOPE_PHASE_OPTIMIZER) {
+      unite_optimizer(events, &arena, &own);
+    } else {
+      unite_phases(events, order[i], &arena, &own);
+    }
+    intervals_subtract(&arena, &own, &covered, &rest);
+    intervals_union(&arena, &own, &covered, &all);
+    if (own.n == 0)
       continue;
     measuring->found[r] = true;
     fill_kind(model, r, order[i], &rest);
@@ -129,9 +123,9 @@ static int measure_rank(void *user, u32 r, unsigned worker) {
       count_passes(model, r, order[i] == TSCOPE_PHASE_FORWARD, &rest);
   }
   arena_release(&arena);
-  if (result == 0 && measuring->found[r])
+  if (measuring->found[r])
     add_other(model, r);
-  return result;
+  return 0;
 }
 
 static int infer_rank(void *user, u32 r, unsigned worker) {
@@ -157,10 +151,6 @@ int measure_phases(struct model *model, const struct model_options *options) {
                                 .found = memory_zeroed(size_sum(model->n_ranks, 1), 1)};
   model->phases =
       arena_array(&internal_of(model)->arena, size_sum(cells, 1), sizeof(*model->phases));
-  if (!measuring.found || !model->phases) {
-    free(measuring.found);
-    return -ENOMEM;
-  }
   for (size_t i = 0; i < cells; i++)
     model->phases[i] =
         (struct phase_times){NS_UNKNOWN, NS_UNKNOWN, NS_UNKNOWN, NS_UNKNOWN, NS_UNKNOWN};
@@ -168,10 +158,9 @@ int measure_phases(struct model *model, const struct model_options *options) {
   for (u32 r = 0; r < model->n_ranks; r++)
     launches += model->ranks[r].launches;
   int result = parallel_for(model->n_ranks, options->threads, measure_rank, &measuring);
-  if (result == 0 && any_rank_measured(&measuring)) {
+  if (any_rank_measured(&measuring)) {
     model->phase_method = "ranges of the framework or the user";
-  } else if (result == 0 && launches && cells && model->timelines &&
-             model->timelines->infer_input) {
+  } else if (launches && cells && model->timelines && model->timelines->infer_input) {
     result = parallel_for(model->n_ranks, options->threads, infer_rank, &measuring);
     if (any_rank_measured(&measuring))
       model->phase_method =

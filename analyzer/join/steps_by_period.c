@@ -46,8 +46,6 @@ static int read_sequence(void *user, u32 r, unsigned worker) {
   sequence->n = events->calls.n;
   if (!sequence->tokens)
     sequence->tokens = memory_array(size_sum(events->calls.n, 1), sizeof(*sequence->tokens));
-  if (!sequence->tokens)
-    return -1;
   for (u32 i = 0; i < events->calls.n; i++) {
     const struct rank_call *call = &events->calls.at[i];
     u32 comm = call->comm == INDEX_NONE ? INDEX_NONE : internal->comm_of[r][call->comm];
@@ -122,17 +120,17 @@ static u32 choose_step_start(const struct sequences *sequences, u32 reference) {
   u32 length = sequences->at[reference].period.length, best = 0, used = 0;
   double *logs = memory_zeroed(length, sizeof(*logs));
   u32 *counts = memory_zeroed(length, sizeof(*counts));
-  for (u32 r = reference; r < sequences->model->n_ranks && used < GAP_RANKS && logs && counts; r++)
+  for (u32 r = reference; r < sequences->model->n_ranks && used < GAP_RANKS; r++)
     if (sequences->at[r].kind == sequences->at[reference].kind) {
       add_pauses(&internal_of(sequences->model)->events[r], &sequences->at[r], logs, counts);
       used++;
     }
-  for (u32 place = 0; place < length && logs && counts; place++) {
+  for (u32 place = 0; place < length; place++) {
     logs[place] = counts[place] ? logs[place] / counts[place] : 0;
     if (logs[place] > logs[best])
       best = place;
   }
-  if (logs && logs[best] - logs[0] < log(OTHER_CUT_FACTOR))
+  if (logs[best] - logs[0] < log(OTHER_CUT_FACTOR))
     best = 0;
   free(logs);
   free(counts);
@@ -146,7 +144,7 @@ static void merge_periods_by_pauses(const struct sequences *sequences, u32 refer
   u32 from = first->period.first + *cut, n = (first->period.last - from) / first->period.length;
   u32 used = 0, place = 0;
   double *pauses = memory_zeroed(size_sum(n, 1), sizeof(*pauses));
-  for (u32 r = reference; r < sequences->model->n_ranks && used < GAP_RANKS && pauses; r++) {
+  for (u32 r = reference; r < sequences->model->n_ranks && used < GAP_RANKS; r++) {
     const struct sequence *sequence = &sequences->at[r];
     if (sequence->kind != first->kind || sequence->period.first != first->period.first)
       continue;
@@ -155,11 +153,11 @@ static void merge_periods_by_pauses(const struct sequences *sequences, u32 refer
           pause_before(&internal_of(sequences->model)->events[r], from + k * first->period.length));
     used++;
   }
-  for (u32 k = 0; k < n && pauses && used; k++)
+  for (u32 k = 0; k < n && used; k++)
     pauses[k] = exp(pauses[k] / used);
-  if (n > 1 && pauses && from == 0) /* nothing comes before the first call */
+  if (n > 1 && from == 0) /* nothing comes before the first call */
     *periods = find_gap_period(pauses + 1, n - 1, &place);
-  else if (n > 1 && pauses)
+  else if (n > 1)
     *periods = find_gap_period(pauses, n, &place);
   if (*periods > 1)
     *cut += ((from == 0 ? place + 1 : place) % *periods) * first->period.length;
@@ -217,17 +215,18 @@ static struct bound first_bound(const struct rank_events *events, const struct s
   return (struct bound){host, least.gpu > host ? least.gpu : host};
 }
 
-static bool push_bound(struct rank_bounds *bounds, struct bound bound) {
+static void push_bound(struct rank_bounds *bounds, struct bound bound) {
   u32 n = bounds->at.n;
   if (n && bound.host < bounds->at.at[n - 1])
     bound.host = bounds->at.at[n - 1];
   if (n && bound.gpu != NS_UNKNOWN && bound.gpu < bounds->gpu.at[n - 1])
     bound.gpu = bounds->gpu.at[n - 1];
-  return VECTOR_PUSH(&bounds->at, bound.host) && VECTOR_PUSH(&bounds->gpu, bound.gpu);
+  VECTOR_PUSH(&bounds->at, bound.host);
+  VECTOR_PUSH(&bounds->gpu, bound.gpu);
 }
 
 /* Cuts one rank's sequence into steps; arrival.step becomes the number of the step from 0. */
-static bool cut_steps(const struct model *model, u32 r, const struct sequence *sequence,
+static void cut_steps(const struct model *model, u32 r, const struct sequence *sequence,
                       struct rank_bounds *bounds) {
   const struct rank_events *events = &internal_of(model)->events[r];
   u32 cut = sequence->period.first + sequence->cut, template = cut;
@@ -235,20 +234,17 @@ static bool cut_steps(const struct model *model, u32 r, const struct sequence *s
   for (u32 i = 0; i < events->calls.n; i++)
     model->arrivals[events->calls.at[i].arrival].step = -1;
   if (cut + sequence->steps_length > sequence->period.last)
-    return true;
-  if (!push_bound(bounds, first_bound(events, sequence, cut)))
-    return false;
+    return;
+  push_bound(bounds, first_bound(events, sequence, cut));
   for (u32 step = 0; cut + sequence->steps_length <= sequence->period.last; step++) {
     u32 next = next_cut(sequence, template, cut);
     if (next > sequence->period.last || next <= cut)
       break;
-    if (!push_bound(bounds, bound_at(events, next)))
-      return false;
+    push_bound(bounds, bound_at(events, next));
     for (u32 i = cut; i < next; i++)
       model->arrivals[events->calls.at[i].arrival].step = (i32)step;
     cut = next;
   }
-  return true;
 }
 
 /* When the ranks were at a bound, which they pass together on their GPUs. */
@@ -286,7 +282,7 @@ static i32 best_shift(const struct rank_bounds *reference, const struct rank_bou
 
 /* A rank whose communication differs from the reference gets the same number of steps, cut where
  * they fit best. */
-static bool follow_reference(const struct model *model, u32 r, struct sequence *sequence,
+static void follow_reference(const struct model *model, u32 r, struct sequence *sequence,
                              const struct rank_bounds *reference, struct rank_bounds *bounds) {
   u32 periods = (sequence->period.last - sequence->period.first) / sequence->period.length;
   u32 steps = reference->at.n > 1 ? reference->at.n - 1 : 1;
@@ -298,8 +294,7 @@ static bool follow_reference(const struct model *model, u32 r, struct sequence *
   for (u32 cut = 0; cut < sequence->steps_length; cut += stride) {
     double apart;
     sequence->cut = cut;
-    if (!cut_steps(model, r, sequence, bounds))
-      return false;
+    cut_steps(model, r, sequence, bounds);
     best_shift(reference, bounds, &apart);
     if (apart < least) {
       least = apart;
@@ -307,7 +302,7 @@ static bool follow_reference(const struct model *model, u32 r, struct sequence *
     }
   }
   sequence->cut = best;
-  return cut_steps(model, r, sequence, bounds);
+  cut_steps(model, r, sequence, bounds);
 }
 
 static void clear_steps(const struct model *model) {
@@ -324,17 +319,17 @@ static bool cut_all(const struct sequences *sequences, u32 reference, struct ran
   u32 agreeing = 0;
   i32 lowest = 0;
   i32 *shifts = memory_zeroed(model->n_ranks, sizeof(*shifts));
-  bool room = shifts && cut_steps(model, reference, like, &bounds[reference]);
-  for (u32 r = 0; r < model->n_ranks && room; r++) {
+  cut_steps(model, reference, like, &bounds[reference]);
+  for (u32 r = 0; r < model->n_ranks; r++) {
     struct sequence *sequence = &sequences->at[r];
     if (!has_period(sequence))
       continue;
     if (sequence->kind == like->kind) {
       sequence->cut = like->cut;
       sequence->steps_length = like->steps_length;
-      room = cut_steps(model, r, sequence, &bounds[r]);
+      cut_steps(model, r, sequence, &bounds[r]);
     } else {
-      room = follow_reference(model, r, sequence, &bounds[reference], &bounds[r]);
+      follow_reference(model, r, sequence, &bounds[reference], &bounds[r]);
     }
     double apart;
     shifts[r] = model->clock_aligned ? best_shift(&bounds[reference], &bounds[r], &apart) : 0;
@@ -343,11 +338,11 @@ static bool cut_all(const struct sequences *sequences, u32 reference, struct ran
     agreeing += bounds[r].at.n + 1 >= bounds[reference].at.n &&
                 bounds[r].at.n <= bounds[reference].at.n + 1;
   }
-  for (u32 r = 0; r < model->n_ranks && room; r++)
+  for (u32 r = 0; r < model->n_ranks; r++)
     bounds[r].first = (u32)(shifts[r] - lowest);
   free(shifts);
   *confidence = match / model->n_ranks * agreeing / model->n_ranks;
-  return room && bounds[reference].at.n > 1;
+  return bounds[reference].at.n > 1;
 }
 
 bool bounds_by_period(const struct model *model, struct rank_bounds *bounds, double *confidence,
@@ -355,12 +350,12 @@ bool bounds_by_period(const struct model *model, struct rank_bounds *bounds, dou
   struct sequences sequences = {.model = model, .with_counts = true};
   sequences.at = memory_zeroed(model->n_ranks, sizeof(*sequences.at));
   bool found = false;
-  bool room = sequences.at && parallel_for(model->n_ranks, threads, read_sequence, &sequences) == 0;
-  if (room && 2 * count_periodic(&sequences) < model->n_ranks) {
+  parallel_for(model->n_ranks, threads, read_sequence, &sequences);
+  if (2 * count_periodic(&sequences) < model->n_ranks) {
     sequences.with_counts = false; /* sizes that vary from step to step hide the period */
-    room = parallel_for(model->n_ranks, threads, read_sequence, &sequences) == 0;
+    parallel_for(model->n_ranks, threads, read_sequence, &sequences);
   }
-  if (room && 2 * count_periodic(&sequences) >= model->n_ranks && count_periodic(&sequences) > 0) {
+  if (2 * count_periodic(&sequences) >= model->n_ranks && count_periodic(&sequences) > 0) {
     u32 reference = choose_reference(&sequences), periods = 1;
     struct sequence *like = &sequences.at[reference];
     u32 cut = choose_step_start(&sequences, reference);

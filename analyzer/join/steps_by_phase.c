@@ -9,8 +9,8 @@
 #include "base/period.h"
 #include "join/find_steps.h"
 
-static bool push(struct rank_bounds *bounds, i64 time) {
-  return VECTOR_PUSH(&bounds->at, time);
+static void push(struct rank_bounds *bounds, i64 time) {
+  VECTOR_PUSH(&bounds->at, time);
 }
 
 /* End of the last thing that a rank's host did for training after an instant: its last step ends
@@ -42,13 +42,12 @@ bool bounds_by_marks(const struct model *model, struct rank_bounds *bounds, doub
   for (u32 r = 0; r < model->n_ranks; r++) {
     const struct rank_events *events = &all[r];
     for (u32 i = 0; i < events->marks.n; i++)
-      if (!push(&bounds[r], events->marks.at[i].time))
-        return false;
+      push(&bounds[r], events->marks.at[i].time);
     const struct rank_mark *mark = events->marks.n ? &events->marks.at[events->marks.n - 1] : NULL;
     i64 last = mark ? last_activity(events, mark->time) : NS_UNKNOWN;
     bounds[r].open = mark && !mark->ends && last > mark->time;
-    if (bounds[r].open && !push(&bounds[r], last))
-      return false;
+    if (bounds[r].open)
+      push(&bounds[r], last);
     agreeing += events->marks.n == most;
   }
   *confidence = (double)agreeing / model->n_ranks;
@@ -74,7 +73,7 @@ static u32 ranges_per_step(const struct rank_events *events, const u32 *phases, 
   u32 *tokens = memory_array(size_sum(n, 1), sizeof(*tokens));
   struct period period = {.length = 1};
   bool several = false;
-  for (u32 i = 0; i < n && tokens; i++) {
+  for (u32 i = 0; i < n; i++) {
     tokens[i] = events->phases.at[phases[i]].name_hash;
     several |= tokens[i] != tokens[0];
   }
@@ -98,22 +97,20 @@ bool bounds_by_optimizer(const struct model *model, struct rank_bounds *bounds,
                          double *confidence) {
   const struct rank_events *all = internal_of(model)->events;
   u32 with = 0, most = 0, agreeing = 0;
-  bool room = true;
-  for (u32 r = 0; r < model->n_ranks && room; r++) {
+  for (u32 r = 0; r < model->n_ranks; r++) {
     const struct rank_events *events = &all[r];
     u32 *phases = memory_array(size_sum(events->phases.n, 1), sizeof(*phases));
-    room = phases != NULL;
-    u32 n = room ? list_optimizer_phases(events, phases) : 0;
+    u32 n = list_optimizer_phases(events, phases);
     u32 per_step = n ? ranges_per_step(events, phases, n) : 1;
     if (n >= per_step && n > 0)
-      room = push(&bounds[r], first_begin(events, phases[0]));
-    for (u32 i = per_step; i <= n && room; i += per_step)
-      room = push(&bounds[r], events->phases.at[phases[i - 1]].end);
+      push(&bounds[r], first_begin(events, phases[0]));
+    for (u32 i = per_step; i <= n; i += per_step)
+      push(&bounds[r], events->phases.at[phases[i - 1]].end);
     free(phases);
     with += bounds[r].at.n > 1;
     most = bounds[r].at.n > most ? bounds[r].at.n : most;
   }
-  if (!room || 2 * with < model->n_ranks || most < 2) {
+  if (2 * with < model->n_ranks || most < 2) {
     for (u32 r = 0; r < model->n_ranks; r++)
       bounds[r].at.n = 0;
     return false;

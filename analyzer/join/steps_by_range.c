@@ -33,7 +33,7 @@ static u32 busiest_thread(const struct rank_events *events) {
   return best;
 }
 
-static bool find_outer(const struct rank_events *events, struct outer_ranges *outer) {
+static void find_outer(const struct rank_events *events, struct outer_ranges *outer) {
   u32 thread = busiest_thread(events);
   i64 covered = INT64_MIN;
   for (u32 i = 0; i < events->step_ranges.n; i++) {
@@ -42,17 +42,15 @@ static bool find_outer(const struct rank_events *events, struct outer_ranges *ou
       continue;
     if (range->end != NS_UNKNOWN)
       covered = range->end;
-    if (!VECTOR_PUSH(&outer->at, *range))
-      return false;
+    VECTOR_PUSH(&outer->at, *range);
   }
-  return true;
 }
 
 /* False where the rank's optimizer ran at least once for every one and a half ranges or not at all.
  */
 static bool are_micro_batches(const struct rank_events *events, u32 ranges) {
   u32 *phases = memory_array(size_sum(events->phases.n, 1), sizeof(*phases));
-  u32 optimizer = phases ? list_optimizer_phases(events, phases) : 0;
+  u32 optimizer = list_optimizer_phases(events, phases);
   free(phases);
   return optimizer > 0 && 2 * (u64)ranges > 3 * (u64)optimizer + 2;
 }
@@ -66,15 +64,14 @@ static u32 first_number(const struct outer_ranges *outer) {
   return outer->at.n ? outer->at.at[0].number : TSCOPE_UNKNOWN;
 }
 
-static bool add_bounds(const struct rank_events *events, const struct outer_ranges *outer,
+static void add_bounds(const struct rank_events *events, const struct outer_ranges *outer,
                        struct rank_bounds *bounds) {
   for (u32 i = 0; i < outer->at.n; i++)
-    if (!VECTOR_PUSH(&bounds->at, outer->at.at[i].start))
-      return false;
+    VECTOR_PUSH(&bounds->at, outer->at.at[i].start);
   i64 last = outer->at.at[outer->at.n - 1].end;
   if (last == NS_UNKNOWN) /* killed in it: it ends with the last event of the rank */
     last = events->end;
-  return VECTOR_PUSH(&bounds->at, last);
+  VECTOR_PUSH(&bounds->at, last);
 }
 
 static void number_ranks(struct rank_bounds *bounds, const u32 *numbers, u32 n_ranks) {
@@ -93,13 +90,14 @@ bool bounds_by_ranges(const struct model *model, struct rank_bounds *bounds, dou
   const struct rank_events *events = internal_of(model)->events;
   u32 *numbers = memory_array(size_sum(model->n_ranks, 1), sizeof(*numbers));
   u32 with = 0, most = 0, agreeing = 0;
-  bool believed = numbers != NULL;
+  bool believed = true;
   for (u32 r = 0; r < model->n_ranks && believed; r++) {
     struct outer_ranges outer = {0};
-    believed = find_outer(&events[r], &outer) && !are_micro_batches(&events[r], outer.at.n);
+    find_outer(&events[r], &outer);
+    believed = !are_micro_batches(&events[r], outer.at.n);
     numbers[r] = first_number(&outer);
     if (believed && outer.at.n)
-      believed = add_bounds(&events[r], &outer, &bounds[r]);
+      add_bounds(&events[r], &outer, &bounds[r]);
     free(outer.at.at);
     with += bounds[r].at.n > 1;
     most = bounds[r].at.n > most ? bounds[r].at.n : most;

@@ -64,7 +64,7 @@ double kernel_attention_flops(const char *name, const u32 grid[3]) {
   if (!name || !strstr(name, "flash_"))
     return NAN;
   char *demangled = kernel_demangle(name);
-  double flops = demangled ? by_name(demangled, grid) : NAN;
+  double flops = by_name(demangled, grid);
   free(demangled);
   return flops;
 }

@@ -149,7 +149,7 @@ struct communication communication_of_stripped(const char *stripped) {
   struct communication found = {0};
   struct kernel_parts parts;
   char *text = kernel_split(stripped, &parts);
-  if (text && may_communicate(&parts)) {
+  if (may_communicate(&parts)) {
     pthread_once(&once, compile_rows);
     for (int i = 0; i < ROWS && !found.library; i++)
       if (matches(&functions[i], rows[i].function, parts.function) &&
@@ -163,9 +163,8 @@ struct communication communication_of_stripped(const char *stripped) {
 struct communication communication_of_kernel(const char *name) {
   struct communication found = {0};
   char *demangled = kernel_demangle(name);
-  char *stripped = demangled ? kernel_strip(demangled) : NULL;
-  if (stripped)
-    found = communication_of_stripped(stripped);
+  char *stripped = kernel_strip(demangled);
+  found = communication_of_stripped(stripped);
   free(stripped);
   free(demangled);
   return found;

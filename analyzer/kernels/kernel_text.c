@@ -21,7 +21,7 @@ char *kernel_demangle(const char *name) {
     if (demangled)
       return demangled;
   }
-  return strdup(name);
+  return memory_text(name);
 }
 
 static void remove_all(char *text, const char *what) {
@@ -137,7 +137,7 @@ static char *read_identifiers(const char *mangled) {
   char *out = memory_array(size_sum(size_product(2, strlen(mangled)), 4), 1), *end = out;
   const char *identifier = NULL, *joined = NULL;
   bool inside = false;
-  for (const char *at = mangled; out && *at;) {
+  for (const char *at = mangled; *at;) {
     size_t bytes = mangled_identifier(at, &identifier);
     if (!bytes) {
       if (joined == at && *at == 'L') /* of internal linkage: the name goes on */
@@ -151,16 +151,13 @@ static char *read_identifiers(const char *mangled) {
     end = mempcpy(end, identifier, bytes);
     joined = at = identifier + bytes;
   }
-  if (out)
-    strcpy(end, inside ? ">" : "");
+  strcpy(end, inside ? ">" : "");
   return out;
 }
 
 char *kernel_strip(const char *demangled) {
   bool mangled = strncmp(demangled, "_ZN", 3) == 0;
-  char *name = mangled ? read_identifiers(demangled) : strdup(demangled);
-  if (!name)
-    return NULL;
+  char *name = mangled ? read_identifiers(demangled) : memory_text(demangled);
   remove_all(name, "(anonymous namespace)::");
   remove_all(name, "<unnamed>::");
   char *clone = strstr(name, " [clone");
@@ -358,10 +355,8 @@ static size_t framed_argument(char **at) {
 }
 
 char *kernel_split(const char *stripped, struct kernel_parts *parts) {
-  char *text = strdup(stripped), *at = text;
+  char *text = memory_text(stripped), *at = text;
   const char *function, *arguments;
-  if (!text)
-    return NULL;
   find_function(at, &function, &arguments);
   while (*arguments && is_frame(function, (size_t)(arguments - function))) {
     char *inner = text + (arguments + 1 - text);
@@ -420,14 +415,11 @@ void kernel_shorten(const char *stripped, char *out) {
   char chosen[1024], *text = NULL;
   struct kernel_parts parts;
   char *copy = kernel_split(stripped, &parts);
-  if (copy) {
-    const char *scope = needed_scope(&parts);
-    choose_arguments(parts.arguments, chosen, sizeof(chosen));
-    if (asprintf(&text, "%s%s%s%s", scope ? scope : "", scope ? "::" : "", parts.function, chosen) <
-        0)
-      text = NULL;
-  }
-  shorten_middle(text ? text : stripped, out);
+  const char *scope = needed_scope(&parts);
+  choose_arguments(parts.arguments, chosen, sizeof(chosen));
+  text = memory_printf("%s%s%s%s", scope ? scope : "", scope ? "::" : "", parts.function, chosen);
+
+  shorten_middle(text, out);
   free(text);
   free(copy);
 }

@@ -21,8 +21,6 @@ struct kernel_names {
 
 struct kernel_names *kernel_names_new(const char *file, char *why, size_t why_bytes) {
   struct kernel_names *names = memory_zeroed(1, sizeof(*names));
-  if (!names)
-    return NULL;
   pthread_mutex_init(&names->lock, NULL);
   names->patterns = kernel_patterns_new(file, why, why_bytes);
   if (!names->patterns) {
@@ -49,49 +47,47 @@ static struct kernel **find_slot(struct kernel **slots, size_t n, const char *na
   return &slots[at];
 }
 
-static int make_room(struct kernel_names *names) {
+static void make_room(struct kernel_names *names) {
   if (names->n_slots && names->n_kernels < names->n_slots / 2)
-    return 0;
+    return;
   size_t n = names->n_slots ? names->n_slots * 2 : 256;
   struct kernel **slots = memory_zeroed(n, sizeof(*slots));
-  if (!slots)
-    return -1;
   for (size_t i = 0; i < names->n_slots; i++)
     if (names->slots[i])
       *find_slot(slots, n, names->slots[i]->raw) = names->slots[i];
   free(names->slots);
   names->slots = slots;
   names->n_slots = n;
-  return 0;
 }
 
 static struct kernel *add_kernel(struct kernel_names *names, const char *name) {
   char shortened[KERNEL_SHORT + 1];
   struct kernel *kernel = arena_alloc(&names->arena, sizeof(*kernel));
   char *demangled = kernel_demangle(name);
-  char *stripped = demangled ? kernel_strip(demangled) : NULL;
-  if (kernel && stripped) {
-    kernel_shorten(stripped, shortened);
-    kernel->raw = arena_text(&names->arena, name);
-    kernel->demangled =
-        strcmp(name, demangled) == 0 ? kernel->raw : arena_text(&names->arena, demangled);
-    kernel->shortened = arena_text(&names->arena, shortened);
-    kernel->category = kernel_patterns_match(names->patterns, stripped, &kernel->communication);
-  }
+  char *stripped = kernel_strip(demangled);
+  kernel_shorten(stripped, shortened);
+  kernel->raw = arena_text(&names->arena, name);
+  kernel->demangled =
+      strcmp(name, demangled) == 0 ? kernel->raw : arena_text(&names->arena, demangled);
+  kernel->shortened = arena_text(&names->arena, shortened);
+  kernel->category = kernel_patterns_match(names->patterns, stripped, &kernel->communication);
+
   free(stripped);
   free(demangled);
-  return kernel && kernel->raw && kernel->demangled && kernel->shortened ? kernel : NULL;
+  return kernel;
 }
 
 const struct kernel *kernel_lookup(struct kernel_names *names, const char *name) {
   struct kernel *kernel = NULL;
   pthread_mutex_lock(&names->lock);
-  if (make_room(names) == 0) {
-    struct kernel **slot = find_slot(names->slots, names->n_slots, name);
-    if (!*slot && (*slot = add_kernel(names, name)))
-      (*slot)->number = (unsigned)names->n_kernels++;
-    kernel = *slot;
+  make_room(names);
+  struct kernel **slot = find_slot(names->slots, names->n_slots, name);
+  if (!*slot) {
+    *slot = add_kernel(names, name);
+    (*slot)->number = (unsigned)names->n_kernels++;
   }
+  kernel = *slot;
+
   pthread_mutex_unlock(&names->lock);
   return kernel;
 }

@@ -40,8 +40,7 @@ static int out_of_memory(char *why, size_t why_bytes) {
 /* An error has its cause in `why`. */
 static int add_pattern(struct kernel_patterns *p, unsigned category, bool whole,
                        const char *pattern, char *why, size_t why_bytes) {
-  if (!VECTOR_ROOM(&p->patterns))
-    return out_of_memory(why, why_bytes);
+  VECTOR_ROOM(&p->patterns);
   struct pattern *added = &p->patterns.at[p->patterns.n];
   int error = regcomp(&added->regex, pattern, REG_EXTENDED | REG_ICASE | REG_NOSUB);
   if (error) {
@@ -60,8 +59,7 @@ static int category_number(struct kernel_patterns *p, const char *name) {
     if (strcasecmp(p->categories.at[i], name) == 0)
       return (int)i;
   const char *copy = arena_text(&p->arena, name);
-  if (!copy || !VECTOR_PUSH(&p->categories, copy))
-    return -ENOMEM;
+  VECTOR_PUSH(&p->categories, copy);
   return (int)p->categories.n - 1;
 }
 
@@ -141,7 +139,7 @@ struct kernel_patterns *kernel_patterns_new(const char *file, char *why, size_t 
 #undef C
   };
   struct kernel_patterns *p = memory_zeroed(1, sizeof(*p));
-  int error = p ? 0 : out_of_memory(why, why_bytes);
+  int error = 0;
   for (unsigned i = 0; i < KERNEL_CATEGORIES && !error; i++)
     if (category_number(p, built_in[i]) < 0)
       error = out_of_memory(why, why_bytes);
@@ -184,9 +182,8 @@ static unsigned first_match(const struct kernel_patterns *p, u32 first, u32 end,
 /* The name with its namespaces, without template arguments. */
 static char *own_name(const char *stripped) {
   struct kernel_parts parts;
-  char *text = kernel_split(stripped, &parts), *name = NULL;
-  if (text && asprintf(&name, "%s%s%s", parts.scope, *parts.scope ? "::" : "", parts.function) < 0)
-    name = NULL;
+  char *text = kernel_split(stripped, &parts);
+  char *name = memory_printf("%s%s%s", parts.scope, *parts.scope ? "::" : "", parts.function);
   free(text);
   return name;
 }
@@ -221,7 +218,7 @@ unsigned kernel_patterns_match(const struct kernel_patterns *p, const char *stri
   if (communication->library)
     return communication->computes ? KERNEL_COMPUTING_COMMUNICATION : KERNEL_COMMUNICATION;
   char *name = own_name(stripped);
-  category = name ? first_match(p, p->n_of_file, n, name, stripped) : NO_CATEGORY;
+  category = first_match(p, p->n_of_file, n, name, stripped);
   if (category == NO_CATEGORY)
     category = first_match(p, p->n_of_file, n, stripped, stripped);
   free(name);

@@ -14,7 +14,7 @@ struct arena *model_arena(struct model *model);
 
 /* Room for n ranks and their events. The importer fills model.ranks, in order of their global
  * number, and events, in the ranks' own clocks; join/join_ranks.h does the rest. 0, or -ENOMEM. */
-int model_make_ranks(struct model *model, u32 n);
+void model_make_ranks(struct model *model, u32 n);
 
 /* The events of a rank, which the model releases. */
 struct rank_events *model_events(const struct model *model, u32 rank);

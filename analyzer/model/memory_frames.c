@@ -15,15 +15,14 @@ static u32 home_of(const struct memory_frames *frames, u32 caller, const char *n
   return (u32)(hash ^ hash >> 32) & (frames->n_slots - 1);
 }
 
-static bool make_room(struct memory_frames *frames) {
-  if (!frames->all.n && !VECTOR_PUSH(&frames->all, (struct memory_frame){0}))
-    return false;
+static void make_room(struct memory_frames *frames) {
+  if (!frames->all.n) {
+    VECTOR_PUSH(&frames->all, (struct memory_frame){0});
+  }
   if (frames->all.n < frames->n_slots / 2)
-    return true;
+    return;
   u32 n = frames->n_slots ? frames->n_slots * 2 : 1024;
   u32 *slots = memory_zeroed(n, sizeof(*slots));
-  if (!slots)
-    return false;
   free(frames->slots);
   frames->slots = slots;
   frames->n_slots = n;
@@ -33,13 +32,11 @@ static bool make_room(struct memory_frames *frames) {
       slot = (slot + 1) & (n - 1);
     slots[slot] = i;
   }
-  return true;
 }
 
 u32 memory_frames_find_or_add(struct memory_frames *frames, u32 caller, const char *name,
                               bool own) {
-  if (!make_room(frames))
-    return 0;
+  make_room(frames);
   u32 slot = home_of(frames, caller, name);
   for (; frames->slots[slot]; slot = (slot + 1) & (frames->n_slots - 1)) {
     const struct memory_frame *known = &frames->all.at[frames->slots[slot]];
@@ -49,21 +46,19 @@ u32 memory_frames_find_or_add(struct memory_frames *frames, u32 caller, const ch
   if (frames->all.n > MOST_FRAMES && caller)
     return caller;
   u32 index = frames->all.n;
-  if (!VECTOR_PUSH(&frames->all, (struct memory_frame){name, caller, own}))
-    return 0;
+  VECTOR_PUSH(&frames->all, (struct memory_frame){name, caller, own});
   frames->slots[slot] = index;
   return index;
 }
 
-int memory_frames_finish(struct memory_frames *frames, struct arena *arena,
-                         struct memory_history *history) {
+void memory_frames_finish(struct memory_frames *frames, struct arena *arena,
+                          struct memory_history *history) {
   u32 n = frames->all.n;
   history->frames = arena_array(arena, size_sum(n, 1), sizeof(*history->frames));
-  if (history->frames && n)
+  if (n)
     memcpy(history->frames, frames->all.at, n * sizeof(*history->frames));
-  history->n_frames = history->frames ? n : 0;
+  history->n_frames = n;
   memory_frames_free(frames);
-  return history->frames ? 0 : -ENOMEM;
 }
 
 void memory_frames_free(struct memory_frames *frames) {

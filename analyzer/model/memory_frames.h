@@ -21,8 +21,8 @@ u32 memory_frames_find_or_add(struct memory_frames *frames, u32 caller, const ch
 
 /* Puts them into the history, in `arena`, and frees the rest. 0, or -ENOMEM. */
 struct arena;
-int memory_frames_finish(struct memory_frames *frames, struct arena *arena,
-                         struct memory_history *history);
+void memory_frames_finish(struct memory_frames *frames, struct arena *arena,
+                          struct memory_history *history);
 
 void memory_frames_free(struct memory_frames *frames);
 

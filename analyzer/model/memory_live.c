@@ -21,30 +21,26 @@ static u32 slot_of(const struct live_set *set, u64 address) {
   return at;
 }
 
-static bool grow(struct live_set *set) {
+static void grow(struct live_set *set) {
   if (set->room > UINT32_MAX / 4)
-    return false;
+    memory_is_short(set->room, 2 * sizeof(*set->slots));
   struct live_set more = {.room = set->room ? set->room * 2 : LEAST_ROOM};
   more.slots = memory_zeroed(more.room, sizeof(*more.slots));
-  if (!more.slots)
-    return false;
   for (u32 i = 0; i < set->room; i++)
     if (set->slots[i].used)
       more.slots[slot_of(&more, set->slots[i].address)] = set->slots[i];
   more.n = set->n;
   free(set->slots);
   *set = more;
-  return true;
 }
 
-bool live_put(struct live_set *set, struct live_block block) {
-  if (set->n >= set->room - set->room / 4 && !grow(set))
-    return false;
+void live_put(struct live_set *set, struct live_block block) {
+  if (set->n >= set->room - set->room / 4)
+    grow(set);
   struct live_block *slot = &set->slots[slot_of(set, block.address)];
   set->n += !slot->used;
   *slot = block;
   slot->used = true;
-  return true;
 }
 
 const struct live_block *live_find(const struct live_set *set, u64 address) {

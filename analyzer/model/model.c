@@ -12,11 +12,6 @@
 struct model *model_new(void) {
   struct model *model = memory_zeroed(1, sizeof(*model));
   struct model_internal *internal = memory_zeroed(1, sizeof(*internal));
-  if (!model || !internal) {
-    free(model);
-    free(internal);
-    return NULL;
-  }
   model->internal = internal;
   model->steps.method = "none";
   model->steps.confidence = NAN;
@@ -40,7 +35,7 @@ void model_free(struct model *model) {
   free(model);
 }
 
-int model_note(struct model *model, const char *format, ...) {
+void model_note(struct model *model, const char *format, ...) {
   struct model_internal *internal = internal_of(model);
   char text[1024];
   va_list arguments;
@@ -48,18 +43,16 @@ int model_note(struct model *model, const char *format, ...) {
   vsnprintf(text, sizeof(text), format, arguments);
   va_end(arguments);
   const char *note = arena_text(&internal->arena, text);
-  if (!note || !VECTOR_PUSH(&internal->notes, note))
-    return -ENOMEM;
+  VECTOR_PUSH(&internal->notes, note);
   model->notes = internal->notes.at;
   model->n_notes = internal->notes.n;
-  return 0;
 }
 
 struct arena *model_arena(struct model *model) {
   return &internal_of(model)->arena;
 }
 
-int model_make_ranks(struct model *model, u32 n) {
+void model_make_ranks(struct model *model, u32 n) {
   struct model_internal *internal = internal_of(model);
   for (u32 r = 0; r < internal->n_events; r++) /* of an input that could not be read to its end */
     rank_events_release(&internal->events[r]);
@@ -68,10 +61,7 @@ int model_make_ranks(struct model *model, u32 n) {
   internal->events = arena_array(&internal->arena, size_sum(n, 1), sizeof(*internal->events));
   internal->comm_of = arena_array(&internal->arena, size_sum(n, 1), sizeof(*internal->comm_of));
   internal->clocks = arena_array(&internal->arena, size_sum(n, 1), sizeof(*internal->clocks));
-  if (!model->ranks || !internal->events || !internal->comm_of || !internal->clocks)
-    return -ENOMEM;
   model->n_ranks = internal->n_events = n;
-  return 0;
 }
 
 struct rank_events *model_events(const struct model *model, u32 rank) {

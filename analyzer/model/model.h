@@ -363,8 +363,8 @@ struct interval step_on_gpu(struct interval host, struct interval gpu, u8 *known
 
 /* The stretches of time after `from` in which the source of GPU time saw all work of the rank's
  * GPU; the last is open at its end if nothing ended it. Lives in the arena. 0, or -ENOMEM. */
-int model_gpu_known(const struct rank *rank, i64 from, struct arena *arena,
-                    struct intervals *known);
+void model_gpu_known(const struct rank *rank, i64 from, struct arena *arena,
+                     struct intervals *known);
 
 /* How many first steps to leave out, from their lengths (NAN: not known). Always the first, since
  * it contains the start-up of libraries and caches. Also those after it, as long as they take more
@@ -425,6 +425,6 @@ struct model *model_new(void);
 void model_free(struct model *model);
 
 /* Adds a sentence about the input, which the model keeps. 0, or -ENOMEM. */
-int model_note(struct model *model, const char *format, ...) __attribute__((format(printf, 2, 3)));
+void model_note(struct model *model, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 #endif

@@ -64,14 +64,12 @@ static int by_start(const void *left, const void *right) {
   return a->start < b->start ? -1 : a->start > b->start;
 }
 
-int unite_phases(const struct rank_events *events, u8 kind, struct arena *arena,
-                 struct intervals *out) {
+void unite_phases(const struct rank_events *events, u8 kind, struct arena *arena,
+                  struct intervals *out) {
   struct interval *found = arena_array(arena, size_sum(events->phases.n, 1), sizeof(*found));
   u32 n = 0;
   *out =
       (struct intervals){.at = arena_array(arena, size_sum(events->phases.n, 1), sizeof(*out->at))};
-  if (!found || !out->at)
-    return -ENOMEM;
   for (u32 i = 0; i < events->phases.n; i++) {
     const struct rank_phase *phase = &events->phases.at[i];
     if (phase->kind == kind && phase->end != NS_UNKNOWN)
@@ -81,5 +79,4 @@ int unite_phases(const struct rank_events *events, u8 kind, struct arena *arena,
     qsort(found, n, sizeof(*found), by_start);
   for (u32 i = 0; i < n; i++)
     intervals_append(out, found[i].start, found[i].end);
-  return 0;
 }

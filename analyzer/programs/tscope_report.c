@@ -50,9 +50,7 @@ static int write_tables(const struct options *options, const struct results *res
  */
 static char *create_temporary_file(void) {
   const char *folder = getenv("TMPDIR");
-  char *place = NULL;
-  if (asprintf(&place, "%s/tscope-XXXXXX", folder && *folder ? folder : "/tmp") < 0)
-    return NULL;
+  char *place = memory_printf("%s/tscope-XXXXXX", folder && *folder ? folder : "/tmp");
   int descriptor = mkstemp(place);
   if (descriptor < 0) {
     fail("no file could be created in %s: %s; give a file with --output", folder ? folder : "/tmp",
@@ -297,10 +295,8 @@ static int report(const struct options *options, struct gate *gate) {
   struct reading *runs = memory_zeroed(n_runs, sizeof(*runs));
   struct results **all = memory_zeroed(n_runs, sizeof(struct results *)), *shown = NULL;
   struct progress progress = progress_begin(stderr);
-  int error = runs && all ? 0 : -ENOMEM;
-  if (error)
-    snprintf(why, sizeof(why), "no memory for so many runs");
-  else if (options->diff)
+  int error = 0;
+  if (options->diff)
     error = read_and_compare(options, names, &progress, runs, all, &shown, why, sizeof(why));
   else
     error = read_and_analyse(options, options->paths, options->n_paths, options->attempt, names,
@@ -309,7 +305,7 @@ static int report(const struct options *options, struct gate *gate) {
     describe_attempts(options, names, &progress, runs->results);
   progress_end(&progress);
   int status = error ? fail("%s", why) : write_report(options, gate, shown ? shown : runs->results);
-  for (u32 i = 0; runs && i < n_runs; i++)
+  for (u32 i = 0; i < n_runs; i++)
     free_reading(&runs[i]);
   free(runs);
   free(all);

@@ -74,8 +74,7 @@ static void put_native(const struct process_stacks *one) {
 
 static void put_process(struct page *page, const struct process_stacks *one) {
   struct stalled_rank described = {0};
-  if (!stall_describe(&page->arena, &one->stacks, NULL, &described))
-    return;
+  stall_describe(&page->arena, &one->stacks, NULL, &described);
   printf("%s %u  %s  %s%s%s\n", page->unit, one->number, one->source,
          stall_doing_words[described.what], described.words && *described.words ? ": " : "",
          described.words ? arena_printable(&page->arena, described.words) : "");
@@ -97,15 +96,15 @@ static int put_tree(struct page *page) {
   for (u32 i = 0; i < page->n; i++)
     threads += page->at[i].stacks.n_threads;
   struct tree_stack *stacks = arena_array(&page->arena, size_sum(threads, 1), sizeof(*stacks));
-  for (u32 i = 0; i < page->n && stacks; i++)
+  for (u32 i = 0; i < page->n; i++)
     n += stall_stacks(&page->at[i].stacks, page->at[i].number, stacks + n);
-  if (!stacks || stack_tree_make(&page->arena, stacks, n, &tree) < 0)
+  if (stack_tree_make(&page->arena, stacks, n, &tree) < 0)
     return -ENOMEM;
   struct stack_line *lines = stack_tree_lines(&page->arena, &tree, LINES_MOST, &n_lines);
-  for (u32 i = 0; lines && i < n_lines; i++)
+  for (u32 i = 0; i < n_lines; i++)
     printf("%s%*s%s %s  %s\n", i ? "" : "\n", (int)(2 * lines[i].depth), "", page->unit,
            lines[i].ranks, arena_printable(&page->arena, lines[i].text));
-  return lines ? 0 : -ENOMEM;
+  return 0;
 }
 
 static const char *shown(struct page *page, const char *name) {
@@ -133,8 +132,10 @@ static int put_frames(struct page *page) {
 }
 
 static int print_page(struct page *page) {
-  if (page->frames)
-    return put_frames(page);
+  if (page->frames) {
+    put_frames(page);
+    return 0;
+  }
   for (u32 i = 0; i < page->n; i++)
     put_process(page, &page->at[i]);
   return put_tree(page);
@@ -191,7 +192,7 @@ static int print_run(struct page *page, const char *path, double wait_s) {
 static int print_processes(struct page *page, char **pids, int n) {
   page->unit = "process";
   page->at = arena_array(&page->arena, size_sum(n, 1), sizeof(*page->at));
-  for (int i = 0; i < n && page->at; i++) {
+  for (int i = 0; i < n; i++) {
     struct process_stacks *one = &page->at[page->n];
     *one = (struct process_stacks){.number = (u32)strtoul(pids[i], NULL, 10), .source = "now"};
     int error = attached_read_stacks(&page->arena, (pid_t)one->number, which_frames(page),
@@ -201,7 +202,7 @@ static int print_processes(struct page *page, char **pids, int n) {
     else
       page->n++;
   }
-  return !page->at || print_page(page) < 0 || !page->n ? -ENODATA : 0;
+  return print_page(page) < 0 || !page->n ? -ENODATA : 0;
 }
 
 static bool are_numbers(char **texts, int n) {

@@ -172,7 +172,7 @@ static void move(struct top_page *page, struct live_view *view, long by) {
   if (sort == TOP_SORT_AUTO)
     sort = view->n_ranks + 8 > page->height ? TOP_SORT_TROUBLE : TOP_SORT_RANK;
   u32 *order = top_order(view, sort);
-  if (!order || view->n_ranks == 0)
+  if (view->n_ranks == 0)
     return;
   long at = by > 0 ? -1 : 0;
   for (u32 i = 0; i < view->n_ranks; i++)

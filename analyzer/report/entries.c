@@ -48,8 +48,6 @@ static u32 stack_number(struct listing *l, const struct ledger_stack *stack) {
   if (l->n_stacks == l->room) {
     u32 room = l->room ? l->room * 2 : 64;
     const struct ledger_stack **grown = memory_resized(l->stacks, room, sizeof(*grown));
-    if (!grown)
-      return INDEX_NONE;
     l->stacks = grown;
     l->room = room;
   }
@@ -164,8 +162,6 @@ static int write_entries(const struct results *results, const struct report_view
         (l.first == NS_UNKNOWN || ledger->calls[i].created < l.first))
       l.first = ledger->calls[i].created;
   u32 *ranks = memory_array(size_sum(ledger->n_ranks, 1), sizeof(u32)), n = 0;
-  if (!ranks)
-    return -ENOMEM;
   for (u32 r = 0; r < ledger->n_ranks; r++)
     if (selection_has_rank(view, ledger->ranks[r].rank))
       ranks[n++] = r;

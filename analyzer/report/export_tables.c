@@ -26,7 +26,7 @@ struct writer {
 
 static void put_json_text(FILE *out, const char *text) {
   char *valid = utf8_valid_copy(text);
-  json_t *string = valid ? json_string(valid) : NULL;
+  json_t *string = json_string(valid);
   if (string)
     json_dumpf(string, out, JSON_ENCODE_ANY | JSON_ENSURE_ASCII);
   json_decref(string);
@@ -179,7 +179,7 @@ static void put_collectives(struct writer *w, const struct results *results,
   const struct ledger *ledger = results->check.ledger;
   struct part *parts = memory_array(size_sum(ledger->n_calls, 1), sizeof(*parts));
   u32 n = 0, mismatch = 0;
-  for (u32 i = 0; parts && i < ledger->n_calls; i++)
+  for (u32 i = 0; i < ledger->n_calls; i++)
     if (!ledger->calls[i].message && !ledger->calls[i].inside &&
         selection_has_group(view, &ledger->groups[ledger->calls[i].group]))
       parts[n++] = (struct part){ledger->calls[i].group, ledger->calls[i].seq, i};

@@ -16,6 +16,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/checked_memory.h"
+
 #define PERFETTO "https://ui.perfetto.dev"
 #define PORT 9001
 enum { REQUEST_BYTES = 8192, REQUEST_TIMEOUT_S = 10 };
@@ -48,7 +50,7 @@ static bool run_program(const char *program, const char *argument) {
 /* BROWSER may list several, separated by colons; then the desktop's own. */
 static bool open_address(const char *address) {
   const char *browser = getenv("BROWSER");
-  char *list = strdup(browser ? browser : ""), *rest = NULL;
+  char *list = memory_text(browser ? browser : ""), *rest = NULL;
   bool opened = false;
   for (char *one = strtok_r(list, ":", &rest); one && !opened; one = strtok_r(NULL, ":", &rest))
     opened = run_program(one, address);

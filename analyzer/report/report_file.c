@@ -9,6 +9,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/checked_memory.h"
+
 /* A place that can be moved to: a plain file, or nothing yet. A link stays one: what it points to
  * is written in place. */
 static bool can_be_replaced(const char *path) {
@@ -18,9 +20,7 @@ static bool can_be_replaced(const char *path) {
 
 /* Makes an empty file beside the path, with the rights that a new file has. */
 static char *make_temporary(const char *path) {
-  char *temporary = NULL;
-  if (asprintf(&temporary, "%s.XXXXXX", path) < 0)
-    return NULL;
+  char *temporary = memory_printf("%s.XXXXXX", path);
   int descriptor = mkstemp(temporary);
   if (descriptor < 0) {
     free(temporary);

@@ -26,7 +26,7 @@ static void drop_brackets(char *name) {
 
 const char *function_name(struct arena *arena, const char *symbol) {
   char *demangled = kernel_demangle(symbol);
-  bool cpp = demangled && strcmp(demangled, symbol) != 0;
+  bool cpp = strcmp(demangled, symbol) != 0;
   char *name = cpp ? kernel_strip(demangled) : NULL;
   if (name)
     drop_brackets(name);

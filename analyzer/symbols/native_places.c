@@ -62,12 +62,7 @@ static struct symbol_file *file_of(const char *library, const char *build_id) {
   if (files.n == LIBRARIES_MOST)
     return NULL;
   struct symbol_file *file = &files.at[files.n];
-  *file = (struct symbol_file){.library = strdup(library), .build_id = strdup(build_id)};
-  if (!file->library || !file->build_id) {
-    free(file->library);
-    free(file->build_id);
-    return NULL;
-  }
+  *file = (struct symbol_file){.library = memory_text(library), .build_id = memory_text(build_id)};
   files.n++;
   open_file(file);
   return file;

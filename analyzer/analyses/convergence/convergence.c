@@ -11,6 +11,7 @@
 
 #include "analyses/analyses.h"
 #include "analyses/thresholds.h"
+#include "base/checked_memory.h"
 #include "base/robust.h"
 #include "base/statistics.h"
 
@@ -52,13 +53,12 @@ static int by_series(const void *left, const void *right) {
  * values, the last one counts. A job that goes back to its first step counts from the beginning in
  * each epoch, so its steps continue from where they were. A job that goes back to a later step
  * continued from a checkpoint, and its earlier values after that step are void. */
-static int fill_series(struct arena *arena, const struct point *points, u32 n, struct series *out) {
+static void fill_series(struct arena *arena, const struct point *points, u32 n,
+                        struct series *out) {
   out->name = points->scalar->name;
   out->role = points->role;
   out->steps = arena_array(arena, n, sizeof(double));
   out->values = arena_array(arena, n, sizeof(double));
-  if (!out->steps || !out->values)
-    return -ENOMEM;
   bool known = true;
   for (u32 i = 0; i < n; i++)
     known = known && points[i].scalar->step != INDEX_NONE;
@@ -75,15 +75,14 @@ static int fill_series(struct arena *arena, const struct point *points, u32 n, s
     out->values[out->n++] = points[i].scalar->value;
     last = step;
   }
-  return 0;
 }
 
 /* By how much the job's count of steps is ahead of the report's: it may have begun at a checkpoint,
  * and prints a step's values when the next one runs. */
 static double step_shift_of(const struct model *model, const struct point *points, u32 n) {
-  double *shifts = malloc((n + 1ul) * sizeof(*shifts)), shift = NAN;
+  double *shifts = memory_array(size_sum(n, 1), sizeof(*shifts)), shift = NAN;
   u32 known = 0;
-  for (u32 i = 0; shifts && i < n; i++) {
+  for (u32 i = 0; i < n; i++) {
     const struct scalar *scalar = points[i].scalar;
     i32 step = scalar->time != NS_UNKNOWN && scalar->step != INDEX_NONE &&
                        scalar->rank < model->n_ranks && model->steps.n
@@ -99,9 +98,9 @@ static double step_shift_of(const struct model *model, const struct point *point
 }
 
 static double median_of_part(const double *values, u32 from, u32 to) {
-  double *copy = malloc((to - from + 1ul) * sizeof(*copy)), result = NAN;
+  double *copy = memory_array(size_sum(to - from, 1), sizeof(*copy)), result = NAN;
   u32 n = 0;
-  for (u32 i = from; copy && i < to; i++)
+  for (u32 i = from; i < to; i++)
     if (isfinite(values[i]))
       copy[n++] = values[i];
   if (n)
@@ -113,9 +112,8 @@ static double median_of_part(const double *values, u32 from, u32 to) {
 /* The trend of the values from this index on; 0 if chance explains it. */
 static double slope_from(const struct series *series, u32 from) {
   u32 n = 0, all = series->n - from;
-  double *x = malloc(3ul * (all + 1) * sizeof(*x)), *y = x + all + 1, *scratch = y + all + 1;
-  if (!x)
-    return NAN;
+  double *x = memory_array(size_product(3, size_sum(all, 1)), sizeof(*x)), *y = x + all + 1,
+         *scratch = y + all + 1;
   for (u32 i = from; i < series->n; i++)
     if (isfinite(series->values[i])) {
       x[n] = series->steps[i];
@@ -152,13 +150,11 @@ static struct convergence_series summarise_series(const struct series *series) {
 
 /* The values for a picture: of each group of neighbours, the value farthest from their median, or
  * one that is not finite. */
-static int choose_points(struct arena *arena, const struct series *series,
-                         struct convergence_series *row) {
+static void choose_points(struct arena *arena, const struct series *series,
+                          struct convergence_series *row) {
   u32 each = series->n / CONVERGENCE_POINTS + 1;
-  row->at_step = arena_array(arena, series->n / each + 1, sizeof(double));
-  row->value = arena_array(arena, series->n / each + 1, sizeof(double));
-  if (!row->at_step || !row->value)
-    return -ENOMEM;
+  row->at_step = arena_array(arena, size_sum(series->n / each, 1), sizeof(double));
+  row->value = arena_array(arena, size_sum(series->n / each, 1), sizeof(double));
   for (u32 from = 0; from < series->n; from += each) {
     u32 to = from + each < series->n ? from + each : series->n, chosen = from;
     double middle = median_of_part(series->values, from, to), farthest = -1;
@@ -172,7 +168,6 @@ static int choose_points(struct arena *arena, const struct series *series,
     row->at_step[row->n_points] = series->steps[chosen];
     row->value[row->n_points++] = series->values[chosen];
   }
-  return 0;
 }
 
 static void check_divergence(const struct series *loss, const struct convergence_series *row,
@@ -240,15 +235,13 @@ static enum loss_trend trend_of(const struct convergence_result *result,
   return change < -PLATEAU_SHARE ? LOSS_FALLING : change > PLATEAU_SHARE ? LOSS_RISING : LOSS_FLAT;
 }
 
-static int mark_spikes(struct analysis *a, const double *steps, const double *values, u32 n,
-                       double share, struct signal_spikes *out) {
-  bool *marks = arena_array(a->arena, n + 1u, sizeof(*marks));
-  double *typical = arena_array(a->arena, n + 1u, sizeof(*typical));
-  out->steps = arena_array(a->arena, n + 1u, sizeof(double));
-  out->values = arena_array(a->arena, n + 1u, sizeof(double));
-  out->typical = arena_array(a->arena, n + 1u, sizeof(double));
-  if (!marks || !typical || !out->steps || !out->values || !out->typical)
-    return -ENOMEM;
+static void mark_spikes(struct analysis *a, const double *steps, const double *values, u32 n,
+                        double share, struct signal_spikes *out) {
+  bool *marks = arena_array(a->arena, size_sum(n, 1), sizeof(*marks));
+  double *typical = arena_array(a->arena, size_sum(n, 1), sizeof(*typical));
+  out->steps = arena_array(a->arena, size_sum(n, 1), sizeof(double));
+  out->values = arena_array(a->arena, size_sum(n, 1), sizeof(double));
+  out->typical = arena_array(a->arena, size_sum(n, 1), sizeof(double));
   find_spikes(values, n, share, marks, typical);
   for (u32 i = 0; i < n; i++)
     if (marks[i]) {
@@ -261,7 +254,6 @@ static int mark_spikes(struct analysis *a, const double *steps, const double *va
     out->from = steps[0];
     out->to = steps[n - 1];
   }
-  return 0;
 }
 
 /* For each role, the series with most values; among equals, that of the lowest rank. */
@@ -275,31 +267,25 @@ static const struct series *choose_series(const struct series *all, u32 n, enum 
 
 /* Step times and memory, by the job's count of steps. If times do not show how it corresponds to
  * the report's count, both are assumed to count all steps of the run. */
-static int mark_own_signals(struct analysis *a, double shift,
-                            struct signal_spikes signals[SIGNALS]) {
+static void mark_own_signals(struct analysis *a, double shift,
+                             struct signal_spikes signals[SIGNALS]) {
   const struct results *r = a->results;
   const double *own[] = {r->step_ms, r->memory.step_peak_bytes};
   const u32 counts[] = {r->n_step_ms, r->memory.n_step_peaks};
   const enum signal_kind which[] = {SIGNAL_STEP_TIME, SIGNAL_MEMORY};
-  int error = 0;
-  for (u32 s = 0; s < 2 && !error; s++) {
-    double *steps = arena_array(a->arena, counts[s] + 1u, sizeof(*steps));
-    if (!steps)
-      return -ENOMEM;
+  for (u32 s = 0; s < 2; s++) {
+    double *steps = arena_array(a->arena, size_sum(counts[s], 1), sizeof(*steps));
     for (u32 i = 0; i < counts[s]; i++)
       steps[i] = a->model->steps.first + i + (isnan(shift) ? 0 : shift);
-    error = mark_spikes(a, steps, own[s], own[s] ? counts[s] : 0, SPIKE_SHARE, &signals[which[s]]);
+    mark_spikes(a, steps, own[s], own[s] ? counts[s] : 0, SPIKE_SHARE, &signals[which[s]]);
   }
-  return error;
 }
 
 /* Ranks that reported a loss or gradient norm that is not finite. */
-static int list_diverged_ranks(struct analysis *a, const struct point *points, u32 n) {
+static void list_diverged_ranks(struct analysis *a, const struct point *points, u32 n) {
   struct convergence_result *result = &a->results->convergence;
-  bool *bad = arena_array(a->arena, a->model->n_ranks + 1u, sizeof(*bad));
-  result->diverged_ranks = arena_array(a->arena, a->model->n_ranks + 1u, sizeof(u32));
-  if (!bad || !result->diverged_ranks)
-    return -ENOMEM;
+  bool *bad = arena_array(a->arena, size_sum(a->model->n_ranks, 1), sizeof(*bad));
+  result->diverged_ranks = arena_array(a->arena, size_sum(a->model->n_ranks, 1), sizeof(u32));
   for (u32 i = 0; i < n; i++)
     if (points[i].role == SCALAR_ROLE_LOSS && !isfinite(points[i].scalar->value) &&
         points[i].scalar->rank < a->model->n_ranks)
@@ -307,19 +293,16 @@ static int list_diverged_ranks(struct analysis *a, const struct point *points, u
   for (u32 r = 0; r < a->model->n_ranks; r++)
     if (bad[r])
       result->diverged_ranks[result->n_diverged_ranks++] = a->model->ranks[r].rank;
-  return 0;
 }
 
-static int analyse_series(struct analysis *a, const struct series *all, u32 n) {
+static void analyse_series(struct analysis *a, const struct series *all, u32 n) {
   struct convergence_result *result = &a->results->convergence;
   struct signal_spikes signals[SIGNALS] = {0};
   double shift = NAN;
   static const enum scalar_role roles[] = {SCALAR_ROLE_LOSS, SCALAR_ROLE_GRAD_NORM};
   static const double shares[] = {SPIKE_SHARE_LOSS, SPIKE_SHARE};
   const struct convergence_series **rows[] = {&result->loss, &result->grad_norm};
-  result->series = arena_array(a->arena, n + 1u, sizeof(*result->series));
-  if (!result->series)
-    return -ENOMEM;
+  result->series = arena_array(a->arena, size_sum(n, 1), sizeof(*result->series));
   /* One of each role: the one that comes first in the order of roles. */
   for (u32 role = SCALAR_ROLE_LOSS; role < SCALAR_ROLE_STEP; role++) {
     const struct series *series = choose_series(all, n, role);
@@ -327,16 +310,12 @@ static int analyse_series(struct analysis *a, const struct series *all, u32 n) {
       continue;
     struct convergence_series *row = &result->series[result->n_series++];
     *row = summarise_series(series);
-    if (choose_points(a->arena, series, row) < 0)
-      return -ENOMEM;
+    choose_points(a->arena, series, row);
     shift = isnan(shift) ? series->shift : shift;
     for (u32 s = 0; s < 2; s++)
       if (roles[s] == role) {
         *rows[s] = row;
-        int error =
-            mark_spikes(a, series->steps, series->values, series->n, shares[s], &signals[s]);
-        if (error)
-          return error;
+        mark_spikes(a, series->steps, series->values, series->n, shares[s], &signals[s]);
         row->spikes = signals[s].n;
       }
     if (role == SCALAR_ROLE_LOSS) {
@@ -346,40 +325,38 @@ static int analyse_series(struct analysis *a, const struct series *all, u32 n) {
       result->verdict = trend_of(result, row);
     }
   }
-  int error = mark_own_signals(a, shift, signals);
-  return error ? error : find_instability(a, signals);
+  mark_own_signals(a, shift, signals);
+  find_instability(a, signals);
 }
 
 int convergence_analyse(struct analysis *a) {
   const struct model *model = a->model;
   struct convergence_result *result = &a->results->convergence;
   *result = convergence_result_unknown();
-  struct point *points = malloc((model->n_scalars + 1ul) * sizeof(*points));
+  struct point *points = memory_array(size_sum(model->n_scalars, 1), sizeof(*points));
   u32 n = 0, n_series = 0;
-  if (!points)
-    return -ENOMEM;
   for (u32 i = 0; i < model->n_scalars; i++) {
     const struct scalar *scalar = &model->scalars[i];
     enum scalar_role role = scalar->name ? scalar_role_of(scalar->name) : SCALAR_ROLE_NONE;
     if (role != SCALAR_ROLE_NONE && role != SCALAR_ROLE_STEP)
       points[n++] = (struct point){scalar, role, i};
   }
-  struct series *all = arena_array(a->arena, n + 1u, sizeof(*all));
-  int error = all ? 0 : -ENOMEM;
+  struct series *all = arena_array(a->arena, size_sum(n, 1), sizeof(*all));
   if (n)
     qsort(points, n, sizeof(*points), by_series);
-  for (u32 i = 0, next; i < n && !error; i = next) {
+  for (u32 i = 0, next; i < n; i = next) {
     for (next = i + 1; next < n && points[next].scalar->rank == points[i].scalar->rank &&
                        strcmp(points[next].scalar->name, points[i].scalar->name) == 0;)
       next++;
     all[n_series].shift = step_shift_of(model, points + i, next - i);
-    error = fill_series(a->arena, points + i, next - i, &all[n_series++]);
+    fill_series(a->arena, points + i, next - i, &all[n_series++]);
   }
-  if (!error && n)
-    error = list_diverged_ranks(a, points, n);
+  if (n)
+    list_diverged_ranks(a, points, n);
   free(points);
-  if (error || !n)
-    return error;
+  if (!n)
+    return 0;
   result->reason = NULL;
-  return analyse_series(a, all, n_series);
+  analyse_series(a, all, n_series);
+  return 0;
 }

@@ -33,6 +33,6 @@ struct signal_spikes {
 };
 
 /* Fills clusters and instability_p of the result. 0, or -ENOMEM. */
-int find_instability(struct analysis *a, const struct signal_spikes signals[SIGNALS]);
+void find_instability(struct analysis *a, const struct signal_spikes signals[SIGNALS]);
 
 #endif

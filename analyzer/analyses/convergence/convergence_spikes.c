@@ -9,6 +9,7 @@
 
 #include "analyses/convergence/convergence.h"
 #include "analyses/thresholds.h"
+#include "base/checked_memory.h"
 #include "base/statistics.h"
 
 /* The expected value at `at`: the median of the last few finite values before it, so that one spike
@@ -80,8 +81,8 @@ static double chance_of_coincidence(const double *left, u32 n, const double *rig
   return fmin(1, least * tried);
 }
 
-static int fill_instability_p(struct convergence_result *result,
-                              const struct signal_spikes signals[SIGNALS]) {
+static void fill_instability_p(struct convergence_result *result,
+                               const struct signal_spikes signals[SIGNALS]) {
   double least = 1;
   u32 pairs = 0;
   for (u32 a = 0; a < SIGNALS; a++)
@@ -91,9 +92,7 @@ static int fill_instability_p(struct convergence_result *result,
       pairs++;
       double from = fmax(signals[a].from, signals[b].from);
       double steps = fmin(signals[a].to, signals[b].to) - from + 1;
-      double *left = malloc((signals[a].n + signals[b].n + 2ul) * sizeof(*left));
-      if (!left)
-        return -ENOMEM;
+      double *left = memory_array(size_sum(size_sum(signals[a].n, signals[b].n), 2), sizeof(*left));
       double *right = left + signals[a].n + 1;
       u32 n = list_onsets(&signals[a], left), m = list_onsets(&signals[b], right);
       if (steps > 0 && n && m)
@@ -102,7 +101,6 @@ static int fill_instability_p(struct convergence_result *result,
       free(left);
     }
   result->instability_p = pairs ? fmin(1, least * pairs) : NAN;
-  return 0;
 }
 
 static int by_step(const void *left, const void *right) {
@@ -110,7 +108,7 @@ static int by_step(const void *left, const void *right) {
   return a->step < b->step ? -1 : a->step > b->step;
 }
 
-static int name_signals(struct analysis *a, struct convergence_cluster *cluster) {
+static void name_signals(struct analysis *a, struct convergence_cluster *cluster) {
   char text[96] = "";
   for (u32 s = 0; s < SIGNALS; s++)
     if (cluster->kinds >> s & 1) {
@@ -119,18 +117,15 @@ static int name_signals(struct analysis *a, struct convergence_cluster *cluster)
       cluster->n_signals++;
     }
   cluster->signals = arena_text(a->arena, text);
-  return cluster->signals ? 0 : -ENOMEM;
 }
 
-int find_instability(struct analysis *a, const struct signal_spikes signals[SIGNALS]) {
+void find_instability(struct analysis *a, const struct signal_spikes signals[SIGNALS]) {
   struct convergence_result *result = &a->results->convergence;
   u32 n = 0, clusters = 0;
   for (u32 s = 0; s < SIGNALS; s++)
     n += signals[s].n;
-  result->spikes = arena_array(a->arena, n + 1u, sizeof(*result->spikes));
-  result->clusters = arena_array(a->arena, n + 1u, sizeof(*result->clusters));
-  if (!result->spikes || !result->clusters)
-    return -ENOMEM;
+  result->spikes = arena_array(a->arena, size_sum(n, 1), sizeof(*result->spikes));
+  result->clusters = arena_array(a->arena, size_sum(n, 1), sizeof(*result->clusters));
   for (u32 s = 0; s < SIGNALS; s++)
     for (u32 i = 0; i < signals[s].n; i++)
       result->spikes[result->n_spikes++] = (struct convergence_spike){
@@ -146,13 +141,12 @@ int find_instability(struct analysis *a, const struct signal_spikes signals[SIGN
       continue;
     }
     if (open.kinds & (open.kinds - 1)) {
-      if (name_signals(a, &open) < 0)
-        return -ENOMEM;
+      name_signals(a, &open);
       result->clusters[clusters++] = open;
     }
     if (i < n)
       open = (struct convergence_cluster){spike->step, spike->step, NULL, 1u << spike->signal, 0};
   }
   result->n_clusters = clusters;
-  return fill_instability_p(result, signals);
+  fill_instability_p(result, signals);
 }

@@ -16,7 +16,7 @@ struct arithmetic_calls {
 };
 
 /* gemms.c: time and speed of GEMMs, by shape and precision. */
-int gemms_rank(struct analysis *a, const struct timeline *timeline,
-               const struct arithmetic_calls *calls);
+void gemms_rank(struct analysis *a, const struct timeline *timeline,
+                const struct arithmetic_calls *calls);
 
 #endif

@@ -88,16 +88,14 @@ u32 arithmetic_around(const struct timeline *t, const struct span *host) {
   return call && call->lane == host->lane && host->start <= call->end ? low - 1 : INDEX_NONE;
 }
 
-static int check_gemm_name(struct counting *c, u32 name, bool *is) {
-  if (!VECTOR_REACH(&c->is_gemm, name))
-    return -ENOMEM;
+static void check_gemm_name(struct counting *c, u32 name, bool *is) {
+  VECTOR_REACH(&c->is_gemm, name);
   u8 *known = &c->is_gemm.at[name];
   if (!*known) {
     const char *text = name ? c->a->source.name(c->timeline, name) : NULL;
     *known = kernel_category(c->a->kernel_names, text) == KERNEL_GEMM ? 2 : 1;
   }
   *is = *known == 2;
-  return 0;
 }
 
 static int by_name(const void *left, const void *right) {
@@ -117,7 +115,7 @@ static struct replayed_kernel *find_replayed(struct counting *c, const struct ar
   return kernel ? &c->replayed[replay->what][kernel - content->kernels] : NULL;
 }
 
-static int count_kernel(struct counting *c, const struct span *span) {
+static void count_kernel(struct counting *c, const struct span *span) {
   const struct timeline *t = c->timeline;
   u32 at = span->launch == INDEX_NONE ? INDEX_NONE : arithmetic_around(t, &t->spans[span->launch]);
   const struct arithmetic *call = at == INDEX_NONE ? NULL : &t->arithmetic[at];
@@ -131,10 +129,10 @@ static int count_kernel(struct counting *c, const struct span *span) {
   if (replayed)
     replayed->count++;
   if (!time_is_analysed(c, span->start))
-    return 0;
+    return;
   bool is_gemm,
       known = call && !call->captured && !call->replay && call->flops != ARITHMETIC_UNKNOWN;
-  int error = check_gemm_name(c, span->name, &is_gemm);
+  check_gemm_name(c, span->name, &is_gemm);
   c->sum->kernel_ns += ns;
   c->sum->kernels++;
   c->sum->launched += span->launch != INDEX_NONE;
@@ -142,16 +140,15 @@ static int count_kernel(struct counting *c, const struct span *span) {
     c->sum->estimated_ns += ns;
   else if (known)
     c->sum->known_ns += ns;
-  if (!error && is_gemm) {
+  if (is_gemm) {
     c->sum->gemm_ns += ns;
     if (known)
       c->sum->gemm_known_ns += ns;
   }
   if (replayed) {
     replayed->ns += ns;
-    replayed->is_gemm = !error && is_gemm;
+    replayed->is_gemm = is_gemm;
   }
-  return error;
 }
 
 /* A GEMM, of which `calls` were made. */
@@ -165,23 +162,21 @@ static void add_gemms(struct rank_flops *sum, u64 flops, enum precision precisio
   sum->by_precision[precision] += (double)flops * (double)calls;
 }
 
-static int unite_phase(struct counting *c, u8 phase, struct intervals *out) {
+static void unite_phase(struct counting *c, u8 phase, struct intervals *out) {
   const struct timeline *t = c->timeline;
   u32 n = c->a->ranks[t->rank].spans[SPAN_PHASE];
-  *out = (struct intervals){.at = arena_array(&c->scratch, n + 1u, sizeof(*out->at))};
-  for (u32 i = 0; out->at && n && i < t->n_spans; i++)
+  *out = (struct intervals){.at = arena_array(&c->scratch, size_sum(n, 1), sizeof(*out->at))};
+  for (u32 i = 0; n && i < t->n_spans; i++)
     if (t->spans[i].kind == SPAN_PHASE && t->spans[i].category == phase)
       intervals_append(out, t->spans[i].start, t->spans[i].end);
-  return out->at ? 0 : -ENOMEM;
 }
 
 /* A forward pass inside a backward pass is recomputed, to save memory. */
-static int find_forward(struct counting *c) {
+static void find_forward(struct counting *c) {
   struct intervals forward, backward;
-  int error = unite_phase(c, TSCOPE_PHASE_FORWARD, &forward);
-  if (!error)
-    error = unite_phase(c, TSCOPE_PHASE_BACKWARD, &backward);
-  return error ? error : intervals_subtract(&c->scratch, &forward, &backward, &c->forward);
+  unite_phase(c, TSCOPE_PHASE_FORWARD, &forward);
+  unite_phase(c, TSCOPE_PHASE_BACKWARD, &backward);
+  intervals_subtract(&c->scratch, &forward, &backward, &c->forward);
 }
 
 static void count_forward(struct counting *c, const struct arithmetic *call) {
@@ -263,24 +258,21 @@ static void sum_analysed_time(struct counting *c) {
   }
 }
 
-static int prepare(struct counting *c) {
+static void prepare(struct counting *c) {
   const struct timeline *t = c->timeline;
   size_t n = t->n_arithmetic + 1u, contents = t->gemms ? t->gemms->n_contents : 0;
-  c->first_start = malloc(n * sizeof(*c->first_start));
-  c->kernel_ns = calloc(n, sizeof(*c->kernel_ns));
-  c->analysed = calloc(n, sizeof(*c->analysed));
-  c->replays = calloc(contents + 1, sizeof(*c->replays));
-  c->replays_run = calloc(contents + 1, sizeof(*c->replays_run));
-  c->replayed = calloc(contents + 1, sizeof(*c->replayed));
-  bool good =
-      c->first_start && c->kernel_ns && c->analysed && c->replays && c->replays_run && c->replayed;
-  for (size_t i = 0; good && i < contents; i++) {
-    c->replayed[i] = calloc(t->gemms->contents[i].n_kernels + 1u, sizeof(**c->replayed));
-    good = c->replayed[i] != NULL;
+  c->first_start = memory_array(n, sizeof(*c->first_start));
+  c->kernel_ns = memory_zeroed(n, sizeof(*c->kernel_ns));
+  c->analysed = memory_zeroed(n, sizeof(*c->analysed));
+  c->replays = memory_zeroed(size_sum(contents, 1), sizeof(*c->replays));
+  c->replays_run = memory_zeroed(size_sum(contents, 1), sizeof(*c->replays_run));
+  c->replayed = memory_zeroed(size_sum(contents, 1), sizeof(*c->replayed));
+  for (size_t i = 0; i < contents; i++) {
+    c->replayed[i] =
+        memory_zeroed(size_sum(t->gemms->contents[i].n_kernels, 1), sizeof(**c->replayed));
   }
-  for (u32 i = 0; good && i < t->n_arithmetic; i++)
+  for (u32 i = 0; i < t->n_arithmetic; i++)
     c->first_start[i] = NS_UNKNOWN;
-  return good ? 0 : -ENOMEM;
 }
 
 static void release(struct counting *c) {
@@ -298,27 +290,25 @@ static void release(struct counting *c) {
 
 int flops_rank(struct analysis *a, const struct timeline *timeline) {
   struct counting c = {.a = a, .timeline = timeline, .sum = &a->ranks[timeline->rank].flops};
-  int error = prepare(&c);
-  if (!error)
-    error = find_forward(&c);
+  prepare(&c);
+  find_forward(&c);
   a->ranks[timeline->rank].graph_launches = timeline->graph_launches;
   a->ranks[timeline->rank].graph_launches_run = timeline->graph_launches_run;
   a->ranks[timeline->rank].graph_launches_open = timeline->graph_launches_open;
-  for (u32 i = 0; !error && i < timeline->n_spans; i++)
+  for (u32 i = 0; i < timeline->n_spans; i++)
     if (timeline->spans[i].kind == SPAN_KERNEL)
-      error = count_kernel(&c, &timeline->spans[i]);
-  for (u32 i = 0; !error && i < timeline->n_arithmetic; i++)
+      count_kernel(&c, &timeline->spans[i]);
+  for (u32 i = 0; i < timeline->n_arithmetic; i++)
     count_call(&c, i);
-  for (u32 i = 0; !error && timeline->gemms && i < timeline->gemms->n_contents; i++)
+  for (u32 i = 0; timeline->gemms && i < timeline->gemms->n_contents; i++)
     count_replays(&c, i);
-  if (!error) {
-    sum_analysed_time(&c);
-    error = gemms_rank(
-        a, timeline, &(struct arithmetic_calls){c.first_start, c.kernel_ns, c.analysed, c.replays});
-  }
+  sum_analysed_time(&c);
+  gemms_rank(a, timeline,
+             &(struct arithmetic_calls){c.first_start, c.kernel_ns, c.analysed, c.replays});
+
   release(&c);
   arena_release(&c.scratch);
-  return error;
+  return 0;
 }
 
 struct rank_flops flops_all(const struct analysis *a, bool only_gemms) {

@@ -18,6 +18,7 @@
 #include "analyses/analyses.h"
 #include "analyses/gpu/arithmetic_calls.h"
 #include "analyses/queries.h"
+#include "base/checked_memory.h"
 #include "kernels/kernels.h"
 
 /* Times of calls, in nanoseconds. */
@@ -62,8 +63,8 @@ struct gemms_result gemms_result_unknown(void) {
 }
 
 int gemms_prepare(struct analysis *a) {
-  a->gemm_sums = calloc(a->model->n_ranks + 1u, sizeof(*a->gemm_sums));
-  return a->gemm_sums ? 0 : -ENOMEM;
+  a->gemm_sums = memory_zeroed(size_sum(a->model->n_ranks, 1), sizeof(*a->gemm_sums));
+  return 0;
 }
 
 void gemms_free(struct analysis *a) {
@@ -169,18 +170,16 @@ static void estimate(struct cell *cell, bool replays_known, double usual) {
   cell->variance = not_timed > 0 ? cell->time * cell->time * not_timed * relative / sample->n : 0;
 }
 
-int gemms_rank(struct analysis *a, const struct timeline *timeline,
-               const struct arithmetic_calls *calls) {
+void gemms_rank(struct analysis *a, const struct timeline *timeline,
+                const struct arithmetic_calls *calls) {
   struct gemm_sums *sums = &a->gemm_sums[timeline->rank];
   const struct gemms *gemms = timeline->gemms;
   const struct rank_flops *flops = &a->ranks[timeline->rank].flops;
   double replayed = 0;
   u32 n = (gemms ? gemms->n_shapes : 0) + 1;
   if (!flops->gemms)
-    return 0;
-  sums->cells = calloc(n, sizeof(*sums->cells));
-  if (!sums->cells)
-    return -ENOMEM;
+    return;
+  sums->cells = memory_zeroed(n, sizeof(*sums->cells));
   sums->n = n;
   for (u32 i = 0; i < n; i++) {
     sums->cells[i].rank = timeline->rank;
@@ -205,7 +204,6 @@ int gemms_rank(struct analysis *a, const struct timeline *timeline,
   double usual = typical_variance(sums);
   for (u32 i = 0; i < n; i++)
     estimate(&sums->cells[i], sums->replays_known, usual);
-  return 0;
 }
 
 /* --- all ranks --- */
@@ -256,7 +254,7 @@ static bool name_row(struct analysis *a, const struct gemm_shape *shape, struct 
                   : arena_printf(a->arena, "%s x %s", type_name(shape->a), type_name(shape->b));
   row->precision = precision_name((enum precision)shape->precision);
   row->batch = shape->batch == TSCOPE_UNKNOWN ? NAN : shape->batch;
-  return row->shape && row->type;
+  return row->type;
 }
 
 /* The row of cells of one shape, one of each rank. */
@@ -303,16 +301,14 @@ static struct cell **all_cells(const struct analysis *a, u32 *n) {
   u32 room = 0;
   for (u32 i = 0; i < a->model->n_ranks; i++)
     room += a->gemm_sums[i].n;
-  struct cell **cells = malloc((room + 1u) * sizeof(*cells));
+  struct cell **cells = memory_array(size_sum(room, 1), sizeof(*cells));
   *n = 0;
-  for (u32 i = 0; cells && i < a->model->n_ranks; i++)
+  for (u32 i = 0; i < a->model->n_ranks; i++)
     for (u32 k = 0; k < a->gemm_sums[i].n; k++) {
       struct cell *cell = &a->gemm_sums[i].cells[k];
       if (cell->calls + cell->replayed > 0)
         cells[(*n)++] = cell;
     }
-  if (cells && *n)
-    qsort(cells, *n, sizeof(*cells), by_shape);
   return cells;
 }
 
@@ -320,9 +316,9 @@ static int list_rows(struct analysis *a, double ranks, double *total_ms) {
   struct gemms_result *out = &a->results->gemms;
   u32 n;
   struct cell **cells = all_cells(a, &n);
-  struct gemm_row *rows = malloc((n + 1u) * sizeof(*rows));
+  struct gemm_row *rows = memory_array(size_sum(n, 1), sizeof(*rows));
   u32 made = 0;
-  bool good = cells && rows;
+  bool good = rows;
   for (u32 i = 0, same; good && i < n; i += same) {
     for (same = 1; i + same < n && by_shape(&cells[i], &cells[i + same]) == 0; same++)
       ;
@@ -332,7 +328,7 @@ static int list_rows(struct analysis *a, double ranks, double *total_ms) {
     qsort(rows, made, sizeof(*rows), most_time_first);
   out->shapes = made;
   out->n_rows = made < GEMMS_LISTED ? made : GEMMS_LISTED;
-  out->rows = arena_array(a->arena, out->n_rows + 1u, sizeof(*out->rows));
+  out->rows = arena_array(a->arena, size_sum(out->n_rows, 1), sizeof(*out->rows));
   good &= out->rows != NULL;
   *total_ms = 0;
   for (u32 i = 0; good && i < made; i++)
@@ -412,18 +408,15 @@ static struct precision_row make_precision(const struct analysis *a, enum precis
   return row;
 }
 
-static int list_precisions(struct analysis *a, double ranks, double all_flops) {
+static void list_precisions(struct analysis *a, double ranks, double all_flops) {
   struct gemms_result *out = &a->results->gemms;
   out->precisions = arena_array(a->arena, PRECISIONS, sizeof(*out->precisions));
-  if (!out->precisions)
-    return -ENOMEM;
   for (u32 p = 0; p < PRECISIONS; p++) {
     struct precision_row row = make_precision(a, (enum precision)p, ranks, all_flops);
     if (row.flops > 0)
       out->precisions[out->n_precisions++] = row;
   }
   qsort(out->precisions, out->n_precisions, sizeof(*out->precisions), most_operations_first);
-  return 0;
 }
 
 /* Time of all that was timed, and its error. */
@@ -515,11 +508,11 @@ int gemms_summarise(struct analysis *a) {
   describe_method(a);
   int error = list_rows(a, ranks, &total_ms);
   if (!error)
-    error = list_precisions(a, ranks, all_flops);
+    list_precisions(a, ranks, all_flops);
   if (error)
     return error;
   fill_totals(a, ranks, all_flops);
-  if (!out->how && !(out->reason = why_no_times(a)))
-    return -ENOMEM;
+  if (!out->how)
+    out->reason = why_no_times(a);
   return 0;
 }

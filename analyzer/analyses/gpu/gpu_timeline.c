@@ -61,13 +61,12 @@ static void add_idle_causes(const struct timeline *t, const struct intervals *bu
 }
 
 /* `n` are of that kind. */
-static int union_of_kind(struct arena *scratch, const struct timeline *t, u8 kind, u32 n,
-                         struct intervals *out) {
-  *out = (struct intervals){arena_array(scratch, n + 1u, sizeof(*out->at)), 0};
-  for (u32 i = 0; out->at && n && i < t->n_spans; i++)
+static void union_of_kind(struct arena *scratch, const struct timeline *t, u8 kind, u32 n,
+                          struct intervals *out) {
+  *out = (struct intervals){arena_array(scratch, size_sum(n, 1), sizeof(*out->at)), 0};
+  for (u32 i = 0; n && i < t->n_spans; i++)
     if (t->spans[i].kind == kind)
       intervals_append(out, t->spans[i].start, t->spans[i].end);
-  return out->at ? 0 : -ENOMEM;
 }
 
 /* Nested unions: the GPU's own work, with communication, with memcpys. */
@@ -75,28 +74,23 @@ struct work {
   struct intervals own, with_comm, busy;
 };
 
-static int union_of_work(struct arena *scratch, const struct analysis *a, const struct timeline *t,
-                         struct work *work) {
+static void union_of_work(struct arena *scratch, const struct analysis *a, const struct timeline *t,
+                          struct work *work) {
   const u32 *spans = a->ranks[t->rank].spans;
   struct intervals memsets, memcpys;
-  int error = union_of_kind(scratch, t, SPAN_MEMSET, spans[SPAN_MEMSET], &memsets);
-  if (!error)
-    error = union_of_kind(scratch, t, SPAN_MEMCPY, spans[SPAN_MEMCPY], &memcpys);
-  if (!error)
-    error = intervals_union(scratch, &t->compute, &memsets, &work->own);
-  if (!error)
-    error = intervals_union(scratch, &work->own, &t->comm, &work->with_comm);
-  return error ? error : intervals_union(scratch, &work->with_comm, &memcpys, &work->busy);
+  union_of_kind(scratch, t, SPAN_MEMSET, spans[SPAN_MEMSET], &memsets);
+  union_of_kind(scratch, t, SPAN_MEMCPY, spans[SPAN_MEMCPY], &memcpys);
+  intervals_union(scratch, &t->compute, &memsets, &work->own);
+  intervals_union(scratch, &work->own, &t->comm, &work->with_comm);
+  intervals_union(scratch, &work->with_comm, &memcpys, &work->busy);
 }
 
-static int sum_known(struct arena *scratch, const struct timeline *t, const struct work *work,
-                     const struct intervals *known, struct gpu_timeline_result *out) {
-  struct intervals part = {arena_array(scratch, work->busy.n + 1u, sizeof(*part.at)), 0};
+static void sum_known(struct arena *scratch, const struct timeline *t, const struct work *work,
+                      const struct intervals *known, struct gpu_timeline_result *out) {
+  struct intervals part = {arena_array(scratch, size_sum(work->busy.n, 1), sizeof(*part.at)), 0};
   struct idle_causes causes = {0};
   i64 total = 0, own = 0, with_comm = 0, busy = 0;
   u32 at[4] = {0}, next = 0;
-  if (!part.at)
-    return -ENOMEM;
   for (u32 i = 0; i < known->n; i++) {
     intervals_within(&work->busy, &at[0], known->at[i].start, known->at[i].end, &part);
     if (part.n == 0)
@@ -109,7 +103,7 @@ static int sum_known(struct arena *scratch, const struct timeline *t, const stru
     add_idle_causes(t, &part, &next, &causes);
   }
   if (total == 0)
-    return 0;
+    return;
   out->compute_ms = ns_to_ms(own);
   out->exposed_comm_ms = ns_to_ms(with_comm - own);
   out->exposed_memcpy_ms = ns_to_ms(busy - with_comm);
@@ -119,7 +113,6 @@ static int sum_known(struct arena *scratch, const struct timeline *t, const stru
   out->host_bound_ms = ns_to_ms(causes.host);
   out->kernel_gap_ms = ns_to_ms(causes.gap);
   out->other_ms = ns_to_ms(causes.other);
-  return 0;
 }
 
 static i64 covered_ns(const struct intervals *set, i64 begin, i64 end) {
@@ -135,23 +128,19 @@ int gpu_timeline_rank(struct analysis *a, const struct timeline *t) {
   struct arena scratch = {0};
   struct work work;
   struct intervals known;
-  int error = union_of_work(&scratch, a, t, &work);
-  if (!error)
-    error = model_gpu_known(rank, t->ring_begin, &scratch, &known);
-  if (!error)
-    error = sum_known(&scratch, t, &work, &known, &a->results->gpu_timelines[t->rank]);
-  if (!error)
-    a->ranks[t->rank].gpu_known = covered_ns(&known, rank->begin, rank->end);
+  union_of_work(&scratch, a, t, &work);
+  model_gpu_known(rank, t->ring_begin, &scratch, &known);
+  sum_known(&scratch, t, &work, &known, &a->results->gpu_timelines[t->rank]);
+  a->ranks[t->rank].gpu_known = covered_ns(&known, rank->begin, rank->end);
   arena_release(&scratch);
-  return error;
+  return 0;
 }
 
 int gpu_timeline_prepare(struct analysis *a) {
   struct results *r = a->results;
   r->n_gpu_timelines = a->model->n_ranks;
-  r->gpu_timelines = arena_array(a->arena, a->model->n_ranks + 1u, sizeof(*r->gpu_timelines));
-  if (!r->gpu_timelines)
-    return -ENOMEM;
+  r->gpu_timelines =
+      arena_array(a->arena, size_sum(a->model->n_ranks, 1), sizeof(*r->gpu_timelines));
   for (u32 i = 0; i < a->model->n_ranks; i++) {
     nothing_known(&r->gpu_timelines[i]);
     r->gpu_timelines[i].rank = a->model->ranks[i].rank;
@@ -224,7 +213,7 @@ int gpu_timeline_summarise(struct analysis *a) {
   if (n == 0) {
     nothing_known(mean);
     r->gpu_timeline_reason = why_unknown(a);
-    return r->gpu_timeline_reason ? 0 : -ENOMEM;
+    return 0;
   }
   mean->compute_ms /= n;
   mean->exposed_comm_ms /= n;

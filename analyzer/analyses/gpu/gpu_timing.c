@@ -89,10 +89,10 @@ static const char *describe_source(struct analysis *a, const struct rank *rank) 
 /* Each source with the ranks that used it, if ranks used different ones. */
 static const char *describe_sources(struct analysis *a, struct arena *scratch) {
   const struct model *model = a->model;
-  u32 *ranks = arena_array(scratch, model->n_ranks + 1u, sizeof(u32));
+  u32 *ranks = arena_array(scratch, size_sum(model->n_ranks, 1), sizeof(u32));
   const char *all = "";
   u32 listed = 0;
-  for (u32 i = 0; ranks && all && i < model->n_ranks; i++) {
+  for (u32 i = 0; i < model->n_ranks; i++) {
     enum tscope_gpu_clock clock = main_clock(&model->ranks[i]);
     if (listed >> clock & 1)
       continue;
@@ -105,11 +105,10 @@ static const char *describe_sources(struct analysis *a, struct arena *scratch) {
     if (n == model->n_ranks || !source)
       return source;
     const char *of = describe_ranks(a->arena, ranks, n);
-    all = of ? arena_printf(a->arena, "%s%srank%s %s: %s", all, *all ? "; " : "", n > 1 ? "s" : "",
-                            of, source)
-             : NULL;
+    all = arena_printf(a->arena, "%s%srank%s %s: %s", all, *all ? "; " : "", n > 1 ? "s" : "", of,
+                       source);
   }
-  return ranks ? all : NULL;
+  return all;
 }
 
 /* The longest time in which CUPTI was not open; NULL if it always was. */
@@ -165,7 +164,7 @@ const char *gpu_timing_describe(struct analysis *a) {
     u32 n = count_changes(model);
     const char *how_often = n ? arena_printf(a->arena, " (changed %u times)", n) : "";
     return arena_printf(a->arena, "CUPTI activity for %.1f %% of the run%s, else %s (%s)",
-                        100 * watched, how_often ? how_often : "",
+                        100 * watched, how_often,
                         gpu_clock_name(other ? other->clock : TSCOPE_GPU_CLOCK_HOST),
                         other && other->reason ? other->reason : "reason not recorded");
   }

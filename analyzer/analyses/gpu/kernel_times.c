@@ -35,9 +35,7 @@ struct kernel_sums {
 
 int kernel_times_prepare(struct analysis *a) {
   char why[128];
-  struct kernel_sums *sums = a->kernel_sums = calloc(1, sizeof(*sums));
-  if (!sums)
-    return -ENOMEM;
+  struct kernel_sums *sums = a->kernel_sums = memory_zeroed(1, sizeof(*sums));
   pthread_mutex_init(&sums->lock, NULL);
   a->kernel_names = a->options->kernel_names;
   if (!a->kernel_names)
@@ -101,25 +99,21 @@ const struct kernel *kernel_of_span(const struct analysis *a, const struct timel
   return kernel_lookup(a->kernel_names, name_of(a, timeline, span->name, span->kind));
 }
 
-static int merge(struct analysis *a, const char *name, const struct sum *sum) {
+static void merge(struct analysis *a, const char *name, const struct sum *sum) {
   struct kernel_sums *sums = a->kernel_sums;
   const struct kernel *kernel = kernel_lookup(a->kernel_names, name);
-  if (!kernel)
-    return -ENOMEM;
   pthread_mutex_lock(&sums->lock);
-  bool room = VECTOR_REACH(&sums->by_kernel, kernel->number);
-  if (room) {
-    struct sum *all = &sums->by_kernel.at[kernel->number];
-    if (!all->kernel) {
-      all->kernel = kernel;
-      all->kind = sum->kind;
-    }
-    sum_add(all, sum->ns, sum->count, sum->longest);
-    all->no_operators_ns += sum->no_operators_ns;
-    all->no_operators_count += sum->no_operators_count;
+  VECTOR_REACH(&sums->by_kernel, kernel->number);
+  struct sum *all = &sums->by_kernel.at[kernel->number];
+  if (!all->kernel) {
+    all->kernel = kernel;
+    all->kind = sum->kind;
   }
+  sum_add(all, sum->ns, sum->count, sum->longest);
+  all->no_operators_ns += sum->no_operators_ns;
+  all->no_operators_count += sum->no_operators_count;
+
   pthread_mutex_unlock(&sums->lock);
-  return room ? 0 : -ENOMEM;
 }
 
 static bool any_kernels(const struct model *model) {
@@ -135,9 +129,8 @@ int kernel_times_rank(struct analysis *a, const struct timeline *timeline) {
   i64 begin = timeline->on_gpu && timeline->has_compute ? timeline->ring_begin : NS_UNKNOWN;
   bool no_operators =
       timeline->on_gpu && timeline->has_compute && !has_operators(a, timeline->rank);
-  int error = 0;
   a->ranks[timeline->rank].ring_begin = begin;
-  for (u32 i = 0; i < timeline->n_spans && !error; i++) {
+  for (u32 i = 0; i < timeline->n_spans && !0; i++) {
     const struct span *span = &timeline->spans[i];
     if (!is_gpu_work(a, timeline, span))
       continue;
@@ -148,23 +141,20 @@ int kernel_times_rank(struct analysis *a, const struct timeline *timeline) {
     if (!counts || span->start < begin)
       continue;
     u32 place = sum_index(span);
-    if (!VECTOR_REACH(&by_name, place)) {
-      error = -ENOMEM;
-      break;
-    }
+    VECTOR_REACH(&by_name, place);
     struct sum *sum = &by_name.at[place];
     sum->kind = span->kind;
     sum_add(sum, span->end - span->start, 1, span->end - span->start);
   }
-  for (u32 i = 0; i < by_name.n && !error; i++) {
+  for (u32 i = 0; i < by_name.n; i++) {
     struct sum *sum = &by_name.at[i];
     sum->no_operators_ns = no_operators ? sum->ns : 0;
     sum->no_operators_count = no_operators ? sum->count : 0;
     if (sum->count)
-      error = merge(a, name_of(a, timeline, i < NAMELESS ? 0 : i - NAMELESS, sum->kind), sum);
+      merge(a, name_of(a, timeline, i < NAMELESS ? 0 : i - NAMELESS, sum->kind), sum);
   }
   free(by_name.at);
-  return error;
+  return 0;
 }
 
 int kernel_times_without_operators(struct analysis *a, int (*add)(struct operator_sums *sums,
@@ -212,40 +202,34 @@ static int more_first(const void *left, const void *right) {
   return strcmp(a->category, b->category);
 }
 
-static int list_categories(struct analysis *a, const struct sum *sums, u32 n, double total_ms) {
+static void list_categories(struct analysis *a, const struct sum *sums, u32 n, double total_ms) {
   struct results *r = a->results;
   unsigned categories = kernel_category_count(a->kernel_names);
   r->kernel_categories = arena_array(a->arena, categories, sizeof(*r->kernel_categories));
-  i64 *ns = calloc(categories, sizeof(*ns));
-  u64 *count = calloc(categories, sizeof(*count));
-  bool room = r->kernel_categories && ns && count;
-  for (u32 i = 0; room && i < n; i++) {
+  i64 *ns = memory_zeroed(categories, sizeof(*ns));
+  u64 *count = memory_zeroed(categories, sizeof(*count));
+  for (u32 i = 0; i < n; i++) {
     ns[category_of(&sums[i])] += sums[i].ns;
     count[category_of(&sums[i])] += sums[i].count;
   }
-  for (unsigned i = 0; room && i < categories; i++) {
+  for (unsigned i = 0; i < categories; i++) {
     if (!count[i])
       continue;
     double ms = ns_to_ms(ns[i]);
     const char *name = arena_text(a->arena, kernel_category_name(a->kernel_names, i));
     r->kernel_categories[r->n_kernel_categories++] = (struct kernel_category_result){
         name, (double)count[i], ms, total_ms > 0 ? ms / total_ms : NAN, i};
-    room = name != NULL;
   }
   free(ns);
   free(count);
-  if (room)
-    qsort(r->kernel_categories, r->n_kernel_categories, sizeof(*r->kernel_categories), more_first);
-  return room ? 0 : -ENOMEM;
+  qsort(r->kernel_categories, r->n_kernel_categories, sizeof(*r->kernel_categories), more_first);
 }
 
-static int list_kernels(struct analysis *a, const struct sum *sums, u32 n, double total_ms) {
+static void list_kernels(struct analysis *a, const struct sum *sums, u32 n, double total_ms) {
   struct results *r = a->results;
   u32 most = a->options->top > KERNELS_LISTED ? a->options->top : KERNELS_LISTED;
   n = n < most ? n : most;
   r->kernels = arena_array(a->arena, n, sizeof(*r->kernels));
-  if (!r->kernels)
-    return -ENOMEM;
   for (u32 i = 0; i < n; i++) {
     const struct sum *sum = &sums[i];
     double ms = ns_to_ms(sum->ns);
@@ -260,10 +244,7 @@ static int list_kernels(struct analysis *a, const struct sum *sums, u32 n, doubl
         .max_ms = ns_to_ms(sum->longest),
         .share = total_ms > 0 ? ms / total_ms : NAN,
         .kind = category_of(sum)};
-    if (!one->name || !one->shortened || !one->category)
-      return -ENOMEM;
   }
-  return 0;
 }
 
 static const char *why_none(const struct analysis *a) {
@@ -329,7 +310,7 @@ int kernel_times_summarise(struct analysis *a) {
   if (n == 0) {
     a->results->kernel_names = a->results->kernels_seen = a->results->kernels_ranks = NAN;
     a->results->kernels_reason = why_none(a);
-    return a->results->kernels_reason ? 0 : -ENOMEM;
+    return 0;
   }
   a->results->kernel_names = n;
   u32 ranks;
@@ -342,10 +323,9 @@ int kernel_times_summarise(struct analysis *a) {
   if (ranks == 0) {
     total = 0; /* of which shares would be */
     a->results->kernels_reason = why_only_collectives(a);
-    if (!a->results->kernels_reason)
-      return -ENOMEM;
   }
   qsort(sums->by_kernel.at, n, sizeof(struct sum), longer_first);
-  int error = list_categories(a, sums->by_kernel.at, n, ns_to_ms(total));
-  return error ? error : list_kernels(a, sums->by_kernel.at, n, ns_to_ms(total));
+  list_categories(a, sums->by_kernel.at, n, ns_to_ms(total));
+  list_kernels(a, sums->by_kernel.at, n, ns_to_ms(total));
+  return 0;
 }

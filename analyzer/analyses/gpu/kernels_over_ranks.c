@@ -36,8 +36,8 @@ struct times {
 };
 
 int kernels_over_ranks_prepare(struct analysis *a) {
-  a->kernels_of_ranks = calloc(a->model->n_ranks + 1u, sizeof(*a->kernels_of_ranks));
-  return a->kernels_of_ranks ? 0 : -ENOMEM;
+  a->kernels_of_ranks = memory_zeroed(size_sum(a->model->n_ranks, 1), sizeof(*a->kernels_of_ranks));
+  return 0;
 }
 
 void kernels_over_ranks_free(struct analysis *a) {
@@ -65,60 +65,49 @@ static void list_runs(const struct timeline *t, const u32 *place_of, u32 *next, 
   }
 }
 
-static int keep_kernel(struct analysis *a, const struct timeline *t, const struct times *times,
-                       i64 *took) {
+static void keep_kernel(struct analysis *a, const struct timeline *t, const struct times *times,
+                        i64 *took) {
   struct kernels_of_rank *out = &a->kernels_of_ranks[t->rank];
   const struct span named = {.name = times->name, .kind = SPAN_KERNEL};
   const struct kernel *kernel = kernel_of_span(a, t, &named);
-  if (!kernel)
-    return -ENOMEM;
   if (kernel->category == KERNEL_COMMUNICATION)
-    return 0;
+    return;
   u32 p95 = (u32)((u64)(times->count - 1) * 95 / 100);
   out->at[out->n++] =
       (struct kernel_on_rank){.kernel = kernel,
                               .ns = times->ns,
                               .mean_us = (double)times->ns / times->count / 1e3,
                               .p95_us = (double)ranked_i64(took, times->count, p95) / 1e3};
-  return 0;
 }
 
 /* `most` is greater than the number of all names. */
-static int measure_kernels(struct analysis *a, const struct timeline *t, const struct times *names,
-                           u32 n, u32 most) {
+static void measure_kernels(struct analysis *a, const struct timeline *t, const struct times *names,
+                            u32 n, u32 most) {
   u32 first[KEPT_OF_RANK + 1] = {0}, next[KEPT_OF_RANK];
-  u32 *place_of = calloc(most + 1u, sizeof(*place_of));
+  u32 *place_of = memory_zeroed(size_sum(most, 1), sizeof(*place_of));
   for (u32 i = 0; i < n; i++) {
     next[i] = first[i];
     first[i + 1] = first[i] + names[i].count;
-    if (place_of)
-      place_of[names[i].name] = i + 1;
+    place_of[names[i].name] = i + 1;
   }
-  i64 *took = malloc((first[n] + 1ul) * sizeof(*took));
-  int error = place_of && took ? 0 : -ENOMEM;
-  if (!error)
-    list_runs(t, place_of, next, took);
-  for (u32 i = 0; i < n && !error; i++)
-    error = keep_kernel(a, t, &names[i], took + first[i]);
+  i64 *took = memory_array(size_sum(first[n], 1), sizeof(*took));
+  list_runs(t, place_of, next, took);
+  for (u32 i = 0; i < n; i++)
+    keep_kernel(a, t, &names[i], took + first[i]);
   free(place_of);
   free(took);
-  return error;
 }
 
 int kernels_over_ranks_rank(struct analysis *a, const struct timeline *t) {
   VECTOR(struct times) by_name = {0};
   u32 n = 0;
-  int error = 0;
   if (a->model->n_ranks < 2 || !t->on_gpu || !t->has_compute)
     return 0;
-  for (u32 i = 0; i < t->n_spans && !error; i++) {
+  for (u32 i = 0; i < t->n_spans && !0; i++) {
     const struct span *span = &t->spans[i];
     if (!is_counted(t, span))
       continue;
-    if (!VECTOR_REACH(&by_name, span->name)) {
-      error = -ENOMEM;
-      break;
-    }
+    VECTOR_REACH(&by_name, span->name);
     struct times *times = &by_name.at[span->name];
     times->name = span->name;
     times->ns += span->end - span->start;
@@ -130,10 +119,10 @@ int kernels_over_ranks_rank(struct analysis *a, const struct timeline *t) {
       by_name.at[n++] = by_name.at[i];
   if (n)
     qsort(by_name.at, n, sizeof(*by_name.at), longer_first);
-  if (!error)
-    error = measure_kernels(a, t, by_name.at, n < KEPT_OF_RANK ? n : KEPT_OF_RANK, most);
+  if (!0)
+    measure_kernels(a, t, by_name.at, n < KEPT_OF_RANK ? n : KEPT_OF_RANK, most);
   free(by_name.at);
-  return error;
+  return 0;
 }
 
 /* --- all ranks --- */
@@ -164,8 +153,8 @@ static const struct kernel_on_rank *find_kernel(const struct kernels_of_rank *ra
   return NULL;
 }
 
-static int list_kernel(struct analysis *a, const struct kernel *kernel, const u32 *ranks, u32 n,
-                       double *sorted) {
+static void list_kernel(struct analysis *a, const struct kernel *kernel, const u32 *ranks, u32 n,
+                        double *sorted) {
   struct results *r = a->results;
   struct kernel_over_ranks_result *out = &r->kernels_over_ranks[r->n_kernels_over_ranks++];
   *out =
@@ -176,8 +165,6 @@ static int list_kernel(struct analysis *a, const struct kernel *kernel, const u3
                                         .p95_us = arena_array(a->arena, n, sizeof(*out->p95_us)),
                                         .slowest = INDEX_NONE,
                                         .slowest_us = NAN};
-  if (!out->name || !out->shortened || !out->mean_us || !out->p95_us)
-    return -ENOMEM;
   u32 known = 0;
   for (u32 i = 0; i < n; i++) {
     const struct kernel_on_rank *one = find_kernel(&a->kernels_of_ranks[ranks[i]], kernel);
@@ -193,7 +180,6 @@ static int list_kernel(struct analysis *a, const struct kernel *kernel, const u3
   }
   qsort(sorted, known, sizeof(*sorted), by_number);
   out->median_us = (sorted[(known - 1) / 2] + sorted[known / 2]) / 2;
-  return 0;
 }
 
 /* The kernels that more than one rank ran, most time first; how many. */
@@ -203,8 +189,7 @@ static u32 sum_over_ranks(const struct analysis *a, struct all_ranks **sums) {
   for (u32 i = 0; i < a->model->n_ranks; i++)
     for (u32 k = 0; k < a->kernels_of_ranks[i].n; k++) {
       const struct kernel_on_rank *one = &a->kernels_of_ranks[i].at[k];
-      if (!VECTOR_REACH(&by_kernel, one->kernel->number))
-        break;
+      VECTOR_REACH(&by_kernel, one->kernel->number);
       struct all_ranks *all = &by_kernel.at[one->kernel->number];
       all->kernel = one->kernel;
       all->ns += one->ns;
@@ -223,22 +208,22 @@ int kernels_over_ranks_summarise(struct analysis *a) {
   struct results *r = a->results;
   struct all_ranks *sums = NULL;
   u32 n = sum_over_ranks(a, &sums), n_ranks = 0;
-  u32 *ranks = calloc(a->model->n_ranks + 1u, sizeof(*ranks));
-  double *sorted = calloc(a->model->n_ranks + 1u, sizeof(*sorted));
-  r->over_ranks_of = arena_array(a->arena, a->model->n_ranks + 1u, sizeof(*r->over_ranks_of));
+  u32 *ranks = memory_zeroed(size_sum(a->model->n_ranks, 1), sizeof(*ranks));
+  double *sorted = memory_zeroed(size_sum(a->model->n_ranks, 1), sizeof(*sorted));
+  r->over_ranks_of =
+      arena_array(a->arena, size_sum(a->model->n_ranks, 1), sizeof(*r->over_ranks_of));
   r->kernels_over_ranks = arena_array(a->arena, LISTED, sizeof(*r->kernels_over_ranks));
-  int error = ranks && sorted && r->over_ranks_of && r->kernels_over_ranks ? 0 : -ENOMEM;
-  for (u32 i = 0; i < a->model->n_ranks && n && !error; i++)
+  for (u32 i = 0; i < a->model->n_ranks && n; i++)
     if (a->kernels_of_ranks[i].n) {
       ranks[n_ranks++] = i;
       r->over_ranks_of[r->n_over_ranks_of++] = a->model->ranks[i].rank;
     }
   u32 most = n_ranks ? MOST_VALUES / n_ranks : 0;
   most = most < LEAST_LISTED ? LEAST_LISTED : most > LISTED ? LISTED : most;
-  for (u32 i = 0; i < n && i < most && !error; i++)
-    error = list_kernel(a, sums[i].kernel, ranks, n_ranks, sorted);
+  for (u32 i = 0; i < n && i < most; i++)
+    list_kernel(a, sums[i].kernel, ranks, n_ranks, sorted);
   free(sums);
   free(ranks);
   free(sorted);
-  return error;
+  return 0;
 }

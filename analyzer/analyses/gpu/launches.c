@@ -66,31 +66,29 @@ struct counting {
   VECTOR(struct fill_sum) fills; /* by name */
 };
 
-static int add_host_span(struct counting *c, u32 i) {
+static void add_host_span(struct counting *c, u32 i) {
   const struct span *span = &c->t->spans[i];
   struct thread *thread = &c->threads[span->lane];
   if (span->kind == SPAN_SYNC) {
     c->sums->syncs++;
     c->sums->sync_ns += span->end - span->start;
-    return 0;
+    return;
   }
   if (span->kind == SPAN_LAUNCH) {
     c->fill_of[i] = span->start < thread->fill_end ? thread->fill : 0;
     c->recomputed[i] = span->start < thread->recompute_end;
-    return 0;
+    return;
   }
   if (span->kind != SPAN_OP && span->kind != SPAN_PHASE)
-    return 0;
-  if (!VECTOR_REACH(&c->classes, span->name))
-    return -ENOMEM;
+    return;
+  VECTOR_REACH(&c->classes, span->name);
   u8 *class = &c->classes.at[span->name];
   if (!*class)
     *class = class_of(c->a->source.name(c->t, span->name));
   if (*class == NAME_MEMSET && span->start >= thread->fill_end) {
     thread->fill_end = span->end;
     thread->fill = span->name;
-    if (!VECTOR_REACH(&c->fills, span->name))
-      return -ENOMEM;
+    VECTOR_REACH(&c->fills, span->name);
     c->fills.at[span->name].count++;
   }
   /* The repeated forward pass, until the backward pass of its result begins inside. */
@@ -100,7 +98,6 @@ static int add_host_span(struct counting *c, u32 i) {
   } else if (*class == NAME_AUTOGRAD && span->start < thread->recompute_end) {
     thread->recompute_end = span->start;
   }
-  return 0;
 }
 
 static void add_memcpy(struct counting *c, u32 i) {
@@ -196,35 +193,31 @@ static void sort_by_queue(const struct timeline *t, u32 *first, i64 *called, i64
 }
 
 /* `linked` device spans of which the launch is known, counted by lane in `first`. */
-static int measure_queues(struct counting *c, u32 *first, u32 linked) {
+static void measure_queues(struct counting *c, u32 *first, u32 linked) {
   const struct timeline *t = c->t;
-  i64 *called = malloc((linked + 1u) * sizeof(i64));
-  i64 *begun = malloc((linked + 1u) * sizeof(i64));
-  bool room = called && begun;
-  if (room) {
-    sort_by_queue(t, first, called, begun);
-    for (u32 lane = 0; lane < t->n_lanes; lane++) {
-      u32 from = first[lane + 1], to = lane + 1 < t->n_lanes ? first[lane + 2] : linked;
-      if (to > from)
-        measure_queue(c->sums, called + from, begun + from, to - from);
-    }
+  i64 *called = memory_array(size_sum(linked, 1), sizeof(i64));
+  i64 *begun = memory_array(size_sum(linked, 1), sizeof(i64));
+  sort_by_queue(t, first, called, begun);
+  for (u32 lane = 0; lane < t->n_lanes; lane++) {
+    u32 from = first[lane + 1], to = lane + 1 < t->n_lanes ? first[lane + 2] : linked;
+    if (to > from)
+      measure_queue(c->sums, called + from, begun + from, to - from);
   }
+
   free(called);
   free(begun);
-  return room ? 0 : -ENOMEM;
 }
 
 /* Spans come by their start, so a launch before the work that it caused. */
-static int add_spans(struct counting *c) {
+static void add_spans(struct counting *c) {
   const struct timeline *t = c->t;
-  u32 *by_lane = calloc(t->n_lanes + 2u, sizeof(*by_lane)), linked = 0;
-  int error = by_lane ? 0 : -ENOMEM;
-  for (u32 i = 0; !error && i < t->n_spans; i++) {
+  u32 *by_lane = memory_zeroed(size_sum(t->n_lanes, 2), sizeof(*by_lane)), linked = 0;
+  for (u32 i = 0; i < t->n_spans; i++) {
     const struct span *span = &t->spans[i];
     if (span->start < t->ring_begin)
       continue; /* what was beside it is overwritten */
     if (!SPAN_ON_DEVICE(span->kind)) {
-      error = add_host_span(c, i);
+      add_host_span(c, i);
       continue;
     }
     add_device_span(c, i);
@@ -233,10 +226,8 @@ static int add_spans(struct counting *c) {
       linked++;
     }
   }
-  if (!error)
-    error = measure_queues(c, by_lane, linked);
+  measure_queues(c, by_lane, linked);
   free(by_lane);
-  return error;
 }
 
 static int more_first(const void *left, const void *right) {
@@ -247,7 +238,7 @@ static int more_first(const void *left, const void *right) {
 }
 
 /* The fills of a rank that cost most, by name. */
-static int keep_fills(struct counting *c) {
+static void keep_fills(struct counting *c) {
   struct launch_sums *sums = c->sums;
   u32 n = 0;
   for (u32 i = 0; i < c->fills.n; i++) {
@@ -262,17 +253,12 @@ static int keep_fills(struct counting *c) {
   if (n)
     qsort(c->fills.at, n, sizeof(*c->fills.at), more_first);
   n = n < FILLS_LISTED ? n : FILLS_LISTED;
-  sums->fills = malloc((n + 1u) * sizeof(*sums->fills));
-  if (!sums->fills)
-    return -ENOMEM;
+  sums->fills = memory_array(size_sum(n, 1), sizeof(*sums->fills));
   for (u32 i = 0; i < n; i++) {
     sums->fills[i] = c->fills.at[i];
-    sums->fills[i].name = strdup(c->fills.at[i].name);
-    if (!sums->fills[i].name)
-      return -ENOMEM;
+    sums->fills[i].name = memory_text(c->fills.at[i].name);
     sums->n_fills++;
   }
-  return 0;
 }
 
 int launches_rank(struct analysis *a, const struct timeline *t) {
@@ -281,28 +267,25 @@ int launches_rank(struct analysis *a, const struct timeline *t) {
   struct counting c = {.a = a,
                        .t = t,
                        .sums = &a->launch_sums[t->rank],
-                       .threads = calloc(t->n_lanes + 1u, sizeof(*c.threads)),
-                       .fill_of = calloc(t->n_spans + 1u, sizeof(*c.fill_of)),
-                       .recomputed = calloc(t->n_spans + 1u, sizeof(*c.recomputed))};
-  int error = c.threads && c.fill_of && c.recomputed ? 0 : -ENOMEM;
-  for (u32 i = 0; !error && i < t->n_lanes; i++)
+                       .threads = memory_zeroed(size_sum(t->n_lanes, 1), sizeof(*c.threads)),
+                       .fill_of = memory_zeroed(size_sum(t->n_spans, 1), sizeof(*c.fill_of)),
+                       .recomputed = memory_zeroed(size_sum(t->n_spans, 1), sizeof(*c.recomputed))};
+  for (u32 i = 0; i < t->n_lanes; i++)
     c.threads[i].fill_end = c.threads[i].recompute_end = INT64_MIN;
-  if (!error)
-    error = add_spans(&c);
-  if (!error)
-    error = keep_fills(&c);
-  c.sums->known = !error;
+  add_spans(&c);
+  keep_fills(&c);
+  c.sums->known = !0;
   free(c.classes.at);
   free(c.fills.at);
   free(c.threads);
   free(c.fill_of);
   free(c.recomputed);
-  return error;
+  return 0;
 }
 
 int launches_prepare(struct analysis *a) {
-  a->launch_sums = calloc(a->model->n_ranks + 1u, sizeof(*a->launch_sums));
-  return a->launch_sums ? 0 : -ENOMEM;
+  a->launch_sums = memory_zeroed(size_sum(a->model->n_ranks, 1), sizeof(*a->launch_sums));
+  return 0;
 }
 
 void launches_free(struct analysis *a) {
@@ -352,7 +335,7 @@ static void add_sums(struct launch_sums *all, const struct launch_sums *one) {
   }
 }
 
-static int list_memcpys(struct analysis *a, const struct launch_sums *all) {
+static void list_memcpys(struct analysis *a, const struct launch_sums *all) {
   static const char *const names[MEMCPY_DIRECTIONS] = {
 #define X(n, v, t) [v] = t,
       TSCOPE_MEMCPYS(X)
@@ -360,8 +343,6 @@ static int list_memcpys(struct analysis *a, const struct launch_sums *all) {
   };
   struct results *r = a->results;
   r->launch.memcpys = arena_array(a->arena, MEMCPY_DIRECTIONS, sizeof(*r->launch.memcpys));
-  if (!r->launch.memcpys)
-    return -ENOMEM;
   for (u32 i = 0; i < MEMCPY_DIRECTIONS; i++) {
     const struct memcpy_sum *sum = &all->memcpys[i];
     bool sized = sum->unknown == 0;
@@ -373,17 +354,14 @@ static int list_memcpys(struct analysis *a, const struct launch_sums *all) {
                                  .bytes = sized ? sum->bytes : NAN,
                                  .gbps = sized && sum->ns > 0 ? sum->bytes / (double)sum->ns : NAN};
   }
-  return 0;
 }
 
 /* Ranks mostly fill the same: equal names are summed. */
 static int list_fills(struct analysis *a) {
   struct results *r = a->results;
   u32 room = a->model->n_ranks * FILLS_LISTED;
-  struct fill_sum *all = calloc(room + 1u, sizeof(*all));
+  struct fill_sum *all = memory_zeroed(size_sum(room, 1), sizeof(*all));
   u32 n = 0;
-  if (!all)
-    return -ENOMEM;
   for (u32 rank = 0; rank < a->model->n_ranks; rank++)
     for (u32 i = 0; i < a->launch_sums[rank].n_fills; i++) {
       const struct fill_sum *one = &a->launch_sums[rank].fills[i];
@@ -412,9 +390,7 @@ static int list_fills(struct analysis *a) {
 int launches_summarise(struct analysis *a) {
   struct results *r = a->results;
   struct launch_result *out = &r->launch;
-  struct launch_sums *all = calloc(1, sizeof(*all));
-  if (!all)
-    return -ENOMEM;
+  struct launch_sums *all = memory_zeroed(1, sizeof(*all));
   for (u32 i = 0; i < a->model->n_ranks; i++)
     if (a->launch_sums[i].known)
       add_sums(all, &a->launch_sums[i]);
@@ -453,9 +429,8 @@ int launches_summarise(struct analysis *a) {
     }
     if (all->recomputations)
       out->recompute_ms = ns_to_ms(all->recompute_ns);
-    error = list_memcpys(a, all);
-    if (!error)
-      error = list_fills(a);
+    list_memcpys(a, all);
+    error = list_fills(a);
   }
   free(all);
   return error;

@@ -57,8 +57,6 @@ int modules_analyse(struct analysis *a) {
     return 0;
   const struct module_stat *root = &stats->at[0];
   result->tree = arena_array(a->arena, stats->n, sizeof(*result->tree));
-  if (!result->tree)
-    return -ENOMEM;
   result->reason = NULL;
   result->path = stats->path;
   result->root = root->name;

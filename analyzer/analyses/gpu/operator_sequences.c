@@ -4,6 +4,8 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "base/checked_memory.h"
+
 static u64 mix_hash(u64 hash, u64 value) {
   hash = (hash ^ value) * 0x9e3779b97f4a7c15ull;
   return hash ^ hash >> 29;
@@ -21,25 +23,20 @@ static struct operator_sequence *slot_of(const struct operator_sequences *sequen
   return &sequences->slots[slot];
 }
 
-static int grow(struct operator_sequences *sequences) {
+static void grow(struct operator_sequences *sequences) {
   struct operator_sequences more = {.room = sequences->room ? sequences->room * 2 : 64,
                                     .n = sequences->n};
-  more.slots = calloc(more.room, sizeof(*more.slots));
-  if (!more.slots)
-    return -ENOMEM;
+  more.slots = memory_zeroed(more.room, sizeof(*more.slots));
   for (u32 i = 0; i < sequences->room; i++)
     if (sequences->slots[i].key)
       *slot_of(&more, sequences->slots[i].key) = sequences->slots[i];
   free(sequences->slots);
   *sequences = more;
-  return 0;
 }
 
-struct operator_sequence *operator_sequence_at(struct operator_sequences *sequences, u64 key,
-                                               int *error) {
-  *error = sequences->n >= sequences->room / 2 ? grow(sequences) : 0;
-  if (*error)
-    return NULL;
+struct operator_sequence *operator_sequence_at(struct operator_sequences *sequences, u64 key) {
+  if (sequences->n >= sequences->room / 2)
+    grow(sequences);
   struct operator_sequence *found = slot_of(sequences, key);
   if (!found->key && sequences->n >= SEQUENCES_MOST)
     return NULL;

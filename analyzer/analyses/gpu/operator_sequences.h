@@ -35,10 +35,9 @@ struct operator_sequences {
 
 void operator_sequences_free(struct operator_sequences *sequences);
 
-/* The sequence with that key; a new one has only its key, and 0 in all other fields. NULL
- * without memory, or if there are too many: `*error` is then -ENOMEM or 0. */
-struct operator_sequence *operator_sequence_at(struct operator_sequences *sequences, u64 key,
-                                               int *error);
+/* The sequence with that key; a new one has only its key, and 0 in all other fields. NULL if there
+ * are too many. */
+struct operator_sequence *operator_sequence_at(struct operator_sequences *sequences, u64 key);
 
 /* The kernels of one call. {0} where there are none yet. */
 struct operator_call {

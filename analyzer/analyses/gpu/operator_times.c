@@ -53,9 +53,7 @@ static struct pair *pair_at(struct pairs *pairs, u32 operator, u32 kernel) {
   u64 key = ((u64) operator<< 32 | kernel) + 1;
   if (pairs->n >= pairs->room / 2) {
     struct pairs more = {.room = pairs->room ? pairs->room * 2 : 256};
-    more.slots = calloc(more.room, sizeof(*more.slots));
-    if (!more.slots)
-      return NULL;
+    more.slots = memory_zeroed(more.room, sizeof(*more.slots));
     for (u32 i = 0; i < pairs->room; i++) {
       const struct pair *old = &pairs->slots[i];
       u32 slot = (u32)((old->key * 0x9e3779b97f4a7c15ull) >> 32) & (more.room - 1);
@@ -78,9 +76,8 @@ static struct pair *pair_at(struct pairs *pairs, u32 operator, u32 kernel) {
 }
 
 int operators_prepare(struct analysis *a) {
-  a->operator_sums = calloc(1, sizeof(*a->operator_sums));
-  if (!a->operator_sums || !VECTOR_PUSH(&a->operator_sums->operators, (struct operator_sum){0}))
-    return -ENOMEM;
+  a->operator_sums = memory_zeroed(1, sizeof(*a->operator_sums));
+  VECTOR_PUSH(&a->operator_sums->operators, (struct operator_sum){0});
   pthread_mutex_init(&a->operator_sums->lock, NULL);
   return 0;
 }
@@ -113,20 +110,20 @@ struct rank_operators {
   struct operator_sequences sequences; /* by name */
 };
 
-static int add_host_span(struct rank_operators *r, u32 i) {
+static void add_host_span(struct rank_operators *r, u32 i) {
   const struct span *spans = r->t->spans, *span = &spans[i];
   u32 *open = &r->innermost[span->lane];
   while (*open && spans[*open - 1].end <= span->start)
     *open = r->inside[*open - 1];
   r->inside[i] = *open;
   if (span->kind != SPAN_OP || !span->name)
-    return 0;
-  if (!VECTOR_REACH(&r->by_name, span->name) || !VECTOR_REACH(&r->seen, span->name))
-    return -ENOMEM;
+    return;
+  VECTOR_REACH(&r->by_name, span->name);
+  VECTOR_REACH(&r->seen, span->name);
   r->by_name.at[span->name].calls++;
   *open = i + 1;
   r->number[i] = r->calls.n;
-  return VECTOR_PUSH(&r->calls, (struct operator_call){0}) ? 0 : -ENOMEM;
+  VECTOR_PUSH(&r->calls, (struct operator_call){0});
 }
 
 /* The innermost operator that launched the work, its span + 1; 0: none. */
@@ -144,13 +141,13 @@ static void add_to_sequences(struct rank_operators *r, u32 at, const struct kern
     operator_call_add(&r->calls.at[r->number[at - 1]], kernel, took);
 }
 
-static int add_gpu_work(struct rank_operators *r, u32 i) {
+static void add_gpu_work(struct rank_operators *r, u32 i) {
   const struct span *span = &r->t->spans[i];
   i64 took = span->end - span->start;
   u32 at = launcher_of(r, span), innermost = at;
   u32 name = at ? r->t->spans[at - 1].name : 0;
-  if (!VECTOR_REACH(&r->by_name, name) || !VECTOR_REACH(&r->seen, name))
-    return -ENOMEM;
+  VECTOR_REACH(&r->by_name, name);
+  VECTOR_REACH(&r->seen, name);
   r->by_name.at[name].self += took;
   r->by_name.at[name].kernels++;
   for (; at; at = r->inside[at - 1]) {
@@ -162,31 +159,25 @@ static int add_gpu_work(struct rank_operators *r, u32 i) {
   /* Work without a name is distinguished by its kind. */
   u32 what = span->name ? span->name + SPAN_COLLECTIVE : span->kind;
   struct pair *pair = pair_at(&r->pairs, name, what);
-  if (!pair)
-    return -ENOMEM;
   if (!pair->kernel)
     pair->kernel = kernel_of_span(r->a, r->t, span);
   pair->kind = span->kind;
   pair->ns += took;
   pair->count++;
-  if (!pair->kernel)
-    return -ENOMEM;
   add_to_sequences(r, innermost, pair->kernel, took);
-  return 0;
 }
 
 /* Adds each call to its sequence. The first call of each sequence is kept: it shows which
  * kernels the sequence has. */
-static int count_sequences(struct rank_operators *r) {
-  int error = 0;
-  for (u32 i = 0; i < r->t->n_spans && !error; i++) {
+static void count_sequences(struct rank_operators *r) {
+  for (u32 i = 0; i < r->t->n_spans; i++) {
     const struct span *span = &r->t->spans[i];
     struct operator_call *call =
         span->kind == SPAN_OP && span->name ? &r->calls.at[r->number[i]] : NULL;
     if (!call || call->n < 2)
       continue;
     struct operator_sequence *sequence =
-        operator_sequence_at(&r->sequences, operator_call_key(call, span->name), &error);
+        operator_sequence_at(&r->sequences, operator_call_key(call, span->name));
     if (!sequence)
       continue;
     sequence->operator= span->name;
@@ -195,52 +186,47 @@ static int count_sequences(struct rank_operators *r) {
     sequence->count++;
     sequence->ns += call->ns;
   }
-  return error;
 }
 
-static int list_kernels(struct rank_operators *r, const struct span *span) {
-  int error = 0;
-  for (u32 at = launcher_of(r, span); at && !error; at = r->inside[at - 1]) {
+static void list_kernels(struct rank_operators *r, const struct span *span) {
+  for (u32 at = launcher_of(r, span); at; at = r->inside[at - 1]) {
     const struct operator_call *call = &r->calls.at[r->number[at - 1]];
     if (!call->first)
       continue;
     u32 name = r->t->spans[at - 1].name;
     struct operator_sequence *sequence =
-        operator_sequence_at(&r->sequences, operator_call_key(call, name), &error);
+        operator_sequence_at(&r->sequences, operator_call_key(call, name));
     if (sequence && sequence->n < SEQUENCE_KERNELS)
       sequence->kernels[sequence->n] = kernel_of_span(r->a, r->t, span);
     if (sequence)
       sequence->n++;
   }
-  return error;
 }
 
 /* Index of an operator among those of all ranks; shapes at the end of a name are left out. */
-static int find_operator(struct operator_sums *sums, const char *name, u32 *index) {
+static void find_operator(struct operator_sums *sums, const char *name, u32 *index) {
   const char *shapes = strstr(name, " [");
   size_t bytes = shapes ? (size_t)(shapes - name) : strlen(name);
   for (u32 i = 1; i < sums->operators.n; i++)
     if (strncmp(sums->operators.at[i].name, name, bytes) == 0 &&
         !sums->operators.at[i].name[bytes]) {
       *index = i;
-      return 0;
+      return;
     }
   const char *copy = arena_printf(&sums->arena, "%.*s", (int)bytes, name);
   *index = sums->operators.n;
-  return copy && VECTOR_PUSH(&sums->operators, (struct operator_sum){.name = copy}) ? 0 : -ENOMEM;
+  VECTOR_PUSH(&sums->operators, (struct operator_sum){.name = copy});
 }
 
 /* Of all ranks, by the operator's index among those of all. */
-static int merge_sequences(struct rank_operators *r, const u32 *index) {
-  int error = 0;
-  for (u32 i = 0; i < r->sequences.room && !error; i++) {
+static void merge_sequences(struct rank_operators *r, const u32 *index) {
+  for (u32 i = 0; i < r->sequences.room; i++) {
     const struct operator_sequence *one = &r->sequences.slots[i];
     if (!one->key)
       continue;
     const struct operator_call alike = {.hash = one->hash, .n = one->n};
     u64 key = operator_call_key(&alike, index[one->operator]);
-    struct operator_sequence *all =
-        operator_sequence_at(&r->a->operator_sums->sequences, key, &error);
+    struct operator_sequence *all = operator_sequence_at(&r->a->operator_sums->sequences, key);
     if (!all)
       continue;
     u64 count = all->count + one->count;
@@ -251,45 +237,35 @@ static int merge_sequences(struct rank_operators *r, const u32 *index) {
     all->count = count;
     all->ns = ns;
   }
-  return error;
 }
 
-static int merge(struct rank_operators *r) {
+static void merge(struct rank_operators *r) {
   struct operator_sums *sums = r->a->operator_sums;
-  u32 *index = calloc(r->by_name.n + 1u, sizeof(*index));
-  int error = index ? 0 : -ENOMEM;
-  for (u32 i = 0; i < r->by_name.n && !error; i++) {
+  u32 *index = memory_zeroed(size_sum(r->by_name.n, 1), sizeof(*index));
+  for (u32 i = 0; i < r->by_name.n; i++) {
     const struct operator_sum *one = &r->by_name.at[i];
     if (!one->calls && !one->kernels)
       continue;
     if (i)
-      error = find_operator(sums, r->a->source.name(r->t, i), &index[i]);
+      find_operator(sums, r->a->source.name(r->t, i), &index[i]);
     struct operator_sum *all = &sums->operators.at[index[i]];
-    if (error)
-      break;
     all->self += one->self;
     all->total += i ? one->total : one->self;
     all->calls += one->calls;
     all->kernels += one->kernels;
   }
-  for (u32 i = 0; i < r->pairs.room && !error; i++) {
+  for (u32 i = 0; i < r->pairs.room; i++) {
     const struct pair *one = &r->pairs.slots[i];
     if (!one->key)
       continue;
     struct pair *all = pair_at(&sums->pairs, index[(one->key - 1) >> 32], one->kernel->number);
-    if (!all) {
-      error = -ENOMEM;
-      break;
-    }
     all->kernel = one->kernel;
     all->kind = one->kind;
     all->ns += one->ns;
     all->count += one->count;
   }
-  if (!error)
-    error = merge_sequences(r, index);
+  merge_sequences(r, index);
   free(index);
-  return error;
 }
 
 /* What ran on a rank without operators is already summed by kernel_times. */
@@ -298,26 +274,24 @@ int operators_rank(struct analysis *a, const struct timeline *t) {
     return 0;
   struct rank_operators r = {.a = a,
                              .t = t,
-                             .inside = calloc(t->n_spans + 1u, sizeof(*r.inside)),
-                             .number = calloc(t->n_spans + 1u, sizeof(*r.number)),
-                             .innermost = calloc(t->n_lanes + 1u, sizeof(*r.innermost))};
-  int error = r.inside && r.number && r.innermost ? 0 : -ENOMEM;
-  for (u32 i = 0; i < t->n_spans && !error; i++)
+                             .inside = memory_zeroed(size_sum(t->n_spans, 1), sizeof(*r.inside)),
+                             .number = memory_zeroed(size_sum(t->n_spans, 1), sizeof(*r.number)),
+                             .innermost =
+                                 memory_zeroed(size_sum(t->n_lanes, 1), sizeof(*r.innermost))};
+  for (u32 i = 0; i < t->n_spans; i++)
     if (!SPAN_ON_DEVICE(t->spans[i].kind))
-      error = add_host_span(&r, i);
-  for (u32 i = 0; i < t->n_spans && !error; i++)
+      add_host_span(&r, i);
+  for (u32 i = 0; i < t->n_spans; i++)
     if (is_counted_work(a, t, &t->spans[i]))
-      error = add_gpu_work(&r, i);
-  if (!error && r.calls.n)
-    error = count_sequences(&r);
-  for (u32 i = 0; i < t->n_spans && r.sequences.n && !error; i++)
+      add_gpu_work(&r, i);
+  if (r.calls.n)
+    count_sequences(&r);
+  for (u32 i = 0; i < t->n_spans && r.sequences.n; i++)
     if (is_counted_work(a, t, &t->spans[i]))
-      error = list_kernels(&r, &t->spans[i]);
-  if (!error) {
-    pthread_mutex_lock(&a->operator_sums->lock);
-    error = merge(&r);
-    pthread_mutex_unlock(&a->operator_sums->lock);
-  }
+      list_kernels(&r, &t->spans[i]);
+  pthread_mutex_lock(&a->operator_sums->lock);
+  merge(&r);
+  pthread_mutex_unlock(&a->operator_sums->lock);
   free(r.inside);
   free(r.number);
   free(r.calls.at);
@@ -326,7 +300,7 @@ int operators_rank(struct analysis *a, const struct timeline *t) {
   free(r.by_name.at);
   free(r.seen.at);
   free(r.pairs.slots);
-  return error;
+  return 0;
 }
 
 /* --- all ranks --- */
@@ -357,9 +331,7 @@ static int list_operators(struct analysis *a) {
   struct operator_sums *sums = a->operator_sums;
   struct results *r = a->results;
   i64 all = 0;
-  r->operators = arena_array(a->arena, sums->operators.n + 1u, sizeof(*r->operators));
-  if (!r->operators)
-    return -ENOMEM;
+  r->operators = arena_array(a->arena, size_sum(sums->operators.n, 1), sizeof(*r->operators));
   for (u32 i = 0; i < sums->operators.n; i++)
     all += sums->operators.at[i].self;
   for (u32 i = 0; i < sums->operators.n; i++) {
@@ -384,9 +356,8 @@ static int list_operators(struct analysis *a) {
 static int list_pairs(struct analysis *a) {
   struct operator_sums *sums = a->operator_sums;
   struct results *r = a->results;
-  r->operator_kernels = arena_array(a->arena, sums->pairs.n + 1u, sizeof(*r->operator_kernels));
-  if (!r->operator_kernels)
-    return -ENOMEM;
+  r->operator_kernels =
+      arena_array(a->arena, size_sum(sums->pairs.n, 1), sizeof(*r->operator_kernels));
   for (u32 i = 0; i < sums->pairs.room; i++) {
     const struct pair *pair = &sums->pairs.slots[i];
     if (!pair->key)
@@ -421,7 +392,7 @@ static int most_sequence_first(const void *left, const void *right) {
 static char *describe_sequence(struct arena *arena, const struct operator_sequence *sequence) {
   u32 kept = sequence->n < SEQUENCE_KERNELS ? sequence->n : SEQUENCE_KERNELS;
   char *words = arena_text(arena, "");
-  for (u32 i = 0, row; i < kept && words; i += row) {
+  for (u32 i = 0, row; i < kept; i += row) {
     const struct kernel *kernel = sequence->kernels[i];
     for (row = 1; i + row < kept && sequence->kernels[i + row] == kernel;)
       row++;
@@ -431,9 +402,8 @@ static char *describe_sequence(struct arena *arena, const struct operator_sequen
     words = arena_printf(arena, "%s%s%s%s", words, i ? " → " : "",
                          kernel ? kernel->shortened : "unknown", times);
   }
-  return words && sequence->n > kept
-             ? arena_printf(arena, "%s → and %u more", words, sequence->n - kept)
-             : words;
+  return sequence->n > kept ? arena_printf(arena, "%s → and %u more", words, sequence->n - kept)
+                            : words;
 }
 
 static int by_words(const void *left, const void *right) {
@@ -457,13 +427,11 @@ static void merge_equal_words(struct results *r) {
   r->n_operator_sequences = n;
 }
 
-static int list_sequences(struct analysis *a) {
+static void list_sequences(struct analysis *a) {
   struct operator_sums *sums = a->operator_sums;
   struct results *r = a->results;
   r->operator_sequences =
-      arena_array(a->arena, sums->sequences.n + 1u, sizeof(*r->operator_sequences));
-  if (!r->operator_sequences)
-    return -ENOMEM;
+      arena_array(a->arena, size_sum(sums->sequences.n, 1), sizeof(*r->operator_sequences));
   for (u32 i = 0; i < sums->sequences.room; i++) {
     const struct operator_sequence *one = &sums->sequences.slots[i];
     if (!one->key)
@@ -475,8 +443,6 @@ static int list_sequences(struct analysis *a) {
         .launched = one->n,
         .count = (double)one->count,
         .sum_ms = (double)one->ns}; /* whole, so that the order of adding does not matter */
-    if (!out->launcher || !out->kernels)
-      return -ENOMEM;
   }
   merge_equal_words(r);
   for (u32 i = 0; i < r->n_operator_sequences; i++)
@@ -484,15 +450,12 @@ static int list_sequences(struct analysis *a) {
   qsort(r->operator_sequences, r->n_operator_sequences, sizeof(*r->operator_sequences),
         most_sequence_first);
   r->n_operator_sequences = r->n_operator_sequences < LISTED ? r->n_operator_sequences : LISTED;
-  return 0;
 }
 
 static int add_without_operators(struct operator_sums *sums, const struct kernel *kernel, u8 kind,
                                  i64 ns, u64 count) {
   struct operator_sum *none = &sums->operators.at[NO_OPERATOR];
   struct pair *pair = pair_at(&sums->pairs, NO_OPERATOR, kernel->number);
-  if (!pair)
-    return -ENOMEM;
   none->self += ns;
   none->total += ns;
   none->kernels += count;
@@ -516,5 +479,7 @@ int operators_summarise(struct analysis *a) {
   }
   error = list_operators(a);
   error = error ? error : list_pairs(a);
-  return error ? error : list_sequences(a);
+  if (!error)
+    list_sequences(a);
+  return error;
 }

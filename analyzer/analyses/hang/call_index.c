@@ -62,20 +62,16 @@ const struct call_entry *call_entries(const struct call_index *index, u32 group,
   return *n ? &index->entries[at] : NULL;
 }
 
-static int list_members(struct call_index *index) {
+static void list_members(struct call_index *index) {
   const struct ledger *ledger = index->ledger;
   u32 n = 0;
-  index->first_place = arena_array(index->arena, ledger->n_groups + 1u, sizeof(u32));
-  if (!index->first_place)
-    return -ENOMEM;
+  index->first_place = arena_array(index->arena, size_sum(ledger->n_groups, 1), sizeof(u32));
   for (u32 g = 0; g < ledger->n_groups; g++) {
     index->first_place[g] = n;
     n += ledger->groups[g].n_members;
   }
   index->first_place[ledger->n_groups] = n;
-  index->members = arena_array(index->arena, n + 1u, sizeof(*index->members));
-  if (!index->members)
-    return -ENOMEM;
+  index->members = arena_array(index->arena, size_sum(n, 1), sizeof(*index->members));
   for (u32 g = 0; g < ledger->n_groups; g++) {
     struct member_progress *members = index->members + index->first_place[g];
     for (u32 m = 0; m < ledger->groups[g].n_members; m++)
@@ -88,7 +84,6 @@ static int list_members(struct call_index *index) {
     if (ledger->groups[g].n_members)
       qsort(members, ledger->groups[g].n_members, sizeof(*members), by_place);
   }
-  return 0;
 }
 
 static void add_call(struct call_index *index, u32 number) {
@@ -112,11 +107,9 @@ static void add_call(struct call_index *index, u32 number) {
 /* PyTorch counts a group's collectives and messages separately, but has one progress counter for
  * both. The counter of a group in which messages were sent, or whose numbers do not agree with the
  * calls, says nothing. */
-static int find_reliable_counters(const struct call_index *index, bool **reliable) {
+static void find_reliable_counters(const struct call_index *index, bool **reliable) {
   const struct ledger *ledger = index->ledger;
-  *reliable = arena_array(index->arena, ledger->n_groups + 1u, sizeof(bool));
-  if (!*reliable)
-    return -ENOMEM;
+  *reliable = arena_array(index->arena, size_sum(ledger->n_groups, 1), sizeof(bool));
   memset(*reliable, true, ledger->n_groups);
   for (u32 i = 0; i < ledger->n_calls; i++)
     if (ledger->calls[i].message)
@@ -128,13 +121,12 @@ static int find_reliable_counters(const struct call_index *index, bool **reliabl
     if (!member || (member->called != SEQ_UNKNOWN && progress->called != member->called))
       (*reliable)[progress->group] = false;
   }
-  return 0;
 }
 
-static int add_progress_counters(struct call_index *index) {
+static void add_progress_counters(struct call_index *index) {
   bool *reliable;
-  int error = find_reliable_counters(index, &reliable);
-  for (u32 i = 0; i < index->ledger->n_progress && !error; i++) {
+  find_reliable_counters(index, &reliable);
+  for (u32 i = 0; i < index->ledger->n_progress; i++) {
     const struct ledger_progress *progress = &index->ledger->progress[i];
     struct member_progress *member = member_progress_of(index, progress->group, progress->rank);
     if (!member || !reliable[progress->group])
@@ -144,17 +136,12 @@ static int add_progress_counters(struct call_index *index) {
     if (progress->completed > member->completed)
       member->completed = progress->completed;
   }
-  return error;
 }
 
-int call_index_make(struct call_index *index, const struct ledger *ledger, struct arena *arena) {
+void call_index_make(struct call_index *index, const struct ledger *ledger, struct arena *arena) {
   *index = (struct call_index){.ledger = ledger, .arena = arena};
-  int error = list_members(index);
-  if (error)
-    return error;
-  index->entries = arena_array(arena, ledger->n_calls + 1u, sizeof(*index->entries));
-  if (!index->entries)
-    return -ENOMEM;
+  list_members(index);
+  index->entries = arena_array(arena, size_sum(ledger->n_calls, 1), sizeof(*index->entries));
   for (u32 i = 0; i < ledger->n_calls; i++) {
     const struct ledger_call *call = &ledger->calls[i];
     if (!call->message && !call->inside && call->seq != SEQ_UNKNOWN)
@@ -162,7 +149,7 @@ int call_index_make(struct call_index *index, const struct ledger *ledger, struc
   }
   if (index->n_entries)
     qsort(index->entries, index->n_entries, sizeof(*index->entries), by_entry);
-  return add_progress_counters(index);
+  add_progress_counters(index);
 }
 
 enum call_state call_entry_state(const struct call_index *index,
@@ -222,11 +209,9 @@ static int by_u32(const void *left, const void *right) {
 #define MOST_RANGES 8u
 
 char *verdict_rank_list(const struct call_index *index, const u32 *ranks, u32 n) {
-  u32 *sorted = arena_array(index->arena, n + 1u, sizeof(u32));
+  u32 *sorted = arena_array(index->arena, size_sum(n, 1), sizeof(u32));
   char text[400];
   size_t used = 0;
-  if (!sorted)
-    return NULL;
   for (u32 i = 0; i < n; i++)
     sorted[i] = index->ledger->ranks[ranks[i]].rank;
   if (n)

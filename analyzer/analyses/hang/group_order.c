@@ -33,7 +33,7 @@ typedef VECTOR(struct call_order) order_list;
 
 /* Calls that follow each other in the order of one rank, among the calls that all members have
  * made. */
-static int list_orders(const struct suspect_search *j, u32 rank, order_list *out) {
+static void list_orders(const struct suspect_search *j, u32 rank, order_list *out) {
   const struct graph *g = j->g;
   u32 last = INDEX_NONE;
   u64 reached = 0;
@@ -54,13 +54,11 @@ static int list_orders(const struct suspect_search *j, u32 rank, order_list *out
                                 .b = last < next ? next : last,
                                 .a_first = last < next,
                                 .rank = rank};
-      if (!VECTOR_PUSH(out, pair))
-        return -ENOMEM;
+      VECTOR_PUSH(out, pair);
     }
     last = next;
     reached = more ? order_on(j, rank, next) : 0;
   }
-  return 0;
 }
 
 /* The ranks that made both calls of a pair: first those that made b first, then those that made a
@@ -70,8 +68,6 @@ static int name_out_of_order_ranks(struct suspect_search *j, const struct call_o
   u32 a_first = n - b_first;
   char *a = verdict_call_name(j->index, call_of(j, pairs->a));
   char *b = verdict_call_name(j->index, call_of(j, pairs->b));
-  if (!a || !b)
-    return -ENOMEM;
   int error = 0;
   for (u32 i = 0; i < n && !error; i++) {
     bool odd = pairs[i].a_first ? a_first <= b_first : b_first <= a_first;
@@ -88,8 +84,8 @@ static int name_out_of_order_ranks(struct suspect_search *j, const struct call_o
 int find_order_suspects(struct suspect_search *j) {
   order_list all = {0};
   int error = 0;
-  for (u32 r = 0; r < j->g->ranks && !error; r++)
-    error = list_orders(j, r, &all);
+  for (u32 r = 0; r < j->g->ranks; r++)
+    list_orders(j, r, &all);
   if (all.n)
     qsort(all.at, all.n, sizeof(*all.at), by_pair);
   for (u32 i = 0; i < all.n && !error;) {
@@ -153,12 +149,10 @@ int find_root_suspects(struct suspect_search *j) {
         arena,
         "%u ranks are in calls that have not finished, but none of them differs from the others",
         j->waits->pending_ranks);
-    return j->waits->cannot_tell ? 0 : -ENOMEM;
+    return 0;
   }
   u32 n, *members_in = graph_members_in(j->g, root, &n);
   char *name = verdict_call_name(j->index, call_of(j, root));
-  if (!members_in || !name)
-    return -ENOMEM;
   u32 group = j->g->blocked_calls.at[root].group;
   for (u32 i = 0; i < n; i++)
     started += j->index->ledger
@@ -179,7 +173,7 @@ int find_root_suspects(struct suspect_search *j) {
                      "all %u members%s are in %s and nothing comes before it; the record does not "
                      "show which of them, or which link between them, delays it",
                      n, j->g->blocked_calls.at[root].unknown ? " with a record of it" : "", name);
-    error = j->waits->cannot_tell ? 0 : -ENOMEM;
+    error = 0;
   }
   return error;
 }

@@ -81,7 +81,8 @@ static int add_mismatch(const struct instance *i, enum match_state state, u32 *r
                               .op = call->op};
   if (!detail || !ranks)
     return -ENOMEM;
-  return VECTOR_PUSH(&i->matching->mismatches, mismatch) ? 0 : -ENOMEM;
+  VECTOR_PUSH(&i->matching->mismatches, mismatch);
+  return 0;
 }
 
 /* The member with whom most agree (Boyer and Moore's vote), and how many those are. */
@@ -123,7 +124,7 @@ static char *describe_versions(const struct instance *i, calls_agree *agree,
   bool *listed = arena_array(index->arena, i->n, sizeof(bool));
   u32 *ranks = arena_array(index->arena, i->n, sizeof(u32)), kinds = 0, left = i->n;
   char *text = arena_text(index->arena, "");
-  for (u32 c = 0; listed && ranks && text && c < i->n && kinds < MOST_KINDS_LISTED; c++) {
+  for (u32 c = 0; c < i->n && kinds < MOST_KINDS_LISTED; c++) {
     u32 n = 0;
     if (listed[c])
       continue;
@@ -135,13 +136,11 @@ static char *describe_versions(const struct instance *i, calls_agree *agree,
     const char *list = verdict_rank_list(index, ranks, n);
     const char *called = describe_call(index, call_of(i, c), state);
     left -= n;
-    text = list && called
-               ? arena_printf(index->arena, "%s%s%s: %s", text, kinds++ ? "; " : "", list, called)
-               : NULL;
+    text = arena_printf(index->arena, "%s%s%s: %s", text, kinds++ ? "; " : "", list, called);
   }
-  if (text && left)
+  if (left)
     text = arena_printf(index->arena, "%s; %u more call something else", text, left);
-  return listed && ranks ? text : NULL;
+  return text;
 }
 
 /* Adds a mismatch unless all agree. 1 if there was one, 0, or -ENOMEM. */
@@ -152,15 +151,13 @@ static int check_agreement(const struct instance *i, calls_agree *agree, enum ma
   u32 votes, best = majority(i, agree, &votes), n = 0, odd = INDEX_NONE;
   bool decided = 2 * votes > i->n;
   u32 *ranks = arena_array(index->arena, i->n, sizeof(u32));
-  for (u32 c = 0; ranks && c < i->n; c++) {
+  for (u32 c = 0; c < i->n; c++) {
     bool agrees = agree(call_of(i, best), call_of(i, c));
     if (!agrees && odd == INDEX_NONE)
       odd = c;
     if (!agrees || !decided)
       ranks[n++] = i->entries[c].rank;
   }
-  if (!ranks)
-    return -ENOMEM;
   if (odd ==
       INDEX_NONE) /* what members agree on with one member they need not agree on with another */
     return 0;
@@ -168,9 +165,8 @@ static int check_agreement(const struct instance *i, calls_agree *agree, enum ma
        *one = describe_call(index, call_of(i, odd), state);
   char *list = verdict_rank_list(index, ranks, n);
   char *detail =
-      !most || !one || !list ? NULL
-      : decided ? arena_printf(index->arena, "%s: %s; the other %u: %s", list, one, votes, most)
-                : describe_versions(i, agree, state);
+      decided ? arena_printf(index->arena, "%s: %s; the other %u: %s", list, one, votes, most)
+              : describe_versions(i, agree, state);
   int error = add_mismatch(i, state, ranks, n, decided, detail);
   return error ? error : 1;
 }
@@ -201,18 +197,14 @@ static int check_own_sizes(const struct instance *i) {
   if (n == 0)
     return 0;
   u32 *ranks = arena_array(index->arena, n, sizeof(u32));
-  if (!ranks)
-    return -ENOMEM;
   n = 0;
   for (u32 c = 0; c < i->n; c++)
     if (!fits_group(call_of(i, c), members))
       ranks[n++] = i->entries[c].rank;
   char *list = verdict_rank_list(index, ranks, n);
-  int error =
-      add_mismatch(i, MATCH_SIZE, ranks, n, 2 * n < i->n,
-                   list ? arena_printf(index->arena, "%s: %s to %s do not fit a group of %u", list,
-                                       odd->in, odd->out, members)
-                        : NULL);
+  int error = add_mismatch(i, MATCH_SIZE, ranks, n, 2 * n < i->n,
+                           arena_printf(index->arena, "%s: %s to %s do not fit a group of %u", list,
+                                        odd->in, odd->out, members));
   return error ? error : 1;
 }
 
@@ -233,7 +225,7 @@ static int check_all_to_all(const struct instance *i) {
   if (in == out)
     return 0;
   u32 *ranks = arena_array(i->index->arena, i->n, sizeof(u32));
-  for (u32 c = 0; ranks && c < i->n; c++)
+  for (u32 c = 0; c < i->n; c++)
     ranks[c] = i->entries[c].rank;
   int error = add_mismatch(
       i, MATCH_SIZE, ranks, i->n, false,
@@ -271,16 +263,14 @@ static int add_progress_mismatch(const struct instance *i, enum match_state stat
   struct call_index *index = i->index;
   const u32 *first = &index->first_place[i->entries[0].group];
   u32 *ranks = arena_array(index->arena, n, sizeof(u32)), found = 0;
-  for (u32 member = first[0]; ranks && member < first[1]; member++)
+  for (u32 member = first[0]; member < first[1]; member++)
     if (state_of(i, member) == which)
       ranks[found++] = index->members[member].rank;
-  char *list = ranks ? verdict_rank_list(index, ranks, found) : NULL;
-  char *detail =
-      list ? arena_printf(index->arena, "%s: %s; %u of the others %s", list, finding, others,
-                          state == MATCH_STATE       ? "have finished it"
-                          : state == MATCH_UNDECIDED ? "left no record of it"
-                                                     : "are in it")
-           : NULL;
+  char *list = verdict_rank_list(index, ranks, found);
+  char *detail = arena_printf(index->arena, "%s: %s; %u of the others %s", list, finding, others,
+                              state == MATCH_STATE       ? "have finished it"
+                              : state == MATCH_UNDECIDED ? "left no record of it"
+                                                         : "are in it");
   int error = add_mismatch(i, state, ranks, found, 2 * found < first[1] - first[0], detail);
   return error ? error : 1;
 }
@@ -327,8 +317,6 @@ static int check_inner_entries(const struct instance *i) {
   if (!call_of(i, 0)->closes)
     return 0;
   struct call_entry *entries = arena_array(i->index->arena, i->n, sizeof(*entries));
-  if (!entries)
-    return -ENOMEM;
   int found = 0;
   for (u32 k = 0; found == 0; k++) {
     u32 n = 0;
@@ -387,8 +375,6 @@ int matching_make(struct call_index *index, struct matching *matching) {
     most = n > most ? n : most;
   }
   struct call_entry *each = arena_array(index->arena, most, sizeof(*each));
-  if (!matching->matched_of || !matching->mismatched_of || !each)
-    return -ENOMEM;
   int error = 0;
   for (u32 at = 0, n; at < index->n_entries && !error; at += n) {
     const struct call_entry *entries =

@@ -34,7 +34,7 @@ static int by_channel(const void *left, const void *right) {
 
 typedef VECTOR(struct side) side_list;
 
-static int collect_sides(const struct call_index *index, side_list *all) {
+static void collect_sides(const struct call_index *index, side_list *all) {
   const struct ledger *ledger = index->ledger;
   for (u32 i = 0; i < ledger->n_calls; i++) {
     const struct ledger_call *call = &ledger->calls[i];
@@ -47,12 +47,10 @@ static int collect_sides(const struct call_index *index, side_list *all) {
                         .order = call->order,
                         .call = i,
                         .pending = is_pending(call)};
-    if (!VECTOR_PUSH(all, side))
-      return -ENOMEM;
+    VECTOR_PUSH(all, side);
   }
   if (all->n)
     qsort(all->at, all->n, sizeof(*all->at), by_channel);
-  return 0;
 }
 
 static int add_message_mismatch(struct call_index *index, struct matching *matching,
@@ -71,15 +69,15 @@ static int add_message_mismatch(struct call_index *index, struct matching *match
   if (!ranks || !detail)
     return -ENOMEM;
   matching->mismatched_of[side->group]++;
-  return VECTOR_PUSH(&matching->mismatches, mismatch) ? 0 : -ENOMEM;
+  VECTOR_PUSH(&matching->mismatches, mismatch);
+  return 0;
 }
 
 static int add_missing(struct call_index *index, struct matching *matching,
                        const struct side *side) {
   u32 *ranks = arena_array(index->arena, 1, sizeof(u32));
   u32 here = side->recv ? side->to : side->from, there = side->recv ? side->from : side->to;
-  if (ranks)
-    ranks[0] = there;
+  ranks[0] = there;
   char *detail =
       arena_printf(index->arena, "rank %u %s rank %u, which does not %s",
                    index->ledger->ranks[here].rank, side->recv ? "receives from" : "sends to",
@@ -100,10 +98,9 @@ static int check_pair(struct call_index *index, struct matching *matching, const
   if (!sizes && !types)
     return 0;
   u32 *ranks = arena_array(index->arena, 2, sizeof(u32));
-  if (ranks) {
-    ranks[0] = send->from;
-    ranks[1] = send->to;
-  }
+  ranks[0] = send->from;
+  ranks[1] = send->to;
+
   char *detail = arena_printf(index->arena, "rank %u sends %s to rank %u, which receives %s",
                               index->ledger->ranks[send->from].rank, sizes ? out->in : out->in_type,
                               index->ledger->ranks[send->to].rank, sizes ? in->out : in->out_type);
@@ -151,12 +148,14 @@ static int match_channel(struct call_index *index, struct matching *matching,
     return error;
   channel.send_alone = send_alone;
   channel.recv_alone = recv_alone;
-  return VECTOR_PUSH(out, channel) ? 0 : -ENOMEM;
+  VECTOR_PUSH(out, channel);
+  return 0;
 }
 
 int messages_match(struct call_index *index, struct matching *matching, channel_list *out) {
   side_list all = {0};
-  int error = collect_sides(index, &all);
+  collect_sides(index, &all);
+  int error = 0;
   for (u32 i = 0; i < all.n && !error;) {
     const struct side *first = &all.at[i];
     u32 n = 0, sends = 0;

@@ -33,17 +33,16 @@ static u32 error_kind(i32 result) {
 /* "NCCL reports on ranks 1, 3: unhandled system error.", for one error. */
 static char *describe_error(const struct call_index *index, i32 result) {
   const struct ledger *ledger = index->ledger;
-  u32 *ranks = arena_array(index->arena, ledger->n_nccl + 1u, sizeof(u32)), n = 0;
-  for (u32 i = 0; ranks && i < ledger->n_nccl; i++)
+  u32 *ranks = arena_array(index->arena, size_sum(ledger->n_nccl, 1), sizeof(u32)), n = 0;
+  for (u32 i = 0; i < ledger->n_nccl; i++)
     if (ledger->nccl[i].result && error_kind(ledger->nccl[i].result) == error_kind(result) &&
         (!n || ranks[n - 1] != ledger->nccl[i].rank))
       ranks[n++] = ledger->nccl[i].rank;
-  char *list = ranks ? verdict_rank_list(index, ranks, n) : NULL;
-  return list ? arena_printf(index->arena, "NCCL reports on %s: %s.", list, nccl_error_text(result))
-              : NULL;
+  char *list = verdict_rank_list(index, ranks, n);
+  return arena_printf(index->arena, "NCCL reports on %s: %s.", list, nccl_error_text(result));
 }
 
-static int describe_errors(const struct call_index *index, struct collective_check *check) {
+static void describe_errors(const struct call_index *index, struct collective_check *check) {
   const struct ledger *ledger = index->ledger;
   char *text = NULL;
   u64 described = 0;
@@ -54,26 +53,21 @@ static int describe_errors(const struct call_index *index, struct collective_che
       continue;
     described |= kind;
     char *words = describe_error(index, result);
-    text = words && text ? arena_printf(index->arena, "%s %s", text, words) : words;
-    if (!text)
-      return -ENOMEM;
+    text = text ? arena_printf(index->arena, "%s %s", text, words) : words;
   }
   if (!text)
     text = arena_printf(index->arena,
                         "NCCL reports no error on the %.0f rank%s of which that is known.",
                         check->nccl_ranks, check->nccl_ranks > 1 ? "s" : "");
   check->nccl = text;
-  return text ? 0 : -ENOMEM;
 }
 
-int add_nccl_reports(const struct call_index *index, struct collective_check *check) {
+void add_nccl_reports(const struct call_index *index, struct collective_check *check) {
   const struct ledger *ledger = index->ledger;
   if (!ledger->n_nccl)
-    return 0;
+    return;
   check->nccl_ranks = 0;
   check->nccl_errors = arena_array(index->arena, ledger->n_nccl, sizeof(*check->nccl_errors));
-  if (!check->nccl_errors)
-    return -ENOMEM;
   for (u32 i = 0; i < ledger->n_nccl; i++) {
     const struct ledger_nccl *report = &ledger->nccl[i];
     const struct ledger_group *group = &ledger->groups[report->group];
@@ -85,5 +79,5 @@ int add_nccl_reports(const struct call_index *index, struct collective_check *ch
                                     .result = report->result,
                                     .words = nccl_error_text(report->result)};
   }
-  return describe_errors(index, check);
+  describe_errors(index, check);
 }

@@ -12,8 +12,9 @@ int name_suspect(struct suspect_search *j, u32 rank, enum suspect_reason reason,
   if (j->named[rank])
     return 0;
   struct suspect suspect = {.rank = rank, .reason = reason, .evidence = evidence};
-  if (!evidence || !VECTOR_PUSH(&j->waits->suspects, suspect))
+  if (!evidence)
     return -ENOMEM;
+  VECTOR_PUSH(&j->waits->suspects, suspect);
   j->named[rank] = true;
   return 0;
 }
@@ -25,7 +26,7 @@ static char *describe_place(const struct suspect_search *j, u32 rank) {
 
 static char *describe_members_in(const struct suspect_search *j, u32 blocked) {
   u32 n, *ranks = graph_members_in(j->g, blocked, &n);
-  return ranks ? verdict_rank_list(j->index, ranks, n) : NULL;
+  return verdict_rank_list(j->index, ranks, n);
 }
 
 /* --- In no call at all --- */
@@ -38,11 +39,9 @@ static bool has_more_members(const struct suspect_search *j, u32 blocked, u32 th
 
 /* Of the calls that wait for each rank, the one with the most ranks in it. INDEX_NONE if none
  * waits. */
-static int find_waiting_calls(const struct suspect_search *j, u32 **out) {
+static void find_waiting_calls(const struct suspect_search *j, u32 **out) {
   const struct graph *g = j->g;
-  u32 *waiting = arena_array(j->index->arena, g->ranks + 1u, sizeof(u32));
-  if (!waiting)
-    return -ENOMEM;
+  u32 *waiting = arena_array(j->index->arena, size_sum(g->ranks, 1), sizeof(u32));
   memset(waiting, 0xff, g->ranks * sizeof(u32));
   for (u32 e = 0; e < g->edges.n; e++) {
     u32 from = g->edges.at[e].from, to = g->edges.at[e].to;
@@ -53,15 +52,12 @@ static int find_waiting_calls(const struct suspect_search *j, u32 **out) {
       waiting[to] = blocked;
   }
   *out = waiting;
-  return 0;
 }
 
 static int name_silent_rank(struct suspect_search *j, u32 rank, u32 blocked) {
   char *name = verdict_call_name(j->index, call_of(j, blocked)),
        *in = describe_members_in(j, blocked);
   char *at = describe_place(j, rank);
-  if (!name || !in || !at)
-    return -ENOMEM;
   return name_suspect(
       j, rank, SUSPECT_SILENT,
       arena_printf(j->index->arena,
@@ -84,8 +80,6 @@ static int name_absent_rank(struct suspect_search *j, u32 rank, u32 blocked) {
     last = arena_printf(j->index->arena, " The last it called there is %lld.",
                         (long long)member->called);
   char *at = describe_place(j, rank);
-  if (!name || !in || !last || !at)
-    return -ENOMEM;
   char *evidence = arena_printf(
       j->index->arena,
       "Rank %u has not called %s, in which %s %s; it is in no other call either.%s%s", absent->rank,
@@ -102,8 +96,6 @@ static int name_unrecorded_rank(struct suspect_search *j) {
   u32 rank = w->unrecorded[0], blocked = j->waiting[rank];
   char *name = verdict_call_name(j->index, call_of(j, blocked)),
        *in = describe_members_in(j, blocked);
-  if (!name || !in)
-    return -ENOMEM;
   return name_suspect(
       j, rank, SUSPECT_NO_RECORD,
       arena_printf(j->index->arena, "Rank %u left no record, and %s wait%s for it in %s.",
@@ -113,11 +105,10 @@ static int name_unrecorded_rank(struct suspect_search *j) {
 
 static int find_absent_ranks(struct suspect_search *j) {
   struct graph *g = j->g;
-  int error = find_waiting_calls(j, &j->waiting);
+  find_waiting_calls(j, &j->waiting);
+  int error = 0;
   const u32 *waiting = j->waiting;
-  j->waits->unrecorded = error ? NULL : arena_array(j->index->arena, g->ranks + 1u, sizeof(u32));
-  if (!error && !j->waits->unrecorded)
-    error = -ENOMEM;
+  j->waits->unrecorded = arena_array(j->index->arena, size_sum(g->ranks, 1), sizeof(u32));
   for (u32 r = 0; r < g->ranks && !error; r++) {
     if (waiting[r] == INDEX_NONE || g->first_edge[r] != g->first_edge[r + 1])
       continue;
@@ -156,8 +147,6 @@ static int find_ranks_left_behind(struct suspect_search *j) {
       continue;
     const struct blocked_call *blocked = &g->blocked_calls.at[oldest];
     char *name = verdict_call_name(j->index, call_of(j, oldest)), *at = describe_place(j, r);
-    if (!name || !at)
-      return -ENOMEM;
     int error = name_suspect(
         j, r, SUSPECT_OLDER_CALLS,
         arena_printf(j->index->arena,
@@ -180,14 +169,12 @@ static char *cycle_evidence(const struct suspect_search *j, u32 rank) {
       continue;
     u32 n = g->first_edge[node + 1] - g->first_edge[node];
     u32 *ranks = arena_array(j->index->arena, n, sizeof(u32));
-    for (u32 i = 0; ranks && i < n; i++)
+    for (u32 i = 0; i < n; i++)
       ranks[i] = g->edges.at[g->first_edge[node] + i].to;
-    char *list = ranks ? verdict_rank_list(j->index, ranks, n) : NULL;
+    char *list = verdict_rank_list(j->index, ranks, n);
     char *name = verdict_call_name(j->index, call_of(j, node - g->ranks));
-    return list && name ? arena_printf(j->index->arena,
-                                       "Rank %u waits in %s for %s, which in turn wait%s for it.",
-                                       global(j, rank), name, list, n == 1 ? "s" : "")
-                        : NULL;
+    return arena_printf(j->index->arena, "Rank %u waits in %s for %s, which in turn wait%s for it.",
+                        global(j, rank), name, list, n == 1 ? "s" : "");
   }
   return arena_printf(j->index->arena, "Rank %u is in a circle of ranks that wait for each other.",
                       global(j, rank));
@@ -300,15 +287,13 @@ static void count_waits(struct suspect_search *j) {
   }
 }
 
-static int unrecorded_cannot_tell(struct suspect_search *j) {
+static void unrecorded_cannot_tell(struct suspect_search *j) {
   struct waits *w = j->waits;
   char *list = verdict_rank_list(j->index, w->unrecorded, w->n_unrecorded);
-  w->cannot_tell = list ? arena_printf(j->index->arena,
-                                       "%s left no record and others wait for them: they ended "
-                                       "without writing one, or it was not collected",
-                                       list)
-                        : NULL;
-  return w->cannot_tell ? 0 : -ENOMEM;
+  w->cannot_tell = arena_printf(j->index->arena,
+                                "%s left no record and others wait for them: they ended "
+                                "without writing one, or it was not collected",
+                                list);
 }
 
 static int find_suspects(struct suspect_search *j) {
@@ -329,8 +314,10 @@ static int find_suspects(struct suspect_search *j) {
   count_waits(j);
   if (error || w->suspects.n || w->pending_ranks == 0)
     return error;
-  if (w->n_unrecorded)
-    return unrecorded_cannot_tell(j);
+  if (w->n_unrecorded) {
+    unrecorded_cannot_tell(j);
+    return 0;
+  }
   error = find_root_suspects(j);
   w->victims -= w->suspects.n; /* that are in that call themselves */
   return error;
@@ -346,12 +333,12 @@ int waits_find_suspects(struct call_index *index, const struct matching *matchin
   struct graph g;
   *waits = (struct waits){.since = NS_UNKNOWN};
   struct suspect_search j = {.g = &g, .index = index, .matching = matching, .waits = waits};
-  int error = graph_make(&g, index, channels);
-  j.named = error ? NULL : arena_array(index->arena, g.ranks + 1u, sizeof(bool));
+  graph_make(&g, index, channels);
+  int error = 0;
+  j.named = arena_array(index->arena, size_sum(g.ranks, 1), sizeof(bool));
+  error = find_suspects(&j);
   if (!error)
-    error = j.named ? find_suspects(&j) : -ENOMEM;
-  if (!error)
-    error = waits_list(&g, j.waits);
+    waits_list(&g, j.waits);
   graph_release(&g);
   if (!error && waits->suspects.n)
     qsort(waits->suspects.at, waits->suspects.n, sizeof(*waits->suspects.at), by_rank);

@@ -33,17 +33,16 @@ static const char *group_label(const struct ledger_group *group) {
 }
 
 static u32 *to_global_ranks(const struct ledger_check *m, const u32 *ranks, u32 n) {
-  u32 *out = arena_array(arena_of(m), n + 1u, sizeof(u32));
-  for (u32 i = 0; out && i < n; i++)
+  u32 *out = arena_array(arena_of(m), size_sum(n, 1), sizeof(u32));
+  for (u32 i = 0; i < n; i++)
     out[i] = m->index.ledger->ranks[ranks[i]].rank;
   return out;
 }
 
-static int put_groups(struct ledger_check *m) {
+static void put_groups(struct ledger_check *m) {
   const struct ledger *ledger = m->index.ledger;
-  struct check_group *groups = arena_array(arena_of(m), ledger->n_groups + 1u, sizeof(*groups));
-  if (!groups)
-    return -ENOMEM;
+  struct check_group *groups =
+      arena_array(arena_of(m), size_sum(ledger->n_groups, 1), sizeof(*groups));
   for (u32 g = 0; g < ledger->n_groups; g++) {
     const struct ledger_group *from = &ledger->groups[g];
     groups[g] = (struct check_group){.name = from->name,
@@ -62,18 +61,15 @@ static int put_groups(struct ledger_check *m) {
   }
   m->check->groups = groups;
   m->check->n_groups = ledger->n_groups;
-  return 0;
 }
 
-static int put_mismatches(struct ledger_check *m) {
+static void put_mismatches(struct ledger_check *m) {
   const struct ledger *ledger = m->index.ledger;
   struct collective_check *check = m->check;
   u32 n = m->matching.mismatches.n;
-  check->every_mismatch = arena_array(arena_of(m), n + 1u, sizeof(*check->every_mismatch));
-  check->mismatches = arena_array(arena_of(m), n + 1u, sizeof(*check->mismatches));
-  u32 *kept_of = arena_array(arena_of(m), ledger->n_groups + 1u, sizeof(u32));
-  if (!check->every_mismatch || !check->mismatches || !kept_of)
-    return -ENOMEM;
+  check->every_mismatch = arena_array(arena_of(m), size_sum(n, 1), sizeof(*check->every_mismatch));
+  check->mismatches = arena_array(arena_of(m), size_sum(n, 1), sizeof(*check->mismatches));
+  u32 *kept_of = arena_array(arena_of(m), size_sum(ledger->n_groups, 1), sizeof(u32));
   for (u32 i = 0; i < n; i++) {
     const struct mismatch *from = &m->matching.mismatches.at[i];
     const struct ledger_group *group = &ledger->groups[from->group];
@@ -87,14 +83,11 @@ static int put_mismatches(struct ledger_check *m) {
                                 .message = from->message,
                                 .ranks = to_global_ranks(m, from->ranks, from->n_ranks),
                                 .n_ranks = from->n_ranks};
-    if (!to.ranks)
-      return -ENOMEM;
     check->every_mismatch[check->n_every_mismatch++] = to;
     if (kept_of[from->group]++ < MISMATCHES_KEPT)
       check->mismatches[check->n_mismatches++] = to;
   }
   check->mismatches_found = n;
-  return 0;
 }
 
 /* --- Suspects --- */
@@ -117,8 +110,6 @@ static const char *stack_text(const struct ledger_check *m, const struct ledger_
     text = arena_printf(arena_of(m), "%s%s%s:%lld %s", text ? text : "", text ? "\n" : "",
                         frame->file ? frame->file : "?", (long long)frame->line,
                         frame->function ? frame->function : "?");
-    if (!text)
-      return NULL;
   }
   return text;
 }
@@ -137,13 +128,11 @@ static int put_suspect(struct ledger_check *m, u32 rank, enum suspect_reason rea
 }
 
 /* The first disagreement of each group; later ones follow from it. */
-static int find_desync(struct ledger_check *m) {
+static void find_desync(struct ledger_check *m) {
   const struct ledger *ledger = m->index.ledger;
   struct arena *arena = arena_of(m);
-  bool *seen = arena_array(arena, ledger->n_groups + 1u, sizeof(bool));
-  m->desync = arena_array(arena, ledger->n_ranks + 1u, sizeof(bool));
-  if (!seen || !m->desync)
-    return -ENOMEM;
+  bool *seen = arena_array(arena, size_sum(ledger->n_groups, 1), sizeof(bool));
+  m->desync = arena_array(arena, size_sum(ledger->n_ranks, 1), sizeof(bool));
   for (u32 i = 0; i < m->matching.mismatches.n; i++) {
     const struct mismatch *mismatch = &m->matching.mismatches.at[i];
     if (mismatch->state > MATCH_DTYPE || seen[mismatch->group])
@@ -165,33 +154,29 @@ static int find_desync(struct ledger_check *m) {
     if (!m->check->desync)
       m->check->desync = suspect->evidence;
   }
-  u32 n = 0, *ranks = arena_array(arena, ledger->n_ranks + 1u, sizeof(u32));
-  for (u32 r = 0; ranks && r < ledger->n_ranks; r++)
+  u32 n = 0, *ranks = arena_array(arena, size_sum(ledger->n_ranks, 1), sizeof(u32));
+  for (u32 r = 0; r < ledger->n_ranks; r++)
     if (m->desync[r])
       ranks[n++] = ledger->ranks[r].rank;
   m->check->desync_ranks = ranks;
   m->check->n_desync_ranks = n;
-  return ranks ? 0 : -ENOMEM;
 }
 
-static int put_suspects(struct ledger_check *m) {
+static void put_suspects(struct ledger_check *m) {
   const struct ledger *ledger = m->index.ledger;
   struct collective_check *check = m->check;
   u32 n = m->waits.suspects.n;
-  check->suspects = arena_array(arena_of(m), ledger->n_ranks + 1u, sizeof(*check->suspects));
-  check->hang_ranks = arena_array(arena_of(m), n + 1u, sizeof(u32));
-  if (!check->suspects || !check->hang_ranks)
-    return -ENOMEM;
-  int error = 0;
-  for (u32 i = 0; i < n && !error; i++) {
+  check->suspects =
+      arena_array(arena_of(m), size_sum(ledger->n_ranks, 1), sizeof(*check->suspects));
+  check->hang_ranks = arena_array(arena_of(m), size_sum(n, 1), sizeof(u32));
+  for (u32 i = 0; i < n; i++) {
     const struct suspect *suspect = &m->waits.suspects.at[i];
     check->hang_ranks[check->n_hang_ranks++] = ledger->ranks[suspect->rank].rank;
-    error = put_suspect(m, suspect->rank, suspect->reason, suspect->evidence);
+    put_suspect(m, suspect->rank, suspect->reason, suspect->evidence);
   }
-  for (u32 r = 0; r < ledger->n_ranks && n == 0 && !error; r++)
+  for (u32 r = 0; r < ledger->n_ranks && n == 0; r++)
     if (m->desync[r])
-      error = put_suspect(m, r, SUSPECT_DISAGREES, check->desync);
-  return error;
+      put_suspect(m, r, SUSPECT_DISAGREES, check->desync);
 }
 
 static enum check_verdict verdict_of(const struct collective_check *check) {
@@ -201,7 +186,7 @@ static enum check_verdict verdict_of(const struct collective_check *check) {
   return check->cannot_tell ? CHECK_CANNOT_TELL : CHECK_NONE;
 }
 
-static int put_totals(struct ledger_check *m) {
+static void put_totals(struct ledger_check *m) {
   const struct ledger *ledger = m->index.ledger;
   struct collective_check *check = m->check;
   check->matched = (double)m->matching.matched;
@@ -215,37 +200,36 @@ static int put_totals(struct ledger_check *m) {
   check->waits = m->waits.list;
   check->n_waits = m->waits.n_list;
   check->calls_waiting = m->waits.n_blocked;
-  check->unrecorded = arena_array(arena_of(m), ledger->n_ranks + 1u, sizeof(u32));
-  if (!check->unrecorded)
-    return -ENOMEM;
+  check->unrecorded = arena_array(arena_of(m), size_sum(ledger->n_ranks, 1), sizeof(u32));
   for (u32 r = 0; r < ledger->n_ranks; r++)
     if (!ledger->ranks[r].seen)
       check->unrecorded[check->n_unrecorded++] = ledger->ranks[r].rank;
   check->awaited_unrecorded = to_global_ranks(m, m->waits.unrecorded, m->waits.n_unrecorded);
-  check->n_awaited_unrecorded = check->awaited_unrecorded ? m->waits.n_unrecorded : 0;
+  check->n_awaited_unrecorded = m->waits.n_unrecorded;
   check->verdict = verdict_of(check);
-  return 0;
 }
 
 static int check_ledger(struct ledger_check *m, const struct ledger *ledger, struct arena *arena) {
-  int error = call_index_make(&m->index, ledger, arena);
-  if (!error)
-    error = matching_make(&m->index, &m->matching);
+  call_index_make(&m->index, ledger, arena);
+  int error = 0;
+  error = matching_make(&m->index, &m->matching);
   if (!error)
     error = messages_match(&m->index, &m->matching, &m->channels);
   if (!error)
     error = waits_find_suspects(&m->index, &m->matching, &m->channels, &m->waits);
   if (!error)
-    error = add_nccl_reports(&m->index, m->check);
+    add_nccl_reports(&m->index, m->check);
   if (!error)
-    error = put_groups(m);
+    put_groups(m);
   if (!error)
-    error = put_mismatches(m);
+    put_mismatches(m);
   if (!error)
-    error = find_desync(m);
+    find_desync(m);
   if (!error)
-    error = put_suspects(m);
-  return error ? error : put_totals(m);
+    put_suspects(m);
+  if (!error)
+    put_totals(m);
+  return error;
 }
 
 int verdict_of_ledger(const struct ledger *ledger, struct arena *arena,

@@ -57,7 +57,7 @@ struct call_index {
   u32 n_entries;
 };
 
-int call_index_make(struct call_index *index, const struct ledger *ledger, struct arena *arena);
+void call_index_make(struct call_index *index, const struct ledger *ledger, struct arena *arena);
 
 /* NULL where that rank is no member. */
 struct member_progress *member_progress_of(const struct call_index *index, u32 group, u32 rank);
@@ -119,7 +119,7 @@ int messages_match(struct call_index *index, struct matching *matching, channel_
 /* --- nccl_reports.c --- */
 
 /* Fills in nccl, nccl_errors and nccl_ranks of the check. 0, or -ENOMEM. */
-int add_nccl_reports(const struct call_index *index, struct collective_check *check);
+void add_nccl_reports(const struct call_index *index, struct collective_check *check);
 
 /* Whether NCCL reports an error of the communicator on a rank (index into ledger.ranks): the error;
  * 0 for none, or if it is not known. */

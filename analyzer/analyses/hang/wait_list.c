@@ -23,14 +23,12 @@ static u32 *to_global(const struct ledger *ledger, u32 *ranks, u32 n) {
   return ranks;
 }
 
-static int fill_wait(const struct graph *g, u32 blocked, struct check_wait *wait) {
+static void fill_wait(const struct graph *g, u32 blocked, struct check_wait *wait) {
   const struct ledger *ledger = g->index->ledger;
   const struct blocked_call *f = &g->blocked_calls.at[blocked];
   u32 node = g->ranks + blocked;
   u32 *members_in = graph_members_in(g, blocked, &wait->n_ranks);
-  wait->waits_for = arena_array(g->index->arena, f->n_waits_for + 1u, sizeof(u32));
-  if (!members_in || !wait->waits_for)
-    return -ENOMEM;
+  wait->waits_for = arena_array(g->index->arena, size_sum(f->n_waits_for, 1), sizeof(u32));
   for (u32 e = g->first_edge[node]; e < g->first_edge[node + 1]; e++)
     wait->waits_for[wait->n_waits_for++] = g->edges.at[e].to;
   const struct ledger_group *group = &ledger->groups[f->group];
@@ -40,20 +38,15 @@ static int fill_wait(const struct graph *g, u32 blocked, struct check_wait *wait
   wait->seq = (double)f->seq;
   wait->ranks = to_global(ledger, members_in, wait->n_ranks);
   to_global(ledger, wait->waits_for, wait->n_waits_for);
-  return 0;
 }
 
-int waits_list(const struct graph *g, struct waits *waits) {
+void waits_list(const struct graph *g, struct waits *waits) {
   u32 n = (u32)g->blocked_calls.n;
-  struct check_wait *list = arena_array(g->index->arena, n + 1ul, sizeof(*list));
-  int error = list ? 0 : -ENOMEM;
-  for (u32 blocked = 0; blocked < n && !error; blocked++)
-    error = fill_wait(g, blocked, &list[blocked]);
-  if (error)
-    return error;
+  struct check_wait *list = arena_array(g->index->arena, size_sum(n, 1), sizeof(*list));
+  for (u32 blocked = 0; blocked < n; blocked++)
+    fill_wait(g, blocked, &list[blocked]);
   qsort(list, n, sizeof(*list), most_ranks_first);
   waits->list = list;
   waits->n_list = n < CHECK_WAITS_LISTED ? n : CHECK_WAITS_LISTED;
   waits->n_blocked = n;
-  return 0;
 }

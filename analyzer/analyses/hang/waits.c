@@ -30,12 +30,12 @@ static int by_group_and_seq(const void *left, const void *right) {
   return (a->seq > b->seq) - (a->seq < b->seq);
 }
 
-static int add_edge(struct graph *g, u32 from, u32 to) {
-  return VECTOR_PUSH(&g->edges, (struct wait_edge){.from = from, .to = to}) ? 0 : -ENOMEM;
+static void add_edge(struct graph *g, u32 from, u32 to) {
+  VECTOR_PUSH(&g->edges, (struct wait_edge){.from = from, .to = to});
 }
 
 /* Each (group, sequence) at which any member is stuck, once. */
-static int find_blocked_calls(struct graph *g) {
+static void find_blocked_calls(struct graph *g) {
   struct call_index *index = g->index;
   u32 n = index->first_place[index->ledger->n_groups];
   for (u32 p = 0; p < n; p++) {
@@ -44,8 +44,8 @@ static int find_blocked_calls(struct graph *g) {
                                    .seq = member->oldest_pending,
                                    .call = member->oldest_pending_call,
                                    .channel = INDEX_NONE};
-    if (member->oldest_pending != SEQ_UNKNOWN && !VECTOR_PUSH(&g->blocked_calls, blocked))
-      return -ENOMEM;
+    if (member->oldest_pending != SEQ_UNKNOWN)
+      VECTOR_PUSH(&g->blocked_calls, blocked);
   }
   if (g->blocked_calls.n)
     qsort(g->blocked_calls.at, g->blocked_calls.n, sizeof(*g->blocked_calls.at), by_group_and_seq);
@@ -59,7 +59,6 @@ static int find_blocked_calls(struct graph *g) {
       last->call = g->blocked_calls.at[i].call;
   }
   g->blocked_calls.n = kept;
-  return 0;
 }
 
 /* Whether some member has finished it and no member can before all have made it. Then also the
@@ -76,21 +75,20 @@ static bool all_have_made(const struct call_index *index, const struct blocked_c
 
 /* Edges of one collective: from the ranks that are in it to it, and from it to the ranks that it
  * waits for. */
-static int connect_collective(struct graph *g, u32 number) {
+static void connect_collective(struct graph *g, u32 number) {
   struct call_index *index = g->index;
   struct blocked_call *blocked = &g->blocked_calls.at[number];
   u32 node = g->ranks + number;
   i64 created = index->ledger->calls[blocked->call].created;
   bool all_made = all_have_made(index, blocked);
-  int error = 0;
-  for (u32 p = index->first_place[blocked->group];
-       p < index->first_place[blocked->group + 1] && !error; p++) {
+  for (u32 p = index->first_place[blocked->group]; p < index->first_place[blocked->group + 1];
+       p++) {
     const struct member_progress *member = &index->members[p];
     enum call_state state = call_entry_state(index, member, blocked->seq, created);
     bool behind = member->oldest_pending != SEQ_UNKNOWN && member->oldest_pending < blocked->seq;
     if (member->oldest_pending == blocked->seq) {
       blocked->members_in++;
-      error = add_edge(g, member->rank, node);
+      add_edge(g, member->rank, node);
     } else if (state == CALL_UNRECORDED && all_made) {
       blocked->unknown++;
       blocked->presumed++;
@@ -98,16 +96,15 @@ static int connect_collective(struct graph *g, u32 number) {
                (state == CALL_MADE && index->ledger->ranks[member->rank].silent)) {
       blocked->n_waits_for++;
       blocked->absent += state == CALL_ABSENT;
-      error = add_edge(g, node, member->rank);
+      add_edge(g, node, member->rank);
     } else {
       blocked->done += state == CALL_DONE;
       blocked->unknown += state == CALL_UNKNOWN;
     }
   }
-  return error;
 }
 
-static int connect_channel(struct graph *g, const struct channel *channel, u32 index) {
+static void connect_channel(struct graph *g, const struct channel *channel, u32 index) {
   u32 call = channel->send != INDEX_NONE ? channel->send : channel->recv;
   struct blocked_call blocked = {.group = channel->group,
                                  .seq = g->index->ledger->calls[call].seq,
@@ -118,17 +115,16 @@ static int connect_channel(struct graph *g, const struct channel *channel, u32 i
                                  .n_waits_for = channel->send_alone || channel->recv_alone};
   blocked.absent = blocked.n_waits_for;
   blocked.done = blocked.members_in == 1 && !blocked.n_waits_for;
-  if (!VECTOR_PUSH(&g->blocked_calls, blocked))
-    return -ENOMEM;
+  VECTOR_PUSH(&g->blocked_calls, blocked);
   u32 node = g->ranks + g->blocked_calls.n - 1;
-  int error = channel->send != INDEX_NONE ? add_edge(g, channel->from, node) : 0;
-  if (!error && channel->recv != INDEX_NONE)
-    error = add_edge(g, channel->to, node);
-  if (!error && channel->send_alone)
-    error = add_edge(g, node, channel->to);
-  if (!error && channel->recv_alone)
-    error = add_edge(g, node, channel->from);
-  return error;
+  if (channel->send != INDEX_NONE)
+    add_edge(g, channel->from, node);
+  if (channel->recv != INDEX_NONE)
+    add_edge(g, channel->to, node);
+  if (channel->send_alone)
+    add_edge(g, node, channel->to);
+  if (channel->recv_alone)
+    add_edge(g, node, channel->from);
 }
 
 static int by_from(const void *left, const void *right) {
@@ -138,28 +134,23 @@ static int by_from(const void *left, const void *right) {
   return (a->to > b->to) - (a->to < b->to);
 }
 
-static int connect(struct graph *g, const channel_list *channels) {
-  int error = find_blocked_calls(g);
+static void connect(struct graph *g, const channel_list *channels) {
+  find_blocked_calls(g);
   u32 collectives = g->blocked_calls.n;
-  for (u32 i = 0; i < collectives && !error; i++)
-    error = connect_collective(g, i);
-  for (u32 i = 0; i < channels->n && !error; i++)
-    error = connect_channel(g, &channels->at[i], i);
-  if (error)
-    return error;
+  for (u32 i = 0; i < collectives; i++)
+    connect_collective(g, i);
+  for (u32 i = 0; i < channels->n; i++)
+    connect_channel(g, &channels->at[i], i);
   if (g->edges.n)
     qsort(g->edges.at, g->edges.n, sizeof(*g->edges.at), by_from);
   g->nodes = g->ranks + g->blocked_calls.n;
-  g->first_edge = arena_array(g->index->arena, g->nodes + 1u, sizeof(u32));
-  if (!g->first_edge)
-    return -ENOMEM;
+  g->first_edge = arena_array(g->index->arena, size_sum(g->nodes, 1), sizeof(u32));
   u32 e = 0;
   for (u32 node = 0; node <= g->nodes; node++) {
     while (e < g->edges.n && g->edges.at[e].from < node)
       e++;
     g->first_edge[node] = e;
   }
-  return 0;
 }
 
 /* --- Cycles: strongly connected components, by Tarjan's walk without recursion --- */
@@ -211,7 +202,7 @@ static void walk_from(struct graph *g, struct walk *w, u32 start) {
 
 /* Numbers the cycle of each node, which for most nodes is the node alone, and finds cycles that
  * wait for nothing outside. */
-static int find_cycles(struct graph *g) {
+static void find_cycles(struct graph *g) {
   struct arena *arena = g->index->arena;
   u32 n = g->nodes + 1u;
   struct walk w = {.number = arena_array(arena, n, sizeof(u32)),
@@ -221,38 +212,27 @@ static int find_cycles(struct graph *g) {
                    .path = arena_array(arena, n, sizeof(u32)),
                    .on_stack = arena_array(arena, n, sizeof(bool))};
   g->cycle = arena_array(arena, n, sizeof(u32));
-  if (!w.number || !w.low || !w.next_edge || !w.stack || !w.path || !w.on_stack || !g->cycle)
-    return -ENOMEM;
   for (u32 node = 0; node < g->nodes; node++)
     if (!w.number[node])
       walk_from(g, &w, node);
-  g->ranks_in_cycle = arena_array(arena, g->cycles + 1u, sizeof(u32));
-  g->waits_outside = arena_array(arena, g->cycles + 1u, sizeof(bool));
-  if (!g->ranks_in_cycle || !g->waits_outside)
-    return -ENOMEM;
+  g->ranks_in_cycle = arena_array(arena, size_sum(g->cycles, 1), sizeof(u32));
+  g->waits_outside = arena_array(arena, size_sum(g->cycles, 1), sizeof(bool));
   for (u32 node = 0; node < g->ranks; node++)
     g->ranks_in_cycle[g->cycle[node]]++;
   for (u32 e = 0; e < g->edges.n; e++) {
     u32 from = g->cycle[g->edges.at[e].from], to = g->cycle[g->edges.at[e].to];
     g->waits_outside[from] |= from != to;
   }
-  return 0;
 }
 
-int graph_make(struct graph *g, struct call_index *index, const channel_list *channels) {
+void graph_make(struct graph *g, struct call_index *index, const channel_list *channels) {
   *g = (struct graph){.index = index, .ranks = index->ledger->n_ranks};
-  int error = connect(g, channels);
-  if (!error)
-    error = find_cycles(g);
-  if (error)
-    return error;
-  g->n_waiting_calls = arena_array(index->arena, g->ranks + 1u, sizeof(u32));
-  if (!g->n_waiting_calls)
-    return -ENOMEM;
+  connect(g, channels);
+  find_cycles(g);
+  g->n_waiting_calls = arena_array(index->arena, size_sum(g->ranks, 1), sizeof(u32));
   for (u32 e = 0; e < g->edges.n; e++)
     if (g->edges.at[e].to < g->ranks)
       g->n_waiting_calls[g->edges.at[e].to]++;
-  return 0;
 }
 
 void graph_release(struct graph *g) {
@@ -268,10 +248,10 @@ bool graph_waits_for_others(const struct graph *g, u32 rank) {
 }
 
 u32 *graph_members_in(const struct graph *g, u32 blocked, u32 *n) {
-  u32 *ranks =
-      arena_array(g->index->arena, g->blocked_calls.at[blocked].members_in + 1u, sizeof(u32));
+  u32 *ranks = arena_array(g->index->arena, size_sum(g->blocked_calls.at[blocked].members_in, 1),
+                           sizeof(u32));
   *n = 0;
-  for (u32 e = 0; ranks && e < g->edges.n; e++)
+  for (u32 e = 0; e < g->edges.n; e++)
     if (g->edges.at[e].to == g->ranks + blocked)
       ranks[(*n)++] = g->edges.at[e].from;
   return ranks;

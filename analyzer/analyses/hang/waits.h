@@ -38,14 +38,14 @@ struct graph {
   u32 *n_waiting_calls; /* [ranks] that wait for it */
 };
 
-int graph_make(struct graph *g, struct call_index *index, const channel_list *channels);
+void graph_make(struct graph *g, struct call_index *index, const channel_list *channels);
 void graph_release(struct graph *g);
 
 /* Whether any call that a rank is in waits for another rank. */
 bool graph_waits_for_others(const struct graph *g, u32 rank);
 
 /* wait_list.c: fills the list of `waits`. 0, or -ENOMEM. */
-int waits_list(const struct graph *g, struct waits *waits);
+void waits_list(const struct graph *g, struct waits *waits);
 
 /* The ranks in a call. NULL without memory. */
 u32 *graph_members_in(const struct graph *g, u32 blocked, u32 *n);

@@ -13,6 +13,7 @@
 #include "analyses/analyses.h"
 #include "analyses/steps/series.h"
 #include "analyses/thresholds.h"
+#include "base/checked_memory.h"
 #include "base/parallel.h"
 
 #define MOST_NOTES 8u /* that the parts add to the history's own */
@@ -114,20 +115,16 @@ static void fill_headroom(struct memory_result *result) {
     result->oom_risk = peak >= OOM_RISK_MEDIUM * capacity ? OOM_MEDIUM : OOM_LOW;
 }
 
-static int copy_notes(const struct memory_history *history, struct arena *arena,
-                      struct memory_result *result) {
-  result->notes = arena_array(arena, history->n_notes + MOST_NOTES, sizeof(*result->notes));
+static void copy_notes(const struct memory_history *history, struct arena *arena,
+                       struct memory_result *result) {
+  result->notes =
+      arena_array(arena, size_sum(history->n_notes, MOST_NOTES), sizeof(*result->notes));
   result->origin = arena_text(arena, history->origin ? history->origin : "unknown");
   result->steps_method = history->steps_method ? arena_text(arena, history->steps_method) : NULL;
-  if (!result->notes || !result->origin)
-    return -ENOMEM;
   for (u32 i = 0; i < history->n_notes; i++) {
     char *note = arena_text(arena, history->notes[i]);
-    if (!note)
-      return -ENOMEM;
     result->notes[result->n_notes++] = note;
   }
-  return 0;
 }
 
 /* What the allocator could have given back as it was is not lost between blocks. */
@@ -139,29 +136,22 @@ static void fill_unused(struct memory_result *result) {
 }
 
 /* Everything that one history shows. */
-static int analyse_history(const struct analysis *a, const struct memory_history *history,
-                           struct arena *arena, struct memory_result *result) {
+static void analyse_history(const struct analysis *a, const struct memory_history *history,
+                            struct arena *arena, struct memory_result *result) {
   *result = memory_result_unknown();
-  int error = copy_notes(history, arena, result);
+  copy_notes(history, arena, result);
   fill_totals(history, result);
   fill_out_of_memory(history, result);
   find_capacity(a, history, result);
-  if (!error)
-    error = memory_find_peak(history, arena, result);
+  memory_find_peak(history, arena, result);
   memory_find_needed(history, result);
   fill_unused(result);
-  if (!error)
-    error = memory_analyse_segments(history, arena, result);
-  if (!error)
-    error = memory_find_growth(history, arena, result);
-  if (!error)
-    error = memory_find_churn(history, arena, result);
-  if (!error)
-    error = memory_draw_curve(history, arena, result);
-  if (!error)
-    error = memory_draw_segments(history, arena, result);
+  memory_analyse_segments(history, arena, result);
+  memory_find_growth(history, arena, result);
+  memory_find_churn(history, arena, result);
+  memory_draw_curve(history, arena, result);
+  memory_draw_segments(history, arena, result);
   fill_headroom(result);
-  return error;
 }
 
 struct devices {
@@ -179,9 +169,9 @@ static int analyse_origin(struct analysis *a, u32 index, struct arena *arena,
   struct memory_history history;
   memset(&history, 0, sizeof(history));
   int error = origin->read(a->model, origin, &reading, &history);
-  *failed = error != 0 && error != -ENOMEM;
+  *failed = error != 0;
   if (!error)
-    error = analyse_history(a, &history, arena, result);
+    analyse_history(a, &history, arena, result);
   arena_release(&reading);
   return *failed ? 0 : error;
 }
@@ -231,8 +221,6 @@ int memory_analyse(struct analysis *a) {
   struct devices devices = {.a = a,
                             .at = arena_array(a->arena, n, sizeof(*devices.at)),
                             .failed = arena_array(a->arena, n, sizeof(bool))};
-  if (!devices.at || !devices.failed)
-    return -ENOMEM;
   int error = parallel_for(n, a->options->threads, analyse_device, &devices);
   u32 worst = INDEX_NONE, kept = 0;
   for (u32 i = 0; i < n && !error; i++)

@@ -26,33 +26,33 @@ struct memory_replay {
 };
 
 /* 0, or -ENOMEM; to be freed in either case. */
-int memory_replay_begin(struct memory_replay *replay, const struct memory_history *history);
+void memory_replay_begin(struct memory_replay *replay, const struct memory_history *history);
 
 /* Goes on to the moment before event `until`. 0, or -ENOMEM. */
-int memory_replay_to(struct memory_replay *replay, u32 until);
+void memory_replay_to(struct memory_replay *replay, u32 until);
 void memory_replay_free(struct memory_replay *replay);
 
 /* The parts. Each returns 0 or -ENOMEM; text of the result lives in `arena`. */
-int memory_find_peak(const struct memory_history *history, struct arena *arena,
-                     struct memory_result *result);
+void memory_find_peak(const struct memory_history *history, struct arena *arena,
+                      struct memory_result *result);
 /* Sets result->stacks_at_peak: `live` is what lived then. */
-int memory_stacks_at_peak(const struct memory_history *history, const struct live_set *live,
-                          double peak, struct arena *arena, struct memory_result *result);
-int memory_peak_without(const struct memory_history *history, struct memory_result *result);
+void memory_stacks_at_peak(const struct memory_history *history, const struct live_set *live,
+                           double peak, struct arena *arena, struct memory_result *result);
+void memory_peak_without(const struct memory_history *history, struct memory_result *result);
 /* Sets result->peak_needed_bytes, where it can be known. */
 void memory_find_needed(const struct memory_history *history, struct memory_result *result);
-int memory_find_churn(const struct memory_history *history, struct arena *arena,
-                      struct memory_result *result);
-int memory_find_growth(const struct memory_history *history, struct arena *arena,
+void memory_find_churn(const struct memory_history *history, struct arena *arena,
                        struct memory_result *result);
-int memory_analyse_segments(const struct memory_history *history, struct arena *arena,
-                            struct memory_result *result);
+void memory_find_growth(const struct memory_history *history, struct arena *arena,
+                        struct memory_result *result);
+void memory_analyse_segments(const struct memory_history *history, struct arena *arena,
+                             struct memory_result *result);
 
 /* memory_curve.c: what pictures need. */
-int memory_draw_curve(const struct memory_history *history, struct arena *arena,
-                      struct memory_result *result);
-int memory_draw_segments(const struct memory_history *history, struct arena *arena,
-                         struct memory_result *result);
+void memory_draw_curve(const struct memory_history *history, struct arena *arena,
+                       struct memory_result *result);
+void memory_draw_segments(const struct memory_history *history, struct arena *arena,
+                          struct memory_result *result);
 
 static inline double memory_bytes(i64 bytes) {
   return bytes < 0 ? __builtin_nan("") : (double)bytes;

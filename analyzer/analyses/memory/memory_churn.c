@@ -22,17 +22,17 @@ static int alike(const void *left, const void *right) {
 }
 
 /* Allocations in order, each with its lifetime. Live blocks carry their index in `source`. */
-static int list_allocations(const struct memory_history *history, struct allocation *list, u32 *n) {
+static void list_allocations(const struct memory_history *history, struct allocation *list,
+                             u32 *n) {
   struct live_set live = {0};
-  int error = 0;
   *n = 0;
-  for (u32 i = 0; i < history->n_events && !error; i++) {
+  for (u32 i = 0; i < history->n_events; i++) {
     const struct memory_event *event = &history->events[i];
     struct live_block block;
     if (event->kind == MEMORY_ALLOC) {
       list[*n] = (struct allocation){event->bytes, -1, event->source};
       block = (struct live_block){.address = event->address, .time = event->time, .source = *n};
-      error = live_put(&live, block) ? 0 : -ENOMEM;
+      live_put(&live, block);
       ++*n;
     } else if (event->kind == MEMORY_FREE && live_remove(&live, event->address, &block)) {
       bool timed = event->time != NS_UNKNOWN && block.time != NS_UNKNOWN;
@@ -41,7 +41,6 @@ static int list_allocations(const struct memory_history *history, struct allocat
     }
   }
   live_free(&live);
-  return error;
 }
 
 struct row {
@@ -80,8 +79,8 @@ static struct memory_churn describe_churn(const struct memory_history *history,
   return churn;
 }
 
-static int list_churn(const struct memory_history *history, struct allocation *list, u32 n,
-                      struct row *rows, struct arena *arena, struct memory_result *result) {
+static void list_churn(const struct memory_history *history, struct allocation *list, u32 n,
+                       struct row *rows, struct arena *arena, struct memory_result *result) {
   u32 n_rows = 0;
   if (n)
     qsort(list, n, sizeof(*list), alike);
@@ -96,26 +95,21 @@ static int list_churn(const struct memory_history *history, struct allocation *l
   if (n_rows)
     qsort(rows, n_rows, sizeof(*rows), most_bytes);
   result->n_churn = n_rows > MEMORY_ROWS ? MEMORY_ROWS : n_rows;
-  result->churn = arena_array(arena, result->n_churn + 1u, sizeof(*result->churn));
-  if (!result->churn)
-    return -ENOMEM;
+  result->churn = arena_array(arena, size_sum(result->n_churn, 1), sizeof(*result->churn));
   for (u32 i = 0; i < result->n_churn; i++)
     result->churn[i] = describe_churn(history, list, &rows[i], arena);
-  return 0;
 }
 
-int memory_find_churn(const struct memory_history *history, struct arena *arena,
-                      struct memory_result *result) {
+void memory_find_churn(const struct memory_history *history, struct arena *arena,
+                       struct memory_result *result) {
   u32 n = 0;
   for (u32 i = 0; i < history->n_events; i++)
     n += history->events[i].kind == MEMORY_ALLOC;
-  struct allocation *list = malloc((n + 1ul) * sizeof(*list));
-  struct row *rows = malloc((n + 1ul) * sizeof(*rows));
+  struct allocation *list = memory_array(size_sum(n, 1), sizeof(*list));
+  struct row *rows = memory_array(size_sum(n, 1), sizeof(*rows));
   result->churn_bytes = 0;
-  int error = list && rows ? list_allocations(history, list, &n) : -ENOMEM;
-  if (!error)
-    error = list_churn(history, list, n, rows, arena, result);
+  list_allocations(history, list, &n);
+  list_churn(history, list, n, rows, arena, result);
   free(list);
   free(rows);
-  return error;
 }

@@ -14,15 +14,13 @@ static double seconds_since(i64 begin, i64 time) {
 }
 
 /* Of every so many events the one after which most was allocated, so that no peak is lost. */
-int memory_draw_curve(const struct memory_history *history, struct arena *arena,
-                      struct memory_result *result) {
+void memory_draw_curve(const struct memory_history *history, struct arena *arena,
+                       struct memory_result *result) {
   u32 n = history->n_events;
   u32 each = n / MEMORY_CURVE_POINTS + 1, points = n / each + 1;
   result->curve_time_s = arena_array(arena, points, sizeof(double));
   result->curve_allocated = arena_array(arena, points, sizeof(double));
   result->curve_reserved = arena_array(arena, points, sizeof(double));
-  if (!result->curve_time_s || !result->curve_allocated || !result->curve_reserved)
-    return -ENOMEM;
   for (u32 from = 0; from < n; from += each) {
     u32 most = from;
     for (u32 i = from; i < n && i < from + each; i++)
@@ -34,7 +32,6 @@ int memory_draw_curve(const struct memory_history *history, struct arena *arena,
     result->curve_allocated[point] = memory_bytes(event->allocated);
     result->curve_reserved[point] = memory_bytes(event->reserved);
   }
-  return 0;
 }
 
 static int larger_first(const void *left, const void *right) {
@@ -60,21 +57,19 @@ static void fill_pieces(const struct memory_history *history, const struct memor
     pieces[p] = fmin(1, pieces[p]);
 }
 
-int memory_draw_segments(const struct memory_history *history, struct arena *arena,
-                         struct memory_result *result) {
+void memory_draw_segments(const struct memory_history *history, struct arena *arena,
+                          struct memory_result *result) {
   u32 n = history->segments ? history->n_segments : 0;
   if (n == 0)
-    return 0;
-  const struct memory_segment **order = malloc(n * sizeof(*order));
+    return;
+  const struct memory_segment **order = memory_array(n, sizeof(*order));
   u32 kept = n < MEMORY_SEGMENTS_DRAWN ? n : MEMORY_SEGMENTS_DRAWN;
   struct memory_segments *out = &result->segments;
   out->largest = arena_array(arena, kept, sizeof(*out->largest));
-  int error = order && out->largest ? 0 : -ENOMEM;
-  for (u32 i = 0; i < n && !error; i++)
+  for (u32 i = 0; i < n; i++)
     order[i] = &history->segments[i];
-  if (!error)
-    qsort(order, n, sizeof(*order), larger_first);
-  for (u32 i = 0; i < kept && !error; i++) {
+  qsort(order, n, sizeof(*order), larger_first);
+  for (u32 i = 0; i < kept; i++) {
     struct memory_segment_picture *picture = &out->largest[out->n_largest++];
     picture->bytes = memory_bytes(order[i]->bytes);
     picture->pieces = arena_array(arena, MEMORY_PIECES, sizeof(double));
@@ -83,11 +78,7 @@ int memory_draw_segments(const struct memory_history *history, struct arena *are
                     : order[i]->expandable ? "expandable"
                     : order[i]->small      ? "small"
                                            : "large";
-    if (!picture->pieces)
-      error = -ENOMEM;
-    else
-      fill_pieces(history, order[i], picture->pieces);
+    fill_pieces(history, order[i], picture->pieces);
   }
   free(order);
-  return error;
 }

@@ -10,6 +10,7 @@
 
 #include "analyses/memory/memory.h"
 #include "analyses/thresholds.h"
+#include "base/checked_memory.h"
 #include "base/robust.h"
 
 /* Least allocated in each step and the event at which it was; NAN where a step has no event. */
@@ -41,28 +42,22 @@ static int live_by_source(struct memory_replay *replay, double *bytes, double si
 }
 
 /* The source with most of what was added between two moments. */
-static int find_growth_source(const struct memory_history *history, u32 from, u32 to,
-                              struct arena *arena, struct memory_result *result) {
-  double *bytes = calloc(history->n_sources + 1ul, sizeof(*bytes));
+static void find_growth_source(const struct memory_history *history, u32 from, u32 to,
+                               struct arena *arena, struct memory_result *result) {
+  double *bytes = memory_zeroed(size_sum(history->n_sources, 1), sizeof(*bytes));
   struct memory_replay replay;
-  int error = memory_replay_begin(&replay, history);
-  if (!bytes)
-    error = -ENOMEM;
-  if (!error)
-    error = memory_replay_to(&replay, from);
-  if (!error)
-    error = live_by_source(&replay, bytes, -1);
-  if (!error)
-    error = memory_replay_to(&replay, to);
-  if (!error)
-    error = live_by_source(&replay, bytes, 1);
+  memory_replay_begin(&replay, history);
+  memory_replay_to(&replay, from);
+  live_by_source(&replay, bytes, -1);
+  memory_replay_to(&replay, to);
+  live_by_source(&replay, bytes, 1);
   u32 most = 0;
   double added = 0;
-  for (u32 s = 0; s < history->n_sources && !error; s++) {
+  for (u32 s = 0; s < history->n_sources; s++) {
     added += bytes[s] > 0 ? bytes[s] : 0;
     most = bytes[s] > bytes[most] ? s : most;
   }
-  if (!error && most && bytes[most] > 0) {
+  if (most && bytes[most] > 0) {
     const struct memory_source *source = &history->sources[most];
     result->growth_source = source->place ? arena_text(arena, source->place) : NULL;
     result->growth_category = allocation_category_name(source->category);
@@ -70,7 +65,6 @@ static int find_growth_source(const struct memory_history *history, u32 from, u3
   }
   memory_replay_free(&replay);
   free(bytes);
-  return error;
 }
 
 /* A single jump has a slope too. Real growth is in each third. */
@@ -84,8 +78,8 @@ static bool rises_throughout(const double *y, u32 n) {
   return rise > 0;
 }
 
-static int fit_growth(const struct memory_history *history, const double *floors, const u32 *at,
-                      double *scratch, struct arena *arena, struct memory_result *result) {
+static void fit_growth(const struct memory_history *history, const double *floors, const u32 *at,
+                       double *scratch, struct arena *arena, struct memory_result *result) {
   double *x = scratch, *y = x + history->n_steps, *rest = y + history->n_steps;
   u32 n = 0, first = INDEX_NONE, last = 0;
   /* The first step allocates what stays: gradients, the optimizer's state, workspaces. */
@@ -99,7 +93,7 @@ static int fit_growth(const struct memory_history *history, const double *floors
   }
   if (n < GROWTH_LEAST_STEPS) {
     result->growth_reason = "too few steps with events";
-    return 0;
+    return;
   }
   struct line line = fit_line(x, y, n, INFINITY, rest);
   if (line.slope > 0 && !rises_throughout(y, n))
@@ -108,15 +102,14 @@ static int fit_growth(const struct memory_history *history, const double *floors
   result->growth_steps = n;
   result->growth_from_bytes = floors[first];
   result->growth_to_bytes = floors[last];
-  return line.slope > 0 ? find_growth_source(history, at[first], at[last], arena, result) : 0;
+  if (line.slope > 0)
+    find_growth_source(history, at[first], at[last], arena, result);
 }
 
 /* Steps of a snapshot are its own; those of a trace are the report's. */
-static int keep_peaks(const struct memory_history *history, struct arena *arena,
-                      struct memory_result *result) {
-  result->step_peak_bytes = arena_array(arena, history->n_steps + 1u, sizeof(double));
-  if (!result->step_peak_bytes)
-    return -ENOMEM;
+static void keep_peaks(const struct memory_history *history, struct arena *arena,
+                       struct memory_result *result) {
+  result->step_peak_bytes = arena_array(arena, size_sum(history->n_steps, 1), sizeof(double));
   result->n_step_peaks = history->n_steps;
   for (u32 s = 0; s < history->n_steps; s++)
     result->step_peak_bytes[s] = NAN;
@@ -126,27 +119,23 @@ static int keep_peaks(const struct memory_history *history, struct arena *arena,
       result->step_peak_bytes[event->step] =
           fmax(result->step_peak_bytes[event->step], (double)event->allocated);
   }
-  return 0;
 }
 
-int memory_find_growth(const struct memory_history *history, struct arena *arena,
-                       struct memory_result *result) {
+void memory_find_growth(const struct memory_history *history, struct arena *arena,
+                        struct memory_result *result) {
   result->growth_bytes_per_step = result->growth_steps = NAN;
   result->growth_from_bytes = result->growth_to_bytes = result->growth_source_share = NAN;
   if (!history->n_steps) {
     result->growth_reason = "no steps were found in the recording";
-    return 0;
+    return;
   }
-  if (keep_peaks(history, arena, result) < 0)
-    return -ENOMEM;
-  double *floors = malloc(4ul * (history->n_steps + 1ul) * sizeof(*floors));
-  u32 *at = malloc((history->n_steps + 1ul) * sizeof(*at));
-  int error = floors && at ? 0 : -ENOMEM;
-  if (!error && find_lowest(history, floors, at) < GROWTH_LEAST_STEPS + GROWTH_WARMUP_STEPS)
+  keep_peaks(history, arena, result);
+  double *floors = memory_array(size_product(4, size_sum(history->n_steps, 1)), sizeof(*floors));
+  u32 *at = memory_array(size_sum(history->n_steps, 1), sizeof(*at));
+  if (find_lowest(history, floors, at) < GROWTH_LEAST_STEPS + GROWTH_WARMUP_STEPS)
     result->growth_reason = "too few steps to distinguish growth from chance";
-  else if (!error)
-    error = fit_growth(history, floors, at, floors + history->n_steps, arena, result);
+  else
+    fit_growth(history, floors, at, floors + history->n_steps, arena, result);
   free(floors);
   free(at);
-  return error;
 }

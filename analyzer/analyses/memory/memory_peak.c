@@ -99,8 +99,8 @@ static u32 by_category(const struct memory_use *rows, u32 n, struct memory_use *
 }
 
 /* The largest rows, with the rest summed up in the last, as copies in `arena`. */
-static int keep_rows(struct memory_use *rows, u32 n, double total, struct arena *arena,
-                     struct memory_use **kept, u32 *n_kept) {
+static void keep_rows(struct memory_use *rows, u32 n, double total, struct arena *arena,
+                      struct memory_use **kept, u32 *n_kept) {
   if (n)
     qsort(rows, n, sizeof(*rows), by_bytes);
   u32 most = n > MEMORY_ROWS ? MEMORY_ROWS : n;
@@ -109,9 +109,7 @@ static int keep_rows(struct memory_use *rows, u32 n, double total, struct arena 
     rows[most].blocks += rows[i].blocks;
   }
   *n_kept = n > most ? most + 1 : n;
-  *kept = arena_array(arena, *n_kept + 1u, sizeof(**kept));
-  if (!*kept)
-    return -ENOMEM;
+  *kept = arena_array(arena, size_sum(*n_kept, 1), sizeof(**kept));
   for (u32 i = 0; i < *n_kept; i++) {
     struct memory_use *row = &(*kept)[i];
     *row = rows[i];
@@ -121,62 +119,51 @@ static int keep_rows(struct memory_use *rows, u32 n, double total, struct arena 
     row->category = allocation_category_name(row->kind);
     row->source = row->source ? arena_text(arena, row->source) : NULL;
   }
-  return 0;
 }
 
-static int describe_peak(struct memory_replay *replay, i64 peak, struct arena *arena,
-                         struct memory_result *result) {
+static void describe_peak(struct memory_replay *replay, i64 peak, struct arena *arena,
+                          struct memory_result *result) {
   u32 n = replay->live.n, at = 0;
-  struct live_block *blocks = malloc((n + 1u) * sizeof(*blocks));
-  struct memory_use *rows = malloc(2 * (n + 2u) * sizeof(*rows)), *categories = rows + n + 2u;
-  int error = blocks && rows ? 0 : -ENOMEM;
-  if (!error) {
-    for (u32 i = 0; i < replay->live.room; i++)
-      if (replay->live.slots[i].used)
-        blocks[at++] = replay->live.slots[i];
-    double rest = (double)peak - (double)replay->known_bytes;
-    u32 n_rows = group_by_source(replay->history, blocks, n, rest, rows);
-    u32 n_categories = by_category(rows, n_rows, categories);
-    error = keep_rows(rows, n_rows, (double)peak, arena, &result->live_at_peak,
-                      &result->n_live_at_peak);
-    if (!error)
-      error = keep_rows(categories, n_categories, (double)peak, arena, &result->by_category,
-                        &result->n_by_category);
-  }
+  struct live_block *blocks = memory_array(size_sum(n, 1), sizeof(*blocks));
+  struct memory_use *rows = memory_array(size_product(2, size_sum(n, 2)), sizeof(*rows)),
+                    *categories = rows + n + 2u;
+  for (u32 i = 0; i < replay->live.room; i++)
+    if (replay->live.slots[i].used)
+      blocks[at++] = replay->live.slots[i];
+  double rest = (double)peak - (double)replay->known_bytes;
+  u32 n_rows = group_by_source(replay->history, blocks, n, rest, rows);
+  u32 n_categories = by_category(rows, n_rows, categories);
+  keep_rows(rows, n_rows, (double)peak, arena, &result->live_at_peak, &result->n_live_at_peak);
+  keep_rows(categories, n_categories, (double)peak, arena, &result->by_category,
+            &result->n_by_category);
+
   free(blocks);
   free(rows);
-  return error ? error
-               : memory_stacks_at_peak(replay->history, &replay->live, (double)peak, arena, result);
+  memory_stacks_at_peak(replay->history, &replay->live, (double)peak, arena, result);
 }
 
-static int add_conflict_note(const struct memory_replay *replay, struct arena *arena,
-                             struct memory_result *result) {
+static void add_conflict_note(const struct memory_replay *replay, struct arena *arena,
+                              struct memory_result *result) {
   if (!replay->conflicts)
-    return 0;
+    return;
   const char *what = replay->history->segments
                          ? "events and segments disagree on %u blocks: some events are missing"
                          : "%u blocks were freed whose allocation is not in the record";
   char *note = arena_printf(arena, what, replay->conflicts);
-  if (!note)
-    return -ENOMEM;
   result->notes[result->n_notes++] = note;
-  return 0;
 }
 
-int memory_find_peak(const struct memory_history *history, struct arena *arena,
-                     struct memory_result *result) {
+void memory_find_peak(const struct memory_history *history, struct arena *arena,
+                      struct memory_result *result) {
   u32 after;
   i64 peak = find_peaks(history, result, &after);
   if (peak < 0)
-    return 0;
+    return;
   struct memory_replay replay;
-  int error = memory_replay_begin(&replay, history);
-  if (!error)
-    error = add_conflict_note(&replay, arena, result);
-  if (!error)
-    error = memory_replay_to(&replay, after);
-  if (!error)
-    error = describe_peak(&replay, peak, arena, result);
+  memory_replay_begin(&replay, history);
+  add_conflict_note(&replay, arena, result);
+  memory_replay_to(&replay, after);
+  describe_peak(&replay, peak, arena, result);
   memory_replay_free(&replay);
-  return error ? error : memory_peak_without(history, result);
+  memory_peak_without(history, result);
 }

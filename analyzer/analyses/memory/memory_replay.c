@@ -6,35 +6,30 @@
 
 #include "analyses/memory/memory.h"
 
-static int put_block(struct live_set *set, struct live_block block) {
-  return live_put(set, block) ? 0 : -ENOMEM;
+static void put_block(struct live_set *set, struct live_block block) {
+  live_put(set, block);
 }
 
 /* What is freed without having been allocated was there before; `during` is then what is alive of
  * what was allocated in the recording. */
-static int add_freed_later(struct memory_replay *replay, struct live_set *during) {
+static void add_freed_later(struct memory_replay *replay, struct live_set *during) {
   const struct memory_history *history = replay->history;
   for (u32 i = 0; i < history->n_events; i++) {
     const struct memory_event *event = &history->events[i];
-    int error = 0;
     if (event->kind == MEMORY_ALLOC)
-      error =
-          put_block(during, (struct live_block){.address = event->address, .bytes = event->bytes});
+      put_block(during, (struct live_block){.address = event->address, .bytes = event->bytes});
     else if (event->kind == MEMORY_FREE && !live_remove(during, event->address, NULL)) {
       replay->conflicts += live_find(&replay->live, event->address) != NULL;
-      error = put_block(&replay->live, (struct live_block){.address = event->address,
-                                                           .bytes = event->bytes,
-                                                           .time = NS_UNKNOWN,
-                                                           .before = true});
+      put_block(&replay->live, (struct live_block){.address = event->address,
+                                                   .bytes = event->bytes,
+                                                   .time = NS_UNKNOWN,
+                                                   .before = true});
     }
-    if (error)
-      return error;
   }
-  return 0;
 }
 
 /* What is there at the end without having been allocated was there before, too. */
-static int add_kept(struct memory_replay *replay, struct live_set *during) {
+static void add_kept(struct memory_replay *replay, struct live_set *during) {
   const struct memory_history *history = replay->history;
   for (u32 i = 0; i < history->n_blocks; i++) {
     const struct memory_block *block = &history->blocks[i];
@@ -44,18 +39,15 @@ static int add_kept(struct memory_replay *replay, struct live_set *during) {
       replay->conflicts++;
       continue;
     }
-    int error = put_block(&replay->live, (struct live_block){.address = block->address,
-                                                             .bytes = block->bytes,
-                                                             .time = NS_UNKNOWN,
-                                                             .source = block->source,
-                                                             .stack = block->stack,
-                                                             .before = true});
-    if (error)
-      return error;
+    put_block(&replay->live, (struct live_block){.address = block->address,
+                                                 .bytes = block->bytes,
+                                                 .time = NS_UNKNOWN,
+                                                 .source = block->source,
+                                                 .stack = block->stack,
+                                                 .before = true});
   }
   if (history->segments)
     replay->conflicts += during->n;
-  return 0;
 }
 
 static i64 bytes_of(const struct live_set *set) {
@@ -66,22 +58,20 @@ static i64 bytes_of(const struct live_set *set) {
   return sum;
 }
 
-int memory_replay_begin(struct memory_replay *replay, const struct memory_history *history) {
+void memory_replay_begin(struct memory_replay *replay, const struct memory_history *history) {
   *replay = (struct memory_replay){.history = history};
   struct live_set during = {0};
-  int error = add_freed_later(replay, &during);
-  if (!error)
-    error = add_kept(replay, &during);
+  add_freed_later(replay, &during);
+  add_kept(replay, &during);
   live_free(&during);
   replay->known_bytes = bytes_of(&replay->live);
-  return error;
 }
 
 static i64 positive(i64 bytes) {
   return bytes > 0 ? bytes : 0;
 }
 
-static int apply_event(struct memory_replay *replay, const struct memory_event *event) {
+static void apply_event(struct memory_replay *replay, const struct memory_event *event) {
   struct live_block freed;
   bool there = event->kind == MEMORY_ALLOC || event->kind == MEMORY_FREE
                    ? live_remove(&replay->live, event->address, &freed)
@@ -89,20 +79,18 @@ static int apply_event(struct memory_replay *replay, const struct memory_event *
   if (there)
     replay->known_bytes = memory_add(replay->known_bytes, -positive(freed.bytes));
   if (event->kind != MEMORY_ALLOC)
-    return 0;
+    return;
   replay->known_bytes = memory_add(replay->known_bytes, positive(event->bytes));
-  return put_block(&replay->live, (struct live_block){.address = event->address,
-                                                      .bytes = event->bytes,
-                                                      .time = event->time,
-                                                      .source = event->source,
-                                                      .stack = event->stack});
+  put_block(&replay->live, (struct live_block){.address = event->address,
+                                               .bytes = event->bytes,
+                                               .time = event->time,
+                                               .source = event->source,
+                                               .stack = event->stack});
 }
 
-int memory_replay_to(struct memory_replay *replay, u32 until) {
-  int error = 0;
-  while (!error && replay->next < until && replay->next < replay->history->n_events)
-    error = apply_event(replay, &replay->history->events[replay->next++]);
-  return error;
+void memory_replay_to(struct memory_replay *replay, u32 until) {
+  while (replay->next < until && replay->next < replay->history->n_events)
+    apply_event(replay, &replay->history->events[replay->next++]);
 }
 
 void memory_replay_free(struct memory_replay *replay) {

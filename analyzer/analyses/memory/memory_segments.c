@@ -90,18 +90,15 @@ static void count_segment(struct memory_segments *out, const struct memory_segme
   out->private_pool += segment->private_pool;
 }
 
-static int keep_classes(struct tally *tally, struct arena *arena) {
+static void keep_classes(struct tally *tally, struct arena *arena) {
   struct memory_segments *out = tally->out;
   out->by_size = arena_array(arena, CLASSES, sizeof(*out->by_size));
-  if (!out->by_size)
-    return -ENOMEM;
   for (u32 i = 0; i < CLASSES; i++) {
     struct memory_size_class *class = &tally->classes[i];
     class->up_to_bytes = ldexp(1, (int)i);
     if (class->live_blocks > 0 || class->gaps > 0)
       out->by_size[out->n_by_size++] = *class;
   }
-  return 0;
 }
 
 /* What is given back and obtained again was obtained twice while recording. An allocator that is
@@ -113,25 +110,24 @@ struct refetches {
   bool returning;
 };
 
-static int count_refetch(struct refetches *r, const struct memory_event *event,
-                         struct memory_segments *out) {
+static void count_refetch(struct refetches *r, const struct memory_event *event,
+                          struct memory_segments *out) {
   if (event->kind == MEMORY_SEGMENT_FREE) {
     bool again = live_remove(&r->obtained, event->address, NULL);
     r->n_returned += again;
     r->returning |= again;
-    return 0;
+    return;
   }
   out->rounds += r->returning;
   r->returning = false;
   out->refetched += r->n_returned > 0;
   r->n_returned -= r->n_returned > 0;
-  return live_put(&r->obtained, (struct live_block){.address = event->address}) ? 0 : -ENOMEM;
+  live_put(&r->obtained, (struct live_block){.address = event->address});
 }
 
-static int count_calls(const struct memory_history *history, struct memory_segments *out) {
+static void count_calls(const struct memory_history *history, struct memory_segments *out) {
   struct refetches refetches = {0};
-  int error = 0;
-  for (u32 i = 0; i < history->n_events && !error; i++) {
+  for (u32 i = 0; i < history->n_events; i++) {
     const struct memory_event *event = &history->events[i];
     double bytes = event->bytes > 0 ? (double)event->bytes : 0;
     if (event->kind != MEMORY_SEGMENT_ALLOC && event->kind != MEMORY_SEGMENT_FREE)
@@ -139,28 +135,24 @@ static int count_calls(const struct memory_history *history, struct memory_segme
     bool obtained = event->kind == MEMORY_SEGMENT_ALLOC;
     *(obtained ? &out->obtained : &out->returned) += 1;
     *(obtained ? &out->obtained_bytes : &out->returned_bytes) += bytes;
-    error = count_refetch(&refetches, event, out);
+    count_refetch(&refetches, event, out);
   }
   live_free(&refetches.obtained);
-  return error;
 }
 
-int memory_analyse_segments(const struct memory_history *history, struct arena *arena,
-                            struct memory_result *result) {
+void memory_analyse_segments(const struct memory_history *history, struct arena *arena,
+                             struct memory_result *result) {
   struct memory_segments *out = &result->segments;
   *out = (struct memory_segments){0};
-  if (count_calls(history, out) < 0)
-    return -ENOMEM;
+  count_calls(history, out);
   if (!history->segments) {
     out->count = out->large = out->small = out->expandable = out->private_pool = NAN;
     out->unused_bytes = out->stranded_bytes = out->gaps = out->largest_gap_bytes = NAN;
     out->pinned_blocks = out->pinned_bytes = out->pinned_gap_bytes = NAN;
     out->expandable_frees_bytes = NAN;
-    return 0;
+    return;
   }
-  struct tally *tally = calloc(1, sizeof(*tally));
-  if (!tally)
-    return -ENOMEM;
+  struct tally *tally = memory_zeroed(1, sizeof(*tally));
   tally->out = out;
   double elsewhere = 0; /* stranded where expandable segments change nothing */
   for (u32 i = 0; i < history->n_segments; i++) {
@@ -179,7 +171,6 @@ int memory_analyse_segments(const struct memory_history *history, struct arena *
   out->expandable_would_help =
       out->expandable_frees_bytes >= FRAGMENTATION_SHARE * result->peak_reserved_bytes &&
       out->expandable_frees_bytes >= FRAGMENTATION_LEAST_BYTES;
-  int error = keep_classes(tally, arena);
+  keep_classes(tally, arena);
   free(tally);
-  return error;
 }

@@ -58,8 +58,8 @@ static int by_bytes(const void *left, const void *right, void *user) {
   return a < b ? -1 : a > b;
 }
 
-static int list_frame(struct stack_sums *s, u32 frame, u32 depth, double peak, struct arena *arena,
-                      struct memory_result *result) {
+static void list_frame(struct stack_sums *s, u32 frame, u32 depth, double peak, struct arena *arena,
+                       struct memory_result *result) {
   struct memory_stack *row = &result->stacks_at_peak[result->n_stacks_at_peak++];
   const struct memory_frame *is = &s->history->frames[frame];
   *row = (struct memory_stack){.depth = depth,
@@ -69,22 +69,21 @@ static int list_frame(struct stack_sums *s, u32 frame, u32 depth, double peak, s
                                .bytes = s->frames[frame].bytes,
                                .blocks = s->frames[frame].blocks,
                                .share = peak > 0 ? s->frames[frame].bytes / peak : NAN};
-  return row->frame ? 0 : -ENOMEM;
 }
 
 /* In the order of the tree: a frame, what it calls, and so on, without recursion. */
-static int list_tree(struct stack_sums *s, double peak, struct arena *arena,
-                     struct memory_result *result) {
+static void list_tree(struct stack_sums *s, double peak, struct arena *arena,
+                      struct memory_result *result) {
   u32 n = s->history->n_frames, depth = 0;
-  u32 *first = calloc(n + 1u, sizeof(*first)), *next = calloc(n + 1u, sizeof(*next));
-  int error = first && next ? 0 : -ENOMEM;
-  for (u32 i = s->n_kept; i-- > 0 && !error;) { /* so that the largest is first in its list */
+  u32 *first = memory_zeroed(size_sum(n, 1), sizeof(*first)),
+      *next = memory_zeroed(size_sum(n, 1), sizeof(*next));
+  for (u32 i = s->n_kept; i-- > 0;) { /* so that the largest is first in its list */
     u32 frame = s->kept[i], caller = s->history->frames[frame].caller;
     next[frame] = first[caller];
     first[caller] = frame;
   }
-  for (u32 at = error ? 0 : first[0]; at && !error;) {
-    error = list_frame(s, at, depth, peak, arena, result);
+  for (u32 at = first[0]; at;) {
+    list_frame(s, at, depth, peak, arena, result);
     u32 go = first[at];
     depth += go != 0;
     while (!go && at) {
@@ -96,7 +95,6 @@ static int list_tree(struct stack_sums *s, double peak, struct arena *arena,
   }
   free(first);
   free(next);
-  return error;
 }
 
 /* What has no stack, so that the rows without a caller add up to the peak. */
@@ -113,34 +111,31 @@ static void list_unknown(const struct stack_sums *s, double peak, struct memory_
                               .share = (peak - known) / peak};
 }
 
-int memory_stacks_at_peak(const struct memory_history *history, const struct live_set *live,
-                          double peak, struct arena *arena, struct memory_result *result) {
+void memory_stacks_at_peak(const struct memory_history *history, const struct live_set *live,
+                           double peak, struct arena *arena, struct memory_result *result) {
   u32 n = history->n_frames;
   if (n < 2)
-    return 0;
-  struct stack_sums s = {.history = history,
-                         .frames = calloc(n, sizeof(*s.frames)),
-                         .by_category =
-                             calloc((size_t)n * ALLOCATION_CATEGORIES, sizeof(*s.by_category)),
-                         .kept = calloc(n, sizeof(*s.kept))};
+    return;
+  struct stack_sums s = {
+      .history = history,
+      .frames = memory_zeroed(n, sizeof(*s.frames)),
+      .by_category = memory_zeroed(size_product(n, ALLOCATION_CATEGORIES), sizeof(*s.by_category)),
+      .kept = memory_zeroed(n, sizeof(*s.kept))};
   result->stacks_at_peak =
-      arena_array(arena, MEMORY_STACKS_LISTED + 1u, sizeof(*result->stacks_at_peak));
-  int error = s.frames && s.by_category && s.kept && result->stacks_at_peak ? 0 : -ENOMEM;
-  for (u32 i = 0; i < live->room && !error; i++)
+      arena_array(arena, MEMORY_STACKS_LISTED + 1, sizeof(*result->stacks_at_peak));
+  for (u32 i = 0; i < live->room; i++)
     if (live->slots[i].used)
       add_block(&s, &live->slots[i]);
-  for (u32 i = 1; i < n && !error; i++)
+  for (u32 i = 1; i < n; i++)
     if (s.frames[i].bytes > 0)
       s.kept[s.n_kept++] = i;
-  if (!error && s.n_kept) {
+  if (s.n_kept) {
     qsort_r(s.kept, s.n_kept, sizeof(*s.kept), by_bytes, &s);
     s.n_kept = s.n_kept < MEMORY_STACKS_LISTED ? s.n_kept : MEMORY_STACKS_LISTED;
-    error = list_tree(&s, peak, arena, result);
-    if (!error)
-      list_unknown(&s, peak, result);
+    list_tree(&s, peak, arena, result);
+    list_unknown(&s, peak, result);
   }
   free(s.frames);
   free(s.by_category);
   free(s.kept);
-  return error;
 }

@@ -21,11 +21,9 @@ struct without {
   i64 live[MOST_CATEGORIES], peak[MOST_CATEGORIES];
 };
 
-static int map_sources(struct without *w, const struct memory_history *history,
-                       const struct memory_result *result) {
-  w->category = malloc((history->n_sources + 1u) * sizeof(*w->category));
-  if (!w->category)
-    return -ENOMEM;
+static void map_sources(struct without *w, const struct memory_history *history,
+                        const struct memory_result *result) {
+  w->category = memory_array(size_sum(history->n_sources, 1), sizeof(*w->category));
   for (u32 s = 0; s < history->n_sources; s++) {
     w->category[s] = INDEX_NONE;
     for (u32 c = 0; c < w->n; c++)
@@ -33,7 +31,6 @@ static int map_sources(struct without *w, const struct memory_history *history,
           history->sources[s].category == result->by_category[c].kind)
         w->category[s] = c, w->known[c] = true;
   }
-  return 0;
 }
 
 static void add_bytes(struct without *w, u32 source, i64 bytes) {
@@ -57,7 +54,7 @@ static void add_initial_blocks(struct without *w) {
     w->peak[c] = w->replay.history->allocated_before - w->live[c];
 }
 
-static int replay_event(struct without *w, u32 index) {
+static void replay_event(struct without *w, u32 index) {
   const struct memory_event *event = &w->replay.history->events[index];
   if (event->kind == MEMORY_ALLOC || event->kind == MEMORY_FREE) {
     const struct live_block *freed = live_find(&w->replay.live, event->address);
@@ -69,23 +66,20 @@ static int replay_event(struct without *w, u32 index) {
   for (u32 c = 0; c < w->n; c++)
     if (event->allocated - w->live[c] > w->peak[c])
       w->peak[c] = event->allocated - w->live[c];
-  return memory_replay_to(&w->replay, index + 1);
+  memory_replay_to(&w->replay, index + 1);
 }
 
-int memory_peak_without(const struct memory_history *history, struct memory_result *result) {
+void memory_peak_without(const struct memory_history *history, struct memory_result *result) {
   struct without w = {.n = result->n_by_category};
-  int error = memory_replay_begin(&w.replay, history);
-  if (!error)
-    error = map_sources(&w, history, result);
-  if (!error)
-    add_initial_blocks(&w);
-  for (u32 i = 0; i < history->n_events && !error; i++)
-    error = replay_event(&w, i);
-  for (u32 c = 0; c < w.n && !error; c++) {
+  memory_replay_begin(&w.replay, history);
+  map_sources(&w, history, result);
+  add_initial_blocks(&w);
+  for (u32 i = 0; i < history->n_events; i++)
+    replay_event(&w, i);
+  for (u32 c = 0; c < w.n; c++) {
     double lower = result->peak_allocated_bytes - (double)w.peak[c];
     result->by_category[c].lowers_peak_bytes = !w.known[c] ? NAN : lower > 0 ? lower : 0;
   }
   memory_replay_free(&w.replay);
   free(w.category);
-  return error;
 }

@@ -14,6 +14,7 @@
 
 #include "analyses/analyses.h"
 #include "analyses/queries.h"
+#include "base/checked_memory.h"
 #include "base/parallel.h"
 #include "base/statistics.h"
 #include "kernels/communication.h"
@@ -56,7 +57,7 @@ static i64 transfer_of(const struct model *model, const struct collective *colle
   u32 n = collective->n_arrivals;
   if (n < 2 || (!aligned && !op_is_barrier_like(collective->op)))
     return NS_UNKNOWN;
-  double few[64], *values = n <= 64 ? few : malloc(n * sizeof(*values));
+  double few[64], *values = n <= 64 ? few : memory_array(n, sizeof(*values));
   if (!values)
     return NS_UNKNOWN;
   i64 shortest = INT64_MAX;
@@ -89,11 +90,10 @@ static int fill_transfers(void *user, u32 index, unsigned worker) {
 
 int collectives_prepare(struct analysis *a) {
   u32 n = a->model->n_collectives;
-  a->transfer = arena_array(a->arena, n + 1u, sizeof(*a->transfer));
-  if (!a->transfer)
-    return -ENOMEM;
-  return parallel_for((n + COLLECTIVES_A_TIME - 1) / COLLECTIVES_A_TIME, a->options->threads,
-                      fill_transfers, a);
+  a->transfer = arena_array(a->arena, size_sum(n, 1), sizeof(*a->transfer));
+  parallel_for((n + COLLECTIVES_A_TIME - 1) / COLLECTIVES_A_TIME, a->options->threads,
+               fill_transfers, a);
+  return 0;
 }
 
 /* Collectives with the same communicator, op and size; sends also with the same sender and
@@ -180,31 +180,28 @@ static bool is_among(const char *word, const char *words) {
 }
 
 /* False when memory ran out. */
-static bool add_choice(struct analysis *a, const char *word, const char **words) {
+static void add_choice(struct analysis *a, const char *word, const char **words) {
   if (!word || is_among(word, *words))
-    return true;
+    return;
   *words = *words ? arena_printf(a->arena, "%s/%s", *words, word) : word;
-  return *words != NULL;
 }
 
 /* What NCCL chose for the collectives of a kind. */
-static int summarise_choices(struct analysis *a, const struct kind *kind, const u32 *order,
-                             struct collective_result *out, double *scratch) {
+static void summarise_choices(struct analysis *a, const struct kind *kind, const u32 *order,
+                              struct collective_result *out, double *scratch) {
   u32 known = 0;
   for (u32 i = 0; i < kind->n; i++) {
     const struct collective *one = &a->model->collectives[order[kind->first + i]];
-    if (!add_choice(a, one->algorithm, &out->algorithm) ||
-        !add_choice(a, one->protocol, &out->protocol))
-      return -ENOMEM;
+    add_choice(a, one->algorithm, &out->algorithm);
+    add_choice(a, one->protocol, &out->protocol);
     if (one->channels)
       scratch[known++] = one->channels;
   }
   out->channels = median_of(scratch, known);
-  return 0;
 }
 
-static int summarise_kind(struct analysis *a, struct kind *kind, const u32 *order,
-                          struct collective_result *out, double *scratch) {
+static void summarise_kind(struct analysis *a, struct kind *kind, const u32 *order,
+                           struct collective_result *out, double *scratch) {
   const struct comm *comm = &a->model->comms[kind->comm];
   u32 known = 0;
   for (u32 i = 0; i < kind->n; i++)
@@ -219,7 +216,7 @@ static int summarise_kind(struct analysis *a, struct kind *kind, const u32 *orde
   out->comm_index = kind->comm;
   out->from = kind->from == INDEX_NONE ? INDEX_NONE : a->model->ranks[kind->from].rank;
   out->to = kind->to == INDEX_NONE ? INDEX_NONE : a->model->ranks[kind->to].rank;
-  if (out->comm && out->from != INDEX_NONE)
+  if (out->from != INDEX_NONE)
     out->comm = arena_printf(a->arena, "%s %u to %u", out->comm, out->from, out->to);
   out->op = op_name(kind->op);
   out->op_id = kind->op;
@@ -230,7 +227,7 @@ static int summarise_kind(struct analysis *a, struct kind *kind, const u32 *orde
   /* bytes per ns are 1e9 bytes per s */
   out->algbw_gbps = transfer > 0 && kind->bytes ? (double)kind->bytes / transfer : NAN;
   out->busbw_gbps = comm->size ? out->algbw_gbps * op_bus_factor(kind->op, comm->size) : NAN;
-  return out->comm ? summarise_choices(a, kind, order, out, scratch) : -ENOMEM;
+  summarise_choices(a, kind, order, out, scratch);
 }
 
 static int by_total_time(const void *left, const void *right) {
@@ -245,8 +242,8 @@ static int by_total_time(const void *left, const void *right) {
   return names ? names : strcmp(a->comm, b->comm);
 }
 
-static int summarise_kinds(struct analysis *a, struct kinds *kinds, u32 *kind_of_collective,
-                           u32 *order, double *scratch) {
+static void summarise_kinds(struct analysis *a, struct kinds *kinds, u32 *kind_of_collective,
+                            u32 *order, double *scratch) {
   struct results *r = a->results;
   for (u32 i = 1; i < kinds->n; i++)
     kinds->at[i].first = kinds->at[i - 1].first + kinds->at[i - 1].n;
@@ -258,17 +255,11 @@ static int summarise_kinds(struct analysis *a, struct kinds *kinds, u32 *kind_of
     struct kind *kind = &kinds->at[kind_of_collective[i]];
     order[kind->first + kind->n++] = i;
   }
-  r->collectives = arena_array(a->arena, kinds->n + 1u, sizeof(*r->collectives));
-  if (!r->collectives)
-    return -ENOMEM;
-  for (u32 i = 0; i < kinds->n; i++) {
-    int error = summarise_kind(a, &kinds->at[i], order, &r->collectives[i], scratch);
-    if (error)
-      return error;
-  }
+  r->collectives = arena_array(a->arena, size_sum(kinds->n, 1), sizeof(*r->collectives));
+  for (u32 i = 0; i < kinds->n; i++)
+    summarise_kind(a, &kinds->at[i], order, &r->collectives[i], scratch);
   r->n_collectives = kinds->n;
   qsort(r->collectives, r->n_collectives, sizeof(*r->collectives), by_total_time);
-  return 0;
 }
 
 int collectives_analyse(struct analysis *a) {
@@ -280,22 +271,20 @@ int collectives_analyse(struct analysis *a) {
   while (kinds.mask < 2 * (n + 1u))
     kinds.mask = kinds.mask * 2 + 1;
   kinds.at = arena_array(&scratch, n, sizeof(*kinds.at));
-  kinds.slots = arena_array(&scratch, kinds.mask + 1u, sizeof(u32));
+  kinds.slots = arena_array(&scratch, size_sum(kinds.mask, 1), sizeof(u32));
   u32 *kind_of_collective = arena_array(&scratch, n, sizeof(u32));
   u32 *order = arena_array(&scratch, n, sizeof(u32));
   double *values = arena_array(&scratch, n, sizeof(double));
-  int error = -ENOMEM;
-  if (kinds.at && kinds.slots && kind_of_collective && order && values) {
-    for (u32 i = 0; i < n; i++) {
-      kind_of_collective[i] = INDEX_NONE;
-      if (!analysis_includes(a, &a->model->collectives[i]))
-        continue;
-      struct kind *kind = kind_of(&kinds, a->model, &a->model->collectives[i]);
-      kind->n++;
-      kind_of_collective[i] = (u32)(kind - kinds.at);
-    }
-    error = summarise_kinds(a, &kinds, kind_of_collective, order, values);
+  for (u32 i = 0; i < n; i++) {
+    kind_of_collective[i] = INDEX_NONE;
+    if (!analysis_includes(a, &a->model->collectives[i]))
+      continue;
+    struct kind *kind = kind_of(&kinds, a->model, &a->model->collectives[i]);
+    kind->n++;
+    kind_of_collective[i] = (u32)(kind - kinds.at);
   }
+  summarise_kinds(a, &kinds, kind_of_collective, order, values);
+
   arena_release(&scratch);
-  return error;
+  return 0;
 }

@@ -46,9 +46,7 @@ static bool is_grouped(const struct arrival *arrival) {
 int group_calls_join(struct analysis *a) {
   const struct model *model = a->model;
   u32 grouped = 0;
-  a->next_call = arena_array(a->arena, model->n_arrivals + 1u, sizeof(u32));
-  if (!a->next_call)
-    return -ENOMEM;
+  a->next_call = arena_array(a->arena, size_sum(model->n_arrivals, 1), sizeof(u32));
   for (u32 i = 0; i < model->n_arrivals; i++) {
     a->next_call[i] = i;
     grouped += is_grouped(&model->arrivals[i]);
@@ -59,7 +57,7 @@ int group_calls_join(struct analysis *a) {
   struct join join = {.a = a, .mask = 1};
   while (join.mask < 2 * grouped)
     join.mask = join.mask * 2 + 1;
-  join.slots = arena_array(&scratch, join.mask + 1u, sizeof(u32));
+  join.slots = arena_array(&scratch, size_sum(join.mask, 1), sizeof(u32));
   for (u32 i = 0; join.slots && i < model->n_arrivals; i++)
     if (is_grouped(&model->arrivals[i]))
       join_if_grouped(&join, i);

@@ -17,6 +17,7 @@
 #include "analyses/analyses.h"
 #include "analyses/queries.h"
 #include "analyses/steps/series.h"
+#include "base/checked_memory.h"
 #include "base/intervals.h"
 
 /* Exposed wait of one rank since its current step began, by communicator. */
@@ -46,34 +47,31 @@ struct sweep {
 };
 
 /* One pass over the spans: all others look at their own kind only. */
-static int list_spans_by_kind(struct sweep *s) {
+static void list_spans_by_kind(struct sweep *s) {
   const struct timeline *t = s->timeline;
-  s->collectives = malloc((t->n_spans + 1u) * sizeof(u32)); /* little of it will be touched */
-  s->phases = malloc((t->n_spans + 1u) * sizeof(u32));
-  if (!s->collectives || !s->phases)
-    return -ENOMEM;
+  s->collectives =
+      memory_array(size_sum(t->n_spans, 1), sizeof(u32)); /* little of it will be touched */
+  s->phases = memory_array(size_sum(t->n_spans, 1), sizeof(u32));
   for (u32 i = 0; i < t->n_spans; i++) {
     if (t->spans[i].kind == SPAN_COLLECTIVE)
       s->collectives[s->n_collectives++] = i;
     else if (t->spans[i].kind == SPAN_PHASE)
       s->phases[s->n_phases++] = i;
   }
-  return 0;
 }
 
 /* Without steps: the stretches of the run of which all GPU work is known. */
-static int list_known_windows(struct sweep *s) {
+static void list_known_windows(struct sweep *s) {
   const struct timeline *t = s->timeline;
   struct intervals known;
   struct window run;
   if (!analysis_window(s->a, t->rank, s->a->first_step, &run))
-    return 0;
+    return;
   if (t->has_comm && analysis_untimed(s->a, t->rank, run.step)) {
     s->sum->steps_untimed++;
-    return 0;
+    return;
   }
-  if (model_gpu_known(&s->a->model->ranks[t->rank], t->ring_begin, &s->scratch, &known) < 0)
-    return -ENOMEM;
+  model_gpu_known(&s->a->model->ranks[t->rank], t->ring_begin, &s->scratch, &known);
   for (u32 i = 0; i < known.n; i++) {
     i64 begin = known.at[i].start > run.begin ? known.at[i].start : run.begin;
     i64 end = known.at[i].end < run.end ? known.at[i].end : run.end;
@@ -81,22 +79,21 @@ static int list_known_windows(struct sweep *s) {
       s->windows[s->n_windows++] = (struct window){begin, end, run.step};
   }
   s->sum->steps = s->n_windows > 0;
-  return 0;
 }
 
 /* Kernels before ring_begin were overwritten, and none were seen while CUPTI rested: such steps
  * would look idle. Phases of a CPU job are never overwritten. Steps in which collectives ran,
  * nobody knows when, would show too little communication. */
-static int find_windows(struct sweep *s) {
+static void find_windows(struct sweep *s) {
   const struct analysis *a = s->a;
   const struct timeline *t = s->timeline;
   u32 most = a->n_steps + a->model->ranks[t->rank].n_gpu_windows + 1u;
   s->windows = arena_array(&s->scratch, most, sizeof(*s->windows));
   s->parts = arena_array(&s->scratch, most, sizeof(*s->parts));
-  if (!s->windows || !s->parts)
-    return -ENOMEM;
-  if (a->whole_run && t->on_gpu)
-    return list_known_windows(s);
+  if (a->whole_run && t->on_gpu) {
+    list_known_windows(s);
+    return;
+  }
   for (u32 i = 0; i < a->n_steps; i++) {
     struct window window;
     if (!analysis_window(a, t->rank, a->first_step + i, &window))
@@ -113,7 +110,6 @@ static int find_windows(struct sweep *s) {
   }
   for (u32 i = 0; i < s->n_windows; i++)
     s->sum->steps += analysis_is_training(a, s->windows[i].step);
-  return 0;
 }
 
 static i64 clamp(i64 value, i64 low, i64 high) {
@@ -174,16 +170,14 @@ static void add_piece(struct sweep *s, u8 op, u32 comm, i64 start, i64 transfer,
   }
 }
 
-static int sweep_collectives(struct sweep *s) {
+static void sweep_collectives(struct sweep *s) {
   const struct model *model = s->a->model;
   const struct timeline *t = s->timeline;
   if (s->n_collectives == 0)
-    return 0;
+    return;
   s->comm.at = arena_array(&s->scratch, s->n_collectives, sizeof(*s->comm.at));
-  s->waits.by_comm = arena_array(&s->scratch, model->n_comms + 1u, sizeof(i64));
-  s->waits.step_of_comm = arena_array(&s->scratch, model->n_comms + 1u, sizeof(u32));
-  if (!s->comm.at || !s->waits.by_comm || !s->waits.step_of_comm)
-    return -ENOMEM;
+  s->waits.by_comm = arena_array(&s->scratch, size_sum(model->n_comms, 1), sizeof(i64));
+  s->waits.step_of_comm = arena_array(&s->scratch, size_sum(model->n_comms, 1), sizeof(u32));
   i64 covered = INT64_MIN;
   for (u32 i = 0; i < s->n_collectives; i++) {
     const struct span *span = &t->spans[s->collectives[i]];
@@ -214,58 +208,48 @@ static int sweep_collectives(struct sweep *s) {
     s->sum->all.wait += s->sum->by_op[op].wait;
     s->sum->all.transfer += s->sum->by_op[op].transfer;
   }
-  return 0;
 }
 
 /* Union of the host's phases, either the data phases or all other named ones. */
-static int phase_union(struct sweep *s, bool data, struct intervals *out) {
+static void phase_union(struct sweep *s, bool data, struct intervals *out) {
   const struct timeline *t = s->timeline;
   *out = (struct intervals){0};
   if (s->n_phases == 0)
-    return 0;
+    return;
   out->at = arena_array(&s->scratch, s->n_phases, sizeof(*out->at));
-  if (!out->at)
-    return -ENOMEM;
   for (u32 i = 0; i < s->n_phases; i++) {
     const struct span *span = &t->spans[s->phases[i]];
     if (span->category != TSCOPE_PHASE_USER && (span->category == TSCOPE_PHASE_DATA) == data)
       intervals_append(out, span->start, span->end);
   }
-  return 0;
 }
 
 /* Where the rank loads its input: as its phases say, or as was inferred. */
-static int input_union(struct sweep *s, struct intervals *out) {
+static void input_union(struct sweep *s, struct intervals *out) {
   struct input_pause *pauses;
   u32 n;
-  if (s->n_phases)
-    return phase_union(s, true, out);
+  if (s->n_phases) {
+    phase_union(s, true, out);
+    return;
+  }
   *out = (struct intervals){0};
-  int error = input_pauses(s->a, s->timeline, &s->scratch, &pauses, &n);
-  if (error || n == 0)
-    return error;
+  input_pauses(s->a, s->timeline, &s->scratch, &pauses, &n);
+  if (n == 0)
+    return;
   *out = (struct intervals){arena_array(&s->scratch, n, sizeof(*out->at)), 0};
-  if (!out->at)
-    return -ENOMEM;
   for (u32 i = 0; i < n; i++)
     intervals_append(out, pauses[i].begin, pauses[i].end);
-  return 0;
 }
 
 /* The sums over windows of nested unions; what each adds to the one inside it is its own. */
-static int sum_windows(struct sweep *s, const struct intervals *data,
-                       const struct intervals *phases) {
+static void sum_windows(struct sweep *s, const struct intervals *data,
+                        const struct intervals *phases) {
   struct intervals busy, all, stalled, hosted;
   struct rank_summary *sum = s->sum;
-  int error = intervals_union(&s->scratch, &s->compute, &s->comm, &busy);
-  if (!error)
-    error = intervals_union(&s->scratch, &busy, &s->timeline->memcpy, &all);
-  if (!error)
-    error = intervals_union(&s->scratch, &all, data, &stalled);
-  if (!error)
-    error = intervals_union(&s->scratch, &stalled, phases, &hosted);
-  if (error)
-    return error;
+  intervals_union(&s->scratch, &s->compute, &s->comm, &busy);
+  intervals_union(&s->scratch, &busy, &s->timeline->memcpy, &all);
+  intervals_union(&s->scratch, &all, data, &stalled);
+  intervals_union(&s->scratch, &stalled, phases, &hosted);
   u32 at[6] = {0};
   float *compute_ms = s->a->compute_ms + (size_t)s->timeline->rank * s->a->n_steps;
   for (u32 i = 0; i < s->n_windows; i++) {
@@ -297,7 +281,6 @@ static int sum_windows(struct sweep *s, const struct intervals *data,
     if (sum->has_compute)
       compute_ms[s->windows[i].step - s->a->first_step] = (float)ns_to_ms(compute);
   }
-  return 0;
 }
 
 /* Whether the model knows how long loading took on this rank, if only that it took no time. */
@@ -318,26 +301,20 @@ int overlap_rank(struct analysis *a, const struct timeline *timeline) {
   sum->has_comm = timeline->has_comm || rank->collective_calls == 0;
   sum->has_memcpy = timeline->has_memcpy;
   sum->has_cpu_times = timeline->has_cpu_times;
-  int error = list_spans_by_kind(&s);
-  if (!error)
-    error = find_windows(&s);
-  if (!error)
-    error = input_union(&s, &data);
-  if (!error)
-    error = phase_union(&s, false, &phases);
+  list_spans_by_kind(&s);
+  find_windows(&s);
+  input_union(&s, &data);
+  phase_union(&s, false, &phases);
   /* On a CPU job the model's compute is phases not blocked; waiting for input is not compute. */
-  if (!error && !timeline->on_gpu)
-    error = intervals_subtract(&s.scratch, &timeline->compute, &data, &s.compute);
-  if (!error)
-    error = sweep_collectives(&s);
-  if (!error)
-    error = sum_windows(&s, &data, &phases);
-  sum->has_phases = !error && phases.n > 0;
-  sum->has_input = !error && (data.n > 0 || input_is_known(a, timeline->rank));
-  if (!error)
-    series_add_rank(a, timeline->rank, s.windows, s.parts, s.n_windows);
+  if (!timeline->on_gpu)
+    intervals_subtract(&s.scratch, &timeline->compute, &data, &s.compute);
+  sweep_collectives(&s);
+  sum_windows(&s, &data, &phases);
+  sum->has_phases = phases.n > 0;
+  sum->has_input = (data.n > 0 || input_is_known(a, timeline->rank));
+  series_add_rank(a, timeline->rank, s.windows, s.parts, s.n_windows);
   arena_release(&s.scratch);
   free(s.collectives);
   free(s.phases);
-  return error;
+  return 0;
 }

@@ -26,13 +26,11 @@ static bool split_is_known(const struct op_times *times) {
   return (double)unsplit <= (1 - COVERAGE_ENOUGH) * (double)times->exposed;
 }
 
-static int summarise_ranks(struct analysis *a) {
+static void summarise_ranks(struct analysis *a) {
   struct results *r = a->results;
   const struct model *model = a->model;
   r->n_ranks = model->n_ranks;
-  r->ranks = arena_array(a->arena, model->n_ranks + 1u, sizeof(*r->ranks));
-  if (!r->ranks)
-    return -ENOMEM;
+  r->ranks = arena_array(a->arena, size_sum(model->n_ranks, 1), sizeof(*r->ranks));
   for (u32 i = 0; i < model->n_ranks; i++) {
     const struct rank_summary *rank = &a->ranks[i];
     struct rank_result *out = &r->ranks[i];
@@ -58,7 +56,6 @@ static int summarise_ranks(struct analysis *a) {
     out->exposed_wait_ms = per_step(rank, rank->all.wait);
     out->exposed_transfer_ms = per_step(rank, rank->all.transfer);
   }
-  return 0;
 }
 
 /* Sums over the ranks that know their overlap, of per-step means in ms. */
@@ -104,11 +101,9 @@ static struct overlap_means sum_over_ranks(const struct analysis *a) {
   return m;
 }
 
-static int list_ops(struct analysis *a, const struct overlap_means *m) {
+static void list_ops(struct analysis *a, const struct overlap_means *m) {
   struct results *r = a->results;
   r->by_op = arena_array(a->arena, OPS, sizeof(*r->by_op));
-  if (!r->by_op)
-    return -ENOMEM;
   for (u32 op = 0; op < OPS; op++) {
     if (m->op[op].comm <= 0)
       continue;
@@ -121,7 +116,6 @@ static int list_ops(struct analysis *a, const struct overlap_means *m) {
                                .exposed_wait_ms = known ? m->op[op].wait / m->ranks : NAN,
                                .exposed_transfer_ms = known ? m->op[op].transfer / m->ranks : NAN};
   }
-  return 0;
 }
 
 bool communication_unseen(const struct analysis *a) {
@@ -195,9 +189,7 @@ int overlap_summarise(struct analysis *a) {
   for (u32 i = 0; i < a->model->n_ranks; i++)
     a->ranks[i].has_comm &= !unseen;
   struct overlap_means m = sum_over_ranks(a);
-  int error = summarise_ranks(a);
-  if (error)
-    return error;
+  summarise_ranks(a);
   r->ov_step_ms = r->ov_compute_ms = r->ov_comm_ms = r->ov_overlapped_ms = NAN;
   r->ov_exposed_late_ms = NAN;
   r->ov_exposed_ms = r->ov_exposed_wait_ms = r->ov_exposed_transfer_ms = NAN;
@@ -206,7 +198,7 @@ int overlap_summarise(struct analysis *a) {
   r->ov_steps = m.ranks && !a->whole_run ? (double)m.steps / m.ranks : NAN;
   if (m.ranks == 0) {
     r->overlap_reason = why_unknown(a);
-    return r->overlap_reason ? 0 : -ENOMEM;
+    return 0;
   }
   double n = m.ranks;
   r->ov_step_ms = m.step / n;
@@ -224,5 +216,6 @@ int overlap_summarise(struct analysis *a) {
     r->ov_exposed_transfer_ms = m.op[OPS].transfer / n;
     r->wait_method = a->model->clock_aligned ? "aligned starts" : "shortest member";
   }
-  return list_ops(a, &m);
+  list_ops(a, &m);
+  return 0;
 }

@@ -24,7 +24,8 @@ struct comm_calls {
 static bool list_members(const struct analysis *a, u32 c, struct comm_calls *calls) {
   const struct model *model = a->model;
   const struct comm *comm = &model->comms[c];
-  *calls = (struct comm_calls){arena_array(a->arena, comm->size + 1, sizeof(struct member)), 0};
+  *calls =
+      (struct comm_calls){arena_array(a->arena, size_sum(comm->size, 1), sizeof(struct member)), 0};
   if (!calls->members)
     return false;
   for (u32 i = 0; i < comm->size; i++) {
@@ -33,9 +34,7 @@ static bool list_members(const struct analysis *a, u32 c, struct comm_calls *cal
     struct member *member = &calls->members[calls->n++];
     member->rank = comm->members[i];
     u32 n = model_own_calls(model, member->rank, c, NULL, 0);
-    member->calls = arena_array(a->arena, n + 1, sizeof(*member->calls));
-    if (!member->calls)
-      return false;
+    member->calls = arena_array(a->arena, size_sum(n, 1), sizeof(*member->calls));
     member->n = model_own_calls(model, member->rank, c, member->calls, n);
   }
   return true;
@@ -121,9 +120,8 @@ static i32 count_by_step(const struct analysis *a, const struct member *member,
 static bool find_step_difference(const struct analysis *a, const struct member *longer,
                                  const struct member *shorter, u32 *at) {
   u32 n_steps = a->model->steps.n;
-  struct step_calls *more = calloc(2 * (size_t)n_steps + 1, sizeof(*more)), *fewer = more + n_steps;
-  if (!more)
-    return false;
+  struct step_calls *more = memory_zeroed(size_sum(size_product(2, n_steps), 1), sizeof(*more)),
+                    *fewer = more + n_steps;
   count_by_step(a, longer, more);
   i32 last = count_by_step(a, shorter, fewer), step = 0;
   while (step < last && more[step].n <= fewer[step].n)
@@ -200,9 +198,8 @@ static bool contains(const u32 *list, u32 n, u32 value) {
 
 bool calls_compare(const struct analysis *a, struct call_counts *counts) {
   const struct model *model = a->model;
-  *counts = (struct call_counts){.odd = arena_array(a->arena, model->n_ranks + 1, sizeof(u32))};
-  if (!counts->odd)
-    return false;
+  *counts =
+      (struct call_counts){.odd = arena_array(a->arena, size_sum(model->n_ranks, 1), sizeof(u32))};
   for (u32 c = 0; c < model->n_comms; c++) {
     struct comm_calls calls;
     if (model->comms[c].size < 2)
@@ -219,9 +216,7 @@ bool calls_compare(const struct analysis *a, struct call_counts *counts) {
       char *words = describe_difference(a, odd, most, &difference);
       counts->odd[counts->n_odd++] = odd->rank;
       counts->words =
-          words && counts->words ? arena_printf(a->arena, "%s; %s", counts->words, words) : words;
-      if (!counts->words)
-        return false;
+          counts->words ? arena_printf(a->arena, "%s; %s", counts->words, words) : words;
     }
   }
   return true;

@@ -124,7 +124,7 @@ static void set_cause_by_failed_call(const struct analysis *a, const struct rank
   }
   if (end->failed_at < ending->from)
     ending->from = end->failed_at;
-  if (words && ending->why)
+  if (ending->why)
     ending->why = arena_printf(a->arena, "%s; %s", words, ending->why);
 }
 

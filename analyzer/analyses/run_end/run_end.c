@@ -191,12 +191,12 @@ static u32 mark_early_leavers(struct end_search *j) {
 /* --- the words for it --- */
 
 static char *list_names(const struct end_search *j, bool culprits, u32 *n) {
-  u32 *ranks = arena_array(j->a->arena, j->n + 1, sizeof(*ranks));
+  u32 *ranks = arena_array(j->a->arena, size_sum(j->n, 1), sizeof(*ranks));
   *n = 0;
-  for (u32 i = 0; ranks && i < j->n; i++)
+  for (u32 i = 0; i < j->n; i++)
     if (j->culprit[i] == culprits)
       ranks[(*n)++] = j->endings[i].global;
-  return ranks ? describe_ranks(j->a->arena, ranks, *n) : NULL;
+  return describe_ranks(j->a->arena, ranks, *n);
 }
 
 /* All ranks of one host, and nobody else, stopped without a word. */
@@ -319,16 +319,16 @@ static bool fill_ending(const struct end_search *j, const struct ending *ending,
   if (!ending->last)
     return true;
   out->pending = ending->pending ? ANSWER_YES : ANSWER_NO;
-  return (out->call = describe_call(j->a, ending)) != NULL;
+  out->call = describe_call(j->a, ending);
+  return true;
 }
 
 static char *describe_place(const struct analysis *a, const struct rank_ending *row) {
   char *step = isnan(row->step) ? arena_text(a->arena, "")
                                 : arena_printf(a->arena, " in step %.0f", row->step);
-  return step && row->call
-             ? arena_printf(a->arena, "%s, %s %s", step,
-                            row->pending == ANSWER_YES ? "waiting in" : "after", row->call)
-             : step;
+  return row->call ? arena_printf(a->arena, "%s, %s %s", step,
+                                  row->pending == ANSWER_YES ? "waiting in" : "after", row->call)
+                   : step;
 }
 
 static char *describe_end(const struct end_search *j, struct run_end *end) {
@@ -336,7 +336,7 @@ static char *describe_end(const struct end_search *j, struct run_end *end) {
   u32 n, others;
   char *who = list_names(j, true, &n), *rest = list_names(j, false, &others);
   const struct ending *first = first_culprit(j);
-  if (!who || !rest || !first)
+  if (!first)
     return NULL;
   const struct rank_ending *row = NULL;
   for (u32 i = 0; i < end->n_ranks; i++)
@@ -356,14 +356,12 @@ static char *describe_end(const struct end_search *j, struct run_end *end) {
   const char *how = held_up                 ? " held up the job until it was stopped"
                     : ended_first(j, first) ? " ended first"
                                             : " ended the run";
-  return where && when && why
-             ? arena_printf(arena, "Rank%s %s%s%s%s: %s.%s%s%s", n > 1 ? "s" : "", who, how, where,
-                            when, why, others ? " Rank" : "",
-                            others > 1 ? "s "
-                            : others   ? " "
-                                       : "",
-                            others ? arena_printf(arena, "%s only followed.", rest) : "")
-             : NULL;
+  return arena_printf(arena, "Rank%s %s%s%s%s: %s.%s%s%s", n > 1 ? "s" : "", who, how, where, when,
+                      why, others ? " Rank" : "",
+                      others > 1 ? "s "
+                      : others   ? " "
+                                 : "",
+                      others ? arena_printf(arena, "%s only followed.", rest) : "");
 }
 
 /* Whether the ranks that the pending calls point to did end the run. */
@@ -376,15 +374,12 @@ static bool names_only_culprits(const struct end_search *j) {
   return named == check->n_suspects;
 }
 
-static bool fill_run_end(struct end_search *j, struct run_end *end) {
+static void fill_run_end(struct end_search *j, struct run_end *end) {
   struct arena *arena = j->a->arena;
-  end->ranks = arena_array(arena, j->n + 1, sizeof(*end->ranks));
-  end->culprits = arena_array(arena, j->n + 1, sizeof(*end->culprits));
-  if (!end->ranks || !end->culprits)
-    return false;
+  end->ranks = arena_array(arena, size_sum(j->n, 1), sizeof(*end->ranks));
+  end->culprits = arena_array(arena, size_sum(j->n, 1), sizeof(*end->culprits));
   for (u32 i = 0; i < j->n; i++) {
-    if (!fill_ending(j, &j->endings[i], j->culprit[i], &end->ranks[end->n_ranks++]))
-      return false;
+    fill_ending(j, &j->endings[i], j->culprit[i], &end->ranks[end->n_ranks++]);
     if (j->culprit[i])
       end->culprits[end->n_culprits++] = j->endings[i].global;
   }
@@ -398,7 +393,6 @@ static bool fill_run_end(struct end_search *j, struct run_end *end) {
   }
   end->followed = (double)(j->n - end->n_culprits);
   end->calls = j->counts.words;
-  return true;
 }
 
 /* A file that is older than those of other ranks does not show how its rank ended. */
@@ -421,8 +415,6 @@ static bool list_endings(struct end_search *j) {
       arena_array(j->a->arena, size_sum(size_sum(model->n_ranks, world), 1), sizeof(*j->endings));
   j->culprit =
       arena_array(j->a->arena, size_sum(size_sum(model->n_ranks, world), 1), sizeof(*j->culprit));
-  if (!j->endings || !j->culprit)
-    return false;
   u32 next = 0;
   for (u32 r = 0; r < model->n_ranks; r++) {
     for (; next < model->ranks[r].rank && next < world; next++)
@@ -487,8 +479,7 @@ int run_end_analyse(struct analysis *a) {
     return -ENOMEM;
   bool orderly = count_endings(&j, ENDING_IN_ORDER) == j.n;
   u32 marked = orderly ? 0 : mark_culprits(&j);
-  if (!fill_run_end(&j, end))
-    return -ENOMEM;
+  fill_run_end(&j, end);
   bool unseen = count_endings(&j, ENDING_SILENT) + count_endings(&j, ENDING_OLDER) +
                     count_endings(&j, ENDING_NONE) ==
                 j.n;

@@ -81,12 +81,10 @@ static int number_frames(struct tree_builder *g, const struct tree_stack *stacks
     return -ENOMEM;
   for (g->n_slots = 64; g->n_slots < 2 * all; g->n_slots *= 2)
     ;
-  u32 *numbers = arena_array(g->arena, all + 1, sizeof(*numbers));
-  g->frames = arena_array(g->arena, all + 1, sizeof(*g->frames));
+  u32 *numbers = arena_array(g->arena, size_sum(all, 1), sizeof(*numbers));
+  g->frames = arena_array(g->arena, size_sum(all, 1), sizeof(*g->frames));
   g->slots = arena_array(g->arena, g->n_slots, sizeof(*g->slots));
-  g->paths = arena_array(g->arena, n + 1u, sizeof(*g->paths));
-  if (!numbers || !g->frames || !g->slots || !g->paths)
-    return -ENOMEM;
+  g->paths = arena_array(g->arena, size_sum(n, 1), sizeof(*g->paths));
   for (u32 i = 0; i < n; i++) {
     struct path *path = &g->paths[i];
     *path = (struct path){.rank = stacks[i].rank, .frames = numbers};
@@ -108,10 +106,8 @@ static int by_u32(const void *left, const void *right) {
 
 /* The ranks of a range, sorted, each once. NULL without memory. */
 static u32 *ranks_of(struct tree_builder *g, u32 first, u32 n, u32 *n_ranks) {
-  u32 *ranks = arena_array(g->arena, n + 1u, sizeof(*ranks));
+  u32 *ranks = arena_array(g->arena, size_sum(n, 1), sizeof(*ranks));
   *n_ranks = 0;
-  if (!ranks)
-    return NULL;
   for (u32 i = 0; i < n; i++)
     ranks[i] = g->paths[first + i].rank;
   qsort(ranks, n, sizeof(*ranks), by_u32);
@@ -164,8 +160,8 @@ static void add_node(struct tree_builder *g, const struct fork *fork, u32 depth,
     node.ranks = up->ranks;
   } else {
     node.rank_numbers = ranks_of(g, fork->first, fork->n, &n_ranks);
-    char *text = node.rank_numbers ? rank_list(node.rank_numbers, n_ranks, RANKS_TEXT) : NULL;
-    node.ranks = text ? arena_text(g->arena, text) : NULL;
+    char *text = rank_list(node.rank_numbers, n_ranks, RANKS_TEXT);
+    node.ranks = arena_text(g->arena, text);
     free(text);
   }
   node.ranks_in = n_ranks;
@@ -190,8 +186,8 @@ static void add_subtree(struct tree_builder *g, u32 first, u32 n, u32 depth, u32
       first++;
     fork.n = first - fork.first;
     u32 *ranks = ranks_of(g, fork.first, fork.n, &fork.n_ranks);
-    fork.lowest = ranks ? ranks[0] : 0;
-    g->failed |= !ranks || !VECTOR_PUSH(&forks, fork);
+    fork.lowest = ranks[0];
+    g->failed |= !VECTOR_PUSH(&forks, fork);
   }
   if (forks.n)
     qsort(forks.at, forks.n, sizeof(*forks.at), by_size);
@@ -207,8 +203,8 @@ int stack_tree_make(struct arena *arena, struct tree_stack *stacks, u32 n,
   int error = number_frames(&g, stacks, n);
   if (!error)
     add_subtree(&g, 0, n, 0, INDEX_NONE);
-  tree->nodes = arena_array(arena, g.nodes.n + 1u, sizeof(*tree->nodes));
-  if (error || g.failed || !tree->nodes) {
+  tree->nodes = arena_array(arena, size_sum(g.nodes.n, 1), sizeof(*tree->nodes));
+  if (error || g.failed) {
     free(g.nodes.at);
     return -ENOMEM;
   }
@@ -238,7 +234,7 @@ static char *describe_stretch(struct arena *arena, const struct stack_tree *tree
                               u32 last) {
   char *text = arena_text(arena, "");
   bool left_out = false;
-  for (u32 i = first; i <= last && text; i++) {
+  for (u32 i = first; i <= last; i++) {
     const struct stack_node *node = &tree->nodes[i];
     if (!is_listed(tree, first, i, last)) {
       left_out = true;
@@ -255,11 +251,9 @@ static char *describe_stretch(struct arena *arena, const struct stack_tree *tree
 
 struct stack_line *stack_tree_lines(struct arena *arena, const struct stack_tree *tree, u32 most,
                                     u32 *n) {
-  struct stack_line *lines = arena_array(arena, tree->n + 1u, sizeof(*lines));
-  unsigned *forks = arena_array(arena, FRAMES_MOST + 2u, sizeof(*forks)); /* above each depth */
+  struct stack_line *lines = arena_array(arena, size_sum(tree->n, 1), sizeof(*lines));
+  unsigned *forks = arena_array(arena, FRAMES_MOST + 2, sizeof(*forks)); /* above each depth */
   *n = 0;
-  if (!lines || !forks)
-    return NULL;
   for (u32 i = 0; i < tree->n && *n < most; i++) {
     u32 first = i;
     unsigned depth = (unsigned)tree->nodes[first].depth;
@@ -272,8 +266,6 @@ struct stack_line *stack_tree_lines(struct arena *arena, const struct stack_tree
                                 .ranks = tree->nodes[first].ranks,
                                 .n_ranks = tree->nodes[first].ranks_in,
                                 .text = describe_stretch(arena, tree, first, i)};
-    if (!line->text)
-      return NULL;
   }
   return lines;
 }

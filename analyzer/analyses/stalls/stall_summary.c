@@ -26,10 +26,10 @@ static i64 end_of(const struct rank *rank) {
 /* When each rank began the last collective that it completed: NS_UNKNOWN if it completed none. By
  * index of the model. */
 static i64 *last_calls(struct arena *arena, const struct model *model) {
-  i64 *last = arena_array(arena, model->n_ranks + 1u, sizeof(*last));
-  for (u32 r = 0; last && r < model->n_ranks; r++)
+  i64 *last = arena_array(arena, size_sum(model->n_ranks, 1), sizeof(*last));
+  for (u32 r = 0; r < model->n_ranks; r++)
     last[r] = NS_UNKNOWN;
-  for (u32 i = 0; last && i < model->n_arrivals; i++) {
+  for (u32 i = 0; i < model->n_arrivals; i++) {
     const struct arrival *arrival = &model->arrivals[i];
     i64 *own = &last[arrival->rank];
     if (arrival->call_start != NS_UNKNOWN && arrival->call_end != NS_UNKNOWN &&
@@ -95,11 +95,12 @@ static const struct rank_stall *last_stall(const struct analysis *a, const struc
 /* The last stall of each rank, by index of the model. NULL without memory. */
 static const struct rank_stall **last_stalls(struct analysis *a) {
   const struct model *model = a->model;
-  const struct rank_stall **last = arena_array(a->arena, model->n_ranks + 1u, sizeof(*last));
+  const struct rank_stall **last =
+      arena_array(a->arena, size_sum(model->n_ranks, 1), sizeof(*last));
   const i64 *calls = last_calls(a->arena, model);
-  for (u32 r = 0; last && calls && r < model->n_ranks; r++)
+  for (u32 r = 0; r < model->n_ranks; r++)
     last[r] = last_stall(a, &model->ranks[r], calls[r]);
-  return calls ? last : NULL;
+  return last;
 }
 
 /* The unfinished call that the rank waits in, as far as the check of collectives knows it; NULL. */
@@ -112,7 +113,7 @@ static char *collective_of(const struct analysis *a, u32 global) {
   return NULL;
 }
 
-static int add_rank(struct analysis *a, const struct rank *rank, const struct rank_stall *stall) {
+static void add_rank(struct analysis *a, const struct rank *rank, const struct rank_stall *stall) {
   struct stalls_result *out = &a->results->stalls;
   struct stalled_rank *row = &out->ranks[out->n_ranks++];
   i64 end = stall->end == NS_UNKNOWN ? end_of(rank) : stall->end;
@@ -127,7 +128,7 @@ static int add_rank(struct analysis *a, const struct rank *rank, const struct ra
   double looked = seconds(a, stall->looked);
   if (isnan(out->told_s) || looked > out->told_s)
     out->told_s = looked;
-  return stall_describe(a->arena, stall, collective_of(a, rank->rank), row) ? 0 : -ENOMEM;
+  stall_describe(a->arena, stall, collective_of(a, rank->rank), row);
 }
 
 /* What a rank of the same host saw of this rank's process, which recorded nothing itself; NULL. */
@@ -178,13 +179,13 @@ static char *describe_last_seen(struct analysis *a, const struct rank *rank,
 }
 
 /* A rank that could not record itself what it is doing. */
-static int add_seen_by_peer(struct analysis *a, const struct rank *rank,
-                            const struct rank_stall *const *stalls) {
+static void add_seen_by_peer(struct analysis *a, const struct rank *rank,
+                             const struct rank_stall *const *stalls) {
   struct stalls_result *out = &a->results->stalls;
   const struct rank *by = NULL;
   const struct stalled_peer *peer = find_peer_report(a, rank, stalls, &by);
   if (!peer)
-    return 0;
+    return;
   struct stalled_rank *row = &out->ranks[out->n_ranks++];
   i64 end = end_of(rank);
   *row = (struct stalled_rank){.rank = rank->rank,
@@ -196,15 +197,11 @@ static int add_seen_by_peer(struct analysis *a, const struct rank *rank,
                                .begins = "It is "};
   const char *words = describe_peer(peer, &row->what);
   char *last = describe_last_seen(a, rank, row);
-  if (!last)
-    return -ENOMEM;
   row->words =
       arena_printf(a->arena, "%s: rank %u on the same host saw this of process %u%s%s%s%s", words,
                    by->rank, rank->pid, peer->call ? ", in " : "", peer->call ? peer->call : "",
                    peer->file ? " of " : "", peer->file ? peer->file : "");
-  if (row->words)
-    row->words = arena_printf(a->arena, "%s%s", row->words, last);
-  return row->words ? 0 : -ENOMEM;
+  row->words = arena_printf(a->arena, "%s%s", row->words, last);
 }
 
 static int list_ranks(struct analysis *a, const struct rank_stall *const *last) {
@@ -214,21 +211,20 @@ static int list_ranks(struct analysis *a, const struct rank_stall *const *last) 
   for (u32 r = 0; r < model->n_ranks; r++) {
     threads += last[r] ? last[r]->n_threads : 0;
   }
-  out->ranks = arena_array(a->arena, model->n_ranks + 1u, sizeof(*out->ranks));
-  struct tree_stack *stacks = calloc(threads + 1, sizeof(*stacks));
-  int error = out->ranks && stacks ? 0 : -ENOMEM;
+  out->ranks = arena_array(a->arena, size_sum(model->n_ranks, 1), sizeof(*out->ranks));
+  struct tree_stack *stacks = memory_zeroed(size_sum(threads, 1), sizeof(*stacks));
+  int error = 0;
   struct stack_tree tree = {0};
   u32 n = 0;
-  for (u32 r = 0; r < model->n_ranks && !error; r++) {
+  for (u32 r = 0; r < model->n_ranks; r++) {
     if (!last[r]) {
-      error = add_seen_by_peer(a, &model->ranks[r], last);
+      add_seen_by_peer(a, &model->ranks[r], last);
       continue;
     }
-    error = add_rank(a, &model->ranks[r], last[r]);
+    add_rank(a, &model->ranks[r], last[r]);
     n += stall_stacks(last[r], model->ranks[r].rank, stacks + n);
   }
-  if (!error)
-    error = stack_tree_make(a->arena, stacks, n, &tree);
+  error = stack_tree_make(a->arena, stacks, n, &tree);
   free(stacks);
   out->tree = tree.nodes;
   out->n_tree = tree.n;
@@ -242,7 +238,7 @@ static int by_length(const void *left, const void *right) {
   return a->rank < b->rank ? -1 : a->rank > b->rank;
 }
 
-static int add_past(struct analysis *a, const struct rank *rank, const struct rank_stall *stall) {
+static void add_past(struct analysis *a, const struct rank *rank, const struct rank_stall *stall) {
   static const char *const names[] = {
 #define X(NAME, value, text) [value] = text,
       TSCOPE_STALLS(X)
@@ -250,8 +246,7 @@ static int add_past(struct analysis *a, const struct rank *rank, const struct ra
   };
   struct stalls_result *out = &a->results->stalls;
   struct stalled_rank at = {0};
-  if (!stall_describe(a->arena, stall, NULL, &at))
-    return -ENOMEM;
+  stall_describe(a->arena, stall, NULL, &at);
   out->past[out->n_past++] = (struct past_stall){
       .rank = rank->rank,
       .since_s = seconds(a, stall->begin),
@@ -259,25 +254,22 @@ static int add_past(struct analysis *a, const struct rank *rank, const struct ra
       .what = stall->what < sizeof(names) / sizeof(*names) ? names[stall->what] : NULL,
       .place = at.place,
       .function = at.function};
-  return 0;
 }
 
-static int list_past(struct analysis *a, const struct rank_stall *const *last) {
+static void list_past(struct analysis *a, const struct rank_stall *const *last) {
   const struct model *model = a->model;
   struct stalls_result *out = &a->results->stalls;
   u64 most = 0;
   for (u32 r = 0; r < model->n_ranks; r++)
     most += model->ranks[r].n_stalls;
-  out->past = arena_array(a->arena, most + 1, sizeof(*out->past));
-  if (!out->past)
-    return -ENOMEM;
+  out->past = arena_array(a->arena, size_sum(most, 1), sizeof(*out->past));
   for (u32 r = 0; r < model->n_ranks; r++) {
     const struct rank *rank = &model->ranks[r];
     for (u32 i = 0; i < rank->n_stalls; i++) {
       const struct rank_stall *stall = &rank->stalls[i];
       bool ended = stall != last[r] && stall->end != NS_UNKNOWN && stall->begin != NS_UNKNOWN;
-      if (ended && add_past(a, rank, stall) < 0)
-        return -ENOMEM;
+      if (ended)
+        add_past(a, rank, stall);
     }
   }
   /* Only tscope's own traces have stalls. */
@@ -286,11 +278,10 @@ static int list_past(struct analysis *a, const struct rank_stall *const *last) {
     qsort(out->past, out->n_past, sizeof(*out->past), by_length);
   if (out->n_past > PAST_STALLS_LISTED)
     out->n_past = PAST_STALLS_LISTED;
-  return 0;
 }
 
 /* For a rank that does not stand still at a known place: where samples saw it last. */
-static int add_last_seen(struct analysis *a, struct check_suspect *suspect) {
+static void add_last_seen(struct analysis *a, struct check_suspect *suspect) {
   for (u32 r = 0; r < a->model->n_ranks; r++) {
     const struct rank *rank = &a->model->ranks[r];
     if (rank->rank != suspect->rank || rank->closed || !a->line_sums[r].last)
@@ -298,18 +289,16 @@ static int add_last_seen(struct analysis *a, struct check_suspect *suspect) {
     suspect->place = stack_place(a->arena, a->line_sums[r].last);
     suspect->evidence = arena_printf(a->arena, "%s It was last seen at %s.", suspect->evidence,
                                      stack_last_sampled(a, r));
-    return 0;
+    return;
   }
-  return 0;
 }
 
 /* The check names the rank that holds up the job from its calls alone; this adds where that rank
  * is. */
-static int add_suspect_places(struct analysis *a) {
+static void add_suspect_places(struct analysis *a) {
   struct collective_check *check = &a->results->check;
   const struct stalls_result *stalls = &a->results->stalls;
-  int error = 0;
-  for (u32 i = 0; i < check->n_suspects && !error; i++) {
+  for (u32 i = 0; i < check->n_suspects; i++) {
     struct check_suspect *suspect = &check->suspects[i];
     const struct stalled_rank *rank = NULL;
     for (u32 k = 0; k < stalls->n_ranks; k++)
@@ -317,7 +306,7 @@ static int add_suspect_places(struct analysis *a) {
           *stalls->ranks[k].words)
         rank = &stalls->ranks[k];
     if (!rank) {
-      error = add_last_seen(a, suspect);
+      add_last_seen(a, suspect);
       continue;
     }
     if (!suspect->stack)
@@ -326,17 +315,17 @@ static int add_suspect_places(struct analysis *a) {
     suspect->doing = rank->what;
     suspect->evidence =
         arena_printf(a->arena, "%s %s%s.", suspect->evidence, rank->begins, rank->words);
-    error = suspect->evidence ? 0 : -ENOMEM;
   }
-  return error;
 }
 
 int stalls_analyse(struct analysis *a) {
   struct stalls_result *out = &a->results->stalls;
   *out = (struct stalls_result){.limit_s = (double)NAN, .told_s = (double)NAN};
   const struct rank_stall *const *last = last_stalls(a);
-  int error = last ? list_ranks(a, last) : -ENOMEM;
+  int error = list_ranks(a, last);
   if (!error)
-    error = list_past(a, last);
-  return error ? error : add_suspect_places(a);
+    list_past(a, last);
+  if (!error)
+    add_suspect_places(a);
+  return error;
 }

@@ -142,7 +142,7 @@ static void set_place(struct arena *arena, const struct stalled_thread *thread,
 static char *list_frames(struct arena *arena, const struct stalled_thread *thread) {
   const u32 most = 12;
   char *text = arena_text(arena, "");
-  for (u32 i = 0; i < thread->n_frames && i < most && text; i++) {
+  for (u32 i = 0; i < thread->n_frames && i < most; i++) {
     const struct call_frame *frame = thread->frames[i];
     text = arena_printf(arena, "%s%s%s:%u %s", text, i ? "\n" : "",
                         frame->file ? frame->file : "unknown file", frame->line,
@@ -202,8 +202,6 @@ bool stall_describe(struct arena *arena, const struct rank_stall *stall, const c
     where = arena_printf(arena, "%s%s%s%s%s%s", out->call ? "in " : "at ",
                          out->call ? out->call : "", out->call ? ", from " : "", out->place,
                          out->function ? " in " : "", out->function ? out->function : "");
-  if (!holder || !where)
-    return false;
   bool known = in_collective || *where || out->system || *holder;
   out->begins = in_collective ? "It " : known ? "It is " : "";
   out->words = arena_printf(arena, "%s%s%s%s%s%s%s%s%s", in_collective ? "waits in " : "",
@@ -211,7 +209,7 @@ bool stall_describe(struct arena *arena, const struct rank_stall *stall, const c
                             where, (in_collective || *where) && out->system ? ": " : "",
                             out->system ? out->system : "", holder, out->nccl && known ? "; " : "",
                             out->nccl ? out->nccl : "");
-  return out->words != NULL;
+  return true;
 }
 
 u32 stall_stacks(const struct rank_stall *stall, u32 rank, struct tree_stack *stacks) {

@@ -14,16 +14,13 @@
 #define MAX_LINES 12
 
 /* `change`: what the line is made of, and how much of it would be left; 0 for not told. */
-static int add_line(struct analysis *a, enum budget_part part, double seconds,
-                    enum change_kind change, double left) {
+static void add_line(struct analysis *a, enum budget_part part, double seconds,
+                     enum change_kind change, double left) {
   struct results *r = a->results;
   struct cure_change *one = arena_alloc(a->arena, sizeof(*one));
-  if (!one)
-    return -ENOMEM;
   *one = (struct cure_change){.kind = change, .left = left};
   r->budget[r->n_budget++] = (struct budget_line){
       part, seconds, r->wall_s > 0 ? seconds / r->wall_s : NAN, NAN, {one, change && seconds > 0}};
-  return 0;
 }
 
 /* Sums over the ranks whose overlap is known; all ranks that were read if none is. */
@@ -65,17 +62,18 @@ static enum budget_part outside_phases(const struct rank_summary *sum) {
 
 /* If it is known how much arithmetic the model needs: the time that this takes at the devices'
  * peak, and the rest, of which tuned jobs show how much can be saved. */
-static int add_compute(struct analysis *a, double seconds, double training_s) {
+static void add_compute(struct analysis *a, double seconds, double training_s) {
   double at_peak = a->results->mfu * training_s;
-  if (!(at_peak > 0) || !(at_peak < seconds))
-    return add_line(a, BUDGET_COMPUTE, seconds, 0, 0);
-  int error = add_line(a, BUDGET_COMPUTE_AT_PEAK, at_peak, 0, 0);
+  if (!(at_peak > 0) || !(at_peak < seconds)) {
+    add_line(a, BUDGET_COMPUTE, seconds, 0, 0);
+    return;
+  }
+  add_line(a, BUDGET_COMPUTE_AT_PEAK, at_peak, 0, 0);
   double left = fmin(1, at_peak / MFU_TUNED / seconds);
-  return error ? error
-               : add_line(a, BUDGET_COMPUTE_BEYOND, seconds - at_peak, CHANGE_COMPUTE, left);
+  add_line(a, BUDGET_COMPUTE_BEYOND, seconds - at_peak, CHANGE_COMPUTE, left);
 }
 
-static int known_lines(struct analysis *a, const struct rank_summary *sum, double n) {
+static void known_lines(struct analysis *a, const struct rank_summary *sum, double n) {
   double to_s = 1e-9 / n;
   i64 unsplit = sum->exposed_comm - sum->all.wait - sum->all.transfer;
   double transfer = (double)sum->all.transfer * to_s;
@@ -100,12 +98,10 @@ static int known_lines(struct analysis *a, const struct rank_summary *sum, doubl
        sum->on_gpu ? CHANGE_LAUNCHES : 0, 0},
       {outside_phases(sum), other, sum->has_phases, CHANGE_OUTSIDE, 0},
   };
-  int error = add_compute(a, (double)sum->compute * to_s, (double)sum->total * to_s);
-  for (size_t i = 0; i < sizeof(lines) / sizeof(lines[0]) && !error; i++)
+  add_compute(a, (double)sum->compute * to_s, (double)sum->total * to_s);
+  for (size_t i = 0; i < sizeof(lines) / sizeof(lines[0]); i++)
     if (lines[i].applies)
-      error =
-          add_line(a, lines[i].part, (double)lines[i].ns * to_s, lines[i].change, lines[i].left);
-  return error;
+      add_line(a, lines[i].part, (double)lines[i].ns * to_s, lines[i].change, lines[i].left);
 }
 
 /* What a step takes without what each line is made of, in seconds of the run like the lines. */
@@ -134,8 +130,6 @@ static int list_lines(struct analysis *a) {
   struct rank_summary sum = add_ranks(a, &n, true);
   r->wall_s = r->residual_s = NAN;
   r->budget = arena_array(a->arena, MAX_LINES, sizeof(*r->budget));
-  if (!r->budget)
-    return -ENOMEM;
   bool known = n > 0;
   if (!known)
     sum = add_ranks(a, &n, false);
@@ -144,14 +138,17 @@ static int list_lines(struct analysis *a) {
   double other_s = (double)sum.other_steps / n / 1e9;
   r->wall_s = (double)sum.total / n / 1e9 + other_s;
   r->looked_at_s = a->whole_run ? r->wall_s : r->looked_at_s;
-  int error =
-      known ? known_lines(a, &sum, n) : add_line(a, BUDGET_NOT_SEEN, r->wall_s - other_s, 0, 0);
-  if (!error && other_s > 0)
-    error = add_line(a, BUDGET_OTHER_THAN_TRAINING, other_s, 0, 0);
+  if (known) {
+    known_lines(a, &sum, n);
+  } else {
+    add_line(a, BUDGET_NOT_SEEN, r->wall_s - other_s, 0, 0);
+  }
+  if (other_s > 0)
+    add_line(a, BUDGET_OTHER_THAN_TRAINING, other_s, 0, 0);
   r->residual_s = r->wall_s;
   for (u32 i = 0; i < r->n_budget; i++)
     r->residual_s -= r->budget[i].seconds;
-  return error ? error : fill_recoverable(a, (double)sum.steps / n);
+  return fill_recoverable(a, (double)sum.steps / n);
 }
 
 int budget_analyse(struct analysis *a) {

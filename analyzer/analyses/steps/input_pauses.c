@@ -40,10 +40,8 @@ int input_pauses(const struct analysis *a, const struct timeline *t, struct aren
   u32 step = next_pause(a, t->rank, 0, &pause);
   if (step == steps)
     return 0;
-  *pauses = arena_array(arena, steps + 1u, sizeof(**pauses));
-  i64 *idle_since = arena_array(arena, t->n_lanes + 1u, sizeof(i64));
-  if (!*pauses || !idle_since)
-    return -ENOMEM;
+  *pauses = arena_array(arena, size_sum(steps, 1), sizeof(**pauses));
+  i64 *idle_since = arena_array(arena, size_sum(t->n_lanes, 1), sizeof(i64));
   /* Steps and copies are both in order: each step's pause is before the first copy that fits it. */
   for (u32 i = 0; i < t->n_spans && step < steps; i++) {
     const struct span *span = &t->spans[i];

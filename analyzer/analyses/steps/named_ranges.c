@@ -3,6 +3,7 @@
  * The names that the program itself gives to its parts: time in ranges by name, over all ranks.
  */
 #include "model/named_ranges.h"
+#include "base/checked_memory.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -31,7 +32,7 @@ static int collect_rank(void *user, u32 rank, unsigned worker) {
       model_named_ranges(collecting->a->model, rank, &ranges->arena, &ranges->at, &ranges->n);
   if (error)
     ranges->n = 0;
-  return error == -ENOMEM ? error : 0; /* a file that disappeared is shown as partial elsewhere */
+  return 0; /* a file that disappeared is shown as partial elsewhere */
 }
 
 static int by_name(const void *left, const void *right) {
@@ -71,12 +72,10 @@ static double time_of_ranks(const struct model *model) {
   return sum;
 }
 
-static int list(struct analysis *a, const struct named_range *all, u32 n) {
+static void list(struct analysis *a, const struct named_range *all, u32 n) {
   struct results *results = a->results;
   double whole = time_of_ranks(a->model);
-  results->named_ranges = arena_array(a->arena, n + 1u, sizeof(*results->named_ranges));
-  if (!results->named_ranges)
-    return -ENOMEM;
+  results->named_ranges = arena_array(a->arena, size_sum(n, 1), sizeof(*results->named_ranges));
   for (u32 i = 0; i < n; i++) {
     struct named_range_result *out = &results->named_ranges[i];
     *out = (struct named_range_result){.name = arena_text(a->arena, all[i].name),
@@ -86,36 +85,29 @@ static int list(struct analysis *a, const struct named_range *all, u32 n) {
                                        .mean_ms = ns_to_ms(all[i].sum) / (double)all[i].count,
                                        .max_ms = ns_to_ms(all[i].longest),
                                        .share = (double)all[i].sum / whole};
-    if (!out->name || !out->domain)
-      return -ENOMEM;
     results->n_named_ranges++;
   }
-  return 0;
 }
 
 int named_ranges_analyse(struct analysis *a) {
   u32 n_ranks = a->model->n_ranks, n = 0;
-  struct collecting collecting = {.a = a,
-                                  .ranks = calloc(n_ranks + 1u, sizeof(struct rank_ranges))};
-  if (!collecting.ranks)
-    return -ENOMEM;
-  int error = parallel_for(n_ranks, a->options->threads, collect_rank, &collecting);
+  struct collecting collecting = {
+      .a = a, .ranks = memory_zeroed(size_sum(n_ranks, 1), sizeof(struct rank_ranges))};
+  parallel_for(n_ranks, a->options->threads, collect_rank, &collecting);
   for (u32 r = 0; r < n_ranks; r++)
     n += collecting.ranks[r].n;
-  struct named_range *all = error ? NULL : malloc((n + 1u) * sizeof(*all));
-  if (!error && !all)
-    error = -ENOMEM;
+  struct named_range *all = memory_array(size_sum(n, 1), sizeof(*all));
   n = 0;
-  for (u32 r = 0; r < n_ranks && !error; r++)
+  for (u32 r = 0; r < n_ranks; r++)
     for (u32 i = 0; i < collecting.ranks[r].n; i++)
       all[n++] = collecting.ranks[r].at[i];
-  if (!error && n) {
+  if (n) {
     u32 names = add_up(all, n);
-    error = list(a, all, names < NAMED_RANGES_LISTED ? names : NAMED_RANGES_LISTED);
+    list(a, all, names < NAMED_RANGES_LISTED ? names : NAMED_RANGES_LISTED);
   }
   free(all);
   for (u32 r = 0; r < n_ranks; r++)
     arena_release(&collecting.ranks[r].arena);
   free(collecting.ranks);
-  return error;
+  return 0;
 }

@@ -57,15 +57,13 @@ static double typical_length(const struct listing *l, const double *lengths, dou
   return median_of(scratch, n);
 }
 
-static int list_long_steps(struct listing *l) {
+static void list_long_steps(struct listing *l) {
   struct analysis *a = l->a;
   struct long_steps *out = l->out;
-  double *lengths = arena_array(l->arena, a->n_steps + 1u, sizeof(double));
-  double *scratch = arena_array(l->arena, a->n_steps + 1u, sizeof(double));
-  l->long_at = arena_array(l->arena, a->model->steps.n + 1u, sizeof(u32));
-  out->at = arena_array(l->arena, a->n_steps + 1u, sizeof(*out->at));
-  if (!lengths || !scratch || !l->long_at || !out->at)
-    return -ENOMEM;
+  double *lengths = arena_array(l->arena, size_sum(a->n_steps, 1), sizeof(double));
+  double *scratch = arena_array(l->arena, size_sum(a->n_steps, 1), sizeof(double));
+  l->long_at = arena_array(l->arena, size_sum(a->model->steps.n, 1), sizeof(u32));
+  out->at = arena_array(l->arena, size_sum(a->n_steps, 1), sizeof(*out->at));
   for (u32 i = 0; i < a->n_steps; i++)
     lengths[i] = length_ms(a, a->first_step + i);
   out->typical_ms = typical_length(l, lengths, scratch);
@@ -82,15 +80,13 @@ static int list_long_steps(struct listing *l) {
     out->at[out->n++] = (struct long_step){
         .step = step, .rank = INDEX_NONE, .excess_ms = excess, .is_long = is_long};
   }
-  return 0;
 }
 
-static int find_typical_phases(struct listing *l) {
+static void find_typical_phases(struct listing *l) {
   const struct analysis *a = l->a;
-  double *values = arena_array(l->arena, a->n_steps + 1u, sizeof(double));
-  l->typical = arena_array(l->arena, (size_t)a->model->n_ranks * PHASES + 1, sizeof(double));
-  if (!values || !l->typical)
-    return -ENOMEM;
+  double *values = arena_array(l->arena, size_sum(a->n_steps, 1), sizeof(double));
+  l->typical =
+      arena_array(l->arena, size_sum(size_product(a->model->n_ranks, PHASES), 1), sizeof(double));
   for (u32 rank = 0; rank < a->model->n_ranks; rank++)
     for (u32 phase = 0; phase < PHASES; phase++) {
       u32 n = 0;
@@ -101,14 +97,12 @@ static int find_typical_phases(struct listing *l) {
       }
       l->typical[(size_t)rank * PHASES + phase] = median_of(values, n);
     }
-  return 0;
 }
 
-static int find_waits(struct listing *l) {
+static void find_waits(struct listing *l) {
   const struct model *model = l->a->model;
-  l->waited = arena_array(l->arena, (size_t)l->out->n * model->n_ranks + 1, sizeof(double));
-  if (!l->waited)
-    return -ENOMEM;
+  l->waited =
+      arena_array(l->arena, size_sum(size_product(l->out->n, model->n_ranks), 1), sizeof(double));
   for (u32 i = 0; i < model->n_collectives && model->clock_aligned; i++) {
     const struct collective *collective = &model->collectives[i];
     u32 at = collective->step >= 0 ? l->long_at[collective->step] : INDEX_NONE;
@@ -121,7 +115,6 @@ static int find_waits(struct listing *l) {
       *most = fmax(*most, ns_to_ms(collective->last_start - arrival->start));
     }
   }
-  return 0;
 }
 
 /* How much more than typical the rank has in a phase; 0 if nothing is known. */
@@ -178,17 +171,15 @@ static void classify(struct listing *l, u32 at) {
     step->rank = rank;
 }
 
-int other_content_list(struct analysis *a, const struct step_extras *extras, struct arena *arena,
-                       struct long_steps *out) {
+void other_content_list(struct analysis *a, const struct step_extras *extras, struct arena *arena,
+                        struct long_steps *out) {
   struct listing l = {.a = a, .extras = extras, .arena = arena, .out = out};
   *out = (struct long_steps){.first = a->first_step, .end = a->first_step + a->n_steps};
-  int error = list_long_steps(&l);
-  if (error || out->n == 0)
-    return error;
-  error = find_typical_phases(&l);
-  if (!error)
-    error = find_waits(&l);
-  for (u32 i = 0; i < out->n && !error; i++)
+  list_long_steps(&l);
+  if (out->n == 0)
+    return;
+  find_typical_phases(&l);
+  find_waits(&l);
+  for (u32 i = 0; i < out->n; i++)
     classify(&l, i);
-  return error;
 }

@@ -28,9 +28,9 @@ bool analysis_is_training(const struct analysis *a, u32 step) {
 const char *describe_steps(struct arena *arena, const double *step, u32 n) {
   const char *text = n == 1 ? "step" : "steps";
   u32 shown = n <= STEPS_NAMED + 1 ? n : STEPS_NAMED;
-  for (u32 i = 0; i < shown && text; i++)
+  for (u32 i = 0; i < shown; i++)
     text = arena_printf(arena, "%s%s %.0f", text, i ? "," : "", step[i]);
-  return text && shown < n ? arena_printf(arena, "%s and %u more", text, n - shown) : text;
+  return shown < n ? arena_printf(arena, "%s and %u more", text, n - shown) : text;
 }
 
 static const char *describe_content(struct arena *arena, const struct other_work *work,
@@ -53,7 +53,7 @@ static const char *describe_content(struct arena *arena, const struct other_work
 static const char *work_name(struct arena *arena, const struct other_work *work) {
   const char *every =
       isnan(work->period) ? "" : arena_printf(arena, " every %.0f steps", work->period);
-  if (!every || !work->steps || !work->what)
+  if (!work->steps || !work->what)
     return NULL;
   return arena_printf(arena, "%s: something that takes %s%s, %s", work->steps,
                       duration_ms(work->ms).text, every, work->what);
@@ -103,9 +103,7 @@ static int add_work(struct analysis *a, struct long_steps *steps, const struct k
                               .sum_s = kind->sum_ms / 1e3,
                               .forward_only = kind->content == CONTENT_FORWARD,
                               .rank = INDEX_NONE};
-  work->step = arena_array(a->arena, kind->n + 1u, sizeof(double));
-  if (!work->step)
-    return -ENOMEM;
+  work->step = arena_array(a->arena, size_sum(kind->n, 1), sizeof(double));
   for (u32 i = 0; i < kind->n; i++) {
     work->step[i] = a->model->steps.first + kind->steps[i];
     if (!a->other_work_of[kind->steps[i]])
@@ -200,9 +198,7 @@ static bool judge_next(struct judging *j) {
     return false;
   const struct step_extra *extra = &j->extras->at[best];
   struct kind *kind = &j->kinds[best];
-  u32 *own = arena_array(j->a->arena, n + 1u, sizeof(*own));
-  if (!own)
-    return false;
+  u32 *own = arena_array(j->a->arena, size_sum(n, 1), sizeof(*own));
   memcpy(own, j->own, n * sizeof(*own));
   for (u32 i = 0; i < n; i++)
     j->values[i] = excess_of(j, best, own[i]);
@@ -254,16 +250,12 @@ static int add_contained_work(struct analysis *a, struct arena *scratch, struct 
                               const struct step_extras *extras) {
   struct judging *j = arena_alloc(scratch, sizeof(*j));
   int error = 0;
-  if (!j)
-    return -ENOMEM;
   *j = (struct judging){.a = a,
                         .steps = steps,
                         .extras = extras,
                         .open = extras->n == MOST_EXTRAS ? ~0ull : (1ull << extras->n) - 1,
-                        .values = arena_array(scratch, a->n_steps + 1u, sizeof(double)),
-                        .own = arena_array(scratch, a->n_steps + 1u, sizeof(u32))};
-  if (!j->values || !j->own)
-    return -ENOMEM;
+                        .values = arena_array(scratch, size_sum(a->n_steps, 1), sizeof(double)),
+                        .own = arena_array(scratch, size_sum(a->n_steps, 1), sizeof(u32))};
   while (judge_next(j))
     ;
   for (u32 i = 0; i < extras->n && !error && a->results->n_other_work < MOST_KINDS; i++)
@@ -288,21 +280,19 @@ static void list_recurring(const struct long_steps *steps, const struct recurren
 static int add_recurring_work(struct analysis *a, struct arena *scratch, struct long_steps *steps) {
   const u32 leave_out = 1u << CONTENT_UNKNOWN | 1u << CONTENT_TRAINING;
   struct recurrence r;
-  u32 *own = arena_array(scratch, a->n_steps + 1u, sizeof(u32));
-  double *excess = arena_array(scratch, a->n_steps + 1u, sizeof(double));
-  int error = own && excess ? 0 : -ENOMEM;
+  u32 *own = arena_array(scratch, size_sum(a->n_steps, 1), sizeof(u32));
+  double *excess = arena_array(scratch, size_sum(a->n_steps, 1), sizeof(double));
+  int error = 0;
   while (!error && a->results->n_other_work < MOST_KINDS &&
          other_find_recurrence(steps, leave_out, OTHER_WORK_SIGNIFICANCE, &r)) {
     struct kind kind = {.period = r.period, .own = own};
-    u32 *members = arena_array(a->arena, a->n_steps + 1u, sizeof(u32));
+    u32 *members = arena_array(a->arena, size_sum(a->n_steps, 1), sizeof(u32));
     for (u32 i = 0; i < steps->n; i++)
       if (recurrence_has(&r, steps->at[i].step) && steps->at[i].is_long && !steps->at[i].group &&
           !(leave_out >> steps->at[i].content & 1)) {
         excess[kind.n_own] = steps->at[i].excess_ms;
         own[kind.n_own++] = i;
       }
-    if (!members)
-      return -ENOMEM;
     kind.ms = median_of(excess, kind.n_own);
     list_recurring(steps, &r, kind.ms, members, &kind.n);
     kind.steps = members;
@@ -337,15 +327,13 @@ int other_work_prepare(struct analysis *a) {
     arena_release(&scratch);
     return 0;
   }
-  a->other_work_of = arena_array(a->arena, a->model->steps.n + 1u, sizeof(*a->other_work_of));
+  a->other_work_of =
+      arena_array(a->arena, size_sum(a->model->steps.n, 1), sizeof(*a->other_work_of));
   a->results->other_work = arena_array(a->arena, MOST_KINDS, sizeof(struct other_work));
-  int error = a->other_work_of && a->results->other_work && extras ? 0 : -ENOMEM;
-  if (!error)
-    error = step_extras_list(a, &scratch, extras);
-  if (!error)
-    error = other_content_list(a, extras, &scratch, &steps);
-  if (!error)
-    error = add_contained_work(a, &scratch, &steps, extras);
+  int error = 0;
+  step_extras_list(a, &scratch, extras);
+  other_content_list(a, extras, &scratch, &steps);
+  error = add_contained_work(a, &scratch, &steps, extras);
   if (!error)
     error = add_recurring_work(a, &scratch, &steps);
   if (!error)

@@ -10,6 +10,7 @@
 
 #include "analyses/queries.h"
 #include "analyses/thresholds.h"
+#include "base/checked_memory.h"
 #include "base/statistics.h"
 
 /* Sums over ranks of one kept step; integers, so that the order of threads does not matter. */
@@ -72,7 +73,7 @@ int series_prepare(struct analysis *a) {
   if (a->whole_run || !n)
     return 0;
   struct series_sums *g = arena_alloc(a->arena, sizeof(*g));
-  i64 *length = malloc(n * sizeof(*length));
+  i64 *length = memory_array(n, sizeof(*length));
   if (!g || !length)
     goto no_memory;
   u32 rows = ranks < SERIES_ROWS ? at_least_one(ranks) : SERIES_ROWS;
@@ -94,7 +95,7 @@ int series_prepare(struct analysis *a) {
       choose_slowest(length, a->first_step, n, g->per_column, g->column_step, g->column_of);
   g->sums = arena_array(a->arena, g->n_points, sizeof(*g->sums));
   size_t cells = (size_t)ranks * g->n_columns * SERIES_COUNT;
-  g->cells = malloc((cells + 1) * sizeof(float));
+  g->cells = memory_array(size_sum(cells, 1), sizeof(float));
   if (!g->sums || !g->cells)
     goto no_memory;
   for (size_t i = 0; i < cells; i++)
@@ -189,18 +190,14 @@ void series_add_memory(struct analysis *a, double global_rank, const double *byt
   pthread_mutex_unlock(&g->lock);
 }
 
-static int make_point_arrays(struct analysis *a, u32 n) {
+static void make_point_arrays(struct analysis *a, u32 n) {
   struct series_result *out = &a->results->series;
   double **const arrays[] = {&out->step,         &out->wall_ms,      &out->wall_least_ms,
                              &out->wall_most_ms, &out->slowest_rank, &out->compute_ms,
                              &out->exposed_ms,   &out->wait_ms,      &out->transfer_ms,
                              &out->memcpy_ms,    &out->idle_ms,      &out->input_ms};
-  for (size_t i = 0; i < sizeof(arrays) / sizeof(arrays[0]); i++) {
+  for (size_t i = 0; i < sizeof(arrays) / sizeof(arrays[0]); i++)
     *arrays[i] = arena_array(a->arena, n, sizeof(double));
-    if (!*arrays[i])
-      return -ENOMEM;
-  }
-  return 0;
 }
 
 static void fill_point_walls(struct analysis *a, u32 step, u32 point) {
@@ -234,11 +231,10 @@ static void fill_point_parts(struct analysis *a, const struct point_sum *sum, u3
   out->input_ms[point] = sum->ranks_with_input ? ns_to_ms(sum->input) / sum->ranks_with_input : NAN;
 }
 
-static int fill_points(struct analysis *a) {
+static void fill_points(struct analysis *a) {
   const struct series_sums *g = a->series;
   struct series_result *out = &a->results->series;
-  if (make_point_arrays(a, g->n_points) < 0)
-    return -ENOMEM;
+  make_point_arrays(a, g->n_points);
   bool unseen = communication_unseen(a);
   out->steps_per_point = g->per_point;
   out->n_points = g->n_points;
@@ -248,7 +244,6 @@ static int fill_points(struct analysis *a) {
     fill_point_walls(a, g->point_step[point], point);
     fill_point_parts(a, unseen ? &nothing : &g->sums[point], point);
   }
-  return 0;
 }
 
 static float phase_ms(i64 ns) {
@@ -318,13 +313,11 @@ static void add_scores(double *scores, double *values, double *scratch, u32 n) {
 }
 
 /* Marks the ranks that get a row of their own: stragglers, and those that differ most. */
-static int choose_worst(struct analysis *a, bool *own, u32 wanted) {
+static void choose_worst(struct analysis *a, bool *own, u32 wanted) {
   static const u8 measures[] = {SERIES_WALL,  SERIES_COMPUTE, SERIES_WAIT,
                                 SERIES_INPUT, SERIES_LATE,    SERIES_MEMORY};
   u32 n = a->model->n_ranks;
-  double *scores = calloc(n * 4ul, sizeof(double));
-  if (!scores)
-    return -ENOMEM;
+  double *scores = memory_zeroed(size_product(n, 4), sizeof(double));
   double *mean = scores + n, *most = mean + n, *scratch = most + n;
   for (size_t m = 0; m < sizeof(measures); m++) {
     for (u32 rank = 0; rank < n; rank++) {
@@ -347,11 +340,10 @@ static int choose_worst(struct analysis *a, bool *own, u32 wanted) {
     scores[worst] = -1;
   }
   free(scores);
-  return 0;
 }
 
 /* Mean over the ranks from `first` to `last`. */
-static int add_row(struct analysis *a, u32 first, u32 last) {
+static void add_row(struct analysis *a, u32 first, u32 last) {
   const struct series_sums *g = a->series;
   struct series_result *out = &a->results->series;
   struct series_row *row = &out->rows[out->n_rows++];
@@ -362,8 +354,6 @@ static int add_row(struct analysis *a, u32 first, u32 last) {
   for (u32 m = 0; m < SERIES_COUNT; m++) {
     double *values = arena_array(a->arena, g->n_columns, sizeof(double));
     bool any = false;
-    if (!values)
-      return -ENOMEM;
     for (u32 column = 0; column < g->n_columns; column++) {
       double sum = 0;
       u32 n = 0;
@@ -380,52 +370,44 @@ static int add_row(struct analysis *a, u32 first, u32 last) {
     row->values[m] = any ? values : NULL;
     row->n_values[m] = any ? g->n_columns : 0;
   }
-  return 0;
 }
 
 /* Rows of joined ranks have about equally many ranks. No row spans a rank with a row of its own, so
  * that rows are in the order of ranks. */
-static int fill_rows(struct analysis *a, const bool *own, u32 n_own) {
+static void fill_rows(struct analysis *a, const bool *own, u32 n_own) {
   u32 n = a->model->n_ranks;
   u32 each = n_own == n ? 1 : at_least_one((n - n_own + SERIES_ROWS / 2 - 1) / (SERIES_ROWS / 2));
   struct series_result *out = &a->results->series;
-  out->rows = arena_array(a->arena, 2ul * n_own + n / each + 2, sizeof(*out->rows));
-  if (!out->rows)
-    return -ENOMEM;
-  int error = 0;
-  for (u32 first = 0, last; first < n && !error; first = last + 1) {
+  out->rows = arena_array(a->arena, size_sum(size_sum(size_product(2, n_own), n / each), 2),
+                          sizeof(*out->rows));
+  for (u32 first = 0, last; first < n; first = last + 1) {
     last = first;
     while (!own[first] && last + 1 < n && last + 1 - first < each && !own[last + 1])
       last++;
-    error = add_row(a, first, last);
+    add_row(a, first, last);
   }
-  return error;
 }
 
-static int fill_ranks(struct analysis *a) {
+static void fill_ranks(struct analysis *a) {
   const struct series_sums *g = a->series;
   struct series_result *out = &a->results->series;
   u32 n = a->model->n_ranks, n_own = n <= SERIES_ROWS ? n : SERIES_ROWS / 4;
-  bool *own = calloc(n + 1ul, sizeof(*own));
-  out->column_step = arena_array(a->arena, g->n_columns + 1ul, sizeof(double));
-  int error = own && out->column_step ? 0 : -ENOMEM;
+  bool *own = memory_zeroed(size_sum(n, 1), sizeof(*own));
+  out->column_step = arena_array(a->arena, size_sum(g->n_columns, 1), sizeof(double));
   out->steps_per_column = g->per_column;
-  for (u32 column = 0; column < g->n_columns && !error; column++)
+  for (u32 column = 0; column < g->n_columns; column++)
     out->column_step[column] = a->model->steps.first + g->column_step[column];
   out->n_columns = g->n_columns;
   out->ranks_joined = n - n_own;
-  if (!error) {
-    fill_walls(a);
-    fill_phases(a);
-  }
-  if (!error && n_own < n)
-    error = choose_worst(a, own, n_own);
-  else if (!error)
+  fill_walls(a);
+  fill_phases(a);
+
+  if (n_own < n)
+    choose_worst(a, own, n_own);
+  else
     memset(own, 1, n);
-  if (!error)
-    error = fill_rows(a, own, n_own);
+  fill_rows(a, own, n_own);
   free(own);
-  return error;
 }
 
 int series_summarise(struct analysis *a) {
@@ -433,6 +415,7 @@ int series_summarise(struct analysis *a) {
       (struct series_result){.steps_per_point = NAN, .steps_per_column = NAN, .ranks_joined = NAN};
   if (!a->series)
     return 0;
-  int error = fill_points(a);
-  return error ? error : fill_ranks(a);
+  fill_points(a);
+  fill_ranks(a);
+  return 0;
 }

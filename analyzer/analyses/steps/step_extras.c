@@ -59,21 +59,21 @@ static void vote(struct call_kind *kind) {
   kind->steps += kind->count > 0;
 }
 
-static bool note_extra(struct counting *c, struct call_kind *kind) {
+static void note_extra(struct counting *c, struct call_kind *kind) {
   if (kind->count <= kind->usual)
-    return true;
+    return;
   kind->extra++;
   struct extra_call extra = {(u32)(kind - c->kinds), (u32)kind->step};
-  return kind->extra > c->a->n_steps / MOST_OFTEN || VECTOR_PUSH(&c->extras, extra);
+  if (!(kind->extra > c->a->n_steps / MOST_OFTEN))
+    VECTOR_PUSH(&c->extras, extra);
 }
 
 /* Collectives come in order of time, so those of one kind and step follow each other. */
-static bool count_calls(struct counting *c, bool voting) {
+static void count_calls(struct counting *c, bool voting) {
   const struct model *model = c->a->model;
-  bool room = true;
   for (u64 i = 0; i < c->slots; i++)
     c->kinds[i].count = 0;
-  for (u32 i = 0; i < model->n_collectives && room; i++) {
+  for (u32 i = 0; i < model->n_collectives; i++) {
     const struct collective *collective = &model->collectives[i];
     if (collective->step < (i32)c->a->first_step)
       continue;
@@ -82,22 +82,21 @@ static bool count_calls(struct counting *c, bool voting) {
       if (voting)
         vote(kind);
       else
-        room = note_extra(c, kind);
+        note_extra(c, kind);
       kind->count = 0;
     }
     kind->step = collective->step;
     kind->count++;
   }
-  for (u64 i = 0; i < c->slots && room; i++) {
+  for (u64 i = 0; i < c->slots; i++) {
     struct call_kind *kind = &c->kinds[i];
     if (kind->count && voting)
       vote(kind);
     else if (kind->count)
-      room = note_extra(c, kind);
+      note_extra(c, kind);
     if (voting && 2 * kind->steps <= c->a->n_steps)
       kind->usual = 0;
   }
-  return room;
 }
 
 static int by_kind(const void *left, const void *right) {
@@ -120,26 +119,23 @@ static u32 period_of(const struct analysis *a, const u32 *steps, u32 n) {
 }
 
 /* Adds one kind; if other kinds have the same steps, to those. */
-static int add_extra(const struct analysis *a, struct arena *arena, struct step_extras *out,
-                     const u32 *steps, u32 n, u8 op) {
+static void add_extra(const struct analysis *a, struct arena *arena, struct step_extras *out,
+                      const u32 *steps, u32 n, u8 op) {
   for (u32 i = 0; i < out->n; i++) {
     struct step_extra *same = &out->at[i];
     if (same->n == n && memcmp(same->steps, steps, n * sizeof(*steps)) == 0) {
       same->op = same->op ? same->op : op;
-      return 0;
+      return;
     }
   }
   if (out->n == MOST_EXTRAS)
-    return 0;
-  u32 *copy = arena_array(arena, n + 1u, sizeof(*copy));
-  if (!copy)
-    return -ENOMEM;
+    return;
+  u32 *copy = arena_array(arena, size_sum(n, 1), sizeof(*copy));
   memcpy(copy, steps, n * sizeof(*steps));
   for (u32 i = 0; i < n; i++)
     out->of_step[steps[i]] |= 1ull << out->n;
   out->at[out->n++] = (struct step_extra){
       .steps = copy, .n = n, .period = period_of(a, steps, n), .op = op, .forward = op == 0};
-  return 0;
 }
 
 /* If more than a fifth of the steps have calls of their own at no fixed distance, as when sizes are
@@ -158,7 +154,7 @@ static bool irregular_calls_say_something(const struct counting *c, u32 *steps, 
   return with <= c->a->n_steps / MOST_OFTEN;
 }
 
-static int group_calls(struct counting *c, struct arena *arena, struct step_extras *out) {
+static void group_calls(struct counting *c, struct arena *arena, struct step_extras *out) {
   u32 kept = 0;
   for (u32 i = 0; i < c->extras.n; i++)
     if (c->kinds[c->extras.at[i].kind].extra <= c->a->n_steps / MOST_OFTEN)
@@ -166,30 +162,27 @@ static int group_calls(struct counting *c, struct arena *arena, struct step_extr
   c->extras.n = kept;
   if (kept)
     qsort(c->extras.at, kept, sizeof(*c->extras.at), by_kind);
-  u32 *steps = arena_array(arena, c->a->n_steps + 1u, sizeof(*steps));
-  u8 *seen = arena_array(arena, c->a->model->steps.n + 1u, sizeof(*seen));
-  int error = steps && seen ? 0 : -ENOMEM;
-  bool irregular = !error && irregular_calls_say_something(c, steps, seen);
-  for (u32 i = 0, n; i < kept && !error; i += n) {
+  u32 *steps = arena_array(arena, size_sum(c->a->n_steps, 1), sizeof(*steps));
+  u8 *seen = arena_array(arena, size_sum(c->a->model->steps.n, 1), sizeof(*seen));
+  bool irregular = irregular_calls_say_something(c, steps, seen);
+  for (u32 i = 0, n; i < kept; i += n) {
     for (n = 0; i + n < kept && c->extras.at[i + n].kind == c->extras.at[i].kind; n++)
       steps[n] = c->extras.at[i + n].step;
     if (irregular || period_of(c->a, steps, n))
-      error = add_extra(c->a, arena, out, steps, n, c->kinds[c->extras.at[i].kind].op);
+      add_extra(c->a, arena, out, steps, n, c->kinds[c->extras.at[i].kind].op);
   }
-  return error;
 }
 
-static int list_calls(const struct analysis *a, struct arena *arena, struct step_extras *out) {
+static void list_calls(const struct analysis *a, struct arena *arena, struct step_extras *out) {
   struct counting c = {.a = a, .slots = 64};
   while (c.slots < 2ull * a->model->n_collectives)
     c.slots *= 2;
-  c.kinds = calloc(c.slots, sizeof(*c.kinds));
-  int error = c.kinds && count_calls(&c, true) && count_calls(&c, false) ? 0 : -ENOMEM;
-  if (!error)
-    error = group_calls(&c, arena, out);
+  c.kinds = memory_zeroed(c.slots, sizeof(*c.kinds));
+  count_calls(&c, true);
+  count_calls(&c, false);
+  group_calls(&c, arena, out);
   free(c.kinds);
   free(c.extras.at);
-  return error;
 }
 
 /* Passes of one kind in a step that one rank has more than its usual step. */
@@ -213,12 +206,10 @@ static u32 usual_passes(const struct analysis *a, u32 rank, bool forward, u32 *v
 }
 
 /* Steps with more forward passes than usual, and no more backward passes, on any rank. */
-static int list_forward_only(const struct analysis *a, struct arena *arena,
-                             struct step_extras *out) {
-  u32 *steps = arena_array(arena, a->n_steps + 1u, sizeof(*steps)), n = 0;
-  u8 *has = arena_array(arena, a->model->steps.n + 1u, sizeof(*has));
-  if (!steps || !has)
-    return -ENOMEM;
+static void list_forward_only(const struct analysis *a, struct arena *arena,
+                              struct step_extras *out) {
+  u32 *steps = arena_array(arena, size_sum(a->n_steps, 1), sizeof(*steps)), n = 0;
+  u8 *has = arena_array(arena, size_sum(a->model->steps.n, 1), sizeof(*has));
   for (u32 rank = 0; a->model->phases && rank < a->model->n_ranks; rank++) {
     u32 usual[2] = {usual_passes(a, rank, false, steps), usual_passes(a, rank, true, steps)};
     for (u32 i = 0; i < a->n_steps; i++)
@@ -228,12 +219,13 @@ static int list_forward_only(const struct analysis *a, struct arena *arena,
   for (u32 i = 0; i < a->n_steps; i++)
     if (has[a->first_step + i])
       steps[n++] = a->first_step + i;
-  return n && n <= a->n_steps / MOST_OFTEN ? add_extra(a, arena, out, steps, n, 0) : 0;
+  if (n && n <= a->n_steps / MOST_OFTEN)
+    add_extra(a, arena, out, steps, n, 0);
 }
 
-int step_extras_list(const struct analysis *a, struct arena *arena, struct step_extras *out) {
+void step_extras_list(const struct analysis *a, struct arena *arena, struct step_extras *out) {
   *out = (struct step_extras){
-      .of_step = arena_array(arena, a->model->steps.n + 1u, sizeof(*out->of_step))};
-  int error = out->of_step ? list_forward_only(a, arena, out) : -ENOMEM;
-  return error ? error : list_calls(a, arena, out);
+      .of_step = arena_array(arena, size_sum(a->model->steps.n, 1), sizeof(*out->of_step))};
+  list_forward_only(a, arena, out);
+  list_calls(a, arena, out);
 }

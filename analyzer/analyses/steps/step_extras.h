@@ -24,6 +24,6 @@ struct step_extras {
 };
 
 /* Of the analysed steps. Lives in the arena. 0, or -ENOMEM. */
-int step_extras_list(const struct analysis *a, struct arena *arena, struct step_extras *out);
+void step_extras_list(const struct analysis *a, struct arena *arena, struct step_extras *out);
 
 #endif

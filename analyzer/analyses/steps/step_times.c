@@ -45,14 +45,14 @@ static void choose_analysed_steps(struct analysis *a, u32 warmup) {
 int steps_prepare(struct analysis *a) {
   const struct steps *steps = &a->model->steps;
   size_t cells = (size_t)steps->n * a->model->n_ranks;
-  if (steps->n == 0)
-    return whole_run(a);
+  if (steps->n == 0) {
+    whole_run(a);
+    return 0;
+  }
   choose_analysed_steps(a, steps->warmup);
   a->begin = arena_array(a->arena, cells, sizeof(*a->begin));
   a->end = arena_array(a->arena, cells, sizeof(*a->end));
   a->ends_known = arena_array(a->arena, cells, sizeof(*a->ends_known));
-  if (!a->begin || !a->end || !a->ends_known)
-    return -ENOMEM;
   memcpy(a->begin, steps->begin, cells * sizeof(*a->begin));
   memcpy(a->end, steps->end, cells * sizeof(*a->end));
   if (steps->ends_known)
@@ -79,20 +79,18 @@ int steps_count_warmup(struct analysis *a) {
     return 0;
   double *lengths = arena_array(a->arena, n, sizeof(double));
   a->timeline_of_rank0 = arena_alloc(a->arena, sizeof(*a->timeline_of_rank0));
-  if (!lengths || !a->timeline_of_rank0)
-    return -ENOMEM;
   if (a->source.load(model, 0, a->timeline_of_rank0) != 0) {
     a->timeline_of_rank0 = NULL;
     return 0;
   }
-  int error = steps_on_gpu_rank(a, a->timeline_of_rank0);
+  steps_on_gpu_rank(a, a->timeline_of_rank0);
   for (u32 step = 0; step < n; step++) {
     struct window window;
     bool known = analysis_window(a, 0, step, &window);
     lengths[step] = known ? (double)(window.end - window.begin) : NAN;
   }
   choose_analysed_steps(a, model_count_warmup(lengths, n, !any_end_is_known(a)));
-  return error;
+  return 0;
 }
 
 /* How far the host was ahead at the end of a step, mean over ranks; NAN if it is known of none.
@@ -132,9 +130,7 @@ int steps_analyse(struct analysis *a) {
   r->step_ms = arena_array(a->arena, steps->n, sizeof(double));
   double *looked_at = arena_array(a->arena, a->n_steps, sizeof(double));
   double *aheads = arena_array(a->arena, a->n_steps, sizeof(double));
-  u32 *ended = arena_array(a->arena, a->model->n_ranks + 1u, sizeof(u32));
-  if (!r->step_ms || !looked_at || !aheads || !ended)
-    return -ENOMEM;
+  u32 *ended = arena_array(a->arena, size_sum(a->model->n_ranks, 1), sizeof(u32));
   r->n_step_ms = steps->n;
   for (u32 step = 0; step < steps->n; step++) {
     r->step_ms[step] = step_wall_ms(a, step);

@@ -72,14 +72,12 @@ static void end_open_step(struct step_bounds *b) {
       *end = t->spans[low].start + 1;
 }
 
-static int list_bounds(struct step_bounds *b) {
+static void list_bounds(struct step_bounds *b) {
   u32 n = b->a->model->steps.n;
-  b->host = arena_array(&b->scratch, 2u * n + 1u, sizeof(i64));
-  b->gpu = arena_array(&b->scratch, 2u * n + 1u, sizeof(i64));
-  b->unseen = arena_array(&b->scratch, 2u * n + 1u, sizeof(u32));
-  b->streams = arena_array(&b->scratch, b->t->n_lanes + 1u, sizeof(*b->streams));
-  if (!b->host || !b->gpu || !b->unseen || !b->streams)
-    return -ENOMEM;
+  b->host = arena_array(&b->scratch, size_sum(size_product(2, n), 1), sizeof(i64));
+  b->gpu = arena_array(&b->scratch, size_sum(size_product(2, n), 1), sizeof(i64));
+  b->unseen = arena_array(&b->scratch, size_sum(size_product(2, n), 1), sizeof(u32));
+  b->streams = arena_array(&b->scratch, size_sum(b->t->n_lanes, 1), sizeof(*b->streams));
   for (u32 step = 0; step < n; step++) {
     struct interval host = host_step(b, step);
     if (host.start == NS_UNKNOWN)
@@ -93,7 +91,6 @@ static int list_bounds(struct step_bounds *b) {
     b->streams[i].unplaced = NS_UNKNOWN;
   if (b->n && b->a->model->steps.open)
     end_open_step(b);
-  return 0;
 }
 
 static void extend_tail(struct step_bounds *b, const struct stream *stream, i64 end) {
@@ -102,7 +99,7 @@ static void extend_tail(struct step_bounds *b, const struct stream *stream, i64 
 }
 
 /* Work launched at an instant belongs to the step that ends next after it. */
-static int place_work(struct step_bounds *b, u16 lane, i64 launched, i64 end) {
+static void place_work(struct step_bounds *b, u16 lane, i64 launched, i64 end) {
   struct stream *stream = &b->streams[lane];
   u32 before = stream->bound;
   while (stream->bound < b->n && b->host[stream->bound] <= launched)
@@ -111,41 +108,40 @@ static int place_work(struct step_bounds *b, u16 lane, i64 launched, i64 end) {
     extend_tail(b, stream, stream->unplaced);
   stream->unplaced = NS_UNKNOWN;
   if (stream->bound == b->n)
-    return 0; /* after the last step */
+    return; /* after the last step */
   if (stream->tail && stream->bound == before)
     extend_tail(b, stream, end);
-  else if (!VECTOR_PUSH(&b->tails, ((struct tail){end, stream->bound, lane})))
-    return -ENOMEM;
-  else
+  else {
+    VECTOR_PUSH(&b->tails, ((struct tail){end, stream->bound, lane}));
     stream->tail = b->tails.n;
-  return 0;
+  }
 }
 
 /* Work launched before the recording began: the first step begins when that is done. */
-static int place_queued(struct step_bounds *b, const struct span *span) {
+static void place_queued(struct step_bounds *b, const struct span *span) {
   struct stream *stream = &b->streams[span->lane];
   if (stream->tail)
     extend_tail(b, stream, span->end);
-  else if (!VECTOR_PUSH(&b->tails, ((struct tail){span->end, 0, span->lane})))
-    return -ENOMEM;
+  else
+    VECTOR_PUSH(&b->tails, ((struct tail){span->end, 0, span->lane}));
   stream->tail = stream->tail ? stream->tail : b->tails.n;
-  return 0;
 }
 
-static int add_work(struct step_bounds *b, const struct span *span) {
+static void add_work(struct step_bounds *b, const struct span *span) {
   struct stream *stream = &b->streams[span->lane];
   i64 time = span->kind == SPAN_KERNEL ? span->end - span->start : 0;
   stream->kernels += time;
   if (lane_was_queued(&b->t->lanes[span->lane], span)) {
     stream->known += time;
-    return place_queued(b, span);
+    place_queued(b, span);
+    return;
   }
   if (span->launch == INDEX_NONE) {
     stream->unplaced = span->end > stream->unplaced ? span->end : stream->unplaced;
-    return 0;
+    return;
   }
   stream->known += time;
-  return place_work(b, span->lane, b->t->spans[span->launch].start, span->end);
+  place_work(b, span->lane, b->t->spans[span->launch].start, span->end);
 }
 
 /* Work after the last launch of a stream that was seen. */
@@ -155,13 +151,12 @@ static void place_unplaced(struct step_bounds *b) {
       extend_tail(b, &b->streams[i], b->streams[i].unplaced);
 }
 
-static int add_spans(struct step_bounds *b) {
+static void add_spans(struct step_bounds *b) {
   u32 unseen = 0, next = 0;
-  int error = 0;
-  for (u32 i = 0; i < b->t->n_spans && !error; i++) {
+  for (u32 i = 0; i < b->t->n_spans; i++) {
     const struct span *span = &b->t->spans[i];
     if (SPAN_ON_DEVICE(span->kind)) {
-      error = add_work(b, span);
+      add_work(b, span);
     } else if (span->kind == SPAN_LAUNCH) {
       while (next < b->n && b->host[next] <= span->start)
         b->unseen[next++] = unseen;
@@ -171,7 +166,6 @@ static int add_spans(struct step_bounds *b) {
   while (next < b->n)
     b->unseen[next++] = unseen;
   place_unplaced(b);
-  return error;
 }
 
 static u32 computing_stream(const struct step_bounds *b) {
@@ -246,10 +240,10 @@ int steps_on_gpu_rank(struct analysis *a, const struct timeline *timeline) {
   if (a->whole_run || a->model->steps.by_collectives || !timeline->on_gpu ||
       !timeline->has_compute || timeline->n_lanes == 0)
     return 0;
-  int error = list_bounds(&b);
-  if (!error && b.n)
-    error = add_spans(&b);
-  if (!error && b.n) {
+  list_bounds(&b);
+  if (b.n)
+    add_spans(&b);
+  if (b.n) {
     u32 computing = computing_stream(&b);
     const struct stream *stream = &b.streams[computing];
     if (stream->known && (double)stream->known >= LAUNCHES_KNOWN * (double)stream->kernels) {
@@ -259,5 +253,5 @@ int steps_on_gpu_rank(struct analysis *a, const struct timeline *timeline) {
   }
   free(b.tails.at);
   arena_release(&b.scratch);
-  return error;
+  return 0;
 }

@@ -27,9 +27,9 @@ static bool is_expected_to_run(const struct model *model, const struct collectiv
 int untimed_prepare(struct analysis *a) {
   const struct model *model = a->model;
   size_t cells = (size_t)model->n_ranks * a->n_steps;
-  struct known_bytes *bytes = calloc(cells + 1, sizeof(*bytes));
-  a->untimed = arena_array(a->arena, cells + 1, sizeof(bool));
-  for (u32 i = 0; bytes && a->untimed && i < model->n_arrivals; i++) {
+  struct known_bytes *bytes = memory_zeroed(size_sum(cells, 1), sizeof(*bytes));
+  a->untimed = arena_array(a->arena, size_sum(cells, 1), sizeof(bool));
+  for (u32 i = 0; i < model->n_arrivals; i++) {
     const struct arrival *arrival = &model->arrivals[i];
     i64 step = a->whole_run ? 0 : (i64)arrival->step - a->first_step;
     if (arrival->collective == INDEX_NONE || step < 0 || step >= a->n_steps)
@@ -43,11 +43,10 @@ int untimed_prepare(struct analysis *a) {
     cell->all += size;
     cell->timed += ran ? size : 0;
   }
-  for (size_t i = 0; bytes && a->untimed && i < cells; i++)
+  for (size_t i = 0; i < cells; i++)
     a->untimed[i] = bytes[i].timed < COVERAGE_ENOUGH * (double)bytes[i].all;
-  bool room = bytes && a->untimed;
   free(bytes);
-  return room ? 0 : -ENOMEM;
+  return 0;
 }
 
 bool analysis_untimed(const struct analysis *a, u32 rank, u32 step) {

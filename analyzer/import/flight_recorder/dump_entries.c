@@ -153,8 +153,8 @@ static int read_stack(struct draft *draft, const struct value *value,
     return 0;
   struct ledger_stack *stack = arena_alloc(draft->arena, sizeof(*stack));
   struct ledger_frame *kept = arena_array(draft->arena, n, sizeof(*kept));
-  if (!stack || !kept || !VECTOR_PUSH(&draft->stacks, stack) ||
-      !hash_index_add(&draft->stack_index, hash, draft->stacks.n - 1))
+  VECTOR_PUSH(&draft->stacks, stack);
+  if (!hash_index_add(&draft->stack_index, hash, draft->stacks.n - 1))
     return -ENOMEM;
   memcpy(kept, frames, n * sizeof(*kept));
   *stack = (struct ledger_stack){.frames = kept, .n = n};
@@ -236,8 +236,8 @@ static int read_entry(struct draft *draft, const struct value *entry, u32 rank, 
     error = read_types(draft, value_get(entry, "output_dtypes"), &call.out_type);
   if (!error)
     error = read_stack(draft, value_get(entry, "frames"), &call.stack);
-  if (!error && !VECTOR_PUSH(&draft->calls, call))
-    error = -ENOMEM;
+  if (!error)
+    VECTOR_PUSH(&draft->calls, call);
   return error;
 }
 
@@ -248,10 +248,8 @@ static int by_order(const void *left, const void *right) {
 
 /* Calls before a closing entry with the same group and number are inside it and have its state:
  * the recorder does not follow them one by one. */
-static int mark_coalesced(struct ledger_call *calls, u32 n, u32 n_groups) {
+static void mark_coalesced(struct ledger_call *calls, u32 n, u32 n_groups) {
   u32 *closing = memory_array(size_sum(n_groups, 1), sizeof(*closing));
-  if (!closing)
-    return -ENOMEM;
   memset(closing, 0xff, n_groups * sizeof(*closing));
   for (u32 i = n; i-- > 0;) {
     u32 *open = &closing[calls[i].group];
@@ -266,7 +264,6 @@ static int mark_coalesced(struct ledger_call *calls, u32 n, u32 n_groups) {
     }
   }
   free(closing);
-  return 0;
 }
 
 int dump_entries_read(struct draft *draft, const struct value *root, u32 rank,
@@ -281,5 +278,6 @@ int dump_entries_read(struct draft *draft, const struct value *root, u32 rank,
     return error;
   struct ledger_call *calls = draft->calls.at + first;
   qsort(calls, n, sizeof(*calls), by_order);
-  return mark_coalesced(calls, n, draft->groups.n);
+  mark_coalesced(calls, n, draft->groups.n);
+  return 0;
 }

@@ -21,7 +21,7 @@ typedef VECTOR(u32) numbers;
 #define MOST_MEMBERSHIPS (1u << 20)
 
 /* "[0, 1, 2]", or a list. */
-static int read_members(const struct value *value, numbers *members) {
+static void read_members(const struct value *value, numbers *members) {
   const char *text = value_text(value);
   if (text) {
     for (const char *at = text; *at;) {
@@ -31,16 +31,15 @@ static int read_members(const struct value *value, numbers *members) {
         continue;
       }
       unsigned long long rank = strtoull(at, &end, 10);
-      if (rank < INDEX_NONE && !VECTOR_PUSH(members, (u32)rank))
-        return -ENOMEM;
+      if (rank < INDEX_NONE)
+        VECTOR_PUSH(members, (u32)rank);
       at = end;
     }
   }
   for (u32 i = 0; !text && i < value_count(value); i++) {
     i64 rank;
-    if (value_integer(value_item(value, i), &rank) && rank >= 0 && rank < INDEX_NONE &&
-        !VECTOR_PUSH(members, (u32)rank))
-      return -ENOMEM;
+    if (value_integer(value_item(value, i), &rank) && rank >= 0 && rank < INDEX_NONE)
+      VECTOR_PUSH(members, (u32)rank);
   }
   if (members->n)
     qsort(members->at, members->n, sizeof(u32), by_number);
@@ -49,7 +48,6 @@ static int read_members(const struct value *value, numbers *members) {
     if (i == 0 || members->at[i] != members->at[i - 1])
       members->at[n++] = members->at[i];
   members->n = n;
-  return 0;
 }
 
 /* Groups of one name are distinguished by their members, because groups that were split keep the
@@ -68,8 +66,6 @@ static int group_of(struct draft *draft, const char *name, const char *desc, con
   struct group_draft fresh = {.name = name, .desc = desc, .n_members = n};
   if (n) {
     fresh.members = arena_array(draft->arena, n, sizeof(u32));
-    if (!fresh.members)
-      return -ENOMEM;
     memcpy(fresh.members, members, n * sizeof(u32));
   }
   bool room =
@@ -99,7 +95,7 @@ int dump_groups_read(struct draft *draft, const struct value *root, dump_groups 
     struct dump_group group = {.number = -1};
     const char *desc;
     group.name = draft_keep_text(draft, key->text, key->n);
-    error = group.name ? read_members(value_get(one, "ranks"), &members) : -ENOMEM;
+    read_members(value_get(one, "ranks"), &members);
     const struct value *list = value_get(one, "ranks");
     memberships += members.n + (value_text(list) ? list->n / 8 : 0);
     if (!error && memberships > MOST_MEMBERSHIPS)
@@ -109,8 +105,8 @@ int dump_groups_read(struct draft *draft, const struct value *root, dump_groups 
     if (!error)
       error = group_of(draft, group.name, desc, members.at, members.n, &group.group);
     free(members.at);
-    if (!error && !VECTOR_PUSH(groups, group))
-      error = -ENOMEM;
+    if (!error)
+      VECTOR_PUSH(groups, group);
   }
   return error;
 }
@@ -128,7 +124,8 @@ int dump_group_find(struct draft *draft, dump_groups *groups, const char *name, 
   int error = group_of(draft, group.name, kept_desc, NULL, 0, &group.group);
   if (error)
     return error;
-  return VECTOR_PUSH(groups, group) ? 0 : -ENOMEM;
+  VECTOR_PUSH(groups, group);
+  return 0;
 }
 
 /* --- pg_status --- */
@@ -182,14 +179,12 @@ static i64 seq_of(const struct value *status, const char *key) {
   return seq < 0 ? SEQ_UNKNOWN : seq;
 }
 
-int dump_progress_read(struct draft *draft, const struct value *root, u32 rank,
-                       dump_groups *groups) {
+void dump_progress_read(struct draft *draft, const struct value *root, u32 rank,
+                        dump_groups *groups) {
   const struct value *status = value_get(root, "pg_status");
   if (value_count(status) == 0)
-    return 0;
+    return;
   struct numbered *work = memory_zeroed(size_sum(size_product(2, groups->n), 1), sizeof(*work));
-  if (!work)
-    return -ENOMEM;
   number_groups(groups, status, work, work + groups->n);
   free(work);
   for (u32 i = 0; i < groups->n; i++) {
@@ -201,8 +196,7 @@ int dump_progress_read(struct draft *draft, const struct value *root, u32 rank,
                                        .called = seq_of(one, "last_enqueued_collective"),
                                        .started = seq_of(one, "last_started_collective"),
                                        .completed = seq_of(one, "last_completed_collective")};
-    if (one && !VECTOR_PUSH(&draft->progress, progress))
-      return -ENOMEM;
+    if (one)
+      VECTOR_PUSH(&draft->progress, progress);
   }
-  return 0;
 }

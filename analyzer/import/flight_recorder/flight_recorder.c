@@ -35,7 +35,8 @@ const char *draft_keep_text(struct draft *draft, const char *text, size_t n) {
   struct value value;
   if (!text)
     return NULL;
-  return value_make_text(&draft->texts, VALUE_STR, text, (u32)n, &value) ? NULL : value.text;
+  value_make_text(&draft->texts, VALUE_STR, text, (u32)n, &value);
+  return value.text;
 }
 
 /* --- One dump --- */
@@ -136,15 +137,17 @@ static int read_version(struct import *import, struct draft *draft, const struct
   const struct value *version = value_get(root, "version");
   if (!value_text(version))
     return 0;
-  if (draft->version && strcmp(draft->version, version->text) != 0)
-    return model_note(import->model, "%s is of version %s, others of %s", name, version->text,
-                      draft->version);
+  if (draft->version && strcmp(draft->version, version->text) != 0) {
+    model_note(import->model, "%s is of version %s, others of %s", name, version->text,
+               draft->version);
+    return 0;
+  }
   draft->version =
       draft->version ? draft->version : draft_keep_text(draft, version->text, version->n);
   return draft->version ? 0 : -ENOMEM;
 }
 
-static int add_rank(struct draft *draft, const struct input *input, u32 rank, u32 first_call) {
+static void add_rank(struct draft *draft, const struct input *input, u32 rank, u32 first_call) {
   u32 n = draft->calls.n - first_call;
   const struct ledger_call *first = n ? &draft->calls.at[first_call] : NULL;
   struct ledger_rank known = {.rank = rank,
@@ -156,7 +159,7 @@ static int add_rank(struct draft *draft, const struct input *input, u32 rank, u3
                               .first_created = first ? first->created : NS_UNKNOWN,
                               .last_seen = NS_UNKNOWN,
                               .kept_all = !first || first->order == 0};
-  return VECTOR_PUSH(&draft->ranks, known) ? 0 : -ENOMEM;
+  VECTOR_PUSH(&draft->ranks, known);
 }
 
 /* -EBADMSG, with `why`, for a dump without usable content. */
@@ -177,8 +180,10 @@ static int add_dump(struct import *import, struct draft *draft, const struct inp
   if (!error)
     error = dump_entries_read(draft, root, rank, groups);
   if (!error)
-    error = dump_progress_read(draft, root, rank, groups);
-  return error ? error : add_rank(draft, input, rank, first);
+    dump_progress_read(draft, root, rank, groups);
+  if (!error)
+    add_rank(draft, input, rank, first);
+  return error;
 }
 
 /* A dump that cannot be used becomes a note and is left out. */
@@ -192,10 +197,11 @@ static int read_dump(struct import *import, struct draft *draft, const struct in
     error = add_dump(import, draft, input, &root, &groups, why, sizeof(why));
   free(groups.at);
   arena_release(&arena);
-  if (error == 0 || error == -ENOMEM)
+  if (error == 0)
     return error;
   snprintf(import->why, import->why_bytes, "%s: %s", input->path, why);
-  return model_note(import->model, "%s was left out: %s", input->path, why);
+  model_note(import->model, "%s was left out: %s", input->path, why);
+  return 0;
 }
 
 /* --- All of them --- */
@@ -206,14 +212,13 @@ static int by_rank(const void *left, const void *right) {
 }
 
 /* Members of groups are ranks too, even if they left no dump. */
-static int complete_ranks(struct draft *draft) {
+static void complete_ranks(struct draft *draft) {
   for (u32 g = 0; g < draft->groups.n; g++)
     for (u32 m = 0; m < draft->groups.at[g].n_members; m++) {
       struct ledger_rank absent = {.rank = draft->groups.at[g].members[m],
                                    .first_created = NS_UNKNOWN,
                                    .last_seen = NS_UNKNOWN};
-      if (!VECTOR_PUSH(&draft->ranks, absent))
-        return -ENOMEM;
+      VECTOR_PUSH(&draft->ranks, absent);
     }
   qsort(draft->ranks.at, draft->ranks.n, sizeof(*draft->ranks.at), by_rank);
   u32 n = 0;
@@ -221,7 +226,6 @@ static int complete_ranks(struct draft *draft) {
     if (n == 0 || draft->ranks.at[n - 1].rank != draft->ranks.at[i].rank)
       draft->ranks.at[n++] = draft->ranks.at[i];
   draft->ranks.n = n;
-  return 0;
 }
 
 /* The text before the rank in file names is a host only if it differs between ranks. */
@@ -250,29 +254,24 @@ static u32 rank_index(const struct ledger *ledger, u32 rank) {
 }
 
 /* Members that no pg_config lists: all that made a call in the group. */
-static int collect_members(struct ledger *ledger, u32 group, struct arena *arena) {
+static void collect_members(struct ledger *ledger, u32 group, struct arena *arena) {
   struct ledger_group *g = &ledger->groups[group];
   VECTOR(u32) seen = {0};
-  int error = 0;
-  for (u32 i = 0; i < ledger->n_calls && !error; i++)
+  for (u32 i = 0; i < ledger->n_calls; i++)
     if (ledger->calls[i].group == group &&
         (!seen.n || seen.at[seen.n - 1] != ledger->calls[i].rank))
-      error = VECTOR_PUSH(&seen, ledger->calls[i].rank) ? 0 : -ENOMEM;
+      VECTOR_PUSH(&seen, ledger->calls[i].rank);
   g->n_members = seen.n;
   g->members = arena_array(arena, size_sum(seen.n, 1), sizeof(u32));
-  if (g->members && seen.n)
+  if (seen.n)
     memcpy(g->members, seen.at, seen.n * sizeof(u32));
   free(seen.at);
-  return error ? error : g->members ? 0 : -ENOMEM;
 }
 
-static int fill_groups(struct ledger *ledger, struct draft *draft) {
+static void fill_groups(struct ledger *ledger, struct draft *draft) {
   ledger->n_groups = draft->groups.n;
   ledger->groups = arena_array(draft->arena, size_sum(draft->groups.n, 1), sizeof(*ledger->groups));
-  if (!ledger->groups)
-    return -ENOMEM;
-  int error = 0;
-  for (u32 g = 0; g < ledger->n_groups && !error; g++) {
+  for (u32 g = 0; g < ledger->n_groups; g++) {
     const struct group_draft *from = &draft->groups.at[g];
     struct ledger_group *to = &ledger->groups[g];
     *to = (struct ledger_group){.name = from->name,
@@ -283,15 +282,12 @@ static int fill_groups(struct ledger *ledger, struct draft *draft) {
     for (u32 m = 0; m < to->n_members; m++)
       to->members[m] = rank_index(ledger, to->members[m]);
     if (!to->members_known)
-      error = collect_members(ledger, g, draft->arena);
+      collect_members(ledger, g, draft->arena);
   }
-  return error;
 }
 
-static int fill_calls(struct ledger *ledger, struct draft *draft) {
+static void fill_calls(struct ledger *ledger, struct draft *draft) {
   ledger->calls = arena_array(draft->arena, size_sum(draft->calls.n, 1), sizeof(*ledger->calls));
-  if (!ledger->calls)
-    return -ENOMEM;
   for (u32 r = 0; r < ledger->n_ranks; r++) {
     struct ledger_rank *rank = &ledger->ranks[r];
     u32 from = rank->first_call;
@@ -302,7 +298,6 @@ static int fill_calls(struct ledger *ledger, struct draft *draft) {
       call->rank = r;
     }
   }
-  return 0;
 }
 
 /* Peers are ranks of the group until the group's members are known. */
@@ -322,11 +317,9 @@ static int by_group_and_rank(const void *left, const void *right) {
   return (a->rank > b->rank) - (a->rank < b->rank);
 }
 
-static int fill_progress(struct ledger *ledger, struct draft *draft) {
+static void fill_progress(struct ledger *ledger, struct draft *draft) {
   u32 n = draft->progress.n;
   ledger->progress = arena_array(draft->arena, size_sum(n, 1), sizeof(*ledger->progress));
-  if (!ledger->progress)
-    return -ENOMEM;
   ledger->n_progress = n;
   for (u32 i = 0; i < n; i++) {
     ledger->progress[i] = draft->progress.at[i];
@@ -334,42 +327,33 @@ static int fill_progress(struct ledger *ledger, struct draft *draft) {
   }
   if (n)
     qsort(ledger->progress, n, sizeof(*ledger->progress), by_group_and_rank);
-  return 0;
 }
 
-static int assemble(struct ledger *ledger, struct draft *draft) {
+static void assemble(struct ledger *ledger, struct draft *draft) {
   drop_common_hosts(draft);
-  int error = complete_ranks(draft);
-  if (error)
-    return error;
+  complete_ranks(draft);
   *ledger = (struct ledger){.source = "flight-recorder dumps",
                             .version = draft->version,
                             .n_ranks = draft->ranks.n,
                             .end = NS_UNKNOWN};
   ledger->ranks = arena_array(draft->arena, size_sum(draft->ranks.n, 1), sizeof(*ledger->ranks));
-  if (!ledger->ranks)
-    return -ENOMEM;
   memcpy(ledger->ranks, draft->ranks.at, draft->ranks.n * sizeof(*ledger->ranks));
-  error = fill_calls(ledger, draft);
-  if (!error)
-    error = fill_groups(ledger, draft);
-  if (!error)
-    error = fill_progress(ledger, draft);
-  if (!error)
-    find_peers(ledger);
-  return error;
+  fill_calls(ledger, draft);
+  fill_groups(ledger, draft);
+  fill_progress(ledger, draft);
+  find_peers(ledger);
 }
 
 int load_flight(struct import *import, const struct input *inputs, u32 n) {
   struct draft draft = {.arena = import->arena, .texts = {.arena = import->arena}};
   struct ledger *ledger = arena_alloc(import->arena, sizeof(*ledger));
-  int error = ledger ? 0 : -ENOMEM;
+  int error = 0;
   for (u32 i = 0; i < n && !error; i++)
     error = read_dump(import, &draft, &inputs[i]);
   if (!error && draft.ranks.n == 0)
     error = -EBADMSG; /* and the last one's reason */
   if (!error)
-    error = assemble(ledger, &draft);
+    assemble(ledger, &draft);
   if (!error)
     import->model->ledger = ledger;
   free(draft.groups.at);

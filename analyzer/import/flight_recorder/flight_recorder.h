@@ -61,8 +61,8 @@ int dump_groups_read(struct draft *draft, const struct value *root, dump_groups 
 /* The group that an entry names; a new one with unknown members if pg_config does not have it. */
 int dump_group_find(struct draft *draft, dump_groups *groups, const char *name, const char *desc,
                     u32 *found);
-int dump_progress_read(struct draft *draft, const struct value *root, u32 rank,
-                       dump_groups *groups);
+void dump_progress_read(struct draft *draft, const struct value *root, u32 rank,
+                        dump_groups *groups);
 
 /* dump_entries.c: the calls of one rank, in the order they were made */
 int dump_entries_read(struct draft *draft, const struct value *root, u32 rank, dump_groups *groups);

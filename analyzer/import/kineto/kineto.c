@@ -57,7 +57,7 @@ static int read_one(void *user, u32 index, unsigned worker) {
   u32 done = atomic_fetch_add(&reading->done, 1) + 1;
   if (worker == 0 && options->progress)
     options->progress(options->user, "reading", (double)done / reading->n);
-  return reading->errors[index] == -ENOMEM ? -ENOMEM : 0;
+  return 0;
 }
 
 static void free_traces(void *imported) {
@@ -90,21 +90,20 @@ static int keep_readable(struct reading *reading, struct kineto_traces *traces) 
     u64 malformed = reading->errors[i] == 0 ? reading->traces[i].malformed : 0;
     if (reading->errors[i] == 0)
       traces->at[traces->n++] = reading->traces[i];
-    if (!error && malformed)
-      error = model_note(reading->import->model,
-                         "%s has %llu events that are not valid JSON (trailing commas, NaN, bad "
-                         "escapes); they were read as intended, except those without a time",
-                         reading->inputs[i].path, (unsigned long long)malformed);
-    if (!error && reading->errors[i] == 0 && ends_before_gpu(reading, &reading->traces[i]))
-      error =
-          model_note(reading->import->model,
-                     "%s: the first %llu events, which --quick allows, have NO GPU WORK: it comes "
-                     "later in the file; give a larger --quick, or none",
-                     reading->inputs[i].path, (unsigned long long)reading->import->options->quick);
-    if (!error && reading->errors[i])
-      error = model_note(reading->import->model, "%s %s", reading->inputs[i].path, reading->why[i]);
+    if (malformed)
+      model_note(reading->import->model,
+                 "%s has %llu events that are not valid JSON (trailing commas, NaN, bad "
+                 "escapes); they were read as intended, except those without a time",
+                 reading->inputs[i].path, (unsigned long long)malformed);
+    if (reading->errors[i] == 0 && ends_before_gpu(reading, &reading->traces[i]))
+      model_note(reading->import->model,
+                 "%s: the first %llu events, which --quick allows, have NO GPU WORK: it comes "
+                 "later in the file; give a larger --quick, or none",
+                 reading->inputs[i].path, (unsigned long long)reading->import->options->quick);
+    if (reading->errors[i])
+      model_note(reading->import->model, "%s %s", reading->inputs[i].path, reading->why[i]);
   }
-  if (!error && traces->n == 0) {
+  if (traces->n == 0) {
     snprintf(reading->import->why, reading->import->why_bytes, "%s %s", reading->inputs[0].path,
              reading->why[0]);
     error = -ENODATA;
@@ -122,17 +121,11 @@ static int read_all(struct import *import, const struct input *inputs, u32 n,
                             .n = n};
   traces->at = memory_zeroed(n, sizeof(*traces->at));
   int error = -ENOMEM;
-  if (reading.traces && reading.why && reading.errors && traces->at) {
-    for (u32 i = 0; i < n; i++)
-      reading.errors[i] = -ECANCELED;
-    error = parallel_for(n, import->options->threads, read_one, &reading);
-    if (!error)
-      error = keep_readable(&reading, traces);
-    else
-      for (u32 i = 0; i < n; i++)
-        if (reading.errors[i] == 0)
-          kineto_trace_free(&reading.traces[i]);
-  }
+  for (u32 i = 0; i < n; i++)
+    reading.errors[i] = -ECANCELED;
+  error = parallel_for(n, import->options->threads, read_one, &reading);
+  error = keep_readable(&reading, traces);
+
   free(reading.traces);
   free(reading.why);
   free(reading.errors);
@@ -171,7 +164,8 @@ static int make_events(struct import *import, const struct kineto_traces *traces
   for (u32 r = 0; r < traces->n; r++)
     world = traces->at[r].world_size > world ? traces->at[r].world_size : world;
   model->world_size = world;
-  int error = model_make_ranks(model, traces->n);
+  model_make_ranks(model, traces->n);
+  int error = 0;
   for (u32 r = 0; r < traces->n && !error; r++) {
     const struct kineto_trace *trace = &traces->at[r];
     error = kineto_events(trace, trace->rank, world ? world : traces->n, model_events(model, r));
@@ -183,20 +177,19 @@ static int make_events(struct import *import, const struct kineto_traces *traces
 
 int load_kineto(struct import *import, const struct input *inputs, u32 n) {
   struct model *model = import->model;
-  if (model->timelines)
-    return model_note(model,
-                      "PyTorch profiler traces are left out: tscope's own traces have the times");
+  if (model->timelines) {
+    model_note(model, "PyTorch profiler traces are left out: tscope's own traces have the times");
+    return 0;
+  }
   struct kineto_traces *traces = memory_zeroed(1, sizeof(*traces));
-  if (!traces)
-    return -ENOMEM;
   model_set_imported(model, traces, free_traces);
   int error = read_all(import, inputs, n, traces);
   if (!error)
-    error = kineto_find_ranks(import, traces);
+    kineto_find_ranks(import, traces);
   if (!error)
     error = make_events(import, traces);
   if (!error)
-    error = kineto_number_collectives(model);
+    kineto_number_collectives(model);
   if (error)
     return error;
   model->timelines = &kineto_timelines;

@@ -24,7 +24,7 @@ struct kineto_calls {
   u32 n;
 };
 
-int kineto_calls_index(const struct kineto_trace *trace, struct kineto_calls *calls);
+void kineto_calls_index(const struct kineto_trace *trace, struct kineto_calls *calls);
 u32 kineto_call_of(const struct kineto_calls *calls, u32 correlation);
 
 /* Whether an item is a collective as it ran; the k-th of them is events.runs.at[k]. */
@@ -43,12 +43,12 @@ int kineto_events(const struct kineto_trace *trace, u32 rank, u32 world_size,
 
 /* Numbers the collectives of all ranks if the traces do not, so that the same one has the same
  * number in each process group. Reports how well they agree. 0, or -ENOMEM. */
-int kineto_number_collectives(struct model *model);
+void kineto_number_collectives(struct model *model);
 
 /* Finds the ranks of traces that do not say theirs, from the process groups that they are in and
  * from file names; the remaining traces get free numbers, with a note. Sorts the traces by rank. 0,
  * or -ENOMEM. */
-int kineto_find_ranks(struct import *import, struct kineto_traces *traces);
+void kineto_find_ranks(struct import *import, struct kineto_traces *traces);
 
 /* Sets the timeline's call sites where the trace has Python's functions. `span_of` [items] is the
  * span of each item, or INDEX_NONE. 0, or -ENOMEM. */

@@ -50,28 +50,25 @@ static u8 dtype_of(struct json_text text) {
 
 static char *copy_text(struct kineto_trace *trace, struct json_text text) {
   char *copy = arena_alloc(&trace->arena, size_sum(text.n, 1));
-  if (copy)
-    scan_unescape(text, copy);
+  scan_unescape(text, copy);
   return copy;
 }
 
 /* "[0, 1, 2]" as numbers; false if the list is not complete ("[0, 1, ...]"). */
-static bool list_members(struct kineto_trace *trace, struct kineto_group *group) {
+static void list_members(struct kineto_trace *trace, struct kineto_group *group) {
   u32 n = 0;
   const char *p = group->ranks;
   for (const char *c = p; *c; c++)
     n += *c == ',';
   if (n >= MOST_MEMBERS || !*p)
-    return true;
+    return;
   u32 *members = arena_array(&trace->arena, size_sum(n, 1), sizeof(*members));
-  if (!members)
-    return false;
   n = 0;
   for (p += strspn(p, "[ "); *p && *p != ']'; p += strspn(p, ", ")) {
     char *end;
     unsigned long rank = strtoul(p, &end, 10);
     if (end == p || rank >= MOST_WORLD)
-      return true;
+      return;
     members[n++] = (u32)rank;
     p = end;
   }
@@ -79,7 +76,6 @@ static bool list_members(struct kineto_trace *trace, struct kineto_group *group)
     group->members = members;
     group->n_members = group->size = n;
   }
-  return true;
 }
 
 /* Number of an event's process group; INDEX_NONE if it names none. */
@@ -111,10 +107,10 @@ static int group_of(struct kineto_trace *trace, const struct kineto_event *event
   u32 believable = trace->world_size > MOST_UNLISTED ? trace->world_size : MOST_UNLISTED;
   if (event->group_size > 0 && event->group_size <= believable)
     group.size = (u32)event->group_size;
-  if (!group.name || !group.what || !group.ranks || !list_members(trace, &group))
-    return -ENOMEM;
+  list_members(trace, &group);
   *index = trace->groups.n;
-  return VECTOR_PUSH(&trace->groups, group) ? 0 : -ENOMEM;
+  VECTOR_PUSH(&trace->groups, group);
+  return 0;
 }
 
 /* Elements of the first shape of "[[6144], [], 8]": the arguments of a collective in an older
@@ -190,41 +186,38 @@ static i64 text_number(struct json_text text) {
 }
 
 /* Device work belongs to a device and stream, host work to a process and thread. */
-static bool find_lane(struct kineto_trace *trace, const struct kineto_event *event, bool device,
+static void find_lane(struct kineto_trace *trace, const struct kineto_event *event, bool device,
                       u16 *lane) {
   i64 stream = device && event->stream != NS_UNKNOWN ? event->stream : text_number(event->tid);
   i64 gpu = device && event->device != NS_UNKNOWN ? event->device : text_number(event->pid);
-  if (!trace->lane_slots &&
-      !(trace->lane_slots = memory_zeroed(LANE_SLOTS, sizeof(*trace->lane_slots))))
-    return false;
+  if (!trace->lane_slots)
+    trace->lane_slots = memory_zeroed(LANE_SLOTS, sizeof(*trace->lane_slots));
   u64 hash = ((u64)stream * 2 + device) * 0x9e3779b97f4a7c15ull ^ (u64)gpu * 0xc2b2ae3d27d4eb4full;
   u32 slot = (u32)(hash >> 40) % LANE_SLOTS;
   for (; trace->lane_slots[slot]; slot = (slot + 1) % LANE_SLOTS) {
     const struct kineto_lane *one = &trace->lanes.at[trace->lane_slots[slot] - 1];
     if (one->device == device && one->stream == stream && one->gpu == gpu) {
       *lane = (u16)(trace->lane_slots[slot] - 1);
-      return true;
+      return;
     }
   }
   if (trace->lanes.n == MOST_LANES) {
     *lane = MOST_LANES - 1;
-    return true;
+    return;
   }
   const char *name =
       arena_printf(&trace->arena, device ? "stream %lld" : "thread %lld", (long long)stream);
-  if (!name || !VECTOR_PUSH(&trace->lanes, (struct kineto_lane){device, stream, gpu, name}))
-    return false;
+  VECTOR_PUSH(&trace->lanes, (struct kineto_lane){device, stream, gpu, name});
   trace->lane_slots[slot] = (u16)trace->lanes.n;
   *lane = (u16)(trace->lanes.n - 1);
-  return true;
 }
 
 static bool is_device(enum kineto_category category) {
   return category == KINETO_KERNEL || category == KINETO_MEMCPY || category == KINETO_MEMSET;
 }
 
-static int add_sync(struct kineto_trace *trace, const struct kineto_event *event,
-                    struct kineto_item *item) {
+static void add_sync(struct kineto_trace *trace, const struct kineto_event *event,
+                     struct kineto_item *item) {
   struct kineto_sync sync = {.wait_stream =
                                  event->wait_stream == NS_UNKNOWN ? -1 : event->wait_stream,
                              .wait_record = event->wait_record > 0 ? (u32)event->wait_record : 0};
@@ -232,7 +225,7 @@ static int add_sync(struct kineto_trace *trace, const struct kineto_event *event
     sync.wait_stream = event->stream;
   item->kind = KINETO_ITEM_SYNC;
   item->what = trace->syncs.n;
-  return VECTOR_PUSH(&trace->syncs, sync) ? 0 : -ENOMEM;
+  VECTOR_PUSH(&trace->syncs, sync);
 }
 
 static int add_op(struct kineto_trace *trace, const struct kineto_event *event,
@@ -314,7 +307,7 @@ int kineto_add_event(struct kineto_trace *trace, const struct kineto_event *even
     item.kind = KINETO_ITEM_CALL;
     break;
   case KINETO_SYNC:
-    error = add_sync(trace, event, &item);
+    add_sync(trace, event, &item);
     break;
   case KINETO_PYTHON:
     item.kind = KINETO_ITEM_PYTHON;
@@ -324,8 +317,10 @@ int kineto_add_event(struct kineto_trace *trace, const struct kineto_event *even
     if (item.kind == KINETO_ITEM_OP)
       set_sequence(event, &item);
   }
-  if (error || !find_lane(trace, event, device, &item.lane) || !VECTOR_PUSH(&trace->items, item))
+  if (error)
     return -ENOMEM;
+  find_lane(trace, event, device, &item.lane);
+  VECTOR_PUSH(&trace->items, item);
   return 0;
 }
 

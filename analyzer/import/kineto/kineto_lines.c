@@ -57,13 +57,11 @@ struct finding_lines {
 
 /* --- Functions --- */
 
-static bool grow_places(struct finding_lines *f) {
+static void grow_places(struct finding_lines *f) {
   if (2 * f->places.n < f->n_place_slots)
-    return true;
+    return;
   u32 n = f->n_place_slots ? 2 * f->n_place_slots : 4096;
   u32 *slots = memory_zeroed(n, sizeof(*slots));
-  if (!slots)
-    return false;
   for (u32 i = 0; i < f->places.n; i++) {
     u32 slot = (u32)hash_bytes(0, &f->places.at[i], sizeof(struct place)) & (n - 1);
     while (slots[slot])
@@ -73,22 +71,19 @@ static bool grow_places(struct finding_lines *f) {
   free(f->place_slots);
   f->place_slots = slots;
   f->n_place_slots = n;
-  return true;
 }
 
 /* Index of a function called from another; INDEX_NONE without memory. */
 static u32 place_of(struct finding_lines *f, u32 name, u32 outer) {
   struct place wanted = {name, outer};
-  if (!grow_places(f))
-    return INDEX_NONE;
+  grow_places(f);
   u32 slot = (u32)hash_bytes(0, &wanted, sizeof(wanted)) & (f->n_place_slots - 1);
   for (; f->place_slots[slot]; slot = (slot + 1) & (f->n_place_slots - 1)) {
     const struct place *known = &f->places.at[f->place_slots[slot] - 1];
     if (known->name == name && known->outer == outer)
       return f->place_slots[slot] - 1;
   }
-  if (!VECTOR_PUSH(&f->places, wanted))
-    return INDEX_NONE;
+  VECTOR_PUSH(&f->places, wanted);
   f->place_slots[slot] = f->places.n;
   return f->places.n - 1;
 }
@@ -133,8 +128,6 @@ static void close_until(struct lane_state *lane, i64 time) {
 static bool open_range(struct finding_lines *f, struct lane_state *lane, struct open_range range) {
   if (!lane->open)
     lane->open = arena_array(f->arena, DEEPEST, sizeof(*lane->open));
-  if (!lane->open)
-    return false;
   if (lane->n < DEEPEST)
     lane->open[lane->n++] = range;
   return true;
@@ -152,11 +145,13 @@ static bool enter_range(struct finding_lines *f, const struct kineto_item *item)
   }
   if (!is_operator(item))
     return true;
-  if (item->thread)
-    return open_range(
+  if (item->thread) {
+    open_range(
         f, lane,
         (struct open_range){
             .end = item->end, .place = INDEX_NONE, .sequence = item->what, .thread = item->thread});
+    return true;
+  }
   const struct open_range *function = find_innermost(lane, true);
   if (function && (lane->open[lane->n - 1].place != INDEX_NONE))
     add_forward(f, item->lane, item->what, function->place);
@@ -189,8 +184,6 @@ static bool list_forward_operators(struct finding_lines *f) {
   for (f->n_forward = 1024; f->n_forward < 2 * n;)
     f->n_forward *= 2;
   f->forward = memory_zeroed(f->n_forward, sizeof(*f->forward));
-  if (!forward || !f->forward)
-    return false;
   for (u32 i = 0; i < f->trace->items.n; i++) {
     const struct kineto_item *item = &f->trace->items.at[i];
     if (!enter_range(f, item))
@@ -241,43 +234,35 @@ static bool is_library_file(const char *file) {
 }
 
 /* "train.py(88): train_step" */
-static bool frame_of(struct arena *arena, const char *name, struct call_frame *frame) {
+static void frame_of(struct arena *arena, const char *name, struct call_frame *frame) {
   const char *colon = strstr(name, "): "), *open = colon;
   while (open && open > name && *open != '(')
     open--;
   frame->file = arena_printf(arena, "%.*s", open ? (int)(open - name) : 0, name);
   frame->function = arena_text(arena, colon ? colon + 3 : name);
   frame->line = frame->first_line = open ? (u32)strtoul(open + 1, NULL, 10) : 0;
-  frame->others = frame->file && is_library_file(frame->file);
-  return frame->file && frame->function;
+  frame->others = is_library_file(frame->file);
 }
 
-static int put_frames(struct finding_lines *f, struct call_sites *sites) {
+static void put_frames(struct finding_lines *f, struct call_sites *sites) {
   u32 *frame_of_name = arena_array(f->arena, size_sum(f->trace->names.list.n, 1), sizeof(u32));
   sites->stacks = arena_array(f->arena, size_sum(f->places.n, 1), sizeof(*sites->stacks));
   sites->frames =
       arena_array(f->arena, size_sum(f->trace->names.list.n, 1), sizeof(*sites->frames));
-  if (!frame_of_name || !sites->stacks || !sites->frames)
-    return -ENOMEM;
   for (u32 i = 0; i < f->places.n; i++) {
     u32 name = f->places.at[i].name, n = 0;
     if (!frame_of_name[name]) {
       frame_of_name[name] = ++sites->n_frames;
-      if (!frame_of(f->arena, f->trace->names.list.at[name].text,
-                    &sites->frames[sites->n_frames - 1]))
-        return -ENOMEM;
+      frame_of(f->arena, f->trace->names.list.at[name].text, &sites->frames[sites->n_frames - 1]);
     }
     for (u32 at = i; at != INDEX_NONE; at = f->places.at[at].outer)
       n++;
     u32 *frames = arena_array(f->arena, n, sizeof(*frames));
-    if (!frames)
-      return -ENOMEM;
     n = 0;
     for (u32 at = i; at != INDEX_NONE; at = f->places.at[at].outer)
       frames[n++] = frame_of_name[f->places.at[at].name] - 1;
     sites->stacks[sites->n_stacks++] = (struct call_stack){.frames = frames, .n = n};
   }
-  return 0;
 }
 
 static bool is_called(const struct span *span) {
@@ -320,19 +305,16 @@ int kineto_lines(const struct kineto_trace *trace, struct timeline *timeline, co
   struct finding_lines f = {.trace = trace, .arena = arena};
   struct call_sites *sites = arena_alloc(arena, sizeof(*sites));
   f.lanes = arena_array(arena, size_sum(trace->lanes.n, 1), sizeof(*f.lanes));
-  if (sites) {
-    *sites = (struct call_sites){.of_functions = true};
-    sites->sites = arena_array(arena, size_sum(timeline->n_spans, 1), sizeof(*sites->sites));
-    sites->of_span = arena_array(arena, size_sum(timeline->n_spans, 1), sizeof(*sites->of_span));
-    sites->samples = arena_array(arena, 1, sizeof(*sites->samples));
-  }
-  bool room = sites && f.lanes && sites->sites && sites->of_span && sites->samples &&
-              list_forward_operators(&f) && put_sites(&f, timeline, span_of, sites);
-  int error = room ? put_frames(&f, sites) : -ENOMEM;
-  if (!error)
-    timeline->call_sites = sites;
+  *sites = (struct call_sites){.of_functions = true};
+  sites->sites = arena_array(arena, size_sum(timeline->n_spans, 1), sizeof(*sites->sites));
+  sites->of_span = arena_array(arena, size_sum(timeline->n_spans, 1), sizeof(*sites->of_span));
+  sites->samples = arena_array(arena, 1, sizeof(*sites->samples));
+  list_forward_operators(&f);
+  put_sites(&f, timeline, span_of, sites);
+  put_frames(&f, sites);
+  timeline->call_sites = sites;
   free(f.places.at);
   free(f.place_slots);
   free(f.forward);
-  return error;
+  return 0;
 }

@@ -49,17 +49,16 @@ static bool is_message(const struct rank_call *call) {
 }
 
 /* A member for each communicator of a rank, and room for its calls. */
-static int add_members(struct matching *m, u32 rank) {
+static void add_members(struct matching *m, u32 rank) {
   const struct rank_events *events = model_events(m->model, rank);
   u32 n = events->n_comms, first = m->members.n;
   for (u32 c = 0; c < n; c++)
-    if (!VECTOR_PUSH(&m->members, (struct member){.identity = events->comms[c].identity,
-                                                  .rank = rank,
-                                                  .comm = c,
-                                                  .numbered = true}))
-      return -ENOMEM;
+    VECTOR_PUSH(&m->members, (struct member){.identity = events->comms[c].identity,
+                                             .rank = rank,
+                                             .comm = c,
+                                             .numbered = true});
   if (n == 0)
-    return 0;
+    return;
   struct member *members = m->members.at + first;
   for (u32 i = 0; i < events->calls.n; i++)
     if (!is_message(&events->calls.at[i]))
@@ -67,8 +66,6 @@ static int add_members(struct matching *m, u32 rank) {
   for (u32 c = 0; c < n; c++) {
     members[c].calls = memory_array(size_sum(members[c].n, 1), sizeof(u32));
     members[c].tokens = memory_array(size_sum(members[c].n, 1), sizeof(u32));
-    if (!members[c].calls || !members[c].tokens)
-      return -ENOMEM;
     members[c].n = 0;
   }
   for (u32 i = 0; i < events->calls.n; i++) {
@@ -80,7 +77,6 @@ static int add_members(struct matching *m, u32 rank) {
     member->calls[member->n] = i;
     member->tokens[member->n++] = token_of(call);
   }
-  return 0;
 }
 
 static u32 count_equal(const struct member *a, const struct member *b, i32 shift, u32 *compared) {
@@ -146,37 +142,34 @@ static void match_group(struct matching *m, const struct member *members, u32 n)
   }
 }
 
-int kineto_number_collectives(struct model *model) {
+void kineto_number_collectives(struct model *model) {
   struct matching m = {.model = model};
-  int error = 0;
-  for (u32 r = 0; r < model->n_ranks && !error; r++)
-    error = add_members(&m, r);
-  if (!error && m.members.n)
+  for (u32 r = 0; r < model->n_ranks; r++)
+    add_members(&m, r);
+  if (m.members.n)
     qsort(m.members.at, m.members.n, sizeof(*m.members.at), by_identity);
-  for (u32 i = 0, next; i < m.members.n && !error; i = next) {
+  for (u32 i = 0, next; i < m.members.n; i = next) {
     for (next = i + 1;
          next < m.members.n && m.members.at[next].identity == m.members.at[i].identity; next++) {
     }
     match_group(&m, &m.members.at[i], next - i);
   }
-  if (!error && m.unnamed)
-    error = model_note(model, "the traces do not name their process groups: collectives on a "
-                              "separate stream are assumed to be of all ranks");
-  if (!error && m.compared)
-    error =
-        model_note(model,
-                   "collectives of different ranks are matched by their order in each process "
-                   "group: %.1f %% of %llu agree in kind and size",
-                   100.0 * (double)m.equal / (double)m.compared, (unsigned long long)m.compared);
-  if (!error && m.refused)
-    error = model_note(model,
-                       "collectives of %u ranks agree with their peers' in less than %.0f %% of "
-                       "the calls and are not matched",
-                       m.refused, 100 * LEAST_AGREEMENT);
+  if (m.unnamed)
+    model_note(model, "the traces do not name their process groups: collectives on a "
+                      "separate stream are assumed to be of all ranks");
+  if (m.compared)
+    model_note(model,
+               "collectives of different ranks are matched by their order in each process "
+               "group: %.1f %% of %llu agree in kind and size",
+               100.0 * (double)m.equal / (double)m.compared, (unsigned long long)m.compared);
+  if (m.refused)
+    model_note(model,
+               "collectives of %u ranks agree with their peers' in less than %.0f %% of "
+               "the calls and are not matched",
+               m.refused, 100 * LEAST_AGREEMENT);
   for (u32 i = 0; i < m.members.n; i++) {
     free(m.members.at[i].calls);
     free(m.members.at[i].tokens);
   }
   free(m.members.at);
-  return error;
 }

@@ -160,11 +160,9 @@ static void describe(struct kineto_name *name) {
   name->recompute = contains(text, "CheckpointFunctionBackward") || contains(text, "recompute");
 }
 
-static bool grow(struct kineto_names *names) {
+static void grow(struct kineto_names *names) {
   u32 n = names->n_slots ? names->n_slots * 2 : 1024;
   u32 *slots = memory_zeroed(n, sizeof(*slots));
-  if (!slots)
-    return false;
   for (u32 i = 1; i < names->list.n; i++) {
     u32 slot = names->list.at[i].hash & (n - 1);
     while (slots[slot])
@@ -174,41 +172,37 @@ static bool grow(struct kineto_names *names) {
   free(names->slots);
   names->slots = slots;
   names->n_slots = n;
-  return true;
 }
 
 /* Looked up as it is written in the text; a name with escapes is also kept without them. */
-static bool add_name(struct kineto_names *names, struct json_text text, u32 hash) {
+static void add_name(struct kineto_names *names, struct json_text text, u32 hash) {
   struct kineto_name name = {
       .raw = arena_copy(&names->arena, text.at, text.n), .raw_bytes = text.n, .hash = hash};
   name.text = name.raw;
-  if (name.raw && text.escaped) {
+  if (text.escaped) {
     char *plain = arena_alloc(&names->arena, size_sum(text.n, 1));
     name.text = plain;
-    if (plain)
-      names->bad_escapes += scan_unescape(text, plain) > 0;
+    names->bad_escapes += scan_unescape(text, plain) > 0;
   }
-  if (!name.text)
-    return false;
   describe(&name);
-  return VECTOR_PUSH(&names->list, name);
+  VECTOR_PUSH(&names->list, name);
 }
 
 u32 kineto_name_of(struct kineto_names *names, struct json_text text) {
-  if (names->list.n == 0 && !VECTOR_PUSH(&names->list, (struct kineto_name){.text = ""}))
-    return UINT32_MAX;
+  if (names->list.n == 0) {
+    VECTOR_PUSH(&names->list, (struct kineto_name){.text = ""});
+  }
   if (text.n == 0)
     return 0;
-  if (2 * names->list.n >= names->n_slots && !grow(names))
-    return UINT32_MAX;
+  if (2 * names->list.n >= names->n_slots)
+    grow(names);
   u32 hash = (u32)hash_bytes(0, text.at, text.n) | 1, slot = hash & (names->n_slots - 1);
   for (; names->slots[slot]; slot = (slot + 1) & (names->n_slots - 1)) {
     const struct kineto_name *name = &names->list.at[names->slots[slot]];
     if (name->hash == hash && name->raw_bytes == text.n && memcmp(name->raw, text.at, text.n) == 0)
       return names->slots[slot];
   }
-  if (!add_name(names, text, hash))
-    return UINT32_MAX;
+  add_name(names, text, hash);
   names->slots[slot] = names->list.n - 1;
   return names->list.n - 1;
 }

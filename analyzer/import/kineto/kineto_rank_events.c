@@ -24,20 +24,17 @@ static int by_number(const void *left, const void *right) {
   return a->item < b->item ? -1 : a->item > b->item;
 }
 
-int kineto_calls_index(const struct kineto_trace *trace, struct kineto_calls *calls) {
+void kineto_calls_index(const struct kineto_trace *trace, struct kineto_calls *calls) {
   u32 n = 0;
   *calls = (struct kineto_calls){0};
   for (u32 i = 0; i < trace->items.n; i++)
     n += trace->items.at[i].kind == KINETO_ITEM_CALL && trace->items.at[i].correlation;
   calls->at = memory_array(size_sum(n, 1), sizeof(*calls->at));
-  if (!calls->at)
-    return -ENOMEM;
   for (u32 i = 0; i < trace->items.n; i++)
     if (trace->items.at[i].kind == KINETO_ITEM_CALL && trace->items.at[i].correlation)
       calls->at[calls->n++] = (struct kineto_correlation){trace->items.at[i].correlation, i};
   if (calls->n)
     qsort(calls->at, calls->n, sizeof(*calls->at), by_number);
-  return 0;
 }
 
 u32 kineto_call_of(const struct kineto_calls *calls, u32 correlation) {
@@ -83,7 +80,7 @@ bool kineto_is_comm_call(const struct kineto_trace *trace, const struct kineto_i
   return item->kind == KINETO_ITEM_RANGE && name->comm_range && !name->comm_worker && name->op;
 }
 
-static int list_ranges(struct building *b) {
+static void list_ranges(struct building *b) {
   const struct kineto_trace *trace = b->trace;
   u32 n = 0;
   for (u32 i = 0; i < trace->items.n; i++)
@@ -91,12 +88,9 @@ static int list_ranges(struct building *b) {
   b->ranges = memory_array(size_sum(n, 1), sizeof(*b->ranges));
   b->explained = memory_zeroed(size_sum(n, 1), sizeof(*b->explained));
   b->streams = memory_array(size_sum(trace->lanes.n, 1), sizeof(*b->streams));
-  if (!b->ranges || !b->explained || !b->streams)
-    return -ENOMEM;
   for (u32 i = 0; i < trace->items.n; i++)
     if (kineto_is_comm_call(trace, &trace->items.at[i]))
       b->ranges[b->n_ranges++] = i;
-  return 0;
 }
 
 /* Ranges around an instant of a lane: the outermost, and facts of the inner ones if the outer has
@@ -178,7 +172,7 @@ static u32 size_of_group(const struct building *b, const struct kineto_comm_fact
   return size;
 }
 
-static bool add_call(struct building *b, const struct kineto_comm_facts *facts, u8 op, u32 comm,
+static void add_call(struct building *b, const struct kineto_comm_facts *facts, u8 op, u32 comm,
                      const struct kineto_item *host, u32 run, u16 stream) {
   struct rank_call call = {
       .start = host->start,
@@ -200,7 +194,7 @@ static bool add_call(struct building *b, const struct kineto_comm_facts *facts, 
     call.peer = (i32)facts->target;
   if (op == TSCOPE_OP_RECV && facts && facts->source >= 0)
     call.peer = (i32)facts->source;
-  return VECTOR_PUSH(&b->events->calls, call);
+  VECTOR_PUSH(&b->events->calls, call);
 }
 
 static bool add_kernel(struct building *b, const struct kineto_item *item) {
@@ -216,11 +210,12 @@ static bool add_kernel(struct building *b, const struct kineto_item *item) {
                                .collective = INDEX_NONE,
                                .stream = item->lane,
                                .op = name_of(b->trace, item)->communication.op};
-  return VECTOR_PUSH(&b->events->kernels, kernel);
+  VECTOR_PUSH(&b->events->kernels, kernel);
+  return true;
 }
 
 /* A collective as it ran: its run, and the call that caused it. */
-static bool add_run(struct building *b, const struct kineto_item *item) {
+static void add_run(struct building *b, const struct kineto_item *item) {
   const struct kineto_trace *trace = b->trace;
   const struct kineto_comm_facts *facts =
       item->what == INDEX_NONE ? NULL : &trace->comms.at[item->what];
@@ -243,14 +238,14 @@ static bool add_run(struct building *b, const struct kineto_item *item) {
                          .thread = item->lane,
                          .stream = device ? item->lane : TSCOPE_NO_STREAM,
                          .op = op};
-  return VECTOR_PUSH(&b->events->runs, run) &&
-         add_call(b, facts, op, comm_of(b, facts, device ? item->lane : 0),
-                  around.outer ? around.outer : host, b->events->runs.n - 1, run.stream);
+  VECTOR_PUSH(&b->events->runs, run);
+  add_call(b, facts, op, comm_of(b, facts, device ? item->lane : 0),
+           around.outer ? around.outer : host, b->events->runs.n - 1, run.stream);
 }
 
 /* Calls without a run: their kernels are outside the trace, or it has none. A group of one runs
  * nothing. */
-static bool add_calls_without_run(struct building *b) {
+static void add_calls_without_run(struct building *b) {
   const struct kineto_item *last = NULL;
   for (u32 i = 0; i < b->n_ranges; i++) {
     const struct kineto_item *item = &b->trace->items.at[b->ranges[i]];
@@ -262,13 +257,11 @@ static bool add_calls_without_run(struct building *b) {
     if (inside || b->explained[i] || size_of_group(b, facts) == 1)
       continue;
     u8 op = facts ? facts->op : name_of(b->trace, item)->op;
-    if (!add_call(b, facts, op, comm_of(b, facts, UINT16_MAX), item, INDEX_NONE, TSCOPE_NO_STREAM))
-      return false;
+    add_call(b, facts, op, comm_of(b, facts, UINT16_MAX), item, INDEX_NONE, TSCOPE_NO_STREAM);
   }
-  return true;
 }
 
-static bool add_phase(struct building *b, const struct kineto_item *item, u8 kind) {
+static void add_phase(struct building *b, const struct kineto_item *item, u8 kind) {
   const struct kineto_name *name = name_of(b->trace, item);
   struct rank_events *events = b->events;
   if (name->backward && events->phases.n) {
@@ -279,33 +272,31 @@ static bool add_phase(struct building *b, const struct kineto_item *item, u8 kin
           item->start > last->end + BACKWARD_GAP_NS)
         continue;
       last->end = item->end > last->end ? item->end : last->end;
-      return true;
+      return;
     }
   }
-  return VECTOR_PUSH(&events->phases, (struct rank_phase){.start = item->start,
-                                                          .end = item->end,
-                                                          .name = item->name,
-                                                          .name_hash = name->hash,
-                                                          .thread = item->lane,
-                                                          .kind = kind});
+  VECTOR_PUSH(&events->phases, (struct rank_phase){.start = item->start,
+                                                   .end = item->end,
+                                                   .name = item->name,
+                                                   .name_hash = name->hash,
+                                                   .thread = item->lane,
+                                                   .kind = kind});
 }
 
 /* ProfilerStep#: each begins a step, the last one also ends. */
-static bool add_step_mark(struct building *b, const struct kineto_item *item, i64 *end) {
+static void add_step_mark(struct building *b, const struct kineto_item *item, i64 *end) {
   struct rank_events *events = b->events;
   if (item->start < *end)
-    return true; /* the same one on another thread */
+    return; /* the same one on another thread */
   *end = item->end;
-  return VECTOR_PUSH(&events->marks,
-                     (struct rank_mark){item->start, name_of(b->trace, item)->step, false});
+  VECTOR_PUSH(&events->marks,
+              (struct rank_mark){item->start, name_of(b->trace, item)->step, false});
 }
 
 static int define_comms(struct building *b, u32 rank) {
   const struct kineto_trace *trace = b->trace;
   u32 n = trace->groups.n + b->n_streams;
   struct comm_definition *comms = arena_array(&b->events->arena, size_sum(n, 1), sizeof(*comms));
-  if (!comms)
-    return -ENOMEM;
   b->events->comms = comms;
   b->events->n_comms = n;
   for (u32 i = 0; i < n; i++) {
@@ -364,47 +355,48 @@ static bool is_device_item(const struct kineto_item *item) {
 
 /* If the first work of the device in the trace began long after its launch, the device had other
  * work before: launched before the recording began, and so not in the trace. */
-static bool add_unseen_begin(struct building *b) {
+static void add_unseen_begin(struct building *b) {
   const struct kineto_trace *trace = b->trace;
   const struct kineto_item *first = trace->items.at, *end = first + trace->items.n;
   while (first < end && !is_device_item(first))
     first++;
   if (first == end)
-    return true;
+    return;
   u32 call = kineto_call_of(&b->calls, first->correlation);
   if (call == INDEX_NONE || first->start - trace->items.at[call].end < BUSY_BEFORE_NS)
-    return true;
+    return;
   struct rank_gpu_state unseen = {.time = trace->begin,
                                   .reason = "what ran then was launched before the recording began",
                                   .clock = TSCOPE_GPU_CLOCK_NONE};
   struct rank_gpu_state seen = {
       .time = first->start, .clock = TSCOPE_GPU_CLOCK_CUPTI, .settled = true};
-  return VECTOR_PUSH(&b->events->gpu_states, unseen) && VECTOR_PUSH(&b->events->gpu_states, seen);
+  VECTOR_PUSH(&b->events->gpu_states, unseen);
+  VECTOR_PUSH(&b->events->gpu_states, seen);
 }
 
-static bool add_items(struct building *b) {
+static void add_items(struct building *b) {
   const struct kineto_trace *trace = b->trace;
   i64 step_end = INT64_MIN;
-  bool room = true;
-  for (u32 i = 0; i < trace->items.n && room; i++) {
+  for (u32 i = 0; i < trace->items.n; i++) {
     const struct kineto_item *item = &trace->items.at[i];
     const struct kineto_name *name = name_of(trace, item);
     if (kineto_is_run(trace, item))
-      room = add_run(b, item);
+      add_run(b, item);
     else if (item->kind == KINETO_ITEM_COMM_KERNEL)
-      room = add_kernel(b, item);
+      add_kernel(b, item);
     else if (item->kind == KINETO_ITEM_RANGE && name->is_step)
-      room = add_step_mark(b, item, &step_end);
+      add_step_mark(b, item, &step_end);
     else if ((item->kind == KINETO_ITEM_RANGE || item->kind == KINETO_ITEM_OP) && name->phase)
-      room = add_phase(b, item, name->phase);
+      add_phase(b, item, name->phase);
     b->events->launches += item->kind == KINETO_ITEM_CALL && name->call == KINETO_CALL_LAUNCH;
     b->events->gpu_kernels += item->kind == KINETO_ITEM_KERNEL ||
                               item->kind == KINETO_ITEM_COLLECTIVE ||
                               item->kind == KINETO_ITEM_COMM_KERNEL;
   }
-  if (room && b->events->marks.n)
-    room = VECTOR_PUSH(&b->events->marks, (struct rank_mark){step_end, 0, true});
-  return room && add_calls_without_run(b) && add_unseen_begin(b);
+  if (b->events->marks.n)
+    VECTOR_PUSH(&b->events->marks, (struct rank_mark){step_end, 0, true});
+  add_calls_without_run(b);
+  add_unseen_begin(b);
 }
 
 static void count_pairs(struct rank_events *events) {
@@ -422,13 +414,11 @@ int kineto_events(const struct kineto_trace *trace, u32 rank, u32 world_size,
                   struct rank_events *events) {
   *events = (struct rank_events){.begin = trace->begin, .end = trace->end};
   struct building b = {.trace = trace, .events = events, .world_size = world_size};
-  int error = kineto_calls_index(trace, &b.calls);
-  if (!error)
-    error = list_ranges(&b);
-  if (!error && !add_items(&b))
-    error = -ENOMEM;
-  if (!error)
-    error = define_comms(&b, rank);
+  kineto_calls_index(trace, &b.calls);
+  int error = 0;
+  list_ranges(&b);
+  add_items(&b);
+  error = define_comms(&b, rank);
   if (!error) {
     peers_in_groups(&b);
     count_pairs(events);

@@ -59,24 +59,21 @@ static int by_rank(const void *left, const void *right) {
 }
 
 /* A rank may have been recorded several times: the last time counts. */
-static int drop_earlier(struct import *import, struct kineto_traces *traces) {
+static void drop_earlier(struct import *import, struct kineto_traces *traces) {
   u32 kept = 0;
   for (u32 i = 0; i < traces->n; i++) {
     if (kept && traces->at[kept - 1].rank == traces->at[i].rank) {
-      if (model_note(import->model,
-                     "%s is left out: it also has rank %u, and begins no later than %s",
-                     traces->at[i].path, traces->at[i].rank, traces->at[kept - 1].path) < 0)
-        return -ENOMEM;
+      model_note(import->model, "%s is left out: it also has rank %u, and begins no later than %s",
+                 traces->at[i].path, traces->at[i].rank, traces->at[kept - 1].path);
       kineto_trace_free(&traces->at[i]);
     } else {
       traces->at[kept++] = traces->at[i];
     }
   }
   traces->n = kept;
-  return 0;
 }
 
-int kineto_find_ranks(struct import *import, struct kineto_traces *traces) {
+void kineto_find_ranks(struct import *import, struct kineto_traces *traces) {
   for (u32 i = 0; i < traces->n; i++) {
     struct kineto_trace *trace = &traces->at[i];
     if (trace->rank == INDEX_NONE)
@@ -94,10 +91,11 @@ int kineto_find_ranks(struct import *import, struct kineto_traces *traces) {
     while (is_used(traces, next))
       next++;
     trace->rank = next;
-    if (traces->n > 1 && model_note(import->model, "the rank of %s is not known; it is shown as %u",
-                                    trace->path, next) < 0)
-      return -ENOMEM;
+    if (traces->n > 1) {
+      model_note(import->model, "the rank of %s is not known; it is shown as %u", trace->path,
+                 next);
+    }
   }
   qsort(traces->at, traces->n, sizeof(*traces->at), by_rank);
-  return drop_earlier(import, traces);
+  drop_earlier(import, traces);
 }

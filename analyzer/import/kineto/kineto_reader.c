@@ -48,10 +48,6 @@ static bool refill_window(struct reader *reader) {
       return false;
     char *larger =
         memory_resized(reader->window, size_sum(size_product(reader->room, 2), SCAN_PADDING), 1);
-    if (!larger) {
-      reader->error = -ENOMEM;
-      return false;
-    }
     reader->at = larger + (reader->at - reader->window);
     reader->window = larger;
     reader->room *= 2;
@@ -267,7 +263,7 @@ static const char *describe_damage(struct reader *reader) {
   struct kineto_trace *trace = reader->trace;
   struct arena *arena = &trace->arena;
   const char *events = trace->events == 1 ? "event" : "events";
-  if (reader->error && reader->error != -ENOMEM)
+  if (reader->error)
     return arena_printf(arena, "%s after %llu %s",
                         reader->error == -EBADMSG ? "the compressed data is damaged or cut short"
                                                   : strerror(-reader->error),
@@ -343,7 +339,7 @@ int kineto_trace_read(struct kineto_trace *trace, const char *path,
                           .most_events = options->quick ? options->quick : UINT64_MAX};
   *trace = (struct kineto_trace){.path = path, .rank = INDEX_NONE};
   trace->names.kernel_names = options->kernel_names;
-  int error = reader.window ? byte_source_open(&reader.source, path) : -ENOMEM;
+  int error = byte_source_open(&reader.source, path);
   if (error == 0) {
     reader.at = reader.window;
     memset(reader.window, 0, SCAN_PADDING);
@@ -351,8 +347,6 @@ int kineto_trace_read(struct kineto_trace *trace, const char *path,
     trace->bytes = position(&reader);
     trace->file_bytes = byte_source_position(reader.source);
   }
-  if (error == 0 && reader.error == -ENOMEM)
-    error = -ENOMEM;
   if (error == 0) {
     sort_items(trace, reader.base_ns);
     u32 n = trace->items.n;

@@ -54,7 +54,8 @@ int kineto_find_spins(struct kineto_trace *trace) {
   const struct json_text words = {.at = text, .n = sizeof(text) - 1};
   struct kineto_calls calls;
   u32 n = trace->items.n;
-  int error = kineto_calls_index(trace, &calls);
+  kineto_calls_index(trace, &calls);
+  int error = 0;
   for (u32 i = 0; i < n && !error; i++) {
     if (!notifies(trace, &trace->items.at[i]))
       continue;

@@ -52,7 +52,7 @@ static int add_devices(struct import *import, const struct input *input, const s
   u32 devices = snapshot_devices(root), read = 0;
   for (u32 device = 0; device < devices; device++) {
     struct memory_history *history = arena_alloc(import->arena, sizeof(*history));
-    int error = history ? snapshot_history(root, device, import->arena, history) : -ENOMEM;
+    int error = snapshot_history(root, device, import->arena, history);
     if (error)
       return error;
     if (!history->n_events && !history->n_segments)
@@ -62,10 +62,11 @@ static int add_devices(struct import *import, const struct input *input, const s
     history->path = input->path;
     struct memory_origin origin = {
         .rank = history->rank, .device = history->device, .read = copy_history, .data = history};
-    if (!VECTOR_PUSH(origins, origin))
-      return -ENOMEM;
+    VECTOR_PUSH(origins, origin);
   }
-  return read ? 0 : model_note(import->model, "%s: no device has segments or events", input->path);
+  if (!read)
+    model_note(import->model, "%s: no device has segments or events", input->path);
+  return 0;
 }
 
 static int load_one(struct import *import, const struct input *input, bool numbered,
@@ -91,10 +92,9 @@ static int load_one(struct import *import, const struct input *input, bool numbe
     error = add_devices(import, input, &root, numbered, origins);
   error = budget_end(&budget, error, why, sizeof(why));
   arena_release(&values);
-  if (error && error != -ENOMEM) {
+  if (error) {
     snprintf(import->why, import->why_bytes, "%s: %s", input->path, why);
-    if (model_note(import->model, "%s was left out: %s", input->path, why) < 0)
-      error = -ENOMEM;
+    model_note(import->model, "%s was left out: %s", input->path, why);
   }
   return error;
 }
@@ -104,23 +104,21 @@ int load_memory_snapshot(struct import *import, const struct input *inputs, u32 
   u32 loaded = 0;
   bool numbered = names_are_ranks(inputs, n);
   int error = 0, failure = 0;
-  for (u32 i = 0; i < n && error != -ENOMEM; i++) {
+  for (u32 i = 0; i < n; i++) {
     error = load_one(import, &inputs[i], numbered, &found);
     loaded += error == 0;
     failure = error ? error : failure;
   }
   struct model *model = import->model;
   u32 all = model->n_memories + found.n;
-  struct memory_origin *list =
-      error == -ENOMEM ? NULL : arena_array(import->arena, size_sum(all, 1), sizeof(*list));
-  if (list) {
-    if (model->n_memories)
-      memcpy(list, model->memories, model->n_memories * sizeof(*list));
-    if (found.n)
-      memcpy(list + model->n_memories, found.at, found.n * sizeof(*list));
-    model->memories = list;
-    model->n_memories = all;
-  }
+  struct memory_origin *list = arena_array(import->arena, size_sum(all, 1), sizeof(*list));
+  if (model->n_memories)
+    memcpy(list, model->memories, model->n_memories * sizeof(*list));
+  if (found.n)
+    memcpy(list + model->n_memories, found.at, found.n * sizeof(*list));
+  model->memories = list;
+  model->n_memories = all;
+
   free(found.at);
-  return !list ? -ENOMEM : loaded ? 0 : failure;
+  return loaded ? 0 : failure;
 }

@@ -28,11 +28,9 @@ static u32 as_gradient(const struct memory_history *history, u32 source) {
   return source + history->n_sources / 2;
 }
 
-static int add_sources(struct memory_history *history, struct arena *arena) {
+static void add_sources(struct memory_history *history, struct arena *arena) {
   u32 n = history->n_sources;
   struct memory_source *sources = arena_array(arena, size_product(n, 2), sizeof(*sources));
-  if (!sources)
-    return -ENOMEM;
   memcpy(sources, history->sources, n * sizeof(*sources));
   memcpy(sources + n, history->sources, n * sizeof(*sources));
   for (u32 i = n; i < 2 * n; i++)
@@ -40,45 +38,46 @@ static int add_sources(struct memory_history *history, struct arena *arena) {
       sources[i].category = ALLOCATION_GRADIENTS;
   history->sources = sources;
   history->n_sources = 2 * n;
-  return 0;
 }
 
-static bool keep_all(struct search *s) {
+static void keep_all(struct search *s) {
   for (u32 i = 0; i < s->backward.room; i++) {
     const struct live_block *block = &s->backward.slots[i];
     struct memory_event *event = block->used ? &s->history->events[block->source] : NULL;
     if (!event)
       continue;
     event->source = as_gradient(s->history, event->source);
-    if (!live_put(&s->kept, *block))
-      return false;
+    live_put(&s->kept, *block);
   }
   live_free(&s->backward);
   s->backward = (struct live_set){0};
-  return true;
 }
 
-static bool look_at_event(struct search *s, u32 index) {
+static void look_at_event(struct search *s, u32 index) {
   const struct memory_event *event = &s->history->events[index];
   if (event->kind != MEMORY_ALLOC && event->kind != MEMORY_FREE)
-    return true;
+    return;
   live_remove(&s->backward, event->address, NULL);
   live_remove(&s->kept, event->address, NULL);
   if (event->kind == MEMORY_FREE)
-    return true;
+    return;
   enum allocation_category category = category_of(s->history, event->source);
-  if (category == ALLOCATION_OPTIMIZER || category == ALLOCATION_GRADIENT_CLIPPING)
-    return keep_all(s);
-  return category != ALLOCATION_BACKWARD ||
-         live_put(&s->backward, (struct live_block){.address = event->address, .source = index});
+  if (category == ALLOCATION_OPTIMIZER || category == ALLOCATION_GRADIENT_CLIPPING) {
+    keep_all(s);
+    return;
+  }
+  if (!(category != ALLOCATION_BACKWARD)) {
+    live_put(&s->backward, (struct live_block){.address = event->address, .source = index});
+  }
 }
 
-int snapshot_find_gradients(struct memory_history *history, struct arena *arena) {
+void snapshot_find_gradients(struct memory_history *history, struct arena *arena) {
   struct search s = {.history = history};
-  int error = history->n_sources ? add_sources(history, arena) : 0;
-  for (u32 i = 0; i < history->n_events && !error; i++)
-    error = look_at_event(&s, i) ? 0 : -ENOMEM;
-  for (u32 i = 0; i < history->n_blocks && !error; i++) {
+  if (history->n_sources)
+    add_sources(history, arena);
+  for (u32 i = 0; i < history->n_events; i++)
+    look_at_event(&s, i);
+  for (u32 i = 0; i < history->n_blocks; i++) {
     struct memory_block *block = &history->blocks[i];
     const struct live_block *kept = live_find(&s.kept, block->address);
     if (kept && block->state != MEMORY_BLOCK_FREE)
@@ -86,5 +85,4 @@ int snapshot_find_gradients(struct memory_history *history, struct arena *arena)
   }
   live_free(&s.backward);
   live_free(&s.kept);
-  return error;
 }

@@ -6,6 +6,6 @@
 
 /* The category of what the backward pass allocates and the optimizer uses: gradients of
  * parameters. 0, or -ENOMEM. */
-int snapshot_find_gradients(struct memory_history *history, struct arena *arena);
+void snapshot_find_gradients(struct memory_history *history, struct arena *arena);
 
 #endif

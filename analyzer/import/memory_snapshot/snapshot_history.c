@@ -86,7 +86,7 @@ static const struct value *frames_of(const struct value *block) {
   return frames || !past ? frames : value_get(value_item(past, value_count(past) - 1), "frames");
 }
 
-static int count_segments(struct reading *reading) {
+static void count_segments(struct reading *reading) {
   const struct value *segments = segments_of(reading->root);
   struct memory_history *history = reading->history;
   u64 n_blocks = 0, n_segments = 0;
@@ -97,13 +97,11 @@ static int count_segments(struct reading *reading) {
     n_segments++;
     n_blocks += value_count(blocks) + 1ull; /* one more, for bytes that no block covers */
     for (u32 b = 0; b < value_count(blocks); b++)
-      if (!stacks_add(&reading->stacks, frames_of(value_item(blocks, b))))
-        return -ENOMEM;
+      stacks_add(&reading->stacks, frames_of(value_item(blocks, b)));
   }
   history->segments =
       arena_array(reading->arena, size_sum(n_segments, 1), sizeof(*history->segments));
   history->blocks = arena_array(reading->arena, size_sum(n_blocks, 1), sizeof(*history->blocks));
-  return history->segments && history->blocks ? 0 : -ENOMEM;
 }
 
 static void add_block(struct reading *reading, struct memory_block block) {
@@ -211,15 +209,13 @@ static bool has_requested_frees(const struct value *events) {
   return false;
 }
 
-static int list_stacks_of_events(struct reading *reading, const struct value *events) {
+static void list_stacks_of_events(struct reading *reading, const struct value *events) {
   for (u32 i = 0; i < value_count(events); i++) {
     const struct value *event = value_item(events, i);
     const char *action = value_text(value_get(event, "action"));
-    if (action && strcmp(action, "alloc") == 0 &&
-        !stacks_add(&reading->stacks, value_get(event, "frames")))
-      return -ENOMEM;
+    if (action && strcmp(action, "alloc") == 0)
+      stacks_add(&reading->stacks, value_get(event, "frames"));
   }
-  return 0;
 }
 
 static bool read_event(const struct reading *reading, const struct value *value, bool requests,
@@ -246,13 +242,11 @@ static bool read_event(const struct reading *reading, const struct value *value,
   return event->kind && sized && placed;
 }
 
-static int read_events(struct reading *reading, const struct value *events) {
+static void read_events(struct reading *reading, const struct value *events) {
   struct memory_history *history = reading->history;
   bool requests = has_requested_frees(events);
   history->events =
       arena_array(reading->arena, size_sum(value_count(events), 1), sizeof(*history->events));
-  if (!history->events)
-    return -ENOMEM;
   for (u32 i = 0; i < value_count(events); i++) {
     struct memory_event *event = &history->events[history->n_events];
     if (read_event(reading, value_item(events, i), requests, event))
@@ -260,7 +254,6 @@ static int read_events(struct reading *reading, const struct value *events) {
     else
       reading->unreadable_events++;
   }
-  return 0;
 }
 
 static i64 allocated_change(const struct memory_event *event) {
@@ -347,17 +340,15 @@ int snapshot_history(const struct value *root, u32 device, struct arena *arena,
                                      .device = (i32)device,
                                      .origin = "PyTorch memory snapshot",
                                      .notes = arena_array(arena, MOST_NOTES, sizeof(char *))};
-  int error = history->notes ? count_segments(&reading) : -ENOMEM;
-  if (!error)
-    error = list_stacks_of_events(&reading, events);
-  if (!error)
-    error = stacks_resolve(&reading.stacks, arena);
+  count_segments(&reading);
+  list_stacks_of_events(&reading, events);
+  int error = stacks_resolve(&reading.stacks, arena);
   history->sources = reading.stacks.sources;
   history->n_sources = reading.stacks.n_sources;
   if (!error)
     read_segments(&reading);
   if (!error)
-    error = read_events(&reading, events);
+    read_events(&reading, events);
   if (!error) {
     if (!history->n_segments) {
       history->segments = NULL;
@@ -368,11 +359,11 @@ int snapshot_history(const struct value *root, u32 device, struct arena *arena,
     error = add_notes(&reading);
   }
   if (!error)
-    error = memory_frames_finish(&reading.stacks.tree, arena, history);
+    memory_frames_finish(&reading.stacks.tree, arena, history);
   if (!error)
-    error = snapshot_find_gradients(history, arena);
+    snapshot_find_gradients(history, arena);
   if (!error)
-    error = snapshot_steps(root, history);
+    snapshot_steps(root, history);
   stacks_free(&reading.stacks);
   return error;
 }

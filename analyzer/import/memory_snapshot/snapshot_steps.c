@@ -20,8 +20,8 @@ static int by_time(const void *left, const void *right) {
 }
 
 /* The times, in ns, of annotations of one stage whose names begin with that text. */
-static int list_annotations(const struct value *annotations, const struct memory_history *history,
-                            const char *stage, const char *name, instants *list) {
+static void list_annotations(const struct value *annotations, const struct memory_history *history,
+                             const char *stage, const char *name, instants *list) {
   for (u32 i = 0; i < value_count(annotations); i++) {
     const struct value *one = value_item(annotations, i);
     const char *its_stage = value_text(value_get(one, "stage"));
@@ -32,12 +32,10 @@ static int list_annotations(const struct value *annotations, const struct memory
         strncmp(its_name, name, strlen(name)) != 0 || device != history->device ||
         !value_integer(value_get(one, "time_us"), &time) || time <= 0 || time > INT64_MAX / 1000)
       continue;
-    if (!VECTOR_PUSH(list, time * 1000))
-      return -ENOMEM;
+    VECTOR_PUSH(list, time * 1000);
   }
   if (list->n)
     qsort(list->at, list->n, sizeof(*list->at), by_time);
-  return 0;
 }
 
 /* How many of the instants, which ascend, are not later than `time`. */
@@ -165,10 +163,8 @@ static void clear_steps(struct memory_history *history) {
     history->events[i].step = -1;
 }
 
-static bool number_by_period(struct memory_history *history) {
+static void number_by_period(struct memory_history *history) {
   u32 *tokens = memory_array(size_sum(history->n_events, 1), sizeof(*tokens)), n = 0;
-  if (!tokens)
-    return false;
   for (u32 i = 0; i < history->n_events; i++)
     if (history->events[i].kind == MEMORY_ALLOC)
       tokens[n++] = (u32)((u64)history->events[i].bytes * 0x9e3779b97f4a7c15ull >> 32);
@@ -176,7 +172,7 @@ static bool number_by_period(struct memory_history *history) {
   bool found = n > 0 && find_period(tokens, n, &period);
   free(tokens);
   if (!found)
-    return true;
+    return;
   u32 allocations = 0;
   history->n_steps = (period.last - period.first) / period.length;
   for (u32 i = 0; i < history->n_events; i++) {
@@ -191,33 +187,30 @@ static bool number_by_period(struct memory_history *history) {
     history->steps_method = "repeating allocations";
   else
     clear_steps(history);
-  return true;
 }
 
-int snapshot_steps(const struct value *root, struct memory_history *history) {
+void snapshot_steps(const struct value *root, struct memory_history *history) {
   const struct value *annotations = value_get(root, "external_annotations");
   instants steps = {0}, optimizers = {0};
-  int error = list_annotations(annotations, history, "START", "ProfilerStep#", &steps);
-  if (!error)
-    error = list_annotations(annotations, history, "END", "Optimizer.step#", &optimizers);
-  if (!error && steps.n >= LEAST_STEPS) {
+  list_annotations(annotations, history, "START", "ProfilerStep#", &steps);
+  list_annotations(annotations, history, "END", "Optimizer.step#", &optimizers);
+  if (steps.n >= LEAST_STEPS) {
     number_by_time(history, &steps, true);
     history->steps_method = "profiler's step ranges";
     history->steps_are_certain = true;
-  } else if (!error && optimizers.n >= LEAST_STEPS) {
+  } else if (optimizers.n >= LEAST_STEPS) {
     number_by_time(history, &optimizers, false);
     history->steps_method = "ends of optimizer steps";
     history->steps_are_certain = true;
-  } else if (!error) {
+  } else
     number_by_optimizer(history);
-    history->steps_method = "ends of the optimizer's allocations";
-    history->steps_are_certain = true;
-    if (history->n_steps < LEAST_STEPS) {
-      clear_steps(history);
-      error = number_by_period(history) ? 0 : -ENOMEM;
-    }
+  history->steps_method = "ends of the optimizer's allocations";
+  history->steps_are_certain = true;
+  if (history->n_steps < LEAST_STEPS) {
+    clear_steps(history);
+    number_by_period(history);
   }
+
   free(steps.at);
   free(optimizers.at);
-  return error;
 }

@@ -154,8 +154,7 @@ static bool add_frame(struct frames *frames, const struct value *value, struct a
   u64 address = (uintptr_t)value->items;
   if (live_find(&frames->index, address))
     return true;
-  if (!live_put(&frames->index, (struct live_block){.address = address, .source = frames->all.n}))
-    return false;
+  live_put(&frames->index, (struct live_block){.address = address, .source = frames->all.n});
   struct frame frame = frame_of(value);
   frame.place = frame.priority > PRIORITY_NONE ? place_of(&frame, arena) : NULL;
   return (frame.priority == PRIORITY_NONE || frame.place) && VECTOR_PUSH(&frames->all, frame);
@@ -204,13 +203,13 @@ static struct memory_source describe(const struct value_items *stack, const stru
                                                                : ALLOCATION_UNKNOWN};
 }
 
-bool stacks_add(struct stacks *stacks, const struct value *frames) {
+void stacks_add(struct stacks *stacks, const struct value *frames) {
   if (!value_is_sequence(frames) || value_count(frames) == 0)
-    return true;
+    return;
   /* Most stacks come from the same place as the one before. */
   if (stacks->all.n && stacks->all.at[stacks->all.n - 1].frames == frames->items)
-    return true;
-  return VECTOR_PUSH(&stacks->all, (struct stack){.frames = frames->items});
+    return;
+  VECTOR_PUSH(&stacks->all, (struct stack){.frames = frames->items});
 }
 
 struct described {
@@ -231,11 +230,10 @@ static int by_text(const void *left, const void *right) {
 }
 
 /* Stacks with the same place and category have one source. */
-static int number_sources(struct stacks *stacks, struct described *described, struct arena *arena) {
+static void number_sources(struct stacks *stacks, struct described *described,
+                           struct arena *arena) {
   u32 n = stacks->all.n;
   stacks->sources = arena_array(arena, size_sum(n, 1), sizeof(*stacks->sources));
-  if (!stacks->sources)
-    return -ENOMEM;
   stacks->n_sources = 1;
   if (n)
     qsort(described, n, sizeof(*described), by_text);
@@ -247,7 +245,6 @@ static int number_sources(struct stacks *stacks, struct described *described, st
       stacks->sources[stacks->n_sources++] = *source;
     stacks->all.at[described[i].stack].source = stacks->n_sources - 1;
   }
-  return 0;
 }
 
 /* Frames that show a place: all Python frames, and of the others operators and autograd's nodes.
@@ -266,9 +263,8 @@ static int grow_tree(struct stacks *stacks, struct stack *stack, const struct fr
       continue;
     if (!any)
       name = arena_text(arena, name);
-    stack->stack = name ? memory_frames_find_or_add(&stacks->tree, stack->stack, name,
-                                                    frame->priority >= PRIORITY_STRING)
-                        : 0;
+    stack->stack = memory_frames_find_or_add(&stacks->tree, stack->stack, name,
+                                             frame->priority >= PRIORITY_STRING);
     if (!stack->stack)
       return -ENOMEM;
   }
@@ -285,11 +281,11 @@ int stacks_resolve(struct stacks *stacks, struct arena *arena) {
   stacks->all.n = kept;
   struct frames frames = {0};
   struct described *described = memory_zeroed(size_sum(kept, 1), sizeof(*described));
-  int error = described ? list_frames(stacks, &frames, arena) : -ENOMEM;
+  int error = list_frames(stacks, &frames, arena);
   for (u32 i = 0; i < kept && !error; i++)
     described[i] = (struct described){describe(stacks->all.at[i].frames, &frames), i};
   if (!error)
-    error = number_sources(stacks, described, arena);
+    number_sources(stacks, described, arena);
   for (u32 i = 0; i < kept && !error; i++)
     error = grow_tree(stacks, &stacks->all.at[i], &frames, arena);
   free(described);

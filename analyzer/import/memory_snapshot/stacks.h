@@ -26,7 +26,7 @@ struct stacks {
 
 /* Adds a list of frames, innermost first. A value that is not a list of frames is ignored. False
  * without memory. */
-bool stacks_add(struct stacks *stacks, const struct value *frames);
+void stacks_add(struct stacks *stacks, const struct value *frames);
 
 /* Describes all of them. The sources and the names of the tree's frames are in `arena`. 0, or
  * -ENOMEM. */

@@ -36,24 +36,25 @@ static int load_one(struct import *import, const struct input *input, struct mod
     error = modules_read(&root, import->arena, stats, why, sizeof(why));
   error = budget_end(&budget, error, why, sizeof(why));
   arena_release(&values);
-  if (error && error != -ENOMEM)
+  if (error)
     snprintf(import->why, import->why_bytes, "%s: %s", input->path, why);
   return error;
 }
 
 int load_modules(struct import *import, const struct input *inputs, u32 n) {
   struct module_tree *stats = arena_alloc(import->arena, sizeof(*stats));
-  int error = stats ? -ENODATA : -ENOMEM;
+  int error = -ENODATA;
   u32 i = 0;
-  for (; stats && error && error != -ENOMEM && i < n; i++) {
+  for (; error && i < n; i++) {
     *stats = (struct module_tree){.path = inputs[i].path};
     error = load_one(import, &inputs[i], stats);
   }
   if (error)
     return error;
   import->model->modules = stats;
-  return n == 1 ? 0
-                : model_note(import->model,
-                             "module statistics come from %s; %u more such files were skipped",
-                             stats->path, n - 1);
+  if (!(n == 1)) {
+    model_note(import->model, "module statistics come from %s; %u more such files were skipped",
+               stats->path, n - 1);
+  }
+  return 0;
 }

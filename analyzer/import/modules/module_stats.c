@@ -59,16 +59,12 @@ static bool read_module(const struct value *value, struct arena *arena, struct m
 
 /* The position of each module in the order of the forward pass; modules that are not in it come
  * last. */
-static int order_by_forward_pass(const struct value *root, struct module_tree *stats,
-                                 struct arena *arena) {
+static void order_by_forward_pass(const struct value *root, struct module_tree *stats,
+                                  struct arena *arena) {
   const struct value *wanted = value_get(value_get(root, "mod_order"), "fw_pre_order");
   u32 n = stats->n, placed = 0;
   struct name *names = memory_zeroed(size_sum(n, 1), sizeof(*names));
   struct module_stat *ordered = arena_array(arena, size_sum(n, 1), sizeof(*ordered));
-  if (!names || !ordered) {
-    free(names);
-    return -ENOMEM;
-  }
   for (u32 i = 0; i < n; i++)
     names[i] = (struct name){stats->at[i].name, strlen(stats->at[i].name), i};
   qsort(names, n, sizeof(*names), by_name);
@@ -85,16 +81,13 @@ static int order_by_forward_pass(const struct value *root, struct module_tree *s
       ordered[placed++] = stats->at[i];
   stats->at = ordered;
   free(names);
-  return 0;
 }
 
 /* The nearest module above: the longest beginning of the name, up to a dot, that is the name of a
  * module. */
-static int find_parents(struct module_tree *stats) {
+static void find_parents(struct module_tree *stats) {
   u32 n = stats->n;
   struct name *names = memory_zeroed(size_sum(n, 1), sizeof(*names));
-  if (!names)
-    return -ENOMEM;
   for (u32 i = 0; i < n; i++) {
     names[i] = (struct name){stats->at[i].name, strlen(stats->at[i].name), i};
     stats->at[i].leaf = true;
@@ -114,7 +107,6 @@ static int find_parents(struct module_tree *stats) {
     }
   }
   free(names);
-  return 0;
 }
 
 int modules_read(const struct value *root, struct arena *arena, struct module_tree *stats,
@@ -126,8 +118,6 @@ int modules_read(const struct value *root, struct arena *arena, struct module_tr
     return -EINVAL;
   }
   stats->at = arena_array(arena, size_sum(n, 1), sizeof(*stats->at));
-  if (!stats->at)
-    return -ENOMEM;
   for (u32 i = 0; i < n; i++) {
     if (!read_module(value_item(list, i), arena, &stats->at[stats->n]))
       continue;
@@ -138,6 +128,7 @@ int modules_read(const struct value *root, struct arena *arena, struct module_tr
     snprintf(why, why_bytes, "none of its %u modules has a name (fqn)", n);
     return -EINVAL;
   }
-  int error = order_by_forward_pass(root, stats, arena);
-  return error ? error : find_parents(stats);
+  order_by_forward_pass(root, stats, arena);
+  find_parents(stats);
+  return 0;
 }

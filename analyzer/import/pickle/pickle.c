@@ -36,14 +36,9 @@ static int fail(struct machine *m, const char *reason) {
   return -EBADMSG;
 }
 
-static int fail_no_memory(struct machine *m) {
-  snprintf(m->why, m->why_bytes, "no memory for the pickle at its byte %td", m->at - m->start);
-  return -ENOMEM;
-}
-
 /* Explains what a function of value_build.h or pickle_text.h refused. */
 static int explain_error(struct machine *m, int error, const char *what) {
-  return error == -ENOMEM ? fail_no_memory(m) : error ? fail(m, what) : 0;
+  return error ? fail(m, what) : 0;
 }
 
 /* --- Refusing what is not plain data --- */
@@ -113,8 +108,8 @@ static u32 stack_floor(const struct machine *m) {
   return m->marks.n ? m->marks.at[m->marks.n - 1] : 0;
 }
 
-static int push(struct machine *m, struct value value) {
-  return VECTOR_PUSH(&m->stack, value) ? 0 : fail_no_memory(m);
+static void push(struct machine *m, struct value value) {
+  VECTOR_PUSH(&m->stack, value);
 }
 
 /* The values above the innermost mark, which is removed; they stay readable until a push. */
@@ -152,8 +147,7 @@ static int memo_put(struct machine *m, u64 index) {
     return fail(m, "a memo number beyond what the file can hold");
   if (m->stack.n == stack_floor(m))
     return fail(m, "nothing to put into the memo");
-  if (!VECTOR_REACH(&m->memo, (u32)index))
-    return fail_no_memory(m);
+  VECTOR_REACH(&m->memo, (u32)index);
   m->memoized += !m->memo.at[index].kind;
   m->memo.at[index] = m->stack.at[m->stack.n - 1];
   return 0;
@@ -162,7 +156,8 @@ static int memo_put(struct machine *m, u64 index) {
 static int memo_get(struct machine *m, u64 index) {
   if (index >= m->memo.n || !m->memo.at[index].kind)
     return fail(m, "a reference to something that was not memoized");
-  return push(m, m->memo.at[index]);
+  push(m, m->memo.at[index]);
+  return 0;
 }
 
 /* The number in a line of the text protocol. */
@@ -199,7 +194,8 @@ static int push_integer(struct machine *m, u32 bytes, bool is_signed) {
   if (!read_number(m, bytes, &word))
     return fail_truncated(m);
   i64 value = is_signed ? (i64)(i32)(u32)word : (i64)word;
-  return push(m, (struct value){.kind = VALUE_INT, .integer = value});
+  push(m, (struct value){.kind = VALUE_INT, .integer = value});
+  return 0;
 }
 
 /* A size in `width` bytes, then that many bytes. */
@@ -222,9 +218,11 @@ static int push_long(struct machine *m, u32 width) {
   u32 n;
   struct value value;
   int error = read_sized(m, width, &bytes, &n);
-  if (!error)
-    error = explain_error(m, pickle_integer(&m->builder, bytes, n, &value), "a bad integer");
-  return error ? error : push(m, value);
+  if (error)
+    return error;
+  pickle_integer(&m->builder, bytes, n, &value);
+  push(m, value);
+  return error;
 }
 
 static int push_text(struct machine *m, enum value_kind kind, u32 width) {
@@ -232,10 +230,11 @@ static int push_text(struct machine *m, enum value_kind kind, u32 width) {
   u32 n;
   struct value value;
   int error = read_sized(m, width, &bytes, &n);
-  if (!error)
-    error =
-        explain_error(m, value_make_text(&m->builder, kind, (const char *)bytes, n, &value), "");
-  return error ? error : push(m, value);
+  if (error)
+    return error;
+  value_make_text(&m->builder, kind, (const char *)bytes, n, &value);
+  push(m, value);
+  return error;
 }
 
 static int push_binary_float(struct machine *m) {
@@ -245,7 +244,8 @@ static int push_binary_float(struct machine *m) {
   word = __builtin_bswap64(word);
   struct value value = {.kind = VALUE_FLOAT};
   memcpy(&value.real, &word, sizeof(value.real));
-  return push(m, value);
+  push(m, value);
+  return 0;
 }
 
 /* The scalars that old protocols write as a line of text. */
@@ -260,16 +260,17 @@ static int push_line(struct machine *m, enum op op) {
               : op == OP_UNICODE ? pickle_raw_unicode(&m->builder, line, n, &value)
                                  : pickle_decimal(&m->builder, line, n, &value);
   error = explain_error(m, error, "a number or text that cannot be read");
-  return error ? error : push(m, value);
+  if (!error)
+    push(m, value);
+  return error;
 }
 
 /* --- Containers --- */
 
-static int push_empty(struct machine *m, enum value_kind kind) {
+static void push_empty(struct machine *m, enum value_kind kind) {
   struct value value;
-  if (value_make_items(&m->builder, kind, &value) < 0)
-    return fail_no_memory(m);
-  return push(m, value);
+  value_make_items(&m->builder, kind, &value);
+  push(m, value);
 }
 
 /* Values that cannot change later, and so may be in a set or be the key of a dict. */
@@ -296,10 +297,11 @@ static int put_items(struct machine *m, struct value *to, const struct value *it
 /* A container of what was above the mark, or of the n values on top. */
 static int push_made(struct machine *m, enum value_kind kind, const struct value *values, u32 n) {
   struct value made;
-  if (value_make_items(&m->builder, kind, &made) < 0)
-    return fail_no_memory(m);
+  value_make_items(&m->builder, kind, &made);
   int error = kind == VALUE_DICT ? put_pairs(m, &made, values, n) : put_items(m, &made, values, n);
-  return error ? error : push(m, made);
+  if (!error)
+    push(m, made);
+  return error;
 }
 
 static int push_marked(struct machine *m, enum value_kind kind) {
@@ -350,7 +352,8 @@ static int pop_and_discard(struct machine *m, enum op op) {
 static int duplicate(struct machine *m) {
   if (m->stack.n == stack_floor(m))
     return fail(m, "nothing to duplicate");
-  return push(m, m->stack.at[m->stack.n - 1]);
+  push(m, m->stack.at[m->stack.n - 1]);
+  return 0;
 }
 
 static int check_protocol(struct machine *m) {
@@ -422,7 +425,8 @@ static int refuse_op(struct machine *m, enum op op) {
 static int execute(struct machine *m, enum op op) {
   switch (op) {
   case OP_MARK:
-    return VECTOR_PUSH(&m->marks, m->stack.n) ? 0 : fail_no_memory(m);
+    VECTOR_PUSH(&m->marks, m->stack.n);
+    return 0;
   case OP_STOP:
     m->stopped = true;
     return 0;
@@ -437,10 +441,12 @@ static int execute(struct machine *m, enum op op) {
     return check_frame(m);
 
   case OP_NONE:
-    return push(m, (struct value){.kind = VALUE_NONE});
+    push(m, (struct value){.kind = VALUE_NONE});
+    return 0;
   case OP_NEWTRUE:
   case OP_NEWFALSE:
-    return push(m, (struct value){.kind = VALUE_BOOL, .boolean = op == OP_NEWTRUE});
+    push(m, (struct value){.kind = VALUE_BOOL, .boolean = op == OP_NEWTRUE});
+    return 0;
   case OP_BININT:
     return push_integer(m, 4, true);
   case OP_BININT1:
@@ -476,13 +482,17 @@ static int execute(struct machine *m, enum op op) {
     return push_text(m, VALUE_BYTES, 8);
 
   case OP_EMPTY_LIST:
-    return push_empty(m, VALUE_LIST);
+    push_empty(m, VALUE_LIST);
+    return 0;
   case OP_EMPTY_DICT:
-    return push_empty(m, VALUE_DICT);
+    push_empty(m, VALUE_DICT);
+    return 0;
   case OP_EMPTY_SET:
-    return push_empty(m, VALUE_SET);
+    push_empty(m, VALUE_SET);
+    return 0;
   case OP_EMPTY_TUPLE:
-    return push_empty(m, VALUE_TUPLE);
+    push_empty(m, VALUE_TUPLE);
+    return 0;
   case OP_LIST:
     return push_marked(m, VALUE_LIST);
   case OP_DICT:
@@ -536,7 +546,7 @@ static int run(struct machine *m, struct value *root) {
   if (error == -E2BIG)
     return fail(m, "it is nested too deeply");
   if (error)
-    return fail_no_memory(m);
+    return fail(m, "it cannot be read");
   *root = m->stack.at[0];
   return budget_take(BUDGET_EXPANDED, (u64)value_spread(root)) ? 0 : -EFBIG;
 }

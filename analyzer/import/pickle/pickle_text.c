@@ -12,18 +12,19 @@
 #define MOST_DIGITS 4300u
 #define MOST_WORDS (MOST_DIGITS / 9 + 3)
 
-int pickle_integer(struct value_builder *b, const u8 *bytes, u32 n, struct value *out) {
+void pickle_integer(struct value_builder *b, const u8 *bytes, u32 n, struct value *out) {
   bool negative = n && bytes[n - 1] & 0x80;
   u8 sign = negative ? 0xff : 0;
   while (n > 8 && bytes[n - 1] == sign && ((bytes[n - 2] ^ sign) & 0x80) == 0)
     n--;
-  if (n > 8)
-    return value_make_text(b, VALUE_BIG, (const char *)bytes, n, out);
+  if (n > 8) {
+    value_make_text(b, VALUE_BIG, (const char *)bytes, n, out);
+    return;
+  }
   u64 word = 0;
   for (u32 i = 0; i < 8; i++)
     word |= (u64)(i < n ? bytes[i] : sign) << (8 * i);
   *out = (struct value){.kind = VALUE_INT, .integer = (i64)word};
-  return 0;
 }
 
 /* magnitude = magnitude x 10^digits + chunk, in 32-bit words, the lowest first */
@@ -75,7 +76,8 @@ int pickle_decimal(struct value_builder *b, const char *line, size_t n, struct v
   u8 bytes[MOST_WORDS * 4];
   for (u32 at = 0; at < used * 4; at++)
     bytes[at] = (u8)(words[at / 4] >> (8 * (at % 4)));
-  return pickle_integer(b, bytes, used * 4, out);
+  pickle_integer(b, bytes, used * 4, out);
+  return 0;
 }
 
 int pickle_float(const char *line, size_t n, struct value *out) {
@@ -130,8 +132,6 @@ int pickle_quoted(struct value_builder *b, const char *line, size_t n, struct va
   if (n < 2 || line[0] != line[n - 1] || (line[0] != '\'' && line[0] != '"') || n > UINT32_MAX)
     return -EBADMSG;
   char *text = memory_array(n, 1);
-  if (!text)
-    return -ENOMEM;
   u32 bytes = 0;
   for (size_t i = 1; i < n - 1; i++) {
     size_t used = line[i] == '\\' ? escape(line + i + 1, n - 2 - i, &text[bytes]) : 0;
@@ -140,9 +140,9 @@ int pickle_quoted(struct value_builder *b, const char *line, size_t n, struct va
     bytes++;
     i += used;
   }
-  int error = value_make_text(b, VALUE_STR, text, bytes, out);
+  value_make_text(b, VALUE_STR, text, bytes, out);
   free(text);
-  return error;
+  return 0;
 }
 
 static u32 put_utf8(char *at, u32 code) {
@@ -161,8 +161,6 @@ int pickle_raw_unicode(struct value_builder *b, const char *line, size_t n, stru
   if (n > UINT32_MAX / 2)
     return -EBADMSG;
   char *text = memory_array(size_sum(size_product(2, n), 1), 1);
-  if (!text)
-    return -ENOMEM;
   u32 bytes = 0;
   int error = 0;
   for (size_t i = 0; i < n && !error; i++) {
@@ -181,7 +179,7 @@ int pickle_raw_unicode(struct value_builder *b, const char *line, size_t n, stru
       bytes += put_utf8(text + bytes, code);
   }
   if (!error)
-    error = value_make_text(b, VALUE_STR, text, bytes, out);
+    value_make_text(b, VALUE_STR, text, bytes, out);
   free(text);
   return error;
 }

@@ -10,7 +10,7 @@
 #include "import/value_build.h"
 
 /* The two's complement of an integer, least significant byte first, of up to 64 bits or more. */
-int pickle_integer(struct value_builder *b, const u8 *bytes, u32 n, struct value *out);
+void pickle_integer(struct value_builder *b, const u8 *bytes, u32 n, struct value *out);
 
 /* 12, -7, 01 and 00 (true and false), 123456789012345678901234567890L */
 int pickle_decimal(struct value_builder *b, const char *line, size_t n, struct value *out);

@@ -47,39 +47,36 @@ static int by_rank(const void *left, const void *right) {
   return a->rank != b->rank ? (a->rank > b->rank) - (a->rank < b->rank) : strcmp(a->path, b->path);
 }
 
-static int note_problems(struct model *model, const struct pytscope_run *run) {
-  int error = 0;
+static void note_problems(struct model *model, const struct pytscope_run *run) {
   if (run->unreadable_lines)
-    error = model_note(model, "%s: %llu lines have another form than the rest and were not read",
-                       run->path, (unsigned long long)run->unreadable_lines);
-  if (!error && run->earlier)
-    error = model_note(model,
-                       "%s: %u steps are left out: after them step %llu begins again, and only the "
-                       "last start is used",
-                       run->path, run->earlier,
-                       (unsigned long long)(run->steps.n ? run->steps.at[0].number : 0));
-  if (!error && !run->described)
-    error = model_note(model,
-                       "%s has no readable run.json beside it: the run did not reach its finish()",
-                       run->path);
-  return error;
+    model_note(model, "%s: %llu lines have another form than the rest and were not read", run->path,
+               (unsigned long long)run->unreadable_lines);
+  if (run->earlier)
+    model_note(model,
+               "%s: %u steps are left out: after them step %llu begins again, and only the "
+               "last start is used",
+               run->path, run->earlier,
+               (unsigned long long)(run->steps.n ? run->steps.at[0].number : 0));
+  if (!run->described)
+    model_note(model, "%s has no readable run.json beside it: the run did not reach its finish()",
+               run->path);
 }
 
 /* One run for each rank, in order; others are noted. */
-static u32 keep_one_per_rank(struct model *model, struct pytscope_run *runs, u32 n, int *error) {
+static u32 keep_one_per_rank(struct model *model, struct pytscope_run *runs, u32 n) {
   u32 kept = 0;
   if (n)
     qsort(runs, n, sizeof(*runs), by_rank);
   for (u32 i = 0; i < n; i++) {
     bool again = kept && runs[kept - 1].rank == runs[i].rank;
-    if (*error == 0)
-      *error = again ? model_note(model, "%s is left out: it also has rank %u, like %s",
-                                  runs[i].path, runs[i].rank, runs[kept - 1].path)
-                     : note_problems(model, &runs[i]);
-    if (again)
+    if (again) {
+      model_note(model, "%s is left out: it also has rank %u, like %s", runs[i].path, runs[i].rank,
+                 runs[kept - 1].path);
       free(runs[i].steps.at);
-    else
+    } else {
+      note_problems(model, &runs[i]);
       runs[kept++] = runs[i];
+    }
   }
   return kept;
 }
@@ -110,14 +107,16 @@ static int add_values(struct import *import, const struct pytscope_run *run,
   int error = whole_file_read(run->path, &bytes, &n);
   if (!error)
     error = scalar_log_read(&log, SCALAR_LOG_LINES, (char *)bytes, n, why, sizeof(why));
-  for (u32 i = 0; i < log.values.n && !error; i++) {
+  for (u32 i = 0; i < log.values.n; i++) {
     const struct scalar *value = &log.values.at[i];
     struct rank_scalar scalar = {NS_UNKNOWN, value->value, value->step, value->name};
-    error = VECTOR_PUSH(&events->scalars, scalar) ? 0 : -ENOMEM;
+    VECTOR_PUSH(&events->scalars, scalar);
   }
   error = budget_end(&budget, error, why, sizeof(why));
-  if (error == -EFBIG)
-    error = model_note(import->model, "%s: its values: %s", run->path, why);
+  if (error == -EFBIG) {
+    model_note(import->model, "%s: its values: %s", run->path, why);
+    error = 0;
+  }
   free(bytes);
   free(log.values.at);
   free(log.names.at);
@@ -126,35 +125,33 @@ static int add_values(struct import *import, const struct pytscope_run *run,
 
 /* A step lasts from the end of the one before it to its own. Before the first there is no end: it
  * is as long as what is attributed in it. */
-static int add_steps(const struct pytscope_run *run, struct rank_events *events) {
+static void add_steps(const struct pytscope_run *run, struct rank_events *events) {
   if (run->steps.n == 0)
-    return 0;
+    return;
   const struct pytscope_step *first = &run->steps.at[0];
   i64 begin = first->end - (first->attributed == NS_UNKNOWN ? 0 : first->attributed);
   for (u32 i = 0; i <= run->steps.n; i++) {
     struct rank_mark mark = {.time = i ? run->steps.at[i - 1].end : begin,
                              .step = first->number + i,
                              .ends = i == run->steps.n};
-    if (!VECTOR_PUSH(&events->marks, mark))
-      return -ENOMEM;
+    VECTOR_PUSH(&events->marks, mark);
   }
   events->begin = begin;
   events->end = run->steps.at[run->steps.n - 1].end;
-  return 0;
 }
 
 static int make_ranks(struct import *import, const struct pytscope_run *runs, u32 n) {
   struct model *model = import->model;
-  int error = model_make_ranks(model, n);
+  model_make_ranks(model, n);
+  int error = 0;
   for (u32 r = 0; r < n && !error; r++) {
     struct rank_events *events = model_events(model, r);
     events->begin = events->end = NS_UNKNOWN;
     model->ranks[r] = describe(&runs[r]);
     model->world_size =
         runs[r].world_size > model->world_size ? runs[r].world_size : model->world_size;
-    error = add_steps(&runs[r], events);
-    if (!error)
-      error = add_values(import, &runs[r], events);
+    add_steps(&runs[r], events);
+    error = add_values(import, &runs[r], events);
   }
   return error;
 }
@@ -185,19 +182,16 @@ static void fill_phases(struct model *model, u32 r, const struct pytscope_run *r
   }
 }
 
-static int add_phases(struct import *import, const struct pytscope_run *runs, u32 n) {
+static void add_phases(struct import *import, const struct pytscope_run *runs, u32 n) {
   struct model *model = import->model;
   size_t cells = (size_t)model->steps.n * model->n_ranks;
   model->phases = arena_array(import->arena, size_sum(cells, 1), sizeof(*model->phases));
-  if (!model->phases)
-    return -ENOMEM;
   for (size_t i = 0; i < cells; i++)
     model->phases[i] =
         (struct phase_times){NS_UNKNOWN, NS_UNKNOWN, NS_UNKNOWN, NS_UNKNOWN, NS_UNKNOWN};
   for (u32 r = 0; r < n; r++)
     fill_phases(model, r, &runs[r]);
   model->phase_method = "pytscope's phases";
-  return 0;
 }
 
 static int build_model(struct import *import, const struct pytscope_run *runs, u32 n) {
@@ -210,7 +204,9 @@ static int build_model(struct import *import, const struct pytscope_run *runs, u
   model->lengths_only = true;
   model_name_marks(model, "pytscope's records of steps");
   error = join_ranks(model, import->options);
-  return error ? error : add_phases(import, runs, n);
+  if (!error)
+    add_phases(import, runs, n);
+  return error;
 }
 
 /* Reads what can be read; a file that cannot be read is noted. 0, -ENOMEM, or the last failure
@@ -230,8 +226,7 @@ static int read_all(struct import *import, const struct input *inputs, u32 n,
       continue;
     }
     free(runs[*read].steps.at);
-    if (error == -ENOMEM || model_note(import->model, "%s: %s", inputs[i].path, why) < 0)
-      return -ENOMEM;
+    model_note(import->model, "%s: %s", inputs[i].path, why);
     snprintf(import->why, import->why_bytes, "%s: %s", inputs[i].path, why);
     failure = error;
   }
@@ -240,15 +235,17 @@ static int read_all(struct import *import, const struct input *inputs, u32 n,
 
 int load_pytscope(struct import *import, const struct input *inputs, u32 n) {
   struct model *model = import->model;
-  if (model->timelines)
-    return model_note(model, "pytscope's records are left out: there are timelines of the job");
+  if (model->timelines) {
+    model_note(model, "pytscope's records are left out: there are timelines of the job");
+    return 0;
+  }
   struct pytscope_run *runs = memory_zeroed(n, sizeof(*runs));
   u32 read = 0, next = 0;
-  int error = runs ? read_all(import, inputs, n, runs, &read) : -ENOMEM;
+  int error = read_all(import, inputs, n, runs, &read);
   for (u32 i = 0; i < read; i++)
     if (!runs[i].rank_known)
       runs[i].rank = next++;
-  u32 kept = read ? keep_one_per_rank(model, runs, read, &error) : 0;
+  u32 kept = read ? keep_one_per_rank(model, runs, read) : 0;
   if (!error && kept)
     error = build_model(import, runs, kept);
   for (u32 i = 0; i < kept; i++)

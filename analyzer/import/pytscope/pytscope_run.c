@@ -45,7 +45,7 @@ static void read_phases(struct pytscope_step *step, const struct value *phases) 
   }
 }
 
-static bool read_record(struct pytscope_run *run, const struct value *record) {
+static void read_record(struct pytscope_run *run, const struct value *record) {
   i64 number;
   struct pytscope_step step = {.end = ns_of(value_get(record, "timestamp")),
                                .attributed = NS_UNKNOWN};
@@ -53,7 +53,7 @@ static bool read_record(struct pytscope_run *run, const struct value *record) {
     step.kinds[i] = NS_UNKNOWN;
   if (step.end == NS_UNKNOWN || !value_integer(value_get(record, "step"), &number) || number < 0) {
     run->unreadable_lines++;
-    return true;
+    return;
   }
   step.number = (u64)number;
   read_phases(&step, value_get(record, "phases"));
@@ -63,13 +63,12 @@ static bool read_record(struct pytscope_run *run, const struct value *record) {
     run->earlier += run->steps.n;
     run->steps.n = 0;
   }
-  return VECTOR_PUSH(&run->steps, step);
+  VECTOR_PUSH(&run->steps, step);
 }
 
-static int read_steps(struct pytscope_run *run, char *text, size_t n) {
+static void read_steps(struct pytscope_run *run, char *text, size_t n) {
   struct arena values = {0};
-  bool room = true;
-  for (char *at = text, *end = text + n; at < end && room;) {
+  for (char *at = text, *end = text + n; at < end;) {
     char *stop = memchr(at, '\n', (size_t)(end - at));
     struct value record;
     char why[160];
@@ -78,16 +77,13 @@ static int read_steps(struct pytscope_run *run, char *text, size_t n) {
                     ? scalar_json_read(at, (size_t)(stop - at), &values, &record, why, sizeof(why))
                     : -ENODATA;
     if (error == 0)
-      room = read_record(run, &record);
-    else if (error == -ENOMEM)
-      room = false;
+      read_record(run, &record);
     else
       run->unreadable_lines += stop > at;
     arena_release(&values);
     at = stop + 1;
   }
   arena_release(&values);
-  return room ? 0 : -ENOMEM;
 }
 
 static const char *copy_text(struct arena *arena, const struct value *text) {
@@ -122,18 +118,16 @@ static void rank_from_folder(struct pytscope_run *run, const char *folder) {
   }
 }
 
-static int read_description(struct pytscope_run *run, struct arena *arena) {
+static void read_description(struct pytscope_run *run, struct arena *arena) {
   const char *slash = strrchr(run->path, '/');
   char *folder = slash ? arena_printf(arena, "%.*s", (int)(slash - run->path), run->path)
                        : arena_text(arena, ".");
-  char *path = folder ? arena_printf(arena, "%s/run.json", folder) : NULL;
+  char *path = arena_printf(arena, "%s/run.json", folder);
   struct arena values = {0};
   struct value root;
   char why[160];
   u8 *bytes = NULL;
   size_t n = 0;
-  if (!path)
-    return -ENOMEM;
   rank_from_folder(run, folder);
   int error = whole_file_read(path, &bytes, &n);
   if (!error)
@@ -142,7 +136,6 @@ static int read_description(struct pytscope_run *run, struct arena *arena) {
     describe(run, &root, arena);
   arena_release(&values);
   free(bytes);
-  return error == -ENOMEM ? error : 0;
 }
 
 int pytscope_run_read(struct pytscope_run *run, const char *path, struct arena *arena) {
@@ -151,9 +144,9 @@ int pytscope_run_read(struct pytscope_run *run, const char *path, struct arena *
   *run = (struct pytscope_run){.path = path};
   int error = whole_file_read(path, &bytes, &n);
   if (!error)
-    error = read_steps(run, (char *)bytes, n);
+    read_steps(run, (char *)bytes, n);
   if (!error)
-    error = read_description(run, arena);
+    read_description(run, arena);
   free(bytes);
   return error;
 }

@@ -68,12 +68,11 @@ static int load_one(struct import *import, const struct input *input, u32 rank,
   free(bytes);
   for (u32 i = before; i < log->values.n; i++)
     log->values.at[i].rank = rank;
-  if (error && error != -ENOMEM)
+  if (error)
     snprintf(import->why, import->why_bytes, "%s: %s", input->path, why);
   if (!error && log->unreadable_lines > unreadable_before)
-    error = model_note(
-        import->model, "%s: %llu lines have another form than the rest and were not read",
-        input->path, (unsigned long long)(log->unreadable_lines - unreadable_before));
+    model_note(import->model, "%s: %llu lines have another form than the rest and were not read",
+               input->path, (unsigned long long)(log->unreadable_lines - unreadable_before));
   return error;
 }
 
@@ -83,17 +82,16 @@ int load_scalars(struct import *import, const struct input *inputs, u32 n) {
   int error = 0, failure = 0;
   u32 loaded = 0;
   model->n_logs = n;
-  for (u32 i = 0; i < n && error != -ENOMEM; i++) {
+  for (u32 i = 0; i < n; i++) {
     error = load_one(import, &inputs[i], rank_of(model, &inputs[i], i), &log);
     loaded += error == 0;
     failure = error ? error : failure;
-    if (error && error != -ENOMEM && model_note(model, "%s", import->why) < 0)
-      error = -ENOMEM;
+    if (error)
+      model_note(model, "%s", import->why);
   }
   u64 all = (u64)model->n_scalars + log.values.n;
-  struct scalar *list = error == -ENOMEM || all >= UINT32_MAX
-                            ? NULL
-                            : arena_array(import->arena, size_sum(all, 1), sizeof(*list));
+  struct scalar *list =
+      all >= UINT32_MAX ? NULL : arena_array(import->arena, size_sum(all, 1), sizeof(*list));
   if (list) {
     if (model->n_scalars)
       memcpy(list, model->scalars, model->n_scalars * sizeof(*list));

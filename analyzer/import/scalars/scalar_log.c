@@ -48,7 +48,8 @@ static int add_value(struct scalar_log *log, const char *name, double value, u64
                           .name = kept,
                           .time = NS_UNKNOWN,
                           .value = value};
-  return VECTOR_PUSH(&log->values, scalar) ? 0 : -ENOMEM;
+  VECTOR_PUSH(&log->values, scalar);
+  return 0;
 }
 
 static bool is_value(enum scalar_role role) {
@@ -185,7 +186,7 @@ static int read_json_line(struct scalar_log *log, char *line, size_t n) {
   int error = scalar_json_read(line, n, &values, &root, why, sizeof(why));
   if (!error && root.kind == VALUE_DICT)
     error = add_values_of_object(log, &root, "", SCALAR_STEP_UNKNOWN);
-  else if (error != -ENOMEM)
+  else
     log->unreadable_lines++, error = 0;
   arena_release(&values);
   return error;
@@ -266,8 +267,8 @@ static int read_table(struct scalar_log *log, char *text, size_t n, char *why, s
   struct column *columns = memory_zeroed(MOST_COLUMNS, sizeof(*columns));
   size_t length;
   u32 n_columns = 0;
-  int error = columns ? 0 : -ENOMEM;
-  if (!error && !next_line(&at, text + n, &line, &length)) {
+  int error = 0;
+  if (!next_line(&at, text + n, &line, &length)) {
     snprintf(why, why_bytes, "it is empty");
     error = -EINVAL;
   }

@@ -19,8 +19,6 @@ bool probe_trace(const struct input *input) {
 
 int load_trace(struct import *import, const struct input *inputs, u32 n) {
   const char **paths = memory_zeroed(n, sizeof(*paths));
-  if (!paths)
-    return -ENOMEM;
   for (u32 i = 0; i < n; i++)
     paths[i] = inputs[i].path;
   int result =

@@ -119,11 +119,9 @@ static int add_ranks_to_model(struct loading *loading) {
   u32 n = 0;
   while (n < processes->n && !processes->at[n].left_out)
     n++;
-  if (model_make_ranks(model, n) < 0)
-    return -ENOMEM;
+  model_make_ranks(model, n);
   for (u32 i = 0; i < processes->notes.n; i++)
-    if (model_note(model, "%s", processes->notes.at[i]) < 0)
-      return -ENOMEM;
+    model_note(model, "%s", processes->notes.at[i]);
   for (u32 r = 0; r < n; r++) {
     struct process *process = &processes->at[r];
     model->ranks[r] = describe_rank(process, model_arena(model));
@@ -142,18 +140,18 @@ static int add_ranks_to_model(struct loading *loading) {
 }
 
 /* Where the times of collectives are NCCL's own, how far they may be off. */
-static int note_nccl_clock(struct model *model) {
+static void note_nccl_clock(struct model *model) {
   i64 error = NS_UNKNOWN;
   for (u32 r = 0; r < model->n_ranks; r++) {
     i64 one = model_events(model, r)->inside_error_ns;
     error = one > error ? one : error;
   }
-  return error == NS_UNKNOWN
-             ? 0
-             : model_note(model,
-                          "times of collectives come from NCCL (TSCOPE_NCCL_INSIDE), on the host's "
-                          "clock, exact to %.0f us",
-                          ceil((double)error / 1e3));
+  if (!(error == NS_UNKNOWN)) {
+    model_note(model,
+               "times of collectives come from NCCL (TSCOPE_NCCL_INSIDE), on the host's "
+               "clock, exact to %.0f us",
+               ceil((double)error / 1e3));
+  }
 }
 
 /* A host by its name and clock: two hosts can have one name. */
@@ -225,17 +223,20 @@ static int read_processes(struct loading *loading, const struct trace_runs *runs
     result = choose_attempt(loading, why, why_bytes);
   model->began_realtime_ns = find_begin(&loading->processes);
   if (result == 0)
-    result = processes_add_from_other_runs(&loading->processes, runs, run);
+    processes_add_from_other_runs(&loading->processes, runs, run);
   if (result == 0)
     result = processes_number(&loading->processes);
   if (result == 0)
     result = add_ranks_to_model(loading);
   if (result == 0)
-    result = note_nccl_clock(model);
+    note_nccl_clock(model);
   model->timelines = &trace_timelines;
   if (result == 0)
     result = join_ranks(model, options);
-  return result == 0 ? list_memories(model) : result;
+  if (!(result == 0))
+    return result;
+  list_memories(model);
+  return 0;
 }
 
 int model_read_runs(struct model *model, const char *const *paths, u32 n,
@@ -263,7 +264,7 @@ int model_read_runs(struct model *model, const char *const *paths, u32 n,
     result = -ENODATA;
   }
   if (result < 0 && !why[0])
-    snprintf(why, why_bytes, "%s", result == -ENOMEM ? "out of memory" : strerror(-result));
+    snprintf(why, why_bytes, "%s", strerror(-result));
   processes_release(&loading.processes);
   if (result < 0) {
     model->n_ranks = 0;
@@ -277,7 +278,7 @@ int model_load(const char *path, const struct model_options *options, struct mod
   struct model *model = model_new();
   *out = NULL;
   snprintf(why, why_bytes, "out of memory");
-  int result = model ? model_read_runs(model, &path, 1, options, why, why_bytes) : -ENOMEM;
+  int result = model_read_runs(model, &path, 1, options, why, why_bytes);
   if (result < 0)
     model_free(model);
   else

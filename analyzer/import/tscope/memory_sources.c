@@ -52,13 +52,11 @@ static bool same_text(const char *a, const char *b) {
 
 /* One line of the program may be several frames: one for each place in its code object. Sets
  * first[frame] to the first frame of the same file, function and line. 0, or -ENOMEM. */
-static int find_first_frames(const struct call_sites *sites, struct arena *scratch, u32 *first) {
+static void find_first_frames(const struct call_sites *sites, struct arena *scratch, u32 *first) {
   u32 room = 16;
   while (room < 2 * sites->n_frames)
     room *= 2;
   u32 *table = arena_array(scratch, room, sizeof(*table)); /* one more than the frame, 0 is free */
-  if (!table)
-    return -ENOMEM;
   for (u32 i = 0; i < sites->n_frames; i++) {
     const struct call_frame *frame = &sites->frames[i];
     u32 at = (u32)hash_text(HASH_SEED, frame->file) + frame->line * 2654435761u;
@@ -73,7 +71,6 @@ static int find_first_frames(const struct call_sites *sites, struct arena *scrat
         break;
     }
   }
-  return 0;
 }
 
 static u32 line_of(const struct memory_sources_of *of, u32 event) {
@@ -82,13 +79,12 @@ static u32 line_of(const struct memory_sources_of *of, u32 event) {
 }
 
 /* Sources so far are phases, one for each kind; one more is made for each line and phase. */
-static int add_lines_to_sources(const struct memory_sources_of *of, u32 n_kinds) {
+static void add_lines_to_sources(const struct memory_sources_of *of, u32 n_kinds) {
   struct memory_history *history = of->history;
   u32 n_frames = of->sites->n_frames;
   u32 *first = arena_array(of->scratch, size_sum(n_frames, 1), sizeof(*first));
   u32 *made = arena_array(of->scratch, size_sum(size_product(n_frames, n_kinds), 1), sizeof(*made));
-  if (!first || !made || find_first_frames(of->sites, of->scratch, first) < 0)
-    return -ENOMEM;
+  find_first_frames(of->sites, of->scratch, first);
   for (u32 i = 0; i < history->n_events; i++) {
     struct memory_event *event = &history->events[i];
     u32 line = event->kind == MEMORY_ALLOC ? line_of(of, i) : INDEX_NONE;
@@ -97,15 +93,12 @@ static int add_lines_to_sources(const struct memory_sources_of *of, u32 n_kinds)
     u32 *source = &made[(size_t)first[line] * n_kinds + event->source];
     if (!*source) {
       const char *place = describe_line(of->arena, &of->sites->frames[line]);
-      if (!place)
-        return -ENOMEM;
       *source = history->n_sources;
       history->sources[history->n_sources++] = (struct memory_source){
           .place = place, .category = history->sources[event->source].category};
     }
     event->source = *source;
   }
-  return 0;
 }
 
 /* How many events have a line: as many sources may be added, at most. */
@@ -123,7 +116,7 @@ static int grow_tree(const struct memory_sources_of *of) {
   struct memory_frames tree = {0};
   const char **names = arena_array(of->scratch, size_sum(sites->n_frames, 1), sizeof(*names));
   u32 *placed = arena_array(of->scratch, size_sum(sites->n_stacks, 1), sizeof(*placed));
-  int error = names && placed ? 0 : -ENOMEM;
+  int error = 0;
   for (u32 i = 0; i < history->n_events && !error; i++) {
     u32 index = of->stacks[i];
     if (history->events[i].kind != MEMORY_ALLOC || index == INDEX_NONE)
@@ -143,7 +136,7 @@ static int grow_tree(const struct memory_sources_of *of) {
     history->events[i].stack = placed[index];
   }
   if (!error)
-    error = memory_frames_finish(&tree, of->arena, history);
+    memory_frames_finish(&tree, of->arena, history);
   memory_frames_free(&tree);
   return error;
 }
@@ -159,12 +152,10 @@ int memory_name_sources(const struct memory_sources_of *of) {
   size_t most = (size_t)of->sites->n_frames * n_kinds, lines = count_lines(of);
   history->sources = arena_array(of->arena, size_sum(n_kinds, lines < most ? lines : most),
                                  sizeof(*history->sources));
-  if (!history->sources)
-    return -ENOMEM;
   history->n_sources = n_kinds;
   for (u32 p = 1; p < n_kinds; p++)
     history->sources[p] = (struct memory_source){.place = NULL, .category = of_phase[p]};
   find_phases(of, n_kinds);
-  int error = add_lines_to_sources(of, n_kinds);
-  return error ? error : grow_tree(of);
+  add_lines_to_sources(of, n_kinds);
+  return grow_tree(of);
 }

@@ -110,13 +110,11 @@ static int add_rank(struct making *m, u32 global) {
 }
 
 /* Ranks with a trace, and ranks of the world without one. */
-static int make_ranks(struct making *m) {
+static void make_ranks(struct making *m) {
   const struct model *model = m->model;
   u32 world = model->world_size, next = 0;
   m->ledger->ranks = arena_array(m->arena, size_sum(size_sum(model->n_ranks, world), 1),
                                  sizeof(struct ledger_rank));
-  if (!m->ledger->ranks)
-    return -ENOMEM;
   for (u32 r = 0; r < model->n_ranks; r++) {
     const struct rank *rank = &model->ranks[r];
     for (; next < rank->rank && next < world; next++)
@@ -139,7 +137,6 @@ static int make_ranks(struct making *m) {
   }
   for (; next < world; next++)
     add_rank(m, next);
-  return 0;
 }
 
 static u32 ledger_rank(const struct making *m, u32 global) {
@@ -171,12 +168,10 @@ static u32 missing_member(const struct making *m, const struct comm *comm, u32 p
   return n == 1 ? only : INDEX_NONE;
 }
 
-static int make_groups(struct making *m) {
+static void make_groups(struct making *m) {
   const struct model *model = m->model;
   m->ledger->groups =
       arena_array(m->arena, size_sum(model->n_comms, 1), sizeof(struct ledger_group));
-  if (!m->ledger->groups)
-    return -ENOMEM;
   m->ledger->n_groups = model->n_comms;
   for (u32 c = 0; c < model->n_comms; c++) {
     const struct comm *comm = &model->comms[c];
@@ -186,8 +181,6 @@ static int make_groups(struct making *m) {
                       : arena_printf(m->arena, "%016llx", (unsigned long long)comm->identity);
     group->members = arena_array(m->arena, size_sum(comm->size, 1), sizeof(u32));
     group->members_known = comm->size != 0;
-    if (!group->name || !group->members)
-      return -ENOMEM;
     for (u32 i = 0; i < comm->size; i++) {
       u32 rank = comm->members[i] == INDEX_NONE ? missing_member(m, comm, i)
                                                 : m->rank_of[comm->members[i]];
@@ -197,7 +190,6 @@ static int make_groups(struct making *m) {
         group->members[group->n_members++] = rank;
     }
   }
-  return 0;
 }
 
 /* --- Calls --- */
@@ -353,7 +345,7 @@ static int make_calls(struct making *m) {
   m->ledger->calls = arena_array(m->arena, size_sum(total, 1), sizeof(struct ledger_call));
   bool *waits = memory_array(size_product(2, m->keep), sizeof(*waits));
   i64 *newest = memory_array(size_sum(m->model->n_comms, 1), sizeof(*newest));
-  int error = m->ledger->calls && waits && newest && total < INDEX_NONE ? 0 : -ENOMEM;
+  int error = total < INDEX_NONE ? 0 : -ENOMEM;
   for (u32 r = 0; r < m->model->n_ranks && !error; r++)
     error = add_calls_of_rank(m, r, waits, waits + m->keep, newest);
   free(waits);
@@ -406,18 +398,15 @@ int trace_ledger(const struct model *model, struct arena *arena, const struct le
                      .ledger = ledger,
                      .rank_of = arena_array(arena, size_sum(model->n_ranks, 1), sizeof(u32)),
                      .alive = arena_array(arena, size_sum(model->n_ranks, 1), sizeof(i64))};
-  if (!ledger || !m.rank_of || !m.alive)
-    return -ENOMEM;
   u32 share = MOST_KEPT_IN_ALL / model->n_ranks;
   m.keep = share > MOST_KEPT ? MOST_KEPT : share < LEAST_KEPT ? LEAST_KEPT : share;
   find_alive_times(&m);
-  int error = make_ranks(&m);
+  make_ranks(&m);
+  int error = 0;
+  make_groups(&m);
+  error = make_calls(&m);
   if (!error)
-    error = make_groups(&m);
-  if (!error)
-    error = make_calls(&m);
-  if (!error)
-    error = trace_ledger_nccl(model, m.rank_of, arena, ledger);
+    trace_ledger_nccl(model, m.rank_of, arena, ledger);
   if (error)
     return error;
   ignore_calls_of_older_files(&m);

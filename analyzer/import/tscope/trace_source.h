@@ -24,10 +24,10 @@ int trace_ledger(const struct model *model, struct arena *arena, const struct le
 
 /* trace_ledger_nccl.c: adds what NCCL reported; `rank_of` is the position in the ledger of each
  * rank of the model. 0, or -ENOMEM. */
-int trace_ledger_nccl(const struct model *model, const u32 *rank_of, struct arena *arena,
-                      struct ledger *ledger);
+void trace_ledger_nccl(const struct model *model, const u32 *rank_of, struct arena *arena,
+                       struct ledger *ledger);
 
 /* Fills model.memories from the records of memory. 0, or -ENOMEM. */
-int list_memories(struct model *model);
+void list_memories(struct model *model);
 
 #endif

@@ -15,8 +15,6 @@ static int shorten_text(json_t *string) {
   size_t bytes = json_string_length(string), kept = HTML_STRING_BYTES;
   const char *text = json_string_value(string);
   char *shorter = memory_array(HTML_STRING_BYTES + 64, 1);
-  if (!shorter)
-    return -ENOMEM;
   while (kept > 0 && ((unsigned char)text[kept] & 0xc0) == 0x80)
     kept--; /* not in the middle of a character */
   memcpy(shorter, text, kept);

@@ -216,8 +216,9 @@ int html_timeline(const struct results *results, const struct report_view *view,
                                         .most_events = MOST_PIECES,
                                         .threads = view->threads};
   *timeline = NULL;
-  int error = shown_choose(results, &request, &scope);
-  if (!error && (scope.source == SHOWN_TIMELINES || scope.source == SHOWN_RECORDED_CALLS))
+  shown_choose(results, &request, &scope);
+  int error = 0;
+  if (scope.source == SHOWN_TIMELINES || scope.source == SHOWN_RECORDED_CALLS)
     error = make_timeline(&scope, timeline);
   shown_release(&scope);
   if (!error && !*timeline)

@@ -11,7 +11,7 @@ json_t *json_text_or_null(const char *text) {
   if (!text)
     return json_null();
   char *valid = utf8_valid_copy(text);
-  json_t *string = valid ? json_string(valid) : NULL;
+  json_t *string = json_string(valid);
   free(valid);
   return string;
 }

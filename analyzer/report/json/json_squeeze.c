@@ -5,17 +5,14 @@
 
 #include "base/checked_memory.h"
 
-static int buffer_character(struct json_squeeze *s, char c) {
+static void buffer_character(struct json_squeeze *s, char c) {
   if (s->n == s->room) {
     size_t room = s->room ? 2 * s->room : 4096;
     char *buffered = memory_resized(s->buffered, room, 1);
-    if (!buffered)
-      return -1;
     s->buffered = buffered;
     s->room = room;
   }
   s->buffered[s->n++] = c;
-  return 0;
 }
 
 static void write_buffered(struct json_squeeze *s) {
@@ -48,40 +45,38 @@ static const bool in_arrays_of_numbers[256] = {
     ['6'] = true, ['7'] = true,  ['8'] = true, ['9'] = true, ['e'] = true, ['E'] = true,
     ['n'] = true, ['u'] = true,  ['l'] = true};
 
-static int put_character(struct json_squeeze *s, char c) {
+static void put_character(struct json_squeeze *s, char c) {
   if (s->in_string) {
     s->in_string = s->escaped || c != '"';
     s->escaped = !s->escaped && c == '\\';
     putc_unlocked(c, s->out);
-    return 0;
+    return;
   }
   if (c == '[') {
     if (s->buffering)
       write_buffered(s);
     s->buffering = true;
-    return buffer_character(s, c);
+    buffer_character(s, c);
+    return;
   }
   if (!s->buffering) {
     s->in_string = c == '"';
     putc_unlocked(c, s->out);
-    return 0;
+    return;
   }
-  if (buffer_character(s, c) < 0)
-    return -1;
+  buffer_character(s, c);
   if (c == ']') {
     write_on_one_line(s);
   } else if (!in_arrays_of_numbers[(unsigned char)c]) {
     s->in_string = c == '"';
     write_buffered(s);
   }
-  return 0;
 }
 
 int json_squeeze(const char *text, size_t bytes, void *data) {
   struct json_squeeze *s = data;
   for (size_t i = 0; i < bytes; i++)
-    if (put_character(s, text[i]) < 0)
-      return -1;
+    put_character(s, text[i]);
   return 0;
 }
 

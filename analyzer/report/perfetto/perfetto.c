@@ -38,9 +38,7 @@ static void begin_slice(const struct run *run, i64 time, u64 track, const char *
                         struct perfetto_event *event) {
   *event = perfetto_event_begin(run->trace, run->sequence, time, TYPE_BEGIN, track);
   char *text = perfetto_text(name, PERFETTO_NAME_BYTES);
-  run->trace->buffer.failed |= text == NULL;
-  if (text)
-    protobuf_bytes(&run->trace->buffer, EVENT_NAME_TEXT, text, strlen(text));
+  protobuf_bytes(&run->trace->buffer, EVENT_NAME_TEXT, text, strlen(text));
   free(text);
 }
 
@@ -250,8 +248,8 @@ static int write_runs(const struct results *const *results, u32 n, const struct 
                       .label = n > 1 ? labels[i] : NULL,
                       .limit = view->limit_bytes / n * (i + 1)};
     struct shown_request request = request_of(view, view->limit_bytes / n);
-    error = shown_choose(results[i], &request, &run.scope);
-    if (!error && run.scope.source == SHOWN_NOTHING)
+    shown_choose(results[i], &request, &run.scope);
+    if (run.scope.source == SHOWN_NOTHING)
       error = -ENODATA;
     /* One run is on the axis of its report; two begin with what they show. */
     bool on_axis = n == 1 && run.scope.source == SHOWN_TIMELINES;

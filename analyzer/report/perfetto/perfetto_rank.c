@@ -40,54 +40,42 @@ struct writing {
 
 enum { COUNTERS_ORDER = SHOWN_GROUP + 2 };
 
-static int make_tracks(struct writing *w) {
+static void make_tracks(struct writing *w) {
   const struct shown_rank *rank = w->rank;
   u32 n = 0;
   w->first_track = arena_array(&w->arena, size_sum(rank->n_lanes, 1), sizeof(u32));
-  if (!w->first_track)
-    return -ENOMEM;
   for (u32 i = 0; i < rank->n_lanes; i++) {
     w->first_track[i] = n;
     n += rank->lanes[i].rows;
   }
   w->tracks = arena_array(&w->arena, size_sum(n, 1), sizeof(*w->tracks));
-  if (!w->tracks)
-    return -ENOMEM;
   w->first_track[rank->n_lanes] = n;
   for (u32 i = 0; i < rank->n_lanes; i++) {
     char *name = arena_printf(&w->arena, "%u %s", rank->lanes[i].kind + 1u, rank->lanes[i].name);
     struct perfetto_track track = {.name = name, .parent = w->process, .order = (i32)i};
-    if (!name)
-      return -ENOMEM;
     /* Rows of one lane have one name and are shown as one. */
     for (u32 k = w->first_track[i]; k < w->first_track[i + 1]; k++)
       w->tracks[k].uuid = perfetto_track(w->trace, w->sequence, &track);
   }
-  return 0;
 }
 
 /* --- launches and their work --- */
 
-static int list_work(struct writing *w) {
+static void list_work(struct writing *w) {
   const struct shown_rank *rank = w->rank;
   u32 n = 0;
   w->work_of = arena_array(&w->arena, size_sum(rank->n_spans, 1), sizeof(u32));
-  if (!w->work_of)
-    return -ENOMEM;
   for (u32 i = 0; i < rank->n_spans; i++)
     if (rank->spans[i].launch != INDEX_NONE) {
       w->work_of[rank->spans[i].launch]++;
       n++;
     }
   w->work = arena_array(&w->arena, size_sum(n, 1), sizeof(u32));
-  if (!w->work)
-    return -ENOMEM;
   for (u32 i = 1; i <= rank->n_spans; i++)
     w->work_of[i] += w->work_of[i - 1];
   for (u32 i = rank->n_spans; i-- > 0;)
     if (rank->spans[i].launch != INDEX_NONE)
       w->work[--w->work_of[rank->spans[i].launch]] = i;
-  return 0;
 }
 
 /* Flows join what has the same id, in order of time. Launches and collectives are distinguished by
@@ -110,20 +98,18 @@ static u32 category_iid(struct writing *w, const char *category, bool *is_new) {
   for (u32 i = 0; i < w->categories.n; i++)
     if (strcmp(w->categories.at[i], category) == 0)
       return i + 1;
-  *is_new = VECTOR_PUSH(&w->categories, category);
-  w->trace->buffer.failed |= !*is_new;
+  *is_new = true;
+  VECTOR_PUSH(&w->categories, category);
   return w->categories.n;
 }
 
 static void write_interned(struct protobuf *p, u32 kind, u32 iid, const char *text, size_t most) {
   char *valid = perfetto_text(text, most);
-  p->failed |= valid == NULL;
-  if (valid) {
-    size_t entry = protobuf_open(p, kind);
-    protobuf_uint(p, INTERN_IID, iid);
-    protobuf_bytes(p, INTERN_TEXT, valid, strlen(valid));
-    protobuf_close(p, entry);
-  }
+  size_t entry = protobuf_open(p, kind);
+  protobuf_uint(p, INTERN_IID, iid);
+  protobuf_bytes(p, INTERN_TEXT, valid, strlen(valid));
+  protobuf_close(p, entry);
+
   free(valid);
 }
 
@@ -293,7 +279,7 @@ static void write_span(struct writing *w, u32 index) {
   i64 end = span->end;
   if (track->ends.n && track->ends.at[track->ends.n - 1] < end)
     end = track->ends.at[track->ends.n - 1];
-  w->trace->buffer.failed |= !VECTOR_PUSH(&track->ends, end);
+  VECTOR_PUSH(&track->ends, end);
 }
 
 static void write_counters(struct writing *w) {
@@ -335,9 +321,9 @@ static const char *process_name(struct writing *w, const char *run) {
                          ? "rank not known"
                          : arena_printf(arena, "rank %0*u", digits, rank->number);
   const char *parts[] = {rank->host, rank->device, rank->why_empty};
-  if (name && run)
+  if (run)
     name = arena_printf(arena, "%s · %s", run, name);
-  for (u32 i = 0; name && i < sizeof(parts) / sizeof(parts[0]); i++)
+  for (u32 i = 0; i < sizeof(parts) / sizeof(parts[0]); i++)
     if (parts[i])
       name = arena_printf(arena, "%s · %s", name, parts[i]);
   return name;
@@ -359,7 +345,7 @@ static u32 free_pid(struct perfetto_trace *trace, const struct shown_scope *scop
     pid = FIRST_SYNTHETIC_PID + (rank->number < FIRST_SYNTHETIC_PID ? rank->number : 0);
   while (pid_is_taken(trace, pid))
     pid += FIRST_SYNTHETIC_PID;
-  trace->buffer.failed |= !VECTOR_PUSH(&trace->pids, pid);
+  VECTOR_PUSH(&trace->pids, pid);
   return pid;
 }
 
@@ -370,26 +356,21 @@ int perfetto_rank(struct perfetto_trace *trace, const struct shown_scope *scope,
                                    .pid = free_pid(trace, scope, rank),
                                    .order = trace->next_order++};
   w.named = arena_array(&w.arena, size_sum(rank->n_names, 1), sizeof(bool));
-  int error = process.name && w.named ? 0 : -ENOMEM;
-  if (!error) {
-    w.sequence = perfetto_sequence(trace);
-    w.process = perfetto_track(trace, w.sequence, &process);
-    error = make_tracks(&w);
-  }
-  if (!error)
-    error = list_work(&w);
-  for (u32 i = 0; i < rank->n_spans && !error; i++) {
+  w.sequence = perfetto_sequence(trace);
+  w.process = perfetto_track(trace, w.sequence, &process);
+  make_tracks(&w);
+
+  list_work(&w);
+  for (u32 i = 0; i < rank->n_spans && !trace->error; i++)
     write_span(&w, i);
-    error = trace->buffer.failed ? -ENOMEM : trace->error;
-  }
-  for (u32 i = 0; w.tracks && w.first_track && i < w.first_track[rank->n_lanes]; i++) {
-    if (!error)
+  for (u32 i = 0; i < w.first_track[rank->n_lanes]; i++) {
+    if (!trace->error)
       close_until(&w, &w.tracks[i], INT64_MAX);
     free(w.tracks[i].ends.at);
   }
-  if (!error)
+  if (!trace->error)
     write_counters(&w);
   free(w.categories.at);
   arena_release(&w.arena);
-  return error ? error : trace->buffer.failed ? -ENOMEM : 0;
+  return trace->error;
 }

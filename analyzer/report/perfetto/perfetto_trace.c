@@ -17,14 +17,12 @@ struct zlib_writer {
 
 static int open_gzip(struct perfetto_trace *trace) {
   trace->gzip = memory_zeroed(1, sizeof(*trace->gzip));
-  if (!trace->gzip)
-    return -ENOMEM;
   /* The fastest level: traces are read soon, and seldom kept. 16 selects a gzip header. */
   if (deflateInit2(&trace->gzip->stream, Z_BEST_SPEED, Z_DEFLATED, MAX_WBITS + 16, 8,
                    Z_DEFAULT_STRATEGY) != Z_OK) {
     free(trace->gzip);
     trace->gzip = NULL;
-    return -ENOMEM;
+    return -EIO;
   }
   return 0;
 }
@@ -47,11 +45,11 @@ int perfetto_trace_begin(struct perfetto_trace *trace, FILE *out, bool gzip, i64
   *trace =
       (struct perfetto_trace){.out = out, .origin = origin, .next_uuid = 1, .next_sequence = 1};
   int error = gzip ? open_gzip(trace) : 0;
-  if (!error && !protobuf_reserve(&trace->buffer, BUFFER_BYTES))
-    error = -ENOMEM;
-  if (!error)
-    write_track_order(trace);
-  return error;
+  if (error)
+    return error;
+  protobuf_reserve(&trace->buffer, BUFFER_BYTES);
+  write_track_order(trace);
+  return 0;
 }
 
 static void write_bytes(struct perfetto_trace *trace, const void *bytes, size_t n) {
@@ -86,20 +84,19 @@ void perfetto_trace_flush(struct perfetto_trace *trace, bool all) {
 int perfetto_trace_end(struct perfetto_trace *trace) {
   if (trace->buffer.bytes)
     perfetto_trace_flush(trace, true);
-  int error = trace->error ? trace->error : trace->buffer.failed ? -ENOMEM : 0;
   if (trace->gzip)
     deflateEnd(&trace->gzip->stream);
   free(trace->gzip);
   free(trace->buffer.bytes);
   free(trace->pids.at);
-  return error;
+  return trace->error;
 }
 
 /* Cuts between characters, and says that it was cut. */
 char *perfetto_text(const char *text, size_t most) {
   static const char cut[] = "…";
   char *copy = utf8_valid_copy(text);
-  size_t n = copy ? strlen(copy) : 0;
+  size_t n = strlen(copy);
   if (n <= most)
     return copy;
   n = most - sizeof(cut);
@@ -111,9 +108,7 @@ char *perfetto_text(const char *text, size_t most) {
 
 static void put_text(struct protobuf *p, u32 field, const char *text, size_t most) {
   char *valid = perfetto_text(text, most);
-  p->failed |= valid == NULL;
-  if (valid)
-    protobuf_bytes(p, field, valid, strlen(valid));
+  protobuf_bytes(p, field, valid, strlen(valid));
   free(valid);
 }
 

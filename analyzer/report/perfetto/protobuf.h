@@ -17,23 +17,17 @@
 struct protobuf {
   u8 *bytes;
   size_t n, room;
-  bool failed; /* out of memory: what is written then is lost */
 };
 
 enum { PROTOBUF_VARINT = 0, PROTOBUF_FIXED64 = 1, PROTOBUF_LENGTH = 2 };
 enum { PROTOBUF_LONGEST_VARINT = 10 };
 
-static inline bool protobuf_reserve(struct protobuf *p, size_t bytes) {
+static inline void protobuf_reserve(struct protobuf *p, size_t bytes) {
   if (__builtin_expect(p->room - p->n >= bytes, 1))
-    return true;
+    return;
   size_t room = (p->room + bytes) * 2;
-  u8 *grown = memory_resized(p->bytes, room, 1);
-  p->failed |= grown == NULL;
-  if (!grown)
-    return false;
-  p->bytes = grown;
+  p->bytes = memory_resized(p->bytes, room, 1);
   p->room = room;
-  return true;
 }
 
 /* Seven bits a byte, the lowest first. The room is there. */
@@ -46,8 +40,7 @@ static inline void protobuf_put_varint(struct protobuf *p, u64 value) {
 }
 
 static inline void protobuf_uint(struct protobuf *p, u32 field, u64 value) {
-  if (!protobuf_reserve(p, 2 * PROTOBUF_LONGEST_VARINT))
-    return;
+  protobuf_reserve(p, 2 * PROTOBUF_LONGEST_VARINT);
   protobuf_put_varint(p, field << 3 | PROTOBUF_VARINT);
   protobuf_put_varint(p, value);
 }
@@ -58,8 +51,7 @@ static inline void protobuf_int(struct protobuf *p, u32 field, i64 value) {
 }
 
 static inline void protobuf_fixed64(struct protobuf *p, u32 field, u64 value) {
-  if (!protobuf_reserve(p, 2 * PROTOBUF_LONGEST_VARINT))
-    return;
+  protobuf_reserve(p, 2 * PROTOBUF_LONGEST_VARINT);
   protobuf_put_varint(p, field << 3 | PROTOBUF_FIXED64);
   for (int i = 0; i < 8; i++)
     p->bytes[p->n++] = (u8)(value >> (8 * i));
@@ -72,8 +64,7 @@ static inline void protobuf_double(struct protobuf *p, u32 field, double value) 
 }
 
 static inline void protobuf_bytes(struct protobuf *p, u32 field, const void *bytes, size_t n) {
-  if (!protobuf_reserve(p, 2 * PROTOBUF_LONGEST_VARINT + n))
-    return;
+  protobuf_reserve(p, 2 * PROTOBUF_LONGEST_VARINT + n);
   protobuf_put_varint(p, field << 3 | PROTOBUF_LENGTH);
   protobuf_put_varint(p, n);
   memcpy(p->bytes + p->n, bytes, n);
@@ -82,22 +73,19 @@ static inline void protobuf_bytes(struct protobuf *p, u32 field, const void *byt
 
 /* A message within: what is written until it is closed. One byte is kept for its length. */
 static inline size_t protobuf_open(struct protobuf *p, u32 field) {
-  if (!protobuf_reserve(p, 2 * PROTOBUF_LONGEST_VARINT))
-    return 0;
+  protobuf_reserve(p, 2 * PROTOBUF_LONGEST_VARINT);
   protobuf_put_varint(p, field << 3 | PROTOBUF_LENGTH);
   return ++p->n;
 }
 
 static inline void protobuf_close(struct protobuf *p, size_t begin) {
-  if (p->failed)
-    return;
   size_t length = p->n - begin, more = 0;
   for (size_t rest = length; rest >= 0x80; rest >>= 7)
     more++;
-  if (more && !protobuf_reserve(p, more))
-    return;
-  if (more)
+  if (more) {
+    protobuf_reserve(p, more);
     memmove(p->bytes + begin + more, p->bytes + begin, length);
+  }
   p->n = begin - 1;
   protobuf_put_varint(p, length);
   p->n += length;

@@ -21,17 +21,14 @@ static double rows_of_facts(const struct model *model) {
   return (double)model->n_arrivals + model->n_collectives + (double)model->steps.n * model->n_ranks;
 }
 
-static int mark_shown(struct sqlite_run *run) {
+static void mark_shown(struct sqlite_run *run) {
   const struct model *model = run->scope.results->model;
   run->shown_steps = arena_array(&run->scope.arena, size_sum(model->steps.n, 1), sizeof(bool));
   run->shown_ranks = arena_array(&run->scope.arena, size_sum(model->n_ranks, 1), sizeof(bool));
-  if (!run->shown_steps || !run->shown_ranks)
-    return -ENOMEM;
   for (u32 i = 0; i < run->scope.n_steps; i++)
     run->shown_steps[run->scope.steps[i].step] = true;
   for (u32 i = 0; i < run->scope.n_ranks && run->scope.source == SHOWN_TIMELINES; i++)
     run->shown_ranks[run->scope.ranks[i]] = true;
-  return 0;
 }
 
 static int write_run(struct sqlite_run *run, const struct results *results,
@@ -45,14 +42,12 @@ static int write_run(struct sqlite_run *run, const struct results *results,
                                   .most_events = detail / ROWS_PER_RECORD,
                                   .threads = view->threads};
   run->limit = (double)run->writer->rows + rows;
-  int error = shown_choose(results, &request, &run->scope);
-  if (!error)
-    error = mark_shown(run);
-  run->ring_only = !error && run->scope.n_steps && too_many;
-  if (!error)
-    error = sqlite_write_facts(run);
-  if (!error)
-    error = sqlite_write_detail(run);
+  shown_choose(results, &request, &run->scope);
+  int error = 0;
+  mark_shown(run);
+  run->ring_only = run->scope.n_steps && too_many;
+  sqlite_write_facts(run);
+  error = sqlite_write_detail(run);
   if (!error)
     sqlite_write_left_out(run);
   return error;
@@ -93,8 +88,6 @@ static int write_all(const struct results *results, const struct report_view *vi
   u32 n_before = (u32)diff->runs_before, n = n_before + (u32)diff->runs_after;
   const struct results **all = memory_zeroed(n, sizeof(*all));
   (void)out;
-  if (!all)
-    return -ENOMEM;
   for (u32 i = 0; i < n; i++)
     all[i] = i < n_before ? diff->earlier_all[i] : diff->later_all[i - n_before];
   int error = write_runs(all, n, view);

@@ -32,8 +32,6 @@ static int connect_batch(sqlite3 *db, void *writer, int argc, const char *const 
     n += snprintf(create + n, sizeof(create) - (size_t)n, ", c%d", i);
   snprintf(create + n, sizeof(create) - (size_t)n, ")");
   struct batch_table *table = memory_zeroed(1, sizeof(*table));
-  if (!table)
-    return SQLITE_NOMEM;
   table->writer = writer;
   *out = &table->base;
   return sqlite3_declare_vtab(db, create);
@@ -54,8 +52,8 @@ static int choose_plan(sqlite3_vtab *table, sqlite3_index_info *info) {
 static int open_cursor(sqlite3_vtab *table, sqlite3_vtab_cursor **out) {
   (void)table;
   struct batch_cursor *cursor = memory_zeroed(1, sizeof(*cursor));
-  *out = cursor ? &cursor->base : NULL;
-  return cursor ? SQLITE_OK : SQLITE_NOMEM;
+  *out = &cursor->base;
+  return SQLITE_OK;
 }
 
 static int close_cursor(sqlite3_vtab_cursor *cursor) {

@@ -22,35 +22,27 @@ static u32 *slot_of(struct sqlite_names *names, const char *whole) {
   return &names->slots[slot];
 }
 
-static bool make_room(struct sqlite_names *names) {
+static void make_room(struct sqlite_names *names) {
   if (names->n_slots && names->n < names->n_slots / 2)
-    return true;
+    return;
   u32 n = names->n_slots ? names->n_slots * 2 : 1024;
   u32 *slots = memory_zeroed(n, sizeof(u32));
-  const char **known = slots ? memory_resized(names->known, n, sizeof(*known)) : NULL;
-  if (!known) {
-    free(slots);
-    return false;
-  }
+  const char **known = memory_resized(names->known, n, sizeof(*known));
   free(names->slots);
   names->known = known;
   names->slots = slots;
   names->n_slots = n;
   for (u32 i = 0; i < names->n; i++)
     *slot_of(names, names->known[i]) = i + 1;
-  return true;
 }
 
 i64 sqlite_name(struct sqlite_writer *writer, struct sqlite_names *names,
                 const struct shown_name *name) {
-  if (!make_room(names))
-    return 0;
+  make_room(names);
   u32 *slot = slot_of(names, name->whole);
   if (*slot)
     return *slot;
   names->known[names->n] = arena_text(&names->arena, name->whole);
-  if (!names->known[names->n])
-    return 0;
   *slot = ++names->n;
   struct sqlite_row row = sqlite_row(writer, SQLITE_TABLE_names);
   sqlite_int(&row, *slot);
@@ -242,8 +234,6 @@ static int write_rank(void *user, const struct shown_rank *rank) {
                      .rank = rank,
                      .name_ids = memory_zeroed(size_sum(rank->n_names, 1), sizeof(i64)),
                      .first_id = *run->spans + 1};
-  if (!d.name_ids)
-    return -ENOMEM;
   for (u32 i = 0; i < rank->n_spans; i++) {
     const struct shown_span *span = &rank->spans[i];
     if (span->kind == SPAN_PHASE)

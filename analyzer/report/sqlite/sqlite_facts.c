@@ -468,7 +468,7 @@ static void write_findings(struct sqlite_run *run) {
   }
 }
 
-int sqlite_write_facts(struct sqlite_run *run) {
+void sqlite_write_facts(struct sqlite_run *run) {
   const struct model *model = run->scope.results->model;
   write_run(run);
   for (u32 i = 0; i < model->n_ranks; i++)
@@ -476,7 +476,7 @@ int sqlite_write_facts(struct sqlite_run *run) {
   for (u32 step = 0; step < model->steps.n; step++)
     for (u32 rank = 0; rank < model->n_ranks; rank++)
       write_step(run, step, rank);
-  int error = write_comms(run);
+  write_comms(run);
   write_collectives(run);
   write_recorded_calls(run);
   write_kernels(run);
@@ -488,5 +488,4 @@ int sqlite_write_facts(struct sqlite_run *run) {
   write_scalars(run);
   write_budget(run);
   write_findings(run);
-  return error;
 }

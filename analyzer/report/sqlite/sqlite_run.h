@@ -35,7 +35,7 @@ struct sqlite_run {
 };
 
 /* Each 0, or negative errno. */
-int sqlite_write_facts(struct sqlite_run *run);
+void sqlite_write_facts(struct sqlite_run *run);
 int sqlite_write_detail(struct sqlite_run *run);
 
 /* What was left out, once all is written. */

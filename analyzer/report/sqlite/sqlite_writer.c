@@ -86,8 +86,6 @@ static void make_table(struct sqlite_writer *w, u32 index) {
   }
   batch->columns = table->n;
   batch->values = memory_zeroed(size_product(SQLITE_BATCH_ROWS, table->n), sizeof(*batch->values));
-  if (!batch->values)
-    w->error = SQLITE_NOMEM;
   execute(w, create);
   if (w->error == SQLITE_OK)
     w->error =

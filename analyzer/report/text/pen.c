@@ -223,8 +223,6 @@ void pen_right(struct pen *pen, enum style style, const char *text, unsigned col
 void pen_repeat(struct pen *pen, enum style style, const char *glyph, unsigned times) {
   size_t bytes = strlen(glyph);
   char *text = memory_array(size_sum(size_product(bytes, times), 1), 1);
-  if (!text)
-    return;
   for (unsigned i = 0; i < times; i++)
     memcpy(text + i * bytes, glyph, bytes);
   put_text(pen, style, text, bytes * times, pen->width);

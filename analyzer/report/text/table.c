@@ -118,7 +118,7 @@ static bool any_text(const struct table *table, const void *rows, unsigned n,
   return false;
 }
 
-static bool fill_cells(const struct pen *pen, const struct table *table, const void *rows,
+static void fill_cells(const struct pen *pen, const struct table *table, const void *rows,
                        unsigned n, struct time_unit unit, struct ready *ready) {
   const struct column *column = ready->column;
   if (column->kind == COLUMN_TEXT) {
@@ -129,29 +129,22 @@ static bool fill_cells(const struct pen *pen, const struct table *table, const v
     unit.decimals = time_decimals(most, &unit);
   }
   const char *suffix = column->kind == COLUMN_MS ? unit.name : "";
-  if (asprintf(&ready->title, "%s%s%s", column->title, *suffix ? " " : "", suffix) < 0) {
-    ready->title = NULL;
-    return false;
-  }
+  ready->title = memory_printf("%s%s%s", column->title, *suffix ? " " : "", suffix);
   ready->width = pen_measure(pen, ready->title);
   ready->cells = memory_zeroed(size_sum(n, 1), sizeof(*ready->cells));
-  if (!ready->cells)
-    return false;
   if (column->kind == COLUMN_BAR) {
     unsigned least = column->shrink ? column->shrink : BAR_LEAST;
     ready->width = ready->width > least ? ready->width : least;
-    return true;
+    return;
   }
   for (unsigned i = 0; i < n; i++) {
-    ready->cells[i] = strdup(column->kind == COLUMN_TEXT
-                                 ? text(table, rows, i, column)
-                                 : cell(column->kind, number(table, rows, i, column), &unit).text);
-    if (!ready->cells[i])
-      return false;
+    ready->cells[i] =
+        memory_text(column->kind == COLUMN_TEXT
+                        ? text(table, rows, i, column)
+                        : cell(column->kind, number(table, rows, i, column), &unit).text);
     unsigned width = pen_measure(pen, ready->cells[i]);
     ready->width = width > ready->width ? width : ready->width;
   }
-  return true;
 }
 
 static unsigned total_width(const struct ready *columns, unsigned n) {
@@ -241,20 +234,18 @@ static void print_row(struct pen *pen, const struct table *table, const struct r
 void table_print(struct pen *pen, const struct table *table, const void *rows, unsigned n_rows,
                  unsigned indent) {
   struct ready *columns = memory_zeroed(table->n_columns, sizeof(*columns));
-  bool ok = columns != NULL;
   struct time_unit unit = pick_unit(table, rows, n_rows);
-  for (unsigned i = 0; ok && i < table->n_columns; i++) {
+  for (unsigned i = 0; i < table->n_columns; i++) {
     columns[i].column = &table->columns[i];
-    ok = fill_cells(pen, table, rows, n_rows, unit, &columns[i]);
+    fill_cells(pen, table, rows, n_rows, unit, &columns[i]);
   }
-  if (ok) {
-    fit_columns(columns, table->n_columns, pen->width > indent ? pen->width - indent : 0);
-    for (unsigned i = 0; i < table->n_columns; i++)
-      columns[i].middle = ends_differ(pen, &columns[i], n_rows);
-    for (int row = -1; row < (int)n_rows; row++)
-      print_row(pen, table, columns, rows, row, indent);
-  }
-  for (unsigned i = 0; columns && i < table->n_columns; i++) {
+  fit_columns(columns, table->n_columns, pen->width > indent ? pen->width - indent : 0);
+  for (unsigned i = 0; i < table->n_columns; i++)
+    columns[i].middle = ends_differ(pen, &columns[i], n_rows);
+  for (int row = -1; row < (int)n_rows; row++)
+    print_row(pen, table, columns, rows, row, indent);
+
+  for (unsigned i = 0; i < table->n_columns; i++) {
     for (unsigned row = 0; columns[i].cells && row < n_rows; row++)
       free(columns[i].cells[row]);
     free(columns[i].cells);

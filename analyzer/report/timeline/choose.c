@@ -31,15 +31,15 @@ struct choosing {
   VECTOR(const char *) left_out;
 };
 
-__attribute__((format(printf, 2, 3))) static int leave_out(struct choosing *c, const char *format,
-                                                           ...) {
+__attribute__((format(printf, 2, 3))) static void leave_out(struct choosing *c, const char *format,
+                                                            ...) {
   char line[512];
   va_list arguments;
   va_start(arguments, format);
   vsnprintf(line, sizeof(line), format, arguments);
   va_end(arguments);
   const char *kept = arena_text(&c->scope->arena, line);
-  return kept && VECTOR_PUSH(&c->left_out, kept) ? 0 : -ENOMEM;
+  VECTOR_PUSH(&c->left_out, kept);
 }
 
 /* --- steps --- */
@@ -83,21 +83,18 @@ static void add_notable_steps(struct choosing *c) {
   add_step(c->scope, median, SHOWN_MEDIAN);
 }
 
-static int choose_steps(struct choosing *c, bool all) {
+static void choose_steps(struct choosing *c, bool all) {
   struct shown_scope *scope = c->scope;
   u32 n = c->model->steps.n;
   bool requested = scope->request.steps_requested;
   scope->n_steps = 0;
   scope->steps = arena_array(&scope->arena, size_sum(n, 1), sizeof(*scope->steps));
-  if (!scope->steps)
-    return -ENOMEM;
   if (requested || all)
     for (u32 i = 0; i < n; i++)
       scope->steps[scope->n_steps++] =
           (struct shown_step){i, requested ? SHOWN_REQUESTED : SHOWN_ALL};
   else
     add_notable_steps(c);
-  return 0;
 }
 
 /* --- ranks --- */
@@ -181,24 +178,25 @@ static u32 count_that_fit(double room, double each, u32 n) {
 }
 
 /* Fewer ranks, unless they were requested; then fewer steps, of those chosen the slowest last. */
-static int fit_into_limit(struct choosing *c) {
+static void fit_into_limit(struct choosing *c) {
   struct shown_scope *scope = c->scope;
   double room = scope->request.most_events;
   u32 steps = scope->n_steps ? scope->n_steps : 1;
   if (estimate_events(c, steps, scope->n_ranks) <= room)
-    return 0;
+    return;
   if (!scope->request.ranks)
     choose_some_ranks(c, count_that_fit(room, c->per_step * steps, scope->n_ranks));
   if (scope->n_steps < 2 || estimate_events(c, steps, scope->n_ranks) <= room)
-    return 0;
+    return;
   u32 fit = count_that_fit(room, c->per_step * scope->n_ranks, scope->n_steps);
   u32 first = c->model->steps.first;
   if (scope->request.steps_requested) {
     u32 left = scope->n_steps - fit, at = first + scope->steps[fit].step;
     scope->n_steps = fit;
-    return leave_out(
-        c, "The last %u of the %u steps, from step %u on, are left out because they do not fit.",
-        left, steps, at);
+    leave_out(c,
+              "The last %u of the %u steps, from step %u on, are left out because they do not fit.",
+              left, steps, at);
+    return;
   }
   struct shown_step kept[2];
   u32 n_kept = 0;
@@ -207,21 +205,20 @@ static int fit_into_limit(struct choosing *c) {
       kept[n_kept++] = scope->steps[i];
   scope->n_steps = n_kept;
   memcpy(scope->steps, kept, n_kept * sizeof(*kept));
-  return 0;
 }
 
 /* Without steps: the end of the run is cut off if it is too long. */
-static int cut_run(struct choosing *c) {
+static void cut_run(struct choosing *c) {
   struct shown_scope *scope = c->scope;
   scope->begin = c->model->begin;
   scope->end = c->model->end;
   double events = estimate_events(c, 1, scope->n_ranks);
   if (events <= scope->request.most_events || scope->end <= scope->begin)
-    return 0;
+    return;
   double share = scope->request.most_events / events;
   double all = (double)scope->end - (double)scope->begin;
   scope->end = scope->begin + (i64)(all * share);
-  return leave_out(
+  leave_out(
       c,
       "No steps were found, and the whole run does not fit: the first %.3g s of %.3g s are shown.",
       all * share / 1e9, all / 1e9);
@@ -242,17 +239,16 @@ static void find_bounds(struct choosing *c) {
     }
 }
 
-static int describe_left_out(struct choosing *c) {
+static void describe_left_out(struct choosing *c) {
   struct shown_scope *scope = c->scope;
   u32 n = c->model->n_ranks, steps = c->model->steps.n;
-  int error = 0;
   if (scope->n_ranks < n)
-    error = leave_out(c,
-                      scope->request.ranks ? "Of %u ranks, the %u selected ones are shown."
-                                           : "Of %u ranks, %u are shown, including those named by "
-                                             "findings; --ranks selects others.",
-                      n, scope->n_ranks);
-  if (!error && !scope->request.steps_requested && scope->n_steps && scope->n_steps < steps) {
+    leave_out(c,
+              scope->request.ranks ? "Of %u ranks, the %u selected ones are shown."
+                                   : "Of %u ranks, %u are shown, including those named by "
+                                     "findings; --ranks selects others.",
+              n, scope->n_ranks);
+  if (!scope->request.steps_requested && scope->n_steps && scope->n_steps < steps) {
     char list[256] = "";
     for (u32 i = 0; i < scope->n_steps; i++) {
       size_t used = strlen(list);
@@ -260,8 +256,8 @@ static int describe_left_out(struct choosing *c) {
                c->model->steps.first + scope->steps[i].step,
                shown_reason_words[scope->steps[i].why]);
     }
-    error = leave_out(c, "Of %u steps, %u %s shown: %s; --steps selects others.", steps,
-                      scope->n_steps, scope->n_steps == 1 ? "is" : "are", list);
+    leave_out(c, "Of %u steps, %u %s shown: %s; --steps selects others.", steps, scope->n_steps,
+              scope->n_steps == 1 ? "is" : "are", list);
   }
   u32 incomplete = 0;
   for (u32 i = 0; i < n; i++)
@@ -270,13 +266,12 @@ static int describe_left_out(struct choosing *c) {
         incomplete++;
         break;
       }
-  if (!error && incomplete)
-    error = leave_out(c, "%u ranks lost some events while recording.", incomplete);
-  return error;
+  if (incomplete)
+    leave_out(c, "%u ranks lost some events while recording.", incomplete);
 }
 
 /* The path needs all ranks, also those that are not shown; one step is walked however large. */
-static int choose_paths(struct choosing *c) {
+static void choose_paths(struct choosing *c) {
   struct shown_scope *scope = c->scope;
   const struct results *r = c->results;
   scope->path_reason = scope->request.without_paths ? "not selected" : r->path_reason;
@@ -287,59 +282,58 @@ static int choose_paths(struct choosing *c) {
   scope->path_lead = each * (ahead + 1) <= PATH_EVENTS ? ahead : 0;
   scope->path_steps = count_that_fit(PATH_EVENTS, each * (scope->path_lead + 1), n);
   if (scope->path_reason || scope->path_steps == n)
-    return 0;
-  return leave_out(c,
-                   "The critical path is drawn through the first %u of the %u steps shown: the "
-                   "others do not fit into memory.",
-                   scope->path_steps, n);
+    return;
+  leave_out(c,
+            "The critical path is drawn through the first %u of the %u steps shown: the "
+            "others do not fit into memory.",
+            scope->path_steps, n);
 }
 
-static int choose_from_timelines(struct choosing *c) {
+static void choose_from_timelines(struct choosing *c) {
   struct shown_scope *scope = c->scope;
   u32 n = c->model->n_ranks;
   scope->ranks = arena_array(&scope->arena, size_sum(n, 1), sizeof(u32));
   c->wanted = arena_array(&scope->arena, size_sum(n, 1), sizeof(bool));
-  if (!scope->ranks || !c->wanted)
-    return -ENOMEM;
   c->per_step = events_per_step(c->model);
   u32 most =
       scope->request.most_ranks && scope->request.most_ranks < n ? scope->request.most_ranks : n;
-  int error = scope->request.ranks ? choose_requested_ranks(c) : choose_some_ranks(c, most);
+  if (scope->request.ranks) {
+    choose_requested_ranks(c);
+  } else {
+    choose_some_ranks(c, most);
+  }
   bool all = estimate_events(c, c->model->steps.n, scope->n_ranks) <=
              fmin(scope->request.all_steps, scope->request.most_events);
-  if (!error)
-    error = choose_steps(c, all);
-  if (!error)
-    error = fit_into_limit(c);
-  if (!error && scope->n_steps == 0)
-    error = cut_run(c);
-  else if (!error)
+  choose_steps(c, all);
+  fit_into_limit(c);
+  if (scope->n_steps == 0)
+    cut_run(c);
+  else
     find_bounds(c);
-  if (!error)
-    error = choose_paths(c);
-  return error ? error : describe_left_out(c);
+  choose_paths(c);
+  describe_left_out(c);
 }
 
 /* Recordings with a clock of their own cannot be shown beside timelines. */
-static int describe_other_clocks(struct choosing *c) {
-  int error = 0;
+static void describe_other_clocks(struct choosing *c) {
   if (c->model->ledger)
-    error = leave_out(c, "The flight recorder's calls use another clock than the timelines: give "
-                         "only the dumps to see them.");
+    leave_out(c, "The flight recorder's calls use another clock than the timelines: give "
+                 "only the dumps to see them.");
   bool snapshots = false;
   for (u32 i = 0; i < c->model->n_memories; i++)
     snapshots = snapshots || !c->model->memories[i].on_axis;
-  if (!error && snapshots)
-    error = leave_out(c, "Memory snapshots use another clock than the timelines: give only the "
-                         "snapshots to see memory over time.");
-  return error;
+  if (snapshots)
+    leave_out(c, "Memory snapshots use another clock than the timelines: give only the "
+                 "snapshots to see memory over time.");
 }
 
-static int choose_scope(struct choosing *c) {
-  if (c->scope->source != SHOWN_TIMELINES)
-    return choose_recorded(c->scope);
-  int error = choose_from_timelines(c);
-  return error ? error : describe_other_clocks(c);
+static void choose_scope(struct choosing *c) {
+  if (c->scope->source != SHOWN_TIMELINES) {
+    choose_recorded(c->scope);
+    return;
+  }
+  choose_from_timelines(c);
+  describe_other_clocks(c);
 }
 
 static enum shown_source source_of(const struct results *results) {
@@ -355,22 +349,19 @@ static enum shown_source source_of(const struct results *results) {
   return results->model->n_scalars ? SHOWN_SCALARS : SHOWN_NOTHING;
 }
 
-int shown_choose(const struct results *results, const struct shown_request *request,
-                 struct shown_scope *scope) {
+void shown_choose(const struct results *results, const struct shown_request *request,
+                  struct shown_scope *scope) {
   *scope =
       (struct shown_scope){.results = results, .request = *request, .source = source_of(results)};
   struct choosing c = {.scope = scope, .results = results, .model = results->model};
-  int error = choose_scope(&c);
+  choose_scope(&c);
   if (scope->source != SHOWN_TIMELINES)
     scope->path_reason = "the input has no timelines";
   scope->n_left_out = c.left_out.n;
   scope->left_out = arena_array(&scope->arena, size_sum(c.left_out.n, 1), sizeof(*scope->left_out));
-  if (!scope->left_out)
-    error = -ENOMEM;
-  for (u32 i = 0; !error && i < c.left_out.n; i++)
+  for (u32 i = 0; i < c.left_out.n; i++)
     scope->left_out[i] = c.left_out.at[i];
   free(c.left_out.at);
-  return error;
 }
 
 void shown_release(struct shown_scope *scope) {

@@ -12,12 +12,10 @@
 #include "report/selection.h"
 
 /* From the first call to the end of the record. */
-static int choose_from_calls(struct shown_scope *scope) {
+static void choose_from_calls(struct shown_scope *scope) {
   const struct ledger *ledger = scope->results->check.ledger;
   struct report_view view = {.ranks = scope->request.ranks};
   scope->ranks = arena_array(&scope->arena, size_sum(ledger->n_ranks, 1), sizeof(u32));
-  if (!scope->ranks)
-    return -ENOMEM;
   for (u32 i = 0; i < ledger->n_ranks; i++)
     if (ledger->ranks[i].seen && selection_has_rank(&view, ledger->ranks[i].rank))
       scope->ranks[scope->n_ranks++] = i;
@@ -32,7 +30,6 @@ static int choose_from_calls(struct shown_scope *scope) {
   }
   if (scope->begin > scope->end)
     scope->source = SHOWN_NOTHING;
-  return 0;
 }
 
 /* From the first event of an allocator to the last. The walk reports what cannot be read. */
@@ -50,12 +47,10 @@ static void extend_by_memory(struct shown_scope *scope, const struct memory_orig
   arena_release(&arena);
 }
 
-static int choose_from_memories(struct shown_scope *scope) {
+static void choose_from_memories(struct shown_scope *scope) {
   const struct model *model = scope->results->model;
   struct report_view view = {.ranks = scope->request.ranks};
   scope->ranks = arena_array(&scope->arena, size_sum(model->n_memories, 1), sizeof(u32));
-  if (!scope->ranks)
-    return -ENOMEM;
   scope->begin = INT64_MAX;
   scope->end = INT64_MIN;
   for (u32 i = 0; i < model->n_memories; i++)
@@ -66,7 +61,6 @@ static int choose_from_memories(struct shown_scope *scope) {
     }
   if (scope->begin > scope->end)
     scope->source = SHOWN_NOTHING;
-  return 0;
 }
 
 /* From the first step with a reported value to the last. */
@@ -86,15 +80,18 @@ static int choose_from_scalars(struct shown_scope *scope) {
   return 0;
 }
 
-int choose_recorded(struct shown_scope *scope) {
+void choose_recorded(struct shown_scope *scope) {
   switch (scope->source) {
   case SHOWN_RECORDED_CALLS:
-    return choose_from_calls(scope);
+    choose_from_calls(scope);
+    return;
   case SHOWN_MEMORIES:
-    return choose_from_memories(scope);
+    choose_from_memories(scope);
+    return;
   case SHOWN_SCALARS:
-    return choose_from_scalars(scope);
+    choose_from_scalars(scope);
+    return;
   default:
-    return 0;
+    return;
   }
 }

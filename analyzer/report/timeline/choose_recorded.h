@@ -9,6 +9,6 @@
 
 /* Sets ranks, begin and end by scope->source; SHOWN_NOTHING where no time is known. 0, or -ENOMEM.
  */
-int choose_recorded(struct shown_scope *scope);
+void choose_recorded(struct shown_scope *scope);
 
 #endif

@@ -35,11 +35,11 @@ static bool is_pending(const struct ledger_call *call) {
 }
 
 /* Operations are few. */
-static bool name_call(struct recording *r, const char *op, u32 *index) {
+static void name_call(struct recording *r, const char *op, u32 *index) {
   for (*index = 0; *index < r->names.n; ++*index)
     if (strcmp(r->names.at[*index].text, op) == 0)
-      return true;
-  return VECTOR_PUSH(&r->names, (struct shown_name){.text = op, .whole = op});
+      return;
+  VECTOR_PUSH(&r->names, (struct shown_name){.text = op, .whole = op});
 }
 
 static bool lane_of_group(struct recording *r, u32 group, u32 *lane) {
@@ -74,8 +74,8 @@ static bool add_call(struct recording *r, u32 index) {
                             .kind = SHOWN_CALL};
   if (call->created == NS_UNKNOWN)
     return true;
-  if (!name_call(r, call->op ? call->op : "unknown", &span.name) ||
-      !lane_of_group(r, call->group, &span.lane))
+  name_call(r, call->op ? call->op : "unknown", &span.name);
+  if (!lane_of_group(r, call->group, &span.lane))
     return false;
   u32 at = shown->n_spans++; /* calls come in the order in which they were made, mostly of time */
   for (; at > 0 && shown->spans[at - 1].start > span.start; at--)
@@ -92,10 +92,13 @@ int rank_calls_build(struct rank_lanes *l, u32 index) {
   l->shown.lanes = arena_array(&l->arena, size_sum(r.ledger->n_groups, 1), sizeof(*l->shown.lanes));
   l->shown.spans = memory_array(size_sum(rank->n_calls, 1), sizeof(*l->shown.spans));
   r.lane_of = arena_array(&l->arena, size_sum(r.ledger->n_groups, 1), sizeof(u32));
-  bool room = l->shown.lanes && l->shown.spans && r.lane_of;
+  bool room = r.lane_of;
   for (u32 i = 0; room && i < rank->n_calls; i++)
     room = add_call(&r, rank->first_call + i);
   l->shown.names = r.names.at;
   l->shown.n_names = r.names.n;
-  return room ? rank_lanes_assign_rows(&l->shown) : -ENOMEM;
+  if (!room)
+    return -ENOMEM;
+  rank_lanes_assign_rows(&l->shown);
+  return 0;
 }

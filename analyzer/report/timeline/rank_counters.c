@@ -92,18 +92,17 @@ static int finish_counter(struct rank_lanes *l, struct counting *c, struct shown
     if (l->shown.n_counters == *room) {
       u32 more = *room ? *room * 2 : 8;
       struct shown_counter *grown = arena_array(&l->arena, more, sizeof(*grown));
-      for (u32 i = 0; grown && i < l->shown.n_counters; i++)
+      for (u32 i = 0; i < l->shown.n_counters; i++)
         grown[i] = l->shown.counters[i];
       good = grown != NULL;
-      l->shown.counters = grown ? grown : l->shown.counters;
+      l->shown.counters = grown;
       *room = more;
     }
-    good = good && counter.at;
-    for (u32 i = 0; good && i < c->values.n; i++)
+    good = counter.at;
+    for (u32 i = 0; i < c->values.n; i++)
       counter.at[i] = c->values.at[i];
     counter.n = c->values.n;
-    if (good)
-      l->shown.counters[l->shown.n_counters++] = counter;
+    l->shown.counters[l->shown.n_counters++] = counter;
   }
   free(c->values.at);
   return good ? 0 : -ENOMEM;
@@ -213,9 +212,8 @@ static int count_queues(struct rank_lanes *l, u32 *room) {
   struct queue *queues = memory_zeroed(size_sum(t->n_lanes, 1), sizeof(*queues));
   i64 *times = memory_array(size_sum(size_product(2, t->n_spans), 1), sizeof(*times));
   struct change *changes = memory_array(size_sum(size_product(2, t->n_spans), 1), sizeof(*changes));
-  int error = queues && times && changes ? 0 : -ENOMEM;
-  if (!error)
-    fill_queues(l, queues, times);
+  int error = 0;
+  fill_queues(l, queues, times);
   for (u32 lane = 0; lane < t->n_lanes && !error; lane++) {
     u32 shown = l->lane_of[2 * lane] ? l->lane_of[2 * lane] : l->lane_of[2 * lane + 1];
     if (!queues[lane].n)
@@ -241,8 +239,6 @@ static int count_waits(struct rank_lanes *l, u32 *room) {
   struct change *changes =
       memory_array(size_sum(size_product(2, shown->n_spans), 1), sizeof(*changes));
   u32 n = 0;
-  if (!changes)
-    return -ENOMEM;
   for (u32 i = 0; i < shown->n_spans; i++) {
     u32 arrival = shown->spans[i].arrival;
     i64 transfer = arrival < model->n_arrivals
@@ -296,12 +292,12 @@ static int count_memcpys(struct rank_lanes *l, u32 *room) {
     u32 at = 0;
     while (at < directions.n && strcmp(directions.at[at], span->category) != 0)
       at++;
-    if (at == directions.n && !VECTOR_PUSH(&directions, span->category))
-      error = -ENOMEM;
+    if (at == directions.n)
+      VECTOR_PUSH(&directions, span->category);
     copies++;
   }
   struct change *changes = memory_array(size_sum(size_product(2, copies), 1), sizeof(*changes));
-  error = changes ? error : -ENOMEM;
+  error = error;
   for (u32 i = 0; i < directions.n && !error; i++)
     error = count_bandwidth(l, directions.at[i], changes, room);
   free(directions.at);
@@ -367,8 +363,6 @@ int rank_counters_of_memory(struct rank_lanes *l, const struct memory_origin *or
   u32 room = 0;
   int error = origin->read(l->analysis->model, origin, &arena, &history);
   l->windows = arena_alloc(&l->arena, sizeof(*l->windows));
-  if (!error && !l->windows)
-    error = -ENOMEM;
   if (!error) {
     struct rank_window whole = {INT64_MIN + 1, INT64_MAX, INT64_MIN + 1, INT64_MAX, -1};
     l->windows[l->n_windows++] = whole;

@@ -25,13 +25,11 @@ static i64 later(i64 a, i64 b) {
 
 /* --- which spans --- */
 
-static int list_windows(struct rank_lanes *l) {
+static void list_windows(struct rank_lanes *l) {
   const struct shown_scope *scope = l->scope;
   const struct steps *steps = &l->analysis->model->steps;
   u32 rank = l->timeline->rank;
   l->windows = arena_array(&l->arena, size_sum(scope->n_steps, 1), sizeof(*l->windows));
-  if (!l->windows)
-    return -ENOMEM;
   if (scope->n_steps == 0)
     l->windows[l->n_windows++] =
         (struct rank_window){scope->begin, scope->end, scope->begin, scope->end, -1};
@@ -49,7 +47,6 @@ static int list_windows(struct rank_lanes *l) {
                              .end = window.end,
                              .step = (i32)step};
   }
-  return 0;
 }
 
 /* The host is shown while it worked on the step, and while its GPU did. */
@@ -136,7 +133,7 @@ static bool comes_before(const struct shown_lane *a, const struct shown_lane *b)
 }
 
 /* The lanes that the shown spans need; the first is that of the steps. */
-static int make_lanes(struct rank_lanes *l, const u32 *place) {
+static void make_lanes(struct rank_lanes *l, const u32 *place) {
   const struct timeline *t = l->timeline;
   struct shown_rank *shown = &l->shown;
   u32 keys = 2u * t->n_lanes, *order;
@@ -144,16 +141,12 @@ static int make_lanes(struct rank_lanes *l, const u32 *place) {
   struct shown_lane *made = arena_array(&l->arena, size_sum(keys, 1), sizeof(*made));
   l->lane_of = arena_array(&l->arena, size_sum(keys, 1), sizeof(u32));
   order = arena_array(&l->arena, size_sum(keys, 1), sizeof(u32));
-  if (!shown->lanes || !made || !l->lane_of || !order)
-    return -ENOMEM;
   u32 n = 0;
   for (u32 i = 0; i < t->n_spans; i++) {
     u32 key = lane_key(&t->spans[i]);
     if (place[i] == INDEX_NONE || made[key].rows)
       continue;
     made[key] = make_lane(l, &t->spans[i]);
-    if (!made[key].name)
-      return -ENOMEM;
     u32 at = n++;
     for (; at > 0 && comes_before(&made[key], &made[order[at - 1]]); at--)
       order[at] = order[at - 1];
@@ -167,7 +160,6 @@ static int make_lanes(struct rank_lanes *l, const u32 *place) {
     l->lane_of[order[i]] = shown->n_lanes + 1;
     shown->lanes[shown->n_lanes++] = made[order[i]];
   }
-  return 0;
 }
 
 /* --- names --- */
@@ -188,9 +180,9 @@ struct naming {
   u32 steps_base;
 };
 
-static bool add_name(struct naming *naming, const char *text, const char *whole, u32 *index) {
+static void add_name(struct naming *naming, const char *text, const char *whole, u32 *index) {
   *index = naming->names.n;
-  return text && VECTOR_PUSH(&naming->names, (struct shown_name){.text = text, .whole = whole});
+  VECTOR_PUSH(&naming->names, (struct shown_name){.text = text, .whole = whole});
 }
 
 static const char *kind_name(u8 kind) {
@@ -218,55 +210,59 @@ static const char *kind_name(u8 kind) {
   }
 }
 
-static bool name_collective(struct naming *naming, const struct span *span, u8 op, u32 *index) {
+static void name_collective(struct naming *naming, const struct span *span, u8 op, u32 *index) {
   const struct analysis *a = naming->l->analysis;
   for (u32 i = naming->collectives.n; i-- > 0;) {
     const struct collective_name *known = &naming->collectives.at[i];
     *index = known->index;
     if (known->name == span->name && known->op == op)
-      return true;
+      return;
   }
   const char *whole = span->name ? a->source.name(naming->l->timeline, span->name) : op_name(op);
-  return add_name(naming, op_name(op), whole, index) &&
-         VECTOR_PUSH(&naming->collectives, (struct collective_name){span->name, *index, op});
+  add_name(naming, op_name(op), whole, index);
+  VECTOR_PUSH(&naming->collectives, (struct collective_name){span->name, *index, op});
 }
 
-static bool name_by_text(struct naming *naming, const struct span *span, u32 *index) {
+static void name_by_text(struct naming *naming, const struct span *span, u32 *index) {
   const struct analysis *a = naming->l->analysis;
   const char *text = a->source.name(naming->l->timeline, span->name);
   bool kernel =
       span->kind == SPAN_KERNEL || span->kind == SPAN_COLLECTIVE || strncmp(text, "_Z", 2) == 0;
-  if (kernel ? !VECTOR_REACH(&naming->kernels, span->name)
-             : !VECTOR_REACH(&naming->plain, span->name))
-    return false;
+  if (kernel) {
+    VECTOR_REACH(&naming->kernels, span->name);
+  } else {
+    VECTOR_REACH(&naming->plain, span->name);
+  }
   u32 *known = kernel ? &naming->kernels.at[span->name] : &naming->plain.at[span->name];
   if (!*known) {
     const struct kernel *is =
         kernel && a->kernel_names ? kernel_lookup(a->kernel_names, text) : NULL;
-    if (!add_name(naming, is ? is->shortened : text, is ? is->demangled : text, index))
-      return false;
+    add_name(naming, is ? is->shortened : text, is ? is->demangled : text, index);
     if (is)
       naming->names.at[*index].category = kernel_category_name(a->kernel_names, is->category);
     *known = *index + 1;
   }
   *index = *known - 1;
-  return true;
 }
 
-static bool name_span(struct naming *naming, const struct span *span, u32 *index) {
+/* What has no name is called by its kind. */
+static u32 name_of_kind(struct naming *naming, u8 kind) {
+  u32 *known = &naming->nameless[kind], index;
+  if (!*known) {
+    add_name(naming, kind_name(kind), kind_name(kind), &index);
+    *known = index + 1;
+  }
+  return *known - 1;
+}
+
+static void name_span(struct naming *naming, const struct span *span, u32 *index) {
   const struct model *model = naming->l->analysis->model;
   if (span->kind == SPAN_COLLECTIVE && span->link < model->n_arrivals)
-    return name_collective(naming, span, model->arrivals[span->link].op, index);
-  if (span->name)
-    return name_by_text(naming, span, index);
-  u32 *known = &naming->nameless[span->kind];
-  if (!*known) {
-    if (!add_name(naming, kind_name(span->kind), kind_name(span->kind), index))
-      return false;
-    *known = *index + 1;
-  }
-  *index = *known - 1;
-  return true;
+    name_collective(naming, span, model->arrivals[span->link].op, index);
+  else if (span->name)
+    name_by_text(naming, span, index);
+  else
+    *index = name_of_kind(naming, span->kind);
 }
 
 static const char *category_of(const struct rank_lanes *l, const struct span *span,
@@ -322,15 +318,14 @@ static u32 arithmetic_of(const struct timeline *t, const struct span *span) {
   return launched ? arithmetic_around(t, &t->spans[span->launch]) : INDEX_NONE;
 }
 
-static bool add_steps(struct rank_lanes *l, struct naming *naming) {
+static void add_steps(struct rank_lanes *l, struct naming *naming) {
   u32 first = l->analysis->model->steps.first;
   for (u32 i = 0; i < l->n_windows; i++) {
     const struct rank_window *window = &l->windows[i];
     const char *name =
         window->step < 0 ? "run" : arena_printf(&l->arena, "step %u", first + (u32)window->step);
     u32 index;
-    if (!add_name(naming, name, name, &index))
-      return false;
+    add_name(naming, name, name, &index);
     l->shown.spans[l->shown.n_spans++] = (struct shown_span){.start = window->begin,
                                                              .end = window->end,
                                                              .category = "step",
@@ -342,7 +337,6 @@ static bool add_steps(struct rank_lanes *l, struct naming *naming) {
                                                              .frame = INDEX_NONE,
                                                              .step = window->step};
   }
-  return true;
 }
 
 /* The line of the program that a call was made in. */
@@ -353,7 +347,7 @@ static u32 frame_of(const struct timeline *t, u32 span) {
                             : call_stack_line(sites, &sites->stacks[sites->sites[site].stack]);
 }
 
-static bool add_span(struct rank_lanes *l, struct naming *naming, const u32 *place, u32 i,
+static void add_span(struct rank_lanes *l, struct naming *naming, const u32 *place, u32 i,
                      const struct rank_window *window) {
   const struct timeline *t = l->timeline;
   const struct span *span = &t->spans[i];
@@ -371,11 +365,9 @@ static bool add_span(struct rank_lanes *l, struct naming *naming, const u32 *pla
                              .kind = span->kind};
   if (device && span->launch != INDEX_NONE)
     shown.launch = naming->steps_base + place[span->launch];
-  if (!name_span(naming, span, &shown.name))
-    return false;
+  name_span(naming, span, &shown.name);
   shown.category = category_of(l, span, &naming->names.at[shown.name]);
   l->shown.spans[l->shown.n_spans++] = shown;
-  return true;
 }
 
 /* --- rows --- */
@@ -390,10 +382,9 @@ static bool fits_into_row(end_stack *open, const struct shown_span *span, bool n
   return open->n == 0 || (nests && open->at[open->n - 1] >= span->end);
 }
 
-int rank_lanes_assign_rows(struct shown_rank *shown) {
+void rank_lanes_assign_rows(struct shown_rank *shown) {
   VECTOR(end_stack) *lanes = memory_zeroed(size_sum(shown->n_lanes, 1), sizeof(*lanes));
-  bool room = lanes != NULL;
-  for (u32 i = 0; room && i < shown->n_spans; i++) {
+  for (u32 i = 0; i < shown->n_spans; i++) {
     struct shown_span *span = &shown->spans[i];
     struct shown_lane *lane = &shown->lanes[span->lane];
     bool nests = lane->kind == SHOWN_CALLS || lane->kind == SHOWN_PHASES;
@@ -401,44 +392,43 @@ int rank_lanes_assign_rows(struct shown_rank *shown) {
     while (row < lanes[span->lane].n && !fits_into_row(&lanes[span->lane].at[row], span, nests))
       row++;
     row = row < UINT8_MAX ? row : UINT8_MAX - 1;
-    room =
-        VECTOR_REACH(&lanes[span->lane], row) && VECTOR_PUSH(&lanes[span->lane].at[row], span->end);
+    VECTOR_REACH(&lanes[span->lane], row);
+    VECTOR_PUSH(&lanes[span->lane].at[row], span->end);
     span->row = (u8)row;
     lane->rows = row + 1 > lane->rows ? (u8)(row + 1) : lane->rows;
   }
-  for (u32 i = 0; lanes && i < shown->n_lanes; i++) {
+  for (u32 i = 0; i < shown->n_lanes; i++) {
     for (u32 row = 0; row < lanes[i].n; row++)
       free(lanes[i].at[row].at);
     free(lanes[i].at);
   }
   free(lanes);
-  return room ? 0 : -ENOMEM;
 }
 
-static int add_spans(struct rank_lanes *l, const u32 *place, u32 n) {
+static void add_spans(struct rank_lanes *l, const u32 *place, u32 n) {
   const struct timeline *t = l->timeline;
   struct naming naming = {.l = l, .steps_base = l->n_windows};
   u32 host = 0, device = 0;
   l->shown.spans = memory_array(size_sum(size_sum(n, l->n_windows), 1), sizeof(*l->shown.spans));
-  bool room = l->shown.spans && add_steps(l, &naming);
-  for (u32 i = 0; room && i < t->n_spans; i++) {
+  add_steps(l, &naming);
+  for (u32 i = 0; i < t->n_spans; i++) {
     const struct span *span = &t->spans[i];
     bool on_device = SPAN_ON_DEVICE(span->kind);
     if (place[i] == INDEX_NONE)
       continue;
     const struct rank_window *window =
         rank_window_at(l, on_device, span->start, span->end, on_device ? &device : &host);
-    room = add_span(l, &naming, place, i, window);
+    add_span(l, &naming, place, i, window);
   }
   l->shown.names = naming.names.at;
   l->shown.n_names = naming.names.n;
   free(naming.plain.at);
   free(naming.kernels.at);
   free(naming.collectives.at);
-  return room ? rank_lanes_assign_rows(&l->shown) : -ENOMEM;
+  rank_lanes_assign_rows(&l->shown);
 }
 
-int rank_lanes_build(struct rank_lanes *l) {
+void rank_lanes_build(struct rank_lanes *l) {
   const struct timeline *t = l->timeline;
   const struct rank *rank = &l->analysis->model->ranks[t->rank];
   l->shown = (struct shown_rank){.rank = t->rank,
@@ -447,15 +437,11 @@ int rank_lanes_build(struct rank_lanes *l) {
                                  .device = rank->info[TSCOPE_INFO_GPU_NAME],
                                  .timeline = t};
   u32 *place = memory_array(size_sum(t->n_spans, 1), sizeof(u32));
-  int error = place ? list_windows(l) : -ENOMEM;
-  if (!error) {
-    u32 n = choose_spans(l, place);
-    error = make_lanes(l, place);
-    if (!error)
-      error = add_spans(l, place, n);
-  }
+  list_windows(l);
+  u32 n = choose_spans(l, place);
+  make_lanes(l, place);
+  add_spans(l, place, n);
   free(place);
-  return error;
 }
 
 void rank_lanes_release(struct rank_lanes *l) {

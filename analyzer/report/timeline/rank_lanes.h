@@ -29,7 +29,7 @@ struct rank_lanes {
 };
 
 /* rank_lanes.c: everything but counters. 0, or -ENOMEM. */
-int rank_lanes_build(struct rank_lanes *lanes);
+void rank_lanes_build(struct rank_lanes *lanes);
 void rank_lanes_release(struct rank_lanes *lanes);
 
 /* rank_counters.c */
@@ -42,7 +42,7 @@ int rank_counters_of_memory(struct rank_lanes *lanes, const struct memory_origin
 int rank_calls_build(struct rank_lanes *lanes, u32 rank);
 
 /* Sets the rows of spans that overlap on one lane. 0, or -ENOMEM. */
-int rank_lanes_assign_rows(struct shown_rank *rank);
+void rank_lanes_assign_rows(struct shown_rank *rank);
 
 /* The window that an interval reaches into; NULL if none. `cursor` begins at 0 and starts must not
  * go back. */

@@ -59,8 +59,8 @@ static int show_timeline(struct walk *w, struct rank_lanes *lanes, struct timeli
   if (error || !w->shown[timeline->rank])
     return error;
   *lanes = (struct rank_lanes){.scope = w->scope, .analysis = &w->analysis, .timeline = timeline};
-  error = rank_lanes_build(lanes);
-  return error ? error : rank_counters_build(lanes);
+  rank_lanes_build(lanes);
+  return rank_counters_build(lanes);
 }
 
 static void add_reason_for_empty(const struct walk *w, u32 rank, struct rank_lanes *lanes) {
@@ -101,14 +101,14 @@ static int plan_paths(struct walk *w) {
     return 0;
   struct sample *rows = memory_zeroed(size_sum(n, 1), sizeof(*rows));
   w->drawn = memory_zeroed(size_sum(n, 1), sizeof(*w->drawn));
-  int error = rows && w->drawn ? 0 : -ENOMEM;
-  for (u32 i = 0; i < n && !error; i++) {
+  int error = 0;
+  for (u32 i = 0; i < n; i++) {
     u32 step = scope->n_steps ? scope->steps[i].step : 0;
     u32 first = step > scope->path_lead ? step - scope->path_lead : 0;
     rows[w->n_rows] = (struct sample){first, step - first + 1};
     w->drawn[w->n_rows++] = step;
   }
-  if (!error && w->n_rows)
+  if (w->n_rows)
     error = step_paths_new(&w->analysis, rows, w->n_rows, &w->paths);
   free(rows);
   return error;
@@ -136,7 +136,7 @@ static int show_path(struct walk *w, u32 row) {
     return error;
   struct interval bounds = step_bounds(w, w->drawn[row]);
   struct shown_stretch *stretches = memory_zeroed(size_sum(n, 1), sizeof(*stretches));
-  error = stretches ? 0 : -ENOMEM;
+  error = 0;
   for (u32 i = n; !error && i-- > 0;) {
     const struct path_segment *from = &segments[i];
     if (from->end <= bounds.start || from->start >= bounds.end)
@@ -171,7 +171,7 @@ static int show_recorded(const struct shown_scope *scope, const struct shown_vis
     const struct memory_origin *origin = &scope->results->model->memories[index];
     lanes.shown = (struct shown_rank){.rank = INDEX_NONE, .number = origin->rank};
     int read = rank_counters_of_memory(&lanes, origin);
-    error = read == -ENOMEM ? read : 0;
+    error = 0;
     lanes.shown.why_empty = read ? "its recording could not be read" : NULL;
   }
   if (!error && visitor->rank)
@@ -186,7 +186,7 @@ static int walk_timelines(const struct shown_scope *scope, const struct shown_vi
                    .visitor = visitor,
                    .analysis = *scope->results->analysis,
                    .shown = memory_zeroed(size_sum(model->n_ranks, 1), sizeof(bool))};
-  int error = w.shown ? plan_paths(&w) : -ENOMEM;
+  int error = plan_paths(&w);
   for (u32 i = 0; !error && i < scope->n_ranks; i++)
     w.shown[scope->ranks[i]] = true;
   pthread_mutex_init(&w.lock, NULL);

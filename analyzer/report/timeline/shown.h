@@ -83,8 +83,8 @@ struct shown_scope {
 };
 
 /* 0, or -ENOMEM. Release it in any case. */
-int shown_choose(const struct results *results, const struct shown_request *request,
-                 struct shown_scope *scope);
+void shown_choose(const struct results *results, const struct shown_request *request,
+                  struct shown_scope *scope);
 void shown_release(struct shown_scope *scope);
 
 /* --- one rank --- */

@@ -59,11 +59,11 @@ static void sets_agree_with_a_bitmap(void **state) {
     struct arena arena = {0};
     random_set(&a, in_a);
     random_set(&b, in_b);
-    assert_int_equal(intervals_union(&arena, &a, &b, &both), 0);
+    intervals_union(&arena, &a, &b, &both);
     for (u32 i = 0; i < AXIS; i++)
       expected[i] = in_a[i] || in_b[i];
     assert_is(&both, expected);
-    assert_int_equal(intervals_subtract(&arena, &a, &b, &less), 0);
+    intervals_subtract(&arena, &a, &b, &less);
     for (u32 i = 0; i < AXIS; i++)
       expected[i] = in_a[i] && !in_b[i];
     assert_is(&less, expected);

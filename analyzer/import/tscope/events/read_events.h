@@ -18,11 +18,11 @@ int rank_events_read(struct rank_events *events, const struct trace_file *file,
 
 /* If nothing else shows when collectives ran, uses NCCL's own records: adds runs on the host's
  * clock. Sets events.inside_error_ns. 0, or -ENOMEM. */
-int runs_from_inside(struct rank_events *events);
+void runs_from_inside(struct rank_events *events);
 
 /* Finds for each call the span in which it really ran, through the communicator and sequence where
  * the trace has them, else through the order of launch units and kernels on each stream. Fills
  * calls.run and the counts of what was left over. 0, or -ENOMEM. */
-int pair_runs(struct rank_events *events);
+void pair_runs(struct rank_events *events);
 
 #endif

@@ -23,7 +23,7 @@ static bool read_place(struct rank_end *end, const struct tscope_file_header *he
   end->exception_line = (u32)strtoul(line, NULL, 10);
   end->exception_function = *function ? arena_text(arena, function) : NULL;
   end->exception_file = arena_text(arena, rest);
-  return end->exception_file && (!*function || end->exception_function);
+  return (!*function || end->exception_function);
 }
 
 bool rank_end_read(struct rank_end *end, const struct tscope_file_header *header,

@@ -13,22 +13,28 @@
     VECTOR_PUSH((list), copy_);                                                                    \
   })
 
-bool stall_records_add(struct stall_records *records, const struct tscope_record *record) {
+void stall_records_add(struct stall_records *records, const struct tscope_record *record) {
   switch (record->type) {
   case TSCOPE_REC_STALL:
-    return KEEP(&records->stalls, tscope_stall_record);
+    KEEP(&records->stalls, tscope_stall_record);
+    return;
   case TSCOPE_REC_STALL_END:
-    return KEEP(&records->ends, tscope_stall_end_record);
+    KEEP(&records->ends, tscope_stall_end_record);
+    return;
   case TSCOPE_REC_THREAD_STATE:
-    return KEEP(&records->states, tscope_thread_state_record);
+    KEEP(&records->states, tscope_thread_state_record);
+    return;
   case TSCOPE_REC_THREAD_STACK:
-    return KEEP(&records->stacks, tscope_thread_stack_record);
+    KEEP(&records->stacks, tscope_thread_stack_record);
+    return;
   case TSCOPE_REC_PEER_STATE:
-    return KEEP(&records->peers, tscope_peer_state_record);
+    KEEP(&records->peers, tscope_peer_state_record);
+    return;
   case TSCOPE_REC_COMM_STATE:
-    return KEEP(&records->comms, tscope_comm_state_record);
+    KEEP(&records->comms, tscope_comm_state_record);
+    return;
   default:
-    return true;
+    return;
   }
 }
 
@@ -237,8 +243,6 @@ int stall_records_finish(const struct stall_records *records, u32 pid,
   definitions->stalls = arena_array(arena, n, sizeof(*definitions->stalls));
   m.frames = arena_array(arena, size_sum(definitions->n_frames, 1), sizeof(*m.frames));
   m.kept = arena_array(arena, size_sum(definitions->n_frames, 1), sizeof(*m.kept));
-  if (!definitions->stalls || !m.frames || !m.kept)
-    return -ENOMEM;
   for (u32 i = 0; i < n && !m.failed; i++)
     definitions->stalls[i] = make_stall(&m, &records->stalls.at[i]);
   definitions->n_stalls = m.failed ? 0 : n;

@@ -19,7 +19,7 @@ struct stall_records {
 };
 
 /* Keeps the record if it is one of a stall. False when memory ran out. */
-bool stall_records_add(struct stall_records *records, const struct tscope_record *record);
+void stall_records_add(struct stall_records *records, const struct tscope_record *record);
 
 /* Makes definitions.stalls in `arena`, when everything else is complete; `pid` is the process's. 0,
  * or -ENOMEM. */

@@ -40,8 +40,8 @@ static bool is_installed(const char *library) {
 }
 
 /* All frames here are callers: the address is where the call returns to, behind it. */
-static int copy_native(const struct definitions *definitions, const struct frame_definition *frame,
-                       struct arena *arena, struct call_frame *to) {
+static void copy_native(const struct definitions *definitions, const struct frame_definition *frame,
+                        struct arena *arena, struct call_frame *to) {
   const char *library = definition_string(definitions, frame->library);
   const char *build_id = definition_string(definitions, frame->build_id);
   struct native_place place = {0};
@@ -56,20 +56,16 @@ static int copy_native(const struct definitions *definitions, const struct frame
     to->native_own = false;
   if (!to->function)
     to->function = arena_printf(arena, "+0x%llx", (unsigned long long)frame->offset);
-  return to->function ? 0 : -ENOMEM;
 }
 
-static int copy_frames(const struct definitions *definitions, struct arena *arena,
-                       struct call_sites *sites) {
+static void copy_frames(const struct definitions *definitions, struct arena *arena,
+                        struct call_sites *sites) {
   sites->n_frames = definitions->n_frames;
   sites->frames = arena_array(arena, size_sum(sites->n_frames, 1), sizeof(*sites->frames));
-  if (!sites->frames)
-    return -ENOMEM;
   for (u32 i = 0; i < sites->n_frames; i++) {
     const struct frame_definition *frame = &definitions->frames[i];
     if (frame->native) {
-      if (copy_native(definitions, frame, arena, &sites->frames[i]) < 0)
-        return -ENOMEM;
+      copy_native(definitions, frame, arena, &sites->frames[i]);
       continue;
     }
     sites->frames[i] =
@@ -78,17 +74,15 @@ static int copy_frames(const struct definitions *definitions, struct arena *aren
                             .line = frame->line,
                             .first_line = frame->first_line};
   }
-  return 0;
 }
 
 /* Frames that are not announced, as in a trace that was cut, are left out. */
-int stacks_copy(const struct definitions *definitions, struct arena *arena,
-                struct call_sites *sites) {
+void stacks_copy(const struct definitions *definitions, struct arena *arena,
+                 struct call_sites *sites) {
   u32 *frames = arena_array(arena, size_sum(definitions->n_stack_frames, 1), sizeof(*frames));
   sites->n_stacks = definitions->n_stacks;
   sites->stacks = arena_array(arena, size_sum(sites->n_stacks, 1), sizeof(*sites->stacks));
-  if (!frames || !sites->stacks || copy_frames(definitions, arena, sites) < 0)
-    return -ENOMEM;
+  copy_frames(definitions, arena, sites);
   for (u32 i = 0; i < sites->n_stacks; i++) {
     const struct stack_definition *stack = &definitions->stacks[i];
     u32 n = 0;
@@ -102,7 +96,6 @@ int stacks_copy(const struct definitions *definitions, struct arena *arena,
     sites->stacks[i].n = n;
     frames += n;
   }
-  return 0;
 }
 
 u32 stack_number(const struct definitions *definitions, u64 hash) {

@@ -10,8 +10,8 @@
 
 /* Fills frames and stacks, in `arena`, in the order of the definitions. Texts are the definitions'.
  * 0, or -ENOMEM. */
-int stacks_copy(const struct definitions *definitions, struct arena *arena,
-                struct call_sites *sites);
+void stacks_copy(const struct definitions *definitions, struct arena *arena,
+                 struct call_sites *sites);
 
 /* Index of a stack by the hash that call sites carry; INDEX_NONE. */
 u32 stack_number(const struct definitions *definitions, u64 hash);

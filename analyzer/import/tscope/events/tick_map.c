@@ -74,8 +74,6 @@ int tick_map_build(struct tick_map *map, const struct tscope_file_header *header
   struct tick_anchor *sorted = arena_array(arena, size_sum(n, 1), sizeof(*sorted));
   map->stretches = arena_array(arena, size_sum(n, 1), sizeof(*map->stretches));
   double *rates = arena_array(arena, size_sum(n, 1), sizeof(*rates));
-  if (!sorted || !map->stretches || !rates)
-    return -ENOMEM;
   u64 start = header->start_monotonic_ns < SANEST_NS ? header->start_monotonic_ns : 0;
   map->earliest = (i64)start - BEFORE_START_NS;
   map->latest = (i64)start + LONGEST_RUN_NS;

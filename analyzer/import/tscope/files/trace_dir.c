@@ -15,12 +15,10 @@ struct found {
   u32 n, room;
 };
 
-static int add_entry(struct found *found, const char *path, const char *folder) {
+static void add_entry(struct found *found, const char *path, const char *folder) {
   if (found->n == found->room) {
     u32 room = found->room ? found->room * 2 : 64;
     struct trace_entry *more = memory_resized(found->entries, room, sizeof(*more));
-    if (!more)
-      return -ENOMEM;
     found->entries = more;
     found->room = room;
   }
@@ -38,7 +36,6 @@ static int add_entry(struct found *found, const char *path, const char *folder) 
   const char *run = entry->header.run[0] ? entry->header.run : folder;
   entry->run = arena_text(found->arena, run);
   found->n++;
-  return entry->path && entry->run ? 0 : -ENOMEM;
 }
 
 static bool is_trace_name(const char *name) {
@@ -57,21 +54,18 @@ static int search(struct found *found, const char *path, unsigned depth) {
   DIR *directory = opendir(path);
   if (!directory)
     return -errno;
-  int result = 0;
-  for (struct dirent *item; result == 0 && (item = readdir(directory));) {
+  for (struct dirent *item; (item = readdir(directory));) {
     if (item->d_name[0] == '.')
       continue;
     char *inner = arena_printf(found->arena, "%s/%s", path, item->d_name);
     struct stat status;
-    if (!inner)
-      result = -ENOMEM;
-    else if (is_trace_name(item->d_name))
-      result = add_entry(found, inner, last_part(path));
+    if (is_trace_name(item->d_name))
+      add_entry(found, inner, last_part(path));
     else if (depth > 0 && lstat(inner, &status) == 0 && S_ISDIR(status.st_mode))
       search(found, inner, depth - 1); /* a folder we may not read hides only itself */
   }
   closedir(directory);
-  return result;
+  return 0;
 }
 
 static int by_run(const void *left, const void *right) {
@@ -87,11 +81,9 @@ static int newest_first(const void *left, const void *right) {
   return strcmp(a->id, b->id);
 }
 
-static int group_runs(struct found *found, struct trace_runs *runs) {
+static void group_runs(struct found *found, struct trace_runs *runs) {
   struct trace_entry *entries = arena_array(found->arena, found->n, sizeof(*entries));
   struct trace_run *list = arena_array(found->arena, found->n, sizeof(*list));
-  if (!entries || !list)
-    return -ENOMEM;
   memcpy(entries, found->entries, found->n * sizeof(*entries));
   qsort(entries, found->n, sizeof(*entries), by_run);
   struct trace_run *run = NULL;
@@ -108,7 +100,6 @@ static int group_runs(struct found *found, struct trace_runs *runs) {
   }
   qsort(list, runs->n_runs, sizeof(*list), newest_first);
   runs->runs = list;
-  return 0;
 }
 
 /* The folder that a file is in, for a run whose files say nothing. */
@@ -122,8 +113,10 @@ static int find_at(struct found *found, const char *path) {
   struct stat status;
   if (stat(path, &status) < 0)
     return -errno;
-  return S_ISDIR(status.st_mode) ? search(found, path, 2)
-                                 : add_entry(found, path, folder_of(found, path));
+  if (S_ISDIR(status.st_mode))
+    return search(found, path, 2);
+  add_entry(found, path, folder_of(found, path));
+  return 0;
 }
 
 int trace_runs_find(const char *const *paths, u32 n, struct arena *arena, struct trace_runs *runs,
@@ -134,9 +127,7 @@ int trace_runs_find(const char *const *paths, u32 n, struct arena *arena, struct
   *runs = (struct trace_runs){0};
   for (u32 i = 0; i < n && result == 0; i++)
     result = find_at(&found, paths[at = i]);
-  if (result == -ENOMEM)
-    snprintf(why, why_bytes, "out of memory");
-  else if (result < 0)
+  if (result < 0)
     snprintf(why, why_bytes, "%s: %s. Give the directory the job wrote to (TSCOPE_DIR).", paths[at],
              strerror(-result));
   else if (found.n == 0) {
@@ -147,7 +138,8 @@ int trace_runs_find(const char *const *paths, u32 n, struct arena *arena, struct
              paths[0], TSCOPE_FILE_SUFFIX);
     result = -ENOENT;
   } else {
-    result = group_runs(&found, runs);
+    group_runs(&found, runs);
+    result = 0;
   }
   free(found.entries);
   return result;

@@ -12,19 +12,16 @@ enum { MOST_COMMS = 128 };
 /* --- reading --- */
 
 /* The communicators behind a record of `bytes`, which claims to have `claimed`. */
-static bool read_comms(struct arena *arena, const struct tscope_record *record, size_t bytes,
+static void read_comms(struct arena *arena, const struct tscope_record *record, size_t bytes,
                        u32 claimed, struct graph_comms *out) {
   u32 room = (u32)(8u * record->words - bytes) / (u32)sizeof(struct tscope_graph_comm);
   u32 n = claimed < room ? claimed : room;
   struct tscope_graph_comm *comms = arena_array(arena, size_sum(n, 1), sizeof(*comms));
-  if (!comms)
-    return false;
   memcpy(comms, (const u8 *)record + bytes, n * sizeof(*comms));
   *out = (struct graph_comms){comms, n};
-  return true;
 }
 
-static bool read_replay(struct graph_replays *graphs, struct rank_events *events,
+static void read_replay(struct graph_replays *graphs, struct rank_events *events,
                         const struct tscope_record *record, struct interval span, u32 thread) {
   const struct tscope_graph_replay_record *launch = (const void *)record;
   struct replay replay = {.start = span.start,
@@ -33,50 +30,56 @@ static bool read_replay(struct graph_replays *graphs, struct rank_events *events
                           .thread = thread,
                           .stream = record->tag,
                           .failed = span.end != NS_UNKNOWN && launch->result != 0};
-  return read_comms(&events->arena, record, sizeof(*launch), launch->comms, &replay.comms) &&
-         VECTOR_PUSH(&graphs->replays, replay);
+  read_comms(&events->arena, record, sizeof(*launch), launch->comms, &replay.comms);
+  VECTOR_PUSH(&graphs->replays, replay);
 }
 
-static bool read_child(struct graph_replays *graphs, struct rank_events *events,
+static void read_child(struct graph_replays *graphs, struct rank_events *events,
                        const struct tscope_record *record, struct interval span) {
   const struct tscope_graph_child_record *child = (const void *)record;
   struct captured_item item = {.time = span.start,
                                .captured = child->captured,
                                .order = graphs->items.n,
                                .child = child->child};
-  return child->child == 0 ||
-         (read_comms(&events->arena, record, sizeof(*child), child->comms, &item.comms) &&
-          VECTOR_PUSH(&graphs->items, item));
+  if (!(child->child == 0)) {
+    read_comms(&events->arena, record, sizeof(*child), child->comms, &item.comms);
+    VECTOR_PUSH(&graphs->items, item);
+  }
 }
 
-static bool read_graph(struct rank_events *events, const struct tscope_record *record) {
+static void read_graph(struct rank_events *events, const struct tscope_record *record) {
   const struct tscope_graph_record *graph = (const void *)record;
   events->names_gpu_graphs |= graph->gpu_graph != 0;
-  return VECTOR_PUSH(&events->graphs, (struct rank_graph){.graph = graph->graph,
-                                                          .captured = graph->captured,
-                                                          .gpu_graph = graph->gpu_graph});
+  VECTOR_PUSH(&events->graphs, (struct rank_graph){.graph = graph->graph,
+                                                   .captured = graph->captured,
+                                                   .gpu_graph = graph->gpu_graph});
 }
 
-bool graph_replays_add_record(struct graph_replays *graphs, struct rank_events *events,
+void graph_replays_add_record(struct graph_replays *graphs, struct rank_events *events,
                               const struct tscope_record *record, struct interval span,
                               u32 thread) {
   switch (record->type) {
   case TSCOPE_REC_GRAPH:
-    return read_graph(events, record);
+    read_graph(events, record);
+    return;
   case TSCOPE_REC_GRAPH_BODY: {
     const struct tscope_graph_body_record *body = (const void *)record;
-    return VECTOR_PUSH(&events->graph_bodies, body->graph);
+    VECTOR_PUSH(&events->graph_bodies, body->graph);
+    return;
   }
   case TSCOPE_REC_GRAPH_CHILD:
-    return read_child(graphs, events, record, span);
+    read_child(graphs, events, record, span);
+    return;
   case TSCOPE_REC_GRAPH_COLLECTIVE: {
     const struct tscope_graph_collective_record *call = (const void *)record;
     struct captured_item item = {
         .time = span.start, .captured = call->captured, .order = graphs->items.n, .call = *call};
-    return VECTOR_PUSH(&graphs->items, item);
+    VECTOR_PUSH(&graphs->items, item);
+    return;
   }
   default:
-    return read_replay(graphs, events, record, span, thread);
+    read_replay(graphs, events, record, span, thread);
+    return;
   }
 }
 
@@ -200,10 +203,9 @@ static bool expand_graph(struct expanding *x, u32 captured, const struct graph_c
   u32 part = x->events->parts.n;
   if (!budget_take(BUDGET_REPLAYED, 1))
     return false;
-  if (!VECTOR_PUSH(&x->events->parts, (struct rank_part){.start = x->replay->start,
-                                                         .replay = x->number,
-                                                         .gpu_graph = x->gpu_graph}))
-    return false;
+  VECTOR_PUSH(&x->events->parts, (struct rank_part){.start = x->replay->start,
+                                                    .replay = x->number,
+                                                    .gpu_graph = x->gpu_graph});
   for (u32 i = first_item(graphs, captured);
        i < graphs->items.n && graphs->items.at[i].captured == captured; i++) {
     const struct captured_item *item = &graphs->items.at[i];
@@ -214,9 +216,9 @@ static bool expand_graph(struct expanding *x, u32 captured, const struct graph_c
         return false;
       continue;
     }
-    if (!budget_take(BUDGET_REPLAYED, 1) ||
-        !VECTOR_PUSH(&x->events->calls, call_of(x, item, comms, part)))
+    if (!budget_take(BUDGET_REPLAYED, 1))
       return false;
+    VECTOR_PUSH(&x->events->calls, call_of(x, item, comms, part));
     x->place++;
   }
   return true;

@@ -40,7 +40,7 @@ struct graph_replays {
 
 /* One record of a graph; `span` is when it began and, of a replay, ended. False when memory ran
  * out. */
-bool graph_replays_add_record(struct graph_replays *graphs, struct rank_events *events,
+void graph_replays_add_record(struct graph_replays *graphs, struct rank_events *events,
                               const struct tscope_record *record, struct interval span, u32 thread);
 
 /* Adds the calls of all replays to the retained records, unsorted; those of one replay a nanosecond

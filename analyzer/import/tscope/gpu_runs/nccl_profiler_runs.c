@@ -38,7 +38,7 @@ static int by_gpu(const void *left, const void *right) {
 }
 
 /* Insides are in the order of the host's time. */
-static int find_offsets(const struct rank_events *events, struct offsets *offsets) {
+static void find_offsets(const struct rank_events *events, struct offsets *offsets) {
   for (u32 i = 0, next; i < events->insides.n; i = next) {
     i64 begin = events->insides.at[i].start, lower = INT64_MIN;
     struct offset best = {.upper = INT64_MAX};
@@ -55,14 +55,12 @@ static int find_offsets(const struct rank_events *events, struct offsets *offset
     }
     if (best.upper == INT64_MAX)
       continue;
-    if (!VECTOR_PUSH(&offsets->at, best))
-      return -ENOMEM;
+    VECTOR_PUSH(&offsets->at, best);
     i64 error = best.upper - lower;
     offsets->error = error > offsets->error ? error : offsets->error;
   }
   if (offsets->at.n)
     qsort(offsets->at.at, offsets->at.n, sizeof(*offsets->at.at), by_gpu);
-  return 0;
 }
 
 static i64 gpu_to_host(const struct offsets *offsets, u64 gpu) {
@@ -88,11 +86,12 @@ static i64 clamp_to_call(const struct rank_inside *inside, i64 instant) {
   return instant < inside->start ? inside->start : instant > inside->end ? inside->end : instant;
 }
 
-int runs_from_inside(struct rank_events *events) {
+void runs_from_inside(struct rank_events *events) {
   struct offsets offsets = {0};
   events->inside_error_ns = NS_UNKNOWN;
-  int result = events->runs.n == 0 ? find_offsets(events, &offsets) : 0;
-  for (u32 i = 0; i < events->insides.n && result == 0 && offsets.at.n; i++) {
+  if (events->runs.n == 0)
+    find_offsets(events, &offsets);
+  for (u32 i = 0; i < events->insides.n && offsets.at.n; i++) {
     const struct rank_inside *inside = &events->insides.at[i];
     if (!is_usable(inside))
       continue;
@@ -103,10 +102,8 @@ int runs_from_inside(struct rank_events *events) {
                            .first_call = INDEX_NONE,
                            .stream = TSCOPE_NO_STREAM,
                            .op = inside->op == TSCOPE_OP_RECV ? TSCOPE_OP_SEND : inside->op};
-    if (!VECTOR_PUSH(&events->runs, run))
-      result = -ENOMEM;
+    VECTOR_PUSH(&events->runs, run);
     events->inside_error_ns = offsets.error;
   }
   free(offsets.at.at);
-  return result;
 }

@@ -50,7 +50,7 @@ static int by_replay_and_part(const void *left, const void *right) {
   return a->start < b->start ? -1 : a->start > b->start;
 }
 
-static bool list_units(struct replays *r) {
+static void list_units(struct replays *r) {
   const struct rank_events *events = r->events;
   for (u32 i = 0; i < r->n_calls; i++) {
     const struct rank_call *call = &events->calls.at[r->calls[i]];
@@ -65,25 +65,23 @@ static bool list_units(struct replays *r) {
       last->op = last->op == op ? op : 0;
       continue;
     }
-    if (fresh &&
-        !VECTOR_PUSH(&r->launched,
-                     (struct replay_side){
-                         .start = part->start,
-                         .first = r->units.n,
-                         .gpu_graph = part->gpu_graph == TSCOPE_UNKNOWN ? 0 : part->gpu_graph,
-                         .session = rank_cupti_session(events, part->start, false)}))
-      return false;
-    if (!VECTOR_PUSH(&r->units, (struct replay_unit){.first = i,
-                                                     .n = 1,
-                                                     .part = call->part,
-                                                     .group = call->group,
-                                                     .comm = call->comm,
-                                                     .run = INDEX_NONE,
-                                                     .op = op}))
-      return false;
+    if (fresh) {
+      VECTOR_PUSH(
+          &r->launched,
+          (struct replay_side){.start = part->start,
+                               .first = r->units.n,
+                               .gpu_graph = part->gpu_graph == TSCOPE_UNKNOWN ? 0 : part->gpu_graph,
+                               .session = rank_cupti_session(events, part->start, false)});
+    }
+    VECTOR_PUSH(&r->units, (struct replay_unit){.first = i,
+                                                .n = 1,
+                                                .part = call->part,
+                                                .group = call->group,
+                                                .comm = call->comm,
+                                                .run = INDEX_NONE,
+                                                .op = op});
     r->launched.at[r->launched.n - 1].n++;
   }
-  return true;
 }
 
 /* --- what ran --- */
@@ -101,23 +99,22 @@ static int by_node(const void *left, const void *right) {
   return a < b ? -1 : a > b;
 }
 
-static bool list_replays_run(struct replays *r) {
+static void list_replays_run(struct replays *r) {
   const struct rank_events *events = r->events;
   for (u32 i = 0; i < r->n_runs; i++) {
     const struct rank_run *run = &events->runs.at[r->runs[i]];
     struct replay_side *last = r->ran.n ? &r->ran.at[r->ran.n - 1] : NULL;
     if (last && last->correlation == run->correlation)
       last->n++;
-    else if (!VECTOR_PUSH(&r->ran, (struct replay_side){
-                                       .start = run->start,
+    else
+      VECTOR_PUSH(&r->ran,
+                  (struct replay_side){.start = run->start,
                                        .first = i,
                                        .n = 1,
                                        .gpu_graph = run->graph,
                                        .correlation = run->correlation,
-                                       .session = rank_cupti_session(events, run->start, true)}))
-      return false;
+                                       .session = rank_cupti_session(events, run->start, true)});
   }
-  return true;
 }
 
 /* --- which kernel of a replay was which call --- */
@@ -258,19 +255,16 @@ static void clear_unshared_graphs(struct replay_side *sides, u32 n, const u32 *o
 }
 
 /* False when memory ran out. */
-static bool match_graphs(struct replays *r) {
+static void match_graphs(struct replays *r) {
   u32 *launched = memory_array(r->launched.n, sizeof(*launched)),
       *ran = memory_array(r->ran.n, sizeof(*ran));
-  bool room = launched && ran;
-  if (room) {
-    list_graphs(r->launched.at, r->launched.n, launched);
-    list_graphs(r->ran.at, r->ran.n, ran);
-    clear_unshared_graphs(r->launched.at, r->launched.n, ran, r->ran.n);
-    clear_unshared_graphs(r->ran.at, r->ran.n, launched, r->launched.n);
-  }
+  list_graphs(r->launched.at, r->launched.n, launched);
+  list_graphs(r->ran.at, r->ran.n, ran);
+  clear_unshared_graphs(r->launched.at, r->launched.n, ran, r->ran.n);
+  clear_unshared_graphs(r->ran.at, r->ran.n, launched, r->launched.n);
+
   free(launched);
   free(ran);
-  return room;
 }
 
 static int by_start(const void *left, const void *right) {
@@ -317,12 +311,10 @@ static void pair_sides(struct replays *r, struct ordered *causes, struct ordered
   }
 }
 
-static bool list_all(struct replays *r) {
+static void list_all(struct replays *r) {
   const struct rank_events *events = r->events;
   r->calls = memory_array(size_sum(events->calls.n, 1), sizeof(u32));
   r->runs = memory_array(size_sum(events->runs.n, 1), sizeof(u32));
-  if (!r->calls || !r->runs)
-    return false;
   for (u32 i = 0; i < events->calls.n; i++)
     if (events->calls.at[i].replayed && launches_kernel(events, &events->calls.at[i]))
       r->calls[r->n_calls++] = i;
@@ -330,25 +322,26 @@ static bool list_all(struct replays *r) {
     if (events->runs.at[i].graph && !r->run_taken[i])
       r->runs[r->n_runs++] = i;
   if (r->n_calls == 0 || r->n_runs == 0)
-    return true;
+    return;
   sorting = events;
   qsort(r->calls, r->n_calls, sizeof(u32), by_replay_and_part);
   qsort(r->runs, r->n_runs, sizeof(u32), by_replay_and_start);
-  return list_units(r) && list_replays_run(r);
+  list_units(r);
+  list_replays_run(r);
 }
 
-int pair_replays(struct rank_events *events, bool *run_taken) {
+void pair_replays(struct rank_events *events, bool *run_taken) {
   struct replays r = {.events = events, .run_taken = run_taken};
   struct ordered *causes = NULL, *effects = NULL;
   u32 *effect_of = NULL;
-  bool room = list_all(&r);
-  if (room && r.ran.n) {
+  list_all(&r);
+  if (r.ran.n) {
     causes = memory_array(r.launched.n, sizeof(*causes));
     effects = memory_array(r.ran.n, sizeof(*effects));
     effect_of = memory_array(r.launched.n, sizeof(*effect_of));
-    room = causes && effects && effect_of && match_graphs(&r);
+    match_graphs(&r);
   }
-  if (room && r.ran.n) {
+  if (r.ran.n) {
     qsort(r.launched.at, r.launched.n, sizeof(*r.launched.at), by_start);
     pair_sides(&r, causes, effects, effect_of);
   }
@@ -360,5 +353,4 @@ int pair_replays(struct rank_events *events, bool *run_taken) {
   free(r.units.at);
   free(r.launched.at);
   free(r.ran.at);
-  return room ? 0 : -ENOMEM;
 }

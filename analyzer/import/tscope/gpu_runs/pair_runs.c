@@ -50,7 +50,7 @@ struct call_index {
   u32 n;
 };
 
-static int index_calls(const struct rank_events *events, struct call_index *index) {
+static void index_calls(const struct rank_events *events, struct call_index *index) {
   u32 named = 0, n = events->calls.n;
   for (u32 i = 0; i < events->runs.n; i++)
     named += is_named(events->runs.at[i].comm, events->runs.at[i].seq);
@@ -59,10 +59,8 @@ static int index_calls(const struct rank_events *events, struct call_index *inde
   for (u32 i = 0; i < events->insides.n; i++)
     named += is_named(events->insides.at[i].comm, events->insides.at[i].seq);
   if (named == 0 || n == 0)
-    return 0;
+    return;
   index->at = memory_array(n, sizeof(*index->at));
-  if (!index->at)
-    return -ENOMEM;
   index->n = n;
   for (u32 i = 0; i < n; i++) {
     const struct rank_call *call = &events->calls.at[i];
@@ -70,7 +68,6 @@ static int index_calls(const struct rank_events *events, struct call_index *inde
     index->at[i] = (struct keyed){key_of(comm, call->seq, is_p2p(call->op)), i};
   }
   qsort(index->at, n, sizeof(*index->at), by_key);
-  return 0;
 }
 
 static u32 find_numbered(const struct call_index *index, u32 comm, u32 seq, bool p2p) {
@@ -108,10 +105,10 @@ static void set_run_of_group(struct rank_events *events, u32 call, u32 run) {
 }
 
 /* Runs and waits that say which collective they belong to. */
-static int pair_named(struct rank_events *events, bool *run_taken) {
+static void pair_named(struct rank_events *events, bool *run_taken) {
   struct call_index index = {0};
-  int result = index_calls(events, &index);
-  for (u32 i = 0; i < events->runs.n && result == 0; i++) {
+  index_calls(events, &index);
+  for (u32 i = 0; i < events->runs.n; i++) {
     const struct rank_run *run = &events->runs.at[i];
     u32 call = find_call(&index, run->comm, run->seq, run->op == TSCOPE_OP_SEND);
     run_taken[i] = call != INDEX_NONE;
@@ -121,14 +118,13 @@ static int pair_named(struct rank_events *events, bool *run_taken) {
     if (events->runs.at[i].stream == TSCOPE_NO_STREAM) /* NCCL's own record does not say */
       events->runs.at[i].stream = events->calls.at[call].stream;
   }
-  for (u32 i = 0; i < events->insides.n && result == 0; i++) {
+  for (u32 i = 0; i < events->insides.n; i++) {
     struct rank_inside *inside = &events->insides.at[i];
     inside->call = find_call(&index, inside->comm, inside->seq, is_p2p(inside->op));
   }
-  for (u32 i = 0; i < events->waits.n && result == 0; i++)
+  for (u32 i = 0; i < events->waits.n; i++)
     events->waits.at[i].call = find_waited_call(&index, &events->waits.at[i]);
   free(index.at);
-  return result;
 }
 
 /* One launch: a call outside any group, or all of a group's calls on one communicator and stream,
@@ -152,13 +148,11 @@ static int by_group(const void *left, const void *right) {
 }
 
 /* Sets calls.launched to the end of their group, and calls.failed where that launched nothing. */
-static int find_launches(struct rank_events *events) {
+static void find_launches(struct rank_events *events) {
   u32 n = events->groups.n;
   if (n == 0)
-    return 0;
+    return;
   struct rank_group *groups = memory_array(n, sizeof(*groups));
-  if (!groups)
-    return -ENOMEM;
   memcpy(groups, events->groups.at, n * sizeof(*groups));
   qsort(groups, n, sizeof(*groups), by_group);
   for (u32 i = 0; i < events->calls.n; i++) {
@@ -172,7 +166,6 @@ static int find_launches(struct rank_events *events) {
       call->failed = true;
   }
   free(groups);
-  return 0;
 }
 
 bool launches_kernel(const struct rank_events *events, const struct rank_call *call) {
@@ -193,7 +186,7 @@ static struct unit *unit_of(struct units *units, const struct rank_call *call) {
   return NULL;
 }
 
-static int make_units(struct rank_events *events, struct units *units) {
+static void make_units(struct rank_events *events, struct units *units) {
   for (u32 i = 0; i < events->calls.n; i++) {
     const struct rank_call *call = &events->calls.at[i];
     bool here = launches_kernel(events, call) && !(call->replayed && events->names_gpu_graphs);
@@ -204,18 +197,16 @@ static int make_units(struct rank_events *events, struct units *units) {
     if (unit) {
       unit->last_call = i;
       unit->op = unit->op == kernel_op(call->op) ? unit->op : 0;
-    } else if (!VECTOR_PUSH(&units->list, (struct unit){.launched = call->launched,
-                                                        .first_call = i,
-                                                        .last_call = i,
-                                                        .group = call->group,
-                                                        .comm = call->comm,
-                                                        .session = session,
-                                                        .stream = call->stream,
-                                                        .op = kernel_op(call->op)})) {
-      return -ENOMEM;
-    }
+    } else
+      VECTOR_PUSH(&units->list, (struct unit){.launched = call->launched,
+                                              .first_call = i,
+                                              .last_call = i,
+                                              .group = call->group,
+                                              .comm = call->comm,
+                                              .session = session,
+                                              .stream = call->stream,
+                                              .op = kernel_op(call->op)});
   }
-  return 0;
 }
 
 static void set_run_of_unit(struct rank_events *events, const struct unit *unit, u32 run) {
@@ -292,7 +283,7 @@ static void pair_stream(struct rank_events *events, const struct units *units, u
   }
 }
 
-static int pair_streams(struct rank_events *events, const struct units *units, bool *run_taken) {
+static void pair_streams(struct rank_events *events, const struct units *units, bool *run_taken) {
   u32 n = units->list.n, m = events->runs.n;
   struct stream_lists lists = {.causes = memory_array(size_sum(n, 1), sizeof(*lists.causes)),
                                .effects = memory_array(size_sum(m, 1), sizeof(*lists.effects)),
@@ -305,11 +296,9 @@ static int pair_streams(struct rank_events *events, const struct units *units, b
     if (units->list.at[i].stream >= streams)
       streams = units->list.at[i].stream + 1u;
   bool *done = memory_zeroed(streams, 1);
-  bool room = lists.causes && lists.effects && lists.cause_units && lists.effect_runs &&
-              lists.effect_of && lists.sessions && done;
-  for (u32 i = 0; i < m && room; i++)
+  for (u32 i = 0; i < m; i++)
     lists.sessions[i] = rank_cupti_session(events, events->runs.at[i].start, true);
-  for (u32 i = 0; i < n && room; i++) {
+  for (u32 i = 0; i < n; i++) {
     u16 stream = units->list.at[i].stream;
     if (!done[stream])
       pair_stream(events, units, stream, run_taken, &lists);
@@ -322,13 +311,12 @@ static int pair_streams(struct rank_events *events, const struct units *units, b
   free(lists.effect_of);
   free(lists.sessions);
   free(done);
-  return room ? 0 : -ENOMEM;
 }
 
 /* The run of a send or receive on gloo, which no worker runs. A receive runs while the program
  * waits for it: until then nobody needs it. A send that no one waits for long was done when its
  * call returned. */
-static bool add_transfer_run(struct rank_events *events, u32 call, const struct rank_wait *wait) {
+static void add_transfer_run(struct rank_events *events, u32 call, const struct rank_wait *wait) {
   struct rank_call *of = &events->calls.at[call];
   struct interval run = {of->start, of->end};
   bool blocked = wait && wait->end - wait->start >= TRANSFER_WAIT;
@@ -337,14 +325,14 @@ static bool add_transfer_run(struct rank_events *events, u32 call, const struct 
   if (of->op == TSCOPE_OP_RECV || blocked)
     run.end = wait->end;
   of->run = events->runs.n;
-  return VECTOR_PUSH(&events->runs, ((struct rank_run){.start = run.start,
-                                                       .end = run.end,
-                                                       .comm = TSCOPE_UNKNOWN,
-                                                       .seq = TSCOPE_UNKNOWN,
-                                                       .first_call = call,
-                                                       .thread = of->thread,
-                                                       .stream = TSCOPE_NO_STREAM,
-                                                       .op = of->op}));
+  VECTOR_PUSH(&events->runs, ((struct rank_run){.start = run.start,
+                                                .end = run.end,
+                                                .comm = TSCOPE_UNKNOWN,
+                                                .seq = TSCOPE_UNKNOWN,
+                                                .first_call = call,
+                                                .thread = of->thread,
+                                                .stream = TSCOPE_NO_STREAM,
+                                                .op = of->op}));
 }
 
 static bool is_transfer_on_host(const struct rank_call *call) {
@@ -353,45 +341,38 @@ static bool is_transfer_on_host(const struct rank_call *call) {
 }
 
 /* A transfer that the program still waits for has not ended: it has no run. */
-static int add_transfer_runs(struct rank_events *events) {
+static void add_transfer_runs(struct rank_events *events) {
   bool *pending = memory_zeroed(size_sum(events->calls.n, 1), 1);
-  bool room = pending != NULL;
-  for (u32 i = 0; i < events->waits.n && room; i++) {
+  for (u32 i = 0; i < events->waits.n; i++) {
     const struct rank_wait *wait = &events->waits.at[i];
     if (wait->call == INDEX_NONE || !is_transfer_on_host(&events->calls.at[wait->call]))
       continue;
     if (wait->end == NS_UNKNOWN)
       pending[wait->call] = true;
     else
-      room = add_transfer_run(events, wait->call, wait);
+      add_transfer_run(events, wait->call, wait);
   }
-  for (u32 i = 0; i < events->calls.n && room; i++)
+  for (u32 i = 0; i < events->calls.n; i++)
     if (events->calls.at[i].op == TSCOPE_OP_SEND && !pending[i] &&
         is_transfer_on_host(&events->calls.at[i]))
-      room = add_transfer_run(events, i, NULL);
+      add_transfer_run(events, i, NULL);
   free(pending);
-  return room ? 0 : -ENOMEM;
 }
 
-int pair_runs(struct rank_events *events) {
+void pair_runs(struct rank_events *events) {
   u32 n_recorded = events->runs.n;
   struct units units = {0};
   bool *run_taken = memory_zeroed(size_sum(events->runs.n, 1), 1);
-  int result = run_taken ? find_launches(events) : -ENOMEM;
-  if (result == 0)
-    result = pair_named(events, run_taken);
-  if (result == 0)
-    result = pair_replays(events, run_taken);
-  if (result == 0)
-    result = make_units(events, &units);
-  if (result == 0) {
-    if (units.list.n)
-      qsort(units.list.at, units.list.n, sizeof(*units.list.at), by_ordered_time);
-    result = pair_streams(events, &units, run_taken);
-  }
-  if (result == 0)
-    result = add_transfer_runs(events);
-  for (u32 i = events->calls.n; i-- > 0 && result == 0;) {
+  find_launches(events);
+  pair_named(events, run_taken);
+  pair_replays(events, run_taken);
+  make_units(events, &units);
+  if (units.list.n)
+    qsort(units.list.at, units.list.n, sizeof(*units.list.at), by_ordered_time);
+  pair_streams(events, &units, run_taken);
+
+  add_transfer_runs(events);
+  for (u32 i = events->calls.n; i-- > 0;) {
     u32 run = events->calls.at[i].run;
     bool idle = run == INDEX_NONE && rank_call_is_idle(events, &events->calls.at[i]);
     events->idle_calls += idle;
@@ -400,9 +381,8 @@ int pair_runs(struct rank_events *events) {
     if (run != INDEX_NONE)
       events->runs.at[run].first_call = i;
   }
-  for (u32 i = 0; i < n_recorded && result == 0; i++)
+  for (u32 i = 0; i < n_recorded; i++)
     events->unpaired_runs += !run_taken[i];
   free(units.list.at);
   free(run_taken);
-  return result;
 }

@@ -19,6 +19,6 @@ bool launches_kernel(const struct rank_events *events, const struct rank_call *c
  * kernel of the replay it was is known from its node; nodes are numbered in the order of capture.
  * Without that, order of time is all there is, for each kind of kernel of which as many ran as were
  * called. 0, or -ENOMEM. */
-int pair_replays(struct rank_events *events, bool *run_taken);
+void pair_replays(struct rank_events *events, bool *run_taken);
 
 #endif

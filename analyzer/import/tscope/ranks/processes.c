@@ -30,7 +30,7 @@ static bool rank_seen(const struct processes *processes, u32 from, u32 to, u32 r
 int processes_list(struct processes *processes, const struct trace_run *run, struct arena *arena) {
   *processes = (struct processes){.arena = arena};
   processes->at = memory_zeroed(size_sum(run->n_entries, 1), sizeof(*processes->at));
-  int result = processes->at ? 0 : -ENOMEM;
+  int result = 0;
   for (u32 i = 0; i < run->n_entries && result == 0; i++) {
     const struct trace_entry *entry = &run->entries[i];
     if (entry->problem)

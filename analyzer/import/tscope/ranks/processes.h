@@ -58,8 +58,8 @@ const char *process_variable(const struct process *process, const char *name, si
 
 /* Then: adds processes of other runs that are ranks of this one, and says so
  * in a note. 0, or -ENOMEM. */
-int processes_add_from_other_runs(struct processes *processes, const struct trace_runs *runs,
-                                  const struct trace_run *run);
+void processes_add_from_other_runs(struct processes *processes, const struct trace_runs *runs,
+                                   const struct trace_run *run);
 
 /* Then: numbers what has no rank, and leaves out those whose rank another process has. 0, or
  * -ENOMEM. */

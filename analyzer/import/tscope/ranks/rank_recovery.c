@@ -102,25 +102,21 @@ static bool may_belong(const struct processes *processes, const struct trace_ent
   return any;
 }
 
-static int recover_rank(struct processes *processes, const struct process *candidate) {
+static void recover_rank(struct processes *processes, const struct process *candidate) {
   const char *note = arena_printf(
       processes->arena,
       "process %u on %s was recorded as run %s; it is a rank of this run, because "
       "they share a communicator",
       candidate->entry->header.pid, candidate->entry->header.host, candidate->entry->run);
-  if (!note || !VECTOR_PUSH(&processes->notes, note))
-    return -ENOMEM;
+  VECTOR_PUSH(&processes->notes, note);
   struct process *more =
       memory_resized(processes->at, size_sum(processes->n, 1), sizeof(*processes->at));
-  if (!more)
-    return -ENOMEM;
   processes->at = more;
   processes->at[processes->n++] = *candidate;
-  return 0;
 }
 
-int processes_add_from_other_runs(struct processes *processes, const struct trace_runs *runs,
-                                  const struct trace_run *run) {
+void processes_add_from_other_runs(struct processes *processes, const struct trace_runs *runs,
+                                   const struct trace_run *run) {
   struct world world = find_world(processes);
   for (u32 r = 0; r < runs->n_runs && world.comm && world.found < world.comm->size; r++) {
     const struct trace_run *other = &runs->runs[r];
@@ -140,13 +136,9 @@ int processes_add_from_other_runs(struct processes *processes, const struct trac
         rank_events_release(&candidate.events);
         continue;
       }
-      result = recover_rank(processes, &candidate);
-      if (result < 0) {
-        rank_events_release(&candidate.events);
-        return result;
-      }
+      recover_rank(processes, &candidate);
+      result = 0;
       world = find_world(processes);
     }
   }
-  return 0;
 }

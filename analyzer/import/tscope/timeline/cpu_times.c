@@ -52,20 +52,17 @@ static void add_stretch(struct cpu_reading *r, const struct rank_cpu *from,
   add_gaps(r, from->time, to->time, share > ALL ? 1 : share < NONE ? 0 : share);
 }
 
-int cpu_times_unite(const struct rank_events *events, const struct intervals *training,
-                    const struct intervals *named, const struct intervals *blocked,
-                    struct arena *arena, struct intervals *busy) {
+void cpu_times_unite(const struct rank_events *events, const struct intervals *training,
+                     const struct intervals *named, const struct intervals *blocked,
+                     struct arena *arena, struct intervals *busy) {
   struct intervals occupied;
   u32 n = events->cpu_times.n;
   *busy = (struct intervals){0};
   if (n < 2)
-    return 0;
-  if (intervals_union(arena, named, blocked, &occupied) < 0)
-    return -ENOMEM;
+    return;
+  intervals_union(arena, named, blocked, &occupied);
   busy->at =
       arena_array(arena, size_sum(size_sum(occupied.n, size_product(2, n)), 1), sizeof(*busy->at));
-  if (!busy->at)
-    return -ENOMEM;
   struct cpu_reading r = {
       .training = training, .blocked = blocked, .occupied = &occupied, .busy = busy};
   u32 thread =
@@ -79,5 +76,4 @@ int cpu_times_unite(const struct rank_events *events, const struct intervals *tr
       add_stretch(&r, last, now);
     last = now;
   }
-  return 0;
 }

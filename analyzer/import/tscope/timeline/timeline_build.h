@@ -80,7 +80,7 @@ struct timeline_build {
 int timeline_decode(struct timeline_build *build);
 
 /* Sorts spans by (start, longer first), keeping links between spans. */
-int timeline_sort(struct timeline_build *build);
+void timeline_sort(struct timeline_build *build);
 
 /* Whether the last work is not in the trace, while the first is: see pair_in_order(). */
 bool timeline_end_is_lost(const struct timeline_build *build);
@@ -89,21 +89,21 @@ bool timeline_end_is_lost(const struct timeline_build *build);
 int timeline_link_launches(struct timeline_build *build);
 
 /* What ran in graphs to the launches of the graphs. */
-int timeline_link_replays(struct timeline_build *build);
+void timeline_link_replays(struct timeline_build *build);
 
 /* Edges from event records, stream waits and synchronisation. */
-int timeline_link_events(struct timeline_build *build);
+void timeline_link_events(struct timeline_build *build);
 
 /* Further edges from the GPU clock source, which also sees waits of libraries with their own CUDA
  * runtime. Called before the edges are sorted. */
-int timeline_link_gpu_waits(struct timeline_build *build);
+void timeline_link_gpu_waits(struct timeline_build *build);
 
 /* A call site as recorded; left out if its stack is not in the trace. False when out of memory. */
-bool timeline_site(struct timeline_build *build, u64 stack, u16 tag, i64 time, u16 lane);
+void timeline_site(struct timeline_build *build, u64 stack, u16 tag, i64 time, u16 lane);
 
 /* Call sites to the spans of the calls; `*out` is NULL where there are none. 0, or -ENOMEM. */
-int timeline_link_sites(struct timeline_build *build, struct arena *arena,
-                        const struct call_sites **out);
+void timeline_link_sites(struct timeline_build *build, struct arena *arena,
+                         const struct call_sites **out);
 
 /* Names beyond the file's own strings: operations, phases, kinds of sync. */
 enum timeline_vocabulary {

@@ -41,53 +41,54 @@ static struct captured *find_event(const struct walk *walk, u32 event) {
   return &walk->captured[slot];
 }
 
-static bool add_edge(struct walk *walk, u32 from, u32 to, u8 kind) {
-  return from == INDEX_NONE || from == to ||
-         VECTOR_PUSH(&walk->build->edges, (struct edge){from, to, kind});
+static void add_edge(struct walk *walk, u32 from, u32 to, u8 kind) {
+  if (!(from == INDEX_NONE || from == to)) {
+    VECTOR_PUSH(&walk->build->edges, (struct edge){from, to, kind});
+  }
 }
 
-static bool use_event(struct walk *walk, const struct event_use *use) {
+static void use_event(struct walk *walk, const struct event_use *use) {
   struct captured *captured = find_event(walk, use->event);
   if (!use->wait) {
     *captured = (struct captured){use->event, walk->last[use->stream], true};
-    return true;
+    return;
   }
   if (!captured->used || captured->span == INDEX_NONE)
-    return true;
+    return;
   struct pending_communicator pending = {captured->span, walk->first_pending[use->stream]};
   walk->first_pending[use->stream] = walk->pending.n;
-  return VECTOR_PUSH(&walk->pending, pending);
+  VECTOR_PUSH(&walk->pending, pending);
 }
 
 /* A span was put on a stream: it starts after everything that the stream had to wait for. */
-static bool put_on_stream(struct walk *walk, u16 stream, u32 device) {
+static void put_on_stream(struct walk *walk, u16 stream, u32 device) {
   walk->last[stream] = device;
   if (device == INDEX_NONE)
-    return true;
+    return;
   u32 pending = walk->first_pending[stream];
   walk->first_pending[stream] = INDEX_NONE;
   for (; pending != INDEX_NONE; pending = walk->pending.at[pending].next)
-    if (!add_edge(walk, walk->pending.at[pending].from, device, EDGE_EVENT))
-      return false;
-  return true;
+    add_edge(walk, walk->pending.at[pending].from, device, EDGE_EVENT);
 }
 
-static bool sync_with(struct walk *walk, u32 span, const struct span_facts *facts) {
+static void sync_with(struct walk *walk, u32 span, const struct span_facts *facts) {
   switch (facts->sync) {
   case TSCOPE_SYNC_STREAM:
-    return facts->what > walk->most_stream ||
-           add_edge(walk, walk->last[facts->what], span, EDGE_SYNC);
+    if (!(facts->what > walk->most_stream))
+      add_edge(walk, walk->last[facts->what], span, EDGE_SYNC);
+    return;
   case TSCOPE_SYNC_EVENT: {
     const struct captured *captured = find_event(walk, facts->what);
-    return !captured->used || add_edge(walk, captured->span, span, EDGE_SYNC);
+    if (!(!captured->used))
+      add_edge(walk, captured->span, span, EDGE_SYNC);
+    return;
   }
   case TSCOPE_SYNC_DEVICE:
     for (u32 s = 0; s <= walk->most_stream; s++)
-      if (!add_edge(walk, walk->last[s], span, EDGE_SYNC))
-        return false;
-    return true;
+      add_edge(walk, walk->last[s], span, EDGE_SYNC);
+    return;
   default:
-    return true;
+    return;
   }
 }
 
@@ -112,7 +113,7 @@ static const struct replay_spans *replay_of(const struct walk *walk, u32 launch)
 
 /* A replay's first work on each of its streams comes after what its launching stream got before;
  * what that stream gets next comes after the last work on each. */
-static bool put_replay(struct walk *walk, u16 stream, const struct replay_spans *replay) {
+static void put_replay(struct walk *walk, u16 stream, const struct replay_spans *replay) {
   struct timeline_build *build = walk->build;
   const u32 *spans = &build->replayed[replay->first];
   u32 before = walk->last[stream], last = spans[0], waits = walk->first_pending[stream];
@@ -125,11 +126,10 @@ static bool put_replay(struct walk *walk, u16 stream, const struct replay_spans 
     if (walk->branch[own] == spans[0] + 1) /* not its first in this replay */
       continue;
     walk->branch[own] = spans[0] + 1;
-    if (own != stream && !add_edge(walk, before, spans[i], EDGE_EVENT))
-      return false;
+    if (own != stream)
+      add_edge(walk, before, spans[i], EDGE_EVENT);
     for (u32 p = waits; p != INDEX_NONE; p = walk->pending.at[p].next)
-      if (!add_edge(walk, walk->pending.at[p].from, spans[i], EDGE_EVENT))
-        return false;
+      add_edge(walk, walk->pending.at[p].from, spans[i], EDGE_EVENT);
   }
   for (u32 i = replay->n; i-- > 0;) {
     u16 own = build->facts.at[spans[i]].stream;
@@ -140,39 +140,46 @@ static bool put_replay(struct walk *walk, u16 stream, const struct replay_spans 
     if (spans[i] == last)
       continue;
     walk->first_pending[stream] = walk->pending.n;
-    if (!VECTOR_PUSH(&walk->pending, pending))
-      return false;
+    VECTOR_PUSH(&walk->pending, pending);
   }
   walk->last[stream] = last;
   if (build->facts.at[last].stream == stream)
-    return true;
+    return;
   struct pending_communicator pending = {last, walk->first_pending[stream]};
   walk->first_pending[stream] = walk->pending.n;
-  return VECTOR_PUSH(&walk->pending, pending);
+  VECTOR_PUSH(&walk->pending, pending);
 }
 
-static bool visit_span(struct walk *walk, u32 i) {
+static void visit_span(struct walk *walk, u32 i) {
   const struct span *span = &walk->build->spans.at[i];
   const struct span_facts *facts = &walk->build->facts.at[i];
   switch (span->kind) {
   case SPAN_LAUNCH: {
     const struct replay_spans *replay = facts->work == WORK_GRAPH ? replay_of(walk, i) : NULL;
     if (facts->stream == TSCOPE_NO_STREAM)
-      return true;
-    return replay ? put_replay(walk, facts->stream, replay)
-                  : put_on_stream(walk, facts->stream, find_launched_span(walk, i));
+      return;
+    if (replay) {
+      put_replay(walk, facts->stream, replay);
+    } else {
+      put_on_stream(walk, facts->stream, find_launched_span(walk, i));
+    }
+    return;
   }
   case SPAN_COLL_CALL: {
     u32 device = find_launched_span(walk, i);
     u16 stream = device == INDEX_NONE ? facts->stream : walk->build->facts.at[device].stream;
-    return stream == TSCOPE_NO_STREAM || put_on_stream(walk, stream, device);
+    if (!(stream == TSCOPE_NO_STREAM))
+      put_on_stream(walk, stream, device);
+    return;
   }
   case SPAN_SYNC:
-    return sync_with(walk, i, facts);
+    sync_with(walk, i, facts);
+    return;
   case SPAN_COMM_WAIT:
-    return add_edge(walk, span->link, i, EDGE_SYNC);
+    add_edge(walk, span->link, i, EDGE_SYNC);
+    return;
   default:
-    return true;
+    return;
   }
 }
 
@@ -215,21 +222,18 @@ static int by_launch(const void *left, const void *right) {
   return a < b ? -1 : a > b;
 }
 
-static bool list_launched(struct walk *walk) {
+static void list_launched(struct walk *walk) {
   const struct timeline_build *build = walk->build;
   walk->launched = memory_array(size_sum(build->replays.n, 1), sizeof(u32));
-  if (!walk->launched)
-    return false;
   for (u32 i = 0; i < build->replays.n; i++)
     if (build->replays.at[i].launch != INDEX_NONE)
       walk->launched[walk->n_launched++] = i;
   sorting = build;
   if (walk->n_launched)
     qsort(walk->launched, walk->n_launched, sizeof(u32), by_launch);
-  return true;
 }
 
-static bool allocate_walk(struct walk *walk) {
+static void allocate_walk(struct walk *walk) {
   const struct timeline_build *build = walk->build;
   for (u32 i = 0; i < build->spans.n; i++)
     if (build->facts.at[i].stream != TSCOPE_NO_STREAM &&
@@ -248,31 +252,27 @@ static bool allocate_walk(struct walk *walk) {
   walk->first_pending = memory_array(streams, sizeof(u32));
   walk->captured = memory_zeroed(walk->slots, sizeof(*walk->captured));
   walk->branch = memory_zeroed(UINT16_MAX + 1u, sizeof(u32));
-  if (!walk->last || !walk->first_pending || !walk->captured || !walk->branch ||
-      !list_launched(walk))
-    return false;
+  list_launched(walk);
   for (u32 s = 0; s < streams; s++)
     walk->last[s] = walk->first_pending[s] = INDEX_NONE;
-  return true;
 }
 
-int timeline_link_events(struct timeline_build *build) {
+void timeline_link_events(struct timeline_build *build) {
   struct walk walk = {.build = build};
-  bool room = allocate_walk(&walk);
+  allocate_walk(&walk);
   sort_events(build);
   u32 next = 0;
-  for (u32 i = 0; i < build->spans.n && room; i++) {
+  for (u32 i = 0; i < build->spans.n; i++) {
     if (SPAN_ON_DEVICE(build->spans.at[i].kind))
       continue;
-    for (; next < build->event_uses.n &&
-           build->event_uses.at[next].time <= build->spans.at[i].start && room;
+    for (;
+         next < build->event_uses.n && build->event_uses.at[next].time <= build->spans.at[i].start;
          next++)
       if (build->event_uses.at[next].stream != TSCOPE_NO_STREAM)
-        room = use_event(&walk, &build->event_uses.at[next]);
-    room = room && visit_span(&walk, i);
+        use_event(&walk, &build->event_uses.at[next]);
+    visit_span(&walk, i);
   }
-  if (room)
-    room = timeline_link_gpu_waits(build) == 0;
+  timeline_link_gpu_waits(build);
   sort_edges(build);
   free(walk.last);
   free(walk.first_pending);
@@ -280,5 +280,4 @@ int timeline_link_events(struct timeline_build *build) {
   free(walk.launched);
   free(walk.captured);
   free(walk.pending.at);
-  return room ? 0 : -ENOMEM;
 }

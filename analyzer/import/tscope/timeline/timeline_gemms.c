@@ -22,11 +22,9 @@ static bool is_same(const struct gemm_shape *a, const struct gemm_shape *b) {
          a->b == b->b && a->c == b->c && a->precision == b->precision;
 }
 
-static bool make_slots(struct gemms_build *build) {
+static void make_slots(struct gemms_build *build) {
   u32 n = build->n_slots ? build->n_slots * 2 : 64;
   u32 *slots = memory_zeroed(n, sizeof(*slots));
-  if (!slots)
-    return false;
   for (u32 i = 0; i < build->shapes.n; i++) {
     u32 at = (u32)shape_hash(&build->shapes.at[i]) & (n - 1);
     while (slots[at])
@@ -36,19 +34,17 @@ static bool make_slots(struct gemms_build *build) {
   free(build->slots);
   build->slots = slots;
   build->n_slots = n;
-  return true;
 }
 
 /* Index of a shape, INDEX_NONE when there is no memory. */
 static u32 shape_index(struct gemms_build *build, const struct gemm_shape *shape) {
-  if (2 * build->shapes.n >= build->n_slots && !make_slots(build))
-    return INDEX_NONE;
+  if (2 * build->shapes.n >= build->n_slots)
+    make_slots(build);
   u32 at = (u32)shape_hash(shape) & (build->n_slots - 1);
   for (; build->slots[at]; at = (at + 1) & (build->n_slots - 1))
     if (is_same(&build->shapes.at[build->slots[at] - 1], shape))
       return build->slots[at] - 1;
-  if (!VECTOR_PUSH(&build->shapes, *shape))
-    return INDEX_NONE;
+  VECTOR_PUSH(&build->shapes, *shape);
   build->slots[at] = build->shapes.n;
   return build->shapes.n - 1;
 }
@@ -136,14 +132,15 @@ static bool add_content(struct timeline_build *build, u32 captured,
       .gemms = arena_array(&build->arena, n, sizeof(*content.gemms)),
       .kernels = arena_array(&build->arena, size_sum(kernels, 1), sizeof(*content.kernels)),
       .named = true};
-  bool good = content.gemms && content.kernels;
+  bool good = content.kernels;
   for (u32 i = 0; i < n && good; i++)
     good = add_gemm(build, gemms[i], &content);
   if (!good)
     return false;
   content.n_gemms = merge_gemms(content.gemms, content.n_gemms);
   content.n_kernels = merge_kernels(content.kernels, content.n_kernels);
-  return VECTOR_PUSH(&build->gemms_build.contents, content);
+  VECTOR_PUSH(&build->gemms_build.contents, content);
+  return true;
 }
 
 /* The GEMMs of a graph and of those that were put into it. */
@@ -183,21 +180,18 @@ static u32 first_child(const struct definitions *definitions, u32 captured) {
                   captured);
 }
 
-static bool collect_gemms(struct gathering *into, u32 captured, u32 depth) {
+static void collect_gemms(struct gathering *into, u32 captured, u32 depth) {
   const struct definitions *definitions = into->definitions;
   for (u32 i = first_gemm(definitions, captured);
        i < definitions->n_captured_gemms && into->visited < MOST_VISITED &&
        definitions->captured_gemms[i].record.captured == captured;
        i++, into->visited++)
-    if (!VECTOR_PUSH(&into->gemms, &definitions->captured_gemms[i]))
-      return false;
+    VECTOR_PUSH(&into->gemms, &definitions->captured_gemms[i]);
   for (u32 i = first_child(definitions, captured);
        depth < MOST_DEPTH && i < definitions->n_graph_children && into->visited < MOST_VISITED &&
        definitions->graph_children[i].captured == captured;
        i++, into->visited++)
-    if (!collect_gemms(into, definitions->graph_children[i].child, depth + 1))
-      return false;
-  return true;
+    collect_gemms(into, definitions->graph_children[i].child, depth + 1);
 }
 
 /* The lowest number of a captured graph, above `last`, that has GEMMs or children; 0 for none.
@@ -213,17 +207,15 @@ static u32 next_captured(const struct definitions *definitions, u32 last) {
   return next == UINT32_MAX ? 0 : next;
 }
 
-int timeline_gemms_begin(struct timeline_build *build) {
+void timeline_gemms_begin(struct timeline_build *build) {
   struct gathering gathering = {.definitions = &build->definitions};
-  bool room = true;
-  for (u32 captured = 0; room && (captured = next_captured(&build->definitions, captured));) {
+  for (u32 captured = 0; (captured = next_captured(&build->definitions, captured));) {
     gathering.gemms.n = 0;
-    room =
-        collect_gemms(&gathering, captured, 0) &&
-        (!gathering.gemms.n || add_content(build, captured, gathering.gemms.at, gathering.gemms.n));
+    collect_gemms(&gathering, captured, 0);
+    if (gathering.gemms.n)
+      add_content(build, captured, gathering.gemms.at, gathering.gemms.n);
   }
   free(gathering.gemms.at);
-  return room ? 0 : -ENOMEM;
 }
 
 static int by_graph(const void *left, const void *right) {
@@ -238,7 +230,7 @@ static int by_capture(const void *left, const void *right) {
 
 /* A graph without captured GEMMs adds nothing; what a graph adds whose capture was not seen is not
  * known. */
-bool timeline_replay(struct timeline_build *build, u32 graph, struct interval call, u16 lane) {
+void timeline_replay(struct timeline_build *build, u32 graph, struct interval call, u16 lane) {
   const struct definitions *definitions = &build->definitions;
   const struct gemms_build *gemms = &build->gemms_build;
   struct graph_definition wanted = {.graph = graph};
@@ -259,11 +251,11 @@ bool timeline_replay(struct timeline_build *build, u32 graph, struct interval ca
             ? bsearch(&key, gemms->contents.at, gemms->contents.n, sizeof(key), by_capture)
             : NULL;
     if (!content)
-      return true;
+      return;
     replay.flops = content->flops;
     replay.what = (u32)(content - gemms->contents.at);
   }
-  return VECTOR_PUSH(&build->arithmetic, replay);
+  VECTOR_PUSH(&build->arithmetic, replay);
 }
 
 /* --- calls --- */
@@ -290,10 +282,11 @@ bool timeline_gemm(struct timeline_build *build, const struct tscope_gemm_record
          (!gemm->timed || VECTOR_PUSH(&gemms->calls, timed));
 }
 
-bool timeline_gemm_time(struct timeline_build *build, const struct tscope_gpu_work_record *work,
+void timeline_gemm_time(struct timeline_build *build, const struct tscope_gpu_work_record *work,
                         struct interval ran) {
   struct timed_work timed = {ran.start, ran.end, work->number, work->one_in};
-  return !work->number || VECTOR_PUSH(&build->gemms_build.works, timed);
+  if (!(!work->number))
+    VECTOR_PUSH(&build->gemms_build.works, timed);
 }
 
 static int by_lane(const void *left, const void *right) {
@@ -343,7 +336,7 @@ static u32 join_times(struct timeline_build *build, struct gemm_time *times) {
     kept_;                                                                                         \
   })
 
-int timeline_gemms_end(struct timeline_build *build) {
+void timeline_gemms_end(struct timeline_build *build) {
   struct gemms_build *from = &build->gemms_build;
   if (build->arithmetic.n)
     qsort(build->arithmetic.at, build->arithmetic.n, sizeof(*build->arithmetic.at), by_lane);
@@ -352,18 +345,13 @@ int timeline_gemms_end(struct timeline_build *build) {
   if (from->works.n)
     qsort(from->works.at, from->works.n, sizeof(*from->works.at), by_number_of_work);
   struct gemms *gemms = arena_alloc(&build->arena, sizeof(*gemms));
-  if (!gemms)
-    return -ENOMEM;
   gemms->shapes = KEEP(build, &from->shapes);
   gemms->contents = KEEP(build, &from->contents);
   gemms->times = arena_array(&build->arena, size_sum(from->calls.n, 1), sizeof(*gemms->times));
-  if (!gemms->shapes || !gemms->contents || !gemms->times)
-    return -ENOMEM;
   gemms->n_shapes = from->shapes.n;
   gemms->n_contents = from->contents.n;
   gemms->n_times = join_times(build, gemms->times);
   build->gemms = gemms;
-  return 0;
 }
 
 void gemms_build_release(struct gemms_build *build) {

@@ -34,17 +34,17 @@ struct timeline_build;
 
 /* The content of graphs, from the definitions. 0, or -ENOMEM; so do the others, if they do not
  * return false. */
-int timeline_gemms_begin(struct timeline_build *build);
+void timeline_gemms_begin(struct timeline_build *build);
 
 bool timeline_gemm(struct timeline_build *build, const struct tscope_gemm_record *gemm,
                    struct interval call, u16 lane);
-bool timeline_gemm_time(struct timeline_build *build, const struct tscope_gpu_work_record *work,
+void timeline_gemm_time(struct timeline_build *build, const struct tscope_gpu_work_record *work,
                         struct interval ran);
-bool timeline_replay(struct timeline_build *build, u32 graph, struct interval call, u16 lane);
+void timeline_replay(struct timeline_build *build, u32 graph, struct interval call, u16 lane);
 
 /* Sorts what is known of arithmetic and makes the timeline's GEMMs of the rest, in the
  * timeline's arena. */
-int timeline_gemms_end(struct timeline_build *build);
+void timeline_gemms_end(struct timeline_build *build);
 
 void gemms_build_release(struct gemms_build *build);
 

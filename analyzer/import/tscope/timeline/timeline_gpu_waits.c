@@ -84,14 +84,15 @@ static const struct gpu_wait *find_event_record(const struct waiting *w,
 }
 
 /* An edge, unless the times show that the wait was for something that was not seen. */
-static bool add_edge(struct timeline_build *build, u32 from, u32 to, u8 kind) {
+static void add_edge(struct timeline_build *build, u32 from, u32 to, u8 kind) {
   const i64 slack_ns = 5000;
   if (from == INDEX_NONE || to == INDEX_NONE || from == to)
-    return true;
+    return;
   const struct span *first = &build->spans.at[from], *then = &build->spans.at[to];
   i64 held_until = kind == EDGE_EVENT ? then->start : then->end;
-  return first->end > held_until + slack_ns ||
-         VECTOR_PUSH(&build->edges, (struct edge){from, to, kind});
+  if (!(first->end > held_until + slack_ns)) {
+    VECTOR_PUSH(&build->edges, (struct edge){from, to, kind});
+  }
 }
 
 /* The host's own span of a wait: it encloses what the source saw. */
@@ -111,35 +112,40 @@ static u32 host_span(const struct timeline_build *build, const struct gpu_wait *
   return INDEX_NONE;
 }
 
-static bool link_device_wait(struct waiting *w, u32 host, u32 correlation) {
+static void link_device_wait(struct waiting *w, u32 host, u32 correlation) {
   for (u32 at = 0; at < w->n_work;) {
     u32 stream = (u32)(w->work[at].key >> 32);
-    if (!add_edge(w->build, last_before(w, stream, correlation), host, EDGE_SYNC))
-      return false;
+    add_edge(w->build, last_before(w, stream, correlation), host, EDGE_SYNC);
     at = first_from(w, key_of(stream, UINT32_MAX) + 1);
   }
-  return true;
 }
 
-static bool link_wait(struct waiting *w, const struct gpu_wait *wait) {
+static void link_wait(struct waiting *w, const struct gpu_wait *wait) {
   bool for_event =
       wait->type == TSCOPE_GPU_WAIT_EVENT || wait->type == TSCOPE_GPU_WAIT_STREAM_EVENT;
   const struct gpu_wait *event = for_event ? find_event_record(w, wait) : NULL;
   u32 from = event ? last_before(w, event->stream, event->correlation) : INDEX_NONE;
   switch (wait->type) {
   case TSCOPE_GPU_WAIT_STREAM_EVENT:
-    return add_edge(w->build, from, first_after(w, wait->stream, wait->correlation), EDGE_EVENT);
+    add_edge(w->build, from, first_after(w, wait->stream, wait->correlation), EDGE_EVENT);
+    return;
   case TSCOPE_GPU_WAIT_EVENT:
-    return from == INDEX_NONE || add_edge(w->build, from, host_span(w->build, wait), EDGE_SYNC);
+    if (!(from == INDEX_NONE))
+      add_edge(w->build, from, host_span(w->build, wait), EDGE_SYNC);
+    return;
   case TSCOPE_GPU_WAIT_STREAM:
     from = last_before(w, wait->stream, wait->correlation);
-    return from == INDEX_NONE || add_edge(w->build, from, host_span(w->build, wait), EDGE_SYNC);
+    if (!(from == INDEX_NONE))
+      add_edge(w->build, from, host_span(w->build, wait), EDGE_SYNC);
+    return;
   case TSCOPE_GPU_WAIT_CONTEXT: {
     u32 host = host_span(w->build, wait);
-    return host == INDEX_NONE || link_device_wait(w, host, wait->correlation);
+    if (!(host == INDEX_NONE))
+      link_device_wait(w, host, wait->correlation);
+    return;
   }
   default:
-    return true;
+    return;
   }
 }
 
@@ -160,24 +166,21 @@ static void list_work(struct waiting *w) {
     qsort(w->work, w->n_work, sizeof(*w->work), by_key);
 }
 
-int timeline_link_gpu_waits(struct timeline_build *build) {
+void timeline_link_gpu_waits(struct timeline_build *build) {
   if (build->gpu_waits.n == 0)
-    return 0;
+    return;
   struct waiting w = {.build = build,
                       .work = memory_array(size_sum(build->spans.n, 1), sizeof(*w.work)),
                       .events = memory_array(size_sum(build->gpu_waits.n, 1), sizeof(*w.events))};
-  bool room = w.work && w.events;
-  if (room) {
-    list_work(&w);
-    for (u32 i = 0; i < build->gpu_waits.n; i++)
-      if (build->gpu_waits.at[i].type == 0)
-        w.events[w.n_events++] = &build->gpu_waits.at[i];
-    if (w.n_events)
-      qsort(w.events, w.n_events, sizeof(*w.events), by_call);
-    for (u32 i = 0; i < build->gpu_waits.n && room; i++)
-      room = link_wait(&w, &build->gpu_waits.at[i]);
-  }
+  list_work(&w);
+  for (u32 i = 0; i < build->gpu_waits.n; i++)
+    if (build->gpu_waits.at[i].type == 0)
+      w.events[w.n_events++] = &build->gpu_waits.at[i];
+  if (w.n_events)
+    qsort(w.events, w.n_events, sizeof(*w.events), by_call);
+  for (u32 i = 0; i < build->gpu_waits.n; i++)
+    link_wait(&w, &build->gpu_waits.at[i]);
+
   free(w.work);
   free(w.events);
-  return room ? 0 : -ENOMEM;
 }

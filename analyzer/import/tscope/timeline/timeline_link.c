@@ -168,15 +168,11 @@ int timeline_link_launches(struct timeline_build *build) {
       .chosen_causes = memory_array(n, sizeof(u32)),
       .chosen_effects = memory_array(n, sizeof(u32)),
       .effect_of = memory_array(n, sizeof(u32))};
-  bool room = linking.causes && linking.effects && linking.cause_spans && linking.effect_spans &&
-              linking.ordered_causes && linking.ordered_effects && linking.chosen_causes &&
-              linking.chosen_effects && linking.effect_of;
-  if (room) {
-    slice_spans(&linking);
-    for (u32 s = 0; s < sessions * streams; s++)
-      if (linking.causes[s].n && linking.effects[s].n)
-        link_stream(&linking, s);
-  }
+  slice_spans(&linking);
+  for (u32 s = 0; s < sessions * streams; s++)
+    if (linking.causes[s].n && linking.effects[s].n)
+      link_stream(&linking, s);
+
   free(linking.causes);
   free(linking.effects);
   free(linking.cause_spans);
@@ -186,5 +182,5 @@ int timeline_link_launches(struct timeline_build *build) {
   free(linking.chosen_causes);
   free(linking.chosen_effects);
   free(linking.effect_of);
-  return room ? 0 : -ENOMEM;
+  return 0;
 }

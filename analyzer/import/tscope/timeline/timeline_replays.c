@@ -35,11 +35,9 @@ static int by_value(const void *left, const void *right) {
 }
 
 /* Fills do not say which graph they were in, but which call they belong to. */
-static int find_fills(struct timeline_build *build) {
+static void find_fills(struct timeline_build *build) {
   u32 n = 0;
   u32 *calls = memory_array(size_sum(build->spans.n, 1), sizeof(*calls));
-  if (!calls)
-    return -ENOMEM;
   for (u32 i = 0; i < build->spans.n; i++)
     if (is_replayed(build, i) && (!n || calls[n - 1] != build->facts.at[i].graph))
       calls[n++] = build->facts.at[i].graph;
@@ -52,14 +50,11 @@ static int find_fills(struct timeline_build *build) {
       facts->graph = facts->correlation;
   }
   free(calls);
-  return 0;
 }
 
-static int list_replays(struct timeline_build *build) {
+static void list_replays(struct timeline_build *build) {
   u32 n = 0;
   build->replayed = arena_array(&build->arena, size_sum(build->spans.n, 1), sizeof(u32));
-  if (!build->replayed)
-    return -ENOMEM;
   for (u32 i = 0; i < build->spans.n; i++)
     if (is_replayed(build, i))
       build->replayed[n++] = i;
@@ -72,12 +67,9 @@ static int list_replays(struct timeline_build *build) {
     if (last && build->facts.at[build->replayed[last->first]].graph == facts->graph) {
       last->n++;
       last->gpu_graph = last->gpu_graph ? last->gpu_graph : facts->gpu_graph;
-    } else if (!VECTOR_PUSH(&build->replays,
-                            (struct replay_spans){i, 1, INDEX_NONE, facts->gpu_graph})) {
-      return -ENOMEM;
-    }
+    } else
+      VECTOR_PUSH(&build->replays, (struct replay_spans){i, 1, INDEX_NONE, facts->gpu_graph});
   }
-  return 0;
 }
 
 /* --- pairing --- */
@@ -146,7 +138,7 @@ static int by_end(const void *left, const void *right) {
 }
 
 /* `ended` are the replay's spans, to be sorted by end. */
-static bool link_inside(struct timeline_build *build, const struct replay_spans *replay,
+static void link_inside(struct timeline_build *build, const struct replay_spans *replay,
                         u32 *ended) {
   const struct span_facts *facts = build->facts.at;
   u32 next = 0, last = INDEX_NONE;
@@ -158,55 +150,49 @@ static bool link_inside(struct timeline_build *build, const struct replay_spans 
     for (; next < replay->n && build->spans.at[ended[next]].end <= build->spans.at[span].start;
          next++)
       last = ended[next];
-    if (last != INDEX_NONE && facts[last].stream != facts[span].stream &&
-        !VECTOR_PUSH(&build->edges, (struct edge){last, span, EDGE_EVENT}))
-      return false;
+    if (last != INDEX_NONE && facts[last].stream != facts[span].stream) {
+      VECTOR_PUSH(&build->edges, (struct edge){last, span, EDGE_EVENT});
+    }
   }
-  return true;
 }
 
-static int link_all_inside(struct timeline_build *build) {
+static void link_all_inside(struct timeline_build *build) {
   u32 most = 0;
   for (u32 i = 0; i < build->replays.n; i++)
     most = build->replays.at[i].n > most ? build->replays.at[i].n : most;
   u32 *ended = memory_array(size_sum(most, 1), sizeof(*ended));
-  bool room = ended != NULL;
-  for (u32 i = 0; i < build->replays.n && room; i++)
-    room = link_inside(build, &build->replays.at[i], ended);
+  for (u32 i = 0; i < build->replays.n; i++)
+    link_inside(build, &build->replays.at[i], ended);
   free(ended);
-  return room ? 0 : -ENOMEM;
 }
 
-int timeline_link_replays(struct timeline_build *build) {
+void timeline_link_replays(struct timeline_build *build) {
   if (!build->saw_replays)
-    return 0;
-  int result = find_fills(build);
-  if (result == 0)
-    result = list_replays(build);
-  if (result < 0 || build->replays.n == 0)
-    return result;
+    return;
+  find_fills(build);
+  list_replays(build);
+  if (build->replays.n == 0)
+    return;
   u32 n = build->replays.n, states = build->events->gpu_states.n;
   u32 sessions = states ? build->events->gpu_states.at[states - 1].sessions : 1;
   struct replay_pairing p = {.build = build,
                              .launches = memory_array(size_sum(build->spans.n, 1), sizeof(u32))};
-  for (u32 i = 0; i < build->spans.n && p.launches; i++)
+  for (u32 i = 0; i < build->spans.n; i++)
     if (build->spans.at[i].kind == SPAN_LAUNCH && build->facts.at[i].work == WORK_GRAPH)
       p.launches[p.n_launches++] = i;
   p.causes = memory_array(size_sum(p.n_launches, 1), sizeof(*p.causes));
   p.effects = memory_array(n, sizeof(*p.effects));
   p.effect_of = memory_array(size_sum(size_sum(size_product(2, p.n_launches), n), 1), sizeof(u32));
   p.ran_graphs = memory_array(n, sizeof(u32));
-  bool room = p.launches && p.causes && p.effects && p.effect_of && p.ran_graphs;
-  for (u32 i = 0; i < n && room; i++)
+  for (u32 i = 0; i < n; i++)
     p.ran_graphs[i] = build->replays.at[i].gpu_graph;
-  if (room)
-    qsort(p.ran_graphs, n, sizeof(u32), by_value);
-  for (u32 session = 0; session < (sessions ? sessions : 1) && room; session++)
+  qsort(p.ran_graphs, n, sizeof(u32), by_value);
+  for (u32 session = 0; session < (sessions ? sessions : 1); session++)
     pair_session(&p, session);
   free(p.launches);
   free(p.causes);
   free(p.effects);
   free(p.effect_of);
   free(p.ran_graphs);
-  return room ? link_all_inside(build) : -ENOMEM;
+  link_all_inside(build);
 }

@@ -26,21 +26,14 @@ static bool is_before(const struct span *spans, const struct sort_key *a,
   return a->span < b->span;
 }
 
-static int find_runs(struct sorting *sorting, u32 n) {
+static void find_runs(struct sorting *sorting, u32 n) {
   VECTOR(u32) runs = {0};
   for (u32 i = 0; i < n; i++)
     if (i == 0 || is_before(sorting->spans, &sorting->keys[i], &sorting->keys[i - 1]))
-      if (!VECTOR_PUSH(&runs, i)) {
-        free(runs.at);
-        return -ENOMEM;
-      }
+      VECTOR_PUSH(&runs, i);
   sorting->n_runs = runs.n;
-  if (!VECTOR_PUSH(&runs, n)) {
-    free(runs.at);
-    return -ENOMEM;
-  }
+  VECTOR_PUSH(&runs, n);
   sorting->runs = runs.at;
-  return 0;
 }
 
 static void merge(const struct span *spans, const struct sort_key *a, const struct sort_key *a_end,
@@ -74,17 +67,11 @@ static void merge_runs(struct sorting *sorting) {
 }
 
 /* Moves spans and facts into order, and links between spans with them. */
-static int apply_order(struct timeline_build *build, const struct sort_key *keys) {
+static void apply_order(struct timeline_build *build, const struct sort_key *keys) {
   u32 n = build->spans.n;
   struct span *spans = memory_array(size_sum(n, 1), sizeof(*spans));
   struct span_facts *facts = memory_array(size_sum(n, 1), sizeof(*facts));
   u32 *place = memory_array(size_sum(n, 1), sizeof(*place));
-  if (!spans || !facts || !place) {
-    free(spans);
-    free(facts);
-    free(place);
-    return -ENOMEM;
-  }
   for (u32 i = 0; i < n; i++) {
     spans[i] = build->spans.at[keys[i].span];
     facts[i] = build->facts.at[keys[i].span];
@@ -103,25 +90,20 @@ static int apply_order(struct timeline_build *build, const struct sort_key *keys
   build->spans.at = spans;
   build->facts.at = facts;
   build->spans.room = build->facts.room = n + 1;
-  return 0;
 }
 
-int timeline_sort(struct timeline_build *build) {
+void timeline_sort(struct timeline_build *build) {
   u32 n = build->spans.n;
   struct sorting sorting = {.spans = build->spans.at,
                             .keys = memory_array(size_sum(n, 1), sizeof(*sorting.keys)),
                             .other = memory_array(size_sum(n, 1), sizeof(*sorting.other))};
-  int result = sorting.keys && sorting.other ? 0 : -ENOMEM;
-  for (u32 i = 0; i < n && result == 0; i++)
+  for (u32 i = 0; i < n; i++)
     sorting.keys[i] = (struct sort_key){build->spans.at[i].start, i};
-  if (result == 0)
-    result = find_runs(&sorting, n);
-  if (result == 0) {
-    merge_runs(&sorting);
-    result = apply_order(build, sorting.keys);
-  }
+  find_runs(&sorting, n);
+  merge_runs(&sorting);
+  apply_order(build, sorting.keys);
+
   free(sorting.keys);
   free(sorting.other);
   free(sorting.runs);
-  return result;
 }

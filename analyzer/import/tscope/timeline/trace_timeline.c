@@ -43,63 +43,49 @@ static const char *trace_name(const struct timeline *timeline, u32 name) {
 }
 
 /* The spans of some kinds as a set. Spans are sorted by start. */
-static int intervals_of_spans(const struct timeline_build *build, u32 kinds, struct arena *arena,
-                              struct intervals *out) {
+static void intervals_of_spans(const struct timeline_build *build, u32 kinds, struct arena *arena,
+                               struct intervals *out) {
   u32 n = 0;
   for (u32 i = 0; i < build->spans.n; i++)
     n += kinds >> build->spans.at[i].kind & 1;
   out->at = arena_array(arena, size_sum(n, 1), sizeof(*out->at));
-  if (!out->at)
-    return -ENOMEM;
   for (u32 i = 0; i < build->spans.n; i++)
     if (kinds >> build->spans.at[i].kind & 1)
       intervals_append(out, build->spans.at[i].start, build->spans.at[i].end);
-  return 0;
 }
 
 /* What the thread computed in no phase. */
-static int add_unmarked_compute(const struct timeline_build *build, struct arena *arena,
-                                struct timeline *timeline) {
+static void add_unmarked_compute(const struct timeline_build *build, struct arena *arena,
+                                 struct timeline *timeline) {
   static const u32 waits = 1u << SPAN_COMM_WAIT | 1u << SPAN_SYNC | 1u << SPAN_COLL_CALL;
   struct intervals input, named, blocked = {0}, busy, all;
-  int result = unite_phases(build->events, TSCOPE_PHASE_DATA, arena, &input);
-  if (result == 0)
-    result = intervals_of_spans(build, waits, arena, &blocked);
-  if (result == 0)
-    result = intervals_union(arena, &timeline->compute, &input, &named);
-  if (result == 0)
-    result = cpu_times_unite(build->events, &timeline->compute, &named, &blocked, arena, &busy);
-  if (result == 0)
-    result = intervals_union(arena, &timeline->compute, &busy, &all);
-  if (result < 0)
-    return result;
+  unite_phases(build->events, TSCOPE_PHASE_DATA, arena, &input);
+  intervals_of_spans(build, waits, arena, &blocked);
+  intervals_union(arena, &timeline->compute, &input, &named);
+  cpu_times_unite(build->events, &timeline->compute, &named, &blocked, arena, &busy);
+  intervals_union(arena, &timeline->compute, &busy, &all);
   timeline->has_cpu_times = build->events->cpu_times.n > 1;
   timeline->has_compute |= timeline->has_cpu_times;
   timeline->compute = all;
-  return 0;
 }
 
 /* On a CPU job: what is known to be training, less the time the host was blocked in it. */
-static int collect_cpu_compute(const struct timeline_build *build, struct arena *arena,
-                               struct timeline *timeline) {
+static void collect_cpu_compute(const struct timeline_build *build, struct arena *arena,
+                                struct timeline *timeline) {
   static const u8 kinds[] = {TSCOPE_PHASE_FORWARD, TSCOPE_PHASE_BACKWARD, TSCOPE_PHASE_OPTIMIZER};
   struct intervals training = {0}, phase, both, blocked = {0};
-  int result = 0;
-  for (u32 i = 0; i < sizeof(kinds) && result == 0; i++, training = both) {
-    result = unite_phases(build->events, kinds[i], arena, &phase);
-    if (result == 0)
-      result = intervals_union(arena, &training, &phase, &both);
+  for (u32 i = 0; i < sizeof(kinds); i++, training = both) {
+    unite_phases(build->events, kinds[i], arena, &phase);
+    intervals_union(arena, &training, &phase, &both);
   }
-  if (result == 0)
-    result = intervals_of_spans(build, 1u << SPAN_COMM_WAIT | 1u << SPAN_SYNC, arena, &blocked);
-  if (result == 0)
-    result = intervals_subtract(arena, &training, &blocked, &timeline->compute);
+  intervals_of_spans(build, 1u << SPAN_COMM_WAIT | 1u << SPAN_SYNC, arena, &blocked);
+  intervals_subtract(arena, &training, &blocked, &timeline->compute);
   timeline->has_compute = training.n > 0;
-  return result == 0 ? add_unmarked_compute(build, arena, timeline) : result;
+  add_unmarked_compute(build, arena, timeline);
 }
 
-static int collect_intervals(const struct timeline_build *build, struct arena *arena,
-                             struct timeline *timeline) {
+static void collect_intervals(const struct timeline_build *build, struct arena *arena,
+                              struct timeline *timeline) {
   const struct rank_events *events = build->events;
   bool gpu_spans = false;
   for (u32 i = 0; i < build->spans.n && !gpu_spans; i++) {
@@ -109,15 +95,14 @@ static int collect_intervals(const struct timeline_build *build, struct arena *a
   timeline->on_gpu = gpu_spans || events->launches > 0 || events->definitions->n_streams > 0;
   timeline->has_comm = events->calls.n == events->idle_calls || events->runs.n > 0;
   timeline->has_memcpy = !timeline->on_gpu || gpu_spans;
-  int result = intervals_of_spans(build, 1u << SPAN_COLLECTIVE, arena, &timeline->comm);
-  if (result == 0)
-    result =
-        intervals_of_spans(build, 1u << SPAN_MEMCPY | 1u << SPAN_MEMSET, arena, &timeline->memcpy);
-  if (result == 0 && !timeline->on_gpu)
-    return collect_cpu_compute(build, arena, timeline);
+  intervals_of_spans(build, 1u << SPAN_COLLECTIVE, arena, &timeline->comm);
+  intervals_of_spans(build, 1u << SPAN_MEMCPY | 1u << SPAN_MEMSET, arena, &timeline->memcpy);
+  if (!timeline->on_gpu) {
+    collect_cpu_compute(build, arena, timeline);
+    return;
+  }
   timeline->has_compute = gpu_spans;
-  return result == 0 ? intervals_of_spans(build, 1u << SPAN_KERNEL, arena, &timeline->compute)
-                     : result;
+  intervals_of_spans(build, 1u << SPAN_KERNEL, arena, &timeline->compute);
 }
 
 static void free_build(struct timeline_build *build) {
@@ -137,7 +122,7 @@ static void free_build(struct timeline_build *build) {
 }
 
 /* Moves what was built into the timeline. */
-static int move_to_timeline(struct timeline_build *build, struct timeline *timeline) {
+static void move_to_timeline(struct timeline_build *build, struct timeline *timeline) {
   struct timeline_internal *internal = arena_alloc(&build->arena, sizeof(*internal));
   struct timeline made = {.rank = build->rank,
                           .spans = build->spans.at,
@@ -157,14 +142,9 @@ static int move_to_timeline(struct timeline_build *build, struct timeline *timel
       made.graph_launches_run += build->spans.at[i].link != INDEX_NONE;
       made.graph_launches_open += rank_graph_is_conditional(build->events, build->facts.at[i].what);
     }
-  int result = internal ? collect_intervals(build, &build->arena, &made) : -ENOMEM;
-  if (result == 0)
-    result = timeline_link_sites(build, &build->arena, &made.call_sites);
+  collect_intervals(build, &build->arena, &made);
+  timeline_link_sites(build, &build->arena, &made.call_sites);
   made.bytes = arena_array(&build->arena, size_sum(build->spans.n, 1), sizeof(*made.bytes));
-  if (!made.bytes)
-    result = -ENOMEM;
-  if (result < 0)
-    return result;
   for (u32 i = 0; i < build->spans.n; i++)
     made.bytes[i] = build->facts.at[i].bytes;
   internal->definitions = build->definitions;
@@ -177,30 +157,27 @@ static int move_to_timeline(struct timeline_build *build, struct timeline *timel
   free(build->sites.at);
   gemms_build_release(&build->gemms_build);
   *timeline = made;
-  return 0;
 }
 
 static int load_in_budget(const struct model *model, u32 rank, struct timeline *timeline) {
   struct timeline_build *build = memory_zeroed(1, sizeof(*build));
-  if (!build)
-    return -ENOMEM;
   build->model = model;
   build->rank = rank;
   build->events = model_events(model, rank);
   build->clock = model_clock(model, rank);
   build->ring_begin = model->ranks[rank].begin;
   build->span_of_run = arena_array(&build->arena, size_sum(build->events->runs.n, 1), sizeof(u32));
-  int result = build->span_of_run ? timeline_decode(build) : -ENOMEM;
+  int result = timeline_decode(build);
   if (result == 0)
-    result = timeline_sort(build);
+    timeline_sort(build);
   if (result == 0)
-    result = timeline_link_replays(build);
+    timeline_link_replays(build);
   if (result == 0)
     result = timeline_link_launches(build);
   if (result == 0)
-    result = timeline_link_events(build);
+    timeline_link_events(build);
   if (result == 0)
-    result = move_to_timeline(build, timeline);
+    move_to_timeline(build, timeline);
   if (result < 0)
     free_build(build);
   free(build);

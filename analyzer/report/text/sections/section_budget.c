@@ -33,7 +33,7 @@ static void put_lines(struct pen *pen, const struct results *results) {
                                      offsetof(struct budget_row, style), true};
   struct budget_row *rows = memory_zeroed(size_sum(results->n_budget, 1), sizeof(*rows));
   u32 n = 0;
-  for (u32 i = 0; rows && i < results->n_budget; i++) {
+  for (u32 i = 0; i < results->n_budget; i++) {
     const struct budget_line *line = &results->budget[i];
     if (line->seconds == 0)
       continue;
@@ -44,8 +44,7 @@ static void put_lines(struct pen *pen, const struct results *results) {
                                     line->recoverable * 1e3,
                                     line->recoverable > 0 ? STYLE_WARNING : STYLE_COMPUTE};
   }
-  if (rows)
-    table_print(pen, &table, rows, n, TEXT_INDENT);
+  table_print(pen, &table, rows, n, TEXT_INDENT);
   free(rows);
   pen_to(pen, TEXT_INDENT);
   pen_item_format(pen, STYLE_DIM, TEXT_INDENT, "sums to the %s analysed, mean over ranks",

@@ -105,7 +105,7 @@ static void put_by_op(struct pen *pen, const struct results *results) {
   static const struct table table = {TABLE_COLUMNS(columns), sizeof(struct op_row),
                                      offsetof(struct op_row, style), true};
   struct op_row *rows = memory_zeroed(size_sum(results->n_by_op, 1), sizeof(*rows));
-  for (u32 i = 0; rows && i < results->n_by_op; i++) {
+  for (u32 i = 0; i < results->n_by_op; i++) {
     const struct overlap_by_op *one = &results->by_op[i];
     rows[i] = (struct op_row){.op = one->op,
                               .comm_ms = one->comm_ms,
@@ -116,7 +116,7 @@ static void put_by_op(struct pen *pen, const struct results *results) {
                               .style = STYLE_WAIT};
   }
   pen_newline(pen);
-  if (rows && results->n_by_op)
+  if (results->n_by_op)
     table_print(pen, &table, rows, results->n_by_op, TEXT_INDENT);
   free(rows);
   if (results->ov_comm_ms == 0)
@@ -203,8 +203,6 @@ static void collectives_body(struct pen *pen, const struct results *results,
                                      TABLE_PLAIN, false};
   u32 n = results->n_collectives, shown = section_rows(view, n, COLLECTIVES_SHOWN);
   struct collective_result *rows = memory_array(size_sum(n, 1), sizeof(*rows));
-  if (!rows)
-    return;
   for (u32 i = 0; i < n; i++)
     rows[i] = results->collectives[i];
   qsort(rows, n, sizeof(*rows), heaviest_first);

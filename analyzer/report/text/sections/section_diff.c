@@ -129,7 +129,7 @@ static void put_figures(struct pen *pen, const struct results *results,
   const struct diff_result *diff = results->diff;
   struct figure_row *rows = memory_zeroed(size_sum(diff->n_rows, 1), sizeof(*rows));
   u32 n = 0;
-  for (u32 i = 0; rows && i < diff->n_rows; i++) {
+  for (u32 i = 0; i < diff->n_rows; i++) {
     const struct diff_row *row = &diff->rows[i];
     if (row->unit != unit || row->section == DIFF_OF_KERNELS)
       continue; /* kernels have a table of their own */
@@ -145,7 +145,7 @@ static void put_figures(struct pen *pen, const struct results *results,
                                     row->change,
                                     STYLE_PLAIN};
   }
-  if (rows && n) {
+  if (n) {
     qsort(rows, n, sizeof(*rows), by_growth);
     u32 shown = section_rows(view, n, ROWS_SHOWN);
     table_print(pen, table, rows, shown, TEXT_INDENT);
@@ -231,7 +231,7 @@ static void put_kinds(struct pen *pen, const struct diff_result *diff,
                                      offsetof(struct kernel_row, style), false};
   struct kernel_row *rows = memory_zeroed(size_sum(diff->n_rows, 1), sizeof(*rows));
   u32 n = 0;
-  for (u32 i = 0; rows && i < diff->n_rows; i++) {
+  for (u32 i = 0; i < diff->n_rows; i++) {
     const struct diff_row *row = &diff->rows[i];
     bool changed = row->before > 0 || row->after > 0;
     if (changed && row->section == DIFF_OF_KERNELS)
@@ -242,8 +242,7 @@ static void put_kinds(struct pen *pen, const struct diff_result *diff,
           .speedup = row->after > 0 && row->before > 0 ? row->before / row->after : NAN,
           .style = STYLE_PLAIN};
   }
-  if (rows)
-    table_print(pen, &table, rows, section_rows(view, n, ROWS_SHOWN), TEXT_INDENT);
+  table_print(pen, &table, rows, section_rows(view, n, ROWS_SHOWN), TEXT_INDENT);
   free(rows);
 }
 
@@ -262,7 +261,7 @@ static void put_kernels(struct pen *pen, const struct diff_result *diff,
                                      offsetof(struct kernel_row, style), false};
   u32 n = section_rows(view, diff->n_kernels, ROWS_SHOWN);
   struct kernel_row *rows = memory_zeroed(size_sum(n, 1), sizeof(*rows));
-  for (u32 i = 0; rows && i < n; i++) {
+  for (u32 i = 0; i < n; i++) {
     const struct diff_kernel *k = &diff->kernels[i];
     rows[i] = (struct kernel_row){k->shortened ? k->shortened : k->name,
                                   k->category,
@@ -273,8 +272,7 @@ static void put_kernels(struct pen *pen, const struct diff_result *diff,
                                   k->speedup,
                                   STYLE_PLAIN};
   }
-  if (rows)
-    table_print(pen, &table, rows, n, TEXT_INDENT);
+  table_print(pen, &table, rows, n, TEXT_INDENT);
   free(rows);
   pen_to(pen, TEXT_INDENT);
   pen_format(pen, STYLE_DIM, "calls and kinds %s of one rank; largest difference of sums first",
@@ -325,14 +323,13 @@ static void collectives_body(struct pen *pen, const struct results *results,
   const struct diff_result *diff = results->diff;
   u32 n = section_rows(view, diff->n_collectives, ROWS_SHOWN);
   struct collective_row *rows = memory_zeroed(size_sum(n, 1), sizeof(*rows));
-  for (u32 i = 0; rows && i < n; i++) {
+  for (u32 i = 0; i < n; i++) {
     const struct diff_collective *one = &diff->collectives[i];
     rows[i] = (struct collective_row){
         one->op,        one->ranks,    one->bytes,  one->before_per_step, one->after_per_step,
         one->before_ms, one->after_ms, one->change, STYLE_PLAIN};
   }
-  if (rows)
-    table_print(pen, &table, rows, n, TEXT_INDENT);
+  table_print(pen, &table, rows, n, TEXT_INDENT);
   free(rows);
   if (diff->n_collectives > n) {
     pen_to(pen, TEXT_INDENT);

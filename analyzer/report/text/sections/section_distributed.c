@@ -96,7 +96,7 @@ static int ascending(const void *a, const void *b) {
 static void put_rest(struct pen *pen, const struct rank_result *const *ranks, u32 n) {
   double *compute = memory_array(size_sum(n, 1), sizeof(*compute)), most_wait = NAN;
   u32 known = 0;
-  for (u32 i = 0; compute && i < n; i++) {
+  for (u32 i = 0; i < n; i++) {
     most_wait = fmax(most_wait, ranks[i]->imposed_wait_ms);
     if (!isnan(compute_of(ranks[i])))
       compute[known++] = compute_of(ranks[i]);
@@ -120,26 +120,25 @@ static void put_ranks(struct pen *pen, const struct results *results) {
   u32 n = results->n_ranks, shown = n;
   const struct rank_result **ranks = memory_zeroed(size_sum(n, 1), sizeof(*ranks));
   struct rank_row *rows = memory_zeroed(size_sum(n, 1), sizeof(*rows));
-  if (ranks && rows) {
-    u32 stragglers = 0;
-    for (u32 i = 0; i < n; i++) {
-      ranks[i] = &results->ranks[i];
-      stragglers += ranks[i]->straggler;
-    }
-    if (n > ALL_SHOWN) {
-      qsort(ranks, n, sizeof(*ranks), worst_first);
-      shown = stragglers == 0 ? WORST_SHOWN : stragglers + BESIDE_STRAGGLERS;
-      if (shown > MOST_SHOWN)
-        shown = MOST_SHOWN;
-    }
-    for (u32 i = 0; i < shown; i++) {
-      rows[i] = row_of(ranks[i]);
-      rows[i].rank = rows[i].rank_text;
-    }
-    table_print(pen, &table, rows, shown, TEXT_INDENT);
-    if (shown < n)
-      put_rest(pen, ranks + shown, n - shown);
+  u32 stragglers = 0;
+  for (u32 i = 0; i < n; i++) {
+    ranks[i] = &results->ranks[i];
+    stragglers += ranks[i]->straggler;
   }
+  if (n > ALL_SHOWN) {
+    qsort(ranks, n, sizeof(*ranks), worst_first);
+    shown = stragglers == 0 ? WORST_SHOWN : stragglers + BESIDE_STRAGGLERS;
+    if (shown > MOST_SHOWN)
+      shown = MOST_SHOWN;
+  }
+  for (u32 i = 0; i < shown; i++) {
+    rows[i] = row_of(ranks[i]);
+    rows[i].rank = rows[i].rank_text;
+  }
+  table_print(pen, &table, rows, shown, TEXT_INDENT);
+  if (shown < n)
+    put_rest(pen, ranks + shown, n - shown);
+
   free(ranks);
   free(rows);
 }

@@ -68,8 +68,7 @@ static void put_mismatches(struct pen *pen, const struct collective_check *check
 static void put_ranks(struct pen *pen, const char *label, const u32 *ranks, u32 n) {
   char *list = rank_list(ranks, n, 48);
   section_label(pen, label);
-  pen_item_format(pen, STYLE_PLAIN, VALUE_INDENT, "%s %s", n == 1 ? "rank" : "ranks",
-                  list ? list : "");
+  pen_item_format(pen, STYLE_PLAIN, VALUE_INDENT, "%s %s", n == 1 ? "rank" : "ranks", list);
   free(list);
 }
 

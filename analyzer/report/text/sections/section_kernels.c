@@ -51,7 +51,7 @@ static void put_categories(struct pen *pen, const struct results *results,
   static const struct table table = {TABLE_COLUMNS(columns), sizeof(struct kernel_row),
                                      offsetof(struct kernel_row, style), true};
   struct kernel_row *rows = memory_zeroed(size_sum(results->n_kernel_categories, 1), sizeof(*rows));
-  for (u32 i = 0; rows && i < results->n_kernel_categories; i++) {
+  for (u32 i = 0; i < results->n_kernel_categories; i++) {
     const struct kernel_category_result *one = &results->kernel_categories[i];
     rows[i] = (struct kernel_row){.category = one->category,
                                   .count = one->count,
@@ -60,9 +60,8 @@ static void put_categories(struct pen *pen, const struct results *results,
                                   .bar = one->share,
                                   .style = STYLE_COMPUTE};
   }
-  if (rows)
-    table_print(pen, &table, rows, section_rows(view, results->n_kernel_categories, KINDS_SHOWN),
-                TEXT_INDENT);
+  table_print(pen, &table, rows, section_rows(view, results->n_kernel_categories, KINDS_SHOWN),
+              TEXT_INDENT);
   free(rows);
 }
 
@@ -143,7 +142,7 @@ static void put_kernels(struct pen *pen, const struct results *results,
   char(*names)[NAME_BYTES] = memory_zeroed(size_sum(n, 1), sizeof(*names));
   double per_step = kernels_per_step(results);
   size_t seen = shown_name_length(pen);
-  for (u32 i = 0; rows && names && i < n; i++) {
+  for (u32 i = 0; i < n; i++) {
     const struct kernel_result *one = &results->kernels[i];
     label_row(results, n, i, seen, names[i]);
     rows[i] = (struct kernel_row){.name = names[i],
@@ -155,10 +154,9 @@ static void put_kernels(struct pen *pen, const struct results *results,
                                   .max_ms = one->max_ms,
                                   .share = one->share};
   }
-  if (rows && names) {
-    number_equal_names(names, n, seen);
-    table_print(pen, &table, rows, n, TEXT_INDENT);
-  }
+  number_equal_names(names, n, seen);
+  table_print(pen, &table, rows, n, TEXT_INDENT);
+
   free(rows);
   free(names);
 }
@@ -176,7 +174,7 @@ static void put_operators(struct pen *pen, const struct results *results,
                                      false};
   u32 n = section_rows(view, results->n_operators, OPERATORS_SHOWN);
   struct kernel_row *rows = memory_zeroed(size_sum(n, 1), sizeof(*rows));
-  for (u32 i = 0; rows && i < n; i++) {
+  for (u32 i = 0; i < n; i++) {
     const struct operator_result *one = &results->operators[i];
     rows[i] = (struct kernel_row){.name = one->name ? one->name : "(none that is recorded)",
                                   .count = one->calls,
@@ -184,7 +182,7 @@ static void put_operators(struct pen *pen, const struct results *results,
                                   .ms = one->self_ms,
                                   .share = one->share};
   }
-  if (rows && n) {
+  if (n) {
     pen_newline(pen);
     table_print(pen, &table, rows, n, TEXT_INDENT);
   }

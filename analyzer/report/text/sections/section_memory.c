@@ -179,8 +179,6 @@ static void put_uses(struct pen *pen, const struct memory_result *memory,
   u32 n = 0, most = section_rows(view, memory->n_live_at_peak, MOST_ROWS);
   struct use_row *rows = memory_zeroed(size_sum(most, 1), sizeof(*rows));
   double rest = 0;
-  if (!rows)
-    return;
   for (u32 i = 0; i < memory->n_live_at_peak; i++) {
     const struct memory_use *use = &memory->live_at_peak[i];
     if (n == most || (!view->top && use->share < LEAST_SHARE))
@@ -219,7 +217,7 @@ static void put_stacks(struct pen *pen, const struct memory_result *memory,
   struct use_row *rows = memory_zeroed(size_sum(most, 1), sizeof(*rows));
   char(*names)[STACK_BYTES] = memory_zeroed(size_sum(most, 1), sizeof(*names));
   u32 own[STACK_DEPTH], n_own = 0; /* rows that are open */
-  for (u32 i = 0; rows && names && i < memory->n_stacks_at_peak && n < most; i++) {
+  for (u32 i = 0; i < memory->n_stacks_at_peak && n < most; i++) {
     const struct memory_stack *stack = &memory->stacks_at_peak[i];
     while (n_own && memory->stacks_at_peak[own[n_own - 1]].depth >= stack->depth)
       n_own--;
@@ -256,7 +254,7 @@ static void put_churn(struct pen *pen, const struct memory_result *memory,
                                      false};
   u32 n = 0, most = section_rows(view, memory->n_churn, MOST_ROWS);
   struct churn_row *rows = memory_zeroed(size_sum(most, 1), sizeof(*rows));
-  for (u32 i = 0; rows && i < memory->n_churn && n < most; i++) {
+  for (u32 i = 0; i < memory->n_churn && n < most; i++) {
     const struct memory_churn *churn = &memory->churn[i];
     if (churn->count > 1)
       rows[n++] = (struct churn_row){churn->category ? churn->category : "other", churn->source,

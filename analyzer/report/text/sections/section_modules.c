@@ -96,7 +96,7 @@ static void put_modules_section(struct pen *pen, const struct results *results,
   (void)view;
   put_plain(pen, modules);
   struct row *rows = memory_zeroed(MOST_ROWS, sizeof(*rows));
-  u32 n = rows ? fill_rows(modules, rows) : 0;
+  u32 n = fill_rows(modules, rows);
   if (n)
     table_print(pen, &table, rows, n, TEXT_INDENT);
   if (n && n < modules->n_tree) {

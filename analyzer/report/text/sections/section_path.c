@@ -50,13 +50,13 @@ static void put_categories(struct pen *pen, const struct results *results) {
                                      offsetof(struct path_row, style), true};
   struct path_row *rows = memory_zeroed(size_sum(results->n_path_by_category, 1), sizeof(*rows));
   u32 n = 0;
-  for (u32 i = 0; rows && i < results->n_path_by_category; i++) {
+  for (u32 i = 0; i < results->n_path_by_category; i++) {
     const struct share *one = &results->path_by_category[i];
     double share = one->ms / results->path_length_ms;
     if (one->ms > 0)
       rows[n++] = (struct path_row){category_words(results, i), one->ms, share, share, STYLE_NOTE};
   }
-  if (rows && n) {
+  if (n) {
     qsort(rows, n, sizeof(*rows), longest_first);
     table_print(pen, &table, rows, n, TEXT_INDENT);
   }
@@ -79,7 +79,7 @@ static void put_ranks(struct pen *pen, const struct results *results) {
   struct path_rank *ranks = memory_array(size_sum(results->n_ranks, 1), sizeof(*ranks));
   u32 n = 0;
   double rest = 0;
-  if (!ranks || !results->path_by_rank || results->n_ranks < 2) {
+  if (!results->path_by_rank || results->n_ranks < 2) {
     free(ranks);
     return;
   }
@@ -150,12 +150,12 @@ static void put_what_ifs(struct pen *pen, const struct results *results) {
   struct what_if_row *rows = memory_zeroed(size_sum(results->n_what_if, 1), sizeof(*rows));
   if (pen->column)
     pen_newline(pen);
-  for (u32 i = 0; rows && i < results->n_what_if; i++) {
+  for (u32 i = 0; i < results->n_what_if; i++) {
     const struct what_if *one = &results->what_if[i];
     rows[i] = (struct what_if_row){one->change, one->step_ms, one->saving_fraction,
                                    one->saving_fraction, STYLE_GOOD};
   }
-  if (rows && results->n_what_if)
+  if (results->n_what_if)
     table_print(pen, &table, rows, results->n_what_if, TEXT_INDENT);
   free(rows);
   if (results->what_if_reason) {

@@ -33,14 +33,13 @@ static void put_stages(struct pen *pen, const struct results *results) {
   static const struct table table = {TABLE_COLUMNS(columns), sizeof(struct stage_row),
                                      offsetof(struct stage_row, style), true};
   struct stage_row *rows = memory_zeroed(results->n_pipeline_stage, sizeof(*rows));
-  for (u32 i = 0; rows && i < results->n_pipeline_stage; i++) {
+  for (u32 i = 0; i < results->n_pipeline_stage; i++) {
     const struct pipeline_stage *stage = &results->pipeline_stage[i];
     double share = stage->bubble_ms / (stage->bubble_ms + stage->compute_ms);
     rows[i] = (struct stage_row){i,     stage->n_ranks, stage->compute_ms, stage->bubble_ms,
                                  share, share,          STYLE_NOTE};
   }
-  if (rows)
-    table_print(pen, &table, rows, results->n_pipeline_stage, TEXT_INDENT);
+  table_print(pen, &table, rows, results->n_pipeline_stage, TEXT_INDENT);
   free(rows);
 }
 

@@ -70,7 +70,7 @@ static void put_tree(struct pen *pen, const struct stack_tree *tree) {
   struct arena arena = {0};
   u32 n;
   struct stack_line *lines = stack_tree_lines(&arena, tree, LINES_SHOWN, &n);
-  for (u32 i = 0; lines && i < n; i++) {
+  for (u32 i = 0; i < n; i++) {
     unsigned indent = VALUE_INDENT + 2 * lines[i].depth;
     section_label(pen, i ? "" : "stacks");
     put_stack_line(pen, indent, &lines[i]);

@@ -49,7 +49,7 @@ static void put_ranks(struct pen *pen, const struct results *results) {
     pen_item_format(pen, STYLE_PLAIN, VALUE_INDENT, "on %s", plural(hosts, "host").text);
   if (results->n_partial_ranks) {
     char *list = rank_list(results->partial_ranks, results->n_partial_ranks, RANK_LIST_CHARACTERS);
-    pen_item_format(pen, STYLE_WARNING, VALUE_INDENT, "partial or missing: %s", list ? list : "");
+    pen_item_format(pen, STYLE_WARNING, VALUE_INDENT, "partial or missing: %s", list);
     free(list);
   } else {
     pen_item(pen, STYLE_PLAIN, VALUE_INDENT, "all complete");
@@ -70,13 +70,13 @@ static void put_attempts(struct pen *pen, const struct results *results) {
     const char *how = one->summary                     ? one->summary
                       : one->how == RUN_ENDED_IN_ORDER ? "It ended in order."
                                                        : "How it ended is not known.";
-    char *text = NULL;
     if (one->attempt == own)
       continue;
     section_label(pen, "");
-    if (asprintf(&text, "%.0f: %s on %s. %s", one->attempt, plural((u64)one->ranks, "rank").text,
-                 plural((u64)one->hosts, "host").text, how) >= 0)
-      pen_words(pen, STYLE_PLAIN, VALUE_INDENT, text);
+    char *text =
+        memory_printf("%.0f: %s on %s. %s", one->attempt, plural((u64)one->ranks, "rank").text,
+                      plural((u64)one->hosts, "host").text, how);
+    pen_words(pen, STYLE_PLAIN, VALUE_INDENT, text);
     free(text);
   }
 }
@@ -91,9 +91,8 @@ static void put_damage(struct pen *pen, const struct model *model) {
     if (!rank->damage || damaged++ >= DAMAGES_SHOWN)
       continue;
     section_label(pen, damaged == 1 ? "damage" : "");
-    char *text = NULL;
-    if (asprintf(&text, "rank %u: %s", rank->rank, rank->damage) >= 0)
-      pen_words(pen, STYLE_WARNING, VALUE_INDENT, text);
+    char *text = memory_printf("rank %u: %s", rank->rank, rank->damage);
+    pen_words(pen, STYLE_WARNING, VALUE_INDENT, text);
     free(text);
   }
   if (damaged > DAMAGES_SHOWN)

@@ -150,7 +150,7 @@ static void findings(struct pen *pen, const struct results *results,
     if (finding->n_ranks) {
       char *list = rank_list(finding->ranks, finding->n_ranks, RANK_LIST_CHARACTERS);
       pen_item_format(pen, STYLE_PLAIN, INDENT, "%s %s", finding->n_ranks == 1 ? "rank" : "ranks",
-                      list ? list : "");
+                      list);
       free(list);
     }
     pen_newline(pen);
