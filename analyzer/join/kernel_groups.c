@@ -246,7 +246,7 @@ static void find_best_groups(struct grouping *g) {
     find_groups(g, best);
 }
 
-static int group_library(struct grouping *g) {
+static void group_library(struct grouping *g) {
   u32 groups = 0, alone = 0;
   find_best_groups(g);
   for (u32 i = 0; i < g->members.n; i++) {
@@ -254,24 +254,25 @@ static int group_library(struct grouping *g) {
     alone += g->members.at[i].rank == g->members.at[0].rank;
     define_comm(g, &g->members.at[i]);
   }
-  if (g->members.n > alone && g->together == 0)
-    return model_note(g->model,
-                      "kernels of %s on several ranks do not end together: they are not matched, "
-                      "and waiting is not told from moving data there",
-                      comm_library_name(g->library));
+  if (g->members.n > alone && g->together == 0) {
+    model_note(g->model,
+               "kernels of %s on several ranks do not end together: they are not matched, "
+               "and waiting is not told from moving data there",
+               comm_library_name(g->library));
+    return;
+  }
   if (g->together == 0)
-    return 0;
-  return model_note(g->model,
-                    "kernels of %s have no calls; those of different ranks are matched by their "
-                    "order, in %u group%s: %.1f %% of %llu end within %u us of each other",
-                    comm_library_name(g->library), groups, groups == 1 ? "" : "s",
-                    100.0 * (double)g->together / (double)g->compared,
-                    (unsigned long long)g->compared, TOGETHER_NS / 1000);
+    return;
+  model_note(g->model,
+             "kernels of %s have no calls; those of different ranks are matched by their "
+             "order, in %u group%s: %.1f %% of %llu end within %u us of each other",
+             comm_library_name(g->library), groups, groups == 1 ? "" : "s",
+             100.0 * (double)g->together / (double)g->compared, (unsigned long long)g->compared,
+             TOGETHER_NS / 1000);
 }
 
-int group_kernels(struct model *model) {
+void group_kernels(struct model *model) {
   u32 most = 0;
-  int result = 0;
   for (u32 r = 0; r < model->n_ranks; r++)
     most = internal_of(model)->events[r].kernels.n > most ? internal_of(model)->events[r].kernels.n
                                                           : most;
@@ -279,12 +280,11 @@ int group_kernels(struct model *model) {
                        .when = memory_array(most, sizeof(double)),
                        .apart = memory_array(most, sizeof(double)),
                        .scratch = memory_array(most, sizeof(double))};
-  for (g.library = 1; g.library < COMM_LIBRARIES && most && result == 0; g.library++)
-    result = group_library(&g);
+  for (g.library = 1; g.library < COMM_LIBRARIES && most; g.library++)
+    group_library(&g);
   forget_members(&g);
   free(g.members.at);
   free(g.when);
   free(g.apart);
   free(g.scratch);
-  return result;
 }

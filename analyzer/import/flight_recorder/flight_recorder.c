@@ -187,7 +187,7 @@ static int add_dump(struct import *import, struct draft *draft, const struct inp
 }
 
 /* A dump that cannot be used becomes a note and is left out. */
-static int read_dump(struct import *import, struct draft *draft, const struct input *input) {
+static void read_dump(struct import *import, struct draft *draft, const struct input *input) {
   struct arena arena = {0};
   struct value root = {0};
   dump_groups groups = {0};
@@ -198,10 +198,9 @@ static int read_dump(struct import *import, struct draft *draft, const struct in
   free(groups.at);
   arena_release(&arena);
   if (error == 0)
-    return error;
+    return;
   snprintf(import->why, import->why_bytes, "%s: %s", input->path, why);
   model_note(import->model, "%s was left out: %s", input->path, why);
-  return 0;
 }
 
 /* --- All of them --- */
@@ -348,9 +347,9 @@ int load_flight(struct import *import, const struct input *inputs, u32 n) {
   struct draft draft = {.arena = import->arena, .texts = {.arena = import->arena}};
   struct ledger *ledger = arena_alloc(import->arena, sizeof(*ledger));
   int error = 0;
-  for (u32 i = 0; i < n && !error; i++)
-    error = read_dump(import, &draft, &inputs[i]);
-  if (!error && draft.ranks.n == 0)
+  for (u32 i = 0; i < n; i++)
+    read_dump(import, &draft, &inputs[i]);
+  if (draft.ranks.n == 0)
     error = -EBADMSG; /* and the last one's reason */
   if (!error)
     assemble(ledger, &draft);

@@ -52,13 +52,13 @@ void kineto_find_ranks(struct import *import, struct kineto_traces *traces);
 
 /* Sets the timeline's call sites where the trace has Python's functions. `span_of` [items] is the
  * span of each item, or INDEX_NONE. 0, or -ENOMEM. */
-int kineto_lines(const struct kineto_trace *trace, struct timeline *timeline, const u32 *span_of,
-                 struct arena *arena);
+void kineto_lines(const struct kineto_trace *trace, struct timeline *timeline, const u32 *span_of,
+                  struct arena *arena);
 
 /* Add waits that no call shows, after the last item: for kernels, and for collectives that workers
  * of the host run. 0, or -ENOMEM. */
-int kineto_find_spins(struct kineto_trace *trace);
-int kineto_find_worker_waits(struct kineto_trace *trace);
+void kineto_find_spins(struct kineto_trace *trace);
+void kineto_find_worker_waits(struct kineto_trace *trace);
 
 extern const struct timeline_source kineto_timelines;
 

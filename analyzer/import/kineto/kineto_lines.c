@@ -298,10 +298,10 @@ static bool has_functions(const struct kineto_trace *trace) {
   return false;
 }
 
-int kineto_lines(const struct kineto_trace *trace, struct timeline *timeline, const u32 *span_of,
-                 struct arena *arena) {
+void kineto_lines(const struct kineto_trace *trace, struct timeline *timeline, const u32 *span_of,
+                  struct arena *arena) {
   if (!has_functions(trace))
-    return 0;
+    return;
   struct finding_lines f = {.trace = trace, .arena = arena};
   struct call_sites *sites = arena_alloc(arena, sizeof(*sites));
   f.lanes = arena_array(arena, size_sum(trace->lanes.n, 1), sizeof(*f.lanes));
@@ -316,5 +316,4 @@ int kineto_lines(const struct kineto_trace *trace, struct timeline *timeline, co
   free(f.places.at);
   free(f.place_slots);
   free(f.forward);
-  return 0;
 }

@@ -350,8 +350,8 @@ int kineto_trace_read(struct kineto_trace *trace, const char *path,
   if (error == 0) {
     sort_items(trace, reader.base_ns);
     u32 n = trace->items.n;
-    if (kineto_find_spins(trace) < 0 || kineto_find_worker_waits(trace) < 0)
-      error = -ENOMEM;
+    kineto_find_spins(trace);
+    kineto_find_worker_waits(trace);
     if (trace->items.n > n)
       qsort(trace->items.at, trace->items.n, sizeof(*trace->items.at), by_start);
     trace->damage = describe_damage(&reader);

@@ -49,14 +49,13 @@ static bool notifies(const struct kineto_trace *trace, const struct kineto_item 
          comm_op_part(trace->names.list.at[item->name].communication.op) == COMM_PART_NOTIFICATION;
 }
 
-int kineto_find_spins(struct kineto_trace *trace) {
+void kineto_find_spins(struct kineto_trace *trace) {
   static const char text[] = "waiting for what a kernel writes";
   const struct json_text words = {.at = text, .n = sizeof(text) - 1};
   struct kineto_calls calls;
   u32 n = trace->items.n;
   kineto_calls_index(trace, &calls);
-  int error = 0;
-  for (u32 i = 0; i < n && !error; i++) {
+  for (u32 i = 0; i < n; i++) {
     if (!notifies(trace, &trace->items.at[i]))
       continue;
     struct kineto_item kernel = trace->items.at[i];
@@ -66,16 +65,13 @@ int kineto_find_spins(struct kineto_trace *trace) {
         !ends_with_kernel(&pause, &kernel))
       continue;
     u32 name = kineto_name_of(&trace->names, words);
-    if (name == UINT32_MAX ||
-        !VECTOR_PUSH(&trace->items, ((struct kineto_item){.start = pause.start,
-                                                          .end = pause.end,
-                                                          .name = name,
-                                                          .correlation = kernel.correlation,
-                                                          .what = INDEX_NONE,
-                                                          .lane = trace->items.at[call].lane,
-                                                          .kind = KINETO_ITEM_SPIN})))
-      error = -ENOMEM;
+    VECTOR_PUSH(&trace->items, ((struct kineto_item){.start = pause.start,
+                                                     .end = pause.end,
+                                                     .name = name,
+                                                     .correlation = kernel.correlation,
+                                                     .what = INDEX_NONE,
+                                                     .lane = trace->items.at[call].lane,
+                                                     .kind = KINETO_ITEM_SPIN}));
   }
   free(calls.at);
-  return error;
 }

@@ -168,10 +168,10 @@ static void link_launches(struct making *m, const struct kineto_calls *calls) {
   }
 }
 
-static bool add_edge(struct making *m, u32 from, u32 to, u8 kind) {
+static void add_edge(struct making *m, u32 from, u32 to, u8 kind) {
   if (from == INDEX_NONE || to == INDEX_NONE || from == to)
-    return true;
-  return VECTOR_PUSH(&m->edges, (struct edge){.from = from, .to = to, .kind = kind});
+    return;
+  VECTOR_PUSH(&m->edges, (struct edge){.from = from, .to = to, .kind = kind});
 }
 
 /* The device lane of a stream's number; INDEX_NONE. */
@@ -184,7 +184,7 @@ static u32 lane_of_stream(const struct kineto_trace *trace, i64 stream) {
 
 /* Device work whose launch is known, lane by lane, in order of start: a stream runs its work in the
  * order in which it got it. */
-static int lay_out_streams(struct making *m) {
+static void lay_out_streams(struct making *m) {
   const struct timeline *t = m->timeline;
   u32 lanes = m->trace->lanes.n;
   u32 n = 0;
@@ -192,8 +192,6 @@ static int lay_out_streams(struct making *m) {
     n += SPAN_ON_DEVICE(t->spans[i].kind);
   m->on_stream = memory_array(size_sum(n, 1), sizeof(u32));
   m->stream_begin = memory_zeroed(size_sum(lanes, 2), sizeof(u32));
-  if (!m->on_stream || !m->stream_begin)
-    return -ENOMEM;
   for (u32 i = 0; i < t->n_spans; i++)
     if (SPAN_ON_DEVICE(t->spans[i].kind) && t->spans[i].launch != INDEX_NONE)
       m->stream_begin[t->spans[i].lane + 2]++;
@@ -202,7 +200,6 @@ static int lay_out_streams(struct making *m) {
   for (u32 i = 0; i < t->n_spans; i++)
     if (SPAN_ON_DEVICE(t->spans[i].kind) && t->spans[i].launch != INDEX_NONE)
       m->on_stream[m->stream_begin[t->spans[i].lane + 1]++] = i;
-  return 0;
 }
 
 /* Position of the first work of a stream that was launched after an instant. */
@@ -238,7 +235,7 @@ static int by_end(const void *left, const void *right) {
   return a->span < b->span ? -1 : a->span > b->span;
 }
 
-static int sort_endings(struct making *m) {
+static void sort_endings(struct making *m) {
   const struct timeline *t = m->timeline;
   u32 n = 0, syncs = 0;
   for (u32 i = 0; i < t->n_spans; i++) {
@@ -247,14 +244,11 @@ static int sort_endings(struct making *m) {
   }
   n = syncs ? n : 0;
   m->endings = memory_array(size_sum(n, 1), sizeof(*m->endings));
-  if (!m->endings)
-    return -ENOMEM;
   for (u32 i = 0; i < t->n_spans && n; i++)
     if (SPAN_ON_DEVICE(t->spans[i].kind))
       m->endings[m->n_endings++] = (struct ending){t->spans[i].end, i};
   if (m->n_endings)
     qsort(m->endings, m->n_endings, sizeof(*m->endings), by_end);
-  return 0;
 }
 
 /* If nothing says what a call waited for: the device work that ended last before the call returned,
@@ -278,7 +272,7 @@ static u32 find_releasing_span(const struct making *m, u32 sync) {
 }
 
 /* What one synchronisation record says: who waited, and for the last work of which stream. */
-static bool link_sync(struct making *m, const struct kineto_calls *calls,
+static void link_sync(struct making *m, const struct kineto_calls *calls,
                       const struct kineto_item *item) {
   const struct kineto_sync *sync = &m->trace->syncs.at[item->what];
   u32 call = kineto_call_of(calls, item->correlation);
@@ -286,19 +280,21 @@ static bool link_sync(struct making *m, const struct kineto_calls *calls,
   u32 record = sync->wait_record ? kineto_call_of(calls, sync->wait_record) : INDEX_NONE;
   u32 lane = lane_of_stream(m->trace, sync->wait_stream);
   if (!host || lane == INDEX_NONE)
-    return true;
+    return;
   const struct kineto_item *until = record == INDEX_NONE ? host : &m->trace->items.at[record];
   u32 from = last_before(m, lane, clock_to_axis(m->clock, until->start));
   if (name_of(m, host)->call == KINETO_CALL_STREAM_WAIT) {
     const struct kineto_lane *waiting = &m->trace->lanes.at[item->lane];
     u32 to_lane = lane_of_stream(m->trace, waiting->stream);
-    return to_lane == INDEX_NONE ||
-           add_edge(m, from, first_after(m, to_lane, clock_to_axis(m->clock, host->start)),
-                    EDGE_EVENT);
+    if (!(to_lane == INDEX_NONE)) {
+      add_edge(m, from, first_after(m, to_lane, clock_to_axis(m->clock, host->start)), EDGE_EVENT);
+    }
+    return;
   }
   u32 to = m->span_of[call];
-  return to == INDEX_NONE || m->timeline->spans[to].kind != SPAN_SYNC ||
-         add_edge(m, from, to, EDGE_SYNC);
+  if (!(to == INDEX_NONE || m->timeline->spans[to].kind != SPAN_SYNC)) {
+    add_edge(m, from, to, EDGE_SYNC);
+  }
 }
 
 static int by_target(const void *left, const void *right) {
@@ -309,49 +305,45 @@ static int by_target(const void *left, const void *right) {
 }
 
 /* A wait that no call shows: for the kernel that it was found by. */
-static bool link_spin(struct making *m, const struct kineto_calls *calls, u32 item) {
+static void link_spin(struct making *m, const struct kineto_calls *calls, u32 item) {
   u32 call = kineto_call_of(calls, m->trace->items.at[item].correlation);
   u32 host = call == INDEX_NONE ? INDEX_NONE : m->span_of[call];
-  return host == INDEX_NONE ||
-         add_edge(m, m->timeline->spans[host].link, m->span_of[item], EDGE_SYNC);
+  if (!(host == INDEX_NONE)) {
+    add_edge(m, m->timeline->spans[host].link, m->span_of[item], EDGE_SYNC);
+  }
 }
 
-static int link_waits(struct making *m, const struct kineto_calls *calls) {
+static void link_waits(struct making *m, const struct kineto_calls *calls) {
   bool *known = memory_zeroed(size_sum(m->timeline->n_spans, 1), 1);
-  bool room = known != NULL;
-  for (u32 i = 0; i < m->trace->items.n && room; i++)
+  for (u32 i = 0; i < m->trace->items.n; i++)
     if (m->trace->items.at[i].kind == KINETO_ITEM_SYNC)
-      room = link_sync(m, calls, &m->trace->items.at[i]);
+      link_sync(m, calls, &m->trace->items.at[i]);
     else if (m->trace->items.at[i].kind == KINETO_ITEM_SPIN ||
              m->trace->items.at[i].kind == KINETO_ITEM_WORKER_WAIT)
-      room = link_spin(m, calls, i);
-  for (u32 i = 0; i < m->edges.n && room; i++)
+      link_spin(m, calls, i);
+  for (u32 i = 0; i < m->edges.n; i++)
     known[m->edges.at[i].to] = true;
-  for (u32 i = 0; i < m->timeline->n_spans && room; i++)
+  for (u32 i = 0; i < m->timeline->n_spans; i++)
     if (m->timeline->spans[i].kind == SPAN_SYNC && !known[i])
-      room = add_edge(m, find_releasing_span(m, i), i, EDGE_SYNC);
+      add_edge(m, find_releasing_span(m, i), i, EDGE_SYNC);
   if (m->edges.n)
     qsort(m->edges.at, m->edges.n, sizeof(*m->edges.at), by_target);
   free(known);
-  return room ? 0 : -ENOMEM;
 }
 
-static int collect_intervals(const struct making *m, u32 kinds, struct intervals *out) {
+static void collect_intervals(const struct making *m, u32 kinds, struct intervals *out) {
   const struct timeline *t = m->timeline;
   u32 n = 0;
   for (u32 i = 0; i < t->n_spans; i++)
     n += kinds >> t->spans[i].kind & 1;
   out->at = arena_array(m->arena, size_sum(n, 1), sizeof(*out->at));
-  if (!out->at)
-    return -ENOMEM;
   for (u32 i = 0; i < t->n_spans; i++)
     if (kinds >> t->spans[i].kind & 1)
       intervals_append(out, t->spans[i].start, t->spans[i].end);
-  return 0;
 }
 
 /* In a job without GPU the operators are the compute, except those that wait or communicate. */
-static int collect_all_intervals(struct making *m) {
+static void collect_all_intervals(struct making *m) {
   struct timeline *t = m->timeline;
   bool gpu = m->events->gpu_kernels > 0;
   for (u32 i = 0; i < t->n_spans && !gpu; i++)
@@ -362,30 +354,27 @@ static int collect_all_intervals(struct making *m) {
   t->has_compute = !gpu || kernels;
   t->has_memcpy = !gpu || kernels;
   t->has_comm = m->events->calls.n == 0 || m->events->runs.n > 0;
-  int error = collect_intervals(m, 1u << SPAN_COLLECTIVE, &t->comm);
-  if (!error)
-    error = collect_intervals(m, 1u << SPAN_MEMCPY | 1u << SPAN_MEMSET, &t->memcpy);
-  if (error || gpu)
-    return error ? error : collect_intervals(m, 1u << SPAN_KERNEL, &t->compute);
+  collect_intervals(m, 1u << SPAN_COLLECTIVE, &t->comm);
+  collect_intervals(m, 1u << SPAN_MEMCPY | 1u << SPAN_MEMSET, &t->memcpy);
+  if (gpu) {
+    collect_intervals(m, 1u << SPAN_KERNEL, &t->compute);
+    return;
+  }
   struct intervals ops = {0}, blocked = {0};
-  error = collect_intervals(m, 1u << SPAN_OP, &ops);
-  if (!error)
-    error = collect_intervals(m, 1u << SPAN_COLL_CALL, &blocked);
-  return error ? error : intervals_subtract(m->arena, &ops, &blocked, &t->compute);
+  collect_intervals(m, 1u << SPAN_OP, &ops);
+  collect_intervals(m, 1u << SPAN_COLL_CALL, &blocked);
+  intervals_subtract(m->arena, &ops, &blocked, &t->compute);
 }
 
-static int make_lanes(const struct making *m) {
+static void make_lanes(const struct making *m) {
   struct timeline *t = m->timeline;
   t->lanes = arena_array(m->arena, size_sum(m->trace->lanes.n, 1), sizeof(*t->lanes));
-  if (!t->lanes)
-    return -ENOMEM;
   t->n_lanes = m->trace->lanes.n;
   for (u32 i = 0; i < t->n_lanes; i++) {
     const struct kineto_lane *lane = &m->trace->lanes.at[i];
     t->lanes[i] =
         (struct lane){.device = lane->device, .id = (u32)lane->stream, .name = lane->name};
   }
-  return 0;
 }
 
 static void kineto_release(struct timeline *timeline) {
@@ -409,48 +398,37 @@ static int kineto_load(const struct model *model, u32 rank, struct timeline *tim
                      .trace = trace,
                      .events = model_events(model, rank),
                      .clock = model_clock(model, rank),
-                     .arena = internal ? &internal->arena : &arena,
+                     .arena = &internal->arena,
                      .timeline = timeline,
                      .span_of = memory_array(size_sum(trace->items.n, 1), sizeof(u32))};
   struct kineto_calls calls = {0};
-  if (internal)
-    internal->arena = arena;
+  internal->arena = arena;
   *timeline =
       (struct timeline){.rank = rank,
                         .spans = memory_array(size_sum(trace->items.n, 1), sizeof(struct span)),
                         .bytes = memory_array(size_sum(trace->items.n, 1), sizeof(float)),
                         .ring_begin = model->ranks[rank].begin,
                         .internal = internal};
-  int error = internal && m.span_of && timeline->spans && timeline->bytes ? 0 : -ENOMEM;
-  if (!error)
-    error = kineto_calls_index(trace, &calls);
-  if (!error)
-    error = make_lanes(&m);
-  if (!error) {
-    internal->trace = trace;
-    put_spans(&m);
-    link_launches(&m, &calls);
-    find_queued(&m, &calls);
-    error = lay_out_streams(&m);
-    if (!error)
-      error = sort_endings(&m);
-    if (!error)
-      error = link_waits(&m, &calls);
-    timeline->edges = m.edges.at;
-    timeline->n_edges = m.edges.n;
-  }
-  if (!error)
-    error = collect_all_intervals(&m);
-  if (!error)
-    error = kineto_lines(trace, timeline, m.span_of, m.arena);
+  kineto_calls_index(trace, &calls);
+  make_lanes(&m);
+  internal->trace = trace;
+  put_spans(&m);
+  link_launches(&m, &calls);
+  find_queued(&m, &calls);
+  lay_out_streams(&m);
+  sort_endings(&m);
+  link_waits(&m, &calls);
+  timeline->edges = m.edges.at;
+  timeline->n_edges = m.edges.n;
+
+  collect_all_intervals(&m);
+  kineto_lines(trace, timeline, m.span_of, m.arena);
   free(calls.at);
   free(m.span_of);
   free(m.on_stream);
   free(m.stream_begin);
   free(m.endings);
-  if (error)
-    kineto_release(timeline);
-  return error;
+  return 0;
 }
 
 static const char *kineto_name(const struct timeline *timeline, u32 name) {

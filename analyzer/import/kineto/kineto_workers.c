@@ -62,34 +62,33 @@ static bool find_pause(const struct worker_search *s, u32 caller, i64 ended,
   return idle && pause->end < INT64_MAX && pause->start < ended;
 }
 
-static bool add_wait(struct worker_search *s, u32 run, u32 caller) {
+static void add_wait(struct worker_search *s, u32 run, u32 caller) {
   struct interval pause;
   i64 ended = s->trace->items.at[run].end;
   if (!find_pause(s, caller, ended, &pause))
-    return true;
+    return;
   i64 late = pause.end - ended;
   if (late > WAKE_UP_NS && late > (pause.end - pause.start) / WAKE_UP_SHARE)
-    return true;
-  return VECTOR_PUSH(&s->trace->items,
-                     ((struct kineto_item){.start = pause.start,
-                                           .end = pause.end,
-                                           .name = s->name,
-                                           .correlation = s->trace->items.at[run].correlation,
-                                           .what = INDEX_NONE,
-                                           .lane = s->trace->items.at[caller].lane,
-                                           .kind = KINETO_ITEM_WORKER_WAIT}));
+    return;
+  VECTOR_PUSH(&s->trace->items,
+              ((struct kineto_item){.start = pause.start,
+                                    .end = pause.end,
+                                    .name = s->name,
+                                    .correlation = s->trace->items.at[run].correlation,
+                                    .what = INDEX_NONE,
+                                    .lane = s->trace->items.at[caller].lane,
+                                    .kind = KINETO_ITEM_WORKER_WAIT}));
 }
 
-int kineto_find_worker_waits(struct kineto_trace *trace) {
+void kineto_find_worker_waits(struct kineto_trace *trace) {
   static const char text[] = "waiting for a collective";
   struct worker_search s = {.trace = trace};
   u32 n = trace->items.n, number = 0;
-  bool room = true;
   for (u32 i = 0; i < n; i++) {
     const struct kineto_item *item = &trace->items.at[i];
     number = item->correlation > number ? item->correlation : number;
   }
-  for (u32 i = 0; i < n && room; i++) {
+  for (u32 i = 0; i < n; i++) {
     if (trace->items.at[i].kind != KINETO_ITEM_RANGE || !name_of(&s, i)->comm_worker)
       continue;
     u32 caller = find_operator(&s, i);
@@ -98,7 +97,6 @@ int kineto_find_worker_waits(struct kineto_trace *trace) {
     s.name = kineto_name_of(&trace->names, (struct json_text){.at = text, .n = sizeof(text) - 1});
     trace->items.at[caller].kind = KINETO_ITEM_CALL;
     trace->items.at[caller].correlation = trace->items.at[i].correlation = ++number;
-    room = s.name != UINT32_MAX && add_wait(&s, i, caller);
+    add_wait(&s, i, caller);
   }
-  return room ? 0 : -ENOMEM;
 }

@@ -64,27 +64,26 @@ static i64 total(u64 bytes) {
   return has_total(bytes) ? (i64)bytes : MEMORY_UNKNOWN;
 }
 
-static bool add_event(struct collecting *collecting, struct memory_event event) {
+static void add_event(struct collecting *collecting, struct memory_event event) {
   event.step = -1;
-  return VECTOR_PUSH(&collecting->events, (struct found){event, collecting->events.n, INDEX_NONE});
+  VECTOR_PUSH(&collecting->events, (struct found){event, collecting->events.n, INDEX_NONE});
 }
 
-static bool read_out_of_memory(struct collecting *collecting, const struct tscope_record *record,
+static void read_out_of_memory(struct collecting *collecting, const struct tscope_record *record,
                                i64 time) {
   const struct tscope_out_of_memory_record *refusal = (const void *)record;
   if (refusal->device != collecting->device->tag && refusal->device != TSCOPE_UNKNOWN)
-    return true;
+    return;
   if (has_total(refusal->device_total) && refusal->device_total > 0)
     collecting->history->capacity = (i64)refusal->device_total;
   if (record->tag != TSCOPE_REFUSAL_ALLOCATOR) {
     /* PyTorch then gives back what it holds in reserve, and asks again. */
     collecting->refused++;
     collecting->refused_bytes = refusal->bytes;
-    return true;
+    return;
   }
-  return add_event(
-      collecting,
-      (struct memory_event){.time = time,
+  add_event(collecting, (struct memory_event){
+                            .time = time,
                             .address = has_total(refusal->device_free) ? refusal->device_free : 0,
                             .bytes = total(refusal->bytes),
                             .allocated = total(refusal->allocated),
@@ -92,7 +91,7 @@ static bool read_out_of_memory(struct collecting *collecting, const struct tscop
                             .kind = MEMORY_OUT_OF_MEMORY});
 }
 
-static bool read_tensor(struct collecting *collecting, const struct tscope_record *record,
+static void read_tensor(struct collecting *collecting, const struct tscope_record *record,
                         i64 time) {
   const struct tscope_tensor_record *tensor = (const void *)record;
   const struct tscope_tensor_totals_record *totals = (const void *)record;
@@ -105,10 +104,8 @@ static bool read_tensor(struct collecting *collecting, const struct tscope_recor
                                .kind = tensor->bytes > 0 ? MEMORY_ALLOC : MEMORY_FREE};
   if (tensor->bytes != 0 && tensor->bytes != INT64_MIN)
     event.bytes = tensor->bytes > 0 ? tensor->bytes : -tensor->bytes;
-  if (!add_event(collecting, event))
-    return false;
+  add_event(collecting, event);
   collecting->events.at[collecting->events.n - 1].stack = collecting->site_stack;
-  return true;
 }
 
 /* The stack of a call site. The shim writes it right before the record of its call. */
@@ -121,40 +118,40 @@ static void read_call_site(struct collecting *collecting, const struct tscope_re
 
 /* CUDA's own calls do not say which device they are for: they are used for processes with one
  * device. */
-static bool read_segment(struct collecting *collecting, const struct tscope_record *record,
+static void read_segment(struct collecting *collecting, const struct tscope_record *record,
                          i64 time) {
   bool obtained = record->type == TSCOPE_REC_ALLOC;
   const struct tscope_alloc_record *alloc = (const void *)record;
   const struct tscope_free_record *release = (const void *)record;
   if (record->tag != TSCOPE_MEMORY_DEVICE || (obtained ? alloc->result : release->result) != 0)
-    return true;
-  return add_event(collecting, (struct memory_event){
-                                   .time = time,
-                                   .address = obtained ? alloc->address : release->address,
-                                   .bytes = obtained ? total(alloc->bytes) : MEMORY_UNKNOWN,
-                                   .allocated = MEMORY_UNKNOWN,
-                                   .reserved = MEMORY_UNKNOWN,
-                                   .kind = obtained ? MEMORY_SEGMENT_ALLOC : MEMORY_SEGMENT_FREE});
+    return;
+  add_event(collecting,
+            (struct memory_event){.time = time,
+                                  .address = obtained ? alloc->address : release->address,
+                                  .bytes = obtained ? total(alloc->bytes) : MEMORY_UNKNOWN,
+                                  .allocated = MEMORY_UNKNOWN,
+                                  .reserved = MEMORY_UNKNOWN,
+                                  .kind = obtained ? MEMORY_SEGMENT_ALLOC : MEMORY_SEGMENT_FREE});
 }
 
 /* Expandable segments grow and shrink by what is mapped; physical memory that is not mapped is of
  * no use to the allocator. */
-static bool read_mapping(struct collecting *collecting, const struct tscope_record *record,
+static void read_mapping(struct collecting *collecting, const struct tscope_record *record,
                          i64 time) {
   const struct tscope_mapping_record *mapping = (const void *)record;
   bool mapped = record->tag == TSCOPE_MAPPING_MAP;
   if ((!mapped && record->tag != TSCOPE_MAPPING_UNMAP) || mapping->result != 0)
-    return true;
-  return add_event(collecting, (struct memory_event){.time = time,
-                                                     .address = mapping->address,
-                                                     .bytes = total(mapping->bytes),
-                                                     .allocated = MEMORY_UNKNOWN,
-                                                     .reserved = MEMORY_UNKNOWN,
-                                                     .kind = mapped ? MEMORY_SEGMENT_ALLOC
-                                                                    : MEMORY_SEGMENT_FREE});
+    return;
+  add_event(collecting,
+            (struct memory_event){.time = time,
+                                  .address = mapping->address,
+                                  .bytes = total(mapping->bytes),
+                                  .allocated = MEMORY_UNKNOWN,
+                                  .reserved = MEMORY_UNKNOWN,
+                                  .kind = mapped ? MEMORY_SEGMENT_ALLOC : MEMORY_SEGMENT_FREE});
 }
 
-static bool collect_record(struct collecting *collecting, const struct tscope_record *record,
+static void collect_record(struct collecting *collecting, const struct tscope_record *record,
                            i64 time) {
   if (record->type == TSCOPE_REC_CALL_SITE_RING)
     read_call_site(collecting, record, time);
@@ -163,21 +160,33 @@ static bool collect_record(struct collecting *collecting, const struct tscope_re
   bool mine = record->tag == collecting->device->tag;
   switch (record->type) {
   case TSCOPE_REC_OUT_OF_MEMORY:
-    return read_out_of_memory(collecting, record, time);
+    read_out_of_memory(collecting, record, time);
+    return;
   case TSCOPE_REC_MEMORY:
-    return !mine ||
-           (VECTOR_PUSH(&collecting->totals, *(const struct tscope_memory_record *)record) &&
-            VECTOR_PUSH(&collecting->totals_times, time));
+    if (!(!mine)) {
+      VECTOR_PUSH(&collecting->totals, *(const struct tscope_memory_record *)record);
+      VECTOR_PUSH(&collecting->totals_times, time);
+    }
+    return;
   case TSCOPE_REC_TENSOR:
   case TSCOPE_REC_TENSOR_TOTALS:
-    return !mine || read_tensor(collecting, record, time);
+    if (!(!mine)) {
+      read_tensor(collecting, record, time);
+    }
+    return;
   case TSCOPE_REC_ALLOC:
   case TSCOPE_REC_FREE:
-    return is_cpu(collecting->device->tag) || read_segment(collecting, record, time);
+    if (!(is_cpu(collecting->device->tag))) {
+      read_segment(collecting, record, time);
+    }
+    return;
   case TSCOPE_REC_MAPPING:
-    return is_cpu(collecting->device->tag) || read_mapping(collecting, record, time);
+    if (!(is_cpu(collecting->device->tag))) {
+      read_mapping(collecting, record, time);
+    }
+    return;
   default:
-    return true;
+    return;
   }
 }
 
@@ -193,8 +202,7 @@ static int read_chunk(void *user, const struct trace_chunk *chunk) {
     if (after_gap && time > collecting->ring_begin)
       collecting->ring_begin = time;
     after_gap = false;
-    if (!collect_record(collecting, record, time))
-      return -ENOMEM;
+    collect_record(collecting, record, time);
   }
   return 0;
 }
@@ -206,13 +214,13 @@ static int read_file(struct collecting *collecting, const struct trace_file *fil
                               .user = collecting};
   int error = definitions_read(&collecting->definitions, file, &collecting->scratch);
   if (!error)
-    error = stacks_copy(&collecting->definitions, &collecting->scratch, &collecting->sites);
+    stacks_copy(&collecting->definitions, &collecting->scratch, &collecting->sites);
   return error ? error : trace_visit(file, &visit);
 }
 
 /* Before the ring begins, each MEMORY record says what the most was since the one before it, and
  * what there is now. */
-static bool add_totals(struct collecting *collecting) {
+static void add_totals(struct collecting *collecting) {
   i64 begin = collecting->ring_begin;
   u32 n_events = collecting->events.n;
   for (u32 i = 0; i < collecting->totals.n; i++) {
@@ -226,10 +234,9 @@ static bool add_totals(struct collecting *collecting) {
     now.reserved = total(record->reserved);
     if (n_events && peak.time >= begin)
       continue;
-    if (!add_event(collecting, peak) || !add_event(collecting, now))
-      return false;
+    add_event(collecting, peak);
+    add_event(collecting, now);
   }
-  return true;
 }
 
 static int by_time(const void *left, const void *right) {
@@ -240,7 +247,7 @@ static int by_time(const void *left, const void *right) {
 }
 
 /* Puts events in order, and leaves out those of threads that go further back than others'. */
-static int sort_events(struct collecting *collecting) {
+static void sort_events(struct collecting *collecting) {
   struct memory_history *history = collecting->history;
   u32 n = collecting->events.n;
   if (n)
@@ -248,8 +255,6 @@ static int sort_events(struct collecting *collecting) {
   history->events = arena_array(collecting->arena, size_sum(n, 1), sizeof(*history->events));
   collecting->stacks =
       arena_array(&collecting->scratch, size_sum(n, 1), sizeof(*collecting->stacks));
-  if (!history->events || !collecting->stacks)
-    return -ENOMEM;
   for (u32 i = 0; i < n; i++) {
     const struct memory_event *event = &collecting->events.at[i].event;
     bool detail = event->kind != MEMORY_MARK && event->kind != MEMORY_OUT_OF_MEMORY;
@@ -258,26 +263,24 @@ static int sort_events(struct collecting *collecting) {
     collecting->stacks[history->n_events] = collecting->events.at[i].stack;
     history->events[history->n_events++] = *event;
   }
-  return 0;
 }
 
 /* Totals that were not recorded are counted from what was there at the first event; sizes of frees
  * that were not recorded are those of what was allocated at that address. */
-static int fill_totals(struct memory_history *history, bool counted) {
+static void fill_totals(struct memory_history *history, bool counted) {
   struct live_set live = {0}, segments = {0};
   i64 allocated = counted ? 0 : history->allocated_before, reserved = history->reserved_before;
-  int error = 0;
-  for (u32 i = 0; i < history->n_events && !error; i++) {
+  for (u32 i = 0; i < history->n_events; i++) {
     struct memory_event *event = &history->events[i];
     struct live_block block = {.address = event->address, .bytes = event->bytes};
     if (event->kind == MEMORY_ALLOC) {
-      error = live_put(&live, block) ? 0 : -ENOMEM;
+      live_put(&live, block);
     } else if (event->kind == MEMORY_FREE) {
       bool known = live_remove(&live, event->address, &block);
       if (event->bytes == MEMORY_UNKNOWN && known)
         event->bytes = block.bytes;
     } else if (event->kind == MEMORY_SEGMENT_ALLOC) {
-      error = live_put(&segments, block) ? 0 : -ENOMEM;
+      live_put(&segments, block);
     } else if (event->kind == MEMORY_SEGMENT_FREE && event->bytes == MEMORY_UNKNOWN &&
                live_remove(&segments, event->address, &block)) {
       event->bytes = block.bytes;
@@ -298,7 +301,6 @@ static int fill_totals(struct memory_history *history, bool counted) {
   history->reserved_at_end = reserved;
   live_free(&live);
   live_free(&segments);
-  return error;
 }
 
 static void find_totals_before(struct memory_history *history) {
@@ -337,8 +339,6 @@ static int add_notes(struct collecting *collecting, bool counted) {
   const char *notes[MOST_NOTES] = {NULL};
   u32 n = 0;
   history->notes = arena_array(collecting->arena, MOST_NOTES, sizeof(*history->notes));
-  if (!history->notes)
-    return -ENOMEM;
   if (counted)
     notes[n++] = arena_text(
         collecting->arena,
@@ -357,8 +357,6 @@ static int add_notes(struct collecting *collecting, bool counted) {
                               (unsigned long long)collecting->refused,
                               (unsigned long long)collecting->refused_bytes);
   for (u32 i = 0; i < n; i++) {
-    if (!notes[i])
-      return -ENOMEM;
     history->notes[history->n_notes++] = notes[i];
   }
   return 0;
@@ -366,23 +364,21 @@ static int add_notes(struct collecting *collecting, bool counted) {
 
 static int finish_history(struct collecting *collecting) {
   struct memory_history *history = collecting->history;
-  int error = add_totals(collecting) ? sort_events(collecting) : -ENOMEM;
-  if (error)
-    return error;
+  add_totals(collecting);
+  sort_events(collecting);
   bool counted = is_cpu(collecting->device->tag);
   if (counted)
     history->allocated_before = 0, history->reserved_before = MEMORY_UNKNOWN;
   else
     find_totals_before(history);
-  error = fill_totals(history, counted);
-  if (!error)
-    error = memory_name_sources(&(struct memory_sources_of){.model = collecting->model,
-                                                            .rank = collecting->device->rank,
-                                                            .history = history,
-                                                            .sites = &collecting->sites,
-                                                            .stacks = collecting->stacks,
-                                                            .arena = collecting->arena,
-                                                            .scratch = &collecting->scratch});
+  fill_totals(history, counted);
+  int error = memory_name_sources(&(struct memory_sources_of){.model = collecting->model,
+                                                              .rank = collecting->device->rank,
+                                                              .history = history,
+                                                              .sites = &collecting->sites,
+                                                              .stacks = collecting->stacks,
+                                                              .arena = collecting->arena,
+                                                              .scratch = &collecting->scratch});
   if (error)
     return error;
   number_steps(collecting);
@@ -430,15 +426,13 @@ static bool is_recorded_device(const struct rank_events *events, u16 tag) {
   return !gpu || !is_cpu(tag);
 }
 
-int list_memories(struct model *model) {
+void list_memories(struct model *model) {
   u32 n = 0;
   for (u32 r = 0; r < model->n_ranks; r++)
     n += model_events(model, r)->memory_devices.n;
   struct memory_origin *origins = arena_array(model_arena(model), size_sum(n, 1), sizeof(*origins));
   struct recorded_device *devices =
       arena_array(model_arena(model), size_sum(n, 1), sizeof(*devices));
-  if (!origins || !devices)
-    return -ENOMEM;
   for (u32 r = 0; r < model->n_ranks; r++)
     for (u32 d = 0; d < model_events(model, r)->memory_devices.n; d++) {
       u16 tag = model_events(model, r)->memory_devices.at[d], index = tag >> 8;
@@ -455,5 +449,4 @@ int list_memories(struct model *model) {
                                                             .data = device};
     }
   model->memories = origins;
-  return 0;
 }

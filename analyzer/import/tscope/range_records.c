@@ -32,25 +32,23 @@ static struct slot *slot_of(const struct collecting *collecting, u32 name, u32 d
   }
 }
 
-static bool grow(struct collecting *collecting) {
+static void grow(struct collecting *collecting) {
   struct collecting larger = *collecting;
   larger.mask = collecting->mask * 2 + 1;
   larger.slots = memory_zeroed(size_sum(larger.mask, 1), sizeof(*larger.slots));
-  if (!larger.slots)
-    return false;
   for (u32 i = 0; collecting->slots && i <= collecting->mask; i++)
     if (collecting->slots[i].used)
       *slot_of(&larger, collecting->slots[i].name, collecting->slots[i].domain) =
           collecting->slots[i];
   free(collecting->slots);
   *collecting = larger;
-  return true;
 }
 
-static bool add_range(struct collecting *collecting, const struct tscope_range_record *record,
+static void add_range(struct collecting *collecting, const struct tscope_range_record *record,
                       i64 dur) {
-  if (2 * (collecting->n + 1) > collecting->mask && !grow(collecting))
-    return false;
+  if (2 * (collecting->n + 1) > collecting->mask) {
+    grow(collecting);
+  }
   struct slot *slot = slot_of(collecting, record->name, record->domain);
   collecting->n += !slot->used;
   slot->used = true;
@@ -60,7 +58,6 @@ static bool add_range(struct collecting *collecting, const struct tscope_range_r
   if (__builtin_add_overflow(slot->range.sum, dur, &slot->range.sum))
     slot->range.sum = INT64_MAX; /* of a damaged file */
   slot->range.longest = dur > slot->range.longest ? dur : slot->range.longest;
-  return true;
 }
 
 static int read_chunk(void *user, const struct trace_chunk *chunk) {
@@ -73,8 +70,9 @@ static int read_chunk(void *user, const struct trace_chunk *chunk) {
       continue;
     u64 time = trace_time(&cursor, record), dur = trace_dur(record, range->dur, sizeof(*range));
     i64 end = chunk_end_ns(&clock, time, dur), start = chunk_ns(&clock, time);
-    if (end != NS_UNKNOWN && end >= start && !add_range(collecting, range, end - start))
-      return -ENOMEM;
+    if (end != NS_UNKNOWN && end >= start) {
+      add_range(collecting, range, end - start);
+    }
   }
   return 0;
 }
@@ -91,11 +89,9 @@ static const char *copy_string(const struct collecting *collecting, struct arena
   return text ? arena_text(arena, text) : "";
 }
 
-static int copy_ranges(const struct collecting *collecting, struct arena *arena,
-                       struct named_range **ranges, u32 *n) {
+static void copy_ranges(const struct collecting *collecting, struct arena *arena,
+                        struct named_range **ranges, u32 *n) {
   *ranges = arena_array(arena, size_sum(collecting->n, 1), sizeof(**ranges));
-  if (!*ranges)
-    return -ENOMEM;
   for (u32 i = 0; collecting->slots && i <= collecting->mask; i++) {
     const struct slot *slot = &collecting->slots[i];
     if (!slot->used)
@@ -104,10 +100,7 @@ static int copy_ranges(const struct collecting *collecting, struct arena *arena,
     *range = slot->range;
     range->name = copy_string(collecting, arena, slot->name);
     range->domain = copy_string(collecting, arena, slot->domain);
-    if (!range->name || !range->domain)
-      return -ENOMEM;
   }
-  return 0;
 }
 
 int trace_named_ranges(const struct model *model, u32 rank, struct arena *arena,
@@ -124,7 +117,7 @@ int trace_named_ranges(const struct model *model, u32 rank, struct arena *arena,
     return error;
   error = read_file(&collecting, &file);
   if (!error)
-    error = copy_ranges(&collecting, arena, ranges, n);
+    copy_ranges(&collecting, arena, ranges, n);
   trace_file_close(&file);
   free(collecting.slots);
   definitions_free_text(&collecting.definitions);

@@ -335,7 +335,7 @@ static void test_ticks_follow_the_anchors(void **state) {
                                         {8000000000 + 4004000000, 3000000000}};
   struct arena arena = {0};
   struct tick_map map;
-  assert_int_equal(tick_map_build(&map, &header, anchors, 4, &arena), 0);
+  tick_map_build(&map, &header, anchors, 4, &arena);
   assert_int_equal(map.rejected, 1);
   for (u32 ms = 0; ms < 3000; ms += 7) {
     u64 ticks = 8000000000 + (u64)ms * 2002000;
@@ -355,7 +355,7 @@ static void test_anchors_outvote_the_header(void **state) {
     anchors[i] = (struct tick_anchor){8000000000 + i * 2000000000, 1000000000 + i * 1000000000};
   struct arena arena = {0};
   struct tick_map map;
-  assert_int_equal(tick_map_build(&map, &header, anchors, 5, &arena), 0);
+  tick_map_build(&map, &header, anchors, 5, &arena);
   assert_int_equal(map.rejected, 0);
   assert_int_equal(tick_map_ns(&map, 8000000000 + 5000000000), 3500000000);
   arena_release(&arena);

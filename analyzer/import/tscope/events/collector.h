@@ -43,10 +43,10 @@ struct collector {
 
 /* Keeps the record if it defines something; running totals go to `out` at once. False when memory
  * ran out. */
-bool collector_add(struct collector *into, const struct tscope_record *record);
+void collector_add(struct collector *into, const struct tscope_record *record);
 
 /* Makes out->info from what was collected so far. */
-int collector_finish_infos(struct collector *into);
+void collector_finish_infos(struct collector *into);
 void collector_release(struct collector *into);
 
 /* Frames and stacks by id, as they are looked for. */

@@ -6,43 +6,37 @@
 
 #include "import/tscope/files/visit.h"
 
-static bool read_string(struct collector *into, const struct tscope_record *record) {
+static void read_string(struct collector *into, const struct tscope_record *record) {
   const struct tscope_string_record *string = (const void *)record;
   u32 bytes;
   const char *text = trace_text(record, sizeof(*string), string->bytes, &bytes);
   if (string->string == 0 || string->string > into->most_numbers || bytes == 0)
-    return true;
-  if (!VECTOR_REACH(&into->strings, string->string))
-    return false;
+    return;
+  VECTOR_REACH(&into->strings, string->string);
   into->strings.at[string->string] = arena_copy(&into->out->text, text, bytes);
-  return into->strings.at[string->string] != NULL;
 }
 
-static bool read_shape(struct collector *into, const struct tscope_record *record) {
+static void read_shape(struct collector *into, const struct tscope_record *record) {
   const struct tscope_shape_record *shape = (const void *)record;
   if (shape->shape == 0 || shape->shape > into->most_numbers)
-    return true;
-  if (!VECTOR_REACH(&into->shapes, shape->shape))
-    return false;
+    return;
+  VECTOR_REACH(&into->shapes, shape->shape);
   into->shapes.at[shape->shape] =
       (struct shape_definition){shape->kernel, {shape->grid_x, shape->grid_y, shape->grid_z}};
-  return true;
 }
 
-static bool read_stream(struct collector *into, const struct tscope_record *record) {
+static void read_stream(struct collector *into, const struct tscope_record *record) {
   const struct tscope_stream_record *stream = (const void *)record;
-  if (!VECTOR_REACH(&into->streams, record->tag))
-    return false;
+  VECTOR_REACH(&into->streams, record->tag);
   struct stream_definition *definition = &into->streams.at[record->tag];
   bool several = definition->known && definition->gpu_stream != stream->gpu_stream;
   *definition =
       (struct stream_definition){stream->handle, stream->gpu_stream, stream->device, true};
   if (several) /* one after the other, as in a process that makes and destroys many */
     definition->gpu_stream = TSCOPE_UNKNOWN;
-  return true;
 }
 
-static bool read_comm(struct collector *into, const struct tscope_record *record) {
+static void read_comm(struct collector *into, const struct tscope_record *record) {
   const struct tscope_comm_record *comm = (const void *)record;
   struct comm_definition definition = {.identity = comm->identity,
                                        .parent = comm->parent,
@@ -50,16 +44,18 @@ static bool read_comm(struct collector *into, const struct tscope_record *record
                                        .rank = comm->rank,
                                        .size = comm->size,
                                        .backend = (u8)record->tag};
-  return VECTOR_PUSH(&into->comms, definition) && VECTOR_PUSH(&into->comm_names, comm->name);
+  VECTOR_PUSH(&into->comms, definition);
+  VECTOR_PUSH(&into->comm_names, comm->name);
 }
 
-static bool read_thread(struct collector *into, const struct tscope_record *record) {
+static void read_thread(struct collector *into, const struct tscope_record *record) {
   const struct tscope_thread_record *thread = (const void *)record;
   struct thread_definition definition = {.thread = thread->thread, .tid = thread->tid};
-  return VECTOR_PUSH(&into->threads, definition) && VECTOR_PUSH(&into->thread_names, thread->name);
+  VECTOR_PUSH(&into->threads, definition);
+  VECTOR_PUSH(&into->thread_names, thread->name);
 }
 
-static bool read_anchor(struct collector *into, const struct tscope_record *record) {
+static void read_anchor(struct collector *into, const struct tscope_record *record) {
   const struct tscope_anchor_record *anchor = (const void *)record;
   into->out->realtime_minus_monotonic = (i64)(anchor->realtime_ns - anchor->monotonic_ns);
   if (anchor->error_ticks > into->error_ticks)
@@ -67,10 +63,10 @@ static bool read_anchor(struct collector *into, const struct tscope_record *reco
   if (anchor->monotonic_ns <= INT64_MAX && (i64)anchor->monotonic_ns > into->out->last_anchor)
     into->out->last_anchor = (i64)anchor->monotonic_ns;
   struct tick_anchor instant = {anchor->ticks, anchor->monotonic_ns};
-  return VECTOR_PUSH(&into->anchors, instant);
+  VECTOR_PUSH(&into->anchors, instant);
 }
 
-static bool read_captured_gemm(struct collector *into, const struct tscope_record *record) {
+static void read_captured_gemm(struct collector *into, const struct tscope_record *record) {
   struct captured_gemm gemm = {.order = into->captured_gemms.n,
                                .first_kernel = into->captured_kernels.n};
   memcpy(&gemm.record, record, sizeof(gemm.record));
@@ -79,13 +75,12 @@ static bool read_captured_gemm(struct collector *into, const struct tscope_recor
   for (u32 i = 0; i < gemm.record.shapes && i < room; i++, gemm.n_kernels++) {
     u32 shape;
     memcpy(&shape, shapes + i * sizeof(shape), sizeof(shape));
-    if (!VECTOR_PUSH(&into->captured_kernels, shape))
-      return false;
+    VECTOR_PUSH(&into->captured_kernels, shape);
   }
-  return VECTOR_PUSH(&into->captured_gemms, gemm);
+  VECTOR_PUSH(&into->captured_gemms, gemm);
 }
 
-static bool read_stack(struct collector *into, const struct tscope_record *record) {
+static void read_stack(struct collector *into, const struct tscope_record *record) {
   const struct tscope_stack_record *stack = (const void *)record;
   const u8 *ids = (const u8 *)(stack + 1);
   u32 room = (u32)(8u * record->words - sizeof(*stack)) / (u32)sizeof(u64);
@@ -93,10 +88,9 @@ static bool read_stack(struct collector *into, const struct tscope_record *recor
   for (u32 i = 0; i < stack->frames && i < room; i++, definition.n++) {
     u64 id;
     memcpy(&id, ids + i * sizeof(id), sizeof(id));
-    if (!VECTOR_PUSH(&into->stack_frames, id))
-      return false;
+    VECTOR_PUSH(&into->stack_frames, id);
   }
-  return VECTOR_PUSH(&into->stacks, definition);
+  VECTOR_PUSH(&into->stacks, definition);
 }
 
 static void read_running_totals(struct collector *into, const struct tscope_record *record) {
@@ -126,37 +120,49 @@ static void read_running_totals(struct collector *into, const struct tscope_reco
   }
 }
 
-bool collector_add(struct collector *into, const struct tscope_record *record) {
+void collector_add(struct collector *into, const struct tscope_record *record) {
   switch (record->type) {
   case TSCOPE_REC_STRING:
-    return read_string(into, record);
+    read_string(into, record);
+    return;
   case TSCOPE_REC_SHAPE:
-    return read_shape(into, record);
+    read_shape(into, record);
+    return;
   case TSCOPE_REC_STREAM:
-    return read_stream(into, record);
+    read_stream(into, record);
+    return;
   case TSCOPE_REC_COMM:
-    return read_comm(into, record);
+    read_comm(into, record);
+    return;
   case TSCOPE_REC_THREAD:
-    return read_thread(into, record);
+    read_thread(into, record);
+    return;
   case TSCOPE_REC_ANCHOR:
-    return read_anchor(into, record);
+    read_anchor(into, record);
+    return;
   case TSCOPE_REC_INFO: {
     const struct tscope_info_record *info = (const void *)record;
     struct info_item item = {record->tag, info->value, info->detail};
-    return record->tag >= 32 || VECTOR_PUSH(&into->infos, item);
+    if (!(record->tag >= 32)) {
+      VECTOR_PUSH(&into->infos, item);
+    }
+    return;
   }
   case TSCOPE_REC_GRAPH: {
     const struct tscope_graph_record *graph = (const void *)record;
     struct graph_definition definition = {graph->graph, graph->captured};
-    return VECTOR_PUSH(&into->graphs, definition);
+    VECTOR_PUSH(&into->graphs, definition);
+    return;
   }
   case TSCOPE_REC_GRAPH_CHILD: {
     const struct tscope_graph_child_record *child = (const void *)record;
     struct graph_child definition = {child->captured, child->child};
-    return VECTOR_PUSH(&into->graph_children, definition);
+    VECTOR_PUSH(&into->graph_children, definition);
+    return;
   }
   case TSCOPE_REC_GRAPH_GEMM:
-    return read_captured_gemm(into, record);
+    read_captured_gemm(into, record);
+    return;
   case TSCOPE_REC_FRAME: {
     const struct tscope_frame_record *frame = (const void *)record;
     struct frame_definition definition = {.id = frame->frame,
@@ -164,7 +170,8 @@ bool collector_add(struct collector *into, const struct tscope_record *record) {
                                           .function = frame->function,
                                           .line = frame->line,
                                           .first_line = frame->first_line};
-    return VECTOR_PUSH(&into->frames, definition);
+    VECTOR_PUSH(&into->frames, definition);
+    return;
   }
   case TSCOPE_REC_NATIVE_FRAME: {
     const struct tscope_native_frame_record *frame = (const void *)record;
@@ -173,13 +180,16 @@ bool collector_add(struct collector *into, const struct tscope_record *record) {
                                           .library = frame->library,
                                           .build_id = frame->build_id,
                                           .offset = frame->offset};
-    return VECTOR_PUSH(&into->frames, definition);
+    VECTOR_PUSH(&into->frames, definition);
+    return;
   }
   case TSCOPE_REC_STACK:
-    return read_stack(into, record);
+    read_stack(into, record);
+    return;
   default:
     read_running_totals(into, record);
-    return stall_records_add(&into->stalls, record);
+    stall_records_add(&into->stalls, record);
+    return;
   }
 }
 
@@ -187,8 +197,7 @@ static int collect_chunk(void *user, const struct trace_chunk *chunk) {
   struct collector *into = user;
   struct trace_cursor cursor = trace_records(chunk);
   for (const struct tscope_record *record; (record = trace_next(&cursor));)
-    if (!collector_add(into, record))
-      return -ENOMEM;
+    collector_add(into, record);
   into->cut += chunk->cut;
   into->damaged += cursor.damaged && !chunk->cut;
   return 0;
@@ -227,8 +236,9 @@ static bool is_listed(u32 key) {
 static char *join_infos(struct collector *into, u32 key) {
   char *text = NULL, *end = NULL;
   for (size_t bytes = 0, pass = 0; pass < 2; pass++) {
-    if (pass && !(text = end = arena_alloc(into->arena, size_sum(bytes, 1))))
-      return NULL;
+    if (pass) {
+      text = end = arena_alloc(into->arena, size_sum(bytes, 1));
+    }
     for (u32 i = 0; i < into->infos.n; i++) {
       const struct info_item *item = &into->infos.at[i];
       const char *value = definition_string(into->out, item->value);
@@ -244,7 +254,7 @@ static char *join_infos(struct collector *into, u32 key) {
   return text;
 }
 
-int collector_finish_infos(struct collector *into) {
+void collector_finish_infos(struct collector *into) {
   struct definitions *out = into->out;
   for (u32 i = 0; i < into->infos.n; i++) {
     const struct info_item *item = &into->infos.at[i];
@@ -259,7 +269,6 @@ int collector_finish_infos(struct collector *into) {
     else if (out->info[key])
       out->info[key] = arena_text(into->arena, out->info[key]);
   }
-  return 0;
 }
 
 static int by_graph(const void *left, const void *right) {
@@ -356,14 +365,13 @@ static int finish(struct collector *into, const struct trace_file *file) {
   double hz = file->header.tick_hz ? (double)file->header.tick_hz : 1e9;
   double error = (double)into->error_ticks * 1e9 / hz;
   out->anchor_error_ns = error < 1e15 ? (u64)error : (u64)1e15;
-  int result = collector_finish_infos(into);
-  if (result == 0)
-    result = finish_graphs(into);
+  collector_finish_infos(into);
+  int result = 0;
+  result = finish_graphs(into);
   if (result == 0)
     result = finish_stacks(into);
   if (result == 0)
-    result =
-        tick_map_build(&out->ticks, &file->header, into->anchors.at, into->anchors.n, into->arena);
+    tick_map_build(&out->ticks, &file->header, into->anchors.at, into->anchors.n, into->arena);
   if (result == 0)
     result = stall_records_finish(&into->stalls, file->header.pid, out, into->arena);
   out->damage = damage_of(into, file);

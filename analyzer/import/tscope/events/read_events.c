@@ -50,13 +50,13 @@ static struct interval span_of(struct reading *reading, const struct tscope_reco
   return span;
 }
 
-static bool read_line_sample(struct reading *reading,
+static void read_line_sample(struct reading *reading,
                              const struct tscope_line_sample_record *sample) {
   const struct tick_map *map = &reading->events->definitions->ticks;
   i64 time = tick_map_ns(map, sample->at >> map->shift);
-  return VECTOR_PUSH(&reading->events->line_samples,
-                     (struct rank_line_sample){time, time, sample->stack, sample->stands_us,
-                                               sample->tid, sample->header.tag});
+  VECTOR_PUSH(&reading->events->line_samples,
+              (struct rank_line_sample){time, time, sample->stack, sample->stands_us, sample->tid,
+                                        sample->header.tag});
 }
 
 static bool read_line_sampling(struct reading *reading,
@@ -77,28 +77,28 @@ static bool is_failure(struct interval span, i32 result) {
   return span.end != NS_UNKNOWN && result != 0 && result != TSCOPE_RESULT_IN_PROGRESS;
 }
 
-static bool read_call(struct reading *reading, const struct tscope_record *record, u64 time) {
+static void read_call(struct reading *reading, const struct tscope_record *record, u64 time) {
   const struct tscope_collective_record *call = (const void *)record;
   struct rank_events *events = reading->events;
   struct interval span = span_of(reading, record, time);
-  return VECTOR_PUSH(&events->calls, (struct rank_call){.start = span.start,
-                                                        .end = span.end,
-                                                        .launched = span.start,
-                                                        .count = call->count,
-                                                        .bytes = call->bytes,
-                                                        .comm = rank_comm_index(events, call->comm),
-                                                        .seq = call->seq,
-                                                        .group = call->group,
-                                                        .peer = call->peer,
-                                                        .thread = reading->thread,
-                                                        .run = INDEX_NONE,
-                                                        .collective = INDEX_NONE,
-                                                        .arrival = INDEX_NONE,
-                                                        .stream = call->stream,
-                                                        .op = (u8)record->tag,
-                                                        .dtype = call->dtype,
-                                                        .redop = call->redop,
-                                                        .failed = is_failure(span, call->result)});
+  VECTOR_PUSH(&events->calls, (struct rank_call){.start = span.start,
+                                                 .end = span.end,
+                                                 .launched = span.start,
+                                                 .count = call->count,
+                                                 .bytes = call->bytes,
+                                                 .comm = rank_comm_index(events, call->comm),
+                                                 .seq = call->seq,
+                                                 .group = call->group,
+                                                 .peer = call->peer,
+                                                 .thread = reading->thread,
+                                                 .run = INDEX_NONE,
+                                                 .collective = INDEX_NONE,
+                                                 .arrival = INDEX_NONE,
+                                                 .stream = call->stream,
+                                                 .op = (u8)record->tag,
+                                                 .dtype = call->dtype,
+                                                 .redop = call->redop,
+                                                 .failed = is_failure(span, call->result)});
 }
 
 static void update_last_gpu_work(struct reading *reading, i64 end) {
@@ -106,7 +106,7 @@ static void update_last_gpu_work(struct reading *reading, i64 end) {
     reading->gpu_last = end;
 }
 
-static bool read_run(struct reading *reading, const struct tscope_record *record, u64 time) {
+static void read_run(struct reading *reading, const struct tscope_record *record, u64 time) {
   const struct tscope_collective_run_record *run = (const void *)record;
   struct rank_events *events = reading->events;
   struct interval span = span_of(reading, record, time);
@@ -115,18 +115,18 @@ static bool read_run(struct reading *reading, const struct tscope_record *record
   struct tscope_graph_node node = {0};
   if (8u * record->words >= sizeof(*run) + sizeof(node))
     memcpy(&node, run + 1, sizeof(node));
-  return VECTOR_PUSH(&events->runs, (struct rank_run){.start = span.start,
-                                                      .end = span.end,
-                                                      .node = node.node,
-                                                      .graph = node.graph,
-                                                      .comm = run->comm,
-                                                      .seq = run->seq,
-                                                      .name = run->name,
-                                                      .correlation = run->correlation,
-                                                      .first_call = INDEX_NONE,
-                                                      .thread = reading->thread,
-                                                      .stream = record->tag,
-                                                      .op = op});
+  VECTOR_PUSH(&events->runs, (struct rank_run){.start = span.start,
+                                               .end = span.end,
+                                               .node = node.node,
+                                               .graph = node.graph,
+                                               .comm = run->comm,
+                                               .seq = run->seq,
+                                               .name = run->name,
+                                               .correlation = run->correlation,
+                                               .first_call = INDEX_NONE,
+                                               .thread = reading->thread,
+                                               .stream = record->tag,
+                                               .op = op});
 }
 
 /* A string that is kept; NULL for none. False when memory ran out. */
@@ -157,45 +157,47 @@ static bool read_inside(struct reading *reading, const struct tscope_record *rec
          VECTOR_PUSH(&reading->events->insides, item);
 }
 
-static bool read_phase(struct reading *reading, const struct tscope_record *record, u64 time) {
+static void read_phase(struct reading *reading, const struct tscope_record *record, u64 time) {
   const struct tscope_phase_record *phase = (const void *)record;
   const char *name = definition_string(reading->events->definitions, phase->name);
   struct interval span = span_of(reading, record, time);
-  return VECTOR_PUSH(&reading->events->phases,
-                     (struct rank_phase){.start = span.start,
-                                         .end = span.end,
-                                         .name = phase->name,
-                                         .name_hash = (u32)hash_text(HASH_SEED, name),
-                                         .thread = reading->thread,
-                                         .kind = (u8)record->tag});
+  VECTOR_PUSH(&reading->events->phases,
+              (struct rank_phase){.start = span.start,
+                                  .end = span.end,
+                                  .name = phase->name,
+                                  .name_hash = (u32)hash_text(HASH_SEED, name),
+                                  .thread = reading->thread,
+                                  .kind = (u8)record->tag});
 }
 
-static bool read_scalar(struct reading *reading, const struct tscope_record *record, u64 time) {
+static void read_scalar(struct reading *reading, const struct tscope_record *record, u64 time) {
   const struct tscope_scalar_record *scalar = (const void *)record;
   struct rank_events *events = reading->events;
   struct rank_scalar item = {.time = chunk_ns(&reading->clock, time),
                              .step = scalar->step,
                              .name = definition_string(events->definitions, scalar->name)};
   memcpy(&item.value, &scalar->bits, sizeof(item.value));
-  if (item.name && !(item.name = arena_text(&events->arena, item.name)))
-    return false;
-  return VECTOR_PUSH(&events->scalars, item);
+  if (item.name) {
+    item.name = arena_text(&events->arena, item.name);
+  }
+  VECTOR_PUSH(&events->scalars, item);
 }
 
-static bool add_memory_device(struct rank_events *events, u16 device) {
+static void add_memory_device(struct rank_events *events, u16 device) {
   for (u32 i = 0; i < events->memory_devices.n; i++)
     if (events->memory_devices.at[i] == device)
-      return true;
-  return events->memory_devices.n >= MOST_MEMORY_DEVICES ||
-         VECTOR_PUSH(&events->memory_devices, device);
+      return;
+  if (!(events->memory_devices.n >= MOST_MEMORY_DEVICES)) {
+    VECTOR_PUSH(&events->memory_devices, device);
+  }
 }
 
-static bool read_gpu_clock(struct reading *reading, const struct tscope_record *record, u64 time) {
+static void read_gpu_clock(struct reading *reading, const struct tscope_record *record, u64 time) {
   const struct tscope_gpu_clock_record *clock = (const void *)record;
-  return VECTOR_PUSH(&reading->events->gpu_states,
-                     (struct rank_gpu_state){.time = chunk_ns(&reading->clock, time),
-                                             .reason_string = clock->reason,
-                                             .clock = (u8)record->tag});
+  VECTOR_PUSH(&reading->events->gpu_states,
+              (struct rank_gpu_state){.time = chunk_ns(&reading->clock, time),
+                                      .reason_string = clock->reason,
+                                      .clock = (u8)record->tag});
 }
 
 /* Totals only grow: the largest of each kind counts. */
@@ -209,37 +211,46 @@ static bool read_record(struct reading *reading, const struct tscope_record *rec
   struct rank_events *events = reading->events;
   switch (record->type) {
   case TSCOPE_REC_COLLECTIVE:
-    return read_call(reading, record, time);
+    read_call(reading, record, time);
+    return true;
   case TSCOPE_REC_GRAPH:
   case TSCOPE_REC_GRAPH_BODY:
   case TSCOPE_REC_GRAPH_CHILD:
   case TSCOPE_REC_GRAPH_COLLECTIVE:
-    return graph_replays_add_record(&reading->graphs, events, record,
-                                    (struct interval){chunk_ns(&reading->clock, time), NS_UNKNOWN},
-                                    0);
+    graph_replays_add_record(&reading->graphs, events, record,
+                             (struct interval){chunk_ns(&reading->clock, time), NS_UNKNOWN}, 0);
+    return true;
   case TSCOPE_REC_GRAPH_REPLAY:
-    return graph_replays_add_record(&reading->graphs, events, record,
-                                    span_of(reading, record, time), reading->thread);
+    graph_replays_add_record(&reading->graphs, events, record, span_of(reading, record, time),
+                             reading->thread);
+    return true;
   case TSCOPE_REC_COLLECTIVE_RUN:
-    return read_run(reading, record, time);
+    read_run(reading, record, time);
+    return true;
   case TSCOPE_REC_COLLECTIVE_INSIDE:
     return read_inside(reading, record, time);
   case TSCOPE_REC_PHASE:
-    return read_phase(reading, record, time);
+    read_phase(reading, record, time);
+    return true;
   case TSCOPE_REC_SCALAR:
-    return read_scalar(reading, record, time);
+    read_scalar(reading, record, time);
+    return true;
   case TSCOPE_REC_CALL_SITE: {
     i64 start = chunk_ns(&reading->clock, time);
     u64 stack = ((const struct tscope_call_site_record *)(const void *)record)->stack;
     struct rank_site site = {start, start, stack, reading->thread, record->tag};
-    return VECTOR_PUSH(&events->sites, site);
+    VECTOR_PUSH(&events->sites, site);
+    return true;
   }
   case TSCOPE_REC_LINE_SAMPLE:
-    return read_line_sample(reading, (const void *)record);
+    read_line_sample(reading, (const void *)record);
+    return true;
   case TSCOPE_REC_LINE_SAMPLING:
-    return read_line_sampling(reading, (const void *)record);
+    read_line_sampling(reading, (const void *)record);
+    return true;
   case TSCOPE_REC_GPU_CLOCK:
-    return read_gpu_clock(reading, record, time);
+    read_gpu_clock(reading, record, time);
+    return true;
   case TSCOPE_REC_GPU_ANCHOR: {
     u64 error = ((const struct tscope_gpu_anchor_record *)(const void *)record)->error_ns;
     if (error > events->gpu_event_error_ns)
@@ -253,8 +264,9 @@ static bool read_record(struct reading *reading, const struct tscope_record *rec
     const struct tscope_group_record *group = (const void *)record;
     struct interval span = span_of(reading, record, time);
     bool failed = record->tag == TSCOPE_GROUP_SIMULATED || is_failure(span, group->result);
-    return VECTOR_PUSH(&events->groups, (struct rank_group){span.start, span.end, group->group,
-                                                            reading->thread, failed});
+    VECTOR_PUSH(&events->groups,
+                (struct rank_group){span.start, span.end, group->group, reading->thread, failed});
+    return true;
   }
   case TSCOPE_REC_FAILED_CALL: {
     const struct tscope_failed_call_record *call = (const void *)record;
@@ -269,28 +281,31 @@ static bool read_record(struct reading *reading, const struct tscope_record *rec
   case TSCOPE_REC_COMM_WAIT: {
     const struct tscope_comm_wait_record *wait = (const void *)record;
     struct interval span = span_of(reading, record, time);
-    return VECTOR_PUSH(&events->waits, (struct rank_wait){span.start, span.end, wait->comm,
-                                                          wait->seq, INDEX_NONE, reading->thread});
+    VECTOR_PUSH(&events->waits, (struct rank_wait){span.start, span.end, wait->comm, wait->seq,
+                                                   INDEX_NONE, reading->thread});
+    return true;
   }
   case TSCOPE_REC_THREAD_CPU: {
     const struct tscope_thread_cpu_record *cpu = (const void *)record;
-    return VECTOR_PUSH(&events->cpu_times, (struct rank_cpu){chunk_ns(&reading->clock, time),
-                                                             cpu->cpu_ns, reading->thread});
+    VECTOR_PUSH(&events->cpu_times,
+                (struct rank_cpu){chunk_ns(&reading->clock, time), cpu->cpu_ns, reading->thread});
+    return true;
   }
   case TSCOPE_REC_STEP_RANGE: {
     const struct tscope_step_range_record *range = (const void *)record;
     struct interval span = span_of(reading, record, time);
-    return VECTOR_PUSH(
-        &events->step_ranges,
-        (struct rank_step_range){span.start, span.end, range->number, reading->thread});
+    VECTOR_PUSH(&events->step_ranges,
+                (struct rank_step_range){span.start, span.end, range->number, reading->thread});
+    return true;
   }
   case TSCOPE_REC_STEP: {
     const struct tscope_step_record *mark = (const void *)record;
-    return VECTOR_PUSH(&events->marks,
-                       (struct rank_mark){chunk_ns(&reading->clock, time), mark->step});
+    VECTOR_PUSH(&events->marks, (struct rank_mark){chunk_ns(&reading->clock, time), mark->step});
+    return true;
   }
   case TSCOPE_REC_MEMORY:
-    return add_memory_device(events, record->tag);
+    add_memory_device(events, record->tag);
+    return true;
   default:
     return true;
   }
@@ -331,25 +346,24 @@ static bool launches_collective(struct reading *reading, const struct tscope_rec
 }
 
 /* Keeps a kernel that communicates without a call. False when memory ran out. */
-static bool read_kernel(struct reading *reading, const struct tscope_record *record, u64 time) {
+static void read_kernel(struct reading *reading, const struct tscope_record *record, u64 time) {
   const struct tscope_gpu_kernel_record *kernel = (const void *)record;
   struct communication is = communication_of(reading, kernel->name);
   if (is.library == COMM_LIBRARY_NONE || is.library == COMM_LIBRARY_NCCL)
-    return true;
+    return;
   u64 dur = trace_dur(record, kernel->dur, trace_record_bytes[record->type]);
   i64 start = chunk_ns(&reading->clock, time), end = chunk_ns(&reading->clock, time + dur);
-  return VECTOR_PUSH(&reading->events->kernels,
-                     (struct rank_kernel){.start = start,
-                                          .end = end < start ? start : end,
-                                          .call_start = NS_UNKNOWN,
-                                          .call_end = NS_UNKNOWN,
-                                          .name = kernel->name,
-                                          .correlation = kernel->correlation,
-                                          .graph = kernel->graph,
-                                          .comm = INDEX_NONE,
-                                          .collective = INDEX_NONE,
-                                          .stream = record->tag,
-                                          .op = is.op});
+  VECTOR_PUSH(&reading->events->kernels, (struct rank_kernel){.start = start,
+                                                              .end = end < start ? start : end,
+                                                              .call_start = NS_UNKNOWN,
+                                                              .call_end = NS_UNKNOWN,
+                                                              .name = kernel->name,
+                                                              .correlation = kernel->correlation,
+                                                              .graph = kernel->graph,
+                                                              .comm = INDEX_NONE,
+                                                              .collective = INDEX_NONE,
+                                                              .stream = record->tag,
+                                                              .op = is.op});
 }
 
 /* The kernels of one replay are the run of one launch. */
@@ -364,7 +378,7 @@ static bool begins_run(struct reading *reading, const struct tscope_record *reco
 
 /* Only counts, except for kernels that communicate; the times of the first and the last record
  * bound what is between. */
-static bool count_ring_chunk(struct reading *reading, const struct trace_chunk *chunk) {
+static void count_ring_chunk(struct reading *reading, const struct trace_chunk *chunk) {
   struct trace_cursor cursor = trace_records(chunk);
   u64 earliest = UINT64_MAX, latest = 0, gpu_latest = 0, counts[256] = {0};
   for (const struct tscope_record *record; (record = trace_next(&cursor));) {
@@ -375,16 +389,17 @@ static bool count_ring_chunk(struct reading *reading, const struct trace_chunk *
                    : record->type == TSCOPE_REC_GPU_KERNEL ? begins_run(reading, record)
                                                            : true;
     counts[record->type] += counted;
-    if (record->type == TSCOPE_REC_GPU_KERNEL && !read_kernel(reading, record, time))
-      return false;
+    if (record->type == TSCOPE_REC_GPU_KERNEL) {
+      read_kernel(reading, record, time);
+    }
     if (record->type >= TSCOPE_REC_GPU_KERNEL && record->type <= TSCOPE_REC_GPU_MEMSET) {
       u32 dur = *(const u32 *)(const void *)(record + 1); /* all begin with it */
       u64 end = time + trace_dur(record, dur, trace_record_bytes[record->type]);
       gpu_latest = end > gpu_latest ? end : gpu_latest;
     }
-    if ((record->type == TSCOPE_REC_TENSOR || record->type == TSCOPE_REC_TENSOR_TOTALS) &&
-        !add_memory_device(reading->events, record->tag))
-      return false;
+    if (record->type == TSCOPE_REC_TENSOR || record->type == TSCOPE_REC_TENSOR_TOTALS) {
+      add_memory_device(reading->events, record->tag);
+    }
   }
   struct rank_events *events = reading->events;
   events->launches += counts[TSCOPE_REC_LAUNCH] + counts[TSCOPE_REC_GRAPH_LAUNCH];
@@ -398,16 +413,17 @@ static bool count_ring_chunk(struct reading *reading, const struct trace_chunk *
     update_last_gpu_work(reading, chunk_ns(&reading->clock, gpu_latest));
     extend_time_range(events, chunk_ns(&reading->clock, gpu_latest));
   }
-  return true;
 }
 
 static int read_chunk(void *user, const struct trace_chunk *chunk) {
   struct reading *reading = user;
   reading->thread = chunk->header.thread;
   reading->clock = chunk_clock(&reading->events->definitions->ticks, &chunk->header);
-  bool detail = chunk->header.retention == TSCOPE_RING;
-  bool read = detail ? count_ring_chunk(reading, chunk) : read_retained_chunk(reading, chunk);
-  return read ? 0 : -ENOMEM;
+  if (chunk->header.retention == TSCOPE_RING)
+    count_ring_chunk(reading, chunk);
+  else
+    read_retained_chunk(reading, chunk);
+  return 0;
 }
 
 /* All list elements start with their i64 time. */
@@ -443,7 +459,7 @@ static void sort_lists(struct rank_events *events) {
 }
 
 /* A state is recorded again and again because of its counts: the first of each series is kept. */
-static int number_gpu_sessions(struct rank_events *events) {
+static void number_gpu_sessions(struct rank_events *events) {
   u32 kept = 0, sessions = 0;
   for (u32 i = 0; i < events->gpu_states.n; i++) {
     struct rank_gpu_state *state = &events->gpu_states.at[i];
@@ -452,35 +468,35 @@ static int number_gpu_sessions(struct rank_events *events) {
     sessions += state->clock == TSCOPE_GPU_CLOCK_CUPTI;
     state->sessions = sessions;
     state->reason = definition_string(events->definitions, state->reason_string);
-    if (state->reason && !(state->reason = arena_text(&events->arena, state->reason)))
-      return -ENOMEM;
+    if (state->reason) {
+      state->reason = arena_text(&events->arena, state->reason);
+    }
     events->gpu_states.at[kept++] = *state;
   }
   events->gpu_states.n = kept;
-  return 0;
 }
 
 /* CUPTI delivers its records from time to time: the last work of a process that was killed is not
  * in the trace, and its GPU would look idle. */
-static int end_gpu_window(struct reading *reading) {
+static void end_gpu_window(struct reading *reading) {
   struct rank_events *events = reading->events;
   u32 n = events->gpu_states.n;
   if (!events->cut_short || n == 0 ||
       events->gpu_states.at[n - 1].clock != TSCOPE_GPU_CLOCK_CUPTI ||
       reading->gpu_last == NS_UNKNOWN || reading->gpu_last < events->gpu_states.at[n - 1].time)
-    return 0;
+    return;
   struct rank_gpu_state over = {
       .time = reading->gpu_last,
       .reason = "the process did not end normally, and CUPTI had not delivered the last GPU work",
       .sessions = events->gpu_states.at[n - 1].sessions,
       .clock = TSCOPE_GPU_CLOCK_HOST};
-  return VECTOR_PUSH(&events->gpu_states, over) ? 0 : -ENOMEM;
+  VECTOR_PUSH(&events->gpu_states, over);
 }
 
 static int read_definitions(struct rank_events *events, const struct trace_file *file) {
   struct definitions *definitions = arena_alloc(&events->arena, sizeof(*definitions));
   events->definitions = definitions;
-  int result = definitions ? definitions_read(definitions, file, &events->arena) : -ENOMEM;
+  int result = definitions_read(definitions, file, &events->arena);
   if (result == 0) {
     events->comms = definitions->comms;
     events->n_comms = definitions->n_comms;
@@ -504,8 +520,7 @@ int rank_events_read(struct rank_events *events, const struct trace_file *file,
     reading.communication_known = memory_zeroed(size_sum(definitions->n_strings, 1), sizeof(bool));
     events->communications = arena_array(&events->arena, size_sum(definitions->n_strings, 1),
                                          sizeof(*events->communications));
-    bool room = reading.op_of_string && reading.words && reading.communication_known;
-    result = room && events->communications ? 0 : -ENOMEM;
+    result = 0;
   }
   for (u32 i = 0; result == 0 && i < definitions->n_strings; i++)
     if (definitions->strings[i])
@@ -520,15 +535,14 @@ int rank_events_read(struct rank_events *events, const struct trace_file *file,
     sort_lists(events);
     for (u32 i = 0; i < GPU_OVERHEADS; i++)
       events->gpu_overhead_ns += reading.gpu_overhead[i];
-    result = number_gpu_sessions(events);
-    if (result == 0)
-      result = end_gpu_window(&reading);
+    number_gpu_sessions(events);
+    end_gpu_window(&reading);
   }
   if (result == 0)
-    result = runs_from_inside(events);
+    runs_from_inside(events);
   if (result == 0) {
     SORT_BY_TIME(&events->runs);
-    result = pair_runs(events);
+    pair_runs(events);
   }
   if (events->definitions)
     definitions_free_text(events->definitions);

@@ -68,8 +68,8 @@ static u32 drop_inconsistent(struct tick_anchor *anchors, u32 n, double rate, u3
   return kept;
 }
 
-int tick_map_build(struct tick_map *map, const struct tscope_file_header *header,
-                   const struct tick_anchor *anchors, u32 n, struct arena *arena) {
+void tick_map_build(struct tick_map *map, const struct tscope_file_header *header,
+                    const struct tick_anchor *anchors, u32 n, struct arena *arena) {
   *map = (struct tick_map){.shift = header->tick_shift};
   struct tick_anchor *sorted = arena_array(arena, size_sum(n, 1), sizeof(*sorted));
   map->stretches = arena_array(arena, size_sum(n, 1), sizeof(*map->stretches));
@@ -94,7 +94,6 @@ int tick_map_build(struct tick_map *map, const struct tscope_file_header *header
                                              : kept > 1   ? rate_between(&sorted[0], &sorted[i])
                                                           : rate};
   }
-  return 0;
 }
 
 const struct tick_stretch *tick_map_find(const struct tick_map *map, u64 units) {

@@ -32,8 +32,8 @@ struct tick_map {
 /* Builds the map from a file's header and its anchors, in any order. The rate between anchors must
  * agree within 1 % with the median rate (with the header's if there are few anchors), else the
  * anchor is rejected and counted: the rate of a CPU clock does not change. 0, or -ENOMEM. */
-int tick_map_build(struct tick_map *map, const struct tscope_file_header *header,
-                   const struct tick_anchor *anchors, u32 n, struct arena *arena);
+void tick_map_build(struct tick_map *map, const struct tscope_file_header *header,
+                    const struct tick_anchor *anchors, u32 n, struct arena *arena);
 
 /* The part between two anchors that a time in chunk units (ticks >> shift) is in; for many times in
  * a row. */

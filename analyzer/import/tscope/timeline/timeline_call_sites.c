@@ -10,7 +10,7 @@
 #include "import/tscope/events/stacks_of_calls.h"
 #include "import/tscope/timeline/timeline_build.h"
 
-bool timeline_site(struct timeline_build *build, u64 stack, u16 tag, i64 time, u16 lane) {
+void timeline_site(struct timeline_build *build, u64 stack, u16 tag, i64 time, u16 lane) {
   u32 index = stack_number(&build->definitions, stack);
   struct call_site site = {.time = time,
                            .stack = index,
@@ -18,7 +18,9 @@ bool timeline_site(struct timeline_build *build, u64 stack, u16 tag, i64 time, u
                            .lane = lane,
                            .of_backward = tag & TSCOPE_CALL_SITE_OF_BACKWARD,
                            .of_forward = tag & TSCOPE_CALL_SITE_OF_FORWARD};
-  return index == INDEX_NONE || VECTOR_PUSH(&build->sites, site);
+  if (!(index == INDEX_NONE)) {
+    VECTOR_PUSH(&build->sites, site);
+  }
 }
 
 static int by_place(const void *left, const void *right) {
@@ -49,12 +51,10 @@ static u32 site_of(const struct call_sites *sites, const struct span *span) {
 #define OLD_SAMPLE_NS 100000000ll
 
 /* Those whose stacks are in the trace. */
-static int copy_samples(const struct timeline_build *build, struct arena *arena,
-                        struct call_sites *sites) {
+static void copy_samples(const struct timeline_build *build, struct arena *arena,
+                         struct call_sites *sites) {
   const struct rank_events *events = build->events;
   sites->samples = arena_array(arena, size_sum(events->line_samples.n, 1), sizeof(*sites->samples));
-  if (!sites->samples)
-    return -ENOMEM;
   sites->sample_ns = events->line_sampling.interval_us ? events->line_sampling.interval_us * 1000ll
                                                        : OLD_SAMPLE_NS;
   for (u32 i = 0; i < events->line_samples.n; i++) {
@@ -72,23 +72,19 @@ static int copy_samples(const struct timeline_build *build, struct arena *arena,
                                .holds_gil = sample->tag & TSCOPE_SAMPLE_HOLDS_GIL,
                                .after_call = sample->tag & TSCOPE_SAMPLE_AFTER_CALL};
   }
-  return 0;
 }
 
-int timeline_link_sites(struct timeline_build *build, struct arena *arena,
-                        const struct call_sites **out) {
+void timeline_link_sites(struct timeline_build *build, struct arena *arena,
+                         const struct call_sites **out) {
   *out = NULL;
   if (!build->sites.n && !build->events->line_samples.n)
-    return 0;
+    return;
   struct call_sites *sites = arena_alloc(arena, sizeof(*sites));
-  if (!sites)
-    return -ENOMEM;
   *sites = (struct call_sites){.n_sites = build->sites.n};
   sites->sites = arena_array(arena, size_sum(build->sites.n, 1), sizeof(*sites->sites));
   sites->of_span = arena_array(arena, size_sum(build->spans.n, 1), sizeof(*sites->of_span));
-  if (!sites->sites || !sites->of_span || stacks_copy(&build->definitions, arena, sites) < 0 ||
-      copy_samples(build, arena, sites) < 0)
-    return -ENOMEM;
+  stacks_copy(&build->definitions, arena, sites);
+  copy_samples(build, arena, sites);
   if (sites->n_sites) {
     memcpy(sites->sites, build->sites.at, build->sites.n * sizeof(*sites->sites));
     qsort(sites->sites, sites->n_sites, sizeof(*sites->sites), by_place);
@@ -96,5 +92,4 @@ int timeline_link_sites(struct timeline_build *build, struct arena *arena,
   for (u32 i = 0; i < build->spans.n; i++)
     sites->of_span[i] = site_of(sites, &build->spans.at[i]);
   *out = sites;
-  return 0;
 }

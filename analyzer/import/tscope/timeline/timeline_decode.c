@@ -19,27 +19,27 @@ static i64 axis_ns(struct decoding *decoding, u64 units) {
   return clock_to_axis(decoding->build->clock, chunk_ns(&decoding->clock, units));
 }
 
-static bool add_span(struct timeline_build *build, const struct span *span,
+static void add_span(struct timeline_build *build, const struct span *span,
                      const struct span_facts *facts) {
-  if (!VECTOR_ROOM(&build->spans) || !VECTOR_ROOM(&build->facts))
-    return false;
+  VECTOR_ROOM(&build->spans);
+  VECTOR_ROOM(&build->facts);
   struct span *placed = &build->spans.at[build->spans.n++];
   *placed = *span;
   if (placed->end < placed->start)
     placed->end = placed->start;
   build->facts.at[build->facts.n++] = *facts;
-  return true;
 }
 
-static bool add_lane(struct timeline_build *build, bool device, u32 id, const char *name,
+static void add_lane(struct timeline_build *build, bool device, u32 id, const char *name,
                      u32 *lane) {
   *lane = build->lanes.n < UINT16_MAX ? build->lanes.n : UINT16_MAX;
-  return build->lanes.n >= UINT16_MAX ||
-         VECTOR_PUSH(&build->lanes, (struct lane){.device = device, .id = id, .name = name});
+  if (!(build->lanes.n >= UINT16_MAX)) {
+    VECTOR_PUSH(&build->lanes, (struct lane){.device = device, .id = id, .name = name});
+  }
 }
 
 /* Lane of a thread: as a host thread, or as a worker that runs collectives (`device`). */
-static bool thread_lane(struct timeline_build *build, u32 thread, bool device, u16 *out) {
+static void thread_lane(struct timeline_build *build, u32 thread, bool device, u16 *out) {
   const struct definitions *definitions = &build->definitions;
   const char *name = NULL;
   u32 lane = 0;
@@ -52,25 +52,20 @@ static bool thread_lane(struct timeline_build *build, u32 thread, bool device, u
         name = definitions->threads[i].name;
     if (!name)
       name = arena_printf(&build->arena, "thread %u", thread);
-    if (!name || !add_lane(build, device, thread, name, &lane))
-      return false;
+    add_lane(build, device, thread, name, &lane);
   }
   *out = (u16)lane;
-  return true;
 }
 
-static bool stream_lane(struct timeline_build *build, u16 stream, u16 *out) {
-  if (!VECTOR_REACH(&build->lane_of_stream, stream))
-    return false;
+static void stream_lane(struct timeline_build *build, u16 stream, u16 *out) {
+  VECTOR_REACH(&build->lane_of_stream, stream);
   u32 *lane = &build->lane_of_stream.at[stream];
   if (*lane == 0) {
     const char *name = arena_printf(&build->arena, "stream %u", stream);
-    if (!name || !add_lane(build, true, stream, name, lane))
-      return false;
+    add_lane(build, true, stream, name, lane);
     ++*lane;
   }
   *out = (u16)(*lane - 1);
-  return true;
 }
 
 /* What kernels of that name communicate; read_events.c has asked for all that the file has. */
@@ -84,7 +79,7 @@ static i64 end_or_rank_end(const struct timeline_build *build, i64 end) {
 }
 
 /* Where collectives ran. Runs on a stream lie on its lane, others on their worker's. */
-static bool decode_runs(struct timeline_build *build) {
+static void decode_runs(struct timeline_build *build) {
   const struct rank_events *events = build->events;
   for (u32 i = 0; i < events->runs.n; i++) {
     const struct rank_run *run = &events->runs.at[i];
@@ -97,23 +92,23 @@ static bool decode_runs(struct timeline_build *build) {
                         .launch = INDEX_NONE,
                         .kind = SPAN_COLLECTIVE,
                         .category = run->op};
-    bool placed = run->stream == TSCOPE_NO_STREAM
-                      ? thread_lane(build, run->thread, true, &span.lane)
-                      : stream_lane(build, run->stream, &span.lane);
+    if (run->stream == TSCOPE_NO_STREAM) {
+      thread_lane(build, run->thread, true, &span.lane);
+    } else {
+      stream_lane(build, run->stream, &span.lane);
+    }
     build->span_of_run[i] = build->spans.n;
     build->saw_replays |= run->graph != 0;
-    if (!placed || !add_span(build, &span,
-                             &(struct span_facts){.stream = run->stream,
-                                                  .graph = run->graph ? run->correlation : 0,
-                                                  .gpu_graph = run->graph,
-                                                  .correlation = run->correlation}))
-      return false;
+    add_span(build, &span,
+             &(struct span_facts){.stream = run->stream,
+                                  .graph = run->graph ? run->correlation : 0,
+                                  .gpu_graph = run->graph,
+                                  .correlation = run->correlation});
   }
-  return true;
 }
 
 /* Kernels that communicate without a call; their launches are linked as those of other kernels. */
-static bool decode_kernels(struct timeline_build *build) {
+static void decode_kernels(struct timeline_build *build) {
   const struct rank_events *events = build->events;
   for (u32 i = 0; i < events->kernels.n; i++) {
     const struct rank_kernel *kernel = &events->kernels.at[i];
@@ -125,17 +120,15 @@ static bool decode_kernels(struct timeline_build *build) {
                         .kind = SPAN_COLLECTIVE,
                         .category = kernel->op};
     build->saw_replays |= kernel->graph != 0;
-    if (!stream_lane(build, kernel->stream, &span.lane) ||
-        !add_span(build, &span,
-                  &(struct span_facts){.stream = kernel->stream,
-                                       .work = WORK_KERNEL,
-                                       .what = kernel->name,
-                                       .graph = kernel->graph ? kernel->correlation : 0,
-                                       .gpu_graph = kernel->graph,
-                                       .correlation = kernel->correlation}))
-      return false;
+    stream_lane(build, kernel->stream, &span.lane);
+    add_span(build, &span,
+             &(struct span_facts){.stream = kernel->stream,
+                                  .work = WORK_KERNEL,
+                                  .what = kernel->name,
+                                  .graph = kernel->graph ? kernel->correlation : 0,
+                                  .gpu_graph = kernel->graph,
+                                  .correlation = kernel->correlation});
   }
-  return true;
 }
 
 /* The host span launched what ran: the first run is the host span's link. */
@@ -148,7 +141,7 @@ static void join(struct timeline_build *build, const struct rank_call *call, u32
     build->spans.at[host].link = device;
 }
 
-static bool decode_call(struct timeline_build *build, i64 start, i64 end, u32 thread, u32 word,
+static void decode_call(struct timeline_build *build, i64 start, i64 end, u32 thread, u32 word,
                         u16 stream) {
   struct span span = {.start = start,
                       .end = end_or_rank_end(build, end),
@@ -157,8 +150,8 @@ static bool decode_call(struct timeline_build *build, i64 start, i64 end, u32 th
                       .launch = INDEX_NONE,
                       .kind = SPAN_COLL_CALL,
                       .category = (u8)(word < NAMES_OF_PHASES ? word : 0)};
-  return thread_lane(build, thread, false, &span.lane) &&
-         add_span(build, &span, &(struct span_facts){.stream = stream});
+  thread_lane(build, thread, false, &span.lane);
+  add_span(build, &span, &(struct span_facts){.stream = stream});
 }
 
 struct numbered_group {
@@ -171,18 +164,14 @@ static int by_number(const void *left, const void *right) {
 }
 
 /* Calls outside groups, and group ends for the calls inside. */
-static int decode_calls(struct timeline_build *build) {
+static void decode_calls(struct timeline_build *build) {
   const struct rank_events *events = build->events;
   u32 n = events->groups.n;
   struct numbered_group *groups = arena_array(&build->arena, size_sum(n, 1), sizeof(*groups));
-  if (!groups)
-    return -ENOMEM;
   for (u32 i = 0; i < n; i++) {
     const struct rank_group *group = &events->groups.at[i];
     groups[i] = (struct numbered_group){group->group, build->spans.n};
-    if (!decode_call(build, group->start, group->end, group->thread, NAMES_OF_CALLS,
-                     TSCOPE_NO_STREAM))
-      return -ENOMEM;
+    decode_call(build, group->start, group->end, group->thread, NAMES_OF_CALLS, TSCOPE_NO_STREAM);
   }
   if (n)
     qsort(groups, n, sizeof(*groups), by_number);
@@ -194,12 +183,12 @@ static int decode_calls(struct timeline_build *build) {
     struct numbered_group *group =
         call->group && n ? bsearch(&wanted, groups, n, sizeof(*groups), by_number) : NULL;
     u32 host = group ? group->span : build->spans.n;
-    if (!group && !decode_call(build, call->start, call->end, call->thread,
-                               call->op < NAMES_OF_PHASES ? call->op : 0, call->stream))
-      return -ENOMEM;
+    if (!group) {
+      decode_call(build, call->start, call->end, call->thread,
+                  call->op < NAMES_OF_PHASES ? call->op : 0, call->stream);
+    }
     join(build, call, host);
   }
-  return 0;
 }
 
 /* A launch of a graph, of which the replayed collectives are the work. */
@@ -214,17 +203,16 @@ static int by_launch(const void *left, const void *right) {
 }
 
 /* Joins replayed collectives to their launch: the last one that had begun by then. */
-static int join_replays(struct timeline_build *build) {
+static void join_replays(struct timeline_build *build) {
   const struct rank_events *events = build->events;
   VECTOR(struct graph_launch) launches = {0};
-  bool room = true;
-  for (u32 i = 0; i < build->spans.n && room; i++)
+  for (u32 i = 0; i < build->spans.n; i++)
     if (build->spans.at[i].kind == SPAN_LAUNCH && build->facts.at[i].work == WORK_GRAPH)
-      room = VECTOR_PUSH(&launches, ((struct graph_launch){build->spans.at[i].start, i}));
+      VECTOR_PUSH(&launches, ((struct graph_launch){build->spans.at[i].start, i}));
   if (launches.n)
     qsort(launches.at, launches.n, sizeof(*launches.at), by_launch);
   u32 next = 0;
-  for (u32 i = 0; i < events->calls.n && room; i++) {
+  for (u32 i = 0; i < events->calls.n; i++) {
     const struct rank_call *call = &events->calls.at[i];
     if (!call->replayed)
       continue;
@@ -234,10 +222,9 @@ static int join_replays(struct timeline_build *build) {
       join(build, call, launches.at[next - 1].span);
   }
   free(launches.at);
-  return room ? 0 : -ENOMEM;
 }
 
-static int decode_waits_and_phases(struct timeline_build *build) {
+static void decode_waits_and_phases(struct timeline_build *build) {
   const struct rank_events *events = build->events;
   for (u32 i = 0; i < events->waits.n; i++) {
     const struct rank_wait *wait = &events->waits.at[i];
@@ -249,9 +236,8 @@ static int decode_waits_and_phases(struct timeline_build *build) {
                         .link = awaited,
                         .launch = INDEX_NONE,
                         .kind = SPAN_COMM_WAIT};
-    if (!thread_lane(build, wait->thread, false, &span.lane) ||
-        !add_span(build, &span, &(struct span_facts){0}))
-      return -ENOMEM;
+    thread_lane(build, wait->thread, false, &span.lane);
+    add_span(build, &span, &(struct span_facts){0});
   }
   for (u32 i = 0; i < events->phases.n; i++) {
     const struct rank_phase *phase = &events->phases.at[i];
@@ -264,27 +250,23 @@ static int decode_waits_and_phases(struct timeline_build *build) {
                         .launch = INDEX_NONE,
                         .kind = SPAN_PHASE,
                         .category = phase->kind};
-    if (!thread_lane(build, phase->thread, false, &span.lane) ||
-        !add_span(build, &span, &(struct span_facts){0}))
-      return -ENOMEM;
+    thread_lane(build, phase->thread, false, &span.lane);
+    add_span(build, &span, &(struct span_facts){0});
   }
-  return 0;
 }
 
-static int decode_sites(struct timeline_build *build) {
+static void decode_sites(struct timeline_build *build) {
   const struct rank_events *events = build->events;
   for (u32 i = 0; i < events->sites.n; i++) {
     const struct rank_site *site = &events->sites.at[i];
     u16 lane;
-    if (!thread_lane(build, site->thread, false, &lane) ||
-        !timeline_site(build, site->stack, site->tag, site->start, lane))
-      return -ENOMEM;
+    thread_lane(build, site->thread, false, &lane);
+    timeline_site(build, site->stack, site->tag, site->start, lane);
   }
-  return 0;
 }
 
 /* A blocking copy or fill is a launch and then a wait for what it launched. */
-static bool add_launch(struct decoding *decoding, struct span *span, struct span_facts *facts,
+static void add_launch(struct decoding *decoding, struct span *span, struct span_facts *facts,
                        bool blocking) {
   struct timeline_build *build = decoding->build;
   i64 end = span->end;
@@ -292,10 +274,9 @@ static bool add_launch(struct decoding *decoding, struct span *span, struct span
     span->end = span->start + 1;
   else
     blocking = false;
-  if (!add_span(build, span, facts))
-    return false;
+  add_span(build, span, facts);
   if (!blocking)
-    return true;
+    return;
   struct span wait = {.start = span->end,
                       .end = end,
                       .name = span->name,
@@ -304,25 +285,25 @@ static bool add_launch(struct decoding *decoding, struct span *span, struct span
                       .lane = span->lane,
                       .kind = SPAN_SYNC,
                       .category = TSCOPE_SYNC_STREAM};
-  return add_span(build, &wait,
-                  &(struct span_facts){.what = facts->stream, .sync = TSCOPE_SYNC_STREAM});
+  add_span(build, &wait, &(struct span_facts){.what = facts->stream, .sync = TSCOPE_SYNC_STREAM});
 }
 
 /* Arithmetic that a kernel's grid shows, from now until the call returns. */
-static bool estimate_arithmetic(struct decoding *decoding, u32 shape, const struct span *span) {
+static void estimate_arithmetic(struct decoding *decoding, u32 shape, const struct span *span) {
   const struct shape_definition *made = &decoding->build->definitions.shapes[shape];
   double flops = decoding->shape_flops[shape];
   if (flops == 0) {
     const char *name = definition_string(&decoding->build->definitions, made->kernel);
     flops = decoding->shape_flops[shape] = kernel_attention_flops(name, made->grid);
   }
-  return isnan(flops) ||
-         VECTOR_PUSH(&decoding->build->arithmetic, (struct arithmetic){.start = span->start,
-                                                                       .end = span->end,
-                                                                       .flops = (u64)flops,
-                                                                       .what = INDEX_NONE,
-                                                                       .lane = span->lane,
-                                                                       .estimate = true});
+  if (!(isnan(flops))) {
+    VECTOR_PUSH(&decoding->build->arithmetic, (struct arithmetic){.start = span->start,
+                                                                  .end = span->end,
+                                                                  .flops = (u64)flops,
+                                                                  .what = INDEX_NONE,
+                                                                  .lane = span->lane,
+                                                                  .estimate = true});
+  }
 }
 
 static bool decode_gemm(struct decoding *decoding, const struct tscope_record *record, i64 start,
@@ -334,15 +315,15 @@ static bool decode_gemm(struct decoding *decoding, const struct tscope_record *r
                        decoding->host_lane);
 }
 
-static bool decode_gemm_time(struct decoding *decoding, const struct tscope_record *record,
+static void decode_gemm_time(struct decoding *decoding, const struct tscope_record *record,
                              i64 start, u64 time) {
   const struct tscope_gpu_work_record *work = (const void *)record;
   u64 dur = trace_dur(record, work->dur, sizeof(*work));
-  return timeline_gemm_time(decoding->build, work,
-                            (struct interval){start, axis_ns(decoding, time + dur)});
+  timeline_gemm_time(decoding->build, work,
+                     (struct interval){start, axis_ns(decoding, time + dur)});
 }
 
-static bool decode_launch(struct decoding *decoding, const struct tscope_record *record, i64 start,
+static void decode_launch(struct decoding *decoding, const struct tscope_record *record, i64 start,
                           u64 time) {
   const struct tscope_launch_record *launch = (const void *)record;
   const struct definitions *definitions = &decoding->build->definitions;
@@ -357,23 +338,21 @@ static bool decode_launch(struct decoding *decoding, const struct tscope_record 
   span.end = axis_ns(decoding, time + dur);
   switch (record->type) {
   case TSCOPE_REC_LAUNCH:
-    if (launch->shape < definitions->n_shapes &&
-        !estimate_arithmetic(decoding, launch->shape, &span))
-      return false;
+    if (launch->shape < definitions->n_shapes) {
+      estimate_arithmetic(decoding, launch->shape, &span);
+    }
     if (launch->shape < definitions->n_shapes)
       facts.what = span.name = definitions->shapes[launch->shape].kernel;
     if (communication_of(decoding->build, facts.what).library == COMM_LIBRARY_NCCL)
-      return true; /* inside the collective's call, which is what launched it */
+      return; /* inside the collective's call, which is what launched it */
     break;
   case TSCOPE_REC_GRAPH_LAUNCH:
     facts.work = WORK_GRAPH;
     facts.graph = 1;
     facts.what = ((const struct tscope_graph_launch_record *)record)->graph;
     span.name = vocabulary_name(decoding->build, NAMES_OF_CALLS + 2);
-    if (!timeline_replay(decoding->build,
-                         ((const struct tscope_graph_launch_record *)record)->graph,
-                         (struct interval){start, span.end}, decoding->host_lane))
-      return false;
+    timeline_replay(decoding->build, ((const struct tscope_graph_launch_record *)record)->graph,
+                    (struct interval){start, span.end}, decoding->host_lane);
     break;
   default: {
     const struct tscope_memcpy_record *copy = (const void *)record;
@@ -385,10 +364,10 @@ static bool decode_launch(struct decoding *decoding, const struct tscope_record 
     blocking = !fill && !(copy->kind & TSCOPE_MEMCPY_ASYNC);
   }
   }
-  return add_launch(decoding, &span, &facts, blocking);
+  add_launch(decoding, &span, &facts, blocking);
 }
 
-static bool decode_device(struct decoding *decoding, const struct tscope_record *record, i64 start,
+static void decode_device(struct decoding *decoding, const struct tscope_record *record, i64 start,
                           u64 time) {
   struct timeline_build *build = decoding->build;
   const struct tscope_gpu_kernel_record *kernel = (const void *)record;
@@ -406,7 +385,7 @@ static bool decode_device(struct decoding *decoding, const struct tscope_record 
     facts.correlation = kernel->correlation;
     u8 library = communication_of(build, kernel->name).library;
     if (library && library != COMM_LIBRARY_NCCL)
-      return true; /* see decode_kernels() */
+      return; /* see decode_kernels() */
     if (library) {
       span.kind = SPAN_COLLECTIVE;
       facts.work = WORK_NONE;
@@ -431,10 +410,11 @@ static bool decode_device(struct decoding *decoding, const struct tscope_record 
     facts.correlation = ((const struct tscope_gpu_memset_record *)record)->correlation;
   }
   build->saw_replays |= facts.graph != 0;
-  return stream_lane(build, record->tag, &span.lane) && add_span(build, &span, &facts);
+  stream_lane(build, record->tag, &span.lane);
+  add_span(build, &span, &facts);
 }
 
-static bool decode_sync(struct decoding *decoding, const struct tscope_record *record, i64 start,
+static void decode_sync(struct decoding *decoding, const struct tscope_record *record, i64 start,
                         u64 time) {
   const struct tscope_sync_record *sync = (const void *)record;
   u64 dur = trace_dur(record, sync->dur, sizeof(*sync));
@@ -446,31 +426,29 @@ static bool decode_sync(struct decoding *decoding, const struct tscope_record *r
                       .lane = decoding->host_lane,
                       .kind = SPAN_SYNC,
                       .category = (u8)record->tag};
-  return add_span(decoding->build, &span,
-                  &(struct span_facts){.what = sync->object, .sync = (u8)record->tag});
+  add_span(decoding->build, &span,
+           &(struct span_facts){.what = sync->object, .sync = (u8)record->tag});
 }
 
-static bool decode_gpu_wait(struct decoding *decoding, const struct tscope_record *record,
+static void decode_gpu_wait(struct decoding *decoding, const struct tscope_record *record,
                             i64 start, u64 time) {
   const struct tscope_gpu_sync_record *wait = (const void *)record;
   u64 dur = trace_dur(record, wait->dur, sizeof(*wait));
-  return VECTOR_PUSH(&decoding->build->gpu_waits,
-                     (struct gpu_wait){.start = start,
-                                       .end = axis_ns(decoding, time + dur),
-                                       .record_id = wait->record_id,
-                                       .correlation = wait->correlation,
-                                       .event = wait->gpu_event,
-                                       .stream = wait->gpu_stream,
-                                       .type = record->tag});
+  VECTOR_PUSH(&decoding->build->gpu_waits, (struct gpu_wait){.start = start,
+                                                             .end = axis_ns(decoding, time + dur),
+                                                             .record_id = wait->record_id,
+                                                             .correlation = wait->correlation,
+                                                             .event = wait->gpu_event,
+                                                             .stream = wait->gpu_stream,
+                                                             .type = record->tag});
 }
 
-static bool decode_gpu_event(struct decoding *decoding, const struct tscope_record *record) {
+static void decode_gpu_event(struct decoding *decoding, const struct tscope_record *record) {
   const struct tscope_gpu_event_record *event = (const void *)record;
-  return VECTOR_PUSH(&decoding->build->gpu_waits,
-                     (struct gpu_wait){.record_id = event->record_id,
-                                       .correlation = event->correlation,
-                                       .event = event->gpu_event,
-                                       .stream = event->gpu_stream});
+  VECTOR_PUSH(&decoding->build->gpu_waits, (struct gpu_wait){.record_id = event->record_id,
+                                                             .correlation = event->correlation,
+                                                             .event = event->gpu_event,
+                                                             .stream = event->gpu_stream});
 }
 
 static bool decode_record(struct decoding *decoding, const struct tscope_record *record, u64 time) {
@@ -480,33 +458,41 @@ static bool decode_record(struct decoding *decoding, const struct tscope_record 
   case TSCOPE_REC_GRAPH_LAUNCH:
   case TSCOPE_REC_MEMCPY:
   case TSCOPE_REC_MEMSET:
-    return decode_launch(decoding, record, start, time);
+    decode_launch(decoding, record, start, time);
+    return true;
   case TSCOPE_REC_GPU_KERNEL:
   case TSCOPE_REC_GPU_MEMCPY:
   case TSCOPE_REC_GPU_MEMSET:
-    return decode_device(decoding, record, start, time);
+    decode_device(decoding, record, start, time);
+    return true;
   case TSCOPE_REC_GEMM:
     return decode_gemm(decoding, record, start, time);
   case TSCOPE_REC_GPU_WORK:
-    return decode_gemm_time(decoding, record, start, time);
+    decode_gemm_time(decoding, record, start, time);
+    return true;
   case TSCOPE_REC_SYNC:
-    return decode_sync(decoding, record, start, time);
+    decode_sync(decoding, record, start, time);
+    return true;
   case TSCOPE_REC_GPU_SYNC:
-    return decode_gpu_wait(decoding, record, start, time);
+    decode_gpu_wait(decoding, record, start, time);
+    return true;
   case TSCOPE_REC_GPU_EVENT:
-    return decode_gpu_event(decoding, record);
+    decode_gpu_event(decoding, record);
+    return true;
   case TSCOPE_REC_CALL_SITE_RING:
-    return timeline_site(decoding->build,
-                         ((const struct tscope_call_site_ring_record *)(const void *)record)->stack,
-                         record->tag, start, decoding->host_lane);
+    timeline_site(decoding->build,
+                  ((const struct tscope_call_site_ring_record *)(const void *)record)->stack,
+                  record->tag, start, decoding->host_lane);
+    return true;
   case TSCOPE_REC_EVENT_RECORD:
   case TSCOPE_REC_EVENT_WAIT: {
     const struct tscope_event_record_record *use = (const void *)record;
-    return VECTOR_PUSH(&decoding->build->event_uses,
-                       (struct event_use){.time = start,
-                                          .event = use->event,
-                                          .stream = record->tag,
-                                          .wait = record->type == TSCOPE_REC_EVENT_WAIT});
+    VECTOR_PUSH(&decoding->build->event_uses,
+                (struct event_use){.time = start,
+                                   .event = use->event,
+                                   .stream = record->tag,
+                                   .wait = record->type == TSCOPE_REC_EVENT_WAIT});
+    return true;
   }
   default:
     return true;
@@ -519,9 +505,9 @@ static int decode_chunk(void *user, const struct trace_chunk *chunk) {
   struct timeline_build *build = decoding->build;
   struct trace_cursor cursor = trace_records(chunk);
   decoding->clock = chunk_clock(&build->definitions.ticks, &chunk->header);
-  if (chunk->header.clock == TSCOPE_CLOCK_TICKS &&
-      !thread_lane(build, chunk->header.thread, false, &decoding->host_lane))
-    return -ENOMEM;
+  if (chunk->header.clock == TSCOPE_CLOCK_TICKS) {
+    thread_lane(build, chunk->header.thread, false, &decoding->host_lane);
+  }
   for (const struct tscope_record *record; (record = trace_next(&cursor));) {
     u64 time = trace_time(&cursor, record);
     if (after_gap) { /* chunks before this one were recycled */
@@ -553,22 +539,21 @@ int timeline_decode(struct timeline_build *build) {
   result = definitions_read(&build->definitions, &file, &build->arena);
   if (result == 0) {
     decoding.shape_flops = memory_zeroed(size_sum(build->definitions.n_shapes, 1), sizeof(double));
-    result = decoding.shape_flops ? 0 : -ENOMEM;
+    decode_runs(build);
+    decode_kernels(build);
+    decode_calls(build);
+    decode_waits_and_phases(build);
   }
   if (result == 0)
-    result = decode_runs(build) && decode_kernels(build) ? decode_calls(build) : -ENOMEM;
+    decode_sites(build);
   if (result == 0)
-    result = decode_waits_and_phases(build);
-  if (result == 0)
-    result = decode_sites(build);
-  if (result == 0)
-    result = timeline_gemms_begin(build);
+    timeline_gemms_begin(build);
   if (result == 0)
     result = decode_ring(&decoding, &file);
   if (result == 0)
-    result = join_replays(build);
+    join_replays(build);
   if (result == 0)
-    result = timeline_gemms_end(build);
+    timeline_gemms_end(build);
   free(decoding.shape_flops);
   trace_file_close(&file);
   return result;
