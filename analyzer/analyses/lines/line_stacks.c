@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "analyses/lines/line_sums.h"
 #include "analyses/lines/lines.h"
 #include "analyses/queries.h"
 #include "base/hash.h"
@@ -21,13 +22,21 @@ struct tree_frame {
   struct stack_cost cost; /* with what it calls */
   u32 line, parent;       /* index, INDEX_NONE of the outermost */
   u32 depth;
+  u32 of_rank; /* index + 1 in line_tree.of_ranks: the latest for this frame */
   bool own;
+};
+
+/* What was sampled in a frame on one rank. */
+struct sampled_on_rank {
+  u32 frame, rank;
+  i64 ns;
 };
 
 struct line_tree {
   pthread_mutex_t lock;
   struct arena arena;
   VECTOR(struct tree_frame) frames;
+  VECTOR(struct sampled_on_rank) of_ranks;
   u32 *slots; /* open addressing: index + 1 */
   u32 n_slots;
 };
@@ -45,6 +54,7 @@ void line_tree_free(struct line_tree *tree) {
   pthread_mutex_destroy(&tree->lock);
   arena_release(&tree->arena);
   free(tree->frames.at);
+  free(tree->of_ranks.at);
   free(tree->slots);
   free(tree);
 }
@@ -114,10 +124,19 @@ static u32 frame_below(struct line_tree *tree, u32 parent, const struct call_fra
 }
 
 static i64 sum_of(const struct stack_cost *cost) {
-  return cost->host + cost->idle + cost->exposed + cost->gpu;
+  return cost->host + cost->idle + cost->exposed + cost->gpu + cost->sampled;
 }
 
-static int add_stack(struct line_tree *tree, const struct call_sites *sites,
+static void add_sampled(struct line_tree *tree, u32 frame, u32 rank, i64 ns) {
+  u32 *at = &tree->frames.at[frame].of_rank;
+  if (!*at || tree->of_ranks.at[*at - 1].rank != rank) {
+    VECTOR_PUSH(&tree->of_ranks, (struct sampled_on_rank){frame, rank, 0});
+    *at = tree->of_ranks.n;
+  }
+  tree->of_ranks.at[*at - 1].ns += ns;
+}
+
+static int add_stack(struct line_tree *tree, u32 rank, const struct call_sites *sites,
                      const struct call_stack *stack, const struct stack_cost *cost) {
   u32 at = INDEX_NONE;
   int error = 0;
@@ -131,17 +150,20 @@ static int add_stack(struct line_tree *tree, const struct call_sites *sites,
     sum->idle += cost->idle;
     sum->exposed += cost->exposed;
     sum->gpu += cost->gpu;
+    sum->sampled += cost->sampled;
+    if (cost->sampled)
+      add_sampled(tree, at, rank, cost->sampled);
   }
   return error;
 }
 
-int line_tree_add(struct line_tree *tree, const struct call_sites *sites,
+int line_tree_add(struct line_tree *tree, u32 rank, const struct call_sites *sites,
                   const struct stack_cost *costs) {
   int error = 0;
   pthread_mutex_lock(&tree->lock);
   for (u32 i = 0; i < sites->n_stacks && !error; i++)
     if (sum_of(&costs[i]) > 0)
-      error = add_stack(tree, sites, &sites->stacks[i], &costs[i]);
+      error = add_stack(tree, rank, sites, &sites->stacks[i], &costs[i]);
   pthread_mutex_unlock(&tree->lock);
   return error;
 }
@@ -177,7 +199,47 @@ struct listing {
   double steps;
   bool busy_known;
   double idle_steps;
+  i64 *late_ns, *peers_ns; /* by frame: sampled on the worst straggler, and on its peers */
+  double late_steps, peers_steps;
 };
+
+static u32 worst_straggler(const struct results *r) {
+  u32 worst = INDEX_NONE;
+  for (u32 i = 0; i < r->n_ranks; i++)
+    if (r->ranks[i].straggler &&
+        (worst == INDEX_NONE || r->ranks[i].imposed_wait_ms > r->ranks[worst].imposed_wait_ms))
+      worst = i;
+  return worst;
+}
+
+/* What was sampled on the worst straggler and on those that are none. 0, or -ENOMEM. */
+static int split_ranks(struct listing *l) {
+  struct analysis *a = l->a;
+  struct results *r = a->results;
+  u32 worst = r->n_ranks == a->model->n_ranks ? worst_straggler(r) : INDEX_NONE;
+  l->late_ns = calloc(l->tree->frames.n + 1u, sizeof(*l->late_ns));
+  l->peers_ns = calloc(l->tree->frames.n + 1u, sizeof(*l->peers_ns));
+  r->lines.stacks_rank = worst == INDEX_NONE ? INDEX_NONE : a->model->ranks[worst].rank;
+  l->late_steps = l->peers_steps = NAN;
+  if (!l->late_ns || !l->peers_ns)
+    return -ENOMEM;
+  if (worst == INDEX_NONE)
+    return 0;
+  l->peers_steps = 0;
+  for (u32 rank = 0; rank < r->n_ranks; rank++)
+    if (rank == worst)
+      l->late_steps = line_steps_of(a, rank);
+    else if (!r->ranks[rank].straggler && a->line_sums[rank].samples)
+      l->peers_steps += line_steps_of(a, rank);
+  for (u32 i = 0; i < l->tree->of_ranks.n; i++) {
+    const struct sampled_on_rank *of = &l->tree->of_ranks.at[i];
+    if (of->rank == worst)
+      l->late_ns[of->frame] += of->ns;
+    else if (!r->ranks[of->rank].straggler)
+      l->peers_ns[of->frame] += of->ns;
+  }
+  return 0;
+}
 
 static int list_frame(struct listing *l, const struct tree_frame *frame) {
   struct lines_result *lines = &l->a->results->lines;
@@ -191,6 +253,9 @@ static int list_frame(struct listing *l, const struct tree_frame *frame) {
       .idle_ms = ns_to_ms(cost->idle) / l->idle_steps,
       .exposed_ms = ns_to_ms(cost->exposed) / l->steps,
       .gpu_ms = l->busy_known ? ns_to_ms(cost->gpu) / l->steps : NAN,
+      .sampled_ms = ns_to_ms(cost->sampled) / l->steps,
+      .late_ms = ns_to_ms(l->late_ns[frame - l->tree->frames.at]) / l->late_steps,
+      .peers_ms = ns_to_ms(l->peers_ns[frame - l->tree->frames.at]) / l->peers_steps,
   };
   const struct line_stack *out = &lines->stacks[lines->n_stacks++];
   return out->place && out->function ? 0 : -ENOMEM;
@@ -224,6 +289,8 @@ int line_tree_list(struct line_tree *tree, struct analysis *a, double steps, dou
   for (u32 i = 0; i < n && !error; i++)
     l.kept[i] = &tree->frames.at[i];
   if (!error)
+    error = split_ranks(&l);
+  if (!error)
     qsort(l.kept, n, sizeof(struct tree_frame *), by_cost);
   for (u32 i = l.n_kept;
        i-- > 0 && !error;) { /* so that the most expensive one comes first in its list */
@@ -237,5 +304,7 @@ int line_tree_list(struct line_tree *tree, struct analysis *a, double steps, dou
   free(l.kept);
   free(l.first);
   free(l.next);
+  free(l.late_ns);
+  free(l.peers_ns);
   return error;
 }

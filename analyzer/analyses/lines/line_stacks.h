@@ -12,6 +12,7 @@
 /* The cost of the calls of one stack, each counted for all calls that it stands for. ns. */
 struct stack_cost {
   i64 host, idle, exposed, gpu;
+  i64 sampled; /* of the threads that train, while they do not wait */
 };
 
 struct line_tree;
@@ -21,11 +22,12 @@ struct line_tree *line_tree_new(void);
 void line_tree_free(struct line_tree *tree);
 
 /* Adds a rank's: [sites->n_stacks] costs. From any thread. 0, or -ENOMEM. */
-int line_tree_add(struct line_tree *tree, const struct call_sites *sites,
+int line_tree_add(struct line_tree *tree, u32 rank, const struct call_sites *sites,
                   const struct stack_cost *costs);
 
-/* Sets results->lines.stacks, its figures divided by `steps`, idle time by `idle_steps` (NAN: not
- * known). 0, or -ENOMEM. */
+/* Sets results->lines.stacks, and of what was sampled also a straggler's beside its peers'; figures
+ * are divided by `steps`, idle time by
+ * `idle_steps` (NAN: not known). 0, or -ENOMEM. */
 int line_tree_list(struct line_tree *tree, struct analysis *a, double steps, double idle_steps,
                    bool busy_known);
 

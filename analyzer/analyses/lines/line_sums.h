@@ -45,11 +45,13 @@ double line_steps_of(const struct analysis *a, u32 rank);
 /* For qsort(): by file, line and function. */
 int line_sums_by_line(const void *left, const void *right);
 
+struct stack_cost;
+
 /* sampled_lines.c: adds what was sampled on the rank of the timeline to `sums` [frames], of which
- * line_of_stack[] says the one of each stack. 0, or -ENOMEM. */
+ * line_of_stack[] says the one of each stack, and to `costs` [stacks]. 0, or -ENOMEM. */
 int sampled_lines_rank(struct analysis *a, const struct timeline *timeline,
-                       const u32 *line_of_stack, struct line_sum *sums, struct arena *scratch,
-                       struct line_sums *out);
+                       const u32 *line_of_stack, struct line_sum *sums, struct stack_cost *costs,
+                       struct arena *scratch, struct line_sums *out);
 
 /* Fills in the samples of the ranks' results. 0, or -ENOMEM. */
 int sampled_lines_summarise(struct analysis *a);

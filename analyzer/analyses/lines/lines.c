@@ -36,6 +36,7 @@ struct counting {
 int lines_prepare(struct analysis *a) {
   a->line_sums = calloc(a->model->n_ranks + 1u, sizeof(*a->line_sums));
   a->line_tree = line_tree_new();
+  a->results->lines.stacks_rank = INDEX_NONE;
   return a->line_sums && a->line_tree ? 0 : -ENOMEM;
 }
 
@@ -204,11 +205,11 @@ int lines_rank(struct analysis *a, const struct timeline *timeline) {
     out->sites = sites->n_sites;
     out->of_functions = sites->of_functions;
     scale_to_all_calls(&c, out);
-    error = sampled_lines_rank(a, timeline, c.line_of_stack, c.sums, &scratch, out);
+    error = sampled_lines_rank(a, timeline, c.line_of_stack, c.sums, c.costs, &scratch, out);
     if (!error)
       error = copy_lines(&c, out);
     if (!error)
-      error = line_tree_add(a->line_tree, sites, c.costs);
+      error = line_tree_add(a->line_tree, timeline->rank, sites, c.costs);
   }
   arena_release(&scratch);
   return error;

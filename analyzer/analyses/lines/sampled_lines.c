@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "analyses/lines/line_stacks.h"
 #include "analyses/lines/line_sums.h"
 #include "analyses/lines/lines.h"
 #include "analyses/queries.h"
@@ -92,6 +93,7 @@ struct moments {
   struct intervals data, all, waits;
   u32 at, in_any, wait; /* cursors */
   struct line_sum *sums;
+  struct stack_cost *costs;
   struct line_sums *out;
   struct part_collector *parts;
 };
@@ -128,6 +130,7 @@ static void add_look(struct moments *m, const struct line_sample *sample, u32 fr
   sum->host_outside_ns += outside ? ns : 0;
   m->out->outside_ns += outside ? ns : 0;
   sum->host_ns += waiting ? 0 : ns;
+  m->costs[sample->stack].sampled += waiting ? 0 : ns;
   sum->host_input_ns += input ? ns : 0;
   m->out->input_ns += input ? ns : 0;
 }
@@ -143,9 +146,10 @@ static void add_looks(struct moments *m, const struct line_sample *sample, u32 f
 }
 
 int sampled_lines_rank(struct analysis *a, const struct timeline *t, const u32 *line_of_stack,
-                       struct line_sum *sums, struct arena *scratch, struct line_sums *out) {
+                       struct line_sum *sums, struct stack_cost *costs, struct arena *scratch,
+                       struct line_sums *out) {
   const struct call_sites *sites = t->call_sites;
-  struct moments m = {.a = a, .t = t, .sums = sums, .out = out};
+  struct moments m = {.a = a, .t = t, .sums = sums, .costs = costs, .out = out};
   m.parts = parts_collect_new(sites, scratch);
   if (!m.parts || phases_of(t, true, scratch, &m.data) < 0 ||
       phases_of(t, false, scratch, &m.all) < 0 || waits_of(t, scratch, &m.waits) < 0)

@@ -33,6 +33,7 @@ static struct results *begin(struct arena **arena, struct model **model) {
   results->gemms.reason = "no GEMM was seen";
   results->convergence = convergence_result_unknown();
   results->series = series_result_unknown();
+  results->lines.stacks_rank = INDEX_NONE;
   results->run_end.ahead_s = results->run_end.followed = NAN;
   results->stalls.limit_s = results->stalls.told_s = results->stalls.past_known = NAN;
   results->model = *model;

@@ -184,6 +184,46 @@ panel({
   },
 });
 
+// The frames of both runs as one list, depth first: frames are the same if all above them are.
+function stacksOfBoth(one, other) {
+  const root = {children: new Map()};
+  const add = (stacks, side) => {
+    const open = [root];
+    for (const node of stacks) {
+      open.length = node.depth + 1;
+      const above = open[node.depth] || root, name = nameOfStack(node);
+      if (!above.children.has(name))
+        above.children.set(name,
+                           {depth: node.depth, name, value: 0, other: 0, children: new Map()});
+      const here = above.children.get(name);
+      here[side] += node.sampled_ms || 0;
+      open.push(here);
+    }
+  };
+  add(one, 'value');
+  add(other, 'other');
+  const all = [], list = (node) => {
+    for (const child of node.children.values()) {
+      all.push(child);
+      list(child);
+    }
+  };
+  list(root);
+  return all;
+}
+
+panel({
+  id: 'bothstacks',
+  title: 'Stacks of both',
+  applies: () => Boolean(before) && before.lines.stacks.some((node) => node.sampled_ms > 0) &&
+      report.lines.stacks.some((node) => node.sampled_ms > 0),
+  body: () =>
+      [el('p', {class: 'dim'},
+          'Host time a step after the change, from samples, without waits; beside that before it.'),
+       differenceFlame(stacksOfBoth(report.lines.stacks, before.lines.stacks),
+                       'Stacks of both runs', {value: 'after', other: 'before'})],
+});
+
 panel({
   id: 'bothcollectives',
   title: 'Collectives of both',

@@ -6,7 +6,57 @@ const LINE_MEASURES = {
   idle_ms: ['GPU idle after waits', 'idle'],
   gpu_ms: ['time on the GPU', 'compute'],
   exposed_ms: ['communication not hidden', 'transfer'],
+  sampled_ms: ['the host, from samples', 'host'],
 };
+
+const nameOfStack = (node) => `${node.function} (${node.place})`;
+
+// A frame is red where it takes longer than what it is compared with, by a quarter of the largest
+// difference, pale from a twentieth on; green likewise where it takes less.
+function differenceFlame(nodes, label, words) {
+  const most = Math.max(1e-9, ...nodes.map((node) => Math.abs(node.value - node.other)));
+  const shade = (more) => (Math.abs(more) < most / 20 ? 'free' :
+                                                        (more > 0 ? 'critical' : 'good') +
+                                   (Math.abs(more) < most / 4 ? ' soft' : ''));
+  const flame = new Flame(label, ms, {all: words.value});
+  flame.show(nodes.map(
+      (node) => ({
+        depth: node.depth,
+        name: node.name,
+        shade: shade(node.value - node.other),
+        value: node.value,
+        tip: [
+          [words.other, ms(node.other)],
+          [
+            'difference',
+            (node.value < node.other ? '\u2212' : '+') + ms(Math.abs(node.value - node.other))
+          ]
+        ]
+      })));
+  return [
+    flame.element, legend([
+      {name: 'takes longer', shade: 'critical'}, {name: 'takes as long', shade: 'free'},
+      {name: 'takes less', shade: 'good'}
+    ])
+  ];
+}
+
+// The straggler's stacks beside those of its peers.
+function lateFlame() {
+  const rank = report.lines.stacks_rank, stacks = report.lines.stacks;
+  if (!isKnown(rank) || !stacks.some((node) => node.late_ms > 0)) return null;
+  return el('section', {},
+            el('h3', {}, `Rank ${rank} beside its peers `,
+               el('small', {}, 'host time from samples, without waits for peers')),
+            differenceFlame(stacks.map((node) => ({
+                                         depth: node.depth,
+                                         name: nameOfStack(node),
+                                         value: node.late_ms || 0,
+                                         other: node.peers_ms || 0
+                                       })),
+                            `Stacks of rank ${rank} beside its peers`,
+                            {value: `on rank ${rank}`, other: 'on its peers'}));
+}
 
 function lineFlame() {
   const stacks = report.lines.stacks,
@@ -17,7 +67,7 @@ function lineFlame() {
   const show = (measure) =>
       flame.show(stacks.map((node) => ({
                               depth: node.depth,
-                              name: `${node.function} (${node.place})`,
+                              name: nameOfStack(node),
                               shade: node.own === 'yes' ? 'accent' : 'free',
                               value: node[measure] || 0,
                               tip: known.filter((key) => key !== measure)
@@ -60,7 +110,7 @@ panel({
                       'PyTorch\u2019s profiler does not record the exact line.' :
                   'A call belongs to the innermost line of the program\u2019s own code; ' +
                       'GPU time is estimated from samples of its launches.')),
-      lineFlame(),
+      lateFlame(), lineFlame(),
       tableOf(
           [
             {name: 'line', of: (r) => r.place, head: true}, {name: 'in', of: (r) => r.function},
@@ -68,8 +118,7 @@ panel({
             time('host waits', 'wait_ms', 'wait'), time('GPU idle after', 'idle_ms', 'idle'),
             time('input', 'input_ms', 'input'), time('on the GPU', 'gpu_ms', 'compute'),
             time('of that backward', 'backward_gpu_ms'),
-            time('not hidden', 'exposed_ms', 'transfer'),
-            time('first thread', 'host_ms'),
+            time('not hidden', 'exposed_ms', 'transfer'), time('first thread', 'host_ms'),
             time('data loader workers', 'worker_ms'), time('step without the wait', 'without_ms')
           ].filter((c) => !c.key || l.lines.some((line) => line[c.key] > 0)),
           l.lines, {

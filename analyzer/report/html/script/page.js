@@ -2,11 +2,11 @@
 // Assembles the page from its panels.
 
 const ORDER = [
-  'hang',        'verdict',  'changed',     'steps',           'bothsteps',   'ranks',
-  'timeline',    'budget',   'path',        'communication',   'pipeline',    'gpu',
-  'kernels',     'products', 'ranges',      'lines',           'memory',      'modules',
-  'convergence', 'figures',  'bothkernels', 'bothcollectives', 'bothscalars', 'provenance',
-  'findings',    'trust'
+  'hang',        'verdict',  'changed',    'steps',         'bothsteps',       'ranks',
+  'timeline',    'budget',   'path',       'communication', 'pipeline',        'gpu',
+  'kernels',     'products', 'ranges',     'lines',         'memory',          'modules',
+  'convergence', 'figures',  'bothstacks', 'bothkernels',   'bothcollectives', 'bothscalars',
+  'provenance',  'findings', 'trust'
 ];
 
 function heading() {

@@ -38,6 +38,12 @@ function heatTable() {
 const rowName = (row) =>
     (row.ranks > 1 ? `${row.rank}\u2013${row.last_rank} (mean)` : String(row.rank));
 
+// The stretches of steps in which a straggler is late: [[first, last], ...]; none: in all.
+function lateStretches(rank) {
+  const row = report.distributed.ranks.find((one) => one.rank === rank);
+  return row ? row.late_from.map((from, i) => [from, row.late_to[i]]) : [];
+}
+
 function heatMap() {
   const table = report.series.by_rank, columns = table.step.length;
   const known = Object.keys(MEASURES).filter((key) => table.rows.some((row) => row[key].length));
@@ -115,8 +121,15 @@ function heatMap() {
     context.textAlign = 'center';
     for (const at of wholeTicks(view.from, view.to, Math.max(2, span / 90)))
       if (at < view.to) context.fillText(String(at), x(at + 0.5), height - 8);
-    context.strokeStyle = colour('ink');
     context.lineWidth = 2;
+    context.strokeStyle = colour('critical');
+    rows.forEach((row, r) => {
+      for (const [from, to] of row.ranks === 1 ? lateStretches(row.rank) : []) {
+        const at = x(Math.max(from, view.from)), until = x(Math.min(to + 1, view.to));
+        if (until > at) context.strokeRect(at, top + r * each, until - at, Math.max(2, each));
+      }
+    });
+    context.strokeStyle = colour('ink');
     const focusRow = rows.findIndex((row) => focusOn.rank !== null && row.rank <= focusOn.rank &&
                                         focusOn.rank <= row.last_rank);
     if (focusRow >= 0) context.strokeRect(left, top + focusRow * each, span, Math.max(2, each));
@@ -279,6 +292,13 @@ panel({
                 {name: 'last in', of: (r) => r.slowest_fraction, say: percent, numeric: true},
                 {name: 'p', of: (r) => r.p_value, say: probability, numeric: true},
                 {name: 'peers wait', of: (r) => r.imposed_wait_ms, say: ms, numeric: true},
+                {
+                  name: 'late in steps',
+                  of: (r) => lateStretches(r.rank).map((s) => s.join('\u2013')).join(', ') || null,
+                  say: (v) => v || ''
+                },
+                {name: 'takes longer', of: (r) => r.late_at, say: (v) => v || ''},
+                {name: 'by', of: (r) => r.late_more_ms, say: ms, numeric: true},
                 {name: 'exposed', of: (r) => r.overlap.exposed_ms, say: ms, numeric: true},
                 {name: 'of it wait', of: (r) => r.overlap.exposed_wait_ms, say: ms, numeric: true},
               ].filter((column) => column.head || rows.some((row) => isKnown(column.of(row)))),
