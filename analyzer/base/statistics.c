@@ -3,6 +3,7 @@
 
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 double mean_of(const double *values, size_t n) {
   double sum = 0;
@@ -114,6 +115,33 @@ static int by_ranked_value(const void *left, const void *right) {
   return (a->value > b->value) - (a->value < b->value);
 }
 
+static double middle_of(double a, double b, double c) {
+  return fmax(fmin(a, b), fmin(fmax(a, b), c));
+}
+
+/* The break that leaves the least squares about the means of its two sides. A single outlier is
+ * replaced by the middle one of it and its neighbours, which moves no step. The test by ranks knows
+ * that there is a break, but not where, if the last values before it are the largest of their side.
+ */
+static u32 find_break(const double *values, u32 n, double *smooth) {
+  double all = 0, before = 0, most = -1;
+  u32 at = 1;
+  for (u32 i = 0; i < n; i++) {
+    u32 middle = i == 0 ? 1 : i + 1 == n ? n - 2 : i;
+    smooth[i] = middle_of(values[middle - 1], values[middle], values[middle + 1]);
+    all += smooth[i];
+  }
+  for (u32 i = 1; i < n; i++) {
+    before += smooth[i - 1];
+    double off = before - all * i / n, gain = off * off / ((double)i * (n - i));
+    if (gain > most) {
+      most = gain;
+      at = i;
+    }
+  }
+  return at;
+}
+
 u32 change_point(const double *values, u32 n, struct ranked_value *scratch, double *probability) {
   *probability = 1;
   if (n < 4)
@@ -131,7 +159,6 @@ u32 change_point(const double *values, u32 n, struct ranked_value *scratch, doub
       scratch[k].value = rank;
   }
   double statistic = 0, most = 0;
-  u32 at = 0;
   for (u32 wanted = 0; wanted + 1 < n; wanted++) {
     u32 i = wanted; /* follow the permutation until this index holds its own rank */
     while (scratch[i].index != wanted) {
@@ -140,14 +167,11 @@ u32 change_point(const double *values, u32 n, struct ranked_value *scratch, doub
       scratch[i] = other;
     }
     statistic += 2 * scratch[wanted].value - (n + 1.0);
-    if (fabs(statistic) > most) {
-      most = fabs(statistic);
-      at = wanted + 1;
-    }
+    most = fmax(most, fabs(statistic));
   }
   double size = n;
   *probability = fmin(1, 2 * exp(-6 * most * most / (size * size * size + size * size)));
-  return at;
+  return most > 0 ? find_break(values, n, (double *)(void *)scratch) : 0;
 }
 
 /* The continued fraction of the incomplete beta function, evaluated from the front (Lentz). */
