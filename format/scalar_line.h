@@ -7,7 +7,7 @@
  *   iteration  100/ 5000 | lm loss: 6.1E+00 | grad norm: 2.3 |
  *   Epoch 0:  10%|#   | 10/100 [00:01<00:09, 9.50it/s, train_loss=2.31]
  *
- * Used by both halves: by the shim for the job's output, if TSCOPE_SCALARS says so, and by the
+ * Used by both halves: by the shim for the job's output, unless TSCOPE_SCALARS=off, and by the
  * analyzer for log files. Allocates nothing, and takes time in proportion to the length of the
  * line.
  */

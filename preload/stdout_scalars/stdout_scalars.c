@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT
  *
- * Values of training in what the job prints, where TSCOPE_SCALARS requests it, and the exception
- * that a rank may end with. Python prints
- * through write(), called from the program or from Python's library: their slots for it are pointed
- * here when the process wakes. Nothing is exported under that name, so that a process where it is
- * not requested, or that does not train, writes as if tscope were not there.
+ * Values of training in what the job prints, unless TSCOPE_SCALARS says otherwise, and the
+ * exception that a rank may end with. Python prints through write(), called from the program or
+ * from Python's library: their slots for it are pointed here when the process wakes. Nothing is
+ * exported under that name, so that a process that does not train writes as if tscope were not
+ * there.
  *
  * What is written passes on unchanged, and first; only then is it parsed. C's own stdio writes
  * inside the C library and is not seen.
@@ -107,10 +107,8 @@ static void output_wake(struct tscope_thread *thread) {
   void *real = tscope_first_definition("write");
   memcpy(&write_real, &real, sizeof(real));
   bool replaced = real && tscope_slots_replace("write", (const void *)output_write);
-  if (!replaced && values) {
+  if (!replaced && values)
     tscope_info(thread, TSCOPE_INFO_FEATURE, "no calls of write() to follow", "values printed");
-    tscope_log(1, "TSCOPE_SCALARS: nothing in this program calls write(); values are not seen");
-  }
 }
 
 const struct tscope_family tscope_stdout_scalars_family = {.name = "output", .wake = output_wake};

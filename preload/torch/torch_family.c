@@ -53,6 +53,7 @@ static void find_torch(struct tscope_thread *thread) {
 
 static void torch_wake(struct tscope_thread *thread) {
   static struct tscope_linker_work at_wake = {.run = find_torch};
+  torch_listening_again();
   tscope_linker_work(thread, &at_wake);
 }
 

@@ -75,7 +75,8 @@ void torch_wait_open(struct tscope_thread *thread, struct torch_scope *scope, u3
 /* operators.c: starts to record the operators of the backward pass. */
 void operators_init(struct tscope_thread *thread);
 
-/* Makes PyTorch report its ranges. */
+/* Makes PyTorch report its ranges; again, in a child that was forked when it did not. */
 void torch_phases_install(struct tscope_thread *thread);
+void torch_listening_again(void);
 
 #endif

@@ -26,25 +26,6 @@ static u64 *phase_open(struct tscope_thread *thread, u64 start, enum tscope_phas
   return tscope_span_open(thread, start, TSCOPE_REC_PHASE, (u16)phase, &record, sizeof(record));
 }
 
-void backward_begin(struct torch_scope *scope) {
-  bool inner = torch_scope_find(SCOPE_BACKWARD) != NULL;
-  torch_scope_push(scope, SCOPE_BACKWARD);
-  struct tscope_thread *thread = inner ? NULL : tscope_enter(TSCOPE_WAKES);
-  if (!thread)
-    return;
-  torch_init(thread);
-  scope->thread = thread;
-  scope->start = tscope_ticks();
-  call_site_backward_begin(thread, scope->start);
-  scope->dur = phase_open(thread, scope->start, TSCOPE_PHASE_BACKWARD, torch_family.backward);
-  torch_thread_of(thread)->forward.dur = NULL;
-  tscope_leave(thread);
-}
-
-void backward_end(struct torch_scope *scope) {
-  torch_scope_pop(scope);
-}
-
 /* enum at::RecordScope */
 #define RECORD_SCOPES 10
 #define RECORD_SCOPE_USER 7
@@ -58,6 +39,74 @@ struct record_callback {
   bool needs_inputs, needs_outputs, needs_ids;
 };
 _Static_assert(sizeof(struct record_callback) == 40, "at::RecordFunctionCallback");
+
+/* Around each node of a backward pass PyTorch copies the list of those who listen to ranges, twice,
+ * unless it is empty: most of what tscope would cost a job of small operators. So tscope does not
+ * listen during backward passes, if the first ones and one of so many after them had no range that
+ * tscope records, on any thread. */
+enum { LISTENED_PASSES = 32, LISTENED_ONE_IN = 16 };
+
+static struct {
+  u64 (*add)(struct record_callback); /* at::addGlobalCallback */
+  void (*remove)(u64);                /* at::removeCallback; NULL: tscope always listens */
+  struct record_callback callback;
+  u64 handle;
+  const struct torch_scope *owner; /* the backward pass that is counted; others beside it are not */
+  u32 passes;
+  bool pauses; /* the owner's */
+  u8 heard;    /* a range inside a backward pass */
+} listening;
+
+static void listening_backward_begin(const struct torch_scope *scope) {
+  const struct torch_scope *none = NULL;
+  if (!listening.remove || __atomic_load_n(&listening.heard, __ATOMIC_RELAXED) ||
+      !__atomic_compare_exchange_n(&listening.owner, &none, scope, false, __ATOMIC_ACQUIRE,
+                                   __ATOMIC_RELAXED))
+    return;
+  u32 pass = listening.passes++;
+  listening.pauses = pass >= LISTENED_PASSES && pass % LISTENED_ONE_IN != 0;
+  if (listening.pauses)
+    listening.remove(listening.handle);
+}
+
+void torch_listening_backward_end(const struct torch_scope *scope) {
+  if (__atomic_load_n(&listening.owner, __ATOMIC_RELAXED) != scope)
+    return;
+  if (listening.pauses)
+    listening.handle = listening.add(listening.callback);
+  __atomic_store_n(&listening.owner, NULL, __ATOMIC_RELEASE);
+}
+
+/* After a fork during a backward pass, in a child that trains. */
+void torch_listening_again(void) {
+  if (listening.owner)
+    torch_listening_backward_end(listening.owner);
+}
+
+static void listening_heard(void) {
+  if (__atomic_load_n(&listening.owner, __ATOMIC_RELAXED))
+    __atomic_store_n(&listening.heard, 1, __ATOMIC_RELAXED);
+}
+
+void backward_begin(struct torch_scope *scope) {
+  bool inner = torch_scope_find(SCOPE_BACKWARD) != NULL;
+  torch_scope_push(scope, SCOPE_BACKWARD);
+  struct tscope_thread *thread = inner ? NULL : tscope_enter(TSCOPE_WAKES);
+  if (!thread)
+    return;
+  torch_init(thread);
+  listening_backward_begin(scope);
+  scope->thread = thread;
+  scope->start = tscope_ticks();
+  call_site_backward_begin(thread, scope->start);
+  scope->dur = phase_open(thread, scope->start, TSCOPE_PHASE_BACKWARD, torch_family.backward);
+  torch_thread_of(thread)->forward.dur = NULL;
+  tscope_leave(thread);
+}
+
+void backward_end(struct torch_scope *scope) {
+  torch_scope_pop(scope);
+}
 
 /* The phase of a range, 0 if it is none. `name` may be NULL. */
 static u32 phase_of(const char *name) {
@@ -117,6 +166,7 @@ __attribute__((used)) static void *range_start(void *context, const void *range)
   struct tscope_thread *thread = phase || begins || ends ? tscope_enter(TSCOPE_QUIET) : NULL;
   if (!thread)
     return context;
+  listening_heard();
   if (begins)
     forward_open(thread);
   else
@@ -159,14 +209,15 @@ static void range_end(const void *range, void *context) {
 }
 
 void torch_phases_install(struct tscope_thread *thread) {
-  u64 (*add)(struct record_callback) = (u64(*)(struct record_callback))torch_function(
+  listening.add = (u64(*)(struct record_callback))torch_function(
       "_ZN2at17addGlobalCallbackENS_22RecordFunctionCallbackE");
-  if (!add || !torch_family.range_name || !torch_has_record_callback()) {
+  if (!listening.add || !torch_family.range_name || !torch_has_record_callback()) {
     tscope_info(thread, TSCOPE_INFO_FEATURE, "this version of PyTorch is not known", "phases");
     return;
   }
-  struct record_callback callback = {
+  listening.callback = (struct record_callback){
       .start = tscope_torch_range_start, .end = range_end, .sampling_probability = 1.0};
-  callback.scopes[RECORD_SCOPE_USER] = true;
-  add(callback);
+  listening.callback.scopes[RECORD_SCOPE_USER] = true;
+  listening.handle = listening.add(listening.callback);
+  listening.remove = (void (*)(u64))torch_function("_ZN2at14removeCallbackEm");
 }

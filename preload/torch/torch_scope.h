@@ -46,11 +46,15 @@ static inline void torch_scope_push(struct torch_scope *scope, enum torch_scope_
   torch_scopes = scope;
 }
 
+/* torch_phases.c: a backward pass has ended, in any way. */
+void torch_listening_backward_end(const struct torch_scope *scope);
+
 /* Closes the scope's span unless the process was forked inside it: the record is the parent's. */
 static inline void torch_scope_close(struct torch_scope *scope) {
   if (scope->dur && tscope_live->on)
     tscope_span_close(scope->thread, scope->dur, scope->start);
   if (scope->kind == SCOPE_BACKWARD && scope->thread) {
+    torch_listening_backward_end(scope);
     call_site_backward_end();
     scope->thread = NULL;
   }

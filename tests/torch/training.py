@@ -256,6 +256,20 @@ def survived_errors(python, library, tool, scratch):
                for earlier, later in zip(backward, backward[1:])), "one after the other")
 
 
+def inside_backward(python, library, tool, scratch):
+    """Optimizer steps inside the backward pass are seen. tscope listens to ranges there in the first 32 passes and in one
+    of 16, and in all once it heard one: a job that begins with it in its pass 66 is seen from pass 80 on."""
+    for first, seen in ((0, 100), (66, 20), (100, 0)):
+        job = Job(python, library, scratch, f"from{first}")
+        arguments = [str(first), "100"]
+        bare = Job(python, None, scratch, "bare").run(*arguments, script="steps_in_backward.py", ranks=0)
+        expect(job.run(*arguments, script="steps_in_backward.py", ranks=0) == bare, "the same numbers")
+        trace, = [read_trace.Trace(path) for path in read_trace.paths_under(job.directory)]
+        expect(len(trace.phases("BACKWARD")) == 100, "100 backward passes")
+        took = sum(record.tag == read_trace.ENUMS["PHASES"]["OPTIMIZER"] for record in trace.records["Phase"])
+        expect(took == 2 * seen, f"{took} optimizer steps of a job that takes them from pass {first}, not {2 * seen}")
+
+
 def collectives(python, library, tool, scratch):
     """Every operation that collectives.py calls: kind, size, type, reduction and peer."""
     job = Job(python, library, scratch, "collectives")
@@ -333,7 +347,7 @@ def dormant(python, library, tool, scratch):
 
 CASES = {case.__name__.replace("_", "-"): case
          for case in (same_numbers, straggler_named, accumulation, recomputation, data_workers,
-                      killed, survived_errors, collectives, names, dormant)}
+                      killed, survived_errors, inside_backward, collectives, names, dormant)}
 
 
 def main():

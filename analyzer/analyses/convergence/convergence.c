@@ -24,7 +24,8 @@ const char *const scalar_role_words[] = {
 struct convergence_result convergence_result_unknown(void) {
   return (struct convergence_result){
       .reason = "no input has values of training: give a log (JSON lines, CSV, "
-                "trainer_state.json), call tscope_scalar(), or set TSCOPE_SCALARS=stdout",
+                "trainer_state.json), call tscope_scalar(), or print lines such as "
+                "\"step 10 loss 2.31\" from Python without TSCOPE_SCALARS=off",
       .diverged_step = NAN,
       .plateau_steps = NAN,
       .plateau_change = NAN,

@@ -123,7 +123,7 @@ static void verdict(struct pen *pen, const struct results *results,
                   ? "No finding reached its threshold, but some things could not be judged:"
                   : "Nothing that was measured stands out: no finding reached its threshold.");
     if (results->convergence.reason && results->step_count > 0)
-      pen_words(pen, STYLE_PLAIN, TEXT_INDENT, " The loss was not looked at.");
+      pen_words(pen, STYLE_PLAIN, TEXT_INDENT, " No loss is known.");
   }
   put_hidden_communication(pen, results);
   put_cannot_tell(pen, results);
