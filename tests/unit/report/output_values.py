@@ -62,8 +62,10 @@ class Output(unittest.TestCase):
         program = "print('loss=1'); sys.stderr.write('loss=2\\n'); sys.stderr.flush()"
         self.assertEqual(self.values(program, "stderr")["loss"]["last"], 2)
 
-    def test_by_default_and_switched_off(self):
+    def test_by_default(self):
         self.assertEqual(self.values("print('step 1: loss=1')", None)["loss"]["values"], 1)
+
+    def test_switched_off(self):
         self.assertEqual(self.values("print('step 1: loss=1')", "off"), {})
 
     def test_much_and_binary_output(self):
