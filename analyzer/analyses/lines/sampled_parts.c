@@ -124,8 +124,10 @@ void parts_collect(struct part_collector *c, const struct analysis *a, struct pa
   c->stack_ns[sample.stack] += sample.ns;
   c->line_part[sample.stack] = part + 1;
   add_functions(c, a, sample);
-  if (sample.activity)
-    add(&c->parts.at[find_part(c, OWN_ACTIVITY, sample.activity)], a, sample);
+  if (!sample.activity)
+    return;
+  part = find_part(c, OWN_ACTIVITY, sample.activity); /* it may move them all */
+  add(&c->parts.at[part], a, sample);
 }
 
 static void copy_frame(struct arena *arena, struct call_frame *to, const struct call_frame *from) {

@@ -312,6 +312,8 @@ static int explain_straggler(struct comparison *c, u32 index) {
   const struct sampled_part *activity = best->part[OWN_ACTIVITY];
   bool no_core = activity && activity->line == TSCOPE_ACTIVITY_NO_CORE;
   bool of_line = best->part[OWN_LINE] && explains(rank, &best->of[OWN_LINE]);
+  /* A line of its own that computes is also what needs the core. */
+  no_core &= !of_line || best->of[OWN_LINE].peers_ms >= LINE_OF_ONE * best->of[OWN_LINE].ms;
   if (parts_of(c, index)->n && !of_line && !best->part[OWN_FUNCTION] && !activity)
     rank->steps_to_tell = steps_needed(c, index);
   if (of_line || best->part[OWN_FUNCTION] || activity) {
