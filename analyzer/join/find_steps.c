@@ -151,6 +151,7 @@ static void choose_steps(struct model *model, const char *wanted) {
   model->steps.host_begin += skipped;
   model->steps.host_end += skipped;
   model->steps.ends_known += skipped;
+  model->steps.kind += model->steps.kind ? from : 0;
   model->steps.open &= to == n;
   model->steps.n = to - from;
   model->steps.first = from;
@@ -176,6 +177,20 @@ static int step_of_arrivals(struct model *model, const struct rank_bounds *bound
   return 0;
 }
 
+/* What the iterations of an inference engine hold, by the marks of a rank that has them all. */
+static void set_kinds(struct model *model) {
+  struct steps *steps = &model->steps;
+  for (u32 r = 0; r < model->n_ranks && !steps->kind; r++) {
+    const struct rank_events *events = &internal_of(model)->events[r];
+    if (events->marks.n < steps->n || !steps->n || !events->marks.at[0].kind)
+      continue;
+    steps->kind = arena_array(&internal_of(model)->arena, steps->n, sizeof(*steps->kind));
+    for (u32 s = 0; s < steps->n; s++)
+      steps->kind[s] = events->marks.at[s].kind;
+    steps->method = "the engine's iterations";
+  }
+}
+
 void find_steps(struct model *model, const struct model_options *options) {
   struct rank_bounds *bounds = memory_zeroed(model->n_ranks, sizeof(*bounds));
   model->steps = (struct steps){.method = "none", .confidence = NAN};
@@ -193,9 +208,10 @@ void find_steps(struct model *model, const struct model_options *options) {
   for (u32 r = 0; r < model->n_ranks && !model->steps.by_collectives; r++)
     bounds_on_gpu(&internal_of(model)->events[r], &bounds[r]);
   assemble(model, bounds);
+  set_kinds(model);
   if (options->steps)
     choose_steps(model, options->steps);
-  else if (!options->include_warmup)
+  else if (!options->include_warmup && !model->steps.kind) /* its kinds take different times */
     count_warmup(model);
   step_of_arrivals(model, bounds);
 

@@ -126,11 +126,12 @@ static bool matches(const regex_t *regex, const char *pattern, const char *text)
  * kernels have none. */
 static bool may_communicate(const struct kernel_parts *parts) {
   static const char *const words[] = {
-      "ccl",    "educe",   "RMSNorm", "buffers",    "gather",   "to_all",  "toall",       "ToAll",
-      "To_All", "vdev",    "shmem",   "::ep",       "_ep",      "barrier", "signal",      "niin",
-      "Gather", "AllTo",   "a2a",     "A2A",        "ubx_",     "comm",    "exchange",    "prims",
-      "dda",    "oneshot", "_ag_",    "wait_until", "alltoall", "ag_gemm", "lamport",     "rdxn_",
-      "node",   "mori",    "EpDisp",  "EpComb",     "collect_", "sync_on", "broadcast_on"};
+      "ccl",      "educe",    "RMSNorm", "buffers",  "gather",  "to_all",      "toall",
+      "ToAll",    "To_All",   "vdev",    "shmem",    "::ep",    "_ep",         "barrier",
+      "signal",   "niin",     "Gather",  "AllTo",    "a2a",     "A2A",         "ubx_",
+      "comm",     "exchange", "prims",   "dda",      "oneshot", "_ag_",        "wait_until",
+      "alltoall", "ag_gemm",  "lamport", "rdxn_",    "PtoP",    "PeerTo",      "node",
+      "mori",     "EpDisp",   "EpComb",  "collect_", "sync_on", "broadcast_on"};
   for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++)
     if (strstr(parts->function, words[i]) || strstr(parts->scope, words[i]))
       return true;

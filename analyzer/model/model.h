@@ -136,6 +136,21 @@ enum step_known { STEP_BEGIN_KNOWN = 1, STEP_END_KNOWN = 2 };
  * over when its host part is over and its GPU has done what the host had launched by then. Here
  * this is known as far as the retained records show it, from collectives; analyses also know
  * kernels. */
+/* X(NAME, "name in reports"): a step is one of training, or an iteration of an inference engine by
+ * what its batch holds: prompts that are read, answers that grow by a token each, or both. */
+#define STEP_KINDS(X)                                                                              \
+  X(TRAINING, "training")                                                                          \
+  X(PREFILL, "prefill")                                                                            \
+  X(DECODE, "decode")                                                                              \
+  X(MIXED, "prefill and decode")
+
+enum step_kind {
+#define X(NAME, text) STEP_##NAME,
+  STEP_KINDS(X)
+#undef X
+      STEP_KINDS_COUNT
+};
+
 struct steps {
   u32 n;
   u32 first;  /* the number that the first one here has in the run: 0, or a of --steps a:b */
@@ -149,6 +164,7 @@ struct steps {
   i64 *begin, *end;           /* NS_UNKNOWN where a rank does not have the step */
   i64 *host_begin, *host_end; /* on the host alone; NULL: the same */
   u8 *ends_known;             /* enum step_known, or'ed; NULL: none is */
+  u8 *kind;                   /* [n] enum step_kind; NULL: all are of training */
 };
 
 /* Time of one rank in one step by phase, from PHASE records (or inferred: see phase_method). */

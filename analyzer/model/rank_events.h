@@ -147,6 +147,7 @@ struct rank_mark {
   i64 time;
   u64 step;
   bool ends; /* the last step ends here and no other begins */
+  u8 kind;   /* enum step_kind */
 };
 
 struct rank_step_range {

@@ -70,6 +70,11 @@ const struct budget_line *budget_line_of(const struct results *r, enum budget_pa
  * depend on it. 0, or -ENOMEM. */
 int findings_note_core_shortage(struct analysis *a);
 
+/* Whether the job answers requests: advice for training does not fit it. */
+static inline bool serves(const struct findings *f) {
+  return f->r->n_step_kinds > 0;
+}
+
 /* Seconds of the run, from milliseconds per step. */
 static inline double run_seconds(const struct findings *f, double per_step_ms) {
   return per_step_ms * f->steps / 1e3;

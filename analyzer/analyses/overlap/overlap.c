@@ -19,6 +19,7 @@
 #include "analyses/steps/series.h"
 #include "base/checked_memory.h"
 #include "base/intervals.h"
+#include "kernels/communication.h"
 
 /* Exposed wait of one rank since its current step began, by communicator. */
 struct waits {
@@ -194,6 +195,9 @@ static void sweep_collectives(struct sweep *s) {
         comm = model->collectives[arrival->collective].comm;
         s->a->wait_in_other_comms[span->link] = wait_in_other_comms(s, comm, span->start);
       }
+    } else if (span->category == COMM_OP_PEER_COPY) {
+      op = span->category;
+      transfer = span->start;
     }
     intervals_append(&s->comm, span->start, span->end);
     i64 start = span->start > covered ? span->start : covered;

@@ -59,6 +59,8 @@ static const char *why_no_path(struct analysis *a, double nodes_per_step) {
 static bool seen_by_all(const struct analysis *a, u32 step) {
   if (!analysis_is_training(a, step))
     return false;
+  if (a->model->steps.kind && step == 0)
+    return true; /* begins with its own work: steps/steps_on_gpu.c */
   for (u32 rank = 0; rank < a->model->n_ranks; rank++) {
     struct window window;
     if (analysis_window(a, rank, step, &window) &&

@@ -116,6 +116,32 @@ static double host_ahead_ms(const struct analysis *a, u32 step, u32 *ended) {
   return known ? sum / known : NAN;
 }
 
+/* An engine's iterations take as long as their batches need: each kind has its own times. */
+static void list_kinds(struct analysis *a) {
+  static const char *const names[] = {
+#define X(NAME, text) text,
+      STEP_KINDS(X)
+#undef X
+  };
+  const u8 *kind = a->model->steps.kind;
+  struct results *r = a->results;
+  if (!kind)
+    return;
+  r->step_kinds = arena_array(a->arena, STEP_KINDS_COUNT, sizeof(*r->step_kinds));
+  double *ms = arena_array(a->arena, a->n_steps, sizeof(double));
+  for (u8 k = STEP_PREFILL; k < STEP_KINDS_COUNT; k++) {
+    u32 n = 0, known = 0;
+    for (u32 step = a->first_step; step < a->first_step + a->n_steps; step++) {
+      n += kind[step] == k;
+      if (kind[step] == k && !isnan(r->step_ms[step]))
+        ms[known++] = r->step_ms[step];
+    }
+    if (n)
+      r->step_kinds[r->n_step_kinds++] = (struct step_kind_result){
+          names[k], n, median_of(ms, known), quantile_of(ms, known, 0.95)};
+  }
+}
+
 int steps_analyse(struct analysis *a) {
   const struct steps *steps = &a->model->steps;
   struct results *r = a->results;
@@ -145,6 +171,7 @@ int steps_analyse(struct analysis *a) {
     aheads[ahead] = host_ahead_ms(a, step, ended);
     ahead += !isnan(aheads[ahead]);
   }
+  list_kinds(a);
   r->training_steps = a->n_training;
   r->step_mean_ms = mean_of(looked_at, n);
   r->looked_at_s = (r->step_mean_ms * a->n_training + other_ms) / 1e3;

@@ -218,6 +218,16 @@ static i64 bound_on_gpu(const struct step_bounds *b, u32 bound, i64 of_collectiv
   return b->gpu[bound] > host ? b->gpu[bound] : host;
 }
 
+/* A recording may begin while the GPU works off earlier iterations: the first one begins with the
+ * first work that is known to be its own. */
+static i64 after_earlier_work(const struct step_bounds *b, i64 begin) {
+  const struct rank *rank = &b->a->model->ranks[b->t->rank];
+  for (u32 i = 0; i < rank->n_gpu_windows; i++)
+    if (rank->gpu_windows[i].clock == TSCOPE_GPU_CLOCK_CUPTI)
+      return rank->gpu_windows[i].settled > begin ? rank->gpu_windows[i].settled : begin;
+  return begin;
+}
+
 static void set_step_ends(struct step_bounds *b) {
   struct analysis *a = b->a;
   u32 bound = 0;
@@ -229,6 +239,8 @@ static void set_step_ends(struct step_bounds *b) {
     u8 *ends = &a->ends_known[cell];
     known.start = bound_on_gpu(b, bound++, *ends & STEP_BEGIN_KNOWN ? a->begin[cell] : NS_UNKNOWN);
     known.end = bound_on_gpu(b, bound++, *ends & STEP_END_KNOWN ? a->end[cell] : NS_UNKNOWN);
+    if (a->model->steps.kind && step == 0)
+      known.start = after_earlier_work(b, known.start);
     struct interval whole = step_on_gpu(host, known, ends);
     a->begin[cell] = whole.start;
     a->end[cell] = whole.end;

@@ -302,6 +302,9 @@ int kineto_add_event(struct kineto_trace *trace, const struct kineto_event *even
   case KINETO_MEMSET:
     item.kind = event->category == KINETO_MEMCPY ? KINETO_ITEM_MEMCPY : KINETO_ITEM_MEMSET;
     item.bytes = event->bytes > 0 ? (float)event->bytes : 0;
+    if (name->copy == TSCOPE_MEMCPY_P2P && event->category == KINETO_MEMCPY &&
+        kineto_communication(&trace->names, number).library)
+      item.kind = KINETO_ITEM_COMM_KERNEL;
     break;
   case KINETO_CALL:
     item.kind = KINETO_ITEM_CALL;

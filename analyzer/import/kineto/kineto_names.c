@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "import/kineto/kineto_names.h"
+#include "model/model.h"
 
 #include <ctype.h>
 
@@ -134,6 +135,23 @@ u8 kineto_op_of(const char *text) {
   return 0;
 }
 
+/* An engine's iteration, by how it is annotated. vLLM (vllm/v1/worker/gpu_worker.py):
+ * "execute_context_1(888)_generation_0(0)", in some versions with a number of tokens before
+ * "context"; SGLang (managers/scheduler.py): "step[EXTEND bs=1 toks=107]". */
+static u8 iteration_of(const char *text) {
+  const char *context = starts_with(text, "execute_") ? strstr(text, "context_") : NULL;
+  const char *generation = context ? strstr(context, "_generation_") : NULL;
+  if (generation) {
+    bool prompts = atoi(context + strlen("context_")) > 0;
+    bool answers = atoi(generation + strlen("_generation_")) > 0;
+    return prompts ? answers ? STEP_MIXED : STEP_PREFILL : STEP_DECODE;
+  }
+  return starts_with(text, "step[EXTEND ")   ? STEP_PREFILL
+         : starts_with(text, "step[DECODE ") ? STEP_DECODE
+         : starts_with(text, "step[MIXED ")  ? STEP_MIXED
+                                             : STEP_TRAINING;
+}
+
 static void describe(struct kineto_name *name) {
   const char *text = name->text;
   name->call = call_of(text);
@@ -155,6 +173,7 @@ static void describe(struct kineto_name *name) {
   name->is_step = starts_with(text, "ProfilerStep#");
   if (name->is_step)
     name->step = strtoull(text + strlen("ProfilerStep#"), NULL, 10);
+  name->iteration = iteration_of(text);
   name->backward = starts_with(text, "autograd::engine::");
   name->fill = strcmp(text, "aten::fill_") == 0 || strcmp(text, "aten::zero_") == 0;
   name->recompute = contains(text, "CheckpointFunctionBackward") || contains(text, "recompute");

@@ -36,6 +36,7 @@ struct kineto_name {
   u8 copy;                            /* enum tscope_memcpy that a copy is named after */
   bool copies;                        /* work of a device that copies, whatever its category */
   bool is_step;                       /* ProfilerStep# */
+  u8 iteration;                       /* enum step_kind of an inference engine's annotation; 0 */
   struct communication communication; /* of a kernel; see kineto_communication() */
   bool communication_known;
   bool comm_range;  /* of an annotation: nccl:all_reduce and the like */

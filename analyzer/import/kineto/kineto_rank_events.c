@@ -283,14 +283,17 @@ static void add_phase(struct building *b, const struct kineto_item *item, u8 kin
                                                    .kind = kind});
 }
 
-/* ProfilerStep#: each begins a step, the last one also ends. */
+/* ProfilerStep#, or the iterations of an inference engine where nobody calls step(): each begins a
+ * step, the last one also ends. */
 static void add_step_mark(struct building *b, const struct kineto_item *item, i64 *end) {
   struct rank_events *events = b->events;
+  const struct kineto_name *name = name_of(b->trace, item);
   if (item->start < *end)
     return; /* the same one on another thread */
   *end = item->end;
   VECTOR_PUSH(&events->marks,
-              (struct rank_mark){item->start, name_of(b->trace, item)->step, false});
+              (struct rank_mark){item->start, name->is_step ? name->step : events->marks.n, false,
+                                 name->is_step ? STEP_TRAINING : name->iteration});
 }
 
 static int define_comms(struct building *b, u32 rank) {
@@ -374,8 +377,18 @@ static void add_unseen_begin(struct building *b) {
   VECTOR_PUSH(&b->events->gpu_states, seen);
 }
 
+/* Whether steps of training are marked: an engine's annotations are then only ranges. */
+static bool has_profiler_steps(const struct kineto_trace *trace) {
+  for (u32 i = 0; i < trace->items.n; i++)
+    if (trace->items.at[i].kind == KINETO_ITEM_RANGE &&
+        name_of(trace, &trace->items.at[i])->is_step)
+      return true;
+  return false;
+}
+
 static void add_items(struct building *b) {
   const struct kineto_trace *trace = b->trace;
+  bool engine = !has_profiler_steps(trace);
   i64 step_end = INT64_MIN;
   for (u32 i = 0; i < trace->items.n; i++) {
     const struct kineto_item *item = &trace->items.at[i];
@@ -384,7 +397,7 @@ static void add_items(struct building *b) {
       add_run(b, item);
     else if (item->kind == KINETO_ITEM_COMM_KERNEL)
       add_kernel(b, item);
-    else if (item->kind == KINETO_ITEM_RANGE && name->is_step)
+    else if (item->kind == KINETO_ITEM_RANGE && (name->is_step || (engine && name->iteration)))
       add_step_mark(b, item, &step_end);
     else if ((item->kind == KINETO_ITEM_RANGE || item->kind == KINETO_ITEM_OP) && name->phase)
       add_phase(b, item, name->phase);

@@ -271,6 +271,47 @@ static void steps_are_the_profilers(void **state) {
   model_free(model);
 }
 
+#define ITERATION(name, start, duration)                                                           \
+  "{\"ph\":\"X\",\"cat\":\"user_annotation\",\"name\":\"" name "\",\"tid\":1,\"ts\":" start        \
+  ",\"dur\":" duration "},"
+
+/* Each kind has its own times; where nobody calls step(), these are the steps. */
+static void check_iterations(void **state, const char *text) {
+  static const struct analyse_options options = {
+      .flops_per_step = NAN, .params = NAN, .tokens_per_step = NAN, .peak_tflops = NAN};
+  struct model *model = read_text(*state, text);
+  struct results *r;
+  assert_string_equal(model->steps.method, "the engine's iterations");
+  assert_int_equal(model->steps.n, 4);
+  assert_int_equal(analyse(model, &options, &r), 0);
+  assert_int_equal(r->n_step_kinds, 3);
+  const struct step_kind_result wanted[] = {
+      {"prefill", 1, 0.2, 0.2}, {"decode", 2, 0.045, 0.05}, {"prefill and decode", 1, 0.3, 0.3}};
+  for (u32 i = 0; i < 3; i++) {
+    assert_string_equal(r->step_kinds[i].kind, wanted[i].kind);
+    assert_true(r->step_kinds[i].count == wanted[i].count);
+    assert_true(fabs(r->step_kinds[i].median_ms - wanted[i].median_ms) < 1e-9);
+    assert_true(r->step_kinds[i].p95_ms <= wanted[i].p95_ms + 1e-9);
+  }
+  results_free(r);
+  model_free(model);
+}
+
+static void steps_are_an_engines_iterations(void **state) {
+  check_iterations(
+      state,
+      "{\"traceEvents\":[" ITERATION("execute_context_1(888_788544)_generation_0(0)", "100", "190")
+          ITERATION("execute_32_context_0(sq0sk0)_generation_32(sq32sk55)", "300", "45")
+              ITERATION("execute_8192_context_9(sq1)_generation_37(sq37)", "350", "299")
+                  ITERATION("execute_context_0(0)_generation_8(8_90)", "650", "40")
+                      KERNEL("k", "110", "10", "1") "]}");
+  check_iterations(state, "{\"traceEvents\":[" ITERATION("step[EXTEND bs=1 toks=107]", "100", "190")
+                              ITERATION("step[DECODE bs=32]", "300", "45")
+                                  ITERATION("step[MIXED bs=2]", "350", "299")
+                                      ITERATION("step[DECODE bs=63]", "650", "40")
+                                          KERNEL("k", "110", "10", "1") "]}");
+}
+
 static double path_ms(const struct results *results, const char *category) {
   for (u32 i = 0; i < results->n_path_by_category; i++)
     if (strcmp(results->path_by_category[i].name, category) == 0)
@@ -496,6 +537,7 @@ int main(void) {
       WITH_FOLDER(traces_that_begin_later_are_matched),
       WITH_FOLDER(ranks_are_found_without_distributed_info),
       WITH_FOLDER(steps_are_the_profilers),
+      WITH_FOLDER(steps_are_an_engines_iterations),
       WITH_FOLDER(the_path_of_a_recording_that_begins_amid_work),
       WITH_FOLDER(a_quick_look_that_never_reached_the_gpu_says_so),
       WITH_FOLDER(waits_are_edges),

@@ -337,6 +337,8 @@ static void names_tell_what_communicates(void **state) {
       {"void at::native::vectorized_gather_kernel<16, long>(char*)", NULL, false},
       {"cuda::reduce_fused_impl(int4 const*)", NULL, false},
       {"void cub::DeviceReduceKernel<int, int*>(int*)", NULL, false},
+      {"Memcpy PtoP (Device -> Device)", "copy between GPUs", false},
+      {"Memcpy DtoD (Device -> Device)", NULL, false},
       {"gather_indexes_kernel", NULL, false},
       {"void fbgemm_gpu::broadcast_on_dim<float>(float*)", NULL, false},
       {"void tree::node_split_kernel<float>(float*)", NULL, false},

@@ -65,9 +65,14 @@ int rule_comm_bound(struct findings *f) {
                        : "Communication is the bottleneck: %.0f %% of %s",
                    100 * e.transfer_ms / f->step_ms, of_each_step(f)),
       describe_kind(f, &e),
-      arena_text(f->a->arena, "Send less or less often: larger batch or gradient accumulation, "
-                              "bf16 or compressed gradients, sharding that keeps heavy traffic "
-                              "inside a node. Compare the bus bandwidth with that of the links."),
+      arena_text(f->a->arena,
+                 serves(f) ? "Send less, or over faster links: all-reduces over "
+                             "NVLink's multicast or fused with the norm, fewer ranks "
+                             "a model, activations of fewer bits. Compare the bus "
+                             "bandwidth with that of the links."
+                           : "Send less or less often: larger batch or gradient accumulation, "
+                             "bf16 or compressed gradients, sharding that keeps heavy traffic "
+                             "inside a node. Compare the bus bandwidth with that of the links."),
       NULL, 0);
 }
 

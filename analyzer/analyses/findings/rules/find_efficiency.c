@@ -87,6 +87,11 @@ static char *recoverable_action(struct findings *f, enum budget_part part) {
     return arena_text(f->a->arena,
                       "Copy from pinned memory with non_blocking=True on a separate stream, before "
                       "the data is used; keep constant data on the device.");
+  if (serves(f))
+    return arena_text(f->a->arena, "Keep the device busy: CUDA graphs for the batch sizes that "
+                                   "occur, more requests a batch, scheduling of the next batch "
+                                   "while this one runs; check that the host's CPU is not the "
+                                   "limit.");
   return arena_text(f->a->arena, "Keep the device busy: CUDA graphs or torch.compile, larger "
                                  "batch, fused optimizer; remove .item(), .cpu() and synchronize() "
                                  "from the step; check that the host's CPU is not the limit.");

@@ -86,9 +86,13 @@ int rule_launch_bound(struct findings *f) {
                    "\u00b5s of their launch.",
                    gpu->host_bound_ms, gpu->total_ms, 100 * small, r->launch.kernels,
                    r->launch.delay_median_us),
-      arena_text(f->a->arena,
-                 "Launch less and sooner: torch.compile or CUDA graphs, larger batches, fused "
-                 "operators and optimizers; take .item(), .cpu() and prints out of the step."),
+      arena_text(
+          f->a->arena,
+          serves(f) ? "Launch less and sooner: CUDA graphs for the batch sizes that occur (no "
+                      "eager mode), torch.compile, fused operators; schedule the next batch "
+                      "while this one runs."
+                    : "Launch less and sooner: torch.compile or CUDA graphs, larger batches, fused "
+                      "operators and optimizers; take .item(), .cpu() and prints out of the step."),
       NULL, 0);
 }
 

@@ -392,8 +392,9 @@ static void decode_device(struct decoding *decoding, const struct tscope_record 
     }
   } else if (record->type == TSCOPE_REC_GPU_MEMCPY) {
     const struct tscope_gpu_memcpy_record *copy = (const void *)record;
-    span.kind = SPAN_MEMCPY;
-    span.category = (u8)copy->kind;
+    bool between_gpus = copy->kind == TSCOPE_MEMCPY_P2P;
+    span.kind = between_gpus ? SPAN_COLLECTIVE : SPAN_MEMCPY;
+    span.category = between_gpus ? COMM_OP_PEER_COPY : (u8)copy->kind;
     span.name = vocabulary_name(build, NAMES_OF_CALLS + 3);
     facts.what = (u32)copy->bytes;
     facts.bytes = (float)copy->bytes;

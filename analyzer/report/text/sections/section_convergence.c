@@ -11,7 +11,7 @@
 /* Where a job trained and no value of it is known, that is said: its loss may be anything. */
 static bool applies(const struct results *results) {
   return results->convergence.reason == NULL ||
-         (results->step_count > 0 && section_has_timelines(results));
+         (results->step_count > 0 && !results->n_step_kinds && section_has_timelines(results));
 }
 
 static const char *unknown(const struct results *results) {

@@ -69,6 +69,17 @@ static void put_other_work(struct pen *pen, const struct results *results) {
   }
 }
 
+static void put_kinds(struct pen *pen, const struct results *results) {
+  for (u32 i = 0; i < results->n_step_kinds; i++) {
+    const struct step_kind_result *kind = &results->step_kinds[i];
+    section_label(pen, i ? "" : "of a server");
+    pen_item_format(pen, STYLE_PLAIN, VALUE_INDENT, "%s %s", count_of(kind->count).text,
+                    kind->kind);
+    pen_item_format(pen, STYLE_PLAIN, VALUE_INDENT, "median %s", duration_ms(kind->median_ms).text);
+    pen_item_format(pen, STYLE_PLAIN, VALUE_INDENT, "p95 %s", duration_ms(kind->p95_ms).text);
+  }
+}
+
 static void steps_body(struct pen *pen, const struct results *results,
                        const struct report_view *view) {
   const struct steps *steps = &results->model->steps;
@@ -97,6 +108,7 @@ static void steps_body(struct pen *pen, const struct results *results,
   pen_item_format(pen, STYLE_PLAIN, VALUE_INDENT, "mean %s",
                   duration_ms(results->step_mean_ms).text);
   pen_item_format(pen, STYLE_PLAIN, VALUE_INDENT, "CV %s", percent(results->step_cv).text);
+  put_kinds(pen, results);
   put_other_work(pen, results);
   put_host_ahead(pen, results);
   section_label(pen, "throughput");
@@ -117,6 +129,8 @@ struct phase_row {
 static const char *phases_unknown(const struct results *results) {
   bool any = !isnan(results->data_ms) || !isnan(results->forward_ms) ||
              !isnan(results->backward_ms) || !isnan(results->optimizer_ms);
+  if (!any && results->n_step_kinds)
+    return "the steps are iterations of an inference engine, which have none of training's phases";
   if (!any && results->model->recorder)
     return "no rank has training phases (optimizer, data loader, ranges called forward and "
            "backward)";

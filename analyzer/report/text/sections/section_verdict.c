@@ -122,7 +122,7 @@ static void verdict(struct pen *pen, const struct results *results,
               results->n_undecided
                   ? "No finding reached its threshold, but some things could not be judged:"
                   : "Nothing that was measured stands out: no finding reached its threshold.");
-    if (results->convergence.reason && results->step_count > 0)
+    if (results->convergence.reason && results->step_count > 0 && !results->n_step_kinds)
       pen_words(pen, STYLE_PLAIN, TEXT_INDENT, " No loss is known.");
   }
   put_hidden_communication(pen, results);
