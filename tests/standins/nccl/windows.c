@@ -35,3 +35,17 @@ NCCL_API ncclResult_t ncclDevCommDestroy(ncclComm_t comm, const void *device_com
   (void)comm, (void)device_comm;
   return ncclInvalidUsage;
 }
+
+/* PyTorch is linked with these, and calls them only where windows can be used from kernels. */
+#define REFUSED(name)                                                                              \
+  NCCL_API ncclResult_t name(void);                                                                \
+  NCCL_API ncclResult_t name(void) {                                                               \
+    return ncclInvalidUsage;                                                                       \
+  }
+REFUSED(ncclCommGetUniqueId)
+REFUSED(ncclCommMemStats)
+REFUSED(ncclCommResume)
+REFUSED(ncclCommSuspend)
+REFUSED(ncclGetLsaMultimemDevicePointer)
+REFUSED(ncclGetPeerDevicePointer)
+REFUSED(ncclWinGetUserPtr)

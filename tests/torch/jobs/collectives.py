@@ -31,3 +31,4 @@ else:
     dist.recv(ones(12), src=0)
     dist.send(ones(13), dst=0)
 dist.destroy_process_group()
+del other, work  # from 2.15 on a group ends when nothing refers to it any more
