@@ -72,26 +72,35 @@ static size_t shown_name_length(const struct pen *pen) {
   return pen->width >= 110 ? pen->width - 86 : 24;
 }
 
-/* The label of a row: if another name is shortened to the same text, the part in which the whole
- * names differ. */
+/* The label of a row: if another short name begins in the same way, the part in which the two
+ * differ; if they are equal, the part in which the whole names do. */
 static void label_row(const struct results *results, u32 n, u32 i, size_t seen, char *text) {
   const struct kernel_result *one = &results->kernels[i];
+  const char *name = one->shortened;
   size_t same = 0;
   bool alike = false;
   for (u32 k = 0; k < n; k++) {
     const struct kernel_result *other = &results->kernels[k];
-    size_t at = 0;
     if (k == i || strncmp(one->shortened, other->shortened, seen) != 0)
       continue;
-    while (one->name[at] && one->name[at] == other->name[at])
+    bool equal = strcmp(one->shortened, other->shortened) == 0;
+    const char *of_other = equal ? other->name : other->shortened;
+    if (equal && name != one->name) {
+      name = one->name;
+      same = 0;
+    } else if (!equal && name == one->name) {
+      continue;
+    }
+    size_t at = 0;
+    while (name[at] && name[at] == of_other[at])
       at++;
     alike = true;
     same = at > same ? at : same;
   }
-  while (same && isalnum((unsigned char)one->name[same - 1]))
+  while (same && isalnum((unsigned char)name[same - 1]))
     same--; /* from the beginning of the word */
   if (alike)
-    snprintf(text, NAME_BYTES, "…%.*s %s", NAME_PART, one->name + same, one->shortened);
+    snprintf(text, NAME_BYTES, "…%.*s %s", NAME_PART, name + same, one->shortened);
   else
     snprintf(text, NAME_BYTES, "%s", one->shortened);
 }
@@ -119,7 +128,9 @@ static void number_equal_names(char (*names)[NAME_BYTES], u32 n, size_t seen) {
 
 /* Of the steps in which the GPU was recorded, for one rank. */
 static double kernels_per_step(const struct results *results) {
-  double steps = results->step_count * results->kernels_seen * results->kernels_ranks;
+  /* what was not seen before an engine's first iteration belongs to earlier ones */
+  double seen = results->n_step_kinds ? 1 : results->kernels_seen;
+  double steps = results->step_count * seen * results->kernels_ranks;
   return steps > 0 ? 1 / steps : NAN;
 }
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * As in refused.c: a program of cublasLt's own algorithms has none here.
+ * As in blas_refused.c: a program of cublasLt's own algorithms has none here.
  */
 #define REFUSED(name)                                                                              \
   __attribute__((visibility("default"))) int name(void);                                           \
