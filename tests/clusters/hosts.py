@@ -22,6 +22,7 @@ A_HOST = 2  # ranks
 SLOW_HOST = 1
 SLOW_RANKS = [2, 3]
 SLEEP_MS = 12
+START_S = 400  # until six ranks have imported PyTorch and trained 20 steps, on two busy cores
 LATE = "DIST.STRAGGLER", "HOST.CPU_LIMIT", "DIST.FAIL_SLOW"
 
 
@@ -176,7 +177,7 @@ def elastic_host(folder):
     """kill -9 of a host; the job goes on with those that are left, and their ranks have other numbers."""
     with Hosts(3) as hosts:
         processes = agents(hosts, folder, "2:3", STEPS="60", AT_STEP="20")
-        wait_until("step 20", lambda: os.path.exists(os.path.join(folder, "at-0")))
+        wait_until("step 20", lambda: os.path.exists(os.path.join(folder, "at-0")), START_S)
         hosts.kill(2)
         finish(processes[:2])
         processes[2].communicate()
@@ -191,10 +192,10 @@ def elastic_host(folder):
 def hang(folder):
     """A rank does not come any more. Report and top see it from another host."""
     with Hosts(3) as hosts:
-        processes = start_all(hosts, folder, HANG="3:20", TSCOPE_STALL_S="5")
-        wait_until("all ranks", lambda: len(Traces(REPORT, folder).runs()) == 1)
-        time.sleep(25)
+        processes = start_all(hosts, folder, HANG="3:20", AT_STEP="20", TSCOPE_STALL="5")
+        wait_until("step 20", lambda: os.path.exists(os.path.join(folder, "at-0")), START_S)
         environment = clean_environment()
+        time.sleep(20)
         top = json.loads(hosts.start(0, [TOP, "--once", "--format", "json", folder], environment)
                          .communicate(timeout=60)[0].splitlines()[-1])
         output = hosts.start(2, [REPORT, "--format", "json", folder], environment).communicate(timeout=60)[0]
@@ -215,7 +216,7 @@ def copies(folder):
     """Each host's files are copied a second after those of the one before, while the job runs."""
     with Hosts(3) as hosts, tempfile.TemporaryDirectory(prefix="tscope-copies-") as copy:
         processes = start_all(hosts, folder, AT_STEP="20", STEPS="200")
-        wait_until("step 20", lambda: os.path.exists(os.path.join(folder, "at-0")))
+        wait_until("step 20", lambda: os.path.exists(os.path.join(folder, "at-0")), START_S)
         os.mkdir(os.path.join(copy, CASE))
         for host in (1, 0, 2):
             for name in os.listdir(os.path.join(folder, CASE)):

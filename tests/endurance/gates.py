@@ -100,7 +100,7 @@ def gloo(build, python, folder, name, fault, number):
     env = environment(build, folder, name)
     package = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "scripts", "packaging", "python")
     env["PYTHONPATH"] = os.environ.get("TSCOPE_PACKAGE", package)
-    launch([python, script, str(29600 + number % 300), fault], env, 120)
+    launch([python, script, str(29600 + number % 300), fault], env, 400)
 
 
 def judge(build, folder, name, rules):

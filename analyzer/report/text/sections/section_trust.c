@@ -218,6 +218,13 @@ static void put_cost(struct pen *pen, const struct results *results) {
                     duration_ms(results->overhead_gpu_clock_ms).text);
   pen_item_format(pen, STYLE_PLAIN, VALUE_INDENT, "%s of traces",
                   byte_size(results->trace_bytes).text);
+  if (!isnan(results->overhead_fraction)) {
+    pen_newline(pen);
+    pen_to(pen, VALUE_INDENT);
+    pen_words(pen, STYLE_DIM, VALUE_INDENT,
+              "not counted: guards around calls, caches, what PyTorch does for tscope; with small "
+              "operators that was as much again");
+  }
 }
 
 static void put_trust_section(struct pen *pen, const struct results *results,
