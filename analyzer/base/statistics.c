@@ -119,18 +119,23 @@ static double middle_of(double a, double b, double c) {
   return fmax(fmin(a, b), fmin(fmax(a, b), c));
 }
 
-/* The break that leaves the least squares about the means of its two sides. A single outlier is
- * replaced by the middle one of it and its neighbours, which moves no step. The test by ranks knows
+void smooth_outliers(const double *values, u32 n, double *smooth) {
+  for (u32 i = 0; i < n; i++) {
+    u32 middle = i == 0 ? 1 : i + 1 == n ? n - 2 : i;
+    smooth[i] =
+        n < 3 ? values[i] : middle_of(values[middle - 1], values[middle], values[middle + 1]);
+  }
+}
+
+/* The break that leaves the least squares about the means of its two sides. The test by ranks knows
  * that there is a break, but not where, if the last values before it are the largest of their side.
  */
 static u32 find_break(const double *values, u32 n, double *smooth) {
   double all = 0, before = 0, most = -1;
   u32 at = 1;
-  for (u32 i = 0; i < n; i++) {
-    u32 middle = i == 0 ? 1 : i + 1 == n ? n - 2 : i;
-    smooth[i] = middle_of(values[middle - 1], values[middle], values[middle + 1]);
+  smooth_outliers(values, n, smooth);
+  for (u32 i = 0; i < n; i++)
     all += smooth[i];
-  }
   for (u32 i = 1; i < n; i++) {
     before += smooth[i - 1];
     double off = before - all * i / n, gain = off * off / ((double)i * (n - i));

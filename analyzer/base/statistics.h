@@ -32,6 +32,10 @@ double binomial_tail(u32 k, u32 n, double p);
 double student_tails(double t, double freedom);
 double student_quantile(double q, double freedom);
 
+/* Each value replaced by the middle one of it and its two neighbours: a single outlier disappears,
+ * and a step stays where it is. */
+void smooth_outliers(const double *values, u32 n, double *smooth);
+
 /* Where a series changes for good: the index k at which values[k ..] differ most from values[.. k),
  * and the probability that a series without a change looks as changed anywhere (Pettitt's test, by
  * ranks: no outlier and no shape of the noise matters). The place is where values lie nearest to

@@ -192,11 +192,14 @@ static void measure(const struct fit *fit, const struct unit_run *values, u32 n,
  * its sum over the noise of that sum, less what its breaks must gain. */
 static double find_stretch(const struct fit *fit, const struct unit_run *values, u32 n, u32 *from,
                            u32 *to) {
-  double *sums = fit->scratch, best = 0;
+  double *plain = fit->scratch, *smooth = plain + n, *sums = smooth + n, best = 0;
   u32 step = n / BREAKS_MOST + 1;
+  for (u32 i = 0; i < n; i++)
+    plain[i] = values[i].value / fit->noise;
+  smooth_outliers(plain, n, smooth);
   sums[0] = 0;
   for (u32 i = 0; i < n; i++)
-    sums[i + 1] = sums[i] + clipped(values[i].value / fit->noise, 0, OUTLIER);
+    sums[i + 1] = sums[i] + smooth[i];
   for (u32 k = 0; k < n; k += step)
     for (u32 l = n; l >= k + EFFECT_LEAST_RUNS; l = l > step ? l - step : 0) {
       double sum = sums[l] - sums[k];
@@ -283,7 +286,8 @@ struct effects find_effects(const struct observations *from, u32 tests, double l
                     .parts = memory_zeroed(from->units, sizeof(struct effect)),
                     .unit_runs = memory_array(from->all.n, sizeof(struct unit_run)),
                     .unit_begin = memory_zeroed(size_sum(from->units, 1), sizeof(u32)),
-                    .scratch = memory_array(size_sum(from->all.n, 1), sizeof(double))};
+                    .scratch =
+                        memory_array(size_sum(size_product(from->all.n, 3), 1), sizeof(double))};
   for (u32 i = 0; i < from->all.n; i++)
     fit.used[i] = true;
   effects.left_out = leave_out(&fit, offsetof(struct observation, position), from->positions,

@@ -90,9 +90,11 @@ def check_truth(report, seed):
     for host in SLOW:
         assert not slow[host]["began_later"] and not slow[host]["is_over"], slow[host]
     began = slow[LATER]
-    first = int(began["first"]["run"].split("-")[1])
-    # It runs on one of eight runs, and two or three of its runs may lie on the wrong side of the break.
-    assert began["began_later"] and not began["is_over"] and abs(first - RUNS // 2) <= 30, began
+    nights = [i for i, one in enumerate(reports) if LATER in {row["host"] for row in one["distributed"]["ranks"]}]
+    truth = sum(night < RUNS // 2 for night in nights)
+    found = nights.index(int(began["first"]["run"].split("-")[1]))
+    # The effect is ten times the noise of a run, so its begin is known to the run; the noise of one may hide it.
+    assert began["began_later"] and not began["is_over"] and abs(found - truth) <= 1, (began, nights)
     assert [row["name"] for row in document["lost"]] == [FRAGILE], document["lost"]
     nic = named(document, "slow links")
     assert set(nic) == {SLOW_NIC} and abs(nic[SLOW_NIC]["effect"] - NIC_BY) < 0.1, nic
