@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: MIT
 """Prints the include directories with the CUDA Toolkit and NCCL headers, one per line.
 
-With --cupti12 it prints only the directory of CUPTI's headers of CUDA 12, which tests use, or nothing.
+With --cupti12 it prints only the directory of CUPTI's headers of CUDA 12, which tests use, or nothing; with
+--newest-nccl likewise that of the newest NCCL's.
 
 Looks under the first argument, $CUDA_HOME, /usr/local/cuda, and the include folders of the nvidia-* Python packages. If
 a header is missing, prints its name and how to get it, and exits with status 1.
@@ -47,11 +48,15 @@ def cache():
         os.environ.get("XDG_CACHE_HOME", os.path.expanduser("~/.cache")), "tscope", "venv")
 
 
+# Of versions that cannot be in the environment beside others: option, folder, package, a header.
+BESIDE = {"--cupti12": ("cupti12", "cuda_cupti", "cupti.h"), "--newest-nccl": ("newest-nccl", "nccl", "nccl.h")}
+
+
 def main():
-    if sys.argv[1:] == ["--cupti12"]:
-        directory = os.path.join(os.path.dirname(cache()), "cupti12", "nvidia", "cuda_cupti",
-                                 "include")
-        if os.path.exists(os.path.join(directory, "cupti.h")):
+    if sys.argv[1:] and sys.argv[1] in BESIDE:
+        folder, package, header = BESIDE[sys.argv[1]]
+        directory = os.path.join(os.path.dirname(cache()), folder, "nvidia", package, "include")
+        if os.path.exists(os.path.join(directory, header)):
             print(directory)
         return 0
     found, used = {}, []

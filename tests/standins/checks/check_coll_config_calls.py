@@ -1,0 +1,36 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""NCCL's collectives with a configuration of the call are recorded like those without one, once each:
+check_coll_config_calls.py LIBTSCOPE PROGRAM.
+"""
+import os
+import subprocess
+import sys
+import tempfile
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path.insert(0, os.path.join(HERE, "..", "..", "torch"))
+import read_trace  # pylint: disable=wrong-import-position
+
+WANTED = [("ALLREDUCE", 100), ("BROADCAST", 7), ("REDUCE", 11), ("ALLGATHER", 5), ("REDUCE_SCATTER", 6),
+          ("ALLTOALL", 4), ("GATHER", 8), ("SCATTER", 9)]
+
+
+def main():
+    library, program = sys.argv[1:3]
+    alone = subprocess.run([program], check=False)
+    if alone.returncode:
+        return alone.returncode
+    names = {value: name for name, value in read_trace.ENUMS["OPS"].items()}
+    with tempfile.TemporaryDirectory(prefix="coll-config-") as directory:
+        subprocess.run([program], check=True, env={**os.environ, "LD_PRELOAD": library, "TSCOPE_DIR": directory})
+        trace, = read_trace.read_all(directory)
+    seen = [(names[call.tag], call.count) for call in trace.records["Collective"] if not call.result]
+    print(seen)
+    assert seen == [call for call in WANTED for _ in range(2)], seen
+    ran = len(trace.records["CollectiveRun"])
+    assert ran == len(seen), f"{ran} ran on the GPUs"
+    return 0
+
+
+sys.exit(main())
