@@ -22,6 +22,27 @@ static char *describe_ranks_of_job(struct findings *f, const u32 *ranks, u32 n) 
   return n > SHOWN ? arena_printf(f->a->arena, "%s and %u more", text, n - SHOWN) : text;
 }
 
+static const char *host_of_rank(const struct model *model, u32 number) {
+  for (u32 i = 0; i < model->n_ranks; i++)
+    if (model->ranks[i].rank == number)
+      return model->ranks[i].host;
+  return NULL;
+}
+
+/* ", on node1" if all these are there and the job has other hosts too; else nothing. */
+static char *describe_host(struct findings *f, const u32 *ranks, u32 n) {
+  const struct model *model = f->a->model;
+  const char *host = host_of_rank(model, ranks[0]);
+  bool others = false;
+  for (u32 i = 0; host && i < model->n_ranks; i++)
+    others = others || (model->ranks[i].host && strcmp(model->ranks[i].host, host) != 0);
+  for (u32 i = 1; host && i < n; i++) {
+    const char *next = host_of_rank(model, ranks[i]);
+    others = others && next && strcmp(next, host) == 0;
+  }
+  return others ? arena_printf(f->a->arena, ", on %s", host) : arena_text(f->a->arena, "");
+}
+
 /* What is known of the first few, one sentence each. */
 static char *describe_suspects(struct findings *f) {
   const struct collective_check *check = &f->r->check;
@@ -110,7 +131,8 @@ int rule_hang(struct findings *f) {
   if (!who || !what)
     return finding_add(f, SEVERITY_CRITICAL, (double)NAN, NULL, NULL, NULL, NULL, 0);
   char *title =
-      arena_printf(arena, "The job is held up: look at %s first%s", who, describe_places(f));
+      arena_printf(arena, "The job is held up: look at %s first%s%s", who,
+                   describe_host(f, check->hang_ranks, check->n_hang_ranks), describe_places(f));
   char *age =
       isnan(check->pending_s)
           ? arena_text(arena, "")
