@@ -23,6 +23,7 @@ struct sampled_line {
   double activity_share;
   const char *beside; /* where another thread is while this one waits for it; NULL */
   bool in_workers;    /* data loader workers are at it */
+  bool waits;         /* the thread waits there for another thread or process most of the time */
   bool is_line;
 };
 

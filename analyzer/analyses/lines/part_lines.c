@@ -35,6 +35,8 @@ static void set_activity(const struct sampled_part *part, struct sampled_line *l
     most = part->activity_ns[i] > part->activity_ns[most] ? i : most;
   }
   line->activity = activity_words(most);
+  line->waits = most == TSCOPE_ACTIVITY_LOCK || most == TSCOPE_ACTIVITY_PIPE ||
+                most == TSCOPE_ACTIVITY_EVENTS || most == TSCOPE_ACTIVITY_NETWORK;
   line->activity_share = all ? (double)part->activity_ns[most] / (double)all : NAN;
 }
 

@@ -332,13 +332,23 @@ static int explain_straggler(struct comparison *c, u32 index) {
   return 0;
 }
 
+/* Whether the rank is late because it waits for what its data loader workers do. */
+static bool waits_for_workers(const struct rank_result *rank) {
+  const struct sampled_line *line = rank->slow_line, *workers = rank->slow_in_workers;
+  return line && line->waits && workers && workers->more_ms >= REASON_SHARE * rank->lateness_ms;
+}
+
 static int set_rank(struct comparison *c, u32 index) {
   struct rank_result *rank = &c->a->results->ranks[index];
   const struct best_parts *best = &c->best[index];
   if (best->part[WORKER_LINE] && !(rank->slow_in_workers = result_of(c, index, WORKER_LINE)))
     return -ENOMEM;
-  if (rank->straggler)
-    return explain_straggler(c, index);
+  if (rank->straggler) {
+    int error = explain_straggler(c, index);
+    if (!error && waits_for_workers(rank))
+      rank->slow_line = rank->slow_in_workers;
+    return error;
+  }
   if (best->part[OWN_LINE] && !(rank->slow_line = result_of(c, index, OWN_LINE)))
     return -ENOMEM;
   return 0;

@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "analyse_cluster.h"
+#include "model/span_call_sites.h"
 
 static u32 named(const struct results *r) {
   u32 n = 0;
@@ -192,6 +193,75 @@ static void reasons(void **state) {
   end(r, c);
 }
 
+/* Each rank is at train.py:10 for 300 ms of a step, then waits at line 30; rank 2 is at line 20
+ * for 120 ms before that, in the steps in which it is slow. A look every 10 ms. */
+static void sample_lines(struct cluster *c, u32 from, u32 until) {
+  static struct call_frame frames[] = {
+      {.file = "/home/me/train.py", .function = "train", .line = 10},
+      {.file = "/home/me/train.py", .function = "log", .line = 20},
+      {.file = "/home/me/train.py", .function = "train", .line = 30}};
+  static const u32 numbers[] = {0, 1, 2};
+  static struct call_stack stacks[] = {{numbers, 1, 0}, {numbers + 1, 1, 0}, {numbers + 2, 1, 0}};
+  const struct steps *steps = &c->model.steps;
+  for (u32 r = 0; r < c->model.n_ranks; r++) {
+    struct timeline *t = &c->timelines[r];
+    struct call_sites *sites = arena_alloc(&c->arena, sizeof(*sites));
+    *sites = (struct call_sites){.frames = frames, .n_frames = 3, .stacks = stacks, .n_stacks = 3};
+    sites->n_sites = 1; /* none of which is of a span */
+    sites->sample_ns = 10 * MS;
+    sites->of_span = arena_array(&c->arena, t->n_spans + 1u, sizeof(u32));
+    memset(sites->of_span, 0xff, t->n_spans * sizeof(u32));
+    sites->samples = arena_array(&c->arena, steps->n * 100u, sizeof(*sites->samples));
+    for (u32 s = 0; s < steps->n; s++) {
+      i64 begin = steps->begin[s * c->model.n_ranks + r];
+      i64 end = steps->end[s * c->model.n_ranks + r];
+      i64 slow = r == 2 && s >= from && s < until ? 420 * MS : 0;
+      for (i64 at = begin + 5 * MS; at < end; at += 10 * MS)
+        sites->samples[sites->n_samples++] = (struct line_sample){.time = at,
+                                                                  .represented_ns = 10 * MS,
+                                                                  .activity = TSCOPE_ACTIVITY_SLEEP,
+                                                                  .stack = at < begin + 300 * MS ? 0
+                                                                           : at < begin + slow   ? 1
+                                                                                               : 2};
+    }
+    t->call_sites = sites;
+  }
+}
+
+static void line_is_named(void **state) {
+  (void)state;
+  for (u32 part = 0; part <= 1; part++) {
+    struct cluster_options o = healthy_cpu();
+    o.slow[2] = 0.4;
+    o.slow_from = part ? 10 : 0;
+    o.slow_until = part ? 30 : 0;
+    struct cluster *c = cluster_new(&o);
+    sample_lines(c, o.slow_from, part ? o.slow_until : o.steps);
+    struct results *r = cluster_analyse(c, NULL);
+    const struct rank_result *rank = &r->ranks[2];
+    assert_true(rank->straggler);
+    assert_non_null(rank->late_at);
+    assert_non_null(strstr(rank->late_at, "train.py:20"));
+    assert_string_equal(rank->late_activity, "sleeping");
+    assert_true(fabs(rank->late_more_ms - 120) < 12);
+    assert_non_null(strstr(finding_of(r, "DIST.STRAGGLER")->title, "train.py:20"));
+    end(r, c);
+  }
+}
+
+static void no_line_of_healthy_ranks(void **state) {
+  (void)state;
+  struct cluster_options o = healthy_cpu();
+  o.noise = 0.3;
+  struct cluster *c = cluster_new(&o);
+  sample_lines(c, 0, 0);
+  struct results *r = cluster_analyse(c, NULL);
+  assert_int_equal(named(r), 0);
+  for (u32 i = 0; i < r->n_ranks; i++)
+    assert_null(r->ranks[i].late_at);
+  end(r, c);
+}
+
 /* One barrier, for which rank 0 was seconds late, costs more than everything else. The evidence
  * names the place where the straggler itself was last. */
 static void evidence_names_where_it_is_late(void **state) {
@@ -340,6 +410,8 @@ int main(void) {
   const struct CMUnitTest tests[] = {cmocka_unit_test(slow_compute_is_named_alone),
                                      cmocka_unit_test(noise_names_nobody),
                                      cmocka_unit_test(late_in_a_stretch),
+                                     cmocka_unit_test(line_is_named),
+                                     cmocka_unit_test(no_line_of_healthy_ranks),
                                      cmocka_unit_test(several_are_named),
                                      cmocka_unit_test(too_little_to_matter),
                                      cmocka_unit_test(within_the_clock_error),

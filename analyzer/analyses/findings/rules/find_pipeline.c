@@ -57,7 +57,7 @@ static int add_slow_stage(struct findings *f, const struct pipeline_stage *stage
   const struct sampled_line *line = line_of_stage(f->r, stage);
   char *where = line ? arena_printf(arena,
                                     " Its ranks spend %.3g ms a step at %s (%s), the others %.3g "
-                                    "ms: samples, ten a second.",
+                                    "ms, in samples.",
                                     line->ms, line->place, line->function, line->peers_ms)
                      : arena_text(arena, "");
   char *bubble =

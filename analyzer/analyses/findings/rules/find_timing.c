@@ -113,9 +113,7 @@ int rule_outside_phases(struct findings *f) {
     return 0;
   const struct sampled_line *line = r->ranks[rank].outside_line;
   char *where =
-      line ? arena_printf(arena,
-                          " Rank %u is then at %s (%s) in %.0f %% of the samples, ten a "
-                          "second.",
+      line ? arena_printf(arena, " Rank %u is then at %s (%s) in %.0f %% of the samples.",
                           r->ranks[rank].rank, line->place, line->function, 100 * line->share)
            : arena_text(arena, "");
   return finding_add(
