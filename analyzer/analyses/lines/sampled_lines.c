@@ -158,6 +158,10 @@ int sampled_lines_rank(struct analysis *a, const struct timeline *t, const u32 *
     const struct line_sample *sample = &sites->samples[i];
     u32 frame = sample->child ? line_of_child(sites, &sites->stacks[sample->stack])
                               : line_of_stack[sample->stack];
+    if (sample->child && line_time_is_analysed(a, t->rank, sample->time)) {
+      out->workers_ns += sample->represented_ns;
+      out->workers_busy_ns += frame == INDEX_NONE ? 0 : sample->represented_ns;
+    }
     if (frame != INDEX_NONE)
       add_looks(&m, sample, frame, sites->sample_ns);
   }

@@ -23,11 +23,15 @@ static const char *const category_names[PATH_CATEGORIES] = {
     [PATH_INPUT] = "input",        [PATH_HOST] = "host",
     [PATH_UNKNOWN] = "unknown"};
 
-static const char *const edge_names[PATH_EDGES] = {
-    [PATH_EDGE_THREAD] = "thread",         [PATH_EDGE_STREAM] = "stream",
-    [PATH_EDGE_LAUNCH] = "launch",         [PATH_EDGE_EVENT] = "event",
-    [PATH_EDGE_INFERRED] = "inferred",     [PATH_EDGE_SYNC] = "sync",
-    [PATH_EDGE_HANDOVER] = "other thread", [PATH_EDGE_COLLECTIVE] = "collective"};
+static const char *const edge_names[PATH_EDGES] = {[PATH_EDGE_THREAD] = "thread",
+                                                   [PATH_EDGE_STREAM] = "stream",
+                                                   [PATH_EDGE_LAUNCH] = "launch",
+                                                   [PATH_EDGE_EVENT] = "event",
+                                                   [PATH_EDGE_INFERRED] = "inferred",
+                                                   [PATH_EDGE_SYNC] = "sync",
+                                                   [PATH_EDGE_HANDOVER] = "other thread",
+                                                   [PATH_EDGE_COLLECTIVE] = "collective",
+                                                   [PATH_EDGE_BATCH] = "batch"};
 
 const char *path_category_name(u8 category) {
   return category_names[category];
@@ -133,6 +137,12 @@ static bool cross_node(struct walk *w, bool at_end) {
       add_piece(w, node->start, host_category(g, node->rank, 0), node->rank, node->label);
       return true;
     }
+  }
+  if (at_end && node->batch == BATCH_AWAITED && node->launch != INDEX_NONE) {
+    add_piece(w, g->nodes[node->launch].end, PATH_INPUT, node->rank, node->label);
+    record_edge(w, PATH_EDGE_BATCH);
+    w->node = node->launch;
+    return false;
   }
   if (at_end && joins_others(g, w->node)) {
     u32 last;

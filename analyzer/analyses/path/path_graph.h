@@ -33,19 +33,28 @@ enum node_kind {
  * that begins this much later waited for something. */
 #define LONGEST_LATENCY 100000
 
+/* Input that other processes prepare. */
+enum batch_kind {
+  BATCH_NONE,
+  BATCH_READY,
+  BATCH_AWAITED /* the program waited for it. `launch` is the one that it waited for before: the
+                   processes prepare them one after the other, as long as the program takes all */
+};
+
 #define HOST_KEYS 8u /* keys below this are phases: own time and gaps of the host */
 
 struct node {
   i64 start, end; /* cut to the sample */
   u32 key;        /* which work it is, the same number on all ranks */
   u32 label;      /* its name: see path_labels.h */
-  u32 launch;     /* node that launched it, INDEX_NONE */
+  u32 launch;     /* node that launched it, INDEX_NONE; of a batch, see BATCH_AWAITED */
   u32 line;       /* NODE_BLOCKED: line_key() of where the program waits; 0 if not known */
   u32 arrival;   /* NODE_COLLECTIVE: one of its calls, in model.arrivals; INDEX_NONE if not known */
   u32 rank;      /* index into model.ranks */
   u32 first_dep; /* its dependencies end where the next node begins */
   u8 kind;
   u8 phase;      /* NODE_HOST: its phase; other host nodes: phase of the gap before; 0 none */
+  u8 batch;      /* NODE_HOST: enum batch_kind */
   bool first;    /* on its lane */
   bool cut;      /* goes on after the sample */
   bool queued;   /* on the device: launched before the sample began */
@@ -68,7 +77,9 @@ struct slice {
   u32 last_host, last_device;    /* nodes of these steps that end last, INDEX_NONE */
   struct step_end *last_of_step; /* [n of the sample] */
   bool present, on_gpu;
-  bool ends_on_gpu; /* the host finished the sample before the device did */
+  bool ends_on_gpu;    /* the host finished the sample before the device did */
+  i64 batch_ns;        /* what a batch takes that is ready */
+  double workers_busy; /* share of their time in which workers prepare batches; NAN: not known */
 };
 
 /* Members in order of start. */
@@ -117,6 +128,7 @@ enum path_edge {
   PATH_EDGE_SYNC,       /* the host waits for the device */
   PATH_EDGE_HANDOVER,   /* a thread waits for another */
   PATH_EDGE_COLLECTIVE, /* a rank waits for the last to arrive */
+  PATH_EDGE_BATCH,      /* other processes prepare one batch after the other */
   PATH_EDGES
 };
 

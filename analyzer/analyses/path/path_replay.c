@@ -28,11 +28,12 @@ struct replay {
   const struct analysis *a;
   const struct sample_graph *g;
   u32 *order, n_order;
-  double *work;     /* [key * n_ranks + rank] its time, ns */
-  float *factor;    /* likewise: median of peers / own */
-  float *to_median; /* likewise: median of all ranks / own */
-  bool alike;       /* the ranks do the same, but for a little */
-  u32 *node_of_key; /* [key] one that has it, INDEX_NONE */
+  double *work;       /* [key * n_ranks + rank] its time, ns */
+  float *factor;      /* likewise: median of peers / own */
+  float *to_median;   /* likewise: median of all ranks / own */
+  bool alike;         /* the ranks do the same, but for a little */
+  u32 *node_of_key;   /* [key] one that has it, INDEX_NONE */
+  i64 batch_of_peers; /* how long workers of the median rank take for one, as far as known */
   u32 n_steps;
   i64 *step_ends; /* [n_steps] without changes */
   i64 exposed;    /* communication of all ranks, without changes; -1: not yet known */
@@ -51,6 +52,7 @@ struct run {
   double kind_left[NODE_COLLECTIVE + 1], host_left[2][HOST_KEYS]; /* by kind; on a GPU, by phase */
   bool special;                                                   /* some changes depend on more */
   i64 *start, *end, *arrived;
+  i64 *batch_ready; /* [n_ranks] the last batch that was waited for */
 };
 
 static bool ends_apart(const struct sample_graph *g, u32 n) {
@@ -289,6 +291,10 @@ static int compare_peers(struct replay *r) {
 
 /* --- the replay --- */
 
+static i64 later(i64 a, i64 b) {
+  return a > b ? a : b;
+}
+
 static i64 scaled(i64 ns, double factor) {
   return factor == 1 ? ns : (i64)((double)ns * factor);
 }
@@ -468,10 +474,31 @@ static i64 host_start(const struct run *run, u32 n) {
   return from + edited_gap(run, n);
 }
 
+/* A batch that is waited for is there so long after the one before as it was: the processes that
+ * prepare them do not work faster because the program does. What a change takes from the wait, it
+ * takes from that time; without any wait, batches are always ready. */
+static i64 batch_end(struct run *run, u32 n) {
+  const struct sample_graph *g = run->r->g;
+  const struct node *node = &g->nodes[n];
+  i64 waited = node->end - node->start, waits = scaled(waited, left_of(run, node));
+  i64 *ready = &run->batch_ready[node->rank], end = run->start[n] + waits;
+  i64 between = node->launch == INDEX_NONE ? 0 : node->end - g->nodes[node->launch].end;
+  i64 changed = between - waited + waits, of_peers = run->r->batch_of_peers;
+  if (changed < between && rank_factor(run, node->key, node->rank) < 1)
+    changed = later(changed, between < of_peers ? between : of_peers);
+  *ready = node->launch == INDEX_NONE ? end : *ready + changed;
+  if (node->launch == INDEX_NONE || waits == 0)
+    return end;
+  i64 at_once = run->start[n] + g->slices[node->rank].batch_ns;
+  return *ready > at_once ? *ready : at_once;
+}
+
 static void replay_start(struct run *run, u32 n) {
   const struct node *node = &run->r->g->nodes[n];
   run->start[n] = NODE_ON_DEVICE(node->kind) ? device_start(run, n) : host_start(run, n);
-  if (!ends_apart(run->r->g, n))
+  if (node->batch == BATCH_AWAITED)
+    run->end[n] = batch_end(run, n);
+  else if (!ends_apart(run->r->g, n))
     run->end[n] = run->start[n] + scaled(node->end - node->start, left_of(run, node));
 }
 
@@ -510,10 +537,6 @@ static i64 collective_end(const struct run *run, u32 n) {
     }
   }
   return now + scaled(node->end - was, left_of(run, node));
-}
-
-static i64 later(i64 a, i64 b) {
-  return a > b ? a : b;
 }
 
 /* A rank is done when its host and all of its streams are done, whichever is later: what a cure
@@ -652,11 +675,29 @@ static int run_cure(struct run *run, const struct replay *r, const struct cure *
   return error;
 }
 
+/* The workers of the faster half of the ranks are busy for this share of a step: as long as they
+ * take for a batch, if all of them work on one. */
+static i64 find_batch_of_peers(const struct replay *r) {
+  const struct sample_graph *g = r->g;
+  double *busy = malloc((g->n_ranks + 1u) * sizeof(double)), ns = 0;
+  u32 n = 0;
+  for (u32 rank = 0; busy && rank < g->n_ranks; rank++)
+    if (g->slices[rank].present && !isnan(g->slices[rank].workers_busy))
+      busy[n++] = g->slices[rank].workers_busy;
+  if (n) {
+    qsort(busy, n, sizeof(double), compare_doubles);
+    ns = busy[(n - 1) / 2] * (double)(g->end - g->begin) / r->n_steps;
+  }
+  free(busy);
+  return (i64)ns;
+}
+
 static int run_begin(struct run *run, const struct sample_graph *g) {
   *run = (struct run){.start = malloc((g->n + 1u) * sizeof(i64)),
                       .end = malloc((g->n + 1u) * sizeof(i64)),
-                      .arrived = malloc((g->n_joins + 1u) * sizeof(i64))};
-  if (!run->start || !run->end || !run->arrived)
+                      .arrived = malloc((g->n_joins + 1u) * sizeof(i64)),
+                      .batch_ready = calloc(g->n_ranks + 1u, sizeof(i64))};
+  if (!run->start || !run->end || !run->arrived || !run->batch_ready)
     return -ENOMEM;
   memset(run->start, 0, (g->n + 1u) * sizeof(i64));
   memset(run->end, 0, (g->n + 1u) * sizeof(i64));
@@ -668,6 +709,7 @@ static void run_end(struct run *run) {
   free(run->start);
   free(run->end);
   free(run->arrived);
+  free(run->batch_ready);
 }
 
 static int find_keys(struct replay *r) {
@@ -688,6 +730,7 @@ int replay_new(const struct analysis *a, u32 sample, const struct sample_graph *
   if (!r)
     return -ENOMEM;
   *r = (struct replay){.a = a, .g = g, .n_steps = a->graph->samples[sample].n, .exposed = -1};
+  r->batch_of_peers = find_batch_of_peers(r);
   r->step_ends = calloc(r->n_steps + 1u, sizeof(i64));
   int error = r->step_ends ? order_events(r) : -ENOMEM;
   if (!error)

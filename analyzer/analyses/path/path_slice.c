@@ -77,6 +77,7 @@ static void add_own_time(struct slice_builder *c, struct lane_state *lane, i64 u
                          .key = lane->open[lane->depth - 1].key,
                          .label = lane->open[lane->depth - 1].label,
                          .phase = phase,
+                         .batch = lane->open[lane->depth - 1].batch ? BATCH_READY : BATCH_NONE,
                          .launch = INDEX_NONE,
                          .arrival = INDEX_NONE});
   lane->covered = until;
@@ -99,6 +100,14 @@ static bool ends_input_pause(const struct slice_builder *c, const struct span *s
       high = middle;
   }
   return low < c->n_pauses && c->pauses[low].span == index;
+}
+
+/* PyTorch's DataLoader says in its name whether worker processes make the batches. */
+static bool is_batch(const struct slice_builder *c, const struct span *span) {
+  const char *name = span->category == TSCOPE_PHASE_DATA && span->name
+                         ? c->a->source.name(c->t, span->name)
+                         : NULL;
+  return name && strstr(name, "MultiProcessing");
 }
 
 /* A phase or an operator: what is inside it takes time from its own time. An operator belongs to
@@ -126,6 +135,7 @@ static void open_host_span(struct slice_builder *c, struct lane_state *lane,
   lane->open[lane->depth].key = op ? key_of(c, span) : phase;
   lane->open[lane->depth].label = label_of(c, span);
   lane->open[lane->depth].op = op;
+  lane->open[lane->depth].batch = is_batch(c, span);
   lane->open[lane->depth++].phase = phase;
 }
 

@@ -22,7 +22,7 @@ struct lane_state {
     i64 end;
     u32 key, label; /* of its own time */
     u8 phase;
-    bool op;
+    bool op, batch; /* batch: input that other processes prepare */
   } open[MAX_DEPTH];
 };
 
@@ -65,5 +65,8 @@ int slice_link(struct slice_builder *c, u32 n_spans);
 
 /* path_inferred.c: fills `inferred` from what is linked already. 0, or -ENOMEM. */
 int slice_infer(struct slice_builder *c);
+
+/* path_batches.c: from each batch that the program waited for to the one before. */
+void slice_link_batches(struct slice_builder *c);
 
 #endif

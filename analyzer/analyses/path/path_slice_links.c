@@ -250,6 +250,7 @@ static void begin_with_wait(struct slice *slice) {
 int slice_link(struct slice_builder *c, u32 n_spans) {
   link_launches(c, n_spans);
   int error = join_threads(c);
+  slice_link_batches(c);
   c->n_inferred = 0;
   if (!error)
     error = link_deps(c);

@@ -309,6 +309,20 @@ static int add_equals(struct analysis *a) {
   return find_equals(a, all_ms);
 }
 
+/* A rank that comes last because of its input, and whose peers' input would be as late a moment
+ * later: loaders that are equally slow. None of them keeps the others waiting. */
+static void drop_equal_loaders(struct analysis *a) {
+  struct results *r = a->results;
+  for (u32 i = 0; i < r->n_what_if; i++) {
+    const struct what_if *row = &r->what_if[i];
+    if (row->kind != WHAT_IF_RANK || row->worth.ms >= LATE_LEAST * r->step_mean_ms)
+      continue;
+    for (u32 rank = 0; rank < r->n_ranks; rank++)
+      if (row->cure.changes->ranks[rank] && r->ranks[rank].reason == STRAGGLER_SLOW_INPUT)
+        r->ranks[rank].straggler = false;
+  }
+}
+
 /* What a step saves if every rank is as fast as the median. */
 static double saved_by_all(const struct results *r) {
   for (u32 i = 0; i < r->n_what_if; i++)
@@ -342,6 +356,8 @@ int what_if_report(struct analysis *a) {
   int error = choose_rows(a);
   if (!error)
     error = fill_rows(a, 0, unreliable != NULL);
+  if (!error && !unreliable)
+    drop_equal_loaders(a);
   if (!error && !unreliable)
     error = add_equals(a);
   if (!error && !unreliable)

@@ -1,0 +1,63 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""What loaders cost: for each job, what a step would take without its work outside the phases, and with ranks that load
+equally fast. The truth is the same job without that work, or with equal loaders.
+
+    loaders.py LIBTSCOPE TSCOPE-REPORT
+"""
+import json
+import subprocess
+import sys
+import tempfile
+
+from training import SKIPPED, Job, expect, python_with_torch
+
+NO_WORK, EQUAL = "nothing outside the phases", "rank 1 as fast as its peers"
+# Options, what is changed, the options that are then other, and who is named.
+JOBS = {
+    # Workers that need longer than the program: without its work, nothing is gained.
+    "equally slow": (["--load-ms", "20", "--late-ms", "40"], NO_WORK, ["--work-ms", "0"], []),
+    "two workers each": (["--load-ms", "44", "--workers", "2"], NO_WORK, ["--work-ms", "0"], []),
+    # Without workers the program loads by itself.
+    "no workers": (["--load-ms", "20", "--workers", "0"], NO_WORK, ["--work-ms", "0"], []),
+    # Workers that are always ahead.
+    "quick": (["--load-ms", "4", "--work-ms", "20"], NO_WORK, ["--work-ms", "10"], []),
+    "one slow": (["--load-ms", "10", "--slow-rank", "1", "--slow-ms", "30"], EQUAL, ["--slow-ms", "0"], [1]),
+}
+
+
+def run(python, library, scratch, name, options):
+    job = Job(python, library, scratch, name)
+    return job, float(job.run(*options, script="loading_rank.py", ranks=2))
+
+
+def check(name, python, library, report, scratch):
+    options, change, others, named = JOBS[name]
+    job, step_ms = run(python, library, scratch, "job", options)
+    _, changed_ms = run(python, None, scratch, "changed", [*options, *others])
+    made = subprocess.run([report, job.directory, "--format", "json"], capture_output=True, text=True, check=True)
+    document = json.loads(made.stdout)
+    rows = {row["change"]: row["step_ms"] for row in document["critical_path"]["what_if"]}
+    if name == "quick":  # half of the work
+        rows[change] = (rows[change] + step_ms) / 2
+    print(f"{name}: {step_ms:.1f} ms a step; {change}: {rows[change]:.1f} ms, in truth {changed_ms:.1f} ms")
+    expect(abs(rows[change] - changed_ms) < 0.1 * step_ms, f"{name}: {rows}")
+    expect(document["distributed"]["stragglers"] == named, f"{name}: {document['distributed']}")
+    costly = [f["title"] for f in document["findings"] if f["id"] == "DIST.STRAGGLER" and (f["worth_s"] or 0) > 0]
+    expect(bool(costly) == bool(named), f"{name}: {costly}")
+
+
+def main():
+    library, report = sys.argv[1:3]
+    python = python_with_torch()
+    if not python:
+        print("skipped: no Python with PyTorch 2; scripts/setup test installs one")
+        return SKIPPED
+    for name in JOBS:
+        with tempfile.TemporaryDirectory(prefix="torch-loaders-") as scratch:
+            check(name, python, library, report, scratch)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
