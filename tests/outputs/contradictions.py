@@ -1,13 +1,16 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
 """Figures of one report that speak of the same thing and differ by more than 2 % of the step: contradictions(REPORT)
-lists them. As a program it looks for them in the reports of generated jobs and of all recordings in TESTDATA:
+lists them. As a program it looks for them in the reports of generated jobs and of all recordings in TESTDATA, also
+between the outputs: JSON, text, the data of the page, and tscope-top:
 
-    contradictions.py TSCOPE-REPORT TRACEGEN TESTDATA
+    contradictions.py TSCOPE-REPORT TSCOPE-TOP TRACEGEN TESTDATA
 """
 import json
 import os
 import pathlib
+import re
+import statistics
 import subprocess
 import sys
 import tarfile
@@ -149,9 +152,56 @@ def contradictions(report):
     return [one for look in (of_findings, of_path, of_budget, of_pipeline) for one in look(shares)]
 
 
-def made(program, *inputs):
-    done = subprocess.run([program, "--format", "json", *inputs], capture_output=True, text=True, check=True)
-    return json.loads(done.stdout)
+def output(program, *options):
+    wide = {**os.environ, "COLUMNS": "200", "LC_ALL": "C.UTF-8"}
+    return subprocess.run([program, *options], capture_output=True, text=True, check=True, env=wide).stdout
+
+
+def of_text(report, text):
+    """Each row of the what-ifs and each worth says the same in the text."""
+    path, shares = report["critical_path"], Shares(report)
+    for row in path["what_if"] if path["what_if_reason"] is None else []:
+        shown = re.search(rf"^  {re.escape(row['change'])} +\S+(?: [a-zµ]+)? +<?([\d.]+) %", text, re.M)
+        if shown:
+            yield from differ(f"'{row['change']}' in JSON and text", row["saving_fraction"], float(shown[1]) / 100)
+    for finding in report["findings"]:
+        worth = shares.worth(finding)
+        shown = re.findall(rf"{finding['id']} · \S+ · worth [^(\n]*\(<?([\d.]+) % of the time\)", text)
+        if worth is not None and shown and min(abs(worth - float(one) / 100) for one in shown) > ALLOWED:
+            yield f"{finding['id']} is worth {worth:.1%} in JSON, {shown} in the text"
+
+
+def alike(one, other):
+    """The page's tables are rows under columns, and very long names are cut."""
+    if isinstance(other, dict) and "_columns" in other:
+        other = [dict(zip(other["_columns"], row)) for row in other["_rows"]]
+    if isinstance(one, dict) and isinstance(other, dict):
+        return one.keys() == other.keys() and all(alike(one[key], other[key]) for key in one)
+    if isinstance(one, list) and isinstance(other, list):
+        return len(one) == len(other) and all(map(alike, one, other))
+    if isinstance(one, (int, float)) and isinstance(other, (int, float)):
+        return abs(one - other) <= 1e-3 * abs(one) + 1e-9
+    return one == other or (isinstance(one, str) and isinstance(other, str) and one[:200] == other[:200])
+
+
+def of_page(report, page):
+    data = json.loads(re.search(r'<script type="application/json" id="data">(.*?)</script>', page, re.S)[1])
+    for part in ("findings", "critical_path", "budget", "overlap", "pipeline", "distributed", "steps"):
+        if not alike(report[part], data["report"][part]):
+            yield f"{part} of the page is not that of JSON"
+
+
+def of_top(report, top):
+    live = json.loads(top.splitlines()[0])
+    if live["step_lengths_s"] and report["steps"]["median_ms"]:
+        usual_ms = 1e3 * statistics.median(live["step_lengths_s"])
+        yield from differ("a step in top and report", usual_ms / report["steps"]["median_ms"], 1)
+
+
+def look_at(program, *inputs):
+    report = json.loads(output(program, "--format", "json", *inputs))
+    return report, [*contradictions(report), *of_text(report, output(program, *inputs)),
+                    *of_page(report, output(program, "--format", "html", *inputs))]
 
 
 def recordings(testdata, scratch):
@@ -166,16 +216,18 @@ def recordings(testdata, scratch):
 
 
 def main():
-    program, tracegen, testdata = sys.argv[1], sys.argv[2], pathlib.Path(sys.argv[3])
+    program, top, tracegen, testdata = sys.argv[1], sys.argv[2], sys.argv[3], pathlib.Path(sys.argv[4])
     wrong, looked_at = [], 0
     with tempfile.TemporaryDirectory(prefix="contradictions-") as scratch:
         for i, options in enumerate(JOBS):
             folder = os.path.join(scratch, f"job{i}")
             subprocess.run([tracegen, *options, folder], check=True, stdout=subprocess.DEVNULL)
-            wrong += [f"{' '.join(options)}: {one}" for one in contradictions(made(program, folder))]
+            report, found = look_at(program, folder)
+            found += of_top(report, output(top, "--once", "--format", "json", folder))
+            wrong += [f"{' '.join(options)}: {one}" for one in found]
             looked_at += 1
         for inputs in recordings(testdata, os.path.join(scratch, "archive")):
-            wrong += [f"{inputs[0]}: {one}" for one in contradictions(made(program, *inputs))]
+            wrong += [f"{inputs[0]}: {one}" for one in look_at(program, *inputs)[1]]
             looked_at += 1
     if not testdata.exists():
         print(f"only generated jobs: there is no {testdata} beside the source")

@@ -233,8 +233,10 @@ def check_exposed(report):
 def check_what_ifs(report):
     computed = {rank["rank"]: rank["mean_compute_ms"] or 0 for rank in report["distributed"]["ranks"]}
     for what_if in report["critical_path"]["what_if"]:
-        change, edited = what_if["change"], re.match(r"rank (\d+) as fast", what_if["change"])
-        alone = [ms for rank, ms in computed.items() if not edited or rank != int(edited[1])]
+        change, edited = what_if["change"], re.match(r"(rank|stage) (\d+) as fast", what_if["change"])
+        faster = [] if not edited else [int(edited[2])] if edited[1] == "rank" else \
+            report["pipeline"]["by_stage"][int(edited[2])]["ranks"]
+        alone = [ms for rank, ms in computed.items() if rank not in faster]
         least = min(alone) if change.startswith("every rank") else max(alone, default=0)
         # a rank whose trace was cut has other steps than the rest, so its means differ
         if what_if["step_ms"] < least * (1 - 1e-6) and what_if["saving_fraction"] > 0:

@@ -18,6 +18,7 @@ class Replay:
         self.events = {rank.number: self.host_events(rank) for rank in truth.ranks}
         self.delays = self.find_delays()
         self.of_peers = self.peer_durations()
+        self.edited = {}  # durations of kernels, by (rank, id)
         self.pause_changes = self.peer_pauses()
         self.check()
 
@@ -41,9 +42,9 @@ class Replay:
                 delays[rank.number, op.id] = op.start - ready
         return delays
 
-    def peer_durations(self):
-        """For each kernel: the median duration of the other ranks' n-th kernel of the same name. All ranks
-        run the same kernels in the same order."""
+    def peer_durations(self, group=()):
+        """For each kernel: the median duration of the other ranks' n-th kernel of the same name; for those of a group, of
+        the ranks outside it. All ranks run the same kernels in the same order."""
         by_key = {}
         for rank in self.truth.ranks:
             count = {}
@@ -54,7 +55,7 @@ class Replay:
         usual = {}
         for ops in by_key.values():
             for number, op in ops.items():
-                others = [other.end - other.start for key, other in ops.items() if key != number]
+                others = [other.end - other.start for key, other in ops.items() if key not in (number, *group)]
                 if others:
                     usual[number, op.id] = median(others)
         return usual
@@ -83,6 +84,15 @@ class Replay:
             usual[number] = {index: int(median(of_launch)) - before for (index, before), *of_launch
                              in zip(own.items(), *others)} if others else {}
         return usual
+
+    def run_group(self, group):
+        """Several ranks compute as fast as all others, where these are faster."""
+        usual, ranks = self.peer_durations(group), {rank.number: rank for rank in self.truth.ranks}
+        self.edited = {(number, id): min(usual[number, id], ranks[number].ops[id].end - ranks[number].ops[id].start)
+                       for number, id in usual if number in group}
+        ends = self.run()
+        self.edited = {}
+        return ends
 
     def run(self, transfer=None, as_peers=None):
         """The end of every operation, by (rank, id). `transfer` replaces the transfer time of every
@@ -139,7 +149,7 @@ class Replay:
                 ready = max(ready, ends[rank.number, id])
         start = ready + self.delays[rank.number, op.id]
         if not op.meetings:
-            duration = op.end - op.start
+            duration = self.edited.get((rank.number, op.id), op.end - op.start)
             if as_peers == rank.number:
                 duration = self.of_peers.get((rank.number, op.id), duration)
             return start + duration

@@ -34,6 +34,8 @@ HOSTILE = {
     "SKEW_HOSTS": "1",
 }
 
+SLOW_STAGE = ["--slow-factor", "1.5", "--slow-stage"]
+
 # Slow enough that GEMMs take a large part of the step and are longer than the gaps around them.
 GEMMS = {"STANDIN_TFLOPS": "10", "STANDIN_GPU_NAME": "NVIDIA H100 80GB HBM3"}
 JITTER = 0.2
@@ -82,6 +84,18 @@ SCENARIOS = {
     "no-overlap": {"options": ["--overlap", "0"]},
     "pipeline": {"options": ["--pipeline", "4", "--micro-batches", "6"], "pipeline": (4, 6)},
     "pipeline-data": {"options": ["--pipeline", "2"], "pipeline": (2, 4)},
+    "pipeline-slow-stage": {"options": ["--pipeline", "4", "--micro-batches", "6", *SLOW_STAGE, "2"],
+                            "pipeline": (4, 6), "slow_stage": 2},
+    "pipeline-data-slow-stage": {"options": ["--pipeline", "2", *SLOW_STAGE, "1"], "pipeline": (2, 4), "slow_stage": 1},
+    "pipeline-interleaved": {"options": ["--steps", "12", "--pipeline", "4", "--micro-batches", "8", "--schedule", "1"],
+                             "pipeline": (4, 8), "chunks": 2},
+    "pipeline-interleaved-slow-stage": {"options": ["--steps", "12", "--pipeline", "4", "--micro-batches", "8", "--schedule", "1",
+                                                    *SLOW_STAGE, "1"],
+                                        "pipeline": (4, 8), "chunks": 2, "slow_stage": 1},
+    "pipeline-zero-bubble": {"options": ["--pipeline", "4", "--micro-batches", "8", "--schedule", "2"],
+                             "pipeline": (4, 8)},
+    "pipeline-zero-bubble-slow-stage": {"options": ["--pipeline", "2", "--schedule", "2", *SLOW_STAGE, "0"],
+                                        "pipeline": (2, 4), "slow_stage": 0},
     "tensor": {"options": ["--tensor", "2"]},
     "hostile-clocks": {"options": ["--steps", "100"], "env": HOSTILE, "hostile": True},
     "hostile-clocks-slow-rank": {"options": ["--slow-rank", "1", "--slow-factor", "1.25"],
@@ -281,12 +295,24 @@ def compare_what_if(check, path, truth, first, last):
             check.ms("what if: " + change, reported_ms[change], step)
 
 
-def compare_pipeline(check, pipeline, steady, stages, batches):
+def compare_slow_stage(check, report, truth, scenario, first, last):
+    """A slow stage is named, all of its ranks, and worth what a replay of the log says; no other is."""
+    stages, slow = scenario["pipeline"][0], scenario.get("slow_stage")
+    found = [f for f in report["findings"] if f["title"].startswith("Stage ")]
+    ranks = [rank.number for rank in truth.ranks if rank.number % stages == slow]
+    check.equal("stages that are named", [f["ranks"] for f in found], [ranks] if ranks else [])
+    if ranks:
+        step = truth.what_if(first, last, [ranks])["groups"][0]
+        rows = {row["change"]: row["step_ms"] for row in report["critical_path"]["what_if"]}
+        check.ms(f"what if: stage {slow}", rows.get(f"stage {slow} as fast as the others"), step)
+
+
+def compare_pipeline(check, pipeline, steady, stages, batches, chunks=1):
     """The bubble consists of the messages between stages and the waits. With one pipeline there is no
     other communication."""
     check.equal("pipeline.stages", pipeline["stages"], stages)
     check.equal("pipeline.microbatches", pipeline["microbatches"], batches)
-    check.share("pipeline.inherent", pipeline["inherent"], (stages - 1) / (batches + stages - 1))
+    check.share("pipeline.inherent", pipeline["inherent"], (stages - 1) / (chunks * batches + stages - 1))
     if len(steady["ranks"]) == stages:
         compute = sum(rank["compute"] for rank in steady["ranks"])
         exposed = sum(rank["exposed"] for rank in steady["ranks"])
@@ -387,7 +413,8 @@ def compare(report, truth, scenario):
                                       "NVIDIA_TF32_OVERRIDE" not in scenario["env"])
         compare_gemms_of_kernels(check, report, steady, gemm_ns)
     if "pipeline" in scenario:
-        compare_pipeline(check, report["pipeline"], steady, *scenario["pipeline"])
+        compare_pipeline(check, report["pipeline"], steady, *scenario["pipeline"], scenario.get("chunks", 1))
+        compare_slow_stage(check, report, truth, scenario, warmup, count)
     wanted = [scenario["straggler"]] if "straggler" in scenario else []
     check.equal("stragglers", report["distributed"]["stragglers"], wanted)
     if wanted:

@@ -318,7 +318,7 @@ class Truth:
                                for rank, host in zip(self.ranks, hosts)))
         return means, longest, most
 
-    def what_if(self, first, last):
+    def what_if(self, first, last, groups=()):
         """Mean step times in what-if replays."""
         replay = Replay(self)
         step = lambda times: replay.step(times, first, last)
@@ -326,6 +326,7 @@ class Truth:
                   "ranks": {}}
         for rank in self.ranks:
             result["ranks"][rank.number] = step(replay.run(as_peers=rank.number))
+        result["groups"] = [step(replay.run_group(group)) for group in groups]
         return result
 
     def document(self):

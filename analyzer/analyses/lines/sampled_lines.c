@@ -73,9 +73,11 @@ static bool is_worker_start(const struct call_frame *frame) {
 }
 
 /* The innermost line of the user's code in what a child does itself: the frames outside of that are
- * those of the parent that forked it. INDEX_NONE if the child waits for work. */
-static u32 line_of_child(const struct call_sites *sites, const struct call_stack *stack) {
+ * those of the parent that forked it. INDEX_NONE if the child waits for work, or is no worker. */
+static u32 line_of_child(const struct call_sites *sites, const struct call_stack *stack,
+                         bool *worker) {
   u32 line = INDEX_NONE;
+  *worker = true;
   for (u32 i = 0; i < stack->n; i++) {
     const struct call_frame *frame = &sites->frames[stack->frames[i]];
     if (is_worker_start(frame))
@@ -83,6 +85,7 @@ static u32 line_of_child(const struct call_sites *sites, const struct call_stack
     if (line == INDEX_NONE && call_frame_is_user_code(frame))
       line = stack->frames[i];
   }
+  *worker = false;
   return INDEX_NONE;
 }
 
@@ -156,9 +159,10 @@ int sampled_lines_rank(struct analysis *a, const struct timeline *t, const u32 *
     return -ENOMEM;
   for (u32 i = 0; i < sites->n_samples; i++) {
     const struct line_sample *sample = &sites->samples[i];
-    u32 frame = sample->child ? line_of_child(sites, &sites->stacks[sample->stack])
+    bool worker = false;
+    u32 frame = sample->child ? line_of_child(sites, &sites->stacks[sample->stack], &worker)
                               : line_of_stack[sample->stack];
-    if (sample->child && line_time_is_analysed(a, t->rank, sample->time)) {
+    if (worker && line_time_is_analysed(a, t->rank, sample->time)) {
       out->workers_ns += sample->represented_ns;
       out->workers_busy_ns += frame == INDEX_NONE ? 0 : sample->represented_ns;
     }

@@ -44,7 +44,8 @@ static double time_factor(struct rank *rank) {
   double factor = 1 + options->jitter * (2 * uniform(rank) - 1);
   if (rank->step < options->warmup)
     factor *= options->warmup_factor;
-  if (rank->rank == options->slow_rank && rank->step >= options->slow_from)
+  bool slow_stage = options->pipeline > 1 && rank->stage == options->slow_stage;
+  if ((rank->rank == options->slow_rank || slow_stage) && rank->step >= options->slow_from)
     factor *= options->slow_factor;
   return factor;
 }
@@ -235,8 +236,11 @@ static void set_up(struct rank *rank) {
                            fmax(options->tensor_kb, options->message_kb));
   CUDA(cudaSetDevice(rank->local_rank));
   make_communicators(rank);
+  make_message_comms(rank);
   CUDA(cudaStreamCreateWithFlags(&rank->compute, cudaStreamNonBlocking));
   CUDA(cudaStreamCreateWithFlags(&rank->comm_stream, cudaStreamNonBlocking));
+  for (int i = 0; i < 4 && options->schedule; i++)
+    CUDA(cudaStreamCreateWithFlags(&rank->messages[i / 2][i % 2], cudaStreamNonBlocking));
   for (int i = 0; i < options->buckets; i++)
     CUDA(cudaEventCreateWithFlags(&rank->buckets[i], cudaEventDisableTiming));
   for (int i = 0; i < MAX_AHEAD; i++)
@@ -277,6 +281,8 @@ static void tear_down(struct rank *rank) {
     NCCL(ncclCommDestroy(rank->tp_comm));
   if (rank->pp_comm)
     NCCL(ncclCommDestroy(rank->pp_comm));
+  for (int i = 0; i < 4 && rank->options->schedule; i++)
+    NCCL(ncclCommDestroy(rank->message_comms[i / 2][i % 2]));
   NCCL(ncclCommDestroy(rank->world));
   for (int i = 0; i < rank->options->buckets; i++)
     CUDA(cudaEventDestroy(rank->buckets[i]));
@@ -286,6 +292,8 @@ static void tear_down(struct rank *rank) {
   CUDA(cudaEventDestroy(rank->message_ready));
   CUDA(cudaStreamDestroy(rank->compute));
   CUDA(cudaStreamDestroy(rank->comm_stream));
+  for (int i = 0; i < 4 && rank->options->schedule; i++)
+    CUDA(cudaStreamDestroy(rank->messages[i / 2][i % 2]));
   CUDA(cudaFree(rank->gradients));
   CUDA(cudaFree(rank->activations));
   CUDA(cudaFree(rank->input));

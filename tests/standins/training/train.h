@@ -43,6 +43,8 @@ enum { MAX_BUCKETS = 64, MAX_AHEAD = 8 };
   X(int, tensor, "--tensor", 1, "ranks in a tensor-parallel group (ncclCommSplit)")                \
   X(double, tensor_kb, "--tensor-kb", 128, "all-reduce after each layer in such a group")          \
   X(int, pipeline, "--pipeline", 1, "stages of a pipeline, 1F1B with send and receive")            \
+  X(int, schedule, "--schedule", 0, "of a pipeline; 0: 1F1B, 1: interleaved, 2: zero bubble")      \
+  X(int, slow_stage, "--slow-stage", -1, "stage whose kernels take longer; -1: none")              \
   X(int, micro_batches, "--micro-batches", 4, "micro-batches per step in a pipeline")              \
   X(double, message_kb, "--message-kb", 128, "activations sent between stages")                    \
   X(int, warmup, "--warmup", 3, "first steps that are slower")                                     \
@@ -73,6 +75,7 @@ extern const struct options options_default;
 /* Returns -1 if the program shall go on, else its exit status. */
 int options_parse(struct options *options, int argc, char **argv);
 
+enum schedule_kind { SCHEDULE_1F1B, SCHEDULE_INTERLEAVED, SCHEDULE_ZERO_BUBBLE };
 enum kernel { FORWARD, BACKWARD, OPTIMIZER, PREPARATION, N_KERNELS };
 
 struct rank {
@@ -81,6 +84,8 @@ struct rank {
   uint64_t random;
   ncclComm_t world, dp_comm, tp_comm, pp_comm; /* dp_comm may be world */
   cudaStream_t compute, comm_stream;
+  ncclComm_t message_comms[2][2]; /* [direction][link is odd] */
+  cudaStream_t messages[2][2];    /* of other schedules than 1F1B: [direction][sent] */
   cudaEvent_t buckets[MAX_BUCKETS], step_done[MAX_AHEAD], reduced, message_ready;
   cudaGraphExec_t graph; /* of a whole step */
   void *blas;            /* cuBLAS handle; NULL until the first GEMM */
@@ -108,6 +113,9 @@ void family_all_reduce(struct rank *rank, size_t bytes, ncclComm_t comm, cudaStr
 const char *family_preparation(const char *name);
 /* train_pipeline.c */
 void pipeline_step(struct rank *rank);
+/* train_schedules.c */
+void make_message_comms(struct rank *rank);
+void scheduled_step(struct rank *rank);
 /* train_kernels.c: registration and launch as nvcc compiles them for this CUDA version */
 void register_kernels(const char *preparation);
 cudaError_t launch_kernel(enum kernel kernel, cudaStream_t stream);

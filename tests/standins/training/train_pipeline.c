@@ -18,7 +18,7 @@ static void exchange(struct rank *rank, int to, int from) {
   stream_after(rank->compute, rank->comm_stream, rank->message_ready);
 }
 
-void pipeline_step(struct rank *rank) {
+static void one_forward_one_backward(struct rank *rank) {
   const struct options *options = rank->options;
   int stages = options->pipeline, stage = rank->stage, batches = options->micro_batches;
   int before = stage > 0 ? stage - 1 : -1, after = stage < stages - 1 ? stage + 1 : -1;
@@ -48,6 +48,14 @@ void pipeline_step(struct rank *rank) {
     if (before >= 0)
       exchange(rank, before, -1);
   }
+}
+
+void pipeline_step(struct rank *rank) {
+  const struct options *options = rank->options;
+  if (options->schedule == SCHEDULE_1F1B)
+    one_forward_one_backward(rank);
+  else
+    scheduled_step(rank);
   if (rank->dp_size > 1)
     for (int bucket = 0; bucket < options->buckets && options->overlap; bucket++)
       reduce_bucket(rank, bucket);

@@ -1,0 +1,73 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""Jobs in which no rank is slower than its peers, many times: how often the report names a rank or a stage. Prints a row
+for each kind, and what was named.
+
+    quiet.py BUILD RUNS-OF-EACH-KIND
+"""
+import json
+import os
+import pathlib
+import subprocess
+import sys
+import tempfile
+
+HERE = pathlib.Path(__file__).resolve().parent
+sys.path[:0] = [str(HERE.parent / "torch")]
+from training import Job, python_with_torch  # noqa: E402
+
+NAMES = ("DIST.STRAGGLER", "DIST.SLOW_LINK", "DIST.HANG", "DIST.DESYNC", "DIST.FAIL_SLOW", "TIMING.FAIL_SLOW")
+ON_STANDINS = {"data parallel": [], "1F1B pipeline": ["--pipeline", "4", "--micro-batches", "6"],
+               "interleaved pipeline": ["--pipeline", "4", "--micro-batches", "8", "--schedule", "1"],
+               "tensor and data parallel": ["--tensor", "2"], "graphs": ["--graph", "8"]}
+ON_TORCH = {"DDP over gloo": ("ddp_gloo.py", ["--steps", "40"], 4),
+            "pipeline over gloo": ("pipeline_gloo.py", ["--steps", "40"], 4),
+            "loaders with workers": ("loading_rank.py", ["--load-ms", "8", "--workers", "2"], 2)}
+
+
+def run_on_standins(build, options, seed, scratch):
+    environment = {key: value for key, value in os.environ.items() if not key.startswith(("TSCOPE", "STANDIN", "RANK"))}
+    environment.update(LD_PRELOAD=str(build / "preload" / "libtscope.so"), TSCOPE_DIR=scratch)
+    subprocess.run([build / "tests" / "standins" / "train", "--steps", "40", "--seed", str(seed), *options],
+                   env=environment, check=True, stdout=subprocess.DEVNULL)
+    return scratch
+
+
+def named(build, directory):
+    made = subprocess.run([build / "analyzer" / "tscope-report", "--format", "json", directory], capture_output=True,
+                          text=True, check=True)
+    findings = json.loads(made.stdout)["findings"]
+    return [f["title"] for f in findings if f["id"] in NAMES or f["title"].startswith("Stage ")]
+
+
+def repeat(kind, runs, job):
+    titles = []
+    for seed in range(runs):
+        with tempfile.TemporaryDirectory(prefix="quiet-") as scratch:
+            titles += job(seed, scratch)
+    print(f"| {kind} | {runs} | {len(titles)} |", *titles, sep="\n  ", flush=True)
+    return len(titles)
+
+
+def main():
+    build, runs = pathlib.Path(sys.argv[1]).resolve(), int(sys.argv[2])
+    python, wrong = python_with_torch(), 0
+    library = str(build / "preload" / "libtscope.so")
+
+    def on_torch(script, options, ranks):
+        def job(_, scratch):
+            one = Job(python, library, scratch, "quiet")
+            one.run(*options, script=script, ranks=ranks)
+            return named(build, one.directory)
+        return job
+
+    for kind, options in ON_STANDINS.items():
+        wrong += repeat(kind, runs, lambda seed, scratch, o=options: named(build, run_on_standins(build, o, seed, scratch)))
+    for kind, (script, options, ranks) in ON_TORCH.items():
+        wrong += repeat(kind, runs, on_torch(script, options, ranks))
+    print(f"{runs * (len(ON_STANDINS) + len(ON_TORCH))} runs, {wrong} ranks or stages named")
+    return wrong > 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
