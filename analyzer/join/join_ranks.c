@@ -62,12 +62,11 @@ static int list_scalars(struct model *model) {
   return 0;
 }
 
-int join_ranks(struct model *model, const struct model_options *options) {
+int join_collectives(struct model *model, const struct model_options *options) {
   report_progress(options, "matching collectives", 0);
   group_kernels(model);
-  int result = 0;
   unify_comms(model);
-  result = match_collectives(model);
+  int result = match_collectives(model);
   report_progress(options, "aligning clocks", 0);
   if (result == 0)
     align(model);
@@ -77,6 +76,11 @@ int join_ranks(struct model *model, const struct model_options *options) {
     list_gpu_windows(model);
   if (result == 0)
     finish_collectives(model);
+  return result;
+}
+
+int join_ranks(struct model *model, const struct model_options *options) {
+  int result = join_collectives(model, options);
   report_progress(options, "finding steps", 0);
   if (result == 0)
     find_steps(model, options);
@@ -84,8 +88,7 @@ int join_ranks(struct model *model, const struct model_options *options) {
     result = measure_phases(model, options);
   if (result == 0)
     result = list_scalars(model);
-  if (!(result == 0))
-    return result;
-  settle_world_size(model);
-  return 0;
+  if (result == 0)
+    settle_world_size(model);
+  return result;
 }

@@ -7,7 +7,11 @@
 
 #include "model/model.h"
 
-/* Joins the ranks that an importer delivered (model/building.h). 0, or negative errno. */
+/* Communicators and collectives of the ranks that an importer delivered (model/building.h), on one
+ * axis. 0, or negative errno. */
+int join_collectives(struct model *model, const struct model_options *options);
+
+/* That, and steps, phases and values. 0, or negative errno. */
 int join_ranks(struct model *model, const struct model_options *options);
 
 #endif

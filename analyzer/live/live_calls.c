@@ -82,6 +82,11 @@ static struct live_call *claim_call_slot(struct live_comm *comm, u32 seq, bool e
   return call;
 }
 
+static void update_longest(struct live_process *process, i64 start, i64 end) {
+  if (end != LIVE_UNKNOWN_NS && end - start > process->longest_ns)
+    process->longest_ns = end - start;
+}
+
 static u32 mix_hash(u32 hash, u64 value) {
   u64 x = (hash ^ value) * 0x9e3779b97f4a7c15ull;
   return (u32)(x ^ (x >> 32));
@@ -138,6 +143,9 @@ void live_read_call(struct live_process *process, const struct live_record *reco
   place->start = start;
   place->end = end;
   place->op = op;
+  place->count = call->count;
+  place->dtype = call->dtype;
+  update_longest(process, start, end);
   if (!record->again)
     expect_run(process, (struct live_unpaired){.start = start,
                                                .comm = index,
@@ -177,6 +185,7 @@ void live_read_graph_replay(struct live_process *process, const struct live_reco
 void live_read_run(struct live_process *process, const struct live_record *record) {
   const struct tscope_collective_run_record *run = (const void *)record->record;
   i64 start = live_time_ns(process, record, record->time), end = live_end_ns(process, record);
+  update_longest(process, start, end);
   u32 index = run->comm == TSCOPE_UNKNOWN ? LIVE_NONE : live_comm_index(process, run->comm);
   if (index != LIVE_NONE && run->seq != TSCOPE_UNKNOWN) {
     struct live_call *call = live_call_at(&process->comms.at[index], run->seq);
@@ -199,6 +208,8 @@ void live_read_run(struct live_process *process, const struct live_record *recor
 
 void live_read_comm_wait(struct live_process *process, const struct live_record *record) {
   const struct tscope_comm_wait_record *wait = (const void *)record->record;
+  update_longest(process, live_time_ns(process, record, record->time),
+                 live_end_ns(process, record));
   live_update_open(&process->waits, record,
                    (struct live_open){.start = live_time_ns(process, record, record->time),
                                       .comm = live_comm_index(process, wait->comm),

@@ -229,88 +229,6 @@ static int measure_lateness(struct live_view *view, const struct group *group) {
   return 0;
 }
 
-/* --- Who waits for whom --- */
-
-/* Since when the first member of a call has waited there; LIVE_UNKNOWN_NS if not known. */
-static double waiting_since(const struct live_view *view, const struct group *group, u32 seq) {
-  double longest = NAN;
-  for (u32 m = 0; m < group->n; m++) {
-    const struct live_call *call = live_call_at(group->at[m].comm, seq);
-    const struct live_rank *rank = &view->ranks[group->at[m].rank];
-    if (!call || call->start == LIVE_UNKNOWN_NS || rank->seen_ns == LIVE_UNKNOWN_NS)
-      continue;
-    double since = (double)(rank->seen_ns - call->start) / 1e9;
-    longest = isnan(longest) || since > longest ? since : longest;
-  }
-  return longest;
-}
-
-static const char *op_at(const struct group *group, u32 seq) {
-  for (u32 m = 0; m < group->n; m++) {
-    const struct live_call *call = live_call_at(group->at[m].comm, seq);
-    if (call && call->start != LIVE_UNKNOWN_NS)
-      return live_op_name(call->op);
-  }
-  return NULL;
-}
-
-static bool is_before(u32 newest, u32 seq) {
-  return newest == LIVE_NONE || newest < seq;
-}
-
-static void mark_waiters(struct live_view *view, const struct live_wait *wait) {
-  const char *in = wait->op ? arena_printf(&view->arena, "%s of %s", wait->op, wait->group) : NULL;
-  for (u32 i = 0; i < wait->n_waiting; i++) {
-    struct live_rank *rank = &view->ranks[wait->waiting[i]];
-    if (wait->since_s < rank->waits_s)
-      continue;
-    rank->waits_s = wait->since_s;
-    rank->waits_in = in;
-    rank->n_waits_for = wait->n_absent;
-    rank->waits_for = wait->n_absent == 1 ? (i32)view->ranks[wait->absent[0]].rank : -1;
-  }
-}
-
-/* Members that have been behind the others for some time. */
-static int find_wait(struct live_view *view, const struct group *group, struct live_wait *wait) {
-  u32 least = group->at[0].comm->newest, most = LIVE_NONE, size = 0;
-  bool ended = false;
-  for (u32 m = 0; m < group->n; m++) {
-    const struct live_comm *comm = group->at[m].comm;
-    if (comm->newest == LIVE_NONE || (least != LIVE_NONE && comm->newest < least))
-      least = comm->newest;
-    if (comm->newest != LIVE_NONE && (most == LIVE_NONE || comm->newest > most))
-      most = comm->newest;
-    size = comm->size > size ? comm->size : size;
-    ended |= comm->ended;
-  }
-  if (most == LIVE_NONE || least == most || ended)
-    return 0;
-  u32 seq = least == LIVE_NONE ? 0 : least + 1;
-  double since = waiting_since(view, group, seq);
-  if (!(since >= view->threshold_s))
-    return 0;
-  *wait = (struct live_wait){
-      .identity = group->at[0].identity,
-      .group = live_group_name(view, view->ranks[group->at[0].rank].process, group->at[0].comm),
-      .op = op_at(group, seq),
-      .seq = seq,
-      .since_s = since,
-      .no_trace = size > group->n ? size - group->n : 0,
-      .absent = arena_array(&view->arena, group->n, sizeof(u32)),
-      .waiting = arena_array(&view->arena, group->n, sizeof(u32))};
-  if (!wait->absent || !wait->waiting)
-    return -ENOMEM;
-  for (u32 m = 0; m < group->n; m++) {
-    if (is_before(group->at[m].comm->newest, seq))
-      wait->absent[wait->n_absent++] = group->at[m].rank;
-    else
-      wait->waiting[wait->n_waiting++] = group->at[m].rank;
-  }
-  mark_waiters(view, wait);
-  return 1;
-}
-
 /* --- Different calls under one number --- */
 
 static bool find_mismatch(struct live_view *view, const struct group *group,
@@ -336,20 +254,12 @@ static bool find_mismatch(struct live_view *view, const struct group *group,
   return false;
 }
 
-static int longest_first(const void *left, const void *right) {
-  const struct live_wait *a = left, *b = right;
-  return (a->since_s < b->since_s) - (a->since_s > b->since_s);
-}
-
 int live_join(struct live_view *view) {
   u32 n;
   struct membership *memberships = list_memberships(view, &n);
   if (!memberships)
     return -ENOMEM;
-  view->waits = arena_array(&view->arena, size_sum(n, 1), sizeof(*view->waits));
   view->mismatches = arena_array(&view->arena, size_sum(n, 1), sizeof(*view->mismatches));
-  if (!view->waits || !view->mismatches)
-    return -ENOMEM;
   align_hosts(view, memberships, n);
   for (u32 i = 0, next; i < n; i = next) {
     for (next = i; next < n && memberships[next].identity == memberships[i].identity; next++)
@@ -359,12 +269,7 @@ int live_join(struct live_view *view) {
       continue;
     if (measure_lateness(view, &group) < 0)
       return -ENOMEM;
-    int found = find_wait(view, &group, &view->waits[view->n_waits]);
-    if (found < 0)
-      return -ENOMEM;
-    view->n_waits += (u32)found;
     view->n_mismatches += find_mismatch(view, &group, &view->mismatches[view->n_mismatches]);
   }
-  qsort(view->waits, view->n_waits, sizeof(*view->waits), longest_first);
   return 0;
 }

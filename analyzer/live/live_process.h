@@ -27,8 +27,10 @@ enum {
 struct live_call {
   i64 start, end;         /* of the call, on the host */
   i64 run_start, run_end; /* where it really ran */
+  u64 count;              /* elements */
   u32 seq;                /* LIVE_NONE: no call here yet */
   u8 op;                  /* enum tscope_op; 0: it is part of a CUDA graph */
+  u8 dtype;               /* enum tscope_dtype */
 };
 
 struct live_comm {
@@ -115,6 +117,7 @@ struct live_process {
   u32 range_number; /* of the last step range, LIVE_NONE if it has none */
   struct live_opens phases, waits, calls;
   i64 last_call_end;
+  i64 longest_ns; /* that a call, its run, or a wait for one took which is over */
   struct live_last_call last;
   u8 phase; /* enum tscope_phase that ended last; 0: none yet */
   u32 phase_name;

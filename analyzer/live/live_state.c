@@ -119,6 +119,9 @@ void live_find_state(struct live_view *view, struct live_rank *rank, i64 realtim
                                                             : rank->process->newest;
   if (rank->process->newest != LIVE_UNKNOWN_NS && rank->process->newest > rank->seen_ns)
     rank->seen_ns = rank->process->newest;
+  i64 anchor = rank->process->definitions.now.last_anchor;
+  if (anchor && anchor > rank->seen_ns)
+    rank->seen_ns = anchor;
   rank->quiet_s = live_seconds_between(rank->process->newest, rank->seen_ns);
   if (!host->here && rank->state == LIVE_RUNNING && alive != LIVE_UNKNOWN_NS) {
     double behind = live_seconds_between(alive, now);

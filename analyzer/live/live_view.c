@@ -270,6 +270,7 @@ int live_view_make(struct live_view *view, struct live_run *run) {
   view->threshold_s = isnan(view->step_s) ? THRESHOLD_UNKNOWN_S
                                           : fmax(LEAST_THRESHOLD_S, THRESHOLD_STEPS * view->step_s);
   error = live_join(view);
+  live_find_waits(view);
   for (u32 i = 0; i < view->n_ranks; i++)
     live_describe_stall(view, &view->ranks[i]);
   return error ? error : live_merge_stalls(view);

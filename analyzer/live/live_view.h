@@ -59,15 +59,15 @@ struct live_rank {
   u64 lost, overwritten;                     /* records */
 };
 
-/* A collective to which some members of a communicator have not come. */
+/* A collective in which ranks wait, as the report's check of collectives finds it. */
 struct live_wait {
   const char *group, *op;
   u32 seq;
-  u32 *absent, *waiting; /* indices into view.ranks */
+  u32 *absent, *waiting; /* indices into view.ranks: those that it waits for, and those in it */
   u32 n_absent, n_waiting;
-  u32 no_trace;   /* members without a trace */
+  bool called;    /* one of `absent` has called it, and its end was not recorded */
+  u32 no_trace;   /* members without a trace that it waits for */
   double since_s; /* that the first of those there waits */
-  u64 identity;   /* of the communicator */
 };
 
 /* Ranks called different things where all should have called the same. */
@@ -137,7 +137,10 @@ void live_describe_stall(struct live_view *view, struct live_rank *rank);
 /* The stacks of all that do, as one tree. 0, or -ENOMEM. */
 int live_merge_stalls(struct live_view *view);
 
-/* live_join.c: hosts onto one axis; lateness; who waits for whom. 0, or -ENOMEM. */
+/* live_join.c: hosts onto one axis; lateness; calls that differ. 0, or -ENOMEM. */
 int live_join(struct live_view *view);
+
+/* live_waits.c: who waits for whom. */
+void live_find_waits(struct live_view *view);
 
 #endif

@@ -216,8 +216,8 @@ struct rank_events {
   u64 launches, gpu_kernels; /* calls, and their runs: a replay of a graph is one of each */
   u64 named_ranges;
   bool cut_short; /* the process did not end normally */
-  bool end_lost;  /* this happened, or the room for retained records was full: the last calls and
-                     runs are incomplete */
+  bool end_lost;  /* this happened, or it ended with a status, or the room for retained records was
+                     full: the last calls and runs are incomplete */
   u32 unpaired_calls, unpaired_runs; /* see pair_runs() */
   u32 idle_calls;                    /* see rank_call_is_idle() */
   u32 replayed_runs,

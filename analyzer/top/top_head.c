@@ -217,21 +217,33 @@ __attribute__((format(printf, 3, 4))) static void put_alert(struct pen *pen, con
   pen_newline(pen);
 }
 
-static void put_wait(const struct live_view *view, const struct live_wait *wait, struct pen *pen) {
+/* "ranks 1, 3 have not come to", "rank 1 is gone and has not ended", "3 ranks wait in" */
+static void describe_waited_for(const struct live_view *view, const struct live_wait *wait,
+                                char *room, size_t bytes) {
   char *absent = ranks_text(view, wait->absent, wait->n_absent);
-  char instead[256], words[512], members[96] = "";
   bool one = wait->n_absent == 1;
-  describe_instead(view, &view->ranks[wait->absent[0]], instead, sizeof(instead));
+  if (!wait->n_absent)
+    snprintf(room, bytes, "%s %s in", plural(wait->n_waiting, "rank").text,
+             wait->n_waiting == 1 ? "waits" : "wait");
+  else
+    snprintf(room, bytes, "rank%s %s %s not %s", one ? "" : "s", absent ? absent : "?",
+             one ? "has" : "have", wait->called ? "ended" : "come to");
+  free(absent);
+}
+
+static void put_wait(const struct live_view *view, const struct live_wait *wait, struct pen *pen) {
+  char who[256], instead[256] = "", words[512], members[96] = "";
+  describe_waited_for(view, wait, who, sizeof(who));
+  if (wait->n_absent)
+    describe_instead(view, &view->ranks[wait->absent[0]], instead, sizeof(instead));
   if (wait->no_trace)
     snprintf(members, sizeof(members), "; %s without a trace",
              plural(wait->no_trace, "member").text);
   snprintf(words, sizeof(words), ": %s %s for %s%s%s", plural(wait->n_waiting, "rank").text,
            wait->n_waiting == 1 ? "waits" : "wait", duration_s(wait->since_s).text, instead,
            members);
-  put_alert(pen, words, "rank%s %s %s not come to %s #%u of %s", one ? "" : "s",
-            absent ? absent : "?", one ? "has" : "have", wait->op ? wait->op : "call", wait->seq,
+  put_alert(pen, words, "%s %s #%u of %s", who, wait->op ? wait->op : "call", wait->seq,
             wait->group);
-  free(absent);
 }
 
 static bool is_in_trouble(const struct live_rank *rank) {

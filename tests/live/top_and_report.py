@@ -24,8 +24,9 @@ STEPS = 32 # top's step time is the median of so many
 
 
 def run(*command):
-    return json.loads(subprocess.run(command, capture_output=True, text=True, check=True,
-                                     env=environment(LC_ALL="C.UTF-8")).stdout)
+    """None while there is nothing to be read yet."""
+    done = subprocess.run(command, capture_output=True, text=True, check=False, env=environment(LC_ALL="C.UTF-8"))
+    return json.loads(done.stdout) if done.returncode == 0 else None
 
 
 def look(traces):
@@ -69,7 +70,7 @@ class TopAndReport(unittest.TestCase):
     def frozen(self, job, test):
         """Both, of a job that is stopped once the test holds for what top says."""
         end = time.monotonic() + DEADLINE_S
-        while not os.path.isdir(job.traces) or not test(look(job.traces)):
+        while not ((one := look(job.traces)) and test(one)):
             self.assertLess(time.monotonic(), end)
             time.sleep(0.1)
         job.send(signal.SIGSTOP)
@@ -91,8 +92,8 @@ class TopAndReport(unittest.TestCase):
         self.assertEqual(sorted({rank["host"] for rank in both.top["ranks"]}), sorted(both.report["run"]["hosts"]))
 
     def check_steps(self, both):
-        """top times steps on the host, the report where they ended on the GPU: single steps differ, and the time of
-        many steps together cannot, but for that of the host's last ones."""
+        """top times steps on the host, the report where they ended on the GPU: single steps differ by what the host
+        was ahead, so the medians of many may differ by the spread of the steps."""
         self.assertEqual(both.top["step_method"], both.report["steps"]["method"])
         last = [wall for wall in both.report["series"]["steps"]["wall_ms"] if wall is not None][-STEPS:]
         self.assertAlmostEqual(both.top["step_s"] * 1e3, statistics.median(last),
@@ -109,8 +110,14 @@ class TopAndReport(unittest.TestCase):
 
     def check_waits(self, both):
         top, report = both.top["waits"], both.report["collective_check"]["waits"]
-        self.assertEqual([(one["op"], one["seq"], one["absent"], one["waiting"]) for one in top],
-                         [(one["op"], one["seq"], one["waits_for"], one["ranks"]) for one in report])
+        for mine, names in ((top, ("absent", "waiting")), (report, ("waits_for", "ranks"))):
+            mine.sort(key=lambda one: (one["group"], one["seq"]))
+            mine[:] = [{**one, "pair": [one[name] for name in names]} for one in mine]
+        for field in ("group", "op", "seq", "pair"):
+            self.assertEqual([one[field] for one in top], [one[field] for one in report])
+        if top:
+            self.assertAlmostEqual(max(one["since_s"] for one in top), both.report["collective_check"]["pending_s"],
+                                   delta=1e-3) # the clocks of both are the trace's own
 
     def check_stalls(self, both):
         report = {one["rank"]: one for one in both.report["stalls"]["ranks"]}
@@ -126,8 +133,9 @@ class TopAndReport(unittest.TestCase):
         report = {one["rank"]: one for one in both.report["run_end"]["ranks"]}
         for rank in both.top["ranks"]:
             status = report[rank["rank"]]["status"]
-            expected = {"silent": ("running", "stopped", "gone", "silent"), "exit": ("ended",) if status == 0 else ("failed",)}
             how = report[rank["rank"]]["how"]
+            expected = {"silent": ("running", "stopped", "gone", "silent"),
+                        "exit": ("ended",) if status == 0 else ("failed",)}
             self.assertIn(rank["state"], expected.get(how, ("failed",) if status else ("killed",)), how)
 
     def check_all(self, both):
@@ -151,9 +159,34 @@ class TopAndReport(unittest.TestCase):
         both = self.frozen(job, lambda one: one["waits"] and one["stalled"] == 4)
         self.check_all(both)
 
+    def test_hang_in_one_of_several_groups(self):
+        job = self.job("--steps", "100000", "--tensor", "2", "--fault", "1", "--fault-rank", "3", "--fault-step", "50",
+                       stall="2")
+        self.check_all(self.frozen(job, lambda one: one["waits"] and one["stalled"] == 4))
+
+    def test_hang_of_many_ranks(self):
+        both = self.generate("--flavour", "gloo", "--ranks", "100", "--hang-rank", "7", "--steps", "6")
+        self.assertEqual(both.top["waits"][0]["absent"], [7])
+        self.check_ranks(both)
+        self.check_waits(both)
+
     def test_pipeline(self):
         job = self.job("--steps", "100000", "--pipeline", "2")
         self.check_all(self.frozen(job, lambda one: (one["ranks"][0]["step"] or 0) > 60))
+
+    def test_one_rank_failed(self):
+        job = self.job("--steps", "100000", "--fault", "6", "--fault-rank", "2", "--fault-step", "40", stall="2")
+        both = self.frozen(job, lambda one: job.ranks[2].poll() is not None and one["stalled"] == 3)
+        self.assertEqual([rank["state"] for rank in both.top["ranks"]], ["running", "running", "failed", "running"])
+        self.check_all(both)
+
+    def test_one_rank_was_killed(self):
+        job = self.job("--steps", "100000", stall="2")
+        self.frozen(job, lambda one: (one["ranks"][0]["step"] or 0) > 30)
+        job.send(signal.SIGKILL, 1)
+        job.ranks[1].wait()
+        both = self.frozen(job, lambda one: one["ranks"][1]["state"] == "gone" and one["stalled"] == 3)
+        self.check_all(both)
 
     def test_ended(self):
         both = self.ended(self.job("--steps", "150", "--slow-rank", "2", "--marks", "1"))
@@ -162,8 +195,9 @@ class TopAndReport(unittest.TestCase):
 
     def test_two_hosts(self):
         for flavour in ("nccl", "gloo"):
-            both = self.generate("--run", flavour, "--flavour", flavour, "--ranks", "6", "--ranks-per-host", "3", "--steps", "60", "--skew-hosts",
-                                 "--slow-rank", "4", "--slow-factor", "1.5", *(["--phases"] if flavour == "gloo" else []),
+            both = self.generate("--run", flavour, "--flavour", flavour, "--ranks", "6", "--ranks-per-host", "3",
+                                 "--steps", "60", "--skew-hosts", "--slow-rank", "4", "--slow-factor", "1.5",
+                                 *(["--phases"] if flavour == "gloo" else []),
                                  "--realtime", "1700000000" + ("0" if flavour == "nccl" else "1") * 9)
             self.check_ranks(both)
             self.check_steps(both)

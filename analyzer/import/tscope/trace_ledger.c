@@ -97,6 +97,8 @@ static void find_alive_times(struct making *m) {
   for (u32 r = 0; r < m->model->n_ranks; r++) {
     i64 anchor = model_events(m->model, r)->definitions->last_anchor;
     i64 at = anchor ? clock_to_axis(model_clock(m->model, r), anchor) : NS_UNKNOWN;
+    if (m->model->ranks[r].ending.alive > at)
+      at = m->model->ranks[r].ending.alive;
     m->alive[r] = at > m->model->ranks[r].end ? at : m->model->ranks[r].end;
     if (m->alive[r] > m->end)
       m->end = m->alive[r];

@@ -514,7 +514,9 @@ int rank_events_read(struct rank_events *events, const struct trace_file *file,
   int result = read_definitions(events, file);
   const struct definitions *definitions = events->definitions;
   if (result == 0) {
-    events->end_lost = events->cut_short || definitions->lost[TSCOPE_LOSS_RETAINED] > 0;
+    /* A process that ends by a failure does not wait for its GPU. */
+    events->end_lost = events->cut_short || definitions->lost[TSCOPE_LOSS_RETAINED] > 0 ||
+                       file->header.end_status != 0;
     reading.op_of_string = memory_zeroed(size_sum(definitions->n_strings, 1), 1);
     reading.words = memory_zeroed(size_sum(definitions->n_strings, 1), sizeof(*reading.words));
     reading.communication_known = memory_zeroed(size_sum(definitions->n_strings, 1), sizeof(bool));

@@ -1,0 +1,154 @@
+/* SPDX-License-Identifier: MIT */
+#include "live/live_model.h"
+
+#include "base/checked_memory.h"
+#include "join/join_ranks.h"
+#include "model/building.h"
+
+/* A communicator's place in events.comms is that in process.comms. */
+static void put_comms(const struct live_process *process, struct arena *arena,
+                      struct rank_events *events) {
+  struct comm_definition *comms = arena_array(arena, process->comms.n, sizeof(*comms));
+  for (u32 c = 0; c < process->comms.n; c++) {
+    const struct live_comm *comm = &process->comms.at[c];
+    comms[c] = (struct comm_definition){.identity = comm->identity,
+                                        .comm = comm->number,
+                                        .rank = comm->rank,
+                                        .size = comm->size,
+                                        .name = live_string(process, comm->name),
+                                        .backend = comm->backend};
+  }
+  events->comms = comms;
+  events->n_comms = process->comms.n;
+}
+
+static void put_call(struct rank_events *events, u32 comm, const struct live_call *call) {
+  VECTOR_PUSH(&events->calls, (struct rank_call){.start = call->start,
+                                                 .end = call->end,
+                                                 .launched = call->start,
+                                                 .count = call->count,
+                                                 .comm = comm,
+                                                 .seq = call->seq,
+                                                 .peer = -1,
+                                                 .run = INDEX_NONE,
+                                                 .collective = INDEX_NONE,
+                                                 .arrival = INDEX_NONE,
+                                                 .stream = TSCOPE_NO_STREAM,
+                                                 .op = call->op,
+                                                 .dtype = call->dtype});
+}
+
+static int by_start(const void *left, const void *right) {
+  const struct rank_call *a = left, *b = right;
+  return a->start < b->start ? -1 : a->start > b->start;
+}
+
+static void put_run(struct rank_events *events, u32 index, const struct live_call *call) {
+  if (!call || call->run_start == LIVE_UNKNOWN_NS)
+    return;
+  events->calls.at[index].run = events->runs.n;
+  VECTOR_PUSH(&events->runs, (struct rank_run){.start = call->run_start,
+                                               .end = call->run_end,
+                                               .comm = TSCOPE_UNKNOWN,
+                                               .seq = TSCOPE_UNKNOWN,
+                                               .first_call = index,
+                                               .stream = TSCOPE_NO_STREAM,
+                                               .op = call->op});
+}
+
+/* The calls of a communicator that are kept, from the newest on back; `over`: how many of those
+ * that are over. */
+static void put_calls_of(struct live_comm *comm, u32 c, u32 over, struct rank_events *events) {
+  for (u32 back = 0; back < comm->n_recent && back <= comm->newest && over > 0; back++) {
+    const struct live_call *call = live_call_at(comm, comm->newest - back);
+    if (!call || call->start == LIVE_UNKNOWN_NS)
+      continue;
+    over -= call->run_end != LIVE_UNKNOWN_NS;
+    put_call(events, c, call);
+  }
+}
+
+/* Whether earlier calls are left out. */
+static bool put_calls(const struct live_process *process, u32 over, struct rank_events *events) {
+  u64 made = 0;
+  for (u32 c = 0; c < process->comms.n; c++)
+    if (process->comms.at[c].newest != LIVE_NONE) {
+      made += process->comms.at[c].newest + 1ull;
+      put_calls_of(&process->comms.at[c], c, over, events);
+    }
+  if (events->calls.n)
+    qsort(events->calls.at, events->calls.n, sizeof(*events->calls.at), by_start);
+  for (u32 i = 0; i < events->calls.n; i++) {
+    const struct rank_call *call = &events->calls.at[i];
+    put_run(events, i, live_call_at(&process->comms.at[call->comm], call->seq));
+  }
+  return made > events->calls.n;
+}
+
+/* Of waits that are over, the longest stands for all: no call is held up before it takes longer. */
+static void put_waits(const struct live_process *process, struct rank_events *events) {
+  i64 begin = events->begin;
+  VECTOR_PUSH(&events->waits, (struct rank_wait){.start = begin,
+                                                 .end = begin + process->longest_ns,
+                                                 .comm = TSCOPE_UNKNOWN,
+                                                 .seq = TSCOPE_UNKNOWN,
+                                                 .call = INDEX_NONE});
+  for (u32 w = 0; w < process->waits.n; w++) {
+    const struct live_open *open = &process->waits.at[w];
+    for (u32 i = 0; i < events->calls.n; i++) {
+      const struct rank_call *call = &events->calls.at[i];
+      if (call->comm == open->comm && call->seq == open->seq)
+        VECTOR_PUSH(&events->waits, (struct rank_wait){.start = open->start,
+                                                       .end = NS_UNKNOWN,
+                                                       .comm = TSCOPE_UNKNOWN,
+                                                       .seq = open->seq,
+                                                       .call = i});
+    }
+  }
+}
+
+static void put_phases(const struct live_process *process, struct rank_events *events) {
+  for (u32 i = 0; i < process->phases.n; i++)
+    VECTOR_PUSH(&events->phases, (struct rank_phase){.start = process->phases.at[i].start,
+                                                     .end = NS_UNKNOWN,
+                                                     .kind = process->phases.at[i].kind});
+}
+
+static void put_rank(struct model *model, u32 r, const struct live_rank *from, u32 over) {
+  const struct live_process *process = from->process;
+  const struct tscope_file_header *header = &process->trace.file.header;
+  struct rank_events *events = model_events(model, r);
+  struct rank *rank = &model->ranks[r];
+  *events = (struct rank_events){.realtime_minus_monotonic =
+                                     process->definitions.now.realtime_minus_monotonic,
+                                 .definitions = &from->process->definitions.now,
+                                 .begin = (i64)header->start_monotonic_ns,
+                                 .end = process->newest};
+  put_comms(process, model_arena(model), events);
+  bool dropped = put_calls(process, over, events);
+  put_waits(process, events);
+  put_phases(process, events);
+  *rank = (struct rank){.rank = from->rank,
+                        .local_rank = header->local_rank,
+                        .pid = header->pid,
+                        .host = header->host,
+                        .path = from->entry->path,
+                        .closed = header->closed_realtime_ns != 0,
+                        .collective_calls = events->calls.n,
+                        .collective_runs = events->runs.n,
+                        .gpu_clock = process->definitions.now.gpu_clock};
+  memcpy(rank->info, process->definitions.now.info, sizeof(rank->info));
+  memcpy(rank->lost, header->lost, sizeof(rank->lost));
+  rank->lost[TSCOPE_LOSS_RETAINED] += dropped; /* the record does not begin with the first call */
+  rank_end_read(&rank->ending, header, events, model_arena(model));
+}
+
+struct model *live_model_make(const struct live_view *view, u32 over) {
+  struct model *model = model_new();
+  model_make_ranks(model, view->n_ranks);
+  model->world_size = view->world;
+  for (u32 r = 0; r < view->n_ranks; r++)
+    put_rank(model, r, &view->ranks[r], over);
+  join_collectives(model, &(struct model_options){.threads = 1});
+  return model;
+}

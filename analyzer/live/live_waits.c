@@ -1,0 +1,118 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Who waits for whom, as the report says it: its own ledger and verdict, from the last calls.
+ */
+#include <math.h>
+
+#include "analyses/hang/verdict.h"
+#include "import/tscope/trace_source.h"
+#include "live/live_model.h"
+#include "model/ledger.h"
+
+/* The report's answer costs as much as all else on a page. Of many ranks it is asked for only when
+ * one of them is in trouble, or has called nothing for nearly as long as a call must be pending. */
+enum { RANKS_ALWAYS = 64, FEW = 2 };
+#define QUIET_S 1.5
+
+static bool is_worth_asking(const struct live_view *view) {
+  bool worth = view->n_ranks <= RANKS_ALWAYS || view->n_trouble > 0;
+  for (u32 i = 0; i < view->n_ranks && !worth; i++)
+    worth = view->ranks[i].called_s >= QUIET_S;
+  return worth;
+}
+
+static u32 index_of(const struct live_view *view, u32 rank) {
+  u32 low = 0, high = view->n_ranks;
+  while (low < high) {
+    u32 middle = low + (high - low) / 2;
+    if (view->ranks[middle].rank < rank)
+      low = middle + 1;
+    else
+      high = middle;
+  }
+  return low < view->n_ranks && view->ranks[low].rank == rank ? low : LIVE_NONE;
+}
+
+/* Places in view.ranks of global ranks; those that left no trace are only counted. */
+static u32 *places_of(struct live_view *view, const u32 *ranks, u32 n, u32 *found) {
+  u32 *places = arena_array(&view->arena, n, sizeof(*places));
+  for (u32 i = 0; i < n; i++) {
+    u32 place = index_of(view, ranks[i]);
+    if (place != LIVE_NONE)
+      places[(*found)++] = place;
+  }
+  return places;
+}
+
+/* What the ledger has of the call: since when it is pending, and whether one of `absent` made it.
+ */
+static void read_call(const struct live_view *view, const struct ledger *ledger,
+                      const struct check_wait *check, struct live_wait *wait) {
+  i64 first = NS_UNKNOWN;
+  for (u32 i = 0; i < ledger->n_calls; i++) {
+    const struct ledger_call *call = &ledger->calls[i];
+    if (call->seq != (i64)check->seq ||
+        strcmp(ledger->groups[call->group].name, check->group_name) != 0)
+      continue;
+    if (first == NS_UNKNOWN || call->created < first)
+      first = call->created;
+    for (u32 k = 0; k < wait->n_absent; k++)
+      wait->called |= view->ranks[wait->absent[k]].rank == ledger->ranks[call->rank].rank;
+  }
+  wait->since_s = first == NS_UNKNOWN || ledger->end == NS_UNKNOWN
+                      ? (double)NAN
+                      : (double)(ledger->end - first) / 1e9;
+}
+
+static void mark_waiters(struct live_view *view, const struct live_wait *wait) {
+  const char *in = arena_printf(&view->arena, "%s of %s", wait->op, wait->group);
+  for (u32 i = 0; i < wait->n_waiting; i++) {
+    struct live_rank *rank = &view->ranks[wait->waiting[i]];
+    if (!rank->waits_in)
+      rank->waits_in = in;
+    if (!wait->n_absent || wait->since_s < rank->waits_s)
+      continue;
+    rank->waits_s = wait->since_s;
+    rank->n_waits_for = wait->n_absent;
+    rank->waits_for = wait->n_absent == 1 ? (i32)view->ranks[wait->absent[0]].rank : -1;
+  }
+}
+
+/* Those that wait for somebody first, the longest first. */
+static int by_importance(const void *left, const void *right) {
+  const struct live_wait *a = left, *b = right;
+  if (!a->n_absent != !b->n_absent)
+    return a->n_absent ? -1 : 1;
+  return (a->since_s < b->since_s) - (a->since_s > b->since_s);
+}
+
+static void put_waits(struct live_view *view, const struct ledger *ledger,
+                      const struct collective_check *check) {
+  view->waits = arena_array(&view->arena, check->n_waits, sizeof(*view->waits));
+  for (u32 i = 0; i < check->n_waits; i++) {
+    const struct check_wait *from = &check->waits[i];
+    struct live_wait *wait = &view->waits[view->n_waits++];
+    *wait = (struct live_wait){
+        .group = arena_text(&view->arena, from->group), .op = from->op, .seq = (u32)from->seq};
+    wait->absent = places_of(view, from->waits_for, from->n_waits_for, &wait->n_absent);
+    wait->no_trace = from->n_waits_for - wait->n_absent;
+    wait->waiting = places_of(view, from->ranks, from->n_ranks, &wait->n_waiting);
+    read_call(view, ledger, from, wait);
+    mark_waiters(view, wait);
+  }
+  if (view->n_waits)
+    qsort(view->waits, view->n_waits, sizeof(*view->waits), by_importance);
+}
+
+void live_find_waits(struct live_view *view) {
+  struct collective_check check;
+  const struct ledger *ledger = NULL;
+  if (view->n_ranks < 2 || !is_worth_asking(view))
+    return;
+  struct model *model =
+      live_model_make(view, view->n_ranks <= RANKS_ALWAYS ? LIVE_MOST_CALLS : FEW);
+  trace_ledger(model, &view->arena, &ledger);
+  if (ledger && verdict_of_ledger(ledger, &view->arena, &check) == 0)
+    put_waits(view, ledger, &check);
+  model_free(model);
+}
