@@ -229,37 +229,11 @@ static int measure_lateness(struct live_view *view, const struct group *group) {
   return 0;
 }
 
-/* --- Different calls under one number --- */
-
-static bool find_mismatch(struct live_view *view, const struct group *group,
-                          struct live_mismatch *mismatch) {
-  for (u32 i = 0; i < group->at[0].comm->n_recent; i++) {
-    const struct live_call *call = &group->at[0].comm->recent[i];
-    if (call->seq == LIVE_NONE || call->op == 0)
-      continue;
-    for (u32 m = 1; m < group->n; m++) {
-      const struct live_call *other = live_call_at(group->at[m].comm, call->seq);
-      if (!other || other->op == 0 || other->op == call->op)
-        continue;
-      *mismatch = (struct live_mismatch){
-          .group = live_group_name(view, view->ranks[group->at[0].rank].process, group->at[0].comm),
-          .op = live_op_name(call->op),
-          .other_op = live_op_name(other->op),
-          .seq = call->seq,
-          .rank = view->ranks[group->at[0].rank].rank,
-          .other_rank = view->ranks[group->at[m].rank].rank};
-      return true;
-    }
-  }
-  return false;
-}
-
 int live_join(struct live_view *view) {
   u32 n;
   struct membership *memberships = list_memberships(view, &n);
   if (!memberships)
     return -ENOMEM;
-  view->mismatches = arena_array(&view->arena, size_sum(n, 1), sizeof(*view->mismatches));
   align_hosts(view, memberships, n);
   for (u32 i = 0, next; i < n; i = next) {
     for (next = i; next < n && memberships[next].identity == memberships[i].identity; next++)
@@ -269,7 +243,6 @@ int live_join(struct live_view *view) {
       continue;
     if (measure_lateness(view, &group) < 0)
       return -ENOMEM;
-    view->n_mismatches += find_mismatch(view, &group, &view->mismatches[view->n_mismatches]);
   }
   return 0;
 }

@@ -72,9 +72,9 @@ struct live_wait {
 
 /* Ranks called different things where all should have called the same. */
 struct live_mismatch {
-  const char *group;
-  const char *op, *other_op;
-  u32 seq, rank, other_rank;
+  const char *group, *op;
+  const char *state, *detail; /* "type mismatch"; which ranks called what */
+  u32 seq;
 };
 
 struct live_host {
@@ -137,10 +137,10 @@ void live_describe_stall(struct live_view *view, struct live_rank *rank);
 /* The stacks of all that do, as one tree. 0, or -ENOMEM. */
 int live_merge_stalls(struct live_view *view);
 
-/* live_join.c: hosts onto one axis; lateness; calls that differ. 0, or -ENOMEM. */
+/* live_join.c: hosts onto one axis; lateness. 0, or -ENOMEM. */
 int live_join(struct live_view *view);
 
-/* live_waits.c: who waits for whom. */
+/* live_waits.c: who waits for whom, and calls that differ. */
 void live_find_waits(struct live_view *view);
 
 #endif

@@ -51,10 +51,11 @@ static void read_call(const struct live_view *view, const struct ledger *ledger,
   i64 first = NS_UNKNOWN;
   for (u32 i = 0; i < ledger->n_calls; i++) {
     const struct ledger_call *call = &ledger->calls[i];
+    bool pending = call->state == LEDGER_SCHEDULED || call->state == LEDGER_STARTED;
     if (call->seq != (i64)check->seq ||
         strcmp(ledger->groups[call->group].name, check->group_name) != 0)
       continue;
-    if (first == NS_UNKNOWN || call->created < first)
+    if (pending && (first == NS_UNKNOWN || call->created < first))
       first = call->created;
     for (u32 k = 0; k < wait->n_absent; k++)
       wait->called |= view->ranks[wait->absent[k]].rank == ledger->ranks[call->rank].rank;
@@ -104,6 +105,25 @@ static void put_waits(struct live_view *view, const struct ledger *ledger,
     qsort(view->waits, view->n_waits, sizeof(*view->waits), by_importance);
 }
 
+/* The first of each communicator: all that follows there differs because of it. */
+static void put_mismatches(struct live_view *view, const struct collective_check *check) {
+  view->mismatches = arena_array(&view->arena, check->n_mismatches, sizeof(*view->mismatches));
+  for (u32 i = 0; i < check->n_mismatches; i++) {
+    const struct check_mismatch *from = &check->mismatches[i];
+    const struct live_mismatch *last =
+        view->n_mismatches ? &view->mismatches[view->n_mismatches - 1] : NULL;
+    const char *group = arena_text(&view->arena, from->group);
+    if (from->state > MATCH_DTYPE || (last && strcmp(last->group, group) == 0))
+      continue;
+    view->mismatches[view->n_mismatches++] =
+        (struct live_mismatch){.group = group,
+                               .op = from->op,
+                               .state = match_state_words[from->state],
+                               .detail = from->detail,
+                               .seq = (u32)from->seq};
+  }
+}
+
 void live_find_waits(struct live_view *view) {
   struct collective_check check;
   const struct ledger *ledger = NULL;
@@ -112,7 +132,9 @@ void live_find_waits(struct live_view *view) {
   struct model *model =
       live_model_make(view, view->n_ranks <= RANKS_ALWAYS ? LIVE_MOST_CALLS : FEW);
   trace_ledger(model, &view->arena, &ledger);
-  if (ledger && verdict_of_ledger(ledger, &view->arena, &check) == 0)
+  if (ledger && verdict_of_ledger(ledger, &view->arena, &check) == 0) {
     put_waits(view, ledger, &check);
+    put_mismatches(view, &check);
+  }
   model_free(model);
 }

@@ -291,10 +291,10 @@ static void put_stall(const struct live_view *view, struct pen *pen) {
 }
 
 static void put_mismatch(const struct live_mismatch *mismatch, struct pen *pen) {
-  char words[256];
-  snprintf(words, sizeof(words), ": #%u of %s", mismatch->seq, mismatch->group);
-  put_alert(pen, words, "rank %u called %s where rank %u called %s", mismatch->rank, mismatch->op,
-            mismatch->other_rank, mismatch->other_op);
+  char words[512];
+  snprintf(words, sizeof(words), ": %s", mismatch->detail);
+  put_alert(pen, words, "%s #%u of %s: %s", mismatch->op, mismatch->seq, mismatch->group,
+            mismatch->state);
 }
 
 static bool same_error(const struct live_rank *a, const struct live_rank *b) {

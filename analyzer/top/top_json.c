@@ -113,10 +113,9 @@ static json_t *wait_object(const struct live_view *view, const struct live_wait 
 }
 
 static json_t *mismatch_object(const struct live_mismatch *mismatch) {
-  return json_pack("{so sI sI so sI so}", "group", text(mismatch->group), "seq",
-                   (json_int_t)mismatch->seq, "rank", (json_int_t)mismatch->rank, "op",
-                   text(mismatch->op), "other_rank", (json_int_t)mismatch->other_rank, "other_op",
-                   text(mismatch->other_op));
+  return json_pack("{so so sI so so}", "group", text(mismatch->group), "op", text(mismatch->op),
+                   "seq", (json_int_t)mismatch->seq, "state", text(mismatch->state), "detail",
+                   text(mismatch->detail));
 }
 
 /* As in the report's document. */

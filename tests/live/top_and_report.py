@@ -20,6 +20,7 @@ BUILD = os.path.abspath(sys.argv.pop(1))
 PROGRAMS = {name: os.path.join(BUILD, "analyzer", f"tscope-{name}") for name in ("top", "report")}
 TRACEGEN = os.path.join(BUILD, "tests", "tracegen", "tracegen")
 DEADLINE_S = 60
+DIFFER = ("type mismatch", "size or syntax mismatch", "dtype mismatch")
 STEPS = 32 # top's step time is the median of so many
 
 
@@ -119,6 +120,15 @@ class TopAndReport(unittest.TestCase):
             self.assertAlmostEqual(max(one["since_s"] for one in top), both.report["collective_check"]["pending_s"],
                                    delta=1e-3) # the clocks of both are the trace's own
 
+    def check_mismatches(self, both):
+        """Those that began it; what ranks have finished or not called follows from them."""
+        report, seen = both.report["collective_check"]["mismatches"], set()
+        first = [one for one in report
+                 if one["state"] in DIFFER and not (one["group"] in seen or seen.add(one["group"]))]
+        fields = ("group", "op", "seq", "state", "detail")
+        self.assertEqual([[one[field] for field in fields] for one in both.top["mismatches"]],
+                         [[one[field] for field in fields] for one in first])
+
     def check_stalls(self, both):
         report = {one["rank"]: one for one in both.report["stalls"]["ranks"]}
         for rank in both.top["ranks"]:
@@ -139,7 +149,8 @@ class TopAndReport(unittest.TestCase):
             self.assertIn(rank["state"], expected.get(how, ("failed",) if status else ("killed",)), how)
 
     def check_all(self, both):
-        for check in (self.check_ranks, self.check_steps, self.check_waits, self.check_stalls, self.check_ends):
+        for check in (self.check_ranks, self.check_steps, self.check_waits, self.check_mismatches, self.check_stalls,
+                      self.check_ends):
             check(both)
 
     def test_running(self):
@@ -173,6 +184,12 @@ class TopAndReport(unittest.TestCase):
     def test_pipeline(self):
         job = self.job("--steps", "100000", "--pipeline", "2")
         self.check_all(self.frozen(job, lambda one: (one["ranks"][0]["step"] or 0) > 60))
+
+    def test_sizes_that_differ(self):
+        job = self.job("--steps", "100000", "--fault", "5", "--fault-rank", "1", "--fault-step", "40")
+        both = self.frozen(job, lambda one: one["mismatches"])
+        self.assertEqual(both.top["mismatches"][0]["state"], "size or syntax mismatch")
+        self.check_all(both)
 
     def test_one_rank_failed(self):
         job = self.job("--steps", "100000", "--fault", "6", "--fault-rank", "2", "--fault-step", "40", stall="2")
