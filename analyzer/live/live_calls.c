@@ -14,7 +14,7 @@ u32 live_comm_index(const struct live_process *process, u32 number) {
 
 static struct live_call *allocate_calls(u32 n) {
   struct live_call *calls = memory_array(n, sizeof(*calls));
-  for (u32 i = 0; calls && i < n; i++)
+  for (u32 i = 0; i < n; i++)
     calls[i].seq = LIVE_NONE;
   return calls;
 }
@@ -41,11 +41,7 @@ void live_read_comm(struct live_process *process, const struct tscope_comm_recor
                               .newest = LIVE_NONE,
                               .recent = allocate_calls(LIVE_RECENT_CALLS),
                               .n_recent = LIVE_RECENT_CALLS};
-    if (!fresh.recent || !VECTOR_PUSH(&process->comms, fresh)) {
-      free(fresh.recent);
-      process->short_of_memory = true;
-      return;
-    }
+    VECTOR_PUSH(&process->comms, fresh);
     index = process->comms.n - 1;
   }
   struct live_comm *known = &process->comms.at[index];
@@ -107,9 +103,8 @@ static bool expects_run(const struct live_process *process, u32 stream) {
 }
 
 static void expect_run(struct live_process *process, struct live_unpaired call) {
-  if (!expects_run(process, call.stream))
-    return;
-  process->short_of_memory |= !VECTOR_PUSH(&process->unpaired, call);
+  if (expects_run(process, call.stream))
+    VECTOR_PUSH(&process->unpaired, call);
 }
 
 void live_read_call(struct live_process *process, const struct live_record *record) {
@@ -200,10 +195,9 @@ void live_read_run(struct live_process *process, const struct live_record *recor
   bool of_graph = 8u * run->header.words >= sizeof(*run) + sizeof(struct tscope_graph_node);
   if (of_graph || end == LIVE_UNKNOWN_NS)
     return;
-  process->short_of_memory |=
-      !VECTOR_PUSH(&process->runs,
-                   (struct live_unpaired_run){
-                       .start = start, .end = end, .name = run->name, .stream = run->header.tag});
+  VECTOR_PUSH(&process->runs,
+              (struct live_unpaired_run){
+                  .start = start, .end = end, .name = run->name, .stream = run->header.tag});
 }
 
 void live_read_comm_wait(struct live_process *process, const struct live_record *record) {

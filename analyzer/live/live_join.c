@@ -3,7 +3,6 @@
  * What only ranks together can show. Hosts are brought onto one axis by the ends of collectives
  * that they share: a collective ends at about the same time for all its members.
  */
-#include <errno.h>
 #include <math.h>
 
 #include "base/checked_memory.h"
@@ -41,12 +40,12 @@ static struct membership *list_memberships(struct live_view *view, u32 *n) {
   struct membership *memberships =
       arena_array(&view->arena, size_sum(all, 1), sizeof(*memberships));
   *n = 0;
-  for (u32 r = 0; r < view->n_ranks && memberships; r++)
+  for (u32 r = 0; r < view->n_ranks; r++)
     for (u32 c = 0; c < view->ranks[r].process->comms.n; c++) {
       struct live_comm *comm = &view->ranks[r].process->comms.at[c];
       memberships[(*n)++] = (struct membership){comm->identity, r, comm};
     }
-  if (memberships)
+  if (*n)
     qsort(memberships, *n, sizeof(*memberships), by_identity);
   return memberships;
 }
@@ -203,15 +202,13 @@ static double median_lateness(const struct live_view *view, const struct latenes
 }
 
 /* The lateness of a rank is that in the group where it is latest. */
-static int measure_lateness(struct live_view *view, const struct group *group) {
+static void measure_lateness(struct live_view *view, const struct group *group) {
   struct arena *arena = &view->arena;
   struct lateness late = {
       .behind = arena_array(arena, size_product(group->n, LATE_CALLS), sizeof(double)),
       .times = arena_array(arena, group->n, sizeof(i64)),
       .sorted = arena_array(arena, group->n, sizeof(i64)),
       .ends = arena_array(arena, group->n, sizeof(i64))};
-  if (!late.behind || !late.times || !late.sorted || !late.ends)
-    return -ENOMEM;
   enum live_arrival by = LIVE_ARRIVAL_RUN;
   measure_group(view, group, true, &late);
   if (late.n == 0 && !every_run_is_recorded(view->ranks[group->at[0].rank].process)) {
@@ -226,23 +223,17 @@ static int measure_lateness(struct live_view *view, const struct group *group) {
       rank->late_by = by;
     }
   }
-  return 0;
 }
 
-int live_join(struct live_view *view) {
+void live_join(struct live_view *view) {
   u32 n;
   struct membership *memberships = list_memberships(view, &n);
-  if (!memberships)
-    return -ENOMEM;
   align_hosts(view, memberships, n);
   for (u32 i = 0, next; i < n; i = next) {
     for (next = i; next < n && memberships[next].identity == memberships[i].identity; next++)
       ;
     struct group group = {&memberships[i], next - i};
-    if (group.n < 2)
-      continue;
-    if (measure_lateness(view, &group) < 0)
-      return -ENOMEM;
+    if (group.n >= 2)
+      measure_lateness(view, &group);
   }
-  return 0;
 }

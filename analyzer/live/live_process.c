@@ -110,9 +110,8 @@ static void read_kernel(struct live_process *process, const struct live_record *
   i64 start = live_time_ns(process, record, record->time);
   u64 dur = trace_dur(record->record, kernel->dur, sizeof(*kernel));
   if (process->spans.n < SPANS_KEPT)
-    process->short_of_memory |=
-        !VECTOR_PUSH(&process->spans,
-                     (struct interval){start, live_time_ns(process, record, record->time + dur)});
+    VECTOR_PUSH(&process->spans,
+                (struct interval){start, live_time_ns(process, record, record->time + dur)});
 }
 
 static void read_record(struct live_process *process, const struct live_record *record) {
@@ -229,5 +228,5 @@ int live_process_poll(struct live_process *process, struct ring_share ring) {
     process->rank = rank_from_comms(&process->definitions.now);
   live_pair_runs(process);
   live_gpu_window(process);
-  return process->short_of_memory ? -ENOMEM : error;
+  return error;
 }

@@ -133,7 +133,6 @@ struct live_process {
   i64 newest;      /* of any record */
   u32 failed_call; /* string */
   i32 failed_result;
-  bool short_of_memory;
 };
 
 /* 0, or negative errno with a reason in `why`, to follow the file's name. */

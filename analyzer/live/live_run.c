@@ -34,14 +34,8 @@ static struct live_entry *find_or_add_entry(struct live_run *run, const char *pa
       return known;
   }
   struct live_entry *entry = memory_zeroed(1, sizeof(*entry));
-  if (entry)
-    entry->path = strdup(path);
-  if (!entry || !entry->path || !VECTOR_PUSH(&run->entries, entry)) {
-    if (entry)
-      free(entry->path);
-    free(entry);
-    return NULL;
-  }
+  entry->path = strcpy(memory_array(size_sum(strlen(path), 1), 1), path);
+  VECTOR_PUSH(&run->entries, entry);
   entry->alive_changed = LIVE_UNKNOWN_NS;
   return entry;
 }
@@ -59,29 +53,24 @@ static void close_entry(struct live_entry *entry) {
 
 /* A process's file, opened; where it cannot be read yet, that is tried again once it has changed.
  */
-static int open_file(struct live_run *run, const char *path, const struct stat *status) {
+static void open_file(struct live_run *run, const char *path, const struct stat *status) {
   struct live_entry *entry = find_or_add_entry(run, path);
-  if (!entry)
-    return -ENOMEM;
   entry->seen = true;
   bool same = entry->inode == status->st_ino && entry->device == status->st_dev;
   if (same && (entry->process || entry->bytes == (u64)status->st_size))
-    return 0;
+    return;
   if (!same)
     close_entry(entry);
   entry->inode = status->st_ino;
   entry->device = status->st_dev;
   entry->bytes = (u64)status->st_size;
   struct live_process *process = memory_array(1, sizeof(*process));
-  if (!process)
-    return -ENOMEM;
   if (live_process_open(process, path, entry->problem, sizeof(entry->problem)) < 0) {
     free(process);
-    return 0;
+    return;
   }
   entry->process = process;
   run->same_processes = 0;
-  return 0;
 }
 
 static bool is_trace_name(const char *name) {
@@ -94,8 +83,7 @@ static int list(struct live_run *run, const char *path, unsigned depth) {
   DIR *directory = opendir(path);
   if (!directory)
     return -errno;
-  int result = 0;
-  for (struct dirent *item; result == 0 && (item = readdir(directory));) {
+  for (struct dirent *item; (item = readdir(directory));) {
     char inner[4096];
     struct stat status;
     if (item->d_name[0] == '.' ||
@@ -103,12 +91,12 @@ static int list(struct live_run *run, const char *path, unsigned depth) {
         lstat(inner, &status) < 0)
       continue;
     if (S_ISREG(status.st_mode) && is_trace_name(item->d_name))
-      result = open_file(run, inner, &status);
+      open_file(run, inner, &status);
     else if (S_ISDIR(status.st_mode) && depth > 0)
       list(run, inner, depth - 1); /* a folder we may not read hides only itself */
   }
   closedir(directory);
-  return result;
+  return 0;
 }
 
 static int list_files(struct live_run *run) {
@@ -117,8 +105,11 @@ static int list_files(struct live_run *run) {
     run->entries.at[i]->seen = false;
   if (stat(run->directory, &status) < 0)
     return -errno;
-  int error = S_ISDIR(status.st_mode) ? list(run, run->directory, DEPTH)
-                                      : open_file(run, run->directory, &status);
+  int error = 0;
+  if (S_ISDIR(status.st_mode))
+    error = list(run, run->directory, DEPTH);
+  else
+    open_file(run, run->directory, &status);
   u32 kept = 0;
   for (u32 i = 0; i < run->entries.n; i++) {
     struct live_entry *entry = run->entries.at[i];
@@ -246,7 +237,7 @@ static u64 find_open_file_limit(void) {
   return limit.rlim_cur > FILES_KEPT_FREE ? limit.rlim_cur - FILES_KEPT_FREE : 0;
 }
 
-static int poll_run(struct live_run *run) {
+static void poll_run(struct live_run *run) {
   u32 n = 0, index = 0;
   u64 most_open = find_open_file_limit();
   run->read_bytes = 0;
@@ -264,8 +255,6 @@ static int poll_run(struct live_run *run) {
     u64 before = entry->process->trace.read_bytes;
     int error = live_process_poll(entry->process, share_of_ring(run, index++, n));
     run->read_bytes += entry->process->trace.read_bytes - before;
-    if (error == -ENOMEM)
-      return error;
     if (error == -ESTALE) { /* another process's file is in its place: opened at the next poll */
       close_entry(entry);
       entry->inode = 0;
@@ -275,25 +264,18 @@ static int poll_run(struct live_run *run) {
     update_alive(entry, now_ns(CLOCK_MONOTONIC));
   }
   run->next_gpu += RANKS_IN_TURN;
-  return 0;
 }
 
 int live_run_poll(struct live_run *run, char *why, size_t why_bytes) {
   i64 begin = now_ns(CLOCK_MONOTONIC);
   int error = list_files(run);
-  if (!error) {
-    choose_run(run);
-    error = poll_run(run);
-  }
-  if (error == -ENOMEM) {
-    snprintf(why, why_bytes, "out of memory");
-    return error;
-  }
   if (error) {
     snprintf(why, why_bytes, "%s: %s. Give the directory the job writes to (TSCOPE_DIR).",
              run->directory, strerror(-error));
     return error;
   }
+  choose_run(run);
+  poll_run(run);
   run->polls++;
   run->poll_s = (double)(now_ns(CLOCK_MONOTONIC) - begin) / 1e9;
   if (run->name[0] == 0) {

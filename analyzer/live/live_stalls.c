@@ -28,7 +28,7 @@ void live_describe_stall(struct live_view *view, struct live_rank *rank) {
   rank->nccl_error = nccl_error_of(stall);
 }
 
-int live_merge_stalls(struct live_view *view) {
+void live_merge_stalls(struct live_view *view) {
   u64 threads = 0;
   u32 n = 0;
   for (u32 i = 0; i < view->n_ranks; i++) {
@@ -36,10 +36,10 @@ int live_merge_stalls(struct live_view *view) {
     view->n_stalled += view->ranks[i].stall != NULL;
   }
   if (!view->n_stalled)
-    return 0;
+    return;
   struct tree_stack *stacks = arena_array(&view->arena, size_sum(threads, 1), sizeof(*stacks));
   for (u32 i = 0; i < view->n_ranks; i++)
     if (view->ranks[i].stall)
       n += stall_stacks(view->ranks[i].stall, view->ranks[i].rank, stacks + n);
-  return stack_tree_make(&view->arena, stacks, n, &view->stalls);
+  stack_tree_make(&view->arena, stacks, n, &view->stalls);
 }

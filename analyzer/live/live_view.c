@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "live/live_view.h"
 
-#include <errno.h>
 #include <math.h>
 #include <stdio.h>
 #include <time.h>
@@ -186,11 +185,9 @@ static int by_rank(const void *left, const void *right) {
   return a->rank < b->rank ? -1 : a->rank > b->rank;
 }
 
-static int list_ranks(struct live_view *view, struct live_run *run, i64 realtime, i64 monotonic) {
+static void list_ranks(struct live_view *view, struct live_run *run, i64 realtime, i64 monotonic) {
   view->ranks = arena_array(&view->arena, size_sum(run->entries.n, 1), sizeof(*view->ranks));
   view->hosts = arena_array(&view->arena, size_sum(run->entries.n, 1), sizeof(*view->hosts));
-  if (!view->ranks || !view->hosts)
-    return -ENOMEM;
   for (u32 i = 0; i < run->entries.n; i++) {
     struct live_entry *entry = run->entries.at[i];
     view->unreadable += !entry->process;
@@ -210,7 +207,6 @@ static int list_ranks(struct live_view *view, struct live_run *run, i64 realtime
   qsort(view->ranks, view->n_ranks, sizeof(*view->ranks), by_rank);
   for (u32 i = 0; i < view->n_ranks; i++)
     view->ranks[i].host = host_of(view, view->ranks[i].process, realtime, monotonic);
-  return 0;
 }
 
 static bool has_ended(const struct live_rank *rank) {
@@ -241,12 +237,12 @@ static void choose_reference(struct live_view *view) {
   view->since_step_s = since;
 }
 
-int live_view_make(struct live_view *view, struct live_run *run) {
+void live_view_make(struct live_view *view, struct live_run *run) {
   i64 realtime = clock_ns(CLOCK_REALTIME), monotonic = clock_ns(CLOCK_MONOTONIC);
   u64 start = UINT64_MAX, latest = 0;
   *view = (struct live_view){.run = run, .now_realtime_ns = (u64)realtime};
-  int error = list_ranks(view, run, realtime, monotonic);
-  for (u32 i = 0; i < view->n_ranks && !error; i++) {
+  list_ranks(view, run, realtime, monotonic);
+  for (u32 i = 0; i < view->n_ranks; i++) {
     struct live_rank *rank = &view->ranks[i];
     const struct tscope_file_header *header = &rank->process->trace.file.header;
     live_find_state(view, rank, realtime, monotonic);
@@ -263,17 +259,15 @@ int live_view_make(struct live_view *view, struct live_run *run) {
     u64 seen = (u64)(rank->seen_ns + rank->process->definitions.now.realtime_minus_monotonic);
     latest = rank->seen_ns != LIVE_UNKNOWN_NS && seen > latest ? seen : latest;
   }
-  if (error)
-    return error;
   choose_reference(view);
   view->since_start_s = latest > start ? (double)(latest - start) / 1e9 : NAN;
   view->threshold_s = isnan(view->step_s) ? THRESHOLD_UNKNOWN_S
                                           : fmax(LEAST_THRESHOLD_S, THRESHOLD_STEPS * view->step_s);
-  error = live_join(view);
+  live_join(view);
   live_find_waits(view);
   for (u32 i = 0; i < view->n_ranks; i++)
     live_describe_stall(view, &view->ranks[i]);
-  return error ? error : live_merge_stalls(view);
+  live_merge_stalls(view);
 }
 
 void live_view_release(struct live_view *view) {

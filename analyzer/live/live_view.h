@@ -113,8 +113,8 @@ struct live_view {
   double threshold_s; /* from which on waiting is worth words */
 };
 
-/* Makes the view of a run that was just polled. 0, or -ENOMEM; release it either way. */
-int live_view_make(struct live_view *view, struct live_run *run);
+/* Makes the view of a run that was just polled. */
+void live_view_make(struct live_view *view, struct live_run *run);
 void live_view_release(struct live_view *view);
 
 const char *live_state_name(enum live_state state);
@@ -134,11 +134,11 @@ double live_seconds_between(i64 from, i64 to);
 
 /* live_stalls.c: where the rank stands still, if it does. */
 void live_describe_stall(struct live_view *view, struct live_rank *rank);
-/* The stacks of all that do, as one tree. 0, or -ENOMEM. */
-int live_merge_stalls(struct live_view *view);
+/* The stacks of all that do, as one tree. */
+void live_merge_stalls(struct live_view *view);
 
-/* live_join.c: hosts onto one axis; lateness. 0, or -ENOMEM. */
-int live_join(struct live_view *view);
+/* live_join.c: hosts onto one axis; lateness. */
+void live_join(struct live_view *view);
 
 /* live_waits.c: who waits for whom, and calls that differ. */
 void live_find_waits(struct live_view *view);

@@ -51,11 +51,9 @@ static int poll_job(struct watching *watching) {
   int error = live_run_poll(&watching->run, watching->why, sizeof(watching->why));
   if (error)
     return error;
-  error = live_view_make(&watching->view, &watching->run);
+  live_view_make(&watching->view, &watching->run);
   watching->seen = true;
-  if (error)
-    snprintf(watching->why, sizeof(watching->why), "out of memory");
-  return error;
+  return 0;
 }
 
 static void stop_watching(struct watching *watching) {

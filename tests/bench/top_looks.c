@@ -115,8 +115,7 @@ static void look(struct live_run *run, u32 number) {
     exit(2);
   }
   double looked = now_s(CLOCK_MONOTONIC);
-  if (live_view_make(&view, run) != 0)
-    exit(2);
+  live_view_make(&view, run);
   struct top_page page = {.display = {.width = 120, .utf8 = true, .color = true},
                           .height = 40,
                           .chosen = TSCOPE_UNKNOWN_RANK};
