@@ -217,7 +217,7 @@ __attribute__((format(printf, 3, 4))) static void put_alert(struct pen *pen, con
   pen_newline(pen);
 }
 
-/* "ranks 1, 3 have not come to", "rank 1 is gone and has not ended", "3 ranks wait in" */
+/* "ranks 1, 3 have not come to", "rank 1 has not ended", "3 ranks wait in" */
 static void describe_waited_for(const struct live_view *view, const struct live_wait *wait,
                                 char *room, size_t bytes) {
   char *absent = ranks_text(view, wait->absent, wait->n_absent);
@@ -239,9 +239,12 @@ static void put_wait(const struct live_view *view, const struct live_wait *wait,
   if (wait->no_trace)
     snprintf(members, sizeof(members), "; %s without a trace",
              plural(wait->no_trace, "member").text);
-  snprintf(words, sizeof(words), ": %s %s for %s%s%s", plural(wait->n_waiting, "rank").text,
-           wait->n_waiting == 1 ? "waits" : "wait", duration_s(wait->since_s).text, instead,
-           members);
+  int at = snprintf(words, sizeof(words), ": ");
+  if (wait->n_absent)
+    at += snprintf(words + at, sizeof(words) - (size_t)at, "%s %s ",
+                   plural(wait->n_waiting, "rank").text, wait->n_waiting == 1 ? "waits" : "wait");
+  snprintf(words + at, sizeof(words) - (size_t)at, "for %s%s%s", duration_s(wait->since_s).text,
+           instead, members);
   put_alert(pen, words, "%s %s #%u of %s", who, wait->op ? wait->op : "call", wait->seq,
             wait->group);
 }
