@@ -302,7 +302,7 @@ function trustOf(of, prefix) {
         [
           'own cost', isKnown(q.overhead.fraction) ? percent(q.overhead.fraction) : null,
           'of the run, a lower bound: guards around calls, caches and what PyTorch does for tscope are not counted; ' +
-              'with small operators that was as much again'
+              'with small operators that can be as much again'
         ],
         ['traces', isKnown(q.overhead.trace_bytes) ? bytes(q.overhead.trace_bytes) : null]
       ]),

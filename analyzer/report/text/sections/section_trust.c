@@ -223,7 +223,7 @@ static void put_cost(struct pen *pen, const struct results *results) {
     pen_to(pen, VALUE_INDENT);
     pen_words(pen, STYLE_DIM, VALUE_INDENT,
               "not counted: guards around calls, caches, what PyTorch does for tscope; with small "
-              "operators that was as much again");
+              "operators that can be as much again");
   }
 }
 
