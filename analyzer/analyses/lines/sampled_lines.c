@@ -162,7 +162,7 @@ int sampled_lines_rank(struct analysis *a, const struct timeline *t, const u32 *
     bool worker = false;
     u32 frame = sample->child ? line_of_child(sites, &sites->stacks[sample->stack], &worker)
                               : line_of_stack[sample->stack];
-    if (worker && line_time_is_analysed(a, t->rank, sample->time)) {
+    if (worker) { /* one sample may stand for the whole run */
       out->workers_ns += sample->represented_ns;
       out->workers_busy_ns += frame == INDEX_NONE ? 0 : sample->represented_ns;
     }

@@ -26,8 +26,8 @@
 #define LEAST_LOOKS 10
 #define ALWAYS_BUSY 0.8
 
-/* Where the program always does the same, or there are few batches, no slope is known. Then the
- * waits decide: this share of the time. */
+/* A program waits this share of its time for no batches that are ready. Where it waits less, there
+ * must be so many batches, and it must not always do the same, for a slope to be known. */
 #define LEAST_BATCHES 8u
 #define LEAST_SCATTER 0.01
 #define WAITS_SHARE 0.25
@@ -65,8 +65,10 @@ static bool limits_program(const struct paces *p, double busy) {
     return busy >= ALWAYS_BUSY;
   double variance = (p->squares - p->work * p->work / p->n) / p->n;
   double least = LEAST_SCATTER * p->between / p->n;
+  if (p->waits >= WAITS_SHARE * p->between)
+    return p->n > 0;
   if (p->n < LEAST_BATCHES || !(variance > least * least))
-    return p->n > 0 && p->waits >= WAITS_SHARE * p->between;
+    return false;
   return (p->products - p->between * p->work / p->n) / p->n < variance / 2;
 }
 
