@@ -98,11 +98,12 @@ struct analysis {
   u8 *ends_known;    /* likewise */
   struct timeline *timeline_of_rank0; /* if it was needed before its turn; NULL */
   struct rank_summary *ranks;
-  float *compute_ms; /* [rank * n_steps + step - first_step], NAN where not known */
-  i64 *transfer;     /* [n_collectives], NS_UNKNOWN */
-  u32 *next_call;    /* [n_arrivals] the next of the calls that ran as one kernel (a group's), as a
-                        ring; itself if it ran alone */
-  bool *untimed;     /* [rank * n_steps + step - first_step] see untimed.c */
+  struct carrier **keeps; /* [n_ranks] see analysis_keeps(); NULL */
+  float *compute_ms;      /* [rank * n_steps + step - first_step], NAN where not known */
+  i64 *transfer;          /* [n_collectives], NS_UNKNOWN */
+  u32 *next_call; /* [n_arrivals] the next of the calls that ran as one kernel (a group's), as a
+                     ring; itself if it ran alone */
+  bool *untimed;  /* [rank * n_steps + step - first_step] see untimed.c */
   i64 *wait_in_other_comms; /* [n_arrivals] exposed wait of that rank in other communicators, since
                             its step began, up to this arrival */
   struct graph *graph;
@@ -116,6 +117,11 @@ struct analysis {
   struct gemm_sums *gemm_sums;     /* [n_ranks] */
   struct series_sums *series;      /* series.h; NULL without steps */
 };
+
+/* Where what is found on the rank is written while its timeline is analysed; NULL: nowhere. */
+static inline struct carrier *analysis_keeps(const struct analysis *a, u32 rank) {
+  return a->keeps ? a->keeps[rank] : NULL;
+}
 
 /* analyse() with timelines from elsewhere. */
 int analyse_with(const struct model *model, const struct analyse_options *options,

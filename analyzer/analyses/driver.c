@@ -8,24 +8,28 @@
 #include <string.h>
 
 #include "analyses/analyses.h"
+#include "analyses/carry_found.h"
 #include "base/checked_memory.h"
 #include "base/parallel.h"
 
 static const struct {
   int (*prepare)(struct analysis *a);
   int (*per_rank)(struct analysis *a, const struct timeline *timeline);
+  void (*carry)(struct analysis *a, u32 rank, struct carrier *c);
   int (*summarise)(struct analysis *a);
   void (*release)(struct analysis *a);
 } analyses[] = {
 #define A(name, parts) {parts},
 #define PREPARE(f) .prepare = f,
 #define PER_RANK(f) .per_rank = f,
+#define CARRIES(f) .carry = f,
 #define SUMMARISE(f) .summarise = f,
 #define RELEASE(f) .release = f,
-    TSCOPE_ANALYSES(A, PREPARE, PER_RANK, SUMMARISE, RELEASE)
+    TSCOPE_ANALYSES(A, PREPARE, PER_RANK, CARRIES, SUMMARISE, RELEASE)
 #undef A
 #undef PREPARE
 #undef PER_RANK
+#undef CARRIES
 #undef SUMMARISE
 #undef RELEASE
 };
@@ -50,17 +54,81 @@ static int load_timeline(struct analysis *a, u32 rank, struct timeline *timeline
   return 0;
 }
 
+/* Each analysis has a part of its own in what is kept. */
+static int find_in_timeline(struct analysis *a, const struct timeline *timeline,
+                            struct carrier *keeps) {
+  int error = 0;
+  count_spans(&a->ranks[timeline->rank], timeline);
+  for (size_t i = 0; i < ANALYSES && !error; i++) {
+    if (!analyses[i].per_rank)
+      continue;
+    size_t part = keeps ? carrier_begin_part(keeps) : 0;
+    error = analyses[i].per_rank(a, timeline);
+    if (keeps && !error)
+      analyses[i].carry(a, timeline->rank, keeps);
+    if (keeps)
+      carrier_end_part(keeps, part);
+  }
+  return error;
+}
+
+/* What was found when the rank was reduced. The rank's own sums come first: others look at them. */
+static bool read_found(struct analysis *a, u32 rank) {
+  struct arena arena = {0};
+  struct carrier found;
+  const u8 *after, *end;
+  bool good = model_found(a->model, rank, true, &arena, &found);
+  if (good) {
+    if (carrier_enter_part(&found, &after, &end))
+      rank_summary_carry(&a->ranks[rank], &found);
+    carrier_leave_part(&found, after, end);
+    for (size_t i = 0; i < ANALYSES && !found.bad; i++)
+      if (analyses[i].carry) {
+        if (carrier_enter_part(&found, &after, &end))
+          analyses[i].carry(a, rank, &found);
+        carrier_leave_part(&found, after, end);
+      }
+    good = !found.bad;
+    carrier_free(&found);
+  }
+  arena_release(&arena);
+  return good;
+}
+
+/* As find_in_timeline(), for `tscope reduce`. */
+static int find_and_keep(struct analysis *a, const struct timeline *timeline) {
+  const struct rank_keeper *keeper = a->options->keeper;
+  u32 rank = timeline->rank;
+  struct arena texts = {0};
+  struct carrier all = carrier_to_write(&texts), parts = carrier_to_write(&texts);
+  int error = 0;
+  if (keeper->begin(keeper->keeping, a->model, rank, &all)) {
+    a->keeps[rank] = &parts;
+    error = find_in_timeline(a, timeline, &parts);
+    a->keeps[rank] = NULL;
+    size_t part = carrier_begin_part(&all);
+    rank_summary_carry(&a->ranks[rank], &all);
+    carrier_end_part(&all, part);
+    carrier_append(&all, &parts);
+    if (!error)
+      keeper->end(keeper->keeping, a->model, rank, &all);
+  }
+  carrier_free(&all);
+  carrier_free(&parts);
+  arena_release(&texts);
+  return error;
+}
+
 static int analyse_rank(void *user, u32 rank, unsigned worker) {
   struct rank_loop *loop = user;
   struct analysis *a = loop->a;
   struct timeline timeline;
   memset(&timeline, 0, sizeof(timeline));
   /* A rank that cannot be decoded is left out and shows as partial; the others still count. */
-  if (load_timeline(a, rank, &timeline) == 0) {
-    int error = 0;
-    count_spans(&a->ranks[rank], &timeline);
-    for (size_t i = 0; i < ANALYSES && !error; i++)
-      error = analyses[i].per_rank ? analyses[i].per_rank(a, &timeline) : 0;
+  if (read_found(a, rank)) {
+    a->ranks[rank].loaded = true;
+  } else if (load_timeline(a, rank, &timeline) == 0) {
+    int error = a->keeps ? find_and_keep(a, &timeline) : find_in_timeline(a, &timeline, NULL);
     a->source.release(&timeline);
     if (error)
       return error;
@@ -77,9 +145,11 @@ static int run_all(struct analysis *a) {
   int error = 0;
   for (size_t i = 0; i < ANALYSES && !error; i++)
     error = analyses[i].prepare ? analyses[i].prepare(a) : 0;
+  if (a->options->keeper)
+    a->keeps = arena_array(a->arena, a->model->n_ranks + 1u, sizeof(struct carrier *));
   if (!error)
     error = parallel_for(a->model->n_ranks, a->options->threads, analyse_rank, &loop);
-  for (size_t i = 0; i < ANALYSES && !error; i++)
+  for (size_t i = 0; i < ANALYSES && !error && !a->options->keeper; i++)
     error = analyses[i].summarise ? analyses[i].summarise(a) : 0;
   return error;
 }

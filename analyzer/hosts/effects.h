@@ -10,7 +10,7 @@
  * may do more wherever it runs. Where a position never moved between hosts, the two cannot be told
  * apart, and its observations are left out and counted. The host's part may begin and end within
  * the record. A part is believed if chance makes one as large, among all hosts and all stretches of
- * runs together, at most once in a thousand reports (Bonferroni).
+ * runs together, at most once in ten thousand reports (Bonferroni).
  */
 #ifndef TSCOPE_EFFECTS_H
 #define TSCOPE_EFFECTS_H
@@ -18,7 +18,7 @@
 #include "base/intervals.h"
 #include "base/vector.h"
 
-#define EFFECTS_PROBABILITY 1e-3
+#define EFFECTS_PROBABILITY 1e-4
 enum { EFFECT_LEAST_RUNS = 5, POSITION_LEAST_UNITS = 3 };
 
 struct observation {

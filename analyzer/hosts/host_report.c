@@ -7,7 +7,8 @@
 
 #include "base/statistics.h"
 
-enum { TREND_LEAST_RUNS = 8 };
+/* The kinds of effects, and losses: all that may name a host. */
+enum { SEARCHES = HOST_MEASURES + 1, TREND_LEAST_RUNS = 8 };
 #define TREND_PROBABILITY 0.01
 
 static const double least_effects[] = {
@@ -115,7 +116,7 @@ static void find_measure(struct host_report *report, enum host_measure measure) 
     observe_messages(report->records, measure, &all);
   else
     observe_ranks(report->records, measure, &all);
-  report->measures[measure] = find_effects(&all, HOST_MEASURES, least_effects[measure]);
+  report->measures[measure] = find_effects(&all, SEARCHES, least_effects[measure]);
   free(all.all.at);
 }
 
@@ -178,7 +179,8 @@ static void find_lost_hosts(struct host_report *report) {
         lost_in[rank->host] = run + 1;
     }
   for (u32 host = 0; host < hosts; host++) {
-    double chance = lost[host] ? marked_tail(lost[host], runs[host], all_lost, all) * hosts : 1;
+    double chance =
+        lost[host] ? marked_tail(lost[host], runs[host], all_lost, all) * hosts * SEARCHES : 1;
     if (chance <= EFFECTS_PROBABILITY)
       VECTOR_PUSH(&report->lost, (struct lost_host){.host = host,
                                                     .lost = lost[host],

@@ -67,6 +67,7 @@ static struct kernel *add_kernel(struct kernel_names *names, const char *name) {
   char *stripped = kernel_strip(demangled);
   kernel_shorten(stripped, shortened);
   kernel->raw = arena_text(&names->arena, name);
+  kernel->hash = hash_text(HASH_SEED, name);
   kernel->demangled =
       strcmp(name, demangled) == 0 ? kernel->raw : arena_text(&names->arena, demangled);
   kernel->shortened = arena_text(&names->arena, shortened);

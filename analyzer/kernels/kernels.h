@@ -31,6 +31,7 @@ struct kernel {
   unsigned category;     /* enum kernel_category, or one that a file added */
   struct communication communication;
   unsigned number; /* from 0, in the order in which names were found */
+  u64 hash;        /* of `raw` */
 };
 
 struct kernel_names;

@@ -16,6 +16,11 @@ struct arena *model_arena(struct model *model);
  * number, and events, in the ranks' own clocks; join/join_ranks.h does the rest. 0, or -ENOMEM. */
 void model_make_ranks(struct model *model, u32 n);
 
+/* Room for n further ranks and their events, behind those that are there. Once they are filled,
+ * model_sort_ranks() puts all in order of their global number. */
+void model_add_ranks(struct model *model, u32 n);
+void model_sort_ranks(struct model *model);
+
 /* The events of a rank, which the model releases. */
 struct rank_events *model_events(const struct model *model, u32 rank);
 

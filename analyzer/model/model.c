@@ -3,6 +3,8 @@
 #include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 
 #include "base/checked_memory.h"
 #include "model/internal.h"
@@ -64,6 +66,48 @@ void model_make_ranks(struct model *model, u32 n) {
   model->n_ranks = internal->n_events = n;
 }
 
+void model_add_ranks(struct model *model, u32 n) {
+  struct model_internal *internal = internal_of(model);
+  const struct rank *ranks = model->ranks;
+  const struct rank_events *events = internal->events;
+  u32 before = model->n_ranks;
+  internal->n_events = 0; /* they move */
+  model_make_ranks(model, before + n);
+  if (before) {
+    memcpy(model->ranks, ranks, before * sizeof(*ranks));
+    memcpy(internal->events, events, before * sizeof(*events));
+  }
+}
+
+struct numbered {
+  u32 rank, index;
+};
+
+static int by_rank(const void *left, const void *right) {
+  const struct numbered *a = left, *b = right;
+  if (a->rank != b->rank)
+    return a->rank < b->rank ? -1 : 1;
+  return a->index < b->index ? -1 : a->index > b->index;
+}
+
+void model_sort_ranks(struct model *model) {
+  struct model_internal *internal = internal_of(model);
+  u32 n = model->n_ranks;
+  struct numbered *order = memory_array(size_sum(n, 1), sizeof(*order));
+  const struct rank *ranks = model->ranks;
+  const struct rank_events *events = internal->events;
+  for (u32 i = 0; i < n; i++)
+    order[i] = (struct numbered){ranks[i].rank, i};
+  qsort(order, n, sizeof(*order), by_rank);
+  internal->n_events = 0;
+  model_make_ranks(model, n);
+  for (u32 i = 0; i < n; i++) {
+    model->ranks[i] = ranks[order[i].index];
+    internal->events[i] = events[order[i].index];
+  }
+  free(order);
+}
+
 struct rank_events *model_events(const struct model *model, u32 rank) {
   return &internal_of(model)->events[rank];
 }
@@ -96,13 +140,22 @@ int timeline_load(const struct model *model, u32 rank, struct timeline *timeline
   if (rank >= model->n_ranks || !model->timelines)
     return -EINVAL;
   int result = model->timelines->load(model, rank, timeline);
-  timeline->source = result == 0 ? model->timelines : NULL;
+  if (result != 0)
+    timeline->source = NULL;
+  else if (!timeline->source) /* a source may pass on what another one loads */
+    timeline->source = model->timelines;
   return result;
 }
 
 void timeline_release(struct timeline *timeline) {
   if (timeline->source)
     timeline->source->release(timeline);
+}
+
+bool model_found(const struct model *model, u32 rank, bool settled, struct arena *arena,
+                 struct carrier *found) {
+  return model->timelines && model->timelines->found &&
+         model->timelines->found(model, rank, settled, arena, found);
 }
 
 const char *timeline_name(const struct timeline *timeline, u32 name) {

@@ -193,6 +193,7 @@ struct model_input {
 };
 
 struct arena;
+struct carrier; /* base/carrier.h */
 struct kernel_names;
 struct named_range; /* named_ranges.h */
 struct timeline_source;
@@ -361,12 +362,21 @@ struct timeline_source {
   int (*named_ranges)(const struct model *model, u32 rank, struct arena *arena,
                       struct named_range **ranges, u32 *n);
   int (*ledger)(const struct model *model, struct arena *arena, const struct ledger **ledger);
+  /* See model_found(). */
+  bool (*found)(const struct model *model, u32 rank, bool settled, struct arena *arena,
+                struct carrier *found);
 };
 
 /* Decodes one rank. Thread-safe for different timelines of one model. 0, or negative errno. */
 int timeline_load(const struct model *model, u32 rank, struct timeline *timeline);
 void timeline_release(struct timeline *timeline);
 const char *timeline_name(const struct timeline *timeline, u32 name);
+
+/* What the analyses found on a rank when it was reduced (import/summary), to be read in place of
+ * its timeline; false: nothing. `settled`: only if it was found beside the ranks that are here.
+ * What is read lives in `arena`. */
+bool model_found(const struct model *model, u32 rank, bool settled, struct arena *arena,
+                 struct carrier *found);
 
 /* Whether the source of GPU time saw all work of the rank's GPU in [begin, end): false if CUPTI
  * rested, or another client used it, for part of that time. */
@@ -434,6 +444,10 @@ struct model_options {
   unsigned threads; /* 0: one per core */
   void (*progress)(void *user, const char *what, double fraction); /* may be NULL */
   void *user;
+  /* Called when an input has delivered its ranks (building.h), before they are joined; may add
+   * ranks. NULL: nobody is. 0, or negative errno. */
+  int (*before_join)(void *joiner, struct model *model);
+  void *joiner;
 };
 
 /* An empty model: no ranks, no facts. NULL if there is no memory. */

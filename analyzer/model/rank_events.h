@@ -182,7 +182,8 @@ struct rank_events {
   const struct comm_definition *comms;
   u32 n_comms;
   i64 realtime_minus_monotonic;
-  u64 anchor_error_ns;             /* of that difference */
+  u64 anchor_error_ns; /* of that difference */
+  i64 last_anchor;     /* when the process is last known to have been alive; 0: not known */
   struct definitions *definitions; /* import/tscope: what else a trace of ours defines, its text
                                       apart; NULL */
   VECTOR(struct rank_call) calls;

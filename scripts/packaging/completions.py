@@ -44,8 +44,10 @@ def tables(source):
                                          rf"O\(\w+,\s*{STRINGS},\s*{STRINGS},\s*{STRINGS}\)")]
     top = [("", *row) for row in rows(source, "analyzer/top/top_options.def",
                                       rf"O\(\w+,\s*{STRINGS},\s*{STRINGS},\s*{STRINGS}\)")]
+    reduce = [("", *row) for row in rows(source, "analyzer/programs/reduce_options.def",
+                                         rf"O\(\w+,\s*{STRINGS},\s*{STRINGS},\s*{STRINGS}\)")]
     return commands, {"tscope-run": run, "tscope-report": report, "tscope-top": top,
-                      "tscope-stacks": STACKS}
+                      "tscope-reduce": reduce, "tscope-stacks": STACKS}
 
 
 def words(options):
@@ -78,6 +80,7 @@ _tscope() {{
   case $program in
   tscope-run) words='{words(options["tscope-run"])}' takes='{takes["tscope-run"]}' ;;
   tscope-top) words='{words(options["tscope-top"])}' takes='{takes["tscope-top"]}' ;;
+  tscope-reduce) words='{words(options["tscope-reduce"])}' takes='{takes["tscope-reduce"]}' ;;
   tscope-stacks) words='{words(options["tscope-stacks"])}' takes='{takes["tscope-stacks"]}' ;;
   *) words='{words(options["tscope-report"])}' takes='{takes["tscope-report"]}' ;;
   esac
@@ -103,7 +106,7 @@ _tscope() {{
   *) compopt -o filenames 2>/dev/null; COMPREPLY=($(compgen -f -- "$current")) ;;
   esac
 }}
-complete -F _tscope tscope tscope-run tscope-report tscope-top tscope-stacks
+complete -F _tscope tscope tscope-run tscope-report tscope-top tscope-reduce tscope-stacks
 """
 
 
@@ -117,7 +120,7 @@ def zsh(commands, options):
     arguments = {program: " \\\n    ".join(spec(*row) for row in table) for program, table in options.items()}
     listed = "\n    ".join(f"'{name}:{quoted(what)}'" for name, _, _, what in commands)
     cases = "\n    ".join(f"{name}) _{program.replace('-', '_')} ;;" for name, program, *_ in commands)
-    return f"""#compdef tscope tscope-run tscope-report tscope-top tscope-stacks
+    return f"""#compdef tscope tscope-run tscope-report tscope-top tscope-reduce tscope-stacks
 # SPDX-License-Identifier: MIT
 # zsh completion for tscope, made from its tables
 _tscope_run() {{
@@ -135,6 +138,11 @@ _tscope_top() {{
     {arguments["tscope-top"]} \\
     '*:traces:_files'
 }}
+_tscope_reduce() {{
+  _arguments -s \\
+    {arguments["tscope-reduce"]} \\
+    '*:traces:_files'
+}}
 _tscope_stacks() {{
   _arguments -s \\
     {arguments["tscope-stacks"]} \\
@@ -149,6 +157,7 @@ _tscope() {{
   tscope-run) _tscope_run; return ;;
   tscope-report) _tscope_report; return ;;
   tscope-top) _tscope_top; return ;;
+  tscope-reduce) _tscope_reduce; return ;;
   tscope-stacks) _tscope_stacks; return ;;
   esac
   if (( CURRENT == 2 )); then

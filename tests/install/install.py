@@ -87,7 +87,7 @@ def main():
         for page in glob.glob(os.path.join(SOURCE, "docs", "man", "*.[1-8]*")):
             name = os.path.basename(page).removesuffix(".in")
             assert os.path.getsize(one(root, name)) > 0
-        for page in ("tscope.1", "tscope-report.1", "tscope-run.1", "tscope-top.1", "tscope-stacks.1"):
+        for page in ("tscope.1", "tscope-report.1", "tscope-run.1", "tscope-top.1", "tscope-reduce.1", "tscope-stacks.1"):
             one(root, page)
 
         for place in ("bash-completion/completions/tscope", "zsh/site-functions/_tscope",

@@ -2,8 +2,8 @@
  *
  * The tables of documents and manual pages, made from the code, for scripts/doc_tables.py:
  * print_tables variables | records | values | fields | inputs | findings | settings |
- * report-options | top-options | version. `settings` and the options are in roff, for the manual
- * pages.
+ * report-options | top-options | reduce-options | version. `settings` and the options are in roff,
+ * for the manual pages.
  */
 #include <stdbool.h>
 #include <stdio.h>
@@ -13,6 +13,7 @@
 #include "analyses/findings/findings.h"
 #include "format/tscope_format.h"
 #include "import/inputs.def"
+#include "programs/reduce_options.def"
 #include "report/json/json_fields.h"
 #include "report/options.def"
 #include "report/text/section.h"
@@ -151,6 +152,10 @@ static void print_top_options(void) {
   TSCOPE_TOP_OPTIONS(OPTION)
 }
 
+static void print_reduce_options(void) {
+  TSCOPE_REDUCE_OPTIONS(OPTION)
+}
+
 static void print_inputs(void) {
   puts("| Kind | What it contains |\n|---|---|");
 #define K(id, one, several, contains) puts("| " several " | " contains " |");
@@ -210,7 +215,8 @@ int main(int argc, char **argv) {
                 {"values", print_values},           {"fields", print_fields},
                 {"inputs", print_inputs},           {"findings", print_findings},
                 {"settings", print_settings},       {"report-options", print_report_options},
-                {"top-options", print_top_options}, {"version", print_version}};
+                {"top-options", print_top_options}, {"reduce-options", print_reduce_options},
+                {"version", print_version}};
   for (size_t i = 0; argc == 2 && i < sizeof(tables) / sizeof(tables[0]); i++)
     if (strcmp(argv[1], tables[i].name) == 0) {
       tables[i].print();
@@ -218,7 +224,7 @@ int main(int argc, char **argv) {
     }
   fputs("print_tables variables | records | values | fields | inputs | findings | settings | "
         "report-options | "
-        "top-options | version\n",
+        "top-options | reduce-options | version\n",
         stderr);
   return 2;
 }

@@ -16,6 +16,7 @@
 #include <string.h>
 
 #include "analyses/analyses.h"
+#include "analyses/carry_found.h"
 #include "analyses/gpu/arithmetic_calls.h"
 #include "analyses/queries.h"
 #include "base/checked_memory.h"
@@ -204,6 +205,50 @@ void gemms_rank(struct analysis *a, const struct timeline *timeline,
   double usual = typical_variance(sums);
   for (u32 i = 0; i < n; i++)
     estimate(&sums->cells[i], sums->replays_known, usual);
+}
+
+static void carry_sample(struct carrier *c, struct sample *sample) {
+  CARRY(c, &sample->n);
+  CARRY(c, &sample->sum);
+  CARRY(c, &sample->squares);
+}
+
+static void carry_cell(struct carrier *c, struct cell *cell) {
+  struct gemm_shape *shape = &cell->shape;
+  u32 *const sizes[] = {&shape->m, &shape->n, &shape->k, &shape->batch};
+  u8 *const types[] = {&shape->a, &shape->b, &shape->c, &shape->precision};
+  double *const figures[] = {&cell->calls,          &cell->replayed,       &cell->flops,
+                             &cell->replayed_flops, &cell->estimated,      &cell->time,
+                             &cell->variance,       &cell->estimated_flops};
+  for (size_t i = 0; i < sizeof(sizes) / sizeof(*sizes); i++)
+    CARRY(c, sizes[i]);
+  for (size_t i = 0; i < sizeof(types) / sizeof(*types); i++)
+    CARRY(c, types[i]);
+  for (size_t i = 0; i < sizeof(figures) / sizeof(*figures); i++)
+    CARRY(c, figures[i]);
+  carry_sample(c, &cell->sample);
+  carry_sample(c, &cell->bounds);
+  CARRY(c, &cell->bounded);
+  c->bad |= shape->precision >= PRECISIONS;
+}
+
+void gemms_carry(struct analysis *a, u32 rank, struct carrier *c) {
+  struct gemm_sums *sums = &a->gemm_sums[rank];
+  u32 n = carry_count(c, sums->n, 120);
+  if (c->reads && n)
+    sums->cells = memory_zeroed(n, sizeof(*sums->cells));
+  sums->n = n;
+  for (u32 i = 0; i < n; i++) {
+    carry_cell(c, &sums->cells[i]);
+    sums->cells[i].rank = rank;
+  }
+  if (c->bad)
+    sums->n = 0;
+  CARRY(c, &sums->one_in);
+  CARRY(c, &sums->by_kernels);
+  CARRY(c, &sums->by_pairs);
+  CARRY(c, &sums->replays_known);
+  CARRY(c, &sums->replays_split);
 }
 
 /* --- all ranks --- */

@@ -18,6 +18,7 @@
 #include <math.h>
 
 #include "analyses/analyses.h"
+#include "analyses/carry_found.h"
 #include "analyses/queries.h"
 #include "base/intervals.h"
 
@@ -134,6 +135,15 @@ int gpu_timeline_rank(struct analysis *a, const struct timeline *t) {
   a->ranks[t->rank].gpu_known = covered_ns(&known, rank->begin, rank->end);
   arena_release(&scratch);
   return 0;
+}
+
+void gpu_timeline_carry(struct analysis *a, u32 rank, struct carrier *c) {
+  struct gpu_timeline_result *one = &a->results->gpu_timelines[rank];
+  double *const members[] = {&one->compute_ms,    &one->exposed_comm_ms, &one->exposed_memcpy_ms,
+                             &one->idle_ms,       &one->total_ms,        &one->busy_fraction,
+                             &one->host_bound_ms, &one->kernel_gap_ms,   &one->other_ms};
+  for (size_t i = 0; i < sizeof(members) / sizeof(*members); i++)
+    CARRY(c, members[i]);
 }
 
 int gpu_timeline_prepare(struct analysis *a) {

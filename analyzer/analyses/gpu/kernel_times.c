@@ -13,6 +13,7 @@
 #include <string.h>
 
 #include "analyses/analyses.h"
+#include "analyses/carry_found.h"
 #include "analyses/gpu/kernel_times.h"
 #include "analyses/queries.h"
 #include "base/vector.h"
@@ -116,6 +117,34 @@ static void merge(struct analysis *a, const char *name, const struct sum *sum) {
   pthread_mutex_unlock(&sums->lock);
 }
 
+static void carry_sum_members(struct carrier *c, struct sum *sum) {
+  CARRY(c, &sum->kind);
+  CARRY(c, &sum->ns);
+  CARRY(c, &sum->longest);
+  CARRY(c, &sum->count);
+  CARRY(c, &sum->no_operators_ns);
+  CARRY(c, &sum->no_operators_count);
+}
+
+/* A name ends with its sum; no name ends the list. */
+void kernel_times_carry(struct analysis *a, u32 rank, struct carrier *c) {
+  const char *name = NULL;
+  (void)rank;
+  if (!c->reads) {
+    CARRY(c, &name);
+    return;
+  }
+  for (;;) {
+    struct sum sum = {0};
+    CARRY(c, &name);
+    if (!name)
+      break;
+    carry_sum_members(c, &sum);
+    if (!c->bad)
+      merge(a, name, &sum);
+  }
+}
+
 static bool any_kernels(const struct model *model) {
   for (u32 i = 0; i < model->n_ranks; i++)
     if (model->ranks[i].gpu_kernels)
@@ -129,8 +158,9 @@ int kernel_times_rank(struct analysis *a, const struct timeline *timeline) {
   i64 begin = timeline->on_gpu && timeline->has_compute ? timeline->ring_begin : NS_UNKNOWN;
   bool no_operators =
       timeline->on_gpu && timeline->has_compute && !has_operators(a, timeline->rank);
+  struct carrier *keeps = analysis_keeps(a, timeline->rank);
   a->ranks[timeline->rank].ring_begin = begin;
-  for (u32 i = 0; i < timeline->n_spans && !0; i++) {
+  for (u32 i = 0; i < timeline->n_spans; i++) {
     const struct span *span = &timeline->spans[i];
     if (!is_gpu_work(a, timeline, span))
       continue;
@@ -150,8 +180,14 @@ int kernel_times_rank(struct analysis *a, const struct timeline *timeline) {
     struct sum *sum = &by_name.at[i];
     sum->no_operators_ns = no_operators ? sum->ns : 0;
     sum->no_operators_count = no_operators ? sum->count : 0;
-    if (sum->count)
-      merge(a, name_of(a, timeline, i < NAMELESS ? 0 : i - NAMELESS, sum->kind), sum);
+    if (sum->count == 0)
+      continue;
+    const char *name = name_of(a, timeline, i < NAMELESS ? 0 : i - NAMELESS, sum->kind);
+    merge(a, name, sum);
+    if (keeps) {
+      CARRY(keeps, &name);
+      carry_sum_members(keeps, sum);
+    }
   }
   free(by_name.at);
   return 0;

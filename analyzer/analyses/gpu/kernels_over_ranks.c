@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "analyses/analyses.h"
+#include "analyses/carry_found.h"
 #include "analyses/gpu/kernel_times.h"
 #include "analyses/queries.h"
 #include "base/robust.h"
@@ -103,7 +104,7 @@ int kernels_over_ranks_rank(struct analysis *a, const struct timeline *t) {
   u32 n = 0;
   if (a->model->n_ranks < 2 || !t->on_gpu || !t->has_compute)
     return 0;
-  for (u32 i = 0; i < t->n_spans && !0; i++) {
+  for (u32 i = 0; i < t->n_spans; i++) {
     const struct span *span = &t->spans[i];
     if (!is_counted(t, span))
       continue;
@@ -123,6 +124,23 @@ int kernels_over_ranks_rank(struct analysis *a, const struct timeline *t) {
     measure_kernels(a, t, by_name.at, n < KEPT_OF_RANK ? n : KEPT_OF_RANK, most);
   free(by_name.at);
   return 0;
+}
+
+void kernels_over_ranks_carry(struct analysis *a, u32 rank, struct carrier *c) {
+  struct kernels_of_rank *of = &a->kernels_of_ranks[rank];
+  of->n = carry_count(c, of->n, 18);
+  c->bad |= of->n > KEPT_OF_RANK;
+  of->n = c->bad ? 0 : of->n;
+  for (u32 i = 0; i < of->n; i++) {
+    struct kernel_on_rank *one = &of->at[i];
+    const char *name = c->reads ? NULL : one->kernel->raw;
+    CARRY(c, &name);
+    CARRY(c, &one->ns);
+    CARRY(c, &one->mean_us);
+    CARRY(c, &one->p95_us);
+    if (c->reads)
+      one->kernel = kernel_lookup(a->kernel_names, name ? name : "");
+  }
 }
 
 /* --- all ranks --- */

@@ -6,6 +6,7 @@
  */
 #include "analyses/gpu/launches.h"
 #include "analyses/analyses.h"
+#include "analyses/carry_found.h"
 #include "analyses/queries.h"
 
 #include <errno.h>
@@ -281,6 +282,47 @@ int launches_rank(struct analysis *a, const struct timeline *t) {
   free(c.fill_of);
   free(c.recomputed);
   return 0;
+}
+
+static void carry_fills(struct launch_sums *sums, struct carrier *c) {
+  u32 n = carry_count(c, sums->n_fills, 3);
+  if (c->reads) {
+    sums->fills = memory_zeroed(n + 1ul, sizeof(*sums->fills));
+    sums->n_fills = n;
+  }
+  for (u32 i = 0; i < n; i++) {
+    const char *name = sums->fills[i].name;
+    CARRY(c, &name);
+    CARRY(c, &sums->fills[i].count);
+    CARRY(c, &sums->fills[i].ns);
+    if (c->reads)
+      sums->fills[i].name = strdup(name ? name : "");
+  }
+}
+
+void launches_carry(struct analysis *a, u32 rank, struct carrier *c) {
+  struct launch_sums *sums = &a->launch_sums[rank];
+  CARRY(c, &sums->known);
+  if (!sums->known)
+    return;
+  u64 *const counts[] = {&sums->kernels, &sums->short_kernels,  &sums->launches,
+                         &sums->syncs,   &sums->recomputations, &sums->fill_count};
+  i64 *const times[] = {&sums->short_ns,      &sums->sync_ns, &sums->recompute_ns,  &sums->fill_ns,
+                        &sums->longest_delay, &sums->deepest, &sums->queue_span_ns, &sums->full_ns};
+  for (size_t i = 0; i < sizeof(counts) / sizeof(*counts); i++)
+    CARRY(c, counts[i]);
+  for (size_t i = 0; i < sizeof(times) / sizeof(*times); i++)
+    CARRY(c, times[i]);
+  CARRY(c, &sums->queued_ns);
+  for (u32 i = 0; i < DELAY_BUCKETS; i++)
+    CARRY(c, &sums->delays[i]);
+  for (u32 i = 0; i < MEMCPY_DIRECTIONS; i++) {
+    CARRY(c, &sums->memcpys[i].count);
+    CARRY(c, &sums->memcpys[i].unknown);
+    CARRY(c, &sums->memcpys[i].ns);
+    CARRY(c, &sums->memcpys[i].bytes);
+  }
+  carry_fills(sums, c);
 }
 
 int launches_prepare(struct analysis *a) {

@@ -46,7 +46,7 @@ struct operator_sequence *operator_sequence_at(struct operator_sequences *sequen
 }
 
 void operator_call_add(struct operator_call *call, const struct kernel *kernel, i64 ns) {
-  call->hash = mix_hash(call->hash, kernel->number + 1u);
+  call->hash = mix_hash(call->hash, kernel->hash);
   call->n++;
   call->ns += ns;
 }

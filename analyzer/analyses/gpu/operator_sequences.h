@@ -41,7 +41,7 @@ struct operator_sequence *operator_sequence_at(struct operator_sequences *sequen
 
 /* The kernels of one call. {0} where there are none yet. */
 struct operator_call {
-  u64 hash; /* of their numbers, in order */
+  u64 hash; /* of their names, in order */
   u32 n;
   bool first; /* of its sequence; the sequence has those kernels */
   i64 ns;

@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "analyses/analyses.h"
+#include "analyses/carry_found.h"
 #include "analyses/gpu/kernel_times.h"
 #include "analyses/gpu/operator_sequences.h"
 #include "analyses/queries.h"
@@ -98,7 +99,7 @@ void operators_free(struct analysis *a) {
 /* --- one rank --- */
 
 struct rank_operators {
-  const struct analysis *a;
+  struct analysis *a;
   const struct timeline *t;
   u32 *inside;    /* [n_spans] of the host: the operator around it, its span + 1 */
   u32 *innermost; /* [n_lanes] open operator, span + 1 */
@@ -218,29 +219,145 @@ static void find_operator(struct operator_sums *sums, const char *name, u32 *ind
   VECTOR_PUSH(&sums->operators, (struct operator_sum){.name = copy});
 }
 
+static void add_operator(struct operator_sum *all, const struct operator_sum *one) {
+  all->self += one->self;
+  all->total += one->total;
+  all->calls += one->calls;
+  all->kernels += one->kernels;
+}
+
+static void add_pair(struct operator_sums *sums, u32 operator, const struct pair * one) {
+  struct pair *all = pair_at(&sums->pairs, operator, one->kernel->number);
+  all->kernel = one->kernel;
+  all->kind = one->kind;
+  all->ns += one->ns;
+  all->count += one->count;
+}
+
+static void add_sequence(struct operator_sums *sums, u32 operator,
+                         const struct operator_sequence * one) {
+  const struct operator_call alike = {.hash = one->hash, .n = one->n};
+  u64 key = operator_call_key(&alike, operator);
+  struct operator_sequence *all = operator_sequence_at(&sums->sequences, key);
+  if (!all)
+    return;
+  u64 count = all->count + one->count;
+  i64 ns = all->ns + one->ns;
+  *all = *one;
+  all->key = key;
+  all->operator= operator;
+  all->count = count;
+  all->ns = ns;
+}
+
+/* --- what one rank adds, written or read: each entry begins with 1, and 0 ends the list --- */
+
+static bool carry_next(struct carrier *c) {
+  bool more = true;
+  CARRY(c, &more);
+  return more && !c->bad;
+}
+
+static void carry_end(struct carrier *c) {
+  bool more = false;
+  CARRY(c, &more);
+}
+
+/* The name is NULL of what no operator launched. */
+static void carry_operator(struct carrier *c, const char **name, struct operator_sum *sum) {
+  CARRY(c, name);
+  CARRY(c, &sum->self);
+  CARRY(c, &sum->total);
+  CARRY(c, &sum->calls);
+  CARRY(c, &sum->kernels);
+}
+
+static void carry_kernel(struct analysis *a, struct carrier *c, const struct kernel **kernel) {
+  const char *name = c->reads ? NULL : (*kernel)->raw;
+  CARRY(c, &name);
+  if (c->reads)
+    *kernel = kernel_lookup(a->kernel_names, name ? name : "");
+}
+
+static void carry_pair(struct analysis *a, struct carrier *c, const char **name,
+                       struct pair *pair) {
+  CARRY(c, name);
+  carry_kernel(a, c, &pair->kernel);
+  CARRY(c, &pair->kind);
+  CARRY(c, &pair->ns);
+  CARRY(c, &pair->count);
+}
+
+static void carry_sequence(struct analysis *a, struct carrier *c, const char **name,
+                           struct operator_sequence *sequence) {
+  CARRY(c, name);
+  CARRY(c, &sequence->n);
+  CARRY(c, &sequence->hash);
+  CARRY(c, &sequence->count);
+  CARRY(c, &sequence->ns);
+  for (u32 i = 0; i < sequence->n && i < SEQUENCE_KERNELS && !c->bad; i++)
+    carry_kernel(a, c, &sequence->kernels[i]);
+}
+
+/* 0 where there is no name. */
+static u32 operator_of(struct analysis *a, const char *name) {
+  u32 index = NO_OPERATOR;
+  if (name)
+    find_operator(a->operator_sums, name, &index);
+  return index;
+}
+
+void operators_carry(struct analysis *a, u32 rank, struct carrier *c) {
+  struct operator_sums *sums = a->operator_sums;
+  const char *name = NULL;
+  (void)rank;
+  if (!c->reads)
+    return;
+  pthread_mutex_lock(&sums->lock);
+  for (struct operator_sum one = {0}; carry_next(c);) {
+    carry_operator(c, &name, &one);
+    add_operator(&sums->operators.at[operator_of(a, name)], &one);
+  }
+  for (struct pair one = {0}; carry_next(c);) {
+    carry_pair(a, c, &name, &one);
+    add_pair(sums, operator_of(a, name), &one);
+  }
+  for (struct operator_sequence one = {0}; carry_next(c);) {
+    carry_sequence(a, c, &name, &one);
+    add_sequence(sums, operator_of(a, name), &one);
+  }
+  pthread_mutex_unlock(&sums->lock);
+}
+
+/* Writes one, if the rank is kept. */
+#define KEEP(keeps, ...)                                                                           \
+  do {                                                                                             \
+    if (keeps) {                                                                                   \
+      carry_next(keeps);                                                                           \
+      __VA_ARGS__;                                                                                 \
+    }                                                                                              \
+  } while (0)
+
 /* Of all ranks, by the operator's index among those of all. */
 static void merge_sequences(struct rank_operators *r, const u32 *index) {
+  struct analysis *a = r->a;
+  struct carrier *keeps = analysis_keeps(a, r->t->rank);
   for (u32 i = 0; i < r->sequences.room; i++) {
-    const struct operator_sequence *one = &r->sequences.slots[i];
+    struct operator_sequence *one = &r->sequences.slots[i];
     if (!one->key)
       continue;
-    const struct operator_call alike = {.hash = one->hash, .n = one->n};
-    u64 key = operator_call_key(&alike, index[one->operator]);
-    struct operator_sequence *all = operator_sequence_at(&r->a->operator_sums->sequences, key);
-    if (!all)
-      continue;
-    u64 count = all->count + one->count;
-    i64 ns = all->ns + one->ns;
-    *all = *one;
-    all->key = key;
-    all->operator= index[one->operator];
-    all->count = count;
-    all->ns = ns;
+    u32 at = index[one->operator];
+    add_sequence(a->operator_sums, at, one);
+    KEEP(keeps, carry_sequence(a, keeps, &a->operator_sums->operators.at[at].name, one));
   }
+  if (keeps)
+    carry_end(keeps);
 }
 
 static void merge(struct rank_operators *r) {
-  struct operator_sums *sums = r->a->operator_sums;
+  struct analysis *a = r->a;
+  struct operator_sums *sums = a->operator_sums;
+  struct carrier *keeps = analysis_keeps(a, r->t->rank);
   u32 *index = memory_zeroed(size_sum(r->by_name.n, 1), sizeof(*index));
   for (u32 i = 0; i < r->by_name.n; i++) {
     const struct operator_sum *one = &r->by_name.at[i];
@@ -248,22 +365,23 @@ static void merge(struct rank_operators *r) {
       continue;
     if (i)
       find_operator(sums, r->a->source.name(r->t, i), &index[i]);
-    struct operator_sum *all = &sums->operators.at[index[i]];
-    all->self += one->self;
-    all->total += i ? one->total : one->self;
-    all->calls += one->calls;
-    all->kernels += one->kernels;
+    struct operator_sum sum = *one;
+    sum.total = i ? one->total : one->self;
+    add_operator(&sums->operators.at[index[i]], &sum);
+    KEEP(keeps, carry_operator(keeps, &sums->operators.at[index[i]].name, &sum));
   }
+  if (keeps)
+    carry_end(keeps);
   for (u32 i = 0; i < r->pairs.room; i++) {
-    const struct pair *one = &r->pairs.slots[i];
+    struct pair *one = &r->pairs.slots[i];
     if (!one->key)
       continue;
-    struct pair *all = pair_at(&sums->pairs, index[(one->key - 1) >> 32], one->kernel->number);
-    all->kernel = one->kernel;
-    all->kind = one->kind;
-    all->ns += one->ns;
-    all->count += one->count;
+    u32 at = index[(one->key - 1) >> 32];
+    add_pair(sums, at, one);
+    KEEP(keeps, carry_pair(a, keeps, &sums->operators.at[at].name, one));
   }
+  if (keeps)
+    carry_end(keeps);
   merge_sequences(r, index);
   free(index);
 }

@@ -10,6 +10,7 @@
 #include "analyses/lines/line_sums.h"
 #include "analyses/lines/lines.h"
 #include "analyses/queries.h"
+#include "base/carrier.h"
 #include "base/hash.h"
 #include "base/vector.h"
 
@@ -166,6 +167,80 @@ int line_tree_add(struct line_tree *tree, u32 rank, const struct call_sites *sit
       error = add_stack(tree, rank, sites, &sites->stacks[i], &costs[i]);
   pthread_mutex_unlock(&tree->lock);
   return error;
+}
+
+/* --- of ranks that are reduced: frames, then stacks of them --- */
+
+static void carry_tree_frame(struct carrier *c, struct call_frame *frame) {
+  CARRY(c, &frame->file);
+  CARRY(c, &frame->function);
+  CARRY(c, &frame->line);
+  CARRY(c, &frame->others);
+  CARRY(c, &frame->library);
+  CARRY(c, &frame->native_own);
+}
+
+static void carry_cost(struct carrier *c, struct stack_cost *cost) {
+  CARRY(c, &cost->host);
+  CARRY(c, &cost->idle);
+  CARRY(c, &cost->exposed);
+  CARRY(c, &cost->gpu);
+  CARRY(c, &cost->sampled);
+}
+
+void line_tree_write(const struct call_sites *sites, const struct stack_cost *costs,
+                     struct carrier *c) {
+  u32 *number_of = memory_zeroed(size_sum(sites->n_frames, 1), sizeof(*number_of));
+  u32 frames = 0, stacks = 0;
+  for (u32 i = 0; i < sites->n_stacks; i++) {
+    stacks += sum_of(&costs[i]) > 0;
+    for (u32 k = 0; sum_of(&costs[i]) > 0 && k < sites->stacks[i].n; k++)
+      number_of[sites->stacks[i].frames[k]] = 1;
+  }
+  for (u32 i = 0; i < sites->n_frames; i++)
+    if (number_of[i])
+      number_of[i] = frames++;
+    else
+      number_of[i] = INDEX_NONE;
+  carry_count(c, frames, 6);
+  for (u32 i = 0; i < sites->n_frames; i++)
+    if (number_of[i] != INDEX_NONE)
+      carry_tree_frame(c, &sites->frames[i]);
+  carry_count(c, stacks, 5);
+  for (u32 i = 0; i < sites->n_stacks; i++) {
+    struct stack_cost cost = costs[i];
+    if (sum_of(&cost) <= 0)
+      continue;
+    carry_cost(c, &cost);
+    carry_count(c, sites->stacks[i].n, 1);
+    for (u32 k = 0; k < sites->stacks[i].n; k++)
+      CARRY(c, &number_of[sites->stacks[i].frames[k]]);
+  }
+  free(number_of);
+}
+
+void line_tree_read(struct line_tree *tree, u32 rank, struct carrier *c) {
+  struct call_sites sites = {.n_frames = carry_count(c, 0, 6)};
+  CARRY_ARRAY(c, sites.frames, sites.n_frames);
+  for (u32 i = 0; i < sites.n_frames; i++)
+    carry_tree_frame(c, &sites.frames[i]);
+  struct stack_cost *costs = NULL;
+  sites.n_stacks = carry_count(c, 0, 5);
+  CARRY_ARRAY(c, sites.stacks, sites.n_stacks);
+  CARRY_ARRAY(c, costs, sites.n_stacks);
+  for (u32 i = 0; i < sites.n_stacks; i++) {
+    u32 n, *frames = NULL;
+    carry_cost(c, &costs[i]);
+    n = carry_count(c, 0, 1);
+    CARRY_ARRAY(c, frames, n);
+    for (u32 k = 0; k < n; k++) {
+      CARRY(c, &frames[k]);
+      c->bad |= frames[k] >= sites.n_frames;
+    }
+    sites.stacks[i] = (struct call_stack){.frames = frames, .n = n};
+  }
+  if (!c->bad)
+    line_tree_add(tree, rank, &sites, costs);
 }
 
 /* --- listing: in an order that does not depend on which rank came first --- */

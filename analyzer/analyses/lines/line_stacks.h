@@ -25,6 +25,12 @@ void line_tree_free(struct line_tree *tree);
 int line_tree_add(struct line_tree *tree, u32 rank, const struct call_sites *sites,
                   const struct stack_cost *costs);
 
+/* What line_tree_add() is given, for a rank that is reduced; and that, read and added. */
+struct carrier;
+void line_tree_write(const struct call_sites *sites, const struct stack_cost *costs,
+                     struct carrier *c);
+void line_tree_read(struct line_tree *tree, u32 rank, struct carrier *c);
+
 /* Sets results->lines.stacks, and of what was sampled also a straggler's beside its peers'; figures
  * are divided by `steps`, idle time by
  * `idle_steps` (NAN: not known). 0, or -ENOMEM. */

@@ -7,6 +7,7 @@
  */
 #include "analyses/lines/lines.h"
 #include "analyses/analyses.h"
+#include "analyses/carry_found.h"
 
 #include <errno.h>
 #include <math.h>
@@ -183,6 +184,10 @@ static int copy_lines(struct counting *c, struct line_sums *out) {
 
 int lines_rank(struct analysis *a, const struct timeline *timeline) {
   const struct call_sites *sites = timeline->call_sites;
+  bool known = sites != NULL;
+  struct carrier *keeps = analysis_keeps(a, timeline->rank);
+  if (keeps)
+    CARRY(keeps, &known);
   if (!sites)
     return 0;
   struct arena scratch = {0};
@@ -210,6 +215,8 @@ int lines_rank(struct analysis *a, const struct timeline *timeline) {
       error = copy_lines(&c, out);
     if (!error)
       error = line_tree_add(a->line_tree, timeline->rank, sites, c.costs);
+    if (!error && keeps)
+      line_tree_write(sites, c.costs, keeps);
   }
   arena_release(&scratch);
   return error;

@@ -15,11 +15,13 @@
 #include <string.h>
 
 #include "analyses/analyses.h"
+#include "analyses/carry_found.h"
 #include "analyses/queries.h"
 #include "analyses/steps/series.h"
 #include "base/checked_memory.h"
 #include "base/intervals.h"
 #include "kernels/communication.h"
+#include "model/building.h"
 
 /* Exposed wait of one rank since its current step began, by communicator. */
 struct waits {
@@ -295,6 +297,57 @@ static bool input_is_known(const struct analysis *a, u32 rank) {
   return false;
 }
 
+static void carry_windows(struct carrier *c, struct window **windows, struct step_parts **parts,
+                          u32 *n) {
+  static const struct column of_window[] = {COLUMN(struct window, begin),
+                                            COLUMN_NEAR(struct window, end, begin),
+                                            COLUMN(struct window, step)};
+  static const struct column of_parts[] = {
+      COLUMN(struct step_parts, wall),     COLUMN(struct step_parts, compute),
+      COLUMN(struct step_parts, exposed),  COLUMN(struct step_parts, wait),
+      COLUMN(struct step_parts, transfer), COLUMN(struct step_parts, memcpy),
+      COLUMN(struct step_parts, idle),     COLUMN(struct step_parts, input)};
+  *n = carry_count(c, *n, 11);
+  CARRY_ARRAY(c, *windows, *n);
+  CARRY_ARRAY(c, *parts, *n);
+  carry_columns(c, *windows, *n, sizeof(**windows), COLUMNS(of_window));
+  carry_columns(c, *parts, *n, sizeof(**parts), COLUMNS(of_parts));
+}
+
+/* By arrival of the rank: the same on all nodes, because all have joined the same ranks. */
+static void carry_waits(struct analysis *a, u32 rank, struct carrier *c) {
+  const struct model *model = a->model;
+  const struct rank_events *events = model_events(model, rank);
+  u32 n = carry_count(c, events->calls.n + events->kernels.n, 1);
+  i64 *waits = a->wait_in_other_comms;
+  for (u32 i = 0; i < n && i < events->calls.n + events->kernels.n; i++) {
+    u32 arrival = i < events->calls.n ? events->calls.at[i].arrival
+                                      : events->kernels.at[i - events->calls.n].arrival;
+    i64 wait = c->reads || arrival >= model->n_arrivals ? 0 : waits[arrival];
+    CARRY(c, &wait);
+    if (c->reads && arrival < model->n_arrivals)
+      waits[arrival] = wait;
+  }
+}
+
+void overlap_carry(struct analysis *a, u32 rank, struct carrier *c) {
+  struct window *windows = NULL;
+  struct step_parts *parts = NULL;
+  u32 n = 0;
+  float *compute_ms = a->compute_ms + (size_t)rank * a->n_steps;
+  if (c->reads) {
+    carry_windows(c, &windows, &parts, &n);
+    for (u32 i = 0; i < n; i++)
+      c->bad |= windows[i].step < a->first_step || windows[i].step - a->first_step >= a->n_steps;
+    n = c->bad ? 0 : n;
+    series_add_rank(a, rank, windows, parts, n);
+    for (u32 i = 0; i < n && a->ranks[rank].has_compute; i++)
+      if (analysis_is_training(a, windows[i].step))
+        compute_ms[windows[i].step - a->first_step] = (float)ns_to_ms(parts[i].compute);
+  }
+  carry_waits(a, rank, c);
+}
+
 int overlap_rank(struct analysis *a, const struct timeline *timeline) {
   struct rank_summary *sum = &a->ranks[timeline->rank];
   struct sweep s = {.a = a, .timeline = timeline, .sum = sum, .compute = timeline->compute};
@@ -317,6 +370,8 @@ int overlap_rank(struct analysis *a, const struct timeline *timeline) {
   sum->has_phases = phases.n > 0;
   sum->has_input = (data.n > 0 || input_is_known(a, timeline->rank));
   series_add_rank(a, timeline->rank, s.windows, s.parts, s.n_windows);
+  if (analysis_keeps(a, timeline->rank))
+    carry_windows(analysis_keeps(a, timeline->rank), &s.windows, &s.parts, &s.n_windows);
   arena_release(&s.scratch);
   free(s.collectives);
   free(s.phases);

@@ -84,6 +84,15 @@ int path_labels_add(struct path_labels *labels, u32 number, const char *text, bo
   return room ? 0 : -ENOMEM;
 }
 
+const char *path_labels_find(struct path_labels *labels, u32 number, bool *is_kernel) {
+  pthread_mutex_lock(&labels->lock);
+  u32 slot = labels->n_slots ? *slot_of(labels, number) : 0;
+  const char *text = slot ? labels->list.at[slot - 1].text : NULL;
+  *is_kernel = slot && labels->list.at[slot - 1].is_kernel;
+  pthread_mutex_unlock(&labels->lock);
+  return text;
+}
+
 static const char *text_of(const struct path_labels *labels, u32 number) {
   static const char *const phases[] = {[0] = "host, outside all phases",
 #define X(n, v, t) [v] = t,

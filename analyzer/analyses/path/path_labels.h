@@ -23,6 +23,9 @@ void path_labels_free(struct path_labels *labels);
 /* From several threads at once; `is_kernel`: the name of a kernel. 0, or -ENOMEM. */
 int path_labels_add(struct path_labels *labels, u32 number, const char *text, bool is_kernel);
 
+/* NULL if it is not known, or needs no text. */
+const char *path_labels_find(struct path_labels *labels, u32 number, bool *is_kernel);
+
 /* What the sampled paths are made of, by name, and what they crossed. */
 int path_labels_report(struct analysis *a, double steps);
 

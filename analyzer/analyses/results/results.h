@@ -68,6 +68,18 @@ struct analyse_options {
   unsigned threads;
   void (*progress)(void *user, const char *what, double fraction);
   void *user;
+  const struct rank_keeper *keeper; /* NULL: nothing is kept of ranks */
+};
+
+struct carrier; /* base/carrier.h */
+
+/* For `tscope reduce`: what is found on each rank is written, and nothing is summarised. From
+ * several threads at once, for different ranks. */
+struct rank_keeper {
+  /* False: the rank is left out. May write something of its own first. */
+  bool (*begin)(void *keeping, const struct model *model, u32 rank, struct carrier *found);
+  void (*end)(void *keeping, const struct model *model, u32 rank, const struct carrier *found);
+  void *keeping;
 };
 
 /* Pure: the same model and options give the same results. 0, or negative errno. */

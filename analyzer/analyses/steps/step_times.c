@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "analyses/analyses.h"
+#include "analyses/carry_found.h"
 #include "analyses/queries.h"
 #include "base/statistics.h"
 
@@ -68,6 +69,36 @@ static bool any_end_is_known(const struct analysis *a) {
   return false;
 }
 
+/* Of the first rank. */
+static void count_by_lengths(struct analysis *a, double *lengths) {
+  u32 n = a->model->steps.n;
+  for (u32 step = 0; step < n; step++) {
+    struct window window;
+    bool known = analysis_window(a, 0, step, &window);
+    lengths[step] = known ? (double)(window.end - window.begin) : NAN;
+  }
+  choose_analysed_steps(a, model_count_warmup(lengths, n, !any_end_is_known(a)));
+}
+
+/* If the first rank was reduced: also beside other ranks, its own steps took as long. */
+static bool found_steps_of_rank0(struct analysis *a) {
+  struct arena arena = {0};
+  struct carrier found;
+  const u8 *after, *end;
+  bool good = model_found(a->model, 0, false, &arena, &found);
+  if (good) {
+    carrier_enter_part(&found, &after, &end); /* the rank's own sums */
+    found.at = after;
+    carrier_leave_part(&found, after, end);
+    if (carrier_enter_part(&found, &after, &end)) /* analyses.def begins with the steps */
+      steps_on_gpu_carry(a, 0, &found);
+    good = !found.bad;
+    carrier_free(&found);
+  }
+  arena_release(&arena);
+  return good;
+}
+
 /* If no collective shows when steps ended on the GPUs, as on a single GPU, a host that runs ahead
  * does not show slow first steps: the kernels of the first rank do. Its timeline is kept until it
  * is that rank's turn. */
@@ -78,18 +109,17 @@ int steps_count_warmup(struct analysis *a) {
       any_end_is_known(a))
     return 0;
   double *lengths = arena_array(a->arena, n, sizeof(double));
+  if (found_steps_of_rank0(a)) {
+    count_by_lengths(a, lengths);
+    return 0;
+  }
   a->timeline_of_rank0 = arena_alloc(a->arena, sizeof(*a->timeline_of_rank0));
   if (a->source.load(model, 0, a->timeline_of_rank0) != 0) {
     a->timeline_of_rank0 = NULL;
     return 0;
   }
   steps_on_gpu_rank(a, a->timeline_of_rank0);
-  for (u32 step = 0; step < n; step++) {
-    struct window window;
-    bool known = analysis_window(a, 0, step, &window);
-    lengths[step] = known ? (double)(window.end - window.begin) : NAN;
-  }
-  choose_analysed_steps(a, model_count_warmup(lengths, n, !any_end_is_known(a)));
+  count_by_lengths(a, lengths);
   return 0;
 }
 

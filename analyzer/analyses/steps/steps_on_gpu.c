@@ -12,6 +12,7 @@
 #include <errno.h>
 
 #include "analyses/analyses.h"
+#include "analyses/carry_found.h"
 #include "base/vector.h"
 
 /* As many launches in a row of which nothing ran: then it was not seen. Single ones have no work,
@@ -48,11 +49,13 @@ static size_t cell_of(const struct step_bounds *b, u32 step) {
   return (size_t)step * b->a->model->n_ranks + b->t->rank;
 }
 
-static struct interval host_step(const struct step_bounds *b, u32 step) {
-  const struct steps *steps = &b->a->model->steps;
-  size_t cell = cell_of(b, step);
+static struct interval host_cell(const struct steps *steps, size_t cell) {
   return steps->host_begin ? (struct interval){steps->host_begin[cell], steps->host_end[cell]}
                            : (struct interval){steps->begin[cell], steps->end[cell]};
+}
+
+static struct interval host_step(const struct step_bounds *b, u32 step) {
+  return host_cell(&b->a->model->steps, cell_of(b, step));
 }
 
 /* A last step that nothing ends includes what is launched until the host first waits for it. */
@@ -266,4 +269,26 @@ int steps_on_gpu_rank(struct analysis *a, const struct timeline *timeline) {
   free(b.tails.at);
   arena_release(&b.scratch);
   return 0;
+}
+
+/* As differences from the host's step: they are the same on any axis. */
+void steps_on_gpu_carry(struct analysis *a, u32 rank, struct carrier *c) {
+  const struct steps *steps = &a->model->steps;
+  u32 n = carry_count(c, a->whole_run ? 0 : steps->n, 3);
+  for (u32 step = 0; step < n; step++) {
+    size_t cell = (size_t)step * a->model->n_ranks + rank;
+    bool here = step < steps->n && !a->whole_run;
+    struct interval host = here ? host_cell(steps, cell) : (struct interval){0, 0};
+    i64 begin = c->reads ? 0 : (i64)((u64)a->begin[cell] - (u64)host.start);
+    i64 end = c->reads ? 0 : (i64)((u64)a->end[cell] - (u64)host.end);
+    u8 known = c->reads ? 0 : a->ends_known[cell];
+    CARRY(c, &begin);
+    CARRY(c, &end);
+    CARRY(c, &known);
+    if (!c->reads || !here)
+      continue;
+    a->begin[cell] = (i64)((u64)host.start + (u64)begin);
+    a->end[cell] = (i64)((u64)host.end + (u64)end);
+    a->ends_known[cell] = known;
+  }
 }

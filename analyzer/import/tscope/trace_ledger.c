@@ -95,7 +95,7 @@ static const char *describe_place(struct making *m, u32 rank) {
 static void find_alive_times(struct making *m) {
   m->end = INT64_MIN;
   for (u32 r = 0; r < m->model->n_ranks; r++) {
-    i64 anchor = model_events(m->model, r)->definitions->last_anchor;
+    i64 anchor = model_events(m->model, r)->last_anchor;
     i64 at = anchor ? clock_to_axis(model_clock(m->model, r), anchor) : NS_UNKNOWN;
     if (m->model->ranks[r].ending.alive > at)
       at = m->model->ranks[r].ending.alive;

@@ -501,6 +501,7 @@ static int read_definitions(struct rank_events *events, const struct trace_file 
     events->comms = definitions->comms;
     events->n_comms = definitions->n_comms;
     events->realtime_minus_monotonic = definitions->realtime_minus_monotonic;
+    events->last_anchor = definitions->last_anchor;
     events->anchor_error_ns = definitions->anchor_error_ns;
   }
   return result;

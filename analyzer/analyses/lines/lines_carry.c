@@ -1,0 +1,125 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The lines of one rank, written or read.
+ */
+#include "analyses/analyses.h"
+#include "analyses/carry_found.h"
+#include "analyses/lines/line_stacks.h"
+#include "analyses/lines/line_sums.h"
+
+static void carry_line(struct carrier *c, struct line_sum *sum) {
+  u64 *const counts[] = {&sum->waits, &sum->collectives, &sum->samples, &sum->calls,
+                         &sum->of_backward};
+  i64 *const times[] = {&sum->wait_ns,       &sum->idle_ns,         &sum->input_ns,
+                        &sum->comm_ns,       &sum->exposed_ns,      &sum->host_ns,
+                        &sum->host_input_ns, &sum->host_outside_ns, &sum->worker_ns};
+  CARRY(c, &sum->file);
+  CARRY(c, &sum->function);
+  CARRY(c, &sum->line);
+  for (size_t i = 0; i < sizeof(counts) / sizeof(*counts); i++)
+    CARRY(c, counts[i]);
+  for (size_t i = 0; i < sizeof(times) / sizeof(*times); i++)
+    CARRY(c, times[i]);
+  CARRY(c, &sum->launches);
+  CARRY(c, &sum->gpu_ns);
+  CARRY(c, &sum->backward_gpu_ns);
+  c->bad |= !sum->file || !sum->function;
+}
+
+static void carry_last(struct carrier *c, struct line_sums *sums) {
+  bool known = sums->last != NULL;
+  CARRY(c, &known);
+  if (!known)
+    return;
+  if (c->reads)
+    sums->last = arena_alloc(&sums->arena, sizeof(*sums->last));
+  CARRY(c, &sums->last->file);
+  CARRY(c, &sums->last->function);
+  CARRY(c, &sums->last->line);
+  CARRY(c, &sums->last->first_line);
+  c->bad |= !sums->last->file;
+}
+
+static void carry_path_frame(struct carrier *c, struct call_frame *frame) {
+  CARRY(c, &frame->file);
+  CARRY(c, &frame->function);
+  CARRY(c, &frame->line);
+  CARRY(c, &frame->first_line);
+  CARRY(c, &frame->others);
+  CARRY(c, &frame->library);
+  CARRY(c, &frame->native_own);
+  c->bad |= !frame->file;
+}
+
+static void carry_part(struct carrier *c, struct sampled_part *part) {
+  static const struct column times[] = {COLUMN(struct part_time, slice),
+                                        COLUMN(struct part_time, steps),
+                                        COLUMN(struct part_time, ns)};
+  u32 kind = part->kind;
+  CARRY(c, &part->key);
+  CARRY(c, &kind);
+  part->kind = kind;
+  CARRY(c, &part->file);
+  CARRY(c, &part->function);
+  CARRY(c, &part->line);
+  for (u32 i = 0; i < ACTIVITIES; i++)
+    CARRY(c, &part->activity_ns[i]);
+  CARRY(c, &part->gil_ns);
+  part->n_times = carry_count(c, part->n_times, 3);
+  CARRY_ARRAY(c, part->times, part->n_times);
+  carry_columns(c, part->times, part->n_times, sizeof(*part->times), COLUMNS(times));
+  part->n_path = carry_count(c, part->n_path, 7);
+  bool any = part->path != NULL;
+  CARRY(c, &any);
+  if (!any)
+    return;
+  CARRY_ARRAY(c, part->path, part->n_path);
+  for (u32 i = 0; i < part->n_path; i++)
+    carry_path_frame(c, &part->path[i]);
+}
+
+static void check_part(struct carrier *c, const struct sampled_part *part) {
+  c->bad |= part->kind >= PART_KINDS || part->n_path > PATH_FRAMES || (part->n_path && !part->path);
+  for (u32 i = 0; i < part->n_times && !c->bad; i++)
+    c->bad |= part->times[i].slice >= SLICES;
+}
+
+static void carry_parts(struct carrier *c, struct rank_parts *parts) {
+  parts->n = carry_count(c, parts->n, 24);
+  CARRY_ARRAY(c, parts->at, parts->n);
+  for (u32 i = 0; i < parts->n; i++)
+    carry_part(c, &parts->at[i]);
+  for (u32 i = 0; i < parts->n && c->reads; i++)
+    check_part(c, &parts->at[i]);
+  for (u32 i = 0; i < SLICES; i++)
+    CARRY(c, &parts->steps[i]);
+  CARRY(c, &parts->sample_ns);
+}
+
+/* Whether there are any, and their stacks, come first: lines_rank() writes them. */
+void lines_carry(struct analysis *a, u32 rank, struct carrier *c) {
+  struct line_sums *sums = &a->line_sums[rank];
+  struct arena *arena = c->arena;
+  bool known = false;
+  if (c->reads)
+    CARRY(c, &known);
+  if (known)
+    line_tree_read(a->line_tree, rank, c);
+  c->arena = c->reads ? &sums->arena : arena;
+  CARRY(c, &sums->sites);
+  CARRY(c, &sums->samples);
+  CARRY(c, &sums->of_functions);
+  CARRY(c, &sums->idle_unknown);
+  CARRY(c, &sums->input_ns);
+  CARRY(c, &sums->outside_ns);
+  CARRY(c, &sums->worker_ns);
+  carry_last(c, sums);
+  carry_parts(c, &sums->parts);
+  sums->n = carry_count(c, sums->n, 41);
+  CARRY_ARRAY(c, sums->at, sums->n);
+  for (u32 i = 0; i < sums->n; i++)
+    carry_line(c, &sums->at[i]);
+  if (c->bad)
+    *sums = (struct line_sums){.arena = sums->arena};
+  c->arena = arena;
+}

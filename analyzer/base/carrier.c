@@ -1,0 +1,276 @@
+/* SPDX-License-Identifier: MIT */
+#include "base/carrier.h"
+
+#include <string.h>
+
+#include "base/hash.h"
+
+#define PART_LENGTH 4u /* bytes */
+
+struct carrier carrier_to_write(struct arena *arena) {
+  return (struct carrier){.arena = arena};
+}
+
+struct carrier carrier_to_read(const void *bytes, size_t n, struct arena *arena) {
+  return (struct carrier){.reads = true, .at = bytes, .end = (const u8 *)bytes + n, .arena = arena};
+}
+
+void carrier_free(struct carrier *c) {
+  free(c->written.at);
+  free(c->texts.at);
+  free(c->text_slots);
+  *c = (struct carrier){0};
+}
+
+static void write_bytes(struct carrier *c, const void *bytes, size_t n) {
+  const u8 *from = bytes;
+  for (size_t i = 0; i < n; i++)
+    VECTOR_PUSH(&c->written, from[i]);
+}
+
+static bool read_bytes(struct carrier *c, void *bytes, size_t n) {
+  c->bad |= (size_t)(c->end - c->at) < n;
+  if (c->bad) {
+    memset(bytes, 0, n);
+    return false;
+  }
+  memcpy(bytes, c->at, n);
+  c->at += n;
+  return true;
+}
+
+static void write_varint(struct carrier *c, u64 value) {
+  for (; value >= 0x80; value >>= 7)
+    VECTOR_PUSH(&c->written, (u8)(value | 0x80));
+  VECTOR_PUSH(&c->written, (u8)value);
+}
+
+static u64 read_varint(struct carrier *c) {
+  u64 value = 0;
+  for (u32 shift = 0; shift < 64 && c->at < c->end; shift += 7) {
+    u8 byte = *c->at++;
+    value |= (u64)(byte & 0x7f) << shift;
+    if (byte < 0x80)
+      return value;
+  }
+  c->bad = true;
+  return 0;
+}
+
+/* Small numbers of either sign get small codes. */
+static u64 zigzag(i64 value) {
+  return (u64)value << 1 ^ (u64)(value >> 63);
+}
+
+static i64 unzigzag(u64 code) {
+  return (i64)(code >> 1) ^ -(i64)(code & 1);
+}
+
+void carry_u64(struct carrier *c, u64 *value) {
+  if (c->reads)
+    *value = read_varint(c);
+  else
+    write_varint(c, *value);
+}
+
+void carry_i64(struct carrier *c, i64 *value) {
+  u64 code = zigzag(*value);
+  carry_u64(c, &code);
+  *value = unzigzag(code);
+}
+
+#define CARRY_NARROWER(name, type, wide, wider)                                                    \
+  void carry_##name(struct carrier *c, type *value) {                                              \
+    wider whole = c->reads ? 0 : (wider)*value;                                                    \
+    carry_##wide(c, &whole);                                                                       \
+    c->bad |= c->reads && (wider)(type)whole != whole;                                             \
+    *value = (type)whole;                                                                          \
+  }
+CARRY_NARROWER(u32, u32, u64, u64)
+CARRY_NARROWER(u16, u16, u64, u64)
+CARRY_NARROWER(u8, u8, u64, u64)
+CARRY_NARROWER(i32, i32, i64, i64)
+CARRY_NARROWER(char, char, i64, i64)
+
+/* A bool that holds neither 0 nor 1 must not come to be. */
+void carry_bool(struct carrier *c, bool *value) {
+  u8 byte = c->reads ? 0 : *value;
+  carry_u8(c, &byte);
+  c->bad |= byte > 1;
+  *value = byte == 1;
+}
+
+void carry_double(struct carrier *c, double *value) {
+  if (c->reads)
+    read_bytes(c, value, sizeof(*value));
+  else
+    write_bytes(c, value, sizeof(*value));
+}
+
+void carry_float(struct carrier *c, float *value) {
+  if (c->reads)
+    read_bytes(c, value, sizeof(*value));
+  else
+    write_bytes(c, value, sizeof(*value));
+}
+
+/* --- texts: 0 is NULL; the number after the last is a new one, which follows --- */
+
+static void grow_text_slots(struct carrier *c) {
+  u32 n = c->n_text_slots ? c->n_text_slots * 2 : 64;
+  u32 *slots = memory_zeroed(n, sizeof(*slots));
+  for (u32 i = 0; i < c->texts.n; i++) {
+    u32 slot = (u32)hash_text(HASH_SEED, c->texts.at[i]) & (n - 1);
+    while (slots[slot])
+      slot = (slot + 1) & (n - 1);
+    slots[slot] = i + 1;
+  }
+  free(c->text_slots);
+  c->text_slots = slots;
+  c->n_text_slots = n;
+}
+
+/* The text's place among those known, + 1; one that is not known yet is added, as a copy: the
+ * caller's may be gone by the next. */
+static void write_text(struct carrier *c, const char *text) {
+  if (!text) {
+    write_varint(c, 0);
+    return;
+  }
+  if (c->texts.n >= c->n_text_slots / 2)
+    grow_text_slots(c);
+  u32 slot = (u32)hash_text(HASH_SEED, text) & (c->n_text_slots - 1);
+  for (; c->text_slots[slot]; slot = (slot + 1) & (c->n_text_slots - 1))
+    if (strcmp(c->texts.at[c->text_slots[slot] - 1], text) == 0) {
+      write_varint(c, c->text_slots[slot]);
+      return;
+    }
+  VECTOR_PUSH(&c->texts, (const char *)arena_text(c->arena, text));
+  c->text_slots[slot] = c->texts.n;
+  write_varint(c, c->texts.n);
+  size_t length = strlen(text);
+  write_varint(c, length);
+  write_bytes(c, text, length);
+}
+
+static const char *read_text(struct carrier *c) {
+  u64 number = read_varint(c);
+  if (number == 0 || c->bad)
+    return NULL;
+  if (number <= c->texts.n)
+    return c->texts.at[number - 1];
+  u64 length = read_varint(c);
+  c->bad |= number != c->texts.n + 1 || length > (u64)(c->end - c->at);
+  if (c->bad)
+    return NULL;
+  const char *text = arena_copy(c->arena, (const char *)c->at, length);
+  c->at += length;
+  VECTOR_PUSH(&c->texts, text);
+  return text;
+}
+
+void carry_text(struct carrier *c, const char **text) {
+  if (c->reads)
+    *text = read_text(c);
+  else
+    write_text(c, *text);
+}
+
+u32 carry_count(struct carrier *c, u32 n, u32 least) {
+  carry_u32(c, &n);
+  c->bad |= c->reads && size_product(n, least ? least : 1) > (size_t)(c->end - c->at);
+  return c->bad ? 0 : n;
+}
+
+/* --- columns --- */
+
+static i64 integer_at(const u8 *at, u16 bytes) {
+  i64 value = 0;
+  memcpy(&value, at, bytes);
+  u32 unused = 64 - 8u * bytes;
+  return (i64)((u64)value << unused) >> unused;
+}
+
+static void set_integer(u8 *at, u16 bytes, i64 value) {
+  memcpy(at, &value, bytes);
+}
+
+/* Differences wrap around, as the members do. */
+static void carry_integers(struct carrier *c, u8 *elements, u32 n, size_t element_bytes,
+                           const struct column *column) {
+  i64 before = 0;
+  u32 unused = 64 - 8u * column->bytes;
+  for (u32 i = 0; i < n && !c->bad; i++) {
+    u8 *element = elements + i * element_bytes;
+    if (column->coding == COLUMN_AFTER)
+      before = integer_at(element + column->after, sizeof(i64));
+    u64 difference =
+        c->reads ? 0 : (u64)integer_at(element + column->offset, column->bytes) - (u64)before;
+    i64 narrow = (i64)(difference << unused) >> unused;
+    carry_i64(c, &narrow);
+    u64 value = (u64)before + (u64)narrow;
+    if (c->reads)
+      set_integer(element + column->offset, column->bytes, (i64)value);
+    before = (i64)(value << unused) >> unused;
+  }
+}
+
+void carry_columns(struct carrier *c, void *elements, u32 n, size_t element_bytes,
+                   const struct column *columns, u32 n_columns) {
+  for (u32 k = 0; k < n_columns; k++) {
+    const struct column *column = &columns[k];
+    u8 *at = (u8 *)elements + column->offset;
+    if (column->coding == COLUMN_STEPS || column->coding == COLUMN_AFTER)
+      carry_integers(c, elements, n, element_bytes, column);
+    for (u32 i = 0; i < n && !c->bad && column->coding >= COLUMN_TEXT; i++, at += element_bytes)
+      if (column->coding == COLUMN_TEXT)
+        carry_text(c, (const char **)(void *)at);
+      else if (c->reads)
+        read_bytes(c, at, column->bytes);
+      else
+        write_bytes(c, at, column->bytes);
+  }
+}
+
+/* --- parts --- */
+
+static void forget_texts(struct carrier *c) {
+  c->texts.n = 0;
+  if (c->n_text_slots)
+    memset(c->text_slots, 0, c->n_text_slots * sizeof(*c->text_slots));
+}
+
+size_t carrier_begin_part(struct carrier *c) {
+  forget_texts(c);
+  u8 length[PART_LENGTH] = {0};
+  write_bytes(c, length, sizeof(length));
+  return c->written.n;
+}
+
+void carrier_end_part(struct carrier *c, size_t began) {
+  u32 length = (u32)(c->written.n - began);
+  memcpy(c->written.at + began - PART_LENGTH, &length, PART_LENGTH);
+}
+
+bool carrier_enter_part(struct carrier *c, const u8 **after, const u8 **end) {
+  u32 length = 0;
+  forget_texts(c);
+  read_bytes(c, &length, sizeof(length));
+  c->bad |= length > (size_t)(c->end - c->at);
+  if (c->bad)
+    length = 0;
+  *after = c->at + length;
+  *end = c->end;
+  c->end = *after;
+  return length > 0;
+}
+
+void carrier_leave_part(struct carrier *c, const u8 *after, const u8 *end) {
+  c->bad |= c->at != after;
+  c->at = after;
+  c->end = end;
+}
+
+void carrier_append(struct carrier *c, const struct carrier *parts) {
+  write_bytes(c, parts->written.at, parts->written.n);
+}

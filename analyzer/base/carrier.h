@@ -1,0 +1,102 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Values as bytes, in both directions: one function says which members a value has, and either
+ * writes them or reads them. So what is written is what is read.
+ *
+ *   static void carry_window(struct carrier *c, struct window *window) {
+ *     CARRY(c, &window->begin);
+ *     CARRY(c, &window->end);
+ *   }
+ *
+ * Integers are written in as few bytes as they need, texts once. What is read may be damaged, or
+ * made to do harm: then members are 0 and carrier_is_bad() says so.
+ */
+#ifndef TSCOPE_CARRIER_H
+#define TSCOPE_CARRIER_H
+
+#include <stdbool.h>
+
+#include "base/arena.h"
+#include "base/vector.h"
+
+struct carrier {
+  bool reads, bad;
+  VECTOR(u8) written;
+  const u8 *at, *end;  /* reading: what is left */
+  struct arena *arena; /* for what is read, or for texts that were written */
+  VECTOR(const char *) texts;
+  u32 *text_slots; /* writing: index into texts + 1, open addressing */
+  u32 n_text_slots;
+};
+
+struct carrier carrier_to_write(struct arena *arena);
+struct carrier carrier_to_read(const void *bytes, size_t n, struct arena *arena);
+void carrier_free(struct carrier *c);
+
+/* Whether what was read was not written by this. */
+static inline bool carrier_is_bad(const struct carrier *c) {
+  return c->bad;
+}
+
+void carry_u64(struct carrier *c, u64 *value);
+void carry_i64(struct carrier *c, i64 *value);
+void carry_u32(struct carrier *c, u32 *value);
+void carry_i32(struct carrier *c, i32 *value);
+void carry_u16(struct carrier *c, u16 *value);
+void carry_u8(struct carrier *c, u8 *value);
+void carry_bool(struct carrier *c, bool *value);
+void carry_char(struct carrier *c, char *value);
+void carry_double(struct carrier *c, double *value);
+void carry_float(struct carrier *c, float *value);
+void carry_text(struct carrier *c, const char **text); /* NULL is not "" */
+
+#define CARRY(c, place)                                                                            \
+  _Generic((place),                                                                                \
+      u64 *: carry_u64,                                                                            \
+      i64 *: carry_i64,                                                                            \
+      u32 *: carry_u32,                                                                            \
+      i32 *: carry_i32,                                                                            \
+      u16 *: carry_u16,                                                                            \
+      u8 *: carry_u8,                                                                              \
+      bool *: carry_bool,                                                                          \
+      char *: carry_char,                                                                          \
+      double *: carry_double,                                                                      \
+      float *: carry_float,                                                                        \
+      const char **: carry_text)(c, place)
+
+/* How many elements follow, each of at least `least` bytes: 0 if there are not that many bytes. */
+u32 carry_count(struct carrier *c, u32 n, u32 least);
+
+/* Room for elements that are read; what is written stays where it is. */
+#define CARRY_ARRAY(c, at, n)                                                                      \
+  ((c)->reads ? (void)((at) = arena_array((c)->arena, size_sum(n, 1), sizeof(*(at)))) : (void)0)
+
+/* Members of the elements of an array, one member after the other, because those of one kind are
+ * alike. */
+enum column_coding {
+  COLUMN_STEPS, /* an integer, as the difference from the element before */
+  COLUMN_AFTER, /* an i64, as the difference from another of the same element */
+  COLUMN_TEXT,
+  COLUMN_BYTES /* as they are */
+};
+struct column {
+  const char *name;
+  u16 offset, bytes, after;
+  u8 coding;
+};
+void carry_columns(struct carrier *c, void *elements, u32 n, size_t element_bytes,
+                   const struct column *columns, u32 n_columns);
+
+/* A part with its length, so that a reader finds the next one whatever is in it. Texts are written
+ * once in each part. */
+size_t carrier_begin_part(struct carrier *c);
+void carrier_end_part(struct carrier *c, size_t began);
+/* Reading: what is left of the carrier is the part; `*after` is where the next one begins. False if
+ * the part is empty. */
+bool carrier_enter_part(struct carrier *c, const u8 **after, const u8 **end);
+void carrier_leave_part(struct carrier *c, const u8 *after, const u8 *end);
+
+/* Adds the parts that another has written. */
+void carrier_append(struct carrier *c, const struct carrier *parts);
+
+#endif

@@ -1,0 +1,313 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Ranks from summaries.
+ */
+#include <errno.h>
+#include <string.h>
+
+#include "base/parallel.h"
+#include "import/file_budget.h"
+#include "import/import.h"
+#include "import/summary/summary_source.h"
+#include "join/join_ranks.h"
+#include "model/building.h"
+#include "model/rank_facts.h"
+
+/* One rank while it is read. */
+struct read_rank {
+  const struct known_summary *summary;
+  struct rank rank;
+  struct rank_events events;
+  struct run_facts run;
+  bool good;
+};
+
+struct adding {
+  struct model *model;
+  struct read_rank *ranks;
+  u32 n;
+  const struct model_options *options;
+};
+
+/* --- which ranks were settled together --- */
+
+/* Where nodes have read the facts of others, the ranks that the most recent of them knew; no
+ * stretch at all where none has. */
+static struct settled_ranks find_settled(const struct known_summary *all, u32 n,
+                                         struct arena *arena) {
+  struct settled_ranks settled = {0};
+  const struct known_summary *best = NULL;
+  for (u32 i = 0; i < n; i++)
+    if (all[i].entry.passes == 2 && (!best || summary_better(&all[i], best) == &all[i]))
+      best = &all[i];
+  struct arena scratch = {0};
+  const u8 *bytes = best ? summary_read(best->path, &best->entry.found, &scratch) : NULL;
+  if (bytes) {
+    struct carrier c = carrier_to_read(bytes, best->entry.found.whole, arena);
+    const u8 *after, *end;
+    if (carrier_enter_part(&c, &after, &end))
+      carry_settled(&c, &settled);
+    carrier_free(&c);
+  }
+  arena_release(&scratch);
+  return settled;
+}
+
+/* "3, 7 to 9 and 12 others"; with their hosts it would be too long. */
+static const char *name_ranks(struct arena *arena, const u32 *ranks, u32 n) {
+  enum { SHOWN = 8 };
+  const char *text = "";
+  u32 shown = 0, i = 0;
+  while (i < n && shown < SHOWN) {
+    u32 last = i;
+    while (last + 1 < n && ranks[last + 1] == ranks[last] + 1)
+      last++;
+    text = last > i + 1
+               ? arena_printf(arena, "%s%s%u to %u", text, i ? ", " : "", ranks[i], ranks[last])
+               : arena_printf(arena, "%s%s%u", text, i ? ", " : "", ranks[i]);
+    i = last > i + 1 ? last + 1 : i + 1;
+    shown++;
+  }
+  return i < n ? arena_printf(arena, "%s and %u more", text, n - i) : text;
+}
+
+static void note_ranks(struct model *model, const u32 *ranks, u32 n, const char *what) {
+  if (n)
+    model_note(model, "%s %s %s", n == 1 ? "rank" : "ranks",
+               name_ranks(model_arena(model), ranks, n), what);
+}
+
+static void choose_ranks(struct adding *adding, const struct known_summary *all, u32 n) {
+  struct settled_ranks settled = find_settled(all, n, model_arena(adding->model));
+  u32 *late = memory_array(size_sum(n, 1), sizeof(*late)), n_late = 0;
+  adding->ranks = memory_zeroed(size_sum(n, 1), sizeof(*adding->ranks));
+  for (u32 i = 0; i < n; i++)
+    if (!settled.n || settled_has(&settled, all[i].entry.rank))
+      adding->ranks[adding->n++].summary = &all[i];
+    else
+      late[n_late++] = all[i].entry.rank;
+  note_ranks(adding->model, late, n_late,
+             "came after the others were compared and left out of this report: run tscope reduce "
+             "--with on every node again");
+  free(late);
+}
+
+/* --- reading their facts --- */
+
+static int read_rank(void *user, u32 index, unsigned worker) {
+  struct read_rank *to = &((struct adding *)user)->ranks[index];
+  const struct summary_part *part = &to->summary->entry.facts;
+  struct arena scratch = {0};
+  struct budget budget;
+  char why[256];
+  (void)worker;
+  budget_begin(&budget, BUDGET_MEMORY, part->bytes);
+  const u8 *bytes = summary_read(to->summary->path, part, &scratch);
+  if (bytes) {
+    struct carrier c = carrier_to_read(bytes, part->whole, &to->events.arena);
+    carry_run_facts(&c, &to->run);
+    carry_rank_facts(&c, &to->rank, &to->events);
+    to->good = !carrier_is_bad(&c) && to->rank.rank == to->summary->entry.rank && to->run.run &&
+               to->rank.host && to->rank.path;
+    carrier_free(&c);
+  }
+  to->good &= budget_end(&budget, 0, why, sizeof(why)) == 0;
+  arena_release(&scratch);
+  return 0;
+}
+
+static void drop_damaged(struct adding *adding) {
+  u32 *bad = memory_array(size_sum(adding->n, 1), sizeof(*bad)), n_bad = 0, kept = 0;
+  for (u32 i = 0; i < adding->n; i++) {
+    struct read_rank *one = &adding->ranks[i];
+    if (one->good) {
+      adding->ranks[kept++] = *one;
+      continue;
+    }
+    bad[n_bad++] = one->summary->entry.rank;
+    rank_events_release(&one->events);
+  }
+  adding->n = kept;
+  note_ranks(adding->model, bad, n_bad, "cannot be read: the summary is damaged, and left out");
+  free(bad);
+}
+
+/* --- into the model --- */
+
+static bool has_note(const struct model *model, const char *note) {
+  for (u32 i = 0; i < model->n_notes; i++)
+    if (strcmp(model->notes[i], note) == 0)
+      return true;
+  return false;
+}
+
+static void add_run(struct model *model, const struct run_facts *run) {
+  struct arena *arena = model_arena(model);
+  if (!model->run)
+    model->run = arena_text(arena, run->run);
+  if (!model->command && run->command)
+    model->command = arena_text(arena, run->command);
+  if (!model->recorder && run->recorder)
+    model->recorder = arena_text(arena, run->recorder);
+  if (run->marks_are)
+    model_name_marks(model, arena_text(arena, run->marks_are));
+  if (run->world_size > model->world_size)
+    model->world_size = run->world_size;
+  for (u32 i = 0; i < run->n_notes; i++)
+    if (run->notes[i] && !has_note(model, run->notes[i]))
+      model_note(model, "%s", run->notes[i]);
+  if (run->began_realtime_ns &&
+      (!model->began_realtime_ns || run->began_realtime_ns < model->began_realtime_ns))
+    model->began_realtime_ns = run->began_realtime_ns;
+  model->attempt = run->attempt > model->attempt ? run->attempt : model->attempt;
+  model->n_attempts = run->n_attempts > model->n_attempts ? run->n_attempts : model->n_attempts;
+}
+
+/* Each node counts the processes that it has. */
+static void add_attempts(struct model *model, const struct adding *adding) {
+  for (u32 i = 0; i < adding->n; i++) {
+    const struct run_facts *run = &adding->ranks[i].run;
+    if (run->n_attempts && !model->attempts)
+      model->attempts =
+          arena_array(model_arena(model), model->n_attempts, sizeof(*model->attempts));
+    for (u32 k = 0; k < run->n_attempts; k++) {
+      struct attempt *sum = &model->attempts[k];
+      sum->processes += run->attempts[k].processes;
+      sum->hosts += run->attempts[k].hosts;
+      if (run->attempts[k].world_size > sum->world_size)
+        sum->world_size = run->attempts[k].world_size;
+    }
+  }
+}
+
+static void add_to_model(struct adding *adding) {
+  struct model *model = adding->model;
+  u32 before = model->n_ranks;
+  model_add_ranks(model, adding->n);
+  for (u32 i = 0; i < adding->n; i++) {
+    model->ranks[before + i] = adding->ranks[i].rank;
+    *model_events(model, before + i) = adding->ranks[i].events;
+    add_run(model, &adding->ranks[i].run);
+  }
+  add_attempts(model, adding);
+  model_sort_ranks(model);
+}
+
+/* --- which of what was found is valid --- */
+
+static u64 stamp_of(const struct adding *adding) {
+  u64 stamp = summary_stamp_begin(adding->options);
+  for (u32 i = 0; i < adding->n; i++)
+    stamp = summary_stamp_add(stamp, &adding->ranks[i].summary->entry);
+  return stamp;
+}
+
+/* Why, once for all ranks that it is true of. */
+static void note_unsettled(const struct adding *adding) {
+  u32 *other = memory_array(size_sum(adding->n, 1), sizeof(*other)), n_other = 0;
+  u32 *ranks = memory_array(size_sum(adding->n, 1), sizeof(*ranks)), n = 0;
+  u32 passes = 1, options = (u32)summary_stamp_begin(adding->options);
+  u64 stamp = stamp_of(adding);
+  for (u32 i = 0; i < adding->n; i++) {
+    const struct summary_entry *entry = &adding->ranks[i].summary->entry;
+    passes = entry->passes > passes ? entry->passes : passes;
+    if (entry->options != options)
+      other[n_other++] = entry->rank;
+    else if (entry->stamp != stamp)
+      ranks[n++] = entry->rank;
+  }
+  note_ranks(adding->model, other, n_other,
+             "TAKE PART WITHOUT WHAT RAN ON THEM: give --steps and --include-warmup to the report "
+             "as they were given to tscope reduce, or reduce again");
+  if (n == adding->n && passes == 1)
+    model_note(
+        adding->model,
+        "WHAT RAN ON EACH RANK IS NOT IN THIS REPORT: nodes were reduced each by itself; run "
+        "tscope reduce --with SUMMARIES on every node, once all have been reduced");
+  else
+    note_ranks(adding->model, ranks, n,
+               "TAKE PART WITHOUT WHAT RAN ON THEM: it was found beside other ranks; run tscope "
+               "reduce --with on every node again");
+  free(other);
+  free(ranks);
+}
+
+static void settle(struct adding *adding, struct summary_source *source) {
+  struct model *model = adding->model;
+  u64 stamp = stamp_of(adding);
+  u32 next = 0;
+  bool stale = false;
+  source->of_rank =
+      arena_array(model_arena(model), size_sum(model->n_ranks, 1), sizeof(*source->of_rank));
+  source->settled = arena_array(model_arena(model), size_sum(model->n_ranks, 1), sizeof(bool));
+  for (u32 r = 0; r < model->n_ranks && next < adding->n; r++) {
+    const struct known_summary *summary = adding->ranks[next].summary;
+    if (model->ranks[r].rank != summary->entry.rank)
+      continue;
+    source->of_rank[r] = summary;
+    source->settled[r] = !source->inner && summary->entry.stamp == stamp;
+    stale |= !source->settled[r];
+    next++;
+  }
+  if (stale && !source->inner)
+    note_unsettled(adding);
+}
+
+int summaries_add(struct model *model, const struct known_summary *all, u32 n,
+                  const struct model_options *options) {
+  struct adding adding = {.model = model, .options = options};
+  struct summary_source *source = arena_alloc(model_arena(model), sizeof(*source));
+  source->inner = model->timelines;
+  choose_ranks(&adding, all, n);
+  int error = parallel_for(adding.n, options->threads, read_rank, &adding);
+  drop_damaged(&adding);
+  add_to_model(&adding);
+  settle(&adding, source);
+  source->traces = !source->inner || source->inner->ledger;
+  for (u32 i = 0; i < adding.n; i++)
+    source->traces &= adding.ranks[i].run.traces;
+  model_set_imported(model, source, NULL);
+  model->timelines = &summary_timelines;
+  free(adding.ranks);
+  return error;
+}
+
+/* --- the kind of input --- */
+
+bool probe_summary(const struct input *input) {
+  return input->head_bytes >= sizeof(SUMMARY_MAGIC) - 1 &&
+         memcmp(input->head, SUMMARY_MAGIC, sizeof(SUMMARY_MAGIC) - 1) == 0;
+}
+
+int load_summary(struct import *import, const struct input *inputs, u32 n) {
+  struct model *model = import->model;
+  struct known_summary *all = NULL, *kept;
+  const char **paths = arena_array(import->arena, n, sizeof(*paths));
+  u32 n_ranks = 0;
+  for (u32 i = 0; i < n; i++)
+    paths[i] = inputs[i].path;
+  if (model->timelines) {
+    snprintf(import->why, import->why_bytes,
+             "summaries and traces of one run are not read together: %s was left out", paths[0]);
+    return -EINVAL;
+  }
+  int error = summaries_merge(paths, n, import->options->run, model, &all, &n_ranks, import->why,
+                              import->why_bytes);
+  if (!error) {
+    kept = arena_array(import->arena, size_sum(n_ranks, 1), sizeof(*kept));
+    memcpy(kept, all, n_ranks * sizeof(*kept));
+    error = summaries_add(model, kept, n_ranks, import->options);
+  }
+  free(all);
+  if (!error && model->n_ranks == 0) {
+    snprintf(import->why, import->why_bytes, "no summary in %s can be read", paths[0]);
+    error = -ENODATA;
+  }
+  if (!error)
+    error = join_ranks(model, import->options);
+  if (error) {
+    model->n_ranks = 0;
+    model->timelines = NULL;
+  }
+  return error;
+}

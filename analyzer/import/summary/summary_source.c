@@ -1,0 +1,169 @@
+/* SPDX-License-Identifier: MIT */
+#include "import/summary/summary_source.h"
+
+#include <errno.h>
+
+#include "import/file_budget.h"
+#include "import/tscope/trace_source.h"
+#include "model/building.h"
+#include "model/named_ranges.h"
+
+/* --- what the importer keeps: the ranks that were there, pauses for input, named ranges --- */
+
+/* By step; NS_UNKNOWN where none was found. Only what was inferred: phases are among the facts. */
+static void carry_input(struct carrier *c, const struct model *model, u32 rank, bool *found) {
+  bool inferred = !c->reads && model->phases && !model_events(model, rank)->phases.n;
+  u32 n = carry_count(c, inferred ? model->steps.n : 0, 1);
+  i64 before = 0;
+  *found = false;
+  for (u32 step = 0; step < n; step++) {
+    bool there = model->phases && step < model->steps.n;
+    i64 *data = there ? &model->phases[(size_t)step * model->n_ranks + rank].data : NULL;
+    i64 change = c->reads ? 0 : (i64)((u64)*data - (u64)before);
+    CARRY(c, &change);
+    before = (i64)((u64)before + (u64)change);
+    if (c->reads && data)
+      *data = before;
+    *found |= before != NS_UNKNOWN;
+  }
+}
+
+static void carry_ranges(struct carrier *c, struct named_range **ranges, u32 *n) {
+  *n = carry_count(c, *n, 5);
+  CARRY_ARRAY(c, *ranges, *n);
+  for (u32 i = 0; i < *n; i++) {
+    CARRY(c, &(*ranges)[i].name);
+    CARRY(c, &(*ranges)[i].domain);
+    CARRY(c, &(*ranges)[i].count);
+    CARRY(c, &(*ranges)[i].sum);
+    CARRY(c, &(*ranges)[i].longest);
+    if (c->reads && (!(*ranges)[i].name || !(*ranges)[i].domain))
+      (*ranges)[i].name = (*ranges)[i].domain = "";
+  }
+}
+
+enum importer_part { PART_SETTLED, PART_INPUT, PART_RANGES };
+
+void summary_keep_rank(const struct model *model, u32 rank, struct settled_ranks *settled,
+                       struct carrier *found) {
+  struct arena scratch = {0};
+  struct named_range *ranges = NULL;
+  u32 n = 0;
+  bool any;
+  size_t part = carrier_begin_part(found);
+  carry_settled(found, settled);
+  carrier_end_part(found, part);
+  part = carrier_begin_part(found);
+  carry_input(found, model, rank, &any);
+  carrier_end_part(found, part);
+  part = carrier_begin_part(found);
+  if (model_named_ranges(model, rank, &scratch, &ranges, &n) != 0)
+    n = 0;
+  carry_ranges(found, &ranges, &n);
+  carrier_end_part(found, part);
+  arena_release(&scratch);
+}
+
+/* --- and what is read --- */
+
+static const struct summary_source *source_of(const struct model *model) {
+  return model_imported(model);
+}
+
+static const struct known_summary *summary_of(const struct model *model, u32 rank) {
+  return source_of(model)->of_rank[rank];
+}
+
+/* A carrier from one of the importer's parts on; false if there is none. */
+static bool open_found(const struct model *model, u32 rank, bool settled, enum importer_part at,
+                       struct arena *arena, struct carrier *found) {
+  const struct known_summary *summary = summary_of(model, rank);
+  struct budget budget;
+  char why[256];
+  if (!summary || !summary->entry.found.bytes || (settled && !source_of(model)->settled[rank]))
+    return false;
+  budget_begin(&budget, BUDGET_MEMORY, summary->entry.found.bytes);
+  const u8 *bytes = summary_read(summary->path, &summary->entry.found, arena);
+  if (budget_end(&budget, 0, why, sizeof(why)) < 0 || !bytes)
+    return false;
+  *found = carrier_to_read(bytes, summary->entry.found.whole, arena);
+  for (u32 part = 0; part < at; part++) {
+    const u8 *after, *end;
+    carrier_enter_part(found, &after, &end);
+    found->at = after;
+    carrier_leave_part(found, after, end);
+  }
+  if (found->bad)
+    carrier_free(found);
+  return !found->bad && found->reads;
+}
+
+static bool summary_found(const struct model *model, u32 rank, bool settled, struct arena *arena,
+                          struct carrier *found) {
+  return open_found(model, rank, settled, PART_RANGES + 1, arena, found);
+}
+
+static int infer_input(const struct model *model, u32 rank, bool *found) {
+  const struct timeline_source *inner = source_of(model)->inner;
+  struct arena scratch = {0};
+  struct carrier c;
+  *found = false;
+  if (!summary_of(model, rank))
+    return inner && inner->infer_input ? inner->infer_input(model, rank, found) : 0;
+  if (open_found(model, rank, true, PART_INPUT, &scratch, &c)) {
+    const u8 *after, *end;
+    if (carrier_enter_part(&c, &after, &end))
+      carry_input(&c, model, rank, found);
+    carrier_free(&c);
+  }
+  arena_release(&scratch);
+  return 0;
+}
+
+static int named_ranges(const struct model *model, u32 rank, struct arena *arena,
+                        struct named_range **ranges, u32 *n) {
+  const struct timeline_source *inner = source_of(model)->inner;
+  struct carrier c;
+  *ranges = NULL;
+  *n = 0;
+  if (!summary_of(model, rank))
+    return inner && inner->named_ranges ? inner->named_ranges(model, rank, arena, ranges, n) : 0;
+  if (!model_events(model, rank)->named_ranges ||
+      !open_found(model, rank, true, PART_RANGES, arena, &c))
+    return 0;
+  const u8 *after, *end;
+  if (carrier_enter_part(&c, &after, &end))
+    carry_ranges(&c, ranges, n);
+  carrier_free(&c);
+  return 0;
+}
+
+static int load(const struct model *model, u32 rank, struct timeline *timeline) {
+  const struct timeline_source *inner = source_of(model)->inner;
+  int error = summary_of(model, rank) || !inner ? -ENODATA : inner->load(model, rank, timeline);
+  timeline->source = error ? NULL : inner;
+  return error;
+}
+
+static void release(struct timeline *timeline) {
+  (void)timeline;
+}
+
+static const char *name(const struct timeline *timeline, u32 number) {
+  (void)timeline;
+  (void)number;
+  return "unknown";
+}
+
+static int ledger(const struct model *model, struct arena *arena, const struct ledger **out) {
+  *out = NULL;
+  return source_of(model)->traces ? trace_ledger(model, arena, out) : 0;
+}
+
+const struct timeline_source summary_timelines = {.load = load,
+                                                  .release = release,
+                                                  .name = name,
+                                                  .infer_input = infer_input,
+                                                  .named_ranges = named_ranges,
+                                                  .ledger = ledger,
+                                                  .found = summary_found};

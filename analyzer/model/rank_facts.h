@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * One rank as bytes: what an importer delivers of it, before ranks are joined, as far as joining
+ * ranks and comparing them needs it. Instants are on the rank's own clock.
+ */
+#ifndef TSCOPE_RANK_FACTS_H
+#define TSCOPE_RANK_FACTS_H
+
+#include "base/carrier.h"
+#include "model/rank_events.h"
+
+/* Writes or reads. What is read lives in the carrier's arena, the lists in memory that
+ * rank_events_release() frees. If the carrier is bad afterwards, the rank is not usable, and the
+ * events are to be released in any case. */
+void carry_rank_facts(struct carrier *c, struct rank *rank, struct rank_events *events);
+
+#endif

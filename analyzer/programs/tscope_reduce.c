@@ -1,0 +1,303 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * tscope-reduce: on the node that has the traces, keeps what a report on all ranks needs of them
+ * (docs/decisions/reduce.md).
+ */
+#include <errno.h>
+#include <malloc.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "analyses/results/results.h"
+#include "base/hash.h"
+#include "base/printable.h"
+#include "import/import.h"
+#include "import/summary/summary_source.h"
+#include "kernels/kernels.h"
+#include "model/building.h"
+#include "model/rank_facts.h"
+#include "programs/reduce_options.h"
+#include "symbols/native_places.h"
+
+#define fail(...) print_problem("tscope-reduce", __VA_ARGS__)
+enum { STATUS_OK = 0, STATUS_BAD = 2 };
+
+struct reducing {
+  const struct reduce_options *options;
+  struct summary_made *made; /* [n] the node's own ranks, in order */
+  u32 n;
+  struct known_summary *others; /* summaries given by --with */
+  u32 n_others;
+  struct settled_ranks settled; /* all that take part */
+  u64 stamp;
+  struct arena arena;
+  char why[512];
+};
+
+/* --- facts: before ranks are joined --- */
+
+static u64 start_of(const struct model *model, u32 rank) {
+  const struct rank_events *events = model_events(model, rank);
+  return events->begin == NS_UNKNOWN ? 0 : (u64)(events->begin + events->realtime_minus_monotonic);
+}
+
+/* What the node knows beyond its ranks is kept with its first. */
+static struct run_facts run_of(const struct model *model, bool first) {
+  struct run_facts run = {.run = model->run,
+                          .command = model->command,
+                          .recorder = model->recorder,
+                          .world_size = model->world_size,
+                          .traces = model->timelines && model->timelines->ledger,
+                          .attempt = model->attempt,
+                          .began_realtime_ns = model->began_realtime_ns};
+  if (first) {
+    run.n_attempts = model->attempts ? model->n_attempts : 0;
+    run.attempts = model->attempts;
+    run.notes = model->notes;
+    run.n_notes = model->n_notes;
+  }
+  return run;
+}
+
+static void write_facts(struct reducing *reducing, struct model *model, u32 r) {
+  struct summary_made *made = &reducing->made[r];
+  struct arena texts = {0};
+  struct carrier c = carrier_to_write(&texts);
+  struct run_facts run = run_of(model, r == 0);
+  carry_run_facts(&c, &run);
+  carry_rank_facts(&c, &model->ranks[r], model_events(model, r));
+  made->entry = (struct summary_entry){.rank = model->ranks[r].rank,
+                                       .pid = model->ranks[r].pid,
+                                       .records = model->ranks[r].records,
+                                       .run = hash_text(HASH_SEED, model->run),
+                                       .start = start_of(model, r),
+                                       .passes = reducing->options->with ? 2 : 1};
+  made->facts = summary_deflate(&c, &made->entry.facts);
+  carrier_free(&c);
+  arena_release(&texts);
+}
+
+static int by_rank_made(const void *rank, const void *made) {
+  u32 a = *(const u32 *)rank, b = ((const struct summary_made *)made)->entry.rank;
+  return a < b ? -1 : a > b;
+}
+
+static int by_rank_known(const void *rank, const void *known) {
+  u32 a = *(const u32 *)rank, b = ((const struct known_summary *)known)->entry.rank;
+  return a < b ? -1 : a > b;
+}
+
+/* Of the node's own; NULL for others. */
+static struct summary_made *made_of(const struct reducing *reducing, u32 rank) {
+  return reducing->n
+             ? bsearch(&rank, reducing->made, reducing->n, sizeof(*reducing->made), by_rank_made)
+             : NULL;
+}
+
+/* --with: the ranks of other nodes, as their facts say. Own ranks are there already. */
+static int add_others(struct reducing *reducing, struct model *model) {
+  u32 kept = 0;
+  for (u32 i = 0; i < reducing->n_others; i++)
+    if (!made_of(reducing, reducing->others[i].entry.rank))
+      reducing->others[kept++] = reducing->others[i];
+  reducing->n_others = kept;
+  return kept ? summaries_add(model, reducing->others, kept, &reducing->options->model) : 0;
+}
+
+static const struct summary_entry *entry_of(const struct reducing *reducing, u32 rank) {
+  const struct summary_made *made = made_of(reducing, rank);
+  const struct known_summary *known = made ? NULL
+                                           : bsearch(&rank, reducing->others, reducing->n_others,
+                                                     sizeof(*reducing->others), by_rank_known);
+  return made ? &made->entry : &known->entry;
+}
+
+/* Which ranks take part, and the stamp of their facts. */
+static void settle(struct reducing *reducing, const struct model *model) {
+  struct settled_ranks *settled = &reducing->settled;
+  u64 stamp = summary_stamp_begin(&reducing->options->model);
+  settled->at = arena_array(&reducing->arena, size_sum(model->n_ranks, 1), sizeof(*settled->at));
+  for (u32 r = 0; r < model->n_ranks; r++) {
+    u32 rank = model->ranks[r].rank;
+    struct rank_stretch *last = settled->n ? &settled->at[settled->n - 1] : NULL;
+    if (last && last->first + last->n == rank)
+      last->n++;
+    else
+      settled->at[settled->n++] = (struct rank_stretch){rank, 1};
+    stamp = summary_stamp_add(stamp, entry_of(reducing, rank));
+  }
+  reducing->stamp = stamp;
+  for (u32 i = 0; i < reducing->n; i++) {
+    reducing->made[i].entry.settled = model->n_ranks;
+    reducing->made[i].entry.options = (u32)summary_stamp_begin(&reducing->options->model);
+  }
+}
+
+static int keep_facts(void *user, struct model *model) {
+  struct reducing *reducing = user;
+  reducing->n = model->n_ranks;
+  reducing->made =
+      arena_array(&reducing->arena, size_sum(model->n_ranks, 1), sizeof(*reducing->made));
+  for (u32 r = 0; r < model->n_ranks; r++)
+    write_facts(reducing, model, r);
+  int error = add_others(reducing, model);
+  settle(reducing, model);
+  return error;
+}
+
+/* --- what is found on each rank --- */
+
+static bool begin_rank(void *keeping, const struct model *model, u32 rank, struct carrier *found) {
+  struct reducing *reducing = keeping;
+  if (!made_of(reducing, model->ranks[rank].rank))
+    return false;
+  summary_keep_rank(model, rank, &reducing->settled, found);
+  return true;
+}
+
+static void end_rank(void *keeping, const struct model *model, u32 rank,
+                     const struct carrier *found) {
+  struct reducing *reducing = keeping;
+  struct summary_made *made = made_of(reducing, model->ranks[rank].rank);
+  made->found = summary_deflate(found, &made->entry.found);
+  made->entry.stamp = reducing->stamp;
+}
+
+/* --- files --- */
+
+/* "OUTPUT/RUN-rank8.tscope-summary": nodes have different first ranks. */
+static int write_summaries(struct reducing *reducing, const char *run) {
+  const char *folder = reducing->options->output;
+  if (mkdir(folder, 0777) != 0 && errno != EEXIST)
+    return fail("the folder %s cannot be made: %s", folder, strerror(errno));
+  const char *path = arena_printf(&reducing->arena, "%s/%s-rank%u" SUMMARY_SUFFIX, folder, run,
+                                  reducing->made[0].entry.rank);
+  int error = summary_write(path, reducing->made, reducing->n);
+  if (error)
+    return fail("%s cannot be written: %s", path, strerror(-error));
+  u64 bytes = 0;
+  for (u32 i = 0; i < reducing->n; i++)
+    bytes += reducing->made[i].entry.facts.bytes + reducing->made[i].entry.found.bytes;
+  printf("%s: %u rank%s, %.1f KB each\n", path, reducing->n, reducing->n == 1 ? "" : "s",
+         (double)bytes / 1e3 / reducing->n);
+  return STATUS_OK;
+}
+
+static void free_made(struct reducing *reducing) {
+  for (u32 i = 0; i < reducing->n; i++) {
+    free(reducing->made[i].facts);
+    free(reducing->made[i].found);
+  }
+}
+
+/* The summaries of other nodes. */
+static int find_summaries(struct reducing *reducing, struct model *notes_to) {
+  const char *folder = reducing->options->with;
+  const char **paths;
+  if (!folder)
+    return 0;
+  u32 n = summary_files_in(&folder, 1, &reducing->arena, &paths);
+  if (n == 0) {
+    snprintf(reducing->why, sizeof(reducing->why),
+             "there are no summaries in %s: run tscope reduce DIR --output %s on every node first",
+             folder, folder);
+    return -ENOENT;
+  }
+  return summaries_merge(paths, n, reducing->options->run, notes_to, &reducing->others,
+                         &reducing->n_others, reducing->why, sizeof(reducing->why));
+}
+
+static int reduce(struct reduce_options *options) {
+  struct reducing reducing = {.options = options};
+  struct model *notes = model_new(), *model = NULL;
+  struct kernel_names *names =
+      kernel_names_new(options->kernel_categories, reducing.why, sizeof(reducing.why));
+  int error = names ? find_summaries(&reducing, notes) : -EINVAL;
+  options->model.run = options->run;
+  options->model.kernel_names = names;
+  options->model.before_join = keep_facts;
+  options->model.joiner = &reducing;
+  if (!error)
+    error = import_load(options->paths, options->n_paths, &options->model, &model, reducing.why,
+                        sizeof(reducing.why));
+  if (!error && reducing.n == 0) {
+    snprintf(reducing.why, sizeof(reducing.why), "%s has no ranks to reduce", options->paths[0]);
+    error = -ENODATA;
+  }
+  const struct rank_keeper keeper = {begin_rank, end_rank, &reducing};
+  const struct analyse_options analysing = {
+      .kernel_names = names, .threads = options->model.threads, .keeper = &keeper};
+  struct results *results = NULL;
+  if (!error && (error = analyse(model, &analysing, &results)))
+    snprintf(reducing.why, sizeof(reducing.why), "%s could not be analysed: %s", options->paths[0],
+             strerror(-error));
+  int status = error ? fail("%s", reducing.why) : write_summaries(&reducing, model->run);
+  free_made(&reducing);
+  results_free(results);
+  model_free(model);
+  model_free(notes);
+  kernel_names_free(names);
+  free(reducing.others);
+  arena_release(&reducing.arena);
+  return status;
+}
+
+/* --- merging --- */
+
+/* The better of each rank, as it is: nothing is read into a model. */
+static int copy_kept(struct reducing *reducing, const struct known_summary *all, u32 n) {
+  reducing->made = arena_array(&reducing->arena, size_sum(n, 1), sizeof(*reducing->made));
+  for (u32 i = 0; i < n; i++) {
+    struct summary_made *made = &reducing->made[reducing->n++];
+    made->entry = all[i].entry;
+    made->facts = summary_copy(all[i].path, &all[i].entry.facts);
+    made->found = summary_copy(all[i].path, &all[i].entry.found);
+    if (!made->facts || !made->found)
+      return fail("%s cannot be read", all[i].path);
+  }
+  return STATUS_OK;
+}
+
+static int merge(struct reduce_options *options) {
+  struct reducing reducing = {.options = options};
+  struct model *notes = model_new();
+  struct known_summary *all = NULL;
+  const char **paths;
+  u32 n_all = 0, n = summary_files_in(options->paths, options->n_paths, &reducing.arena, &paths);
+  int error = n ? summaries_merge(paths, n, options->run, notes, &all, &n_all, reducing.why,
+                                  sizeof(reducing.why))
+                : -ENOENT;
+  if (n == 0)
+    snprintf(reducing.why, sizeof(reducing.why), "there are no summaries in %s", options->paths[0]);
+  int status = error ? fail("%s", reducing.why) : copy_kept(&reducing, all, n_all);
+  if (status == STATUS_OK)
+    status = write_summaries(&reducing, "merged");
+  for (u32 i = 0; i < notes->n_notes; i++)
+    fprintf(stderr, "tscope-reduce: %s\n", notes->notes[i]);
+  free_made(&reducing);
+  free(all);
+  model_free(notes);
+  arena_release(&reducing.arena);
+  return status;
+}
+
+int main(int argc, char **argv) {
+  native_places_ready();
+  mallopt(M_MMAP_THRESHOLD, 1 << 30); /* as tscope-report */
+  mallopt(M_TRIM_THRESHOLD, 1 << 30);
+  struct reduce_options options;
+  char why[512];
+  if (!reduce_options_parse(argc, argv, &options, why, sizeof(why)))
+    return fail("%s", why);
+  if (options.help) {
+    reduce_options_help(stdout);
+    return STATUS_OK;
+  }
+  if (options.version) {
+    puts("tscope-reduce " TSCOPE_VERSION);
+    return STATUS_OK;
+  }
+  return options.merge ? merge(&options) : reduce(&options);
+}

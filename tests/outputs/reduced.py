@@ -1,0 +1,210 @@
+# SPDX-License-Identifier: MIT
+"""The report from summaries says what the report from traces says: of one node, of several nodes that each have a part of
+the traces, merged in any order and any tree, also twice. A node that fails, is late or left nothing is named.
+
+Usage: reduced.py TSCOPE_REPORT TSCOPE_REDUCE TRACEGEN
+"""
+import itertools
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+
+REPORT, REDUCE, TRACEGEN = sys.argv[1:4]
+
+# Each a relative of others: what the nodes have to agree on differs. Nodes are the hosts of tracegen.
+RUNS = {
+    "slow rank, clocks apart": "--ranks 4 --ranks-per-host 2 --steps 40 --phases --slow-rank 2 --slow-factor 1.4 --skew-hosts",
+    "each rank a clock": "--ranks 6 --ranks-per-host 2 --steps 30 --skew --slow-rank 5",
+    "gloo": "--flavour gloo --ranks 6 --ranks-per-host 3 --steps 30 --phases",
+    "gloo that hangs": "--flavour gloo --ranks 16 --ranks-per-host 4 --steps 30 --hang-rank 9",
+    "hosts ahead": "--ranks 6 --ranks-per-host 2 --steps 50 --ahead 2",
+    "lost ranks": "--ranks 10 --ranks-per-host 4 --steps 30 --lost-ranks 2",
+    "step marks": "--ranks 4 --ranks-per-host 2 --steps 25 --step-marks --ahead 1",
+    "host side only": "--ranks 4 --ranks-per-host 2 --steps 25 --no-gpu-spans",
+    "pairs of events": "--ranks 4 --ranks-per-host 2 --steps 25 --event-pairs",
+    "islands": "--ranks 8 --ranks-per-host 4 --steps 25 --islands 2",
+    "something outside phases": "--flavour gloo --ranks 4 --ranks-per-host 2 --steps 25 --unmarked-rank 1 --unmarked-ns 900000",
+    "a cut file": "--ranks 4 --ranks-per-host 2 --steps 40 --cut 3:262144",
+}
+NOT_COMPARED = {"inputs"}  # how many files of which kind the report was made from
+
+
+def run(*command, ok=(0,)):
+    done = subprocess.run(command, capture_output=True, text=True)
+    assert done.returncode in ok, (command, done.returncode, done.stderr)
+    return done
+
+
+def report(*paths):
+    return json.loads(run(REPORT, *paths, "--format", "json").stdout)
+
+
+def reduce(folder, output, *more):
+    return run(REDUCE, folder, "--output", output, *more)
+
+
+def differences(a, b, at=""):
+    """Where two reports differ, as lines."""
+    if isinstance(a, dict) and isinstance(b, dict):
+        return [line for key in sorted(set(a) | set(b)) if key not in NOT_COMPARED
+                for line in differences(a.get(key), b.get(key), f"{at}.{key}")]
+    if isinstance(a, list) and isinstance(b, list) and len(a) == len(b):
+        return [line for i, pair in enumerate(zip(a, b)) for line in differences(*pair, f"{at}[{i}]")]
+    return [] if a == b else [f"{at}: {str(a)[:100]} is now {str(b)[:100]}"]
+
+
+def generate(folder, options):
+    run(TRACEGEN, *options.split(), folder)
+
+
+def host_of(path):
+    """tracegen's hosts have names; a trace begins with a header that has the host's."""
+    with open(path, "rb") as trace:
+        head = trace.read(4096)
+    at = head.find(b"node")
+    return head[at:head.index(b"\0", at)].decode() if at >= 0 else os.path.basename(path)
+
+
+def split(folder, scratch):
+    """The same files, in one folder for each host."""
+    nodes = {}
+    for at, _, files in os.walk(folder):
+        for name in sorted(files):
+            if not name.endswith(".tscope"):
+                continue
+            node = os.path.join(scratch, host_of(os.path.join(at, name)))
+            inner = os.path.join(node, os.path.relpath(at, folder))
+            os.makedirs(inner, exist_ok=True)
+            os.link(os.path.join(at, name), os.path.join(inner, name))
+            nodes[node] = True
+    return sorted(nodes)
+
+
+def reduce_nodes(nodes, scratch):
+    """Both passes; nodes come in any order, here backwards."""
+    first, second = os.path.join(scratch, "first"), os.path.join(scratch, "second")
+    for node in nodes:
+        reduce(node, first)
+    for node in reversed(nodes):
+        reduce(node, second, "--with", first)
+    return first, second
+
+
+def check(name, options, scratch):
+    traces = os.path.join(scratch, "traces")
+    generate(traces, options)
+    whole = report(traces)
+    here = os.path.join(scratch, "here")
+    reduce(traces, here)
+    found = differences(whole, report(here))
+    assert not found, (name, "one node", found[:20])
+    nodes = split(traces, os.path.join(scratch, "nodes"))
+    assert len(nodes) > 1, (name, nodes)
+    _, second = reduce_nodes(nodes, scratch)
+    found = differences(whole, report(second))
+    assert not found, (name, f"{len(nodes)} nodes", found[:20])
+
+
+def check_merging(scratch):
+    """Of three nodes: every order, every tree, and twice the same."""
+    traces = os.path.join(scratch, "traces")
+    generate(traces, "--ranks 6 --ranks-per-host 2 --steps 25 --skew-hosts --slow-rank 3")
+    whole = report(traces)
+    nodes = split(traces, os.path.join(scratch, "nodes"))
+    first, second = reduce_nodes(nodes, scratch)
+    files = [os.path.join(second, name) for name in sorted(os.listdir(second))]
+    assert len(files) == 3, files
+    made = set()
+    for i, (a, b, c) in enumerate(itertools.permutations(files)):
+        inner, outer, twice = (os.path.join(scratch, f"{word}{i}") for word in ("inner", "outer", "twice"))
+        run(REDUCE, "--merge", a, b, "--output", inner)
+        run(REDUCE, "--merge", inner, c, "--output", outer)
+        run(REDUCE, "--merge", outer, b, inner, first, outer, "--output", twice)  # also what it supersedes
+        for folder in (outer, twice):
+            (name,) = os.listdir(folder)
+            with open(os.path.join(folder, name), "rb") as merged:
+                made.add(merged.read())
+    assert len(made) == 1, f"{len(made)} results of merging the same"
+    found = differences(whole, report(twice))
+    assert not found, found[:20]
+
+
+def notes_of(folder):
+    return " ".join(report(folder)["quality"]["notes"])
+
+
+def check_failures(scratch):
+    traces = os.path.join(scratch, "traces")
+    generate(traces, "--ranks 8 --ranks-per-host 2 --steps 25")
+    whole = report(traces)
+    nodes = split(traces, os.path.join(scratch, "nodes"))
+    first = os.path.join(scratch, "only-first")
+    for node in nodes:
+        reduce(node, first)
+    # Nodes by themselves: what all ranks together need is there, the rest is said to be missing.
+    alone = report(first)
+    assert alone["run"]["ranks_found"] == whole["run"]["ranks_found"]
+    assert alone["quality"]["clock"] == whole["quality"]["clock"]
+    assert "tscope reduce --with" in " ".join(alone["quality"]["notes"]), alone["quality"]["notes"]
+    # A node that fails before the second pass takes part with its facts; its ranks are named.
+    second = os.path.join(scratch, "second")
+    for node in nodes[:-1]:
+        reduce(node, second, "--with", first)
+    for name in os.listdir(first):
+        if not os.path.exists(os.path.join(second, name)):
+            shutil.copy(os.path.join(first, name), second)
+    partial = report(second)
+    assert partial["run"]["ranks_found"] == list(range(8))
+    assert "ranks 6, 7 TAKE PART WITHOUT" in " ".join(partial["quality"]["notes"]), partial["quality"]["notes"]
+    assert set(partial["quality"]["partial_ranks"]) == {6, 7}, partial["quality"]["partial_ranks"]
+    kept = [rank["rank"] for rank in partial["overlap"]["by_rank"] if rank["comm_ms"] is not None]
+    assert kept == list(range(6)), kept
+    # A node that has nothing: its ranks are missing, as without a trace.
+    three = os.path.join(scratch, "three")
+    for node in nodes[:-1]:
+        reduce(node, three)
+    _, settled = reduce_nodes(nodes[:-1], os.path.join(scratch, "of three"))
+    without = report(settled)
+    assert without["run"]["ranks_found"] == list(range(6))
+    assert set(without["quality"]["partial_ranks"]) == {6, 7}
+    # A late one is named and set aside, and the others stay as they were.
+    reduce(nodes[-1], settled)
+    late = report(settled)
+    assert "ranks 6, 7 came after" in " ".join(late["quality"]["notes"]), late["quality"]["notes"]
+    found = [line for line in differences(without, late) if ".quality.notes" not in line]
+    assert not found, found[:20]
+    # A file that was cut off is named, and the others are read.
+    damaged = os.path.join(settled, sorted(os.listdir(settled))[0])
+    with open(damaged, "r+b") as file:
+        file.truncate(os.path.getsize(damaged) // 2)
+    assert os.path.basename(damaged) + " is cut off" in notes_of(settled), notes_of(settled)
+    # Options are those of the reduction.
+    here = os.path.join(scratch, "here")
+    reduce(traces, here, "--steps", "3:20")
+    assert "--steps" in notes_of(here)
+    chosen = json.loads(run(REPORT, traces, "--steps", "3:20", "--format", "json").stdout)
+    again = json.loads(run(REPORT, here, "--steps", "3:20", "--format", "json").stdout)
+    assert not differences(chosen, again), differences(chosen, again)[:20]
+    # Commands that cannot do anything say why.
+    empty = os.path.join(scratch, "empty")
+    os.makedirs(empty)
+    said = run(REDUCE, traces, "--output", here, "--with", empty, ok=(2,)).stderr
+    assert "there are no summaries in" in said, said
+    assert "give a folder for the summaries with --output" in run(REDUCE, traces, ok=(2,)).stderr
+
+
+def main():
+    for name, options in RUNS.items():
+        with tempfile.TemporaryDirectory() as scratch:
+            check(name, options, scratch)
+    for test in (check_merging, check_failures):
+        with tempfile.TemporaryDirectory() as scratch:
+            os.makedirs(os.path.join(scratch, "of three"))
+            test(scratch)
+    print(f"{len(RUNS)} runs, each on one node and on several: reports from summaries are those from traces")
+
+
+main()
