@@ -202,15 +202,15 @@ void snapshot_steps(const struct value *root, struct memory_history *history) {
     number_by_time(history, &optimizers, false);
     history->steps_method = "ends of optimizer steps";
     history->steps_are_certain = true;
-  } else
+  } else {
     number_by_optimizer(history);
-  history->steps_method = "ends of the optimizer's allocations";
-  history->steps_are_certain = true;
-  if (history->n_steps < LEAST_STEPS) {
-    clear_steps(history);
-    number_by_period(history);
+    history->steps_method = "ends of the optimizer's allocations";
+    history->steps_are_certain = true;
+    if (history->n_steps < LEAST_STEPS) {
+      clear_steps(history);
+      number_by_period(history);
+    }
   }
-
   free(steps.at);
   free(optimizers.at);
 }
