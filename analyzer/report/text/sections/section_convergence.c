@@ -16,9 +16,9 @@ static bool applies(const struct results *results) {
 
 static const char *unknown(const struct results *results) {
   return results->convergence.reason
-             ? "no loss is known. tscope reads lines that Python prints, such as \"step 10 loss "
-               "2.31\", unless TSCOPE_SCALARS=off, and saw none; libtscope.scalar(\"loss\", x) "
-               "records it; or name the job's log beside the traces"
+             ? "no loss is known: no printed line has one (\"step 10 loss 2.31\"), or "
+               "TSCOPE_SCALARS=off. libtscope.scalar(\"loss\", x) records it; or name the job's "
+               "log beside the traces"
              : NULL;
 }
 

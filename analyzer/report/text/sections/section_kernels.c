@@ -2,7 +2,6 @@
  *
  * What ran on the GPUs: by kind of work, and the kernels that took most of the time.
  */
-#include <ctype.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,6 +9,7 @@
 
 #include "base/checked_memory.h"
 #include "kernels/kernels.h"
+#include "report/text/distinct_names.h"
 #include "report/text/section.h"
 #include "report/text/table.h"
 
@@ -65,67 +65,6 @@ static void put_categories(struct pen *pen, const struct results *results,
   free(rows);
 }
 
-enum { NAME_PART = 24, NAME_BYTES = 256 };
-
-/* The least number of columns for a name. Names that are equal up to there would look the same. */
-static size_t shown_name_length(const struct pen *pen) {
-  return pen->width >= 110 ? pen->width - 86 : 24;
-}
-
-/* The label of a row: if another short name begins in the same way, the part in which the two
- * differ; if they are equal, the part in which the whole names do. */
-static void label_row(const struct results *results, u32 n, u32 i, size_t seen, char *text) {
-  const struct kernel_result *one = &results->kernels[i];
-  const char *name = one->shortened;
-  size_t same = 0;
-  bool alike = false;
-  for (u32 k = 0; k < n; k++) {
-    const struct kernel_result *other = &results->kernels[k];
-    if (k == i || strncmp(one->shortened, other->shortened, seen) != 0)
-      continue;
-    bool equal = strcmp(one->shortened, other->shortened) == 0;
-    const char *of_other = equal ? other->name : other->shortened;
-    if (equal && name != one->name) {
-      name = one->name;
-      same = 0;
-    } else if (!equal && name == one->name) {
-      continue;
-    }
-    size_t at = 0;
-    while (name[at] && name[at] == of_other[at])
-      at++;
-    alike = true;
-    same = at > same ? at : same;
-  }
-  while (same && isalnum((unsigned char)name[same - 1]))
-    same--; /* from the beginning of the word */
-  if (alike)
-    snprintf(text, NAME_BYTES, "…%.*s %s", NAME_PART, name + same, one->shortened);
-  else
-    snprintf(text, NAME_BYTES, "%s", one->shortened);
-}
-
-/* Rows that still have the same label, because their names differ too late, are numbered. */
-static void number_equal_names(char (*names)[NAME_BYTES], u32 n, size_t seen) {
-  for (u32 i = 0; i < n; i++) {
-    u32 number = 1;
-    for (u32 k = i + 1; k < n; k++) {
-      char longer[NAME_BYTES + 16];
-      if (strncmp(names[i], names[k], seen) != 0)
-        continue;
-      snprintf(longer, sizeof(longer), "(%u) %s", ++number, names[k]);
-      memcpy(names[k], longer, NAME_BYTES);
-      names[k][NAME_BYTES - 1] = 0;
-    }
-    if (number > 1) {
-      char longer[NAME_BYTES + 16];
-      snprintf(longer, sizeof(longer), "(1) %s", names[i]);
-      memcpy(names[i], longer, NAME_BYTES);
-      names[i][NAME_BYTES - 1] = 0;
-    }
-  }
-}
-
 /* Of the steps in which the GPU was recorded, for one rank. */
 static double kernels_per_step(const struct results *results) {
   /* what was not seen before an engine's first iteration belongs to earlier ones */
@@ -150,13 +89,13 @@ static void put_kernels(struct pen *pen, const struct results *results,
                                      false};
   u32 n = section_rows(view, results->n_kernels, KERNELS_SHOWN);
   struct kernel_row *rows = memory_zeroed(size_sum(n, 1), sizeof(*rows));
-  char(*names)[NAME_BYTES] = memory_zeroed(size_sum(n, 1), sizeof(*names));
+  struct row_name *names = memory_zeroed(size_sum(n, 1), sizeof(*names));
   double per_step = kernels_per_step(results);
-  size_t seen = shown_name_length(pen);
   for (u32 i = 0; i < n; i++) {
     const struct kernel_result *one = &results->kernels[i];
-    label_row(results, n, i, seen, names[i]);
-    rows[i] = (struct kernel_row){.name = names[i],
+    names[i].shortened = one->shortened;
+    names[i].whole = one->name;
+    rows[i] = (struct kernel_row){.name = names[i].text,
                                   .category = one->category,
                                   .count = one->count,
                                   .ms = one->sum_ms,
@@ -165,9 +104,8 @@ static void put_kernels(struct pen *pen, const struct results *results,
                                   .max_ms = one->max_ms,
                                   .share = one->share};
   }
-  number_equal_names(names, n, seen);
+  make_names_distinct(pen, names, n);
   table_print(pen, &table, rows, n, TEXT_INDENT);
-
   free(rows);
   free(names);
 }

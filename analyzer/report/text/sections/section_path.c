@@ -8,6 +8,7 @@
 
 #include "analyses/path/path_graph.h"
 #include "base/checked_memory.h"
+#include "report/text/distinct_names.h"
 #include "report/text/section.h"
 #include "report/text/table.h"
 
@@ -118,14 +119,18 @@ static void put_names(struct pen *pen, const struct results *results) {
   static const struct table table = {TABLE_COLUMNS(columns), sizeof(struct name_row), TABLE_PLAIN,
                                      false};
   struct name_row rows[NAMES_SHOWN];
+  struct row_name names[NAMES_SHOWN];
   u32 n = results->n_path_by_name < NAMES_SHOWN ? results->n_path_by_name : NAMES_SHOWN;
   for (u32 i = 0; i < n; i++) {
     const struct path_name_result *one = &results->path_by_name[i];
-    rows[i] = (struct name_row){.name = one->shortened,
+    names[i].shortened = one->shortened;
+    names[i].whole = one->name;
+    rows[i] = (struct name_row){.name = names[i].text,
                                 .category = one->category,
                                 .ms = one->ms,
                                 .share = one->ms / results->path_length_ms};
   }
+  make_names_distinct(pen, names, n);
   if (pen->column)
     pen_newline(pen);
   if (n)
@@ -185,14 +190,20 @@ static void put_pays(struct pen *pen, const struct results *results) {
   static const struct table table = {TABLE_COLUMNS(columns), sizeof(struct pays_row),
                                      offsetof(struct pays_row, style), true};
   struct pays_row rows[PAYS_SHOWN];
+  struct row_name names[PAYS_SHOWN];
   u32 n = 0;
   for (u32 i = 0; i < results->n_pays && n < PAYS_SHOWN; i++) {
     const struct paying *one = &results->pays[i];
-    if (one->saves_at_0 >= PAYS_LEAST)
-      rows[n++] =
-          (struct pays_row){one->shortened,  one->kind,       one->saves_at_90, one->saves_at_50,
-                            one->saves_at_0, one->saves_at_0, STYLE_GOOD};
+    if (one->saves_at_0 < PAYS_LEAST)
+      continue;
+    names[n].shortened = one->shortened;
+    names[n].whole = one->name;
+    rows[n] =
+        (struct pays_row){names[n].text,   one->kind,       one->saves_at_90, one->saves_at_50,
+                          one->saves_at_0, one->saves_at_0, STYLE_GOOD};
+    n++;
   }
+  make_names_distinct(pen, names, n);
   if (n && pen->column)
     pen_newline(pen);
   if (n)

@@ -222,8 +222,7 @@ static void put_cost(struct pen *pen, const struct results *results) {
     pen_newline(pen);
     pen_to(pen, VALUE_INDENT);
     pen_words(pen, STYLE_DIM, VALUE_INDENT,
-              "not counted: guards around calls, caches, what PyTorch does for tscope; with small "
-              "operators that can be as much again");
+              "caches and PyTorch's part are not counted: it can be twice that");
   }
 }
 
