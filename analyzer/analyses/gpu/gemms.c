@@ -354,6 +354,7 @@ static struct cell **all_cells(const struct analysis *a, u32 *n) {
       if (cell->calls + cell->replayed > 0)
         cells[(*n)++] = cell;
     }
+  qsort(cells, *n, sizeof(*cells), by_shape);
   return cells;
 }
 
@@ -363,7 +364,7 @@ static int list_rows(struct analysis *a, double ranks, double *total_ms) {
   struct cell **cells = all_cells(a, &n);
   struct gemm_row *rows = memory_array(size_sum(n, 1), sizeof(*rows));
   u32 made = 0;
-  bool good = rows;
+  bool good = true;
   for (u32 i = 0, same; good && i < n; i += same) {
     for (same = 1; i + same < n && by_shape(&cells[i], &cells[i + same]) == 0; same++)
       ;
