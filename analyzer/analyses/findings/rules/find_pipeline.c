@@ -33,8 +33,8 @@ static const struct pipeline_stage *limiting_stage(struct findings *f, double *w
       *worth_s = worth;
     }
   }
-  if (best)
-    worth_of(f, what_if_cure(f, WHAT_IF_STAGE, best->stage), NAN);
+  /* Only the cure of the stage that is named belongs to the finding. */
+  worth_of(f, best ? what_if_cure(f, WHAT_IF_STAGE, best->stage) : NULL, NAN);
   return best;
 }
 
