@@ -27,7 +27,8 @@ function whatIfs(of) {
                                                        `saves ${percent(row.saving_fraction)}`,
                      note: ms(row.step_ms) + ' a step' +
                          (row.saving_high - row.saving_low > 0.01 ?
-                              `; ${percent(row.saving_low)} to ${percent(row.saving_high)} in half of the steps` :
+                              `; ${percent(row.saving_low)} to ${
+                                  percent(row.saving_high)} in half of the steps` :
                               '')
                    })),
           Math.max(most, 0.2)));
@@ -36,8 +37,8 @@ function whatIfs(of) {
 // What a step saves if one thing takes less and less of its time.
 function whatPays(of) {
   const shades = ['compute', 'transfer', 'input', 'wait', 'copy', 'launch'];
-  const list = of.critical_path.pays.filter((row) => row.saves_at_0 >= 5e-3 && isKnown(row.saves_at_50))
-                   .slice(0, shades.length);
+  const pays = (row) => row.saves_at_0 >= 5e-3 && isKnown(row.saves_at_50);
+  const list = of.critical_path.pays.filter(pays).slice(0, shades.length);
   const why = of.critical_path.pays.filter((row) => row.why)
                   .map((row) => note(`${row.name}: ${percent(row.gpu_share)} of GPU time, saves ${
                       percent(row.saves_at_0)}: ${row.why}`));

@@ -170,7 +170,9 @@ panel({
                 cards(top, true) :
                 el('p', {class: 'nothing'},
                    'Nothing that was measured stands out: no finding reached its threshold.' +
-                       (report.convergence.reason && report.steps.count ? ' No loss is known.' : '')),
+                       (report.convergence.reason && report.steps.count ?
+                            ' No loss is known.' :
+                            '')),
             report.findings.length > 3 ?
                 el('p', {class: 'links'},
                    el('a', {
