@@ -222,6 +222,14 @@ static int reduce(struct reduce_options *options) {
   if (!error)
     error = import_load(options->paths, options->n_paths, &options->model, &model, reducing.why,
                         sizeof(reducing.why));
+  if (!error && reducing.n && !(model->timelines && model->timelines->ledger)) {
+    snprintf(
+        reducing.why, sizeof(reducing.why),
+        "%s has no traces of tscope: recordings of other profilers cannot be reduced, read them "
+        "with tscope report",
+        options->paths[0]);
+    error = -ENOTSUP;
+  }
   if (!error && reducing.n == 0) {
     snprintf(reducing.why, sizeof(reducing.why), "%s has no ranks to reduce", options->paths[0]);
     error = -ENODATA;

@@ -189,6 +189,12 @@ def check_failures(scratch):
     again = json.loads(run(REPORT, here, "--steps", "3:20", "--format", "json").stdout)
     assert not differences(chosen, again), differences(chosen, again)[:20]
     # Commands that cannot do anything say why.
+    profiler = os.path.join(scratch, "profiler.json")
+    with open(profiler, "w", encoding="utf-8") as file:
+        json.dump({"schemaVersion": 1, "distributedInfo": {"rank": 0, "world_size": 1}, "traceEvents": [
+            {"ph": "X", "cat": "cpu_op", "name": "aten::mm", "pid": 1, "tid": 1, "ts": 1.0, "dur": 5.0}]}, file)
+    said = run(REDUCE, profiler, "--output", os.path.join(scratch, "none"), ok=(2,)).stderr
+    assert "recordings of other profilers cannot be reduced" in said, said
     empty = os.path.join(scratch, "empty")
     os.makedirs(empty)
     said = run(REDUCE, traces, "--output", here, "--with", empty, ok=(2,)).stderr

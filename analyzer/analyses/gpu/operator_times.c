@@ -316,7 +316,8 @@ void operators_carry(struct analysis *a, u32 rank, struct carrier *c) {
   pthread_mutex_lock(&sums->lock);
   for (struct operator_sum one = {0}; carry_next(c);) {
     carry_operator(c, &name, &one);
-    add_operator(&sums->operators.at[operator_of(a, name)], &one);
+    u32 index = operator_of(a, name); /* may move the operators */
+    add_operator(&sums->operators.at[index], &one);
   }
   for (struct pair one = {0}; carry_next(c);) {
     carry_pair(a, c, &name, &one);
