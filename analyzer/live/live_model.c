@@ -121,6 +121,7 @@ static void put_rank(struct model *model, u32 r, const struct live_rank *from, u
   struct rank *rank = &model->ranks[r];
   *events = (struct rank_events){.realtime_minus_monotonic =
                                      process->definitions.now.realtime_minus_monotonic,
+                                 .last_anchor = process->definitions.now.last_anchor,
                                  .definitions = &from->process->definitions.now,
                                  .begin = (i64)header->start_monotonic_ns,
                                  .end = process->newest};

@@ -902,7 +902,8 @@ static struct worth summarise(const struct question *q, u32 cure, double *scratc
     const i64 *saved = &q->saved[s][(size_t)cure * in_sample];
     for (u32 k = 0; k < in_sample; k++, n++) {
       saved_ms[n] = ns_to_ms(saved[k] - (k ? saved[k - 1] : 0));
-      length_ms[n] = ns_to_ms(r->step_ends[k] - (k ? r->step_ends[k - 1] : r->g->begin));
+      i64 from = k ? r->step_ends[k - 1] : r->g->begin, to = r->step_ends[k];
+      length_ms[n] = from == NS_UNKNOWN || to == NS_UNKNOWN ? 0 : ns_to_ms(to - from);
     }
     hidden += q->hidden[s][cure];
   }

@@ -21,7 +21,9 @@ static void finds_what_dlsym_finds(void **state) {
   static const char *const names[] = {"malloc",
                                       "memcpy",
                                       "strlen",
+#ifndef __SANITIZE_ADDRESS__ /* which has a time() of its own, and an answer of its own for it */
                                       "time",
+#endif
                                       "getpid",
                                       "realpath",
                                       "pthread_cond_wait",
