@@ -40,7 +40,7 @@ void tscope_linker_work(struct tscope_thread *thread, struct tscope_linker_work 
   if (!__atomic_compare_exchange_n(&work->state, &new, WAITS, false, __ATOMIC_SEQ_CST,
                                    __ATOMIC_SEQ_CST))
     return;
-  if (!wake || thread == ticker_thread) {
+  if (!wake || thread == __atomic_load_n(&ticker_thread, __ATOMIC_RELAXED)) {
     work->run(thread);
     set_state(work, DONE);
   } else {
@@ -60,7 +60,7 @@ void tscope_linker_work_begin(void (*wake)(void)) {
 }
 
 void tscope_linker_work_do(struct tscope_thread *ticker) {
-  ticker_thread = ticker;
+  __atomic_store_n(&ticker_thread, ticker, __ATOMIC_RELAXED);
   struct tscope_linker_work *work = __atomic_exchange_n(&waiting, NULL, __ATOMIC_SEQ_CST);
   while (work) {
     struct tscope_linker_work *next = work->next;

@@ -26,8 +26,9 @@ def check(kind, ranks, extra_ms, document):
         expect(not document["distributed"]["stragglers"], document["distributed"])
         return
     change = f"rank {slow} as fast as its peers"
-    # On a busy machine its other work is slowed and quickened too.
-    expect(abs(saved[change] - extra_ms) < 0.15 * step_ms, f"{extra_ms} ms: {saved}")
+    # On a busy machine its other work is slowed and quickened too. What a peer does while it waits in gloo counts as its
+    # own work, so the figure for one rank may be too low; it never promises more than there is.
+    expect(0 < saved[change] < extra_ms + 0.15 * step_ms, f"{extra_ms} ms: {saved}")
     expect(abs(saved["every rank as fast as the median"] - extra_ms) < 0.2 * step_ms, f"{extra_ms} ms: {saved}")
     expect(document["distributed"]["stragglers"] == [slow], document["distributed"])
     expect(document["critical_path"]["by_rank"][str(slow)] > 0.5 * document["critical_path"]["length_ms"],

@@ -85,9 +85,9 @@ static bool is_silent(const struct making *m, u32 rank) {
 
 static const char *describe_place(struct making *m, u32 rank) {
   const char *phase = phase_of(m, rank);
-  i64 silence = m->end - m->alive[rank];
-  if (!is_silent(m, rank))
+  if (m->alive[rank] == NS_UNKNOWN || !is_silent(m, rank))
     return phase;
+  i64 silence = m->end - m->alive[rank];
   return arena_printf(m->arena, "%s%sIts last sign of life is %.3g s before that of the others.",
                       phase ? phase : "", phase ? " " : "", (double)silence / 1e9);
 }

@@ -18,23 +18,25 @@ static const char *library; /* resolved.c: has a table of hashes in the older fo
 /* Functions with one version and with several, chosen at run time (IFUNC), and variables. */
 static void finds_what_dlsym_finds(void **state) {
   (void)state;
-  static const char *const names[] = {"malloc",
-                                      "memcpy",
-                                      "strlen",
-#ifndef __SANITIZE_ADDRESS__ /* which has a time() of its own, and an answer of its own for it */
-                                      "time",
+  static const char *const names[] = {
+    "malloc",
+    "memcpy",
+    "strlen",
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__) /* they have their own */
+    "time",
 #endif
-                                      "getpid",
-                                      "realpath",
-                                      "pthread_cond_wait",
-                                      "dlvsym",
-                                      "fopen",
-                                      "nftw",
-                                      "gettimeofday",
-                                      "regexec",
-                                      "environ",
-                                      "stdout",
-                                      "tscope_no_such_name"};
+    "getpid",
+    "realpath",
+    "pthread_cond_wait",
+    "dlvsym",
+    "fopen",
+    "nftw",
+    "gettimeofday",
+    "regexec",
+    "environ",
+    "stdout",
+    "tscope_no_such_name"
+  };
   for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++) {
     void *expected = dlsym(RTLD_DEFAULT, names[i]);
     if (tscope_first_definition(names[i]) != expected)
