@@ -95,7 +95,10 @@ def check_truth(report, seed):
     found = nights.index(int(began["first"]["run"].split("-")[1]))
     # The effect is ten times the noise of a run, so its begin is known to the run; the noise of one may hide it.
     assert began["began_later"] and not began["is_over"] and abs(found - truth) <= 1, (began, nights)
-    assert [row["name"] for row in document["lost"]] == [FRAGILE], document["lost"]
+    # Nobody else; and this one where it was lost often enough for one report in ten thousand.
+    lost = sum(FRAGILE in {row["host"] for row in one["run_end"]["ranks"]} for one in reports)
+    names = [row["name"] for row in document["lost"]]
+    assert names == [FRAGILE] or (not names and lost < 8), (lost, document["lost"])
     nic = named(document, "slow links")
     assert set(nic) == {SLOW_NIC} and abs(nic[SLOW_NIC]["effect"] - NIC_BY) < 0.1, nic
     for kind in ("late host", "slow device", "slow link"):
