@@ -104,6 +104,12 @@ static void write_comm(struct tscope_thread *thread, struct communicator *comm) 
                 sizeof(record));
 }
 
+static void fill_slot(struct communicator *comm, const struct communicator *made) {
+  memcpy(comm, made, offsetof(struct communicator, number));
+  __atomic_store_n(&comm->number, n_numbers++, __ATOMIC_RELAXED);
+  __atomic_store_n(&comm->get_state, made->get_state, __ATOMIC_RELEASE);
+}
+
 /* Adds a communicator under its handle. If the handle is already there, tscope did not see the end
  * of the old communicator, which does not exist any more. */
 static struct communicator *add_communicator(ncclComm_t handle, const struct communicator *made) {
@@ -117,8 +123,7 @@ static struct communicator *add_communicator(ncclComm_t handle, const struct com
            : n_slots < MAX_COMMUNICATORS ? n_slots++
                                          : MAX_COMMUNICATORS;
   if (slot < MAX_COMMUNICATORS) {
-    communicators[slot] = *made;
-    communicators[slot].number = n_numbers++;
+    fill_slot(&communicators[slot], made);
     communicators[slot].handle = handle;
     if (known || handle_map_put_locked(&by_handle, (u64)(uintptr_t)handle, slot))
       comm = &communicators[slot];

@@ -19,7 +19,6 @@ struct communicator {
   u64 identity; /* 0: created before tscope watched, or by a function that tscope does not know */
   u64 parent;
   u64 create_dur;
-  u32 number; /* in the trace */
   u32 rank;
   u32 size;
   i32 device;
@@ -34,6 +33,8 @@ struct communicator {
   u32 reported_stall; /* the stall in which its error was written, 0: none */
   ncclResult_t
       job_error; /* its asynchronous error as NCCL returned it to the job, or ncclSuccess */
+  /* A query may read what follows while its slot is given to another communicator. */
+  u32 number; /* in the trace */
   nccl_get_state
       get_state; /* NCCL's own function for this communicator; NULL: it must not be called */
 };
