@@ -6,6 +6,7 @@
 #include <sys/mman.h>
 
 #include "facts/identity.h"
+#include "process/bus_errors.h"
 #include "process/fork_count.h"
 #include "process/process_end.h"
 #include "process/workers.h"
@@ -39,9 +40,10 @@ void tscope_turn_off(const char *why) {
     tscope_info(NULL, TSCOPE_INFO_FEATURE, why, "off");
 }
 
-/* Kernels before 4.14 cannot wipe a page, and some emulators claim that they did but do not. */
+/* Kernels before 4.14 cannot wipe a page, and some emulators say that they did and do not. */
 static void go_dormant_in_child(void) {
   *tscope_live = (struct tscope_live){0};
+  tscope_bus_errors_in_child();
 }
 
 /* Puts a live page in place of the dormant one. The thread whose page is used then wakes the

@@ -11,19 +11,6 @@
 #include "record/hook.h"
 #include "resolve/next_function.h"
 
-#define NOT_KNOWN ((void *)1)
-
-/* `next` keeps what was found. */
-static void *next_function(void **next, const char *name) {
-  void *found = __atomic_load_n(next, __ATOMIC_RELAXED);
-  if (TSCOPE_UNLIKELY(!found)) {
-    found = tscope_next_function(name);
-    found = found ? found : NOT_KNOWN;
-    __atomic_store_n(next, found, __ATOMIC_RELAXED);
-  }
-  return found == NOT_KNOWN ? NULL : found;
-}
-
 static pid_t note_end(pid_t child, int status) {
   if (TSCOPE_UNLIKELY(child > 0 && WIFSIGNALED(status)))
     tscope_reaped(child, WTERMSIG(status));
@@ -33,7 +20,7 @@ static pid_t note_end(pid_t child, int status) {
 pid_t tscope_hook_waitpid(pid_t which, int *status, int options) __asm__("waitpid");
 TSCOPE_EXPORT pid_t tscope_hook_waitpid(pid_t which, int *status, int options) {
   static void *next;
-  pid_t (*real)(pid_t, int *, int) = next_function(&next, "waitpid");
+  pid_t (*real)(pid_t, int *, int) = tscope_next_function_once(&next, "waitpid");
   int own = 0, *ended = status ? status : &own;
   pid_t child = real ? real(which, ended, options) : wait4(which, ended, options, NULL);
   return note_end(child, *ended);
@@ -42,7 +29,7 @@ TSCOPE_EXPORT pid_t tscope_hook_waitpid(pid_t which, int *status, int options) {
 pid_t tscope_hook_wait(int *status) __asm__("wait");
 TSCOPE_EXPORT pid_t tscope_hook_wait(int *status) {
   static void *next;
-  pid_t (*real)(int *) = next_function(&next, "wait");
+  pid_t (*real)(int *) = tscope_next_function_once(&next, "wait");
   int own = 0, *ended = status ? status : &own;
   pid_t child = real ? real(ended) : wait4(-1, ended, 0, NULL);
   return note_end(child, *ended);

@@ -13,6 +13,7 @@
 #include "facts/directory.h"
 #include "facts/identity.h"
 #include "format/default_directory.h"
+#include "process/bus_errors.h"
 #include "process/process.h"
 #include "process/workers.h"
 #include "record/chunk_pool.h"
@@ -98,6 +99,8 @@ static bool open_trace(const struct tscope_identity *identity, char *why, size_t
     snprintf(why, bytes, "cannot write a trace in %.300s (%s)", path, strerror(-error));
     return false;
   }
+  if (!tscope_trace.carried)
+    tscope_bus_errors_guard();
   tscope_chunk_pool_refill();
   if (!tscope_queue_length(&tscope_chunk_pool.ready)) {
     snprintf(why, bytes, "no room for a trace in %.300s; free some, or set TSCOPE_DIR", path);

@@ -257,12 +257,14 @@ static void *run_ticker(void *nothing) {
   return NULL;
 }
 
-/* Starts a thread of our own, with all signals blocked. 0 or a negative errno. */
+/* Starts a thread of our own, with all signals blocked but the one of a store that fails. 0 or a
+ * negative errno. */
 static int start(void *(*run)(void *), size_t stack_bytes) {
   if (!pthread_create || !pthread_attr_setstacksize)
     return -ENOSYS;
   sigset_t all, before;
   sigfillset(&all);
+  sigdelset(&all, SIGBUS);
   sigprocmask(SIG_SETMASK, &all, &before);
   pthread_attr_t attributes;
   pthread_attr_init(&attributes);

@@ -41,7 +41,7 @@ static u32 n_filled; /* chunks filled since the last time */
 /* One thread at a time carries. */
 static struct tscope_lock lock;
 
-enum outcome { DONE, RETRY, CUT, REMOVED };
+enum outcome { DONE, RETRY, CUT, REMOVED, BROKEN };
 
 void *tscope_carry_map(size_t bytes, u32 chunks_max) {
   const unsigned close_on_exec = 1, may_be_sealed = 2;
@@ -244,11 +244,13 @@ static bool carry_chunk(int fd, u32 number) {
 
 static enum outcome check_file(int fd) {
   struct statx now;
+  u32 expected =
+      tscope_trace.carried ? extent : __atomic_load_n(&tscope_trace.chunks, __ATOMIC_ACQUIRE);
   if (statx(fd, "", AT_EMPTY_PATH, STATX_NLINK | STATX_SIZE, &now) != 0)
     return RETRY;
   if (now.stx_nlink == 0)
     return REMOVED;
-  return now.stx_size < tscope_trace_offset(extent) ? CUT : DONE;
+  return now.stx_size < tscope_trace_offset(expected) ? CUT : DONE;
 }
 
 static enum outcome carry_all(int fd) {
@@ -285,18 +287,31 @@ void tscope_carry_tell(void) {
     tscope_log(0, "the trace cannot be written (%s); it is tried again, and losses are counted",
                strerror(why_failed));
   else
-    tscope_turn_off(outcome == CUT ? "the trace was cut by another program"
-                                   : "the trace was removed by another program");
+    tscope_turn_off(outcome == CUT       ? "the trace was cut by another program"
+                    : outcome == REMOVED ? "the trace was removed by another program"
+                                         : "the trace's file system has failed");
   told = outcome;
+}
+
+/* A mapped file only has to be there, as long as it was, and with its beginning. */
+static enum outcome check_mapped(int fd) {
+  enum outcome outcome = check_file(fd);
+  if (outcome == DONE && tscope_trace.header->magic[0] != TSCOPE_MAGIC[0])
+    outcome = CUT;
+  bool broken = __atomic_load_n(&tscope_trace.broken, __ATOMIC_ACQUIRE);
+  return outcome == CUT || outcome == REMOVED ? outcome : broken ? BROKEN : DONE;
 }
 
 void tscope_carry(bool own_descriptors) {
   static int kept = -1;
-  if (!tscope_trace.carried || !tscope_lock_within(&lock, 0))
+  if (!tscope_lock_within(&lock, 0))
     return;
   int fd = own_descriptors && kept >= 0 && tscope_trace_is(kept) ? kept : tscope_trace_open();
   bool removed = fd == -ENOENT || fd == -ESTALE;
-  enum outcome outcome = fd >= 0 ? carry_all(fd) : removed ? REMOVED : RETRY;
+  enum outcome outcome = !tscope_trace.carried ? check_mapped(fd)
+                         : fd >= 0             ? carry_all(fd)
+                         : removed             ? REMOVED
+                                               : RETRY;
   int error = fd < 0 ? -fd : errno;
   kept = -1;
   if (own_descriptors && outcome == DONE)

@@ -4,7 +4,8 @@
  * is gone), the job's threads write into memory with the layout of the file, and the helper carries
  * what is new to the file every 100 ms by pwrite(), whose errors are ordinary: the memory is kept
  * until it was carried, and the file does not grow meanwhile. Memory of chunks that are full and
- * carried goes back to the system. In a trace that is mapped, all of this does nothing.
+ * carried goes back to the system. In a trace that is mapped, only tscope_carry() does something:
+ * it looks whether the file is still there.
  */
 #ifndef TSCOPE_CARRY_H
 #define TSCOPE_CARRY_H

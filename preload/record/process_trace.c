@@ -113,6 +113,11 @@ static bool prefault(u32 first, u32 count) {
 static bool has_room(int fd, u32 from, u32 to) {
   if (tscope_trace.carried)
     return tscope_carry_succeeds();
+  /* A file that was cut must not become long again: what was in it is gone. */
+  struct statx now;
+  if (statx(fd, "", AT_EMPTY_PATH, STATX_SIZE, &now) == 0 &&
+      now.stx_size < tscope_trace_offset(from))
+    return false;
   return allocate(fd, (off_t)tscope_trace_offset(from), (off_t)tscope_trace_offset(to)) == 0;
 }
 
@@ -194,6 +199,7 @@ int tscope_trace_create(int directory_fd, const char *directory, const char *nam
     goto out;
   }
   store->header = map;
+  store->bytes = bytes;
   store->chunks_max = chunks_max;
   memcpy(map, header, sizeof(*header));
   store->header->carried = store->carried;

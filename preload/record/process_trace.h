@@ -25,6 +25,8 @@ struct tscope_trace {
   u32 chunks;     /* what is in the file; may be touched after reading this with acquire order */
   bool full;      /* the last attempt to grow failed */
   bool carried;   /* the mapping is memory, and not the file */
+  bool broken;    /* the file could not hold a store; memory has taken its place */
+  size_t bytes;   /* of the mapping */
   u64 disk_free;  /* bytes to leave on the disk */
   u64 device, inode;
   char path[2048];

@@ -39,3 +39,14 @@ void *tscope_next_function(const char *name) {
   }
   return function;
 }
+
+void *tscope_next_function_once(void **next, const char *name) {
+  static char none;
+  void *found = __atomic_load_n(next, __ATOMIC_RELAXED);
+  if (!found) {
+    found = tscope_next_function(name);
+    found = found ? found : &none;
+    __atomic_store_n(next, found, __ATOMIC_RELAXED);
+  }
+  return found == &none ? NULL : found;
+}

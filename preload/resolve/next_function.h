@@ -15,6 +15,9 @@
  * unloaded. */
 void *tscope_next_function(const char *name);
 
+/* The same; `next`, at first NULL, keeps what was found, or that nothing was. */
+void *tscope_next_function_once(void **next, const char *name);
+
 #pragma GCC visibility pop
 
 #endif

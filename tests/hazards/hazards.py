@@ -45,6 +45,8 @@ NOT_EMULATED = {
     "nvtx-injection-free": STARTS_OTHERS, "nvtx-injection-taken": STARTS_OTHERS, "nvtx-off": STARTS_OTHERS,
     "setuid-program": "a setuid program has to be started without the emulator",
     "signal-handlers-and-mask-kept": "the emulator uses signals itself",
+    "own-bus-errors": "the emulator uses signals itself",
+    "trace-cut-by-another-program": "the emulator uses signals itself",
     "directory-read-only": "the emulated machine's libraries may be closed to other users",
 }
 
@@ -462,6 +464,21 @@ def kill_9_at_1000_instants(scratch):
 
 def signal_handlers_and_mask_kept(scratch):
     check_recorded(scratch, "signals-kept", launches=50000, lossless=False)
+
+
+def own_bus_errors(scratch):
+    check_recorded(scratch, name="bus_errors", launches=2000)
+
+
+def trace_cut_by_another_program(scratch):
+    """On a file system where the trace is mapped: the next store would end the job. trace_harm.py has the others."""
+    del scratch
+    directory = tempfile.mkdtemp(prefix="tscope-cut-", dir="/dev/shm")
+    undos.append(lambda: shutil.rmtree(directory, ignore_errors=True))
+    bare, shimmed = (run([program("bus_errors"), "cut"], where) for where in (None, directory))
+    assert (bare.returncode, bare.stdout) == (shimmed.returncode, shimmed.stdout), (bare, shimmed)
+    lines = shimmed.stderr.decode().splitlines()  # none if the program ended before a look at the file
+    assert len(lines) <= 1 and all("off: the trace was cut" in line for line in lines), lines
 
 
 def pending_signal_stays_pending(scratch):

@@ -1,0 +1,152 @@
+/* SPDX-License-Identifier: MIT */
+#include "process/bus_errors.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdint.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "record/hook.h"
+#include "record/process_trace.h"
+#include "resolve/next_function.h"
+
+/* The process whose trace is guarded, 0: none. A child made by vfork() has the same memory, but
+ * actions of its own. */
+static pid_t guarded;
+
+/* The job's action for SIGBUS. A handler of a signal may set it at any moment, so each one has a
+ * place of its own, which is used again long after. */
+static struct sigaction actions[64];
+static u32 n_actions, latest;
+
+static struct sigaction *job_action(void) {
+  return &actions[__atomic_load_n(&latest, __ATOMIC_ACQUIRE)];
+}
+
+static void set_job_action(const struct sigaction *action) {
+  u32 place =
+      __atomic_add_fetch(&n_actions, 1, __ATOMIC_RELAXED) % (sizeof(actions) / sizeof(*actions));
+  actions[place] = *action;
+  __atomic_store_n(&latest, place, __ATOMIC_RELEASE);
+}
+
+extern int __sigaction(int number, const struct sigaction *action, struct sigaction *old);
+
+static int next_sigaction(int number, const struct sigaction *action, struct sigaction *old) {
+  static void *next;
+  int (*real)(int, const struct sigaction *, struct sigaction *) =
+      tscope_next_function_once(&next, "sigaction");
+  return real ? real(number, action, old) : __sigaction(number, action, old);
+}
+
+/* Does what the kernel does by default. The store that failed is tried again, and fails again. */
+static void end_process(int number, siginfo_t *info) {
+  next_sigaction(number, &(struct sigaction){.sa_handler = SIG_DFL}, NULL);
+  if (info->si_code <= 0) /* another process or this one has sent it */
+    syscall(SYS_rt_tgsigqueueinfo, getpid(), (pid_t)syscall(SYS_gettid), number, info);
+}
+
+/* Not only the page that is missing: whoever uses the trace from here on sees one and the same. */
+static bool put_memory(void) {
+  int saved = errno;
+  void *memory = mmap(tscope_trace.header, tscope_trace.bytes, PROT_READ | PROT_WRITE,
+                      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
+  errno = saved;
+  if (memory == MAP_FAILED)
+    return false;
+  __atomic_store_n(&tscope_trace.broken, true, __ATOMIC_RELEASE);
+  return true;
+}
+
+static void handle(int number, siginfo_t *info, void *context) {
+  size_t at = (size_t)((const u8 *)info->si_addr - (const u8 *)tscope_trace.header);
+  if (info->si_code > 0 && at < tscope_trace.bytes && put_memory())
+    return;
+  const struct sigaction job = *job_action();
+  if (job.sa_handler == SIG_IGN)
+    return;
+  if (job.sa_handler == SIG_DFL) {
+    end_process(number, info);
+    return;
+  }
+  if (job.sa_flags & (int)SA_RESETHAND) {
+    struct sigaction after = job;
+    after.sa_handler = SIG_DFL;
+    set_job_action(&after);
+  }
+  if (job.sa_flags & SA_SIGINFO)
+    job.sa_sigaction(number, info, context);
+  else
+    job.sa_handler(number);
+}
+
+/* The kernel's action while the job's is `job`: its flags and mask are the job's. */
+static struct sigaction action_for(const struct sigaction *job) {
+  if (job->sa_handler == SIG_IGN) /* a program that is started next inherits that */
+    return *job;
+  struct sigaction action = *job;
+  if (job->sa_handler == SIG_DFL)
+    action.sa_flags = SA_ONSTACK | SA_RESTART;
+  action.sa_flags = (action.sa_flags & ~(int)SA_RESETHAND) | SA_SIGINFO;
+  action.sa_sigaction = handle;
+  return action;
+}
+
+static bool is_guarded(void) {
+  pid_t process = __atomic_load_n(&guarded, __ATOMIC_ACQUIRE);
+  return process && process == getpid();
+}
+
+static int set_action(const struct sigaction *action, struct sigaction *old) {
+  const struct sigaction before = *job_action();
+  if (action) {
+    const struct sigaction ours = action_for(action);
+    set_job_action(action);
+    if (next_sigaction(SIGBUS, &ours, NULL) != 0)
+      return -1;
+  }
+  if (old)
+    *old = before;
+  return 0;
+}
+
+int tscope_hook_sigaction(int number, const struct sigaction *action,
+                          struct sigaction *old) __asm__("sigaction");
+TSCOPE_EXPORT int tscope_hook_sigaction(int number, const struct sigaction *action,
+                                        struct sigaction *old) {
+  if (TSCOPE_UNLIKELY(number == SIGBUS) && is_guarded())
+    return set_action(action, old);
+  return next_sigaction(number, action, old);
+}
+
+typedef void (*handler)(int);
+extern handler ssignal(int number, handler action); /* the C library's other name for signal() */
+
+handler tscope_hook_signal(int number, handler action) __asm__("signal");
+TSCOPE_EXPORT handler tscope_hook_signal(int number, handler action) {
+  static void *next;
+  if (TSCOPE_LIKELY(number != SIGBUS) || action == SIG_ERR || !is_guarded()) {
+    handler (*real)(int, handler) = tscope_next_function_once(&next, "signal");
+    return real ? real(number, action) : ssignal(number, action);
+  }
+  struct sigaction wanted = {.sa_handler = action, .sa_flags = SA_RESTART}, before;
+  sigaddset(&wanted.sa_mask, number);
+  return set_action(&wanted, &before) == 0 ? before.sa_handler : SIG_ERR;
+}
+
+void tscope_bus_errors_guard(void) {
+  struct sigaction job;
+  if (next_sigaction(SIGBUS, NULL, &job) != 0)
+    return;
+  set_job_action(&job);
+  __atomic_store_n(&guarded, getpid(), __ATOMIC_RELEASE);
+  const struct sigaction ours = action_for(&job);
+  next_sigaction(SIGBUS, &ours, NULL);
+}
+
+void tscope_bus_errors_in_child(void) {
+  if (guarded)
+    guarded = getpid();
+}
