@@ -467,7 +467,7 @@ def signal_handlers_and_mask_kept(scratch):
 
 
 def own_bus_errors(scratch):
-    check_recorded(scratch, name="bus_errors", launches=2000)
+    check_recorded(scratch, name="own_bus_errors", launches=2000)
 
 
 def trace_cut_by_another_program(scratch):
@@ -475,7 +475,7 @@ def trace_cut_by_another_program(scratch):
     del scratch
     directory = tempfile.mkdtemp(prefix="tscope-cut-", dir="/dev/shm")
     undos.append(lambda: shutil.rmtree(directory, ignore_errors=True))
-    bare, shimmed = (run([program("bus_errors"), "cut"], where) for where in (None, directory))
+    bare, shimmed = (run([program("own_bus_errors"), "cut"], where) for where in (None, directory))
     assert (bare.returncode, bare.stdout) == (shimmed.returncode, shimmed.stdout), (bare, shimmed)
     lines = shimmed.stderr.decode().splitlines()  # none if the program ended before a look at the file
     assert len(lines) <= 1 and all("off: the trace was cut" in line for line in lines), lines

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * bus_errors [cut]: what a program sees of its own actions for SIGBUS, once it has launched; each
- * line must be the same with and without the shim. With `cut`, it first cuts the trace that is
+ * own_bus_errors [cut]: what a program sees of its own actions for SIGBUS, once it has launched;
+ * each line must be the same with and without the shim. With `cut`, it first cuts the trace that is
  * mapped into it, if there is one, and launches on.
  */
 #include <errno.h>
