@@ -16,6 +16,7 @@
 #define TSCOPE_REASON_INJECTED "CUDA_INJECTION64_PATH"
 #define TSCOPE_REASON_CLIENT "the job's own CUPTI client"
 #define TSCOPE_REASON_PROFILES "the job profiles with CUPTI itself"
+#define TSCOPE_REASON_CUT_SHORT "the process did not end normally, and CUPTI had not delivered"
 
 /* X(NAME, words): a reason has the first kind whose words it contains. */
 #define TSCOPE_GPU_REASONS(X)                                                                      \
@@ -24,7 +25,8 @@
   X(SETTING, TSCOPE_REASON_SETTING)                                                                \
   X(INJECTED, TSCOPE_REASON_INJECTED)                                                              \
   X(CLIENT, TSCOPE_REASON_CLIENT)                                                                  \
-  X(PROFILES, TSCOPE_REASON_PROFILES)
+  X(PROFILES, TSCOPE_REASON_PROFILES)                                                              \
+  X(CUT_SHORT, TSCOPE_REASON_CUT_SHORT)
 
 enum tscope_gpu_reason {
 #define X(NAME, words) TSCOPE_GPU_REASON_##NAME,

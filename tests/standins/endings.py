@@ -31,7 +31,7 @@ SCENARIOS = {
                           "cause": "calls differ", "says": "left out all_reduce of 65536 bytes (call number 40"},
     "one-call-too-many": {"fault": "extra", "options": ["--steps", "16"], "timeout": True,
                           "cause": "calls differ", "says": "one too many, all_reduce of 65536 bytes (call number 41"},
-    "host-lost": {"fault": "die", "alone": True, "options": ["--steps", "200", "--fault-step", "80"], "cause": "host lost", "says": "fell silent"},
+    "host-lost": {"fault": "die", "alone": True, "cause": "host lost", "says": "fell silent"},
 }
 
 

@@ -188,7 +188,8 @@ const char *gpu_timing_why_no_times(struct analysis *a) {
 
 const char *gpu_timing_reason(const struct rank *rank) {
   if (main_clock(rank) == TSCOPE_GPU_CLOCK_CUPTI)
-    return "CUPTI was open, but delivered no records of it";
+    return rank->closed ? "CUPTI was open, but delivered no records of it"
+                        : TSCOPE_REASON_CUT_SHORT " records of it";
   const struct gpu_window *window = main_window(rank);
   return window ? window->reason : rank->gpu_clock_reason;
 }
@@ -210,6 +211,10 @@ const char *gpu_timing_remedy(const char *reason) {
   case TSCOPE_GPU_REASON_PROFILES:
     return "Profile with tscope or with the job's own profiler, one at a time: CUPTI serves one "
            "client.";
+  case TSCOPE_GPU_REASON_CUT_SHORT:
+    return "See how the run ended. CUPTI delivers its records from time to time, and a process "
+           "that "
+           "is killed takes the last of them with it.";
   default:
     return "Let tscope read GPU times: CUPTI's library must be found (beside the CUDA runtime, or "
            "in LD_LIBRARY_PATH) and no other profiler may hold it; see the GPU time line for the "

@@ -109,8 +109,22 @@ static u32 mark_own_reasons(struct end_search *j) {
   return marked;
 }
 
-/* Clocks that are not aligned put no deaths in order: all that stopped without a word, if others
- * reported that they lost a peer. */
+/* Clocks that are not aligned put no deaths in order: those that all others outlived for certain.
+ */
+static u32 mark_outlived(struct end_search *j) {
+  u32 n_ranks = j->a->model->n_ranks, marked = 0;
+  const struct ending **of = arena_array(j->a->arena, size_sum(n_ranks, 1), sizeof(*of));
+  for (u32 i = 0; i < j->n; i++)
+    if (j->endings[i].rank != INDEX_NONE)
+      of[j->endings[i].rank] = &j->endings[i];
+  const bool *first = outlived_first(j->a, of, SIMULTANEOUS_NS);
+  for (u32 i = 0; i < j->n && first; i++)
+    if (j->endings[i].rank != INDEX_NONE)
+      marked += j->culprit[i] = first[j->endings[i].rank];
+  return marked;
+}
+
+/* Else all that stopped without a word, if others reported that they lost a peer. */
 static u32 mark_all_silent(struct end_search *j) {
   u32 marked = 0;
   for (u32 i = 0; i < j->n && count_endings(j, ENDING_LOST_PEER) > 0; i++)
@@ -454,7 +468,9 @@ static u32 mark_culprits(struct end_search *j) {
   for (u32 i = 0; i < j->n && own == INT64_MAX; i++)
     if (j->endings[i].what == ENDING_OWN)
       own = j->endings[i].from;
-  u32 marked = j->ordered ? mark_silent(j, own) : own == INT64_MAX ? mark_all_silent(j) : 0;
+  u32 marked = j->ordered ? mark_silent(j, own) : mark_outlived(j);
+  if (!marked && !j->ordered && own == INT64_MAX)
+    marked = mark_all_silent(j);
   if (!marked && only_aborts(j))
     marked = mark_odd(j);
   if (!marked)

@@ -4,6 +4,7 @@
  *
  *   causes.c   how each rank ended, when, and whether by itself or because of another
  *   calls.c    who called fewer collectives than its peers, or more, and which
+ *   outlived.c who fell silent first, where the clocks cannot tell
  *   run_end.c  who ended the run, and the words for it
  */
 #ifndef TSCOPE_RUN_END_H
@@ -41,6 +42,11 @@ bool ending_of_rank(struct analysis *a, u32 rank, struct ending *ending);
 /* Where the program raised the exception that it ended with: "train.py:38 in load"; NULL if that is
  * not known. In the results' arena. */
 char *exception_place(struct analysis *a, const struct rank_end *end);
+
+/* [n_ranks] The ranks that fell silent first: every other one outlived them by at least `apart`
+ * (ns), whatever the clocks say. NULL if that is not certain of any. `of` [n_ranks]: how each
+ * ended. */
+bool *outlived_first(const struct analysis *a, const struct ending *const *of, i64 apart);
 
 struct call_counts {
   u32 *odd; /* [n_odd] indices into model.ranks: not as many calls as most members */

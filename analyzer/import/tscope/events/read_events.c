@@ -2,6 +2,7 @@
 #include "import/tscope/events/read_events.h"
 
 #include "base/hash.h"
+#include "format/gpu_reasons.h"
 #include "import/tscope/gpu_runs/graph_replays.h"
 #include "kernels/kernels.h"
 
@@ -485,11 +486,10 @@ static void end_gpu_window(struct reading *reading) {
       events->gpu_states.at[n - 1].clock != TSCOPE_GPU_CLOCK_CUPTI ||
       reading->gpu_last == NS_UNKNOWN || reading->gpu_last < events->gpu_states.at[n - 1].time)
     return;
-  struct rank_gpu_state over = {
-      .time = reading->gpu_last,
-      .reason = "the process did not end normally, and CUPTI had not delivered the last GPU work",
-      .sessions = events->gpu_states.at[n - 1].sessions,
-      .clock = TSCOPE_GPU_CLOCK_HOST};
+  struct rank_gpu_state over = {.time = reading->gpu_last,
+                                .reason = TSCOPE_REASON_CUT_SHORT " the last GPU work",
+                                .sessions = events->gpu_states.at[n - 1].sessions,
+                                .clock = TSCOPE_GPU_CLOCK_HOST};
   VECTOR_PUSH(&events->gpu_states, over);
 }
 
