@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: MIT
  *
- * libFuzzer target: logs of training values and module statistics, and the reader of lines that the
- * shim uses for the job's output.
+ * libFuzzer target: logs of training values and module statistics, the reader of lines that the
+ * shim uses for the job's output, and that of TensorBoard's events (behind whose checksums fuzzing
+ * would not come).
  */
 #include <stdlib.h>
 #include <string.h>
 
 #include "format/scalar_line.h"
 #include "fuzz_report.h"
+#include "import/scalars/event_file.h"
 
 int LLVMFuzzerTestOneInput(const u8 *data, size_t bytes);
 
@@ -25,9 +27,25 @@ static void read_line(const u8 *data, size_t bytes) {
   free(copy);
 }
 
+static void read_event(const u8 *data, size_t bytes) {
+  struct arena arena = {0};
+  struct scalar_log log = {.arena = &arena};
+  u8 *copy = malloc(bytes);
+  if (!copy)
+    abort();
+  memcpy(copy, data, bytes);
+  event_file_read_event(&log, copy, bytes);
+  free(copy);
+  free(log.values.at);
+  free(log.names.at);
+  arena_release(&arena);
+}
+
 int LLVMFuzzerTestOneInput(const u8 *data, size_t bytes) {
-  if (bytes)
+  if (bytes) {
     read_line(data, bytes);
+    read_event(data, bytes);
+  }
   fuzz_report(data, bytes);
   return 0;
 }

@@ -27,6 +27,11 @@ static bool is_program(const char *name) {
   return program;
 }
 
+/* events.out.tfevents.SECONDS.HOST.PID.NUMBER: TensorBoard itself goes by this name. */
+static bool is_event_file(const char *name) {
+  return strstr(name, "tfevents") != NULL;
+}
+
 /* A folder may contain much that looks like a log: there, the name must also say so. */
 bool probe_scalars(const struct input *input) {
   static const char *const ends[] = {".jsonl", ".ndjson", ".csv", ".tsv",
@@ -34,6 +39,8 @@ bool probe_scalars(const struct input *input) {
   bool named = input->given;
   if (is_program(input->name))
     return false;
+  if (is_event_file(input->name))
+    return true;
   for (size_t i = 0; i < sizeof(ends) / sizeof(*ends) && !named; i++)
     named = ends_with(input->name, ends[i]);
   return named && scalar_log_recognise((const char *)input->head, input->head_bytes);
@@ -62,14 +69,20 @@ static int load_one(struct import *import, const struct input *input, u32 rank,
   if (error)
     snprintf(why, sizeof(why), "%s", strerror(-error));
   else
-    error = scalar_log_read(log, scalar_log_recognise((const char *)bytes, n), (char *)bytes, n,
-                            why, sizeof(why));
+    error =
+        scalar_log_read(log,
+                        is_event_file(input->name) ? SCALAR_LOG_EVENTS
+                                                   : scalar_log_recognise((const char *)bytes, n),
+                        (char *)bytes, n, why, sizeof(why));
   error = budget_end(&budget, error, why, sizeof(why));
   free(bytes);
   for (u32 i = before; i < log->values.n; i++)
     log->values.at[i].rank = rank;
   if (error)
     snprintf(import->why, import->why_bytes, "%s: %s", input->path, why);
+  else if (*log->damage)
+    model_note(import->model, "%s: %s", input->path, log->damage);
+  *log->damage = 0;
   if (!error && log->unreadable_lines > unreadable_before)
     model_note(import->model, "%s: %llu lines have another form than the rest and were not read",
                input->path, (unsigned long long)(log->unreadable_lines - unreadable_before));

@@ -9,6 +9,7 @@
 #include "base/checked_memory.h"
 #include "format/scalar_line.h"
 #include "import/file_budget.h"
+#include "import/scalars/event_file.h"
 #include "import/value_json.h"
 
 #define MOST_NAMES 64u
@@ -54,6 +55,10 @@ static int add_value(struct scalar_log *log, const char *name, double value, u64
 
 static bool is_value(enum scalar_role role) {
   return role != SCALAR_ROLE_NONE && role != SCALAR_ROLE_STEP;
+}
+
+int scalar_log_add(struct scalar_log *log, const char *name, double value, u64 step) {
+  return is_value(scalar_role_of(name)) ? add_value(log, name, value, step) : 0;
 }
 
 /* Python writes NaN and Infinity into JSON, which does not have them. They become texts of the same
@@ -121,7 +126,7 @@ static int add_named_value(struct scalar_log *log, const struct value *object, u
   for (size_t i = 0; i < sizeof(keys) / sizeof(*keys); i++) {
     const char *name = value_text(value_get(object, keys[i]));
     if (name && is_value(scalar_role_of(name)))
-      return add_value(log, name, number, step);
+      return scalar_log_add(log, name, number, step);
   }
   return 0;
 }
@@ -294,6 +299,8 @@ int scalar_log_read(struct scalar_log *log, enum scalar_log_kind kind, char *tex
     return read_state(log, text, n, why, why_bytes);
   case SCALAR_LOG_TABLE:
     return read_table(log, text, n, why, why_bytes);
+  case SCALAR_LOG_EVENTS:
+    return event_file_read(log, (const u8 *)text, n, why, why_bytes);
   default:
     return read_lines(log, kind, text, n);
   }
@@ -348,6 +355,8 @@ static bool has_value_name(const char *line, size_t n) {
 
 enum scalar_log_kind scalar_log_recognise(const char *text, size_t n) {
   const char *at = text, *end = text + n;
+  if (event_file_recognise((const u8 *)text, n))
+    return SCALAR_LOG_EVENTS;
   if (n > 2 && text[strspn(text, " \t\r\n")] == '{' && memmem(text, n, "\"log_history\"", 13))
     return SCALAR_LOG_STATE;
   for (u32 i = 0; i < PROBED_LINES && at < end; i++) {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Values of training in log files: JSON lines, CSV, HuggingFace's trainer_state.json, and lines
- * that were printed for people (scalar_line.h).
+ * Values of training in log files: JSON lines, CSV, HuggingFace's trainer_state.json, TensorBoard's
+ * event files, and lines that were printed for people (scalar_line.h).
  */
 #ifndef TSCOPE_SCALAR_LOG_H
 #define TSCOPE_SCALAR_LOG_H
@@ -18,7 +18,8 @@ enum scalar_log_kind {
   SCALAR_LOG_STATE, /* one JSON document with a log_history */
   SCALAR_LOG_LINES, /* JSON objects, a line each */
   SCALAR_LOG_TABLE, /* CSV, or with tabs or semicolons */
-  SCALAR_LOG_TEXT
+  SCALAR_LOG_TEXT,
+  SCALAR_LOG_EVENTS /* TensorBoard's (event_file.h) */
 };
 
 struct scalar_log {
@@ -26,10 +27,14 @@ struct scalar_log {
   VECTOR(struct scalar) values;
   VECTOR(const char *) names;
   u64 lines, unreadable_lines; /* of JSON and tables: that could not be read */
+  char damage[160];            /* of the last event file, to follow its name; else empty */
 };
 
 /* What the beginning of a file looks like. */
 enum scalar_log_kind scalar_log_recognise(const char *text, size_t n);
+
+/* Adds a value if its name is that of one. 0, or -ENOMEM. */
+int scalar_log_add(struct scalar_log *log, const char *name, double value, u64 step);
 
 /* One JSON document, in which Python may have written NaN and Infinity; changes its text. Values
  * live in the arena, and point into the text. As value_read_json(). */
