@@ -140,6 +140,9 @@ static void run_worker(struct worker *worker, void (*between)(void),
     worker->next_ns = tscope_clock_ns(CLOCK_MONOTONIC) + TICK_NS;
     add_cpu_time(worker);
   }
+}
+
+static void leave(struct worker *worker) {
   add_cpu_time(worker);
   worker->tid = (u32)syscall(SYS_gettid);
   store(&worker->stopped, 1);
@@ -151,12 +154,16 @@ static void write_progress(void) {
   tscope_scheduling_write();
 }
 
-/* Anchors come every second at first, so that a short run can be aligned, later every ten. */
+/* Anchors come every second at first, so that a short run can be aligned, later every ten. Waits
+ * for cores are looked at more often in the first second: a run that is killed then has two looks.
+ */
 static void write_totals(u64 tick) {
   tscope_end_count_oom_kills();
   const u64 first = 60 * TICKS_PER_SECOND, later = 10 * TICKS_PER_SECOND;
   if (tick % (tick <= first ? TICKS_PER_SECOND : later) == 0)
     write_progress();
+  else if (tick < TICKS_PER_SECOND && tick % 3 == 0)
+    tscope_scheduling_write();
 }
 
 static void tick_helper(u64 tick, void *nothing) {
@@ -196,6 +203,12 @@ static void make_chunks_ready(void) {
   tscope_chunk_pool_refill();
 }
 
+/* With a last look at the waits for cores, by which the end of a run is judged too. */
+static void leave_helper(void) {
+  tscope_scheduling_write();
+  leave(&helper);
+}
+
 static void *run_helper(void *nothing) {
   (void)nothing;
   begin_helper();
@@ -205,6 +218,7 @@ static void *run_helper(void *nothing) {
   tscope_self_cost_measure_hook();
   write_progress();
   run_worker(&helper, make_chunks_ready, tick_helper, NULL);
+  leave_helper();
   return NULL;
 }
 
@@ -212,6 +226,7 @@ static void *run_helper_again(void *nothing) {
   (void)nothing;
   begin_helper();
   run_worker(&helper, make_chunks_ready, tick_helper, NULL);
+  leave_helper();
   return NULL;
 }
 
@@ -252,6 +267,7 @@ static void *run_ticker(void *nothing) {
     thread->guard = TSCOPE_GUARD_ALWAYS;
   ticking = thread;
   run_worker(&ticker, do_linker_work, tick_families, thread);
+  leave(&ticker);
   if (thread)
     tscope_thread_hand_over();
   return NULL;

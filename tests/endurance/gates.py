@@ -73,24 +73,27 @@ def environment(build, folder, name):
 
 
 def launch(command, env, seconds):
-    """Jobs that hang are ended, as a pipeline's time limit would."""
-    with subprocess.Popen(command, env=env, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
-                          start_new_session=True) as job:
+    """How the job ended; "" where it did as it should. Jobs that hang are ended, as a pipeline's time limit would."""
+    with tempfile.TemporaryFile() as said, subprocess.Popen(command, env=env, stdout=said, stderr=said,
+                                                            start_new_session=True) as job:
         try:
-            job.wait(seconds)
+            how = f"status {job.wait(seconds)}"
         except subprocess.TimeoutExpired:
-            pass
+            how = f"not ended after {seconds} s"
         for number in (signal.SIGCONT, signal.SIGKILL):
             try:
                 os.killpg(job.pid, number)
             except ProcessLookupError:
                 pass
+        said.seek(0)
+        last = said.read().decode(errors="replace").strip().splitlines()[-1:]
+        return "" if how == "status 0" else ": ".join([how, *last])
 
 
 def standin(build, folder, name, options, seconds=60):
     env = environment(build, folder, name)
     env["LD_LIBRARY_PATH"] = os.path.join(build, "tests", "standins", "lib")
-    launch([os.path.join(build, "tests", "standins", "train"), *SHORT, *options], env, seconds)
+    return launch([os.path.join(build, "tests", "standins", "train"), *SHORT, *options], env, seconds)
 
 
 def gloo(build, python, folder, name, fault, number):
@@ -100,7 +103,7 @@ def gloo(build, python, folder, name, fault, number):
     env = environment(build, folder, name)
     package = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "scripts", "packaging", "python")
     env["PYTHONPATH"] = os.environ.get("TSCOPE_PACKAGE", package)
-    launch([python, script, str(29600 + number % 300), fault], env, 400)
+    return launch([python, script, str(29600 + number % 300), fault], env, 400)
 
 
 def judge(build, folder, name, rules):
@@ -131,33 +134,40 @@ def main():
             kind = kinds[number % len(kinds)]
             name = f"healthy{number}"
             if kind == "gloo":
-                gloo(build, args.python, folder, name, "none", number)
+                failed = gloo(build, args.python, folder, name, "none", number)
             else:
-                standin(build, folder, name, [*HEALTHY[kind], "--seed", str(number + 1)])
+                failed = standin(build, folder, name, [*HEALTHY[kind], "--seed", str(number + 1)])
+            if failed:  # nothing is known about the gate then
+                rows[kind, "failed"] += 1
+                print(f"{kind}, run {name}: the job itself failed: {failed}", flush=True)
+                continue
             status, reasons, busy = judge(build, folder, name, rules)
             busy_runs += busy
             rows[kind, status] += 1
             if status:
                 wrong.append(f"{kind}, run {name}: {reasons}")
                 print(wrong[-1], flush=True)
-        print("| healthy job | green | red |\n|---|---|---|")
+        print("| healthy job | green | red | no answer | the job itself failed |\n|---|---|---|---|---|")
         for kind in kinds:
-            print(f"| {kind} | {rows[kind, 0]} | {rows[kind, 1] + rows[kind, 2]} |")
+            print("|", " | ".join([kind, *(str(rows[kind, column]) for column in (0, 1, 2, "failed"))]), "|")
         print(f"\n{busy_runs} of these runs lost cores to something else.\n\n| fault | gate | why |\n|---|---|---|")
         faults = [*FAULTS, *(GLOO_FAULTS if args.python else ())]
         for number, fault in enumerate(faults):
             name = f"fault{number}"
+            failed = ""
             if fault in GLOO_FAULTS:
-                gloo(build, args.python, folder, name, GLOO_FAULTS[fault], 250 + number)
+                failed = gloo(build, args.python, folder, name, GLOO_FAULTS[fault], 250 + number)
             else:
                 standin(build, folder, name, FAULTS[fault], 12)
             status, reasons, _ = judge(build, folder, name, rules)
-            said = " ".join(reasons)[:150].replace("|", "/")
+            said = (failed or " ".join(reasons))[:150].replace("|", "/")
+            status = 3 if failed else status
             print(f"| {fault} | {'red' if status == 1 else 'GREEN' if status == 0 else 'no answer'} | {said} |", flush=True)
             if status != 1:
                 wrong.append(fault)
-    print(f"\n{args.runs} healthy runs and {len(faults)} faults, {len(wrong)} wrong")
-    return 1 if wrong else 0
+    failed_jobs = sum(rows[kind, "failed"] for kind in kinds)
+    print(f"\n{args.runs} healthy runs and {len(faults)} faults, {len(wrong)} wrong; {failed_jobs} healthy jobs failed")
+    return 1 if wrong or failed_jobs else 0
 
 
 if __name__ == "__main__":

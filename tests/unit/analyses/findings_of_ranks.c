@@ -126,13 +126,6 @@ static void fail_slow(void **state) {
   assert_null(strstr(finding->title, "every step"));
   assert_non_null(strstr(finding->action, "replace the device"));
   results_free(r);
-  c->model.ranks[6].scheduling = /* a neighbour takes the cores: nothing is wrong with the device */
-      (struct rank_scheduling){.seconds = 10, .training_wait_s = 2};
-  r = cluster_analyse(c, &s.given);
-  finding = finding_of(r, "DIST.FAIL_SLOW");
-  assert_null(strstr(finding->action, "replace"));
-  assert_non_null(strstr(finding->action, "wait for a core"));
-  results_free(r);
   cluster_free(c);
   s.options.slow[6] = 0.08; /* the step grows by 7.7 % */
   assert_false(fires(&s, "DIST.FAIL_SLOW"));
@@ -141,6 +134,26 @@ static void fail_slow(void **state) {
   assert_false(fires(&s, "DIST.FAIL_SLOW"));
   s.options.slow_from = 47; /* three steps are an event */
   assert_false(fires(&s, "DIST.FAIL_SLOW"));
+}
+
+/* A neighbour takes the cores: nothing is wrong with the host. A GPU computes without a core. */
+static void fail_slow_without_cores(void **state) {
+  (void)state;
+  for (u32 on_gpu = 0; on_gpu < 2; on_gpu++) {
+    struct scenario s = healthy_scenario();
+    s.options = on_gpu ? healthy_gpu() : healthy_cpu();
+    s.options.slow[2] = 0.2;
+    s.options.slow_from = 30;
+    struct cluster *c = cluster_new(&s.options);
+    c->model.ranks[2].scheduling = (struct rank_scheduling){.seconds = 10, .training_wait_s = 2};
+    struct results *r = cluster_analyse(c, &s.given);
+    const struct finding *finding = finding_of(r, "DIST.FAIL_SLOW");
+    assert_non_null(finding);
+    assert_int_equal(strstr(finding->action, "replace the device") != NULL, on_gpu);
+    assert_int_equal(strstr(finding->action, "wait for a core") != NULL, !on_gpu);
+    results_free(r);
+    cluster_free(c);
+  }
 }
 
 /* All ranks become slow, or no rank by its compute: the change is reported, and no rank is named.
@@ -162,10 +175,14 @@ static void fail_slow_of_all_ranks(void **state) {
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(straggler),         cmocka_unit_test(load_imbalance),
-      cmocka_unit_test(late_in_few_steps), cmocka_unit_test(comm_bound),
-      cmocka_unit_test(exposed_comm),      cmocka_unit_test(slow_link),
-      cmocka_unit_test(fail_slow),         cmocka_unit_test(fail_slow_of_all_ranks)};
+  const struct CMUnitTest tests[] = {cmocka_unit_test(straggler),
+                                     cmocka_unit_test(load_imbalance),
+                                     cmocka_unit_test(late_in_few_steps),
+                                     cmocka_unit_test(comm_bound),
+                                     cmocka_unit_test(exposed_comm),
+                                     cmocka_unit_test(slow_link),
+                                     cmocka_unit_test(fail_slow),
+                                     cmocka_unit_test(fail_slow_without_cores),
+                                     cmocka_unit_test(fail_slow_of_all_ranks)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

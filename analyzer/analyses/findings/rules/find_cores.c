@@ -200,41 +200,126 @@ int rule_oversubscribed(struct findings *f) {
   return groups ? add_sharing_finding(f, groups, group_ranks(f->a->model, groups)) : 0;
 }
 
-/* Seconds for which threads that train waited because something else took their cores, over all
- * ranks. Where ranks wait for each other in turn, no more than that is lost. 0: nothing else did.
- */
-static double seconds_lost_to_others(struct analysis *a) {
-  struct sharing *groups = arena_array(a->arena, a->model->n_ranks + 1u, sizeof(*groups));
-  u32 n = groups ? group_ranks(a->model, groups) : 0;
-  double lost = 0;
+/* Whether something else took this rank's cores. */
+static bool others_took_cores(const struct model *model, const struct sharing *groups, u32 n,
+                              u32 r) {
   for (u32 i = 0; i < n; i++)
-    if (is_short(&groups[i]) && !short_by_themselves(&groups[i]))
-      lost += groups[i].training_wait_s;
+    if (is_known(&model->ranks[r]) && shares_cores(model, &groups[i], &model->ranks[r]))
+      return is_short(&groups[i]) && !short_by_themselves(&groups[i]);
+  return false;
+}
+
+static bool is_named(const struct finding *finding, u32 rank) {
+  bool named = false;
+  for (u32 i = 0; i < finding->n_ranks; i++)
+    named |= finding->ranks[i] == rank;
+  return named;
+}
+
+/* Whether the time is that of work on a GPU, which runs without a core: a rank's own compute. */
+static bool is_of_gpu(const struct analysis *a, const struct finding *finding) {
+  bool of_compute = finding->id == FINDING_DIST_FAIL_SLOW || finding->id == FINDING_DIST_STRAGGLER;
+  for (u32 r = 0; r < a->model->n_ranks && of_compute; r++)
+    if (is_named(finding, a->model->ranks[r].rank))
+      of_compute = a->ranks[r].on_gpu && (finding->id == FINDING_DIST_FAIL_SLOW ||
+                                          a->results->ranks[r].reason == STRAGGLER_SLOW_COMPUTE);
+  return of_compute && finding->n_ranks;
+}
+
+/* A rank that is late throughout the run: only what it waited more than its peers explains that. */
+static bool is_always_late(const struct analysis *a, const struct finding *finding) {
+  bool always = finding->id == FINDING_DIST_STRAGGLER;
+  for (u32 r = 0; r < a->model->n_ranks; r++)
+    if (is_named(finding, a->model->ranks[r].rank))
+      always &= a->results->ranks[r].n_late == 0;
+  return always;
+}
+
+/* Seconds that the lack of cores may have cost, where something else took them. */
+struct core_loss {
+  double named_s, peers_s; /* a rank's threads waited, on average: those named, or all; the rest */
+  double explains_s;
+};
+
+/* Findings about the host's own time are about threads that train. Others may be about any thread:
+ * those of NCCL and gloo carry data, and make no call that is recorded. */
+static double waited_s(const struct rank *rank, enum finding_id id) {
+  bool of_host = id == FINDING_TIMING_DATALOADER_BOUND || id == FINDING_TIMING_OUTSIDE_PHASES ||
+                 id == FINDING_HOST_SYNC;
+  return of_host ? rank->scheduling.training_wait_s : rank->scheduling.wait_s;
+}
+
+/* What the slowest of n ranks loses, if each loses 1 on average: waits are about exponential, and
+ * the largest of n such is 1 + 1/2 + ... + 1/n on average. */
+static double of_the_slowest(u32 n) {
+  double sum = 0;
+  for (u32 i = 1; i <= n; i++)
+    sum += 1.0 / i;
+  return sum;
+}
+
+static struct core_loss lost_to_others(const struct analysis *a, const struct finding *finding,
+                                       const struct sharing *groups, u32 n) {
+  struct core_loss lost = {0};
+  u32 n_named = 0, n_peers = 0;
+  for (u32 r = 0; r < a->model->n_ranks; r++) {
+    const struct rank *rank = &a->model->ranks[r];
+    bool named = finding->n_ranks == 0 || is_named(finding, rank->rank);
+    double waited = others_took_cores(a->model, groups, n, r) ? waited_s(rank, finding->id) : 0;
+    *(named ? &lost.named_s : &lost.peers_s) += waited;
+    *(named ? &n_named : &n_peers) += 1;
+  }
+  lost.named_s /= n_named ? n_named : 1;
+  lost.peers_s /= n_peers ? n_peers : 1;
+  if (is_of_gpu(a, finding))
+    lost.explains_s = 0;
+  else if (n_peers && is_always_late(a, finding))
+    lost.explains_s = fmax(lost.named_s - lost.peers_s, CORES_UNEVEN * lost.named_s);
+  else
+    lost.explains_s = lost.named_s * of_the_slowest(n_named);
   return lost;
+}
+
+static char *explain_by_cores(struct analysis *a, const struct finding *finding,
+                              const struct core_loss *lost, bool explained) {
+  const char *cause = finding_id_words[FINDING_HOST_OVERSUBSCRIBED];
+  char peers[64] = "";
+  if (is_always_late(a, finding))
+    snprintf(peers, sizeof(peers), " (of its peers: %.3g s)", lost->peers_s);
+  if (explained)
+    return arena_printf(a->arena,
+                        "%s Only a note: something else took the cores (%s). Threads of a rank "
+                        "waited %.3g s for one%s, which may explain it.",
+                        finding->evidence, cause, lost->named_s, peers);
+  if (is_of_gpu(a, finding))
+    return arena_printf(a->arena, "%s %s does not explain it: the time is that of work on the GPU.",
+                        finding->evidence, cause);
+  if (lost->named_s > 0)
+    return arena_printf(a->arena,
+                        "%s %s does not explain all of it: threads of a rank waited %.3g s for a "
+                        "core%s.",
+                        finding->evidence, cause, lost->named_s, peers);
+  return arena_printf(a->arena, "%s This may follow from %s: the ranks had too few cores.",
+                      finding->evidence, cause);
 }
 
 int findings_note_core_shortage(struct analysis *a) {
   struct results *r = a->results;
+  struct sharing *groups = arena_array(a->arena, a->model->n_ranks + 1u, sizeof(*groups));
+  u32 n = groups ? group_ranks(a->model, groups) : 0;
   bool found = false;
   for (u32 i = 0; i < r->n_findings; i++)
     found |= r->findings[i].id == FINDING_HOST_OVERSUBSCRIBED;
-  double lost = found ? seconds_lost_to_others(a) : 0;
   for (u32 i = 0; found && i < r->n_findings; i++) {
     struct finding *finding = &r->findings[i];
     if (!(finding_traits(finding->id) & NEEDS_CORES))
       continue;
-    bool explained = lost > 0 && !(finding->worth_s > lost);
+    struct core_loss lost = lost_to_others(a, finding, groups, n);
+    bool explained = lost.explains_s > 0 && !(finding->worth_s > lost.explains_s);
     finding->severity = explained ? SEVERITY_INFO : finding->severity;
-    finding->evidence =
-        explained
-            ? arena_printf(a->arena,
-                           "%s Only a note: something else took the cores "
-                           "(%s), threads that train waited %.3g s for one, and that explains it.",
-                           finding->evidence, finding_id_words[FINDING_HOST_OVERSUBSCRIBED], lost)
-            : arena_printf(a->arena, "%s This may follow from %s: the ranks had too few cores.",
-                           finding->evidence, finding_id_words[FINDING_HOST_OVERSUBSCRIBED]);
+    finding->evidence = explain_by_cores(a, finding, &lost, explained);
     if (!finding->evidence)
       return -ENOMEM;
   }
-  return 0;
+  return groups ? 0 : -ENOMEM;
 }

@@ -160,7 +160,7 @@ static int add_straggler_finding(struct findings *f, u32 index, bool by_host, u3
                            rank->host ? " on " : "", rank->host ? rank->host : "", late ? late : "",
                            straggler_reason_words[rank->reason], line ? ", " : "",
                            line ? line->where : "");
-  return finding_add(f, severity_of(f, worst->imposed_wait_ms), worth, title,
+  return finding_add(f, severity_of(f, worth / f->steps * 1e3), worth, title,
                      straggler_evidence(f, worst, n), straggler_action(f, worst), scratch, n);
 }
 

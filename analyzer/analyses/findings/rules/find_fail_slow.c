@@ -72,14 +72,15 @@ static u32 slower_ranks(const struct findings *f, const struct onset *onset, u32
 }
 
 /* Whether threads of these ranks, or of any rank if none is named, had no core while they could
- * run. */
-static bool lacked_cores(const struct model *model, const u32 *ranks, u32 n) {
+ * run. Work on a GPU, which is what makes ranks slower, needs none. */
+static bool lacked_cores(const struct analysis *a, const u32 *ranks, u32 n) {
+  const struct model *model = a->model;
   for (u32 r = 0; r < model->n_ranks; r++) {
     const struct rank_scheduling *of = &model->ranks[r].scheduling;
     bool named = n == 0;
     for (u32 i = 0; i < n; i++)
       named |= ranks[i] == model->ranks[r].rank;
-    if (named && of->seconds >= OVERSUBSCRIBED_LEAST_S &&
+    if (named && !(n && a->ranks[r].on_gpu) && of->seconds >= OVERSUBSCRIBED_LEAST_S &&
         of->training_wait_s >= OVERSUBSCRIBED_OF_WALL * of->seconds)
       return true;
   }
@@ -87,7 +88,7 @@ static bool lacked_cores(const struct model *model, const u32 *ranks, u32 n) {
 }
 
 static char *suggest_action(struct findings *f, const u32 *ranks, u32 n) {
-  if (lacked_cores(f->a->model, ranks, n))
+  if (lacked_cores(f->a, ranks, n))
     return arena_text(f->a->arena,
                       "Threads that could run had to wait for a core: see what else "
                       "began on those hosts at that moment (top, pidstat -u), and pin "
