@@ -12,7 +12,8 @@
 #include "base/robust.h"
 
 #define SANE_ERROR_US 20.0   /* an error below this never counts against the alignment */
-#define MOST_OF_TRANSFER 2.0 /* one above so many transfer times does */
+#define MOST_OF_TRANSFER 2.0 /* one above so many transfer times does, if it is also */
+#define MOST_OF_WAITING 0.1  /* above this share of what ranks spend in collectives */
 
 struct aligner {
   struct model *model;
@@ -160,10 +161,12 @@ static const char *describe_unplaced(struct aligner *aligner, const bool *placed
 /* Whether the error of a clock is comparable to the times that it would be used to measure. */
 static const char *describe_bad_error(struct aligner *aligner) {
   const struct model *model = aligner->model;
-  double transfer_us = samples_transfer_us(&aligner->samples);
+  double transfer_us, waiting_us;
+  samples_mean_times(&aligner->samples, &transfer_us, &waiting_us);
   for (u32 r = 0; r < model->n_ranks; r++) {
     double error_us = model->ranks[r].clock.error_us;
-    if (error_us > SANE_ERROR_US && error_us > MOST_OF_TRANSFER * transfer_us)
+    if (error_us > SANE_ERROR_US && error_us > MOST_OF_TRANSFER * transfer_us &&
+        error_us > MOST_OF_WAITING * waiting_us)
       return arena_printf(aligner->arena,
                           "refused: collective ends of rank %u vary so much that its clock is "
                           "known to %.0f us, more than %.0f transfer times (of %.0f us)",

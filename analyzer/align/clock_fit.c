@@ -175,7 +175,7 @@ static void tie_collective(struct fitter *fitter, u32 number, u32 sample) {
     add_bound(ties, all.last_start, part->first_end, false, slack);
     add_bound(ties, all.first_end, part->last_start, true, slack);
     add_end(ties, all.ends / all.members, all.one_end, part, all.scatter,
-            shortest_member(fitter->model, collective), sample);
+            member_times_of(fitter->model, collective).shortest, sample);
     ties->by_collectives = true;
     part->members = 0;
   }
@@ -203,7 +203,7 @@ static void tie_message(struct fitter *fitter, u32 number, u32 sample) {
   else
     add_bound(ties, clock_to_axis(&placed->clock, other->start), own->end, false, slack);
   add_end(ties, 0, clock_to_axis(&placed->clock, other->end), &part, 0,
-          shortest_member(fitter->model, &fitter->model->collectives[number]), sample);
+          member_times_of(fitter->model, &fitter->model->collectives[number]).shortest, sample);
 }
 
 /* --- What the ends say --- */

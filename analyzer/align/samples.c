@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "align/samples.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -159,27 +160,35 @@ static void add_messages(struct samples *samples, const struct model *model, str
   free(messages);
 }
 
-i64 shortest_member(const struct model *model, const struct collective *collective) {
-  i64 shortest = INT64_MAX;
+struct member_times member_times_of(const struct model *model,
+                                    const struct collective *collective) {
+  struct member_times times = {NS_UNKNOWN, NS_UNKNOWN};
   for (u32 i = 0; i < collective->n_arrivals; i++) {
     const struct arrival *arrival = &model->arrivals[collective->first_arrival + i];
     i64 time;
-    if (arrival->end != NS_UNKNOWN && arrival->start != NS_UNKNOWN &&
-        !__builtin_sub_overflow(arrival->end, arrival->start, &time) && time < shortest)
-      shortest = time;
+    if (arrival->end == NS_UNKNOWN || arrival->start == NS_UNKNOWN ||
+        __builtin_sub_overflow(arrival->end, arrival->start, &time))
+      continue;
+    if (times.shortest == NS_UNKNOWN || time < times.shortest)
+      times.shortest = time;
+    if (times.longest == NS_UNKNOWN || time > times.longest)
+      times.longest = time;
   }
-  return shortest == INT64_MAX ? NS_UNKNOWN : shortest;
+  return times;
 }
 
-static void measure_transfer(struct sample *sample, const struct model *model) {
-  i64 times[2 * MOST_SAMPLED];
+static void measure_times(struct sample *sample, const struct model *model) {
+  i64 shortest[2 * MOST_SAMPLED], longest[2 * MOST_SAMPLED];
   u32 n = 0;
   for (u32 k = 0; k < sample->n; k++) {
-    i64 time = shortest_member(model, &model->collectives[sample->collectives[k]]);
-    if (time != NS_UNKNOWN)
-      times[n++] = time;
+    struct member_times times = member_times_of(model, &model->collectives[sample->collectives[k]]);
+    if (times.shortest == NS_UNKNOWN)
+      continue;
+    shortest[n] = times.shortest;
+    longest[n++] = times.longest;
   }
-  sample->transfer_ns = n ? median_i64(times, n) : 0;
+  sample->transfer_ns = n ? median_i64(shortest, n) : 0;
+  sample->waiting_ns = n ? median_i64(longest, n) : 0;
 }
 
 void samples_collect(struct samples *samples, const struct model *model, struct arena *arena) {
@@ -187,14 +196,17 @@ void samples_collect(struct samples *samples, const struct model *model, struct 
   choose_collectives(samples, model, arena);
   add_messages(samples, model, arena);
   for (u32 s = 0; s < samples->n; s++)
-    measure_transfer(&samples->at[s], model);
+    measure_times(&samples->at[s], model);
 }
 
-double samples_transfer_us(const struct samples *samples) {
-  double sum = 0, n = 0;
+void samples_mean_times(const struct samples *samples, double *transfer_us, double *waiting_us) {
+  double n = 0;
+  *transfer_us = *waiting_us = 0;
   for (u32 s = 0; s < samples->n; s++) {
-    sum += (double)samples->at[s].transfer_ns * samples->at[s].n;
+    *transfer_us += (double)samples->at[s].transfer_ns / 1e3 * samples->at[s].n;
+    *waiting_us += (double)samples->at[s].waiting_ns / 1e3 * samples->at[s].n;
     n += samples->at[s].n;
   }
-  return n > 0 ? sum / n / 1e3 : 0;
+  *transfer_us /= fmax(n, 1);
+  *waiting_us /= fmax(n, 1);
 }

@@ -16,6 +16,7 @@ struct sample {
   bool messages;   /* sender and receiver, as many of each direction; else barrier-like */
   bool on_host;    /* timed by threads of the host, which the scheduler can delay */
   i64 transfer_ns; /* median over the collectives of their shortest member's time */
+  i64 waiting_ns;  /* and of their longest's: of the rank that waits most */
   u32 n;
   u32 *collectives; /* [n] index into model.collectives; spread evenly over the run */
 };
@@ -27,11 +28,14 @@ struct samples {
 
 void samples_collect(struct samples *samples, const struct model *model, struct arena *arena);
 
-/* The shortest time of a member in a collective; NS_UNKNOWN if none is known. */
-i64 shortest_member(const struct model *model, const struct collective *collective);
+/* How long members were in a collective; NS_UNKNOWN if none is known. */
+struct member_times {
+  i64 shortest, longest;
+};
+struct member_times member_times_of(const struct model *model, const struct collective *collective);
 
-/* The median over all sampled collectives of their shortest member's time: that of a transfer,
- * whatever the clocks say. */
-double samples_transfer_us(const struct samples *samples);
+/* Means over all sampled collectives: of a transfer, and of the rank that waits most, whatever the
+ * clocks say. */
+void samples_mean_times(const struct samples *samples, double *transfer_us, double *waiting_us);
 
 #endif

@@ -352,7 +352,8 @@ static int list_lines(struct analysis *a, const struct line_sum *all, u32 n) {
         .idle_ms = busy_known && idle_steps > 0 ? ns_to_ms(sum->idle_ns) / idle_steps : (double)NAN,
         .input_ms = ns_to_ms(sum->input_ns) / steps,
         .host_ms = sampled ? ns_to_ms(sum->host_ns) / steps : NAN,
-        .worker_ms = sampled ? ns_to_ms(sum->worker_ns) / steps : NAN,
+        .worker_ms =
+            sampled && lines->of_functions == ANSWER_NO ? ns_to_ms(sum->worker_ns) / steps : NAN,
         .collectives = (double)sum->collectives / steps,
         .comm_ms = ns_to_ms(sum->comm_ns) / steps,
         .exposed_ms = ns_to_ms(sum->exposed_ns) / steps,

@@ -14,7 +14,7 @@
 #include "analyses/queries.h"
 #include "analyses/thresholds.h"
 
-static const double sample_ns = 1e8, samples_least = 5;
+static const double samples_least = 5;
 
 /* The union of a timeline's phases of training: the data phases, or all. */
 static int phases_of(const struct timeline *t, bool data, struct arena *scratch,
@@ -201,10 +201,11 @@ static struct sampled_line *sampled_line_new(struct analysis *a, const struct li
 static int set_input_line(struct analysis *a, const struct line_on_rank *line) {
   const struct line_sums *sums = &a->line_sums[line->rank];
   struct rank_result *rank = &a->results->ranks[line->rank];
-  bool workers = (double)sums->worker_ns >= samples_least * sample_ns;
+  double least_ns = samples_least * sums->parts.sample_ns;
+  bool workers = (double)sums->worker_ns >= least_ns;
   double ns = (double)line->ns[workers ? WORKERS : INPUT];
   double share = ns / (double)(workers ? sums->worker_ns : sums->input_ns);
-  if (ns < samples_least * sample_ns || (rank->input_line && rank->input_line->share >= share))
+  if (!(ns >= least_ns) || (rank->input_line && rank->input_line->share >= share))
     return 0;
   struct sampled_line *best = sampled_line_new(a, line->sum);
   if (!best)
@@ -218,14 +219,16 @@ static int set_input_line(struct analysis *a, const struct line_on_rank *line) {
 /* The line at which most of the time outside the phases goes. */
 static int set_outside_line(struct analysis *a, const struct line_on_rank *line) {
   struct rank_result *rank = &a->results->ranks[line->rank];
-  double ns = (double)line->ns[OUTSIDE];
-  double share = ns / (double)a->line_sums[line->rank].outside_ns;
-  if (ns < samples_least * sample_ns || (rank->outside_line && rank->outside_line->share >= share))
+  const struct line_sums *sums = &a->line_sums[line->rank];
+  double ns = (double)line->ns[OUTSIDE], share = ns / (double)sums->outside_ns;
+  if (!(ns >= samples_least * sums->parts.sample_ns) ||
+      (rank->outside_line && rank->outside_line->share >= share))
     return 0;
   struct sampled_line *best = sampled_line_new(a, line->sum);
   if (!best)
     return -ENOMEM;
   best->share = share;
+  best->ms = ns_to_ms((i64)ns) / line_steps_of(a, line->rank);
   rank->outside_line = best;
   return 0;
 }

@@ -253,6 +253,15 @@ static float *compare_group(const struct replay *r, const bool *group) {
   return factor;
 }
 
+/* Host time outside the phases can be waiting that no record shows, and so can that in calls of
+ * collectives that the host runs: it is only ever shortened. */
+static bool can_wait(const struct replay *r, u32 key) {
+  u32 n = r->node_of_key[key];
+  return key == 0 || key == TSCOPE_PHASE_USER ||
+         (n != INDEX_NONE && r->g->nodes[n].kind == NODE_LAUNCH &&
+          !r->g->slices[r->g->nodes[n].rank].on_gpu);
+}
+
 static int compare_peers(struct replay *r) {
   const struct sample_graph *g = r->g;
   size_t cells = (size_t)g->n_keys * g->n_ranks;
@@ -279,10 +288,12 @@ static int compare_peers(struct replay *r) {
         of_peers = median_of_others(sorted, n, work[rank]) / work[rank];
         of_all = sorted[(n - 1) / 2] / work[rank];
       }
-      /* Host time outside all phases can be waiting that no record shows: it is only ever
-       * shortened. */
-      r->factor[(size_t)key * g->n_ranks + rank] = (float)(key ? of_peers : fmin(1, of_peers));
-      r->to_median[(size_t)key * g->n_ranks + rank] = (float)(key ? of_all : fmin(1, of_all));
+      if (can_wait(r, key)) {
+        of_peers = fmin(1, of_peers);
+        of_all = fmin(1, of_all);
+      }
+      r->factor[(size_t)key * g->n_ranks + rank] = (float)of_peers;
+      r->to_median[(size_t)key * g->n_ranks + rank] = (float)of_all;
     }
   }
   free(sorted);
@@ -734,9 +745,9 @@ int replay_new(const struct analysis *a, u32 sample, const struct sample_graph *
   r->step_ends = calloc(r->n_steps + 1u, sizeof(i64));
   int error = r->step_ends ? order_events(r) : -ENOMEM;
   if (!error)
-    error = compare_peers(r);
-  if (!error)
     error = find_keys(r);
+  if (!error)
+    error = compare_peers(r);
   if (!error)
     error = run_begin(&run, g);
   if (!error)

@@ -52,8 +52,8 @@ void kineto_find_ranks(struct import *import, struct kineto_traces *traces);
 
 /* Sets the timeline's call sites where the trace has Python's functions. `span_of` [items] is the
  * span of each item, or INDEX_NONE. 0, or -ENOMEM. */
-void kineto_lines(const struct kineto_trace *trace, struct timeline *timeline, const u32 *span_of,
-                  struct arena *arena);
+void kineto_lines(const struct kineto_trace *trace, const struct rank_clock *clock,
+                  struct timeline *timeline, const u32 *span_of, struct arena *arena);
 
 /* Add waits that no call shows, after the last item: for kernels, and for collectives that workers
  * of the host run. 0, or -ENOMEM. */

@@ -4,6 +4,9 @@
  * the ranges of Python functions around the call, on its thread. In the backward pass these are the
  * ranges around the operator of the forward pass with the same sequence number. A profiler says
  * where a function begins, not at which of its lines it was.
+ *
+ * The functions also say what the thread that trains does all the time: looks at it, at regular
+ * moments, are what samples of a running program are.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -35,6 +38,10 @@ struct lane_state {
   struct open_range *open; /* [DEEPEST], outermost first */
   u32 n;
 };
+
+/* Looks at a thread. */
+#define LOOK_NS 100000
+#define MOST_LOOKS 200000
 
 /* An operator of the forward pass: the last of its number is the one that has the backward. */
 struct forward_operator {
@@ -291,6 +298,57 @@ static bool put_sites(struct finding_lines *f, const struct timeline *t, const u
   return true;
 }
 
+/* The lane that trains: of those with functions the one with most operators. INDEX_NONE if no
+ * function was recorded. */
+static u32 find_training_lane(struct finding_lines *f) {
+  u32 lanes = f->trace->lanes.n, best = INDEX_NONE;
+  u32 *operators = arena_array(f->arena, size_sum(lanes, 1), sizeof(*operators));
+  bool *functions = arena_array(f->arena, size_sum(lanes, 1), sizeof(*functions));
+  for (u32 i = 0; i < f->trace->items.n; i++) {
+    const struct kineto_item *item = &f->trace->items.at[i];
+    operators[item->lane] += item->kind == KINETO_ITEM_OP;
+    functions[item->lane] |= item->kind == KINETO_ITEM_PYTHON;
+  }
+  for (u32 lane = 0; lane < lanes; lane++)
+    if (functions[lane] && (best == INDEX_NONE || operators[lane] > operators[best]))
+      best = lane;
+  return best;
+}
+
+static void look(struct lane_state *lane, i64 at, const struct rank_clock *clock,
+                 struct call_sites *sites) {
+  close_until(lane, at);
+  const struct open_range *function = find_innermost(lane, true);
+  if (function)
+    sites->samples[sites->n_samples++] = (struct line_sample){.time = clock_to_axis(clock, at),
+                                                              .represented_ns = sites->sample_ns,
+                                                              .stack = function->place};
+}
+
+/* At regular moments, what the thread that trains does. */
+static void put_samples(struct finding_lines *f, const struct rank_clock *clock,
+                        struct call_sites *sites) {
+  const struct kineto_trace *trace = f->trace;
+  u32 trains = find_training_lane(f);
+  i64 length = trace->end - trace->begin, at = trace->begin;
+  if (trains == INDEX_NONE || length <= 0)
+    return;
+  sites->sample_ns = length / MOST_LOOKS > LOOK_NS ? length / MOST_LOOKS : LOOK_NS;
+  sites->samples =
+      arena_array(f->arena, (u64)(length / sites->sample_ns) + 1, sizeof(*sites->samples));
+  f->lanes[trains].n = 0;
+  for (u32 i = 0; i < trace->items.n; i++) {
+    const struct kineto_item *item = &trace->items.at[i];
+    if (item->lane != trains || item->kind != KINETO_ITEM_PYTHON)
+      continue;
+    for (; at < item->start && at < trace->end; at += sites->sample_ns)
+      look(&f->lanes[trains], at, clock, sites);
+    enter_range(f, item);
+  }
+  for (; at < trace->end; at += sites->sample_ns)
+    look(&f->lanes[trains], at, clock, sites);
+}
+
 static bool has_functions(const struct kineto_trace *trace) {
   for (u32 i = 0; i < trace->items.n; i++)
     if (trace->items.at[i].kind == KINETO_ITEM_PYTHON)
@@ -298,8 +356,8 @@ static bool has_functions(const struct kineto_trace *trace) {
   return false;
 }
 
-void kineto_lines(const struct kineto_trace *trace, struct timeline *timeline, const u32 *span_of,
-                  struct arena *arena) {
+void kineto_lines(const struct kineto_trace *trace, const struct rank_clock *clock,
+                  struct timeline *timeline, const u32 *span_of, struct arena *arena) {
   if (!has_functions(trace))
     return;
   struct finding_lines f = {.trace = trace, .arena = arena};
@@ -311,6 +369,7 @@ void kineto_lines(const struct kineto_trace *trace, struct timeline *timeline, c
   sites->samples = arena_array(arena, 1, sizeof(*sites->samples));
   list_forward_operators(&f);
   put_sites(&f, timeline, span_of, sites);
+  put_samples(&f, clock, sites);
   put_frames(&f, sites);
   timeline->call_sites = sites;
   free(f.places.at);

@@ -422,7 +422,7 @@ static int kineto_load(const struct model *model, u32 rank, struct timeline *tim
   timeline->n_edges = m.edges.n;
 
   collect_all_intervals(&m);
-  kineto_lines(trace, timeline, m.span_of, m.arena);
+  kineto_lines(trace, m.clock, timeline, m.span_of, m.arena);
   free(calls.at);
   free(m.span_of);
   free(m.on_stream);

@@ -9,9 +9,14 @@
 
 /* A thread that does nothing while the collective runs, and goes on when it has ended, waits for
  * it. It goes on within this share of the pause, or this long after the end: it may get a core
- * late. */
+ * late. The worker may also get one late, and then records its end after the thread went on. */
 #define WAKE_UP_SHARE 4
 #define WAKE_UP_NS 200000
+
+/* A pause that is so much shorter than the longest is none between two operators. */
+#define SHORT_PAUSE 10
+
+#define MOST_OPEN 16u
 
 struct worker_search {
   struct kineto_trace *trace;
@@ -38,38 +43,63 @@ static u32 find_operator(struct worker_search *s, u32 run) {
   return at < run ? at : INDEX_NONE;
 }
 
-/* The time around the end of a collective in which the thread does nothing, or only waits. */
+/* What a thread is known to do after it has called a collective. */
+struct following {
+  i64 ended;           /* the collective */
+  i64 known;           /* until then the thread does something */
+  i64 open[MOST_OPEN]; /* ends of ranges, which it then ends */
+  u32 n_open;
+  struct interval pause;
+};
+
+/* Keeps the longest pause that ends when the collective does, but a later one that is not much
+ * shorter. */
+static void keep_pause(struct following *f, i64 start, i64 end) {
+  i64 late = end > f->ended ? end - f->ended : f->ended - end, best = f->pause.end - f->pause.start;
+  if (start < end && end - start > best / SHORT_PAUSE &&
+      (late <= WAKE_UP_NS || late <= (end - start) / WAKE_UP_SHARE))
+    f->pause = (struct interval){start, end};
+}
+
+static void pause_until(struct following *f, i64 time) {
+  for (; f->n_open && f->open[f->n_open - 1] <= time; f->n_open--) {
+    keep_pause(f, f->known, f->open[f->n_open - 1]);
+    f->known = f->open[f->n_open - 1] > f->known ? f->open[f->n_open - 1] : f->known;
+  }
+  keep_pause(f, f->known, time);
+  f->known = time > f->known ? time : f->known;
+}
+
+/* A time in which the thread does nothing, or only waits, after it has called a collective and
+ * before that has ended. */
 static bool find_pause(const struct worker_search *s, u32 caller, i64 ended,
                        struct interval *pause) {
   const struct kineto_item *first = &s->trace->items.at[caller];
-  bool idle = true;
-  *pause = (struct interval){first->end, INT64_MAX};
-  for (u32 i = caller + 1; i < s->trace->items.n; i++) {
+  struct following f = {.ended = ended, .known = first->end};
+  for (u32 i = caller + 1; i < s->trace->items.n && f.known < ended; i++) {
     const struct kineto_item *item = &s->trace->items.at[i];
     if (item->lane != first->lane || !(is_operator(item) || item->kind == KINETO_ITEM_RANGE))
       continue;
-    if (item->start > ended) {
-      pause->end = item->start < pause->end ? item->start : pause->end;
-      break;
-    }
-    i64 known = item->end <= ended ? item->end : item->start;
-    pause->start = known > pause->start ? known : pause->start;
-    if (item->end <= ended)
-      continue;
-    pause->end = item->end < pause->end ? item->end : pause->end;
-    idle = !is_operator(item) || name_of(s, i)->waits;
+    pause_until(&f, item->start);
+    if (item->kind == KINETO_ITEM_RANGE && f.n_open < MOST_OPEN)
+      f.open[f.n_open++] = item->end;
+    if (is_operator(item) && name_of(s, i)->waits)
+      pause_until(&f, item->end);
+    if (is_operator(item) && item->end > f.known)
+      f.known = item->end;
   }
-  return idle && pause->end < INT64_MAX && pause->start < ended;
+  *pause = f.pause;
+  return pause->end > pause->start;
 }
 
+/* The collective has ended when the thread goes on. */
 static void add_wait(struct worker_search *s, u32 run, u32 caller) {
   struct interval pause;
   i64 ended = s->trace->items.at[run].end;
   if (!find_pause(s, caller, ended, &pause))
     return;
-  i64 late = pause.end - ended;
-  if (late > WAKE_UP_NS && late > (pause.end - pause.start) / WAKE_UP_SHARE)
-    return;
+  if (pause.end < ended)
+    s->trace->items.at[run].end = pause.end;
   VECTOR_PUSH(&s->trace->items,
               ((struct kineto_item){.start = pause.start,
                                     .end = pause.end,

@@ -92,7 +92,7 @@ static u32 median_outside(const struct findings *f, double *ms) {
     if (known)
       of_ranks[n++] = mean_of(steps, known);
     const struct sampled_line *line = f->r->ranks[rank].outside_line;
-    if (line && (best == INDEX_NONE || line->share > f->r->ranks[best].outside_line->share))
+    if (line && (best == INDEX_NONE || line->ms > f->r->ranks[best].outside_line->ms))
       best = rank;
   }
   arena_release(&scratch);
@@ -113,7 +113,7 @@ int rule_outside_phases(struct findings *f) {
     return 0;
   const struct sampled_line *line = r->ranks[rank].outside_line;
   char *where =
-      line ? arena_printf(arena, " Rank %u is then at %s (%s) in %.0f %% of the samples.",
+      line ? arena_printf(arena, " Rank %u is then at %s (%s) for %.0f %% of that time.",
                           r->ranks[rank].rank, line->place, line->function, 100 * line->share)
            : arena_text(arena, "");
   return finding_add(
