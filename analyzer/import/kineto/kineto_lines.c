@@ -298,20 +298,23 @@ static bool put_sites(struct finding_lines *f, const struct timeline *t, const u
   return true;
 }
 
-/* The lane that trains: of those with functions the one with most operators. INDEX_NONE if no
- * function was recorded. */
+/* The lane that trains: of those with operators the one whose outermost function lasts longest.
+ * INDEX_NONE if there is none. */
 static u32 find_training_lane(struct finding_lines *f) {
-  u32 lanes = f->trace->lanes.n, best = INDEX_NONE;
-  u32 *operators = arena_array(f->arena, size_sum(lanes, 1), sizeof(*operators));
-  bool *functions = arena_array(f->arena, size_sum(lanes, 1), sizeof(*functions));
-  for (u32 i = 0; i < f->trace->items.n; i++) {
-    const struct kineto_item *item = &f->trace->items.at[i];
-    operators[item->lane] += item->kind == KINETO_ITEM_OP;
-    functions[item->lane] |= item->kind == KINETO_ITEM_PYTHON;
+  const struct kineto_trace *trace = f->trace;
+  bool *operators = arena_array(f->arena, size_sum(trace->lanes.n, 1), sizeof(*operators));
+  u32 best = INDEX_NONE;
+  i64 longest = -1;
+  for (u32 i = 0; i < trace->items.n; i++)
+    operators[trace->items.at[i].lane] |= trace->items.at[i].kind == KINETO_ITEM_OP;
+  for (u32 i = 0; i < trace->items.n; i++) {
+    const struct kineto_item *item = &trace->items.at[i];
+    if (item->kind != KINETO_ITEM_PYTHON || !operators[item->lane] ||
+        item->end - item->start <= longest)
+      continue;
+    longest = item->end - item->start;
+    best = item->lane;
   }
-  for (u32 lane = 0; lane < lanes; lane++)
-    if (functions[lane] && (best == INDEX_NONE || operators[lane] > operators[best]))
-      best = lane;
   return best;
 }
 

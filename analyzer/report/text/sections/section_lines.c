@@ -17,10 +17,16 @@ static const char *unknown(const struct results *results) {
   return results->lines.reason;
 }
 
+/* Of a step, for a line where only host time is known. Beside a GPU such lines are not shown: the
+ * column has no room. */
+#define LEAST_SHARE 0.01
+
 /* The others only say where memory came from. */
-static bool has_cost(const struct line_result *line) {
+static bool has_cost(const struct line_result *line, double step_ms) {
+  double least = step_ms > 0 ? LEAST_SHARE * step_ms : 0;
   return line->wait_ms > 0 || line->idle_ms > 0 || line->input_ms > 0 || line->exposed_ms > 0 ||
-         line->gpu_ms > 0 || line->host_ms > 0 || line->worker_ms > 0;
+         line->gpu_ms > 0 || line->worker_ms > least ||
+         (isnan(line->gpu_ms) && line->host_ms > least);
 }
 
 static void put_lines_section(struct pen *pen, const struct results *results,
@@ -28,11 +34,11 @@ static void put_lines_section(struct pen *pen, const struct results *results,
   static const struct column columns[] = {
       {"line", COLUMN_TEXT, offsetof(struct line_result, place), 0, 24},
       {"in", COLUMN_TEXT, offsetof(struct line_result, function), 4, 12},
-      {"waits", COLUMN_DECIMAL, offsetof(struct line_result, waits), 3, 0},
+      {"waits", COLUMN_DECIMAL, offsetof(struct line_result, waits), 6, 0},
       {"host waits", COLUMN_MS, offsetof(struct line_result, wait_ms), 0, 0},
       {"GPU idle after", COLUMN_MS, offsetof(struct line_result, idle_ms), 2, 0},
       {"input", COLUMN_MS, offsetof(struct line_result, input_ms), 5, 0},
-      {"first thread", COLUMN_MS, offsetof(struct line_result, host_ms), 6, 0},
+      {"first thread", COLUMN_MS, offsetof(struct line_result, host_ms), 3, 0},
       {"exposed comm", COLUMN_MS, offsetof(struct line_result, exposed_ms), 1, 0},
       {"on the GPU", COLUMN_MS, offsetof(struct line_result, gpu_ms), 0, 0},
       {"of it backward", COLUMN_MS, offsetof(struct line_result, backward_gpu_ms), 7, 0},
@@ -40,16 +46,18 @@ static void put_lines_section(struct pen *pen, const struct results *results,
   static const struct table table = {TABLE_COLUMNS(columns), sizeof(struct line_result),
                                      TABLE_PLAIN, false};
   const struct lines_result *lines = &results->lines;
+  struct line_result rows[LINES_SHOWN];
   u32 shown = 0;
-  while (shown < lines->n_at && shown < LINES_SHOWN && has_cost(&lines->at[shown]))
-    shown++;
+  for (u32 i = 0; i < lines->n_at && shown < LINES_SHOWN; i++)
+    if (has_cost(&lines->at[i], results->step_mean_ms))
+      rows[shown++] = lines->at[i];
   (void)view;
   if (shown == 0) {
     pen_to(pen, TEXT_INDENT);
     pen_item(pen, STYLE_DIM, TEXT_INDENT, "no call in the analysed steps came from Python code");
     return;
   }
-  table_print(pen, &table, lines->at, shown, TEXT_INDENT);
+  table_print(pen, &table, rows, shown, TEXT_INDENT);
   pen_to(pen, TEXT_INDENT);
   if (lines->known > shown)
     pen_item_format(pen, STYLE_PLAIN, TEXT_INDENT, "and %s more",
