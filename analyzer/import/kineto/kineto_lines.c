@@ -337,8 +337,8 @@ static void put_samples(struct finding_lines *f, const struct rank_clock *clock,
   if (trains == INDEX_NONE || length <= 0)
     return;
   sites->sample_ns = length / MOST_LOOKS > LOOK_NS ? length / MOST_LOOKS : LOOK_NS;
-  sites->samples =
-      arena_array(f->arena, (u64)(length / sites->sample_ns) + 1, sizeof(*sites->samples));
+  sites->samples = arena_array(f->arena, size_sum((size_t)(length / sites->sample_ns), 1),
+                               sizeof(*sites->samples));
   f->lanes[trains].n = 0;
   for (u32 i = 0; i < trace->items.n; i++) {
     const struct kineto_item *item = &trace->items.at[i];
