@@ -35,7 +35,7 @@ void tscope_turn_off(const char *why) {
   u8 was = __atomic_exchange_n(&tscope_live->on, 0, __ATOMIC_SEQ_CST);
   if (!why || !*why || (!was && !load(&tscope_live->waking)))
     return;
-  tscope_log(0, "off: %s", why);
+  tscope_log(tscope_trace.told ? 1 : 0, "off: %s", why);
   if (was)
     tscope_info(NULL, TSCOPE_INFO_FEATURE, why, "off");
 }

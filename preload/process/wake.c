@@ -12,6 +12,7 @@
 
 #include "facts/directory.h"
 #include "facts/identity.h"
+#include "facts/memory_limit.h"
 #include "format/default_directory.h"
 #include "process/bus_errors.h"
 #include "process/process.h"
@@ -89,6 +90,8 @@ static bool open_trace(const struct tscope_identity *identity, char *why, size_t
   snprintf(name, sizeof(name), "%s-%u-%llx" TSCOPE_FILE_SUFFIX, identity->file_host, header.pid,
            (unsigned long long)header.start_ticks);
   tscope_trace.disk_free = tscope_env.disk_free;
+  tscope_memory_limit_find("");
+  tscope_trace.memory_allows = tscope_memory_limit_allows;
   int error = tscope_chunk_pool_init(ring_max, retained_max, tscope_helper_wake);
   if (!error)
     error = tscope_trace_create(fd, path, name, &header, ring_max + retained_max);

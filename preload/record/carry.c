@@ -283,13 +283,15 @@ void tscope_carry_tell(void) {
   u32 outcome = __atomic_load_n(&worst, __ATOMIC_ACQUIRE);
   if (outcome == told)
     return;
-  if (outcome == RETRY)
+  if (outcome == RETRY) {
     tscope_log(0, "the trace cannot be written (%s); it is tried again, and losses are counted",
                strerror(why_failed));
-  else
+    tscope_trace.told = true;
+  } else {
     tscope_turn_off(outcome == CUT       ? "the trace was cut by another program"
                     : outcome == REMOVED ? "the trace was removed by another program"
                                          : "the trace's file system has failed");
+  }
   told = outcome;
 }
 
@@ -307,7 +309,7 @@ void tscope_carry(bool own_descriptors) {
   if (!tscope_lock_within(&lock, 0))
     return;
   int fd = own_descriptors && kept >= 0 && tscope_trace_is(kept) ? kept : tscope_trace_open();
-  bool removed = fd == -ENOENT || fd == -ESTALE;
+  bool removed = fd == -ENOENT;
   enum outcome outcome = !tscope_trace.carried ? check_mapped(fd)
                          : fd >= 0             ? carry_all(fd)
                          : removed             ? REMOVED

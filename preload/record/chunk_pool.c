@@ -71,8 +71,9 @@ static struct tscope_chunk_header *acquire_ready(u32 kept) {
   return chunk;
 }
 
-/* The oldest filled ring chunk, emptied: its records are lost from here on, and counted. */
-static struct tscope_chunk_header *recycle(void) {
+/* The oldest filled ring chunk, emptied: its records are lost from here on, and counted as `loss`.
+ * NULL if there is none. */
+static struct tscope_chunk_header *recycle(enum tscope_loss loss) {
   u32 number;
   for (int attempt = 0;; attempt++) {
     if (attempt == 2 || !tscope_queue_pop(&tscope_chunk_pool.filled, &number))
@@ -87,7 +88,7 @@ static struct tscope_chunk_header *recycle(void) {
    * the chunk from here on before it sees that the chunk is empty and has a new generation. */
   chunk->generation++;
   __atomic_thread_fence(__ATOMIC_RELEASE);
-  tscope_count_lost(TSCOPE_LOSS_RING, committed >> 32);
+  tscope_count_lost(loss, committed >> 32);
   return chunk;
 }
 
@@ -99,13 +100,11 @@ static struct tscope_chunk_header *acquire_ring(enum tscope_loss *loss) {
     if (chunk)
       return chunk;
     __atomic_fetch_sub(&tscope_chunk_pool.ring_used, 1, __ATOMIC_RELAXED);
-    if (!no_room()) {
-      *loss = TSCOPE_LOSS_BEHIND;
-      return NULL;
-    }
-    *loss = TSCOPE_LOSS_DISK;
+    *loss = no_room() ? TSCOPE_LOSS_DISK : TSCOPE_LOSS_BEHIND;
   }
-  return recycle();
+  /* Where the helper gets no time, as beside a thread of real-time priority on its only core, the
+   * latest records are still there. */
+  return recycle(*loss);
 }
 
 /* For collectives and steps, waiting for the helper, or a system call on their own thread, is

@@ -27,10 +27,12 @@ u64 tscope_trace_offset(u32 chunk) {
 /* Whether a store into allocated blocks never needs space, a server or a quota again: true for
  * ext2 to ext4 and tmpfs. File systems that copy on write need space at each store after the page
  * was written to the disk; also xfs, if the file was copied by reference. */
-static bool stores_cannot_fail(int fd) {
+static bool stores_cannot_fail(int fd, bool *is_tmpfs) {
   struct statfs system;
   const u32 ext4 = 0xef53, tmpfs = 0x01021994;
-  return fstatfs(fd, &system) == 0 && ((u32)system.f_type == ext4 || (u32)system.f_type == tmpfs);
+  bool known = fstatfs(fd, &system) == 0;
+  *is_tmpfs = known && (u32)system.f_type == tmpfs;
+  return *is_tmpfs || (known && (u32)system.f_type == ext4);
 }
 
 bool tscope_trace_is(int fd) {
@@ -47,7 +49,7 @@ int tscope_trace_open(void) {
   if (tscope_trace_is(fd))
     return fd;
   close(fd);
-  return -ESTALE;
+  return -ENOENT;
 }
 
 /* Allocates disk blocks for [from, to) of the file, so that no later store can find the disk
@@ -78,10 +80,15 @@ static int allocate(int fd, off_t from, off_t to) {
   return 0;
 }
 
-/* Whether the disk has room for `bytes` more and would keep its margin. If the file system cannot
- * say, only the allocation itself decides. */
+/* Whether the disk, and the memory that the job may have, have room for `bytes` more and would keep
+ * their margins. If the file system cannot say, only the allocation itself decides. */
 static bool leaves_margin(int fd, u64 bytes) {
   struct statvfs disk;
+  /* What is carried leaves the memory again. */
+  u64 have = tscope_trace.carried ? 0 : tscope_trace_offset(tscope_trace.chunks);
+  if (tscope_trace.in_memory && tscope_trace.memory_allows &&
+      !tscope_trace.memory_allows(have + bytes, bytes))
+    return false;
   if (fstatvfs(fd, &disk) != 0 || disk.f_blocks == 0)
     return true;
   u64 unit = disk.f_frsize ? disk.f_frsize : disk.f_bsize;
@@ -187,10 +194,11 @@ int tscope_trace_create(int directory_fd, const char *directory, const char *nam
   }
   store->inode = info.stx_ino;
   store->device = (u64)info.stx_dev_major << 32 | info.stx_dev_minor;
+  store->carried = !stores_cannot_fail(fd, &store->in_memory);
+  store->in_memory |= store->carried;
   error = leaves_margin(fd, TSCOPE_HEADER_BYTES) ? allocate(fd, 0, TSCOPE_HEADER_BYTES) : -ENOSPC;
   if (error)
     goto out;
-  store->carried = !stores_cannot_fail(fd);
   map = store->carried
             ? tscope_carry_map(bytes, chunks_max)
             : mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, fd, 0);

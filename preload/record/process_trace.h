@@ -25,9 +25,13 @@ struct tscope_trace {
   u32 chunks;     /* what is in the file; may be touched after reading this with acquire order */
   bool full;      /* the last attempt to grow failed */
   bool carried;   /* the mapping is memory, and not the file */
+  bool told;      /* a line on stderr says that it cannot be written: one is enough */
   bool broken;    /* the file could not hold a store; memory has taken its place */
   size_t bytes;   /* of the mapping */
+  bool in_memory; /* its chunks stay in memory: it is carried, or on tmpfs */
   u64 disk_free;  /* bytes to leave on the disk */
+  /* Whether the process may have `bytes` of trace in memory, `more` of them new. */
+  bool (*memory_allows)(u64 bytes, u64 more);
   u64 device, inode;
   char path[2048];
 };
@@ -50,7 +54,7 @@ u32 tscope_trace_grow(u32 wanted, u32 *first);
 void tscope_trace_touch(u32 chunk, u32 from, u32 to);
 
 /* Opens the file by its name; only if the name still belongs to our file. A descriptor, or a
- * negative errno: -ESTALE if there is another file. */
+ * negative errno: -ENOENT if there is another file. */
 int tscope_trace_open(void);
 
 /* Whether a descriptor is of our file. */

@@ -409,6 +409,27 @@ def handler_inside_malloc(scratch):
         assert max(thread.thread for thread in trace.records["Thread"]) <= 4, trace.records["Thread"][-1]
 
 
+def one_core_at_real_time_priority(scratch):
+    """tscope's threads get no time on the only core. The latest records are kept, and all others are counted."""
+    core = str(min(os.sched_getaffinity(0)))
+    alone = ["chrt", "-f", "50", "taskset", "-c", core]
+    launches = 1000000
+    try:
+        if subprocess.run([*alone, "true"], capture_output=True, check=False).returncode:
+            raise Skip("no right to real-time priority")
+    except FileNotFoundError as error:
+        raise Skip(f"no {error.filename}") from error
+    command = [*alone, program("hazard"), "plain", str(launches)]
+    check_same(run(command), run(command, scratch, env=ONLY_LAUNCHES))
+    walked = Walked(scratch)
+    print(walked)
+    assert walked.launches + walked.lost == launches, walked
+    trace, = read_trace.read_all(scratch)
+    kept = [launch.time for launch in trace.records["Launch"]]
+    began = min(thread.time for thread in trace.records["Thread"])
+    assert min(kept) - began > (max(kept) - began) / 2, (began, min(kept), max(kept))
+
+
 # --- ends ---
 
 def end_by_exit(scratch):

@@ -16,8 +16,10 @@ import time
 LIBRARY, PROGRAMS = (os.path.realpath(path) for path in sys.argv[1:3])
 LAUNCHES = 120000
 MEGABYTES = {"btrfs": 120, "xfs": 320, "ext4": 40, "tmpfs": 24}
-MUST_TELL = ("cut_to_nothing", "cut_in_the_middle", "removed")
+MUST_TELL = ("cut_to_nothing", "cut_in_the_middle", "removed", "server_reports_eio", "server_has_no_space",
+             "server_has_forgotten_us")
 ALL = ("btrfs", "xfs", "ext4", "tmpfs")
+TOOLS = os.path.join(os.path.dirname(os.path.realpath(__file__)), "..", "tools")
 HARMS, FILE_SYSTEMS = {}, {}
 
 
@@ -43,11 +45,15 @@ def call(*command):
 
 
 class Mounted:
-    """A file system of a few megabytes."""
+    """A file system of a few megabytes; `fuse` is one that fails on request."""
 
     def __init__(self, kind, scratch):
         self.where = os.path.join(scratch, kind)
         os.mkdir(self.where)
+        self.server = None
+        if kind == "fuse":
+            self.serve(scratch)
+            return
         if kind == "tmpfs":
             call("mount", "-t", "tmpfs", "-o", f"size={MEGABYTES[kind]}m", "none", self.where)
             return
@@ -57,11 +63,23 @@ class Mounted:
         call(f"mkfs.{kind}", "-q", image)
         call("mount", "-o", "loop", image, self.where)
 
+    def serve(self, scratch):
+        folder = os.path.join(scratch, "behind")
+        os.mkdir(folder)
+        self.server = subprocess.Popen(["/usr/bin/python3", os.path.join(TOOLS, "failing_fs.py"), self.where, folder,
+                                        control_of(self.where)], stderr=subprocess.PIPE, text=True)
+        while not os.path.ismount(self.where):
+            if self.server.poll() is not None:
+                raise Skip(f"no file system in a process: {self.server.stderr.read().strip()}")
+            time.sleep(0.01)
+
     def __enter__(self):
         return self.where
 
     def __exit__(self, *nothing):
         subprocess.run(["umount", "--lazy", self.where], check=False)
+        if self.server:
+            self.server.communicate(timeout=20)
 
 
 def fill(where):
@@ -107,6 +125,45 @@ def copied_by_reference_on_a_full_disk(trace):
     fill(where)
 
 
+def control_of(mount):
+    return mount + "-fails-with"
+
+
+def fail_with(name, trace):
+    mount = os.path.dirname(os.path.dirname(os.path.dirname(trace)))
+    with open(control_of(mount) + ".new", "w", encoding="ascii") as file:
+        file.write(name)
+    os.rename(control_of(mount) + ".new", control_of(mount))
+
+
+@harm("fuse")
+def server_reports_eio(trace):
+    fail_with("EIO", trace)
+
+
+@harm("fuse")
+def server_has_no_space(trace):
+    fail_with("ENOSPC", trace)
+
+
+@harm("fuse")
+def server_has_forgotten_us(trace):
+    fail_with("ESTALE", trace)
+
+
+@harm("tmpfs")
+def memory_is_short(scratch):
+    """What is on tmpfs counts for the group of the job, in which the kernel kills when nothing is left."""
+    group = Limited(32)
+    with Mounted("tmpfs", scratch) as where:
+        subprocess.run(["mount", "-o", "remount,size=1g", where], check=True)
+        job = start(os.path.join(where, "traces"), "plain", "3000000", enter=group.enter)
+        out, errors = job.communicate(timeout=60)
+    group.remove()
+    assert (job.returncode, out, errors) == (0, b"3000000 launches\n", b""), (job.returncode, out, errors)
+    return "no line"
+
+
 def environment(directory):
     clean = {name: value for name, value in os.environ.items()
              if not name.startswith(("TSCOPE_", "LD_PRELOAD")) and name not in ("RANK", "WORLD_SIZE")}
@@ -116,9 +173,9 @@ def environment(directory):
     return clean
 
 
-def start(directory):
-    return subprocess.Popen([os.path.join(PROGRAMS, "hazard"), "steady"], env=environment(directory),
-                            stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+def start(directory, *arguments, enter=None):
+    return subprocess.Popen([os.path.join(PROGRAMS, "hazard"), *(arguments or ["steady"])], env=environment(directory),
+                            stdout=subprocess.PIPE, stderr=subprocess.PIPE, preexec_fn=enter)
 
 
 def wait_for_trace(directory, job):
@@ -134,7 +191,34 @@ def wait_for_trace(directory, job):
     raise AssertionError(f"no trace in {directory}: {job.communicate()}")
 
 
+class Limited:
+    """A control group with little memory; processes that are started inside are in it."""
+
+    def __init__(self, megabytes):
+        for parent, limit in (("/sys/fs/cgroup/memory", "memory.limit_in_bytes"), ("/sys/fs/cgroup", "memory.max")):
+            self.folder = os.path.join(parent, f"tscope-harm-{os.getpid()}")
+            try:
+                os.mkdir(self.folder)
+                with open(os.path.join(self.folder, limit), "w", encoding="ascii") as file:
+                    file.write(str(megabytes << 20))
+                return
+            except OSError as error:
+                why = error
+                if os.path.isdir(self.folder):
+                    os.rmdir(self.folder)
+        raise Skip(f"no control group for memory: {why}")
+
+    def enter(self):
+        with open(os.path.join(self.folder, "cgroup.procs"), "w", encoding="ascii") as file:
+            file.write(str(os.getpid()))
+
+    def remove(self):
+        os.rmdir(self.folder)
+
+
 def check(name, kind, scratch):
+    if name == memory_is_short.__name__:
+        return memory_is_short(scratch)
     bare = start(None)
     bare_out, _ = bare.communicate(timeout=60)
     assert (bare.returncode, bare_out) == (0, b"%d launches\n" % LAUNCHES), (bare.returncode, bare_out)

@@ -11,6 +11,7 @@
 #include "facts/cpu_quota.h"
 #include "facts/directory.h"
 #include "facts/identity.h"
+#include "facts/memory_limit.h"
 #include "facts/redact.h"
 #include "settings/env.h"
 
@@ -474,6 +475,54 @@ static void what_control_groups_allow(void **state) {
   }
 }
 
+/* A trace in memory counts for the job, and a group that uses up its memory loses a process. */
+static void what_memory_control_groups_allow(void **state) {
+  static const struct {
+    const char *groups, *limit_file, *limit, *used_file, *used, *stat_file, *stat;
+    u64 bytes, more;
+    bool allowed;
+  } cases[] = {
+      {"0::/job", "sys/fs/cgroup/job/memory.max", "64000000\n", "sys/fs/cgroup/job/memory.current",
+       "1000000\n", NULL, NULL, 1000000, 65536, true},
+      {"0::/job", "sys/fs/cgroup/job/memory.max", "64000000\n", "sys/fs/cgroup/job/memory.current",
+       "1000000\n", NULL, NULL, 1000001, 65536, false},
+      {"0::/job", "sys/fs/cgroup/job/memory.max", "64000000\n", "sys/fs/cgroup/job/memory.current",
+       "47900000\n", NULL, NULL, 65536, 65536, true},
+      {"0::/job", "sys/fs/cgroup/job/memory.max", "64000000\n", "sys/fs/cgroup/job/memory.current",
+       "47950000\n", NULL, NULL, 65536, 65536, false},
+      {"0::/job", "sys/fs/cgroup/job/memory.max", "64000000\n", "sys/fs/cgroup/job/memory.current",
+       "63000000\n", "sys/fs/cgroup/job/memory.stat",
+       "anon 30000000\nfile 31000000\nshmem 1000000\ninactive_file 20000000\nactive_file "
+       "10000000\n",
+       65536, 65536, true},
+      {"0::/job", "sys/fs/cgroup/job/memory.max", "max\n", "sys/fs/cgroup/job/memory.current",
+       "63000000\n", NULL, NULL, 1ull << 40, 65536, true},
+      {"4:memory:/job/step", "sys/fs/cgroup/memory/job/memory.limit_in_bytes", "64000000\n",
+       "sys/fs/cgroup/memory/job/memory.usage_in_bytes", "63000000\n",
+       "sys/fs/cgroup/memory/job/memory.stat", "total_inactive_file 40000000\n", 65536, 65536,
+       true},
+      {"4:memory:/job/step", "sys/fs/cgroup/memory/job/memory.limit_in_bytes", "64000000\n",
+       "sys/fs/cgroup/memory/job/memory.usage_in_bytes", "63000000\n", NULL, NULL, 65536, 65536,
+       false},
+      {"nonsense", "sys/fs/cgroup/memory.max", "1\n", "sys/fs/cgroup/memory.current", "1\n", NULL,
+       NULL, 65536, 65536, true},
+  };
+  (void)state;
+  for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+    struct scene scene;
+    scene_directory(&scene);
+    make_file(scene.directory, "proc/self/cgroup", cases[i].groups);
+    make_file(scene.directory, cases[i].limit_file, cases[i].limit);
+    make_file(scene.directory, cases[i].used_file, cases[i].used);
+    if (cases[i].stat_file)
+      make_file(scene.directory, cases[i].stat_file, cases[i].stat);
+    tscope_memory_limit_find(scene.directory);
+    assert_int_equal(tscope_memory_limit_allows(cases[i].bytes, cases[i].more), cases[i].allowed);
+    scene_clean(&scene);
+  }
+  tscope_memory_limit_find("");
+}
+
 int main(int argc, char **argv) {
   if (argc > 1 && strcmp(argv[1], "--wake") == 0)
     return hooked_launch(1) ? 0 : 1;
@@ -496,6 +545,7 @@ int main(int argc, char **argv) {
       cmocka_unit_test(a_group_may_read_what_is_made_for_it),
       cmocka_unit_test(links_files_and_strangers_are_refused),
       cmocka_unit_test(what_control_groups_allow),
+      cmocka_unit_test(what_memory_control_groups_allow),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: MIT */
+#include "facts/cgroups.h"
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+static bool read_small(const char *path, char *text, size_t bytes) {
+  int fd = open(path, O_RDONLY | O_CLOEXEC);
+  ssize_t got = fd < 0 ? -1 : read(fd, text, bytes - 1);
+  if (fd >= 0)
+    close(fd);
+  text[got > 0 ? got : 0] = '\0';
+  return got > 0;
+}
+
+bool tscope_cgroup_read(const struct tscope_cgroup *group, const char *file, char *text,
+                        size_t bytes) {
+  char path[TSCOPE_CGROUP_BYTES + 32];
+  snprintf(path, sizeof(path), "%s/%s", group->folder, file);
+  return read_small(path, text, bytes);
+}
+
+struct search {
+  const char *root, *controller;
+  void (*visit)(const struct tscope_cgroup *group, void *with);
+  void *with;
+};
+
+static void visit_up(const struct search *search, const char *mount, const char *path,
+                     bool version_2) {
+  struct tscope_cgroup group = {.version_2 = version_2};
+  size_t floor = strlen(search->root) + strlen(mount);
+  if ((size_t)snprintf(group.folder, sizeof(group.folder), "%s%s%s", search->root, mount, path) >=
+      sizeof(group.folder))
+    return;
+  for (;;) {
+    group.path = group.folder[floor] ? group.folder + floor : "/";
+    search->visit(&group, search->with);
+    char *slash = strrchr(group.folder, '/');
+    if (strlen(group.folder) <= floor || !slash)
+      return;
+    *(slash < group.folder + floor ? group.folder + floor : slash) = '\0';
+  }
+}
+
+/* Whether `name` is among names with commas between them. */
+static bool is_among(const char *names, const char *name) {
+  size_t bytes = strlen(name);
+  for (const char *at = names; *at; at += strcspn(at, ",")) {
+    at += *at == ',';
+    if (strcspn(at, ",") == bytes && strncmp(at, name, bytes) == 0)
+      return true;
+  }
+  return false;
+}
+
+/* "ID:CONTROLLERS:PATH"; in version 2 the field CONTROLLERS is empty. */
+static void visit_line(const struct search *search, char *line) {
+  char *names = strchr(line, ':'), *path = names ? strchr(names + 1, ':') : NULL, mount[64];
+  if (!path)
+    return;
+  *path++ = '\0';
+  names++;
+  if (!*names) {
+    visit_up(search, "/sys/fs/cgroup", path, true);
+    visit_up(search, "/sys/fs/cgroup/unified", path, true);
+  } else if (is_among(names, search->controller)) {
+    snprintf(mount, sizeof(mount), "/sys/fs/cgroup/%s", search->controller);
+    visit_up(search, mount, path, false);
+    snprintf(mount, sizeof(mount), "/sys/fs/cgroup/%s", names);
+    if (strcmp(names, search->controller) != 0)
+      visit_up(search, mount, path, false);
+  }
+}
+
+void tscope_cgroups_visit(const char *root, const char *controller,
+                          void (*visit)(const struct tscope_cgroup *group, void *with),
+                          void *with) {
+  const struct search search = {root, controller, visit, with};
+  char path[TSCOPE_CGROUP_BYTES], text[512], *rest = text;
+  snprintf(path, sizeof(path), "%s/proc/self/cgroup", root);
+  if (!read_small(path, text, sizeof(text)))
+    return;
+  for (char *line; (line = strsep(&rest, "\n"));)
+    visit_line(&search, line);
+}
