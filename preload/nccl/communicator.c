@@ -153,6 +153,33 @@ struct communicator *communicator_get(struct tscope_thread *thread, ncclComm_t h
   return comm;
 }
 
+/* Gives the name to one communicator that waits for `thread` to name it. NULL if there is none. */
+static struct communicator *name_next(const struct tscope_thread *thread, u32 name, bool final,
+                                      u32 *slot) {
+  struct communicator *named = NULL;
+  if (!tscope_lock(&by_handle.lock))
+    return NULL;
+  for (; *slot < n_slots && !named; ++*slot) {
+    struct communicator *comm = &communicators[*slot];
+    if (comm->handle && comm->namer == thread &&
+        !__atomic_load_n(&comm->recorded, __ATOMIC_ACQUIRE)) {
+      comm->name = name ? name : comm->name;
+      comm->namer = final ? NULL : thread;
+      named = comm;
+    }
+  }
+  tscope_unlock(&by_handle.lock);
+  return named;
+}
+
+void communicators_named(struct tscope_thread *thread, const char *name, bool final) {
+  u32 slot = 0, string = name[0] ? tscope_string(thread, name) : 0;
+  struct communicator *comm;
+  while ((comm = name_next(thread, string, final, &slot)))
+    if (final)
+      write_comm(thread, comm);
+}
+
 static void add_pending(const struct pending_communicator *pending) {
   if (!tscope_lock(&by_handle.lock))
     return;
@@ -181,12 +208,14 @@ void communicator_created(struct tscope_thread *thread, const struct pending_com
                   .device = pending->device,
                   .color = pending->color,
                   .name = pending->name,
+                  .namer = pending->namer,
               });
   if (!comm)
     return;
-  /* One that is not ready is recorded at its first use, when the job knows that it is. */
+  /* One that is not ready, or has no name yet, is recorded at its first use: the job knows then
+   * that it is ready. */
   bool ready = query(thread, handle, comm);
-  if (ready || pending->rank != TSCOPE_UNKNOWN_RANK)
+  if (!pending->namer && (ready || pending->rank != TSCOPE_UNKNOWN_RANK))
     write_comm(thread, comm);
   if (ready && result == ncclSuccess && pending->blocks)
     __atomic_store_n(&comm->get_state, state_function(thread), __ATOMIC_RELEASE);

@@ -27,8 +27,10 @@ struct communicator {
   u32 transfers;
   u32 splits; /* number of children made from it so far; part of their identity */
   u32 shrinks;
-  u32 recorded;       /* COMM record written */
-  u32 name;           /* string, 0: it has no name */
+  u32 recorded; /* COMM record written */
+  u32 name;     /* string, 0: it has no name */
+  const struct tscope_thread
+      *namer;         /* the thread that made it and will name it; NULL: no name will come */
   ncclComm_t handle;  /* NULL once it is removed */
   u32 reported_stall; /* the stall in which its error was written, 0: none */
   ncclResult_t
@@ -52,14 +54,20 @@ struct pending_communicator {
   u32 size;
   i32 device;
   i32 color;
-  u32 name;    /* string */
+  u32 name; /* string */
+  const struct tscope_thread *namer;
   bool blocks; /* calls on it block, according to the job */
 };
 
 /* A readable name for the communicator that the calling thread is creating: the description, or
- * else the name, of its process group; "" if it has neither. Valid during the creating call. Set by
- * the family of a framework that knows it; NULL if there is none. */
+ * else the name, of its process group; "" if it has neither, NULL if this thread will call
+ * communicators_named() soon. Valid during the creating call. Set by the family of a framework that
+ * knows it; NULL if there is none. */
 extern const char *(*communicator_label)(void);
+
+/* Names the communicators that this thread made and whose names were to come. They are recorded
+ * when the name is `final`, or when they are first used. */
+void communicators_named(struct tscope_thread *thread, const char *name, bool final);
 
 /* Identity from the unique ids: the same on every rank that got the same ids in the same order.
  * Never 0. */

@@ -25,11 +25,22 @@ static void record_version(struct tscope_thread *thread) {
   tscope_info(thread, TSCOPE_INFO_NCCL, text, NULL);
 }
 
+/* The name of the process group that creates a communicator at this moment, if there is one. */
+static void set_name(struct tscope_thread *thread, struct pending_communicator *pending) {
+  const char *(*label_now)(void) = __atomic_load_n(&communicator_label, __ATOMIC_RELAXED);
+  const char *label = label_now ? label_now() : "";
+  if (!label)
+    pending->namer = thread;
+  else if (label[0])
+    pending->name = tscope_string(thread, label);
+}
+
 /* The creating call returned. Outside a group the communicator now exists; inside a group its
  * handle appears when the group ends. */
-static void finish_creation(struct tscope_thread *thread,
-                            const struct pending_communicator *pending, ncclResult_t result) {
+static void finish_creation(struct tscope_thread *thread, struct pending_communicator *pending,
+                            ncclResult_t result) {
   int saved = errno;
+  set_name(thread, pending);
   struct nccl_thread *nccl = nccl_thread(thread);
   if (!nccl_accepted(result))
     tscope_failed_call(thread, TSCOPE_FAILED_NCCL, "making a communicator", (i32)result);
@@ -43,13 +54,6 @@ static void finish_creation(struct tscope_thread *thread,
   errno = saved;
 }
 
-/* The name of the process group that creates a communicator at this moment, if there is one. */
-static u32 current_group_name(struct tscope_thread *thread) {
-  const char *(*label_now)(void) = __atomic_load_n(&communicator_label, __ATOMIC_RELAXED);
-  const char *label = label_now ? label_now() : "";
-  return label[0] ? tscope_string(thread, label) : 0;
-}
-
 /* Whether a communicator's calls block. Its configuration is read only after NCCL accepted it:
  * before that it may contain anything. */
 static bool is_blocking(const ncclConfig_t *config, ncclResult_t result) {
@@ -59,7 +63,6 @@ static bool is_blocking(const ncclConfig_t *config, ncclResult_t result) {
 void record_comm_init(struct tscope_thread *thread, u64 start, ncclResult_t result,
                       ncclComm_t *comm, int nranks, int rank, const ncclUniqueId *ids, int n_ids,
                       const ncclConfig_t *config) {
-  int saved = errno;
   struct pending_communicator pending = {.handle = comm,
                                          .identity = communicator_identity(ids, n_ids),
                                          .start = start,
@@ -67,9 +70,7 @@ void record_comm_init(struct tscope_thread *thread, u64 start, ncclResult_t resu
                                          .size = (u32)nranks,
                                          .device = -1,
                                          .color = -1,
-                                         .name = current_group_name(thread),
                                          .blocks = is_blocking(config, result)};
-  errno = saved;
   finish_creation(thread, &pending, result);
 }
 
@@ -95,8 +96,7 @@ static struct pending_communicator pending_child(struct tscope_thread *thread, n
                                          .start = tscope_ticks(),
                                          .rank = TSCOPE_UNKNOWN_RANK,
                                          .device = -1,
-                                         .color = color,
-                                         .name = current_group_name(thread)};
+                                         .color = color};
   struct communicator *comm = communicator_get(thread, parent);
   if (comm) {
     u32 *ordinal = split ? &comm->splits : &comm->shrinks;
@@ -144,8 +144,7 @@ struct comm_grow_call comm_grow_begin(struct tscope_thread *thread, ncclComm_t f
                                              .rank = rank >= 0 ? (u32)rank : TSCOPE_UNKNOWN_RANK,
                                              .size = (u32)nranks,
                                              .device = -1,
-                                             .color = -1,
-                                             .name = current_group_name(thread)}};
+                                             .color = -1}};
 }
 
 void comm_grow_end(struct tscope_thread *thread, struct comm_grow_call *call, ncclResult_t result) {

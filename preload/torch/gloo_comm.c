@@ -7,7 +7,7 @@
  * Groups are recorded when first used; by then they have their name.
  *
  * Groups on NCCL are here for their labels alone: their communicators are NCCL's, which
- * are created one by one when a group needs them, and get its label.
+ * are created one by one when a group needs them, and get its label, or wait for it.
  */
 #include "torch/gloo_comm.h"
 
@@ -63,9 +63,13 @@ static void set_identity(struct gloo_comm *comm) {
   comm->identity = tscope_fnv(TSCOPE_FNV_SEED, text, strlen(text));
 }
 
+static bool is_description(const char *text) {
+  return text[0] && strcmp(text, "undefined");
+}
+
 /* What people call the group; "" if nobody does. */
 static const char *label_of(const struct gloo_comm *comm) {
-  return comm->text[0] && strcmp(comm->text, "undefined") ? comm->text : comm->name;
+  return is_description(comm->text) ? comm->text : comm->name;
 }
 
 static void write_comm(struct tscope_thread *thread, struct gloo_comm *comm) {
@@ -142,11 +146,13 @@ void nccl_group_made_end(struct torch_scope *scope) {
   group_made_end(scope);
 }
 
-/* The group lives as long as the call, and so does its label. */
+/* The group lives as long as the call, and so does its label. One without a label, or that does not
+ * exist yet, will be named by this thread. */
 static const char *current_group_label(void) {
   const struct torch_scope *scope = torch_scope_find(SCOPE_COMM);
   const struct gloo_comm *comm = scope ? find_comm(scope->group) : NULL;
-  return comm ? label_of(comm) : "";
+  const char *label = comm ? label_of(comm) : "";
+  return scope && !label[0] ? NULL : label;
 }
 
 void nccl_comm_made_begin(struct torch_scope *scope, const void *group) {
@@ -189,6 +195,7 @@ static const char *string_text(const void *string) {
   return *(const char *const *)string;
 }
 
+/* Names what this thread made and did not name before. */
 static void label_groups(const void *string, size_t offset) {
   const struct tscope_thread *thread = tscope_self;
   if (!thread || !tscope_live->on || !tscope_lock(&gloo_comms_lock))
@@ -201,9 +208,18 @@ static void label_groups(const void *string, size_t offset) {
   tscope_unlock(&gloo_comms_lock);
 }
 
+static void label_communicators(const char *name, bool final) {
+  struct tscope_thread *thread = tscope_enter(TSCOPE_QUIET);
+  if (!thread)
+    return;
+  communicators_named(thread, name, final);
+  tscope_leave(thread);
+}
+
 void group_named_begin(struct torch_scope *scope, const void *name) {
   torch_scope_push(scope, SCOPE_PLAIN);
   label_groups(name, offsetof(struct gloo_comm, name));
+  label_communicators(string_text(name), false);
 }
 
 void group_named_end(struct torch_scope *scope) {
@@ -213,6 +229,7 @@ void group_named_end(struct torch_scope *scope) {
 void group_described_begin(struct torch_scope *scope, const void *text) {
   torch_scope_push(scope, SCOPE_PLAIN);
   label_groups(text, offsetof(struct gloo_comm, text));
+  label_communicators(is_description(string_text(text)) ? string_text(text) : "", true);
 }
 
 void group_described_end(struct torch_scope *scope) {
