@@ -12,7 +12,7 @@ import subprocess
 
 STANDINS = {
     "cu13": ["libcudart.so.13", "libcublas.so.13", "libcublasLt.so.13", "libcupti.so.13",
-             "libcuda.so.1"],
+             "libcuda.so.1", "libnvidia-ml.so.1"],
     "nccl": ["libnccl.so.2", "libcuda.so.1"],
 }
 

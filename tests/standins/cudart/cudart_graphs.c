@@ -11,23 +11,24 @@ TWINS(cudaStreamEndCapture, _ptsz, (cudaStream_t stream, cudaGraph_t *graph),
       remember(sim_capture_end(stream, own, (struct sim_graph **)graph)))
 
 static cudaError_t is_capturing(cudaStream_t handle, enum cudaStreamCaptureStatus *status,
-                                unsigned long long *id, bool own) {
+                                unsigned long long *id, cudaGraph_t *graph, bool own) {
   int found = SIM_NOT_CAPTURED;
-  cudaError_t error = sim_capture_id(handle, own, &found, id);
+  cudaError_t error = sim_capture_id(handle, own, &found, id, (struct sim_graph **)graph);
   *status = (enum cudaStreamCaptureStatus)found;
   return remember(error);
 }
 TWINS(cudaStreamIsCapturing, _ptsz, (cudaStream_t stream, enum cudaStreamCaptureStatus *status),
-      is_capturing(stream, status, NULL, own))
+      is_capturing(stream, status, NULL, NULL, own))
 
-/* Both versions begin with the same three parameters. The others are optional and are ignored. */
+/* Both versions begin with the same three parameters. The others are optional; what the captured
+ * work depends on is not told. */
 CUDART_API cudaError_t cudaStreamGetCaptureInfo_v2(cudaStream_t stream,
                                                    enum cudaStreamCaptureStatus *status,
                                                    unsigned long long *id);
 CUDART_API cudaError_t cudaStreamGetCaptureInfo_v2(cudaStream_t stream,
                                                    enum cudaStreamCaptureStatus *status,
                                                    unsigned long long *id) {
-  return is_capturing(stream, status, id, false);
+  return is_capturing(stream, status, id, NULL, false);
 }
 
 CUDART_API cudaError_t cudaStreamGetCaptureInfo(cudaStream_t stream,
@@ -35,15 +36,13 @@ CUDART_API cudaError_t cudaStreamGetCaptureInfo(cudaStream_t stream,
                                                 unsigned long long *id, cudaGraph_t *graph,
                                                 const cudaGraphNode_t **dependencies,
                                                 const cudaGraphEdgeData **edges, size_t *n) {
-  if (graph)
-    *graph = NULL;
   if (dependencies)
     *dependencies = NULL;
   if (edges)
     *edges = NULL;
   if (n)
     *n = 0;
-  return is_capturing(stream, status, id, false);
+  return is_capturing(stream, status, id, graph, false);
 }
 
 CUDART_API cudaError_t cudaThreadExchangeStreamCaptureMode(enum cudaStreamCaptureMode *mode) {
@@ -112,4 +111,29 @@ CUDART_API cudaError_t cudaGraphExecUpdate(cudaGraphExec_t executable, cudaGraph
 
 CUDART_API cudaError_t cudaGraphClone(cudaGraph_t *clone, cudaGraph_t graph) {
   return instantiate((cudaGraphExec_t *)clone, graph);
+}
+
+CUDART_API cudaError_t cudaUserObjectCreate(cudaUserObject_t *object, void *what,
+                                            cudaHostFn_t destroy, unsigned holders,
+                                            unsigned flags) {
+  (void)flags;
+  *object = (cudaUserObject_t)sim_user_object_new(what, destroy, holders);
+  return remember(*object ? cudaSuccess : cudaErrorMemoryAllocation);
+}
+
+CUDART_API cudaError_t cudaUserObjectRelease(cudaUserObject_t object, unsigned holders) {
+  sim_lock();
+  sim_user_object_release((struct sim_user_object *)object, holders);
+  sim_unlock();
+  return cudaSuccess;
+}
+
+CUDART_API cudaError_t cudaGraphRetainUserObject(cudaGraph_t graph, cudaUserObject_t object,
+                                                 unsigned holders, unsigned flags) {
+  sim_lock();
+  if (!(flags & cudaGraphUserObjectMove))
+    sim_user_object_hold((struct sim_user_object *)object, holders);
+  sim_graph_hold((struct sim_graph *)graph, (struct sim_user_object *)object, holders);
+  sim_unlock();
+  return cudaSuccess;
 }

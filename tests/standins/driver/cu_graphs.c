@@ -47,7 +47,7 @@ static CUresult capture_status(CUstream stream, CUstreamCaptureStatus *status, c
                                bool own) {
   int found = SIM_NOT_CAPTURED;
   unsigned long long capture = 0;
-  cudaError_t error = sim_capture_id(stream, own, &found, &capture);
+  cudaError_t error = sim_capture_id(stream, own, &found, &capture, NULL);
   *status = (CUstreamCaptureStatus)found;
   if (id && found == SIM_CAPTURED)
     *id = capture;

@@ -182,7 +182,8 @@ cudaError_t sim_capture_end(cudaStream_t handle, bool own, struct sim_graph **gr
   return error;
 }
 
-cudaError_t sim_capture_id(cudaStream_t handle, bool own, int *status, unsigned long long *id) {
+cudaError_t sim_capture_id(cudaStream_t handle, bool own, int *status, unsigned long long *id,
+                           struct sim_graph **graph) {
   sim_lock();
   struct CUstream_st *stream = sim_stream(handle, own);
   bool known = sim_stream_is(stream), captured = known && stream->graph;
@@ -191,6 +192,8 @@ cudaError_t sim_capture_id(cudaStream_t handle, bool own, int *status, unsigned 
                                          : SIM_CAPTURED;
   if (*status == SIM_CAPTURED && id)
     *id = stream->capture;
+  if (graph)
+    *graph = captured ? stream->graph : NULL;
   bool implied = known && sim_capture_implied(stream);
   sim_unlock();
   return !known    ? cudaErrorInvalidResourceHandle

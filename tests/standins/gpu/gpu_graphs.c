@@ -99,6 +99,7 @@ static void copy_nodes(struct sim_graph *graph, const struct sim_graph *from) {
       copy->inner[copy->n_inner++] = sim_graph_copy(node->inner[k]);
   }
   graph->branches = from->branches;
+  sim_graph_hold_same(graph, from);
 }
 
 struct sim_graph *sim_graph_copy(const struct sim_graph *graph) {
@@ -118,6 +119,7 @@ static void free_nodes(struct sim_graph *graph) {
     sim_deps_free(&node->after);
     free(node);
   }
+  sim_graph_let_go(graph);
   free(graph->nodes);
   graph->nodes = NULL;
   graph->n = 0;

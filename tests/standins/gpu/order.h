@@ -64,7 +64,21 @@ struct sim_graph {
   struct CUstream_st *
       *streams; /* [n_streams], one for each branch of an executable; NULL until it is used */
   unsigned n_streams;
+  struct sim_user_object **held;
+  size_t n_held;
 };
+
+/* user_objects.c. The caller holds the lock. */
+struct sim_user_object;
+SIM_API struct sim_user_object *sim_user_object_new(void *what, void (*destroy)(void *),
+                                                    unsigned holders);
+SIM_API void sim_user_object_hold(struct sim_user_object *object, unsigned holders);
+SIM_API void sim_user_object_release(struct sim_user_object *object, unsigned holders);
+/* The graph takes over `holders` that the object counts already. */
+SIM_API void sim_graph_hold(struct sim_graph *graph, struct sim_user_object *object,
+                            unsigned holders);
+SIM_API void sim_graph_hold_same(struct sim_graph *graph, const struct sim_graph *from);
+SIM_API void sim_graph_let_go(struct sim_graph *graph);
 
 /* gpu_graphs.c. The caller holds the lock, except for the last three functions. */
 SIM_API struct sim_graph *sim_graph_new(void);
@@ -97,7 +111,7 @@ SIM_API cudaError_t sim_capture_begin(cudaStream_t stream, bool own, int mode,
 SIM_API cudaError_t sim_capture_end(cudaStream_t stream, bool own, struct sim_graph **graph);
 /* Sets `status` to an enum sim_capture_status, and `id` only if the stream is captured. */
 SIM_API cudaError_t sim_capture_id(cudaStream_t stream, bool own, int *status,
-                                   unsigned long long *id);
+                                   unsigned long long *id, struct sim_graph **graph);
 /* The caller of the following functions holds the lock. */
 /* The branch of a captured stream. */
 unsigned sim_capture_branch(struct CUstream_st *stream);
