@@ -99,10 +99,9 @@ u8 op_of_name(const char *name) {
 
 static const struct row {
   u8 op;
-  bool computes;
   const char *scope, *function;
 } rows[] = {
-#define K(OP, computes, scope, function) {COMM_OP_##OP, computes, scope, function},
+#define K(OP, scope, function) {COMM_OP_##OP, scope, function},
     TSCOPE_COMM_KERNELS(K)
 #undef K
 };
@@ -141,8 +140,7 @@ static bool may_communicate(const struct kernel_parts *parts) {
 static struct communication as_row_says(const struct row *row, const char *function) {
   bool nccl = row->op == COMM_OP_NCCL;
   return (struct communication){.library = nccl ? COMM_LIBRARY_NCCL : comm_op_library(row->op),
-                                .op = nccl ? op_of_name(function) : row->op,
-                                .computes = row->computes};
+                                .op = nccl ? op_of_name(function) : row->op};
 }
 
 struct communication communication_of_stripped(const char *stripped) {

@@ -34,9 +34,8 @@ enum comm_part {
 };
 
 struct communication {
-  u8 library;    /* enum comm_library; COMM_LIBRARY_NONE: the kernel does not communicate */
-  u8 op;         /* enum tscope_op or enum comm_op; 0 if the name does not tell */
-  bool computes; /* besides */
+  u8 library; /* enum comm_library; COMM_LIBRARY_NONE: the kernel does not communicate */
+  u8 op;      /* enum tscope_op or enum comm_op; 0 if the name does not tell */
 };
 
 /* Of a GPU kernel, mangled or not. Takes some ten microseconds: ask once per name. */

@@ -188,16 +188,18 @@ static char *own_name(const char *stripped) {
   return name;
 }
 
+static bool is_fused(const struct communication *communication) {
+  return comm_op_part(communication->op) == COMM_PART_FUSED;
+}
+
 /* A file's word also decides whether a kernel communicates. */
 static void follow_file(unsigned category, struct communication *communication) {
-  bool communicates =
-      category == KERNEL_COMMUNICATION || category == KERNEL_COMPUTING_COMMUNICATION;
-  if (!communicates)
+  bool fused = category == KERNEL_COMPUTING_COMMUNICATION;
+  if (!fused && category != KERNEL_COMMUNICATION)
     *communication = (struct communication){0};
-  else if (!communication->library)
-    *communication =
-        (struct communication){.library = COMM_LIBRARY_CUSTOM, .op = COMM_OP_CUSTOM_OTHER};
-  communication->computes = category == KERNEL_COMPUTING_COMMUNICATION;
+  else if (!communication->library || fused != is_fused(communication))
+    *communication = (struct communication){
+        .library = COMM_LIBRARY_CUSTOM, .op = fused ? COMM_OP_CUSTOM_FUSED : COMM_OP_CUSTOM_OTHER};
 }
 
 unsigned kernel_patterns_match(const struct kernel_patterns *p, const char *stripped,
@@ -216,7 +218,7 @@ unsigned kernel_patterns_match(const struct kernel_patterns *p, const char *stri
     return category;
   }
   if (communication->library)
-    return communication->computes ? KERNEL_COMPUTING_COMMUNICATION : KERNEL_COMMUNICATION;
+    return is_fused(communication) ? KERNEL_COMPUTING_COMMUNICATION : KERNEL_COMMUNICATION;
   char *name = own_name(stripped);
   category = first_match(p, p->n_of_file, n, name, stripped);
   if (category == NO_CATEGORY)

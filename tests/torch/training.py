@@ -26,8 +26,13 @@ TRANSFER = 0x80000000  # TSCOPE_TRANSFER: the wait is for a send or a receive
 
 
 def python_with_torch():
+    """The one that scripts/setup installed; if TSCOPE_TORCH names a version, as 2.15, the one beside it."""
     cache = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")
     environment = os.environ.get("TSCOPE_VENV") or os.path.join(cache, "tscope", "venv")
+    other = os.environ.get("TSCOPE_TORCH")
+    if other:
+        beside = os.path.join(os.path.dirname(environment), "torch-" + other, "bin", "python3")
+        return beside if os.path.exists(beside) else None
     for python in (sys.executable, os.path.join(environment, "bin", "python3"), "python3"):
         question = "import importlib.metadata as m; print(m.version('torch'))"
         try:

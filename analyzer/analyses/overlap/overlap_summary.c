@@ -11,6 +11,7 @@
 #include "analyses/queries.h"
 #include "analyses/thresholds.h"
 #include "base/quantity.h"
+#include "kernels/communication.h"
 
 bool rank_overlap_known(const struct rank_summary *rank) {
   return rank->loaded && rank->steps && rank->has_compute && rank->has_comm;
@@ -108,6 +109,8 @@ static void list_ops(struct analysis *a, const struct overlap_means *m) {
     if (m->op[op].comm <= 0)
       continue;
     bool known = m->op[op].known;
+    if (comm_op_part((u8)op) == COMM_PART_FUSED)
+      r->ov_fused_ms += m->op[op].comm / m->ranks;
     r->by_op[r->n_by_op++] =
         (struct overlap_by_op){.op = op_name((u8)op),
                                .op_id = (u8)op,
@@ -192,7 +195,7 @@ int overlap_summarise(struct analysis *a) {
   summarise_ranks(a);
   r->ov_step_ms = r->ov_compute_ms = r->ov_comm_ms = r->ov_overlapped_ms = NAN;
   r->ov_exposed_late_ms = NAN;
-  r->ov_exposed_ms = r->ov_exposed_wait_ms = r->ov_exposed_transfer_ms = NAN;
+  r->ov_exposed_ms = r->ov_exposed_wait_ms = r->ov_exposed_transfer_ms = r->ov_fused_ms = NAN;
   r->ov_exposed_fraction = r->ov_exposed_memcpy_ms = r->ov_idle_ms = r->comm_fraction = NAN;
   r->ov_ranks = a->model->n_ranks ? m.ranks : NAN;
   r->ov_steps = m.ranks && !a->whole_run ? (double)m.steps / m.ranks : NAN;
@@ -216,6 +219,7 @@ int overlap_summarise(struct analysis *a) {
     r->ov_exposed_transfer_ms = m.op[OPS].transfer / n;
     r->wait_method = a->model->clock_aligned ? "aligned starts" : "shortest member";
   }
+  r->ov_fused_ms = 0;
   list_ops(a, &m);
   return 0;
 }

@@ -11,6 +11,7 @@
 
 #include "hooks_fakes.h"
 #include "hooks_trace.h"
+#include "nccl/communicator.h"
 
 /* How the library behaves in the current test: the handle of the next communicator, the properties
  * of a communicator, and the results of its calls. */
@@ -352,6 +353,43 @@ static void one_process_with_all_ranks(void **state) {
   assert_true(identity != 0);
 }
 
+static const char *name_to_come(void) {
+  return NULL;
+}
+
+/* As PyTorch 2.15 does: first the communicator, then the group's name, then its description. */
+static void a_name_that_comes_later_is_the_communicators(void **state) {
+  (void)state;
+  u32 before = count(TSCOPE_REC_COMM);
+  communicator_label = name_to_come;
+  make(125, "named"), make(126, "named");
+  communicator_label = NULL;
+  assert_int_equal(count(TSCOPE_REC_COMM), before);
+  struct tscope_thread *thread = tscope_enter(TSCOPE_QUIET);
+  assert_non_null(thread);
+  communicators_named(thread, "3", false);
+  assert_int_equal(count(TSCOPE_REC_COMM), before);
+  communicators_named(thread, "tensor parallel", true);
+  communicators_named(thread, "the next group", true);
+  tscope_leave(thread);
+  assert_int_equal(count(TSCOPE_REC_COMM), before + 2);
+  assert_string(LAST(COMM, comm).name, "tensor parallel");
+}
+
+/* Used, or ended, before anybody names it. */
+static void a_communicator_does_not_wait_for_its_name_when_it_is_used(void **state) {
+  (void)state;
+  u32 before = count(TSCOPE_REC_COMM);
+  communicator_label = name_to_come;
+  ncclComm_t used = make(127, "nameless"), ended = make(128, "nameless");
+  communicator_label = NULL;
+  reduce(used);
+  assert_int_equal(count(TSCOPE_REC_COMM), before + 1);
+  assert_int_equal(LAST(COMM, comm).name, 0);
+  ncclCommDestroy(ended);
+  assert_int_equal(count(TSCOPE_REC_COMM), before + 2);
+}
+
 static void a_failure_is_recorded_and_returned(void **state) {
   (void)state;
   ncclComm_t comm = make(120, "failing");
@@ -543,6 +581,8 @@ int main(void) {
       TEST(a_communicator_whose_creation_was_not_seen_has_no_identity),
       TEST(a_handle_used_again_is_another_communicator),
       TEST(one_process_with_all_ranks),
+      TEST(a_name_that_comes_later_is_the_communicators),
+      TEST(a_communicator_does_not_wait_for_its_name_when_it_is_used),
       TEST(a_failure_is_recorded_and_returned),
       TEST(gpu_times_can_be_declined),
       TEST(one_sided_calls_are_recorded_apart),

@@ -142,6 +142,7 @@ panel({
           'exposed', ms(o.exposed_ms),
           isKnown(o.exposed_fraction) ? percent(o.exposed_fraction) + ' of it' : null
         ],
+        o.fused_ms ? ['of it fused with compute', ms(o.fused_ms)] : null,
         ['counted on', isKnown(o.ranks) ? plural(o.ranks, 'rank') : null]
       ]));
       const split = isKnown(o.exposed_wait_ms);

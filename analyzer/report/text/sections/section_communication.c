@@ -66,6 +66,9 @@ static void put_totals(struct pen *pen, const struct results *results) {
   pen_item_format(pen, STYLE_BOLD, VALUE_INDENT, "%s exposed (%s of it)",
                   duration_ms(results->ov_exposed_ms).text,
                   percent(results->ov_exposed_fraction).text);
+  if (results->ov_fused_ms > 0)
+    pen_item_format(pen, STYLE_PLAIN, VALUE_INDENT, "of it fused with compute: %s",
+                    duration_ms(results->ov_fused_ms).text);
   if (results->ov_exposed_late_ms >= LATE_SHOWN * results->ov_step_ms)
     pen_item_format(pen, STYLE_PLAIN, VALUE_INDENT,
                     "%s of that would go if all ranks came together",
