@@ -108,9 +108,9 @@ def gloo(build, python, folder, name, fault, number):
 
 def judge(build, folder, name, rules):
     report = subprocess.run([os.path.join(build, "analyzer", "tscope-report"), "--expectations", rules, "--run", name,
-                             "--output", os.devnull, folder], capture_output=True, text=True, timeout=120)
+                             folder], capture_output=True, text=True, timeout=120)
     reasons = re.findall(r"gate: FAILED  (.*?)  \(", report.stderr)
-    busy = "Something else takes" in report.stderr
+    busy = "Something else takes the cores" in report.stdout
     return report.returncode, reasons or report.stderr.splitlines()[-1:], busy
 
 

@@ -15,6 +15,7 @@ import tempfile
 from training import SKIPPED, expect, python_with_torch
 
 STEPS, FLOATS = 40, 500_000
+SMALL_STEPS, SMALL_FLOATS = 1000, 20_000  # below 1 MiB, where only samples know the line
 PROGRAM = """
 import sys, torch
 from torch import nn
@@ -33,12 +34,12 @@ for step in range(int(sys.argv[1])):
 """
 
 
-def report_of(python, library, program, folder, floats):
+def report_of(python, library, program, folder, steps, floats):
     script = os.path.join(os.path.dirname(folder), "train.py")
     with open(script, "w", encoding="utf-8") as file:
         file.write(PROGRAM)
     environment = dict(os.environ, TSCOPE_DIR=folder, LD_PRELOAD=library, TSCOPE_SCALARS="stdout")
-    done = subprocess.run([python, script, str(STEPS), str(floats)], env=environment,
+    done = subprocess.run([python, script, str(steps), str(floats)], env=environment,
                           capture_output=True, text=True)
     expect(done.returncode == 0, done.stderr[-2000:])
     printed = [json.loads(line.replace("'", '"'))["loss"] for line in done.stdout.splitlines()]
@@ -55,8 +56,8 @@ def main():
         return SKIPPED
     scratch = tempfile.mkdtemp(prefix="tscope-growth-")
     try:
-        for floats, grows in ((FLOATS, True), (1, False)):
-            document, printed = report_of(python, library, program, os.path.join(scratch, str(floats)), floats)
+        for steps, floats, grows in ((STEPS, FLOATS, True), (STEPS, 1, False), (SMALL_STEPS, SMALL_FLOATS, True)):
+            document, printed = report_of(python, library, program, os.path.join(scratch, str(floats)), steps, floats)
             memory, found = document["memory"], [f["id"] for f in document["findings"]]
             expect(("MEMORY.GROWTH" in found) == grows, f"{floats}: {found}")
             if grows:
@@ -65,10 +66,12 @@ def main():
                 expect(memory["growth_source"].endswith(f"train.py:{line})"), f"{memory['growth_source']}")
                 title, = (f["title"] for f in document["findings"] if f["id"] == "MEMORY.GROWTH")
                 expect(f"train.py:{line}" in title, title)
+                samples = memory["growth_samples"]
+                expect(samples >= 5 if floats == SMALL_FLOATS else samples is None, f"{floats}: {samples} samples")
             categories = {row["category"] for row in memory["live_by_category"]}
             expect({"optimizer", "backward"} <= categories, f"{categories}")
             loss, = (row for row in document["convergence"]["series"] if row["role"] == "loss")
-            expect(loss["values"] == STEPS and loss["best"] == float(f"{min(printed):.9g}"),
+            expect(loss["values"] == steps and loss["best"] == float(f"{min(printed):.9g}"),
                    f"the loss as printed: {loss}")
         return 0
     finally:

@@ -27,6 +27,7 @@ struct memory_result memory_result_unknown(void) {
   result.allocated_bytes = result.reserved_bytes = result.inactive_bytes = NAN;
   result.pending_bytes = result.slack_bytes = result.before_bytes = result.fragmentation = NAN;
   result.growth_bytes_per_step = result.growth_steps = result.steps = NAN;
+  result.growth_samples = NAN;
   result.growth_from_bytes = result.growth_to_bytes = result.growth_source_share = NAN;
   result.capacity_bytes = result.headroom_bytes = result.out_of_memory = NAN;
   result.oom_requested_bytes = result.oom_free_bytes = result.oom_inactive_bytes = NAN;

@@ -32,39 +32,75 @@ static u32 find_lowest(const struct memory_history *history, double *floors, u32
   return seen;
 }
 
-static int live_by_source(struct memory_replay *replay, double *bytes, double sign) {
+/* What was added between two moments. */
+struct added {
+  double bytes;
+  double small_bytes, small_blocks; /* of allocations whose place is only a sample's */
+};
+
+static void live_by_source(const struct memory_replay *replay, struct added *added, double sign) {
   for (u32 i = 0; i < replay->live.room; i++) {
     const struct live_block *block = &replay->live.slots[i];
-    if (block->used && block->bytes > 0)
-      bytes[block->source] += sign * (double)block->bytes;
+    if (!block->used || block->bytes <= 0)
+      continue;
+    struct added *of = &added[block->source];
+    of->bytes += sign * (double)block->bytes;
+    of->small_bytes += block->bytes < SAMPLED_BELOW_BYTES ? sign * (double)block->bytes : 0;
+    of->small_blocks += block->bytes < SAMPLED_BELOW_BYTES ? sign : 0;
   }
-  return 0;
+}
+
+/* Small allocations without a place are divided among the places that samples of the same category
+ * have, in proportion to these. */
+static void extrapolate(const struct memory_history *history, struct added *added) {
+  for (u32 c = 0; c < history->n_sources; c++) {
+    enum allocation_category category = history->sources[c].category;
+    double samples = 0, blocks = 0;
+    if (history->sources[c].place || !(added[c].small_bytes > 0))
+      continue;
+    for (u32 s = 0; s < history->n_sources; s++)
+      if (history->sources[s].place && history->sources[s].category == category) {
+        samples += fmax(added[s].small_bytes, 0);
+        blocks += fmax(added[s].small_blocks, 0);
+      }
+    if (blocks < GROWTH_LEAST_SAMPLES)
+      continue;
+    for (u32 s = 0; s < history->n_sources; s++)
+      if (history->sources[s].place && history->sources[s].category == category)
+        added[s].bytes += fmax(added[s].small_bytes, 0) / samples * added[c].small_bytes;
+    added[c].bytes -= added[c].small_bytes;
+  }
 }
 
 /* The source with most of what was added between two moments. */
 static void find_growth_source(const struct memory_history *history, u32 from, u32 to,
                                struct arena *arena, struct memory_result *result) {
-  double *bytes = memory_zeroed(size_sum(history->n_sources, 1), sizeof(*bytes));
+  struct added *added = memory_zeroed(size_sum(history->n_sources, 1), sizeof(*added));
   struct memory_replay replay;
   memory_replay_begin(&replay, history);
   memory_replay_to(&replay, from);
-  live_by_source(&replay, bytes, -1);
+  live_by_source(&replay, added, -1);
   memory_replay_to(&replay, to);
-  live_by_source(&replay, bytes, 1);
+  live_by_source(&replay, added, 1);
+  double known = 0, sum = 0;
+  for (u32 s = 0; s < history->n_sources; s++)
+    known = fmax(known, history->sources[s].place ? added[s].bytes : 0);
+  extrapolate(history, added);
   u32 most = 0;
-  double added = 0;
   for (u32 s = 0; s < history->n_sources; s++) {
-    added += bytes[s] > 0 ? bytes[s] : 0;
-    most = bytes[s] > bytes[most] ? s : most;
+    sum += added[s].bytes > 0 ? added[s].bytes : 0;
+    most = added[s].bytes > added[most].bytes ? s : most;
   }
-  if (most && bytes[most] > 0) {
+  if (most && added[most].bytes > 0) {
     const struct memory_source *source = &history->sources[most];
     result->growth_source = source->place ? arena_text(arena, source->place) : NULL;
     result->growth_category = allocation_category_name(source->category);
-    result->growth_source_share = bytes[most] / added;
+    result->growth_source_share = added[most].bytes / sum;
+    if (source->place && added[most].bytes > known)
+      result->growth_samples = added[most].small_blocks;
   }
   memory_replay_free(&replay);
-  free(bytes);
+  free(added);
 }
 
 /* A single jump has a slope too. Real growth is in each third. */
@@ -123,7 +159,7 @@ static void keep_peaks(const struct memory_history *history, struct arena *arena
 
 void memory_find_growth(const struct memory_history *history, struct arena *arena,
                         struct memory_result *result) {
-  result->growth_bytes_per_step = result->growth_steps = NAN;
+  result->growth_bytes_per_step = result->growth_steps = result->growth_samples = NAN;
   result->growth_from_bytes = result->growth_to_bytes = result->growth_source_share = NAN;
   if (!history->n_steps) {
     result->growth_reason = "no steps were found in the recording";

@@ -115,7 +115,7 @@ static void pinned_apart(struct cluster *c) {
 /* Each rank has two cores of its own, and all are in one control group that allows three cores. */
 static void in_one_group(struct cluster *c) {
   static const char *const lists[] = {"0-1", "2-3", "4-5", "6-7", "8-9", "10-11", "12-13", "14-15"};
-  share_cores(c, 2, 3, 3);
+  share_cores(c, 2, 3.5, 3);
   for (u32 r = 0; r < 8; r++) {
     c->model.ranks[r].info[TSCOPE_INFO_CORES] = lists[r];
     c->model.ranks[r].info[TSCOPE_INFO_CPU_QUOTA] = "3000 of /slice/job";
@@ -213,6 +213,24 @@ static void other_findings_are_its_consequences(void **state) {
   }
 }
 
+/* Threads that would soon sleep again are runnable for long where others have the cores. */
+static void starved(struct cluster *c) {
+  share_cores(c, 4, 0.5, 30);
+}
+static void who_has_few_of_its_cores_is_not_to_blame(void **state) {
+  (void)state;
+  struct scenario s = healthy_scenario();
+  struct cluster *c = cluster_new(&s.options);
+  starved(c);
+  struct results *r = cluster_analyse(c, &s.given);
+  const struct finding *finding = finding_of(r, "HOST.OVERSUBSCRIBED");
+  assert_non_null(finding);
+  assert_non_null(strstr(finding->title, "Something else"));
+  assert_int_equal(finding->severity, SEVERITY_WARNING);
+  results_free(r);
+  cluster_free(c);
+}
+
 /* One rank of eight has its own cores and does not fill them: another process does. */
 static void another_process_has_the_cores(void **state) {
   (void)state;
@@ -297,6 +315,7 @@ int main(void) {
                                      cmocka_unit_test(a_quota_counts_as_cores),
                                      cmocka_unit_test(waiting_of_other_threads_is_not_critical),
                                      cmocka_unit_test(other_findings_are_its_consequences),
+                                     cmocka_unit_test(who_has_few_of_its_cores_is_not_to_blame),
                                      cmocka_unit_test(what_others_explain_is_a_note),
                                      cmocka_unit_test(waits_of_peers_make_no_rank_slow),
                                      cmocka_unit_test(another_process_has_the_cores)};

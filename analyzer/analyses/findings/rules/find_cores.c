@@ -85,10 +85,17 @@ static bool is_short(const struct sharing *s) {
          s->wait_s >= OVERSUBSCRIBED_OF_WALL * s->seconds;
 }
 
-/* Whether these ranks alone need more than the cores that they may use. */
+/* Whether something else used part of the cores. */
+static bool shared_with_others(const struct sharing *s) {
+  double wall = s->seconds / s->n;
+  return s->cpu_s / wall < OVERSUBSCRIBED_FULL * s->cores;
+}
+
+/* Whether these ranks alone need more than the cores that they may use, and had them: without
+ * them, threads that would sleep again at once are runnable for long. */
 static bool short_by_themselves(const struct sharing *s) {
   double wall = s->seconds / s->n;
-  return (s->cpu_s + s->wait_s) / wall > OVERSUBSCRIBED_DEMAND * s->cores;
+  return (s->cpu_s + s->wait_s) / wall > OVERSUBSCRIBED_DEMAND * s->cores && !shared_with_others(s);
 }
 
 static u32 group_ranks(const struct model *model, struct sharing *groups) {
@@ -137,7 +144,7 @@ static char *sharing_evidence(struct findings *f, const struct sharing *s, u32 g
     snprintf(limit, sizeof(limit),
              ", but the control group%s allows %.3g (cpu.max or cpu.cfs_quota_us)",
              strstr(s->quota, " of ") ? strstr(s->quota, " of ") + 3 : "", s->cores);
-  if (s->cpu_s / wall < OVERSUBSCRIBED_FULL * s->cores)
+  if (shared_with_others(s))
     snprintf(elsewhere, sizeof(elsewhere), "; something else used the rest");
   if (s->stolen_s > 0.01 * wall * s->cores)
     snprintf(stolen, sizeof(stolen),
@@ -242,10 +249,9 @@ struct core_loss {
 };
 
 /* Findings about the host's own time are about threads that train. Others may be about any thread:
- * those of NCCL and gloo carry data, and make no call that is recorded. */
+ * those of CUDA, NCCL and gloo make no call that is recorded, and others wait for what they do. */
 static double waited_s(const struct rank *rank, enum finding_id id) {
-  bool of_host = id == FINDING_TIMING_DATALOADER_BOUND || id == FINDING_TIMING_OUTSIDE_PHASES ||
-                 id == FINDING_HOST_SYNC;
+  bool of_host = id == FINDING_TIMING_DATALOADER_BOUND || id == FINDING_TIMING_OUTSIDE_PHASES;
   return of_host ? rank->scheduling.training_wait_s : rank->scheduling.wait_s;
 }
 

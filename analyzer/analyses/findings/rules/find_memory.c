@@ -28,15 +28,19 @@ int rule_memory_growth(struct findings *f) {
     return 0;
   double rise = memory->growth_to_bytes - memory->growth_from_bytes;
   double left = memory->headroom_bytes / slope; /* NAN where the capacity is not known */
-  char full[96] = "", source[256] = "", category[64] = "";
+  char full[96] = "", source[320] = "", category[64] = "", samples[80] = "";
   if (left > 0)
     snprintf(full, sizeof(full), " The headroom of %s is gone after %.0f more.",
              memory_size(memory->headroom_bytes).text, left);
   if (memory->growth_category)
     snprintf(category, sizeof(category), " (%.40s)", memory->growth_category);
+  if (memory->growth_samples > 0)
+    snprintf(samples, sizeof(samples), ", extrapolated from %.0f samples of small allocations",
+             memory->growth_samples);
   if (memory->growth_source || memory->growth_category)
-    snprintf(source, sizeof(source), " %.0f %% of the growth comes from %.150s%s.",
-             100 * memory->growth_source_share, or_unknown(memory->growth_source), category);
+    snprintf(source, sizeof(source), " %.0f %% of the growth comes from %.150s%s%s.",
+             100 * memory->growth_source_share, or_unknown(memory->growth_source), category,
+             samples);
   enum severity severity = !memory->steps_are_certain         ? SEVERITY_INFO
                            : left < GROWTH_STEPS_TO_FULL / 10 ? SEVERITY_CRITICAL
                                                               : SEVERITY_WARNING;
