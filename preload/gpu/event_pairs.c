@@ -223,7 +223,7 @@ void event_pairs_stream_destroy(cudaStream_t stream) {
     event_pairs_release(index);
 }
 
-/* --- on the ticker --- */
+/* --- on the poller --- */
 
 /* Names are few, and interned once each. */
 static u32 name_number(struct tscope_thread *thread, const char *name) {
@@ -304,7 +304,7 @@ static void drain(struct tscope_thread *thread, const struct event_clock *clock,
   }
 }
 
-/* Held by the thread that consumes pairs: the ticker, or the thread that closes the source. */
+/* Held by the thread that consumes pairs: the poller, or the thread that closes the source. */
 static struct tscope_lock consuming = {.for_records = true};
 
 static bool begin_consuming(void) {

@@ -26,7 +26,7 @@ u32 gpu_clock_tried;
 bool gpu_clock_kernels_launched;
 static const struct gpu_clock_source *source; /* the one that is open */
 static bool paused;                           /* it is open, but measures nothing for now */
-static bool polling;                          /* the ticker is inside the source */
+static bool polling;                          /* the poller is inside the source */
 static bool process_ends;
 static struct gpu_clock_counts recorded_counts; /* what the trace knows of the counts */
 static char open_reason[512];                   /* why this source and no earlier one */
@@ -140,7 +140,7 @@ static bool is_requested(const struct gpu_clock_source *which) {
   return setting_is("auto") || setting_is(which == &gpu_clock_events ? "events" : "cupti");
 }
 
-/* What the job requested from CUDA, read on the first thread of the job that uses CUDA; the ticker
+/* What the job requested from CUDA, read on the first thread of the job that uses CUDA; the poller
  * uses it later.
  */
 static struct { bool one_connection, injected; } requested;
@@ -277,7 +277,7 @@ void gpu_clock_pause(struct tscope_thread *thread, bool pause) {
   gpu_clock_unlock(true);
 }
 
-/* --- the ticker's part --- */
+/* --- the poller's part --- */
 
 enum { TICKS_PER_COUNT = 5 };
 
@@ -285,7 +285,7 @@ enum { TICKS_PER_COUNT = 5 };
 static void relax_capture_mode(void) {
   static struct tscope_symbol symbol = {.name = "cuThreadExchangeStreamCaptureMode",
                                         .sonames = tscope_driver_sonames};
-  static bool relaxed; /* of the ticker alone */
+  static bool relaxed; /* of the poller alone */
   int (*exchange)(int *) = relaxed ? NULL : tscope_resolve(&symbol, NULL);
   int mode = CAPTURE_RELAXED;
   relaxed = relaxed || (exchange && !exchange(&mode));

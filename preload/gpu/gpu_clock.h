@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
  * Where the times at which the GPU really worked come from. The first source that works is opened
- * before the first call that gives the GPU work, and is polled from tscope's ticker thread.
+ * before the first call that gives the GPU work, and is polled from tscope's poller thread.
  * gpu_clock.c has the sources in the order in which they are tried, and says when none may be used.
  * It writes a GPU_CLOCK record at every change: from a record that names a source until the next
  * that does not, all work launched is seen by that source; otherwise only the host side is
@@ -106,7 +106,7 @@ void gpu_clock_release_cupti(const char *why, bool for_good);
 /* Whether this source is the one that is open. */
 bool gpu_clock_is_open(const struct gpu_clock_source *which);
 
-/* Opens a source again if no other client needs CUPTI any more. Called by the ticker. */
+/* Opens a source again if no other client needs CUPTI any more. Called by the poller. */
 void gpu_clock_reopen(struct tscope_thread *thread);
 
 /* Pauses the source, or lets it work again: see gpu_steps.h. */

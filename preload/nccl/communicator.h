@@ -122,7 +122,7 @@ bool communicator_query(u32 slot, u32 number, ncclComm_t handle, ncclResult_t *s
  * hangs. In the `first` round of a stall it also writes those without an error. Not on a thread of
  * the job. */
 void communicators_write_states(u32 stall, bool first);
-/* For each tick of the ticker. */
-void communicators_tick(struct tscope_thread *ticker);
+/* For each tick of the poller. */
+void communicators_tick(struct tscope_thread *poller);
 
 #endif

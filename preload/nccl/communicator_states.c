@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
  * What NCCL reports about each communicator while the job hangs: its asynchronous error.
- * NCCL is queried on the ticker, a thread of tscope for which the job does not wait, except, and
+ * NCCL is queried on the poller, a thread of tscope for which the job does not wait, except, and
  * not for long, in a call that ends this communicator.
  *
  * ncclCommGetAsyncError() reads a few words of the communicator and returns. But if calls do not
@@ -84,11 +84,11 @@ void communicators_write_states(u32 stall, bool first) {
     written += write_state(slot, stall, first && written < MAX_WITHOUT_ERROR);
 }
 
-void communicators_tick(struct tscope_thread *ticker) {
+void communicators_tick(struct tscope_thread *poller) {
   static u32 last_stall, ticks;
   u32 stall = __atomic_load_n(&tscope_stall_now, __ATOMIC_ACQUIRE);
   bool first = stall != last_stall;
-  (void)ticker;
+  (void)poller;
   last_stall = stall;
   if (stall && (first || ++ticks % TICKS_PER_ROUND == 0))
     communicators_write_states(stall, first);

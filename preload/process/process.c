@@ -80,7 +80,7 @@ static void end(int status, void *nothing) {
       __atomic_exchange_n(&ended, true, __ATOMIC_SEQ_CST))
     return;
   int saved = errno;
-  bool quiet = tscope_ticker_stop();
+  bool quiet = tscope_poller_stop();
   struct tscope_thread *thread = quiet ? tscope_thread_here() : NULL;
   if (thread) {
     const struct tscope_guard *guard = thread->guard;

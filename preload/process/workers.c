@@ -38,7 +38,7 @@ enum { TICK_NS = 100000000, TICKS_PER_SECOND = 10 };
 /* Also has room for the thread-local memory of the job's libraries, which is taken from the stack.
  */
 static size_t helper_stack_bytes = 256 << 10;
-enum { TICKER_STACK_BYTES = 8 << 20 }; /* room for what a family calls */
+enum { POLLER_STACK_BYTES = 8 << 20 }; /* room for what a family calls */
 
 struct worker {
   u32 wakeups;  /* futex: changes whenever the worker is woken */
@@ -49,7 +49,7 @@ struct worker {
   u64 next_ns, tick;         /* the next tick: when, and how many were before it */
   u64 cpu_ns, cpu_before_ns; /* so far; of it, of threads that were ended for a pause */
 };
-static struct worker helper, ticker;
+static struct worker helper, poller;
 
 static bool own_descriptors; /* the helper's table is not the job's */
 
@@ -244,21 +244,21 @@ static void tick_families(u64 tick, void *thread) {
     tscope_register_end();
 }
 
-static struct tscope_thread *ticking; /* the ticker's state; its own */
+static struct tscope_thread *ticking; /* the poller's state; its own */
 
 static void do_linker_work(void) {
   tscope_linker_work_do(ticking);
 }
 
-static void wake_ticker(void) {
-  wake_worker(&ticker);
+static void wake_poller(void) {
+  wake_worker(&poller);
 }
 
 /* After a pause the next thread takes over the state of the last one. */
-static void *run_ticker(void *nothing) {
+static void *run_poller(void *nothing) {
   static struct tscope_thread *thread;
   (void)nothing;
-  prctl(PR_SET_NAME, "tscope-ticker");
+  prctl(PR_SET_NAME, "tscope-poller");
   if (thread)
     tscope_thread_take_over(thread);
   else
@@ -266,8 +266,8 @@ static void *run_ticker(void *nothing) {
   if (thread)
     thread->guard = TSCOPE_GUARD_ALWAYS;
   ticking = thread;
-  run_worker(&ticker, do_linker_work, tick_families, thread);
-  leave(&ticker);
+  run_worker(&poller, do_linker_work, tick_families, thread);
+  leave(&poller);
   if (thread)
     tscope_thread_hand_over();
   return NULL;
@@ -333,8 +333,8 @@ static bool stop(struct worker *worker) {
   return wait_until_stopped(worker);
 }
 
-bool tscope_ticker_stop(void) {
-  return stop(&ticker);
+bool tscope_poller_stop(void) {
+  return stop(&poller);
 }
 
 bool tscope_helper_stop(void) {
@@ -345,8 +345,8 @@ bool tscope_workers_start(const char **why) {
   *why = "cannot start a thread";
   if (!start_helper(why))
     return false;
-  tscope_linker_work_begin(wake_ticker);
-  if (start(run_ticker, TICKER_STACK_BYTES) == 0)
+  tscope_linker_work_begin(wake_poller);
+  if (start(run_poller, POLLER_STACK_BYTES) == 0)
     return true;
   tscope_linker_work_begin(NULL);
   *why = "cannot start a second thread";
@@ -389,7 +389,7 @@ static bool start_again(struct worker *worker, void *(*run)(void *), size_t stac
 void tscope_workers_resume(void) {
   int saved = errno;
   bool both = start_again(&helper, run_helper_again, helper_stack_bytes);
-  both &= start_again(&ticker, run_ticker, TICKER_STACK_BYTES);
+  both &= start_again(&poller, run_poller, POLLER_STACK_BYTES);
   if (!both)
     tscope_turn_off("cannot start a thread again after a fork");
   errno = saved;
@@ -398,9 +398,9 @@ void tscope_workers_resume(void) {
 bool tscope_workers_pause(void) {
   static bool in_vain; /* once, and then not tried again */
   int saved = errno;
-  bool gone = !in_vain && must_run(&helper) && must_run(&ticker) && threads_of_process() == 3;
+  bool gone = !in_vain && must_run(&helper) && must_run(&poller) && threads_of_process() == 3;
   if (gone) {
-    gone = stop(&ticker) && stop(&helper) && wait_until_gone(&ticker) && wait_until_gone(&helper);
+    gone = stop(&poller) && stop(&helper) && wait_until_gone(&poller) && wait_until_gone(&helper);
     in_vain = !gone;
     if (!gone)
       tscope_workers_resume();
@@ -411,5 +411,5 @@ bool tscope_workers_pause(void) {
 
 u64 tscope_workers_cpu_ns(void) {
   return __atomic_load_n(&helper.cpu_ns, __ATOMIC_RELAXED) +
-         __atomic_load_n(&ticker.cpu_ns, __ATOMIC_RELAXED);
+         __atomic_load_n(&poller.cpu_ns, __ATOMIC_RELAXED);
 }

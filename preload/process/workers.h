@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
  * tscope's two threads in an awake process. The helper keeps chunks ready and writes totals. The
- * ticker runs the families' ticks, which may take long (flushing the GPU's records) and must not
- * delay the helper. The ticker uses the job's descriptors, the helper its own. Both have all
+ * poller runs the families' ticks, which may take long (flushing the GPU's records) and must not
+ * delay the helper. The poller uses the job's descriptors, the helper its own. Both have all
  * signals blocked.
  */
 #ifndef TSCOPE_WORKERS_H
@@ -21,7 +21,7 @@ bool tscope_workers_start(const char **why);
 void tscope_helper_wake(void);
 
 /* Asks one of them to stop and waits for that, at most a second. False if it has not stopped. */
-bool tscope_ticker_stop(void);
+bool tscope_poller_stop(void);
 bool tscope_helper_stop(void);
 
 /* Ends both for a moment, if they are the process's only threads beside the caller's, and waits

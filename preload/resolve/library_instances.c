@@ -32,7 +32,7 @@ static struct tscope_symbol *bound[MAX_BOUND]; /* whose address is the same for 
 static u32 n_bound;
 static struct route routes[ROUTES];
 
-/* Functions with a route, of which the ticker has not yet asked the linker. */
+/* Functions with a route, of which the poller has not yet asked the linker. */
 static struct {
   struct tscope_symbol *symbol;
   void *address;

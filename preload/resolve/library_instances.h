@@ -18,7 +18,7 @@
 bool tscope_copy_bind(struct tscope_symbol *symbol, void *real);
 
 /* Finds out, at the linker, which functions that were found for one caller are the same for all: a
- * library that was loaded RTLD_GLOBAL. Called by the ticker; makes later calls cheaper. */
+ * library that was loaded RTLD_GLOBAL. Called by the poller; makes later calls cheaper. */
 void tscope_copies_settle(void);
 
 /* The file of the copy that contains `address`, NULL if that copy is not known. */

@@ -11,9 +11,9 @@
 
 enum { NEW, WAITS, BEGUN, DONE }; /* for `state` */
 
-static void (*wake_ticker)(void);
+static void (*wake_poller)(void);
 static struct tscope_linker_work *waiting; /* newest first */
-static struct tscope_thread *ticker_thread;
+static struct tscope_thread *poller_thread;
 
 static void set_state(struct tscope_linker_work *work, u32 state) {
   __atomic_store_n(&work->state, state, __ATOMIC_SEQ_CST);
@@ -34,13 +34,13 @@ static bool wait_while(struct tscope_linker_work *work, u32 state, u64 most_ns) 
 
 void tscope_linker_work(struct tscope_thread *thread, struct tscope_linker_work *work) {
   const u64 lock_ns = 200000000, work_ns = 10000000000;
-  void (*wake)(void) = __atomic_load_n(&wake_ticker, __ATOMIC_ACQUIRE);
+  void (*wake)(void) = __atomic_load_n(&wake_poller, __ATOMIC_ACQUIRE);
   u32 new = NEW;
   int saved = errno;
   if (!__atomic_compare_exchange_n(&work->state, &new, WAITS, false, __ATOMIC_SEQ_CST,
                                    __ATOMIC_SEQ_CST))
     return;
-  if (!wake || thread == __atomic_load_n(&ticker_thread, __ATOMIC_RELAXED)) {
+  if (!wake || thread == __atomic_load_n(&poller_thread, __ATOMIC_RELAXED)) {
     work->run(thread);
     set_state(work, DONE);
   } else {
@@ -56,11 +56,11 @@ void tscope_linker_work(struct tscope_thread *thread, struct tscope_linker_work 
 }
 
 void tscope_linker_work_begin(void (*wake)(void)) {
-  __atomic_store_n(&wake_ticker, wake, __ATOMIC_RELEASE);
+  __atomic_store_n(&wake_poller, wake, __ATOMIC_RELEASE);
 }
 
-void tscope_linker_work_do(struct tscope_thread *ticker) {
-  __atomic_store_n(&ticker_thread, ticker, __ATOMIC_RELAXED);
+void tscope_linker_work_do(struct tscope_thread *poller) {
+  __atomic_store_n(&poller_thread, poller, __ATOMIC_RELAXED);
   struct tscope_linker_work *work = __atomic_exchange_n(&waiting, NULL, __ATOMIC_SEQ_CST);
   while (work) {
     struct tscope_linker_work *next = work->next;
@@ -68,8 +68,8 @@ void tscope_linker_work_do(struct tscope_thread *ticker) {
     if (dladdr)
       dladdr(&waiting, &info); /* waits for the lock */
     set_state(work, BEGUN);
-    if (ticker)
-      work->run(ticker);
+    if (poller)
+      work->run(poller);
     set_state(work, DONE);
     work = next;
   }

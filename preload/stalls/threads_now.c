@@ -15,14 +15,14 @@
 
 enum { MAX_THREADS = 512, MAX_PYTHON_THREADS = 256, MAX_PEERS = 128 };
 
-static u32 ticker_tid;
+static u32 poller_tid;
 static u32 tids[MAX_THREADS];
 static struct python_thread python_list[MAX_PYTHON_THREADS];
 static struct stack_walk walk;
 static u64 first_keys[MAX_STACK_FRAMES];
 
-void threads_now_set_ticker(u32 tid) {
-  __atomic_store_n(&ticker_tid, tid, __ATOMIC_RELAXED);
+void threads_now_set_poller(u32 tid) {
+  __atomic_store_n(&poller_tid, tid, __ATOMIC_RELAXED);
 }
 
 bool threads_now_are_ending(void) {
@@ -31,13 +31,13 @@ bool threads_now_are_ending(void) {
 }
 
 static bool is_own_thread(u32 tid) {
-  return tid == (u32)syscall(SYS_gettid) || tid == __atomic_load_n(&ticker_tid, __ATOMIC_RELAXED);
+  return tid == (u32)syscall(SYS_gettid) || tid == __atomic_load_n(&poller_tid, __ATOMIC_RELAXED);
 }
 
 u32 threads_now_count(void) {
   u32 n = thread_list(getpid(), tids, MAX_THREADS);
-  bool ticker = __atomic_load_n(&ticker_tid, __ATOMIC_RELAXED) != 0;
-  return n > 1u + ticker ? n - 1 - ticker : 0;
+  bool poller = __atomic_load_n(&poller_tid, __ATOMIC_RELAXED) != 0;
+  return n > 1u + poller ? n - 1 - poller : 0;
 }
 
 void threads_now_states(void (*each)(const struct thread_state *state, void *more), void *more) {

@@ -32,7 +32,7 @@ enum {
 };
 enum { RING, RETAINED, FURTHER };
 
-static struct tscope_thread *ticker;
+static struct tscope_thread *poller;
 
 static struct {
   u64 looked, moved; /* ticks */
@@ -56,14 +56,14 @@ static u64 fill_level(const struct tscope_thread *thread, u32 writer) {
   return mix(number, __atomic_load_n(committed, __ATOMIC_RELAXED));
 }
 
-/* Changes when a thread of the job writes a record. What the ticker writes itself is not the job's,
+/* Changes when a thread of the job writes a record. What the poller writes itself is not the job's,
  * but for what it passes on of the GPU. */
 static u64 current_signature(void) {
   u64 all = 1, trains = 1;
   bool any_trains = false;
   for (const struct tscope_thread *thread = tscope_thread_newest(); thread;
        thread = thread->before) {
-    bool own = thread == __atomic_load_n(&ticker, __ATOMIC_ACQUIRE);
+    bool own = thread == __atomic_load_n(&poller, __ATOMIC_ACQUIRE);
     u64 marks = thread->number;
     for (u32 i = own ? FURTHER : RING; i < sizeof(thread->filling) / sizeof(*thread->filling); i++)
       marks = mix(marks, fill_level(thread, i));
@@ -172,8 +172,8 @@ static void wake(struct tscope_thread *thread) {
 }
 
 static void tick(struct tscope_thread *thread) {
-  threads_now_set_ticker((u32)syscall(SYS_gettid));
-  __atomic_store_n(&ticker, thread, __ATOMIC_RELEASE);
+  threads_now_set_poller((u32)syscall(SYS_gettid));
+  __atomic_store_n(&poller, thread, __ATOMIC_RELEASE);
 }
 
 const struct tscope_family tscope_stalls_family = {

@@ -190,7 +190,7 @@ class Scenarios(Page):
     """Runs of the stand-in cluster, which have more than synthetic traces."""
 
     PANELS = {"pipeline-data": "#pipeline", "tensor": "#communication", "slow-link": "#ranks",
-             "graph-pipeline": "#gpu", "gemms": "#products", "gpu-host-only": "#trust"}
+             "graph-pipeline": "#gpu", "gemms": "#gemms", "gpu-host-only": "#trust"}
 
     def test_scenarios(self):
         build = os.environ.get("TSCOPE_BUILD")

@@ -162,7 +162,7 @@ def main():
         steps = [step.step for step in trace.records["Step"]]
         assert steps == [0, 1] and not any(trace.lost), (steps, trace.lost)
         names = [trace.strings[thread.name] for thread in trace.records["Thread"]]
-        assert names.count("tscope-ticker") == 1, names
+        assert names.count("tscope-poller") == 1, names
         warns = "multi-threaded" in shimmed[1]
         assert warns == (bool(more_threads) and sys.version_info >= (3, 12)), shimmed[1]
     if importlib.util.find_spec("torch") is None:

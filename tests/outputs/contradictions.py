@@ -54,7 +54,7 @@ class Shares:
     def __init__(self, report):
         self.report = report
         self.path = report["critical_path"]
-        self.time = report["steps"]["looked_at_s"] or report["budget"]["wall_s"]
+        self.time = report["steps"]["analysed_s"] or report["budget"]["wall_s"]
         self.step = report["distributed"]["mean_step_wall_ms"] or self.path["length_ms"]
         known = self.path["what_if_reason"] is None
         self.saved = {row["change"]: row["saving_fraction"] for row in self.path["what_if"] if known}

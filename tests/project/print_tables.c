@@ -189,7 +189,7 @@ static void print_finding(const char *id, const struct section *const *sections,
 }
 
 static void print_findings(void) {
-  puts("| Finding | Sections whose lamp shows it | Its place, and what it depends on "
+  puts("| Finding | Sections whose badge shows it | Its place, and what it depends on "
        "|\n|---|---|---|");
 #define IN(name) &section_##name,
 #define F(group, name, rule, sections, traits, ...)                                                \

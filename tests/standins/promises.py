@@ -169,7 +169,7 @@ def check_reasons(report):
     if not report["kernels"]["by_category"] and not report["kernels"]["reason"]:
         yield "no kernels, and no reason"
     gemms = [kind["count"] for kind in report["kernels"]["by_category"] if kind["category"] == "GEMM" and kind["count"]]
-    if gemms and report["products"]["reason"] == "no GEMM was seen":
+    if gemms and report["gemms"]["reason"] == "no GEMM was seen":
         yield f"no GEMM was seen, and {gemms[0]} kernels of GEMMs were"
     if report["run"]["world_size"] and report["run"]["world_size"] > 1 and \
             report["overlap"]["comm_ms"] == 0 and any(c["count"] for c in report["collectives"]):
@@ -199,8 +199,8 @@ def check_findings(report):
         if worth is not None and (finding["worth_added_s"] < 0.98 * worth) != bool(finding["overlaps"]):
             yield f"{finding['id']}: adds {finding['worth_added_s']} of {worth} s, {finding['overlaps']}"
     worths = [f["worth_added_s"] for f in report["findings"] if f["worth_added_s"] is not None]
-    if worths and sum(worths) > 1.001 * report["steps"]["looked_at_s"]:
-        yield f"findings are worth {sum(worths)} s of {report['steps']['looked_at_s']} s"
+    if worths and sum(worths) > 1.001 * report["steps"]["analysed_s"]:
+        yield f"findings are worth {sum(worths)} s of {report['steps']['analysed_s']} s"
 
 
 def check_verdict(report, text):

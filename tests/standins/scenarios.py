@@ -321,7 +321,7 @@ def compare_pipeline(check, pipeline, steady, stages, batches, chunks=1):
 
 def compare_gemms(check, report, truth, first, last, tf32=True):
     """Operations from the training program's schedule, times from the simulator's log."""
-    gemms, budget, n = report["products"], report["budget"], last - first
+    gemms, budget, n = report["gemms"], report["budget"], last - first
     calls = 2 * LAYERS * OF_EACH  # per step, rank and shape: forward and backward
     by_precision = {row["precision"]: row for row in gemms["by_precision"]}
     wanted = {name: [peak, RANKS * calls * 2 * m * n_ * k]
@@ -344,9 +344,9 @@ def compare_gemms(check, report, truth, first, last, tf32=True):
         begin, end = rank.steps[first][0], rank.steps[last - 1][1]
         ms.append(sum(op.end - op.start for op in rank.order
                       if op.kind == "kernel" and begin < op.end <= end and is_gemm(op)) / n)
-    check.ms("products.ms", gemms["ms"], sum(ms) / len(ms))
-    check.exactly("products.covered", gemms["covered"], 1)
-    check.share("products.tflops", (gemms["tflops"] or 0) / 10, 1)
+    check.ms("gemms.ms", gemms["ms"], sum(ms) / len(ms))
+    check.exactly("gemms.covered", gemms["covered"], 1)
+    check.share("gemms.tflops", (gemms["tflops"] or 0) / 10, 1)
     return sum(ms) / len(ms)
 
 
@@ -356,7 +356,7 @@ def is_gemm(op):
 
 def compare_gemms_of_kernels(check, report, steady, gemm_ns):
     """All kernels were seen, so the GEMMs' share of them is known."""
-    gemms = report["products"]
+    gemms = report["gemms"]
     check.equal("how", gemms["how"], "their kernels")
     check.equal("sampled", gemms["sampled"], False)
     check.equal("timed", gemms["timed"], gemms["calls"])
@@ -367,18 +367,18 @@ def compare_gemms_of_kernels(check, report, steady, gemm_ns):
 
 def compare_gemms_of_events(check, report, gemm_ns):
     """One GEMM in sixteen was timed. The standard error follows from the uniform variation of the times."""
-    gemms, one_in = report["products"], 16
+    gemms, one_in = report["gemms"], 16
     error = 0
     for row in gemms["by_shape"]:
         calls, deviation = row["calls"], JITTER / 3 ** 0.5 * row["mean_us"] / 1e3
         timed = row["timed"] / RANKS  # per rank, in all steps
         error += calls ** 2 * (1 - 1 / one_in) * deviation ** 2 / timed / RANKS
     error **= 0.5
-    check.line("products.ms_error", gemms["ms_error"], error, 0.3 * error,
+    check.line("gemms.ms_error", gemms["ms_error"], error, 0.3 * error,
                abs(gemms["ms_error"] - error) <= 0.3 * error)
     gaps = 1e-3 * sum(row["calls"] for row in gemms["by_shape"])  # a microsecond each
     allowed = 4 * error + gaps
-    check.line("products.ms, by its error", gemms["ms"], gemm_ns / 1e6, allowed,
+    check.line("gemms.ms, by its error", gemms["ms"], gemm_ns / 1e6, allowed,
                abs(gemms["ms"] - gemm_ns / 1e6) <= allowed)
     check.equal("how", gemms["how"], "pairs of events around a sample")
     check.equal("sampled", gemms["sampled"], True)

@@ -168,7 +168,7 @@ def data_parallel(python, site, library, tool, scratch):
     passes = 4 * 2 # ranks times accumulation
     expect(found["budget"]["product_flops"] == passes * gemm_flops(tokens=4 * 64),
            f"{found['budget']}")
-    gemms = found["products"]  # PyTorch does not allow TF32 by default
+    gemms = found["gemms"]  # PyTorch does not allow TF32 by default
     expect([row["precision"] for row in gemms["by_precision"]] == ["fp32"], f"{gemms}")
     expect(gemms["how"] == "their kernels" and gemms["timed"] == gemms["calls"] > 0,
            f"{gemms}")
@@ -259,7 +259,7 @@ def sampled(python, site, library, tool, scratch):
     out = job.train(*arguments, ranks=2)
     expect(out == bare and len(out) == 2, f"{bare} without, {out} with the shim")
     found = report(job, tool)
-    gemms, timing = found["products"], found["quality"]["gpu_timing"]
+    gemms, timing = found["gemms"], found["quality"]["gpu_timing"]
     expect(timing.startswith("event pairs around collectives and a sample of GEMMs"), timing)
     expect(found["budget"]["product_flops"] == 2 * gemm_flops(tokens=4 * 64),
            f"{found['budget']}")

@@ -61,7 +61,7 @@ int findings_share_worths(struct findings *f) {
         append_cure(f->a, i ? &joint[i - 1] : &(struct cure){0}, &r->findings[i].cure, &joint[i]);
   if (!error)
     error = replay_worths(f->a, joint, r->n_findings, false, worths);
-  double before_s = 0, left_s = r->looked_at_s > 0 ? r->looked_at_s : INFINITY;
+  double before_s = 0, left_s = r->analysed_s > 0 ? r->analysed_s : INFINITY;
   for (u32 i = 0; i < r->n_findings && !error; i++) {
     struct finding *finding = &r->findings[i];
     finding->worth_added_s = finding->worth_s;

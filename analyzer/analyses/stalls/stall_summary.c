@@ -126,8 +126,8 @@ static void add_rank(struct analysis *a, const struct rank *rank, const struct r
   if (isnan(out->limit_s) || stall->limit_s > out->limit_s)
     out->limit_s = stall->limit_s;
   double looked = seconds(a, stall->looked);
-  if (isnan(out->told_s) || looked > out->told_s)
-    out->told_s = looked;
+  if (isnan(out->recorded_s) || looked > out->recorded_s)
+    out->recorded_s = looked;
   stall_describe(a->arena, stall, collective_of(a, rank->rank), row);
 }
 
@@ -320,7 +320,7 @@ static void add_suspect_places(struct analysis *a) {
 
 int stalls_analyse(struct analysis *a) {
   struct stalls_result *out = &a->results->stalls;
-  *out = (struct stalls_result){.limit_s = (double)NAN, .told_s = (double)NAN};
+  *out = (struct stalls_result){.limit_s = (double)NAN, .recorded_s = (double)NAN};
   const struct rank_stall *const *last = last_stalls(a);
   int error = list_ranks(a, last);
   if (!error)

@@ -137,7 +137,7 @@ static int list_lines(struct analysis *a) {
     return 0;
   double other_s = (double)sum.other_steps / n / 1e9;
   r->wall_s = (double)sum.total / n / 1e9 + other_s;
-  r->looked_at_s = a->whole_run ? r->wall_s : r->looked_at_s;
+  r->analysed_s = a->whole_run ? r->wall_s : r->analysed_s;
   if (known) {
     known_lines(a, &sum, n);
   } else {

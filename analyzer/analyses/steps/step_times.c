@@ -180,7 +180,7 @@ int steps_analyse(struct analysis *a) {
   r->step_median_ms = r->step_p95_ms = r->step_mean_ms = r->step_cv = NAN;
   r->host_ahead_ms = r->host_ahead_max_ms = r->host_ahead_max_steps = NAN;
   r->training_steps = NAN;
-  r->looked_at_s = NAN; /* without steps the run's wall time, which budget.c sets */
+  r->analysed_s = NAN; /* without steps the run's wall time, which budget.c sets */
   if (a->whole_run)
     return 0;
   r->step_ms = arena_array(a->arena, steps->n, sizeof(double));
@@ -204,7 +204,7 @@ int steps_analyse(struct analysis *a) {
   list_kinds(a);
   r->training_steps = a->n_training;
   r->step_mean_ms = mean_of(looked_at, n);
-  r->looked_at_s = (r->step_mean_ms * a->n_training + other_ms) / 1e3;
+  r->analysed_s = (r->step_mean_ms * a->n_training + other_ms) / 1e3;
   r->step_cv = variation_of(looked_at, n);
   r->step_median_ms = median_of(looked_at, n);
   r->step_p95_ms = quantile_of(looked_at, n, 0.95);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * The text report is a list of sections (text_report.c). Each has a lamp that shows the worst of
+ * The text report is a list of sections (text_report.c). Each has a badge that shows the worst of
  * the findings that belong to it, and a body.
  */
 #ifndef TSCOPE_SECTION_H
@@ -9,7 +9,7 @@
 #include "base/quantity.h"
 #include "report/text/pen.h"
 
-enum lamp { LAMP_GOOD, LAMP_NOTE, LAMP_WARNING, LAMP_CRITICAL, LAMP_UNKNOWN, LAMP_NONE };
+enum badge { BADGE_GOOD, BADGE_NOTE, BADGE_WARNING, BADGE_CRITICAL, BADGE_UNKNOWN, BADGE_NONE };
 
 struct section {
   const char *title;
@@ -72,10 +72,10 @@ enum { TEXT_INDENT = 2, VALUE_INDENT = 14 };
 bool section_always(const struct results *results);
 bool section_has_timelines(const struct results *results);
 
-enum style lamp_style(enum lamp lamp);
-const char *lamp_glyph(enum lamp lamp);
-const char *lamp_word(enum lamp lamp);
-enum lamp lamp_of(enum severity severity);
+enum style badge_style(enum badge badge);
+const char *badge_glyph(enum badge badge);
+const char *badge_word(enum badge badge);
+enum badge badge_of(enum severity severity);
 
 /* Starts a line "  label       " for pen_item() with VALUE_INDENT to go on. */
 void section_label(struct pen *pen, const char *label);

@@ -42,29 +42,29 @@ static const u32 shown_in[] = {
 static const struct {
   const char *glyph, *word;
   enum style style;
-} lamps[] = {
-    [LAMP_GOOD] = {"●", "ok", STYLE_GOOD},
-    [LAMP_NOTE] = {"◆", "note", STYLE_NOTE},
-    [LAMP_WARNING] = {"▲", "warning", STYLE_WARNING},
-    [LAMP_CRITICAL] = {"■", "CRITICAL", STYLE_CRITICAL},
-    [LAMP_UNKNOWN] = {"○", "unknown", STYLE_DIM},
-    [LAMP_NONE] = {"·", "", STYLE_DIM}, /* no finding judges the section */
+} badges[] = {
+    [BADGE_GOOD] = {"●", "ok", STYLE_GOOD},
+    [BADGE_NOTE] = {"◆", "note", STYLE_NOTE},
+    [BADGE_WARNING] = {"▲", "warning", STYLE_WARNING},
+    [BADGE_CRITICAL] = {"■", "CRITICAL", STYLE_CRITICAL},
+    [BADGE_UNKNOWN] = {"○", "unknown", STYLE_DIM},
+    [BADGE_NONE] = {"·", "", STYLE_DIM}, /* no finding judges the section */
 };
 
-enum style lamp_style(enum lamp lamp) {
-  return lamps[lamp].style;
+enum style badge_style(enum badge badge) {
+  return badges[badge].style;
 }
-const char *lamp_glyph(enum lamp lamp) {
-  return lamps[lamp].glyph;
+const char *badge_glyph(enum badge badge) {
+  return badges[badge].glyph;
 }
-const char *lamp_word(enum lamp lamp) {
-  return lamps[lamp].word;
+const char *badge_word(enum badge badge) {
+  return badges[badge].word;
 }
 
-enum lamp lamp_of(enum severity severity) {
-  return severity == SEVERITY_CRITICAL  ? LAMP_CRITICAL
-         : severity == SEVERITY_WARNING ? LAMP_WARNING
-                                        : LAMP_NOTE;
+enum badge badge_of(enum severity severity) {
+  return severity == SEVERITY_CRITICAL  ? BADGE_CRITICAL
+         : severity == SEVERITY_WARNING ? BADGE_WARNING
+                                        : BADGE_NOTE;
 }
 
 void section_label(struct pen *pen, const char *label) {
@@ -95,26 +95,26 @@ static bool is_judged(const struct section *section, unsigned place) {
   return judged;
 }
 
-static enum lamp section_lamp(const struct section *section, unsigned place,
-                              const struct results *results) {
+static enum badge section_badge(const struct section *section, unsigned place,
+                                const struct results *results) {
   bool unjudged = section->unjudged && section->unjudged(results);
-  enum lamp lamp = LAMP_GOOD;
+  enum badge badge = BADGE_GOOD;
   for (u32 i = 0; i < results->n_findings; i++) {
     const struct finding *finding = &results->findings[i];
     bool belongs = section->of_all_findings || shown_in[finding->id] >> place & 1;
-    enum lamp one = lamp_of(finding->severity);
-    if (belongs && one > lamp)
-      lamp = one;
+    enum badge one = badge_of(finding->severity);
+    if (belongs && one > badge)
+      badge = one;
   }
-  return lamp != LAMP_GOOD            ? lamp
-         : !is_judged(section, place) ? LAMP_NONE
-         : unjudged                   ? LAMP_UNKNOWN
-                                      : LAMP_GOOD;
+  return badge != BADGE_GOOD          ? badge
+         : !is_judged(section, place) ? BADGE_NONE
+         : unjudged                   ? BADGE_UNKNOWN
+                                      : BADGE_GOOD;
 }
 
-static void put_heading(struct pen *pen, const char *title, enum lamp lamp) {
-  const char *word = lamp_word(lamp);
-  pen_put(pen, lamp_style(lamp), lamp_glyph(lamp));
+static void put_heading(struct pen *pen, const char *title, enum badge badge) {
+  const char *word = badge_word(badge);
+  pen_put(pen, badge_style(badge), badge_glyph(badge));
   pen_blank(pen, 1);
   pen_put(pen, STYLE_BOLD, title);
   pen_blank(pen, 1);
@@ -122,7 +122,7 @@ static void put_heading(struct pen *pen, const char *title, enum lamp lamp) {
   if (pen->column + rest < pen->width)
     pen_repeat(pen, STYLE_DIM, "─", pen->width - pen->column - rest);
   pen_blank(pen, 1);
-  pen_put(pen, lamp_style(lamp), word);
+  pen_put(pen, badge_style(badge), word);
   pen_newline(pen);
 }
 
@@ -133,7 +133,8 @@ static void put_section(struct pen *pen, const struct section *section, unsigned
     return;
   const char *unknown = section->unknown ? section->unknown(results) : NULL;
   pen_newline(pen);
-  put_heading(pen, section->title, unknown ? LAMP_UNKNOWN : section_lamp(section, place, results));
+  put_heading(pen, section->title,
+              unknown ? BADGE_UNKNOWN : section_badge(section, place, results));
   if (unknown) {
     pen_to(pen, TEXT_INDENT);
     pen_put(pen, STYLE_PLAIN, "unknown: ");

@@ -81,7 +81,7 @@ static void recurring_work_is_left_out(void **state) {
     assert_true(r->step_p95_ms < 1.01 * r->step_median_ms && r->step_median_ms < 400);
     assert_true(fabs(other_line_s(r) - 5 * (r->step_median_ms + 400) / 1e3) < 1e-2);
     assert_true(fabs(r->residual_s) < 1e-9);
-    assert_true(fabs(r->looked_at_s - r->wall_s) < 1e-3);
+    assert_true(fabs(r->analysed_s - r->wall_s) < 1e-3);
     assert_true(fabs(r->path_length_ms - r->step_mean_ms) < 0.01 * r->step_mean_ms);
     const struct finding *finding = finding_of(r, "TIMING.JITTER");
     assert_non_null(finding);

@@ -23,7 +23,7 @@ static void add_up_to_less_than_the_run(const struct results *r) {
     assert_true(finding->worth_added_s >= 0 && finding->worth_added_s <= finding->worth_s);
     sum += finding->worth_added_s;
   }
-  assert_true(!(sum > r->looked_at_s * (1 + 1e-9)));
+  assert_true(!(sum > r->analysed_s * (1 + 1e-9)));
 }
 
 /* Runs with many findings, with and without GPUs. */

@@ -22,7 +22,7 @@ static const int64_t us = 1000, ms = 1000000;
 static struct {
   u64 buffers[2][65536];
   int next;
-  /* tscope's ticker may deliver records while the test reads these */
+  /* tscope's poller may deliver records while the test reads these */
   _Atomic size_t kernels, others, unfinished;
   _Atomic u64 earliest, latest;
 } client;
@@ -74,7 +74,7 @@ static void end_session(void) {
 
 static u32 kernels_seen(void) {
   cudaDeviceSynchronize();
-  ticker_part(gpu_clock_cupti.poll);
+  poller_part(gpu_clock_cupti.poll);
   return count(TSCOPE_REC_GPU_KERNEL);
 }
 
@@ -85,7 +85,7 @@ static void assert_source(enum tscope_gpu_clock id, const char *reason) {
 }
 
 static void assert_resumes(void) {
-  ticker_part(gpu_clock_reopen);
+  poller_part(gpu_clock_reopen);
   assert_source(TSCOPE_GPU_CLOCK_CUPTI, "opened again: the job's CUPTI client has finished");
 }
 
@@ -99,7 +99,7 @@ static int alone(void **state) {
   (void)state;
   launch(&kernel, us);
   cudaDeviceSynchronize();
-  ticker_part(gpu_clock_reopen);
+  poller_part(gpu_clock_reopen);
   return LAST(GPU_CLOCK, gpu_clock).header.tag == TSCOPE_GPU_CLOCK_CUPTI ? 0 : -1;
 }
 
@@ -213,7 +213,7 @@ static void tscope_waits_until_the_client_has_collected(void **state) {
   launch(&kernel, us);
   cudaDeviceSynchronize();
   assert_int_equal(cuptiActivityDisable(CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL), CUPTI_SUCCESS);
-  ticker_part(gpu_clock_reopen);
+  poller_part(gpu_clock_reopen);
   assert_int_equal(LAST(GPU_CLOCK, gpu_clock).header.tag, TSCOPE_GPU_CLOCK_HOST);
   assert_int_equal(cuptiActivityFlushAll(0), CUPTI_SUCCESS);
   assert_int_equal(client.kernels, 1);
@@ -232,7 +232,7 @@ static void a_client_gets_records_it_did_not_collect(void **state) {
   for (int64_t until = standin_now_ns() + 20000 * ms;
        LAST(GPU_CLOCK, gpu_clock).header.tag != TSCOPE_GPU_CLOCK_CUPTI &&
        standin_now_ns() < until;) {
-    ticker_part(gpu_clock_reopen);
+    poller_part(gpu_clock_reopen);
     nanosleep(&pause, NULL);
   }
   assert_source(TSCOPE_GPU_CLOCK_CUPTI, "opened again: the job's CUPTI client has finished");
@@ -256,7 +256,7 @@ static void a_kind_enabled_early_stays_enabled(void **state) {
   assert_int_equal(cuptiActivityEnable(CUPTI_ACTIVITY_KIND_RUNTIME), CUPTI_SUCCESS);
   assert_int_equal(cuptiActivityDisable(CUPTI_ACTIVITY_KIND_RUNTIME), CUPTI_SUCCESS);
   assert_int_equal(cuptiActivityFlushAll(0), CUPTI_SUCCESS);
-  ticker_part(gpu_clock_reopen);
+  poller_part(gpu_clock_reopen);
   launch(&kernel, us);
   assert_int_equal(kernels_seen(), before + 1);
 }
@@ -311,7 +311,7 @@ static void after_finalize_collectives_are_timed_by_events(void **state) {
   (void)state;
   assert_int_equal(cuptiFinalize(), CUPTI_SUCCESS);
   assert_source(TSCOPE_GPU_CLOCK_HOST, "the job has detached CUPTI (cuptiFinalize)");
-  ticker_part(gpu_clock_reopen);
+  poller_part(gpu_clock_reopen);
   assert_source(TSCOPE_GPU_CLOCK_EVENTS, "the job has detached CUPTI (cuptiFinalize)");
   begin_session(true);
   assert_int_equal(LAST(GPU_CLOCK, gpu_clock).header.tag, TSCOPE_GPU_CLOCK_HOST);

@@ -23,7 +23,7 @@ static int set_up(void **state) {
 
 static u32 kernels_seen(void) {
   cudaDeviceSynchronize();
-  ticker_part(gpu_clock_cupti.poll);
+  poller_part(gpu_clock_cupti.poll);
   return count(TSCOPE_REC_GPU_KERNEL);
 }
 
@@ -65,7 +65,7 @@ static void assert_watched(void (*step_ends)(struct tscope_thread *), const char
     struct tscope_gpu_clock_record clock = LAST(GPU_CLOCK, gpu_clock);
     assert_int_equal(clock.header.tag,
                      *pattern == 'x' ? TSCOPE_GPU_CLOCK_CUPTI : TSCOPE_GPU_CLOCK_HOST);
-    ticker_part(step_ends);
+    poller_part(step_ends);
   }
 }
 
@@ -73,9 +73,9 @@ static void assert_watched(void (*step_ends)(struct tscope_thread *), const char
 static void cupti_rests_for_some_steps(void **state) {
   (void)state;
   assert_watched(optimizer_done, "xx...xx...x");
-  ticker_part(step_marked);
+  poller_part(step_marked);
   assert_watched(step_marked, "xx...xx..");
-  ticker_part(optimizer_done);
+  poller_part(optimizer_done);
   assert_watched(step_marked, ".xx");
 }
 

@@ -49,7 +49,7 @@ static int tear_down(void **state) {
 
 static void deliver(void) {
   cudaDeviceSynchronize();
-  ticker_part(gpu_clock_events.poll);
+  poller_part(gpu_clock_events.poll);
 }
 
 static u32 runs(void) {
@@ -238,7 +238,7 @@ static void a_pool_is_bounded_and_a_streams_own(void **state) {
   assert_true(pair);
   event_pair_end(pair, &subject);
   cudaStreamSynchronize(other);
-  ticker_part(gpu_clock_events.poll);
+  poller_part(gpu_clock_events.poll);
   assert_int_equal(count(TSCOPE_REC_COLLECTIVE_RUN), before + 1); /* only the other stream's */
   assert_int_equal(runs(), before + 1 + got);
   cudaStreamDestroy(other);
@@ -304,7 +304,7 @@ static void a_call_that_takes_long_keeps_its_pair(void **state) {
   u64 lost = tscope_trace.header->lost[TSCOPE_LOSS_GPU];
   event_pair_ticket slow = begin_on(stream, 100);
   __atomic_store_n(&later_s, 3600, __ATOMIC_RELAXED);
-  ticker_part(gpu_clock_events.poll);
+  poller_part(gpu_clock_events.poll);
   __atomic_store_n(&later_s, 0, __ATOMIC_RELAXED);
   launch(&kernel, us);
   event_pair_end(slow, &subject);
@@ -414,7 +414,7 @@ static void queries_end_no_capture(void **state) {
   event_pair_end(first, &subject);
   for (int64_t until = standin_now_ns() + 2000 * ms;
        count(TSCOPE_REC_COLLECTIVE_RUN) < before + 2 && standin_now_ns() < until;)
-    ticker_part(gpu_clock_events.poll);
+    poller_part(gpu_clock_events.poll);
   assert_int_equal(count(TSCOPE_REC_COLLECTIVE_RUN), before + 2);
   assert_int_equal(cudaStreamEndCapture(captured, &graph), cudaSuccess);
   cudaGraphDestroy(graph);
@@ -510,7 +510,7 @@ static void events_end_with_their_device(void **state) {
                    ncclSuccess);
   assert_int_equal(cudaDeviceReset(), cudaSuccess);
   assert_true(gpu_clock_events.counts().dropped > dropped);
-  nanosleep(&ticks, NULL); /* the ticker runs, and queries nothing */
+  nanosleep(&ticks, NULL); /* the poller runs, and queries nothing */
   deliver();
   assert_int_equal(ncclAllReduce(memory, memory, 256, ncclInt32, ncclSum, comm, stream),
                    ncclSuccess);

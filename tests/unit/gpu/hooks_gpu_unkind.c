@@ -23,7 +23,7 @@ static int set_up(void **state) {
 
 static u32 kernels_seen(void) {
   cudaDeviceSynchronize();
-  ticker_part(gpu_clock_cupti.poll);
+  poller_part(gpu_clock_cupti.poll);
   return count(TSCOPE_REC_GPU_KERNEL);
 }
 
@@ -67,7 +67,7 @@ static void looking_at_an_event_again_and_again_is_not_recorded(void **state) {
   assert_int_equal(cudaEventRecord(event, stream), cudaSuccess);
   while (cudaEventQuery(event) == cudaErrorNotReady)
     looks++;
-  ticker_part(gpu_clock_cupti.poll);
+  poller_part(gpu_clock_cupti.poll);
   assert_true(looks > 10);
   assert_in_range(count(TSCOPE_REC_GPU_SYNC) - before, 0, 1); /* the query that found it done */
   cudaEventDestroy(event);
@@ -83,11 +83,11 @@ static void withheld_records_are_delivered_in_the_end(void **state) {
   launch_on(other, &kernel, 500 * ms);
   launch(&kernel, us);
   assert_int_equal(cudaStreamSynchronize(stream), cudaSuccess);
-  ticker_part(gpu_clock_cupti.poll);
+  poller_part(gpu_clock_cupti.poll);
   assert_int_equal(count(TSCOPE_REC_GPU_KERNEL), before);
   u64 patience = gpu_clock_timeouts.held_back_ns;
   __atomic_store_n(&gpu_clock_timeouts.held_back_ns, 0, __ATOMIC_RELAXED);
-  ticker_part(gpu_clock_cupti.poll);
+  poller_part(gpu_clock_cupti.poll);
   __atomic_store_n(&gpu_clock_timeouts.held_back_ns, patience, __ATOMIC_RELAXED);
   assert_int_equal(count(TSCOPE_REC_GPU_KERNEL), before + 1);
   unsetenv("STANDIN_CUPTI_WITHHOLD");

@@ -51,7 +51,7 @@ static void new_threads_take_over_slots(void **state) {
   assert_true(trace_walk(&scene.trace, look, &slots) > 0);
   assert_int_equal(slots.launches, 500 * 2 * 10);
   assert_true(slots.thread_records >= 1000); /* every thread has a record, also tscope's own */
-  assert_true(slots.highest <= 4); /* two at a time, the ticker, and one that ended late */
+  assert_true(slots.highest <= 4); /* two at a time, the poller, and one that ended late */
   assert_true(scene.trace.chunks <= 8);
   scene_end(&scene);
 }

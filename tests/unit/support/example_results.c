@@ -35,7 +35,7 @@ static struct results *begin(struct arena **arena, struct model **model) {
   results->series = series_result_unknown();
   results->lines.stacks_rank = INDEX_NONE;
   results->run_end.ahead_s = results->run_end.followed = NAN;
-  results->stalls.limit_s = results->stalls.told_s = results->stalls.past_known = NAN;
+  results->stalls.limit_s = results->stalls.recorded_s = results->stalls.past_known = NAN;
   results->model = *model;
   results->gpu_timeline =
       (struct gpu_timeline_result){INDEX_NONE, NAN, NAN, NAN, NAN, NAN, NAN, NAN, NAN, NAN};
@@ -293,7 +293,7 @@ static struct results *straggler_of(u32 ranks, u32 period) {
   results->what_if = KEEP(arena, what_if);
   results->n_what_if = LENGTH(what_if);
 
-  results->wall_s = results->looked_at_s = 34.77;
+  results->wall_s = results->analysed_s = 34.77;
   static const struct budget_line budget[] = {{BUDGET_COMPUTE, 26.312, 0.7567, NAN},
                                               {BUDGET_RANKS, 5.709, 0.1642, 5.709},
                                               {BUDGET_COMMUNICATION, 1.21, 0.0348, 1.21},
@@ -495,7 +495,7 @@ static struct results *unknown(void) {
   results->path_length_ms = results->path_selfcheck = NAN;
   results->path_reason = "no GPU work was timed";
   results->what_if_reason = results->path_reason;
-  results->wall_s = results->looked_at_s = 39.1;
+  results->wall_s = results->analysed_s = 39.1;
   static const struct budget_line budget[] = {{BUDGET_NOT_SEEN, 39.1, 1, NAN}};
   results->budget = KEEP(arena, budget);
   results->n_budget = LENGTH(budget);

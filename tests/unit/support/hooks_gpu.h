@@ -38,8 +38,8 @@ static inline void launch(char *kernel, int64_t ns) {
   launch_on(stream, kernel, ns);
 }
 
-/* Does a part of the ticker's work, now and on this thread. */
-static inline void ticker_part(void (*part)(struct tscope_thread *)) {
+/* Does a part of the poller's work, now and on this thread. */
+static inline void poller_part(void (*part)(struct tscope_thread *)) {
   struct tscope_thread *thread = tscope_enter(TSCOPE_QUIET);
   assert_non_null(thread);
   part(thread);

@@ -117,7 +117,7 @@ int rule_recoverable(struct findings *f) {
     most = !most || line->seconds > most->seconds ? line : most;
   }
   double worth = worth_of(f, &cure, sum / r->wall_s * f->step_ms);
-  if (!most || sum < WORTH_MENTIONING * r->wall_s || !(worth >= WORTH_MENTIONING * r->looked_at_s))
+  if (!most || sum < WORTH_MENTIONING * r->wall_s || !(worth >= WORTH_MENTIONING * r->analysed_s))
     return 0;
   /* A recording begins at a chosen moment, a run begins with its start-up. */
   bool with_start_up = f->a->whole_run && !f->a->model->recorder;

@@ -64,7 +64,7 @@ static int add_other_work_finding(struct findings *f, u32 kind) {
           : "";
   if (!calls)
     return -ENOMEM;
-  double share = work->sum_s / f->r->looked_at_s;
+  double share = work->sum_s / f->r->analysed_s;
   return finding_add(
       f, share >= WORTH_MENTIONING ? SEVERITY_WARNING : SEVERITY_INFO, work->sum_s,
       arena_printf(arena, "%c%s%s%s", work->name[0] - 32, work->name + 1, at.line ? ", at " : "",
@@ -132,7 +132,7 @@ static int add_long_steps_finding(struct findings *f, const struct long_steps *l
   if (r->path_steps_used == f->a->n_training)
     worth_of(f, &(struct cure){&long_steps, 1}, NAN);
   return finding_add(
-      f, lost >= WORTH_ALARM * r->looked_at_s * 1e3 ? SEVERITY_CRITICAL : SEVERITY_WARNING,
+      f, lost >= WORTH_ALARM * r->analysed_s * 1e3 ? SEVERITY_CRITICAL : SEVERITY_WARNING,
       lost / 1e3,
       arena_printf(arena, "%u of %u steps%s take at least %.0f %% longer than the typical one%s%s",
                    longer->n, f->a->n_training, r->n_other_work ? " of training" : "",

@@ -77,7 +77,7 @@ function roofline() {
     float64: 8
   };
   const points = [];
-  for (const row of report.products.by_shape) {
+  for (const row of report.gemms.by_shape) {
     const shape = /^(\d+) x (\d+) x (\d+)$/.exec(row.shape);
     const each = width[row.type] || width[row.precision];
     if (!shape || !each || !(row.tflops > 0)) continue;
@@ -96,7 +96,7 @@ function roofline() {
     });
   }
   if (!points.length) return null;
-  const peaks = report.products.by_precision.filter((row) => row.peak_tflops > 0);
+  const peaks = report.gemms.by_precision.filter((row) => row.peak_tflops > 0);
   const xs = extent(points.map((p) => p.x)),
         ys = extent(points.map((p) => p.y).concat(peaks.map((row) => row.peak_tflops)));
   return el(
@@ -139,7 +139,7 @@ function utilisation(of) {
       isKnown(b.hfu_coverage) ? `counts ${percent(b.hfu_coverage)} of GPU compute time` : null);
   row('GPU busy', of.gpu_timeline.busy_fraction, percent(of.gpu_timeline.busy_fraction),
       'whole input');
-  for (const p of of .products.by_precision)
+  for (const p of of .gemms.by_precision)
     row(`GEMMs in ${p.precision}, while they run`, p.utilisation, percent(p.utilisation),
         `${flops(p.tflops * 1e12, 'FLOP/s')} of ${flops(p.peak_tflops * 1e12, 'FLOP/s')}`);
   const reasons = [

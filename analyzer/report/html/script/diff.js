@@ -17,7 +17,7 @@ panel({
   id: 'changed',
   title: 'What changed',
   sections: ['diff_steps', 'diff_times', 'diff_lines', 'diff_memory', 'diff_scalars'],
-  lamp: () => {
+  badge: () => {
     const worst = Math.max(-1, ...report.diff.findings.map((f) => SEVERITIES.indexOf(f.severity)));
     return worst >= 0                                              ? SEVERITIES[worst] :
         report.diff.verdict && report.diff.verdict !== 'undecided' ? 'good' :
@@ -42,7 +42,7 @@ panel({
           el('p', {class: 'headline'},
              d.verdict && !d.reason ? d.verdict :
                                       [
-                                        lamp('unknown'), ' ' + (d.verdict || 'cannot tell') + ': ',
+                                        badge('unknown'), ' ' + (d.verdict || 'cannot tell') + ': ',
                                         d.reason || 'no reason known'
                                       ]) :
           null,

@@ -157,7 +157,7 @@ window.matchMedia('(prefers-color-scheme: dark)').addEventListener('change', red
 // A note that readers must not miss; and why something is not known.
 const note = (...text) => el('p', {class: 'note'}, ...text);
 const unknownBecause = (reason) => el(
-    'p', {class: 'unknown'}, el('span', {class: 'lamp unknown'}, '\u25cb '), 'unknown: ', reason);
+    'p', {class: 'unknown'}, el('span', {class: 'badge unknown'}, '\u25cb '), 'unknown: ', reason);
 
 // A row of facts, each "label: value".
 function facts(list) {

@@ -161,12 +161,12 @@ panel({
 });
 
 panel({
-  id: 'products',
+  id: 'gemms',
   title: 'GEMMs',
   sections: ['gemms'],
-  applies: () => !before && report.products.by_shape.length > 0,
+  applies: () => !before && report.gemms.by_shape.length > 0,
   body: () => {
-    const p = report.products;
+    const p = report.gemms;
     return [
       facts([
         ['time a step', ms(p.ms), p.how ? 'from ' + p.how : null],

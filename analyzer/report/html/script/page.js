@@ -4,7 +4,7 @@
 const ORDER = [
   'hang',        'verdict',  'changed',    'steps',         'bothsteps',       'ranks',
   'timeline',    'budget',   'path',       'communication', 'pipeline',        'gpu',
-  'kernels',     'products', 'ranges',     'lines',         'memory',          'modules',
+  'kernels',     'gemms', 'ranges',     'lines',         'memory',          'modules',
   'convergence', 'figures',  'bothstacks', 'bothkernels',   'bothcollectives', 'bothscalars',
   'provenance',  'findings', 'trust'
 ];
@@ -64,15 +64,15 @@ function build() {
   for (const definition of panels) {
     if (!definition.applies(report)) continue;
     const reason = definition.unknown ? definition.unknown(report) : null,
-          kind = lampOf(definition);
+          kind = badgeOf(definition);
     const section = el('section', {
       id: definition.id,
       class: 'panel',
       tabindex: -1,
       'aria-labelledby': definition.id + '-title'
     },
-                       el('h2', {id: definition.id + '-title'}, lamp(kind), ' ', definition.title,
-                          kind && el('small', {class: 'state ' + kind}, LAMPS[kind][1])));
+                       el('h2', {id: definition.id + '-title'}, badge(kind), ' ', definition.title,
+                          kind && el('small', {class: 'state ' + kind}, BADGES[kind][1])));
     main.append(section);
     put(section, {}, [reason ? unknownBecause(reason) : definition.body(report)]);
     list.append(el('li', {},
@@ -83,7 +83,7 @@ function build() {
                        goTo(definition.id);
                      }
                    },
-                      lamp(kind), ' ', definition.title)));
+                      badge(kind), ' ', definition.title)));
   }
   for (const add of seenLater) add();
   main.append(el('footer', {},

@@ -3,13 +3,13 @@
 // those of the report (findings.def) that it shows, applies(report), unknown(report): why nothing
 // is known, unjudged(report): something is known but cannot be judged, body(report): elements,
 // elsewhere: its findings belong more to another panel}. A panel that does not apply to the report
-// is left out; one that no finding judges has no lamp.
+// is left out; one that no finding judges has no badge.
 
 const panels = [];
 
 function panel(definition) { panels.push(definition); }
 
-const LAMPS = {
+const BADGES = {
   good: ['\u25cf', 'ok'],
   info: ['\u25c6', 'note'],
   warning: ['\u25b2', 'warning'],
@@ -18,8 +18,8 @@ const LAMPS = {
 };
 const SEVERITIES = ['info', 'warning', 'critical'];
 
-const lamp = (kind) =>
-    kind && el('span', {class: 'lamp ' + kind, title: LAMPS[kind][1]}, LAMPS[kind][0]);
+const badge = (kind) =>
+    kind && el('span', {class: 'badge ' + kind, title: BADGES[kind][1]}, BADGES[kind][0]);
 
 function belongs(definition, finding) {
   return (definition.sections || []).some((section) => finding.sections.includes(section));
@@ -27,9 +27,9 @@ function belongs(definition, finding) {
 
 function findingsShown() { return before ? report.diff.findings : report.findings; }
 
-function lampOf(definition) {
+function badgeOf(definition) {
   if (definition.unknown && definition.unknown(report)) return 'unknown';
-  if (definition.lamp) return definition.lamp(report);
+  if (definition.badge) return definition.badge(report);
   if (!definition.sections) return null;  // no finding judges it
   let worst = -1;
   for (const finding of findingsShown())

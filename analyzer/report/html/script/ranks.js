@@ -277,7 +277,7 @@ panel({
                   say: String,
                   numeric: true,
                   head: true,
-                  mark: (r) => (stragglers.has(r.rank) ? lamp('warning') : null)
+                  mark: (r) => (stragglers.has(r.rank) ? badge('warning') : null)
                 },
                 {name: 'host', of: (r) => r.host},
                 {

@@ -536,7 +536,7 @@ class TimelinePicture {
 panel({
   id: 'timeline',
   title: 'Timeline',
-  lamp: () => null,
+  badge: () => null,
   applies: () => !before && timeline !== null && timeline.ranks.length > 0,
   body: () => {
     const picture = new TimelinePicture();

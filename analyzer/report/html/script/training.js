@@ -218,12 +218,12 @@ panel({
         ['no record', c.unrecorded.length ? 'rank ' + rankList(c.unrecorded) : null]
       ]),
       c.cannot_tell ?
-          el('p', {class: 'unknown'}, lamp('unknown'), ' cannot tell: ', c.cannot_tell) :
+          el('p', {class: 'unknown'}, badge('unknown'), ' cannot tell: ', c.cannot_tell) :
           null,
       c.suspects.length ? el('section', {}, el('h3', {}, 'Look at first'),
                              c.suspects.slice(0, 24).map(
                                  (s) => el('article', {class: 'finding critical'},
-                                           el('h3', {}, lamp('critical'), ` rank ${s.rank}`,
+                                           el('h3', {}, badge('critical'), ` rank ${s.rank}`,
                                               s.host ? ` on ${s.host}` : '', ' \u00b7 ', s.reason),
                                            el('p', {class: 'evidence'}, s.evidence),
                                            s.stack ? el('pre', {}, s.stack) : null))) :
@@ -307,7 +307,7 @@ function trustOf(of, prefix) {
         ['traces', isKnown(q.overhead.trace_bytes) ? bytes(q.overhead.trace_bytes) : null]
       ]),
       q.partial_ranks.length ?
-          el('p', {class: 'warn'}, lamp('warning'),
+          el('p', {class: 'warn'}, badge('warning'),
              ` rank ${
                  rankList(
                      q.partial_ranks)}: missing, damaged, did not end normally or lost records`) :

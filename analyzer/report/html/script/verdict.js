@@ -3,7 +3,7 @@
 
 // The worth of each finding is a part of this time.
 function timeLookedAt(of) {
-  return isKnown(of.steps.looked_at_s) ? of.steps.looked_at_s : of.budget.wall_s;
+  return isKnown(of.steps.analysed_s) ? of.steps.analysed_s : of.budget.wall_s;
 }
 
 function worthOf(finding) {
@@ -20,7 +20,7 @@ function findingCard(finding, evidence) {
   const worth = worthOf(finding);
   const card = el(
       'article', {class: 'finding ' + finding.severity},
-      el('h3', {}, lamp(finding.severity), ' ', finding.title),
+      el('h3', {}, badge(finding.severity), ' ', finding.title),
       el('p', {class: 'worth'}, el('b', {}, worth ? 'worth ' + worth : 'worth unknown'),
          el('small', {}, ' ', finding.id)),
       el('p', {class: 'action'}, el('span', {class: 'arrow', 'aria-hidden': 'true'}, '\u2192 '),
@@ -134,7 +134,7 @@ function restsOn(of) {
   if (found && of.quality.gpu_timing) solid.push('GPU time: ' + of.quality.gpu_timing);
   return el(
       'div', {class: 'rests'},
-      el('h3', {}, doubt.length ? lamp('warning') : lamp('good'), ' How sure'),
+      el('h3', {}, doubt.length ? badge('warning') : badge('good'), ' How sure'),
       el('p', {},
          solid.join(' \u00b7 ') ||
              'from ' +
@@ -154,7 +154,7 @@ function restsOn(of) {
 panel({
   id: 'verdict',
   title: 'Verdict',
-  lamp: () => {
+  badge: () => {
     const worst =
         Math.max(-1, ...report.findings.map((finding) => SEVERITIES.indexOf(finding.severity)));
     return worst >= 0 ? SEVERITIES[worst] : cannotTell(report).length ? 'unknown' : 'good';
@@ -184,7 +184,7 @@ panel({
                    },
                       `and ${plural(report.findings.length - 3, 'finding')} more`)) :
                 null,
-            gaps.map(([what, why]) => el('p', {class: 'unknown'}, lamp('unknown'),
+            gaps.map(([what, why]) => el('p', {class: 'unknown'}, badge('unknown'),
                                          ` cannot tell ${what}: `, why))),
          restsOn(report))
     ];
@@ -195,7 +195,7 @@ panel({
   id: 'findings',
   title: 'All findings',
   last: true,
-  lamp: () => (findingsShown().length ? lampOf(panels[0]) : 'good'),
+  badge: () => (findingsShown().length ? badgeOf(panels[0]) : 'good'),
   applies: () => findingsShown().length > 3,
   body: () => el('div', {class: 'cards'}, cards(findingsShown(), true)),
 });

@@ -107,7 +107,8 @@ static void put_stalls_section(struct pen *pen, const struct results *results,
     section_label(pen, "standing");
     pen_item_format(pen, STYLE_PLAIN, VALUE_INDENT, "%s without progress for %s",
                     plural(stalls->n_ranks, "rank").text, duration_s(stalls->limit_s).text);
-    pen_item_format(pen, STYLE_PLAIN, VALUE_INDENT, "recorded %.1f s into the run", stalls->told_s);
+    pen_item_format(pen, STYLE_PLAIN, VALUE_INDENT, "recorded %.1f s into the run",
+                    stalls->recorded_s);
     u32 left = put_ranks(pen, stalls);
     if (left) {
       pen_newline(pen);

@@ -43,18 +43,18 @@ static void put_worth(struct pen *pen, const struct finding *finding,
   }
   pen_item_format(pen, STYLE_BOLD, INDENT, "worth %s (%s of the time)",
                   duration_s(finding->worth_s).text,
-                  percent(finding->worth_s / results->looked_at_s).text);
+                  percent(finding->worth_s / results->analysed_s).text);
   if (finding->worth_high_s - finding->worth_low_s > SPREAD_SHOWN * finding->worth_s)
     pen_item_format(pen, STYLE_DIM, INDENT, "%s to %s in half of the steps",
-                    percent(finding->worth_low_s / results->looked_at_s).text,
-                    percent(finding->worth_high_s / results->looked_at_s).text);
+                    percent(finding->worth_low_s / results->analysed_s).text,
+                    percent(finding->worth_high_s / results->analysed_s).text);
   put_overlaps(pen, finding);
 }
 
-static void put_lamp_and_title(struct pen *pen, const struct finding *finding) {
-  enum lamp lamp = lamp_of(finding->severity);
+static void put_badge_and_title(struct pen *pen, const struct finding *finding) {
+  enum badge badge = badge_of(finding->severity);
   pen_to(pen, TEXT_INDENT);
-  pen_put(pen, lamp_style(lamp), lamp_glyph(lamp));
+  pen_put(pen, badge_style(badge), badge_glyph(badge));
   pen_blank(pen, 1);
   pen_words(pen, STYLE_BOLD, INDENT, finding->title);
 }
@@ -73,7 +73,7 @@ static void put_cannot_tell(struct pen *pen, const struct results *results) {
     if (pen->column)
       pen_newline(pen);
     pen_to(pen, TEXT_INDENT);
-    pen_put(pen, STYLE_DIM, lamp_glyph(LAMP_UNKNOWN));
+    pen_put(pen, STYLE_DIM, badge_glyph(BADGE_UNKNOWN));
     pen_blank(pen, 1);
     pen_format(pen, STYLE_PLAIN, "cannot tell %s: ", results->undecided[i].what);
     pen_words(pen, STYLE_PLAIN, INDENT, results->undecided[i].why);
@@ -89,7 +89,7 @@ static void put_hidden_communication(struct pen *pen, const struct results *resu
   if (pen->column)
     pen_newline(pen);
   pen_to(pen, TEXT_INDENT);
-  pen_put(pen, lamp_style(LAMP_GOOD), lamp_glyph(LAMP_GOOD));
+  pen_put(pen, badge_style(BADGE_GOOD), badge_glyph(BADGE_GOOD));
   pen_blank(pen, 1);
   pen_words(pen, STYLE_PLAIN, INDENT, "communication is hidden:");
   pen_format(pen, STYLE_PLAIN, " %s of %s%s", duration_ms(results->ov_overlapped_ms).text,
@@ -105,7 +105,7 @@ static void verdict(struct pen *pen, const struct results *results,
     const struct finding *finding = &results->findings[i];
     if (pen->column)
       pen_newline(pen);
-    put_lamp_and_title(pen, finding);
+    put_badge_and_title(pen, finding);
     if (!isnan(finding->worth_s))
       put_worth(pen, finding, results);
     put_close_second(pen, finding);
@@ -141,11 +141,11 @@ static void findings(struct pen *pen, const struct results *results,
     const struct finding *finding = &results->findings[i];
     if (pen->column)
       pen_newline(pen);
-    put_lamp_and_title(pen, finding);
+    put_badge_and_title(pen, finding);
     pen_newline(pen);
     pen_to(pen, INDENT);
     pen_item(pen, STYLE_DIM, INDENT, finding_id_words[finding->id]);
-    pen_item(pen, STYLE_PLAIN, INDENT, lamp_word(lamp_of(finding->severity)));
+    pen_item(pen, STYLE_PLAIN, INDENT, badge_word(badge_of(finding->severity)));
     put_worth(pen, finding, results);
     if (finding->n_ranks) {
       char *list = rank_list(finding->ranks, finding->n_ranks, RANK_LIST_CHARACTERS);
