@@ -110,6 +110,13 @@ static void add_wait(struct worker_search *s, u32 run, u32 caller) {
                                     .kind = KINETO_ITEM_WORKER_WAIT}));
 }
 
+/* Once the worker has begun, a call has nothing to do but to return. The worker may take its core.
+ */
+static void give_over(struct kineto_item *call, const struct kineto_item *run) {
+  if (call->end > run->start)
+    call->end = run->start;
+}
+
 void kineto_find_worker_waits(struct kineto_trace *trace) {
   static const char text[] = "waiting for a collective";
   struct worker_search s = {.trace = trace};
@@ -125,6 +132,7 @@ void kineto_find_worker_waits(struct kineto_trace *trace) {
     if (caller == INDEX_NONE || number == UINT32_MAX)
       continue;
     s.name = kineto_name_of(&trace->names, (struct json_text){.at = text, .n = sizeof(text) - 1});
+    give_over(&trace->items.at[caller], &trace->items.at[i]);
     trace->items.at[caller].kind = KINETO_ITEM_CALL;
     trace->items.at[caller].correlation = trace->items.at[i].correlation = ++number;
     add_wait(&s, i, caller);
