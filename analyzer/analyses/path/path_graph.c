@@ -338,6 +338,16 @@ static int number_keys(struct sample_graph *g) {
   return error;
 }
 
+static int find_keys(struct sample_graph *g) {
+  g->node_of_key = malloc(g->n_keys * sizeof(u32));
+  for (u32 key = 0; g->node_of_key && key < g->n_keys; key++)
+    g->node_of_key[key] = INDEX_NONE;
+  for (u32 n = g->n; g->node_of_key && n-- > 0;)
+    if (g->nodes[n].key >= HOST_KEYS)
+      g->node_of_key[g->nodes[n].key] = n;
+  return g->node_of_key ? 0 : -ENOMEM;
+}
+
 int sample_graph_join(const struct analysis *a, u32 sample, struct sample_graph *g) {
   *g = (struct sample_graph){.n_ranks = a->model->n_ranks,
                              .slices = &a->graph->slices[(size_t)sample * a->model->n_ranks]};
@@ -346,6 +356,8 @@ int sample_graph_join(const struct analysis *a, u32 sample, struct sample_graph 
     error = join_collectives(a, g);
   if (!error)
     error = number_keys(g);
+  if (!error)
+    error = find_keys(g);
   return error;
 }
 
@@ -357,6 +369,7 @@ void sample_graph_free(struct sample_graph *g) {
   free(g->members);
   free(g->joined);
   free(g->first_joined);
+  free(g->node_of_key);
 }
 
 i64 join_start(const struct sample_graph *g, u32 node, u32 *last) {

@@ -102,8 +102,9 @@ struct sample_graph {
   u32 *first_joined; /* [n + 1] */
   u32 n_joins;
   u32 n_keys;
-  i64 begin, end; /* earliest begin and latest end of the slices of all ranks */
-  u32 last_rank;  /* whose slice ends last */
+  u32 *node_of_key; /* [n_keys] one that has it; INDEX_NONE, and for phases */
+  i64 begin, end;   /* earliest begin and latest end of the slices of all ranks */
+  u32 last_rank;    /* whose slice ends last */
 };
 
 enum path_category {
@@ -196,6 +197,13 @@ i64 join_start(const struct sample_graph *graph, u32 node, u32 *last);
 /* The phase of the time between a host node and the one before it; 0 for none. */
 static inline u8 phase_of_gap(const struct node *node) {
   return node->kind == NODE_HOST ? 0 : node->phase;
+}
+
+/* The time of that. */
+static inline i64 gap_ns(const struct sample_graph *graph, u32 n) {
+  const struct node *node = &graph->nodes[n];
+  i64 from = node->first ? graph->slices[node->rank].begin : graph->nodes[n - 1].end;
+  return node->start > from ? node->start - from : 0;
 }
 
 /* Where a rank's sample ends: at the last node of its host, or of its device if the device finished

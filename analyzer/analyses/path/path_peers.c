@@ -1,0 +1,190 @@
+/* SPDX-License-Identifier: MIT */
+#include "analyses/path/path_peers.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/statistics.h"
+
+#define COMMON_WORK 0.9 /* of a rank's, for ranks that do the same */
+
+/* Work is compared by its key, but a rank is only as much slower as it is in all work of a class
+ * together: on a busy machine each rank is slower in some of it. */
+enum work_class { CLASS_HOST, CLASS_KERNELS, CLASS_COPIES, CLASS_OPEN, CLASSES };
+
+struct comparison {
+  const struct peers *p;
+  const struct sample_graph *g;
+  const bool *group;          /* these are as fast as the others; NULL: each is */
+  bool of_all;                /* each is as fast as the median of all */
+  double *total, *net, *more; /* [class * n_ranks + rank] its work; how much more that is than what
+                                 is usual; and by what it is more alone */
+  double *sorted;             /* work of one key, of the peers */
+  u32 n, first, last;         /* how many that are; two of them */
+};
+
+/* Ranks are compared by all of their time for a kind of work: one may do it more often than its
+ * peers, and calls divide a host's time differently on each rank. */
+static void sum_work(const struct sample_graph *g, double *work) {
+  for (u32 n = 0; n < g->n; n++) {
+    const struct node *node = &g->nodes[n];
+    if (node->kind != NODE_BLOCKED && node->kind != NODE_COLLECTIVE)
+      work[(size_t)node->key * g->n_ranks + node->rank] += (double)(node->end - node->start);
+    if (!NODE_ON_DEVICE(node->kind))
+      work[(size_t)phase_of_gap(node) * g->n_ranks + node->rank] += (double)gap_ns(g, n);
+  }
+}
+
+/* Ranks do the same if half of them do hardly anything that not all do. */
+static bool do_the_same(const struct peers *p, const struct sample_graph *g, double *scratch) {
+  u32 n = 0;
+  for (u32 rank = 0; rank < g->n_ranks; rank++)
+    n += g->slices[rank].present;
+  double *common = scratch, *all = scratch + g->n_ranks;
+  memset(scratch, 0, 2 * (size_t)g->n_ranks * sizeof(double));
+  for (u32 key = HOST_KEYS; key < g->n_keys; key++) {
+    const double *work = &p->work[(size_t)key * g->n_ranks];
+    u32 have = 0;
+    for (u32 rank = 0; rank < g->n_ranks; rank++)
+      have += work[rank] > 0;
+    for (u32 rank = 0; rank < g->n_ranks; rank++) {
+      all[rank] += work[rank];
+      common[rank] += have == n ? work[rank] : 0;
+    }
+  }
+  u32 the_same = 0;
+  for (u32 rank = 0; rank < g->n_ranks; rank++)
+    the_same += all[rank] > 0 && common[rank] >= COMMON_WORK * all[rank];
+  return n > 1 && 2 * the_same >= n;
+}
+
+/* A host that spends no time in a phase is a peer all the same. A rank without a kernel does other
+ * work, unless the ranks do the same: then that kernel is what others do in addition. */
+static bool is_peer(const struct peers *p, const struct sample_graph *g, u32 key, u32 rank) {
+  return p->work[(size_t)key * g->n_ranks + rank] > 0 ||
+         ((key < HOST_KEYS || p->alike) && g->slices[rank].present);
+}
+
+/* Host time outside the phases can be waiting that no record shows, and so can that in calls of
+ * collectives that the host runs. So nothing is known from a rank that has less of it. */
+static bool is_open(const struct sample_graph *g, u32 key) {
+  u32 n = g->node_of_key[key];
+  return key == 0 || key == TSCOPE_PHASE_USER ||
+         (n != INDEX_NONE && g->nodes[n].kind == NODE_LAUNCH &&
+          !g->slices[g->nodes[n].rank].on_gpu);
+}
+
+static enum work_class class_of(const struct sample_graph *g, u32 key) {
+  u32 n = g->node_of_key[key];
+  if (is_open(g, key))
+    return CLASS_OPEN;
+  if (n == INDEX_NONE || !NODE_ON_DEVICE(g->nodes[n].kind))
+    return CLASS_HOST;
+  return g->nodes[n].kind == NODE_KERNEL ? CLASS_KERNELS : CLASS_COPIES;
+}
+
+static void sort_peers(struct comparison *c, u32 key) {
+  const double *work = &c->p->work[(size_t)key * c->g->n_ranks];
+  c->n = 0;
+  for (u32 rank = 0; rank < c->g->n_ranks; rank++) {
+    if ((c->group && c->group[rank]) || !is_peer(c->p, c->g, key, rank))
+      continue;
+    c->first = c->n ? c->first : rank;
+    c->last = rank;
+    c->sorted[c->n++] = work[rank];
+  }
+  qsort(c->sorted, c->n, sizeof(double), compare_doubles);
+}
+
+/* What work of a key takes on others; NAN if there are none. Of two ranks the one that has less to
+ * do in all is the median. */
+static double usual_work(const struct comparison *c, u32 key, u32 rank, enum work_class class) {
+  const double *work = &c->p->work[(size_t)key * c->g->n_ranks];
+  const double *total = &c->total[(size_t) class * c->g->n_ranks];
+  if (c->group)
+    return c->group[rank] ? median_of(c->sorted, c->n) : NAN;
+  if (c->n < 2 || !is_peer(c->p, c->g, key, rank))
+    return NAN;
+  if (!c->of_all)
+    return median_of_others(c->sorted, c->n, work[rank]);
+  if (c->n == 2 && class != CLASS_OPEN)
+    return work[total[c->first] <= total[c->last] ? c->first : c->last];
+  return c->sorted[(c->n - 1) / 2];
+}
+
+static void compare_key(struct comparison *c, u32 key, float *left) {
+  u32 n_ranks = c->g->n_ranks;
+  enum work_class class = class_of(c->g, key);
+  sort_peers(c, key);
+  for (u32 rank = 0; rank < n_ranks; rank++) {
+    size_t at = (size_t)key * n_ranks + rank, of_class = (size_t) class * n_ranks + rank;
+    double own = c->p->work[at], usual = usual_work(c, key, rank, class);
+    left[at] = usual < own ? (float)(usual / own) : 1;
+    if (isnan(usual))
+      continue;
+    c->net[of_class] += class == CLASS_OPEN ? fmax(0, own - usual) : own - usual;
+    c->more[of_class] += fmax(0, own - usual);
+  }
+}
+
+/* Of what a rank has more by key, only as much goes as it has more in all. */
+static void keep_net(const struct comparison *c, u32 key, float *left) {
+  u32 n_ranks = c->g->n_ranks;
+  size_t of_class = (size_t)class_of(c->g, key) * n_ranks;
+  for (u32 rank = 0; rank < n_ranks; rank++) {
+    double net = fmax(0, c->net[of_class + rank]), more = c->more[of_class + rank];
+    float *share = &left[(size_t)key * n_ranks + rank];
+    *share = net < more ? 1 - (1 - *share) * (float)(net / more) : *share;
+  }
+}
+
+static float *compare(struct comparison c) {
+  u32 n_ranks = c.g->n_ranks;
+  size_t of_classes = (size_t)CLASSES * n_ranks + 1;
+  float *left = malloc(((size_t)c.g->n_keys * n_ranks + 1) * sizeof(*left));
+  double *sums = calloc(3 * of_classes + n_ranks, sizeof(*sums));
+  if (left && sums) {
+    c.total = sums;
+    c.net = sums + of_classes;
+    c.more = sums + 2 * of_classes;
+    c.sorted = sums + 3 * of_classes;
+    for (u32 key = 0; key < c.g->n_keys; key++)
+      for (u32 rank = 0; rank < n_ranks; rank++)
+        c.total[(size_t)class_of(c.g, key) * n_ranks + rank] +=
+            c.p->work[(size_t)key * n_ranks + rank];
+    for (u32 key = 0; key < c.g->n_keys; key++)
+      compare_key(&c, key, left);
+    for (u32 key = 0; key < c.g->n_keys; key++)
+      keep_net(&c, key, left);
+  } else {
+    free(left);
+    left = NULL;
+  }
+  free(sums);
+  return left;
+}
+
+float *peers_compare_group(const struct peers *p, const struct sample_graph *g, const bool *group) {
+  return compare((struct comparison){.p = p, .g = g, .group = group});
+}
+
+int peers_compare(struct peers *p, const struct sample_graph *g) {
+  double *scratch = malloc((2 * (size_t)g->n_ranks + 1u) * sizeof(double));
+  p->work = calloc((size_t)g->n_keys * g->n_ranks + 1, sizeof(double));
+  if (p->work && scratch) {
+    sum_work(g, p->work);
+    p->alike = do_the_same(p, g, scratch);
+    p->as_peers = compare((struct comparison){.p = p, .g = g});
+    p->as_median = compare((struct comparison){.p = p, .g = g, .of_all = true});
+  }
+  free(scratch);
+  return p->as_peers && p->as_median ? 0 : -ENOMEM;
+}
+
+void peers_free(struct peers *p) {
+  free(p->work);
+  free(p->as_peers);
+  free(p->as_median);
+}

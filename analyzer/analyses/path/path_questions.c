@@ -1,0 +1,360 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * What is asked of the replays of all samples: what cures save, and of what the samples consist. No
+ * cure is replayed twice.
+ */
+#include "analyses/path/path_replay.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "analyses/path/path_run.h"
+#include "analyses/queries.h"
+#include "base/intervals.h"
+#include "base/parallel.h"
+#include "base/statistics.h"
+
+/* --- how much communication is exposed --- */
+
+static int by_start(const void *left, const void *right) {
+  const struct interval *x = left, *y = right;
+  return (x->start > y->start) - (x->start < y->start);
+}
+
+static bool is_compute(const struct sample_graph *g, const struct node *node) {
+  u8 phase = node->phase;
+  return node->kind == NODE_KERNEL ||
+         (!g->slices[node->rank].on_gpu && node->kind == NODE_HOST && phase &&
+          phase != TSCOPE_PHASE_USER && phase != TSCOPE_PHASE_DATA);
+}
+
+/* The union of a rank's work of one class, as it was replayed. */
+static void unite(const struct run *run, u32 rank, bool compute, struct interval *scratch,
+                  struct intervals *out) {
+  const struct sample_graph *g = run->r->g;
+  u32 n = 0;
+  for (u32 i = g->base[rank]; i < g->base[rank + 1]; i++) {
+    const struct node *node = &g->nodes[i];
+    if (compute ? is_compute(g, node) : node->kind == NODE_COLLECTIVE)
+      scratch[n++] = (struct interval){run->start[i], run->end[i]};
+  }
+  bool sorted = true; /* as the work of one lane is */
+  for (u32 i = 1; i < n && sorted; i++)
+    sorted = scratch[i - 1].start <= scratch[i].start;
+  if (!sorted)
+    qsort(scratch, n, sizeof(*scratch), by_start);
+  out->n = 0;
+  for (u32 i = 0; i < n; i++)
+    intervals_append(out, scratch[i].start, scratch[i].end);
+}
+
+static int exposed_time(const struct run *run, i64 *exposed) {
+  const struct sample_graph *g = run->r->g;
+  u32 most = 0;
+  for (u32 rank = 0; rank < g->n_ranks; rank++)
+    most = g->base[rank + 1] - g->base[rank] > most ? g->base[rank + 1] - g->base[rank] : most;
+  struct interval *scratch = malloc((most + 1u) * sizeof(*scratch));
+  struct intervals compute = {malloc((most + 1u) * sizeof(*compute.at)), 0};
+  struct intervals comm = {malloc((most + 1u) * sizeof(*comm.at)), 0};
+  int error = scratch && compute.at && comm.at ? 0 : -ENOMEM;
+  *exposed = 0;
+  for (u32 rank = 0; rank < g->n_ranks && !error; rank++) {
+    u32 cursor = 0;
+    unite(run, rank, true, scratch, &compute);
+    unite(run, rank, false, scratch, &comm);
+    for (u32 i = 0; i < comm.n; i++)
+      *exposed += comm.at[i].end - comm.at[i].start -
+                  intervals_covered(&compute, &cursor, comm.at[i].start, comm.at[i].end);
+  }
+  free(scratch);
+  free(compute.at);
+  free(comm.at);
+  return error;
+}
+
+/* --- all samples --- */
+
+static u32 first_sample(const struct analysis *a) {
+  u32 first = 0;
+  while (first < a->graph->n_samples &&
+         !(a->graph->replays[first] && a->graph->outcomes[first].valid))
+    first++;
+  return first;
+}
+
+struct question {
+  const struct analysis *a;
+  const struct cure *cures;
+  u32 n;
+  bool exposed, first_only;
+  i64 **saved;  /* [n_samples][cure * steps + step] in all, up to the end of that step */
+  i64 **hidden; /* [n_samples][cure] */
+};
+
+static int ask_sample(void *user, u32 sample, unsigned worker) {
+  struct question *q = user;
+  struct replay *r = q->a->graph->replays[sample];
+  struct run run;
+  i64 exposed;
+  (void)worker;
+  if (!r || !q->a->graph->outcomes[sample].valid || (q->first_only && sample != first_sample(q->a)))
+    return 0;
+  q->saved[sample] = calloc((size_t)q->n * r->n_steps + 1u, sizeof(i64));
+  q->hidden[sample] = calloc(q->n + 1u, sizeof(i64));
+  int error = run_begin(&run, r->g);
+  if (!q->saved[sample] || !q->hidden[sample])
+    error = -ENOMEM;
+  const struct cure none = {0};
+  if (!error && q->exposed && r->exposed < 0 && !(error = run_cure(&run, r, &none)))
+    error = exposed_time(&run, &r->exposed);
+  for (u32 i = 0; i < q->n && !error; i++) {
+    i64 *saved = &q->saved[sample][(size_t)i * r->n_steps];
+    error = run_cure(&run, r, &q->cures[i]);
+    run_step_ends(&run, saved);
+    for (u32 k = 0; k < r->n_steps; k++)
+      saved[k] = saved[k] == INT64_MIN ? 0 : r->step_ends[k] - saved[k];
+    if (!error && q->exposed && !(error = exposed_time(&run, &exposed)))
+      q->hidden[sample][i] = r->exposed - exposed;
+  }
+  run_end(&run);
+  return error;
+}
+
+static bool has_change(const struct cure *cure, enum change_kind kind) {
+  for (u32 i = 0; i < cure->n; i++)
+    if (cure->changes[i].kind == kind)
+      return true;
+  return false;
+}
+
+/* If steps that are longer than the median take as long as it: `saved` grows by what is left of
+ * them above that. */
+static void shorten_long_steps(double *saved, const double *length, double *scratch, u32 n) {
+  for (u32 i = 0; i < n; i++)
+    scratch[i] = length[i] - saved[i];
+  double usual = median_of(scratch, n);
+  for (u32 i = 0; i < n; i++)
+    saved[i] += fmax(0, length[i] - saved[i] - usual);
+}
+
+/* The mean over all steps, and quartiles of what each step saves. `scratch` has room for three
+ * figures of every step. */
+static struct worth summarise(const struct question *q, u32 cure, double *scratch, u32 room,
+                              u32 samples) {
+  const struct graph *graph = q->a->graph;
+  double *saved_ms = scratch, *length_ms = scratch + room;
+  i64 hidden = 0;
+  u32 n = 0;
+  for (u32 s = 0; s < samples; s++) {
+    u32 in_sample = graph->samples[s].n;
+    if (!q->saved[s])
+      continue;
+    const struct replay *r = graph->replays[s];
+    const i64 *saved = &q->saved[s][(size_t)cure * in_sample];
+    for (u32 k = 0; k < in_sample; k++, n++) {
+      saved_ms[n] = ns_to_ms(saved[k] - (k ? saved[k - 1] : 0));
+      i64 from = k ? r->step_ends[k - 1] : r->g->begin, to = r->step_ends[k];
+      length_ms[n] = from == NS_UNKNOWN || to == NS_UNKNOWN ? 0 : ns_to_ms(to - from);
+    }
+    hidden += q->hidden[s][cure];
+  }
+  if (!n)
+    return (struct worth){NAN, NAN, NAN, NAN};
+  if (has_change(&q->cures[cure], CHANGE_LONG_STEPS))
+    shorten_long_steps(saved_ms, length_ms, scratch + 2 * (size_t)room, n);
+  double ms = fmax(0, mean_of(saved_ms, n));
+  return (struct worth){ms, fmax(0, quantile_of(saved_ms, n, 0.25)),
+                        fmax(0, quantile_of(saved_ms, n, 0.75)),
+                        fmax(0, ns_to_ms(hidden) / n / q->a->model->n_ranks)};
+}
+
+static int ask_samples(struct question *q, struct worth *worths) {
+  const struct graph *graph = q->a->graph;
+  u32 samples = q->first_only ? first_sample(q->a) + 1 : graph->n_samples, steps = 0;
+  q->saved = calloc(samples + 1u, sizeof(i64 *));
+  q->hidden = calloc(samples + 1u, sizeof(i64 *));
+  for (u32 i = 0; i < samples; i++)
+    steps += graph->samples[i].n;
+  double *scratch = malloc((3 * (size_t)steps + 1u) * sizeof(double));
+  int error = q->saved && q->hidden && scratch ? 0 : -ENOMEM;
+  if (!error)
+    error = parallel_for(samples, q->a->options->threads, ask_sample, q);
+  for (u32 i = 0; i < q->n && !error; i++)
+    worths[i] = summarise(q, i, scratch, steps, samples);
+  for (u32 i = 0; i < samples && q->saved && q->hidden; i++) {
+    free(q->saved[i]);
+    free(q->hidden[i]);
+  }
+  free(q->saved);
+  free(q->hidden);
+  free(scratch);
+  return error;
+}
+
+static bool same_change(const struct cure_change *x, const struct cure_change *y, u32 n_ranks) {
+  bool ranks = x->ranks == y->ranks ||
+               (x->ranks && y->ranks && memcmp(x->ranks, y->ranks, n_ranks * sizeof(bool)) == 0);
+  return x->kind == y->kind && x->which == y->which && x->of == y->of && x->left == y->left &&
+         ranks;
+}
+
+static bool same_cure(const struct cure *x, const struct cure *y, u32 n_ranks) {
+  bool same = x->n == y->n;
+  for (u32 i = 0; same && i < x->n; i++)
+    same = same_change(&x->changes[i], &y->changes[i], n_ranks);
+  return same;
+}
+
+bool cure_has(const struct analysis *a, const struct cure *cure, const struct cure_change *change) {
+  for (u32 i = 0; i < cure->n; i++)
+    if (same_change(&cure->changes[i], change, a->model->n_ranks))
+      return true;
+  return false;
+}
+
+static const struct asked *asked_before(const struct analysis *a, const struct cure *cure,
+                                        bool exposed) {
+  const struct graph *graph = a->graph;
+  for (u32 i = 0; i < graph->asked.n; i++) {
+    const struct asked *asked = &graph->asked.at[i];
+    if (same_cure(&asked->cure, cure, a->model->n_ranks) &&
+        (!exposed || !isnan(asked->worth.hidden_ms)))
+      return asked;
+  }
+  return NULL;
+}
+
+static int remember(const struct analysis *a, const struct cure *cure, struct worth worth) {
+  struct cure_change *changes = malloc((cure->n + 1u) * sizeof(*changes));
+  if (changes && cure->n)
+    memcpy(changes, cure->changes, cure->n * sizeof(*changes));
+  if (changes && VECTOR_PUSH(&a->graph->asked, ((struct asked){{changes, cure->n}, worth})))
+    return 0;
+  free(changes);
+  return -ENOMEM;
+}
+
+/* The least time that a step takes: compute and copies of ranks that the cure leaves as they are.
+ * Work of two streams that only met in a replay would not run as fast, and the steps that are
+ * replayed may be shorter than the others. */
+static double least_ms(const struct analysis *a, const struct cure *cure) {
+  double most = 0;
+  for (u32 i = 0; i < a->model->n_ranks; i++) {
+    const struct rank_summary *rank = &a->ranks[i];
+    bool changed = !rank->steps || !rank->has_compute;
+    for (u32 k = 0; k < cure->n; k++) {
+      const struct cure_change *change = &cure->changes[k];
+      bool only_waits = change->kind == CHANGE_COMMUNICATION || change->kind == CHANGE_TRANSFERS ||
+                        change->kind == CHANGE_INPUT || change->kind == CHANGE_LINE ||
+                        (change->kind == CHANGE_LAUNCHES && rank->on_gpu);
+      changed |= change->kind == CHANGE_RANKS ? change->ranks[i] : !only_waits;
+    }
+    if (!changed)
+      most = fmax(most, ns_to_ms(rank->compute + rank->exposed_memcpy) / rank->steps);
+  }
+  return most;
+}
+
+int replay_worths(const struct analysis *a, const struct cure *cures, u32 n, bool exposed,
+                  struct worth *worths) {
+  bool replays = a->graph && a->graph->replays && !a->results->what_if_reason;
+  double now_ms = a->whole_run ? a->results->path_length_ms : a->results->step_mean_ms;
+  struct question q = {.a = a, .exposed = exposed};
+  struct cure *unknown = malloc((n + 1u) * sizeof(*unknown));
+  struct worth *found = malloc((n + 1u) * sizeof(*found));
+  int error = unknown && found ? 0 : -ENOMEM;
+  for (u32 i = 0; i < n && !error && replays; i++)
+    if (cures[i].n && !asked_before(a, &cures[i], exposed))
+      unknown[q.n++] = cures[i];
+  q.cures = unknown;
+  if (!error && q.n)
+    error = ask_samples(&q, found);
+  for (u32 i = 0; i < q.n && !error; i++) {
+    double most_ms = fmax(0, now_ms - least_ms(a, &unknown[i]));
+    found[i].ms = fmin(found[i].ms, most_ms);
+    found[i].low_ms = fmin(found[i].low_ms, most_ms);
+    found[i].high_ms = fmin(found[i].high_ms, most_ms);
+    found[i].hidden_ms = exposed ? found[i].hidden_ms : NAN;
+    error = remember(a, &unknown[i], found[i]);
+  }
+  for (u32 i = 0; i < n && !error; i++) {
+    const struct asked *asked = replays && cures[i].n ? asked_before(a, &cures[i], exposed) : NULL;
+    double nothing = replays && !cures[i].n ? 0 : NAN;
+    worths[i] =
+        asked ? asked->worth : (struct worth){nothing, nothing, nothing, exposed ? nothing : NAN};
+  }
+  free(unknown);
+  free(found);
+  return error;
+}
+
+u32 replay_first_nodes(const struct analysis *a) {
+  u32 first = a->graph && a->graph->replays ? first_sample(a) : 0;
+  return a->graph && a->graph->replays && first < a->graph->n_samples
+             ? a->graph->replays[first]->g->n
+             : 0;
+}
+
+int replay_first_worths(const struct analysis *a, const struct cure *cures, u32 n,
+                        struct worth *worths) {
+  struct question q = {.a = a, .cures = cures, .n = n, .first_only = true};
+  return ask_samples(&q, worths);
+}
+
+static int by_name_and_kind(const void *left, const void *right) {
+  const struct work_of_name *x = left, *y = right;
+  if (x->label != y->label)
+    return x->label < y->label ? -1 : 1;
+  return (x->kind > y->kind) - (x->kind < y->kind);
+}
+
+int replay_names(const struct analysis *a, struct work_of_name **works, u32 *n) {
+  VECTOR(struct work_of_name) all = {0};
+  bool room = true;
+  for (u32 s = 0; s < a->graph->n_samples; s++) {
+    const struct replay *r = a->graph->replays[s];
+    for (u32 key = HOST_KEYS; r && key < r->g->n_keys && room; key++) {
+      if (r->g->node_of_key[key] == INDEX_NONE)
+        continue;
+      const struct node *node = &r->g->nodes[r->g->node_of_key[key]];
+      struct work_of_name work = {.label = node->label, .kind = node->kind};
+      for (u32 rank = 0; rank < r->g->n_ranks; rank++)
+        work.ns += r->peers.work[(size_t)key * r->g->n_ranks + rank];
+      if (node->kind != NODE_BLOCKED)
+        room = VECTOR_PUSH(&all, work);
+    }
+  }
+  if (all.n)
+    qsort(all.at, all.n, sizeof(*all.at), by_name_and_kind);
+  u32 kept = 0;
+  for (u32 i = 0; i < all.n; i++) {
+    if (!kept || by_name_and_kind(&all.at[kept - 1], &all.at[i]) != 0)
+      all.at[kept++] = all.at[i];
+    else
+      all.at[kept - 1].ns += all.at[i].ns;
+  }
+  *works = all.at;
+  *n = kept;
+  return room ? 0 : -ENOMEM;
+}
+
+void replay_excess(const struct analysis *a, double *excess_ms) {
+  const struct graph *graph = a->graph;
+  u32 steps = 0;
+  memset(excess_ms, 0, a->model->n_ranks * sizeof(double));
+  for (u32 s = 0; graph && graph->replays && s < graph->n_samples; s++) {
+    const struct replay *r = graph->replays[s];
+    if (!r || !graph->outcomes[s].valid)
+      continue;
+    steps += graph->samples[s].n;
+    for (u32 key = 0; key < r->g->n_keys; key++)
+      for (u32 rank = 0; rank < r->g->n_ranks; rank++) {
+        size_t at = (size_t)key * r->g->n_ranks + rank;
+        excess_ms[rank] += (1 - r->peers.as_peers[at]) * r->peers.work[at] / 1e6;
+      }
+  }
+  for (u32 rank = 0; steps && rank < a->model->n_ranks; rank++)
+    excess_ms[rank] /= steps;
+}
