@@ -101,15 +101,14 @@
 /* Of the time that threads could run, what they waited for a core: a tenth is no chance of the
  * scheduler's, a quarter makes every other time of the run doubtful. And of the wall, since threads
  * that run now and then wait a little each time. A look of less than so many seconds tells nothing.
- * Ranks that want this many times the cores they have, and that had more than half of these, want
- * too many by themselves. Where ranks wait for cores alike, chance may still lay a tenth of it on
- * one of them: that is twice the deviation of 800 waits of one length. */
+ * Ranks that want this many times the cores they have want too many by themselves. Where ranks wait
+ * for cores alike, chance may still lay a tenth of it on one of them: that is twice the deviation
+ * of 800 waits of one length. */
 #define OVERSUBSCRIBED_SHARE 0.10
 #define OVERSUBSCRIBED_ALARM 0.25
 #define OVERSUBSCRIBED_OF_WALL 0.05
 #define OVERSUBSCRIBED_LEAST_S 0.2
 #define OVERSUBSCRIBED_DEMAND 1.25
-#define OVERSUBSCRIBED_OWN 0.5
 #define CORES_UNEVEN 0.10
 #define OVERSUBSCRIBED_FULL                                                                        \
   0.8 /* of the cores, used by the ranks; the rest is others', or a quota */

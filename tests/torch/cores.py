@@ -28,8 +28,7 @@ def run(python, scratch, ranks):
     report = subprocess.run([REPORT, "--format", "json", job.directory], capture_output=True, text=True)
     expect(report.returncode == 0, report.stderr)
     findings = json.loads(report.stdout)["findings"]
-    found = [f for f in findings if f["id"] == "HOST.OVERSUBSCRIBED"]
-    return found, findings, waited / (ran + waited), ranks * ran / 1e9 / float(SECONDS) / 2
+    return [f for f in findings if f["id"] == "HOST.OVERSUBSCRIBED"], findings, waited / (ran + waited)
 
 
 def main():
@@ -42,18 +41,15 @@ def main():
         return SKIPPED
     os.sched_setaffinity(0, cores)
     with tempfile.TemporaryDirectory(prefix="tscope-cores-") as scratch:
-        found, findings, share, used = run(python, scratch, 4)
+        found, findings, share = run(python, scratch, 4)
         expect(share > 0.25, f"four ranks on two cores waited {share:.0%}: no truth to test with")
-        if used < 0.6:  # others had as much
-            print(f"skipped: the four ranks had {used:.0%} of the cores")
-            return SKIPPED
         expect(len(found) == 1 and found[0]["severity"] == "critical", findings)
         expect(found[0]["title"].startswith("4 ranks share 2 cores"), found)
         expect(findings[0] is found[0], findings)
         for finding in findings:
             under = "This may follow from HOST.OVERSUBSCRIBED" in finding["evidence"]
             expect(under == finding["id"].startswith(("DIST.", "TIMING.", "EFFICIENCY.")), finding)
-        found, findings, share, _ = run(python, scratch, 1)
+        found, findings, share = run(python, scratch, 1)
         print(f"one rank waited {share:.0%}: {[f['title'] for f in found]}")
         expect(not any("share" in f["title"] or "has only" in f["title"] for f in found), found)
         if share < 0.08:

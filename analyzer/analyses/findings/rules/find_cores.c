@@ -85,7 +85,6 @@ static bool is_short(const struct sharing *s) {
          s->wait_s >= OVERSUBSCRIBED_OF_WALL * s->seconds;
 }
 
-<<<<<<< HEAD
 /* Whether something else used part of the cores. */
 static bool shared_with_others(const struct sharing *s) {
   double wall = s->seconds / s->n;
@@ -97,14 +96,6 @@ static bool shared_with_others(const struct sharing *s) {
 static bool short_by_themselves(const struct sharing *s) {
   double wall = s->seconds / s->n;
   return (s->cpu_s + s->wait_s) / wall > OVERSUBSCRIBED_DEMAND * s->cores && !shared_with_others(s);
-=======
-/* Whether these ranks alone need more than the cores that they may use. Where others had most of the
- * cores, threads wait however little they need. */
-static bool short_by_themselves(const struct sharing *s) {
-  double wall = s->seconds / s->n;
-  return (s->cpu_s + s->wait_s) / wall > OVERSUBSCRIBED_DEMAND * s->cores &&
-         s->cpu_s / wall > OVERSUBSCRIBED_OWN * s->cores;
->>>>>>> dbd0dc5c (A rank is as much slower as it is in all of its host's work, or its kernels, together; the replay, the comparison of peers and the questions are files of their own; where others had most of the cores, the ranks are not too many by themselves)
 }
 
 static u32 group_ranks(const struct model *model, struct sharing *groups) {
