@@ -2,10 +2,11 @@
 # SPDX-License-Identifier: MIT
 """Sums meson test logs: count_tests.py BROKEN-BUILDS TESTLOG.json...
 
-Names the tests that were skipped, with the reason that the test printed, those that failed, and those that passed only
-at the second attempt (again.json next to a log). Says how long each suite took. The last line is `N passed, N failed[,
-N skipped]`. Status 1 if anything failed, if nothing ran, or if more than FLAKY_ALLOWED tests passed only at the second
-attempt. With --failed TESTLOG.json it prints the names of the tests that failed.
+Names the tests that were skipped, with the reason that the test printed (a test without one has failed), those that
+failed, and those that passed only at the second attempt (again.json next to a log). Says how long each suite took. The
+last line is `N passed, N failed[, N skipped]`. Status 1 if anything failed, if nothing ran, or if more than
+FLAKY_ALLOWED tests passed only at the second attempt. With --failed TESTLOG.json it prints the names of the tests that
+failed.
 """
 import json
 import os
@@ -14,8 +15,8 @@ import sys
 
 def reason(result):
     lines = (result.get("stdout", "") + "\n" + result.get("stderr", "")).split("\n")
-    said = [line.strip() for line in lines if "skip" in line.lower()]
-    return said[-1] if said else "no reason given"
+    said = [line.strip() for line in lines if line.strip()]
+    return ([line for line in said if "skip" in line.lower()] or said or [None])[-1]
 
 
 GOOD = ("OK", "EXPECTEDFAIL")
@@ -69,9 +70,12 @@ def main():
         for result in results:
             if result["result"] in GOOD:
                 passed += 1
-            elif result["result"] == "SKIP":
+            elif result["result"] == "SKIP" and reason(result):
                 skipped += 1
                 print(f"skipped: {build}: {result['name']}: {reason(result)}")
+            elif result["result"] == "SKIP":
+                failed += 1
+                print(f"failed: {build}: {result['name']}: skipped, and did not print why")
             elif again.get(result["name"]) in GOOD:
                 passed += 1
                 flaky += 1
