@@ -23,6 +23,7 @@ struct report_view {
   unsigned width; /* columns */
   bool utf8;
   bool color;
+  bool links;                 /* places are links: only where a terminal reads it */
   bool html;                  /* marked up for a page; styles by class, which color switches on */
   double tokens_per_step;     /* NAN if not given */
   const char *ranks, *groups; /* selected for entries and tables; NULL: all. See selection.h */

@@ -512,6 +512,12 @@ class Stacks(Page):
         self.assertIn("4.00 ms, 80 % of all", self.text("#lines .chosen")[0])
         self.assertIn("500 µs", self.text("#lines .chosen")[0])  # its own time
 
+    def test_places_of_known_files_are_links_to_them(self):
+        links = self.browser.run("return [...document.querySelectorAll('a[href^=vscode]')].map(a => [a.getAttribute('href'), "
+                                 "a.textContent, !!a.closest('table'), !!a.closest('.frame')])")
+        self.assertIn(["vscode://file/train.py:7", "train.py:7", True, False], links)
+        self.assertFalse([link for link in links if link[3]])  # a frame is pressed itself
+
     def test_keys_go_from_frame_to_frame(self):
         self.browser.run("document.querySelector('#lines .frame[tabindex=\"0\"]').focus()")
         self.browser.keys("ArrowDown", "ArrowDown", "ArrowDown")

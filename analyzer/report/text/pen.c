@@ -8,6 +8,7 @@
 
 #include "base/checked_memory.h"
 #include "base/utf8.h"
+#include "report/text/place_link.h"
 
 #define SEPARATOR " · "
 
@@ -89,6 +90,15 @@ unsigned pen_measure(const struct pen *pen, const char *text) {
   return columns;
 }
 
+/* Columns of the first `bytes` of the text. */
+static unsigned measure_part(const struct pen *pen, const char *text, size_t bytes) {
+  unsigned columns = 0;
+  struct glyph glyph;
+  for (const char *end = text + bytes; text < end; columns += glyph.columns)
+    text += next_glyph(pen, text, &glyph);
+  return columns;
+}
+
 /* Blanks look the same in every style, so it changes only at the next character. */
 static void set_style(struct pen *pen, enum style style) {
   if (!pen->color || style == pen->style)
@@ -119,10 +129,25 @@ static const char *escaped(const struct glyph *glyph) {
   }
 }
 
+/* Begins a link where a place begins that fits; the bytes of the place, or 0. */
+static size_t begin_link(struct pen *pen, const char *text, size_t bytes, unsigned columns) {
+  char address[4096];
+  size_t place = place_link(pen->linked, text, bytes, address, sizeof(address));
+  if (!place || measure_part(pen, text, place) > columns)
+    return 0;
+  fprintf(pen->out, "\033]8;;%s\033\\", address);
+  return place;
+}
+
+static void end_link(struct pen *pen) {
+  fputs("\033]8;;\033\\", pen->out);
+}
+
 /* Writes up to `bytes` of text in at most `columns`. */
 static void put_text(struct pen *pen, enum style style, const char *text, size_t bytes,
                      unsigned columns) {
-  const char *end = text + bytes;
+  const char *end = text + bytes, *link_end = NULL;
+  bool word = true; /* one begins here */
   unsigned room = pen->width > pen->column ? pen->width - pen->column : 0;
   if (columns > room)
     columns = room;
@@ -133,12 +158,17 @@ static void put_text(struct pen *pen, enum style style, const char *text, size_t
   set_style(pen, style);
   while (text < end) {
     struct glyph glyph;
+    size_t linked = pen->linked && word ? begin_link(pen, text, (size_t)(end - text), columns) : 0;
+    link_end = linked ? text + linked : link_end;
+    word = *text == ' ' || *text == '(';
     text += next_glyph(pen, text, &glyph);
     if (glyph.columns > columns)
       break;
     fputs(pen->html ? escaped(&glyph) : glyph.bytes, pen->out);
     columns -= glyph.columns;
     pen->column += glyph.columns;
+    if (text == link_end)
+      end_link(pen);
   }
 }
 
@@ -247,15 +277,6 @@ void pen_newline(struct pen *pen) {
   pen_plain(pen);
   fputc('\n', pen->out);
   pen->column = pen->blanks = 0;
-}
-
-/* Columns of the first `bytes` of the text. */
-static unsigned measure_part(const struct pen *pen, const char *text, size_t bytes) {
-  unsigned columns = 0;
-  struct glyph glyph;
-  for (const char *end = text + bytes; text < end; columns += glyph.columns)
-    text += next_glyph(pen, text, &glyph);
-  return columns;
 }
 
 /* A word longer than a whole line is cut into lines. */

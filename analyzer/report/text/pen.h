@@ -27,9 +27,10 @@ struct pen {
   FILE *out;
   unsigned width;
   bool utf8, color, html;
-  unsigned column;  /* where the next character goes */
-  unsigned blanks;  /* of which not written yet */
-  enum style style; /* that the terminal is in */
+  unsigned column;              /* where the next character goes */
+  unsigned blanks;              /* of which not written yet */
+  enum style style;             /* that the terminal is in */
+  const struct results *linked; /* places of these are links (place_link.h); NULL: none */
 };
 
 struct pen pen_begin(const struct report_view *view, FILE *out);

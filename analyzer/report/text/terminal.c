@@ -36,5 +36,6 @@ static bool find_color(const struct options *options, int fd) {
 void terminal_detect(const struct options *options, int fd, struct report_view *view) {
   view->width = find_width(options, fd);
   view->color = find_color(options, fd);
+  view->links = view->color && isatty(fd);
   view->utf8 = !options->ascii && strcasecmp(nl_langinfo(CODESET), "UTF-8") == 0;
 }

@@ -7,7 +7,7 @@
 
 #include "report/options.h"
 
-/* Fills in width, utf8 and color for a report written to `fd`. Needs setlocale() done. */
+/* Fills in width, utf8, color and links for a report written to `fd`. Needs setlocale() done. */
 void terminal_detect(const struct options *options, int fd, struct report_view *view);
 
 #endif

@@ -164,6 +164,7 @@ static void put_title(struct pen *pen, const struct model *model) {
 
 static int write_text(const struct results *results, const struct report_view *view, FILE *out) {
   struct pen pen = pen_begin(view, out);
+  pen.linked = view->links ? results : NULL;
   put_title(&pen, results->model);
   for (unsigned i = 0; i < REPORT_BITS; i++)
     put_section(&pen, sections[i], i, results, view);
@@ -191,6 +192,7 @@ static void put_runs(struct pen *pen, const struct results *shown, enum diff_sid
 static int write_diff_text(const struct results *results, const struct report_view *view,
                            FILE *out) {
   struct pen pen = pen_begin(view, out);
+  pen.linked = view->links ? results : NULL;
   struct results compared = *results;
   compared.findings = results->diff->findings;
   compared.n_findings = results->diff->n_findings;

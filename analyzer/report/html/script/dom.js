@@ -3,6 +3,27 @@
 
 const SVG = 'http://www.w3.org/2000/svg';
 
+// Whole names of files, of which the texts show the end.
+const FILES = [...new Set(((report.lines || {}).lines || []).map((line) => line.file))].filter(
+    (file) => file && file.startsWith('/'));
+
+// A text, in which places of files that are known are links to them in VS Code.
+function linked(text) {
+  const nodes = [];
+  let from = 0;
+  if (FILES.length)
+    for (const place of text.matchAll(/([^\s(),;]+):(\d+)/g)) {
+      const file = FILES.find((whole) => whole === place[1] || whole.endsWith('/' + place[1]));
+      if (!file) continue;
+      const link = document.createElement('a');
+      link.href = 'vscode://file' + file.split('/').map(encodeURIComponent).join('/') + ':' + place[2];
+      link.textContent = place[0];
+      nodes.push(text.slice(from, place.index), link);
+      from = place.index + place[0].length;
+    }
+  return [...nodes, text.slice(from)];
+}
+
 function put(element, attributes, children) {
   for (const [name, value] of Object.entries(attributes || {})) {
     if (value === null || value === undefined || value === false) continue;
@@ -13,9 +34,12 @@ function put(element, attributes, children) {
     else
       element.setAttribute(name, value === true ? '' : String(value));
   }
+  // What is pressed itself has no links in it.
+  const acts = ['a', 'button', 'option', 'text', 'title'].includes(element.localName) ||
+      (attributes && attributes.role);
   for (const child of children.flat(Infinity))
     if (child !== null && child !== undefined && child !== false)
-      element.append(child instanceof Node ? child : document.createTextNode(clean(child)));
+      element.append(...(child instanceof Node ? [child] : acts ? [clean(child)] : linked(clean(child))));
   return element;
 }
 

@@ -48,7 +48,7 @@ function tableOf(columns, rows, options = {}) {
                    })));
     }
     td.append(column.mark ? column.mark(row) || '' : '',
-              column.bar ? el('span', {class: 'beside'}, shownWords) : shownWords);
+              ...(column.bar ? [el('span', {class: 'beside'}, shownWords)] : linked(shownWords)));
     return td;
   }
 
