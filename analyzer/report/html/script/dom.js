@@ -16,7 +16,8 @@ function linked(text) {
       const file = FILES.find((whole) => whole === place[1] || whole.endsWith('/' + place[1]));
       if (!file) continue;
       const link = document.createElement('a');
-      link.href = 'vscode://file' + file.split('/').map(encodeURIComponent).join('/') + ':' + place[2];
+      const path = file.split('/').map(encodeURIComponent).join('/');
+      link.href = `vscode://file${path}:${place[2]}`;
       link.textContent = place[0];
       nodes.push(text.slice(from, place.index), link);
       from = place.index + place[0].length;
@@ -39,7 +40,9 @@ function put(element, attributes, children) {
       (attributes && attributes.role);
   for (const child of children.flat(Infinity))
     if (child !== null && child !== undefined && child !== false)
-      element.append(...(child instanceof Node ? [child] : acts ? [clean(child)] : linked(clean(child))));
+      element.append(...(child instanceof Node ? [child] :
+                             acts              ? [clean(child)] :
+                                                 linked(clean(child))));
   return element;
 }
 
