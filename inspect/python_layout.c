@@ -7,7 +7,7 @@
 static const struct python_layout older[] = {PYTHON_OLDER(X)};
 #undef X
 
-enum { DEBUG_WORDS = 81, FIRST_WITH_DEBUG_OFFSETS = 13, NEWEST = 14 };
+enum { DEBUG_WORDS = 83, FIRST_WITH_DEBUG_OFFSETS = 13, NEWEST = 14 };
 
 static const char unknown[] = "this version of Python is not known";
 
@@ -31,6 +31,7 @@ static const char *read_debug_offsets(struct python_layout *layout, u32 minor, p
 #undef X
   layout->cframe_frame = PYTHON_NONE;
   layout->gil_thread = PYTHON_NONE;
+  layout->collecting += (u32)words[minor == FIRST_WITH_DEBUG_OFFSETS ? 10 : 11]; /* .gc */
   layout->code_version -= sizeof(u32);                    /* right before co_localsplusnames */
   layout->code_first_traceable = layout->code_start - 16; /* an int, then a pointer */
   layout->text_compact = layout->text_ascii + 16;         /* a length and a pointer */

@@ -36,15 +36,24 @@
 
 enum call_kind { NOTHING, DESCRIPTOR, PATH, PATH_AT };
 
+#define TSCOPE_ACTIVITY_FILE THREAD_CALL_FILE
 static const struct {
   i32 number;
   enum call_kind kind;
+  u8 waits;
   const char *name;
 } calls[] = {
-#define X(name, KIND) {SYS_##name, KIND, #name},
+#define X(name, KIND, WAITS) {SYS_##name, KIND, TSCOPE_ACTIVITY_##WAITS, #name},
     TSCOPE_SYSTEM_CALLS(X)
 #undef X
 };
+
+u8 thread_call_waits(i32 number) {
+  for (size_t i = 0; i < sizeof(calls) / sizeof(*calls); i++)
+    if (calls[i].number == number)
+      return calls[i].waits;
+  return TSCOPE_ACTIVITY_BLOCKED;
+}
 
 /* The start of a small file; -1 if it cannot be read. Ends with a 0. */
 static ssize_t read_file(const char *path, char *to, size_t bytes) {

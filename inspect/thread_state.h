@@ -36,6 +36,11 @@ u32 thread_children(pid_t pid, u32 tid, u32 *pids, u32 most);
 /* False if the thread has ended. Preserves errno. */
 bool thread_state_read(pid_t pid, u32 tid, struct thread_state *state);
 
+/* What a thread waits for in the system call `number`: an enum tscope_activity, or
+ * THREAD_CALL_FILE: that depends on the file. */
+enum { THREAD_CALL_FILE = 255 };
+u8 thread_call_waits(i32 number);
+
 #pragma GCC visibility pop
 
 #endif

@@ -121,11 +121,14 @@ static bool walk_current_stack(struct call_site_thread *mine) {
 
 /* The hash of the thread's stack; 0 if there is none, or it cannot be kept. */
 static u64 current_stack(struct call_site_thread *mine, u64 *first_ticks) {
+  __atomic_store_n(&mine->countdown.calls, mine->countdown.calls + 1, __ATOMIC_RELAXED);
   if (!walk_current_stack(mine))
     return 0;
   u64 hash = stack_hash(&mine->walk);
-  if (TSCOPE_LIKELY(stack_is_known(hash)))
+  if (TSCOPE_LIKELY(stack_is_known(hash))) {
+    __atomic_store_n(&mine->countdown.last_stack, hash, __ATOMIC_RELAXED);
     return hash;
+  }
   u64 start = tscope_ticks();
   const struct python_process self = {.pid = getpid()};
   int saved = errno;

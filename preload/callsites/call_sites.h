@@ -30,6 +30,10 @@ extern u8 call_sites_wanted;
 struct call_site_countdown {
   u32 left[CALL_SITE_CLASSES];
   u32 rate[CALL_SITE_CLASSES]; /* one of so many, when `left` was set; 0: never yet */
+  u32 calls;                   /* whose stack was taken: shows that the thread trains */
+  u64 last_stack;              /* of the last of them */
+  u32 calls_seen;              /* the helper's: how many it saw, and when (ticks) there were more */
+  u64 called;
 };
 
 void call_site_record(struct tscope_thread *thread, struct tscope_writer *writer, u64 start,

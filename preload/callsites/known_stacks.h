@@ -9,6 +9,7 @@
 
 #include "callsites/native_here.h"
 #include "callsites/python_here.h"
+#include "inspect/memory_window.h"
 #include "inspect/python_code.h"
 #include "resolve/unloading.h"
 
@@ -39,6 +40,7 @@ struct stack_walk {
   struct python_frame frames[MAX_STACK_FRAMES];
   u64 addresses[MAX_NATIVE_FRAMES]; /* instead of these where it is a native stack */
   struct python_location place;
+  struct memory_window window;
   struct {
     struct tscope_stack_record record;
     u64 keys[MAX_STACK_FRAMES];
@@ -50,6 +52,11 @@ bool known_stacks_init(void);
 
 static inline u64 nonzero_hash(u64 hash) {
   return hash | (u64)!hash;
+}
+
+PYTHON_INLINE u64 frame_key(const struct python_frame *frame) {
+  return nonzero_hash(
+      python_mix(python_mix(frame->tag, frame->code), (u64)(u32)frame->instruction));
 }
 
 /* False where the frames cannot be read. */
@@ -69,8 +76,7 @@ PYTHON_INLINE bool stack_walk(struct stack_walk *walk, python_read *read, const 
     if (next == PYTHON_END || walk->n == MAX_STACK_FRAMES)
       return true;
     walk->frames[walk->n] = frame;
-    walk->keys[walk->n++] =
-        nonzero_hash(python_mix(python_mix(frame.tag, frame.code), (u64)(u32)frame.instruction));
+    walk->keys[walk->n++] = frame_key(&frame);
   }
 }
 

@@ -1,206 +1,276 @@
 /* SPDX-License-Identifier: MIT
  *
- * Where the program is, ten times a second: the helper reads the frames of the first thread while
- * that thread runs, without stopping it. So time belongs to a line even where no hooked function is
- * called: in a slow line of the input, in a loop of pure Python. Children that the first thread
- * forked, such as the workers of a data loader, are sampled in turn.
+ * Where the program is, a hundred times a second, and what it does there: the helper reads the
+ * frames of the threads that train while they run, without stopping them, and asks the kernel
+ * whether they compute, wait, or have no core. So time belongs to a line even where no hooked
+ * function is called: in a slow line of the input, in a loop of pure Python.
  *
- * Each stack is read twice through the kernel. Only what is the same both times counts: from the
- * outermost frame inwards, up to the first frame that changed.
+ * While a thread that trains waits for the GIL, the thread that holds it is sampled too; while it
+ * waits for a lock, the other threads are, in turn: one of them may do its work. Forked children,
+ * such as a data loader's workers, are sampled in turn, one at every second look. Before a thread
+ * trains, while a program imports its libraries, ten looks a second are enough.
  *
- * A record is written when the stack differs from the one before, else after one second, two, four
- * and so on. The cost of sampling is limited to three thousandths of the time that passes.
+ * A record is written when stack or activity differ from the last sample's, else after one second,
+ * two, four and so on. The CPU time that all this takes is limited (looking_rate.h), and its
+ * records to an eighth of the room for retained records. Where that is not enough, the interval
+ * between two looks doubles, and the trace says so.
  */
-#include <unistd.h>
-
 #include "callsites/call_sites.h"
-#include "callsites/known_stacks.h"
-#include "inspect/memory_window.h"
-#include "inspect/python_threads.h"
-#include "inspect/thread_state.h"
+#include "callsites/looking_rate.h"
+#include "callsites/sampled_threads.h"
+#include "record/families.h"
 #include "record/process_trace.h"
 #include "record/tick_clock.h"
 #include "record/trace_definitions.h"
+#include "settings/env.h"
 
 enum {
-  MAX_THREADS = 256,
-  MAX_CHILDREN = 128,
-  SAMPLES_PER_SECOND = 10,
-  COST_SHARE = 333,     /* sampling may take one part of so many of the time */
+  ROUNDS_PER_S = 10, /* in each, threads are searched */
+  ROUND_US = 1000000 / ROUNDS_PER_S,
+  LOOKS_PER_CHILD = 2,
   MAX_UNCHANGED_S = 64, /* the same stack is written at least so often */
-  RECENT_S = 16,        /* if the first thread moved within this time, children are sampled too */
+  RECENT_S = 16,        /* if a thread moved within this time, children are sampled too */
+  REPORT_S = 10,
+  NOT_WANTED_NS = 100000000,
 };
 
-/* Of the first thread. */
+/* Of the helper. */
 static struct {
-  u64 state;          /* address of its PyThreadState; 0: not found yet */
-  u64 stack;          /* of the last sample; 0: could not be read */
-  u64 unwritten, run; /* ticks: of the same stack, not yet in the trace; in total */
-  u64 sampled, next, write_after;
-} first;
-
-static struct {
-  u32 pids[MAX_CHILDREN];
-  u32 n, turn;
-} children;
-
-static struct memory_window window;
-static struct stack_walk walk;
-static struct python_frame previous_frames[MAX_STACK_FRAMES];
-static u64 previous_keys[MAX_STACK_FRAMES];
-static struct python_thread threads[MAX_THREADS];
+  u32 looks, rounds, interval_us;
+  u64 looked, looked_at_child, round; /* ticks: the last of each; 0: none yet */
+  u64 samples, unreadable, cpu_ns;    /* so far */
+  u64 bytes;                          /* of records */
+  u64 reported;                       /* ticks */
+  struct looking_rate rate;
+} sampling = {.interval_us = LEAST_LOOK_INTERVAL_US};
 
 static u64 seconds(u64 s) {
   return s * tscope_clock.hz;
 }
 
-/* A frame further in than all the frames that were the same both times; it ran in between. Its
- * function is certain if the position in the function is a pointer that can be checked. */
-static bool is_same_function(u32 at, u32 previous) {
-  return python_here.layout.code_start != PYTHON_NONE &&
-         walk.frames[at].code == previous_frames[previous].code &&
-         walk.frames[at].tag == previous_frames[previous].tag;
-}
-
-/* Keeps in `walk` only the frames that are the same as in the `n` frames before. */
-static void keep_common_frames(u32 n) {
-  u32 same = 0;
-  while (same < n && same < walk.n && previous_keys[n - 1 - same] == walk.keys[walk.n - 1 - same])
-    same++;
-  if (same < n && same < walk.n && is_same_function(walk.n - 1 - same, n - 1 - same))
-    same++;
-  u32 moved = walk.n - same;
-  memmove(walk.keys, walk.keys + moved, same * sizeof(*walk.keys));
-  memmove(walk.frames, walk.frames + moved, same * sizeof(*walk.frames));
-  walk.n = same;
-}
-
-/* The part of a thread's stack that did not change, into `walk`. False if it cannot be known. */
-static bool read_stable_stack(pid_t pid, u64 state) {
-  const struct window_reading reading = {.window = &window};
-  memory_window_open(&window, pid);
-  if (!stack_walk(&walk, python_read_window, &reading, state))
-    return false;
-  u32 n = walk.n;
-  bool cut = walk.more;
-  memcpy(previous_frames, walk.frames, n * sizeof(*previous_frames));
-  memcpy(previous_keys, walk.keys, n * sizeof(*previous_keys));
-  memory_window_open(&window, pid);
-  if (!stack_walk(&walk, python_read_window, &reading, state))
-    return false;
-  if (cut || walk.more) /* there is no outermost frame to begin at */
-    return walk.n == n && memcmp(previous_keys, walk.keys, n * sizeof(*previous_keys)) == 0;
-  keep_common_frames(n);
-  return walk.n > 0;
-}
-
-/* If a child has different code at an address than its parent, that code is not the one that the
- * parent, or another child, has at this address. */
-static void mark_child_frames(pid_t pid) {
-  const struct python_process self = {.pid = getpid()};
-  for (u32 i = 0; i < walk.n; i++) {
-    u64 tag;
-    if (!python_tag(&python_here, python_read_process, &self, walk.frames[i].code, &tag) ||
-        tag != walk.frames[i].tag)
-      walk.keys[i] = nonzero_hash(python_mix(walk.keys[i], (u64)pid));
-  }
-}
-
-/* The hash of the stack in `walk`, which is written to the trace; 0 where that cannot be done. */
-static u64 define_stack(pid_t pid) {
-  const struct python_process process = {.pid = pid};
-  u64 hash = stack_hash(&walk);
-  return stack_is_known(hash) || stack_define(&walk, hash, &process) ? hash : 0;
-}
-
-static void write_sample(u64 at, u64 stack, u64 ticks, pid_t child) {
+static void write_sample(u64 at, u64 stack, u64 ticks, u32 tid, u16 tag) {
   u64 us = (u64)((double)ticks * 1e6 / (double)tscope_clock.hz);
-  struct tscope_line_sample_record record = {.at = at,
-                                             .stack = stack,
-                                             .stands_us = us < UINT32_MAX ? (u32)us : UINT32_MAX,
-                                             .tid = (u32)child};
-  tscope_definitions_write(TSCOPE_REC_LINE_SAMPLE, 0, &record, sizeof(record));
+  struct tscope_line_sample_record record = {
+      .at = at, .stack = stack, .stands_us = us < UINT32_MAX ? (u32)us : UINT32_MAX, .tid = tid};
+  tscope_definitions_write(TSCOPE_REC_LINE_SAMPLE, tag, &record, sizeof(record));
+  sampling.bytes += sizeof(record);
 }
 
-static void write_unwritten(void) {
-  if (first.stack && first.unwritten)
-    write_sample(first.sampled, first.stack, first.unwritten, 0);
-  first.unwritten = 0;
+static void write_run(const struct sampled_thread *thread, struct sample_run *run) {
+  if (run->stack && run->unwritten)
+    write_sample(run->sampled, run->stack, run->unwritten, thread->tid, run->tag);
+  run->unwritten = 0;
 }
 
-/* `since`: ticks since the last sample; this sample stands for them. */
-static void sample_first_thread(u64 now, u64 since) {
-  u64 stack = read_stable_stack(getpid(), first.state) ? define_stack(getpid()) : 0;
-  if (stack != first.stack) {
-    write_unwritten();
-    first.run = 0;
-    first.write_after = 0;
+/* `since`: ticks since the last look; this moment stands for them. */
+static void add_moment(struct sampled_thread *thread, const struct thread_moment *moment, u64 now,
+                       u64 since) {
+  struct sample_run *run = &thread->run;
+  if (moment->stack != run->stack || moment->tag != run->tag) {
+    write_run(thread, run);
+    *run = (struct sample_run){.stack = moment->stack, .tag = moment->tag};
   }
-  first.stack = stack;
-  first.sampled = now;
-  first.run += since;
-  first.unwritten += since;
-  if (first.unwritten < first.write_after)
+  run->sampled = now;
+  run->total += since;
+  run->unwritten += since;
+  if (run->unwritten < run->write_after)
     return;
-  write_unwritten();
-  first.write_after = first.write_after ? 2 * first.write_after : seconds(1);
-  if (first.write_after > seconds(MAX_UNCHANGED_S))
-    first.write_after = seconds(MAX_UNCHANGED_S);
+  write_run(thread, run);
+  run->write_after = run->write_after ? 2 * run->write_after : seconds(1);
+  if (run->write_after > seconds(MAX_UNCHANGED_S))
+    run->write_after = seconds(MAX_UNCHANGED_S);
 }
 
-static u64 find_first_thread(pid_t pid) {
-  const struct window_reading reading = {.window = &window};
-  memory_window_open(&window, pid);
-  u32 n = python_threads(&python_here, python_read_window, &reading, python_here_runtime, threads,
-                         MAX_THREADS);
-  for (u32 i = 0; i < n; i++)
-    if (threads[i].tid == (u32)pid)
-      return threads[i].state;
-  return 0;
+static void count(const struct thread_moment *moment) {
+  sampling.samples += moment->stack != 0;
+  sampling.unreadable += moment->stack == 0;
 }
 
-/* A child that runs another program has no such Python, and then nothing can be read. */
-static void sample_child(u64 now, u64 since) {
-  if (!children.n)
+static bool is_idle(u16 tag) {
+  u16 what = tag & TSCOPE_SAMPLE_ACTIVITY;
+  return what == TSCOPE_ACTIVITY_LOCK || what == TSCOPE_ACTIVITY_EVENTS;
+}
+
+static bool look_at(struct sampled_thread *thread, struct thread_moment *moment) {
+  bool seen = sampled_thread_look(thread, moment);
+  if (!seen)
+    sampled_thread_end(thread);
+  return seen;
+}
+
+/* A thread for whose sake one that trains waits: it holds the GIL, or is one of `n`. */
+static void sample_beside(struct sampled_thread *thread, u64 now, u64 ticks) {
+  struct thread_moment moment;
+  if (!thread || !look_at(thread, &moment))
     return;
-  pid_t pid = (pid_t)children.pids[children.turn++ % children.n];
-  u64 state = find_first_thread(pid);
-  if (!state || !read_stable_stack(pid, state))
+  count(&moment);
+  if (moment.stack && !is_idle(moment.tag))
+    write_sample(now, moment.stack, ticks, thread->tid, moment.tag | TSCOPE_SAMPLE_BESIDE);
+}
+
+/* Ten times a second, for the time that it waited since the last time. */
+static void sample_who_has_the_lock(u64 now, u64 since) {
+  static u64 waited, looked;
+  u32 n = 0;
+  waited += since;
+  if (now - looked < seconds(1) / ROUNDS_PER_S)
     return;
-  mark_child_frames(pid);
-  u64 stack = define_stack(pid);
-  if (stack)
-    write_sample(now, stack, since * children.n, pid);
+  struct sampled_thread *thread = sampled_thread_beside(&n);
+  sample_beside(thread, now, waited * n);
+  looked = now;
+  waited = 0;
+}
+
+static void sample_who_makes_it_wait(const struct thread_moment *moment, u64 now, u64 since) {
+  if ((moment->tag & TSCOPE_SAMPLE_ACTIVITY) == TSCOPE_ACTIVITY_GIL)
+    sample_beside(sampled_thread_of_state(moment->gil_holder), now, since);
+  else if (is_idle(moment->tag))
+    sample_who_has_the_lock(now, since);
+}
+
+/* Ticks since one of the threads that train last moved. */
+static u64 sample_training(u64 now, u64 since) {
+  u64 unmoved = UINT64_MAX;
+  struct thread_moment waits = {0};
+  for (u32 i = 0; i < sampled_threads.n; i++) {
+    struct sampled_thread *thread = &sampled_threads.training[i];
+    struct thread_moment moment;
+    if (!thread->tid)
+      continue;
+    struct sample_run *run = &thread->run;
+    if (thread->is_over || !sampled_thread_look(thread, &moment)) {
+      write_run(thread, run);
+      sampled_thread_end(thread);
+      continue;
+    }
+    count(&moment);
+    add_moment(thread, &moment, now, since);
+    unmoved = run->total < unmoved ? run->total : unmoved;
+    if (is_idle(moment.tag) || (moment.tag & TSCOPE_SAMPLE_ACTIVITY) == TSCOPE_ACTIVITY_GIL)
+      waits = moment;
+  }
+  if (waits.tag && unmoved < seconds(RECENT_S))
+    sample_who_makes_it_wait(&waits, now, since);
+  return unmoved;
+}
+
+/* In turn; stands for the time since the last look at any of them. */
+static void sample_child(u64 now) {
+  u32 n = 0;
+  u64 since = sampling.looked_at_child ? now - sampling.looked_at_child : 0;
+  struct thread_moment moment;
+  struct sampled_thread *thread = sampled_thread_of_child(&n);
+  sampling.looked_at_child = n ? now : 0;
+  if (!thread || since > seconds(2) || !look_at(thread, &moment))
+    return;
+  count(&moment);
+  if (moment.stack)
+    write_sample(now, moment.stack, since * n, (u32)thread->pid, moment.tag);
+}
+
+static void report(u64 now) {
+  u32 threads = 0;
+  for (u32 i = 0; i < sampled_threads.n; i++)
+    threads += sampled_threads.training[i].tid != 0;
+  struct tscope_line_sampling_record record = {.at = now,
+                                               .samples = sampling.samples,
+                                               .unreadable = sampling.unreadable,
+                                               .cpu_ns = sampling.cpu_ns,
+                                               .interval_us = sampling.interval_us,
+                                               .threads = threads};
+  tscope_definitions_write(TSCOPE_REC_LINE_SAMPLING, 0, &record, sizeof(record));
+  sampling.reported = now;
+}
+
+/* The records' share of the disk: the interval doubles when half of it is used, and whenever half
+ * of the rest is. */
+static u32 least_interval_us(void) {
+  u64 room = tscope_env.retained_max / 8, left = room > sampling.bytes ? room - sampling.bytes : 0;
+  u32 interval = LEAST_LOOK_INTERVAL_US;
+  while (interval < MOST_LOOK_INTERVAL_US && left < room / 2) {
+    interval *= 2;
+    room /= 2;
+  }
+  return interval;
+}
+
+static void adjust_interval(u64 now, u64 now_ns) {
+  u32 least = least_interval_us();
+  u32 interval = looking_rate_update(&sampling.rate, now_ns, sampling.cpu_ns, sampling.looks,
+                                     sampled_threads.any_trains);
+  interval = interval < least ? least : interval;
+  if (interval == sampling.interval_us && now - sampling.reported < seconds(REPORT_S))
+    return;
+  sampling.interval_us = interval;
+  report(now);
 }
 
 static bool is_wanted(void) {
   u8 wanted = __atomic_load_n(&call_sites_wanted, __ATOMIC_ACQUIRE);
-  return wanted & 1 << CALL_SITE_SAMPLED && python_here.layout.minor && tscope_is_live() &&
+  return wanted & 1 << CALL_SITE_SAMPLED && tscope_is_live() &&
          __atomic_load_n(&tscope_trace.header->end_ticks, __ATOMIC_RELAXED) == 0;
 }
 
-static void watch(void) {
-  static u32 samples;
-  u64 now = tscope_ticks();
-  if (!is_wanted() || now < first.next)
+static u64 ticks_of(u32 us) {
+  return (u64)((double)us * 1e-6 * (double)tscope_clock.hz);
+}
+
+/* Until the next look. */
+static u32 wanted_interval_us(void) {
+  bool trains = sampled_threads.any_trains || sampling.interval_us > ROUND_US;
+  return trains ? sampling.interval_us : ROUND_US;
+}
+
+static bool begin_round(u64 now) {
+  if (sampling.round && now - sampling.round < ticks_of(ROUND_US))
+    return false;
+  sampling.round = now;
+  sampled_threads_find(now);
+  if (sampling.rounds++ % ROUNDS_PER_S == 0)
+    sampled_children_find();
+  return true;
+}
+
+static void look_now(u64 now, u64 now_ns, u64 cpu_ns) {
+  u64 since = sampling.looked ? now - sampling.looked : 0,
+      interval = ticks_of(wanted_interval_us());
+  if (since > seconds(1) && since > 8 * interval) /* the process did not run */
+    since = interval;
+  sampling.looked = now;
+  bool round = begin_round(now);
+  u64 unmoved = sample_training(now, since);
+  if (sampling.looks++ % LOOKS_PER_CHILD == 0 && unmoved < seconds(RECENT_S))
+    sample_child(now);
+  sampling.cpu_ns += tscope_clock_ns(CLOCK_THREAD_CPUTIME_ID) - cpu_ns;
+  if (round)
+    adjust_interval(now, now_ns);
+}
+
+/* Whether a look, or the last report, is being made: they are made by different threads. */
+static bool taken;
+
+static u64 look(bool own_descriptors, u64 cpu_ns) {
+  u64 now_ns = tscope_clock_ns(CLOCK_MONOTONIC);
+  if (!is_wanted() || __atomic_exchange_n(&taken, true, __ATOMIC_ACQUIRE))
+    return now_ns + NOT_WANTED_NS;
+  bool opened = sampled_threads_open(own_descriptors);
+  if (opened)
+    look_now(tscope_ticks(), now_ns, cpu_ns);
+  __atomic_store_n(&taken, false, __ATOMIC_RELEASE);
+  return now_ns + (opened ? wanted_interval_us() * 1000ull : NOT_WANTED_NS);
+}
+
+static void write_last(struct tscope_thread *thread) {
+  (void)thread;
+  if (!sampling.looked || __atomic_exchange_n(&taken, true, __ATOMIC_ACQUIRE))
     return;
-  u64 cpu = tscope_clock_ns(CLOCK_THREAD_CPUTIME_ID);
-  u64 since = first.sampled ? now - first.sampled : 0;
-  if (!first.state)
-    first.state = find_first_thread(getpid());
-  if (samples++ % SAMPLES_PER_SECOND == 0)
-    children.n = thread_children(getpid(), (u32)getpid(), children.pids, MAX_CHILDREN);
-  if (since > seconds(1)) /* the process did not run */
-    since = seconds(1) / SAMPLES_PER_SECOND;
-  if (first.state)
-    sample_first_thread(now, since);
-  if (first.run < seconds(RECENT_S))
-    sample_child(now, since);
-  u64 cost = tscope_clock_ns(CLOCK_THREAD_CPUTIME_ID) - cpu;
-  first.next = now + (u64)((double)cost * COST_SHARE / 1e9 * (double)tscope_clock.hz);
+  for (u32 i = 0; i < sampled_threads.n; i++)
+    write_run(&sampled_threads.training[i], &sampled_threads.training[i].run);
+  report(tscope_ticks());
 }
 
 const struct tscope_family tscope_line_samples_family = {
     .name = "line_samples",
-    .watch = watch,
+    .look = look,
+    .end = write_last,
 };

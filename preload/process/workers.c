@@ -123,20 +123,35 @@ static void add_cpu_time(struct worker *worker) {
   __atomic_store_n(&worker->cpu_ns, worker->cpu_before_ns + here, __ATOMIC_RELAXED);
 }
 
-/* Calls `every` each tick and `between` whenever the worker wakes up, until it must stop. After a
- * pause it goes on where it was. */
-static void run_worker(struct worker *worker, void (*between)(void),
-                       void (*every)(u64 tick, void *more), void *more) {
+/* What a worker does. */
+struct work {
+  void (*between)(void);               /* whenever it wakes up */
+  u64 (*look)(u64 cpu_ns);             /* when it was asked for: see families.h; NULL: never */
+  void (*every)(u64 tick, void *more); /* each tick */
+  void *more;
+};
+
+static bool sleep_until_look(struct worker *worker, const struct work *work, u64 *look_ns,
+                             u32 wakeups) {
+  u64 cpu_ns = tscope_clock_ns(CLOCK_THREAD_CPUTIME_ID);
+  sleep_until(worker, *look_ns < worker->next_ns ? *look_ns : worker->next_ns, wakeups);
+  u64 now = tscope_clock_ns(CLOCK_MONOTONIC);
+  if (now >= *look_ns && must_run(worker))
+    *look_ns = work->look(cpu_ns);
+  return now >= worker->next_ns;
+}
+
+/* Until it must stop. After a pause it goes on where it was. */
+static void run_worker(struct worker *worker, const struct work *work) {
   if (!worker->next_ns)
     worker->next_ns = tscope_clock_ns(CLOCK_MONOTONIC) + TICK_NS;
+  u64 look_ns = work->look ? 0 : UINT64_MAX;
   while (must_run(worker) || !may_leave(worker)) {
     u32 wakeups = load(&worker->wakeups);
-    if (between)
-      between();
-    sleep_until(worker, worker->next_ns, wakeups);
-    if (tscope_clock_ns(CLOCK_MONOTONIC) < worker->next_ns || !must_run(worker))
+    work->between();
+    if (!sleep_until_look(worker, work, &look_ns, wakeups) || !must_run(worker))
       continue;
-    every(++worker->tick, more);
+    work->every(++worker->tick, work->more);
     worker->next_ns = tscope_clock_ns(CLOCK_MONOTONIC) + TICK_NS;
     add_cpu_time(worker);
   }
@@ -198,6 +213,17 @@ static void begin_helper(void) {
   tscope_thread_busy();
 }
 
+/* The earliest time for which a family asks. */
+static u64 look_families(u64 cpu_ns) {
+  u64 next = UINT64_MAX;
+  for (int i = 0; i < TSCOPE_FAMILY_SLOTS; i++)
+    if (tscope_families[i] && tscope_families[i]->look) {
+      u64 wanted = tscope_families[i]->look(own_descriptors, cpu_ns);
+      next = wanted < next ? wanted : next;
+    }
+  return next;
+}
+
 static void make_chunks_ready(void) {
   tscope_carry_early(own_descriptors);
   tscope_chunk_pool_refill();
@@ -209,6 +235,9 @@ static void leave_helper(void) {
   leave(&helper);
 }
 
+static const struct work of_helper = {
+    .between = make_chunks_ready, .look = look_families, .every = tick_helper};
+
 static void *run_helper(void *nothing) {
   (void)nothing;
   begin_helper();
@@ -217,7 +246,7 @@ static void *run_helper(void *nothing) {
   tscope_end_count_oom_kills();
   tscope_self_cost_measure_hook();
   write_progress();
-  run_worker(&helper, make_chunks_ready, tick_helper, NULL);
+  run_worker(&helper, &of_helper);
   leave_helper();
   return NULL;
 }
@@ -225,7 +254,7 @@ static void *run_helper(void *nothing) {
 static void *run_helper_again(void *nothing) {
   (void)nothing;
   begin_helper();
-  run_worker(&helper, make_chunks_ready, tick_helper, NULL);
+  run_worker(&helper, &of_helper);
   leave_helper();
   return NULL;
 }
@@ -266,7 +295,8 @@ static void *run_poller(void *nothing) {
   if (thread)
     thread->guard = TSCOPE_GUARD_ALWAYS;
   ticking = thread;
-  run_worker(&poller, do_linker_work, tick_families, thread);
+  run_worker(&poller,
+             &(struct work){.between = do_linker_work, .every = tick_families, .more = thread});
   leave(&poller);
   if (thread)
     tscope_thread_hand_over();

@@ -31,6 +31,9 @@ struct tscope_family {
   void (*wake)(struct tscope_thread *thread); /* once, on the thread that woke the process */
   void (*tick)(struct tscope_thread *thread); /* on a thread of its own, about every 100 ms */
   void (*watch)(void); /* on the helper, about every 100 ms; must never wait */
+  /* On the helper, as often as it asks for: returns when it wants to be called again, by
+   * CLOCK_MONOTONIC. `cpu_ns`: the helper's CPU time when it began to sleep. */
+  u64 (*look)(bool own_descriptors, u64 cpu_ns);
   void (*end)(struct tscope_thread *thread); /* once, at orderly process end */
 };
 

@@ -5,6 +5,7 @@ usage: frames.py LIBRARY [SECONDS]    with each Python of this machine, see each
 """
 import ctypes
 import functools
+import os
 import random
 import sys
 import tempfile
@@ -20,6 +21,11 @@ keeps_gil, drops_gil = ctypes.PyDLL(LIBRARY), ctypes.CDLL(LIBRARY)
 for library in keeps_gil, drops_gil:
     library.walker_find.restype = ctypes.c_char_p
     library.walker_stack.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int]
+    library.walker_state.restype = ctypes.c_ulong
+    library.walker_watch.argtypes = [ctypes.c_ulong, ctypes.c_int]
+    library.walker_watched.argtypes = [ctypes.c_void_p, ctypes.c_size_t]
+    library.walker_watched_us.restype = ctypes.c_double
+    library.walker_watched_us.argtypes = [ctypes.c_int, ctypes.c_int]
 keeps_gil.walker_ns.restype = ctypes.c_double
 WALKS = [functools.partial(library.walker_stack) for library in (keeps_gil, drops_gil)]
 local = threading.local()
@@ -240,6 +246,155 @@ def test_churn():
     for thread in threads:
         thread.join()
     sys.setswitchinterval(0.005)
+
+
+class Watched:
+    """A thread that stands still at each place until it is told to go on."""
+
+    def __init__(self, run):
+        self.arrived, self.go_on = threading.Semaphore(0), threading.Semaphore(0)
+        self.done = False
+        self.thread = threading.Thread(target=self.main, args=(run,))
+        self.thread.start()
+        self.arrived.acquire()
+
+    def main(self, run):
+        self.state, self.tid = keeps_gil.walker_state(), threading.get_native_id()
+        self.stand()
+        run(self.stand)
+        self.done = True
+        self.arrived.release()
+
+    def stand(self):
+        self.arrived.release()
+        self.go_on.acquire()
+
+    def next(self):
+        self.go_on.release()
+        self.arrived.acquire()
+
+
+def seen(library):
+    frames = library.walker_watched(buffer(), BUFFER_BYTES)
+    lines = buffer().value.decode("utf-8", "surrogateescape").splitlines()
+    return lines[:frames], lines[frames:]
+
+
+def same_place(thread):
+    """What Python says of the other thread, once it waits."""
+    while True:
+        before = truth(sys._current_frames()[thread.thread.ident])
+        time.sleep(0.001)
+        if before == truth(sys._current_frames()[thread.thread.ident]):
+            return before
+
+
+def test_watched():
+    """Another thread's frames, read again and again while its stack grows, shrinks and changes."""
+    global checked
+    rng = random.Random(1)
+    space = {}
+
+    def fresh(stand):
+        before = rng.randrange(1, 9)
+        source = "\n" * before + "def again(stand):\n" + "\n" * (9 - before) + "  stand()\n"
+        exec(compile(source, "<again>", "exec"), space)
+        space["again"](stand)
+
+    def numbers(stand):
+        for i in range(2):
+            stand()
+            yield i
+
+    def deeper(stand, depth):
+        if depth:
+            return deeper(stand, depth - 1)
+        stand()
+        rng.choice((fresh, lambda s: sum(numbers(s)), lambda s: sorted([2, 1], key=lambda n: s() or n)))(stand)
+
+    def run(stand):
+        for _ in range(60):
+            deeper(stand, rng.randrange(100))
+            fresh(stand)
+
+    thread = Watched(run)
+    assert keeps_gil.walker_watch(thread.state, thread.tid) == 1
+    while not thread.done and not failures:
+        expected = same_place(thread)
+        for library in keeps_gil, drops_gil:
+            got, _ = seen(library)
+            checked += 1
+            if got != expected:
+                failures.append(("watched", expected, got))
+        thread.next()
+    thread.go_on.release()
+    thread.thread.join()
+
+
+def test_watched_while_it_runs():
+    """Each stack that is seen is one that the thread had: its frames call each other."""
+    stop = []
+
+    def even(n):
+        return n == 0 or odd(n - 1)
+
+    def odd(n):
+        return n != 0 and even(n - 1)
+
+    def run(_):
+        while not stop:
+            even(30), odd(21), sum(i for i in range(9))
+
+    thread = Watched(run)
+    assert keeps_gil.walker_watch(thread.state, thread.tid) == 1
+    thread.go_on.release()
+    calls = {"even": "odd", "odd": "even", "<genexpr>": "run"}
+    looks = 0
+    until = time.monotonic() + SECONDS
+    while time.monotonic() < until and not failures:
+        time.sleep(0.001)
+        got, _ = seen(drops_gil)
+        names = [line.rsplit(":", 1)[1].rsplit(".", 1)[-1] for line in got]
+        looks += bool(got)
+        for inner, outer in zip(names, names[1:]):
+            if calls.get(inner, outer) != outer and not (inner in calls and outer == "run"):
+                failures.append(("watched while it runs", inner, outer, got))
+    stop.append(True)
+    thread.thread.join()
+    if not looks:
+        failures.append(("watched while it runs", "never seen"))
+
+
+def word_at(memory, address):
+    try:
+        return int.from_bytes(os.pread(memory, 8, address), "little")
+    except (OSError, OverflowError):
+        return None
+
+
+def copied(memory, address):
+    """The words behind an address, as they are now."""
+    words = [word_at(memory, address + 8 * i) for i in range(40)]
+    return (ctypes.c_uint64 * len(words))(*[word or 0 for word in words])
+
+
+def test_damaged():
+    """A look at a state whose frames are no frames any more, as that of a thread that ends, is a look without frames."""
+    state = keeps_gil.walker_state()
+    memory = os.open("/proc/self/mem", os.O_RDONLY)
+    looks = 0
+    for i, word in enumerate(copied(memory, state)):
+        if word < 4096 or word % 8 or word_at(memory, word) is None:
+            continue
+        for j in range(20):
+            for damage in -1, -8, 8, 1 << 47:
+                top, frame = copied(memory, state), copied(memory, word)
+                top[i], frame[j] = ctypes.addressof(frame), damage
+                if keeps_gil.walker_watch(ctypes.addressof(top), os.getpid()) == 1:
+                    keeps_gil.walker_watched(buffer(), BUFFER_BYTES)
+                    looks += 1
+    os.close(memory)
+    assert looks
 
 
 def test_sub_interpreters():

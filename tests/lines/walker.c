@@ -9,8 +9,8 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "callsites/python_here.h"
-#include "inspect/python_code.h"
+#include "callsites/watched_stack.h"
+#include "inspect/thread_activity.h"
 #include "record/hook.h"
 
 #define WALKER_EXPORT __attribute__((visibility("default")))
@@ -20,6 +20,10 @@ enum { FRAMES = 4096 };
 const char *walker_find(void);
 int walker_stack(char *to, size_t bytes, int by_system_call);
 double walker_ns(int times);
+unsigned long walker_state(void);
+int walker_watch(unsigned long state, int tid);
+int walker_watched(char *to, size_t bytes);
+double walker_watched_us(int times, int with_activity);
 
 /* Returns NULL if Python's frames can be read, else the reason. */
 WALKER_EXPORT const char *walker_find(void) {
@@ -81,5 +85,59 @@ WALKER_EXPORT double walker_ns(int times) {
   clock_gettime(CLOCK_MONOTONIC, &end);
   (void)sink;
   return ((double)(end.tv_sec - begin.tv_sec) * 1e9 + (double)(end.tv_nsec - begin.tv_nsec)) /
+         times;
+}
+
+/* Another thread's frames, as the sampler reads them. */
+static struct watched_stack watched;
+static struct memory_gather gather;
+static struct thread_activity activity;
+static struct stack_walk walk;
+
+/* Address of the calling thread's PyThreadState. */
+WALKER_EXPORT unsigned long walker_state(void) {
+  return python_here_thread();
+}
+
+WALKER_EXPORT int walker_watch(unsigned long state, int tid) {
+  thread_activity_close(&activity);
+  return (gather.bytes || memory_gather_open(&gather, true)) &&
+         watched_stack_begin(&watched, &gather, getpid(), state, python_here_runtime) &&
+         thread_activity_open(&activity, getpid(), (u32)tid);
+}
+
+/* As walker_stack(), of the thread that is watched. Behind the last frame is a line with the value
+ * of its enum tscope_activity. */
+WALKER_EXPORT int walker_watched(char *to, size_t bytes) {
+  const struct python_process self = {.pid = getpid()};
+  struct watched_moment moment;
+  struct timespec now;
+  size_t length = 0;
+  u8 what = TSCOPE_ACTIVITY_UNKNOWN;
+  to[0] = '\0';
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  thread_activity_read(&activity, (u64)now.tv_sec * 1000000000u + (u64)now.tv_nsec,
+                       watched.gil_lock, GIL_LOCK_BYTES, &what);
+  if (!watched_stack_read(&watched, &gather, &walk, &moment))
+    return -1;
+  for (u32 i = 0; i < walk.n; i++)
+    length = write_frame(to, bytes, length, python_read_process, &self, &walk.frames[i]);
+  snprintf(to + length, bytes - length, "%d\n", what);
+  return (int)walk.n;
+}
+
+/* The CPU time of a look at it. */
+WALKER_EXPORT double walker_watched_us(int times, int with_activity) {
+  struct watched_moment moment;
+  struct timespec begin, end;
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &begin);
+  for (int i = 0; i < times; i++) {
+    u8 what;
+    if (with_activity)
+      thread_activity_read(&activity, (u64)i * 10000000, watched.gil_lock, GIL_LOCK_BYTES, &what);
+    watched_stack_read(&watched, &gather, &walk, &moment);
+  }
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &end);
+  return ((double)(end.tv_sec - begin.tv_sec) * 1e6 + (double)(end.tv_nsec - begin.tv_nsec) / 1e3) /
          times;
 }

@@ -21,7 +21,7 @@ def _read_definitions():
     layouts = {}
     for name, identifier in re.findall(r"\bR\((\w+), \w+, (0x[0-9a-f]+),", text):
         macro = re.search(rf"#define TSCOPE_FIELDS_{name}\(F\)(.*)", text).group(1)
-        fields = re.findall(r"F\((\w+), (\w+), \"", macro)
+        fields = re.findall(r"F\((\w+), (\w+),\s+\"", macro)
         layouts[int(identifier, 16)] = (
             struct.Struct("<" + "".join(CODES[kind] for kind, _ in fields)),
             collections.namedtuple(name.title().replace("_", ""),
@@ -56,6 +56,7 @@ class Trace:
         self.lost = header[22:]
         self.path = path
         self.strings = {0: ""}
+        self.stacks = {}  # {number: its frames, innermost first}
         self.records = collections.defaultdict(list)
         for chunk in range(self.chunks):
             self._read_chunk(self.header_bytes + chunk * self.chunk_bytes)
@@ -81,6 +82,8 @@ class Trace:
                 elif make.__name__ == "String":
                     text = self.data[at + 16:at + 16 + record.bytes]
                     self.strings[record.string] = text.decode()
+                elif make.__name__ == "Stack":
+                    self.stacks[record.stack] = struct.unpack_from(f"<{record.frames}Q", self.data, at + 24)
                 else:
                     self.records[make.__name__].append(record)
             at += 8 * max(words, 1)

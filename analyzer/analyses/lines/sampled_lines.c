@@ -49,7 +49,8 @@ static int waits_of(const struct timeline *t, struct arena *scratch, struct inte
 static int keep_last(const struct call_sites *sites, const u32 *line_of_stack,
                      struct line_sums *out) {
   u32 i = sites->n_samples;
-  while (i > 0 && (sites->samples[i - 1].child || sites->samples[i - 1].beside))
+  while (i > 0 && (sites->samples[i - 1].child || sites->samples[i - 1].beside ||
+                   sites->samples[i - 1].after_call))
     i--;
   u32 frame = i ? line_of_stack[sites->samples[i - 1].stack] : INDEX_NONE;
   if (frame == INDEX_NONE || !sites->frames[frame].file)
@@ -166,7 +167,7 @@ int sampled_lines_rank(struct analysis *a, const struct timeline *t, const u32 *
       out->workers_ns += sample->represented_ns;
       out->workers_busy_ns += frame == INDEX_NONE ? 0 : sample->represented_ns;
     }
-    if (frame != INDEX_NONE)
+    if (frame != INDEX_NONE && !sample->after_call)
       add_looks(&m, sample, frame, sites->sample_ns);
   }
   int error = parts_collect_end(m.parts, a, t->rank, &out->arena, &out->parts);

@@ -12,6 +12,7 @@
 #include <cmocka.h>
 
 /* After cmocka, which defines these names differently. */
+#include "callsites/looking_rate.h"
 #include "callsites/sampling_budget.h"
 
 enum { HZ = 1000000000, TICK = HZ / 100, WALK_US = 500 };
@@ -76,12 +77,71 @@ static void calls_that_are_always_looked_at_are_the_last_to_be_reduced(void **st
                    SAMPLING_LESS_OF_ALL);
 }
 
+/* A process that first imports its libraries, ten looks a second, and then trains. */
+struct looks {
+  u32 import_s, import_us, train_s, train_us;
+};
+
+/* The share of a core that looks take; the looks in each of the seconds of training. */
+static double share_of_looks(const struct looks *job, u32 *in_second) {
+  struct looking_rate rate = {0};
+  u64 now = 1, cpu = 0, imported = (u64)job->import_s * HZ, end = imported + (u64)job->train_s * HZ;
+  u64 round = 0;
+  u32 looks = 0, interval_us = LEAST_LOOK_INTERVAL_US;
+  while (now < end) {
+    bool trains = now > imported;
+    now += trains ? interval_us * 1000ull : HZ / 10;
+    cpu += 1000ull * (trains ? job->train_us : job->import_us);
+    looks++;
+    if (trains && now < end)
+      in_second[(now - imported) / HZ]++;
+    if (now - round < HZ / 10)
+      continue;
+    round = now;
+    interval_us = looking_rate_update(&rate, now, cpu, looks, trains);
+  }
+  return (double)cpu / (double)(now - 1);
+}
+
+static void looks_that_are_cheap_are_a_hundred_a_second(void **state) {
+  (void)state;
+  static u32 in_second[600];
+  share_of_looks(&(struct looks){.import_s = 10, .import_us = 300, .train_s = 600, .train_us = 29},
+                 in_second);
+  for (u32 s = 1; s < 600; s++)
+    assert_in_range(in_second[s], 99, 101);
+}
+
+/* 100 looks of 80 us a second would be 0.8 %. A short run has them all the same. */
+static void the_first_seconds_of_training_have_a_hundred_looks(void **state) {
+  (void)state;
+  static u32 in_second[600];
+  double share = share_of_looks(
+      &(struct looks){.import_s = 10, .import_us = 300, .train_s = 600, .train_us = 80}, in_second);
+  for (u32 s = 1; s < 4; s++)
+    assert_in_range(in_second[s], 99, 101);
+  assert_true(share <= 0.003 + 0.05 / 610);
+  assert_true(share >= 0.5 * 0.003); /* intervals are doubled, so half of it may be left over */
+  for (u32 s = 100; s < 599; s++)
+    assert_in_range(in_second[s], 24, 51);
+}
+
+static void expensive_looks_stay_within_their_share(void **state) {
+  (void)state;
+  static u32 in_second[600];
+  double share = share_of_looks(&(struct looks){.train_s = 600, .train_us = 1000}, in_second);
+  assert_true(share <= 0.003 + 0.05 / 600);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(cheap_looks_are_all_taken),
       cmocka_unit_test(expensive_looks_stay_within_the_budget),
       cmocka_unit_test(pauses_of_the_thread_do_not_end_the_sampling),
       cmocka_unit_test(calls_that_are_always_looked_at_are_the_last_to_be_reduced),
+      cmocka_unit_test(looks_that_are_cheap_are_a_hundred_a_second),
+      cmocka_unit_test(the_first_seconds_of_training_have_a_hundred_looks),
+      cmocka_unit_test(expensive_looks_stay_within_their_share),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,0 +1,181 @@
+/* SPDX-License-Identifier: MIT */
+#include "inspect/thread_activity.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "inspect/thread_state.h"
+
+enum {
+  TICK_NS = 10000000, /* the longest time between two updates of a running thread's CPU time */
+  MAX_MOMENT_NS = 2000000000, /* a look stands for no longer time */
+  FAULT_NS = 500,             /* a page fault takes at least about so long */
+};
+
+static int open_file(pid_t pid, u32 tid, const char *name) {
+  char path[64];
+  snprintf(path, sizeof(path), "/proc/%d/task/%u/%s", (int)pid, tid, name);
+  return open(path, O_RDONLY | O_CLOEXEC);
+}
+
+bool thread_activity_open(struct thread_activity *activity, pid_t pid, u32 tid) {
+  int saved = errno;
+  *activity = (struct thread_activity){.pid = pid,
+                                       .tid = tid,
+                                       .call = open_file(pid, tid, "syscall"),
+                                       .times = open_file(pid, tid, "schedstat"),
+                                       .counts = open_file(pid, tid, "stat")};
+  bool opened = activity->call >= 0;
+  if (!opened)
+    thread_activity_close(activity);
+  errno = saved;
+  return opened;
+}
+
+void thread_activity_close(struct thread_activity *activity) {
+  const int files[] = {activity->call, activity->times, activity->counts};
+  for (size_t i = 0; activity->tid && i < sizeof(files) / sizeof(*files); i++)
+    if (files[i] >= 0)
+      close(files[i]);
+  *activity = (struct thread_activity){0};
+}
+
+static ssize_t read_again(int file, char *text, size_t bytes) {
+  ssize_t got = file < 0 ? -1 : pread(file, text, bytes - 1, 0);
+  text[got > 0 ? got : 0] = '\0';
+  return got;
+}
+
+/* What a thread waits for that reads or writes this file. */
+static u8 activity_of_file(const struct thread_activity *activity, u64 number) {
+  static const struct {
+    const char *begin;
+    u8 what;
+  } kinds[] = {{"socket:", TSCOPE_ACTIVITY_NETWORK},    {"pipe:", TSCOPE_ACTIVITY_PIPE},
+               {"anon_inode:", TSCOPE_ACTIVITY_EVENTS}, {"/dev/pts/", TSCOPE_ACTIVITY_PIPE},
+               {"/dev/tty", TSCOPE_ACTIVITY_PIPE},      {"/dev/shm/", TSCOPE_ACTIVITY_DISK},
+               {"/dev/", TSCOPE_ACTIVITY_DEVICE},       {"/", TSCOPE_ACTIVITY_DISK}};
+  char path[64], text[32];
+  snprintf(path, sizeof(path), "/proc/%d/task/%u/fd/%d", (int)activity->pid, activity->tid,
+           (i32)number);
+  ssize_t got = readlink(path, text, sizeof(text) - 1);
+  text[got > 0 ? got : 0] = '\0';
+  for (size_t i = 0; i < sizeof(kinds) / sizeof(*kinds); i++)
+    if (strncmp(text, kinds[i].begin, strlen(kinds[i].begin)) == 0)
+      return kinds[i].what;
+  return TSCOPE_ACTIVITY_BLOCKED;
+}
+
+/* "NUMBER ARGUMENT... SP PC", -1 outside of system calls. */
+static u8 activity_of_call(const struct thread_activity *activity, const char *text, u64 gil,
+                           u32 gil_bytes) {
+  char *at;
+  i32 number = (i32)strtol(text, &at, 10);
+  if (number < 0)
+    return TSCOPE_ACTIVITY_PAGES;
+  u64 first = strtoull(at, &at, 16);
+  if (number == SYS_futex && gil && first - gil < gil_bytes)
+    return TSCOPE_ACTIVITY_GIL;
+#ifdef SYS_select
+  if (number == SYS_select && !first) /* how Python slept up to 3.10 */
+    return TSCOPE_ACTIVITY_SLEEP;
+#endif
+  if (number == SYS_pselect6 && !first)
+    return TSCOPE_ACTIVITY_SLEEP;
+  u8 what = thread_call_waits(number);
+  return what == THREAD_CALL_FILE ? activity_of_file(activity, first) : what;
+}
+
+/* "CPU WAIT RUNS": nanoseconds running and ready, and how often it was put on a core. False if the
+ * kernel does not count. */
+static bool read_times(struct thread_activity *activity, u64 times[3]) {
+  char text[96], *at = text;
+  if (read_again(activity->times, text, sizeof(text)) <= 0)
+    return false;
+  for (int i = 0; i < 3; i++)
+    times[i] = strtoull(at, &at, 10);
+  return times[0] || times[1];
+}
+
+/* Whether a thread that is not blocked is without a core. */
+static bool is_without_core(struct thread_activity *activity, const u64 times[3], i64 moment_ns) {
+  u64 cpu = times[0] - activity->cpu_ns, wait = times[1] - activity->wait_ns;
+  bool not_run = !cpu && times[2] == activity->runs && moment_ns >= TICK_NS / 2;
+  if (!activity->has_times)
+    return false;
+  activity->owed_ns += (i64)wait;
+  if (activity->owed_ns > 4 * moment_ns)
+    activity->owed_ns = 4 * moment_ns;
+  if (activity->owed_ns < -4 * moment_ns)
+    activity->owed_ns = -4 * moment_ns;
+  if (!not_run && activity->owed_ns < moment_ns / 2)
+    return false;
+  activity->owed_ns -= moment_ns;
+  return true;
+}
+
+/* The tenth and twelfth field are the faults without and with reading from a disk. */
+static bool read_faults(struct thread_activity *activity, u64 *faults) {
+  char text[256];
+  const int first = 10, second = 12;
+  if (read_again(activity->counts, text, sizeof(text)) <= 0)
+    return false;
+  char *at = strrchr(text, ')');
+  *faults = 0;
+  for (int field = 3; at && field <= second; field++) {
+    at = strchr(at + 1, ' ');
+    if (at && (field == first || field == second))
+      *faults += strtoull(at, NULL, 10);
+  }
+  return at;
+}
+
+/* Whether page faults took at least half of its CPU time since the last look. */
+static bool is_in_faults(struct thread_activity *activity, u64 cpu_ns) {
+  u64 faults;
+  if (!read_faults(activity, &faults))
+    return false;
+  u64 more = faults - activity->faults, cpu = cpu_ns - activity->faults_cpu_ns;
+  bool many = activity->has_faults && more > 1 && more * FAULT_NS >= cpu / 2;
+  activity->faults = faults;
+  activity->faults_cpu_ns = cpu_ns;
+  activity->has_faults = true;
+  return many;
+}
+
+static u8 activity_on_core(struct thread_activity *activity, i64 moment_ns) {
+  u64 times[3];
+  if (!read_times(activity, times))
+    return TSCOPE_ACTIVITY_UNKNOWN;
+  bool without_core = is_without_core(activity, times, moment_ns);
+  activity->cpu_ns = times[0];
+  activity->wait_ns = times[1];
+  activity->runs = times[2];
+  activity->has_times = true;
+  if (without_core)
+    return TSCOPE_ACTIVITY_NO_CORE;
+  return is_in_faults(activity, times[0]) ? TSCOPE_ACTIVITY_PAGES : TSCOPE_ACTIVITY_RUNNING;
+}
+
+bool thread_activity_read(struct thread_activity *activity, u64 now_ns, u64 gil, u32 gil_bytes,
+                          u8 *what) {
+  int saved = errno;
+  char text[128];
+  i64 moment_ns = (i64)(now_ns - activity->looked_ns);
+  bool known = read_again(activity->call, text, sizeof(text)) > 0;
+  bool alive = known || errno != ESRCH;
+  activity->looked_ns = now_ns;
+  if (!known)
+    *what = TSCOPE_ACTIVITY_UNKNOWN;
+  else if (*text == 'r') /* "running" */
+    *what = activity_on_core(activity, moment_ns < MAX_MOMENT_NS ? moment_ns : MAX_MOMENT_NS);
+  else
+    *what = activity_of_call(activity, text, gil, gil_bytes);
+  errno = saved;
+  return alive;
+}

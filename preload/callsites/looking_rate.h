@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * How often the helper may look at the threads: up to a hundred times a second, as long as that
+ * takes three thousandths of one core. The 50 ms of CPU time that are granted at the start
+ * (sampling_budget.h) are spent in the first seconds of training, of which a short run has no more.
+ */
+#ifndef TSCOPE_LOOKING_RATE_H
+#define TSCOPE_LOOKING_RATE_H
+
+#include "callsites/sampling_budget.h"
+
+#pragma GCC visibility push(hidden)
+
+enum { LEAST_LOOK_INTERVAL_US = 10000, MOST_LOOK_INTERVAL_US = 1280000 };
+
+/* Begins as zeros. */
+struct looking_rate {
+  struct sampling_budget budget; /* in nanoseconds */
+  double look_ns;                /* CPU time of a look while a thread trains, mean; 0: unknown */
+  u64 cpu_ns;                    /* at the last update */
+  u32 looks, interval_us;
+};
+
+/* The time between two looks from now on, in microseconds: the shortest, or it doubled some times.
+ * `cpu_ns` and `looks` are running totals. To be called some times a second. */
+u32 looking_rate_update(struct looking_rate *rate, u64 now_ns, u64 cpu_ns, u32 looks, bool trains);
+
+#pragma GCC visibility pop
+
+#endif

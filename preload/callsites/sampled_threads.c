@@ -1,0 +1,301 @@
+/* SPDX-License-Identifier: MIT */
+#include "callsites/sampled_threads.h"
+
+#include <unistd.h>
+
+#include "callsites/call_sites.h"
+#include "inspect/memory_window.h"
+#include "inspect/python_threads.h"
+#include "inspect/thread_state.h"
+#include "record/families.h"
+#include "record/thread.h"
+#include "record/tick_clock.h"
+
+enum {
+  MAX_THREADS = 256,
+  MAX_CHILDREN = 128,
+  CODES = 1024,    /* that are known to be shared with children */
+  SLOTS = 64,      /* threads beside and children that are remembered, by their number */
+  TRAINS_S = 60,   /* a thread trains for so long after a call, if others do too */
+  LISTS_PER_S = 5, /* Python's threads are listed at most so often */
+};
+
+struct sampled_threads sampled_threads;
+
+static struct memory_gather gather;
+static struct stack_walk walk;
+
+/* Of this process, as Python listed them last. */
+static struct {
+  struct python_thread at[MAX_THREADS];
+  u32 n, turn;
+  u64 listed;
+} python_list;
+
+static struct {
+  u32 pids[MAX_CHILDREN];
+  u32 n, turn;
+} children;
+
+static struct sampled_thread beside[SLOTS], of_children[SLOTS];
+
+static u64 seconds(u64 s) {
+  return s * tscope_clock.hz;
+}
+
+static __thread bool is_open __attribute__((tls_model("initial-exec")));
+
+static void forget_files(struct sampled_thread *threads, u32 n) {
+  for (u32 i = 0; i < n; i++) {
+    threads[i].activity = (struct thread_activity){0};
+    threads[i].tid = 0;
+  }
+}
+
+/* The table of descriptors of a helper that was ended for a pause is gone. The numbers of its files
+ * may be those of the job's files now. */
+bool sampled_threads_open(bool own_descriptors) {
+  if (is_open)
+    return true;
+  memory_gather_lost(&gather);
+  forget_files(sampled_threads.training, MAX_TRAINING_THREADS);
+  forget_files(beside, SLOTS);
+  forget_files(of_children, SLOTS);
+  is_open = memory_gather_open(&gather, own_descriptors);
+  return is_open;
+}
+
+static u32 list_threads(pid_t pid, struct python_thread *threads, u32 most) {
+  static struct memory_window window;
+  const struct window_reading reading = {.window = &window};
+  memory_window_open(&window, pid);
+  return python_threads(&python_here, python_read_window, &reading, python_here_runtime, threads,
+                        most);
+}
+
+/* A long list is asked for less often. */
+static void list_python(u64 now) {
+  u64 least = seconds(1) / LISTS_PER_S * (1 + python_list.n / 8);
+  if (python_list.listed && now - python_list.listed < least)
+    return;
+  python_list.listed = now;
+  python_list.n =
+      python_here.layout.minor ? list_threads(getpid(), python_list.at, MAX_THREADS) : 0;
+}
+
+static u64 state_of(const struct python_thread *threads, u32 n, u32 tid) {
+  for (u32 i = 0; i < n; i++)
+    if (threads[i].tid == tid)
+      return threads[i].state;
+  return 0;
+}
+
+void sampled_thread_end(struct sampled_thread *thread) {
+  thread_activity_close(&thread->activity);
+  thread->tid = 0;
+}
+
+static bool begin(struct sampled_thread *thread, pid_t pid, u32 tid, u64 state) {
+  sampled_thread_end(thread);
+  if (state && !watched_stack_begin(&thread->watched, &gather, pid, state, python_here_runtime))
+    return false;
+  if (gather.file >= 0) /* else the helper's descriptors are the job's */
+    thread_activity_open(&thread->activity, pid, tid);
+  thread->tid = tid;
+  thread->pid = pid;
+  thread->is_native = !state;
+  thread->is_over = false;
+  thread->run = (struct sample_run){0};
+  return true;
+}
+
+static struct sampled_thread *find_training(u32 tid) {
+  for (u32 i = 0; i < sampled_threads.n; i++)
+    if (sampled_threads.training[i].tid == tid)
+      return &sampled_threads.training[i];
+  return NULL;
+}
+
+static struct sampled_thread *free_slot(void) {
+  struct sampled_thread *slot = find_training(0);
+  if (!slot && sampled_threads.n < MAX_TRAINING_THREADS)
+    slot = &sampled_threads.training[sampled_threads.n++];
+  return slot;
+}
+
+/* Begins to sample a thread that makes calls; without Python in the process, from what its last
+ * call showed. A thread that has no Python of its own, such as autograd's, is not sampled. */
+static void begin_training(u64 now, u32 tid, const u64 *last_stack) {
+  list_python(now);
+  u64 state = state_of(python_list.at, python_list.n, tid);
+  bool has_python = python_here.layout.minor;
+  struct sampled_thread *slot = state || (!has_python && last_stack) ? free_slot() : NULL;
+  if (!slot || !begin(slot, getpid(), tid, state))
+    return;
+  slot->last_stack = last_stack;
+}
+
+static bool trains(struct call_site_countdown *calls, u64 now) {
+  u32 n = __atomic_load_n(&calls->calls, __ATOMIC_RELAXED);
+  if (n != calls->calls_seen)
+    calls->called = now;
+  calls->calls_seen = n;
+  return calls->called && now - calls->called < seconds(TRAINS_S);
+}
+
+static u32 find_those_that_call(u64 now) {
+  u32 n = 0;
+  for (struct tscope_thread *thread = tscope_thread_newest(); thread; thread = thread->before) {
+    u32 tid = __atomic_load_n(&thread->tid, __ATOMIC_ACQUIRE);
+    struct call_site_countdown *calls = thread->family[TSCOPE_FAMILY_CALL_SITES];
+    if (!tid || !calls || !trains(calls, now))
+      continue;
+    if (!find_training(tid))
+      begin_training(now, tid, &calls->last_stack);
+    struct sampled_thread *found = find_training(tid);
+    if (found)
+      found->called = now;
+    n += found != NULL;
+  }
+  return n;
+}
+
+/* If no thread makes calls, those that did so last still train, else the first thread. */
+void sampled_threads_find(u64 now) {
+  bool any = find_those_that_call(now), known = false;
+  sampled_threads.any_trains |= any;
+  for (u32 i = 0; i < sampled_threads.n; i++) {
+    struct sampled_thread *thread = &sampled_threads.training[i];
+    thread->is_over = any && thread->called != now;
+    known |= thread->tid && !thread->is_over;
+  }
+  if (!known && python_here.layout.minor)
+    begin_training(now, (u32)getpid(), NULL);
+}
+
+/* Code that a child has from this process: the same tag at the same address. */
+static bool is_shared(const struct python_frame *frame) {
+  static struct { u64 code, tag; } found[CODES];
+  static struct memory_window window;
+  const struct window_reading reading = {.window = &window};
+  __typeof__(*found) *known = &found[python_mix(0, frame->code) % CODES];
+  u64 tag;
+  if (known->code == frame->code && known->tag == frame->tag)
+    return true;
+  memory_window_open(&window, getpid());
+  if (!python_tag(&python_here, python_read_window, &reading, frame->code, &tag) ||
+      tag != frame->tag)
+    return false;
+  known->code = frame->code;
+  known->tag = tag;
+  return true;
+}
+
+/* If a child has different code at an address than its parent, that code is not the one that the
+ * parent, or another child, has at this address. */
+static void mark_child_frames(pid_t pid) {
+  for (u32 i = 0; i < walk.n; i++)
+    if (!is_shared(&walk.frames[i]))
+      walk.keys[i] = nonzero_hash(python_mix(walk.keys[i], (u64)pid));
+}
+
+/* The hash of the stack in `walk`, which is written to the trace; 0 where that cannot be done. */
+static u64 define_stack(pid_t pid) {
+  const struct python_process process = {.pid = pid};
+  u64 hash = stack_hash(&walk);
+  return stack_is_known(hash) || stack_define(&walk, hash, &process) ? hash : 0;
+}
+
+static u64 stack_of(struct sampled_thread *thread, struct watched_moment *at) {
+  if (thread->is_native)
+    return __atomic_load_n(thread->last_stack, __ATOMIC_RELAXED);
+  if (!watched_stack_read(&thread->watched, &gather, &walk, at))
+    return 0;
+  if (thread->pid != getpid())
+    mark_child_frames(thread->pid);
+  return define_stack(thread->pid);
+}
+
+/* The kernel is asked first: a thread that waits still has the frames with which it began to. */
+bool sampled_thread_look(struct sampled_thread *thread, struct thread_moment *moment) {
+  u64 now_ns = tscope_clock_ns(CLOCK_MONOTONIC);
+  struct watched_moment at = {0};
+  u8 what = TSCOPE_ACTIVITY_UNKNOWN;
+  bool own = thread->pid == getpid();
+  bool alive = !thread->activity.tid ||
+               thread_activity_read(&thread->activity, now_ns, thread->watched.gil_lock,
+                                    GIL_LOCK_BYTES, &what);
+  *moment = (struct thread_moment){.stack = alive ? stack_of(thread, &at) : 0};
+  if (!alive || (!thread->is_native && !thread->watched.state))
+    return false;
+  bool holds = at.gil_holder && at.gil_holder == thread->watched.state;
+  if (what == TSCOPE_ACTIVITY_RUNNING && holds && at.collecting)
+    what = TSCOPE_ACTIVITY_COLLECTING;
+  moment->gil_holder = at.gil_holder;
+  moment->tag =
+      (u16)(what | (own ? TSCOPE_SAMPLE_OF_THREAD : 0) | (holds ? TSCOPE_SAMPLE_HOLDS_GIL : 0) |
+            (thread->is_native ? TSCOPE_SAMPLE_AFTER_CALL : 0));
+  return true;
+}
+
+/* The slot of a thread beside, or of a child, which was perhaps used for another one. */
+static struct sampled_thread *use_slot(struct sampled_thread *slots, pid_t pid, u32 tid,
+                                       u64 state) {
+  struct sampled_thread *slot = &slots[tid % SLOTS];
+  bool same = slot->tid == tid && slot->pid == pid && (!state || slot->watched.state == state);
+  return same || begin(slot, pid, tid, state) ? slot : NULL;
+}
+
+struct sampled_thread *sampled_thread_of_state(u64 state) {
+  if (!state)
+    return NULL;
+  list_python(tscope_ticks());
+  for (u32 i = 0; i < python_list.n; i++)
+    if (python_list.at[i].state == state && python_list.at[i].tid)
+      return find_training(python_list.at[i].tid)
+                 ? NULL
+                 : use_slot(beside, getpid(), python_list.at[i].tid, state);
+  return NULL;
+}
+
+struct sampled_thread *sampled_thread_beside(u32 *n) {
+  list_python(tscope_ticks());
+  *n = 0;
+  for (u32 i = 0; i < python_list.n; i++)
+    *n += python_list.at[i].tid && !find_training(python_list.at[i].tid);
+  for (u32 i = 0; i < python_list.n; i++) {
+    const struct python_thread *thread = &python_list.at[python_list.turn++ % python_list.n];
+    if (thread->tid && !find_training(thread->tid))
+      return use_slot(beside, getpid(), thread->tid, thread->state);
+  }
+  return NULL;
+}
+
+static void add_children(u32 tid) {
+  children.n +=
+      thread_children(getpid(), tid, children.pids + children.n, MAX_CHILDREN - children.n);
+}
+
+/* The kernel lists them for each thread that forked. */
+void sampled_children_find(void) {
+  u32 first = (u32)getpid();
+  children.n = 0;
+  add_children(first);
+  for (u32 i = 0; i < sampled_threads.n; i++)
+    if (sampled_threads.training[i].tid && sampled_threads.training[i].tid != first)
+      add_children(sampled_threads.training[i].tid);
+}
+
+/* A child that runs another program has no such Python, and then nothing can be read. */
+struct sampled_thread *sampled_thread_of_child(u32 *n) {
+  static struct python_thread threads[MAX_THREADS];
+  *n = children.n;
+  if (!children.n || !python_here.layout.minor)
+    return NULL;
+  u32 pid = children.pids[children.turn++ % children.n];
+  struct sampled_thread *slot = &of_children[pid % SLOTS];
+  if (slot->tid == pid)
+    return slot;
+  u64 state = state_of(threads, list_threads((pid_t)pid, threads, MAX_THREADS), pid);
+  return state ? use_slot(of_children, (pid_t)pid, pid, state) : NULL;
+}

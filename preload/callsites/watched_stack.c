@@ -1,0 +1,426 @@
+/* SPDX-License-Identifier: MIT */
+#include "callsites/watched_stack.h"
+
+#include "inspect/memory_window.h"
+
+enum {
+  HEAD_BYTES = 112,
+  CODE_BYTES = 216,
+  TABLE_BYTES = 64,    /* of a line table, what is compared; behind its size */
+  BEFORE_BYTES = 2048, /* read before a frame: from 3.11 on its callers are there */
+  CODES = 1024,        /* whose tags are kept */
+  MOST_LOOKS = 8,      /* at a stack that changes */
+  HOLDER_BYTES = PYTHON_GIL_LOCKED + 8 - PYTHON_GIL_HOLDER,
+};
+
+/* A code object without a number of its own: its tag is a hash of its line table, which is not
+ * computed again while the table's beginning is the same. */
+struct tagged_code {
+  u64 code, lines, words, beginning;
+  u64 tag;
+};
+static struct tagged_code tagged_codes[CODES];
+
+/* What one system call has read. */
+static struct {
+  const u8 *thread_id, *first, *cframe, *collecting, *holder;
+  const u8 *first_again, *cframe_again; /* the last that are read */
+  struct {
+    const u8 *head, *code, *table;
+    struct tagged_code *tagged;
+  } frames[MAX_WATCHED_FRAMES];
+} pieces;
+
+/* The frames of a look: `n` heads, from the innermost out. */
+struct path {
+  bool more; /* there are further ones */
+  u32 n;
+  struct frame_head heads[MAX_WATCHED_FRAMES];
+};
+static struct path first_path, second_path;
+
+static u64 word_at(const u8 *bytes) {
+  u64 word;
+  memcpy(&word, bytes, sizeof(word));
+  return word;
+}
+
+static bool fits(u32 offset, u32 bytes, u32 size) {
+  return offset == PYTHON_NONE || offset + bytes <= size;
+}
+
+/* Whether the structures of this version are not larger than what is read of them. */
+static bool is_read_whole(void) {
+  const struct python_layout *layout = &python_here.layout;
+  return fits(layout->frame_code, 8, HEAD_BYTES) && fits(layout->frame_previous, 8, HEAD_BYTES) &&
+         fits(layout->frame_instruction, 8, HEAD_BYTES) &&
+         fits(layout->frame_owner, 1, HEAD_BYTES) && fits(layout->code_file, 8, CODE_BYTES) &&
+         fits(layout->code_name, 8, CODE_BYTES) && fits(layout->code_lines, 8, CODE_BYTES) &&
+         fits(layout->code_first_line, 4, CODE_BYTES) &&
+         fits(layout->code_version, 4, CODE_BYTES) &&
+         fits(layout->code_first_traceable, 4, CODE_BYTES);
+}
+
+static struct frame_head head_of(u64 at, const u8 *bytes) {
+  const struct python_layout *layout = &python_here.layout;
+  struct frame_head head = {.at = at,
+                            .previous = word_at(bytes + layout->frame_previous),
+                            .code = word_at(bytes + layout->frame_code) & ~(u64)3,
+                            .instruction = word_at(bytes + layout->frame_instruction)};
+  if (layout->code_start == PYTHON_NONE)
+    head.instruction = (u32)head.instruction;
+  if (layout->frame_owner != PYTHON_NONE)
+    head.owner = bytes[layout->frame_owner];
+  return head;
+}
+
+static bool same_head(const struct frame_head *a, const struct frame_head *b) {
+  return a->at == b->at && a->previous == b->previous && a->code == b->code &&
+         a->instruction == b->instruction && a->owner == b->owner;
+}
+
+static bool is_python(const struct frame_head *head) {
+  return head->owner < PYTHON_OWNED_BY_C;
+}
+
+static struct tagged_code *tagged_slot(u64 code) {
+  return &tagged_codes[python_mix(0, code) % CODES];
+}
+
+static bool has_numbers(void) {
+  return python_here.layout.code_version != PYTHON_NONE;
+}
+
+/* Asks for the pieces of these frames. */
+static bool add_frames(struct memory_gather *gather, const struct frame_head *heads, u32 n) {
+  for (u32 i = 0; i < n; i++) {
+    pieces.frames[i].head = memory_gather_add(gather, heads[i].at, HEAD_BYTES);
+    pieces.frames[i].code = pieces.frames[i].table = NULL;
+    if (!pieces.frames[i].head)
+      return false;
+    if (!is_python(&heads[i]))
+      continue;
+    pieces.frames[i].code = memory_gather_add(gather, heads[i].code, CODE_BYTES);
+    struct tagged_code *tagged = tagged_slot(heads[i].code);
+    pieces.frames[i].tagged = tagged;
+    if (!has_numbers() && tagged->code == heads[i].code)
+      pieces.frames[i].table = memory_gather_add(gather, tagged->lines + PYTHON_VAR_SIZE,
+                                                 PYTHON_BYTES_DATA - PYTHON_VAR_SIZE + TABLE_BYTES);
+    if (!pieces.frames[i].code)
+      return false;
+  }
+  return true;
+}
+
+/* Reads the thread's state and these frames at one moment. */
+static bool read_moment(struct watched_stack *watched, struct memory_gather *gather,
+                        const struct frame_head *heads, u32 n) {
+  const struct python_layout *layout = &python_here.layout;
+  memory_gather_begin(gather);
+  pieces.thread_id = memory_gather_add(gather, watched->state + layout->thread_id, 8);
+  pieces.first = memory_gather_add(gather, watched->state + layout->thread_frame, 8);
+  pieces.cframe = layout->cframe_frame == PYTHON_NONE || !watched->cframe
+                      ? NULL
+                      : memory_gather_add(gather, watched->cframe + layout->cframe_frame, 8);
+  pieces.collecting =
+      memory_gather_add(gather, watched->interpreter + layout->collecting, sizeof(i32));
+  pieces.holder = watched->holder ? memory_gather_add(gather, watched->holder, HOLDER_BYTES) : NULL;
+  if (!add_frames(gather, heads, n))
+    return false;
+  pieces.first_again = memory_gather_add(gather, watched->state + layout->thread_frame, 8);
+  pieces.cframe_again =
+      pieces.cframe ? memory_gather_add(gather, watched->cframe + layout->cframe_frame, 8) : NULL;
+  return pieces.first_again && memory_gather_read(gather, watched->pid);
+}
+
+/* Whether the thread was in the same frame when the last piece was read as at the first: in
+ * between, it may have left frames and begun others in their places. */
+static bool is_one_moment(void) {
+  return word_at(pieces.first) == word_at(pieces.first_again) &&
+         (!pieces.cframe_again || word_at(pieces.cframe) == word_at(pieces.cframe_again));
+}
+
+/* Address of the innermost frame, 0 if there is none. */
+static bool read_top(struct watched_stack *watched, struct memory_gather *gather, u64 *top) {
+  const struct python_layout *layout = &python_here.layout;
+  *top = word_at(pieces.first);
+  if (layout->cframe_frame == PYTHON_NONE || !*top)
+    return true;
+  bool same = *top == watched->cframe && pieces.cframe;
+  watched->cframe = *top;
+  const u8 *frame =
+      same ? pieces.cframe
+           : memory_gather_one(gather, watched->pid, watched->cframe + layout->cframe_frame, 8);
+  *top = frame ? word_at(frame) : 0;
+  return frame;
+}
+
+/* Frames that were read one by one, with what lies before them on the same page. */
+struct page_part {
+  u64 begin, end;
+  u8 bytes[BEFORE_BYTES + HEAD_BYTES];
+};
+
+/* Any number may stand where an address is expected: the thread runs, and its memory is used for
+ * other things meanwhile. */
+static const u8 *read_head(struct memory_gather *gather, pid_t pid, u64 at,
+                           struct page_part *part) {
+  u64 bytes_here = part->end - part->begin;
+  if (bytes_here && at >= part->begin && at - part->begin <= bytes_here - HEAD_BYTES)
+    return part->bytes + (at - part->begin);
+  u64 before = python_here.layout.code_start == PYTHON_NONE ? 0 : at % 4096;
+  before = before > BEFORE_BYTES ? BEFORE_BYTES : before & ~(u64)7;
+  const u8 *bytes = memory_gather_one(gather, pid, at - before, before + HEAD_BYTES);
+  if (!bytes)
+    return NULL;
+  part->begin = at - before;
+  part->end = at + HEAD_BYTES;
+  memcpy(part->bytes, bytes, before + HEAD_BYTES);
+  return part->bytes + before;
+}
+
+/* Follows the frames from `top` outwards: those among the `n` at `heads` are in `pieces`, the
+ * others are read. */
+static bool follow(struct path *path, struct memory_gather *gather, pid_t pid, u64 top,
+                   const struct frame_head *heads, u32 n) {
+  static struct page_part part;
+  u32 next = 0;
+  path->n = 0;
+  part.begin = part.end = 0;
+  for (u64 at = top; at && path->n < MAX_WATCHED_FRAMES; at = path->heads[path->n++].previous) {
+    u32 found = next;
+    while (found < n && heads[found].at != at)
+      found++;
+    const u8 *bytes = found < n ? pieces.frames[found].head : read_head(gather, pid, at, &part);
+    if (!bytes)
+      return false;
+    next = found < n ? found + 1 : next;
+    path->heads[path->n] = head_of(at, bytes);
+  }
+  path->more = path->n == MAX_WATCHED_FRAMES && path->heads[path->n - 1].previous;
+  return true;
+}
+
+/* How many frames of both, from the outermost inwards, are the same. */
+static u32 count_same(const struct path *a, const struct path *b) {
+  u32 same = 0;
+  while (same < a->n && same < b->n &&
+         same_head(&a->heads[a->n - 1 - same], &b->heads[b->n - 1 - same]))
+    same++;
+  return same;
+}
+
+/* A frame further in than all that are the same; it ran in between. Its function is certain if the
+ * position in the function is a pointer that can be checked. */
+static bool is_same_function(const struct path *a, const struct path *b, u32 same) {
+  if (same >= a->n || same >= b->n || python_here.layout.code_start == PYTHON_NONE)
+    return false;
+  const struct frame_head *x = &a->heads[a->n - 1 - same], *y = &b->heads[b->n - 1 - same];
+  return x->at == y->at && x->code == y->code && x->owner == y->owner;
+}
+
+struct frame_pieces {
+  u64 frame, code_at;
+  const u8 *head, *code;
+};
+
+static bool read_piece(const void *context, u64 address, void *to, size_t bytes) {
+  const struct frame_pieces *frame = context;
+  u64 in_code = address - frame->code_at, in_head = address - frame->frame;
+  if (in_code + bytes <= CODE_BYTES)
+    memcpy(to, frame->code + in_code, bytes);
+  else if (in_head + bytes <= HEAD_BYTES)
+    memcpy(to, frame->head + in_head, bytes);
+  else
+    return false;
+  return true;
+}
+
+/* Of a line table: its size and first bytes. */
+static u64 beginning_of(const u8 *table) {
+  const u32 data = PYTHON_BYTES_DATA - PYTHON_VAR_SIZE;
+  u64 size = word_at(table), hash = size;
+  for (u32 i = 0; i < TABLE_BYTES && i < size; i += 8) {
+    u64 word = word_at(table + data + i);
+    if (size - i < 8)
+      word &= (1ull << 8 * (size - i)) - 1;
+    hash = python_mix(hash, word);
+  }
+  return hash;
+}
+
+/* Reads the table through the kernel, some hundred bytes at a time. */
+static bool tag_anew(pid_t pid, u64 code, struct tagged_code *tagged) {
+  static struct memory_window window;
+  const struct window_reading reading = {.window = &window};
+  u8 table[PYTHON_BYTES_DATA - PYTHON_VAR_SIZE + TABLE_BYTES];
+  memory_window_open(&window, pid);
+  tagged->code = 0;
+  if (!python_tag(&python_here, python_read_window, &reading, code, &tagged->tag) ||
+      !python_read_window(&reading, code + python_here.layout.code_lines, &tagged->lines, 8) ||
+      !python_read_window(&reading, tagged->lines + PYTHON_VAR_SIZE, table, sizeof(table)))
+    return false;
+  tagged->code = code;
+  tagged->beginning = beginning_of(table);
+  return true;
+}
+
+/* What of the code object would differ if another one had its address. */
+static u64 words_of(const u8 *code) {
+  const struct python_layout *layout = &python_here.layout;
+  u64 words = python_mix(word_at(code + layout->code_file), word_at(code + layout->code_name));
+  u32 first_line;
+  memcpy(&first_line, code + layout->code_first_line, sizeof(first_line));
+  return python_mix(words, first_line);
+}
+
+/* The same as python_tag(). */
+static bool tag_of(const struct watched_stack *watched, u32 i, const struct frame_pieces *frame,
+                   u64 *tag) {
+  if (has_numbers() && python_tag(&python_here, read_piece, frame, frame->code_at, tag))
+    return true;
+  struct tagged_code *tagged = pieces.frames[i].tagged;
+  u64 words = words_of(frame->code);
+  bool same = tagged->code == frame->code_at && pieces.frames[i].table && tagged->words == words &&
+              tagged->lines == word_at(frame->code + python_here.layout.code_lines) &&
+              tagged->beginning == beginning_of(pieces.frames[i].table);
+  if (!same && !tag_anew(watched->pid, frame->code_at, tagged))
+    return false;
+  tagged->words = words;
+  *tag = tagged->tag;
+  return true;
+}
+
+static bool put_frame(const struct watched_stack *watched, u32 i, const struct frame_head *head,
+                      struct stack_walk *walk) {
+  const struct frame_pieces pieces_of = {.frame = head->at,
+                                         .code_at = head->code,
+                                         .head = pieces.frames[i].head,
+                                         .code = pieces.frames[i].code};
+  struct python_frame *frame = &walk->frames[walk->n];
+  if (!is_python(head))
+    return true;
+  switch (python_read_frame(&python_here, read_piece, &pieces_of, head->at, frame)) {
+  case PYTHON_UNREADABLE:
+    return false;
+  case PYTHON_END:
+    return true;
+  case PYTHON_FRAME:
+    break;
+  }
+  if (!tag_of(watched, i, &pieces_of, &frame->tag))
+    return false;
+  walk->keys[walk->n++] = frame_key(frame);
+  return true;
+}
+
+/* The `n` outermost frames of the path whose pieces were read, at most as many as a walk holds: the
+ * innermost of them. */
+static bool put_frames(const struct watched_stack *watched, const struct path *path, u32 n,
+                       struct stack_walk *walk) {
+  walk->n = 0;
+  walk->more = path->more;
+  for (u32 i = path->n - n; i < path->n; i++) {
+    walk->more |= walk->n == MAX_STACK_FRAMES && is_python(&path->heads[i]);
+    if (walk->n < MAX_STACK_FRAMES && !put_frame(watched, i, &path->heads[i], walk))
+      return false;
+  }
+  return walk->n;
+}
+
+static void read_interpreter(struct watched_moment *moment) {
+  const u32 locked_at = PYTHON_GIL_LOCKED - PYTHON_GIL_HOLDER;
+  i32 collecting, locked = 0;
+  memcpy(&collecting, pieces.collecting, sizeof(collecting));
+  *moment = (struct watched_moment){.collecting = collecting == 1};
+  if (!pieces.holder)
+    return;
+  memcpy(&locked, pieces.holder + locked_at, sizeof(locked));
+  if (python_here.layout.gil_thread != PYTHON_NONE || locked == 1)
+    moment->gil_holder = word_at(pieces.holder);
+}
+
+static bool is_as_before(const struct watched_stack *watched, const struct path *path) {
+  return path->n && watched->whole && is_one_moment() && path->n == watched->n &&
+         memcmp(path->heads, watched->heads, path->n * sizeof(*path->heads)) == 0;
+}
+
+/* One moment, and the frames that it shows; `pieces` are those of `heads`. */
+static bool look(struct watched_stack *watched, struct memory_gather *gather,
+                 const struct frame_head *heads, u32 n, struct path *path) {
+  u64 top;
+  if (!read_moment(watched, gather, heads, n))
+    return false;
+  if (word_at(pieces.thread_id) != watched->thread_id)
+    watched->state = 0;
+  return watched->state && read_top(watched, gather, &top) &&
+         follow(path, gather, watched->pid, top, heads, n);
+}
+
+/* Further looks at a stack that has changed since the last time, until two in a row are each of one
+ * moment. What is the same in both counts. A thread that calls and returns all the time may have
+ * none: then nothing does. */
+static bool compare(struct watched_stack *watched, struct memory_gather *gather,
+                    struct stack_walk *walk) {
+  struct path *a = &first_path, *b = &second_path;
+  bool one_moment = false, before = is_one_moment();
+  watched->n = 0;
+  for (int looks = 0; looks < MOST_LOOKS; looks++, before = one_moment) {
+    if (looks)
+      *a = *b;
+    if (!look(watched, gather, a->heads, a->n, b))
+      return false;
+    one_moment = is_one_moment();
+    if (one_moment && before)
+      break;
+  }
+  watched->n = b->n;
+  memcpy(watched->heads, b->heads, b->n * sizeof(*b->heads));
+  u32 same = one_moment && before ? count_same(a, b) : 0;
+  watched->whole = same && same == a->n && same == b->n;
+  if (a->more || b->more) /* there is no outermost frame to begin at */
+    return watched->whole && put_frames(watched, a, same, walk);
+  return same && put_frames(watched, a, same + is_same_function(a, b, same), walk);
+}
+
+bool watched_stack_read(struct watched_stack *watched, struct memory_gather *gather,
+                        struct stack_walk *walk, struct watched_moment *moment) {
+  for (int attempt = 0; attempt < 2 && watched->state; attempt++, watched->n = 0) {
+    if (!look(watched, gather, watched->heads, watched->n, &first_path))
+      continue;
+    read_interpreter(moment);
+    bool found = is_as_before(watched, &first_path)
+                     ? put_frames(watched, &first_path, first_path.n, walk)
+                     : compare(watched, gather, walk);
+    if (found || !first_path.n)
+      return found;
+  }
+  return false;
+}
+
+static bool read_word(const struct watched_stack *watched, struct memory_gather *gather,
+                      u64 address, u64 *word) {
+  const u8 *bytes = memory_gather_one(gather, watched->pid, address, sizeof(*word));
+  *word = bytes ? word_at(bytes) : 0;
+  return bytes;
+}
+
+bool watched_stack_begin(struct watched_stack *watched, struct memory_gather *gather, pid_t pid,
+                         u64 state, u64 runtime) {
+  const struct python_layout *layout = &python_here.layout;
+  u64 gil;
+  *watched = (struct watched_stack){.pid = pid, .state = state};
+  if (!is_read_whole() ||
+      !read_word(watched, gather, state + layout->thread_id, &watched->thread_id) ||
+      !read_word(watched, gather, state + layout->thread_interpreter, &watched->interpreter) ||
+      !watched->interpreter)
+    return false;
+  if (layout->gil_thread != PYTHON_NONE) { /* a word behind the GIL */
+    watched->holder = runtime + layout->gil_thread;
+    watched->gil_lock = watched->holder - 8 - GIL_LOCK_BYTES;
+  } else if (read_word(watched, gather, watched->interpreter + layout->gil, &gil) && gil) {
+    watched->holder = gil + PYTHON_GIL_HOLDER;
+    watched->gil_lock = gil;
+  }
+  return true;
+}
