@@ -305,8 +305,6 @@ static int diff_rule_bits(struct diffing *d) {
                          "%s By more than a thousandth from step %.0f on: %.6g before, "
                          "%.6g after.",
                          where, first->parted_step, first->before, first->after);
-  if (!within)
-    return -ENOMEM;
   return add_finding(
       d, FINDING_DIFF_BITS, SEVERITY_WARNING, NAN,
       first ? arena_printf(d->arena,

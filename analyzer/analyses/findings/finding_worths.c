@@ -10,18 +10,15 @@
 #include "analyses/findings/findings.h"
 #include "analyses/path/path_replay.h"
 
-static int append_cure(struct analysis *a, const struct cure *first, const struct cure *second,
-                       struct cure *both) {
+static void append_cure(struct analysis *a, const struct cure *first, const struct cure *second,
+                        struct cure *both) {
   struct cure_change *changes = arena_array(a->arena, first->n + second->n + 1u, sizeof(*changes));
-  if (!changes)
-    return -ENOMEM;
   if (first->n)
     memcpy(changes, first->changes, first->n * sizeof(*changes));
   *both = (struct cure){changes, first->n};
   for (u32 i = 0; i < second->n; i++)
     if (!cure_has(a, first, &second->changes[i]))
       changes[both->n++] = second->changes[i];
-  return 0;
 }
 
 /* The findings before this one whose causes save less together with its own than apart. */
@@ -30,11 +27,9 @@ static int list_overlaps(struct findings *f, u32 index) {
   finding->overlaps = arena_array(f->a->arena, index + 1u, sizeof(*finding->overlaps));
   struct cure *both = arena_array(f->a->arena, index + 1u, sizeof(*both));
   struct worth *worths = arena_array(f->a->arena, index + 1u, sizeof(*worths));
-  int error = finding->overlaps && both && worths ? 0 : -ENOMEM;
-  for (u32 i = 0; i < index && !error; i++)
-    error = append_cure(f->a, &at[i].cure, &finding->cure, &both[i]);
-  if (!error)
-    error = replay_worths(f->a, both, index, false, worths);
+  for (u32 i = 0; i < index; i++)
+    append_cure(f->a, &at[i].cure, &finding->cure, &both[i]);
+  int error = replay_worths(f->a, both, index, false, worths);
   for (u32 i = 0; i < index && !error; i++) {
     const char *id = finding_id_words[at[i].id];
     double shared = at[i].worth_s + finding->worth_s - run_seconds(f, worths[i].ms);
@@ -55,12 +50,9 @@ int findings_share_worths(struct findings *f) {
   struct results *r = f->r;
   struct cure *joint = arena_array(f->a->arena, r->n_findings + 1u, sizeof(*joint));
   struct worth *worths = arena_array(f->a->arena, r->n_findings + 1u, sizeof(*worths));
-  int error = joint && worths ? 0 : -ENOMEM;
-  for (u32 i = 0; i < r->n_findings && !error; i++)
-    error =
-        append_cure(f->a, i ? &joint[i - 1] : &(struct cure){0}, &r->findings[i].cure, &joint[i]);
-  if (!error)
-    error = replay_worths(f->a, joint, r->n_findings, false, worths);
+  for (u32 i = 0; i < r->n_findings; i++)
+    append_cure(f->a, i ? &joint[i - 1] : &(struct cure){0}, &r->findings[i].cure, &joint[i]);
+  int error = replay_worths(f->a, joint, r->n_findings, false, worths);
   double before_s = 0, left_s = r->analysed_s > 0 ? r->analysed_s : INFINITY;
   for (u32 i = 0; i < r->n_findings && !error; i++) {
     struct finding *finding = &r->findings[i];

@@ -75,19 +75,13 @@ int finding_add(struct findings *f, enum severity severity, double worth_s, char
     f->cure = (struct cure){0};
   }
   u32 *copy = arena_array(f->a->arena, n_ranks + 1u, sizeof(u32));
-  if (!copy || !title || !evidence || !action)
-    return -ENOMEM;
   title = plain_numbers(f->a->arena, title);
   evidence = plain_numbers(f->a->arena, evidence);
-  if (!title || !evidence)
-    return -ENOMEM;
   if (n_ranks)
     memcpy(copy, ranks, n_ranks * sizeof(u32));
   if (r->n_findings == f->room) {
     u32 room = f->room ? f->room * 2 : 16;
     struct finding *grown = arena_array(f->a->arena, room, sizeof(*grown));
-    if (!grown)
-      return -ENOMEM;
     if (r->n_findings)
       memcpy(grown, r->findings, r->n_findings * sizeof(*grown));
     r->findings = grown;
@@ -215,7 +209,7 @@ static int describe_close_second(struct analysis *a) {
   first->close_second = arena_printf(
       a->arena, "not stable: %s is worth %.0f %% of that, and may come first in another run",
       finding_id_words[second->id], 100 * second->worth_s / first->worth_s);
-  return first->close_second ? 0 : -ENOMEM;
+  return 0;
 }
 
 int findings_analyse(struct analysis *a) {

@@ -79,8 +79,6 @@ static int add_mismatch(const struct instance *i, enum match_state state, u32 *r
                               .minority = minority,
                               .detail = detail,
                               .op = call->op};
-  if (!detail || !ranks)
-    return -ENOMEM;
   VECTOR_PUSH(&i->matching->mismatches, mismatch);
   return 0;
 }

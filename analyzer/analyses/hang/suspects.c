@@ -12,8 +12,6 @@ int name_suspect(struct suspect_search *j, u32 rank, enum suspect_reason reason,
   if (j->named[rank])
     return 0;
   struct suspect suspect = {.rank = rank, .reason = reason, .evidence = evidence};
-  if (!evidence)
-    return -ENOMEM;
   VECTOR_PUSH(&j->waits->suspects, suspect);
   j->named[rank] = true;
   return 0;

@@ -265,8 +265,6 @@ static int grow_tree(struct stacks *stacks, struct stack *stack, const struct fr
       name = arena_text(arena, name);
     stack->stack = memory_frames_find_or_add(&stacks->tree, stack->stack, name,
                                              frame->priority >= PRIORITY_STRING);
-    if (!stack->stack)
-      return -ENOMEM;
   }
   return 0;
 }

@@ -74,8 +74,6 @@ int rule_convergence_spikes(struct findings *f) {
   if (!loss || loss->spikes < SPIKES_LEAST)
     return 0;
   char *steps = list_spikes(f, SIGNAL_LOSS);
-  if (!steps)
-    return -ENOMEM;
   return finding_add(
       f, SEVERITY_WARNING, NAN, arena_printf(f->a->arena, "The loss has %.0f spikes", loss->spikes),
       arena_printf(f->a->arena,

@@ -324,8 +324,6 @@ int findings_note_core_shortage(struct analysis *a) {
     bool explained = lost.explains_s > 0 && !(finding->worth_s > lost.explains_s);
     finding->severity = explained ? SEVERITY_INFO : finding->severity;
     finding->evidence = explain_by_cores(a, finding, &lost, explained);
-    if (!finding->evidence)
-      return -ENOMEM;
   }
-  return groups ? 0 : -ENOMEM;
+  return 0;
 }

@@ -198,8 +198,6 @@ static int unseen_collectives(struct findings *f, u32 *ranks) {
     return 0;
   const char *of = describe_ranks_of_all(f, ranks, n);
   const char *on_some = n < model->n_ranks ? arena_printf(f->a->arena, " ON %s", of) : "";
-  if (!of || !on_some)
-    return -ENOMEM;
   return finding_add(
       f, SEVERITY_CRITICAL, NAN,
       arena_printf(f->a->arena, "COMMUNICATION TIMES ARE MISSING%s", on_some),

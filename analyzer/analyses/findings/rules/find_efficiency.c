@@ -106,8 +106,6 @@ int rule_recoverable(struct findings *f) {
   struct cure cure = {changes, 0};
   double sum = 0;
   const struct budget_line *most = NULL;
-  if (!changes)
-    return -ENOMEM;
   for (size_t i = 0; i < PARTS; i++) {
     const struct budget_line *line = budget_line_of(r, parts[i]);
     if (!line || !line->cure.n)

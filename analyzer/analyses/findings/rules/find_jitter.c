@@ -47,14 +47,22 @@ static const char *describe_step_line(struct findings *f, const struct step_line
                       duration_ms(line->peers_ms).text, activity, waits);
 }
 
+/* For a title: where, and on which rank if there are others. */
+static const char *name_step_line(struct findings *f, const struct step_line *at) {
+  if (!at->line)
+    return "";
+  bool of_one = at->rank != INDEX_NONE && f->a->model->n_ranks > 1;
+  return of_one ? arena_printf(f->a->arena, ", at %s of rank %u", at->line->place,
+                               f->a->model->ranks[at->rank].rank)
+                : arena_printf(f->a->arena, ", at %s", at->line->place);
+}
+
 static int add_other_work_finding(struct findings *f, u32 kind) {
   struct other_work *work = &f->r->other_work[kind];
   struct arena *arena = f->a->arena;
   struct step_line at;
   int error = step_line_of_work(f->a, kind, &at);
   const char *where = error ? NULL : describe_step_line(f, &at);
-  if (!where)
-    return -ENOMEM;
   work->at = at.line ? at.line->place : NULL;
   work->waits_at = at.waits ? at.waits->place : NULL;
   const char *calls =
@@ -62,13 +70,10 @@ static int add_other_work_finding(struct findings *f, u32 kind) {
           ? arena_printf(arena, " They contain a call of %s that hardly any other step has.",
                          work->collective)
           : "";
-  if (!calls)
-    return -ENOMEM;
   double share = work->sum_s / f->r->analysed_s;
   return finding_add(
       f, share >= WORTH_MENTIONING ? SEVERITY_WARNING : SEVERITY_INFO, work->sum_s,
-      arena_printf(arena, "%c%s%s%s", work->name[0] - 32, work->name + 1, at.line ? ", at " : "",
-                   at.line ? at.line->place : ""),
+      arena_printf(arena, "%c%s%s", work->name[0] - 32, work->name + 1, name_step_line(f, &at)),
       arena_printf(
           arena,
           "A step of training takes %s (median), these %s longer; together %s, %s of the time "
@@ -107,8 +112,6 @@ static int line_of_long_steps(struct findings *f, const struct long_steps *longe
                               struct arena *scratch, struct step_line *at) {
   bool *is_long = arena_array(scratch, f->a->model->steps.n + 1u, sizeof(*is_long));
   double *excess = arena_array(scratch, longer->n + 1u, sizeof(*excess));
-  if (!is_long || !excess)
-    return -ENOMEM;
   for (u32 i = 0; i < longer->n; i++) {
     is_long[longer->at[i].step] = true;
     excess[i] = longer->at[i].excess_ms;
@@ -124,8 +127,6 @@ static int add_long_steps_finding(struct findings *f, const struct long_steps *l
   struct step_line at;
   int error = line_of_long_steps(f, longer, scratch, &at);
   const char *where = error ? NULL : describe_step_line(f, &at);
-  if (!which || !where)
-    return -ENOMEM;
   u32 rank = at.rank != INDEX_NONE ? f->a->model->ranks[at.rank].rank : INDEX_NONE;
   /* The replay has some of the steps; what they lost is known of all. */
   static const struct cure_change long_steps = {.kind = CHANGE_LONG_STEPS};
@@ -134,9 +135,9 @@ static int add_long_steps_finding(struct findings *f, const struct long_steps *l
   return finding_add(
       f, lost >= WORTH_ALARM * r->analysed_s * 1e3 ? SEVERITY_CRITICAL : SEVERITY_WARNING,
       lost / 1e3,
-      arena_printf(arena, "%u of %u steps%s take at least %.0f %% longer than the typical one%s%s",
+      arena_printf(arena, "%u of %u steps%s take at least %.0f %% longer than the typical one%s",
                    longer->n, f->a->n_training, r->n_other_work ? " of training" : "",
-                   100 * JITTER_TAIL, at.line ? ", at " : "", at.line ? at.line->place : ""),
+                   100 * JITTER_TAIL, name_step_line(f, &at)),
       arena_printf(
           arena, "Median %.3g ms, 95th percentile %.3g ms, coefficient of variation %.0f %%. %s%s",
           r->step_median_ms, r->step_p95_ms, 100 * r->step_cv, which, where),

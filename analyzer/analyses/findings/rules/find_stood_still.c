@@ -57,8 +57,6 @@ int rule_stood_still(struct findings *f) {
   const struct stalled_rank *named = odd ? odd : common;
   u32 *ranks = arena_array(arena, stalls->n_ranks, sizeof(*ranks)), n = 0;
   double longest = NAN;
-  if (!ranks)
-    return -ENOMEM;
   for (u32 i = 0; i < stalls->n_ranks; i++) {
     const struct stalled_rank *rank = &stalls->ranks[i];
     longest = fmax(longest, rank->for_s);
@@ -69,8 +67,6 @@ int rule_stood_still(struct findings *f) {
   char *others = odd ? arena_printf(arena, " %u of the others: %s.", count_ranks_at(stalls, common),
                                     common->words ? common->words : "not known")
                      : arena_text(arena, "");
-  if (!where || !others)
-    return -ENOMEM;
   char *who = n == 1 ? arena_printf(arena, "rank %u", ranks[0])
                      : arena_printf(arena, "%u of %u ranks", n, stalls->n_ranks);
   return finding_add(

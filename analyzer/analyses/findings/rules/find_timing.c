@@ -55,8 +55,6 @@ int rule_dataloader_bound(struct findings *f) {
   double worth = worth_of(f, what_if_cure(f, WHAT_IF_INPUT, -1), worst_ms);
   const struct sampled_line *line = r->ranks[worst].input_line;
   char *at = describe_input_line(f, line);
-  if (!at)
-    return -ENOMEM;
   return finding_add(
       f, severity_of(f, worst_ms), worth,
       arena_printf(f->a->arena, "Training waits for its input: %.0f %% of %s%s%s",

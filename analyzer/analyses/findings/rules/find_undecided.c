@@ -10,11 +10,8 @@
 #include "analyses/analyses.h"
 #include "analyses/findings/findings.h"
 
-static int add_undecided(struct results *r, const char *what, const char *why) {
-  if (!why)
-    return -ENOMEM;
+static void add_undecided(struct results *r, const char *what, const char *why) {
   r->undecided[r->n_undecided++] = (struct undecided){what, why};
-  return 0;
 }
 
 /* Calls that no finding mentions and that are not known to be right either; NULL if there are
@@ -79,11 +76,9 @@ int undecided_analyse(struct analysis *a) {
   };
   u32 n = sizeof(gaps) / sizeof(gaps[0]);
   r->undecided = arena_array(a->arena, n, sizeof(*r->undecided));
-  if (!r->undecided)
-    return -ENOMEM;
   for (u32 i = 0; i < n; i++)
-    if (gaps[i].why && add_undecided(r, gaps[i].what, gaps[i].why) < 0)
-      return -ENOMEM;
+    if (gaps[i].why)
+      add_undecided(r, gaps[i].what, gaps[i].why);
   return 0;
 }
 
