@@ -132,6 +132,7 @@ static u32 set_clocks(struct aligner *aligner, bool *placed) {
       follow_realtime(aligner, r);
     model->ranks[r].clock = (struct clock_fit){.aligned = placed[r],
                                                .domain = aligner->domains.of[r],
+                                               .at_ns = aligner->clocks[r].pivot,
                                                .offset_ns = aligner->clocks[r].offset,
                                                .drift_ppm = aligner->clocks[r].drift * 1e6,
                                                .error_us = fit->error_ns / 1e3,

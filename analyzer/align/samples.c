@@ -201,8 +201,11 @@ void samples_collect(struct samples *samples, const struct model *model, struct 
 
 void samples_mean_times(const struct samples *samples, double *transfer_us, double *waiting_us) {
   double n = 0;
+  bool collectives = samples->n && !samples->at[0].messages; /* these come first */
   *transfer_us = *waiting_us = 0;
   for (u32 s = 0; s < samples->n; s++) {
+    if (collectives && samples->at[s].messages)
+      continue;
     *transfer_us += (double)samples->at[s].transfer_ns / 1e3 * samples->at[s].n;
     *waiting_us += (double)samples->at[s].waiting_ns / 1e3 * samples->at[s].n;
     n += samples->at[s].n;

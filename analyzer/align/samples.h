@@ -34,8 +34,8 @@ struct member_times {
 };
 struct member_times member_times_of(const struct model *model, const struct collective *collective);
 
-/* Means over all sampled collectives: of a transfer, and of the rank that waits most, whatever the
- * clocks say. */
+/* Means over all sampled collectives, or messages where there are none: of a transfer, and of the
+ * rank that waits most, whatever the clocks say. */
 void samples_mean_times(const struct samples *samples, double *transfer_us, double *waiting_us);
 
 #endif

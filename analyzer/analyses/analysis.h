@@ -104,7 +104,7 @@ struct analysis {
   u32 *next_call; /* [n_arrivals] the next of the calls that ran as one kernel (a group's), as a
                      ring; itself if it ran alone */
   bool *untimed;  /* [rank * n_steps + step - first_step] see untimed.c */
-  i64 *wait_in_other_comms; /* [n_arrivals] exposed wait of that rank in other communicators, since
+  i64 *time_in_other_comms; /* [n_arrivals] exposed time of that rank in other communicators, since
                             its step began, up to this arrival */
   struct graph *graph;
   struct kernel_names *kernel_names;

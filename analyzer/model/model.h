@@ -21,7 +21,7 @@
 struct clock_fit {
   bool aligned;
   u32 domain; /* ranks with the same number share one clock: that of their host since its boot */
-  i64 offset_ns;
+  i64 at_ns, offset_ns; /* the axis less its clock, when that says so much */
   double drift_ppm;
   double error_us;   /* its clock is on the axis within this, from the first to the last collective
                         that ties it; 0 where its clock is the axis; NAN if not aligned */

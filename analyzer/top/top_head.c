@@ -217,17 +217,29 @@ __attribute__((format(printf, 3, 4))) static void put_alert(struct pen *pen, con
   pen_newline(pen);
 }
 
-/* "ranks 1, 3 have not come to", "rank 1 has not ended", "3 ranks wait in" */
+/* " on node1", where these ranks are on one of several hosts. */
+static const char *on_host(const struct live_view *view, const u32 *ranks, u32 n, char room[96]) {
+  bool one = view->n_hosts > 1 && n;
+  for (u32 i = 1; i < n; i++)
+    one &= view->ranks[ranks[i]].host == view->ranks[ranks[0]].host;
+  const char *name = one ? view->hosts[view->ranks[ranks[0]].host].name : NULL;
+  snprintf(room, 96, name ? " on %s" : "%s", name ? name : "");
+  return room;
+}
+
+/* "ranks 1, 3 have not come to", "rank 1 on node1 has not ended", "3 ranks wait in" */
 static void describe_waited_for(const struct live_view *view, const struct live_wait *wait,
                                 char *room, size_t bytes) {
   char *absent = ranks_text(view, wait->absent, wait->n_absent);
+  char host[96];
   bool one = wait->n_absent == 1;
   if (!wait->n_absent)
     snprintf(room, bytes, "%s %s in", plural(wait->n_waiting, "rank").text,
              wait->n_waiting == 1 ? "waits" : "wait");
   else
-    snprintf(room, bytes, "rank%s %s %s not %s", one ? "" : "s", absent ? absent : "?",
-             one ? "has" : "have", wait->called ? "ended" : "come to");
+    snprintf(room, bytes, "rank%s %s%s %s not %s", one ? "" : "s", absent ? absent : "?",
+             on_host(view, wait->absent, wait->n_absent, host), one ? "has" : "have",
+             wait->called ? "ended" : "come to");
   free(absent);
 }
 
@@ -270,15 +282,15 @@ static bool is_repeated(const struct live_view *view, u32 rank) {
 }
 
 static void put_state(const struct live_view *view, const u32 *alike, u32 n, struct pen *pen) {
-  char words[96] = "";
+  char words[96] = "", host[96];
   double longest = NAN;
   char *ranks = ranks_text(view, alike, n);
   for (u32 i = 0; i < n; i++)
     longest = fmax(view->ranks[alike[i]].silent_s, longest);
   if (!isnan(longest))
     snprintf(words, sizeof(words), "; silent for %s", duration_s(longest).text);
-  put_alert(pen, words, "rank%s %s: %s", n == 1 ? "" : "s", ranks ? ranks : "?",
-            view->ranks[alike[0]].what);
+  put_alert(pen, words, "rank%s %s%s: %s", n == 1 ? "" : "s", ranks ? ranks : "?",
+            on_host(view, alike, n, host), view->ranks[alike[0]].what);
   free(ranks);
 }
 
@@ -317,10 +329,10 @@ static u32 put_nccl(struct live_view *view, struct pen *pen, u32 most) {
     for (u32 k = i; k < view->n_ranks; k++)
       if (same_error(&view->ranks[k], rank))
         alike[n++] = k;
-    char *ranks = ranks_text(view, alike, n);
+    char *ranks = ranks_text(view, alike, n), host[96];
     if (found++ < most)
-      put_alert(pen, "", "NCCL reports on rank%s %s: %s", n == 1 ? "" : "s", ranks ? ranks : "?",
-                rank->nccl_error);
+      put_alert(pen, "", "NCCL reports on rank%s %s%s: %s", n == 1 ? "" : "s", ranks ? ranks : "?",
+                on_host(view, alike, n, host), rank->nccl_error);
     free(ranks);
   }
   return found;

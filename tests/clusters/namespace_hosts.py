@@ -30,21 +30,22 @@ def write(path, text):
 
 
 class Quota:
-    """A control group that may use so many cores; of version 1 or 2, whichever has the controller."""
+    """A control group whose cores can be limited; of version 1 or 2, whichever has the controller."""
 
-    def __init__(self, name, cores):
-        if os.path.isdir("/sys/fs/cgroup/cpu"):
-            self.folder = f"/sys/fs/cgroup/cpu/{name}"
-            limits = {"cpu.cfs_period_us": "100000", "cpu.cfs_quota_us": str(int(cores * 100000))}
-        else:
-            self.folder = f"/sys/fs/cgroup/{name}"
-            limits = {"cpu.max": f"{int(cores * 100000)} 100000"}
+    def __init__(self, name):
+        self.is_first = os.path.isdir("/sys/fs/cgroup/cpu")
+        self.folder = f"/sys/fs/cgroup/cpu/{name}" if self.is_first else f"/sys/fs/cgroup/{name}"
         try:
             os.mkdir(self.folder)
-            for limit, value in limits.items():
-                write(os.path.join(self.folder, limit), value)
+            self.limit(64)
         except OSError as reason:
             raise CannotMake(f"no control group with a quota: {reason}") from reason
+
+    def limit(self, cores):
+        limits = {"cpu.cfs_period_us": "100000", "cpu.cfs_quota_us": str(int(cores * 100000))} if self.is_first \
+            else {"cpu.max": f"{int(cores * 100000)} 100000"}
+        for limit, value in limits.items():
+            write(os.path.join(self.folder, limit), value)
 
     def enter(self):
         """In a child, before it executes its program."""
@@ -130,8 +131,12 @@ class Hosts:
             command("tc", "-n", namespace, "qdisc", "add", "dev", device, "root", "tbf", "rate", rate, "burst", "64kb",
                     "latency", "400ms")
 
+    def group_cores(self, number):
+        """What is started on the host from now on can be limited."""
+        self.quotas[number] = Quota(f"{self.prefix}h{number}")
+
     def limit_cores(self, number, cores):
-        self.quotas[number] = Quota(f"{self.prefix}h{number}", cores)
+        self.quotas[number].limit(cores)
 
     def first_process(self, number):
         return command("pgrep", "-P", str(self.processes[number].pid)).split()[0]

@@ -5,7 +5,11 @@
  *
  *   SKEW_OFFSET_NS   added to CLOCK_REALTIME and CLOCK_MONOTONIC: one number, which is
  *                    multiplied by RANK, or one for each rank, separated by commas
+ *   SKEW_WALL_NS     added to CLOCK_REALTIME only, given in the same way
  *   SKEW_DRIFT_PPM   how much faster the clocks run, given in the same way
+ *   SKEW_ZERO_NS     when the drift starts, by CLOCK_MONOTONIC, so that it is one for all processes
+ *                    of a host; else with the process
+ *   SKEW_RANK        whose settings these are; else RANK
  *   SKEW_HOSTS       1: the host name of rank N is node<N>, and its machine was booted apart
  *
  * The stand-ins and their logs use the kernel's clock (gpu/clock.h), so the truth has the right
@@ -30,7 +34,7 @@
 #define EXPORT __attribute__((visibility("default")))
 #define NS_PER_S 1000000000ll
 
-static int64_t offset_ns, zero_ns;
+static int64_t offset_ns, wall_ns, zero_ns;
 static double drift;
 static bool own_host;
 static int rank;
@@ -54,14 +58,15 @@ static double setting_of_rank(const char *name) {
   return text ? atof(text) : 0;
 }
 
-/* The drift starts with the process. */
 __attribute__((constructor)) static void read_settings(void) {
-  const char *text = getenv("RANK"), *hosts = getenv("SKEW_HOSTS");
+  const char *own = getenv("SKEW_RANK"), *text = own ? own : getenv("RANK");
+  const char *hosts = getenv("SKEW_HOSTS"), *zero = getenv("SKEW_ZERO_NS");
   rank = text ? atoi(text) : 0;
   offset_ns = (int64_t)setting_of_rank("SKEW_OFFSET_NS");
+  wall_ns = (int64_t)setting_of_rank("SKEW_WALL_NS");
   drift = setting_of_rank("SKEW_DRIFT_PPM") / 1e6;
   own_host = text && hosts && atoi(hosts);
-  zero_ns = raw(CLOCK_MONOTONIC);
+  zero_ns = zero ? atoll(zero) : raw(CLOCK_MONOTONIC);
 }
 
 static bool is_changed(clockid_t clock) {
@@ -79,8 +84,13 @@ static bool is_changed(clockid_t clock) {
   }
 }
 
-static int64_t shift(void) {
-  return offset_ns + (int64_t)(drift * (double)(raw(CLOCK_MONOTONIC) - zero_ns));
+static bool is_wall(clockid_t clock) {
+  return clock == CLOCK_REALTIME || clock == CLOCK_REALTIME_COARSE || clock == CLOCK_TAI;
+}
+
+static int64_t shift(clockid_t clock) {
+  return offset_ns + (is_wall(clock) ? wall_ns : 0) +
+         (int64_t)(drift * (double)(raw(CLOCK_MONOTONIC) - zero_ns));
 }
 
 static struct timespec add_ns(struct timespec time, int64_t by) {
@@ -92,7 +102,7 @@ EXPORT int clock_gettime(clockid_t clock, struct timespec *time) {
   if (syscall(SYS_clock_gettime, clock, time) != 0)
     return -1;
   if (is_changed(clock))
-    *time = add_ns(*time, shift());
+    *time = add_ns(*time, shift(clock));
   return 0;
 }
 
@@ -116,7 +126,7 @@ EXPORT int clock_nanosleep(clockid_t clock, int flags, const struct timespec *un
                            struct timespec *left) {
   struct timespec deadline = *until;
   if (flags & TIMER_ABSTIME && is_changed(clock))
-    deadline = add_ns(deadline, -shift());
+    deadline = add_ns(deadline, -shift(clock));
   return syscall(SYS_clock_nanosleep, clock, flags, &deadline, left) == 0 ? 0 : errno;
 }
 

@@ -35,6 +35,10 @@ struct findings {
   struct worth worth;
 };
 
+/* A sentence about the hosts between which these transfers go, and which of their links are slow,
+ * if the record tells; "" on one host. */
+const char *describe_hosts_of(struct findings *f, const struct collective_result *row);
+
 /* Adds a finding of the running rule. Texts come from arena_printf(): a NULL one means that memory
  * ran out. 0, or -ENOMEM. */
 int finding_add(struct findings *f, enum severity severity, double worth_s, char *title,

@@ -200,6 +200,31 @@ static void summarise_choices(struct analysis *a, const struct kind *kind, const
   out->channels = median_of(scratch, known);
 }
 
+/* Of a collective the shortest time of a member, whatever the clocks say; a message's receive ends
+ * later than its send starts by the time it takes, and by how far the clocks are apart. */
+static double shortest_time(const struct model *model, const struct collective *c) {
+  const struct arrival *at = &model->arrivals[c->first_arrival];
+  if (op_is_message(c->op))
+    return c->n_arrivals == 2 && has_run(&at[0]) && has_run(&at[1])
+               ? (double)(at[1].end - at[0].start)
+               : NAN;
+  double shortest = NAN;
+  for (u32 i = 0; i < c->n_arrivals && op_is_barrier_like(c->op); i++)
+    if (has_run(&at[i]))
+      shortest = fmin(shortest, (double)(at[i].end - at[i].start));
+  return shortest;
+}
+
+static double median_shortest(const struct model *model, const struct kind *kind, const u32 *order,
+                              double *scratch) {
+  u32 known = 0;
+  for (u32 i = 0; i < kind->n; i++) {
+    scratch[known] = shortest_time(model, &model->collectives[order[kind->first + i]]);
+    known += !isnan(scratch[known]);
+  }
+  return median_of(scratch, known);
+}
+
 static void summarise_kind(struct analysis *a, struct kind *kind, const u32 *order,
                            struct collective_result *out, double *scratch) {
   const struct comm *comm = &a->model->comms[kind->comm];
@@ -224,6 +249,7 @@ static void summarise_kind(struct analysis *a, struct kind *kind, const u32 *ord
   out->bytes = kind->bytes || kind->op == TSCOPE_OP_BARRIER ? (double)kind->bytes : NAN;
   out->wait_ms = wait / 1e6;
   out->transfer_ms = transfer / 1e6;
+  out->shortest_ms = median_shortest(a->model, kind, order, scratch) / 1e6;
   /* bytes per ns are 1e9 bytes per s */
   out->algbw_gbps = transfer > 0 && kind->bytes ? (double)kind->bytes / transfer : NAN;
   out->busbw_gbps = comm->size ? out->algbw_gbps * op_bus_factor(kind->op, comm->size) : NAN;

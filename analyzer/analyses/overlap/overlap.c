@@ -119,7 +119,7 @@ static i64 clamp(i64 value, i64 low, i64 high) {
   return value < low ? low : value > high ? high : value;
 }
 
-static void add_wait(struct waits *waits, u32 step, u32 comm, i64 begin, i64 end, i64 exposed) {
+static void add_time(struct waits *waits, u32 step, u32 comm, i64 begin, i64 end, i64 exposed) {
   if (waits->step != step + 1) {
     waits->step = step + 1;
     waits->all = 0;
@@ -138,7 +138,7 @@ static void add_wait(struct waits *waits, u32 step, u32 comm, i64 begin, i64 end
   waits->by_comm[comm] += exposed;
 }
 
-static i64 wait_in_other_comms(const struct sweep *s, u32 comm, i64 now) {
+static i64 time_in_other_comms(const struct sweep *s, u32 comm, i64 now) {
   const struct waits *w = &s->waits;
   if (s->window == s->n_windows || w->step != s->windows[s->window].step + 1)
     return 0;
@@ -169,7 +169,9 @@ static void add_piece(struct sweep *s, u8 op, u32 comm, i64 start, i64 transfer,
     of_op->transfer += trains ? after : 0;
     s->parts[i].wait += before;
     s->parts[i].transfer += after;
-    add_wait(&s->waits, s->windows[i].step, comm, low, split, before);
+    /* messages make a rank late for a collective of the same communicator, too */
+    add_time(&s->waits, s->windows[i].step, op_is_message(op) ? INDEX_NONE : comm, low, high,
+             before + after);
   }
 }
 
@@ -195,7 +197,7 @@ static void sweep_collectives(struct sweep *s) {
       transfer = arrival_transfer_begin(s->a, arrival);
       if (arrival->collective != INDEX_NONE) {
         comm = model->collectives[arrival->collective].comm;
-        s->a->wait_in_other_comms[span->link] = wait_in_other_comms(s, comm, span->start);
+        s->a->time_in_other_comms[span->link] = time_in_other_comms(s, comm, span->start);
       }
     } else if (span->category == COMM_OP_PEER_COPY) {
       op = span->category;
@@ -319,7 +321,7 @@ static void carry_waits(struct analysis *a, u32 rank, struct carrier *c) {
   const struct model *model = a->model;
   const struct rank_events *events = model_events(model, rank);
   u32 n = carry_count(c, events->calls.n + events->kernels.n, 1);
-  i64 *waits = a->wait_in_other_comms;
+  i64 *waits = a->time_in_other_comms;
   for (u32 i = 0; i < n && i < events->calls.n + events->kernels.n; i++) {
     u32 arrival = i < events->calls.n ? events->calls.at[i].arrival
                                       : events->kernels.at[i - events->calls.n].arrival;

@@ -33,7 +33,7 @@ double arrival_time(const struct straggler_test *c, u32 index) {
 }
 
 double arrival_own_time(const struct straggler_test *c, u32 index) {
-  return arrival_time(c, index) - (double)c->a->wait_in_other_comms[index];
+  return arrival_time(c, index) - (double)c->a->time_in_other_comms[index];
 }
 
 /* The largest error between two members of a communicator. */

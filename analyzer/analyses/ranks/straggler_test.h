@@ -55,7 +55,7 @@ struct verdict {
 void arrival_times_prepare(struct straggler_test *c);
 
 /* When a member (index into model.arrivals) was ready, on an axis on which differences between
- * members are meaningful; NAN if not known. The second leaves out its wait in other communicators.
+ * members are meaningful; NAN if not known. The second leaves out its time in other communicators.
  */
 double arrival_time(const struct straggler_test *c, u32 index);
 double arrival_own_time(const struct straggler_test *c, u32 index);

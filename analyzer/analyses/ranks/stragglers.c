@@ -4,12 +4,13 @@
  *
  * For each step and communicator one collective is tested: the one with the most wait, because
  * those of one step are correlated. A rank's arrival there is the time when it really started, less
- * its own wait in other communicators during the step: a rank that one group made late is not to
- * blame in the next. If all ranks were alike, each would be last in 1/n of m tested collectives.
- * Then the probability to be last k or more times is the tail of a binomial distribution; it is
- * multiplied by the number of tests made (Bonferroni). A straggler must also be last in most of the
- * tested collectives, and cause a wait that is larger than the error of the clocks. A straggler
- * that was found is left out and the others are tested again, so several can be named.
+ * its own time in other communicators during the step: a rank that one group, or its link, made
+ * late is not to blame in the next. If all ranks were alike, each would be last in 1/n of m tested
+ * collectives. Then the probability to be last k or more times is the tail of a binomial
+ * distribution; it is multiplied by the number of tests made (Bonferroni). A straggler must also be
+ * last in most of the tested collectives, and cause a wait that is larger than the error of the
+ * clocks. A straggler that was found is left out and the others are tested again, so several can be
+ * named.
  */
 #include <errno.h>
 #include <math.h>

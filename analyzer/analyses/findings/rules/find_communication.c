@@ -43,10 +43,10 @@ static char *describe_kind(struct findings *f, const struct exposed *e) {
            : arena_printf(f->a->arena, "; most in %s", e->worst->op);
   return arena_printf(f->a->arena,
                       "Transfers take %.3g ms %s, compute %.3g ms; %.3g ms of transfer (%.0f %% of "
-                      "%s) run while nothing computes%s.%s",
+                      "%s) run while nothing computes%s.%s%s",
                       e->all_transfer_ms, per_step(f), e->compute_ms, e->transfer_ms,
                       100 * e->transfer_ms / f->step_ms, f->a->whole_run ? "the run" : "the step",
-                      most ? most : "",
+                      most ? most : "", kind ? describe_hosts_of(f, kind) : "",
                       f->a->model->n_ranks < f->a->model->world_size
                           ? " This includes waiting for the ranks that were not found."
                           : "");

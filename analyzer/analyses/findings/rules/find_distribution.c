@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * Ranks that keep others waiting, and links that are slower than others.
+ * Ranks that keep others waiting.
  */
 #include <math.h>
 #include <stdlib.h>
@@ -295,78 +295,4 @@ int rule_load_imbalance(struct findings *f) {
     return 0;
   double worth = worth_of(f, what_if_cure(f, WHAT_IF_EVERY_RANK, -1), rest);
   return add_imbalance_finding(f, wait, rest, worth);
-}
-
-/* --- DIST.SLOW_LINK --- */
-
-static bool comparable(const struct findings *f, const struct collective_result *a,
-                       const struct collective_result *b) {
-  const struct comm *comms = f->a->model->comms;
-  return a->op_id == b->op_id && a->bytes == b->bytes && b->transfer_ms > 0 &&
-         comms[a->comm_index].size == comms[b->comm_index].size &&
-         comms[a->comm_index].backend == comms[b->comm_index].backend;
-}
-
-static u32 link_ranks(const struct findings *f, const struct collective_result *c, u32 *ranks) {
-  const struct model *model = f->a->model;
-  const struct comm *comm = &model->comms[c->comm_index];
-  if (c->from != INDEX_NONE) {
-    ranks[0] = c->from;
-    ranks[1] = c->to;
-    return 2;
-  }
-  u32 n = 0;
-  for (u32 i = 0; i < comm->size; i++)
-    if (comm->members[i] != INDEX_NONE)
-      ranks[n++] = model->ranks[comm->members[i]].rank;
-  return n;
-}
-
-static int check_link(struct findings *f, u32 index, double *values, u32 *ranks) {
-  const struct results *r = f->r;
-  const struct collective_result *c = &r->collectives[index];
-  u32 n = 0;
-  if (!(c->transfer_ms > 0) || !(c->bytes > 0))
-    return 0;
-  for (u32 i = 0; i < r->n_collectives; i++)
-    if (i != index && comparable(f, c, &r->collectives[i]))
-      values[n++] = r->collectives[i].transfer_ms;
-  double others = median_of(values, n);
-  double extra = (c->transfer_ms - others) * c->count / f->steps;
-  if (n < SLOW_LINK_MIN_PEERS || c->transfer_ms < SLOW_LINK_RATIO * others ||
-      extra < WORTH_MENTIONING * f->step_ms)
-    return 0;
-  u32 n_ranks = link_ranks(f, c, ranks);
-  double worth = worth_of_change(f,
-                                 (struct cure_change){.kind = CHANGE_TRANSFERS,
-                                                      .which = c->comm_index,
-                                                      .of = c->op_id,
-                                                      .left = others / c->transfer_ms},
-                                 extra);
-  return finding_add(
-      f, severity_of(f, extra), worth,
-      arena_printf(f->a->arena, "Transfers on %s take %.1f times as long as elsewhere", c->comm,
-                   c->transfer_ms / others),
-      arena_printf(f->a->arena,
-                   "%s of %.3g MB: %.3g ms on %s, median %.3g ms on %u others alike, once all "
-                   "had arrived; %.0f times.",
-                   c->op, c->bytes / 1e6, c->transfer_ms, c->comm, others, n, c->count),
-      arena_printf(f->a->arena,
-                   "Check the links between the ranks of %s: NIC, cable, PCIe width, "
-                   "NVLink state, and whether traffic takes the path you expect.",
-                   c->comm),
-      ranks, n_ranks);
-}
-
-/* Comparing every kind with every other is quadratic: the costliest are enough. */
-#define LINKS_COMPARED 256u
-
-int rule_slow_link(struct findings *f) {
-  u32 n = f->r->n_collectives, ranks_n = f->a->model->n_ranks;
-  double *values = arena_array(f->a->arena, n + 1u, sizeof(double));
-  u32 *ranks = arena_array(f->a->arena, ranks_n + 2u, sizeof(u32));
-  int error = 0;
-  for (u32 i = 0; values && ranks && i < n && i < LINKS_COMPARED && !error; i++)
-    error = check_link(f, i, values, ranks);
-  return error;
 }

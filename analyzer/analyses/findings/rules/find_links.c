@@ -1,0 +1,349 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Links that are slower than others: of a host, between two hosts, or of one communicator.
+ *
+ * Transfers alike (operation, size, number of ranks) that went over different hosts are compared.
+ * If each that a host took part in was slower than all others, its links are slow; the same for two
+ * hosts. Times are those of the member that took the shortest, which needs no common clock.
+ * Messages need one, but its error has another sign in each direction: so they count if both are
+ * known.
+ */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "analyses/findings/findings.h"
+#include "base/quantity.h"
+#include "base/statistics.h"
+
+/* Comparing every kind with every other is quadratic: the costliest are enough. */
+#define LINKS_COMPARED 256u
+
+/* Transfers of one communicator, or the messages between two hosts. */
+struct route {
+  const struct collective_result *row; /* the costliest */
+  double ms;
+  bool *hosts; /* [n_hosts] it goes over */
+  u32 n_hosts;
+};
+
+struct routes {
+  struct findings *f;
+  u32 *host_of;    /* [n_ranks] number of its host */
+  u32 *first_rank; /* [n_hosts] index into model.ranks */
+  u32 n_hosts;
+  struct route *at;
+  u32 n;
+};
+
+/* What is slow: everything that goes over `host`, or over both. */
+struct slow_place {
+  u32 host, other; /* INDEX_NONE: one host */
+  u32 slow, fast;  /* routes */
+  bool inside;     /* they do not leave the host */
+  double ms, others_ms;
+  const struct collective_result *row; /* the costliest */
+};
+
+static bool comparable(const struct findings *f, const struct collective_result *a,
+                       const struct collective_result *b) {
+  const struct comm *comms = f->a->model->comms;
+  return a->op_id == b->op_id && a->bytes == b->bytes && b->transfer_ms > 0 &&
+         comms[a->comm_index].size == comms[b->comm_index].size &&
+         comms[a->comm_index].backend == comms[b->comm_index].backend;
+}
+
+/* --- Which hosts transfers go over --- */
+
+static void number_hosts(struct routes *routes) {
+  const struct model *model = routes->f->a->model;
+  for (u32 r = 0; r < model->n_ranks; r++) {
+    u32 host = 0;
+    while (host < routes->n_hosts && !model_same_host(model, routes->first_rank[host], r))
+      host++;
+    if (host == routes->n_hosts)
+      routes->first_rank[routes->n_hosts++] = r;
+    routes->host_of[r] = host;
+  }
+}
+
+static u32 index_of_rank(const struct model *model, u32 rank) {
+  u32 r = 0;
+  while (r < model->n_ranks && model->ranks[r].rank != rank)
+    r++;
+  return r < model->n_ranks ? r : INDEX_NONE;
+}
+
+static void add_host(const struct routes *routes, struct route *route, u32 rank) {
+  bool *known = rank == INDEX_NONE ? NULL : &route->hosts[routes->host_of[rank]];
+  route->n_hosts += known && !*known;
+  if (known)
+    *known = true;
+}
+
+static struct route route_of(const struct routes *routes, const struct collective_result *row) {
+  const struct model *model = routes->f->a->model;
+  const struct comm *comm = &model->comms[row->comm_index];
+  struct route route = {.row = row,
+                        .ms = row->shortest_ms,
+                        .hosts = arena_array(routes->f->a->arena, routes->n_hosts, sizeof(bool))};
+  if (row->from != INDEX_NONE) {
+    add_host(routes, &route, index_of_rank(model, row->from));
+    add_host(routes, &route, index_of_rank(model, row->to));
+  }
+  for (u32 m = 0; m < comm->size && comm->members && row->from == INDEX_NONE; m++)
+    add_host(routes, &route, comm->members[m]);
+  return route;
+}
+
+static bool opposite(const struct collective_result *a, const struct collective_result *b) {
+  return a->from != INDEX_NONE && a->from == b->to && a->to == b->from;
+}
+
+/* Messages in one direction only show the error of the clocks as much as the time they take. */
+static void list_routes(struct routes *routes) {
+  const struct results *r = routes->f->r;
+  u32 n = r->n_collectives < LINKS_COMPARED ? r->n_collectives : LINKS_COMPARED;
+  routes->at = arena_array(routes->f->a->arena, n + 1u, sizeof(*routes->at));
+  for (u32 i = 0; i < n; i++) {
+    const struct collective_result *row = &r->collectives[i];
+    if (!(row->bytes > 0) || !(row->transfer_ms > 0))
+      continue;
+    struct route route = route_of(routes, row);
+    u32 back = row->from == INDEX_NONE ? i : 0;
+    while (back < n && row->from != INDEX_NONE &&
+           !(opposite(row, &r->collectives[back]) &&
+             comparable(routes->f, row, &r->collectives[back])))
+      back++;
+    if (back == n || route.n_hosts == 0 || (row->from != INDEX_NONE && back < i))
+      continue;
+    route.ms = (route.ms + r->collectives[back].shortest_ms) / 2;
+    routes->at[routes->n] = route;
+    routes->n += route.ms > 0;
+  }
+}
+
+static struct routes find_routes(struct findings *f) {
+  u32 n_ranks = f->a->model->n_ranks;
+  struct routes routes = {.f = f,
+                          .host_of = arena_array(f->a->arena, n_ranks + 1u, sizeof(u32)),
+                          .first_rank = arena_array(f->a->arena, n_ranks + 1u, sizeof(u32))};
+  number_hosts(&routes);
+  list_routes(&routes);
+  return routes;
+}
+
+/* --- What is slow --- */
+
+static bool goes_over(const struct route *route, u32 host, u32 other) {
+  return route->hosts[host] && (other == INDEX_NONE || route->hosts[other]);
+}
+
+/* Whether each route alike over these hosts is slower than all alike that are not. */
+static bool is_slow(const struct routes *routes, const struct route *like, u32 host, u32 other,
+                    struct slow_place *place) {
+  double least = INFINITY, most = 0;
+  *place = (struct slow_place){.host = host, .other = other, .inside = true};
+  for (u32 i = 0; i < routes->n; i++) {
+    const struct route *route = &routes->at[i];
+    if (!comparable(routes->f, like->row, route->row))
+      continue;
+    if (!goes_over(route, host, other)) {
+      most = fmax(most, route->ms);
+      place->fast++;
+      continue;
+    }
+    least = fmin(least, route->ms);
+    place->slow++;
+    place->inside &= route->n_hosts == 1;
+    if (!place->row || route->ms * route->row->count > place->ms * place->row->count) {
+      place->row = route->row;
+      place->ms = route->ms;
+    }
+  }
+  place->others_ms = most;
+  return place->slow && place->fast && place->slow + place->fast >= SLOW_LINK_MIN_PEERS &&
+         least >= SLOW_LINK_RATIO * most;
+}
+
+/* The links of a host explain more than those of two: they are tried first. */
+static bool find_slow_place(const struct routes *routes, const struct route *like,
+                            struct slow_place *place) {
+  for (u32 host = 0; host < routes->n_hosts; host++)
+    if (is_slow(routes, like, host, INDEX_NONE, place))
+      return true;
+  for (u32 i = 0; i < routes->n; i++) {
+    const struct route *route = &routes->at[i];
+    u32 host = 0, other;
+    if (route->n_hosts != 2 || !comparable(routes->f, like->row, route->row))
+      continue;
+    while (!route->hosts[host])
+      host++;
+    for (other = host + 1; !route->hosts[other];)
+      other++;
+    if (is_slow(routes, like, host, other, place))
+      return true;
+  }
+  return false;
+}
+
+/* --- DIST.SLOW_LINK --- */
+
+static const char *host_name(const struct routes *routes, u32 host) {
+  const char *name = routes->f->a->model->ranks[routes->first_rank[host]].host;
+  return name ? name : "a host without a name";
+}
+
+static char *describe_place(const struct routes *routes, const struct slow_place *place) {
+  struct arena *arena = routes->f->a->arena;
+  const char *host = host_name(routes, place->host);
+  if (place->other != INDEX_NONE)
+    return arena_printf(arena, "between %s and %s", host, host_name(routes, place->other));
+  return arena_printf(arena, place->inside ? "inside %s" : "to and from %s", host);
+}
+
+static double extra_ms(const struct findings *f, const struct collective_result *row, double ms,
+                       double others) {
+  return (ms - others) * row->count / f->steps;
+}
+
+static double worth_of_link(struct findings *f, const struct collective_result *row, double left,
+                            double extra) {
+  struct cure_change change = {
+      .kind = CHANGE_TRANSFERS, .which = row->comm_index, .of = row->op_id, .left = left};
+  return worth_of_change(f, change, extra);
+}
+
+static int add_place_finding(const struct routes *routes, const struct slow_place *place) {
+  struct findings *f = routes->f;
+  const struct model *model = f->a->model;
+  double extra = extra_ms(f, place->row, place->ms, place->others_ms);
+  if (!(extra >= WORTH_MENTIONING * f->step_ms))
+    return 0;
+  u32 *ranks = arena_array(f->a->arena, model->n_ranks + 1u, sizeof(u32)), n = 0;
+  for (u32 r = 0; r < model->n_ranks; r++)
+    if (routes->host_of[r] == place->host || routes->host_of[r] == place->other)
+      ranks[n++] = model->ranks[r].rank;
+  const char *where = describe_place(routes, place);
+  return finding_add(
+      f, severity_of(f, extra), worth_of_link(f, place->row, place->others_ms / place->ms, extra),
+      arena_printf(f->a->arena, "Transfers %s take %.1f times as long as elsewhere", where,
+                   place->ms / place->others_ms),
+      arena_printf(f->a->arena,
+                   "%s of %s: %.3g ms %s, at most %.3g ms elsewhere; compared %u to %u %s.",
+                   place->row->op, byte_size(place->row->bytes).text, place->ms, where,
+                   place->others_ms, place->slow, place->fast,
+                   place->row->from == INDEX_NONE ? "communicators" : "pairs of ranks"),
+      arena_printf(f->a->arena,
+                   "Check the links %s: NIC and its speed, cable, switch port, PCIe width, NVLink "
+                   "state, what else uses them, and whether traffic takes the path you expect.",
+                   where),
+      ranks, n);
+}
+
+/* Without a host that explains it: one communicator, or two ranks, against the median of others. */
+static u32 link_ranks(const struct findings *f, const struct collective_result *c, u32 *ranks) {
+  const struct model *model = f->a->model;
+  const struct comm *comm = &model->comms[c->comm_index];
+  if (c->from != INDEX_NONE) {
+    ranks[0] = c->from;
+    ranks[1] = c->to;
+    return 2;
+  }
+  u32 n = 0;
+  for (u32 i = 0; i < comm->size; i++)
+    if (comm->members[i] != INDEX_NONE)
+      ranks[n++] = model->ranks[comm->members[i]].rank;
+  return n;
+}
+
+static int check_link(struct findings *f, u32 index, double *values, u32 *ranks) {
+  const struct results *r = f->r;
+  const struct collective_result *c = &r->collectives[index];
+  u32 n = 0;
+  if (!(c->transfer_ms > 0) || !(c->bytes > 0))
+    return 0;
+  for (u32 i = 0; i < r->n_collectives; i++)
+    if (i != index && comparable(f, c, &r->collectives[i]))
+      values[n++] = r->collectives[i].transfer_ms;
+  double others = median_of(values, n);
+  double extra = extra_ms(f, c, c->transfer_ms, others);
+  if (n < SLOW_LINK_MIN_PEERS || c->transfer_ms < SLOW_LINK_RATIO * others ||
+      extra < WORTH_MENTIONING * f->step_ms)
+    return 0;
+  u32 n_ranks = link_ranks(f, c, ranks);
+  return finding_add(
+      f, severity_of(f, extra), worth_of_link(f, c, others / c->transfer_ms, extra),
+      arena_printf(f->a->arena, "Transfers on %s take %.1f times as long as elsewhere", c->comm,
+                   c->transfer_ms / others),
+      arena_printf(f->a->arena,
+                   "%s of %.3g MB: %.3g ms on %s, median %.3g ms on %u others alike, once all "
+                   "had arrived; %.0f times.",
+                   c->op, c->bytes / 1e6, c->transfer_ms, c->comm, others, n, c->count),
+      arena_printf(f->a->arena,
+                   "Check the links between the ranks of %s: NIC, cable, PCIe width, "
+                   "NVLink state, and whether traffic takes the path you expect.",
+                   c->comm),
+      ranks, n_ranks);
+}
+
+/* Whether transfers alike came before in the list. */
+static bool looked_at(const struct findings *f, u32 row) {
+  for (u32 i = 0; i < row; i++)
+    if (comparable(f, &f->r->collectives[row], &f->r->collectives[i]))
+      return true;
+  return false;
+}
+
+int rule_slow_link(struct findings *f) {
+  struct routes routes = find_routes(f);
+  u32 n = f->r->n_collectives;
+  double *values = arena_array(f->a->arena, n + 1u, sizeof(double));
+  u32 *ranks = arena_array(f->a->arena, f->a->model->n_ranks + 2u, sizeof(u32));
+  bool *explained = arena_array(f->a->arena, n + 1u, sizeof(bool));
+  struct slow_place place;
+  int error = 0;
+  for (u32 i = 0; i < routes.n && !error; i++) {
+    const struct collective_result *row = routes.at[i].row;
+    if (looked_at(f, (u32)(row - f->r->collectives)) ||
+        !find_slow_place(&routes, &routes.at[i], &place))
+      continue;
+    for (u32 k = 0; k < n; k++)
+      explained[k] |= comparable(f, row, &f->r->collectives[k]);
+    error = add_place_finding(&routes, &place);
+  }
+  for (u32 i = 0; i < n && i < LINKS_COMPARED && !error; i++)
+    error = explained[i] ? 0 : check_link(f, i, values, ranks);
+  return error;
+}
+
+/* --- For other findings --- */
+
+const char *describe_hosts_of(struct findings *f, const struct collective_result *row) {
+  struct routes routes = find_routes(f);
+  struct route route = route_of(&routes, row);
+  struct slow_place place;
+  u32 others = 0, at[2] = {0, 0}, n = 0;
+  for (u32 i = 0; i < routes.n; i++) {
+    if (!comparable(f, row, routes.at[i].row))
+      continue;
+    if (find_slow_place(&routes, &routes.at[i], &place))
+      return arena_printf(f->a->arena, " The slow ones are those %s.",
+                          describe_place(&routes, &place));
+    others += memcmp(routes.at[i].hosts, route.hosts, routes.n_hosts * sizeof(bool)) != 0;
+  }
+  for (u32 host = 0; host < routes.n_hosts && n < 2; host++)
+    if (route.hosts[host])
+      at[n++] = host;
+  if (route.n_hosts < 2)
+    return "";
+  if (route.n_hosts == 2)
+    return arena_printf(f->a->arena, " They go between %s and %s.", host_name(&routes, at[0]),
+                        host_name(&routes, at[1]));
+  return arena_printf(f->a->arena,
+                      others ? " They go over %u hosts; those over other hosts take as long, so no "
+                               "link stands out."
+                             : " Each goes over all of %u hosts: the record cannot tell which "
+                               "link limits it.",
+                      route.n_hosts);
+}
