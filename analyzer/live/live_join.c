@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: MIT
  *
  * What only ranks together can show. Hosts are brought onto one axis by the ends of collectives
- * that they share: a collective ends at about the same time for all its members.
+ * that they share: a collective ends at about the same time for all its members. How far that may
+ * be wrong is certain: nobody ends one before all have started it.
  */
 #include <math.h>
 
 #include "base/checked_memory.h"
 #include "base/robust.h"
 #include "base/statistics.h"
+#include "kernels/communication.h"
 #include "live/live_view.h"
 
 enum { LATE_CALLS = LIVE_RECENT_CALLS, LEAST_ENDS = 3, MOST_ENDS = 256 };
@@ -56,26 +58,36 @@ static i64 end_of(const struct live_call *call) {
   return call && call->seq != LIVE_NONE ? call->run_end : LIVE_UNKNOWN_NS;
 }
 
-/* Differences between the ends of collectives on two members' hosts. */
-static u32 compare_ends(const struct membership *a, const struct membership *b, i64 *differences,
-                        u32 n) {
-  for (u32 i = 0; i < a->comm->n_recent && n < MOST_ENDS; i++) {
-    const struct live_call *call = &a->comm->recent[i];
-    i64 mine = end_of(call), theirs = LIVE_UNKNOWN_NS;
-    if (mine != LIVE_UNKNOWN_NS)
-      theirs = end_of(live_call_at(b->comm, call->seq));
-    if (theirs != LIVE_UNKNOWN_NS)
-      differences[n++] = theirs - mine;
+/* How much further one host's clock is than another's. */
+struct difference {
+  i64 ends[MOST_ENDS]; /* of collectives that ended on both */
+  u32 n;
+  i64 least, most;
+};
+
+static void compare_calls(const struct membership *a, const struct membership *b,
+                          struct difference *difference) {
+  for (u32 i = 0; i < a->comm->n_recent && difference->n < MOST_ENDS; i++) {
+    const struct live_call *mine = &a->comm->recent[i];
+    const struct live_call *theirs =
+        end_of(mine) != LIVE_UNKNOWN_NS ? live_call_at(b->comm, mine->seq) : NULL;
+    if (end_of(theirs) == LIVE_UNKNOWN_NS)
+      continue;
+    difference->ends[difference->n++] = theirs->run_end - mine->run_end;
+    if (!op_is_barrier_like(mine->op) || mine->run_start == LIVE_UNKNOWN_NS ||
+        theirs->run_start == LIVE_UNKNOWN_NS)
+      continue;
+    i64 least = theirs->run_start - mine->run_end, most = theirs->run_end - mine->run_start;
+    difference->least = least > difference->least ? least : difference->least;
+    difference->most = most < difference->most ? most : difference->most;
   }
-  return n;
 }
 
 /* Relative to the first host, through whichever communicators have members on both. */
 static bool align_host(struct live_view *view, const struct membership *memberships, u32 n,
                        u32 host) {
-  i64 differences[MOST_ENDS];
-  u32 found = 0;
-  for (u32 i = 0; i < n && found < MOST_ENDS; i++) {
+  struct difference found = {.least = INT64_MIN, .most = INT64_MAX};
+  for (u32 i = 0; i < n && found.n < MOST_ENDS; i++) {
     u32 next = i;
     const struct membership *first = NULL, *other = NULL;
     for (; next < n && memberships[next].identity == memberships[i].identity; next++) {
@@ -84,17 +96,20 @@ static bool align_host(struct live_view *view, const struct membership *membersh
       other = !other && its == host ? &memberships[next] : other;
     }
     if (first && other)
-      found = compare_ends(first, other, differences, found);
+      compare_calls(first, other, &found);
     i = next - 1;
   }
-  if (found < LEAST_ENDS)
+  if (found.n < LEAST_ENDS || found.least == INT64_MIN || found.most == INT64_MAX)
     return false;
   struct live_host *aligned = &view->hosts[host];
-  aligned->offset_ns = median_i64(differences, found);
-  for (u32 i = 0; i < found; i++)
-    differences[i] = llabs(differences[i] - aligned->offset_ns);
-  aligned->residual_s = (double)median_i64(differences, found) / 1e9;
-  aligned->ends = found;
+  i64 middle = median_i64(found.ends, found.n);
+  middle = middle < found.least ? found.least : middle;
+  middle = middle > found.most ? found.most : middle;
+  aligned->offset_ns = middle;
+  aligned->error_s = (double)(found.most - middle > middle - found.least ? found.most - middle
+                                                                         : middle - found.least) /
+                     1e9;
+  aligned->ends = found.n;
   return true;
 }
 
@@ -104,7 +119,7 @@ static void align_hosts(struct live_view *view, const struct membership *members
     struct live_host *host = &view->hosts[h];
     if (h == 0) {
       host->offset_ns = 0;
-      host->residual_s = 0;
+      host->error_s = 0;
     } else if (!align_host(view, memberships, n, h)) {
       host->offset_ns = booted - host->offset_ns; /* by the clocks of day */
     }
@@ -114,8 +129,7 @@ static void align_hosts(struct live_view *view, const struct membership *members
 /* A rank's time on the first host's axis; LIVE_UNKNOWN_NS if its host is not aligned. */
 static i64 on_axis(const struct live_view *view, u32 rank, i64 time) {
   const struct live_host *host = &view->hosts[view->ranks[rank].host];
-  return time == LIVE_UNKNOWN_NS || isnan(host->residual_s) ? LIVE_UNKNOWN_NS
-                                                            : time - host->offset_ns;
+  return time == LIVE_UNKNOWN_NS || isnan(host->error_s) ? LIVE_UNKNOWN_NS : time - host->offset_ns;
 }
 
 /* --- Lateness --- */

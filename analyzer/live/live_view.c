@@ -94,7 +94,7 @@ static u32 host_of(struct live_view *view, const struct live_process *process, i
                          .ranks = 1,
                          .here = is_on_this_host(process, realtime, monotonic),
                          .offset_ns = process->definitions.now.realtime_minus_monotonic,
-                         .residual_s = NAN,
+                         .error_s = NAN,
                          .behind_s = NAN};
   return view->n_hosts++;
 }

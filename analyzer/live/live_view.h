@@ -80,11 +80,11 @@ struct live_mismatch {
 struct live_host {
   const char *name;
   u32 ranks;
-  bool here;         /* this machine, since its last boot */
-  i64 offset_ns;     /* its clock less that of the first host */
-  double residual_s; /* of the alignment by ends of shared collectives; NAN if not aligned so */
-  u32 ends;          /* that it was aligned by */
-  double behind_s;   /* how far what can be read here is behind; NAN if not known */
+  bool here;       /* this machine, since its last boot */
+  i64 offset_ns;   /* its clock less that of the first host */
+  double error_s;  /* at most, of that difference; NAN if it is only by the clocks of day */
+  u32 ends;        /* that it was aligned by */
+  double behind_s; /* how far what can be read here is behind; NAN if not known */
 };
 
 struct live_view {

@@ -65,9 +65,9 @@ static void put_clocks(const struct live_view *view, struct pen *pen) {
   double worst = 0;
   for (u32 h = 0; h < view->n_hosts; h++) {
     const struct live_host *host = &view->hosts[h];
-    unknown += isnan(host->residual_s);
-    by_ends += h > 0 && !isnan(host->residual_s);
-    worst = isnan(host->residual_s) ? worst : fmax(worst, host->residual_s);
+    unknown += isnan(host->error_s);
+    by_ends += h > 0 && !isnan(host->error_s);
+    worst = isnan(host->error_s) ? worst : fmax(worst, host->error_s);
   }
   if (view->n_hosts <= 1)
     pen_item(pen, STYLE_DIM, 2, "one clock");

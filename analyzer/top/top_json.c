@@ -100,7 +100,7 @@ static json_t *rank_object(const struct live_view *view, const struct live_rank 
 static json_t *host_object(const struct live_host *host) {
   return json_pack("{so sI sb so sI so}", "host", text(host->name), "ranks",
                    (json_int_t)host->ranks, "here", host->here, "clock_within_s",
-                   number(host->residual_s), "clock_by_ends", (json_int_t)host->ends, "behind_s",
+                   number(host->error_s), "clock_by_ends", (json_int_t)host->ends, "behind_s",
                    number(host->behind_s));
 }
 

@@ -133,7 +133,7 @@ def check_slow(report, wanted, folder):
         print(f"{CASE}: {one['severity']}: {one['title']}; worth {one['worth_s']} s")
     held_up = steps_held_up(folder, len(report["run"]["ranks_found"]))
     print(f"{CASE}: steps held up by each host, in truth: {[f'{share:.0%}' for share in held_up]}")
-    if wanted and held_up[SLOW_HOST] < CLEAR:
+    if wanted and named != wanted and held_up[SLOW_HOST] < CLEAR:
         raise NoResult(f"other hosts were as slow: {held_up}")
     if not wanted and all(held_up[rank // A_HOST] > 0.5 for rank in named):
         return
