@@ -158,6 +158,11 @@ static int describe_unrecognised(const struct sorting *sorting, const char *path
   return -ENOENT;
 }
 
+static struct model_input input_of(size_t kind, u32 files) {
+  return (struct model_input){.what = files == 1 ? kinds[kind].one : kinds[kind].several,
+                              .files = files};
+}
+
 /* What the report says it is based on. */
 static void list_inputs(struct import *import, const struct sorting *sorting) {
   struct model *model = import->model;
@@ -165,8 +170,7 @@ static void list_inputs(struct import *import, const struct sorting *sorting) {
   for (size_t k = 0; k < KINDS; k++) {
     u32 files = sorting->of_kind[k].n;
     if (files)
-      model->inputs[model->n_inputs++] = (struct model_input){
-          .what = files == 1 ? kinds[k].one : kinds[k].several, .files = files};
+      model->inputs[model->n_inputs++] = input_of(k, files);
   }
   for (u32 i = 0; i < sorting->unknown.n; i++)
     model_note(model, "%s is not recognised and was left out", sorting->unknown.at[i]);
@@ -175,7 +179,7 @@ static void list_inputs(struct import *import, const struct sorting *sorting) {
 /* Runs every kind in turn. One that fails becomes a note if another kind has facts. */
 static int load_kinds(struct import *import, const struct sorting *sorting) {
   int first_failure = 0;
-  u32 loaded = 0;
+  u32 loaded = 0, place = 0;
   for (size_t k = 0; k < KINDS; k++) {
     const inputs *files = &sorting->of_kind[k];
     char why[512] = "";
@@ -184,6 +188,9 @@ static int load_kinds(struct import *import, const struct sorting *sorting) {
     one.why_bytes = sizeof(why);
     int result = files->n ? kinds[k].load(&one, files->at, files->n) : 0;
     loaded += files->n && result == 0;
+    if (result == 0 && one.used)
+      import->model->inputs[place] = input_of(k, one.used);
+    place += files->n > 0;
     if (result == 0)
       continue;
     if (!why[0])

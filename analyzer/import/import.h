@@ -32,6 +32,7 @@ struct import {
   const struct model_options *options;
   char *why; /* for one line: what is wrong and what to do about it */
   size_t why_bytes;
+  u32 used; /* of the files, those that the report is made from; 0: all */
 };
 
 typedef bool input_probe(const struct input *input);

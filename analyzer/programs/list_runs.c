@@ -66,8 +66,25 @@ static const char *describe_end(const struct run_state *state) {
                           : "ended";
 }
 
-static void print_run(const struct trace_run *run, const struct run_state *state, FILE *out,
-                      struct arena *arena) {
+/* The files of one start of the job. */
+static struct trace_run attempt_of_run(const struct trace_run *run, const u32 *attempt_of,
+                                       u32 attempt, struct arena *arena) {
+  struct trace_run part = *run;
+  part.entries = arena_array(arena, run->n_entries, sizeof(*part.entries));
+  part.n_entries = 0;
+  for (u32 i = 0; i < run->n_entries; i++)
+    if (attempt_of[i] == attempt)
+      part.entries[part.n_entries++] = run->entries[i];
+  part.n_readable = part.n_entries;
+  return part;
+}
+
+/* The last start of the job, and how many there were. */
+static void print_run(const struct trace_run *all, FILE *out, struct arena *arena) {
+  u32 *attempt_of, attempts = trace_run_attempts(all, arena, &attempt_of);
+  struct trace_run last = attempt_of ? attempt_of_run(all, attempt_of, attempts, arena) : *all;
+  const struct trace_run *run = &last;
+  struct run_state one = state_of(run), *state = &one;
   time_t start = (time_t)(run->start_realtime_ns / 1000000000);
   struct tm parts;
   char when[32] = "unknown time", of[24] = "";
@@ -78,12 +95,15 @@ static void print_run(const struct trace_run *run, const struct run_state *state
   u32 hosts = count_hosts(run);
   fprintf(out, "%-32s  %s  %u%s rank%s on %u host%s  %.1f MB  %s", arena_printable(arena, run->id),
           when, run->n_readable, of, run->n_readable == 1 && !*of ? "" : "s", hosts,
-          hosts == 1 ? "" : "s", (double)state->bytes / 1e6, describe_end(state));
-  u32 attempts = trace_run_attempts(run, arena);
-  if (attempts > 1)
+          hosts == 1 ? "" : "s", (double)state_of(all).bytes / 1e6, describe_end(state));
+  u32 before =
+      attempt_of ? attempt_of_run(all, attempt_of, attempts - 1, arena).n_entries : run->n_readable;
+  if (attempt_of)
     fprintf(out, "  %u attempts", attempts);
-  if (run->n_readable < run->n_entries)
-    fprintf(out, "  %u unreadable", run->n_entries - run->n_readable);
+  if (before != run->n_readable)
+    fprintf(out, ", the one before of %u", before);
+  if (all->n_readable < all->n_entries)
+    fprintf(out, "  %u unreadable", all->n_entries - all->n_readable);
 }
 
 int list_runs(const struct options *options, run_finding *worst, char *why, size_t why_bytes) {
@@ -93,8 +113,7 @@ int list_runs(const struct options *options, run_finding *worst, char *why, size
   int error = trace_runs_find(options->paths, options->n_paths, &arena, &runs, why, why_bytes);
   for (u32 i = 0; i < runs.n_runs && error == 0; i++) {
     const struct trace_run *run = &runs.runs[i];
-    struct run_state state = state_of(run);
-    print_run(run, &state, stdout, &arena);
+    print_run(run, stdout, &arena);
     const char *finding = i < judged && run->n_readable ? worst(options, run->id, &arena) : NULL;
     if (finding)
       printf("  %s", arena_printable(&arena, finding));
@@ -182,7 +201,7 @@ int prune_runs(const struct options *options, char *why, size_t why_bytes) {
       snprintf(why, why_bytes, "run %s could not be removed: %s", run->id, strerror(-error));
     gone++;
     gone_bytes += (double)state.bytes;
-    print_run(run, &state, stdout, &arena);
+    print_run(run, stdout, &arena);
     printf("  %s: %s\n", options->yes ? "removed" : "would go", reason);
   }
   if (!error)

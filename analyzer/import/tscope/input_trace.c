@@ -23,6 +23,7 @@ int load_trace(struct import *import, const struct input *inputs, u32 n) {
     paths[i] = inputs[i].path;
   int result =
       model_read_runs(import->model, paths, n, import->options, import->why, import->why_bytes);
+  import->used = import->model->n_ranks; /* files of other runs and attempts are beside them */
   free(paths);
   return result;
 }

@@ -287,16 +287,17 @@ int model_load(const char *path, const struct model_options *options, struct mod
 }
 
 /* Only ranks that are there twice make it worth reading the files. */
-u32 trace_run_attempts(const struct trace_run *run, struct arena *arena) {
+u32 trace_run_attempts(const struct trace_run *run, struct arena *arena, u32 **attempt_of) {
   struct processes processes;
-  u32 repeated = 0, attempts = 1;
+  u32 repeated = 0, n = 1;
+  *attempt_of = NULL;
   for (u32 i = 0; i < run->n_entries; i++)
     for (u32 k = 0; k < i && !repeated; k++)
       repeated += !run->entries[i].problem && !run->entries[k].problem &&
                   run->entries[i].header.rank != TSCOPE_UNKNOWN_RANK &&
                   run->entries[i].header.rank == run->entries[k].header.rank;
   if (!repeated || processes_list(&processes, run, arena) < 0)
-    return attempts;
+    return n;
   for (u32 i = 0; i < processes.n; i++) {
     struct trace_file file;
     if (trace_file_open(&file, processes.at[i].entry->path, processes.at[i].why,
@@ -307,8 +308,11 @@ u32 trace_run_attempts(const struct trace_run *run, struct arena *arena) {
   }
   if (processes_drop_unread(&processes) == 0) {
     processes_find_ranks(&processes);
-    attempts = processes_find_attempts(&processes);
+    n = processes_find_attempts(&processes);
+    *attempt_of = n > 1 ? arena_array(arena, run->n_entries, sizeof(u32)) : NULL;
+    for (u32 i = 0; i < processes.n && n > 1; i++)
+      (*attempt_of)[processes.at[i].entry - run->entries] = processes.at[i].attempt;
   }
   processes_release(&processes);
-  return attempts;
+  return n;
 }

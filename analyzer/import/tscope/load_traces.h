@@ -18,7 +18,8 @@ int model_read_runs(struct model *model, const char *const *paths, u32 n,
 int model_load(const char *path, const struct model_options *options, struct model **model,
                char *why, size_t why_bytes);
 
-/* How often a run was started. */
-u32 trace_run_attempts(const struct trace_run *run, struct arena *arena);
+/* How often a run was started. `attempt_of` [n_entries], in the arena: which of these starts a file
+ * belongs to, from 1 on, the oldest first; 0 if it cannot be read. NULL if there was one. */
+u32 trace_run_attempts(const struct trace_run *run, struct arena *arena, u32 **attempt_of);
 
 #endif
