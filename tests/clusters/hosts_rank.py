@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 """Data-parallel training on hosts with clocks of their own. Writes how far this host's monotonic clock is behind the wall
 clock, which all hosts share: in the middle of the closest of many readings, after the first step and after the last. And
-when it was ready for each step's all-reduce, by the wall clock.
+when it was ready for each step's backward pass, and for what it exchanges after it, by the wall clock.
 
 DIE=RANK:STEP kills a rank (SIGKILL), once; HANG=RANK:STEP lets it sleep; AT_STEP=N writes a file "at-RANK" at that step.
 EXCHANGE=groups: each step ends with an all-reduce between ranks of each two hosts; =messages: with a message in each
@@ -80,7 +80,7 @@ payload = torch.zeros(1 << 17)
 model = torch.nn.parallel.DistributedDataParallel(
     torch.nn.Sequential(torch.nn.Linear(256, 256), torch.nn.ReLU(), torch.nn.Linear(256, 256)))
 optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
-truth, ready = [], []
+truth, ready, after = [], [], []
 for number in range(STEPS):
     if is_for_me("DIE", number) and not os.path.exists(os.path.join(FOLDER, "died")):
         leave("died")
@@ -96,9 +96,10 @@ for number in range(STEPS):
     loss.backward()
     optimizer.step()
     optimizer.zero_grad()
+    after.append(wall())
     exchange(couples, payload)
     if number == 0:
         truth.append(compare_clocks())
 truth.append(compare_clocks())
-leave(f"truth-{RANK}", json.dumps({"clocks": truth, "ready": ready}))
+leave(f"truth-{RANK}", json.dumps({"clocks": truth, "ready": ready, "after": after}))
 dist.destroy_process_group()
