@@ -7,6 +7,7 @@
 #include "programs/run_stacks.h"
 
 #include <errno.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,6 +19,7 @@
 #include "attach/trace_process.h"
 #include "base/checked_memory.h"
 #include "base/printable.h"
+#include "base/quantity.h"
 #include "import/tscope/load_traces.h"
 #include "import/tscope/ranks/processes.h"
 #include "inspect/thread_state.h"
@@ -254,12 +256,24 @@ static const struct rank_stall *recorded_stall(struct asking *a, const struct ta
   return NULL;
 }
 
+/* Seconds since a moment of the model, by the clocks of day of this host and of the first rank's.
+ */
+static double age_of(const struct model *model, i64 moment) {
+  struct timespec now;
+  clock_gettime(CLOCK_REALTIME, &now);
+  double since_begin =
+      (double)now.tv_sec + (double)now.tv_nsec / 1e9 - (double)model->began_realtime_ns / 1e9;
+  return model->began_realtime_ns ? since_begin - (double)moment / 1e9 : NAN;
+}
+
 static bool use_record(struct asking *a, const struct target *target, struct process_stacks *one) {
   const struct rank_stall *stall = recorded_stall(a, target);
   if (!stall)
     return false;
-  one->source =
-      stall->end == NS_UNKNOWN ? "from its own record" : "from its own record, but it went on";
+  double age = age_of(a->model, stall->looked);
+  const char *when = age >= 0 ? arena_printf(a->arena, " of %s ago", duration_s(age).text) : "";
+  one->source = arena_printf(a->arena, "from its own record%s%s", when,
+                             stall->end == NS_UNKNOWN ? "" : ", but it went on");
   one->stacks = *stall;
   return true;
 }

@@ -326,12 +326,41 @@ static int supervise(char **command) {
   }
 }
 
-/* Counts the traces of `run` (of any run when NULL) directly in `directory` and one level below. */
-static int count_traces(const char *directory, const char *run, int depth) {
-  int count = 0;
+/* Traces, and whose. A rank that was started again has several. */
+struct traces {
+  uint32_t *ranks; /* [files] TSCOPE_UNKNOWN_RANK */
+  size_t files;
+};
+
+static void add_trace(struct traces *traces, uint32_t rank) {
+  uint32_t *more = realloc(traces->ranks, (traces->files + 1) * sizeof(*more));
+  if (!more)
+    return;
+  traces->ranks = more;
+  traces->ranks[traces->files++] = rank;
+}
+
+static int by_number(const void *left, const void *right) {
+  const uint32_t *a = left, *b = right;
+  return (*a > *b) - (*a < *b);
+}
+
+/* Those whose rank is not known count one each. */
+static size_t count_ranks(struct traces *traces) {
+  size_t n = 0;
+  if (traces->files)
+    qsort(traces->ranks, traces->files, sizeof(*traces->ranks), by_number);
+  for (size_t i = 0; i < traces->files; i++)
+    n += i == 0 || traces->ranks[i] != traces->ranks[i - 1] ||
+         traces->ranks[i] == TSCOPE_UNKNOWN_RANK;
+  return n;
+}
+
+/* Finds the traces of `run` (of any run when NULL) directly in `directory` and one level below. */
+static void find_traces(const char *directory, const char *run, int depth, struct traces *traces) {
   DIR *folder = opendir(directory);
   if (!folder)
-    return 0;
+    return;
   for (struct dirent *entry; (entry = readdir(folder));) {
     char path[PATH_MAX];
     if (entry->d_name[0] == '.' ||
@@ -341,16 +370,16 @@ static int count_traces(const char *directory, const char *run, int depth) {
     if (suffix && strcmp(suffix, TSCOPE_FILE_SUFFIX) == 0) {
       struct tscope_file_header header;
       int fd = tscope_open_own(AT_FDCWD, path, O_RDONLY);
-      if (fd >= 0 && read(fd, &header, sizeof(header)) == (ssize_t)sizeof(header))
-        count += !run || strncmp(header.run, run, sizeof(header.run) - 1) == 0;
+      if (fd >= 0 && read(fd, &header, sizeof(header)) == (ssize_t)sizeof(header) &&
+          (!run || strncmp(header.run, run, sizeof(header.run) - 1) == 0))
+        add_trace(traces, header.rank);
       if (fd >= 0)
         close(fd);
     } else if (depth > 0) {
-      count += count_traces(path, run, depth - 1);
+      find_traces(path, run, depth - 1, traces);
     }
   }
   closedir(folder);
-  return count;
 }
 
 /* Whether a shell finds exactly this file under `name`. */
@@ -453,11 +482,15 @@ static void hold_bound(const char *directory, const char *max_size) {
 /* `off`: why nothing could be written, "" if it could. */
 static void closing_line(const char *command, const char *directory, const char *off) {
   const char *run = getenv("TSCOPE_RUN");
-  int traces = count_traces(directory, run, 1);
-  char *report = report_command(directory, run);
-  if (traces)
-    print_message("%d rank%s recorded; see the report with: %s", traces, traces == 1 ? "" : "s",
-                  report ? report : "tscope-report");
+  struct traces traces = {0};
+  find_traces(directory, run, 1, &traces);
+  size_t ranks = count_ranks(&traces);
+  char *report = report_command(directory, run), again[48] = "";
+  if (ranks < traces.files)
+    snprintf(again, sizeof(again), " (%zu processes)", traces.files);
+  if (ranks)
+    print_message("%zu rank%s recorded%s; see the report with: %s", ranks, ranks == 1 ? "" : "s",
+                  again, report ? report : "tscope-report");
   else if (*off)
     print_message("tscope was off: %s; give --dir another directory", off);
   else
@@ -467,6 +500,7 @@ static void closing_line(const char *command, const char *directory, const char 
         "the job; then, when it has run: %s",
         command, report ? report : "tscope-report");
   free(report);
+  free(traces.ranks);
 }
 
 /* Ends in the same way as the command: same exit status, or by the same signal. */
