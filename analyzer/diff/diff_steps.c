@@ -53,11 +53,14 @@ static bool is_doubtful(struct diffing *d) {
     return false;
   u32 runs = d->sides[BEFORE]->n < d->sides[AFTER]->n ? d->sides[BEFORE]->n : d->sides[AFTER]->n;
   double times = out->step_noise_ms / fabs(out->step_after_ms - out->step_before_ms);
+  double wanted = ceil(runs * times * times);
   out->reason = arena_printf(
       d->arena,
-      "noise explains a change of %.2g %% once in %.0f times; about %.0f runs on each side "
-      "would decide",
-      100 * change, 1 / out->step_p_value, fmin(ceil(runs * times * times), DIFF_MOST_ADVISED));
+      "noise explains a change of %.*f %% once in %.0f times; %s %.0f runs on each side would "
+      "decide",
+      change<0.1, 100 * change, 1 / out->step_p_value, wanted> DIFF_MOST_ADVISED ? "more than"
+                                                                                 : "about",
+      fmin(wanted, DIFF_MOST_ADVISED));
   return true;
 }
 
