@@ -39,6 +39,7 @@ bool rank_call_is_idle(const struct rank_events *events, const struct rank_call 
 void rank_events_release(struct rank_events *events) {
   free(events->calls.at);
   free(events->kernels.at);
+  free(events->copies.at);
   free(events->runs.at);
   free(events->insides.at);
   free(events->groups.at);

@@ -48,7 +48,15 @@ struct rank_run {
   u32 first_call; /* index into events.calls of the first that ran in it; INDEX_NONE */
   u32 thread;
   u16 stream;
-  u8 op; /* read from the name: an enum tscope_op, 0 for any */
+  u8 op;       /* read from the name: an enum tscope_op, 0 for any */
+  bool copies; /* by copy engines: it is made of copies that the file has one by one */
+};
+
+/* A copy on a GPU that may be part of a collective. */
+struct rank_copy {
+  i64 start, end;
+  u64 bytes;
+  u16 stream;
 };
 
 /* A kernel that communicates without a call that is recorded: not NCCL's. */
@@ -189,6 +197,7 @@ struct rank_events {
   VECTOR(struct rank_call) calls;
   VECTOR(struct rank_run) runs;
   VECTOR(struct rank_kernel) kernels;
+  VECTOR(struct rank_copy) copies;      /* until pair_runs() */
   struct communication *communications; /* by string number, of the kernels in the file; NULL */
   VECTOR(struct rank_inside) insides;
   VECTOR(struct rank_group) groups;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * The interface between NCCL and a profiler plugin, in the versions that NCCL 2.23 (v1) to 2.28
- * (v5) look for; later NCCL still accepts v5. The layouts are those of NCCL's
+ * The interface between NCCL and a profiler plugin, in the versions that NCCL 2.23 (v1) to 2.30
+ * (v6) look for; later NCCL still accepts v6. The layouts are those of NCCL's
  * src/include/plugin/profiler.
  */
 #ifndef TSCOPE_NCCL_PROFILER_ABI_H
@@ -18,7 +18,8 @@ enum {
   PROFILE_P2P = 1 << 2,
   PROFILE_KERNEL_CHANNEL = 1 << 6,
   PROFILE_COLL_API = 1 << 9, /* v5 */
-  PROFILE_P2P_API = 1 << 10  /* v5 */
+  PROFILE_P2P_API = 1 << 10, /* v5 */
+  PROFILE_COPIES = 1 << 12   /* v6: a collective that copy engines run */
 };
 
 enum { PROFILER_KERNEL_CHANNEL_STOP = 22 }; /* a state, from v4 on */
@@ -157,6 +158,21 @@ struct profiler_event_v5_api {
       bool captured;
     } p2p;
   };
+};
+
+struct profiler_event_v6_copies {
+  struct profiler_event_head head;
+  u64 sequence;
+  const char *func;
+  const void *send_buffer;
+  void *receive_buffer;
+  size_t count;
+  int root;
+  const char *datatype;
+  const char *synchronization; /* how the ranks wait for each other */
+  bool waits_in_between;
+  u32 batch_size, batches, number;
+  void *stream;
 };
 
 /* Arguments of a change of state; for the end of a kernel channel, v4 on. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
  * NCCL's profiler plugin. If told to (profiler_injection.c), NCCL looks in the process for
- * ncclProfiler_v5, v4, ... It then reports to that plugin for each collective: algorithm, protocol,
+ * ncclProfiler_v6, v5, ... It then reports to that plugin for each collective: algorithm, protocol,
  * channels, and when each channel ran by the GPU's own timer.
  *
  * The event of a collective ends when the collective is on its stream, not when the collective
@@ -199,6 +199,21 @@ static int start_v5(void *context, void **event, const void *description) {
   return 0;
 }
 
+/* A collective that copy engines run has no channels: its copies are what the GPU clock sees. */
+static int start_v6(void *context, void **event, const void *description) {
+  const struct profiler_event_v6_copies *copies = description;
+  if (copies->head.type != PROFILE_COPIES)
+    return start_v5(context, event, description);
+  struct profiler_call call = {.buffer = copies->receive_buffer,
+                               .bytes = copies->count * bytes_of(copies->datatype),
+                               .op = op_of(copies->func),
+                               .captured = copies->head.parent == &captured,
+                               .algorithm = "COPY_ENGINE",
+                               .protocol = known_word(copies->synchronization)};
+  *event = call.op ? profiler_call_started(context, call, false) : NULL;
+  return 0;
+}
+
 /* Of a collective: it is on its stream, nothing more. */
 static int stop(void *event) {
   struct profiler_channel *channel = profiler_channel_of(event);
@@ -222,6 +237,8 @@ static int event_mask(int version) {
     mask |= PROFILE_KERNEL_CHANNEL;
   if (version >= 5)
     mask |= PROFILE_COLL_API | PROFILE_P2P_API;
+  if (version >= 6)
+    mask |= PROFILE_COPIES;
   return mask;
 }
 
@@ -257,6 +274,12 @@ static int init_v5(void **context, u64 comm_hash, int *mask, const char *comm_na
   return attach(context, mask, comm_hash, 5);
 }
 
+static int init_v6(void **context, u64 comm_hash, int *mask, const char *comm_name, int nodes,
+                   int ranks, int rank, void *log) {
+  (void)comm_name, (void)nodes, (void)ranks, (void)rank, (void)log;
+  return attach(context, mask, comm_hash, 6);
+}
+
 static int finalize(void *context) {
   profiler_comm_free(context);
   return 0;
@@ -264,7 +287,7 @@ static int finalize(void *context) {
 
 extern struct profiler_plugin_v1 ncclProfiler_v1, ncclProfiler_v2, ncclProfiler_v3;
 extern struct profiler_plugin_v4 ncclProfiler_v4;
-extern struct profiler_plugin_v5 ncclProfiler_v5;
+extern struct profiler_plugin_v5 ncclProfiler_v5, ncclProfiler_v6;
 
 TSCOPE_EXPORT struct profiler_plugin_v1 ncclProfiler_v1 = {"tscope", init_v1, start_v1,
                                                            stop,     state,   finalize};
@@ -275,4 +298,6 @@ TSCOPE_EXPORT struct profiler_plugin_v1 ncclProfiler_v3 = {"tscope", init_v3, st
 TSCOPE_EXPORT struct profiler_plugin_v4 ncclProfiler_v4 = {"tscope", init_v4, start_v4,
                                                            stop,     state,   finalize};
 TSCOPE_EXPORT struct profiler_plugin_v5 ncclProfiler_v5 = {"tscope", init_v5, start_v5,
+                                                           stop,     state,   finalize};
+TSCOPE_EXPORT struct profiler_plugin_v5 ncclProfiler_v6 = {"tscope", init_v6, start_v6,
                                                            stop,     state,   finalize};

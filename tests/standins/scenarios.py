@@ -65,7 +65,7 @@ FAMILIES = {
     "tensorrt": (*LATE, {"TensorRT-LLM all_reduce"}),
     "tensorrt-experts": (*SLOW, {"TensorRT-LLM layout", "TensorRT-LLM dispatch",
                                  "TensorRT-LLM combine"}),
-    "flashinfer": (*SERIAL, {"FlashInfer all_reduce"}),
+    "flashinfer": (*SERIAL, {"FlashInfer all_reduce and norm"}),
     "mscclpp": (*SLOW, {"MSCCL++ all_reduce"}),
     "torchcomms": (*LATE, {"torchcomms all_reduce"}),
     "device-api": (*SLOW, {"all_reduce on NCCL's device API"}),
@@ -143,6 +143,11 @@ SCENARIOS = {
                               "env": HOSTILE, "hostile": True, **SLOW[1]},
     "family-two-groups": {"options": ["--family", "symmetric", "--tensor", "2", "--loss", "0",
                                       "--marks", "1"], "family": {"symm_mem all_reduce"}},
+    **{f"copy-engines-{name}": {"options": ["--gather", "1", "--loss", "0", "--marks", "1"] + more,
+                                "env": {"NCCL_CTA_POLICY": "2"}, "family": {"all_gather"}, **facts}
+       for name, (more, facts) in {"slow-rank": SLOW, "late-rank": LATE, "serial": SERIAL}.items()},
+    "copy-engines-events": {"options": ["--gather", "1", *SLOW[0]], "timing": "events",
+                            "env": {"NCCL_CTA_POLICY": "2", "TSCOPE_GPU": "events"}},
     "no-common-collective": {"options": ["--alone", "1", "--ranks", "2"],
                              "env": {**HOSTILE, "SKEW_DRIFT_PPM": "0,50"}, "refused": True},
 }

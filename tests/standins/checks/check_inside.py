@@ -96,7 +96,7 @@ def check_rank(trace, rank, version):
 def main():
     library, other, train = sys.argv[1:4]
     bare, _, _ = run(train, [])
-    for version, options in ((5, []), (5, ["--pipeline", "2"]), (5, ["--tensor", "2"]), (4, []),
+    for version, options in ((6, []), (5, []), (5, ["--pipeline", "2"]), (5, ["--tensor", "2"]), (4, []),
                              (3, []), (2, []), (1, [])):
         printed, truth, traces = run(train, options, library, TSCOPE_NCCL_INSIDE="times",
                                      STANDIN_NCCL_PROFILER=str(version))
@@ -105,6 +105,17 @@ def main():
         for trace, rank in zip(traces, truth.ranks):
             recorded = check_rank(trace, rank, version)
         print(f"v{version} {' '.join(options)}: {recorded} calls of each rank are recorded")
+
+    for inside in ("choices", "times"):
+        _, truth, traces = run(train, ["--gather", "1"], library, TSCOPE_NCCL_INSIDE=inside, NCCL_CTA_POLICY="2")
+        for trace, rank in zip(traces, truth.ranks):
+            copied = [one for one in trace.records["CollectiveInside"]
+                      if trace.strings[one.algorithm] == "COPY_ENGINE"]
+            gathered = [call for call in trace.records["Collective"] if call.tag == OPS["ALLGATHER"]]
+            expect(gathered and {(one.comm, one.seq) for one in copied} == {(call.comm, call.seq) for call in gathered},
+                   f"rank {rank.number}: {copied}")
+            expect(all(trace.strings[one.protocol] == "UC" and one.channels == 0 and one.gpu_start == 0 and one.dur == 0
+                       for one in copied), f"{copied[0]}")
 
     _, _, traces = run(train, [], library, TSCOPE_NCCL_INSIDE="choices")
     for trace in traces:

@@ -153,6 +153,34 @@ static void replay_op(const struct sim_op *op) {
     graph->end = (uint64_t)op->end;
 }
 
+static void one_copy(struct sim_op *copy, size_t bytes, int64_t start, int64_t end) {
+  struct standin_record *record = append(CUPTI_ACTIVITY_KIND_MEMCPY);
+  if (!record)
+    return;
+  copy->bytes = bytes;
+  copy->start = start;
+  copy->end = end;
+  record_set(record, copy);
+}
+
+/* What is seen of a collective that copy engines run: flags to the peers when this rank is there,
+ * the data when all are, and flags again. */
+static void copies_of_collective(const struct sim_op *op) {
+  enum { FLAG_NS = 200, FLAG_BYTES = 4 };
+  struct sim_op copy = *op;
+  unsigned peers = op->copies.peers;
+  int64_t flags = peers * FLAG_NS, from = op->copies.from;
+  int64_t begin = from > op->start + flags ? from : op->start + flags, end = op->end - flags;
+  copy.copy_kind = cudaMemcpyDeviceToDevice;
+  for (unsigned i = 0; i < peers; i++)
+    one_copy(&copy, FLAG_BYTES, op->start + i * FLAG_NS, op->start + (i + 1) * FLAG_NS);
+  for (unsigned i = 0; i < peers; i++)
+    one_copy(&copy, op->copies.bytes, begin + (end - begin) * i / peers,
+             begin + (end - begin) * (i + 1) / peers);
+  for (unsigned i = 0; i < peers; i++)
+    one_copy(&copy, FLAG_BYTES, end + i * FLAG_NS, end + (i + 1) * FLAG_NS);
+}
+
 static void on_op(const struct sim_op *op) {
   bool kernel = op->kind == SIM_KERNEL || op->kind == SIM_COLLECTIVE;
   struct standin_record *record = NULL;
@@ -160,6 +188,11 @@ static void on_op(const struct sim_op *op) {
     return;
   if (op->graph && enabled[CUPTI_ACTIVITY_KIND_GRAPH_TRACE]) {
     replay_op(op);
+    return;
+  }
+  if (op->copies.peers) {
+    if (enabled[CUPTI_ACTIVITY_KIND_MEMCPY])
+      copies_of_collective(op);
     return;
   }
   if (kernel && was_enabled_at_launch(op->correlation))
@@ -272,7 +305,7 @@ static void give_up_unfinished(void) {
   for (struct CUstream_st *stream = sim_streams(); stream; stream = stream->next)
     for (const struct sim_op *op = stream->head; op; op = op->next) {
       struct standin_record *record = (op->kind == SIM_KERNEL || op->kind == SIM_COLLECTIVE) &&
-                                              op->correlation > given_up &&
+                                              !op->copies.peers && op->correlation > given_up &&
                                               was_enabled_at_launch(op->correlation)
                                           ? append(CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL)
                                           : NULL;

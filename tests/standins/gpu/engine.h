@@ -58,6 +58,14 @@ struct sim_work {
   void (*describe)(const struct sim_op *op, FILE *log);
 };
 
+/* A collective that copy engines run: a flag to each peer, when all are there the data to each
+ * peer, and a flag to each again. */
+struct sim_copies {
+  unsigned peers; /* 0: it is a kernel */
+  size_t bytes;   /* to each */
+  int64_t from;   /* when all are there */
+};
+
 struct sim_op {
   struct sim_op *next;
   struct CUstream_st *stream;
@@ -81,6 +89,7 @@ struct sim_op {
   int value;          /* of a fill */
   const void *source;
   void *target;
+  struct sim_copies copies;
 };
 
 struct CUstream_st {

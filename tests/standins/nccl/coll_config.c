@@ -1,28 +1,46 @@
 /* SPDX-License-Identifier: MIT
  *
  * Collectives with a configuration of the call (NCCL 2.31 and later). They do what those without
- * one do. The headers with which this is built may be older: of the configuration only its head is
- * known, which is the same in all versions.
+ * one do, by copy engines if the configuration says so and they can. The headers with which this is
+ * built may be older; of the configuration what 2.31 has is known.
  */
 #include "comm.h"
 
-struct config_head {
+struct config {
   size_t bytes;
   unsigned magic, version;
+  void *extensions;
+  int least_ctas, most_ctas, nvls_ctas, cluster;
+  const char *algorithm;
+  int forced, cta_policy;
+  uint64_t tag;
 };
 
 enum { MAGIC = 0xcafebeef };
 
 static bool is_whole(const void *config) {
-  const struct config_head *head = config;
-  return !config || (head->magic == (unsigned)MAGIC && head->bytes >= sizeof(*head));
+  const struct config *of = config;
+  return !config || (of->magic == (unsigned)MAGIC && of->bytes >= sizeof(*of));
+}
+
+static ncclResult_t begin(const void *config) {
+  const struct config *of = config;
+  if (!is_whole(config))
+    return ncclInvalidArgument;
+  configured_copies = of && of->cta_policy & NCCL_CTA_POLICY_ZERO;
+  return ncclSuccess;
+}
+
+static ncclResult_t end(ncclResult_t result) {
+  configured_copies = false;
+  return result;
 }
 
 /* The plain one by its profiling name: nobody who hooks it sees a second call. */
 #define CONFIGURED(name, parameters, arguments)                                                    \
   NCCL_API ncclResult_t name##Config parameters;                                                   \
   NCCL_API ncclResult_t name##Config parameters {                                                  \
-    return is_whole(config) ? p##name arguments : ncclInvalidArgument;                             \
+    return begin(config) ? ncclInvalidArgument : end(p##name arguments);                           \
   }                                                                                                \
   PROFILED(name##Config)
 

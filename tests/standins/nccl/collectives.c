@@ -11,7 +11,10 @@ static bool redop_exists(const struct ncclComm *comm, ncclRedOp_t redop) {
   return redop < ncclNumOps || (own < MAX_SCALES && comm->scale_used[own]);
 }
 
+__thread bool configured_copies;
+
 static ncclResult_t issue(struct call call) {
+  call.copies = configured_copies;
   const struct ncclComm *comm = call.comm;
   if (!comm || !dtype_bytes(call.dtype) || !redop_exists(comm, call.redop) || call.peer < 0 ||
       call.peer >= comm->nranks)

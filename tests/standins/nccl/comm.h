@@ -104,6 +104,8 @@ struct ncclComm {
   unsigned references;
   void *profiler; /* the profiler plugin's context */
   bool aborted;
+  bool copies; /* without kernels where it can: NCCL_CTA_POLICY_ZERO. Every buffer counts as
+                  registered. */
   ncclResult_t error;
   uint64_t fails_at; /* collective that never ends on this rank, and so on no rank; 0: none */
   ncclResult_t fails_with;
@@ -120,7 +122,8 @@ struct call {
   size_t count;
   ncclDataType_t dtype;
   ncclRedOp_t redop;
-  int peer; /* or root */
+  int peer;    /* or root */
+  bool copies; /* asked for by the configuration of the call */
   /* Set while it runs: */
   uint64_t sequence;
   int64_t arrival, end;
@@ -147,6 +150,9 @@ size_t dtype_bytes(ncclDataType_t dtype);
 size_t call_bytes(const struct call *call); /* S in the formulas of the bus bandwidth */
 int64_t law_transfer_ns(const struct call *call);
 
+/* collectives.c: the configuration of the call in progress asks for copy engines. */
+extern __thread bool configured_copies;
+
 /* kernel.c */
 ncclResult_t kernel_launch(struct call *calls, size_t n);
 
@@ -154,6 +160,7 @@ ncclResult_t kernel_launch(struct call *calls, size_t n);
 void profiler_comm_begins(struct ncclComm *comm);
 void profiler_comm_ends(struct ncclComm *comm);
 void profiler_calls_launched(struct call *calls, size_t n);
+void profiler_copies_launched(struct call *call, cudaStream_t stream);
 void profiler_call_ran(const struct call *call);
 
 /* group.c */

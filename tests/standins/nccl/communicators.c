@@ -32,31 +32,39 @@ NCCL_API ncclResult_t ncclGetUniqueId(ncclUniqueId *id) {
 }
 PROFILED(ncclGetUniqueId);
 
-static ncclResult_t join(ncclComm_t *comm, int nranks, const ncclUniqueId *ids, int n, int rank) {
+/* NCCL_CTA_POLICY: a number, or 0x and a number. */
+static bool wants_copies(const ncclConfig_t *config) {
+  const char *text = getenv("NCCL_CTA_POLICY");
+  int policy = text ? (int)strtol(text, NULL, 0) : config ? config->CTAPolicy : 0;
+  return policy & NCCL_CTA_POLICY_ZERO;
+}
+
+static ncclResult_t join(ncclComm_t *comm, int nranks, const ncclUniqueId *ids, int n, int rank,
+                         const ncclConfig_t *config) {
   char identity[33];
   if (!comm || n < 1)
     return ncclInvalidArgument;
   make_identity(identity, ids, (size_t)n * sizeof(*ids));
   ncclResult_t result = comm_join(comm, identity, nranks, rank);
+  if (result == ncclSuccess)
+    (*comm)->copies = wants_copies(config);
   return result == ncclSuccess ? group_await(*comm) : result;
 }
 
 NCCL_API ncclResult_t ncclCommInitRank(ncclComm_t *comm, int nranks, ncclUniqueId id, int rank) {
-  return join(comm, nranks, &id, 1, rank);
+  return join(comm, nranks, &id, 1, rank, NULL);
 }
 PROFILED(ncclCommInitRank);
 
 NCCL_API ncclResult_t ncclCommInitRankConfig(ncclComm_t *comm, int nranks, ncclUniqueId id,
                                              int rank, ncclConfig_t *config) {
-  (void)config;
-  return join(comm, nranks, &id, 1, rank);
+  return join(comm, nranks, &id, 1, rank, config);
 }
 PROFILED(ncclCommInitRankConfig);
 
 NCCL_API ncclResult_t ncclCommInitRankScalable(ncclComm_t *comm, int nranks, int rank, int n,
                                                ncclUniqueId *ids, ncclConfig_t *config) {
-  (void)config;
-  return join(comm, nranks, ids, n, rank);
+  return join(comm, nranks, ids, n, rank, config);
 }
 PROFILED(ncclCommInitRankScalable);
 

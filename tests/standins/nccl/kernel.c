@@ -17,6 +17,7 @@
 struct kernel {
   struct ncclComm *comm;
   const char *name; /* of another library's kernel; NULL: NCCL's own */
+  bool copies;      /* copy engines run it */
   size_t n;
   struct call calls[];
 };
@@ -136,6 +137,7 @@ static bool settle(struct sim_op *op) {
     return true;
   }
   op->end = end;
+  op->copies.from = end - law_transfer_ns(&kernel->calls[0]);
   return known;
 }
 
@@ -387,7 +389,9 @@ static void enqueue(void *user, struct CUstream_st *stream, uint32_t correlation
   struct ncclComm *comm = kernel->comm;
   for (size_t i = 0; i < kernel->n; i++)
     assign_sequence(&kernel->calls[i]);
-  if (!kernel->name)
+  if (kernel->copies)
+    profiler_copies_launched(&kernel->calls[0], stream);
+  else if (!kernel->name)
     profiler_calls_launched(kernel->calls, kernel->n);
   comm->references++;
   struct sim_op *op = sim_op_new(stream, SIM_COLLECTIVE, &work);
@@ -398,6 +402,10 @@ static void enqueue(void *user, struct CUstream_st *stream, uint32_t correlation
   op->block[1] = op->block[2] = 1;
   op->correlation = correlation;
   op->graph = graph;
+  if (kernel->copies) {
+    op->copies.peers = (unsigned)comm->nranks - 1;
+    op->copies.bytes = kernel->calls[0].count * dtype_bytes(kernel->calls[0].dtype);
+  }
   if (comm->last && comm->last->stream != stream)
     sim_op_after(op, comm->last);
   sim_op_release(comm->last);
@@ -435,6 +443,14 @@ static CUresult launch(const struct order *order, CUstream stream) {
   return launch_kernel(&config, (CUfunction)function, NULL, extra);
 }
 
+/* As in NCCL: what only moves data, to buffers that the peers can reach. */
+static bool is_copied(const struct call *calls, size_t n) {
+  const struct call *call = &calls[0];
+  bool moves = call->kind == CALL_ALLGATHER || call->kind == CALL_ALLTOALL ||
+               call->kind == CALL_GATHER || call->kind == CALL_SCATTER;
+  return n == 1 && moves && call->comm->nranks > 1 && (call->comm->copies || call->copies);
+}
+
 /* All calls have the same communicator and stream; the lock is held. */
 ncclResult_t kernel_launch(struct call *calls, size_t n) {
   if (!sim_stream_is(sim_stream(calls->stream, false)))
@@ -444,6 +460,7 @@ ncclResult_t kernel_launch(struct call *calls, size_t n) {
     return ncclSystemError;
   kernel->comm = calls->comm;
   kernel->n = n;
+  kernel->copies = is_copied(calls, n);
   kernel->name = next_name;
   next_name = NULL;
   memcpy(kernel->calls, calls, n * sizeof(*calls));
@@ -453,7 +470,8 @@ ncclResult_t kernel_launch(struct call *calls, size_t n) {
                         .copy_user = copy_kernel,
                         .enqueue = enqueue};
   sim_unlock();
-  CUresult result = launch(&order, calls->stream);
+  CUresult result = kernel->copies ? (CUresult)sim_submit(calls->stream, false, &order, false)
+                                   : launch(&order, calls->stream);
   sim_lock();
   return result ? ncclUnhandledCudaError : ncclSuccess;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
  * NCCL's interface for a profiler plugin. NCCL_PROFILER_PLUGIN names a library; STATIC_PLUGIN means
- * what is already in the process. Of its ncclProfiler_v5, v4, ... the newest is used
+ * what is already in the process. Of its ncclProfiler_v6, v5, ... the newest is used
  * (STANDIN_NCCL_PROFILER=N: N at most, as an older NCCL would).
  *
  * Each call has an event when it is launched, which is stopped at once. The events of a group are
@@ -37,7 +37,7 @@ static void load(void) {
   if (!name)
     name = "libnccl-profiler.so";
   void *library = dlopen(strcasecmp(name, "STATIC_PLUGIN") ? name : NULL, RTLD_NOW);
-  for (int version = limit ? atoi(limit) : 5; library && version > 0; version--) {
+  for (int version = limit ? atoi(limit) : 6; library && version > 0; version--) {
     char symbol[32];
     snprintf(symbol, sizeof(symbol), "ncclProfiler_v%d", version);
     profiler.plugin = dlsym(library, symbol);
@@ -55,7 +55,7 @@ void profiler_comm_begins(struct ncclComm *comm) {
   load();
   if (!profiler.plugin)
     return;
-  if (profiler.version == 5)
+  if (profiler.version >= 5)
     ((const struct profiler_plugin_v5 *)(const void *)profiler.plugin)
         ->init(&comm->profiler, hash_of(comm), &profiler.mask, NULL, 1, comm->nranks, comm->rank,
                NULL);
@@ -112,7 +112,7 @@ static void *start_api_event(struct call *call) {
   struct profiler_event_v5_api event = {.head.type =
                                             is_transfer(call) ? PROFILE_P2P_API : PROFILE_COLL_API};
   void *handle = NULL;
-  if (profiler.version == 5 && (profiler.mask & (PROFILE_COLL_API | PROFILE_P2P_API)))
+  if (profiler.version >= 5 && (profiler.mask & (PROFILE_COLL_API | PROFILE_P2P_API)))
     profiler.plugin->start(call->comm->profiler, &handle, &event);
   return handle;
 }
@@ -190,8 +190,9 @@ static bool has_event(const struct call *call) {
 }
 
 void profiler_calls_launched(struct call *calls, size_t n) {
-  static void (*const start_event[])(struct call *) = {
-      start_event_v1, start_event_v2, start_event_v3, start_event_v4, start_event_v4};
+  static void (*const start_event[])(struct call *) = {start_event_v1, start_event_v2,
+                                                       start_event_v3, start_event_v4,
+                                                       start_event_v4, start_event_v4};
   if (!profiler.plugin || !(profiler.mask & PROFILE_COLL))
     return;
   for (size_t i = n; i-- > 0;) {
@@ -201,6 +202,29 @@ void profiler_calls_launched(struct call *calls, size_t n) {
     if (calls[i].profiled)
       profiler.plugin->stop(calls[i].profiled);
   }
+}
+
+/* A collective that copy engines run has an event of its own in v6, and none before. */
+void profiler_copies_launched(struct call *call, cudaStream_t stream) {
+  if (!profiler.plugin || profiler.version < 6 || !(profiler.mask & PROFILE_COPIES))
+    return;
+  size_t size = in_bytes(call) ? dtype_bytes(call->dtype) : 1;
+  struct profiler_event_v6_copies event = {.head.type = PROFILE_COPIES,
+                                           .head.parent = start_api_event(call),
+                                           .head.rank = call->comm->rank,
+                                           .sequence = call->sequence,
+                                           .func = func_of(call),
+                                           .send_buffer = call->source,
+                                           .receive_buffer = call->target,
+                                           .count = call->count * size,
+                                           .root = call->peer,
+                                           .datatype =
+                                               in_bytes(call) ? "ncclInt8" : datatype_of(call),
+                                           .synchronization = "UC",
+                                           .stream = stream};
+  start(call, &event);
+  if (call->profiled)
+    profiler.plugin->stop(call->profiled);
 }
 
 static uint64_t global_timer(int64_t instant) {

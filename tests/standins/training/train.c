@@ -55,9 +55,21 @@ void run_kernel(struct rank *rank, enum kernel kernel, double ms) {
   CUDA(launch_kernel(kernel, rank->compute));
 }
 
+/* In place, each rank its part. */
+static void all_gather(struct rank *rank, size_t bytes, ncclComm_t comm, cudaStream_t stream) {
+  int ranks, own;
+  NCCL(ncclCommCount(comm, &ranks));
+  NCCL(ncclCommUserRank(comm, &own));
+  size_t count = bytes / sizeof(float) / (size_t)ranks;
+  NCCL(ncclAllGather((float *)rank->gradients + (size_t)own * count, rank->gradients, count,
+                     ncclFloat, comm, stream));
+}
+
 void all_reduce(struct rank *rank, size_t bytes, ncclComm_t comm, cudaStream_t stream) {
   if (rank->options->family)
     family_all_reduce(rank, bytes, comm, stream);
+  else if (rank->options->gather)
+    all_gather(rank, bytes, comm, stream);
   else
     NCCL(ncclAllReduce(rank->gradients, rank->gradients, bytes / sizeof(float), ncclFloat, ncclSum,
                        comm, stream));

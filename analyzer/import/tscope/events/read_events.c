@@ -367,6 +367,19 @@ static void read_kernel(struct reading *reading, const struct tscope_record *rec
                                                               .op = is.op});
 }
 
+/* Keeps a copy that copy engines may have made for a collective. */
+static void read_copy(struct reading *reading, const struct tscope_record *record, u64 time) {
+  const struct tscope_gpu_memcpy_record *copy = (const void *)record;
+  u64 dur = trace_dur(record, copy->dur, trace_record_bytes[record->type]);
+  bool between_gpus = copy->kind == TSCOPE_MEMCPY_D2D || copy->kind == TSCOPE_MEMCPY_P2P;
+  if (between_gpus && !copy->graph)
+    VECTOR_PUSH(&reading->events->copies,
+                (struct rank_copy){.start = chunk_ns(&reading->clock, time),
+                                   .end = chunk_ns(&reading->clock, time + dur),
+                                   .bytes = copy->bytes,
+                                   .stream = record->tag});
+}
+
 /* The kernels of one replay are the run of one launch. */
 static bool begins_run(struct reading *reading, const struct tscope_record *record) {
   const struct tscope_gpu_kernel_record *kernel = (const void *)record;
@@ -390,9 +403,10 @@ static void count_ring_chunk(struct reading *reading, const struct trace_chunk *
                    : record->type == TSCOPE_REC_GPU_KERNEL ? begins_run(reading, record)
                                                            : true;
     counts[record->type] += counted;
-    if (record->type == TSCOPE_REC_GPU_KERNEL) {
+    if (record->type == TSCOPE_REC_GPU_KERNEL)
       read_kernel(reading, record, time);
-    }
+    if (record->type == TSCOPE_REC_GPU_MEMCPY)
+      read_copy(reading, record, time);
     if (record->type >= TSCOPE_REC_GPU_KERNEL && record->type <= TSCOPE_REC_GPU_MEMSET) {
       u32 dur = *(const u32 *)(const void *)(record + 1); /* all begin with it */
       u64 end = time + trace_dur(record, dur, trace_record_bytes[record->type]);

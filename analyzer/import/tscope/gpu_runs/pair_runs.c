@@ -360,6 +360,7 @@ static void add_transfer_runs(struct rank_events *events) {
 }
 
 void pair_runs(struct rank_events *events) {
+  runs_from_copies(events);
   u32 n_recorded = events->runs.n;
   struct units units = {0};
   bool *run_taken = memory_zeroed(size_sum(events->runs.n, 1), 1);

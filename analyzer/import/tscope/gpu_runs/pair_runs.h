@@ -14,6 +14,10 @@ u8 kernel_op(u8 op);
  * launches nothing that the GPU would show as a collective. */
 bool launches_kernel(const struct rank_events *events, const struct rank_call *call);
 
+/* Adds the runs of collectives that copy engines ran, from their copies, and gives up the copies.
+ * Before anything refers to a run. */
+void runs_from_copies(struct rank_events *events);
+
 /* Pairs the calls of graphs with the runs of their replays, and marks those runs in `run_taken`.
  * What ran in a graph is known by its correlation id: a replay is one call of the process. Which
  * kernel of the replay it was is known from its node; nodes are numbered in the order of capture.

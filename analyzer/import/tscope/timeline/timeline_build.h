@@ -69,6 +69,7 @@ struct timeline_build {
   struct gemms *gemms;                 /* the timeline's, once decoded */
   VECTOR(u32) lane_of_stream;          /* one more than the lane, 0 for none yet */
   u32 *span_of_run;                    /* [events.runs.n] */
+  VECTOR(u32) copied_runs;             /* of copy engines, by stream and start */
   VECTOR(struct replay_spans) replays; /* in the order of the calls that launched them */
   u32 *replayed;                       /* spans of replays, by replay and start */
   i64 ring_begin;

@@ -57,6 +57,8 @@ static void thread_lane(struct timeline_build *build, u32 thread, bool device, u
   *out = (u16)lane;
 }
 
+#define OVERLAPPING_RUNS 256u
+
 static void stream_lane(struct timeline_build *build, u16 stream, u16 *out) {
   VECTOR_REACH(&build->lane_of_stream, stream);
   u32 *lane = &build->lane_of_stream.at[stream];
@@ -98,6 +100,8 @@ static void decode_runs(struct timeline_build *build) {
       stream_lane(build, run->stream, &span.lane);
     }
     build->span_of_run[i] = build->spans.n;
+    if (run->copies)
+      VECTOR_PUSH(&build->copied_runs, i);
     build->saw_replays |= run->graph != 0;
     add_span(build, &span,
              &(struct span_facts){.stream = run->stream,
@@ -105,6 +109,27 @@ static void decode_runs(struct timeline_build *build) {
                                   .gpu_graph = run->graph,
                                   .correlation = run->correlation});
   }
+}
+
+/* Whether a copy is part of a collective, whose run is a span already. Runs are in order of time.
+ */
+static bool is_in_run(const struct timeline_build *build, u16 stream, i64 start, i64 end) {
+  const struct rank_run *runs = build->events->runs.at;
+  u32 low = 0, high = build->copied_runs.n;
+  while (low < high) { /* the first that begins later */
+    u32 middle = low + (high - low) / 2;
+    if (runs[build->copied_runs.at[middle]].start <= start)
+      low = middle + 1;
+    else
+      high = middle;
+  }
+  /* Those of several streams may overlap. */
+  for (u32 back = 1; back <= low && back <= OVERLAPPING_RUNS; back++) {
+    const struct rank_run *run = &runs[build->copied_runs.at[low - back]];
+    if (run->stream == stream)
+      return end <= run->end;
+  }
+  return false;
 }
 
 /* Kernels that communicate without a call; their launches are linked as those of other kernels. */
@@ -393,6 +418,8 @@ static void decode_device(struct decoding *decoding, const struct tscope_record 
   } else if (record->type == TSCOPE_REC_GPU_MEMCPY) {
     const struct tscope_gpu_memcpy_record *copy = (const void *)record;
     bool between_gpus = copy->kind == TSCOPE_MEMCPY_P2P;
+    if (is_in_run(build, record->tag, start, span.end))
+      return;
     span.kind = between_gpus ? SPAN_COLLECTIVE : SPAN_MEMCPY;
     span.category = between_gpus ? COMM_OP_PEER_COPY : (u8)copy->kind;
     span.name = vocabulary_name(build, NAMES_OF_CALLS + 3);

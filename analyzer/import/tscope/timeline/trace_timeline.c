@@ -107,6 +107,7 @@ static void collect_intervals(const struct timeline_build *build, struct arena *
 
 static void free_build(struct timeline_build *build) {
   free(build->spans.at);
+  free(build->copied_runs.at);
   free(build->facts.at);
   free(build->event_uses.at);
   free(build->gpu_waits.at);
