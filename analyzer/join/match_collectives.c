@@ -318,6 +318,8 @@ static void read_choices(struct matcher *matcher) {
       struct collective *collective = &matcher->model->collectives[c];
       collective->algorithm = inside->algorithm ? inside->algorithm : collective->algorithm;
       collective->protocol = inside->protocol ? inside->protocol : collective->protocol;
+      collective->asked = inside->asked ? inside->asked : collective->asked;
+      collective->user_tag = inside->user_tag ? inside->user_tag : collective->user_tag;
       collective->channels = inside->channels ? inside->channels : collective->channels;
     }
   }

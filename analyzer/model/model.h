@@ -123,6 +123,8 @@ struct collective {
   i64 transfer_ns;                  /* see analyse/; NS_UNKNOWN */
   i32 step;                         /* step of its first arrival, -1 outside */
   const char *algorithm, *protocol; /* in NCCL's words; NULL if not known */
+  const char *asked;                /* what the program asked for; NULL */
+  u64 user_tag;                     /* that it gave the call; 0 */
   u16 channels;                     /* 0 if not known */
   u8 op, dtype, redop;
   bool complete;   /* every member seen */

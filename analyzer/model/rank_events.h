@@ -88,7 +88,7 @@ struct rank_part {
   u32 gpu_graph;
 };
 
-/* A collective as NCCL itself reported it. */
+/* A collective as NCCL itself reported it, or what the program asked NCCL for it. */
 struct rank_inside {
   i64 start, end; /* when it was put on its stream; when the host saw it done, NS_UNKNOWN */
   u64 gpu_start, gpu_stop; /* by the GPU's own timer; 0 if not known */
@@ -97,6 +97,8 @@ struct rank_inside {
   u16 channels;            /* 0 if not known */
   u8 op;
   const char *algorithm, *protocol; /* NULL if not known */
+  const char *asked;                /* what the program asked for; NULL */
+  u64 user_tag;                     /* that the program gave the call; 0 */
 };
 
 struct rank_group {

@@ -188,14 +188,17 @@ struct collective_call collective_begin(struct tscope_thread *thread, enum tscop
   return call;
 }
 
+struct tscope_collective_record *collective_record(const struct collective_call *call) {
+  return call->span.dur
+             ? (void *)((u8 *)call->span.dur - offsetof(struct tscope_collective_record, dur))
+             : NULL;
+}
+
 void collective_end(struct tscope_thread *thread, struct collective_call *call,
                     ncclResult_t result) {
   end_pair(nccl_thread(thread), call->pair, &call->subject, result);
-  if (call->span.dur && TSCOPE_UNLIKELY(result != ncclSuccess)) {
-    struct tscope_collective_record *record =
-        (void *)((u8 *)call->span.dur - offsetof(struct tscope_collective_record, dur));
-    __atomic_store_n(&record->result, (i32)result, __ATOMIC_RELAXED);
-  }
+  if (call->span.dur && TSCOPE_UNLIKELY(result != ncclSuccess))
+    __atomic_store_n(&collective_record(call)->result, (i32)result, __ATOMIC_RELAXED);
   tscope_span_close(thread, call->span.dur, call->span.start);
   if (TSCOPE_UNLIKELY(!nccl_accepted(result)))
     tscope_failed_call(thread, TSCOPE_FAILED_NCCL, "a collective", (i32)result);

@@ -100,6 +100,23 @@ struct collective_call collective_begin(struct tscope_thread *thread, enum tscop
                                         int redop, int peer, ncclComm_t comm, cudaStream_t stream);
 void collective_end(struct tscope_thread *thread, struct collective_call *call,
                     ncclResult_t result);
+/* Of a call in progress; NULL if it has none. */
+struct tscope_collective_record *collective_record(const struct collective_call *call);
+
+/* configured: a collective with a configuration of the call, which is read once NCCL has accepted
+ * it. */
+#define TSCOPE_RECORDER_SHAPE_configured ~, AROUND
+enum { configured_wakes = TSCOPE_WAKES };
+struct configured_call {
+  struct collective_call collective;
+  const void *config;
+};
+struct configured_call configured_begin(struct tscope_thread *thread, const void *config,
+                                        enum tscope_op op, const void *buffer, size_t count,
+                                        ncclDataType_t datatype, int redop, int peer,
+                                        ncclComm_t comm, cudaStream_t stream);
+void configured_end(struct tscope_thread *thread, struct configured_call *call,
+                    ncclResult_t result);
 
 /* one_sided: what a rank does with another rank's memory. The order of such calls differs between
  * the two ranks, so they have no sequence number and are not matched. */

@@ -180,13 +180,22 @@ static bool is_among(const char *word, const char *words) {
 }
 
 /* False when memory ran out. */
+enum { MOST_TAGS_TEXT = 40 };
+
 static void add_choice(struct analysis *a, const char *word, const char **words) {
   if (!word || is_among(word, *words))
     return;
   *words = *words ? arena_printf(a->arena, "%s/%s", *words, word) : word;
 }
 
-/* What NCCL chose for the collectives of a kind. */
+/* A tag may be another one for each call: after a few comes "...". */
+static const char *tag_text(struct analysis *a, u64 tag, const char *before) {
+  if (before && strlen(before) > MOST_TAGS_TEXT)
+    return "...";
+  return arena_printf(a->arena, "%llu", (unsigned long long)tag);
+}
+
+/* What NCCL chose for the collectives of a kind, and was asked for. */
 static void summarise_choices(struct analysis *a, const struct kind *kind, const u32 *order,
                               struct collective_result *out, double *scratch) {
   u32 known = 0;
@@ -194,6 +203,9 @@ static void summarise_choices(struct analysis *a, const struct kind *kind, const
     const struct collective *one = &a->model->collectives[order[kind->first + i]];
     add_choice(a, one->algorithm, &out->algorithm);
     add_choice(a, one->protocol, &out->protocol);
+    add_choice(a, one->asked, &out->asked);
+    if (one->user_tag)
+      add_choice(a, tag_text(a, one->user_tag, out->user_tags), &out->user_tags);
     if (one->channels)
       scratch[known++] = one->channels;
   }

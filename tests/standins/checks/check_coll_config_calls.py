@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""NCCL's collectives with a configuration of the call are recorded like those without one, once each:
+"""NCCL's collectives with a configuration of the call are recorded like those without one, once each, and what it asks for:
 check_coll_config_calls.py LIBTSCOPE PROGRAM.
 """
 import os
@@ -28,6 +28,12 @@ def main():
     seen = [(names[call.tag], call.count) for call in trace.records["Collective"] if not call.result]
     print(seen)
     assert seen == [call for call in WANTED for _ in range(2)], seen
+    asked = [(names[one.tag], trace.strings[one.algorithm], one.cta_policy, one.user_tag)
+             for one in trace.records["CollectiveConfig"]]
+    # The last one has none.
+    assert asked == [(name, "ring", 1, 7) for name, _ in WANTED[:-1] for _ in range(2)], asked
+    keys = [(one.comm, one.seq) for one in trace.records["CollectiveConfig"]]
+    assert keys == [(call.comm, call.seq) for call in trace.records["Collective"]][:len(keys)], keys
     ran = len(trace.records["CollectiveRun"])
     assert ran == len(seen), f"{ran} ran on the GPUs"
     return 0

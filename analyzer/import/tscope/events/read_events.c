@@ -158,6 +158,33 @@ static bool read_inside(struct reading *reading, const struct tscope_record *rec
          VECTOR_PUSH(&reading->events->insides, item);
 }
 
+/* "ring, zero CTAs": the words of NCCL_CTA_POLICY_... */
+static const char *asked_text(struct reading *reading, const char *algorithm, u32 policy) {
+  static const char *const words[] = {"default CTA policy", "few CTAs", "no CTAs",
+                                      "few or no CTAs"};
+  const char *word = policy == TSCOPE_UNKNOWN ? NULL : policy < 4 ? words[policy] : "a CTA policy";
+  if (!algorithm || !word)
+    return algorithm ? algorithm : word;
+  return arena_printf(&reading->events->arena, "%s, %s", algorithm, word);
+}
+
+static bool read_config(struct reading *reading, const struct tscope_record *record, u64 time) {
+  const struct tscope_collective_config_record *config = (const void *)record;
+  i64 start = chunk_ns(&reading->clock, time);
+  struct rank_inside item = {.start = start,
+                             .end = start,
+                             .comm = config->comm,
+                             .seq = config->seq,
+                             .call = INDEX_NONE,
+                             .op = (u8)record->tag,
+                             .user_tag = config->user_tag};
+  const char *algorithm;
+  if (!intern_string(reading, config->algorithm, &algorithm))
+    return false;
+  item.asked = asked_text(reading, algorithm, config->cta_policy);
+  return VECTOR_PUSH(&reading->events->insides, item);
+}
+
 static void read_phase(struct reading *reading, const struct tscope_record *record, u64 time) {
   const struct tscope_phase_record *phase = (const void *)record;
   const char *name = definition_string(reading->events->definitions, phase->name);
@@ -230,6 +257,8 @@ static bool read_record(struct reading *reading, const struct tscope_record *rec
     return true;
   case TSCOPE_REC_COLLECTIVE_INSIDE:
     return read_inside(reading, record, time);
+  case TSCOPE_REC_COLLECTIVE_CONFIG:
+    return read_config(reading, record, time);
   case TSCOPE_REC_PHASE:
     read_phase(reading, record, time);
     return true;

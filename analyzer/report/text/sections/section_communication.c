@@ -178,15 +178,20 @@ static int heaviest_first(const void *a, const void *b) {
   return bytes_x == bytes_y ? 0 : bytes_x > bytes_y ? -1 : 1;
 }
 
-/* NCCL's algorithm and protocol for each kind, if they were recorded. */
+static void put_words(struct pen *pen, const struct collective_result *one, const char *what,
+                      const char *first, const char *second) {
+  if (first || second)
+    pen_item_format(pen, STYLE_PLAIN, TEXT_INDENT, "%s of %s: %s %s%s%s", one->op,
+                    byte_size(one->bytes).text, what, first ? first : "",
+                    first && second ? " " : "", second ? second : "");
+}
+
+/* NCCL's algorithm and protocol for each kind, and what it was asked for, if they were recorded. */
 static void put_choices(struct pen *pen, const struct collective_result *rows, u32 n) {
   for (u32 i = 0; i < n; i++) {
-    const struct collective_result *one = &rows[i];
-    if (!one->algorithm && !one->protocol)
-      continue;
-    pen_item_format(pen, STYLE_PLAIN, TEXT_INDENT, "%s of %s: NCCL chose %s%s%s", one->op,
-                    byte_size(one->bytes).text, one->algorithm ? one->algorithm : "",
-                    one->algorithm && one->protocol ? " " : "", one->protocol ? one->protocol : "");
+    put_words(pen, &rows[i], "NCCL chose", rows[i].algorithm, rows[i].protocol);
+    put_words(pen, &rows[i], "the program asked for", rows[i].asked, NULL);
+    put_words(pen, &rows[i], "the program's tag", rows[i].user_tags, NULL);
   }
 }
 
