@@ -153,13 +153,13 @@ static void replay_op(const struct sim_op *op) {
     graph->end = (uint64_t)op->end;
 }
 
-static void one_copy(struct sim_op *copy, size_t bytes, int64_t start, int64_t end) {
+static void one_copy(struct sim_op *copy, size_t bytes, int64_t from, int64_t to) {
   struct standin_record *record = append(CUPTI_ACTIVITY_KIND_MEMCPY);
   if (!record)
     return;
   copy->bytes = bytes;
-  copy->start = start;
-  copy->end = end;
+  copy->start = from;
+  copy->end = to;
   record_set(record, copy);
 }
 
@@ -169,16 +169,16 @@ static void copies_of_collective(const struct sim_op *op) {
   enum { FLAG_NS = 200, FLAG_BYTES = 4 };
   struct sim_op copy = *op;
   unsigned peers = op->copies.peers;
-  int64_t flags = peers * FLAG_NS, from = op->copies.from;
-  int64_t begin = from > op->start + flags ? from : op->start + flags, end = op->end - flags;
+  int64_t flags = peers * FLAG_NS, there = op->start + flags, last = op->end - flags;
+  int64_t from = op->copies.from > there ? op->copies.from : there;
   copy.copy_kind = cudaMemcpyDeviceToDevice;
   for (unsigned i = 0; i < peers; i++)
     one_copy(&copy, FLAG_BYTES, op->start + i * FLAG_NS, op->start + (i + 1) * FLAG_NS);
   for (unsigned i = 0; i < peers; i++)
-    one_copy(&copy, op->copies.bytes, begin + (end - begin) * i / peers,
-             begin + (end - begin) * (i + 1) / peers);
+    one_copy(&copy, op->copies.bytes, from + (last - from) * i / peers,
+             from + (last - from) * (i + 1) / peers);
   for (unsigned i = 0; i < peers; i++)
-    one_copy(&copy, FLAG_BYTES, end + i * FLAG_NS, end + (i + 1) * FLAG_NS);
+    one_copy(&copy, FLAG_BYTES, last + i * FLAG_NS, last + (i + 1) * FLAG_NS);
 }
 
 static void on_op(const struct sim_op *op) {

@@ -294,7 +294,8 @@ static bool finish(struct sim_op *op) {
   for (size_t i = 0; i < kernel->n; i++) {
     struct call *call = &kernel->calls[i];
     write_result(call);
-    profiler_call_ran(call);
+    if (!kernel->copies)
+      profiler_call_ran(call);
     if (is_message(call))
       release_cell(comm, peer_cell(call), call->peer);
     else
