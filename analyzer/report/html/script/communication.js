@@ -119,7 +119,10 @@ function collectivesTable(first) {
                                   (isKnown(c.channels) ? ` \u00d7${c.channels}` : '') :
                                                          UNKNOWN)
         },
-      ].filter((column) => column.name !== 'algorithm' || rows.some((row) => row.algorithm)),
+        {name: 'asked for', of: (c) => c.asked, say: (v) => v || UNKNOWN},
+        {name: 'tag', of: (c) => c.user_tags, say: (v) => v || UNKNOWN},
+      ].filter((column) => !['algorithm', 'asked for', 'tag'].includes(column.name) ||
+                   rows.some((row) => column.of(row))),
       rows, {caption: 'collectives, by communicator, operation and size'});
 }
 
