@@ -22,6 +22,7 @@ static bool is_compared(u32 key) {
   case TSCOPE_INFO_RUN:
   case TSCOPE_INFO_FEATURE:
   case TSCOPE_INFO_LOOKED_UP:
+  case TSCOPE_INFO_UNKNOWN_FUNCTIONS:
     return false;
   default:
     return true;

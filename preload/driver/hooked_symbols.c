@@ -13,6 +13,7 @@
 #include "nccl/nccl_hooks.def"
 #include "record/fnv.h"
 #include "resolve/library_instances.h"
+#include "resolve/unknown_functions.h"
 #include "settings/env.h"
 #include "streams/cuda_thread.h"
 
@@ -181,5 +182,10 @@ static void record_changes(struct tscope_thread *thread) {
   }
 }
 
+static void tick(struct tscope_thread *thread) {
+  record_changes(thread);
+  unknown_functions_tick(thread);
+}
+
 const struct tscope_family tscope_hooked_symbols_family = {
-    .name = "look-ups", .tick = record_changes, .end = record_changes};
+    .name = "look-ups", .tick = tick, .end = record_changes};

@@ -130,6 +130,37 @@ static uint32_t find_by_sysv_hash(const struct elf_object *object, const struct 
   return at;
 }
 
+static void visit_symbol(const struct elf_object *object, uint32_t at,
+                         void (*visit)(const char *, void *), void *data) {
+  const char *name = object->names + object->symbols[at].st_name;
+  if (ELF64_ST_TYPE(object->symbols[at].st_info) == STT_FUNC && is_defined(object, at, name))
+    visit(name, data);
+}
+
+void elf_object_each(const struct elf_object *object, void (*visit)(const char *, void *),
+                     void *data) {
+  if (!object->symbols || !object->names)
+    return;
+  if (!object->gnu_hash) {
+    for (uint32_t at = 1; object->sysv_hash && at < object->sysv_hash[1]; at++)
+      visit_symbol(object, at, visit, data);
+    return;
+  }
+  const uint32_t *table = object->gnu_hash, first = table[1];
+  const uint32_t *buckets =
+      (const void *)((const ElfW(Addr) *)(const void *)(table + 4) + table[2]);
+  const uint32_t *chain = buckets + table[0];
+  for (uint32_t bucket = 0; bucket < table[0]; bucket++) {
+    uint32_t at = buckets[bucket];
+    while (at >= first && at) {
+      visit_symbol(object, at, visit, data);
+      if (chain[at - first] & 1) /* the last of its bucket */
+        break;
+      at++;
+    }
+  }
+}
+
 /* The function that a chooser chooses: called as the dynamic linker does it. */
 static void *choose(uintptr_t chooser) {
 #if defined(__aarch64__)

@@ -48,6 +48,10 @@ struct elf_name elf_name(const char *text);
  * chooses an implementation, if it is one that is chosen at run time. */
 void *elf_object_find(const struct elf_object *object, const struct elf_name *name);
 
+/* Calls `visit` with the name of each function that the object defines for others. */
+void elf_object_each(const struct elf_object *object, void (*visit)(const char *, void *),
+                     void *data);
+
 /* Whether a DT_NEEDED of this text means the object, which was loaded from `path`; the same for
  * dlopen() of a name without a folder. */
 bool elf_object_is_called(const struct elf_object *object, const char *path, const char *text);

@@ -7,7 +7,7 @@ import subprocess
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.realpath(__file__))))
 TABLE = os.path.join(ROOT, "preload", "hooks", "unhooked.txt")
-LISTS = os.path.join(ROOT, "tests", "project", "exported")  # what each library exports: its name, version, functions
+LISTS = os.path.join(ROOT, "preload", "hooks", "exported")  # what each library exports: its name, version, functions
 
 
 def entries(lines):

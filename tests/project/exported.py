@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: MIT
 """Each function that the newest libraries export is hooked or has a reason: exported.py LIBTSCOPE [--newest].
 
-The lists in exported/ are what the libraries in the packages named there export. --newest: asks the package index
+The lists in preload/hooks/exported/ are what the libraries in the packages named there export. --newest: asks the package index
 whether there is a newer version with functions that nobody has decided about (scripts/exported-functions).
 """
 import os

@@ -333,6 +333,32 @@ static int newer_libraries(struct findings *f) {
   return error;
 }
 
+/* Functions that a loaded library exports and that tscope does not know: "library=names" in lines.
+ */
+static int unknown_functions(struct findings *f) {
+  const struct model *model = f->a->model;
+  const char *lines = NULL;
+  for (u32 i = 0; i < model->n_ranks && !lines; i++)
+    lines = model->ranks[i].info[TSCOPE_INFO_UNKNOWN_FUNCTIONS];
+  if (!lines)
+    return 0;
+  const char *equals = strchr(lines, '='), *end = strchrnul(lines, '\n');
+  if (!equals || equals > end)
+    return 0;
+  return finding_add(
+      f, SEVERITY_INFO, NAN,
+      arena_printf(f->a->arena, "%.*s has functions that tscope does not know",
+                   (int)(equals - lines), lines),
+      arena_printf(
+          f->a->arena,
+          "By their names they start GPU work or communicate: %.*s. If the job calls them, "
+          "the calls are not recorded; of their work the GPU clock alone tells.",
+          (int)(end - equals - 1), equals + 1),
+      arena_text(f->a->arena, "Look for a newer tscope if communication or GPU work is missing "
+                              "in this report."),
+      NULL, 0);
+}
+
 int rule_partial_data(struct findings *f) {
   const struct model *model = f->a->model;
   u32 *ranks = arena_array(f->a->arena, size_sum(size_sum(model->n_ranks, model->world_size), 1),
@@ -352,5 +378,7 @@ int rule_partial_data(struct findings *f) {
     error = unseen_steps(f);
   if (!error)
     error = newer_libraries(f);
+  if (!error)
+    error = unknown_functions(f);
   return error ? error : unaligned_clocks(f);
 }

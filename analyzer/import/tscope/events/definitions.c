@@ -229,7 +229,7 @@ static const char *copy_string(struct collector *into, u32 string) {
 
 static bool is_listed(u32 key) {
   return key == TSCOPE_INFO_ENVIRONMENT || key == TSCOPE_INFO_FEATURE ||
-         key == TSCOPE_INFO_LOOKED_UP;
+         key == TSCOPE_INFO_LOOKED_UP || key == TSCOPE_INFO_UNKNOWN_FUNCTIONS;
 }
 
 /* All "detail=value" of a key, each on a line; of length 0 if there are none. */

@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Functions of loaded libraries that may start work or communicate, and that no list of ours has:
+ * they came with a newer version, and calls of them are not recorded. The trace says which
+ * (UNKNOWN_FUNCTIONS facts).
+ */
+#ifndef TSCOPE_UNKNOWN_FUNCTIONS_H
+#define TSCOPE_UNKNOWN_FUNCTIONS_H
+
+#include "record/hook.h"
+
+/* For each tick of the ticker: looks at what was loaded since, less and less often. */
+void unknown_functions_tick(struct tscope_thread *ticker);
+
+/* Looks now, at libraries that were not looked at before. */
+void unknown_functions_look(struct tscope_thread *ticker);
+
+#endif
