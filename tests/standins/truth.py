@@ -8,7 +8,7 @@ Definitions, per rank and step, all in nanoseconds of the simulator's clock:
 
   compute   union of the kernels that do not communicate
   comm      union of the kernels in which ranks meet, and of those of the same libraries that prepare
-            on one GPU what is moved
+            on one GPU what is moved, and of copies between GPUs
   exposed   comm without compute, by interval union. If several collectives run at the same time,
             each instant belongs to the one that started first. It is wait before the arrival of the
             last rank at that collective, and transfer after
@@ -78,7 +78,7 @@ class Op:
         self.calls = entry.get("calls", [])
         self.meetings = []  # of a collective, one for each call
 
-        self.prepares = "layout" in self.name or "PrepareDispatch" in self.name
+        self.prepares = entry.get("peer", False) or "layout" in self.name or "PrepareDispatch" in self.name
 
     @property
     def is_comm(self):
@@ -183,7 +183,7 @@ class Truth:
     def unions(rank):
         """The intervals of compute and comm, and of exposed comm and copies, in the whole run of a rank."""
         compute = union([op.start, op.end] for op in rank.order if op.computes)
-        copies = union([op.start, op.end] for op in rank.order if op.kind in ("copy", "fill"))
+        copies = union([op.start, op.end] for op in rank.order if op.kind in ("copy", "fill") and not op.prepares)
         comm = union([op.start, op.end] for op in rank.order if op.is_comm)
         wait, transfer, covered = [], [], 0
         for op in sorted((op for op in rank.order if op.is_comm), key=lambda op: op.start):

@@ -79,13 +79,13 @@ TWINS(cudaMemcpyAsync, _ptsz,
 cudaError_t CUDART_API cudaMemcpyPeer(void *target, int to, const void *source, int from,
                                       size_t bytes) {
   (void)to, (void)from;
-  return copy(target, source, bytes, cudaMemcpyDeviceToDevice, NULL, false, true);
+  return copy(target, source, bytes, (enum cudaMemcpyKind)SIM_PEER, NULL, false, true);
 }
 
 cudaError_t CUDART_API cudaMemcpyPeerAsync(void *target, int to, const void *source, int from,
                                            size_t bytes, cudaStream_t stream) {
   (void)to, (void)from;
-  return copy(target, source, bytes, cudaMemcpyDeviceToDevice, stream, false, false);
+  return copy(target, source, bytes, (enum cudaMemcpyKind)SIM_PEER, stream, false, false);
 }
 
 static cudaError_t copy_2d(void *target, size_t target_pitch, const void *source,

@@ -181,6 +181,11 @@ static void copies_of_collective(const struct sim_op *op) {
     one_copy(&copy, FLAG_BYTES, last + i * FLAG_NS, last + (i + 1) * FLAG_NS);
 }
 
+/* Copies between GPUs have records of their own. */
+static CUpti_ActivityKind copy_record(const struct sim_op *op) {
+  return op->copy_kind == SIM_PEER ? CUPTI_ACTIVITY_KIND_MEMCPY2 : CUPTI_ACTIVITY_KIND_MEMCPY;
+}
+
 static void on_op(const struct sim_op *op) {
   bool kernel = op->kind == SIM_KERNEL || op->kind == SIM_COLLECTIVE;
   struct standin_record *record = NULL;
@@ -199,8 +204,8 @@ static void on_op(const struct sim_op *op) {
     record = append(CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL);
   else if (kernel && enabled[CUPTI_ACTIVITY_KIND_KERNEL])
     record = append(CUPTI_ACTIVITY_KIND_KERNEL);
-  else if (op->kind == SIM_COPY && enabled[CUPTI_ACTIVITY_KIND_MEMCPY])
-    record = append(CUPTI_ACTIVITY_KIND_MEMCPY);
+  else if (op->kind == SIM_COPY && enabled[copy_record(op)])
+    record = append(copy_record(op));
   else if (op->kind == SIM_FILL && enabled[CUPTI_ACTIVITY_KIND_MEMSET])
     record = append(CUPTI_ACTIVITY_KIND_MEMSET);
   if (record)

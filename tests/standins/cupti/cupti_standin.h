@@ -30,6 +30,7 @@ struct standin_record {
     CUpti_Activity any;
     kernel_record kernel;
     memcpy_record copy;
+    CUpti_ActivityMemcpyPtoP4 peer;
     CUpti_ActivityMemset4 fill;
     CUpti_ActivityExternalCorrelation external;
     CUpti_ActivityGraphTrace2 graph;

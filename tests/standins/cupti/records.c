@@ -13,6 +13,8 @@ size_t record_bytes(CUpti_ActivityKind kind) {
     return sizeof(kernel_record);
   case CUPTI_ACTIVITY_KIND_MEMCPY:
     return sizeof(memcpy_record);
+  case CUPTI_ACTIVITY_KIND_MEMCPY2:
+    return sizeof(CUpti_ActivityMemcpyPtoP4);
   case CUPTI_ACTIVITY_KIND_MEMSET:
     return sizeof(CUpti_ActivityMemset4);
   case CUPTI_ACTIVITY_KIND_EXTERNAL_CORRELATION:
@@ -64,6 +66,18 @@ static void set_copy(memcpy_record *record, const struct sim_op *op) {
   record->graphId = (uint32_t)op->graph;
 }
 
+static void set_peer_copy(CUpti_ActivityMemcpyPtoP4 *record, const struct sim_op *op) {
+  record->copyKind = CUPTI_ACTIVITY_MEMCPY_KIND_PTOP;
+  record->bytes = op->bytes;
+  record->start = (uint64_t)op->start;
+  record->end = (uint64_t)op->end;
+  record->deviceId = record->srcDeviceId = record->dstDeviceId = (uint32_t)op->stream->device;
+  record->contextId = record->srcContextId = record->dstContextId = 1;
+  record->streamId = op->stream->id;
+  record->correlationId = op->correlation;
+  record->graphId = (uint32_t)op->graph;
+}
+
 static void set_memset(CUpti_ActivityMemset4 *record, const struct sim_op *op) {
   record->value = (uint32_t)op->value;
   record->bytes = op->bytes;
@@ -80,6 +94,9 @@ void record_set(struct standin_record *record, const struct sim_op *op) {
   switch (record->any.kind) {
   case CUPTI_ACTIVITY_KIND_MEMCPY:
     set_copy(&record->copy, op);
+    break;
+  case CUPTI_ACTIVITY_KIND_MEMCPY2:
+    set_peer_copy(&record->peer, op);
     break;
   case CUPTI_ACTIVITY_KIND_MEMSET:
     set_memset(&record->fill, op);
@@ -111,6 +128,9 @@ void record_on_client_clock(struct standin_record *record, const struct clock_ma
     break;
   case CUPTI_ACTIVITY_KIND_MEMCPY:
     CONVERT_TIMES(record->copy);
+    break;
+  case CUPTI_ACTIVITY_KIND_MEMCPY2:
+    CONVERT_TIMES(record->peer);
     break;
   case CUPTI_ACTIVITY_KIND_MEMSET:
     CONVERT_TIMES(record->fill);

@@ -259,12 +259,13 @@ TWINS(cuMemcpyDtoDAsync_v2, _ptsz,
       copy(to, from, bytes, cudaMemcpyDeviceToDevice, stream, own, false))
 TWINS(cuMemcpyPeer, _ptds,
       (CUdeviceptr to, CUcontext there, CUdeviceptr from, CUcontext here, size_t bytes),
-      ((void)there, (void)here, copy(to, from, bytes, cudaMemcpyDeviceToDevice, NULL, own, true)))
+      ((void)there, (void)here,
+       copy(to, from, bytes, (enum cudaMemcpyKind)SIM_PEER, NULL, own, true)))
 TWINS(cuMemcpyPeerAsync, _ptsz,
       (CUdeviceptr to, CUcontext there, CUdeviceptr from, CUcontext here, size_t bytes,
        CUstream stream),
       ((void)there, (void)here,
-       copy(to, from, bytes, cudaMemcpyDeviceToDevice, stream, own, false)))
+       copy(to, from, bytes, (enum cudaMemcpyKind)SIM_PEER, stream, own, false)))
 
 static char *corner(CUmemorytype type, const void *host, CUdeviceptr device, size_t pitch, size_t x,
                     size_t y) {

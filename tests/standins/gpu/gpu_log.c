@@ -9,7 +9,7 @@
 #include <stdlib.h>
 
 #include "clock.h"
-#include "engine.h"
+#include "order.h"
 #include "standin.h"
 
 static FILE *file;
@@ -52,6 +52,8 @@ void sim_log_op(const struct sim_op *op) {
     fprintf(file, ",\"name\":\"%s\"", op->name);
   if (op->bytes)
     fprintf(file, ",\"bytes\":%zu", op->bytes);
+  if (op->kind == SIM_COPY && op->copy_kind == SIM_PEER)
+    fputs(",\"peer\":true", file);
   fprintf(file, ",\"after\":[");
   for (unsigned i = 0; i < op->n_waits_for; i++)
     fprintf(file, "%s%llu", i ? "," : "", (unsigned long long)op->waits_for[i]);

@@ -194,12 +194,13 @@ cudaError_t sim_copy(void *target, const void *source, size_t bytes, enum cudaMe
     return cudaSuccess;
   if (!target || !source)
     return cudaErrorInvalidValue;
-  kind = direction(target, source, kind);
+  bool peer = (unsigned)kind == SIM_PEER;
+  kind = direction(target, source, peer ? cudaMemcpyDeviceToDevice : kind);
   struct order order = {.kind = SIM_COPY,
                         .work = &work,
                         .duration = copy_ns(bytes, kind),
                         .bytes = bytes,
-                        .copy_kind = kind,
+                        .copy_kind = peer ? (unsigned)SIM_PEER : kind,
                         .source = source,
                         .target = target};
   return sim_submit(stream, own, &order, wait);

@@ -150,6 +150,8 @@ struct sim_memory {
 };
 SIM_API struct sim_memory sim_memory_at(const void *pointer);
 SIM_API void sim_memory_info(size_t *available, size_t *total);
+/* A copy_kind beyond enum cudaMemcpyKind: from one GPU to another. */
+enum { SIM_PEER = 5 };
 SIM_API cudaError_t sim_copy(void *target, const void *source, size_t bytes,
                              enum cudaMemcpyKind kind, cudaStream_t stream, bool own, bool wait);
 SIM_API cudaError_t sim_copy_2d(void *target, size_t target_pitch, const void *source,

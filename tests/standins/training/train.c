@@ -136,6 +136,9 @@ void reduce_bucket(struct rank *rank, int bucket) {
   }
   stream_after(rank->comm_stream, rank->compute, rank->buckets[bucket]);
   all_reduce(rank, (size_t)(kb * 1024), rank->dp_comm, rank->comm_stream);
+  if (options->peer_kb > 0)
+    CUDA(cudaMemcpyPeerAsync(rank->gradients, 0, rank->activations, 0,
+                             (size_t)(options->peer_kb * 1024), rank->comm_stream));
 }
 
 static void run_layers(struct rank *rank, enum kernel kernel, double ms, bool backward) {
@@ -244,8 +247,9 @@ static void make_communicators(struct rank *rank) {
 
 static void set_up(struct rank *rank) {
   const struct options *options = rank->options;
-  size_t kb = (size_t)fmax(fmax(options->bucket_kb, options->first_bucket_kb),
-                           fmax(options->tensor_kb, options->message_kb));
+  size_t kb =
+      (size_t)fmax(fmax(options->bucket_kb, fmax(options->first_bucket_kb, options->peer_kb)),
+                   fmax(options->tensor_kb, options->message_kb));
   CUDA(cudaSetDevice(rank->local_rank));
   make_communicators(rank);
   make_message_comms(rank);

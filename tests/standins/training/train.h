@@ -28,6 +28,7 @@ enum { MAX_BUCKETS = 64, MAX_AHEAD = 8 };
   X(double, first_bucket_kb, "--first-bucket-kb", 64, "of the first, smaller as in PyTorch's DDP") \
   X(int, overlap, "--overlap", 1, "0: reduce gradients only after the backward pass")              \
   X(int, gather, "--gather", 0, "1: gather gradients instead of summing them")                     \
+  X(double, peer_kb, "--peer-kb", 0, "copied to another GPU after each bucket")                    \
   X(double, input_kb, "--input-kb", 256, "input copied to the device each step")                   \
   X(double, input_ms, "--input-ms", 0, "time the host takes to get the input of a step")           \
   X(int, slow_input_rank, "--slow-input-rank", -1, "the only rank with --input-ms; -1: all")       \

@@ -1,0 +1,110 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Collectives that copy engines run are found by their copies; other copies are none. Written by
+ * hand, after what NCCL does: a flag of 4 bytes to each peer, the data, and flags again.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdlib.h>
+
+#include <cmocka.h>
+
+#include "import/tscope/gpu_runs/pair_runs.h"
+
+enum { RANKS = 4, PEERS = RANKS - 1, STREAM = 7, BYTES = 4096 };
+
+static const struct comm_definition comm = {.size = RANKS};
+
+static struct rank_events events_with_call(u8 op, u64 bytes) {
+  struct rank_events events = {.comms = &comm, .n_comms = 1};
+  VECTOR_PUSH(&events.calls,
+              ((struct rank_call){
+                  .op = op, .bytes = bytes, .count = bytes, .stream = STREAM, .run = INDEX_NONE}));
+  return events;
+}
+
+/* `n` copies of 10 ns, one after the other from `at`; the end of the last. */
+static i64 copies(struct rank_events *events, i64 at, u32 n, u64 bytes, u16 stream) {
+  for (u32 i = 0; i < n; i++, at += 10)
+    VECTOR_PUSH(
+        &events->copies,
+        ((struct rank_copy){.start = at, .end = at + 10, .bytes = bytes, .stream = stream}));
+  return at;
+}
+
+static i64 collective(struct rank_events *events, i64 at, u32 flags, u32 data) {
+  at = copies(events, at, flags, 4, STREAM);
+  at = copies(events, at + 100, data, BYTES, STREAM);
+  return copies(events, at, flags, 4, STREAM);
+}
+
+static void a_run_is_from_the_first_flag_to_the_last(void **state) {
+  (void)state;
+  struct rank_events events = events_with_call(TSCOPE_OP_ALLGATHER, BYTES);
+  i64 end[3];
+  end[0] = collective(&events, 1000, PEERS, PEERS);
+  end[1] = collective(&events, end[0], PEERS,
+                      RANKS); /* at once, and not in place: a copy for itself, too */
+  end[2] = collective(&events, 9000, PEERS, PEERS);
+  runs_from_copies(&events);
+  assert_int_equal(events.runs.n, 3);
+  i64 begin[] = {1000, end[0], 9000};
+  for (u32 i = 0; i < 3; i++) {
+    assert_int_equal(events.runs.at[i].start, begin[i]);
+    assert_int_equal(events.runs.at[i].end, end[i]);
+    assert_int_equal(events.runs.at[i].op, TSCOPE_OP_ALLGATHER);
+    assert_true(events.runs.at[i].copies);
+  }
+  assert_int_equal(events.copies.n, 0);
+  rank_events_release(&events);
+}
+
+/* Where the ranks share a multicast address, one flag is for all peers. */
+static void one_flag_may_be_for_all_peers(void **state) {
+  (void)state;
+  struct rank_events events = events_with_call(TSCOPE_OP_ALLTOALL, BYTES);
+  i64 first = collective(&events, 1000, 1, RANKS), second = collective(&events, first, 1, RANKS);
+  runs_from_copies(&events);
+  assert_int_equal(events.runs.n, 2);
+  assert_int_equal(events.runs.at[0].end, first);
+  assert_int_equal(events.runs.at[1].start, first);
+  assert_int_equal(events.runs.at[1].end, second);
+  rank_events_release(&events);
+}
+
+static void other_copies_are_no_collective(void **state) {
+  (void)state;
+  struct rank_events events = events_with_call(TSCOPE_OP_ALLGATHER, BYTES);
+  i64 at = copies(&events, 1000, PEERS, BYTES, STREAM); /* no flags */
+  at = copies(&events, at, 1, 4, STREAM);               /* flags behind alone */
+  at = copies(&events, at + 500, 2, 100, STREAM);       /* not what a call moves */
+  at = copies(&events, at, 1, 4, STREAM);
+  at = copies(&events, at + 500, 1, 4, STREAM + 1); /* nobody calls NCCL on this stream */
+  at = copies(&events, at, PEERS, BYTES, STREAM + 1);
+  copies(&events, at, 1, 4, STREAM + 1);
+  runs_from_copies(&events);
+  assert_int_equal(events.runs.n, 0);
+  rank_events_release(&events);
+}
+
+/* Reductions need kernels. */
+static void what_computes_is_not_copied(void **state) {
+  (void)state;
+  struct rank_events events = events_with_call(TSCOPE_OP_ALLREDUCE, BYTES);
+  collective(&events, 1000, PEERS, PEERS);
+  runs_from_copies(&events);
+  assert_int_equal(events.runs.n, 0);
+  rank_events_release(&events);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(a_run_is_from_the_first_flag_to_the_last),
+      cmocka_unit_test(one_flag_may_be_for_all_peers),
+      cmocka_unit_test(other_copies_are_no_collective),
+      cmocka_unit_test(what_computes_is_not_copied),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
