@@ -23,18 +23,23 @@ static u8 layout; /* of nodes */
 /* A thread of autograd's own runs operators. While none does, as on the CPU, nothing needs the
  * stacks of the forward pass. */
 static u8 has_own_threads;
-static u32 matching, others;
+
+/* The beginning of torch::autograd::Node, in words: its table of virtual functions, its counts of
+ * references (two words up to 2.11, one in 2.15), the number (UINT64_MAX of those without a
+ * forward), its depth, whether it has a parent, and the thread. */
+enum { MOST_COUNTS = 2 };
+static u32 counts; /* once the layout is known */
+static u32 matching[MOST_COUNTS + 1], others;
+
+static u64 number_in(const u64 *node, u32 n_counts) {
+  return node[1 + n_counts];
+}
+
+static u64 thread_in(const u64 *node, u32 n_counts) {
+  return node[4 + n_counts];
+}
 
 static __thread u64 this_thread __attribute__((tls_model("initial-exec"))); /* PyTorch's number */
-
-/* The beginning of torch::autograd::Node. */
-struct node {
-  void *vtable, *self[2];
-  u64 number; /* sequence_nr_; UINT64_MAX of those without a forward */
-  u64 depth;
-  u64 has_parent;
-  u64 thread; /* thread_id_ */
-};
 
 static u64 key_of(u64 thread, u64 number) {
   u64 mixed = (number ^ thread << 48) * 0x9e3779b97f4a7c15ull;
@@ -44,7 +49,7 @@ static u64 key_of(u64 thread, u64 number) {
 }
 
 static u8 current_layout(void) {
-  return call_site_forward_is_wanted() ? __atomic_load_n(&layout, __ATOMIC_RELAXED) : NOT_KNOWN;
+  return call_site_forward_is_wanted() ? __atomic_load_n(&layout, __ATOMIC_ACQUIRE) : NOT_KNOWN;
 }
 
 void operators_init(struct tscope_thread *thread) {
@@ -75,15 +80,27 @@ void numbered_before(void) {
   tscope_leave(thread);
 }
 
-static void check_layout(struct tscope_thread *thread, u64 key) {
-  bool found = forward_stack_get(key) != 0;
-  u32 n = __atomic_add_fetch(found ? &matching : &others, 1, __ATOMIC_RELAXED);
-  u8 looking = LOOKING, then = found ? KNOWN : NOT_KNOWN;
-  if (n < (found ? MIN_MATCHING_NODES : MAX_OTHER_NODES) ||
-      !__atomic_compare_exchange_n(&layout, &looking, then, false, __ATOMIC_RELAXED,
-                                   __ATOMIC_RELAXED))
+static bool set_layout(u8 then) {
+  u8 looking = LOOKING;
+  return __atomic_compare_exchange_n(&layout, &looking, then, false, __ATOMIC_RELEASE,
+                                     __ATOMIC_RELAXED);
+}
+
+static void check_layout(struct tscope_thread *thread, const u64 *node) {
+  bool found = false;
+  for (u32 n = 1; n <= MOST_COUNTS; n++) {
+    if (number_in(node, n) == UINT64_MAX ||
+        !forward_stack_get(key_of(thread_in(node, n), number_in(node, n))))
+      continue;
+    found = true;
+    if (__atomic_add_fetch(&matching[n], 1, __ATOMIC_RELAXED) < MIN_MATCHING_NODES)
+      continue;
+    __atomic_store_n(&counts, n, __ATOMIC_RELAXED);
+    set_layout(KNOWN);
     return;
-  if (!found)
+  }
+  if (!found && __atomic_add_fetch(&others, 1, __ATOMIC_RELAXED) >= MAX_OTHER_NODES &&
+      set_layout(NOT_KNOWN))
     tscope_info(thread, TSCOPE_INFO_FEATURE, "autograd's nodes are not laid out as expected",
                 "lines of the backward pass");
 }
@@ -98,10 +115,11 @@ static bool is_autograd_thread(void) {
 
 /* Around Engine::evaluate_function(). */
 void evaluated_begin(struct torch_scope *scope, const void *evaluated) {
-  const struct node *node = evaluated;
+  const u64 *node = evaluated;
   torch_scope_push(scope, SCOPE_OPERATOR);
   u8 now = current_layout();
-  if ((now != LOOKING && now != KNOWN) || node->number == UINT64_MAX)
+  u32 n_counts = __atomic_load_n(&counts, __ATOMIC_RELAXED);
+  if ((now != LOOKING && now != KNOWN) || (now == KNOWN && number_in(node, n_counts) == UINT64_MAX))
     return;
   bool own = is_autograd_thread();
   if (own && !__atomic_load_n(&has_own_threads, __ATOMIC_RELAXED))
@@ -111,10 +129,10 @@ void evaluated_begin(struct torch_scope *scope, const void *evaluated) {
   struct tscope_thread *thread = tscope_enter(TSCOPE_QUIET);
   if (!thread)
     return;
-  u64 key = key_of(node->thread, node->number);
-  if (now == LOOKING)
-    check_layout(thread, key);
-  else {
+  if (now == LOOKING) {
+    check_layout(thread, node);
+  } else {
+    u64 key = key_of(thread_in(node, n_counts), number_in(node, n_counts));
     call_site_operator_begin(thread, key, &scope->operator);
     scope->thread = thread;
   }
