@@ -38,7 +38,7 @@ struct look {
   u32 n;
 };
 
-/* Used by the ticker alone. */
+/* Used by the poller alone. */
 static uintptr_t looked_at[4 * MOST_OBJECTS];
 static u32 n_looked_at;
 
@@ -56,10 +56,13 @@ static bool is_known(const char *name) {
 
 /* By the words that names of such functions have. */
 static bool may_start_work(const char *name) {
-  static const char *const words[] = {
-      "AllR",  "AllG",     "AllTo",   "AlltoAll", "Reduce", "Broadcast", "Bcast",   "Gather",
-      "Send",  "Recv",     "Scatter", "Put",      "Launch", "Memcpy",    "emm",     "Memset",
-      "atmul", "Prefetch", "_put",    "reduce",   "_get",   "alltoall",  "collect", "broadcast"};
+  static const char *const words[] = {"Reduce", "Broadcast", "Bcast",    "Gather",  "Scatter",
+                                      "Send",   "Recv",      "Put",      "Launch",  "Memcpy",
+                                      "Memset", "Prefetch",  "emm",      "atmul",   "_put",
+                                      "_get",   "reduce",    "alltoall", "collect", "broadcast"};
+  for (const char *at = strstr(name, "All"); at; at = strstr(at + 3, "All"))
+    if (strncmp(at, "Alloc", 5))
+      return true;
   for (size_t i = 0; i < sizeof(words) / sizeof(*words); i++)
     if (strstr(name, words[i]))
       return true;
@@ -102,7 +105,7 @@ static int see_object(struct dl_phdr_info *info, size_t bytes, void *data) {
   return 0;
 }
 
-void unknown_functions_look(struct tscope_thread *ticker) {
+void unknown_functions_look(struct tscope_thread *poller) {
   static struct look look;
   look.n = 0;
   tscope_each_object(see_object, &look);
@@ -112,13 +115,13 @@ void unknown_functions_look(struct tscope_thread *ticker) {
     if (unknown->n > 4)
       snprintf(unknown->names + used, TEXT - used, " and %u more", unknown->n - 4);
     if (unknown->n)
-      tscope_info(ticker, TSCOPE_INFO_UNKNOWN_FUNCTIONS, unknown->names, unknown->library);
+      tscope_info(poller, TSCOPE_INFO_UNKNOWN_FUNCTIONS, unknown->names, unknown->library);
   }
 }
 
-void unknown_functions_tick(struct tscope_thread *ticker) {
+void unknown_functions_tick(struct tscope_thread *poller) {
   static u32 ticks;
   ticks++;
   if ((ticks & (ticks - 1)) == 0)
-    unknown_functions_look(ticker);
+    unknown_functions_look(poller);
 }

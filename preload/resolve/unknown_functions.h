@@ -9,10 +9,10 @@
 
 #include "record/hook.h"
 
-/* For each tick of the ticker: looks at what was loaded since, less and less often. */
-void unknown_functions_tick(struct tscope_thread *ticker);
+/* For each tick of the poller: looks at what was loaded since, less and less often. */
+void unknown_functions_tick(struct tscope_thread *poller);
 
 /* Looks now, at libraries that were not looked at before. */
-void unknown_functions_look(struct tscope_thread *ticker);
+void unknown_functions_look(struct tscope_thread *poller);
 
 #endif
