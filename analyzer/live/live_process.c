@@ -114,6 +114,17 @@ static void read_kernel(struct live_process *process, const struct live_record *
                 (struct interval){start, live_time_ns(process, record, record->time + dur)});
 }
 
+static void read_look(struct live_process *process,
+                      const struct tscope_line_sample_record *sample) {
+  const u16 elsewhere = TSCOPE_SAMPLE_BESIDE | TSCOPE_SAMPLE_AFTER_CALL;
+  if (!(sample->header.tag & TSCOPE_SAMPLE_OF_THREAD) || sample->header.tag & elsewhere)
+    return;
+  process->looks.at[process->looks.n++ % LIVE_LOOKS] =
+      (struct live_look){.at = live_ticks_ns(process, sample->at),
+                         .ns = (i64)sample->stands_us * 1000,
+                         .stack = sample->stack};
+}
+
 static void read_record(struct live_process *process, const struct live_record *record) {
   const struct tscope_record *raw = record->record;
   switch (raw->type) {
@@ -165,6 +176,10 @@ static void read_record(struct live_process *process, const struct live_record *
   case TSCOPE_REC_GROUP:
   case TSCOPE_REC_SCALAR:
     break;
+  case TSCOPE_REC_LINE_SAMPLE:
+    if (!record->again)
+      read_look(process, (const void *)raw);
+    return;
   default: /* nothing to be read of it, or written by tscope's own threads: no sign of the job */
     return;
   }

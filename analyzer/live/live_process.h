@@ -21,6 +21,7 @@ enum {
   LIVE_OPEN = 16, /* spans of one kind that are open at once */
   LIVE_DEVICES = 16,
   LIVE_WINDOWS = 8,
+  LIVE_LOOKS = 1024,
 };
 
 /* A collective, by its number on its communicator. */
@@ -105,6 +106,17 @@ struct live_last_call {
   bool any, open;
 };
 
+/* Where a thread that trains was, for so long, the oldest overwritten. */
+struct live_look {
+  i64 at; /* the end of it */
+  i64 ns;
+  u64 stack; /* its hash */
+};
+struct live_looks {
+  struct live_look at[LIVE_LOOKS];
+  u64 n; /* of all times */
+};
+
 struct live_process {
   struct trace_follow trace;
   u64 records; /* so far */
@@ -130,6 +142,7 @@ struct live_process {
   u32 n_windows; /* of all times */
   VECTOR(struct live_unpaired) unpaired;
   VECTOR(struct live_unpaired_run) runs;
+  struct live_looks looks;
   i64 newest;      /* of any record */
   u32 failed_call; /* string */
   i32 failed_result;

@@ -199,6 +199,7 @@ static void list_ranks(struct live_view *view, struct live_run *run, i64 realtim
                                                       .rank = entry->process->rank,
                                                       .stalled_s = NAN,
                                                       .late_s = NAN,
+                                                      .late_more_s = NAN,
                                                       .waits_for = -1,
                                                       .waits_s = NAN};
     u32 world = entry->process->trace.file.header.world_size;
@@ -264,6 +265,7 @@ void live_view_make(struct live_view *view, struct live_run *run) {
   view->threshold_s = isnan(view->step_s) ? THRESHOLD_UNKNOWN_S
                                           : fmax(LEAST_THRESHOLD_S, THRESHOLD_STEPS * view->step_s);
   live_join(view);
+  live_find_late_lines(view);
   live_find_waits(view);
   for (u32 i = 0; i < view->n_ranks; i++)
     live_describe_stall(view, &view->ranks[i]);

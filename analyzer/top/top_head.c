@@ -350,6 +350,22 @@ static u32 put_states(struct live_view *view, struct pen *pen, u32 most) {
   return found;
 }
 
+/* Ranks that are late because of a line; how many there are, of which `most` are written. */
+static u32 put_late(const struct live_view *view, struct pen *pen, u32 most) {
+  u32 found = 0;
+  for (u32 i = 0; i < view->n_ranks; i++) {
+    const struct live_rank *rank = &view->ranks[i];
+    char words[700];
+    if (!rank->late_at || found++ >= most)
+      continue;
+    snprintf(words, sizeof(words), ": it is %s longer than its peers at %s",
+             duration_s(rank->late_more_s).text, rank->late_at);
+    put_alert(pen, words, "rank %u is late by %s a step", rank->rank,
+              duration_s(rank->late_s).text);
+  }
+  return found;
+}
+
 void top_alerts(struct live_view *view, struct pen *pen, unsigned most) {
   u32 n = view->n_waits + view->n_mismatches + is_stalled(view), shown = 0;
   if (is_stalled(view) && shown < most) {
@@ -363,7 +379,9 @@ void top_alerts(struct live_view *view, struct pen *pen, unsigned most) {
   u32 errors = put_nccl(view, pen, most - shown);
   n += errors;
   shown += errors < most - shown ? errors : most - shown;
-  n += put_states(view, pen, most - shown);
+  u32 states = put_states(view, pen, most - shown);
+  shown += states < most - shown ? states : most - shown;
+  n += states + put_late(view, pen, most - shown);
   if (n > most)
     put_alert(pen, "", "and %u more", n - most);
 }

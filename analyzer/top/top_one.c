@@ -66,6 +66,11 @@ void top_one(const struct top_page *page, struct live_view *view, struct pen *pe
   top_sparkline(pen, &rank->steps, pen->width > 20 ? pen->width - 20 : 8);
   pen_newline(pen);
   put_row(pen, "late", top_format_lateness(rank->late_s).text);
+  if (rank->late_at) {
+    snprintf(text, sizeof(text), "%s, %s a step longer than its peers", rank->late_at,
+             duration_s(rank->late_more_s).text);
+    put_row(pen, "late because of", text);
+  }
   if (rank->op)
     snprintf(text, sizeof(text), "%s #%u of %s, called %s ago%s", rank->op, process->last.seq,
              rank->group ? rank->group : "-", duration_s(rank->called_s).text,

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: MIT
 """PyTorch jobs over gloo with a slow line, or with a line that keeps memory. The line must be named by the finding
 about their input, about the rank that keeps the others waiting, or about growing memory, and by tscope-stacks while
-they run.
+they run; for a rank that keeps the others waiting, by tscope-top too.
 
     slow_lines.py --build BUILD [--repeat N] [SCENARIO...]
     slow_lines.py --list
@@ -66,18 +66,30 @@ def shown(build, traces, ranks, place):
     return False
 
 
+def late_at(build, traces):
+    """By rank, what tscope-top says of the ranks that are late."""
+    program = os.path.join(build, "analyzer", "tscope-top")
+    said = subprocess.run([program, "--once", "--format", "json", traces], capture_output=True, check=False, text=True)
+    ranks = json.loads(said.stdout)["ranks"] if said.returncode == 0 else []
+    return {rank["rank"]: rank["late_at"] for rank in ranks if rank["late_at"]}
+
+
 def run(name, build, folder, place):
     env = {**environment(build, folder), "OMP_NUM_THREADS": "1", "GLOO_SOCKET_IFNAME": "lo", "WORLD_SIZE": str(RANKS)}
     command = [training.python_with_torch(), JOB, name, str(CULPRIT), str(STEPS), os.path.join(folder, "store")]
     ranks = [subprocess.Popen(command, env={**env, "RANK": str(r), "LOCAL_RANK": str(r)}) for r in range(RANKS)]
     try:
-        seen = not SCENARIOS[name].get("live", True)
-        while not seen and ranks[CULPRIT].poll() is None:
+        traces = os.path.join(folder, "traces")
+        seen, late = not SCENARIOS[name].get("live", True), {}
+        wanted = SCENARIOS[name].get("rank")
+        while (not seen or (wanted is not None and not late)) and ranks[CULPRIT].poll() is None:
             time.sleep(0.2)
-            seen = shown(build, os.path.join(folder, "traces"), ranks, place)
+            seen = seen or shown(build, traces, ranks, place)
+            late = late_at(build, traces) if wanted is not None else {}
         for rank in ranks:
             expect(rank.wait(timeout=200) == 0, "a rank failed")
         expect(seen, f"while it runs: {place}")
+        expect(wanted is None or (list(late) == [wanted] and place in late[wanted]), f"tscope-top: {late}")
     finally:
         for rank in ranks:
             rank.kill()

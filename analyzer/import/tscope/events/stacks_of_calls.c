@@ -58,6 +58,14 @@ static void copy_native(const struct definitions *definitions, const struct fram
     to->function = arena_printf(arena, "+0x%llx", (unsigned long long)frame->offset);
 }
 
+static struct call_frame python_frame(const struct definitions *definitions,
+                                      const struct frame_definition *frame) {
+  return (struct call_frame){.file = definition_string(definitions, frame->file),
+                             .function = definition_string(definitions, frame->function),
+                             .line = frame->line,
+                             .first_line = frame->first_line};
+}
+
 static void copy_frames(const struct definitions *definitions, struct arena *arena,
                         struct call_sites *sites) {
   sites->n_frames = definitions->n_frames;
@@ -68,11 +76,7 @@ static void copy_frames(const struct definitions *definitions, struct arena *are
       copy_native(definitions, frame, arena, &sites->frames[i]);
       continue;
     }
-    sites->frames[i] =
-        (struct call_frame){.file = definition_string(definitions, frame->file),
-                            .function = definition_string(definitions, frame->function),
-                            .line = frame->line,
-                            .first_line = frame->first_line};
+    sites->frames[i] = python_frame(definitions, frame);
   }
 }
 
@@ -100,4 +104,19 @@ void stacks_copy(const struct definitions *definitions, struct arena *arena,
 
 u32 stack_number(const struct definitions *definitions, u64 hash) {
   return FIND(definitions->stacks, definitions->n_stacks, hash);
+}
+
+bool stack_own_frame(const struct definitions *definitions, u64 hash, struct call_frame *frame) {
+  u32 number = stack_number(definitions, hash);
+  const struct stack_definition *stack = number == INDEX_NONE ? NULL : &definitions->stacks[number];
+  for (u32 i = 0; stack && i < stack->n; i++) {
+    u64 id = definitions->stack_frames[stack->first + i];
+    u32 found = FIND(definitions->frames, definitions->n_frames, id);
+    if (found == INDEX_NONE || definitions->frames[found].native)
+      continue;
+    *frame = python_frame(definitions, &definitions->frames[found]);
+    if (call_frame_is_user_code(frame))
+      return true;
+  }
+  return false;
 }

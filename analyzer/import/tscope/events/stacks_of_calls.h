@@ -16,4 +16,8 @@ void stacks_copy(const struct definitions *definitions, struct arena *arena,
 /* Index of a stack by the hash that call sites carry; INDEX_NONE. */
 u32 stack_number(const struct definitions *definitions, u64 hash);
 
+/* The innermost Python frame of the user's own code in the stack of that hash. False if it has
+ * none, or is not announced. */
+bool stack_own_frame(const struct definitions *definitions, u64 hash, struct call_frame *frame);
+
 #endif

@@ -1,0 +1,145 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The line that makes a rank late: where it is for longer than its peers, in the last seconds. A
+ * rank that others wait for is at its slow line while they are at the line where they wait, so the
+ * time of all lines is compared, waits and work alike.
+ */
+#include <math.h>
+#include <stdio.h>
+
+#include "base/checked_memory.h"
+#include "import/tscope/events/stacks_of_calls.h"
+#include "live/live_view.h"
+
+enum { PEERS_MOST = 16, LOOKS_LEAST = 20 };
+#define WINDOW_NS 20000000000ll
+#define LATE_SHARE 0.05     /* of a step, from which on a rank is late */
+#define EXPLAINED_SHARE 0.5 /* of the delay, which the line must explain */
+#define ERRORS 3.0
+
+struct line_time {
+  struct call_frame frame;
+  double ns;
+  u32 looks;
+};
+
+/* Where a rank was. */
+struct rank_lines {
+  struct line_time *at;
+  u32 n, looks;
+  double ns;
+};
+
+static int by_place(const void *left, const void *right) {
+  const struct call_frame *a = &((const struct line_time *)left)->frame;
+  const struct call_frame *b = &((const struct line_time *)right)->frame;
+  if (a->line != b->line)
+    return a->line < b->line ? -1 : 1;
+  return strcmp(a->file, b->file);
+}
+
+static u32 merge_lines(struct line_time *all, u32 n) {
+  u32 kept = 0;
+  if (n)
+    qsort(all, n, sizeof(*all), by_place);
+  for (u32 i = 0; i < n; i++) {
+    if (!kept || by_place(&all[kept - 1], &all[i]) != 0) {
+      all[kept++] = all[i];
+      continue;
+    }
+    all[kept - 1].ns += all[i].ns;
+    all[kept - 1].looks += all[i].looks;
+  }
+  return kept;
+}
+
+/* Since when its steps are known, at most for a while: what it did before them is no matter. */
+static i64 begin_of(const struct live_rank *rank) {
+  double known_s = 0;
+  for (u32 i = 0; i < rank->steps.n; i++)
+    known_s += rank->steps.lengths[i];
+  i64 known_ns = (i64)(known_s * 1e9);
+  return rank->steps.last - (known_ns < WINDOW_NS ? known_ns : WINDOW_NS);
+}
+
+static struct rank_lines lines_of(struct live_view *view, const struct live_rank *rank) {
+  const struct live_process *process = rank->process;
+  const struct live_looks *looks = &process->looks;
+  u32 kept = looks->n < LIVE_LOOKS ? (u32)looks->n : LIVE_LOOKS;
+  struct rank_lines lines = {.at = arena_array(&view->arena, size_sum(kept, 1), sizeof(*lines.at))};
+  i64 from = begin_of(rank);
+  for (u32 i = 0; i < kept; i++) {
+    const struct live_look *look = &looks->at[i];
+    if (!rank->steps.n || look->at < from)
+      continue;
+    lines.ns += (double)look->ns;
+    lines.looks++;
+    struct line_time line = {.ns = (double)look->ns, .looks = 1};
+    if (stack_own_frame(&process->definitions.now, look->stack, &line.frame))
+      lines.at[lines.n++] = line;
+  }
+  lines.n = merge_lines(lines.at, lines.n);
+  return lines;
+}
+
+/* Of its time. */
+static double share_at(const struct rank_lines *lines, const struct line_time *line) {
+  const struct line_time *found =
+      lines->n ? bsearch(line, lines->at, lines->n, sizeof(*line), by_place) : NULL;
+  return found ? found->ns / lines->ns : 0;
+}
+
+static bool is_late(const struct live_view *view, const struct live_rank *rank) {
+  return rank->late_s > LATE_SHARE * view->step_s;
+}
+
+/* Some ranks that are not late, from all over the job. */
+static u32 list_peers(struct live_view *view, struct rank_lines *peers) {
+  u32 n = 0, stride = view->n_ranks / PEERS_MOST + 1;
+  for (u32 i = 0; i < view->n_ranks && n < PEERS_MOST; i += stride) {
+    if (is_late(view, &view->ranks[i]))
+      continue;
+    peers[n] = lines_of(view, &view->ranks[i]);
+    n += peers[n].looks >= LOOKS_LEAST;
+  }
+  return n;
+}
+
+/* The line must be seen more often than chance explains, and for most of what the rank is late. */
+static void find_line(struct live_view *view, struct live_rank *rank,
+                      const struct rank_lines *peers, u32 n) {
+  struct rank_lines own = lines_of(view, rank);
+  const struct line_time *best = NULL;
+  for (u32 i = 0; i < own.n && own.looks >= LOOKS_LEAST; i++) {
+    const struct line_time *line = &own.at[i];
+    double share = line->ns / own.ns, theirs = 0;
+    for (u32 p = 0; p < n; p++)
+      theirs += share_at(&peers[p], line) / n;
+    double more_s = (share - theirs) * view->step_s;
+    double error_s = view->step_s * sqrt((share + theirs / n) / own.looks);
+    if (more_s < ERRORS * error_s || more_s < EXPLAINED_SHARE * rank->late_s ||
+        (best && more_s <= rank->late_more_s))
+      continue;
+    best = line;
+    rank->late_more_s = more_s;
+  }
+  if (!best)
+    return;
+  char place[512];
+  call_frame_write_place(&best->frame, place, sizeof(place));
+  rank->late_at = arena_printf(&view->arena, "%s (%s)", place,
+                               best->frame.function ? best->frame.function : "?");
+}
+
+void live_find_late_lines(struct live_view *view) {
+  struct rank_lines peers[PEERS_MOST];
+  u32 late = 0;
+  for (u32 i = 0; i < view->n_ranks; i++)
+    late += is_late(view, &view->ranks[i]);
+  if (!late || 2 * late > view->n_ranks)
+    return;
+  u32 n = list_peers(view, peers);
+  for (u32 i = 0; i < view->n_ranks && n; i++)
+    if (is_late(view, &view->ranks[i]))
+      find_line(view, &view->ranks[i], peers, n);
+}
