@@ -48,6 +48,7 @@ static void fill_header(struct tscope_file_header *header, const struct tscope_i
       .start_ticks = now.ticks,
       .start_monotonic_ns = now.monotonic_ns,
       .start_realtime_ns = now.realtime_ns,
+      .alive_ticks = now.ticks,
       .ring_cap_chunks = ring_max,
   };
   memcpy(header->magic, TSCOPE_MAGIC, sizeof(header->magic));

@@ -31,7 +31,12 @@ SCENARIOS = {
                           "cause": "calls differ", "says": "left out all_reduce of 65536 bytes (call number 40"},
     "one-call-too-many": {"fault": "extra", "options": ["--steps", "16"], "timeout": True,
                           "cause": "calls differ", "says": "one too many, all_reduce of 65536 bytes (call number 41"},
+    # Before and after its GPU times are delivered, which tie its clock.
     "host-lost": {"fault": "die", "alone": True, "cause": "host lost", "says": "fell silent"},
+    "host-lost-at-once": {"fault": "die", "alone": True, "options": ["--fault-step", "3"], "cause": "host lost",
+                          "says": "fell silent"},
+    "host-lost-later": {"fault": "die", "alone": True, "options": ["--steps", "200", "--fault-step", "80"],
+                        "cause": "host lost", "says": "fell silent"},
 }
 
 
