@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
 """Jobs in which no rank is slower than its peers, many times: how often the report names a rank or a stage. Prints a row
-for each kind, and what was named.
+for each kind, and what was named. What the report itself calls a note, because something else took the cores, is
+counted apart.
 
     quiet.py BUILD RUNS-OF-EACH-KIND
 """
@@ -37,7 +38,8 @@ def named(build, directory):
     made = subprocess.run([build / "analyzer" / "tscope-report", "--format", "json", directory], capture_output=True,
                           text=True, check=True)
     findings = json.loads(made.stdout)["findings"]
-    return [f["title"] for f in findings if f["id"] in NAMES or f["title"].startswith("Stage ")]
+    return [(f["severity"] == "info", f["title"]) for f in findings
+            if f["id"] in NAMES or f["title"].startswith("Stage ")]
 
 
 def repeat(kind, runs, job):
@@ -45,8 +47,10 @@ def repeat(kind, runs, job):
     for seed in range(runs):
         with tempfile.TemporaryDirectory(prefix="quiet-") as scratch:
             titles += job(seed, scratch)
-    print(f"| {kind} | {runs} | {len(titles)} |", *titles, sep="\n  ", flush=True)
-    return len(titles)
+    notes = sum(is_note for is_note, _ in titles)
+    print(f"| {kind} | {runs} | {len(titles) - notes} | {notes} |",
+          *(("note: " if is_note else "") + title for is_note, title in titles), sep="\n  ", flush=True)
+    return len(titles) - notes
 
 
 def main():
