@@ -53,7 +53,7 @@ def main():
     if not python:
         print("skipped: no Python with PyTorch 2; scripts/setup test installs one")
         return SKIPPED
-    for name in JOBS:
+    for name in sys.argv[3:] or JOBS:
         with tempfile.TemporaryDirectory(prefix="torch-loaders-") as scratch:
             check(name, python, library, report, scratch)
     return 0
