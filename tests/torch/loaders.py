@@ -42,9 +42,10 @@ def check(name, python, library, report, scratch):
         rows[change] = (rows[change] + step_ms) / 2
     print(f"{name}: {step_ms:.1f} ms a step; {change}: {rows[change]:.1f} ms, in truth {changed_ms:.1f} ms")
     expect(abs(rows[change] - changed_ms) < 0.1 * step_ms, f"{name}: {rows}")
-    expect(document["distributed"]["stragglers"] == named, f"{name}: {document['distributed']}")
-    costly = [f["title"] for f in document["findings"] if f["id"] == "DIST.STRAGGLER" and (f["worth_s"] or 0) > 0]
-    expect(bool(costly) == bool(named), f"{name}: {costly}")
+    # Where something else takes the cores, a rank that has none is late: the report says so, in a note.
+    costly = [f for f in document["findings"] if f["id"] == "DIST.STRAGGLER" and (f["worth_s"] or 0) > 0]
+    blamed = {rank for f in costly for rank in f["ranks"] if rank in named or "Only a note" not in f["evidence"]}
+    expect(blamed == set(named), f"{name}: {costly}")
 
 
 def main():
