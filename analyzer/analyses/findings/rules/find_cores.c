@@ -255,15 +255,6 @@ static double waited_s(const struct rank *rank, enum finding_id id) {
   return of_host ? rank->scheduling.training_wait_s : rank->scheduling.wait_s;
 }
 
-/* What the slowest of n ranks loses, if each loses 1 on average: waits are about exponential, and
- * the largest of n such is 1 + 1/2 + ... + 1/n on average. */
-static double of_the_slowest(u32 n) {
-  double sum = 0;
-  for (u32 i = 1; i <= n; i++)
-    sum += 1.0 / i;
-  return sum;
-}
-
 static struct core_loss lost_to_others(const struct analysis *a, const struct finding *finding,
                                        const struct sharing *groups, u32 n) {
   struct core_loss lost = {0};
@@ -282,7 +273,7 @@ static struct core_loss lost_to_others(const struct analysis *a, const struct fi
   else if (n_peers && is_always_late(a, finding))
     lost.explains_s = fmax(lost.named_s - lost.peers_s, CORES_UNEVEN * lost.named_s);
   else
-    lost.explains_s = lost.named_s * of_the_slowest(n_named);
+    lost.explains_s = lost.named_s;
   return lost;
 }
 
