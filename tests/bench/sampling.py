@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What sampling lines costs, and whether py-spy sees the same: PYTHON sampling.py LIBTSCOPE [SECONDS]
+"""What sampling lines costs, and whether py-spy sees the same: PYTHON sampling.py LIBTSCOPE CUDART [SECONDS]
 
 For stacks of 10, 40 and 120 frames, of a thread that sleeps, one that computes at the end of the stack, and one whose
 stack grows and shrinks by 20 frames: the CPU time of tscope's thread for a look, of which "in all" is with its waking
@@ -52,20 +52,24 @@ def go(depth, mode, end):
     return go(depth - 1, mode, end) if depth else leaf(mode, end)
 
 
-def program(depth, mode, seconds):
+def program(depth, mode, seconds, cudart):
     import ctypes
+    loaded = ctypes.CDLL(cudart, mode=ctypes.RTLD_GLOBAL)
     if "LD_PRELOAD" in os.environ:
-        ctypes.CDLL(None).tscope_step(ctypes.c_uint64(0))
+        calls = ctypes.CDLL(None)  # the preload's functions come first
+        calls.tscope_step(ctypes.c_uint64(0))
+        calls.cudaDeviceSynchronize()  # a thread that waits for a GPU trains
     go(depth - 4, mode, time.monotonic() + seconds)
+    return loaded
 
 
 def job(depth, mode, seconds):
-    return [sys.executable, __file__, "--program", str(depth), mode, str(seconds)]
+    return [sys.executable, __file__, "--program", str(depth), mode, str(seconds), sys.argv[2]]
 
 
 def shares(seconds_of):
     total = sum(seconds_of.values()) or 1
-    return {name: seconds / total for name, seconds in seconds_of.items()}
+    return collections.Counter({name: seconds / total for name, seconds in seconds_of.items()})
 
 
 def by_tscope(library, depth, mode, seconds):
@@ -77,7 +81,9 @@ def by_tscope(library, depth, mode, seconds):
     names = {frame.frame: trace.strings[frame.function] for frame in trace.records["Frame"]}
     found = collections.Counter()
     for sample in trace.records["LineSample"]:
-        found[names[trace.stacks[sample.stack][0]]] += sample.stands_us / 1e6
+        frames = [names[frame].rsplit(".", 1)[-1] for frame in trace.stacks[sample.stack]]
+        if "leaf" in frames:  # py-spy did not see the start
+            found[frames[0]] += sample.stands_us / 1e6
     totals = trace.records["LineSampling"][-1]
     return totals, shares(found)
 
@@ -98,20 +104,14 @@ def by_py_spy(depth, mode, seconds):
         with open(raw, encoding="utf-8") as file:
             for line in file:
                 stack, count = line.rsplit(" ", 1)
-                found[stack.split(";")[-1].split(" ")[0]] += int(count)
                 samples += int(count)
+                if "leaf (" in stack:
+                    found[stack.split(";")[-1].split(" ")[0].rsplit(".", 1)[-1]] += int(count)
     spent = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
     return spent, samples, shares(found)
 
 
-def last_part(names):
-    merged = collections.Counter()
-    for name, share in names.items():
-        merged[name.rsplit(".", 1)[-1]] += share
-    return merged
-
-
-def main(library, seconds):
+def main(library, _, seconds):
     has_py_spy = subprocess.run(["which", "py-spy"], stdout=subprocess.DEVNULL).returncode == 0
     print("Python %s, %g s each, load %.1f" % (sys.version.split()[0], seconds, os.getloadavg()[0]))
     for depth in 10, 40, 120:
@@ -122,7 +122,6 @@ def main(library, seconds):
                 depth, mode, totals.cpu_ns / 1e3 / n, totals.cpu_ns / 1e7 / seconds, totals.samples, n)
             if has_py_spy:
                 spent, samples, theirs = by_py_spy(depth, mode, seconds)
-                ours, theirs = last_part(ours), last_part(theirs)
                 worst = max(set(ours) | set(theirs), key=lambda name: abs(ours[name] - theirs[name]))
                 share = (ours[worst] + theirs[worst]) / 2
                 error = 3 * (2 * share * (1 - share) / max(min(n, samples), 1)) ** 0.5
@@ -134,6 +133,6 @@ def main(library, seconds):
 
 if __name__ == "__main__":
     if sys.argv[1] == "--program":
-        program(int(sys.argv[2]), sys.argv[3], float(sys.argv[4]))
+        program(int(sys.argv[2]), sys.argv[3], float(sys.argv[4]), sys.argv[5])
     else:
-        main(sys.argv[1], float(sys.argv[2]) if len(sys.argv) > 2 else 5)
+        main(sys.argv[1], sys.argv[2], float(sys.argv[3]) if len(sys.argv) > 3 else 5)

@@ -179,8 +179,8 @@ def pause(seconds):
 
 class Extension(Job):
     def setup(self):
-        began, n = time.perf_counter(), 0
-        while time.perf_counter() - began < 0.2:
+        began, n = time.thread_time(), 0  # on a busy machine much less than the time that passes
+        while time.thread_time() - began < 0.2:
             zlib.compress(NOISE[:65536], 9)
             n += 1
         self.size = int(65536 * self.s * n / 0.2)
