@@ -97,7 +97,7 @@ static void write_comm(struct tscope_thread *thread, struct communicator *comm) 
       .size = comm->size,
       .device = comm->device,
       .color = comm->color,
-      .name = comm->name,
+      .name = __atomic_load_n(&comm->name, __ATOMIC_RELAXED),
       .dur = comm->create_dur,
   };
   tscope_retain(thread, tscope_ticks(), TSCOPE_REC_COMM, TSCOPE_BACKEND_NCCL, &record,
@@ -163,7 +163,8 @@ static struct communicator *name_next(const struct tscope_thread *thread, u32 na
     struct communicator *comm = &communicators[*slot];
     if (comm->handle && comm->namer == thread &&
         !__atomic_load_n(&comm->recorded, __ATOMIC_ACQUIRE)) {
-      comm->name = name ? name : comm->name;
+      if (name) /* another thread may use the communicator, and record it, at this moment */
+        __atomic_store_n(&comm->name, name, __ATOMIC_RELAXED);
       comm->namer = final ? NULL : thread;
       named = comm;
     }
