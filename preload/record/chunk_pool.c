@@ -9,6 +9,7 @@
 #include "record/lock.h"
 #include "record/process_trace.h"
 #include "record/thread.h"
+#include "record/tick_clock.h"
 
 struct tscope_chunk_pool tscope_chunk_pool;
 
@@ -16,6 +17,9 @@ static struct tscope_queue_cell ready_cells[TSCOPE_READY_MAX];
 
 /* Patience of callers that lose nothing if they come back later. */
 enum { GROW_TIMEOUT_NS = 100000000 };
+
+/* When the helper last looked whether chunks are wanted. */
+static u64 refilled_ns;
 
 /* Held while the file grows, until what was added is ready. Events never wait for it. */
 static struct tscope_lock grow_lock;
@@ -92,6 +96,14 @@ static struct tscope_chunk_header *recycle(enum tscope_loss loss) {
   return chunk;
 }
 
+/* Whether the helper gets no time, as beside a thread of real-time priority on its only core. Then
+ * the latest records are worth more than those of long ago. */
+static bool is_starved(void) {
+  const u64 starved_ns = 50000000;
+  u64 refilled = __atomic_load_n(&refilled_ns, __ATOMIC_RELAXED);
+  return tscope_clock_ns(CLOCK_MONOTONIC) - refilled > starved_ns;
+}
+
 static struct tscope_chunk_header *acquire_ring(enum tscope_loss *loss) {
   struct tscope_chunk_header *chunk = NULL;
   *loss = TSCOPE_LOSS_RING;
@@ -101,9 +113,9 @@ static struct tscope_chunk_header *acquire_ring(enum tscope_loss *loss) {
       return chunk;
     __atomic_fetch_sub(&tscope_chunk_pool.ring_used, 1, __ATOMIC_RELAXED);
     *loss = no_room() ? TSCOPE_LOSS_DISK : TSCOPE_LOSS_BEHIND;
+    if (*loss == TSCOPE_LOSS_BEHIND && !is_starved())
+      return NULL;
   }
-  /* Where the helper gets no time, as beside a thread of real-time priority on its only core, the
-   * latest records are still there. */
   return recycle(*loss);
 }
 
@@ -172,6 +184,7 @@ static bool refill(void) {
 
 void tscope_chunk_pool_refill(void) {
   bool more;
+  __atomic_store_n(&refilled_ns, tscope_clock_ns(CLOCK_MONOTONIC), __ATOMIC_RELAXED);
   do {
     if (!tscope_lock_within(&grow_lock, GROW_TIMEOUT_NS))
       return;

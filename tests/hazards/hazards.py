@@ -413,7 +413,7 @@ def one_core_at_real_time_priority(scratch):
     """tscope's threads get no time on the only core. The latest records are kept, and all others are counted."""
     core = str(min(os.sched_getaffinity(0)))
     alone = ["chrt", "-f", "50", "taskset", "-c", core]
-    launches = 1000000
+    launches = 10000000
     try:
         if subprocess.run([*alone, "true"], capture_output=True, check=False).returncode:
             raise Skip("no right to real-time priority")
