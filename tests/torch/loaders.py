@@ -42,10 +42,12 @@ def check(name, python, library, report, scratch):
         rows[change] = (rows[change] + step_ms) / 2
     print(f"{name}: {step_ms:.1f} ms a step; {change}: {rows[change]:.1f} ms, in truth {changed_ms:.1f} ms")
     expect(abs(rows[change] - changed_ms) < 0.1 * step_ms, f"{name}: {rows}")
-    # Where something else takes the cores, a rank that has none is late: the report says so, in a note.
-    costly = [f for f in document["findings"] if f["id"] == "DIST.STRAGGLER" and (f["worth_s"] or 0) > 0]
-    blamed = {rank for f in costly for rank in f["ranks"] if rank in named or "Only a note" not in f["evidence"]}
-    expect(blamed == set(named), f"{name}: {costly}")
+    # Equal loaders get unequal shares of a busy machine, so one may be the slower one in truth. But both are the limit:
+    # to mend one promises nothing beyond that, within what figures may be off.
+    found = [f for f in document["findings"] if f["id"] == "DIST.STRAGGLER" and (f["worth_s"] or 0) > 0]
+    off_s = 0.1 * step_ms / 1e3 * document["steps"]["training"]
+    promised = {rank for f in found for rank in f["ranks"] if rank in named or f["worth_added_s"] > off_s}
+    expect(promised == set(named), f"{name}: {found}")
 
 
 def main():
