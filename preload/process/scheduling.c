@@ -4,6 +4,7 @@
  * /proc/self/task/TID/schedstat (Documentation/scheduler/sched-stats.rst), in nanoseconds. Threads
  * wait like this if there are more threads than cores, or if other processes use the cores; time
  * lost to a cgroup's quota is included. Threads come and go, so the increases of each are added up.
+ * tscope's own threads, for which the job does not wait, do not count.
  */
 #include "process/scheduling.h"
 
@@ -15,6 +16,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "process/workers.h"
 #include "record/hook.h"
 #include "record/thread.h"
 #include "record/tick_clock.h"
@@ -90,8 +92,9 @@ static void add_threads(struct tscope_scheduling_record *record) {
     for (long at = 0; at < got;) {
       const struct entry *entry = (const void *)(room + at);
       at += entry->bytes;
-      if (entry->name[0] >= '1' && entry->name[0] <= '9' && record->threads < THREADS)
-        add_thread((u32)strtoul(entry->name, NULL, 10), record);
+      u32 tid = (u32)strtoul(entry->name, NULL, 10); /* 0: "." and ".." */
+      if (tid && !tscope_is_worker(tid) && record->threads < THREADS)
+        add_thread(tid, record);
     }
   if (folder >= 0)
     close(folder);

@@ -146,6 +146,7 @@ static void run_worker(struct worker *worker, const struct work *work) {
   if (!worker->next_ns)
     worker->next_ns = tscope_clock_ns(CLOCK_MONOTONIC) + TICK_NS;
   u64 look_ns = work->look ? 0 : UINT64_MAX;
+  store(&worker->tid, (u32)syscall(SYS_gettid));
   while (must_run(worker) || !may_leave(worker)) {
     u32 wakeups = load(&worker->wakeups);
     work->between();
@@ -159,7 +160,6 @@ static void run_worker(struct worker *worker, const struct work *work) {
 
 static void leave(struct worker *worker) {
   add_cpu_time(worker);
-  worker->tid = (u32)syscall(SYS_gettid);
   store(&worker->stopped, 1);
   futex_wake(&worker->stopped);
 }
@@ -437,6 +437,10 @@ bool tscope_workers_pause(void) {
   }
   errno = saved;
   return gone;
+}
+
+bool tscope_is_worker(u32 tid) {
+  return tid == load(&helper.tid) || tid == load(&poller.tid);
 }
 
 u64 tscope_workers_cpu_ns(void) {

@@ -3,7 +3,7 @@
  * tscope's two threads in an awake process. The helper keeps chunks ready and writes totals. The
  * poller runs the families' ticks, which may take long (flushing the GPU's records) and must not
  * delay the helper. The poller uses the job's descriptors, the helper its own. Both have all
- * signals blocked.
+ * signals blocked but SIGBUS (bus_errors.h).
  */
 #ifndef TSCOPE_WORKERS_H
 #define TSCOPE_WORKERS_H
@@ -30,6 +30,9 @@ bool tscope_helper_stop(void);
  * nothing. errno is preserved. */
 bool tscope_workers_pause(void);
 void tscope_workers_resume(void);
+
+/* Whether the kernel's number is that of one of them: no thread of the job's. */
+bool tscope_is_worker(u32 tid);
 
 /* CPU time of both so far. */
 u64 tscope_workers_cpu_ns(void);

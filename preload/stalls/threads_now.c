@@ -6,45 +6,38 @@
 #include "stalls/threads_now.h"
 
 #include <string.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "callsites/python_here.h"
+#include "process/workers.h"
 #include "record/hook.h"
 #include "record/process_trace.h"
 
 enum { MAX_THREADS = 512, MAX_PYTHON_THREADS = 256, MAX_PEERS = 128 };
 
-static u32 poller_tid;
 static u32 tids[MAX_THREADS];
 static struct python_thread python_list[MAX_PYTHON_THREADS];
 static struct stack_walk walk;
 static u64 first_keys[MAX_STACK_FRAMES];
-
-void threads_now_set_poller(u32 tid) {
-  __atomic_store_n(&poller_tid, tid, __ATOMIC_RELAXED);
-}
 
 bool threads_now_are_ending(void) {
   return !tscope_is_live() ||
          __atomic_load_n(&tscope_trace.header->end_ticks, __ATOMIC_RELAXED) != 0;
 }
 
-static bool is_own_thread(u32 tid) {
-  return tid == (u32)syscall(SYS_gettid) || tid == __atomic_load_n(&poller_tid, __ATOMIC_RELAXED);
-}
-
 u32 threads_now_count(void) {
   u32 n = thread_list(getpid(), tids, MAX_THREADS);
-  bool poller = __atomic_load_n(&poller_tid, __ATOMIC_RELAXED) != 0;
-  return n > 1u + poller ? n - 1 - poller : 0;
+  u32 own = 0;
+  for (u32 i = 0; i < n && i < MAX_THREADS; i++)
+    own += tscope_is_worker(tids[i]);
+  return n - own;
 }
 
 void threads_now_states(void (*each)(const struct thread_state *state, void *more), void *more) {
   u32 n = thread_list(getpid(), tids, MAX_THREADS);
   for (u32 i = 0; i < n && i < MAX_THREADS && !threads_now_are_ending(); i++) {
     struct thread_state state;
-    if (!is_own_thread(tids[i]) && thread_state_read(getpid(), tids[i], &state))
+    if (!tscope_is_worker(tids[i]) && thread_state_read(getpid(), tids[i], &state))
       each(&state, more);
   }
 }

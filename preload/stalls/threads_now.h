@@ -13,9 +13,6 @@
 
 #pragma GCC visibility push(hidden)
 
-/* The poller's thread, which is no thread of the job's; 0 until it is known. */
-void threads_now_set_poller(u32 tid);
-
 /* Whether the process has begun to end, or is off: then nothing more is read. */
 bool threads_now_are_ending(void);
 

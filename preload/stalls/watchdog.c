@@ -7,7 +7,6 @@
  */
 #include <stdlib.h>
 #include <string.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "callsites/known_stacks.h"
@@ -172,7 +171,6 @@ static void wake(struct tscope_thread *thread) {
 }
 
 static void tick(struct tscope_thread *thread) {
-  threads_now_set_poller((u32)syscall(SYS_gettid));
   __atomic_store_n(&poller, thread, __ATOMIC_RELEASE);
 }
 
