@@ -85,7 +85,8 @@ static bool is_short(const struct sharing *s) {
          s->wait_s >= OVERSUBSCRIBED_OF_WALL * s->seconds;
 }
 
-/* Whether something else used part of the cores. */
+/* Whether these ranks used only part of the cores. The rest was used by something else, or by
+ * nobody: threads that become runnable at the same moments wait for each other. */
 static bool shared_with_others(const struct sharing *s) {
   double wall = s->seconds / s->n;
   return s->cpu_s / wall < OVERSUBSCRIBED_FULL * s->cores;
@@ -124,8 +125,7 @@ static char *sharing_title(struct findings *f, const struct sharing *s) {
         s->n, s->n == 1 ? "" : "s", s->n == 1 ? "has only" : "share", s->cores,
         s->cores == 1 ? "" : "s", share);
   return arena_printf(f->a->arena,
-                      "Something else takes the cores of %s: threads that could run waited %.0f %% "
-                      "of the time",
+                      "Threads on %s that could run had no core for %.0f %% of that time",
                       s->host ? s->host : "the host", share);
 }
 
@@ -139,13 +139,16 @@ static const char *describe_cores(struct findings *f, const struct sharing *s) {
 
 static char *sharing_evidence(struct findings *f, const struct sharing *s, u32 groups) {
   double wall = s->seconds / s->n;
-  char stolen[160] = "", others[96] = "", elsewhere[64] = "", limit[352] = "";
+  char stolen[160] = "", others[96] = "", elsewhere[128] = "", limit[352] = "";
   if (s->quota)
     snprintf(limit, sizeof(limit),
              ", but the control group%s allows %.3g (cpu.max or cpu.cfs_quota_us)",
              strstr(s->quota, " of ") ? strstr(s->quota, " of ") + 3 : "", s->cores);
   if (shared_with_others(s))
-    snprintf(elsewhere, sizeof(elsewhere), "; something else used the rest");
+    snprintf(elsewhere, sizeof(elsewhere),
+             "; something else used the rest, or threads that became runnable at the same moments "
+             "waited for "
+             "each other");
   if (s->stolen_s > 0.01 * wall * s->cores)
     snprintf(stolen, sizeof(stolen),
              " Other virtual machines had %.2g of the host's cores (steal time).",
@@ -285,7 +288,7 @@ static char *explain_by_cores(struct analysis *a, const struct finding *finding,
     snprintf(peers, sizeof(peers), " (of its peers: %.3g s)", lost->peers_s);
   if (explained)
     return arena_printf(a->arena,
-                        "%s Only a note: something else took the cores (%s). Threads of a rank "
+                        "%s Only a note: threads that could run had no core (%s). Those of a rank "
                         "waited %.3g s for one%s, which may explain it.",
                         finding->evidence, cause, lost->named_s, peers);
   if (is_of_gpu(a, finding))
