@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "inspect/python_memory.h"
+#include "inspect/small_file.h"
 #include "inspect/system_calls.def"
 
 /* What not every machine's kernel has by that name. */
@@ -55,18 +56,6 @@ u8 thread_call_waits(i32 number) {
   return TSCOPE_ACTIVITY_BLOCKED;
 }
 
-/* The start of a small file; -1 if it cannot be read. Ends with a 0. */
-static ssize_t read_file(const char *path, char *to, size_t bytes) {
-  int fd = open(path, O_RDONLY | O_CLOEXEC);
-  if (fd < 0)
-    return -1;
-  ssize_t got = read(fd, to, bytes - 1);
-  close(fd);
-  if (got >= 0)
-    to[got] = '\0';
-  return got;
-}
-
 static void thread_path(char *path, size_t bytes, pid_t pid, u32 tid, const char *file) {
   snprintf(path, bytes, "/proc/%d/task/%u/%s", (int)pid, tid, file);
 }
@@ -104,7 +93,7 @@ u32 thread_children(pid_t pid, u32 tid, u32 *pids, u32 most) {
   char path[64], text[1024], *end;
   u32 n = 0;
   thread_path(path, sizeof(path), pid, tid, "children");
-  if (read_file(path, text, sizeof(text)) <= 0)
+  if (small_file_read(path, text, sizeof(text)) <= 0)
     return 0;
   for (char *at = text; n < most; at = end) {
     unsigned long child = strtoul(at, &end, 10);
@@ -119,7 +108,7 @@ u32 thread_children(pid_t pid, u32 tid, u32 *pids, u32 most) {
 static bool read_stat(pid_t pid, struct thread_state *state) {
   char path[64], text[256];
   thread_path(path, sizeof(path), pid, state->tid, "stat");
-  if (read_file(path, text, sizeof(text)) <= 0)
+  if (small_file_read(path, text, sizeof(text)) <= 0)
     return false;
   const char *open = strchr(text, '('), *close = strrchr(text, ')');
   if (!open || !close || close[1] != ' ')
@@ -173,7 +162,7 @@ static void read_call(pid_t pid, struct thread_state *state) {
   char path[64], text[256], *at;
   u64 arguments[2];
   thread_path(path, sizeof(path), pid, state->tid, "syscall");
-  if (read_file(path, text, sizeof(text)) <= 0 || text[0] < '0' || text[0] > '9')
+  if (small_file_read(path, text, sizeof(text)) <= 0 || text[0] < '0' || text[0] > '9')
     return;
   i32 number = (i32)strtol(text, &at, 10);
   arguments[0] = strtoull(at, &at, 16);
@@ -189,7 +178,7 @@ static void read_call(pid_t pid, struct thread_state *state) {
 static void read_wait(pid_t pid, struct thread_state *state) {
   char path[64], text[sizeof(state->wait)];
   thread_path(path, sizeof(path), pid, state->tid, "wchan");
-  if (read_file(path, text, sizeof(text)) > 0 && strcmp(text, "0") != 0)
+  if (small_file_read(path, text, sizeof(text)) > 0 && strcmp(text, "0") != 0)
     memcpy(state->wait, text, sizeof(text));
 }
 

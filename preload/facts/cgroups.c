@@ -1,25 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 #include "facts/cgroups.h"
 
-#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
-#include <unistd.h>
 
-static bool read_small(const char *path, char *text, size_t bytes) {
-  int fd = open(path, O_RDONLY | O_CLOEXEC);
-  ssize_t got = fd < 0 ? -1 : read(fd, text, bytes - 1);
-  if (fd >= 0)
-    close(fd);
-  text[got > 0 ? got : 0] = '\0';
-  return got > 0;
-}
+#include "inspect/small_file.h"
 
 bool tscope_cgroup_read(const struct tscope_cgroup *group, const char *file, char *text,
                         size_t bytes) {
   char path[TSCOPE_CGROUP_BYTES + 32];
   snprintf(path, sizeof(path), "%s/%s", group->folder, file);
-  return read_small(path, text, bytes);
+  return small_file_read(path, text, bytes) > 0;
 }
 
 struct search {
@@ -81,7 +72,7 @@ void tscope_cgroups_visit(const char *root, const char *controller,
   const struct search search = {root, controller, visit, with};
   char path[TSCOPE_CGROUP_BYTES], text[512], *rest = text;
   snprintf(path, sizeof(path), "%s/proc/self/cgroup", root);
-  if (!read_small(path, text, sizeof(text)))
+  if (small_file_read(path, text, sizeof(text)) <= 0)
     return;
   for (char *line; (line = strsep(&rest, "\n"));)
     visit_line(&search, line);

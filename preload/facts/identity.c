@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 #include "facts/identity.h"
 
-#include <fcntl.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
+#include "inspect/small_file.h"
 #include "settings/env.h"
 #include "settings/process_environment.h"
 
@@ -73,13 +73,8 @@ struct parent {
 static bool read_process(u32 pid, struct parent *process, u32 *parent) {
   char path[64], text[1024];
   snprintf(path, sizeof(path), "/proc/%u/stat", pid);
-  int fd = open(path, O_RDONLY | O_CLOEXEC);
-  ssize_t got = fd < 0 ? -1 : read(fd, text, sizeof(text) - 1);
-  if (fd >= 0)
-    close(fd);
-  if (got <= 0)
+  if (small_file_read(path, text, sizeof(text)) <= 0)
     return false;
-  text[got] = '\0';
   char *name = strchr(text, '('), *end = strrchr(text, ')');
   if (!name || !end)
     return false;

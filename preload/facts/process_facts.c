@@ -13,6 +13,7 @@
 #include "facts/cpu_quota.h"
 #include "facts/identity.h"
 #include "facts/redact.h"
+#include "inspect/small_file.h"
 #include "resolve/search.h"
 #include "settings/env.h"
 #include "settings/process_environment.h"
@@ -68,13 +69,9 @@ static void write_environment(struct tscope_thread *thread) {
 
 /* Reads the beginning of a small file, without its last line end; false if it cannot be read. */
 static bool read_text(const char *path, char *text, size_t bytes) {
-  int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-  ssize_t got = fd < 0 ? -1 : read(fd, text, bytes - 1);
-  if (fd >= 0)
-    close(fd);
+  ssize_t got = small_file_read(path, text, bytes);
   if (got < 0)
     return false;
-  text[got] = '\0';
   while (got > 0 && text[got - 1] == '\n')
     text[--got] = '\0';
   return true;
@@ -82,10 +79,8 @@ static bool read_text(const char *path, char *text, size_t bytes) {
 
 static void write_command(struct tscope_thread *thread) {
   char arguments[8192], text[2048];
-  int fd = tscope_env.command ? open("/proc/self/cmdline", O_RDONLY | O_CLOEXEC) : -1;
-  ssize_t got = fd < 0 ? -1 : read(fd, arguments, sizeof(arguments) - 1);
-  if (fd >= 0)
-    close(fd);
+  ssize_t got =
+      tscope_env.command ? small_file_read("/proc/self/cmdline", arguments, sizeof(arguments)) : 0;
   if (got <= 0)
     return;
   arguments[got] = '\0'; /* the last one may be cut */

@@ -61,7 +61,7 @@ static bool put_memory(void) {
 }
 
 static void handle(int number, siginfo_t *info, void *context) {
-  size_t at = (size_t)((const u8 *)info->si_addr - (const u8 *)tscope_trace.header);
+  uintptr_t at = (uintptr_t)info->si_addr - (uintptr_t)tscope_trace.header;
   if (info->si_code > 0 && at < tscope_trace.bytes && put_memory())
     return;
   const struct sigaction job = *job_action();

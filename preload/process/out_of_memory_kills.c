@@ -1,27 +1,18 @@
 /* SPDX-License-Identifier: MIT */
 #include "process/out_of_memory_kills.h"
 
-#include <fcntl.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
-#include <unistd.h>
 
-static ssize_t read_some(const char *path, char *text, size_t bytes) {
-  int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-  ssize_t got = fd < 0 ? -1 : read(fd, text, bytes - 1);
-  if (fd >= 0)
-    close(fd);
-  text[got > 0 ? got : 0] = '\0';
-  return got;
-}
+#include "inspect/small_file.h"
 
 /* /proc/self/cgroup has "0::/path" for version 2, and "N:memory:/path" for version 1. In a
  * container the path may be a path of the host: then the group at the mount point is the
  * container's own. */
 void tscope_memory_events_file(char *path, size_t bytes) {
   char text[1024];
-  read_some("/proc/self/cgroup", text, sizeof(text));
+  small_file_read("/proc/self/cgroup", text, sizeof(text));
   for (char *next, *entry = text; entry && *entry; entry = next) {
     next = strchr(entry, '\n');
     if (next)
@@ -45,7 +36,7 @@ void tscope_memory_events_file(char *path, size_t bytes) {
 
 u64 tscope_oom_kills(const char *path) {
   char text[512];
-  if (!*path || read_some(path, text, sizeof(text)) <= 0)
+  if (!*path || small_file_read(path, text, sizeof(text)) <= 0)
     return UINT64_MAX;
   const char *at = strstr(text, "oom_kill ");
   if (!at)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * How many processes the kernel has killed in a cgroup because its memory was used up. Needs no
- * other code of the shim, because tscope-run uses it too.
+ * How many processes the kernel has killed in a cgroup because its memory was used up. Needs
+ * nothing of the shim but inspect/, because tscope-run uses it too.
  */
 #ifndef TSCOPE_OUT_OF_MEMORY_KILLS_H
 #define TSCOPE_OUT_OF_MEMORY_KILLS_H

@@ -16,6 +16,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "inspect/small_file.h"
 #include "process/workers.h"
 #include "record/hook.h"
 #include "record/thread.h"
@@ -35,20 +36,11 @@ static struct {
   bool has_first_round, counts; /* the kernel counts: it has figures for the main thread */
 } totals;
 
-static bool read_small(const char *path, char *text, size_t bytes) {
-  int fd = open(path, O_RDONLY | O_CLOEXEC);
-  ssize_t got = fd < 0 ? -1 : read(fd, text, bytes - 1);
-  if (fd >= 0)
-    close(fd);
-  text[got > 0 ? got : 0] = '\0';
-  return got > 0;
-}
-
 /* "CPU WAIT TIMESLICES"; UINT64_MAX if the kernel does not count. */
 static u64 wait_ns_of(u32 tid) {
   char path[64], text[96], *end;
   snprintf(path, sizeof(path), "/proc/self/task/%u/schedstat", tid);
-  if (!read_small(path, text, sizeof(text)))
+  if (small_file_read(path, text, sizeof(text)) <= 0)
     return UINT64_MAX;
   u64 cpu = strtoull(text, &end, 10);
   if (*end != ' ')
@@ -108,7 +100,7 @@ static void add_threads(struct tscope_scheduling_record *record) {
 /* "cpu USER NICE SYSTEM IDLE IOWAIT IRQ SOFTIRQ STEAL ...", in ticks, of all processors. */
 static u64 stolen_ns(void) {
   char text[256], *at = text;
-  if (!read_small("/proc/stat", text, sizeof(text)) || strncmp(text, "cpu ", 4) != 0)
+  if (small_file_read("/proc/stat", text, sizeof(text)) <= 0 || strncmp(text, "cpu ", 4) != 0)
     return UINT64_MAX;
   u64 value = 0;
   at += 4;

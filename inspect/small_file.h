@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Small files of text, such as those of /proc and of control groups. Safe in signal handlers.
+ */
+#ifndef TSCOPE_SMALL_FILE_H
+#define TSCOPE_SMALL_FILE_H
+
+#include <sys/types.h>
+
+#pragma GCC visibility push(hidden)
+
+/* Reads the beginning of a file, at most `bytes` - 1 of it, and ends it with a 0. Returns how many;
+ * -1, and an empty text, if the file cannot be read. Does not wait for the writer of a FIFO. */
+ssize_t small_file_read(const char *path, char *text, size_t bytes);
+
+#pragma GCC visibility pop
+
+#endif
