@@ -3,7 +3,7 @@
 
 #include "base/hash.h"
 #include "format/gpu_reasons.h"
-#include "import/tscope/gpu_runs/graph_replays.h"
+#include "import/tscope/events/reading.h"
 #include "kernels/kernels.h"
 
 #include <errno.h>
@@ -13,23 +13,7 @@
 
 #define MOST_MEMORY_DEVICES 64u
 
-enum { GPU_OVERHEADS = 16 };
-
-struct reading {
-  struct rank_events *events;
-  struct chunk_clock clock;
-  struct graph_replays graphs;
-  u32 thread;
-  u8 *op_of_string;   /* [n_strings] */
-  const char **words; /* [n_strings] copies in the arena of the rank's events, NULL until needed */
-  u64 gpu_overhead[GPU_OVERHEADS]; /* by enum tscope_gpu_overhead */
-  struct kernel_names *kernel_names;
-  bool *communication_known; /* [n_strings] whether events.communications has it */
-  i64 gpu_last;              /* when the last work seen on the GPU was over; NS_UNKNOWN */
-  u32 replay;                /* correlation of the graph replay whose kernels were last seen */
-};
-
-static void extend_time_range(struct rank_events *events, i64 time) {
+void extend_time_range(struct rank_events *events, i64 time) {
   if (time == NS_UNKNOWN)
     return;
   if (events->begin == NS_UNKNOWN || time < events->begin)
@@ -102,7 +86,7 @@ static void read_call(struct reading *reading, const struct tscope_record *recor
                                                  .failed = is_failure(span, call->result)});
 }
 
-static void update_last_gpu_work(struct reading *reading, i64 end) {
+void update_last_gpu_work(struct reading *reading, i64 end) {
   if (end != NS_UNKNOWN && (reading->gpu_last == NS_UNKNOWN || end > reading->gpu_last))
     reading->gpu_last = end;
 }
@@ -211,7 +195,7 @@ static void read_scalar(struct reading *reading, const struct tscope_record *rec
   VECTOR_PUSH(&events->scalars, item);
 }
 
-static void add_memory_device(struct rank_events *events, u16 device) {
+void add_memory_device(struct rank_events *events, u16 device) {
   for (u32 i = 0; i < events->memory_devices.n; i++)
     if (events->memory_devices.at[i] == device)
       return;
@@ -355,116 +339,12 @@ static bool read_retained_chunk(struct reading *reading, const struct trace_chun
   return true;
 }
 
-/* What kernels of that name communicate. */
-static struct communication communication_of(struct reading *reading, u32 string) {
-  const struct definitions *definitions = reading->events->definitions;
-  if (string >= definitions->n_strings || !definitions->strings[string])
-    return (struct communication){0};
-  struct communication *is = &reading->events->communications[string];
-  if (!reading->communication_known[string])
-    *is = kernel_communication(reading->kernel_names, definitions->strings[string]);
-  reading->communication_known[string] = true;
-  return *is;
-}
-
-/* Kernels of collectives are launched inside calls that have records of their own. */
-static bool launches_collective(struct reading *reading, const struct tscope_record *record) {
-  const struct definitions *definitions = reading->events->definitions;
-  u32 shape = ((const struct tscope_launch_record *)record)->shape;
-  u32 name = shape < definitions->n_shapes ? definitions->shapes[shape].kernel : 0;
-  return communication_of(reading, name).library == COMM_LIBRARY_NCCL;
-}
-
-/* Keeps a kernel that communicates without a call. False when memory ran out. */
-static void read_kernel(struct reading *reading, const struct tscope_record *record, u64 time) {
-  const struct tscope_gpu_kernel_record *kernel = (const void *)record;
-  struct communication is = communication_of(reading, kernel->name);
-  if (is.library == COMM_LIBRARY_NONE || is.library == COMM_LIBRARY_NCCL)
-    return;
-  u64 dur = trace_dur(record, kernel->dur, trace_record_bytes[record->type]);
-  i64 start = chunk_ns(&reading->clock, time), end = chunk_ns(&reading->clock, time + dur);
-  VECTOR_PUSH(&reading->events->kernels, (struct rank_kernel){.start = start,
-                                                              .end = end < start ? start : end,
-                                                              .call_start = NS_UNKNOWN,
-                                                              .call_end = NS_UNKNOWN,
-                                                              .name = kernel->name,
-                                                              .correlation = kernel->correlation,
-                                                              .graph = kernel->graph,
-                                                              .comm = INDEX_NONE,
-                                                              .collective = INDEX_NONE,
-                                                              .stream = record->tag,
-                                                              .op = is.op});
-}
-
-/* Keeps a copy that copy engines may have made for a collective. */
-static void read_copy(struct reading *reading, const struct tscope_record *record, u64 time) {
-  const struct tscope_gpu_memcpy_record *copy = (const void *)record;
-  u64 dur = trace_dur(record, copy->dur, trace_record_bytes[record->type]);
-  bool between_gpus = copy->kind == TSCOPE_MEMCPY_D2D || copy->kind == TSCOPE_MEMCPY_P2P;
-  if (between_gpus && !copy->graph)
-    VECTOR_PUSH(&reading->events->copies,
-                (struct rank_copy){.start = chunk_ns(&reading->clock, time),
-                                   .end = chunk_ns(&reading->clock, time + dur),
-                                   .bytes = copy->bytes,
-                                   .stream = record->tag});
-}
-
-/* The kernels of one replay are the run of one launch. */
-static bool begins_run(struct reading *reading, const struct tscope_record *record) {
-  const struct tscope_gpu_kernel_record *kernel = (const void *)record;
-  if (!kernel->graph)
-    return true;
-  bool begins = kernel->correlation != reading->replay;
-  reading->replay = kernel->correlation;
-  return begins;
-}
-
-/* Only counts, except for kernels that communicate; the times of the first and the last record
- * bound what is between. */
-static void count_ring_chunk(struct reading *reading, const struct trace_chunk *chunk) {
-  struct trace_cursor cursor = trace_records(chunk);
-  u64 earliest = UINT64_MAX, latest = 0, gpu_latest = 0, counts[256] = {0};
-  for (const struct tscope_record *record; (record = trace_next(&cursor));) {
-    u64 time = trace_time(&cursor, record);
-    earliest = time < earliest ? time : earliest;
-    latest = time > latest ? time : latest;
-    bool counted = record->type == TSCOPE_REC_LAUNCH       ? !launches_collective(reading, record)
-                   : record->type == TSCOPE_REC_GPU_KERNEL ? begins_run(reading, record)
-                                                           : true;
-    counts[record->type] += counted;
-    if (record->type == TSCOPE_REC_GPU_KERNEL)
-      read_kernel(reading, record, time);
-    if (record->type == TSCOPE_REC_GPU_MEMCPY)
-      read_copy(reading, record, time);
-    if (record->type >= TSCOPE_REC_GPU_KERNEL && record->type <= TSCOPE_REC_GPU_MEMSET) {
-      u32 dur = *(const u32 *)(const void *)(record + 1); /* all begin with it */
-      u64 end = time + trace_dur(record, dur, trace_record_bytes[record->type]);
-      gpu_latest = end > gpu_latest ? end : gpu_latest;
-    }
-    if (record->type == TSCOPE_REC_TENSOR || record->type == TSCOPE_REC_TENSOR_TOTALS) {
-      add_memory_device(reading->events, record->tag);
-    }
-  }
-  struct rank_events *events = reading->events;
-  events->launches += counts[TSCOPE_REC_LAUNCH] + counts[TSCOPE_REC_GRAPH_LAUNCH];
-  events->gpu_kernels += counts[TSCOPE_REC_GPU_KERNEL];
-  events->named_ranges += counts[TSCOPE_REC_RANGE];
-  if (earliest != UINT64_MAX) {
-    extend_time_range(events, chunk_ns(&reading->clock, earliest));
-    extend_time_range(events, chunk_ns(&reading->clock, latest));
-  }
-  if (gpu_latest) {
-    update_last_gpu_work(reading, chunk_ns(&reading->clock, gpu_latest));
-    extend_time_range(events, chunk_ns(&reading->clock, gpu_latest));
-  }
-}
-
 static int read_chunk(void *user, const struct trace_chunk *chunk) {
   struct reading *reading = user;
   reading->thread = chunk->header.thread;
   reading->clock = chunk_clock(&reading->events->definitions->ticks, &chunk->header);
   if (chunk->header.retention == TSCOPE_RING)
-    count_ring_chunk(reading, chunk);
+    read_ring_chunk(reading, chunk);
   else
     read_retained_chunk(reading, chunk);
   return 0;
