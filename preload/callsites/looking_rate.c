@@ -5,8 +5,8 @@ enum { PER_S = 1000000000 };
 
 /* What is left is spent within about so long; what is missing is made up for so. */
 #define SPENT_WITHIN_S 5.0
-#define INCOME 0.003
-#define CREDIT_S 0.05 /* sampling_budget.c */
+#define INCOME (SAMPLING_PER_MILLE / 1e3)
+#define CREDIT_S (SAMPLING_CREDIT_MS / 1e3)
 
 static void measure(struct looking_rate *rate, u64 cpu_ns, u32 looks, bool trains) {
   u32 n = looks - rate->looks;

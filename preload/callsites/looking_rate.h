@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
  * How often the helper may look at the threads: up to a hundred times a second, as long as that
- * takes three thousandths of one core. The 50 ms of CPU time that are granted at the start
- * (sampling_budget.h) are spent in the first seconds of training, of which a short run has no more.
+ * takes no more than the budget allows (sampling_budget.h). The credit that is granted at the start
+ * is spent in the first seconds of training, of which a short run has no more.
  */
 #ifndef TSCOPE_LOOKING_RATE_H
 #define TSCOPE_LOOKING_RATE_H

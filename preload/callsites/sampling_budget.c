@@ -3,12 +3,12 @@
 
 enum sampling_change sampling_budget_update(struct sampling_budget *budget, u64 now, u64 spent,
                                             u64 always) {
-  const i64 most = (i64)budget->hz / 20;
+  const i64 most = (i64)budget->hz * SAMPLING_CREDIT_MS / 1000;
   if (!budget->last) {
     budget->last = now;
     budget->left = most;
   }
-  i64 income = (i64)(now - budget->last) * 3 / 1000;
+  i64 income = (i64)(now - budget->last) * SAMPLING_PER_MILLE / 1000;
   i64 left = budget->left + income - (i64)(spent - budget->spent);
   i64 of_always = (i64)(always - budget->always);
   budget->left = left > most ? most : left < -most ? -most : left;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * What sampling call sites may cost: three thousandths of the time that passes, and 50 ms to
- * begin with. A bucket of time: income flows in, what is spent flows out.
+ * What sampling may cost: a share of the time that passes, and a credit to begin with. A bucket of
+ * time: income flows in, what is spent flows out.
  */
 #ifndef TSCOPE_SAMPLING_BUDGET_H
 #define TSCOPE_SAMPLING_BUDGET_H
@@ -9,6 +9,8 @@
 #include "record/hook.h"
 
 #pragma GCC visibility push(hidden)
+
+enum { SAMPLING_PER_MILLE = 3, SAMPLING_CREDIT_MS = 50 };
 
 /* All times are in ticks, of `hz` a second. */
 struct sampling_budget {

@@ -251,7 +251,7 @@ static u32 link_ranks(const struct findings *f, const struct collective_result *
     return 2;
   }
   u32 n = 0;
-  for (u32 i = 0; i < comm->size; i++)
+  for (u32 i = 0; i < comm->size && comm->members; i++)
     if (comm->members[i] != INDEX_NONE)
       ranks[n++] = model->ranks[comm->members[i]].rank;
   return n;
