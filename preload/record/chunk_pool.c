@@ -18,8 +18,9 @@ static struct tscope_queue_cell ready_cells[TSCOPE_READY_MAX];
 /* Patience of callers that lose nothing if they come back later. */
 enum { GROW_TIMEOUT_NS = 100000000 };
 
-/* When the helper last looked whether chunks are wanted. */
-static u64 refilled_ns;
+/* When the helper last looked whether chunks are wanted, and when it was first called after that.
+ */
+static u64 refilled_ns, called_ns;
 
 /* Held while the file grows, until what was added is ready. Events never wait for it. */
 static struct tscope_lock grow_lock;
@@ -61,6 +62,13 @@ static bool no_room(void) {
   return __atomic_load_n(&tscope_trace.full, __ATOMIC_RELAXED);
 }
 
+static void call_helper(void) {
+  if (__atomic_load_n(&called_ns, __ATOMIC_RELAXED) <=
+      __atomic_load_n(&refilled_ns, __ATOMIC_RELAXED))
+    __atomic_store_n(&called_ns, tscope_clock_ns(CLOCK_MONOTONIC), __ATOMIC_RELAXED);
+  tscope_chunk_pool.wake_helper();
+}
+
 /* A ready chunk if there are more than `kept`; and calls the helper in time for the next. */
 static struct tscope_chunk_header *acquire_ready(u32 kept) {
   u32 number, n_ready = tscope_queue_length(&tscope_chunk_pool.ready);
@@ -71,7 +79,7 @@ static struct tscope_chunk_header *acquire_ready(u32 kept) {
   if (n_ready <= wanted / 4 && wanted < TSCOPE_READY_MAX)
     __atomic_store_n(&tscope_chunk_pool.ready_wanted, wanted * 2, __ATOMIC_RELAXED);
   if (n_ready <= wanted / 2 + 1 && !no_room())
-    tscope_chunk_pool.wake_helper();
+    call_helper();
   return chunk;
 }
 
@@ -96,12 +104,13 @@ static struct tscope_chunk_header *recycle(enum tscope_loss loss) {
   return chunk;
 }
 
-/* Whether the helper gets no time, as beside a thread of real-time priority on its only core. Then
- * the latest records are worth more than those of long ago. */
+/* Whether the helper was called and gets no time, as beside a thread of real-time priority on its
+ * only core. Then the latest records are worth more than those of long ago. */
 static bool is_starved(void) {
   const u64 starved_ns = 50000000;
-  u64 refilled = __atomic_load_n(&refilled_ns, __ATOMIC_RELAXED);
-  return tscope_clock_ns(CLOCK_MONOTONIC) - refilled > starved_ns;
+  u64 called = __atomic_load_n(&called_ns, __ATOMIC_RELAXED);
+  return called > __atomic_load_n(&refilled_ns, __ATOMIC_RELAXED) &&
+         tscope_clock_ns(CLOCK_MONOTONIC) - called > starved_ns;
 }
 
 static struct tscope_chunk_header *acquire_ring(enum tscope_loss *loss) {

@@ -118,7 +118,7 @@ panel({
             time('host waits', 'wait_ms', 'wait'), time('GPU idle after', 'idle_ms', 'idle'),
             time('input', 'input_ms', 'input'), time('on the GPU', 'gpu_ms', 'compute'),
             time('of that backward', 'backward_gpu_ms'),
-            time('not hidden', 'exposed_ms', 'transfer'), time('first thread', 'host_ms'),
+            time('not hidden', 'exposed_ms', 'transfer'), time('on the host', 'host_ms'),
             time('data loader workers', 'worker_ms'), time('step without the wait', 'without_ms')
           ].filter((c) => !c.key || l.lines.some((line) => line[c.key] > 0)),
           l.lines, {

@@ -380,7 +380,7 @@ static void lines_body(struct pen *pen, const struct results *results,
   table_print(pen, &table, rows, n, TEXT_INDENT);
   free(rows);
   pen_to(pen, TEXT_INDENT);
-  pen_put(pen, STYLE_DIM, "time of the main thread a step, mean over ranks; largest change first");
+  pen_put(pen, STYLE_DIM, "time of the threads that train, mean over ranks; largest change first");
 }
 
 static bool has_lines(const struct results *results) {
