@@ -14,7 +14,7 @@
 
 /* Fills in the threads of `pid`; everything lives in `arena`. Where frames cannot be read,
  * `stacks->no_python` says why, and the rest is valid. Native frames come with them as `which`
- * says; `native` is the result of that. 0, -ESRCH, or -ENOMEM. */
+ * says; `native` is the result of that. 0, or -ESRCH. */
 int attached_read_stacks(struct arena *arena, pid_t pid, enum native_which which,
                          struct rank_stall *stacks, struct native_outcome *native);
 

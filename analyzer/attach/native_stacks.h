@@ -27,7 +27,7 @@ struct native_outcome {
 
 /* Puts whole stacks, as far as possible, into the threads of `look`, which have only Python frames
  * until then. `python` is NULL if the process has none; `states` are the PyThreadStates of the
- * threads, 0 for those without one. 0, or -ENOMEM. */
+ * threads, 0 for those without one. */
 void native_stacks_add(struct arena *arena, pid_t pid, const struct python *python,
                        const u64 *states, enum native_which which, struct rank_stall *look,
                        struct native_outcome *outcome);

@@ -186,13 +186,13 @@ int snapshots_take(pid_t pid, const struct python *python, const struct thread_s
                    MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (out->room == MAP_FAILED) {
     out->room = NULL;
-    return -ENOMEM;
+    return -ENOBUFS;
   }
   struct taking *t = out->room;
   *t = (struct taking){.pid = pid, .python = python, .all = out, .used = sizeof(*t)};
   out->threads = reserve(t, n * sizeof(*threads));
   if (!out->threads)
-    return -ENOMEM;
+    return -ENOBUFS;
   memcpy(out->threads, threads, n * sizeof(*threads));
   i64 until = now_ns() + ALL_WAIT_MS * 1000000ll;
   for (u32 tries = 0; t->next < n && tries <= STUCK_MOST; tries++) {

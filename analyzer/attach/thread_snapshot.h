@@ -45,7 +45,7 @@ struct snapshots {
 };
 
 /* Takes snapshots of `n` threads of `pid`, whose tid and python_state are set in `threads`, into
- * `out`, in their order. `python` is NULL where the process has none. 0; -ENOMEM; -ETIMEDOUT when
+ * `out`, in their order. `python` is NULL where the process has none. 0; -ENOBUFS; -ETIMEDOUT when
  * the process could not be read in time: what is there is there. */
 int snapshots_take(pid_t pid, const struct python *python, const struct thread_snapshot *threads,
                    u32 n, struct snapshots *out);

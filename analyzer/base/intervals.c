@@ -17,11 +17,11 @@ void intervals_append(struct intervals *set, i64 start, i64 end) {
   set->at[set->n++] = (struct interval){start, end};
 }
 
-int intervals_union(struct arena *arena, const struct intervals *a, const struct intervals *b,
-                    struct intervals *out) {
+void intervals_union(struct arena *arena, const struct intervals *a, const struct intervals *b,
+                     struct intervals *out) {
   *out = (struct intervals){0};
   if (a->n + b->n == 0)
-    return 0;
+    return;
   out->at = arena_array(arena, size_sum(a->n, b->n), sizeof(*out->at));
   u32 i = 0, j = 0;
   while (i < a->n || j < b->n) {
@@ -29,7 +29,6 @@ int intervals_union(struct arena *arena, const struct intervals *a, const struct
     const struct interval *next = first ? &a->at[i++] : &b->at[j++];
     intervals_append(out, next->start, next->end);
   }
-  return 0;
 }
 
 void intervals_subtract(struct arena *arena, const struct intervals *a, const struct intervals *b,

@@ -24,9 +24,9 @@ struct intervals {
 /* Adds [start, end) to a set that is built in order of start; `set` must have room for one more. */
 void intervals_append(struct intervals *set, i64 start, i64 end);
 
-/* out = a or b; out = a and not b. `out` lives in the arena. 0, or -ENOMEM. */
-int intervals_union(struct arena *arena, const struct intervals *a, const struct intervals *b,
-                    struct intervals *out);
+/* out = a or b; out = a and not b. `out` lives in the arena. */
+void intervals_union(struct arena *arena, const struct intervals *a, const struct intervals *b,
+                     struct intervals *out);
 void intervals_subtract(struct arena *arena, const struct intervals *a, const struct intervals *b,
                         struct intervals *out);
 

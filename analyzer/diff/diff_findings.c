@@ -18,11 +18,9 @@
 
 enum { ROOM = 8, FACTS_LISTED = 3 };
 
-static int add_finding(struct diffing *d, enum finding_id id, enum severity severity,
-                       double worth_s, char *title, char *evidence, char *action) {
+static void add_finding(struct diffing *d, enum finding_id id, enum severity severity,
+                        double worth_s, char *title, char *evidence, char *action) {
   struct diff_result *out = d->out;
-  if (!title || !evidence || !action || out->n_findings == ROOM)
-    return -ENOMEM;
   out->findings[out->n_findings++] = (struct finding){.id = id,
                                                       .severity = severity,
                                                       .worth_s = worth_s,
@@ -31,7 +29,6 @@ static int add_finding(struct diffing *d, enum finding_id id, enum severity seve
                                                       .evidence = evidence,
                                                       .action = action};
   finding_set_sections(&out->findings[out->n_findings - 1]);
-  return 0;
 }
 
 static const struct diff_row *figure_of(const struct diff_result *out, enum diff_figure figure) {
@@ -167,41 +164,38 @@ static char *describe_noise(struct diffing *d) {
                             width);
 }
 
-static int diff_rule_slower(struct diffing *d) {
+static void diff_rule_slower(struct diffing *d) {
   const struct diff_result *out = d->out;
   if (isnan(out->step_p_value) || out->step_p_value >= DIFF_SIGNIFICANCE ||
       !(out->step_change >= DIFF_LEAST_CHANGE))
-    return 0;
+    return;
   enum severity severity = !d->several                       ? SEVERITY_INFO
                            : out->step_change >= WORTH_ALARM ? SEVERITY_CRITICAL
                                                              : SEVERITY_WARNING;
   double steps = d->several && d->after->step_count > 0 ? d->after->step_count : NAN;
   char *noise = describe_noise(d), *cause = describe_cause(d),
        *facts = describe_differences(d, false);
-  int error = add_finding(
-      d, FINDING_DIFF_SLOWER, severity, (out->step_after_ms - out->step_before_ms) * steps / 1e3,
-      arena_printf(d->arena, "%s median step is %.1f %% longer%s%s",
-                   d->several ? "The" : "The later run's", 100 * out->step_change,
-                   out->cause.text ? ": " : "", out->cause.text ? out->cause.text : ""),
-      arena_printf(d->arena, "Median step %.4g ms before, %.4g ms after; %s.%s%s%s",
-                   out->step_before_ms, out->step_after_ms, noise, cause, describe_places(d),
-                   facts),
-      suggest_action(d));
-  if (!error) {
-    out->findings[out->n_findings - 1].ranks = out->cause.ranks;
-    out->findings[out->n_findings - 1].n_ranks = out->cause.n_ranks;
-  }
-  return error;
+  add_finding(d, FINDING_DIFF_SLOWER, severity,
+              (out->step_after_ms - out->step_before_ms) * steps / 1e3,
+              arena_printf(d->arena, "%s median step is %.1f %% longer%s%s",
+                           d->several ? "The" : "The later run's", 100 * out->step_change,
+                           out->cause.text ? ": " : "", out->cause.text ? out->cause.text : ""),
+              arena_printf(d->arena, "Median step %.4g ms before, %.4g ms after; %s.%s%s%s",
+                           out->step_before_ms, out->step_after_ms, noise, cause,
+                           describe_places(d), facts),
+              suggest_action(d));
+  out->findings[out->n_findings - 1].ranks = out->cause.ranks;
+  out->findings[out->n_findings - 1].n_ranks = out->cause.n_ranks;
 }
 
-static int diff_rule_rank(struct diffing *d) {
+static void diff_rule_rank(struct diffing *d) {
   const struct diff_result *out = d->out;
   const struct diff_cause *cause = &out->cause;
   if (!cause->n_ranks || out->step_p_value < DIFF_SIGNIFICANCE || out->step_change < 0)
-    return 0;
+    return;
   char *noise = describe_noise(d), *cause_text = describe_cause(d),
        *facts = describe_differences(d, false);
-  int error = add_finding(
+  add_finding(
       d, FINDING_DIFF_RANK, SEVERITY_WARNING, NAN,
       arena_printf(d->arena, "%c%s: %s more a step", cause->text[0] - 'a' + 'A', cause->text + 1,
                    duration_ms(cause->after_ms - cause->before_ms).text),
@@ -211,11 +205,8 @@ static int diff_rule_rank(struct diffing *d) {
                    probability(cause->p_value).text, cause_text, out->step_before_ms,
                    out->step_after_ms, noise, facts),
       suggest_action(d));
-  if (!error) {
-    out->findings[out->n_findings - 1].ranks = cause->ranks;
-    out->findings[out->n_findings - 1].n_ranks = cause->n_ranks;
-  }
-  return error;
+  out->findings[out->n_findings - 1].ranks = cause->ranks;
+  out->findings[out->n_findings - 1].n_ranks = cause->n_ranks;
 }
 
 /* --- memory --- */
@@ -233,12 +224,12 @@ static const struct diff_row *find_most_growth(const struct diff_result *out) {
   return most;
 }
 
-static int diff_rule_memory(struct diffing *d) {
+static void diff_rule_memory(struct diffing *d) {
   const struct diff_row *peak = figure_of(d->out, FIGURE_PEAK_ALLOCATED);
   if (!peak || !(peak->change >= WORTH_MENTIONING))
-    return 0;
+    return;
   if (d->several && peak->verdict != FIGURE_IS_MORE)
-    return 0;
+    return;
   enum severity severity = !d->several                   ? SEVERITY_INFO
                            : peak->change >= WORTH_ALARM ? SEVERITY_CRITICAL
                                                          : SEVERITY_WARNING;
@@ -246,15 +237,14 @@ static int diff_rule_memory(struct diffing *d) {
   char *where = most ? arena_printf(d->arena, " Most of it: %s, from %s to %s.", most->name,
                                     memory_size(most->before).text, memory_size(most->after).text)
                      : arena_text(d->arena, "");
-  return add_finding(d, FINDING_DIFF_MEMORY, severity, NAN,
-                     arena_printf(d->arena, "Peak memory is %.1f %% higher", 100 * peak->change),
-                     arena_printf(d->arena, "%s allocated at the peak before, %s after.%s",
-                                  memory_size(peak->before).text, memory_size(peak->after).text,
-                                  where),
-                     arena_printf(d->arena,
-                                  "Look at the categories that grew: activations grow with the "
-                                  "batch or the sequence, parameters and optimizer state do not.%s",
-                                  describe_repetition(d)));
+  add_finding(d, FINDING_DIFF_MEMORY, severity, NAN,
+              arena_printf(d->arena, "Peak memory is %.1f %% higher", 100 * peak->change),
+              arena_printf(d->arena, "%s allocated at the peak before, %s after.%s",
+                           memory_size(peak->before).text, memory_size(peak->after).text, where),
+              arena_printf(d->arena,
+                           "Look at the categories that grew: activations grow with the "
+                           "batch or the sequence, parameters and optimizer state do not.%s",
+                           describe_repetition(d)));
 }
 
 /* --- values --- */
@@ -290,11 +280,11 @@ static const struct diff_scalar *find_first_difference(const struct diff_result 
   return first;
 }
 
-static int diff_rule_bits(struct diffing *d) {
+static void diff_rule_bits(struct diffing *d) {
   const struct diff_scalar *first = find_first_difference(d->out, true);
   char *within = d->out->determinism ? describe_noise_of_sides(d) : NULL;
   if (!d->out->determinism || (!first && within && !*within))
-    return 0;
+    return;
   char *facts = describe_differences(d, true);
   char *where = first ? arena_printf(d->arena, "%s differs from step %.0f on, of %.0f compared%s.",
                                      first->name, first->first_step, first->steps,
@@ -305,7 +295,7 @@ static int diff_rule_bits(struct diffing *d) {
                          "%s By more than a thousandth from step %.0f on: %.6g before, "
                          "%.6g after.",
                          where, first->parted_step, first->before, first->after);
-  return add_finding(
+  add_finding(
       d, FINDING_DIFF_BITS, SEVERITY_WARNING, NAN,
       first ? arena_printf(d->arena,
                            "%s differs from step %.0f on, though the job asked for "
@@ -325,10 +315,10 @@ static int diff_rule_bits(struct diffing *d) {
 
 /* With several runs on each side, their final levels are compared; with one run on each side, the
  * values differ anyway. */
-static int diff_rule_results(struct diffing *d) {
+static void diff_rule_results(struct diffing *d) {
   const struct diff_scalar *first = find_first_difference(d->out, false);
   if (!first || d->out->determinism)
-    return 0;
+    return;
   const struct diff_row *level = level_of(d->out, first->name);
   bool apart = level && level->verdict && level->verdict != FIGURE_IS_SAME;
   char *facts = describe_differences(d, true);
@@ -339,7 +329,7 @@ static int diff_rule_results(struct diffing *d) {
                                   "and %.6g after; noise between the runs %s.",
                                   level->before, level->after,
                                   apart ? "does not explain that" : "explains that");
-  return add_finding(
+  add_finding(
       d, FINDING_DIFF_RESULTS, apart ? SEVERITY_WARNING : SEVERITY_INFO, NAN,
       apart ? arena_printf(d->arena, "%s ends at %.4g, at %.4g before", first->name, level->after,
                            level->before)
@@ -357,14 +347,13 @@ static int diff_rule_results(struct diffing *d) {
 }
 
 int diff_findings(struct diffing *d) {
-  static int (*const rules[])(struct diffing *) = {
+  static void (*const rules[])(struct diffing *) = {
 #define F(group, name, rule, ...) diff_rule_##rule,
       TSCOPE_DIFF_FINDINGS(F)
 #undef F
   };
   d->out->findings = arena_array(d->arena, ROOM, sizeof(*d->out->findings));
-  int error = 0;
-  for (size_t i = 0; i < sizeof(rules) / sizeof(rules[0]) && !error; i++)
-    error = rules[i](d);
-  return error;
+  for (size_t i = 0; i < sizeof(rules) / sizeof(rules[0]); i++)
+    rules[i](d);
+  return 0;
 }

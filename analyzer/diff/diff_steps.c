@@ -87,7 +87,6 @@ int diff_steps(struct diffing *d) {
   out->step_before_ms = diff_mean(before, n_before);
   out->step_after_ms = diff_mean(after, n_after);
   out->step_change = out->step_after_ms / out->step_before_ms - 1;
-
   if (isnan(out->step_change)) {
     out->reason = "step times are not known on both sides";
   } else if (d->several) {
@@ -95,9 +94,9 @@ int diff_steps(struct diffing *d) {
     if (isnan(out->step_p_value))
       out->reason = arena_printf(d->arena, "fewer than %d runs on one side have known step times",
                                  (int)DIFF_LEAST_RUNS);
-  } else
+  } else {
     noise_within(d);
-
+  }
   if (!isnan(out->step_p_value) || d->several)
     out->noise = d->several ? NOISE_BETWEEN_RUNS : NOISE_WITHIN_RUNS;
   if (d->several)

@@ -54,7 +54,8 @@ int byte_source_open(struct byte_source **out, const char *path) {
   source->gzip = got == 2 && magic[0] == 0x1f && magic[1] == 0x8b;
   if (!error && source->gzip) {
     source->compressed = memory_array(INPUT_BYTES, 1);
-    error = inflateInit2(&source->inflater, 15 + 16) == Z_OK ? 0 : -ENOMEM;
+    if (inflateInit2(&source->inflater, 15 + 16) != Z_OK)
+      memory_is_short(1u << 16, 1); /* about */
   }
   if (error) {
     close(source->fd);
@@ -121,10 +122,12 @@ static i64 read_gzip(struct byte_source *source, u8 *buffer, size_t bytes) {
       break;
     source->member_ended = false;
     int status = inflate(inflater, Z_NO_FLUSH);
+    if (status == Z_MEM_ERROR)
+      memory_is_short(1u << 15, 1); /* the window */
     if (status == Z_STREAM_END)
       source->member_ended = true;
     else if (status != Z_OK && status != Z_BUF_ERROR)
-      source->failed = status == Z_MEM_ERROR ? -ENOMEM : -EBADMSG;
+      source->failed = -EBADMSG;
   }
   i64 got = wanted - inflater->avail_out;
   if (!budget_inflate((u64)got))

@@ -41,14 +41,14 @@ void settle_world_size(struct model *model) {
       model->world_size = model->comms[c].size;
 }
 
-static int list_scalars(struct model *model) {
+static void list_scalars(struct model *model) {
   struct model_internal *internal = internal_of(model);
   u64 total = 0;
   for (u32 r = 0; r < model->n_ranks; r++)
     total += internal->events[r].scalars.n;
   model->scalars = arena_array(&internal->arena, size_sum(total, 1), sizeof(*model->scalars));
   if (total > UINT32_MAX)
-    return -ENOMEM;
+    memory_is_short(total, sizeof(*model->scalars));
   for (u32 r = 0; r < model->n_ranks; r++)
     for (u32 i = 0; i < internal->events[r].scalars.n; i++) {
       const struct rank_scalar *scalar = &internal->events[r].scalars.at[i];
@@ -59,19 +59,16 @@ static int list_scalars(struct model *model) {
                           .time = scalar->time,
                           .value = scalar->value};
     }
-  return 0;
 }
 
 int join_collectives(struct model *model, const struct model_options *options) {
   report_progress(options, "matching collectives", 0);
   group_kernels(model);
   unify_comms(model);
-  int result = match_collectives(model);
+  match_collectives(model);
   report_progress(options, "aligning clocks", 0);
-  if (result == 0)
-    align(model);
-  if (result == 0)
-    result = place_on_axis(model, options->threads);
+  align(model);
+  int result = place_on_axis(model, options->threads);
   if (result == 0)
     list_gpu_windows(model);
   if (result == 0)
@@ -89,7 +86,7 @@ int join_ranks(struct model *model, const struct model_options *options) {
   if (result == 0)
     result = measure_phases(model, options);
   if (result == 0)
-    result = list_scalars(model);
+    list_scalars(model);
   if (result == 0)
     settle_world_size(model);
   return result;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * The parts of join_ranks(), in order. All return 0 or -ENOMEM.
+ * The parts of join_ranks(), in order.
  */
 #ifndef TSCOPE_JOINING_H
 #define TSCOPE_JOINING_H
@@ -25,7 +25,7 @@ void unify_comms(struct model *model);
 
 /* Collectives of all ranks by (communicator, sequence), sends by their receives: fills
  * model.collectives and model.arrivals with local times. */
-int match_collectives(struct model *model);
+void match_collectives(struct model *model);
 
 /* After alignment: everything onto the model's axis, then what follows from it. */
 int place_on_axis(struct model *model, unsigned threads);

@@ -262,7 +262,7 @@ static struct arrival arrival_of_kernel(u32 rank, const struct rank_kernel *kern
 
 /* Arranges the arrivals: those of one collective next to each other, by rank (sender before
  * receiver); those without a collective last. */
-static int lay_out_arrivals(struct matcher *matcher) {
+static void lay_out_arrivals(struct matcher *matcher) {
   struct model *model = matcher->model;
   u64 total = 0, matched = 0;
   for (u32 r = 0; r < model->n_ranks; r++)
@@ -270,10 +270,8 @@ static int lay_out_arrivals(struct matcher *matcher) {
   model->arrivals =
       arena_array(&matcher->internal->arena, size_sum(total, 1), sizeof(*model->arrivals));
   u32 *filled = memory_zeroed(size_sum(model->n_collectives, 1), sizeof(*filled));
-  if (total >= INDEX_NONE) {
-    free(filled);
-    return -ENOMEM;
-  }
+  if (total >= INDEX_NONE)
+    memory_is_short(total, sizeof(*model->arrivals));
   for (u32 c = 0; c < model->n_collectives; c++) {
     model->collectives[c].first_arrival = (u32)matched;
     matched += model->collectives[c].n_arrivals;
@@ -303,7 +301,6 @@ static int lay_out_arrivals(struct matcher *matcher) {
   }
   model->n_arrivals = (u32)total;
   free(filled);
-  return 0;
 }
 
 /* All members run a collective in the same way: one member's answer is enough. */
@@ -331,10 +328,9 @@ static u32 expected_arrivals(const struct model *model, const struct collective 
   return model->comms[collective->comm].size;
 }
 
-int match_collectives(struct model *model) {
+void match_collectives(struct model *model) {
   struct matcher matcher = {.model = model, .internal = internal_of(model)};
   plan_slots(&matcher);
-  int result = 0;
   for (u32 r = 0; r < model->n_ranks; r++) {
     struct rank_events *events = &matcher.internal->events[r];
     for (u32 i = 0; i < events->calls.n; i++)
@@ -349,15 +345,13 @@ int match_collectives(struct model *model) {
   if (matcher.collectives.n)
     memcpy(model->collectives, matcher.collectives.at,
            matcher.collectives.n * sizeof(*model->collectives));
-  result = lay_out_arrivals(&matcher);
-  if (result == 0)
-    read_choices(&matcher);
-  for (u32 c = 0; c < model->n_collectives && result == 0; c++) {
+  lay_out_arrivals(&matcher);
+  read_choices(&matcher);
+  for (u32 c = 0; c < model->n_collectives; c++) {
     u32 expected = expected_arrivals(model, &model->collectives[c]);
     model->collectives[c].complete = expected > 0 && model->collectives[c].n_arrivals >= expected;
   }
   free(matcher.collectives.at);
   free(matcher.slots);
   free(matcher.ranges);
-  return result;
 }

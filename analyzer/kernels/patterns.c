@@ -32,11 +32,6 @@ struct kernel_patterns {
   VECTOR(const char *) categories;
 };
 
-static int out_of_memory(char *why, size_t why_bytes) {
-  snprintf(why, why_bytes, "no memory for the patterns of kernel names");
-  return -ENOMEM;
-}
-
 /* An error has its cause in `why`. */
 static int add_pattern(struct kernel_patterns *p, unsigned category, bool whole,
                        const char *pattern, char *why, size_t why_bytes) {
@@ -53,14 +48,14 @@ static int add_pattern(struct kernel_patterns *p, unsigned category, bool whole,
   return 0;
 }
 
-/* The number of a category, a new one if it is not known yet; negative errno. */
-static int category_number(struct kernel_patterns *p, const char *name) {
+/* The number of a category, a new one if it is not known yet. */
+static unsigned category_number(struct kernel_patterns *p, const char *name) {
   for (u32 i = 0; i < p->categories.n; i++)
     if (strcasecmp(p->categories.at[i], name) == 0)
-      return (int)i;
+      return i;
   const char *copy = arena_text(&p->arena, name);
   VECTOR_PUSH(&p->categories, copy);
-  return (int)p->categories.n - 1;
+  return p->categories.n - 1;
 }
 
 static char *trim(char *text) {
@@ -82,10 +77,8 @@ static int read_line(struct kernel_patterns *p, char *line, char *why, size_t wh
     return -EINVAL;
   }
   *colon = '\0';
-  int category = category_number(p, trim(line));
-  if (category < 0)
-    return out_of_memory(why, why_bytes);
-  return add_pattern(p, (unsigned)category, true, trim(colon + 1), why, why_bytes);
+  unsigned category = category_number(p, trim(line));
+  return add_pattern(p, category, true, trim(colon + 1), why, why_bytes);
 }
 
 static int read_file(struct kernel_patterns *p, const char *file, char *why, size_t why_bytes) {
@@ -140,10 +133,9 @@ struct kernel_patterns *kernel_patterns_new(const char *file, char *why, size_t 
   };
   struct kernel_patterns *p = memory_zeroed(1, sizeof(*p));
   int error = 0;
-  for (unsigned i = 0; i < KERNEL_CATEGORIES && !error; i++)
-    if (category_number(p, built_in[i]) < 0)
-      error = out_of_memory(why, why_bytes);
-  if (!error && file)
+  for (unsigned i = 0; i < KERNEL_CATEGORIES; i++)
+    category_number(p, built_in[i]);
+  if (file)
     error = read_file(p, file, why, why_bytes);
   if (!error)
     p->n_of_file = p->patterns.n;

@@ -13,7 +13,7 @@
 struct arena *model_arena(struct model *model);
 
 /* Room for n ranks and their events. The importer fills model.ranks, in order of their global
- * number, and events, in the ranks' own clocks; join/join_ranks.h does the rest. 0, or -ENOMEM. */
+ * number, and events, in the ranks' own clocks; join/join_ranks.h does the rest. */
 void model_make_ranks(struct model *model, u32 n);
 
 /* Room for n further ranks and their events, behind those that are there. Once they are filled,

@@ -108,7 +108,7 @@ struct ledger {
 };
 
 /* The ledger of the run; NULL if the input has none. The ledger of a dump belongs to the model,
- * that of traces is made in `arena`. 0, or -ENOMEM. */
+ * that of traces is made in `arena`. */
 int model_ledger(const struct model *model, struct arena *arena, const struct ledger **ledger);
 
 #endif

@@ -19,7 +19,7 @@ struct memory_frames {
  * `name` is kept, not copied. The caller's index if there are too many; 0 if there is no memory. */
 u32 memory_frames_find_or_add(struct memory_frames *frames, u32 caller, const char *name, bool own);
 
-/* Puts them into the history, in `arena`, and frees the rest. 0, or -ENOMEM. */
+/* Puts them into the history, in `arena`, and frees the rest. */
 struct arena;
 void memory_frames_finish(struct memory_frames *frames, struct arena *arena,
                           struct memory_history *history);

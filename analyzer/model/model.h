@@ -390,7 +390,7 @@ bool model_gpu_seen(const struct rank *rank, i64 begin, i64 end);
 struct interval step_on_gpu(struct interval host, struct interval gpu, u8 *known);
 
 /* The stretches of time after `from` in which the source of GPU time saw all work of the rank's
- * GPU; the last is open at its end if nothing ended it. Lives in the arena. 0, or -ENOMEM. */
+ * GPU; the last is open at its end if nothing ended it. Lives in the arena. */
 void model_gpu_known(const struct rank *rank, i64 from, struct arena *arena,
                      struct intervals *known);
 
@@ -456,7 +456,7 @@ struct model_options {
 struct model *model_new(void);
 void model_free(struct model *model);
 
-/* Adds a sentence about the input, which the model keeps. 0, or -ENOMEM. */
+/* Adds a sentence about the input, which the model keeps. */
 void model_note(struct model *model, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 #endif

@@ -253,7 +253,7 @@ u32 rank_comm_index(const struct rank_events *events, u32 number);
  * trace does not say. */
 u32 rank_cupti_session(const struct rank_events *events, i64 time, bool runs);
 
-/* Training phases of one kind, united over threads. `out` lives in the arena. 0, or -ENOMEM. */
+/* Training phases of one kind, united over threads. `out` lives in the arena. */
 void unite_phases(const struct rank_events *events, u8 kind, struct arena *arena,
                   struct intervals *out);
 

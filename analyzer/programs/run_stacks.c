@@ -76,10 +76,10 @@ static int list_from_headers(struct asking *a, bool *complete, char *why, size_t
   const struct trace_run *run = error ? NULL : trace_runs_choose(&runs, NULL, why, why_bytes);
   if (!run)
     return error ? error : -ENOENT;
-  error = processes_list(&processes, run, a->arena);
+  processes_list(&processes, run, a->arena);
   a->targets = arena_array(a->arena, size_sum(processes.n, 1), sizeof(*a->targets));
   *complete = true;
-  for (u32 i = 0; i < processes.n && !error; i++) {
+  for (u32 i = 0; i < processes.n; i++) {
     const struct tscope_file_header *header = &processes.at[i].entry->header;
     *complete &= header->rank != TSCOPE_UNKNOWN_RANK;
     world = header->world_size > world ? header->world_size : world;
@@ -87,7 +87,7 @@ static int list_from_headers(struct asking *a, bool *complete, char *why, size_t
   }
   *complete &= a->n >= world;
   processes_release(&processes);
-  return error;
+  return 0;
 }
 
 /* The ranks as their communicators tell, also those in other runs' folders. */

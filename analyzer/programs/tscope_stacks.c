@@ -89,7 +89,7 @@ static void put_process(struct page *page, const struct process_stacks *one) {
     put_native(one);
 }
 
-static int put_tree(struct page *page) {
+static void put_tree(struct page *page) {
   u64 threads = 0;
   u32 n = 0, n_lines = 0;
   struct stack_tree tree;
@@ -98,13 +98,11 @@ static int put_tree(struct page *page) {
   struct tree_stack *stacks = arena_array(&page->arena, size_sum(threads, 1), sizeof(*stacks));
   for (u32 i = 0; i < page->n; i++)
     n += stall_stacks(&page->at[i].stacks, page->at[i].number, stacks + n);
-  if (stack_tree_make(&page->arena, stacks, n, &tree) < 0)
-    return -ENOMEM;
+  stack_tree_make(&page->arena, stacks, n, &tree);
   struct stack_line *lines = stack_tree_lines(&page->arena, &tree, LINES_MOST, &n_lines);
   for (u32 i = 0; i < n_lines; i++)
     printf("%s%*s%s %s  %s\n", i ? "" : "\n", (int)(2 * lines[i].depth), "", page->unit,
            lines[i].ranks, arena_printable(&page->arena, lines[i].text));
-  return 0;
 }
 
 static const char *shown(struct page *page, const char *name) {
@@ -131,14 +129,14 @@ static int put_frames(struct page *page) {
   return 0;
 }
 
-static int print_page(struct page *page) {
+static void print_page(struct page *page) {
   if (page->frames) {
     put_frames(page);
-    return 0;
+    return;
   }
   for (u32 i = 0; i < page->n; i++)
     put_process(page, &page->at[i]);
-  return put_tree(page);
+  put_tree(page);
 }
 
 static enum native_which which_frames(const struct page *page) {
@@ -181,12 +179,12 @@ static int print_run(struct page *page, const char *path, double wait_s) {
   page->n = run.n;
   if (run.not_asked)
     print_problem("tscope-stacks", "the ranks were not asked: %s", run.not_asked);
-  error = print_page(page);
+  print_page(page);
   if (!page->frames)
     put_silent(&run);
   if (run.model)
     model_free(run.model);
-  return error || !page->n ? -ENODATA : 0;
+  return !page->n ? -ENODATA : 0;
 }
 
 static int print_processes(struct page *page, char **pids, int n) {
@@ -202,7 +200,8 @@ static int print_processes(struct page *page, char **pids, int n) {
     else
       page->n++;
   }
-  return print_page(page) < 0 || !page->n ? -ENODATA : 0;
+  print_page(page);
+  return page->n ? 0 : -ENODATA;
 }
 
 static bool are_numbers(char **texts, int n) {

@@ -180,8 +180,7 @@ static json_t *document(const struct live_view *view) {
 /* ASCII only: then no name can act on the reader's terminal. */
 int top_json_write(const struct live_view *view, FILE *out) {
   json_t *object = document(view);
-  int error =
-      object && json_dumpf(object, out, JSON_COMPACT | JSON_ENSURE_ASCII) == 0 ? 0 : -ENOMEM;
+  int error = object && json_dumpf(object, out, JSON_COMPACT | JSON_ENSURE_ASCII) == 0 ? 0 : -EIO;
   fputc('\n', out);
   json_decref(object);
   return error;

@@ -9,7 +9,7 @@
 
 #include "live/live_view.h"
 
-/* Writes one document on a line of its own. 0, or -ENOMEM. */
+/* Writes one document on a line of its own. 0, or -EIO. */
 int top_json_write(const struct live_view *view, FILE *out);
 
 #endif

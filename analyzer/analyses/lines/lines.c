@@ -156,10 +156,10 @@ static void add_device_span(struct counting *c, u32 i, u32 *cursor) {
   }
 }
 
-static int unite_busy(struct counting *c, struct arena *arena) {
+static void unite_busy(struct counting *c, struct arena *arena) {
   struct intervals some;
-  int error = intervals_union(arena, &c->t->compute, &c->t->comm, &some);
-  return error ? error : intervals_union(arena, &some, &c->t->memcpy, &c->busy);
+  intervals_union(arena, &c->t->compute, &c->t->comm, &some);
+  intervals_union(arena, &some, &c->t->memcpy, &c->busy);
 }
 
 /* The lines that something came from. Their texts are copied, because the timeline is released. */
@@ -195,7 +195,8 @@ int lines_rank(struct analysis *a, const struct timeline *timeline) {
   c.sums = arena_array(&scratch, sites->n_frames + 1u, sizeof(*c.sums));
   c.line_of_stack = arena_array(&scratch, sites->n_stacks + 1u, sizeof(*c.line_of_stack));
   c.costs = arena_array(&scratch, sites->n_stacks + 1u, sizeof(*c.costs));
-  int error = c.sums && c.line_of_stack && c.costs ? unite_busy(&c, &scratch) : -ENOMEM;
+  int error = 0;
+  unite_busy(&c, &scratch);
   if (!error) {
     u32 cursor = 0;
     for (u32 i = 0; i < sites->n_stacks; i++)

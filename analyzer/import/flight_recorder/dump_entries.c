@@ -47,14 +47,14 @@ static void put_tensor(struct sizes *sizes, const struct value *tensor) {
     sizes->elements = UINT64_MAX;
 }
 
-/* NULL text where the recorder did not write sizes. -ENOMEM. */
-static int read_sizes(struct draft *draft, const struct value *value, const char **text,
-                      u64 *elements) {
+/* NULL text where the recorder did not write sizes. */
+static void read_sizes(struct draft *draft, const struct value *value, const char **text,
+                       u64 *elements) {
   struct sizes sizes = {.used = 0};
   *text = NULL;
   *elements = 0;
   if (!value_is_sequence(value) || value_count(value) == 0)
-    return 0;
+    return;
   put_size(&sizes, "[");
   for (u32 i = 0; i < value_count(value); i++) {
     if (i)
@@ -64,11 +64,10 @@ static int read_sizes(struct draft *draft, const struct value *value, const char
   put_size(&sizes, "]");
   *elements = sizes.elements;
   *text = draft_keep_text(draft, sizes.text, strlen(sizes.text));
-  return *text ? 0 : -ENOMEM;
 }
 
 /* One name if all tensors have the same type, else all names. */
-static int read_types(struct draft *draft, const struct value *value, const char **text) {
+static void read_types(struct draft *draft, const struct value *value, const char **text) {
   char all[256];
   size_t used = 0;
   const char *last = NULL;
@@ -82,9 +81,8 @@ static int read_types(struct draft *draft, const struct value *value, const char
     last = type;
   }
   if (!last)
-    return 0;
+    return;
   *text = draft_keep_text(draft, all, used);
-  return *text ? 0 : -ENOMEM;
 }
 
 static i64 number_at(const struct value *entry, const char *key, i64 otherwise) {
@@ -130,15 +128,15 @@ static const struct ledger_stack *find_stack(const struct draft *draft, u64 hash
 
 #define MOST_FRAMES 256u
 
-static int read_stack(struct draft *draft, const struct value *value,
-                      const struct ledger_stack **out) {
+static void read_stack(struct draft *draft, const struct value *value,
+                       const struct ledger_stack **out) {
   struct ledger_frame frames[MOST_FRAMES];
   u32 n = value_is_sequence(value) ? value_count(value) : 0;
   n = n < MOST_FRAMES ? n : MOST_FRAMES;
   u64 hash = n;
   *out = NULL;
   if (n == 0)
-    return 0;
+    return;
   for (u32 i = 0; i < n; i++) {
     const struct value *frame = value_item(value, i);
     frames[i] = (struct ledger_frame){.file = text_at(draft, frame, "filename"),
@@ -150,31 +148,27 @@ static int read_stack(struct draft *draft, const struct value *value,
   }
   *out = find_stack(draft, hash, frames, n);
   if (*out)
-    return 0;
+    return;
   struct ledger_stack *stack = arena_alloc(draft->arena, sizeof(*stack));
   struct ledger_frame *kept = arena_array(draft->arena, n, sizeof(*kept));
   VECTOR_PUSH(&draft->stacks, stack);
-  if (!hash_index_add(&draft->stack_index, hash, draft->stacks.n - 1))
-    return -ENOMEM;
+  hash_index_add(&draft->stack_index, hash, draft->stacks.n - 1);
   memcpy(kept, frames, n * sizeof(*kept));
   *stack = (struct ledger_stack){.frames = kept, .n = n};
   *out = stack;
-  return 0;
 }
 
 /* --- Operations --- */
 
 /* "nccl:send 1->2" is a send to rank 2 of the group, "nccl:recv 2<-1" the matching receive on
  * rank 2; anything else is the library's name and the name of an operation. */
-static int read_op(struct draft *draft, const char *name, struct ledger_call *call) {
+static void read_op(struct draft *draft, const char *name, struct ledger_call *call) {
   const char *colon = strchr(name, ':');
   const char *op = colon ? colon + 1 : name;
   size_t length = strcspn(op, " ");
   bool send = length == 4 && !strncmp(op, "send", 4), recv = length == 4 && !strncmp(op, "recv", 4);
   call->op = draft_keep_text(draft, op, length);
   call->peer = INDEX_NONE;
-  if (!call->op)
-    return -ENOMEM;
   call->message = send || recv;
   call->sends = send;
   const char *arrow = strpbrk(op + length, send ? ">" : "-");
@@ -183,7 +177,6 @@ static int read_op(struct draft *draft, const char *name, struct ledger_call *ca
   size_t n = strlen(call->op);
   call->closes = n >= 9 && !strcmp(call->op + n - 9, "coalesced") &&
                  (n == 9 || call->op[n - 10] == '_' || call->op[n - 10] == ' ');
-  return 0;
 }
 
 /* Operations whose own name ends like this, although each is a call of its own. */
@@ -199,21 +192,18 @@ static i64 creation_time(const struct value *entry) {
   return time < 0 ? NS_UNKNOWN : time;
 }
 
-static int read_entry(struct draft *draft, const struct value *entry, u32 rank, u32 place,
-                      dump_groups *groups) {
+static void read_entry(struct draft *draft, const struct value *entry, u32 rank, u32 place,
+                       dump_groups *groups) {
   const struct value *names = value_get(entry, "process_group");
   const char *group_name = value_text(value_item(names, 0));
   const char *name = value_text(value_get(entry, "profiling_name"));
   if (!name)
-    return 0;
+    return;
   struct ledger_call call = {.rank = rank, .created = creation_time(entry)};
   u32 group;
-  int error = dump_group_find(draft, groups, group_name ? group_name : "0",
-                              value_text(value_item(names, 1)), &group);
-  if (!error)
-    error = read_op(draft, name, &call);
-  if (error)
-    return error;
+  dump_group_find(draft, groups, group_name ? group_name : "0", value_text(value_item(names, 1)),
+                  &group);
+  read_op(draft, name, &call);
   i64 number = number_at(entry, "pg_id", -1);
   if (number >= 0)
     groups->at[group].number = number;
@@ -227,18 +217,12 @@ static int read_entry(struct draft *draft, const struct value *entry, u32 rank, 
   call.state = read_state(entry);
   if (is_single_call(call.op))
     call.closes = false;
-  error = read_sizes(draft, value_get(entry, "input_sizes"), &call.in, &call.in_count);
-  if (!error)
-    error = read_sizes(draft, value_get(entry, "output_sizes"), &call.out, &call.out_count);
-  if (!error)
-    error = read_types(draft, value_get(entry, "input_dtypes"), &call.in_type);
-  if (!error)
-    error = read_types(draft, value_get(entry, "output_dtypes"), &call.out_type);
-  if (!error)
-    error = read_stack(draft, value_get(entry, "frames"), &call.stack);
-  if (!error)
-    VECTOR_PUSH(&draft->calls, call);
-  return error;
+  read_sizes(draft, value_get(entry, "input_sizes"), &call.in, &call.in_count);
+  read_sizes(draft, value_get(entry, "output_sizes"), &call.out, &call.out_count);
+  read_types(draft, value_get(entry, "input_dtypes"), &call.in_type);
+  read_types(draft, value_get(entry, "output_dtypes"), &call.out_type);
+  read_stack(draft, value_get(entry, "frames"), &call.stack);
+  VECTOR_PUSH(&draft->calls, call);
 }
 
 static int by_order(const void *left, const void *right) {
@@ -266,18 +250,16 @@ static void mark_coalesced(struct ledger_call *calls, u32 n, u32 n_groups) {
   free(closing);
 }
 
-int dump_entries_read(struct draft *draft, const struct value *root, u32 rank,
-                      dump_groups *groups) {
+void dump_entries_read(struct draft *draft, const struct value *root, u32 rank,
+                       dump_groups *groups) {
   const struct value *entries = value_get(root, "entries");
   u32 first = draft->calls.n;
-  int error = 0;
-  for (u32 i = 0; i < value_count(entries) && !error; i++)
-    error = read_entry(draft, value_item(entries, i), rank, i, groups);
+  for (u32 i = 0; i < value_count(entries); i++)
+    read_entry(draft, value_item(entries, i), rank, i, groups);
   u32 n = draft->calls.n - first;
-  if (error || n == 0)
-    return error;
+  if (n == 0)
+    return;
   struct ledger_call *calls = draft->calls.at + first;
   qsort(calls, n, sizeof(*calls), by_order);
   mark_coalesced(calls, n, draft->groups.n);
-  return 0;
 }

@@ -52,15 +52,15 @@ static void read_members(const struct value *value, numbers *members) {
 
 /* Groups of one name are distinguished by their members, because groups that were split keep the
  * name. */
-static int group_of(struct draft *draft, const char *name, const char *desc, const u32 *members,
-                    u32 n, u32 *group) {
+static void group_of(struct draft *draft, const char *name, const char *desc, const u32 *members,
+                     u32 n, u32 *group) {
   u64 hash = hash_bytes(hash_bytes(0, name, strlen(name)), members, n * sizeof(u32));
   u32 at = 0;
   while ((*group = hash_index_next(&draft->group_index, hash, &at)) != INDEX_NONE) {
     const struct group_draft *known = &draft->groups.at[*group];
     if (strcmp(known->name, name) == 0 && known->n_members == n &&
         (n == 0 || memcmp(known->members, members, n * sizeof(u32)) == 0))
-      return 0;
+      return;
   }
   *group = draft->groups.n;
   struct group_draft fresh = {.name = name, .desc = desc, .n_members = n};
@@ -68,19 +68,17 @@ static int group_of(struct draft *draft, const char *name, const char *desc, con
     fresh.members = arena_array(draft->arena, n, sizeof(u32));
     memcpy(fresh.members, members, n * sizeof(u32));
   }
-  bool room =
-      VECTOR_PUSH(&draft->groups, fresh) && hash_index_add(&draft->group_index, hash, *group);
-  return room ? 0 : -ENOMEM;
+  VECTOR_PUSH(&draft->groups, fresh);
+  hash_index_add(&draft->group_index, hash, *group);
 }
 
 /* What a group is for; "undefined" means that the recorder does not say. */
-static int read_desc(struct draft *draft, const struct value *value, const char **desc) {
+static void read_desc(struct draft *draft, const struct value *value, const char **desc) {
   const char *text = value_text(value);
   *desc = NULL;
   if (!text || !text[0] || strcmp(text, "undefined") == 0)
-    return 0;
+    return;
   *desc = draft_keep_text(draft, text, strlen(text));
-  return *desc ? 0 : -ENOMEM;
 }
 
 int dump_groups_read(struct draft *draft, const struct value *root, dump_groups *groups) {
@@ -101,9 +99,9 @@ int dump_groups_read(struct draft *draft, const struct value *root, dump_groups 
     if (!error && memberships > MOST_MEMBERSHIPS)
       error = -E2BIG;
     if (!error)
-      error = read_desc(draft, value_get(one, "desc"), &desc);
+      read_desc(draft, value_get(one, "desc"), &desc);
     if (!error)
-      error = group_of(draft, group.name, desc, members.at, members.n, &group.group);
+      group_of(draft, group.name, desc, members.at, members.n, &group.group);
     free(members.at);
     if (!error)
       VECTOR_PUSH(groups, group);
@@ -111,21 +109,16 @@ int dump_groups_read(struct draft *draft, const struct value *root, dump_groups 
   return error;
 }
 
-int dump_group_find(struct draft *draft, dump_groups *groups, const char *name, const char *desc,
-                    u32 *found) {
+void dump_group_find(struct draft *draft, dump_groups *groups, const char *name, const char *desc,
+                     u32 *found) {
   for (*found = 0; *found < groups->n; ++*found)
     if (strcmp(groups->at[*found].name, name) == 0)
-      return 0;
+      return;
   struct dump_group group = {.number = -1};
   group.name = draft_keep_text(draft, name, strlen(name));
   const char *kept_desc = desc ? draft_keep_text(draft, desc, strlen(desc)) : NULL;
-  if (!group.name || (desc && !kept_desc))
-    return -ENOMEM;
-  int error = group_of(draft, group.name, kept_desc, NULL, 0, &group.group);
-  if (error)
-    return error;
+  group_of(draft, group.name, kept_desc, NULL, 0, &group.group);
   VECTOR_PUSH(groups, group);
-  return 0;
 }
 
 /* --- pg_status --- */

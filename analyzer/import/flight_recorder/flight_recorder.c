@@ -132,19 +132,18 @@ static u32 rank_of_dump(const struct draft *draft, const struct value *root, con
 }
 
 /* All dumps of a job have one version. */
-static int read_version(struct import *import, struct draft *draft, const struct value *root,
-                        const char *name) {
+static void read_version(struct import *import, struct draft *draft, const struct value *root,
+                         const char *name) {
   const struct value *version = value_get(root, "version");
   if (!value_text(version))
-    return 0;
+    return;
   if (draft->version && strcmp(draft->version, version->text) != 0) {
     model_note(import->model, "%s is of version %s, others of %s", name, version->text,
                draft->version);
-    return 0;
+    return;
   }
   draft->version =
       draft->version ? draft->version : draft_keep_text(draft, version->text, version->n);
-  return draft->version ? 0 : -ENOMEM;
 }
 
 static void add_rank(struct draft *draft, const struct input *input, u32 rank, u32 first_call) {
@@ -176,14 +175,11 @@ static int add_dump(struct import *import, struct draft *draft, const struct inp
              "neither its name nor its groups give its rank, or that rank was already read");
     return -EBADMSG;
   }
-  error = read_version(import, draft, root, input->name);
-  if (!error)
-    error = dump_entries_read(draft, root, rank, groups);
-  if (!error)
-    dump_progress_read(draft, root, rank, groups);
-  if (!error)
-    add_rank(draft, input, rank, first);
-  return error;
+  read_version(import, draft, root, input->name);
+  dump_entries_read(draft, root, rank, groups);
+  dump_progress_read(draft, root, rank, groups);
+  add_rank(draft, input, rank, first);
+  return 0;
 }
 
 /* A dump that cannot be used becomes a note and is left out. */

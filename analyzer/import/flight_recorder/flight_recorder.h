@@ -22,7 +22,7 @@ struct hash_index {
 
 /* The next index with that hash; start with *at = 0. INDEX_NONE when there is none left. */
 u32 hash_index_next(const struct hash_index *index, u64 hash, u32 *at);
-bool hash_index_add(struct hash_index *index, u64 hash, u32 value);
+void hash_index_add(struct hash_index *index, u64 hash, u32 value);
 
 struct group_draft {
   const char *name, *desc;
@@ -59,13 +59,14 @@ const char *draft_keep_text(struct draft *draft, const char *text, size_t n);
 /* dump_groups.c */
 int dump_groups_read(struct draft *draft, const struct value *root, dump_groups *groups);
 /* The group that an entry names; a new one with unknown members if pg_config does not have it. */
-int dump_group_find(struct draft *draft, dump_groups *groups, const char *name, const char *desc,
-                    u32 *found);
+void dump_group_find(struct draft *draft, dump_groups *groups, const char *name, const char *desc,
+                     u32 *found);
 void dump_progress_read(struct draft *draft, const struct value *root, u32 rank,
                         dump_groups *groups);
 
 /* dump_entries.c: the calls of one rank, in the order they were made */
-int dump_entries_read(struct draft *draft, const struct value *root, u32 rank, dump_groups *groups);
+void dump_entries_read(struct draft *draft, const struct value *root, u32 rank,
+                       dump_groups *groups);
 
 /* dump_names.c */
 

@@ -20,12 +20,10 @@ static void put_slot(struct hash_slot *slots, u32 room, struct hash_slot slot) {
   slots[at] = slot;
 }
 
-bool hash_index_add(struct hash_index *index, u64 hash, u32 value) {
+void hash_index_add(struct hash_index *index, u64 hash, u32 value) {
   if (index->n >= index->room / 2) {
     u32 room = index->room ? index->room * 2 : 64;
-    struct hash_slot *slots = room ? memory_zeroed(room, sizeof(*slots)) : NULL;
-    if (!slots)
-      return false;
+    struct hash_slot *slots = memory_zeroed(room, sizeof(*slots));
     for (u32 i = 0; i < index->room; i++)
       if (index->slots[i].index_plus_1)
         put_slot(slots, room, index->slots[i]);
@@ -35,5 +33,4 @@ bool hash_index_add(struct hash_index *index, u64 hash, u32 value) {
   }
   put_slot(index->slots, index->room, (struct hash_slot){.hash = hash, .index_plus_1 = value + 1});
   index->n++;
-  return true;
 }

@@ -120,12 +120,10 @@ static int read_all(struct import *import, const struct input *inputs, u32 n,
                             .errors = memory_zeroed(n, sizeof(*reading.errors)),
                             .n = n};
   traces->at = memory_zeroed(n, sizeof(*traces->at));
-  int error = -ENOMEM;
   for (u32 i = 0; i < n; i++)
     reading.errors[i] = -ECANCELED;
-  error = parallel_for(n, import->options->threads, read_one, &reading);
-  error = keep_readable(&reading, traces);
-
+  parallel_for(n, import->options->threads, read_one, &reading);
+  int error = keep_readable(&reading, traces);
   free(reading.traces);
   free(reading.why);
   free(reading.errors);
@@ -158,21 +156,18 @@ static struct rank describe(const struct kineto_trace *trace, const struct rank_
   return rank;
 }
 
-static int make_events(struct import *import, const struct kineto_traces *traces) {
+static void make_events(struct import *import, const struct kineto_traces *traces) {
   struct model *model = import->model;
   u32 world = 0;
   for (u32 r = 0; r < traces->n; r++)
     world = traces->at[r].world_size > world ? traces->at[r].world_size : world;
   model->world_size = world;
   model_make_ranks(model, traces->n);
-  int error = 0;
-  for (u32 r = 0; r < traces->n && !error; r++) {
+  for (u32 r = 0; r < traces->n; r++) {
     const struct kineto_trace *trace = &traces->at[r];
-    error = kineto_events(trace, trace->rank, world ? world : traces->n, model_events(model, r));
-    if (!error)
-      model->ranks[r] = describe(trace, model_events(model, r), import->arena);
+    kineto_events(trace, trace->rank, world ? world : traces->n, model_events(model, r));
+    model->ranks[r] = describe(trace, model_events(model, r), import->arena);
   }
-  return error;
 }
 
 int load_kineto(struct import *import, const struct input *inputs, u32 n) {
@@ -187,7 +182,7 @@ int load_kineto(struct import *import, const struct input *inputs, u32 n) {
   if (!error)
     kineto_find_ranks(import, traces);
   if (!error)
-    error = make_events(import, traces);
+    make_events(import, traces);
   if (!error)
     kineto_number_collectives(model);
   if (error)

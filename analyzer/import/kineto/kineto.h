@@ -37,26 +37,25 @@ bool kineto_is_comm_call(const struct kineto_trace *trace, const struct kineto_i
  * their collectives run on. They are assumed to include all ranks. */
 #define KINETO_UNNAMED 0x756e6e616d656400ull
 
-/* Makes the retained records of one rank. 0, or -ENOMEM. */
-int kineto_events(const struct kineto_trace *trace, u32 rank, u32 world_size,
-                  struct rank_events *events);
+/* Makes the retained records of one rank. */
+void kineto_events(const struct kineto_trace *trace, u32 rank, u32 world_size,
+                   struct rank_events *events);
 
 /* Numbers the collectives of all ranks if the traces do not, so that the same one has the same
- * number in each process group. Reports how well they agree. 0, or -ENOMEM. */
+ * number in each process group. Reports how well they agree. */
 void kineto_number_collectives(struct model *model);
 
 /* Finds the ranks of traces that do not say theirs, from the process groups that they are in and
- * from file names; the remaining traces get free numbers, with a note. Sorts the traces by rank. 0,
- * or -ENOMEM. */
+ * from file names; the remaining traces get free numbers, with a note. Sorts the traces by rank. */
 void kineto_find_ranks(struct import *import, struct kineto_traces *traces);
 
 /* Sets the timeline's call sites where the trace has Python's functions. `span_of` [items] is the
- * span of each item, or INDEX_NONE. 0, or -ENOMEM. */
+ * span of each item, or INDEX_NONE. */
 void kineto_lines(const struct kineto_trace *trace, const struct rank_clock *clock,
                   struct timeline *timeline, const u32 *span_of, struct arena *arena);
 
 /* Add waits that no call shows, after the last item: for kernels, and for collectives that workers
- * of the host run. 0, or -ENOMEM. */
+ * of the host run. */
 void kineto_find_spins(struct kineto_trace *trace);
 void kineto_find_worker_waits(struct kineto_trace *trace);
 

@@ -79,25 +79,23 @@ static void list_members(struct kineto_trace *trace, struct kineto_group *group)
 }
 
 /* Number of an event's process group; INDEX_NONE if it names none. */
-static int group_of(struct kineto_trace *trace, const struct kineto_event *event, u32 *index) {
+static void group_of(struct kineto_trace *trace, const struct kineto_event *event, u32 *index) {
   char name[256];
   *index = INDEX_NONE;
   if (event->group.n == 0 || event->group.n >= sizeof(name))
-    return 0;
+    return;
   scan_unescape(event->group, name);
   u32 number = kineto_name_of(&trace->names, event->group);
-  if (number == UINT32_MAX)
-    return -ENOMEM;
   for (u32 i = trace->groups.n; i-- > 0;)
     if (trace->groups.at[i].number == number &&
         (event->group_ranks.n == 0 || !*trace->groups.at[i].ranks ||
          text_is(event->group_ranks, trace->groups.at[i].ranks,
                  (u32)strlen(trace->groups.at[i].ranks)))) {
       *index = i;
-      return 0;
+      return;
     }
   if (trace->groups.n == MOST_GROUPS)
-    return 0;
+    return;
   struct kineto_group group = {.number = number,
                                .name = arena_text(&trace->arena, name),
                                .what = copy_text(trace, event->group_what),
@@ -110,7 +108,6 @@ static int group_of(struct kineto_trace *trace, const struct kineto_event *event
   list_members(trace, &group);
   *index = trace->groups.n;
   VECTOR_PUSH(&trace->groups, group);
-  return 0;
 }
 
 /* Elements of the first shape of "[[6144], [], 8]": the arguments of a collective in an older
@@ -149,12 +146,12 @@ static i64 count_or_unknown(i64 value) {
 }
 
 /* Facts of a collective; INDEX_NONE if the event has none. */
-static int add_comm_facts(struct kineto_trace *trace, const struct kineto_event *event,
-                          const struct kineto_name *name, u32 *index) {
+static void add_comm_facts(struct kineto_trace *trace, const struct kineto_event *event,
+                           const struct kineto_name *name, u32 *index) {
   bool old = name->comm_range && event->shapes.n;
   *index = INDEX_NONE;
   if (event->collective.n == 0 && !old)
-    return 0;
+    return;
   char words[64] = "";
   if (event->collective.n && event->collective.n < sizeof(words))
     scan_unescape(event->collective, words);
@@ -169,10 +166,10 @@ static int add_comm_facts(struct kineto_trace *trace, const struct kineto_event 
       .source = count_or_unknown(event->source),
       .target = count_or_unknown(event->target)};
   if (facts.op == 0) /* "wait", "init", "startcoalesced": nothing that communicates */
-    return 0;
-  int error = group_of(trace, event, &facts.group);
+    return;
+  group_of(trace, event, &facts.group);
   *index = trace->comms.n;
-  return error ? error : VECTOR_PUSH(&trace->comms, facts) ? 0 : -ENOMEM;
+  VECTOR_PUSH(&trace->comms, facts);
 }
 
 static i64 text_number(struct json_text text) {
@@ -228,26 +225,26 @@ static void add_sync(struct kineto_trace *trace, const struct kineto_event *even
   VECTOR_PUSH(&trace->syncs, sync);
 }
 
-static int add_op(struct kineto_trace *trace, const struct kineto_event *event,
-                  const struct kineto_name *name, struct kineto_item *item) {
+static void add_op(struct kineto_trace *trace, const struct kineto_event *event,
+                   const struct kineto_name *name, struct kineto_item *item) {
   item->kind = name->param_comms                      ? KINETO_ITEM_COMMS
                : event->category == KINETO_ANNOTATION ? KINETO_ITEM_RANGE
                                                       : KINETO_ITEM_OP;
   if (name->param_comms || name->comm_range) {
     if (name->comm_range)
       item->kind = KINETO_ITEM_RANGE;
-    return add_comm_facts(trace, event, name, &item->what);
+    add_comm_facts(trace, event, name, &item->what);
+    return;
   }
   if (!name->fill || event->shapes.n == 0)
-    return 0;
+    return;
   /* what it fills is part of its name, so that fills of different sizes differ */
   char shaped[256];
   int n = snprintf(shaped, sizeof(shaped), "%s %.*s", name->text, (int)event->shapes.n,
                    event->shapes.at);
   if (n < 0 || (size_t)n >= sizeof(shaped))
-    return 0;
+    return;
   item->name = kineto_name_of(&trace->names, (struct json_text){.at = shaped, .n = (u32)n});
-  return item->name == UINT32_MAX ? -ENOMEM : 0;
 }
 
 /* Functions of the user's program or of a Python library; not built-in functions, and not modules.
@@ -270,13 +267,11 @@ static u8 kernel_kind(u8 library) {
                                         : KINETO_ITEM_COMM_KERNEL;
 }
 
-int kineto_add_event(struct kineto_trace *trace, const struct kineto_event *event) {
+void kineto_add_event(struct kineto_trace *trace, const struct kineto_event *event) {
   if (event->category == KINETO_OTHER || event->start == NS_UNKNOWN || event->name.n == 0 ||
       (event->category == KINETO_PYTHON && !is_in_a_file(event->name)))
-    return 0;
+    return;
   u32 number = kineto_name_of(&trace->names, event->name);
-  if (number == UINT32_MAX)
-    return -ENOMEM;
   const struct kineto_name *name = &trace->names.list.at[number];
   struct kineto_item item = {.start = event->start,
                              .end = event->start,
@@ -284,9 +279,8 @@ int kineto_add_event(struct kineto_trace *trace, const struct kineto_event *even
                              .what = INDEX_NONE,
                              .correlation = event->correlation > 0 ? (u32)event->correlation : 0};
   if (event->length > 0 && __builtin_add_overflow(event->start, event->length, &item.end))
-    return 0;
+    return;
   bool device = is_device(event->category) || name->comm_worker;
-  int error = 0;
   switch (event->category) {
   case KINETO_KERNEL:
     if (name->copies) {
@@ -296,7 +290,7 @@ int kineto_add_event(struct kineto_trace *trace, const struct kineto_event *even
     }
     item.kind = kernel_kind(kineto_communication(&trace->names, number).library);
     if (item.kind == KINETO_ITEM_COLLECTIVE)
-      error = add_comm_facts(trace, event, name, &item.what);
+      add_comm_facts(trace, event, name, &item.what);
     break;
   case KINETO_MEMCPY:
   case KINETO_MEMSET:
@@ -316,15 +310,12 @@ int kineto_add_event(struct kineto_trace *trace, const struct kineto_event *even
     item.kind = KINETO_ITEM_PYTHON;
     break;
   default:
-    error = add_op(trace, event, name, &item);
+    add_op(trace, event, name, &item);
     if (item.kind == KINETO_ITEM_OP)
       set_sequence(event, &item);
   }
-  if (error)
-    return -ENOMEM;
   find_lane(trace, event, device, &item.lane);
   VECTOR_PUSH(&trace->items, item);
-  return 0;
 }
 
 static const char *text_member(struct kineto_trace *trace, const json_t *object, const char *key) {

@@ -296,7 +296,7 @@ static void add_step_mark(struct building *b, const struct kineto_item *item, i6
                                  name->is_step ? STEP_TRAINING : name->iteration});
 }
 
-static int define_comms(struct building *b, u32 rank) {
+static void define_comms(struct building *b, u32 rank) {
   const struct kineto_trace *trace = b->trace;
   u32 n = trace->groups.n + b->n_streams;
   struct comm_definition *comms = arena_array(&b->events->arena, size_sum(n, 1), sizeof(*comms));
@@ -325,7 +325,6 @@ static int define_comms(struct building *b, u32 rank) {
   if (trace->backend && strstr(trace->backend, "gloo") && !strstr(trace->backend, "nccl"))
     for (u32 i = 0; i < n; i++)
       comms[i].backend = TSCOPE_BACKEND_GLOO;
-  return 0;
 }
 
 static int by_time(const void *left, const void *right) {
@@ -421,24 +420,18 @@ static void count_pairs(struct rank_events *events) {
   }
 }
 
-int kineto_events(const struct kineto_trace *trace, u32 rank, u32 world_size,
-                  struct rank_events *events) {
+void kineto_events(const struct kineto_trace *trace, u32 rank, u32 world_size,
+                   struct rank_events *events) {
   *events = (struct rank_events){.begin = trace->begin, .end = trace->end};
   struct building b = {.trace = trace, .events = events, .world_size = world_size};
   kineto_calls_index(trace, &b.calls);
-  int error = 0;
   list_ranges(&b);
   add_items(&b);
-  error = define_comms(&b, rank);
-  if (!error) {
-    peers_in_groups(&b);
-    count_pairs(events);
-  }
+  define_comms(&b, rank);
+  peers_in_groups(&b);
+  count_pairs(events);
   free(b.calls.at);
   free(b.ranges);
   free(b.explained);
   free(b.streams);
-  if (error)
-    rank_events_release(events);
-  return error;
 }

@@ -123,7 +123,8 @@ static int add_event(struct reader *reader, struct kineto_event *event) {
     event->start = NS_UNKNOWN;
     reader->malformed++;
   }
-  return kineto_add_event(trace, event);
+  kineto_add_event(trace, event);
+  return 0;
 }
 
 /* From the end of something that is not an event to what may be the next one. */

@@ -91,17 +91,17 @@ struct kineto_trace {
   const char *damage; /* NULL if the file is whole */
 };
 
-/* Reads a file. 0; -ENOMEM; or another negative errno with what is wrong in `why`, to follow the
+/* Reads a file. 0, or a negative errno with what is wrong in `why`, to follow the
  * file's name. A file that ends early or is damaged is read as far as it goes and says so. */
 int kineto_trace_read(struct kineto_trace *trace, const char *path,
                       const struct model_options *options, char *why, size_t why_bytes);
 void kineto_trace_free(struct kineto_trace *trace);
 
-/* Adds an event to the trace. 0, or -ENOMEM. */
-int kineto_add_event(struct kineto_trace *trace, const struct kineto_event *event);
+/* Adds an event to the trace. */
+void kineto_add_event(struct kineto_trace *trace, const struct kineto_event *event);
 
 /* Adds a member of the document that is not the list of events, as text. One that cannot be read is
- * ignored. 0, or -ENOMEM. */
+ * ignored. */
 int kineto_add_fact(struct kineto_trace *trace, struct json_text key, const char *value,
                     size_t bytes, i64 *base_ns);
 

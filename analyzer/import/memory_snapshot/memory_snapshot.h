@@ -17,9 +17,9 @@ bool snapshot_looks_like(const struct value *root);
  * or events. */
 u32 snapshot_devices(const struct value *root);
 
-/* One device's history, in `arena`, without pointers into the values. 0 or -ENOMEM. A device
+/* One device's history, in `arena`, without pointers into the values. A device
  * that is not in the snapshot has neither segments nor events. */
-int snapshot_history(const struct value *root, u32 device, struct arena *arena,
-                     struct memory_history *history);
+void snapshot_history(const struct value *root, u32 device, struct arena *arena,
+                      struct memory_history *history);
 
 #endif

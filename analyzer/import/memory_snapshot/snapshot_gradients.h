@@ -5,7 +5,7 @@
 #include "model/memory_history.h"
 
 /* The category of what the backward pass allocates and the optimizer uses: gradients of
- * parameters. 0, or -ENOMEM. */
+ * parameters. */
 void snapshot_find_gradients(struct memory_history *history, struct arena *arena);
 
 #endif

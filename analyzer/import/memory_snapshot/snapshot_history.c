@@ -284,38 +284,33 @@ static void fill_totals(struct memory_history *history) {
   history->reserved_before = reserved > 0 ? reserved : 0;
 }
 
-static int add_note(struct reading *reading, char *note) {
+static void add_note(struct reading *reading, char *note) {
   struct memory_history *history = reading->history;
-  if (!note)
-    return -ENOMEM;
   history->notes[history->n_notes++] = note;
-  return 0;
 }
 
-static int add_notes(struct reading *reading) {
+static void add_notes(struct reading *reading) {
   struct memory_history *history = reading->history;
-  int error = 0;
   if (!history->n_events)
-    error = add_note(
+    add_note(
         reading,
         arena_text(reading->arena,
                    "the snapshot has no history: call torch.cuda.memory._record_memory_history() "
                    "before the part you want to see"));
-  if (!error && history->n_events && !history->n_segments)
-    error = add_note(reading, arena_text(reading->arena,
-                                         "the snapshot has no segments: totals count from the "
-                                         "first event on"));
-  if (!error && reading->unreadable_events)
-    error = add_note(
-        reading, arena_printf(reading->arena,
-                              "%u events were skipped: unknown, or without an address or a size",
-                              reading->unreadable_events));
-  if (!error && reading->uncovered)
-    error = add_note(reading, arena_printf(reading->arena,
-                                           "%lld bytes of segments are in no block and count as "
-                                           "free",
-                                           (long long)reading->uncovered));
-  return error;
+  if (history->n_events && !history->n_segments)
+    add_note(reading,
+             arena_text(reading->arena, "the snapshot has no segments: totals count from the "
+                                        "first event on"));
+  if (reading->unreadable_events)
+    add_note(reading,
+             arena_printf(reading->arena,
+                          "%u events were skipped: unknown, or without an address or a size",
+                          reading->unreadable_events));
+  if (reading->uncovered)
+    add_note(reading, arena_printf(reading->arena,
+                                   "%lld bytes of segments are in no block and count as "
+                                   "free",
+                                   (long long)reading->uncovered));
 }
 
 /* Without segments the totals at the end are not known. Then everything that is freed without an
@@ -332,8 +327,8 @@ static void estimate_totals_at_end(struct memory_history *history) {
   history->reserved_at_end = memory_add(reserved, -least_reserved);
 }
 
-int snapshot_history(const struct value *root, u32 device, struct arena *arena,
-                     struct memory_history *history) {
+void snapshot_history(const struct value *root, u32 device, struct arena *arena,
+                      struct memory_history *history) {
   struct reading reading = {.root = root, .device = device, .arena = arena, .history = history};
   const struct value *events = events_of(root, device);
   *history = (struct memory_history){.rank = INDEX_NONE,
@@ -342,28 +337,20 @@ int snapshot_history(const struct value *root, u32 device, struct arena *arena,
                                      .notes = arena_array(arena, MOST_NOTES, sizeof(char *))};
   count_segments(&reading);
   list_stacks_of_events(&reading, events);
-  int error = stacks_resolve(&reading.stacks, arena);
+  stacks_resolve(&reading.stacks, arena);
   history->sources = reading.stacks.sources;
   history->n_sources = reading.stacks.n_sources;
-  if (!error)
-    read_segments(&reading);
-  if (!error)
-    read_events(&reading, events);
-  if (!error) {
-    if (!history->n_segments) {
-      history->segments = NULL;
-      estimate_totals_at_end(history);
-      history->requested_at_end = history->allocated_at_end;
-    }
-    fill_totals(history);
-    error = add_notes(&reading);
+  read_segments(&reading);
+  read_events(&reading, events);
+  if (!history->n_segments) {
+    history->segments = NULL;
+    estimate_totals_at_end(history);
+    history->requested_at_end = history->allocated_at_end;
   }
-  if (!error)
-    memory_frames_finish(&reading.stacks.tree, arena, history);
-  if (!error)
-    snapshot_find_gradients(history, arena);
-  if (!error)
-    snapshot_steps(root, history);
+  fill_totals(history);
+  add_notes(&reading);
+  memory_frames_finish(&reading.stacks.tree, arena, history);
+  snapshot_find_gradients(history, arena);
+  snapshot_steps(root, history);
   stacks_free(&reading.stacks);
-  return error;
 }

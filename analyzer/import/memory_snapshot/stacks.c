@@ -150,24 +150,23 @@ static bool is_frame(const struct value *value) {
   return value && value->kind == VALUE_DICT;
 }
 
-static bool add_frame(struct frames *frames, const struct value *value, struct arena *arena) {
+static void add_frame(struct frames *frames, const struct value *value, struct arena *arena) {
   u64 address = (uintptr_t)value->items;
   if (live_find(&frames->index, address))
-    return true;
+    return;
   live_put(&frames->index, (struct live_block){.address = address, .source = frames->all.n});
   struct frame frame = frame_of(value);
   frame.place = frame.priority > PRIORITY_NONE ? place_of(&frame, arena) : NULL;
-  return (frame.priority == PRIORITY_NONE || frame.place) && VECTOR_PUSH(&frames->all, frame);
+  VECTOR_PUSH(&frames->all, frame);
 }
 
-static int list_frames(const struct stacks *stacks, struct frames *frames, struct arena *arena) {
+static void list_frames(const struct stacks *stacks, struct frames *frames, struct arena *arena) {
   for (u32 s = 0; s < stacks->all.n; s++) {
     const struct value_items *stack = stacks->all.at[s].frames;
     for (u32 i = 0; i < stack->n; i++)
-      if (is_frame(&stack->at[i]) && !add_frame(frames, &stack->at[i], arena))
-        return -ENOMEM;
+      if (is_frame(&stack->at[i]))
+        add_frame(frames, &stack->at[i], arena);
   }
-  return 0;
 }
 
 static const struct frame *find_frame(const struct frames *frames, const struct value *value) {
@@ -249,8 +248,8 @@ static void number_sources(struct stacks *stacks, struct described *described,
 
 /* Frames that show a place: all Python frames, and of the others operators and autograd's nodes.
  * A stack without any of these keeps all frames that have a name. */
-static int grow_tree(struct stacks *stacks, struct stack *stack, const struct frames *frames,
-                     struct arena *arena) {
+static void grow_tree(struct stacks *stacks, struct stack *stack, const struct frames *frames,
+                      struct arena *arena) {
   bool any = false;
   for (u32 i = 0; i < stack->frames->n && !any; i++) {
     const struct frame *frame = find_frame(frames, &stack->frames->at[i]);
@@ -266,10 +265,9 @@ static int grow_tree(struct stacks *stacks, struct stack *stack, const struct fr
     stack->stack = memory_frames_find_or_add(&stacks->tree, stack->stack, name,
                                              frame->priority >= PRIORITY_STRING);
   }
-  return 0;
 }
 
-int stacks_resolve(struct stacks *stacks, struct arena *arena) {
+void stacks_resolve(struct stacks *stacks, struct arena *arena) {
   u32 kept = 0, n = stacks->all.n;
   if (n)
     qsort(stacks->all.at, n, sizeof(*stacks->all.at), by_address);
@@ -279,17 +277,15 @@ int stacks_resolve(struct stacks *stacks, struct arena *arena) {
   stacks->all.n = kept;
   struct frames frames = {0};
   struct described *described = memory_zeroed(size_sum(kept, 1), sizeof(*described));
-  int error = list_frames(stacks, &frames, arena);
-  for (u32 i = 0; i < kept && !error; i++)
+  list_frames(stacks, &frames, arena);
+  for (u32 i = 0; i < kept; i++)
     described[i] = (struct described){describe(stacks->all.at[i].frames, &frames), i};
-  if (!error)
-    number_sources(stacks, described, arena);
-  for (u32 i = 0; i < kept && !error; i++)
-    error = grow_tree(stacks, &stacks->all.at[i], &frames, arena);
+  number_sources(stacks, described, arena);
+  for (u32 i = 0; i < kept; i++)
+    grow_tree(stacks, &stacks->all.at[i], &frames, arena);
   free(described);
   free(frames.all.at);
   live_free(&frames.index);
-  return error;
 }
 
 const struct stack *stacks_find(const struct stacks *stacks, const struct value *frames) {

@@ -28,9 +28,8 @@ struct stacks {
  * without memory. */
 void stacks_add(struct stacks *stacks, const struct value *frames);
 
-/* Describes all of them. The sources and the names of the tree's frames are in `arena`. 0, or
- * -ENOMEM. */
-int stacks_resolve(struct stacks *stacks, struct arena *arena);
+/* Describes all of them. The sources and the names of the tree's frames are in `arena`. */
+void stacks_resolve(struct stacks *stacks, struct arena *arena);
 
 /* The stack of a list of frames; the unknown stack if the value is not such a list. */
 const struct stack *stacks_find(const struct stacks *stacks, const struct value *frames);

@@ -11,7 +11,7 @@
 #include "model/module_tree.h"
 
 /* Extracts the modules from what was read; they live in `arena`. 0; -EINVAL if this is no such
- * document, with the reason in `why`; -ENOMEM. */
+ * document, with the reason in `why`. */
 int modules_read(const struct value *root, struct arena *arena, struct module_tree *stats,
                  char *why, size_t why_bytes);
 

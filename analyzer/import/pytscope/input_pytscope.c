@@ -209,7 +209,7 @@ static int build_model(struct import *import, const struct pytscope_run *runs, u
   return error;
 }
 
-/* Reads what can be read; a file that cannot be read is noted. 0, -ENOMEM, or the last failure
+/* Reads what can be read; a file that cannot be read is noted. 0, or the last failure
  * where none could be read. */
 static int read_all(struct import *import, const struct input *inputs, u32 n,
                     struct pytscope_run *runs, u32 *read) {

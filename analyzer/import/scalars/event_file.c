@@ -134,7 +134,9 @@ static int read_value(struct scalar_log *log, struct message *value, u64 step) {
   }
   if (value->bad)
     return -EBADMSG;
-  return has_number ? scalar_log_add(log, tag, number, step) : 0;
+  if (has_number)
+    scalar_log_add(log, tag, number, step);
+  return 0;
 }
 
 /* In a first look for the step: fields may be in any order. */

@@ -14,10 +14,10 @@
 bool event_file_recognise(const u8 *head, size_t n);
 
 /* Adds the values of a whole file. What is damaged is left out and said in log->damage. 0, or
- * -ENOMEM, -EFBIG; -EINVAL with `why` where nothing can be read. */
+ * -EFBIG; -EINVAL with `why` where nothing can be read. */
 int event_file_read(struct scalar_log *log, const u8 *bytes, size_t n, char *why, size_t why_bytes);
 
-/* Adds the values of one Event. 0, or -ENOMEM; -EBADMSG where it is none. */
+/* Adds the values of one Event. 0, or -EBADMSG where it is none. */
 int event_file_read_event(struct scalar_log *log, const u8 *bytes, size_t n);
 
 #endif

@@ -36,29 +36,31 @@ static const char *intern_name(struct scalar_log *log, const char *name) {
     if (strcmp(log->names.at[i], name) == 0)
       return log->names.at[i];
   const char *kept = log->names.n < MOST_NAMES ? arena_text(log->arena, name) : NULL;
-  return kept && VECTOR_PUSH(&log->names, kept) ? kept : NULL;
+  if (kept)
+    VECTOR_PUSH(&log->names, kept);
+  return kept;
 }
 
 /* Names beyond the table are ignored. */
-static int add_value(struct scalar_log *log, const char *name, double value, u64 step) {
+static void add_value(struct scalar_log *log, const char *name, double value, u64 step) {
   const char *kept = intern_name(log, name);
   if (!kept)
-    return log->names.n < MOST_NAMES ? -ENOMEM : 0;
+    return;
   struct scalar scalar = {.rank = INDEX_NONE,
                           .step = step < INDEX_NONE ? (u32)step : INDEX_NONE,
                           .name = kept,
                           .time = NS_UNKNOWN,
                           .value = value};
   VECTOR_PUSH(&log->values, scalar);
-  return 0;
 }
 
 static bool is_value(enum scalar_role role) {
   return role != SCALAR_ROLE_NONE && role != SCALAR_ROLE_STEP;
 }
 
-int scalar_log_add(struct scalar_log *log, const char *name, double value, u64 step) {
-  return is_value(scalar_role_of(name)) ? add_value(log, name, value, step) : 0;
+void scalar_log_add(struct scalar_log *log, const char *name, double value, u64 step) {
+  if (is_value(scalar_role_of(name)))
+    add_value(log, name, value, step);
 }
 
 /* Python writes NaN and Infinity into JSON, which does not have them. They become texts of the same
@@ -118,17 +120,18 @@ static void find_step(const struct value *object, u64 *step) {
 }
 
 /* {"name": "loss", "value": 2.3, "step": 1} */
-static int add_named_value(struct scalar_log *log, const struct value *object, u64 step) {
+static void add_named_value(struct scalar_log *log, const struct value *object, u64 step) {
   static const char *const keys[] = {"name", "tag", "metric", "key"};
   double number;
   if (!number_of(value_get(object, "value"), &number))
-    return 0;
+    return;
   for (size_t i = 0; i < sizeof(keys) / sizeof(*keys); i++) {
     const char *name = value_text(value_get(object, keys[i]));
-    if (name && is_value(scalar_role_of(name)))
-      return scalar_log_add(log, name, number, step);
+    if (name && is_value(scalar_role_of(name))) {
+      add_value(log, name, number, step);
+      return;
+    }
   }
-  return 0;
 }
 
 /* An object that only holds the values of a step, as in pytscope's steps.jsonl: its keys are the
@@ -138,11 +141,11 @@ static bool only_holds_values(const char *key) {
 }
 
 /* The values of an object and of those in it, one level down. */
-static int add_values_of_object(struct scalar_log *log, const struct value *object,
-                                const char *prefix, u64 step) {
+static void add_values_of_object(struct scalar_log *log, const struct value *object,
+                                 const char *prefix, u64 step) {
   find_step(object, &step);
-  int error = add_named_value(log, object, step);
-  for (u32 i = 0; i < value_count(object) && !error; i++) {
+  add_named_value(log, object, step);
+  for (u32 i = 0; i < value_count(object); i++) {
     const char *key = value_text(value_key(object, i));
     const struct value *item = value_item(object, i);
     char name[MOST_KEY];
@@ -151,11 +154,10 @@ static int add_values_of_object(struct scalar_log *log, const struct value *obje
       continue;
     const char *called = only_holds_values(prefix) ? key : name;
     if (is_value(scalar_role_of(called)) && number_of(item, &number))
-      error = add_value(log, called, number, step);
+      add_value(log, called, number, step);
     else if (item && item->kind == VALUE_DICT && !*prefix)
-      error = add_values_of_object(log, item, key, step);
+      add_values_of_object(log, item, key, step);
   }
-  return error;
 }
 
 static int read_state(struct scalar_log *log, char *text, size_t n, char *why, size_t why_bytes) {
@@ -168,49 +170,45 @@ static int read_state(struct scalar_log *log, char *text, size_t n, char *why, s
     error = -EINVAL;
   }
   for (u32 i = 0; i < value_count(history) && !error; i++)
-    error = add_values_of_object(log, value_item(history, i), "", SCALAR_STEP_UNKNOWN);
+    add_values_of_object(log, value_item(history, i), "", SCALAR_STEP_UNKNOWN);
   arena_release(&values);
   return error;
 }
 
-static int read_text_line(struct scalar_log *log, char *line, size_t n) {
+static void read_text_line(struct scalar_log *log, char *line, size_t n) {
   struct scalar_line read;
-  int error = 0;
   n = scalar_line_clean(line, n < SCALAR_LINE_BYTES ? n : SCALAR_LINE_BYTES);
   if (!scalar_line_read(line, n, &read))
-    return 0;
-  for (u32 i = 0; i < read.n && !error; i++)
-    error = add_value(log, read.values[i].name, read.values[i].value, read.step);
-  return error;
+    return;
+  for (u32 i = 0; i < read.n; i++)
+    add_value(log, read.values[i].name, read.values[i].value, read.step);
 }
 
-static int read_json_line(struct scalar_log *log, char *line, size_t n) {
+static void read_json_line(struct scalar_log *log, char *line, size_t n) {
   struct arena values = {0};
   struct value root;
   char why[160];
   int error = scalar_json_read(line, n, &values, &root, why, sizeof(why));
   if (!error && root.kind == VALUE_DICT)
-    error = add_values_of_object(log, &root, "", SCALAR_STEP_UNKNOWN);
+    add_values_of_object(log, &root, "", SCALAR_STEP_UNKNOWN);
   else
     log->unreadable_lines++, error = 0;
   arena_release(&values);
-  return error;
 }
 
 static int read_lines(struct scalar_log *log, enum scalar_log_kind kind, char *text, size_t n) {
   char *at = text, *line;
   size_t length;
-  int error = 0;
-  while (!error && next_line(&at, text + n, &line, &length)) {
+  while (next_line(&at, text + n, &line, &length)) {
     if (budget_is_over())
       return -EFBIG;
     log->lines += length > 0;
     if (kind == SCALAR_LOG_LINES && length && line[strspn(line, " \t")] == '{')
-      error = read_json_line(log, line, length);
+      read_json_line(log, line, length);
     else if (length)
-      error = read_text_line(log, line, length);
+      read_text_line(log, line, length);
   }
-  return error;
+  return 0;
 }
 
 /* Cuts off one cell; quotes around it are removed. */
@@ -245,26 +243,24 @@ struct column {
   enum scalar_role role;
 };
 
-static int read_row(struct scalar_log *log, char *line, size_t n, char separator,
-                    const struct column *columns, u32 n_columns) {
+static void read_row(struct scalar_log *log, char *line, size_t n, char separator,
+                     const struct column *columns, u32 n_columns) {
   char *at = line, *cell, *end;
   u64 step = SCALAR_STEP_UNKNOWN;
   u32 column = 0, first = log->values.n;
-  int error = 0;
-  for (; column < n_columns && !error && (cell = next_cell(&at, line + n, separator)); column++) {
+  for (; column < n_columns && (cell = next_cell(&at, line + n, separator)); column++) {
     enum scalar_role role = columns[column].role;
     double value = role == SCALAR_ROLE_NONE ? 0 : strtod(cell, &end);
     if (role == SCALAR_ROLE_NONE || end == cell || end[strspn(end, " ")])
       continue;
     if (role != SCALAR_ROLE_STEP)
-      error = add_value(log, columns[column].name, value, SCALAR_STEP_UNKNOWN);
+      add_value(log, columns[column].name, value, SCALAR_STEP_UNKNOWN);
     else if (value >= 0 && value < 1e15)
       step = (u64)value;
   }
   for (u32 i = first; i < log->values.n && step < INDEX_NONE; i++)
     log->values.at[i].step = (u32)step;
   log->unreadable_lines += column < n_columns;
-  return error;
 }
 
 static int read_table(struct scalar_log *log, char *text, size_t n, char *why, size_t why_bytes) {
@@ -286,7 +282,7 @@ static int read_table(struct scalar_log *log, char *text, size_t n, char *why, s
       return -EFBIG;
     log->lines += length > 0;
     if (length)
-      error = read_row(log, line, length, separator, columns, n_columns);
+      read_row(log, line, length, separator, columns, n_columns);
   }
   free(columns);
   return error;

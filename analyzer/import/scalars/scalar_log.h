@@ -33,15 +33,15 @@ struct scalar_log {
 /* What the beginning of a file looks like. */
 enum scalar_log_kind scalar_log_recognise(const char *text, size_t n);
 
-/* Adds a value if its name is that of one. 0, or -ENOMEM. */
-int scalar_log_add(struct scalar_log *log, const char *name, double value, u64 step);
+/* Adds a value if its name is that of one. */
+void scalar_log_add(struct scalar_log *log, const char *name, double value, u64 step);
 
 /* One JSON document, in which Python may have written NaN and Infinity; changes its text. Values
  * live in the arena, and point into the text. As value_read_json(). */
 int scalar_json_read(char *text, size_t n, struct arena *values, struct value *root, char *why,
                      size_t why_bytes);
 
-/* Reads a whole file; changes its text. 0, or -ENOMEM; -EINVAL with `why` where it cannot be read
+/* Reads a whole file; changes its text. 0, or -EINVAL with `why` where it cannot be read
  * at all. values.rank and values.time are not known. free() values.at and names.at. */
 int scalar_log_read(struct scalar_log *log, enum scalar_log_kind kind, char *text, size_t n,
                     char *why, size_t why_bytes);

@@ -111,7 +111,7 @@ static struct rank describe_rank(const struct process *process, struct arena *ar
 }
 
 /* Moves the processes that are ranks into the model, in order of rank. */
-static int add_ranks_to_model(struct loading *loading) {
+static void add_ranks_to_model(struct loading *loading) {
   struct model *model = loading->model;
   struct processes *processes = &loading->processes;
   if (processes->n)
@@ -125,10 +125,8 @@ static int add_ranks_to_model(struct loading *loading) {
   for (u32 r = 0; r < n; r++) {
     struct process *process = &processes->at[r];
     model->ranks[r] = describe_rank(process, model_arena(model));
-    if (!model->ranks[r].host || !model->ranks[r].path ||
-        !rank_end_read(&model->ranks[r].ending, &process->entry->header, &process->events,
-                       model_arena(model)))
-      return -ENOMEM;
+    rank_end_read(&model->ranks[r].ending, &process->entry->header, &process->events,
+                  model_arena(model));
     *model_events(model, r) = process->events;
     process->rank_events_read = false; /* the model's now */
     if (process->entry->header.world_size > model->world_size)
@@ -136,7 +134,6 @@ static int add_ranks_to_model(struct loading *loading) {
     if (!model->command)
       model->command = model->ranks[r].info[TSCOPE_INFO_COMMAND];
   }
-  return 0;
 }
 
 /* Where the times of collectives are NCCL's own, how far they may be off. */
@@ -146,7 +143,7 @@ static void note_nccl_clock(struct model *model) {
     i64 one = model_events(model, r)->inside_error_ns;
     error = one > error ? one : error;
   }
-  if (!(error == NS_UNKNOWN)) {
+  if (error != NS_UNKNOWN) {
     model_note(model,
                "times of collectives come from NCCL (TSCOPE_NCCL_INSIDE), on the host's "
                "clock, exact to %.0f us",
@@ -218,25 +215,21 @@ static int read_processes(struct loading *loading, const struct trace_runs *runs
   loading->processes.kernel_names = options->kernel_names;
   int result = parallel_for(loading->processes.n, options->threads, read_process, loading);
   if (result == 0)
-    result = processes_drop_unread(&loading->processes);
+    processes_drop_unread(&loading->processes);
   if (result == 0)
     result = choose_attempt(loading, why, why_bytes);
   model->began_realtime_ns = find_begin(&loading->processes);
-  if (result == 0)
-    processes_add_from_other_runs(&loading->processes, runs, run);
-  if (result == 0)
-    result = processes_number(&loading->processes);
-  if (result == 0)
-    result = add_ranks_to_model(loading);
-  if (result == 0)
-    note_nccl_clock(model);
   model->timelines = &trace_timelines;
-  if (result == 0)
+  if (result == 0) {
+    processes_add_from_other_runs(&loading->processes, runs, run);
+    processes_number(&loading->processes);
+    add_ranks_to_model(loading);
+    note_nccl_clock(model);
     result = join_ranks(model, options);
-  if (!(result == 0))
-    return result;
-  list_memories(model);
-  return 0;
+  }
+  if (result == 0)
+    list_memories(model);
+  return result;
 }
 
 int model_read_runs(struct model *model, const char *const *paths, u32 n,
@@ -253,7 +246,7 @@ int model_read_runs(struct model *model, const char *const *paths, u32 n,
     result = -ENOENT;
   if (result == 0) {
     loading.model->run = run->id;
-    result = processes_list(&loading.processes, run, arena);
+    processes_list(&loading.processes, run, arena);
   }
   if (result == 0)
     result = read_processes(&loading, &runs, run, why, why_bytes);
@@ -296,8 +289,9 @@ u32 trace_run_attempts(const struct trace_run *run, struct arena *arena, u32 **a
       repeated += !run->entries[i].problem && !run->entries[k].problem &&
                   run->entries[i].header.rank != TSCOPE_UNKNOWN_RANK &&
                   run->entries[i].header.rank == run->entries[k].header.rank;
-  if (!repeated || processes_list(&processes, run, arena) < 0)
+  if (!repeated)
     return n;
+  processes_list(&processes, run, arena);
   for (u32 i = 0; i < processes.n; i++) {
     struct trace_file file;
     if (trace_file_open(&file, processes.at[i].entry->path, processes.at[i].why,
@@ -306,13 +300,12 @@ u32 trace_run_attempts(const struct trace_run *run, struct arena *arena, u32 **a
     process_read(&processes.at[i], &file, NULL);
     trace_file_close(&file);
   }
-  if (processes_drop_unread(&processes) == 0) {
-    processes_find_ranks(&processes);
-    n = processes_find_attempts(&processes);
-    *attempt_of = n > 1 ? arena_array(arena, run->n_entries, sizeof(u32)) : NULL;
-    for (u32 i = 0; i < processes.n && n > 1; i++)
-      (*attempt_of)[processes.at[i].entry - run->entries] = processes.at[i].attempt;
-  }
+  processes_drop_unread(&processes);
+  processes_find_ranks(&processes);
+  n = processes_find_attempts(&processes);
+  *attempt_of = n > 1 ? arena_array(arena, run->n_entries, sizeof(u32)) : NULL;
+  for (u32 i = 0; i < processes.n && n > 1; i++)
+    (*attempt_of)[processes.at[i].entry - run->entries] = processes.at[i].attempt;
   processes_release(&processes);
   return n;
 }

@@ -163,16 +163,15 @@ static void collect_record(struct collecting *collecting, const struct tscope_re
     read_out_of_memory(collecting, record, time);
     return;
   case TSCOPE_REC_MEMORY:
-    if (!(!mine)) {
+    if (mine) {
       VECTOR_PUSH(&collecting->totals, *(const struct tscope_memory_record *)record);
       VECTOR_PUSH(&collecting->totals_times, time);
     }
     return;
   case TSCOPE_REC_TENSOR:
   case TSCOPE_REC_TENSOR_TOTALS:
-    if (!(!mine)) {
+    if (mine)
       read_tensor(collecting, record, time);
-    }
     return;
   case TSCOPE_REC_ALLOC:
   case TSCOPE_REC_FREE:
@@ -334,7 +333,7 @@ static void number_steps(struct collecting *collecting) {
   history->steps_are_certain = strcmp(steps->method, "collective period") != 0;
 }
 
-static int add_notes(struct collecting *collecting, bool counted) {
+static void add_notes(struct collecting *collecting, bool counted) {
   struct memory_history *history = collecting->history;
   const char *notes[MOST_NOTES] = {NULL};
   u32 n = 0;
@@ -356,13 +355,11 @@ static int add_notes(struct collecting *collecting, bool counted) {
                               "PyTorch then frees its cached memory and tries again",
                               (unsigned long long)collecting->refused,
                               (unsigned long long)collecting->refused_bytes);
-  for (u32 i = 0; i < n; i++) {
+  for (u32 i = 0; i < n; i++)
     history->notes[history->n_notes++] = notes[i];
-  }
-  return 0;
 }
 
-static int finish_history(struct collecting *collecting) {
+static void finish_history(struct collecting *collecting) {
   struct memory_history *history = collecting->history;
   add_totals(collecting);
   sort_events(collecting);
@@ -372,17 +369,15 @@ static int finish_history(struct collecting *collecting) {
   else
     find_totals_before(history);
   fill_totals(history, counted);
-  int error = memory_name_sources(&(struct memory_sources_of){.model = collecting->model,
-                                                              .rank = collecting->device->rank,
-                                                              .history = history,
-                                                              .sites = &collecting->sites,
-                                                              .stacks = collecting->stacks,
-                                                              .arena = collecting->arena,
-                                                              .scratch = &collecting->scratch});
-  if (error)
-    return error;
+  memory_name_sources(&(struct memory_sources_of){.model = collecting->model,
+                                                  .rank = collecting->device->rank,
+                                                  .history = history,
+                                                  .sites = &collecting->sites,
+                                                  .stacks = collecting->stacks,
+                                                  .arena = collecting->arena,
+                                                  .scratch = &collecting->scratch});
   number_steps(collecting);
-  return add_notes(collecting, counted);
+  add_notes(collecting, counted);
 }
 
 static int read_records(const struct model *model, const struct memory_origin *origin,
@@ -409,7 +404,7 @@ static int read_records(const struct model *model, const struct memory_origin *o
   error = read_file(&collecting, &file);
   trace_file_close(&file);
   if (!error)
-    error = finish_history(&collecting);
+    finish_history(&collecting);
   definitions_free_text(&collecting.definitions);
   arena_release(&collecting.scratch);
   free(collecting.events.at);

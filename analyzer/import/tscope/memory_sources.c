@@ -51,7 +51,7 @@ static bool same_text(const char *a, const char *b) {
 }
 
 /* One line of the program may be several frames: one for each place in its code object. Sets
- * first[frame] to the first frame of the same file, function and line. 0, or -ENOMEM. */
+ * first[frame] to the first frame of the same file, function and line. */
 static void find_first_frames(const struct call_sites *sites, struct arena *scratch, u32 *first) {
   u32 room = 16;
   while (room < 2 * sites->n_frames)
@@ -110,19 +110,18 @@ static u32 count_lines(const struct memory_sources_of *of) {
 }
 
 /* Gives each allocation its position in the tree of all stacks. */
-static int grow_tree(const struct memory_sources_of *of) {
+static void grow_tree(const struct memory_sources_of *of) {
   struct memory_history *history = of->history;
   const struct call_sites *sites = of->sites;
   struct memory_frames tree = {0};
   const char **names = arena_array(of->scratch, size_sum(sites->n_frames, 1), sizeof(*names));
   u32 *placed = arena_array(of->scratch, size_sum(sites->n_stacks, 1), sizeof(*placed));
-  int error = 0;
-  for (u32 i = 0; i < history->n_events && !error; i++) {
+  for (u32 i = 0; i < history->n_events; i++) {
     u32 index = of->stacks[i];
     if (history->events[i].kind != MEMORY_ALLOC || index == INDEX_NONE)
       continue;
     const struct call_stack *stack = &sites->stacks[index];
-    for (u32 k = placed[index] ? 0 : stack->n; k-- > 0 && !error;) { /* innermost first */
+    for (u32 k = placed[index] ? 0 : stack->n; k-- > 0;) { /* innermost first */
       u32 frame = stack->frames[k];
       if (!sites->frames[frame].file)
         continue;
@@ -131,17 +130,14 @@ static int grow_tree(const struct memory_sources_of *of) {
       if (names[frame])
         placed[index] = memory_frames_find_or_add(&tree, placed[index], names[frame],
                                                   call_frame_is_user_code(&sites->frames[frame]));
-      error = names[frame] && placed[index] ? 0 : -ENOMEM;
     }
     history->events[i].stack = placed[index];
   }
-  if (!error)
-    memory_frames_finish(&tree, of->arena, history);
+  memory_frames_finish(&tree, of->arena, history);
   memory_frames_free(&tree);
-  return error;
 }
 
-int memory_name_sources(const struct memory_sources_of *of) {
+void memory_name_sources(const struct memory_sources_of *of) {
   static const enum allocation_category of_phase[] = {
 #define X(NAME, value, text) [value] = ALLOCATION_##NAME,
       TSCOPE_PHASES(X)
@@ -157,5 +153,5 @@ int memory_name_sources(const struct memory_sources_of *of) {
     history->sources[p] = (struct memory_source){.place = NULL, .category = of_phase[p]};
   find_phases(of, n_kinds);
   add_lines_to_sources(of, n_kinds);
-  return grow_tree(of);
+  grow_tree(of);
 }

@@ -19,8 +19,7 @@ struct memory_sources_of {
   struct arena *arena, *scratch;  /* for what the history keeps, and for what it does not */
 };
 
-/* Makes the history's sources and the tree of its stacks, and gives each allocation its own. 0, or
- * -ENOMEM. */
-int memory_name_sources(const struct memory_sources_of *of);
+/* Makes the history's sources and the tree of its stacks, and gives each allocation its own. */
+void memory_name_sources(const struct memory_sources_of *of);
 
 #endif

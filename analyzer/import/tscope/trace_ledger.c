@@ -239,13 +239,13 @@ static const char *size_text(struct making *m, u64 count) {
   return m->sizes[place].text;
 }
 
-static int add_call(struct making *m, u32 rank, u32 index, bool waited_for, bool wait_over) {
+static void add_call(struct making *m, u32 rank, u32 index, bool waited_for, bool wait_over) {
   const struct rank_events *events = model_events(m->model, rank);
   const struct rank_call *call = &events->calls.at[index];
   struct ledger_rank *to = &m->ledger->ranks[m->rank_of[rank]];
   u32 comm = model_comm_of(m->model, rank, call->comm);
   if (comm == INDEX_NONE || call->failed)
-    return 0;
+    return;
   bool message = call->op == TSCOPE_OP_SEND || call->op == TSCOPE_OP_RECV;
   struct ledger_call out = {.rank = m->rank_of[rank],
                             .group = comm,
@@ -273,7 +273,6 @@ static int add_call(struct making *m, u32 rank, u32 index, bool waited_for, bool
   if (to->n_calls++ == 0)
     to->first_created = call->start;
   m->ledger->calls[m->ledger->n_calls++] = out;
-  return out.in || out.out ? 0 : -ENOMEM;
 }
 
 static void update_longest(struct making *m, i64 start, i64 end) {
@@ -309,8 +308,8 @@ static void assume_last_call_pending(struct making *m, u32 rank) {
     last->state = LEDGER_SCHEDULED;
 }
 
-static int add_calls_of_rank(struct making *m, u32 rank, bool *waited_for, bool *wait_over,
-                             i64 *newest) {
+static void add_calls_of_rank(struct making *m, u32 rank, bool *waited_for, bool *wait_over,
+                              i64 *newest) {
   const struct rank_events *events = model_events(m->model, rank);
   struct ledger_rank *to = &m->ledger->ranks[m->rank_of[rank]];
   u32 first = events->calls.n > m->keep ? events->calls.n - m->keep : 0;
@@ -328,17 +327,15 @@ static int add_calls_of_rank(struct making *m, u32 rank, bool *waited_for, bool 
   }
   for (u32 i = 0; i < events->runs.n; i++)
     update_longest(m, events->runs.at[i].start, events->runs.at[i].end);
-  int error = 0;
-  for (u32 i = first; i < events->calls.n && !error; i++) {
+  for (u32 i = first; i < events->calls.n; i++) {
     update_longest(m, events->calls.at[i].start, events->calls.at[i].end);
-    error = add_call(m, rank, i, waited_for[i - first], wait_over[i - first]);
+    add_call(m, rank, i, waited_for[i - first], wait_over[i - first]);
   }
   complete_earlier(m, rank, newest);
   assume_last_call_pending(m, rank);
-  return error;
 }
 
-static int make_calls(struct making *m) {
+static void make_calls(struct making *m) {
   u64 total = 0;
   for (u32 r = 0; r < m->model->n_ranks; r++) {
     u32 n = model_events(m->model, r)->calls.n;
@@ -347,12 +344,12 @@ static int make_calls(struct making *m) {
   m->ledger->calls = arena_array(m->arena, size_sum(total, 1), sizeof(struct ledger_call));
   bool *waits = memory_array(size_product(2, m->keep), sizeof(*waits));
   i64 *newest = memory_array(size_sum(m->model->n_comms, 1), sizeof(*newest));
-  int error = total < INDEX_NONE ? 0 : -ENOMEM;
-  for (u32 r = 0; r < m->model->n_ranks && !error; r++)
-    error = add_calls_of_rank(m, r, waits, waits + m->keep, newest);
+  if (total >= INDEX_NONE)
+    memory_is_short(total, sizeof(struct ledger_call));
+  for (u32 r = 0; r < m->model->n_ranks; r++)
+    add_calls_of_rank(m, r, waits, waits + m->keep, newest);
   free(waits);
   free(newest);
-  return error;
 }
 
 /* What a rank was in when its file was copied says nothing, if others' files are newer. */
@@ -404,13 +401,9 @@ int trace_ledger(const struct model *model, struct arena *arena, const struct le
   m.keep = share > MOST_KEPT ? MOST_KEPT : share < LEAST_KEPT ? LEAST_KEPT : share;
   find_alive_times(&m);
   make_ranks(&m);
-  int error = 0;
   make_groups(&m);
-  error = make_calls(&m);
-  if (!error)
-    trace_ledger_nccl(model, m.rank_of, arena, ledger);
-  if (error)
-    return error;
+  make_calls(&m);
+  trace_ledger_nccl(model, m.rank_of, arena, ledger);
   ignore_calls_of_older_files(&m);
   ignore_recent_calls(&m);
   ledger->source = "traces of a run that did not end normally";

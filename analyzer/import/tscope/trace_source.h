@@ -23,11 +23,11 @@ int trace_named_ranges(const struct model *model, u32 rank, struct arena *arena,
 int trace_ledger(const struct model *model, struct arena *arena, const struct ledger **ledger);
 
 /* trace_ledger_nccl.c: adds what NCCL reported; `rank_of` is the position in the ledger of each
- * rank of the model. 0, or -ENOMEM. */
+ * rank of the model. */
 void trace_ledger_nccl(const struct model *model, const u32 *rank_of, struct arena *arena,
                        struct ledger *ledger);
 
-/* Fills model.memories from the records of memory. 0, or -ENOMEM. */
+/* Fills model.memories from the records of memory. */
 void list_memories(struct model *model);
 
 #endif

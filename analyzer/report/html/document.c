@@ -21,7 +21,7 @@ static int shorten_text(json_t *string) {
   snprintf(shorter + kept, 64, "… (cut: %zu bytes in all)", bytes);
   int failed = json_string_set(string, shorter);
   free(shorter);
-  return failed ? -ENOMEM : 0;
+  return failed ? -EILSEQ : 0;
 }
 
 static bool have_the_same_fields(const json_t *list) {
@@ -93,7 +93,7 @@ static int make_smaller(json_t *value) {
       error |= !small || json_array_set(value, index, small) != 0;
     json_decref(small);
   }
-  return error ? -ENOMEM : 0;
+  return error ? -EILSEQ : 0;
 }
 
 /* Only strings hold a '<', and nothing ends a script without one. */
@@ -111,6 +111,6 @@ int html_write_document(json_t *document, FILE *out) {
   if (!error && json_dump_callback(document, write_escaped, out,
                                    JSON_COMPACT | JSON_ENSURE_ASCII |
                                        JSON_REAL_PRECISION(JSON_REPORT_DIGITS)) != 0)
-    error = -ENOMEM;
+    error = -EILSEQ;
   return error;
 }

@@ -14,7 +14,7 @@
 
 static int write_page(json_t *data, FILE *out) {
   if (!data)
-    return -ENOMEM;
+    return -EILSEQ;
   fputs(html_page_before_data, out);
   int error = html_write_document(data, out);
   fputs(html_page_after_data, out);

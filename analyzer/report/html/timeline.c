@@ -143,12 +143,12 @@ static int add_rank(void *user, const struct shown_rank *rank) {
   struct picture *picture = user;
   json_t *spans = spans_of(picture, rank);
   if (!spans)
-    return -ENOMEM;
+    return -EILSEQ;
   json_t *row = json_pack("{s:o,s:o,s:o,s:o,s:o,s:o}", "rank", index_or_null(rank->number), "host",
                           json_text_or_null(rank->host), "device", json_text_or_null(rank->device),
                           "why_empty", json_text_or_null(rank->why_empty), "lanes",
                           lanes_of(picture, rank), "spans", spans);
-  return json_array_append_new(picture->ranks, row) == 0 ? 0 : -ENOMEM;
+  return json_array_append_new(picture->ranks, row) == 0 ? 0 : -EILSEQ;
 }
 
 static int add_path(void *user, const struct shown_path *path) {
@@ -165,7 +165,7 @@ static int add_path(void *user, const struct shown_path *path) {
                                     (json_int_t)index_of_text(&picture->texts, s->category),
                                     (json_int_t)index_of_text(&picture->texts, s->reached_by)));
   }
-  return json_array_append_new(picture->paths, stretches) == 0 ? 0 : -ENOMEM;
+  return json_array_append_new(picture->paths, stretches) == 0 ? 0 : -EILSEQ;
 }
 
 static json_t *steps_of(const struct shown_scope *scope) {
@@ -204,7 +204,7 @@ static int make_timeline(const struct shown_scope *scope, json_t **timeline) {
                 left_out_of(&picture), "path_reason", json_text_or_null(scope->path_reason),
                 "length", (json_int_t)(scope->end - scope->begin), "ranks", picture.ranks, "paths",
                 picture.paths, "collectives", picture.collectives, "texts", picture.texts.list);
-  return error ? error : *timeline ? 0 : -ENOMEM;
+  return error ? error : *timeline ? 0 : -EILSEQ;
 }
 
 int html_timeline(const struct results *results, const struct report_view *view,

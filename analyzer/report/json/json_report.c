@@ -213,7 +213,7 @@ static int write_json(const struct results *results, const struct report_view *v
   (void)view;
   json_t *document = json_report_document(results);
   if (!document)
-    return -ENOMEM;
+    return -EILSEQ;
   /* ASCII only: then no name from a trace can act on the reader's terminal. */
   struct json_squeeze squeeze = {.out = out};
   int failed = json_dump_callback(document, json_squeeze, &squeeze,

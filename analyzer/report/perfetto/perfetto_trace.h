@@ -67,7 +67,7 @@ struct perfetto_trace {
   int error;        /* negative errno of the file */
 };
 
-/* `out` is the caller's. 0, or -ENOMEM. */
+/* `out` is the caller's. */
 int perfetto_trace_begin(struct perfetto_trace *trace, FILE *out, bool gzip, i64 origin);
 
 /* Writes what is left. 0, or the negative errno of the first error. */

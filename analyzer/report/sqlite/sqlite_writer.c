@@ -117,7 +117,7 @@ static int errno_of(int error) {
   case SQLITE_OK:
     return 0;
   case SQLITE_NOMEM:
-    return -ENOMEM;
+    memory_is_short(1, 1);
   case SQLITE_FULL:
     return -ENOSPC;
   case SQLITE_CANTOPEN:

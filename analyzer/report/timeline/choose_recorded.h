@@ -7,7 +7,7 @@
 
 #include "report/timeline/shown.h"
 
-/* Sets ranks, begin and end by scope->source; SHOWN_NOTHING where no time is known. 0, or -ENOMEM.
+/* Sets ranks, begin and end by scope->source; SHOWN_NOTHING where no time is known.
  */
 void choose_recorded(struct shown_scope *scope);
 

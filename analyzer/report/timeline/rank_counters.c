@@ -30,11 +30,11 @@ struct counting {
   VECTOR(struct shown_value) values;
   u32 window;
   double before; /* the value until now */
-  bool known, inside, room;
+  bool known, inside;
 };
 
 static struct counting counting(const struct rank_lanes *lanes) {
-  return (struct counting){.lanes = lanes, .room = true};
+  return (struct counting){.lanes = lanes};
 }
 
 static i64 window_begin(const struct rank_window *window) {
@@ -52,7 +52,7 @@ static void put_value(struct counting *c, i64 time, double value) {
     last->value = value;
     return;
   }
-  c->room = c->room && VECTOR_PUSH(&c->values, (struct shown_value){time, value});
+  VECTOR_PUSH(&c->values, (struct shown_value){time, value});
 }
 
 /* Goes on to the window that an instant is in, or that is next after it. */
@@ -82,30 +82,26 @@ static void count_value(struct counting *c, i64 time, double value) {
   c->known = true;
 }
 
-/* Hands the counter over, if it has any value. 0, or -ENOMEM. */
-static int finish_counter(struct rank_lanes *l, struct counting *c, struct shown_counter counter,
-                          u32 *room) {
+/* Hands the counter over, if it has any value. */
+static void finish_counter(struct rank_lanes *l, struct counting *c, struct shown_counter counter,
+                           u32 *room) {
   advance_to(c, INT64_MAX);
-  bool good = c->room && counter.name;
-  if (good && c->values.n) {
+  if (c->values.n) {
     counter.at = arena_array(&l->arena, c->values.n, sizeof(*counter.at));
     if (l->shown.n_counters == *room) {
       u32 more = *room ? *room * 2 : 8;
       struct shown_counter *grown = arena_array(&l->arena, more, sizeof(*grown));
       for (u32 i = 0; i < l->shown.n_counters; i++)
         grown[i] = l->shown.counters[i];
-      good = grown != NULL;
       l->shown.counters = grown;
       *room = more;
     }
-    good = counter.at;
     for (u32 i = 0; i < c->values.n; i++)
       counter.at[i] = c->values.at[i];
     counter.n = c->values.n;
     l->shown.counters[l->shown.n_counters++] = counter;
   }
   free(c->values.at);
-  return good ? 0 : -ENOMEM;
 }
 
 static int by_time(const void *left, const void *right) {
@@ -116,8 +112,8 @@ static int by_time(const void *left, const void *right) {
 }
 
 /* Changes in order of time. */
-static int count_changes(struct rank_lanes *l, struct change *changes, u32 n,
-                         struct shown_counter counter, u32 *room) {
+static void count_changes(struct rank_lanes *l, struct change *changes, u32 n,
+                          struct shown_counter counter, u32 *room) {
   struct counting c = counting(l);
   double value = 0;
   count_value(&c, INT64_MIN, 0);
@@ -126,7 +122,7 @@ static int count_changes(struct rank_lanes *l, struct change *changes, u32 n,
     if (i + 1 == n || changes[i + 1].time != changes[i].time)
       count_value(&c, changes[i].time, value);
   }
-  return finish_counter(l, &c, counter, room);
+  finish_counter(l, &c, counter, room);
 }
 
 /* --- queues: calls begun, less their work begun --- */
@@ -205,16 +201,15 @@ static u32 merge_queue(const struct queue *queue, struct change *changes) {
   return n;
 }
 
-static int count_queues(struct rank_lanes *l, u32 *room) {
+static void count_queues(struct rank_lanes *l, u32 *room) {
   const struct timeline *t = l->timeline;
   if (!t->on_gpu)
-    return 0;
+    return;
   struct queue *queues = memory_zeroed(size_sum(t->n_lanes, 1), sizeof(*queues));
   i64 *times = memory_array(size_sum(size_product(2, t->n_spans), 1), sizeof(*times));
   struct change *changes = memory_array(size_sum(size_product(2, t->n_spans), 1), sizeof(*changes));
-  int error = 0;
   fill_queues(l, queues, times);
-  for (u32 lane = 0; lane < t->n_lanes && !error; lane++) {
+  for (u32 lane = 0; lane < t->n_lanes; lane++) {
     u32 shown = l->lane_of[2 * lane] ? l->lane_of[2 * lane] : l->lane_of[2 * lane + 1];
     if (!queues[lane].n)
       continue;
@@ -223,17 +218,16 @@ static int count_queues(struct rank_lanes *l, u32 *room) {
                                         arena_printf(&l->arena, "queue of %s", t->lanes[lane].name),
                                     .unit = SHOWN_UNIT_LAUNCHES,
                                     .lane = shown ? shown - 1 : INDEX_NONE};
-    error = count_changes(l, changes, merge_queue(&queues[lane], changes), counter, room);
+    count_changes(l, changes, merge_queue(&queues[lane], changes), counter, room);
   }
   free(changes);
   free(times);
   free(queues);
-  return error;
 }
 
 /* --- waiting for the other ranks of a collective --- */
 
-static int count_waits(struct rank_lanes *l, u32 *room) {
+static void count_waits(struct rank_lanes *l, u32 *room) {
   const struct shown_rank *shown = &l->shown;
   const struct model *model = l->analysis->model;
   struct change *changes =
@@ -252,16 +246,16 @@ static int count_waits(struct rank_lanes *l, u32 *room) {
   struct shown_counter counter = {
       .name = "waiting for other ranks", .unit = SHOWN_UNIT_CALLS, .lane = INDEX_NONE};
   qsort(changes, n, sizeof(*changes), by_time);
-  int error = n ? count_changes(l, changes, n, counter, room) : 0;
+  if (n)
+    count_changes(l, changes, n, counter, room);
   free(changes);
-  return error;
 }
 
 /* --- bandwidth of copies, by direction --- */
 
 /* Of one direction: the bytes of each copy, spread evenly over the time that it took. */
-static int count_bandwidth(struct rank_lanes *l, const char *direction, struct change *changes,
-                           u32 *room) {
+static void count_bandwidth(struct rank_lanes *l, const char *direction, struct change *changes,
+                            u32 *room) {
   const struct shown_rank *shown = &l->shown;
   u32 n = 0;
   for (u32 i = 0; i < shown->n_spans; i++) {
@@ -277,15 +271,14 @@ static int count_bandwidth(struct rank_lanes *l, const char *direction, struct c
                                   .unit = SHOWN_UNIT_SPEED,
                                   .lane = INDEX_NONE};
   qsort(changes, n, sizeof(*changes), by_time);
-  return count_changes(l, changes, n, counter, room);
+  count_changes(l, changes, n, counter, room);
 }
 
-static int count_memcpys(struct rank_lanes *l, u32 *room) {
+static void count_memcpys(struct rank_lanes *l, u32 *room) {
   const struct shown_rank *shown = &l->shown;
   VECTOR(const char *) directions = {NULL};
   u32 copies = 0;
-  int error = 0;
-  for (u32 i = 0; i < shown->n_spans && !error; i++) {
+  for (u32 i = 0; i < shown->n_spans; i++) {
     const struct shown_span *span = &shown->spans[i];
     if (span->kind != SPAN_MEMCPY || span->bytes <= 0)
       continue;
@@ -297,17 +290,15 @@ static int count_memcpys(struct rank_lanes *l, u32 *room) {
     copies++;
   }
   struct change *changes = memory_array(size_sum(size_product(2, copies), 1), sizeof(*changes));
-  error = error;
-  for (u32 i = 0; i < directions.n && !error; i++)
-    error = count_bandwidth(l, directions.at[i], changes, room);
+  for (u32 i = 0; i < directions.n; i++)
+    count_bandwidth(l, directions.at[i], changes, room);
   free(directions.at);
   free(changes);
-  return error;
 }
 
 /* --- memory --- */
 
-static int count_history(struct rank_lanes *l, const struct memory_history *history, u32 *room) {
+static void count_history(struct rank_lanes *l, const struct memory_history *history, u32 *room) {
   struct counting allocated = counting(l), reserved = counting(l);
   for (u32 i = 0; i < history->n_events; i++) {
     const struct memory_event *event = &history->events[i];
@@ -322,39 +313,34 @@ static int count_history(struct rank_lanes *l, const struct memory_history *hist
   counter.name = history->device < 0
                      ? "memory allocated, host"
                      : arena_printf(&l->arena, "memory allocated, device %d", history->device);
-  int error = finish_counter(l, &allocated, counter, room);
+  finish_counter(l, &allocated, counter, room);
   counter.name = history->device < 0
                      ? "memory reserved, host"
                      : arena_printf(&l->arena, "memory reserved, device %d", history->device);
-  int second = finish_counter(l, &reserved, counter, room);
-  return error ? error : second;
+  finish_counter(l, &reserved, counter, room);
 }
 
 /* Recordings on a clock of their own cannot be put beside the rest; shown_choose() reports that.
  * What cannot be read is left out here, as in the analysis. */
-static int count_memory(struct rank_lanes *l, u32 *room) {
+static void count_memory(struct rank_lanes *l, u32 *room) {
   const struct model *model = l->analysis->model;
-  int error = 0;
-  for (u32 i = 0; i < model->n_memories && !error; i++) {
+  for (u32 i = 0; i < model->n_memories; i++) {
     const struct memory_origin *origin = &model->memories[i];
     struct arena arena = {0};
     struct memory_history history = {0};
     if (origin->on_axis && origin->rank == l->shown.number &&
         origin->read(model, origin, &arena, &history) == 0)
-      error = count_history(l, &history, room);
+      count_history(l, &history, room);
     arena_release(&arena);
   }
-  return error;
 }
 
-int rank_counters_build(struct rank_lanes *l) {
+void rank_counters_build(struct rank_lanes *l) {
   u32 room = 0;
-  int error = count_memory(l, &room);
-  if (!error)
-    error = count_queues(l, &room);
-  if (!error)
-    error = count_memcpys(l, &room);
-  return error ? error : count_waits(l, &room);
+  count_memory(l, &room);
+  count_queues(l, &room);
+  count_memcpys(l, &room);
+  count_waits(l, &room);
 }
 
 int rank_counters_of_memory(struct rank_lanes *l, const struct memory_origin *origin) {
@@ -366,7 +352,7 @@ int rank_counters_of_memory(struct rank_lanes *l, const struct memory_origin *or
   if (!error) {
     struct rank_window whole = {INT64_MIN + 1, INT64_MAX, INT64_MIN + 1, INT64_MAX, -1};
     l->windows[l->n_windows++] = whole;
-    error = count_history(l, &history, &room);
+    count_history(l, &history, &room);
   }
   arena_release(&arena);
   return error;

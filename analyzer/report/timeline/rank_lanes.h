@@ -28,20 +28,20 @@ struct rank_lanes {
   struct shown_rank shown;
 };
 
-/* rank_lanes.c: everything but counters. 0, or -ENOMEM. */
+/* rank_lanes.c: everything but counters. */
 void rank_lanes_build(struct rank_lanes *lanes);
 void rank_lanes_release(struct rank_lanes *lanes);
 
 /* rank_counters.c */
-int rank_counters_build(struct rank_lanes *lanes);
+void rank_counters_build(struct rank_lanes *lanes);
 
 /* Of one allocator alone, from its first event to its last. 0, or negative errno. */
 int rank_counters_of_memory(struct rank_lanes *lanes, const struct memory_origin *origin);
 
-/* rank_calls.c: a rank of the ledger, by index. 0, or -ENOMEM. */
-int rank_calls_build(struct rank_lanes *lanes, u32 rank);
+/* rank_calls.c: a rank of the ledger, by index. */
+void rank_calls_build(struct rank_lanes *lanes, u32 rank);
 
-/* Sets the rows of spans that overlap on one lane. 0, or -ENOMEM. */
+/* Sets the rows of spans that overlap on one lane. */
 void rank_lanes_assign_rows(struct shown_rank *rank);
 
 /* The window that an interval reaches into; NULL if none. `cursor` begins at 0 and starts must not

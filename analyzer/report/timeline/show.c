@@ -60,7 +60,8 @@ static int show_timeline(struct walk *w, struct rank_lanes *lanes, struct timeli
     return error;
   *lanes = (struct rank_lanes){.scope = w->scope, .analysis = &w->analysis, .timeline = timeline};
   rank_lanes_build(lanes);
-  return rank_counters_build(lanes);
+  rank_counters_build(lanes);
+  return 0;
 }
 
 static void add_reason_for_empty(const struct walk *w, u32 rank, struct rank_lanes *lanes) {
@@ -94,14 +95,13 @@ static int show_rank(void *user, u32 ignored, unsigned worker) {
 /* --- paths --- */
 
 /* A row for each step, with those before it. */
-static int plan_paths(struct walk *w) {
+static void plan_paths(struct walk *w) {
   const struct shown_scope *scope = w->scope;
   u32 n = scope->path_steps;
   if (scope->path_reason || !w->visitor->path)
-    return 0;
+    return;
   struct sample *rows = memory_zeroed(size_sum(n, 1), sizeof(*rows));
   w->drawn = memory_zeroed(size_sum(n, 1), sizeof(*w->drawn));
-  int error = 0;
   for (u32 i = 0; i < n; i++) {
     u32 step = scope->n_steps ? scope->steps[i].step : 0;
     u32 first = step > scope->path_lead ? step - scope->path_lead : 0;
@@ -109,9 +109,8 @@ static int plan_paths(struct walk *w) {
     w->drawn[w->n_rows++] = step;
   }
   if (w->n_rows)
-    error = step_paths_new(&w->analysis, rows, w->n_rows, &w->paths);
+    step_paths_new(&w->analysis, rows, w->n_rows, &w->paths);
   free(rows);
-  return error;
 }
 
 /* When a step ends on the rank that ends it last, and when the one before did: the time between
@@ -137,7 +136,7 @@ static int show_path(struct walk *w, u32 row) {
   struct interval bounds = step_bounds(w, w->drawn[row]);
   struct shown_stretch *stretches = memory_zeroed(size_sum(n, 1), sizeof(*stretches));
   error = 0;
-  for (u32 i = n; !error && i-- > 0;) {
+  for (u32 i = n; i-- > 0;) {
     const struct path_segment *from = &segments[i];
     if (from->end <= bounds.start || from->start >= bounds.end)
       continue;
@@ -149,11 +148,10 @@ static int show_path(struct walk *w, u32 row) {
         .name = step_paths_name(w->paths, from->label),
         .category = path_category_name(from->category),
         .reached_by = from->edge == PATH_EDGE_NONE ? NULL : path_edge_name(from->edge)};
-    error = to->name ? 0 : -ENOMEM;
   }
   struct shown_path path = {
       .step = w->scope->n_steps ? (i32)w->drawn[row] : -1, .stretches = stretches, .n = kept};
-  if (!error && kept)
+  if (kept)
     error = w->visitor->path(w->visitor->user, &path);
   free(stretches);
   free(segments);
@@ -166,7 +164,7 @@ static int show_recorded(const struct shown_scope *scope, const struct shown_vis
   struct rank_lanes lanes = {.scope = scope, .analysis = scope->results->analysis};
   int error = 0;
   if (scope->source == SHOWN_RECORDED_CALLS) {
-    error = rank_calls_build(&lanes, index);
+    rank_calls_build(&lanes, index);
   } else {
     const struct memory_origin *origin = &scope->results->model->memories[index];
     lanes.shown = (struct shown_rank){.rank = INDEX_NONE, .number = origin->rank};
@@ -174,7 +172,7 @@ static int show_recorded(const struct shown_scope *scope, const struct shown_vis
     error = 0;
     lanes.shown.why_empty = read ? "its recording could not be read" : NULL;
   }
-  if (!error && visitor->rank)
+  if (visitor->rank)
     error = visitor->rank(visitor->user, &lanes.shown);
   rank_lanes_release(&lanes);
   return error;
@@ -186,13 +184,13 @@ static int walk_timelines(const struct shown_scope *scope, const struct shown_vi
                    .visitor = visitor,
                    .analysis = *scope->results->analysis,
                    .shown = memory_zeroed(size_sum(model->n_ranks, 1), sizeof(bool))};
-  int error = plan_paths(&w);
-  for (u32 i = 0; !error && i < scope->n_ranks; i++)
+  plan_paths(&w);
+  int error = 0;
+  for (u32 i = 0; i < scope->n_ranks; i++)
     w.shown[scope->ranks[i]] = true;
   pthread_mutex_init(&w.lock, NULL);
   pthread_cond_init(&w.turned, NULL);
-  if (!error)
-    error = parallel_for(model->n_ranks, scope->request.threads, show_rank, &w);
+  error = parallel_for(model->n_ranks, scope->request.threads, show_rank, &w);
   for (u32 row = 0; row < w.n_rows && w.paths && !error; row++)
     error = show_path(&w, row);
   pthread_cond_destroy(&w.turned);

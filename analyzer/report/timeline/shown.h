@@ -82,7 +82,7 @@ struct shown_scope {
   struct arena arena; /* of the above */
 };
 
-/* 0, or -ENOMEM. Release it in any case. */
+/* Release it in any case. */
 void shown_choose(const struct results *results, const struct shown_request *request,
                   struct shown_scope *scope);
 void shown_release(struct shown_scope *scope);

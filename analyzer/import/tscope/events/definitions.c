@@ -288,20 +288,18 @@ static int by_capture(const void *left, const void *right) {
   return a->order < b->order ? -1 : a->order > b->order;
 }
 
-static int finish_graphs(struct collector *into) {
+static void finish_graphs(struct collector *into) {
   struct definitions *out = into->out;
-  if (!COPY_LIST(into, &out->text, &into->graphs, graphs, n_graphs) ||
-      !COPY_LIST(into, &out->text, &into->graph_children, graph_children, n_graph_children) ||
-      !COPY_LIST(into, &out->text, &into->captured_gemms, captured_gemms, n_captured_gemms) ||
-      !COPY_LIST(into, &out->text, &into->captured_kernels, captured_kernels, n_captured_kernels))
-    return -ENOMEM;
+  COPY_LIST(into, &out->text, &into->graphs, graphs, n_graphs);
+  COPY_LIST(into, &out->text, &into->graph_children, graph_children, n_graph_children);
+  COPY_LIST(into, &out->text, &into->captured_gemms, captured_gemms, n_captured_gemms);
+  COPY_LIST(into, &out->text, &into->captured_kernels, captured_kernels, n_captured_kernels);
   if (out->n_graphs)
     qsort(out->graphs, out->n_graphs, sizeof(*out->graphs), by_graph);
   if (out->n_graph_children)
     qsort(out->graph_children, out->n_graph_children, sizeof(*out->graph_children), by_parent);
   if (out->n_captured_gemms)
     qsort(out->captured_gemms, out->n_captured_gemms, sizeof(*out->captured_gemms), by_capture);
-  return 0;
 }
 
 static const char *damage_of(const struct collector *into, const struct trace_file *file) {
@@ -333,24 +331,21 @@ void definitions_sort_stacks(struct definitions *definitions) {
     qsort(definitions->stacks, definitions->n_stacks, sizeof(*definitions->stacks), by_id);
 }
 
-static int finish_stacks(struct collector *into) {
+static void finish_stacks(struct collector *into) {
   struct definitions *out = into->out;
-  if (!COPY_LIST(into, &out->text, &into->frames, frames, n_frames) ||
-      !COPY_LIST(into, &out->text, &into->stacks, stacks, n_stacks) ||
-      !COPY_LIST(into, &out->text, &into->stack_frames, stack_frames, n_stack_frames))
-    return -ENOMEM;
+  COPY_LIST(into, &out->text, &into->frames, frames, n_frames);
+  COPY_LIST(into, &out->text, &into->stacks, stacks, n_stacks);
+  COPY_LIST(into, &out->text, &into->stack_frames, stack_frames, n_stack_frames);
   definitions_sort_stacks(out);
-  return 0;
 }
 
-static int finish(struct collector *into, const struct trace_file *file) {
+static void finish(struct collector *into, const struct trace_file *file) {
   struct definitions *out = into->out;
-  if (!COPY_LIST(into, &out->text, &into->strings, strings, n_strings) ||
-      !COPY_LIST(into, &out->text, &into->shapes, shapes, n_shapes) ||
-      !COPY_LIST(into, into->arena, &into->streams, streams, n_streams) ||
-      !COPY_LIST(into, into->arena, &into->comms, comms, n_comms) ||
-      !COPY_LIST(into, into->arena, &into->threads, threads, n_threads))
-    return -ENOMEM;
+  COPY_LIST(into, &out->text, &into->strings, strings, n_strings);
+  COPY_LIST(into, &out->text, &into->shapes, shapes, n_shapes);
+  COPY_LIST(into, into->arena, &into->streams, streams, n_streams);
+  COPY_LIST(into, into->arena, &into->comms, comms, n_comms);
+  COPY_LIST(into, into->arena, &into->threads, threads, n_threads);
   for (u32 i = 0; i < out->n_comms; i++)
     out->comms[i].name = copy_string(into, into->comm_names.at[i]);
   for (u32 i = 0; i < out->n_threads; i++)
@@ -366,16 +361,11 @@ static int finish(struct collector *into, const struct trace_file *file) {
   double error = (double)into->error_ticks * 1e9 / hz;
   out->anchor_error_ns = error < 1e15 ? (u64)error : (u64)1e15;
   collector_finish_infos(into);
-  int result = 0;
-  result = finish_graphs(into);
-  if (result == 0)
-    result = finish_stacks(into);
-  if (result == 0)
-    tick_map_build(&out->ticks, &file->header, into->anchors.at, into->anchors.n, into->arena);
-  if (result == 0)
-    result = stall_records_finish(&into->stalls, file->header.pid, out, into->arena);
+  finish_graphs(into);
+  finish_stacks(into);
+  tick_map_build(&out->ticks, &file->header, into->anchors.at, into->anchors.n, into->arena);
+  stall_records_finish(&into->stalls, file->header.pid, out, into->arena);
   out->damage = damage_of(into, file);
-  return result;
 }
 
 void collector_release(struct collector *into) {
@@ -406,7 +396,7 @@ int definitions_read(struct definitions *definitions, const struct trace_file *f
                            .most_numbers = file->stored / sizeof(struct tscope_record)};
   int result = collect(&into, file);
   if (result == 0)
-    result = finish(&into, file);
+    finish(&into, file);
   collector_release(&into);
   return result;
 }

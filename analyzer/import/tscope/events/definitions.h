@@ -97,7 +97,7 @@ struct definitions {
   const char *damage; /* NULL if none */
 };
 
-/* Everything but the text lives in `arena`. 0, or -ENOMEM; the text is to be freed in either case.
+/* Everything but the text lives in `arena`. The text is to be freed in either case.
  */
 int definitions_read(struct definitions *definitions, const struct trace_file *file,
                      struct arena *arena);

@@ -12,17 +12,17 @@ struct kernel_names;
 
 /* Reads a whole file: the retained records are decoded; of the ring's records the kernels that
  * communicate are kept, as `kernel_names` says (NULL: the built-in table), the others are counted.
- * 0, or -ENOMEM. */
+ */
 int rank_events_read(struct rank_events *events, const struct trace_file *file,
                      struct kernel_names *kernel_names);
 
 /* If nothing else shows when collectives ran, uses NCCL's own records: adds runs on the host's
- * clock. Sets events.inside_error_ns. 0, or -ENOMEM. */
+ * clock. Sets events.inside_error_ns. */
 void runs_from_inside(struct rank_events *events);
 
 /* Finds for each call the span in which it really ran, through the communicator and sequence where
  * the trace has them, else through the order of launch units and kernels on each stream. Fills
- * calls.run and the counts of what was left over. 0, or -ENOMEM. */
+ * calls.run and the counts of what was left over. */
 void pair_runs(struct rank_events *events);
 
 #endif

@@ -55,14 +55,11 @@ struct making {
   struct call_frame *frames; /* as definitions.frames, their texts kept once they are used */
   bool *kept;
   u32 pid;
-  bool failed;
 };
 
 static const char *copy_string(struct making *m, u32 string) {
   const char *text = definition_string(m->definitions, string);
-  const char *copy = text ? arena_text(m->arena, text) : NULL;
-  m->failed |= text && !copy;
-  return copy;
+  return text ? arena_text(m->arena, text) : NULL;
 }
 
 static i64 to_ns(const struct making *m, u64 ticks) {
@@ -112,8 +109,7 @@ static void fill_stack(struct making *m, const struct tscope_thread_stack_record
     return;
   thread->cut = stack->cut;
   thread->frames = arena_array(m->arena, size_sum(stack->n, 1), sizeof(*thread->frames));
-  m->failed |= !thread->frames;
-  for (u32 i = 0; i < stack->n && !m->failed; i++) {
+  for (u32 i = 0; i < stack->n; i++) {
     const struct call_frame *frame = frame_of(m, m->definitions->stack_frames[stack->first + i]);
     if (frame)
       thread->frames[thread->n_frames++] = frame;
@@ -139,8 +135,7 @@ static void fill_threads(struct making *m, u32 number, struct rank_stall *stall)
   stall->threads =
       arena_array(m->arena, size_sum(size_sum(records->states.n, records->stacks.n), 1),
                   sizeof(*stall->threads));
-  m->failed |= !stall->threads;
-  for (u32 i = 0; i < records->states.n && !m->failed; i++) {
+  for (u32 i = 0; i < records->states.n; i++) {
     const struct tscope_thread_state_record *state = &records->states.at[i];
     if (state->stall == number)
       stall->threads[stall->n_threads++] =
@@ -152,7 +147,7 @@ static void fill_threads(struct making *m, u32 number, struct rank_stall *stall)
                                   .call = copy_string(m, state->call),
                                   .file = copy_string(m, state->file)};
   }
-  for (u32 i = 0; i < records->stacks.n && !m->failed; i++) {
+  for (u32 i = 0; i < records->stacks.n; i++) {
     const struct tscope_thread_stack_record *record = &records->stacks.at[i];
     if (record->stall != number)
       continue;
@@ -170,8 +165,7 @@ static void fill_threads(struct making *m, u32 number, struct rank_stall *stall)
 static void fill_peers(struct making *m, u32 number, struct rank_stall *stall) {
   const struct stall_records *records = m->records;
   stall->peers = arena_array(m->arena, size_sum(records->peers.n, 1), sizeof(*stall->peers));
-  m->failed |= !stall->peers;
-  for (u32 i = 0; i < records->peers.n && !m->failed; i++) {
+  for (u32 i = 0; i < records->peers.n; i++) {
     const struct tscope_peer_state_record *peer = &records->peers.at[i];
     if (peer->stall == number)
       stall->peers[stall->n_peers++] = (struct stalled_peer){.pid = peer->pid,
@@ -187,11 +181,9 @@ static const char *comm_name(struct making *m, u32 number) {
   for (u32 i = d->n_comms; i-- > 0;) {
     if (d->comms[i].comm != number)
       continue;
-    const char *name = d->comms[i].name
-                           ? d->comms[i].name
-                           : arena_printf(m->arena, "a communicator of %u ranks", d->comms[i].size);
-    m->failed |= !name;
-    return name;
+    return d->comms[i].name
+               ? d->comms[i].name
+               : arena_printf(m->arena, "a communicator of %u ranks", d->comms[i].size);
   }
   return "a communicator";
 }
@@ -200,8 +192,7 @@ static const char *comm_name(struct making *m, u32 number) {
 static void fill_comms(struct making *m, u32 number, struct rank_stall *stall) {
   const struct stall_records *records = m->records;
   stall->comms = arena_array(m->arena, size_sum(records->comms.n, 1), sizeof(*stall->comms));
-  m->failed |= !stall->comms;
-  for (u32 i = 0; i < records->comms.n && !m->failed; i++) {
+  for (u32 i = 0; i < records->comms.n; i++) {
     const struct tscope_comm_state_record *state = &records->comms.at[i];
     u32 at = 0;
     if (state->stall != number)
@@ -234,17 +225,16 @@ static struct rank_stall make_stall(struct making *m, const struct tscope_stall_
   return stall;
 }
 
-int stall_records_finish(const struct stall_records *records, u32 pid,
-                         struct definitions *definitions, struct arena *arena) {
+void stall_records_finish(const struct stall_records *records, u32 pid,
+                          struct definitions *definitions, struct arena *arena) {
   struct making m = {.records = records, .definitions = definitions, .arena = arena, .pid = pid};
   u32 n = records->stalls.n;
   if (!n)
-    return 0;
+    return;
   definitions->stalls = arena_array(arena, n, sizeof(*definitions->stalls));
   m.frames = arena_array(arena, size_sum(definitions->n_frames, 1), sizeof(*m.frames));
   m.kept = arena_array(arena, size_sum(definitions->n_frames, 1), sizeof(*m.kept));
-  for (u32 i = 0; i < n && !m.failed; i++)
+  for (u32 i = 0; i < n; i++)
     definitions->stalls[i] = make_stall(&m, &records->stalls.at[i]);
-  definitions->n_stalls = m.failed ? 0 : n;
-  return m.failed ? -ENOMEM : 0;
+  definitions->n_stalls = n;
 }

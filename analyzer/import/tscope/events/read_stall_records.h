@@ -21,10 +21,9 @@ struct stall_records {
 /* Keeps the record if it is one of a stall. False when memory ran out. */
 void stall_records_add(struct stall_records *records, const struct tscope_record *record);
 
-/* Makes definitions.stalls in `arena`, when everything else is complete; `pid` is the process's. 0,
- * or -ENOMEM. */
-int stall_records_finish(const struct stall_records *records, u32 pid,
-                         struct definitions *definitions, struct arena *arena);
+/* Makes definitions.stalls in `arena`, when everything else is complete; `pid` is the process's. */
+void stall_records_finish(const struct stall_records *records, u32 pid,
+                          struct definitions *definitions, struct arena *arena);
 
 void stall_records_release(struct stall_records *records);
 

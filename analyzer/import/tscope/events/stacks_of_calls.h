@@ -9,7 +9,7 @@
 #include "model/span_call_sites.h"
 
 /* Fills frames and stacks, in `arena`, in the order of the definitions. Texts are the definitions'.
- * 0, or -ENOMEM. */
+ */
 void stacks_copy(const struct definitions *definitions, struct arena *arena,
                  struct call_sites *sites);
 

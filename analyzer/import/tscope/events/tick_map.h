@@ -31,7 +31,7 @@ struct tick_map {
 
 /* Builds the map from a file's header and its anchors, in any order. The rate between anchors must
  * agree within 1 % with the median rate (with the header's if there are few anchors), else the
- * anchor is rejected and counted: the rate of a CPU clock does not change. 0, or -ENOMEM. */
+ * anchor is rejected and counted: the rate of a CPU clock does not change. */
 void tick_map_build(struct tick_map *map, const struct tscope_file_header *header,
                     const struct tick_anchor *anchors, u32 n, struct arena *arena);
 

@@ -22,7 +22,7 @@ void runs_from_copies(struct rank_events *events);
  * What ran in a graph is known by its correlation id: a replay is one call of the process. Which
  * kernel of the replay it was is known from its node; nodes are numbered in the order of capture.
  * Without that, order of time is all there is, for each kind of kernel of which as many ran as were
- * called. 0, or -ENOMEM. */
+ * called. */
 void pair_replays(struct rank_events *events, bool *run_taken);
 
 #endif

@@ -8,8 +8,8 @@
 
 #include "base/checked_memory.h"
 
-static int add_note(struct processes *processes, const char *text) {
-  return text && VECTOR_PUSH(&processes->notes, text) ? 0 : -ENOMEM;
+static void add_note(struct processes *processes, const char *text) {
+  VECTOR_PUSH(&processes->notes, text);
 }
 
 static int by_start(const void *left, const void *right) {
@@ -27,20 +27,18 @@ static bool rank_seen(const struct processes *processes, u32 from, u32 to, u32 r
   return false;
 }
 
-int processes_list(struct processes *processes, const struct trace_run *run, struct arena *arena) {
+void processes_list(struct processes *processes, const struct trace_run *run, struct arena *arena) {
   *processes = (struct processes){.arena = arena};
   processes->at = memory_zeroed(size_sum(run->n_entries, 1), sizeof(*processes->at));
-  int result = 0;
-  for (u32 i = 0; i < run->n_entries && result == 0; i++) {
+  for (u32 i = 0; i < run->n_entries; i++) {
     const struct trace_entry *entry = &run->entries[i];
     if (entry->problem)
-      result = add_note(processes, arena_printf(arena, "%s %s", entry->path, entry->problem));
+      add_note(processes, arena_printf(arena, "%s %s", entry->path, entry->problem));
     else
       processes->at[processes->n++] = (struct process){.entry = entry, .rank = entry->header.rank};
   }
-  if (result == 0 && processes->n)
+  if (processes->n)
     qsort(processes->at, processes->n, sizeof(*processes->at), by_start);
-  return result;
 }
 
 int process_read(struct process *process, const struct trace_file *file,
@@ -55,20 +53,17 @@ int process_read(struct process *process, const struct trace_file *file,
   return over;
 }
 
-int processes_drop_unread(struct processes *processes) {
+void processes_drop_unread(struct processes *processes) {
   u32 kept = 0;
-  int error = 0;
-  for (u32 i = 0; i < processes->n && !error; i++) {
+  for (u32 i = 0; i < processes->n; i++) {
     struct process *process = &processes->at[i];
     if (process->rank_events_read)
       processes->at[kept++] = *process;
     else
-      error = add_note(processes,
-                       arena_printf(processes->arena, "%s %s", process->entry->path, process->why));
+      add_note(processes,
+               arena_printf(processes->arena, "%s %s", process->entry->path, process->why));
   }
-  if (!error)
-    processes->n = kept;
-  return error;
+  processes->n = kept;
 }
 
 u32 rank_from_comms(const struct definitions *definitions) {
@@ -83,26 +78,26 @@ u32 rank_from_comms(const struct definitions *definitions) {
   return rank;
 }
 
-static int leave_out(struct processes *processes, struct process *process, const char *why) {
+static void leave_out(struct processes *processes, struct process *process, const char *why) {
   process->left_out = true;
-  return add_note(processes,
-                  arena_printf(processes->arena, "process %u on %s is left out: %s",
-                               process->entry->header.pid, process->entry->header.host, why));
+  add_note(processes, arena_printf(processes->arena, "process %u on %s is left out: %s",
+                                   process->entry->header.pid, process->entry->header.host, why));
 }
 
-static int number_unknown(struct processes *processes, struct process *process, bool others) {
-  if (others && process->events.calls.n == 0)
-    return leave_out(processes, process, "its rank is not known and it took part in no collective");
+static void number_unknown(struct processes *processes, struct process *process, bool others) {
+  if (others && process->events.calls.n == 0) {
+    leave_out(processes, process, "its rank is not known and it took part in no collective");
+    return;
+  }
   u32 rank = 0;
   while (rank_seen(processes, 0, processes->n, rank))
     rank++;
   process->rank = rank;
   if (processes->n == 1)
-    return 0;
-  return add_note(processes,
-                  arena_printf(processes->arena,
-                               "the rank of process %u on %s is not known; it is shown as %u",
-                               process->entry->header.pid, process->entry->header.host, rank));
+    return;
+  add_note(processes, arena_printf(processes->arena,
+                                   "the rank of process %u on %s is not known; it is shown as %u",
+                                   process->entry->header.pid, process->entry->header.host, rank));
 }
 
 void processes_find_ranks(struct processes *processes) {
@@ -121,20 +116,18 @@ void processes_keep_attempt(struct processes *processes, u32 attempt) {
   processes->n = kept;
 }
 
-int processes_number(struct processes *processes) {
+void processes_number(struct processes *processes) {
   bool others = false;
-  int result = 0;
   processes_find_ranks(processes); /* of those that were added */
   for (u32 i = 0; i < processes->n; i++)
     others |= processes->at[i].rank != TSCOPE_UNKNOWN_RANK;
-  for (u32 i = processes->n; i-- > 0 && result == 0;) {
+  for (u32 i = processes->n; i-- > 0;) {
     struct process *process = &processes->at[i];
     if (process->rank == TSCOPE_UNKNOWN_RANK)
-      result = number_unknown(processes, process, others);
+      number_unknown(processes, process, others);
     else if (rank_seen(processes, i + 1, processes->n, process->rank))
-      result = leave_out(processes, process, "a later process has the same rank");
+      leave_out(processes, process, "a later process has the same rank");
   }
-  return result;
 }
 
 void processes_release(struct processes *processes) {

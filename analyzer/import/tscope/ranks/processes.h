@@ -26,8 +26,8 @@ struct processes {
   VECTOR(const char *) notes;
 };
 
-/* Lists the readable files of a run. 0, or -ENOMEM. */
-int processes_list(struct processes *processes, const struct trace_run *run, struct arena *arena);
+/* Lists the readable files of a run. */
+void processes_list(struct processes *processes, const struct trace_run *run, struct arena *arena);
 
 /* Reads the events of a process, within the budget of its file. 0, or -EFBIG with the reason in
  * process->why. */
@@ -35,7 +35,7 @@ int process_read(struct process *process, const struct trace_file *file,
                  struct kernel_names *kernel_names);
 
 /* Drops those that could not be read; a note names each file with the reason. */
-int processes_drop_unread(struct processes *processes);
+void processes_drop_unread(struct processes *processes);
 
 /* The rank in the widest communicator that is not part of another: the job's own rank.
  * TSCOPE_UNKNOWN_RANK. */
@@ -57,13 +57,12 @@ void processes_keep_attempt(struct processes *processes, u32 attempt);
 const char *process_variable(const struct process *process, const char *name, size_t *length);
 
 /* Then: adds processes of other runs that are ranks of this one, and says so
- * in a note. 0, or -ENOMEM. */
+ * in a note. */
 void processes_add_from_other_runs(struct processes *processes, const struct trace_runs *runs,
                                    const struct trace_run *run);
 
-/* Then: numbers what has no rank, and leaves out those whose rank another process has. 0, or
- * -ENOMEM. */
-int processes_number(struct processes *processes);
+/* Then: numbers what has no rank, and leaves out those whose rank another process has. */
+void processes_number(struct processes *processes);
 
 void processes_release(struct processes *processes);
 

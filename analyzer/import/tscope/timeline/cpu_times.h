@@ -6,7 +6,7 @@
 
 /* Compute of a CPU job outside all phases. `training`: phases that compute, without blocked time;
  * `named`: these and the loading of input; `blocked`: waits and calls. Sets *busy, in the arena,
- * empty if no CPU clock was read. 0, or -ENOMEM. */
+ * empty if no CPU clock was read. */
 void cpu_times_unite(const struct rank_events *events, const struct intervals *training,
                      const struct intervals *named, const struct intervals *blocked,
                      struct arena *arena, struct intervals *busy);

@@ -102,7 +102,7 @@ void timeline_link_gpu_waits(struct timeline_build *build);
 /* A call site as recorded; left out if its stack is not in the trace. False when out of memory. */
 void timeline_site(struct timeline_build *build, u64 stack, u16 tag, i64 time, u16 lane);
 
-/* Call sites to the spans of the calls; `*out` is NULL where there are none. 0, or -ENOMEM. */
+/* Call sites to the spans of the calls; `*out` is NULL where there are none. */
 void timeline_link_sites(struct timeline_build *build, struct arena *arena,
                          const struct call_sites **out);
 

@@ -543,8 +543,7 @@ static int decode_chunk(void *user, const struct trace_chunk *chunk) {
       build->ring_begin = first > build->ring_begin ? first : build->ring_begin;
       after_gap = false;
     }
-    if (!decode_record(decoding, record, time))
-      return -ENOMEM;
+    decode_record(decoding, record, time);
   }
   return 0;
 }

@@ -32,7 +32,7 @@ struct gemms_build {
 
 struct timeline_build;
 
-/* The content of graphs, from the definitions. 0, or -ENOMEM; so do the others, if they do not
+/* The content of graphs, from the definitions. So do the others, if they do not
  * return false. */
 void timeline_gemms_begin(struct timeline_build *build);
 
