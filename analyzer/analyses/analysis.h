@@ -92,6 +92,7 @@ struct analysis {
   bool whole_run;          /* no steps: one window from each rank's begin to its end */
   u32 first_step, n_steps; /* analysed; warm-up is left out */
   u8 *other_work_of; /* [steps.n] 1 + index into results.other_work; 0: training. NULL: all are */
+  u8 *turn_of;       /* [steps.n] 1 + index into results.turns; 0: none. NULL: none has any */
   u32 n_training;    /* of the analysed steps */
   i64 *begin, *end;  /* as in struct steps: from the model until the rank is analysed, then from its
                         kernels */

@@ -16,6 +16,9 @@ bool analysis_window(const struct analysis *a, u32 rank, u32 step, struct window
 /* steps/other_work.c: whether a step is one of training, as far as is known. */
 bool analysis_is_training(const struct analysis *a, u32 step);
 
+/* steps/turns.c: 1 + index into results.turns of what the step holds in turn; 0: nothing. */
+u32 analysis_turn_of(const struct analysis *a, u32 step);
+
 /* Whether a rank's host has the step. */
 bool analysis_has_step(const struct analysis *a, u32 rank, u32 step);
 

@@ -143,7 +143,7 @@ static bool stands_out(const struct comparison *c, u32 rank, enum part_kind kind
 
 /* Whether it is enough of the time by which a straggler is late. */
 static bool explains(const struct rank_result *rank, const struct difference *d) {
-  return d->more_ms >= REASON_SHARE * rank->lateness_ms;
+  return d->more_ms >= REASON_SHARE * rank->late_a_step_ms;
 }
 
 /* What a thread does not do by its own will. */
@@ -215,7 +215,7 @@ static void set_beside(struct comparison *c, u32 rank, const struct sampled_part
 static struct sampled_line *result_of(struct comparison *c, u32 rank, enum part_kind kind) {
   const struct sampled_part *part = c->best[rank].part[kind];
   const struct difference *d = &c->best[rank].of[kind];
-  double late = c->a->results->ranks[rank].lateness_ms;
+  double late = c->a->results->ranks[rank].late_a_step_ms;
   struct sampled_line *line = line_of_part(c->a, part);
   if (!line)
     return NULL;
@@ -270,7 +270,7 @@ static int set_slow_phase(struct comparison *c, u32 index) {
     return -ENOMEM;
   for (size_t i = 0; a->model->phases && i < sizeof(phases) / sizeof(*phases); i++) {
     double more = phase_more_ms(c, index, phases[i].at, scratch);
-    if (!(more >= REASON_SHARE * rank->lateness_ms) ||
+    if (!(more >= REASON_SHARE * rank->late_a_step_ms) ||
         (rank->slow_line && rank->slow_line->more_ms >= more))
       continue;
     struct sampled_line *line = arena_alloc(a->arena, sizeof(*line));
@@ -297,7 +297,7 @@ static double steps_needed(const struct comparison *c, u32 index) {
       steps += parts->steps[s];
       others += c->steps[s] - (is_peer(c, index) ? parts->steps[s] : 0);
     }
-  double late = c->a->results->ranks[index].lateness_ms * 1e6;
+  double late = c->a->results->ranks[index].late_a_step_ms * 1e6;
   double chance = STRAGGLER_SIGNIFICANCE / (2 * fmax(c->best[index].n[OWN_LINE], parts_at_least));
   double seen = log(chance) / log(steps / (steps + others));
   double in_a_step = fmin(1, late / parts->sample_ns);
@@ -335,7 +335,7 @@ static int explain_straggler(struct comparison *c, u32 index) {
 /* Whether the rank is late because it waits for what its data loader workers do. */
 static bool waits_for_workers(const struct rank_result *rank) {
   const struct sampled_line *line = rank->slow_line, *workers = rank->slow_in_workers;
-  return line && line->waits && workers && workers->more_ms >= REASON_SHARE * rank->lateness_ms;
+  return line && line->waits && workers && workers->more_ms >= REASON_SHARE * rank->late_a_step_ms;
 }
 
 static int set_rank(struct comparison *c, u32 index) {

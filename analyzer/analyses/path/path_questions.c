@@ -129,22 +129,28 @@ static bool has_change(const struct cure *cure, enum change_kind kind) {
   return false;
 }
 
-/* If steps that are longer than the median take as long as it: `saved` grows by what is left of
- * them above that. */
-static void shorten_long_steps(double *saved, const double *length, double *scratch, u32 n) {
-  for (u32 i = 0; i < n; i++)
-    scratch[i] = length[i] - saved[i];
-  double usual = median_of(scratch, n);
-  for (u32 i = 0; i < n; i++)
-    saved[i] += fmax(0, length[i] - saved[i] - usual);
+/* If steps that are longer than the median of those with the same part in turn take as long as it:
+ * `saved` grows by what is left of them above that. */
+static void shorten_long_steps(double *saved, const double *length, const double *turn, u32 turns,
+                               double *scratch, u32 n) {
+  for (u32 t = 0; t <= turns; t++) {
+    u32 of_turn = 0;
+    for (u32 i = 0; i < n; i++)
+      if (turn[i] == t)
+        scratch[of_turn++] = length[i] - saved[i];
+    double usual = median_of(scratch, of_turn);
+    for (u32 i = 0; i < n; i++)
+      if (turn[i] == t)
+        saved[i] += fmax(0, length[i] - saved[i] - usual);
+  }
 }
 
-/* The mean over all steps, and quartiles of what each step saves. `scratch` has room for three
+/* The mean over all steps, and quartiles of what each step saves. `scratch` has room for four
  * figures of every step. */
 static struct worth summarise(const struct question *q, u32 cure, double *scratch, u32 room,
                               u32 samples) {
   const struct graph *graph = q->a->graph;
-  double *saved_ms = scratch, *length_ms = scratch + room;
+  double *saved_ms = scratch, *length_ms = scratch + room, *turn = length_ms + room;
   i64 hidden = 0;
   u32 n = 0;
   for (u32 s = 0; s < samples; s++) {
@@ -156,6 +162,7 @@ static struct worth summarise(const struct question *q, u32 cure, double *scratc
     for (u32 k = 0; k < in_sample; k++, n++) {
       saved_ms[n] = ns_to_ms(saved[k] - (k ? saved[k - 1] : 0));
       i64 from = k ? r->step_ends[k - 1] : r->g->begin, to = r->step_ends[k];
+      turn[n] = analysis_turn_of(q->a, graph->samples[s].first + k);
       length_ms[n] = from == NS_UNKNOWN || to == NS_UNKNOWN ? 0 : ns_to_ms(to - from);
     }
     hidden += q->hidden[s][cure];
@@ -163,7 +170,7 @@ static struct worth summarise(const struct question *q, u32 cure, double *scratc
   if (!n)
     return (struct worth){NAN, NAN, NAN, NAN};
   if (has_change(&q->cures[cure], CHANGE_LONG_STEPS))
-    shorten_long_steps(saved_ms, length_ms, scratch + 2 * (size_t)room, n);
+    shorten_long_steps(saved_ms, length_ms, turn, q->a->results->n_turns, turn + room, n);
   double ms = fmax(0, mean_of(saved_ms, n));
   return (struct worth){ms, fmax(0, quantile_of(saved_ms, n, 0.25)),
                         fmax(0, quantile_of(saved_ms, n, 0.75)),
@@ -177,7 +184,7 @@ static int ask_samples(struct question *q, struct worth *worths) {
   q->hidden = calloc(samples + 1u, sizeof(i64 *));
   for (u32 i = 0; i < samples; i++)
     steps += graph->samples[i].n;
-  double *scratch = malloc((3 * (size_t)steps + 1u) * sizeof(double));
+  double *scratch = malloc((4 * (size_t)steps + 1u) * sizeof(double));
   int error = q->saved && q->hidden && scratch ? 0 : -ENOMEM;
   if (!error)
     error = parallel_for(samples, q->a->options->threads, ask_sample, q);

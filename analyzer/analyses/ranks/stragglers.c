@@ -291,6 +291,25 @@ static int set_late_steps(struct straggler_test *c, const struct verdict *v,
   return 0;
 }
 
+/* Training steps for each in which the members of a communicator wait for one another. Where ranks
+ * meet only in every tenth step, they come as late as ten steps made them. */
+static double steps_between_meetings(const struct analysis *a, u32 comm) {
+  i32 first = -1, last = -1;
+  u32 met = 0;
+  for (u32 i = 0; i < a->model->n_collectives; i++) {
+    const struct collective *collective = &a->model->collectives[i];
+    if (collective->comm != comm || !op_is_barrier_like(collective->op) ||
+        !analysis_includes(a, collective) || collective->step == last)
+      continue;
+    first = met++ ? first : collective->step;
+    last = collective->step;
+  }
+  u32 trained = 0;
+  for (i32 step = first + 1; step <= last; step++)
+    trained += analysis_is_training(a, (u32)step);
+  return met > 1 && trained ? (double)trained / (met - 1) : 1;
+}
+
 int straggler_name(struct straggler_test *c, u32 comm, const struct verdict *v) {
   struct rank_result *out = &c->a->results->ranks[v->rank];
   double expected = (double)v->tested / v->members;
@@ -304,6 +323,7 @@ int straggler_name(struct straggler_test *c, u32 comm, const struct verdict *v) 
   out->p_value = fmin(1, v->p * c->tests);
   out->imposed_wait_ms = v->imposed_ns / 1e6;
   out->lateness_ms = v->typical_ns / 1e6;
+  out->late_a_step_ms = out->lateness_ms / steps_between_meetings(c->a, comm);
   return out->collective ? set_late_steps(c, v, out) : -ENOMEM;
 }
 
@@ -419,7 +439,7 @@ static double idle_figure(const struct analysis *a, u32 rank) {
 }
 
 static enum straggler_reason reason_for(struct straggler_test *c, u32 rank) {
-  double enough = REASON_SHARE * c->a->results->ranks[rank].lateness_ms;
+  double enough = REASON_SHARE * c->a->results->ranks[rank].late_a_step_ms;
   if (excess_ms(c, rank, input_figure) >= enough)
     return STRAGGLER_SLOW_INPUT;
   if (excess_ms(c, rank, compute_figure) >= enough)
@@ -492,7 +512,8 @@ int stragglers_analyse(struct analysis *a) {
   r->sync_skew_ms = NAN;
   int error = 0;
   for (u32 i = 0; i < r->n_ranks; i++)
-    r->ranks[i].lateness_ms = r->ranks[i].late_more_ms = r->ranks[i].late_error_ms = NAN;
+    r->ranks[i].lateness_ms = r->ranks[i].late_a_step_ms = r->ranks[i].late_more_ms =
+        r->ranks[i].late_error_ms = NAN;
   c.first = NULL;
   arrival_times_prepare(&c);
   if (!a->whole_run)

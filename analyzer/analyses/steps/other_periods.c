@@ -8,9 +8,7 @@
 
 #include "analyses/steps/other_work.h"
 
-/* A shorter period is rather part of training: an optimizer that steps every fourth batch, as many
- * loader workers. And fewer than three steps make no period. */
-#define SHORTEST_PERIOD 5u
+/* Fewer than three steps make no period. */
 #define LEAST_HITS 3u
 #define STARTS_TRIED 64u
 
@@ -19,9 +17,9 @@ static bool may_recur(const struct long_step *step, u32 leave_out) {
 }
 
 /* Progressions over n steps with k members. */
-static double count_progressions(u32 n, u32 k) {
+static double count_progressions(const struct recurrence_wanted *wanted, u32 n, u32 k) {
   double sum = 0;
-  for (u32 period = SHORTEST_PERIOD; period <= n; period++) {
+  for (u32 period = wanted->shortest; period <= n && period <= wanted->longest; period++) {
     /* offsets o < period with (k - 1) period <= n - 1 - o < k period */
     double last = (double)n - 1 - (double)(k - 1) * period;
     double first = fmax(0, last - period + 1);
@@ -31,8 +29,9 @@ static double count_progressions(u32 n, u32 k) {
   return sum;
 }
 
-static double chance_of_period(u32 n, u32 m, u32 hits, u32 misses) {
-  double chance = log(count_progressions(n, hits + misses));
+static double chance_of_period(const struct recurrence_wanted *wanted, u32 n, u32 m, u32 hits,
+                               u32 misses) {
+  double chance = log(count_progressions(wanted, n, hits + misses));
   for (u32 i = 0; i < hits; i++)
     chance += log((double)(m - i) / (n - i));
   for (u32 i = 0; i < misses; i++)
@@ -50,7 +49,8 @@ static u32 count_as_long(const struct long_steps *steps, u32 leave_out, double l
 }
 
 /* A step that also belongs to another period counts neither for nor against this one. */
-static bool check_period(const struct long_steps *steps, u32 leave_out, struct recurrence *r) {
+static bool check_period(const struct long_steps *steps, const struct recurrence_wanted *wanted,
+                         struct recurrence *r) {
   u32 shared = 0, members = 0;
   double least = INFINITY;
   r->hits = 0;
@@ -58,7 +58,7 @@ static bool check_period(const struct long_steps *steps, u32 leave_out, struct r
     members++;
   for (u32 i = 0; i < steps->n; i++) {
     const struct long_step *step = &steps->at[i];
-    if (!recurrence_has(r, step->step) || !may_recur(step, leave_out))
+    if (!recurrence_has(r, step->step) || !may_recur(step, wanted->leave_out))
       continue;
     shared += step->group != 0;
     r->hits += step->group == 0;
@@ -67,25 +67,25 @@ static bool check_period(const struct long_steps *steps, u32 leave_out, struct r
   u32 misses = members - shared - r->hits;
   if (r->hits < LEAST_HITS || 10 * misses > r->hits)
     return false;
-  r->chance = chance_of_period(steps->end - steps->first, count_as_long(steps, leave_out, least),
-                               r->hits, misses);
+  r->chance = chance_of_period(wanted, steps->end - steps->first,
+                               count_as_long(steps, wanted->leave_out, least), r->hits, misses);
   return true;
 }
 
-bool other_find_recurrence(const struct long_steps *steps, u32 leave_out, double most_chance,
+bool other_find_recurrence(const struct long_steps *steps, const struct recurrence_wanted *wanted,
                            struct recurrence *found) {
   u32 starts[STARTS_TRIED], n = 0;
-  *found = (struct recurrence){.chance = most_chance};
+  *found = (struct recurrence){.chance = wanted->most_chance};
   for (u32 i = 0; i < steps->n && n < STARTS_TRIED; i++)
-    if (may_recur(&steps->at[i], leave_out) && !steps->at[i].group)
+    if (may_recur(&steps->at[i], wanted->leave_out) && !steps->at[i].group)
       starts[n++] = steps->at[i].step;
   for (u32 i = 0; i < n; i++)
     for (u32 k = i + 1; k < n; k++) {
       struct recurrence r = {.period = starts[k] - starts[i]};
-      if (r.period < SHORTEST_PERIOD)
+      if (r.period < wanted->shortest || r.period > wanted->longest)
         continue;
       r.first = starts[i] - (starts[i] - steps->first) / r.period * r.period;
-      if (check_period(steps, leave_out, &r) && r.chance < found->chance)
+      if (check_period(steps, wanted, &r) && r.chance < found->chance)
         *found = r;
     }
   return found->hits > 0;

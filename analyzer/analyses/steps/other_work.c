@@ -33,21 +33,23 @@ const char *describe_steps(struct arena *arena, const double *step, u32 n) {
   return shown < n ? arena_printf(arena, "%s and %u more", text, n - shown) : text;
 }
 
-static const char *describe_content(struct arena *arena, const struct other_work *work,
-                                    u8 content) {
-  switch (content) {
-  case CONTENT_FORWARD:
-    return "forward only";
-  case CONTENT_ONE_RANK:
-    return work->rank == INDEX_NONE
-               ? "on one rank while the others wait"
-               : arena_printf(arena, "on rank %u alone while the others wait", work->rank);
-  case CONTENT_CALLS:
-    return arena_printf(arena, "with %s that other steps do not have",
-                        work->collective ? work->collective : "collectives");
-  default:
-    return "outside forward, backward and optimizer";
-  }
+const char *describe_content(u8 content) {
+  static const char *const words[CONTENTS] = {
+      [CONTENT_UNKNOWN] = "in what is not known",
+      [CONTENT_TRAINING] = "in backward, optimizer or input",
+      [CONTENT_FORWARD] = "forward only",
+      [CONTENT_ONE_RANK] = "on one rank while the others wait",
+      [CONTENT_OUTSIDE] = "outside forward, backward and optimizer",
+      [CONTENT_CALLS] = "with collectives that other steps do not have"};
+  return words[content];
+}
+
+static const char *describe_work(struct arena *arena, const struct other_work *work, u8 content) {
+  if (content == CONTENT_ONE_RANK && work->rank != INDEX_NONE)
+    return arena_printf(arena, "on rank %u alone while the others wait", work->rank);
+  if (content == CONTENT_CALLS && work->collective)
+    return arena_printf(arena, "with %s that other steps do not have", work->collective);
+  return describe_content(content);
 }
 
 static const char *work_name(struct arena *arena, const struct other_work *work) {
@@ -118,7 +120,7 @@ static int add_work(struct analysis *a, struct long_steps *steps, const struct k
   if (kind->rank != INDEX_NONE)
     work->rank = a->model->ranks[kind->rank].rank;
   work->collective = kind->op ? op_name(kind->op) : NULL;
-  work->what = describe_content(a->arena, work, kind->content);
+  work->what = describe_work(a->arena, work, kind->content);
   work->steps = describe_steps(a->arena, work->step, kind->n);
   work->name = work_name(a->arena, work);
   return work->name ? 0 : -ENOMEM;
@@ -253,7 +255,8 @@ static int add_contained_work(struct analysis *a, struct arena *scratch, struct 
   *j = (struct judging){.a = a,
                         .steps = steps,
                         .extras = extras,
-                        .open = extras->n == MOST_EXTRAS ? ~0ull : (1ull << extras->n) - 1,
+                        .open = (extras->n == MOST_EXTRAS ? ~0ull : (1ull << extras->n) - 1) &
+                                ~extras->in_turn,
                         .values = arena_array(scratch, size_sum(a->n_steps, 1), sizeof(double)),
                         .own = arena_array(scratch, size_sum(a->n_steps, 1), sizeof(u32))};
   while (judge_next(j))
@@ -278,18 +281,20 @@ static void list_recurring(const struct long_steps *steps, const struct recurren
 
 /* Kinds that only their time shows. */
 static int add_recurring_work(struct analysis *a, struct arena *scratch, struct long_steps *steps) {
-  const u32 leave_out = 1u << CONTENT_UNKNOWN | 1u << CONTENT_TRAINING;
+  const struct recurrence_wanted wanted = {OTHER_WORK_PERIOD, UINT32_MAX,
+                                           1u << CONTENT_UNKNOWN | 1u << CONTENT_TRAINING,
+                                           OTHER_WORK_SIGNIFICANCE};
   struct recurrence r;
   u32 *own = arena_array(scratch, size_sum(a->n_steps, 1), sizeof(u32));
   double *excess = arena_array(scratch, size_sum(a->n_steps, 1), sizeof(double));
   int error = 0;
   while (!error && a->results->n_other_work < MOST_KINDS &&
-         other_find_recurrence(steps, leave_out, OTHER_WORK_SIGNIFICANCE, &r)) {
+         other_find_recurrence(steps, &wanted, &r)) {
     struct kind kind = {.period = r.period, .own = own};
     u32 *members = arena_array(a->arena, size_sum(a->n_steps, 1), sizeof(u32));
     for (u32 i = 0; i < steps->n; i++)
       if (recurrence_has(&r, steps->at[i].step) && steps->at[i].is_long && !steps->at[i].group &&
-          !(leave_out >> steps->at[i].content & 1)) {
+          !(wanted.leave_out >> steps->at[i].content & 1)) {
         excess[kind.n_own] = steps->at[i].excess_ms;
         own[kind.n_own++] = i;
       }
@@ -333,6 +338,7 @@ int other_work_prepare(struct analysis *a) {
   int error = 0;
   step_extras_list(a, &scratch, extras);
   other_content_list(a, extras, &scratch, &steps);
+  turns_find(a, extras, &scratch, &steps);
   error = add_contained_work(a, &scratch, &steps, extras);
   if (!error)
     error = add_recurring_work(a, &scratch, &steps);

@@ -51,10 +51,28 @@ struct recurrence {
   double chance; /* the probability that as many long steps would be there by chance */
 };
 
-/* The period among steps of no group, whose content is not in `leave_out` (a bit each), that is
- * least likely to be chance; false if none is below `most_chance`. */
-bool other_find_recurrence(const struct long_steps *steps, u32 leave_out, double most_chance,
+/* A shorter period is rather part of training: an optimizer that steps every fourth batch, as many
+ * loader workers. */
+#define OTHER_WORK_PERIOD 5u
+
+/* What a period must be: of `shortest` to `longest` steps, of steps of no group whose content is
+ * not in `leave_out` (a bit each), and by chance with at most `most_chance`. */
+struct recurrence_wanted {
+  u32 shortest, longest, leave_out;
+  double most_chance;
+};
+
+/* The one that is least likely to be chance; false if there is none. */
+bool other_find_recurrence(const struct long_steps *steps, const struct recurrence_wanted *wanted,
                            struct recurrence *found);
+
+/* Finds the parts of training that only every n-th step holds, takes their time away from these
+ * steps, and tells of the rest whether it is still long. */
+void turns_find(struct analysis *a, struct step_extras *extras, struct arena *scratch,
+                struct long_steps *steps);
+
+/* What the content is called in the report. */
+const char *describe_content(u8 content);
 
 /* "steps 20, 40, 60 and 2 more", of numbers in the run. NULL when out of memory. */
 const char *describe_steps(struct arena *arena, const double *step, u32 n);

@@ -27,6 +27,7 @@ struct call_kind {
   u32 votes;
   u32 steps; /* that have any */
   u32 extra; /* that have more than usual */
+  u64 bytes;
   u8 op;
 };
 
@@ -48,6 +49,7 @@ static struct call_kind *kind_of(struct counting *c, const struct collective *co
     at = (at + 1) & (c->slots - 1);
   c->kinds[at].key = key;
   c->kinds[at].op = collective->op;
+  c->kinds[at].bytes = collective->bytes;
   return &c->kinds[at];
 }
 
@@ -120,11 +122,12 @@ static u32 period_of(const struct analysis *a, const u32 *steps, u32 n) {
 
 /* Adds one kind; if other kinds have the same steps, to those. */
 static void add_extra(const struct analysis *a, struct arena *arena, struct step_extras *out,
-                      const u32 *steps, u32 n, u8 op) {
+                      const u32 *steps, u32 n, u8 op, u64 bytes) {
   for (u32 i = 0; i < out->n; i++) {
     struct step_extra *same = &out->at[i];
     if (same->n == n && memcmp(same->steps, steps, n * sizeof(*steps)) == 0) {
       same->op = same->op ? same->op : op;
+      same->bytes = bytes > same->bytes ? bytes : same->bytes;
       return;
     }
   }
@@ -134,8 +137,12 @@ static void add_extra(const struct analysis *a, struct arena *arena, struct step
   memcpy(copy, steps, n * sizeof(*steps));
   for (u32 i = 0; i < n; i++)
     out->of_step[steps[i]] |= 1ull << out->n;
-  out->at[out->n++] = (struct step_extra){
-      .steps = copy, .n = n, .period = period_of(a, steps, n), .op = op, .forward = op == 0};
+  out->at[out->n++] = (struct step_extra){.steps = copy,
+                                          .n = n,
+                                          .period = period_of(a, steps, n),
+                                          .op = op,
+                                          .bytes = bytes,
+                                          .forward = op == 0};
 }
 
 /* If more than a fifth of the steps have calls of their own at no fixed distance, as when sizes are
@@ -169,7 +176,8 @@ static void group_calls(struct counting *c, struct arena *arena, struct step_ext
     for (n = 0; i + n < kept && c->extras.at[i + n].kind == c->extras.at[i].kind; n++)
       steps[n] = c->extras.at[i + n].step;
     if (irregular || period_of(c->a, steps, n))
-      add_extra(c->a, arena, out, steps, n, c->kinds[c->extras.at[i].kind].op);
+      add_extra(c->a, arena, out, steps, n, c->kinds[c->extras.at[i].kind].op,
+                c->kinds[c->extras.at[i].kind].bytes);
   }
 }
 
@@ -220,7 +228,7 @@ static void list_forward_only(const struct analysis *a, struct arena *arena,
     if (has[a->first_step + i])
       steps[n++] = a->first_step + i;
   if (n && n <= a->n_steps / MOST_OFTEN)
-    add_extra(a, arena, out, steps, n, 0);
+    add_extra(a, arena, out, steps, n, 0, 0);
 }
 
 void step_extras_list(const struct analysis *a, struct arena *arena, struct step_extras *out) {
@@ -228,4 +236,8 @@ void step_extras_list(const struct analysis *a, struct arena *arena, struct step
       .of_step = arena_array(arena, size_sum(a->model->steps.n, 1), sizeof(*out->of_step))};
   list_forward_only(a, arena, out);
   list_calls(a, arena, out);
+  for (u32 i = 0; i < a->model->n_collectives && !out->usual_calls; i++) {
+    i32 step = a->model->collectives[i].step;
+    out->usual_calls = step >= (i32)a->first_step && !out->of_step[step];
+  }
 }

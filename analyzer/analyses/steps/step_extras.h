@@ -14,13 +14,16 @@ struct step_extra {
   u32 n;
   u32 period;   /* their distance, if it is always the same; 0 */
   u8 op;        /* of a collective among them; 0: none */
+  u64 bytes;    /* the largest of these collectives */
   bool forward; /* forward passes without backward are among them */
 };
 
 struct step_extras {
   struct step_extra at[MOST_EXTRAS];
   u32 n;
-  u64 *of_step; /* [model.steps.n] bit i: has at[i] */
+  u64 *of_step;     /* [model.steps.n] bit i: has at[i] */
+  bool usual_calls; /* some step that has none of them has a collective */
+  u64 in_turn;      /* bit i: at[i] is a part of training (turns.c) */
 };
 
 /* Of the analysed steps. Lives in the arena. 0, or -ENOMEM. */

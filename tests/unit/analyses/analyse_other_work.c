@@ -21,20 +21,31 @@
 
 enum place { IN_FORWARD, IN_BACKWARD, IN_DATA, IN_OTHER, NOT_KNOWN };
 
+/* As for other work: by chance in at most one run of a hundred. */
+static const struct recurrence_wanted rare = {OTHER_WORK_PERIOD, UINT32_MAX, 0, 0.01};
+
 struct run {
   struct cluster *cluster;
   struct results *results;
 };
 
-static struct run run_with(enum place place) {
+/* Collectives of all but every `meet_every`-th step are put outside of the steps. */
+static void leave_collectives(struct model *model, u32 meet_every) {
+  for (u32 i = 0; i < model->n_collectives; i++)
+    if (model->collectives[i].step % (i32)meet_every != (i32)meet_every - 1)
+      model->collectives[i].step = -1;
+}
+
+static struct run run_with_every(enum place place, u32 every, u32 meet_every) {
   struct cluster_options o = healthy_cpu();
   o.slow_step = LONGER;
+  o.slow_every = every;
   struct run run = {cluster_new(&o), NULL};
   struct model *model = &run.cluster->model;
   size_t cells = (size_t)model->steps.n * model->n_ranks;
   struct phase_times *phases = calloc(cells, sizeof(*phases));
   for (size_t i = 0; i < cells; i++) {
-    i64 longer = i / model->n_ranks % 10 == 9 ? LONGER : 0;
+    i64 longer = i / model->n_ranks % every == every - 1 ? LONGER : 0;
     phases[i] = (struct phase_times){.data = place == IN_DATA ? longer : 0,
                                      .forward = 100 * MS + (place == IN_FORWARD ? longer : 0),
                                      .backward = 220 * MS + (place == IN_BACKWARD ? longer : 0),
@@ -42,10 +53,15 @@ static struct run run_with(enum place place) {
                                      .other = 5 * MS + (place == IN_OTHER ? longer : 0)};
   }
   model->phases = place == NOT_KNOWN ? NULL : phases;
+  leave_collectives(model, meet_every);
   run.results = cluster_analyse(run.cluster, NULL);
   model->phases = NULL;
   free(phases);
   return run;
+}
+
+static struct run run_with(enum place place) {
+  return run_with_every(place, 10, 1);
 }
 
 static void end_run(struct run *run) {
@@ -112,11 +128,47 @@ static void training_stays_training(void **state) {
   }
 }
 
+static void check_turn(struct run *run, u32 period, const char *what) {
+  const struct results *r = run->results;
+  assert_int_equal(r->n_other_work, 0);
+  assert_int_equal(r->n_turns, 1);
+  assert_true(r->turns[0].period == period && fabs(r->turns[0].ms - 400) < 1);
+  assert_true(fabs(r->turns[0].sum_s - 0.4 * r->turns[0].count) < 0.01);
+  assert_non_null(strstr(r->turns[0].name, what));
+  assert_true(r->training_steps == 48);
+  assert_null(finding_of(r, "TIMING.JITTER"));
+  end_run(run);
+}
+
+/* What every third or fourth step holds belongs to training, whatever it is: no step of these is
+ * longer than it should be. */
+static void short_periods_are_part_of_training(void **state) {
+  static const char *const what[] = {[IN_FORWARD] = "forward only",
+                                     [IN_BACKWARD] = "in backward, optimizer or input",
+                                     [IN_DATA] = "in backward, optimizer or input",
+                                     [IN_OTHER] = "outside forward, backward and optimizer",
+                                     [NOT_KNOWN] = "in what is not known"};
+  (void)state;
+  for (u32 period = 3; period <= 4; period++)
+    for (enum place place = IN_FORWARD; place <= NOT_KNOWN; place++) {
+      struct run run = run_with_every(place, period, 1);
+      check_turn(&run, period, what[place]);
+    }
+}
+
+/* Training that synchronises its parameters every tenth step has collectives only there. */
+static void synchronisation_is_part_of_training(void **state) {
+  (void)state;
+  struct run run = run_with_every(IN_OTHER, 10, 10);
+  check_turn(&run, 10, "every 10th step takes 400 ms longer, with all_reduce");
+}
+
 /* Randomly placed long steps appear periodic in at most one of a hundred runs, as the threshold
  * promises. */
 static void chance_makes_no_period(void **state) {
   enum { RUNS = 500, STEPS = 200 };
-  u32 found = 0, seed = 1;
+  static const struct recurrence_wanted in_turn = {2, OTHER_WORK_PERIOD - 1, 0, 0.01};
+  u32 found = 0, found_in_turn = 0, seed = 1;
   (void)state;
   for (u32 i = 0; i < RUNS; i++) {
     struct long_step at[STEPS];
@@ -129,8 +181,10 @@ static void chance_makes_no_period(void **state) {
       }
     }
     struct recurrence r;
-    found += other_find_recurrence(&steps, 0, 0.01, &r);
+    found += other_find_recurrence(&steps, &rare, &r);
+    found_in_turn += other_find_recurrence(&steps, &in_turn, &r);
   }
+  assert_true(found_in_turn <= RUNS / 50);
   assert_true(found <= RUNS / 50);
 }
 
@@ -145,11 +199,11 @@ static void two_periods_are_found(void **state) {
       at[steps.n++] =
           (struct long_step){.step = step, .excess_ms = step % 20 == 0 ? 100 : 40, .is_long = true};
   steps.first = 3;
-  assert_true(other_find_recurrence(&steps, 0, 0.01, &r));
+  assert_true(other_find_recurrence(&steps, &rare, &r));
   assert_true(r.period == 20 && r.first == 20 && r.hits == 5);
   for (u32 i = 0; i < steps.n; i++)
     at[i].group = recurrence_has(&r, at[i].step);
-  assert_true(other_find_recurrence(&steps, 0, 0.01, &r));
+  assert_true(other_find_recurrence(&steps, &rare, &r));
   assert_true(r.period == 25 && r.first == 25 && r.hits == 3);
 }
 
@@ -157,6 +211,8 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(recurring_work_is_left_out),
       cmocka_unit_test(training_stays_training),
+      cmocka_unit_test(short_periods_are_part_of_training),
+      cmocka_unit_test(synchronisation_is_part_of_training),
       cmocka_unit_test(chance_makes_no_period),
       cmocka_unit_test(two_periods_are_found),
   };

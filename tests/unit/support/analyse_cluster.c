@@ -64,6 +64,11 @@ static u32 launch(struct actor *a, u32 name) {
   return call;
 }
 
+static i64 slow_part(const struct cluster_options *o, u32 step) {
+  u32 every = o->slow_every ? o->slow_every : 10;
+  return step % every == every - 1 ? o->slow_step : 0;
+}
+
 static i64 work(struct actor *a, i64 ns) {
   const struct cluster_options *o = &a->c->options;
   bool is_slow = a->step >= o->slow_from && (!o->slow_until || a->step < o->slow_until);
@@ -83,7 +88,7 @@ static void begin_step_gpu(struct actor *a, u32 step) {
   i64 device = a->now + LATENCY;
   u32 phase = add_span(a, SPAN_PHASE, TSCOPE_PHASE_FORWARD, 0, NAME_NONE, a->now, 0);
   u32 call = launch(a, NAME_LAUNCH);
-  i64 f_end = device + work(a, o->forward + (o->slow_step && step % 10 == 9 ? o->slow_step : 0));
+  i64 f_end = device + work(a, o->forward + slow_part(o, step));
   u32 f = add_span(a, SPAN_KERNEL, 0, 1, NAME_FORWARD, device, f_end);
   a->t->spans[f].launch = call;
   append(&a->t->compute, device, f_end);
@@ -126,7 +131,7 @@ static void begin_step_cpu(struct actor *a, u32 step) {
   if (input)
     add_span(a, SPAN_PHASE, TSCOPE_PHASE_DATA, 0, NAME_NONE, a->now, a->now + input);
   a->now += input;
-  i64 forward = work(a, o->forward + (o->slow_step && step % 10 == 9 ? o->slow_step : 0));
+  i64 forward = work(a, o->forward + slow_part(o, step));
   i64 compute_begin = a->now;
   add_span(a, SPAN_PHASE, TSCOPE_PHASE_FORWARD, 0, NAME_NONE, a->now, a->now + forward);
   a->now += forward;

@@ -38,6 +38,7 @@ struct cluster_options {
   double noise;                   /* compute varies uniformly by this fraction */
   u32 seed;
   i64 slow_step;     /* every tenth step takes this much longer in F, on all ranks */
+  u32 slow_every;    /* not every tenth step but every n-th; 0: every tenth */
   bool no_overlap;   /* A1 starts after B2 too */
   bool unaligned;    /* as if clocks could not be aligned */
   bool no_gpu_times; /* calls and launches only */

@@ -25,7 +25,7 @@ static const struct sampled_line *straggler_line(const struct rank_result *rank)
   if (rank->reason == STRAGGLER_SLOW_INPUT && rank->slow_in_workers)
     return rank->slow_in_workers;
   const struct sampled_line *line = rank->slow_line;
-  return line && line->more_ms >= REASON_SHARE * rank->lateness_ms ? line : NULL;
+  return line && line->more_ms >= REASON_SHARE * rank->late_a_step_ms ? line : NULL;
 }
 
 static char *unseen_action(struct findings *f, const struct rank_result *rank, const char *host) {

@@ -84,6 +84,14 @@ static int add_other_work_finding(struct findings *f, u32 kind) {
       arena_text(arena, other_work_action(work)), &work->rank, work->rank != INDEX_NONE);
 }
 
+/* Lengths of training steps, less what they take longer for what they hold in turn. */
+struct deviations {
+  double median_ms, p95_ms, variation;
+  double lost_ms; /* above the median, in all */
+  struct long_steps longer;
+  u32 worst; /* INDEX_NONE */
+};
+
 /* The steps that stand out, their period if they have one, and the longest. */
 static const char *describe_long_steps(struct findings *f, const struct long_steps *longer,
                                        u32 worst, struct arena *scratch) {
@@ -94,7 +102,9 @@ static const char *describe_long_steps(struct findings *f, const struct long_ste
   for (u32 i = 0; step && i < longer->n; i++)
     step[i] = first + longer->at[i].step;
   const char *list = step ? describe_steps(arena, step, longer->n) : NULL;
-  bool recur = other_find_recurrence(longer, 0, OTHER_WORK_SIGNIFICANCE, &r);
+  const struct recurrence_wanted wanted = {OTHER_WORK_PERIOD, UINT32_MAX, 0,
+                                           OTHER_WORK_SIGNIFICANCE};
+  bool recur = other_find_recurrence(longer, &wanted, &r);
   const char *period = recur
                            ? arena_printf(arena,
                                           " %u of them come every %u steps, from step %u on; "
@@ -105,6 +115,22 @@ static const char *describe_long_steps(struct findings *f, const struct long_ste
              ? arena_printf(arena, "They are %s; the longest is step %u with %s.%s", list,
                             first + worst, duration_ms(f->r->step_ms[worst]).text, period)
              : NULL;
+}
+
+/* The line of what steps hold in turn. */
+static int find_turn_lines(struct findings *f) {
+  struct arena scratch = {0};
+  bool *holds = arena_array(&scratch, size_sum(f->a->model->steps.n, 1), sizeof(*holds));
+  int error = 0;
+  for (u32 turn = 1; turn <= f->r->n_turns && !error; turn++) {
+    struct step_line at;
+    for (u32 step = 0; step < f->a->model->steps.n; step++)
+      holds[step] = analysis_turn_of(f->a, step) == turn;
+    error = step_line_of_long_steps(f->a, holds, f->r->turns[turn - 1].ms, &at);
+    f->r->turns[turn - 1].at = !error && at.line ? at.line->place : NULL;
+  }
+  arena_release(&scratch);
+  return error;
 }
 
 /* What these steps run that the others do not. */
@@ -119,11 +145,12 @@ static int line_of_long_steps(struct findings *f, const struct long_steps *longe
   return step_line_of_long_steps(f->a, is_long, median_of(excess, longer->n), at);
 }
 
-static int add_long_steps_finding(struct findings *f, const struct long_steps *longer, u32 worst,
-                                  double lost, struct arena *scratch) {
+static int add_long_steps_finding(struct findings *f, const struct deviations *of,
+                                  struct arena *scratch) {
+  const struct long_steps *longer = &of->longer;
   const struct results *r = f->r;
   struct arena *arena = f->a->arena;
-  const char *which = describe_long_steps(f, longer, worst, scratch);
+  const char *which = describe_long_steps(f, longer, of->worst, scratch);
   struct step_line at;
   int error = line_of_long_steps(f, longer, scratch, &at);
   const char *where = error ? NULL : describe_step_line(f, &at);
@@ -133,49 +160,82 @@ static int add_long_steps_finding(struct findings *f, const struct long_steps *l
   if (r->path_steps_used == f->a->n_training)
     worth_of(f, &(struct cure){&long_steps, 1}, NAN);
   return finding_add(
-      f, lost >= WORTH_ALARM * r->analysed_s * 1e3 ? SEVERITY_CRITICAL : SEVERITY_WARNING,
-      lost / 1e3,
+      f, of->lost_ms >= WORTH_ALARM * r->analysed_s * 1e3 ? SEVERITY_CRITICAL : SEVERITY_WARNING,
+      of->lost_ms / 1e3,
       arena_printf(arena, "%u of %u steps%s take at least %.0f %% longer than the typical one%s",
                    longer->n, f->a->n_training, r->n_other_work ? " of training" : "",
                    100 * JITTER_TAIL, name_step_line(f, &at)),
       arena_printf(
-          arena, "Median %.3g ms, 95th percentile %.3g ms, coefficient of variation %.0f %%. %s%s",
-          r->step_median_ms, r->step_p95_ms, 100 * r->step_cv, which, where),
+          arena,
+          "Median %.3g ms, 95th percentile %.3g ms, coefficient of variation %.0f %%. %s%s%s",
+          of->median_ms, of->p95_ms, 100 * of->variation,
+          r->n_turns ? "What some steps hold in turn is taken away from them here. " : "", which,
+          where),
       arena_text(arena, "Look at what happens only in those steps: checkpoints, evaluation, "
                         "logging, garbage collection (gc.freeze, or collect at fixed steps), input "
                         "of very unequal length, other jobs on the machine or network."),
       &rank, at.line && at.rank != INDEX_NONE);
 }
 
-static int find_long_steps(struct findings *f) {
-  const struct results *r = f->r;
+/* The median of the training steps that hold the same in turn, for each of them. */
+static double *usual_lengths(const struct findings *f, struct arena *scratch) {
   const struct analysis *a = f->a;
-  struct arena scratch = {0};
-  struct long_steps longer = {.first = a->first_step, .end = a->first_step + a->n_steps};
-  double tail = r->step_p95_ms / r->step_median_ms - 1, lost = 0;
-  if (a->n_training < JITTER_MIN_STEPS || !(tail >= JITTER_TAIL) ||
-      !(r->step_cv >= JITTER_VARIATION))
-    return 0;
-  u32 worst = INDEX_NONE;
-  longer.at = arena_array(&scratch, a->n_steps + 1u, sizeof(*longer.at));
-  int error = longer.at ? 0 : -ENOMEM;
-  for (u32 step = longer.first; step < longer.end && !error; step++) {
-    double ms = r->step_ms[step], more = ms - r->step_median_ms;
-    if (isnan(ms) || !analysis_is_training(a, step))
-      continue;
-    lost += more > 0 ? more : 0;
-    if (more >= JITTER_TAIL * r->step_median_ms)
-      longer.at[longer.n++] = (struct long_step){.step = step, .excess_ms = more, .is_long = true};
-    worst = worst == INDEX_NONE || ms > r->step_ms[worst] ? step : worst;
+  double *usual = arena_array(scratch, f->r->n_turns + 1u, sizeof(*usual));
+  double *ms = arena_array(scratch, size_sum(a->n_steps, 1), sizeof(*ms));
+  for (u32 turn = 0; turn <= f->r->n_turns; turn++) {
+    u32 n = 0;
+    for (u32 step = a->first_step; step < a->first_step + a->n_steps; step++)
+      if (analysis_is_training(a, step) && analysis_turn_of(a, step) == turn &&
+          !isnan(f->r->step_ms[step]))
+        ms[n++] = f->r->step_ms[step];
+    usual[turn] = median_of(ms, n);
   }
-  if (!error)
-    error = add_long_steps_finding(f, &longer, worst, lost, &scratch);
+  return usual;
+}
+
+static void find_deviations(const struct findings *f, struct arena *scratch,
+                            struct deviations *out) {
+  const struct analysis *a = f->a;
+  const double *usual = usual_lengths(f, scratch);
+  double *ms = arena_array(scratch, size_sum(a->n_steps, 1), sizeof(*ms)), most = 0;
+  u32 n = 0;
+  *out = (struct deviations){
+      .median_ms = usual[0],
+      .longer = {.first = a->first_step,
+                 .end = a->first_step + a->n_steps,
+                 .at = arena_array(scratch, size_sum(a->n_steps, 1), sizeof(struct long_step))},
+      .worst = INDEX_NONE};
+  for (u32 step = out->longer.first; step < out->longer.end; step++) {
+    double more = f->r->step_ms[step] - usual[analysis_turn_of(a, step)];
+    if (isnan(more) || !analysis_is_training(a, step))
+      continue;
+    ms[n++] = usual[0] + more;
+    out->lost_ms += fmax(0, more);
+    if (more >= JITTER_TAIL * usual[0])
+      out->longer.at[out->longer.n++] =
+          (struct long_step){.step = step, .excess_ms = more, .is_long = true};
+    out->worst = out->worst == INDEX_NONE || more > most ? step : out->worst;
+    most = fmax(most, more);
+  }
+  out->variation = variation_of(ms, n);
+  out->p95_ms = quantile_of(ms, n, 0.95);
+}
+
+static int find_long_steps(struct findings *f) {
+  struct arena scratch = {0};
+  struct deviations of;
+  int error = 0;
+  if (f->a->n_training < JITTER_MIN_STEPS)
+    return 0;
+  find_deviations(f, &scratch, &of);
+  if (of.variation >= JITTER_VARIATION && of.p95_ms / of.median_ms - 1 >= JITTER_TAIL)
+    error = add_long_steps_finding(f, &of, &scratch);
   arena_release(&scratch);
   return error;
 }
 
 int rule_jitter(struct findings *f) {
-  int error = 0;
+  int error = find_turn_lines(f);
   for (u32 i = 0; i < f->r->n_other_work && !error; i++)
     error = add_other_work_finding(f, i);
   return error || f->a->whole_run ? error : find_long_steps(f);

@@ -362,6 +362,8 @@ panel({
       ['p95', ms(s.p95_ms)],
       ['spread (CV)', percent(s.cv)],
       ['training only', report.steps.other.length ? plural(report.steps.training, 'step') : null],
+      ['in turn', report.steps.in_turn.map((part) =>
+        part.name + (part.at ? `, at ${part.at}` : '')).join('; ') || null],
       ['slower for good', isKnown(s.changed_step) ? 'from step ' + s.changed_step : null],
       ['found by', s.method],
       ['host ahead', ahead, 'median'],

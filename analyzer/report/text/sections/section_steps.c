@@ -69,6 +69,19 @@ static void put_other_work(struct pen *pen, const struct results *results) {
   }
 }
 
+/* What every n-th step of training holds besides. */
+static void put_turns(struct pen *pen, const struct results *results) {
+  for (u32 i = 0; i < results->n_turns; i++) {
+    const struct step_turn *turn = &results->turns[i];
+    section_label(pen, i ? "" : "in turn");
+    pen_words(pen, STYLE_PLAIN, VALUE_INDENT, turn->name);
+    if (turn->at)
+      pen_item_format(pen, STYLE_PLAIN, VALUE_INDENT, "at %s", turn->at);
+    pen_item_format(pen, STYLE_DIM, VALUE_INDENT, "%s in all · part of training",
+                    duration_s(turn->sum_s).text);
+  }
+}
+
 static void put_kinds(struct pen *pen, const struct results *results) {
   for (u32 i = 0; i < results->n_step_kinds; i++) {
     const struct step_kind_result *kind = &results->step_kinds[i];
@@ -109,6 +122,7 @@ static void steps_body(struct pen *pen, const struct results *results,
                   duration_ms(results->step_mean_ms).text);
   pen_item_format(pen, STYLE_PLAIN, VALUE_INDENT, "CV %s", percent(results->step_cv).text);
   put_kinds(pen, results);
+  put_turns(pen, results);
   put_other_work(pen, results);
   put_host_ahead(pen, results);
   section_label(pen, "throughput");

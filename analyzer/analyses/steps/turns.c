@@ -1,0 +1,129 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Parts of training that only every n-th step holds. Their steps count as training, but must not be
+ * called slow: they are longer by what the job does in turn. Two things are such parts:
+ * collectives that move parameters in a job whose other steps have no collective at all (training
+ * that synchronises every tenth step), and steps that are longer at a distance too short for
+ * checkpoints or validation (data is collected before every fourth update; four loader workers).
+ */
+#include <math.h>
+
+#include "analyses/queries.h"
+#include "analyses/steps/other_work.h"
+#include "analyses/thresholds.h"
+#include "base/quantity.h"
+#include "base/statistics.h"
+
+#define MOST_TURNS 8u
+
+/* An all_reduce of a loss or of counts is smaller, and parameters are larger. */
+#define PARAMETERS_BYTES 4096u
+
+u32 analysis_turn_of(const struct analysis *a, u32 step) {
+  return a->turn_of ? a->turn_of[step] : 0;
+}
+
+struct turn {
+  u32 *steps; /* that hold it, indices into model.steps */
+  u32 n, period;
+  const char *what;
+};
+
+static const char *ordinal(struct arena *arena, u32 n) {
+  static const char *const ends[] = {"th", "st", "nd", "rd"};
+  bool teen = n / 10 % 10 == 1;
+  return arena_printf(arena, "%u%s", n, ends[teen || n % 10 > 3 ? 0 : n % 10]);
+}
+
+static const char *name_turn(struct arena *arena, const struct turn *turn, double ms) {
+  const char *which = turn->period
+                          ? arena_printf(arena, "every %s step", ordinal(arena, turn->period))
+                          : arena_printf(arena, "each of %u steps", turn->n);
+  return arena_printf(arena, "%s takes %s longer, %s", which, duration_ms(ms).text, turn->what);
+}
+
+/* What is left of a step may be work of another kind, if it is long by itself. */
+static void take_turn_away(struct long_steps *steps, u32 step, double ms) {
+  steps->excess_ms[step - steps->first] -= ms;
+  for (u32 i = 0; i < steps->n; i++)
+    if (steps->at[i].step == step) {
+      steps->at[i].excess_ms -= ms;
+      steps->at[i].is_long =
+          steps->at[i].excess_ms >= OTHER_WORK_OF_STEP * fmax(steps->typical_ms, ms);
+    }
+}
+
+static void add_turn(struct analysis *a, struct arena *scratch, struct long_steps *steps,
+                     const struct turn *turn) {
+  double *excess = arena_array(scratch, size_sum(turn->n, 1), sizeof(double)), sum = 0;
+  u32 n = 0;
+  for (u32 i = 0; i < turn->n; i++) {
+    double ms = steps->excess_ms[turn->steps[i] - steps->first];
+    if (!isnan(ms))
+      sum += excess[n++] = ms;
+  }
+  double ms = median_of(excess, n);
+  if (!(ms > 0) || a->results->n_turns == MOST_TURNS)
+    return;
+  struct step_turn *out = &a->results->turns[a->results->n_turns++];
+  *out = (struct step_turn){.name = name_turn(a->arena, turn, ms),
+                            .period = turn->period ? turn->period : (double)NAN,
+                            .count = turn->n,
+                            .ms = ms,
+                            .sum_s = sum / 1e3,
+                            .what = turn->what};
+  for (u32 i = 0; i < turn->n; i++) {
+    a->turn_of[turn->steps[i]] = (u8)a->results->n_turns;
+    take_turn_away(steps, turn->steps[i], ms);
+  }
+}
+
+/* Collectives that move parameters, of steps that alone have any. */
+static void find_synchronisation(struct analysis *a, struct step_extras *extras,
+                                 struct arena *scratch, struct long_steps *steps) {
+  u32 best = INDEX_NONE;
+  for (u32 i = 0; i < extras->n && !extras->usual_calls; i++)
+    if (extras->at[i].bytes >= PARAMETERS_BYTES &&
+        (best == INDEX_NONE || extras->at[i].n > extras->at[best].n))
+      best = i;
+  if (best == INDEX_NONE)
+    return;
+  const struct step_extra *extra = &extras->at[best];
+  extras->in_turn |= 1ull << best;
+  add_turn(a, scratch, steps,
+           &(struct turn){
+               extra->steps, extra->n, extra->period,
+               arena_printf(a->arena, "with %s that other steps do not have", op_name(extra->op))});
+}
+
+/* The content of most of the steps that are long. */
+static u8 content_of(const struct long_steps *steps, const struct recurrence *r) {
+  u32 times[CONTENTS] = {0};
+  u8 most = CONTENT_UNKNOWN;
+  for (u32 i = 0; i < steps->n; i++)
+    times[steps->at[i].content] += steps->at[i].is_long && recurrence_has(r, steps->at[i].step);
+  for (u8 content = 0; content < CONTENTS; content++)
+    most = times[content] > times[most] ? content : most;
+  return most;
+}
+
+static void find_short_periods(struct analysis *a, struct arena *scratch,
+                               struct long_steps *steps) {
+  const struct recurrence_wanted wanted = {2, OTHER_WORK_PERIOD - 1, 0, OTHER_WORK_SIGNIFICANCE};
+  struct recurrence r;
+  for (u32 found = 0; found < MOST_TURNS && other_find_recurrence(steps, &wanted, &r); found++) {
+    struct turn turn = {arena_array(scratch, size_sum(a->n_steps, 1), sizeof(u32)), 0, r.period,
+                        describe_content(content_of(steps, &r))};
+    for (u32 step = r.first; step < steps->end; step += r.period)
+      turn.steps[turn.n++] = step;
+    add_turn(a, scratch, steps, &turn);
+  }
+}
+
+void turns_find(struct analysis *a, struct step_extras *extras, struct arena *scratch,
+                struct long_steps *steps) {
+  a->turn_of = arena_array(a->arena, size_sum(a->model->steps.n, 1), sizeof(*a->turn_of));
+  a->results->turns = arena_array(a->arena, MOST_TURNS, sizeof(struct step_turn));
+  find_synchronisation(a, extras, scratch, steps);
+  find_short_periods(a, scratch, steps);
+}
