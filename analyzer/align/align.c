@@ -135,6 +135,7 @@ static u32 set_clocks(struct aligner *aligner, bool *placed) {
                                                .at_ns = aligner->clocks[r].pivot,
                                                .offset_ns = aligner->clocks[r].offset,
                                                .drift_ppm = aligner->clocks[r].drift * 1e6,
+                                               .drift_error_ppm = fit->drift_error * 1e6,
                                                .error_us = fit->error_ns / 1e3,
                                                .collectives = fit->points};
   }

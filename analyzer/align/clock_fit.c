@@ -13,6 +13,7 @@
 #define LINE_ERROR 11.1
 #define QUICKEST 8u       /* at least so many ends that threads timed are used */
 #define DRIFT_LEAST 10    /* points that can show a drift; where none shows, none is assumed */
+#define INDEPENDENT 0.1   /* of the points: what delays threads lasts for many steps */
 #define GPU_CLOCK_NS 2000 /* times of GPU kernels are put on the host's clock to about this */
 
 /* One collective's ends: how far the axis is ahead of the domain's clock. */
@@ -210,7 +211,7 @@ static void tie_message(struct fitter *fitter, u32 number, u32 sample) {
 
 struct ends_fit {
   struct line line; /* of `apart` */
-  bool drifts;      /* enough points show a drift */
+  bool drifts;      /* the points show a drift */
   double error_ns;
 };
 
@@ -306,7 +307,7 @@ static double keep_quickest(struct ties *ties) {
  * transfer. The same holds for kernels if nothing shows how far apart they end. */
 static struct ends_fit fit_ends(const struct fitter *fitter, struct ties *ties) {
   u32 n, chosen = 0;
-  double pattern = NAN;
+  double pattern = NAN, independent = 1;
   struct line line = {0};
   if (keep_gpu_ends(fitter, ties)) {
     qsort(ties->ends.at, ties->ends.n, sizeof(*ties->ends.at), by_sample);
@@ -318,10 +319,12 @@ static struct ends_fit fit_ends(const struct fitter *fitter, struct ties *ties) 
     pattern = keep_quickest(ties);
     n = ties->ends.n;
     line = fit_points(ties->ends.at, n);
+    independent = INDEPENDENT;
   }
-  return (struct ends_fit){.line = line,
-                           .drifts = n >= DRIFT_LEAST && line.slope != 0,
-                           .error_ns = pattern + line.mad * LINE_ERROR / sqrt(n)};
+  double error = line.mad * LINE_ERROR / sqrt(n * independent);
+  double apart = fabs(line.slope) * (ties->last - ties->first);
+  return (struct ends_fit){
+      .line = line, .drifts = n >= DRIFT_LEAST && apart > 2 * error, .error_ns = pattern + error};
 }
 
 /* --- One domain's clock --- */
@@ -331,27 +334,36 @@ static struct clock_range ends_range(const struct ends_fit *fit, double x) {
   return (struct clock_range){middle - fit->error_ns, middle + fit->error_ns};
 }
 
-static bool overlaps(const struct clock_range *a, const struct clock_range *b) {
-  return a->least <= b->most && b->least <= a->most;
+/* Whether bounds, which are certain, allow what is likely. If its middle contradicts them, ends
+ * were further apart than assumed, and say nothing. */
+static bool allows(const struct clock_range *certain, const struct clock_range *likely) {
+  double middle = (likely->least + likely->most) / 2;
+  return certain->least <= middle && middle <= certain->most;
 }
 
 static struct clock_range overlap_of(const struct clock_range *a, const struct clock_range *b) {
   return (struct clock_range){fmax(a->least, b->least), fmin(a->most, b->most)};
 }
 
+/* The ranges at both ends know the drift to `room`, over the time between them. Where the ends of
+ * collectives do not show one, and a clock without drift is possible, it gets none. */
 static void set_clock(struct domain_clock *clock, const struct ties *ties, bool drifts,
                       const struct clock_range *first, const struct clock_range *last) {
   double span = fmax(1, ties->last - ties->first);
+  double room = (first->most - first->least + last->most - last->least) / 2;
   double at_first = (first->least + first->most) / 2, at_last = (last->least + last->most) / 2;
   double error = fmax(first->most - first->least, last->most - last->least) / 2;
   double most = fmax(first->most, last->most), least = fmin(first->least, last->least);
-  if (!drifts) {
+  double drifted = at_last - at_first;
+  if (!drifts && fabs(drifted) <= room) {
+    room += fabs(drifted);
     at_first = at_last = (most + least) / 2;
     error = (most - least) / 2;
   }
   clock->clock = (struct rank_clock){.pivot = ties->begin + (i64)llrint(ties->first),
                                      .offset = ties->base + (i64)llrint(at_first),
                                      .drift = (at_last - at_first) / span};
+  clock->drift_error = fmin(MOST_DRIFT, (room + ties->reading) / span);
   clock->error_ns = ties->reading + error;
 }
 
@@ -368,7 +380,7 @@ static bool place_domain(struct fitter *fitter, u32 domain) {
   if (!clock_bounds_solve(&ties->bounds, ties->first, ties->last, &first, &last)) {
     set_clock(clock, ties, fit.drifts, &likely_first, &likely_last);
   } else {
-    if (overlaps(&first, &likely_first) && overlaps(&last, &likely_last)) {
+    if (allows(&first, &likely_first) && allows(&last, &likely_last)) {
       first = overlap_of(&first, &likely_first);
       last = overlap_of(&last, &likely_last);
     }

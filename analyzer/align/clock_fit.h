@@ -13,7 +13,7 @@
  *
  * The clock is put into the middle of what both allow, at the first and at the last of the events
  * that tie it. Its error is half of what they leave: between these, the truth lies within, also
- * after drift.
+ * after drift. Where the middle of what is likely is impossible, only what is certain counts.
  */
 #ifndef TSCOPE_CLOCK_FIT_H
 #define TSCOPE_CLOCK_FIT_H
@@ -29,8 +29,9 @@ struct domain_clock {
   bool by_messages; /* no barrier-like collective ties it */
   bool by_bounds;   /* bounds are narrower than what the ends say */
   struct rank_clock clock;
-  double error_ns; /* against the axis, from its first tie to its last; 0 for the root's clock */
-  u32 points;      /* collectives and messages that it rests on */
+  double drift_error; /* of clock.drift; 0 for the root's clock */
+  double error_ns;    /* against the axis, from its first tie to its last; 0 for the root's clock */
+  u32 points;         /* collectives and messages that it rests on */
 };
 
 /* Starts from the domain `root`, whose clock becomes the axis, and follows collectives outwards.

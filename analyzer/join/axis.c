@@ -46,6 +46,10 @@ static int place_events(void *user, u32 r, unsigned worker) {
     events->scalars.at[i].time = clock_to_axis(clock, events->scalars.at[i].time);
   for (u32 i = 0; i < events->gpu_states.n; i++)
     events->gpu_states.at[i].time = clock_to_axis(clock, events->gpu_states.at[i].time);
+  for (u32 i = 0; i < events->looks.n; i++)
+    events->looks.at[i].time = clock_to_axis(clock, events->looks.at[i].time);
+  model->ranks[r].looks = events->looks.at;
+  model->ranks[r].n_looks = events->looks.n;
   for (u32 i = 0; i < events->calls.n; i++) {
     struct arrival *arrival = &model->arrivals[events->calls.at[i].arrival];
     arrival->call_start = events->calls.at[i].start;

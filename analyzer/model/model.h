@@ -22,7 +22,7 @@ struct clock_fit {
   bool aligned;
   u32 domain; /* ranks with the same number share one clock: that of their host since its boot */
   i64 at_ns, offset_ns; /* the axis less its clock, when that says so much */
-  double drift_ppm;
+  double drift_ppm, drift_error_ppm;
   double error_us;   /* its clock is on the axis within this, from the first to the last collective
                         that ties it; 0 where its clock is the axis; NAN if not aligned */
   double reading_us; /* the error of reading the clock, also between ranks that share it */
@@ -47,6 +47,12 @@ struct rank_scheduling {
   double stolen_s;        /* time in which the host's processors ran other virtual machines */
   u32 threads, cores;     /* at the last look; cores that it may run on, 0 if not known */
   double quota;           /* cores that its control groups allow; NAN: no limit is known */
+};
+
+/* Of the running totals at this time: threads were runnable and did not run. */
+struct rank_look {
+  i64 time;
+  u64 wait_ns, training_wait_ns; /* as in struct rank_scheduling */
 };
 
 struct rank_stall;
@@ -81,6 +87,8 @@ struct rank {
   i64 begin, end; /* first and last instant seen */
   struct clock_fit clock;
   struct rank_scheduling scheduling;
+  const struct rank_look *looks; /* in order */
+  u32 n_looks;
   u64 cost_helper_cpu_ns, cost_startup_ns, cost_slow_path_ns, cost_ns_per_record;
   u64 file_bytes;
   struct rank_stall *stalls; /* stalls.h: moments in which its process stood still, in order */

@@ -56,6 +56,7 @@ void rank_events_release(struct rank_events *events) {
   free(events->scalars.at);
   free(events->memory_devices.at);
   free(events->gpu_states.at);
+  free(events->looks.at);
   arena_release(&events->arena);
   *events = (struct rank_events){0};
 }

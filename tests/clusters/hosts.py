@@ -87,6 +87,13 @@ def placed_apart(one, axis, truth):
     return max(apart)
 
 
+def true_drift_ppm(one, axis, truth):
+    """From the two moments of the truth. They are seconds apart, each is known to 3 us."""
+    (at, ahead), (later, later_ahead) = truth[one["ranks"][0]]
+    (_, axis_ahead), (_, axis_later) = truth[axis["ranks"][0]]
+    return ((later_ahead - axis_later) - (ahead - axis_ahead)) / (later - at) * 1e6
+
+
 def check_clocks(hosts, clock, folder):
     """Every host's place on the axis is within what is stated, and ranks of a host are never apart."""
     assert clock["aligned"], clock
@@ -101,9 +108,10 @@ def check_clocks(hosts, clock, folder):
     for one in clocks:
         off_us = placed_apart(one, axis, truth)
         print(f"{CASE}: {one['host']} is {off_us:.1f} us off, {one['error_us']:.1f} us are stated, "
-              f"drift {one['drift_ppm']:.0f} ppm")
+              f"drift {one['drift_ppm']:.0f} ppm, to {one['drift_error_ppm']:.0f}")
         assert off_us <= one["error_us"] + 5, (off_us, clock)  # each rank reads its offset to about 3 us
         assert one["error_us"] <= clock["between_hosts_us"], clock
+        assert abs(true_drift_ppm(one, axis, truth) - one["drift_ppm"]) <= one["drift_error_ppm"] + 10, clock
 
 
 def check_ranks(report, ranks):

@@ -72,6 +72,14 @@ def exchange(pairs, tensor):
             dist.send(tensor, one)
 
 
+def descend():
+    """torch.optim would import a compiler first: a third of this job's CPU time."""
+    with torch.no_grad():
+        for parameter in model.parameters():
+            parameter -= 0.01 * parameter.grad
+            parameter.grad = None
+
+
 dist.init_process_group("gloo")
 same_place = [range(local, dist.get_world_size(), A_HOST) for local in range(A_HOST)]
 couples = [(pair, dist.new_group(pair) if EXCHANGE == "groups" else None)
@@ -79,7 +87,6 @@ couples = [(pair, dist.new_group(pair) if EXCHANGE == "groups" else None)
 payload = torch.zeros(1 << 17)
 model = torch.nn.parallel.DistributedDataParallel(
     torch.nn.Sequential(torch.nn.Linear(256, 256), torch.nn.ReLU(), torch.nn.Linear(256, 256)))
-optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
 truth, ready, after = [], [], []
 for number in range(STEPS):
     if is_for_me("DIE", number) and not os.path.exists(os.path.join(FOLDER, "died")):
@@ -94,8 +101,7 @@ for number in range(STEPS):
     burn(int(os.environ.get("BURN_MS", "0")) / 1e3)
     ready.append(wall())
     loss.backward()
-    optimizer.step()
-    optimizer.zero_grad()
+    descend()
     after.append(wall())
     exchange(couples, payload)
     if number == 0:

@@ -1,23 +1,25 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""Runs cases of hosts.py again and again: hosts_rounds.py BUILD ROUNDS [CASE...]. After each round a table: how often the
-report was right and wrong, how often the job itself did not do what the case is about, and over all runs how far a clock was off, how far that
-was stated at most, and the closest that a clock came to what was stated. Traces and output of runs that were wrong stay in
-/tmp/tscope-hosts-wrong."""
-import collections
+"""Runs cases of hosts.py again and again: hosts_rounds.py BUILD ROUNDS [--results FILE] [CASE...]. After each round a table: how
+often the report was right and wrong, how often the job itself did not do what the case is about, and over all runs how far a
+clock was off, how far that was stated at most, and the closest that a clock came to what was stated. With a file of results,
+each run is added to it, and the table is about all in it. Traces and output of runs that were not right stay in
+/tmp/tscope-hosts-kept."""
+import argparse
+import json
 import os
 import re
 import shutil
 import subprocess
 import sys
 import tempfile
+import time
 
 SKIPPED = 77
 HERE = os.path.dirname(os.path.abspath(__file__))
-BUILD, ROUNDS = os.path.realpath(sys.argv[1]), int(sys.argv[2])
 PROGRAMS = ("scripts/tscope-run", "analyzer/tscope-report", "analyzer/tscope-top", "preload/libtscope.so",
             "tests/standins/libskewclock.so")
-WRONG = "/tmp/tscope-hosts-wrong"
+KEPT = "/tmp/tscope-hosts-kept"
 CLOCK = re.compile(r"([\d.]+) us off, ([\d.]+) us are stated")
 
 
@@ -27,37 +29,54 @@ def all_cases():
     return [name.strip().replace("_", "-") for name in names.split(",")]
 
 
-def run_case(case):
-    folder = tempfile.mkdtemp(prefix="tscope-hosts-")
+def run_case(build, case):
+    folder, begun = tempfile.mkdtemp(prefix=f"{case}-"), time.time()
     done = subprocess.run([sys.executable, os.path.join(HERE, "hosts.py"), case,
-                           *(os.path.join(BUILD, name) for name in PROGRAMS), folder],
+                           *(os.path.join(build, name) for name in PROGRAMS), folder],
                           stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
     outcome = "right" if done.returncode == 0 else "wrong" if done.returncode != SKIPPED else \
         "no result" if "skipped: no result" in done.stdout else "skipped"
-    if outcome == "wrong":
+    if outcome in ("wrong", "no result"):
         with open(os.path.join(folder, "output"), "w", encoding="utf-8") as file:
             file.write(done.stdout)
-        os.makedirs(WRONG, exist_ok=True)
-        shutil.move(folder, WRONG)
+        os.makedirs(KEPT, exist_ok=True)
+        shutil.move(folder, KEPT)
     shutil.rmtree(folder, ignore_errors=True)
-    return outcome, [(float(off), float(stated)) for off, stated in CLOCK.findall(done.stdout) if float(stated)]
+    return {"case": case, "outcome": outcome, "folder": os.path.basename(folder), "seconds": round(time.time() - begun),
+            "load": os.getloadavg()[0],
+            "clocks": [(float(off), float(stated)) for off, stated in CLOCK.findall(done.stdout) if float(stated)]}
+
+
+def print_table(runs, number):
+    print(f"\n| case | right | wrong | no result | off at most, ms | stated at most, ms | closest |  round {number}")
+    for case in dict.fromkeys(one["case"] for one in runs):
+        mine = [one for one in runs if one["case"] == case]
+        counts = [sum(one["outcome"] == outcome for one in mine) for outcome in ("right", "wrong", "no result")]
+        clocks = [clock for one in mine for clock in one["clocks"]]
+        off, stated = (max((clock[i] for clock in clocks), default=0) / 1e3 for i in (0, 1))
+        closest = max((clock[0] / clock[1] for clock in clocks), default=0)
+        print(f"| {case} | {' | '.join(map(str, counts))} | {off:.2f} | {stated:.2f} | {closest:.0%} |", flush=True)
 
 
 def main():
-    cases = sys.argv[3:] or all_cases()
-    outcomes, clocks = collections.Counter(), collections.defaultdict(list)
-    for number in range(ROUNDS):
-        for case in cases:
-            outcome, seen = run_case(case)
-            outcomes[case, outcome] += 1
-            clocks[case] += seen
-        print(f"\n| case | right | wrong | no result | off at most, ms | stated at most, ms | closest |  round {number + 1}")
-        for case in cases:
-            off, stated = (max((one[i] for one in clocks[case]), default=0) / 1e3 for i in (0, 1))
-            closest = max((one[0] / one[1] for one in clocks[case]), default=0)
-            print(f"| {case} | {outcomes[case, 'right']} | {outcomes[case, 'wrong']} | {outcomes[case, 'no result']} "
-                  f"| {off:.2f} | {stated:.2f} | {closest:.0%} |", flush=True)
-    return any(outcomes[case, "wrong"] for case in cases)
+    parser = argparse.ArgumentParser()
+    parser.add_argument("build", type=os.path.realpath)
+    parser.add_argument("rounds", type=int)
+    parser.add_argument("cases", nargs="*")
+    parser.add_argument("--results")
+    arguments = parser.parse_intermixed_args()
+    runs = []
+    if arguments.results and os.path.exists(arguments.results):
+        with open(arguments.results, encoding="utf-8") as file:
+            runs = [json.loads(line) for line in file]
+    for number in range(arguments.rounds):
+        for case in arguments.cases or all_cases():
+            runs.append(run_case(arguments.build, case))
+            if arguments.results:
+                with open(arguments.results, "a", encoding="utf-8") as file:
+                    file.write(json.dumps(runs[-1]) + "\n")
+        print_table(runs, number + 1)
+    return any(one["outcome"] == "wrong" for one in runs)
 
 
 sys.exit(main())

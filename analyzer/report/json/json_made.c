@@ -94,10 +94,11 @@ json_t *make_between_hosts(const struct results *results) {
 
 static json_t *make_clock(const struct rank *rank) {
   const struct clock_fit *fit = &rank->clock;
-  return json_pack("{s:o,s:[],s:o,s:o,s:o,s:o}", "host", json_text_or_null(rank->host), "ranks",
+  return json_pack("{s:o,s:[],s:o,s:o,s:o,s:o,s:o}", "host", json_text_or_null(rank->host), "ranks",
                    "at_ns", fit->aligned ? json_integer(fit->at_ns) : json_null(), "offset_ns",
                    fit->aligned ? json_integer(fit->offset_ns) : json_null(), "drift_ppm",
-                   number_or_null(fit->aligned ? fit->drift_ppm : NAN), "error_us",
+                   number_or_null(fit->aligned ? fit->drift_ppm : NAN), "drift_error_ppm",
+                   number_or_null(fit->aligned ? fit->drift_error_ppm : NAN), "error_us",
                    number_or_null(fit->error_us));
 }
 

@@ -286,6 +286,32 @@ static void what_others_explain_is_a_note(void **state) {
   }
 }
 
+/* A rank waited for cores while the program was loaded, or in the steps that are analysed. */
+static void only_waits_in_the_steps_explain_them(void **state) {
+  (void)state;
+  for (u32 in_steps = 0; in_steps < 2; in_steps++) {
+    struct scenario s = healthy_scenario();
+    s.options = healthy_cpu();
+    s.options.slow[3] = 0.2;
+    struct cluster *c = cluster_new(&s.options);
+    wait_for_others(c, 90, 2);
+    const struct steps *steps = &c->model.steps;
+    const u64 before = in_steps ? 0 : 90000000000u;
+    const struct rank_look looks[] = {
+        {steps->begin[0] - 1000000000, 0, 0},
+        {steps->begin[0], before, before},
+        {steps->end[(size_t)steps->n * c->model.n_ranks - 1], 90000000000u, 90000000000u}};
+    c->model.ranks[3].looks = looks;
+    c->model.ranks[3].n_looks = 3;
+    struct results *r = cluster_analyse(c, &s.given);
+    const struct finding *straggler = finding_of(r, "DIST.STRAGGLER");
+    assert_non_null(straggler);
+    assert_int_equal(straggler->severity == SEVERITY_INFO, in_steps);
+    results_free(r);
+    cluster_free(c);
+  }
+}
+
 /* A rank that becomes slow: its own waits may explain it, those of its peers do not. */
 static void waits_of_peers_make_no_rank_slow(void **state) {
   (void)state;
@@ -317,6 +343,7 @@ int main(void) {
                                      cmocka_unit_test(other_findings_are_its_consequences),
                                      cmocka_unit_test(who_has_few_of_its_cores_is_not_to_blame),
                                      cmocka_unit_test(what_others_explain_is_a_note),
+                                     cmocka_unit_test(only_waits_in_the_steps_explain_them),
                                      cmocka_unit_test(waits_of_peers_make_no_rank_slow),
                                      cmocka_unit_test(another_process_has_the_cores)};
   return cmocka_run_group_tests(tests, NULL, NULL);

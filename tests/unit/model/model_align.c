@@ -237,6 +237,115 @@ static void test_chain_through_shared_ranks(void **state) {
   arena_release(&arena);
 }
 
+/* --- Drift --- */
+
+enum { DRAWS = 100, MOST_STEPS = 4000 };
+
+/* A reproducible draw in [0, 1): Knuth's MMIX generator. */
+static double draw(u64 *state) {
+  *state = *state * 6364136223846793005u + 1442695040888963407u;
+  return (double)(*state >> 11) / 9007199254740992.0;
+}
+
+/* A run of two hosts: how their clocks differ, how long steps and transfers take, and by how much
+ * threads notice the end of a transfer late. */
+struct drifting {
+  double drift; /* of host b, per ns */
+  u32 steps;
+  double step_ns, transfer_ns, late_ns;
+  bool bursts; /* delays last for a while */
+};
+
+static double late_by(const struct drifting *run, double *burst, u64 *state) {
+  if (!run->bursts || draw(state) < 0.05)
+    *burst = -log(1 - draw(state)) * run->late_ns;
+  return *burst * draw(state);
+}
+
+/* Made by hand, with local times only. Both host threads start when their own part of the step is
+ * over, and notice the end after the last has started and the data went over. */
+static struct model drifting_model(const struct drifting *run, struct collective *collectives,
+                                   struct arrival *arrivals, u64 *state) {
+  double now = 1e10, burst[2] = {0, 0};
+  for (u32 k = 0; k < run->steps; k++) {
+    double start[2], last = 0;
+    collectives[k] = (struct collective){.seq = k,
+                                         .op = TSCOPE_OP_ALLREDUCE,
+                                         .bytes = 1 << 20,
+                                         .first_arrival = 2 * k,
+                                         .n_arrivals = 2};
+    for (u32 r = 0; r < 2; r++) {
+      start[r] = now + run->step_ns * (1 + draw(state) / 4) + late_by(run, &burst[r], state);
+      last = fmax(last, start[r]);
+    }
+    now = last + run->transfer_ns * (1 + draw(state));
+    for (u32 r = 0; r < 2; r++) {
+      double end = now + draw(state) * run->transfer_ns / 4 + late_by(run, &burst[r], state);
+      double rate = 1 + (r ? run->drift : 0), ahead = r ? 7.2e12 : 0;
+      arrivals[2 * k + r] = (struct arrival){
+          .rank = r, .start = (i64)(start[r] * rate + ahead), .end = (i64)(end * rate + ahead)};
+    }
+  }
+  return (struct model){.n_ranks = 2,
+                        .n_comms = 1,
+                        .n_collectives = run->steps,
+                        .n_arrivals = 2 * run->steps,
+                        .collectives = collectives,
+                        .arrivals = arrivals};
+}
+
+/* Whether drift and place of host b lie within what is stated, throughout the run. Where nothing is
+ * stated, that is not wrong, and counted. */
+static bool is_covered(const struct drifting *run, u64 *state, u32 *refused) {
+  static struct collective collectives[MOST_STEPS];
+  static struct arrival arrivals[2 * MOST_STEPS];
+  struct rank ranks[2] = {{.rank = 0, .host = "a"}, {.rank = 1, .host = "b"}};
+  struct comm comms[1] = {{.size = 2}};
+  struct model model = drifting_model(run, collectives, arrivals, state);
+  struct clock_facts facts[2] = {{.begin = 10000000000},
+                                 {.begin = (i64)(1e10 * (1 + run->drift) + 7.2e12)}};
+  struct rank_clock clocks[2];
+  struct arena arena = {0};
+  model.ranks = ranks;
+  model.comms = comms;
+  align_clocks(&model, facts, clocks, &arena);
+  const struct clock_fit *fit = &ranks[1].clock;
+  bool covered = fabs(fit->drift_ppm + run->drift / (1 + run->drift) * 1e6) <= fit->drift_error_ppm;
+  double first = (double)arrivals[0].end, last = (double)arrivals[2 * run->steps - 2].end;
+  for (u32 i = 0; i <= 10; i++) {
+    double at = first + (last - first) * i / 10;
+    i64 here = clock_to_axis(&clocks[1], (i64)(at * (1 + run->drift) + 7.2e12));
+    covered &= fabs((double)here - at) <= fit->error_us * 1e3;
+  }
+  arena_release(&arena);
+  *refused += !model.clock_aligned;
+  return covered || !model.clock_aligned;
+}
+
+/* Runs of a second to half an hour, on quiet hosts and on busy ones. */
+static void a_drift_lies_within_what_is_stated(void **state) {
+  (void)state;
+  static const double ppm[] = {-300, -200, -50, 0, 0, 20, 100, 200, 300};
+  static const u32 steps[] = {20, 60, 400, MOST_STEPS};
+  static const double late_ns[] = {10e3, 300e3, 5e6};
+  u64 random = 20261124;
+  for (u32 kind = 0; kind < 24; kind++) {
+    u32 covered = 0, refused = 0;
+    for (u32 i = 0; i < DRAWS; i++) {
+      const struct drifting run = {.drift = ppm[i % 9] / 1e6,
+                                   .steps = steps[kind % 4],
+                                   .step_ns = kind % 2 ? 40e6 : 400e6,
+                                   .transfer_ns = i % 2 ? 500e3 : 5e6,
+                                   .late_ns = late_ns[kind / 4 % 3],
+                                   .bursts = kind / 12};
+      covered += is_covered(&run, &random, &refused);
+    }
+    if (covered < DRAWS - DRAWS / 100 || refused > DRAWS / 4)
+      fail_msg("%u steps, late by %.0f us%s: %u of %u are covered, %u refused", steps[kind % 4],
+               late_ns[kind / 4 % 3] / 1e3, kind / 12 ? " in bursts" : "", covered, DRAWS, refused);
+  }
+}
+
 #define ON_DISK(test) cmocka_unit_test_setup_teardown(test, make_fixture, drop_fixture)
 
 /* The wall clock of a damaged file is not subtracted: the difference would overflow. */
@@ -266,6 +375,7 @@ int main(void) {
       ON_DISK(test_stated_error_covers_the_truth),
       ON_DISK(test_host_calls_alone_do_not_align_hosts),
       cmocka_unit_test(test_chain_through_shared_ranks),
+      cmocka_unit_test(a_drift_lies_within_what_is_stated),
       cmocka_unit_test(wall_clocks_that_no_clock_shows),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

@@ -251,11 +251,48 @@ struct core_loss {
   double explains_s;
 };
 
-/* Findings about the host's own time are about threads that train. Others may be about any thread:
- * those of CUDA, NCCL and gloo make no call that is recorded, and others wait for what they do. */
-static double waited_s(const struct rank *rank, enum finding_id id) {
+/* The analysed steps of a rank. */
+static struct interval analysed_steps(const struct analysis *a, u32 r) {
+  struct interval steps = {INT64_MAX, INT64_MIN};
+  u32 n = a->model->n_ranks;
+  for (u32 s = a->first_step; s < a->first_step + a->n_steps && !a->whole_run; s++) {
+    i64 begin = a->begin[(size_t)s * n + r], end = a->end[(size_t)s * n + r];
+    if (begin == NS_UNKNOWN || end == NS_UNKNOWN)
+      continue;
+    steps.start = begin < steps.start ? begin : steps.start;
+    steps.end = end > steps.end ? end : steps.end;
+  }
+  return steps;
+}
+
+static double total_s(const struct rank_look *look, bool training) {
+  return (double)(training ? look->training_wait_ns : look->wait_ns) / 1e9;
+}
+
+/* A running total; between two looks in proportion. */
+static double waited_until(const struct rank *rank, i64 time, bool training) {
+  const struct rank_look *looks = rank->looks;
+  u32 next = 0;
+  while (next < rank->n_looks && looks[next].time < time)
+    next++;
+  if (next == 0 || next == rank->n_looks)
+    return total_s(&looks[next ? next - 1 : 0], training);
+  double from = total_s(&looks[next - 1], training), to = total_s(&looks[next], training);
+  return from + (to - from) * (double)(time - looks[next - 1].time) /
+                    (double)(looks[next].time - looks[next - 1].time);
+}
+
+/* How long threads of a rank waited for a core in the analysed steps; without looks at that, in the
+ * whole run. Findings about the host's own time are about threads that train. Others may be about
+ * any thread: those of CUDA, NCCL and gloo make no call that is recorded, and others wait for what
+ * they do. */
+static double waited_s(const struct analysis *a, u32 r, enum finding_id id) {
+  const struct rank *rank = &a->model->ranks[r];
   bool of_host = id == FINDING_TIMING_DATALOADER_BOUND || id == FINDING_TIMING_OUTSIDE_PHASES;
-  return of_host ? rank->scheduling.training_wait_s : rank->scheduling.wait_s;
+  struct interval steps = analysed_steps(a, r);
+  if (rank->n_looks < 2 || steps.start > steps.end)
+    return of_host ? rank->scheduling.training_wait_s : rank->scheduling.wait_s;
+  return waited_until(rank, steps.end, of_host) - waited_until(rank, steps.start, of_host);
 }
 
 static struct core_loss lost_to_others(const struct analysis *a, const struct finding *finding,
@@ -265,7 +302,7 @@ static struct core_loss lost_to_others(const struct analysis *a, const struct fi
   for (u32 r = 0; r < a->model->n_ranks; r++) {
     const struct rank *rank = &a->model->ranks[r];
     bool named = finding->n_ranks == 0 || is_named(finding, rank->rank);
-    double waited = others_took_cores(a->model, groups, n, r) ? waited_s(rank, finding->id) : 0;
+    double waited = others_took_cores(a->model, groups, n, r) ? waited_s(a, r, finding->id) : 0;
     *(named ? &lost.named_s : &lost.peers_s) += waited;
     *(named ? &n_named : &n_peers) += 1;
   }

@@ -212,6 +212,14 @@ static void read_gpu_clock(struct reading *reading, const struct tscope_record *
                                       .clock = (u8)record->tag});
 }
 
+static void read_look(struct rank_events *events, const struct tscope_scheduling_record *look) {
+  if (look->wait_ns == UINT64_MAX || look->training_wait_ns == UINT64_MAX)
+    return;
+  VECTOR_PUSH(&events->looks, (struct rank_look){.time = (i64)look->at_ns,
+                                                 .wait_ns = look->wait_ns,
+                                                 .training_wait_ns = look->training_wait_ns});
+}
+
 /* Totals only grow: the largest of each kind counts. */
 static void read_gpu_overhead(struct reading *reading, const struct tscope_record *record) {
   u64 ns = ((const struct tscope_gpu_overhead_record *)(const void *)record)->ns;
@@ -264,6 +272,9 @@ static bool read_record(struct reading *reading, const struct tscope_record *rec
     return true;
   case TSCOPE_REC_GPU_CLOCK:
     read_gpu_clock(reading, record, time);
+    return true;
+  case TSCOPE_REC_SCHEDULING:
+    read_look(events, (const void *)record);
     return true;
   case TSCOPE_REC_GPU_ANCHOR: {
     u64 error = ((const struct tscope_gpu_anchor_record *)(const void *)record)->error_ns;
@@ -380,6 +391,7 @@ static void sort_lists(struct rank_events *events) {
   SORT_BY_TIME(&events->step_ranges);
   SORT_BY_TIME(&events->scalars);
   SORT_BY_TIME(&events->gpu_states);
+  SORT_BY_TIME(&events->looks);
 }
 
 /* A state is recorded again and again because of its counts: the first of each series is kept. */
