@@ -155,17 +155,19 @@ def judge(name, document, folder):
 
 
 def run(name, build):
-    folder = tempfile.mkdtemp(prefix="tscope-shape-")
+    folder = tempfile.mkdtemp(prefix=f"tscope-shape-{name}-", dir=os.environ.get("SLOW_KEEP"))
+    wrong = "not run"
     try:
         began = time.time()
         statuses = fork_ranks(name, folder)
         if any(statuses):
-            return f"job failed {statuses}", ""
+            wrong = f"job failed {statuses}"
+            return wrong, ""
         wrong, said = judge(name, findings_of(build, folder), folder)
         print(f"{name}: {wrong or 'right'} ({time.time() - began:.1f} s) {said}", flush=True)
         return wrong, said
     finally:
-        if not os.environ.get("SLOW_KEEP"):
+        if not (wrong and os.environ.get("SLOW_KEEP")):
             shutil.rmtree(folder, ignore_errors=True)
 
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * What the files of the search for stragglers share: stragglers.c, arrival_times.c, slow_hosts.c,
+ * What the files of the search for stragglers share: stragglers.c, arrival_times.c, late_groups.c,
  * late_stretches.c.
  */
 #ifndef TSCOPE_STRAGGLER_TEST_H
@@ -29,6 +29,7 @@ struct straggler_test {
   double *busy_ns;  /* [n_arrivals] since the rank left the communicator's collective before; NAN */
   bool *by_clock;   /* [n_comms] the common clock says who came last; else the time busy */
   bool *named;
+  bool *in_group; /* [n_ranks] of a group that is tested as one */
   /* of one round, by rank */
   u32 *times_last;
   double *imposed_ns;
@@ -75,7 +76,9 @@ void late_stretches_narrow(struct straggler_test *c, u32 comm, struct verdict *v
  */
 bool late_stretches_find(struct straggler_test *c, u32 comm, u32 members, struct verdict *v);
 
-/* slow_hosts.c: ranks of one host that are last by turns. 0, or -ENOMEM. */
-int slow_host_test(struct straggler_test *c, u32 comm, u32 rank);
+/* late_groups.c: ranks that are last by turns, those of the rank's host or a few of the
+ * communicator's that a gap parts from the others. 0, or -ENOMEM. */
+int late_host_test(struct straggler_test *c, u32 comm, u32 rank);
+int late_group_test(struct straggler_test *c, u32 comm);
 
 #endif

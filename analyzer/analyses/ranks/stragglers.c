@@ -327,21 +327,35 @@ int straggler_name(struct straggler_test *c, u32 comm, const struct verdict *v) 
   return out->collective ? set_late_steps(c, v, out) : -ENOMEM;
 }
 
+static bool any_is_named(const struct straggler_test *c, u32 comm) {
+  const struct collective *roster = &c->a->model->collectives[c->tested[c->first[comm]].collective];
+  bool any = false;
+  for (u32 i = 0; i < roster->n_arrivals; i++)
+    any |= c->named[c->a->model->arrivals[roster->first_arrival + i].rank];
+  return any;
+}
+
 static int test_communicator(struct straggler_test *c, u32 comm) {
   if (c->first[comm] == c->first[comm + 1])
     return 0;
   struct verdict v = test_members(c, comm, true);
+  int error = 0;
+  /* Of three, two may be late: then the median of the others is not that of a healthy rank. */
+  if (v.members == 3 && ((error = late_group_test(c, comm)) || any_is_named(c, comm)))
+    return error;
   /* Of two ranks one is always last. After the first straggler is named, at least three are needed
    * for a comparison. */
   while (is_straggler(c, comm, &v) || late_stretches_find(c, comm, v.members, &v)) {
     if (!v.n_late)
       late_stretches_narrow(c, comm, &v);
-    int error = straggler_name(c, comm, &v);
+    error = straggler_name(c, comm, &v);
     if (error || v.members < 4)
       return error;
     v = test_members(c, comm, false);
   }
-  return v.rank == INDEX_NONE ? 0 : slow_host_test(c, comm, v.rank);
+  if (v.rank != INDEX_NONE)
+    error = late_host_test(c, comm, v.rank);
+  return error || any_is_named(c, comm) ? error : late_group_test(c, comm);
 }
 
 static int test_all(struct straggler_test *c) {
@@ -351,9 +365,11 @@ static int test_all(struct straggler_test *c) {
   c->best_p = arena_array(&c->scratch, n, sizeof(double));
   c->values = arena_array(&c->scratch, n, sizeof(double));
   c->named = arena_array(&c->scratch, n, sizeof(bool));
+  c->in_group = arena_array(&c->scratch, n, sizeof(bool));
   c->times_last = arena_array(&c->scratch, n, sizeof(u32));
   c->imposed_ns = arena_array(&c->scratch, n, sizeof(double));
-  if (!c->best_comm || !c->best_p || !c->values || !c->named || !c->times_last || !c->imposed_ns)
+  if (!c->best_comm || !c->best_p || !c->values || !c->named || !c->in_group || !c->times_last ||
+      !c->imposed_ns)
     return -ENOMEM;
   for (u32 i = 0; i < n; i++) {
     c->best_p[i] = 2;

@@ -176,6 +176,30 @@ static void ranks_of_a_slow_host(void **state) {
   }
 }
 
+/* Two ranks of three, or of six on hosts of their own, are slow alike and come last by turns: both
+ * are named, each with how late it is after those that are not slow. Where none is slow, none is.
+ */
+static void two_slow_alike(void **state) {
+  (void)state;
+  for (u32 seed = 0; seed < 20; seed++) {
+    struct cluster_options o = healthy_cpu();
+    o.ranks = seed % 2 ? 3 : 6;
+    o.noise = 0.1;
+    o.seed = seed;
+    bool slow = seed < 16;
+    if (slow)
+      o.slow[1] = o.slow[2] = 0.5;
+    struct cluster *c;
+    struct results *r = run(o, &c);
+    assert_int_equal(named(r), slow ? 2 : 0);
+    for (u32 rank = 0; rank < o.ranks; rank++)
+      assert_int_equal(r->ranks[rank].straggler, slow && (rank == 1 || rank == 2));
+    double late[] = {r->ranks[1].lateness_ms, r->ranks[2].lateness_ms};
+    assert_true(!slow || fabs(late[0] / late[1] - 1) < 0.1);
+    end(r, c);
+  }
+}
+
 static void reasons(void **state) {
   (void)state;
   struct cluster_options o = healthy_gpu();
@@ -417,6 +441,7 @@ int main(void) {
                                      cmocka_unit_test(within_the_clock_error),
                                      cmocka_unit_test(within_the_error_between_hosts),
                                      cmocka_unit_test(ranks_of_a_slow_host),
+                                     cmocka_unit_test(two_slow_alike),
                                      cmocka_unit_test(reasons),
                                      cmocka_unit_test(evidence_names_where_it_is_late),
                                      cmocka_unit_test(victims_are_not_named),

@@ -125,14 +125,15 @@ static char *straggler_evidence(struct findings *f, const struct rank_result *ra
   const char *below = rank->p_value < 1e-99 ? "<" : "=";
   return late == NULL
              ? NULL
-             : arena_printf(
-                   f->a->arena,
-                   "Rank %u%s came last in %.0f of %.0f steps%s (by chance: p %s %.0e), typically "
-                   "%.3g ms behind the median of its peers, at %s. Reason: %s.%s",
-                   rank->rank, rank->last_by_host ? " or another rank of its host" : "",
-                   rank->slowest_count, rank->slowest_count / rank->slowest_fraction, late, below,
-                   fmax(rank->p_value, 1e-99), rank->lateness_ms, rank->collective,
-                   straggler_reason_words[rank->reason], at && more ? more : "");
+             : arena_printf(f->a->arena,
+                            "Rank %u%s%s came last in %.0f of %.0f steps%s (by chance: p %s %.0e), "
+                            "typically "
+                            "%.3g ms behind the median of its peers, at %s. Reason: %s.%s",
+                            rank->rank, rank->last_together ? " or " : "",
+                            rank->last_together ? rank->last_together : "", rank->slowest_count,
+                            rank->slowest_count / rank->slowest_fraction, late, below,
+                            fmax(rank->p_value, 1e-99), rank->lateness_ms, rank->collective,
+                            straggler_reason_words[rank->reason], at && more ? more : "");
 }
 
 /* One finding per straggler, or per host if there are several hosts and several stragglers on

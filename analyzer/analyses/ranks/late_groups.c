@@ -1,0 +1,192 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Ranks that are late together. They come last by turns, and none of them in most steps: they are
+ * tested as one. What slows a host slows its ranks; and where a few ranks are slow alike, each for
+ * a reason of its own, a gap parts them from the others.
+ */
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "analyses/queries.h"
+#include "analyses/ranks/straggler_test.h"
+#include "analyses/thresholds.h"
+#include "base/statistics.h"
+
+/* A rank that was not named before, and how late it typically is after the first of these. */
+struct late_member {
+  u32 rank;
+  double late_ns;
+};
+
+/* How much later the group's last member without a name came than the median of the members outside
+ * it; not positive if it was not later than all of them. `one`: of this rank instead. NAN if the
+ * group or the others have no member there. */
+static double group_lateness(struct straggler_test *c, const struct collective *collective,
+                             u32 one) {
+  const struct arrival *arrivals = &c->a->model->arrivals[collective->first_arrival];
+  double latest = -INFINITY, others = -INFINITY;
+  u32 n = 0;
+  for (u32 i = 0; i < collective->n_arrivals; i++) {
+    double own = arrival_own_time(c, collective->first_arrival + i);
+    if (c->named[arrivals[i].rank])
+      continue;
+    if (!c->in_group[arrivals[i].rank]) {
+      c->values[n++] = own;
+      others = fmax(others, own);
+    } else if (one == INDEX_NONE || arrivals[i].rank == one) {
+      latest = fmax(latest, own);
+    }
+  }
+  if (isinf(latest) || n == 0)
+    return NAN;
+  return one == INDEX_NONE && latest <= others ? 0 : latest - median_of(c->values, n);
+}
+
+static const struct collective *tested(const struct straggler_test *c, u32 i) {
+  return &c->a->model->collectives[c->tested[i].collective];
+}
+
+static double typical_of(struct straggler_test *c, u32 comm, u32 one) {
+  u32 n = 0;
+  for (u32 i = c->first[comm]; i < c->first[comm + 1]; i++)
+    c->lateness[n++] = group_lateness(c, tested(c, i), one);
+  return median_of(c->lateness, n);
+}
+
+/* What the group's last members did, as one; `share` of the members are in it. */
+static struct verdict group_verdict(struct straggler_test *c, u32 comm, double error,
+                                    double share) {
+  double sum = 0;
+  struct verdict v = {.tested = c->first[comm + 1] - c->first[comm]};
+  for (u32 i = c->first[comm]; i < c->first[comm + 1]; i++) {
+    double late = group_lateness(c, tested(c, i), INDEX_NONE);
+    v.times += late > error;
+    sum += late > error ? late : 0;
+  }
+  v.p = binomial_tail(v.times, v.tested, share);
+  v.imposed_ns = sum / v.tested;
+  return v;
+}
+
+/* Those of its members that are late themselves get the name. */
+static int name_late_members(struct straggler_test *c, u32 comm, double least, struct verdict v,
+                             const char *together) {
+  const struct collective *roster = tested(c, c->first[comm]);
+  const struct arrival *arrivals = &c->a->model->arrivals[roster->first_arrival];
+  double *typical = arena_array(&c->scratch, roster->n_arrivals + 1u, sizeof(double));
+  int error = 0;
+  if (!typical)
+    return -ENOMEM;
+  for (u32 i = 0; i < roster->n_arrivals; i++)
+    typical[i] = c->named[arrivals[i].rank] || !c->in_group[arrivals[i].rank]
+                     ? NAN
+                     : typical_of(c, comm, arrivals[i].rank);
+  for (u32 i = 0; i < roster->n_arrivals && !error; i++) {
+    if (!(typical[i] >= least))
+      continue;
+    v.rank = arrivals[i].rank;
+    v.typical_ns = typical[i];
+    error = straggler_name(c, comm, &v);
+    c->a->results->ranks[v.rank].last_together = together;
+  }
+  return error;
+}
+
+/* `groups`: of how many this one was chosen. */
+static int test_group(struct straggler_test *c, u32 comm, u32 mine, u32 all, double groups,
+                      const char *together) {
+  const struct collective *roster = tested(c, c->first[comm]);
+  double error = 0;
+  for (u32 i = 0; i < roster->n_arrivals; i++) {
+    u32 rank = c->a->model->arrivals[roster->first_arrival + i].rank;
+    error = c->in_group[rank] ? fmax(error, arrival_error(c, roster, rank)) : error;
+  }
+  double least = fmax(WORTH_MENTIONING * c->a->results->step_median_ms * 1e6, error);
+  struct verdict v = group_verdict(c, comm, error, (double)mine / all);
+  v.members = all;
+  v.p *= groups;
+  if (v.p * c->tests >= STRAGGLER_SIGNIFICANCE || v.times <= STRAGGLER_MAJORITY * v.tested ||
+      !(v.imposed_ns >= least))
+    return 0;
+  return name_late_members(c, comm, least, v, together);
+}
+
+int late_host_test(struct straggler_test *c, u32 comm, u32 rank) {
+  const struct model *model = c->a->model;
+  const struct collective *roster = tested(c, c->first[comm]);
+  const struct arrival *arrivals = &model->arrivals[roster->first_arrival];
+  u32 host = model->ranks[rank].clock.domain, mine = 0, all = 0;
+  for (u32 i = 0; i < roster->n_arrivals; i++) {
+    u32 of = arrivals[i].rank;
+    c->in_group[of] = model->ranks[of].clock.domain == host;
+    all += !c->named[of];
+    mine += !c->named[of] && c->in_group[of];
+  }
+  return mine < 2 || all - mine < 2 ? 0 : test_group(c, comm, mine, all, 1, "another of its host");
+}
+
+static int by_lateness(const void *left, const void *right) {
+  const struct late_member *a = left, *b = right;
+  return a->late_ns != b->late_ns ? (a->late_ns < b->late_ns ? -1 : 1)
+                                  : (a->rank > b->rank) - (a->rank < b->rank);
+}
+
+/* Members without a name, the latest last. */
+static u32 order_members(struct straggler_test *c, u32 comm, struct late_member *members) {
+  const struct model *model = c->a->model;
+  const struct collective *roster = tested(c, c->first[comm]);
+  u32 n = 0;
+  for (u32 k = 0; k < roster->n_arrivals; k++) {
+    u32 rank = model->arrivals[roster->first_arrival + k].rank, late = 0;
+    for (u32 i = c->first[comm]; i < c->first[comm + 1] && !c->named[rank]; i++) {
+      const struct collective *one = tested(c, i);
+      double first = INFINITY, own = NAN;
+      for (u32 m = 0; m < one->n_arrivals; m++) {
+        u32 of = model->arrivals[one->first_arrival + m].rank;
+        double at = arrival_own_time(c, one->first_arrival + m);
+        first = c->named[of] ? first : fmin(first, at);
+        own = of == rank ? at : own;
+      }
+      c->lateness[late++] = own - first;
+    }
+    if (late)
+      members[n++] = (struct late_member){rank, median_of(c->lateness, late)};
+  }
+  qsort(members, n, sizeof(*members), by_lateness);
+  return n;
+}
+
+/* How many of the latest are parted from the others by the widest gap: two or more, at most a
+ * quarter of all where that is more than two; and no further apart from one another than from the
+ * others. */
+static u32 latest_alike(const struct late_member *members, u32 n) {
+  u32 most = n / 4 > 2 ? n / 4 : 2, best = 0;
+  double widest = 0;
+  for (u32 k = 1; k <= most && k < n; k++) {
+    double gap = members[n - k].late_ns - members[n - k - 1].late_ns;
+    best = gap > widest ? k : best;
+    widest = fmax(gap, widest);
+  }
+  return best > 1 && widest > members[n - 1].late_ns - members[n - best].late_ns ? best : 0;
+}
+
+/* (n over k): of which that many groups could have been found. */
+static double groups_of(u32 n, u32 k) {
+  return exp(lgamma(n + 1.0) - lgamma(k + 1.0) - lgamma(n - k + 1.0));
+}
+
+int late_group_test(struct straggler_test *c, u32 comm) {
+  const struct collective *roster = tested(c, c->first[comm]);
+  struct late_member *members = arena_array(&c->scratch, roster->n_arrivals + 1u, sizeof(*members));
+  if (!members)
+    return -ENOMEM;
+  u32 n = order_members(c, comm, members), mine = latest_alike(members, n);
+  if (!mine)
+    return 0;
+  memset(c->in_group, 0, (c->a->model->n_ranks + 1u) * sizeof(*c->in_group));
+  for (u32 i = n - mine; i < n; i++)
+    c->in_group[members[i].rank] = true;
+  return test_group(c, comm, mine, n, groups_of(n, mine), "another of the late ranks");
+}
