@@ -167,7 +167,10 @@ static void tie_collective(struct fitter *fitter, u32 number, u32 sample) {
     add_placed(&all, &fitter->clocks[domain], part);
     part->members = 0;
   }
-  for (u32 i = 0; i < collective->n_arrivals && all.members; i++) {
+  if (!others || !all.members)
+    return;
+  i64 shortest = member_times_of(fitter->model, collective).shortest;
+  for (u32 i = 0; i < collective->n_arrivals; i++) {
     u32 domain = fitter->domains->of[arrivals[i].rank];
     struct part *part = &fitter->parts[domain];
     struct ties *ties = &fitter->ties[domain];
@@ -175,8 +178,7 @@ static void tie_collective(struct fitter *fitter, u32 number, u32 sample) {
       continue;
     add_bound(ties, all.last_start, part->first_end, false, slack);
     add_bound(ties, all.first_end, part->last_start, true, slack);
-    add_end(ties, all.ends / all.members, all.one_end, part, all.scatter,
-            member_times_of(fitter->model, collective).shortest, sample);
+    add_end(ties, all.ends / all.members, all.one_end, part, all.scatter, shortest, sample);
     ties->by_collectives = true;
     part->members = 0;
   }
