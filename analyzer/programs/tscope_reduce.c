@@ -4,8 +4,10 @@
  * (docs/decisions/reduce.md).
  */
 #include <errno.h>
+#include <limits.h>
 #include <malloc.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -18,6 +20,7 @@
 #include "kernels/kernels.h"
 #include "model/building.h"
 #include "model/rank_facts.h"
+#include "programs/mpi_library.h"
 #include "programs/reduce_options.h"
 #include "symbols/native_places.h"
 
@@ -291,12 +294,26 @@ static int merge(struct reduce_options *options) {
   return status;
 }
 
+/* Under mpirun, tscope-reduce-mpi runs this program on all nodes. Returns if it cannot. */
+static void reduce_over_mpi(char **argv) {
+  char path[PATH_MAX + 32];
+  ssize_t length = readlink("/proc/self/exe", path, PATH_MAX - 1);
+  if (length <= 0)
+    return;
+  memcpy(path + length, "-mpi", sizeof("-mpi"));
+  execv(path, argv);
+  fail("%s cannot be run: %s; each node is reduced by itself", path, strerror(errno));
+}
+
 int main(int argc, char **argv) {
   native_places_ready();
   mallopt(M_MMAP_THRESHOLD, 1 << 30); /* as tscope-report */
   mallopt(M_TRIM_THRESHOLD, 1 << 30);
   struct reduce_options options;
   char why[512];
+  char **given =
+      memory_array(size_sum((size_t)argc, 1), sizeof(*given)); /* the parser moves arguments */
+  memcpy(given, argv, ((size_t)argc + 1) * sizeof(*given));
   if (!reduce_options_parse(argc, argv, &options, why, sizeof(why)))
     return fail("%s", why);
   if (options.help) {
@@ -307,5 +324,8 @@ int main(int argc, char **argv) {
     puts("tscope-reduce " TSCOPE_VERSION);
     return STATUS_OK;
   }
+  if (mpi_launched() && !options.merge && !options.with)
+    reduce_over_mpi(given);
+  free(given);
   return options.merge ? merge(&options) : reduce(&options);
 }

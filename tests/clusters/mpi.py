@@ -1,10 +1,12 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""Jobs of Open MPI and MPICH: mpi.py openmpi|mpich TSCOPE-RUN TSCOPE-REPORT LIBTSCOPE CUDART SOURCE.
+"""Jobs of Open MPI and MPICH: mpi.py openmpi|mpich TSCOPE-RUN TSCOPE-REPORT LIBTSCOPE CUDART SOURCE TSCOPE-REDUCE TRACEGEN.
 
-On this host, and on two hosts with different names, which the replacement of ssh simulates on this machine. Skipped,
+Training, and `mpirun tscope-reduce` on nodes that share no folder. On this host, and on two hosts with different names, which the replacement of ssh simulates on this machine. Skipped,
 with the reason, if the MPI is not installed or the host name cannot be set.
 """
+import glob
+import json
 import os
 import shutil
 import subprocess
@@ -14,7 +16,7 @@ import tempfile
 from cluster import SKIPPED, Traces, clean_environment, run
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-KIND, RUN, REPORT, LIBRARY, CUDART, SOURCE = sys.argv[1], *map(os.path.realpath, sys.argv[2:7])
+KIND, RUN, REPORT, LIBRARY, CUDART, SOURCE, REDUCE, TRACEGEN = sys.argv[1], *map(os.path.realpath, sys.argv[2:9])
 AGENT = os.path.join(HERE, "agent.sh")
 
 # Options that make each launcher use the agent, with two ranks on each of two hosts.
@@ -46,6 +48,49 @@ def build(folder):
     return program
 
 
+def without_inputs(value):
+    """Of a report: all but how many files of which kind it was made from."""
+    if isinstance(value, dict):
+        return {key: without_inputs(one) for key, one in value.items() if key != "inputs"}
+    return [without_inputs(one) for one in value] if isinstance(value, list) else value
+
+
+def report_on(folder):
+    return without_inputs(json.loads(run(REPORT, "--format", "json", folder).stdout))
+
+
+def reduce_on_nodes(scratch, environment, name):
+    """Each process reduces the folder with its host's name; the summaries, and what was said."""
+    script = os.path.join(scratch, "reduce.sh")
+    with open(script, "w", encoding="ascii") as file:
+        file.write(f"#!/bin/sh\nexec {REDUCE} --output {scratch}/{name} {scratch}/$(hostname)\n")
+    os.chmod(script, 0o755)
+    done = subprocess.run([f"mpirun.{KIND}", *TWO_HOSTS[KIND], "-n", "4", script], env=environment, cwd=scratch,
+                          capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done
+    return os.path.join(scratch, name), done.stderr
+
+
+def check_reduce(scratch, environment):
+    """What rank 0 writes gives the report that all traces in one place give; a node without any is named."""
+    os.makedirs(scratch)
+    traces = os.path.join(scratch, "traces")
+    run(TRACEGEN, "--ranks", "8", "--ranks-per-host", "4", "--steps", "25", "--skew-hosts", "--slow-rank", "3", traces)
+    for host, of in (("hosta", "node000"), ("hostb", "node001")):
+        os.makedirs(os.path.join(scratch, host, "run"))
+        for path in glob.glob(os.path.join(traces, "*", f"{of}-*.tscope")):
+            shutil.copy(path, os.path.join(scratch, host, "run"))
+    summaries, _ = reduce_on_nodes(scratch, environment, "both")
+    assert len(os.listdir(summaries)) == 1, os.listdir(summaries)
+    assert report_on(summaries) == report_on(traces)
+    shutil.rmtree(os.path.join(scratch, "hostb"))
+    summaries, said = reduce_on_nodes(scratch, environment, "one")
+    assert "hostb has left no summary: its ranks are missing" in said, said
+    document = report_on(summaries)
+    assert document["run"]["ranks_found"] == [0, 1, 2, 3] and document["run"]["world_size"] == 8, document["run"]
+    print(f"{KIND} reduce: right")
+
+
 def main():
     environment = clean_environment(OMPI_ALLOW_RUN_AS_ROOT="1", OMPI_ALLOW_RUN_AS_ROOT_CONFIRM="1",
                                     OMPI_MCA_rmaps_base_oversubscribe="1", HYDRA_IFACE="lo")
@@ -67,6 +112,9 @@ def main():
             assert len(named) == hosts and (hosts == 1 or named == {"hosta", "hostb"}), named
             assert "4 ranks recorded" in done.stderr, done.stderr
             print(f"{KIND} {name}: right")
+        check_reduce(os.path.join(folder, "reduce"), {**environment, "TMPDIR": folder})
+        left = glob.glob(os.path.join(folder, "tscope-reduce-*"))
+        assert not left, left
     return 0
 
 

@@ -1,0 +1,243 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * tscope-reduce-mpi: `tscope reduce` on all nodes of an MPI job at once, without a shared folder.
+ * tscope-reduce starts it under mpirun. On each node it runs tscope-reduce twice, and in between
+ * gives the facts of each node to all; then the first process writes what the report reads.
+ */
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <libgen.h>
+#include <limits.h>
+#include <spawn.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/hash.h"
+#include "base/printable.h"
+#include "import/summary/summary_file.h"
+#include "programs/mpi_library.h"
+#include "programs/reduce_options.h"
+
+#define fail(...) print_problem("tscope-reduce", __VA_ARGS__)
+#define OWN "%s/own%u"
+#define ALL "%s/all%u"
+extern char **environ;
+enum { STATUS_OK = 0, STATUS_BAD = 2, PASSES = 2 };
+
+/* What the processes know of each other. */
+struct member {
+  char host[64];
+  u64 place; /* hash of host and folder: of those with one place, the first reduces it */
+  u64 bytes; /* of the summaries that it has made in this pass */
+};
+
+struct node {
+  struct mpi mpi;
+  struct reduce_options options;
+  char *const *arguments; /* of the command line, without the program */
+  u32 n_arguments;
+  char folder[PATH_MAX];  /* of this process alone */
+  struct member *members; /* [mpi.size] */
+  bool reduces;
+  struct arena arena;
+};
+
+/* Its output is only of interest if it writes where the user said. 0, or its status. */
+static int run_reduce(struct node *node, const char **arguments, bool heard) {
+  char program[PATH_MAX + 32];
+  ssize_t length = readlink("/proc/self/exe", program, PATH_MAX - 1);
+  program[length > 0 ? length : 0] = '\0';
+  const char *path = arena_printf(&node->arena, "%s/tscope-reduce", dirname(program));
+  posix_spawn_file_actions_t actions;
+  posix_spawn_file_actions_init(&actions);
+  if (!heard)
+    posix_spawn_file_actions_addopen(&actions, STDOUT_FILENO, "/dev/null", O_WRONLY, 0);
+  pid_t child;
+  int status = 0;
+  int error =
+      posix_spawn(&child, path, &actions, NULL, (char *const *)(uintptr_t)arguments, environ);
+  posix_spawn_file_actions_destroy(&actions);
+  if (error)
+    return fail("%s cannot be run: %s", path, strerror(error));
+  while (waitpid(child, &status, 0) < 0 && errno == EINTR)
+    continue;
+  return WIFEXITED(status) ? WEXITSTATUS(status) : STATUS_BAD;
+}
+
+/* The command line once more, with another place for what is written. */
+static int reduce_here(struct node *node, u32 pass) {
+  const char **arguments =
+      arena_array(&node->arena, size_sum(node->n_arguments, 8), sizeof(char *));
+  u32 n = 0;
+  arguments[n++] = "tscope-reduce";
+  for (u32 i = 0; i < node->n_arguments; i++)
+    arguments[n++] = node->arguments[i];
+  arguments[n++] = "--output"; /* the last one counts */
+  arguments[n++] = arena_printf(&node->arena, OWN, node->folder, pass);
+  if (pass > 0) {
+    arguments[n++] = "--with";
+    arguments[n++] = arena_printf(&node->arena, ALL, node->folder, pass - 1);
+  }
+  return run_reduce(node, arguments, false);
+}
+
+static char *whole_file(const char *path, u64 *bytes) {
+  struct stat status;
+  FILE *in = fopen(path, "rb");
+  char *data = NULL;
+  *bytes = 0;
+  if (in && fstat(fileno(in), &status) == 0) {
+    data = memory_array(size_sum((size_t)status.st_size, 1), 1);
+    *bytes = fread(data, 1, (size_t)status.st_size, in);
+  }
+  if (in)
+    fclose(in);
+  return data;
+}
+
+/* The one file that a pass has left; NULL if none. */
+static char *made_here(struct node *node, u32 pass, u64 *bytes) {
+  const char *folder = arena_printf(&node->arena, OWN, node->folder, pass);
+  DIR *listing = opendir(folder);
+  char *data = NULL;
+  *bytes = 0;
+  for (struct dirent *entry; listing && !data && (entry = readdir(listing));)
+    if (entry->d_name[0] != '.')
+      data = whole_file(arena_printf(&node->arena, "%s/%s", folder, entry->d_name), bytes);
+  if (listing)
+    closedir(listing);
+  return data;
+}
+
+static void keep(struct node *node, u32 pass, int from, const char *data, u64 bytes) {
+  const char *folder = arena_printf(&node->arena, ALL, node->folder, pass);
+  mkdir(folder, 0700);
+  const char *path = arena_printf(&node->arena, "%s/%d" SUMMARY_SUFFIX, folder, from);
+  FILE *out = fopen(path, "wb");
+  bool written = out && fwrite(data, 1, bytes, out) == bytes;
+  if ((out && fclose(out) != 0) || !written)
+    fail("%s cannot be written: %s", path, strerror(errno));
+}
+
+/* One pass, and its result in the folders of those who need it: after the first all that reduce,
+ * after the second the first process. */
+static void make_pass(struct node *node, u32 pass) {
+  int own = node->mpi.rank;
+  u64 bytes = 0;
+  char *data =
+      node->reduces && reduce_here(node, pass) == STATUS_OK ? made_here(node, pass, &bytes) : NULL;
+  struct member self = node->members[own];
+  self.bytes = bytes;
+  mpi_share(&self, node->members, sizeof(self));
+  for (int from = 0; from < node->mpi.size; from++) {
+    u64 its = node->members[from].bytes;
+    bool here = from == own, wanted = pass == 0 ? node->reduces || own == 0 : own == 0;
+    if (!its)
+      continue;
+    char *room = here ? data : pass == 0 || own == 0 ? memory_array(its, 1) : NULL;
+    if (pass == 0)
+      mpi_give_to_all(from, room, its);
+    else if (here && own != 0)
+      mpi_send(0, room, its);
+    else if (!here && own == 0)
+      mpi_receive(from, room, its);
+    if (wanted)
+      keep(node, pass, from, room, its);
+    if (!here)
+      free(room);
+  }
+  free(data);
+}
+
+/* Who reduces what: one process of those on a host that look into one folder. */
+static void meet(struct node *node) {
+  struct member self = {0};
+  char place[PATH_MAX];
+  gethostname(self.host, sizeof(self.host) - 1);
+  if (!realpath(node->options.paths[0], place))
+    snprintf(place, sizeof(place), "%s", node->options.paths[0]);
+  self.place = hash_text(hash_text(HASH_SEED, self.host), place);
+  node->members = arena_array(&node->arena, (size_t)node->mpi.size, sizeof(self));
+  mpi_share(&self, node->members, sizeof(self));
+  node->reduces = true;
+  for (int i = 0; i < node->mpi.rank; i++)
+    node->reduces &= node->members[i].place != self.place;
+}
+
+/* A node whose process came to nothing. Another process of the same place stands for it. */
+static bool left_nothing(const struct node *node, int member) {
+  for (int i = 0; i < node->mpi.size; i++)
+    if (node->members[i].place == node->members[member].place &&
+        (i < member || node->members[i].bytes))
+      return false;
+  return true;
+}
+
+static int write_result(struct node *node, const bool *nothing) {
+  for (int i = 0; i < node->mpi.size; i++)
+    if (nothing[i])
+      fail("%s has left no summary: its ranks are missing", node->members[i].host);
+  const char *first = arena_printf(&node->arena, ALL, node->folder, 0u);
+  const char *second = arena_printf(&node->arena, ALL, node->folder, 1u);
+  if (access(first, R_OK) != 0)
+    return fail("no node has left a summary");
+  mkdir(second, 0700);
+  const char *arguments[] = {"tscope-reduce",      "--merge", first, second, "--output",
+                             node->options.output, NULL};
+  return run_reduce(node, arguments, true);
+}
+
+static void remove_folder(struct node *node, const char *format, u32 pass) {
+  const char *folder =
+      format ? arena_printf(&node->arena, "%s/%s%u", node->folder, format, pass) : node->folder;
+  DIR *listing = opendir(folder);
+  for (struct dirent *entry; listing && (entry = readdir(listing));)
+    unlinkat(dirfd(listing), entry->d_name, 0);
+  if (listing)
+    closedir(listing);
+  rmdir(folder);
+}
+
+static int reduce_together(struct node *node) {
+  const char *scratch = getenv("TMPDIR");
+  snprintf(node->folder, sizeof(node->folder), "%s/tscope-reduce-XXXXXX",
+           scratch && *scratch ? scratch : "/tmp");
+  if (!mkdtemp(node->folder)) /* it still takes part: the others wait for it */
+    fail("%s cannot be made: %s", node->folder, strerror(errno));
+  meet(node);
+  bool *nothing = arena_array(&node->arena, (size_t)node->mpi.size, sizeof(bool));
+  for (u32 pass = 0; pass < PASSES; pass++) {
+    make_pass(node, pass);
+    for (int i = 0; i < node->mpi.size && pass == 0; i++)
+      nothing[i] = left_nothing(node, i);
+  }
+  int status = node->mpi.rank == 0 ? write_result(node, nothing) : STATUS_OK;
+  for (u32 pass = 0; pass < PASSES; pass++) {
+    remove_folder(node, "own", pass);
+    remove_folder(node, "all", pass);
+  }
+  remove_folder(node, NULL, 0);
+  return status;
+}
+
+int main(int argc, char **argv) {
+  struct node node = {0};
+  char why[512];
+  node.n_arguments = (u32)argc - 1;
+  node.arguments = memcpy(arena_array(&node.arena, (size_t)argc, sizeof(*argv)), argv + 1,
+                          node.n_arguments * sizeof(*argv)); /* the parser moves them */
+  if (!reduce_options_parse(argc, argv, &node.options, why, sizeof(why)) ||
+      !mpi_begin(&node.mpi, why, sizeof(why)))
+    return fail("%s", why);
+  unsetenv("OMPI_COMM_WORLD_SIZE"); /* what it runs is no process of MPI */
+  unsetenv("PMI_SIZE");
+  int status = reduce_together(&node);
+  mpi_end();
+  arena_release(&node.arena);
+  return status;
+}
