@@ -91,34 +91,71 @@ struct question {
   bool exposed, first_only;
   i64 **saved;  /* [n_samples][cure * steps + step] in all, up to the end of that step */
   i64 **hidden; /* [n_samples][cure] */
+  struct own_run {
+    u32 sample;
+    struct run run;
+  } *runs; /* [threads] each used for one cure after the other */
 };
 
-static int ask_sample(void *user, u32 sample, unsigned worker) {
+static bool is_asked(const struct question *q, u32 sample) {
+  const struct graph *graph = q->a->graph;
+  return graph->replays[sample] && graph->outcomes[sample].valid &&
+         !(q->first_only && sample != first_sample(q->a));
+}
+
+/* The thread's run, made ready for the sample. */
+static int own_run(struct question *q, u32 sample, unsigned thread, struct run **run) {
+  struct own_run *own = &q->runs[thread];
+  int error = 0;
+  if (!own->run.start || own->sample != sample) {
+    run_end(&own->run);
+    error = run_begin(&own->run, q->a->graph->replays[sample]->g);
+    own->sample = sample;
+  }
+  *run = &own->run;
+  return error;
+}
+
+/* What the sample is like without a cure. */
+static int begin_sample(void *user, u32 sample, unsigned thread) {
   struct question *q = user;
   struct replay *r = q->a->graph->replays[sample];
-  struct run run;
-  i64 exposed;
-  (void)worker;
-  if (!r || !q->a->graph->outcomes[sample].valid || (q->first_only && sample != first_sample(q->a)))
+  struct run *run;
+  const struct cure none = {0};
+  if (!is_asked(q, sample))
     return 0;
   q->saved[sample] = calloc((size_t)q->n * r->n_steps + 1u, sizeof(i64));
   q->hidden[sample] = calloc(q->n + 1u, sizeof(i64));
-  int error = run_begin(&run, r->g);
   if (!q->saved[sample] || !q->hidden[sample])
-    error = -ENOMEM;
-  const struct cure none = {0};
-  if (!error && q->exposed && r->exposed < 0 && !(error = run_cure(&run, r, &none)))
-    error = exposed_time(&run, &r->exposed);
-  for (u32 i = 0; i < q->n && !error; i++) {
-    i64 *saved = &q->saved[sample][(size_t)i * r->n_steps];
-    error = run_cure(&run, r, &q->cures[i]);
-    run_step_ends(&run, saved);
-    for (u32 k = 0; k < r->n_steps; k++)
-      saved[k] = saved[k] == INT64_MIN ? 0 : r->step_ends[k] - saved[k];
-    if (!error && q->exposed && !(error = exposed_time(&run, &exposed)))
-      q->hidden[sample][i] = r->exposed - exposed;
-  }
-  run_end(&run);
+    return -ENOMEM;
+  if (!q->exposed || r->exposed >= 0)
+    return 0;
+  int error = own_run(q, sample, thread, &run);
+  if (!error && !(error = run_cure(run, r, &none)))
+    error = exposed_time(run, &r->exposed);
+  return error;
+}
+
+/* One cure in one sample: with many ranks there are few samples, and many cures. */
+static int ask_cure(void *user, u32 index, unsigned thread) {
+  struct question *q = user;
+  u32 sample = index / q->n, cure = index % q->n;
+  struct replay *r = q->a->graph->replays[sample];
+  struct run *run;
+  i64 exposed;
+  if (!is_asked(q, sample))
+    return 0;
+  i64 *saved = &q->saved[sample][(size_t)cure * r->n_steps];
+  int error = own_run(q, sample, thread, &run);
+  if (!error)
+    error = run_cure(run, r, &q->cures[cure]);
+  if (error)
+    return error;
+  run_step_ends(run, saved);
+  for (u32 k = 0; k < r->n_steps; k++)
+    saved[k] = saved[k] == INT64_MIN ? 0 : r->step_ends[k] - saved[k];
+  if (q->exposed && !(error = exposed_time(run, &exposed)))
+    q->hidden[sample][cure] = r->exposed - exposed;
   return error;
 }
 
@@ -180,6 +217,8 @@ static struct worth summarise(const struct question *q, u32 cure, double *scratc
 static int ask_samples(struct question *q, struct worth *worths) {
   const struct graph *graph = q->a->graph;
   u32 samples = q->first_only ? first_sample(q->a) + 1 : graph->n_samples, steps = 0;
+  unsigned threads = parallel_threads(samples * q->n, q->a->options->threads);
+  q->runs = memory_zeroed(threads, sizeof(*q->runs));
   q->saved = calloc(samples + 1u, sizeof(i64 *));
   q->hidden = calloc(samples + 1u, sizeof(i64 *));
   for (u32 i = 0; i < samples; i++)
@@ -187,13 +226,18 @@ static int ask_samples(struct question *q, struct worth *worths) {
   double *scratch = malloc((4 * (size_t)steps + 1u) * sizeof(double));
   int error = q->saved && q->hidden && scratch ? 0 : -ENOMEM;
   if (!error)
-    error = parallel_for(samples, q->a->options->threads, ask_sample, q);
+    error = parallel_for(samples, threads, begin_sample, q);
+  if (!error)
+    error = parallel_for(samples * q->n, threads, ask_cure, q);
   for (u32 i = 0; i < q->n && !error; i++)
     worths[i] = summarise(q, i, scratch, steps, samples);
   for (u32 i = 0; i < samples && q->saved && q->hidden; i++) {
     free(q->saved[i]);
     free(q->hidden[i]);
   }
+  for (unsigned i = 0; i < threads; i++)
+    run_end(&q->runs[i].run);
+  free(q->runs);
   free(q->saved);
   free(q->hidden);
   free(scratch);
