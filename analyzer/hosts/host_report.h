@@ -67,6 +67,7 @@ const char *host_effect_unit(const struct host_report *report, enum host_measure
 /* Outputs. Negative errno where writing failed. */
 void host_report_print(const struct host_report *report, FILE *out);
 int host_report_json(const struct host_report *report, FILE *out);
+int host_report_sqlite(const struct host_report *report, const char *path); /* an empty file */
 void host_report_metrics(const struct host_report *report, FILE *out);
 
 #endif

@@ -83,15 +83,26 @@ static void report_on_runs(struct reading_runs *reading, const struct options *o
   arena_release(&arena);
 }
 
-static int write_one(const char *path, const struct host_report *report, bool metrics, bool json) {
+static int write_metrics(const char *path, const struct host_report *report) {
   struct report_file file;
   int error = report_file_open(&file, path);
   if (error)
     return error;
-  if (metrics)
-    host_report_metrics(report, file.out);
-  else if (json)
+  host_report_metrics(report, file.out);
+  return report_file_close(&file, 0);
+}
+
+static int write_report(const struct options *options, const struct host_report *report) {
+  const char *format = report_backend_name(options->backend);
+  struct report_file file;
+  int error = report_file_open(&file, options->output);
+  if (error)
+    return error;
+  if (strcmp(format, "json") == 0)
     error = host_report_json(report, file.out);
+  else if (strcmp(format, "sqlite") == 0)
+    error =
+        report_file_path(&file) ? host_report_sqlite(report, report_file_path(&file)) : -ENODATA;
   else
     host_report_print(report, file.out);
   return report_file_close(&file, error);
@@ -101,7 +112,6 @@ int compare_hosts(const struct options *options, run_document *document_of, char
                   size_t why_bytes) {
   struct reading_runs reading = {.read = json_object()};
   struct host_report report = {0};
-  bool json = strcmp(report_backend_name(options->backend), "json") == 0;
   int error = 0;
   for (u32 i = 0; i < options->n_paths; i++)
     read_reports(&reading, options->paths[i], 0);
@@ -116,11 +126,12 @@ int compare_hosts(const struct options *options, run_document *document_of, char
   }
   run_records_order(&reading.records);
   host_report_make(&reading.records, &report);
-  error = write_one(options->output, &report, false, json);
+  error = write_report(options, &report);
   if (!error && options->prometheus)
-    error = write_one(options->prometheus, &report, true, false);
+    error = write_metrics(options->prometheus, &report);
   if (error)
-    snprintf(why, why_bytes, "the hosts could not be written: %s", strerror(-error));
+    snprintf(why, why_bytes, "the hosts could not be written: %s",
+             error == -ENODATA ? "--format sqlite wants a file with --output" : strerror(-error));
 out:
   host_report_free(&report);
   run_records_free(&reading.records);

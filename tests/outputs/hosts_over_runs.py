@@ -7,10 +7,12 @@ is what this script put in: two hosts that are always slow (3 % and 10 %), one t
 whose messages are slow, one that is lost often, and a job whose steps take 8 % longer from one night on. Everybody else is innocent.
 """
 import argparse
+import contextlib
 import json
 import math
 import os
 import random
+import sqlite3
 import subprocess
 import sys
 import tempfile
@@ -153,6 +155,28 @@ def check_outputs(report):
     assert f'tscope_hosts_lost{{name="{FRAGILE}"}}' in lines, lines
 
 
+def check_database(report):
+    """Its tables say what the JSON document says."""
+    reports = simulate(random.Random(3), SLOW, True, True, True)
+    document = json.loads(ask(report, reports, "--format", "json"))
+    with tempfile.TemporaryDirectory(prefix="tscope-hosts-") as folder:
+        path = os.path.join(folder, "hosts.db")
+        ask(report, reports, "--format", "sqlite", "--output", path)
+        with contextlib.closing(sqlite3.connect(path)) as database:
+            def rows(select):
+                return sorted(database.execute(select).fetchall())
+            assert rows("SELECT kind, name, effect, low, high, runs, of_runs, first_run, last_began_s, began_later,"
+                        " p_value FROM effects") == sorted(
+                (measure["kind"], row["name"], row["effect"], row["low"], row["high"], row["runs"], row["of_runs"],
+                 row["first"]["run"], row["last"]["began_s"], row["began_later"], row["p_value"])
+                for measure in document["measures"] for row in measure["named"])
+            assert rows("SELECT name, lost, of_runs, expected, p_value FROM lost") == sorted(
+                tuple(row.values()) for row in document["lost"])
+            assert rows("SELECT job, stretch, first_run, last_run, runs, step_ms FROM trends") == sorted(
+                (trend["job"], i, row["first"]["run"], row["last"]["run"], row["runs"], row["step_ms"])
+                for trend in document["trends"] for i, row in enumerate(trend["stretches"]))
+
+
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("report")
@@ -163,6 +187,7 @@ def main():
         check_quiet(options.report, 10_000 + seed)
     check_fixed_placement(options.report)
     check_outputs(options.report)
+    check_database(options.report)
     print(f"{options.repeat} records with three slow hosts and {options.repeat} quiet ones: each host named, nobody else")
 
 

@@ -94,7 +94,7 @@ struct question {
   struct own_run {
     u32 sample;
     struct run run;
-  } *runs; /* [threads] each used for one cure after the other */
+  } * runs; /* [threads] each used for one cure after the other */
 };
 
 static bool is_asked(const struct question *q, u32 sample) {
