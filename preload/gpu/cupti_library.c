@@ -12,6 +12,7 @@
 #include "streams/cuda_thread.h"
 
 TSCOPE_OLD_SYMBOL(dladdr);
+TSCOPE_OLD_SYMBOL(dlclose);
 TSCOPE_OLD_SYMBOL(dlerror);
 TSCOPE_OLD_SYMBOL(dlopen);
 
@@ -65,7 +66,22 @@ static void *load_next_to_runtime(void) {
   return NULL;
 }
 
+/* CUPTI gets at the GPU through a table of the driver. CUPTI 13.2 calls itself without end where the
+ * driver has none, as a substitute for the driver may: no call may reach it. */
+static bool driver_knows_cupti(void) {
+  void *driver = dlopen("libcuda.so.1", RTLD_NOW | RTLD_NOLOAD);
+  bool knows = !driver || tscope_dlsym(driver, "cuGetExportTable");
+  if (driver)
+    dlclose(driver);
+  dlerror();
+  return knows;
+}
+
 bool cupti_find(struct cupti *cupti, char *why, size_t why_bytes) {
+  if (!driver_knows_cupti()) {
+    snprintf(why, why_bytes, "the driver has no interface for CUPTI");
+    return false;
+  }
   void *library = already_loaded();
   if (!library)
     library = load_next_to_runtime();

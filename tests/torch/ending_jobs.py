@@ -15,6 +15,7 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.append(os.path.join(HERE, "..", "standins"))
 from endings import environment, judge  # pylint: disable=import-error,no-name-in-module
 from repeated import main  # pylint: disable=import-error
+from training import python_with_torch
 
 # what happens to rank 1 or others in step 25 of 40, which rank the report must name, and with which words
 SCENARIOS = {
@@ -64,7 +65,7 @@ def check(name, build, folder):
     ranks = ",".join(str(rank) for rank in scenario.get("culprits", [1]))
     mark = os.path.join(folder, "stands-still")
     env = {**environment(build, folder), "OMP_NUM_THREADS": "1", "GLOO_SOCKET_IFNAME": "lo", "STANDS_STILL": mark}
-    with subprocess.Popen([sys.executable, "-m", "torch.distributed.run", "--nproc-per-node", "4", "--standalone",
+    with subprocess.Popen([python_with_torch(), "-m", "torch.distributed.run", "--nproc-per-node", "4", "--standalone",
                            os.path.join(HERE, "jobs", "ending_rank.py"),
                            scenario.get("ending", name), ranks, "25", "40"],
                           env=env, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as job:

@@ -5,6 +5,7 @@
  * its memory consists only of addresses.
  */
 #include <cuda_runtime_api.h>
+#include <dlfcn.h>
 #include <stdint.h>
 
 #define DEVICE_BYTES (1ull << 30)
@@ -84,6 +85,25 @@ EXPORT cudaError_t cudaStreamIsCapturing(cudaStream_t stream,
                                          enum cudaStreamCaptureStatus *status) {
   (void)stream;
   *status = cudaStreamCaptureStatusNone;
+  return cudaSuccess;
+}
+
+/* As CUDA 13 names it; the headers of CUDA 12 give the name to another. What else it would tell about
+ * a capture nobody reads if there is none. */
+cudaError_t capture_info(cudaStream_t stream, enum cudaStreamCaptureStatus *status)
+    __asm__("cudaStreamGetCaptureInfo");
+EXPORT cudaError_t capture_info(cudaStream_t stream, enum cudaStreamCaptureStatus *status) {
+  return cudaStreamIsCapturing(stream, status);
+}
+
+/* PyTorch 2.15 asks the runtime for the driver's functions. There are those below. */
+EXPORT cudaError_t cudaGetDriverEntryPointByVersion(const char *name, void **function,
+                                                    unsigned version, unsigned long long flags,
+                                                    enum cudaDriverEntryPointQueryResult *found) {
+  (void)version, (void)flags;
+  *function = dlsym(RTLD_DEFAULT, name);
+  if (found)
+    *found = *function ? cudaDriverEntryPointSuccess : cudaDriverEntryPointSymbolNotFound;
   return cudaSuccess;
 }
 
