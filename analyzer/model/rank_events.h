@@ -56,6 +56,7 @@ struct rank_run {
 struct rank_copy {
   i64 start, end;
   u64 bytes;
+  u32 graph, correlation; /* as in struct rank_run */
   u16 stream;
 };
 

@@ -89,6 +89,65 @@ static void other_copies_are_no_collective(void **state) {
   rank_events_release(&events);
 }
 
+/* On the default stream and in graphs a large collective stops after every eight copies, and once
+ * more at its end if that makes the times even. */
+static void flags_may_be_between_parts(void **state) {
+  (void)state;
+  enum { MANY = 20, ALL = MANY - 1 };
+  const struct comm_definition large = {.size = MANY};
+  for (u32 data = ALL; data <= MANY; data++)
+    for (u32 flags = 1; flags <= ALL; flags += ALL - 1) /* by multicast, or to each */
+      for (u32 once_more = 0; once_more < 2; once_more++) {
+        struct rank_events events = events_with_call(TSCOPE_OP_ALLGATHER, BYTES);
+        i64 at = 1000, end[2];
+        events.comms = &large;
+        for (u32 i = 0; i < 2; i++) { /* two in a row: 8, 4 and 7 or 8 copies, or 8 and 11 or 12 */
+          at = copies(&events, at, flags, 4, STREAM);
+          at = copies(&events, at + 100, 8, BYTES, STREAM);
+          at = copies(&events, at, flags, 4, STREAM);
+          if (!once_more) {
+            at = copies(&events, at + 50, 4, BYTES, STREAM);
+            at = copies(&events, at, flags, 4, STREAM);
+          }
+          at = copies(&events, at + 50, data - (once_more ? 8 : 12), BYTES, STREAM);
+          end[i] = at = copies(&events, at, flags * (1 + once_more), 4, STREAM);
+        }
+        runs_from_copies(&events);
+        assert_int_equal(events.runs.n, 2);
+        assert_int_equal(events.runs.at[0].start, 1000);
+        assert_int_equal(events.runs.at[0].end, end[0]);
+        assert_int_equal(events.runs.at[1].start, end[0]);
+        assert_int_equal(events.runs.at[1].end, end[1]);
+        rank_events_release(&events);
+      }
+}
+
+/* Each replay for itself, and only for calls of its graph. */
+static void replays_of_graphs_have_runs(void **state) {
+  (void)state;
+  enum { GRAPH = 5 };
+  struct rank_events events = events_with_call(TSCOPE_OP_ALLGATHER, BYTES);
+  events.calls.at[0].replayed = true;
+  events.calls.at[0].stream = STREAM + 1; /* of the launch: nodes may run on others */
+  VECTOR_PUSH(&events.parts, ((struct rank_part){.gpu_graph = GRAPH}));
+  for (u32 replay = 0; replay < 3; replay++) {
+    u32 first = events.copies.n;
+    collective(&events, 1000 * (replay + 1), PEERS, PEERS);
+    for (u32 i = first; i < events.copies.n; i++) {
+      events.copies.at[i].graph = replay < 2 ? GRAPH : GRAPH + 1;
+      events.copies.at[i].correlation = 70 + replay;
+    }
+  }
+  runs_from_copies(&events);
+  assert_int_equal(events.runs.n, 2);
+  for (u32 i = 0; i < 2; i++) {
+    assert_int_equal(events.runs.at[i].start, 1000 * (i + 1));
+    assert_int_equal(events.runs.at[i].graph, GRAPH);
+    assert_int_equal(events.runs.at[i].correlation, 70 + i);
+  }
+  rank_events_release(&events);
+}
+
 /* Reductions need kernels. */
 static void what_computes_is_not_copied(void **state) {
   (void)state;
@@ -104,6 +163,8 @@ int main(void) {
       cmocka_unit_test(a_run_is_from_the_first_flag_to_the_last),
       cmocka_unit_test(one_flag_may_be_for_all_peers),
       cmocka_unit_test(other_copies_are_no_collective),
+      cmocka_unit_test(flags_may_be_between_parts),
+      cmocka_unit_test(replays_of_graphs_have_runs),
       cmocka_unit_test(what_computes_is_not_copied),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

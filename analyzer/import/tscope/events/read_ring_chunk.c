@@ -51,11 +51,13 @@ static void read_copy(struct reading *reading, const struct tscope_record *recor
   const struct tscope_gpu_memcpy_record *copy = (const void *)record;
   u64 dur = trace_dur(record, copy->dur, trace_record_bytes[record->type]);
   bool between_gpus = copy->kind == TSCOPE_MEMCPY_D2D || copy->kind == TSCOPE_MEMCPY_P2P;
-  if (between_gpus && !copy->graph)
+  if (between_gpus)
     VECTOR_PUSH(&reading->events->copies,
                 (struct rank_copy){.start = chunk_ns(&reading->clock, time),
                                    .end = chunk_ns(&reading->clock, time + dur),
                                    .bytes = copy->bytes,
+                                   .graph = copy->graph,
+                                   .correlation = copy->correlation,
                                    .stream = record->tag});
 }
 

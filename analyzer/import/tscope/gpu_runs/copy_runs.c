@@ -6,8 +6,10 @@
  *
  *   flag flag flag  data data data  flag flag flag
  *
- * Its run is from the first flag to the last. Copies count as a collective only with the flags, and
- * if a call on the stream moves just as much: others stay copies.
+ * Its run is from the first flag to the last. In a graph, or on the default stream, NCCL stops a
+ * large collective of many ranks after every eight copies: flags are between them too, and once
+ * more at the end if the times would be odd. Copies count as a collective only with the flags, and
+ * if a call on the stream, or of the graph, moves just as much: others stay copies.
  */
 #include <stdlib.h>
 
@@ -15,24 +17,40 @@
 #include "import/tscope/gpu_runs/pair_runs.h"
 
 #define FLAG_BYTES 4u
+#define NO_GRAPH 0u
 
-/* What one call on a stream may copy: `bytes` to each of up to `ranks`. */
+/* What a call may copy on a stream, or in a graph: `bytes` to each of up to `ranks`. */
 struct copied {
   u64 bytes;
   u32 ranks;
-  u8 op;
+  u32 graph;  /* the source's id of the graph, TSCOPE_UNKNOWN; NO_GRAPH for a call on a stream */
+  u16 stream; /* 0 in a graph: it may run on any */
+  u8 op;      /* as kernels are called */
+  bool one;   /* to one rank: a gather */
 };
 
 struct search {
   struct rank_events *events;
-  VECTOR(struct copied) calls; /* those that differ, on the stream */
+  VECTOR(struct copied) calls; /* those that differ */
   u32 n_recorded;
 };
 
-static int by_stream_and_time(const void *left, const void *right) {
+/* Copies in a row on one stream, or in one replay of a graph. */
+struct row {
+  const struct rank_copy *at;
+  u32 n;
+};
+
+static u32 replay_of(const struct rank_copy *copy) {
+  return copy->graph ? copy->correlation : 0;
+}
+
+static int by_row_and_time(const void *left, const void *right) {
   const struct rank_copy *a = left, *b = right;
   if (a->stream != b->stream)
     return a->stream < b->stream ? -1 : 1;
+  if (replay_of(a) != replay_of(b))
+    return replay_of(a) < replay_of(b) ? -1 : 1;
   return a->start != b->start ? (a->start < b->start ? -1 : 1)
                               : (a->end > b->end) - (a->end < b->end);
 }
@@ -42,56 +60,90 @@ static int by_start(const void *left, const void *right) {
   return (a->start > b->start) - (a->start < b->start);
 }
 
+static int by_what(const void *left, const void *right) {
+  const struct copied *a = left, *b = right;
+  if (a->bytes != b->bytes)
+    return a->bytes < b->bytes ? -1 : 1;
+  if (a->ranks != b->ranks)
+    return a->ranks < b->ranks ? -1 : 1;
+  if (a->graph != b->graph)
+    return a->graph < b->graph ? -1 : 1;
+  if (a->stream != b->stream)
+    return a->stream < b->stream ? -1 : 1;
+  return a->op != b->op ? a->op - b->op : a->one - b->one;
+}
+
 /* What only moves data can be copied. */
 static bool can_be_copied(u8 op) {
   return op == TSCOPE_OP_ALLGATHER || op == TSCOPE_OP_ALLTOALL || op == TSCOPE_OP_GATHER ||
          op == TSCOPE_OP_SCATTER;
 }
 
-static void list_calls(struct search *s, u16 stream) {
+static u32 graph_of(const struct rank_events *events, const struct rank_call *call) {
+  if (!call->replayed)
+    return NO_GRAPH;
+  u32 graph = call->part < events->parts.n ? events->parts.at[call->part].gpu_graph : 0;
+  return graph ? graph : TSCOPE_UNKNOWN;
+}
+
+static void list_calls(struct search *s) {
   const struct rank_events *events = s->events;
-  s->calls.n = 0;
   for (u32 i = 0; i < events->calls.n; i++) {
     const struct rank_call *call = &events->calls.at[i];
     u32 ranks = call->comm < events->n_comms ? events->comms[call->comm].size : 0;
-    if (call->stream != stream || call->failed || !can_be_copied(call->op) || ranks < 2)
+    if (call->failed || !can_be_copied(call->op) || ranks < 2 || !call->bytes)
       continue;
-    struct copied copied = {call->bytes, ranks, kernel_op(call->op)};
-    bool known = !copied.bytes;
-    for (u32 k = 0; k < s->calls.n && !known; k++)
-      known = s->calls.at[k].bytes == copied.bytes && s->calls.at[k].ranks == copied.ranks &&
-              s->calls.at[k].op == copied.op;
-    if (!known)
-      VECTOR_PUSH(&s->calls, copied);
+    VECTOR_PUSH(&s->calls, ((struct copied){.bytes = call->bytes,
+                                            .ranks = ranks,
+                                            .graph = graph_of(events, call),
+                                            .stream = call->replayed ? 0 : call->stream,
+                                            .op = kernel_op(call->op),
+                                            .one = call->op == TSCOPE_OP_GATHER}));
   }
+  if (s->calls.n)
+    qsort(s->calls.at, s->calls.n, sizeof(*s->calls.at), by_what);
+  u32 n = 0;
+  for (u32 i = 0; i < s->calls.n; i++)
+    if (n == 0 || by_what(&s->calls.at[n - 1], &s->calls.at[i]))
+      s->calls.at[n++] = s->calls.at[i];
+  s->calls.n = n;
 }
 
-/* The call that moves `bytes`: its operation, 0 if several operations do. NULL if there is none. */
-static const struct copied *call_of(const struct search *s, u64 bytes, struct copied *found) {
+static bool is_of_row(const struct copied *call, const struct rank_copy *copy) {
+  if (!copy->graph)
+    return call->graph == NO_GRAPH && call->stream == copy->stream;
+  return call->graph == copy->graph || call->graph == TSCOPE_UNKNOWN;
+}
+
+/* A call of the row that moves `bytes` in all, in place or not. False if there is none. */
+static bool find_call(const struct search *s, const struct rank_copy *copy, u64 bytes,
+                      struct copied *found) {
   found->ranks = 0;
   for (u32 i = 0; i < s->calls.n; i++) {
     const struct copied *call = &s->calls.at[i];
-    if (bytes % call->bytes || bytes / call->bytes > call->ranks)
+    u64 times = bytes / call->bytes;
+    if (!is_of_row(call, copy) || bytes % call->bytes ||
+        !(call->one ? times == 1 : times == call->ranks || times == call->ranks - 1))
       continue;
     if (found->ranks && found->op != call->op)
-      found->op = 0;
+      found->op = 0; /* either of several */
     else
       *found = *call;
   }
-  return found->ranks ? found : NULL;
+  return found->ranks;
 }
 
-static u32 count_flags(const struct rank_copy *copies, u32 n) {
+static u32 count_flags(const struct row *row, u32 from) {
   u32 flags = 0;
-  while (flags < n && copies[flags].bytes == FLAG_BYTES)
+  while (from + flags < row->n && row->at[from + flags].bytes == FLAG_BYTES)
     flags++;
   return flags;
 }
 
-static u32 count_data(const struct rank_copy *copies, u32 n, u64 *bytes) {
+static u32 count_data(const struct row *row, u32 from, u64 *bytes) {
   u32 data = 0;
-  for (*bytes = 0; data < n && copies[data].bytes != FLAG_BYTES; data++)
-    *bytes += copies[data].bytes;
+  for (; from + data < row->n && row->at[from + data].bytes != FLAG_BYTES; data++)
+    *bytes += row->at[from + data].bytes;
   return data;
 }
 
@@ -99,42 +151,72 @@ static u32 least(u32 a, u32 b) {
   return a < b ? a : b;
 }
 
-/* Of the flags between two collectives, one's come first and as many are the other's. `taken` are
- * those that the collective before has. */
-static void search_stream(struct search *s, const struct rank_copy *copies, u32 n) {
-  u32 taken = 0;
-  list_calls(s, copies->stream);
-  for (u32 at = 0; at < n && s->calls.n;) {
-    u64 bytes;
-    u32 before = count_flags(copies + at, n - at), data = at + before;
-    u32 after = data + count_data(copies + data, n - data, &bytes);
-    u32 behind = count_flags(copies + after, n - after);
-    struct copied found;
-    const struct copied *call = after > data ? call_of(s, bytes, &found) : NULL;
-    u32 flags = call ? least(before - least(taken, before), call->ranks - 1) : 0;
-    taken = least(flags, behind);
+/* The data of one collective, with the flags that are between its parts. */
+struct data {
+  struct copied call;
+  u32 end;   /* behind the last copy of data */
+  u32 parts; /* 0: it is none */
+};
+
+/* Reads data from `from` on, before which up to `flags` are for it. If as many flags follow, or
+ * fewer, and then data again, that is another part: between two collectives are those of both. */
+static struct data read_data(const struct search *s, const struct row *row, u32 from, u32 flags) {
+  struct data data = {.end = from};
+  u64 bytes = 0;
+  for (u32 part = 1, at = from;; part++) {
+    u32 n = count_data(row, at, &bytes);
+    struct copied call;
+    if (n && find_call(s, row->at, bytes, &call))
+      data = (struct data){call, at + n, part};
+    u32 between = count_flags(row, at + n);
+    at += n + between;
+    if (!n || !between || between > flags || at >= row->n)
+      return data;
+  }
+}
+
+static void search_row(struct search *s, const struct row *row) {
+  u32 taken = 0; /* of the flags ahead, by the collective before */
+  for (u32 at = 0; at < row->n;) {
+    u32 before = count_flags(row, at), from = at + before;
+    u32 open = before - least(taken, before);
+    struct data data = read_data(s, row, from, open);
+    u64 ignored = 0;
+    at = data.parts ? data.end : from + count_data(row, from, &ignored);
+    taken = 0;
+    if (!data.parts)
+      continue;
+    u32 flags = least(open, data.call.ranks - 1), behind = count_flags(row, at);
+    bool ends = at + behind == row->n; /* else those of the next collective are behind, too */
+    bool twice = data.parts > 1 && data.parts % 2 == 0 && behind >= (ends ? 2 : 3) * flags;
+    taken = least(twice ? 2 * flags : flags, behind);
     if (taken)
-      VECTOR_PUSH(&s->events->runs, ((struct rank_run){.start = copies[data - flags].start,
-                                                       .end = copies[after + taken - 1].end,
+      VECTOR_PUSH(&s->events->runs, ((struct rank_run){.start = row->at[from - flags].start,
+                                                       .end = row->at[at + taken - 1].end,
+                                                       .graph = row->at->graph,
+                                                       .correlation = replay_of(row->at),
                                                        .comm = TSCOPE_UNKNOWN,
                                                        .seq = TSCOPE_UNKNOWN,
                                                        .first_call = INDEX_NONE,
-                                                       .stream = copies->stream,
-                                                       .op = call->op,
+                                                       .stream = row->at->stream,
+                                                       .op = data.call.op,
                                                        .copies = true}));
-    at = after > at ? after : n;
   }
 }
 
 void runs_from_copies(struct rank_events *events) {
   struct search s = {.events = events, .n_recorded = events->runs.n};
   u32 n = events->copies.n;
-  if (n)
-    qsort(events->copies.at, n, sizeof(*events->copies.at), by_stream_and_time);
-  for (u32 i = 0, next; i < n; i = next) {
-    for (next = i; next < n && events->copies.at[next].stream == events->copies.at[i].stream;)
+  if (n) {
+    qsort(events->copies.at, n, sizeof(*events->copies.at), by_row_and_time);
+    list_calls(&s);
+  }
+  for (u32 i = 0, next; i < n && s.calls.n; i = next) {
+    const struct rank_copy *first = &events->copies.at[i];
+    for (next = i; next < n && events->copies.at[next].stream == first->stream &&
+                   replay_of(&events->copies.at[next]) == replay_of(first);)
       next++;
-    search_stream(&s, events->copies.at + i, next - i);
+    search_row(&s, &(struct row){first, next - i});
   }
   if (events->runs.n > s.n_recorded)
     qsort(events->runs.at, events->runs.n, sizeof(*events->runs.at), by_start);
