@@ -66,8 +66,8 @@ static void *load_next_to_runtime(void) {
   return NULL;
 }
 
-/* CUPTI gets at the GPU through a table of the driver. CUPTI 13.2 calls itself without end where the
- * driver has none, as a substitute for the driver may: no call may reach it. */
+/* CUPTI gets at the GPU through a table of the driver. CUPTI 13.2 calls itself without end where
+ * the driver has none, as a substitute for the driver may: no call may reach it. */
 static bool driver_knows_cupti(void) {
   void *driver = dlopen("libcuda.so.1", RTLD_NOW | RTLD_NOLOAD);
   bool knows = !driver || tscope_dlsym(driver, "cuGetExportTable");

@@ -88,10 +88,10 @@ EXPORT cudaError_t cudaStreamIsCapturing(cudaStream_t stream,
   return cudaSuccess;
 }
 
-/* As CUDA 13 names it; the headers of CUDA 12 give the name to another. What else it would tell about
- * a capture nobody reads if there is none. */
-cudaError_t capture_info(cudaStream_t stream, enum cudaStreamCaptureStatus *status)
-    __asm__("cudaStreamGetCaptureInfo");
+/* As CUDA 13 names it; the headers of CUDA 12 give the name to another. What else it would tell
+ * about a capture nobody reads if there is none. */
+cudaError_t capture_info(cudaStream_t stream,
+                         enum cudaStreamCaptureStatus *status) __asm__("cudaStreamGetCaptureInfo");
 EXPORT cudaError_t capture_info(cudaStream_t stream, enum cudaStreamCaptureStatus *status) {
   return cudaStreamIsCapturing(stream, status);
 }
