@@ -1,18 +1,12 @@
 /* SPDX-License-Identifier: MIT
  *
- * Where the host waits for a kernel without a call: it reads memory again and again until the
- * kernel has written there, as DeepEP's host does for the counts of tokens that notify_dispatch
- * exchanges. No profiler records this. It shows by what is around it: a thread launches a kernel
- * that notifies, then does nothing that is recorded, and goes on as this kernel ends.
+ * Where the host waits for a kernel without a call: see host_spin.h.
  */
 #include <errno.h>
 #include <stdlib.h>
 
 #include "import/kineto/kineto.h"
-
-#define LEAST_NS 50000 /* a shorter pause may be anything */
-#define NEARNESS_NS                                                                                \
-  100000 /* the kernel writes a little before its end, and the host notices later */
+#include "model/host_spin.h"
 
 static bool is_host(const struct kineto_item *item) {
   return item->kind == KINETO_ITEM_OP || item->kind == KINETO_ITEM_RANGE ||
@@ -38,12 +32,6 @@ static bool find_pause(const struct kineto_trace *trace, u32 call, struct interv
   return false;
 }
 
-static bool ends_with_kernel(const struct interval *pause, const struct kineto_item *kernel) {
-  i64 apart = pause->end - kernel->end;
-  return pause->end - pause->start >= LEAST_NS && apart > -NEARNESS_NS && apart < NEARNESS_NS &&
-         kernel->end > pause->start;
-}
-
 static bool notifies(const struct kineto_trace *trace, const struct kineto_item *item) {
   return item->kind == KINETO_ITEM_COMM_KERNEL &&
          comm_op_part(trace->names.list.at[item->name].communication.op) == COMM_PART_NOTIFICATION;
@@ -62,7 +50,7 @@ void kineto_find_spins(struct kineto_trace *trace) {
     struct interval pause;
     u32 call = kineto_call_of(&calls, kernel.correlation);
     if (call == INDEX_NONE || !find_pause(trace, call, &pause) ||
-        !ends_with_kernel(&pause, &kernel))
+        !host_spin_ends_with(&pause, kernel.end))
       continue;
     u32 name = kineto_name_of(&trace->names, words);
     VECTOR_PUSH(&trace->items, ((struct kineto_item){.start = pause.start,

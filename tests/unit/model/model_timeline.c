@@ -171,6 +171,67 @@ static void test_blocking_copy_waits_for_itself(void **state) {
   model_free(model);
 }
 
+static void add_launch(struct trace_writer *writer, u64 at, u32 shape) {
+  struct tscope_launch_record *launch =
+      trace_add(writer, in_ring, AT(at), TSCOPE_REC_LAUNCH, 0, sizeof(*launch));
+  launch->dur = 1000;
+  launch->shape = shape;
+}
+
+static void add_named_kernel(struct trace_writer *writer, u64 at, u32 dur, u32 name) {
+  struct tscope_gpu_kernel_record *kernel =
+      trace_add(writer, on_gpu, AT(at), TSCOPE_REC_GPU_KERNEL, 0, sizeof(*kernel));
+  kernel->dur = dur;
+  kernel->name = name;
+}
+
+static void add_shape(struct trace_writer *writer, u32 number, u32 kernel) {
+  struct tscope_shape_record *shape =
+      trace_add(writer, retained, AT(0), TSCOPE_REC_SHAPE, 0, sizeof(*shape));
+  shape->shape = number;
+  shape->kernel = kernel;
+}
+
+/* A host that launches a kernel which notifies, makes no call, and goes on as it ends, waits for
+ * it: the first time. The second time it goes on long before, and the third kernel computes. */
+static void test_a_host_may_wait_without_a_call(void **state) {
+  struct fixture *fixture = *state;
+  struct trace_writer *writer = new_rank(0, 1);
+  trace_string(writer, "_ZN7deep_ep9internode15notify_dispatchILb0ELi8EEEvPKiPii");
+  trace_string(writer, "compute");
+  add_shape(writer, 1, 1);
+  add_shape(writer, 2, 2);
+  add_launch(writer, 1000, 1);
+  add_named_kernel(writer, 3000, 400000, 1); /* until 403000 */
+  add_launch(writer, 410000, 2);
+  add_named_kernel(writer, 412000, 100000, 2);
+  add_launch(writer, 520000, 1);
+  add_named_kernel(writer, 522000, 400000, 1);
+  add_launch(writer, 600000, 2);
+  add_named_kernel(writer, 922000, 300000, 2);
+  add_launch(writer, 1225000, 2);
+  add_named_kernel(writer, 1227000, 1000, 2);
+  save_rank(fixture, writer);
+  struct model *model = load(fixture->directory, NULL);
+  struct timeline timeline;
+  assert_int_equal(timeline_load(model, 0, &timeline), 0);
+  check_sorted(&timeline);
+  assert_int_equal(count(&timeline, SPAN_SYNC), 1);
+  assert_int_equal(timeline.n_edges, 1);
+  const struct span *kernel = &timeline.spans[timeline.edges[0].from];
+  const struct span *wait = &timeline.spans[timeline.edges[0].to];
+  i64 origin = timeline.spans[0].start - 1000;
+  assert_int_equal(wait->kind, SPAN_SYNC);
+  assert_int_equal(wait->start, origin + 2000);
+  assert_int_equal(wait->end, origin + 410000);
+  assert_int_equal(kernel->end, origin + 403000);
+  for (u32 i = 0; i < timeline.n_spans; i++) /* what is linked stays linked */
+    if (timeline.spans[i].kind == SPAN_LAUNCH)
+      assert_int_equal(timeline.spans[timeline.spans[i].link].launch, i);
+  timeline_release(&timeline);
+  model_free(model);
+}
+
 static void add_stream(struct trace_writer *writer, u16 stream, u32 gpu_stream) {
   struct tscope_stream_record *record =
       trace_add(writer, retained, AT(0), TSCOPE_REC_STREAM, stream, sizeof(*record));
@@ -314,6 +375,7 @@ int main(void) {
       ON_DISK(test_cpu_job_computes_where_it_does_not_wait),
       ON_DISK(test_without_gpu_time_nothing_is_invented),
       ON_DISK(test_blocking_copy_waits_for_itself),
+      ON_DISK(test_a_host_may_wait_without_a_call),
       ON_DISK(test_waits_that_only_the_source_saw),
       ON_DISK(test_waits_without_record_ids),
       ON_DISK(test_overwritten_ring_records_are_reported),

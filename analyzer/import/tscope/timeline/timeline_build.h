@@ -86,8 +86,12 @@ void timeline_sort(struct timeline_build *build);
 /* Whether the last work is not in the trace, while the first is: see pair_in_order(). */
 bool timeline_end_is_lost(const struct timeline_build *build);
 
-/* Device spans to the calls that launched them, by order per stream. */
+/* Device spans to the calls that launched them, by order per stream; not those of graphs. */
 int timeline_link_launches(struct timeline_build *build);
+
+/* Where the host waits for a kernel without a call (host_spin.h): spans of a wait, whose `launch`
+ * is that kernel. Spans may move. */
+void timeline_add_spins(struct timeline_build *build);
 
 /* What ran in graphs to the launches of the graphs. */
 void timeline_link_replays(struct timeline_build *build);

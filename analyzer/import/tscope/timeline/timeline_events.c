@@ -173,7 +173,11 @@ static void visit_span(struct walk *walk, u32 i) {
     return;
   }
   case SPAN_SYNC:
-    sync_with(walk, i, facts);
+    if (span->launch == INDEX_NONE)
+      sync_with(walk, i, facts);
+    else
+      add_edge(walk, span->launch, i, EDGE_SYNC); /* a spin */
+    walk->build->spans.at[i].launch = INDEX_NONE;
     return;
   case SPAN_COMM_WAIT:
     add_edge(walk, span->link, i, EDGE_SYNC);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
  * Which launch put which span on the device, by order on each stream; what ran in graphs is linked
- * already (timeline_replays.c).
+ * by timeline_replays.c.
  */
 #include <errno.h>
 

@@ -78,7 +78,9 @@ static void apply_order(struct timeline_build *build, const struct sort_key *key
     place[keys[i].span] = i;
   }
   for (u32 i = 0; i < n; i++) {
-    bool to_span = spans[i].kind == SPAN_COLL_CALL || spans[i].kind == SPAN_COMM_WAIT;
+    u8 kind = spans[i].kind;
+    bool to_span = kind == SPAN_COLL_CALL || kind == SPAN_COMM_WAIT || kind == SPAN_LAUNCH ||
+                   (SPAN_ON_DEVICE(kind) && kind != SPAN_COLLECTIVE);
     if (to_span && spans[i].link != INDEX_NONE)
       spans[i].link = place[spans[i].link];
     if (spans[i].launch != INDEX_NONE)

@@ -29,6 +29,7 @@ static const char *const vocabulary[VOCABULARY] = {
     [NAMES_OF_CALLS + 2] = "graph launch",
     [NAMES_OF_CALLS + 3] = "copy",
     [NAMES_OF_CALLS + 4] = "fill",
+    [NAMES_OF_CALLS + 5] = "waiting for what a kernel writes",
 };
 
 static const char *trace_name(const struct timeline *timeline, u32 name) {
@@ -172,9 +173,11 @@ static int load_in_budget(const struct model *model, u32 rank, struct timeline *
   if (result == 0)
     timeline_sort(build);
   if (result == 0)
-    timeline_link_replays(build);
-  if (result == 0)
     result = timeline_link_launches(build);
+  if (result == 0)
+    timeline_add_spins(build);
+  if (result == 0)
+    timeline_link_replays(build);
   if (result == 0)
     timeline_link_events(build);
   if (result == 0)
