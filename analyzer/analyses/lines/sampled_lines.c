@@ -94,6 +94,7 @@ static u32 line_of_child(const struct call_sites *sites, const struct call_stack
 struct moments {
   struct analysis *a;
   const struct timeline *t;
+  const bool *in_module; /* [n_stacks]; NULL: the forward passes are marked */
   struct intervals data, all, waits;
   u32 at, in_any, wait; /* cursors */
   struct line_sum *sums;
@@ -131,12 +132,39 @@ static void add_look(struct moments *m, const struct line_sample *sample, u32 fr
   }
   bool input = is_within(&m->data, &m->at, time);
   bool outside = !is_within(&m->all, &m->in_any, time) && !waiting;
+  bool forward = outside && m->in_module && m->in_module[sample->stack];
+  outside &= !forward;
+  m->out->forward_ns += forward ? ns : 0;
   sum->host_outside_ns += outside ? ns : 0;
   m->out->outside_ns += outside ? ns : 0;
   sum->host_ns += waiting ? 0 : ns;
   m->costs[sample->stack].sampled += waiting ? 0 : ns;
   sum->host_input_ns += input ? ns : 0;
   m->out->input_ns += input ? ns : 0;
+}
+
+static bool marks_forward(const struct timeline *t) {
+  for (u32 i = 0; i < t->n_spans; i++)
+    if (t->spans[i].kind == SPAN_PHASE && t->spans[i].category == TSCOPE_PHASE_FORWARD)
+      return true;
+  return false;
+}
+
+static bool ends_with(const char *text, const char *end) {
+  size_t length = text ? strlen(text) : 0, of_end = strlen(end);
+  return length >= of_end && memcmp(text + length - of_end, end, of_end) == 0;
+}
+
+/* Whether each stack is inside a call of a module of PyTorch. */
+static const bool *stacks_in_modules(const struct call_sites *sites, struct arena *scratch) {
+  bool *in_module = arena_array(scratch, size_sum(sites->n_stacks, 1), sizeof(*in_module));
+  for (u32 s = 0; s < sites->n_stacks; s++)
+    for (u32 i = 0; i < sites->stacks[s].n && !in_module[s]; i++) {
+      const struct call_frame *frame = &sites->frames[sites->stacks[s].frames[i]];
+      in_module[s] = ends_with(frame->function, "_call_impl") &&
+                     ends_with(frame->file, "torch/nn/modules/module.py");
+    }
+  return in_module;
 }
 
 /* A record may stand for several looks one after the other that saw the same: each is at a moment
@@ -155,6 +183,7 @@ int sampled_lines_rank(struct analysis *a, const struct timeline *t, const u32 *
   const struct call_sites *sites = t->call_sites;
   struct moments m = {.a = a, .t = t, .sums = sums, .costs = costs, .out = out};
   m.parts = parts_collect_new(sites, scratch);
+  m.in_module = marks_forward(t) ? NULL : stacks_in_modules(sites, scratch);
   if (!m.parts || phases_of(t, true, scratch, &m.data) < 0 ||
       phases_of(t, false, scratch, &m.all) < 0 || waits_of(t, scratch, &m.waits) < 0)
     return -ENOMEM;
@@ -215,6 +244,15 @@ static int set_input_line(struct analysis *a, const struct line_on_rank *line) {
   best->in_workers = workers;
   rank->input_line = best;
   return 0;
+}
+
+double lines_unmarked_forward(const struct analysis *a) {
+  double forward = 0, outside = 0;
+  for (u32 i = 0; a->line_sums && i < a->model->n_ranks; i++) {
+    forward += (double)a->line_sums[i].forward_ns;
+    outside += (double)a->line_sums[i].outside_ns;
+  }
+  return forward > 0 ? forward / (forward + outside) : 0;
 }
 
 /* The line at which most of the time outside the phases goes. */

@@ -38,6 +38,13 @@ static struct what_if *add_row(struct analysis *a, enum what_if_kind kind, enum 
   return row;
 }
 
+/* Forward passes that the job does not mark stay. */
+static struct cure cure_outside(const struct analysis *a) {
+  struct cure_change *change = arena_alloc(a->arena, sizeof(*change));
+  *change = (struct cure_change){.kind = CHANGE_OUTSIDE, .left = lines_unmarked_forward(a)};
+  return (struct cure){change, 1};
+}
+
 static bool is_taken(const struct results *r, u32 rank) {
   for (u32 i = 0; i < r->n_what_if; i++)
     if (r->what_if[i].cure.changes->ranks && r->what_if[i].cure.changes->ranks[rank])
@@ -193,6 +200,8 @@ static int choose_rows(struct analysis *a) {
         whole[i].applies ? add_row(a, whole[i].kind, whole[i].change, 0, NULL) : NULL;
     if (row)
       row->change = whole[i].text;
+    if (row && whole[i].change == CHANGE_OUTSIDE)
+      row->cure = cure_outside(a);
     error = whole[i].applies && !row ? -ENOMEM : 0;
   }
   return error ? error : add_lines(a);

@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "analyses/analyses.h"
+#include "analyses/lines/lines.h"
 #include "analyses/path/path_graph.h"
 #include "analyses/path/path_labels.h"
 
@@ -117,7 +118,9 @@ static int add_names(struct analysis *a, u32 most) {
   return error;
 }
 
-static void add_phases_and_lines(struct results *r, u32 most) {
+static void add_phases_and_lines(struct analysis *a, u32 most) {
+  struct results *r = a->results;
+  double unmarked = lines_unmarked_forward(a);
   const struct {
     const char *name;
     double ms;
@@ -127,7 +130,9 @@ static void add_phases_and_lines(struct results *r, u32 most) {
       {"forward", r->forward_ms, {.kind = CHANGE_PHASE, .which = TSCOPE_PHASE_FORWARD}},
       {"backward", r->backward_ms, {.kind = CHANGE_PHASE, .which = TSCOPE_PHASE_BACKWARD}},
       {"optimizer", r->optimizer_ms, {.kind = CHANGE_PHASE, .which = TSCOPE_PHASE_OPTIMIZER}},
-      {"outside the phases", r->other_ms, {.kind = CHANGE_OUTSIDE}},
+      {"outside the phases",
+       r->other_ms * (1 - unmarked),
+       {.kind = CHANGE_OUTSIDE, .left = unmarked}},
   };
   for (size_t i = 0; i < sizeof(phases) / sizeof(phases[0]); i++)
     if (phases[i].ms >= ON_PATH_LEAST * r->step_mean_ms && most && most--)
@@ -175,7 +180,7 @@ static int replay_rows(struct analysis *a) {
     return -ENOMEM;
   for (u32 i = 0; i < n; i++) {
     changes[i] = r->pays[i / SHARES].change;
-    changes[i].left = left[i % SHARES];
+    changes[i].left += (1 - changes[i].left) * left[i % SHARES];
     cures[i] = (struct cure){&changes[i], 1};
   }
   int error = replay_first_worths(a, cures, n, worths);
@@ -201,6 +206,6 @@ int what_pays_analyse(struct analysis *a) {
     return -ENOMEM;
   int error = add_names(a, names > THINGS ? THINGS : (u32)names);
   if (!error)
-    add_phases_and_lines(r, rows > r->n_pays ? (u32)rows - r->n_pays : 0);
+    add_phases_and_lines(a, rows > r->n_pays ? (u32)rows - r->n_pays : 0);
   return error ? error : replay_rows(a);
 }

@@ -101,10 +101,11 @@ static u32 median_outside(const struct findings *f, double *ms) {
 int rule_outside_phases(struct findings *f) {
   const struct results *r = f->r;
   struct arena *arena = f->a->arena;
-  double ms;
+  double ms, unmarked = lines_unmarked_forward(f->a);
   u32 rank = f->a->whole_run ? INDEX_NONE : median_outside(f, &ms);
   if (rank == INDEX_NONE || !(r->forward_ms > 0 || r->backward_ms > 0 || r->optimizer_ms > 0))
     return 0;
+  ms *= 1 - unmarked;
   double worth = worth_of(f, what_if_cure(f, WHAT_IF_OUTSIDE, -1), ms);
   double gain = worth / f->steps * 1e3;
   if (!(gain >= WORTH_MENTIONING * f->step_ms))
@@ -114,15 +115,24 @@ int rule_outside_phases(struct findings *f) {
       line ? arena_printf(arena, " Rank %u is then at %s (%s) for %.0f %% of that time.",
                           r->ranks[rank].rank, line->place, line->function, 100 * line->share)
            : arena_text(arena, "");
+  const char *forward =
+      r->forward_ms > 0 ? ""
+      : unmarked > 0
+          ? arena_printf(
+                arena,
+                " The job does not mark its forward passes: %.0f %% of what is in no phase "
+                "is inside calls of modules by samples, and not counted here.",
+                100 * unmarked)
+          : " The job does not mark its forward passes, and no sample tells them: they are in it.";
+  const char *phases = r->forward_ms > 0 || unmarked > 0 ? "forward, backward" : "backward";
   return finding_add(
       f, severity_of(f, gain), worth,
-      arena_printf(arena, "%.0f %% of %s is outside forward, backward and optimizer%s%s",
-                   100 * gain / f->step_ms, of_each_step(f), line ? ", mostly at " : "",
-                   line ? line->place : ""),
+      arena_printf(arena, "%.0f %% of %s is outside %s and optimizer%s%s", 100 * gain / f->step_ms,
+                   of_each_step(f), phases, line ? ", mostly at " : "", line ? line->place : ""),
       arena_printf(arena,
                    "The program is in no phase of training for %.3g ms of a %.3g ms step (median "
-                   "rank).%s",
-                   ms, f->step_ms, where ? where : ""),
+                   "rank).%s%s",
+                   ms, f->step_ms, forward, where ? where : ""),
       line ? arena_printf(arena,
                           "Look at %s first. Do that work less often, or prepare it ahead in "
                           "another thread or process.",
