@@ -12,6 +12,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "model/span_call_sites.h"
 #include "scenario.h"
 
 static void dataloader_bound(void **state) {
@@ -64,6 +65,85 @@ static void optimizer_heavy(void **state) {
   assert_true(fires(&s, "TIMING.OPTIMIZER_HEAVY"));
   optimizer_ms = 55;
   assert_false(fires(&s, "TIMING.OPTIMIZER_HEAVY"));
+}
+
+/* A job that does not mark its forward passes: 100 ms of a step of 310 are in no phase. Samples of
+ * these are inside a call of a module, or not. */
+static u32 samples_in_modules; /* of 10; above 10: no samples */
+static void do_not_mark_forward(struct cluster *c) {
+  static struct call_frame frames[] = {
+      {.file = "/home/me/net.py", .function = "Net.forward", .line = 5},
+      {.file = "/usr/lib/python3/site-packages/torch/nn/modules/module.py",
+       .function = "Module._call_impl",
+       .line = 1773,
+       .others = true},
+      {.file = "/home/me/train.py", .function = "prepare", .line = 20}};
+  static const u32 inside[] = {0, 1}, outside[] = {2};
+  static struct call_stack stacks[] = {{inside, 2, 0}, {outside, 1, 0}};
+  const struct steps *steps = &c->model.steps;
+  forward_ms = 100;
+  backward_ms = 210;
+  optimizer_ms = 0;
+  name_phases(c);
+  for (u32 i = 0; i < steps->n * c->model.n_ranks; i++) {
+    c->model.phases[i].other = c->model.phases[i].forward;
+    c->model.phases[i].forward = NS_UNKNOWN;
+  }
+  for (u32 r = 0; r < c->model.n_ranks; r++) {
+    struct timeline *t = &c->timelines[r];
+    struct call_sites *sites = arena_alloc(&c->arena, sizeof(*sites));
+    *sites = (struct call_sites){.frames = frames,
+                                 .n_frames = 3,
+                                 .stacks = stacks,
+                                 .n_stacks = 2,
+                                 .n_sites = 1,
+                                 .sample_ns = 10 * MS};
+    for (u32 i = 0; i < t->n_spans; i++)
+      if (t->spans[i].kind == SPAN_PHASE && t->spans[i].category == TSCOPE_PHASE_FORWARD)
+        t->spans[i].category = TSCOPE_PHASE_USER;
+    sites->of_span = arena_array(&c->arena, t->n_spans + 1u, sizeof(u32));
+    memset(sites->of_span, 0xff, t->n_spans * sizeof(u32));
+    sites->samples = arena_array(&c->arena, steps->n * 10u, sizeof(*sites->samples));
+    for (u32 k = 0; k < steps->n * 10u && samples_in_modules <= 10; k++)
+      sites->samples[sites->n_samples++] = (struct line_sample){
+          .time = steps->begin[k / 10 * c->model.n_ranks + r] + (5 + k % 10 * 10) * MS,
+          .represented_ns = 10 * MS,
+          .stack = k % 10 >= samples_in_modules};
+    t->call_sites = sites;
+  }
+}
+
+static double saved_outside(const struct results *r) {
+  for (u32 i = 0; i < r->n_what_if; i++)
+    if (r->what_if[i].kind == WHAT_IF_OUTSIDE)
+      return r->what_if[i].worth.ms;
+  return NAN;
+}
+
+static void unmarked_forward_is_not_outside(void **state) {
+  static const struct {
+    u32 in_modules;
+    double saves_ms;
+    const char *title;
+  } cases[] = {{0, 100, "32 % of each step is outside backward and optimizer"},
+               {6, 40, "13 % of each step is outside forward, backward and optimizer"},
+               {10, 0, NULL},
+               {11, 100, "32 % of each step is outside backward and optimizer"}};
+  (void)state;
+  for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+    struct scenario s = {.options = healthy_cpu(), .given = no_options()};
+    struct cluster *c = cluster_new(&s.options);
+    samples_in_modules = cases[i].in_modules;
+    do_not_mark_forward(c);
+    struct results *r = cluster_analyse(c, &s.given);
+    const struct finding *finding = finding_of(r, "TIMING.OUTSIDE_PHASES");
+    assert_true(fabs(saved_outside(r) - cases[i].saves_ms) < 2);
+    assert_int_equal(finding != NULL, cases[i].title != NULL);
+    if (finding)
+      assert_int_equal(strncmp(finding->title, cases[i].title, strlen(cases[i].title)), 0);
+    results_free(r);
+    cluster_free(c);
+  }
 }
 
 static void jitter(void **state) {
@@ -336,6 +416,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {cmocka_unit_test(dataloader_bound),
                                      cmocka_unit_test(backward_heavy),
                                      cmocka_unit_test(optimizer_heavy),
+                                     cmocka_unit_test(unmarked_forward_is_not_outside),
                                      cmocka_unit_test(jitter),
                                      cmocka_unit_test(oversubscribed),
                                      cmocka_unit_test(a_quota_counts_as_cores),
