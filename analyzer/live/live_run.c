@@ -198,10 +198,15 @@ static void leave_out_others(struct live_run *run) {
   if (run->same_processes++ < POLLS_UNTIL_KNOWN)
     find_attempts(order, n);
   qsort(order, n, sizeof(*order), by_rank);
-  for (u32 i = 0; i < n; i++)
-    order[i]->left_out = order[i]->attempt != order[0]->attempt ||
-                         (i > 0 && (order[i]->process->rank == TSCOPE_UNKNOWN_RANK ||
-                                    order[i]->process->rank == order[i - 1]->process->rank));
+  run->attempt = n ? order[0]->attempt : 0;
+  run->ranks_before = 0;
+  for (u32 i = 0; i < n; i++) {
+    bool same_start = i > 0 && order[i]->attempt == order[i - 1]->attempt;
+    u32 rank = order[i]->process->rank;
+    bool extra = same_start && (rank == TSCOPE_UNKNOWN_RANK || rank == order[i - 1]->process->rank);
+    order[i]->left_out = order[i]->attempt != run->attempt || extra;
+    run->ranks_before += order[i]->attempt + 1 == run->attempt && !extra;
+  }
   free(order);
 }
 

@@ -191,7 +191,7 @@ static void list_ranks(struct live_view *view, struct live_run *run, i64 realtim
   for (u32 i = 0; i < run->entries.n; i++) {
     struct live_entry *entry = run->entries.at[i];
     view->unreadable += !entry->process;
-    view->left_out += entry->of_run && entry->left_out;
+    view->left_out += entry->of_run && entry->left_out && entry->attempt == run->attempt;
     if (!entry->of_run || entry->left_out)
       continue;
     view->ranks[view->n_ranks++] = (struct live_rank){.entry = entry,

@@ -97,6 +97,10 @@ static void put_ranks(const struct live_view *view, struct pen *pen) {
   else
     pen_item(pen, STYLE_PLAIN, 2, plural(view->n_ranks, "rank").text);
   pen_item(pen, STYLE_PLAIN, 2, plural(view->n_hosts, "host").text);
+  if (view->run->attempt > 1)
+    pen_item_format(pen, view->run->ranks_before == view->n_ranks ? STYLE_DIM : STYLE_WARNING, 2,
+                    "start %u, the one before had %s", view->run->attempt,
+                    plural(view->run->ranks_before, "rank").text);
   u32 of_state[LIVE_UNCERTAIN + 1] = {0};
   for (u32 i = 0; i < view->n_ranks; i++)
     of_state[view->ranks[i].state]++;
@@ -159,8 +163,8 @@ static void put_reading(const struct live_view *view, struct pen *pen) {
                     plural(view->unreadable, "file").text);
   if (view->left_out)
     pen_item_format(pen, STYLE_DIM, 2,
-                    "processes left out, because they are of an earlier start, a later one has "
-                    "their rank, or they have none: %s",
+                    "processes left out, because a later one has their rank, or they have none: "
+                    "%s",
                     count_of(view->left_out).text);
   pen_item_format(pen, STYLE_DIM, 2, "read %s in %s", byte_size((double)view->run->read_bytes).text,
                   duration_s(view->run->poll_s).text);

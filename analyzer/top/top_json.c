@@ -154,6 +154,8 @@ static json_t *document(const struct live_view *view) {
   SET("time_s", number((double)view->now_realtime_ns / 1e9));
   SET("since_start_s", number(view->since_start_s));
   SET("world_size", view->world ? integer(view->world) : json_null());
+  SET("attempt", view->run->attempt ? integer(view->run->attempt) : json_null());
+  SET("ranks_before", view->run->attempt > 1 ? integer(view->run->ranks_before) : json_null());
   SET("running", integer(view->n_running));
   SET("in_trouble", integer(view->n_trouble));
   SET("ended", integer(view->n_over));

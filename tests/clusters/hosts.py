@@ -280,6 +280,8 @@ def check_attempts(folder, ranks, earlier_ranks):
     first = json.loads(run(REPORT, "--format", "json", "--run", CASE, "--attempt", "1", folder).stdout)
     assert first["run"]["attempt"] == 1 and first["run"]["ranks_found"] == list(range(earlier_ranks)), first["run"]
     assert "2 attempts" in run(REPORT, "--list", folder).stdout
+    page = run(TOP, "--once", "--width", "100", folder).stdout
+    assert f"start 2, the one before had {earlier_ranks} ranks" in page, page
     return report, first
 
 

@@ -110,6 +110,86 @@ static void slow_link(void **state) {
   assert_false(fires(&s, "DIST.SLOW_LINK"));
 }
 
+/* Eight ranks on four hosts, two each. The second all-reduce of each step is on one of the
+ * communicators, in turn; each has `size` ranks, from a first one on. Some are slow. */
+static struct links {
+  u32 n, size, first[4];
+  bool slow[4];
+} links;
+static struct comm comms_of_links[5];
+static u32 members_of_links[4][8];
+
+static void take_part(struct model *m, struct collective *collective, u32 link, i64 slower) {
+  for (u32 k = 0; k < collective->n_arrivals; k++) {
+    struct arrival *arrival = &m->arrivals[collective->first_arrival + k];
+    bool member = k >= links.first[link] && k < links.first[link] + links.size;
+    arrival->collective = member ? arrival->collective : INDEX_NONE;
+    arrival->end += links.slow[link] ? slower : 0;
+  }
+  collective->comm = 1 + link;
+  collective->first_arrival += links.first[link];
+  collective->n_arrivals = links.size;
+}
+
+static void spread_over_hosts(struct cluster *c) {
+  struct model *m = &c->model;
+  for (u32 r = 0; r < m->n_ranks; r++)
+    m->ranks[r].host = (const char *const[]){"node0", "node1", "node2", "node3"}[r / 2];
+  comms_of_links[0] = m->comms[0];
+  for (u32 link = 0; link < links.n; link++) {
+    for (u32 k = 0; k < links.size; k++)
+      members_of_links[link][k] = links.first[link] + k;
+    comms_of_links[1 + link] = m->comms[0];
+    comms_of_links[1 + link].identity = 100 + link;
+    comms_of_links[1 + link].name = (const char *const[]){"a", "b", "c", "d"}[link];
+    comms_of_links[1 + link].size = links.size;
+    comms_of_links[1 + link].members = members_of_links[link];
+  }
+  m->comms = comms_of_links;
+  m->n_comms = 1 + links.n;
+  for (u32 i = 1; i < m->n_collectives; i += 2) {
+    m->collectives[i].bytes = 8000000;
+    take_part(m, &m->collectives[i], i / 2 % links.n, c->options.transfer);
+  }
+}
+
+/* Each communicator has two hosts next to each other, or only one. Where the transfers of a host
+ * are those with one other host, the record cannot tell its link from the link between the two. */
+static void slow_links_are_named_by_their_hosts(void **state) {
+  (void)state;
+  static const struct {
+    struct links links;
+    const char *where; /* NULL: nothing is said */
+    u32 n_ranks, first;
+  } cases[] = {
+      {{3, 4, {0, 2, 4}, {false, true, false}}, "between node1 and node2", 4, 2},
+      {{3, 4, {0, 2, 4}, {false, false, true}}, "between node2 and node3", 4, 4},
+      {{3, 4, {0, 2, 4}, {true, true, false}}, "to and from node1", 2, 2},
+      {{4, 2, {0, 2, 4, 6}, {false, false, true, false}}, "inside node2", 2, 4},
+      {{3, 4, {0, 2, 4}, {true, true, true}}, NULL, 0, 0},
+      {{4, 2, {0, 2, 4, 6}, {true, false, true, false}}, "on a", 2, 0}, /* and on c */
+  };
+  for (u32 i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+    struct scenario s = healthy_scenario();
+    s.options.transfer = 80 * MS;
+    links = cases[i].links;
+    struct cluster *c = cluster_new(&s.options);
+    spread_over_hosts(c);
+    struct results *r = cluster_analyse(c, &s.given);
+    const struct finding *finding = finding_of(r, "DIST.SLOW_LINK");
+    if (cases[i].where) {
+      assert_non_null(finding);
+      assert_non_null(strstr(finding->title, cases[i].where));
+      assert_int_equal(finding->n_ranks, cases[i].n_ranks);
+      assert_int_equal(finding->ranks[0], cases[i].first);
+    } else {
+      assert_null(finding);
+    }
+    results_free(r);
+    cluster_free(c);
+  }
+}
+
 static void fail_slow(void **state) {
   (void)state;
   struct scenario s = healthy_scenario();
@@ -181,6 +261,7 @@ int main(void) {
                                      cmocka_unit_test(comm_bound),
                                      cmocka_unit_test(exposed_comm),
                                      cmocka_unit_test(slow_link),
+                                     cmocka_unit_test(slow_links_are_named_by_their_hosts),
                                      cmocka_unit_test(fail_slow),
                                      cmocka_unit_test(fail_slow_without_cores),
                                      cmocka_unit_test(fail_slow_of_all_ranks)};

@@ -233,6 +233,51 @@ static void reasons_of_silence_are_distinguished(void **state) {
   assert_int_equal(state_of("elsewhere", no_process(), 100, &behind), LIVE_SILENT);
 }
 
+static void save_process(const char *place, u32 number, u32 rank, u32 world, u64 start_s) {
+  char path[96];
+  struct tscope_file_header facts = {.tick_source = TSCOPE_TICK_MONOTONIC,
+                                     .tick_hz = 1000000000,
+                                     .pid = 1000 + number,
+                                     .rank = rank,
+                                     .world_size = world,
+                                     .start_ticks = start_s * 1000000000u,
+                                     .start_monotonic_ns = start_s * 1000000000u,
+                                     .start_realtime_ns = (1800000000u + start_s) * 1000000000u,
+                                     .alive_ticks = (start_s + 5) * 1000000000u,
+                                     .host = "node0",
+                                     .run = "run"};
+  struct trace_writer *writer = trace_writer_new(&facts);
+  snprintf(path, sizeof(path), "%s/%u.tscope", place, number);
+  trace_string(writer, "x");
+  assert_int_equal(trace_writer_save(writer, path, SIZE_MAX), 0);
+  trace_writer_free(writer);
+}
+
+/* Three ranks; then the job was started again with two. */
+static void the_start_before_is_counted(void **state) {
+  (void)state;
+  char place[64], why[256];
+  struct live_view view;
+  snprintf(place, sizeof(place), "%s/starts", folder);
+  assert_int_equal(mkdir(place, 0700), 0);
+  struct live_run run = {.directory = place};
+  for (u32 rank = 0; rank < 3; rank++)
+    save_process(place, rank, rank, 3, 1000);
+  assert_int_equal(live_run_poll(&run, why, sizeof(why)), 0);
+  assert_int_equal(run.attempt, 1);
+  assert_int_equal(run.ranks_before, 0);
+  for (u32 rank = 0; rank < 2; rank++)
+    save_process(place, 3 + rank, rank, 2, 2000);
+  assert_int_equal(live_run_poll(&run, why, sizeof(why)), 0);
+  live_view_make(&view, &run);
+  assert_int_equal(run.attempt, 2);
+  assert_int_equal(run.ranks_before, 3);
+  assert_int_equal(view.n_ranks, 2);
+  assert_int_equal(view.left_out, 0);
+  live_view_release(&view);
+  live_run_close(&run);
+}
+
 static int make_folder(void **state) {
   (void)state;
   return mkdtemp(folder) ? 0 : -1;
@@ -253,6 +298,7 @@ int main(void) {
       cmocka_unit_test(what_cannot_be_aligned_is_not_late),
       cmocka_unit_test(what_is_not_known_is_not_zero),
       cmocka_unit_test(reasons_of_silence_are_distinguished),
+      cmocka_unit_test(the_start_before_is_counted),
   };
   return cmocka_run_group_tests(tests, make_folder, remove_folder);
 }

@@ -166,12 +166,30 @@ static bool is_slow(const struct routes *routes, const struct route *like, u32 h
          least >= SLOW_LINK_RATIO * most;
 }
 
+/* Another host that all routes alike over this one go over, too: it may as well be the link between
+ * the two. */
+static u32 constant_companion(const struct routes *routes, const struct route *like, u32 host) {
+  for (u32 other = 0; other < routes->n_hosts; other++) {
+    bool always = other != host;
+    for (u32 i = 0; i < routes->n && always; i++)
+      always = !comparable(routes->f, like->row, routes->at[i].row) ||
+               !goes_over(&routes->at[i], host, INDEX_NONE) || routes->at[i].hosts[other];
+    if (always)
+      return other;
+  }
+  return INDEX_NONE;
+}
+
 /* The links of a host explain more than those of two: they are tried first. */
 static bool find_slow_place(const struct routes *routes, const struct route *like,
                             struct slow_place *place) {
   for (u32 host = 0; host < routes->n_hosts; host++)
-    if (is_slow(routes, like, host, INDEX_NONE, place))
+    if (is_slow(routes, like, host, INDEX_NONE, place)) {
+      u32 other = constant_companion(routes, like, host);
+      place->host = host < other ? host : other; /* INDEX_NONE is the largest */
+      place->other = host < other ? other : host;
       return true;
+    }
   for (u32 i = 0; i < routes->n; i++) {
     const struct route *route = &routes->at[i];
     u32 host = 0, other;
