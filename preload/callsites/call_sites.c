@@ -16,6 +16,7 @@
 #include "callsites/known_stacks.h"
 #include "callsites/python_here.h"
 #include "callsites/sampling_budget.h"
+#include "record/self_cost.h"
 #include "record/tick_clock.h"
 #include "record/trace_definitions.h"
 #include "resolve/linker_work.h"
@@ -68,6 +69,7 @@ static void add_to_count(u64 *count, u64 n) {
 static void add_cost(u64 *count, u64 ticks, u32 most_us) {
   u64 cost = sampling_cost(tscope_clock.hz, ticks, most_us);
   add_to_count(count, cost);
+  add_to_count(&tscope_slow_path_ticks, cost);
   if (TSCOPE_UNLIKELY(cost < ticks))
     add_to_count(&totals.waited, ticks - cost);
 }

@@ -95,6 +95,7 @@ struct tscope_thread {
   u32 phase_depth; /* PHASE spans open on this thread; counted by the code that opens or closes one
                     */
   u32 chunks[2];   /* chunks begun so far, retained and ring */
+  u64 quiet_calls; /* hooked so far that wrote no record, of those made as often as operators */
   struct tscope_writer *more[2]; /* additional writers, beside the two above, that hold a chunk */
   u32 filling[4]; /* 1 + the number of the chunk that each writer fills, 0 for none */
   struct {
@@ -205,6 +206,14 @@ tscope_enter_guarded(enum tscope_wake wake, struct tscope_guard *guard, const vo
 __attribute__((always_inline)) static inline struct tscope_thread *tscope_enter_inside(void) {
   struct tscope_thread *thread = tscope_self;
   return thread && thread->launches_inside && tscope_is_live() ? thread : NULL;
+}
+
+/* For hooks that mostly write nothing and are called as often as operators: what they cost counts.
+ */
+static inline void tscope_count_quiet_call(void) {
+  struct tscope_thread *thread = tscope_self;
+  if (TSCOPE_LIKELY(thread != NULL))
+    __atomic_store_n(&thread->quiet_calls, thread->quiet_calls + 1, __ATOMIC_RELAXED);
 }
 
 static inline void tscope_leave(struct tscope_thread *thread) {

@@ -63,6 +63,7 @@ void operators_init(struct tscope_thread *thread) {
 
 /* Before at::sequence_number::get_and_increment(). */
 void numbered_before(void) {
+  tscope_count_quiet_call();
   u8 now = current_layout();
   if (now != LOOKING && (now != KNOWN || !__atomic_load_n(&has_own_threads, __ATOMIC_RELAXED)))
     return;
@@ -117,6 +118,7 @@ static bool is_autograd_thread(void) {
 void evaluated_begin(struct torch_scope *scope, const void *evaluated) {
   const u64 *node = evaluated;
   torch_scope_push(scope, SCOPE_OPERATOR);
+  tscope_count_quiet_call();
   u8 now = current_layout();
   u32 n_counts = __atomic_load_n(&counts, __ATOMIC_RELAXED);
   if ((now != LOOKING && now != KNOWN) || (now == KNOWN && number_in(node, n_counts) == UINT64_MAX))

@@ -301,8 +301,8 @@ function trustOf(of, prefix) {
         ['GPU time', q.gpu_timing],
         [
           'own cost', isKnown(q.overhead.fraction) ? percent(q.overhead.fraction) : null,
-          'of the run, a lower bound: caches and what PyTorch does for tscope are not counted; ' +
-              'it can be twice that'
+          'of the run, estimated from what a call costs in this process; what PyTorch does more ' +
+              'because tscope listens is not in it'
         ],
         ['traces', isKnown(q.overhead.trace_bytes) ? bytes(q.overhead.trace_bytes) : null]
       ]),

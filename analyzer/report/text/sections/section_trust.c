@@ -204,8 +204,7 @@ static void put_cost(struct pen *pen, const struct results *results) {
     pen_item(pen, STYLE_PLAIN, VALUE_INDENT, "unknown: the trace does not say");
   else
     pen_item_format(pen, results->overhead_fraction < COST_NOTABLE ? STYLE_PLAIN : STYLE_WARNING,
-                    VALUE_INDENT, "%s of the run, a lower bound",
-                    percent(results->overhead_fraction).text);
+                    VALUE_INDENT, "about %s of the run", percent(results->overhead_fraction).text);
   if (!isnan(results->overhead_ns_per_event))
     pen_item_format(pen, STYLE_PLAIN, VALUE_INDENT, "%s to wake up, %s an event",
                     duration_ms(results->overhead_startup_ms).text,
@@ -222,7 +221,7 @@ static void put_cost(struct pen *pen, const struct results *results) {
     pen_newline(pen);
     pen_to(pen, VALUE_INDENT);
     pen_words(pen, STYLE_DIM, VALUE_INDENT,
-              "caches and PyTorch's part are not counted: it can be twice that");
+              "estimated from what a call costs in this process; PyTorch's part is not in it");
   }
 }
 
