@@ -9,7 +9,8 @@
 
 #pragma GCC visibility push(hidden)
 
-/* Ticks that the job's threads have spent off the fast path, as on stacks; the threads add to it. */
+/* Ticks that the job's threads have spent off the fast path, as on stacks; the threads add to it.
+ */
 extern u64 tscope_slow_path_ticks;
 
 /* `startup_ns` is the time that waking took on the job's thread. */

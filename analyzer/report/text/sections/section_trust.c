@@ -221,7 +221,7 @@ static void put_cost(struct pen *pen, const struct results *results) {
     pen_newline(pen);
     pen_to(pen, VALUE_INDENT);
     pen_words(pen, STYLE_DIM, VALUE_INDENT,
-              "estimated from what a call costs in this process; PyTorch's part is not in it");
+              "estimated; what PyTorch does more for tscope is not in it");
   }
 }
 
