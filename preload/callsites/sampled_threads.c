@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "callsites/sampled_threads.h"
 
+#include <stdio.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "callsites/call_sites.h"
@@ -10,6 +12,7 @@
 #include "record/families.h"
 #include "record/thread.h"
 #include "record/tick_clock.h"
+#include "record/trace_definitions.h"
 
 enum {
   MAX_THREADS = 256,
@@ -123,13 +126,24 @@ static struct sampled_thread *free_slot(void) {
   return slot;
 }
 
+static void note_no_room(void) {
+  static bool noted;
+  if (!noted)
+    tscope_info(NULL, TSCOPE_INFO_FEATURE, "more threads train at once than are sampled, eight",
+                "lines of threads");
+  noted = true;
+}
+
 /* Begins to sample a thread that makes calls; without Python in the process, from what its last
  * call showed. A thread that has no Python of its own, such as autograd's, is not sampled. */
 static void begin_training(u64 now, u32 tid, const u64 *last_stack) {
   list_python(now);
   u64 state = state_of(python_list.at, python_list.n, tid);
   bool has_python = python_here.layout.minor;
-  struct sampled_thread *slot = state || (!has_python && last_stack) ? free_slot() : NULL;
+  bool can_be_seen = state || (!has_python && last_stack);
+  struct sampled_thread *slot = can_be_seen ? free_slot() : NULL;
+  if (can_be_seen && !slot)
+    note_no_room();
   if (!slot || !begin(slot, getpid(), tid, state))
     return;
   slot->last_stack = last_stack;
@@ -271,19 +285,53 @@ struct sampled_thread *sampled_thread_beside(u32 *n) {
   return NULL;
 }
 
-static void add_children(u32 tid) {
+static void add_children(u32 pid, u32 tid) {
   children.n +=
-      thread_children(getpid(), tid, children.pids + children.n, MAX_CHILDREN - children.n);
+      thread_children((pid_t)pid, tid, children.pids + children.n, MAX_CHILDREN - children.n);
 }
 
-/* The kernel lists them for each thread that forked. */
+static bool is_read(u32 pid) {
+  static struct python_thread threads[MAX_THREADS];
+  return of_children[pid % SLOTS].tid == pid ||
+         state_of(threads, list_threads((pid_t)pid, threads, MAX_THREADS), pid);
+}
+
+static bool runs_this_program(u32 pid) {
+  char path[32];
+  struct stat its, mine;
+  snprintf(path, sizeof(path), "/proc/%u/exe", pid);
+  return stat(path, &its) == 0 && stat("/proc/self/exe", &mine) == 0 && its.st_dev == mine.st_dev &&
+         its.st_ino == mine.st_ino;
+}
+
+/* Once: that spawned children cannot be read. One that was only just started is no Python yet. */
+static void note_unread_children(void) {
+  enum { ROUNDS = 3 };
+  static u32 rounds;
+  bool any = false;
+  if (rounds >= ROUNDS || !python_here.layout.minor)
+    return;
+  for (u32 i = 0; i < children.n && !any; i++)
+    any = runs_this_program(children.pids[i]) && !is_read(children.pids[i]);
+  rounds = any ? rounds + 1 : 0;
+  if (rounds == ROUNDS)
+    tscope_info(NULL, TSCOPE_INFO_FEATURE,
+                "processes that run the same program, such as spawned workers, could not be read: "
+                "Python's data has other addresses there (PIE), or the system forbids it",
+                "lines of child processes");
+}
+
+/* The kernel lists them for each thread that forked. A fork server's children are the workers. */
 void sampled_children_find(void) {
   u32 first = (u32)getpid();
   children.n = 0;
-  add_children(first);
+  add_children(first, first);
   for (u32 i = 0; i < sampled_threads.n; i++)
     if (sampled_threads.training[i].tid && sampled_threads.training[i].tid != first)
-      add_children(sampled_threads.training[i].tid);
+      add_children(first, sampled_threads.training[i].tid);
+  for (u32 i = 0, n = children.n; i < n; i++)
+    add_children(children.pids[i], children.pids[i]);
+  note_unread_children();
 }
 
 /* A child that runs another program has no such Python, and then nothing can be read. */

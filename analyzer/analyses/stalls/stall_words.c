@@ -63,6 +63,22 @@ static const char *describe_state(const struct stalled_thread *thread) {
   }
 }
 
+/* In a call of torch.distributed that other ranks must join, where no record says in which. */
+static bool is_in_communication(const struct stalled_thread *thread) {
+  static const char *const calls[] = {"send",   "recv",    "all_",    "broadcast",        "reduce",
+                                      "gather", "scatter", "barrier", "batch_isend_irecv"};
+  for (u32 i = 0; i < thread->n_frames; i++) {
+    const struct call_frame *frame = thread->frames[i];
+    if (!frame->file || !frame->function ||
+        !strstr(frame->file, "/torch/distributed/distributed_c10d.py"))
+      continue;
+    for (size_t k = 0; k < sizeof(calls) / sizeof(*calls); k++)
+      if (strncmp(frame->function, calls[k], strlen(calls[k])) == 0)
+        return true;
+  }
+  return false;
+}
+
 static enum stall_doing stall_doing_of(const struct rank_stall *stall,
                                        const struct stalled_thread *thread,
                                        const char *in_collective) {
@@ -85,7 +101,7 @@ static enum stall_doing stall_doing_of(const struct rank_stall *stall,
     return holder == thread ? STALL_KEEPS_GIL : STALL_WAITS_FOR_GIL;
   if (is_on_file(thread) && is_asleep(thread))
     return STALL_INPUT_OUTPUT;
-  if (in_collective)
+  if (in_collective || (is_asleep(thread) && is_in_communication(thread)))
     return STALL_IN_COLLECTIVE;
   if (thread->state == 'R' || thread->moved)
     return STALL_RUNS;

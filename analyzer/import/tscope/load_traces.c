@@ -151,6 +151,61 @@ static void note_nccl_clock(struct model *model) {
   }
 }
 
+/* What a trace says that its lines lack: "lines of SOMETHING=WHY" among its features. */
+struct lines_lack {
+  const char *text; /* up to the end of the line */
+  int length;
+  u32 ranks;
+};
+
+enum { LACKS = 8 };
+
+static void count_lack(struct lines_lack *lacks, const char *text) {
+  int length = (int)strcspn(text, "\n");
+  for (struct lines_lack *lack = lacks; lack < lacks + LACKS; lack++) {
+    if (lack->text && (lack->length != length || strncmp(lack->text, text, (size_t)length) != 0))
+      continue;
+    *lack = (struct lines_lack){text, length, lack->ranks + 1};
+    return;
+  }
+}
+
+static void note_lacks(struct model *model) {
+  static const char start[] = "lines of ";
+  struct lines_lack lacks[LACKS] = {0};
+  for (u32 r = 0; r < model->n_ranks; r++)
+    for (const char *text = model->ranks[r].info[TSCOPE_INFO_FEATURE]; text;
+         text = strchr(text, '\n') ? strchr(text, '\n') + 1 : NULL)
+      if (strncmp(text, start, sizeof(start) - 1) == 0)
+        count_lack(lacks, text);
+  for (struct lines_lack *lack = lacks; lack < lacks + LACKS && lack->text; lack++) {
+    int name = (int)strcspn(lack->text, "=\n");
+    model_note(model, "%.*s are missing on %u of %u ranks: %.*s", name, lack->text, lack->ranks,
+               model->n_ranks, lack->length - name - 1, lack->text + name + 1);
+  }
+}
+
+/* Where more than one sample in 20 has no stack. */
+static void note_unread_samples(const struct loading *loading) {
+  const double notable = 0.05;
+  double worst = 0;
+  i32 rank = -1;
+  for (u32 r = 0; r < loading->model->n_ranks; r++) {
+    const struct definitions *definitions = loading->processes.at[r].events.definitions;
+    double unread = (double)definitions->unread_samples;
+    double share = unread > 0 ? unread / (unread + (double)definitions->samples) : 0;
+    if (share > worst) {
+      worst = share;
+      rank = loading->model->ranks[r].rank;
+    }
+  }
+  if (worst > notable)
+    model_note(loading->model,
+               "lines: threads could not be read in %.0f %% of the samples of rank %d, the most of "
+               "all ranks; their time is in no line",
+               100 * worst, rank);
+}
+
 /* A host by its name and clock: two hosts can have one name. */
 static bool same_host(const struct process *a, const struct process *b) {
   const char *x = a->events.definitions->info[TSCOPE_INFO_CLOCK],
@@ -225,6 +280,8 @@ static int read_processes(struct loading *loading, const struct trace_runs *runs
     processes_number(&loading->processes);
     add_ranks_to_model(loading);
     note_nccl_clock(model);
+    note_lacks(model);
+    note_unread_samples(loading);
     result = join_ranks(model, options);
   }
   if (result == 0)

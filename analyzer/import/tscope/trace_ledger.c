@@ -234,7 +234,8 @@ static const char *size_text(struct making *m, u64 count) {
   u32 place = (u32)(count * 0x9e3779b97f4a7c15u >> 58);
   if (!m->sizes[place].text || m->sizes[place].count != count) {
     m->sizes[place].count = count;
-    m->sizes[place].text = arena_printf(m->arena, "[[%llu]]", (unsigned long long)count);
+    m->sizes[place].text =
+        arena_printf(m->arena, "%llu element%s", (unsigned long long)count, count == 1 ? "" : "s");
   }
   return m->sizes[place].text;
 }

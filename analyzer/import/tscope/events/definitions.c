@@ -111,6 +111,10 @@ static void read_running_totals(struct collector *into, const struct tscope_reco
       out->scheduling[0] = *now;
     if (now->at_ns >= out->scheduling[1].at_ns)
       out->scheduling[1] = *now;
+  } else if (record->type == TSCOPE_REC_LINE_SAMPLING) {
+    const struct tscope_line_sampling_record *sampling = (const void *)record;
+    out->samples = sampling->samples;
+    out->unread_samples = sampling->unreadable;
   } else if (record->type == TSCOPE_REC_GPU_CLOCK) {
     const struct tscope_gpu_clock_record *clock = (const void *)record;
     out->gpu_clock = (u8)record->tag;

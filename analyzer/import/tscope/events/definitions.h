@@ -87,6 +87,7 @@ struct definitions {
   u64 gpu_dropped, gpu_invalid;
   u64 lost[TSCOPE_LOSS_REASONS];
   struct tscope_scheduling_record scheduling[2]; /* the first and the last; at_ns 0: none */
+  u64 samples, unread_samples; /* of lines: stacks read, and those that could not be */
   u64 helper_cpu_ns, startup_ns, slow_path_ns, cost_per_record_ns;
   i64 realtime_minus_monotonic; /* from the last anchor, else the header */
   u64 anchor_error_ns;          /* widest bracket among the anchors */
