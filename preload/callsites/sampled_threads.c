@@ -2,7 +2,7 @@
 #include "callsites/sampled_threads.h"
 
 #include <stdio.h>
-#include <sys/stat.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "callsites/call_sites.h"
@@ -297,11 +297,11 @@ static bool is_read(u32 pid) {
 }
 
 static bool runs_this_program(u32 pid) {
-  char path[32];
-  struct stat its, mine;
-  snprintf(path, sizeof(path), "/proc/%u/exe", pid);
-  return stat(path, &its) == 0 && stat("/proc/self/exe", &mine) == 0 && its.st_dev == mine.st_dev &&
-         its.st_ino == mine.st_ino;
+  char link[32], its[512], mine[512];
+  snprintf(link, sizeof(link), "/proc/%u/exe", pid);
+  ssize_t length = readlink(link, its, sizeof(its));
+  return length > 0 && readlink("/proc/self/exe", mine, sizeof(mine)) == length &&
+         memcmp(its, mine, (size_t)length) == 0;
 }
 
 /* Once: that spawned children cannot be read. One that was only just started is no Python yet. */

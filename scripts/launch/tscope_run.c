@@ -34,7 +34,8 @@
 
 enum { EXIT_USAGE = 2, EXIT_CANNOT_RUN = 126, EXIT_NOT_FOUND = 127 };
 
-#define LEAST_FREE 64e6 /* bytes, as TSCOPE_DISK_FREE by default */
+#define LEAST_FREE 64e6   /* bytes, as TSCOPE_DISK_FREE by default */
+#define LEAST_TRACE 128e3 /* bytes: a file's header and its first chunk */
 
 static const struct option_row {
   char letter;
@@ -455,9 +456,9 @@ static bool cannot_write(const char *directory, char *why, size_t bytes) {
   double free_bytes = (double)disk.f_bavail * (double)disk.f_frsize;
   double margin = (double)disk.f_blocks * (double)disk.f_frsize / 20;
   margin = margin < LEAST_FREE ? margin : LEAST_FREE;
-  if (free_bytes > margin)
+  if (free_bytes > margin + LEAST_TRACE)
     return false;
-  snprintf(why, bytes, "the disk of %s is full: %.0f MB are free", path, free_bytes / 1e6);
+  snprintf(why, bytes, "the disk of %s is full: %.1f MB are free", path, free_bytes / 1e6);
   return true;
 }
 
@@ -479,8 +480,8 @@ static void hold_bound(const char *directory, const char *max_size) {
     continue;
 }
 
-/* `off`: why nothing could be written, "" if it could. */
-static void closing_line(const char *command, const char *directory, const char *off) {
+/* `off`: why nothing could be written when the command began, "" if it could. */
+static void closing_line(const char *command, const char *directory, char *off, size_t off_bytes) {
   const char *run = getenv("TSCOPE_RUN");
   struct traces traces = {0};
   find_traces(directory, run, 1, &traces);
@@ -491,7 +492,7 @@ static void closing_line(const char *command, const char *directory, const char 
   if (ranks)
     print_message("%zu rank%s recorded%s; see the report with: %s", ranks, ranks == 1 ? "" : "s",
                   again, report ? report : "tscope-report");
-  else if (*off)
+  else if (*off || cannot_write(directory, off, off_bytes))
     print_message("tscope was off: %s; give --dir another directory", off);
   else
     print_message(
@@ -549,6 +550,6 @@ int main(int argc, char **argv) {
     print_message("%s, so the command runs without tscope", off);
   int status = supervise(command);
   if (found && !options.quiet && prints_closing_line())
-    closing_line(command[0], directory, off);
+    closing_line(command[0], directory, off, sizeof(off));
   return exit_like(status);
 }
