@@ -251,18 +251,18 @@ struct core_loss {
   double explains_s;
 };
 
-/* The analysed steps of a rank. */
+/* The analysed steps of a rank, as far as their times are known; empty if none is. */
 static struct interval analysed_steps(const struct analysis *a, u32 r) {
-  struct interval steps = {INT64_MAX, INT64_MIN};
-  u32 n = a->model->n_ranks;
-  for (u32 s = a->first_step; s < a->first_step + a->n_steps && !a->whole_run; s++) {
-    i64 begin = a->begin[(size_t)s * n + r], end = a->end[(size_t)s * n + r];
-    if (begin == NS_UNKNOWN || end == NS_UNKNOWN)
-      continue;
-    steps.start = begin < steps.start ? begin : steps.start;
-    steps.end = end > steps.end ? end : steps.end;
-  }
-  return steps;
+  const i64 *begin = &a->begin[r], *end = &a->end[r];
+  size_t n = a->model->n_ranks, first = a->first_step, last = first + a->n_steps;
+  if (a->whole_run)
+    return (struct interval){0, 0};
+  while (first < last && begin[first * n] == NS_UNKNOWN)
+    first++;
+  while (last > first && end[(last - 1) * n] == NS_UNKNOWN)
+    last--;
+  return first < last ? (struct interval){begin[first * n], end[(last - 1) * n]}
+                      : (struct interval){0, 0};
 }
 
 static double total_s(const struct rank_look *look, bool training) {
@@ -278,8 +278,8 @@ static double waited_until(const struct rank *rank, i64 time, bool training) {
   if (next == 0 || next == rank->n_looks)
     return total_s(&looks[next ? next - 1 : 0], training);
   double from = total_s(&looks[next - 1], training), to = total_s(&looks[next], training);
-  return from + (to - from) * (double)(time - looks[next - 1].time) /
-                    (double)(looks[next].time - looks[next - 1].time);
+  double begin = (double)looks[next - 1].time, end = (double)looks[next].time;
+  return from + (to - from) * ((double)time - begin) / (end - begin);
 }
 
 /* How long threads of a rank waited for a core in the analysed steps; without looks at that, in the
@@ -290,7 +290,7 @@ static double waited_s(const struct analysis *a, u32 r, enum finding_id id) {
   const struct rank *rank = &a->model->ranks[r];
   bool of_host = id == FINDING_TIMING_DATALOADER_BOUND || id == FINDING_TIMING_OUTSIDE_PHASES;
   struct interval steps = analysed_steps(a, r);
-  if (rank->n_looks < 2 || steps.start > steps.end)
+  if (rank->n_looks < 2 || steps.start >= steps.end)
     return of_host ? rank->scheduling.training_wait_s : rank->scheduling.wait_s;
   return waited_until(rank, steps.end, of_host) - waited_until(rank, steps.start, of_host);
 }
