@@ -96,20 +96,6 @@ static double log_gamma(double x) {
   return lgamma_r(x, &sign);
 }
 
-double binomial_tail(u32 k, u32 n, double p) {
-  if (k == 0)
-    return 1;
-  if (k > n || p <= 0)
-    return 0;
-  if (p >= 1)
-    return 1;
-  double tail = 0;
-  for (u32 i = k; i <= n; i++)
-    tail += exp(log_gamma(n + 1.0) - log_gamma(i + 1.0) - log_gamma(n - i + 1.0) + i * log(p) +
-                (n - i) * log1p(-p));
-  return tail < 1 ? tail : 1;
-}
-
 static int by_ranked_value(const void *left, const void *right) {
   const struct ranked_value *a = left, *b = right;
   return (a->value > b->value) - (a->value < b->value);
@@ -225,4 +211,8 @@ double student_quantile(double q, double freedom) {
     *(student_tails(middle, freedom) > 1 - q ? &low : &high) = middle;
   }
   return (low + high) / 2;
+}
+
+double binomial_tail(double k, double n, double p) {
+  return k <= 0 ? 1 : k > n ? 0 : incomplete_beta(k, n - k + 1, p);
 }

@@ -24,8 +24,9 @@ double median_of(double *values, size_t n);
 double median_of_others(const double *sorted, size_t n, double own);
 int compare_doubles(const void *left, const void *right); /* for qsort() */
 
-/* P(X >= k) of X ~ Binomial(n, p), summed exactly in the log domain. */
-double binomial_tail(u32 k, u32 n, double p);
+/* P(X >= k) of X ~ Binomial(n, p), by the incomplete beta function [Abramowitz and Stegun 26.5.24],
+ * which also lies between whole numbers. */
+double binomial_tail(double k, double n, double p);
 
 /* P(|T| >= |t|) of Student's t with so many degrees of freedom, and the value that |T| stays below
  * with probability q; by the incomplete beta function [Abramowitz and Stegun 26.5.8, 26.7.1]. */

@@ -176,10 +176,11 @@ static double sort_key(const struct finding *finding) {
 
 static int order_class(const struct finding *finding) {
   u32 traits = finding_traits(finding->id);
-  return traits & FIRST_OF_ALL ? 2 : traits & BEFORE_COSTS ? 1 : 0;
+  return traits & FIRST_OF_ALL ? 2 : traits & BEFORE_COSTS ? 1 : -finding->explained;
 }
 
-/* First what ended a job, or why it hangs; then what it did before. Then by worth, then by
+/* First what ended a job, or why it hangs; then what it did before; last what another finding may
+ * explain, whatever it is worth. Then by worth, then by
  * severity, then by alphabet. */
 static int by_worth(const void *left, const void *right) {
   const struct finding *a = left, *b = right;

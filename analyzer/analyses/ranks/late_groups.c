@@ -12,9 +12,10 @@
 #include "analyses/queries.h"
 #include "analyses/ranks/straggler_test.h"
 #include "analyses/thresholds.h"
+#include "base/persistence.h"
 #include "base/statistics.h"
 
-/* A rank that was not named before, and how late it typically is after the first of these. */
+/* A rank that was not named before, and how late it typically is after the middle one of these. */
 struct late_member {
   u32 rank;
   double late_ns;
@@ -55,17 +56,37 @@ static double typical_of(struct straggler_test *c, u32 comm, u32 one) {
   return median_of(c->lateness, n);
 }
 
-/* What the group's last members did, as one; `share` of the members are in it. */
-static struct verdict group_verdict(struct straggler_test *c, u32 comm, double error,
-                                    double share) {
+/* How much later the group's members came than the others, on average; NAN as above. */
+static double mean_lateness(const struct straggler_test *c, const struct collective *collective) {
+  const struct arrival *arrivals = &c->a->model->arrivals[collective->first_arrival];
+  double sum[2] = {0, 0}, n[2] = {0, 0};
+  for (u32 i = 0; i < collective->n_arrivals; i++) {
+    if (c->named[arrivals[i].rank])
+      continue;
+    sum[c->in_group[arrivals[i].rank]] += arrival_own_time(c, collective->first_arrival + i);
+    n[c->in_group[arrivals[i].rank]]++;
+  }
+  return sum[1] / n[1] - sum[0] / n[0];
+}
+
+/* What the group's last members did, as one; `share` of the members are in it, which was chosen of
+ * so many `groups`. */
+static struct verdict group_verdict(struct straggler_test *c, u32 comm, double error, double share,
+                                    double groups) {
   double sum = 0;
+  u32 n = 0;
   struct verdict v = {.tested = c->first[comm + 1] - c->first[comm]};
   for (u32 i = c->first[comm]; i < c->first[comm + 1]; i++) {
-    double late = group_lateness(c, tested(c, i), INDEX_NONE);
+    double late = group_lateness(c, tested(c, i), INDEX_NONE),
+           mean = mean_lateness(c, tested(c, i));
     v.times += late > error;
     sum += late > error ? late : 0;
+    if (!isnan(mean))
+      c->lateness[n++] = mean;
   }
-  v.p = binomial_tail(v.times, v.tested, share);
+  v.p = groups * (straggler_counts_tell(c, v.tested, share, groups)
+                      ? chance_of_count(v.times, v.tested, share, c->correlation)
+                      : chance_of_mean(c->lateness, n, c->correlation, c->sizes));
   v.imposed_ns = sum / v.tested;
   return v;
 }
@@ -104,9 +125,8 @@ static int test_group(struct straggler_test *c, u32 comm, u32 mine, u32 all, dou
     error = c->in_group[rank] ? fmax(error, arrival_error(c, roster, rank)) : error;
   }
   double least = fmax(WORTH_MENTIONING * c->a->results->step_median_ms * 1e6, error);
-  struct verdict v = group_verdict(c, comm, error, (double)mine / all);
+  struct verdict v = group_verdict(c, comm, error, (double)mine / all, groups);
   v.members = all;
-  v.p *= groups;
   if (v.p * c->tests >= STRAGGLER_SIGNIFICANCE || v.times <= STRAGGLER_MAJORITY * v.tested ||
       !(v.imposed_ns >= least))
     return 0;
@@ -135,21 +155,14 @@ static int by_lateness(const void *left, const void *right) {
 
 /* Members without a name, the latest last. */
 static u32 order_members(struct straggler_test *c, u32 comm, struct late_member *members) {
-  const struct model *model = c->a->model;
   const struct collective *roster = tested(c, c->first[comm]);
   u32 n = 0;
   for (u32 k = 0; k < roster->n_arrivals; k++) {
-    u32 rank = model->arrivals[roster->first_arrival + k].rank, late = 0;
+    u32 rank = c->a->model->arrivals[roster->first_arrival + k].rank, late = 0;
     for (u32 i = c->first[comm]; i < c->first[comm + 1] && !c->named[rank]; i++) {
-      const struct collective *one = tested(c, i);
-      double first = INFINITY, own = NAN;
-      for (u32 m = 0; m < one->n_arrivals; m++) {
-        u32 of = model->arrivals[one->first_arrival + m].rank;
-        double at = arrival_own_time(c, one->first_arrival + m);
-        first = c->named[of] ? first : fmin(first, at);
-        own = of == rank ? at : own;
-      }
-      c->lateness[late++] = own - first;
+      double own = tested_own_time(c, i, rank, k);
+      if (!isnan(own))
+        c->lateness[late++] = own - c->middle_of[i];
     }
     if (late)
       members[n++] = (struct late_member){rank, median_of(c->lateness, late)};

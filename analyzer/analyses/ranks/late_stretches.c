@@ -10,7 +10,10 @@
 
 #include "analyses/ranks/straggler_test.h"
 #include "analyses/thresholds.h"
+#include "base/persistence.h"
 #include "base/statistics.h"
+
+#define MEMBERS_ASKED 256u /* more say no more about how one step follows another */
 
 static bool is_late(const struct straggler_test *c, u32 i, u32 rank, double least_ns) {
   return c->last_of[i] == rank && c->late_of[i] >= least_ns;
@@ -48,7 +51,8 @@ static double typical_in(struct straggler_test *c, struct stretch s, u32 rank) {
 
 static double chance_of(const struct straggler_test *c, u32 comm, struct stretch s, u32 members) {
   double n = c->first[comm + 1] - c->first[comm];
-  return binomial_tail(s.times, s.end - s.begin, 1.0 / members) * c->tests * n * (n + 1) / 2;
+  return chance_of_count(s.times, s.end - s.begin, 1.0 / members, c->correlation) * c->tests * n *
+         (n + 1) / 2;
 }
 
 static bool is_stretch(const struct straggler_test *c, u32 comm, struct stretch s, u32 members) {
@@ -69,6 +73,61 @@ static void list_stretches(const struct straggler_test *c, u32 comm, u32 begin, 
   list_stretches(c, comm, s.end, end, least_ns, v);
 }
 
+double tested_own_time(const struct straggler_test *c, u32 i, u32 rank, u32 hint) {
+  const struct collective *one = &c->a->model->collectives[c->tested[i].collective];
+  const struct arrival *arrivals = &c->a->model->arrivals[one->first_arrival];
+  u32 k = hint;
+  if (k >= one->n_arrivals || arrivals[k].rank != rank)
+    for (k = 0; k < one->n_arrivals && arrivals[k].rank != rank; k++)
+      ;
+  return k < one->n_arrivals ? arrival_own_time(c, one->first_arrival + k) : NAN;
+}
+
+static void add_part(struct straggler_test *c, struct persistence *p, u32 begin, u32 end, u32 rank,
+                     u32 hint) {
+  u32 n = 0;
+  for (u32 i = begin; i < end; i++) {
+    double own = tested_own_time(c, i, rank, hint);
+    if (!isnan(own))
+      c->lateness[n++] = own - c->middle_of[i];
+  }
+  persistence_add(p, c->lateness, n);
+}
+
+double lateness_correlation(struct straggler_test *c, u32 comm, const struct verdict *parts) {
+  u32 begin = c->first[comm], end = c->first[comm + 1], members = 0;
+  const struct collective *roster = &c->a->model->collectives[c->tested[begin].collective];
+  const struct arrival *arrivals = &c->a->model->arrivals[roster->first_arrival];
+  u32 stride = 1 + roster->n_arrivals / MEMBERS_ASKED;
+  struct persistence p = {0};
+  for (u32 k = 0; k < roster->n_arrivals; k += stride) {
+    u32 rank = arrivals[k].rank, from = begin;
+    if (c->named[rank])
+      continue;
+    if (members++ && roster->n_arrivals == 2)
+      break; /* of two, the second says the same */
+    for (u32 s = 0; parts && s < parts->n_late; s++) {
+      add_part(c, &p, from, parts->late[s].begin, rank, k);
+      add_part(c, &p, parts->late[s].begin, parts->late[s].end, rank, k);
+      from = parts->late[s].end;
+    }
+    add_part(c, &p, from, end, rank, k);
+  }
+  return persistence_of(&p);
+}
+
+/* Lists a rank's stretches: what they are if steps were independent says how far they are, which
+ * says what they are. */
+static void find_stretches(struct straggler_test *c, u32 comm, double least_ns, struct verdict *v) {
+  c->correlation = v->n_late = 0;
+  list_stretches(c, comm, c->first[comm], c->first[comm + 1], least_ns, v);
+  if (v->n_late == 0)
+    return;
+  c->correlation = lateness_correlation(c, comm, v);
+  v->n_late = 0;
+  list_stretches(c, comm, c->first[comm], c->first[comm + 1], least_ns, v);
+}
+
 /* Lists a rank's stretches, those in which it is late by half of `typical_ns`, and counts in them
  * alone. False if there are none, or if it is late outside of them too. */
 static bool judge_stretches(struct straggler_test *c, u32 comm, double typical_ns,
@@ -76,8 +135,9 @@ static bool judge_stretches(struct straggler_test *c, u32 comm, double typical_n
   u32 begin = c->first[comm], end = c->first[comm + 1], times = 0, inside = 0, n = 0;
   double least = fmax(typical_ns / 2, WORTH_MENTIONING * c->a->results->step_median_ms * 1e6);
   double sum = 0;
-  v->n_late = 0;
-  list_stretches(c, comm, begin, end, least, v);
+  find_stretches(c, comm, least, v);
+  if (v->n_late)
+    v->p = fmin(v->p, chance_of(c, comm, v->late[0], v->members) / c->tests);
   for (u32 k = 0; k < v->n_late; k++) {
     times += v->late[k].times;
     inside += v->late[k].end - v->late[k].begin;
@@ -114,14 +174,14 @@ bool late_stretches_find(struct straggler_test *c, u32 comm, u32 members, struct
   struct verdict best = {.rank = INDEX_NONE};
   for (u32 k = 0; members >= 2 && k < roster->n_arrivals; k++) {
     u32 rank = model->arrivals[roster->first_arrival + k].rank;
-    struct verdict v = {.rank = rank, .members = members};
+    struct verdict v = {.rank = rank, .members = members, .p = 1};
+    c->correlation = 0;
     struct stretch s =
         densest(c, c->first[comm], c->first[comm + 1], rank, WORTH_MENTIONING * step_ns);
     if (c->named[rank] || !is_stretch(c, comm, s, members) ||
         !judge_stretches(c, comm, typical_in(c, s, rank), &v) ||
         v.imposed_ns < STRETCH_OF_RUN * step_ns || v.typical_ns < arrival_error(c, roster, rank))
       continue;
-    v.p = chance_of(c, comm, v.late[0], members) / c->tests;
     if (best.rank == INDEX_NONE || v.imposed_ns > best.imposed_ns)
       best = v;
   }

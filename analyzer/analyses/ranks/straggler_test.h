@@ -22,12 +22,14 @@ struct straggler_test {
   u32 *best_comm; /* [n_ranks] communicator of the rank's smallest p so far */
   double *best_p;
   double tests;
-  double *values;   /* [n_ranks] scratch */
-  double *lateness; /* [n_tested] scratch */
-  u32 *last_of;     /* [n_tested] of the latest round: the last member, INDEX_NONE; */
-  double *late_of;  /* and how much later it was than the median of the others, ns */
-  double *busy_ns;  /* [n_arrivals] since the rank left the communicator's collective before; NAN */
-  bool *by_clock;   /* [n_comms] the common clock says who came last; else the time busy */
+  double *values;           /* [n_ranks] scratch */
+  double *lateness, *sizes; /* [n_tested] scratch */
+  u32 *last_of;             /* [n_tested] of the latest round: the last member, INDEX_NONE; */
+  double *late_of;          /* how much later it was than the median of the others, ns; */
+  double *middle_of;        /* and when the middle member was ready */
+  double correlation; /* of lateness in one step and the next, in the communicator of the round */
+  double *busy_ns; /* [n_arrivals] since the rank left the communicator's collective before; NAN */
+  bool *by_clock;  /* [n_comms] the common clock says who came last; else the time busy */
   bool *named;
   bool *in_group; /* [n_ranks] of a group that is tested as one */
   /* of one round, by rank */
@@ -63,6 +65,19 @@ double arrival_own_time(const struct straggler_test *c, u32 index);
 
 /* The error of the difference between a member's arrival and the others', ns. */
 double arrival_error(const struct straggler_test *c, const struct collective *collective, u32 rank);
+
+/* late_stretches.c, after a round of tests: how lateness in a step is correlated with that in the
+ * next, for members without a name; its mean is taken in and between the stretches of `parts`, if
+ * given, each for itself. */
+double lateness_correlation(struct straggler_test *c, u32 comm, const struct verdict *parts);
+
+/* When a rank was ready for tested collective i, in which it mostly has the place `hint`; NAN if it
+ * took no part. */
+double tested_own_time(const struct straggler_test *c, u32 i, u32 rank, u32 hint);
+
+/* Whether so many collectives can show anything by how often one is last who has a share of the
+ * chances. If not, how late it is, against its scatter, says more. */
+bool straggler_counts_tell(const struct straggler_test *c, u32 tested, double share, double tests);
 
 /* Gives a rank the name. 0, or -ENOMEM. */
 int straggler_name(struct straggler_test *c, u32 comm, const struct verdict *v);

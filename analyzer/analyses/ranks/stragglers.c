@@ -5,12 +5,12 @@
  * For each step and communicator one collective is tested: the one with the most wait, because
  * those of one step are correlated. A rank's arrival there is the time when it really started, less
  * its own time in other communicators during the step: a rank that one group, or its link, made
- * late is not to blame in the next. If all ranks were alike, each would be last in 1/n of m tested
- * collectives. Then the probability to be last k or more times is the tail of a binomial
- * distribution; it is multiplied by the number of tests made (Bonferroni). A straggler must also be
- * last in most of the tested collectives, and cause a wait that is larger than the error of the
- * clocks. A straggler that was found is left out and the others are tested again, so several can be
- * named.
+ * late is not to blame in the next. If all ranks were alike, each would be last in 1/n of the
+ * tested collectives; base/persistence.h says how probable it then is to be last so often, or so
+ * late, where one step is as the step before. That is multiplied by the number of tests made
+ * (Bonferroni). A straggler must also be last in most of the tested collectives, and cause a wait
+ * that is larger than the error of the clocks. A straggler that was found is left out and the
+ * others are tested again, so several can be named.
  */
 #include <errno.h>
 #include <math.h>
@@ -22,9 +22,8 @@
 #include "analyses/ranks/straggler_test.h"
 #include "analyses/steps/series.h"
 #include "analyses/thresholds.h"
+#include "base/persistence.h"
 #include "base/statistics.h"
-
-#define FEWEST_STEPS 4 /* of which the scatter says anything */
 
 /* The sum over members of their wait for the last member; NAN if it is not known. */
 static double total_wait(const struct straggler_test *test, const struct collective *c) {
@@ -71,7 +70,9 @@ static int choose_tested_collectives(struct straggler_test *c) {
   c->lateness = arena_array(&c->scratch, c->n_tested + 1u, sizeof(double));
   c->last_of = arena_array(&c->scratch, c->n_tested + 1u, sizeof(u32));
   c->late_of = arena_array(&c->scratch, c->n_tested + 1u, sizeof(double));
-  if (!c->tested || !c->lateness || !c->last_of || !c->late_of)
+  c->middle_of = arena_array(&c->scratch, c->n_tested + 1u, sizeof(double));
+  c->sizes = arena_array(&c->scratch, c->n_tested + 1u, sizeof(double));
+  if (!c->tested || !c->lateness || !c->last_of || !c->late_of || !c->middle_of || !c->sizes)
     return -ENOMEM;
   for (u32 comm = 0; comm < model->n_comms; comm++) {
     c->first[comm + 1] += c->first[comm];
@@ -97,18 +98,19 @@ static void add_lateness(struct straggler_test *c) {
   }
 }
 
-/* The last member that has no name yet, and how much later it is than the median of the others;
- * INDEX_NONE if the clocks cannot show that it is later, or if only one member is left. */
-static u32 find_last_member(struct straggler_test *c, const struct collective *collective,
-                            u32 *members, double *lateness) {
+/* Of the members that have no name yet in tested collective i: how many they are, when the middle
+ * one was ready, who was last, and how much later than the median of the others. It is not known
+ * who was last if the clocks cannot show that it is later, or if only one member is left. */
+static u32 find_last_member(struct straggler_test *c, u32 i) {
   const struct model *model = c->a->model;
+  const struct collective *collective = &model->collectives[c->tested[i].collective];
   double latest = -INFINITY;
   u32 last = INDEX_NONE, n = 0, at = 0;
-  for (u32 i = 0; i < collective->n_arrivals; i++) {
-    u32 rank = model->arrivals[collective->first_arrival + i].rank;
+  for (u32 k = 0; k < collective->n_arrivals; k++) {
+    u32 rank = model->arrivals[collective->first_arrival + k].rank;
     if (c->named[rank])
       continue;
-    double own = arrival_own_time(c, collective->first_arrival + i);
+    double own = arrival_own_time(c, collective->first_arrival + k);
     if (own > latest) {
       latest = own;
       last = rank;
@@ -116,13 +118,17 @@ static u32 find_last_member(struct straggler_test *c, const struct collective *c
     }
     c->values[n++] = own;
   }
-  *members = n;
+  c->last_of[i] = INDEX_NONE;
+  c->late_of[i] = 0;
   if (n < 2)
-    return INDEX_NONE;
+    return n;
   c->values[at] = c->values[n - 1];
-  *lateness = latest - median_of(c->values, n - 1);
-  double limit = arrival_error(c, collective, last);
-  return *lateness > limit ? last : INDEX_NONE;
+  c->late_of[i] = latest - median_of(c->values, n - 1);
+  c->values[n - 1] = latest;
+  c->middle_of[i] = median_of(c->values, n);
+  if (c->late_of[i] > arrival_error(c, collective, last))
+    c->last_of[i] = last;
+  return n;
 }
 
 /* One round over a communicator: counts, then finds the rank for which chance explains the count
@@ -140,25 +146,23 @@ static struct verdict test_members(struct straggler_test *c, u32 comm, bool firs
     }
   }
   for (u32 i = begin; i < end; i++) {
-    double lateness = 0;
-    u32 n, last = find_last_member(c, &model->collectives[c->tested[i].collective], &n, &lateness);
-    c->last_of[i] = last;
-    c->late_of[i] = lateness;
+    u32 n = find_last_member(c, i), last = c->last_of[i];
     most = n > most ? n : most;
     if (last == INDEX_NONE)
       continue;
     c->times_last[last]++;
-    c->imposed_ns[last] += lateness;
+    c->imposed_ns[last] += c->late_of[i];
   }
   members = most;
   if (members < 2)
     return best;
+  c->correlation = lateness_correlation(c, comm, NULL);
   const struct collective *roster = &model->collectives[c->tested[begin].collective];
   for (u32 k = 0; k < roster->n_arrivals; k++) {
     u32 rank = model->arrivals[roster->first_arrival + k].rank;
     if (c->named[rank])
       continue;
-    double p = binomial_tail(c->times_last[rank], end - begin, 1.0 / members);
+    double p = chance_of_count(c->times_last[rank], end - begin, 1.0 / members, c->correlation);
     struct verdict of_rank = {.rank = rank,
                               .times = c->times_last[rank],
                               .tested = end - begin,
@@ -191,8 +195,7 @@ static double typical_lateness(struct straggler_test *c, u32 comm, u32 rank) {
   return median_of(c->lateness, n);
 }
 
-/* With few steps, a rank may be last in every one by chance. Then the size of its lateness, against
- * its scatter, says more: the probability that its mean is no larger than 0. */
+/* Of a rank's lateness, against the median of the others, over the tested collectives. */
 static double chance_of_lateness(struct straggler_test *c, u32 comm, u32 rank) {
   const struct model *model = c->a->model;
   u32 n = 0;
@@ -210,17 +213,20 @@ static double chance_of_lateness(struct straggler_test *c, u32 comm, u32 rank) {
     if (others && !isnan(own))
       c->lateness[n++] = own - median_of(c->values, others);
   }
-  if (n < FEWEST_STEPS)
-    return 1;
-  double t = sqrt(n) / variation_of(c->lateness, n);
-  return t > 0 ? student_tails(t, n - 1) / 2 : 1;
+  return chance_of_mean(c->lateness, n, c->correlation, c->sizes);
+}
+
+bool straggler_counts_tell(const struct straggler_test *c, u32 tested, double share, double tests) {
+  return chance_of_count(tested, tested, share, c->correlation) * c->tests * tests <
+         STRAGGLER_SIGNIFICANCE;
 }
 
 static bool is_straggler(struct straggler_test *c, u32 comm, struct verdict *v) {
   double step_ns = c->a->results->step_median_ms * 1e6;
-  if (v->rank != INDEX_NONE &&
-      pow(1.0 / v->members, v->tested) * c->tests >= STRAGGLER_SIGNIFICANCE)
+  if (v->rank != INDEX_NONE && !straggler_counts_tell(c, v->tested, 1.0 / v->members, 1))
     v->p = fmin(v->p, chance_of_lateness(c, comm, v->rank));
+  if (v->rank != INDEX_NONE && c->best_comm[v->rank] == comm)
+    c->a->results->ranks[v->rank].p_value = fmin(1, v->p * c->tests);
   if (v->rank == INDEX_NONE || v->p * c->tests >= STRAGGLER_SIGNIFICANCE ||
       v->times <= STRAGGLER_MAJORITY * v->tested)
     return false;
@@ -353,6 +359,7 @@ static int test_communicator(struct straggler_test *c, u32 comm) {
       return error;
     v = test_members(c, comm, false);
   }
+  c->correlation = lateness_correlation(c, comm, NULL);
   if (v.rank != INDEX_NONE)
     error = late_host_test(c, comm, v.rank);
   return error || any_is_named(c, comm) ? error : late_group_test(c, comm);

@@ -77,10 +77,16 @@ static i64 work(struct actor *a, i64 ns) {
   return (i64)((double)ns * factor);
 }
 
+static i64 input_of(const struct actor *a, u32 step) {
+  const struct cluster_options *o = &a->c->options;
+  return o->input + o->extra_input[a->rank] +
+         (o->late_input ? o->late_input[step * o->ranks + a->rank] : 0);
+}
+
 /* Everything up to the collectives, which need all ranks. */
 static void begin_step_gpu(struct actor *a, u32 step) {
   const struct cluster_options *o = &a->c->options;
-  i64 input = o->input + o->extra_input[a->rank];
+  i64 input = input_of(a, step);
   a->step_begin = a->now;
   if (input)
     add_span(a, SPAN_PHASE, TSCOPE_PHASE_DATA, 0, NAME_NONE, a->now, a->now + input);
@@ -126,7 +132,7 @@ static void begin_step_gpu(struct actor *a, u32 step) {
 
 static void begin_step_cpu(struct actor *a, u32 step) {
   const struct cluster_options *o = &a->c->options;
-  i64 input = o->input + o->extra_input[a->rank];
+  i64 input = input_of(a, step);
   a->step_begin = a->now;
   if (input)
     add_span(a, SPAN_PHASE, TSCOPE_PHASE_DATA, 0, NAME_NONE, a->now, a->now + input);

@@ -72,9 +72,10 @@ int rule_dataloader_bound(struct findings *f) {
       ranks, stalled);
 }
 
-/* The rank that is in the middle of all by its time outside the phases: what only one rank does is
- * that rank's finding. INDEX_NONE if that is not worth mentioning. */
-static u32 median_outside(const struct findings *f, double *ms) {
+/* The time outside the phases that more than half of the ranks have: what only one of two does is
+ * that rank's finding. The rank whose line there takes longest; INDEX_NONE if the time is not worth
+ * mentioning. */
+static u32 common_outside(const struct findings *f, double *ms) {
   const struct analysis *a = f->a;
   u32 n = 0, best = INDEX_NONE;
   double *of_ranks = arena_array(a->arena, f->r->n_ranks + 1u, sizeof(double));
@@ -94,7 +95,8 @@ static u32 median_outside(const struct findings *f, double *ms) {
       best = rank;
   }
   arena_release(&scratch);
-  *ms = n ? median_of(of_ranks, n) : 0;
+  qsort(of_ranks, n, sizeof(double), compare_doubles);
+  *ms = n ? of_ranks[(n - 1) / 2] : 0;
   return *ms >= WORTH_MENTIONING * f->step_ms ? best == INDEX_NONE ? 0 : best : INDEX_NONE;
 }
 
@@ -102,11 +104,11 @@ int rule_outside_phases(struct findings *f) {
   const struct results *r = f->r;
   struct arena *arena = f->a->arena;
   double ms, unmarked = lines_unmarked_forward(f->a);
-  u32 rank = f->a->whole_run ? INDEX_NONE : median_outside(f, &ms);
+  u32 rank = f->a->whole_run ? INDEX_NONE : common_outside(f, &ms);
   if (rank == INDEX_NONE || !(r->forward_ms > 0 || r->backward_ms > 0 || r->optimizer_ms > 0))
     return 0;
   ms *= 1 - unmarked;
-  double worth = worth_of(f, what_if_cure(f, WHAT_IF_OUTSIDE, -1), ms);
+  double worth = fmin(worth_of(f, what_if_cure(f, WHAT_IF_OUTSIDE, -1), ms), ms * f->steps / 1e3);
   double gain = worth / f->steps * 1e3;
   if (!(gain >= WORTH_MENTIONING * f->step_ms))
     return 0;
@@ -129,10 +131,11 @@ int rule_outside_phases(struct findings *f) {
       f, severity_of(f, gain), worth,
       arena_printf(arena, "%.0f %% of %s is outside %s and optimizer%s%s", 100 * gain / f->step_ms,
                    of_each_step(f), phases, line ? ", mostly at " : "", line ? line->place : ""),
-      arena_printf(arena,
-                   "The program is in no phase of training for %.3g ms of a %.3g ms step (median "
-                   "rank).%s%s",
-                   ms, f->step_ms, forward, where ? where : ""),
+      arena_printf(
+          arena,
+          "The program is in no phase of training for %.3g ms of a %.3g ms step, or longer, "
+          "on most ranks.%s%s",
+          ms, f->step_ms, forward, where ? where : ""),
       line ? arena_printf(arena,
                           "Look at %s first. Do that work less often, or prepare it ahead in "
                           "another thread or process.",

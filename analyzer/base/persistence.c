@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: MIT */
+#include "base/persistence.h"
+
+#include <math.h>
+
+#include "base/statistics.h"
+
+#define SURE 1.28   /* standard errors: nine of ten */
+#define MOST 0.95   /* of which 400 steps tell as much as 10 */
+#define CLIPPED 2.0 /* times the median size */
+#define LEAST 4u    /* values of which the scatter says anything */
+
+void persistence_add(struct persistence *p, const double *values, u32 n) {
+  double mean = mean_of(values, n), squares = 0;
+  for (u32 i = 0; i < n; i++) {
+    squares += (values[i] - mean) * (values[i] - mean);
+    if (i + 1 < n)
+      p->products += (values[i] - mean) * (values[i + 1] - mean);
+  }
+  p->squares += squares;
+  p->squared += squares * squares;
+  p->values += n;
+  p->series += n > 0;
+}
+
+double persistence_of(const struct persistence *p) {
+  if (p->values == 0 || p->squares <= 0)
+    return 0;
+  /* Taking away a series' own mean takes (1 + 3 r) / n from what it shows of r [Kendall 1954]. */
+  double n = p->values / p->series;
+  double r = n > 4 ? (p->products / p->squares + 1 / n) / (1 - 3 / n) : 0;
+  r = fmin(fmax(r, 0), MOST);
+  double independent_series = p->squares * p->squares / p->squared;
+  return fmin(r + SURE * sqrt((1 - r * r) / (n * independent_series)), MOST);
+}
+
+double independent_share(double correlation) {
+  return (1 - correlation) / (1 + correlation);
+}
+
+double chance_of_count(u32 k, u32 n, double each, double correlation) {
+  double share = independent_share(correlation);
+  return binomial_tail(k * share, n * share, each);
+}
+
+/* Of the mean of n values that follow x' = r x + a change with variance 1. */
+static double variance_of_mean(double n, double r) {
+  double pairs = n * (1 + r) / (1 - r) - 2 * r * (1 - pow(r, n)) / ((1 - r) * (1 - r));
+  return pairs / (n * n * (1 - r * r));
+}
+
+/* Values of at most twice the median size, as that of a rank that is always late is its lateness.
+ */
+static void clip(double *values, u32 n, double *scratch) {
+  for (u32 i = 0; i < n; i++)
+    scratch[i] = fabs(values[i]);
+  double most = CLIPPED * median_of(scratch, n);
+  for (u32 i = 0; i < n; i++)
+    values[i] = fmax(-most, fmin(values[i], most));
+}
+
+double chance_of_mean(double *values, u32 n, double correlation, double *scratch) {
+  if (n < LEAST)
+    return 1;
+  clip(values, n, scratch);
+  double mean = mean_of(values, n), changes = 0;
+  for (u32 i = 1; i < n; i++) {
+    double change = values[i] - mean - correlation * (values[i - 1] - mean);
+    changes += change * change;
+  }
+  if (changes == 0)
+    return mean > 0 ? 0 : 1;
+  double t = mean / sqrt(changes / (n - 2) * variance_of_mean(n, correlation));
+  return t > 0 ? student_tails(t, n - 2) / 2 : 1;
+}

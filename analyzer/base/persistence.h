@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Neighbouring steps are no independent trials: a rank that has no core in one step seldom has one
+ * in the next. How far that goes is read from the data, as the correlation of each value with the
+ * next, and a test counts as many steps as would tell as much if they were independent: n steps of
+ * correlation r as n (1 - r) / (1 + r) [Bayley and Hammersley 1946]. Every question whether
+ * something happens more often than by chance, over steps that follow each other, is asked here.
+ */
+#ifndef TSCOPE_PERSISTENCE_H
+#define TSCOPE_PERSISTENCE_H
+
+#include "format/tscope_format.h"
+
+struct persistence {
+  double products, squares, squared; /* sums over series; the last of a series' squares, squared */
+  double values, series;
+};
+
+/* Adds a series in order, each value against the series' mean. */
+void persistence_add(struct persistence *p, const double *values, u32 n);
+
+/* The correlation of neighbours, from 0: of few values less is known, so it may be larger than what
+ * they show, by as much as holds in nine of ten such series. */
+double persistence_of(const struct persistence *p);
+
+/* What part of so correlated steps tells as much as independent ones. */
+double independent_share(double correlation);
+
+/* The probability that something with probability `each` per step happens in k or more of n. */
+double chance_of_count(u32 k, u32 n, double each, double correlation);
+
+/* The probability that the mean of a series whose true mean is 0 is this large. A value counts as
+ * twice the typical size at most, so that no single step decides; it is changed so. `scratch` holds
+ * n. 1 below four values. */
+double chance_of_mean(double *values, u32 n, double correlation, double *scratch);
+
+#endif
