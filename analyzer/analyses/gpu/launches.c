@@ -36,6 +36,24 @@ static double bucket_us(u32 bucket) {
   return bucket == 0 ? 0 : ldexp(1 + (at % 32 + 0.5) / 32, (int)(at / 32)) / 1e3;
 }
 
+static void count_delays(struct launch_sums *sums, u32 bucket, u32 count) {
+  u32 first = bucket, end = bucket + 1, had = sums->first_delay + sums->n_delays;
+  if (sums->n_delays) {
+    first = first < sums->first_delay ? first : sums->first_delay;
+    end = end > had ? end : had;
+  }
+  if (end - first != sums->n_delays) {
+    u32 *wider = memory_zeroed(end - first, sizeof(*wider));
+    if (sums->n_delays)
+      memcpy(wider + (sums->first_delay - first), sums->delays, sums->n_delays * sizeof(*wider));
+    free(sums->delays);
+    sums->delays = wider;
+    sums->first_delay = first;
+    sums->n_delays = end - first;
+  }
+  sums->delays[bucket - first] += count;
+}
+
 enum name_class { NAME_PLAIN = 1, NAME_MEMSET, NAME_RECOMPUTE, NAME_AUTOGRAD };
 
 static bool starts_with(const char *text, const char *with) {
@@ -130,7 +148,7 @@ static void add_device_span(struct counting *c, u32 i) {
   i64 delay = span->start - c->t->spans[span->launch].end;
   delay = delay > 0 ? delay : 0;
   c->sums->launches++;
-  c->sums->delays[bucket_of(delay)]++;
+  count_delays(c->sums, bucket_of(delay), 1);
   c->sums->longest_delay = delay > c->sums->longest_delay ? delay : c->sums->longest_delay;
   if (c->fill_of[span->launch])
     c->fills.at[c->fill_of[span->launch]].ns += took;
@@ -314,8 +332,12 @@ void launches_carry(struct analysis *a, u32 rank, struct carrier *c) {
   for (size_t i = 0; i < sizeof(times) / sizeof(*times); i++)
     CARRY(c, times[i]);
   CARRY(c, &sums->queued_ns);
-  for (u32 i = 0; i < DELAY_BUCKETS; i++)
-    CARRY(c, &sums->delays[i]);
+  for (u32 i = 0; i < DELAY_BUCKETS; i++) {
+    u32 at = i - sums->first_delay, count = at < sums->n_delays ? sums->delays[at] : 0;
+    CARRY(c, &count);
+    if (c->reads && count)
+      count_delays(sums, i, count);
+  }
   for (u32 i = 0; i < MEMCPY_DIRECTIONS; i++) {
     CARRY(c, &sums->memcpys[i].count);
     CARRY(c, &sums->memcpys[i].unknown);
@@ -335,16 +357,17 @@ void launches_free(struct analysis *a) {
     for (u32 i = 0; i < a->launch_sums[r].n_fills; i++)
       free((char *)a->launch_sums[r].fills[i].name);
     free(a->launch_sums[r].fills);
+    free(a->launch_sums[r].delays);
   }
   free(a->launch_sums);
 }
 
 static double quantile_us(const struct launch_sums *sums, double share) {
   u64 wanted = (u64)(share * (double)sums->launches), below = 0;
-  for (u32 i = 0; i < DELAY_BUCKETS; i++) {
+  for (u32 i = 0; i < sums->n_delays; i++) {
     below += sums->delays[i];
     if (below > wanted)
-      return bucket_us(i);
+      return bucket_us(sums->first_delay + i);
   }
   return (double)sums->longest_delay / 1e3;
 }
@@ -367,8 +390,9 @@ static void add_sums(struct launch_sums *all, const struct launch_sums *one) {
   all->deepest = one->deepest > all->deepest ? one->deepest : all->deepest;
   all->longest_delay =
       one->longest_delay > all->longest_delay ? one->longest_delay : all->longest_delay;
-  for (u32 i = 0; i < DELAY_BUCKETS; i++)
-    all->delays[i] += one->delays[i];
+  for (u32 i = 0; i < one->n_delays; i++)
+    if (one->delays[i])
+      count_delays(all, one->first_delay + i, one->delays[i]);
   for (u32 i = 0; i < MEMCPY_DIRECTIONS; i++) {
     all->memcpys[i].count += one->memcpys[i].count;
     all->memcpys[i].ns += one->memcpys[i].ns;
@@ -474,6 +498,7 @@ int launches_summarise(struct analysis *a) {
     list_memcpys(a, all);
     error = list_fills(a);
   }
+  free(all->delays);
   free(all);
   return error;
 }

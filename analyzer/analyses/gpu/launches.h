@@ -29,7 +29,8 @@ struct launch_sums {
   i64 short_ns, sync_ns, recompute_ns, fill_ns;
   i64 longest_delay, deepest, queue_span_ns, full_ns;
   double queued_ns;
-  u32 delays[DELAY_BUCKETS];
+  u32 *delays; /* [n_delays] from the bucket first_delay on: most of them are alike */
+  u32 first_delay, n_delays;
   struct memcpy_sum memcpys[MEMCPY_DIRECTIONS];
   struct fill_sum *fills; /* [n_fills], most time first; names are its own */
   u32 n_fills;
