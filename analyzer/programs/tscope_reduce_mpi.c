@@ -47,12 +47,16 @@ struct node {
   struct arena arena;
 };
 
-/* Its output is only of interest if it writes where the user said. 0, or its status. */
-static int run_reduce(struct node *node, const char **arguments, bool heard) {
+static const char *path_of_reduce(struct node *node) {
   char program[PATH_MAX + 32];
   ssize_t length = readlink("/proc/self/exe", program, PATH_MAX - 1);
   program[length > 0 ? length : 0] = '\0';
-  const char *path = arena_printf(&node->arena, "%s/tscope-reduce", dirname(program));
+  return arena_printf(&node->arena, "%s/tscope-reduce", dirname(program));
+}
+
+/* Its output is only of interest if it writes where the user said. 0, or its status. */
+static int run_reduce(struct node *node, const char **arguments, bool heard) {
+  const char *path = path_of_reduce(node);
   posix_spawn_file_actions_t actions;
   posix_spawn_file_actions_init(&actions);
   if (!heard)
@@ -225,17 +229,27 @@ static int reduce_together(struct node *node) {
   return status;
 }
 
+/* A launcher may say that there are others (as Slurm does) where no MPI is. */
+static int reduce_alone(struct node *node, char **argv, const char *why) {
+  fail("%s; each node is reduced by itself", why);
+  execv(path_of_reduce(node), argv);
+  return fail("%s cannot be run: %s", path_of_reduce(node), strerror(errno));
+}
+
 int main(int argc, char **argv) {
   struct node node = {0};
   char why[512];
+  char **given = arena_array(&node.arena, size_sum((size_t)argc, 1), sizeof(*given));
+  memcpy(given, argv, (size_t)argc * sizeof(*given)); /* the parser moves arguments */
+  node.arguments = given + 1;
   node.n_arguments = (u32)argc - 1;
-  node.arguments = memcpy(arena_array(&node.arena, (size_t)argc, sizeof(*argv)), argv + 1,
-                          node.n_arguments * sizeof(*argv)); /* the parser moves them */
-  if (!reduce_options_parse(argc, argv, &node.options, why, sizeof(why)) ||
-      !mpi_begin(&node.mpi, why, sizeof(why)))
+  if (!reduce_options_parse(argc, argv, &node.options, why, sizeof(why)))
     return fail("%s", why);
+  bool together = mpi_begin(&node.mpi, why, sizeof(why));
   unsetenv("OMPI_COMM_WORLD_SIZE"); /* what it runs is no process of MPI */
   unsetenv("PMI_SIZE");
+  if (!together)
+    return reduce_alone(&node, given, why);
   int status = reduce_together(&node);
   mpi_end();
   arena_release(&node.arena);
