@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "analyses/analyses.h"
+#include "analyses/lines/line_sums.h"
 #include "analyses/queries.h"
 #include "analyses/thresholds.h"
 
@@ -165,6 +166,27 @@ static void add_look_up_coverage(struct analysis *a) {
                    other ? other : "those of one rank"));
 }
 
+/* Looks at what threads do between calls: fewer where they cost more than they may. */
+static void add_look_coverage(struct analysis *a) {
+  struct fewer_looks all = {0};
+  u32 rank = 0;
+  for (u32 i = 0; i < a->model->n_ranks; i++) {
+    const struct fewer_looks *one = &a->line_sums[i].fewer;
+    all.wanted += one->wanted;
+    all.missed += one->missed;
+    if (one->missed > 0 && one->slowest_us > all.slowest_us) {
+      all.slowest_us = one->slowest_us;
+      rank = a->model->ranks[i].rank;
+    }
+  }
+  add_coverage(
+      a->results, "looks at lines", all.wanted - all.missed, all.wanted,
+      arena_printf(a->arena,
+                   "the CPU time or the room in the trace that sampling may use was not enough "
+                   "for all; on rank %u it was down to one each %.3g ms",
+                   rank, all.slowest_us / 1e3));
+}
+
 static void list_coverage(struct analysis *a) {
   const struct model *model = a->model;
   struct results *r = a->results;
@@ -209,6 +231,7 @@ static void list_coverage(struct analysis *a) {
                  kept + unseen, kept + unseen + overwritten,
                  "kernels of earlier steps were overwritten at the disk limit");
   add_step_end_coverage(a);
+  add_look_coverage(a);
   if (untimed > 0)
     add_coverage(
         r, "steps with times of all collectives", kept, kept + untimed,

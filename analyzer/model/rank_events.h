@@ -150,8 +150,10 @@ struct rank_line_sample {
 /* How threads were sampled. */
 struct rank_line_sampling {
   u64 samples, unreadable, cpu_ns;
-  u32 interval_us,
-      slowest_us; /* from one look to the next: the last, and the longest; 0: unknown */
+  u32 first_us, interval_us, slowest_us; /* from one look to the next: the first, the last, the
+                                            longest; 0: unknown */
+  i64 at;                                /* of the last record */
+  double looks, missed; /* as many as the first interval gives until then, and those not made */
 };
 
 struct rank_mark {

@@ -47,6 +47,12 @@ struct line_sample {
   bool after_call; /* the stack is that of the last call that the thread made, without Python */
 };
 
+/* Looks that were not made because the limit on their cost, or on their records, was reached. */
+struct fewer_looks {
+  double wanted, missed;
+  u32 slowest_us; /* from one look to the next, the longest */
+};
+
 struct call_sites {
   struct call_frame *frames;
   struct call_stack *stacks;
@@ -54,6 +60,7 @@ struct call_sites {
   u32 *of_span;                /* [n_spans] of the timeline: index into sites, INDEX_NONE */
   struct line_sample *samples; /* sorted by time */
   i64 sample_ns;               /* from one look at a thread to the next */
+  struct fewer_looks fewer;
   u32 n_frames, n_stacks, n_sites, n_samples;
   bool of_functions; /* the line is the one where its function begins */
 };

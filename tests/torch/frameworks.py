@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
 """Jobs of other frameworks, without any code for tscope: frameworks.py CASE LIBTSCOPE TSCOPE-REPORT. Steps, phases,
-loss and learning rate must be in the report."""
+loss and learning rate must be in the report; and of the same job in each, in which rank 1 is slow at one line, the rank
+and the line."""
 import glob
 import json
 import os
@@ -85,7 +86,26 @@ def lightning(python, library, tool, directory):
           [reported(float(row[names.index("lr")])) for row in rows])
 
 
-CASES = {"huggingface": (huggingface, "transformers"), "lightning": (lightning, "lightning")}
+def slow_line(framework, under_torchrun):
+    job = os.path.join(HERE, "jobs", "slow_framework.py")
+    with open(job, encoding="utf-8") as file:
+        line = next(n for n, text in enumerate(file, 1) if text.rstrip().endswith("# the slow line"))
+
+    def check_slow_line(python, library, tool, directory):
+        launcher = ["-m", "torch.distributed.run", "--standalone", "--nproc-per-node", str(RANKS)]
+        run(python, library, directory,
+            [*(launcher if under_torchrun else []), job, framework, os.path.join(directory, "out")])
+        findings = report(tool, os.path.join(directory, "traces"))["findings"]
+        late = [one for one in findings if one["id"] == "DIST.STRAGGLER"]
+        expect(len(late) == 1 and late[0]["ranks"] == [1] and f"slow_framework.py:{line}" in late[0]["title"],
+               [one["title"] for one in findings])
+    return check_slow_line
+
+
+CASES = {"huggingface": (huggingface, "transformers"), "lightning": (lightning, "lightning"),
+         "slow-lightning": (slow_line("lightning", False), "lightning"),
+         "slow-accelerate": (slow_line("accelerate", True), "accelerate"),
+         "slow-trainer": (slow_line("trainer", True), "transformers")}
 
 
 def main():

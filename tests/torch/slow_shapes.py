@@ -11,6 +11,7 @@ the ranks of each job, so a run takes little more than its steps.
 import argparse
 import json
 import os
+import re
 import shutil
 import statistics
 import subprocess
@@ -147,8 +148,11 @@ def judge(name, document, folder):
         if not right_place(name, rank, (row["late_path"] or "") if name == "decorated" else stragglers[rank]["title"]):
             return "line", said
         true = true_ms(name, folder, rank, ranks)
-        if not is_right(row["late_more_ms"], true) and name != "worker":
-            return f"amount {row['late_more_ms']:.3g} ms, not {true:.3g} ms", said
+        # The work of these is at two lines of one function: a file is opened and written, a loop has two lines.
+        other = re.search(r" Another ([\d.]+) ms are at .*slow_shapes_job", stragglers[rank]["evidence"])
+        ms = row["late_more_ms"] + (float(other[1]) if other and name in ("disk", "decorated") else 0)
+        if not is_right(ms, true) and name != "worker":
+            return f"amount {ms:.3g} ms, not {true:.3g} ms", said
         if name in ("early", "middle") and not row["late_from"]:
             return "stretch", said
     return None, said

@@ -35,6 +35,7 @@ struct line_sums {
   i64 worker_ns;                   /* likewise of workers while they were at a line of the user's */
   i64 workers_ns, workers_busy_ns; /* of workers in samples; of it at a line of the user's */
   struct rank_parts parts;
+  struct fewer_looks fewer;
   struct call_frame *last; /* where the first thread was last seen; NULL */
 };
 

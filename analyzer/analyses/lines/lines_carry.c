@@ -114,6 +114,9 @@ void lines_carry(struct analysis *a, u32 rank, struct carrier *c) {
   CARRY(c, &sums->outside_ns);
   CARRY(c, &sums->forward_ns);
   CARRY(c, &sums->worker_ns);
+  CARRY(c, &sums->fewer.wanted);
+  CARRY(c, &sums->fewer.missed);
+  CARRY(c, &sums->fewer.slowest_us);
   carry_last(c, sums);
   carry_parts(c, &sums->parts);
   sums->n = carry_count(c, sums->n, 41);

@@ -181,6 +181,7 @@ int sampled_lines_rank(struct analysis *a, const struct timeline *t, const u32 *
                        struct line_sum *sums, struct stack_cost *costs, struct arena *scratch,
                        struct line_sums *out) {
   const struct call_sites *sites = t->call_sites;
+  out->fewer = sites->fewer;
   struct moments m = {.a = a, .t = t, .sums = sums, .costs = costs, .out = out};
   m.parts = parts_collect_new(sites, scratch);
   m.in_module = marks_forward(t) ? NULL : stacks_in_modules(sites, scratch);

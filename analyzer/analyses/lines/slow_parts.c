@@ -49,6 +49,8 @@ struct best_parts {
   u32 n[PART_KINDS]; /* parts seen */
   const struct sampled_part *part[PART_KINDS];
   struct difference of[PART_KINDS];
+  const struct sampled_part *next; /* the line with the next largest difference */
+  struct difference of_next;
 };
 
 struct comparison {
@@ -155,6 +157,14 @@ static bool tells_why(u32 activity) {
          activity == TSCOPE_ACTIVITY_COLLECTING;
 }
 
+static void keep_next(struct best_parts *best, const struct sampled_part *part,
+                      const struct difference *d) {
+  if (best->next && best->of_next.more_ms >= d->more_ms)
+    return;
+  best->next = part;
+  best->of_next = *d;
+}
+
 /* Of functions that explain why the rank is late the one that takes least is best: it is the
  * innermost. Of all others it is the one with the largest difference. */
 static void keep_if_best(struct comparison *c, const struct entry *e, const struct difference *d) {
@@ -162,14 +172,20 @@ static void keep_if_best(struct comparison *c, const struct entry *e, const stru
   enum part_kind kind = e->part->kind;
   const struct rank_result *rank = &c->a->results->ranks[e->rank];
   const struct difference *known = best->part[kind] ? &best->of[kind] : NULL;
-  if (kind == WAIT_LINE || !stands_out(c, e->rank, kind, d) ||
-      (known && (kind == OWN_FUNCTION ? known->ms <= d->ms : known->more_ms >= d->more_ms)))
+  if (kind == WAIT_LINE || !stands_out(c, e->rank, kind, d))
     return;
+  if (known && (kind == OWN_FUNCTION ? known->ms <= d->ms : known->more_ms >= d->more_ms)) {
+    if (kind == OWN_LINE)
+      keep_next(best, e->part, d);
+    return;
+  }
   if (kind == OWN_FUNCTION &&
       (!rank->straggler || !explains(rank, d) || d->ms > part_of_all * best->own_ms))
     return;
   if (kind == OWN_ACTIVITY && (!rank->straggler || !explains(rank, d) || !tells_why(e->part->line)))
     return;
+  if (known && kind == OWN_LINE)
+    keep_next(best, best->part[kind], known);
   best->part[kind] = e->part;
   best->of[kind] = *d;
 }
@@ -220,6 +236,12 @@ static struct sampled_line *result_of(struct comparison *c, u32 rank, enum part_
   if (!line)
     return NULL;
   bool same = fabs(d->more_ms - late) <= errors_apart * d->error_ms;
+  if (kind == OWN_LINE && late - d->more_ms > errors_apart * d->error_ms && c->best[rank].next) {
+    line->next = line_of_part(c->a, c->best[rank].next);
+    if (!line->next)
+      return NULL;
+    line->next_ms = c->best[rank].of_next.more_ms;
+  }
   line->ms = d->ms;
   line->peers_ms = d->peers_ms;
   line->more_ms = same ? late : d->more_ms;

@@ -348,6 +348,32 @@ static void sample_lines(struct cluster *c, u32 from, u32 until) {
   }
 }
 
+/* Of 1000 looks at rank 1, 250 were not made: the report says so, and why. */
+static void fewer_looks_are_said(void **state) {
+  (void)state;
+  struct cluster_options o = healthy_cpu();
+  struct cluster *c = cluster_new(&o);
+  sample_lines(c, 0, 0);
+  for (u32 r = 0; r < o.ranks; r++) {
+    struct call_sites *sites = arena_alloc(&c->arena, sizeof(*sites));
+    *sites = *c->timelines[r].call_sites;
+    sites->fewer =
+        r == 1 ? (struct fewer_looks){.wanted = 1000, .missed = 250, .slowest_us = 40000}
+               : (struct fewer_looks){.wanted = 1000 / (o.ranks - 1.0), .slowest_us = 10000};
+    c->timelines[r].call_sites = sites;
+  }
+  struct results *r = cluster_analyse(c, NULL);
+  const struct coverage *looks = NULL;
+  for (u32 i = 0; i < r->n_coverage; i++)
+    if (!strcmp(r->coverage[i].name, "looks at lines"))
+      looks = &r->coverage[i];
+  assert_non_null(looks);
+  assert_true(fabs(looks->share - 0.875) < 1e-9);
+  assert_non_null(strstr(looks->note, "CPU time"));
+  assert_non_null(strstr(looks->note, "rank 1 it was down to one each 40 ms"));
+  end(r, c);
+}
+
 static void line_is_named(void **state) {
   (void)state;
   for (u32 part = 0; part <= 1; part++) {
@@ -532,6 +558,7 @@ int main(void) {
                                      cmocka_unit_test(lateness_that_lasts_names_nobody),
                                      cmocka_unit_test(lateness_that_stays_is_named),
                                      cmocka_unit_test(late_in_a_stretch),
+                                     cmocka_unit_test(fewer_looks_are_said),
                                      cmocka_unit_test(line_is_named),
                                      cmocka_unit_test(no_line_of_healthy_ranks),
                                      cmocka_unit_test(several_are_named),

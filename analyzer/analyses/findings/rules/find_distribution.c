@@ -87,13 +87,16 @@ static char *describe_straggler_line(struct findings *f, const struct rank_resul
                                       line->beside ? ", while another thread is at " : "",
                                       line->beside ? line->beside : "")
                        : arena_text(f->a->arena, "");
+  char *next = line->next ? arena_printf(f->a->arena, " Another %.3g ms are %s (%s).",
+                                         line->next_ms, line->next->where, line->next->function)
+                          : arena_text(f->a->arena, "");
   return arena_printf(
       f->a->arena,
       " %s %.3g ms a step longer than its peers %s (%s)%s: in samples %.3g ms, they %.3g ms, "
-      "error %.2g ms.%s",
+      "error %.2g ms.%s%s",
       line->in_workers ? "Its data loader workers take" : "It takes", line->more_ms, line->where,
       line->function, path ? path : "", line->ms, line->peers_ms, line->error_ms,
-      activity ? activity : "");
+      activity ? activity : "", next ? next : "");
 }
 
 /* " in steps 1 to 20 and 41 to 60", or nothing. */

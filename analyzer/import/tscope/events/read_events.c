@@ -47,6 +47,16 @@ static void read_line_sample(struct reading *reading,
 static bool read_line_sampling(struct reading *reading,
                                const struct tscope_line_sampling_record *totals) {
   struct rank_line_sampling *sampling = &reading->events->line_sampling;
+  const struct tick_map *map = &reading->events->definitions->ticks;
+  i64 at = tick_map_ns(map, totals->at >> map->shift);
+  if (sampling->interval_us) {
+    double looks = ((double)at - (double)sampling->at) / 1e3 / sampling->first_us;
+    sampling->looks += looks;
+    sampling->missed += looks * (1 - (double)sampling->first_us / sampling->interval_us);
+  } else {
+    sampling->first_us = totals->interval_us;
+  }
+  sampling->at = at;
   sampling->samples = totals->samples;
   sampling->unreadable = totals->unreadable;
   sampling->cpu_ns = totals->cpu_ns;

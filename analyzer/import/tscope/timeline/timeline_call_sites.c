@@ -57,6 +57,9 @@ static void copy_samples(const struct timeline_build *build, struct arena *arena
   sites->samples = arena_array(arena, size_sum(events->line_samples.n, 1), sizeof(*sites->samples));
   sites->sample_ns = events->line_sampling.interval_us ? events->line_sampling.interval_us * 1000ll
                                                        : OLD_SAMPLE_NS;
+  sites->fewer = (struct fewer_looks){.wanted = events->line_sampling.looks,
+                                      .missed = events->line_sampling.missed,
+                                      .slowest_us = events->line_sampling.slowest_us};
   for (u32 i = 0; i < events->line_samples.n; i++) {
     const struct rank_line_sample *sample = &events->line_samples.at[i];
     u32 stack = stack_number(&build->definitions, sample->stack);
