@@ -210,6 +210,21 @@ static void in_wide_groups(struct cluster *c) {
     c->model.ranks[r].scheduling.quota = 16;
 }
 
+/* Two hosts of one name, four ranks on each: each has the cores for its own. */
+static void hosts_of_one_name_share_no_cores(void **state) {
+  (void)state;
+  struct scenario s = healthy_scenario();
+  struct cluster *c = cluster_new(&s.options);
+  too_few_cores(c);
+  for (u32 r = 0; r < c->model.n_ranks; r++)
+    c->model.ranks[r].info[TSCOPE_INFO_CLOCK] = r < 4 ? "boot a" : "boot b";
+  struct results *r = cluster_analyse(c, &s.given);
+  assert_non_null(
+      strstr(finding_of(r, "HOST.OVERSUBSCRIBED")->evidence, "4 ranks with 36 threads"));
+  results_free(r);
+  cluster_free(c);
+}
+
 /* The quota of a control group counts like a number of cores that all its processes share. */
 static void a_quota_counts_as_cores(void **state) {
   (void)state;
@@ -420,6 +435,7 @@ int main(void) {
                                      cmocka_unit_test(jitter),
                                      cmocka_unit_test(oversubscribed),
                                      cmocka_unit_test(a_quota_counts_as_cores),
+                                     cmocka_unit_test(hosts_of_one_name_share_no_cores),
                                      cmocka_unit_test(waiting_of_other_threads_is_not_critical),
                                      cmocka_unit_test(other_findings_are_its_consequences),
                                      cmocka_unit_test(who_has_few_of_its_cores_is_not_to_blame),

@@ -15,6 +15,7 @@
 /* Ranks of one host that may run on the same cores, or that share the limit of one control
  * group. */
 struct sharing {
+  const struct rank *first;      /* of them, in model.ranks */
   const char *host, *cores_list; /* "0-3,8"; NULL not known */
   const char *quota;             /* "1500 of /slice/job", where that is less than the cores; NULL */
   double cores; /* cores that they may use together; with a quota this may be a fraction */
@@ -27,8 +28,14 @@ static bool same_text(const char *a, const char *b) {
   return a == b || (a && b && strcmp(a, b) == 0);
 }
 
-static bool same_quota(const struct rank *a, const struct rank *b) {
-  return same_text(a->host, b->host) &&
+/* Hosts of one name are still several. */
+static bool same_host(const struct model *model, const struct rank *a, const struct rank *b) {
+  return (!a->host && !b->host) ||
+         model_same_host(model, (u32)(a - model->ranks), (u32)(b - model->ranks));
+}
+
+static bool same_quota(const struct model *model, const struct rank *a, const struct rank *b) {
+  return same_host(model, a, b) &&
          same_text(a->info[TSCOPE_INFO_CPU_QUOTA], b->info[TSCOPE_INFO_CPU_QUOTA]);
 }
 
@@ -43,9 +50,9 @@ static const char *quota_of(const struct model *model, const struct rank *rank) 
     return NULL;
   for (u32 r = 0; r < model->n_ranks; r++) {
     const struct rank *other = &model->ranks[r];
-    bool counted = !same_quota(rank, other);
+    bool counted = !same_quota(model, rank, other);
     for (u32 i = 0; i < r && !counted; i++)
-      counted = same_quota(rank, &model->ranks[i]) && same_cores(&model->ranks[i], other);
+      counted = same_quota(model, rank, &model->ranks[i]) && same_cores(&model->ranks[i], other);
     cores += counted ? 0 : other->scheduling.cores;
   }
   return rank->scheduling.quota < cores ? rank->info[TSCOPE_INFO_CPU_QUOTA] : NULL;
@@ -54,7 +61,7 @@ static const char *quota_of(const struct model *model, const struct rank *rank) 
 static bool shares_cores(const struct model *model, const struct sharing *s,
                          const struct rank *rank) {
   const char *quota = quota_of(model, rank);
-  return same_text(s->host, rank->host) && same_text(s->quota, quota) &&
+  return same_host(model, s->first, rank) && same_text(s->quota, quota) &&
          (quota || same_text(s->cores_list, rank->info[TSCOPE_INFO_CORES]));
 }
 
@@ -109,7 +116,8 @@ static u32 group_ranks(const struct model *model, struct sharing *groups) {
     while (at < n && !shares_cores(model, &groups[at], rank))
       at++;
     if (at == n)
-      groups[n++] = (struct sharing){.host = rank->host,
+      groups[n++] = (struct sharing){.first = rank,
+                                     .host = rank->host,
                                      .cores_list = rank->info[TSCOPE_INFO_CORES],
                                      .quota = quota_of(model, rank)};
     add_rank(&groups[at], rank);
