@@ -12,7 +12,6 @@
 #include "streams/cuda_thread.h"
 
 TSCOPE_OLD_SYMBOL(dladdr);
-TSCOPE_OLD_SYMBOL(dlclose);
 TSCOPE_OLD_SYMBOL(dlerror);
 TSCOPE_OLD_SYMBOL(dlopen);
 
@@ -66,20 +65,21 @@ static void *load_next_to_runtime(void) {
   return NULL;
 }
 
-/* CUPTI gets at the GPU through a table of the driver. CUPTI 13.2 calls itself without end where
- * the driver has none, as a substitute for the driver may: no call may reach it. */
+/* CUPTI gets at the GPU through a table of the driver. CUPTI 13.2 calls itself without end, and so
+ * ends the job, where there is no driver, or a substitute without that table: no call may reach it.
+ * Otherwise CUPTI would load the driver, if the job's runtime has not. */
 static bool driver_knows_cupti(void) {
-  void *driver = dlopen("libcuda.so.1", RTLD_NOW | RTLD_NOLOAD);
-  bool knows = !driver || tscope_dlsym(driver, "cuGetExportTable");
-  if (driver)
-    dlclose(driver);
+  tscope_objects_enter();
+  void *driver = dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
+  tscope_objects_leave();
+  bool knows = driver && tscope_dlsym(driver, "cuGetExportTable");
   dlerror();
   return knows;
 }
 
 bool cupti_find(struct cupti *cupti, char *why, size_t why_bytes) {
   if (!driver_knows_cupti()) {
-    snprintf(why, why_bytes, "the driver has no interface for CUPTI");
+    snprintf(why, why_bytes, "there is no driver, or none with an interface for CUPTI");
     return false;
   }
   void *library = already_loaded();
