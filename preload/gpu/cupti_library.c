@@ -78,16 +78,16 @@ static bool driver_knows_cupti(void) {
 }
 
 bool cupti_find(struct cupti *cupti, char *why, size_t why_bytes) {
-  if (!driver_knows_cupti()) {
-    snprintf(why, why_bytes, "there is no driver, or none with an interface for CUPTI");
-    return false;
-  }
   void *library = already_loaded();
   if (!library)
     library = load_next_to_runtime();
   dlerror(); /* what was not there is no news to the job */
   if (!library) {
     snprintf(why, why_bytes, "CUPTI is neither loaded nor beside the CUDA runtime");
+    return false;
+  }
+  if (!driver_knows_cupti()) {
+    snprintf(why, why_bytes, "there is no driver, or none with an interface for CUPTI");
     return false;
   }
 #define X(name_, needed, params)                                                                   \

@@ -12,11 +12,13 @@
 #include "hooks_trace.h"
 
 extern int refusals;
+int cuGetExportTable(void); /* of the driver, without which CUPTI is not asked */
 
 static void a_refusal_is_recorded_and_harms_nothing(void **state) {
   (void)state;
   void *memory;
   char kernel;
+  assert_int_not_equal(cuGetExportTable(), 0);
   refusals = 0;
   fake_behaviour = NULL; /* every other library succeeds */
   assert_int_equal(cudaMalloc(&memory, 1), cudaSuccess);
