@@ -125,7 +125,7 @@ static inline struct carrier *analysis_keeps(const struct analysis *a, u32 rank)
 }
 
 /* analyse() with timelines from elsewhere. */
-int analyse_with(const struct model *model, const struct analyse_options *options,
-                 const struct timeline_source *source, struct results **results);
+struct results *analyse_with(const struct model *model, const struct analyse_options *options,
+                             const struct timeline_source *source);
 
 #endif

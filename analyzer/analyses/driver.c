@@ -2,7 +2,6 @@
  *
  * Runs the table of analyses, and the ranks in parallel.
  */
-#include <errno.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,10 +12,10 @@
 #include "base/parallel.h"
 
 static const struct {
-  int (*prepare)(struct analysis *a);
-  int (*per_rank)(struct analysis *a, const struct timeline *timeline);
+  void (*prepare)(struct analysis *a);
+  void (*per_rank)(struct analysis *a, const struct timeline *timeline);
   void (*carry)(struct analysis *a, u32 rank, struct carrier *c);
-  int (*summarise)(struct analysis *a);
+  void (*summarise)(struct analysis *a);
   void (*release)(struct analysis *a);
 } analyses[] = {
 #define A(name, parts) {parts},
@@ -55,21 +54,19 @@ static int load_timeline(struct analysis *a, u32 rank, struct timeline *timeline
 }
 
 /* Each analysis has a part of its own in what is kept. */
-static int find_in_timeline(struct analysis *a, const struct timeline *timeline,
-                            struct carrier *keeps) {
-  int error = 0;
+static void find_in_timeline(struct analysis *a, const struct timeline *timeline,
+                             struct carrier *keeps) {
   count_spans(&a->ranks[timeline->rank], timeline);
-  for (size_t i = 0; i < ANALYSES && !error; i++) {
+  for (size_t i = 0; i < ANALYSES; i++) {
     if (!analyses[i].per_rank)
       continue;
     size_t part = keeps ? carrier_begin_part(keeps) : 0;
-    error = analyses[i].per_rank(a, timeline);
-    if (keeps && !error)
-      analyses[i].carry(a, timeline->rank, keeps);
-    if (keeps)
-      carrier_end_part(keeps, part);
+    analyses[i].per_rank(a, timeline);
+    if (!keeps)
+      continue;
+    analyses[i].carry(a, timeline->rank, keeps);
+    carrier_end_part(keeps, part);
   }
-  return error;
 }
 
 /* What was found when the rank was reduced. The rank's own sums come first: others look at them. */
@@ -96,27 +93,24 @@ static bool read_found(struct analysis *a, u32 rank) {
 }
 
 /* As find_in_timeline(), for `tscope reduce`. */
-static int find_and_keep(struct analysis *a, const struct timeline *timeline) {
+static void find_and_keep(struct analysis *a, const struct timeline *timeline) {
   const struct rank_keeper *keeper = a->options->keeper;
   u32 rank = timeline->rank;
   struct arena texts = {0};
   struct carrier all = carrier_to_write(&texts), parts = carrier_to_write(&texts);
-  int error = 0;
   if (keeper->begin(keeper->keeping, a->model, rank, &all)) {
     a->keeps[rank] = &parts;
-    error = find_in_timeline(a, timeline, &parts);
+    find_in_timeline(a, timeline, &parts);
     a->keeps[rank] = NULL;
     size_t part = carrier_begin_part(&all);
     rank_summary_carry(&a->ranks[rank], &all);
     carrier_end_part(&all, part);
     carrier_append(&all, &parts);
-    if (!error)
-      keeper->end(keeper->keeping, a->model, rank, &all);
+    keeper->end(keeper->keeping, a->model, rank, &all);
   }
   carrier_free(&all);
   carrier_free(&parts);
   arena_release(&texts);
-  return error;
 }
 
 static int analyse_rank(void *user, u32 rank, unsigned worker) {
@@ -128,10 +122,11 @@ static int analyse_rank(void *user, u32 rank, unsigned worker) {
   if (read_found(a, rank)) {
     a->ranks[rank].loaded = true;
   } else if (load_timeline(a, rank, &timeline) == 0) {
-    int error = a->keeps ? find_and_keep(a, &timeline) : find_in_timeline(a, &timeline, NULL);
+    if (a->keeps)
+      find_and_keep(a, &timeline);
+    else
+      find_in_timeline(a, &timeline, NULL);
     a->source.release(&timeline);
-    if (error)
-      return error;
     a->ranks[rank].loaded = true;
   }
   u32 done = atomic_fetch_add(&loop->done, 1) + 1;
@@ -140,18 +135,17 @@ static int analyse_rank(void *user, u32 rank, unsigned worker) {
   return 0;
 }
 
-static int run_all(struct analysis *a) {
+static void run_all(struct analysis *a) {
   struct rank_loop loop = {.a = a};
-  int error = 0;
-  for (size_t i = 0; i < ANALYSES && !error; i++)
-    error = analyses[i].prepare ? analyses[i].prepare(a) : 0;
+  for (size_t i = 0; i < ANALYSES; i++)
+    if (analyses[i].prepare)
+      analyses[i].prepare(a);
   if (a->options->keeper)
-    a->keeps = arena_array(a->arena, a->model->n_ranks + 1u, sizeof(struct carrier *));
-  if (!error)
-    error = parallel_for(a->model->n_ranks, a->options->threads, analyse_rank, &loop);
-  for (size_t i = 0; i < ANALYSES && !error && !a->options->keeper; i++)
-    error = analyses[i].summarise ? analyses[i].summarise(a) : 0;
-  return error;
+    a->keeps = arena_array(a->arena, size_sum(a->model->n_ranks, 1), sizeof(struct carrier *));
+  parallel_for(a->model->n_ranks, a->options->threads, analyse_rank, &loop);
+  for (size_t i = 0; i < ANALYSES && !a->options->keeper; i++)
+    if (analyses[i].summarise)
+      analyses[i].summarise(a);
 }
 
 /* What outputs may use afterwards (results.analysis) lives in the arena and stays. */
@@ -166,28 +160,21 @@ static void free_sums(struct analysis *a) {
   a->kernel_names = a->options->kernel_names;
 }
 
-int analyse_with(const struct model *model, const struct analyse_options *options,
-                 const struct timeline_source *source, struct results **results) {
+struct results *analyse_with(const struct model *model, const struct analyse_options *options,
+                             const struct timeline_source *source) {
   struct arena *arena = memory_zeroed(1, sizeof(*arena));
   struct results *out = arena_alloc(arena, sizeof(*out));
   out->model = model;
   out->internal = arena;
   struct analysis *a = arena_alloc(arena, sizeof(*a));
   struct analyse_options *kept = arena_alloc(arena, sizeof(*kept));
-  int error = 0;
   *kept = *options;
   *a = (struct analysis){
       .model = model, .options = kept, .source = *source, .results = out, .arena = arena};
-  error = run_all(a);
+  run_all(a);
   free_sums(a);
   out->analysis = a;
-
-  if (error) {
-    results_free(out);
-    out = NULL;
-  }
-  *results = out;
-  return error;
+  return out;
 }
 
 void results_free(struct results *results) {

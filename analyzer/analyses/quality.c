@@ -271,10 +271,9 @@ static void fill_own_cost(struct analysis *a) {
   r->overhead_startup_ms = cost > 0 ? startup / model->n_ranks / 1e6 : NAN;
 }
 
-int quality_analyse(struct analysis *a) {
+void quality_analyse(struct analysis *a) {
   fill_own_cost(a);
   a->results->gpu_timing = gpu_timing_describe(a);
   list_partial_ranks(a);
   list_coverage(a);
-  return 0;
 }

@@ -91,8 +91,8 @@ struct input_pause {
 };
 
 /* Lists them in order; none where the trace names its data phases. */
-int input_pauses(const struct analysis *a, const struct timeline *timeline, struct arena *arena,
-                 struct input_pause **pauses, u32 *n);
+void input_pauses(const struct analysis *a, const struct timeline *timeline, struct arena *arena,
+                  struct input_pause **pauses, u32 *n);
 
 /* If all steps were left out: why most of them were. */
 const char *overlap_why_no_steps(struct analysis *a);

@@ -45,7 +45,7 @@ static int find_elf(Dwfl_Module *module, void **user, const char *name, Dwarf_Ad
     snprintf(path, sizeof(path), "/proc/%d/root%s", (int)opened, name);
     int fd = open(path, O_RDONLY | O_CLOEXEC);
     if (fd >= 0 && same_file(opened, fd, base)) {
-      *file_name = strdup(name);
+      *file_name = memory_text(name);
       return fd;
     }
     if (fd >= 0)

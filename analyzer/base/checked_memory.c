@@ -2,7 +2,6 @@
 #include "base/checked_memory.h"
 
 #include <errno.h>
-#include <stdarg.h>
 #include <stdatomic.h>
 #include <string.h>
 #include <unistd.h>
@@ -74,9 +73,8 @@ char *memory_text(const char *text) {
   return memcpy(memory_array(bytes, 1), text, bytes);
 }
 
-char *memory_printf(const char *format, ...) {
-  va_list arguments, again;
-  va_start(arguments, format);
+char *memory_vprintf(const char *format, va_list arguments) {
+  va_list again;
   va_copy(again, arguments);
   int length = vsnprintf(NULL, 0, format, arguments);
   size_t bytes = length < 0 ? 1 : size_sum((size_t)length, 1); /* what cannot be shown is empty */
@@ -84,6 +82,13 @@ char *memory_printf(const char *format, ...) {
   if (length > 0)
     vsnprintf(text, bytes, format, again);
   va_end(again);
+  return text;
+}
+
+char *memory_printf(const char *format, ...) {
+  va_list arguments;
+  va_start(arguments, format);
+  char *text = memory_vprintf(format, arguments);
   va_end(arguments);
   return text;
 }

@@ -8,6 +8,7 @@
 #ifndef TSCOPE_CHECKED_MEMORY_H
 #define TSCOPE_CHECKED_MEMORY_H
 
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -31,9 +32,11 @@ void *memory_array(size_t count, size_t element_bytes) MEMORY_FUNCTION;
 void *memory_zeroed(size_t count, size_t element_bytes) MEMORY_FUNCTION;
 /* As realloc(): what `old` holds is moved. */
 void *memory_resized(void *old, size_t count, size_t element_bytes) MEMORY_FUNCTION;
-/* As strdup() and asprintf(). */
+/* As strdup(), asprintf() and vasprintf(). */
 char *memory_text(const char *text) MEMORY_FUNCTION;
 char *memory_printf(const char *format, ...) MEMORY_FUNCTION __attribute__((format(printf, 1, 2)));
+char *memory_vprintf(const char *format, va_list arguments) MEMORY_FUNCTION
+    __attribute__((format(printf, 1, 0)));
 /* As open_memstream() and the fclose() of it, after which the text is whole. */
 FILE *memory_stream(char **text, size_t *bytes) MEMORY_FUNCTION;
 void memory_stream_close(FILE *stream);

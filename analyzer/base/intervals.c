@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "base/intervals.h"
 
-#include <errno.h>
 #include <stdbool.h>
 
 #include "base/checked_memory.h"

@@ -2,7 +2,6 @@
  *
  * Collectives of both runs, by operation, size and number of ranks.
  */
-#include <errno.h>
 #include <math.h>
 #include <string.h>
 

@@ -4,7 +4,6 @@
  * it. What the program requests by a call is not recorded; but PyTorch's deterministic GEMMs need
  * CUBLAS_WORKSPACE_CONFIG.
  */
-#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 #include <strings.h>

@@ -3,7 +3,6 @@
  * What explains the change of a step, in a few words: the lines of the program, the kernels and the
  * kinds of collectives that changed most in the same direction.
  */
-#include <errno.h>
 #include <math.h>
 #include <stdlib.h>
 

@@ -3,7 +3,6 @@
  * The figures of both sides' reports: steps, phases, what steps are made of, kernels by category,
  * memory. A new figure is a line of a table here.
  */
-#include <errno.h>
 #include <math.h>
 #include <stddef.h>
 #include <stdlib.h>

@@ -4,7 +4,6 @@
  * same kind: a finding based on that is only information. The exception is bits: if a job asked for
  * the same bits each time, no noise can explain a difference.
  */
-#include <errno.h>
 #include <fnmatch.h>
 #include <math.h>
 #include <stdlib.h>

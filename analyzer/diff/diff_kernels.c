@@ -3,7 +3,6 @@
  * Kernels of both sides, by name. The duration of a kernel needs no steps: it is compared however
  * short the recordings are.
  */
-#include <errno.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>

@@ -3,7 +3,6 @@
  * Lines of the program on both sides. Lines move when a program is edited: where a function has
  * lines that only one side knows, on both sides, the function is compared as a whole.
  */
-#include <errno.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>

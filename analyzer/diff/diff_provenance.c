@@ -4,7 +4,6 @@
  * of each run. A fact that already differs between runs of one side is not a difference between the
  * sides.
  */
-#include <errno.h>
 #include <fnmatch.h>
 #include <stdio.h>
 #include <string.h>

@@ -3,7 +3,6 @@
  * Where the values that both runs report (the loss) begin to differ, and the level at which they
  * end.
  */
-#include <errno.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>

@@ -3,7 +3,6 @@
  * Step time, and whether its change is more than noise: noise between runs of a kind if each side
  * has several; else noise within the two runs, which can only explain a change and never prove one.
  */
-#include <errno.h>
 #include <math.h>
 #include <stdlib.h>
 

@@ -2,7 +2,6 @@
  *
  * From every rank's own clock to the model's axis, whose origin is the earliest instant seen.
  */
-#include <errno.h>
 
 #include "base/checked_memory.h"
 #include "base/parallel.h"

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "join/find_steps.h"
 
-#include <errno.h>
 #include <math.h>
 
 #include "base/checked_memory.h"

@@ -3,7 +3,6 @@
  * When a rank's GPU was watched. The source sees only work that is launched while it is open, so
  * work launched before may still run unseen for a while after the opening.
  */
-#include <errno.h>
 
 #include "base/checked_memory.h"
 #include "base/intervals.h"

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "join/join_ranks.h"
 
-#include <errno.h>
-
 #include "align/align.h"
 #include "base/checked_memory.h"
 #include "join/joining.h"

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "live/live_records.h"
 
-#include <errno.h>
-
 #include "import/tscope/ranks/processes.h"
 
 enum { SPANS_KEPT = 1 << 20 };

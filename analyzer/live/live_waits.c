@@ -126,13 +126,13 @@ static void put_mismatches(struct live_view *view, const struct collective_check
 
 void live_find_waits(struct live_view *view) {
   struct collective_check check;
-  const struct ledger *ledger = NULL;
   if (view->n_ranks < 2 || !is_worth_asking(view))
     return;
   struct model *model =
       live_model_make(view, view->n_ranks <= RANKS_ALWAYS ? LIVE_MOST_CALLS : FEW);
-  trace_ledger(model, &view->arena, &ledger);
-  if (ledger && verdict_of_ledger(ledger, &view->arena, &check) == 0) {
+  const struct ledger *ledger = trace_ledger(model, &view->arena);
+  if (ledger) {
+    verdict_of_ledger(ledger, &view->arena, &check);
     put_waits(view, ledger, &check);
     put_mismatches(view, &check);
   }

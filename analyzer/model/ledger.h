@@ -109,6 +109,6 @@ struct ledger {
 
 /* The ledger of the run; NULL if the input has none. The ledger of a dump belongs to the model,
  * that of traces is made in `arena`. */
-int model_ledger(const struct model *model, struct arena *arena, const struct ledger **ledger);
+const struct ledger *model_ledger(const struct model *model, struct arena *arena);
 
 #endif

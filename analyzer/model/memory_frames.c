@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "model/memory_frames.h"
 
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 

@@ -171,11 +171,10 @@ int model_named_ranges(const struct model *model, u32 rank, struct arena *arena,
   return model->timelines->named_ranges(model, rank, arena, ranges, n);
 }
 
-int model_ledger(const struct model *model, struct arena *arena, const struct ledger **ledger) {
-  *ledger = model->ledger;
+const struct ledger *model_ledger(const struct model *model, struct arena *arena) {
   if (model->ledger || !model->timelines || !model->timelines->ledger)
-    return 0;
-  return model->timelines->ledger(model, arena, ledger);
+    return model->ledger;
+  return model->timelines->ledger(model, arena);
 }
 
 double model_clock_error_ns(const struct model *model, u32 a, u32 b) {

@@ -363,7 +363,7 @@ struct timeline_source {
   void (*release)(struct timeline *timeline);
   const char *(*name)(const struct timeline *timeline, u32 name);
 
-  /* What else the input provides; NULL if it does not. All return 0, or negative errno. */
+  /* What else the input provides; NULL if it does not. An int is 0, or negative errno. */
 
   /* Finds the host's pauses for input in the steps of one rank, if nothing names its phases: fills
    * the data phase in model.phases, and says whether there was any. */
@@ -371,7 +371,7 @@ struct timeline_source {
   /* See model_named_ranges() and model_ledger(). */
   int (*named_ranges)(const struct model *model, u32 rank, struct arena *arena,
                       struct named_range **ranges, u32 *n);
-  int (*ledger)(const struct model *model, struct arena *arena, const struct ledger **ledger);
+  const struct ledger *(*ledger)(const struct model *model, struct arena *arena);
   /* See model_found(). */
   bool (*found)(const struct model *model, u32 rank, bool settled, struct arena *arena,
                 struct carrier *found);

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "model/rank_events.h"
 
-#include <errno.h>
-
 #include "base/checked_memory.h"
 #include "base/intervals.h"
 

@@ -7,6 +7,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "base/checked_memory.h"
 #include "base/printable.h"
 #include "hosts/host_report.h"
 #include "import/tscope/files/trace_dir.h"
@@ -49,11 +50,12 @@ static void read_reports(struct reading_runs *reading, const char *path, u32 dep
     read_report(reading, path);
   DIR *folder = S_ISDIR(facts.st_mode) && depth < DEEPEST ? opendir(path) : NULL;
   for (struct dirent *item; folder && (item = readdir(folder));) {
-    char *below = NULL;
     bool wanted = item->d_name[0] != '.' && (ends_in_json(item->d_name) || item->d_type == DT_DIR ||
                                              item->d_type == DT_UNKNOWN);
-    if (wanted && asprintf(&below, "%s/%s", path, item->d_name) > 0)
-      read_reports(reading, below, depth + 1);
+    if (!wanted)
+      continue;
+    char *below = memory_printf("%s/%s", path, item->d_name);
+    read_reports(reading, below, depth + 1);
     free(below);
   }
   if (folder)

@@ -240,10 +240,7 @@ static int reduce(struct reduce_options *options) {
   const struct rank_keeper keeper = {begin_rank, end_rank, &reducing};
   const struct analyse_options analysing = {
       .kernel_names = names, .threads = options->model.threads, .keeper = &keeper};
-  struct results *results = NULL;
-  if (!error && (error = analyse(model, &analysing, &results)))
-    snprintf(reducing.why, sizeof(reducing.why), "%s could not be analysed: %s", options->paths[0],
-             strerror(-error));
+  struct results *results = error ? NULL : analyse(model, &analysing);
   int status = error ? fail("%s", reducing.why) : write_summaries(&reducing, model->run);
   free_made(&reducing);
   results_free(results);

@@ -220,10 +220,8 @@ static int read_and_analyse(const struct options *options, const char *const *pa
                                             .threads = options->threads,
                                             .progress = progress_report,
                                             .user = progress};
-  error = analyse(reading->model, &analysing, &reading->results);
-  if (error)
-    snprintf(why, why_bytes, "%s could not be analysed: %s", paths[0], strerror(-error));
-  return error;
+  reading->results = analyse(reading->model, &analysing);
+  return 0;
 }
 
 /* What another start of the same job came to. One that cannot be read only has its numbers. */

@@ -109,7 +109,7 @@ static const char *shown(struct page *page, const char *name) {
   return name ? arena_printable(&page->arena, name) : "";
 }
 
-static int put_frames(struct page *page) {
+static void put_frames(struct page *page) {
   for (u32 i = 0; page->native && i < page->n; i++)
     if (page->at[i].native.why_none)
       fprintf(stderr, "tscope-stacks: %s %u: no native frames: %s\n", page->unit,
@@ -126,7 +126,6 @@ static int put_frames(struct page *page) {
         putchar('\n');
       }
     }
-  return 0;
 }
 
 static void print_page(struct page *page) {

@@ -10,6 +10,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/checked_memory.h"
 #include "base/printable.h"
 #include "live/live_view.h"
 #include "report/report_file.h"
@@ -150,16 +151,14 @@ static void draw(const struct top_options *options, struct top_page *page,
   char *text = NULL;
   size_t bytes = 0;
   unsigned columns, lines;
-  FILE *out = open_memstream(&text, &bytes);
-  if (!out)
-    return;
+  FILE *out = memory_stream(&text, &bytes);
   top_screen_size(&columns, &lines);
   page->display = top_find_display(options, STDOUT_FILENO);
   page->display.width = columns;
   page->height = lines;
   page->waiting = watching->seen ? NULL : watching->why;
   top_page_write(page, watching->seen ? &watching->view : NULL, out);
-  fclose(out);
+  memory_stream_close(out);
   top_screen_draw(text, bytes, lines);
   free(text);
 }

@@ -4,6 +4,7 @@
 #include <math.h>
 #include <time.h>
 
+#include "base/checked_memory.h"
 #include "base/statistics.h"
 #include "top/top_options.h"
 
@@ -52,12 +53,10 @@ static void put_steps(const struct live_view *view, FILE *out) {
 static void put_alerts(struct live_view *view, FILE *out) {
   char *text = NULL;
   size_t bytes = 0;
-  FILE *lines = open_memstream(&text, &bytes);
-  if (!lines)
-    return;
+  FILE *lines = memory_stream(&text, &bytes);
   struct pen pen = begin_text(lines);
   top_alerts(view, &pen, MOST_ALERTS);
-  fclose(lines);
+  memory_stream_close(lines);
   if (bytes)
     fprintf(out, "<section><h2>What is wrong</h2>\n<pre>%s</pre></section>\n", text);
   free(text);

@@ -39,13 +39,11 @@ static unsigned alerts_at_most(const struct top_page *page) {
 static unsigned write_head(const struct top_page *page, struct live_view *view, FILE *out) {
   char *text = NULL;
   size_t bytes = 0;
-  FILE *head = open_memstream(&text, &bytes);
-  if (!head)
-    return 0;
+  FILE *head = memory_stream(&text, &bytes);
   struct pen pen = pen_begin(&page->display, head);
   top_head(page, view, &pen);
   top_alerts(view, &pen, alerts_at_most(page));
-  fclose(head);
+  memory_stream_close(head);
   unsigned lines = 0;
   for (size_t i = 0; i < bytes; i++)
     lines += text[i] == '\n';

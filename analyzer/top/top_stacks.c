@@ -56,13 +56,11 @@ static unsigned write_window(const char *text, unsigned lines, unsigned *first, 
 void top_stacks(struct top_page *page, struct live_view *view, struct pen *pen, unsigned lines) {
   char *text = NULL;
   size_t bytes = 0;
-  FILE *out = open_memstream(&text, &bytes);
-  if (!out)
-    return;
+  FILE *out = memory_stream(&text, &bytes);
   struct pen own = pen_begin(&page->display, out);
   write_head(view, &own);
   write_tree(view, &own);
-  fclose(out);
+  memory_stream_close(out);
   unsigned window = page->watched && lines > 1 ? lines - 1 : lines;
   unsigned n = write_window(text, window, &page->first_line, pen->out);
   if (page->watched && lines > 1) {

@@ -54,11 +54,9 @@ static void read_paths(u32 n) {
   const char *const given[] = {paths[0], paths[1]};
   char why[512];
   struct model *model;
-  struct results *results;
   if (import_load(given, n, &(struct model_options){.threads = 1}, &model, why, sizeof(why)) < 0)
     return;
-  if (analyse(model, &options, &results) == 0)
-    results_free(results);
+  results_free(analyse(model, &options));
   model_free(model);
 }
 

@@ -53,24 +53,22 @@ static void write_file(const char *path, const u8 *data, size_t bytes) {
 
 static void read_dumps(void) {
   struct model *model;
-  struct results *results;
   char why[512];
   const char *path = directory;
   if (import_load(&path, 1, &(struct model_options){.threads = 1}, &model, why, sizeof(why)) < 0)
     return;
   const struct analyse_options options = {.flops_per_step = 0, .threads = 1};
-  if (analyse(model, &options, &results) == 0) {
-    FILE *out = fopen("/dev/null", "w");
-    const struct report_view view = {.width = 80, .stacks = true};
-    if (out) {
-      report_json.write(results, &view, out);
-      report_text.write(results, &view, out);
-      if (results->check.ledger)
-        report_entries.write(results, &view, out);
-      fclose(out);
-    }
-    results_free(results);
+  struct results *results = analyse(model, &options);
+  FILE *out = fopen("/dev/null", "w");
+  const struct report_view view = {.width = 80, .stacks = true};
+  if (out) {
+    report_json.write(results, &view, out);
+    report_text.write(results, &view, out);
+    if (results->check.ledger)
+      report_entries.write(results, &view, out);
+    fclose(out);
   }
+  results_free(results);
   model_free(model);
 }
 

@@ -62,17 +62,15 @@ void fuzz_report(const u8 *data, size_t bytes) {
   const char *const given[] = {path};
   char why[512];
   struct model *model;
-  struct results *results;
   write_file(data, bytes);
   if (import_load(given, 1, &(struct model_options){.threads = 1}, &model, why, sizeof(why)) < 0)
     return;
-  if (analyse(model, &options, &results) == 0) {
-    report_text.write(results, &view, dev_null);
-    report_json.write(results, &view, dev_null);
-    report_perfetto.write(results, &view, dev_null);
-    report_sqlite.write(results, &view, dev_null);
-    truncate(database, 0);
-    results_free(results);
-  }
+  struct results *results = analyse(model, &options);
+  report_text.write(results, &view, dev_null);
+  report_json.write(results, &view, dev_null);
+  report_perfetto.write(results, &view, dev_null);
+  report_sqlite.write(results, &view, dev_null);
+  truncate(database, 0);
+  results_free(results);
   model_free(model);
 }

@@ -4,7 +4,6 @@
  */
 #include "analyses/convergence/convergence.h"
 
-#include <errno.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -330,7 +329,7 @@ static void analyse_series(struct analysis *a, const struct series *all, u32 n) 
   find_instability(a, signals);
 }
 
-int convergence_analyse(struct analysis *a) {
+void convergence_analyse(struct analysis *a) {
   const struct model *model = a->model;
   struct convergence_result *result = &a->results->convergence;
   *result = convergence_result_unknown();
@@ -356,8 +355,7 @@ int convergence_analyse(struct analysis *a) {
     list_diverged_ranks(a, points, n);
   free(points);
   if (!n)
-    return 0;
+    return;
   result->reason = NULL;
   analyse_series(a, all, n_series);
-  return 0;
 }

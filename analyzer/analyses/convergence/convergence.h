@@ -32,7 +32,7 @@ struct signal_spikes {
   bool known;
 };
 
-/* Fills clusters and instability_p of the result. 0, or -ENOMEM. */
+/* Fills clusters and instability_p of the result. */
 void find_instability(struct analysis *a, const struct signal_spikes signals[SIGNALS]);
 
 #endif

@@ -2,7 +2,6 @@
  *
  * Values that stand out from the values before them, and signals that do so together.
  */
-#include <errno.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>

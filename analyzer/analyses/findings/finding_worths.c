@@ -3,7 +3,6 @@
  * How much findings are worth together: what the replay saves if the causes of all findings up to
  * one are taken away, and how much of that it would not save without this one.
  */
-#include <errno.h>
 #include <math.h>
 #include <string.h>
 
@@ -12,7 +11,8 @@
 
 static void append_cure(struct analysis *a, const struct cure *first, const struct cure *second,
                         struct cure *both) {
-  struct cure_change *changes = arena_array(a->arena, first->n + second->n + 1u, sizeof(*changes));
+  struct cure_change *changes =
+      arena_array(a->arena, size_sum(size_sum(first->n, second->n), 1), sizeof(*changes));
   if (first->n)
     memcpy(changes, first->changes, first->n * sizeof(*changes));
   *both = (struct cure){changes, first->n};
@@ -22,15 +22,15 @@ static void append_cure(struct analysis *a, const struct cure *first, const stru
 }
 
 /* The findings before this one whose causes save less together with its own than apart. */
-static int list_overlaps(struct findings *f, u32 index) {
+static void list_overlaps(struct findings *f, u32 index) {
   struct finding *at = f->r->findings, *finding = &at[index];
-  finding->overlaps = arena_array(f->a->arena, index + 1u, sizeof(*finding->overlaps));
-  struct cure *both = arena_array(f->a->arena, index + 1u, sizeof(*both));
-  struct worth *worths = arena_array(f->a->arena, index + 1u, sizeof(*worths));
+  finding->overlaps = arena_array(f->a->arena, size_sum(index, 1), sizeof(*finding->overlaps));
+  struct cure *both = arena_array(f->a->arena, size_sum(index, 1), sizeof(*both));
+  struct worth *worths = arena_array(f->a->arena, size_sum(index, 1), sizeof(*worths));
   for (u32 i = 0; i < index; i++)
     append_cure(f->a, &at[i].cure, &finding->cure, &both[i]);
-  int error = replay_worths(f->a, both, index, false, worths);
-  for (u32 i = 0; i < index && !error; i++) {
+  replay_worths(f->a, both, index, false, worths);
+  for (u32 i = 0; i < index; i++) {
     const char *id = finding_id_words[at[i].id];
     double shared = at[i].worth_s + finding->worth_s - run_seconds(f, worths[i].ms);
     bool listed = !at[i].cure.n || !(shared > WORTH_OVERLAP * finding->worth_s);
@@ -40,21 +40,20 @@ static int list_overlaps(struct findings *f, u32 index) {
       finding->overlaps[finding->n_overlaps++] = id;
   }
   /* With no single one of them, but with all together: the first of them stands for all. */
-  for (u32 i = 0; i < index && !error && !finding->n_overlaps; i++)
+  for (u32 i = 0; i < index && !finding->n_overlaps; i++)
     if (at[i].cure.n)
       finding->overlaps[finding->n_overlaps++] = finding_id_words[at[i].id];
-  return error;
 }
 
-int findings_share_worths(struct findings *f) {
+void findings_share_worths(struct findings *f) {
   struct results *r = f->r;
-  struct cure *joint = arena_array(f->a->arena, r->n_findings + 1u, sizeof(*joint));
-  struct worth *worths = arena_array(f->a->arena, r->n_findings + 1u, sizeof(*worths));
+  struct cure *joint = arena_array(f->a->arena, size_sum(r->n_findings, 1), sizeof(*joint));
+  struct worth *worths = arena_array(f->a->arena, size_sum(r->n_findings, 1), sizeof(*worths));
   for (u32 i = 0; i < r->n_findings; i++)
     append_cure(f->a, i ? &joint[i - 1] : &(struct cure){0}, &r->findings[i].cure, &joint[i]);
-  int error = replay_worths(f->a, joint, r->n_findings, false, worths);
+  replay_worths(f->a, joint, r->n_findings, false, worths);
   double before_s = 0, left_s = r->analysed_s > 0 ? r->analysed_s : INFINITY;
-  for (u32 i = 0; i < r->n_findings && !error; i++) {
+  for (u32 i = 0; i < r->n_findings; i++) {
     struct finding *finding = &r->findings[i];
     finding->worth_added_s = finding->worth_s;
     if (finding->cure.n) {
@@ -67,7 +66,6 @@ int findings_share_worths(struct findings *f) {
     finding->worth_added_s = fmin(finding->worth_added_s, left_s);
     left_s -= finding->worth_added_s;
     if (finding->cure.n && finding->worth_added_s < (1 - WORTH_OVERLAP) * finding->worth_s)
-      error = list_overlaps(f, i);
+      list_overlaps(f, i);
   }
-  return error;
 }

@@ -2,7 +2,6 @@
 #include "analyses/findings/findings.h"
 #include "analyses/analyses.h"
 
-#include <errno.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,7 +12,7 @@
 
 static const struct {
   enum finding_id id;
-  int (*rule)(struct findings *);
+  void (*rule)(struct findings *);
   u32 traits;
 } rules[] = {
 #define F(group, name, rule, sections, traits, cause, fix)                                         \
@@ -65,8 +64,8 @@ static char *limit_evidence(struct findings *f, const char *evidence, enum sever
                       severity == SEVERITY_CRITICAL ? "this is no more than a warning and " : "");
 }
 
-int finding_add(struct findings *f, enum severity severity, double worth_s, char *title,
-                char *evidence, char *action, const u32 *ranks, u32 n_ranks) {
+void finding_add(struct findings *f, enum severity severity, double worth_s, char *title,
+                 char *evidence, char *action, const u32 *ranks, u32 n_ranks) {
   struct results *r = f->r;
   if (evidence && rank_may_be_missing(f)) {
     evidence = limit_evidence(f, evidence, severity);
@@ -74,7 +73,7 @@ int finding_add(struct findings *f, enum severity severity, double worth_s, char
     worth_s = NAN;
     f->cure = (struct cure){0};
   }
-  u32 *copy = arena_array(f->a->arena, n_ranks + 1u, sizeof(u32));
+  u32 *copy = arena_array(f->a->arena, size_sum(n_ranks, 1), sizeof(u32));
   title = plain_numbers(f->a->arena, title);
   evidence = plain_numbers(f->a->arena, evidence);
   if (n_ranks)
@@ -105,7 +104,6 @@ int finding_add(struct findings *f, enum severity severity, double worth_s, char
   }
   finding_set_sections(added);
   f->cure = (struct cure){0};
-  return 0;
 }
 
 enum severity severity_of(const struct findings *f, double per_step_ms) {
@@ -115,8 +113,8 @@ enum severity severity_of(const struct findings *f, double per_step_ms) {
 double worth_of(struct findings *f, const struct cure *cure, double measured_ms) {
   struct worth worth = {.ms = NAN};
   f->cure = (struct cure){0};
-  if (cure && cure->n && replay_worths(f->a, cure, 1, false, &worth) < 0)
-    worth.ms = NAN;
+  if (cure && cure->n)
+    replay_worths(f->a, cure, 1, false, &worth);
   if (isnan(worth.ms))
     return run_seconds(f, measured_ms);
   f->cure = *cure;
@@ -126,21 +124,18 @@ double worth_of(struct findings *f, const struct cure *cure, double measured_ms)
 
 double worth_of_change(struct findings *f, struct cure_change change, double measured_ms) {
   struct cure_change *kept = arena_alloc(f->a->arena, sizeof(*kept));
-  if (!kept)
-    return NAN;
   *kept = change;
   return worth_of(f, &(struct cure){kept, 1}, measured_ms);
 }
 
 double worth_of_ranks(struct findings *f, const u32 *ranks, u32 n, double measured_ms) {
   const struct model *model = f->a->model;
-  bool *group = arena_array(f->a->arena, model->n_ranks + 1u, sizeof(bool));
-  for (u32 i = 0; group && i < model->n_ranks; i++)
+  bool *group = arena_array(f->a->arena, size_sum(model->n_ranks, 1), sizeof(bool));
+  for (u32 i = 0; i < model->n_ranks; i++)
     for (u32 k = 0; k < n && !group[i]; k++)
       group[i] = model->ranks[i].rank == ranks[k];
-  return group ? worth_of_change(f, (struct cure_change){.kind = CHANGE_RANKS, .ranks = group},
-                                 measured_ms)
-               : NAN;
+  return worth_of_change(f, (struct cure_change){.kind = CHANGE_RANKS, .ranks = group},
+                         measured_ms);
 }
 
 const struct cure *what_if_cure(const struct findings *f, enum what_if_kind kind, i64 rank) {
@@ -195,40 +190,36 @@ static int by_worth(const void *left, const void *right) {
 }
 
 /* Whether the first two would be in this order in another run of the same job. */
-static int describe_close_second(struct analysis *a) {
+static void describe_close_second(struct analysis *a) {
   struct results *r = a->results;
   if (r->n_findings < 2 || !(r->findings[0].worth_s > 0) || !(r->findings[1].worth_s > 0))
-    return 0;
+    return;
   struct finding *first = &r->findings[0], *second = &r->findings[1];
   double chance = a->n_steps > 1 ? 2 * r->step_cv / sqrt(a->n_steps) : 0;
   double margin = chance > WORTH_LEAST_MARGIN ? chance : WORTH_LEAST_MARGIN;
   if (second->worth_s < (1 - margin) * first->worth_s)
-    return 0;
+    return;
   for (u32 i = 0; i < second->n_overlaps; i++)
     if (second->overlaps[i] == finding_id_words[first->id])
-      return 0; /* the same time, described in another way */
+      return; /* the same time, described in another way */
   first->close_second = arena_printf(
       a->arena, "not stable: %s is worth %.0f %% of that, and may come first in another run",
       finding_id_words[second->id], 100 * second->worth_s / first->worth_s);
-  return 0;
 }
 
-int findings_analyse(struct analysis *a) {
+void findings_analyse(struct analysis *a) {
   struct results *r = a->results;
   struct findings f = {
       .a = a, .r = r, .steps = a->whole_run ? 1 : a->n_training, .step_ms = r->step_mean_ms};
   if (a->whole_run)
     f.step_ms = r->ov_step_ms;
-  int error = 0;
-  for (size_t i = 0; i < RULES && !error; i++) {
+  for (size_t i = 0; i < RULES; i++) {
     f.id = rules[i].id;
-    error = rules[i].rule(&f);
+    rules[i].rule(&f);
   }
-  if (!error)
-    error = findings_note_core_shortage(a);
-  if (!error && r->n_findings)
+  findings_note_core_shortage(a);
+  if (r->n_findings)
     qsort(r->findings, r->n_findings, sizeof(*r->findings), by_worth);
-  if (!error)
-    error = findings_share_worths(&f);
-  return error ? error : describe_close_second(a);
+  findings_share_worths(&f);
+  describe_close_second(a);
 }

@@ -39,14 +39,13 @@ struct findings {
  * if the record tells; "" on one host. */
 const char *describe_hosts_of(struct findings *f, const struct collective_result *row);
 
-/* Adds a finding of the running rule. Texts come from arena_printf(): a NULL one means that memory
- * ran out. 0, or -ENOMEM. */
-int finding_add(struct findings *f, enum severity severity, double worth_s, char *title,
-                char *evidence, char *action, const u32 *ranks, u32 n_ranks);
+/* Adds a finding of the running rule; its texts live in the analysis' arena. */
+void finding_add(struct findings *f, enum severity severity, double worth_s, char *title,
+                 char *evidence, char *action, const u32 *ranks, u32 n_ranks);
 
 /* finding_worths.c: what each adds to those before it, once they are in order, and which of those
- * share time with it. 0, or -ENOMEM. */
-int findings_share_worths(struct findings *f);
+ * share time with it. */
+void findings_share_worths(struct findings *f);
 
 /* WARNING, or CRITICAL from WORTH_ALARM of the step on. */
 enum severity severity_of(const struct findings *f, double per_step_ms);
@@ -71,8 +70,8 @@ const struct cure *cure_of_rank(const struct findings *f, u32 index);
 const struct budget_line *budget_line_of(const struct results *r, enum budget_part part);
 
 /* After all rules have run: if HOST.OVERSUBSCRIBED was found, findings about time say that they
- * depend on it. 0, or -ENOMEM. */
-int findings_note_core_shortage(struct analysis *a);
+ * depend on it. */
+void findings_note_core_shortage(struct analysis *a);
 
 /* Whether the job answers requests: advice for training does not fit it. */
 static inline bool serves(const struct findings *f) {
@@ -92,7 +91,7 @@ static inline const char *per_step(const struct findings *f) {
   return f->a->whole_run ? "in all" : "a step";
 }
 
-#define F(group, name, rule, ...) int rule_##rule(struct findings *f);
+#define F(group, name, rule, ...) void rule_##rule(struct findings *f);
 TSCOPE_FINDINGS(F)
 #undef F
 

@@ -4,7 +4,6 @@
  * graph at each of its replays, attention by an estimate from its grid. Also the share of GPU
  * compute time that this covers: the arithmetic of other work is unknown, and never counts as 0.
  */
-#include <errno.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -288,7 +287,7 @@ static void release(struct counting *c) {
   free(c->is_gemm.at);
 }
 
-int flops_rank(struct analysis *a, const struct timeline *timeline) {
+void flops_rank(struct analysis *a, const struct timeline *timeline) {
   struct counting c = {.a = a, .timeline = timeline, .sum = &a->ranks[timeline->rank].flops};
   prepare(&c);
   find_forward(&c);
@@ -308,7 +307,6 @@ int flops_rank(struct analysis *a, const struct timeline *timeline) {
 
   release(&c);
   arena_release(&c.scratch);
-  return 0;
 }
 
 struct rank_flops flops_all(const struct analysis *a, bool only_gemms) {

@@ -10,7 +10,6 @@
  * a stratified sample (Cochran, Sampling Techniques, 5.4). Shapes of which no call was timed are
  * left out, and the report says so.
  */
-#include <errno.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -63,9 +62,8 @@ struct gemms_result gemms_result_unknown(void) {
                                .shapes = NAN};
 }
 
-int gemms_prepare(struct analysis *a) {
+void gemms_prepare(struct analysis *a) {
   a->gemm_sums = memory_zeroed(size_sum(a->model->n_ranks, 1), sizeof(*a->gemm_sums));
-  return 0;
 }
 
 void gemms_free(struct analysis *a) {
@@ -358,7 +356,7 @@ static struct cell **all_cells(const struct analysis *a, u32 *n) {
   return cells;
 }
 
-static int list_rows(struct analysis *a, double ranks, double *total_ms) {
+static void list_rows(struct analysis *a, double ranks, double *total_ms) {
   struct gemms_result *out = &a->results->gemms;
   u32 n;
   struct cell **cells = all_cells(a, &n);
@@ -385,7 +383,6 @@ static int list_rows(struct analysis *a, double ranks, double *total_ms) {
   }
   free(cells);
   free(rows);
-  return good ? 0 : -ENOMEM;
 }
 
 static int most_operations_first(const void *left, const void *right) {
@@ -540,7 +537,7 @@ static const char *why_no_calls(struct analysis *a) {
   return "no GEMM was seen";
 }
 
-int gemms_summarise(struct analysis *a) {
+void gemms_summarise(struct analysis *a) {
   struct gemms_result *out = &a->results->gemms;
   double ranks = 0, total_ms;
   *out = gemms_result_unknown();
@@ -548,17 +545,13 @@ int gemms_summarise(struct analysis *a) {
     ranks += a->ranks[i].flops.gemms > 0;
   if (ranks == 0) {
     out->reason = why_no_calls(a);
-    return 0;
+    return;
   }
   double all_flops = flops_all(a, true).flops;
   describe_method(a);
-  int error = list_rows(a, ranks, &total_ms);
-  if (!error)
-    list_precisions(a, ranks, all_flops);
-  if (error)
-    return error;
+  list_rows(a, ranks, &total_ms);
+  list_precisions(a, ranks, all_flops);
   fill_totals(a, ranks, all_flops);
   if (!out->how)
     out->reason = why_no_times(a);
-  return 0;
 }

@@ -14,7 +14,6 @@
  * arrive, or for its turn. If a gap ends with work whose launch is not known, its reason is not
  * known.
  */
-#include <errno.h>
 #include <math.h>
 
 #include "analyses/analyses.h"
@@ -121,11 +120,11 @@ static i64 covered_ns(const struct intervals *set, i64 begin, i64 end) {
   return intervals_covered(set, &cursor, begin, end);
 }
 
-int gpu_timeline_rank(struct analysis *a, const struct timeline *t) {
+void gpu_timeline_rank(struct analysis *a, const struct timeline *t) {
   const struct rank *rank = &a->model->ranks[t->rank];
   bool comm_known = t->has_comm || rank->collective_calls == 0;
   if (!t->on_gpu || !t->has_compute || !comm_known || rank_lacks_times(&a->ranks[t->rank]))
-    return 0;
+    return;
   struct arena scratch = {0};
   struct work work;
   struct intervals known;
@@ -134,7 +133,6 @@ int gpu_timeline_rank(struct analysis *a, const struct timeline *t) {
   sum_known(&scratch, t, &work, &known, &a->results->gpu_timelines[t->rank]);
   a->ranks[t->rank].gpu_known = covered_ns(&known, rank->begin, rank->end);
   arena_release(&scratch);
-  return 0;
 }
 
 void gpu_timeline_carry(struct analysis *a, u32 rank, struct carrier *c) {
@@ -146,7 +144,7 @@ void gpu_timeline_carry(struct analysis *a, u32 rank, struct carrier *c) {
     CARRY(c, members[i]);
 }
 
-int gpu_timeline_prepare(struct analysis *a) {
+void gpu_timeline_prepare(struct analysis *a) {
   struct results *r = a->results;
   r->n_gpu_timelines = a->model->n_ranks;
   r->gpu_timelines =
@@ -155,7 +153,6 @@ int gpu_timeline_prepare(struct analysis *a) {
     nothing_known(&r->gpu_timelines[i]);
     r->gpu_timelines[i].rank = a->model->ranks[i].rank;
   }
-  return 0;
 }
 
 /* Of the time of all ranks on GPUs. */
@@ -191,7 +188,7 @@ static const char *why_unknown(const struct analysis *a) {
              : "WHAT RAN ON THE GPU WAS NOT SEEN";
 }
 
-int gpu_timeline_summarise(struct analysis *a) {
+void gpu_timeline_summarise(struct analysis *a) {
   struct results *r = a->results;
   struct gpu_timeline_result *mean = &r->gpu_timeline;
   u32 n = 0;
@@ -218,12 +215,12 @@ int gpu_timeline_summarise(struct analysis *a) {
     nothing_known(mean);
     r->gpu_timeline_ranks = 0;
     r->gpu_timeline_reason = "GPUS WERE WATCHED FOR LESS THAN 1 % OF THE TIME IN ONE PIECE";
-    return 0;
+    return;
   }
   if (n == 0) {
     nothing_known(mean);
     r->gpu_timeline_reason = why_unknown(a);
-    return 0;
+    return;
   }
   mean->compute_ms /= n;
   mean->exposed_comm_ms /= n;
@@ -234,5 +231,4 @@ int gpu_timeline_summarise(struct analysis *a) {
   mean->kernel_gap_ms /= n;
   mean->other_ms /= n;
   mean->busy_fraction = mean->total_ms > 0 ? 1 - mean->idle_ms / mean->total_ms : NAN;
-  return 0;
 }

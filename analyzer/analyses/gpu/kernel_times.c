@@ -6,7 +6,6 @@
  * kept longer than those of kernels: collectives beside which the kernels were overwritten are left
  * out.
  */
-#include <errno.h>
 #include <math.h>
 #include <pthread.h>
 #include <stdlib.h>
@@ -34,14 +33,13 @@ struct kernel_sums {
   struct kernel_names *own;     /* to be freed, NULL if they were given */
 };
 
-int kernel_times_prepare(struct analysis *a) {
+void kernel_times_prepare(struct analysis *a) {
   char why[128];
   struct kernel_sums *sums = a->kernel_sums = memory_zeroed(1, sizeof(*sums));
   pthread_mutex_init(&sums->lock, NULL);
   a->kernel_names = a->options->kernel_names;
   if (!a->kernel_names)
     a->kernel_names = sums->own = kernel_names_new(NULL, why, sizeof(why));
-  return a->kernel_names ? 0 : -ENOMEM;
 }
 
 void kernel_times_free(struct analysis *a) {
@@ -152,7 +150,7 @@ static bool any_kernels(const struct model *model) {
   return false;
 }
 
-int kernel_times_rank(struct analysis *a, const struct timeline *timeline) {
+void kernel_times_rank(struct analysis *a, const struct timeline *timeline) {
   VECTOR(struct sum) by_name = {0};
   bool counts = timeline->has_compute || !any_kernels(a->model);
   i64 begin = timeline->on_gpu && timeline->has_compute ? timeline->ring_begin : NS_UNKNOWN;
@@ -190,20 +188,16 @@ int kernel_times_rank(struct analysis *a, const struct timeline *timeline) {
     }
   }
   free(by_name.at);
-  return 0;
 }
 
-int kernel_times_without_operators(struct analysis *a, int (*add)(struct operator_sums *sums,
-                                                                  const struct kernel *kernel,
-                                                                  u8 kind, i64 ns, u64 count)) {
-  int error = 0;
-  for (u32 i = 0; i < a->kernel_sums->by_kernel.n && !error; i++) {
+void kernel_times_without_operators(struct analysis *a, void (*add)(struct operator_sums *sums,
+                                                                    const struct kernel *kernel,
+                                                                    u8 kind, i64 ns, u64 count)) {
+  for (u32 i = 0; i < a->kernel_sums->by_kernel.n; i++) {
     const struct sum *sum = &a->kernel_sums->by_kernel.at[i];
     if (sum->no_operators_count)
-      error = add(a->operator_sums, sum->kernel, sum->kind, sum->no_operators_ns,
-                  sum->no_operators_count);
+      add(a->operator_sums, sum->kernel, sum->kind, sum->no_operators_ns, sum->no_operators_count);
   }
-  return error;
 }
 
 unsigned category_of_work(const struct kernel *kernel, u8 span_kind) {
@@ -333,7 +327,7 @@ static const char *why_only_collectives(const struct analysis *a) {
                       why ? why : "");
 }
 
-int kernel_times_summarise(struct analysis *a) {
+void kernel_times_summarise(struct analysis *a) {
   struct kernel_sums *sums = a->kernel_sums;
   u32 n = 0;
   i64 total = 0;
@@ -346,7 +340,7 @@ int kernel_times_summarise(struct analysis *a) {
   if (n == 0) {
     a->results->kernel_names = a->results->kernels_seen = a->results->kernels_ranks = NAN;
     a->results->kernels_reason = why_none(a);
-    return 0;
+    return;
   }
   a->results->kernel_names = n;
   u32 ranks;
@@ -363,5 +357,4 @@ int kernel_times_summarise(struct analysis *a) {
   qsort(sums->by_kernel.at, n, sizeof(struct sum), longer_first);
   list_categories(a, sums->by_kernel.at, n, ns_to_ms(total));
   list_kernels(a, sums->by_kernel.at, n, ns_to_ms(total));
-  return 0;
 }

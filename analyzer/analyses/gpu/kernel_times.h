@@ -20,9 +20,9 @@ static inline bool has_operators(const struct analysis *a, u32 rank) {
 }
 
 /* Adds what ran on ranks without operators, summed by kernel. 0, or the first error of `add`. */
-int kernel_times_without_operators(struct analysis *a, int (*add)(struct operator_sums *sums,
-                                                                  const struct kernel *kernel,
-                                                                  u8 kind, i64 ns, u64 count));
+void kernel_times_without_operators(struct analysis *a, void (*add)(struct operator_sums *sums,
+                                                                    const struct kernel *kernel,
+                                                                    u8 kind, i64 ns, u64 count));
 
 /* The category of work on the device. If the kind of the span says something, it counts more than
  * the name. */

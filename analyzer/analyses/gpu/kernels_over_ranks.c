@@ -3,7 +3,6 @@
  * The same kernel on every rank: a GPU that is slower than the others shows in the kernels that all
  * of them run. Collectives are left out, because their time depends on the last rank to arrive.
  */
-#include <errno.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -36,9 +35,8 @@ struct times {
   u32 count, name;
 };
 
-int kernels_over_ranks_prepare(struct analysis *a) {
+void kernels_over_ranks_prepare(struct analysis *a) {
   a->kernels_of_ranks = memory_zeroed(size_sum(a->model->n_ranks, 1), sizeof(*a->kernels_of_ranks));
-  return 0;
 }
 
 void kernels_over_ranks_free(struct analysis *a) {
@@ -99,11 +97,11 @@ static void measure_kernels(struct analysis *a, const struct timeline *t, const 
   free(took);
 }
 
-int kernels_over_ranks_rank(struct analysis *a, const struct timeline *t) {
+void kernels_over_ranks_rank(struct analysis *a, const struct timeline *t) {
   VECTOR(struct times) by_name = {0};
   u32 n = 0;
   if (a->model->n_ranks < 2 || !t->on_gpu || !t->has_compute)
-    return 0;
+    return;
   for (u32 i = 0; i < t->n_spans; i++) {
     const struct span *span = &t->spans[i];
     if (!is_counted(t, span))
@@ -123,7 +121,6 @@ int kernels_over_ranks_rank(struct analysis *a, const struct timeline *t) {
   if (!0)
     measure_kernels(a, t, by_name.at, n < KEPT_OF_RANK ? n : KEPT_OF_RANK, most);
   free(by_name.at);
-  return 0;
 }
 
 void kernels_over_ranks_carry(struct analysis *a, u32 rank, struct carrier *c) {
@@ -222,7 +219,7 @@ static u32 sum_over_ranks(const struct analysis *a, struct all_ranks **sums) {
   return n;
 }
 
-int kernels_over_ranks_summarise(struct analysis *a) {
+void kernels_over_ranks_summarise(struct analysis *a) {
   struct results *r = a->results;
   struct all_ranks *sums = NULL;
   u32 n = sum_over_ranks(a, &sums), n_ranks = 0;
@@ -243,5 +240,4 @@ int kernels_over_ranks_summarise(struct analysis *a) {
   free(sums);
   free(ranks);
   free(sorted);
-  return 0;
 }

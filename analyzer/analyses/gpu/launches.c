@@ -9,7 +9,6 @@
 #include "analyses/carry_found.h"
 #include "analyses/queries.h"
 
-#include <errno.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -280,9 +279,9 @@ static void keep_fills(struct counting *c) {
   }
 }
 
-int launches_rank(struct analysis *a, const struct timeline *t) {
+void launches_rank(struct analysis *a, const struct timeline *t) {
   if (!t->on_gpu || !t->has_compute)
-    return 0;
+    return;
   struct counting c = {.a = a,
                        .t = t,
                        .sums = &a->launch_sums[t->rank],
@@ -299,13 +298,12 @@ int launches_rank(struct analysis *a, const struct timeline *t) {
   free(c.threads);
   free(c.fill_of);
   free(c.recomputed);
-  return 0;
 }
 
 static void carry_fills(struct launch_sums *sums, struct carrier *c) {
   u32 n = carry_count(c, sums->n_fills, 3);
   if (c->reads) {
-    sums->fills = memory_zeroed(n + 1ul, sizeof(*sums->fills));
+    sums->fills = memory_zeroed(size_sum(n, 1), sizeof(*sums->fills));
     sums->n_fills = n;
   }
   for (u32 i = 0; i < n; i++) {
@@ -314,7 +312,7 @@ static void carry_fills(struct launch_sums *sums, struct carrier *c) {
     CARRY(c, &sums->fills[i].count);
     CARRY(c, &sums->fills[i].ns);
     if (c->reads)
-      sums->fills[i].name = strdup(name ? name : "");
+      sums->fills[i].name = memory_text(name ? name : "");
   }
 }
 
@@ -347,9 +345,8 @@ void launches_carry(struct analysis *a, u32 rank, struct carrier *c) {
   carry_fills(sums, c);
 }
 
-int launches_prepare(struct analysis *a) {
+void launches_prepare(struct analysis *a) {
   a->launch_sums = memory_zeroed(size_sum(a->model->n_ranks, 1), sizeof(*a->launch_sums));
-  return 0;
 }
 
 void launches_free(struct analysis *a) {
@@ -423,7 +420,7 @@ static void list_memcpys(struct analysis *a, const struct launch_sums *all) {
 }
 
 /* Ranks mostly fill the same: equal names are summed. */
-static int list_fills(struct analysis *a) {
+static void list_fills(struct analysis *a) {
   struct results *r = a->results;
   u32 room = a->model->n_ranks * FILLS_LISTED;
   struct fill_sum *all = memory_zeroed(size_sum(room, 1), sizeof(*all));
@@ -450,10 +447,9 @@ static int list_fills(struct analysis *a) {
     enough = r->launch.fills[i].name != NULL;
   }
   free(all);
-  return enough ? 0 : -ENOMEM;
 }
 
-int launches_summarise(struct analysis *a) {
+void launches_summarise(struct analysis *a) {
   struct results *r = a->results;
   struct launch_result *out = &r->launch;
   struct launch_sums *all = memory_zeroed(1, sizeof(*all));
@@ -474,7 +470,6 @@ int launches_summarise(struct analysis *a) {
                                 .fill_count = NAN,
                                 .fill_ms = NAN,
                                 .recompute_ms = NAN};
-  int error = 0;
   if (all->known) {
     out->kernels = (double)all->kernels;
     out->short_kernels = (double)all->short_kernels;
@@ -496,9 +491,8 @@ int launches_summarise(struct analysis *a) {
     if (all->recomputations)
       out->recompute_ms = ns_to_ms(all->recompute_ns);
     list_memcpys(a, all);
-    error = list_fills(a);
+    list_fills(a);
   }
   free(all->delays);
   free(all);
-  return error;
 }

@@ -11,7 +11,6 @@
  * (torch.distributed._tools.ilp_utils.get_peak_memory_runtime_baseline). Optimizer state is
  * separate.
  */
-#include <errno.h>
 #include <math.h>
 
 #include "analyses/analyses.h"
@@ -49,12 +48,12 @@ static struct module_row row_of(const struct module_tree *stats, u32 index) {
           (stat->forward_ms + stat->backward_ms) / (root->forward_ms + root->backward_ms)};
 }
 
-int modules_analyse(struct analysis *a) {
+void modules_analyse(struct analysis *a) {
   const struct module_tree *stats = a->model->modules;
   struct module_result *result = &a->results->modules;
   *result = module_result_unknown();
   if (!stats || !stats->n)
-    return 0;
+    return;
   const struct module_stat *root = &stats->at[0];
   result->tree = arena_array(a->arena, stats->n, sizeof(*result->tree));
   result->reason = NULL;
@@ -73,5 +72,4 @@ int modules_analyse(struct analysis *a) {
       result->plain_peak_module = isnan(row->plain_peak_bytes) ? NULL : row->name;
     }
   }
-  return 0;
 }

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "analyses/gpu/operator_sequences.h"
 
-#include <errno.h>
 #include <stdlib.h>
 
 #include "base/checked_memory.h"

@@ -4,7 +4,6 @@
  * launch, on its thread. Work whose launch or operator is not recorded has a row of its own, so
  * that rows sum to all that ran.
  */
-#include <errno.h>
 #include <math.h>
 #include <pthread.h>
 #include <stdlib.h>
@@ -76,11 +75,10 @@ static struct pair *pair_at(struct pairs *pairs, u32 operator, u32 kernel) {
   return &pairs->slots[slot];
 }
 
-int operators_prepare(struct analysis *a) {
+void operators_prepare(struct analysis *a) {
   a->operator_sums = memory_zeroed(1, sizeof(*a->operator_sums));
   VECTOR_PUSH(&a->operator_sums->operators, (struct operator_sum){0});
   pthread_mutex_init(&a->operator_sums->lock, NULL);
-  return 0;
 }
 
 void operators_free(struct analysis *a) {
@@ -388,9 +386,9 @@ static void merge(struct rank_operators *r) {
 }
 
 /* What ran on a rank without operators is already summed by kernel_times. */
-int operators_rank(struct analysis *a, const struct timeline *t) {
+void operators_rank(struct analysis *a, const struct timeline *t) {
   if (!t->on_gpu || !t->has_compute || !has_operators(a, t->rank))
-    return 0;
+    return;
   struct rank_operators r = {.a = a,
                              .t = t,
                              .inside = memory_zeroed(size_sum(t->n_spans, 1), sizeof(*r.inside)),
@@ -419,7 +417,6 @@ int operators_rank(struct analysis *a, const struct timeline *t) {
   free(r.by_name.at);
   free(r.seen.at);
   free(r.pairs.slots);
-  return 0;
 }
 
 /* --- all ranks --- */
@@ -446,7 +443,7 @@ static int longest_first(const void *left, const void *right) {
 }
 
 /* Operators that launched something, directly or through others. */
-static int list_operators(struct analysis *a) {
+static void list_operators(struct analysis *a) {
   struct operator_sums *sums = a->operator_sums;
   struct results *r = a->results;
   i64 all = 0;
@@ -464,15 +461,12 @@ static int list_operators(struct analysis *a) {
                                     .self_ms = ns_to_ms(sum->self),
                                     .total_ms = ns_to_ms(sum->total),
                                     .share = all > 0 ? (double)sum->self / (double)all : NAN};
-    if (sum->name && !out->name)
-      return -ENOMEM;
   }
   qsort(r->operators, r->n_operators, sizeof(*r->operators), most_time_first);
   r->n_operators = r->n_operators < LISTED ? r->n_operators : LISTED;
-  return 0;
 }
 
-static int list_pairs(struct analysis *a) {
+static void list_pairs(struct analysis *a) {
   struct operator_sums *sums = a->operator_sums;
   struct results *r = a->results;
   r->operator_kernels =
@@ -490,13 +484,9 @@ static int list_pairs(struct analysis *a) {
         .category = arena_text(a->arena, kernel_category_name(a->kernel_names, category)),
         .count = (double)pair->count,
         .sum_ms = ns_to_ms(pair->ns)};
-    const struct operator_kernel_result *out = &r->operator_kernels[r->n_operator_kernels - 1];
-    if (!out->kernel || !out->shortened || !out->category || (launcher && !out->launcher))
-      return -ENOMEM;
   }
   qsort(r->operator_kernels, r->n_operator_kernels, sizeof(*r->operator_kernels), longest_first);
   r->n_operator_kernels = r->n_operator_kernels < LISTED ? r->n_operator_kernels : LISTED;
-  return 0;
 }
 
 static int most_sequence_first(const void *left, const void *right) {
@@ -571,8 +561,8 @@ static void list_sequences(struct analysis *a) {
   r->n_operator_sequences = r->n_operator_sequences < LISTED ? r->n_operator_sequences : LISTED;
 }
 
-static int add_without_operators(struct operator_sums *sums, const struct kernel *kernel, u8 kind,
-                                 i64 ns, u64 count) {
+static void add_without_operators(struct operator_sums *sums, const struct kernel *kernel, u8 kind,
+                                  i64 ns, u64 count) {
   struct operator_sum *none = &sums->operators.at[NO_OPERATOR];
   struct pair *pair = pair_at(&sums->pairs, NO_OPERATOR, kernel->number);
   none->self += ns;
@@ -582,23 +572,18 @@ static int add_without_operators(struct operator_sums *sums, const struct kernel
   pair->kind = kind;
   pair->ns += ns;
   pair->count += count;
-  return 0;
 }
 
-int operators_summarise(struct analysis *a) {
+void operators_summarise(struct analysis *a) {
   struct operator_sums *sums = a->operator_sums;
-  int error = kernel_times_without_operators(a, add_without_operators);
-  if (error)
-    return error;
+  kernel_times_without_operators(a, add_without_operators);
   if (sums->operators.n == 1) {
     if (sums->operators.at[NO_OPERATOR].kernels)
       a->results->operators_reason =
           "the input does not record operators; traces of PyTorch's profiler do";
-    return 0;
+    return;
   }
-  error = list_operators(a);
-  error = error ? error : list_pairs(a);
-  if (!error)
-    list_sequences(a);
-  return error;
+  list_operators(a);
+  list_pairs(a);
+  list_sequences(a);
 }

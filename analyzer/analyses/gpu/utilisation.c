@@ -267,10 +267,9 @@ static void utilisation_by_precision(struct analysis *a, const struct rank_flops
   }
 }
 
-int utilisation_analyse(struct analysis *a) {
+void utilisation_analyse(struct analysis *a) {
   struct rank_flops all = flops_all(a, true);
   model_utilisation(a, &all);
   hardware_utilisation(a, &all);
   utilisation_by_precision(a, &all);
-  return 0;
 }

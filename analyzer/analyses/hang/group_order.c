@@ -3,7 +3,6 @@
  * Calls that all their members have made and that do not finish. They are examined only if the
  * waits between ranks lead to nobody.
  */
-#include <errno.h>
 #include <stdlib.h>
 
 #include "analyses/hang/suspects.h"
@@ -63,41 +62,37 @@ static void list_orders(const struct suspect_search *j, u32 rank, order_list *ou
 
 /* The ranks that made both calls of a pair: first those that made b first, then those that made a
  * first. */
-static int name_out_of_order_ranks(struct suspect_search *j, const struct call_order *pairs,
-                                   u32 b_first, u32 n) {
+static void name_out_of_order_ranks(struct suspect_search *j, const struct call_order *pairs,
+                                    u32 b_first, u32 n) {
   u32 a_first = n - b_first;
   char *a = verdict_call_name(j->index, call_of(j, pairs->a));
   char *b = verdict_call_name(j->index, call_of(j, pairs->b));
-  int error = 0;
-  for (u32 i = 0; i < n && !error; i++) {
+  for (u32 i = 0; i < n; i++) {
     bool odd = pairs[i].a_first ? a_first <= b_first : b_first <= a_first;
     if (odd)
-      error = name_suspect(
-          j, pairs[i].rank, SUSPECT_OTHER_ORDER,
-          arena_printf(j->index->arena, "Rank %u calls %s before %s; %u of %u ranks do so.",
-                       global(j, pairs[i].rank), pairs[i].a_first ? a : b, pairs[i].a_first ? b : a,
-                       pairs[i].a_first ? a_first : b_first, n));
+      name_suspect(j, pairs[i].rank, SUSPECT_OTHER_ORDER,
+                   arena_printf(j->index->arena,
+                                "Rank %u calls %s before %s; %u of %u ranks do so.",
+                                global(j, pairs[i].rank), pairs[i].a_first ? a : b,
+                                pairs[i].a_first ? b : a, pairs[i].a_first ? a_first : b_first, n));
   }
-  return error;
 }
 
-int find_order_suspects(struct suspect_search *j) {
+void find_order_suspects(struct suspect_search *j) {
   order_list all = {0};
-  int error = 0;
   for (u32 r = 0; r < j->g->ranks; r++)
     list_orders(j, r, &all);
   if (all.n)
     qsort(all.at, all.n, sizeof(*all.at), by_pair);
-  for (u32 i = 0; i < all.n && !error;) {
+  for (u32 i = 0; i < all.n;) {
     u32 n = 0, b_first = 0;
     while (i + n < all.n && all.at[i + n].a == all.at[i].a && all.at[i + n].b == all.at[i].b)
       b_first += !all.at[i + n++].a_first;
     if (b_first && b_first < n)
-      error = name_out_of_order_ranks(j, &all.at[i], b_first, n);
+      name_out_of_order_ranks(j, &all.at[i], b_first, n);
     i += n;
   }
   free(all.at);
-  return error;
 }
 
 /* A call that all members have made, and before which no member has an older such call: here the
@@ -126,22 +121,20 @@ static u32 find_root(const struct suspect_search *j) {
 
 /* Members of a call that all have made, for which NCCL reports an error of its communicator. If it
  * does so on most of them, this singles out nobody. */
-static int name_ranks_with_nccl_error(struct suspect_search *j, const u32 *members_in, u32 n,
-                                      u32 group, char *call) {
+static void name_ranks_with_nccl_error(struct suspect_search *j, const u32 *members_in, u32 n,
+                                       u32 group, char *call) {
   const struct ledger *ledger = j->index->ledger;
   u32 errors = 0;
   for (u32 i = 0; i < n; i++)
     errors += nccl_error_of(ledger, group, members_in[i]) != 0;
-  int error = 0;
-  for (u32 i = 0; i < n && 2 * errors <= n && !error; i++) {
+  for (u32 i = 0; i < n && 2 * errors <= n; i++) {
     if (nccl_error_of(ledger, group, members_in[i]))
-      error = name_suspect(j, members_in[i], SUSPECT_NCCL_ERROR,
-                           arena_printf(j->index->arena, "All %u members are in %s.", n, call));
+      name_suspect(j, members_in[i], SUSPECT_NCCL_ERROR,
+                   arena_printf(j->index->arena, "All %u members are in %s.", n, call));
   }
-  return error;
 }
 
-int find_root_suspects(struct suspect_search *j) {
+void find_root_suspects(struct suspect_search *j) {
   struct arena *arena = j->index->arena;
   u32 root = find_root(j), started = 0;
   if (root == INDEX_NONE) {
@@ -149,7 +142,7 @@ int find_root_suspects(struct suspect_search *j) {
         arena,
         "%u ranks are in calls that have not finished, but none of them differs from the others",
         j->waits->pending_ranks);
-    return 0;
+    return;
   }
   u32 n, *members_in = graph_members_in(j->g, root, &n);
   char *name = verdict_call_name(j->index, call_of(j, root));
@@ -158,22 +151,20 @@ int find_root_suspects(struct suspect_search *j) {
     started += j->index->ledger
                    ->calls[member_progress_of(j->index, group, members_in[i])->oldest_pending_call]
                    .state == LEDGER_STARTED;
-  int error = name_ranks_with_nccl_error(j, members_in, n, group, name);
+  name_ranks_with_nccl_error(j, members_in, n, group, name);
   bool by_nccl = j->waits->suspects.n != 0;
-  for (u32 i = 0; i < n && !by_nccl && started < n && 2 * started >= n && !error; i++)
+  for (u32 i = 0; i < n && !by_nccl && started < n && 2 * started >= n; i++)
     if (j->index->ledger
             ->calls[member_progress_of(j->index, group, members_in[i])->oldest_pending_call]
             .state != LEDGER_STARTED)
-      error = name_suspect(j, members_in[i], SUSPECT_NOT_BEGUN,
-                           arena_printf(arena, "%s has begun on %u of %u members, not on rank %u.",
-                                        name, started, n, global(j, members_in[i])));
-  if (!error && j->waits->suspects.n == 0) {
+      name_suspect(j, members_in[i], SUSPECT_NOT_BEGUN,
+                   arena_printf(arena, "%s has begun on %u of %u members, not on rank %u.", name,
+                                started, n, global(j, members_in[i])));
+  if (j->waits->suspects.n == 0) {
     j->waits->cannot_tell =
         arena_printf(arena,
                      "all %u members%s are in %s and nothing comes before it; the record does not "
                      "show which of them, or which link between them, delays it",
                      n, j->g->blocked_calls.at[root].unknown ? " with a record of it" : "", name);
-    error = 0;
   }
-  return error;
 }

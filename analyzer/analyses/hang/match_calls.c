@@ -4,7 +4,6 @@
  * that most members called counts, and the others are the odd ones out; without a majority all are
  * named.
  */
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -64,8 +63,8 @@ static const struct ledger_call *call_of(const struct instance *i, u32 entry) {
   return &i->index->ledger->calls[i->entries[entry].call];
 }
 
-static int add_mismatch(const struct instance *i, enum match_state state, u32 *ranks, u32 n_ranks,
-                        bool minority, char *detail) {
+static void add_mismatch(const struct instance *i, enum match_state state, u32 *ranks, u32 n_ranks,
+                         bool minority, char *detail) {
   const struct ledger_call *call = call_of(i, 0);
   bool pending = false;
   for (u32 c = 0; c < i->n; c++)
@@ -80,7 +79,6 @@ static int add_mismatch(const struct instance *i, enum match_state state, u32 *r
                               .detail = detail,
                               .op = call->op};
   VECTOR_PUSH(&i->matching->mismatches, mismatch);
-  return 0;
 }
 
 /* The member with whom most agree (Boyer and Moore's vote), and how many those are. */
@@ -141,10 +139,10 @@ static char *describe_versions(const struct instance *i, calls_agree *agree,
   return text;
 }
 
-/* Adds a mismatch unless all agree. 1 if there was one, 0, or -ENOMEM. */
-static int check_agreement(const struct instance *i, calls_agree *agree, enum match_state state) {
+/* Adds a mismatch unless all agree. Whether there was one. */
+static bool check_agreement(const struct instance *i, calls_agree *agree, enum match_state state) {
   if (all_agree(i, agree))
-    return 0;
+    return false;
   struct call_index *index = i->index;
   u32 votes, best = majority(i, agree, &votes), n = 0, odd = INDEX_NONE;
   bool decided = 2 * votes > i->n;
@@ -158,15 +156,15 @@ static int check_agreement(const struct instance *i, calls_agree *agree, enum ma
   }
   if (odd ==
       INDEX_NONE) /* what members agree on with one member they need not agree on with another */
-    return 0;
+    return false;
   char *most = describe_call(index, call_of(i, best), state),
        *one = describe_call(index, call_of(i, odd), state);
   char *list = verdict_rank_list(index, ranks, n);
   char *detail =
       decided ? arena_printf(index->arena, "%s: %s; the other %u: %s", list, one, votes, most)
               : describe_versions(i, agree, state);
-  int error = add_mismatch(i, state, ranks, n, decided, detail);
-  return error ? error : 1;
+  add_mismatch(i, state, ranks, n, decided, detail);
+  return true;
 }
 
 /* What one member's own sizes must be in a group of n: out = in x n, or in = out x n. */
@@ -183,7 +181,7 @@ static bool fits_group(const struct ledger_call *call, u32 n) {
   return true;
 }
 
-static int check_own_sizes(const struct instance *i) {
+static bool check_own_sizes(const struct instance *i) {
   struct call_index *index = i->index;
   u32 members = index->ledger->groups[i->entries[0].group].n_members, n = 0;
   const struct ledger_call *odd = NULL;
@@ -193,44 +191,44 @@ static int check_own_sizes(const struct instance *i) {
       n++;
     }
   if (n == 0)
-    return 0;
+    return false;
   u32 *ranks = arena_array(index->arena, n, sizeof(u32));
   n = 0;
   for (u32 c = 0; c < i->n; c++)
     if (!fits_group(call_of(i, c), members))
       ranks[n++] = i->entries[c].rank;
   char *list = verdict_rank_list(index, ranks, n);
-  int error = add_mismatch(i, MATCH_SIZE, ranks, n, 2 * n < i->n,
-                           arena_printf(index->arena, "%s: %s to %s do not fit a group of %u", list,
-                                        odd->in, odd->out, members));
-  return error ? error : 1;
+  add_mismatch(i, MATCH_SIZE, ranks, n, 2 * n < i->n,
+               arena_printf(index->arena, "%s: %s to %s do not fit a group of %u", list, odd->in,
+                            odd->out, members));
+  return true;
 }
 
 /* All that is sent must be received: this is known only when every member's part is. */
-static int check_all_to_all(const struct instance *i) {
+static bool check_all_to_all(const struct instance *i) {
   const struct ledger *ledger = i->index->ledger;
   u64 in = 0, out = 0;
   if (!inputs_may_differ(call_of(i, 0)->op) || !outputs_may_differ(call_of(i, 0)->op) ||
       i->n < ledger->groups[i->entries[0].group].n_members)
-    return 0;
+    return false;
   for (u32 c = 0; c < i->n; c++) {
     const struct ledger_call *call = call_of(i, c);
     if (!call->in || !call->out || call->in_count == UINT64_MAX || call->out_count == UINT64_MAX)
-      return 0;
+      return false;
     in += call->in_count;
     out += call->out_count;
   }
   if (in == out)
-    return 0;
+    return false;
   u32 *ranks = arena_array(i->index->arena, i->n, sizeof(u32));
   for (u32 c = 0; c < i->n; c++)
     ranks[c] = i->entries[c].rank;
-  int error = add_mismatch(
+  add_mismatch(
       i, MATCH_SIZE, ranks, i->n, false,
       arena_printf(i->index->arena,
                    "members send %llu elements and expect %llu; it is not known which one is wrong",
                    (unsigned long long)in, (unsigned long long)out));
-  return error ? error : 1;
+  return true;
 }
 
 struct progress {
@@ -256,8 +254,8 @@ static struct progress count_states(const struct instance *i) {
 }
 
 /* The members in that state. */
-static int add_progress_mismatch(const struct instance *i, enum match_state state,
-                                 enum call_state which, u32 n, const char *finding, u32 others) {
+static bool add_progress_mismatch(const struct instance *i, enum match_state state,
+                                  enum call_state which, u32 n, const char *finding, u32 others) {
   struct call_index *index = i->index;
   const u32 *first = &index->first_place[i->entries[0].group];
   u32 *ranks = arena_array(index->arena, n, sizeof(u32)), found = 0;
@@ -269,14 +267,14 @@ static int add_progress_mismatch(const struct instance *i, enum match_state stat
                               state == MATCH_STATE       ? "have finished it"
                               : state == MATCH_UNDECIDED ? "left no record of it"
                                                          : "are in it");
-  int error = add_mismatch(i, state, ranks, found, 2 * found < first[1] - first[0], detail);
-  return error ? error : 1;
+  add_mismatch(i, state, ranks, found, 2 * found < first[1] - first[0], detail);
+  return true;
 }
 
 /* Who has not called it, and who is still in it though others have finished. If one member has
  * finished and all must come, a member that seems not to have called it only has an older record.
  */
-static int check_progress(const struct instance *i) {
+static bool check_progress(const struct instance *i) {
   struct progress p = count_states(i);
   if (p.absent && (p.pending || !p.done))
     return add_progress_mismatch(i, MATCH_MISSING, CALL_ABSENT, p.absent, "not called", p.pending);
@@ -284,18 +282,18 @@ static int check_progress(const struct instance *i) {
     return add_progress_mismatch(i, MATCH_STATE, CALL_PENDING, p.pending, "still in it", p.done);
   if (p.pending && p.unknown)
     return add_progress_mismatch(i, MATCH_UNDECIDED, CALL_PENDING, p.pending, "in it", p.unknown);
-  return 0;
+  return false;
 }
 
-static int check_agreements(const struct instance *i) {
-  int found = check_agreement(i, same_type, MATCH_TYPE);
-  if (found == 0)
+static bool check_agreements(const struct instance *i) {
+  bool found = check_agreement(i, same_type, MATCH_TYPE);
+  if (!found)
     found = check_agreement(i, same_size, MATCH_SIZE);
-  if (found == 0)
+  if (!found)
     found = check_own_sizes(i);
-  if (found == 0)
+  if (!found)
     found = check_agreement(i, same_dtype, MATCH_DTYPE);
-  if (found == 0)
+  if (!found)
     found = check_all_to_all(i);
   return found;
 }
@@ -311,12 +309,12 @@ static u32 inner_entry(const struct call_index *index, u32 closing, u32 k) {
 }
 
 /* The entries inside a coalesced group, compared one by one, as if each were a call. */
-static int check_inner_entries(const struct instance *i) {
+static bool check_inner_entries(const struct instance *i) {
   if (!call_of(i, 0)->closes)
-    return 0;
+    return false;
   struct call_entry *entries = arena_array(i->index->arena, i->n, sizeof(*entries));
-  int found = 0;
-  for (u32 k = 0; found == 0; k++) {
+  bool found = false;
+  for (u32 k = 0; !found; k++) {
     u32 n = 0;
     for (u32 c = 0; c < i->n; c++) {
       u32 call = inner_entry(i->index, i->entries[c].call, k);
@@ -333,14 +331,8 @@ static int check_inner_entries(const struct instance *i) {
   return found;
 }
 
-static int check_call(const struct instance *i) {
-  int found = check_agreements(i);
-  if (found == 0)
-    found = check_inner_entries(i);
-  if (found == 0)
-    found = check_progress(i);
-  if (found < 0)
-    return found;
+static void check_call(const struct instance *i) {
+  bool found = check_agreements(i) || check_inner_entries(i) || check_progress(i);
   struct matching *m = i->matching;
   m->calls++;
   u32 group = i->entries[0].group;
@@ -350,7 +342,6 @@ static int check_call(const struct instance *i) {
     m->matched++;
     m->matched_of[group]++;
   }
-  return 0;
 }
 
 /* One entry for each member: of several with one number the last counts. */
@@ -364,7 +355,7 @@ static u32 keep_last_of_member(struct call_entry *entries, u32 n) {
   return kept;
 }
 
-int matching_make(struct call_index *index, struct matching *matching) {
+void matching_make(struct call_index *index, struct matching *matching) {
   u32 groups = index->ledger->n_groups + 1u, most = 1;
   matching->matched_of = arena_array(index->arena, groups, sizeof(u64));
   matching->mismatched_of = arena_array(index->arena, groups, sizeof(u64));
@@ -373,14 +364,12 @@ int matching_make(struct call_index *index, struct matching *matching) {
     most = n > most ? n : most;
   }
   struct call_entry *each = arena_array(index->arena, most, sizeof(*each));
-  int error = 0;
-  for (u32 at = 0, n; at < index->n_entries && !error; at += n) {
+  for (u32 at = 0, n; at < index->n_entries; at += n) {
     const struct call_entry *entries =
         call_entries(index, index->entries[at].group, index->entries[at].seq, &n);
     memcpy(each, entries, n * sizeof(*each));
     struct instance instance = {
         .index = index, .matching = matching, .entries = each, .n = keep_last_of_member(each, n)};
-    error = check_call(&instance);
+    check_call(&instance);
   }
-  return error;
 }

@@ -5,7 +5,6 @@
  * between different peers there is no order. If the records do not go back to the first message,
  * the oldest pending send belongs to the oldest pending receive.
  */
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -53,9 +52,9 @@ static void collect_sides(const struct call_index *index, side_list *all) {
     qsort(all->at, all->n, sizeof(*all->at), by_channel);
 }
 
-static int add_message_mismatch(struct call_index *index, struct matching *matching,
-                                enum match_state state, const struct side *side, u32 *ranks, u32 n,
-                                char *detail) {
+static void add_message_mismatch(struct call_index *index, struct matching *matching,
+                                 enum match_state state, const struct side *side, u32 *ranks, u32 n,
+                                 char *detail) {
   const struct ledger_call *call = &index->ledger->calls[side->call];
   struct mismatch mismatch = {.state = state,
                               .group = side->group,
@@ -68,11 +67,10 @@ static int add_message_mismatch(struct call_index *index, struct matching *match
                               .op = call->op};
   matching->mismatched_of[side->group]++;
   VECTOR_PUSH(&matching->mismatches, mismatch);
-  return 0;
 }
 
-static int add_missing(struct call_index *index, struct matching *matching,
-                       const struct side *side) {
+static void add_missing(struct call_index *index, struct matching *matching,
+                        const struct side *side) {
   u32 *ranks = arena_array(index->arena, 1, sizeof(u32));
   u32 here = side->recv ? side->to : side->from, there = side->recv ? side->from : side->to;
   ranks[0] = there;
@@ -80,7 +78,7 @@ static int add_missing(struct call_index *index, struct matching *matching,
       arena_printf(index->arena, "rank %u %s rank %u, which does not %s",
                    index->ledger->ranks[here].rank, side->recv ? "receives from" : "sends to",
                    index->ledger->ranks[there].rank, side->recv ? "send" : "receive");
-  return add_message_mismatch(index, matching, MATCH_MISSING, side, ranks, 1, detail);
+  add_message_mismatch(index, matching, MATCH_MISSING, side, ranks, 1, detail);
 }
 
 static bool differ(const char *a, const char *b) {
@@ -88,13 +86,13 @@ static bool differ(const char *a, const char *b) {
 }
 
 /* What is sent must agree with what is received. */
-static int check_pair(struct call_index *index, struct matching *matching, const struct side *send,
-                      const struct side *recv) {
+static void check_pair(struct call_index *index, struct matching *matching, const struct side *send,
+                       const struct side *recv) {
   const struct ledger_call *out = &index->ledger->calls[send->call];
   const struct ledger_call *in = &index->ledger->calls[recv->call];
   bool sizes = differ(out->in, in->out), types = differ(out->in_type, in->out_type);
   if (!sizes && !types)
-    return 0;
+    return;
   u32 *ranks = arena_array(index->arena, 2, sizeof(u32));
   ranks[0] = send->from;
   ranks[1] = send->to;
@@ -102,8 +100,7 @@ static int check_pair(struct call_index *index, struct matching *matching, const
   char *detail = arena_printf(index->arena, "rank %u sends %s to rank %u, which receives %s",
                               index->ledger->ranks[send->from].rank, sizes ? out->in : out->in_type,
                               index->ledger->ranks[send->to].rank, sizes ? in->out : in->out_type);
-  return add_message_mismatch(index, matching, sizes ? MATCH_SIZE : MATCH_DTYPE, send, ranks, 2,
-                              detail);
+  add_message_mismatch(index, matching, sizes ? MATCH_SIZE : MATCH_DTYPE, send, ranks, 2, detail);
 }
 
 static u32 first_pending(const struct side *sides, u32 n) {
@@ -114,9 +111,9 @@ static u32 first_pending(const struct side *sides, u32 n) {
 }
 
 /* One channel: its sends, then its receives. */
-static int match_channel(struct call_index *index, struct matching *matching,
-                         const struct side *sends, u32 n_sends, const struct side *recvs,
-                         u32 n_recvs, channel_list *out) {
+static void match_channel(struct call_index *index, struct matching *matching,
+                          const struct side *sends, u32 n_sends, const struct side *recvs,
+                          u32 n_recvs, channel_list *out) {
   const struct side *any = n_sends ? sends : recvs;
   const struct ledger_rank *from = &index->ledger->ranks[any->from],
                            *to = &index->ledger->ranks[any->to];
@@ -127,42 +124,38 @@ static int match_channel(struct call_index *index, struct matching *matching,
                             .to = any->to,
                             .send = s < n_sends ? sends[s].call : INDEX_NONE,
                             .recv = r < n_recvs ? recvs[r].call : INDEX_NONE};
-  int error = 0;
   u32 pairs = 0;
   u32 a = whole ? 0 : s, b = whole ? 0 : r;
-  for (; a < n_sends && b < n_recvs && !error; a++, b++, pairs++)
-    error = check_pair(index, matching, &sends[a], &recvs[b]);
+  for (; a < n_sends && b < n_recvs; a++, b++, pairs++)
+    check_pair(index, matching, &sends[a], &recvs[b]);
   matching->matched += pairs;
   matching->calls += pairs;
   /* If both records are complete, a pending call whose counterpart is there and finished waits for
    * nobody. */
   bool send_alone = s < n_sends && (whole ? s >= n_recvs : r >= n_recvs);
   bool recv_alone = r < n_recvs && (whole ? r >= n_sends : s >= n_sends);
-  if (!error && send_alone && to->seen)
-    error = add_missing(index, matching, &sends[s]);
-  if (!error && recv_alone && from->seen)
-    error = add_missing(index, matching, &recvs[r]);
-  if (error || (channel.send == INDEX_NONE && channel.recv == INDEX_NONE))
-    return error;
+  if (send_alone && to->seen)
+    add_missing(index, matching, &sends[s]);
+  if (recv_alone && from->seen)
+    add_missing(index, matching, &recvs[r]);
+  if (channel.send == INDEX_NONE && channel.recv == INDEX_NONE)
+    return;
   channel.send_alone = send_alone;
   channel.recv_alone = recv_alone;
   VECTOR_PUSH(out, channel);
-  return 0;
 }
 
-int messages_match(struct call_index *index, struct matching *matching, channel_list *out) {
+void messages_match(struct call_index *index, struct matching *matching, channel_list *out) {
   side_list all = {0};
   collect_sides(index, &all);
-  int error = 0;
-  for (u32 i = 0; i < all.n && !error;) {
+  for (u32 i = 0; i < all.n;) {
     const struct side *first = &all.at[i];
     u32 n = 0, sends = 0;
     while (i + n < all.n && first[n].group == first->group && first[n].from == first->from &&
            first[n].to == first->to)
       sends += !first[n++].recv;
-    error = match_channel(index, matching, first, sends, first + sends, n - sends, out);
+    match_channel(index, matching, first, sends, first + sends, n - sends, out);
     i += n;
   }
   free(all.at);
-  return error;
 }

@@ -3,7 +3,6 @@
  * What NCCL itself reports of communicators while their ranks stand still: if it reports an error,
  * this is why a call does not finish that all members have made.
  */
-#include <errno.h>
 #include <math.h>
 
 #include "analyses/hang/verdict.h"

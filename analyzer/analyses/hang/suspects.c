@@ -2,19 +2,17 @@
  *
  * The ends of the chains of waiting (waits.c), each with the reason why it must be examined first.
  */
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "analyses/hang/suspects.h"
 
-int name_suspect(struct suspect_search *j, u32 rank, enum suspect_reason reason, char *evidence) {
+void name_suspect(struct suspect_search *j, u32 rank, enum suspect_reason reason, char *evidence) {
   if (j->named[rank])
-    return 0;
+    return;
   struct suspect suspect = {.rank = rank, .reason = reason, .evidence = evidence};
   VECTOR_PUSH(&j->waits->suspects, suspect);
   j->named[rank] = true;
-  return 0;
 }
 
 static char *describe_place(const struct suspect_search *j, u32 rank) {
@@ -52,11 +50,11 @@ static void find_waiting_calls(const struct suspect_search *j, u32 **out) {
   *out = waiting;
 }
 
-static int name_silent_rank(struct suspect_search *j, u32 rank, u32 blocked) {
+static void name_silent_rank(struct suspect_search *j, u32 rank, u32 blocked) {
   char *name = verdict_call_name(j->index, call_of(j, blocked)),
        *in = describe_members_in(j, blocked);
   char *at = describe_place(j, rank);
-  return name_suspect(
+  name_suspect(
       j, rank, SUSPECT_SILENT,
       arena_printf(j->index->arena,
                    "Rank %u called %s and the record does not show its end; %s %s in it.%s",
@@ -64,13 +62,15 @@ static int name_silent_rank(struct suspect_search *j, u32 rank, u32 blocked) {
                    j->g->blocked_calls.at[blocked].members_in == 1 ? "waits" : "wait", at));
 }
 
-static int name_absent_rank(struct suspect_search *j, u32 rank, u32 blocked) {
+static void name_absent_rank(struct suspect_search *j, u32 rank, u32 blocked) {
   const struct ledger_rank *absent = &j->index->ledger->ranks[rank];
   const struct member_progress *member =
       member_progress_of(j->index, j->g->blocked_calls.at[blocked].group, rank);
   if (absent->silent && member && member->called != SEQ_UNKNOWN &&
-      member->called >= j->g->blocked_calls.at[blocked].seq)
-    return name_silent_rank(j, rank, blocked);
+      member->called >= j->g->blocked_calls.at[blocked].seq) {
+    name_silent_rank(j, rank, blocked);
+    return;
+  }
   char *name = verdict_call_name(j->index, call_of(j, blocked)),
        *in = describe_members_in(j, blocked);
   char *last = arena_text(j->index->arena, "");
@@ -82,40 +82,37 @@ static int name_absent_rank(struct suspect_search *j, u32 rank, u32 blocked) {
       j->index->arena,
       "Rank %u has not called %s, in which %s %s; it is in no other call either.%s%s", absent->rank,
       name, in, j->g->blocked_calls.at[blocked].members_in == 1 ? "waits" : "wait", last, at);
-  return name_suspect(j, rank, absent->ended ? SUSPECT_ENDED : SUSPECT_ABSENT, evidence);
+  name_suspect(j, rank, absent->ended ? SUSPECT_ENDED : SUSPECT_ABSENT, evidence);
 }
 
 /* A rank without a record may be the one that crashed, or its record was not collected. It is a
  * suspect only if it is the one such rank, and no record leads to another. */
-static int name_unrecorded_rank(struct suspect_search *j) {
+static void name_unrecorded_rank(struct suspect_search *j) {
   const struct waits *w = j->waits;
   if (w->n_unrecorded != 1)
-    return 0;
+    return;
   u32 rank = w->unrecorded[0], blocked = j->waiting[rank];
   char *name = verdict_call_name(j->index, call_of(j, blocked)),
        *in = describe_members_in(j, blocked);
-  return name_suspect(
-      j, rank, SUSPECT_NO_RECORD,
-      arena_printf(j->index->arena, "Rank %u left no record, and %s wait%s for it in %s.",
-                   global(j, rank), in, j->g->blocked_calls.at[blocked].members_in == 1 ? "s" : "",
-                   name));
+  name_suspect(j, rank, SUSPECT_NO_RECORD,
+               arena_printf(j->index->arena, "Rank %u left no record, and %s wait%s for it in %s.",
+                            global(j, rank), in,
+                            j->g->blocked_calls.at[blocked].members_in == 1 ? "s" : "", name));
 }
 
-static int find_absent_ranks(struct suspect_search *j) {
+static void find_absent_ranks(struct suspect_search *j) {
   struct graph *g = j->g;
   find_waiting_calls(j, &j->waiting);
-  int error = 0;
   const u32 *waiting = j->waiting;
   j->waits->unrecorded = arena_array(j->index->arena, size_sum(g->ranks, 1), sizeof(u32));
-  for (u32 r = 0; r < g->ranks && !error; r++) {
+  for (u32 r = 0; r < g->ranks; r++) {
     if (waiting[r] == INDEX_NONE || g->first_edge[r] != g->first_edge[r + 1])
       continue;
     if (j->index->ledger->ranks[r].seen)
-      error = name_absent_rank(j, r, waiting[r]);
+      name_absent_rank(j, r, waiting[r]);
     else
       j->waits->unrecorded[j->waits->n_unrecorded++] = r;
   }
-  return error;
 }
 
 /* --- The only ones left in a call --- */
@@ -131,7 +128,7 @@ static bool is_left_behind(const struct suspect_search *j, u32 rank, u32 blocked
   return verdict_waits_for_all(call_of(j, blocked)->op) || !graph_waits_for_others(j->g, rank);
 }
 
-static int find_ranks_left_behind(struct suspect_search *j) {
+static void find_ranks_left_behind(struct suspect_search *j) {
   struct graph *g = j->g;
   for (u32 r = 0; r < g->ranks; r++) {
     u32 oldest = INDEX_NONE;
@@ -145,16 +142,13 @@ static int find_ranks_left_behind(struct suspect_search *j) {
       continue;
     const struct blocked_call *blocked = &g->blocked_calls.at[oldest];
     char *name = verdict_call_name(j->index, call_of(j, oldest)), *at = describe_place(j, r);
-    int error = name_suspect(
-        j, r, SUSPECT_OLDER_CALLS,
-        arena_printf(j->index->arena,
-                     "Rank %u is still in %s, which %u of the %u members with a record of "
-                     "it have finished.%s",
-                     global(j, r), name, blocked->done, blocked->done + blocked->members_in, at));
-    if (error)
-      return error;
+    name_suspect(j, r, SUSPECT_OLDER_CALLS,
+                 arena_printf(j->index->arena,
+                              "Rank %u is still in %s, which %u of the %u members with a record of "
+                              "it have finished.%s",
+                              global(j, r), name, blocked->done,
+                              blocked->done + blocked->members_in, at));
   }
-  return 0;
 }
 
 /* --- Cycles --- */
@@ -187,7 +181,7 @@ static u32 count_members_in(const struct graph *g, u32 blocked, u32 cycle) {
 }
 
 /* If most ranks of a cycle are in one call, the others are out of order; else all are. */
-static int name_cycle_suspects(struct suspect_search *j, u32 cycle) {
+static void name_cycle_suspects(struct suspect_search *j, u32 cycle) {
   struct graph *g = j->g;
   u32 most = 0, most_node = INDEX_NONE;
   bool tie = false;
@@ -206,20 +200,14 @@ static int name_cycle_suspects(struct suspect_search *j, u32 cycle) {
       with_most |= g->edges.at[e].to == most_node;
     if (!inside || (decided && with_most))
       continue;
-    int error =
-        name_suspect(j, r, decided ? SUSPECT_OTHER_ORDER : SUSPECT_IN_CIRCLE, cycle_evidence(j, r));
-    if (error)
-      return error;
+    name_suspect(j, r, decided ? SUSPECT_OTHER_ORDER : SUSPECT_IN_CIRCLE, cycle_evidence(j, r));
   }
-  return 0;
 }
 
-static int find_cycle_suspects(struct suspect_search *j) {
-  int error = 0;
-  for (u32 c = 0; c < j->g->cycles && !error; c++)
+static void find_cycle_suspects(struct suspect_search *j) {
+  for (u32 c = 0; c < j->g->cycles; c++)
     if (j->g->ranks_in_cycle[c] > 1 && !j->g->waits_outside[c])
-      error = name_cycle_suspects(j, c);
-  return error;
+      name_cycle_suspects(j, c);
 }
 
 /* --- Calls that do not agree --- */
@@ -230,26 +218,22 @@ static enum suspect_reason mismatch_reason(enum match_state state) {
                                 : SUSPECT_OTHER_SIZES;
 }
 
-static int name_mismatched_ranks(struct suspect_search *j, const struct mismatch *m) {
+static void name_mismatched_ranks(struct suspect_search *j, const struct mismatch *m) {
   const struct ledger_group *group = &j->index->ledger->groups[m->group];
-  int error = 0;
-  for (u32 i = 0; i < m->n_ranks && !error; i++)
-    error =
-        name_suspect(j, m->ranks[i], mismatch_reason(m->state),
-                     arena_printf(j->index->arena, "%s %lld of %s: %s.", m->op, (long long)m->seq,
-                                  group->desc ? group->desc : group->name, m->detail));
-  return error;
+  for (u32 i = 0; i < m->n_ranks; i++)
+    name_suspect(j, m->ranks[i], mismatch_reason(m->state),
+                 arena_printf(j->index->arena, "%s %lld of %s: %s.", m->op, (long long)m->seq,
+                              group->desc ? group->desc : group->name, m->detail));
 }
 
 /* Once members are out of step, everything that follows is too: the first mismatch of a group
  * counts, if the group is stuck in one. Mismatches without a majority count only if nothing else
  * does. */
-static int find_mismatched_ranks(struct suspect_search *j, bool decided) {
+static void find_mismatched_ranks(struct suspect_search *j, bool decided) {
   const struct matching *m = j->matching;
   u32 group = INDEX_NONE, first = 0;
   bool done = true;
-  int error = 0;
-  for (u32 i = 0; i < m->mismatches.n && !error; i++) {
+  for (u32 i = 0; i < m->mismatches.n; i++) {
     const struct mismatch *mismatch = &m->mismatches.at[i];
     if (mismatch->state > MATCH_DTYPE)
       continue;
@@ -259,11 +243,10 @@ static int find_mismatched_ranks(struct suspect_search *j, bool decided) {
       done = false;
     }
     if (mismatch->pending && !done && m->mismatches.at[first].minority == decided) {
-      error = name_mismatched_ranks(j, &m->mismatches.at[first]);
+      name_mismatched_ranks(j, &m->mismatches.at[first]);
       done = true;
     }
   }
-  return error;
 }
 
 /* --- All of it --- */
@@ -294,31 +277,27 @@ static void unrecorded_cannot_tell(struct suspect_search *j) {
                                 list);
 }
 
-static int find_suspects(struct suspect_search *j) {
+static void find_suspects(struct suspect_search *j) {
   struct waits *w = j->waits;
-  int error = find_absent_ranks(j);
-  if (!error)
-    error = find_ranks_left_behind(j);
-  if (!error)
-    error = find_cycle_suspects(j);
-  if (!error)
-    error = find_mismatched_ranks(j, true);
-  if (!error && w->suspects.n == 0)
-    error = find_mismatched_ranks(j, false);
-  if (!error && w->suspects.n == 0)
-    error = find_order_suspects(j);
-  if (!error && w->suspects.n == 0)
-    error = name_unrecorded_rank(j);
+  find_absent_ranks(j);
+  find_ranks_left_behind(j);
+  find_cycle_suspects(j);
+  find_mismatched_ranks(j, true);
+  if (w->suspects.n == 0)
+    find_mismatched_ranks(j, false);
+  if (w->suspects.n == 0)
+    find_order_suspects(j);
+  if (w->suspects.n == 0)
+    name_unrecorded_rank(j);
   count_waits(j);
-  if (error || w->suspects.n || w->pending_ranks == 0)
-    return error;
+  if (w->suspects.n || w->pending_ranks == 0)
+    return;
   if (w->n_unrecorded) {
     unrecorded_cannot_tell(j);
-    return 0;
+    return;
   }
-  error = find_root_suspects(j);
+  find_root_suspects(j);
   w->victims -= w->suspects.n; /* that are in that call themselves */
-  return error;
 }
 
 static int by_rank(const void *left, const void *right) {
@@ -326,19 +305,16 @@ static int by_rank(const void *left, const void *right) {
   return (a->rank > b->rank) - (a->rank < b->rank);
 }
 
-int waits_find_suspects(struct call_index *index, const struct matching *matching,
-                        const channel_list *channels, struct waits *waits) {
+void waits_find_suspects(struct call_index *index, const struct matching *matching,
+                         const channel_list *channels, struct waits *waits) {
   struct graph g;
   *waits = (struct waits){.since = NS_UNKNOWN};
   struct suspect_search j = {.g = &g, .index = index, .matching = matching, .waits = waits};
   graph_make(&g, index, channels);
-  int error = 0;
   j.named = arena_array(index->arena, size_sum(g.ranks, 1), sizeof(bool));
-  error = find_suspects(&j);
-  if (!error)
-    waits_list(&g, j.waits);
+  find_suspects(&j);
+  waits_list(&g, j.waits);
   graph_release(&g);
-  if (!error && waits->suspects.n)
+  if (waits->suspects.n)
     qsort(waits->suspects.at, waits->suspects.n, sizeof(*waits->suspects.at), by_rank);
-  return error;
 }

@@ -17,8 +17,8 @@ struct suspect_search {
   u32 *waiting; /* [ranks] the blocked call, with the most ranks in it, that waits for each */
 };
 
-/* Names a rank, once; `evidence` is the caller's arena_printf(). 0, or -ENOMEM. */
-int name_suspect(struct suspect_search *j, u32 rank, enum suspect_reason reason, char *evidence);
+/* Names a rank, once; `evidence` is the caller's arena_printf(). */
+void name_suspect(struct suspect_search *j, u32 rank, enum suspect_reason reason, char *evidence);
 
 static inline const struct ledger_call *call_of(const struct suspect_search *j, u32 blocked) {
   return &j->index->ledger->calls[j->g->blocked_calls.at[blocked].call];
@@ -37,12 +37,11 @@ static inline u64 order_on(const struct suspect_search *j, u32 rank, u32 blocked
              : 0;
 }
 
-/* Ranks that make two calls, which all members have made, in another order than the others. 0, or
- * -ENOMEM. */
-int find_order_suspects(struct suspect_search *j);
+/* Ranks that make two calls, which all members have made, in another order than the others. */
+void find_order_suspects(struct suspect_search *j);
 
 /* The call in which the waiting begins: ranks that have not begun it while most have, or that this
- * is not known. 0, or -ENOMEM. */
-int find_root_suspects(struct suspect_search *j);
+ * is not known. */
+void find_root_suspects(struct suspect_search *j);
 
 #endif

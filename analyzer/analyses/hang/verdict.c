@@ -2,7 +2,6 @@
  *
  * From a ledger of calls to results.check.
  */
-#include <errno.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -114,8 +113,8 @@ static const char *stack_text(const struct ledger_check *m, const struct ledger_
   return text;
 }
 
-static int put_suspect(struct ledger_check *m, u32 rank, enum suspect_reason reason,
-                       const char *evidence) {
+static void put_suspect(struct ledger_check *m, u32 rank, enum suspect_reason reason,
+                        const char *evidence) {
   const struct ledger *ledger = m->index.ledger;
   struct check_suspect *out = &m->check->suspects[m->check->n_suspects++];
   *out = (struct check_suspect){.rank = ledger->ranks[rank].rank,
@@ -124,7 +123,6 @@ static int put_suspect(struct ledger_check *m, u32 rank, enum suspect_reason rea
                                 .evidence = evidence,
                                 .silent = ledger->ranks[rank].silent,
                                 .stack = stack_text(m, oldest_pending(ledger, rank))};
-  return 0;
 }
 
 /* The first disagreement of each group; later ones follow from it. */
@@ -209,39 +207,28 @@ static void put_totals(struct ledger_check *m) {
   check->verdict = verdict_of(check);
 }
 
-static int check_ledger(struct ledger_check *m, const struct ledger *ledger, struct arena *arena) {
+static void check_ledger(struct ledger_check *m, const struct ledger *ledger, struct arena *arena) {
   call_index_make(&m->index, ledger, arena);
-  int error = 0;
-  error = matching_make(&m->index, &m->matching);
-  if (!error)
-    error = messages_match(&m->index, &m->matching, &m->channels);
-  if (!error)
-    error = waits_find_suspects(&m->index, &m->matching, &m->channels, &m->waits);
-  if (!error)
-    add_nccl_reports(&m->index, m->check);
-  if (!error)
-    put_groups(m);
-  if (!error)
-    put_mismatches(m);
-  if (!error)
-    find_desync(m);
-  if (!error)
-    put_suspects(m);
-  if (!error)
-    put_totals(m);
-  return error;
+  matching_make(&m->index, &m->matching);
+  messages_match(&m->index, &m->matching, &m->channels);
+  waits_find_suspects(&m->index, &m->matching, &m->channels, &m->waits);
+  add_nccl_reports(&m->index, m->check);
+  put_groups(m);
+  put_mismatches(m);
+  find_desync(m);
+  put_suspects(m);
+  put_totals(m);
 }
 
-int verdict_of_ledger(const struct ledger *ledger, struct arena *arena,
-                      struct collective_check *check) {
+void verdict_of_ledger(const struct ledger *ledger, struct arena *arena,
+                       struct collective_check *check) {
   struct ledger_check m = {.check = check};
   *check = (struct collective_check){
       .ledger = ledger, .source = ledger->source, .pending_s = (double)NAN, .nccl_ranks = NAN};
-  int error = check_ledger(&m, ledger, arena);
+  check_ledger(&m, ledger, arena);
   free(m.matching.mismatches.at);
   free(m.channels.at);
   free(m.waits.suspects.at);
-  return error;
 }
 
 struct collective_check collective_check_unknown(void) {
@@ -255,10 +242,10 @@ struct collective_check collective_check_unknown(void) {
                                    .nccl_ranks = (double)NAN};
 }
 
-int verdict_analyse(struct analysis *a) {
+void verdict_analyse(struct analysis *a) {
   struct collective_check *check = &a->results->check;
   *check = collective_check_unknown();
-  const struct ledger *ledger;
-  int error = model_ledger(a->model, a->arena, &ledger);
-  return error || !ledger ? error : verdict_of_ledger(ledger, a->arena, check);
+  const struct ledger *ledger = model_ledger(a->model, a->arena);
+  if (ledger)
+    verdict_of_ledger(ledger, a->arena, check);
 }

@@ -101,7 +101,7 @@ struct matching {
   u64 *mismatched_of;
 };
 
-int matching_make(struct call_index *index, struct matching *matching);
+void matching_make(struct call_index *index, struct matching *matching);
 
 /* --- messages.c --- */
 
@@ -114,11 +114,11 @@ struct channel {
 
 typedef VECTOR(struct channel) channel_list;
 
-int messages_match(struct call_index *index, struct matching *matching, channel_list *channels);
+void messages_match(struct call_index *index, struct matching *matching, channel_list *channels);
 
 /* --- nccl_reports.c --- */
 
-/* Fills in nccl, nccl_errors and nccl_ranks of the check. 0, or -ENOMEM. */
+/* Fills in nccl, nccl_errors and nccl_ranks of the check. */
 void add_nccl_reports(const struct call_index *index, struct collective_check *check);
 
 /* Whether NCCL reports an error of the communicator on a rank (index into ledger.ranks): the error;
@@ -146,12 +146,12 @@ struct waits {
   u32 n_list, n_blocked;
 };
 
-int waits_find_suspects(struct call_index *index, const struct matching *matching,
-                        const channel_list *channels, struct waits *waits);
+void waits_find_suspects(struct call_index *index, const struct matching *matching,
+                         const channel_list *channels, struct waits *waits);
 
-/* The whole of it, into results in `arena`. 0, or -ENOMEM. */
-int verdict_of_ledger(const struct ledger *ledger, struct arena *arena,
-                      struct collective_check *check);
+/* The whole of it, into results in `arena`. */
+void verdict_of_ledger(const struct ledger *ledger, struct arena *arena,
+                       struct collective_check *check);
 
 /* "all_to_all 20537 of EXPERT_MODEL_PARALLEL_GROUP (74)" */
 char *verdict_call_name(const struct call_index *index, const struct ledger_call *call);

@@ -2,7 +2,6 @@
  *
  * Who waits for whom, as a list: each call that blocks ranks, and the ranks that it waits for.
  */
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 

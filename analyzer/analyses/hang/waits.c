@@ -17,7 +17,6 @@
  */
 #include "analyses/hang/waits.h"
 
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 

@@ -44,7 +44,7 @@ void graph_release(struct graph *g);
 /* Whether any call that a rank is in waits for another rank. */
 bool graph_waits_for_others(const struct graph *g, u32 rank);
 
-/* wait_list.c: fills the list of `waits`. 0, or -ENOMEM. */
+/* wait_list.c: fills the list of `waits`. */
 void waits_list(const struct graph *g, struct waits *waits);
 
 /* The ranks in a call. NULL without memory. */

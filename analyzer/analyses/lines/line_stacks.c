@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "analyses/lines/line_stacks.h"
 
-#include <errno.h>
 #include <math.h>
 #include <pthread.h>
 #include <stdlib.h>
@@ -43,9 +42,8 @@ struct line_tree {
 };
 
 struct line_tree *line_tree_new(void) {
-  struct line_tree *tree = calloc(1, sizeof(*tree));
-  if (tree)
-    pthread_mutex_init(&tree->lock, NULL);
+  struct line_tree *tree = memory_zeroed(1, sizeof(*tree));
+  pthread_mutex_init(&tree->lock, NULL);
   return tree;
 }
 
@@ -73,13 +71,11 @@ static bool is_same(const struct tree_frame *known, u64 hash, u32 parent,
          strcmp(known->function, text_or_empty(frame->function)) == 0;
 }
 
-static bool grow_slots(struct line_tree *tree) {
+static void grow_slots(struct line_tree *tree) {
   if (tree->frames.n < tree->n_slots / 2)
-    return true;
+    return;
   u32 n = tree->n_slots ? tree->n_slots * 2 : 1024;
-  u32 *slots = calloc(n, sizeof(*slots));
-  if (!slots)
-    return false;
+  u32 *slots = memory_zeroed(n, sizeof(*slots));
   for (u32 i = 0; i < tree->frames.n; i++) {
     u32 slot = (u32)tree->frames.at[i].hash & (n - 1);
     while (slots[slot])
@@ -89,20 +85,15 @@ static bool grow_slots(struct line_tree *tree) {
   free(tree->slots);
   tree->slots = slots;
   tree->n_slots = n;
-  return true;
 }
 
 /* Index of a frame below `parent`, which is made if there is none; the parent's index if there are
- * too many; -ENOMEM in *error. */
-static u32 frame_below(struct line_tree *tree, u32 parent, const struct call_frame *frame,
-                       int *error) {
+ * too many. */
+static u32 frame_below(struct line_tree *tree, u32 parent, const struct call_frame *frame) {
   u64 above = parent == INDEX_NONE ? HASH_SEED : tree->frames.at[parent].hash;
   u64 hash = hash_text(hash_text(above ^ frame->line, frame->file), frame->function);
   hash ^= hash >> 32;
-  if (!grow_slots(tree)) {
-    *error = -ENOMEM;
-    return parent;
-  }
+  grow_slots(tree);
   u32 slot = (u32)hash & (tree->n_slots - 1);
   for (; tree->slots[slot]; slot = (slot + 1) & (tree->n_slots - 1))
     if (is_same(&tree->frames.at[tree->slots[slot] - 1], hash, parent, frame))
@@ -116,10 +107,7 @@ static u32 frame_below(struct line_tree *tree, u32 parent, const struct call_fra
                            .parent = parent,
                            .depth = parent == INDEX_NONE ? 0 : tree->frames.at[parent].depth + 1,
                            .own = call_frame_is_user_code(frame)};
-  if (!new.file || !new.function || !VECTOR_PUSH(&tree->frames, new)) {
-    *error = -ENOMEM;
-    return parent;
-  }
+  VECTOR_PUSH(&tree->frames, new);
   tree->slots[slot] = tree->frames.n;
   return tree->frames.n - 1;
 }
@@ -137,13 +125,12 @@ static void add_sampled(struct line_tree *tree, u32 frame, u32 rank, i64 ns) {
   tree->of_ranks.at[*at - 1].ns += ns;
 }
 
-static int add_stack(struct line_tree *tree, u32 rank, const struct call_sites *sites,
-                     const struct call_stack *stack, const struct stack_cost *cost) {
+static void add_stack(struct line_tree *tree, u32 rank, const struct call_sites *sites,
+                      const struct call_stack *stack, const struct stack_cost *cost) {
   u32 at = INDEX_NONE;
-  int error = 0;
-  for (u32 i = stack->n; i-- > 0 && !error;) { /* innermost first */
-    u32 next = frame_below(tree, at, &sites->frames[stack->frames[i]], &error);
-    if (error || next == at)
+  for (u32 i = stack->n; i-- > 0;) { /* innermost first */
+    u32 next = frame_below(tree, at, &sites->frames[stack->frames[i]]);
+    if (next == at)
       break;
     at = next;
     struct stack_cost *sum = &tree->frames.at[at].cost;
@@ -155,18 +142,15 @@ static int add_stack(struct line_tree *tree, u32 rank, const struct call_sites *
     if (cost->sampled)
       add_sampled(tree, at, rank, cost->sampled);
   }
-  return error;
 }
 
-int line_tree_add(struct line_tree *tree, u32 rank, const struct call_sites *sites,
-                  const struct stack_cost *costs) {
-  int error = 0;
+void line_tree_add(struct line_tree *tree, u32 rank, const struct call_sites *sites,
+                   const struct stack_cost *costs) {
   pthread_mutex_lock(&tree->lock);
-  for (u32 i = 0; i < sites->n_stacks && !error; i++)
+  for (u32 i = 0; i < sites->n_stacks; i++)
     if (sum_of(&costs[i]) > 0)
-      error = add_stack(tree, rank, sites, &sites->stacks[i], &costs[i]);
+      add_stack(tree, rank, sites, &sites->stacks[i], &costs[i]);
   pthread_mutex_unlock(&tree->lock);
-  return error;
 }
 
 /* --- of ranks that are reduced: frames, then stacks of them --- */
@@ -287,19 +271,17 @@ static u32 worst_straggler(const struct results *r) {
   return worst;
 }
 
-/* What was sampled on the worst straggler and on those that are none. 0, or -ENOMEM. */
-static int split_ranks(struct listing *l) {
+/* What was sampled on the worst straggler and on those that are none. */
+static void split_ranks(struct listing *l) {
   struct analysis *a = l->a;
   struct results *r = a->results;
   u32 worst = r->n_ranks == a->model->n_ranks ? worst_straggler(r) : INDEX_NONE;
-  l->late_ns = calloc(l->tree->frames.n + 1u, sizeof(*l->late_ns));
-  l->peers_ns = calloc(l->tree->frames.n + 1u, sizeof(*l->peers_ns));
+  l->late_ns = memory_zeroed(size_sum(l->tree->frames.n, 1), sizeof(*l->late_ns));
+  l->peers_ns = memory_zeroed(size_sum(l->tree->frames.n, 1), sizeof(*l->peers_ns));
   r->lines.stacks_rank = worst == INDEX_NONE ? INDEX_NONE : a->model->ranks[worst].rank;
   l->late_steps = l->peers_steps = NAN;
-  if (!l->late_ns || !l->peers_ns)
-    return -ENOMEM;
   if (worst == INDEX_NONE)
-    return 0;
+    return;
   l->peers_steps = 0;
   for (u32 rank = 0; rank < r->n_ranks; rank++)
     if (rank == worst)
@@ -313,10 +295,9 @@ static int split_ranks(struct listing *l) {
     else if (!r->ranks[of->rank].straggler)
       l->peers_ns[of->frame] += of->ns;
   }
-  return 0;
 }
 
-static int list_frame(struct listing *l, const struct tree_frame *frame) {
+static void list_frame(struct listing *l, const struct tree_frame *frame) {
   struct lines_result *lines = &l->a->results->lines;
   const struct stack_cost *cost = &frame->cost;
   lines->stacks[lines->n_stacks] = (struct line_stack){
@@ -332,54 +313,45 @@ static int list_frame(struct listing *l, const struct tree_frame *frame) {
       .late_ms = ns_to_ms(l->late_ns[frame - l->tree->frames.at]) / l->late_steps,
       .peers_ms = ns_to_ms(l->peers_ns[frame - l->tree->frames.at]) / l->peers_steps,
   };
-  const struct line_stack *out = &lines->stacks[lines->n_stacks++];
-  return out->place && out->function ? 0 : -ENOMEM;
+  lines->n_stacks++;
 }
 
 /* A frame, what it calls, and so on: from one to the next without recursion, however deep. */
-static int list_frames(struct listing *l, u32 outermost) {
-  int error = 0;
-  for (u32 at = outermost; at && !error;) {
-    error = list_frame(l, &l->tree->frames.at[at - 1]);
+static void list_frames(struct listing *l, u32 outermost) {
+  for (u32 at = outermost; at;) {
+    list_frame(l, &l->tree->frames.at[at - 1]);
     u32 go = l->first[at - 1];
     for (; !go && at; at = l->tree->frames.at[at - 1].parent + 1) /* INDEX_NONE + 1 is 0 */
       go = l->next[at - 1];
     at = go;
   }
-  return error;
 }
 
-int line_tree_list(struct line_tree *tree, struct analysis *a, double steps, double idle_steps,
-                   bool busy_known) {
+void line_tree_list(struct line_tree *tree, struct analysis *a, double steps, double idle_steps,
+                    bool busy_known) {
   struct lines_result *lines = &a->results->lines;
   u32 n = tree->frames.n, outermost = 0;
   struct listing l = {
       .a = a, .tree = tree, .steps = steps, .idle_steps = idle_steps, .busy_known = busy_known};
-  l.kept = malloc((n + 1u) * sizeof(struct tree_frame *));
-  l.first = calloc(n + 1u, sizeof(*l.first));
-  l.next = calloc(n + 1u, sizeof(*l.next));
+  l.kept = memory_array(size_sum(n, 1), sizeof(struct tree_frame *));
+  l.first = memory_zeroed(size_sum(n, 1), sizeof(*l.first));
+  l.next = memory_zeroed(size_sum(n, 1), sizeof(*l.next));
   l.n_kept = n < LINE_STACKS_LISTED ? n : LINE_STACKS_LISTED;
-  lines->stacks = arena_array(a->arena, l.n_kept + 1u, sizeof(*lines->stacks));
-  int error = l.kept && l.first && l.next && lines->stacks ? 0 : -ENOMEM;
-  for (u32 i = 0; i < n && !error; i++)
+  lines->stacks = arena_array(a->arena, size_sum(l.n_kept, 1), sizeof(*lines->stacks));
+  for (u32 i = 0; i < n; i++)
     l.kept[i] = &tree->frames.at[i];
-  if (!error)
-    error = split_ranks(&l);
-  if (!error)
-    qsort(l.kept, n, sizeof(struct tree_frame *), by_cost);
-  for (u32 i = l.n_kept;
-       i-- > 0 && !error;) { /* so that the most expensive one comes first in its list */
+  split_ranks(&l);
+  qsort(l.kept, n, sizeof(struct tree_frame *), by_cost);
+  for (u32 i = l.n_kept; i-- > 0;) { /* so that the most expensive one comes first in its list */
     u32 index = (u32)(l.kept[i] - tree->frames.at), parent = l.kept[i]->parent;
     u32 *list = parent == INDEX_NONE ? &outermost : &l.first[parent];
     l.next[index] = *list;
     *list = index + 1;
   }
-  if (!error)
-    error = list_frames(&l, outermost);
+  list_frames(&l, outermost);
   free(l.kept);
   free(l.first);
   free(l.next);
   free(l.late_ns);
   free(l.peers_ns);
-  return error;
 }

@@ -21,9 +21,9 @@ struct line_tree;
 struct line_tree *line_tree_new(void);
 void line_tree_free(struct line_tree *tree);
 
-/* Adds a rank's: [sites->n_stacks] costs. From any thread. 0, or -ENOMEM. */
-int line_tree_add(struct line_tree *tree, u32 rank, const struct call_sites *sites,
-                  const struct stack_cost *costs);
+/* Adds a rank's: [sites->n_stacks] costs. From any thread. */
+void line_tree_add(struct line_tree *tree, u32 rank, const struct call_sites *sites,
+                   const struct stack_cost *costs);
 
 /* What line_tree_add() is given, for a rank that is reduced; and that, read and added. */
 struct carrier;
@@ -32,9 +32,8 @@ void line_tree_write(const struct call_sites *sites, const struct stack_cost *co
 void line_tree_read(struct line_tree *tree, u32 rank, struct carrier *c);
 
 /* Sets results->lines.stacks, and of what was sampled also a straggler's beside its peers'; figures
- * are divided by `steps`, idle time by
- * `idle_steps` (NAN: not known). 0, or -ENOMEM. */
-int line_tree_list(struct line_tree *tree, struct analysis *a, double steps, double idle_steps,
-                   bool busy_known);
+ * are divided by `steps`, idle time by `idle_steps` (NAN: not known). */
+void line_tree_list(struct line_tree *tree, struct analysis *a, double steps, double idle_steps,
+                    bool busy_known);
 
 #endif

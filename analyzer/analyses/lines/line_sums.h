@@ -52,13 +52,13 @@ int line_sums_by_line(const void *left, const void *right);
 struct stack_cost;
 
 /* sampled_lines.c: adds what was sampled on the rank of the timeline to `sums` [frames], of which
- * line_of_stack[] says the one of each stack, and to `costs` [stacks]. 0, or -ENOMEM. */
-int sampled_lines_rank(struct analysis *a, const struct timeline *timeline,
-                       const u32 *line_of_stack, struct line_sum *sums, struct stack_cost *costs,
-                       struct arena *scratch, struct line_sums *out);
+ * line_of_stack[] says the one of each stack, and to `costs` [stacks]. */
+void sampled_lines_rank(struct analysis *a, const struct timeline *timeline,
+                        const u32 *line_of_stack, struct line_sum *sums, struct stack_cost *costs,
+                        struct arena *scratch, struct line_sums *out);
 
-/* Fills in the samples of the ranks' results. 0, or -ENOMEM. */
-int sampled_lines_summarise(struct analysis *a);
+/* Fills in the samples of the ranks' results. */
+void sampled_lines_summarise(struct analysis *a);
 
 struct sampled_line;
 
@@ -66,7 +66,7 @@ struct sampled_line;
 struct sampled_line *line_of_part(struct analysis *a, const struct sampled_part *part);
 
 /* slow_parts.c: for each rank, the part of the program that takes longer there than on its peers;
- * of a straggler, one that explains why it is late. 0, or -ENOMEM. */
-int slow_parts_summarise(struct analysis *a);
+ * of a straggler, one that explains why it is late. */
+void slow_parts_summarise(struct analysis *a);
 
 #endif

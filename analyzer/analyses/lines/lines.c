@@ -9,7 +9,6 @@
 #include "analyses/analyses.h"
 #include "analyses/carry_found.h"
 
-#include <errno.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,6 +16,7 @@
 #include "analyses/lines/line_stacks.h"
 #include "analyses/lines/line_sums.h"
 #include "analyses/queries.h"
+#include "base/checked_memory.h"
 #include "base/hash.h"
 #include "base/intervals.h"
 #include "model/span_call_sites.h"
@@ -34,11 +34,10 @@ struct counting {
   double waits, waits_known, launches, launches_known;
 };
 
-int lines_prepare(struct analysis *a) {
-  a->line_sums = calloc(a->model->n_ranks + 1u, sizeof(*a->line_sums));
+void lines_prepare(struct analysis *a) {
+  a->line_sums = memory_zeroed(size_sum(a->model->n_ranks, 1), sizeof(*a->line_sums));
   a->line_tree = line_tree_new();
   a->results->lines.stacks_rank = INDEX_NONE;
-  return a->line_sums && a->line_tree ? 0 : -ENOMEM;
 }
 
 void lines_free(struct analysis *a) {
@@ -163,10 +162,8 @@ static void unite_busy(struct counting *c, struct arena *arena) {
 }
 
 /* The lines that something came from. Their texts are copied, because the timeline is released. */
-static int copy_lines(struct counting *c, struct line_sums *out) {
-  out->at = arena_array(&out->arena, c->sites->n_frames + 1u, sizeof(*out->at));
-  if (!out->at)
-    return -ENOMEM;
+static void copy_lines(struct counting *c, struct line_sums *out) {
+  out->at = arena_array(&out->arena, size_sum(c->sites->n_frames, 1), sizeof(*out->at));
   for (u32 i = 0; i < c->sites->n_frames; i++) {
     if (!c->sums[i].calls && !c->sums[i].host_ns && !c->sums[i].worker_ns)
       continue;
@@ -176,51 +173,42 @@ static int copy_lines(struct counting *c, struct line_sums *out) {
     sum->file = arena_text(&out->arena, frame->file);
     sum->function = arena_text(&out->arena, frame->function ? frame->function : "");
     sum->line = frame->line;
-    if (!sum->file || !sum->function)
-      return -ENOMEM;
   }
-  return 0;
 }
 
-int lines_rank(struct analysis *a, const struct timeline *timeline) {
+void lines_rank(struct analysis *a, const struct timeline *timeline) {
   const struct call_sites *sites = timeline->call_sites;
   bool known = sites != NULL;
   struct carrier *keeps = analysis_keeps(a, timeline->rank);
   if (keeps)
     CARRY(keeps, &known);
   if (!sites)
-    return 0;
+    return;
   struct arena scratch = {0};
   struct counting c = {.a = a, .t = timeline, .sites = sites};
-  c.sums = arena_array(&scratch, sites->n_frames + 1u, sizeof(*c.sums));
-  c.line_of_stack = arena_array(&scratch, sites->n_stacks + 1u, sizeof(*c.line_of_stack));
-  c.costs = arena_array(&scratch, sites->n_stacks + 1u, sizeof(*c.costs));
-  int error = 0;
+  c.sums = arena_array(&scratch, size_sum(sites->n_frames, 1), sizeof(*c.sums));
+  c.line_of_stack = arena_array(&scratch, size_sum(sites->n_stacks, 1), sizeof(*c.line_of_stack));
+  c.costs = arena_array(&scratch, size_sum(sites->n_stacks, 1), sizeof(*c.costs));
   unite_busy(&c, &scratch);
-  if (!error) {
-    u32 cursor = 0;
-    for (u32 i = 0; i < sites->n_stacks; i++)
-      c.line_of_stack[i] = call_stack_line(sites, &sites->stacks[i]);
-    for (u32 i = 0; i < timeline->n_spans; i++) {
-      if (SPAN_ON_DEVICE(timeline->spans[i].kind))
-        add_device_span(&c, i, &cursor);
-      else
-        add_host_span(&c, i);
-    }
-    struct line_sums *out = &a->line_sums[timeline->rank];
-    out->sites = sites->n_sites;
-    out->of_functions = sites->of_functions;
-    scale_to_all_calls(&c, out);
-    error = sampled_lines_rank(a, timeline, c.line_of_stack, c.sums, c.costs, &scratch, out);
-    if (!error)
-      error = copy_lines(&c, out);
-    if (!error)
-      error = line_tree_add(a->line_tree, timeline->rank, sites, c.costs);
-    if (!error && keeps)
-      line_tree_write(sites, c.costs, keeps);
+  u32 cursor = 0;
+  for (u32 i = 0; i < sites->n_stacks; i++)
+    c.line_of_stack[i] = call_stack_line(sites, &sites->stacks[i]);
+  for (u32 i = 0; i < timeline->n_spans; i++) {
+    if (SPAN_ON_DEVICE(timeline->spans[i].kind))
+      add_device_span(&c, i, &cursor);
+    else
+      add_host_span(&c, i);
   }
+  struct line_sums *out = &a->line_sums[timeline->rank];
+  out->sites = sites->n_sites;
+  out->of_functions = sites->of_functions;
+  scale_to_all_calls(&c, out);
+  sampled_lines_rank(a, timeline, c.line_of_stack, c.sums, c.costs, &scratch, out);
+  copy_lines(&c, out);
+  line_tree_add(a->line_tree, timeline->rank, sites, c.costs);
+  if (keeps)
+    line_tree_write(sites, c.costs, keeps);
   arena_release(&scratch);
-  return error;
 }
 
 u32 line_key(const char *file, u32 line, const char *function) {
@@ -322,7 +310,7 @@ char *line_place(struct analysis *a, const char *whole, u32 line, const char *fu
   return arena_printf(a->arena, "%s:%u", file, line);
 }
 
-static int list_lines(struct analysis *a, const struct line_sum *all, u32 n) {
+static void list_lines(struct analysis *a, const struct line_sum *all, u32 n) {
   struct lines_result *lines = &a->results->lines;
   double steps = rank_steps(a);
   double idle_steps = steps;
@@ -333,13 +321,9 @@ static int list_lines(struct analysis *a, const struct line_sum *all, u32 n) {
     sampled |= a->line_sums[r].samples > 0;
     idle_steps -= a->line_sums[r].sites && a->line_sums[r].idle_unknown ? line_steps_of(a, r) : 0;
   }
-  int error = line_tree_list(a->line_tree, a, steps,
-                             busy_known && idle_steps > 0 ? idle_steps : NAN, busy_known);
-  if (error)
-    return error;
-  lines->at = arena_array(a->arena, n + 1u, sizeof(*lines->at));
-  if (!lines->at)
-    return -ENOMEM;
+  line_tree_list(a->line_tree, a, steps, busy_known && idle_steps > 0 ? idle_steps : NAN,
+                 busy_known);
+  lines->at = arena_array(a->arena, size_sum(n, 1), sizeof(*lines->at));
   for (u32 i = 0; i < n; i++) {
     const struct line_sum *sum = &all[i];
     struct line_result *out = &lines->at[i];
@@ -365,11 +349,8 @@ static int list_lines(struct analysis *a, const struct line_sum *all, u32 n) {
         .without_ms = NAN,
         .backward = (double)sum->of_backward / (double)sum->calls,
     };
-    if (!out->place || !out->file || !out->function)
-      return -ENOMEM;
     lines->n_at++;
   }
-  return 0;
 }
 
 /* The trace's reason why lines are not known: "lines=..." among its features. */
@@ -385,7 +366,7 @@ static const char *find_reason(struct analysis *a) {
   return NULL;
 }
 
-int lines_summarise(struct analysis *a) {
+void lines_summarise(struct analysis *a) {
   struct lines_result *lines = &a->results->lines;
   u32 n = 0;
   bool functions = false;
@@ -397,19 +378,17 @@ int lines_summarise(struct analysis *a) {
   if (!lines->sites) {
     lines->sites = lines->known = NAN;
     lines->reason = find_reason(a);
-    return 0;
+    return;
   }
   lines->of_functions = functions ? ANSWER_YES : ANSWER_NO;
-  struct line_sum *all = malloc((n + 1u) * sizeof(*all));
-  if (!all)
-    return -ENOMEM;
+  struct line_sum *all = memory_array(size_sum(n, 1), sizeof(*all));
   n = 0;
   for (u32 r = 0; r < a->model->n_ranks; r++)
     for (u32 i = 0; i < a->line_sums[r].n; i++)
       all[n++] = a->line_sums[r].at[i];
   u32 known = merge_lines(all, n);
   lines->known = known;
-  int error = list_lines(a, all, known < LINES_LISTED ? known : LINES_LISTED);
+  list_lines(a, all, known < LINES_LISTED ? known : LINES_LISTED);
   free(all);
-  return error ? error : sampled_lines_summarise(a);
+  sampled_lines_summarise(a);
 }

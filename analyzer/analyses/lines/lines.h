@@ -39,21 +39,21 @@ struct step_line {
 };
 
 /* Of the steps of these slices (sampled_parts.h), which take `ms` longer than the other steps of
- * training. `rank` (an index) alone does it, INDEX_NONE: not known. 0, or -ENOMEM. */
-int step_line_find(struct analysis *a, const bool *slices, u32 rank, double ms,
-                   struct step_line *found);
+ * training. `rank` (an index) alone does it, INDEX_NONE: not known. */
+void step_line_find(struct analysis *a, const bool *slices, u32 rank, double ms,
+                    struct step_line *found);
 
 /* How much of the time that a job spends in none of its phases is forward passes that it does not
  * mark, by samples inside calls of modules; 0 if it marks them, or if there are no samples. */
 double lines_unmarked_forward(const struct analysis *a);
 
 /* The same of a kind of other work (index into results.other_work). */
-int step_line_of_work(struct analysis *a, u32 kind, struct step_line *found);
+void step_line_of_work(struct analysis *a, u32 kind, struct step_line *found);
 
 /* The same of steps of training (by step of the model, of those analysed); nothing is found where
  * the run has so many steps that several are sampled as one. */
-int step_line_of_long_steps(struct analysis *a, const bool *is_long, double ms,
-                            struct step_line *found);
+void step_line_of_long_steps(struct analysis *a, const bool *is_long, double ms,
+                             struct step_line *found);
 
 /* Distinguishes a line from others, the same on all ranks; never 0. */
 u32 line_key(const char *file, u32 line, const char *function);

@@ -42,8 +42,6 @@ static void set_activity(const struct sampled_part *part, struct sampled_line *l
 
 struct sampled_line *line_of_part(struct analysis *a, const struct sampled_part *part) {
   struct sampled_line *line = arena_alloc(a->arena, sizeof(*line));
-  if (!line)
-    return NULL;
   *line =
       (struct sampled_line){.in_workers = part->kind == WORKER_LINE,
                             .is_line = part->kind != OWN_FUNCTION && part->kind != OWN_ACTIVITY};
@@ -57,5 +55,5 @@ struct sampled_line *line_of_part(struct analysis *a, const struct sampled_part 
   line->where = line->is_line ? arena_printf(a->arena, "at %s", line->place)
                               : arena_printf(a->arena, "in %s() (%s)", part->function, line->place);
   set_activity(part, line);
-  return line->place && line->function && line->where ? line : NULL;
+  return line;
 }

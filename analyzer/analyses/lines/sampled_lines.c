@@ -3,7 +3,6 @@
  * Where the threads that train and the data loader workers of each rank were, from samples, also
  * where no call is hooked.
  */
-#include <errno.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,16 +16,15 @@
 static const double samples_least = 5;
 
 /* The union of a timeline's phases of training: the data phases, or all. */
-static int phases_of(const struct timeline *t, bool data, struct arena *scratch,
-                     struct intervals *phases) {
-  phases->at = arena_array(scratch, t->n_spans + 1u, sizeof(*phases->at));
-  for (u32 i = 0; phases->at && i < t->n_spans; i++) {
+static void phases_of(const struct timeline *t, bool data, struct arena *scratch,
+                      struct intervals *phases) {
+  phases->at = arena_array(scratch, size_sum(t->n_spans, 1), sizeof(*phases->at));
+  for (u32 i = 0; i < t->n_spans; i++) {
     const struct span *span = &t->spans[i];
     if (span->kind == SPAN_PHASE && span->category != TSCOPE_PHASE_USER &&
         (!data || span->category == TSCOPE_PHASE_DATA))
       intervals_append(phases, span->start, span->end);
   }
-  return phases->at ? 0 : -ENOMEM;
 }
 
 /* Whether a moment is in one of them; the next call's is not before this one's. */
@@ -38,33 +36,29 @@ static bool is_within(const struct intervals *set, u32 *cursor, i64 time) {
 
 /* The times for which the host waits, as far as they do not overlap: what it does then is nothing
  * of its own. */
-static int waits_of(const struct timeline *t, struct arena *scratch, struct intervals *waits) {
-  waits->at = arena_array(scratch, t->n_spans + 1u, sizeof(*waits->at));
-  for (u32 i = 0; waits->at && i < t->n_spans; i++)
+static void waits_of(const struct timeline *t, struct arena *scratch, struct intervals *waits) {
+  waits->at = arena_array(scratch, size_sum(t->n_spans, 1), sizeof(*waits->at));
+  for (u32 i = 0; i < t->n_spans; i++)
     if (t->spans[i].kind == SPAN_COMM_WAIT || t->spans[i].kind == SPAN_SYNC)
       intervals_append(waits, t->spans[i].start, t->spans[i].end);
-  return waits->at ? 0 : -ENOMEM;
 }
 
-static int keep_last(const struct call_sites *sites, const u32 *line_of_stack,
-                     struct line_sums *out) {
+static void keep_last(const struct call_sites *sites, const u32 *line_of_stack,
+                      struct line_sums *out) {
   u32 i = sites->n_samples;
   while (i > 0 && (sites->samples[i - 1].child || sites->samples[i - 1].beside ||
                    sites->samples[i - 1].after_call))
     i--;
   u32 frame = i ? line_of_stack[sites->samples[i - 1].stack] : INDEX_NONE;
   if (frame == INDEX_NONE || !sites->frames[frame].file)
-    return 0;
+    return;
   const struct call_frame *from = &sites->frames[frame];
   out->last = arena_alloc(&out->arena, sizeof(*out->last));
-  if (!out->last)
-    return -ENOMEM;
   *out->last = (struct call_frame){
       .file = arena_text(&out->arena, from->file),
       .function = from->function ? arena_text(&out->arena, from->function) : NULL,
       .line = from->line,
       .first_line = from->first_line};
-  return out->last->file ? 0 : -ENOMEM;
 }
 
 static bool is_worker_start(const struct call_frame *frame) {
@@ -177,17 +171,17 @@ static void add_looks(struct moments *m, const struct line_sample *sample, u32 f
     add_look(m, sample, frame, sample->time - k * interval, sample->represented_ns / looks);
 }
 
-int sampled_lines_rank(struct analysis *a, const struct timeline *t, const u32 *line_of_stack,
-                       struct line_sum *sums, struct stack_cost *costs, struct arena *scratch,
-                       struct line_sums *out) {
+void sampled_lines_rank(struct analysis *a, const struct timeline *t, const u32 *line_of_stack,
+                        struct line_sum *sums, struct stack_cost *costs, struct arena *scratch,
+                        struct line_sums *out) {
   const struct call_sites *sites = t->call_sites;
   out->fewer = sites->fewer;
   struct moments m = {.a = a, .t = t, .sums = sums, .costs = costs, .out = out};
   m.parts = parts_collect_new(sites, scratch);
   m.in_module = marks_forward(t) ? NULL : stacks_in_modules(sites, scratch);
-  if (!m.parts || phases_of(t, true, scratch, &m.data) < 0 ||
-      phases_of(t, false, scratch, &m.all) < 0 || waits_of(t, scratch, &m.waits) < 0)
-    return -ENOMEM;
+  phases_of(t, true, scratch, &m.data);
+  phases_of(t, false, scratch, &m.all);
+  waits_of(t, scratch, &m.waits);
   for (u32 i = 0; i < sites->n_samples; i++) {
     const struct line_sample *sample = &sites->samples[i];
     bool worker = false;
@@ -200,8 +194,8 @@ int sampled_lines_rank(struct analysis *a, const struct timeline *t, const u32 *
     if (frame != INDEX_NONE && !sample->after_call)
       add_looks(&m, sample, frame, sites->sample_ns);
   }
-  int error = parts_collect_end(m.parts, a, t->rank, &out->arena, &out->parts);
-  return error ? error : keep_last(sites, line_of_stack, out);
+  parts_collect_end(m.parts, a, t->rank, &out->arena, &out->parts);
+  keep_last(sites, line_of_stack, out);
 }
 
 enum { WORKERS, INPUT, OUTSIDE, KINDS };
@@ -221,15 +215,13 @@ static int by_line(const void *left, const void *right) {
 
 static struct sampled_line *sampled_line_new(struct analysis *a, const struct line_sum *sum) {
   struct sampled_line *line = arena_alloc(a->arena, sizeof(*line));
-  if (!line)
-    return NULL;
   *line = (struct sampled_line){.place = line_place(a, sum->file, sum->line, sum->function),
                                 .function = arena_text(a->arena, sum->function)};
-  return line->place && line->function ? line : NULL;
+  return line;
 }
 
 /* The line at which the input takes most time: of the workers, if there are any. */
-static int set_input_line(struct analysis *a, const struct line_on_rank *line) {
+static void set_input_line(struct analysis *a, const struct line_on_rank *line) {
   const struct line_sums *sums = &a->line_sums[line->rank];
   struct rank_result *rank = &a->results->ranks[line->rank];
   double least_ns = samples_least * sums->parts.sample_ns;
@@ -237,14 +229,11 @@ static int set_input_line(struct analysis *a, const struct line_on_rank *line) {
   double ns = (double)line->ns[workers ? WORKERS : INPUT];
   double share = ns / (double)(workers ? sums->worker_ns : sums->input_ns);
   if (!(ns >= least_ns) || (rank->input_line && rank->input_line->share >= share))
-    return 0;
+    return;
   struct sampled_line *best = sampled_line_new(a, line->sum);
-  if (!best)
-    return -ENOMEM;
   best->share = share;
   best->in_workers = workers;
   rank->input_line = best;
-  return 0;
 }
 
 double lines_unmarked_forward(const struct analysis *a) {
@@ -257,20 +246,17 @@ double lines_unmarked_forward(const struct analysis *a) {
 }
 
 /* The line at which most of the time outside the phases goes. */
-static int set_outside_line(struct analysis *a, const struct line_on_rank *line) {
+static void set_outside_line(struct analysis *a, const struct line_on_rank *line) {
   struct rank_result *rank = &a->results->ranks[line->rank];
   const struct line_sums *sums = &a->line_sums[line->rank];
   double ns = (double)line->ns[OUTSIDE], share = ns / (double)sums->outside_ns;
   if (!(ns >= samples_least * sums->parts.sample_ns) ||
       (rank->outside_line && rank->outside_line->share >= share))
-    return 0;
+    return;
   struct sampled_line *best = sampled_line_new(a, line->sum);
-  if (!best)
-    return -ENOMEM;
   best->share = share;
   best->ms = ns_to_ms((i64)ns) / line_steps_of(a, line->rank);
   rank->outside_line = best;
-  return 0;
 }
 
 /* Adds up the entries of the same line and rank; returns how many are left. */
@@ -287,7 +273,7 @@ static u32 merge_entries(struct line_on_rank *all, u32 n) {
   return kept;
 }
 
-static int compare_lines(struct analysis *a, struct line_on_rank *all) {
+static void compare_lines(struct analysis *a, struct line_on_rank *all) {
   u32 n = 0;
   for (u32 r = 0; r < a->model->n_ranks; r++)
     for (u32 i = 0; i < a->line_sums[r].n; i++) {
@@ -295,24 +281,21 @@ static int compare_lines(struct analysis *a, struct line_on_rank *all) {
       all[n++] =
           (struct line_on_rank){sum, r, {sum->worker_ns, sum->host_input_ns, sum->host_outside_ns}};
     }
-  int error = 0;
   n = merge_entries(all, n);
-  for (u32 i = 0; i < n && !error; i++) {
-    error = set_input_line(a, &all[i]);
-    if (!error)
-      error = set_outside_line(a, &all[i]);
+  for (u32 i = 0; i < n; i++) {
+    set_input_line(a, &all[i]);
+    set_outside_line(a, &all[i]);
   }
-  return error;
 }
 
-int sampled_lines_summarise(struct analysis *a) {
+void sampled_lines_summarise(struct analysis *a) {
   u32 n = 0;
   if (a->results->n_ranks != a->model->n_ranks)
-    return 0;
+    return;
   for (u32 r = 0; r < a->model->n_ranks; r++)
     n += a->line_sums[r].n;
-  struct line_on_rank *all = malloc((n + 1u) * sizeof(*all));
-  int error = all ? compare_lines(a, all) : -ENOMEM;
+  struct line_on_rank *all = memory_array(size_sum(n, 1), sizeof(*all));
+  compare_lines(a, all);
   free(all);
-  return error ? error : slow_parts_summarise(a);
+  slow_parts_summarise(a);
 }

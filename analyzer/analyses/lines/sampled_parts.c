@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "analyses/lines/sampled_parts.h"
 
-#include <errno.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -45,12 +44,10 @@ u32 slice_of_step(const struct analysis *a, u32 step) {
 
 struct part_collector *parts_collect_new(const struct call_sites *sites, struct arena *scratch) {
   struct part_collector *c = arena_alloc(scratch, sizeof(*c));
-  if (!c)
-    return NULL;
   *c = (struct part_collector){.sites = sites};
-  c->stack_ns = arena_array(scratch, sites->n_stacks + 1u, sizeof(*c->stack_ns));
-  c->line_part = arena_array(scratch, sites->n_stacks + 1u, sizeof(*c->line_part));
-  return c->stack_ns && c->line_part ? c : NULL;
+  c->stack_ns = arena_array(scratch, size_sum(sites->n_stacks, 1), sizeof(*c->stack_ns));
+  c->line_part = arena_array(scratch, size_sum(sites->n_stacks, 1), sizeof(*c->line_part));
+  return c;
 }
 
 static u64 key_of(enum part_kind kind, const struct call_frame *frame) {
@@ -137,24 +134,21 @@ static void copy_frame(struct arena *arena, struct call_frame *to, const struct 
 }
 
 /* The callers of the innermost frame of the user's own. */
-static int copy_path(const struct part_collector *c, const struct open_part *part,
-                     struct arena *arena, struct sampled_part *out) {
+static void copy_path(const struct part_collector *c, const struct open_part *part,
+                      struct arena *arena, struct sampled_part *out) {
   const struct call_stack *stack = &c->sites->stacks[part->most_stack];
   bool inside = false;
   out->path = arena_array(arena, PATH_FRAMES, sizeof(*out->path));
-  if (!out->path)
-    return -ENOMEM;
   for (u32 i = 0; i < stack->n && out->n_path < PATH_FRAMES; i++) {
     const struct call_frame *frame = &c->sites->frames[stack->frames[i]];
     if (inside && call_frame_is_user_code(frame))
       copy_frame(arena, &out->path[out->n_path++], frame);
     inside |= stack->frames[i] == part->frame || call_frame_is_user_code(frame);
   }
-  return 0;
 }
 
-static int copy_part(const struct part_collector *c, const struct open_part *part,
-                     struct arena *arena, struct sampled_part *out) {
+static void copy_part(const struct part_collector *c, const struct open_part *part,
+                      struct arena *arena, struct sampled_part *out) {
   struct call_frame frame = {.file = "", .function = "", .line = part->frame};
   if (part->kind != OWN_ACTIVITY)
     copy_frame(arena, &frame, &c->sites->frames[part->frame]);
@@ -168,18 +162,14 @@ static int copy_part(const struct part_collector *c, const struct open_part *par
                                .gil_ns = part->gil_ns,
                                .n_times = part->times.n};
   memcpy(out->activity_ns, part->activity_ns, sizeof(out->activity_ns));
-  out->times = arena_array(arena, part->times.n + 1u, sizeof(*out->times));
-  if (!frame.file || !frame.function || !out->times)
-    return -ENOMEM;
+  out->times = arena_array(arena, size_sum(part->times.n, 1), sizeof(*out->times));
   memcpy(out->times, part->times.at, part->times.n * sizeof(*out->times));
-  return part->most_ns && (double)part->ns >= path_least_share * (double)c->ns
-             ? copy_path(c, part, arena, out)
-             : 0;
+  if (part->most_ns && (double)part->ns >= path_least_share * (double)c->ns)
+    copy_path(c, part, arena, out);
 }
 
-int parts_collect_end(struct part_collector *c, const struct analysis *a, u32 rank,
-                      struct arena *arena, struct rank_parts *out) {
-  int error = 0;
+void parts_collect_end(struct part_collector *c, const struct analysis *a, u32 rank,
+                       struct arena *arena, struct rank_parts *out) {
   for (u32 i = 0; i < c->sites->n_stacks; i++) {
     struct open_part *part = c->line_part[i] ? &c->parts.at[c->line_part[i] - 1] : NULL;
     if (part && c->stack_ns[i] > part->most_ns) {
@@ -187,15 +177,13 @@ int parts_collect_end(struct part_collector *c, const struct analysis *a, u32 ra
       part->most_stack = i;
     }
   }
-  out->at = arena_array(arena, c->parts.n + 1u, sizeof(*out->at));
+  out->at = arena_array(arena, size_sum(c->parts.n, 1), sizeof(*out->at));
   out->sample_ns = c->samples ? (double)c->ns / (double)c->samples : NAN;
   for (u32 s = a->first_step; !a->whole_run && s < a->model->steps.n; s++)
     out->steps[slice_of_step(a, s)] += analysis_has_step(a, rank, s);
-  error = out->at ? 0 : -ENOMEM;
-  for (u32 i = 0; i < c->parts.n && !error; i++)
-    error = copy_part(c, &c->parts.at[i], arena, &out->at[out->n++]);
+  for (u32 i = 0; i < c->parts.n; i++)
+    copy_part(c, &c->parts.at[i], arena, &out->at[out->n++]);
   for (u32 i = 0; i < c->parts.n; i++)
     free(c->parts.at[i].times.at);
   free(c->parts.at);
-  return error;
 }

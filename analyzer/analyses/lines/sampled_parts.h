@@ -63,8 +63,8 @@ struct part_collector;
 
 struct part_collector *parts_collect_new(const struct call_sites *sites, struct arena *scratch);
 void parts_collect(struct part_collector *c, const struct analysis *a, struct part_sample sample);
-/* Copies what was collected for the rank. 0, or -ENOMEM. */
-int parts_collect_end(struct part_collector *c, const struct analysis *a, u32 rank,
-                      struct arena *arena, struct rank_parts *out);
+/* Copies what was collected for the rank. */
+void parts_collect_end(struct part_collector *c, const struct analysis *a, u32 rank,
+                       struct arena *arena, struct rank_parts *out);
 
 #endif

@@ -11,7 +11,6 @@
  * part takes as much longer as the rank is late, within the error, that is how much longer it
  * takes.
  */
-#include <errno.h>
 #include <math.h>
 #include <stddef.h>
 #include <stdlib.h>
@@ -21,6 +20,7 @@
 #include "analyses/lines/lines.h"
 #include "analyses/queries.h"
 #include "analyses/thresholds.h"
+#include "base/checked_memory.h"
 #include "base/statistics.h"
 
 static const double errors_apart = 2;      /* below that two figures are the same */
@@ -233,8 +233,6 @@ static struct sampled_line *result_of(struct comparison *c, u32 rank, enum part_
   const struct difference *d = &c->best[rank].of[kind];
   double late = c->a->results->ranks[rank].late_a_step_ms;
   struct sampled_line *line = line_of_part(c->a, part);
-  if (!line)
-    return NULL;
   bool same = fabs(d->more_ms - late) <= errors_apart * d->error_ms;
   if (kind == OWN_LINE && late - d->more_ms > errors_apart * d->error_ms && c->best[rank].next) {
     line->next = line_of_part(c->a, c->best[rank].next);
@@ -275,7 +273,7 @@ static double phase_more_ms(struct comparison *c, u32 rank, size_t phase, double
   return n ? median_of(scratch, n) : NAN;
 }
 
-static int set_slow_phase(struct comparison *c, u32 index) {
+static void set_slow_phase(struct comparison *c, u32 index) {
   static const struct {
     size_t at;
     const char *name, *where;
@@ -287,26 +285,22 @@ static int set_slow_phase(struct comparison *c, u32 index) {
       {offsetof(struct phase_times, other), "other", "outside forward, backward and optimizer"}};
   struct analysis *a = c->a;
   struct rank_result *rank = &a->results->ranks[index];
-  double *scratch = malloc((a->n_steps + 1u) * sizeof(*scratch));
-  if (!scratch)
-    return -ENOMEM;
+  double *scratch = memory_array(size_sum(a->n_steps, 1), sizeof(*scratch));
   for (size_t i = 0; a->model->phases && i < sizeof(phases) / sizeof(*phases); i++) {
     double more = phase_more_ms(c, index, phases[i].at, scratch);
     if (!(more >= REASON_SHARE * rank->late_a_step_ms) ||
         (rank->slow_line && rank->slow_line->more_ms >= more))
       continue;
     struct sampled_line *line = arena_alloc(a->arena, sizeof(*line));
-    if (line)
-      *line = (struct sampled_line){.place = phases[i].name,
-                                    .where = phases[i].where,
-                                    .ms = NAN,
-                                    .peers_ms = NAN,
-                                    .more_ms = more,
-                                    .error_ms = NAN};
+    *line = (struct sampled_line){.place = phases[i].name,
+                                  .where = phases[i].where,
+                                  .ms = NAN,
+                                  .peers_ms = NAN,
+                                  .more_ms = more,
+                                  .error_ms = NAN};
     rank->slow_line = line;
   }
   free(scratch);
-  return 0;
 }
 
 /* How many more steps it takes until a line that explains why the rank is late would stand out, if
@@ -328,7 +322,7 @@ static double steps_needed(const struct comparison *c, u32 index) {
 
 /* What explains why a straggler is late: that it had no core, a line, a function, something else
  * that threads do, or a phase. */
-static int explain_straggler(struct comparison *c, u32 index) {
+static void explain_straggler(struct comparison *c, u32 index) {
   struct rank_result *rank = &c->a->results->ranks[index];
   const struct best_parts *best = &c->best[index];
   const struct sampled_part *activity = best->part[OWN_ACTIVITY];
@@ -344,14 +338,10 @@ static int explain_straggler(struct comparison *c, u32 index) {
                                 : of_line                  ? OWN_LINE
                                 : best->part[OWN_FUNCTION] ? OWN_FUNCTION
                                                            : OWN_ACTIVITY);
-    if (!rank->slow_line)
-      return -ENOMEM;
-  } else if (set_slow_phase(c, index) < 0) {
-    return -ENOMEM;
-  }
+  } else
+    set_slow_phase(c, index);
   if (rank->slow_line && (no_core || rank->reason == STRAGGLER_NOT_SEEN))
     rank->reason = no_core ? STRAGGLER_NO_CORE : STRAGGLER_OWN_CODE;
-  return 0;
 }
 
 /* Whether the rank is late because it waits for what its data loader workers do. */
@@ -360,20 +350,19 @@ static bool waits_for_workers(const struct rank_result *rank) {
   return line && line->waits && workers && workers->more_ms >= REASON_SHARE * rank->late_a_step_ms;
 }
 
-static int set_rank(struct comparison *c, u32 index) {
+static void set_rank(struct comparison *c, u32 index) {
   struct rank_result *rank = &c->a->results->ranks[index];
   const struct best_parts *best = &c->best[index];
-  if (best->part[WORKER_LINE] && !(rank->slow_in_workers = result_of(c, index, WORKER_LINE)))
-    return -ENOMEM;
+  if (best->part[WORKER_LINE])
+    rank->slow_in_workers = result_of(c, index, WORKER_LINE);
   if (rank->straggler) {
-    int error = explain_straggler(c, index);
-    if (!error && waits_for_workers(rank))
+    explain_straggler(c, index);
+    if (waits_for_workers(rank))
       rank->slow_line = rank->slow_in_workers;
-    return error;
+    return;
   }
-  if (best->part[OWN_LINE] && !(rank->slow_line = result_of(c, index, OWN_LINE)))
-    return -ENOMEM;
-  return 0;
+  if (best->part[OWN_LINE])
+    rank->slow_line = result_of(c, index, OWN_LINE);
 }
 
 static void set_late_at(struct rank_result *rank) {
@@ -385,19 +374,17 @@ static void set_late_at(struct rank_result *rank) {
   rank->late_activity = line ? line->activity : NULL;
 }
 
-static int compare_ranks(struct comparison *c) {
+static void compare_ranks(struct comparison *c) {
   for (u32 i = 0, end; i < c->n; i = end) {
     for (end = i; end < c->n && c->all[i].part->key == c->all[end].part->key; end++)
       ;
     if (end - i <= c->a->model->n_ranks)
       compare_part(c, c->all + i, end - i);
   }
-  int error = 0;
-  for (u32 r = 0; r < c->a->model->n_ranks && !error; r++) {
-    error = set_rank(c, r);
+  for (u32 r = 0; r < c->a->model->n_ranks; r++) {
+    set_rank(c, r);
     set_late_at(&c->a->results->ranks[r]);
   }
-  return error;
 }
 
 /* What comparisons of a rank need to know of it. */
@@ -418,27 +405,21 @@ static void look_at_rank(struct comparison *c, u32 rank) {
   best->own_ms = ns / steps / 1e6;
 }
 
-int slow_parts_summarise(struct analysis *a) {
+void slow_parts_summarise(struct analysis *a) {
   u32 n = 0;
-  struct comparison *c = calloc(1, sizeof(*c));
-  if (!c)
-    return -ENOMEM;
+  struct comparison *c = memory_zeroed(1, sizeof(*c));
   c->a = a;
   for (u32 r = 0; r < a->model->n_ranks; r++) {
     n += a->line_sums[r].parts.n;
     c->peers += a->line_sums[r].parts.n && !a->results->ranks[r].straggler;
   }
-  c->all = malloc((n + 1u) * sizeof(*c->all));
-  c->best = calloc(a->model->n_ranks + 1u, sizeof(*c->best));
-  int error = c->all && c->best ? 0 : -ENOMEM;
-  for (u32 r = 0; r < a->model->n_ranks && !error; r++)
+  c->all = memory_array(size_sum(n, 1), sizeof(*c->all));
+  c->best = memory_zeroed(size_sum(a->model->n_ranks, 1), sizeof(*c->best));
+  for (u32 r = 0; r < a->model->n_ranks; r++)
     look_at_rank(c, r);
-  if (!error) {
-    qsort(c->all, c->n, sizeof(*c->all), by_part);
-    error = compare_ranks(c);
-  }
+  qsort(c->all, c->n, sizeof(*c->all), by_part);
+  compare_ranks(c);
   free(c->all);
   free(c->best);
   free(c);
-  return error;
 }

@@ -4,7 +4,6 @@
  * so it needs no peers. Samples are counted as in a Poisson distribution: that these steps take
  * longer is known already.
  */
-#include <errno.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -83,8 +82,6 @@ static bool is_of_several(const struct search *s) {
 
 static struct sampled_line *line_of(struct search *s) {
   struct sampled_line *line = line_of_part(s->a, s->part);
-  if (!line)
-    return NULL;
   line->ms = s->times.ms;
   line->peers_ms = s->times.base_ms;
   line->more_ms = s->times.more_ms;
@@ -92,45 +89,43 @@ static struct sampled_line *line_of(struct search *s) {
   return line;
 }
 
-int step_line_find(struct analysis *a, const bool *slices, u32 rank, double ms,
-                   struct step_line *found) {
+void step_line_find(struct analysis *a, const bool *slices, u32 rank, double ms,
+                    struct step_line *found) {
   struct search own = {.a = a, .slices = slices, .rank = INDEX_NONE}, waits = own;
   *found = (struct step_line){.rank = INDEX_NONE};
   for (u32 r = 0; r < a->model->n_ranks; r++)
     if (rank == INDEX_NONE || r == rank)
       search_rank(&own, r, OWN_LINE);
   if (!own.part || own.times.more_ms < REASON_SHARE * ms)
-    return 0;
-  if (!(found->line = line_of(&own)))
-    return -ENOMEM;
+    return;
+  found->line = line_of(&own);
   if (is_of_several(&own))
-    return 0;
+    return;
   found->rank = own.rank;
   for (u32 r = 0; r < a->model->n_ranks; r++)
     if (r != own.rank)
       search_rank(&waits, r, WAIT_LINE);
-  if (waits.part && waits.times.more_ms >= REASON_SHARE * ms && !(found->waits = line_of(&waits)))
-    return -ENOMEM;
-  return 0;
+  if (waits.part && waits.times.more_ms >= REASON_SHARE * ms)
+    found->waits = line_of(&waits);
 }
 
-int step_line_of_work(struct analysis *a, u32 kind, struct step_line *found) {
+void step_line_of_work(struct analysis *a, u32 kind, struct step_line *found) {
   const struct other_work *work = &a->results->other_work[kind];
   bool slices[SLICES] = {false};
   u32 rank = INDEX_NONE;
   for (u32 r = 0; r < a->model->n_ranks; r++)
     rank = work->rank != INDEX_NONE && a->model->ranks[r].rank == work->rank ? r : rank;
   slices[TRAINING_SLICES + kind] = true;
-  return step_line_find(a, slices, rank, work->ms, found);
+  step_line_find(a, slices, rank, work->ms, found);
 }
 
-int step_line_of_long_steps(struct analysis *a, const bool *is_long, double ms,
-                            struct step_line *found) {
+void step_line_of_long_steps(struct analysis *a, const bool *is_long, double ms,
+                             struct step_line *found) {
   bool slices[SLICES] = {false};
   *found = (struct step_line){.rank = INDEX_NONE};
   if (a->whole_run || a->n_steps > TRAINING_SLICES)
-    return 0;
+    return;
   for (u32 step = a->first_step; step < a->first_step + a->n_steps; step++)
     slices[slice_of_step(a, step)] |= is_long[step];
-  return step_line_find(a, slices, INDEX_NONE, ms, found);
+  step_line_find(a, slices, INDEX_NONE, ms, found);
 }

@@ -5,7 +5,6 @@
  */
 #include "analyses/memory/memory.h"
 
-#include <errno.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -163,8 +162,8 @@ struct devices {
 
 /* Reads one history and analyses it; text of the result goes into `arena`. A history that cannot be
  * read is left out. */
-static int analyse_origin(struct analysis *a, u32 index, struct arena *arena,
-                          struct memory_result *result, bool *failed) {
+static void analyse_origin(struct analysis *a, u32 index, struct arena *arena,
+                           struct memory_result *result, bool *failed) {
   const struct memory_origin *origin = &a->model->memories[index];
   struct arena reading = {0};
   struct memory_history history;
@@ -174,7 +173,6 @@ static int analyse_origin(struct analysis *a, u32 index, struct arena *arena,
   if (!error)
     analyse_history(a, &history, arena, result);
   arena_release(&reading);
-  return *failed ? 0 : error;
 }
 
 static int analyse_device(void *user, u32 index, unsigned worker) {
@@ -183,7 +181,7 @@ static int analyse_device(void *user, u32 index, unsigned worker) {
   struct arena scratch = {0};
   struct memory_result result = memory_result_unknown();
   (void)worker;
-  int error = analyse_origin(devices->a, index, &scratch, &result, &devices->failed[index]);
+  analyse_origin(devices->a, index, &scratch, &result, &devices->failed[index]);
   *device = (struct memory_device){.rank = result.rank,
                                    .device = result.device,
                                    .peak_allocated_bytes = result.peak_allocated_bytes,
@@ -196,7 +194,7 @@ static int analyse_device(void *user, u32 index, unsigned worker) {
                                    .out_of_memory = result.out_of_memory};
   series_add_memory(devices->a, result.rank, result.step_peak_bytes, result.n_step_peaks);
   arena_release(&scratch);
-  return error;
+  return 0;
 }
 
 /* First where memory ran out, then GPUs, then where most was allocated. */
@@ -211,27 +209,27 @@ static bool comes_first(const struct memory_device *one, const struct memory_dev
          isnan(other->peak_allocated_bytes);
 }
 
-int memory_analyse(struct analysis *a) {
+void memory_analyse(struct analysis *a) {
   struct memory_result *result = &a->results->memory;
   u32 n = a->model->n_memories;
   *result = memory_result_unknown();
   result->reason = "no input says what was allocated: run a PyTorch job with tscope, or use "
                    "torch.cuda.memory._dump_snapshot()";
   if (!n)
-    return 0;
+    return;
   struct devices devices = {.a = a,
                             .at = arena_array(a->arena, n, sizeof(*devices.at)),
                             .failed = arena_array(a->arena, n, sizeof(bool))};
-  int error = parallel_for(n, a->options->threads, analyse_device, &devices);
+  parallel_for(n, a->options->threads, analyse_device, &devices);
   u32 worst = INDEX_NONE, kept = 0;
-  for (u32 i = 0; i < n && !error; i++)
+  for (u32 i = 0; i < n; i++)
     if (!devices.failed[i] &&
         (worst == INDEX_NONE || comes_first(&devices.at[i], &devices.at[worst])))
       worst = i;
-  if (error || worst == INDEX_NONE)
-    return error;
+  if (worst == INDEX_NONE)
+    return;
   bool failed;
-  error = analyse_origin(a, worst, a->arena, result, &failed);
+  analyse_origin(a, worst, a->arena, result, &failed);
   if (result->n_step_peaks != a->model->steps.n)
     result->n_step_peaks = 0; /* a snapshot's steps are its own */
   for (u32 i = 0; i < n; i++)
@@ -239,5 +237,4 @@ int memory_analyse(struct analysis *a) {
       devices.at[kept++] = devices.at[i];
   result->devices = devices.at;
   result->n_devices = kept;
-  return error;
 }

@@ -25,14 +25,14 @@ struct memory_replay {
   i64 known_bytes; /* of the blocks in `live` */
 };
 
-/* 0, or -ENOMEM; to be freed in either case. */
+/* To be freed in either case. */
 void memory_replay_begin(struct memory_replay *replay, const struct memory_history *history);
 
-/* Goes on to the moment before event `until`. 0, or -ENOMEM. */
+/* Goes on to the moment before event `until`. */
 void memory_replay_to(struct memory_replay *replay, u32 until);
 void memory_replay_free(struct memory_replay *replay);
 
-/* The parts. Each returns 0 or -ENOMEM; text of the result lives in `arena`. */
+/* The parts. Text of the result lives in `arena`. */
 void memory_find_peak(const struct memory_history *history, struct arena *arena,
                       struct memory_result *result);
 /* Sets result->stacks_at_peak: `live` is what lived then. */

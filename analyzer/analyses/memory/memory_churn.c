@@ -2,7 +2,6 @@
  *
  * What is allocated again and again: by source and size.
  */
-#include <errno.h>
 #include <math.h>
 #include <stdlib.h>
 

@@ -2,7 +2,6 @@
  *
  * What pictures of memory need: how much was allocated over time, and how full each segment is.
  */
-#include <errno.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>

@@ -4,7 +4,6 @@
  * any moment counts, so it does not matter where in its rise and fall a step begins. The slope is
  * the median over pairs of steps (Theil-Sen), so a few odd steps do not cause one.
  */
-#include <errno.h>
 #include <math.h>
 #include <stdlib.h>
 

@@ -2,7 +2,6 @@
  *
  * The most that was allocated at once, and what it was.
  */
-#include <errno.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>

@@ -2,7 +2,6 @@
  *
  * Runs through a history with the blocks that live at each moment.
  */
-#include <errno.h>
 
 #include "analyses/memory/memory.h"
 

@@ -7,7 +7,6 @@
  * With expandable segments, blocks of all sizes share one range whose free pages can be unmapped:
  * then stranded memory seldom stays.
  */
-#include <errno.h>
 #include <math.h>
 #include <stdlib.h>
 

@@ -3,7 +3,6 @@
  * What was alive at the peak, by the whole stack that it was allocated from: a frame includes all
  * that it called.
  */
-#include <errno.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>

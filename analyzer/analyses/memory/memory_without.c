@@ -4,7 +4,6 @@
  * replayed without them, so that a second peak elsewhere is not missed. This is the effect of
  * reducing that category to nothing, and so the most that anything can save.
  */
-#include <errno.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>

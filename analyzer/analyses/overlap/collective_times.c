@@ -7,7 +7,6 @@
  * waited for nobody: transfer = the shortest duration, wait = duration - transfer. A member that
  * was not found cannot be waited for here: then wait is a lower bound.
  */
-#include <errno.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -88,12 +87,11 @@ static int fill_transfers(void *user, u32 index, unsigned worker) {
   return 0;
 }
 
-int collectives_prepare(struct analysis *a) {
+void collectives_prepare(struct analysis *a) {
   u32 n = a->model->n_collectives;
   a->transfer = arena_array(a->arena, size_sum(n, 1), sizeof(*a->transfer));
   parallel_for((n + COLLECTIVES_A_TIME - 1) / COLLECTIVES_A_TIME, a->options->threads,
                fill_transfers, a);
-  return 0;
 }
 
 /* Collectives with the same communicator, op and size; sends also with the same sender and
@@ -300,10 +298,10 @@ static void summarise_kinds(struct analysis *a, struct kinds *kinds, u32 *kind_o
   qsort(r->collectives, r->n_collectives, sizeof(*r->collectives), by_total_time);
 }
 
-int collectives_analyse(struct analysis *a) {
+void collectives_analyse(struct analysis *a) {
   u32 n = a->model->n_collectives;
   if (n == 0)
-    return 0;
+    return;
   struct arena scratch = {0};
   struct kinds kinds = {.mask = 1};
   while (kinds.mask < 2 * (n + 1u))
@@ -324,5 +322,4 @@ int collectives_analyse(struct analysis *a) {
   summarise_kinds(a, &kinds, kind_of_collective, order, values);
 
   arena_release(&scratch);
-  return 0;
 }

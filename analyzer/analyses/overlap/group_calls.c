@@ -3,7 +3,6 @@
  * Which calls ran as one kernel: NCCL launches all calls of a group on one communicator and stream
  * together, such as a send to the next stage of a pipeline and a receive from it.
  */
-#include <errno.h>
 
 #include "analyses/analyses.h"
 
@@ -43,7 +42,7 @@ static bool is_grouped(const struct arrival *arrival) {
   return arrival->group && arrival->start != NS_UNKNOWN;
 }
 
-int group_calls_join(struct analysis *a) {
+void group_calls_join(struct analysis *a) {
   const struct model *model = a->model;
   u32 grouped = 0;
   a->next_call = arena_array(a->arena, size_sum(model->n_arrivals, 1), sizeof(u32));
@@ -52,7 +51,7 @@ int group_calls_join(struct analysis *a) {
     grouped += is_grouped(&model->arrivals[i]);
   }
   if (!grouped)
-    return 0;
+    return;
   struct arena scratch = {0};
   struct join join = {.a = a, .mask = 1};
   while (join.mask < 2 * grouped)
@@ -61,7 +60,5 @@ int group_calls_join(struct analysis *a) {
   for (u32 i = 0; join.slots && i < model->n_arrivals; i++)
     if (is_grouped(&model->arrivals[i]))
       join_if_grouped(&join, i);
-  int error = join.slots ? 0 : -ENOMEM;
   arena_release(&scratch);
-  return error;
 }

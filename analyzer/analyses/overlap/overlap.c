@@ -9,7 +9,6 @@
  * the parts add up to the union. Each part is split where its collective's transfer began: before
  * that the rank waited for others.
  */
-#include <errno.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -350,7 +349,7 @@ void overlap_carry(struct analysis *a, u32 rank, struct carrier *c) {
   carry_waits(a, rank, c);
 }
 
-int overlap_rank(struct analysis *a, const struct timeline *timeline) {
+void overlap_rank(struct analysis *a, const struct timeline *timeline) {
   struct rank_summary *sum = &a->ranks[timeline->rank];
   struct sweep s = {.a = a, .timeline = timeline, .sum = sum, .compute = timeline->compute};
   const struct rank *rank = &a->model->ranks[timeline->rank];
@@ -377,5 +376,4 @@ int overlap_rank(struct analysis *a, const struct timeline *timeline) {
   arena_release(&s.scratch);
   free(s.collectives);
   free(s.phases);
-  return 0;
 }

@@ -186,7 +186,7 @@ static const char *why_unknown(struct analysis *a) {
   return no_steps ? overlap_why_no_steps(a) : "no rank could be read";
 }
 
-int overlap_summarise(struct analysis *a) {
+void overlap_summarise(struct analysis *a) {
   struct results *r = a->results;
   bool unseen = communication_unseen(a);
   for (u32 i = 0; i < a->model->n_ranks; i++)
@@ -201,7 +201,7 @@ int overlap_summarise(struct analysis *a) {
   r->ov_steps = m.ranks && !a->whole_run ? (double)m.steps / m.ranks : NAN;
   if (m.ranks == 0) {
     r->overlap_reason = why_unknown(a);
-    return 0;
+    return;
   }
   double n = m.ranks;
   r->ov_step_ms = m.step / n;
@@ -221,5 +221,4 @@ int overlap_summarise(struct analysis *a) {
   }
   r->ov_fused_ms = 0;
   list_ops(a, &m);
-  return 0;
 }

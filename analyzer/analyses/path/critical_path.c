@@ -5,7 +5,6 @@
  * last; at a collective it goes over to the member that arrived last. The pieces on the way add up
  * to the sample exactly, so each nanosecond has one category and one rank.
  */
-#include <errno.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,6 +14,7 @@
 #include "analyses/path/path_labels.h"
 #include "analyses/queries.h"
 #include "analyses/thresholds.h"
+#include "base/checked_memory.h"
 #include "base/parallel.h"
 
 static const char *const category_names[PATH_CATEGORIES] = {
@@ -72,18 +72,14 @@ struct walk {
   const struct sample_graph *g;
   struct sample_outcome *out;
   u32 node;
-  i64 now;   /* everything after it has its place on the path */
-  bool full; /* no memory for more segments */
+  i64 now; /* everything after it has its place on the path */
 };
 
 static void add_segment(struct walk *w, struct path_segment segment) {
   struct sample_outcome *out = w->out;
   if (out->n_segments == out->room_segments) {
     u32 room = out->room_segments ? out->room_segments * 2 : 256;
-    struct path_segment *more = realloc(out->segments, room * sizeof(*more));
-    w->full |= more == NULL;
-    if (!more)
-      return;
+    struct path_segment *more = memory_resized(out->segments, room, sizeof(*more));
     out->segments = more;
     out->room_segments = room;
   }
@@ -248,30 +244,25 @@ static int analyse_sample(void *user, u32 sample, unsigned worker) {
   struct sample_outcome *out = &graph->outcomes[sample];
   struct sample_graph *joined = &graph->joined[sample];
   (void)worker;
-  int error = sample_graph_join(a, sample, joined);
-  if (error == -E2BIG || (!error && joined->n == 0))
+  if (!sample_graph_join(a, sample, joined) || joined->n == 0)
     return 0;
-  if (error)
-    return error;
   critical_path_walk(joined, out);
-  error = replay_new(a, sample, joined, out, &graph->replays[sample]);
-  out->valid = !error;
-  return error;
+  replay_new(a, sample, joined, out, &graph->replays[sample]);
+  out->valid = true;
+  return 0;
 }
 
-static int report_path(struct analysis *a) {
+static void report_path(struct analysis *a) {
   struct results *r = a->results;
   const struct graph *graph = a->graph;
   i64 length = 0, by_category[PATH_CATEGORIES] = {0};
   r->path_by_category = arena_array(a->arena, PATH_CATEGORIES, sizeof(*r->path_by_category));
-  r->path_by_rank = arena_array(a->arena, a->model->n_ranks + 1u, sizeof(double));
-  if (!r->path_by_category || !r->path_by_rank)
-    return -ENOMEM;
+  r->path_by_rank = arena_array(a->arena, size_sum(a->model->n_ranks, 1), sizeof(double));
   for (u32 i = 0; i < graph->n_samples; i++)
     r->path_steps_used += graph->outcomes[i].valid ? graph->samples[i].n : 0;
   if (r->path_steps_used == 0) {
     r->path_reason = overlap_why_no_steps(a);
-    return 0;
+    return;
   }
   double n = r->path_steps_used;
   for (u32 i = 0; i < graph->n_samples; i++) {
@@ -286,25 +277,19 @@ static int report_path(struct analysis *a) {
   }
   r->path_length_ms = ns_to_ms(length) / n;
   r->n_path_by_category = PATH_CATEGORIES;
-  int error = path_labels_report(a, n);
-  if (error)
-    return error;
+  path_labels_report(a, n);
   for (u32 k = 0; k < PATH_CATEGORIES; k++)
     r->path_by_category[k] = (struct share){category_names[k], ns_to_ms(by_category[k]) / n};
-  return 0;
 }
 
-int critical_path_analyse(struct analysis *a) {
+void critical_path_analyse(struct analysis *a) {
   struct results *r = a->results;
   r->path_length_ms = r->path_selfcheck = NAN;
   if (r->path_reason) {
     r->what_if_reason = r->path_reason;
-    return 0;
+    return;
   }
-  int error = parallel_for(a->graph->n_samples, a->options->threads, analyse_sample, a);
-  if (!error)
-    error = report_path(a);
-  if (!error)
-    error = what_if_report(a);
-  return error;
+  parallel_for(a->graph->n_samples, a->options->threads, analyse_sample, a);
+  report_path(a);
+  what_if_report(a);
 }

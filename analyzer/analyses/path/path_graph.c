@@ -7,7 +7,6 @@
 #include "analyses/path/path_labels.h"
 #include "analyses/queries.h"
 
-#include <errno.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -116,38 +115,27 @@ static void choose_samples(struct analysis *a, double nodes_per_step) {
   }
 }
 
-int graph_plan(struct analysis *a) {
+void graph_plan(struct analysis *a) {
   const struct model *model = a->model;
   double records = 0;
   for (u32 i = 0; i < model->n_ranks; i++)
     records += (double)model->ranks[i].records;
   double per_step = a->whole_run ? records : records / model->steps.n / share_kept(model);
   a->graph = arena_alloc(a->arena, sizeof(*a->graph));
-  if (!a->graph)
-    return -ENOMEM;
   a->results->path_reason = why_no_path(a, per_step);
   if (a->results->path_reason)
-    return 0;
+    return;
   struct graph *graph = a->graph;
-  if (path_labels_new(&graph->labels) < 0)
-    return -ENOMEM;
+  path_labels_new(&graph->labels);
   graph->samples = arena_array(a->arena, MAX_STEPS, sizeof(*graph->samples));
-  if (!graph->samples)
-    return -ENOMEM;
   choose_samples(a, per_step);
-  graph->slices =
-      arena_array(a->arena, (size_t)graph->n_samples * model->n_ranks + 1, sizeof(*graph->slices));
-  graph->outcomes = arena_array(a->arena, graph->n_samples + 1u, sizeof(*graph->outcomes));
-  graph->joined = arena_array(a->arena, graph->n_samples + 1u, sizeof(*graph->joined));
-  graph->replays = arena_array(a->arena, graph->n_samples + 1u, sizeof(*graph->replays));
-  if (!graph->slices || !graph->outcomes || !graph->joined || !graph->replays)
-    return -ENOMEM;
-  for (u32 i = 0; i < graph->n_samples; i++) {
-    graph->outcomes[i].by_rank = arena_array(a->arena, model->n_ranks + 1u, sizeof(i64));
-    if (!graph->outcomes[i].by_rank)
-      return -ENOMEM;
-  }
-  return 0;
+  graph->slices = arena_array(a->arena, size_sum(size_product(graph->n_samples, model->n_ranks), 1),
+                              sizeof(*graph->slices));
+  graph->outcomes = arena_array(a->arena, size_sum(graph->n_samples, 1), sizeof(*graph->outcomes));
+  graph->joined = arena_array(a->arena, size_sum(graph->n_samples, 1), sizeof(*graph->joined));
+  graph->replays = arena_array(a->arena, size_sum(graph->n_samples, 1), sizeof(*graph->replays));
+  for (u32 i = 0; i < graph->n_samples; i++)
+    graph->outcomes[i].by_rank = arena_array(a->arena, size_sum(model->n_ranks, 1), sizeof(i64));
 }
 
 void graph_free(struct analysis *a) {
@@ -185,19 +173,17 @@ static void append_slice(struct sample_graph *g, struct slice *slice, u32 *n_dep
   slice_free(slice);
 }
 
-static int append_all(struct sample_graph *g) {
+static bool append_all(struct sample_graph *g) {
   size_t n = 0, n_deps = 0;
   for (u32 i = 0; i < g->n_ranks; i++) {
     n += g->slices[i].n_nodes;
     n_deps += g->slices[i].n_deps;
   }
   if (n > NODES_LIMIT * 2)
-    return -E2BIG;
-  g->nodes = malloc((n + 1) * sizeof(*g->nodes));
-  g->deps = malloc((n_deps + 1) * sizeof(u32));
-  g->base = malloc((g->n_ranks + 1) * sizeof(u32));
-  if (!g->nodes || !g->deps || !g->base)
-    return -ENOMEM;
+    return false;
+  g->nodes = memory_array(size_sum(n, 1), sizeof(*g->nodes));
+  g->deps = memory_array(size_sum(n_deps, 1), sizeof(u32));
+  g->base = memory_array(size_sum(g->n_ranks, 1), sizeof(u32));
   u32 deps = 0;
   g->begin = INT64_MAX;
   g->end = INT64_MIN;
@@ -215,7 +201,7 @@ static int append_all(struct sample_graph *g) {
   }
   g->base[g->n_ranks] = g->n;
   g->nodes[g->n] = (struct node){.first_dep = deps};
-  return 0;
+  return true;
 }
 
 /* The node of a rank at its collective. */
@@ -275,32 +261,25 @@ static void number_joins(const struct model *model, struct sample_graph *g,
 }
 
 /* Brings together the nodes of one collective. */
-static int join_collectives(const struct analysis *a, struct sample_graph *g) {
+static void join_collectives(const struct analysis *a, struct sample_graph *g) {
   size_t n = list_arrivals(a, g, NULL);
-  struct join_arrival *arrivals = malloc((n + 1) * sizeof(*arrivals));
-  g->members = malloc((n + 1) * sizeof(u32));
-  g->joined = malloc((n + 1) * sizeof(u32));
-  g->joins = malloc((n + 1) * sizeof(*g->joins));
-  g->first_joined = calloc(g->n + 1u, sizeof(u32));
-  int error = -ENOMEM;
-  if (arrivals && g->members && g->joined && g->joins && g->first_joined) {
-    list_arrivals(a, g, arrivals);
-    qsort(arrivals, n, sizeof(*arrivals), by_collective_and_start);
-    number_joins(a->model, g, arrivals, n);
-    error = 0;
-  }
+  struct join_arrival *arrivals = memory_array(size_sum(n, 1), sizeof(*arrivals));
+  g->members = memory_array(size_sum(n, 1), sizeof(u32));
+  g->joined = memory_array(size_sum(n, 1), sizeof(u32));
+  g->joins = memory_array(size_sum(n, 1), sizeof(*g->joins));
+  g->first_joined = memory_zeroed(size_sum(g->n, 1), sizeof(u32));
+  list_arrivals(a, g, arrivals);
+  qsort(arrivals, n, sizeof(*arrivals), by_collective_and_start);
+  number_joins(a->model, g, arrivals, n);
   free(arrivals);
-  return error;
 }
 
 /* Makes the nodes' keys dense: phases first, then by open addressing in order of appearance. */
-static int number_keys(struct sample_graph *g) {
+static void number_keys(struct sample_graph *g) {
   u32 mask = 1023, *slots = NULL, *keys = NULL, n = 0;
   for (;;) {
-    slots = calloc(mask + 1u, sizeof(u32));
-    keys = malloc((mask / 2 + 1u) * sizeof(u32));
-    if (!slots || !keys)
-      break;
+    slots = memory_zeroed(size_sum(mask, 1), sizeof(u32));
+    keys = memory_array(size_sum(mask / 2, 1), sizeof(u32));
     n = 0;
     u32 i = 0;
     for (; i < g->n && n < mask / 2; i++) {
@@ -321,44 +300,38 @@ static int number_keys(struct sample_graph *g) {
     free(keys);
     mask = mask * 2 + 1;
   }
-  if (slots && keys)
-    for (u32 i = 0; i < g->n; i++) {
-      u32 key = g->nodes[i].key;
-      if (key < HOST_KEYS)
-        continue;
-      u32 at = (key * 0x9e3779b9u >> 8) & mask;
-      while (keys[slots[at] - 1] != key)
-        at = (at + 1) & mask;
-      g->nodes[i].key = HOST_KEYS + slots[at] - 1;
-    }
-  int error = slots && keys ? 0 : -ENOMEM;
+  for (u32 i = 0; i < g->n; i++) {
+    u32 key = g->nodes[i].key;
+    if (key < HOST_KEYS)
+      continue;
+    u32 at = (key * 0x9e3779b9u >> 8) & mask;
+    while (keys[slots[at] - 1] != key)
+      at = (at + 1) & mask;
+    g->nodes[i].key = HOST_KEYS + slots[at] - 1;
+  }
   free(slots);
   free(keys);
-  g->n_keys = HOST_KEYS + (error ? 0 : n);
-  return error;
+  g->n_keys = HOST_KEYS + n;
 }
 
-static int find_keys(struct sample_graph *g) {
-  g->node_of_key = malloc(g->n_keys * sizeof(u32));
-  for (u32 key = 0; g->node_of_key && key < g->n_keys; key++)
+static void find_keys(struct sample_graph *g) {
+  g->node_of_key = memory_array(g->n_keys, sizeof(u32));
+  for (u32 key = 0; key < g->n_keys; key++)
     g->node_of_key[key] = INDEX_NONE;
-  for (u32 n = g->n; g->node_of_key && n-- > 0;)
+  for (u32 n = g->n; n-- > 0;)
     if (g->nodes[n].key >= HOST_KEYS)
       g->node_of_key[g->nodes[n].key] = n;
-  return g->node_of_key ? 0 : -ENOMEM;
 }
 
-int sample_graph_join(const struct analysis *a, u32 sample, struct sample_graph *g) {
+bool sample_graph_join(const struct analysis *a, u32 sample, struct sample_graph *g) {
   *g = (struct sample_graph){.n_ranks = a->model->n_ranks,
                              .slices = &a->graph->slices[(size_t)sample * a->model->n_ranks]};
-  int error = append_all(g);
-  if (!error)
-    error = join_collectives(a, g);
-  if (!error)
-    error = number_keys(g);
-  if (!error)
-    error = find_keys(g);
-  return error;
+  if (!append_all(g))
+    return false;
+  join_collectives(a, g);
+  number_keys(g);
+  find_keys(g);
+  return true;
 }
 
 void sample_graph_free(struct sample_graph *g) {

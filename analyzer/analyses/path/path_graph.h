@@ -177,12 +177,12 @@ struct graph {
   VECTOR(struct asked) asked;  /* and what they gave: no cure is replayed twice */
 };
 
-/* slice.c: its nodes and dependencies; and what else it holds. */
+/* path_slice.c: its nodes and dependencies; and what else it holds. */
 void slice_free(struct slice *slice);
 void slice_free_all(struct slice *slice);
 
-/* graph.c: joins sample's slices and frees them. 0, or negative errno. */
-int sample_graph_join(const struct analysis *a, u32 sample, struct sample_graph *graph);
+/* path_graph.c: joins the slices of a sample and frees them. False if there are too many nodes. */
+bool sample_graph_join(const struct analysis *a, u32 sample, struct sample_graph *graph);
 void sample_graph_free(struct sample_graph *graph);
 
 /* Whether a node is a collective with known members. */
@@ -213,7 +213,7 @@ u32 sample_last_node(const struct slice *slice);
 /* critical_path.c */
 void critical_path_walk(const struct sample_graph *graph, struct sample_outcome *outcome);
 
-/* what_if.c: which changes are tried, with what they save. 0, or -ENOMEM. */
-int what_if_report(struct analysis *a);
+/* what_if.c: which changes are tried, with what they save. */
+void what_if_report(struct analysis *a);
 
 #endif

@@ -5,10 +5,10 @@
  * begun at a random moment of the time in which it could begin, the chance that it lies so close
  * behind one of the k ends in that time would be k NEAR / (that time).
  */
-#include <errno.h>
 #include <stdlib.h>
 
 #include "analyses/path/path_slice.h"
+#include "base/checked_memory.h"
 #include "base/statistics.h"
 
 /* A GPU takes 1 to 3 us from the end of work to the begin of the work that waited for it. */
@@ -97,25 +97,21 @@ static bool is_certain(const struct inferring *in, const struct wait *wait) {
          DOUBT;
 }
 
-int slice_infer(struct slice_builder *c) {
+void slice_infer(struct slice_builder *c) {
   u32 n_lanes = c->t->n_lanes, room = 0;
   c->n_inferred = 0;
   if (!c->t->on_gpu || n_lanes > MOST_LANES)
-    return 0;
-  struct inferring *in = calloc(1, sizeof(*in));
+    return;
+  struct inferring *in = memory_zeroed(1, sizeof(*in));
   for (u32 lane = 0; lane < n_lanes; lane++)
     room += c->t->lanes[lane].device ? c->lanes[lane].next - c->lanes[lane].base : 0;
-  struct wait *waits = malloc((room + 1u) * sizeof(*waits));
-  int error = in && waits ? 0 : -ENOMEM;
-  if (!error) {
-    *in = (struct inferring){.c = c, .waits = waits};
-    for (u32 lane = 0; lane < n_lanes; lane++)
-      for (u32 n = c->lanes[lane].base; c->t->lanes[lane].device && n < c->lanes[lane].next; n++)
-        check_node(in, lane, n);
-    c->inferred = arena_array(&c->scratch, in->n_waits + 1u, sizeof(*c->inferred));
-    error = c->inferred ? 0 : -ENOMEM;
-  }
-  for (u32 i = 0; !error && i < in->n_waits; i++) {
+  struct wait *waits = memory_array(size_sum(room, 1), sizeof(*waits));
+  *in = (struct inferring){.c = c, .waits = waits};
+  for (u32 lane = 0; lane < n_lanes; lane++)
+    for (u32 n = c->lanes[lane].base; c->t->lanes[lane].device && n < c->lanes[lane].next; n++)
+      check_node(in, lane, n);
+  c->inferred = arena_array(&c->scratch, size_sum(in->n_waits, 1), sizeof(*c->inferred));
+  for (u32 i = 0; i < in->n_waits; i++) {
     if (!is_certain(in, &waits[i]))
       continue;
     c->slice->nodes[waits[i].node].inferred = true;
@@ -123,5 +119,4 @@ int slice_infer(struct slice_builder *c) {
   }
   free(waits);
   free(in);
-  return error;
 }

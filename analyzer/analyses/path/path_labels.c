@@ -6,7 +6,6 @@
  */
 #include "analyses/path/path_labels.h"
 
-#include <errno.h>
 #include <math.h>
 #include <pthread.h>
 #include <stdlib.h>
@@ -32,12 +31,9 @@ struct path_labels {
   u32 n_slots;
 };
 
-int path_labels_new(struct path_labels **labels) {
-  *labels = calloc(1, sizeof(**labels));
-  if (!*labels)
-    return -ENOMEM;
+void path_labels_new(struct path_labels **labels) {
+  *labels = memory_zeroed(1, sizeof(**labels));
   pthread_mutex_init(&(*labels)->lock, NULL);
-  return 0;
 }
 
 void path_labels_free(struct path_labels *labels) {
@@ -57,31 +53,27 @@ static u32 *slot_of(const struct path_labels *labels, u32 number) {
   return &labels->slots[slot];
 }
 
-static bool grow(struct path_labels *labels) {
+static void grow(struct path_labels *labels) {
   u32 n = labels->n_slots ? labels->n_slots * 2 : 1024;
-  u32 *slots = calloc(n, sizeof(u32));
-  if (!slots)
-    return false;
+  u32 *slots = memory_zeroed(n, sizeof(u32));
   free(labels->slots);
   labels->slots = slots;
   labels->n_slots = n;
   for (u32 i = 0; i < labels->list.n; i++)
     *slot_of(labels, labels->list.at[i].number) = i + 1;
-  return true;
 }
 
-int path_labels_add(struct path_labels *labels, u32 number, const char *text, bool is_kernel) {
+void path_labels_add(struct path_labels *labels, u32 number, const char *text, bool is_kernel) {
   pthread_mutex_lock(&labels->lock);
-  bool room = 2 * labels->list.n < labels->n_slots || grow(labels);
-  u32 *slot = room ? slot_of(labels, number) : NULL;
-  if (room && !*slot) {
+  if (2 * labels->list.n >= labels->n_slots)
+    grow(labels);
+  u32 *slot = slot_of(labels, number);
+  if (!*slot) {
     const char *copy = arena_text(&labels->arena, text);
-    room = copy && VECTOR_PUSH(&labels->list, ((struct label){number, is_kernel, copy}));
-    if (room)
-      *slot = labels->list.n;
+    VECTOR_PUSH(&labels->list, ((struct label){number, is_kernel, copy}));
+    *slot = labels->list.n;
   }
   pthread_mutex_unlock(&labels->lock);
-  return room ? 0 : -ENOMEM;
 }
 
 const char *path_labels_find(struct path_labels *labels, u32 number, bool *is_kernel) {
@@ -125,16 +117,15 @@ const char *path_label_name(struct analysis *a, u32 label, const char **shortene
   const struct kernel *kernel = is_kernel ? kernel_lookup(a->kernel_names, text) : NULL;
   const char *whole = arena_text(a->arena, kernel ? kernel->demangled : text);
   *shortened = kernel ? arena_text(a->arena, kernel->shortened) : whole;
-  return *shortened ? whole : NULL;
+  return whole;
 }
 
-int path_labels_take(struct analysis *a, bool (*is)(const char *name, const struct kernel *kernel),
-                     struct cure *cure) {
+void path_labels_take(struct analysis *a, bool (*is)(const char *name, const struct kernel *kernel),
+                      struct cure *cure) {
   const struct path_labels *labels = a->graph ? a->graph->labels : NULL;
   u32 n = labels ? labels->list.n : 0, taken = cure->n;
-  struct cure_change *changes = arena_array(a->arena, taken + n + 1u, sizeof(*changes));
-  if (!changes)
-    return -ENOMEM;
+  struct cure_change *changes =
+      arena_array(a->arena, size_sum(size_sum(taken, n), 1), sizeof(*changes));
   if (taken)
     memcpy(changes, cure->changes, taken * sizeof(*changes));
   for (u32 i = 0; i < n; i++) {
@@ -142,12 +133,11 @@ int path_labels_take(struct analysis *a, bool (*is)(const char *name, const stru
     if (!label->is_kernel || !a->kernel_names)
       continue;
     const struct kernel *kernel = kernel_lookup(a->kernel_names, label->text);
-    if (kernel && is(label->text, kernel))
+    if (is(label->text, kernel))
       changes[taken++] =
           (struct cure_change){.kind = CHANGE_NAME, .which = label->number, .of = NODE_KERNEL};
   }
   *cure = (struct cure){changes, taken};
-  return 0;
 }
 
 static int by_label(const void *left, const void *right) {
@@ -178,12 +168,10 @@ static int longer_first(const void *left, const void *right) {
   return a->category < b->category ? -1 : a->category > b->category;
 }
 
-static int list_sums(struct analysis *a, struct path_segment *all, u32 n, double steps) {
+static void list_sums(struct analysis *a, struct path_segment *all, u32 n, double steps) {
   struct results *r = a->results;
-  struct label_sum *sums = malloc((n + 1u) * sizeof(*sums));
+  struct label_sum *sums = memory_array(size_sum(n, 1), sizeof(*sums));
   u32 n_sums = 0;
-  if (!sums)
-    return -ENOMEM;
   if (n)
     qsort(all, n, sizeof(*all), by_label);
   for (u32 i = 0; i < n; i++) {
@@ -196,8 +184,7 @@ static int list_sums(struct analysis *a, struct path_segment *all, u32 n, double
     qsort(sums, n_sums, sizeof(*sums), longer_first);
   n_sums = n_sums < LABELS_LISTED ? n_sums : LABELS_LISTED;
   r->path_by_name = arena_array(a->arena, n_sums, sizeof(*r->path_by_name));
-  bool room = r->path_by_name != NULL;
-  for (u32 i = 0; i < n_sums && room; i++) {
+  for (u32 i = 0; i < n_sums; i++) {
     const char *shortened, *name = path_label_name(a, sums[i].label, &shortened);
     r->path_by_name[r->n_path_by_name++] =
         (struct path_name_result){.name = name,
@@ -207,25 +194,19 @@ static int list_sums(struct analysis *a, struct path_segment *all, u32 n, double
                                   .category_id = sums[i].category,
                                   .ms = ns_to_ms(sums[i].ns) / steps,
                                   .count = (double)sums[i].count / steps};
-    room = name != NULL;
   }
   free(sums);
-  return room ? 0 : -ENOMEM;
 }
 
 /* The path of the first sample from its beginning; the walk went backwards from its end. */
-static int list_segments(struct analysis *a, const struct sample_outcome *out) {
+static void list_segments(struct analysis *a, const struct sample_outcome *out) {
   struct results *r = a->results;
   u32 n = out->n_segments < SEGMENTS_LISTED ? out->n_segments : SEGMENTS_LISTED;
   r->path_segments = arena_array(a->arena, n, sizeof(*r->path_segments));
-  if (!r->path_segments)
-    return -ENOMEM;
   i64 origin = n ? out->segments[out->n_segments - 1].start : 0;
   for (u32 i = 0; i < n; i++) {
     const struct path_segment *segment = &out->segments[out->n_segments - 1 - i];
     const char *shortened, *name = path_label_name(a, segment->label, &shortened);
-    if (!name)
-      return -ENOMEM;
     r->path_segments[r->n_path_segments++] =
         (struct path_segment_result){.rank = a->model->ranks[segment->rank].rank,
                                      .name = name,
@@ -234,36 +215,30 @@ static int list_segments(struct analysis *a, const struct sample_outcome *out) {
                                      .start_ms = ns_to_ms(segment->start - origin),
                                      .ms = ns_to_ms(segment->end - segment->start)};
   }
-  return 0;
 }
 
-int path_labels_report(struct analysis *a, double steps) {
+void path_labels_report(struct analysis *a, double steps) {
   const struct graph *graph = a->graph;
   struct results *r = a->results;
   VECTOR(struct path_segment) all = {0};
   u64 crossed[PATH_EDGES] = {0};
-  bool room = true, listed = false;
-  int error = 0;
-  for (u32 i = 0; i < graph->n_samples && !error && room; i++) {
+  bool listed = false;
+  for (u32 i = 0; i < graph->n_samples; i++) {
     const struct sample_outcome *out = &graph->outcomes[i];
     if (!out->valid)
       continue;
     if (!listed)
-      error = list_segments(a, out);
+      list_segments(a, out);
     listed = true;
-    for (u32 k = 0; k < out->n_segments && room; k++)
-      room = VECTOR_PUSH(&all, out->segments[k]);
+    for (u32 k = 0; k < out->n_segments; k++)
+      VECTOR_PUSH(&all, out->segments[k]);
     for (u32 k = 0; k < PATH_EDGES; k++)
       crossed[k] += out->crossed[k];
   }
-  if (!error)
-    error = room ? list_sums(a, all.at, all.n, steps) : -ENOMEM;
+  list_sums(a, all.at, all.n, steps);
   free(all.at);
   r->path_edges = arena_array(a->arena, PATH_EDGES, sizeof(*r->path_edges));
-  if (!r->path_edges)
-    return -ENOMEM;
   for (u32 k = 1; k < PATH_EDGES; k++)
     r->path_edges[r->n_path_edges++] =
         (struct path_edge_result){path_edge_name((u8)k), (double)crossed[k] / steps};
-  return error;
 }

@@ -17,27 +17,26 @@ enum path_label {
   LABEL_NOT_RECORDED,
 };
 
-int path_labels_new(struct path_labels **labels);
+void path_labels_new(struct path_labels **labels);
 void path_labels_free(struct path_labels *labels);
 
-/* From several threads at once; `is_kernel`: the name of a kernel. 0, or -ENOMEM. */
-int path_labels_add(struct path_labels *labels, u32 number, const char *text, bool is_kernel);
+/* From several threads at once; `is_kernel`: the name of a kernel. */
+void path_labels_add(struct path_labels *labels, u32 number, const char *text, bool is_kernel);
 
 /* NULL if it is not known, or needs no text. */
 const char *path_labels_find(struct path_labels *labels, u32 number, bool *is_kernel);
 
 /* What the sampled paths are made of, by name, and what they crossed. */
-int path_labels_report(struct analysis *a, double steps);
+void path_labels_report(struct analysis *a, double steps);
 
 /* A label in words: whole, and shortened for people. In the analysis' arena; NULL when there is no
  * memory. */
 const char *path_label_name(struct analysis *a, u32 label, const char **shortened);
 
-/* Adds a change that takes away all kernels that `is` says are meant. In the analysis' arena. 0, or
- * -ENOMEM. */
+/* Adds a change that takes away all kernels that `is` says are meant. In the analysis' arena. */
 struct kernel;
-int path_labels_take(struct analysis *a, bool (*is)(const char *name, const struct kernel *kernel),
-                     struct cure *cure);
+void path_labels_take(struct analysis *a, bool (*is)(const char *name, const struct kernel *kernel),
+                      struct cure *cure);
 
 const char *path_category_name(u8 category);
 const char *path_edge_name(u8 edge);

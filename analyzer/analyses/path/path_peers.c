@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "analyses/path/path_peers.h"
 
-#include <errno.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -143,25 +142,20 @@ static void keep_net(const struct comparison *c, u32 key, float *left) {
 static float *compare(struct comparison c) {
   u32 n_ranks = c.g->n_ranks;
   size_t of_classes = (size_t)CLASSES * n_ranks + 1;
-  float *left = malloc(((size_t)c.g->n_keys * n_ranks + 1) * sizeof(*left));
-  double *sums = calloc(3 * of_classes + n_ranks, sizeof(*sums));
-  if (left && sums) {
-    c.total = sums;
-    c.net = sums + of_classes;
-    c.more = sums + 2 * of_classes;
-    c.sorted = sums + 3 * of_classes;
-    for (u32 key = 0; key < c.g->n_keys; key++)
-      for (u32 rank = 0; rank < n_ranks; rank++)
-        c.total[(size_t)class_of(c.g, key) * n_ranks + rank] +=
-            c.p->work[(size_t)key * n_ranks + rank];
-    for (u32 key = 0; key < c.g->n_keys; key++)
-      compare_key(&c, key, left);
-    for (u32 key = 0; key < c.g->n_keys; key++)
-      keep_net(&c, key, left);
-  } else {
-    free(left);
-    left = NULL;
-  }
+  float *left = memory_array(size_product(c.g->n_keys, n_ranks), sizeof(*left));
+  double *sums = memory_zeroed(size_sum(3 * of_classes, n_ranks), sizeof(*sums));
+  c.total = sums;
+  c.net = sums + of_classes;
+  c.more = sums + 2 * of_classes;
+  c.sorted = sums + 3 * of_classes;
+  for (u32 key = 0; key < c.g->n_keys; key++)
+    for (u32 rank = 0; rank < n_ranks; rank++)
+      c.total[(size_t)class_of(c.g, key) * n_ranks + rank] +=
+          c.p->work[(size_t)key * n_ranks + rank];
+  for (u32 key = 0; key < c.g->n_keys; key++)
+    compare_key(&c, key, left);
+  for (u32 key = 0; key < c.g->n_keys; key++)
+    keep_net(&c, key, left);
   free(sums);
   return left;
 }
@@ -170,17 +164,14 @@ float *peers_compare_group(const struct peers *p, const struct sample_graph *g, 
   return compare((struct comparison){.p = p, .g = g, .group = group});
 }
 
-int peers_compare(struct peers *p, const struct sample_graph *g) {
-  double *scratch = malloc((2 * (size_t)g->n_ranks + 1u) * sizeof(double));
-  p->work = calloc((size_t)g->n_keys * g->n_ranks + 1, sizeof(double));
-  if (p->work && scratch) {
-    sum_work(g, p->work);
-    p->alike = do_the_same(p, g, scratch);
-    p->as_peers = compare((struct comparison){.p = p, .g = g});
-    p->as_median = compare((struct comparison){.p = p, .g = g, .of_all = true});
-  }
+void peers_compare(struct peers *p, const struct sample_graph *g) {
+  double *scratch = memory_array(size_product(2, g->n_ranks), sizeof(double));
+  p->work = memory_zeroed(size_product(g->n_keys, g->n_ranks), sizeof(double));
+  sum_work(g, p->work);
+  p->alike = do_the_same(p, g, scratch);
+  p->as_peers = compare((struct comparison){.p = p, .g = g});
+  p->as_median = compare((struct comparison){.p = p, .g = g, .of_all = true});
   free(scratch);
-  return p->as_peers && p->as_median ? 0 : -ENOMEM;
 }
 
 void peers_free(struct peers *p) {

@@ -14,8 +14,7 @@ struct peers {
   bool alike;       /* the ranks do the same, but for a little */
 };
 
-/* 0, or -ENOMEM. */
-int peers_compare(struct peers *p, const struct sample_graph *g);
+void peers_compare(struct peers *p, const struct sample_graph *g);
 void peers_free(struct peers *p);
 
 /* What is left if several ranks are together as fast as the median of all others; to be freed by

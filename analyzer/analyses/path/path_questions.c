@@ -5,7 +5,6 @@
  */
 #include "analyses/path/path_replay.h"
 
-#include <errno.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -50,28 +49,27 @@ static void unite(const struct run *run, u32 rank, bool compute, struct interval
     intervals_append(out, scratch[i].start, scratch[i].end);
 }
 
-static int exposed_time(const struct run *run, i64 *exposed) {
+static i64 exposed_time(const struct run *run) {
   const struct sample_graph *g = run->r->g;
   u32 most = 0;
   for (u32 rank = 0; rank < g->n_ranks; rank++)
     most = g->base[rank + 1] - g->base[rank] > most ? g->base[rank + 1] - g->base[rank] : most;
-  struct interval *scratch = malloc((most + 1u) * sizeof(*scratch));
-  struct intervals compute = {malloc((most + 1u) * sizeof(*compute.at)), 0};
-  struct intervals comm = {malloc((most + 1u) * sizeof(*comm.at)), 0};
-  int error = scratch && compute.at && comm.at ? 0 : -ENOMEM;
-  *exposed = 0;
-  for (u32 rank = 0; rank < g->n_ranks && !error; rank++) {
+  struct interval *scratch = memory_array(size_sum(most, 1), sizeof(*scratch));
+  struct intervals compute = {memory_array(size_sum(most, 1), sizeof(*compute.at)), 0};
+  struct intervals comm = {memory_array(size_sum(most, 1), sizeof(*comm.at)), 0};
+  i64 exposed = 0;
+  for (u32 rank = 0; rank < g->n_ranks; rank++) {
     u32 cursor = 0;
     unite(run, rank, true, scratch, &compute);
     unite(run, rank, false, scratch, &comm);
     for (u32 i = 0; i < comm.n; i++)
-      *exposed += comm.at[i].end - comm.at[i].start -
-                  intervals_covered(&compute, &cursor, comm.at[i].start, comm.at[i].end);
+      exposed += comm.at[i].end - comm.at[i].start -
+                 intervals_covered(&compute, &cursor, comm.at[i].start, comm.at[i].end);
   }
   free(scratch);
   free(compute.at);
   free(comm.at);
-  return error;
+  return exposed;
 }
 
 /* --- all samples --- */
@@ -104,16 +102,14 @@ static bool is_asked(const struct question *q, u32 sample) {
 }
 
 /* The thread's run, made ready for the sample. */
-static int own_run(struct question *q, u32 sample, unsigned thread, struct run **run) {
+static void own_run(struct question *q, u32 sample, unsigned thread, struct run **run) {
   struct own_run *own = &q->runs[thread];
-  int error = 0;
   if (!own->run.start || own->sample != sample) {
     run_end(&own->run);
-    error = run_begin(&own->run, q->a->graph->replays[sample]->g);
+    run_begin(&own->run, q->a->graph->replays[sample]->g);
     own->sample = sample;
   }
   *run = &own->run;
-  return error;
 }
 
 /* What the sample is like without a cure. */
@@ -124,16 +120,14 @@ static int begin_sample(void *user, u32 sample, unsigned thread) {
   const struct cure none = {0};
   if (!is_asked(q, sample))
     return 0;
-  q->saved[sample] = calloc((size_t)q->n * r->n_steps + 1u, sizeof(i64));
-  q->hidden[sample] = calloc(q->n + 1u, sizeof(i64));
-  if (!q->saved[sample] || !q->hidden[sample])
-    return -ENOMEM;
+  q->saved[sample] = memory_zeroed(size_product(q->n, r->n_steps), sizeof(i64));
+  q->hidden[sample] = memory_zeroed(q->n, sizeof(i64));
   if (!q->exposed || r->exposed >= 0)
     return 0;
-  int error = own_run(q, sample, thread, &run);
-  if (!error && !(error = run_cure(run, r, &none)))
-    error = exposed_time(run, &r->exposed);
-  return error;
+  own_run(q, sample, thread, &run);
+  run_cure(run, r, &none);
+  r->exposed = exposed_time(run);
+  return 0;
 }
 
 /* One cure in one sample: with many ranks there are few samples, and many cures. */
@@ -142,21 +136,17 @@ static int ask_cure(void *user, u32 index, unsigned thread) {
   u32 sample = index / q->n, cure = index % q->n;
   struct replay *r = q->a->graph->replays[sample];
   struct run *run;
-  i64 exposed;
   if (!is_asked(q, sample))
     return 0;
   i64 *saved = &q->saved[sample][(size_t)cure * r->n_steps];
-  int error = own_run(q, sample, thread, &run);
-  if (!error)
-    error = run_cure(run, r, &q->cures[cure]);
-  if (error)
-    return error;
+  own_run(q, sample, thread, &run);
+  run_cure(run, r, &q->cures[cure]);
   run_step_ends(run, saved);
   for (u32 k = 0; k < r->n_steps; k++)
     saved[k] = saved[k] == INT64_MIN ? 0 : r->step_ends[k] - saved[k];
-  if (q->exposed && !(error = exposed_time(run, &exposed)))
-    q->hidden[sample][cure] = r->exposed - exposed;
-  return error;
+  if (q->exposed)
+    q->hidden[sample][cure] = r->exposed - exposed_time(run);
+  return 0;
 }
 
 static bool has_change(const struct cure *cure, enum change_kind kind) {
@@ -214,24 +204,21 @@ static struct worth summarise(const struct question *q, u32 cure, double *scratc
                         fmax(0, ns_to_ms(hidden) / n / q->a->model->n_ranks)};
 }
 
-static int ask_samples(struct question *q, struct worth *worths) {
+static void ask_samples(struct question *q, struct worth *worths) {
   const struct graph *graph = q->a->graph;
   u32 samples = q->first_only ? first_sample(q->a) + 1 : graph->n_samples, steps = 0;
   unsigned threads = parallel_threads(samples * q->n, q->a->options->threads);
   q->runs = memory_zeroed(threads, sizeof(*q->runs));
-  q->saved = calloc(samples + 1u, sizeof(i64 *));
-  q->hidden = calloc(samples + 1u, sizeof(i64 *));
+  q->saved = memory_zeroed(samples, sizeof(i64 *));
+  q->hidden = memory_zeroed(samples, sizeof(i64 *));
   for (u32 i = 0; i < samples; i++)
     steps += graph->samples[i].n;
-  double *scratch = malloc((4 * (size_t)steps + 1u) * sizeof(double));
-  int error = q->saved && q->hidden && scratch ? 0 : -ENOMEM;
-  if (!error)
-    error = parallel_for(samples, threads, begin_sample, q);
-  if (!error)
-    error = parallel_for(samples * q->n, threads, ask_cure, q);
-  for (u32 i = 0; i < q->n && !error; i++)
+  double *scratch = memory_array(size_product(4, steps), sizeof(double));
+  parallel_for(samples, threads, begin_sample, q);
+  parallel_for(samples * q->n, threads, ask_cure, q);
+  for (u32 i = 0; i < q->n; i++)
     worths[i] = summarise(q, i, scratch, steps, samples);
-  for (u32 i = 0; i < samples && q->saved && q->hidden; i++) {
+  for (u32 i = 0; i < samples; i++) {
     free(q->saved[i]);
     free(q->hidden[i]);
   }
@@ -241,7 +228,6 @@ static int ask_samples(struct question *q, struct worth *worths) {
   free(q->saved);
   free(q->hidden);
   free(scratch);
-  return error;
 }
 
 static bool same_change(const struct cure_change *x, const struct cure_change *y, u32 n_ranks) {
@@ -277,14 +263,11 @@ static const struct asked *asked_before(const struct analysis *a, const struct c
   return NULL;
 }
 
-static int remember(const struct analysis *a, const struct cure *cure, struct worth worth) {
-  struct cure_change *changes = malloc((cure->n + 1u) * sizeof(*changes));
-  if (changes && cure->n)
+static void remember(const struct analysis *a, const struct cure *cure, struct worth worth) {
+  struct cure_change *changes = memory_array(cure->n, sizeof(*changes));
+  if (cure->n)
     memcpy(changes, cure->changes, cure->n * sizeof(*changes));
-  if (changes && VECTOR_PUSH(&a->graph->asked, ((struct asked){{changes, cure->n}, worth})))
-    return 0;
-  free(changes);
-  return -ENOMEM;
+  VECTOR_PUSH(&a->graph->asked, ((struct asked){{changes, cure->n}, worth}));
 }
 
 /* The least time that a step takes: compute and copies of ranks that the cure leaves as they are.
@@ -308,29 +291,28 @@ static double least_ms(const struct analysis *a, const struct cure *cure) {
   return most;
 }
 
-int replay_worths(const struct analysis *a, const struct cure *cures, u32 n, bool exposed,
-                  struct worth *worths) {
+void replay_worths(const struct analysis *a, const struct cure *cures, u32 n, bool exposed,
+                   struct worth *worths) {
   bool replays = a->graph && a->graph->replays && !a->results->what_if_reason;
   double now_ms = a->whole_run ? a->results->path_length_ms : a->results->step_mean_ms;
   struct question q = {.a = a, .exposed = exposed};
-  struct cure *unknown = malloc((n + 1u) * sizeof(*unknown));
-  struct worth *found = malloc((n + 1u) * sizeof(*found));
-  int error = unknown && found ? 0 : -ENOMEM;
-  for (u32 i = 0; i < n && !error && replays; i++)
+  struct cure *unknown = memory_array(n, sizeof(*unknown));
+  struct worth *found = memory_array(n, sizeof(*found));
+  for (u32 i = 0; i < n && replays; i++)
     if (cures[i].n && !asked_before(a, &cures[i], exposed))
       unknown[q.n++] = cures[i];
   q.cures = unknown;
-  if (!error && q.n)
-    error = ask_samples(&q, found);
-  for (u32 i = 0; i < q.n && !error; i++) {
+  if (q.n)
+    ask_samples(&q, found);
+  for (u32 i = 0; i < q.n; i++) {
     double most_ms = fmax(0, now_ms - least_ms(a, &unknown[i]));
     found[i].ms = fmin(found[i].ms, most_ms);
     found[i].low_ms = fmin(found[i].low_ms, most_ms);
     found[i].high_ms = fmin(found[i].high_ms, most_ms);
     found[i].hidden_ms = exposed ? found[i].hidden_ms : NAN;
-    error = remember(a, &unknown[i], found[i]);
+    remember(a, &unknown[i], found[i]);
   }
-  for (u32 i = 0; i < n && !error; i++) {
+  for (u32 i = 0; i < n; i++) {
     const struct asked *asked = replays && cures[i].n ? asked_before(a, &cures[i], exposed) : NULL;
     double nothing = replays && !cures[i].n ? 0 : NAN;
     worths[i] =
@@ -338,7 +320,6 @@ int replay_worths(const struct analysis *a, const struct cure *cures, u32 n, boo
   }
   free(unknown);
   free(found);
-  return error;
 }
 
 u32 replay_first_nodes(const struct analysis *a) {
@@ -348,10 +329,10 @@ u32 replay_first_nodes(const struct analysis *a) {
              : 0;
 }
 
-int replay_first_worths(const struct analysis *a, const struct cure *cures, u32 n,
-                        struct worth *worths) {
+void replay_first_worths(const struct analysis *a, const struct cure *cures, u32 n,
+                         struct worth *worths) {
   struct question q = {.a = a, .cures = cures, .n = n, .first_only = true};
-  return ask_samples(&q, worths);
+  ask_samples(&q, worths);
 }
 
 static int by_name_and_kind(const void *left, const void *right) {
@@ -361,12 +342,11 @@ static int by_name_and_kind(const void *left, const void *right) {
   return (x->kind > y->kind) - (x->kind < y->kind);
 }
 
-int replay_names(const struct analysis *a, struct work_of_name **works, u32 *n) {
+void replay_names(const struct analysis *a, struct work_of_name **works, u32 *n) {
   VECTOR(struct work_of_name) all = {0};
-  bool room = true;
   for (u32 s = 0; s < a->graph->n_samples; s++) {
     const struct replay *r = a->graph->replays[s];
-    for (u32 key = HOST_KEYS; r && key < r->g->n_keys && room; key++) {
+    for (u32 key = HOST_KEYS; r && key < r->g->n_keys; key++) {
       if (r->g->node_of_key[key] == INDEX_NONE)
         continue;
       const struct node *node = &r->g->nodes[r->g->node_of_key[key]];
@@ -374,7 +354,7 @@ int replay_names(const struct analysis *a, struct work_of_name **works, u32 *n) 
       for (u32 rank = 0; rank < r->g->n_ranks; rank++)
         work.ns += r->peers.work[(size_t)key * r->g->n_ranks + rank];
       if (node->kind != NODE_BLOCKED)
-        room = VECTOR_PUSH(&all, work);
+        VECTOR_PUSH(&all, work);
     }
   }
   if (all.n)
@@ -388,7 +368,6 @@ int replay_names(const struct analysis *a, struct work_of_name **works, u32 *n) 
   }
   *works = all.at;
   *n = kept;
-  return room ? 0 : -ENOMEM;
 }
 
 void replay_excess(const struct analysis *a, double *excess_ms) {

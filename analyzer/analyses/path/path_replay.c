@@ -9,7 +9,6 @@
  */
 #include "analyses/path/path_replay.h"
 
-#include <errno.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -80,32 +79,20 @@ struct frame {
   u32 event, k;
 };
 
-struct stack {
-  struct frame *at;
-  u32 n, room;
-};
+typedef VECTOR(struct frame) frame_stack;
 
-static int push(struct stack *stack, u8 *state, u32 event) {
-  if (stack->n == stack->room) {
-    u32 room = stack->room ? stack->room * 2 : 1024;
-    struct frame *grown = realloc(stack->at, room * sizeof(*grown));
-    if (!grown)
-      return -ENOMEM;
-    stack->at = grown;
-    stack->room = room;
-  }
-  stack->at[stack->n++] = (struct frame){event, 0};
+static void push(frame_stack *stack, u8 *state, u32 event) {
+  VECTOR_PUSH(stack, ((struct frame){event, 0}));
   state[event] = 1;
-  return 0;
 }
 
 /* Depth first, without recursion: an event enters the order after all its predecessors. `state` of
  * each event: 0 not seen, 1 on the stack, 2 in order. */
-static int put_in_order(struct replay *r, struct stack *stack, u8 *state, u32 root) {
+static void put_in_order(struct replay *r, frame_stack *stack, u8 *state, u32 root) {
   if (state[root])
-    return 0;
-  int error = push(stack, state, root);
-  while (stack->n && !error) {
+    return;
+  push(stack, state, root);
+  while (stack->n) {
     struct frame *top = &stack->at[stack->n - 1];
     bool skip;
     u32 before = predecessor(r->g, top->event, top->k++, &skip);
@@ -116,28 +103,25 @@ static int put_in_order(struct replay *r, struct stack *stack, u8 *state, u32 ro
       r->order[r->n_order++] = top->event;
       stack->n--;
     } else if (state[before] == 0) {
-      error = push(stack, state, before);
+      push(stack, state, before);
     } else if (state[before] == 1) {
       r->contradictions++;
     }
   }
-  return error;
 }
 
-static int order_events(struct replay *r) {
-  struct stack stack = {0};
-  size_t events = 2 * (size_t)r->g->n + r->g->n_joins;
-  u8 *state = calloc(events + 1, 1);
-  r->order = malloc((events + 1) * sizeof(u32));
-  int error = state && r->order ? 0 : -ENOMEM;
-  for (u32 n = 0; n < r->g->n && !error; n++) {
-    error = put_in_order(r, &stack, state, n);
-    if (!error && ends_apart(r->g, n))
-      error = put_in_order(r, &stack, state, r->g->n + n);
+static void order_events(struct replay *r) {
+  frame_stack stack = {0};
+  size_t events = size_sum(2 * (size_t)r->g->n, r->g->n_joins);
+  u8 *state = memory_zeroed(size_sum(events, 1), 1);
+  r->order = memory_array(size_sum(events, 1), sizeof(u32));
+  for (u32 n = 0; n < r->g->n; n++) {
+    put_in_order(r, &stack, state, n);
+    if (ends_apart(r->g, n))
+      put_in_order(r, &stack, state, r->g->n + n);
   }
   free(stack.at);
   free(state);
-  return error;
 }
 
 /* --- the replay --- */
@@ -446,7 +430,7 @@ void run_step_ends(const struct run *run, i64 *ends) {
 }
 
 /* Which ranks work as fast as which others. */
-static int prepare_ranks(struct run *run) {
+static void prepare_ranks(struct run *run) {
   const struct replay *r = run->r;
   u32 n_ranks = r->g->n_ranks, n = 0;
   bool *together = NULL;
@@ -457,12 +441,12 @@ static int prepare_ranks(struct run *run) {
     if (change->kind == CHANGE_EVERY_RANK) {
       free(together);
       run->factor = r->peers.as_median;
-      return 0;
+      return;
     }
     if (change->kind != CHANGE_RANKS)
       continue;
-    if (!together && !(together = calloc(n_ranks + 1u, sizeof(bool))))
-      return -ENOMEM;
+    if (!together)
+      together = memory_zeroed(size_sum(n_ranks, 1), sizeof(bool));
     for (u32 rank = 0; rank < n_ranks; rank++)
       together[rank] |= change->ranks[rank];
   }
@@ -473,19 +457,18 @@ static int prepare_ranks(struct run *run) {
   else if (n == 1)
     run->factor = r->peers.as_peers;
   run->ranks = together;
-  return n && !run->factor ? -ENOMEM : 0;
 }
 
 /* Work of one key has one name. */
-static int prepare_names(struct run *run) {
+static void prepare_names(struct run *run) {
   const struct replay *r = run->r;
   for (u32 i = 0; i < run->cure->n; i++) {
     const struct cure_change *change = &run->cure->changes[i];
     if (change->kind != CHANGE_NAME)
       continue;
     bool first = !run->by_name;
-    if (first && !(run->by_name = malloc((r->g->n_keys + 1u) * sizeof(float))))
-      return -ENOMEM;
+    if (first)
+      run->by_name = memory_array(size_sum(r->g->n_keys, 1), sizeof(float));
     for (u32 key = 0; key < r->g->n_keys; key++) {
       if (first)
         run->by_name[key] = 1;
@@ -495,10 +478,9 @@ static int prepare_names(struct run *run) {
         run->by_name[key] = fminf(run->by_name[key], (float)change->left);
     }
   }
-  return 0;
 }
 
-int run_cure(struct run *run, const struct replay *r, const struct cure *cure) {
+void run_cure(struct run *run, const struct replay *r, const struct cure *cure) {
   run->r = r;
   run->cure = cure;
   run->factor = NULL;
@@ -507,25 +489,22 @@ int run_cure(struct run *run, const struct replay *r, const struct cure *cure) {
   run->by_name = NULL;
   run->launches_left = 1;
   prepare_shares(run);
-  int error = prepare_ranks(run);
-  if (!error)
-    error = prepare_names(run);
-  if (!error)
-    replay_events(run);
+  prepare_ranks(run);
+  prepare_names(run);
+  replay_events(run);
   free(run->own_factor);
   free(run->by_name);
   if (run->ranks)
     free((void *)(uintptr_t)run->ranks);
-  return error;
 }
 
 /* The workers of the faster half of the ranks are busy for this share of a step: as long as they
  * take for a batch, if all of them work on one. */
 static i64 find_batch_of_peers(const struct replay *r) {
   const struct sample_graph *g = r->g;
-  double *busy = malloc((g->n_ranks + 1u) * sizeof(double)), ns = 0;
+  double *busy = memory_array(size_sum(g->n_ranks, 1), sizeof(double)), ns = 0;
   u32 n = 0;
-  for (u32 rank = 0; busy && rank < g->n_ranks; rank++)
+  for (u32 rank = 0; rank < g->n_ranks; rank++)
     if (g->slices[rank].present && !isnan(g->slices[rank].workers_busy))
       busy[n++] = g->slices[rank].workers_busy;
   if (n) {
@@ -536,17 +515,11 @@ static i64 find_batch_of_peers(const struct replay *r) {
   return (i64)ns;
 }
 
-int run_begin(struct run *run, const struct sample_graph *g) {
-  *run = (struct run){.start = malloc((g->n + 1u) * sizeof(i64)),
-                      .end = malloc((g->n + 1u) * sizeof(i64)),
-                      .arrived = malloc((g->n_joins + 1u) * sizeof(i64)),
-                      .batch_ready = calloc(g->n_ranks + 1u, sizeof(i64))};
-  if (!run->start || !run->end || !run->arrived || !run->batch_ready)
-    return -ENOMEM;
-  memset(run->start, 0, (g->n + 1u) * sizeof(i64));
-  memset(run->end, 0, (g->n + 1u) * sizeof(i64));
-  memset(run->arrived, 0, (g->n_joins + 1u) * sizeof(i64));
-  return 0;
+void run_begin(struct run *run, const struct sample_graph *g) {
+  *run = (struct run){.start = memory_zeroed(size_sum(g->n, 1), sizeof(i64)),
+                      .end = memory_zeroed(size_sum(g->n, 1), sizeof(i64)),
+                      .arrived = memory_zeroed(size_sum(g->n_joins, 1), sizeof(i64)),
+                      .batch_ready = memory_zeroed(size_sum(g->n_ranks, 1), sizeof(i64))};
 }
 
 void run_end(struct run *run) {
@@ -556,31 +529,23 @@ void run_end(struct run *run) {
   free(run->batch_ready);
 }
 
-int replay_new(const struct analysis *a, u32 sample, const struct sample_graph *g,
-               struct sample_outcome *out, struct replay **replay) {
-  struct replay *r = *replay = calloc(1, sizeof(*r));
-  struct run run = {0};
+void replay_new(const struct analysis *a, u32 sample, const struct sample_graph *g,
+                struct sample_outcome *out, struct replay **replay) {
+  struct replay *r = *replay = memory_zeroed(1, sizeof(*r));
+  struct run run;
   const struct cure none = {0};
-  if (!r)
-    return -ENOMEM;
   *r = (struct replay){.a = a, .g = g, .n_steps = a->graph->samples[sample].n, .exposed = -1};
   r->batch_of_peers = find_batch_of_peers(r);
-  r->step_ends = calloc(r->n_steps + 1u, sizeof(i64));
-  int error = r->step_ends ? order_events(r) : -ENOMEM;
-  if (!error)
-    error = peers_compare(&r->peers, g);
-  if (!error)
-    error = run_begin(&run, g);
-  if (!error)
-    error = run_cure(&run, r, &none);
-  if (!error) {
-    run_step_ends(&run, r->step_ends);
-    out->replayed = r->step_ends[r->n_steps - 1] - g->begin;
-    out->measured = g->end - g->begin;
-    out->contradictions = r->contradictions;
-  }
+  r->step_ends = memory_zeroed(size_sum(r->n_steps, 1), sizeof(i64));
+  order_events(r);
+  peers_compare(&r->peers, g);
+  run_begin(&run, g);
+  run_cure(&run, r, &none);
+  run_step_ends(&run, r->step_ends);
+  out->replayed = r->step_ends[r->n_steps - 1] - g->begin;
+  out->measured = g->end - g->begin;
+  out->contradictions = r->contradictions;
   run_end(&run);
-  return error;
 }
 
 void replay_free(struct replay *r) {

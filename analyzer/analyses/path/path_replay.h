@@ -14,20 +14,20 @@ struct replay;
 struct sample_outcome;
 
 /* Prepares a joined sample, which must outlive the replay, and replays it without changes: fills
- * `replayed`, `measured` and `contradictions` of the outcome. 0, or -ENOMEM. */
-int replay_new(const struct analysis *a, u32 sample, const struct sample_graph *graph,
-               struct sample_outcome *outcome, struct replay **replay);
+ * `replayed`, `measured` and `contradictions` of the outcome. */
+void replay_new(const struct analysis *a, u32 sample, const struct sample_graph *graph,
+                struct sample_outcome *outcome, struct replay **replay);
 void replay_free(struct replay *replay);
 
 /* What each of n cures saves, in all samples. With `exposed` also how much less communication is
- * exposed. Not from several threads at once. 0, or -ENOMEM. */
-int replay_worths(const struct analysis *a, const struct cure *cures, u32 n, bool exposed,
-                  struct worth *worths);
+ * exposed. Not from several threads at once. */
+void replay_worths(const struct analysis *a, const struct cure *cures, u32 n, bool exposed,
+                   struct worth *worths);
 
 /* The same of the first sample only, for questions that are many; not kept. And how many nodes that
  * has, 0 if there is none. */
-int replay_first_worths(const struct analysis *a, const struct cure *cures, u32 n,
-                        struct worth *worths);
+void replay_first_worths(const struct analysis *a, const struct cure *cures, u32 n,
+                         struct worth *worths);
 u32 replay_first_nodes(const struct analysis *a);
 
 /* Work of one name and kind, in all samples and on all ranks. */
@@ -38,8 +38,8 @@ struct work_of_name {
   bool listed;
 };
 
-/* All of them; to be freed by the caller. 0, or -ENOMEM. */
-int replay_names(const struct analysis *a, struct work_of_name **works, u32 *n);
+/* All of them; to be freed by the caller. */
+void replay_names(const struct analysis *a, struct work_of_name **works, u32 *n);
 
 /* Whether a cure makes this change. */
 bool cure_has(const struct analysis *a, const struct cure *cure, const struct cure_change *change);

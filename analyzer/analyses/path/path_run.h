@@ -37,9 +37,9 @@ struct run {
   i64 *start, *end, *arrived;
   i64 *batch_ready; /* [n_ranks] the last batch that was waited for */
 };
-/* 0, or -ENOMEM. One run serves for several cures. */
-int run_begin(struct run *run, const struct sample_graph *g);
-int run_cure(struct run *run, const struct replay *r, const struct cure *cure);
+/* One run serves for several cures. */
+void run_begin(struct run *run, const struct sample_graph *g);
+void run_cure(struct run *run, const struct replay *r, const struct cure *cure);
 void run_end(struct run *run);
 
 /* Where each step of the sample ends, on the rank that is done last: [n_steps]. */

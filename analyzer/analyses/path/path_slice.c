@@ -2,7 +2,6 @@
  *
  * Cuts the samples out of a rank's timeline and flattens its host lanes.
  */
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -11,6 +10,7 @@
 #include "analyses/path/path_labels.h"
 #include "analyses/path/path_slice.h"
 #include "analyses/queries.h"
+#include "base/checked_memory.h"
 #include "base/hash.h"
 
 static u32 label_of(struct slice_builder *c, const struct span *span) {
@@ -22,8 +22,8 @@ static u32 label_of(struct slice_builder *c, const struct span *span) {
     c->name_keys[name] = text ? hash : LABEL_NOT_KNOWN;
     bool is_kernel = span->kind == SPAN_KERNEL || span->kind == SPAN_COLLECTIVE ||
                      span->kind == SPAN_LAUNCH; /* launches have the names of their kernels */
-    if (text && path_labels_add(c->a->graph->labels, hash, text, is_kernel) < 0)
-      c->error = -ENOMEM;
+    if (text)
+      path_labels_add(c->a->graph->labels, hash, text, is_kernel);
   }
   return c->name_keys[name];
 }
@@ -251,13 +251,11 @@ static u32 step_of_end(const struct window *steps, u32 n, i64 end) {
   return low;
 }
 
-static int find_step_ends(struct slice_builder *c, const struct sample *sample) {
+static void find_step_ends(struct slice_builder *c, const struct sample *sample) {
   struct slice *slice = c->slice;
   u32 rank = c->t->rank;
   struct window *steps = arena_array(&c->scratch, sample->n, sizeof(*steps));
-  slice->last_of_step = malloc((sample->n + 1u) * sizeof(*slice->last_of_step));
-  if (!steps || !slice->last_of_step)
-    return -ENOMEM;
+  slice->last_of_step = memory_array(size_sum(sample->n, 1), sizeof(*slice->last_of_step));
   for (u32 i = 0; i < sample->n; i++) {
     slice->last_of_step[i] = (struct step_end){INDEX_NONE, 0};
     if (!analysis_window(c->a, rank, sample->first + i, &steps[i]))
@@ -273,38 +271,32 @@ static int find_step_ends(struct slice_builder *c, const struct sample *sample) 
     if (last->node == INDEX_NONE || node->end >= slice->nodes[last->node].end)
       *last = (struct step_end){i, steps[step].end - node->end};
   }
-  return 0;
 }
 
-static int cut_spans(struct slice_builder *c, const struct sample *sample) {
+static void cut_spans(struct slice_builder *c, const struct sample *sample) {
   struct slice *slice = c->slice;
   u32 n_spans = c->n_carried + c->high - c->low;
   u32 room = lay_out_lanes(c, n_spans);
-  slice->nodes = calloc(room + 1u, sizeof(*slice->nodes));
-  c->node_of = malloc((n_spans + 1u) * sizeof(u32));
-  int error = -ENOMEM;
-  if (slice->nodes && c->node_of) {
-    for (u32 i = 0; i < n_spans; i++) {
-      const struct span *span = &c->t->spans[span_at(c, i)];
-      struct lane_state *lane = &c->lanes[span->lane];
-      i64 start = span->start < slice->begin ? slice->begin : span->start;
-      i64 end = span->end > slice->end ? slice->end : span->end;
-      end = end < start ? start : end;
-      c->node_of[i] = SPAN_ON_DEVICE(span->kind) ? add_device_span(c, lane, span, start, end)
-                                                 : add_host_span(c, lane, span, start, end);
-    }
-    for (u32 i = 0; i < c->t->n_lanes; i++)
-      close_phases(c, &c->lanes[i], INT64_MAX);
-    close_gaps(c, n_spans);
-    error = slice_link(c, n_spans);
-    if (!error)
-      error = find_step_ends(c, sample);
-    find_last(c);
-    slice->present = true;
-    slice->on_gpu = c->t->on_gpu;
+  slice->nodes = memory_zeroed(size_sum(room, 1), sizeof(*slice->nodes));
+  c->node_of = memory_array(size_sum(n_spans, 1), sizeof(u32));
+  for (u32 i = 0; i < n_spans; i++) {
+    const struct span *span = &c->t->spans[span_at(c, i)];
+    struct lane_state *lane = &c->lanes[span->lane];
+    i64 start = span->start < slice->begin ? slice->begin : span->start;
+    i64 end = span->end > slice->end ? slice->end : span->end;
+    end = end < start ? start : end;
+    c->node_of[i] = SPAN_ON_DEVICE(span->kind) ? add_device_span(c, lane, span, start, end)
+                                               : add_host_span(c, lane, span, start, end);
   }
+  for (u32 i = 0; i < c->t->n_lanes; i++)
+    close_phases(c, &c->lanes[i], INT64_MAX);
+  close_gaps(c, n_spans);
+  slice_link(c, n_spans);
+  find_step_ends(c, sample);
+  find_last(c);
+  slice->present = true;
+  slice->on_gpu = c->t->on_gpu;
   free(c->node_of);
-  return error;
 }
 
 static u32 first_span_from(const struct timeline *t, i64 time) {
@@ -335,17 +327,17 @@ static bool sample_window(const struct analysis *a, u32 rank, const struct sampl
   return found;
 }
 
-static int cut_sample(struct slice_builder *c, u32 sample) {
+static void cut_sample(struct slice_builder *c, u32 sample) {
   struct graph *graph = c->a->graph;
   const struct timeline *t = c->t;
   struct window window;
   c->slice = &graph->slices[(size_t)sample * c->a->model->n_ranks + t->rank];
   if (!sample_window(c->a, t->rank, &graph->samples[sample], &window))
-    return 0;
+    return;
   if (t->on_gpu && t->ring_begin != NS_UNKNOWN && window.begin < t->ring_begin)
-    return 0;
+    return;
   if (t->on_gpu && !analysis_gpu_seen(c->a, t->rank, &window))
-    return 0;
+    return;
   c->slice->ends_on_gpu = analysis_ends_on_gpu(c->a, t->rank, window.step);
   c->slice->begin = window.begin;
   c->slice->end = c->slice->host_end = window.end;
@@ -353,7 +345,7 @@ static int cut_sample(struct slice_builder *c, u32 sample) {
     c->slice->host_end -= analysis_host_ahead(c->a, t->rank, window.step, window.step);
   c->low = first_span_from(t, window.begin);
   c->high = first_span_from(t, window.end);
-  return cut_spans(c, &graph->samples[sample]);
+  cut_spans(c, &graph->samples[sample]);
 }
 
 /* Spans already running when a sample began, in order of start. */
@@ -361,42 +353,33 @@ struct carry {
   u32 sample, span;
 };
 
-static int add_carry(struct carry **list, u32 *n, u32 *room, struct carry carry) {
+static void add_carry(struct carry **list, u32 *n, u32 *room, struct carry carry) {
   if (*n == *room) {
     u32 more = *room ? *room * 2 : 64;
-    struct carry *grown = realloc(*list, more * sizeof(*grown));
-    if (!grown)
-      return -ENOMEM;
+    struct carry *grown = memory_resized(*list, more, sizeof(*grown));
     *list = grown;
     *room = more;
   }
   (*list)[(*n)++] = carry;
-  return 0;
 }
 
-static int find_carries(struct slice_builder *c, const i64 *begins, struct carry **list, u32 *n) {
+static void find_carries(struct slice_builder *c, const i64 *begins, struct carry **list, u32 *n) {
   u32 next = 0, room = 0, samples = c->a->graph->n_samples;
   for (u32 i = 0; i < c->t->n_spans; i++) {
     const struct span *span = &c->t->spans[i];
     c->n_names = span->name >= c->n_names ? span->name + 1 : c->n_names;
     while (next < samples && begins[next] <= span->start)
       next++;
-    for (u32 s = next; s < samples && begins[s] < span->end; s++) {
-      int error = add_carry(list, n, &room, (struct carry){s, i});
-      if (error)
-        return error;
-    }
+    for (u32 s = next; s < samples && begins[s] < span->end; s++)
+      add_carry(list, n, &room, (struct carry){s, i});
   }
-  c->name_keys = arena_array(&c->scratch, c->n_names + 1u, sizeof(u32));
-  return c->name_keys ? 0 : -ENOMEM;
+  c->name_keys = arena_array(&c->scratch, size_sum(c->n_names, 1), sizeof(u32));
 }
 
-static int prepare(struct slice_builder *c, i64 **begins) {
+static void prepare(struct slice_builder *c, i64 **begins) {
   u32 samples = c->a->graph->n_samples;
   *begins = arena_array(&c->scratch, samples, sizeof(i64));
-  c->lanes = arena_array(&c->scratch, c->t->n_lanes + 1u, sizeof(*c->lanes));
-  if (!*begins || !c->lanes)
-    return -ENOMEM;
+  c->lanes = arena_array(&c->scratch, size_sum(c->t->n_lanes, 1), sizeof(*c->lanes));
   i64 latest = INT64_MIN;
   for (u32 i = 0; i < samples; i++) {
     struct window window;
@@ -404,33 +387,28 @@ static int prepare(struct slice_builder *c, i64 **begins) {
       latest = window.begin;
     (*begins)[i] = latest; /* if this rank lacks a sample, nothing that matters is lost */
   }
-  return 0;
 }
 
-int slice_cut(struct analysis *a, const struct timeline *timeline) {
+void slice_cut(struct analysis *a, const struct timeline *timeline) {
   if (!a->graph || a->graph->n_samples == 0 || timeline->n_spans == 0)
-    return 0;
+    return;
   struct slice_builder c = {.a = a, .t = timeline};
   struct carry *carries = NULL;
   u32 n_carries = 0;
   i64 *begins;
-  int error = prepare(&c, &begins);
-  if (!error)
-    error = input_pauses(a, timeline, &c.scratch, &c.pauses, &c.n_pauses);
-  if (!error)
-    error = find_carries(&c, begins, &carries, &n_carries);
-  if (!error && !(c.carried = arena_array(&c.scratch, n_carries + 1u, sizeof(u32))))
-    error = -ENOMEM;
-  for (u32 sample = 0; sample < a->graph->n_samples && !error; sample++) {
+  prepare(&c, &begins);
+  input_pauses(a, timeline, &c.scratch, &c.pauses, &c.n_pauses);
+  find_carries(&c, begins, &carries, &n_carries);
+  c.carried = arena_array(&c.scratch, size_sum(n_carries, 1), sizeof(u32));
+  for (u32 sample = 0; sample < a->graph->n_samples; sample++) {
     c.n_carried = 0;
     for (u32 i = 0; i < n_carries; i++)
       if (carries[i].sample == sample)
         c.carried[c.n_carried++] = carries[i].span;
-    error = cut_sample(&c, sample);
+    cut_sample(&c, sample);
   }
   free(carries);
   arena_release(&c.scratch);
-  return error ? error : c.error;
 }
 
 void slice_free(struct slice *slice) {

@@ -46,7 +46,6 @@ struct slice_builder {
   u32 *node_of;  /* by position: carried, then low.. */
   struct input_pause *pauses;
   u32 n_pauses;
-  int error; /* was found at a moment when it could not be returned */
   struct dep *thread_deps;
   u32 n_thread_deps;
   struct dep *inferred; /* between streams: path_inferred.c */
@@ -59,12 +58,11 @@ static inline u32 span_at(const struct slice_builder *c, u32 position) {
   return position < c->n_carried ? c->carried[position] : c->low + position - c->n_carried;
 }
 
-/* slice_links.c: launches, event waits, waits of the host and of threads for each other. 0, or
- * -ENOMEM. */
-int slice_link(struct slice_builder *c, u32 n_spans);
+/* slice_links.c: launches, event waits, waits of the host and of threads for each other. */
+void slice_link(struct slice_builder *c, u32 n_spans);
 
-/* path_inferred.c: fills `inferred` from what is linked already. 0, or -ENOMEM. */
-int slice_infer(struct slice_builder *c);
+/* path_inferred.c: fills `inferred` from what is linked already. */
+void slice_infer(struct slice_builder *c);
 
 /* path_batches.c: from each batch that the program waited for to the one before. */
 void slice_link_batches(struct slice_builder *c);

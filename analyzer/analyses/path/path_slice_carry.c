@@ -52,7 +52,7 @@ static void carry_nodes(struct slice *slice, struct carrier *c) {
   /* The last node only closes first_dep. */
   u32 n = carry_count(c, slice->n_nodes + 1, sizeof(columns) / sizeof(*columns));
   if (c->reads) {
-    slice->nodes = memory_zeroed(n + 1ul, sizeof(*slice->nodes));
+    slice->nodes = memory_zeroed(size_sum(n, 1), sizeof(*slice->nodes));
     slice->n_nodes = n ? n - 1 : 0;
   }
   carry_columns(c, slice->nodes, n, sizeof(*slice->nodes), COLUMNS(columns));
@@ -61,14 +61,14 @@ static void carry_nodes(struct slice *slice, struct carrier *c) {
 static void carry_deps(struct slice *slice, struct carrier *c) {
   slice->n_deps = carry_count(c, slice->n_deps, 1);
   if (c->reads)
-    slice->deps = memory_zeroed(slice->n_deps + 1ul, sizeof(*slice->deps));
+    slice->deps = memory_zeroed(size_sum(slice->n_deps, 1), sizeof(*slice->deps));
   for (u32 i = 0; i < slice->n_deps; i++)
     CARRY(c, &slice->deps[i]);
 }
 
 static void carry_step_ends(struct slice *slice, u32 n, struct carrier *c) {
   if (c->reads)
-    slice->last_of_step = memory_zeroed(n + 1ul, sizeof(*slice->last_of_step));
+    slice->last_of_step = memory_zeroed(size_sum(n, 1), sizeof(*slice->last_of_step));
   for (u32 i = 0; i < n; i++) {
     CARRY(c, &slice->last_of_step[i].node);
     CARRY(c, &slice->last_of_step[i].rest);

@@ -2,7 +2,6 @@
  *
  * What the nodes of a slice waited for.
  */
-#include <errno.h>
 #include <math.h>
 #include <stdlib.h>
 
@@ -156,18 +155,16 @@ static void find_caller(struct slice_builder *c, u32 lane, u32 host_lanes) {
   }
 }
 
-static int join_threads(struct slice_builder *c) {
+static void join_threads(struct slice_builder *c) {
   u32 host_lanes = 0, room = 0;
   c->n_thread_deps = 0;
   for (u32 i = 0; i < c->t->n_lanes; i++)
     host_lanes += has_host_nodes(c, i);
   if (host_lanes < 2)
-    return 0;
+    return;
   for (u32 i = 0; i < c->slice->n_nodes; i++)
     room += NODE_ON_DEVICE(c->slice->nodes[i].kind) ? 0 : 4;
-  c->thread_deps = arena_array(&c->scratch, room + 1u, sizeof(*c->thread_deps));
-  if (!c->thread_deps)
-    return -ENOMEM;
+  c->thread_deps = arena_array(&c->scratch, size_sum(room, 1), sizeof(*c->thread_deps));
   for (u32 lane = 0; lane < c->t->n_lanes; lane++)
     if (has_host_nodes(c, lane))
       find_caller(c, lane, host_lanes);
@@ -175,7 +172,6 @@ static int join_threads(struct slice_builder *c) {
     for (u32 i = c->lanes[lane].base; has_host_nodes(c, lane) && i < c->lanes[lane].next; i++)
       if (c->slice->nodes[i].kind == NODE_HOST && c->slice->nodes[i].key == TSCOPE_PHASE_BACKWARD)
         wait_for_thread(c, lane, i);
-  return 0;
 }
 
 /* Calls visit(node, from) for every dependency inside the slice. */
@@ -206,22 +202,19 @@ static void store_dep(struct slice *slice, u32 node, u32 from) {
   slice->deps[--slice->nodes[node].first_dep] = from;
 }
 
-static int link_deps(struct slice_builder *c) {
+static void link_deps(struct slice_builder *c) {
   struct slice *slice = c->slice;
   free(slice->deps);
   slice->n_deps = 0;
   for (u32 i = 0; i <= slice->n_nodes; i++)
     slice->nodes[i].first_dep = 0;
   each_dep(c, count_dep);
-  slice->deps = malloc((slice->n_deps + 1u) * sizeof(u32));
-  if (!slice->deps)
-    return -ENOMEM;
+  slice->deps = memory_array(size_sum(slice->n_deps, 1), sizeof(u32));
   u32 sum = 0;
   for (u32 i = 0; i < slice->n_nodes; i++)
     sum = slice->nodes[i].first_dep += sum;
   slice->nodes[slice->n_nodes].first_dep = sum;
   each_dep(c, store_dep);
-  return 0;
 }
 
 /* The one that was waited for had ended when the wait ended: a gloo worker may record its end late,
@@ -247,20 +240,15 @@ static void begin_with_wait(struct slice *slice) {
     }
 }
 
-int slice_link(struct slice_builder *c, u32 n_spans) {
+void slice_link(struct slice_builder *c, u32 n_spans) {
   link_launches(c, n_spans);
-  int error = join_threads(c);
+  join_threads(c);
   slice_link_batches(c);
   c->n_inferred = 0;
-  if (!error)
-    error = link_deps(c);
-  if (!error)
-    error = slice_infer(c);
-  if (!error && c->n_inferred)
-    error = link_deps(c);
-  if (!error) {
-    begin_with_wait(c->slice);
-    end_by_release(c->slice);
-  }
-  return error;
+  link_deps(c);
+  slice_infer(c);
+  if (c->n_inferred)
+    link_deps(c);
+  begin_with_wait(c->slice);
+  end_by_release(c->slice);
 }

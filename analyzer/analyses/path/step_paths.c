@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "analyses/path/step_paths.h"
 
-#include <errno.h>
 #include <stdlib.h>
 
 #include "analyses/analyses.h"
@@ -14,31 +13,24 @@ struct step_paths {
   i64 *by_rank; /* [n_ranks] not used, but kept by the walk */
 };
 
-int step_paths_new(const struct analysis *done, const struct sample *rows, u32 n_rows,
-                   struct step_paths **out) {
+void step_paths_new(const struct analysis *done, const struct sample *rows, u32 n_rows,
+                    struct step_paths **out) {
   u32 n_ranks = done->model->n_ranks;
-  struct step_paths *paths = *out = calloc(1, sizeof(*paths));
-  if (!paths)
-    return -ENOMEM;
+  struct step_paths *paths = *out = memory_zeroed(1, sizeof(*paths));
   paths->analysis = *done;
   paths->analysis.arena = &paths->arena;
   paths->analysis.graph = &paths->graph;
-  paths->graph.samples = arena_array(&paths->arena, n_rows + 1u, sizeof(*paths->graph.samples));
-  paths->graph.slices =
-      arena_array(&paths->arena, (size_t)n_rows * n_ranks + 1u, sizeof(*paths->graph.slices));
-  paths->graph.outcomes = arena_array(&paths->arena, n_rows + 1u, sizeof(*paths->graph.outcomes));
-  paths->by_rank = arena_array(&paths->arena, n_ranks + 1u, sizeof(i64));
-  bool room = paths->graph.samples && paths->graph.slices && paths->graph.outcomes &&
-              paths->by_rank && path_labels_new(&paths->graph.labels) == 0;
-  if (!room) {
-    step_paths_free(paths);
-    *out = NULL;
-    return -ENOMEM;
-  }
+  paths->graph.samples =
+      arena_array(&paths->arena, size_sum(n_rows, 1), sizeof(*paths->graph.samples));
+  paths->graph.slices = arena_array(&paths->arena, size_sum(size_product(n_rows, n_ranks), 1),
+                                    sizeof(*paths->graph.slices));
+  paths->graph.outcomes =
+      arena_array(&paths->arena, size_sum(n_rows, 1), sizeof(*paths->graph.outcomes));
+  paths->by_rank = arena_array(&paths->arena, size_sum(n_ranks, 1), sizeof(i64));
+  path_labels_new(&paths->graph.labels);
   for (u32 i = 0; i < n_rows; i++)
     paths->graph.samples[i] = rows[i];
   paths->graph.n_samples = n_rows;
-  return 0;
 }
 
 void step_paths_free(struct step_paths *paths) {
@@ -49,18 +41,17 @@ void step_paths_free(struct step_paths *paths) {
   free(paths);
 }
 
-int step_paths_add_rank(struct step_paths *paths, const struct timeline *timeline) {
-  return slice_cut(&paths->analysis, timeline);
+void step_paths_add_rank(struct step_paths *paths, const struct timeline *timeline) {
+  slice_cut(&paths->analysis, timeline);
 }
 
-int step_paths_walk(struct step_paths *paths, u32 row, struct path_segment **segments, u32 *n) {
+void step_paths_walk(struct step_paths *paths, u32 row, struct path_segment **segments, u32 *n) {
   struct sample_graph joined;
   struct sample_outcome *outcome = &paths->graph.outcomes[row];
   outcome->by_rank = paths->by_rank;
   *segments = NULL;
   *n = 0;
-  int error = sample_graph_join(&paths->analysis, row, &joined);
-  if (!error && joined.n) {
+  if (sample_graph_join(&paths->analysis, row, &joined) && joined.n) {
     critical_path_walk(&joined, outcome);
     *segments = outcome->segments;
     *n = outcome->n_segments;
@@ -68,7 +59,6 @@ int step_paths_walk(struct step_paths *paths, u32 row, struct path_segment **seg
     outcome->n_segments = outcome->room_segments = 0;
   }
   sample_graph_free(&joined);
-  return error == -E2BIG ? 0 : error;
 }
 
 const char *step_paths_name(struct step_paths *paths, u32 label) {

@@ -3,7 +3,6 @@
  * Which changes are tried in the replay, and what each saves. What causes a delay together is taken
  * away together: the slow ranks of a host, a pipeline's stage, ranks that are equally slow.
  */
-#include <errno.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,7 +14,7 @@
 #include "base/statistics.h"
 
 enum {
-  MOST_ROWS = 24,
+  MOST_ROWS = 24, /* more than are ever added */
   RANKS_TRIED = 3,
   LINES_TRIED = 3,
   STAGES_TRIED = 4,
@@ -30,8 +29,6 @@ static struct what_if *add_row(struct analysis *a, enum what_if_kind kind, enum 
                                u32 which, const bool *ranks) {
   struct results *r = a->results;
   struct cure_change *one = arena_alloc(a->arena, sizeof(*one));
-  if (!one || r->n_what_if == MOST_ROWS)
-    return NULL;
   *one = (struct cure_change){.kind = change, .which = which, .ranks = ranks};
   struct what_if *row = &r->what_if[r->n_what_if++];
   *row = (struct what_if){.kind = kind, .rank = -1, .cure = {one, 1}};
@@ -70,8 +67,8 @@ static u32 costliest_rank(const struct results *r, bool stragglers_only) {
 static const char *describe_group(struct analysis *a, const bool *group, u32 first, u32 n) {
   const struct model *model = a->model;
   bool one_host = model->ranks[first].host != NULL, others = false;
-  u32 *ranks = arena_array(a->arena, n + 1u, sizeof(u32)), at = 0;
-  for (u32 i = 0; ranks && i < model->n_ranks; i++) {
+  u32 *ranks = arena_array(a->arena, size_sum(n, 1), sizeof(u32)), at = 0;
+  for (u32 i = 0; i < model->n_ranks; i++) {
     one_host &= !group[i] || model_same_host(model, first, i);
     others |= !model_same_host(model, first, i);
     if (group[i])
@@ -82,95 +79,84 @@ static const char *describe_group(struct analysis *a, const bool *group, u32 fir
   if (one_host && others)
     return arena_printf(a->arena, "%u ranks on %s as fast as their peers", n,
                         model->ranks[first].host);
-  char *list = ranks ? describe_ranks(a->arena, ranks, n) : NULL;
-  return list ? arena_printf(a->arena, "ranks %s as fast as their peers", list) : NULL;
+  char *list = describe_ranks(a->arena, ranks, n);
+  return arena_printf(a->arena, "ranks %s as fast as their peers", list);
 }
 
-static int add_ranks(struct analysis *a, const bool *group, u32 first, u32 n) {
+static void add_ranks(struct analysis *a, const bool *group, u32 first, u32 n) {
   struct what_if *row = add_row(a, WHAT_IF_RANK, CHANGE_RANKS, 0, group);
-  if (!row)
-    return -ENOMEM;
   row->rank = a->model->ranks[first].rank;
   row->change = describe_group(a, group, first, n);
-  return row->change ? 0 : -ENOMEM;
 }
 
 /* A straggler, or all stragglers of its host, if the job has others: what slows a host slows its
  * ranks together, and taking it from one of them alone saves nothing. */
-static int add_straggler(struct analysis *a, u32 worst) {
+static void add_straggler(struct analysis *a, u32 worst) {
   const struct model *model = a->model;
-  bool others = false, *group = arena_array(a->arena, model->n_ranks + 1u, sizeof(bool));
+  bool others = false, *group = arena_array(a->arena, size_sum(model->n_ranks, 1), sizeof(bool));
   u32 n = 0;
   for (u32 i = 0; i < model->n_ranks; i++)
     others |= !model_same_host(model, worst, i);
-  for (u32 i = 0; group && i < model->n_ranks; i++)
+  for (u32 i = 0; i < model->n_ranks; i++)
     n += group[i] = i == worst ||
                     (others && a->results->ranks[i].straggler && model_same_host(model, worst, i));
-  return group ? add_ranks(a, group, worst, n) : -ENOMEM;
+  add_ranks(a, group, worst, n);
 }
 
-static int add_stragglers(struct analysis *a) {
+static void add_stragglers(struct analysis *a) {
   u32 rank, n = 0;
-  int error = 0;
-  while (!error && n++ < RANKS_TRIED && (rank = costliest_rank(a->results, true)) != INDEX_NONE)
-    error = add_straggler(a, rank);
-  if (!error && n == 1 && (rank = costliest_rank(a->results, false)) != INDEX_NONE)
-    error = add_straggler(a, rank);
-  return error;
+  while (n++ < RANKS_TRIED && (rank = costliest_rank(a->results, true)) != INDEX_NONE)
+    add_straggler(a, rank);
+  if (n == 1 && (rank = costliest_rank(a->results, false)) != INDEX_NONE)
+    add_straggler(a, rank);
 }
 
 /* The stages of a pipeline that wait least: for one of them the others wait. */
-static int add_stages(struct analysis *a) {
+static void add_stages(struct analysis *a) {
   const struct results *r = a->results;
-  bool *tried = arena_array(a->arena, r->n_pipeline_stage + 1u, sizeof(bool));
-  for (u32 n = 0; tried && n < STAGES_TRIED && n < r->n_pipeline_stage; n++) {
+  bool *tried = arena_array(a->arena, size_sum(r->n_pipeline_stage, 1), sizeof(bool));
+  for (u32 n = 0; n < STAGES_TRIED && n < r->n_pipeline_stage; n++) {
     const struct pipeline_stage *best = NULL;
     for (u32 i = 0; i < r->n_pipeline_stage; i++)
       if (r->pipeline_stage[i].n_ranks && !tried[i] &&
           (!best || r->pipeline_stage[i].bubble_ms < best->bubble_ms))
         best = &r->pipeline_stage[i];
     if (!best)
-      return 0;
+      return;
     tried[best->stage] = true;
-    bool *group = arena_array(a->arena, a->model->n_ranks + 1u, sizeof(bool));
-    for (u32 i = 0; group && i < a->model->n_ranks; i++)
+    bool *group = arena_array(a->arena, size_sum(a->model->n_ranks, 1), sizeof(bool));
+    for (u32 i = 0; i < a->model->n_ranks; i++)
       for (u32 k = 0; k < best->n_ranks; k++)
         group[i] |= best->ranks[k] == a->model->ranks[i].rank;
-    struct what_if *row = group ? add_row(a, WHAT_IF_STAGE, CHANGE_RANKS, 0, group) : NULL;
-    if (!row)
-      return -ENOMEM;
+    struct what_if *row = add_row(a, WHAT_IF_STAGE, CHANGE_RANKS, 0, group);
     row->rank = best->stage;
     row->change = arena_printf(a->arena, "stage %u as fast as the others", best->stage);
   }
-  return tried ? 0 : -ENOMEM;
 }
 
 /* The lines at which the host waits longest for the GPU. */
-static int add_lines(struct analysis *a) {
+static void add_lines(struct analysis *a) {
   const struct lines_result *lines = &a->results->lines;
-  bool *tried = arena_array(a->arena, lines->n_at + 1u, sizeof(bool));
-  for (u32 n = 0; tried && n < LINES_TRIED; n++) {
+  bool *tried = arena_array(a->arena, size_sum(lines->n_at, 1), sizeof(bool));
+  for (u32 n = 0; n < LINES_TRIED; n++) {
     u32 best = INDEX_NONE;
     for (u32 i = 0; i < lines->n_at; i++)
       if (!tried[i] && lines->at[i].idle_ms > 0 &&
           (best == INDEX_NONE || lines->at[i].idle_ms > lines->at[best].idle_ms))
         best = i;
     if (best == INDEX_NONE)
-      return 0;
+      return;
     const struct line_result *line = &lines->at[best];
     tried[best] = true;
     struct what_if *row = add_row(
         a, WHAT_IF_LINE, CHANGE_LINE,
         line_key(line->file, isnan(line->line) ? 0 : (u32)line->line, line->function), NULL);
-    if (!row)
-      return -ENOMEM;
     row->rank = best;
     row->change = arena_printf(a->arena, "no wait at %s", line->place);
   }
-  return tried ? 0 : -ENOMEM;
 }
 
-static int choose_rows(struct analysis *a) {
+static void choose_rows(struct analysis *a) {
   const struct results *r = a->results;
   bool outside = r->other_ms >= OUTSIDE_SHOWN * r->step_mean_ms, input = false, gpu = false,
        comm = false;
@@ -192,19 +178,17 @@ static int choose_rows(struct analysis *a) {
       {WHAT_IF_INPUT, CHANGE_INPUT, input, "input always ready"},
       {WHAT_IF_OUTSIDE, CHANGE_OUTSIDE, outside, "nothing outside the phases"},
   };
-  int error = add_stragglers(a);
-  if (!error)
-    error = add_stages(a);
-  for (size_t i = 0; i < sizeof(whole) / sizeof(whole[0]) && !error; i++) {
-    struct what_if *row =
-        whole[i].applies ? add_row(a, whole[i].kind, whole[i].change, 0, NULL) : NULL;
-    if (row)
-      row->change = whole[i].text;
-    if (row && whole[i].change == CHANGE_OUTSIDE)
+  add_stragglers(a);
+  add_stages(a);
+  for (size_t i = 0; i < sizeof(whole) / sizeof(whole[0]); i++) {
+    if (!whole[i].applies)
+      continue;
+    struct what_if *row = add_row(a, whole[i].kind, whole[i].change, 0, NULL);
+    row->change = whole[i].text;
+    if (whole[i].change == CHANGE_OUTSIDE)
       row->cure = cure_outside(a);
-    error = whole[i].applies && !row ? -ENOMEM : 0;
   }
-  return error ? error : add_lines(a);
+  add_lines(a);
 }
 
 static const char *why_unreliable(struct analysis *a, double contradictions) {
@@ -235,15 +219,15 @@ static const char *check_replay(struct analysis *a) {
 }
 
 /* Replays the rows from `first` on. */
-static int fill_rows(struct analysis *a, u32 first, bool unreliable) {
+static void fill_rows(struct analysis *a, u32 first, bool unreliable) {
   struct results *r = a->results;
   struct cure cures[MOST_ROWS];
   struct worth worths[MOST_ROWS];
   double now_ms = a->whole_run ? r->path_length_ms : r->step_mean_ms;
   for (u32 i = first; i < r->n_what_if; i++)
     cures[i] = r->what_if[i].cure;
-  int error = replay_worths(a, &cures[first], r->n_what_if - first, false, &worths[first]);
-  for (u32 i = first; i < r->n_what_if && !error; i++) {
+  replay_worths(a, &cures[first], r->n_what_if - first, false, &worths[first]);
+  for (u32 i = first; i < r->n_what_if; i++) {
     struct what_if *row = &r->what_if[i];
     row->worth = worths[i];
     row->step_ms = fmax(0, now_ms - row->worth.ms);
@@ -253,7 +237,6 @@ static int fill_rows(struct analysis *a, u32 first, bool unreliable) {
     if (row->kind == WHAT_IF_LINE && !unreliable)
       r->lines.at[row->rank].without_ms = row->step_ms;
   }
-  return error;
 }
 
 struct slow_rank {
@@ -270,41 +253,37 @@ static int slower_first(const void *left, const void *right) {
 
 /* Ranks that have more work than their peers, most first: the fewest without which a step saves
  * nearly what it would save if all ranks were equal. One alone is in a row already. */
-static int find_equals(struct analysis *a, double all_ms) {
+static void find_equals(struct analysis *a, double all_ms) {
   u32 n_ranks = a->model->n_ranks, tried = n_ranks / 2 < EQUALS_TRIED ? n_ranks / 2 : EQUALS_TRIED;
-  struct slow_rank *slow = arena_array(a->arena, n_ranks + 1u, sizeof(*slow));
-  double *excess = arena_array(a->arena, n_ranks + 1u, sizeof(double));
+  struct slow_rank *slow = arena_array(a->arena, size_sum(n_ranks, 1), sizeof(*slow));
+  double *excess = arena_array(a->arena, size_sum(n_ranks, 1), sizeof(double));
   struct cure_change changes[EQUALS_TRIED];
   struct cure cures[EQUALS_TRIED];
   struct worth worths[EQUALS_TRIED];
-  if (!slow || !excess)
-    return -ENOMEM;
   replay_excess(a, excess);
   for (u32 i = 0; i < n_ranks; i++)
     slow[i] = (struct slow_rank){i, excess[i]};
   qsort(slow, n_ranks, sizeof(*slow), slower_first);
   for (u32 n = 0; n < tried; n++) {
-    bool *group = arena_array(a->arena, n_ranks + 1u, sizeof(bool));
-    if (!group)
-      return -ENOMEM;
+    bool *group = arena_array(a->arena, size_sum(n_ranks, 1), sizeof(bool));
     for (u32 i = 0; i <= n; i++)
       group[slow[i].rank] = true;
     changes[n] = (struct cure_change){.kind = CHANGE_RANKS, .ranks = group};
     cures[n] = (struct cure){&changes[n], 1};
   }
-  int error = replay_worths(a, cures, tried, false, worths);
-  for (u32 n = 0; n < tried && !error; n++) {
+  replay_worths(a, cures, tried, false, worths);
+  for (u32 n = 0; n < tried; n++) {
     if (worths[n].ms < EQUALS_SHARE * all_ms)
       continue;
-    error = add_ranks(a, changes[n].ranks, slow[0].rank, n + 1);
-    return error ? error : fill_rows(a, a->results->n_what_if - 1, false);
+    add_ranks(a, changes[n].ranks, slow[0].rank, n + 1);
+    fill_rows(a, a->results->n_what_if - 1, false);
+    return;
   }
-  return error;
 }
 
 /* If equal ranks would save much and no rank or stage named so far does: ranks that act together.
  */
-static int add_equals(struct analysis *a) {
+static void add_equals(struct analysis *a) {
   const struct results *r = a->results;
   double all_ms = 0, named_ms = 0;
   for (u32 i = 0; i < r->n_what_if; i++) {
@@ -314,8 +293,8 @@ static int add_equals(struct analysis *a) {
       named_ms = fmax(named_ms, r->what_if[i].worth.ms);
   }
   if (!(all_ms >= WORTH_MENTIONING * r->step_mean_ms) || named_ms >= all_ms / 2)
-    return 0;
-  return find_equals(a, all_ms);
+    return;
+  find_equals(a, all_ms);
 }
 
 /* A rank that comes last because of its input, and whose peers' input would be as late a moment
@@ -343,36 +322,29 @@ static double saved_by_all(const struct results *r) {
 }
 
 /* How much of the exposed communication goes if all ranks come together. */
-static int find_exposed_late(struct analysis *a, double all_ms) {
+static void find_exposed_late(struct analysis *a, double all_ms) {
   const struct cure_change together = {.kind = CHANGE_EVERY_RANK};
   struct results *r = a->results;
   struct worth worth = {.hidden_ms = NAN};
-  int error = 0;
   if (all_ms >= LATE_LEAST * r->step_mean_ms && r->ov_comm_ms > 0)
-    error = replay_worths(a, &(struct cure){&together, 1}, 1, true, &worth);
+    replay_worths(a, &(struct cure){&together, 1}, 1, true, &worth);
   r->ov_exposed_late_ms = isnan(worth.hidden_ms) ? NAN : fmin(worth.hidden_ms, r->ov_exposed_ms);
-  return error;
 }
 
-int what_if_report(struct analysis *a) {
+void what_if_report(struct analysis *a) {
   struct results *r = a->results;
   if (r->path_steps_used == 0) {
     r->what_if_reason = r->path_reason;
-    return 0;
+    return;
   }
   r->what_if = arena_array(a->arena, MOST_ROWS, sizeof(*r->what_if));
-  if (!r->what_if)
-    return -ENOMEM;
   const char *unreliable = check_replay(a);
-  int error = choose_rows(a);
-  if (!error)
-    error = fill_rows(a, 0, unreliable != NULL);
-  if (!error && !unreliable)
+  choose_rows(a);
+  fill_rows(a, 0, unreliable != NULL);
+  if (!unreliable) {
     drop_equal_loaders(a);
-  if (!error && !unreliable)
-    error = add_equals(a);
-  if (!error && !unreliable)
-    error = find_exposed_late(a, saved_by_all(r));
+    add_equals(a);
+    find_exposed_late(a, saved_by_all(r));
+  }
   r->what_if_reason = unreliable; /* from here on nothing is promised */
-  return error;
 }

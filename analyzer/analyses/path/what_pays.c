@@ -6,7 +6,6 @@
  * and one on it saves at most its time there: so only those on it are replayed, and the largest
  * kernels.
  */
-#include <errno.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -69,17 +68,16 @@ static struct paying *add_row(struct results *r, const char *name, const char *k
   return row;
 }
 
-static int add_name(struct analysis *a, const struct work_of_name *work, double device_ns) {
+static void add_name(struct analysis *a, const struct work_of_name *work, double device_ns) {
   const char *shortened, *name = path_label_name(a, work->label, &shortened);
   struct paying *row =
       add_row(a->results, name, name_of_kind(work->kind),
               (struct cure_change){.kind = CHANGE_NAME, .which = work->label, .of = work->kind});
   if (!row)
-    return name ? 0 : -ENOMEM;
+    return;
   row->shortened = shortened;
   row->path_ms = on_path_ms(a->results, work);
   row->gpu_share = work->kind == NODE_KERNEL && device_ns > 0 ? work->ns / device_ns : NAN;
-  return 0;
 }
 
 /* The one with most time on the path, or on GPUs, that has no row yet; NULL if it is too small. */
@@ -101,21 +99,20 @@ static struct work_of_name *largest(const struct results *r, struct work_of_name
   return best;
 }
 
-static int add_names(struct analysis *a, u32 most) {
+static void add_names(struct analysis *a, u32 most) {
   struct work_of_name *works, *next;
   u32 n, added = 0;
   double device_ns = 0, least_ms = ON_PATH_LEAST * a->results->path_length_ms;
-  int error = replay_names(a, &works, &n);
-  for (u32 i = 0; i < n && !error; i++)
+  replay_names(a, &works, &n);
+  for (u32 i = 0; i < n; i++)
     device_ns += NODE_ON_DEVICE(works[i].kind) ? works[i].ns : 0;
-  while (!error && added++ < most && (next = largest(a->results, works, n, true, least_ms)))
-    error = add_name(a, next, device_ns);
-  for (added = 0; !error && added < KERNELS && added < most && device_ns > 0 &&
+  while (added++ < most && (next = largest(a->results, works, n, true, least_ms)))
+    add_name(a, next, device_ns);
+  for (added = 0; added < KERNELS && added < most && device_ns > 0 &&
                   (next = largest(a->results, works, n, false, KERNEL_LEAST * device_ns));
        added++)
-    error = add_name(a, next, device_ns);
+    add_name(a, next, device_ns);
   free(works);
-  return error;
 }
 
 static void add_phases_and_lines(struct analysis *a, u32 most) {
@@ -169,22 +166,20 @@ static int most_first(const void *left_row, const void *right_row) {
   return strcmp(x->name, y->name);
 }
 
-static int replay_rows(struct analysis *a) {
+static void replay_rows(struct analysis *a) {
   struct results *r = a->results;
   u32 n = r->n_pays * SHARES;
-  struct cure_change *changes = arena_array(a->arena, n + 1u, sizeof(*changes));
-  struct cure *cures = arena_array(a->arena, n + 1u, sizeof(*cures));
-  struct worth *worths = arena_array(a->arena, n + 1u, sizeof(*worths));
+  struct cure_change *changes = arena_array(a->arena, size_sum(n, 1), sizeof(*changes));
+  struct cure *cures = arena_array(a->arena, size_sum(n, 1), sizeof(*cures));
+  struct worth *worths = arena_array(a->arena, size_sum(n, 1), sizeof(*worths));
   double now_ms = a->whole_run ? r->path_length_ms : r->step_mean_ms;
-  if (!changes || !cures || !worths)
-    return -ENOMEM;
   for (u32 i = 0; i < n; i++) {
     changes[i] = r->pays[i / SHARES].change;
     changes[i].left += (1 - changes[i].left) * left[i % SHARES];
     cures[i] = (struct cure){&changes[i], 1};
   }
-  int error = replay_first_worths(a, cures, n, worths);
-  for (u32 i = 0; i < n && !error; i++) {
+  replay_first_worths(a, cures, n, worths);
+  for (u32 i = 0; i < n; i++) {
     struct paying *row = &r->pays[i / SHARES];
     bool of_wait = row->change.kind == CHANGE_LINE && left[i % SHARES] > 0;
     *saving(row, i % SHARES) = of_wait ? NAN : worths[i].ms / now_ms;
@@ -192,20 +187,16 @@ static int replay_rows(struct analysis *a) {
   for (u32 i = 0; i < r->n_pays; i++)
     r->pays[i].why = why_not(a, &r->pays[i]);
   qsort(r->pays, r->n_pays, sizeof(*r->pays), most_first);
-  return error;
 }
 
-int what_pays_analyse(struct analysis *a) {
+void what_pays_analyse(struct analysis *a) {
   struct results *r = a->results;
   u32 nodes = replay_first_nodes(a);
   if (r->what_if_reason || !nodes)
-    return 0;
+    return;
   double rows = fmax(FEWEST, VISITS_WANTED / nodes / SHARES), names = rows / 2;
-  r->pays = arena_array(a->arena, THINGS + KERNELS + PHASES_AND_LINES, sizeof(*r->pays));
-  if (!r->pays)
-    return -ENOMEM;
-  int error = add_names(a, names > THINGS ? THINGS : (u32)names);
-  if (!error)
-    add_phases_and_lines(a, rows > r->n_pays ? (u32)rows - r->n_pays : 0);
-  return error ? error : replay_rows(a);
+  r->pays = arena_array(a->arena, size_sum(THINGS + KERNELS, PHASES_AND_LINES), sizeof(*r->pays));
+  add_names(a, names > THINGS ? THINGS : (u32)names);
+  add_phases_and_lines(a, rows > r->n_pays ? (u32)rows - r->n_pays : 0);
+  replay_rows(a);
 }

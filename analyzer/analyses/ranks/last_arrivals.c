@@ -3,7 +3,6 @@
  * Who arrives last, over all collectives in which every member waits for every other: what even a
  * single step shows. stragglers.c asks whether it happens regularly.
  */
-#include <errno.h>
 #include <math.h>
 #include <stdlib.h>
 
@@ -44,20 +43,19 @@ static void count_last(struct arrivals *s, const struct collective *collective) 
       last - arrivals[0].start - (sum - (last - arrivals[0].start)) / (collective->n_arrivals - 1);
 }
 
-int last_arrivals_analyse(struct analysis *a) {
+void last_arrivals_analyse(struct analysis *a) {
   const struct model *model = a->model;
   struct arrivals s = {.a = a,
-                       .last = calloc(model->n_ranks + 1u, sizeof(u64)),
-                       .judged = calloc(model->n_ranks + 1u, sizeof(u64)),
-                       .waited = calloc(model->n_ranks + 1u, sizeof(i64))};
-  bool room = s.last && s.judged && s.waited;
-  for (u32 i = 0; room && model->clock_aligned && i < model->n_collectives; i++) {
+                       .last = memory_zeroed(size_sum(model->n_ranks, 1), sizeof(u64)),
+                       .judged = memory_zeroed(size_sum(model->n_ranks, 1), sizeof(u64)),
+                       .waited = memory_zeroed(size_sum(model->n_ranks, 1), sizeof(i64))};
+  for (u32 i = 0; model->clock_aligned && i < model->n_collectives; i++) {
     const struct collective *collective = &model->collectives[i];
     if (analysis_includes(a, collective) && op_is_barrier_like(collective->op) &&
         collective->complete && collective->n_arrivals > 1)
       count_last(&s, collective);
   }
-  for (u32 r = 0; room && r < a->results->n_ranks; r++) {
+  for (u32 r = 0; r < a->results->n_ranks; r++) {
     struct rank_result *out = &a->results->ranks[r];
     bool known = s.judged[r] > 0;
     u32 steps = a->ranks[r].steps;
@@ -68,5 +66,4 @@ int last_arrivals_analyse(struct analysis *a) {
   free(s.last);
   free(s.judged);
   free(s.waited);
-  return room ? 0 : -ENOMEM;
 }

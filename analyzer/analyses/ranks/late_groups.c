@@ -4,7 +4,6 @@
  * tested as one. What slows a host slows its ranks; and where a few ranks are slow alike, each for
  * a reason of its own, a gap parts them from the others.
  */
-#include <errno.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -92,32 +91,28 @@ static struct verdict group_verdict(struct straggler_test *c, u32 comm, double e
 }
 
 /* Those of its members that are late themselves get the name. */
-static int name_late_members(struct straggler_test *c, u32 comm, double least, struct verdict v,
-                             const char *together) {
+static void name_late_members(struct straggler_test *c, u32 comm, double least, struct verdict v,
+                              const char *together) {
   const struct collective *roster = tested(c, c->first[comm]);
   const struct arrival *arrivals = &c->a->model->arrivals[roster->first_arrival];
-  double *typical = arena_array(&c->scratch, roster->n_arrivals + 1u, sizeof(double));
-  int error = 0;
-  if (!typical)
-    return -ENOMEM;
+  double *typical = arena_array(&c->scratch, size_sum(roster->n_arrivals, 1), sizeof(double));
   for (u32 i = 0; i < roster->n_arrivals; i++)
     typical[i] = c->named[arrivals[i].rank] || !c->in_group[arrivals[i].rank]
                      ? NAN
                      : typical_of(c, comm, arrivals[i].rank);
-  for (u32 i = 0; i < roster->n_arrivals && !error; i++) {
+  for (u32 i = 0; i < roster->n_arrivals; i++) {
     if (!(typical[i] >= least))
       continue;
     v.rank = arrivals[i].rank;
     v.typical_ns = typical[i];
-    error = straggler_name(c, comm, &v);
+    straggler_name(c, comm, &v);
     c->a->results->ranks[v.rank].last_together = together;
   }
-  return error;
 }
 
 /* `groups`: of how many this one was chosen. */
-static int test_group(struct straggler_test *c, u32 comm, u32 mine, u32 all, double groups,
-                      const char *together) {
+static void test_group(struct straggler_test *c, u32 comm, u32 mine, u32 all, double groups,
+                       const char *together) {
   const struct collective *roster = tested(c, c->first[comm]);
   double error = 0;
   for (u32 i = 0; i < roster->n_arrivals; i++) {
@@ -129,11 +124,11 @@ static int test_group(struct straggler_test *c, u32 comm, u32 mine, u32 all, dou
   v.members = all;
   if (v.p * c->tests >= STRAGGLER_SIGNIFICANCE || v.times <= STRAGGLER_MAJORITY * v.tested ||
       !(v.imposed_ns >= least))
-    return 0;
-  return name_late_members(c, comm, least, v, together);
+    return;
+  name_late_members(c, comm, least, v, together);
 }
 
-int late_host_test(struct straggler_test *c, u32 comm, u32 rank) {
+void late_host_test(struct straggler_test *c, u32 comm, u32 rank) {
   const struct model *model = c->a->model;
   const struct collective *roster = tested(c, c->first[comm]);
   const struct arrival *arrivals = &model->arrivals[roster->first_arrival];
@@ -144,7 +139,8 @@ int late_host_test(struct straggler_test *c, u32 comm, u32 rank) {
     all += !c->named[of];
     mine += !c->named[of] && c->in_group[of];
   }
-  return mine < 2 || all - mine < 2 ? 0 : test_group(c, comm, mine, all, 1, "another of its host");
+  if (mine >= 2 && all - mine >= 2)
+    test_group(c, comm, mine, all, 1, "another of its host");
 }
 
 static int by_lateness(const void *left, const void *right) {
@@ -190,16 +186,15 @@ static double groups_of(u32 n, u32 k) {
   return exp(lgamma(n + 1.0) - lgamma(k + 1.0) - lgamma(n - k + 1.0));
 }
 
-int late_group_test(struct straggler_test *c, u32 comm) {
+void late_group_test(struct straggler_test *c, u32 comm) {
   const struct collective *roster = tested(c, c->first[comm]);
-  struct late_member *members = arena_array(&c->scratch, roster->n_arrivals + 1u, sizeof(*members));
-  if (!members)
-    return -ENOMEM;
+  struct late_member *members =
+      arena_array(&c->scratch, size_sum(roster->n_arrivals, 1), sizeof(*members));
   u32 n = order_members(c, comm, members), mine = latest_alike(members, n);
   if (!mine)
-    return 0;
+    return;
   memset(c->in_group, 0, (c->a->model->n_ranks + 1u) * sizeof(*c->in_group));
   for (u32 i = n - mine; i < n; i++)
     c->in_group[members[i].rank] = true;
-  return test_group(c, comm, mine, n, groups_of(n, mine), "another of the late ranks");
+  test_group(c, comm, mine, n, groups_of(n, mine), "another of the late ranks");
 }

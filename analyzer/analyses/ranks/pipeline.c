@@ -14,7 +14,6 @@
  * of (compute + bubble) that is bubble, where bubble is exposed communication between stages and
  * exposed wait in collectives, mean over the pipeline's ranks. Only the excess can be saved.
  */
-#include <errno.h>
 #include <math.h>
 #include <stdlib.h>
 
@@ -70,11 +69,9 @@ static int by_pair(const void *left, const void *right) {
   return (x->step > y->step) - (x->step < y->step);
 }
 
-static int collect_messages(struct search *s) {
+static void collect_messages(struct search *s) {
   const struct model *model = s->a->model;
-  s->messages = arena_array(&s->scratch, model->n_collectives + 1u, sizeof(*s->messages));
-  if (!s->messages)
-    return -ENOMEM;
+  s->messages = arena_array(&s->scratch, size_sum(model->n_collectives, 1), sizeof(*s->messages));
   for (u32 i = 0; i < model->n_collectives; i++) {
     const struct collective *c = &model->collectives[i];
     if (c->op != TSCOPE_OP_SEND || c->n_arrivals != 2 || !analysis_includes(s->a, c))
@@ -85,7 +82,6 @@ static int collect_messages(struct search *s) {
           (struct message){pair[0].rank, pair[1].rank, c->bytes, c->step};
   }
   qsort(s->messages, s->n_messages, sizeof(*s->messages), by_pair);
-  return 0;
 }
 
 /* Counts the messages of one pair. Frameworks also send shapes and flags, so only the largest size
@@ -123,15 +119,13 @@ static u32 pair_length(const struct search *s, u32 first) {
 }
 
 /* False where some rank exchanges messages with more than two others: no pipeline. */
-static int list_links(struct search *s, bool *chained) {
+static void list_links(struct search *s, bool *chained) {
   u32 n_ranks = s->a->model->n_ranks;
   *chained = s->n_messages > 0;
-  s->links = arena_array(&s->scratch, n_ranks + 1u, sizeof(*s->links));
-  s->links_of = arena_array(&s->scratch, n_ranks + 1u, sizeof(*s->links_of));
-  s->n_links_of = arena_array(&s->scratch, n_ranks + 1u, sizeof(u32));
-  s->in_pipeline = arena_array(&s->scratch, n_ranks + 1u, sizeof(bool));
-  if (!s->links || !s->links_of || !s->n_links_of || !s->in_pipeline)
-    return -ENOMEM;
+  s->links = arena_array(&s->scratch, size_sum(n_ranks, 1), sizeof(*s->links));
+  s->links_of = arena_array(&s->scratch, size_sum(n_ranks, 1), sizeof(*s->links_of));
+  s->n_links_of = arena_array(&s->scratch, size_sum(n_ranks, 1), sizeof(u32));
+  s->in_pipeline = arena_array(&s->scratch, size_sum(n_ranks, 1), sizeof(bool));
   for (u32 i = 0, n; i < s->n_messages && *chained; i += n) {
     n = pair_length(s, i);
     struct link link = count_link(&s->messages[i], n);
@@ -143,7 +137,6 @@ static int list_links(struct search *s, bool *chained) {
     s->links_of[link.high][s->n_links_of[link.high]++] = s->n_links;
     s->links[s->n_links++] = link;
   }
-  return 0;
 }
 
 /* Walks from `rank` over `link` on to the other end, or once round the ring. Returns the number of
@@ -169,9 +162,9 @@ static bool sends_first(struct search *s, u32 rank) {
   struct first {
     bool seen, sends;
     i64 time;
-  } *firsts = arena_array(&s->scratch, n + 1u, sizeof(*firsts));
+  } *firsts = arena_array(&s->scratch, size_sum(n, 1), sizeof(*firsts));
   i64 votes = 0;
-  for (u32 i = 0; firsts && i < model->n_arrivals; i++) {
+  for (u32 i = 0; i < model->n_arrivals; i++) {
     const struct arrival *arrival = &model->arrivals[i];
     u32 step = s->a->whole_run ? 0 : (u32)arrival->step;
     bool message = arrival->op == TSCOPE_OP_SEND || arrival->op == TSCOPE_OP_RECV;
@@ -179,7 +172,7 @@ static bool sends_first(struct search *s, u32 rank) {
         (!firsts[step].seen || arrival->call_start < firsts[step].time))
       firsts[step] = (struct first){true, arrival->op == TSCOPE_OP_SEND, arrival->call_start};
   }
-  for (u32 i = 0; firsts && i < n; i++)
+  for (u32 i = 0; i < n; i++)
     votes += firsts[i].seen ? (firsts[i].sends ? 1 : -1) : 0;
   return votes > 0;
 }
@@ -242,10 +235,8 @@ static bool matches_pipeline(const struct search *s, struct chain *chain, bool r
 /* The pipeline that `rank` is part of; false where it is in none. */
 static bool find_chain(struct search *s, u32 rank, struct chain *chain) {
   u32 n_ranks = s->a->model->n_ranks;
-  u32 *ranks = arena_array(&s->scratch, n_ranks + 1u, sizeof(u32));
-  chain->ranks = arena_array(s->a->arena, n_ranks + 1u, sizeof(u32));
-  if (!ranks || !chain->ranks)
-    return false;
+  u32 *ranks = arena_array(&s->scratch, size_sum(n_ranks, 1), sizeof(u32));
+  chain->ranks = arena_array(s->a->arena, size_sum(n_ranks, 1), sizeof(u32));
   u32 n = follow_links(s, rank, s->links_of[rank][0], ranks);
   bool ring = n > 2 && s->n_links_of[ranks[n - 1]] == 2;
   if (!ring && s->n_links_of[rank] == 2) { /* the walk began in the middle: now from its end */
@@ -285,35 +276,28 @@ static bool add_rank_times(const struct rank_summary *rank, double *bubble_ms, d
   return true;
 }
 
-static int begin_stages(struct analysis *a, const struct chain *chain) {
+static void begin_stages(struct analysis *a, const struct chain *chain) {
   struct results *r = a->results;
   r->pipeline_stages = chain->stages;
   r->pipeline_micro_batches = chain->micro_batches;
   r->pipeline_chunks = chain->chunks;
   r->pipeline_stage = arena_array(a->arena, chain->stages, sizeof(*r->pipeline_stage));
-  if (!r->pipeline_stage)
-    return -ENOMEM;
   r->n_pipeline_stage = chain->stages;
   for (u32 i = 0; i < chain->stages; i++) {
     struct pipeline_stage *stage = &r->pipeline_stage[i];
     stage->stage = i;
     stage->ranks = arena_array(a->arena, a->model->n_ranks, sizeof(u32));
-    if (!stage->ranks)
-      return -ENOMEM;
   }
-  return 0;
 }
 
-static int add_pipeline(struct analysis *a, const struct chain *chain, struct sums *sums) {
+static void add_pipeline(struct analysis *a, const struct chain *chain, struct sums *sums) {
   struct results *r = a->results;
   if (r->n_pipeline_stage == 0) {
-    int error = begin_stages(a, chain);
-    if (error)
-      return error;
+    begin_stages(a, chain);
   } else if (r->pipeline_stages != chain->stages ||
              r->pipeline_micro_batches != chain->micro_batches) {
     sums->differ = true;
-    return 0;
+    return;
   }
   for (u32 i = 0; i < chain->stages; i++) {
     struct pipeline_stage *stage = &r->pipeline_stage[i];
@@ -328,7 +312,6 @@ static int add_pipeline(struct analysis *a, const struct chain *chain, struct su
     stage->bubble_ms += bubble;
     stage->ranks[stage->n_ranks++] = a->model->ranks[chain->ranks[i]].rank;
   }
-  return 0;
 }
 
 static void fill_totals(struct analysis *a, const struct sums *sums) {
@@ -359,20 +342,19 @@ static void fill_totals(struct analysis *a, const struct sums *sums) {
   r->pipeline_excess_ms = fmax(0, sums->bubble_ms - least) / ranks;
 }
 
-int pipeline_analyse(struct analysis *a) {
+void pipeline_analyse(struct analysis *a) {
   struct results *r = a->results;
   struct search s = {.a = a};
   struct sums sums = {0};
   bool chained = false;
   r->pipeline_stages = r->pipeline_micro_batches = r->pipeline_chunks = NAN;
   r->pipeline_bubble = r->pipeline_inherent = r->pipeline_excess = r->pipeline_excess_ms = NAN;
-  int error = collect_messages(&s);
-  if (!error)
-    error = list_links(&s, &chained);
-  for (u32 rank = 0; rank < a->model->n_ranks && chained && !error; rank++) {
+  collect_messages(&s);
+  list_links(&s, &chained);
+  for (u32 rank = 0; rank < a->model->n_ranks && chained; rank++) {
     struct chain chain;
     if (s.n_links_of[rank] && !s.in_pipeline[rank] && find_chain(&s, rank, &chain))
-      error = add_pipeline(a, &chain, &sums);
+      add_pipeline(a, &chain, &sums);
   }
   if (r->n_pipeline_stage)
     fill_totals(a, &sums);
@@ -380,5 +362,4 @@ int pipeline_analyse(struct analysis *a) {
     r->pipeline_reason = s.n_messages ? "messages between ranks do not form a pipeline"
                                       : "no messages between ranks were recorded";
   arena_release(&s.scratch);
-  return error;
 }

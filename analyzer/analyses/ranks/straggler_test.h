@@ -79,8 +79,8 @@ double tested_own_time(const struct straggler_test *c, u32 i, u32 rank, u32 hint
  * chances. If not, how late it is, against its scatter, says more. */
 bool straggler_counts_tell(const struct straggler_test *c, u32 tested, double share, double tests);
 
-/* Gives a rank the name. 0, or -ENOMEM. */
-int straggler_name(struct straggler_test *c, u32 comm, const struct verdict *v);
+/* Gives a rank the name. */
+void straggler_name(struct straggler_test *c, u32 comm, const struct verdict *v);
 
 /* late_stretches.c, after a round of tests: of a rank that is last more often than chance allows,
  * finds out whether it is so only in stretches of steps, and judges these alone. */
@@ -92,8 +92,8 @@ void late_stretches_narrow(struct straggler_test *c, u32 comm, struct verdict *v
 bool late_stretches_find(struct straggler_test *c, u32 comm, u32 members, struct verdict *v);
 
 /* late_groups.c: ranks that are last by turns, those of the rank's host or a few of the
- * communicator's that a gap parts from the others. 0, or -ENOMEM. */
-int late_host_test(struct straggler_test *c, u32 comm, u32 rank);
-int late_group_test(struct straggler_test *c, u32 comm);
+ * communicator's that a gap parts from the others. */
+void late_host_test(struct straggler_test *c, u32 comm, u32 rank);
+void late_group_test(struct straggler_test *c, u32 comm);
 
 #endif

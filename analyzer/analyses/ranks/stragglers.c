@@ -12,7 +12,6 @@
  * that is larger than the error of the clocks. A straggler that was found is left out and the
  * others are tested again, so several can be named.
  */
-#include <errno.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -40,14 +39,13 @@ static double total_wait(const struct straggler_test *test, const struct collect
 
 /* Keeps the costliest collective of each step per communicator. A communicator's collectives come
  * in order of time, so in order of step. */
-static int choose_tested_collectives(struct straggler_test *c) {
+static void choose_tested_collectives(struct straggler_test *c) {
   const struct model *model = c->a->model;
   struct tested_collective *chosen =
-      arena_array(&c->scratch, model->n_collectives + 1u, sizeof(*chosen));
-  u32 *latest = arena_array(&c->scratch, model->n_comms + 1u, sizeof(u32)); /* + 1 in chosen */
-  c->first = arena_array(&c->scratch, model->n_comms + 2u, sizeof(u32));
-  if (!chosen || !latest || !c->first)
-    return -ENOMEM;
+      arena_array(&c->scratch, size_sum(model->n_collectives, 1), sizeof(*chosen));
+  u32 *latest =
+      arena_array(&c->scratch, size_sum(model->n_comms, 1), sizeof(u32)); /* + 1 in chosen */
+  c->first = arena_array(&c->scratch, size_sum(model->n_comms, 2), sizeof(u32));
   for (u32 i = 0; i < model->n_collectives; i++) {
     const struct collective *collective = &model->collectives[i];
     if (!op_is_barrier_like(collective->op) || collective->n_arrivals < 2 ||
@@ -66,21 +64,18 @@ static int choose_tested_collectives(struct straggler_test *c) {
       *best = (struct tested_collective){i, wait};
     }
   }
-  c->tested = arena_array(&c->scratch, c->n_tested + 1u, sizeof(*c->tested));
-  c->lateness = arena_array(&c->scratch, c->n_tested + 1u, sizeof(double));
-  c->last_of = arena_array(&c->scratch, c->n_tested + 1u, sizeof(u32));
-  c->late_of = arena_array(&c->scratch, c->n_tested + 1u, sizeof(double));
-  c->middle_of = arena_array(&c->scratch, c->n_tested + 1u, sizeof(double));
-  c->sizes = arena_array(&c->scratch, c->n_tested + 1u, sizeof(double));
-  if (!c->tested || !c->lateness || !c->last_of || !c->late_of || !c->middle_of || !c->sizes)
-    return -ENOMEM;
+  c->tested = arena_array(&c->scratch, size_sum(c->n_tested, 1), sizeof(*c->tested));
+  c->lateness = arena_array(&c->scratch, size_sum(c->n_tested, 1), sizeof(double));
+  c->last_of = arena_array(&c->scratch, size_sum(c->n_tested, 1), sizeof(u32));
+  c->late_of = arena_array(&c->scratch, size_sum(c->n_tested, 1), sizeof(double));
+  c->middle_of = arena_array(&c->scratch, size_sum(c->n_tested, 1), sizeof(double));
+  c->sizes = arena_array(&c->scratch, size_sum(c->n_tested, 1), sizeof(double));
   for (u32 comm = 0; comm < model->n_comms; comm++) {
     c->first[comm + 1] += c->first[comm];
     latest[comm] = c->first[comm];
   }
   for (u32 i = 0; i < c->n_tested; i++)
     c->tested[latest[model->collectives[chosen[i].collective].comm]++] = chosen[i];
-  return 0;
 }
 
 /* For the series: how long after the first each member came to a step's costliest collective. */
@@ -279,14 +274,12 @@ static char *describe_collective(struct straggler_test *c, u32 comm, u32 rank) {
                       (double)typical->bytes / 1e6, typical->n_arrivals);
 }
 
-/* The steps of the stretches: all that are analysed if there are none. 0, or -ENOMEM. */
-static int set_late_steps(struct straggler_test *c, const struct verdict *v,
-                          struct rank_result *out) {
+/* The steps of the stretches: all that are analysed if there are none. */
+static void set_late_steps(struct straggler_test *c, const struct verdict *v,
+                           struct rank_result *out) {
   const struct model *model = c->a->model;
-  out->late_from = arena_array(c->a->arena, v->n_late + 1u, sizeof(double));
-  out->late_to = arena_array(c->a->arena, v->n_late + 1u, sizeof(double));
-  if (!out->late_from || !out->late_to)
-    return -ENOMEM;
+  out->late_from = arena_array(c->a->arena, size_sum(v->n_late, 1), sizeof(double));
+  out->late_to = arena_array(c->a->arena, size_sum(v->n_late, 1), sizeof(double));
   for (u32 i = 0; i < v->n_late; i++) {
     u32 first = c->tested[v->late[i].begin].collective,
         last = c->tested[v->late[i].end - 1].collective;
@@ -294,7 +287,6 @@ static int set_late_steps(struct straggler_test *c, const struct verdict *v,
     out->late_to[i] = model->steps.first + (u32)model->collectives[last].step;
   }
   out->n_late = v->n_late;
-  return 0;
 }
 
 /* Training steps for each in which the members of a communicator wait for one another. Where ranks
@@ -316,7 +308,7 @@ static double steps_between_meetings(const struct analysis *a, u32 comm) {
   return met > 1 && trained ? (double)trained / (met - 1) : 1;
 }
 
-int straggler_name(struct straggler_test *c, u32 comm, const struct verdict *v) {
+void straggler_name(struct straggler_test *c, u32 comm, const struct verdict *v) {
   struct rank_result *out = &c->a->results->ranks[v->rank];
   double expected = (double)v->tested / v->members;
   out->collective = describe_collective(c, comm, v->rank);
@@ -330,7 +322,7 @@ int straggler_name(struct straggler_test *c, u32 comm, const struct verdict *v) 
   out->imposed_wait_ms = v->imposed_ns / 1e6;
   out->lateness_ms = v->typical_ns / 1e6;
   out->late_a_step_ms = out->lateness_ms / steps_between_meetings(c->a, comm);
-  return out->collective ? set_late_steps(c, v, out) : -ENOMEM;
+  set_late_steps(c, v, out);
 }
 
 static bool any_is_named(const struct straggler_test *c, u32 comm) {
@@ -341,31 +333,34 @@ static bool any_is_named(const struct straggler_test *c, u32 comm) {
   return any;
 }
 
-static int test_communicator(struct straggler_test *c, u32 comm) {
+static void test_communicator(struct straggler_test *c, u32 comm) {
   if (c->first[comm] == c->first[comm + 1])
-    return 0;
+    return;
   struct verdict v = test_members(c, comm, true);
-  int error = 0;
   /* Of three, two may be late: then the median of the others is not that of a healthy rank. */
-  if (v.members == 3 && ((error = late_group_test(c, comm)) || any_is_named(c, comm)))
-    return error;
+  if (v.members == 3) {
+    late_group_test(c, comm);
+    if (any_is_named(c, comm))
+      return;
+  }
   /* Of two ranks one is always last. After the first straggler is named, at least three are needed
    * for a comparison. */
   while (is_straggler(c, comm, &v) || late_stretches_find(c, comm, v.members, &v)) {
     if (!v.n_late)
       late_stretches_narrow(c, comm, &v);
-    error = straggler_name(c, comm, &v);
-    if (error || v.members < 4)
-      return error;
+    straggler_name(c, comm, &v);
+    if (v.members < 4)
+      return;
     v = test_members(c, comm, false);
   }
   c->correlation = lateness_correlation(c, comm, NULL);
   if (v.rank != INDEX_NONE)
-    error = late_host_test(c, comm, v.rank);
-  return error || any_is_named(c, comm) ? error : late_group_test(c, comm);
+    late_host_test(c, comm, v.rank);
+  if (!any_is_named(c, comm))
+    late_group_test(c, comm);
 }
 
-static int test_all(struct straggler_test *c) {
+static void test_all(struct straggler_test *c) {
   const struct model *model = c->a->model;
   u32 n = model->n_ranks + 1u;
   c->best_comm = arena_array(&c->scratch, n, sizeof(u32));
@@ -375,9 +370,6 @@ static int test_all(struct straggler_test *c) {
   c->in_group = arena_array(&c->scratch, n, sizeof(bool));
   c->times_last = arena_array(&c->scratch, n, sizeof(u32));
   c->imposed_ns = arena_array(&c->scratch, n, sizeof(double));
-  if (!c->best_comm || !c->best_p || !c->values || !c->named || !c->in_group || !c->times_last ||
-      !c->imposed_ns)
-    return -ENOMEM;
   for (u32 i = 0; i < n; i++) {
     c->best_p[i] = 2;
     c->best_comm[i] = INDEX_NONE;
@@ -385,24 +377,20 @@ static int test_all(struct straggler_test *c) {
   for (u32 comm = 0; comm < model->n_comms; comm++)
     if (c->first[comm] < c->first[comm + 1])
       c->tests += model->collectives[c->tested[c->first[comm]].collective].n_arrivals;
-  int error = 0;
-  for (u32 comm = 0; comm < model->n_comms && !error; comm++)
-    error = test_communicator(c, comm);
-  return error;
+  for (u32 comm = 0; comm < model->n_comms; comm++)
+    test_communicator(c, comm);
 }
 
 /* Median compute time of each rank, and its ratio to the median of its peers in the communicator in
  * which it differs most (all ranks, if it was tested in none). If steps end on the host, because
  * their ends on the GPU are not known, and the host runs far ahead, the device does nothing in some
  * steps and the work of several in others. If that is so in most steps, the median says nothing. */
-static int compare_compute(struct straggler_test *c) {
+static void compare_compute(struct straggler_test *c) {
   struct analysis *a = c->a;
   struct results *r = a->results;
   u32 n_ranks = a->model->n_ranks;
-  double *steps = arena_array(&c->scratch, a->n_steps + 1u, sizeof(double));
-  double *peers = arena_array(&c->scratch, n_ranks + 1u, sizeof(double));
-  if (!steps || !peers)
-    return -ENOMEM;
+  double *steps = arena_array(&c->scratch, size_sum(a->n_steps, 1), sizeof(double));
+  double *peers = arena_array(&c->scratch, size_sum(n_ranks, 1), sizeof(double));
   for (u32 rank = 0; rank < n_ranks; rank++) {
     u32 n = 0;
     for (u32 step = 0; step < a->n_steps; step++) {
@@ -432,7 +420,6 @@ static int compare_compute(struct straggler_test *c) {
     bool bunched = own == 0 && r->ranks[rank].mean_compute_ms > 0;
     r->ranks[rank].rel_slowdown = others > 0 && !bunched ? own / others - 1 : NAN;
   }
-  return 0;
 }
 
 /* How much more of something a rank has per step than the median of the others. */
@@ -473,7 +460,7 @@ static enum straggler_reason reason_for(struct straggler_test *c, u32 rank) {
 }
 
 /* Coefficient of variation of compute over ranks, and what the slowest costs beyond the mean. */
-static int fill_imbalance(struct straggler_test *c) {
+static void fill_imbalance(struct straggler_test *c) {
   struct analysis *a = c->a;
   struct results *r = a->results;
   double variation = 0, lost = 0;
@@ -500,7 +487,6 @@ static int fill_imbalance(struct straggler_test *c) {
   }
   r->imbalance_cv = varied ? variation / varied : NAN;
   r->wall_frac_lost_to_imbalance = steps ? lost / steps : NAN;
-  return 0;
 }
 
 /* Between first and last arrival at the deciding collectives: the median. */
@@ -527,38 +513,30 @@ static u32 steps_tried(struct straggler_test *c) {
   return most;
 }
 
-int stragglers_analyse(struct analysis *a) {
+void stragglers_analyse(struct analysis *a) {
   struct results *r = a->results;
   struct straggler_test c = {.a = a};
   r->mean_step_wall_ms = r->step_mean_ms;
   r->dist_steps = 0;
   r->sync_skew_ms = NAN;
-  int error = 0;
   for (u32 i = 0; i < r->n_ranks; i++)
     r->ranks[i].lateness_ms = r->ranks[i].late_a_step_ms = r->ranks[i].late_more_ms =
         r->ranks[i].late_error_ms = NAN;
   c.first = NULL;
   arrival_times_prepare(&c);
   if (!a->whole_run)
-    error = choose_tested_collectives(&c);
-  else if (!(c.first = arena_array(&c.scratch, a->model->n_comms + 2u, sizeof(u32))))
-    error = -ENOMEM;
-  if (!error)
-    add_lateness(&c);
-  if (!error)
-    error = test_all(&c);
-  if (!error)
-    error = compare_compute(&c);
-  if (!error)
-    error = fill_imbalance(&c);
-  if (!error) {
-    if (c.n_tested)
-      fill_sync_skew(&c);
-    r->dist_steps = a->whole_run ? NAN : steps_tried(&c);
-    for (u32 i = 0; i < r->n_ranks; i++)
-      if (r->ranks[i].straggler)
-        r->ranks[i].reason = reason_for(&c, i);
-  }
+    choose_tested_collectives(&c);
+  else
+    c.first = arena_array(&c.scratch, size_sum(a->model->n_comms, 2), sizeof(u32));
+  add_lateness(&c);
+  test_all(&c);
+  compare_compute(&c);
+  fill_imbalance(&c);
+  if (c.n_tested)
+    fill_sync_skew(&c);
+  r->dist_steps = a->whole_run ? NAN : steps_tried(&c);
+  for (u32 i = 0; i < r->n_ranks; i++)
+    if (r->ranks[i].straggler)
+      r->ranks[i].reason = reason_for(&c, i);
   arena_release(&c.scratch);
-  return error;
 }

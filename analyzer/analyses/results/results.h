@@ -82,9 +82,8 @@ struct rank_keeper {
   void *keeping;
 };
 
-/* Pure: the same model and options give the same results. 0, or negative errno. */
-int analyse(const struct model *model, const struct analyse_options *options,
-            struct results **results);
+/* Pure: the same model and options give the same results. */
+struct results *analyse(const struct model *model, const struct analyse_options *options);
 void results_free(struct results *results);
 
 #endif

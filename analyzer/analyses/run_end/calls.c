@@ -20,14 +20,11 @@ struct comm_calls {
   u32 n;
 };
 
-/* False when memory ran out. */
-static bool list_members(const struct analysis *a, u32 c, struct comm_calls *calls) {
+static void list_members(const struct analysis *a, u32 c, struct comm_calls *calls) {
   const struct model *model = a->model;
   const struct comm *comm = &model->comms[c];
   *calls =
       (struct comm_calls){arena_array(a->arena, size_sum(comm->size, 1), sizeof(struct member)), 0};
-  if (!calls->members)
-    return false;
   for (u32 i = 0; i < comm->size; i++) {
     if (comm->members[i] == INDEX_NONE)
       continue;
@@ -37,7 +34,6 @@ static bool list_members(const struct analysis *a, u32 c, struct comm_calls *cal
     member->calls = arena_array(a->arena, size_sum(n, 1), sizeof(*member->calls));
     member->n = model_own_calls(model, member->rank, c, member->calls, n);
   }
-  return true;
 }
 
 static bool same_call(const struct own_call *a, const struct own_call *b) {
@@ -196,7 +192,7 @@ static bool contains(const u32 *list, u32 n, u32 value) {
   return false;
 }
 
-bool calls_compare(const struct analysis *a, struct call_counts *counts) {
+void calls_compare(const struct analysis *a, struct call_counts *counts) {
   const struct model *model = a->model;
   *counts =
       (struct call_counts){.odd = arena_array(a->arena, size_sum(model->n_ranks, 1), sizeof(u32))};
@@ -204,8 +200,7 @@ bool calls_compare(const struct analysis *a, struct call_counts *counts) {
     struct comm_calls calls;
     if (model->comms[c].size < 2)
       continue;
-    if (!list_members(a, c, &calls))
-      return false;
+    list_members(a, c, &calls);
     const struct member *most = calls.n == model->comms[c].size ? typical_member(&calls) : NULL;
     for (u32 i = 0; most && i < calls.n; i++) {
       const struct member *odd = &calls.members[i];
@@ -219,5 +214,4 @@ bool calls_compare(const struct analysis *a, struct call_counts *counts) {
           counts->words ? arena_printf(a->arena, "%s; %s", counts->words, words) : words;
     }
   }
-  return true;
 }

@@ -143,7 +143,7 @@ static void find_last_call(const struct analysis *a, struct ending *ending) {
   }
 }
 
-bool ending_of_rank(struct analysis *a, u32 r, struct ending *ending) {
+void ending_of_rank(struct analysis *a, u32 r, struct ending *ending) {
   const struct rank *rank = &a->model->ranks[r];
   const struct rank_end *end = &rank->ending;
   i64 alive = later(end->alive, rank->end);
@@ -163,5 +163,4 @@ bool ending_of_rank(struct analysis *a, u32 r, struct ending *ending) {
                                        "its host was lost, or it is still running");
   }
   set_cause_by_failed_call(a, end, ending);
-  return ending->why != NULL;
 }

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "analyses/run_end/run_end.h"
 
-#include <errno.h>
 #include <math.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -292,7 +291,7 @@ static double step_in_progress(const struct model *model, u32 rank, i64 time) {
   return NAN;
 }
 
-static bool fill_ending(const struct end_search *j, const struct ending *ending, bool culprit,
+static void fill_ending(const struct end_search *j, const struct ending *ending, bool culprit,
                         struct rank_ending *out) {
   static const enum rank_end_way hows[] = {
       [ENDING_IN_ORDER] = RANK_END_EXIT,  [ENDING_OWN] = RANK_END_EXIT,
@@ -316,7 +315,7 @@ static bool fill_ending(const struct end_search *j, const struct ending *ending,
               : ending->what == ENDING_NONE     ? END_PART_NO_RECORD
                                                 : END_PART_FOLLOWED;
   if (!rank)
-    return true;
+    return;
   out->exception = rank->ending.exception;
   out->exception_at = exception_place(j->a, &rank->ending);
   out->last_seen = stack_last_sampled(j->a, ending->rank);
@@ -331,10 +330,9 @@ static bool fill_ending(const struct end_search *j, const struct ending *ending,
   out->step = step_in_progress(model, ending->rank, ending->from);
   out->phase = model_phase_at(model, ending->rank, ending->from);
   if (!ending->last)
-    return true;
+    return;
   out->pending = ending->pending ? ANSWER_YES : ANSWER_NO;
   out->call = describe_call(j->a, ending);
-  return true;
 }
 
 static char *describe_place(const struct analysis *a, const struct rank_ending *row) {
@@ -422,7 +420,7 @@ static void mark_older_files(struct end_search *j) {
   }
 }
 
-static bool list_endings(struct end_search *j) {
+static void list_endings(struct end_search *j) {
   const struct model *model = j->a->model;
   u32 world = model->world_size;
   j->endings =
@@ -440,12 +438,11 @@ static bool list_endings(struct end_search *j) {
                                            .cause = END_NO_RECORD,
                                            .why = "it left no record"};
     next = model->ranks[r].rank + 1;
-    if (!ending_of_rank(j->a, r, &j->endings[j->n++]))
-      return false;
+    ending_of_rank(j->a, r, &j->endings[j->n++]);
   }
   mark_older_files(j);
   qsort(j->endings, j->n, sizeof(*j->endings), by_time);
-  return calls_compare(j->a, &j->counts);
+  calls_compare(j->a, &j->counts);
 }
 
 /* A library that receives something other than it waits for may end the process, on any rank. */
@@ -485,14 +482,13 @@ static u32 mark_culprits(struct end_search *j) {
   return marked;
 }
 
-int run_end_analyse(struct analysis *a) {
+void run_end_analyse(struct analysis *a) {
   struct run_end *end = &a->results->run_end;
   *end = (struct run_end){.ahead_s = NAN, .followed = NAN};
   if (!traces_record_ends(a->model))
-    return 0;
+    return;
   struct end_search j = {.a = a, .ordered = a->model->clock_aligned};
-  if (!list_endings(&j))
-    return -ENOMEM;
+  list_endings(&j);
   bool orderly = count_endings(&j, ENDING_IN_ORDER) == j.n;
   u32 marked = orderly ? 0 : mark_culprits(&j);
   fill_run_end(&j, end);
@@ -500,7 +496,7 @@ int run_end_analyse(struct analysis *a) {
                     count_endings(&j, ENDING_NONE) ==
                 j.n;
   if (unseen && !marked)
-    return 0; /* it may still be running */
+    return; /* it may still be running */
   end->how = orderly ? RUN_ENDED_IN_ORDER : marked ? RUN_ENDED_EARLY : RUN_END_CANNOT_TELL;
   if (marked) {
     const struct ending *first = first_culprit(&j);
@@ -513,7 +509,6 @@ int run_end_analyse(struct analysis *a) {
                                                               : first->cause;
     end->ahead_s = time_to_next_end(&j, end->cause);
     end->summary = describe_end(&j, end);
-    return end->summary ? 0 : -ENOMEM;
+    return;
   }
-  return 0;
 }

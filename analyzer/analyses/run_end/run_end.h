@@ -36,8 +36,8 @@ struct ending {
   bool pending;               /* that had not returned */
 };
 
-/* Fills in everything for a rank that left a record. False when memory ran out. */
-bool ending_of_rank(struct analysis *a, u32 rank, struct ending *ending);
+/* Fills in everything for a rank that left a record. */
+void ending_of_rank(struct analysis *a, u32 rank, struct ending *ending);
 
 /* Where the program raised the exception that it ended with: "train.py:38 in load"; NULL if that is
  * not known. In the results' arena. */
@@ -54,8 +54,7 @@ struct call_counts {
   char *words; /* who left out which call, or made one too many; NULL if all made as many */
 };
 
-/* Compares how many collectives the members of each communicator called. False when memory ran
- * out. */
-bool calls_compare(const struct analysis *a, struct call_counts *counts);
+/* Compares how many collectives the members of each communicator called. */
+void calls_compare(const struct analysis *a, struct call_counts *counts);
 
 #endif

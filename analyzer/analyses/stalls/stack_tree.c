@@ -5,7 +5,6 @@
  */
 #include "analyses/stalls/stack_tree.h"
 
-#include <errno.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -34,7 +33,6 @@ struct tree_builder {
   u32 n_frames, n_slots;
   struct path *paths;
   VECTOR(struct stack_node) nodes;
-  bool failed;
 };
 
 static u64 hash_text(u64 hash, const char *text) {
@@ -73,12 +71,12 @@ static int by_frames(const void *left, const void *right) {
   return a->rank < b->rank ? -1 : a->rank > b->rank;
 }
 
-static int number_frames(struct tree_builder *g, const struct tree_stack *stacks, u32 n) {
+static void number_frames(struct tree_builder *g, const struct tree_stack *stacks, u32 n) {
   u64 all = 0;
   for (u32 i = 0; i < n; i++)
     all += stacks[i].n + 1u;
   if (all > UINT32_MAX / 4)
-    return -ENOMEM;
+    memory_is_short(all, sizeof(u32));
   for (g->n_slots = 64; g->n_slots < 2 * all; g->n_slots *= 2)
     ;
   u32 *numbers = arena_array(g->arena, size_sum(all, 1), sizeof(*numbers));
@@ -96,7 +94,6 @@ static int number_frames(struct tree_builder *g, const struct tree_stack *stacks
   }
   if (n)
     qsort(g->paths, n, sizeof(*g->paths), by_frames);
-  return 0;
 }
 
 static int by_u32(const void *left, const void *right) {
@@ -165,9 +162,7 @@ static void add_node(struct tree_builder *g, const struct fork *fork, u32 depth,
     free(text);
   }
   node.ranks_in = n_ranks;
-  g->failed |= !node.place || !node.ranks || !VECTOR_PUSH(&g->nodes, node);
-  if (g->failed)
-    return;
+  VECTOR_PUSH(&g->nodes, node);
   if (up)
     g->nodes.at[above].children++;
   add_subtree(g, fork->first, fork->n, depth + 1, g->nodes.n - 1);
@@ -179,7 +174,7 @@ static void add_subtree(struct tree_builder *g, u32 first, u32 n, u32 depth, u32
   u32 end = first + n;
   while (first < end && g->paths[first].n <= depth) /* these end here */
     first++;
-  while (first < end && !g->failed) {
+  while (first < end) {
     struct fork fork = {.first = first, .lowest = UINT32_MAX};
     u32 frame = g->paths[first].frames[depth];
     while (first < end && g->paths[first].frames[depth] == frame)
@@ -187,32 +182,26 @@ static void add_subtree(struct tree_builder *g, u32 first, u32 n, u32 depth, u32
     fork.n = first - fork.first;
     u32 *ranks = ranks_of(g, fork.first, fork.n, &fork.n_ranks);
     fork.lowest = ranks[0];
-    g->failed |= !VECTOR_PUSH(&forks, fork);
+    VECTOR_PUSH(&forks, fork);
   }
   if (forks.n)
     qsort(forks.at, forks.n, sizeof(*forks.at), by_size);
-  for (u32 i = 0; i < forks.n && !g->failed; i++)
+  for (u32 i = 0; i < forks.n; i++)
     add_node(g, &forks.at[i], depth, above);
   free(forks.at);
 }
 
-int stack_tree_make(struct arena *arena, struct tree_stack *stacks, u32 n,
-                    struct stack_tree *tree) {
+void stack_tree_make(struct arena *arena, struct tree_stack *stacks, u32 n,
+                     struct stack_tree *tree) {
   struct tree_builder g = {.arena = arena};
   *tree = (struct stack_tree){0};
-  int error = number_frames(&g, stacks, n);
-  if (!error)
-    add_subtree(&g, 0, n, 0, INDEX_NONE);
+  number_frames(&g, stacks, n);
+  add_subtree(&g, 0, n, 0, INDEX_NONE);
   tree->nodes = arena_array(arena, size_sum(g.nodes.n, 1), sizeof(*tree->nodes));
-  if (error || g.failed) {
-    free(g.nodes.at);
-    return -ENOMEM;
-  }
   tree->n = g.nodes.n;
   if (g.nodes.n)
     memcpy(tree->nodes, g.nodes.at, g.nodes.n * sizeof(*tree->nodes));
   free(g.nodes.at);
-  return 0;
 }
 
 /* Whether all ranks of a node go on to the next node. */

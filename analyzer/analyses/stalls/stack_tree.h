@@ -23,8 +23,9 @@ struct stack_tree {
   u32 n;
 };
 
-/* Makes the tree in `arena` and sorts `stacks`. 0, or -ENOMEM. */
-int stack_tree_make(struct arena *arena, struct tree_stack *stacks, u32 n, struct stack_tree *tree);
+/* Makes the tree in `arena` and sorts `stacks`. */
+void stack_tree_make(struct arena *arena, struct tree_stack *stacks, u32 n,
+                     struct stack_tree *tree);
 
 /* A part of the tree without a fork, in words: "main job.py:15 > all_reduce c10d.py:3075". */
 struct stack_line {

@@ -4,7 +4,6 @@
  * on only to end, then past stalls. If the check of collectives names the rank that holds up the
  * job, it gets the line from here.
  */
-#include <errno.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -204,16 +203,14 @@ static void add_seen_by_peer(struct analysis *a, const struct rank *rank,
   row->words = arena_printf(a->arena, "%s%s", row->words, last);
 }
 
-static int list_ranks(struct analysis *a, const struct rank_stall *const *last) {
+static void list_ranks(struct analysis *a, const struct rank_stall *const *last) {
   const struct model *model = a->model;
   struct stalls_result *out = &a->results->stalls;
   u64 threads = 0;
-  for (u32 r = 0; r < model->n_ranks; r++) {
+  for (u32 r = 0; r < model->n_ranks; r++)
     threads += last[r] ? last[r]->n_threads : 0;
-  }
   out->ranks = arena_array(a->arena, size_sum(model->n_ranks, 1), sizeof(*out->ranks));
   struct tree_stack *stacks = memory_zeroed(size_sum(threads, 1), sizeof(*stacks));
-  int error = 0;
   struct stack_tree tree = {0};
   u32 n = 0;
   for (u32 r = 0; r < model->n_ranks; r++) {
@@ -224,11 +221,10 @@ static int list_ranks(struct analysis *a, const struct rank_stall *const *last) 
     add_rank(a, &model->ranks[r], last[r]);
     n += stall_stacks(last[r], model->ranks[r].rank, stacks + n);
   }
-  error = stack_tree_make(a->arena, stacks, n, &tree);
+  stack_tree_make(a->arena, stacks, n, &tree);
   free(stacks);
   out->tree = tree.nodes;
   out->n_tree = tree.n;
-  return error;
 }
 
 static int by_length(const void *left, const void *right) {
@@ -318,14 +314,11 @@ static void add_suspect_places(struct analysis *a) {
   }
 }
 
-int stalls_analyse(struct analysis *a) {
+void stalls_analyse(struct analysis *a) {
   struct stalls_result *out = &a->results->stalls;
   *out = (struct stalls_result){.limit_s = (double)NAN, .recorded_s = (double)NAN};
   const struct rank_stall *const *last = last_stalls(a);
-  int error = list_ranks(a, last);
-  if (!error)
-    list_past(a, last);
-  if (!error)
-    add_suspect_places(a);
-  return error;
+  list_ranks(a, last);
+  list_past(a, last);
+  add_suspect_places(a);
 }

@@ -199,7 +199,7 @@ static char *describe_nccl(struct arena *arena, const struct rank_stall *stall) 
              : text;
 }
 
-bool stall_describe(struct arena *arena, const struct rank_stall *stall, const char *in_collective,
+void stall_describe(struct arena *arena, const struct rank_stall *stall, const char *in_collective,
                     struct stalled_rank *out) {
   const struct stalled_thread *main = stall_main_thread(stall);
   out->what = stall_doing_of(stall, main, in_collective);
@@ -208,7 +208,7 @@ bool stall_describe(struct arena *arena, const struct rank_stall *stall, const c
   out->words = out->nccl;
   out->begins = "";
   if (!main)
-    return true;
+    return;
   set_place(arena, main, out);
   out->system = describe_system_call(arena, main);
   out->frames = list_frames(arena, main);
@@ -225,7 +225,6 @@ bool stall_describe(struct arena *arena, const struct rank_stall *stall, const c
                             where, (in_collective || *where) && out->system ? ": " : "",
                             out->system ? out->system : "", holder, out->nccl && known ? "; " : "",
                             out->nccl ? out->nccl : "");
-  return true;
 }
 
 u32 stall_stacks(const struct rank_stall *stall, u32 rank, struct tree_stack *stacks) {

@@ -16,8 +16,8 @@ struct analysis;
 const struct stalled_thread *stall_main_thread(const struct rank_stall *stall);
 
 /* Fills in `what`, the place, `system`, `words` and `frames`. `in_collective`: the call that has
- * not finished; NULL. False when memory ran out. */
-bool stall_describe(struct arena *arena, const struct rank_stall *stall, const char *in_collective,
+ * not finished; NULL. */
+void stall_describe(struct arena *arena, const struct rank_stall *stall, const char *in_collective,
                     struct stalled_rank *out);
 
 /* Adds the stacks of a stall's threads to `stacks`, which has room for all of them; returns how

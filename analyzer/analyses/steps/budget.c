@@ -2,7 +2,6 @@
  *
  * Where the time of the analysed steps went, mean over ranks: lines that add up to the wall time.
  */
-#include <errno.h>
 #include <math.h>
 #include <string.h>
 
@@ -106,14 +105,14 @@ static void known_lines(struct analysis *a, const struct rank_summary *sum, doub
 }
 
 /* What a step takes without what each line is made of, in seconds of the run like the lines. */
-static int fill_recoverable(struct analysis *a, double steps) {
+static void fill_recoverable(struct analysis *a, double steps) {
   struct results *r = a->results;
   struct cure cures[MAX_LINES];
   struct worth worths[MAX_LINES];
   for (u32 i = 0; i < r->n_budget; i++)
     cures[i] = r->budget[i].cure;
-  int error = replay_worths(a, cures, r->n_budget, false, worths);
-  for (u32 i = 0; i < r->n_budget && !error; i++) {
+  replay_worths(a, cures, r->n_budget, false, worths);
+  for (u32 i = 0; i < r->n_budget; i++) {
     struct budget_line *line = &r->budget[i];
     if (!cures[i].n)
       continue;
@@ -122,10 +121,9 @@ static int fill_recoverable(struct analysis *a, double steps) {
     if (line->part == BUDGET_ASLEEP_OUTSIDE || line->part == BUDGET_OUTSIDE_UNKNOWN)
       line->recoverable = fmin(line->recoverable, line->seconds);
   }
-  return error;
 }
 
-static int list_lines(struct analysis *a) {
+static void list_lines(struct analysis *a) {
   struct results *r = a->results;
   u32 n;
   struct rank_summary sum = add_ranks(a, &n, true);
@@ -135,7 +133,7 @@ static int list_lines(struct analysis *a) {
   if (!known)
     sum = add_ranks(a, &n, false);
   if (n == 0)
-    return 0;
+    return;
   double other_s = (double)sum.other_steps / n / 1e9;
   r->wall_s = (double)sum.total / n / 1e9 + other_s;
   r->analysed_s = a->whole_run ? r->wall_s : r->analysed_s;
@@ -149,9 +147,9 @@ static int list_lines(struct analysis *a) {
   r->residual_s = r->wall_s;
   for (u32 i = 0; i < r->n_budget; i++)
     r->residual_s -= r->budget[i].seconds;
-  return fill_recoverable(a, (double)sum.steps / n);
+  fill_recoverable(a, (double)sum.steps / n);
 }
 
-int budget_analyse(struct analysis *a) {
-  return list_lines(a);
+void budget_analyse(struct analysis *a) {
+  list_lines(a);
 }

@@ -4,7 +4,6 @@
  * takes (the pause before a step's first copy to the GPU); this file says where it is on the
  * timeline.
  */
-#include <errno.h>
 
 #include "analyses/queries.h"
 
@@ -29,17 +28,17 @@ static u32 next_pause(const struct analysis *a, u32 rank, u32 step, i64 *ns) {
   return step;
 }
 
-int input_pauses(const struct analysis *a, const struct timeline *t, struct arena *arena,
-                 struct input_pause **pauses, u32 *n) {
+void input_pauses(const struct analysis *a, const struct timeline *t, struct arena *arena,
+                  struct input_pause **pauses, u32 *n) {
   u32 steps = a->model->steps.n;
   i64 pause = 0;
   *n = 0;
   *pauses = NULL;
   if (!a->model->phases || a->whole_run || !t->on_gpu || a->ranks[t->rank].spans[SPAN_PHASE])
-    return 0;
+    return;
   u32 step = next_pause(a, t->rank, 0, &pause);
   if (step == steps)
-    return 0;
+    return;
   *pauses = arena_array(arena, size_sum(steps, 1), sizeof(**pauses));
   i64 *idle_since = arena_array(arena, size_sum(t->n_lanes, 1), sizeof(i64));
   /* Steps and copies are both in order: each step's pause is before the first copy that fits it. */
@@ -55,5 +54,4 @@ int input_pauses(const struct analysis *a, const struct timeline *t, struct aren
     }
     *idle = span->end > *idle ? span->end : *idle;
   }
-  return 0;
 }

@@ -5,7 +5,6 @@
 #include "model/named_ranges.h"
 #include "base/checked_memory.h"
 
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -89,7 +88,7 @@ static void list(struct analysis *a, const struct named_range *all, u32 n) {
   }
 }
 
-int named_ranges_analyse(struct analysis *a) {
+void named_ranges_analyse(struct analysis *a) {
   u32 n_ranks = a->model->n_ranks, n = 0;
   struct collecting collecting = {
       .a = a, .ranks = memory_zeroed(size_sum(n_ranks, 1), sizeof(struct rank_ranges))};
@@ -109,5 +108,4 @@ int named_ranges_analyse(struct analysis *a) {
   for (u32 r = 0; r < n_ranks; r++)
     arena_release(&collecting.ranks[r].arena);
   free(collecting.ranks);
-  return 0;
 }

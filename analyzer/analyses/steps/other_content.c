@@ -3,7 +3,6 @@
  * Steps that take much longer than the typical one or contain more, and where their time went: by
  * the phases of the rank that waited least for others.
  */
-#include <errno.h>
 #include <math.h>
 
 #include "analyses/queries.h"

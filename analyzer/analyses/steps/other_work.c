@@ -8,7 +8,6 @@
  */
 #include "analyses/steps/other_work.h"
 
-#include <errno.h>
 #include <math.h>
 #include <string.h>
 
@@ -96,7 +95,7 @@ static void find_content(const struct long_steps *steps, struct kind *kind) {
   kind->rank = same ? kind->rank : INDEX_NONE;
 }
 
-static int add_work(struct analysis *a, struct long_steps *steps, const struct kind *kind) {
+static void add_work(struct analysis *a, struct long_steps *steps, const struct kind *kind) {
   struct results *r = a->results;
   struct other_work *work = &r->other_work[r->n_other_work++];
   *work = (struct other_work){.period = kind->period ? kind->period : (double)NAN,
@@ -123,7 +122,6 @@ static int add_work(struct analysis *a, struct long_steps *steps, const struct k
   work->what = describe_work(a->arena, work, kind->content);
   work->steps = describe_steps(a->arena, work->step, kind->n);
   work->name = work_name(a->arena, work);
-  return work->name ? 0 : -ENOMEM;
 }
 
 /* Kinds that the records show by what the steps contain. */
@@ -248,10 +246,9 @@ static void take_away(const struct judging *j) {
   }
 }
 
-static int add_contained_work(struct analysis *a, struct arena *scratch, struct long_steps *steps,
-                              const struct step_extras *extras) {
+static void add_contained_work(struct analysis *a, struct arena *scratch, struct long_steps *steps,
+                               const struct step_extras *extras) {
   struct judging *j = arena_alloc(scratch, sizeof(*j));
-  int error = 0;
   *j = (struct judging){.a = a,
                         .steps = steps,
                         .extras = extras,
@@ -261,13 +258,12 @@ static int add_contained_work(struct analysis *a, struct arena *scratch, struct 
                         .own = arena_array(scratch, size_sum(a->n_steps, 1), sizeof(u32))};
   while (judge_next(j))
     ;
-  for (u32 i = 0; i < extras->n && !error && a->results->n_other_work < MOST_KINDS; i++)
+  for (u32 i = 0; i < extras->n && a->results->n_other_work < MOST_KINDS; i++)
     if (j->accepted >> i & 1) {
       j->kinds[i].sum_ms = sum_of(j, i);
-      error = add_work(a, steps, &j->kinds[i]);
+      add_work(a, steps, &j->kinds[i]);
     }
   take_away(j);
-  return error;
 }
 
 /* The steps of a period that are long, or have half of what its long steps have more. */
@@ -280,16 +276,15 @@ static void list_recurring(const struct long_steps *steps, const struct recurren
 }
 
 /* Kinds that only their time shows. */
-static int add_recurring_work(struct analysis *a, struct arena *scratch, struct long_steps *steps) {
+static void add_recurring_work(struct analysis *a, struct arena *scratch,
+                               struct long_steps *steps) {
   const struct recurrence_wanted wanted = {OTHER_WORK_PERIOD, UINT32_MAX,
                                            1u << CONTENT_UNKNOWN | 1u << CONTENT_TRAINING,
                                            OTHER_WORK_SIGNIFICANCE};
   struct recurrence r;
   u32 *own = arena_array(scratch, size_sum(a->n_steps, 1), sizeof(u32));
   double *excess = arena_array(scratch, size_sum(a->n_steps, 1), sizeof(double));
-  int error = 0;
-  while (!error && a->results->n_other_work < MOST_KINDS &&
-         other_find_recurrence(steps, &wanted, &r)) {
+  while (a->results->n_other_work < MOST_KINDS && other_find_recurrence(steps, &wanted, &r)) {
     struct kind kind = {.period = r.period, .own = own};
     u32 *members = arena_array(a->arena, size_sum(a->n_steps, 1), sizeof(u32));
     for (u32 i = 0; i < steps->n; i++)
@@ -305,9 +300,8 @@ static int add_recurring_work(struct analysis *a, struct arena *scratch, struct 
       kind.sum_ms += excess[i] = steps->excess_ms[members[i] - steps->first];
     kind.ms = median_of(excess, kind.n);
     find_content(steps, &kind);
-    error = add_work(a, steps, &kind);
+    add_work(a, steps, &kind);
   }
-  return error;
 }
 
 /* What so many steps have is part of how this job trains. */
@@ -323,27 +317,23 @@ static void remove_if_usual(struct analysis *a) {
   a->results->n_other_work = 0;
 }
 
-int other_work_prepare(struct analysis *a) {
+void other_work_prepare(struct analysis *a) {
   struct arena scratch = {0};
   struct step_extras *extras = arena_alloc(&scratch, sizeof(*extras));
   struct long_steps steps;
   a->n_training = a->n_steps;
   if (a->whole_run) {
     arena_release(&scratch);
-    return 0;
+    return;
   }
   a->other_work_of =
       arena_array(a->arena, size_sum(a->model->steps.n, 1), sizeof(*a->other_work_of));
   a->results->other_work = arena_array(a->arena, MOST_KINDS, sizeof(struct other_work));
-  int error = 0;
   step_extras_list(a, &scratch, extras);
   other_content_list(a, extras, &scratch, &steps);
   turns_find(a, extras, &scratch, &steps);
-  error = add_contained_work(a, &scratch, &steps, extras);
-  if (!error)
-    error = add_recurring_work(a, &scratch, &steps);
-  if (!error)
-    remove_if_usual(a);
+  add_contained_work(a, &scratch, &steps, extras);
+  add_recurring_work(a, &scratch, &steps);
+  remove_if_usual(a);
   arena_release(&scratch);
-  return error;
 }

@@ -41,7 +41,7 @@ struct long_steps {
 
 /* Steps at least 1.5 times as long as the median, and steps that contain more than others; none if
  * ends on a GPU are not known, because then the host's time of a step is not the time that the step
- * took. 0, or -ENOMEM. */
+ * took. */
 void other_content_list(struct analysis *a, const struct step_extras *extras, struct arena *arena,
                         struct long_steps *out);
 

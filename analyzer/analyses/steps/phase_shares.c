@@ -26,16 +26,15 @@ static double mean_phase_ms(const struct analysis *a, size_t member) {
   return n ? sum / n : NAN;
 }
 
-int phases_analyse(struct analysis *a) {
+void phases_analyse(struct analysis *a) {
   struct results *r = a->results;
   r->data_ms = r->forward_ms = r->backward_ms = r->optimizer_ms = r->other_ms = NAN;
   r->comm_ms = r->ov_exposed_ms;
   if (!a->model->phases || a->whole_run)
-    return 0;
+    return;
   r->data_ms = mean_phase_ms(a, offsetof(struct phase_times, data));
   r->forward_ms = mean_phase_ms(a, offsetof(struct phase_times, forward));
   r->backward_ms = mean_phase_ms(a, offsetof(struct phase_times, backward));
   r->optimizer_ms = mean_phase_ms(a, offsetof(struct phase_times, optimizer));
   r->other_ms = mean_phase_ms(a, offsetof(struct phase_times, other));
-  return 0;
 }

@@ -2,7 +2,6 @@
 #include "analyses/steps/series.h"
 #include "analyses/analyses.h"
 
-#include <errno.h>
 #include <math.h>
 #include <pthread.h>
 #include <stdlib.h>
@@ -68,14 +67,12 @@ static u32 at_least_one(u32 n) {
   return n ? n : 1;
 }
 
-int series_prepare(struct analysis *a) {
+void series_prepare(struct analysis *a) {
   u32 n = a->model->steps.n, ranks = a->model->n_ranks;
   if (a->whole_run || !n)
-    return 0;
+    return;
   struct series_sums *g = arena_alloc(a->arena, sizeof(*g));
   i64 *length = memory_array(n, sizeof(*length));
-  if (!g || !length)
-    goto no_memory;
   u32 rows = ranks < SERIES_ROWS ? at_least_one(ranks) : SERIES_ROWS;
   u32 columns = SERIES_CELLS / rows < SERIES_STEPS ? SERIES_CELLS / rows : SERIES_STEPS;
   g->per_point = (n + SERIES_STEPS - 1) / SERIES_STEPS;
@@ -84,8 +81,6 @@ int series_prepare(struct analysis *a) {
   g->column_step = arena_array(a->arena, n, sizeof(u32));
   g->point_of = arena_array(a->arena, n, sizeof(u32));
   g->column_of = arena_array(a->arena, n, sizeof(u32));
-  if (!g->point_step || !g->column_step || !g->point_of || !g->column_of)
-    goto no_memory;
   for (u32 step = 0; step < n; step++) {
     length[step] = longest_wall(a, step);
     g->point_of[step] = g->column_of[step] = INDEX_NONE;
@@ -96,19 +91,11 @@ int series_prepare(struct analysis *a) {
   g->sums = arena_array(a->arena, g->n_points, sizeof(*g->sums));
   size_t cells = (size_t)ranks * g->n_columns * SERIES_COUNT;
   g->cells = memory_array(size_sum(cells, 1), sizeof(float));
-  if (!g->sums || !g->cells)
-    goto no_memory;
   for (size_t i = 0; i < cells; i++)
     g->cells[i] = NAN;
   pthread_mutex_init(&g->lock, NULL);
   a->series = g;
   free(length);
-  return 0;
-no_memory:
-  free(length);
-  if (g)
-    free(g->cells);
-  return -ENOMEM;
 }
 
 void series_free(struct analysis *a) {
@@ -410,12 +397,11 @@ static void fill_ranks(struct analysis *a) {
   free(own);
 }
 
-int series_summarise(struct analysis *a) {
+void series_summarise(struct analysis *a) {
   a->results->series =
       (struct series_result){.steps_per_point = NAN, .steps_per_column = NAN, .ranks_joined = NAN};
   if (!a->series)
-    return 0;
+    return;
   fill_points(a);
   fill_ranks(a);
-  return 0;
 }

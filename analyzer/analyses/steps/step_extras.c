@@ -6,7 +6,6 @@
  */
 #include "analyses/steps/step_extras.h"
 
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 

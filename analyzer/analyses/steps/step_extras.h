@@ -26,7 +26,7 @@ struct step_extras {
   u64 in_turn;      /* bit i: at[i] is a part of training (turns.c) */
 };
 
-/* Of the analysed steps. Lives in the arena. 0, or -ENOMEM. */
+/* Of the analysed steps. Lives in the arena. */
 void step_extras_list(const struct analysis *a, struct arena *arena, struct step_extras *out);
 
 #endif

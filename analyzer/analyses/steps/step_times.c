@@ -3,7 +3,6 @@
  * How many steps, how long they are, and how much they vary. A step's wall time is the mean over
  * ranks of their own.
  */
-#include <errno.h>
 #include <math.h>
 #include <string.h>
 
@@ -25,14 +24,13 @@ static double step_wall_ms(const struct analysis *a, u32 step) {
   return n ? ns_to_ms(sum) / n : NAN;
 }
 
-static int whole_run(struct analysis *a) {
+static void whole_run(struct analysis *a) {
   struct results *r = a->results;
   a->whole_run = r->whole_run = true;
   a->first_step = 0;
   a->n_steps = 1;
   r->step_count = a->model->n_ranks ? 0 : NAN;
   r->warmup_excluded = NAN;
-  return 0;
 }
 
 static void choose_analysed_steps(struct analysis *a, u32 warmup) {
@@ -43,12 +41,12 @@ static void choose_analysed_steps(struct analysis *a, u32 warmup) {
   a->results->warmup_excluded = a->first_step;
 }
 
-int steps_prepare(struct analysis *a) {
+void steps_prepare(struct analysis *a) {
   const struct steps *steps = &a->model->steps;
   size_t cells = (size_t)steps->n * a->model->n_ranks;
   if (steps->n == 0) {
     whole_run(a);
-    return 0;
+    return;
   }
   choose_analysed_steps(a, steps->warmup);
   a->begin = arena_array(a->arena, cells, sizeof(*a->begin));
@@ -58,7 +56,6 @@ int steps_prepare(struct analysis *a) {
   memcpy(a->end, steps->end, cells * sizeof(*a->end));
   if (steps->ends_known)
     memcpy(a->ends_known, steps->ends_known, cells * sizeof(*a->ends_known));
-  return 0;
 }
 
 static bool any_end_is_known(const struct analysis *a) {
@@ -102,25 +99,24 @@ static bool found_steps_of_rank0(struct analysis *a) {
 /* If no collective shows when steps ended on the GPUs, as on a single GPU, a host that runs ahead
  * does not show slow first steps: the kernels of the first rank do. Its timeline is kept until it
  * is that rank's turn. */
-int steps_count_warmup(struct analysis *a) {
+void steps_count_warmup(struct analysis *a) {
   const struct model *model = a->model;
   u32 n = model->steps.n;
   if (a->whole_run || !model->steps.warmup_rule || !model->ranks[0].gpu_kernels ||
       any_end_is_known(a))
-    return 0;
+    return;
   double *lengths = arena_array(a->arena, n, sizeof(double));
   if (found_steps_of_rank0(a)) {
     count_by_lengths(a, lengths);
-    return 0;
+    return;
   }
   a->timeline_of_rank0 = arena_alloc(a->arena, sizeof(*a->timeline_of_rank0));
   if (a->source.load(model, 0, a->timeline_of_rank0) != 0) {
     a->timeline_of_rank0 = NULL;
-    return 0;
+    return;
   }
   steps_on_gpu_rank(a, a->timeline_of_rank0);
   count_by_lengths(a, lengths);
-  return 0;
 }
 
 /* How far the host was ahead at the end of a step, mean over ranks; NAN if it is known of none.
@@ -172,7 +168,7 @@ static void list_kinds(struct analysis *a) {
   }
 }
 
-int steps_analyse(struct analysis *a) {
+void steps_analyse(struct analysis *a) {
   const struct steps *steps = &a->model->steps;
   struct results *r = a->results;
   u32 n = 0, ahead = 0;
@@ -182,7 +178,7 @@ int steps_analyse(struct analysis *a) {
   r->training_steps = NAN;
   r->analysed_s = NAN; /* without steps the run's wall time, which budget.c sets */
   if (a->whole_run)
-    return 0;
+    return;
   r->step_ms = arena_array(a->arena, steps->n, sizeof(double));
   double *looked_at = arena_array(a->arena, a->n_steps, sizeof(double));
   double *aheads = arena_array(a->arena, a->n_steps, sizeof(double));
@@ -209,5 +205,4 @@ int steps_analyse(struct analysis *a) {
   r->step_median_ms = median_of(looked_at, n);
   r->step_p95_ms = quantile_of(looked_at, n, 0.95);
   r->host_ahead_ms = median_of(aheads, ahead);
-  return 0;
 }

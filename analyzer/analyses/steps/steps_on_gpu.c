@@ -9,7 +9,6 @@
  * most, which goes on beside all of the next step, belongs to no step: a copy to a checkpoint, a
  * kernel that runs for ever. Work that was running when the recording began belongs to no step.
  */
-#include <errno.h>
 
 #include "analyses/analyses.h"
 #include "analyses/carry_found.h"
@@ -250,11 +249,11 @@ static void set_step_ends(struct step_bounds *b) {
   }
 }
 
-int steps_on_gpu_rank(struct analysis *a, const struct timeline *timeline) {
+void steps_on_gpu_rank(struct analysis *a, const struct timeline *timeline) {
   struct step_bounds b = {.a = a, .t = timeline};
   if (a->whole_run || a->model->steps.by_collectives || !timeline->on_gpu ||
       !timeline->has_compute || timeline->n_lanes == 0)
-    return 0;
+    return;
   list_bounds(&b);
   if (b.n)
     add_spans(&b);
@@ -268,7 +267,6 @@ int steps_on_gpu_rank(struct analysis *a, const struct timeline *timeline) {
   }
   free(b.tails.at);
   arena_release(&b.scratch);
-  return 0;
 }
 
 /* As differences from the host's step: they are the same on any axis. */

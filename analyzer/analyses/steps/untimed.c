@@ -4,7 +4,6 @@
  * that are recorded as a whole, records that were dropped. The sum over the others is then too
  * small.
  */
-#include <errno.h>
 #include <math.h>
 #include <stdlib.h>
 
@@ -24,7 +23,7 @@ static bool is_expected_to_run(const struct model *model, const struct collectiv
   return comm->backend == TSCOPE_BACKEND_NCCL && comm->size != 1 && collective->count != 0;
 }
 
-int untimed_prepare(struct analysis *a) {
+void untimed_prepare(struct analysis *a) {
   const struct model *model = a->model;
   size_t cells = (size_t)model->n_ranks * a->n_steps;
   struct known_bytes *bytes = memory_zeroed(size_sum(cells, 1), sizeof(*bytes));
@@ -46,7 +45,6 @@ int untimed_prepare(struct analysis *a) {
   for (size_t i = 0; i < cells; i++)
     a->untimed[i] = bytes[i].timed < COVERAGE_ENOUGH * (double)bytes[i].all;
   free(bytes);
-  return 0;
 }
 
 bool analysis_untimed(const struct analysis *a, u32 rank, u32 step) {

@@ -2,7 +2,6 @@
  *
  * The entries of one dump. Versions 2.x added and removed fields; a missing field is unknown.
  */
-#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 

@@ -2,7 +2,6 @@
  *
  * Reduces events to what is kept of them.
  */
-#include <errno.h>
 #include <jansson.h>
 
 #include "base/checked_memory.h"

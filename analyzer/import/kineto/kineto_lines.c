@@ -8,7 +8,6 @@
  * The functions also say what the thread that trains does all the time: looks at it, at regular
  * moments, are what samples of a running program are.
  */
-#include <errno.h>
 #include <stdlib.h>
 
 #include "base/checked_memory.h"

@@ -5,7 +5,6 @@
  * another. Within a process group the sequences of kind, type and size are aligned where they agree
  * best.
  */
-#include <errno.h>
 
 #include "base/checked_memory.h"
 #include "import/kineto/kineto.h"

@@ -6,7 +6,6 @@
  * inside ranges that say which collective it was: record_param_comms with its arguments, or
  * nccl:all_reduce and the like. Newer traces repeat the arguments on the kernel itself.
  */
-#include <errno.h>
 
 #include "base/checked_memory.h"
 #include "base/hash.h"

@@ -2,7 +2,6 @@
  *
  * Which trace belongs to which rank.
  */
-#include <errno.h>
 
 #include "import/kineto/kineto.h"
 

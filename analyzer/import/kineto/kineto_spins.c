@@ -2,7 +2,6 @@
  *
  * Where the host waits for a kernel without a call: see host_spin.h.
  */
-#include <errno.h>
 #include <stdlib.h>
 
 #include "import/kineto/kineto.h"

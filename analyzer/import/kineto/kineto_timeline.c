@@ -3,7 +3,6 @@
  * One rank's timeline from what was kept of its trace: spans on the model's axis, device work
  * linked to the calls that launched it, and who waited for whom.
  */
-#include <errno.h>
 
 #include "base/checked_memory.h"
 #include "base/intervals.h"

@@ -3,7 +3,6 @@
  * Collectives that a worker of the host runs, as gloo's do: which operator gave it to the worker,
  * and where the thread of the operator waits for it. PyTorch's profiler records neither.
  */
-#include <errno.h>
 
 #include "import/kineto/kineto.h"
 

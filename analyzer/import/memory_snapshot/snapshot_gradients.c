@@ -6,7 +6,6 @@
  */
 #include "import/memory_snapshot/snapshot_gradients.h"
 
-#include <errno.h>
 #include <string.h>
 
 #include "base/arena.h"

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "import/memory_snapshot/snapshot_steps.h"
 
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "import/memory_snapshot/stacks.h"
 
-#include <errno.h>
 #include <string.h>
 
 #include "base/arena.h"

@@ -2,7 +2,6 @@
  *
  * Logs of training values as an input: they are added to the values that tscope recorded.
  */
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 

@@ -155,9 +155,8 @@ static const char *name(const struct timeline *timeline, u32 number) {
   return "unknown";
 }
 
-static int ledger(const struct model *model, struct arena *arena, const struct ledger **out) {
-  *out = NULL;
-  return source_of(model)->traces ? trace_ledger(model, arena, out) : 0;
+static const struct ledger *ledger(const struct model *model, struct arena *arena) {
+  return source_of(model)->traces ? trace_ledger(model, arena) : NULL;
 }
 
 const struct timeline_source summary_timelines = {.load = load,

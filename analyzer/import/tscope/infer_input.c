@@ -3,7 +3,6 @@
  * How long the host loaded input, if no range says so: its pause before each step's first copy to
  * the GPU.
  */
-#include <errno.h>
 
 #include "base/checked_memory.h"
 #include "import/tscope/files/visit.h"

@@ -2,7 +2,6 @@
  *
  * Traces of libtscope.so: how they are recognised.
  */
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 

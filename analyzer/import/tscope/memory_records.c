@@ -5,7 +5,6 @@
  * allocation is the training phase in which it was made and, if the trace has its call site, the
  * line of the program.
  */
-#include <errno.h>
 
 #include "base/checked_memory.h"
 #include "import/tscope/events/stacks_of_calls.h"

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "import/tscope/memory_sources.h"
 
-#include <errno.h>
 #include <string.h>
 
 #include "base/arena.h"

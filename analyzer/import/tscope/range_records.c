@@ -2,8 +2,6 @@
 #include "import/tscope/files/visit.h"
 #include "import/tscope/trace_source.h"
 
-#include <errno.h>
-
 #include "base/checked_memory.h"
 #include "base/hash.h"
 #include "model/building.h"

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "import/tscope/trace_source.h"
 
-#include <errno.h>
 #include <math.h>
 
 #include "base/checked_memory.h"
@@ -388,10 +387,9 @@ static void ignore_recent_calls(struct making *m) {
       ledger->calls[i].state = LEDGER_CALLED;
 }
 
-int trace_ledger(const struct model *model, struct arena *arena, const struct ledger **out) {
-  *out = NULL;
+const struct ledger *trace_ledger(const struct model *model, struct arena *arena) {
   if (!is_needed(model))
-    return 0;
+    return NULL;
   struct ledger *ledger = arena_alloc(arena, sizeof(*ledger));
   struct making m = {.model = model,
                      .arena = arena,
@@ -409,6 +407,5 @@ int trace_ledger(const struct model *model, struct arena *arena, const struct le
   ignore_recent_calls(&m);
   ledger->source = "traces of a run that did not end normally";
   ledger->end = m.end;
-  *out = ledger;
-  return 0;
+  return ledger;
 }

@@ -2,7 +2,6 @@
  *
  * What NCCL reported about communicators while ranks stood still, for the ledger.
  */
-#include <errno.h>
 
 #include "base/checked_memory.h"
 #include "import/tscope/trace_source.h"

@@ -20,7 +20,7 @@ int trace_named_ranges(const struct model *model, u32 rank, struct arena *arena,
  * rank's last calls, and how far they got. NULL for other runs. Calls count as pending only when
  * one of them has waited longer than the run has ever waited, because a run that is still going on
  * has calls in flight. */
-int trace_ledger(const struct model *model, struct arena *arena, const struct ledger **ledger);
+const struct ledger *trace_ledger(const struct model *model, struct arena *arena);
 
 /* trace_ledger_nccl.c: adds what NCCL reported; `rank_of` is the position in the ledger of each
  * rank of the model. */

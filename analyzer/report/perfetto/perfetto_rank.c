@@ -3,7 +3,6 @@
  * One rank as a process of the trace: a track for each row of its lanes, and its counters. A name
  * is written where it is first used, later only its number.
  */
-#include <errno.h>
 #include <math.h>
 
 #include "analyses/analysis.h"

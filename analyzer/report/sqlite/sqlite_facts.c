@@ -2,7 +2,6 @@
  *
  * Facts about the whole run: ranks, steps, collectives, kernels by name, findings.
  */
-#include <errno.h>
 #include <math.h>
 
 #include "analyses/queries.h"

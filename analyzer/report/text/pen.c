@@ -177,14 +177,11 @@ void pen_put(struct pen *pen, enum style style, const char *text) {
 }
 
 void pen_format(struct pen *pen, enum style style, const char *format, ...) {
-  char *text = NULL;
   va_list arguments;
   va_start(arguments, format);
-  if (vasprintf(&text, format, arguments) < 0)
-    text = NULL;
+  char *text = memory_vprintf(format, arguments);
   va_end(arguments);
-  if (text)
-    pen_put(pen, style, text);
+  pen_put(pen, style, text);
   free(text);
 }
 
@@ -330,13 +327,10 @@ void pen_item(struct pen *pen, enum style style, unsigned indent, const char *te
 }
 
 void pen_item_format(struct pen *pen, enum style style, unsigned indent, const char *format, ...) {
-  char *text = NULL;
   va_list arguments;
   va_start(arguments, format);
-  if (vasprintf(&text, format, arguments) < 0)
-    text = NULL;
+  char *text = memory_vprintf(format, arguments);
   va_end(arguments);
-  if (text)
-    pen_item(pen, style, indent, text);
+  pen_item(pen, style, indent, text);
   free(text);
 }

@@ -2,7 +2,6 @@
  *
  * The report for people: what it is based on, the verdict, then where the time went.
  */
-#include <errno.h>
 #include <math.h>
 #include <string.h>
 

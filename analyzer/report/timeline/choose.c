@@ -4,7 +4,6 @@
  * first after the run became slower for good; all ranks up to a number, those that findings name
  * always among them.
  */
-#include <errno.h>
 #include <math.h>
 #include <stdarg.h>
 #include <string.h>

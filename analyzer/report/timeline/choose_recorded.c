@@ -4,8 +4,6 @@
  */
 #include "report/timeline/choose_recorded.h"
 
-#include <errno.h>
-
 #include "base/checked_memory.h"
 #include "model/ledger.h"
 #include "model/memory_history.h"

@@ -3,7 +3,6 @@
  * A rank of which only calls are known, as flight recorders keep them: one lane for each group.
  * When a call was made is known, and how far it got; when it ended is not.
  */
-#include <errno.h>
 #include <string.h>
 
 #include "base/checked_memory.h"

@@ -4,7 +4,6 @@
  * each stream, how fast it copies, and in how many collectives it waits for others. A value is
  * given where it changes, and at the beginning of each chosen step.
  */
-#include <errno.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>

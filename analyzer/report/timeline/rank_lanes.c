@@ -5,7 +5,6 @@
  */
 #include "report/timeline/rank_lanes.h"
 
-#include <errno.h>
 #include <string.h>
 
 #include "analyses/queries.h"

@@ -4,7 +4,6 @@
  * order; then the critical path through the chosen steps, for which all ranks are needed, also
  * those that are not shown.
  */
-#include <errno.h>
 #include <math.h>
 #include <pthread.h>
 #include <stdatomic.h>
@@ -41,27 +40,26 @@ static void wait_for_turn(struct walk *w, u32 rank) {
 }
 
 /* Hands a rank over when all before it have been; `rank` NULL only counts it. */
-static int deliver_rank(struct walk *w, u32 index, const struct shown_rank *rank, int error) {
+static int deliver_rank(struct walk *w, u32 index, const struct shown_rank *rank) {
   pthread_mutex_lock(&w->lock);
   wait_for_turn(w, index);
-  if (!w->error && !error && rank && w->visitor->rank)
-    error = w->visitor->rank(w->visitor->user, rank);
-  w->error = w->error ? w->error : error;
+  if (!w->error && rank && w->visitor->rank)
+    w->error = w->visitor->rank(w->visitor->user, rank);
   w->turn++;
-  error = w->error;
+  int error = w->error;
   pthread_cond_broadcast(&w->turned);
   pthread_mutex_unlock(&w->lock);
   return error;
 }
 
-static int show_timeline(struct walk *w, struct rank_lanes *lanes, struct timeline *timeline) {
-  int error = w->paths ? step_paths_add_rank(w->paths, timeline) : 0;
-  if (error || !w->shown[timeline->rank])
-    return error;
+static void show_timeline(struct walk *w, struct rank_lanes *lanes, struct timeline *timeline) {
+  if (w->paths)
+    step_paths_add_rank(w->paths, timeline);
+  if (!w->shown[timeline->rank])
+    return;
   *lanes = (struct rank_lanes){.scope = w->scope, .analysis = &w->analysis, .timeline = timeline};
   rank_lanes_build(lanes);
   rank_counters_build(lanes);
-  return 0;
 }
 
 static void add_reason_for_empty(const struct walk *w, u32 rank, struct rank_lanes *lanes) {
@@ -82,10 +80,11 @@ static int show_rank(void *user, u32 ignored, unsigned worker) {
   struct timeline timeline = {.rank = rank};
   bool needed = w->paths || w->shown[rank];
   bool loaded = needed && w->analysis.source.load(w->analysis.model, rank, &timeline) == 0;
-  int error = loaded ? show_timeline(w, &lanes, &timeline) : 0;
-  if (!loaded)
+  if (loaded)
+    show_timeline(w, &lanes, &timeline);
+  else
     add_reason_for_empty(w, rank, &lanes);
-  error = deliver_rank(w, rank, w->shown[rank] ? &lanes.shown : NULL, error);
+  int error = deliver_rank(w, rank, w->shown[rank] ? &lanes.shown : NULL);
   rank_lanes_release(&lanes);
   if (loaded)
     w->analysis.source.release(&timeline);
@@ -130,12 +129,9 @@ static struct interval step_bounds(const struct walk *w, u32 step) {
 static int show_path(struct walk *w, u32 row) {
   struct path_segment *segments;
   u32 n, kept = 0;
-  int error = step_paths_walk(w->paths, row, &segments, &n);
-  if (error)
-    return error;
+  step_paths_walk(w->paths, row, &segments, &n);
   struct interval bounds = step_bounds(w, w->drawn[row]);
   struct shown_stretch *stretches = memory_zeroed(size_sum(n, 1), sizeof(*stretches));
-  error = 0;
   for (u32 i = n; i-- > 0;) {
     const struct path_segment *from = &segments[i];
     if (from->end <= bounds.start || from->start >= bounds.end)
@@ -151,8 +147,7 @@ static int show_path(struct walk *w, u32 row) {
   }
   struct shown_path path = {
       .step = w->scope->n_steps ? (i32)w->drawn[row] : -1, .stretches = stretches, .n = kept};
-  if (kept)
-    error = w->visitor->path(w->visitor->user, &path);
+  int error = kept ? w->visitor->path(w->visitor->user, &path) : 0;
   free(stretches);
   free(segments);
   return error;

@@ -119,7 +119,7 @@ static void recoverable(void **state) {
 }
 
 /* The rules about kernels read sums that other tests check; here they are set by hand. */
-static bool fires_on(int (*rule)(struct findings *), struct results *given) {
+static bool fires_on(void (*rule)(struct findings *), struct results *given) {
   struct scenario s = healthy_scenario();
   struct cluster *c = cluster_new(&s.options);
   struct results *r = cluster_analyse(c, &s.given);
@@ -128,7 +128,7 @@ static bool fires_on(int (*rule)(struct findings *), struct results *given) {
   struct findings f = {.a = &a, .r = given, .steps = 1, .step_ms = 100};
   given->n_findings = 0;
   given->what_if_reason = "none";
-  assert_int_equal(rule(&f), 0);
+  rule(&f);
   bool fired = given->n_findings == 1;
   if (fired)
     assert_non_null(strpbrk(given->findings[0].evidence, "0123456789"));

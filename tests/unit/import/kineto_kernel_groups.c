@@ -96,7 +96,7 @@ static struct results *report_on(const struct schedule *s, struct model **model)
     put_rank(s, rank, folder);
   if (import_load(&path, 1, NULL, model, why, sizeof(why)) != 0)
     fail_msg("%s", why);
-  assert_int_equal(analyse(*model, &options, &results), 0);
+  results = analyse(*model, &options);
   snprintf(command, sizeof(command), "rm -r %s", folder);
   assert_int_equal(system(command), 0);
   return results;

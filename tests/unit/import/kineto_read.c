@@ -283,7 +283,7 @@ static void check_iterations(void **state, const char *text) {
   struct results *r;
   assert_string_equal(model->steps.method, "the engine's iterations");
   assert_int_equal(model->steps.n, 4);
-  assert_int_equal(analyse(model, &options, &r), 0);
+  r = analyse(model, &options);
   assert_int_equal(r->n_step_kinds, 3);
   const struct step_kind_result wanted[] = {
       {"prefill", 1, 0.2, 0.2}, {"decode", 2, 0.045, 0.05}, {"prefill and decode", 1, 0.3, 0.3}};
@@ -330,8 +330,7 @@ static void the_path_of_a_recording_that_begins_amid_work(void **state) {
           "b", "220", "100",
           "2") "," KERNEL("c", "340", "100",
                           "3") "," LAUNCH("300", "9") "," KERNEL("d", "440", "160", "9") "]}");
-  struct results *results;
-  assert_int_equal(analyse(model, &options, &results), 0);
+  struct results *results = analyse(model, &options);
   assert_true(fabs(results->path_length_ms - 0.5) < 1e-9);
   assert_true(fabs(path_ms(results, "compute") - 0.46) < 1e-9);
   assert_true(fabs(path_ms(results, "launch") - 0.04) < 1e-9);
@@ -415,8 +414,7 @@ static void gpu_time_and_launches_add_up(void **state) {
                                      "\"pid\":1,\"tid\":1,\"ts\":100,"
                                      "\"dur\":20,\"args\":{\"Input Dims\":[[4, 4]]}}," LAUNCH(
                                          "102", "4") "," KERNEL("fill", "110", "1", "4") "]}");
-  struct results *results;
-  assert_int_equal(analyse(model, &options, &results), 0);
+  struct results *results = analyse(model, &options);
   const struct gpu_timeline_result *gpu = &results->gpu_timeline;
   assert_true(is(gpu->compute_ms, 0.041) && is(gpu->exposed_memcpy_ms, 0.010));
   assert_true(gpu->exposed_comm_ms == 0);
@@ -452,8 +450,7 @@ static void recomputation_is_separated_from_backward(void **state) {
                                  "evaluate_function: Mm\","
                                  "\"pid\":1,\"tid\":1,\"ts\":40,\"dur\":50}," LAUNCH(
                                      "50", "2") "," KERNEL("backward", "60", "20", "2") "]}");
-  struct results *results;
-  assert_int_equal(analyse(model, &options, &results), 0);
+  struct results *results = analyse(model, &options);
   assert_true(is(results->launch.recompute_ms, 0.007));
   results_free(results);
   model_free(model);

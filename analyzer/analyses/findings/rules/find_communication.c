@@ -52,12 +52,12 @@ static char *describe_kind(struct findings *f, const struct exposed *e) {
                           : "");
 }
 
-int rule_comm_bound(struct findings *f) {
+void rule_comm_bound(struct findings *f) {
   struct exposed e;
   if (!find_exposed_transfers(f, &e) || e.all_transfer_ms <= e.compute_ms)
-    return 0;
+    return;
   double worth = worth_of(f, what_if_cure(f, WHAT_IF_COMMUNICATION, -1), e.transfer_ms);
-  return finding_add(
+  finding_add(
       f, severity_of(f, e.transfer_ms), worth,
       arena_printf(f->a->arena,
                    f->a->model->n_ranks < f->a->model->world_size
@@ -78,7 +78,7 @@ int rule_comm_bound(struct findings *f) {
 
 /* If waiting cannot be separated from transfer, as in the trace of a single rank, the finding says
  * what is known: how much communication is exposed. */
-static int add_whole_comm_finding(struct findings *f) {
+static void add_whole_comm_finding(struct findings *f) {
   const struct results *r = f->r;
   const struct model *model = f->a->model;
   const struct overlap_by_op *worst = NULL;
@@ -87,14 +87,14 @@ static int add_whole_comm_finding(struct findings *f) {
     if (!worst || r->by_op[i].exposed_ms > worst->exposed_ms)
       worst = &r->by_op[i];
   if (!worst || !(exposed >= WORTH_MENTIONING * f->step_ms))
-    return 0;
+    return;
   const char *why =
       model->world_size > model->n_ranks
           ? arena_printf(f->a->arena, "%u of %u ranks are here", model->n_ranks, model->world_size)
       : model->n_ranks == 1   ? "the traces of the other ranks are not here"
       : !model->clock_aligned ? "the ranks are not on one time axis"
                               : "the start of some transfers is not known";
-  return finding_add(
+  finding_add(
       f, severity_of(f, exposed), NAN,
       arena_printf(f->a->arena, "%.0f %% of %s is exposed communication, waiting included",
                    100 * exposed / f->step_ms, of_each_step(f)),
@@ -103,7 +103,7 @@ static int add_whole_comm_finding(struct findings *f) {
                    "that in %s; compute takes %.3g ms. How much of it is waiting for other ranks "
                    "and how much is transfer is not known: %s.",
                    exposed, r->ov_comm_ms, per_step(f), worst->exposed_ms, worst->op,
-                   r->ov_compute_ms, why ? why : ""),
+                   r->ov_compute_ms, why),
       arena_printf(
           f->a->arena,
           "Give the report the traces of all ranks: they show whether a rank or the transfers are "
@@ -112,12 +112,14 @@ static int add_whole_comm_finding(struct findings *f) {
       NULL, 0);
 }
 
-int rule_exposed_comm(struct findings *f) {
+void rule_exposed_comm(struct findings *f) {
   struct exposed e;
-  if (isnan(f->r->ov_exposed_wait_ms))
-    return add_whole_comm_finding(f);
+  if (isnan(f->r->ov_exposed_wait_ms)) {
+    add_whole_comm_finding(f);
+    return;
+  }
   if (!find_exposed_transfers(f, &e) || e.all_transfer_ms > e.compute_ms)
-    return 0;
+    return;
   const struct results *r = f->r;
   const struct budget_line *line = budget_line_of(r, BUDGET_COMMUNICATION);
   double room = r->ov_compute_ms - r->ov_overlapped_ms;
@@ -125,8 +127,8 @@ int rule_exposed_comm(struct findings *f) {
   double worth = worth_of(f, line ? &line->cure : NULL, fmin(e.transfer_ms, room));
   double gain = worth / f->steps * 1e3;
   if (!(gain >= WORTH_MENTIONING * f->step_ms))
-    return 0;
-  return finding_add(
+    return;
+  finding_add(
       f, severity_of(f, gain), worth,
       arena_printf(f->a->arena, "%.0f %% of %s is communication that compute could hide",
                    100 * gain / f->step_ms, of_each_step(f)),

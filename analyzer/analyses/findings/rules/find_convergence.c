@@ -3,7 +3,6 @@
  * Training that went wrong or made no progress, according to the job's own values. The worth is the
  * whole run.
  */
-#include <errno.h>
 #include <math.h>
 #include <string.h>
 
@@ -11,11 +10,11 @@
 
 #define MOST_NAMED 5u
 
-int rule_convergence_diverged(struct findings *f) {
+void rule_convergence_diverged(struct findings *f) {
   const struct convergence_result *c = &f->r->convergence;
   const struct convergence_series *loss = c->loss;
   if (!c->diverged_by || !loss)
-    return 0;
+    return;
   bool finite = c->diverged_by != DIVERGED_NOT_FINITE;
   char norm[160] = "";
   if (c->grad_norm && c->grad_norm->not_finite > 0)
@@ -24,7 +23,7 @@ int rule_convergence_diverged(struct findings *f) {
   else if (c->grad_norm)
     snprintf(norm, sizeof(norm), " The gradient norm went from %.4g to %.4g.", c->grad_norm->first,
              c->grad_norm->last);
-  return finding_add(
+  finding_add(
       f, SEVERITY_CRITICAL, NAN,
       arena_printf(f->a->arena,
                    finite ? "The loss diverged from step %.0f on"
@@ -68,13 +67,13 @@ static char *list_spikes(const struct findings *f, enum signal_kind signal) {
   return arena_text(f->a->arena, text);
 }
 
-int rule_convergence_spikes(struct findings *f) {
+void rule_convergence_spikes(struct findings *f) {
   const struct convergence_result *c = &f->r->convergence;
   const struct convergence_series *loss = c->loss;
   if (!loss || loss->spikes < SPIKES_LEAST)
-    return 0;
+    return;
   char *steps = list_spikes(f, SIGNAL_LOSS);
-  return finding_add(
+  finding_add(
       f, SEVERITY_WARNING, NAN, arena_printf(f->a->arena, "The loss has %.0f spikes", loss->spikes),
       arena_printf(f->a->arena,
                    "\"%.60s\" stands out from the %u values before it by more than %.0f standard "
@@ -88,12 +87,12 @@ int rule_convergence_spikes(struct findings *f) {
       NULL, 0);
 }
 
-int rule_convergence_plateau(struct findings *f) {
+void rule_convergence_plateau(struct findings *f) {
   const struct convergence_result *c = &f->r->convergence;
   const struct convergence_series *loss = c->loss;
   if (!loss || !c->plateau)
-    return 0;
-  return finding_add(
+    return;
+  finding_add(
       f, SEVERITY_INFO, NAN,
       arena_printf(f->a->arena, "The loss has not fallen for %.0f steps", c->plateau_steps),
       arena_printf(f->a->arena,
@@ -107,13 +106,13 @@ int rule_convergence_plateau(struct findings *f) {
       NULL, 0);
 }
 
-int rule_convergence_not_falling(struct findings *f) {
+void rule_convergence_not_falling(struct findings *f) {
   const struct convergence_result *c = &f->r->convergence;
   const struct convergence_series *loss = c->loss;
   if (!loss || !c->not_falling)
-    return 0;
+    return;
   bool rises = c->not_falling == LOSS_RISES;
-  return finding_add(
+  finding_add(
       f, SEVERITY_WARNING, NAN,
       rises ? arena_printf(f->a->arena, "The loss rises: %+.0f %% over the run",
                            100 * c->whole_change)
@@ -133,7 +132,7 @@ int rule_convergence_not_falling(struct findings *f) {
       NULL, 0);
 }
 
-int rule_correlated_instability(struct findings *f) {
+void rule_correlated_instability(struct findings *f) {
   const struct convergence_result *c = &f->r->convergence;
   const struct convergence_cluster *most = NULL;
   for (u32 i = 0; i < c->n_clusters; i++)
@@ -141,14 +140,14 @@ int rule_correlated_instability(struct findings *f) {
       most = &c->clusters[i];
   /* Three signals at once do not coincide by chance; for two, it depends on how often they do. */
   if (!most || (most->n_signals < 3 && !(c->instability_p < INSTABILITY_SIGNIFICANCE)))
-    return 0;
+    return;
   char text[400] = "";
   for (u32 i = 0; i < c->n_clusters && i < MOST_NAMED; i++) {
     size_t used = strlen(text);
     snprintf(text + used, sizeof(text) - used, "%s%.0f-%.0f (%s)", i ? "; " : "",
              c->clusters[i].first_step, c->clusters[i].last_step, c->clusters[i].signals);
   }
-  return finding_add(
+  finding_add(
       f, SEVERITY_WARNING, NAN, arena_printf(f->a->arena, "%s go wrong together", most->signals),
       arena_printf(f->a->arena,
                    "Spikes of several signals lie within %.0f steps of each other %u times, at "

@@ -4,7 +4,6 @@
  * every other time of the run is longer too: waits at collectives, launches, input. So the other
  * findings say that they depend on this one.
  */
-#include <errno.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -187,17 +186,18 @@ static char *sharing_action(struct findings *f, const struct sharing *s) {
             "may be its consequences.");
 }
 
-static int add_sharing_finding(struct findings *f, const struct sharing *groups, u32 n) {
+static void add_sharing_finding(struct findings *f, const struct sharing *groups, u32 n) {
   const struct model *model = f->a->model;
   const struct sharing *worst = NULL;
-  u32 *ranks = arena_array(f->a->arena, model->n_ranks + 1u, sizeof(u32)), n_ranks = 0, n_short = 0;
+  u32 *ranks = arena_array(f->a->arena, size_sum(model->n_ranks, 1), sizeof(u32)), n_ranks = 0,
+      n_short = 0;
   for (u32 i = 0; i < n; i++) {
     n_short += is_short(&groups[i]);
     if (is_short(&groups[i]) && (!worst || waiting_share(&groups[i]) > waiting_share(worst)))
       worst = &groups[i];
   }
-  if (!worst || !ranks)
-    return 0;
+  if (!worst)
+    return;
   for (u32 r = 0; r < model->n_ranks; r++)
     for (u32 i = 0; i < n; i++)
       if (is_known(&model->ranks[r]) && is_short(&groups[i]) &&
@@ -207,15 +207,15 @@ static int add_sharing_finding(struct findings *f, const struct sharing *groups,
    * train too. */
   bool much = short_by_themselves(worst) && waiting_share(worst) >= OVERSUBSCRIBED_ALARM &&
               worst->training_wait_s >= OVERSUBSCRIBED_ALARM * worst->seconds;
-  return finding_add(f, much ? SEVERITY_CRITICAL : SEVERITY_WARNING, NAN, sharing_title(f, worst),
-                     sharing_evidence(f, worst, n_short), sharing_action(f, worst),
-                     n_ranks == model->n_ranks ? NULL : ranks,
-                     n_ranks == model->n_ranks ? 0 : n_ranks);
+  finding_add(f, much ? SEVERITY_CRITICAL : SEVERITY_WARNING, NAN, sharing_title(f, worst),
+              sharing_evidence(f, worst, n_short), sharing_action(f, worst),
+              n_ranks == model->n_ranks ? NULL : ranks, n_ranks == model->n_ranks ? 0 : n_ranks);
 }
 
-int rule_oversubscribed(struct findings *f) {
-  struct sharing *groups = arena_array(f->a->arena, f->a->model->n_ranks + 1u, sizeof(*groups));
-  return groups ? add_sharing_finding(f, groups, group_ranks(f->a->model, groups)) : 0;
+void rule_oversubscribed(struct findings *f) {
+  struct sharing *groups =
+      arena_array(f->a->arena, size_sum(f->a->model->n_ranks, 1), sizeof(*groups));
+  add_sharing_finding(f, groups, group_ranks(f->a->model, groups));
 }
 
 /* Whether something else took this rank's cores. */
@@ -348,10 +348,10 @@ static char *explain_by_cores(struct analysis *a, const struct finding *finding,
                       finding->evidence, cause);
 }
 
-int findings_note_core_shortage(struct analysis *a) {
+void findings_note_core_shortage(struct analysis *a) {
   struct results *r = a->results;
-  struct sharing *groups = arena_array(a->arena, a->model->n_ranks + 1u, sizeof(*groups));
-  u32 n = groups ? group_ranks(a->model, groups) : 0;
+  struct sharing *groups = arena_array(a->arena, size_sum(a->model->n_ranks, 1), sizeof(*groups));
+  u32 n = group_ranks(a->model, groups);
   bool found = false;
   for (u32 i = 0; i < r->n_findings; i++)
     found |= r->findings[i].id == FINDING_HOST_OVERSUBSCRIBED;
@@ -365,5 +365,4 @@ int findings_note_core_shortage(struct analysis *a) {
     finding->severity = explained ? SEVERITY_INFO : finding->severity;
     finding->evidence = explain_by_cores(a, finding, &lost, explained);
   }
-  return 0;
 }

@@ -2,7 +2,6 @@
  *
  * DATA.PARTIAL: each way in which the run was not completely seen, and what to do about it.
  */
-#include <errno.h>
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -19,12 +18,11 @@ static char *describe_ranks_of_all(struct findings *f, const u32 *ranks, u32 n) 
   if (n == f->a->model->n_ranks)
     return arena_printf(arena, "%u rank%s", n, n > 1 ? "s" : "");
   char *list = describe_ranks(arena, ranks, n);
-  return !list    ? NULL
-         : n == 1 ? arena_printf(arena, "rank %s", list)
-                  : arena_printf(arena, "%u of %u ranks (%s)", n, f->a->model->n_ranks, list);
+  return n == 1 ? arena_printf(arena, "rank %s", list)
+                : arena_printf(arena, "%u of %u ranks (%s)", n, f->a->model->n_ranks, list);
 }
 
-static int missing_ranks(struct findings *f, u32 *ranks) {
+static void missing_ranks(struct findings *f, u32 *ranks) {
   const struct model *model = f->a->model;
   u32 n = 0, next = 0;
   for (u32 i = 0; i <= model->n_ranks; i++) {
@@ -34,8 +32,8 @@ static int missing_ranks(struct findings *f, u32 *ranks) {
     next = found + 1;
   }
   if (n == 0)
-    return 0;
-  return finding_add(
+    return;
+  finding_add(
       f, SEVERITY_CRITICAL, NAN,
       arena_printf(f->a->arena, "%u of %u ranks %s not found", n, model->world_size,
                    n == 1 ? "was" : "were"),
@@ -52,7 +50,7 @@ static int missing_ranks(struct findings *f, u32 *ranks) {
 }
 
 /* Files that are incomplete: what is wrong with them shows what was lost. */
-static int damaged_ranks(struct findings *f, u32 *ranks) {
+static void damaged_ranks(struct findings *f, u32 *ranks) {
   const struct model *model = f->a->model;
   u32 n = 0;
   const char *damage = NULL;
@@ -64,25 +62,25 @@ static int damaged_ranks(struct findings *f, u32 *ranks) {
     damage = damage ? damage : rank->damage;
   }
   if (n == 0)
-    return 0;
-  return finding_add(
-      f, SEVERITY_WARNING, NAN,
-      arena_printf(f->a->arena, "The trace%s of %u rank%s %s damaged", n > 1 ? "s" : "", n,
-                   n > 1 ? "s" : "", n > 1 ? "are" : "is"),
-      arena_printf(f->a->arena, "Rank %s: %s. What is missing is unknown, not zero.",
-                   describe_ranks(f->a->arena, ranks, n),
-                   damage ? damage : "it could not be decoded"),
-      arena_text(f->a->arena, "If the files were copied, copy them again after the job has ended; "
-                              "else look at the disk they were written to."),
-      ranks, n);
+    return;
+  finding_add(f, SEVERITY_WARNING, NAN,
+              arena_printf(f->a->arena, "The trace%s of %u rank%s %s damaged", n > 1 ? "s" : "", n,
+                           n > 1 ? "s" : "", n > 1 ? "are" : "is"),
+              arena_printf(f->a->arena, "Rank %s: %s. What is missing is unknown, not zero.",
+                           describe_ranks(f->a->arena, ranks, n),
+                           damage ? damage : "it could not be decoded"),
+              arena_text(f->a->arena,
+                         "If the files were copied, copy them again after the job has ended; "
+                         "else look at the disk they were written to."),
+              ranks, n);
 }
 
-static int cut_ranks(struct findings *f, u32 *ranks) {
+static void cut_ranks(struct findings *f, u32 *ranks) {
   const struct model *model = f->a->model;
   u32 n = 0, pending = 0, running = 0;
   bool behind = false;
   if (f->r->run_end.n_culprits) /* reported by RUN.ENDED_EARLY, which knows whose logs to read */
-    return 0;
+    return;
   for (u32 i = 0; i < model->n_ranks; i++) {
     if (!model->ranks[i].closed)
       ranks[n++] = model->ranks[i].rank;
@@ -93,26 +91,28 @@ static int cut_ranks(struct findings *f, u32 *ranks) {
   for (u32 i = 0; i < model->n_ranks; i++)
     running += model->ranks[i].running;
   if (n == 0)
-    return 0;
-  if (running == n)
-    return finding_add(
-        f, SEVERITY_INFO, NAN,
-        arena_text(f->a->arena, "The run still runs: this is what it did until now"),
-        arena_printf(f->a->arena, "%u rank%s had not ended when the trace%s read.", n,
-                     n > 1 ? "s" : "", n > 1 ? "s were" : " was"),
-        arena_text(f->a->arena, "tscope top shows what it does now; the report is complete when it "
-                                "has ended."),
-        ranks, n);
+    return;
+  if (running == n) {
+    finding_add(f, SEVERITY_INFO, NAN,
+                arena_text(f->a->arena, "The run still runs: this is what it did until now"),
+                arena_printf(f->a->arena, "%u rank%s had not ended when the trace%s read.", n,
+                             n > 1 ? "s" : "", n > 1 ? "s were" : " was"),
+                arena_text(f->a->arena,
+                           "tscope top shows what it does now; the report is complete when it "
+                           "has ended."),
+                ranks, n);
+    return;
+  }
   char *inside = pending
                      ? arena_printf(f->a->arena, " %u collective calls never returned.", pending)
                      : arena_text(f->a->arena, "");
-  return finding_add(
+  finding_add(
       f, SEVERITY_WARNING, NAN,
       arena_printf(f->a->arena, "%u rank%s did not end normally", n, n > 1 ? "s" : ""),
       arena_printf(f->a->arena,
                    "Rank %s: the trace was never closed, so the process was killed or is still "
                    "running.%s%s",
-                   describe_ranks(f->a->arena, ranks, n), inside ? inside : "",
+                   describe_ranks(f->a->arena, ranks, n), inside,
                    behind ? " The last moments may be missing (up to 100 ms)." : ""),
       arena_text(f->a->arena,
                  "If the job was not stopped on purpose, read the last lines of those ranks' logs "
@@ -142,7 +142,7 @@ static const char *remedy_of_loss(u32 reason) {
   }
 }
 
-static int lost_records(struct findings *f, u32 *ranks) {
+static void lost_records(struct findings *f, u32 *ranks) {
   static const char *const reasons[TSCOPE_LOSS_REASONS] = {
 #define X(NAME, value, text) [value] = text,
       TSCOPE_LOSSES(X)
@@ -163,14 +163,14 @@ static int lost_records(struct findings *f, u32 *ranks) {
       ranks[n++] = model->ranks[i].rank;
   }
   if (sum == 0)
-    return 0;
+    return;
   for (u32 k = 1; k < TSCOPE_LOSS_REASONS; k++)
     most = by_reason[k] > by_reason[most] ? k : most;
   /* The ring drops the oldest detail by design; the steps that still have their detail are
    * complete. */
   bool only_ring = by_reason[TSCOPE_LOSS_RING] == sum;
   double share = (double)sum / ((double)sum + f->r->events);
-  return finding_add(
+  finding_add(
       f, only_ring ? SEVERITY_INFO : SEVERITY_WARNING, NAN,
       arena_printf(f->a->arena, "%.2g %% of the events were not kept", 100 * share),
       arena_printf(f->a->arena,
@@ -181,7 +181,7 @@ static int lost_records(struct findings *f, u32 *ranks) {
       arena_text(f->a->arena, remedy_of_loss(most)), ranks, n);
 }
 
-static int unseen_collectives(struct findings *f, u32 *ranks) {
+static void unseen_collectives(struct findings *f, u32 *ranks) {
   const struct model *model = f->a->model;
   u64 calls = 0;
   u32 n = 0;
@@ -195,23 +195,22 @@ static int unseen_collectives(struct findings *f, u32 *ranks) {
     ranks[n++] = rank->rank;
   }
   if (n == 0)
-    return 0;
+    return;
   const char *of = describe_ranks_of_all(f, ranks, n);
   const char *on_some = n < model->n_ranks ? arena_printf(f->a->arena, " ON %s", of) : "";
-  return finding_add(
-      f, SEVERITY_CRITICAL, NAN,
-      arena_printf(f->a->arena, "COMMUNICATION TIMES ARE MISSING%s", on_some),
-      arena_printf(f->a->arena,
-                   "%llu collective calls on %s; none has the time when it ran%s%s. %s",
-                   (unsigned long long)calls, of, why ? ": " : "", why ? why : "",
-                   f->r->ov_ranks > 0 ? "Their communication is UNKNOWN, not zero: overlap, waits "
-                                        "and exposed communication are means over the other ranks, "
-                                        "and which rank arrives last is not known."
-                                      : "Exposed communication is UNKNOWN, not zero."),
-      arena_text(f->a->arena, gpu_timing_remedy(why)), ranks, n);
+  finding_add(f, SEVERITY_CRITICAL, NAN,
+              arena_printf(f->a->arena, "COMMUNICATION TIMES ARE MISSING%s", on_some),
+              arena_printf(
+                  f->a->arena, "%llu collective calls on %s; none has the time when it ran%s%s. %s",
+                  (unsigned long long)calls, of, why ? ": " : "", why ? why : "",
+                  f->r->ov_ranks > 0 ? "Their communication is UNKNOWN, not zero: overlap, waits "
+                                       "and exposed communication are means over the other ranks, "
+                                       "and which rank arrives last is not known."
+                                     : "Exposed communication is UNKNOWN, not zero."),
+              arena_text(f->a->arena, gpu_timing_remedy(why)), ranks, n);
 }
 
-static int unseen_kernels(struct findings *f, u32 *ranks) {
+static void unseen_kernels(struct findings *f, u32 *ranks) {
   const struct model *model = f->a->model;
   u64 launches = 0, runs = 0;
   u32 n = 0;
@@ -226,21 +225,19 @@ static int unseen_kernels(struct findings *f, u32 *ranks) {
     ranks[n++] = rank->rank;
   }
   if (n == 0)
-    return 0;
+    return;
   const char *of = describe_ranks_of_all(f, ranks, n);
-  char *title = of ? arena_printf(f->a->arena, "GPU times of %s are missing%s%s",
-                                  runs ? "all work but collectives" : "kernels",
-                                  n < model->n_ranks ? " on " : "", n < model->n_ranks ? of : "")
-                   : NULL;
-  return finding_add(
-      f, SEVERITY_WARNING, NAN, title,
-      arena_printf(f->a->arena, "%llu launches on %s; none has the time when it ran%s%s.",
-                   (unsigned long long)launches, of, why ? ": " : "", why ? why : ""),
-      arena_text(f->a->arena, gpu_timing_remedy(why)), ranks, n);
+  char *title = arena_printf(f->a->arena, "GPU times of %s are missing%s%s",
+                             runs ? "all work but collectives" : "kernels",
+                             n < model->n_ranks ? " on " : "", n < model->n_ranks ? of : "");
+  finding_add(f, SEVERITY_WARNING, NAN, title,
+              arena_printf(f->a->arena, "%llu launches on %s; none has the time when it ran%s%s.",
+                           (unsigned long long)launches, of, why ? ": " : "", why ? why : ""),
+              arena_text(f->a->arena, gpu_timing_remedy(why)), ranks, n);
 }
 
 /* Steps for which not all GPU work was seen. A process that was killed has its own finding. */
-static int unseen_steps(struct findings *f) {
+static void unseen_steps(struct findings *f) {
   struct analysis *a = f->a;
   double kept = 0, unseen = 0, untimed = 0, of_others = 0;
   u64 replays = 0;
@@ -255,9 +252,9 @@ static int unseen_steps(struct findings *f) {
     replays += rank->graph_launches;
   }
   if (a->whole_run || of_others == 0)
-    return 0;
+    return;
   double share = kept / (kept + unseen + untimed);
-  return finding_add(
+  finding_add(
       f, kept > 0 ? SEVERITY_INFO : SEVERITY_WARNING, NAN,
       kept > 0 ? arena_printf(a->arena, "GPU work is known for %.2g %% of the steps", 100 * share)
                : arena_text(a->arena, "THE GPU WORK OF NO STEP IS KNOWN"),
@@ -278,13 +275,13 @@ static int unseen_steps(struct findings *f) {
       NULL, 0);
 }
 
-static int unaligned_clocks(struct findings *f) {
+static void unaligned_clocks(struct findings *f) {
   const struct model *model = f->a->model;
   if (model->clock_aligned || model->n_ranks < 2)
-    return 0;
+    return;
   if (model->lengths_only) /* such records join nothing: what is missing is undecided */
-    return 0;
-  return finding_add(
+    return;
+  finding_add(
       f, SEVERITY_WARNING, NAN, arena_text(f->a->arena, "The ranks' clocks could not be aligned"),
       arena_printf(f->a->arena,
                    "Clock alignment: %s. There is no critical path across the %u ranks. Waits are "
@@ -297,7 +294,7 @@ static int unaligned_clocks(struct findings *f) {
 }
 
 /* A library that is newer than all whose functions were looked through. */
-static int newer_libraries(struct findings *f) {
+static void newer_libraries(struct findings *f) {
   static const struct {
     enum tscope_info fact;
     const char *name;
@@ -308,8 +305,7 @@ static int newer_libraries(struct findings *f) {
 #undef X
   };
   const struct model *model = f->a->model;
-  int error = 0;
-  for (size_t k = 0; k < sizeof(known) / sizeof(*known) && !error; k++) {
+  for (size_t k = 0; k < sizeof(known) / sizeof(*known); k++) {
     const char *newest = NULL;
     for (u32 i = 0; i < model->n_ranks && !newest; i++) {
       const char *text = model->ranks[i].info[known[k].fact];
@@ -319,7 +315,7 @@ static int newer_libraries(struct findings *f) {
         newest = text;
     }
     if (newest)
-      error = finding_add(
+      finding_add(
           f, SEVERITY_INFO, NAN,
           arena_printf(f->a->arena, "%s is newer than the newest that tscope knows", known[k].name),
           arena_printf(f->a->arena,
@@ -330,55 +326,46 @@ static int newer_libraries(struct findings *f) {
                                   "in this report."),
           NULL, 0);
   }
-  return error;
 }
 
 /* Functions that a loaded library exports and that tscope does not know: "library=names" in lines.
  */
-static int unknown_functions(struct findings *f) {
+static void unknown_functions(struct findings *f) {
   const struct model *model = f->a->model;
   const char *lines = NULL;
   for (u32 i = 0; i < model->n_ranks && !lines; i++)
     lines = model->ranks[i].info[TSCOPE_INFO_UNKNOWN_FUNCTIONS];
   if (!lines)
-    return 0;
+    return;
   const char *equals = strchr(lines, '='), *end = strchrnul(lines, '\n');
   if (!equals || equals > end)
-    return 0;
-  return finding_add(
-      f, SEVERITY_INFO, NAN,
-      arena_printf(f->a->arena, "%.*s has functions that tscope does not know",
-                   (int)(equals - lines), lines),
-      arena_printf(
-          f->a->arena,
-          "By their names they start GPU work or communicate: %.*s. If the job calls them, "
-          "the calls are not recorded; of their work the GPU clock alone tells.",
-          (int)(end - equals - 1), equals + 1),
-      arena_text(f->a->arena, "Look for a newer tscope if communication or GPU work is missing "
-                              "in this report."),
-      NULL, 0);
+    return;
+  finding_add(f, SEVERITY_INFO, NAN,
+              arena_printf(f->a->arena, "%.*s has functions that tscope does not know",
+                           (int)(equals - lines), lines),
+              arena_printf(
+                  f->a->arena,
+                  "By their names they start GPU work or communicate: %.*s. If the job calls them, "
+                  "the calls are not recorded; of their work the GPU clock alone tells.",
+                  (int)(end - equals - 1), equals + 1),
+              arena_text(f->a->arena,
+                         "Look for a newer tscope if communication or GPU work is missing "
+                         "in this report."),
+              NULL, 0);
 }
 
-int rule_partial_data(struct findings *f) {
+void rule_partial_data(struct findings *f) {
   const struct model *model = f->a->model;
   u32 *ranks = arena_array(f->a->arena, size_sum(size_sum(model->n_ranks, model->world_size), 1),
                            sizeof(u32));
-  int error = missing_ranks(f, ranks);
-  if (!error)
-    error = damaged_ranks(f, ranks);
-  if (!error)
-    error = cut_ranks(f, ranks);
-  if (!error)
-    error = lost_records(f, ranks);
-  if (!error)
-    error = unseen_collectives(f, ranks);
-  if (!error)
-    error = unseen_kernels(f, ranks);
-  if (!error)
-    error = unseen_steps(f);
-  if (!error)
-    error = newer_libraries(f);
-  if (!error)
-    error = unknown_functions(f);
-  return error ? error : unaligned_clocks(f);
+  missing_ranks(f, ranks);
+  damaged_ranks(f, ranks);
+  cut_ranks(f, ranks);
+  lost_records(f, ranks);
+  unseen_collectives(f, ranks);
+  unseen_kernels(f, ranks);
+  unseen_steps(f);
+  newer_libraries(f);
+  unknown_functions(f);
+  unaligned_clocks(f);
 }

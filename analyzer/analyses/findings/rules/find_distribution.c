@@ -95,14 +95,13 @@ static char *describe_straggler_line(struct findings *f, const struct rank_resul
       " %s %.3g ms a step longer than its peers %s (%s)%s: in samples %.3g ms, they %.3g ms, "
       "error %.2g ms.%s%s",
       line->in_workers ? "Its data loader workers take" : "It takes", line->more_ms, line->where,
-      line->function, path ? path : "", line->ms, line->peers_ms, line->error_ms,
-      activity ? activity : "", next ? next : "");
+      line->function, path, line->ms, line->peers_ms, line->error_ms, activity, next);
 }
 
 /* " in steps 1 to 20 and 41 to 60", or nothing. */
 static char *describe_late_steps(struct findings *f, const struct rank_result *rank) {
   char *text = arena_text(f->a->arena, "");
-  for (u32 i = 0; i < rank->n_late && text; i++)
+  for (u32 i = 0; i < rank->n_late; i++)
     text = arena_printf(f->a->arena, "%s%s %.0f to %.0f", text,
                         i == 0                 ? " in steps"
                         : i + 1 < rank->n_late ? ","
@@ -118,30 +117,26 @@ static char *straggler_evidence(struct findings *f, const struct rank_result *ra
         arena_printf(f->a->arena, " Its compute takes %.0f %% %s than its peers' (%.3g ms a step).",
                      100 * fabs(rank->rel_slowdown), rank->rel_slowdown > 0 ? "longer" : "less",
                      rank->median_compute_ms);
-  if (more && n > 1)
+  if (n > 1)
     more = arena_printf(f->a->arena, "%s %u ranks of this host are like that.", more, n);
   char *at = describe_straggler_line(f, rank);
-  if (more && at)
-    more = arena_printf(f->a->arena, "%s%s", at, more);
+  more = arena_printf(f->a->arena, "%s%s", at, more);
   /* Below the smallest double there is only 0, but no probability is exactly 0. */
   const char *late = describe_late_steps(f, rank);
   const char *below = rank->p_value < 1e-99 ? "<" : "=";
-  return late == NULL
-             ? NULL
-             : arena_printf(f->a->arena,
-                            "Rank %u%s%s came last in %.0f of %.0f steps%s (by chance: p %s %.0e), "
-                            "typically "
-                            "%.3g ms behind the median of its peers, at %s. Reason: %s.%s",
-                            rank->rank, rank->last_together ? " or " : "",
-                            rank->last_together ? rank->last_together : "", rank->slowest_count,
-                            rank->slowest_count / rank->slowest_fraction, late, below,
-                            fmax(rank->p_value, 1e-99), rank->lateness_ms, rank->collective,
-                            straggler_reason_words[rank->reason], at && more ? more : "");
+  return arena_printf(f->a->arena,
+                      "Rank %u%s%s came last in %.0f of %.0f steps%s (by chance: p %s %.0e), "
+                      "typically %.3g ms behind the median of its peers, at %s. Reason: %s.%s",
+                      rank->rank, rank->last_together ? " or " : "",
+                      rank->last_together ? rank->last_together : "", rank->slowest_count,
+                      rank->slowest_count / rank->slowest_fraction, late, below,
+                      fmax(rank->p_value, 1e-99), rank->lateness_ms, rank->collective,
+                      straggler_reason_words[rank->reason], more);
 }
 
 /* One finding per straggler, or per host if there are several hosts and several stragglers on
  * one. */
-static int add_straggler_finding(struct findings *f, u32 index, bool by_host, u32 *scratch) {
+static void add_straggler_finding(struct findings *f, u32 index, bool by_host, u32 *scratch) {
   const struct results *r = f->r;
   const struct rank_result *rank = &r->ranks[index], *worst = rank;
   u32 n = 0;
@@ -150,7 +145,7 @@ static int add_straggler_finding(struct findings *f, u32 index, bool by_host, u3
     if (!other->straggler || (i != index && !(by_host && model_same_host(r->model, index, i))))
       continue;
     if (i < index)
-      return 0; /* named with that one */
+      return; /* named with that one */
     scratch[n++] = other->rank;
     if (other->imposed_wait_ms > worst->imposed_wait_ms)
       worst = other;
@@ -161,21 +156,19 @@ static int add_straggler_finding(struct findings *f, u32 index, bool by_host, u3
   char *title =
       n > 1 ? arena_printf(f->a->arena, "%u ranks on %s keep their peers waiting", n, rank->host)
             : arena_printf(f->a->arena, "Rank %u%s%s keeps its peers waiting%s: %s%s%s", rank->rank,
-                           rank->host ? " on " : "", rank->host ? rank->host : "", late ? late : "",
+                           rank->host ? " on " : "", rank->host ? rank->host : "", late,
                            straggler_reason_words[rank->reason], line ? ", " : "",
                            line ? line->where : "");
-  return finding_add(f, severity_of(f, worth / f->steps * 1e3), worth, title,
-                     straggler_evidence(f, worst, n), straggler_action(f, worst), scratch, n);
+  finding_add(f, severity_of(f, worth / f->steps * 1e3), worth, title,
+              straggler_evidence(f, worst, n), straggler_action(f, worst), scratch, n);
 }
 
-int rule_straggler(struct findings *f) {
-  u32 *scratch = arena_array(f->a->arena, f->r->n_ranks + 1u, sizeof(u32));
+void rule_straggler(struct findings *f) {
+  u32 *scratch = arena_array(f->a->arena, size_sum(f->r->n_ranks, 1), sizeof(u32));
   bool by_host = several_hosts(f->r);
-  int error = 0;
-  for (u32 i = 0; scratch && i < f->r->n_ranks && !error; i++)
+  for (u32 i = 0; i < f->r->n_ranks; i++)
     if (f->r->ranks[i].straggler)
-      error = add_straggler_finding(f, i, by_host, scratch);
-  return error;
+      add_straggler_finding(f, i, by_host, scratch);
 }
 
 /* --- DIST.LOAD_IMBALANCE --- */
@@ -236,8 +229,6 @@ static const char *describe_last_arrivals(struct findings *f, u32 *ranks, u32 *n
     text = arena_printf(f->a->arena, "%s%srank %u at %.0f of %.0f", text,
                         n_named ? ", " : " Last to arrive: ", rank->rank, rank->last_collectives,
                         rank->judged_collectives);
-    if (!text)
-      return NULL;
     bool listed = rank->last_wait_ms < WORTH_MENTIONING * f->step_ms;
     for (u32 k = 0; k < *n; k++)
       listed |= ranks[k] == rank->rank;
@@ -250,7 +241,7 @@ static const char *describe_last_arrivals(struct findings *f, u32 *ranks, u32 *n
 
 /* The cost of waits is how much shorter the step would be without them: nothing, if something else,
  * such as the host, would delay it as long. */
-static int add_imbalance_finding(struct findings *f, double wait, double rest, double worth) {
+static void add_imbalance_finding(struct findings *f, double wait, double rest, double worth) {
   const struct results *r = f->r;
   const struct rank_result *late = likely_straggler(f, wait);
   u32 ranks[5], n_ranks = 0;
@@ -269,7 +260,7 @@ static int add_imbalance_finding(struct findings *f, double wait, double rest, d
                                 " Compute varies by %.0f %% between the ranks of a step; the "
                                 "slowest takes %.0f %% of the wall time more than the mean.",
                                 100 * r->imbalance_cv, 100 * r->wall_frac_lost_to_imbalance);
-  return finding_add(
+  finding_add(
       f, costs ? severity_of(f, rest) : SEVERITY_INFO, worth,
       arena_printf(f->a->arena, "Ranks wait %.0f %% of %s for one another%s",
                    100 * rest / f->step_ms, of_each_step(f),
@@ -278,7 +269,7 @@ static int add_imbalance_finding(struct findings *f, double wait, double rest, d
                    "%.3g ms of %s %.3g ms%s, mean over ranks, is exposed wait in collectives; "
                    "%s.%s%s%s",
                    wait, f->a->whole_run ? "the" : "a", f->step_ms, f->a->whole_run ? "" : " step",
-                   who ? who : "", apart ? apart : "", last ? last : "", cv ? cv : ""),
+                   who, apart, last, cv),
       costs ? arena_text(f->a->arena,
                          "Give every rank the same work in every step: bucket or pack samples "
                          "by length, balance experts and pipeline stages. If the work is equal, "
@@ -289,14 +280,14 @@ static int add_imbalance_finding(struct findings *f, double wait, double rest, d
       n_ranks ? ranks : NULL, n_ranks);
 }
 
-int rule_load_imbalance(struct findings *f) {
+void rule_load_imbalance(struct findings *f) {
   const struct results *r = f->r;
   double wait = collective_wait_ms(f), rest = wait;
   for (u32 i = 0; i < r->n_ranks; i++)
     if (r->ranks[i].straggler)
       rest -= r->ranks[i].imposed_wait_ms;
   if (!(rest >= WORTH_MENTIONING * f->step_ms))
-    return 0;
+    return;
   double worth = worth_of(f, what_if_cure(f, WHAT_IF_EVERY_RANK, -1), rest);
-  return add_imbalance_finding(f, wait, rest, worth);
+  add_imbalance_finding(f, wait, rest, worth);
 }

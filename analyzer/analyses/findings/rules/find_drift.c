@@ -2,7 +2,6 @@
  *
  * Ranks of one run that do not run the same thing.
  */
-#include <errno.h>
 #include <math.h>
 #include <string.h>
 
@@ -44,8 +43,8 @@ static const char *most_common_value(const struct model *model, u32 key) {
   return most;
 }
 
-static int add_difference_finding(struct findings *f, u32 key, const char *name, const char *most,
-                                  u32 *ranks) {
+static void add_difference_finding(struct findings *f, u32 key, const char *name, const char *most,
+                                   u32 *ranks) {
   const struct model *model = f->a->model;
   const char *other = NULL;
   u32 n = 0;
@@ -57,8 +56,8 @@ static int add_difference_finding(struct findings *f, u32 key, const char *name,
     ranks[n++] = model->ranks[i].rank;
   }
   if (n == 0)
-    return 0;
-  return finding_add(
+    return;
+  finding_add(
       f, SEVERITY_WARNING, NAN,
       arena_printf(f->a->arena, "%u rank%s not run the same %s as the others", n,
                    n == 1 ? " does" : "s do", name),
@@ -72,13 +71,11 @@ static int add_difference_finding(struct findings *f, u32 key, const char *name,
       ranks, n);
 }
 
-int rule_drift(struct findings *f) {
-  u32 *ranks = arena_array(f->a->arena, f->a->model->n_ranks + 1u, sizeof(u32));
-  int error = ranks ? 0 : -ENOMEM;
-  for (size_t i = 0; i < sizeof(compared) / sizeof(compared[0]) && !error; i++) {
+void rule_drift(struct findings *f) {
+  u32 *ranks = arena_array(f->a->arena, size_sum(f->a->model->n_ranks, 1), sizeof(u32));
+  for (size_t i = 0; i < sizeof(compared) / sizeof(compared[0]); i++) {
     const char *most = most_common_value(f->a->model, compared[i].key);
     if (most)
-      error = add_difference_finding(f, compared[i].key, compared[i].name, most, ranks);
+      add_difference_finding(f, compared[i].key, compared[i].name, most, ranks);
   }
-  return error;
 }

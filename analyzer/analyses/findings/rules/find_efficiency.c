@@ -2,21 +2,20 @@
  *
  * Arithmetic that the devices could do but do not, and time that no other finding claims.
  */
-#include <errno.h>
 #include <math.h>
 #include <string.h>
 
 #include "analyses/findings/findings.h"
 #include "analyses/queries.h"
 
-int rule_low_mfu(struct findings *f) {
+void rule_low_mfu(struct findings *f) {
   const struct results *r = f->r;
   if (!(r->mfu < MFU_LOW))
-    return 0;
+    return;
   const struct budget_line *beyond = budget_line_of(r, BUDGET_COMPUTE_BEYOND);
   double left = beyond ? beyond->cure.changes->left : 1;
   double worth = left < 1 ? worth_of(f, &beyond->cure, (1 - left) * r->ov_compute_ms) : NAN;
-  return finding_add(
+  finding_add(
       f, SEVERITY_WARNING, worth,
       arena_printf(f->a->arena, "Model FLOPs utilisation is %.1f %%", 100 * r->mfu),
       arena_printf(f->a->arena,
@@ -56,19 +55,19 @@ static double lowest_peak(const struct findings *f, enum precision precision) {
 }
 
 /* Only the time that the arithmetic takes at its peak can be saved: the rest waits for memory. */
-int rule_precision(struct findings *f) {
+void rule_precision(struct findings *f) {
   const struct precision_row *row = precision_row_of(f->r, PRECISION_FP32);
   double fp32 = lowest_peak(f, PRECISION_FP32), tf32 = lowest_peak(f, PRECISION_TF32);
   if (!row || !(tf32 > fp32) || isinf(tf32))
-    return 0;
+    return;
   double utilisation = row->tflops / fp32;
   double saved_ms = row->ms * utilisation * (1 - fp32 / tf32);
   if (!(saved_ms >= WORTH_MENTIONING * f->step_ms))
-    return 0;
+    return;
   double worth = worth_of_change(
       f, (struct cure_change){.kind = CHANGE_COMPUTE, .left = 1 - saved_ms / f->r->ov_compute_ms},
       saved_ms);
-  return finding_add(
+  finding_add(
       f, severity_of(f, saved_ms), worth,
       arena_printf(f->a->arena, "%.0f %% of the matrix arithmetic runs in fp32", 100 * row->share),
       arena_printf(f->a->arena,
@@ -98,7 +97,7 @@ static char *recoverable_action(struct findings *f, enum budget_part part) {
 }
 
 /* What could be saved beyond what the findings above already claim. */
-int rule_recoverable(struct findings *f) {
+void rule_recoverable(struct findings *f) {
   static const enum budget_part parts[] = {BUDGET_MEMCPYS, BUDGET_LAUNCH_AND_IDLE};
   enum { PARTS = sizeof(parts) / sizeof(parts[0]) };
   const struct results *r = f->r;
@@ -116,12 +115,12 @@ int rule_recoverable(struct findings *f) {
   }
   double worth = worth_of(f, &cure, sum / r->wall_s * f->step_ms);
   if (!most || sum < WORTH_MENTIONING * r->wall_s || !(worth >= WORTH_MENTIONING * r->analysed_s))
-    return 0;
+    return;
   /* A recording begins at a chosen moment, a run begins with its start-up. */
   bool with_start_up = f->a->whole_run && !f->a->model->recorder;
   if (with_start_up)
     f->cure = (struct cure){0};
-  return finding_add(
+  finding_add(
       f,
       with_start_up                    ? SEVERITY_INFO
       : sum >= WORTH_ALARM * r->wall_s ? SEVERITY_CRITICAL

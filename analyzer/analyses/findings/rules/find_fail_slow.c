@@ -26,8 +26,6 @@ static double median_between(const double *values, u32 from, u32 to, double *scr
 static bool find_onset(const double *ms, u32 n, struct arena *arena, struct onset *onset) {
   struct ranked_value *ranked = arena_array(arena, n, sizeof(*ranked));
   double *scratch = arena_array(arena, n, sizeof(*scratch));
-  if (!ranked || !scratch)
-    return false;
   onset->at = change_point(ms, n, ranked, &onset->p_value);
   if (onset->p_value >= STRAGGLER_SIGNIFICANCE || onset->at < FAIL_SLOW_SIDE ||
       n - onset->at < FAIL_SLOW_SIDE)
@@ -44,7 +42,7 @@ static u32 slower_ranks(const struct findings *f, const struct onset *onset, u32
   double *row = arena_array(arena, a->n_steps, sizeof(*row));
   double *scratch = arena_array(arena, a->n_steps, sizeof(*scratch)), most = 0;
   u32 n = 0, known = 0;
-  for (u32 rank = 0; row && scratch && rank < a->model->n_ranks; rank++) {
+  for (u32 rank = 0; rank < a->model->n_ranks; rank++) {
     for (u32 i = 0; i < a->n_steps; i++)
       row[i] = (double)a->compute_ms[(size_t)rank * a->n_steps + i];
     double before = median_between(row, 0, at, scratch);
@@ -106,15 +104,14 @@ static char *suggest_action(struct findings *f, const u32 *ranks, u32 n) {
                     "ECC and PCIe errors, other processes; replace the device if it stays slow.");
 }
 
-int rule_fail_slow(struct findings *f) {
+void rule_fail_slow(struct findings *f) {
   const struct analysis *a = f->a;
   u32 n_steps = 0, n = 0;
   struct arena scratch = {0};
   struct onset onset;
-  int error = 0;
-  u32 *steps = arena_array(&scratch, a->n_steps + 1u, sizeof(*steps));
-  double *ms = arena_array(&scratch, a->n_steps + 1u, sizeof(*ms));
-  for (u32 i = 0; steps && ms && !a->whole_run && i < a->n_steps; i++) {
+  u32 *steps = arena_array(&scratch, size_sum(a->n_steps, 1), sizeof(*steps));
+  double *ms = arena_array(&scratch, size_sum(a->n_steps, 1), sizeof(*ms));
+  for (u32 i = 0; !a->whole_run && i < a->n_steps; i++) {
     u32 step = a->first_step + i;
     if (!analysis_is_training(a, step))
       continue;
@@ -126,10 +123,9 @@ int rule_fail_slow(struct findings *f) {
   if (n_steps < FAIL_SLOW_MIN_STEPS || !find_onset(ms, n_steps, &scratch, &onset))
     goto out;
   u32 step = f->r->changed_step = steps[onset.at], after = n_steps - onset.at;
-  u32 *ranks = arena_array(&scratch, a->model->n_ranks + 1u, sizeof(u32));
+  u32 *ranks = arena_array(&scratch, size_sum(a->model->n_ranks, 1), sizeof(u32));
   char *who = NULL;
-  if (ranks)
-    n = slower_ranks(f, &onset, step - a->first_step, &scratch, ranks, &who);
+  n = slower_ranks(f, &onset, step - a->first_step, &scratch, ranks, &who);
   struct window first = {0};
   for (u32 rank = 0; rank < a->model->n_ranks && !analysis_window(a, rank, step, &first); rank++)
     ;
@@ -137,7 +133,7 @@ int rule_fail_slow(struct findings *f) {
   double worth = (onset.after_ms - onset.before_ms) * after / 1e3;
   if (n && n < a->model->n_ranks)
     worth = fmin(worth, worth_of_ranks(f, ranks, n, worth * 1e3 / f->steps));
-  error = finding_add(
+  finding_add(
       f,
       onset.after_ms >= (1 + WORTH_ALARM) * onset.before_ms ? SEVERITY_CRITICAL : SEVERITY_WARNING,
       worth,
@@ -151,5 +147,4 @@ int rule_fail_slow(struct findings *f) {
       suggest_action(f, ranks, n), ranks, n == a->model->n_ranks ? 0 : n);
 out:
   arena_release(&scratch);
-  return error;
 }

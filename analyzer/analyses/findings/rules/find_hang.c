@@ -47,7 +47,7 @@ static char *describe_host(struct findings *f, const u32 *ranks, u32 n) {
 static char *describe_suspects(struct findings *f) {
   const struct collective_check *check = &f->r->check;
   char *text = arena_text(f->a->arena, "");
-  for (u32 i = 0; i < check->n_suspects && i < ONES_NAMED && text; i++)
+  for (u32 i = 0; i < check->n_suspects && i < ONES_NAMED; i++)
     text = arena_printf(f->a->arena, "%s%s%s", text, i ? " " : "", check->suspects[i].evidence);
   return text;
 }
@@ -118,18 +118,16 @@ static char *describe_unrecorded(struct findings *f) {
   return arena_printf(f->a->arena,
                       " Others also wait for %s, which left no record: whether %s only %s too is "
                       "not known.",
-                      list ? list : "more", n == 1 ? "it" : "they", n == 1 ? "waits" : "wait");
+                      list, n == 1 ? "it" : "they", n == 1 ? "waits" : "wait");
 }
 
-int rule_hang(struct findings *f) {
+void rule_hang(struct findings *f) {
   const struct collective_check *check = &f->r->check;
   struct arena *arena = f->a->arena;
   if (check->n_hang_ranks == 0)
-    return 0;
+    return;
   char *who = describe_ranks_of_job(f, check->hang_ranks, check->n_hang_ranks),
        *what = describe_suspects(f);
-  if (!who || !what)
-    return finding_add(f, SEVERITY_CRITICAL, (double)NAN, NULL, NULL, NULL, NULL, 0);
   char *title =
       arena_printf(arena, "The job is held up: look at %s first%s%s", who,
                    describe_host(f, check->hang_ranks, check->n_hang_ranks), describe_places(f));
@@ -138,27 +136,23 @@ int rule_hang(struct findings *f) {
           ? arena_text(arena, "")
           : arena_printf(arena, " The oldest has been waiting for %.3g s.", check->pending_s);
   bool also = check->n_nccl_errors != 0;
-  char *evidence =
-      age ? arena_printf(arena,
-                         "%s %.0f ranks are in calls that have not finished; %.0f of "
-                         "them only wait for others.%s%s%s%s",
-                         what, check->pending_ranks, check->victims, age, describe_unrecorded(f),
-                         also ? " " : "", also ? check->nccl : "")
-          : NULL;
-  return finding_add(f, SEVERITY_CRITICAL, (double)NAN, title, evidence,
-                     arena_text(arena, hang_action(&check->suspects[0])), check->hang_ranks,
-                     check->n_hang_ranks);
+  char *evidence = arena_printf(arena,
+                                "%s %.0f ranks are in calls that have not finished; %.0f of "
+                                "them only wait for others.%s%s%s%s",
+                                what, check->pending_ranks, check->victims, age,
+                                describe_unrecorded(f), also ? " " : "", also ? check->nccl : "");
+  finding_add(f, SEVERITY_CRITICAL, (double)NAN, title, evidence,
+              arena_text(arena, hang_action(&check->suspects[0])), check->hang_ranks,
+              check->n_hang_ranks);
 }
 
-int rule_desync(struct findings *f) {
+void rule_desync(struct findings *f) {
   const struct collective_check *check = &f->r->check;
   struct arena *arena = f->a->arena;
   if (check->n_desync_ranks == 0)
-    return 0;
+    return;
   char *who = describe_ranks_of_job(f, check->desync_ranks, check->n_desync_ranks);
-  if (!who || !check->desync)
-    return finding_add(f, SEVERITY_CRITICAL, (double)NAN, NULL, NULL, NULL, NULL, 0);
-  return finding_add(
+  finding_add(
       f, SEVERITY_CRITICAL, (double)NAN,
       arena_printf(arena, "Ranks call different collectives: look at %s first", who),
       arena_printf(arena, "%s. %.0f of %.0f calls in the record match on all members.",

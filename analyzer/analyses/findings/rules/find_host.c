@@ -8,7 +8,7 @@
 
 enum { LINES_NAMED = 3 };
 
-int rule_host_sync(struct findings *f) {
+void rule_host_sync(struct findings *f) {
   const struct lines_result *lines = &f->r->lines;
   u32 found = 0;
   for (u32 i = 0; i < lines->n_at && found < LINES_NAMED; i++) {
@@ -18,7 +18,7 @@ int rule_host_sync(struct findings *f) {
     if (!(gain >= WORTH_MENTIONING * f->step_ms))
       continue;
     found++;
-    int error = finding_add(
+    finding_add(
         f, severity_of(f, gain), worth,
         arena_printf(f->a->arena, "%s%s makes the host wait %.3g ms %s; the GPU then idles %.3g ms",
                      lines->of_functions == ANSWER_YES ? "The function at " : "", line->place,
@@ -33,8 +33,5 @@ int rule_host_sync(struct findings *f) {
                                 "tensors out of the step. Or do them only every N steps, on values "
                                 "that were copied some steps earlier with non_blocking=True."),
         NULL, 0);
-    if (error)
-      return error;
   }
-  return 0;
 }

@@ -3,7 +3,6 @@
  * Steps that differ from the others: steps that contain something other than training, each kind by
  * itself, and training steps that take longer than the typical one.
  */
-#include <errno.h>
 #include <math.h>
 
 #include "analyses/findings/findings.h"
@@ -57,12 +56,12 @@ static const char *name_step_line(struct findings *f, const struct step_line *at
                 : arena_printf(f->a->arena, ", at %s", at->line->place);
 }
 
-static int add_other_work_finding(struct findings *f, u32 kind) {
+static void add_other_work_finding(struct findings *f, u32 kind) {
   struct other_work *work = &f->r->other_work[kind];
   struct arena *arena = f->a->arena;
   struct step_line at;
-  int error = step_line_of_work(f->a, kind, &at);
-  const char *where = error ? NULL : describe_step_line(f, &at);
+  step_line_of_work(f->a, kind, &at);
+  const char *where = describe_step_line(f, &at);
   work->at = at.line ? at.line->place : NULL;
   work->waits_at = at.waits ? at.waits->place : NULL;
   const char *calls =
@@ -71,7 +70,7 @@ static int add_other_work_finding(struct findings *f, u32 kind) {
                          work->collective)
           : "";
   double share = work->sum_s / f->r->analysed_s;
-  return finding_add(
+  finding_add(
       f, share >= WORTH_MENTIONING ? SEVERITY_WARNING : SEVERITY_INFO, work->sum_s,
       arena_printf(arena, "%c%s%s", work->name[0] - 32, work->name + 1, name_step_line(f, &at)),
       arena_printf(
@@ -96,12 +95,12 @@ struct deviations {
 static const char *describe_long_steps(struct findings *f, const struct long_steps *longer,
                                        u32 worst, struct arena *scratch) {
   struct arena *arena = f->a->arena;
-  double *step = arena_array(scratch, longer->n + 1u, sizeof(double));
+  double *step = arena_array(scratch, size_sum(longer->n, 1), sizeof(double));
   struct recurrence r;
   u32 first = f->a->model->steps.first;
-  for (u32 i = 0; step && i < longer->n; i++)
+  for (u32 i = 0; i < longer->n; i++)
     step[i] = first + longer->at[i].step;
-  const char *list = step ? describe_steps(arena, step, longer->n) : NULL;
+  const char *list = describe_steps(arena, step, longer->n);
   const struct recurrence_wanted wanted = {OTHER_WORK_PERIOD, UINT32_MAX, 0,
                                            OTHER_WORK_SIGNIFICANCE};
   bool recur = other_find_recurrence(longer, &wanted, &r);
@@ -111,55 +110,51 @@ static const char *describe_long_steps(struct findings *f, const struct long_ste
                                           "nothing recorded shows how they differ from the others.",
                                           r.hits, r.period, first + r.first)
                            : "";
-  return list && period
-             ? arena_printf(arena, "They are %s; the longest is step %u with %s.%s", list,
-                            first + worst, duration_ms(f->r->step_ms[worst]).text, period)
-             : NULL;
+  return arena_printf(arena, "They are %s; the longest is step %u with %s.%s", list, first + worst,
+                      duration_ms(f->r->step_ms[worst]).text, period);
 }
 
 /* The line of what steps hold in turn. */
-static int find_turn_lines(struct findings *f) {
+static void find_turn_lines(struct findings *f) {
   struct arena scratch = {0};
   bool *holds = arena_array(&scratch, size_sum(f->a->model->steps.n, 1), sizeof(*holds));
-  int error = 0;
-  for (u32 turn = 1; turn <= f->r->n_turns && !error; turn++) {
+  for (u32 turn = 1; turn <= f->r->n_turns; turn++) {
     struct step_line at;
     for (u32 step = 0; step < f->a->model->steps.n; step++)
       holds[step] = analysis_turn_of(f->a, step) == turn;
-    error = step_line_of_long_steps(f->a, holds, f->r->turns[turn - 1].ms, &at);
-    f->r->turns[turn - 1].at = !error && at.line ? at.line->place : NULL;
+    step_line_of_long_steps(f->a, holds, f->r->turns[turn - 1].ms, &at);
+    f->r->turns[turn - 1].at = at.line ? at.line->place : NULL;
   }
   arena_release(&scratch);
-  return error;
 }
 
 /* What these steps run that the others do not. */
-static int line_of_long_steps(struct findings *f, const struct long_steps *longer,
-                              struct arena *scratch, struct step_line *at) {
-  bool *is_long = arena_array(scratch, f->a->model->steps.n + 1u, sizeof(*is_long));
-  double *excess = arena_array(scratch, longer->n + 1u, sizeof(*excess));
+static void line_of_long_steps(struct findings *f, const struct long_steps *longer,
+                               struct arena *scratch, struct step_line *at) {
+  bool *is_long = arena_array(scratch, size_sum(f->a->model->steps.n, 1), sizeof(*is_long));
+  double *excess = arena_array(scratch, size_sum(longer->n, 1), sizeof(*excess));
   for (u32 i = 0; i < longer->n; i++) {
     is_long[longer->at[i].step] = true;
     excess[i] = longer->at[i].excess_ms;
   }
-  return step_line_of_long_steps(f->a, is_long, median_of(excess, longer->n), at);
+  step_line_of_long_steps(f->a, is_long, median_of(excess, longer->n), at);
 }
 
-static int add_long_steps_finding(struct findings *f, const struct deviations *of,
-                                  struct arena *scratch) {
+static void add_long_steps_finding(struct findings *f, const struct deviations *of,
+                                   struct arena *scratch) {
   const struct long_steps *longer = &of->longer;
   const struct results *r = f->r;
   struct arena *arena = f->a->arena;
   const char *which = describe_long_steps(f, longer, of->worst, scratch);
   struct step_line at;
-  int error = line_of_long_steps(f, longer, scratch, &at);
-  const char *where = error ? NULL : describe_step_line(f, &at);
+  line_of_long_steps(f, longer, scratch, &at);
+  const char *where = describe_step_line(f, &at);
   u32 rank = at.rank != INDEX_NONE ? f->a->model->ranks[at.rank].rank : INDEX_NONE;
   /* The replay has some of the steps; what they lost is known of all. */
   static const struct cure_change long_steps = {.kind = CHANGE_LONG_STEPS};
   if (r->path_steps_used == f->a->n_training)
     worth_of(f, &(struct cure){&long_steps, 1}, NAN);
-  return finding_add(
+  finding_add(
       f, of->lost_ms >= WORTH_ALARM * r->analysed_s * 1e3 ? SEVERITY_CRITICAL : SEVERITY_WARNING,
       of->lost_ms / 1e3,
       arena_printf(arena, "%u of %u steps%s take at least %.0f %% longer than the typical one%s",
@@ -180,7 +175,7 @@ static int add_long_steps_finding(struct findings *f, const struct deviations *o
 /* The median of the training steps that hold the same in turn, for each of them. */
 static double *usual_lengths(const struct findings *f, struct arena *scratch) {
   const struct analysis *a = f->a;
-  double *usual = arena_array(scratch, f->r->n_turns + 1u, sizeof(*usual));
+  double *usual = arena_array(scratch, size_sum(f->r->n_turns, 1), sizeof(*usual));
   double *ms = arena_array(scratch, size_sum(a->n_steps, 1), sizeof(*ms));
   for (u32 turn = 0; turn <= f->r->n_turns; turn++) {
     u32 n = 0;
@@ -221,22 +216,21 @@ static void find_deviations(const struct findings *f, struct arena *scratch,
   out->p95_ms = quantile_of(ms, n, 0.95);
 }
 
-static int find_long_steps(struct findings *f) {
+static void find_long_steps(struct findings *f) {
   struct arena scratch = {0};
   struct deviations of;
-  int error = 0;
   if (f->a->n_training < JITTER_MIN_STEPS)
-    return 0;
+    return;
   find_deviations(f, &scratch, &of);
   if (of.variation >= JITTER_VARIATION && of.p95_ms / of.median_ms - 1 >= JITTER_TAIL)
-    error = add_long_steps_finding(f, &of, &scratch);
+    add_long_steps_finding(f, &of, &scratch);
   arena_release(&scratch);
-  return error;
 }
 
-int rule_jitter(struct findings *f) {
-  int error = find_turn_lines(f);
-  for (u32 i = 0; i < f->r->n_other_work && !error; i++)
-    error = add_other_work_finding(f, i);
-  return error || f->a->whole_run ? error : find_long_steps(f);
+void rule_jitter(struct findings *f) {
+  find_turn_lines(f);
+  for (u32 i = 0; i < f->r->n_other_work; i++)
+    add_other_work_finding(f, i);
+  if (!f->a->whole_run)
+    find_long_steps(f);
 }

@@ -2,7 +2,6 @@
  *
  * GPU work that is not necessary, and a GPU that waits for work.
  */
-#include <errno.h>
 #include <math.h>
 #include <string.h>
 
@@ -44,8 +43,8 @@ static double share_in_steps(const struct results *r, double all_ms) {
 /* Adds a finding about part of the GPU's own work. If nearly all of that work ran before the
  * analysed steps (for example a compiler that tries its kernels), its part in these steps is not
  * known: then the finding claims nothing. */
-static int add_own_work(struct findings *f, double ms, double all_ms, const struct cure *cure,
-                        char *title, char *evidence, char *action) {
+static void add_own_work(struct findings *f, double ms, double all_ms, const struct cure *cure,
+                         char *title, char *evidence, char *action) {
   enum { LEAST_SHARE_IN_STEPS = 25 }; /* percent: parallel streams count once in a step */
   double inside = share_in_steps(f->r, all_ms);
   if (evidence && inside < LEAST_SHARE_IN_STEPS / 1e2)
@@ -63,20 +62,20 @@ static int add_own_work(struct findings *f, double ms, double all_ms, const stru
                             evidence);
   if (elsewhere)
     f->cure = (struct cure){0};
-  return finding_add(f, elsewhere || !pays ? SEVERITY_INFO : SEVERITY_WARNING,
-                     elsewhere ? NAN : worth, title, evidence, action, NULL, 0);
+  finding_add(f, elsewhere || !pays ? SEVERITY_INFO : SEVERITY_WARNING, elsewhere ? NAN : worth,
+              title, evidence, action, NULL, 0);
 }
 
-int rule_launch_bound(struct findings *f) {
+void rule_launch_bound(struct findings *f) {
   const struct results *r = f->r;
   const struct gpu_timeline_result *gpu = &r->gpu_timeline;
   double bound = gpu->host_bound_ms / gpu->total_ms;
   double small = r->launch.short_kernels / r->launch.kernels;
   if (!(bound >= LAUNCH_BOUND_SHARE) || !(small >= LAUNCH_BOUND_SHORT))
-    return 0;
+    return;
   double all_s = gpu->host_bound_ms / 1e3 / r->gpu_timeline_seen;
   double worth = worth_of(f, what_if_cure(f, WHAT_IF_LAUNCHES, -1), all_s * 1e3 / f->steps);
-  return finding_add(
+  finding_add(
       f, bound >= WORTH_ALARM ? SEVERITY_CRITICAL : SEVERITY_WARNING, worth,
       arena_printf(f->a->arena, "The GPU waits %.0f %% of the time for the host to launch work",
                    100 * bound),
@@ -128,24 +127,23 @@ static bool is_conversion(const char *name, const struct kernel *kernel) {
   return kernel->category == KERNEL_CONVERSION;
 }
 
-int rule_fill(struct findings *f) {
+void rule_fill(struct findings *f) {
   const struct results *r = f->r;
   double count, ms = fill_ms(r, &count), all = own_work_ms(r);
   if (!(all > 0) || !(ms >= WORTH_MENTIONING * all))
-    return 0;
+    return;
   char *which = r->launch.n_fills ? arena_printf(f->a->arena, " Most: %s, %.0f times in %.3g ms.",
                                                  r->launch.fills[0].name, r->launch.fills[0].count,
                                                  r->launch.fills[0].sum_ms)
                                   : arena_text(f->a->arena, "");
   static const struct cure_change fills = {.kind = CHANGE_FILLS};
   struct cure cure = {&fills, 1};
-  if (path_labels_take(f->a, is_fill, &cure) < 0)
-    return -ENOMEM;
-  return add_own_work(
+  path_labels_take(f->a, is_fill, &cure);
+  add_own_work(
       f, ms, all, &cure,
       arena_printf(f->a->arena, "%.0f %% of the GPU's own work is filling memory", 100 * ms / all),
       arena_printf(f->a->arena, "%.0f fills took %.3g ms of %.3g ms of work, all ranks together.%s",
-                   count, ms, all, which ? which : ""),
+                   count, ms, all, which),
       arena_text(f->a->arena,
                  "zero_grad(set_to_none=True), torch.empty where every element is written anyway, "
                  "and buffers that are allocated once and used again."));
@@ -153,7 +151,7 @@ int rule_fill(struct findings *f) {
 
 /* Copies between memories, and kernels that copy element by element (contiguous(), clone(), cat).
  */
-int rule_copy(struct findings *f) {
+void rule_copy(struct findings *f) {
   const struct results *r = f->r;
   const struct kernel_category_result *memcpy_ = find_category(r, KERNEL_MEMCPY);
   const struct memcpy_result *most = NULL;
@@ -169,7 +167,7 @@ int rule_copy(struct findings *f) {
     if (!most || r->launch.memcpys[i].sum_ms > most->sum_ms)
       most = &r->launch.memcpys[i];
   if (!(all > 0) || !(ms + by_kernels >= WORTH_MENTIONING * all))
-    return 0;
+    return;
   char fast[64] = "";
   if (most && !isnan(most->gbps))
     snprintf(fast, sizeof(fast), ", %s", bandwidth(most->gbps).text);
@@ -178,38 +176,36 @@ int rule_copy(struct findings *f) {
                      : arena_text(f->a->arena, "");
   static const struct cure_change copies = {.kind = CHANGE_COPIES};
   struct cure cure = {&copies, 1};
-  if (path_labels_take(f->a, is_copy, &cure) < 0)
-    return -ENOMEM;
-  return add_own_work(
+  path_labels_take(f->a, is_copy, &cure);
+  add_own_work(
       f, ms + by_kernels, all, &cure,
       arena_printf(f->a->arena, "%.0f %% of the GPU's own work is copying memory",
                    100 * (ms + by_kernels) / all),
       arena_printf(f->a->arena,
                    "%.0f copies took %.3g ms, %.0f kernels that only copy %.3g ms, of %.3g ms of "
                    "work, all ranks together.%s",
-                   memcpy_ ? memcpy_->count : 0, ms, kernels, by_kernels, all, which ? which : ""),
+                   memcpy_ ? memcpy_->count : 0, ms, kernels, by_kernels, all, which),
       arena_text(f->a->arena,
                  "Keep data on the device if it is used there again; copy once, from pinned "
                  "memory, on a separate stream; avoid contiguous(), clone() and cat() of large "
                  "tensors in the step, and write results in place (out=)."));
 }
 
-int rule_dtype_conversion(struct findings *f) {
+void rule_dtype_conversion(struct findings *f) {
   const struct kernel_category_result *conversion = find_category(f->r, KERNEL_CONVERSION);
   double all = own_work_ms(f->r);
   if (!conversion || !(all > 0) || !(conversion->sum_ms >= WORTH_MENTIONING * all))
-    return 0;
+    return;
   struct cure cure = {0};
-  if (path_labels_take(f->a, is_conversion, &cure) < 0)
-    return -ENOMEM;
-  return add_own_work(
-      f, conversion->sum_ms, all, &cure,
-      arena_printf(f->a->arena, "%.0f %% of the GPU's own work is converting number types",
-                   100 * conversion->sum_ms / all),
-      arena_printf(f->a->arena,
-                   "%.0f conversions took %.3g ms of %.3g ms of work, all ranks together.",
-                   conversion->count, conversion->sum_ms, all),
-      arena_text(f->a->arena, "Keep weights and activations in one type: a bfloat16 model instead "
-                              "of autocast per operator, cached casts, norms and losses that "
-                              "accept their input's type; let torch.compile fuse the rest."));
+  path_labels_take(f->a, is_conversion, &cure);
+  add_own_work(f, conversion->sum_ms, all, &cure,
+               arena_printf(f->a->arena, "%.0f %% of the GPU's own work is converting number types",
+                            100 * conversion->sum_ms / all),
+               arena_printf(f->a->arena,
+                            "%.0f conversions took %.3g ms of %.3g ms of work, all ranks together.",
+                            conversion->count, conversion->sum_ms, all),
+               arena_text(f->a->arena,
+                          "Keep weights and activations in one type: a bfloat16 model instead "
+                          "of autocast per operator, cached casts, norms and losses that "
+                          "accept their input's type; let torch.compile fuse the rest."));
 }

@@ -104,7 +104,7 @@ static bool opposite(const struct collective_result *a, const struct collective_
 static void list_routes(struct routes *routes) {
   const struct results *r = routes->f->r;
   u32 n = r->n_collectives < LINKS_COMPARED ? r->n_collectives : LINKS_COMPARED;
-  routes->at = arena_array(routes->f->a->arena, n + 1u, sizeof(*routes->at));
+  routes->at = arena_array(routes->f->a->arena, size_sum(n, 1), sizeof(*routes->at));
   for (u32 i = 0; i < n; i++) {
     const struct collective_result *row = &r->collectives[i];
     if (!(row->bytes > 0) || !(row->transfer_ms > 0))
@@ -126,8 +126,9 @@ static void list_routes(struct routes *routes) {
 static struct routes find_routes(struct findings *f) {
   u32 n_ranks = f->a->model->n_ranks;
   struct routes routes = {.f = f,
-                          .host_of = arena_array(f->a->arena, n_ranks + 1u, sizeof(u32)),
-                          .first_rank = arena_array(f->a->arena, n_ranks + 1u, sizeof(u32))};
+                          .host_of = arena_array(f->a->arena, size_sum(n_ranks, 1), sizeof(u32)),
+                          .first_rank =
+                              arena_array(f->a->arena, size_sum(n_ranks, 1), sizeof(u32))};
   number_hosts(&routes);
   list_routes(&routes);
   return routes;
@@ -232,18 +233,18 @@ static double worth_of_link(struct findings *f, const struct collective_result *
   return worth_of_change(f, change, extra);
 }
 
-static int add_place_finding(const struct routes *routes, const struct slow_place *place) {
+static void add_place_finding(const struct routes *routes, const struct slow_place *place) {
   struct findings *f = routes->f;
   const struct model *model = f->a->model;
   double extra = extra_ms(f, place->row, place->ms, place->others_ms);
   if (!(extra >= WORTH_MENTIONING * f->step_ms))
-    return 0;
-  u32 *ranks = arena_array(f->a->arena, model->n_ranks + 1u, sizeof(u32)), n = 0;
+    return;
+  u32 *ranks = arena_array(f->a->arena, size_sum(model->n_ranks, 1), sizeof(u32)), n = 0;
   for (u32 r = 0; r < model->n_ranks; r++)
     if (routes->host_of[r] == place->host || routes->host_of[r] == place->other)
       ranks[n++] = model->ranks[r].rank;
   const char *where = describe_place(routes, place);
-  return finding_add(
+  finding_add(
       f, severity_of(f, extra), worth_of_link(f, place->row, place->others_ms / place->ms, extra),
       arena_printf(f->a->arena, "Transfers %s take %.1f times as long as elsewhere", where,
                    place->ms / place->others_ms),
@@ -275,12 +276,12 @@ static u32 link_ranks(const struct findings *f, const struct collective_result *
   return n;
 }
 
-static int check_link(struct findings *f, u32 index, double *values, u32 *ranks) {
+static void check_link(struct findings *f, u32 index, double *values, u32 *ranks) {
   const struct results *r = f->r;
   const struct collective_result *c = &r->collectives[index];
   u32 n = 0;
   if (!(c->transfer_ms > 0) || !(c->bytes > 0))
-    return 0;
+    return;
   for (u32 i = 0; i < r->n_collectives; i++)
     if (i != index && comparable(f, c, &r->collectives[i]))
       values[n++] = r->collectives[i].transfer_ms;
@@ -288,9 +289,9 @@ static int check_link(struct findings *f, u32 index, double *values, u32 *ranks)
   double extra = extra_ms(f, c, c->transfer_ms, others);
   if (n < SLOW_LINK_MIN_PEERS || c->transfer_ms < SLOW_LINK_RATIO * others ||
       extra < WORTH_MENTIONING * f->step_ms)
-    return 0;
+    return;
   u32 n_ranks = link_ranks(f, c, ranks);
-  return finding_add(
+  finding_add(
       f, severity_of(f, extra), worth_of_link(f, c, others / c->transfer_ms, extra),
       arena_printf(f->a->arena, "Transfers on %s take %.1f times as long as elsewhere", c->comm,
                    c->transfer_ms / others),
@@ -313,26 +314,25 @@ static bool looked_at(const struct findings *f, u32 row) {
   return false;
 }
 
-int rule_slow_link(struct findings *f) {
+void rule_slow_link(struct findings *f) {
   struct routes routes = find_routes(f);
   u32 n = f->r->n_collectives;
-  double *values = arena_array(f->a->arena, n + 1u, sizeof(double));
-  u32 *ranks = arena_array(f->a->arena, f->a->model->n_ranks + 2u, sizeof(u32));
-  bool *explained = arena_array(f->a->arena, n + 1u, sizeof(bool));
+  double *values = arena_array(f->a->arena, size_sum(n, 1), sizeof(double));
+  u32 *ranks = arena_array(f->a->arena, size_sum(f->a->model->n_ranks, 2), sizeof(u32));
+  bool *explained = arena_array(f->a->arena, size_sum(n, 1), sizeof(bool));
   struct slow_place place;
-  int error = 0;
-  for (u32 i = 0; i < routes.n && !error; i++) {
+  for (u32 i = 0; i < routes.n; i++) {
     const struct collective_result *row = routes.at[i].row;
     if (looked_at(f, (u32)(row - f->r->collectives)) ||
         !find_slow_place(&routes, &routes.at[i], &place))
       continue;
     for (u32 k = 0; k < n; k++)
       explained[k] |= comparable(f, row, &f->r->collectives[k]);
-    error = add_place_finding(&routes, &place);
+    add_place_finding(&routes, &place);
   }
-  for (u32 i = 0; i < n && i < LINKS_COMPARED && !error; i++)
-    error = explained[i] ? 0 : check_link(f, i, values, ranks);
-  return error;
+  for (u32 i = 0; i < n && i < LINKS_COMPARED; i++)
+    if (!explained[i])
+      check_link(f, i, values, ranks);
 }
 
 /* --- For other findings --- */

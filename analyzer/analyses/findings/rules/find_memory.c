@@ -21,11 +21,11 @@ static const char *or_unknown(const char *text) {
   return text ? text : "not known";
 }
 
-int rule_memory_growth(struct findings *f) {
+void rule_memory_growth(struct findings *f) {
   const struct memory_result *memory = &f->r->memory;
   double slope = memory->growth_bytes_per_step, peak = memory->peak_allocated_bytes;
   if (!(slope > 0) || !(slope >= GROWTH_SHARE_PER_STEP * peak))
-    return 0;
+    return;
   double rise = memory->growth_to_bytes - memory->growth_from_bytes;
   double left = memory->headroom_bytes / slope; /* NAN where the capacity is not known */
   char full[96] = "", source[320] = "", category[64] = "", samples[80] = "";
@@ -45,7 +45,7 @@ int rule_memory_growth(struct findings *f) {
                            : left < GROWTH_STEPS_TO_FULL / 10 ? SEVERITY_CRITICAL
                                                               : SEVERITY_WARNING;
   u32 rank = 0, n_ranks = reported_rank(memory, &rank);
-  return finding_add(
+  finding_add(
       f, severity, NAN,
       memory->growth_source && memory->growth_source_share >= GROWTH_SOURCE_SHARE
           ? arena_printf(f->a->arena, "Allocated memory grows by %s a step, from %s",
@@ -104,7 +104,7 @@ static char *fragmentation_evidence(struct findings *f, const struct memory_resu
 }
 
 /* Judged at the peak: free memory at the end does not matter. */
-int rule_memory_fragmentation(struct findings *f) {
+void rule_memory_fragmentation(struct findings *f) {
   const struct memory_result *memory = &f->r->memory;
   const struct memory_segments *segments = &memory->segments;
   double unused = memory->peak_unused_bytes, reserved = memory->peak_reserved_bytes;
@@ -112,10 +112,10 @@ int rule_memory_fragmentation(struct findings *f) {
   bool large =
       known && unused >= FRAGMENTATION_SHARE * reserved && unused >= FRAGMENTATION_LEAST_BYTES;
   if (!failed && !large)
-    return 0;
+    return;
   bool fixed = segments->expandable_known && segments->expandable < segments->count;
   u32 rank = 0, n_ranks = reported_rank(memory, &rank);
-  return finding_add(
+  finding_add(
       f, failed ? SEVERITY_CRITICAL : SEVERITY_WARNING, NAN,
       failed ? arena_text(f->a->arena, "Memory ran out while enough of it was inactive")
              : arena_printf(f->a->arena, "%.0f %% of reserved memory was not in use at the peak",
@@ -133,11 +133,11 @@ int rule_memory_fragmentation(struct findings *f) {
       &rank, n_ranks);
 }
 
-int rule_memory_oom_risk(struct findings *f) {
+void rule_memory_oom_risk(struct findings *f) {
   const struct memory_result *memory = &f->r->memory;
   bool happened = memory->oom_risk == OOM_HAPPENED;
   if (!happened && memory->oom_risk != OOM_HIGH)
-    return 0;
+    return;
   const struct memory_use *most = memory->n_by_category ? &memory->by_category[0] : NULL;
   char largest[160] = "", room[160] = "", grows[96] = "", oom[128] = "";
   if (most)
@@ -156,7 +156,7 @@ int rule_memory_oom_risk(struct findings *f) {
              memory->out_of_memory, memory->out_of_memory == 1 ? "" : "s",
              memory_size(memory->oom_requested_bytes).text);
   u32 rank = 0, n_ranks = reported_rank(memory, &rank);
-  return finding_add(
+  finding_add(
       f, happened ? SEVERITY_CRITICAL : SEVERITY_WARNING, NAN,
       happened ? arena_printf(f->a->arena, "Memory ran out: %s could not be allocated",
                               memory_size(memory->oom_requested_bytes).text)
@@ -199,13 +199,13 @@ static const struct memory_churn *frequent_churn(const struct memory_result *mem
   return in_step || in_all ? most : NULL;
 }
 
-int rule_memory_churn(struct findings *f) {
+void rule_memory_churn(struct findings *f) {
   const struct memory_result *memory = &f->r->memory;
   const struct memory_segments *segments = &memory->segments;
   const struct memory_churn *most = frequent_churn(memory);
   bool refetched = segments_churn(memory);
   if (!most && !refetched)
-    return 0;
+    return;
   u32 rank = 0, n_ranks = reported_rank(memory, &rank);
   char again[400] = "", device[256] = "";
   if (most)
@@ -221,7 +221,7 @@ int rule_memory_churn(struct findings *f) {
              "times (%s), in %.0f rounds. ",
              segments->obtained, memory_size(segments->obtained_bytes).text, segments->returned,
              memory_size(segments->returned_bytes).text, segments->rounds);
-  return finding_add(
+  finding_add(
       f, refetched ? SEVERITY_WARNING : SEVERITY_INFO, NAN,
       refetched ? arena_printf(f->a->arena,
                                "Memory of the device is freed and allocated again: %.0f times",

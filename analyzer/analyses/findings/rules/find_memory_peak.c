@@ -95,12 +95,12 @@ static u32 choose_avoidable(const struct memory_result *memory, const struct mem
   return n;
 }
 
-int rule_memory_peak(struct findings *f) {
+void rule_memory_peak(struct findings *f) {
   const struct memory_result *memory = &f->r->memory;
   const struct memory_use *chosen[MOST_NAMED];
   u32 n = isnan(memory->device) ? 0 : choose_avoidable(memory, chosen);
   if (!n)
-    return 0;
+    return;
   char text[1500];
   u32 at = 0;
   for (u32 i = 0; i < n; i++)
@@ -109,12 +109,12 @@ int rule_memory_peak(struct findings *f) {
    * to act. */
   bool tight = memory->oom_risk > OOM_LOW;
   u32 rank = isnan(memory->rank) ? 0 : (u32)memory->rank;
-  return finding_add(
-      f, tight ? SEVERITY_WARNING : SEVERITY_INFO, NAN,
-      arena_printf(f->a->arena, "%s makes %.0f %% of the memory peak: %s lower without it",
-                   chosen[0]->category, 100 * chosen[0]->share,
-                   memory_size(chosen[0]->lowers_peak_bytes).text),
-      arena_printf(f->a->arena, "At the peak %s were allocated.%s",
-                   memory_size(memory->peak_allocated_bytes).text, text),
-      arena_text(f->a->arena, find_avoidable(chosen[0])->action), &rank, !isnan(memory->rank));
+  finding_add(f, tight ? SEVERITY_WARNING : SEVERITY_INFO, NAN,
+              arena_printf(f->a->arena, "%s makes %.0f %% of the memory peak: %s lower without it",
+                           chosen[0]->category, 100 * chosen[0]->share,
+                           memory_size(chosen[0]->lowers_peak_bytes).text),
+              arena_printf(f->a->arena, "At the peak %s were allocated.%s",
+                           memory_size(memory->peak_allocated_bytes).text, text),
+              arena_text(f->a->arena, find_avoidable(chosen[0])->action), &rank,
+              !isnan(memory->rank));
 }

@@ -52,7 +52,7 @@ static const struct sampled_line *line_of_stage(const struct results *r,
   return best;
 }
 
-static int add_slow_stage(struct findings *f, const struct pipeline_stage *stage, double worth_s) {
+static void add_slow_stage(struct findings *f, const struct pipeline_stage *stage, double worth_s) {
   struct arena *arena = f->a->arena;
   const struct sampled_line *line = line_of_stage(f->r, stage);
   char *where = line ? arena_printf(arena,
@@ -65,15 +65,14 @@ static int add_slow_stage(struct findings *f, const struct pipeline_stage *stage
           ? arena_text(arena, "")
           : arena_printf(arena, " The pipeline's bubble is %.0f %%; %.0f %% cannot be avoided.",
                          100 * f->r->pipeline_bubble, 100 * f->r->pipeline_inherent);
-  return finding_add(
+  finding_add(
       f, severity_of(f, worth_s / f->steps * 1e3), worth_s,
       arena_printf(arena, "Stage %u of the pipeline is slow: the others wait for it%s%s",
                    stage->stage, line ? ", at " : "", line ? line->place : ""),
       arena_printf(arena,
                    "If stage %u did its work as fast as the other stages, a step of %.3g ms would "
                    "take %.3g ms less (replay of the steps).%s%s",
-                   stage->stage, f->step_ms, worth_s / f->steps * 1e3, where ? where : "",
-                   bubble ? bubble : ""),
+                   stage->stage, f->step_ms, worth_s / f->steps * 1e3, where, bubble),
       line ? arena_printf(arena,
                           "Look at %s first; if that is the stage's layers, move layers from stage "
                           "%u to the others (the embedding and the loss also count).",
@@ -85,15 +84,17 @@ static int add_slow_stage(struct findings *f, const struct pipeline_stage *stage
       stage->ranks, stage->n_ranks);
 }
 
-int rule_pipeline_bubble(struct findings *f) {
+void rule_pipeline_bubble(struct findings *f) {
   const struct results *r = f->r;
   struct arena *arena = f->a->arena;
   double worth_s;
   const struct pipeline_stage *limit = limiting_stage(f, &worth_s);
-  if (limit)
-    return add_slow_stage(f, limit, worth_s);
+  if (limit) {
+    add_slow_stage(f, limit, worth_s);
+    return;
+  }
   if (!(r->pipeline_excess_ms >= WORTH_MENTIONING * f->step_ms))
-    return 0;
+    return;
   double ratio;
   const struct pipeline_stage *heavy = slowest_stage(r, &ratio);
   char *cause = heavy ? arena_printf(arena,
@@ -101,7 +102,7 @@ int rule_pipeline_bubble(struct findings *f) {
                                      "stages; all others wait for it.",
                                      heavy->stage, 100 * ratio)
                       : arena_text(arena, " The stages compute about equally long.");
-  return finding_add(
+  finding_add(
       f, severity_of(f, r->pipeline_excess_ms), run_seconds(f, r->pipeline_excess_ms),
       arena_printf(arena, "The pipeline's bubble is %.0f %%; %.0f %% cannot be avoided",
                    100 * r->pipeline_bubble, 100 * r->pipeline_inherent),
@@ -110,7 +111,7 @@ int rule_pipeline_bubble(struct findings *f) {
                    "time while the pipeline fills and drains. It is idle %.0f %%: %.3g ms more in "
                    "a step of %.3g ms.%s",
                    r->pipeline_stages, r->pipeline_micro_batches, 100 * r->pipeline_inherent,
-                   100 * r->pipeline_bubble, r->pipeline_excess_ms, f->step_ms, cause ? cause : ""),
+                   100 * r->pipeline_bubble, r->pipeline_excess_ms, f->step_ms, cause),
       heavy
           ? arena_printf(
                 arena,

@@ -45,20 +45,18 @@ static const char *action_for(const struct run_end *end) {
          "and the scheduler's events for that moment.";
 }
 
-int rule_run_ended_early(struct findings *f) {
+void rule_run_ended_early(struct findings *f) {
   const struct run_end *end = &f->r->run_end;
   struct arena *arena = f->a->arena;
   if (!end->n_culprits)
-    return 0;
+    return;
   char *who = describe_ranks(arena, end->culprits, end->n_culprits);
-  if (!who || !end->summary)
-    return finding_add(f, SEVERITY_CRITICAL, (double)NAN, NULL, NULL, NULL, NULL, 0);
   bool silent = end->cause == END_SILENT;
   char *evidence = end->calls ? arena_printf(arena, "%s Calls: %s.", end->summary, end->calls)
                               : arena_text(arena, end->summary);
-  return finding_add(f, SEVERITY_CRITICAL, (double)NAN,
-                     arena_printf(arena, "Rank%s %s %s%s", end->n_culprits > 1 ? "s" : "", who,
-                                  silent ? "fell silent before all others" : "ended the run: ",
-                                  silent ? "" : end_cause_words[end->cause]),
-                     evidence, arena_text(arena, action_for(end)), end->culprits, end->n_culprits);
+  finding_add(f, SEVERITY_CRITICAL, (double)NAN,
+              arena_printf(arena, "Rank%s %s %s%s", end->n_culprits > 1 ? "s" : "", who,
+                           silent ? "fell silent before all others" : "ended the run: ",
+                           silent ? "" : end_cause_words[end->cause]),
+              evidence, arena_text(arena, action_for(end)), end->culprits, end->n_culprits);
 }

@@ -3,7 +3,6 @@
  * A job that stands still although no pending collective shows who holds it up: finds the rank
  * whose threads are in another place than those of the others.
  */
-#include <errno.h>
 #include <math.h>
 #include <string.h>
 
@@ -48,11 +47,11 @@ static char *describe_place(struct arena *arena, const struct stalled_rank *rank
                         : arena_text(arena, rank->place);
 }
 
-int rule_stood_still(struct findings *f) {
+void rule_stood_still(struct findings *f) {
   const struct stalls_result *stalls = &f->r->stalls;
   struct arena *arena = f->a->arena;
   if (!stalls->n_ranks || f->r->check.n_hang_ranks) /* DIST.HANG has the line */
-    return 0;
+    return;
   const struct stalled_rank *odd = odd_rank(stalls), *common = most_common_place(stalls);
   const struct stalled_rank *named = odd ? odd : common;
   u32 *ranks = arena_array(arena, stalls->n_ranks, sizeof(*ranks)), n = 0;
@@ -69,11 +68,11 @@ int rule_stood_still(struct findings *f) {
                      : arena_text(arena, "");
   char *who = n == 1 ? arena_printf(arena, "rank %u", ranks[0])
                      : arena_printf(arena, "%u of %u ranks", n, stalls->n_ranks);
-  return finding_add(
+  finding_add(
       f, SEVERITY_CRITICAL, (double)NAN,
-      arena_printf(arena, "The job stood still: %s at %s", who ? who : "a rank", where),
+      arena_printf(arena, "The job stood still: %s at %s", who, where),
       arena_printf(arena, "The record shows no progress for %s. %s: %s.%s",
-                   isnan(longest) ? "a while" : duration_s(longest).text, who ? who : "a rank",
+                   isnan(longest) ? "a while" : duration_s(longest).text, who,
                    named->words ? named->words : "what it did is not known", others),
       arena_text(arena, odd ? "Look at that line and at what it waits for: a lock, a file, a "
                               "process, the network. The other ranks probably wait for it."

@@ -2,7 +2,6 @@
  *
  * Training that waits for its input, and phases that take more than their share.
  */
-#include <errno.h>
 #include <math.h>
 #include <string.h>
 
@@ -30,12 +29,12 @@ static char *describe_input_line(struct findings *f, const struct sampled_line *
                       line->in_workers ? " of them at work" : "");
 }
 
-int rule_dataloader_bound(struct findings *f) {
+void rule_dataloader_bound(struct findings *f) {
   const struct results *r = f->r;
   double sum = 0, worst_ms = 0, limit = WORTH_MENTIONING * f->step_ms;
   u32 n = 0, stalled = 0, worst = 0;
-  u32 *ranks = arena_array(f->a->arena, r->n_ranks + 1u, sizeof(u32));
-  for (u32 i = 0; ranks && i < r->n_ranks; i++) {
+  u32 *ranks = arena_array(f->a->arena, size_sum(r->n_ranks, 1), sizeof(u32));
+  for (u32 i = 0; i < r->n_ranks; i++) {
     double ms = input_stall_ms(f, i);
     if (isnan(ms))
       continue;
@@ -49,13 +48,13 @@ int rule_dataloader_bound(struct findings *f) {
       ranks[stalled++] = r->ranks[i].rank;
   }
   /* If one rank stalls, all stall: one is enough. */
-  if (!ranks || !stalled || f->step_ms <= 0)
-    return 0;
+  if (!stalled || f->step_ms <= 0)
+    return;
   double mean = sum / n;
   double worth = worth_of(f, what_if_cure(f, WHAT_IF_INPUT, -1), worst_ms);
   const struct sampled_line *line = r->ranks[worst].input_line;
   char *at = describe_input_line(f, line);
-  return finding_add(
+  finding_add(
       f, severity_of(f, worst_ms), worth,
       arena_printf(f->a->arena, "Training waits for its input: %.0f %% of %s%s%s",
                    100 * worst_ms / f->step_ms, of_each_step(f), line ? ", at " : "",
@@ -78,10 +77,10 @@ int rule_dataloader_bound(struct findings *f) {
 static u32 common_outside(const struct findings *f, double *ms) {
   const struct analysis *a = f->a;
   u32 n = 0, best = INDEX_NONE;
-  double *of_ranks = arena_array(a->arena, f->r->n_ranks + 1u, sizeof(double));
+  double *of_ranks = arena_array(a->arena, size_sum(f->r->n_ranks, 1), sizeof(double));
   struct arena scratch = {0};
-  double *steps = arena_array(&scratch, a->n_steps + 1u, sizeof(double));
-  for (u32 rank = 0; of_ranks && steps && a->model->phases && rank < f->r->n_ranks; rank++) {
+  double *steps = arena_array(&scratch, size_sum(a->n_steps, 1), sizeof(double));
+  for (u32 rank = 0; a->model->phases && rank < f->r->n_ranks; rank++) {
     u32 known = 0;
     for (u32 i = 0; i < a->n_steps; i++) {
       i64 other = a->model->phases[(size_t)(a->first_step + i) * f->r->n_ranks + rank].other;
@@ -100,18 +99,18 @@ static u32 common_outside(const struct findings *f, double *ms) {
   return *ms >= WORTH_MENTIONING * f->step_ms ? best == INDEX_NONE ? 0 : best : INDEX_NONE;
 }
 
-int rule_outside_phases(struct findings *f) {
+void rule_outside_phases(struct findings *f) {
   const struct results *r = f->r;
   struct arena *arena = f->a->arena;
   double ms, unmarked = lines_unmarked_forward(f->a);
   u32 rank = f->a->whole_run ? INDEX_NONE : common_outside(f, &ms);
   if (rank == INDEX_NONE || !(r->forward_ms > 0 || r->backward_ms > 0 || r->optimizer_ms > 0))
-    return 0;
+    return;
   ms *= 1 - unmarked;
   double worth = fmin(worth_of(f, what_if_cure(f, WHAT_IF_OUTSIDE, -1), ms), ms * f->steps / 1e3);
   double gain = worth / f->steps * 1e3;
   if (!(gain >= WORTH_MENTIONING * f->step_ms))
-    return 0;
+    return;
   const struct sampled_line *line = r->ranks[rank].outside_line;
   char *where =
       line ? arena_printf(arena, " Rank %u is then at %s (%s) for %.0f %% of that time.",
@@ -127,7 +126,7 @@ int rule_outside_phases(struct findings *f) {
                 100 * unmarked)
           : " The job does not mark its forward passes, and no sample tells them: they are in it.";
   const char *phases = r->forward_ms > 0 || unmarked > 0 ? "forward, backward" : "backward";
-  return finding_add(
+  finding_add(
       f, severity_of(f, gain), worth,
       arena_printf(arena, "%.0f %% of %s is outside %s and optimizer%s%s", 100 * gain / f->step_ms,
                    of_each_step(f), phases, line ? ", mostly at " : "", line ? line->place : ""),
@@ -135,7 +134,7 @@ int rule_outside_phases(struct findings *f) {
           arena,
           "The program is in no phase of training for %.3g ms of a %.3g ms step, or longer, "
           "on most ranks.%s%s",
-          ms, f->step_ms, forward, where ? where : ""),
+          ms, f->step_ms, forward, where),
       line ? arena_printf(arena,
                           "Look at %s first. Do that work less often, or prepare it ahead in "
                           "another thread or process.",
@@ -154,19 +153,19 @@ static bool host_computes(const struct findings *f) {
   return f->r->n_ranks > 0;
 }
 
-int rule_backward_heavy(struct findings *f) {
+void rule_backward_heavy(struct findings *f) {
   const struct results *r = f->r;
   double exposed = r->ov_exposed_ms > 0 ? r->ov_exposed_ms : 0, own = r->backward_ms - exposed;
   if (!host_computes(f) || !(own >= BACKWARD_OVER_FORWARD * r->forward_ms) ||
       !(own >= BACKWARD_OF_STEP * f->step_ms) || !(r->forward_ms > 0))
-    return 0;
+    return;
   double usual = own - BACKWARD_OVER_FORWARD / 2 * r->forward_ms;
   double worth = worth_of_change(f,
                                  (struct cure_change){.kind = CHANGE_PHASE,
                                                       .which = TSCOPE_PHASE_BACKWARD,
                                                       .left = 1 - usual / own},
                                  usual);
-  return finding_add(
+  finding_add(
       f, SEVERITY_WARNING, worth,
       arena_printf(f->a->arena, "Backward takes %.1f times as long as forward",
                    own / r->forward_ms),
@@ -194,16 +193,16 @@ static double optimizer_share(const struct findings *f, const char **of) {
   return NAN;
 }
 
-int rule_optimizer_heavy(struct findings *f) {
+void rule_optimizer_heavy(struct findings *f) {
   const char *of;
   double share = optimizer_share(f, &of);
   if (!(share >= OPTIMIZER_OF_STEP))
-    return 0;
+    return;
   double ms = share * (host_computes(f) ? f->step_ms : f->r->ov_compute_ms);
   double worth = worth_of_change(
       f, (struct cure_change){.kind = CHANGE_PHASE, .which = TSCOPE_PHASE_OPTIMIZER, .left = 0.5},
       ms / 2);
-  return finding_add(
+  finding_add(
       f, severity_of(f, 0), worth,
       arena_printf(f->a->arena, "The optimizer takes %.0f %% of the work", 100 * share),
       arena_printf(f->a->arena, "%.1f %% %s: %.3g ms a step. Its worth here is half of that.",

@@ -4,7 +4,6 @@
  * one. Calls that hang for an unknown reason, logs without values and the like are a verdict of
  * their own.
  */
-#include <errno.h>
 #include <math.h>
 
 #include "analyses/analyses.h"
@@ -60,7 +59,7 @@ static const char *why_nothing_known(const struct analysis *a) {
   return any ? NULL : "nothing in the input says how the job went";
 }
 
-int undecided_analyse(struct analysis *a) {
+void undecided_analyse(struct analysis *a) {
   struct results *r = a->results;
   const struct model *model = a->model;
   bool ranks = model->n_ranks > 0;
@@ -79,17 +78,15 @@ int undecided_analyse(struct analysis *a) {
   for (u32 i = 0; i < n; i++)
     if (gaps[i].why)
       add_undecided(r, gaps[i].what, gaps[i].why);
-  return 0;
 }
 
 /* Calls, and input without information: nothing else would warn about them. */
-int rule_undecided(struct findings *f) {
+void rule_undecided(struct findings *f) {
   struct arena *arena = f->a->arena;
   const char *calls = describe_undecided_calls(f->a), *nothing = why_nothing_known(f->a);
   bool stuck = calls && calls_are_stuck(&f->r->check);
-  int error = 0;
   if (calls)
-    error = finding_add(
+    finding_add(
         f, stuck ? SEVERITY_CRITICAL : SEVERITY_WARNING, (double)NAN,
         arena_text(arena, stuck ? "The job is stuck, and the rank that causes it is not known"
                                 : "Whether the ranks make the same calls is not known"),
@@ -101,15 +98,14 @@ int rule_undecided(struct findings *f) {
                               : "Gather the dumps of all ranks, taken at one time, with a longer "
                                 "record (TORCH_FR_BUFFER_SIZE)."),
         NULL, 0);
-  if (!error && nothing)
-    error = finding_add(
-        f, SEVERITY_WARNING, (double)NAN, arena_text(arena, "Nothing in the input can be judged"),
-        arena_printf(arena, "%c%s: 0 values from %u %s.", nothing[0] - 32, nothing + 1,
-                     f->a->model->n_inputs ? f->a->model->inputs[0].files : 0, "files"),
-        arena_text(arena, "Give the report what the job left: traces, dumps, or a "
-                          "log in a form that docs/inputs.md names."),
-        NULL, 0);
-  return error;
+  if (nothing)
+    finding_add(f, SEVERITY_WARNING, (double)NAN,
+                arena_text(arena, "Nothing in the input can be judged"),
+                arena_printf(arena, "%c%s: 0 values from %u %s.", nothing[0] - 32, nothing + 1,
+                             f->a->model->n_inputs ? f->a->model->inputs[0].files : 0, "files"),
+                arena_text(arena, "Give the report what the job left: traces, dumps, or a "
+                                  "log in a form that docs/inputs.md names."),
+                NULL, 0);
 }
 
 /* The worst that was found; if nothing was found, whether something could have been found. */
@@ -127,7 +123,6 @@ static enum report_verdict verdict_of(const struct results *r) {
   return verdict;
 }
 
-int verdict_word_analyse(struct analysis *a) {
+void verdict_word_analyse(struct analysis *a) {
   a->results->verdict = verdict_of(a->results);
-  return 0;
 }

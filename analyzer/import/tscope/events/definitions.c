@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "import/tscope/events/collector.h"
 
-#include <errno.h>
 #include <stdio.h>
 
 #include "import/tscope/files/visit.h"

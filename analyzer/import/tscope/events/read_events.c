@@ -6,8 +6,6 @@
 #include "import/tscope/events/reading.h"
 #include "kernels/kernels.h"
 
-#include <errno.h>
-
 #include "base/checked_memory.h"
 #include "import/tscope/files/visit.h"
 

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "import/tscope/events/read_stall_records.h"
 
-#include <errno.h>
 #include <math.h>
 
 #include "base/checked_memory.h"

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "import/tscope/events/stacks_of_calls.h"
 
-#include <errno.h>
 #include <string.h>
 
 #include "base/checked_memory.h"

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "import/tscope/events/tick_map.h"
 
-#include <errno.h>
 #include <math.h>
 #include <stdbool.h>
 #include <stdlib.h>

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "import/tscope/files/follow.h"
 
-#include <errno.h>
 #include <stdlib.h>
 
 #include "import/tscope/files/chunk_read.h"

@@ -10,7 +10,6 @@
  * least of each window of a second is used, with straight lines between them. The least distance
  * of the two sides bounds the error.
  */
-#include <errno.h>
 
 #include "import/tscope/events/read_events.h"
 

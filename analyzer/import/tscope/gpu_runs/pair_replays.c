@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "import/tscope/gpu_runs/pair_runs.h"
 
-#include <errno.h>
-
 #include "base/checked_memory.h"
 #include "import/tscope/gpu_runs/pairing.h"
 

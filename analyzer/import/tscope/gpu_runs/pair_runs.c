@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-#include <errno.h>
 
+#include "import/tscope/gpu_runs/pair_runs.h"
 #include "base/checked_memory.h"
 #include "import/tscope/events/read_events.h"
-#include "import/tscope/gpu_runs/pair_runs.h"
 #include "import/tscope/gpu_runs/pairing.h"
 
 u8 kernel_op(u8 op) {

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "import/tscope/ranks/processes.h"
 
-#include <errno.h>
-
 #include "import/file_budget.h"
 #include "import/tscope/events/read_events.h"
 

@@ -7,7 +7,6 @@
  * they used the same port as far as is known. Communicators of gloo have the same names in every
  * job, hence the other conditions.
  */
-#include <errno.h>
 
 #include "base/checked_memory.h"
 #include "import/file_budget.h"

@@ -5,11 +5,10 @@
  * the rest: the periods without a name, and the loading of input. That share of each such period
  * counts as compute, from its beginning: its position there does not matter for sums over steps.
  */
-#include <errno.h>
 
+#include "import/tscope/timeline/cpu_times.h"
 #include "base/checked_memory.h"
 #include "base/intervals.h"
-#include "import/tscope/timeline/cpu_times.h"
 
 #define ALL 0.95 /* a thread that is moved or interrupted now and then computes all the same */
 #define NONE 0.05

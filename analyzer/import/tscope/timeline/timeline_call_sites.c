@@ -4,8 +4,6 @@
  */
 #include "model/span_call_sites.h"
 
-#include <errno.h>
-
 #include "base/checked_memory.h"
 #include "import/tscope/events/stacks_of_calls.h"
 #include "import/tscope/timeline/timeline_build.h"

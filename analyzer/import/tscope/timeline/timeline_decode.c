@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: MIT */
-#include <errno.h>
 #include <math.h>
 
 #include "base/checked_memory.h"

@@ -3,7 +3,6 @@
  * Edges that a stream's own order does not imply. The walk follows what the host did, in order of
  * time, and keeps for each stream the last device span that was put on it.
  */
-#include <errno.h>
 
 #include "base/checked_memory.h"
 #include "import/tscope/timeline/timeline_build.h"

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "import/tscope/timeline/timeline_gemms.h"
 
-#include <errno.h>
 #include <stddef.h>
 
 #include "base/checked_memory.h"

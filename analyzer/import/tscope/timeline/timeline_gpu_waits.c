@@ -5,7 +5,6 @@
  * their calls. So an event stands for the last work that was put on its stream with a smaller
  * number, and a wait of a stream delays the first work that is put on it with a larger number.
  */
-#include <errno.h>
 
 #include "base/checked_memory.h"
 #include "import/tscope/timeline/timeline_build.h"

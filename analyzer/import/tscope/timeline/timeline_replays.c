@@ -7,7 +7,6 @@
  * The dependencies inside a replay are not recorded, but a node of a graph waits only for other
  * nodes: if one begins after a pause of its stream, it waited for what ended last before it.
  */
-#include <errno.h>
 
 #include "base/checked_memory.h"
 #include "import/tscope/gpu_runs/pairing.h"

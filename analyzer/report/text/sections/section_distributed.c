@@ -3,7 +3,6 @@
  * Ranks compared with each other. A few ranks are all shown; of many, those that cost their peers
  * most.
  */
-#include <errno.h>
 #include <math.h>
 #include <stdlib.h>
 
