@@ -43,11 +43,10 @@ bool rank_lacks_times(const struct rank_summary *rank);
  * window.step. */
 bool analysis_gpu_seen(const struct analysis *a, u32 rank, const struct window *window);
 
-/* "1, 2, 5 and 7 more". NULL when out of memory. */
+/* "1, 2, 5 and 7 more". */
 char *describe_ranks(struct arena *arena, const u32 *ranks, u32 n);
 
-/* gpu_timing.c: the source of GPU time, and why it does not cover all of the run. NULL when out of
- * memory. */
+/* gpu_timing.c: the source of GPU time, and why it does not cover all of the run. */
 const char *gpu_timing_describe(struct analysis *a);
 const char *gpu_timing_why_no_times(struct analysis *a);
 const char *gpu_timing_why_not_watched(const struct analysis *a); /* NULL where it always was */
@@ -68,8 +67,7 @@ const char *op_name(u8 op);
  * nothing is moved. */
 double op_bus_factor(u8 op, u32 n);
 
-/* The communicator's name, or a short form of its identity with its size, in the arena. NULL when
- * out of memory. */
+/* The communicator's name, or a short form of its identity with its size, in the arena. */
 const char *comm_label(const struct model *model, u32 index, struct arena *arena);
 
 /* A send or a receive. */

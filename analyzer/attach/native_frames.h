@@ -26,7 +26,7 @@ struct native_process;
 const char *native_frames_unavailable(void);
 
 /* The files that `pid` has mapped. `snapshots` stays the caller's and outlives what is returned.
- * NULL when they cannot be read or memory ran out. */
+ * NULL when they cannot be read. */
 struct native_process *native_open(struct arena *arena, pid_t pid,
                                    const struct snapshots *snapshots);
 

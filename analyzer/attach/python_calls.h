@@ -22,7 +22,7 @@ struct python_step {
 u32 python_calls_read(const struct python *python, pid_t pid, u64 thread_state,
                       struct python_step *steps, u32 most, bool *whole);
 
-/* What a frame is of, all unknown where it cannot be read. NULL without memory. */
+/* What a frame is of, all unknown where it cannot be read. */
 struct call_frame *python_call_frame(struct arena *arena, const struct python *python, pid_t pid,
                                      const struct python_frame *frame);
 

@@ -25,7 +25,7 @@ static int by_token(const void *left, const void *right) {
   return a->token < b->token ? -1 : a->token > b->token;
 }
 
-/* Renumbers tokens from 0 in `dense`; how many different ones there are, 0 without memory. */
+/* Renumbers tokens from 0 in `dense`; how many different ones there are. */
 static u32 renumber(const u32 *tokens, u32 n, u32 *dense) {
   struct numbered *sorted = memory_array(n, sizeof(*sorted));
   for (u32 i = 0; i < n; i++)

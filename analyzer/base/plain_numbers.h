@@ -4,8 +4,7 @@
 
 struct arena;
 
-/* A sentence with its numbers as people write them: 4,360 for 4.36e+03, "unknown" for nan. NULL
- * without memory. */
+/* A sentence with its numbers as people write them: 4,360 for 4.36e+03, "unknown" for nan. */
 char *plain_numbers(struct arena *arena, const char *sentence);
 
 #endif

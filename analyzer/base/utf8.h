@@ -28,7 +28,7 @@ bool utf8_is_control(u32 code);
  * has none. */
 const char *utf8_ascii_substitute(u32 code);
 
-/* A copy in valid UTF-8 with every invalid byte replaced. The caller frees; NULL without memory. */
+/* A copy in valid UTF-8 with every invalid byte replaced. The caller frees. */
 char *utf8_valid_copy(const char *text);
 
 #endif

@@ -24,27 +24,27 @@ static inline void *vector_more(void *at, u32 *room, size_t bytes) {
   return memory_resized(at, *room, bytes);
 }
 
-/* Makes room for one more element. Evaluates to true, like the next two: checked_memory.h ends the
- * program where there is none. */
+/* Makes room for one more element. */
 #define VECTOR_ROOM(vector)                                                                        \
-  ({                                                                                               \
+  do {                                                                                             \
     if ((vector)->n >= (vector)->room)                                                             \
       (vector)->at = vector_more((vector)->at, &(vector)->room, sizeof(*(vector)->at));            \
-    true;                                                                                          \
-  })
+  } while (0)
 
 /* Extends with zeroes so that `index` is there. */
 #define VECTOR_REACH(vector, index)                                                                \
-  ({                                                                                               \
+  do {                                                                                             \
     while ((vector)->n <= (index)) {                                                               \
       VECTOR_ROOM(vector);                                                                         \
       memset(&(vector)->at[(vector)->n++], 0, sizeof(*(vector)->at));                              \
     }                                                                                              \
-    true;                                                                                          \
-  })
+  } while (0)
 
 /* Appends. */
 #define VECTOR_PUSH(vector, ...)                                                                   \
-  (VECTOR_ROOM(vector) && ((vector)->at[(vector)->n++] = (__VA_ARGS__), true))
+  do {                                                                                             \
+    VECTOR_ROOM(vector);                                                                           \
+    (vector)->at[(vector)->n++] = (__VA_ARGS__);                                                   \
+  } while (0)
 
 #endif

@@ -70,8 +70,8 @@ static void list_runs(struct diffing *d, const u32 *shown) {
   }
 }
 
-int diff_sides(const struct diff_side *before, const struct diff_side *after,
-               struct results **shown) {
+void diff_sides(const struct diff_side *before, const struct diff_side *after,
+                struct results **shown) {
   u32 middle[2] = {middle_run(before), middle_run(after)};
   *shown = after->runs[middle[AFTER]];
   struct diffing d = {.sides = {before, after},
@@ -88,21 +88,19 @@ int diff_sides(const struct diff_side *before, const struct diff_side *after,
   out->after = name_of(d.arena, d.after);
   out->runs_before = before->n;
   out->runs_after = after->n;
-  int (*const parts[])(struct diffing *) = {
+  void (*const parts[])(struct diffing *) = {
       diff_steps,      diff_scalars,     diff_figures, diff_kernels, diff_collectives, diff_lines,
       diff_provenance, diff_determinism, diff_cause,   diff_explain, diff_findings};
   list_runs(&d, middle);
-  int error = 0;
-  for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]) && !error; i++)
-    error = parts[i](&d);
+  for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]); i++)
+    parts[i](&d);
   (*shown)->diff = out;
-  return error;
 }
 
-int diff_results(struct results *before, struct results *after) {
+void diff_results(struct results *before, struct results *after) {
   struct results *shown;
-  return diff_sides(&(struct diff_side){.runs = &before, .n = 1},
-                    &(struct diff_side){.runs = &after, .n = 1}, &shown);
+  diff_sides(&(struct diff_side){.runs = &before, .n = 1},
+             &(struct diff_side){.runs = &after, .n = 1}, &shown);
 }
 
 double diff_mean(const double *values, u32 n) {

@@ -24,12 +24,12 @@ struct diff_side {
 
 /* Compares the sides. *shown becomes the run of `after` whose median step is in the middle: what is
  * said of a single run is about that one, and its diff is filled in. Everything of both sides must
- * live as long as that is read. 0, or negative errno. */
-int diff_sides(const struct diff_side *before, const struct diff_side *after,
-               struct results **shown);
+ * live as long as that is read. */
+void diff_sides(const struct diff_side *before, const struct diff_side *after,
+                struct results **shown);
 
 /* One run each. */
-int diff_results(struct results *before, struct results *after);
+void diff_results(struct results *before, struct results *after);
 
 /* Of two sides by index. */
 enum { BEFORE = SIDE_BEFORE, AFTER = SIDE_AFTER };
@@ -43,20 +43,20 @@ struct diffing {
   u32 level_from, level_to; /* steps by whose values the runs' levels are compared */
 };
 
-/* Each 0 or negative errno. */
-int diff_steps(struct diffing *d);
-int diff_figures(struct diffing *d);
-int diff_kernels(struct diffing *d);
-int diff_collectives(struct diffing *d);
-int diff_lines(struct diffing *d);
-int diff_cause(struct diffing *d);
-int diff_explain(struct diffing *d);
-int diff_provenance(struct diffing *d);
-int diff_determinism(struct diffing *d);
-int diff_scalars(struct diffing *d);
-int diff_findings(struct diffing *d);
+/* The parts. */
+void diff_steps(struct diffing *d);
+void diff_figures(struct diffing *d);
+void diff_kernels(struct diffing *d);
+void diff_collectives(struct diffing *d);
+void diff_lines(struct diffing *d);
+void diff_cause(struct diffing *d);
+void diff_explain(struct diffing *d);
+void diff_provenance(struct diffing *d);
+void diff_determinism(struct diffing *d);
+void diff_scalars(struct diffing *d);
+void diff_findings(struct diffing *d);
 
-/* The step times of a run without warm-up, in order. The caller frees; NULL without memory. */
+/* The step times of a run without warm-up, in order. The caller frees. */
 double *diff_step_times(const struct results *r, u32 *n);
 
 /* The probability that the medians of two series differ so much if nothing changed, and half the

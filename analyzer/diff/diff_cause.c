@@ -113,13 +113,12 @@ static void drop_small_wait(struct diff_cause *cause, double enough) {
     cause->wait_before_ms = cause->wait_after_ms = NAN;
 }
 
-/* 1 where a rank is the cause, 0 where none is, or negative errno. */
-static int find_rank_cause(struct diffing *d, double enough) {
+/* Whether ranks are the cause. */
+static bool find_rank_cause(struct diffing *d, double enough) {
   struct diff_cause *cause = &d->out->cause;
   u32 n_ranks = d->after->n_ranks, odd = 0;
   struct change *changes = memory_zeroed(size_sum(n_ranks, 1), sizeof(*changes));
   double *scratch = memory_array(size_sum(n_ranks, 1), sizeof(*scratch));
-  int status = 0;
   for (size_t part = 0; !odd && part < sizeof(own_parts) / sizeof(own_parts[0]); part++) {
     u32 n = 0;
     for (u32 i = 0; i < n_ranks; i++) {
@@ -141,7 +140,6 @@ static int find_rank_cause(struct diffing *d, double enough) {
       cause->after_ms += changes[i].after / odd;
     }
     cause->text = describe_ranks_changed(d, cause, enough);
-    status = 1;
     cause->wait_before_ms = peers_wait_ms(d->sides[BEFORE], cause);
     cause->wait_after_ms = peers_wait_ms(d->sides[AFTER], cause);
     drop_small_wait(cause, enough);
@@ -150,7 +148,7 @@ static int find_rank_cause(struct diffing *d, double enough) {
   }
   free(changes);
   free(scratch);
-  return status;
+  return odd > 0;
 }
 
 /* The names of the parts of a step for the case that all ranks changed alike, in the order in which
@@ -236,20 +234,18 @@ static void noise_of_ranks(struct diffing *d) {
 
 /* A rank may have become slower beyond noise although the steps, which vary by more than it costs,
  * have not: then it is mentioned. A part of all ranks is a figure like others. */
-int diff_cause(struct diffing *d) {
+void diff_cause(struct diffing *d) {
   struct diff_result *out = d->out;
   double change_ms = out->step_after_ms - out->step_before_ms;
   bool beyond = out->step_p_value < DIFF_SIGNIFICANCE;
   if (isnan(out->step_p_value) || (!beyond && !d->several) ||
       fabs(out->step_change) < (beyond ? DIFF_LEAST_CHANGE : WORTH_MENTIONING))
-    return 0;
-  int status = find_rank_cause(d, CAUSE_SHARE * change_ms);
-  if (status > 0 && d->several) {
+    return;
+  bool of_ranks = find_rank_cause(d, CAUSE_SHARE * change_ms);
+  if (of_ranks && d->several)
     noise_of_ranks(d);
-    status = 0;
-  } else if (status == 0 && beyond)
+  else if (!of_ranks && beyond)
     find_common_cause(d, CAUSE_SHARE * change_ms);
-  if (status >= 0 && !beyond && !(out->cause.p_value < DIFF_SIGNIFICANCE))
+  if (!beyond && !(out->cause.p_value < DIFF_SIGNIFICANCE))
     out->cause = diff_none.cause;
-  return status < 0 ? status : 0;
 }

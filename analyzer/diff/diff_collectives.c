@@ -44,7 +44,7 @@ static void add_run(struct diff_result *out, const struct results *r, bool later
   }
 }
 
-int diff_collectives(struct diffing *d) {
+void diff_collectives(struct diffing *d) {
   struct diff_result *out = d->out;
   size_t most = (size_t)d->before->n_collectives + d->after->n_collectives + 1;
   out->collectives = arena_array(d->arena, most, sizeof(*out->collectives));
@@ -52,5 +52,4 @@ int diff_collectives(struct diffing *d) {
   add_run(out, d->before, false);
   for (u32 i = 0; i < out->n_collectives; i++)
     out->collectives[i].change = out->collectives[i].after_ms / out->collectives[i].before_ms - 1;
-  return 0;
 }

@@ -82,7 +82,7 @@ static bool all_request(const struct diffing *d, const struct setting *setting) 
   return true;
 }
 
-int diff_determinism(struct diffing *d) {
+void diff_determinism(struct diffing *d) {
   char *list = NULL;
   for (size_t i = 0; i < sizeof(settings) / sizeof(settings[0]); i++)
     if (all_request(d, &settings[i]))
@@ -90,5 +90,4 @@ int diff_determinism(struct diffing *d) {
   if (all_request(d, NULL))
     list = arena_printf(d->arena, "%s%sthe command line", list ? list : "", list ? ", " : "");
   d->out->determinism = list;
-  return 0;
 }

@@ -68,14 +68,13 @@ static void add_collectives(struct candidates *c) {
   }
 }
 
-int diff_explain(struct diffing *d) {
+void diff_explain(struct diffing *d) {
   struct diff_result *out = d->out;
   struct candidates c = {d, out->step_after_ms - out->step_before_ms};
   out->explained_by = arena_array(d->arena, (size_t)3 * MOST_NAMED, sizeof(*out->explained_by));
   if (!(out->step_p_value < DIFF_SIGNIFICANCE) || fabs(out->step_change) < DIFF_LEAST_CHANGE)
-    return 0;
+    return;
   add_lines(&c);
   add_kernels(&c);
   add_collectives(&c);
-  return 0;
 }

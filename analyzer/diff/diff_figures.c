@@ -312,7 +312,7 @@ static void set_verdicts(struct diffing *d) {
   }
 }
 
-int diff_figures(struct diffing *d) {
+void diff_figures(struct diffing *d) {
   struct comparison c = {.d = d};
   bool stepped = true, whole = true;
   for (u32 side = BEFORE; side <= AFTER; side++)
@@ -332,5 +332,4 @@ int diff_figures(struct diffing *d) {
   add_rows(&c);
   arena_release(&c.scratch);
   set_verdicts(d);
-  return 0;
 }

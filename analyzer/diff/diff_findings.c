@@ -345,7 +345,7 @@ static void diff_rule_results(struct diffing *d) {
                    describe_repetition(d)));
 }
 
-int diff_findings(struct diffing *d) {
+void diff_findings(struct diffing *d) {
   static void (*const rules[])(struct diffing *) = {
 #define F(group, name, rule, ...) diff_rule_##rule,
       TSCOPE_DIFF_FINDINGS(F)
@@ -354,5 +354,4 @@ int diff_findings(struct diffing *d) {
   d->out->findings = arena_array(d->arena, ROOM, sizeof(*d->out->findings));
   for (size_t i = 0; i < sizeof(rules) / sizeof(rules[0]); i++)
     rules[i](d);
-  return 0;
 }

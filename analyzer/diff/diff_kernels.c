@@ -70,7 +70,7 @@ static void finish_row(struct diff_kernel *k, bool all_before, bool all_after) {
     k->after_count = k->after_ms = NAN;
 }
 
-int diff_kernels(struct diffing *d) {
+void diff_kernels(struct diffing *d) {
   struct diff_result *out = d->out;
   size_t most = 0;
   bool known[2] = {false, false};
@@ -80,7 +80,7 @@ int diff_kernels(struct diffing *d) {
       known[side] |= d->sides[side]->runs[i]->n_kernels > 0;
     }
   if (!known[BEFORE] || !known[AFTER])
-    return 0;
+    return;
   struct diff_kernel *rows = arena_array(d->arena, size_sum(most, 1), sizeof(*rows));
   bool per_step = out->kernels_per == KERNELS_PER_STEP;
   u32 n = 0;
@@ -107,5 +107,4 @@ int diff_kernels(struct diffing *d) {
   }
   qsort(rows, out->n_kernels, sizeof(*rows), by_weight);
   out->kernels = rows;
-  return 0;
 }

@@ -123,7 +123,7 @@ static u32 gather_parts(const struct diffing *d, struct part *parts, bool known[
   return n;
 }
 
-int diff_lines(struct diffing *d) {
+void diff_lines(struct diffing *d) {
   struct diff_result *out = d->out;
   size_t most = 0, runs = size_sum(d->sides[BEFORE]->n, d->sides[AFTER]->n);
   for (u32 side = BEFORE; side <= AFTER; side++)
@@ -149,5 +149,4 @@ int diff_lines(struct diffing *d) {
   }
   free(parts);
   free(values);
-  return 0;
 }

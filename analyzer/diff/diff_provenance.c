@@ -180,12 +180,12 @@ static void compare_numbers(struct diffing *d, const char *what, u32 before, u32
   add_fact(d, what, NULL, was, is);
 }
 
-int diff_provenance(struct diffing *d) {
+void diff_provenance(struct diffing *d) {
   const struct model *before = d->before->model, *after = d->after->model;
   d->out->facts_known = 0;
   compare_numbers(d, "ranks found", before->n_ranks, after->n_ranks);
   if (!before->n_ranks || !after->n_ranks)
-    return 0;
+    return;
   for (u32 key = 0; key < 32; key++) {
     if (!keys[key] || !is_compared(key))
       continue;
@@ -197,5 +197,4 @@ int diff_provenance(struct diffing *d) {
       compare(d, key, NULL);
     }
   }
-  return 0;
 }

@@ -155,8 +155,7 @@ double diff_bits(const struct model *before, const struct model *after, const ch
   return first;
 }
 
-int diff_scalars(struct diffing *d) {
+void diff_scalars(struct diffing *d) {
   choose_level_steps(d);
   compare_models(d->arena, d->before->model, d->after->model, &d->out->scalars, &d->out->n_scalars);
-  return 0;
 }

@@ -78,7 +78,7 @@ static enum step_verdict judge_steps(struct diffing *d) {
   return out->step_change > 0 ? STEPS_SLOWER : STEPS_FASTER;
 }
 
-int diff_steps(struct diffing *d) {
+void diff_steps(struct diffing *d) {
   struct diff_result *out = d->out;
   double *before = medians_of(d->sides[BEFORE]), *after = medians_of(d->sides[AFTER]);
   u32 n_before = d->sides[BEFORE]->n, n_after = d->sides[AFTER]->n;
@@ -103,5 +103,4 @@ int diff_steps(struct diffing *d) {
   out->verdict = judge_steps(d);
   free(before);
   free(after);
-  return 0;
 }

@@ -32,7 +32,7 @@ bool bounds_by_period(const struct model *model, struct rank_bounds *bounds, dou
                       unsigned threads);
 
 /* Bounds of a rank on its GPU, from those on its host: there a step is over when the collectives
- * that were launched before are over. False if memory ran out. */
+ * that were launched before are over. */
 void bounds_on_gpu(const struct rank_events *events, struct rank_bounds *bounds);
 
 #endif

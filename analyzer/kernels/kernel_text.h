@@ -5,13 +5,11 @@
 #ifndef TSCOPE_KERNEL_TEXT_H
 #define TSCOPE_KERNEL_TEXT_H
 
-/* The whole demangled name; a copy of `name` if it is not mangled. The caller frees it; NULL when
- * there is no memory. */
+/* The whole demangled name; a copy of `name` if it is not mangled. The caller frees it. */
 char *kernel_demangle(const char *name);
 
 /* What the patterns of categories.def are matched against: the name without its return type and
- * parameters, and without "(anonymous namespace)::". The caller frees it; NULL when there is no
- * memory. */
+ * parameters, and without "(anonymous namespace)::". The caller frees it. */
 char *kernel_strip(const char *demangled);
 
 /* A stripped name, taken apart: "cuda::cast<4, float>" has the scope "cuda", the function "cast"
@@ -21,7 +19,7 @@ struct kernel_parts {
   const char *scope, *function, *arguments; /* empty where there is none */
 };
 
-/* Returns what holds the parts, to be freed; NULL when there is no memory. */
+/* Returns what holds the parts, to be freed. */
 char *kernel_split(const char *stripped, struct kernel_parts *parts);
 
 /* Writes a stripped name for people into `out` of KERNEL_SHORT + 1 bytes: without namespaces, and

@@ -37,12 +37,11 @@ struct kernel {
 struct kernel_names;
 
 /* `file` adds patterns, NULL for none. NULL, with a line that says what to do in `why`, if it
- * cannot be read, a line of it is bad, or there is no memory. */
+ * cannot be read, or a line of it is bad. */
 struct kernel_names *kernel_names_new(const char *file, char *why, size_t why_bytes);
 void kernel_names_free(struct kernel_names *names);
 
-/* What is known of a kernel of this name, mangled or not; lives as long as `names`. NULL only when
- * there is no memory. */
+/* What is known of a kernel of this name, mangled or not; lives as long as `names`. */
 const struct kernel *kernel_lookup(struct kernel_names *names, const char *name);
 
 /* The category alone; KERNEL_OTHER where nothing is known. */

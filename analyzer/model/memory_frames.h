@@ -16,7 +16,7 @@ struct memory_frames {
 };
 
 /* Index of the frame `name` that `caller` called (0: it is the outermost), made if there is none.
- * `name` is kept, not copied. The caller's index if there are too many; 0 if there is no memory. */
+ * `name` is kept, not copied. The caller's index if there are too many. */
 u32 memory_frames_find_or_add(struct memory_frames *frames, u32 caller, const char *name, bool own);
 
 /* Puts them into the history, in `arena`, and frees the rest. */

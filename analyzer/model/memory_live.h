@@ -23,7 +23,7 @@ struct live_set {
   u32 room, n;
 };
 
-/* Adds a block; replaces one with the same address. False if there is no memory. */
+/* Adds a block; replaces one with the same address. */
 void live_put(struct live_set *set, struct live_block block);
 
 const struct live_block *live_find(const struct live_set *set, u64 address);

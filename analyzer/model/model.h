@@ -460,7 +460,7 @@ struct model_options {
   void *joiner;
 };
 
-/* An empty model: no ranks, no facts. NULL if there is no memory. */
+/* An empty model: no ranks, no facts. */
 struct model *model_new(void);
 void model_free(struct model *model);
 

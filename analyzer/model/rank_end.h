@@ -36,8 +36,8 @@ struct rank_clock;
 struct arena;
 
 /* Fills in what the header and the retained records say, with instants on the process's own clock.
- * False if memory ran out. */
-bool rank_end_read(struct rank_end *end, const struct tscope_file_header *header,
+ */
+void rank_end_read(struct rank_end *end, const struct tscope_file_header *header,
                    const struct rank_events *events, struct arena *arena);
 void rank_end_place(struct rank_end *end, const struct rank_clock *clock);
 

@@ -43,7 +43,7 @@ struct top_page {
 const char *top_sort_name(enum top_sort sort);
 enum top_sort top_sort_find(const char *name); /* TOP_SORT_AUTO for what is none */
 
-/* The ranks in the order of the page, as indices. In the view's arena; NULL without memory. */
+/* The ranks in the order of the page, as indices. In the view's arena. */
 u32 *top_order(struct live_view *view, enum top_sort sort);
 
 /* Writes the page. `view` is NULL while there is none. */

@@ -5,7 +5,7 @@
 #include "analyses/analysis.h"
 #include "kernels/kernels.h"
 
-/* The name of what ran on the device, or a word for its kind. NULL if memory ran out. */
+/* The name of what ran on the device, or a word for its kind. */
 const struct kernel *kernel_of_span(const struct analysis *a, const struct timeline *timeline,
                                     const struct span *span);
 

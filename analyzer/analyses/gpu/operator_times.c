@@ -48,7 +48,6 @@ struct operator_sums {
   struct operator_sequences sequences;
 };
 
-/* NULL when there is no memory. */
 static struct pair *pair_at(struct pairs *pairs, u32 operator, u32 kernel) {
   u64 key = ((u64) operator<< 32 | kernel) + 1;
   if (pairs->n >= pairs->room / 2) {
@@ -497,7 +496,7 @@ static int most_sequence_first(const void *left, const void *right) {
   return order ? order : strcmp(a->kernels, b->kernels);
 }
 
-/* "gemm → add ×3 → and 7 more". NULL without memory. */
+/* "gemm → add ×3 → and 7 more". */
 static char *describe_sequence(struct arena *arena, const struct operator_sequence *sequence) {
   u32 kept = sequence->n < SEQUENCE_KERNELS ? sequence->n : SEQUENCE_KERNELS;
   char *words = arena_text(arena, "");

@@ -47,7 +47,7 @@ bool graph_waits_for_others(const struct graph *g, u32 rank);
 /* wait_list.c: fills the list of `waits`. */
 void waits_list(const struct graph *g, struct waits *waits);
 
-/* The ranks in a call. NULL without memory. */
+/* The ranks in a call. */
 u32 *graph_members_in(const struct graph *g, u32 blocked, u32 *n);
 
 #endif

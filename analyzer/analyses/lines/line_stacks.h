@@ -17,7 +17,6 @@ struct stack_cost {
 
 struct line_tree;
 
-/* NULL when there is no memory. */
 struct line_tree *line_tree_new(void);
 void line_tree_free(struct line_tree *tree);
 

@@ -62,7 +62,7 @@ void sampled_lines_summarise(struct analysis *a);
 
 struct sampled_line;
 
-/* part_lines.c: a part in words, without its times; NULL without memory. */
+/* part_lines.c: a part in words, without its times. */
 struct sampled_line *line_of_part(struct analysis *a, const struct sampled_part *part);
 
 /* slow_parts.c: for each rank, the part of the program that takes longer there than on its peers;

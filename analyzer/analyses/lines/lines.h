@@ -62,8 +62,7 @@ u32 line_key(const char *file, u32 line, const char *function);
  */
 u32 line_of_span(const struct timeline *timeline, const struct span *span);
 
-/* The part of a file's path that distinguishes it, with a line. In the results' arena; NULL without
- * memory. */
+/* The part of a file's path that distinguishes it, with a line. In the results' arena. */
 char *line_place(struct analysis *a, const char *file, u32 line, const char *function);
 
 #endif

@@ -177,7 +177,6 @@ static bool is_among(const char *word, const char *words) {
   return false;
 }
 
-/* False when memory ran out. */
 enum { MOST_TAGS_TEXT = 40 };
 
 static void add_choice(struct analysis *a, const char *word, const char **words) {

@@ -29,8 +29,7 @@ const char *path_labels_find(struct path_labels *labels, u32 number, bool *is_ke
 /* What the sampled paths are made of, by name, and what they crossed. */
 void path_labels_report(struct analysis *a, double steps);
 
-/* A label in words: whole, and shortened for people. In the analysis' arena; NULL when there is no
- * memory. */
+/* A label in words: whole, and shortened for people. In the analysis' arena. */
 const char *path_label_name(struct analysis *a, u32 label, const char **shortened);
 
 /* Adds a change that takes away all kernels that `is` says are meant. In the analysis' arena. */

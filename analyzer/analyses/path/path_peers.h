@@ -18,7 +18,7 @@ void peers_compare(struct peers *p, const struct sample_graph *g);
 void peers_free(struct peers *p);
 
 /* What is left if several ranks are together as fast as the median of all others; to be freed by
- * the caller. NULL without memory. */
+ * the caller. */
 float *peers_compare_group(const struct peers *p, const struct sample_graph *g, const bool *group);
 
 #endif

@@ -23,8 +23,7 @@ void step_paths_add_rank(struct step_paths *paths, const struct timeline *timeli
  * there are none if no rank has the row. */
 void step_paths_walk(struct step_paths *paths, u32 row, struct path_segment **segments, u32 *n);
 
-/* A segment's label in words, shortened for people; lives as long as the paths. NULL when out of
- * memory. */
+/* A segment's label in words, shortened for people; lives as long as the paths. */
 const char *step_paths_name(struct step_paths *paths, u32 label);
 
 #endif

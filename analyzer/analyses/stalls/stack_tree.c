@@ -101,7 +101,7 @@ static int by_u32(const void *left, const void *right) {
   return a < b ? -1 : a > b;
 }
 
-/* The ranks of a range, sorted, each once. NULL without memory. */
+/* The ranks of a range, sorted, each once. */
 static u32 *ranks_of(struct tree_builder *g, u32 first, u32 n, u32 *n_ranks) {
   u32 *ranks = arena_array(g->arena, size_sum(n, 1), sizeof(*ranks));
   *n_ranks = 0;

@@ -35,11 +35,11 @@ struct stack_line {
   char *text;
 };
 
-/* The tree as lines, at most `most`; *n is how many. NULL without memory. */
+/* The tree as lines, at most `most`; *n is how many. */
 struct stack_line *stack_tree_lines(struct arena *arena, const struct stack_tree *tree, u32 most,
                                     u32 *n);
 
-/* "train.py:120" of a frame. NULL without memory. */
+/* "train.py:120" of a frame. */
 char *stack_place(struct arena *arena, const struct call_frame *frame);
 
 #endif

@@ -91,7 +91,7 @@ static const struct rank_stall *last_stall(const struct analysis *a, const struc
   return in_order || !soon ? NULL : stall;
 }
 
-/* The last stall of each rank, by index of the model. NULL without memory. */
+/* The last stall of each rank, by index of the model. */
 static const struct rank_stall **last_stalls(struct analysis *a) {
   const struct model *model = a->model;
   const struct rank_stall **last =

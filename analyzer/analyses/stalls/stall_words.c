@@ -112,7 +112,7 @@ static enum stall_doing stall_doing_of(const struct rank_stall *stall,
                                              : STALL_UNKNOWN;
 }
 
-/* "read of pipe:[12], asleep in anon_pipe_read". NULL if nothing is known, or without memory. */
+/* "read of pipe:[12], asleep in anon_pipe_read". NULL if nothing is known. */
 static char *describe_system_call(struct arena *arena, const struct stalled_thread *thread) {
   const char *state = describe_state(thread);
   if (!state && !thread->call)
@@ -182,7 +182,7 @@ static char *describe_gil_holder(struct arena *arena, const struct rank_stall *s
 }
 
 /* "NCCL reports of dp: remote process exited or ...", for the first errors. NULL if there is no
- * error, or without memory. */
+ * error. */
 static char *describe_nccl(struct arena *arena, const struct rank_stall *stall) {
   enum { MOST = 2 };
   char *text = NULL;

@@ -74,7 +74,7 @@ void turns_find(struct analysis *a, struct step_extras *extras, struct arena *sc
 /* What the content is called in the report. */
 const char *describe_content(u8 content);
 
-/* "steps 20, 40, 60 and 2 more", of numbers in the run. NULL when out of memory. */
+/* "steps 20, 40, 60 and 2 more", of numbers in the run. */
 const char *describe_steps(struct arena *arena, const double *step, u32 n);
 
 /* Whether a step belongs to a period. */

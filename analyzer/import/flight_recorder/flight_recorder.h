@@ -52,8 +52,7 @@ struct dump_group {
 
 typedef VECTOR(struct dump_group) dump_groups;
 
-/* A copy of a dump's text that stays valid after the dump is freed. NULL only without memory;
- * `text` may be NULL. */
+/* A copy of a dump's text that stays valid after the dump is freed. NULL of NULL. */
 const char *draft_keep_text(struct draft *draft, const char *text, size_t n);
 
 /* dump_groups.c */

@@ -79,7 +79,7 @@ static void grow_places(struct finding_lines *f) {
   f->n_place_slots = n;
 }
 
-/* Index of a function called from another; INDEX_NONE without memory. */
+/* Index of a function called from another. */
 static u32 place_of(struct finding_lines *f, u32 name, u32 outer) {
   struct place wanted = {name, outer};
   grow_places(f);

@@ -58,7 +58,7 @@ struct kineto_names {
   struct kernel_names *kernel_names; /* NULL: the built-in table */
 };
 
-/* Number of a name, 0 for the empty one; UINT32_MAX when there is no memory. */
+/* Number of a name, 0 for the empty one. */
 u32 kineto_name_of(struct kineto_names *names, struct json_text text);
 
 /* What the kernel of that name communicates. */

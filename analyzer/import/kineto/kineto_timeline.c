@@ -307,7 +307,7 @@ static int by_target(const void *left, const void *right) {
 static void link_spin(struct making *m, const struct kineto_calls *calls, u32 item) {
   u32 call = kineto_call_of(calls, m->trace->items.at[item].correlation);
   u32 host = call == INDEX_NONE ? INDEX_NONE : m->span_of[call];
-  if (!(host == INDEX_NONE)) {
+  if (host != INDEX_NONE) {
     add_edge(m, m->timeline->spans[host].link, m->span_of[item], EDGE_SYNC);
   }
 }

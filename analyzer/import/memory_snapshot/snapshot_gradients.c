@@ -65,7 +65,7 @@ static void look_at_event(struct search *s, u32 index) {
     keep_all(s);
     return;
   }
-  if (!(category != ALLOCATION_BACKWARD)) {
+  if (category == ALLOCATION_BACKWARD) {
     live_put(&s->backward, (struct live_block){.address = event->address, .source = index});
   }
 }

@@ -52,7 +52,7 @@ int load_modules(struct import *import, const struct input *inputs, u32 n) {
   if (error)
     return error;
   import->model->modules = stats;
-  if (!(n == 1)) {
+  if (n != 1) {
     model_note(import->model, "module statistics come from %s; %u more such files were skipped",
                stats->path, n - 1);
   }

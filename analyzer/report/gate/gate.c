@@ -57,7 +57,9 @@ static bool read_line(struct gate *gate, const char *path, unsigned number, char
     snprintf(why, why_bytes, "%s:%u: %s wants %s, not '%s'", path, number, word, wanted, rest);
   rule.file = path;
   rule.line = number;
-  return !wanted && VECTOR_PUSH(&gate->rules, rule);
+  if (!wanted)
+    VECTOR_PUSH(&gate->rules, rule);
+  return !wanted;
 }
 
 int gate_read_file(struct gate *gate, const char *path, char *why, size_t why_bytes) {

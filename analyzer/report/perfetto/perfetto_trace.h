@@ -100,7 +100,7 @@ u64 perfetto_track(struct perfetto_trace *trace, u32 sequence, const struct perf
 /* Announces the names of annotations. Returns the sequence's number. */
 u32 perfetto_sequence(struct perfetto_trace *trace);
 
-/* Text as a trace can hold it: valid UTF-8, not endless. The caller frees; NULL without memory. */
+/* Text as a trace can hold it: valid UTF-8, not endless. The caller frees. */
 enum { PERFETTO_NAME_BYTES = 256, PERFETTO_TEXT_BYTES = 64 * 1024 };
 char *perfetto_text(const char *text, size_t most);
 

@@ -41,7 +41,7 @@ int sqlite_write_detail(struct sqlite_run *run);
 /* What was left out, once all is written. */
 void sqlite_write_left_out(struct sqlite_run *run);
 
-/* The id of a name, which is added if it is new; 0 when out of memory. */
+/* The id of a name, which is added if it is new. */
 i64 sqlite_name(struct sqlite_writer *writer, struct sqlite_names *names,
                 const struct shown_name *name);
 void sqlite_names_release(struct sqlite_names *names);

@@ -47,7 +47,7 @@ struct table {
 #define TABLE_PLAIN ((size_t)-1)
 #define TABLE_COLUMNS(columns) (columns), sizeof(columns) / sizeof((columns)[0])
 
-/* Writes titles and rows, indented. Writes nothing when there is no memory. */
+/* Writes titles and rows, indented. */
 void table_print(struct pen *pen, const struct table *table, const void *rows, unsigned n_rows,
                  unsigned indent);
 

@@ -41,8 +41,7 @@ struct collector {
   u32 damaged, cut, missing;
 };
 
-/* Keeps the record if it defines something; running totals go to `out` at once. False when memory
- * ran out. */
+/* Keeps the record if it defines something; running totals go to `out` at once. */
 void collector_add(struct collector *into, const struct tscope_record *record);
 
 /* Makes out->info from what was collected so far. */

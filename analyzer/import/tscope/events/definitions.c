@@ -214,7 +214,7 @@ static int collect(struct collector *into, const struct trace_file *file) {
   return result;
 }
 
-/* Copies a vector into the arena as out->field; evaluates to false when there is no memory. */
+/* Copies a vector into the arena as out->field. */
 #define COPY_LIST(into, where, vector, field, count)                                               \
   ({                                                                                               \
     (into)->out->field = arena_array((where), size_sum((vector)->n, 1), sizeof(*(vector)->at));    \

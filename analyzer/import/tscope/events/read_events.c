@@ -122,18 +122,17 @@ static void read_run(struct reading *reading, const struct tscope_record *record
                                                .op = op});
 }
 
-/* A string that is kept; NULL for none. False when memory ran out. */
-static bool intern_string(struct reading *reading, u32 string, const char **word) {
+/* A string that is kept; NULL for none. */
+static const char *intern_string(struct reading *reading, u32 string) {
   const char *text = definition_string(reading->events->definitions, string);
-  *word = NULL;
   if (!text)
-    return true;
+    return NULL;
   if (!reading->words[string])
     reading->words[string] = arena_text(&reading->events->arena, text);
-  return (*word = reading->words[string]) != NULL;
+  return reading->words[string];
 }
 
-static bool read_inside(struct reading *reading, const struct tscope_record *record, u64 time) {
+static void read_inside(struct reading *reading, const struct tscope_record *record, u64 time) {
   const struct tscope_collective_inside_record *inside = (const void *)record;
   struct interval span = span_of(reading, record, time);
   struct rank_inside item = {.start = span.start,
@@ -144,10 +143,10 @@ static bool read_inside(struct reading *reading, const struct tscope_record *rec
                              .seq = inside->seq,
                              .call = INDEX_NONE,
                              .channels = inside->channels,
-                             .op = (u8)record->tag};
-  return intern_string(reading, inside->algorithm, &item.algorithm) &&
-         intern_string(reading, inside->protocol, &item.protocol) &&
-         VECTOR_PUSH(&reading->events->insides, item);
+                             .op = (u8)record->tag,
+                             .algorithm = intern_string(reading, inside->algorithm),
+                             .protocol = intern_string(reading, inside->protocol)};
+  VECTOR_PUSH(&reading->events->insides, item);
 }
 
 /* "ring, zero CTAs": the words of NCCL_CTA_POLICY_... */
@@ -160,7 +159,7 @@ static const char *asked_text(struct reading *reading, const char *algorithm, u3
   return arena_printf(&reading->events->arena, "%s, %s", algorithm, word);
 }
 
-static bool read_config(struct reading *reading, const struct tscope_record *record, u64 time) {
+static void read_config(struct reading *reading, const struct tscope_record *record, u64 time) {
   const struct tscope_collective_config_record *config = (const void *)record;
   i64 start = chunk_ns(&reading->clock, time);
   struct rank_inside item = {.start = start,
@@ -170,11 +169,8 @@ static bool read_config(struct reading *reading, const struct tscope_record *rec
                              .call = INDEX_NONE,
                              .op = (u8)record->tag,
                              .user_tag = config->user_tag};
-  const char *algorithm;
-  if (!intern_string(reading, config->algorithm, &algorithm))
-    return false;
-  item.asked = asked_text(reading, algorithm, config->cta_policy);
-  return VECTOR_PUSH(&reading->events->insides, item);
+  item.asked = asked_text(reading, intern_string(reading, config->algorithm), config->cta_policy);
+  VECTOR_PUSH(&reading->events->insides, item);
 }
 
 static void read_phase(struct reading *reading, const struct tscope_record *record, u64 time) {
@@ -197,9 +193,8 @@ static void read_scalar(struct reading *reading, const struct tscope_record *rec
                              .step = scalar->step,
                              .name = definition_string(events->definitions, scalar->name)};
   memcpy(&item.value, &scalar->bits, sizeof(item.value));
-  if (item.name) {
+  if (item.name)
     item.name = arena_text(&events->arena, item.name);
-  }
   VECTOR_PUSH(&events->scalars, item);
 }
 
@@ -207,9 +202,8 @@ void add_memory_device(struct rank_events *events, u16 device) {
   for (u32 i = 0; i < events->memory_devices.n; i++)
     if (events->memory_devices.at[i] == device)
       return;
-  if (!(events->memory_devices.n >= MOST_MEMORY_DEVICES)) {
+  if (events->memory_devices.n < MOST_MEMORY_DEVICES)
     VECTOR_PUSH(&events->memory_devices, device);
-  }
 }
 
 static void read_gpu_clock(struct reading *reading, const struct tscope_record *record, u64 time) {
@@ -235,116 +229,119 @@ static void read_gpu_overhead(struct reading *reading, const struct tscope_recor
   *most = ns > *most ? ns : *most;
 }
 
-static bool read_record(struct reading *reading, const struct tscope_record *record, u64 time) {
+static void read_record(struct reading *reading, const struct tscope_record *record, u64 time) {
   struct rank_events *events = reading->events;
   switch (record->type) {
   case TSCOPE_REC_COLLECTIVE:
     read_call(reading, record, time);
-    return true;
+    return;
   case TSCOPE_REC_GRAPH:
   case TSCOPE_REC_GRAPH_BODY:
   case TSCOPE_REC_GRAPH_CHILD:
   case TSCOPE_REC_GRAPH_COLLECTIVE:
     graph_replays_add_record(&reading->graphs, events, record,
                              (struct interval){chunk_ns(&reading->clock, time), NS_UNKNOWN}, 0);
-    return true;
+    return;
   case TSCOPE_REC_GRAPH_REPLAY:
     graph_replays_add_record(&reading->graphs, events, record, span_of(reading, record, time),
                              reading->thread);
-    return true;
+    return;
   case TSCOPE_REC_COLLECTIVE_RUN:
     read_run(reading, record, time);
-    return true;
+    return;
   case TSCOPE_REC_COLLECTIVE_INSIDE:
-    return read_inside(reading, record, time);
+    read_inside(reading, record, time);
+    return;
   case TSCOPE_REC_COLLECTIVE_CONFIG:
-    return read_config(reading, record, time);
+    read_config(reading, record, time);
+    return;
   case TSCOPE_REC_PHASE:
     read_phase(reading, record, time);
-    return true;
+    return;
   case TSCOPE_REC_SCALAR:
     read_scalar(reading, record, time);
-    return true;
+    return;
   case TSCOPE_REC_CALL_SITE: {
     i64 start = chunk_ns(&reading->clock, time);
     u64 stack = ((const struct tscope_call_site_record *)(const void *)record)->stack;
     struct rank_site site = {start, start, stack, reading->thread, record->tag};
     VECTOR_PUSH(&events->sites, site);
-    return true;
+    return;
   }
   case TSCOPE_REC_LINE_SAMPLE:
     read_line_sample(reading, (const void *)record);
-    return true;
+    return;
   case TSCOPE_REC_LINE_SAMPLING:
     read_line_sampling(reading, (const void *)record);
-    return true;
+    return;
   case TSCOPE_REC_GPU_CLOCK:
     read_gpu_clock(reading, record, time);
-    return true;
+    return;
   case TSCOPE_REC_SCHEDULING:
     read_look(events, (const void *)record);
-    return true;
+    return;
   case TSCOPE_REC_GPU_ANCHOR: {
     u64 error = ((const struct tscope_gpu_anchor_record *)(const void *)record)->error_ns;
     if (error > events->gpu_event_error_ns)
       events->gpu_event_error_ns = error;
-    return true;
+    return;
   }
   case TSCOPE_REC_GPU_OVERHEAD:
     read_gpu_overhead(reading, record);
-    return true;
+    return;
   case TSCOPE_REC_GROUP: {
     const struct tscope_group_record *group = (const void *)record;
     struct interval span = span_of(reading, record, time);
     bool failed = record->tag == TSCOPE_GROUP_SIMULATED || is_failure(span, group->result);
     VECTOR_PUSH(&events->groups,
                 (struct rank_group){span.start, span.end, group->group, reading->thread, failed});
-    return true;
+    return;
   }
   case TSCOPE_REC_FAILED_CALL: {
     const struct tscope_failed_call_record *call = (const void *)record;
     i64 at = chunk_ns(&reading->clock, time);
     if (events->failed.what && at < events->failed.time)
-      return true;
+      return;
     events->failed.time = at;
     events->failed.result = call->result;
     events->failed.whose = (u8)record->tag;
-    return intern_string(reading, call->what, &events->failed.what);
+    events->failed.what = intern_string(reading, call->what);
+    return;
   }
   case TSCOPE_REC_COMM_WAIT: {
     const struct tscope_comm_wait_record *wait = (const void *)record;
     struct interval span = span_of(reading, record, time);
     VECTOR_PUSH(&events->waits, (struct rank_wait){span.start, span.end, wait->comm, wait->seq,
                                                    INDEX_NONE, reading->thread});
-    return true;
+    return;
   }
   case TSCOPE_REC_THREAD_CPU: {
     const struct tscope_thread_cpu_record *cpu = (const void *)record;
     VECTOR_PUSH(&events->cpu_times,
                 (struct rank_cpu){chunk_ns(&reading->clock, time), cpu->cpu_ns, reading->thread});
-    return true;
+    return;
   }
   case TSCOPE_REC_STEP_RANGE: {
     const struct tscope_step_range_record *range = (const void *)record;
     struct interval span = span_of(reading, record, time);
     VECTOR_PUSH(&events->step_ranges,
                 (struct rank_step_range){span.start, span.end, range->number, reading->thread});
-    return true;
+    return;
   }
   case TSCOPE_REC_STEP: {
     const struct tscope_step_record *mark = (const void *)record;
     VECTOR_PUSH(&events->marks, (struct rank_mark){chunk_ns(&reading->clock, time), mark->step});
-    return true;
+    return;
   }
   case TSCOPE_REC_MEMORY:
     add_memory_device(events, record->tag);
-    return true;
+    return;
   default:
-    return true;
+    return;
   }
 }
 
-static bool read_retained_chunk(struct reading *reading, const struct trace_chunk *chunk) {
+static void read_retained_chunk(struct reading *reading, const struct trace_chunk *chunk) {
   struct trace_cursor cursor = trace_records(chunk);
   for (const struct tscope_record *record; (record = trace_next(&cursor));) {
     u64 time = trace_time(&cursor, record);
@@ -352,10 +349,8 @@ static bool read_retained_chunk(struct reading *reading, const struct trace_chun
                  record->type != TSCOPE_REC_LINE_SAMPLE;
     if (event)
       extend_time_range(reading->events, chunk_ns(&reading->clock, time));
-    if (!read_record(reading, record, time))
-      return false;
+    read_record(reading, record, time);
   }
-  return true;
 }
 
 static int read_chunk(void *user, const struct trace_chunk *chunk) {

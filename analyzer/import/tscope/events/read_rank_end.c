@@ -13,20 +13,19 @@ static i64 tick_ns(const struct rank_events *events, u64 ticks) {
 }
 
 /* "function\nline\nfile" */
-static bool read_place(struct rank_end *end, const struct tscope_file_header *header,
+static void read_place(struct rank_end *end, const struct tscope_file_header *header,
                        struct arena *arena) {
   char text[sizeof(header->exception_place) + 1] = "", *rest = text;
   memcpy(text, header->exception_place, sizeof(header->exception_place));
   const char *function = strsep(&rest, "\n"), *line = strsep(&rest, "\n");
   if (!rest || !*rest)
-    return true;
+    return;
   end->exception_line = (u32)strtoul(line, NULL, 10);
   end->exception_function = *function ? arena_text(arena, function) : NULL;
   end->exception_file = arena_text(arena, rest);
-  return (!*function || end->exception_function);
 }
 
-bool rank_end_read(struct rank_end *end, const struct tscope_file_header *header,
+void rank_end_read(struct rank_end *end, const struct tscope_file_header *header,
                    const struct rank_events *events, struct arena *arena) {
   *end = (struct rank_end){.known = header->alive_ticks || header->end_ticks,
                            .kind = (u8)header->end_kind,
@@ -49,8 +48,9 @@ bool rank_end_read(struct rank_end *end, const struct tscope_file_header *header
       header->oom_kills > header->oom_kills_at_start)
     end->out_of_memory_kills = (u32)(header->oom_kills - header->oom_kills_at_start);
   if (end->exception_at == NS_UNKNOWN || !header->exception[0])
-    return true;
+    return;
   char text[sizeof(header->exception) + 1] = "";
   memcpy(text, header->exception, sizeof(header->exception));
-  return (end->exception = arena_text(arena, text)) != NULL && read_place(end, header, arena);
+  end->exception = arena_text(arena, text);
+  read_place(end, header, arena);
 }

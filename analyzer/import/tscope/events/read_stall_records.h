@@ -18,7 +18,7 @@ struct stall_records {
   VECTOR(struct tscope_comm_state_record) comms;
 };
 
-/* Keeps the record if it is one of a stall. False when memory ran out. */
+/* Keeps the record if it is one of a stall. */
 void stall_records_add(struct stall_records *records, const struct tscope_record *record);
 
 /* Makes definitions.stalls in `arena`, when everything else is complete; `pid` is the process's. */

@@ -41,7 +41,7 @@ static void read_child(struct graph_replays *graphs, struct rank_events *events,
                                .captured = child->captured,
                                .order = graphs->items.n,
                                .child = child->child};
-  if (!(child->child == 0)) {
+  if (child->child != 0) {
     read_comms(&events->arena, record, sizeof(*child), child->comms, &item.comms);
     VECTOR_PUSH(&graphs->items, item);
   }

@@ -38,8 +38,7 @@ struct graph_replays {
   VECTOR(struct replay) replays;
 };
 
-/* One record of a graph; `span` is when it began and, of a replay, ended. False when memory ran
- * out. */
+/* One record of a graph; `span` is when it began and, of a replay, ended. */
 void graph_replays_add_record(struct graph_replays *graphs, struct rank_events *events,
                               const struct tscope_record *record, struct interval span, u32 thread);
 

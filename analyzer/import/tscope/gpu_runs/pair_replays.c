@@ -252,7 +252,6 @@ static void clear_unshared_graphs(struct replay_side *sides, u32 n, const u32 *o
       sides[i].gpu_graph = 0;
 }
 
-/* False when memory ran out. */
 static void match_graphs(struct replays *r) {
   u32 *launched = memory_array(r->launched.n, sizeof(*launched)),
       *ran = memory_array(r->ran.n, sizeof(*ran));

@@ -103,7 +103,7 @@ void timeline_link_events(struct timeline_build *build);
  * runtime. Called before the edges are sorted. */
 void timeline_link_gpu_waits(struct timeline_build *build);
 
-/* A call site as recorded; left out if its stack is not in the trace. False when out of memory. */
+/* A call site as recorded; left out if its stack is not in the trace. */
 void timeline_site(struct timeline_build *build, u64 stack, u16 tag, i64 time, u16 lane);
 
 /* Call sites to the spans of the calls; `*out` is NULL where there are none. */

@@ -16,7 +16,7 @@ void timeline_site(struct timeline_build *build, u64 stack, u16 tag, i64 time, u
                            .lane = lane,
                            .of_backward = tag & TSCOPE_CALL_SITE_OF_BACKWARD,
                            .of_forward = tag & TSCOPE_CALL_SITE_OF_FORWARD};
-  if (!(index == INDEX_NONE)) {
+  if (index != INDEX_NONE) {
     VECTOR_PUSH(&build->sites, site);
   }
 }

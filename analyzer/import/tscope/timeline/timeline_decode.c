@@ -330,13 +330,12 @@ static void estimate_arithmetic(struct decoding *decoding, u32 shape, const stru
   }
 }
 
-static bool decode_gemm(struct decoding *decoding, const struct tscope_record *record, i64 start,
+static void decode_gemm(struct decoding *decoding, const struct tscope_record *record, i64 start,
                         u64 time) {
   const struct tscope_gemm_record *gemm = (const void *)record;
   u64 dur = trace_dur(record, gemm->dur, sizeof(*gemm));
-  return timeline_gemm(decoding->build, gemm,
-                       (struct interval){start, axis_ns(decoding, time + dur)},
-                       decoding->host_lane);
+  timeline_gemm(decoding->build, gemm, (struct interval){start, axis_ns(decoding, time + dur)},
+                decoding->host_lane);
 }
 
 static void decode_gemm_time(struct decoding *decoding, const struct tscope_record *record,
@@ -478,7 +477,7 @@ static void decode_gpu_event(struct decoding *decoding, const struct tscope_reco
                                                              .stream = event->gpu_stream});
 }
 
-static bool decode_record(struct decoding *decoding, const struct tscope_record *record, u64 time) {
+static void decode_record(struct decoding *decoding, const struct tscope_record *record, u64 time) {
   i64 start = axis_ns(decoding, time);
   switch (record->type) {
   case TSCOPE_REC_LAUNCH:
@@ -486,31 +485,32 @@ static bool decode_record(struct decoding *decoding, const struct tscope_record 
   case TSCOPE_REC_MEMCPY:
   case TSCOPE_REC_MEMSET:
     decode_launch(decoding, record, start, time);
-    return true;
+    break;
   case TSCOPE_REC_GPU_KERNEL:
   case TSCOPE_REC_GPU_MEMCPY:
   case TSCOPE_REC_GPU_MEMSET:
     decode_device(decoding, record, start, time);
-    return true;
+    break;
   case TSCOPE_REC_GEMM:
-    return decode_gemm(decoding, record, start, time);
+    decode_gemm(decoding, record, start, time);
+    break;
   case TSCOPE_REC_GPU_WORK:
     decode_gemm_time(decoding, record, start, time);
-    return true;
+    break;
   case TSCOPE_REC_SYNC:
     decode_sync(decoding, record, start, time);
-    return true;
+    break;
   case TSCOPE_REC_GPU_SYNC:
     decode_gpu_wait(decoding, record, start, time);
-    return true;
+    break;
   case TSCOPE_REC_GPU_EVENT:
     decode_gpu_event(decoding, record);
-    return true;
+    break;
   case TSCOPE_REC_CALL_SITE_RING:
     timeline_site(decoding->build,
                   ((const struct tscope_call_site_ring_record *)(const void *)record)->stack,
                   record->tag, start, decoding->host_lane);
-    return true;
+    break;
   case TSCOPE_REC_EVENT_RECORD:
   case TSCOPE_REC_EVENT_WAIT: {
     const struct tscope_event_record_record *use = (const void *)record;
@@ -519,10 +519,8 @@ static bool decode_record(struct decoding *decoding, const struct tscope_record 
                                    .event = use->event,
                                    .stream = record->tag,
                                    .wait = record->type == TSCOPE_REC_EVENT_WAIT});
-    return true;
+    break;
   }
-  default:
-    return true;
   }
 }
 

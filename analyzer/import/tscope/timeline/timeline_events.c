@@ -78,7 +78,7 @@ static void sync_with(struct walk *walk, u32 span, const struct span_facts *fact
     return;
   case TSCOPE_SYNC_EVENT: {
     const struct captured *captured = find_event(walk, facts->what);
-    if (!(!captured->used))
+    if (captured->used)
       add_edge(walk, captured->span, span, EDGE_SYNC);
     return;
   }
@@ -167,7 +167,7 @@ static void visit_span(struct walk *walk, u32 i) {
   case SPAN_COLL_CALL: {
     u32 device = find_launched_span(walk, i);
     u16 stream = device == INDEX_NONE ? facts->stream : walk->build->facts.at[device].stream;
-    if (!(stream == TSCOPE_NO_STREAM))
+    if (stream != TSCOPE_NO_STREAM)
       put_on_stream(walk, stream, device);
     return;
   }

@@ -35,7 +35,7 @@ static void make_slots(struct gemms_build *build) {
   build->n_slots = n;
 }
 
-/* Index of a shape, INDEX_NONE when there is no memory. */
+/* Index of a shape. */
 static u32 shape_index(struct gemms_build *build, const struct gemm_shape *shape) {
   if (2 * build->shapes.n >= build->n_slots)
     make_slots(build);
@@ -259,7 +259,7 @@ void timeline_replay(struct timeline_build *build, u32 graph, struct interval ca
 
 /* --- calls --- */
 
-bool timeline_gemm(struct timeline_build *build, const struct tscope_gemm_record *gemm,
+void timeline_gemm(struct timeline_build *build, const struct tscope_gemm_record *gemm,
                    struct interval call, u16 lane) {
   struct gemms_build *gemms = &build->gemms_build;
   struct gemm_shape shape = {.m = gemm->m,
@@ -277,14 +277,15 @@ bool timeline_gemm(struct timeline_build *build, const struct tscope_gemm_record
                                   .lane = lane,
                                   .captured = gemm->captured != 0};
   struct timed_call timed = {call.start, gemm->timed, lane};
-  return arithmetic.what != INDEX_NONE && VECTOR_PUSH(&build->arithmetic, arithmetic) &&
-         (!gemm->timed || VECTOR_PUSH(&gemms->calls, timed));
+  VECTOR_PUSH(&build->arithmetic, arithmetic);
+  if (gemm->timed)
+    VECTOR_PUSH(&gemms->calls, timed);
 }
 
 void timeline_gemm_time(struct timeline_build *build, const struct tscope_gpu_work_record *work,
                         struct interval ran) {
   struct timed_work timed = {ran.start, ran.end, work->number, work->one_in};
-  if (!(!work->number))
+  if (work->number)
     VECTOR_PUSH(&build->gemms_build.works, timed);
 }
 

@@ -32,11 +32,10 @@ struct gemms_build {
 
 struct timeline_build;
 
-/* The content of graphs, from the definitions. So do the others, if they do not
- * return false. */
+/* The content of graphs, from the definitions. */
 void timeline_gemms_begin(struct timeline_build *build);
 
-bool timeline_gemm(struct timeline_build *build, const struct tscope_gemm_record *gemm,
+void timeline_gemm(struct timeline_build *build, const struct tscope_gemm_record *gemm,
                    struct interval call, u16 lane);
 void timeline_gemm_time(struct timeline_build *build, const struct tscope_gpu_work_record *work,
                         struct interval ran);

@@ -129,17 +129,17 @@ static void link_wait(struct waiting *w, const struct gpu_wait *wait) {
     add_edge(w->build, from, first_after(w, wait->stream, wait->correlation), EDGE_EVENT);
     return;
   case TSCOPE_GPU_WAIT_EVENT:
-    if (!(from == INDEX_NONE))
+    if (from != INDEX_NONE)
       add_edge(w->build, from, host_span(w->build, wait), EDGE_SYNC);
     return;
   case TSCOPE_GPU_WAIT_STREAM:
     from = last_before(w, wait->stream, wait->correlation);
-    if (!(from == INDEX_NONE))
+    if (from != INDEX_NONE)
       add_edge(w->build, from, host_span(w->build, wait), EDGE_SYNC);
     return;
   case TSCOPE_GPU_WAIT_CONTEXT: {
     u32 host = host_span(w->build, wait);
-    if (!(host == INDEX_NONE))
+    if (host != INDEX_NONE)
       link_device_wait(w, host, wait->correlation);
     return;
   }
