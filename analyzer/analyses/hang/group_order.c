@@ -68,13 +68,13 @@ static void name_out_of_order_ranks(struct suspect_search *j, const struct call_
   char *a = verdict_call_name(j->index, call_of(j, pairs->a));
   char *b = verdict_call_name(j->index, call_of(j, pairs->b));
   for (u32 i = 0; i < n; i++) {
-    bool odd = pairs[i].a_first ? a_first <= b_first : b_first <= a_first;
+    bool a_before = pairs[i].a_first, odd = a_before ? a_first <= b_first : b_first <= a_first;
+    struct suspect_facts facts = {.call = a_before ? a : b,
+                                  .before = a_before ? b : a,
+                                  .some = a_before ? a_first : b_first,
+                                  .all = n};
     if (odd)
-      name_suspect(j, pairs[i].rank, SUSPECT_OTHER_ORDER,
-                   arena_printf(j->index->arena,
-                                "Rank %u calls %s before %s; %u of %u ranks do so.",
-                                global(j, pairs[i].rank), pairs[i].a_first ? a : b,
-                                pairs[i].a_first ? b : a, pairs[i].a_first ? a_first : b_first, n));
+      name_suspect(j, pairs[i].rank, SUSPECT_OTHER_ORDER, facts);
   }
 }
 
@@ -130,7 +130,7 @@ static void name_ranks_with_nccl_error(struct suspect_search *j, const u32 *memb
   for (u32 i = 0; i < n && 2 * errors <= n; i++) {
     if (nccl_error_of(ledger, group, members_in[i]))
       name_suspect(j, members_in[i], SUSPECT_NCCL_ERROR,
-                   arena_printf(j->index->arena, "All %u members are in %s.", n, call));
+                   (struct suspect_facts){.call = call, .all = n});
   }
 }
 
@@ -158,8 +158,7 @@ void find_root_suspects(struct suspect_search *j) {
             ->calls[member_progress_of(j->index, group, members_in[i])->oldest_pending_call]
             .state != LEDGER_STARTED)
       name_suspect(j, members_in[i], SUSPECT_NOT_BEGUN,
-                   arena_printf(arena, "%s has begun on %u of %u members, not on rank %u.", name,
-                                started, n, global(j, members_in[i])));
+                   (struct suspect_facts){.call = name, .some = started, .all = n});
   if (j->waits->suspects.n == 0) {
     j->waits->cannot_tell =
         arena_printf(arena,

@@ -7,22 +7,22 @@
 
 #include "analyses/hang/suspects.h"
 
-void name_suspect(struct suspect_search *j, u32 rank, enum suspect_reason reason, char *evidence) {
+void name_suspect(struct suspect_search *j, u32 rank, enum suspect_reason reason,
+                  struct suspect_facts facts) {
   if (j->named[rank])
     return;
-  struct suspect suspect = {.rank = rank, .reason = reason, .evidence = evidence};
+  struct suspect suspect = {.rank = rank, .reason = reason, .facts = facts};
   VECTOR_PUSH(&j->waits->suspects, suspect);
   j->named[rank] = true;
 }
 
-static char *describe_place(const struct suspect_search *j, u32 rank) {
-  const char *at = j->index->ledger->ranks[rank].where;
-  return at ? arena_printf(j->index->arena, " %s", at) : arena_text(j->index->arena, "");
-}
-
-static char *describe_members_in(const struct suspect_search *j, u32 blocked) {
-  u32 n, *ranks = graph_members_in(j->g, blocked, &n);
-  return verdict_rank_list(j->index, ranks, n);
+/* A call, and who waits in it. */
+static struct suspect_facts facts_of_call(const struct suspect_search *j, u32 blocked) {
+  struct suspect_facts facts = {.call = verdict_call_name(j->index, call_of(j, blocked)),
+                                .last_called = SEQ_UNKNOWN};
+  u32 *ranks = graph_members_in(j->g, blocked, &facts.n_others);
+  facts.others = verdict_rank_list(j->index, ranks, facts.n_others);
+  return facts;
 }
 
 /* --- In no call at all --- */
@@ -50,39 +50,21 @@ static void find_waiting_calls(const struct suspect_search *j, u32 **out) {
   *out = waiting;
 }
 
-static void name_silent_rank(struct suspect_search *j, u32 rank, u32 blocked) {
-  char *name = verdict_call_name(j->index, call_of(j, blocked)),
-       *in = describe_members_in(j, blocked);
-  char *at = describe_place(j, rank);
-  name_suspect(
-      j, rank, SUSPECT_SILENT,
-      arena_printf(j->index->arena,
-                   "Rank %u called %s and the record does not show its end; %s %s in it.%s",
-                   global(j, rank), name, in,
-                   j->g->blocked_calls.at[blocked].members_in == 1 ? "waits" : "wait", at));
-}
-
 static void name_absent_rank(struct suspect_search *j, u32 rank, u32 blocked) {
   const struct ledger_rank *absent = &j->index->ledger->ranks[rank];
-  const struct member_progress *member =
-      member_progress_of(j->index, j->g->blocked_calls.at[blocked].group, rank);
-  if (absent->silent && member && member->called != SEQ_UNKNOWN &&
-      member->called >= j->g->blocked_calls.at[blocked].seq) {
-    name_silent_rank(j, rank, blocked);
-    return;
-  }
-  char *name = verdict_call_name(j->index, call_of(j, blocked)),
-       *in = describe_members_in(j, blocked);
-  char *last = arena_text(j->index->arena, "");
-  if (member && member->called != SEQ_UNKNOWN && !call_of(j, blocked)->message)
-    last = arena_printf(j->index->arena, " The last it called there is %lld.",
-                        (long long)member->called);
-  char *at = describe_place(j, rank);
-  char *evidence = arena_printf(
-      j->index->arena,
-      "Rank %u has not called %s, in which %s %s; it is in no other call either.%s%s", absent->rank,
-      name, in, j->g->blocked_calls.at[blocked].members_in == 1 ? "waits" : "wait", last, at);
-  name_suspect(j, rank, absent->ended ? SUSPECT_ENDED : SUSPECT_ABSENT, evidence);
+  const struct blocked_call *call = &j->g->blocked_calls.at[blocked];
+  const struct member_progress *member = member_progress_of(j->index, call->group, rank);
+  i64 called = member ? member->called : SEQ_UNKNOWN;
+  struct suspect_facts facts = facts_of_call(j, blocked);
+  facts.where = absent->where;
+  if (!call_of(j, blocked)->message)
+    facts.last_called = called;
+  bool silent = absent->silent && called != SEQ_UNKNOWN && called >= call->seq;
+  name_suspect(j, rank,
+               silent          ? SUSPECT_SILENT
+               : absent->ended ? SUSPECT_ENDED
+                               : SUSPECT_ABSENT,
+               facts);
 }
 
 /* A rank without a record may be the one that crashed, or its record was not collected. It is a
@@ -91,13 +73,8 @@ static void name_unrecorded_rank(struct suspect_search *j) {
   const struct waits *w = j->waits;
   if (w->n_unrecorded != 1)
     return;
-  u32 rank = w->unrecorded[0], blocked = j->waiting[rank];
-  char *name = verdict_call_name(j->index, call_of(j, blocked)),
-       *in = describe_members_in(j, blocked);
-  name_suspect(j, rank, SUSPECT_NO_RECORD,
-               arena_printf(j->index->arena, "Rank %u left no record, and %s wait%s for it in %s.",
-                            global(j, rank), in,
-                            j->g->blocked_calls.at[blocked].members_in == 1 ? "s" : "", name));
+  u32 rank = w->unrecorded[0];
+  name_suspect(j, rank, SUSPECT_NO_RECORD, facts_of_call(j, j->waiting[rank]));
 }
 
 static void find_absent_ranks(struct suspect_search *j) {
@@ -141,35 +118,32 @@ static void find_ranks_left_behind(struct suspect_search *j) {
     if (oldest == INDEX_NONE)
       continue;
     const struct blocked_call *blocked = &g->blocked_calls.at[oldest];
-    char *name = verdict_call_name(j->index, call_of(j, oldest)), *at = describe_place(j, r);
-    name_suspect(j, r, SUSPECT_OLDER_CALLS,
-                 arena_printf(j->index->arena,
-                              "Rank %u is still in %s, which %u of the %u members with a record of "
-                              "it have finished.%s",
-                              global(j, r), name, blocked->done,
-                              blocked->done + blocked->members_in, at));
+    struct suspect_facts facts = {.call = verdict_call_name(j->index, call_of(j, oldest)),
+                                  .some = blocked->done,
+                                  .all = blocked->done + blocked->members_in,
+                                  .where = j->index->ledger->ranks[r].where};
+    name_suspect(j, r, SUSPECT_OLDER_CALLS, facts);
   }
 }
 
 /* --- Cycles --- */
 
-static char *cycle_evidence(const struct suspect_search *j, u32 rank) {
+/* A call that the rank waits in, and others that wait for it in turn. */
+static struct suspect_facts facts_of_cycle(const struct suspect_search *j, u32 rank) {
   const struct graph *g = j->g;
   for (u32 e = g->first_edge[rank]; e < g->first_edge[rank + 1]; e++) {
     u32 node = g->edges.at[e].to;
-    if (g->first_edge[node] == g->first_edge[node + 1])
-      continue;
     u32 n = g->first_edge[node + 1] - g->first_edge[node];
+    if (n == 0)
+      continue;
     u32 *ranks = arena_array(j->index->arena, n, sizeof(u32));
     for (u32 i = 0; i < n; i++)
       ranks[i] = g->edges.at[g->first_edge[node] + i].to;
-    char *list = verdict_rank_list(j->index, ranks, n);
-    char *name = verdict_call_name(j->index, call_of(j, node - g->ranks));
-    return arena_printf(j->index->arena, "Rank %u waits in %s for %s, which in turn wait%s for it.",
-                        global(j, rank), name, list, n == 1 ? "s" : "");
+    return (struct suspect_facts){.call = verdict_call_name(j->index, call_of(j, node - g->ranks)),
+                                  .others = verdict_rank_list(j->index, ranks, n),
+                                  .n_others = n};
   }
-  return arena_printf(j->index->arena, "Rank %u is in a circle of ranks that wait for each other.",
-                      global(j, rank));
+  return (struct suspect_facts){0};
 }
 
 /* Ranks of a cycle that are in a call. */
@@ -200,7 +174,7 @@ static void name_cycle_suspects(struct suspect_search *j, u32 cycle) {
       with_most |= g->edges.at[e].to == most_node;
     if (!inside || (decided && with_most))
       continue;
-    name_suspect(j, r, decided ? SUSPECT_OTHER_ORDER : SUSPECT_IN_CIRCLE, cycle_evidence(j, r));
+    name_suspect(j, r, decided ? SUSPECT_OTHER_ORDER : SUSPECT_IN_CIRCLE, facts_of_cycle(j, r));
   }
 }
 
@@ -220,10 +194,12 @@ static enum suspect_reason mismatch_reason(enum match_state state) {
 
 static void name_mismatched_ranks(struct suspect_search *j, const struct mismatch *m) {
   const struct ledger_group *group = &j->index->ledger->groups[m->group];
+  struct suspect_facts facts = {.call = arena_printf(j->index->arena, "%s %lld of %s", m->op,
+                                                     (long long)m->seq,
+                                                     group->desc ? group->desc : group->name),
+                                .detail = m->detail};
   for (u32 i = 0; i < m->n_ranks; i++)
-    name_suspect(j, m->ranks[i], mismatch_reason(m->state),
-                 arena_printf(j->index->arena, "%s %lld of %s: %s.", m->op, (long long)m->seq,
-                              group->desc ? group->desc : group->name, m->detail));
+    name_suspect(j, m->ranks[i], mismatch_reason(m->state), facts);
 }
 
 /* Once members are out of step, everything that follows is too: the first mismatch of a group

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * What the two halves of the verdict share: suspects.c follows which rank waits for which, order.c
- * examines calls that all members have made.
+ * What the two halves of the verdict share: suspects.c follows which rank waits for which,
+ * group_order.c examines calls that all members have made.
  */
 #ifndef TSCOPE_SUSPECTS_H
 #define TSCOPE_SUSPECTS_H
@@ -17,8 +17,9 @@ struct suspect_search {
   u32 *waiting; /* [ranks] the blocked call, with the most ranks in it, that waits for each */
 };
 
-/* Names a rank, once; `evidence` is the caller's arena_printf(). */
-void name_suspect(struct suspect_search *j, u32 rank, enum suspect_reason reason, char *evidence);
+/* Names a rank, once. */
+void name_suspect(struct suspect_search *j, u32 rank, enum suspect_reason reason,
+                  struct suspect_facts facts);
 
 static inline const struct ledger_call *call_of(const struct suspect_search *j, u32 blocked) {
   return &j->index->ledger->calls[j->g->blocked_calls.at[blocked].call];

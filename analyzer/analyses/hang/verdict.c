@@ -114,13 +114,13 @@ static const char *stack_text(const struct ledger_check *m, const struct ledger_
 }
 
 static void put_suspect(struct ledger_check *m, u32 rank, enum suspect_reason reason,
-                        const char *evidence) {
+                        struct suspect_facts facts) {
   const struct ledger *ledger = m->index.ledger;
   struct check_suspect *out = &m->check->suspects[m->check->n_suspects++];
   *out = (struct check_suspect){.rank = ledger->ranks[rank].rank,
                                 .host = ledger->ranks[rank].host,
                                 .reason = reason,
-                                .evidence = evidence,
+                                .facts = facts,
                                 .silent = ledger->ranks[rank].silent,
                                 .stack = stack_text(m, oldest_pending(ledger, rank))};
 }
@@ -146,11 +146,7 @@ static void find_desync(struct ledger_check *m) {
   }
   for (u32 i = 0; i < m->waits.suspects.n; i++) {
     const struct suspect *suspect = &m->waits.suspects.at[i];
-    if (suspect->reason != SUSPECT_OTHER_ORDER)
-      continue;
-    m->desync[suspect->rank] = true;
-    if (!m->check->desync)
-      m->check->desync = suspect->evidence;
+    m->desync[suspect->rank] |= suspect->reason == SUSPECT_OTHER_ORDER;
   }
   u32 n = 0, *ranks = arena_array(arena, size_sum(ledger->n_ranks, 1), sizeof(u32));
   for (u32 r = 0; r < ledger->n_ranks; r++)
@@ -170,11 +166,11 @@ static void put_suspects(struct ledger_check *m) {
   for (u32 i = 0; i < n; i++) {
     const struct suspect *suspect = &m->waits.suspects.at[i];
     check->hang_ranks[check->n_hang_ranks++] = ledger->ranks[suspect->rank].rank;
-    put_suspect(m, suspect->rank, suspect->reason, suspect->evidence);
+    put_suspect(m, suspect->rank, suspect->reason, suspect->facts);
   }
   for (u32 r = 0; r < ledger->n_ranks && n == 0; r++)
     if (m->desync[r])
-      put_suspect(m, r, SUSPECT_DISAGREES, check->desync);
+      put_suspect(m, r, SUSPECT_DISAGREES, (struct suspect_facts){.detail = check->desync});
 }
 
 static enum check_verdict verdict_of(const struct collective_check *check) {

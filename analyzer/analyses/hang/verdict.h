@@ -130,7 +130,7 @@ i32 nccl_error_of(const struct ledger *ledger, u32 group, u32 rank);
 struct suspect {
   u32 rank; /* index into ledger.ranks */
   enum suspect_reason reason;
-  char *evidence;
+  struct suspect_facts facts;
 };
 
 struct waits {

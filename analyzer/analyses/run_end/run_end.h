@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT
  *
- * How the run ended:
+ * How each rank ended; outcome/ says who ended the run.
  *
- *   causes.c   how each rank ended, when, and whether by itself or because of another
+ *   causes.c   how a rank ended, when, and whether by itself or because of another
  *   calls.c    who called fewer collectives than its peers, or more, and which
  *   outlived.c who fell silent first, where the clocks cannot tell
- *   run_end.c  who ended the run, and the words for it
+ *   run_end.c  all of these, in the order in which the ranks ended
  */
 #ifndef TSCOPE_RUN_END_H
 #define TSCOPE_RUN_END_H
@@ -52,6 +52,13 @@ struct call_counts {
   u32 *odd; /* [n_odd] indices into model.ranks: not as many calls as most members */
   u32 n_odd;
   char *words; /* who left out which call, or made one too many; NULL if all made as many */
+};
+
+/* What is known of all ranks; analysis.endings, NULL where the input does not record ends. */
+struct endings {
+  struct ending *at; /* in the order in which they ended */
+  u32 n;
+  struct call_counts counts;
 };
 
 /* Compares how many collectives the members of each communicator called. */

@@ -276,49 +276,10 @@ static void list_past(struct analysis *a, const struct rank_stall *const *last) 
     out->n_past = PAST_STALLS_LISTED;
 }
 
-/* For a rank that does not stand still at a known place: where samples saw it last. */
-static void add_last_seen(struct analysis *a, struct check_suspect *suspect) {
-  for (u32 r = 0; r < a->model->n_ranks; r++) {
-    const struct rank *rank = &a->model->ranks[r];
-    if (rank->rank != suspect->rank || rank->closed || !a->line_sums[r].last)
-      continue;
-    suspect->place = stack_place(a->arena, a->line_sums[r].last);
-    suspect->evidence = arena_printf(a->arena, "%s It was last seen at %s.", suspect->evidence,
-                                     stack_last_sampled(a, r));
-    return;
-  }
-}
-
-/* The check names the rank that holds up the job from its calls alone; this adds where that rank
- * is. */
-static void add_suspect_places(struct analysis *a) {
-  struct collective_check *check = &a->results->check;
-  const struct stalls_result *stalls = &a->results->stalls;
-  for (u32 i = 0; i < check->n_suspects; i++) {
-    struct check_suspect *suspect = &check->suspects[i];
-    const struct stalled_rank *rank = NULL;
-    for (u32 k = 0; k < stalls->n_ranks; k++)
-      if (stalls->ranks[k].rank == suspect->rank && stalls->ranks[k].words &&
-          *stalls->ranks[k].words)
-        rank = &stalls->ranks[k];
-    if (!rank) {
-      add_last_seen(a, suspect);
-      continue;
-    }
-    if (!suspect->stack)
-      suspect->stack = rank->frames;
-    suspect->place = rank->place;
-    suspect->doing = rank->what;
-    suspect->evidence =
-        arena_printf(a->arena, "%s %s%s.", suspect->evidence, rank->begins, rank->words);
-  }
-}
-
 void stalls_analyse(struct analysis *a) {
   struct stalls_result *out = &a->results->stalls;
   *out = (struct stalls_result){.limit_s = (double)NAN, .recorded_s = (double)NAN};
   const struct rank_stall *const *last = last_stalls(a);
   list_ranks(a, last);
   list_past(a, last);
-  add_suspect_places(a);
 }

@@ -1,0 +1,207 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Who ended the run.
+ */
+#include <signal.h>
+#include <string.h>
+
+#include "analyses/outcome/outcome.h"
+
+/* Ranks that end for their own reasons within this time of the first did so independently; later
+ * ones count only if they raised the signal themselves. */
+#define TOGETHER_NS (1000 * 1000 * 1000ll)
+/* Traces without a word that stop within this time of each other stopped together. */
+#define SIMULTANEOUS_NS (200 * 1000 * 1000ll)
+
+u32 count_endings(const struct outcome *o, enum ending_class what) {
+  u32 n = 0;
+  for (u32 i = 0; i < o->n; i++)
+    n += o->endings[i].what == what;
+  return n;
+}
+
+bool is_odd(const struct outcome *o, u32 rank) {
+  for (u32 i = 0; i < o->counts.n_odd; i++)
+    if (o->counts.odd[i] == rank)
+      return true;
+  return false;
+}
+
+/* Whether a rank made a collective that the other one never came to: there it waited for that one,
+ * and what it raised in the end tells of the loss, whatever its words. */
+static bool waited_for(const struct model *model, const struct ending *ending,
+                       const struct ending *other) {
+  const struct arrival *last = ending->last, *before = other->last;
+  if (!last || !before || last->collective == INDEX_NONE || before->collective == INDEX_NONE)
+    return false;
+  const struct collective *its = &model->collectives[last->collective],
+                          *others = &model->collectives[before->collective];
+  return its->comm == others->comm && its->seq > others->seq;
+}
+
+/* Whether one that ended for its own reason did so because of `first`: it waited for it, or it
+ * waited for others, and ended in the way in which waiting for lost ranks ends. */
+static bool was_consequence(const struct outcome *o, const struct ending *ending,
+                            const struct ending *first) {
+  bool exception = ending->cause == END_EXCEPTION;
+  if (o->ordered && ending->from - first->at > TOGETHER_NS)
+    return true;
+  return (exception && waited_for(o->a->model, ending, first)) ||
+         (o->ordered && ending->from > first->at && ending->pending && !exception);
+}
+
+/* Of those that ended together for their own reasons, the first that did not wait for another. */
+static const struct ending *find_first_own(const struct outcome *o) {
+  const struct ending *first = NULL;
+  for (u32 i = 0; i < o->n; i++) {
+    const struct ending *ending = &o->endings[i];
+    if (ending->what != ENDING_OWN)
+      continue;
+    if (!first || ((ending->from - first->from <= TOGETHER_NS || !o->ordered) &&
+                   was_consequence(o, first, ending)))
+      first = ending;
+  }
+  return first;
+}
+
+static u32 mark_own_reasons(struct outcome *o) {
+  const struct ending *first = find_first_own(o);
+  u32 marked = 0;
+  for (u32 i = 0; i < o->n; i++) {
+    const struct ending *ending = &o->endings[i];
+    if (ending->what != ENDING_OWN || (ending != first && was_consequence(o, ending, first)))
+      continue;
+    o->culprit[i] = true;
+    marked++;
+  }
+  return marked;
+}
+
+/* Clocks that are not aligned put no deaths in order: those that all others outlived for certain.
+ */
+static u32 mark_outlived(struct outcome *o) {
+  u32 n_ranks = o->a->model->n_ranks, marked = 0;
+  const struct ending **of = arena_array(o->a->arena, size_sum(n_ranks, 1), sizeof(*of));
+  for (u32 i = 0; i < o->n; i++)
+    if (o->endings[i].rank != INDEX_NONE)
+      of[o->endings[i].rank] = &o->endings[i];
+  const bool *first = outlived_first(o->a, of, SIMULTANEOUS_NS);
+  for (u32 i = 0; i < o->n && first; i++)
+    if (o->endings[i].rank != INDEX_NONE)
+      marked += o->culprit[i] = first[o->endings[i].rank];
+  return marked;
+}
+
+/* Else all that stopped without a word, if others reported that they lost a peer. */
+static u32 mark_all_silent(struct outcome *o) {
+  u32 marked = 0;
+  for (u32 i = 0; i < o->n && count_endings(o, ENDING_LOST_PEER) > 0; i++)
+    if (o->endings[i].what == ENDING_SILENT) {
+      o->culprit[i] = true;
+      marked++;
+    }
+  return marked;
+}
+
+/* The first of those that stopped without a word, if others lived on or reported that they lost a
+ * peer. */
+static u32 mark_silent(struct outcome *o, i64 before) {
+  i64 first = INT64_MAX, last = INT64_MIN;
+  u32 marked = 0, silent = 0;
+  for (u32 i = 0; i < o->n; i++) {
+    const struct ending *ending = &o->endings[i];
+    last = ending->at > last && ending->what != ENDING_NONE && ending->what != ENDING_OLDER
+               ? ending->at
+               : last;
+    if (ending->what != ENDING_SILENT)
+      continue;
+    silent++;
+    first = ending->at < first ? ending->at : first;
+  }
+  bool lost = count_endings(o, ENDING_LOST_PEER) > 0;
+  if (!silent || first >= before || (!lost && last - first < SIMULTANEOUS_NS))
+    return 0;
+  for (u32 i = 0; i < o->n; i++) {
+    const struct ending *ending = &o->endings[i];
+    if (ending->what != ENDING_SILENT || ending->at - first > SIMULTANEOUS_NS)
+      continue;
+    o->culprit[i] = true;
+    marked++;
+  }
+  return marked;
+}
+
+/* Nobody ended for its own reason, and some lost a peer or were stopped: who called fewer
+ * collectives than most, or more. */
+static u32 mark_odd(struct outcome *o) {
+  u32 marked = 0;
+  for (u32 i = 0; i < o->n; i++)
+    if (o->endings[i].rank != INDEX_NONE && is_odd(o, o->endings[i].rank)) {
+      o->culprit[i] = true;
+      marked++;
+    }
+  if (2 * marked < o->n)
+    return marked;
+  memset(o->culprit, 0, o->n);
+  return 0;
+}
+
+/* The job hung until somebody stopped it: the verdict about its calls says who held it up. */
+static u32 mark_suspects(struct outcome *o) {
+  const struct collective_check *check = &o->a->results->check;
+  u32 marked = 0;
+  for (u32 i = 0; i < o->n; i++)
+    for (u32 s = 0; s < check->n_suspects; s++)
+      if (check->suspects[s].rank == o->endings[i].global && !o->culprit[i]) {
+        o->culprit[i] = true;
+        marked++;
+      }
+  return marked;
+}
+
+/* Those that ended normally while the others still waited for them. */
+static u32 mark_early_leavers(struct outcome *o) {
+  u32 marked = 0;
+  for (u32 i = 0; i < o->n; i++)
+    if (o->endings[i].what == ENDING_IN_ORDER) {
+      o->culprit[i] = true;
+      marked++;
+    }
+  return marked;
+}
+
+bool only_aborts(const struct outcome *o) {
+  u32 aborts = 0;
+  for (u32 i = 0; i < o->n; i++) {
+    bool own = o->endings[i].what == ENDING_OWN;
+    bool aborted = own && o->a->model->ranks[o->endings[i].rank].ending.signal == SIGABRT;
+    if (own && !aborted)
+      return false;
+    aborts += aborted;
+  }
+  return aborts > 0;
+}
+
+/* The first rank that stopped without a word, before all that ended for their own reasons, ended
+ * the run; else these did. */
+u32 mark_culprits(struct outcome *o) {
+  i64 own = INT64_MAX;
+  for (u32 i = 0; i < o->n && own == INT64_MAX; i++)
+    if (o->endings[i].what == ENDING_OWN)
+      own = o->endings[i].from;
+  u32 marked = o->ordered ? mark_silent(o, own) : mark_outlived(o);
+  if (!marked && !o->ordered && own == INT64_MAX)
+    marked = mark_all_silent(o);
+  if (!marked && only_aborts(o))
+    marked = mark_odd(o);
+  if (!marked)
+    marked = mark_own_reasons(o);
+  if (!marked && (count_endings(o, ENDING_LOST_PEER) || count_endings(o, ENDING_STOPPED))) {
+    marked = mark_odd(o);
+    if (!marked)
+      marked = mark_suspects(o);
+    if (!marked && count_endings(o, ENDING_LOST_PEER))
+      marked = mark_early_leavers(o);
+  }
+  return marked;
+}

@@ -1,0 +1,143 @@
+/* SPDX-License-Identifier: MIT */
+#include <math.h>
+
+#include "analyses/outcome/outcome.h"
+#include "base/quantity.h"
+#include "model/ledger.h"
+
+#define X(NAME, value, text) [value] = text,
+static const char *const op_names[OPS] = {TSCOPE_OPS(X)};
+#undef X
+
+static char *list_names(const struct outcome *o, bool culprits, u32 *n) {
+  u32 *ranks = arena_array(o->a->arena, size_sum(o->n, 1), sizeof(*ranks));
+  *n = 0;
+  for (u32 i = 0; i < o->n; i++)
+    if (o->culprit[i] == culprits)
+      ranks[(*n)++] = o->endings[i].global;
+  return describe_ranks(o->a->arena, ranks, *n);
+}
+
+char *words_of_last_call(const struct analysis *a, const struct ending *ending) {
+  const struct arrival *last = ending->last;
+  const struct model *model = a->model;
+  const char *op = op_names[last->op] ? op_names[last->op] : "collective";
+  if (last->collective == INDEX_NONE)
+    return arena_text(a->arena, op);
+  const struct collective *collective = &model->collectives[last->collective];
+  const struct comm *comm = &model->comms[collective->comm];
+  return arena_printf(a->arena, "%s %u%s%s", op, collective->seq, comm->name ? " of " : "",
+                      comm->name ? comm->name : "");
+}
+
+static char *describe_place(const struct analysis *a, const struct rank_ending *row) {
+  char *step = isnan(row->step) ? arena_text(a->arena, "")
+                                : arena_printf(a->arena, " in step %.0f", row->step);
+  return row->call ? arena_printf(a->arena, "%s, %s %s", step,
+                                  row->pending == ANSWER_YES ? "waiting in" : "after", row->call)
+                   : step;
+}
+
+char *words_of_end(const struct outcome *o, const struct run_end *end) {
+  struct arena *arena = o->a->arena;
+  u32 n, others;
+  char *who = list_names(o, true, &n), *rest = list_names(o, false, &others);
+  const struct ending *first = first_culprit(o);
+  if (!first)
+    return NULL;
+  const struct rank_ending *row = NULL;
+  for (u32 i = 0; i < end->n_ranks; i++)
+    if (end->ranks[i].rank == first->global)
+      row = &end->ranks[i];
+  bool held_up = end->cause == END_HELD_UP;
+  char *where = describe_place(o->a, row);
+  char *when = isnan(end->ahead_s) || others == 0
+                   ? arena_text(arena, "")
+                   : arena_printf(arena, ", %s before the next", duration_s(end->ahead_s).text);
+  const char *host = find_lost_host(o);
+  char *why = host ? arena_printf(arena, "all ranks of host %s fell silent", host)
+                   : arena_text(arena, first->why);
+  /* a sample from before an exception is not where it was raised */
+  if (!host && row->last_seen && first->cause != END_EXCEPTION)
+    why = arena_printf(arena, "%s, last seen at %s", why, row->last_seen);
+  const char *how = held_up                 ? " held up the job until it was stopped"
+                    : ended_first(o, first) ? " ended first"
+                                            : " ended the run";
+  return arena_printf(arena, "Rank%s %s%s%s%s: %s.%s%s%s", n > 1 ? "s" : "", who, how, where, when,
+                      why, others ? " Rank" : "",
+                      others > 1 ? "s "
+                      : others   ? " "
+                                 : "",
+                      others ? arena_printf(arena, "%s only followed.", rest) : "");
+}
+
+static const char *wait(u32 n) {
+  return n == 1 ? "waits" : "wait";
+}
+
+/* Has not made the call in which others wait. */
+static char *words_of_absent(struct arena *arena, u32 rank, const struct suspect_facts *f) {
+  char *last =
+      f->last_called == SEQ_UNKNOWN
+          ? arena_text(arena, "")
+          : arena_printf(arena, " The last it called there is %lld.", (long long)f->last_called);
+  return arena_printf(arena,
+                      "Rank %u has not called %s, in which %s %s; it is in no other call either.%s",
+                      rank, f->call, f->others, wait(f->n_others), last);
+}
+
+static char *words_of_order(struct arena *arena, u32 rank, const struct suspect_facts *f) {
+  if (f->before)
+    return arena_printf(arena, "Rank %u calls %s before %s; %u of %u ranks do so.", rank, f->call,
+                        f->before, f->some, f->all);
+  if (f->call)
+    return arena_printf(arena, "Rank %u waits in %s for %s, which in turn %s for it.", rank,
+                        f->call, f->others, wait(f->n_others));
+  return arena_printf(arena, "Rank %u is in a circle of ranks that wait for each other.", rank);
+}
+
+static char *words_of_reason(struct arena *arena, const struct check_suspect *suspect) {
+  const struct suspect_facts *f = &suspect->facts;
+  u32 rank = suspect->rank;
+  switch (suspect->reason) {
+  case SUSPECT_SILENT:
+    return arena_printf(arena,
+                        "Rank %u called %s and the record does not show its end; %s %s in it.",
+                        rank, f->call, f->others, wait(f->n_others));
+  case SUSPECT_ABSENT:
+  case SUSPECT_ENDED:
+    return words_of_absent(arena, rank, f);
+  case SUSPECT_NO_RECORD:
+    return arena_printf(arena, "Rank %u left no record, and %s %s for it in %s.", rank, f->others,
+                        wait(f->n_others), f->call);
+  case SUSPECT_OLDER_CALLS:
+    return arena_printf(
+        arena,
+        "Rank %u is still in %s, which %u of the %u members with a record of it have finished.",
+        rank, f->call, f->some, f->all);
+  case SUSPECT_IN_CIRCLE:
+  case SUSPECT_OTHER_ORDER:
+    return words_of_order(arena, rank, f);
+  case SUSPECT_NCCL_ERROR:
+    return arena_printf(arena, "All %u members are in %s.", f->all, f->call);
+  case SUSPECT_NOT_BEGUN:
+    return arena_printf(arena, "%s has begun on %u of %u members, not on rank %u.", f->call,
+                        f->some, f->all, rank);
+  default:
+    return f->call ? arena_printf(arena, "%s: %s.", f->call, f->detail)
+                   : arena_text(arena, f->detail);
+  }
+}
+
+char *words_of_suspect(struct arena *arena, const struct check_suspect *suspect) {
+  char *words = words_of_reason(arena, suspect);
+  return suspect->facts.where ? arena_printf(arena, "%s %s", words, suspect->facts.where) : words;
+}
+
+char *words_with_stall(struct arena *arena, const char *words, const struct stalled_rank *stall) {
+  return arena_printf(arena, "%s %s%s.", words, stall->begins, stall->words);
+}
+
+char *words_with_last_seen(struct arena *arena, const char *words, const char *place) {
+  return arena_printf(arena, "%s It was last seen at %s.", words, place);
+}
