@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "attach/thread_snapshot.h"
+#include "base/now.h"
 
 #include <elf.h>
 #include <errno.h>
@@ -36,12 +37,6 @@ struct taking {
   size_t used;      /* of the room */
 };
 
-static i64 now_ns(void) {
-  struct timespec now;
-  clock_gettime(CLOCK_MONOTONIC, &now);
-  return (i64)now.tv_sec * 1000000000 + now.tv_nsec;
-}
-
 /* waitpid() that gives up at `until`. SIGCHLD is blocked: it wakes us. 0 in time-out. */
 static pid_t wait_until(pid_t pid, int *status, i64 until) {
   sigset_t child;
@@ -49,7 +44,7 @@ static pid_t wait_until(pid_t pid, int *status, i64 until) {
   sigaddset(&child, SIGCHLD);
   for (;;) {
     pid_t got = waitpid(pid, status, __WALL | WNOHANG);
-    i64 left = until - now_ns();
+    i64 left = until - clock_ns(CLOCK_MONOTONIC);
     if (got || left <= 0)
       return got;
     sigtimedwait(&child, NULL,
@@ -126,7 +121,7 @@ static enum snapshot_got snapshot_thread(struct taking *t, struct thread_snapsho
   int status;
   if (ptrace(PTRACE_SEIZE, thread->tid, NULL, NULL) != 0)
     return errno == ESRCH ? SNAPSHOT_ENDED : SNAPSHOT_REFUSED;
-  i64 from = now_ns();
+  i64 from = clock_ns(CLOCK_MONOTONIC);
   if (ptrace(PTRACE_INTERRUPT, thread->tid, NULL, NULL) != 0)
     return SNAPSHOT_ENDED;
   pid_t got = wait_until((pid_t)thread->tid, &status, from + STOP_WAIT_MS * 1000000ll);
@@ -137,7 +132,7 @@ static enum snapshot_got snapshot_thread(struct taking *t, struct thread_snapsho
   if (ptrace(PTRACE_GETREGSET, thread->tid, NT_PRSTATUS, &registers) == 0)
     copy_thread(t, thread);
   ptrace(PTRACE_DETACH, thread->tid, NULL, (void *)(intptr_t)signal_of(status));
-  thread->stopped_ns = now_ns() - from;
+  thread->stopped_ns = clock_ns(CLOCK_MONOTONIC) - from;
   return thread->stack ? SNAPSHOT_TAKEN : SNAPSHOT_NONE;
 }
 
@@ -170,10 +165,10 @@ static int run_in_child(void (*work)(void *), void *context, int ms) {
     _exit(0);
   }
   int error = worker < 0 ? -errno : 0;
-  if (!error && wait_until(worker, &status, now_ns() + ms * 1000000ll) == 0) {
+  if (!error && wait_until(worker, &status, clock_ns(CLOCK_MONOTONIC) + ms * 1000000ll) == 0) {
     error = -ETIMEDOUT;
     kill(worker, SIGKILL);
-    wait_until(worker, &status, now_ns() + DIE_WAIT_MS * 1000000ll);
+    wait_until(worker, &status, clock_ns(CLOCK_MONOTONIC) + DIE_WAIT_MS * 1000000ll);
   }
   sigprocmask(SIG_SETMASK, &before, NULL);
   return error;
@@ -194,9 +189,9 @@ int snapshots_take(pid_t pid, const struct python *python, const struct thread_s
   if (!out->threads)
     return -ENOBUFS;
   memcpy(out->threads, threads, n * sizeof(*threads));
-  i64 until = now_ns() + ALL_WAIT_MS * 1000000ll;
+  i64 until = clock_ns(CLOCK_MONOTONIC) + ALL_WAIT_MS * 1000000ll;
   for (u32 tries = 0; t->next < n && tries <= STUCK_MOST; tries++) {
-    int left = (int)((until - now_ns()) / 1000000);
+    int left = (int)((until - clock_ns(CLOCK_MONOTONIC)) / 1000000);
     int error = left > 0 ? run_in_child(snapshot_remaining, t, left) : -ETIMEDOUT;
     if (error)
       return error;

@@ -6,6 +6,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/now.h"
 #include "inspect/thread_state.h"
 
 enum { THREADS_MOST = 4096 };
@@ -14,7 +15,6 @@ enum { THREADS_MOST = 4096 };
 static i64 start_of(u32 pid) {
   char path[64], text[1024];
   unsigned long long ticks;
-  struct timespec boot, monotonic;
   snprintf(path, sizeof(path), "/proc/%u/stat", pid);
   FILE *stat = fopen(path, "re");
   size_t got = stat ? fread(text, 1, sizeof(text) - 1, stat) : 0;
@@ -27,9 +27,7 @@ static i64 start_of(u32 pid) {
                           "%*d %*d %llu",
                           &ticks) != 1)
     return -1;
-  clock_gettime(CLOCK_BOOTTIME, &boot);
-  clock_gettime(CLOCK_MONOTONIC, &monotonic);
-  i64 suspended = (boot.tv_sec - monotonic.tv_sec) * 1000000000 + boot.tv_nsec - monotonic.tv_nsec;
+  i64 suspended = clock_ns(CLOCK_BOOTTIME) - clock_ns(CLOCK_MONOTONIC);
   return (i64)(ticks * (1000000000ull / (u64)sysconf(_SC_CLK_TCK))) - suspended;
 }
 

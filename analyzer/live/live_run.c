@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "base/checked_memory.h"
+#include "base/now.h"
 #include "import/tscope/ranks/processes.h"
 
 enum { DEPTH = 2, FILES_KEPT_FREE = 64 };
@@ -18,12 +19,6 @@ enum { POLLS_UNTIL_KNOWN = 10 };
 /* Up to so many ranks have all new GPU spans read at each poll, in a few chunks each; of more, so
  * many ranks' newest chunk, in turn. */
 enum { RANKS_WHOLLY = 16, CHUNKS_WHOLLY = 4, RANKS_IN_TURN = 64 };
-
-static i64 now_ns(clockid_t clock) {
-  struct timespec time;
-  clock_gettime(clock, &time);
-  return (i64)time.tv_sec * 1000000000 + time.tv_nsec;
-}
 
 /* --- Which files there are --- */
 
@@ -266,13 +261,13 @@ static void poll_run(struct live_run *run) {
       entry->of_run = false;
       continue;
     }
-    update_alive(entry, now_ns(CLOCK_MONOTONIC));
+    update_alive(entry, clock_ns(CLOCK_MONOTONIC));
   }
   run->next_gpu += RANKS_IN_TURN;
 }
 
 int live_run_poll(struct live_run *run, char *why, size_t why_bytes) {
-  i64 begin = now_ns(CLOCK_MONOTONIC);
+  i64 begin = clock_ns(CLOCK_MONOTONIC);
   int error = list_files(run);
   if (error) {
     snprintf(why, why_bytes, "%s: %s. Give the directory the job writes to (TSCOPE_DIR).",
@@ -282,7 +277,7 @@ int live_run_poll(struct live_run *run, char *why, size_t why_bytes) {
   choose_run(run);
   poll_run(run);
   run->polls++;
-  run->poll_s = (double)(now_ns(CLOCK_MONOTONIC) - begin) / 1e9;
+  run->poll_s = (double)(clock_ns(CLOCK_MONOTONIC) - begin) / 1e9;
   if (run->name[0] == 0) {
     const struct live_entry *bad = run->entries.n ? run->entries.at[0] : NULL;
     if (bad && bad->problem[0])

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "base/checked_memory.h"
+#include "base/now.h"
 #include "base/statistics.h"
 
 #define SAME_BOOT_NS 2000000000 /* clocks of day may be set while a job runs */
@@ -50,12 +51,6 @@ const char *live_loss_name(u32 reason) {
 #undef X
   };
   return reason < sizeof(names) / sizeof(*names) && names[reason] ? names[reason] : "lost";
-}
-
-static i64 clock_ns(clockid_t clock) {
-  struct timespec time;
-  clock_gettime(clock, &time);
-  return (i64)time.tv_sec * 1000000000 + time.tv_nsec;
 }
 
 /* As in the report (import/tscope/trace_ledger.c). */

@@ -18,6 +18,7 @@
 #include "attach/refused.h"
 #include "attach/trace_process.h"
 #include "base/checked_memory.h"
+#include "base/now.h"
 #include "base/printable.h"
 #include "base/quantity.h"
 #include "import/tscope/load_traces.h"
@@ -49,12 +50,6 @@ struct asking {
   struct model *model; /* NULL until it is needed */
   char why_not[512];
 };
-
-static i64 now_ns(void) {
-  struct timespec now;
-  clock_gettime(CLOCK_MONOTONIC, &now);
-  return now.tv_sec * 1000000000ll + now.tv_nsec;
-}
 
 static void add_target(struct asking *a, u32 rank, const char *path,
                        const struct tscope_file_header *header) {
@@ -182,7 +177,7 @@ static bool read_answers(struct asking *a, bool check, i64 *last_news) {
     target->answer =
         question_read(target->question, target->name, false, a->arena, &target->stacks);
     if (target->answer == ANSWER_WHOLE) {
-      *last_news = now_ns();
+      *last_news = clock_ns(CLOCK_MONOTONIC);
       hear_neighbours(a, target);
     } else if (check) {
       check_here(target);
@@ -193,9 +188,9 @@ static bool read_answers(struct asking *a, bool check, i64 *last_news) {
 }
 
 static void wait_for_answers(struct asking *a) {
-  i64 asked = now_ns(), last_news = asked;
+  i64 asked = clock_ns(CLOCK_MONOTONIC), last_news = asked;
   for (u32 looks = 0; read_answers(a, looks % LOOKS_PER_CHECK == 0, &last_news); looks++) {
-    i64 now = now_ns();
+    i64 now = clock_ns(CLOCK_MONOTONIC);
     if (now - asked > (i64)(a->request->wait_s * 1e9) && now - last_news > quiet_ns)
       break;
     nanosleep(&(struct timespec){.tv_nsec = LOOK_NS}, NULL);
@@ -259,10 +254,7 @@ static const struct rank_stall *recorded_stall(struct asking *a, const struct ta
 /* Seconds since a moment of the model, by the clocks of day of this host and of the first rank's.
  */
 static double age_of(const struct model *model, i64 moment) {
-  struct timespec now;
-  clock_gettime(CLOCK_REALTIME, &now);
-  double since_begin =
-      (double)now.tv_sec + (double)now.tv_nsec / 1e9 - (double)model->began_realtime_ns / 1e9;
+  double since_begin = (double)(clock_ns(CLOCK_REALTIME) - model->began_realtime_ns) / 1e9;
   return model->began_realtime_ns ? since_begin - (double)moment / 1e9 : NAN;
 }
 

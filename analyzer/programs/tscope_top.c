@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "base/checked_memory.h"
+#include "base/now.h"
 #include "base/printable.h"
 #include "live/live_view.h"
 #include "report/report_file.h"
@@ -29,12 +30,6 @@ enum { STATUS_OK = 0, STATUS_BAD = 2 };
 #define METRICS_INTERVAL_S 15.0
 
 #define fail(...) print_problem("tscope-top", __VA_ARGS__)
-
-static double now_s(void) {
-  struct timespec time;
-  clock_gettime(CLOCK_MONOTONIC, &time);
-  return (double)time.tv_sec + (double)time.tv_nsec / 1e9;
-}
 
 /* A run, and what was last seen of it. */
 struct watching {

@@ -17,6 +17,7 @@
 #include <unistd.h>
 
 #include "base/checked_memory.h"
+#include "base/now.h"
 
 #define PERFETTO "https://ui.perfetto.dev"
 #define PORT 9001
@@ -98,17 +99,11 @@ static int listen_on_loopback(void) {
 }
 
 /* Seconds on a clock that is never set. */
-static double now(void) {
-  struct timespec time;
-  clock_gettime(CLOCK_MONOTONIC, &time);
-  return (double)time.tv_sec + (double)time.tv_nsec / 1e9;
-}
-
 /* Whether there is something to read before `until`. */
 static bool readable_before(int descriptor, double until) {
   struct pollfd wait = {.fd = descriptor, .events = POLLIN};
   for (;;) {
-    double left = until - now();
+    double left = until - now_s();
     int ready = poll(&wait, 1, left > 0 ? (int)(left * 1000) + 1 : 0);
     if (ready > 0)
       return true;
@@ -120,7 +115,7 @@ static bool readable_before(int descriptor, double until) {
 /* Reads up to the blank line after the headers; false if none comes. */
 static bool read_request(int client, char request[REQUEST_BYTES]) {
   size_t n = 0;
-  double until = now() + REQUEST_TIMEOUT_S;
+  double until = now_s() + REQUEST_TIMEOUT_S;
   while (n + 1 < REQUEST_BYTES && readable_before(client, until)) {
     ssize_t more = recv(client, request + n, REQUEST_BYTES - 1 - n, 0);
     if (more <= 0)
@@ -216,7 +211,7 @@ bool open_in_perfetto(const char *path, unsigned patience_s, char *why, size_t w
   } else {
     snprintf(why, why_bytes, "no browser fetched it within %u s; open %s by hand in " PERFETTO,
              patience_s, path);
-    for (double until = now() + patience_s; !served && readable_before(server, until);) {
+    for (double until = now_s() + patience_s; !served && readable_before(server, until);) {
       int client = accept4(server, NULL, NULL, SOCK_CLOEXEC);
       if (client < 0)
         continue;

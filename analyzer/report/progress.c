@@ -1,17 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 #include "report/progress.h"
+#include "base/now.h"
 
 #include <time.h>
 #include <unistd.h>
 
 enum { QUIET_S = 1, PLAIN_PERIOD_S = 10 };
 static const double TERMINAL_PERIOD_S = 0.1;
-
-static double now_s(void) {
-  struct timespec now;
-  clock_gettime(CLOCK_MONOTONIC, &now);
-  return (double)now.tv_sec + (double)now.tv_nsec * 1e-9;
-}
 
 struct progress progress_begin(FILE *out) {
   double now = now_s();

@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "base/checked_memory.h"
+#include "base/now.h"
 
 /* Alternate screen, no cursor, no line wrapping; and back. */
 #define ENTER "\033[?1049h\033[?25l\033[?7l\033[2J"
@@ -221,12 +222,6 @@ static int pop_key(void) {
   n_typed -= length;
   memmove(typed, typed + length, n_typed);
   return key;
-}
-
-static double now_s(void) {
-  struct timespec time;
-  clock_gettime(CLOCK_MONOTONIC, &time);
-  return (double)time.tv_sec + (double)time.tv_nsec / 1e9;
 }
 
 int top_screen_key(double seconds) {
