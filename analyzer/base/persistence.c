@@ -5,7 +5,7 @@
 
 #include "base/statistics.h"
 
-#define SURE 1.28   /* standard errors: nine of ten */
+#define SURE 0.8    /* standard errors: four of five */
 #define MOST 0.95   /* of which 400 steps tell as much as 10 */
 #define CLIPPED 2.0 /* times the median size */
 #define LEAST 4u    /* values of which the scatter says anything */

@@ -20,7 +20,7 @@ struct persistence {
 void persistence_add(struct persistence *p, const double *values, u32 n);
 
 /* The correlation of neighbours, from 0: of few values less is known, so it may be larger than what
- * they show, by as much as holds in nine of ten such series. */
+ * they show, by as much as holds in four of five such series. */
 double persistence_of(const struct persistence *p);
 
 /* What part of so correlated steps tells as much as independent ones. */
