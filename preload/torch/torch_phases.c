@@ -44,7 +44,7 @@ _Static_assert(sizeof(struct record_callback) == 40, "at::RecordFunctionCallback
  * unless it is empty: most of what tscope would cost a job of small operators. So tscope does not
  * listen during backward passes, if the first ones and one of so many after them had no range that
  * tscope records, on any thread. */
-enum { LISTENED_PASSES = 32, LISTENED_ONE_IN = 64 };
+enum { LISTENED_PASSES = 32, LISTENED_ONE_IN = 16 };
 
 static struct {
   u64 (*add)(struct record_callback); /* at::addGlobalCallback */

@@ -302,9 +302,9 @@ static void assume_last_call_pending(struct making *m, u32 rank) {
   const struct ledger_rank *to = &m->ledger->ranks[m->rank_of[rank]];
   struct ledger_call *last =
       to->n_calls ? &m->ledger->calls[to->first_call + to->n_calls - 1] : NULL;
-  i64 silence = m->alive[rank] - m->model->ranks[rank].end;
-  if (last && last->state == LEDGER_CALLED && !to->ended && silence >= HELD_UP_NS &&
-      m->model->ranks[rank].end - last->created < HELD_UP_NS)
+  i64 end = m->model->ranks[rank].end;
+  if (last && last->state == LEDGER_CALLED && !to->ended && end != NS_UNKNOWN &&
+      m->alive[rank] - end >= HELD_UP_NS && end - last->created < HELD_UP_NS)
     last->state = LEDGER_SCHEDULED;
 }
 
