@@ -7,6 +7,7 @@
 
 #define SURE 0.8    /* standard errors: four of five */
 #define MOST 0.95   /* of which 400 steps tell as much as 10 */
+#define FEWEST 2.0  /* independent values: a series that is one swing shows no correlation */
 #define CLIPPED 2.0 /* times the median size */
 #define LEAST 4u    /* values of which the scatter says anything */
 
@@ -29,9 +30,10 @@ double persistence_of(const struct persistence *p) {
   /* Taking away a series' own mean takes (1 + 3 r) / n from what it shows of r [Kendall 1954]. */
   double n = p->values / p->series;
   double r = n > 4 ? (p->products / p->squares + 1 / n) / (1 - 3 / n) : 0;
-  r = fmin(fmax(r, 0), MOST);
+  double most = fmin(MOST, fmax(0, (n - FEWEST) / (n + FEWEST)));
+  r = fmin(fmax(r, 0), most);
   double independent_series = p->squares * p->squares / p->squared;
-  return fmin(r + SURE * sqrt((1 - r * r) / (n * independent_series)), MOST);
+  return fmin(r + SURE * sqrt((1 - r * r) / (n * independent_series)), most);
 }
 
 double independent_share(double correlation) {
