@@ -211,8 +211,10 @@ static int reduce_together(struct node *node) {
   const char *scratch = getenv("TMPDIR");
   snprintf(node->folder, sizeof(node->folder), "%s/tscope-reduce-XXXXXX",
            scratch && *scratch ? scratch : "/tmp");
-  if (!mkdtemp(node->folder)) /* it still takes part: the others wait for it */
+  if (!mkdtemp(node->folder)) { /* it still takes part, without a file: the others wait for it */
     fail("%s cannot be made: %s", node->folder, strerror(errno));
+    snprintf(node->folder, sizeof(node->folder), "/dev/null");
+  }
   meet(node);
   bool *nothing = arena_array(&node->arena, (size_t)node->mpi.size, sizeof(bool));
   for (u32 pass = 0; pass < PASSES; pass++) {
