@@ -236,8 +236,6 @@ static struct sampled_line *result_of(struct comparison *c, u32 rank, enum part_
   bool same = fabs(d->more_ms - late) <= errors_apart * d->error_ms;
   if (kind == OWN_LINE && late - d->more_ms > errors_apart * d->error_ms && c->best[rank].next) {
     line->next = line_of_part(c->a, c->best[rank].next);
-    if (!line->next)
-      return NULL;
     line->next_ms = c->best[rank].of_next.more_ms;
   }
   line->ms = d->ms;

@@ -2,12 +2,9 @@
 #include <math.h>
 
 #include "analyses/outcome/outcome.h"
+#include "analyses/queries.h"
 #include "base/quantity.h"
 #include "model/ledger.h"
-
-#define X(NAME, value, text) [value] = text,
-static const char *const op_names[OPS] = {TSCOPE_OPS(X)};
-#undef X
 
 static char *list_names(const struct outcome *o, bool culprits, u32 *n) {
   u32 *ranks = arena_array(o->a->arena, size_sum(o->n, 1), sizeof(*ranks));
@@ -21,7 +18,7 @@ static char *list_names(const struct outcome *o, bool culprits, u32 *n) {
 char *words_of_last_call(const struct analysis *a, const struct ending *ending) {
   const struct arrival *last = ending->last;
   const struct model *model = a->model;
-  const char *op = op_names[last->op] ? op_names[last->op] : "collective";
+  const char *op = op_name(last->op);
   if (last->collective == INDEX_NONE)
     return arena_text(a->arena, op);
   const struct collective *collective = &model->collectives[last->collective];

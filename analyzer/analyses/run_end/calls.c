@@ -2,11 +2,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "analyses/queries.h"
 #include "analyses/run_end/run_end.h"
-
-#define X(NAME, value, text) [value] = text,
-static const char *const op_names[OPS] = {TSCOPE_OPS(X)};
-#undef X
 
 /* One rank's collectives on one communicator, in the order in which it called them. */
 struct member {
@@ -175,7 +172,7 @@ static bool find_difference(const struct analysis *a, const struct member *odd,
 static char *describe_difference(const struct analysis *a, const struct member *odd,
                                  const struct member *most, const struct difference *difference) {
   const struct own_call *what = &difference->of->calls[difference->at];
-  const char *op = op_names[what->op] ? op_names[what->op] : "collective";
+  const char *op = op_name(what->op);
   return arena_printf(a->arena,
                       "rank %u made %u calls where its peers made %u: it %s %s of %llu bytes (call "
                       "number %u, after %u steps)",
