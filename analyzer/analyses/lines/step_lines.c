@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "analyses/analyses.h"
 #include "analyses/lines/line_sums.h"
 #include "analyses/lines/lines.h"
 #include "analyses/queries.h"
@@ -128,4 +129,32 @@ void step_line_of_long_steps(struct analysis *a, const bool *is_long, double ms,
   for (u32 step = a->first_step; step < a->first_step + a->n_steps; step++)
     slices[slice_of_step(a, step)] |= is_long[step];
   step_line_find(a, slices, INDEX_NONE, ms, found);
+}
+
+static void set_lines_of_work(struct analysis *a) {
+  for (u32 i = 0; i < a->results->n_other_work; i++) {
+    struct other_work *work = &a->results->other_work[i];
+    struct step_line found;
+    step_line_of_work(a, i, &found);
+    work->at = found.line ? found.line->place : NULL;
+    work->waits_at = found.waits ? found.waits->place : NULL;
+  }
+}
+
+static void set_lines_of_turns(struct analysis *a) {
+  struct arena scratch = {0};
+  bool *holds = arena_array(&scratch, size_sum(a->model->steps.n, 1), sizeof(*holds));
+  for (u32 turn = 1; turn <= a->results->n_turns; turn++) {
+    struct step_line found;
+    for (u32 step = 0; step < a->model->steps.n; step++)
+      holds[step] = analysis_turn_of(a, step) == turn;
+    step_line_of_long_steps(a, holds, a->results->turns[turn - 1].ms, &found);
+    a->results->turns[turn - 1].at = found.line ? found.line->place : NULL;
+  }
+  arena_release(&scratch);
+}
+
+void step_lines_analyse(struct analysis *a) {
+  set_lines_of_work(a);
+  set_lines_of_turns(a);
 }

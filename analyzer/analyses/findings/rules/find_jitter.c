@@ -62,8 +62,6 @@ static void add_other_work_finding(struct findings *f, u32 kind) {
   struct step_line at;
   step_line_of_work(f->a, kind, &at);
   const char *where = describe_step_line(f, &at);
-  work->at = at.line ? at.line->place : NULL;
-  work->waits_at = at.waits ? at.waits->place : NULL;
   const char *calls =
       work->collective
           ? arena_printf(arena, " They contain a call of %s that hardly any other step has.",
@@ -112,20 +110,6 @@ static const char *describe_long_steps(struct findings *f, const struct long_ste
                            : "";
   return arena_printf(arena, "They are %s; the longest is step %u with %s.%s", list, first + worst,
                       duration_ms(f->r->step_ms[worst]).text, period);
-}
-
-/* The line of what steps hold in turn. */
-static void find_turn_lines(struct findings *f) {
-  struct arena scratch = {0};
-  bool *holds = arena_array(&scratch, size_sum(f->a->model->steps.n, 1), sizeof(*holds));
-  for (u32 turn = 1; turn <= f->r->n_turns; turn++) {
-    struct step_line at;
-    for (u32 step = 0; step < f->a->model->steps.n; step++)
-      holds[step] = analysis_turn_of(f->a, step) == turn;
-    step_line_of_long_steps(f->a, holds, f->r->turns[turn - 1].ms, &at);
-    f->r->turns[turn - 1].at = at.line ? at.line->place : NULL;
-  }
-  arena_release(&scratch);
 }
 
 /* What these steps run that the others do not. */
@@ -228,7 +212,6 @@ static void find_long_steps(struct findings *f) {
 }
 
 void rule_jitter(struct findings *f) {
-  find_turn_lines(f);
   for (u32 i = 0; i < f->r->n_other_work; i++)
     add_other_work_finding(f, i);
   if (!f->a->whole_run)
