@@ -314,19 +314,22 @@ static void reasons(void **state) {
 }
 
 /* Each rank is at train.py:10 for 300 ms of a step, then waits at line 30; rank 2 is at line 20
- * for 120 ms before that, in the steps in which it is slow. A look every 10 ms. */
-static void sample_lines(struct cluster *c, u32 from, u32 until) {
+ * for 120 ms before that, in the steps in which it is slow, of which it is `other` at line 40. A
+ * look every 10 ms. */
+static void sample_lines(struct cluster *c, u32 from, u32 until, i64 other) {
   static struct call_frame frames[] = {
       {.file = "/home/me/train.py", .function = "train", .line = 10},
       {.file = "/home/me/train.py", .function = "log", .line = 20},
-      {.file = "/home/me/train.py", .function = "train", .line = 30}};
-  static const u32 numbers[] = {0, 1, 2};
-  static struct call_stack stacks[] = {{numbers, 1, 0}, {numbers + 1, 1, 0}, {numbers + 2, 1, 0}};
+      {.file = "/home/me/train.py", .function = "train", .line = 30},
+      {.file = "/home/me/train.py", .function = "check", .line = 40}};
+  static const u32 numbers[] = {0, 1, 2, 3};
+  static struct call_stack stacks[] = {
+      {numbers, 1, 0}, {numbers + 1, 1, 0}, {numbers + 2, 1, 0}, {numbers + 3, 1, 0}};
   const struct steps *steps = &c->model.steps;
   for (u32 r = 0; r < c->model.n_ranks; r++) {
     struct timeline *t = &c->timelines[r];
     struct call_sites *sites = arena_alloc(&c->arena, sizeof(*sites));
-    *sites = (struct call_sites){.frames = frames, .n_frames = 3, .stacks = stacks, .n_stacks = 3};
+    *sites = (struct call_sites){.frames = frames, .n_frames = 4, .stacks = stacks, .n_stacks = 4};
     sites->n_sites = 1; /* none of which is of a span */
     sites->sample_ns = 10 * MS;
     sites->of_span = arena_array(&c->arena, t->n_spans + 1u, sizeof(u32));
@@ -337,12 +340,14 @@ static void sample_lines(struct cluster *c, u32 from, u32 until) {
       i64 end = steps->end[s * c->model.n_ranks + r];
       i64 slow = r == 2 && s >= from && s < until ? 420 * MS : 0;
       for (i64 at = begin + 5 * MS; at < end; at += 10 * MS)
-        sites->samples[sites->n_samples++] = (struct line_sample){.time = at,
-                                                                  .represented_ns = 10 * MS,
-                                                                  .activity = TSCOPE_ACTIVITY_SLEEP,
-                                                                  .stack = at < begin + 300 * MS ? 0
-                                                                           : at < begin + slow   ? 1
-                                                                                               : 2};
+        sites->samples[sites->n_samples++] =
+            (struct line_sample){.time = at,
+                                 .represented_ns = 10 * MS,
+                                 .activity = TSCOPE_ACTIVITY_SLEEP,
+                                 .stack = at < begin + 300 * MS       ? 0
+                                          : at < begin + slow - other ? 1
+                                          : at < begin + slow         ? 3
+                                                                      : 2};
     }
     t->call_sites = sites;
   }
@@ -353,7 +358,7 @@ static void fewer_looks_are_said(void **state) {
   (void)state;
   struct cluster_options o = healthy_cpu();
   struct cluster *c = cluster_new(&o);
-  sample_lines(c, 0, 0);
+  sample_lines(c, 0, 0, 0);
   for (u32 r = 0; r < o.ranks; r++) {
     struct call_sites *sites = arena_alloc(&c->arena, sizeof(*sites));
     *sites = *c->timelines[r].call_sites;
@@ -382,7 +387,7 @@ static void line_is_named(void **state) {
     o.slow_from = part ? 10 : 0;
     o.slow_until = part ? 30 : 0;
     struct cluster *c = cluster_new(&o);
-    sample_lines(c, o.slow_from, part ? o.slow_until : o.steps);
+    sample_lines(c, o.slow_from, part ? o.slow_until : o.steps, 0);
     struct results *r = cluster_analyse(c, NULL);
     const struct rank_result *rank = &r->ranks[2];
     assert_true(rank->straggler);
@@ -395,12 +400,27 @@ static void line_is_named(void **state) {
   }
 }
 
+/* Of 120 ms two lines take 70 and 50: the larger is named, and the other beside it. */
+static void second_line_is_told(void **state) {
+  (void)state;
+  struct cluster_options o = healthy_cpu();
+  o.slow[2] = 0.4;
+  struct cluster *c = cluster_new(&o);
+  sample_lines(c, 0, o.steps, 50 * MS);
+  struct results *r = cluster_analyse(c, NULL);
+  const struct finding *straggler = finding_of(r, "DIST.STRAGGLER");
+  assert_non_null(strstr(straggler->title, "train.py:20"));
+  assert_non_null(strstr(straggler->evidence, " Another 50 ms are at "));
+  assert_non_null(strstr(straggler->evidence, "train.py:40 (check)"));
+  end(r, c);
+}
+
 static void no_line_of_healthy_ranks(void **state) {
   (void)state;
   struct cluster_options o = healthy_cpu();
   o.noise = 0.3;
   struct cluster *c = cluster_new(&o);
-  sample_lines(c, 0, 0);
+  sample_lines(c, 0, 0, 0);
   struct results *r = cluster_analyse(c, NULL);
   assert_int_equal(named(r), 0);
   for (u32 i = 0; i < r->n_ranks; i++)
@@ -560,6 +580,7 @@ int main(void) {
                                      cmocka_unit_test(late_in_a_stretch),
                                      cmocka_unit_test(fewer_looks_are_said),
                                      cmocka_unit_test(line_is_named),
+                                     cmocka_unit_test(second_line_is_told),
                                      cmocka_unit_test(no_line_of_healthy_ranks),
                                      cmocka_unit_test(several_are_named),
                                      cmocka_unit_test(too_little_to_matter),

@@ -107,6 +107,12 @@ static void outside_phases(void **state) {
   for (u32 i = 0; i < s.options.ranks; i++)
     s.options.late_launch[i] = i == 2 ? 110 * MS : 0;
   assert_false(fires(&s, "TIMING.OUTSIDE_PHASES")); /* a straggler */
+  s.options.ranks = 2;
+  s.options.late_launch[0] = 0;
+  s.options.late_launch[1] = 200 * MS;
+  assert_false(fires(&s, "TIMING.OUTSIDE_PHASES")); /* nor of two */
+  s.options.late_launch[0] = 140 * MS;
+  assert_true(fires(&s, "TIMING.OUTSIDE_PHASES"));
 }
 
 static void recoverable(void **state) {
