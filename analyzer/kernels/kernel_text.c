@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/checked_memory.h"
+#include "base/text_end.h"
 #include "kernels/kernels.h"
 
 /* Of the C++ ABI, https://itanium-cxx-abi.github.io/cxx-abi/abi.html#demangler */
@@ -28,11 +29,6 @@ static void remove_all(char *text, const char *what) {
   size_t length = strlen(what);
   for (char *at = strstr(text, what); at; at = strstr(at, what))
     memmove(at, at + length, strlen(at + length) + 1);
-}
-
-static bool ends_with(const char *text, const char *end) {
-  size_t length = strlen(text), tail = strlen(end);
-  return length >= tail && strcmp(text + length - tail, end) == 0;
 }
 
 /* Where the parameters begin, NULL if the name has none. "Memcpy DtoH (Device -> Pinned)" has
@@ -163,9 +159,9 @@ char *kernel_strip(const char *demangled) {
   char *clone = strstr(name, " [clone");
   if (clone)
     *clone = '\0';
-  if (ends_with(name, ".kd")) /* ROCm's kernel descriptors */
+  if (text_ends_with(name, ".kd")) /* ROCm's kernel descriptors */
     name[strlen(name) - 3] = '\0';
-  if (ends_with(name, " const"))
+  if (text_ends_with(name, " const"))
     name[strlen(name) - 6] = '\0';
   char *parameters = find_parameters(name);
   if (parameters) {

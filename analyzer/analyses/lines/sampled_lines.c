@@ -12,6 +12,7 @@
 #include "analyses/lines/lines.h"
 #include "analyses/queries.h"
 #include "analyses/thresholds.h"
+#include "base/text_end.h"
 
 static const double samples_least = 5;
 
@@ -144,19 +145,14 @@ static bool marks_forward(const struct timeline *t) {
   return false;
 }
 
-static bool ends_with(const char *text, const char *end) {
-  size_t length = text ? strlen(text) : 0, of_end = strlen(end);
-  return length >= of_end && memcmp(text + length - of_end, end, of_end) == 0;
-}
-
 /* Whether each stack is inside a call of a module of PyTorch. */
 static const bool *stacks_in_modules(const struct call_sites *sites, struct arena *scratch) {
   bool *in_module = arena_array(scratch, size_sum(sites->n_stacks, 1), sizeof(*in_module));
   for (u32 s = 0; s < sites->n_stacks; s++)
     for (u32 i = 0; i < sites->stacks[s].n && !in_module[s]; i++) {
       const struct call_frame *frame = &sites->frames[sites->stacks[s].frames[i]];
-      in_module[s] = ends_with(frame->function, "_call_impl") &&
-                     ends_with(frame->file, "torch/nn/modules/module.py");
+      in_module[s] = text_ends_with(frame->function, "_call_impl") &&
+                     text_ends_with(frame->file, "torch/nn/modules/module.py");
     }
   return in_module;
 }

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/arena.h"
+#include "base/text_end.h"
 #include "import/memory_snapshot/allocation_categories.def"
 #include "model/memory_live.h"
 
@@ -88,14 +89,9 @@ static bool is_framework_file(const char *file) {
   return false;
 }
 
-static bool ends_with(const char *text, const char *end) {
-  size_t length = strlen(text), part = strlen(end);
-  return length >= part && strcmp(text + length - part, end) == 0;
-}
-
 static enum priority find_priority(const struct frame *frame) {
   size_t ignored;
-  if (ends_with(frame->file, ".py"))
+  if (text_ends_with(frame->file, ".py"))
     return is_framework_file(frame->file) ? PRIORITY_TORCH : PRIORITY_PROGRAM;
   /* Programs given on the command line or in a notebook, and code that Python generated. */
   if (frame->file[0] == '<' && strncmp(frame->file, "<frozen", 7) != 0)
