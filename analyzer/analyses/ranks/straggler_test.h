@@ -91,6 +91,12 @@ void late_stretches_narrow(struct straggler_test *c, u32 comm, struct verdict *v
  */
 bool late_stretches_find(struct straggler_test *c, u32 comm, u32 members, struct verdict *v);
 
+/* compared_work.c, once stragglers have their names: fills in the compute of each rank beside its
+ * peers', and how uneven it is; and says why a straggler is late, as far as its work shows it. */
+void work_compare(struct straggler_test *c);
+void imbalance_fill(struct straggler_test *c);
+enum straggler_reason straggler_reason_of(struct straggler_test *c, u32 rank);
+
 /* late_groups.c: ranks that are last by turns, those of the rank's host or a few of the
  * communicator's that a gap parts from the others. */
 void late_host_test(struct straggler_test *c, u32 comm, u32 rank);

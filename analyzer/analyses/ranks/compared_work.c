@@ -1,0 +1,121 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * How much each rank has to do beside its peers: compute, input, idle time. It says how uneven the
+ * work is, and why a straggler is late.
+ */
+#include <math.h>
+#include <stdlib.h>
+
+#include "analyses/queries.h"
+#include "analyses/ranks/straggler_test.h"
+#include "analyses/thresholds.h"
+#include "base/statistics.h"
+
+/* Median compute time of each rank, and its ratio to the median of its peers in the communicator in
+ * which it differs most (all ranks, if it was tested in none). If steps end on the host, because
+ * their ends on the GPU are not known, and the host runs far ahead, the device does nothing in some
+ * steps and the work of several in others. If that is so in most steps, the median says nothing. */
+void work_compare(struct straggler_test *c) {
+  struct analysis *a = c->a;
+  struct results *r = a->results;
+  u32 n_ranks = a->model->n_ranks;
+  double *steps = arena_array(&c->scratch, size_sum(a->n_steps, 1), sizeof(double));
+  double *peers = arena_array(&c->scratch, size_sum(n_ranks, 1), sizeof(double));
+  for (u32 rank = 0; rank < n_ranks; rank++) {
+    u32 n = 0;
+    for (u32 step = 0; step < a->n_steps; step++) {
+      float ms = a->compute_ms[(size_t)rank * a->n_steps + step];
+      if (!isnan(ms))
+        steps[n++] = ms;
+    }
+    r->ranks[rank].mean_compute_ms = mean_of(steps, n);
+    r->ranks[rank].median_compute_ms = median_of(steps, n);
+  }
+  u32 sorted_for = INDEX_NONE - 1, n = 0;
+  for (u32 rank = 0; rank < n_ranks; rank++) {
+    u32 comm = c->best_comm[rank];
+    if (comm != sorted_for) {
+      n = 0;
+      const struct comm *group =
+          comm == INDEX_NONE || !a->model->comms[comm].members ? NULL : &a->model->comms[comm];
+      for (u32 i = 0; i < (group ? group->size : n_ranks); i++) {
+        u32 peer = group ? group->members[i] : i;
+        if (peer != INDEX_NONE && !isnan(r->ranks[peer].median_compute_ms))
+          peers[n++] = r->ranks[peer].median_compute_ms;
+      }
+      qsort(peers, n, sizeof(double), compare_doubles);
+      sorted_for = comm;
+    }
+    double own = r->ranks[rank].median_compute_ms;
+    double others = isnan(own) ? NAN : median_of_others(peers, n, own);
+    bool bunched = own == 0 && r->ranks[rank].mean_compute_ms > 0;
+    r->ranks[rank].rel_slowdown = others > 0 && !bunched ? own / others - 1 : NAN;
+  }
+}
+
+/* How much more of something a rank has per step than the median of the others. */
+static double excess_ms(struct straggler_test *c, u32 rank,
+                        double (*figure)(const struct analysis *, u32)) {
+  u32 n = 0;
+  double own = figure(c->a, rank);
+  for (u32 i = 0; i < c->a->model->n_ranks; i++)
+    if (i != rank && !isnan(figure(c->a, i)))
+      c->values[n++] = figure(c->a, i);
+  return own - median_of(c->values, n);
+}
+
+static double compute_figure(const struct analysis *a, u32 rank) {
+  return a->results->ranks[rank].median_compute_ms;
+}
+
+static double input_figure(const struct analysis *a, u32 rank) {
+  const struct rank_summary *sum = &a->ranks[rank];
+  if (!sum->steps || !sum->has_input)
+    return NAN;
+  return ns_to_ms(sum->on_gpu ? sum->data_stall : sum->data) / sum->steps;
+}
+
+static double idle_figure(const struct analysis *a, u32 rank) {
+  return a->ranks[rank].on_gpu ? a->results->ranks[rank].idle_ms : NAN;
+}
+
+enum straggler_reason straggler_reason_of(struct straggler_test *c, u32 rank) {
+  double enough = REASON_SHARE * c->a->results->ranks[rank].late_a_step_ms;
+  if (excess_ms(c, rank, input_figure) >= enough)
+    return STRAGGLER_SLOW_INPUT;
+  if (excess_ms(c, rank, compute_figure) >= enough)
+    return STRAGGLER_SLOW_COMPUTE;
+  if (excess_ms(c, rank, idle_figure) >= enough)
+    return STRAGGLER_LATE_LAUNCH;
+  return STRAGGLER_NOT_SEEN;
+}
+
+/* Coefficient of variation of compute over ranks, and what the slowest costs beyond the mean. */
+void imbalance_fill(struct straggler_test *c) {
+  struct analysis *a = c->a;
+  struct results *r = a->results;
+  double variation = 0, lost = 0;
+  u32 steps = 0, varied = 0;
+  for (u32 step = 0; step < a->n_steps; step++) {
+    u32 n = 0;
+    double most = 0, wall = a->whole_run ? NAN : r->step_ms[a->first_step + step];
+    for (u32 rank = 0; rank < a->model->n_ranks; rank++) {
+      float ms = a->compute_ms[(size_t)rank * a->n_steps + step];
+      if (isnan(ms))
+        continue;
+      c->values[n++] = ms;
+      most = ms > most ? ms : most;
+    }
+    if (n < 2 || isnan(wall))
+      continue;
+    double cv = variation_of(c->values, n);
+    steps++;
+    lost += (most - mean_of(c->values, n)) / wall;
+    if (!isnan(cv)) {
+      variation += cv;
+      varied++;
+    }
+  }
+  r->imbalance_cv = varied ? variation / varied : NAN;
+  r->wall_frac_lost_to_imbalance = steps ? lost / steps : NAN;
+}
