@@ -26,6 +26,9 @@ enum {
   PYTHON_OWNED_BY_C = 3, /* and above: an entry of the interpreter's own */
 };
 
+/* f_state of 3.10 while a frame runs or looks for what handles an exception. */
+enum { PYTHON_FRAME_EXECUTING = 0, PYTHON_FRAME_UNWINDING = 2 };
+
 PYTHON_INLINE u64 python_mix(u64 hash, u64 word) {
   hash = (hash ^ word) * 0x9e3779b97f4a7c15u;
   return hash ^ hash >> 29;

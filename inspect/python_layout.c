@@ -30,6 +30,7 @@ static const char *read_debug_offsets(struct python_layout *layout, u32 minor, p
   PYTHON_DEBUG_WORDS(X)
 #undef X
   layout->cframe_frame = PYTHON_NONE;
+  layout->frame_state = PYTHON_NONE;
   layout->gil_thread = PYTHON_NONE;
   layout->collecting += (u32)words[minor == FIRST_WITH_DEBUG_OFFSETS ? 10 : 11]; /* .gc */
   layout->code_version -= sizeof(u32);                    /* right before co_localsplusnames */

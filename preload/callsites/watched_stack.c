@@ -4,7 +4,7 @@
 #include "inspect/memory_window.h"
 
 enum {
-  HEAD_BYTES = 112,
+  HEAD_BYTES = 120,
   CODE_BYTES = 216,
   TABLE_BYTES = 64,    /* of a line table, what is compared; behind its size */
   BEFORE_BYTES = 2048, /* read before a frame: from 3.11 on its callers are there */
@@ -33,7 +33,8 @@ static struct {
 
 /* The frames of a look: `n` heads, from the innermost out. */
 struct path {
-  bool more; /* there are further ones */
+  bool more;    /* there are further ones */
+  bool running; /* no frame among them is known to have ended */
   u32 n;
   struct frame_head heads[MAX_WATCHED_FRAMES];
 };
@@ -54,9 +55,9 @@ static bool is_read_whole(void) {
   const struct python_layout *layout = &python_here.layout;
   return fits(layout->frame_code, 8, HEAD_BYTES) && fits(layout->frame_previous, 8, HEAD_BYTES) &&
          fits(layout->frame_instruction, 8, HEAD_BYTES) &&
-         fits(layout->frame_owner, 1, HEAD_BYTES) && fits(layout->code_file, 8, CODE_BYTES) &&
-         fits(layout->code_name, 8, CODE_BYTES) && fits(layout->code_lines, 8, CODE_BYTES) &&
-         fits(layout->code_first_line, 4, CODE_BYTES) &&
+         fits(layout->frame_owner, 1, HEAD_BYTES) && fits(layout->frame_state, 1, HEAD_BYTES) &&
+         fits(layout->code_file, 8, CODE_BYTES) && fits(layout->code_name, 8, CODE_BYTES) &&
+         fits(layout->code_lines, 8, CODE_BYTES) && fits(layout->code_first_line, 4, CODE_BYTES) &&
          fits(layout->code_version, 4, CODE_BYTES) &&
          fits(layout->code_first_traceable, 4, CODE_BYTES);
 }
@@ -72,6 +73,19 @@ static struct frame_head head_of(u64 at, const u8 *bytes) {
   if (layout->frame_owner != PYTHON_NONE)
     head.owner = bytes[layout->frame_owner];
   return head;
+}
+
+/* Before 3.11 a frame that has ended stays in a list of free ones, where `previous` leads to the
+ * next free one. When its place is taken by a new frame while it is read, everything else looks as
+ * if nothing had happened. */
+static bool is_running(const u8 *bytes) {
+  const struct python_layout *layout = &python_here.layout;
+  if (layout->frame_state == PYTHON_NONE)
+    return true;
+  u8 state = bytes[layout->frame_state];
+  if (layout->lines == PYTHON_LNOTAB)
+    return state != 0; /* f_executing, of 3.9 */
+  return state == PYTHON_FRAME_EXECUTING || state == PYTHON_FRAME_UNWINDING;
 }
 
 static bool same_head(const struct frame_head *a, const struct frame_head *b) {
@@ -133,10 +147,10 @@ static bool read_moment(struct watched_stack *watched, struct memory_gather *gat
   return pieces.first_again && memory_gather_read(gather, watched->pid);
 }
 
-/* Whether the thread was in the same frame when the last piece was read as at the first: in
- * between, it may have left frames and begun others in their places. */
-static bool is_one_moment(void) {
-  return word_at(pieces.first) == word_at(pieces.first_again) &&
+/* Whether the thread was in the same frame when the last piece was read as at the first, and none
+ * of its frames had ended: in between, it may have left frames and begun others in their places. */
+static bool is_one_moment(const struct path *path) {
+  return path->running && word_at(pieces.first) == word_at(pieces.first_again) &&
          (!pieces.cframe_again || word_at(pieces.cframe) == word_at(pieces.cframe_again));
 }
 
@@ -186,6 +200,7 @@ static bool follow(struct path *path, struct memory_gather *gather, pid_t pid, u
   static struct page_part part;
   u32 next = 0;
   path->n = 0;
+  path->running = true;
   part.begin = part.end = 0;
   for (u64 at = top; at && path->n < MAX_WATCHED_FRAMES; at = path->heads[path->n++].previous) {
     u32 found = next;
@@ -196,6 +211,7 @@ static bool follow(struct path *path, struct memory_gather *gather, pid_t pid, u
       return false;
     next = found < n ? found + 1 : next;
     path->heads[path->n] = head_of(at, bytes);
+    path->running = path->running && is_running(bytes);
   }
   path->more = path->n == MAX_WATCHED_FRAMES && path->heads[path->n - 1].previous;
   return true;
@@ -341,7 +357,7 @@ static void read_interpreter(struct watched_moment *moment) {
 }
 
 static bool is_as_before(const struct watched_stack *watched, const struct path *path) {
-  return path->n && watched->whole && is_one_moment() && path->n == watched->n &&
+  return path->n && watched->whole && is_one_moment(path) && path->n == watched->n &&
          memcmp(path->heads, watched->heads, path->n * sizeof(*path->heads)) == 0;
 }
 
@@ -363,14 +379,14 @@ static bool look(struct watched_stack *watched, struct memory_gather *gather,
 static bool compare(struct watched_stack *watched, struct memory_gather *gather,
                     struct stack_walk *walk) {
   struct path *a = &first_path, *b = &second_path;
-  bool one_moment = false, before = is_one_moment();
+  bool one_moment = false, before = is_one_moment(a);
   watched->n = 0;
   for (int looks = 0; looks < MOST_LOOKS; looks++, before = one_moment) {
     if (looks)
       *a = *b;
     if (!look(watched, gather, a->heads, a->n, b))
       return false;
-    one_moment = is_one_moment();
+    one_moment = is_one_moment(b);
     if (one_moment && before)
       break;
   }
