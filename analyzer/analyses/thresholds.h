@@ -5,15 +5,15 @@
 #ifndef TSCOPE_THRESHOLDS_H
 #define TSCOPE_THRESHOLDS_H
 
-/* Of a finding's worth: less in common with others is rounding. */
-#define WORTH_OVERLAP 0.01
+/* Of a finding's saving: less in common with others is rounding. */
+#define SAVING_OVERLAP 0.01
 
 /* A twentieth of the step: below it, the run-to-run spread of an ordinary cluster hides the gain,
  * and changing a job for it is seldom worth anyone's day. */
 #define WORTH_MENTIONING 0.05
 
 /* A fifth of the step: more than one GPU in five is doing nothing for the model. */
-#define WORTH_ALARM 0.20
+#define SAVING_ALARM 0.20
 
 /* The chance of naming any rank at all in a run in which no rank is slow, after Bonferroni: one
  * report in a hundred, so that twenty clean runs stay clean. */
@@ -94,9 +94,9 @@
 /* Share of calls whose real span must be known before their sum represents all of them. */
 #define COVERAGE_ENOUGH 0.99
 
-/* Worths that differ by less than this share of the larger, or by two standard errors of the mean
+/* Savings that differ by less than this share of the larger, or by two standard errors of the mean
  * step, may be in the other order in the next run. */
-#define WORTH_LEAST_MARGIN 0.10
+#define SAVING_LEAST_MARGIN 0.10
 
 /* Of the time that threads could run, what they waited for a core: a tenth is no chance of the
  * scheduler's, a quarter makes every other time of the run doubtful. And of the wall, since threads

@@ -18,12 +18,12 @@
 enum { ROOM = 8, FACTS_LISTED = 3 };
 
 static void add_finding(struct diffing *d, enum finding_id id, enum severity severity,
-                        double worth_s, char *title, char *evidence, char *action) {
+                        double saving_s, char *title, char *evidence, char *action) {
   struct diff_result *out = d->out;
   out->findings[out->n_findings++] = (struct finding){.id = id,
                                                       .severity = severity,
-                                                      .worth_s = worth_s,
-                                                      .worth_added_s = worth_s,
+                                                      .saving_s = saving_s,
+                                                      .saving_added_s = saving_s,
                                                       .title = title,
                                                       .evidence = evidence,
                                                       .action = action};
@@ -168,9 +168,9 @@ static void diff_rule_slower(struct diffing *d) {
   if (isnan(out->step_p_value) || out->step_p_value >= DIFF_SIGNIFICANCE ||
       !(out->step_change >= DIFF_LEAST_CHANGE))
     return;
-  enum severity severity = !d->several                       ? SEVERITY_INFO
-                           : out->step_change >= WORTH_ALARM ? SEVERITY_CRITICAL
-                                                             : SEVERITY_WARNING;
+  enum severity severity = !d->several                        ? SEVERITY_INFO
+                           : out->step_change >= SAVING_ALARM ? SEVERITY_CRITICAL
+                                                              : SEVERITY_WARNING;
   double steps = d->several && d->after->step_count > 0 ? d->after->step_count : NAN;
   char *noise = describe_noise(d), *cause = describe_cause(d),
        *facts = describe_differences(d, false);
@@ -229,9 +229,9 @@ static void diff_rule_memory(struct diffing *d) {
     return;
   if (d->several && peak->verdict != FIGURE_IS_MORE)
     return;
-  enum severity severity = !d->several                   ? SEVERITY_INFO
-                           : peak->change >= WORTH_ALARM ? SEVERITY_CRITICAL
-                                                         : SEVERITY_WARNING;
+  enum severity severity = !d->several                    ? SEVERITY_INFO
+                           : peak->change >= SAVING_ALARM ? SEVERITY_CRITICAL
+                                                          : SEVERITY_WARNING;
   const struct diff_row *most = find_most_growth(d->out);
   char *where = most ? arena_printf(d->arena, " Most of it: %s, from %s to %s.", most->name,
                                     memory_size(most->before).text, memory_size(most->after).text)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * Where a process stands still, as its own watchdog recorded it, in the report's words.
+ * Where a process stalls, as its own watchdog recorded it, in the report's words.
  */
 #include "analyses/stalls/stall_words.h"
 #include "base/checked_memory.h"

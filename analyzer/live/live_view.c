@@ -53,7 +53,7 @@ const char *live_loss_name(u32 reason) {
   return reason < sizeof(names) / sizeof(*names) && names[reason] ? names[reason] : "lost";
 }
 
-/* As in the report (import/tscope/trace_ledger.c). */
+/* As in the report (import/tscope/trace_flight.c). */
 const char *live_group_name(struct live_view *view, const struct live_process *process,
                             const struct live_comm *comm) {
   const char *name = live_string(process, comm->name);

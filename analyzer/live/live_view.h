@@ -44,7 +44,7 @@ struct live_rank {
   double called_s;  /* since it was called */
   bool in_call;     /* it has not returned */
   double in_wait_s; /* how long the host has been waiting for a collective; NAN if it is not */
-  const char *stalled_in;         /* where it stands still, as its watchdog says; NULL */
+  const char *stalled_in;         /* where it stalls, as its watchdog says; NULL */
   const struct rank_stall *stall; /* its threads then; NULL */
   double stalled_s;
   const char *nccl_error; /* of a communicator of it, as NCCL says it meanwhile; NULL */
@@ -108,7 +108,7 @@ struct live_view {
   u32 n_waits;
   struct live_mismatch *mismatches;
   u32 n_mismatches;
-  struct stack_tree stalls; /* stacks of the ranks that stand still, merged */
+  struct stack_tree stalls; /* stacks of the ranks that stall, merged */
   u32 n_stalled;
   u64 lost[TSCOPE_LOSS_REASONS];
   u64 damaged;
@@ -134,7 +134,7 @@ void live_find_state(struct live_view *view, struct live_rank *rank, i64 realtim
 /* Seconds from one instant to a later one of the same clock; NAN where either is not known. */
 double live_seconds_between(i64 from, i64 to);
 
-/* live_stalls.c: where the rank stands still, if it does. */
+/* live_stalls.c: where the rank stalls, if it does. */
 void live_describe_stall(struct live_view *view, struct live_rank *rank);
 /* The stacks of all that do, as one tree. */
 void live_merge_stalls(struct live_view *view);

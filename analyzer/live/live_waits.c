@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: MIT
  *
- * Who waits for whom, as the report says it: its own ledger and verdict, from the last calls.
+ * Who waits for whom, as the report says it: its own flight record and verdict, from the last
+ * calls.
  */
 #include <math.h>
 
 #include "analyses/hang/verdict.h"
 #include "import/tscope/trace_source.h"
 #include "live/live_model.h"
-#include "model/ledger.h"
+#include "model/flight_record.h"
 
 /* The report's answer costs as much as all else on a page. Of many ranks it is asked for only when
  * one of them is in trouble, or has called nothing for nearly as long as a call must be pending. */
@@ -44,25 +45,26 @@ static u32 *places_of(struct live_view *view, const u32 *ranks, u32 n, u32 *foun
   return places;
 }
 
-/* What the ledger has of the call: since when it is pending, and whether one of `absent` made it.
+/* What the flight record has of the call: since when it is pending, and whether one of `absent`
+ * made it.
  */
-static void read_call(const struct live_view *view, const struct ledger *ledger,
+static void read_call(const struct live_view *view, const struct flight_record *flight,
                       const struct check_wait *check, struct live_wait *wait) {
   i64 first = NS_UNKNOWN;
-  for (u32 i = 0; i < ledger->n_calls; i++) {
-    const struct ledger_call *call = &ledger->calls[i];
-    bool pending = call->state == LEDGER_SCHEDULED || call->state == LEDGER_STARTED;
+  for (u32 i = 0; i < flight->n_calls; i++) {
+    const struct flight_call *call = &flight->calls[i];
+    bool pending = call->state == FLIGHT_SCHEDULED || call->state == FLIGHT_STARTED;
     if (call->seq != (i64)check->seq ||
-        strcmp(ledger->groups[call->group].name, check->group_name) != 0)
+        strcmp(flight->groups[call->group].name, check->group_name) != 0)
       continue;
     if (pending && (first == NS_UNKNOWN || call->created < first))
       first = call->created;
     for (u32 k = 0; k < wait->n_absent; k++)
-      wait->called |= view->ranks[wait->absent[k]].rank == ledger->ranks[call->rank].rank;
+      wait->called |= view->ranks[wait->absent[k]].rank == flight->ranks[call->rank].rank;
   }
-  wait->since_s = first == NS_UNKNOWN || ledger->end == NS_UNKNOWN
+  wait->since_s = first == NS_UNKNOWN || flight->end == NS_UNKNOWN
                       ? (double)NAN
-                      : (double)(ledger->end - first) / 1e9;
+                      : (double)(flight->end - first) / 1e9;
 }
 
 static void mark_waiters(struct live_view *view, const struct live_wait *wait) {
@@ -87,7 +89,7 @@ static int by_importance(const void *left, const void *right) {
   return (a->since_s < b->since_s) - (a->since_s > b->since_s);
 }
 
-static void put_waits(struct live_view *view, const struct ledger *ledger,
+static void put_waits(struct live_view *view, const struct flight_record *flight,
                       const struct collective_check *check) {
   view->waits = arena_array(&view->arena, check->n_waits, sizeof(*view->waits));
   for (u32 i = 0; i < check->n_waits; i++) {
@@ -98,7 +100,7 @@ static void put_waits(struct live_view *view, const struct ledger *ledger,
     wait->absent = places_of(view, from->waits_for, from->n_waits_for, &wait->n_absent);
     wait->no_trace = from->n_waits_for - wait->n_absent;
     wait->waiting = places_of(view, from->ranks, from->n_ranks, &wait->n_waiting);
-    read_call(view, ledger, from, wait);
+    read_call(view, flight, from, wait);
     mark_waiters(view, wait);
   }
   if (view->n_waits)
@@ -130,10 +132,10 @@ void live_find_waits(struct live_view *view) {
     return;
   struct model *model =
       live_model_make(view, view->n_ranks <= RANKS_ALWAYS ? LIVE_MOST_CALLS : FEW);
-  const struct ledger *ledger = trace_ledger(model, &view->arena);
-  if (ledger) {
-    verdict_of_ledger(ledger, &view->arena, &check);
-    put_waits(view, ledger, &check);
+  const struct flight_record *flight = trace_flight_record(model, &view->arena);
+  if (flight) {
+    verdict_of_flight_record(flight, &view->arena, &check);
+    put_waits(view, flight, &check);
     put_mismatches(view, &check);
   }
   model_free(model);

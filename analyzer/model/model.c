@@ -7,8 +7,8 @@
 #include <string.h>
 
 #include "base/checked_memory.h"
+#include "model/flight_record.h"
 #include "model/internal.h"
-#include "model/ledger.h"
 #include "model/named_ranges.h"
 
 struct model *model_new(void) {
@@ -171,10 +171,10 @@ int model_named_ranges(const struct model *model, u32 rank, struct arena *arena,
   return model->timelines->named_ranges(model, rank, arena, ranges, n);
 }
 
-const struct ledger *model_ledger(const struct model *model, struct arena *arena) {
-  if (model->ledger || !model->timelines || !model->timelines->ledger)
-    return model->ledger;
-  return model->timelines->ledger(model, arena);
+const struct flight_record *model_flight_record(const struct model *model, struct arena *arena) {
+  if (model->flight || !model->timelines || !model->timelines->flight)
+    return model->flight;
+  return model->timelines->flight(model, arena);
 }
 
 double model_clock_error_ns(const struct model *model, u32 a, u32 b) {

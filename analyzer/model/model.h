@@ -91,7 +91,7 @@ struct rank {
   u32 n_looks;
   u64 cost_helper_cpu_ns, cost_startup_ns, cost_slow_path_ns, cost_ns_per_record;
   u64 file_bytes;
-  struct rank_stall *stalls; /* stalls.h: moments in which its process stood still, in order */
+  struct rank_stall *stalls; /* stalls.h: moments in which its process stalled, in order */
   u32 n_stalls;
 };
 
@@ -210,7 +210,7 @@ struct timeline_source;
 
 /* Facts that only some inputs have; each importer's own header describes them. They name ranks by
  * their global numbers. There may be more or fewer ranks than in model.ranks. */
-struct ledger;        /* ledger.h */
+struct flight_record; /* flight_record.h */
 struct memory_origin; /* memory_history.h */
 struct module_tree;   /* import/modules */
 struct gemms;         /* gemms.h */
@@ -247,7 +247,7 @@ struct model {
   const char *recorder;     /* what recorded the timelines, if not libtscope.so; else NULL */
   bool lengths_only;        /* it says how long steps and phases took, but not what ran in them */
   const struct timeline_source *timelines; /* NULL: no input has any, and n_ranks is 0 */
-  const struct ledger *ledger;             /* of dumps; NULL if no input has them; the same below */
+  const struct flight_record *flight;      /* of dumps; NULL if no input has them; the same below */
   const struct module_tree *modules;
   const struct memory_origin *memories; /* memory_history.h: each device's allocator */
   u32 n_memories;
@@ -368,10 +368,10 @@ struct timeline_source {
   /* Finds the host's pauses for input in the steps of one rank, if nothing names its phases: fills
    * the data phase in model.phases, and says whether there was any. */
   int (*infer_input)(const struct model *model, u32 rank, bool *found);
-  /* See model_named_ranges() and model_ledger(). */
+  /* See model_named_ranges() and model_flight_record(). */
   int (*named_ranges)(const struct model *model, u32 rank, struct arena *arena,
                       struct named_range **ranges, u32 *n);
-  const struct ledger *(*ledger)(const struct model *model, struct arena *arena);
+  const struct flight_record *(*flight)(const struct model *model, struct arena *arena);
   /* See model_found(). */
   bool (*found)(const struct model *model, u32 rank, bool settled, struct arena *arena,
                 struct carrier *found);

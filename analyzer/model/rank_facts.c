@@ -79,7 +79,7 @@ static void carry_process(struct carrier *c, struct rank *rank) {
   CARRY(c, &rank->file_bytes);
 }
 
-/* --- where it stood still --- */
+/* --- where it stalled --- */
 
 static void carry_frame(struct carrier *c, struct call_frame *frame) {
   CARRY(c, &frame->file);

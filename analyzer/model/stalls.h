@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * Moments in which a rank's process stood still, and what its threads were doing, according to its
+ * Moments in which a rank's process stalled, and what its threads were doing, according to its
  * trace.
  */
 #ifndef TSCOPE_MODEL_STALLS_H

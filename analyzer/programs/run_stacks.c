@@ -2,7 +2,7 @@
  *
  * Each rank is asked first: its own helper reads its stacks, wherever it runs. A rank that does not
  * answer (stopped, dead, its helper does not get to run) is looked at from outside if it runs here;
- * else its record says what it did when it last stood still.
+ * else its record says what it did when it last stalled.
  */
 #include "programs/run_stacks.h"
 

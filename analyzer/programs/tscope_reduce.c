@@ -52,7 +52,7 @@ static struct run_facts run_of(const struct model *model, bool first) {
                           .command = model->command,
                           .recorder = model->recorder,
                           .world_size = model->world_size,
-                          .traces = model->timelines && model->timelines->ledger,
+                          .traces = model->timelines && model->timelines->flight,
                           .attempt = model->attempt,
                           .began_realtime_ns = model->began_realtime_ns};
   if (first) {
@@ -225,7 +225,7 @@ static int reduce(struct reduce_options *options) {
   if (!error)
     error = import_load(options->paths, options->n_paths, &options->model, &model, reducing.why,
                         sizeof(reducing.why));
-  if (!error && reducing.n && !(model->timelines && model->timelines->ledger)) {
+  if (!error && reducing.n && !(model->timelines && model->timelines->flight)) {
     snprintf(
         reducing.why, sizeof(reducing.why),
         "%s has no traces of tscope: recordings of other profilers cannot be reduced, read them "

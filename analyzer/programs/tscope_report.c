@@ -149,8 +149,8 @@ static int write_report(const struct options *options, struct gate *gate,
                              .top = options->top,
                              .output = options->output};
   char missing[96];
-  if (results->check.ledger &&
-      selection_find_missing(&view, results->check.ledger, missing, sizeof(missing)))
+  if (results->check.flight &&
+      selection_find_missing(&view, results->check.flight, missing, sizeof(missing)))
     return fail("%s is not in the input: use ranks and groups that the report without --ranks and "
                 "--groups lists",
                 missing);

@@ -30,7 +30,7 @@ static const char help[] =
     "  DIRECTORY  with traces: the ranks of the newest run there, on all hosts. Each is asked, "
     "and\n"
     "             answers within a second or two; for those that do not, what they recorded when\n"
-    "             they stood still. Without it: where your jobs write\n"
+    "             they stalled. Without it: where your jobs write\n"
     "  PID        a process of yours on this host, which need not run under tscope\n"
     "\n"
     "exit status: 0; 1 if nothing could be read; 2 if the command line is wrong.\n";

@@ -9,7 +9,7 @@
 
 #include "base/checked_memory.h"
 #include "base/utf8.h"
-#include "model/ledger.h"
+#include "model/flight_record.h"
 #include "report/selection.h"
 
 #define MOST_COLUMNS 20
@@ -85,15 +85,15 @@ static void put_number_cell(struct writer *w, bool known, i64 value) {
 
 static void put_groups(struct writer *w, const struct results *results,
                        const struct report_view *view) {
-  const struct ledger *ledger = results->check.ledger;
-  for (u32 g = 0; g < ledger->n_groups; g++) {
+  const struct flight_record *flight = results->check.flight;
+  for (u32 g = 0; g < flight->n_groups; g++) {
     const struct check_group *group = &results->check.groups[g];
-    if (!selection_has_group(view, &ledger->groups[g]))
+    if (!selection_has_group(view, &flight->groups[g]))
       continue;
     put_number_cell(w, true, g);
     put_text_cell(w, group->name);
     put_text_cell(w, group->desc);
-    put_number_cell(w, ledger->groups[g].members_known, ledger->groups[g].n_members);
+    put_number_cell(w, flight->groups[g].members_known, flight->groups[g].n_members);
     put_number_cell(w, true, (i64)group->recorded);
     put_number_cell(w, true, (i64)group->matched);
     put_number_cell(w, true, (i64)group->mismatched);
@@ -103,11 +103,11 @@ static void put_groups(struct writer *w, const struct results *results,
 
 static void put_memberships(struct writer *w, const struct results *results,
                             const struct report_view *view) {
-  const struct ledger *ledger = results->check.ledger;
-  for (u32 g = 0; g < ledger->n_groups; g++)
-    for (u32 m = 0; m < ledger->groups[g].n_members; m++) {
-      const struct ledger_rank *rank = &ledger->ranks[ledger->groups[g].members[m]];
-      if (!selection_has_group(view, &ledger->groups[g]) || !selection_has_rank(view, rank->rank))
+  const struct flight_record *flight = results->check.flight;
+  for (u32 g = 0; g < flight->n_groups; g++)
+    for (u32 m = 0; m < flight->groups[g].n_members; m++) {
+      const struct flight_rank *rank = &flight->ranks[flight->groups[g].members[m]];
+      if (!selection_has_group(view, &flight->groups[g]) || !selection_has_rank(view, rank->rank))
         continue;
       put_number_cell(w, true, g);
       put_number_cell(w, true, m);
@@ -150,14 +150,14 @@ static const struct check_mismatch *mismatch_of(const struct collective_check *c
 static void put_collective(struct writer *w, const struct results *results,
                            const struct part *parts, u32 n, u32 *next_mismatch) {
   static const char *const states[] = {"called", "scheduled", "started", "completed"};
-  const struct ledger *ledger = results->check.ledger;
-  const struct ledger_call *first = &ledger->calls[parts->call];
-  const struct ledger_group *group = &ledger->groups[first->group];
+  const struct flight_record *flight = results->check.flight;
+  const struct flight_call *first = &flight->calls[parts->call];
+  const struct flight_group *group = &flight->groups[first->group];
   const struct check_mismatch *mismatch = mismatch_of(&results->check, parts, next_mismatch);
-  u8 least = LEDGER_COMPLETED;
+  u8 least = FLIGHT_COMPLETED;
   for (u32 i = 0; i < n; i++)
-    if (ledger->calls[parts[i].call].state < least)
-      least = ledger->calls[parts[i].call].state;
+    if (flight->calls[parts[i].call].state < least)
+      least = flight->calls[parts[i].call].state;
   put_number_cell(w, true, first->group);
   put_number_cell(w, true, first->seq);
   put_text_cell(w, first->op);
@@ -176,13 +176,13 @@ static void put_collective(struct writer *w, const struct results *results,
 
 static void put_collectives(struct writer *w, const struct results *results,
                             const struct report_view *view) {
-  const struct ledger *ledger = results->check.ledger;
-  struct part *parts = memory_array(size_sum(ledger->n_calls, 1), sizeof(*parts));
+  const struct flight_record *flight = results->check.flight;
+  struct part *parts = memory_array(size_sum(flight->n_calls, 1), sizeof(*parts));
   u32 n = 0, mismatch = 0;
-  for (u32 i = 0; i < ledger->n_calls; i++)
-    if (!ledger->calls[i].message && !ledger->calls[i].inside &&
-        selection_has_group(view, &ledger->groups[ledger->calls[i].group]))
-      parts[n++] = (struct part){ledger->calls[i].group, ledger->calls[i].seq, i};
+  for (u32 i = 0; i < flight->n_calls; i++)
+    if (!flight->calls[i].message && !flight->calls[i].coalesced &&
+        selection_has_group(view, &flight->groups[flight->calls[i].group]))
+      parts[n++] = (struct part){flight->calls[i].group, flight->calls[i].seq, i};
   if (n)
     qsort(parts, n, sizeof(*parts), by_collective);
   for (u32 i = 0, next; i < n; i = next) {
@@ -197,12 +197,12 @@ static void put_collectives(struct writer *w, const struct results *results,
 static void put_calls(struct writer *w, const struct results *results,
                       const struct report_view *view) {
   static const char *const states[] = {"called", "scheduled", "started", "completed"};
-  const struct ledger *ledger = results->check.ledger;
-  for (u32 i = 0; i < ledger->n_calls; i++) {
-    const struct ledger_call *call = &ledger->calls[i];
-    const struct ledger_rank *rank = &ledger->ranks[call->rank];
+  const struct flight_record *flight = results->check.flight;
+  for (u32 i = 0; i < flight->n_calls; i++) {
+    const struct flight_call *call = &flight->calls[i];
+    const struct flight_rank *rank = &flight->ranks[call->rank];
     if (!selection_has_rank(view, rank->rank) ||
-        !selection_has_group(view, &ledger->groups[call->group]))
+        !selection_has_group(view, &flight->groups[call->group]))
       continue;
     put_number_cell(w, true, rank->rank);
     put_number_cell(w, true, (i64)call->order);
@@ -210,14 +210,14 @@ static void put_calls(struct writer *w, const struct results *results,
     put_number_cell(w, call->seq != SEQ_UNKNOWN, call->seq);
     put_text_cell(w, call->op);
     put_number_cell(w, call->peer != INDEX_NONE,
-                    call->peer != INDEX_NONE ? (i64)ledger->ranks[call->peer].rank : 0);
+                    call->peer != INDEX_NONE ? (i64)flight->ranks[call->peer].rank : 0);
     put_text_cell(w, states[call->state]);
     put_text_cell(w, call->in);
     put_text_cell(w, call->out);
     put_text_cell(w, call->in_type);
     put_text_cell(w, call->out_type);
     put_number_cell(w, call->created != NS_UNKNOWN, call->created);
-    const struct ledger_frame *frame = call->stack && call->stack->n ? call->stack->frames : NULL;
+    const struct flight_frame *frame = call->stack && call->stack->n ? call->stack->frames : NULL;
     put_text_cell(w, frame ? frame->file : NULL);
     put_number_cell(w, frame != NULL, frame ? frame->line : 0);
     end_row(w);
@@ -288,7 +288,7 @@ static int write_json(const struct results *results, const struct report_view *v
 
 int export_tables(const struct results *results, const struct report_view *view,
                   const char *folder) {
-  if (!results->check.ledger)
+  if (!results->check.flight)
     return -ENODATA;
   if (mkdir(folder, 0777) != 0 && errno != EEXIST)
     return -errno;

@@ -52,21 +52,21 @@ static bool list_contains(const char *list, const char *name) {
   return false;
 }
 
-bool selection_has_group(const struct report_view *view, const struct ledger_group *group) {
+bool selection_has_group(const struct report_view *view, const struct flight_group *group) {
   return !view->groups || list_contains(view->groups, group->name) ||
          list_contains(view->groups, group->desc);
 }
 
-static bool has_rank(const struct ledger *ledger, unsigned long rank) {
-  for (u32 i = 0; i < ledger->n_ranks; i++)
-    if (ledger->ranks[i].rank == rank)
+static bool has_rank(const struct flight_record *flight, unsigned long rank) {
+  for (u32 i = 0; i < flight->n_ranks; i++)
+    if (flight->ranks[i].rank == rank)
       return true;
   return false;
 }
 
-static bool has_group(const struct ledger *ledger, const char *name, size_t n) {
-  for (u32 i = 0; i < ledger->n_groups; i++) {
-    const char *names[] = {ledger->groups[i].name, ledger->groups[i].desc};
+static bool has_group(const struct flight_record *flight, const char *name, size_t n) {
+  for (u32 i = 0; i < flight->n_groups; i++) {
+    const char *names[] = {flight->groups[i].name, flight->groups[i].desc};
     for (u32 k = 0; k < 2; k++)
       if (names[k] && strncmp(names[k], name, n) == 0 && !names[k][n])
         return true;
@@ -74,18 +74,18 @@ static bool has_group(const struct ledger *ledger, const char *name, size_t n) {
   return false;
 }
 
-bool selection_find_missing(const struct report_view *view, const struct ledger *ledger, char *text,
-                            size_t bytes) {
+bool selection_find_missing(const struct report_view *view, const struct flight_record *flight,
+                            char *text, size_t bytes) {
   unsigned long first, last;
   for (const char *list = view->ranks; list && *list && next_range(&list, &first, &last);)
-    for (unsigned long rank = first; rank <= last && rank <= first + ledger->n_ranks; rank++)
-      if (!has_rank(ledger, rank)) {
+    for (unsigned long rank = first; rank <= last && rank <= first + flight->n_ranks; rank++)
+      if (!has_rank(flight, rank)) {
         snprintf(text, bytes, "rank %lu", rank);
         return true;
       }
   for (const char *at = view->groups; at;) {
     size_t n = strcspn(at, ",");
-    if (!has_group(ledger, at, n)) {
+    if (!has_group(flight, at, n)) {
       snprintf(text, bytes, "group %.*s", (int)(n < 60 ? n : 60), at);
       return true;
     }

@@ -6,7 +6,7 @@
 #ifndef TSCOPE_SELECTION_H
 #define TSCOPE_SELECTION_H
 
-#include "model/ledger.h"
+#include "model/flight_record.h"
 #include "report/report.h"
 
 /* Whether a list such as 0,4-7 makes sense. */
@@ -14,10 +14,10 @@ bool selection_is_ranks(const char *list);
 
 /* All are, where nothing was selected. A group goes by its name or by what it is for. */
 bool selection_has_rank(const struct report_view *view, u32 rank);
-bool selection_has_group(const struct report_view *view, const struct ledger_group *group);
+bool selection_has_group(const struct report_view *view, const struct flight_group *group);
 
 /* What of the selection is in no record: "rank 7" or "group foo", in `text`. False where all is. */
-bool selection_find_missing(const struct report_view *view, const struct ledger *ledger, char *text,
-                            size_t bytes);
+bool selection_find_missing(const struct report_view *view, const struct flight_record *flight,
+                            char *text, size_t bytes);
 
 #endif

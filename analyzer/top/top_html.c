@@ -109,7 +109,7 @@ static void put_stacks(struct live_view *view, FILE *out) {
   struct top_page page = {
       .display = {.width = TOP_MAX_WIDTH, .utf8 = true, .color = true, .html = true}};
   struct pen pen = pen_begin(&page.display, out);
-  fputs("<section><h2>Where it stands still</h2>\n<pre class=\"tree\">", out);
+  fputs("<section><h2>Where it stalls</h2>\n<pre class=\"tree\">", out);
   top_stacks(&page, view, &pen, 0);
   fputs("</pre></section>\n", out);
 }

@@ -78,7 +78,7 @@ void top_one(const struct top_page *page, struct live_view *view, struct pen *pe
   put_row(pen, "last collective", rank->op ? text : "-");
   put_known(pen, "host waits for", rank->in_wait_s, duration_s);
   if (rank->stalled_in) {
-    put_row(pen, "stands still", rank->stalled_in);
+    put_row(pen, "stalled in", rank->stalled_in);
     put_known(pen, "", rank->stalled_s, duration_s);
   }
   put_comms(view, rank, pen);

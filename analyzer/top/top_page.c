@@ -12,7 +12,7 @@ void top_help(struct pen *pen) {
       "s        sort by the next key: rank, trouble, late, step, gpu, memory, quiet",
       "up down  mark a rank; PageUp PageDown by the page, Home End to the ends",
       "Enter    only the marked rank, or back",
-      "t        the stacks of ranks that stand still, or back; up down PageUp PageDown move there",
+      "t        the stacks of ranks that stall, or back; up down PageUp PageDown move there",
       "?        this page, or back",
       "",
       "doing      its phase, the rank it waits for, or that it is silent, stopped or gone;",

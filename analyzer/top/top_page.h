@@ -31,7 +31,7 @@ struct top_page {
   u32 chosen;          /* rank that is marked or shown, TSCOPE_UNKNOWN_RANK for none */
   u32 first;           /* of the ranks in order that is shown; kept so that the marked one is */
   bool one;            /* the page of the marked rank alone */
-  bool stacks;         /* the page of the stacks of ranks that stand still */
+  bool stacks;         /* the page of the stacks of ranks that stall */
   unsigned first_line; /* of these that is shown; kept so that the page is full */
   bool keys;           /* the page of explanations */
   bool frozen;         /* the job goes on, the page does not */

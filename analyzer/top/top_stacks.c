@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * The stacks of the ranks that stand still, as one tree.
+ * The stacks of the ranks that stall, as one tree.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -30,8 +30,8 @@ static void write_head(const struct live_view *view, struct pen *pen) {
     pen_newline(pen);
     return;
   }
-  pen_format(pen, STYLE_BOLD, "  %s %s still: their Python stacks",
-             plural(view->n_stalled, "rank").text, view->n_stalled == 1 ? "stands" : "stand");
+  pen_format(pen, STYLE_BOLD, "  %s %s: their Python stacks", plural(view->n_stalled, "rank").text,
+             view->n_stalled == 1 ? "stalls" : "stall");
   pen_newline(pen);
   if (!view->stalls.n) {
     pen_put(pen, STYLE_PLAIN, "  none could be read");

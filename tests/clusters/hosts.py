@@ -148,7 +148,7 @@ def check_slow(report, wanted, folder):
     print(f"{CASE}: named {named}, the slow ones are {wanted}; "
           f"clocks of hosts are known to {report['quality']['clock']['between_hosts_us'] / 1e3:.1f} ms")
     for one in findings:
-        print(f"{CASE}: {one['severity']}: {one['title']}; worth {one['worth_s']} s")
+        print(f"{CASE}: {one['severity']}: {one['title']}; saving {one['saving_s']} s")
     held_up = steps_held_up(folder, len(report["run"]["ranks_found"]))
     print(f"{CASE}: steps held up by each host, in truth: {[f'{share:.0%}' for share in held_up]}")
     if wanted and named != wanted and held_up[SLOW_HOST] < CLEAR:

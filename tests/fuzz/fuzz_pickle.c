@@ -64,7 +64,7 @@ static void read_dumps(void) {
   if (out) {
     report_json.write(results, &view, out);
     report_text.write(results, &view, out);
-    if (results->check.ledger)
+    if (results->check.flight)
       report_entries.write(results, &view, out);
     fclose(out);
   }

@@ -194,7 +194,7 @@ def gpt_findings(machine):
             expect(finding["evidence"] and finding["action"], f"{variant}: {finding}")
             expect(not finding["id"].startswith("DIST."), f"{variant}, one rank: {finding['title']}")
             most = worked if finding["id"] in OWN_WORK else found["steps"]["analysed_s"]
-            expect((finding["worth_s"] or 0) <= most * (1 + ROUNDING),
+            expect((finding["saving_s"] or 0) <= most * (1 + ROUNDING),
                    f"{variant}: worth more than the {most:.3g} s that it concerns: {finding}")
         return ", ".join(f"{one['id']} ({one['evidence']})" for one in found["findings"]) or "none"
     return each(check)

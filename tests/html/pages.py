@@ -226,7 +226,7 @@ class Shows(Page):
         self.assertIn(finding["title"], card)
         self.assertIn(finding["action"], card)
         self.assertIn(finding["evidence"], card)
-        self.assertIn("worth " + ms(1e3 * finding["worth_s"]), card)
+        self.assertIn("saving " + ms(1e3 * finding["saving_s"]), card)
         tiles = dict(zip(self.text("#verdict .tile .dim"), self.text("#verdict .tile b")))
         self.assertEqual(tiles["median step"], ms(self.report["steps"]["median_ms"]))
         self.assertEqual(tiles["exposed communication"], ms(self.report["overlap"]["exposed_ms"]))

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 """Ranks asked for their stacks through the run's folder: PYTHON asked.py TSCOPE-STACKS LIBTSCOPE [TIMES].
 
-Ranks of this Python stand still in different ways. What the ranks answer is compared with where they stand, again and
+Ranks of this Python stall in different ways. What the ranks answer is compared with where they stand, again and
 again; also by somebody on another host, who can read nothing but the folder."""
 import os
 import re

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""A rank that stands still: asked_rank.py HOW. Prints its number when it is about to."""
+"""A rank that stalls: asked_rank.py HOW. Prints its number when it is about to."""
 import ctypes
 import os
 import sys

@@ -249,7 +249,7 @@ def test_churn():
 
 
 class Watched:
-    """A thread that stands still at each place until it is told to go on."""
+    """A thread that stalls at each place until it is told to go on."""
 
     def __init__(self, run):
         self.arrived, self.go_on = threading.Semaphore(0), threading.Semaphore(0)

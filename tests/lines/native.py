@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
 """Native stacks read from outside: native.py TSCOPE-STACKS PROGRAM [TEST...]. PROGRAM (native_standing.c) and a Python
-program stand still. The output of `tscope-stacks --native` is compared with the functions that they are known to be
+program stall. The output of `tscope-stacks --native` is compared with the functions that they are known to be
 in, and frame by frame with gdb if it is installed. No thread may be left stopped."""
 import json
 import os
@@ -94,7 +94,7 @@ def plain(name):
 
 
 def compare_with_gdb(pid, native):
-    """Compares the frames of threads that stand still. gdb shows Python frames as calls of Python's loop."""
+    """Compares the frames of threads that stall. gdb shows Python frames as calls of Python's loop."""
     if not shutil.which("gdb"):
         print("   not compared: gdb is not installed")
         return

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * A program in C whose threads stand still in functions with known names. It prints "ready" when
+ * A program in C whose threads stall in functions with known names. It prints "ready" when
  * all are there. With the argument "vfork", its only thread waits for a child in an uninterruptible
  * way (state D).
  */

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Stacks read from outside: PYTHON outside.py TSCOPE-STACKS. A program with this Python stands still in
+"""Stacks read from outside: PYTHON outside.py TSCOPE-STACKS. A program with this Python stalls in
 several threads. The output of tscope-stacks is compared with that of the program (the functions of its
 threads, and which thread keeps the GIL), and frame by frame with py-spy, if it is installed and knows
 this Python."""
@@ -36,7 +36,7 @@ def frames_of_py_spy(pid):
 
 
 def gil_holder(program, *arguments):
-    """(file, function) of the thread that keeps the GIL while the program stands still, from tscope-stacks; or None."""
+    """(file, function) of the thread that keeps the GIL while the program stalls, from tscope-stacks; or None."""
     job = subprocess.Popen([sys.executable, PROGRAM, *arguments], stdout=subprocess.PIPE, universal_newlines=True)
     try:
         job.stdout.readline()
@@ -50,7 +50,7 @@ def gil_holder(program, *arguments):
 
 
 def wait_until_asleep(pid):
-    """Waits until the first thread sleeps. The program prints its functions just before it stands still."""
+    """Waits until the first thread sleeps. The program prints its functions just before it stalls."""
     while True:
         with open("/proc/%d/stat" % pid) as stat:
             if stat.read().rpartition(")")[2].split()[0] == "S":

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""A program whose threads stand still. When all are there, it prints the functions of each, innermost first.
+"""A program whose threads stall. When all are there, it prints the functions of each, innermost first.
 With the argument `holding`, its first thread keeps the GIL meanwhile."""
 import ctypes
 import functools

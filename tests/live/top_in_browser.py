@@ -66,7 +66,7 @@ class Page(unittest.TestCase):
 
     def test_it_shows_what_the_terminal_shows(self):
         job = self.job(stall="2", command=STANDING)
-        self.until(lambda: top("--width", "160", job.traces), lambda text: f"{RANKS} ranks stand still" in text and
+        self.until(lambda: top("--width", "160", job.traces), lambda text: f"{RANKS} ranks stall" in text and
                    "reader_13" in text, "stalls of all ranks")
         top("--html", self.page, "--interval", "3600", job.traces)
         self.browser.open(self.page)
@@ -110,7 +110,7 @@ class Page(unittest.TestCase):
         name = "<b id=\"bad\">x&amp;'<script>alert(1)<.py"
         script = shutil.copy(STANDING[1], os.path.join(self.folder, name))
         job = self.job(stall="2", command=[STANDING[0], script])
-        self.until(lambda: top("--width", "160", job.traces), lambda text: f"{RANKS} ranks stand still" in text and
+        self.until(lambda: top("--width", "160", job.traces), lambda text: f"{RANKS} ranks stall" in text and
                    "reader_13" in text, "stalls of all ranks")
         top("--html", self.page, "--interval", "3600", job.traces)
         self.browser.open(self.page)

@@ -178,7 +178,7 @@ class Watching(unittest.TestCase):
         terminal.command(f"{TOP} {self.traces}")
         terminal.until(r"(?m)t stacks$", "that there are stacks to see")
         terminal.type("t")
-        top = terminal.until(r"4 ranks stand still: their Python stacks", "the stacks")
+        top = terminal.until(r"4 ranks stall: their Python stacks", "the stacks")
         words = " ".join(top.split())
         self.assertRegex(words, r"ranks 0-3 standing_rank\.py:\d+ <module> > standing_rank\.py:\d+ train")
         self.assertRegex(words, r"ranks 0, 2, 3 standing_rank\.py:\d+ wait_for_others")

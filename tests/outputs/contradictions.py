@@ -17,7 +17,7 @@ import tarfile
 import tempfile
 
 ALLOWED = 0.02
-# A finding's worth, the row of the what-if table and the line of the budget that are about the same.
+# A finding's saving, the row of the what-if table and the line of the budget that are about the same.
 SAME = [
     ("TIMING.DATALOADER_BOUND", "input always ready", "waiting for input"),
     ("DIST.COMM_BOUND", "communication takes no time", None),
@@ -60,8 +60,8 @@ class Shares:
         self.saved = {row["change"]: row["saving_fraction"] for row in self.path["what_if"] if known}
         self.budget = {line["name"]: line for line in report["budget"]["lines"]}
 
-    def worth(self, finding):
-        return None if finding["worth_s"] is None or not self.time else finding["worth_s"] / self.time
+    def saving(self, finding):
+        return None if finding["saving_s"] is None or not self.time else finding["saving_s"] / self.time
 
     def recoverable(self, name):
         line = self.budget.get(name)
@@ -83,21 +83,21 @@ def of_findings(shares):
     added = 0
     training = shares.report["steps"].get("other_work") == []
     for finding in shares.report["findings"]:
-        worth = shares.worth(finding)
+        saving = shares.saving(finding)
         for name, change, line in SAME:
             if finding["id"] == name and training and shares.saved:
-                yield from differ(f"worth of {name} and '{change}'", worth, shares.saved.get(change))
-                yield from differ(f"worth of {name} and budget's {line}", worth, shares.recoverable(line))
+                yield from differ(f"saving of {name} and '{change}'", saving, shares.saved.get(change))
+                yield from differ(f"saving of {name} and budget's {line}", saving, shares.recoverable(line))
         if finding["id"] == "DIST.STRAGGLER" and training and shares.saved and worth is not None:
             rows = [saved for change, saved in shares.saved.items() if change.endswith("as fast as their peers") or
                     any(change == f"rank {rank} as fast as its peers" for rank in finding["ranks"])]
-            if rows and min(abs(worth - saved) for saved in rows) > ALLOWED:
-                yield f"worth of {finding['title']}: {worth:.1%}, in the what-ifs {rows}"
-        if worth is not None:
-            yield from exceeds(f"worth of {finding['id']}", worth, 1)
-            if finding["worth_added_s"] > finding["worth_s"] * (1 + 1e-9):
+            if rows and min(abs(saving - saved) for saved in rows) > ALLOWED:
+                yield f"saving of {finding['title']}: {saving:.1%}, in the what-ifs {rows}"
+        if saving is not None:
+            yield from exceeds(f"saving of {finding['id']}", saving, 1)
+            if finding["saving_added_s"] > finding["saving_s"] * (1 + 1e-9):
                 yield f"{finding['id']} adds more than it is worth"
-            added += finding["worth_added_s"] / shares.time
+            added += finding["saving_added_s"] / shares.time
     yield from exceeds("what findings add", added, 1)
 
 
@@ -158,17 +158,17 @@ def output(program, *options):
 
 
 def of_text(report, text):
-    """Each row of the what-ifs and each worth says the same in the text."""
+    """Each row of the what-ifs and each saving says the same in the text."""
     path, shares = report["critical_path"], Shares(report)
     for row in path["what_if"] if path["what_if_reason"] is None else []:
         shown = re.search(rf"^  {re.escape(row['change'])} +\S+(?: [a-zµ]+)? +<?([\d.]+) %", text, re.M)
         if shown:
             yield from differ(f"'{row['change']}' in JSON and text", row["saving_fraction"], float(shown[1]) / 100)
     for finding in report["findings"]:
-        worth = shares.worth(finding)
-        shown = re.findall(rf"{finding['id']} · \S+ · worth [^(\n]*\(<?([\d.]+) % of the time\)", text)
-        if worth is not None and shown and min(abs(worth - float(one) / 100) for one in shown) > ALLOWED:
-            yield f"{finding['id']} is worth {worth:.1%} in JSON, {shown} in the text"
+        saving = shares.saving(finding)
+        shown = re.findall(rf"{finding['id']} · \S+ · saving [^(\n]*\(<?([\d.]+) % of the time\)", text)
+        if saving is not None and shown and min(abs(saving - float(one) / 100) for one in shown) > ALLOWED:
+            yield f"{finding['id']} is worth {saving:.1%} in JSON, {shown} in the text"
 
 
 def alike(one, other):

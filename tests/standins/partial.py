@@ -195,7 +195,7 @@ def too_few_to_repeat(report, truth):
 def no_steps(report, truth):
     """The report cannot distinguish start-up from training."""
     assert report["steps"]["count"] == 0, report["steps"]
-    assert all(f["severity"] == "info" and f["worth_s"] is None
+    assert all(f["severity"] == "info" and f["saving_s"] is None
                for f in findings_of(report, "EFFICIENCY.RECOVERABLE")), report["findings"]
     assert not any("each step" in f["title"] for f in report["findings"]), report["findings"]
 

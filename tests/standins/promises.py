@@ -7,7 +7,7 @@ promises that do not hold.
 - No two rows of a table have the same name, in the document and in the text.
 - An unknown value is null, with a reason; communication is not 0 in a job of several ranks.
 - A source that was not seen at all is named in capital letters.
-- A finding has evidence with a number, an action, ranks that exist, and a worth within the run.
+- A finding has evidence with a number, an action, ranks that exist, and a saving within the run.
 - The verdict is "ok" only if nothing is undecided.
 - A tenth of the step in exposed communication has a finding, also with a single rank.
 - No two figures about the same thing contradict each other (tests/outputs/contradictions.py).
@@ -193,14 +193,14 @@ def check_findings(report):
                 yield f"{finding['id']}: {text} is {finding[text]!r}"
         if not set(finding["ranks"]) <= ranks and not no_timelines:
             yield f"{finding['id']}: ranks {finding['ranks']} of {sorted(ranks)}"
-        worth, lasted = finding["worth_s"], report["run"]["duration_s"]
-        if worth is not None and not 0 <= worth <= lasted:
-            yield f"{finding['id']}: worth {worth} s of a run of {lasted} s"
-        if worth is not None and (finding["worth_added_s"] < 0.98 * worth) != bool(finding["overlaps"]):
-            yield f"{finding['id']}: adds {finding['worth_added_s']} of {worth} s, {finding['overlaps']}"
-    worths = [f["worth_added_s"] for f in report["findings"] if f["worth_added_s"] is not None]
-    if worths and sum(worths) > 1.001 * report["steps"]["analysed_s"]:
-        yield f"findings are worth {sum(worths)} s of {report['steps']['analysed_s']} s"
+        saving, lasted = finding["saving_s"], report["run"]["duration_s"]
+        if saving is not None and not 0 <= saving <= lasted:
+            yield f"{finding['id']}: saving {saving} s of a run of {lasted} s"
+        if saving is not None and (finding["saving_added_s"] < 0.98 * saving) != bool(finding["overlaps"]):
+            yield f"{finding['id']}: adds {finding['saving_added_s']} of {saving} s, {finding['overlaps']}"
+    savings = [f["saving_added_s"] for f in report["findings"] if f["saving_added_s"] is not None]
+    if savings and sum(savings) > 1.001 * report["steps"]["analysed_s"]:
+        yield f"findings are worth {sum(savings)} s of {report['steps']['analysed_s']} s"
 
 
 def check_verdict(report, text):

@@ -36,7 +36,7 @@ def run_until_stalled(job, name, ranks):
     try:
         until = time.monotonic() + 90
         while sum(bool(trace.records["Stall"]) for trace in read_trace.read_all(job.directory)) < ranks:
-            expect(time.monotonic() < until and process.poll() is None, f"{name}: all ranks stand still")
+            expect(time.monotonic() < until and process.poll() is None, f"{name}: all ranks stall")
             time.sleep(0.5)
     finally:
         os.killpg(process.pid, signal.SIGKILL)

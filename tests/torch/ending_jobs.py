@@ -41,7 +41,7 @@ SCENARIOS = {
 
 
 def end(job, mark, patience_s):
-    """Waits for the job. If it stands still for `patience_s`, ends it like a launcher does."""
+    """Waits for the job. If it stalls for `patience_s`, ends it like a launcher does."""
     try:
         if patience_s:
             wait_for(mark, deadline_s=90)
@@ -56,7 +56,7 @@ def wait_for(path, deadline_s):
     end_s = time.monotonic() + deadline_s
     while not os.path.exists(path):
         if time.monotonic() > end_s:
-            raise AssertionError("the job never came to the step in which it stands still")
+            raise AssertionError("the job never came to the step in which it stalls")
         time.sleep(0.1)
 
 

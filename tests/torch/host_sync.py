@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""HOST.SYNC names a line at which waiting for the GPU costs time, with its worth, and no other line: host_sync.py
+"""HOST.SYNC names a line at which waiting for the GPU costs time, with its saving, and no other line: host_sync.py
 LIBTSCOPE TSCOPE-REPORT STANDIN-FOLDER.
 
 PyTorch's CUDA wheel on the stand-ins runs waiting_job.py twice. In the first run the host waits for the loss of each
 step, and after that the GPU is idle for as long as the op log of the stand-in says. In the second the host waits too,
-but for the step before, and the GPU always has work. The worth in the first report must be the time by which the second
+but for the step before, and the GPU always has work. The saving in the first report must be the time by which the second
 run is shorter.
 """
 import os
@@ -65,9 +65,9 @@ def check(costing, free):
     expect(len(found) == 1 and f"waiting_job.py:{wait} " in found[0]["title"], f"{found}")
     steps = document["steps"]
     gained_ms = steps["median_ms"] - free_document["steps"]["median_ms"]
-    worth_ms = 1e3 * found[0]["worth_s"] / (steps["count"] - steps["warmup_excluded"])
-    print(f"{found[0]['title']}: worth {worth_ms:.2f} ms a step; without the wait a step takes {gained_ms:.2f} ms less")
-    expect(0.7 * gained_ms < worth_ms < 1.15 * gained_ms, f"{worth_ms} ms, in truth {gained_ms} ms: {found}")
+    saving_ms = 1e3 * found[0]["saving_s"] / (steps["count"] - steps["warmup_excluded"])
+    print(f"{found[0]['title']}: saving {saving_ms:.2f} ms a step; without the wait a step takes {gained_ms:.2f} ms less")
+    expect(0.7 * gained_ms < saving_ms < 1.15 * gained_ms, f"{saving_ms} ms, in truth {gained_ms} ms: {found}")
     # The host waits there for a long time, but this costs nothing.
     expect(free_row["wait_ms"] > 0.1 * free_document["steps"]["median_ms"], f"{free_row}")
     expect(not syncs(free_document), f"{syncs(free_document)}")

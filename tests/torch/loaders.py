@@ -44,9 +44,9 @@ def check(name, python, library, report, scratch):
     expect(abs(rows[change] - changed_ms) < 0.1 * step_ms, f"{name}: {rows}")
     # Equal loaders get unequal shares of a busy machine, so one may be the slower one in truth. But both are the limit:
     # to mend one promises nothing beyond that, within what figures may be off.
-    found = [f for f in document["findings"] if f["id"] == "DIST.STRAGGLER" and (f["worth_s"] or 0) > 0]
+    found = [f for f in document["findings"] if f["id"] == "DIST.STRAGGLER" and (f["saving_s"] or 0) > 0]
     off_s = 0.1 * step_ms / 1e3 * document["steps"]["training"]
-    promised = {rank for f in found for rank in f["ranks"] if rank in named or f["worth_added_s"] > off_s}
+    promised = {rank for f in found for rank in f["ranks"] if rank in named or f["saving_added_s"] > off_s}
     expect(promised == set(named), f"{name}: {found}")
 
 

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""PyTorch jobs over gloo that stand still, each for a known reason: which line of which rank the report names after the
+"""PyTorch jobs over gloo that stall, each for a known reason: which line of which rank the report names after the
 job was killed.
 
     stalling_jobs.py --build BUILD [--repeat N] [SCENARIO...]
@@ -40,7 +40,7 @@ SCENARIOS = {
     "stopped": {"what": "stopped", "line": "the stop", "function": "stopped", "says": "SIGSTOP", "silent": True},
     # Ctrl-C: the collective of the others fails when their peers end, so nothing is pending any more.
     "interrupted": {"job": "python-lock", "what": "waits for a lock", "line": "the second lock",
-                    "function": "update", "end": signal.SIGINT, "finding": "RUN.STOOD_STILL"},
+                    "function": "update", "end": signal.SIGINT, "finding": "RUN.STALLED"},
 }
 
 
@@ -95,7 +95,7 @@ def begin_rank(group):
 
 
 def run(scenario, build, folder, look, how=signal.SIGKILL, silent=frozenset()):
-    """Starts the ranks, waits until all except those in `silent` have recorded that they stand still, calls `look`, and
+    """Starts the ranks, waits until all except those in `silent` have recorded that they stall, calls `look`, and
     kills them."""
     env = {**environment(build, folder), "OMP_NUM_THREADS": "1", "GLOO_SOCKET_IFNAME": "lo",
            "TSCOPE_STALL": str(STALL_S), "WORLD_SIZE": str(RANKS)}
@@ -125,8 +125,8 @@ def report(build, traces, *options):
 
 def judge(expected, document, text):
     # If a peer dies first, the collective of the others fails and is not pending any more: the finding is
-    # RUN.STOOD_STILL.
-    wanted = [expected["finding"]] if "finding" in expected else ["DIST.HANG", "RUN.STOOD_STILL"]
+    # RUN.STALLED.
+    wanted = [expected["finding"]] if "finding" in expected else ["DIST.HANG", "RUN.STALLED"]
     found = [f for f in document["findings"] if f["id"] in wanted]
     line = line_of(expected["line"])
     place = f"stalling_rank.py:{line}"
@@ -145,7 +145,7 @@ def judge(expected, document, text):
     leaves = [node for node in document["stalls"]["tree"] if node["place"] == place]
     expect("silent" in expected or leaves, place, document["stalls"]["tree"])
     expect(all(node["ranks"] == str(CULPRIT) for node in leaves), place, document["stalls"]["tree"])
-    expect(place in text and "Where it stands still" in text, text)
+    expect(place in text and "Where it stalls" in text, text)
 
 
 def check(name, build, folder):
@@ -153,7 +153,7 @@ def check(name, build, folder):
     said = []
 
     def look(traces, _):
-        """tscope-stacks, while the job stands still."""
+        """tscope-stacks, while the job stalls."""
         program = os.path.join(build, "analyzer", "tscope-stacks")
         said.append(subprocess.run([program, traces], capture_output=True, check=False, text=True).stdout)
         if os.geteuid() == 0:  # the kernel refuses root without this capability to read root's processes with it

@@ -59,18 +59,18 @@ static char *limit_evidence(struct findings *f, const char *evidence, enum sever
   u32 missing = model->world_size - model->n_ranks;
   return arena_printf(f->a->arena,
                       "%s %u of %u ranks %s not found: a rank that the others wait for would look "
-                      "the same, so %sno worth is given.",
+                      "the same, so %sno saving is given.",
                       evidence, missing, model->world_size, missing == 1 ? "was" : "were",
                       severity == SEVERITY_CRITICAL ? "this is no more than a warning and " : "");
 }
 
-void finding_add(struct findings *f, enum severity severity, double worth_s, char *title,
+void finding_add(struct findings *f, enum severity severity, double saving_s, char *title,
                  char *evidence, char *action, const u32 *ranks, u32 n_ranks) {
   struct results *r = f->r;
   if (evidence && rank_may_be_missing(f)) {
     evidence = limit_evidence(f, evidence, severity);
     severity = severity == SEVERITY_CRITICAL ? SEVERITY_WARNING : severity;
-    worth_s = NAN;
+    saving_s = NAN;
     f->cure = (struct cure){0};
   }
   u32 *copy = arena_array(f->a->arena, size_sum(n_ranks, 1), sizeof(u32));
@@ -88,54 +88,54 @@ void finding_add(struct findings *f, enum severity severity, double worth_s, cha
   }
   r->findings[r->n_findings++] = (struct finding){.id = f->id,
                                                   .severity = severity,
-                                                  .worth_s = worth_s,
+                                                  .saving_s = saving_s,
                                                   .title = title,
                                                   .evidence = evidence,
                                                   .action = action,
                                                   .ranks = copy,
                                                   .n_ranks = n_ranks,
                                                   .cure = f->cure,
-                                                  .worth_low_s = NAN,
-                                                  .worth_high_s = NAN};
+                                                  .saving_low_s = NAN,
+                                                  .saving_high_s = NAN};
   struct finding *added = &r->findings[r->n_findings - 1];
-  if (f->cure.n && !isnan(worth_s)) {
-    added->worth_low_s = run_seconds(f, f->worth.low_ms);
-    added->worth_high_s = run_seconds(f, f->worth.high_ms);
+  if (f->cure.n && !isnan(saving_s)) {
+    added->saving_low_s = run_seconds(f, f->saving.low_ms);
+    added->saving_high_s = run_seconds(f, f->saving.high_ms);
   }
   finding_set_sections(added);
   f->cure = (struct cure){0};
 }
 
 enum severity severity_of(const struct findings *f, double per_step_ms) {
-  return per_step_ms >= WORTH_ALARM * f->step_ms ? SEVERITY_CRITICAL : SEVERITY_WARNING;
+  return per_step_ms >= SAVING_ALARM * f->step_ms ? SEVERITY_CRITICAL : SEVERITY_WARNING;
 }
 
-double worth_of(struct findings *f, const struct cure *cure, double measured_ms) {
-  struct worth worth = {.ms = NAN};
+double saving_of(struct findings *f, const struct cure *cure, double measured_ms) {
+  struct saving saving = {.ms = NAN};
   f->cure = (struct cure){0};
   if (cure && cure->n)
-    replay_worths(f->a, cure, 1, false, &worth);
-  if (isnan(worth.ms))
+    replay_savings(f->a, cure, 1, false, &saving);
+  if (isnan(saving.ms))
     return run_seconds(f, measured_ms);
   f->cure = *cure;
-  f->worth = worth;
-  return run_seconds(f, worth.ms);
+  f->saving = saving;
+  return run_seconds(f, saving.ms);
 }
 
-double worth_of_change(struct findings *f, struct cure_change change, double measured_ms) {
+double saving_of_change(struct findings *f, struct cure_change change, double measured_ms) {
   struct cure_change *kept = arena_alloc(f->a->arena, sizeof(*kept));
   *kept = change;
-  return worth_of(f, &(struct cure){kept, 1}, measured_ms);
+  return saving_of(f, &(struct cure){kept, 1}, measured_ms);
 }
 
-double worth_of_ranks(struct findings *f, const u32 *ranks, u32 n, double measured_ms) {
+double saving_of_ranks(struct findings *f, const u32 *ranks, u32 n, double measured_ms) {
   const struct model *model = f->a->model;
   bool *group = arena_array(f->a->arena, size_sum(model->n_ranks, 1), sizeof(bool));
   for (u32 i = 0; i < model->n_ranks; i++)
     for (u32 k = 0; k < n && !group[i]; k++)
       group[i] = model->ranks[i].rank == ranks[k];
-  return worth_of_change(f, (struct cure_change){.kind = CHANGE_RANKS, .ranks = group},
-                         measured_ms);
+  return saving_of_change(f, (struct cure_change){.kind = CHANGE_RANKS, .ranks = group},
+                          measured_ms);
 }
 
 const struct cure *what_if_cure(const struct findings *f, enum what_if_kind kind, i64 rank) {
@@ -161,11 +161,11 @@ const struct budget_line *budget_line_of(const struct results *r, enum budget_pa
   return NULL;
 }
 
-/* A critical finding without a worth says that the report itself is not reliable, and comes before
- * everything that it puts in doubt. Other findings of unknown worth come last. */
+/* A critical finding without a saving says that the report itself is not reliable, and comes before
+ * everything that it puts in doubt. Other findings of unknown saving come last. */
 static double sort_key(const struct finding *finding) {
-  if (!isnan(finding->worth_s))
-    return finding->worth_s;
+  if (!isnan(finding->saving_s))
+    return finding->saving_s;
   return finding->severity == SEVERITY_CRITICAL ? INFINITY : -1;
 }
 
@@ -175,9 +175,9 @@ static int order_class(const struct finding *finding) {
 }
 
 /* First what ended a job, or why it hangs; then what it did before; last what another finding may
- * explain, whatever it is worth. Then by worth, then by
+ * explain, whatever it is worth. Then by saving, then by
  * severity, then by alphabet. */
-static int by_worth(const void *left, const void *right) {
+static int by_saving(const void *left, const void *right) {
   const struct finding *a = left, *b = right;
   double x = sort_key(a), y = sort_key(b);
   int first = order_class(b) - order_class(a);
@@ -192,19 +192,19 @@ static int by_worth(const void *left, const void *right) {
 /* Whether the first two would be in this order in another run of the same job. */
 static void describe_close_second(struct analysis *a) {
   struct results *r = a->results;
-  if (r->n_findings < 2 || !(r->findings[0].worth_s > 0) || !(r->findings[1].worth_s > 0))
+  if (r->n_findings < 2 || !(r->findings[0].saving_s > 0) || !(r->findings[1].saving_s > 0))
     return;
   struct finding *first = &r->findings[0], *second = &r->findings[1];
   double chance = a->n_steps > 1 ? 2 * r->step_cv / sqrt(a->n_steps) : 0;
-  double margin = chance > WORTH_LEAST_MARGIN ? chance : WORTH_LEAST_MARGIN;
-  if (second->worth_s < (1 - margin) * first->worth_s)
+  double margin = chance > SAVING_LEAST_MARGIN ? chance : SAVING_LEAST_MARGIN;
+  if (second->saving_s < (1 - margin) * first->saving_s)
     return;
   for (u32 i = 0; i < second->n_overlaps; i++)
     if (second->overlaps[i] == finding_id_words[first->id])
       return; /* the same time, described in another way */
   first->close_second = arena_printf(
       a->arena, "not stable: %s is worth %.0f %% of that, and may come first in another run",
-      finding_id_words[second->id], 100 * second->worth_s / first->worth_s);
+      finding_id_words[second->id], 100 * second->saving_s / first->saving_s);
 }
 
 void findings_analyse(struct analysis *a) {
@@ -219,7 +219,7 @@ void findings_analyse(struct analysis *a) {
   }
   findings_note_core_shortage(a);
   if (r->n_findings)
-    qsort(r->findings, r->n_findings, sizeof(*r->findings), by_worth);
-  findings_share_worths(&f);
+    qsort(r->findings, r->n_findings, sizeof(*r->findings), by_saving);
+  findings_share_savings(&f);
   describe_close_second(a);
 }

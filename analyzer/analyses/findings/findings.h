@@ -29,10 +29,10 @@ struct findings {
   struct results *r;
   u32 room;
   enum finding_id id; /* of the rule that runs */
-  double steps;       /* analysed; worth per step x steps = worth of the run */
+  double steps;       /* analysed; saving per step x steps = saving of the run */
   double step_ms;     /* the step that shares are of: mean wall */
-  struct cure cure;   /* of the next finding, and what it saves: set by worth_of() */
-  struct worth worth;
+  struct cure cure;   /* of the next finding, and what it saves: set by saving_of() */
+  struct saving saving;
 };
 
 /* A sentence about the hosts between which these transfers go, and which of their links are slow,
@@ -40,25 +40,25 @@ struct findings {
 const char *describe_hosts_of(struct findings *f, const struct collective_result *row);
 
 /* Adds a finding of the running rule; its texts live in the analysis' arena. */
-void finding_add(struct findings *f, enum severity severity, double worth_s, char *title,
+void finding_add(struct findings *f, enum severity severity, double saving_s, char *title,
                  char *evidence, char *action, const u32 *ranks, u32 n_ranks);
 
-/* finding_worths.c: what each adds to those before it, once they are in order, and which of those
+/* finding_savings.c: what each adds to those before it, once they are in order, and which of those
  * share time with it. */
-void findings_share_worths(struct findings *f);
+void findings_share_savings(struct findings *f);
 
-/* WARNING, or CRITICAL from WORTH_ALARM of the step on. */
+/* WARNING, or CRITICAL from SAVING_ALARM of the step on. */
 enum severity severity_of(const struct findings *f, double per_step_ms);
 
 /* What a cure is worth, in seconds of the run: what the replay of the steps saves with it. Without
  * a cure (NULL) or a replay, the `measured_ms` a step. The next finding is about this cure. */
-double worth_of(struct findings *f, const struct cure *cure, double measured_ms);
+double saving_of(struct findings *f, const struct cure *cure, double measured_ms);
 
 /* The same for a single change that keeps `left` of the time of that work. */
-double worth_of_change(struct findings *f, struct cure_change change, double measured_ms);
+double saving_of_change(struct findings *f, struct cure_change change, double measured_ms);
 
 /* The same if these ranks (global numbers) were as fast as all others. */
-double worth_of_ranks(struct findings *f, const u32 *ranks, u32 n, double measured_ms);
+double saving_of_ranks(struct findings *f, const u32 *ranks, u32 n, double measured_ms);
 
 /* The cure of a row of the what-if table; NULL if it has no such row. */
 const struct cure *what_if_cure(const struct findings *f, enum what_if_kind kind, i64 rank);

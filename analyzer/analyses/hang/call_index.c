@@ -62,31 +62,31 @@ const struct call_entry *call_entries(const struct call_index *index, u32 group,
 }
 
 static void list_members(struct call_index *index) {
-  const struct ledger *ledger = index->ledger;
+  const struct flight_record *flight = index->flight;
   u32 n = 0;
-  index->first_place = arena_array(index->arena, size_sum(ledger->n_groups, 1), sizeof(u32));
-  for (u32 g = 0; g < ledger->n_groups; g++) {
+  index->first_place = arena_array(index->arena, size_sum(flight->n_groups, 1), sizeof(u32));
+  for (u32 g = 0; g < flight->n_groups; g++) {
     index->first_place[g] = n;
-    n += ledger->groups[g].n_members;
+    n += flight->groups[g].n_members;
   }
-  index->first_place[ledger->n_groups] = n;
+  index->first_place[flight->n_groups] = n;
   index->members = arena_array(index->arena, size_sum(n, 1), sizeof(*index->members));
-  for (u32 g = 0; g < ledger->n_groups; g++) {
+  for (u32 g = 0; g < flight->n_groups; g++) {
     struct member_progress *members = index->members + index->first_place[g];
-    for (u32 m = 0; m < ledger->groups[g].n_members; m++)
+    for (u32 m = 0; m < flight->groups[g].n_members; m++)
       members[m] = (struct member_progress){.group = g,
-                                            .rank = ledger->groups[g].members[m],
+                                            .rank = flight->groups[g].members[m],
                                             .called = SEQ_UNKNOWN,
                                             .completed = SEQ_UNKNOWN,
                                             .oldest_pending = SEQ_UNKNOWN,
                                             .oldest_pending_call = INDEX_NONE};
-    if (ledger->groups[g].n_members)
-      qsort(members, ledger->groups[g].n_members, sizeof(*members), by_place);
+    if (flight->groups[g].n_members)
+      qsort(members, flight->groups[g].n_members, sizeof(*members), by_place);
   }
 }
 
 static void add_call(struct call_index *index, u32 number) {
-  const struct ledger_call *call = &index->ledger->calls[number];
+  const struct flight_call *call = &index->flight->calls[number];
   struct member_progress *member = member_progress_of(index, call->group, call->rank);
   if (!member)
     return;
@@ -94,7 +94,7 @@ static void add_call(struct call_index *index, u32 number) {
       .group = call->group, .rank = call->rank, .seq = call->seq, .call = number};
   if (call->seq > member->called)
     member->called = call->seq;
-  if (call->state == LEDGER_COMPLETED && call->seq > member->completed)
+  if (call->state == FLIGHT_COMPLETED && call->seq > member->completed)
     member->completed = call->seq;
   if (is_pending(call) &&
       (member->oldest_pending == SEQ_UNKNOWN || call->seq < member->oldest_pending)) {
@@ -107,14 +107,14 @@ static void add_call(struct call_index *index, u32 number) {
  * both. The counter of a group in which messages were sent, or whose numbers do not agree with the
  * calls, says nothing. */
 static void find_reliable_counters(const struct call_index *index, bool **reliable) {
-  const struct ledger *ledger = index->ledger;
-  *reliable = arena_array(index->arena, size_sum(ledger->n_groups, 1), sizeof(bool));
-  memset(*reliable, true, ledger->n_groups);
-  for (u32 i = 0; i < ledger->n_calls; i++)
-    if (ledger->calls[i].message)
-      (*reliable)[ledger->calls[i].group] = false;
-  for (u32 i = 0; i < ledger->n_progress; i++) {
-    const struct ledger_progress *progress = &ledger->progress[i];
+  const struct flight_record *flight = index->flight;
+  *reliable = arena_array(index->arena, size_sum(flight->n_groups, 1), sizeof(bool));
+  memset(*reliable, true, flight->n_groups);
+  for (u32 i = 0; i < flight->n_calls; i++)
+    if (flight->calls[i].message)
+      (*reliable)[flight->calls[i].group] = false;
+  for (u32 i = 0; i < flight->n_progress; i++) {
+    const struct flight_progress *progress = &flight->progress[i];
     const struct member_progress *member =
         member_progress_of(index, progress->group, progress->rank);
     if (!member || (member->called != SEQ_UNKNOWN && progress->called != member->called))
@@ -125,8 +125,8 @@ static void find_reliable_counters(const struct call_index *index, bool **reliab
 static void add_progress_counters(struct call_index *index) {
   bool *reliable;
   find_reliable_counters(index, &reliable);
-  for (u32 i = 0; i < index->ledger->n_progress; i++) {
-    const struct ledger_progress *progress = &index->ledger->progress[i];
+  for (u32 i = 0; i < index->flight->n_progress; i++) {
+    const struct flight_progress *progress = &index->flight->progress[i];
     struct member_progress *member = member_progress_of(index, progress->group, progress->rank);
     if (!member || !reliable[progress->group])
       continue;
@@ -137,13 +137,14 @@ static void add_progress_counters(struct call_index *index) {
   }
 }
 
-void call_index_make(struct call_index *index, const struct ledger *ledger, struct arena *arena) {
-  *index = (struct call_index){.ledger = ledger, .arena = arena};
+void call_index_make(struct call_index *index, const struct flight_record *flight,
+                     struct arena *arena) {
+  *index = (struct call_index){.flight = flight, .arena = arena};
   list_members(index);
-  index->entries = arena_array(arena, size_sum(ledger->n_calls, 1), sizeof(*index->entries));
-  for (u32 i = 0; i < ledger->n_calls; i++) {
-    const struct ledger_call *call = &ledger->calls[i];
-    if (!call->message && !call->inside && call->seq != SEQ_UNKNOWN)
+  index->entries = arena_array(arena, size_sum(flight->n_calls, 1), sizeof(*index->entries));
+  for (u32 i = 0; i < flight->n_calls; i++) {
+    const struct flight_call *call = &flight->calls[i];
+    if (!call->message && !call->coalesced && call->seq != SEQ_UNKNOWN)
       add_call(index, i);
   }
   if (index->n_entries)
@@ -153,14 +154,14 @@ void call_index_make(struct call_index *index, const struct ledger *ledger, stru
 
 enum call_state call_entry_state(const struct call_index *index,
                                  const struct member_progress *member, i64 seq, i64 created) {
-  const struct ledger_rank *rank = &index->ledger->ranks[member->rank];
+  const struct flight_rank *rank = &index->flight->ranks[member->rank];
   if (!rank->seen)
     return CALL_UNRECORDED;
   const struct call_entry *entry = call_entry_of(index, member->group, seq, member->rank);
   if (entry) {
-    const struct ledger_call *call = &index->ledger->calls[entry->call];
+    const struct flight_call *call = &index->flight->calls[entry->call];
     return is_pending(call)                  ? CALL_PENDING
-           : call->state == LEDGER_COMPLETED ? CALL_DONE
+           : call->state == FLIGHT_COMPLETED ? CALL_DONE
            : member->completed >= seq        ? CALL_DONE
                                              : CALL_MADE;
   }
@@ -188,8 +189,8 @@ bool verdict_waits_for_all(const char *op) {
   return strcmp(op, "coalesced") != 0;
 }
 
-char *verdict_call_name(const struct call_index *index, const struct ledger_call *call) {
-  const struct ledger_group *group = &index->ledger->groups[call->group];
+char *verdict_call_name(const struct call_index *index, const struct flight_call *call) {
+  const struct flight_group *group = &index->flight->groups[call->group];
   char seq[32] = "";
   if (call->seq != SEQ_UNKNOWN && !call->message)
     snprintf(seq, sizeof(seq), " %lld", (long long)call->seq);
@@ -212,7 +213,7 @@ char *verdict_rank_list(const struct call_index *index, const u32 *ranks, u32 n)
   char text[400];
   size_t used = 0;
   for (u32 i = 0; i < n; i++)
-    sorted[i] = index->ledger->ranks[ranks[i]].rank;
+    sorted[i] = index->flight->ranks[ranks[i]].rank;
   if (n)
     qsort(sorted, n, sizeof(u32), by_u32);
   used += (size_t)snprintf(text, sizeof(text), n == 1 ? "rank " : "ranks ");

@@ -11,7 +11,7 @@
 #include "analyses/results/words.h"
 #include "format/tscope_format.h"
 
-struct ledger;
+struct flight_record;
 
 enum { CHECK_WAITS_LISTED = 60 };
 

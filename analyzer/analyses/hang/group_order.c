@@ -123,12 +123,12 @@ static u32 find_root(const struct suspect_search *j) {
  * does so on most of them, this singles out nobody. */
 static void name_ranks_with_nccl_error(struct suspect_search *j, const u32 *members_in, u32 n,
                                        u32 group, char *call) {
-  const struct ledger *ledger = j->index->ledger;
+  const struct flight_record *flight = j->index->flight;
   u32 errors = 0;
   for (u32 i = 0; i < n; i++)
-    errors += nccl_error_of(ledger, group, members_in[i]) != 0;
+    errors += nccl_error_of(flight, group, members_in[i]) != 0;
   for (u32 i = 0; i < n && 2 * errors <= n; i++) {
-    if (nccl_error_of(ledger, group, members_in[i]))
+    if (nccl_error_of(flight, group, members_in[i]))
       name_suspect(j, members_in[i], SUSPECT_NCCL_ERROR,
                    (struct suspect_facts){.call = call, .all = n});
   }
@@ -148,15 +148,15 @@ void find_root_suspects(struct suspect_search *j) {
   char *name = verdict_call_name(j->index, call_of(j, root));
   u32 group = j->g->blocked_calls.at[root].group;
   for (u32 i = 0; i < n; i++)
-    started += j->index->ledger
+    started += j->index->flight
                    ->calls[member_progress_of(j->index, group, members_in[i])->oldest_pending_call]
-                   .state == LEDGER_STARTED;
+                   .state == FLIGHT_STARTED;
   name_ranks_with_nccl_error(j, members_in, n, group, name);
   bool by_nccl = j->waits->suspects.n != 0;
   for (u32 i = 0; i < n && !by_nccl && started < n && 2 * started >= n; i++)
-    if (j->index->ledger
+    if (j->index->flight
             ->calls[member_progress_of(j->index, group, members_in[i])->oldest_pending_call]
-            .state != LEDGER_STARTED)
+            .state != FLIGHT_STARTED)
       name_suspect(j, members_in[i], SUSPECT_NOT_BEGUN,
                    (struct suspect_facts){.call = name, .some = started, .all = n});
   if (j->waits->suspects.n == 0) {

@@ -29,20 +29,20 @@ static bool outputs_may_differ(const char *op) {
 #define MOST_KINDS_LISTED 4u
 
 /* What the members of a call must agree on. */
-typedef bool calls_agree(const struct ledger_call *a, const struct ledger_call *b);
+typedef bool calls_agree(const struct flight_call *a, const struct flight_call *b);
 
-static bool same_type(const struct ledger_call *a, const struct ledger_call *b) {
+static bool same_type(const struct flight_call *a, const struct flight_call *b) {
   return same_text(a->op, b->op);
 }
 
-static bool same_size(const struct ledger_call *a, const struct ledger_call *b) {
+static bool same_size(const struct flight_call *a, const struct flight_call *b) {
   bool in = inputs_may_differ(a->op) || !a->in || !b->in || same_text(a->in, b->in);
   bool out = outputs_may_differ(a->op) || !a->out || !b->out || same_text(a->out, b->out);
   return in && out;
 }
 
 /* An element type says nothing if there are no elements. */
-static bool same_dtype(const struct ledger_call *a, const struct ledger_call *b) {
+static bool same_dtype(const struct flight_call *a, const struct flight_call *b) {
   bool in = starts_with(a->op, "scatter") || starts_with(a->op, "broadcast") || !a->in_type ||
             !b->in_type || !a->in_count || !b->in_count || same_text(a->in_type, b->in_type);
   bool out = starts_with(a->op, "gather") || !a->out_type || !b->out_type || !a->out_count ||
@@ -59,13 +59,13 @@ struct instance {
   u32 n;
 };
 
-static const struct ledger_call *call_of(const struct instance *i, u32 entry) {
-  return &i->index->ledger->calls[i->entries[entry].call];
+static const struct flight_call *call_of(const struct instance *i, u32 entry) {
+  return &i->index->flight->calls[i->entries[entry].call];
 }
 
 static void add_mismatch(const struct instance *i, enum match_state state, u32 *ranks, u32 n_ranks,
                          bool minority, char *detail) {
-  const struct ledger_call *call = call_of(i, 0);
+  const struct flight_call *call = call_of(i, 0);
   bool pending = false;
   for (u32 c = 0; c < i->n; c++)
     pending |= is_pending(call_of(i, c));
@@ -95,7 +95,7 @@ static u32 majority(const struct instance *i, calls_agree *agree, u32 *votes) {
   return best;
 }
 
-static char *describe_call(const struct call_index *index, const struct ledger_call *call,
+static char *describe_call(const struct call_index *index, const struct flight_call *call,
                            enum match_state state) {
   const char *in = state == MATCH_DTYPE ? call->in_type : call->in;
   const char *out = state == MATCH_DTYPE ? call->out_type : call->out;
@@ -168,7 +168,7 @@ static bool check_agreement(const struct instance *i, calls_agree *agree, enum m
 }
 
 /* What one member's own sizes must be in a group of n: out = in x n, or in = out x n. */
-static bool fits_group(const struct ledger_call *call, u32 n) {
+static bool fits_group(const struct flight_call *call, u32 n) {
   u64 product;
   if (!call->in || !call->out || call->in_count == UINT64_MAX || call->out_count == UINT64_MAX)
     return true;
@@ -183,8 +183,8 @@ static bool fits_group(const struct ledger_call *call, u32 n) {
 
 static bool check_own_sizes(const struct instance *i) {
   struct call_index *index = i->index;
-  u32 members = index->ledger->groups[i->entries[0].group].n_members, n = 0;
-  const struct ledger_call *odd = NULL;
+  u32 members = index->flight->groups[i->entries[0].group].n_members, n = 0;
+  const struct flight_call *odd = NULL;
   for (u32 c = 0; c < i->n; c++)
     if (!fits_group(call_of(i, c), members)) {
       odd = odd ? odd : call_of(i, c);
@@ -206,13 +206,13 @@ static bool check_own_sizes(const struct instance *i) {
 
 /* All that is sent must be received: this is known only when every member's part is. */
 static bool check_all_to_all(const struct instance *i) {
-  const struct ledger *ledger = i->index->ledger;
+  const struct flight_record *flight = i->index->flight;
   u64 in = 0, out = 0;
   if (!inputs_may_differ(call_of(i, 0)->op) || !outputs_may_differ(call_of(i, 0)->op) ||
-      i->n < ledger->groups[i->entries[0].group].n_members)
+      i->n < flight->groups[i->entries[0].group].n_members)
     return false;
   for (u32 c = 0; c < i->n; c++) {
-    const struct ledger_call *call = call_of(i, c);
+    const struct flight_call *call = call_of(i, c);
     if (!call->in || !call->out || call->in_count == UINT64_MAX || call->out_count == UINT64_MAX)
       return false;
     in += call->in_count;
@@ -300,9 +300,9 @@ static bool check_agreements(const struct instance *i) {
 
 /* The k-th entry inside the group that a closing entry represents. INDEX_NONE if there is none. */
 static u32 inner_entry(const struct call_index *index, u32 closing, u32 k) {
-  const struct ledger_call *calls = index->ledger->calls, *close = &calls[closing];
-  u32 first = index->ledger->ranks[close->rank].first_call, begin = closing;
-  while (begin > first && calls[begin - 1].inside && calls[begin - 1].group == close->group &&
+  const struct flight_call *calls = index->flight->calls, *close = &calls[closing];
+  u32 first = index->flight->ranks[close->rank].first_call, begin = closing;
+  while (begin > first && calls[begin - 1].coalesced && calls[begin - 1].group == close->group &&
          calls[begin - 1].seq == close->seq)
     begin--;
   return begin + k < closing ? begin + k : INDEX_NONE;
@@ -338,7 +338,7 @@ static void check_call(const struct instance *i) {
   u32 group = i->entries[0].group;
   if (found)
     m->mismatched_of[group]++;
-  else if (i->n == i->index->ledger->groups[group].n_members) {
+  else if (i->n == i->index->flight->groups[group].n_members) {
     m->matched++;
     m->matched_of[group]++;
   }
@@ -356,7 +356,7 @@ static u32 keep_last_of_member(struct call_entry *entries, u32 n) {
 }
 
 void matching_make(struct call_index *index, struct matching *matching) {
-  u32 groups = index->ledger->n_groups + 1u, most = 1;
+  u32 groups = index->flight->n_groups + 1u, most = 1;
   matching->matched_of = arena_array(index->arena, groups, sizeof(u64));
   matching->mismatched_of = arena_array(index->arena, groups, sizeof(u64));
   for (u32 at = 0, n; at < index->n_entries; at += n) {

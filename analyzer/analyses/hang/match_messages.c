@@ -34,9 +34,9 @@ static int by_channel(const void *left, const void *right) {
 typedef VECTOR(struct side) side_list;
 
 static void collect_sides(const struct call_index *index, side_list *all) {
-  const struct ledger *ledger = index->ledger;
-  for (u32 i = 0; i < ledger->n_calls; i++) {
-    const struct ledger_call *call = &ledger->calls[i];
+  const struct flight_record *flight = index->flight;
+  for (u32 i = 0; i < flight->n_calls; i++) {
+    const struct flight_call *call = &flight->calls[i];
     if (!call->message || call->peer == INDEX_NONE)
       continue;
     struct side side = {.group = call->group,
@@ -55,7 +55,7 @@ static void collect_sides(const struct call_index *index, side_list *all) {
 static void add_message_mismatch(struct call_index *index, struct matching *matching,
                                  enum match_state state, const struct side *side, u32 *ranks, u32 n,
                                  char *detail) {
-  const struct ledger_call *call = &index->ledger->calls[side->call];
+  const struct flight_call *call = &index->flight->calls[side->call];
   struct mismatch mismatch = {.state = state,
                               .group = side->group,
                               .seq = call->seq,
@@ -76,8 +76,8 @@ static void add_missing(struct call_index *index, struct matching *matching,
   ranks[0] = there;
   char *detail =
       arena_printf(index->arena, "rank %u %s rank %u, which does not %s",
-                   index->ledger->ranks[here].rank, side->recv ? "receives from" : "sends to",
-                   index->ledger->ranks[there].rank, side->recv ? "send" : "receive");
+                   index->flight->ranks[here].rank, side->recv ? "receives from" : "sends to",
+                   index->flight->ranks[there].rank, side->recv ? "send" : "receive");
   add_message_mismatch(index, matching, MATCH_MISSING, side, ranks, 1, detail);
 }
 
@@ -88,8 +88,8 @@ static bool differ(const char *a, const char *b) {
 /* What is sent must agree with what is received. */
 static void check_pair(struct call_index *index, struct matching *matching, const struct side *send,
                        const struct side *recv) {
-  const struct ledger_call *out = &index->ledger->calls[send->call];
-  const struct ledger_call *in = &index->ledger->calls[recv->call];
+  const struct flight_call *out = &index->flight->calls[send->call];
+  const struct flight_call *in = &index->flight->calls[recv->call];
   bool sizes = differ(out->in, in->out), types = differ(out->in_type, in->out_type);
   if (!sizes && !types)
     return;
@@ -98,8 +98,8 @@ static void check_pair(struct call_index *index, struct matching *matching, cons
   ranks[1] = send->to;
 
   char *detail = arena_printf(index->arena, "rank %u sends %s to rank %u, which receives %s",
-                              index->ledger->ranks[send->from].rank, sizes ? out->in : out->in_type,
-                              index->ledger->ranks[send->to].rank, sizes ? in->out : in->out_type);
+                              index->flight->ranks[send->from].rank, sizes ? out->in : out->in_type,
+                              index->flight->ranks[send->to].rank, sizes ? in->out : in->out_type);
   add_message_mismatch(index, matching, sizes ? MATCH_SIZE : MATCH_DTYPE, send, ranks, 2, detail);
 }
 
@@ -115,8 +115,8 @@ static void match_channel(struct call_index *index, struct matching *matching,
                           const struct side *sends, u32 n_sends, const struct side *recvs,
                           u32 n_recvs, channel_list *out) {
   const struct side *any = n_sends ? sends : recvs;
-  const struct ledger_rank *from = &index->ledger->ranks[any->from],
-                           *to = &index->ledger->ranks[any->to];
+  const struct flight_rank *from = &index->flight->ranks[any->from],
+                           *to = &index->flight->ranks[any->to];
   bool whole = from->seen && to->seen && from->kept_all && to->kept_all;
   u32 s = first_pending(sends, n_sends), r = first_pending(recvs, n_recvs);
   struct channel channel = {.group = any->group,

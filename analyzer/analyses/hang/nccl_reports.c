@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * What NCCL itself reports of communicators while their ranks stand still: if it reports an error,
+ * What NCCL itself reports of communicators while their ranks stall: if it reports an error,
  * this is why a call does not finish that all members have made.
  */
 #include <math.h>
@@ -8,18 +8,18 @@
 #include "analyses/hang/verdict.h"
 #include "model/stalls.h"
 
-i32 nccl_error_of(const struct ledger *ledger, u32 group, u32 rank) {
-  u32 low = 0, high = ledger->n_nccl;
+i32 nccl_error_of(const struct flight_record *flight, u32 group, u32 rank) {
+  u32 low = 0, high = flight->n_nccl;
   while (low < high) {
     u32 middle = low + (high - low) / 2;
-    if (ledger->nccl[middle].rank < rank)
+    if (flight->nccl[middle].rank < rank)
       low = middle + 1;
     else
       high = middle;
   }
-  for (; low < ledger->n_nccl && ledger->nccl[low].rank == rank; low++)
-    if (ledger->nccl[low].group == group && ledger->nccl[low].result)
-      return ledger->nccl[low].result;
+  for (; low < flight->n_nccl && flight->nccl[low].rank == rank; low++)
+    if (flight->nccl[low].group == group && flight->nccl[low].result)
+      return flight->nccl[low].result;
   return 0;
 }
 
@@ -31,22 +31,22 @@ static u32 error_kind(i32 result) {
 
 /* "NCCL reports on ranks 1, 3: unhandled system error.", for one error. */
 static char *describe_error(const struct call_index *index, i32 result) {
-  const struct ledger *ledger = index->ledger;
-  u32 *ranks = arena_array(index->arena, size_sum(ledger->n_nccl, 1), sizeof(u32)), n = 0;
-  for (u32 i = 0; i < ledger->n_nccl; i++)
-    if (ledger->nccl[i].result && error_kind(ledger->nccl[i].result) == error_kind(result) &&
-        (!n || ranks[n - 1] != ledger->nccl[i].rank))
-      ranks[n++] = ledger->nccl[i].rank;
+  const struct flight_record *flight = index->flight;
+  u32 *ranks = arena_array(index->arena, size_sum(flight->n_nccl, 1), sizeof(u32)), n = 0;
+  for (u32 i = 0; i < flight->n_nccl; i++)
+    if (flight->nccl[i].result && error_kind(flight->nccl[i].result) == error_kind(result) &&
+        (!n || ranks[n - 1] != flight->nccl[i].rank))
+      ranks[n++] = flight->nccl[i].rank;
   char *list = verdict_rank_list(index, ranks, n);
   return arena_printf(index->arena, "NCCL reports on %s: %s.", list, nccl_error_text(result));
 }
 
 static void describe_errors(const struct call_index *index, struct collective_check *check) {
-  const struct ledger *ledger = index->ledger;
+  const struct flight_record *flight = index->flight;
   char *text = NULL;
   u64 described = 0;
-  for (u32 i = 0; i < ledger->n_nccl; i++) {
-    i32 result = ledger->nccl[i].result;
+  for (u32 i = 0; i < flight->n_nccl; i++) {
+    i32 result = flight->nccl[i].result;
     u64 kind = 1ull << error_kind(result);
     if (!result || (described & kind))
       continue;
@@ -62,18 +62,18 @@ static void describe_errors(const struct call_index *index, struct collective_ch
 }
 
 void add_nccl_reports(const struct call_index *index, struct collective_check *check) {
-  const struct ledger *ledger = index->ledger;
-  if (!ledger->n_nccl)
+  const struct flight_record *flight = index->flight;
+  if (!flight->n_nccl)
     return;
   check->nccl_ranks = 0;
-  check->nccl_errors = arena_array(index->arena, ledger->n_nccl, sizeof(*check->nccl_errors));
-  for (u32 i = 0; i < ledger->n_nccl; i++) {
-    const struct ledger_nccl *report = &ledger->nccl[i];
-    const struct ledger_group *group = &ledger->groups[report->group];
-    check->nccl_ranks += !i || ledger->nccl[i - 1].rank != report->rank;
+  check->nccl_errors = arena_array(index->arena, flight->n_nccl, sizeof(*check->nccl_errors));
+  for (u32 i = 0; i < flight->n_nccl; i++) {
+    const struct flight_nccl *report = &flight->nccl[i];
+    const struct flight_group *group = &flight->groups[report->group];
+    check->nccl_ranks += !i || flight->nccl[i - 1].rank != report->rank;
     if (report->result)
       check->nccl_errors[check->n_nccl_errors++] =
-          (struct check_nccl_error){.rank = ledger->ranks[report->rank].rank,
+          (struct check_nccl_error){.rank = flight->ranks[report->rank].rank,
                                     .group = group->desc ? group->desc : group->name,
                                     .result = report->result,
                                     .words = nccl_error_text(report->result)};

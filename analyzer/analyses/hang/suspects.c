@@ -51,7 +51,7 @@ static void find_waiting_calls(const struct suspect_search *j, u32 **out) {
 }
 
 static void name_absent_rank(struct suspect_search *j, u32 rank, u32 blocked) {
-  const struct ledger_rank *absent = &j->index->ledger->ranks[rank];
+  const struct flight_rank *absent = &j->index->flight->ranks[rank];
   const struct blocked_call *call = &j->g->blocked_calls.at[blocked];
   const struct member_progress *member = member_progress_of(j->index, call->group, rank);
   i64 called = member ? member->called : SEQ_UNKNOWN;
@@ -85,7 +85,7 @@ static void find_absent_ranks(struct suspect_search *j) {
   for (u32 r = 0; r < g->ranks; r++) {
     if (waiting[r] == INDEX_NONE || g->first_edge[r] != g->first_edge[r + 1])
       continue;
-    if (j->index->ledger->ranks[r].seen)
+    if (j->index->flight->ranks[r].seen)
       name_absent_rank(j, r, waiting[r]);
     else
       j->waits->unrecorded[j->waits->n_unrecorded++] = r;
@@ -121,7 +121,7 @@ static void find_ranks_left_behind(struct suspect_search *j) {
     struct suspect_facts facts = {.call = verdict_call_name(j->index, call_of(j, oldest)),
                                   .some = blocked->done,
                                   .all = blocked->done + blocked->members_in,
-                                  .where = j->index->ledger->ranks[r].where};
+                                  .where = j->index->flight->ranks[r].where};
     name_suspect(j, r, SUSPECT_OLDER_CALLS, facts);
   }
 }
@@ -193,7 +193,7 @@ static enum suspect_reason mismatch_reason(enum match_state state) {
 }
 
 static void name_mismatched_ranks(struct suspect_search *j, const struct mismatch *m) {
-  const struct ledger_group *group = &j->index->ledger->groups[m->group];
+  const struct flight_group *group = &j->index->flight->groups[m->group];
   struct suspect_facts facts = {.call = arena_printf(j->index->arena, "%s %lld of %s", m->op,
                                                      (long long)m->seq,
                                                      group->desc ? group->desc : group->name),

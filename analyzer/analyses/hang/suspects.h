@@ -21,12 +21,12 @@ struct suspect_search {
 void name_suspect(struct suspect_search *j, u32 rank, enum suspect_reason reason,
                   struct suspect_facts facts);
 
-static inline const struct ledger_call *call_of(const struct suspect_search *j, u32 blocked) {
-  return &j->index->ledger->calls[j->g->blocked_calls.at[blocked].call];
+static inline const struct flight_call *call_of(const struct suspect_search *j, u32 blocked) {
+  return &j->index->flight->calls[j->g->blocked_calls.at[blocked].call];
 }
 
 static inline u32 global(const struct suspect_search *j, u32 rank) {
-  return j->index->ledger->ranks[rank].rank;
+  return j->index->flight->ranks[rank].rank;
 }
 
 /* The position, in the order of a rank's calls, of the call that holds it up. */
@@ -34,7 +34,7 @@ static inline u64 order_on(const struct suspect_search *j, u32 rank, u32 blocked
   const struct member_progress *member =
       member_progress_of(j->index, j->g->blocked_calls.at[blocked].group, rank);
   return member && member->oldest_pending_call != INDEX_NONE
-             ? j->index->ledger->calls[member->oldest_pending_call].order
+             ? j->index->flight->calls[member->oldest_pending_call].order
              : 0;
 }
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * From a ledger of calls to results.check.
+ * From a flight record of calls to results.check.
  */
 #include <math.h>
 #include <stdlib.h>
@@ -14,7 +14,7 @@
 
 #define FRAMES_SHOWN 12u
 
-struct ledger_check {
+struct flight_check {
   struct call_index index;
   struct matching matching;
   channel_list channels;
@@ -23,34 +23,34 @@ struct ledger_check {
   bool *desync; /* [ranks] */
 };
 
-static struct arena *arena_of(const struct ledger_check *m) {
+static struct arena *arena_of(const struct flight_check *m) {
   return m->index.arena;
 }
 
-static const char *group_label(const struct ledger_group *group) {
+static const char *group_label(const struct flight_group *group) {
   return group->desc ? group->desc : group->name;
 }
 
-static u32 *to_global_ranks(const struct ledger_check *m, const u32 *ranks, u32 n) {
+static u32 *to_global_ranks(const struct flight_check *m, const u32 *ranks, u32 n) {
   u32 *out = arena_array(arena_of(m), size_sum(n, 1), sizeof(u32));
   for (u32 i = 0; i < n; i++)
-    out[i] = m->index.ledger->ranks[ranks[i]].rank;
+    out[i] = m->index.flight->ranks[ranks[i]].rank;
   return out;
 }
 
-static void put_groups(struct ledger_check *m) {
-  const struct ledger *ledger = m->index.ledger;
+static void put_groups(struct flight_check *m) {
+  const struct flight_record *flight = m->index.flight;
   struct check_group *groups =
-      arena_array(arena_of(m), size_sum(ledger->n_groups, 1), sizeof(*groups));
-  for (u32 g = 0; g < ledger->n_groups; g++) {
-    const struct ledger_group *from = &ledger->groups[g];
+      arena_array(arena_of(m), size_sum(flight->n_groups, 1), sizeof(*groups));
+  for (u32 g = 0; g < flight->n_groups; g++) {
+    const struct flight_group *from = &flight->groups[g];
     groups[g] = (struct check_group){.name = from->name,
                                      .desc = from->desc,
                                      .size = from->members_known ? from->n_members : (double)NAN,
                                      .matched = (double)m->matching.matched_of[g],
                                      .mismatched = (double)m->matching.mismatched_of[g]};
     for (u32 p = m->index.first_place[g]; p < m->index.first_place[g + 1]; p++) {
-      groups[g].recorded += ledger->ranks[m->index.members[p].rank].seen;
+      groups[g].recorded += flight->ranks[m->index.members[p].rank].seen;
       groups[g].pending += m->index.members[p].oldest_pending != SEQ_UNKNOWN;
     }
   }
@@ -59,19 +59,19 @@ static void put_groups(struct ledger_check *m) {
     groups[channel->group].pending += (channel->send != INDEX_NONE) + (channel->recv != INDEX_NONE);
   }
   m->check->groups = groups;
-  m->check->n_groups = ledger->n_groups;
+  m->check->n_groups = flight->n_groups;
 }
 
-static void put_mismatches(struct ledger_check *m) {
-  const struct ledger *ledger = m->index.ledger;
+static void put_mismatches(struct flight_check *m) {
+  const struct flight_record *flight = m->index.flight;
   struct collective_check *check = m->check;
   u32 n = m->matching.mismatches.n;
   check->every_mismatch = arena_array(arena_of(m), size_sum(n, 1), sizeof(*check->every_mismatch));
   check->mismatches = arena_array(arena_of(m), size_sum(n, 1), sizeof(*check->mismatches));
-  u32 *kept_of = arena_array(arena_of(m), size_sum(ledger->n_groups, 1), sizeof(u32));
+  u32 *kept_of = arena_array(arena_of(m), size_sum(flight->n_groups, 1), sizeof(u32));
   for (u32 i = 0; i < n; i++) {
     const struct mismatch *from = &m->matching.mismatches.at[i];
-    const struct ledger_group *group = &ledger->groups[from->group];
+    const struct flight_group *group = &flight->groups[from->group];
     struct check_mismatch to = {.group = group_label(group),
                                 .group_name = group->name,
                                 .group_index = from->group,
@@ -92,20 +92,20 @@ static void put_mismatches(struct ledger_check *m) {
 /* --- Suspects --- */
 
 /* The call that a rank is in: the oldest of all its pending calls. NULL if it is in none. */
-static const struct ledger_call *oldest_pending(const struct ledger *ledger, u32 rank) {
-  const struct ledger_rank *r = &ledger->ranks[rank];
+static const struct flight_call *oldest_pending(const struct flight_record *flight, u32 rank) {
+  const struct flight_rank *r = &flight->ranks[rank];
   for (u32 i = r->first_call; i < r->first_call + r->n_calls; i++)
-    if (is_pending(&ledger->calls[i]) && !ledger->calls[i].inside)
-      return &ledger->calls[i];
+    if (is_pending(&flight->calls[i]) && !flight->calls[i].coalesced)
+      return &flight->calls[i];
   return NULL;
 }
 
-static const char *stack_text(const struct ledger_check *m, const struct ledger_call *call) {
+static const char *stack_text(const struct flight_check *m, const struct flight_call *call) {
   if (!call || !call->stack)
     return NULL;
   char *text = NULL;
   for (u32 i = 0; i < call->stack->n && i < FRAMES_SHOWN; i++) {
-    const struct ledger_frame *frame = &call->stack->frames[i];
+    const struct flight_frame *frame = &call->stack->frames[i];
     text = arena_printf(arena_of(m), "%s%s%s:%lld %s", text ? text : "", text ? "\n" : "",
                         frame->file ? frame->file : "?", (long long)frame->line,
                         frame->function ? frame->function : "?");
@@ -113,24 +113,24 @@ static const char *stack_text(const struct ledger_check *m, const struct ledger_
   return text;
 }
 
-static void put_suspect(struct ledger_check *m, u32 rank, enum suspect_reason reason,
+static void put_suspect(struct flight_check *m, u32 rank, enum suspect_reason reason,
                         struct suspect_facts facts) {
-  const struct ledger *ledger = m->index.ledger;
+  const struct flight_record *flight = m->index.flight;
   struct check_suspect *out = &m->check->suspects[m->check->n_suspects++];
-  *out = (struct check_suspect){.rank = ledger->ranks[rank].rank,
-                                .host = ledger->ranks[rank].host,
+  *out = (struct check_suspect){.rank = flight->ranks[rank].rank,
+                                .host = flight->ranks[rank].host,
                                 .reason = reason,
                                 .facts = facts,
-                                .silent = ledger->ranks[rank].silent,
-                                .stack = stack_text(m, oldest_pending(ledger, rank))};
+                                .silent = flight->ranks[rank].silent,
+                                .stack = stack_text(m, oldest_pending(flight, rank))};
 }
 
 /* The first disagreement of each group; later ones follow from it. */
-static void find_desync(struct ledger_check *m) {
-  const struct ledger *ledger = m->index.ledger;
+static void find_desync(struct flight_check *m) {
+  const struct flight_record *flight = m->index.flight;
   struct arena *arena = arena_of(m);
-  bool *seen = arena_array(arena, size_sum(ledger->n_groups, 1), sizeof(bool));
-  m->desync = arena_array(arena, size_sum(ledger->n_ranks, 1), sizeof(bool));
+  bool *seen = arena_array(arena, size_sum(flight->n_groups, 1), sizeof(bool));
+  m->desync = arena_array(arena, size_sum(flight->n_ranks, 1), sizeof(bool));
   for (u32 i = 0; i < m->matching.mismatches.n; i++) {
     const struct mismatch *mismatch = &m->matching.mismatches.at[i];
     if (mismatch->state > MATCH_DTYPE || seen[mismatch->group])
@@ -141,34 +141,34 @@ static void find_desync(struct ledger_check *m) {
     if (!m->check->desync)
       m->check->desync =
           arena_printf(arena, "%s %lld of %s: %s: %s", mismatch->op, (long long)mismatch->seq,
-                       group_label(&ledger->groups[mismatch->group]),
+                       group_label(&flight->groups[mismatch->group]),
                        match_state_words[mismatch->state], mismatch->detail);
   }
   for (u32 i = 0; i < m->waits.suspects.n; i++) {
     const struct suspect *suspect = &m->waits.suspects.at[i];
     m->desync[suspect->rank] |= suspect->reason == SUSPECT_OTHER_ORDER;
   }
-  u32 n = 0, *ranks = arena_array(arena, size_sum(ledger->n_ranks, 1), sizeof(u32));
-  for (u32 r = 0; r < ledger->n_ranks; r++)
+  u32 n = 0, *ranks = arena_array(arena, size_sum(flight->n_ranks, 1), sizeof(u32));
+  for (u32 r = 0; r < flight->n_ranks; r++)
     if (m->desync[r])
-      ranks[n++] = ledger->ranks[r].rank;
+      ranks[n++] = flight->ranks[r].rank;
   m->check->desync_ranks = ranks;
   m->check->n_desync_ranks = n;
 }
 
-static void put_suspects(struct ledger_check *m) {
-  const struct ledger *ledger = m->index.ledger;
+static void put_suspects(struct flight_check *m) {
+  const struct flight_record *flight = m->index.flight;
   struct collective_check *check = m->check;
   u32 n = m->waits.suspects.n;
   check->suspects =
-      arena_array(arena_of(m), size_sum(ledger->n_ranks, 1), sizeof(*check->suspects));
+      arena_array(arena_of(m), size_sum(flight->n_ranks, 1), sizeof(*check->suspects));
   check->hang_ranks = arena_array(arena_of(m), size_sum(n, 1), sizeof(u32));
   for (u32 i = 0; i < n; i++) {
     const struct suspect *suspect = &m->waits.suspects.at[i];
-    check->hang_ranks[check->n_hang_ranks++] = ledger->ranks[suspect->rank].rank;
+    check->hang_ranks[check->n_hang_ranks++] = flight->ranks[suspect->rank].rank;
     put_suspect(m, suspect->rank, suspect->reason, suspect->facts);
   }
-  for (u32 r = 0; r < ledger->n_ranks && n == 0; r++)
+  for (u32 r = 0; r < flight->n_ranks && n == 0; r++)
     if (m->desync[r])
       put_suspect(m, r, SUSPECT_DISAGREES, (struct suspect_facts){.detail = check->desync});
 }
@@ -180,31 +180,32 @@ static enum check_verdict verdict_of(const struct collective_check *check) {
   return check->cannot_tell ? CHECK_CANNOT_TELL : CHECK_NONE;
 }
 
-static void put_totals(struct ledger_check *m) {
-  const struct ledger *ledger = m->index.ledger;
+static void put_totals(struct flight_check *m) {
+  const struct flight_record *flight = m->index.flight;
   struct collective_check *check = m->check;
   check->matched = (double)m->matching.matched;
   check->checked = (double)m->matching.calls;
   check->pending_ranks = m->waits.pending_ranks;
   check->victims = m->waits.victims;
-  check->pending_s = ledger->end != NS_UNKNOWN && m->waits.since != NS_UNKNOWN
-                         ? (double)(ledger->end - m->waits.since) / 1e9
+  check->pending_s = flight->end != NS_UNKNOWN && m->waits.since != NS_UNKNOWN
+                         ? (double)(flight->end - m->waits.since) / 1e9
                          : (double)NAN;
   check->cannot_tell = m->waits.cannot_tell;
   check->waits = m->waits.list;
   check->n_waits = m->waits.n_list;
   check->calls_waiting = m->waits.n_blocked;
-  check->unrecorded = arena_array(arena_of(m), size_sum(ledger->n_ranks, 1), sizeof(u32));
-  for (u32 r = 0; r < ledger->n_ranks; r++)
-    if (!ledger->ranks[r].seen)
-      check->unrecorded[check->n_unrecorded++] = ledger->ranks[r].rank;
+  check->unrecorded = arena_array(arena_of(m), size_sum(flight->n_ranks, 1), sizeof(u32));
+  for (u32 r = 0; r < flight->n_ranks; r++)
+    if (!flight->ranks[r].seen)
+      check->unrecorded[check->n_unrecorded++] = flight->ranks[r].rank;
   check->awaited_unrecorded = to_global_ranks(m, m->waits.unrecorded, m->waits.n_unrecorded);
   check->n_awaited_unrecorded = m->waits.n_unrecorded;
   check->verdict = verdict_of(check);
 }
 
-static void check_ledger(struct ledger_check *m, const struct ledger *ledger, struct arena *arena) {
-  call_index_make(&m->index, ledger, arena);
+static void check_flight_record(struct flight_check *m, const struct flight_record *flight,
+                                struct arena *arena) {
+  call_index_make(&m->index, flight, arena);
   matching_make(&m->index, &m->matching);
   messages_match(&m->index, &m->matching, &m->channels);
   waits_find_suspects(&m->index, &m->matching, &m->channels, &m->waits);
@@ -216,12 +217,12 @@ static void check_ledger(struct ledger_check *m, const struct ledger *ledger, st
   put_totals(m);
 }
 
-void verdict_of_ledger(const struct ledger *ledger, struct arena *arena,
-                       struct collective_check *check) {
-  struct ledger_check m = {.check = check};
+void verdict_of_flight_record(const struct flight_record *flight, struct arena *arena,
+                              struct collective_check *check) {
+  struct flight_check m = {.check = check};
   *check = (struct collective_check){
-      .ledger = ledger, .source = ledger->source, .pending_s = (double)NAN, .nccl_ranks = NAN};
-  check_ledger(&m, ledger, arena);
+      .flight = flight, .source = flight->source, .pending_s = (double)NAN, .nccl_ranks = NAN};
+  check_flight_record(&m, flight, arena);
   free(m.matching.mismatches.at);
   free(m.channels.at);
   free(m.waits.suspects.at);
@@ -241,7 +242,7 @@ struct collective_check collective_check_unknown(void) {
 void verdict_analyse(struct analysis *a) {
   struct collective_check *check = &a->results->check;
   *check = collective_check_unknown();
-  const struct ledger *ledger = model_ledger(a->model, a->arena);
-  if (ledger)
-    verdict_of_ledger(ledger, a->arena, check);
+  const struct flight_record *flight = model_flight_record(a->model, a->arena);
+  if (flight)
+    verdict_of_flight_record(flight, a->arena, check);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * What a ledger of calls says about a job that hangs or whose ranks went different ways:
+ * What a flight record of calls says about a job that hangs or whose ranks went different ways:
  *
  * call_index.c: every call by (group, sequence), and how far each member got.
  *
@@ -20,7 +20,7 @@
 #include "analyses/results/results.h"
 #include "base/arena.h"
 #include "base/vector.h"
-#include "model/ledger.h"
+#include "model/flight_record.h"
 
 /* The state of one member in one call of a group. */
 enum call_state {
@@ -38,18 +38,18 @@ struct member_progress {
   i64 called;              /* newest sequence number known to have been called; SEQ_UNKNOWN */
   i64 completed;           /* newest known to have completed; SEQ_UNKNOWN */
   i64 oldest_pending;      /* the oldest one that is pending; SEQ_UNKNOWN if none is */
-  u32 oldest_pending_call; /* index into ledger.calls; INDEX_NONE */
+  u32 oldest_pending_call; /* index into flight.calls; INDEX_NONE */
 };
 
 /* One call as one member made it. The closing entry of a coalesced group represents the group. */
 struct call_entry {
   u32 group, rank;
   i64 seq;
-  u32 call; /* index into ledger.calls */
+  u32 call; /* index into flight.calls */
 };
 
 struct call_index {
-  const struct ledger *ledger;
+  const struct flight_record *flight;
   struct arena *arena;
   struct member_progress *members; /* by (group, rank) */
   u32 *first_place;                /* [n_groups + 1] */
@@ -57,7 +57,8 @@ struct call_index {
   u32 n_entries;
 };
 
-void call_index_make(struct call_index *index, const struct ledger *ledger, struct arena *arena);
+void call_index_make(struct call_index *index, const struct flight_record *flight,
+                     struct arena *arena);
 
 /* NULL where that rank is no member. */
 struct member_progress *member_progress_of(const struct call_index *index, u32 group, u32 rank);
@@ -72,8 +73,8 @@ const struct call_entry *call_entries(const struct call_index *index, u32 group,
 enum call_state call_entry_state(const struct call_index *index,
                                  const struct member_progress *member, i64 seq, i64 created);
 
-static inline bool is_pending(const struct ledger_call *call) {
-  return call->state == LEDGER_SCHEDULED || call->state == LEDGER_STARTED;
+static inline bool is_pending(const struct flight_call *call) {
+  return call->state == FLIGHT_SCHEDULED || call->state == FLIGHT_STARTED;
 }
 
 /* Collectives that no member can finish before all members have come; see op_is_barrier_like(). */
@@ -87,7 +88,7 @@ struct mismatch {
   i64 seq;
   bool pending; /* on any member */
   bool message;
-  u32 *ranks; /* indices into ledger.ranks: the odd ones out, or all if there are none */
+  u32 *ranks; /* indices into flight.ranks: the odd ones out, or all if there are none */
   u32 n_ranks;
   bool minority; /* the ranks are few, against many that agree */
   char *detail;
@@ -121,14 +122,14 @@ void messages_match(struct call_index *index, struct matching *matching, channel
 /* Fills in nccl, nccl_errors and nccl_ranks of the check. */
 void add_nccl_reports(const struct call_index *index, struct collective_check *check);
 
-/* Whether NCCL reports an error of the communicator on a rank (index into ledger.ranks): the error;
+/* Whether NCCL reports an error of the communicator on a rank (index into flight.ranks): the error;
  * 0 for none, or if it is not known. */
-i32 nccl_error_of(const struct ledger *ledger, u32 group, u32 rank);
+i32 nccl_error_of(const struct flight_record *flight, u32 group, u32 rank);
 
 /* --- waits.c --- */
 
 struct suspect {
-  u32 rank; /* index into ledger.ranks */
+  u32 rank; /* index into flight.ranks */
   enum suspect_reason reason;
   struct suspect_facts facts;
 };
@@ -150,13 +151,13 @@ void waits_find_suspects(struct call_index *index, const struct matching *matchi
                          const channel_list *channels, struct waits *waits);
 
 /* The whole of it, into results in `arena`. */
-void verdict_of_ledger(const struct ledger *ledger, struct arena *arena,
-                       struct collective_check *check);
+void verdict_of_flight_record(const struct flight_record *flight, struct arena *arena,
+                              struct collective_check *check);
 
 /* "all_to_all 20537 of EXPERT_MODEL_PARALLEL_GROUP (74)" */
-char *verdict_call_name(const struct call_index *index, const struct ledger_call *call);
+char *verdict_call_name(const struct call_index *index, const struct flight_call *call);
 
-/* "ranks 1-3, 7 and 2 more" of indices into ledger.ranks */
+/* "ranks 1-3, 7 and 2 more" of indices into flight.ranks */
 char *verdict_rank_list(const struct call_index *index, const u32 *ranks, u32 n);
 
 #endif

@@ -16,27 +16,27 @@ static int most_ranks_first(const void *left, const void *right) {
   return strcmp(a->group_name, b->group_name);
 }
 
-static u32 *to_global(const struct ledger *ledger, u32 *ranks, u32 n) {
+static u32 *to_global(const struct flight_record *flight, u32 *ranks, u32 n) {
   for (u32 i = 0; i < n; i++)
-    ranks[i] = ledger->ranks[ranks[i]].rank;
+    ranks[i] = flight->ranks[ranks[i]].rank;
   return ranks;
 }
 
 static void fill_wait(const struct graph *g, u32 blocked, struct check_wait *wait) {
-  const struct ledger *ledger = g->index->ledger;
+  const struct flight_record *flight = g->index->flight;
   const struct blocked_call *f = &g->blocked_calls.at[blocked];
   u32 node = g->ranks + blocked;
   u32 *members_in = graph_members_in(g, blocked, &wait->n_ranks);
   wait->waits_for = arena_array(g->index->arena, size_sum(f->n_waits_for, 1), sizeof(u32));
   for (u32 e = g->first_edge[node]; e < g->first_edge[node + 1]; e++)
     wait->waits_for[wait->n_waits_for++] = g->edges.at[e].to;
-  const struct ledger_group *group = &ledger->groups[f->group];
+  const struct flight_group *group = &flight->groups[f->group];
   wait->group_name = group->name;
   wait->group = group->desc ? group->desc : group->name;
-  wait->op = ledger->calls[f->call].op;
+  wait->op = flight->calls[f->call].op;
   wait->seq = (double)f->seq;
-  wait->ranks = to_global(ledger, members_in, wait->n_ranks);
-  to_global(ledger, wait->waits_for, wait->n_waits_for);
+  wait->ranks = to_global(flight, members_in, wait->n_ranks);
+  to_global(flight, wait->waits_for, wait->n_waits_for);
 }
 
 void waits_list(const struct graph *g, struct waits *waits) {

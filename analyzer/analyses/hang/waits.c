@@ -36,7 +36,7 @@ static void add_edge(struct graph *g, u32 from, u32 to) {
 /* Each (group, sequence) at which any member is stuck, once. */
 static void find_blocked_calls(struct graph *g) {
   struct call_index *index = g->index;
-  u32 n = index->first_place[index->ledger->n_groups];
+  u32 n = index->first_place[index->flight->n_groups];
   for (u32 p = 0; p < n; p++) {
     const struct member_progress *member = &index->members[p];
     struct blocked_call blocked = {.group = member->group,
@@ -53,8 +53,8 @@ static void find_blocked_calls(struct graph *g) {
     struct blocked_call *last = kept ? &g->blocked_calls.at[kept - 1] : NULL;
     if (!last || by_group_and_seq(last, &g->blocked_calls.at[i]) != 0)
       g->blocked_calls.at[kept++] = g->blocked_calls.at[i];
-    else if (index->ledger->calls[g->blocked_calls.at[i].call].created <
-             index->ledger->calls[last->call].created)
+    else if (index->flight->calls[g->blocked_calls.at[i].call].created <
+             index->flight->calls[last->call].created)
       last->call = g->blocked_calls.at[i].call;
   }
   g->blocked_calls.n = kept;
@@ -63,7 +63,7 @@ static void find_blocked_calls(struct graph *g) {
 /* Whether some member has finished it and no member can before all have made it. Then also the
  * members without a record have. */
 static bool all_have_made(const struct call_index *index, const struct blocked_call *blocked) {
-  const struct ledger_call *call = &index->ledger->calls[blocked->call];
+  const struct flight_call *call = &index->flight->calls[blocked->call];
   bool finished = false;
   for (u32 p = index->first_place[blocked->group];
        p < index->first_place[blocked->group + 1] && !finished; p++)
@@ -78,7 +78,7 @@ static void connect_collective(struct graph *g, u32 number) {
   struct call_index *index = g->index;
   struct blocked_call *blocked = &g->blocked_calls.at[number];
   u32 node = g->ranks + number;
-  i64 created = index->ledger->calls[blocked->call].created;
+  i64 created = index->flight->calls[blocked->call].created;
   bool all_made = all_have_made(index, blocked);
   for (u32 p = index->first_place[blocked->group]; p < index->first_place[blocked->group + 1];
        p++) {
@@ -92,7 +92,7 @@ static void connect_collective(struct graph *g, u32 number) {
       blocked->unknown++;
       blocked->presumed++;
     } else if (state == CALL_ABSENT || state == CALL_UNRECORDED || behind ||
-               (state == CALL_MADE && index->ledger->ranks[member->rank].silent)) {
+               (state == CALL_MADE && index->flight->ranks[member->rank].silent)) {
       blocked->n_waits_for++;
       blocked->absent += state == CALL_ABSENT;
       add_edge(g, node, member->rank);
@@ -106,7 +106,7 @@ static void connect_collective(struct graph *g, u32 number) {
 static void connect_channel(struct graph *g, const struct channel *channel, u32 index) {
   u32 call = channel->send != INDEX_NONE ? channel->send : channel->recv;
   struct blocked_call blocked = {.group = channel->group,
-                                 .seq = g->index->ledger->calls[call].seq,
+                                 .seq = g->index->flight->calls[call].seq,
                                  .call = call,
                                  .channel = index,
                                  .members_in =
@@ -225,7 +225,7 @@ static void find_cycles(struct graph *g) {
 }
 
 void graph_make(struct graph *g, struct call_index *index, const channel_list *channels) {
-  *g = (struct graph){.index = index, .ranks = index->ledger->n_ranks};
+  *g = (struct graph){.index = index, .ranks = index->flight->n_ranks};
   connect(g, channels);
   find_cycles(g);
   g->n_waiting_calls = arena_array(index->arena, size_sum(g->ranks, 1), sizeof(u32));

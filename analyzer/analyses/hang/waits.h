@@ -12,7 +12,7 @@
 struct blocked_call {
   u32 group;
   i64 seq;
-  u32 call;        /* as the first of the ranks in it made it; index into ledger.calls */
+  u32 call;        /* as the first of the ranks in it made it; index into flight.calls */
   u32 channel;     /* index into the channels; INDEX_NONE for a collective */
   u32 members_in;  /* that are in it */
   u32 n_waits_for; /* members that it waits for */

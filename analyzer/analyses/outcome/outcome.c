@@ -181,7 +181,7 @@ static const struct stalled_rank *stall_of(const struct stalls_result *stalls, u
   return last;
 }
 
-/* For a rank that does not stand still at a known place: where samples saw it last. */
+/* For a rank that does not stall at a known place: where samples saw it last. */
 static void add_last_seen(struct analysis *a, struct check_suspect *suspect) {
   for (u32 r = 0; r < a->model->n_ranks; r++) {
     const struct rank *rank = &a->model->ranks[r];

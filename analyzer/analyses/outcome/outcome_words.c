@@ -4,7 +4,7 @@
 #include "analyses/outcome/outcome.h"
 #include "analyses/queries.h"
 #include "base/quantity.h"
-#include "model/ledger.h"
+#include "model/flight_record.h"
 
 static char *list_names(const struct outcome *o, bool culprits, u32 *n) {
   u32 *ranks = arena_array(o->a->arena, size_sum(o->n, 1), sizeof(*ranks));

@@ -40,7 +40,7 @@ struct cure {
 
 /* What a step is shorter, in ms: mean and quartiles over the steps of the samples. Never negative.
  * NAN if there is no replay, or none that can be relied on. */
-struct worth {
+struct saving {
   double ms, low_ms, high_ms;
   double hidden_ms; /* and how much less communication is then exposed; if asked for */
 };

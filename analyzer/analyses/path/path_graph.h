@@ -163,7 +163,7 @@ struct path_labels;
 
 struct asked {
   struct cure cure; /* its changes are owned */
-  struct worth worth;
+  struct saving saving;
 };
 
 struct graph {

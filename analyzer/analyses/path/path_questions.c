@@ -174,8 +174,8 @@ static void shorten_long_steps(double *saved, const double *length, const double
 
 /* The mean over all steps, and quartiles of what each step saves. `scratch` has room for four
  * figures of every step. */
-static struct worth summarise(const struct question *q, u32 cure, double *scratch, u32 room,
-                              u32 samples) {
+static struct saving summarise(const struct question *q, u32 cure, double *scratch, u32 room,
+                               u32 samples) {
   const struct graph *graph = q->a->graph;
   double *saved_ms = scratch, *length_ms = scratch + room, *turn = length_ms + room;
   i64 hidden = 0;
@@ -195,16 +195,16 @@ static struct worth summarise(const struct question *q, u32 cure, double *scratc
     hidden += q->hidden[s][cure];
   }
   if (!n)
-    return (struct worth){NAN, NAN, NAN, NAN};
+    return (struct saving){NAN, NAN, NAN, NAN};
   if (has_change(&q->cures[cure], CHANGE_LONG_STEPS))
     shorten_long_steps(saved_ms, length_ms, turn, q->a->results->n_turns, turn + room, n);
   double ms = fmax(0, mean_of(saved_ms, n));
-  return (struct worth){ms, fmax(0, quantile_of(saved_ms, n, 0.25)),
-                        fmax(0, quantile_of(saved_ms, n, 0.75)),
-                        fmax(0, ns_to_ms(hidden) / n / q->a->model->n_ranks)};
+  return (struct saving){ms, fmax(0, quantile_of(saved_ms, n, 0.25)),
+                         fmax(0, quantile_of(saved_ms, n, 0.75)),
+                         fmax(0, ns_to_ms(hidden) / n / q->a->model->n_ranks)};
 }
 
-static void ask_samples(struct question *q, struct worth *worths) {
+static void ask_samples(struct question *q, struct saving *savings) {
   const struct graph *graph = q->a->graph;
   u32 samples = q->first_only ? first_sample(q->a) + 1 : graph->n_samples, steps = 0;
   unsigned threads = parallel_threads(samples * q->n, q->a->options->threads);
@@ -217,7 +217,7 @@ static void ask_samples(struct question *q, struct worth *worths) {
   parallel_for(samples, threads, begin_sample, q);
   parallel_for(samples * q->n, threads, ask_cure, q);
   for (u32 i = 0; i < q->n; i++)
-    worths[i] = summarise(q, i, scratch, steps, samples);
+    savings[i] = summarise(q, i, scratch, steps, samples);
   for (u32 i = 0; i < samples; i++) {
     free(q->saved[i]);
     free(q->hidden[i]);
@@ -257,17 +257,17 @@ static const struct asked *asked_before(const struct analysis *a, const struct c
   for (u32 i = 0; i < graph->asked.n; i++) {
     const struct asked *asked = &graph->asked.at[i];
     if (same_cure(&asked->cure, cure, a->model->n_ranks) &&
-        (!exposed || !isnan(asked->worth.hidden_ms)))
+        (!exposed || !isnan(asked->saving.hidden_ms)))
       return asked;
   }
   return NULL;
 }
 
-static void remember(const struct analysis *a, const struct cure *cure, struct worth worth) {
+static void remember(const struct analysis *a, const struct cure *cure, struct saving saving) {
   struct cure_change *changes = memory_array(cure->n, sizeof(*changes));
   if (cure->n)
     memcpy(changes, cure->changes, cure->n * sizeof(*changes));
-  VECTOR_PUSH(&a->graph->asked, ((struct asked){{changes, cure->n}, worth}));
+  VECTOR_PUSH(&a->graph->asked, ((struct asked){{changes, cure->n}, saving}));
 }
 
 /* The least time that a step takes: compute and copies of ranks that the cure leaves as they are.
@@ -291,13 +291,13 @@ static double least_ms(const struct analysis *a, const struct cure *cure) {
   return most;
 }
 
-void replay_worths(const struct analysis *a, const struct cure *cures, u32 n, bool exposed,
-                   struct worth *worths) {
+void replay_savings(const struct analysis *a, const struct cure *cures, u32 n, bool exposed,
+                    struct saving *savings) {
   bool replays = a->graph && a->graph->replays && !a->results->what_if_reason;
   double now_ms = a->whole_run ? a->results->path_length_ms : a->results->step_mean_ms;
   struct question q = {.a = a, .exposed = exposed};
   struct cure *unknown = memory_array(n, sizeof(*unknown));
-  struct worth *found = memory_array(n, sizeof(*found));
+  struct saving *found = memory_array(n, sizeof(*found));
   for (u32 i = 0; i < n && replays; i++)
     if (cures[i].n && !asked_before(a, &cures[i], exposed))
       unknown[q.n++] = cures[i];
@@ -315,8 +315,8 @@ void replay_worths(const struct analysis *a, const struct cure *cures, u32 n, bo
   for (u32 i = 0; i < n; i++) {
     const struct asked *asked = replays && cures[i].n ? asked_before(a, &cures[i], exposed) : NULL;
     double nothing = replays && !cures[i].n ? 0 : NAN;
-    worths[i] =
-        asked ? asked->worth : (struct worth){nothing, nothing, nothing, exposed ? nothing : NAN};
+    savings[i] =
+        asked ? asked->saving : (struct saving){nothing, nothing, nothing, exposed ? nothing : NAN};
   }
   free(unknown);
   free(found);
@@ -329,10 +329,10 @@ u32 replay_first_nodes(const struct analysis *a) {
              : 0;
 }
 
-void replay_first_worths(const struct analysis *a, const struct cure *cures, u32 n,
-                         struct worth *worths) {
+void replay_first_savings(const struct analysis *a, const struct cure *cures, u32 n,
+                          struct saving *savings) {
   struct question q = {.a = a, .cures = cures, .n = n, .first_only = true};
-  ask_samples(&q, worths);
+  ask_samples(&q, savings);
 }
 
 static int by_name_and_kind(const void *left, const void *right) {

@@ -21,13 +21,13 @@ void replay_free(struct replay *replay);
 
 /* What each of n cures saves, in all samples. With `exposed` also how much less communication is
  * exposed. Not from several threads at once. */
-void replay_worths(const struct analysis *a, const struct cure *cures, u32 n, bool exposed,
-                   struct worth *worths);
+void replay_savings(const struct analysis *a, const struct cure *cures, u32 n, bool exposed,
+                    struct saving *savings);
 
 /* The same of the first sample only, for questions that are many; not kept. And how many nodes that
  * has, 0 if there is none. */
-void replay_first_worths(const struct analysis *a, const struct cure *cures, u32 n,
-                         struct worth *worths);
+void replay_first_savings(const struct analysis *a, const struct cure *cures, u32 n,
+                          struct saving *savings);
 u32 replay_first_nodes(const struct analysis *a);
 
 /* Work of one name and kind, in all samples and on all ranks. */

@@ -222,18 +222,18 @@ static const char *check_replay(struct analysis *a) {
 static void fill_rows(struct analysis *a, u32 first, bool unreliable) {
   struct results *r = a->results;
   struct cure cures[MOST_ROWS];
-  struct worth worths[MOST_ROWS];
+  struct saving savings[MOST_ROWS];
   double now_ms = a->whole_run ? r->path_length_ms : r->step_mean_ms;
   for (u32 i = first; i < r->n_what_if; i++)
     cures[i] = r->what_if[i].cure;
-  replay_worths(a, &cures[first], r->n_what_if - first, false, &worths[first]);
+  replay_savings(a, &cures[first], r->n_what_if - first, false, &savings[first]);
   for (u32 i = first; i < r->n_what_if; i++) {
     struct what_if *row = &r->what_if[i];
-    row->worth = worths[i];
-    row->step_ms = fmax(0, now_ms - row->worth.ms);
-    row->saving_fraction = row->worth.ms / now_ms;
-    row->saving_low = row->worth.low_ms / now_ms;
-    row->saving_high = row->worth.high_ms / now_ms;
+    row->saving = savings[i];
+    row->step_ms = fmax(0, now_ms - row->saving.ms);
+    row->saving_fraction = row->saving.ms / now_ms;
+    row->saving_low = row->saving.low_ms / now_ms;
+    row->saving_high = row->saving.high_ms / now_ms;
     if (row->kind == WHAT_IF_LINE && !unreliable)
       r->lines.at[row->rank].without_ms = row->step_ms;
   }
@@ -259,7 +259,7 @@ static void find_equals(struct analysis *a, double all_ms) {
   double *excess = arena_array(a->arena, size_sum(n_ranks, 1), sizeof(double));
   struct cure_change changes[EQUALS_TRIED];
   struct cure cures[EQUALS_TRIED];
-  struct worth worths[EQUALS_TRIED];
+  struct saving savings[EQUALS_TRIED];
   replay_excess(a, excess);
   for (u32 i = 0; i < n_ranks; i++)
     slow[i] = (struct slow_rank){i, excess[i]};
@@ -271,9 +271,9 @@ static void find_equals(struct analysis *a, double all_ms) {
     changes[n] = (struct cure_change){.kind = CHANGE_RANKS, .ranks = group};
     cures[n] = (struct cure){&changes[n], 1};
   }
-  replay_worths(a, cures, tried, false, worths);
+  replay_savings(a, cures, tried, false, savings);
   for (u32 n = 0; n < tried; n++) {
-    if (worths[n].ms < EQUALS_SHARE * all_ms)
+    if (savings[n].ms < EQUALS_SHARE * all_ms)
       continue;
     add_ranks(a, changes[n].ranks, slow[0].rank, n + 1);
     fill_rows(a, a->results->n_what_if - 1, false);
@@ -288,9 +288,9 @@ static void add_equals(struct analysis *a) {
   double all_ms = 0, named_ms = 0;
   for (u32 i = 0; i < r->n_what_if; i++) {
     if (r->what_if[i].kind == WHAT_IF_EVERY_RANK)
-      all_ms = r->what_if[i].worth.ms;
+      all_ms = r->what_if[i].saving.ms;
     else if (r->what_if[i].cure.changes->ranks)
-      named_ms = fmax(named_ms, r->what_if[i].worth.ms);
+      named_ms = fmax(named_ms, r->what_if[i].saving.ms);
   }
   if (!(all_ms >= WORTH_MENTIONING * r->step_mean_ms) || named_ms >= all_ms / 2)
     return;
@@ -308,7 +308,7 @@ static void drop_equal_loaders(struct analysis *a) {
       continue;
     for (u32 rank = 0; rank < r->n_ranks; rank++)
       if (row->cure.changes->ranks[rank] && r->ranks[rank].reason == STRAGGLER_SLOW_INPUT &&
-          row->worth.ms < fmax(LATE_LEAST * r->step_mean_ms, r->ranks[rank].imposed_wait_ms / 2))
+          row->saving.ms < fmax(LATE_LEAST * r->step_mean_ms, r->ranks[rank].imposed_wait_ms / 2))
         r->ranks[rank].straggler = false;
   }
 }
@@ -317,7 +317,7 @@ static void drop_equal_loaders(struct analysis *a) {
 static double saved_by_all(const struct results *r) {
   for (u32 i = 0; i < r->n_what_if; i++)
     if (r->what_if[i].kind == WHAT_IF_EVERY_RANK)
-      return r->what_if[i].worth.ms;
+      return r->what_if[i].saving.ms;
   return 0;
 }
 
@@ -325,10 +325,10 @@ static double saved_by_all(const struct results *r) {
 static void find_exposed_late(struct analysis *a, double all_ms) {
   const struct cure_change together = {.kind = CHANGE_EVERY_RANK};
   struct results *r = a->results;
-  struct worth worth = {.hidden_ms = NAN};
+  struct saving saving = {.hidden_ms = NAN};
   if (all_ms >= LATE_LEAST * r->step_mean_ms && r->ov_comm_ms > 0)
-    replay_worths(a, &(struct cure){&together, 1}, 1, true, &worth);
-  r->ov_exposed_late_ms = isnan(worth.hidden_ms) ? NAN : fmin(worth.hidden_ms, r->ov_exposed_ms);
+    replay_savings(a, &(struct cure){&together, 1}, 1, true, &saving);
+  r->ov_exposed_late_ms = isnan(saving.hidden_ms) ? NAN : fmin(saving.hidden_ms, r->ov_exposed_ms);
 }
 
 void what_if_report(struct analysis *a) {

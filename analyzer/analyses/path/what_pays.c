@@ -171,18 +171,18 @@ static void replay_rows(struct analysis *a) {
   u32 n = r->n_pays * SHARES;
   struct cure_change *changes = arena_array(a->arena, size_sum(n, 1), sizeof(*changes));
   struct cure *cures = arena_array(a->arena, size_sum(n, 1), sizeof(*cures));
-  struct worth *worths = arena_array(a->arena, size_sum(n, 1), sizeof(*worths));
+  struct saving *savings = arena_array(a->arena, size_sum(n, 1), sizeof(*savings));
   double now_ms = a->whole_run ? r->path_length_ms : r->step_mean_ms;
   for (u32 i = 0; i < n; i++) {
     changes[i] = r->pays[i / SHARES].change;
     changes[i].left += (1 - changes[i].left) * left[i % SHARES];
     cures[i] = (struct cure){&changes[i], 1};
   }
-  replay_first_worths(a, cures, n, worths);
+  replay_first_savings(a, cures, n, savings);
   for (u32 i = 0; i < n; i++) {
     struct paying *row = &r->pays[i / SHARES];
     bool of_wait = row->change.kind == CHANGE_LINE && left[i % SHARES] > 0;
-    *saving(row, i % SHARES) = of_wait ? NAN : worths[i].ms / now_ms;
+    *saving(row, i % SHARES) = of_wait ? NAN : savings[i].ms / now_ms;
   }
   for (u32 i = 0; i < r->n_pays; i++)
     r->pays[i].why = why_not(a, &r->pays[i]);

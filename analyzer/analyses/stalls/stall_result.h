@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * Where ranks stood still: a part of struct results.
+ * Where ranks stalled: a part of struct results.
  */
 #ifndef TSCOPE_STALL_RESULT_H
 #define TSCOPE_STALL_RESULT_H

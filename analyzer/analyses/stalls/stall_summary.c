@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * Where ranks stood still, according to their own records: first those that never went on, or went
+ * Where ranks stalled, according to their own records: first those that never went on, or went
  * on only to end, then past stalls. If the check of collectives names the rank that holds up the
  * job, it gets the line from here.
  */
@@ -59,7 +59,7 @@ static bool ends_between(const struct rank_stall *before, const struct rank_stal
          !calls_after(before, last_call) && after->begin - before->end <= ending_ns;
 }
 
-/* The last stall, or one before it. A rank that received the signal to end may stand still again,
+/* The last stall, or one before it. A rank that received the signal to end may stall again,
  * more than once, while it ends, when it has no Python frames any more. Then the last stall with
  * frames says more. */
 static const struct rank_stall *most_informative_stall(const struct rank *rank, i64 last_call) {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * What a rank that stands still is doing, from the state of its threads: for recorded stalls and
+ * What a rank that stalls is doing, from the state of its threads: for recorded stalls and
  * for processes that are read while they run.
  */
 #ifndef TSCOPE_STALL_WORDS_H

@@ -108,15 +108,15 @@ static void known_lines(struct analysis *a, const struct rank_summary *sum, doub
 static void fill_recoverable(struct analysis *a, double steps) {
   struct results *r = a->results;
   struct cure cures[MAX_LINES];
-  struct worth worths[MAX_LINES];
+  struct saving savings[MAX_LINES];
   for (u32 i = 0; i < r->n_budget; i++)
     cures[i] = r->budget[i].cure;
-  replay_worths(a, cures, r->n_budget, false, worths);
+  replay_savings(a, cures, r->n_budget, false, savings);
   for (u32 i = 0; i < r->n_budget; i++) {
     struct budget_line *line = &r->budget[i];
     if (!cures[i].n)
       continue;
-    line->recoverable = worths[i].ms * steps / 1e3;
+    line->recoverable = savings[i].ms * steps / 1e3;
     /* What a CPU computes outside the phases is in the line of compute. */
     if (line->part == BUDGET_ASLEEP_OUTSIDE || line->part == BUDGET_OUTSIDE_UNKNOWN)
       line->recoverable = fmin(line->recoverable, line->seconds);

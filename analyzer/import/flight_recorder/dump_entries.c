@@ -93,12 +93,12 @@ static i64 number_at(const struct value *entry, const char *key, i64 otherwise) 
 static u8 read_state(const struct value *entry) {
   const char *state = value_text(value_get(entry, "state"));
   if (!state)
-    return LEDGER_CALLED;
+    return FLIGHT_CALLED;
   if (!strcmp(state, "completed"))
-    return LEDGER_COMPLETED;
+    return FLIGHT_COMPLETED;
   if (!strcmp(state, "started"))
-    return LEDGER_STARTED;
-  return LEDGER_SCHEDULED;
+    return FLIGHT_STARTED;
+  return FLIGHT_SCHEDULED;
 }
 
 /* --- Stacks --- */
@@ -108,11 +108,11 @@ static const char *text_at(struct draft *draft, const struct value *frame, const
   return value_text(text) ? draft_keep_text(draft, text->text, text->n) : NULL;
 }
 
-static const struct ledger_stack *find_stack(const struct draft *draft, u64 hash,
-                                             const struct ledger_frame *frames, u32 n) {
+static const struct flight_stack *find_stack(const struct draft *draft, u64 hash,
+                                             const struct flight_frame *frames, u32 n) {
   u32 at = 0, found;
   while ((found = hash_index_next(&draft->stack_index, hash, &at)) != INDEX_NONE) {
-    const struct ledger_stack *stack = draft->stacks.at[found];
+    const struct flight_stack *stack = draft->stacks.at[found];
     bool same = stack->n == n;
     /* each text is kept once, so equal frames have equal pointers */
     for (u32 i = 0; same && i < n; i++)
@@ -128,8 +128,8 @@ static const struct ledger_stack *find_stack(const struct draft *draft, u64 hash
 #define MOST_FRAMES 256u
 
 static void read_stack(struct draft *draft, const struct value *value,
-                       const struct ledger_stack **out) {
-  struct ledger_frame frames[MOST_FRAMES];
+                       const struct flight_stack **out) {
+  struct flight_frame frames[MOST_FRAMES];
   u32 n = value_is_sequence(value) ? value_count(value) : 0;
   n = n < MOST_FRAMES ? n : MOST_FRAMES;
   u64 hash = n;
@@ -138,7 +138,7 @@ static void read_stack(struct draft *draft, const struct value *value,
     return;
   for (u32 i = 0; i < n; i++) {
     const struct value *frame = value_item(value, i);
-    frames[i] = (struct ledger_frame){.file = text_at(draft, frame, "filename"),
+    frames[i] = (struct flight_frame){.file = text_at(draft, frame, "filename"),
                                       .function = text_at(draft, frame, "name"),
                                       .line = number_at(frame, "line", 0)};
     const u64 parts[3] = {(u64)(uintptr_t)frames[i].file, (u64)(uintptr_t)frames[i].function,
@@ -148,12 +148,12 @@ static void read_stack(struct draft *draft, const struct value *value,
   *out = find_stack(draft, hash, frames, n);
   if (*out)
     return;
-  struct ledger_stack *stack = arena_alloc(draft->arena, sizeof(*stack));
-  struct ledger_frame *kept = arena_array(draft->arena, n, sizeof(*kept));
+  struct flight_stack *stack = arena_alloc(draft->arena, sizeof(*stack));
+  struct flight_frame *kept = arena_array(draft->arena, n, sizeof(*kept));
   VECTOR_PUSH(&draft->stacks, stack);
   hash_index_add(&draft->stack_index, hash, draft->stacks.n - 1);
   memcpy(kept, frames, n * sizeof(*kept));
-  *stack = (struct ledger_stack){.frames = kept, .n = n};
+  *stack = (struct flight_stack){.frames = kept, .n = n};
   *out = stack;
 }
 
@@ -161,7 +161,7 @@ static void read_stack(struct draft *draft, const struct value *value,
 
 /* "nccl:send 1->2" is a send to rank 2 of the group, "nccl:recv 2<-1" the matching receive on
  * rank 2; anything else is the library's name and the name of an operation. */
-static void read_op(struct draft *draft, const char *name, struct ledger_call *call) {
+static void read_op(struct draft *draft, const char *name, struct flight_call *call) {
   const char *colon = strchr(name, ':');
   const char *op = colon ? colon + 1 : name;
   size_t length = strcspn(op, " ");
@@ -198,7 +198,7 @@ static void read_entry(struct draft *draft, const struct value *entry, u32 rank,
   const char *name = value_text(value_get(entry, "profiling_name"));
   if (!name)
     return;
-  struct ledger_call call = {.rank = rank, .created = creation_time(entry)};
+  struct flight_call call = {.rank = rank, .created = creation_time(entry)};
   u32 group;
   dump_group_find(draft, groups, group_name ? group_name : "0", value_text(value_item(names, 1)),
                   &group);
@@ -225,22 +225,22 @@ static void read_entry(struct draft *draft, const struct value *entry, u32 rank,
 }
 
 static int by_order(const void *left, const void *right) {
-  const struct ledger_call *a = left, *b = right;
+  const struct flight_call *a = left, *b = right;
   return (a->order > b->order) - (a->order < b->order);
 }
 
 /* Calls before a closing entry with the same group and number are inside it and have its state:
  * the recorder does not follow them one by one. */
-static void mark_coalesced(struct ledger_call *calls, u32 n, u32 n_groups) {
+static void mark_coalesced(struct flight_call *calls, u32 n, u32 n_groups) {
   u32 *closing = memory_array(size_sum(n_groups, 1), sizeof(*closing));
   memset(closing, 0xff, n_groups * sizeof(*closing));
   for (u32 i = n; i-- > 0;) {
     u32 *open = &closing[calls[i].group];
-    const struct ledger_call *close = *open == INDEX_NONE ? NULL : &calls[*open];
+    const struct flight_call *close = *open == INDEX_NONE ? NULL : &calls[*open];
     if (calls[i].closes) {
       *open = i;
     } else if (close && close->seq == calls[i].seq && close->message == calls[i].message) {
-      calls[i].inside = true;
+      calls[i].coalesced = true;
       calls[i].state = close->state;
     } else {
       *open = INDEX_NONE;
@@ -258,7 +258,7 @@ void dump_entries_read(struct draft *draft, const struct value *root, u32 rank,
   u32 n = draft->calls.n - first;
   if (n == 0)
     return;
-  struct ledger_call *calls = draft->calls.at + first;
+  struct flight_call *calls = draft->calls.at + first;
   qsort(calls, n, sizeof(*calls), by_order);
   mark_coalesced(calls, n, draft->groups.n);
 }

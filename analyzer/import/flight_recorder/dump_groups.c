@@ -184,7 +184,7 @@ void dump_progress_read(struct draft *draft, const struct value *root, u32 rank,
     char id[24];
     snprintf(id, sizeof(id), "%lld", (long long)groups->at[i].number);
     const struct value *one = groups->at[i].number < 0 ? NULL : value_get(status, id);
-    struct ledger_progress progress = {.rank = rank,
+    struct flight_progress progress = {.rank = rank,
                                        .group = groups->at[i].group,
                                        .called = seq_of(one, "last_enqueued_collective"),
                                        .started = seq_of(one, "last_started_collective"),

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * Reads the dumps of all ranks and combines them into one ledger.
+ * Reads the dumps of all ranks and combines them into one.
  */
 #include "import/flight_recorder/flight_recorder.h"
 
@@ -148,8 +148,8 @@ static void read_version(struct import *import, struct draft *draft, const struc
 
 static void add_rank(struct draft *draft, const struct input *input, u32 rank, u32 first_call) {
   u32 n = draft->calls.n - first_call;
-  const struct ledger_call *first = n ? &draft->calls.at[first_call] : NULL;
-  struct ledger_rank known = {.rank = rank,
+  const struct flight_call *first = n ? &draft->calls.at[first_call] : NULL;
+  struct flight_rank known = {.rank = rank,
                               .host = dump_name_host(draft, input->name),
                               .path = input->path,
                               .seen = true,
@@ -202,7 +202,7 @@ static void read_dump(struct import *import, struct draft *draft, const struct i
 /* --- All of them --- */
 
 static int by_rank(const void *left, const void *right) {
-  const struct ledger_rank *a = left, *b = right;
+  const struct flight_rank *a = left, *b = right;
   return a->rank != b->rank ? (a->rank > b->rank ? 1 : -1) : (int)b->seen - (int)a->seen;
 }
 
@@ -210,7 +210,7 @@ static int by_rank(const void *left, const void *right) {
 static void complete_ranks(struct draft *draft) {
   for (u32 g = 0; g < draft->groups.n; g++)
     for (u32 m = 0; m < draft->groups.at[g].n_members; m++) {
-      struct ledger_rank absent = {.rank = draft->groups.at[g].members[m],
+      struct flight_rank absent = {.rank = draft->groups.at[g].members[m],
                                    .first_created = NS_UNKNOWN,
                                    .last_seen = NS_UNKNOWN};
       VECTOR_PUSH(&draft->ranks, absent);
@@ -236,11 +236,11 @@ static void drop_common_hosts(struct draft *draft) {
     draft->ranks.at[i].host = NULL;
 }
 
-static u32 rank_index(const struct ledger *ledger, u32 rank) {
-  u32 low = 0, high = ledger->n_ranks;
+static u32 rank_index(const struct flight_record *flight, u32 rank) {
+  u32 low = 0, high = flight->n_ranks;
   while (low < high) {
     u32 middle = low + (high - low) / 2;
-    if (ledger->ranks[middle].rank < rank)
+    if (flight->ranks[middle].rank < rank)
       low = middle + 1;
     else
       high = middle;
@@ -249,13 +249,13 @@ static u32 rank_index(const struct ledger *ledger, u32 rank) {
 }
 
 /* Members that no pg_config lists: all that made a call in the group. */
-static void collect_members(struct ledger *ledger, u32 group, struct arena *arena) {
-  struct ledger_group *g = &ledger->groups[group];
+static void collect_members(struct flight_record *flight, u32 group, struct arena *arena) {
+  struct flight_group *g = &flight->groups[group];
   VECTOR(u32) seen = {0};
-  for (u32 i = 0; i < ledger->n_calls; i++)
-    if (ledger->calls[i].group == group &&
-        (!seen.n || seen.at[seen.n - 1] != ledger->calls[i].rank))
-      VECTOR_PUSH(&seen, ledger->calls[i].rank);
+  for (u32 i = 0; i < flight->n_calls; i++)
+    if (flight->calls[i].group == group &&
+        (!seen.n || seen.at[seen.n - 1] != flight->calls[i].rank))
+      VECTOR_PUSH(&seen, flight->calls[i].rank);
   g->n_members = seen.n;
   g->members = arena_array(arena, size_sum(seen.n, 1), sizeof(u32));
   if (seen.n)
@@ -263,32 +263,32 @@ static void collect_members(struct ledger *ledger, u32 group, struct arena *aren
   free(seen.at);
 }
 
-static void fill_groups(struct ledger *ledger, struct draft *draft) {
-  ledger->n_groups = draft->groups.n;
-  ledger->groups = arena_array(draft->arena, size_sum(draft->groups.n, 1), sizeof(*ledger->groups));
-  for (u32 g = 0; g < ledger->n_groups; g++) {
+static void fill_groups(struct flight_record *flight, struct draft *draft) {
+  flight->n_groups = draft->groups.n;
+  flight->groups = arena_array(draft->arena, size_sum(draft->groups.n, 1), sizeof(*flight->groups));
+  for (u32 g = 0; g < flight->n_groups; g++) {
     const struct group_draft *from = &draft->groups.at[g];
-    struct ledger_group *to = &ledger->groups[g];
-    *to = (struct ledger_group){.name = from->name,
+    struct flight_group *to = &flight->groups[g];
+    *to = (struct flight_group){.name = from->name,
                                 .desc = from->desc,
                                 .members = from->members,
                                 .n_members = from->n_members,
                                 .members_known = from->n_members != 0};
     for (u32 m = 0; m < to->n_members; m++)
-      to->members[m] = rank_index(ledger, to->members[m]);
+      to->members[m] = rank_index(flight, to->members[m]);
     if (!to->members_known)
-      collect_members(ledger, g, draft->arena);
+      collect_members(flight, g, draft->arena);
   }
 }
 
-static void fill_calls(struct ledger *ledger, struct draft *draft) {
-  ledger->calls = arena_array(draft->arena, size_sum(draft->calls.n, 1), sizeof(*ledger->calls));
-  for (u32 r = 0; r < ledger->n_ranks; r++) {
-    struct ledger_rank *rank = &ledger->ranks[r];
+static void fill_calls(struct flight_record *flight, struct draft *draft) {
+  flight->calls = arena_array(draft->arena, size_sum(draft->calls.n, 1), sizeof(*flight->calls));
+  for (u32 r = 0; r < flight->n_ranks; r++) {
+    struct flight_rank *rank = &flight->ranks[r];
     u32 from = rank->first_call;
-    rank->first_call = ledger->n_calls;
+    rank->first_call = flight->n_calls;
     for (u32 i = 0; i < rank->n_calls; i++) {
-      struct ledger_call *call = &ledger->calls[ledger->n_calls++];
+      struct flight_call *call = &flight->calls[flight->n_calls++];
       *call = draft->calls.at[from + i];
       call->rank = r;
     }
@@ -296,61 +296,61 @@ static void fill_calls(struct ledger *ledger, struct draft *draft) {
 }
 
 /* Peers are ranks of the group until the group's members are known. */
-static void find_peers(struct ledger *ledger) {
-  for (u32 i = 0; i < ledger->n_calls; i++) {
-    struct ledger_call *call = &ledger->calls[i];
-    const struct ledger_group *group = &ledger->groups[call->group];
+static void find_peers(struct flight_record *flight) {
+  for (u32 i = 0; i < flight->n_calls; i++) {
+    struct flight_call *call = &flight->calls[i];
+    const struct flight_group *group = &flight->groups[call->group];
     bool known = group->members_known && call->peer < group->n_members;
     call->peer = known ? group->members[call->peer] : INDEX_NONE;
   }
 }
 
 static int by_group_and_rank(const void *left, const void *right) {
-  const struct ledger_progress *a = left, *b = right;
+  const struct flight_progress *a = left, *b = right;
   if (a->group != b->group)
     return a->group > b->group ? 1 : -1;
   return (a->rank > b->rank) - (a->rank < b->rank);
 }
 
-static void fill_progress(struct ledger *ledger, struct draft *draft) {
+static void fill_progress(struct flight_record *flight, struct draft *draft) {
   u32 n = draft->progress.n;
-  ledger->progress = arena_array(draft->arena, size_sum(n, 1), sizeof(*ledger->progress));
-  ledger->n_progress = n;
+  flight->progress = arena_array(draft->arena, size_sum(n, 1), sizeof(*flight->progress));
+  flight->n_progress = n;
   for (u32 i = 0; i < n; i++) {
-    ledger->progress[i] = draft->progress.at[i];
-    ledger->progress[i].rank = rank_index(ledger, ledger->progress[i].rank);
+    flight->progress[i] = draft->progress.at[i];
+    flight->progress[i].rank = rank_index(flight, flight->progress[i].rank);
   }
   if (n)
-    qsort(ledger->progress, n, sizeof(*ledger->progress), by_group_and_rank);
+    qsort(flight->progress, n, sizeof(*flight->progress), by_group_and_rank);
 }
 
-static void assemble(struct ledger *ledger, struct draft *draft) {
+static void assemble(struct flight_record *flight, struct draft *draft) {
   drop_common_hosts(draft);
   complete_ranks(draft);
-  *ledger = (struct ledger){.source = "flight-recorder dumps",
-                            .version = draft->version,
-                            .n_ranks = draft->ranks.n,
-                            .end = NS_UNKNOWN};
-  ledger->ranks = arena_array(draft->arena, size_sum(draft->ranks.n, 1), sizeof(*ledger->ranks));
-  memcpy(ledger->ranks, draft->ranks.at, draft->ranks.n * sizeof(*ledger->ranks));
-  fill_calls(ledger, draft);
-  fill_groups(ledger, draft);
-  fill_progress(ledger, draft);
-  find_peers(ledger);
+  *flight = (struct flight_record){.source = "flight-recorder dumps",
+                                   .version = draft->version,
+                                   .n_ranks = draft->ranks.n,
+                                   .end = NS_UNKNOWN};
+  flight->ranks = arena_array(draft->arena, size_sum(draft->ranks.n, 1), sizeof(*flight->ranks));
+  memcpy(flight->ranks, draft->ranks.at, draft->ranks.n * sizeof(*flight->ranks));
+  fill_calls(flight, draft);
+  fill_groups(flight, draft);
+  fill_progress(flight, draft);
+  find_peers(flight);
 }
 
 int load_flight(struct import *import, const struct input *inputs, u32 n) {
   struct draft draft = {.arena = import->arena, .texts = {.arena = import->arena}};
-  struct ledger *ledger = arena_alloc(import->arena, sizeof(*ledger));
+  struct flight_record *flight = arena_alloc(import->arena, sizeof(*flight));
   int error = 0;
   for (u32 i = 0; i < n; i++)
     read_dump(import, &draft, &inputs[i]);
   if (draft.ranks.n == 0)
     error = -EBADMSG; /* and the last one's reason */
   if (!error)
-    assemble(ledger, &draft);
+    assemble(flight, &draft);
   if (!error)
-    import->model->ledger = ledger;
+    import->model->flight = flight;
   free(draft.groups.at);
   free(draft.stacks.at);
   free(draft.calls.at);

@@ -9,7 +9,7 @@
 #include "base/hash.h"
 #include "base/vector.h"
 #include "import/value_build.h"
-#include "model/ledger.h"
+#include "model/flight_record.h"
 
 /* A list of items with a hash each. Equal items are found by comparing those with the same hash. */
 struct hash_index {
@@ -36,10 +36,10 @@ struct draft {
   struct value_builder texts; /* in that arena; each text once */
   struct hash_index group_index, stack_index;
   VECTOR(struct group_draft) groups;
-  VECTOR(const struct ledger_stack *) stacks;
-  VECTOR(struct ledger_call) calls;
-  VECTOR(struct ledger_progress) progress;
-  VECTOR(struct ledger_rank) ranks;
+  VECTOR(const struct flight_stack *) stacks;
+  VECTOR(struct flight_call) calls;
+  VECTOR(struct flight_progress) progress;
+  VECTOR(struct flight_rank) ranks;
   const char *version;
 };
 

@@ -263,7 +263,7 @@ int summaries_add(struct model *model, const struct known_summary *all, u32 n,
   drop_damaged(&adding);
   add_to_model(&adding);
   settle(&adding, source);
-  source->traces = !source->inner || source->inner->ledger;
+  source->traces = !source->inner || source->inner->flight;
   for (u32 i = 0; i < adding.n; i++)
     source->traces &= adding.ranks[i].run.traces;
   model_set_imported(model, source, NULL);

@@ -17,7 +17,7 @@ static int compare(u64 a, u64 b) {
   return a < b ? -1 : a > b;
 }
 
-static int by_worth(const struct summary_entry *a, const struct summary_entry *b) {
+static int by_saving(const struct summary_entry *a, const struct summary_entry *b) {
   int order = compare(a->passes, b->passes);
   if (!order)
     order = compare(a->settled, b->settled);
@@ -30,13 +30,13 @@ static int by_worth(const struct summary_entry *a, const struct summary_entry *b
 
 const struct known_summary *summary_better(const struct known_summary *a,
                                            const struct known_summary *b) {
-  return by_worth(&a->entry, &b->entry) >= 0 ? a : b;
+  return by_saving(&a->entry, &b->entry) >= 0 ? a : b;
 }
 
 static int by_rank(const void *left, const void *right) {
   const struct known_summary *a = left, *b = right;
   int order = compare(a->entry.rank, b->entry.rank);
-  return order ? order : by_worth(&b->entry, &a->entry);
+  return order ? order : by_saving(&b->entry, &a->entry);
 }
 
 typedef VECTOR(struct known_summary) summary_list_of_files;

@@ -155,8 +155,8 @@ static const char *name(const struct timeline *timeline, u32 number) {
   return "unknown";
 }
 
-static const struct ledger *ledger(const struct model *model, struct arena *arena) {
-  return source_of(model)->traces ? trace_ledger(model, arena) : NULL;
+static const struct flight_record *flight(const struct model *model, struct arena *arena) {
+  return source_of(model)->traces ? trace_flight_record(model, arena) : NULL;
 }
 
 const struct timeline_source summary_timelines = {.load = load,
@@ -164,5 +164,5 @@ const struct timeline_source summary_timelines = {.load = load,
                                                   .name = name,
                                                   .infer_input = infer_input,
                                                   .named_ranges = named_ranges,
-                                                  .ledger = ledger,
+                                                  .flight = flight,
                                                   .found = summary_found};

@@ -7,7 +7,7 @@
 #define TSCOPE_TRACE_SOURCE_H
 
 #include "import/tscope/events/definitions.h"
-#include "model/ledger.h"
+#include "model/flight_record.h"
 #include "model/named_ranges.h"
 
 extern const struct timeline_source trace_timelines;
@@ -16,16 +16,16 @@ int trace_infer_input(const struct model *model, u32 rank, bool *found);
 int trace_named_ranges(const struct model *model, u32 rank, struct arena *arena,
                        struct named_range **ranges, u32 *n);
 
-/* The ledger of a run that did not end normally, or in which ranks made different calls: each
- * rank's last calls, and how far they got. NULL for other runs. Calls count as pending only when
- * one of them has waited longer than the run has ever waited, because a run that is still going on
- * has calls in flight. */
-const struct ledger *trace_ledger(const struct model *model, struct arena *arena);
+/* The flight record of a run that did not end normally, or in which ranks made different calls:
+ * each rank's last calls, and how far they got. NULL for other runs. Calls count as pending only
+ * when one of them has waited longer than the run has ever waited, because a run that is still
+ * going on has calls in flight. */
+const struct flight_record *trace_flight_record(const struct model *model, struct arena *arena);
 
-/* trace_ledger_nccl.c: adds what NCCL reported; `rank_of` is the position in the ledger of each
- * rank of the model. */
-void trace_ledger_nccl(const struct model *model, const u32 *rank_of, struct arena *arena,
-                       struct ledger *ledger);
+/* trace_flight_nccl.c: adds what NCCL reported; `rank_of` is the position in the flight record of
+ * each rank of the model. */
+void trace_flight_nccl(const struct model *model, const u32 *rank_of, struct arena *arena,
+                       struct flight_record *flight);
 
 /* Fills model.memories from the records of memory. */
 void list_memories(struct model *model);

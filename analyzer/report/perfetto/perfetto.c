@@ -64,7 +64,7 @@ static u64 make_track(const struct run *run, const char *name, const char *descr
 /* Tracks of no process: the UI shows those above all others, sorted by name. */
 static void make_run_tracks(struct run *run) {
   run->sequence = perfetto_sequence(run->trace);
-  run->findings = make_track(run, "1 findings", "What costs most, largest worth first.");
+  run->findings = make_track(run, "1 findings", "What costs most, largest saving first.");
   run->path =
       make_track(run, "2 critical path", "The longest chain of dependent work, across ranks.");
   run->notes = make_track(run, "3 about this file", "What it shows, and what was left out.");
@@ -86,7 +86,7 @@ static void write_findings(const struct run *run) {
     const struct finding *finding = &r->findings[i];
     begin_slice(run, first_instant(run), run->findings, finding->title, &event);
     perfetto_annotate_text(run->trace, ANNOTATES_SEVERITY, severity_words[finding->severity]);
-    perfetto_annotate_double(run->trace, ANNOTATES_WORTH, finding->worth_s);
+    perfetto_annotate_double(run->trace, ANNOTATES_SAVING, finding->saving_s);
     perfetto_annotate_text(run->trace, ANNOTATES_EVIDENCE, finding->evidence);
     perfetto_annotate_text(run->trace, ANNOTATES_ACTION, finding->action);
     perfetto_annotate_text(run->trace, ANNOTATES_ID, finding_id_words[finding->id]);

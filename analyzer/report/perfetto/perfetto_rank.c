@@ -7,8 +7,8 @@
 
 #include "analyses/analysis.h"
 #include "base/vector.h"
+#include "model/flight_record.h"
 #include "model/gemms.h"
-#include "model/ledger.h"
 #include "model/span_call_sites.h"
 #include "report/perfetto/perfetto_trace.h"
 
@@ -184,18 +184,18 @@ static void annotate_arithmetic(struct writing *w, const struct shown_span *span
 
 static void annotate_recorded_call(struct writing *w, const struct shown_span *span) {
   struct perfetto_trace *trace = w->trace;
-  const struct ledger *ledger = w->scope->results->check.ledger;
-  const struct ledger_call *call = &ledger->calls[span->recorded];
+  const struct flight_record *flight = w->scope->results->check.flight;
+  const struct flight_call *call = &flight->calls[span->recorded];
   if (call->seq != SEQ_UNKNOWN)
     perfetto_annotate_int(trace, ANNOTATES_SEQ, call->seq);
-  perfetto_annotate_text(trace, ANNOTATES_COMM, ledger->groups[call->group].name);
+  perfetto_annotate_text(trace, ANNOTATES_COMM, flight->groups[call->group].name);
   perfetto_annotate_text(trace, ANNOTATES_DTYPE, call->in_type);
   perfetto_annotate_text(trace, ANNOTATES_SIZES, call->in);
   perfetto_annotate_text(trace, ANNOTATES_WHERE, call->where);
   if (call->peer != INDEX_NONE)
-    perfetto_annotate_int(trace, ANNOTATES_PEER, ledger->ranks[call->peer].rank);
+    perfetto_annotate_int(trace, ANNOTATES_PEER, flight->ranks[call->peer].rank);
   if (call->stack && call->stack->n && call->stack->frames[0].file) {
-    const struct ledger_frame *frame = &call->stack->frames[0];
+    const struct flight_frame *frame = &call->stack->frames[0];
     char text[1024];
     snprintf(text, sizeof(text), "%s:%lld", frame->file, (long long)frame->line);
     perfetto_annotate_text(trace, ANNOTATES_PLACE, text);
@@ -305,9 +305,9 @@ static void write_counters(struct writing *w) {
 /* The largest global rank there is. */
 static u32 last_rank(const struct shown_scope *scope) {
   const struct model *model = scope->results->model;
-  const struct ledger *ledger = scope->results->check.ledger;
+  const struct flight_record *flight = scope->results->check.flight;
   if (scope->source == SHOWN_RECORDED_CALLS)
-    return ledger->ranks[ledger->n_ranks - 1].rank;
+    return flight->ranks[flight->n_ranks - 1].rank;
   return model->n_ranks ? model->ranks[model->n_ranks - 1].rank : 0;
 }
 

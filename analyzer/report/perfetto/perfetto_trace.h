@@ -41,7 +41,7 @@
   A(RANK, "rank")                                                                                  \
   A(REACHED_BY, "the path comes to it by")                                                         \
   A(SEVERITY, "severity")                                                                          \
-  A(WORTH, "worth, s")                                                                             \
+  A(SAVING, "saving, s")                                                                           \
   A(EVIDENCE, "evidence")                                                                          \
   A(ACTION, "what to do")                                                                          \
   A(ID, "finding")

@@ -5,7 +5,7 @@
 #include <math.h>
 
 #include "analyses/queries.h"
-#include "model/ledger.h"
+#include "model/flight_record.h"
 #include "report/sqlite/sqlite_run.h"
 
 static i64 ns_of_ms(double ms) {
@@ -243,18 +243,18 @@ static void write_collectives(struct sqlite_run *run) {
 
 /* --- recorded calls --- */
 
-static void write_recorded_call(struct sqlite_run *run, const struct ledger *ledger,
-                                const struct ledger_call *call) {
-  static const char *const states[] = {[LEDGER_CALLED] = "called",
-                                       [LEDGER_SCHEDULED] = "scheduled",
-                                       [LEDGER_STARTED] = "started",
-                                       [LEDGER_COMPLETED] = "completed"};
-  const struct ledger_group *group = &ledger->groups[call->group];
-  const struct ledger_frame *frame = call->stack && call->stack->n ? &call->stack->frames[0] : NULL;
+static void write_recorded_call(struct sqlite_run *run, const struct flight_record *flight,
+                                const struct flight_call *call) {
+  static const char *const states[] = {[FLIGHT_CALLED] = "called",
+                                       [FLIGHT_SCHEDULED] = "scheduled",
+                                       [FLIGHT_STARTED] = "started",
+                                       [FLIGHT_COMPLETED] = "completed"};
+  const struct flight_group *group = &flight->groups[call->group];
+  const struct flight_frame *frame = call->stack && call->stack->n ? &call->stack->frames[0] : NULL;
   struct arena scratch = {0};
   struct sqlite_row row = sqlite_row(run->writer, SQLITE_TABLE_recorded_calls);
   sqlite_int(&row, run->run);
-  sqlite_int(&row, ledger->ranks[call->rank].rank);
+  sqlite_int(&row, flight->ranks[call->rank].rank);
   sqlite_text(&row, group->name);
   sqlite_text(&row, group->desc);
   sqlite_ns(&row, call->seq == SEQ_UNKNOWN ? NS_UNKNOWN : call->seq);
@@ -264,7 +264,7 @@ static void write_recorded_call(struct sqlite_run *run, const struct ledger *led
   sqlite_text(&row, call->in);
   sqlite_text(&row, call->out);
   sqlite_text(&row, call->in_type);
-  sqlite_index(&row, call->peer == INDEX_NONE ? INDEX_NONE : ledger->ranks[call->peer].rank);
+  sqlite_index(&row, call->peer == INDEX_NONE ? INDEX_NONE : flight->ranks[call->peer].rank);
   sqlite_text(&row, call->where);
   sqlite_text(&row, frame && frame->file
                         ? arena_printf(&scratch, "%s:%lld", frame->file, (long long)frame->line)
@@ -274,9 +274,9 @@ static void write_recorded_call(struct sqlite_run *run, const struct ledger *led
 }
 
 static void write_recorded_calls(struct sqlite_run *run) {
-  const struct ledger *ledger = run->scope.results->check.ledger;
-  for (u32 i = 0; ledger && i < ledger->n_calls; i++)
-    write_recorded_call(run, ledger, &ledger->calls[i]);
+  const struct flight_record *flight = run->scope.results->check.flight;
+  for (u32 i = 0; flight && i < flight->n_calls; i++)
+    write_recorded_call(run, flight, &flight->calls[i]);
 }
 
 /* --- results --- */
@@ -452,7 +452,7 @@ static void write_findings(struct sqlite_run *run) {
     sqlite_int(&row, i + 1);
     sqlite_text(&row, finding_id_words[finding->id]);
     sqlite_word(&row, severity_words[finding->severity]);
-    sqlite_real(&row, finding->worth_s);
+    sqlite_real(&row, finding->saving_s);
     sqlite_text(&row, finding->title);
     sqlite_text(&row, finding->evidence);
     sqlite_text(&row, finding->action);

@@ -10,7 +10,7 @@
 
 #include "analyses/queries.h"
 #include "base/vector.h"
-#include "model/ledger.h"
+#include "model/flight_record.h"
 #include "model/memory_history.h"
 #include "report/selection.h"
 #include "report/timeline/choose_recorded.h"
@@ -106,7 +106,7 @@ static void add_wanted(struct choosing *c, u32 global) {
     }
 }
 
-/* Findings come with the most worth first; of very many ranks that are named alike not all. */
+/* Findings come with the most saving first; of very many ranks that are named alike not all. */
 static void add_named_ranks(struct choosing *c, u32 most) {
   const struct results *r = c->results;
   for (u32 i = 0; i < r->n_ranks && c->n_wanted < most; i++)
@@ -315,7 +315,7 @@ static void choose_from_timelines(struct choosing *c) {
 
 /* Recordings with a clock of their own cannot be shown beside timelines. */
 static void describe_other_clocks(struct choosing *c) {
-  if (c->model->ledger)
+  if (c->model->flight)
     leave_out(c, "The flight recorder's calls use another clock than the timelines: give "
                  "only the dumps to see them.");
   bool snapshots = false;
@@ -336,12 +336,12 @@ static void choose_scope(struct choosing *c) {
 }
 
 static enum shown_source source_of(const struct results *results) {
-  const struct ledger *ledger = results->check.ledger;
+  const struct flight_record *flight = results->check.flight;
   if (!results->analysis)
     return SHOWN_NOTHING;
   if (results->model->timelines && results->model->n_ranks)
     return SHOWN_TIMELINES;
-  if (ledger && ledger->n_calls)
+  if (flight && flight->n_calls)
     return SHOWN_RECORDED_CALLS;
   if (results->model->n_memories)
     return SHOWN_MEMORIES;

@@ -5,22 +5,22 @@
 #include "report/timeline/choose_recorded.h"
 
 #include "base/checked_memory.h"
-#include "model/ledger.h"
+#include "model/flight_record.h"
 #include "model/memory_history.h"
 #include "report/selection.h"
 
 /* From the first call to the end of the record. */
 static void choose_from_calls(struct shown_scope *scope) {
-  const struct ledger *ledger = scope->results->check.ledger;
+  const struct flight_record *flight = scope->results->check.flight;
   struct report_view view = {.ranks = scope->request.ranks};
-  scope->ranks = arena_array(&scope->arena, size_sum(ledger->n_ranks, 1), sizeof(u32));
-  for (u32 i = 0; i < ledger->n_ranks; i++)
-    if (ledger->ranks[i].seen && selection_has_rank(&view, ledger->ranks[i].rank))
+  scope->ranks = arena_array(&scope->arena, size_sum(flight->n_ranks, 1), sizeof(u32));
+  for (u32 i = 0; i < flight->n_ranks; i++)
+    if (flight->ranks[i].seen && selection_has_rank(&view, flight->ranks[i].rank))
       scope->ranks[scope->n_ranks++] = i;
   scope->begin = INT64_MAX;
-  scope->end = ledger->end == NS_UNKNOWN ? INT64_MIN : ledger->end;
-  for (u32 i = 0; i < ledger->n_calls; i++) {
-    i64 created = ledger->calls[i].created;
+  scope->end = flight->end == NS_UNKNOWN ? INT64_MIN : flight->end;
+  for (u32 i = 0; i < flight->n_calls; i++) {
+    i64 created = flight->calls[i].created;
     if (created == NS_UNKNOWN)
       continue;
     scope->begin = created < scope->begin ? created : scope->begin;

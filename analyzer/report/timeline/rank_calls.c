@@ -6,31 +6,31 @@
 #include <string.h>
 
 #include "base/checked_memory.h"
-#include "model/ledger.h"
+#include "model/flight_record.h"
 #include "report/timeline/rank_lanes.h"
 
 struct recording {
   struct rank_lanes *l;
-  const struct ledger *ledger;
+  const struct flight_record *flight;
   u32 *lane_of; /* [n_groups] index + 1 */
   VECTOR(struct shown_name) names;
 };
 
-static const char *state_of(const struct ledger_call *call) {
+static const char *state_of(const struct flight_call *call) {
   switch (call->state) {
-  case LEDGER_SCHEDULED:
+  case FLIGHT_SCHEDULED:
     return "scheduled, not begun";
-  case LEDGER_STARTED:
+  case FLIGHT_STARTED:
     return "begun, not completed";
-  case LEDGER_COMPLETED:
+  case FLIGHT_COMPLETED:
     return "completed";
   default:
     return "called";
   }
 }
 
-static bool is_pending(const struct ledger_call *call) {
-  return call->state == LEDGER_SCHEDULED || call->state == LEDGER_STARTED;
+static bool is_pending(const struct flight_call *call) {
+  return call->state == FLIGHT_SCHEDULED || call->state == FLIGHT_STARTED;
 }
 
 /* Operations are few. */
@@ -43,7 +43,7 @@ static void name_call(struct recording *r, const char *op, u32 *index) {
 
 static bool lane_of_group(struct recording *r, u32 group, u32 *lane) {
   struct shown_rank *shown = &r->l->shown;
-  const struct ledger_group *of = &r->ledger->groups[group];
+  const struct flight_group *of = &r->flight->groups[group];
   if (!r->lane_of[group]) {
     const char *name = of->desc && strcmp(of->desc, of->name) != 0
                            ? arena_printf(&r->l->arena, "%s (%s)", of->desc, of->name)
@@ -59,7 +59,7 @@ static bool lane_of_group(struct recording *r, u32 group, u32 *lane) {
 }
 
 static bool add_call(struct recording *r, u32 index) {
-  const struct ledger_call *call = &r->ledger->calls[index];
+  const struct flight_call *call = &r->flight->calls[index];
   struct shown_rank *shown = &r->l->shown;
   struct shown_span span = {.start = call->created,
                             .end = is_pending(call) ? r->l->scope->end : call->created,
@@ -84,13 +84,13 @@ static bool add_call(struct recording *r, u32 index) {
 }
 
 void rank_calls_build(struct rank_lanes *l, u32 index) {
-  struct recording r = {.l = l, .ledger = l->scope->results->check.ledger};
-  const struct ledger_rank *rank = &r.ledger->ranks[index];
+  struct recording r = {.l = l, .flight = l->scope->results->check.flight};
+  const struct flight_rank *rank = &r.flight->ranks[index];
   l->shown = (struct shown_rank){
       .rank = INDEX_NONE, .number = rank->rank, .host = rank->host, .why_empty = rank->why};
-  l->shown.lanes = arena_array(&l->arena, size_sum(r.ledger->n_groups, 1), sizeof(*l->shown.lanes));
+  l->shown.lanes = arena_array(&l->arena, size_sum(r.flight->n_groups, 1), sizeof(*l->shown.lanes));
   l->shown.spans = memory_array(size_sum(rank->n_calls, 1), sizeof(*l->shown.spans));
-  r.lane_of = arena_array(&l->arena, size_sum(r.ledger->n_groups, 1), sizeof(u32));
+  r.lane_of = arena_array(&l->arena, size_sum(r.flight->n_groups, 1), sizeof(u32));
   bool room = r.lane_of;
   for (u32 i = 0; room && i < rank->n_calls; i++)
     room = add_call(&r, rank->first_call + i);

@@ -38,7 +38,7 @@ void rank_counters_build(struct rank_lanes *lanes);
 /* Of one allocator alone, from its first event to its last. 0, or negative errno. */
 int rank_counters_of_memory(struct rank_lanes *lanes, const struct memory_origin *origin);
 
-/* rank_calls.c: a rank of the ledger, by index. */
+/* rank_calls.c: a rank of the flight record, by index. */
 void rank_calls_build(struct rank_lanes *lanes, u32 rank);
 
 /* Sets the rows of spans that overlap on one lane. */

@@ -57,7 +57,7 @@ struct shown_step {
 enum shown_source {
   SHOWN_NOTHING,
   SHOWN_TIMELINES,
-  SHOWN_RECORDED_CALLS, /* of the ledger: of ranks that hang only their calls are known */
+  SHOWN_RECORDED_CALLS, /* of the flight record: of ranks that hang only their calls are known */
   SHOWN_MEMORIES,       /* snapshots of allocators */
   SHOWN_SCALARS,        /* values of training by step, no times: a step takes SHOWN_STEP_NS */
 };
@@ -71,7 +71,7 @@ struct shown_scope {
   struct shown_request request;
   struct shown_step *steps; /* ascending; none: the run as a whole, from begin to end */
   u32 n_steps;
-  u32 *ranks; /* ascending; indices into model.ranks, or ledger.ranks, or model.memories */
+  u32 *ranks; /* ascending; indices into model.ranks, or flight.ranks, or model.memories */
   u32 n_ranks;
   i64 begin, end;        /* of all that is shown, over all ranks; without steps, cut to this */
   const char **left_out; /* a sentence each, for the reader */
@@ -124,7 +124,7 @@ struct shown_span {
   u32 launch;           /* on the device: index into spans of the call that put it there */
   u32 arrival;          /* of a collective: index into model.arrivals */
   u32 arithmetic;       /* of a call, or of work it launched: index into timeline->arithmetic */
-  u32 recorded;         /* index into ledger.calls */
+  u32 recorded;         /* index into flight.calls */
   u32 frame;   /* line of the program, of a call or of the call that launched it: index into
                   timeline->call_sites->frames */
   i32 step;    /* under way when it started, -1 outside or not known; a call's by its host,

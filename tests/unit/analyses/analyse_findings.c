@@ -89,7 +89,7 @@ static void missing_times_are_critical(void **state) {
   cluster_free(c);
 }
 
-/* The worths of two findings differ by less than their uncertainty: the first is marked as not
+/* The savings of two findings differ by less than their uncertainty: the first is marked as not
  * stable. */
 static void a_close_second_is_noted(void **state) {
   (void)state;
@@ -100,14 +100,14 @@ static void a_close_second_is_noted(void **state) {
     struct cluster *c = cluster_new(&s.options);
     struct results *r = cluster_analyse(c, &s.given);
     assert_true(r->n_findings >= 2);
-    double ratio = r->findings[1].worth_s / r->findings[0].worth_s;
+    double ratio = r->findings[1].saving_s / r->findings[0].saving_s;
     assert_int_equal(r->findings[0].close_second != NULL, ratio >= 0.9);
     if (r->findings[0].close_second)
       assert_non_null(strstr(r->findings[0].close_second, finding_id_words[r->findings[1].id]));
     assert_null(r->findings[1].close_second);
     print_message("%s %.2f s, %s %.2f s\n", finding_id_words[r->findings[0].id],
-                  r->findings[0].worth_s, finding_id_words[r->findings[1].id],
-                  r->findings[1].worth_s);
+                  r->findings[0].saving_s, finding_id_words[r->findings[1].id],
+                  r->findings[1].saving_s);
     results_free(r);
     cluster_free(c);
   }

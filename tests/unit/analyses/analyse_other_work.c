@@ -103,7 +103,7 @@ static void recurring_work_is_left_out(void **state) {
     assert_non_null(finding);
     assert_non_null(strstr(finding->title, "Steps 9, 19, 29 and 2 more"));
     assert_non_null(strstr(finding->title, "every 10 steps"));
-    assert_true(fabs(finding->worth_s - 2) < 0.01);
+    assert_true(fabs(finding->saving_s - 2) < 0.01);
     assert_true(strncmp(finding->action, cases[i].action, strlen(cases[i].action)) == 0);
     end_run(&run);
   }

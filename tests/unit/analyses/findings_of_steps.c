@@ -116,7 +116,7 @@ static void do_not_mark_forward(struct cluster *c) {
 static double saved_outside(const struct results *r) {
   for (u32 i = 0; i < r->n_what_if; i++)
     if (r->what_if[i].kind == WHAT_IF_OUTSIDE)
-      return r->what_if[i].worth.ms;
+      return r->what_if[i].saving.ms;
   return NAN;
 }
 
@@ -372,10 +372,10 @@ static void what_others_explain_is_a_note(void **state) {
     const struct finding *straggler = finding_of(r, "DIST.STRAGGLER");
     assert_int_equal(finding_of(r, "HOST.OVERSUBSCRIBED")->severity, SEVERITY_WARNING);
     assert_non_null(straggler);
-    assert_true(straggler->worth_s > 0.3 && straggler->worth_s < 80);
+    assert_true(straggler->saving_s > 0.3 && straggler->saving_s < 80);
     assert_int_equal(straggler->severity == SEVERITY_INFO, cases[i].explained);
     assert_int_equal(strstr(straggler->evidence, "Only a note") != NULL, cases[i].explained);
-    /* what explains it comes first, though its worth is not known */
+    /* what explains it comes first, though its saving is not known */
     assert_int_equal(straggler > finding_of(r, "HOST.OVERSUBSCRIBED"), cases[i].explained);
     assert_int_equal(strstr(straggler->evidence, "work on the GPU") != NULL, cases[i].on_gpu);
     results_free(r);

@@ -19,9 +19,9 @@ static struct stalled_thread sleeping = {.tid = 1, .state = 'S', .main = true};
 static struct stalled_thread running = {.tid = 1, .state = 'R', .main = true};
 static struct stalled_peer stopped = {.pid = STOPPED_PID, .state = 'T'};
 
-/* All ranks stand still after their last call. The stopped one wrote a stall only at `looked`, and
+/* All ranks stall after their last call. The stopped one wrote a stall only at `looked`, and
  * never wrote that it was over. */
-static struct cluster *cluster_standing_still(struct rank_stall stalls[], i64 looked) {
+static struct cluster *stalled_cluster(struct rank_stall stalls[], i64 looked) {
   struct cluster_options options = healthy_cpu();
   struct cluster *c = cluster_new(&options);
   for (u32 r = 0; r < c->model.n_ranks; r++) {
@@ -63,7 +63,7 @@ static enum stall_doing doing_of(struct cluster *c, u32 global) {
 static void a_stall_before_later_calls_is_over(void **state) {
   (void)state;
   struct rank_stall stalls[CLUSTER_RANKS];
-  struct cluster *c = cluster_standing_still(stalls, 1);
+  struct cluster *c = stalled_cluster(stalls, 1);
   assert_int_equal(doing_of(c, STOPPED), STALL_STOPPED);
 }
 
@@ -71,7 +71,7 @@ static void a_stall_before_later_calls_is_over(void **state) {
 static void a_stall_whose_end_was_noticed_late_is_over(void **state) {
   (void)state;
   struct rank_stall stalls[CLUSTER_RANKS];
-  struct cluster *c = cluster_standing_still(stalls, 1);
+  struct cluster *c = stalled_cluster(stalls, 1);
   stalls[STOPPED].end = c->model.end + 100 * MS;
   assert_int_equal(doing_of(c, STOPPED), STALL_STOPPED);
 }
@@ -79,12 +79,12 @@ static void a_stall_whose_end_was_noticed_late_is_over(void **state) {
 static void a_stall_after_all_calls_goes_on(void **state) {
   (void)state;
   struct rank_stall stalls[CLUSTER_RANKS];
-  struct cluster *c = cluster_standing_still(stalls, 1);
+  struct cluster *c = stalled_cluster(stalls, 1);
   stalls[STOPPED].looked = c->model.end + 3000 * MS;
   assert_int_equal(doing_of(c, STOPPED), STALL_RUNS);
 }
 
-/* It stood still again during its exit, with no Python frame left: the place where it was before is
+/* It stalled again during its exit, with no Python frame left: the place where it was before is
  * what held up the job. */
 static void ending_does_not_hide_where_it_was(u32 while_ending) {
   static const struct call_frame lock = {"/home/me/train.py", "update", 20, 10};
@@ -92,7 +92,7 @@ static void ending_does_not_hide_where_it_was(u32 while_ending) {
   struct stalled_thread waiting = {
       .tid = 1, .state = 'S', .main = true, .frames = frames, .n_frames = 1};
   struct rank_stall stalls[CLUSTER_RANKS], own[4];
-  struct cluster *c = cluster_standing_still(stalls, 1);
+  struct cluster *c = stalled_cluster(stalls, 1);
   struct rank *rank = &c->model.ranks[STOPPED];
   for (u32 i = 0; i <= while_ending; i++) {
     own[i] = stalls[STOPPED - 1];

@@ -219,7 +219,7 @@ static void a_captured_gemm_belongs_to_the_graph(void **state) {
   cublasDestroy_v2(handle);
 }
 
-/* A stream that stands still uses up its own pool and blocks no other stream. */
+/* A stream that waits uses up its own pool and blocks no other stream. */
 static void a_pool_is_bounded_and_a_streams_own(void **state) {
   (void)state;
   cudaStream_t other;

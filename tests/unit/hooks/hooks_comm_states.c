@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * When NCCL is asked about communicators while the job stands still, and above all when it is not
+ * When NCCL is asked about communicators while the job stalls, and above all when it is not
  * asked.
  */
 #include <pthread.h>

@@ -407,24 +407,24 @@ class Snapshot(unittest.TestCase):
             a.free(list(a.blocks)[-1])
         return self.report(self.write(a.snapshot()), *capacity)
 
-    def test_causes_of_the_peak_have_a_worth(self):
+    def test_causes_of_the_peak_have_a_saving(self):
         softmax = frames(("softmax", "/home/u/job/nn_utils.py", 12), ("forward", "/home/u/job/model.py", 3))
         einsum = frames(("einsum", "/x/site-packages/einops/_backends.py", 291), ("forward", "/home/u/job/model.py", 4))
         parts = ((1500 * MIB, softmax), (800 * MIB, einsum))
         document = self.peak_of(*parts)
         finding = next(f for f in document["findings"] if f["id"] == "MEMORY.PEAK")
         self.assertEqual(finding["severity"], "info")
-        worth = {row["category"]: row["lowers_peak_bytes"] for row in document["memory"]["live_by_category"]}
-        self.assertEqual(worth["softmax"], 1500 * MIB)
-        self.assertEqual(worth["matrix multiply"], 800 * MIB)
-        self.assertIsNone(worth.get("before recording"))
+        saving = {row["category"]: row["lowers_peak_bytes"] for row in document["memory"]["live_by_category"]}
+        self.assertEqual(saving["softmax"], 1500 * MIB)
+        self.assertEqual(saving["matrix multiply"], 800 * MIB)
+        self.assertIsNone(saving.get("before recording"))
         self.assertIn("softmax makes 45 % of the memory peak: 1.46 GiB lower without it", finding["title"])
         self.assertIn("job/nn_utils.py:12", finding["evidence"])
         self.assertIn("einops/_backends.py:291", finding["evidence"])
         # a second peak of 700 MiB limits how much less the maximum is without the first
-        worth = {row["category"]: row["lowers_peak_bytes"]
+        saving = {row["category"]: row["lowers_peak_bytes"]
                  for row in self.peak_of((900 * MIB, softmax))["memory"]["live_by_category"]}
-        self.assertEqual(worth["softmax"], 200 * MIB)
+        self.assertEqual(saving["softmax"], 200 * MIB)
         tight = self.peak_of(*parts, capacity=("--gpu-gb", "4"))
         self.assertEqual([f["severity"] for f in tight["findings"] if f["id"] == "MEMORY.PEAK"], ["warning"])
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * Which processes stand still: not one whose threads write only records of the ring, but the same
+ * Which processes stall: not one whose threads write only records of the ring, but the same
  * process once it stops.
  */
 #include "core_child.h"
@@ -16,7 +16,7 @@ static void pause_10_ms(void) {
   nanosleep(&(struct timespec){.tv_nsec = 10000000}, NULL);
 }
 
-static bool stands_still(void) {
+static bool is_stalled(void) {
   return __atomic_load_n(&tscope_stall_now, __ATOMIC_ACQUIRE) != 0;
 }
 
@@ -25,10 +25,10 @@ static void play_ring(void *nothing) {
   CHILD_CHECK(tscope_families[TSCOPE_FAMILY_STALLS] == &tscope_stalls_family);
   setenv("TSCOPE_STALL", "1", 1);
   for (u32 i = 0; i < 100 * seconds; i++, pause_10_ms())
-    CHILD_CHECK(hooked_launch(i) && !stands_still());
-  for (u32 i = 0; i < 100 * 60 * limit_s && !stands_still(); i++)
+    CHILD_CHECK(hooked_launch(i) && !is_stalled());
+  for (u32 i = 0; i < 100 * 60 * limit_s && !is_stalled(); i++)
     pause_10_ms();
-  CHILD_CHECK(stands_still());
+  CHILD_CHECK(is_stalled());
 }
 
 static void count_stalls(const struct trace_record *at, void *stalls) {

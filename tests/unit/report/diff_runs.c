@@ -324,7 +324,7 @@ static void one_run_per_side_is_only_information(void **state) {
   const struct finding *finding = found(&pair, "DIFF.SLOWER");
   assert_non_null(finding);
   assert_int_equal(finding->severity, SEVERITY_INFO);
-  assert_true(isnan(finding->worth_s));
+  assert_true(isnan(finding->saving_s));
   assert_non_null(strstr(finding->evidence, "compute"));
   assert_null(row(&pair, "step time", "median")->verdict);
   assert_true(fabs(row(&pair, "a step", "compute")->after -

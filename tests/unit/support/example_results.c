@@ -133,12 +133,12 @@ static void add_rank_results(struct arena *arena, struct results *results, u32 f
 /* If two findings would save the same time, the second gets only what the first leaves. */
 static void share_out(struct arena *arena, struct results *results) {
   for (u32 i = 0; i < results->n_findings; i++) {
-    results->findings[i].worth_added_s = results->findings[i].worth_s;
-    results->findings[i].worth_low_s = 0.95 * results->findings[i].worth_s;
-    results->findings[i].worth_high_s = 1.04 * results->findings[i].worth_s;
+    results->findings[i].saving_added_s = results->findings[i].saving_s;
+    results->findings[i].saving_low_s = 0.95 * results->findings[i].saving_s;
+    results->findings[i].saving_high_s = 1.04 * results->findings[i].saving_s;
   }
   struct finding *last = &results->findings[results->n_findings - 1];
-  last->worth_added_s = 0.89;
+  last->saving_added_s = 0.89;
   last->overlaps = arena_array(arena, 1, sizeof(*last->overlaps));
   last->overlaps[last->n_overlaps++] = finding_id_words[results->findings[0].id];
 }
@@ -317,7 +317,7 @@ static struct results *straggler_of(u32 ranks, u32 period) {
   const struct finding findings[] = {
       {.id = FINDING_DIST_STRAGGLER,
        .severity = SEVERITY_CRITICAL,
-       .worth_s = 7.57,
+       .saving_s = 7.57,
        .title = arena_text(arena, "Rank 2 on node01 is slow (slow compute): its peers wait for it"),
        .evidence =
            arena_text(arena, "last in 107 of 110 steps (chance: 27.5, p < 1e-12); its compute "
@@ -330,14 +330,14 @@ static struct results *straggler_of(u32 ranks, u32 period) {
        .n_ranks = n_slow},
       {.id = FINDING_TIMING_JITTER,
        .severity = SEVERITY_WARNING,
-       .worth_s = 0.298,
+       .saving_s = 0.298,
        .title = arena_text(arena, "One step took much longer than the typical one"),
        .evidence = arena_text(arena, "Step 77 took 612 ms against a median of 313 ms."),
        .action =
            arena_text(arena, "Look at what else happens in step 77: checkpoint, evaluation.")},
       {.id = FINDING_EFFICIENCY_RECOVERABLE,
        .severity = SEVERITY_INFO,
-       .worth_s = 8.46,
+       .saving_s = 8.46,
        .title = arena_text(arena, "24 % of the time is not compute"),
        .evidence = arena_text(arena, "8.46 s of 34.8 s went to waiting, transfers and idle time."),
        .action = arena_text(arena, "Work down the budget, largest line first.")}};
@@ -506,8 +506,8 @@ static struct results *unknown(void) {
   const struct finding findings[] = {
       {.id = FINDING_DATA_PARTIAL,
        .severity = SEVERITY_WARNING,
-       .worth_s = NAN,
-       .worth_added_s = NAN,
+       .saving_s = NAN,
+       .saving_added_s = NAN,
        .title = arena_text(arena, "7 of 8 ranks are missing or partial"),
        .evidence = arena_text(arena, "2 of 8 ranks were found, 1 of them cut; 1,200 of 622,200 "
                                      "events were lost because the disk was full."),

@@ -24,10 +24,10 @@ bool fires(const struct scenario *s, const char *id) {
     assert_true(strlen(finding->title) > 0 && strlen(finding->action) > 0);
     assert_non_null(strpbrk(finding->evidence, "0123456789"));
     assert_null(strstr(finding->evidence, "nan"));
-    assert_true(isnan(finding->worth_s) || finding->worth_s >= 0);
+    assert_true(isnan(finding->saving_s) || finding->saving_s >= 0);
   }
   for (u32 i = 1; i < r->n_findings; i++)
-    assert_false(r->findings[i].worth_s > r->findings[i - 1].worth_s);
+    assert_false(r->findings[i].saving_s > r->findings[i - 1].saving_s);
   bool found = finding != NULL;
   results_free(r);
   cluster_free(c);

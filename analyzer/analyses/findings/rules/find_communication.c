@@ -56,9 +56,9 @@ void rule_comm_bound(struct findings *f) {
   struct exposed e;
   if (!find_exposed_transfers(f, &e) || e.all_transfer_ms <= e.compute_ms)
     return;
-  double worth = worth_of(f, what_if_cure(f, WHAT_IF_COMMUNICATION, -1), e.transfer_ms);
+  double saving = saving_of(f, what_if_cure(f, WHAT_IF_COMMUNICATION, -1), e.transfer_ms);
   finding_add(
-      f, severity_of(f, e.transfer_ms), worth,
+      f, severity_of(f, e.transfer_ms), saving,
       arena_printf(f->a->arena,
                    f->a->model->n_ranks < f->a->model->world_size
                        ? "Communication, including waits for missing ranks, takes %.0f %% of %s"
@@ -124,12 +124,12 @@ void rule_exposed_comm(struct findings *f) {
   const struct budget_line *line = budget_line_of(r, BUDGET_COMMUNICATION);
   double room = r->ov_compute_ms - r->ov_overlapped_ms;
   /* Ranks that wait for a slow rank anyway gain nothing by hiding their transfers. */
-  double worth = worth_of(f, line ? &line->cure : NULL, fmin(e.transfer_ms, room));
-  double gain = worth / f->steps * 1e3;
+  double saving = saving_of(f, line ? &line->cure : NULL, fmin(e.transfer_ms, room));
+  double gain = saving / f->steps * 1e3;
   if (!(gain >= WORTH_MENTIONING * f->step_ms))
     return;
   finding_add(
-      f, severity_of(f, gain), worth,
+      f, severity_of(f, gain), saving,
       arena_printf(f->a->arena, "%.0f %% of %s is communication that compute could hide",
                    100 * gain / f->step_ms, of_each_step(f)),
       describe_kind(f, &e),

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Training that went wrong or made no progress, according to the job's own values. The worth is the
- * whole run.
+ * Training that went wrong or made no progress, according to the job's own values. The saving is
+ * the whole run.
  */
 #include <math.h>
 #include <string.h>

@@ -150,7 +150,7 @@ static void add_straggler_finding(struct findings *f, u32 index, bool by_host, u
     if (other->imposed_wait_ms > worst->imposed_wait_ms)
       worst = other;
   }
-  double worth = worth_of(f, cure_of_rank(f, (u32)(worst - r->ranks)), worst->imposed_wait_ms);
+  double saving = saving_of(f, cure_of_rank(f, (u32)(worst - r->ranks)), worst->imposed_wait_ms);
   const struct sampled_line *line = rank->reason == STRAGGLER_NO_CORE ? NULL : straggler_line(rank);
   const char *late = describe_late_steps(f, rank);
   char *title =
@@ -159,7 +159,7 @@ static void add_straggler_finding(struct findings *f, u32 index, bool by_host, u
                            rank->host ? " on " : "", rank->host ? rank->host : "", late,
                            straggler_reason_words[rank->reason], line ? ", " : "",
                            line ? line->where : "");
-  finding_add(f, severity_of(f, worth / f->steps * 1e3), worth, title,
+  finding_add(f, severity_of(f, saving / f->steps * 1e3), saving, title,
               straggler_evidence(f, worst, n), straggler_action(f, worst), scratch, n);
 }
 
@@ -241,14 +241,14 @@ static const char *describe_last_arrivals(struct findings *f, u32 *ranks, u32 *n
 
 /* The cost of waits is how much shorter the step would be without them: nothing, if something else,
  * such as the host, would delay it as long. */
-static void add_imbalance_finding(struct findings *f, double wait, double rest, double worth) {
+static void add_imbalance_finding(struct findings *f, double wait, double rest, double saving) {
   const struct results *r = f->r;
   const struct rank_result *late = likely_straggler(f, wait);
   u32 ranks[5], n_ranks = 0;
   if (late)
     ranks[n_ranks++] = late->rank;
   const char *last = describe_last_arrivals(f, ranks, &n_ranks);
-  bool costs = worth >= 0.01 * run_seconds(f, f->step_ms);
+  bool costs = saving >= 0.01 * run_seconds(f, f->step_ms);
   char *who = describe_late_rank(f, late);
   char *apart = isnan(r->sync_skew_ms)
                     ? arena_text(f->a->arena, "")
@@ -261,7 +261,7 @@ static void add_imbalance_finding(struct findings *f, double wait, double rest, 
                                 "slowest takes %.0f %% of the wall time more than the mean.",
                                 100 * r->imbalance_cv, 100 * r->wall_frac_lost_to_imbalance);
   finding_add(
-      f, costs ? severity_of(f, rest) : SEVERITY_INFO, worth,
+      f, costs ? severity_of(f, rest) : SEVERITY_INFO, saving,
       arena_printf(f->a->arena, "Ranks wait %.0f %% of %s for one another%s",
                    100 * rest / f->step_ms, of_each_step(f),
                    costs ? "" : ", but without these waits the step would not be shorter"),
@@ -288,6 +288,6 @@ void rule_load_imbalance(struct findings *f) {
       rest -= r->ranks[i].imposed_wait_ms;
   if (!(rest >= WORTH_MENTIONING * f->step_ms))
     return;
-  double worth = worth_of(f, what_if_cure(f, WHAT_IF_EVERY_RANK, -1), rest);
-  add_imbalance_finding(f, wait, rest, worth);
+  double saving = saving_of(f, what_if_cure(f, WHAT_IF_EVERY_RANK, -1), rest);
+  add_imbalance_finding(f, wait, rest, saving);
 }

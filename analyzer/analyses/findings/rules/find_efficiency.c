@@ -14,13 +14,13 @@ void rule_low_mfu(struct findings *f) {
     return;
   const struct budget_line *beyond = budget_line_of(r, BUDGET_COMPUTE_BEYOND);
   double left = beyond ? beyond->cure.changes->left : 1;
-  double worth = left < 1 ? worth_of(f, &beyond->cure, (1 - left) * r->ov_compute_ms) : NAN;
+  double saving = left < 1 ? saving_of(f, &beyond->cure, (1 - left) * r->ov_compute_ms) : NAN;
   finding_add(
-      f, SEVERITY_WARNING, worth,
+      f, SEVERITY_WARNING, saving,
       arena_printf(f->a->arena, "Model FLOPs utilisation is %.1f %%", 100 * r->mfu),
       arena_printf(f->a->arena,
                    "%.3g FLOPs a step (%s) in %.3g ms against a dense peak of %.4g TFLOP/s for the "
-                   "job; compute runs %.0f %% of the step. The worth is the time that compute "
+                   "job; compute runs %.0f %% of the step. The saving is the time that compute "
                    "would save at %.0f %% of the peak, which tuned jobs reach.",
                    r->flops_per_step, r->mfu_note ? r->mfu_note : "as given", r->step_mean_ms,
                    r->peak_flops / 1e12, 100 * r->ov_compute_ms / r->ov_step_ms, 100 * MFU_TUNED),
@@ -64,11 +64,11 @@ void rule_precision(struct findings *f) {
   double saved_ms = row->ms * utilisation * (1 - fp32 / tf32);
   if (!(saved_ms >= WORTH_MENTIONING * f->step_ms))
     return;
-  double worth = worth_of_change(
+  double saving = saving_of_change(
       f, (struct cure_change){.kind = CHANGE_COMPUTE, .left = 1 - saved_ms / f->r->ov_compute_ms},
       saved_ms);
   finding_add(
-      f, severity_of(f, saved_ms), worth,
+      f, severity_of(f, saved_ms), saving,
       arena_printf(f->a->arena, "%.0f %% of the matrix arithmetic runs in fp32", 100 * row->share),
       arena_printf(f->a->arena,
                    "These GEMMs take %.3g ms a step on the GPU at %.3g TFLOP/s, %.0f %% of what "
@@ -113,8 +113,8 @@ void rule_recoverable(struct findings *f) {
     sum += line->seconds;
     most = !most || line->seconds > most->seconds ? line : most;
   }
-  double worth = worth_of(f, &cure, sum / r->wall_s * f->step_ms);
-  if (!most || sum < WORTH_MENTIONING * r->wall_s || !(worth >= WORTH_MENTIONING * r->analysed_s))
+  double saving = saving_of(f, &cure, sum / r->wall_s * f->step_ms);
+  if (!most || sum < WORTH_MENTIONING * r->wall_s || !(saving >= WORTH_MENTIONING * r->analysed_s))
     return;
   /* A recording begins at a chosen moment, a run begins with its start-up. */
   bool with_start_up = f->a->whole_run && !f->a->model->recorder;
@@ -122,10 +122,10 @@ void rule_recoverable(struct findings *f) {
     f->cure = (struct cure){0};
   finding_add(
       f,
-      with_start_up                    ? SEVERITY_INFO
-      : sum >= WORTH_ALARM * r->wall_s ? SEVERITY_CRITICAL
-                                       : SEVERITY_WARNING,
-      with_start_up ? NAN : worth,
+      with_start_up                     ? SEVERITY_INFO
+      : sum >= SAVING_ALARM * r->wall_s ? SEVERITY_CRITICAL
+                                        : SEVERITY_WARNING,
+      with_start_up ? NAN : saving,
       arena_printf(f->a->arena, "%.0f %% of the time the devices neither compute nor communicate",
                    100 * sum / r->wall_s),
       arena_printf(f->a->arena,

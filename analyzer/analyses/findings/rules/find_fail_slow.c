@@ -130,13 +130,13 @@ void rule_fail_slow(struct findings *f) {
   for (u32 rank = 0; rank < a->model->n_ranks && !analysis_window(a, rank, step, &first); rank++)
     ;
   double since = ns_to_ms(first.begin - a->model->begin) / 1e3;
-  double worth = (onset.after_ms - onset.before_ms) * after / 1e3;
+  double saving = (onset.after_ms - onset.before_ms) * after / 1e3;
   if (n && n < a->model->n_ranks)
-    worth = fmin(worth, worth_of_ranks(f, ranks, n, worth * 1e3 / f->steps));
+    saving = fmin(saving, saving_of_ranks(f, ranks, n, saving * 1e3 / f->steps));
   finding_add(
       f,
-      onset.after_ms >= (1 + WORTH_ALARM) * onset.before_ms ? SEVERITY_CRITICAL : SEVERITY_WARNING,
-      worth,
+      onset.after_ms >= (1 + SAVING_ALARM) * onset.before_ms ? SEVERITY_CRITICAL : SEVERITY_WARNING,
+      saving,
       arena_printf(a->arena, "From step %u on the median step takes %.0f %% longer",
                    a->model->steps.first + step, 100 * (onset.after_ms / onset.before_ms - 1)),
       arena_printf(

@@ -13,13 +13,13 @@ void rule_host_sync(struct findings *f) {
   u32 found = 0;
   for (u32 i = 0; i < lines->n_at && found < LINES_NAMED; i++) {
     const struct line_result *line = &lines->at[i];
-    double worth = worth_of(f, what_if_cure(f, WHAT_IF_LINE, i), line->idle_ms);
-    double gain = worth / f->steps * 1e3;
+    double saving = saving_of(f, what_if_cure(f, WHAT_IF_LINE, i), line->idle_ms);
+    double gain = saving / f->steps * 1e3;
     if (!(gain >= WORTH_MENTIONING * f->step_ms))
       continue;
     found++;
     finding_add(
-        f, severity_of(f, gain), worth,
+        f, severity_of(f, gain), saving,
         arena_printf(f->a->arena, "%s%s makes the host wait %.3g ms %s; the GPU then idles %.3g ms",
                      lines->of_functions == ANSWER_YES ? "The function at " : "", line->place,
                      line->wait_ms, per_step(f), line->idle_ms),
@@ -28,7 +28,7 @@ void rule_host_sync(struct findings *f) {
             "In %s (%s, line %.0f) the host waited for the GPU %.3g times %s, mean over ranks. The "
             "next work was launched only after that, when the GPU had nothing left to do%s.",
             line->function, line->file, line->line, line->waits, per_step(f),
-            isnan(line->without_ms) ? "" : ": the worth comes from a replay without the wait"),
+            isnan(line->without_ms) ? "" : ": the saving comes from a replay without the wait"),
         arena_text(f->a->arena, "Take .item(), .cpu(), .tolist(), prints and comparisons of "
                                 "tensors out of the step. Or do them only every N steps, on values "
                                 "that were copied some steps earlier with non_blocking=True."),

@@ -75,7 +75,7 @@ static void add_other_work_finding(struct findings *f, u32 kind) {
           arena,
           "A step of training takes %s (median), these %s longer; together %s, %s of the time "
           "looked at.%s%s They do not count as training steps: medians, waits, stragglers and all "
-          "other findings leave them out. The worth is their extra time.",
+          "other findings leave them out. The saving is their extra time.",
           duration_ms(f->r->step_median_ms).text, duration_ms(work->ms).text,
           duration_s(work->sum_s).text, percent(share).text, calls, where),
       arena_text(arena, other_work_action(work)), &work->rank, work->rank != INDEX_NONE);
@@ -137,9 +137,9 @@ static void add_long_steps_finding(struct findings *f, const struct deviations *
   /* The replay has some of the steps; what they lost is known of all. */
   static const struct cure_change long_steps = {.kind = CHANGE_LONG_STEPS};
   if (r->path_steps_used == f->a->n_training)
-    worth_of(f, &(struct cure){&long_steps, 1}, NAN);
+    saving_of(f, &(struct cure){&long_steps, 1}, NAN);
   finding_add(
-      f, of->lost_ms >= WORTH_ALARM * r->analysed_s * 1e3 ? SEVERITY_CRITICAL : SEVERITY_WARNING,
+      f, of->lost_ms >= SAVING_ALARM * r->analysed_s * 1e3 ? SEVERITY_CRITICAL : SEVERITY_WARNING,
       of->lost_ms / 1e3,
       arena_printf(arena, "%u of %u steps%s take at least %.0f %% longer than the typical one%s",
                    longer->n, f->a->n_training, r->n_other_work ? " of training" : "",

@@ -53,8 +53,8 @@ static void add_own_work(struct findings *f, double ms, double all_ms, const str
                             "of these steps is not known.",
                             evidence, 100 * inside);
   bool elsewhere = inside < LEAST_SHARE_IN_STEPS / 1e2;
-  double worth = worth_of(f, cure, rank_seconds(f, ms) * 1e3 / f->steps);
-  bool pays = worth >= WORTH_OVERLAP * run_seconds(f, f->step_ms);
+  double saving = saving_of(f, cure, rank_seconds(f, ms) * 1e3 / f->steps);
+  bool pays = saving >= SAVING_OVERLAP * run_seconds(f, f->step_ms);
   if (evidence && !pays && !elsewhere)
     evidence = arena_printf(f->a->arena,
                             "%s Without it the steps would hardly be shorter: something else takes "
@@ -62,7 +62,7 @@ static void add_own_work(struct findings *f, double ms, double all_ms, const str
                             evidence);
   if (elsewhere)
     f->cure = (struct cure){0};
-  finding_add(f, elsewhere || !pays ? SEVERITY_INFO : SEVERITY_WARNING, elsewhere ? NAN : worth,
+  finding_add(f, elsewhere || !pays ? SEVERITY_INFO : SEVERITY_WARNING, elsewhere ? NAN : saving,
               title, evidence, action, NULL, 0);
 }
 
@@ -74,9 +74,9 @@ void rule_launch_bound(struct findings *f) {
   if (!(bound >= LAUNCH_BOUND_SHARE) || !(small >= LAUNCH_BOUND_SHORT))
     return;
   double all_s = gpu->host_bound_ms / 1e3 / r->gpu_timeline_seen;
-  double worth = worth_of(f, what_if_cure(f, WHAT_IF_LAUNCHES, -1), all_s * 1e3 / f->steps);
+  double saving = saving_of(f, what_if_cure(f, WHAT_IF_LAUNCHES, -1), all_s * 1e3 / f->steps);
   finding_add(
-      f, bound >= WORTH_ALARM ? SEVERITY_CRITICAL : SEVERITY_WARNING, worth,
+      f, bound >= SAVING_ALARM ? SEVERITY_CRITICAL : SEVERITY_WARNING, saving,
       arena_printf(f->a->arena, "The GPU waits %.0f %% of the time for the host to launch work",
                    100 * bound),
       arena_printf(f->a->arena,

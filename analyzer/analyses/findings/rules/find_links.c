@@ -226,11 +226,11 @@ static double extra_ms(const struct findings *f, const struct collective_result 
   return (ms - others) * row->count / f->steps;
 }
 
-static double worth_of_link(struct findings *f, const struct collective_result *row, double left,
-                            double extra) {
+static double saving_of_link(struct findings *f, const struct collective_result *row, double left,
+                             double extra) {
   struct cure_change change = {
       .kind = CHANGE_TRANSFERS, .which = row->comm_index, .of = row->op_id, .left = left};
-  return worth_of_change(f, change, extra);
+  return saving_of_change(f, change, extra);
 }
 
 static void add_place_finding(const struct routes *routes, const struct slow_place *place) {
@@ -245,7 +245,7 @@ static void add_place_finding(const struct routes *routes, const struct slow_pla
       ranks[n++] = model->ranks[r].rank;
   const char *where = describe_place(routes, place);
   finding_add(
-      f, severity_of(f, extra), worth_of_link(f, place->row, place->others_ms / place->ms, extra),
+      f, severity_of(f, extra), saving_of_link(f, place->row, place->others_ms / place->ms, extra),
       arena_printf(f->a->arena, "Transfers %s take %.1f times as long as elsewhere", where,
                    place->ms / place->others_ms),
       arena_printf(f->a->arena,
@@ -292,7 +292,7 @@ static void check_link(struct findings *f, u32 index, double *values, u32 *ranks
     return;
   u32 n_ranks = link_ranks(f, c, ranks);
   finding_add(
-      f, severity_of(f, extra), worth_of_link(f, c, others / c->transfer_ms, extra),
+      f, severity_of(f, extra), saving_of_link(f, c, others / c->transfer_ms, extra),
       arena_printf(f->a->arena, "Transfers on %s take %.1f times as long as elsewhere", c->comm,
                    c->transfer_ms / others),
       arena_printf(f->a->arena,

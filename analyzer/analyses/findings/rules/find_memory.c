@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
  * Device memory: what grows, what is unused between blocks, what is nearly full, and what is
- * obtained and released without need. The worth in seconds is not known.
+ * obtained and released without need. The saving in seconds is not known.
  */
 #include <math.h>
 #include <string.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
  * What causes the peak of device memory, if it is something that a job can avoid or compute again.
- * Parameters, gradients and optimizer states are not. The worth is in bytes: by how much the peak
+ * Parameters, gradients and optimizer states are not. The saving is in bytes: by how much the peak
  * of the whole recording is lower without it. Seconds are not known.
  */
 #include <math.h>
@@ -87,9 +87,9 @@ static u32 choose_avoidable(const struct memory_result *memory, const struct mem
   for (u32 i = 0; i < memory->n_by_category && n < MOST_NAMED; i++) {
     const struct memory_use *use = &memory->by_category[i];
     double least = n ? PEAK_SHARE_BESIDE : PEAK_SHARE;
-    double worth = use->lowers_peak_bytes;
-    if (find_avoidable(use) && worth >= least * memory->peak_allocated_bytes &&
-        worth >= PEAK_LEAST_BYTES)
+    double saving = use->lowers_peak_bytes;
+    if (find_avoidable(use) && saving >= least * memory->peak_allocated_bytes &&
+        saving >= PEAK_LEAST_BYTES)
       chosen[n++] = use;
   }
   return n;

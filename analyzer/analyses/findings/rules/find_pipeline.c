@@ -22,19 +22,19 @@ static const struct pipeline_stage *slowest_stage(const struct results *r, doubl
 
 /* The stage that the others wait for: what the step saves if it is as fast as they are. NULL if
  * that is not worth mentioning. */
-static const struct pipeline_stage *limiting_stage(struct findings *f, double *worth_s) {
+static const struct pipeline_stage *limiting_stage(struct findings *f, double *saving_s) {
   const struct pipeline_stage *best = NULL;
-  *worth_s = WORTH_MENTIONING * run_seconds(f, f->step_ms);
+  *saving_s = WORTH_MENTIONING * run_seconds(f, f->step_ms);
   for (u32 i = 0; i < f->r->n_pipeline_stage; i++) {
     const struct cure *cure = what_if_cure(f, WHAT_IF_STAGE, f->r->pipeline_stage[i].stage);
-    double worth = cure ? worth_of(f, cure, NAN) : NAN;
-    if (worth >= *worth_s) {
+    double saving = cure ? saving_of(f, cure, NAN) : NAN;
+    if (saving >= *saving_s) {
       best = &f->r->pipeline_stage[i];
-      *worth_s = worth;
+      *saving_s = saving;
     }
   }
   /* Only the cure of the stage that is named belongs to the finding. */
-  worth_of(f, best ? what_if_cure(f, WHAT_IF_STAGE, best->stage) : NULL, NAN);
+  saving_of(f, best ? what_if_cure(f, WHAT_IF_STAGE, best->stage) : NULL, NAN);
   return best;
 }
 
@@ -52,7 +52,8 @@ static const struct sampled_line *line_of_stage(const struct results *r,
   return best;
 }
 
-static void add_slow_stage(struct findings *f, const struct pipeline_stage *stage, double worth_s) {
+static void add_slow_stage(struct findings *f, const struct pipeline_stage *stage,
+                           double saving_s) {
   struct arena *arena = f->a->arena;
   const struct sampled_line *line = line_of_stage(f->r, stage);
   char *where = line ? arena_printf(arena,
@@ -66,13 +67,13 @@ static void add_slow_stage(struct findings *f, const struct pipeline_stage *stag
           : arena_printf(arena, " The pipeline's bubble is %.0f %%; %.0f %% cannot be avoided.",
                          100 * f->r->pipeline_bubble, 100 * f->r->pipeline_inherent);
   finding_add(
-      f, severity_of(f, worth_s / f->steps * 1e3), worth_s,
+      f, severity_of(f, saving_s / f->steps * 1e3), saving_s,
       arena_printf(arena, "Stage %u of the pipeline is slow: the others wait for it%s%s",
                    stage->stage, line ? ", at " : "", line ? line->place : ""),
       arena_printf(arena,
                    "If stage %u did its work as fast as the other stages, a step of %.3g ms would "
                    "take %.3g ms less (replay of the steps).%s%s",
-                   stage->stage, f->step_ms, worth_s / f->steps * 1e3, where, bubble),
+                   stage->stage, f->step_ms, saving_s / f->steps * 1e3, where, bubble),
       line ? arena_printf(arena,
                           "Look at %s first; if that is the stage's layers, move layers from stage "
                           "%u to the others (the embedding and the loss also count).",
@@ -87,10 +88,10 @@ static void add_slow_stage(struct findings *f, const struct pipeline_stage *stag
 void rule_pipeline_bubble(struct findings *f) {
   const struct results *r = f->r;
   struct arena *arena = f->a->arena;
-  double worth_s;
-  const struct pipeline_stage *limit = limiting_stage(f, &worth_s);
+  double saving_s;
+  const struct pipeline_stage *limit = limiting_stage(f, &saving_s);
   if (limit) {
-    add_slow_stage(f, limit, worth_s);
+    add_slow_stage(f, limit, saving_s);
     return;
   }
   if (!(r->pipeline_excess_ms >= WORTH_MENTIONING * f->step_ms))

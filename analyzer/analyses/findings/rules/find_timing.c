@@ -51,11 +51,11 @@ void rule_dataloader_bound(struct findings *f) {
   if (!stalled || f->step_ms <= 0)
     return;
   double mean = sum / n;
-  double worth = worth_of(f, what_if_cure(f, WHAT_IF_INPUT, -1), worst_ms);
+  double saving = saving_of(f, what_if_cure(f, WHAT_IF_INPUT, -1), worst_ms);
   const struct sampled_line *line = r->ranks[worst].input_line;
   char *at = describe_input_line(f, line);
   finding_add(
-      f, severity_of(f, worst_ms), worth,
+      f, severity_of(f, worst_ms), saving,
       arena_printf(f->a->arena, "Training waits for its input: %.0f %% of %s%s%s",
                    100 * worst_ms / f->step_ms, of_each_step(f), line ? ", at " : "",
                    line ? line->place : ""),
@@ -107,8 +107,8 @@ void rule_outside_phases(struct findings *f) {
   if (rank == INDEX_NONE || !(r->forward_ms > 0 || r->backward_ms > 0 || r->optimizer_ms > 0))
     return;
   ms *= 1 - unmarked;
-  double worth = fmin(worth_of(f, what_if_cure(f, WHAT_IF_OUTSIDE, -1), ms), ms * f->steps / 1e3);
-  double gain = worth / f->steps * 1e3;
+  double saving = fmin(saving_of(f, what_if_cure(f, WHAT_IF_OUTSIDE, -1), ms), ms * f->steps / 1e3);
+  double gain = saving / f->steps * 1e3;
   if (!(gain >= WORTH_MENTIONING * f->step_ms))
     return;
   const struct sampled_line *line = r->ranks[rank].outside_line;
@@ -127,7 +127,7 @@ void rule_outside_phases(struct findings *f) {
           : " The job does not mark its forward passes, and no sample tells them: they are in it.";
   const char *phases = r->forward_ms > 0 || unmarked > 0 ? "forward, backward" : "backward";
   finding_add(
-      f, severity_of(f, gain), worth,
+      f, severity_of(f, gain), saving,
       arena_printf(arena, "%.0f %% of %s is outside %s and optimizer%s%s", 100 * gain / f->step_ms,
                    of_each_step(f), phases, line ? ", mostly at " : "", line ? line->place : ""),
       arena_printf(
@@ -160,13 +160,13 @@ void rule_backward_heavy(struct findings *f) {
       !(own >= BACKWARD_OF_STEP * f->step_ms) || !(r->forward_ms > 0))
     return;
   double usual = own - BACKWARD_OVER_FORWARD / 2 * r->forward_ms;
-  double worth = worth_of_change(f,
-                                 (struct cure_change){.kind = CHANGE_PHASE,
-                                                      .which = TSCOPE_PHASE_BACKWARD,
-                                                      .left = 1 - usual / own},
-                                 usual);
+  double saving = saving_of_change(f,
+                                   (struct cure_change){.kind = CHANGE_PHASE,
+                                                        .which = TSCOPE_PHASE_BACKWARD,
+                                                        .left = 1 - usual / own},
+                                   usual);
   finding_add(
-      f, SEVERITY_WARNING, worth,
+      f, SEVERITY_WARNING, saving,
       arena_printf(f->a->arena, "Backward takes %.1f times as long as forward",
                    own / r->forward_ms),
       arena_printf(f->a->arena,
@@ -199,13 +199,13 @@ void rule_optimizer_heavy(struct findings *f) {
   if (!(share >= OPTIMIZER_OF_STEP))
     return;
   double ms = share * (host_computes(f) ? f->step_ms : f->r->ov_compute_ms);
-  double worth = worth_of_change(
+  double saving = saving_of_change(
       f, (struct cure_change){.kind = CHANGE_PHASE, .which = TSCOPE_PHASE_OPTIMIZER, .left = 0.5},
       ms / 2);
   finding_add(
-      f, severity_of(f, 0), worth,
+      f, severity_of(f, 0), saving,
       arena_printf(f->a->arena, "The optimizer takes %.0f %% of the work", 100 * share),
-      arena_printf(f->a->arena, "%.1f %% %s: %.3g ms a step. Its worth here is half of that.",
+      arena_printf(f->a->arena, "%.1f %% %s: %.3g ms a step. Its saving here is half of that.",
                    100 * share, of, ms),
       arena_text(f->a->arena,
                  "Use a fused optimizer (fused=True, or foreach), shard its states over ranks, or "

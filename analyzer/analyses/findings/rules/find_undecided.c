@@ -17,7 +17,7 @@ static void add_undecided(struct results *r, const char *what, const char *why) 
  * none. */
 static const char *describe_undecided_calls(struct analysis *a) {
   const struct collective_check *check = &a->results->check;
-  if (!check->ledger || check->n_hang_ranks || check->n_desync_ranks)
+  if (!check->flight || check->n_hang_ranks || check->n_desync_ranks)
     return NULL;
   if (check->cannot_tell)
     return arena_printf(a->arena, "%.0f ranks are in calls that have not finished, and %s%s%s",
@@ -28,7 +28,7 @@ static const char *describe_undecided_calls(struct analysis *a) {
                         "%.0f ranks are in calls that have not finished, and nothing shows for "
                         "which rank they wait",
                         check->pending_ranks);
-  if (!a->model->ledger) /* the ends of ranks that were killed need not match */
+  if (!a->model->flight) /* the ends of ranks that were killed need not match */
     return NULL;
   if (check->mismatches_found > 0)
     return arena_printf(a->arena,
@@ -47,7 +47,7 @@ static const char *describe_undecided_calls(struct analysis *a) {
 
 /* Whether calls hold up the job, and not only the judgement. */
 static bool calls_are_stuck(const struct collective_check *check) {
-  return check->ledger && check->pending_ranks > 0;
+  return check->flight && check->pending_ranks > 0;
 }
 
 static const char *why_nothing_known(const struct analysis *a) {
@@ -55,7 +55,7 @@ static const char *why_nothing_known(const struct analysis *a) {
   if (model->n_logs && model->n_scalars == 0)
     return "no value such as a loss was found in the log";
   bool any =
-      model->n_ranks || model->ledger || model->n_memories || model->modules || model->n_scalars;
+      model->n_ranks || model->flight || model->n_memories || model->modules || model->n_scalars;
   return any ? NULL : "nothing in the input says how the job went";
 }
 

@@ -217,4 +217,4 @@ const struct timeline_source trace_timelines = {.load = trace_load,
                                                 .name = trace_name,
                                                 .infer_input = trace_infer_input,
                                                 .named_ranges = trace_named_ranges,
-                                                .ledger = trace_ledger};
+                                                .flight = trace_flight_record};

@@ -92,7 +92,7 @@ panel({
     return [
       facts([
         ['loss', c.verdict],
-        ['stands still', c.plateau ? `for ${count(c.plateau_steps)} steps` : null]
+        ['does not fall', c.plateau ? `for ${count(c.plateau_steps)} steps` : null]
       ]),
       c.series.map(chart),
       c.instability.length ?

@@ -1,27 +1,27 @@
 // SPDX-License-Identifier: MIT
 // What to fix, how much time that would save, how certain this is, and the evidence.
 
-// The worth of each finding is a part of this time.
+// The saving of each finding is a part of this time.
 function timeLookedAt(of) {
   return isKnown(of.steps.analysed_s) ? of.steps.analysed_s : of.budget.wall_s;
 }
 
-function worthOf(finding) {
-  if (!isKnown(finding.worth_s)) return null;
+function savingOf(finding) {
+  if (!isKnown(finding.saving_s)) return null;
   const whole = timeLookedAt(report);
-  const shared = finding.worth_s - finding.worth_added_s, ids = finding.overlaps;
-  const part = finding.worth_added_s < 0.01 * finding.worth_s ? 'all' : seconds(shared);
-  return seconds(finding.worth_s) +
-      (whole > 0 ? ` (${percent(finding.worth_s / whole)} of the time)` : '') +
+  const shared = finding.saving_s - finding.saving_added_s, ids = finding.overlaps;
+  const part = finding.saving_added_s < 0.01 * finding.saving_s ? 'all' : seconds(shared);
+  return seconds(finding.saving_s) +
+      (whole > 0 ? ` (${percent(finding.saving_s / whole)} of the time)` : '') +
       (ids.length ? `, ${part} shared with ${ids.join(' and ')}` : '');
 }
 
 function findingCard(finding, evidence) {
-  const worth = worthOf(finding);
+  const saving = savingOf(finding);
   const card = el(
       'article', {class: 'finding ' + finding.severity},
       el('h3', {}, badge(finding.severity), ' ', finding.title),
-      el('p', {class: 'worth'}, el('b', {}, worth ? 'worth ' + worth : 'worth unknown'),
+      el('p', {class: 'saving'}, el('b', {}, saving ? 'saving ' + saving : 'saving unknown'),
          el('small', {}, ' ', finding.id)),
       el('p', {class: 'action'}, el('span', {class: 'arrow', 'aria-hidden': 'true'}, '\u2192 '),
          finding.action),

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "model/ledger.h"
+#include "model/flight_record.h"
 #include "report/text/section.h"
 
 #define SUSPECTS_SHOWN 8u
@@ -16,7 +16,7 @@
 
 static bool applies(const struct results *results) {
   const struct collective_check *check = &results->check;
-  return check->ledger && (results->model->ledger || check->n_suspects || check->cannot_tell);
+  return check->flight && (results->model->flight || check->n_suspects || check->cannot_tell);
 }
 
 static bool unjudged(const struct results *results) {

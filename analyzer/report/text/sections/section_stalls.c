@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * Where ranks stand still: which line each is at, and all their stacks as one tree.
+ * Where ranks stall: which line each is at, and all their stacks as one tree.
  */
 #include <math.h>
 #include <stdlib.h>
@@ -87,8 +87,8 @@ static void put_past(struct pen *pen, const struct stalls_result *stalls) {
     const struct past_stall *past = &stalls->past[i];
     section_label(pen, i ? "" : "went on");
     pen_item_format(pen, STYLE_PLAIN, VALUE_INDENT, "rank %u at %.1f s", past->rank, past->since_s);
-    pen_item_format(pen, STYLE_PLAIN, VALUE_INDENT, "%s for %s", past->what ? past->what : "stood",
-                    duration_s(past->for_s).text);
+    pen_item_format(pen, STYLE_PLAIN, VALUE_INDENT, "%s for %s",
+                    past->what ? past->what : "stalled", duration_s(past->for_s).text);
     if (past->place)
       pen_item_format(pen, STYLE_PLAIN, VALUE_INDENT, "%s%s%s", past->place,
                       past->function ? " in " : "", past->function ? past->function : "");
@@ -123,7 +123,7 @@ static void put_stalls_section(struct pen *pen, const struct results *results,
 }
 
 const struct section section_stalls = {
-    .title = "Where it stands still",
+    .title = "Where it stalls",
     .applies = applies,
     .body = put_stalls_section,
 };

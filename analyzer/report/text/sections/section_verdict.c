@@ -20,14 +20,14 @@ static void put_action(struct pen *pen, const struct finding *finding) {
   pen_words(pen, STYLE_PLAIN, INDENT + 2, finding->action);
 }
 
-#define SPREAD_SHOWN 0.1 /* of a worth, between the quartiles of its steps */
+#define SPREAD_SHOWN 0.1 /* of a saving, between the quartiles of its steps */
 
 /* Other findings would save part of the same time: together they are worth less than their sum. */
 static void put_overlaps(struct pen *pen, const struct finding *finding) {
-  double shared = finding->worth_s - finding->worth_added_s;
+  double shared = finding->saving_s - finding->saving_added_s;
   if (!finding->n_overlaps)
     return;
-  bool whole = finding->worth_added_s < 0.01 * finding->worth_s;
+  bool whole = finding->saving_added_s < 0.01 * finding->saving_s;
   pen_item_format(pen, STYLE_PLAIN, INDENT, whole ? "%s as %s" : "%s shared with %s",
                   whole ? "the same time" : duration_s(shared).text, finding->overlaps[0]);
   for (u32 i = 1; i < finding->n_overlaps; i++)
@@ -35,19 +35,19 @@ static void put_overlaps(struct pen *pen, const struct finding *finding) {
 }
 
 /* "12.3 s (30 % of the analysed steps)", or that it is not known. */
-static void put_worth(struct pen *pen, const struct finding *finding,
-                      const struct results *results) {
-  if (isnan(finding->worth_s)) {
-    pen_item(pen, STYLE_PLAIN, INDENT, "worth unknown");
+static void put_saving(struct pen *pen, const struct finding *finding,
+                       const struct results *results) {
+  if (isnan(finding->saving_s)) {
+    pen_item(pen, STYLE_PLAIN, INDENT, "saving unknown");
     return;
   }
-  pen_item_format(pen, STYLE_BOLD, INDENT, "worth %s (%s of the time)",
-                  duration_s(finding->worth_s).text,
-                  percent(finding->worth_s / results->analysed_s).text);
-  if (finding->worth_high_s - finding->worth_low_s > SPREAD_SHOWN * finding->worth_s)
+  pen_item_format(pen, STYLE_BOLD, INDENT, "saving %s (%s of the time)",
+                  duration_s(finding->saving_s).text,
+                  percent(finding->saving_s / results->analysed_s).text);
+  if (finding->saving_high_s - finding->saving_low_s > SPREAD_SHOWN * finding->saving_s)
     pen_item_format(pen, STYLE_DIM, INDENT, "%s to %s in half of the steps",
-                    percent(finding->worth_low_s / results->analysed_s).text,
-                    percent(finding->worth_high_s / results->analysed_s).text);
+                    percent(finding->saving_low_s / results->analysed_s).text,
+                    percent(finding->saving_high_s / results->analysed_s).text);
   put_overlaps(pen, finding);
 }
 
@@ -106,8 +106,8 @@ static void verdict(struct pen *pen, const struct results *results,
     if (pen->column)
       pen_newline(pen);
     put_badge_and_title(pen, finding);
-    if (!isnan(finding->worth_s))
-      put_worth(pen, finding, results);
+    if (!isnan(finding->saving_s))
+      put_saving(pen, finding, results);
     put_close_second(pen, finding);
     put_action(pen, finding);
   }
@@ -146,7 +146,7 @@ static void findings(struct pen *pen, const struct results *results,
     pen_to(pen, INDENT);
     pen_item(pen, STYLE_DIM, INDENT, finding_id_words[finding->id]);
     pen_item(pen, STYLE_PLAIN, INDENT, badge_word(badge_of(finding->severity)));
-    put_worth(pen, finding, results);
+    put_saving(pen, finding, results);
     if (finding->n_ranks) {
       char *list = rank_list(finding->ranks, finding->n_ranks, RANK_LIST_CHARACTERS);
       pen_item_format(pen, STYLE_PLAIN, INDENT, "%s %s", finding->n_ranks == 1 ? "rank" : "ranks",

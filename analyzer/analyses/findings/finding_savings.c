@@ -26,14 +26,14 @@ static void list_overlaps(struct findings *f, u32 index) {
   struct finding *at = f->r->findings, *finding = &at[index];
   finding->overlaps = arena_array(f->a->arena, size_sum(index, 1), sizeof(*finding->overlaps));
   struct cure *both = arena_array(f->a->arena, size_sum(index, 1), sizeof(*both));
-  struct worth *worths = arena_array(f->a->arena, size_sum(index, 1), sizeof(*worths));
+  struct saving *savings = arena_array(f->a->arena, size_sum(index, 1), sizeof(*savings));
   for (u32 i = 0; i < index; i++)
     append_cure(f->a, &at[i].cure, &finding->cure, &both[i]);
-  replay_worths(f->a, both, index, false, worths);
+  replay_savings(f->a, both, index, false, savings);
   for (u32 i = 0; i < index; i++) {
     const char *id = finding_id_words[at[i].id];
-    double shared = at[i].worth_s + finding->worth_s - run_seconds(f, worths[i].ms);
-    bool listed = !at[i].cure.n || !(shared > WORTH_OVERLAP * finding->worth_s);
+    double shared = at[i].saving_s + finding->saving_s - run_seconds(f, savings[i].ms);
+    bool listed = !at[i].cure.n || !(shared > SAVING_OVERLAP * finding->saving_s);
     for (u32 k = 0; k < finding->n_overlaps; k++)
       listed |= finding->overlaps[k] == id;
     if (!listed)
@@ -45,27 +45,27 @@ static void list_overlaps(struct findings *f, u32 index) {
       finding->overlaps[finding->n_overlaps++] = finding_id_words[at[i].id];
 }
 
-void findings_share_worths(struct findings *f) {
+void findings_share_savings(struct findings *f) {
   struct results *r = f->r;
   struct cure *joint = arena_array(f->a->arena, size_sum(r->n_findings, 1), sizeof(*joint));
-  struct worth *worths = arena_array(f->a->arena, size_sum(r->n_findings, 1), sizeof(*worths));
+  struct saving *savings = arena_array(f->a->arena, size_sum(r->n_findings, 1), sizeof(*savings));
   for (u32 i = 0; i < r->n_findings; i++)
     append_cure(f->a, i ? &joint[i - 1] : &(struct cure){0}, &r->findings[i].cure, &joint[i]);
-  replay_worths(f->a, joint, r->n_findings, false, worths);
+  replay_savings(f->a, joint, r->n_findings, false, savings);
   double before_s = 0, left_s = r->analysed_s > 0 ? r->analysed_s : INFINITY;
   for (u32 i = 0; i < r->n_findings; i++) {
     struct finding *finding = &r->findings[i];
-    finding->worth_added_s = finding->worth_s;
+    finding->saving_added_s = finding->saving_s;
     if (finding->cure.n) {
-      double together_s = fmax(before_s, run_seconds(f, worths[i].ms));
-      finding->worth_added_s = fmin(finding->worth_s, together_s - before_s);
+      double together_s = fmax(before_s, run_seconds(f, savings[i].ms));
+      finding->saving_added_s = fmin(finding->saving_s, together_s - before_s);
       before_s = together_s;
     }
-    if (isnan(finding->worth_added_s))
+    if (isnan(finding->saving_added_s))
       continue;
-    finding->worth_added_s = fmin(finding->worth_added_s, left_s);
-    left_s -= finding->worth_added_s;
-    if (finding->cure.n && finding->worth_added_s < (1 - WORTH_OVERLAP) * finding->worth_s)
+    finding->saving_added_s = fmin(finding->saving_added_s, left_s);
+    left_s -= finding->saving_added_s;
+    if (finding->cure.n && finding->saving_added_s < (1 - SAVING_OVERLAP) * finding->saving_s)
       list_overlaps(f, i);
   }
 }

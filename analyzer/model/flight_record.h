@@ -8,35 +8,35 @@
  * only the last calls, and each rank's record begins at another one. What is in no rank's record is
  * unknown. Everything lives in the arena into which it was read.
  */
-#ifndef TSCOPE_LEDGER_H
-#define TSCOPE_LEDGER_H
+#ifndef TSCOPE_FLIGHT_RECORD_H
+#define TSCOPE_FLIGHT_RECORD_H
 
 #include "base/arena.h"
 #include "model/model.h"
 
 #define SEQ_UNKNOWN (-1ll)
 
-enum ledger_state {
-  LEDGER_CALLED = 0, /* called by the host; how far it got is not known */
-  LEDGER_SCHEDULED,  /* called by the host, not known to have begun */
-  LEDGER_STARTED,    /* and begun on the device */
-  LEDGER_COMPLETED,
+enum flight_state {
+  FLIGHT_CALLED = 0, /* called by the host; how far it got is not known */
+  FLIGHT_SCHEDULED,  /* called by the host, not known to have begun */
+  FLIGHT_STARTED,    /* and begun on the device */
+  FLIGHT_COMPLETED,
 };
 
-struct ledger_frame {
+struct flight_frame {
   const char *file, *function; /* NULL if not known */
   i64 line;                    /* 0 if not known */
 };
 
 /* Innermost first. Calls made at one place share one. */
-struct ledger_stack {
-  const struct ledger_frame *frames;
+struct flight_stack {
+  const struct flight_frame *frames;
   u32 n;
 };
 
-struct ledger_call {
-  u32 rank;  /* index into ledger.ranks */
-  u32 group; /* index into ledger.groups */
+struct flight_call {
+  u32 rank;  /* index into flight.ranks */
+  u32 group; /* index into flight.groups */
   i64 seq; /* in the group: the same on all ranks for collectives; this rank's own for a message */
   u64 order;      /* of all calls of the rank */
   i64 created;    /* ns: of the wall clock in dumps, of the model's axis in traces; NS_UNKNOWN */
@@ -44,38 +44,38 @@ struct ledger_call {
   const char *in, *out; /* sizes in the recorder's words; equal texts are one; NULL not known */
   const char *in_type, *out_type;   /* element types, likewise */
   u64 in_count, out_count;          /* elements, all tensors together */
-  const struct ledger_stack *stack; /* NULL if not known */
+  const struct flight_stack *stack; /* NULL if not known */
   const char *where;                /* phase or range it was called in; NULL if not known */
-  u32 peer;     /* of a message: the other rank, an index into ledger.ranks; else INDEX_NONE */
-  u8 state;     /* enum ledger_state */
-  bool message; /* send or recv */
-  bool sends;   /* a message's direction */
-  bool closes;  /* the entry that ends a coalesced group, and stands for it */
-  bool inside;  /* part of a coalesced group; shares its sequence number */
+  u32 peer;       /* of a message: the other rank, an index into flight.ranks; else INDEX_NONE */
+  u8 state;       /* enum flight_state */
+  bool message;   /* send or recv */
+  bool sends;     /* a message's direction */
+  bool closes;    /* the entry that ends a coalesced group, and stands for it */
+  bool coalesced; /* part of a coalesced group; shares its sequence number */
 };
 
 /* How far a rank got in a group by its own count, which may go beyond the calls that are kept.
  * SEQ_UNKNOWN if not known. */
-struct ledger_progress {
+struct flight_progress {
   u32 rank, group;
   i64 called, started, completed;
 };
 
-/* What NCCL reports about a rank's communicator while the job stands still. */
-struct ledger_nccl {
+/* What NCCL reports about a rank's communicator while the job stalls. */
+struct flight_nccl {
   u32 rank, group;
   i32 result; /* its asynchronous error, 0 for none */
 };
 
-struct ledger_group {
+struct flight_group {
   const char *name; /* as the job names it */
   const char *desc; /* what it is for; NULL if not known */
-  u32 *members;     /* [n_members] indices into ledger.ranks, in the order of ranks of the group */
+  u32 *members;     /* [n_members] indices into flight.ranks, in the order of ranks of the group */
   u32 n_members;
   bool members_known; /* else those are the ones seen in it */
 };
 
-struct ledger_rank {
+struct flight_rank {
   u32 rank; /* global */
   const char *host;
   const char *path;
@@ -84,31 +84,31 @@ struct ledger_rank {
   bool silent;     /* its signs of life stopped long before those of others */
   bool kept_all;   /* the beginning of its record was not dropped */
   const char *why; /* what is wrong with its record, NULL if nothing */
-  u32 first_call, n_calls; /* in ledger.calls, by order */
+  u32 first_call, n_calls; /* in flight.calls, by order */
   i64 first_created;       /* of what is kept; NS_UNKNOWN */
   i64 last_seen;           /* last sign of life, on the calls' clock; NS_UNKNOWN */
   const char *where;       /* what it was last doing, outside any collective; NULL */
 };
 
-struct ledger {
+struct flight_record {
   const char *source;        /* "flight-recorder dumps", "tscope traces" */
   const char *version;       /* of the dumps; NULL */
-  struct ledger_rank *ranks; /* sorted by global rank; includes members that left no record */
+  struct flight_rank *ranks; /* sorted by global rank; includes members that left no record */
   u32 n_ranks;
-  struct ledger_group *groups;
+  struct flight_group *groups;
   u32 n_groups;
-  struct ledger_call *calls; /* by (rank, order) */
+  struct flight_call *calls; /* by (rank, order) */
   u32 n_calls;
-  struct ledger_progress *progress; /* by (group, rank) */
+  struct flight_progress *progress; /* by (group, rank) */
   u32 n_progress;
-  struct ledger_nccl *nccl; /* by rank; dumps do not have it */
+  struct flight_nccl *nccl; /* by rank; dumps do not have it */
   u32 n_nccl;
   i64 end; /* when the record of the last rank ends, if that shows how long a call has been pending;
               NS_UNKNOWN */
 };
 
-/* The ledger of the run; NULL if the input has none. The ledger of a dump belongs to the model,
- * that of traces is made in `arena`. */
-const struct ledger *model_ledger(const struct model *model, struct arena *arena);
+/* The flight record of the run; NULL if the input has none. The flight record of a dump belongs to
+ * the model, that of traces is made in `arena`. */
+const struct flight_record *model_flight_record(const struct model *model, struct arena *arena);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * The combined worth of findings, and what the report says about communication when ranks are
+ * The combined saving of findings, and what the report says about communication when ranks are
  * missing.
  */
 /* clang-format off */
@@ -18,16 +18,16 @@ static void add_up_to_less_than_the_run(const struct results *r) {
   double sum = 0;
   for (u32 i = 0; i < r->n_findings; i++) {
     const struct finding *finding = &r->findings[i];
-    if (isnan(finding->worth_s))
+    if (isnan(finding->saving_s))
       continue;
-    assert_true(finding->worth_added_s >= 0 && finding->worth_added_s <= finding->worth_s);
-    sum += finding->worth_added_s;
+    assert_true(finding->saving_added_s >= 0 && finding->saving_added_s <= finding->saving_s);
+    sum += finding->saving_added_s;
   }
   assert_true(!(sum > r->analysed_s * (1 + 1e-9)));
 }
 
 /* Runs with many findings, with and without GPUs. */
-static void worths_add_up_to_less_than_the_run(void **state) {
+static void savings_add_up_to_less_than_the_run(void **state) {
   (void)state;
   for (u32 i = 0; i < 8; i++) {
     struct cluster_options o = i & 1 ? healthy_gpu() : healthy_cpu();
@@ -60,15 +60,15 @@ static void time_that_two_findings_would_save_counts_once(void **state) {
   assert_non_null(straggler);
   assert_non_null(input);
   double steps = r->training_steps;
-  assert_true(fabs(straggler->worth_s - 0.150 * steps) < 0.001 * steps);
-  assert_true(fabs(input->worth_s - 0.151 * steps) < 0.001 * steps);
+  assert_true(fabs(straggler->saving_s - 0.150 * steps) < 0.001 * steps);
+  assert_true(fabs(input->saving_s - 0.151 * steps) < 0.001 * steps);
   const struct finding *second = straggler > input ? straggler : input;
   const struct finding *first = straggler > input ? input : straggler;
-  assert_true(first->worth_added_s == first->worth_s && !first->n_overlaps);
-  assert_true(second->worth_added_s < 0.0011 * steps);
+  assert_true(first->saving_added_s == first->saving_s && !first->n_overlaps);
+  assert_true(second->saving_added_s < 0.0011 * steps);
   assert_int_equal(second->n_overlaps, 1);
   assert_string_equal(second->overlaps[0], finding_id_words[first->id]);
-  assert_true(first->worth_low_s <= first->worth_s && first->worth_s <= first->worth_high_s);
+  assert_true(first->saving_low_s <= first->saving_s && first->saving_s <= first->saving_high_s);
   add_up_to_less_than_the_run(r);
   results_free(r);
   cluster_free(c);
@@ -89,7 +89,7 @@ static void missing_ranks_make_communication_findings_less_severe(void **state) 
       const struct finding *finding = finding_of(r, ids[i]);
       assert_non_null(finding);
       assert_int_equal(finding->severity, missing ? SEVERITY_WARNING : SEVERITY_CRITICAL);
-      assert_true(isnan(finding->worth_s) == (missing == 1));
+      assert_true(isnan(finding->saving_s) == (missing == 1));
       assert_true((strstr(finding->evidence, "1 of 9 ranks was not found") != NULL) == missing);
       assert_true((strstr(finding->title, "bottleneck") != NULL) == (i == 1 && !missing));
       results_free(r);
@@ -99,7 +99,7 @@ static void missing_ranks_make_communication_findings_less_severe(void **state) 
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(worths_add_up_to_less_than_the_run),
+      cmocka_unit_test(savings_add_up_to_less_than_the_run),
       cmocka_unit_test(time_that_two_findings_would_save_counts_once),
       cmocka_unit_test(missing_ranks_make_communication_findings_less_severe),
   };

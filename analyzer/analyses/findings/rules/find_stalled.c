@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * A job that stands still although no pending collective shows who holds it up: finds the rank
+ * A job that stalls although no pending collective shows who holds it up: finds the rank
  * whose threads are in another place than those of the others.
  */
 #include <math.h>
@@ -47,7 +47,7 @@ static char *describe_place(struct arena *arena, const struct stalled_rank *rank
                         : arena_text(arena, rank->place);
 }
 
-void rule_stood_still(struct findings *f) {
+void rule_stalled(struct findings *f) {
   const struct stalls_result *stalls = &f->r->stalls;
   struct arena *arena = f->a->arena;
   if (!stalls->n_ranks || f->r->check.n_hang_ranks) /* DIST.HANG has the line */
@@ -70,7 +70,7 @@ void rule_stood_still(struct findings *f) {
                      : arena_printf(arena, "%u of %u ranks", n, stalls->n_ranks);
   finding_add(
       f, SEVERITY_CRITICAL, (double)NAN,
-      arena_printf(arena, "The job stood still: %s at %s", who, where),
+      arena_printf(arena, "The job stalled: %s at %s", who, where),
       arena_printf(arena, "The record shows no progress for %s. %s: %s.%s",
                    isnan(longest) ? "a while" : duration_s(longest).text, who,
                    named->words ? named->words : "what it did is not known", others),

@@ -25,8 +25,8 @@
 struct making {
   const struct model *model;
   struct arena *arena;
-  struct ledger *ledger;
-  u32 *rank_of; /* [model.n_ranks] index into ledger.ranks */
+  struct flight_record *flight;
+  u32 *rank_of; /* [model.n_ranks] index into flight.ranks */
   i64 *alive;   /* [model.n_ranks] last sign of life, on the model's axis */
   i64 end;      /* of all ranks */
   i64 longest;  /* that a call took which ended */
@@ -105,8 +105,8 @@ static void find_alive_times(struct making *m) {
 }
 
 static int add_rank(struct making *m, u32 global) {
-  m->ledger->ranks[m->ledger->n_ranks++] =
-      (struct ledger_rank){.rank = global, .first_created = NS_UNKNOWN, .last_seen = NS_UNKNOWN};
+  m->flight->ranks[m->flight->n_ranks++] =
+      (struct flight_rank){.rank = global, .first_created = NS_UNKNOWN, .last_seen = NS_UNKNOWN};
   return 0;
 }
 
@@ -114,16 +114,16 @@ static int add_rank(struct making *m, u32 global) {
 static void make_ranks(struct making *m) {
   const struct model *model = m->model;
   u32 world = model->world_size, next = 0;
-  m->ledger->ranks = arena_array(m->arena, size_sum(size_sum(model->n_ranks, world), 1),
-                                 sizeof(struct ledger_rank));
+  m->flight->ranks = arena_array(m->arena, size_sum(size_sum(model->n_ranks, world), 1),
+                                 sizeof(struct flight_rank));
   for (u32 r = 0; r < model->n_ranks; r++) {
     const struct rank *rank = &model->ranks[r];
     for (; next < rank->rank && next < world; next++)
       add_rank(m, next);
     next = rank->rank + 1;
-    m->rank_of[r] = m->ledger->n_ranks;
+    m->rank_of[r] = m->flight->n_ranks;
     add_rank(m, rank->rank);
-    struct ledger_rank *to = &m->ledger->ranks[m->rank_of[r]];
+    struct flight_rank *to = &m->flight->ranks[m->rank_of[r]];
     to->host = rank->host;
     to->path = rank->path;
     to->seen = true;
@@ -140,16 +140,16 @@ static void make_ranks(struct making *m) {
     add_rank(m, next);
 }
 
-static u32 ledger_rank(const struct making *m, u32 global) {
-  u32 low = 0, high = m->ledger->n_ranks;
+static u32 flight_rank(const struct making *m, u32 global) {
+  u32 low = 0, high = m->flight->n_ranks;
   while (low < high) {
     u32 middle = low + (high - low) / 2;
-    if (m->ledger->ranks[middle].rank < global)
+    if (m->flight->ranks[middle].rank < global)
       low = middle + 1;
     else
       high = middle;
   }
-  bool found = low < m->ledger->n_ranks && m->ledger->ranks[low].rank == global;
+  bool found = low < m->flight->n_ranks && m->flight->ranks[low].rank == global;
   return found ? low : INDEX_NONE;
 }
 
@@ -160,9 +160,9 @@ static u32 ledger_rank(const struct making *m, u32 global) {
 static u32 missing_member(const struct making *m, const struct comm *comm, u32 place) {
   u32 only = INDEX_NONE, n = 0;
   if (comm->size == m->model->world_size)
-    return ledger_rank(m, place);
-  for (u32 r = 0; r < m->ledger->n_ranks; r++)
-    if (!m->ledger->ranks[r].seen) {
+    return flight_rank(m, place);
+  for (u32 r = 0; r < m->flight->n_ranks; r++)
+    if (!m->flight->ranks[r].seen) {
       only = r;
       n++;
     }
@@ -171,12 +171,12 @@ static u32 missing_member(const struct making *m, const struct comm *comm, u32 p
 
 static void make_groups(struct making *m) {
   const struct model *model = m->model;
-  m->ledger->groups =
-      arena_array(m->arena, size_sum(model->n_comms, 1), sizeof(struct ledger_group));
-  m->ledger->n_groups = model->n_comms;
+  m->flight->groups =
+      arena_array(m->arena, size_sum(model->n_comms, 1), sizeof(struct flight_group));
+  m->flight->n_groups = model->n_comms;
   for (u32 c = 0; c < model->n_comms; c++) {
     const struct comm *comm = &model->comms[c];
-    struct ledger_group *group = &m->ledger->groups[c];
+    struct flight_group *group = &m->flight->groups[c];
     group->name = comm->name
                       ? comm->name
                       : arena_printf(m->arena, "%016llx", (unsigned long long)comm->identity);
@@ -201,14 +201,14 @@ static u8 state_of(const struct making *m, u32 rank, const struct rank_call *cal
                    bool wait_over) {
   const struct rank_events *events = model_events(m->model, rank);
   if (call->run != INDEX_NONE)
-    return events->runs.at[call->run].end == NS_UNKNOWN ? LEDGER_STARTED : LEDGER_COMPLETED;
+    return events->runs.at[call->run].end == NS_UNKNOWN ? FLIGHT_STARTED : FLIGHT_COMPLETED;
   if (call->end == NS_UNKNOWN || waited_for)
-    return LEDGER_SCHEDULED;
+    return FLIGHT_SCHEDULED;
   if (wait_over)
-    return LEDGER_COMPLETED;
+    return FLIGHT_COMPLETED;
   bool runs_are_seen = m->model->ranks[rank].collective_runs > 0;
   bool in_time = m->end - call->start >= HELD_UP_NS;
-  return runs_are_seen && in_time && !is_silent(m, rank) ? LEDGER_SCHEDULED : LEDGER_CALLED;
+  return runs_are_seen && in_time && !is_silent(m, rank) ? FLIGHT_SCHEDULED : FLIGHT_CALLED;
 }
 
 static const char *op_text(u8 op) {
@@ -242,12 +242,12 @@ static const char *size_text(struct making *m, u64 count) {
 static void add_call(struct making *m, u32 rank, u32 index, bool waited_for, bool wait_over) {
   const struct rank_events *events = model_events(m->model, rank);
   const struct rank_call *call = &events->calls.at[index];
-  struct ledger_rank *to = &m->ledger->ranks[m->rank_of[rank]];
+  struct flight_rank *to = &m->flight->ranks[m->rank_of[rank]];
   u32 comm = model_comm_of(m->model, rank, call->comm);
   if (comm == INDEX_NONE || call->failed)
     return;
   bool message = call->op == TSCOPE_OP_SEND || call->op == TSCOPE_OP_RECV;
-  struct ledger_call out = {.rank = m->rank_of[rank],
+  struct flight_call out = {.rank = m->rank_of[rank],
                             .group = comm,
                             .seq = call->seq,
                             .order = index,
@@ -272,7 +272,7 @@ static void add_call(struct making *m, u32 rank, u32 index, bool waited_for, boo
   }
   if (to->n_calls++ == 0)
     to->first_created = call->start;
-  m->ledger->calls[m->ledger->n_calls++] = out;
+  m->flight->calls[m->flight->n_calls++] = out;
 }
 
 static void update_longest(struct making *m, i64 start, i64 end) {
@@ -282,38 +282,38 @@ static void update_longest(struct making *m, i64 start, i64 end) {
 
 /* Calls of a communicator end in order, so if one is done, those before it are too. */
 static void complete_earlier(struct making *m, u32 rank, i64 *newest) {
-  const struct ledger_rank *to = &m->ledger->ranks[m->rank_of[rank]];
+  const struct flight_rank *to = &m->flight->ranks[m->rank_of[rank]];
   for (u32 i = 0; i < m->model->n_comms; i++)
     newest[i] = SEQ_UNKNOWN;
   for (u32 i = to->n_calls; i-- > 0;) {
-    struct ledger_call *call = &m->ledger->calls[to->first_call + i];
+    struct flight_call *call = &m->flight->calls[to->first_call + i];
     if (call->message)
       continue;
-    if (call->state == LEDGER_COMPLETED && call->seq > newest[call->group])
+    if (call->state == FLIGHT_COMPLETED && call->seq > newest[call->group])
       newest[call->group] = call->seq;
     else if (call->seq < newest[call->group])
-      call->state = LEDGER_COMPLETED;
+      call->state = FLIGHT_COMPLETED;
   }
 }
 
 /* If nothing shows when calls end, a rank that lives but has done nothing for long is in its last
  * call. */
 static void assume_last_call_pending(struct making *m, u32 rank) {
-  const struct ledger_rank *to = &m->ledger->ranks[m->rank_of[rank]];
-  struct ledger_call *last =
-      to->n_calls ? &m->ledger->calls[to->first_call + to->n_calls - 1] : NULL;
+  const struct flight_rank *to = &m->flight->ranks[m->rank_of[rank]];
+  struct flight_call *last =
+      to->n_calls ? &m->flight->calls[to->first_call + to->n_calls - 1] : NULL;
   i64 end = m->model->ranks[rank].end;
-  if (last && last->state == LEDGER_CALLED && !to->ended && end != NS_UNKNOWN &&
+  if (last && last->state == FLIGHT_CALLED && !to->ended && end != NS_UNKNOWN &&
       m->alive[rank] - end >= HELD_UP_NS && end - last->created < HELD_UP_NS)
-    last->state = LEDGER_SCHEDULED;
+    last->state = FLIGHT_SCHEDULED;
 }
 
 static void add_calls_of_rank(struct making *m, u32 rank, bool *waited_for, bool *wait_over,
                               i64 *newest) {
   const struct rank_events *events = model_events(m->model, rank);
-  struct ledger_rank *to = &m->ledger->ranks[m->rank_of[rank]];
+  struct flight_rank *to = &m->flight->ranks[m->rank_of[rank]];
   u32 first = events->calls.n > m->keep ? events->calls.n - m->keep : 0;
-  to->first_call = m->ledger->n_calls;
+  to->first_call = m->flight->n_calls;
   to->kept_all &= first == 0;
   memset(waited_for, 0, m->keep * sizeof(*waited_for));
   memset(wait_over, 0, m->keep * sizeof(*wait_over));
@@ -341,11 +341,11 @@ static void make_calls(struct making *m) {
     u32 n = model_events(m->model, r)->calls.n;
     total += n < m->keep ? n : m->keep;
   }
-  m->ledger->calls = arena_array(m->arena, size_sum(total, 1), sizeof(struct ledger_call));
+  m->flight->calls = arena_array(m->arena, size_sum(total, 1), sizeof(struct flight_call));
   bool *waits = memory_array(size_product(2, m->keep), sizeof(*waits));
   i64 *newest = memory_array(size_sum(m->model->n_comms, 1), sizeof(*newest));
   if (total >= INDEX_NONE)
-    memory_is_short(total, sizeof(struct ledger_call));
+    memory_is_short(total, sizeof(struct flight_call));
   for (u32 r = 0; r < m->model->n_ranks; r++)
     add_calls_of_rank(m, r, waits, waits + m->keep, newest);
   free(waits);
@@ -356,25 +356,25 @@ static void make_calls(struct making *m) {
 static void ignore_calls_of_older_files(struct making *m) {
   const bool *older = model_find_older_files(m->model, m->arena);
   for (u32 r = 0; r < m->model->n_ranks; r++) {
-    struct ledger_rank *rank = &m->ledger->ranks[m->rank_of[r]];
+    struct flight_rank *rank = &m->flight->ranks[m->rank_of[r]];
     if (!older[r])
       continue;
     rank->silent = false;
     rank->why = "its file is older than those of other ranks";
     for (u32 i = rank->first_call; i < rank->first_call + rank->n_calls; i++)
-      if (m->ledger->calls[i].state != LEDGER_COMPLETED)
-        m->ledger->calls[i].state = LEDGER_CALLED;
+      if (m->flight->calls[i].state != FLIGHT_COMPLETED)
+        m->flight->calls[i].state = FLIGHT_CALLED;
   }
 }
 
 /* A run that still goes on, or that was killed from outside, also has calls in flight. They are
  * held up only if one of them has lasted longer than any call that ended. */
 static void ignore_recent_calls(struct making *m) {
-  struct ledger *ledger = m->ledger;
+  struct flight_record *flight = m->flight;
   i64 oldest = m->end;
-  for (u32 i = 0; i < ledger->n_calls; i++) {
-    const struct ledger_call *call = &ledger->calls[i];
-    bool pending = call->state == LEDGER_SCHEDULED || call->state == LEDGER_STARTED;
+  for (u32 i = 0; i < flight->n_calls; i++) {
+    const struct flight_call *call = &flight->calls[i];
+    bool pending = call->state == FLIGHT_SCHEDULED || call->state == FLIGHT_STARTED;
     /* for a rank that died, calls are as old as its last sign of life */
     if (pending && call->created < oldest)
       oldest = call->created;
@@ -382,18 +382,18 @@ static void ignore_recent_calls(struct making *m) {
   i64 age = m->end - oldest;
   if (age >= HELD_UP_NS && age >= HELD_UP_RATIO * m->longest)
     return;
-  for (u32 i = 0; i < ledger->n_calls; i++)
-    if (ledger->calls[i].state != LEDGER_COMPLETED)
-      ledger->calls[i].state = LEDGER_CALLED;
+  for (u32 i = 0; i < flight->n_calls; i++)
+    if (flight->calls[i].state != FLIGHT_COMPLETED)
+      flight->calls[i].state = FLIGHT_CALLED;
 }
 
-const struct ledger *trace_ledger(const struct model *model, struct arena *arena) {
+const struct flight_record *trace_flight_record(const struct model *model, struct arena *arena) {
   if (!is_needed(model))
     return NULL;
-  struct ledger *ledger = arena_alloc(arena, sizeof(*ledger));
+  struct flight_record *flight = arena_alloc(arena, sizeof(*flight));
   struct making m = {.model = model,
                      .arena = arena,
-                     .ledger = ledger,
+                     .flight = flight,
                      .rank_of = arena_array(arena, size_sum(model->n_ranks, 1), sizeof(u32)),
                      .alive = arena_array(arena, size_sum(model->n_ranks, 1), sizeof(i64))};
   u32 share = MOST_KEPT_IN_ALL / model->n_ranks;
@@ -402,10 +402,10 @@ const struct ledger *trace_ledger(const struct model *model, struct arena *arena
   make_ranks(&m);
   make_groups(&m);
   make_calls(&m);
-  trace_ledger_nccl(model, m.rank_of, arena, ledger);
+  trace_flight_nccl(model, m.rank_of, arena, flight);
   ignore_calls_of_older_files(&m);
   ignore_recent_calls(&m);
-  ledger->source = "traces of a run that did not end normally";
-  ledger->end = m.end;
-  return ledger;
+  flight->source = "traces of a run that did not end normally";
+  flight->end = m.end;
+  return flight;
 }
