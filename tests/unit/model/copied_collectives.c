@@ -158,6 +158,31 @@ static void what_computes_is_not_copied(void **state) {
   rank_events_release(&events);
 }
 
+/* A trace that somebody made for this: its reading must end. */
+static void any_copies_are_read_soon(void **state) {
+  (void)state;
+  enum { MANY_CALLS = 100 * 1000, MANY_COPIES = 200 * 1000 };
+  struct rank_events events = events_with_call(TSCOPE_OP_ALLGATHER, BYTES);
+  for (u32 i = 0; i < MANY_CALLS; i++) {
+    struct rank_call call = events.calls.at[0];
+    call.bytes = (1u << 30) + i;
+    VECTOR_PUSH(&events.calls, call);
+  }
+  i64 at = collective(&events, 1000, PEERS, PEERS);
+  for (u32 i = 0; i < MANY_COPIES / 2; i++) {
+    at = copies(&events, at, 1, 4, STREAM + 1);
+    at = copies(&events, at, 1, 1, STREAM + 1);
+  }
+  for (u32 i = 0; i < MANY_CALLS; i++) { /* on both streams */
+    struct rank_call call = events.calls.at[i + 1];
+    call.stream = STREAM + 1;
+    VECTOR_PUSH(&events.calls, call);
+  }
+  runs_from_copies(&events);
+  assert_int_equal(events.runs.n, 1);
+  rank_events_release(&events);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(a_run_is_from_the_first_flag_to_the_last),
@@ -166,6 +191,7 @@ int main(void) {
       cmocka_unit_test(flags_may_be_between_parts),
       cmocka_unit_test(replays_of_graphs_have_runs),
       cmocka_unit_test(what_computes_is_not_copied),
+      cmocka_unit_test(any_copies_are_read_soon),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -18,20 +18,22 @@
 
 #define FLAG_BYTES 4u
 #define NO_GRAPH 0u
+/* Parts that are looked at in a row, for each of its copies. A collective's own are looked at once;
+ * other copies with flags between them could be looked at from each on. */
+#define PARTS_PER_COPY 16u
 
-/* What a call may copy on a stream, or in a graph: `bytes` to each of up to `ranks`. */
+/* What calls copy on a stream, or in a graph, in all. */
 struct copied {
-  u64 bytes;
+  u64 total;
   u32 ranks;
   u32 graph;  /* the source's id of the graph, TSCOPE_UNKNOWN; NO_GRAPH for a call on a stream */
   u16 stream; /* 0 in a graph: it may run on any */
-  u8 op;      /* as kernels are called */
-  bool one;   /* to one rank: a gather */
+  u8 op;      /* as kernels are called; 0: either of several */
 };
 
 struct search {
   struct rank_events *events;
-  VECTOR(struct copied) calls; /* those that differ */
+  VECTOR(struct copied) calls; /* sorted; of each total one */
   u32 n_recorded;
 };
 
@@ -39,6 +41,7 @@ struct search {
 struct row {
   const struct rank_copy *at;
   u32 n;
+  u64 parts_left; /* to look at */
 };
 
 static u32 replay_of(const struct rank_copy *copy) {
@@ -60,17 +63,20 @@ static int by_start(const void *left, const void *right) {
   return (a->start > b->start) - (a->start < b->start);
 }
 
-static int by_what(const void *left, const void *right) {
+static int by_row_and_total(const void *left, const void *right) {
   const struct copied *a = left, *b = right;
-  if (a->bytes != b->bytes)
-    return a->bytes < b->bytes ? -1 : 1;
-  if (a->ranks != b->ranks)
-    return a->ranks < b->ranks ? -1 : 1;
   if (a->graph != b->graph)
     return a->graph < b->graph ? -1 : 1;
   if (a->stream != b->stream)
     return a->stream < b->stream ? -1 : 1;
-  return a->op != b->op ? a->op - b->op : a->one - b->one;
+  return (a->total > b->total) - (a->total < b->total);
+}
+
+/* What stays of calls with the same total is then the same each time. */
+static int by_all(const void *left, const void *right) {
+  const struct copied *a = left, *b = right;
+  int order = by_row_and_total(a, b);
+  return order ? order : a->ranks != b->ranks ? (a->ranks < b->ranks ? 1 : -1) : a->op - b->op;
 }
 
 /* What only moves data can be copied. */
@@ -86,6 +92,15 @@ static u32 graph_of(const struct rank_events *events, const struct rank_call *ca
   return graph ? graph : TSCOPE_UNKNOWN;
 }
 
+static void list_call(struct search *s, const struct rank_call *call, u32 ranks, u64 times) {
+  if (call->bytes <= UINT64_MAX / times)
+    VECTOR_PUSH(&s->calls, ((struct copied){.total = call->bytes * times,
+                                            .ranks = ranks,
+                                            .graph = graph_of(s->events, call),
+                                            .stream = call->replayed ? 0 : call->stream,
+                                            .op = kernel_op(call->op)}));
+}
+
 static void list_calls(struct search *s) {
   const struct rank_events *events = s->events;
   for (u32 i = 0; i < events->calls.n; i++) {
@@ -93,41 +108,35 @@ static void list_calls(struct search *s) {
     u32 ranks = call->comm < events->n_comms ? events->comms[call->comm].size : 0;
     if (call->failed || !can_be_copied(call->op) || ranks < 2 || !call->bytes)
       continue;
-    VECTOR_PUSH(&s->calls, ((struct copied){.bytes = call->bytes,
-                                            .ranks = ranks,
-                                            .graph = graph_of(events, call),
-                                            .stream = call->replayed ? 0 : call->stream,
-                                            .op = kernel_op(call->op),
-                                            .one = call->op == TSCOPE_OP_GATHER}));
+    bool to_one = call->op == TSCOPE_OP_GATHER;
+    list_call(s, call, ranks, to_one ? 1 : ranks); /* its own part too, unless in place */
+    if (!to_one)
+      list_call(s, call, ranks, ranks - 1);
   }
   if (s->calls.n)
-    qsort(s->calls.at, s->calls.n, sizeof(*s->calls.at), by_what);
+    qsort(s->calls.at, s->calls.n, sizeof(*s->calls.at), by_all);
   u32 n = 0;
   for (u32 i = 0; i < s->calls.n; i++)
-    if (n == 0 || by_what(&s->calls.at[n - 1], &s->calls.at[i]))
+    if (n == 0 || by_row_and_total(&s->calls.at[n - 1], &s->calls.at[i]))
       s->calls.at[n++] = s->calls.at[i];
+    else if (s->calls.at[n - 1].op != s->calls.at[i].op)
+      s->calls.at[n - 1].op = 0;
   s->calls.n = n;
 }
 
-static bool is_of_row(const struct copied *call, const struct rank_copy *copy) {
-  if (!copy->graph)
-    return call->graph == NO_GRAPH && call->stream == copy->stream;
-  return call->graph == copy->graph || call->graph == TSCOPE_UNKNOWN;
-}
-
-/* A call of the row that moves `bytes` in all, in place or not. False if there is none. */
+/* A call of the row that moves `bytes` in all. False if there is none. */
 static bool find_call(const struct search *s, const struct rank_copy *copy, u64 bytes,
                       struct copied *found) {
   found->ranks = 0;
-  for (u32 i = 0; i < s->calls.n; i++) {
-    const struct copied *call = &s->calls.at[i];
-    u64 times = bytes / call->bytes;
-    if (!is_of_row(call, copy) || bytes % call->bytes ||
-        !(call->one ? times == 1 : times == call->ranks || times == call->ranks - 1))
-      continue;
-    if (found->ranks && found->op != call->op)
-      found->op = 0; /* either of several */
-    else
+  const u32 graphs[] = {copy->graph ? copy->graph : NO_GRAPH, TSCOPE_UNKNOWN};
+  for (u32 i = 0; i < (copy->graph ? 2 : 1); i++) {
+    struct copied wanted = {
+        .graph = graphs[i], .stream = copy->graph ? 0 : copy->stream, .total = bytes};
+    const struct copied *call =
+        bsearch(&wanted, s->calls.at, s->calls.n, sizeof(*s->calls.at), by_row_and_total);
+    if (call && found->ranks && found->op != call->op)
+      found->op = 0;
+    else if (call)
       *found = *call;
   }
   return found->ranks;
@@ -160,22 +169,23 @@ struct data {
 
 /* Reads data from `from` on, before which up to `flags` are for it. If as many flags follow, or
  * fewer, and then data again, that is another part: between two collectives are those of both. */
-static struct data read_data(const struct search *s, const struct row *row, u32 from, u32 flags) {
+static struct data read_data(const struct search *s, struct row *row, u32 from, u32 flags) {
   struct data data = {.end = from};
   u64 bytes = 0;
   for (u32 part = 1, at = from;; part++) {
     u32 n = count_data(row, at, &bytes);
     struct copied call;
+    row->parts_left -= row->parts_left > 0;
     if (n && find_call(s, row->at, bytes, &call))
       data = (struct data){call, at + n, part};
     u32 between = count_flags(row, at + n);
     at += n + between;
-    if (!n || !between || between > flags || at >= row->n)
+    if (!n || !between || between > flags || at >= row->n || !row->parts_left)
       return data;
   }
 }
 
-static void search_row(struct search *s, const struct row *row) {
+static void search_row(struct search *s, struct row *row) {
   u32 taken = 0; /* of the flags ahead, by the collective before */
   for (u32 at = 0; at < row->n;) {
     u32 before = count_flags(row, at), from = at + before;
@@ -216,7 +226,7 @@ void runs_from_copies(struct rank_events *events) {
     for (next = i; next < n && events->copies.at[next].stream == first->stream &&
                    replay_of(&events->copies.at[next]) == replay_of(first);)
       next++;
-    search_row(&s, &(struct row){first, next - i});
+    search_row(&s, &(struct row){first, next - i, (u64)PARTS_PER_COPY * (next - i)});
   }
   if (events->runs.n > s.n_recorded)
     qsort(events->runs.at, events->runs.n, sizeof(*events->runs.at), by_start);
