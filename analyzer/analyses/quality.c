@@ -10,6 +10,7 @@
 #include "analyses/lines/line_sums.h"
 #include "analyses/queries.h"
 #include "analyses/thresholds.h"
+#include "base/quantity.h"
 
 #define MAX_COVERAGE 24
 
@@ -179,12 +180,11 @@ static void add_look_coverage(struct analysis *a) {
       rank = a->model->ranks[i].rank;
     }
   }
-  add_coverage(
-      a->results, "looks at lines", all.wanted - all.missed, all.wanted,
-      arena_printf(a->arena,
-                   "the CPU time or the room in the trace that sampling may use was not enough "
-                   "for all; on rank %u it was down to one each %.3g ms",
-                   rank, all.slowest_us / 1e3));
+  add_coverage(a->results, "looks at lines", all.wanted - all.missed, all.wanted,
+               arena_printf(a->arena,
+                            "the CPU time or the room in the trace that sampling may use was not "
+                            "enough for all; on rank %u it was down to one each %s",
+                            rank, duration_ms(all.slowest_us / 1e3).text));
 }
 
 static void list_coverage(struct analysis *a) {

@@ -37,8 +37,8 @@ struct unit {
   const char *name;
 };
 
-/* `units` from large to small; the last takes what is left. */
-static struct quantity scaled(double value, const struct unit *units, size_t n) {
+/* `units` from large to small; the last takes what is left. `more` digits than three. */
+static struct quantity scaled(double value, const struct unit *units, size_t n, int more) {
   if (isnan(value))
     return format_quantity("%s", quantity_unknown);
   if (value == 0)
@@ -47,12 +47,12 @@ static struct quantity scaled(double value, const struct unit *units, size_t n) 
     double number = value / units[i].scale;
     /* 999.7 of a unit is 1.00 of the next. */
     if (fabs(number) >= 0.9995 || i == n - 1)
-      return format_quantity("%.*f %s", decimals_for(number), number, units[i].name);
+      return format_quantity("%.*f %s", decimals_for(number) + more, number, units[i].name);
   }
   return format_quantity("%g", value);
 }
 
-#define SCALED(value, units) scaled(value, units, sizeof(units) / sizeof((units)[0]))
+#define SCALED(value, units) scaled(value, units, sizeof(units) / sizeof((units)[0]), 0)
 
 static struct quantity long_duration(double seconds) {
   double minutes = round(seconds / 60);
@@ -64,17 +64,25 @@ static struct quantity long_duration(double seconds) {
   return format_quantity("%.0f d %.0f h", floor(minutes / 1440), floor(fmod(minutes, 1440) / 60));
 }
 
-struct quantity duration_s(double seconds) {
+static struct quantity duration(double seconds, int more) {
   static const struct unit units[] = {{1, "s"}, {1e-3, "ms"}, {1e-6, "µs"}, {1e-9, "ns"}};
   if (seconds >= 119.5)
     return long_duration(seconds);
   if (seconds == 0)
     return format_quantity("0 s");
-  return SCALED(seconds, units);
+  return scaled(seconds, units, sizeof(units) / sizeof(*units), more);
+}
+
+struct quantity duration_s(double seconds) {
+  return duration(seconds, 0);
 }
 
 struct quantity duration_ms(double milliseconds) {
-  return duration_s(milliseconds * 1e-3);
+  return duration(milliseconds * 1e-3, 0);
+}
+
+struct quantity compared_ms(double milliseconds) {
+  return duration(milliseconds * 1e-3, 1);
 }
 
 struct quantity byte_size(double bytes) {

@@ -18,6 +18,7 @@ extern const char quantity_unknown[]; /* "unknown" */
 
 struct quantity duration_s(double seconds);
 struct quantity duration_ms(double milliseconds);
+struct quantity compared_ms(double milliseconds); /* one digit more, for two that differ little */
 struct quantity byte_size(double bytes);
 struct quantity memory_size(double bytes); /* of a device's memory: binary units, GiB, as there */
 struct quantity count_of(double count);    /* 12,345 or 1.24 M */

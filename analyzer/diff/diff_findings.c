@@ -174,15 +174,15 @@ static void diff_rule_slower(struct diffing *d) {
   double steps = d->several && d->after->step_count > 0 ? d->after->step_count : NAN;
   char *noise = describe_noise(d), *cause = describe_cause(d),
        *facts = describe_differences(d, false);
-  add_finding(d, FINDING_DIFF_SLOWER, severity,
-              (out->step_after_ms - out->step_before_ms) * steps / 1e3,
-              arena_printf(d->arena, "%s median step is %.1f %% longer%s%s",
-                           d->several ? "The" : "The later run's", 100 * out->step_change,
-                           out->cause.text ? ": " : "", out->cause.text ? out->cause.text : ""),
-              arena_printf(d->arena, "Median step %.4g ms before, %.4g ms after; %s.%s%s%s",
-                           out->step_before_ms, out->step_after_ms, noise, cause,
-                           describe_places(d), facts),
-              suggest_action(d));
+  add_finding(
+      d, FINDING_DIFF_SLOWER, severity, (out->step_after_ms - out->step_before_ms) * steps / 1e3,
+      arena_printf(d->arena, "%s median step is %.1f %% longer%s%s",
+                   d->several ? "The" : "The later run's", 100 * out->step_change,
+                   out->cause.text ? ": " : "", out->cause.text ? out->cause.text : ""),
+      arena_printf(d->arena, "Median step %s before, %s after; %s.%s%s%s",
+                   compared_ms(out->step_before_ms).text, compared_ms(out->step_after_ms).text,
+                   noise, cause, describe_places(d), facts),
+      suggest_action(d));
   out->findings[out->n_findings - 1].ranks = out->cause.ranks;
   out->findings[out->n_findings - 1].n_ranks = out->cause.n_ranks;
 }
@@ -194,16 +194,16 @@ static void diff_rule_rank(struct diffing *d) {
     return;
   char *noise = describe_noise(d), *cause_text = describe_cause(d),
        *facts = describe_differences(d, false);
-  add_finding(
-      d, FINDING_DIFF_RANK, SEVERITY_WARNING, NAN,
-      arena_printf(d->arena, "%c%s: %s more a step", cause->text[0] - 'a' + 'A', cause->text + 1,
-                   duration_ms(cause->after_ms - cause->before_ms).text),
-      arena_printf(d->arena,
-                   "More than the noise between runs (p = %s, over all ranks).%s The median step "
-                   "went from %.4g ms to %.4g ms; %s.%s",
-                   probability(cause->p_value).text, cause_text, out->step_before_ms,
-                   out->step_after_ms, noise, facts),
-      suggest_action(d));
+  add_finding(d, FINDING_DIFF_RANK, SEVERITY_WARNING, NAN,
+              arena_printf(d->arena, "%c%s: %s more a step", cause->text[0] - 'a' + 'A',
+                           cause->text + 1, duration_ms(cause->after_ms - cause->before_ms).text),
+              arena_printf(d->arena,
+                           "More than the noise between runs (p = %s, over all ranks).%s The "
+                           "median step went from %s to %s; %s.%s",
+                           probability(cause->p_value).text, cause_text,
+                           compared_ms(out->step_before_ms).text,
+                           compared_ms(out->step_after_ms).text, noise, facts),
+              suggest_action(d));
   out->findings[out->n_findings - 1].ranks = cause->ranks;
   out->findings[out->n_findings - 1].n_ranks = cause->n_ranks;
 }

@@ -4,6 +4,7 @@
 #include <math.h>
 
 #include "base/checked_memory.h"
+#include "base/quantity.h"
 #include "model/building.h"
 
 /* For each rank, as many calls as PyTorch's flight recorder keeps; fewer if there are very many
@@ -87,8 +88,8 @@ static const char *describe_place(struct making *m, u32 rank) {
   if (m->alive[rank] == NS_UNKNOWN || !is_silent(m, rank))
     return phase;
   i64 silence = m->end - m->alive[rank];
-  return arena_printf(m->arena, "%s%sIts last sign of life is %.3g s before that of the others.",
-                      phase ? phase : "", phase ? " " : "", (double)silence / 1e9);
+  return arena_printf(m->arena, "%s%sIts last sign of life is %s before that of the others.",
+                      phase ? phase : "", phase ? " " : "", duration_s((double)silence / 1e9).text);
 }
 
 static void find_alive_times(struct making *m) {

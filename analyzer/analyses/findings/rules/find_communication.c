@@ -37,14 +37,15 @@ static bool find_exposed_transfers(const struct findings *f, struct exposed *e) 
 static char *describe_kind(struct findings *f, const struct exposed *e) {
   const struct collective_result *kind = e->kind;
   char *most =
-      kind ? arena_printf(f->a->arena, "; most in %s of %s on %s (%.3g ms each, bus bandwidth %s)",
-                          kind->op, byte_size(kind->bytes).text, kind->comm, kind->transfer_ms,
-                          bandwidth(kind->busbw_gbps).text)
+      kind ? arena_printf(f->a->arena, "; most in %s of %s on %s (%s each, bus bandwidth %s)",
+                          kind->op, byte_size(kind->bytes).text, kind->comm,
+                          duration_ms(kind->transfer_ms).text, bandwidth(kind->busbw_gbps).text)
            : arena_printf(f->a->arena, "; most in %s", e->worst->op);
   return arena_printf(f->a->arena,
-                      "Transfers take %.3g ms %s, compute %.3g ms; %.3g ms of transfer (%.0f %% of "
-                      "%s) run while nothing computes%s.%s%s",
-                      e->all_transfer_ms, per_step(f), e->compute_ms, e->transfer_ms,
+                      "Transfers take %s %s, compute %s; %s of transfer (%.0f %% of %s) run while "
+                      "nothing computes%s.%s%s",
+                      duration_ms(e->all_transfer_ms).text, per_step(f),
+                      duration_ms(e->compute_ms).text, duration_ms(e->transfer_ms).text,
                       100 * e->transfer_ms / f->step_ms, f->a->whole_run ? "the run" : "the step",
                       most ? most : "", kind ? describe_hosts_of(f, kind) : "",
                       f->a->model->n_ranks < f->a->model->world_size
@@ -99,11 +100,12 @@ static void add_whole_comm_finding(struct findings *f) {
       arena_printf(f->a->arena, "%.0f %% of %s is exposed communication, waiting included",
                    100 * exposed / f->step_ms, of_each_step(f)),
       arena_printf(f->a->arena,
-                   "%.3g ms of %.3g ms of communication %s run while nothing computes, %.3g ms of "
-                   "that in %s; compute takes %.3g ms. How much of it is waiting for other ranks "
-                   "and how much is transfer is not known: %s.",
-                   exposed, r->ov_comm_ms, per_step(f), worst->exposed_ms, worst->op,
-                   r->ov_compute_ms, why),
+                   "%s of %s of communication %s run while nothing computes, %s of that in %s; "
+                   "compute takes %s. How much of it is waiting for other ranks and how much is "
+                   "transfer is not known: %s.",
+                   duration_ms(exposed).text, duration_ms(r->ov_comm_ms).text, per_step(f),
+                   duration_ms(worst->exposed_ms).text, worst->op,
+                   duration_ms(r->ov_compute_ms).text, why),
       arena_printf(
           f->a->arena,
           "Give the report the traces of all ranks: they show whether a rank or the transfers are "

@@ -10,6 +10,7 @@
 
 #include "analyses/analyses.h"
 #include "analyses/findings/findings.h"
+#include "base/quantity.h"
 
 /* Ranks of one host that may run on the same cores, or that share the limit of one control
  * group. */
@@ -163,14 +164,14 @@ static char *sharing_evidence(struct findings *f, const struct sharing *s, u32 g
   if (groups > 1)
     snprintf(others, sizeof(others), " So do ranks on %u more sets of cores, but less.",
              groups - 1);
-  return arena_printf(
-      f->a->arena,
-      "%u rank%s with %u threads on %s may run on %s%s. In %.3g s they ran for %.3g s, and for "
-      "%.3g s more they could run but had no core (the kernel's schedstat); %.3g s of that is "
-      "threads that train. Together they used %.2g cores%s.%s%s",
-      s->n, s->n == 1 ? "" : "s", s->threads, s->host ? s->host : "one host", describe_cores(f, s),
-      limit, wall, s->cpu_s, s->wait_s, s->training_wait_s, s->cpu_s / wall, elsewhere, stolen,
-      others);
+  return arena_printf(f->a->arena,
+                      "%u rank%s with %u threads on %s may run on %s%s. In %s they ran for %s, and "
+                      "for %s more they could run but had no core (the kernel's schedstat); %s of "
+                      "that is threads that train. Together they used %.2g cores%s.%s%s",
+                      s->n, s->n == 1 ? "" : "s", s->threads, s->host ? s->host : "one host",
+                      describe_cores(f, s), limit, duration_s(wall).text, duration_s(s->cpu_s).text,
+                      duration_s(s->wait_s).text, duration_s(s->training_wait_s).text,
+                      s->cpu_s / wall, elsewhere, stolen, others);
 }
 
 static char *sharing_action(struct findings *f, const struct sharing *s) {
@@ -334,16 +335,15 @@ static char *explain_by_cores(struct analysis *a, const struct finding *finding,
   if (explained)
     return arena_printf(a->arena,
                         "%s Only a note: threads that could run had no core (%s). Those of a rank "
-                        "waited %.3g s for one%s, which may explain it.",
-                        finding->evidence, cause, lost->named_s, peers);
+                        "waited %s for one%s, which may explain it.",
+                        finding->evidence, cause, duration_s(lost->named_s).text, peers);
   if (is_of_gpu(a, finding))
     return arena_printf(a->arena, "%s %s does not explain it: the time is that of work on the GPU.",
                         finding->evidence, cause);
   if (lost->named_s > 0)
-    return arena_printf(a->arena,
-                        "%s %s does not explain all of it: threads of a rank waited %.3g s for a "
-                        "core%s.",
-                        finding->evidence, cause, lost->named_s, peers);
+    return arena_printf(
+        a->arena, "%s %s does not explain all of it: threads of a rank waited %s for a core%s.",
+        finding->evidence, cause, duration_s(lost->named_s).text, peers);
   return arena_printf(a->arena, "%s This may follow from %s: the ranks had too few cores.",
                       finding->evidence, cause);
 }

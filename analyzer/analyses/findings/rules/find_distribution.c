@@ -9,6 +9,7 @@
 #include "analyses/findings/findings.h"
 #include "analyses/lines/lines.h"
 #include "analyses/queries.h"
+#include "base/quantity.h"
 #include "base/statistics.h"
 
 /* --- DIST.STRAGGLER --- */
@@ -45,9 +46,10 @@ static char *straggler_action(struct findings *f, const struct rank_result *rank
   const struct sampled_line *line = straggler_line(rank);
   if (line && line->function && rank->reason != STRAGGLER_SLOW_INPUT &&
       (rank->reason == STRAGGLER_OWN_CODE || line->peers_ms < LINE_OF_ONE * line->ms))
-    return arena_printf(
-        f->a->arena, "Look at %s (%s) first: rank %u spends %.3g ms %s there, its peers %.3g ms.",
-        line->place, line->function, rank->rank, line->ms, per_step(f), line->peers_ms);
+    return arena_printf(f->a->arena,
+                        "Look at %s (%s) first: rank %u spends %s %s there, its peers %s.",
+                        line->place, line->function, rank->rank, duration_ms(line->ms).text,
+                        per_step(f), duration_ms(line->peers_ms).text);
   if (rank->reason == STRAGGLER_SLOW_INPUT)
     return arena_printf(f->a->arena,
                         "Speed up the input of rank %u: its storage and data loader workers on %s; "
@@ -77,8 +79,8 @@ static char *describe_straggler_line(struct findings *f, const struct rank_resul
   if (!line)
     return arena_text(f->a->arena, "");
   if (!line->function)
-    return arena_printf(f->a->arena, " It takes %.3g ms a step longer than its peers %s.",
-                        line->more_ms, line->where);
+    return arena_printf(f->a->arena, " It takes %s a step longer than its peers %s.",
+                        duration_ms(line->more_ms).text, line->where);
   char *path = line->path ? arena_printf(f->a->arena, ", called at %s", line->path)
                           : arena_text(f->a->arena, "");
   char *activity = line->activity
@@ -87,15 +89,17 @@ static char *describe_straggler_line(struct findings *f, const struct rank_resul
                                       line->beside ? ", while another thread is at " : "",
                                       line->beside ? line->beside : "")
                        : arena_text(f->a->arena, "");
-  char *next = line->next ? arena_printf(f->a->arena, " Another %.3g ms are %s (%s).",
-                                         line->next_ms, line->next->where, line->next->function)
+  char *next = line->next ? arena_printf(f->a->arena, " Another %s are %s (%s).",
+                                         duration_ms(line->next_ms).text, line->next->where,
+                                         line->next->function)
                           : arena_text(f->a->arena, "");
   return arena_printf(
       f->a->arena,
-      " %s %.3g ms a step longer than its peers %s (%s)%s: in samples %.3g ms, they %.3g ms, "
-      "error %.2g ms.%s%s",
-      line->in_workers ? "Its data loader workers take" : "It takes", line->more_ms, line->where,
-      line->function, path, line->ms, line->peers_ms, line->error_ms, activity, next);
+      " %s %s a step longer than its peers %s (%s)%s: in samples %s, they %s, error %s.%s%s",
+      line->in_workers ? "Its data loader workers take" : "It takes",
+      duration_ms(line->more_ms).text, line->where, line->function, path,
+      duration_ms(line->ms).text, duration_ms(line->peers_ms).text,
+      duration_ms(line->error_ms).text, activity, next);
 }
 
 /* " in steps 1 to 20 and 41 to 60", or nothing. */
@@ -113,10 +117,9 @@ static char *describe_late_steps(struct findings *f, const struct rank_result *r
 static char *straggler_evidence(struct findings *f, const struct rank_result *rank, u32 n) {
   char *more = arena_text(f->a->arena, "");
   if (!isnan(rank->rel_slowdown) && fabs(rank->rel_slowdown) >= 0.01)
-    more =
-        arena_printf(f->a->arena, " Its compute takes %.0f %% %s than its peers' (%.3g ms a step).",
-                     100 * fabs(rank->rel_slowdown), rank->rel_slowdown > 0 ? "longer" : "less",
-                     rank->median_compute_ms);
+    more = arena_printf(f->a->arena, " Its compute takes %.0f %% %s than its peers' (%s a step).",
+                        100 * fabs(rank->rel_slowdown), rank->rel_slowdown > 0 ? "longer" : "less",
+                        duration_ms(rank->median_compute_ms).text);
   if (n > 1)
     more = arena_printf(f->a->arena, "%s %u ranks of this host are like that.", more, n);
   char *at = describe_straggler_line(f, rank);
@@ -126,12 +129,12 @@ static char *straggler_evidence(struct findings *f, const struct rank_result *ra
   const char *below = rank->p_value < 1e-99 ? "<" : "=";
   return arena_printf(f->a->arena,
                       "Rank %u%s%s came last in %.0f of %.0f steps%s (by chance: p %s %.0e), "
-                      "typically %.3g ms behind the median of its peers, at %s. Reason: %s.%s",
+                      "typically %s behind the median of its peers, at %s. Reason: %s.%s",
                       rank->rank, rank->last_together ? " or " : "",
                       rank->last_together ? rank->last_together : "", rank->slowest_count,
                       rank->slowest_count / rank->slowest_fraction, late, below,
-                      fmax(rank->p_value, 1e-99), rank->lateness_ms, rank->collective,
-                      straggler_reason_words[rank->reason], more);
+                      fmax(rank->p_value, 1e-99), duration_ms(rank->lateness_ms).text,
+                      rank->collective, straggler_reason_words[rank->reason], more);
 }
 
 /* One finding per straggler, or per host if there are several hosts and several stragglers on
@@ -202,10 +205,10 @@ static char *describe_late_rank(struct findings *f, const struct rank_result *la
   if (!late)
     return arena_text(f->a->arena, "no single rank explains it");
   return arena_printf(f->a->arena,
-                      "rank %u came last in %.0f of %.0f steps and makes its peers wait %.3g ms a "
-                      "step, but with so few steps this may be chance (p = %.2g)",
-                      late->rank, late->slowest_count, f->r->dist_steps, late->imposed_wait_ms,
-                      late->p_value);
+                      "rank %u came last in %.0f of %.0f steps and makes its peers wait %s a step, "
+                      "but with so few steps this may be chance (p = %.2g)",
+                      late->rank, late->slowest_count, f->r->dist_steps,
+                      duration_ms(late->imposed_wait_ms).text, late->p_value);
 }
 
 /* "Last to arrive: rank 7 at 5 of 8 collectives, rank 5 at 2"; adds those whose waits are worth
@@ -252,8 +255,8 @@ static void add_imbalance_finding(struct findings *f, double wait, double rest, 
   char *who = describe_late_rank(f, late);
   char *apart = isnan(r->sync_skew_ms)
                     ? arena_text(f->a->arena, "")
-                    : arena_printf(f->a->arena, " First and last arrive %.3g ms apart (median).",
-                                   r->sync_skew_ms);
+                    : arena_printf(f->a->arena, " First and last arrive %s apart (median).",
+                                   duration_ms(r->sync_skew_ms).text);
   char *cv = isnan(r->imbalance_cv)
                  ? arena_text(f->a->arena, "")
                  : arena_printf(f->a->arena,
@@ -265,11 +268,10 @@ static void add_imbalance_finding(struct findings *f, double wait, double rest, 
       arena_printf(f->a->arena, "Ranks wait %.0f %% of %s for one another%s",
                    100 * rest / f->step_ms, of_each_step(f),
                    costs ? "" : ", but without these waits the step would not be shorter"),
-      arena_printf(f->a->arena,
-                   "%.3g ms of %s %.3g ms%s, mean over ranks, is exposed wait in collectives; "
-                   "%s.%s%s%s",
-                   wait, f->a->whole_run ? "the" : "a", f->step_ms, f->a->whole_run ? "" : " step",
-                   who, apart, last, cv),
+      arena_printf(
+          f->a->arena, "%s of %s %s%s, mean over ranks, is exposed wait in collectives; %s.%s%s%s",
+          duration_ms(wait).text, f->a->whole_run ? "the" : "a", duration_ms(f->step_ms).text,
+          f->a->whole_run ? "" : " step", who, apart, last, cv),
       costs ? arena_text(f->a->arena,
                          "Give every rank the same work in every step: bucket or pack samples "
                          "by length, balance experts and pipeline stages. If the work is equal, "

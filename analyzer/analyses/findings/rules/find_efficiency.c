@@ -7,6 +7,7 @@
 
 #include "analyses/findings/findings.h"
 #include "analyses/queries.h"
+#include "base/quantity.h"
 
 void rule_low_mfu(struct findings *f) {
   const struct results *r = f->r;
@@ -19,11 +20,12 @@ void rule_low_mfu(struct findings *f) {
       f, SEVERITY_WARNING, saving,
       arena_printf(f->a->arena, "Model FLOPs utilisation is %.1f %%", 100 * r->mfu),
       arena_printf(f->a->arena,
-                   "%.3g FLOPs a step (%s) in %.3g ms against a dense peak of %.4g TFLOP/s for the "
-                   "job; compute runs %.0f %% of the step. The saving is the time that compute "
-                   "would save at %.0f %% of the peak, which tuned jobs reach.",
-                   r->flops_per_step, r->mfu_note ? r->mfu_note : "as given", r->step_mean_ms,
-                   r->peak_flops / 1e12, 100 * r->ov_compute_ms / r->ov_step_ms, 100 * MFU_TUNED),
+                   "%.3g FLOPs a step (%s) in %s against a dense peak of %.4g TFLOP/s for the job; "
+                   "compute runs %.0f %% of the step. The saving is the time that compute would "
+                   "save at %.0f %% of the peak, which tuned jobs reach.",
+                   r->flops_per_step, r->mfu_note ? r->mfu_note : "as given",
+                   duration_ms(r->step_mean_ms).text, r->peak_flops / 1e12,
+                   100 * r->ov_compute_ms / r->ov_step_ms, 100 * MFU_TUNED),
       arena_text(f->a->arena,
                  "First remove the time in which nothing computes (budget). Then the kernels: bf16 "
                  "or lower, larger or padded matrices, fused attention, torch.compile. Check that "
@@ -70,11 +72,11 @@ void rule_precision(struct findings *f) {
   finding_add(
       f, severity_of(f, saved_ms), saving,
       arena_printf(f->a->arena, "%.0f %% of the matrix arithmetic runs in fp32", 100 * row->share),
-      arena_printf(f->a->arena,
-                   "These GEMMs take %.3g ms a step on the GPU at %.3g TFLOP/s, %.0f %% of what "
-                   "the device can do in fp32; in TF32 it can do %.3g TFLOP/s. TF32 is allowed for "
-                   "none of them.",
-                   row->ms, row->tflops, 100 * utilisation, tf32),
+      arena_printf(
+          f->a->arena,
+          "These GEMMs take %s a step on the GPU at %.3g TFLOP/s, %.0f %% of what the device can "
+          "do in fp32; in TF32 it can do %.3g TFLOP/s. TF32 is allowed for none of them.",
+          duration_ms(row->ms).text, row->tflops, 100 * utilisation, tf32),
       arena_text(f->a->arena, "Allow TF32: torch.set_float32_matmul_precision(\"high\"), or "
                               "cublasSetMathMode(CUBLAS_TF32_TENSOR_OP_MATH). Or compute in bf16 "
                               "(torch.autocast). Both change the numbers: check the loss."),
@@ -129,10 +131,9 @@ void rule_recoverable(struct findings *f) {
       arena_printf(f->a->arena, "%.0f %% of the time the devices neither compute nor communicate",
                    100 * sum / r->wall_s),
       arena_printf(f->a->arena,
-                   "%.3g s of %.3g s, mean over ranks; the largest part is '%s' with %.3g s (%.0f "
-                   "%%).%s",
-                   sum, r->wall_s, budget_part_words[most->part], most->seconds,
-                   100 * most->fraction,
+                   "%s of %s, mean over ranks; the largest part is '%s' with %s (%.0f %%).%s",
+                   duration_s(sum).text, duration_s(r->wall_s).text, budget_part_words[most->part],
+                   duration_s(most->seconds).text, 100 * most->fraction,
                    with_start_up ? " No steps were found, so this includes start-up and end of the "
                                    "run; how much of it is training is not known."
                                  : ""),

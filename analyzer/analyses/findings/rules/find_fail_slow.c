@@ -7,6 +7,7 @@
 
 #include "analyses/findings/findings.h"
 #include "analyses/queries.h"
+#include "base/quantity.h"
 #include "base/statistics.h"
 
 struct onset {
@@ -56,8 +57,8 @@ static u32 slower_ranks(const struct findings *f, const struct onset *onset, u32
     if (after - before > most) {
       most = after - before;
       *evidence = arena_printf(
-          a->arena, " Rank %u's compute went from %.3g ms to %.3g ms a step at that time.",
-          a->model->ranks[rank].rank, before, after);
+          a->arena, " Rank %u's compute went from %s to %s a step at that time.",
+          a->model->ranks[rank].rank, duration_ms(before).text, duration_ms(after).text);
     }
   }
   if (known == 0)
@@ -139,11 +140,11 @@ void rule_fail_slow(struct findings *f) {
       saving,
       arena_printf(a->arena, "From step %u on the median step takes %.0f %% longer",
                    a->model->steps.first + step, 100 * (onset.after_ms / onset.before_ms - 1)),
-      arena_printf(
-          a->arena,
-          "Median step %.3g ms before, %.3g ms in the %u steps since (%.3g s into the run; "
-          "by chance: p = %.2g).%s",
-          onset.before_ms, onset.after_ms, after, since, onset.p_value, who ? who : ""),
+      arena_printf(a->arena,
+                   "Median step %s before, %s in the %u steps since (%s into the run; by chance: p "
+                   "= %.2g).%s",
+                   duration_ms(onset.before_ms).text, duration_ms(onset.after_ms).text, after,
+                   duration_s(since).text, onset.p_value, who ? who : ""),
       suggest_action(f, ranks, n), ranks, n == a->model->n_ranks ? 0 : n);
 out:
   arena_release(&scratch);

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "analyses/findings/findings.h"
+#include "base/quantity.h"
 
 #define ONES_NAMED 3u
 
@@ -131,10 +132,9 @@ void rule_hang(struct findings *f) {
   char *title =
       arena_printf(arena, "The job is held up: look at %s first%s%s", who,
                    describe_host(f, check->hang_ranks, check->n_hang_ranks), describe_places(f));
-  char *age =
-      isnan(check->pending_s)
-          ? arena_text(arena, "")
-          : arena_printf(arena, " The oldest has been waiting for %.3g s.", check->pending_s);
+  char *age = isnan(check->pending_s) ? arena_text(arena, "")
+                                      : arena_printf(arena, " The oldest has been waiting for %s.",
+                                                     duration_s(check->pending_s).text);
   bool also = check->n_nccl_errors != 0;
   char *evidence = arena_printf(arena,
                                 "%s %.0f ranks are in calls that have not finished; %.0f of "

@@ -5,6 +5,7 @@
 #include <math.h>
 
 #include "analyses/findings/findings.h"
+#include "base/quantity.h"
 
 enum { LINES_NAMED = 3 };
 
@@ -20,9 +21,9 @@ void rule_host_sync(struct findings *f) {
     found++;
     finding_add(
         f, severity_of(f, gain), saving,
-        arena_printf(f->a->arena, "%s%s makes the host wait %.3g ms %s; the GPU then idles %.3g ms",
+        arena_printf(f->a->arena, "%s%s makes the host wait %s %s; the GPU then idles %s",
                      lines->of_functions == ANSWER_YES ? "The function at " : "", line->place,
-                     line->wait_ms, per_step(f), line->idle_ms),
+                     duration_ms(line->wait_ms).text, per_step(f), duration_ms(line->idle_ms).text),
         arena_printf(
             f->a->arena,
             "In %s (%s, line %.0f) the host waited for the GPU %.3g times %s, mean over ranks. The "

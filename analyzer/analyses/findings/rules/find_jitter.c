@@ -144,12 +144,11 @@ static void add_long_steps_finding(struct findings *f, const struct deviations *
       arena_printf(arena, "%u of %u steps%s take at least %.0f %% longer than the typical one%s",
                    longer->n, f->a->n_training, r->n_other_work ? " of training" : "",
                    100 * JITTER_TAIL, name_step_line(f, &at)),
-      arena_printf(
-          arena,
-          "Median %.3g ms, 95th percentile %.3g ms, coefficient of variation %.0f %%. %s%s%s",
-          of->median_ms, of->p95_ms, 100 * of->variation,
-          r->n_turns ? "What some steps hold in turn is taken away from them here. " : "", which,
-          where),
+      arena_printf(arena, "Median %s, 95th percentile %s, coefficient of variation %.0f %%. %s%s%s",
+                   duration_ms(of->median_ms).text, duration_ms(of->p95_ms).text,
+                   100 * of->variation,
+                   r->n_turns ? "What some steps hold in turn is taken away from them here. " : "",
+                   which, where),
       arena_text(arena, "Look at what happens only in those steps: checkpoints, evaluation, "
                         "logging, garbage collection (gc.freeze, or collect at fixed steps), input "
                         "of very unequal length, other jobs on the machine or network."),

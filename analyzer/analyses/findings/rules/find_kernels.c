@@ -79,12 +79,12 @@ void rule_launch_bound(struct findings *f) {
       f, bound >= SAVING_ALARM ? SEVERITY_CRITICAL : SEVERITY_WARNING, saving,
       arena_printf(f->a->arena, "The GPU waits %.0f %% of the time for the host to launch work",
                    100 * bound),
-      arena_printf(f->a->arena,
-                   "For %.3g ms of %.3g ms on the GPU, mean over ranks, nothing had been launched. "
-                   "%.0f %% of %.0f kernels ran under 10 \u00b5s; half of them began within %.3g "
-                   "\u00b5s of their launch.",
-                   gpu->host_bound_ms, gpu->total_ms, 100 * small, r->launch.kernels,
-                   r->launch.delay_median_us),
+      arena_printf(
+          f->a->arena,
+          "For %s of %s on the GPU, mean over ranks, nothing had been launched. %.0f %% of %.0f "
+          "kernels ran under 10 \u00b5s; half of them began within %.3g \u00b5s of their launch.",
+          duration_ms(gpu->host_bound_ms).text, duration_ms(gpu->total_ms).text, 100 * small,
+          r->launch.kernels, r->launch.delay_median_us),
       arena_text(
           f->a->arena,
           serves(f) ? "Launch less and sooner: CUDA graphs for the batch sizes that occur (no "
@@ -132,9 +132,9 @@ void rule_fill(struct findings *f) {
   double count, ms = fill_ms(r, &count), all = own_work_ms(r);
   if (!(all > 0) || !(ms >= WORTH_MENTIONING * all))
     return;
-  char *which = r->launch.n_fills ? arena_printf(f->a->arena, " Most: %s, %.0f times in %.3g ms.",
+  char *which = r->launch.n_fills ? arena_printf(f->a->arena, " Most: %s, %.0f times in %s.",
                                                  r->launch.fills[0].name, r->launch.fills[0].count,
-                                                 r->launch.fills[0].sum_ms)
+                                                 duration_ms(r->launch.fills[0].sum_ms).text)
                                   : arena_text(f->a->arena, "");
   static const struct cure_change fills = {.kind = CHANGE_FILLS};
   struct cure cure = {&fills, 1};
@@ -142,8 +142,8 @@ void rule_fill(struct findings *f) {
   add_own_work(
       f, ms, all, &cure,
       arena_printf(f->a->arena, "%.0f %% of the GPU's own work is filling memory", 100 * ms / all),
-      arena_printf(f->a->arena, "%.0f fills took %.3g ms of %.3g ms of work, all ranks together.%s",
-                   count, ms, all, which),
+      arena_printf(f->a->arena, "%.0f fills took %s of %s of work, all ranks together.%s", count,
+                   duration_ms(ms).text, duration_ms(all).text, which),
       arena_text(f->a->arena,
                  "zero_grad(set_to_none=True), torch.empty where every element is written anyway, "
                  "and buffers that are allocated once and used again."));
@@ -171,8 +171,8 @@ void rule_copy(struct findings *f) {
   char fast[64] = "";
   if (most && !isnan(most->gbps))
     snprintf(fast, sizeof(fast), ", %s", bandwidth(most->gbps).text);
-  char *which = most ? arena_printf(f->a->arena, " Most of them %s: %.0f in %.3g ms%s.",
-                                    most->direction, most->count, most->sum_ms, fast)
+  char *which = most ? arena_printf(f->a->arena, " Most of them %s: %.0f in %s%s.", most->direction,
+                                    most->count, duration_ms(most->sum_ms).text, fast)
                      : arena_text(f->a->arena, "");
   static const struct cure_change copies = {.kind = CHANGE_COPIES};
   struct cure cure = {&copies, 1};
@@ -182,9 +182,10 @@ void rule_copy(struct findings *f) {
       arena_printf(f->a->arena, "%.0f %% of the GPU's own work is copying memory",
                    100 * (ms + by_kernels) / all),
       arena_printf(f->a->arena,
-                   "%.0f copies took %.3g ms, %.0f kernels that only copy %.3g ms, of %.3g ms of "
-                   "work, all ranks together.%s",
-                   memcpy_ ? memcpy_->count : 0, ms, kernels, by_kernels, all, which),
+                   "%.0f copies took %s, %.0f kernels that only copy %s, of %s of work, all ranks "
+                   "together.%s",
+                   memcpy_ ? memcpy_->count : 0, duration_ms(ms).text, kernels,
+                   duration_ms(by_kernels).text, duration_ms(all).text, which),
       arena_text(f->a->arena,
                  "Keep data on the device if it is used there again; copy once, from pinned "
                  "memory, on a separate stream; avoid contiguous(), clone() and cat() of large "
@@ -198,14 +199,13 @@ void rule_dtype_conversion(struct findings *f) {
     return;
   struct cure cure = {0};
   path_labels_take(f->a, is_conversion, &cure);
-  add_own_work(f, conversion->sum_ms, all, &cure,
-               arena_printf(f->a->arena, "%.0f %% of the GPU's own work is converting number types",
-                            100 * conversion->sum_ms / all),
-               arena_printf(f->a->arena,
-                            "%.0f conversions took %.3g ms of %.3g ms of work, all ranks together.",
-                            conversion->count, conversion->sum_ms, all),
-               arena_text(f->a->arena,
-                          "Keep weights and activations in one type: a bfloat16 model instead "
-                          "of autocast per operator, cached casts, norms and losses that "
-                          "accept their input's type; let torch.compile fuse the rest."));
+  add_own_work(
+      f, conversion->sum_ms, all, &cure,
+      arena_printf(f->a->arena, "%.0f %% of the GPU's own work is converting number types",
+                   100 * conversion->sum_ms / all),
+      arena_printf(f->a->arena, "%.0f conversions took %s of %s of work, all ranks together.",
+                   conversion->count, duration_ms(conversion->sum_ms).text, duration_ms(all).text),
+      arena_text(f->a->arena, "Keep weights and activations in one type: a bfloat16 model instead "
+                              "of autocast per operator, cached casts, norms and losses that "
+                              "accept their input's type; let torch.compile fuse the rest."));
 }

@@ -248,10 +248,9 @@ static void add_place_finding(const struct routes *routes, const struct slow_pla
       f, severity_of(f, extra), saving_of_link(f, place->row, place->others_ms / place->ms, extra),
       arena_printf(f->a->arena, "Transfers %s take %.1f times as long as elsewhere", where,
                    place->ms / place->others_ms),
-      arena_printf(f->a->arena,
-                   "%s of %s: %.3g ms %s, at most %.3g ms elsewhere; compared %u to %u %s.",
-                   place->row->op, byte_size(place->row->bytes).text, place->ms, where,
-                   place->others_ms, place->slow, place->fast,
+      arena_printf(f->a->arena, "%s of %s: %s %s, at most %s elsewhere; compared %u to %u %s.",
+                   place->row->op, byte_size(place->row->bytes).text, duration_ms(place->ms).text,
+                   where, duration_ms(place->others_ms).text, place->slow, place->fast,
                    place->row->from == INDEX_NONE ? "communicators" : "pairs of ranks"),
       arena_printf(f->a->arena,
                    "Check the links %s: NIC and its speed, cable, switch port, PCIe width, NVLink "
@@ -291,19 +290,19 @@ static void check_link(struct findings *f, u32 index, double *values, u32 *ranks
       extra < WORTH_MENTIONING * f->step_ms)
     return;
   u32 n_ranks = link_ranks(f, c, ranks);
-  finding_add(
-      f, severity_of(f, extra), saving_of_link(f, c, others / c->transfer_ms, extra),
-      arena_printf(f->a->arena, "Transfers on %s take %.1f times as long as elsewhere", c->comm,
-                   c->transfer_ms / others),
-      arena_printf(f->a->arena,
-                   "%s of %.3g MB: %.3g ms on %s, median %.3g ms on %u others alike, once all "
-                   "had arrived; %.0f times.",
-                   c->op, c->bytes / 1e6, c->transfer_ms, c->comm, others, n, c->count),
-      arena_printf(f->a->arena,
-                   "Check the links between the ranks of %s: NIC, cable, PCIe width, "
-                   "NVLink state, and whether traffic takes the path you expect.",
-                   c->comm),
-      ranks, n_ranks);
+  finding_add(f, severity_of(f, extra), saving_of_link(f, c, others / c->transfer_ms, extra),
+              arena_printf(f->a->arena, "Transfers on %s take %.1f times as long as elsewhere",
+                           c->comm, c->transfer_ms / others),
+              arena_printf(f->a->arena,
+                           "%s of %.3g MB: %s on %s, median %s on %u others alike, once all had "
+                           "arrived; %.0f times.",
+                           c->op, c->bytes / 1e6, duration_ms(c->transfer_ms).text, c->comm,
+                           duration_ms(others).text, n, c->count),
+              arena_printf(f->a->arena,
+                           "Check the links between the ranks of %s: NIC, cable, PCIe width, "
+                           "NVLink state, and whether traffic takes the path you expect.",
+                           c->comm),
+              ranks, n_ranks);
 }
 
 /* Whether transfers alike came before in the list. */

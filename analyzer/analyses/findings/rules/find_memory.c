@@ -207,14 +207,14 @@ void rule_memory_churn(struct findings *f) {
   if (!most && !refetched)
     return;
   u32 rank = 0, n_ranks = reported_rank(memory, &rank);
-  char again[400] = "", device[256] = "";
+  char again[448] = "", device[256] = "";
   if (most)
     snprintf(again, sizeof(again),
              "%.0f of %.0f allocations are of %s from %.150s (%.40s), %s in total, each freed "
-             "after %.3g ms on average. ",
+             "after %s on average. ",
              most->count, memory->churn_allocations, memory_size(most->size_bytes).text,
              or_unknown(most->source), or_unknown(most->category), memory_size(most->bytes).text,
-             most->lifetime_ms);
+             duration_ms(most->lifetime_ms).text);
   if (refetched)
     snprintf(device, sizeof(device),
              "While recording, memory of the device was allocated %.0f times (%s) and freed %.0f "

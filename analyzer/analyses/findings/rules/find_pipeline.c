@@ -6,6 +6,7 @@
 
 #include "analyses/findings/findings.h"
 #include "analyses/lines/lines.h"
+#include "base/quantity.h"
 
 /* The stage that computes longest, if it is out of line with the mean; NULL if none is. */
 static const struct pipeline_stage *slowest_stage(const struct results *r, double *ratio) {
@@ -56,11 +57,12 @@ static void add_slow_stage(struct findings *f, const struct pipeline_stage *stag
                            double saving_s) {
   struct arena *arena = f->a->arena;
   const struct sampled_line *line = line_of_stage(f->r, stage);
-  char *where = line ? arena_printf(arena,
-                                    " Its ranks spend %.3g ms a step at %s (%s), the others %.3g "
-                                    "ms, in samples.",
-                                    line->ms, line->place, line->function, line->peers_ms)
-                     : arena_text(arena, "");
+  char *where =
+      line
+          ? arena_printf(arena, " Its ranks spend %s a step at %s (%s), the others %s, in samples.",
+                         duration_ms(line->ms).text, line->place, line->function,
+                         duration_ms(line->peers_ms).text)
+          : arena_text(arena, "");
   char *bubble =
       isnan(f->r->pipeline_bubble)
           ? arena_text(arena, "")
@@ -71,9 +73,10 @@ static void add_slow_stage(struct findings *f, const struct pipeline_stage *stag
       arena_printf(arena, "Stage %u of the pipeline is slow: the others wait for it%s%s",
                    stage->stage, line ? ", at " : "", line ? line->place : ""),
       arena_printf(arena,
-                   "If stage %u did its work as fast as the other stages, a step of %.3g ms would "
-                   "take %.3g ms less (replay of the steps).%s%s",
-                   stage->stage, f->step_ms, saving_s / f->steps * 1e3, where, bubble),
+                   "If stage %u did its work as fast as the other stages, a step of %s would take "
+                   "%s less (replay of the steps).%s%s",
+                   stage->stage, duration_ms(f->step_ms).text,
+                   duration_ms(saving_s / f->steps * 1e3).text, where, bubble),
       line ? arena_printf(arena,
                           "Look at %s first; if that is the stage's layers, move layers from stage "
                           "%u to the others (the embedding and the loss also count).",
@@ -107,12 +110,13 @@ void rule_pipeline_bubble(struct findings *f) {
       f, severity_of(f, r->pipeline_excess_ms), run_seconds(f, r->pipeline_excess_ms),
       arena_printf(arena, "The pipeline's bubble is %.0f %%; %.0f %% cannot be avoided",
                    100 * r->pipeline_bubble, 100 * r->pipeline_inherent),
-      arena_printf(arena,
-                   "%.0f stages and %.0f micro-batches a step leave each stage idle %.0f %% of the "
-                   "time while the pipeline fills and drains. It is idle %.0f %%: %.3g ms more in "
-                   "a step of %.3g ms.%s",
-                   r->pipeline_stages, r->pipeline_micro_batches, 100 * r->pipeline_inherent,
-                   100 * r->pipeline_bubble, r->pipeline_excess_ms, f->step_ms, cause),
+      arena_printf(
+          arena,
+          "%.0f stages and %.0f micro-batches a step leave each stage idle %.0f %% of the time "
+          "while the pipeline fills and drains. It is idle %.0f %%: %s more in a step of %s.%s",
+          r->pipeline_stages, r->pipeline_micro_batches, 100 * r->pipeline_inherent,
+          100 * r->pipeline_bubble, duration_ms(r->pipeline_excess_ms).text,
+          duration_ms(f->step_ms).text, cause),
       heavy
           ? arena_printf(
                 arena,

@@ -8,6 +8,7 @@
 #include "analyses/findings/findings.h"
 #include "analyses/lines/lines.h"
 #include "analyses/queries.h"
+#include "base/quantity.h"
 #include "base/statistics.h"
 #include "kernels/kernels.h"
 
@@ -60,10 +61,10 @@ void rule_dataloader_bound(struct findings *f) {
                    100 * worst_ms / f->step_ms, of_each_step(f), line ? ", at " : "",
                    line ? line->place : ""),
       arena_printf(f->a->arena,
-                   "Rank %u spends %.3g ms of a %.3g ms step in the data phase while nothing else "
-                   "runs; mean over ranks %.3g ms; %u of %u ranks above %.0f %%.%s",
-                   r->ranks[worst].rank, worst_ms, f->step_ms, mean, stalled, n,
-                   100 * WORTH_MENTIONING, at),
+                   "Rank %u spends %s of a %s step in the data phase while nothing else runs; mean "
+                   "over ranks %s; %u of %u ranks above %.0f %%.%s",
+                   r->ranks[worst].rank, duration_ms(worst_ms).text, duration_ms(f->step_ms).text,
+                   duration_ms(mean).text, stalled, n, 100 * WORTH_MENTIONING, at),
       arena_text(f->a->arena,
                  "Prepare batches ahead: more DataLoader workers (num_workers), prefetch_factor, "
                  "persistent_workers, pin_memory; move decoding out of the training process; keep "
@@ -130,11 +131,10 @@ void rule_outside_phases(struct findings *f) {
       f, severity_of(f, gain), saving,
       arena_printf(arena, "%.0f %% of %s is outside %s and optimizer%s%s", 100 * gain / f->step_ms,
                    of_each_step(f), phases, line ? ", mostly at " : "", line ? line->place : ""),
-      arena_printf(
-          arena,
-          "The program is in no phase of training for %.3g ms of a %.3g ms step, or longer, "
-          "on most ranks.%s%s",
-          ms, f->step_ms, forward, where),
+      arena_printf(arena,
+                   "The program is in no phase of training for %s of a %s step, or longer, on most "
+                   "ranks.%s%s",
+                   duration_ms(ms).text, duration_ms(f->step_ms).text, forward, where),
       line ? arena_printf(arena,
                           "Look at %s first. Do that work less often, or prepare it ahead in "
                           "another thread or process.",
@@ -170,9 +170,10 @@ void rule_backward_heavy(struct findings *f) {
       arena_printf(f->a->arena, "Backward takes %.1f times as long as forward",
                    own / r->forward_ms),
       arena_printf(f->a->arena,
-                   "Backward %.3g ms without exposed communication, forward %.3g ms, step %.3g ms. "
-                   "Twice forward is usual, three times with recomputed activations.",
-                   own, r->forward_ms, f->step_ms),
+                   "Backward %s without exposed communication, forward %s, step %s. Twice forward "
+                   "is usual, three times with recomputed activations.",
+                   duration_ms(own).text, duration_ms(r->forward_ms).text,
+                   duration_ms(f->step_ms).text),
       arena_text(
           f->a->arena,
           "Profile the operators of one backward: custom autograd functions, anomaly "
@@ -205,8 +206,8 @@ void rule_optimizer_heavy(struct findings *f) {
   finding_add(
       f, severity_of(f, 0), saving,
       arena_printf(f->a->arena, "The optimizer takes %.0f %% of the work", 100 * share),
-      arena_printf(f->a->arena, "%.1f %% %s: %.3g ms a step. Its saving here is half of that.",
-                   100 * share, of, ms),
+      arena_printf(f->a->arena, "%.1f %% %s: %s a step. Its saving here is half of that.",
+                   100 * share, of, duration_ms(ms).text),
       arena_text(f->a->arena,
                  "Use a fused optimizer (fused=True, or foreach), shard its states over ranks, or "
                  "accumulate gradients over more micro-batches so that it runs less often."),
