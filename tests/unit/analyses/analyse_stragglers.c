@@ -375,7 +375,7 @@ static void fewer_looks_are_said(void **state) {
   assert_non_null(looks);
   assert_true(fabs(looks->share - 0.875) < 1e-9);
   assert_non_null(strstr(looks->note, "CPU time"));
-  assert_non_null(strstr(looks->note, "rank 1 it was down to one each 40 ms"));
+  assert_non_null(strstr(looks->note, "rank 1 it was down to one each 40.0 ms"));
   end(r, c);
 }
 
@@ -410,7 +410,7 @@ static void second_line_is_told(void **state) {
   struct results *r = cluster_analyse(c, NULL);
   const struct finding *straggler = finding_of(r, "DIST.STRAGGLER");
   assert_non_null(strstr(straggler->title, "train.py:20"));
-  assert_non_null(strstr(straggler->evidence, " Another 50 ms are at "));
+  assert_non_null(strstr(straggler->evidence, " Another 50.0 ms are at "));
   assert_non_null(strstr(straggler->evidence, "train.py:40 (check)"));
   end(r, c);
 }

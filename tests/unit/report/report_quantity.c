@@ -45,6 +45,8 @@ static void durations_keep_three_digits(void **state) {
   for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
     assert_string_equal(duration_s(cases[i].seconds).text, cases[i].text);
   assert_string_equal(duration_ms(313.2).text, "313 ms");
+  assert_string_equal(compared_ms(313.24).text, "313.2 ms");
+  assert_string_equal(compared_ms(1943.6).text, "1.944 s");
 }
 
 static void memory_has_the_units_of_devices(void **state) {
