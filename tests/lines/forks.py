@@ -152,6 +152,15 @@ def run(more_threads, **more):
 
 
 def main():
+    """In the Python that has the version of PyTorch of TSCOPE_TORCH, else in this one."""
+    if "TSCOPE_TORCH" in os.environ:
+        from training import SKIPPED, python_with_torch
+        python = python_with_torch()
+        if not python:
+            print("skipped: PyTorch", os.environ["TSCOPE_TORCH"], "is not here; scripts/setup installs it")
+            return SKIPPED
+        del os.environ["TSCOPE_TORCH"]
+        os.execv(python, [python] + sys.argv)
     for more_threads in (0, 1):
         without = run(more_threads)
         with tempfile.TemporaryDirectory(prefix="tscope-forks-") as folder:
@@ -168,7 +177,8 @@ def main():
     if importlib.util.find_spec("torch") is None:
         print("fork_loader: skipped, because this Python has no PyTorch")
     print(sys.version.split()[0], "same output in", len(WAYS), "ways")
+    return 0
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())
