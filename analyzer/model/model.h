@@ -49,10 +49,10 @@ struct rank_scheduling {
   double quota;           /* cores that its control groups allow; NAN: no limit is known */
 };
 
-/* Of the running totals at this time: threads were runnable and did not run. */
+/* Running totals at this time. */
 struct rank_look {
   i64 time;
-  u64 wait_ns, training_wait_ns; /* as in struct rank_scheduling */
+  u64 cpu_ns, wait_ns, training_wait_ns; /* as in struct rank_scheduling */
 };
 
 struct rank_stall;

@@ -19,6 +19,7 @@
 #include "analyses/lines/line_sums.h"
 #include "analyses/lines/lines.h"
 #include "analyses/queries.h"
+#include "analyses/ranks/core_times.h"
 #include "analyses/thresholds.h"
 #include "base/checked_memory.h"
 #include "base/statistics.h"
@@ -51,6 +52,8 @@ struct best_parts {
   struct difference of[PART_KINDS];
   const struct sampled_part *next; /* the line with the next largest difference */
   struct difference of_next;
+  bool
+      lacks_cores; /* of a straggler: enough of the time that it is late, beyond its peers' waits */
 };
 
 struct comparison {
@@ -148,13 +151,14 @@ static bool explains(const struct rank_result *rank, const struct difference *d)
   return d->more_ms >= REASON_SHARE * rank->late_a_step_ms;
 }
 
-/* What a thread does not do by its own will. */
-static bool tells_why(u32 activity) {
-  return activity == TSCOPE_ACTIVITY_NO_CORE || activity == TSCOPE_ACTIVITY_LOCK ||
-         activity == TSCOPE_ACTIVITY_GIL || activity == TSCOPE_ACTIVITY_DISK ||
-         activity == TSCOPE_ACTIVITY_NETWORK || activity == TSCOPE_ACTIVITY_PIPE ||
-         activity == TSCOPE_ACTIVITY_PROCESS || activity == TSCOPE_ACTIVITY_PAGES ||
-         activity == TSCOPE_ACTIVITY_COLLECTING;
+/* What a thread does not do by its own will. A rank that has more to do also waits longer for a
+ * core: that is no reason where its peers wait as long for each second of CPU time. */
+static bool tells_why(const struct best_parts *best, u32 activity) {
+  return (activity == TSCOPE_ACTIVITY_NO_CORE && best->lacks_cores) ||
+         activity == TSCOPE_ACTIVITY_LOCK || activity == TSCOPE_ACTIVITY_GIL ||
+         activity == TSCOPE_ACTIVITY_DISK || activity == TSCOPE_ACTIVITY_NETWORK ||
+         activity == TSCOPE_ACTIVITY_PIPE || activity == TSCOPE_ACTIVITY_PROCESS ||
+         activity == TSCOPE_ACTIVITY_PAGES || activity == TSCOPE_ACTIVITY_COLLECTING;
 }
 
 static void keep_next(struct best_parts *best, const struct sampled_part *part,
@@ -182,7 +186,8 @@ static void keep_if_best(struct comparison *c, const struct entry *e, const stru
   if (kind == OWN_FUNCTION &&
       (!rank->straggler || !explains(rank, d) || d->ms > part_of_all * best->own_ms))
     return;
-  if (kind == OWN_ACTIVITY && (!rank->straggler || !explains(rank, d) || !tells_why(e->part->line)))
+  if (kind == OWN_ACTIVITY &&
+      (!rank->straggler || !explains(rank, d) || !tells_why(best, e->part->line)))
     return;
   if (known && kind == OWN_LINE)
     keep_next(best, best->part[kind], known);
@@ -385,6 +390,39 @@ static void compare_ranks(struct comparison *c) {
   }
 }
 
+/* Times on cores of a rank in the steps in which the straggler is late; how many steps. */
+static u32 add_core_times(const struct comparison *c, u32 rank, u32 straggler,
+                          struct core_times *to) {
+  const struct analysis *a = c->a;
+  u32 n = a->model->n_ranks, steps = 0;
+  for (u32 s = 0; s < a->n_steps; s++) {
+    u32 first = s;
+    while (s < a->n_steps && is_compared(c, straggler, slice_of_step(a, a->first_step + s)))
+      s++;
+    if (first == s)
+      continue;
+    size_t from = (size_t)(a->first_step + first) * n + rank,
+           to_step = (size_t)(a->first_step + s - 1) * n + rank;
+    struct interval when = {a->begin[from], a->end[to_step]};
+    if (when.start != NS_UNKNOWN && when.end != NS_UNKNOWN &&
+        core_times_add(to, &a->model->ranks[rank], when))
+      steps += s - first;
+  }
+  return steps;
+}
+
+/* Whether a lack of cores explains why a straggler is late; true where its times are not known. */
+static bool lacks_cores(const struct comparison *c, u32 straggler) {
+  const struct analysis *a = c->a;
+  struct core_times own = {0}, peers = {0};
+  u32 steps = a->whole_run ? 0 : add_core_times(c, straggler, straggler, &own);
+  for (u32 r = 0; r < a->model->n_ranks && steps; r++)
+    if (r != straggler && is_peer(c, r))
+      add_core_times(c, r, straggler, &peers);
+  double lack_ms = steps ? core_times_lack_s(own, peers) * 1e3 / steps : NAN;
+  return !(lack_ms < REASON_SHARE * a->results->ranks[straggler].late_a_step_ms);
+}
+
 /* What comparisons of a rank need to know of it. */
 static void look_at_rank(struct comparison *c, u32 rank) {
   const struct rank_parts *parts = parts_of(c, rank);
@@ -401,6 +439,7 @@ static void look_at_rank(struct comparison *c, u32 rank) {
     c->steps[s] += parts->n && is_peer(c, rank) ? parts->steps[s] : 0;
   }
   best->own_ms = ns / steps / 1e6;
+  best->lacks_cores = c->a->results->ranks[rank].straggler && lacks_cores(c, rank);
 }
 
 void slow_parts_summarise(struct analysis *a) {

@@ -415,6 +415,49 @@ static void second_line_is_told(void **state) {
   end(r, c);
 }
 
+/* All that any rank does is at one line, without a core in each look. Of each second of CPU time
+ * rank 2's threads waited `own`, its peers' one second. */
+static void compute_without_cores(struct cluster *c, double own) {
+  const struct steps *steps = &c->model.steps;
+  u32 n = c->model.n_ranks;
+  sample_lines(c, 0, 0, 0);
+  for (u32 r = 0; r < n; r++) {
+    const struct call_sites *sites = c->timelines[r].call_sites;
+    for (u32 i = 0; i < sites->n_samples; i++) {
+      sites->samples[i].stack = 0;
+      sites->samples[i].activity = TSCOPE_ACTIVITY_NO_CORE;
+    }
+    i64 begin = steps->begin[r], end = steps->end[(steps->n - 1) * n + r];
+    u64 compute_ns = (u64)(steps->n * (r == 2 ? 420 : 300)) * MS;
+    double waits = r == 2 ? own : 1;
+    struct rank_look *looks = arena_array(&c->arena, 2, sizeof(*looks));
+    looks[0] = (struct rank_look){.time = begin};
+    looks[1] = (struct rank_look){.time = end,
+                                  .cpu_ns = (u64)((double)compute_ns / (1 + waits)),
+                                  .wait_ns = (u64)((double)compute_ns * waits / (1 + waits))};
+    c->model.ranks[r].looks = looks;
+    c->model.ranks[r].n_looks = 2;
+  }
+}
+
+/* A rank that has more to do also waits longer for a core. Only one that waits longer than its
+ * peers for each second of CPU time lacks cores. */
+static void more_work_is_no_lack_of_cores(void **state) {
+  (void)state;
+  for (u32 lacks = 0; lacks <= 1; lacks++) {
+    struct cluster_options o = healthy_cpu();
+    o.slow[2] = 0.4;
+    struct cluster *c = cluster_new(&o);
+    compute_without_cores(c, lacks ? 1.8 : 1);
+    struct results *r = cluster_analyse(c, NULL);
+    const struct rank_result *rank = &r->ranks[2];
+    assert_true(rank->straggler);
+    assert_int_equal(rank->reason == STRAGGLER_NO_CORE, lacks);
+    assert_true(lacks || strstr(rank->late_at, "train.py:10"));
+    end(r, c);
+  }
+}
+
 static void no_line_of_healthy_ranks(void **state) {
   (void)state;
   struct cluster_options o = healthy_cpu();
@@ -581,6 +624,7 @@ int main(void) {
                                      cmocka_unit_test(fewer_looks_are_said),
                                      cmocka_unit_test(line_is_named),
                                      cmocka_unit_test(second_line_is_told),
+                                     cmocka_unit_test(more_work_is_no_lack_of_cores),
                                      cmocka_unit_test(no_line_of_healthy_ranks),
                                      cmocka_unit_test(several_are_named),
                                      cmocka_unit_test(too_little_to_matter),

@@ -10,6 +10,7 @@
 
 #include "analyses/analyses.h"
 #include "analyses/findings/findings.h"
+#include "analyses/ranks/core_times.h"
 #include "base/quantity.h"
 
 /* Ranks of one host that may run on the same cores, or that share the limit of one control
@@ -245,7 +246,8 @@ static bool is_of_gpu(const struct analysis *a, const struct finding *finding) {
   return of_compute && finding->n_ranks;
 }
 
-/* A rank that is late throughout the run: only what it waited more than its peers explains that. */
+/* A rank that is late throughout the run: only what it waited more than its peers, beyond what its
+ * own work explains, explains that. */
 static bool is_always_late(const struct analysis *a, const struct finding *finding) {
   bool always = finding->id == FINDING_DIST_STRAGGLER;
   for (u32 r = 0; r < a->model->n_ranks; r++)
@@ -274,53 +276,42 @@ static struct interval analysed_steps(const struct analysis *a, u32 r) {
                       : (struct interval){0, 0};
 }
 
-static double total_s(const struct rank_look *look, bool training) {
-  return (double)(training ? look->training_wait_ns : look->wait_ns) / 1e9;
+/* Of a rank in the analysed steps; without looks at that, in the whole run. */
+static struct core_times times_in_steps(const struct analysis *a, u32 r) {
+  const struct rank_scheduling *whole = &a->model->ranks[r].scheduling;
+  struct core_times times = {0};
+  if (core_times_add(&times, &a->model->ranks[r], analysed_steps(a, r)))
+    return times;
+  return (struct core_times){
+      .cpu_s = whole->cpu_s, .wait_s = whole->wait_s, .training_wait_s = whole->training_wait_s};
 }
 
-/* A running total; between two looks in proportion. */
-static double waited_until(const struct rank *rank, i64 time, bool training) {
-  const struct rank_look *looks = rank->looks;
-  u32 next = 0;
-  while (next < rank->n_looks && looks[next].time < time)
-    next++;
-  if (next == 0 || next == rank->n_looks)
-    return total_s(&looks[next ? next - 1 : 0], training);
-  double from = total_s(&looks[next - 1], training), to = total_s(&looks[next], training);
-  double begin = (double)looks[next - 1].time, end = (double)looks[next].time;
-  return from + (to - from) * ((double)time - begin) / (end - begin);
-}
-
-/* How long threads of a rank waited for a core in the analysed steps; without looks at that, in the
- * whole run. Findings about the host's own time are about threads that train. Others may be about
- * any thread: those of CUDA, NCCL and gloo make no call that is recorded, and others wait for what
- * they do. */
-static double waited_s(const struct analysis *a, u32 r, enum finding_id id) {
-  const struct rank *rank = &a->model->ranks[r];
+/* Findings about the host's own time are about threads that train. Others may be about any thread:
+ * those of CUDA, NCCL and gloo make no call that is recorded, and others wait for what they do. */
+static double waited_s(struct core_times times, enum finding_id id) {
   bool of_host = id == FINDING_TIMING_DATALOADER_BOUND || id == FINDING_TIMING_OUTSIDE_PHASES;
-  struct interval steps = analysed_steps(a, r);
-  if (rank->n_looks < 2 || steps.start >= steps.end)
-    return of_host ? rank->scheduling.training_wait_s : rank->scheduling.wait_s;
-  return waited_until(rank, steps.end, of_host) - waited_until(rank, steps.start, of_host);
+  return of_host ? times.training_wait_s : times.wait_s;
 }
 
 static struct core_loss lost_to_others(const struct analysis *a, const struct finding *finding,
                                        const struct sharing *groups, u32 n) {
-  struct core_loss lost = {0};
+  struct core_times named = {0}, peers = {0};
   u32 n_named = 0, n_peers = 0;
   for (u32 r = 0; r < a->model->n_ranks; r++) {
-    const struct rank *rank = &a->model->ranks[r];
-    bool named = finding->n_ranks == 0 || is_named(finding, rank->rank);
-    double waited = others_took_cores(a->model, groups, n, r) ? waited_s(a, r, finding->id) : 0;
-    *(named ? &lost.named_s : &lost.peers_s) += waited;
-    *(named ? &n_named : &n_peers) += 1;
+    bool is_of_finding = finding->n_ranks == 0 || is_named(finding, a->model->ranks[r].rank);
+    struct core_times times = times_in_steps(a, r), *to = is_of_finding ? &named : &peers;
+    bool short_of_cores = others_took_cores(a->model, groups, n, r);
+    to->cpu_s += isnan(times.cpu_s) ? 0 : times.cpu_s;
+    to->wait_s += short_of_cores ? waited_s(times, finding->id) : 0;
+    *(is_of_finding ? &n_named : &n_peers) += 1;
   }
-  lost.named_s /= n_named ? n_named : 1;
-  lost.peers_s /= n_peers ? n_peers : 1;
+  struct core_loss lost = {.named_s = named.wait_s / (n_named ? n_named : 1),
+                           .peers_s = peers.wait_s / (n_peers ? n_peers : 1)};
+  double lack_s = core_times_lack_s(named, peers) / (n_named ? n_named : 1);
   if (is_of_gpu(a, finding))
     lost.explains_s = 0;
   else if (n_peers && is_always_late(a, finding))
-    lost.explains_s = fmax(lost.named_s - lost.peers_s, CORES_UNEVEN * lost.named_s);
+    lost.explains_s = fmax(lack_s, CORES_UNEVEN * lost.named_s);
   else
     lost.explains_s = lost.named_s;
   return lost;

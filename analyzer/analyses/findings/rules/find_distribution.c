@@ -41,6 +41,21 @@ static char *unseen_action(struct findings *f, const struct rank_result *rank, c
       rank->rank, host);
 }
 
+static char *slow_compute_action(struct findings *f, const struct rank_result *rank,
+                                 const char *host, const struct sampled_line *line) {
+  u32 index = (u32)(rank - f->r->ranks);
+  if (f->a->ranks[index].on_gpu)
+    return arena_printf(f->a->arena,
+                        "Compare clocks, temperature and other processes on %s with its peers; if "
+                        "they are alike, rank %u has more work than its peers.",
+                        host, rank->rank);
+  return arena_printf(f->a->arena,
+                      "Compare what rank %u is given to compute%s%s with its peers: samples, their "
+                      "lengths, experts, layers. If that is equal, compare clocks and other "
+                      "processes on %s.",
+                      rank->rank, line ? " at " : "", line ? line->place : "", host);
+}
+
 static char *straggler_action(struct findings *f, const struct rank_result *rank) {
   const char *host = rank->host ? rank->host : "its host";
   const struct sampled_line *line = straggler_line(rank);
@@ -62,10 +77,7 @@ static char *straggler_action(struct findings *f, const struct rank_result *rank
         "each rank to cores of its own.",
         rank->rank, host);
   if (rank->reason == STRAGGLER_SLOW_COMPUTE)
-    return arena_printf(f->a->arena,
-                        "Compare clocks, temperature and other processes on %s with its peers; if "
-                        "they are alike, rank %u has more work than its peers.",
-                        host, rank->rank);
+    return slow_compute_action(f, rank, host, line);
   if (rank->reason == STRAGGLER_LATE_LAUNCH)
     return arena_printf(f->a->arena,
                         "The device of rank %u idles while its peers' do not: look for a busy or "

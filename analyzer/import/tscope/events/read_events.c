@@ -218,6 +218,7 @@ static void read_look(struct rank_events *events, const struct tscope_scheduling
   if (look->wait_ns == UINT64_MAX || look->training_wait_ns == UINT64_MAX)
     return;
   VECTOR_PUSH(&events->looks, (struct rank_look){.time = (i64)look->at_ns,
+                                                 .cpu_ns = look->cpu_ns,
                                                  .wait_ns = look->wait_ns,
                                                  .training_wait_ns = look->training_wait_ns});
 }
