@@ -83,7 +83,7 @@ static void add_moment(struct sampled_thread *thread, const struct thread_moment
 
 static void count(const struct thread_moment *moment) {
   sampling.samples += moment->stack != 0;
-  sampling.unreadable += moment->stack == 0;
+  sampling.unreadable += moment->unread;
 }
 
 static bool is_idle(u16 tag) {

@@ -240,6 +240,7 @@ bool sampled_thread_look(struct sampled_thread *thread, struct thread_moment *mo
                thread_activity_read(&thread->activity, now_ns, thread->watched.gil_lock,
                                     GIL_LOCK_BYTES, &what);
   *moment = (struct thread_moment){.stack = alive ? stack_of(thread, &at) : 0};
+  moment->unread = !moment->stack && !at.no_frames;
   if (!alive || (!thread->is_native && !thread->watched.state))
     return false;
   bool holds = at.gil_holder && at.gil_holder == thread->watched.state;

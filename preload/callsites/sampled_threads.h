@@ -36,8 +36,9 @@ struct sampled_thread {
 
 /* What a thread did at a moment. */
 struct thread_moment {
-  u64 stack; /* 0: could not be read */
-  u16 tag;   /* of a LINE_SAMPLE */
+  u64 stack;   /* 0: none */
+  bool unread; /* there is one, but it could not be read */
+  u16 tag;     /* of a LINE_SAMPLE */
   u64 gil_holder;
 };
 

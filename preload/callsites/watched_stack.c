@@ -408,7 +408,8 @@ bool watched_stack_read(struct watched_stack *watched, struct memory_gather *gat
     bool found = is_as_before(watched, &first_path)
                      ? put_frames(watched, &first_path, first_path.n, walk)
                      : compare(watched, gather, walk);
-    if (found || !first_path.n)
+    moment->no_frames = !first_path.n;
+    if (found || moment->no_frames)
       return found;
   }
   return false;

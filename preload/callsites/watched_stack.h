@@ -40,6 +40,7 @@ struct watched_stack {
 struct watched_moment {
   u64 gil_holder; /* address of a PyThreadState; 0: nobody has it, or not known */
   bool collecting;
+  bool no_frames; /* the thread runs no Python: it has not begun to, or it has ended that */
 };
 
 /* Begins to watch a thread. `runtime` is the address of _PyRuntime in its process. False if its

@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
 """What the module libtscope hands to other programs, read as they read it: Parquet by DuckDB and pandas, a run of W&B and
-of MLflow (offline), and the fixture for pytest: python_exports.py BUILD-FOLDER SOURCE."""
+of MLflow (offline), and the fixture for pytest: python_exports.py BUILD-FOLDER SOURCE [CLASS]. Ends with 77 if all
+tests were skipped."""
 import importlib.util
 import os
 import subprocess
@@ -23,10 +24,10 @@ import libtscope  # noqa: E402
 
 def needs(*names):
     missing = [name for name in names if not importlib.util.find_spec(name)]
-    return unittest.skipIf(missing, f"no {' and no '.join(missing)} in this Python: pip install them, or scripts/setup test")
+    return unittest.skipIf(missing, f"no {' and no '.join(missing)} in this Python: scripts/setup test, or long, installs them")
 
 
-class Exports(unittest.TestCase):
+class WithTwoRuns(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
         cls.holder = tempfile.TemporaryDirectory(prefix="tscope-exports-")
@@ -42,6 +43,8 @@ class Exports(unittest.TestCase):
     def path(self, name):
         return os.path.join(self.folder, name)
 
+
+class Exports(WithTwoRuns):
     @needs("pyarrow", "duckdb", "pandas")
     def test_parquet_of_two_runs_is_what_sqlite_has(self):
         import duckdb
@@ -63,6 +66,28 @@ class Exports(unittest.TestCase):
             self.assertEqual(list(frame[["rank", "step", "begin_ns", "end_ns"]].itertuples(index=False, name=None)), expected)
             tables.close()
 
+    @needs("pytest")
+    def test_pytest_profiles_a_test_and_judges_it(self):
+        project = self.path("project")
+        os.mkdir(project)
+        with open(os.path.join(project, "conftest.py"), "w", encoding="utf-8") as file:
+            file.write('pytest_plugins = ["libtscope.pytest_plugin"]\n')
+        with open(os.path.join(project, "test_speed.py"), "w", encoding="utf-8") as file:
+            file.write(f"COMMAND = [{TRAIN!r}, '--ranks', '2', '--steps', '30', '--slow-rank', '1', '--slow-factor', '3']\n"
+                       "def test_good(tscope):\n"
+                       "    assert tscope.run(COMMAND)['steps']['count'] == 30\n"
+                       "    tscope.check('fail-on critical:MEMORY', 'expect steps.count >= 30')\n"
+                       "def test_bad(tscope):\n"
+                       "    tscope.run(COMMAND)\n"
+                       "    tscope.check('fail-on warning:DIST.STRAGGLER')\n")
+        env = {**os.environ, "LD_LIBRARY_PATH": os.path.join(BUILD, "tests", "standins", "lib")}
+        done = subprocess.run([sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", project], env=env,
+                              capture_output=True, text=True, timeout=120)
+        self.assertIn("1 failed, 1 passed", done.stdout, done.stdout + done.stderr)
+        self.assertRegex(done.stdout, "gate: FAILED  .*DIST.STRAGGLER: Rank 1")
+
+
+class Trackers(WithTwoRuns):
     @needs("wandb")
     def test_a_run_of_wandb_gets_summary_and_page(self):
         import wandb
@@ -88,26 +113,7 @@ class Exports(unittest.TestCase):
         pages = [name for _, _, names in os.walk(self.path("mlruns")) for name in names if name == "tscope.html"]
         self.assertEqual(len(pages), 1)
 
-    @needs("pytest")
-    def test_pytest_profiles_a_test_and_judges_it(self):
-        project = self.path("project")
-        os.mkdir(project)
-        with open(os.path.join(project, "conftest.py"), "w", encoding="utf-8") as file:
-            file.write('pytest_plugins = ["libtscope.pytest_plugin"]\n')
-        with open(os.path.join(project, "test_speed.py"), "w", encoding="utf-8") as file:
-            file.write(f"COMMAND = [{TRAIN!r}, '--ranks', '2', '--steps', '30', '--slow-rank', '1', '--slow-factor', '3']\n"
-                       "def test_good(tscope):\n"
-                       "    assert tscope.run(COMMAND)['steps']['count'] == 30\n"
-                       "    tscope.check('fail-on critical:MEMORY', 'expect steps.count >= 30')\n"
-                       "def test_bad(tscope):\n"
-                       "    tscope.run(COMMAND)\n"
-                       "    tscope.check('fail-on warning:DIST.STRAGGLER')\n")
-        env = {**os.environ, "LD_LIBRARY_PATH": os.path.join(BUILD, "tests", "standins", "lib")}
-        done = subprocess.run([sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", project], env=env,
-                              capture_output=True, text=True, timeout=120)
-        self.assertIn("1 failed, 1 passed", done.stdout, done.stdout + done.stderr)
-        self.assertRegex(done.stdout, "gate: FAILED  .*DIST.STRAGGLER: Rank 1")
-
 
 if __name__ == "__main__":
-    unittest.main(argv=sys.argv[:1], verbosity=2)
+    ran = unittest.main(argv=sys.argv[:1] + sys.argv[3:], verbosity=2, exit=False).result
+    sys.exit(1 if not ran.wasSuccessful() else 77 if len(ran.skipped) == ran.testsRun else 0)

@@ -26,10 +26,11 @@ static bool unjudged(const struct results *results) {
   return results->convergence.verdict == LOSS_TREND_UNKNOWN;
 }
 
-static struct quantity value(double number) {
+static struct quantity value_of(const struct convergence_series *row, double number) {
   struct quantity text;
   if (isnan(number))
-    snprintf(text.text, sizeof(text.text), "%s", quantity_unknown);
+    snprintf(text.text, sizeof(text.text), "%s",
+             row->not_finite > 0 ? "not a number" : quantity_unknown);
   else
     snprintf(text.text, sizeof(text.text), "%.4g", number);
   return text;
@@ -37,12 +38,12 @@ static struct quantity value(double number) {
 
 static void put_series(struct pen *pen, const struct convergence_series *row) {
   section_label(pen, scalar_role_words[row->role]);
-  pen_item_format(pen, STYLE_BOLD, VALUE_INDENT, "%s to %s", value(row->first).text,
-                  value(row->last).text);
+  pen_item_format(pen, STYLE_BOLD, VALUE_INDENT, "%s to %s", value_of(row, row->first).text,
+                  value_of(row, row->last).text);
   pen_item_format(pen, STYLE_PLAIN, VALUE_INDENT, "%s over steps %.0f to %.0f",
                   plural(row->values, "value").text, row->first_step, row->last_step);
   if (row->role == SCALAR_ROLE_LOSS)
-    pen_item_format(pen, STYLE_PLAIN, VALUE_INDENT, "best %s", value(row->best).text);
+    pen_item_format(pen, STYLE_PLAIN, VALUE_INDENT, "best %s", value_of(row, row->best).text);
   if (row->not_finite > 0)
     pen_item_format(pen, STYLE_CRITICAL, VALUE_INDENT, "%.0f not finite, first at step %.0f",
                     row->not_finite, row->first_not_finite);

@@ -54,7 +54,7 @@ static void put_mismatches(struct pen *pen, const struct collective_check *check
     if (!view->top && i && strcmp(m->group_name, check->mismatches[i - 1].group_name) == 0)
       continue;
     char line[1000];
-    snprintf(line, sizeof(line), "%s %.0f of %s: %s, %s", m->op, m->seq, m->group,
+    snprintf(line, sizeof(line), "%s %.0f of %s: %s (%s)", m->op, m->seq, m->group,
              match_state_words[m->state], m->detail);
     section_label(pen, shown++ ? "" : "disagree");
     pen_words(pen, STYLE_PLAIN, VALUE_INDENT + 2, line);
@@ -99,10 +99,10 @@ static void put_hang_section(struct pen *pen, const struct results *results,
   put_mismatches(pen, check, view);
   if (check->n_suspects == 0) {
     section_label(pen, "verdict");
-    pen_words(pen, STYLE_PLAIN, VALUE_INDENT,
-              check->cannot_tell ? "cannot tell: " : "no rank differs from the others.");
+    char line[1000] = "no rank differs from the others.";
     if (check->cannot_tell)
-      pen_words(pen, STYLE_PLAIN, VALUE_INDENT, check->cannot_tell);
+      snprintf(line, sizeof(line), "cannot tell: %s", check->cannot_tell);
+    pen_words(pen, STYLE_PLAIN, VALUE_INDENT, line);
     return;
   }
   section_label(pen, "look at");

@@ -1,0 +1,94 @@
+# SPDX-License-Identifier: MIT
+"""What sampling could not see is said, and only that.
+
+PYTHON unseen.py LIBTSCOPE CUDART TSCOPE-REPORT    with each Python of this machine, see each_python.py
+
+More threads train than are sampled: the report says so. A process that takes long to end, after its last line of
+Python, has no lines meanwhile, and nothing that could not be read.
+"""
+import ctypes
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import threading
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path.insert(0, os.path.join(HERE, "..", "torch"))
+import read_trace  # pylint: disable=wrong-import-position
+
+MOST = 8  # threads that are sampled at once
+ENDS_FOR_S = 2
+
+
+def is_said():
+    return any("more threads train" in why for trace in read_trace.read_all(os.environ["TSCOPE_DIR"])
+               for why in trace.info("FEATURE"))
+
+
+def train(calls, number, stop):
+    while not stop.wait(0.01):
+        calls.cudaDeviceSynchronize()
+        if number == 0:
+            calls.tscope_step(ctypes.c_uint64(0))
+
+
+def threads_train(cudart, count):
+    loaded = ctypes.CDLL(cudart, mode=ctypes.RTLD_GLOBAL)
+    calls, stop = ctypes.CDLL(None), threading.Event()  # the preload's functions come first
+    threads = [threading.Thread(target=train, args=(calls, number, stop)) for number in range(count)]
+    for thread in threads:
+        thread.start()
+    rounds = 0
+    while rounds < (200 if count > MOST else 15) and not is_said():
+        threads[0].join(0.1)
+        rounds += 1
+    stop.set()
+    for thread in threads:
+        thread.join()
+    return loaded
+
+
+def ends_slowly():
+    calls = ctypes.CDLL(None)
+    for number in range(20):
+        calls.tscope_step(ctypes.c_uint64(number))
+    calls.on_exit(calls.sleep, None)  # is given the exit status
+    sys.exit(ENDS_FOR_S)
+
+
+def notes_of(library, reporter, *what):
+    with tempfile.TemporaryDirectory(prefix="tscope-unseen-") as folder:
+        environment = dict(os.environ, LD_PRELOAD=library, TSCOPE_DIR=folder)
+        done = subprocess.run([sys.executable, __file__, "--program", *what], env=environment)
+        assert done.returncode == (ENDS_FOR_S if what[0] == "ends" else 0), done
+        report = subprocess.run([reporter, "--format", "json", folder], stdout=subprocess.PIPE, check=True).stdout
+    return json.loads(report)["quality"]["notes"]
+
+
+def main():
+    library, cudart, reporter = sys.argv[1:4]
+    many = notes_of(library, reporter, "threads", cudart, str(MOST + 2))
+    few = notes_of(library, reporter, "threads", cudart, str(MOST - 2))
+    ended = notes_of(library, reporter, "ends")
+    said = "lines of threads are missing on 1 of 1 ranks: more threads train at once than are sampled, eight"
+    wrong = []
+    if said not in many:
+        wrong.append(("ten threads", many))
+    if any("lines of threads" in note for note in few):
+        wrong.append(("six threads", few))
+    if any("could not be read" in note for note in ended):
+        wrong.append(("a slow end", ended))
+    for line in wrong:
+        print("WRONG", *line)
+    print(sys.version.split()[0], "WRONG" if wrong else "as expected")
+    return 1 if wrong else 0
+
+
+if __name__ == "__main__":
+    if sys.argv[1] != "--program":
+        sys.exit(main())
+    if sys.argv[2] == "ends":
+        ends_slowly()
+    threads_train(sys.argv[3], int(sys.argv[4]))
