@@ -71,10 +71,24 @@ static bool affects_results(const struct diff_fact *fact) {
   return false;
 }
 
+/* Where two texts too long to be shown begin to differ: at the beginning of that word. */
+static size_t differ_from(const char *before, const char *after) {
+  size_t word = 0;
+  for (size_t i = 0; before[i] && before[i] == after[i]; i++)
+    if (before[i] == ' ')
+      word = i + 1;
+  return word;
+}
+
 static char *fact_text(struct arena *arena, const struct diff_fact *fact) {
-  return arena_printf(arena, "%s (%.60s, now %.60s)", fact->name ? fact->name : fact->what,
-                      fact->before ? fact->before : "not set",
-                      fact->after ? fact->after : "not set");
+  const char *before = fact->before ? fact->before : "not set",
+             *after = fact->after ? fact->after : "not set";
+  const int shown = 60;
+  bool whole = strlen(before) <= (size_t)shown && strlen(after) <= (size_t)shown;
+  size_t from = whole ? 0 : differ_from(before, after);
+  const char *cut = from ? "... " : "";
+  return arena_printf(arena, "%s (%s%.*s, now %s%.*s)", fact->name ? fact->name : fact->what, cut,
+                      shown, before + from, cut, shown, after + from);
 }
 
 /* " Different in how the runs were made: git_commit (a, now b) and 2 more." If the finding is about

@@ -7,9 +7,10 @@ linear layers of 16 x 16; `small`, 20 layers with steps of about 0.5 ms; `medium
 
 JOB prints the time per step in microseconds, the training thread's CPU time and the wall time, each the best of 60
 blocks. --pairs runs `small` and `medium` in turn without and with the library, and prints the median of the ratios
-of the pairs. With STEPS, JOB runs that number of steps under callgrind, which counts only those:
+of the pairs. With STEPS, JOB runs that number of steps under callgrind, which counts only those. Before them it runs
+as many steps as it takes until stacks have used what they may use beyond their share when a process starts:
 
-    valgrind --tool=callgrind --instr-atstart=no --separate-threads=yes python3 torch_steps.py tiny 40
+    valgrind --tool=callgrind --instr-atstart=no --separate-threads=yes python3 torch_steps.py tiny 100
 """
 import os
 import statistics
@@ -20,6 +21,7 @@ import time
 
 # layers, width, rows of a batch, steps of a block
 JOBS = {"tiny": (30, 16, 4, 20), "small": (20, 16, 4, 20), "medium": (20, 192, 64, 4)}
+WARM_UP, WARM_UP_TO_COUNT = 30, 300  # steps
 
 
 def job(name):
@@ -44,7 +46,7 @@ def switch_callgrind(state):
 
 def run_job(name, steps):
     step = job(name)
-    for _ in range(30):
+    for _ in range(WARM_UP_TO_COUNT if steps else WARM_UP):
         step()
     if steps:
         switch_callgrind("on")

@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
 """Runs of a directory: what `tscope list` says of them, while they run and after, what `tscope prune` removes, and what
-`tscope run` says where it cannot write: keep_house.py BUILD-FOLDER."""
+`tscope run` says where it cannot write, or cannot any more: keep_house.py BUILD-FOLDER."""
+import ctypes
 import json
 import os
 import re
@@ -131,6 +132,50 @@ class House(unittest.TestCase):
             os.chmod(self.folder, 0o500)
             done = tscope("run", "--dir", self.folder, "--", "true")
             self.assertIn("cannot be written to", done.stderr)
+
+    def small_disk(self, megabytes):
+        """A file system of that size in a mount namespace of this process."""
+        libc = ctypes.CDLL(None, use_errno=True)
+        new_mounts, recursive_private = 0x20000, 0x4000 | 1 << 18
+        if os.geteuid() or libc.unshare(new_mounts):
+            self.skipTest("mounting a small file system needs root")
+        libc.mount(None, b"/", None, recursive_private, None)
+        place = os.path.join(self.folder, "small")
+        os.mkdir(place)
+        if libc.mount(b"tmpfs", place.encode(), b"tmpfs", 0, f"size={megabytes}m,mode=700".encode()):
+            self.skipTest("mounting was refused: " + os.strerror(ctypes.get_errno()))
+        self.addCleanup(libc.umount2, place.encode(), 2)
+        return place
+
+    def train_on(self, place, before, *options):
+        """What the job and `tscope run` say of a job of two ranks whose first command is `before`."""
+        command = f"{before}; exec {TRAIN} --ranks 2 --steps 20 {' '.join(options)}"
+        done = tscope("run", "--dir", os.path.join(place, "traces"), "--", "sh", "-c", command)
+        self.assertEqual((done.returncode, done.stdout), (0, "loss 3\n"))
+        return done.stderr.splitlines()
+
+    def test_a_disk_that_is_full_is_said_before_and_after(self):
+        place = self.small_disk(2)
+        fill = f"head -c 4M /dev/zero >{place}/filler 2>/dev/null"
+        subprocess.run(["sh", "-c", fill], check=False)
+        lines = self.train_on(place, ":")
+        self.assertRegex(lines[0], f"the disk of {place} is full: 0.0 MB are free, so the command runs without tscope")
+        self.assertRegex(lines[-1], f"tscope was off: the disk of {place}.* is full")
+
+    def test_a_disk_that_fills_during_the_job_is_said_after_it(self):
+        place = self.small_disk(64)
+        fill = f"head -c 80M /dev/zero >{place}/filler 2>/dev/null"
+        lines = self.train_on(place, fill)
+        self.assertNotRegex(lines[0], "so the command runs without tscope")
+        self.assertRegex(lines[-1], f"tscope was off: the disk of {place}.* is full")
+
+    def test_a_disk_with_room_for_a_part_of_the_traces_has_that_part_and_the_report_says_so(self):
+        place = self.small_disk(8)
+        lines = self.train_on(place, ":", "--steps", "4000", "--forward-ms", "0.1", "--backward-ms", "0.1",
+                              "--optimizer-ms", "0.1")
+        self.assertIn("2 ranks recorded", lines[-1])
+        done = tscope("report", "--format", "json", os.path.join(place, "traces"))
+        self.assertGreater(json.loads(done.stdout)["quality"]["lost"], 0)
 
 
 if __name__ == "__main__":

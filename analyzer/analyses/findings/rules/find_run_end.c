@@ -45,6 +45,19 @@ static const char *action_for(const struct run_end *end) {
          "and the scheduler's events for that moment.";
 }
 
+/* Why the first of them ended, if its own words say more than the kind of cause. */
+static const char *why_ended(struct arena *arena, const struct run_end *end) {
+  enum { MOST = 100 }; /* characters */
+  bool own_words =
+      end->cause == END_SIGNAL || end->cause == END_EXIT_STATUS || end->cause == END_EXCEPTION;
+  for (u32 i = 0; own_words && i < end->n_ranks; i++) {
+    const char *why = end->ranks[i].why;
+    if (end->ranks[i].rank == end->culprits[0] && why)
+      return arena_printf(arena, "%.*s%s", MOST, why, strlen(why) > MOST ? "..." : "");
+  }
+  return end_cause_words[end->cause];
+}
+
 void rule_run_ended_early(struct findings *f) {
   const struct run_end *end = &f->r->run_end;
   struct arena *arena = f->a->arena;
@@ -57,6 +70,6 @@ void rule_run_ended_early(struct findings *f) {
   finding_add(f, SEVERITY_CRITICAL, (double)NAN,
               arena_printf(arena, "Rank%s %s %s%s", end->n_culprits > 1 ? "s" : "", who,
                            silent ? "fell silent before all others" : "ended the run: ",
-                           silent ? "" : end_cause_words[end->cause]),
+                           silent ? "" : why_ended(arena, end)),
               evidence, arena_text(arena, action_for(end)), end->culprits, end->n_culprits);
 }

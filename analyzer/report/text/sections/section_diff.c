@@ -48,9 +48,8 @@ static void put_detectable(struct pen *pen, const struct diff_result *diff) {
                     DIFF_LEAST_RUNS);
   else
     pen_item_format(pen, STYLE_PLAIN, VALUE_INDENT,
-                    "changes of %.*f %% and more, with %.0f and %.0f runs of this noise",
-                    diff->step_detectable < 0.1, 100 * diff->step_detectable, diff->runs_before,
-                    diff->runs_after);
+                    "changes of %s and more, with %.0f and %.0f runs of this noise",
+                    percent(diff->step_detectable).text, diff->runs_before, diff->runs_after);
 }
 
 static void steps_body(struct pen *pen, const struct results *results,
