@@ -65,6 +65,23 @@ static void another_learning_rate_is_a_difference(void **state) {
   pair_free(&pair);
 }
 
+static void set_commands_that_differ_late(struct pair *pair) {
+  pair->before->model.ranks[0].info[TSCOPE_INFO_COMMAND] =
+      "python -u pretrain.py --config configs/of-a-model/with-a-long-name.yaml --lr 1 --seed 7";
+  pair->after->model.ranks[0].info[TSCOPE_INFO_COMMAND] =
+      "python -u pretrain.py --config configs/of-a-model/with-a-long-name.yaml --lr 12 --seed 7";
+}
+
+static void long_commands_are_shown_from_where_they_differ(void **state) {
+  (void)state;
+  struct cluster_options after = healthy_gpu();
+  after.forward *= 2;
+  struct pair pair = compare_with(healthy_gpu(), after, set_commands_that_differ_late);
+  assert_non_null(strstr(found(&pair, "DIFF.SLOWER")->evidence,
+                         "command (... 1 --seed 7, now ... 12 --seed 7)"));
+  pair_free(&pair);
+}
+
 static void vary_within_a_side(struct sides *all) {
   static const char *const environments[2][RUNS] = {
       {"NCCL_ALGO=Ring\nA_HOST=1", "NCCL_ALGO=Ring\nA_HOST=2", "NCCL_ALGO=Ring\nA_HOST=3"},
@@ -84,8 +101,9 @@ static void only_differences_between_sides(void **state) {
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(how_runs_were_made),
-                                     cmocka_unit_test(another_learning_rate_is_a_difference),
-                                     cmocka_unit_test(only_differences_between_sides)};
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(how_runs_were_made), cmocka_unit_test(another_learning_rate_is_a_difference),
+      cmocka_unit_test(long_commands_are_shown_from_where_they_differ),
+      cmocka_unit_test(only_differences_between_sides)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
