@@ -32,6 +32,7 @@ SCENARIOS = {
     "two-culprits": {"ending": "exception", "culprits": [1, 3], "cause": "exception", "says": "ValueError"},
     "launchers-timeout": {"ending": "sleep", "patience_s": 5, "cause": "held up", "says": "rank 1"},
     "left-out": {"cause": "calls differ", "says": "left out all_reduce of 4 bytes"},
+    "left-out-of-calls-alike": {"cause": "calls differ", "says": "left out all_reduce of 4 bytes (call number 25,"},
     "too-many": {"cause": "calls differ", "says": "one too many, all_reduce of 4 bytes"},
     "other-words": {"cause": "exception", "says": "ValueError: sample 1234 has no label"},
     "kill-in-a-line": {"cause": "signal", "says": "in spin"},

@@ -108,22 +108,33 @@ static i32 count_by_step(const struct analysis *a, const struct member *member,
   return last;
 }
 
-/* If all calls are alike, the step decides: one in which the shorter list has fewer, although it
- * went on to a later step. Without room to count, nothing is said. */
-static bool find_step_difference(const struct analysis *a, const struct member *longer,
-                                 const struct member *shorter, u32 *at) {
+/* If all calls are alike, the step decides: the first from which on one list always had more calls
+ * by then than the other, which went on to a later step. */
+static bool find_step_difference(const struct analysis *a, const struct member *more,
+                                 const struct member *fewer, u32 *at) {
   u32 n_steps = a->model->steps.n;
-  struct step_calls *more = memory_zeroed(size_sum(size_product(2, n_steps), 1), sizeof(*more)),
-                    *fewer = more + n_steps;
-  count_by_step(a, longer, more);
-  i32 last = count_by_step(a, shorter, fewer), step = 0;
-  while (step < last && more[step].n <= fewer[step].n)
-    step++;
-  bool found = step < last;
-  if (found)
-    *at = more[step].first + more[step].n - 1;
-  free(more);
-  return found;
+  struct step_calls *of_more =
+                        memory_zeroed(size_sum(size_product(2, n_steps), 1), sizeof(*of_more)),
+                    *of_fewer = of_more + n_steps;
+  count_by_step(a, more, of_more);
+  i32 last = count_by_step(a, fewer, of_fewer), first = -1;
+  i64 ahead = 0;
+  for (i32 step = 0; step < last; step++) {
+    ahead += (i64)of_more[step].n - of_fewer[step].n;
+    first = ahead <= 0 ? -1 : first < 0 ? step : first;
+  }
+  if (first >= 0)
+    *at = of_more[first].first + of_more[first].n - 1;
+  free(of_more);
+  return first >= 0;
+}
+
+/* Whether a list goes on like another one that leaves out its call `at`, up to `end`. */
+static bool is_without(const struct member *list, const struct member *other, u32 at, u32 end) {
+  for (u32 i = at; i < end; i++)
+    if (!same_call(&list->calls[i], &other->calls[i + 1]))
+      return false;
+  return true;
 }
 
 /* Steps that a rank had finished by then. */
@@ -161,9 +172,14 @@ static bool find_difference(const struct analysis *a, const struct member *odd,
   if (odd->n != most->n && (find_insertion(longer, shorter, &difference->at) ||
                             find_step_difference(a, longer, shorter, &difference->at)))
     return true;
-  difference->at = count_equal_calls(odd, most);
-  if (difference->at >= shorter->n)
+  u32 equal = count_equal_calls(odd, most), at;
+  difference->at = equal;
+  if (equal >= shorter->n)
     return false;
+  if (find_step_difference(a, most, odd, &at) && at < equal && is_without(odd, most, at, equal)) {
+    *difference = (struct difference){most, at, true};
+    return true;
+  }
   difference->left_out = !is_repeated(a, odd, difference->at);
   difference->of = difference->left_out ? most : odd;
   return true;

@@ -2,6 +2,7 @@
 """One rank of a job that trains with DDP over gloo until something happens to some ranks in one step:
 ending_rank.py ENDING RANK[,RANK] STEP STEPS"""
 import ctypes
+import datetime
 import json
 import os
 import signal
@@ -58,9 +59,12 @@ def main():
     ending, ranks, step_of_it, steps = sys.argv[1], sys.argv[2].split(","), int(sys.argv[3]), int(sys.argv[4])
     torch.manual_seed(1)
     torch.set_num_threads(1)
-    dist.init_process_group("gloo")
+    alike = ending == "left-out-of-calls-alike"
+    dist.init_process_group("gloo", timeout=datetime.timedelta(seconds=20) if alike else None)
     named = str(dist.get_rank()) in ranks
-    model = DistributedDataParallel(torch.nn.Linear(32, 16))
+    model = torch.nn.Linear(32, 16)
+    if not alike:
+        model = DistributedDataParallel(model)
     optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
     for step in range(steps):
         its_turn = named and step == step_of_it
@@ -77,10 +81,12 @@ def main():
             loss.backward()
         optimizer.step()
         total = loss.detach().clone()
-        if not (its_turn and ending == "left-out"):
+        if not (its_turn and ending in ("left-out", "left-out-of-calls-alike")):
             dist.all_reduce(total)
         if its_turn and ending == "too-many":
             dist.all_reduce(total)
+    if alike:
+        dist.barrier()  # the first call that differs
     dist.destroy_process_group()
 
 
