@@ -21,9 +21,10 @@ const char *const cupti_sonames[] = {"libcupti.so.13", "libcupti.so.12", NULL};
 static const char *const folders[] = {"", "../../cuda_cupti/lib/", "../extras/CUPTI/lib64/",
                                       "../../../extras/CUPTI/lib64/"};
 
-static void *already_loaded(void) {
+static void *already_loaded(int *major) {
   for (size_t i = 0; cupti_sonames[i]; i++) {
     void *library = dlopen(cupti_sonames[i], RTLD_NOW | RTLD_NOLOAD);
+    *major = (int)strtol(strrchr(cupti_sonames[i], '.') + 1, NULL, 10);
     if (library)
       return library;
   }
@@ -45,17 +46,16 @@ static bool find_runtime(char path[PATH_MAX], int *major) {
 }
 
 /* Looked for once, on a thread that may have little stack. */
-static void *load_next_to_runtime(void) {
+static void *load_next_to_runtime(int *major) {
   static char runtime[PATH_MAX], path[PATH_MAX + 64];
-  int major;
-  if (!find_runtime(runtime, &major))
+  if (!find_runtime(runtime, major))
     return NULL;
   char *slash = strrchr(runtime, '/');
   if (!slash)
     return NULL;
   slash[1] = '\0';
   for (size_t i = 0; i < sizeof(folders) / sizeof(*folders); i++) {
-    snprintf(path, sizeof(path), "%s%slibcupti.so.%d", runtime, folders[i], major);
+    snprintf(path, sizeof(path), "%s%slibcupti.so.%d", runtime, folders[i], *major);
     tscope_objects_enter();
     void *library = dlopen(path, RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
     tscope_objects_leave();
@@ -65,31 +65,45 @@ static void *load_next_to_runtime(void) {
   return NULL;
 }
 
-/* CUPTI gets at the GPU through a table of the driver. CUPTI 13.2 calls itself without end, and so
- * ends the job, where there is no driver, or a substitute without that table: no call may reach it.
- * Otherwise CUPTI would load the driver, if the job's runtime has not. */
-static bool driver_knows_cupti(void) {
+/* The CUDA that the driver is for, as 13020; 0 without a driver that has an interface for CUPTI. */
+static int driver_version(void) {
   tscope_objects_enter();
   void *driver = dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
   tscope_objects_leave();
-  bool knows = driver && tscope_dlsym(driver, "cuGetExportTable");
+  int (*get_version)(int *) = driver ? tscope_dlsym(driver, "cuDriverGetVersion") : NULL;
+  bool has_tables = driver && tscope_dlsym(driver, "cuGetExportTable");
+  int version = 0;
   dlerror();
-  return knows;
+  return has_tables && get_version && get_version(&version) == 0 ? version : 0;
+}
+
+/* CUPTI gets at the GPU through tables of the driver. A driver has those of all CUDA before its own;
+ * of an older minor version, CUDA promises that it serves. Where a table is missing, CUPTI 13.2
+ * calls itself without end, even for its own version, and so ends the job: no call may reach it. */
+static bool driver_fits(int cupti_major, char *why, size_t why_bytes) {
+  int version = driver_version();
+  if (version / 1000 >= cupti_major)
+    return true;
+  if (version > 0)
+    snprintf(why, why_bytes, "the driver is for CUDA %d.%d, and CUPTI for CUDA %d", version / 1000,
+             version % 1000 / 10, cupti_major);
+  else
+    snprintf(why, why_bytes, "there is no driver, or none with an interface for CUPTI");
+  return false;
 }
 
 bool cupti_find(struct cupti *cupti, char *why, size_t why_bytes) {
-  void *library = already_loaded();
+  int major;
+  void *library = already_loaded(&major);
   if (!library)
-    library = load_next_to_runtime();
+    library = load_next_to_runtime(&major);
   dlerror(); /* what was not there is no news to the job */
   if (!library) {
     snprintf(why, why_bytes, "CUPTI is neither loaded nor beside the CUDA runtime");
     return false;
   }
-  if (!driver_knows_cupti()) {
-    snprintf(why, why_bytes, "there is no driver, or none with an interface for CUPTI");
+  if (!driver_fits(major, why, why_bytes))
     return false;
-  }
 #define X(name_, needed, params)                                                                   \
   cupti->name_ = (int(*) params)tscope_dlsym(library, #name_);                                     \
   if (!cupti->name_ && (needed)) {                                                                 \
