@@ -8,7 +8,7 @@
 
 #include "kernels/kernel_text.h"
 
-/* A kind of kernel that says its shape. */
+/* A kind of kernel of FlashAttention 2, which says its shape. */
 static const struct {
   const char *kernel;  /* ends its name */
   const char *traits;  /* template whose arguments are: head size, rows, columns of a block */
@@ -60,11 +60,48 @@ static double by_name(const char *name, const u32 grid[3]) {
   return NAN;
 }
 
-double kernel_attention_flops(const char *name, const u32 grid[3]) {
-  if (!name || !strstr(name, "flash_"))
+/* The next number after `*at`; 0 if there is none. */
+static double next_number(const char **at) {
+  *at += strcspn(*at, "0123456789");
+  char *end;
+  double number = (double)strtoul(*at, &end, 10);
+  *at = end;
+  return number;
+}
+
+/* Tiles of queries, keys and head size are the second tuple of its mainloop. After the architecture
+ * it says: causal, then what makes the grid say less (local, soft cap, sequences of several
+ * lengths). */
+static double backward_of_3(const char *name, const u32 grid[3], u32 heads) {
+  const char *at = strstr(name, "CollectiveMainloopBwd"), *flags = at;
+  for (int tuple = 0; at && tuple < 2; tuple++)
+    at = (at = strstr(at, "tuple<")) ? at + strlen("tuple<") : NULL;
+  flags = at ? strstr(at, "arch::Sm") : NULL;
+  flags = flags ? strchr(flags, ',') : NULL;
+  if (!flags)
+    return NAN;
+  next_number(&at);
+  double keys = next_number(&at), head_size = next_number(&at);
+  bool causal = strncmp(flags, ", true", 6) == 0;
+  if (strncmp(flags + (causal ? 6 : 7), ", false, false, false", 21) != 0)
+    return NAN;
+  bool in_one_row = strstr(name, "LPTScheduler");
+  double all_heads = in_one_row ? heads : (double)grid[1] * grid[2];
+  double sequence = keys * (in_one_row ? grid[0] / all_heads : grid[0]);
+  double flops = 2 * 5 * sequence * sequence * head_size * all_heads;
+  return flops > 0 && flops < 1e18 ? (causal ? flops / 2 : flops) : NAN;
+}
+
+u32 kernel_attention_heads(const char *name, const u32 grid[3]) {
+  return name && strstr(name, "FlashAttnBwdPreprocess") ? grid[1] * grid[2] : 0;
+}
+
+double kernel_attention_flops(const char *name, const u32 grid[3], u32 heads) {
+  bool third = name && strstr(name, "FlashAttnBwd") && !strstr(name, "FlashAttnBwdP");
+  if (!third && (!name || !strstr(name, "flash_")))
     return NAN;
   char *demangled = kernel_demangle(name);
-  double flops = by_name(demangled, grid);
+  double flops = third ? backward_of_3(demangled, grid, heads) : by_name(demangled, grid);
   free(demangled);
   return flops;
 }

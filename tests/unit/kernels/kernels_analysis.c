@@ -387,12 +387,12 @@ static void attention_is_estimated_by_its_grid(void **state) {
       "false, false, cutlass::bfloat16_t, pytorch_flash::Flash_kernel_traits<128, 128, 64, 4, "
       "cutlass::bfloat16_t> >, false, false, false, false, true, true, false, false>"
       "(pytorch_flash::Flash_fwd_params)",
-      grid);
+      grid, 0);
   assert_true(fabs(got - all) < 1);
   got = kernel_attention_flops(
       "void flash::flash_fwd_kernel<flash::Flash_fwd_kernel_traits<128, 128, 64, 4, false, false, "
       "cutlass::half_t>, false, true, false, false, true, true, false, false>(flash::Params)",
-      grid);
+      grid, 0);
   assert_true(fabs(got - all / 2) < 1);
   const u32 backward_grid[3] = {32, 4, 32}; /* blocks of 64 keys */
   got = kernel_attention_flops(
@@ -400,13 +400,48 @@ static void attention_is_estimated_by_its_grid(void **state) {
       "Flash_bwd_kernel_traits<128, 128, 64, 8, 4, 2, 2, false, false, cutlass::bfloat16_t>, "
       "false, "
       "false, false, false, true, true, false>(pytorch_flash::Flash_bwd_params)",
-      backward_grid);
+      backward_grid, 0);
   assert_true(fabs(got - all * 5 / 2) < 1);
-  assert_true(
-      isnan(kernel_attention_flops("flash_fwd_splitkv_kernel<Flash_fwd_kernel_traits<64>>", grid)));
-  assert_true(isnan(kernel_attention_flops("flash_fwd_kernel", grid)));
-  assert_true(isnan(kernel_attention_flops("ampere_sgemm_128x64_nn", grid)));
-  assert_true(isnan(kernel_attention_flops(NULL, grid)));
+  assert_true(isnan(
+      kernel_attention_flops("flash_fwd_splitkv_kernel<Flash_fwd_kernel_traits<64>>", grid, 0)));
+  assert_true(isnan(kernel_attention_flops("flash_fwd_kernel", grid, 0)));
+  assert_true(isnan(kernel_attention_flops("ampere_sgemm_128x64_nn", grid, 0)));
+  assert_true(isnan(kernel_attention_flops(NULL, grid, 0)));
+}
+
+/* FlashAttention 3 with tiles of 64 queries and 128 keys, head size 96, batch 4, 32 heads, and 2048
+ * keys. The first name is one that a compiler printed (Dao-AILab/flash-attention issue 1162). */
+static void backward_attention_of_hopper_is_estimated(void **state) {
+  (void)state;
+  const u32 grid[3] = {16, 32, 4}, row[3] = {16 * 32 * 4, 1, 1}, prepares[3] = {32, 32, 4};
+  const double all = 5 * 2.0 * 2048 * 2048 * 96 * 4 * 32;
+  double got = kernel_attention_flops(
+      "_ZN7cutlass13device_kernelIN5flash12FlashAttnBwdINS1_"
+      "21CollectiveMainloopBwdILi2EN4cute5tuple"
+      "IJNS4_1CILi1EEES7_S7_EEENS5_IJNS6_ILi64EEENS6_ILi128EEENS6_ILi96EEEEEENS_10bfloat16_tEfNS_4a"
+      "rch4Sm90ELb1ELb0ELb0ELb0ELb0ELi1ELi2ELi1EEENS1_21CollectiveEpilogueBwdISC_SD_"
+      "Li256ELb0EEENS1_"
+      "22SingleTileSchedulerBwdEEEEEvNT_6ParamsE",
+      grid, 0);
+  assert_true(fabs(got - all / 2) < 1);
+#define NEWER(flags, scheduler)                                                                    \
+  "void cutlass::device_kernel<flash::enable_sm90_or_later<flash::FlashAttnBwdSm90<flash::"        \
+  "CollectiveMainloopBwdSm90<2, 2, 2, cute::tuple<cute::C<1>, cute::C<1>, cute::C<1> >, "          \
+  "cute::tuple<cute::C<64>, cute::C<128>, cute::C<96> >, 96, cutlass::bfloat16_t, float, "         \
+  "cutlass::arch::Sm90, " flags ", false, true, false, false, 2, 1, 2, 1, false>, "                \
+  "flash::CollectiveEpilogueBwd<>, flash::" scheduler " > > >(Params)"
+  got = kernel_attention_flops(NEWER("false, false, false, false", "SingleTileScheduler<false>"),
+                               grid, 0);
+  assert_true(fabs(got - all) < 1);
+  const char *causal = NEWER("true, false, false, false", "SingleTileBwdLPTScheduler<false, 128>");
+  assert_true(isnan(kernel_attention_flops(causal, row, 0))); /* the launch before was not seen */
+  u32 heads =
+      kernel_attention_heads("flash::FlashAttnBwdPreprocess<cute::tuple<cute::C<64>>>", prepares);
+  got = kernel_attention_flops(causal, row, heads);
+  assert_true(fabs(got - all / 2) < 1);
+  assert_true(isnan(kernel_attention_flops(
+      NEWER("false, false, false, true", "SingleTileScheduler<true>"), grid, 0)));
+  assert_int_equal(kernel_attention_heads(causal, row), 0);
 }
 
 static void estimates_stay_apart_from_what_is_known(void **state) {
@@ -443,6 +478,7 @@ int main(void) {
       cmocka_unit_test(unseen_launches_are_reported),
       cmocka_unit_test(graphs_whose_content_was_not_seen_say_so),
       cmocka_unit_test(attention_is_estimated_by_its_grid),
+      cmocka_unit_test(backward_attention_of_hopper_is_estimated),
       cmocka_unit_test(estimates_stay_apart_from_what_is_known),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

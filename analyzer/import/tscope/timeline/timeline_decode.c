@@ -7,11 +7,19 @@
 #include "kernels/attention.h"
 #include "kernels/communication.h"
 
+/* What launches of a shape do. */
+struct shape_arithmetic {
+  double flops; /* 0: not looked at yet, NAN: not known */
+  u32 heads;    /* what `flops` is for */
+  u32 prepares; /* heads of the launch that follows; 0: it prepares none */
+};
+
 struct decoding {
   struct timeline_build *build;
   struct chunk_clock clock;
   u16 host_lane;
-  double *shape_flops; /* [n_shapes] of one launch; 0: not looked at yet, NAN: not known */
+  struct shape_arithmetic *arithmetic; /* [n_shapes] */
+  u32 heads;                           /* as kernel_attention_heads() said last; 0: not yet */
 };
 
 static i64 axis_ns(struct decoding *decoding, u64 units) {
@@ -315,15 +323,18 @@ static void add_launch(struct decoding *decoding, struct span *span, struct span
 /* Arithmetic that a kernel's grid shows, from now until the call returns. */
 static void estimate_arithmetic(struct decoding *decoding, u32 shape, const struct span *span) {
   const struct shape_definition *made = &decoding->build->definitions.shapes[shape];
-  double flops = decoding->shape_flops[shape];
-  if (flops == 0) {
+  struct shape_arithmetic *known = &decoding->arithmetic[shape];
+  if (known->flops == 0 || (!isnan(known->flops) && known->heads != decoding->heads)) {
     const char *name = definition_string(&decoding->build->definitions, made->kernel);
-    flops = decoding->shape_flops[shape] = kernel_attention_flops(name, made->grid);
+    *known = (struct shape_arithmetic){kernel_attention_flops(name, made->grid, decoding->heads),
+                                       decoding->heads, kernel_attention_heads(name, made->grid)};
   }
-  if (!(isnan(flops))) {
+  if (known->prepares)
+    decoding->heads = known->prepares;
+  if (!isnan(known->flops)) {
     VECTOR_PUSH(&decoding->build->arithmetic, (struct arithmetic){.start = span->start,
                                                                   .end = span->end,
-                                                                  .flops = (u64)flops,
+                                                                  .flops = (u64)known->flops,
                                                                   .what = INDEX_NONE,
                                                                   .lane = span->lane,
                                                                   .estimate = true});
@@ -562,7 +573,8 @@ int timeline_decode(struct timeline_build *build) {
     return result;
   result = definitions_read(&build->definitions, &file, &build->arena);
   if (result == 0) {
-    decoding.shape_flops = memory_zeroed(size_sum(build->definitions.n_shapes, 1), sizeof(double));
+    decoding.arithmetic =
+        memory_zeroed(size_sum(build->definitions.n_shapes, 1), sizeof(*decoding.arithmetic));
     decode_runs(build);
     decode_kernels(build);
     decode_calls(build);
@@ -578,7 +590,7 @@ int timeline_decode(struct timeline_build *build) {
     join_replays(build);
   if (result == 0)
     timeline_gemms_end(build);
-  free(decoding.shape_flops);
+  free(decoding.arithmetic);
   trace_file_close(&file);
   return result;
 }
