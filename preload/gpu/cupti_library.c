@@ -77,9 +77,10 @@ static int driver_version(void) {
   return has_tables && get_version && get_version(&version) == 0 ? version : 0;
 }
 
-/* CUPTI gets at the GPU through tables of the driver. A driver has those of all CUDA before its own;
- * of an older minor version, CUDA promises that it serves. Where a table is missing, CUPTI 13.2
- * calls itself without end, even for its own version, and so ends the job: no call may reach it. */
+/* CUPTI gets at the GPU through tables of the driver. A driver has those of all CUDA before its
+ * own; of an older minor version, CUDA promises that it serves. Where a table is missing,
+ * CUPTI 13.2 calls itself without end, even for its own version, and so ends the job: no call may
+ * reach it. */
 static bool driver_fits(int cupti_major, char *why, size_t why_bytes) {
   int version = driver_version();
   if (version / 1000 >= cupti_major)
