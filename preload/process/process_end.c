@@ -50,6 +50,7 @@ void tscope_end_count_oom_kills(void) {
 static struct {
   bool busy;
   bool in_traceback;
+  bool original;  /* it is the traceback of the exception that another one told of */
   bool own_place; /* `place` is in the user's own code */
   u32 n;
   char text[512];
@@ -90,12 +91,33 @@ static void read_frame(const char *text) {
            digits < 10 ? (int)digits : 9, number, bytes > 380 ? file + bytes - 380 : file);
 }
 
+/* PyTorch raises an exception of a data loader's worker or of a replica once more where it waits
+ * for it: "KeyError: Caught KeyError in DataLoader worker process 1.", then the original traceback.
+ * What that ends with is the exception; where it was caught is told behind it. */
+static void keep_exception(struct tscope_file_header *header, const char *text) {
+  static const char caught[] = ": Caught ";
+  char before[sizeof(header->exception)];
+  memcpy(before, header->exception, sizeof(before));
+  before[sizeof(before) - 1] = '\0';
+  const char *where = line.original ? strstr(before, caught) : NULL;
+  where = where ? strchr(where + strlen(caught), ' ') : NULL;
+  size_t n = where ? strcspn(where + 1, ".") : 0;
+  if (n)
+    snprintf(header->exception, sizeof(header->exception), "%.380s (%.*s)", text,
+             n < 100 ? (int)n : 100, where + 1);
+  else
+    snprintf(header->exception, sizeof(header->exception), "%s", text);
+  memcpy(header->exception_place, line.place, sizeof(header->exception_place));
+}
+
 /* Frames of a traceback are indented; the line after them is the exception. */
 static void finish_line(void) {
   line.text[line.n < sizeof(line.text) ? line.n : sizeof(line.text) - 1] = '\0';
   const char *text = skip_rank(line.text);
-  if (begins_with(text, "Traceback (most recent call last)")) {
+  bool original = begins_with(text, "Original Traceback (most recent call last)");
+  if (original || begins_with(text, "Traceback (most recent call last)")) {
     line.in_traceback = true;
+    line.original = original;
     line.own_place = false;
     line.place[0] = '\0';
   } else if (line.in_traceback && *text == ' ') {
@@ -104,8 +126,7 @@ static void finish_line(void) {
     struct tscope_file_header *header = tscope_trace.header;
     line.in_traceback = false;
     header->exception_ticks = 0;
-    snprintf(header->exception, sizeof(header->exception), "%s", text);
-    memcpy(header->exception_place, line.place, sizeof(header->exception_place));
+    keep_exception(header, text);
     __atomic_store_n(&header->exception_ticks, tscope_ticks(), __ATOMIC_RELEASE);
   }
   line.n = 0;

@@ -24,6 +24,8 @@ SCENARIOS = {
     # raised in a library while another exception was handled
     "in-a-library": {"cause": "exception", "says": "RuntimeError: shape '[3]' is invalid", "line": "the library's",
                      "function": "end"},
+    "in-a-worker": {"cause": "exception", "says": "ValueError: sample 0 has no label (in DataLoader worker process 0)",
+                    "line": "the worker's", "function": "__getitem__"},
     "exit": {"cause": "exit status", "says": "exit status 3"},
     "exit-at-once": {"cause": "exit status", "says": "_exit status 4"},
     "kill": {"cause": "signal", "says": "SIGKILL"},

@@ -14,6 +14,14 @@ import torch.distributed as dist
 from torch.nn.parallel import DistributedDataParallel
 
 
+class Broken(torch.utils.data.Dataset):
+    def __len__(self):
+        return 8
+
+    def __getitem__(self, index):
+        raise ValueError(f"sample {index} has no label")  # the worker's
+
+
 def spin(seconds):
     until = time.monotonic() + seconds
     while time.monotonic() < until:
@@ -36,6 +44,8 @@ def end(ending):
             json.loads("{")
         except ValueError as error:
             torch.zeros(2).view(3).add_(len(str(error)))  # the library's
+    if ending == "in-a-worker":
+        next(iter(torch.utils.data.DataLoader(Broken(), num_workers=1)))
     if ending == "exit":
         sys.exit(3)
     if ending == "exit-at-once":
