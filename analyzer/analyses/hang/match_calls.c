@@ -263,9 +263,12 @@ static bool add_progress_mismatch(const struct instance *i, enum match_state sta
     if (state_of(i, member) == which)
       ranks[found++] = index->members[member].rank;
   char *list = verdict_rank_list(index, ranks, found);
-  char *detail = arena_printf(index->arena, "%s: %s; %u of the others %s", list, finding, others,
-                              state == MATCH_STATE       ? "have finished it"
+  bool one = others == 1;
+  char *detail = arena_printf(index->arena, "%s: %s; %u %s %s", list, finding, others,
+                              one ? "other" : "others",
+                              state == MATCH_STATE ? one ? "has finished it" : "have finished it"
                               : state == MATCH_UNDECIDED ? "left no record of it"
+                              : one                      ? "is in it"
                                                          : "are in it");
   add_mismatch(i, state, ranks, found, 2 * found < first[1] - first[0], detail);
   return true;

@@ -213,7 +213,7 @@ panel({
           'waiting', c.pending_ranks > 0 ? plural(c.pending_ranks, 'rank') : null,
           isKnown(c.pending_s) ? 'the oldest for ' + seconds(c.pending_s) : null
         ],
-        ['of them victims', c.suspects.length ? count(c.victims) : null],
+        ['of them victims', c.victims > 0 ? count(c.victims) : null],
         ['what NCCL says', c.nccl],
         ['no record', c.unrecorded.length ? 'rank ' + rankList(c.unrecorded) : null]
       ]),

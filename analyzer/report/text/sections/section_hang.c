@@ -23,6 +23,16 @@ static bool unjudged(const struct results *results) {
   return results->check.cannot_tell != NULL;
 }
 
+/* A frame that is too long keeps its beginning and its end, which has the line. */
+static void put_frame(struct pen *pen, const char *text, size_t bytes) {
+  char frame[1024];
+  snprintf(frame, sizeof(frame), "%.*s", (int)bytes, text);
+  unsigned room = pen->width - (TEXT_INDENT + 4), columns = pen_measure(pen, frame);
+  pen_newline(pen);
+  pen_to(pen, TEXT_INDENT + 4);
+  pen_left_middle(pen, STYLE_DIM, frame, columns < room ? columns : room);
+}
+
 static void put_suspect(struct pen *pen, const struct check_suspect *suspect) {
   pen_newline(pen);
   pen_to(pen, TEXT_INDENT);
@@ -37,9 +47,7 @@ static void put_suspect(struct pen *pen, const struct check_suspect *suspect) {
     size_t n = 0;
     while (line[n] && line[n] != '\n')
       n++;
-    pen_newline(pen);
-    pen_to(pen, TEXT_INDENT + 4);
-    pen_format(pen, STYLE_DIM, "%.*s", (int)n, line);
+    put_frame(pen, line, n);
     line += n + (line[n] == '\n');
   }
 }
@@ -87,7 +95,7 @@ static void put_hang_section(struct pen *pen, const struct results *results,
     if (!isnan(check->pending_s))
       pen_item_format(pen, STYLE_PLAIN, VALUE_INDENT, "the oldest for %s",
                       duration_s(check->pending_s).text);
-    if (check->n_suspects)
+    if (check->n_suspects && check->victims > 0)
       pen_item_format(pen, STYLE_PLAIN, VALUE_INDENT, "%.0f of them victims", check->victims);
   }
   if (check->nccl) {

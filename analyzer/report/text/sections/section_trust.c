@@ -204,7 +204,9 @@ static void put_cost(struct pen *pen, const struct results *results) {
     pen_item(pen, STYLE_PLAIN, VALUE_INDENT, "unknown: the trace does not say");
   else
     pen_item_format(pen, results->overhead_fraction < COST_NOTABLE ? STYLE_PLAIN : STYLE_WARNING,
-                    VALUE_INDENT, "about %s of the run", percent(results->overhead_fraction).text);
+                    VALUE_INDENT,
+                    results->overhead_fraction < 0.0005 ? "%s of the run" : "about %s of the run",
+                    percent(results->overhead_fraction).text);
   if (!isnan(results->overhead_ns_per_event))
     pen_item_format(pen, STYLE_PLAIN, VALUE_INDENT, "%s to wake up, %s an event",
                     duration_ms(results->overhead_startup_ms).text,
