@@ -36,6 +36,16 @@ double arrival_own_time(const struct straggler_test *c, u32 index) {
   return arrival_time(c, index) - (double)c->a->time_in_other_comms[index];
 }
 
+double member_own_time(const struct straggler_test *c, const struct collective *collective,
+                       u32 rank, u32 hint) {
+  const struct arrival *arrivals = &c->a->model->arrivals[collective->first_arrival];
+  u32 k = hint;
+  if (k >= collective->n_arrivals || arrivals[k].rank != rank)
+    for (k = 0; k < collective->n_arrivals && arrivals[k].rank != rank; k++)
+      ;
+  return k < collective->n_arrivals ? arrival_own_time(c, collective->first_arrival + k) : NAN;
+}
+
 /* The largest error between two members of a communicator. */
 static double widest_error(const struct model *model, const struct comm *comm) {
   double most[2] = {0, 0}, reading = 0;
@@ -85,10 +95,10 @@ static u32 *order_by_comm(struct straggler_test *c) {
 
 static void measure_busy(struct straggler_test *c) {
   const struct model *model = c->a->model;
-  u32 *order = order_by_comm(c), comm = INDEX_NONE;
+  u32 comm = INDEX_NONE;
   i64 *left = arena_array(&c->scratch, size_sum(model->n_ranks, 1), sizeof(i64));
   for (u32 k = 0; k < model->n_collectives; k++) {
-    const struct collective *collective = &model->collectives[order[k]];
+    const struct collective *collective = &model->collectives[c->by_comm[k]];
     for (u32 r = 0; r < model->n_ranks && collective->comm != comm; r++)
       left[r] = NS_UNKNOWN;
     comm = collective->comm;
@@ -116,6 +126,7 @@ double arrival_error(const struct straggler_test *c, const struct collective *co
 void arrival_times_prepare(struct straggler_test *c) {
   c->by_clock = arena_array(&c->scratch, size_sum(c->a->model->n_comms, 1), sizeof(bool));
   c->busy_ns = arena_array(&c->scratch, size_sum(c->a->model->n_arrivals, 1), sizeof(double));
+  c->by_comm = order_by_comm(c);
   choose_clocks(c);
   measure_busy(c);
 }

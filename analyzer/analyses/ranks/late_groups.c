@@ -44,14 +44,10 @@ static double group_lateness(struct straggler_test *c, const struct collective *
   return one == INDEX_NONE && latest <= others ? 0 : latest - median_of(c->values, n);
 }
 
-static const struct collective *tested(const struct straggler_test *c, u32 i) {
-  return &c->a->model->collectives[c->tested[i].collective];
-}
-
 static double typical_of(struct straggler_test *c, u32 comm, u32 one) {
   u32 n = 0;
   for (u32 i = c->first[comm]; i < c->first[comm + 1]; i++)
-    c->lateness[n++] = group_lateness(c, tested(c, i), one);
+    c->lateness[n++] = group_lateness(c, tested_collective(c, i), one);
   return median_of(c->lateness, n);
 }
 
@@ -76,8 +72,8 @@ static struct verdict group_verdict(struct straggler_test *c, u32 comm, double e
   u32 n = 0;
   struct verdict v = {.tested = c->first[comm + 1] - c->first[comm]};
   for (u32 i = c->first[comm]; i < c->first[comm + 1]; i++) {
-    double late = group_lateness(c, tested(c, i), INDEX_NONE),
-           mean = mean_lateness(c, tested(c, i));
+    double late = group_lateness(c, tested_collective(c, i), INDEX_NONE),
+           mean = mean_lateness(c, tested_collective(c, i));
     v.times += late > error;
     sum += late > error ? late : 0;
     if (!isnan(mean))
@@ -93,7 +89,7 @@ static struct verdict group_verdict(struct straggler_test *c, u32 comm, double e
 /* Those of its members that are late themselves get the name. */
 static void name_late_members(struct straggler_test *c, u32 comm, double least, struct verdict v,
                               const char *together) {
-  const struct collective *roster = tested(c, c->first[comm]);
+  const struct collective *roster = tested_collective(c, c->first[comm]);
   const struct arrival *arrivals = &c->a->model->arrivals[roster->first_arrival];
   double *typical = arena_array(&c->scratch, size_sum(roster->n_arrivals, 1), sizeof(double));
   for (u32 i = 0; i < roster->n_arrivals; i++)
@@ -113,7 +109,7 @@ static void name_late_members(struct straggler_test *c, u32 comm, double least, 
 /* `groups`: of how many this one was chosen. */
 static void test_group(struct straggler_test *c, u32 comm, u32 mine, u32 all, double groups,
                        const char *together) {
-  const struct collective *roster = tested(c, c->first[comm]);
+  const struct collective *roster = tested_collective(c, c->first[comm]);
   double error = 0;
   for (u32 i = 0; i < roster->n_arrivals; i++) {
     u32 rank = c->a->model->arrivals[roster->first_arrival + i].rank;
@@ -130,7 +126,7 @@ static void test_group(struct straggler_test *c, u32 comm, u32 mine, u32 all, do
 
 void late_host_test(struct straggler_test *c, u32 comm, u32 rank) {
   const struct model *model = c->a->model;
-  const struct collective *roster = tested(c, c->first[comm]);
+  const struct collective *roster = tested_collective(c, c->first[comm]);
   const struct arrival *arrivals = &model->arrivals[roster->first_arrival];
   u32 host = model->ranks[rank].clock.domain, mine = 0, all = 0;
   for (u32 i = 0; i < roster->n_arrivals; i++) {
@@ -151,12 +147,12 @@ static int by_lateness(const void *left, const void *right) {
 
 /* Members without a name, the latest last. */
 static u32 order_members(struct straggler_test *c, u32 comm, struct late_member *members) {
-  const struct collective *roster = tested(c, c->first[comm]);
+  const struct collective *roster = tested_collective(c, c->first[comm]);
   u32 n = 0;
   for (u32 k = 0; k < roster->n_arrivals; k++) {
     u32 rank = c->a->model->arrivals[roster->first_arrival + k].rank, late = 0;
     for (u32 i = c->first[comm]; i < c->first[comm + 1] && !c->named[rank]; i++) {
-      double own = tested_own_time(c, i, rank, k);
+      double own = member_own_time(c, tested_collective(c, i), rank, k);
       if (!isnan(own))
         c->lateness[late++] = own - c->middle_of[i];
     }
@@ -187,7 +183,7 @@ static double groups_of(u32 n, u32 k) {
 }
 
 void late_group_test(struct straggler_test *c, u32 comm) {
-  const struct collective *roster = tested(c, c->first[comm]);
+  const struct collective *roster = tested_collective(c, c->first[comm]);
   struct late_member *members =
       arena_array(&c->scratch, size_sum(roster->n_arrivals, 1), sizeof(*members));
   u32 n = order_members(c, comm, members), mine = latest_alike(members, n);

@@ -73,21 +73,11 @@ static void list_stretches(const struct straggler_test *c, u32 comm, u32 begin, 
   list_stretches(c, comm, s.end, end, least_ns, v);
 }
 
-double tested_own_time(const struct straggler_test *c, u32 i, u32 rank, u32 hint) {
-  const struct collective *one = &c->a->model->collectives[c->tested[i].collective];
-  const struct arrival *arrivals = &c->a->model->arrivals[one->first_arrival];
-  u32 k = hint;
-  if (k >= one->n_arrivals || arrivals[k].rank != rank)
-    for (k = 0; k < one->n_arrivals && arrivals[k].rank != rank; k++)
-      ;
-  return k < one->n_arrivals ? arrival_own_time(c, one->first_arrival + k) : NAN;
-}
-
 static void add_part(struct straggler_test *c, struct persistence *p, u32 begin, u32 end, u32 rank,
                      u32 hint) {
   u32 n = 0;
   for (u32 i = begin; i < end; i++) {
-    double own = tested_own_time(c, i, rank, hint);
+    double own = member_own_time(c, tested_collective(c, i), rank, hint);
     if (!isnan(own))
       c->lateness[n++] = own - c->middle_of[i];
   }
@@ -96,7 +86,7 @@ static void add_part(struct straggler_test *c, struct persistence *p, u32 begin,
 
 double lateness_correlation(struct straggler_test *c, u32 comm, const struct verdict *parts) {
   u32 begin = c->first[comm], end = c->first[comm + 1], members = 0;
-  const struct collective *roster = &c->a->model->collectives[c->tested[begin].collective];
+  const struct collective *roster = tested_collective(c, begin);
   const struct arrival *arrivals = &c->a->model->arrivals[roster->first_arrival];
   u32 stride = 1 + roster->n_arrivals / MEMBERS_ASKED;
   struct persistence p = {0};
@@ -169,7 +159,7 @@ void late_stretches_narrow(struct straggler_test *c, u32 comm, struct verdict *v
 
 bool late_stretches_find(struct straggler_test *c, u32 comm, u32 members, struct verdict *found) {
   const struct model *model = c->a->model;
-  const struct collective *roster = &model->collectives[c->tested[c->first[comm]].collective];
+  const struct collective *roster = tested_collective(c, c->first[comm]);
   double step_ns = c->a->results->step_median_ms * 1e6;
   struct verdict best = {.rank = INDEX_NONE};
   for (u32 k = 0; members >= 2 && k < roster->n_arrivals; k++) {

@@ -1,22 +1,18 @@
 /* SPDX-License-Identifier: MIT
  *
- * What the files of the search for stragglers share: stragglers.c, arrival_times.c, late_groups.c,
- * late_stretches.c.
+ * What the files of the search for stragglers share: stragglers.c, arrival_times.c,
+ * tested_collectives.c, late_groups.c, late_stretches.c.
  */
 #ifndef TSCOPE_STRAGGLER_TEST_H
 #define TSCOPE_STRAGGLER_TEST_H
 
 #include "analyses/analysis.h"
 
-struct tested_collective {
-  u32 collective;
-  double wait_ns; /* all members together */
-};
-
 struct straggler_test {
   struct analysis *a;
   struct arena scratch;
-  struct tested_collective *tested; /* by communicator, in order */
+  u32 *by_comm; /* all collectives, by communicator, in order */
+  u32 *tested;  /* those of them that are tested */
   u32 n_tested;
   u32 *first;     /* [n_comms + 1] in tested */
   u32 *best_comm; /* [n_ranks] communicator of the rank's smallest p so far */
@@ -63,17 +59,21 @@ void arrival_times_prepare(struct straggler_test *c);
 double arrival_time(const struct straggler_test *c, u32 index);
 double arrival_own_time(const struct straggler_test *c, u32 index);
 
+/* The second, of a rank, which mostly has the place `hint` among the members; NAN if it is none. */
+double member_own_time(const struct straggler_test *c, const struct collective *collective,
+                       u32 rank, u32 hint);
+
 /* The error of the difference between a member's arrival and the others', ns. */
 double arrival_error(const struct straggler_test *c, const struct collective *collective, u32 rank);
+
+/* tested_collectives.c: sets `tested`, `first` and how many tests that makes. */
+void choose_tested_collectives(struct straggler_test *c);
+const struct collective *tested_collective(const struct straggler_test *c, u32 i);
 
 /* late_stretches.c, after a round of tests: how lateness in a step is correlated with that in the
  * next, for members without a name; its mean is taken in and between the stretches of `parts`, if
  * given, each for itself. */
 double lateness_correlation(struct straggler_test *c, u32 comm, const struct verdict *parts);
-
-/* When a rank was ready for tested collective i, in which it mostly has the place `hint`; NAN if it
- * took no part. */
-double tested_own_time(const struct straggler_test *c, u32 i, u32 rank, u32 hint);
 
 /* Whether so many collectives can show anything by how often one is last who has a share of the
  * chances. If not, how late it is, against its scatter, says more. */

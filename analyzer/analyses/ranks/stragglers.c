@@ -2,15 +2,14 @@
  *
  * Who makes the others wait, and whether that can be chance.
  *
- * For each step and communicator one collective is tested: the one with the most wait, because
- * those of one step are correlated. A rank's arrival there is the time when it really started, less
- * its own time in other communicators during the step: a rank that one group, or its link, made
- * late is not to blame in the next. If all ranks were alike, each would be last in 1/n of the
- * tested collectives; base/persistence.h says how probable it then is to be last so often, or so
- * late, where one step is as the step before. That is multiplied by the number of tests made
- * (Bonferroni). A straggler must also be last in most of the tested collectives, and cause a wait
- * that is larger than the error of the clocks. A straggler that was found is left out and the
- * others are tested again, so several can be named.
+ * For each step and communicator one collective is tested (tested_collectives.c). A rank's arrival
+ * there is the time when it really started, less its own time in other communicators during the
+ * step: a rank that one group, or its link, made late is not to blame in the next. If all ranks
+ * were alike, each would be last in 1/n of the tested collectives; base/persistence.h says how
+ * probable it then is to be last so often, or so late, where one step is as the step before. That
+ * is multiplied by the number of tests made (Bonferroni). A straggler must also be last in most of
+ * the tested collectives, and cause a wait that is larger than the error of the clocks. A straggler
+ * that was found is left out and the others are tested again, so several can be named.
  */
 #include <math.h>
 #include <stdlib.h>
@@ -24,65 +23,11 @@
 #include "base/persistence.h"
 #include "base/statistics.h"
 
-/* The sum over members of their wait for the last member; NAN if it is not known. */
-static double total_wait(const struct straggler_test *test, const struct collective *c) {
-  double last = -INFINITY, sum = 0;
-  for (u32 i = 0; i < c->n_arrivals; i++) {
-    double at = arrival_time(test, c->first_arrival + i);
-    if (isnan(at))
-      return NAN;
-    last = at > last ? at : last;
-    sum += at;
-  }
-  return last * c->n_arrivals - sum;
-}
-
-/* Keeps the costliest collective of each step per communicator. A communicator's collectives come
- * in order of time, so in order of step. */
-static void choose_tested_collectives(struct straggler_test *c) {
-  const struct model *model = c->a->model;
-  struct tested_collective *chosen =
-      arena_array(&c->scratch, size_sum(model->n_collectives, 1), sizeof(*chosen));
-  u32 *latest =
-      arena_array(&c->scratch, size_sum(model->n_comms, 1), sizeof(u32)); /* + 1 in chosen */
-  c->first = arena_array(&c->scratch, size_sum(model->n_comms, 2), sizeof(u32));
-  for (u32 i = 0; i < model->n_collectives; i++) {
-    const struct collective *collective = &model->collectives[i];
-    if (!op_is_barrier_like(collective->op) || collective->n_arrivals < 2 ||
-        collective->mismatched || !analysis_includes(c->a, collective))
-      continue;
-    double wait = total_wait(c, collective);
-    if (isnan(wait))
-      continue;
-    struct tested_collective *best =
-        latest[collective->comm] ? &chosen[latest[collective->comm] - 1] : NULL;
-    if (!best || model->collectives[best->collective].step != collective->step) {
-      chosen[c->n_tested++] = (struct tested_collective){i, wait};
-      latest[collective->comm] = c->n_tested;
-      c->first[collective->comm + 1]++;
-    } else if (wait > best->wait_ns) {
-      *best = (struct tested_collective){i, wait};
-    }
-  }
-  c->tested = arena_array(&c->scratch, size_sum(c->n_tested, 1), sizeof(*c->tested));
-  c->lateness = arena_array(&c->scratch, size_sum(c->n_tested, 1), sizeof(double));
-  c->last_of = arena_array(&c->scratch, size_sum(c->n_tested, 1), sizeof(u32));
-  c->late_of = arena_array(&c->scratch, size_sum(c->n_tested, 1), sizeof(double));
-  c->middle_of = arena_array(&c->scratch, size_sum(c->n_tested, 1), sizeof(double));
-  c->sizes = arena_array(&c->scratch, size_sum(c->n_tested, 1), sizeof(double));
-  for (u32 comm = 0; comm < model->n_comms; comm++) {
-    c->first[comm + 1] += c->first[comm];
-    latest[comm] = c->first[comm];
-  }
-  for (u32 i = 0; i < c->n_tested; i++)
-    c->tested[latest[model->collectives[chosen[i].collective].comm]++] = chosen[i];
-}
-
-/* For the series: how long after the first each member came to a step's costliest collective. */
+/* For the series: how long after the first each member came to the tested collective of a step. */
 static void add_lateness(struct straggler_test *c) {
   const struct model *model = c->a->model;
   for (u32 i = 0; i < c->n_tested; i++) {
-    const struct collective *collective = &model->collectives[c->tested[i].collective];
+    const struct collective *collective = tested_collective(c, i);
     u32 first = collective->first_arrival;
     double earliest = INFINITY;
     for (u32 k = 0; k < collective->n_arrivals; k++)
@@ -98,7 +43,7 @@ static void add_lateness(struct straggler_test *c) {
  * who was last if the clocks cannot show that it is later, or if only one member is left. */
 static u32 find_last_member(struct straggler_test *c, u32 i) {
   const struct model *model = c->a->model;
-  const struct collective *collective = &model->collectives[c->tested[i].collective];
+  const struct collective *collective = tested_collective(c, i);
   double latest = -INFINITY;
   u32 last = INDEX_NONE, n = 0, at = 0;
   for (u32 k = 0; k < collective->n_arrivals; k++) {
@@ -133,7 +78,7 @@ static struct verdict test_members(struct straggler_test *c, u32 comm, bool firs
   struct verdict best = {.rank = INDEX_NONE, .p = 2};
   u32 begin = c->first[comm], end = c->first[comm + 1], members = 0, most = 0;
   for (u32 i = begin; i < end; i++) {
-    const struct collective *collective = &model->collectives[c->tested[i].collective];
+    const struct collective *collective = tested_collective(c, i);
     for (u32 k = 0; i == begin && k < collective->n_arrivals; k++) {
       u32 rank = model->arrivals[collective->first_arrival + k].rank;
       c->times_last[rank] = 0;
@@ -152,7 +97,7 @@ static struct verdict test_members(struct straggler_test *c, u32 comm, bool firs
   if (members < 2)
     return best;
   c->correlation = lateness_correlation(c, comm, NULL);
-  const struct collective *roster = &model->collectives[c->tested[begin].collective];
+  const struct collective *roster = tested_collective(c, begin);
   for (u32 k = 0; k < roster->n_arrivals; k++) {
     u32 rank = model->arrivals[roster->first_arrival + k].rank;
     if (c->named[rank])
@@ -195,7 +140,7 @@ static double chance_of_lateness(struct straggler_test *c, u32 comm, u32 rank) {
   const struct model *model = c->a->model;
   u32 n = 0;
   for (u32 i = c->first[comm]; i < c->first[comm + 1]; i++) {
-    const struct collective *one = &model->collectives[c->tested[i].collective];
+    const struct collective *one = tested_collective(c, i);
     double own = NAN;
     u32 others = 0;
     for (u32 k = 0; k < one->n_arrivals; k++) {
@@ -227,7 +172,7 @@ static bool is_straggler(struct straggler_test *c, u32 comm, struct verdict *v) 
     return false;
   v->typical_ns = typical_lateness(c, comm, v->rank);
   double sure = fmin(v->imposed_ns, v->typical_ns * v->times / v->tested);
-  const struct collective *one = &c->a->model->collectives[c->tested[c->first[comm]].collective];
+  const struct collective *one = tested_collective(c, c->first[comm]);
   return sure >= WORTH_MENTIONING * step_ns && sure >= arrival_error(c, one, v->rank);
 }
 
@@ -258,7 +203,7 @@ static char *describe_collective(struct straggler_test *c, u32 comm, u32 rank) {
   u32 n = 0, best = 0;
   for (u32 i = c->first[comm]; i < c->first[comm + 1]; i++)
     if (c->last_of[i] == rank)
-      count_kind(kinds, &n, &c->a->model->collectives[c->tested[i].collective], c->late_of[i]);
+      count_kind(kinds, &n, tested_collective(c, i), c->late_of[i]);
   for (u32 i = 1; i < n; i++)
     if (kinds[i].times > kinds[best].times ||
         (kinds[i].times == kinds[best].times && kinds[i].lateness_ns > kinds[best].lateness_ns))
@@ -281,8 +226,7 @@ static void set_late_steps(struct straggler_test *c, const struct verdict *v,
   out->late_from = arena_array(c->a->arena, size_sum(v->n_late, 1), sizeof(double));
   out->late_to = arena_array(c->a->arena, size_sum(v->n_late, 1), sizeof(double));
   for (u32 i = 0; i < v->n_late; i++) {
-    u32 first = c->tested[v->late[i].begin].collective,
-        last = c->tested[v->late[i].end - 1].collective;
+    u32 first = c->tested[v->late[i].begin], last = c->tested[v->late[i].end - 1];
     out->late_from[i] = model->steps.first + (u32)model->collectives[first].step;
     out->late_to[i] = model->steps.first + (u32)model->collectives[last].step;
   }
@@ -326,7 +270,7 @@ void straggler_name(struct straggler_test *c, u32 comm, const struct verdict *v)
 }
 
 static bool any_is_named(const struct straggler_test *c, u32 comm) {
-  const struct collective *roster = &c->a->model->collectives[c->tested[c->first[comm]].collective];
+  const struct collective *roster = tested_collective(c, c->first[comm]);
   bool any = false;
   for (u32 i = 0; i < roster->n_arrivals; i++)
     any |= c->named[c->a->model->arrivals[roster->first_arrival + i].rank];
@@ -360,9 +304,9 @@ static void test_communicator(struct straggler_test *c, u32 comm) {
     late_group_test(c, comm);
 }
 
-static void test_all(struct straggler_test *c) {
-  const struct model *model = c->a->model;
-  u32 n = model->n_ranks + 1u;
+static void make_room(struct straggler_test *c) {
+  u32 n = c->a->model->n_ranks + 1u;
+  c->first = arena_array(&c->scratch, size_sum(c->a->model->n_comms, 2), sizeof(u32));
   c->best_comm = arena_array(&c->scratch, n, sizeof(u32));
   c->best_p = arena_array(&c->scratch, n, sizeof(double));
   c->values = arena_array(&c->scratch, n, sizeof(double));
@@ -374,18 +318,21 @@ static void test_all(struct straggler_test *c) {
     c->best_p[i] = 2;
     c->best_comm[i] = INDEX_NONE;
   }
-  for (u32 comm = 0; comm < model->n_comms; comm++)
-    if (c->first[comm] < c->first[comm + 1])
-      c->tests += model->collectives[c->tested[c->first[comm]].collective].n_arrivals;
-  for (u32 comm = 0; comm < model->n_comms; comm++)
-    test_communicator(c, comm);
+}
+
+static void make_room_for_tested(struct straggler_test *c) {
+  size_t n = size_sum(c->n_tested, 1);
+  c->lateness = arena_array(&c->scratch, n, sizeof(double));
+  c->last_of = arena_array(&c->scratch, n, sizeof(u32));
+  c->late_of = arena_array(&c->scratch, n, sizeof(double));
+  c->middle_of = arena_array(&c->scratch, n, sizeof(double));
+  c->sizes = arena_array(&c->scratch, n, sizeof(double));
 }
 
 /* Between first and last arrival at the deciding collectives: the median. */
 static void fill_sync_skew(struct straggler_test *c) {
-  const struct model *model = c->a->model;
   for (u32 i = 0; i < c->n_tested; i++) {
-    const struct collective *collective = &model->collectives[c->tested[i].collective];
+    const struct collective *collective = tested_collective(c, i);
     double first = INFINITY, last = -INFINITY;
     for (u32 k = 0; k < collective->n_arrivals; k++) {
       double at = arrival_time(c, collective->first_arrival + k);
@@ -414,14 +361,14 @@ void stragglers_analyse(struct analysis *a) {
   for (u32 i = 0; i < r->n_ranks; i++)
     r->ranks[i].lateness_ms = r->ranks[i].late_a_step_ms = r->ranks[i].late_more_ms =
         r->ranks[i].late_error_ms = NAN;
-  c.first = NULL;
+  make_room(&c);
   arrival_times_prepare(&c);
   if (!a->whole_run)
     choose_tested_collectives(&c);
-  else
-    c.first = arena_array(&c.scratch, size_sum(a->model->n_comms, 2), sizeof(u32));
+  make_room_for_tested(&c);
   add_lateness(&c);
-  test_all(&c);
+  for (u32 comm = 0; comm < a->model->n_comms; comm++)
+    test_communicator(&c, comm);
   work_compare(&c);
   imbalance_fill(&c);
   if (c.n_tested)

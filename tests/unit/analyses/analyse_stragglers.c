@@ -296,6 +296,35 @@ static void two_slow_alike(void **state) {
   }
 }
 
+/* Threads that wait for a core now and then make the longest wait of a step, at its second
+ * collective, on any rank. Rank 1 is late at the first, by less, in every step, and its peers go on
+ * only after it: it alone is named, with that delay. */
+static void lateness_that_repeats_beside_longer_waits(void **state) {
+  enum { RANKS = 3, STEPS = 60 };
+  static i64 late[RANKS * STEPS];
+  (void)state;
+  for (u32 seed = 0; seed < 40; seed++) {
+    struct cluster_options o = healthy_cpu();
+    u32 random = seed * 7919 + 1;
+    bool slow = seed < 20;
+    for (u32 i = 0; i < RANKS * STEPS; i++)
+      late[i] = (i64)(-40 * MS * log(uniform(&random))) + (slow && i % RANKS != 1 ? 45 * MS : 0);
+    o.ranks = RANKS;
+    o.steps = STEPS;
+    o.warmup = 0;
+    o.seed = seed;
+    o.noise = 0.02;
+    o.late_backward = late;
+    o.slow[1] = slow ? 0.15 : 0; /* 30 ms before the first */
+    struct cluster *c;
+    struct results *r = run(o, &c);
+    assert_int_equal(named(r), slow);
+    assert_true(r->ranks[1].straggler == slow);
+    assert_true(!slow || fabs(r->ranks[1].lateness_ms - 30) < 3);
+    end(r, c);
+  }
+}
+
 static void reasons(void **state) {
   (void)state;
   struct cluster_options o = healthy_gpu();
@@ -632,6 +661,7 @@ int main(void) {
                                      cmocka_unit_test(within_the_error_between_hosts),
                                      cmocka_unit_test(ranks_of_a_slow_host),
                                      cmocka_unit_test(two_slow_alike),
+                                     cmocka_unit_test(lateness_that_repeats_beside_longer_waits),
                                      cmocka_unit_test(reasons),
                                      cmocka_unit_test(evidence_names_where_it_is_late),
                                      cmocka_unit_test(victims_are_not_named),

@@ -147,6 +147,7 @@ static void begin_step_cpu(struct actor *a, u32 step) {
   a->b1_end = a->b1_call = a->now;
   a->call1 = launch(a, NAME_CALL);
   a->now += work(a, o->backward);
+  a->now += o->late_backward ? o->late_backward[step * o->ranks + a->rank] : 0;
   a->b2_end = a->b2_call = a->now;
   a->call2 = launch(a, NAME_CALL);
   append(&a->t->compute, compute_begin, a->now);

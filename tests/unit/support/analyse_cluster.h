@@ -32,6 +32,7 @@ struct cluster_options {
   i64 input;                      /* on every rank */
   i64 extra_input[CLUSTER_RANKS]; /* in addition, per rank */
   const i64 *late_input;          /* in addition, [step * ranks + rank]; NULL: none */
+  const i64 *late_backward;       /* the same before A2; without GPU only */
   double slow[CLUSTER_RANKS];     /* extra compute as a share; 0: none */
   u32 slow_from, slow_until;      /* the step in which `slow` begins; and ends, 0: never */
   i64 exposed_memcpy;             /* between F and B1, on the device */

@@ -1,0 +1,170 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Which collective of each step is tested: one for each communicator, because those of one step are
+ * correlated.
+ *
+ * It is that at the place in the step, counted from the step's beginning, at which a rank's
+ * lateness repeats: its mean over steps, less twice the standard error, is largest there. Where
+ * threads wait for a core, the longest wait of a step is wherever chance put it. Only where no
+ * lateness repeats, and in steps without that place, the collective with the most wait is tested.
+ */
+#include <math.h>
+#include <stdlib.h>
+
+#include "analyses/analyses.h"
+#include "analyses/queries.h"
+#include "analyses/ranks/straggler_test.h"
+#include "base/checked_memory.h"
+#include "base/statistics.h"
+
+static const double errors_below = 2; /* a series of chance has such a mean once in 40 times */
+static const double most_sizes = 2;   /* times the mean size: no single step decides */
+
+struct candidate {
+  u32 collective, place;
+  double wait_ns;   /* all members together */
+  double middle_ns; /* when the middle one was ready */
+};
+
+/* Of one communicator, in order of time. */
+struct candidates {
+  struct straggler_test *c;
+  struct candidate *at;
+  u32 n, steps, places;
+  u32 *by_place; /* [n] in `at` */
+  u32 *first;    /* [places + 1] in by_place */
+  double *late;  /* [n] scratch */
+};
+
+static const struct collective *collective_of(const struct candidates *all, u32 i) {
+  return &all->c->a->model->collectives[all->at[i].collective];
+}
+
+/* False if it is not known when the members were ready. */
+static bool make_candidate(struct straggler_test *c, u32 index, struct candidate *out) {
+  const struct collective *collective = &c->a->model->collectives[index];
+  double last = -INFINITY, sum = 0;
+  for (u32 i = 0; i < collective->n_arrivals; i++) {
+    double at = arrival_time(c, collective->first_arrival + i);
+    if (isnan(at))
+      return false;
+    last = fmax(at, last);
+    sum += at;
+    c->values[i] = arrival_own_time(c, collective->first_arrival + i);
+  }
+  *out = (struct candidate){.collective = index,
+                            .wait_ns = last * collective->n_arrivals - sum,
+                            .middle_ns = median_of(c->values, collective->n_arrivals)};
+  return true;
+}
+
+/* Numbers the candidates of each step, and orders all by that. */
+static void find_places(struct candidates *all) {
+  for (u32 i = 0; i < all->n; i++) {
+    bool same = i > 0 && collective_of(all, i)->step == collective_of(all, i - 1)->step;
+    all->at[i].place = same ? all->at[i - 1].place + 1 : 0;
+    all->steps += !same;
+    all->places = all->at[i].place >= all->places ? all->at[i].place + 1 : all->places;
+  }
+  all->first = memory_zeroed(all->places + 2u, sizeof(u32));
+  for (u32 i = 0; i < all->n; i++)
+    all->first[all->at[i].place + 2]++;
+  for (u32 i = 2; i < all->places + 2; i++)
+    all->first[i] += all->first[i - 1];
+  for (u32 i = 0; i < all->n; i++)
+    all->by_place[all->first[all->at[i].place + 1]++] = i;
+}
+
+/* The mean of a series, less what chance adds. */
+static double sure_mean(const double *values, u32 n) {
+  double size = 0, sum = 0, squares = 0;
+  for (u32 i = 0; i < n; i++)
+    size += most_sizes * fabs(values[i]) / n;
+  for (u32 i = 0; i < n; i++) {
+    double value = fmax(-size, fmin(values[i], size));
+    sum += value;
+    squares += value * value;
+  }
+  double mean = sum / n;
+  return n > 1 ? mean - errors_below * sqrt(fmax(0, squares / n - mean * mean) / (n - 1)) : 0;
+}
+
+/* Of the member that is latest for sure at a place. */
+static double sure_lateness(struct candidates *all, u32 place) {
+  u32 begin = all->first[place], end = all->first[place + 1];
+  const struct collective *roster = collective_of(all, all->by_place[begin]);
+  double most = 0;
+  for (u32 k = 0; k < roster->n_arrivals; k++) {
+    u32 rank = all->c->a->model->arrivals[roster->first_arrival + k].rank, n = 0;
+    for (u32 i = begin; i < end; i++) {
+      u32 at = all->by_place[i];
+      double own = member_own_time(all->c, collective_of(all, at), rank, k);
+      if (!isnan(own))
+        all->late[n++] = own - all->at[at].middle_ns;
+    }
+    most = fmax(most, n ? sure_mean(all->late, n) : 0);
+  }
+  return most;
+}
+
+/* INDEX_NONE if no lateness repeats at any place that most steps have. */
+static u32 choose_place(struct candidates *all) {
+  double most = 0;
+  u32 best = INDEX_NONE;
+  for (u32 place = 0; place < all->places; place++) {
+    if (2 * (all->first[place + 1] - all->first[place]) <= all->steps)
+      continue;
+    double late = sure_lateness(all, place);
+    best = late > most ? place : best;
+    most = fmax(late, most);
+  }
+  return best;
+}
+
+static void choose_of_comm(struct candidates *all, u32 comm) {
+  struct straggler_test *c = all->c;
+  find_places(all);
+  u32 place = choose_place(all);
+  for (u32 i = 0, end; i < all->n; i = end) {
+    const struct candidate *best = &all->at[i];
+    for (end = i; end < all->n && (end == i || all->at[end].place > 0); end++)
+      if (best->place != place &&
+          (all->at[end].place == place || all->at[end].wait_ns > best->wait_ns))
+        best = &all->at[end];
+    c->tested[c->n_tested++] = best->collective;
+  }
+  c->first[comm + 1] = c->n_tested;
+  /* The place was chosen by what is tested: any of them could have shown it. */
+  if (all->n)
+    c->tests += (double)collective_of(all, 0)->n_arrivals * (place == INDEX_NONE ? 1 : all->places);
+  free(all->first);
+}
+
+static bool may_be_tested(const struct straggler_test *c, const struct collective *collective) {
+  return op_is_barrier_like(collective->op) && collective->n_arrivals >= 2 &&
+         !collective->mismatched && analysis_includes(c->a, collective);
+}
+
+void choose_tested_collectives(struct straggler_test *c) {
+  const struct model *model = c->a->model;
+  size_t room = size_sum(model->n_collectives, 1);
+  struct candidates all = {.c = c,
+                           .at = memory_array(room, sizeof(*all.at)),
+                           .by_place = memory_array(room, sizeof(*all.by_place)),
+                           .late = memory_array(room, sizeof(*all.late))};
+  c->tested = arena_array(&c->scratch, room, sizeof(*c->tested));
+  for (u32 comm = 0, i = 0; comm < model->n_comms; comm++) {
+    all.n = all.steps = all.places = 0;
+    for (; i < model->n_collectives && model->collectives[c->by_comm[i]].comm == comm; i++)
+      if (may_be_tested(c, &model->collectives[c->by_comm[i]]))
+        all.n += make_candidate(c, c->by_comm[i], &all.at[all.n]);
+    choose_of_comm(&all, comm);
+  }
+  free(all.at);
+  free(all.by_place);
+  free(all.late);
+}
+
+const struct collective *tested_collective(const struct straggler_test *c, u32 i) {
+  return &c->a->model->collectives[c->tested[i]];
+}
