@@ -66,6 +66,15 @@ double median_of(double *values, size_t n) {
   return quantile_of(values, n, 0.5);
 }
 
+/* Of a normal distribution: the deviation is 1.4826 median distances, and the error of a median
+ * sqrt(pi / 2) times that of a mean. */
+double error_of_median(const double *values, size_t n, double independent, double median,
+                       double *scratch) {
+  for (size_t i = 0; i < n; i++)
+    scratch[i] = fabs(values[i] - median);
+  return 1.4826 * sqrt(M_PI / 2) * median_of(scratch, n) / sqrt(independent);
+}
+
 int compare_doubles(const void *left, const void *right) {
   double a = *(const double *)left, b = *(const double *)right;
   return (a > b) - (a < b);

@@ -20,6 +20,12 @@ double variation_of(const double *values, size_t n);
 double quantile_of(double *values, size_t n, double q);
 double median_of(double *values, size_t n);
 
+/* The standard error of a sample's median, of which as many as `independent` tell something of
+ * their own: from the median distance to it, as for values of a normal distribution, so that
+ * outliers do not count. `scratch` holds n. */
+double error_of_median(const double *values, size_t n, double independent, double median,
+                       double *scratch);
+
 /* Median of an ascending array less one element equal to `own`. */
 double median_of_others(const double *sorted, size_t n, double own);
 int compare_doubles(const void *left, const void *right); /* for qsort() */

@@ -7,9 +7,8 @@
  * rank's steps than of its peers' (each step counts once, however many samples it has: a binomial
  * tail), or its time differs in each slice of the run (Student's t over slices). Both are
  * multiplied by the number of parts compared. The error is the spread over slices, at least that of
- * a Poisson count. That a straggler is late is known more precisely than samples can say: where a
- * part takes as much longer as the rank is late, within the error, that is how much longer it
- * takes.
+ * a Poisson count. How late a straggler is, collectives show: where a part takes as much longer,
+ * within the errors of both, how much longer is the mean of both, weighted by their errors.
  */
 #include <math.h>
 #include <stddef.h>
@@ -233,20 +232,32 @@ static void set_beside(struct comparison *c, u32 rank, const struct sampled_part
                               2 * beside->gil_ns > beside->times->ns ? ", with the GIL" : "");
 }
 
+/* Sets how much longer a part takes. Returns whether the rank is later than that. */
+static bool set_amount(const struct rank_result *rank, const struct difference *d,
+                       struct sampled_line *line) {
+  double clocks = rank->late_a_step_error_ms * rank->late_a_step_error_ms;
+  double samples = d->error_ms * d->error_ms, both = samples + clocks;
+  double rest = rank->late_a_step_ms - d->more_ms;
+  line->more_ms = d->more_ms;
+  line->error_ms = line->more_error_ms = d->error_ms;
+  if (both > 0 && fabs(rest) <= errors_apart * sqrt(both)) {
+    line->more_ms += rest * samples / both;
+    line->more_error_ms = sqrt(samples * clocks / both);
+  }
+  return rest > errors_apart * sqrt(both);
+}
+
 static struct sampled_line *result_of(struct comparison *c, u32 rank, enum part_kind kind) {
   const struct sampled_part *part = c->best[rank].part[kind];
   const struct difference *d = &c->best[rank].of[kind];
-  double late = c->a->results->ranks[rank].late_a_step_ms;
   struct sampled_line *line = line_of_part(c->a, part);
-  bool same = fabs(d->more_ms - late) <= errors_apart * d->error_ms;
-  if (kind == OWN_LINE && late - d->more_ms > errors_apart * d->error_ms && c->best[rank].next) {
+  bool rest = set_amount(&c->a->results->ranks[rank], d, line);
+  if (kind == OWN_LINE && rest && c->best[rank].next) {
     line->next = line_of_part(c->a, c->best[rank].next);
     line->next_ms = c->best[rank].of_next.more_ms;
   }
   line->ms = d->ms;
   line->peers_ms = d->peers_ms;
-  line->more_ms = same ? late : d->more_ms;
-  line->error_ms = d->error_ms;
   set_beside(c, rank, part, line);
   return line;
 }
@@ -300,7 +311,8 @@ static void set_slow_phase(struct comparison *c, u32 index) {
                                   .ms = NAN,
                                   .peers_ms = NAN,
                                   .more_ms = more,
-                                  .error_ms = NAN};
+                                  .error_ms = NAN,
+                                  .more_error_ms = NAN};
     rank->slow_line = line;
   }
   free(scratch);
@@ -373,7 +385,7 @@ static void set_late_at(struct rank_result *rank) {
   rank->late_at = line ? line->place : NULL;
   rank->late_path = line ? line->path : NULL;
   rank->late_more_ms = line ? line->more_ms : NAN;
-  rank->late_error_ms = line ? line->error_ms : NAN;
+  rank->late_error_ms = line ? line->more_error_ms : NAN;
   rank->late_activity = line ? line->activity : NULL;
 }
 

@@ -44,11 +44,14 @@ static double group_lateness(struct straggler_test *c, const struct collective *
   return one == INDEX_NONE && latest <= others ? 0 : latest - median_of(c->values, n);
 }
 
-static double typical_of(struct straggler_test *c, u32 comm, u32 one) {
+static void measure_member(struct straggler_test *c, u32 comm, struct verdict *v) {
   u32 n = 0;
-  for (u32 i = c->first[comm]; i < c->first[comm + 1]; i++)
-    c->lateness[n++] = group_lateness(c, tested_collective(c, i), one);
-  return median_of(c->lateness, n);
+  for (u32 i = c->first[comm]; i < c->first[comm + 1]; i++) {
+    double late = group_lateness(c, tested_collective(c, i), v->rank);
+    if (!isnan(late))
+      c->lateness[n++] = late;
+  }
+  lateness_measure(c, n, v);
 }
 
 /* How much later the group's members came than the others, on average; NAN as above. */
@@ -91,18 +94,20 @@ static void name_late_members(struct straggler_test *c, u32 comm, double least, 
                               const char *together) {
   const struct collective *roster = tested_collective(c, c->first[comm]);
   const struct arrival *arrivals = &c->a->model->arrivals[roster->first_arrival];
-  double *typical = arena_array(&c->scratch, size_sum(roster->n_arrivals, 1), sizeof(double));
-  for (u32 i = 0; i < roster->n_arrivals; i++)
-    typical[i] = c->named[arrivals[i].rank] || !c->in_group[arrivals[i].rank]
-                     ? NAN
-                     : typical_of(c, comm, arrivals[i].rank);
+  struct verdict *of = arena_array(&c->scratch, size_sum(roster->n_arrivals, 1), sizeof(*of));
+  u32 n = 0;
   for (u32 i = 0; i < roster->n_arrivals; i++) {
-    if (!(typical[i] >= least))
-      continue;
     v.rank = arrivals[i].rank;
-    v.typical_ns = typical[i];
-    straggler_name(c, comm, &v);
-    c->a->results->ranks[v.rank].last_together = together;
+    if (c->named[v.rank] || !c->in_group[v.rank])
+      continue;
+    measure_member(c, comm, &v);
+    of[n++] = v;
+  }
+  for (u32 i = 0; i < n; i++) {
+    if (!(of[i].typical_ns >= least))
+      continue;
+    straggler_name(c, comm, &of[i]);
+    c->a->results->ranks[of[i].rank].last_together = together;
   }
 }
 

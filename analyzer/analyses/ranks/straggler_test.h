@@ -43,8 +43,8 @@ struct stretch {
 /* `times` and `tested` are those of the stretches. */
 struct verdict {
   u32 rank, times, tested, members;
-  double p, typical_ns;
-  double imposed_ns;                   /* per tested collective of the communicator */
+  double p, typical_ns, error_ns; /* how late it is in the median; that figure's standard error */
+  double imposed_ns;              /* per tested collective of the communicator */
   struct stretch late[MOST_STRETCHES]; /* in order; none: in the whole run */
   u32 n_late;
 };
@@ -78,6 +78,9 @@ double lateness_correlation(struct straggler_test *c, u32 comm, const struct ver
 /* Whether so many collectives can show anything by how often one is last who has a share of the
  * chances. If not, how late it is, against its scatter, says more. */
 bool straggler_counts_tell(const struct straggler_test *c, u32 tested, double share, double tests);
+
+/* Sets the verdict's lateness from `n` values of c->lateness, which it reorders. */
+void lateness_measure(const struct straggler_test *c, u32 n, struct verdict *v);
 
 /* Gives a rank the name. */
 void straggler_name(struct straggler_test *c, u32 comm, const struct verdict *v);

@@ -126,18 +126,17 @@ static struct verdict test_members(struct straggler_test *c, u32 comm, bool firs
   return best;
 }
 
-/* Median lateness over the tested collectives in which the rank was last. */
-static double typical_lateness(struct straggler_test *c, u32 comm, u32 rank) {
-  u32 n = 0;
-  for (u32 i = c->first[comm]; i < c->first[comm + 1]; i++)
-    if (c->last_of[i] == rank)
-      c->lateness[n++] = c->late_of[i];
-  return median_of(c->lateness, n);
+/* Whether a tested collective is in the steps in which a rank is late. */
+static bool holds_in(const struct verdict *v, u32 i) {
+  bool inside = v->n_late == 0;
+  for (u32 k = 0; k < v->n_late; k++)
+    inside |= i >= v->late[k].begin && i < v->late[k].end;
+  return inside;
 }
 
-/* Of a rank's lateness, against the median of the others, over the tested collectives. */
-static double chance_of_lateness(struct straggler_test *c, u32 comm, u32 rank) {
-  const struct model *model = c->a->model;
+/* How much later the rank was than the median of the others without a name, or earlier: in all
+ * tested collectives of the steps in which it is late. Returns how many. */
+static u32 list_lateness(struct straggler_test *c, u32 comm, const struct verdict *v) {
   u32 n = 0;
   for (u32 i = c->first[comm]; i < c->first[comm + 1]; i++) {
     const struct collective *one = tested_collective(c, i);
@@ -145,15 +144,22 @@ static double chance_of_lateness(struct straggler_test *c, u32 comm, u32 rank) {
     u32 others = 0;
     for (u32 k = 0; k < one->n_arrivals; k++) {
       double at = arrival_own_time(c, one->first_arrival + k);
-      if (model->arrivals[one->first_arrival + k].rank == rank)
+      u32 rank = c->a->model->arrivals[one->first_arrival + k].rank;
+      if (rank == v->rank)
         own = at;
-      else
+      else if (!c->named[rank])
         c->values[others++] = at;
     }
-    if (others && !isnan(own))
+    if (others && !isnan(own) && holds_in(v, i))
       c->lateness[n++] = own - median_of(c->values, others);
   }
-  return chance_of_mean(c->lateness, n, c->correlation, c->sizes);
+  return n;
+}
+
+void lateness_measure(const struct straggler_test *c, u32 n, struct verdict *v) {
+  v->typical_ns = median_of(c->lateness, n);
+  v->error_ns = error_of_median(c->lateness, n, n * independent_share(c->correlation),
+                                v->typical_ns, c->sizes);
 }
 
 bool straggler_counts_tell(const struct straggler_test *c, u32 tested, double share, double tests) {
@@ -164,14 +170,15 @@ bool straggler_counts_tell(const struct straggler_test *c, u32 tested, double sh
 static bool is_straggler(struct straggler_test *c, u32 comm, struct verdict *v) {
   double step_ns = c->a->results->step_median_ms * 1e6;
   if (v->rank != INDEX_NONE && !straggler_counts_tell(c, v->tested, 1.0 / v->members, 1))
-    v->p = fmin(v->p, chance_of_lateness(c, comm, v->rank));
+    v->p = fmin(v->p,
+                chance_of_mean(c->lateness, list_lateness(c, comm, v), c->correlation, c->sizes));
   if (v->rank != INDEX_NONE && c->best_comm[v->rank] == comm)
     c->a->results->ranks[v->rank].p_value = fmin(1, v->p * c->tests);
   if (v->rank == INDEX_NONE || v->p * c->tests >= STRAGGLER_SIGNIFICANCE ||
       v->times <= STRAGGLER_MAJORITY * v->tested)
     return false;
-  v->typical_ns = typical_lateness(c, comm, v->rank);
-  double sure = fmin(v->imposed_ns, v->typical_ns * v->times / v->tested);
+  lateness_measure(c, list_lateness(c, comm, v), v);
+  double sure = fmin(v->imposed_ns, v->typical_ns);
   const struct collective *one = tested_collective(c, c->first[comm]);
   return sure >= WORTH_MENTIONING * step_ns && sure >= arrival_error(c, one, v->rank);
 }
@@ -265,7 +272,10 @@ void straggler_name(struct straggler_test *c, u32 comm, const struct verdict *v)
   out->p_value = fmin(1, v->p * c->tests);
   out->imposed_wait_ms = v->imposed_ns / 1e6;
   out->lateness_ms = v->typical_ns / 1e6;
-  out->late_a_step_ms = out->lateness_ms / steps_between_meetings(c->a, comm);
+  out->lateness_error_ms = v->error_ns / 1e6;
+  double steps = steps_between_meetings(c->a, comm);
+  out->late_a_step_ms = v->typical_ns / steps / 1e6;
+  out->late_a_step_error_ms = v->error_ns / steps / 1e6;
   set_late_steps(c, v, out);
 }
 
@@ -292,6 +302,7 @@ static void test_communicator(struct straggler_test *c, u32 comm) {
   while (is_straggler(c, comm, &v) || late_stretches_find(c, comm, v.members, &v)) {
     if (!v.n_late)
       late_stretches_narrow(c, comm, &v);
+    lateness_measure(c, list_lateness(c, comm, &v), &v);
     straggler_name(c, comm, &v);
     if (v.members < 4)
       return;
@@ -359,8 +370,8 @@ void stragglers_analyse(struct analysis *a) {
   r->dist_steps = 0;
   r->sync_skew_ms = NAN;
   for (u32 i = 0; i < r->n_ranks; i++)
-    r->ranks[i].lateness_ms = r->ranks[i].late_a_step_ms = r->ranks[i].late_more_ms =
-        r->ranks[i].late_error_ms = NAN;
+    r->ranks[i].lateness_ms = r->ranks[i].late_a_step_ms = r->ranks[i].late_a_step_error_ms =
+        r->ranks[i].late_more_ms = r->ranks[i].late_error_ms = NAN;
   make_room(&c);
   arrival_times_prepare(&c);
   if (!a->whole_run)

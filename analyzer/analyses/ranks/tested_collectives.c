@@ -66,7 +66,7 @@ static void find_places(struct candidates *all) {
     all->steps += !same;
     all->places = all->at[i].place >= all->places ? all->at[i].place + 1 : all->places;
   }
-  all->first = memory_zeroed(all->places + 2u, sizeof(u32));
+  all->first = memory_zeroed(size_sum(all->places, 2), sizeof(u32));
   for (u32 i = 0; i < all->n; i++)
     all->first[all->at[i].place + 2]++;
   for (u32 i = 2; i < all->places + 2; i++)

@@ -29,8 +29,7 @@
   X(BACKWARD, "backward_ms", "array of ms", "host time in the backward phase")                     \
   X(OPTIMIZER, "optimizer_ms", "array of ms", "host time in the optimizer phase")                  \
   X(LATE, "late_ms", "array of ms",                                                                \
-    "how much later than the first rank this rank arrived at the step's collective with the "      \
-    "most wait")                                                                                   \
+    "how much later than the first rank this rank arrived at the deciding collective of the step") \
   X(MEMORY, "memory_bytes", "array of bytes",                                                      \
     "largest amount of memory allocated on the device in the step")
 

@@ -343,9 +343,9 @@ static void reasons(void **state) {
 }
 
 /* Each rank is at train.py:10 for 300 ms of a step, then waits at line 30; rank 2 is at line 20
- * for 120 ms before that, in the steps in which it is slow, of which it is `other` at line 40. A
- * look every 10 ms. */
-static void sample_lines(struct cluster *c, u32 from, u32 until, i64 other) {
+ * for 120 ms before, in the steps in which it is slow, of which it is `other` at line 40. A
+ * look every `apart`, from 5 ms on or, with a seed, from a random moment on. */
+static void sample_apart(struct cluster *c, u32 from, u32 until, i64 other, i64 apart, u32 seed) {
   static struct call_frame frames[] = {
       {.file = "/home/me/train.py", .function = "train", .line = 10},
       {.file = "/home/me/train.py", .function = "log", .line = 20},
@@ -360,26 +360,31 @@ static void sample_lines(struct cluster *c, u32 from, u32 until, i64 other) {
     struct call_sites *sites = arena_alloc(&c->arena, sizeof(*sites));
     *sites = (struct call_sites){.frames = frames, .n_frames = 4, .stacks = stacks, .n_stacks = 4};
     sites->n_sites = 1; /* none of which is of a span */
-    sites->sample_ns = 10 * MS;
+    sites->sample_ns = apart;
     sites->of_span = arena_array(&c->arena, t->n_spans + 1u, sizeof(u32));
     memset(sites->of_span, 0xff, t->n_spans * sizeof(u32));
     sites->samples = arena_array(&c->arena, steps->n * 100u, sizeof(*sites->samples));
     for (u32 s = 0; s < steps->n; s++) {
       i64 begin = steps->begin[s * c->model.n_ranks + r];
       i64 end = steps->end[s * c->model.n_ranks + r];
-      i64 slow = r == 2 && s >= from && s < until ? 420 * MS : 0;
-      for (i64 at = begin + 5 * MS; at < end; at += 10 * MS)
+      i64 slow = r == 2 && s >= from && s < until ? 120 * MS : 0;
+      i64 first = seed ? (i64)(uniform(&seed) * (double)apart) : 5 * MS;
+      for (i64 at = begin + first; at < end; at += apart)
         sites->samples[sites->n_samples++] =
             (struct line_sample){.time = at,
-                                 .represented_ns = 10 * MS,
+                                 .represented_ns = apart,
                                  .activity = TSCOPE_ACTIVITY_SLEEP,
-                                 .stack = at < begin + 300 * MS       ? 0
-                                          : at < begin + slow - other ? 1
-                                          : at < begin + slow         ? 3
-                                                                      : 2};
+                                 .stack = at < begin + slow - other      ? 1
+                                          : at < begin + slow            ? 3
+                                          : at < begin + slow + 300 * MS ? 0
+                                                                         : 2};
     }
     t->call_sites = sites;
   }
+}
+
+static void sample_lines(struct cluster *c, u32 from, u32 until, i64 other) {
+  sample_apart(c, from, until, other, 10 * MS, 0);
 }
 
 /* Of 1000 looks at rank 1, 250 were not made: the report says so, and why. */
@@ -485,6 +490,29 @@ static void more_work_is_no_lack_of_cores(void **state) {
     assert_true(lacks || strstr(rank->late_at, "train.py:10"));
     end(r, c);
   }
+}
+
+/* A line takes 120 ms. Where looks are rare, its amount follows how late the rank is; where that
+ * scatters, the samples: within a fifth in each, and within two of its errors in most. */
+static void amount_is_within_a_fifth(void **state) {
+  u32 within_errors = 0;
+  (void)state;
+  for (u32 seed = 1; seed <= 40; seed++) {
+    struct cluster_options o = healthy_cpu();
+    o.seed = seed;
+    o.noise = seed % 2 ? 0.02 : 0.4;
+    o.slow[2] = 0.4; /* of 300 ms */
+    struct cluster *c = cluster_new(&o);
+    sample_apart(c, 0, o.steps, 0, seed % 2 ? 100 * MS : 10 * MS, seed);
+    struct results *r = cluster_analyse(c, NULL);
+    const struct rank_result *rank = &r->ranks[2];
+    assert_true(rank->straggler && strstr(rank->late_at, "train.py:20"));
+    if (fabs(rank->late_more_ms - 120) > 24)
+      fail_msg("seed %u: %g ms, error %g", seed, rank->late_more_ms, rank->late_error_ms);
+    within_errors += fabs(rank->late_more_ms - 120) < 2 * rank->late_error_ms;
+    end(r, c);
+  }
+  assert_true(within_errors >= 34);
 }
 
 static void no_line_of_healthy_ranks(void **state) {
@@ -654,6 +682,7 @@ int main(void) {
                                      cmocka_unit_test(line_is_named),
                                      cmocka_unit_test(second_line_is_told),
                                      cmocka_unit_test(more_work_is_no_lack_of_cores),
+                                     cmocka_unit_test(amount_is_within_a_fifth),
                                      cmocka_unit_test(no_line_of_healthy_ranks),
                                      cmocka_unit_test(several_are_named),
                                      cmocka_unit_test(too_little_to_matter),

@@ -114,6 +114,8 @@ static void add_rank_results(struct arena *arena, struct results *results, u32 f
                              .p_value = slow ? 3e-41 : 1,
                              .rel_slowdown = slow ? 0.316 : -0.004 + wobble / 200,
                              .imposed_wait_ms = slow ? 68.9 : 0.1 * wobble,
+                             .late_a_step_ms = slow ? 68.9 : NAN,
+                             .late_a_step_error_ms = slow ? 0.4 : NAN,
                              .late_more_ms = NAN,
                              .late_error_ms = NAN,
                              .comm_ms = slow ? 62 : 131,
@@ -125,7 +127,8 @@ static void add_rank_results(struct arena *arena, struct results *results, u32 f
                              .straggler = slow,
                              .reason = slow ? STRAGGLER_SLOW_COMPUTE : STRAGGLER_NOT,
                              .collective = slow ? "all_reduce" : NULL,
-                             .lateness_ms = slow ? 68.9 : NAN};
+                             .lateness_ms = slow ? 68.9 : NAN,
+                             .lateness_error_ms = slow ? 0.4 : NAN};
     results->path_by_rank[i] = slow ? 292.1 / n_slow : 24.0 / (model->n_ranks - n_slow);
   }
 }
@@ -469,13 +472,16 @@ static struct results *unknown(void) {
                                              .p_value = NAN,
                                              .rel_slowdown = NAN,
                                              .imposed_wait_ms = NAN,
+                                             .late_a_step_ms = NAN,
+                                             .late_a_step_error_ms = NAN,
                                              .comm_ms = NAN,
                                              .exposed_ms = NAN,
                                              .exposed_wait_ms = NAN,
                                              .exposed_transfer_ms = NAN,
                                              .data_ms = NAN,
                                              .idle_ms = NAN,
-                                             .lateness_ms = NAN};
+                                             .lateness_ms = NAN,
+                                             .lateness_error_ms = NAN};
   results->ov_ranks = 0;
   results->ov_steps = NAN;
   results->ov_comm_ms = results->ov_overlapped_ms = results->ov_exposed_ms = NAN;

@@ -107,10 +107,11 @@ static char *describe_straggler_line(struct findings *f, const struct rank_resul
                           : arena_text(f->a->arena, "");
   return arena_printf(
       f->a->arena,
-      " %s %s a step longer than its peers %s (%s)%s: in samples %s, they %s, error %s.%s%s",
+      " %s %s (error %s) a step longer than its peers %s (%s)%s: in samples %s, they %s, error "
+      "%s.%s%s",
       line->in_workers ? "Its data loader workers take" : "It takes",
-      duration_ms(line->more_ms).text, line->where, line->function, path,
-      duration_ms(line->ms).text, duration_ms(line->peers_ms).text,
+      duration_ms(line->more_ms).text, duration_ms(line->more_error_ms).text, line->where,
+      line->function, path, duration_ms(line->ms).text, duration_ms(line->peers_ms).text,
       duration_ms(line->error_ms).text, activity, next);
 }
 
@@ -139,14 +140,15 @@ static char *straggler_evidence(struct findings *f, const struct rank_result *ra
   /* Below the smallest double there is only 0, but no probability is exactly 0. */
   const char *late = describe_late_steps(f, rank);
   const char *below = rank->p_value < 1e-99 ? "<" : "=";
-  return arena_printf(f->a->arena,
-                      "Rank %u%s%s came last in %.0f of %.0f steps%s (by chance: p %s %.0e), "
-                      "typically %s behind the median of its peers, at %s. Reason: %s.%s",
-                      rank->rank, rank->last_together ? " or " : "",
-                      rank->last_together ? rank->last_together : "", rank->slowest_count,
-                      rank->slowest_count / rank->slowest_fraction, late, below,
-                      fmax(rank->p_value, 1e-99), duration_ms(rank->lateness_ms).text,
-                      rank->collective, straggler_reason_words[rank->reason], more);
+  return arena_printf(
+      f->a->arena,
+      "Rank %u%s%s came last in %.0f of %.0f steps%s (by chance: p %s %.0e), "
+      "typically %s (error %s) behind the median of its peers, at %s. Reason: %s.%s",
+      rank->rank, rank->last_together ? " or " : "", rank->last_together ? rank->last_together : "",
+      rank->slowest_count, rank->slowest_count / rank->slowest_fraction, late, below,
+      fmax(rank->p_value, 1e-99), duration_ms(rank->lateness_ms).text,
+      duration_ms(rank->lateness_error_ms).text, rank->collective,
+      straggler_reason_words[rank->reason], more);
 }
 
 /* One finding per straggler, or per host if there are several hosts and several stragglers on
