@@ -66,13 +66,9 @@ double median_of(double *values, size_t n) {
   return quantile_of(values, n, 0.5);
 }
 
-/* Of a normal distribution: the deviation is 1.4826 median distances, and the error of a median
- * sqrt(pi / 2) times that of a mean. */
-double error_of_median(const double *values, size_t n, double independent, double median,
-                       double *scratch) {
-  for (size_t i = 0; i < n; i++)
-    scratch[i] = fabs(values[i] - median);
-  return 1.4826 * sqrt(M_PI / 2) * median_of(scratch, n) / sqrt(independent);
+double error_of_median(double *values, size_t n, double independent) {
+  double apart = fmin(0.5, 0.5 / sqrt(independent));
+  return (quantile_of(values, n, 0.5 + apart) - quantile_of(values, n, 0.5 - apart)) / 2;
 }
 
 int compare_doubles(const void *left, const void *right) {

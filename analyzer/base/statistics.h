@@ -21,10 +21,9 @@ double quantile_of(double *values, size_t n, double q);
 double median_of(double *values, size_t n);
 
 /* The standard error of a sample's median, of which as many as `independent` tell something of
- * their own: from the median distance to it, as for values of a normal distribution, so that
- * outliers do not count. `scratch` holds n. */
-double error_of_median(const double *values, size_t n, double independent, double median,
-                       double *scratch);
+ * their own: half of what lies between the ranks that are one standard error from the middle,
+ * whatever the distribution. Reorders the array. */
+double error_of_median(double *values, size_t n, double independent);
 
 /* Median of an ascending array less one element equal to `own`. */
 double median_of_others(const double *sorted, size_t n, double own);

@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""Thirty-two shapes of a slow line (jobs/slow_shapes_job.py), and jobs without any: is the rank named, the line, and how
+"""Forty-seven shapes of a slow line (jobs/slow_shapes_job.py), and jobs without any: is the rank named, the line, and how
 much longer it takes, within 20 % of what the job itself measured?
 
     slow_shapes.py --build BUILD [--repeat N] [SHAPE...]
+    slow_shapes.py --list
 
 writes a line for each run, and at the end a table (docs/validation/slow-lines.md). One process imports PyTorch and forks
 the ranks of each job, so a run takes little more than its steps.
@@ -57,9 +58,30 @@ SHAPES = {
     "short": ("Sleep", 3, 200, 10),
     "long": ("Sleep", 100, 30, 500),
     "thread": ("InThread", 10, 60, 40),
+    "property": ("Property", 10, 60, 40),
+    "context": ("Context", 10, 60, 40),
+    "retry": ("Retry", 10, 60, 40),
+    "comprehension": ("Comprehension", 10, 60, 40),
+    "signal": ("Signal", 10, 60, 40),
+    "finalizer": ("Finalizer", 10, 60, 40),
+    "alternate": ("Alternate", 10, 60, 40),
+    "uneven": ("Uneven", 15, 80, 40),
+    "growing": ("Growing", 10, 60, 40),
+    "between": ("Between", 10, 60, 40),
+    "parts": ("Parts", 20, 60, 40),
+    "after": ("After", 10, 60, 40),
+    "hog": ("Hog", 30, 60, 40),
+    "collate": ("Collate", 10, 60, 40),
+    "rank0": ({0: "Sleep"}, 10, 60, 40),
     "quiet": ({}, 0, 60, 40),
     "quiet-short": ({}, 0, 200, 10),
 }
+
+
+# Other lines of the job that are right: where it waits for the slow one.
+ALSO_RIGHT = {"pool": ["result"], "hog": ["waits"]}
+# Steps of very different lengths: what counts is their mean.
+UNEVEN = {"alternate", "uneven", "growing"}
 
 
 def line_of(mark):
@@ -100,14 +122,14 @@ def right_place(name, rank, text):
     if name == "many":
         return "many()" in text
     mark = "second" if name == "two" and rank == 2 else {"two": "sleep", "short": "sleep", "long": "sleep",
-                                                         "thread": "sleep"}.get(name, name)
-    places = [mark, *(["result"] if name == "pool" else [])]
+                                                         "thread": "sleep", "rank0": "sleep"}.get(name, name)
+    places = [mark, *ALSO_RIGHT.get(name, [])]
     return any(f"slow_shapes_job.py:{line_of(place)}" in text for place in places)
 
 
-def true_ms(name, folder, rank, ranks):
+def true_ms(name, folder, rank, ranks, stretches=()):
     """How much longer the rank took than its peers up to the collective, by its own clock: in steps in which it was
-    slow, the median."""
+    slow, or those that the report names, the median."""
     own = []
     for one in range(RANKS):
         with open(os.path.join(folder, f"store-own-{one}"), encoding="utf-8") as file:
@@ -115,7 +137,10 @@ def true_ms(name, folder, rank, ranks):
     peers = [one for one in range(RANKS) if one not in ranks]
     steps = {"early": range(1, 21), "middle": range(20, 40), "checkpoint": range(20, 100, 20),
              "tenth": range(9, 100, 10)}.get(name, range(1, len(own[rank])))
-    return 1e3 * statistics.median(own[rank][s] - statistics.mean(own[p][s] for p in peers) for s in steps)
+    if name == "growing" and stretches:
+        steps = [s for begin, end in stretches for s in range(int(begin), int(end) + 1)]
+    middle = statistics.mean if name in UNEVEN else statistics.median
+    return 1e3 * middle(own[rank][s] - statistics.mean(own[p][s] for p in peers) for s in steps)
 
 
 def is_right(ms, true):
@@ -144,13 +169,15 @@ def judge(name, document, folder):
         if rank not in stragglers:
             return f"rank {rank} not named", said
         row = next(r for r in document["distributed"]["ranks"] if r["rank"] == rank)
-        # Of the decorated function a helper takes the time: its caller is named with it.
-        if not right_place(name, rank, (row["late_path"] or "") if name == "decorated" else stragglers[rank]["title"]):
+        # Of these a helper takes the time: its caller is named with it.
+        by_path = name in ("decorated", "property", "comprehension")
+        if not right_place(name, rank, (row["late_path"] or "") if by_path else stragglers[rank]["title"]):
             return "line", said
-        true = true_ms(name, folder, rank, ranks)
-        # The work of these is at two lines of one function: a file is opened and written, a loop has two lines.
+        true = true_ms(name, folder, rank, ranks, list(zip(row["late_from"], row["late_to"])))
+        # The work of these is at two lines: a file is opened and written, a loop has two lines, a thread waits for the
+        # GIL at more than one.
         other = re.search(r" Another ([\d.]+) ms are at .*slow_shapes_job", stragglers[rank]["evidence"])
-        ms = row["late_more_ms"] + (float(other[1]) if other and name in ("disk", "decorated") else 0)
+        ms = row["late_more_ms"] + (float(other[1]) if other and name in ("disk", "decorated", "property", "comprehension", "parts", "hog") else 0)
         if not is_right(ms, true) and name != "worker":
             return f"amount {ms:.3g} ms, not {true:.3g} ms", said
         if name in ("early", "middle") and not row["late_from"]:
@@ -177,10 +204,14 @@ def run(name, build):
 
 def main():
     parser = argparse.ArgumentParser()
-    parser.add_argument("--build", required=True)
+    parser.add_argument("--list", action="store_true")
+    parser.add_argument("--build")
     parser.add_argument("--repeat", type=int, default=1)
     parser.add_argument("shapes", nargs="*")
     arguments = parser.parse_args()
+    if arguments.list:
+        print("\n".join(SHAPES))
+        return
     build = os.path.realpath(arguments.build)
     if "libtscope" not in os.environ.get("LD_PRELOAD", ""):
         import training

@@ -23,8 +23,8 @@ struct sampled_line {
       *activity; /* "sleeping": what the thread does there most of the time; NULL: not known */
   double activity_share;
   const char *beside;              /* where another thread is while this one waits for it; NULL */
-  const struct sampled_line *next; /* another line that takes longer, where this one does not
-                                      explain the whole delay; NULL */
+  const struct sampled_line *next; /* another line that takes longer by enough, or where this one
+                                      does not explain the whole delay; NULL */
   double next_ms;                  /* how much longer than on the peers */
   bool in_workers;                 /* data loader workers are at it */
   bool waits; /* the thread waits there for another thread or process most of the time */

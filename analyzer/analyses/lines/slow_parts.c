@@ -24,6 +24,7 @@
 #include "base/statistics.h"
 
 static const double errors_apart = 2;      /* below that two figures are the same */
+static const double part_of_first = 0.25;  /* a second line with less is no second reason */
 static const double part_of_all = 0.8;     /* a function with more of the time tells nothing */
 static const double slices_of_spread = 5;  /* that a spread must rest on */
 static const double parts_at_least = 10.0; /* assumed to be compared where fewer were seen */
@@ -252,6 +253,7 @@ static struct sampled_line *result_of(struct comparison *c, u32 rank, enum part_
   const struct difference *d = &c->best[rank].of[kind];
   struct sampled_line *line = line_of_part(c->a, part);
   bool rest = set_amount(&c->a->results->ranks[rank], d, line);
+  rest |= c->best[rank].of_next.more_ms >= part_of_first * d->more_ms;
   if (kind == OWN_LINE && rest && c->best[rank].next) {
     line->next = line_of_part(c->a, c->best[rank].next);
     line->next_ms = c->best[rank].of_next.more_ms;
@@ -343,8 +345,9 @@ static void explain_straggler(struct comparison *c, u32 index) {
   const struct sampled_part *activity = best->part[OWN_ACTIVITY];
   bool no_core = activity && activity->line == TSCOPE_ACTIVITY_NO_CORE;
   bool of_line = best->part[OWN_LINE] && explains(rank, &best->of[OWN_LINE]);
-  /* A line of its own that computes is also what needs the core. */
-  no_core &= !of_line || best->of[OWN_LINE].peers_ms >= LINE_OF_ONE * best->of[OWN_LINE].ms;
+  /* A line of its own that computes is also what needs the core, and no slow device. */
+  bool own = of_line && best->of[OWN_LINE].peers_ms < LINE_OF_ONE * best->of[OWN_LINE].ms;
+  no_core &= !own;
   if (parts_of(c, index)->n && !of_line && !best->part[OWN_FUNCTION] && !activity)
     rank->steps_to_tell = steps_needed(c, index);
   if (of_line || best->part[OWN_FUNCTION] || activity) {
@@ -355,7 +358,8 @@ static void explain_straggler(struct comparison *c, u32 index) {
                                                            : OWN_ACTIVITY);
   } else
     set_slow_phase(c, index);
-  if (rank->slow_line && (no_core || rank->reason == STRAGGLER_NOT_SEEN))
+  own &= rank->reason != STRAGGLER_SLOW_INPUT;
+  if (rank->slow_line && (no_core || own || rank->reason == STRAGGLER_NOT_SEEN))
     rank->reason = no_core ? STRAGGLER_NO_CORE : STRAGGLER_OWN_CODE;
 }
 

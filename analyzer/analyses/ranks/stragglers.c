@@ -126,6 +126,15 @@ static struct verdict test_members(struct straggler_test *c, u32 comm, bool firs
   return best;
 }
 
+/* Median lateness over the tested collectives in which the rank was last. */
+static double lateness_when_last(struct straggler_test *c, u32 comm, u32 rank) {
+  u32 n = 0;
+  for (u32 i = c->first[comm]; i < c->first[comm + 1]; i++)
+    if (c->last_of[i] == rank)
+      c->lateness[n++] = c->late_of[i];
+  return median_of(c->lateness, n);
+}
+
 /* Whether a tested collective is in the steps in which a rank is late. */
 static bool holds_in(const struct verdict *v, u32 i) {
   bool inside = v->n_late == 0;
@@ -158,8 +167,7 @@ static u32 list_lateness(struct straggler_test *c, u32 comm, const struct verdic
 
 void lateness_measure(const struct straggler_test *c, u32 n, struct verdict *v) {
   v->typical_ns = median_of(c->lateness, n);
-  v->error_ns = error_of_median(c->lateness, n, n * independent_share(c->correlation),
-                                v->typical_ns, c->sizes);
+  v->error_ns = error_of_median(c->lateness, n, n * independent_share(c->correlation));
 }
 
 bool straggler_counts_tell(const struct straggler_test *c, u32 tested, double share, double tests) {
@@ -177,8 +185,8 @@ static bool is_straggler(struct straggler_test *c, u32 comm, struct verdict *v) 
   if (v->rank == INDEX_NONE || v->p * c->tests >= STRAGGLER_SIGNIFICANCE ||
       v->times <= STRAGGLER_MAJORITY * v->tested)
     return false;
-  lateness_measure(c, list_lateness(c, comm, v), v);
-  double sure = fmin(v->imposed_ns, v->typical_ns);
+  v->typical_ns = lateness_when_last(c, comm, v->rank);
+  double sure = fmin(v->imposed_ns, v->typical_ns * v->times / v->tested);
   const struct collective *one = tested_collective(c, c->first[comm]);
   return sure >= WORTH_MENTIONING * step_ns && sure >= arrival_error(c, one, v->rank);
 }

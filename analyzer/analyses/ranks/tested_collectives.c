@@ -4,9 +4,10 @@
  * correlated.
  *
  * It is that at the place in the step, counted from the step's beginning, at which a rank's
- * lateness repeats: its mean over steps, less twice the standard error, is largest there. Where
- * threads wait for a core, the longest wait of a step is wherever chance put it. Only where no
- * lateness repeats, and in steps without that place, the collective with the most wait is tested.
+ * lateness repeats: of the places with much wait, its mean over steps, less twice the standard
+ * error, is largest there. Where threads wait for a core, the longest wait of a step is wherever
+ * chance put it. Only where no lateness repeats, and in steps without that place, the collective
+ * with the most wait is tested.
  */
 #include <math.h>
 #include <stdlib.h>
@@ -17,8 +18,9 @@
 #include "base/checked_memory.h"
 #include "base/statistics.h"
 
-static const double errors_below = 2; /* a series of chance has such a mean once in 40 times */
-static const double most_sizes = 2;   /* times the mean size: no single step decides */
+static const double errors_below = 2;   /* a series of chance has such a mean once in 40 times */
+static const double much_of_wait = 0.5; /* of that at the place with most */
+static const double most_sizes = 2;     /* times the mean size: no single step decides */
 
 struct candidate {
   u32 collective, place;
@@ -75,8 +77,8 @@ static void find_places(struct candidates *all) {
     all->by_place[all->first[all->at[i].place + 1]++] = i;
 }
 
-/* The mean of a series, less what chance adds. */
-static double sure_mean(const double *values, u32 n) {
+/* The mean of a series, less so many of its standard errors. */
+static double sure_mean(const double *values, u32 n, double errors) {
   double size = 0, sum = 0, squares = 0;
   for (u32 i = 0; i < n; i++)
     size += most_sizes * fabs(values[i]) / n;
@@ -86,7 +88,15 @@ static double sure_mean(const double *values, u32 n) {
     squares += value * value;
   }
   double mean = sum / n;
-  return n > 1 ? mean - errors_below * sqrt(fmax(0, squares / n - mean * mean) / (n - 1)) : 0;
+  return n > 1 ? mean - errors * sqrt(fmax(0, squares / n - mean * mean) / (n - 1)) : 0;
+}
+
+/* How much wait there is at a place; 0 if few steps have it. */
+static double wait_at(struct candidates *all, u32 place) {
+  u32 begin = all->first[place], n = all->first[place + 1] - begin;
+  for (u32 i = 0; i < n; i++)
+    all->late[i] = all->at[all->by_place[begin + i]].wait_ns;
+  return 2 * n > all->steps ? sure_mean(all->late, n, 0) : 0;
 }
 
 /* Of the member that is latest for sure at a place. */
@@ -102,19 +112,24 @@ static double sure_lateness(struct candidates *all, u32 place) {
       if (!isnan(own))
         all->late[n++] = own - all->at[at].middle_ns;
     }
-    most = fmax(most, n ? sure_mean(all->late, n) : 0);
+    most = fmax(most, n ? sure_mean(all->late, n, errors_below) : 0);
   }
   return most;
 }
 
-/* INDEX_NONE if no lateness repeats at any place that most steps have. */
-static u32 choose_place(struct candidates *all) {
-  double most = 0;
+/* INDEX_NONE if no lateness repeats at any place with much of the wait; *places: how many these
+ * are. Who waits does not decide which these are. */
+static u32 choose_place(struct candidates *all, u32 *places) {
+  double most = 0, longest = 0;
   u32 best = INDEX_NONE;
+  for (u32 place = 0; place < all->places; place++)
+    longest = fmax(longest, wait_at(all, place));
   for (u32 place = 0; place < all->places; place++) {
-    if (2 * (all->first[place + 1] - all->first[place]) <= all->steps)
+    double wait = wait_at(all, place), late;
+    if (!(wait > 0) || wait < much_of_wait * longest)
       continue;
-    double late = sure_lateness(all, place);
+    ++*places;
+    late = sure_lateness(all, place);
     best = late > most ? place : best;
     most = fmax(late, most);
   }
@@ -124,7 +139,7 @@ static u32 choose_place(struct candidates *all) {
 static void choose_of_comm(struct candidates *all, u32 comm) {
   struct straggler_test *c = all->c;
   find_places(all);
-  u32 place = choose_place(all);
+  u32 places = 0, place = choose_place(all, &places);
   for (u32 i = 0, end; i < all->n; i = end) {
     const struct candidate *best = &all->at[i];
     for (end = i; end < all->n && (end == i || all->at[end].place > 0); end++)
@@ -136,7 +151,7 @@ static void choose_of_comm(struct candidates *all, u32 comm) {
   c->first[comm + 1] = c->n_tested;
   /* The place was chosen by what is tested: any of them could have shown it. */
   if (all->n)
-    c->tests += (double)collective_of(all, 0)->n_arrivals * (place == INDEX_NONE ? 1 : all->places);
+    c->tests += (double)collective_of(all, 0)->n_arrivals * (place == INDEX_NONE ? 1 : places);
   free(all->first);
 }
 

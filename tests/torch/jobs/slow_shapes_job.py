@@ -3,10 +3,13 @@
 PyTorch once. The comments at the ends of lines are what it looks for."""
 import asyncio
 import concurrent.futures
+import contextlib
 import functools
 import gc
 import json
 import os
+import random
+import signal
 import socket
 import subprocess
 import sys
@@ -62,11 +65,18 @@ class Job:
             optimizer.zero_grad()
             self.forward(x).square().mean().backward()
             self.own.append(time.perf_counter() - began)
-            for p in self.model.parameters():
+            for i, p in enumerate(self.model.parameters()):
+                if i:
+                    began = time.perf_counter()
+                    self.between()
+                    self.own[-1] += time.perf_counter() - began
                 dist.all_reduce(p.grad)  # the wait
             began = time.perf_counter()
             optimizer.step()
             self.after()
+
+    def between(self):
+        pass
 
     def after(self):
         pass
@@ -364,6 +374,142 @@ class Checkpoint(Job):
 class Second(Job):
     def slow(self):
         time.sleep(self.s)  # slow: second
+
+
+class Property(Job):
+    """What looks like an attribute computes."""
+
+    @property
+    def vocabulary(self):
+        busy(self.s)  # slow: property
+        return 1
+
+    def slow(self):
+        _ = self.vocabulary
+
+
+class Context(Job):
+    @contextlib.contextmanager
+    def timed(self):
+        yield
+        time.sleep(self.s)  # slow: context
+
+    def slow(self):
+        with self.timed():
+            pass
+
+
+class Retry(Job):
+    def slow(self):
+        for attempt in range(2):
+            try:
+                if attempt == 0:
+                    raise OSError("storage is busy")
+            except OSError:
+                time.sleep(self.s)  # slow: retry
+
+
+class Comprehension(Job):
+    def slow(self):
+        rows = range(4)
+        return [busy(self.s / 4) or row for row in rows]  # slow: comprehension
+
+
+class Signal(Job):
+    def handler(self, *_):
+        time.sleep(self.s)  # slow: signal
+
+    def setup(self):
+        signal.signal(signal.SIGUSR1, self.handler)
+
+    def slow(self):
+        signal.raise_signal(signal.SIGUSR1)
+
+
+class Handle:
+    def __init__(self, seconds):
+        self.seconds = seconds
+
+    def __del__(self):
+        time.sleep(self.seconds)  # slow: finalizer
+
+
+class Finalizer(Job):
+    def slow(self):
+        self.handle = Handle(self.s)
+        del self.handle
+
+
+class Alternate(Job):
+    """As with gradient accumulation: something every second step."""
+
+    def slow(self):
+        if self.step % 2:
+            time.sleep(2 * self.s)  # slow: alternate
+
+
+class Uneven(Job):
+    """Long samples: most cost little, some much."""
+
+    def slow(self):
+        random.seed(self.step)
+        time.sleep(random.expovariate(1 / self.s))  # slow: uneven
+
+
+class Growing(Job):
+    """A list that is never emptied is gone through in each step."""
+
+    def slow(self):
+        time.sleep(2 * self.s * self.step / 60)  # slow: growing
+
+
+class Between(Job):
+    """Between two collectives of the step, not before the first."""
+
+    def between(self):
+        time.sleep(self.s)  # slow: between
+
+
+class Parts(Job):
+    """At one line before the first collective and at another before the second."""
+
+    def slow(self):
+        time.sleep(0.6 * self.s)  # slow: parts
+
+    def between(self):
+        time.sleep(0.4 * self.s)  # slow: rest
+
+
+class After(Job):
+    def after(self):
+        time.sleep(self.s)  # slow: after
+
+
+class Hog(Job):
+    """A thread of metrics keeps the GIL while the training thread wants it."""
+
+    def setup(self):
+        self.go = threading.Event()
+        threading.Thread(target=self.metrics, daemon=True).start()
+
+    def metrics(self):
+        while True:
+            self.go.wait()
+            self.go.clear()
+            sorted(NOISE[:int(self.s * 4e6)])  # slow: hog
+
+    def slow(self):
+        self.go.set()
+        time.sleep(0.0005)  # slow: waits
+
+
+class Collate(Job):
+    def collate(self, rows):
+        time.sleep(self.s)  # slow: collate
+        return rows
+
+    def batches(self, steps):
+        return iter(DataLoader(Samples(steps, 0), collate_fn=self.collate))
 
 
 class InThread(Sleep):

@@ -59,6 +59,10 @@ static char *slow_compute_action(struct findings *f, const struct rank_result *r
 static char *straggler_action(struct findings *f, const struct rank_result *rank) {
   const char *host = rank->host ? rank->host : "its host";
   const struct sampled_line *line = straggler_line(rank);
+  if (line && line->beside)
+    return arena_printf(
+        f->a->arena, "Look at what another thread does at %s: rank %u waits for it at %s, %s %s.",
+        line->beside, rank->rank, line->place, duration_ms(line->ms).text, per_step(f));
   if (line && line->function && rank->reason != STRAGGLER_SLOW_INPUT &&
       (rank->reason == STRAGGLER_OWN_CODE || line->peers_ms < LINE_OF_ONE * line->ms))
     return arena_printf(f->a->arena,
