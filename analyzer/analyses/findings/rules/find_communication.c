@@ -114,6 +114,28 @@ static void add_whole_comm_finding(struct findings *f) {
       NULL, 0);
 }
 
+/* How compute hides an operation, by what it is used for in training. */
+static const char *ways_to_hide(u8 op) {
+  switch (comm_op_like(op)) {
+  case TSCOPE_OP_SEND:
+  case TSCOPE_OP_RECV:
+    return "send each micro-batch's result when it is ready (isend), post what is received ahead "
+           "(irecv), more micro-batches, an interleaved schedule";
+  case TSCOPE_OP_ALLTOALL:
+    return "split the batch in two and exchange one half while the other computes, shared experts "
+           "beside the exchange, a separate stream";
+  case TSCOPE_OP_ALLGATHER:
+  case TSCOPE_OP_REDUCE_SCATTER:
+    return "prefetch in FSDP, smaller units that are sharded, asynchronous calls with a late wait, "
+           "a "
+           "separate stream";
+  default:
+    return "gradient buckets (bucket_cap_mb), asynchronous calls with a late wait, prefetch in "
+           "FSDP, "
+           "a separate stream";
+  }
+}
+
 void rule_exposed_comm(struct findings *f) {
   struct exposed e;
   if (isnan(f->r->ov_exposed_wait_ms)) {
@@ -130,15 +152,11 @@ void rule_exposed_comm(struct findings *f) {
   double gain = saving / f->steps * 1e3;
   if (!(gain >= WORTH_MENTIONING * f->step_ms))
     return;
-  finding_add(
-      f, severity_of(f, gain), saving,
-      arena_printf(f->a->arena, "%.0f %% of %s is communication that compute could hide",
-                   100 * gain / f->step_ms, of_each_step(f)),
-      describe_kind(f, &e),
-      arena_printf(
-          f->a->arena,
-          "Start %s earlier, so that it runs during compute: gradient buckets (bucket_cap_mb), "
-          "asynchronous calls with a late wait, prefetch in FSDP, a separate stream.",
-          e.worst->op),
-      NULL, 0);
+  finding_add(f, severity_of(f, gain), saving,
+              arena_printf(f->a->arena, "%.0f %% of %s is communication that compute could hide",
+                           100 * gain / f->step_ms, of_each_step(f)),
+              describe_kind(f, &e),
+              arena_printf(f->a->arena, "Start %s earlier, so that it runs during compute: %s.",
+                           e.worst->op, ways_to_hide(e.worst->op_id)),
+              NULL, 0);
 }
