@@ -207,6 +207,12 @@ static double collective_wait_ms(const struct findings *f) {
   return sum;
 }
 
+/* Stragglers, and the exposed waits for them a step. */
+struct late_ranks {
+  u32 *rank, n;
+  double wait_ms;
+};
+
 /* A rank that was last in most of the steps and explains most of the wait, if there are too few
  * steps to call it a straggler; NULL if there is none. */
 static const struct rank_result *likely_straggler(const struct findings *f, double wait) {
@@ -219,7 +225,15 @@ static const struct rank_result *likely_straggler(const struct findings *f, doub
   return NULL;
 }
 
-static char *describe_late_rank(struct findings *f, const struct rank_result *late) {
+/* "44.1 ms of it for rank 2 (DIST.STRAGGLER); no single rank explains the rest". */
+static char *describe_late_rank(struct findings *f, const struct rank_result *late,
+                                const struct late_ranks *named) {
+  if (named->n)
+    return arena_printf(f->a->arena,
+                        "%s of it for rank%s %s (%s); no single rank explains the rest",
+                        duration_ms(named->wait_ms).text, named->n == 1 ? "" : "s",
+                        describe_ranks(f->a->arena, named->rank, named->n),
+                        finding_id_words[FINDING_DIST_STRAGGLER]);
   if (!late)
     return arena_text(f->a->arena, "no single rank explains it");
   return arena_printf(f->a->arena,
@@ -238,7 +252,8 @@ static const char *describe_last_arrivals(struct findings *f, u32 *ranks, u32 *n
   while (n_named < 4) {
     u32 best = INDEX_NONE;
     for (u32 i = 0; i < r->n_ranks; i++) {
-      bool seen = !(r->ranks[i].last_wait_ms >= WORTH_MENTIONING / 2 * f->step_ms);
+      bool seen =
+          r->ranks[i].straggler || !(r->ranks[i].last_wait_ms >= WORTH_MENTIONING / 2 * f->step_ms);
       for (u32 k = 0; k < n_named; k++)
         seen |= named[k] == i;
       if (!seen && (best == INDEX_NONE || r->ranks[i].last_wait_ms > r->ranks[best].last_wait_ms))
@@ -262,15 +277,17 @@ static const char *describe_last_arrivals(struct findings *f, u32 *ranks, u32 *n
 
 /* The cost of waits is how much shorter the step would be without them: nothing, if something else,
  * such as the host, would delay it as long. */
-static void add_imbalance_finding(struct findings *f, double wait, double rest, double saving) {
+static void add_imbalance_finding(struct findings *f, double wait, const struct late_ranks *named,
+                                  double saving) {
   const struct results *r = f->r;
-  const struct rank_result *late = likely_straggler(f, wait);
+  const struct rank_result *late = named->n ? NULL : likely_straggler(f, wait);
+  double rest = wait - named->wait_ms;
   u32 ranks[5], n_ranks = 0;
   if (late)
     ranks[n_ranks++] = late->rank;
   const char *last = describe_last_arrivals(f, ranks, &n_ranks);
   bool costs = saving >= 0.01 * run_seconds(f, f->step_ms);
-  char *who = describe_late_rank(f, late);
+  char *who = describe_late_rank(f, late, named);
   char *apart = isnan(r->sync_skew_ms)
                     ? arena_text(f->a->arena, "")
                     : arena_printf(f->a->arena, " First and last arrive %s apart (median).",
@@ -283,8 +300,8 @@ static void add_imbalance_finding(struct findings *f, double wait, double rest, 
                                 100 * r->imbalance_cv, 100 * r->wall_frac_lost_to_imbalance);
   finding_add(
       f, costs ? severity_of(f, rest) : SEVERITY_INFO, saving,
-      arena_printf(f->a->arena, "Ranks wait %.0f %% of %s for one another%s",
-                   100 * rest / f->step_ms, of_each_step(f),
+      arena_printf(f->a->arena, "Ranks wait %s%.0f %% of %s for one another%s",
+                   named->n ? "another " : "", 100 * rest / f->step_ms, of_each_step(f),
                    costs ? "" : ", but without these waits the step would not be shorter"),
       arena_printf(
           f->a->arena, "%s of %s %s%s, mean over ranks, is exposed wait in collectives; %s.%s%s%s",
@@ -300,14 +317,27 @@ static void add_imbalance_finding(struct findings *f, double wait, double rest, 
       n_ranks ? ranks : NULL, n_ranks);
 }
 
+/* What waits for stragglers cost is told with these: here it is what all ranks as fast as the
+ * median would save beyond that. */
+static double saving_beyond(struct findings *f, double wait, const struct late_ranks *named) {
+  double all = saving_of(f, what_if_cure(f, WHAT_IF_EVERY_RANK, -1), wait);
+  if (named->n == 0)
+    return all;
+  double theirs = saving_of_ranks(f, named->rank, named->n, named->wait_ms);
+  f->cure = (struct cure){0};
+  return fmax(0, all - theirs);
+}
+
 void rule_load_imbalance(struct findings *f) {
   const struct results *r = f->r;
-  double wait = collective_wait_ms(f), rest = wait;
+  struct late_ranks named = {.rank =
+                                 arena_array(f->a->arena, size_sum(r->n_ranks, 1), sizeof(u32))};
+  double wait = collective_wait_ms(f);
   for (u32 i = 0; i < r->n_ranks; i++)
-    if (r->ranks[i].straggler)
-      rest -= r->ranks[i].imposed_wait_ms;
-  if (!(rest >= WORTH_MENTIONING * f->step_ms))
-    return;
-  double saving = saving_of(f, what_if_cure(f, WHAT_IF_EVERY_RANK, -1), rest);
-  add_imbalance_finding(f, wait, rest, saving);
+    if (r->ranks[i].straggler) {
+      named.rank[named.n++] = r->ranks[i].rank;
+      named.wait_ms += r->ranks[i].imposed_wait_ms;
+    }
+  if (wait - named.wait_ms >= WORTH_MENTIONING * f->step_ms)
+    add_imbalance_finding(f, wait, &named, saving_beyond(f, wait, &named));
 }
