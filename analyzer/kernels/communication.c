@@ -125,12 +125,13 @@ static bool matches(const regex_t *regex, const char *pattern, const char *text)
  * kernels have none. */
 static bool may_communicate(const struct kernel_parts *parts) {
   static const char *const words[] = {
-      "ccl",      "educe",    "RMSNorm", "buffers",  "gather",  "to_all",      "toall",
-      "ToAll",    "To_All",   "vdev",    "shmem",    "::ep",    "_ep",         "barrier",
-      "signal",   "niin",     "Gather",  "AllTo",    "a2a",     "A2A",         "ubx_",
-      "comm",     "exchange", "prims",   "dda",      "oneshot", "_ag_",        "wait_until",
-      "alltoall", "ag_gemm",  "lamport", "rdxn_",    "PtoP",    "PeerTo",      "node",
-      "mori",     "EpDisp",   "EpComb",  "collect_", "sync_on", "broadcast_on"};
+      "ccl",      "educe",    "RMSNorm", "buffers",  "gather",  "to_all",       "toall",
+      "ToAll",    "To_All",   "vdev",    "shmem",    "::ep",    "_ep",          "barrier",
+      "signal",   "niin",     "Gather",  "AllTo",    "a2a",     "A2A",          "ubx_",
+      "comm",     "exchange", "prims",   "dda",      "oneshot", "_ag_",         "wait_until",
+      "alltoall", "ag_gemm",  "lamport", "rdxn_",    "PtoP",    "PeerTo",       "node",
+      "mori",     "EpDisp",   "EpComb",  "collect_", "sync_on", "broadcast_on", "mega_moe",
+      "egaMoe"};
   for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++)
     if (strstr(parts->function, words[i]) || strstr(parts->scope, words[i]))
       return true;
@@ -139,6 +140,8 @@ static bool may_communicate(const struct kernel_parts *parts) {
 
 static struct communication as_row_says(const struct row *row, const char *function) {
   bool nccl = row->op == COMM_OP_NCCL;
+  if (row->op == COMM_OP_NONE)
+    return (struct communication){0};
   return (struct communication){.library = nccl ? COMM_LIBRARY_NCCL : comm_op_library(row->op),
                                 .op = nccl ? op_of_name(function) : row->op};
 }
@@ -150,10 +153,12 @@ struct communication communication_of_stripped(const char *stripped) {
   char *text = kernel_split(stripped, &parts);
   if (may_communicate(&parts)) {
     pthread_once(&once, compile_rows);
-    for (int i = 0; i < ROWS && !found.library; i++)
-      if (matches(&functions[i], rows[i].function, parts.function) &&
-          matches(&scopes[i], rows[i].scope, parts.scope))
-        found = as_row_says(&rows[i], parts.function);
+    int i = 0;
+    while (i < ROWS && !(matches(&functions[i], rows[i].function, parts.function) &&
+                         matches(&scopes[i], rows[i].scope, parts.scope)))
+      i++;
+    if (i < ROWS)
+      found = as_row_says(&rows[i], parts.function);
   }
   free(text);
   return found;

@@ -20,6 +20,7 @@ enum comm_library {
 /* Further values of what enum tscope_op says. */
 enum comm_op {
   COMM_OP_NCCL = 0, /* an operation of NCCL's own; the name may not tell which */
+  COMM_OP_NONE,     /* only in communication.def: the kernel does not communicate */
   COMM_OPS_BEGIN = 32,
 #define O(ID, LIBRARY, PART, like, name) COMM_OP_##ID,
   TSCOPE_COMM_OPS(O)

@@ -305,7 +305,8 @@ enum { SAYS_LITTLE = 10 }; /* bytes of a name */
 
 /* Whether a kernel's own name says nothing beside its template argument. */
 static bool is_generic_name(const char *name, size_t bytes) {
-  static const char *const names[] = {"Kernel", "Kernel2", "kernel", "device_kernel"};
+  static const char *const names[] = {"Kernel", "Kernel2",        "kernel",        "device_kernel",
+                                      "launch", "kernel_wrapper", "launch_wrapper"};
   for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
     size_t length = strlen(names[i]);
     if (bytes >= length && memcmp(name + bytes - length, names[i], length) == 0 &&

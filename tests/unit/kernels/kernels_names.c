@@ -330,6 +330,23 @@ static void names_tell_what_communicates(void **state) {
        "symm_mem reduce", false},
       {"ncclSymkDevKernel_ReduceScatter_LL_sum_f32(ncclSymkDevWorkArgs4K)", "reduce_scatter",
        false},
+      {"void a2a_kernels::a2a_dispatch_send_kernel<true, 16ul, 8ul>(int)", "pplx send", false},
+      {"void a2a_kernels::a2a_combine_recv_kernel<16ul>(int)", "pplx combine", false},
+      {"void deep_gemm::sm100_fp8_fp4_mega_moe_impl<128u>(void*)", "dispatch, experts and combine",
+       true},
+      {"two_shot_all_reduce_bias_rms_norm_kernel", "symm_mem all_reduce and norm", true},
+      {"persistent_all_gather_ring", "custom all_gather", false},
+      {"persistent_gemm_all_scatter", "symm_mem GEMM with communication", true},
+      {"kernel_local_copy_and_barrier_all", "custom barrier", false},
+      {"void stream_executor::gpu::AllReduceKernelImpl<float, 1>(float*)", "custom all_reduce",
+       false},
+      /* the kernel is the argument of what launches it */
+      {"void ns::kernel_wrapper<vllm::cross_device_reduce_2stage<__nv_bfloat16, 4>, int>(int)",
+       "custom all_reduce", false},
+      {"void launch<ncclSymkDevKernel_AllGather_LL>(int)", "all_gather", false},
+      /* names of compilers list what they fused; the collective itself runs elsewhere */
+      {"triton_red_fused_all_reduce_native_layer_norm_5", NULL, false},
+      {"triton_poi_fused_all_gather_into_tensor_wait_tensor_3", NULL, false},
       /* a word in a template argument, or of another meaning, says nothing */
       {"void ns::cast<ns::multimem_all_reduce_kernel, 4>(int)", NULL, false},
       {"void at::native::reduce_kernel<512, 1, at::native::ReduceOp<float>>(int)", NULL, false},
