@@ -148,6 +148,61 @@ static void replays_of_graphs_have_runs(void **state) {
   rank_events_release(&events);
 }
 
+/* 8 ranks on 2 nodes of 4, in place: to 3 peers the rank's own part, and, once the network has
+ * brought it, that of the other node (src/ce_coll.cc of NCCL 2.31, ncclHierCeAllGather). With a
+ * multicast address one flag and one copy are for all. */
+static void nodes_copy_what_the_network_brings(void **state) {
+  (void)state;
+  const struct comm_definition two_nodes = {.size = 8};
+  for (u32 multicast = 0; multicast < 2; multicast++) {
+    struct rank_events events = events_with_call(TSCOPE_OP_ALLGATHER, BYTES);
+    u32 each = multicast ? 1 : 3;
+    events.comms = &two_nodes;
+    i64 at = copies(&events, 1000, each, 4, STREAM);
+    at = copies(&events, at + 30, each, BYTES, STREAM);
+    at = copies(&events, at + 700, each, BYTES, STREAM);
+    at = copies(&events, at, each, 4, STREAM);
+    runs_from_copies(&events);
+    assert_int_equal(events.runs.n, 1);
+    assert_int_equal(events.runs.at[0].start, 1000);
+    assert_int_equal(events.runs.at[0].end, at);
+    rank_events_release(&events);
+  }
+}
+
+/* All but the root of a scatter copy flags alone: here before, between and behind all-gathers. */
+static void flags_alone_are_a_collective(void **state) {
+  (void)state;
+  for (u32 flags = 1; flags <= PEERS; flags += PEERS - 1) { /* by multicast, or to each */
+    struct rank_events events = events_with_call(TSCOPE_OP_SCATTER, BYTES);
+    struct rank_call scatter = events.calls.at[0], gather = scatter;
+    gather.op = TSCOPE_OP_ALLGATHER;
+    VECTOR_PUSH(&events.calls, gather);
+    VECTOR_PUSH(&events.calls, scatter);
+    VECTOR_PUSH(&events.calls, scatter);
+    i64 begin[4], end[4], at = 1000;
+    for (u32 i = 0; i < 4; i++) {
+      begin[i] = at;
+      at = end[i] =
+          i == 1 ? collective(&events, at, flags, PEERS)
+                 : copies(&events, copies(&events, at, flags, 4, STREAM) + 100, flags, 4, STREAM);
+    }
+    runs_from_copies(&events);
+    assert_int_equal(events.runs.n, 4);
+    for (u32 i = 0; i < 4; i++) {
+      assert_int_equal(events.runs.at[i].start, begin[i]);
+      assert_int_equal(events.runs.at[i].end, end[i]);
+    }
+    rank_events_release(&events);
+    /* one more flag than the calls need: nobody can tell whose it is */
+    events = events_with_call(TSCOPE_OP_SCATTER, BYTES);
+    at = copies(&events, 1000, 2 * flags + 1, 4, STREAM);
+    runs_from_copies(&events);
+    assert_int_equal(events.runs.n, 0);
+    rank_events_release(&events);
+  }
+}
+
 /* Reductions need kernels. */
 static void what_computes_is_not_copied(void **state) {
   (void)state;
@@ -190,6 +245,8 @@ int main(void) {
       cmocka_unit_test(other_copies_are_no_collective),
       cmocka_unit_test(flags_may_be_between_parts),
       cmocka_unit_test(replays_of_graphs_have_runs),
+      cmocka_unit_test(nodes_copy_what_the_network_brings),
+      cmocka_unit_test(flags_alone_are_a_collective),
       cmocka_unit_test(what_computes_is_not_copied),
       cmocka_unit_test(any_copies_are_read_soon),
   };

@@ -10,6 +10,12 @@
  * large collective of many ranks after every eight copies: flags are between them too, and once
  * more at the end if the times would be odd. Copies count as a collective only with the flags, and
  * if a call on the stream, or of the graph, moves just as much: others stay copies.
+ *
+ * Over several nodes (2.29 and later, all-gather and all-to-all) flags and copies are between the
+ * ranks of a node, and the network brings the rest in between: each rank copies its own part, and
+ * those of its peers on other nodes, to the others of its node. With a multicast address one copy
+ * of an all-gather's part is for all. A rank that sends nothing, as in a scatter all but the root,
+ * copies flags alone.
  */
 #include <stdlib.h>
 
@@ -31,9 +37,16 @@ struct copied {
   u8 op;      /* as kernels are called; 0: either of several */
 };
 
+/* Calls on a stream that can be copied, and of them those that may move nothing here. */
+struct stream_calls {
+  u32 n, silent, ranks; /* 0 ranks: of several sizes */
+  u8 op;                /* of the silent ones; 0: of both kinds */
+};
+
 struct search {
   struct rank_events *events;
-  VECTOR(struct copied) calls; /* sorted; of each total one */
+  struct stream_calls *streams; /* [UINT16_MAX + 1] */
+  VECTOR(struct copied) calls;  /* sorted; of each total one */
   u32 n_recorded;
 };
 
@@ -41,7 +54,9 @@ struct search {
 struct row {
   const struct rank_copy *at;
   u32 n;
-  u64 parts_left; /* to look at */
+  u64 parts_left;     /* to look at */
+  u32 flags_each;     /* at most so many before the data of one, and behind */
+  VECTOR(u32) unused; /* flags that belong to no data */
 };
 
 static u32 replay_of(const struct rank_copy *copy) {
@@ -101,6 +116,30 @@ static void list_call(struct search *s, const struct rank_call *call, u32 ranks,
                                             .op = kernel_op(call->op)}));
 }
 
+/* What a rank copies in all: to all ranks, with multicast to all at once, and if the ranks are on
+ * so many nodes. Its own part is copied too, unless it is in place. */
+static void list_parts(struct search *s, const struct rank_call *call, u32 ranks) {
+  for (u32 nodes = 1; nodes < ranks; nodes++) {
+    if (ranks % nodes ||
+        (nodes > 1 && call->op != TSCOPE_OP_ALLGATHER && call->op != TSCOPE_OP_ALLTOALL))
+      continue;
+    list_call(s, call, ranks, ranks - nodes);
+    list_call(s, call, ranks, ranks - nodes + 1);
+    if (call->op == TSCOPE_OP_ALLGATHER)
+      list_call(s, call, ranks, nodes);
+  }
+}
+
+static void count_call(struct search *s, const struct rank_call *call, u32 ranks) {
+  struct stream_calls *of = &s->streams[call->stream];
+  if (call->replayed)
+    return;
+  of->ranks = of->n == 0 || of->ranks == ranks ? ranks : 0;
+  of->n++;
+  if (call->op == TSCOPE_OP_GATHER || call->op == TSCOPE_OP_SCATTER)
+    of->op = of->silent++ == 0 || of->op == kernel_op(call->op) ? kernel_op(call->op) : 0;
+}
+
 static void list_calls(struct search *s) {
   const struct rank_events *events = s->events;
   for (u32 i = 0; i < events->calls.n; i++) {
@@ -108,10 +147,11 @@ static void list_calls(struct search *s) {
     u32 ranks = call->comm < events->n_comms ? events->comms[call->comm].size : 0;
     if (call->failed || !can_be_copied(call->op) || ranks < 2 || !call->bytes)
       continue;
-    bool to_one = call->op == TSCOPE_OP_GATHER;
-    list_call(s, call, ranks, to_one ? 1 : ranks); /* its own part too, unless in place */
-    if (!to_one)
-      list_call(s, call, ranks, ranks - 1);
+    count_call(s, call, ranks);
+    if (call->op == TSCOPE_OP_GATHER)
+      list_call(s, call, ranks, 1);
+    else
+      list_parts(s, call, ranks);
   }
   if (s->calls.n)
     qsort(s->calls.at, s->calls.n, sizeof(*s->calls.at), by_all);
@@ -185,8 +225,49 @@ static struct data read_data(const struct search *s, struct row *row, u32 from, 
   }
 }
 
+static void add_run(struct search *s, const struct row *row, u32 first, u32 last, u8 op) {
+  VECTOR_PUSH(&s->events->runs, ((struct rank_run){.start = row->at[first].start,
+                                                   .end = row->at[last].end,
+                                                   .graph = row->at->graph,
+                                                   .correlation = replay_of(row->at),
+                                                   .comm = TSCOPE_UNKNOWN,
+                                                   .seq = TSCOPE_UNKNOWN,
+                                                   .first_call = INDEX_NONE,
+                                                   .stream = row->at->stream,
+                                                   .op = op,
+                                                   .copies = true}));
+}
+
+static void keep_unused(struct row *row, u32 from, u32 end) {
+  for (; from < end; from++)
+    VECTOR_PUSH(&row->unused, from);
+}
+
+static u32 count_flags_of(const struct row *row) {
+  u32 flags = 0;
+  for (u32 i = 0; i < row->n; i++)
+    flags += row->at[i].bytes == FLAG_BYTES;
+  return flags;
+}
+
+/* Collectives that are flags alone: only if they are just as many as calls are left. */
+static void add_silent(struct search *s, const struct row *row, u32 others) {
+  const struct stream_calls *calls = &s->streams[row->at->stream];
+  if (replay_of(row->at) || !calls->ranks || calls->silent <= others)
+    return;
+  u32 left = calls->silent - others, each = least(row->flags_each, calls->ranks - 1);
+  if (row->unused.n != (u64)2 * each * left)
+    return;
+  for (u32 i = 0; i < row->unused.n; i += 2 * each)
+    add_run(s, row, row->unused.at[i], row->unused.at[i + 2 * each - 1], calls->op);
+}
+
 static void search_row(struct search *s, struct row *row) {
-  u32 taken = 0; /* of the flags ahead, by the collective before */
+  u32 taken = 0;  /* of the flags ahead, by the collective before */
+  u32 silent = 0; /* runs that could have been silent, and moved data */
+  const struct stream_calls *calls = &s->streams[row->at->stream];
+  bool one_for_all = !replay_of(row->at) && count_flags_of(row) == 2 * calls->n;
+  row->flags_each = one_for_all ? 1 : UINT32_MAX;
   for (u32 at = 0; at < row->n;) {
     u32 before = count_flags(row, at), from = at + before;
     u32 open = before - least(taken, before);
@@ -194,24 +275,21 @@ static void search_row(struct search *s, struct row *row) {
     u64 ignored = 0;
     at = data.parts ? data.end : from + count_data(row, from, &ignored);
     taken = 0;
+    u32 flags = data.parts ? least(open, least(data.call.ranks - 1, row->flags_each)) : 0;
+    keep_unused(row, from - open, from - flags);
     if (!data.parts)
       continue;
-    u32 flags = least(open, data.call.ranks - 1), behind = count_flags(row, at);
+    u32 behind = count_flags(row, at);
     bool ends = at + behind == row->n; /* else those of the next collective are behind, too */
     bool twice = data.parts > 1 && data.parts % 2 == 0 && behind >= (ends ? 2 : 3) * flags;
     taken = least(twice ? 2 * flags : flags, behind);
     if (taken)
-      VECTOR_PUSH(&s->events->runs, ((struct rank_run){.start = row->at[from - flags].start,
-                                                       .end = row->at[at + taken - 1].end,
-                                                       .graph = row->at->graph,
-                                                       .correlation = replay_of(row->at),
-                                                       .comm = TSCOPE_UNKNOWN,
-                                                       .seq = TSCOPE_UNKNOWN,
-                                                       .first_call = INDEX_NONE,
-                                                       .stream = row->at->stream,
-                                                       .op = data.call.op,
-                                                       .copies = true}));
+      add_run(s, row, from - flags, at + taken - 1, data.call.op);
+    silent += taken && (data.call.op == kernel_op(TSCOPE_OP_GATHER) ||
+                        data.call.op == kernel_op(TSCOPE_OP_SCATTER));
   }
+  add_silent(s, row, silent);
+  free(row->unused.at);
 }
 
 void runs_from_copies(struct rank_events *events) {
@@ -219,6 +297,7 @@ void runs_from_copies(struct rank_events *events) {
   u32 n = events->copies.n;
   if (n) {
     qsort(events->copies.at, n, sizeof(*events->copies.at), by_row_and_time);
+    s.streams = memory_zeroed((size_t)UINT16_MAX + 1, sizeof(*s.streams));
     list_calls(&s);
   }
   for (u32 i = 0, next; i < n && s.calls.n; i = next) {
@@ -226,11 +305,13 @@ void runs_from_copies(struct rank_events *events) {
     for (next = i; next < n && events->copies.at[next].stream == first->stream &&
                    replay_of(&events->copies.at[next]) == replay_of(first);)
       next++;
-    search_row(&s, &(struct row){first, next - i, (u64)PARTS_PER_COPY * (next - i)});
+    search_row(&s, &(struct row){
+                       .at = first, .n = next - i, .parts_left = (u64)PARTS_PER_COPY * (next - i)});
   }
   if (events->runs.n > s.n_recorded)
     qsort(events->runs.at, events->runs.n, sizeof(*events->runs.at), by_start);
   free(s.calls.at);
+  free(s.streams);
   free(events->copies.at);
   events->copies.at = NULL;
   events->copies.n = events->copies.room = 0;
