@@ -238,6 +238,18 @@ static void find_bounds(struct choosing *c) {
     }
 }
 
+/* Whether anything was recorded of the ranks shown before the first step shown, or after the last.
+ */
+static bool outside_steps(const struct choosing *c) {
+  const struct shown_scope *scope = c->scope;
+  for (u32 i = 0; scope->n_steps && i < scope->n_ranks; i++) {
+    const struct rank *rank = &c->model->ranks[scope->ranks[i]];
+    if (rank->begin < scope->begin || rank->end > scope->end)
+      return true;
+  }
+  return false;
+}
+
 static void describe_left_out(struct choosing *c) {
   struct shown_scope *scope = c->scope;
   u32 n = c->model->n_ranks, steps = c->model->steps.n;
@@ -258,6 +270,8 @@ static void describe_left_out(struct choosing *c) {
     leave_out(c, "Of %u steps, %u %s shown: %s; --steps selects others.", steps, scope->n_steps,
               scope->n_steps == 1 ? "is" : "are", list);
   }
+  if (outside_steps(c))
+    leave_out(c, "What ran before the first step shown, or after the last, is not shown.");
   u32 incomplete = 0;
   for (u32 i = 0; i < n; i++)
     for (u32 k = 0; k < TSCOPE_LOSS_REASONS; k++)
