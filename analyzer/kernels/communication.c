@@ -131,7 +131,7 @@ static bool may_communicate(const struct kernel_parts *parts) {
       "comm",     "exchange", "prims",   "dda",      "oneshot", "_ag_",         "wait_until",
       "alltoall", "ag_gemm",  "lamport", "rdxn_",    "PtoP",    "PeerTo",       "node",
       "mori",     "EpDisp",   "EpComb",  "collect_", "sync_on", "broadcast_on", "mega_moe",
-      "egaMoe"};
+      "egaMoe",   "l_scatter"};
   for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++)
     if (strstr(parts->function, words[i]) || strstr(parts->scope, words[i]))
       return true;
