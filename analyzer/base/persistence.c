@@ -2,6 +2,7 @@
 #include "base/persistence.h"
 
 #include <math.h>
+#include <string.h>
 
 #include "base/statistics.h"
 
@@ -74,4 +75,26 @@ double chance_of_mean(double *values, u32 n, double correlation, double *scratch
     return mean > 0 ? 0 : 1;
   double t = mean / sqrt(changes / (n - 2) * variance_of_mean(n, correlation));
   return t > 0 ? student_tails(t, n - 2) / 2 : 1;
+}
+
+double chance_of_change(const double *values, u32 n, u32 at, double correlation, double *scratch) {
+  const double of_median = 1.5707963; /* its variance over that of a mean, of normal values */
+  const u32 begin[] = {0, at}, end[] = {at, n};
+  double median[2], changes = 0, variance = 0;
+  if (n < LEAST || at == 0 || at >= n)
+    return 1;
+  for (u32 side = 0; side < 2; side++) {
+    u32 of_side = end[side] - begin[side];
+    memcpy(scratch, values + begin[side], of_side * sizeof(*scratch));
+    median[side] = median_of(scratch, of_side);
+    variance += of_median * variance_of_mean(of_side, correlation);
+    for (u32 i = begin[side] + 1; i < end[side]; i++) {
+      double change = values[i] - median[side] - correlation * (values[i - 1] - median[side]);
+      changes += change * change;
+    }
+  }
+  double off = fabs(median[1] - median[0]);
+  if (changes == 0)
+    return off > 0 ? 0 : 1;
+  return fmin(1, n * student_tails(off / sqrt(changes / (n - 3) * variance), n - 3));
 }

@@ -34,4 +34,8 @@ double chance_of_count(u32 k, u32 n, double each, double correlation);
  * n. 1 below four values. */
 double chance_of_mean(double *values, u32 n, double correlation, double *scratch);
 
+/* The probability that values without a change differ as much as those before and from `at` on, as
+ * medians, wherever in the series. `scratch` holds n. 1 below four values. */
+double chance_of_change(const double *values, u32 n, u32 at, double correlation, double *scratch);
+
 #endif

@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/persistence.h"
+
 double mean_of(const double *values, size_t n) {
   double sum = 0;
   for (size_t i = 0; i < n; i++)
@@ -138,10 +140,22 @@ static u32 find_break(const double *values, u32 n, double *smooth) {
   return at;
 }
 
+/* Of neighbouring values, on each side of a break about its own mean. `ranked` is used up. */
+static double correlation_beside(struct ranked_value *ranked, u32 n, u32 at) {
+  struct persistence p = {0};
+  double *values = (double *)(void *)ranked;
+  for (u32 i = 0; i < n; i++)
+    values[i] = ranked[i].value;
+  persistence_add(&p, values, at);
+  persistence_add(&p, values + at, n - at);
+  return persistence_of(&p);
+}
+
 u32 change_point(const double *values, u32 n, struct ranked_value *scratch, double *probability) {
   *probability = 1;
   if (n < 4)
     return 0;
+  u32 at = find_break(values, n, (double *)(void *)scratch);
   for (u32 i = 0; i < n; i++)
     scratch[i] = (struct ranked_value){values[i], i};
   qsort(scratch, n, sizeof(*scratch), by_ranked_value);
@@ -165,9 +179,12 @@ u32 change_point(const double *values, u32 n, struct ranked_value *scratch, doub
     statistic += 2 * scratch[wanted].value - (n + 1.0);
     most = fmax(most, fabs(statistic));
   }
-  double size = n;
-  *probability = fmin(1, 2 * exp(-6 * most * most / (size * size * size + size * size)));
-  return most > 0 ? find_break(values, n, (double *)(void *)scratch) : 0;
+  double size = n, correlation = correlation_beside(scratch, n, at);
+  double by_rank = 2 * exp(-6 * independent_share(correlation) * most * most /
+                           (size * size * size + size * size));
+  double by_size = chance_of_change(values, n, at, correlation, (double *)(void *)scratch);
+  *probability = fmin(1, fmin(by_rank, by_size));
+  return most > 0 ? at : 0;
 }
 
 /* The continued fraction of the incomplete beta function, evaluated from the front (Lentz). */

@@ -44,9 +44,10 @@ void smooth_outliers(const double *values, u32 n, double *smooth);
 
 /* Where a series changes for good: the index k at which values[k ..] differ most from values[.. k),
  * and the probability that a series without a change looks as changed anywhere (Pettitt's test, by
- * ranks: no outlier and no shape of the noise matters). The place is where values lie nearest to
- * the medians of the two sides. `scratch` holds n of struct ranked_value. k is 0 and the
- * probability 1 below 4 values. */
+ * ranks: no outlier and no shape of the noise matters; or by how far the sides are apart), where
+ * values follow each other as far as those of each side do (persistence.h). The place is where
+ * values lie nearest to the medians of the two sides. `scratch` holds n of struct ranked_value. k
+ * is 0 and the probability 1 below 4 values. */
 struct ranked_value {
   double value;
   u32 index;
