@@ -64,6 +64,21 @@ static char *limit_evidence(struct findings *f, const char *evidence, enum sever
                       severity == SEVERITY_CRITICAL ? "this is no more than a warning and " : "");
 }
 
+bool cure_pays(const struct findings *f) {
+  return !f->cure.n || f->saving.ms >= fmax(REPLAY_TOLERANCE * f->step_ms, f->saving.error_ms);
+}
+
+static char *what_holds_up(const struct findings *f) {
+  const struct results *r = f->r;
+  const struct share *most = r->path_by_category;
+  for (u32 i = 1; i < r->n_path_by_category; i++)
+    if (r->path_by_category[i].ms > most->ms)
+      most = &r->path_by_category[i];
+  return arena_printf(f->a->arena,
+                      "First shorten what holds up the step: %.0f %% of the critical path is %s.",
+                      100 * most->ms / r->path_length_ms, most->name);
+}
+
 void finding_add(struct findings *f, enum severity severity, double saving_s, char *title,
                  char *evidence, char *action, const u32 *ranks, u32 n_ranks) {
   struct results *r = f->r;
@@ -72,6 +87,11 @@ void finding_add(struct findings *f, enum severity severity, double saving_s, ch
     severity = severity == SEVERITY_CRITICAL ? SEVERITY_WARNING : severity;
     saving_s = NAN;
     f->cure = (struct cure){0};
+  }
+  if (!cure_pays(f)) {
+    severity = SEVERITY_INFO;
+    title = arena_printf(f->a->arena, "%s, but mending that saves next to nothing", title);
+    action = what_holds_up(f);
   }
   u32 *copy = arena_array(f->a->arena, size_sum(n_ranks, 1), sizeof(u32));
   title = plain_numbers(f->a->arena, title);

@@ -54,6 +54,11 @@ enum severity severity_of(const struct findings *f, double per_step_ms);
  * a cure (NULL) or a replay, the `measured_ms` a step. The next finding is about this cure. */
 double saving_of(struct findings *f, const struct cure *cure, double measured_ms);
 
+/* Whether the cure of the next finding saves more than the replay may be off by. What does not is
+ * nothing to mend: the finding is then a note, whose action is what holds up the step instead.
+ * True where nothing was replayed. */
+bool cure_pays(const struct findings *f);
+
 /* The same for a single change that keeps `left` of the time of that work. */
 double saving_of_change(struct findings *f, struct cure_change change, double measured_ms);
 

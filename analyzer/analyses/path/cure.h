@@ -38,10 +38,10 @@ struct cure {
   u32 n;
 };
 
-/* What a step is shorter, in ms: mean and quartiles over the steps of the samples. Never negative.
- * NAN if there is no replay, or none that can be relied on. */
+/* What a step is shorter, in ms: mean and quartiles over the steps of the samples, and the mean's
+ * standard error. Never negative. NAN if there is no replay, or none that can be relied on. */
 struct saving {
-  double ms, low_ms, high_ms;
+  double ms, low_ms, high_ms, error_ms;
   double hidden_ms; /* and how much less communication is then exposed; if asked for */
 };
 

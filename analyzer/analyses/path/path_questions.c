@@ -195,13 +195,15 @@ static struct saving summarise(const struct question *q, u32 cure, double *scrat
     hidden += q->hidden[s][cure];
   }
   if (!n)
-    return (struct saving){NAN, NAN, NAN, NAN};
+    return (struct saving){NAN, NAN, NAN, NAN, NAN};
   if (has_change(&q->cures[cure], CHANGE_LONG_STEPS))
     shorten_long_steps(saved_ms, length_ms, turn, q->a->results->n_turns, turn + room, n);
-  double ms = fmax(0, mean_of(saved_ms, n));
-  return (struct saving){ms, fmax(0, quantile_of(saved_ms, n, 0.25)),
-                         fmax(0, quantile_of(saved_ms, n, 0.75)),
-                         fmax(0, ns_to_ms(hidden) / n / q->a->model->n_ranks)};
+  double mean = mean_of(saved_ms, n), spread = fabs(mean * variation_of(saved_ms, n));
+  return (struct saving){.ms = fmax(0, mean),
+                         .low_ms = fmax(0, quantile_of(saved_ms, n, 0.25)),
+                         .high_ms = fmax(0, quantile_of(saved_ms, n, 0.75)),
+                         .error_ms = isnan(spread) ? 0 : spread / sqrt(n),
+                         .hidden_ms = fmax(0, ns_to_ms(hidden) / n / q->a->model->n_ranks)};
 }
 
 static void ask_samples(struct question *q, struct saving *savings) {
@@ -315,8 +317,8 @@ void replay_savings(const struct analysis *a, const struct cure *cures, u32 n, b
   for (u32 i = 0; i < n; i++) {
     const struct asked *asked = replays && cures[i].n ? asked_before(a, &cures[i], exposed) : NULL;
     double nothing = replays && !cures[i].n ? 0 : NAN;
-    savings[i] =
-        asked ? asked->saving : (struct saving){nothing, nothing, nothing, exposed ? nothing : NAN};
+    savings[i] = asked ? asked->saving
+                       : (struct saving){nothing, nothing, nothing, 0, exposed ? nothing : NAN};
   }
   free(unknown);
   free(found);

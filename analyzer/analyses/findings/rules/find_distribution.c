@@ -275,8 +275,6 @@ static const char *describe_last_arrivals(struct findings *f, u32 *ranks, u32 *n
   return n_named ? arena_printf(f->a->arena, "%s collectives.", text) : "";
 }
 
-/* The cost of waits is how much shorter the step would be without them: nothing, if something else,
- * such as the host, would delay it as long. */
 static void add_imbalance_finding(struct findings *f, double wait, const struct late_ranks *named,
                                   double saving) {
   const struct results *r = f->r;
@@ -286,7 +284,6 @@ static void add_imbalance_finding(struct findings *f, double wait, const struct 
   if (late)
     ranks[n_ranks++] = late->rank;
   const char *last = describe_last_arrivals(f, ranks, &n_ranks);
-  bool costs = saving >= 0.01 * run_seconds(f, f->step_ms);
   char *who = describe_late_rank(f, late, named);
   char *apart = isnan(r->sync_skew_ms)
                     ? arena_text(f->a->arena, "")
@@ -299,21 +296,16 @@ static void add_imbalance_finding(struct findings *f, double wait, const struct 
                                 "slowest takes %.0f %% of the wall time more than the mean.",
                                 100 * r->imbalance_cv, 100 * r->wall_frac_lost_to_imbalance);
   finding_add(
-      f, costs ? severity_of(f, rest) : SEVERITY_INFO, saving,
-      arena_printf(f->a->arena, "Ranks wait %s%.0f %% of %s for one another%s",
-                   named->n ? "another " : "", 100 * rest / f->step_ms, of_each_step(f),
-                   costs ? "" : ", but without these waits the step would not be shorter"),
+      f, severity_of(f, rest), saving,
+      arena_printf(f->a->arena, "Ranks wait %s%.0f %% of %s for one another",
+                   named->n ? "another " : "", 100 * rest / f->step_ms, of_each_step(f)),
       arena_printf(
           f->a->arena, "%s of %s %s%s, mean over ranks, is exposed wait in collectives; %s.%s%s%s",
           duration_ms(wait).text, f->a->whole_run ? "the" : "a", duration_ms(f->step_ms).text,
           f->a->whole_run ? "" : " step", who, apart, last, cv),
-      costs ? arena_text(f->a->arena,
-                         "Give every rank the same work in every step: bucket or pack samples "
-                         "by length, balance experts and pipeline stages. If the work is equal, "
-                         "look for CPUs or devices shared with something else.")
-            : arena_text(
-                  f->a->arena,
-                  "First shorten what is on the critical path: it takes as long as these waits."),
+      arena_text(f->a->arena, "Give every rank the same work in every step: bucket or pack samples "
+                              "by length, balance experts and pipeline stages. If the work is "
+                              "equal, look for CPUs or devices shared with something else."),
       n_ranks ? ranks : NULL, n_ranks);
 }
 

@@ -132,8 +132,15 @@ void rule_fail_slow(struct findings *f) {
     ;
   double since = ns_to_ms(first.begin - a->model->begin) / 1e3;
   double saving = (onset.after_ms - onset.before_ms) * after / 1e3;
-  if (n && n < a->model->n_ranks)
-    saving = fmin(saving, saving_of_ranks(f, ranks, n, saving * 1e3 / f->steps));
+  if (n && n < a->model->n_ranks) {
+    double of_ranks = saving_of_ranks(f, ranks, n, saving * 1e3 / f->steps);
+    if (cure_pays(f)) {
+      saving = fmin(saving, of_ranks);
+    } else { /* the run is slower, but not because of them */
+      n = 0;
+      f->cure = (struct cure){0};
+    }
+  }
   finding_add(
       f,
       onset.after_ms >= (1 + SAVING_ALARM) * onset.before_ms ? SEVERITY_CRITICAL : SEVERITY_WARNING,

@@ -54,16 +54,10 @@ static void add_own_work(struct findings *f, double ms, double all_ms, const str
                             evidence, 100 * inside);
   bool elsewhere = inside < LEAST_SHARE_IN_STEPS / 1e2;
   double saving = saving_of(f, cure, rank_seconds(f, ms) * 1e3 / f->steps);
-  bool pays = saving >= SAVING_OVERLAP * run_seconds(f, f->step_ms);
-  if (evidence && !pays && !elsewhere)
-    evidence = arena_printf(f->a->arena,
-                            "%s Without it the steps would hardly be shorter: something else takes "
-                            "as long.",
-                            evidence);
   if (elsewhere)
     f->cure = (struct cure){0};
-  finding_add(f, elsewhere || !pays ? SEVERITY_INFO : SEVERITY_WARNING, elsewhere ? NAN : saving,
-              title, evidence, action, NULL, 0);
+  finding_add(f, elsewhere ? SEVERITY_INFO : SEVERITY_WARNING, elsewhere ? NAN : saving, title,
+              evidence, action, NULL, 0);
 }
 
 void rule_launch_bound(struct findings *f) {
