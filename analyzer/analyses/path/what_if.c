@@ -193,16 +193,18 @@ static void choose_rows(struct analysis *a) {
 
 static const char *why_unreliable(struct analysis *a, double contradictions) {
   const struct results *r = a->results;
+  double unknown_ms = r->path_by_category[PATH_UNKNOWN].ms;
+  if (!(r->path_length_ms > 0))
+    return "the critical path explains none of the steps";
   if (fabs(r->path_selfcheck) > REPLAY_TOLERANCE)
     return arena_printf(
         a->arena, "a replay of the steps without changes differs by %+.1f %% from the measurement",
         100 * r->path_selfcheck);
   if (contradictions > 0)
     return arena_printf(a->arena, "%.0f dependencies contradict each other", contradictions);
-  for (u32 i = 0; i < r->n_path_by_category; i++)
-    if (i == PATH_UNKNOWN && r->path_by_category[i].ms > PATH_UNKNOWN_LIMIT * r->path_length_ms)
-      return arena_printf(a->arena, "%.0f %% of the critical path has no recorded reason",
-                          100 * r->path_by_category[i].ms / r->path_length_ms);
+  if (unknown_ms > PATH_UNKNOWN_LIMIT * r->path_length_ms)
+    return arena_printf(a->arena, "%.0f %% of the critical path has no recorded reason",
+                        100 * unknown_ms / r->path_length_ms);
   return NULL;
 }
 

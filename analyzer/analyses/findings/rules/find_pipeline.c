@@ -88,6 +88,15 @@ static void add_slow_stage(struct findings *f, const struct pipeline_stage *stag
       stage->ranks, stage->n_ranks);
 }
 
+/* What a step saves if the excess goes: no more than if all ranks were equally fast and messages
+ * took no time. */
+static double saving_of_excess(struct findings *f) {
+  static const struct cure_change balanced[] = {{.kind = CHANGE_EVERY_RANK},
+                                                {.kind = CHANGE_COMMUNICATION}};
+  double excess_ms = f->r->pipeline_excess_ms;
+  return fmin(run_seconds(f, excess_ms), saving_of(f, &(struct cure){balanced, 2}, excess_ms));
+}
+
 void rule_pipeline_bubble(struct findings *f) {
   const struct results *r = f->r;
   struct arena *arena = f->a->arena;
@@ -99,15 +108,17 @@ void rule_pipeline_bubble(struct findings *f) {
   }
   if (!(r->pipeline_excess_ms >= WORTH_MENTIONING * f->step_ms))
     return;
-  double ratio;
-  const struct pipeline_stage *heavy = slowest_stage(r, &ratio);
-  char *cause = heavy ? arena_printf(arena,
-                                     " Stage %u computes %.0f %% longer than the mean of the "
-                                     "stages; all others wait for it.",
-                                     heavy->stage, 100 * ratio)
-                      : arena_text(arena, " The stages compute about equally long.");
+  double ratio, saving = saving_of_excess(f);
+  /* Where steps were replayed, no stage alone is worth it. */
+  const struct pipeline_stage *heavy = f->cure.n ? NULL : slowest_stage(r, &ratio);
+  char *cause = heavy       ? arena_printf(arena,
+                                           " Stage %u computes %.0f %% longer than the mean of the "
+                                                 "stages; all others wait for it.",
+                                           heavy->stage, 100 * ratio)
+                : f->cure.n ? arena_text(arena, " No stage alone holds up the others.")
+                            : arena_text(arena, " The stages compute about equally long.");
   finding_add(
-      f, severity_of(f, r->pipeline_excess_ms), run_seconds(f, r->pipeline_excess_ms),
+      f, severity_of(f, saving / f->steps * 1e3), saving,
       arena_printf(arena, "The pipeline's bubble is %.0f %%; %.0f %% cannot be avoided",
                    100 * r->pipeline_bubble, 100 * r->pipeline_inherent),
       arena_printf(
