@@ -105,12 +105,21 @@ static u32 list_peers(struct live_view *view, struct rank_lines *peers) {
   return n;
 }
 
+static void say_too_few(struct live_view *view, struct live_rank *rank, u32 looks, const char *of) {
+  rank->late_why = arena_printf(&view->arena, "not known yet: %u of %u looks at the lines of %s",
+                                looks, LOOKS_LEAST, of);
+}
+
 /* The line must be seen more often than chance explains, and for most of what the rank is late. */
 static void find_line(struct live_view *view, struct live_rank *rank,
                       const struct rank_lines *peers, u32 n) {
   struct rank_lines own = lines_of(view, rank);
   const struct line_time *best = NULL;
-  for (u32 i = 0; i < own.n && own.looks >= LOOKS_LEAST; i++) {
+  if (own.looks < LOOKS_LEAST) {
+    say_too_few(view, rank, own.looks, "this rank");
+    return;
+  }
+  for (u32 i = 0; i < own.n; i++) {
     const struct line_time *line = &own.at[i];
     double share = line->ns / own.ns, theirs = 0;
     for (u32 p = 0; p < n; p++)
@@ -123,8 +132,10 @@ static void find_line(struct live_view *view, struct live_rank *rank,
     best = line;
     rank->late_more_s = more_s;
   }
-  if (!best)
+  if (!best) {
+    rank->late_why = "not known: no one line takes longer than on its peers by half of that";
     return;
+  }
   char place[512];
   call_frame_write_place(&best->frame, place, sizeof(place));
   rank->late_at = arena_printf(&view->arena, "%s (%s)", place,
@@ -136,10 +147,15 @@ void live_find_late_lines(struct live_view *view) {
   u32 late = 0;
   for (u32 i = 0; i < view->n_ranks; i++)
     late += is_late(view, &view->ranks[i]);
-  if (!late || 2 * late > view->n_ranks)
-    return;
-  u32 n = list_peers(view, peers);
-  for (u32 i = 0; i < view->n_ranks && n; i++)
-    if (is_late(view, &view->ranks[i]))
+  u32 n = late && 2 * late <= view->n_ranks ? list_peers(view, peers) : 0;
+  for (u32 i = 0; i < view->n_ranks; i++) {
+    if (!is_late(view, &view->ranks[i]))
+      continue;
+    if (n)
       find_line(view, &view->ranks[i], peers, n);
+    else if (2 * late > view->n_ranks)
+      view->ranks[i].late_why = "not known: too few ranks are not late";
+    else
+      view->ranks[i].late_why = "not known yet: too few looks at the lines of its peers";
+  }
 }

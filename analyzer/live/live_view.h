@@ -50,10 +50,11 @@ struct live_rank {
   const char *nccl_error; /* of a communicator of it, as NCCL says it meanwhile; NULL */
   double late_s;          /* behind the median rank at a step's collectives, where it is latest */
   enum live_arrival late_by;
-  const char *late_at; /* the line that makes it late, "train.py:88 (load)"; NULL */
-  double late_more_s;  /* how much longer than its peers it is there, in a step */
-  i32 waits_for;       /* rank that it waits for, -1 none or several */
-  u32 n_waits_for;     /* ranks that it waits for */
+  const char *late_at;  /* the line that makes it late, "train.py:88 (load)"; NULL */
+  const char *late_why; /* of a late rank without such a line: why it has none; NULL */
+  double late_more_s;   /* how much longer than its peers it is there, in a step */
+  i32 waits_for;        /* rank that it waits for, -1 none or several */
+  u32 n_waits_for;      /* ranks that it waits for */
   double waits_s;
   const char *waits_in; /* "all_reduce of GROUP"; NULL */
   double gpu;           /* share of time in which kernels other than collectives' ran */

@@ -81,6 +81,7 @@ static json_t *rank_object(const struct live_view *view, const struct live_rank 
   SET("late_s", number(rank->late_s));
   SET("late_by", text(arrivals[rank->late_by]));
   SET("late_at", text(rank->late_at));
+  SET("late_why", text(rank->late_why));
   SET("late_more_s", number(rank->late_more_s));
   SET("waits_for", integer(rank->n_waits_for));
   SET("waits_s", number(rank->waits_s));

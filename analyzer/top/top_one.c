@@ -70,6 +70,8 @@ void top_one(const struct top_page *page, struct live_view *view, struct pen *pe
     snprintf(text, sizeof(text), "%s, %s a step longer than its peers", rank->late_at,
              duration_s(rank->late_more_s).text);
     put_row(pen, "late because of", text);
+  } else if (rank->late_why) {
+    put_row(pen, "late because of", rank->late_why);
   }
   if (rank->op)
     snprintf(text, sizeof(text), "%s #%u of %s, called %s ago%s", rank->op, process->last.seq,

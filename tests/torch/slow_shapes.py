@@ -137,7 +137,7 @@ def true_ms(name, folder, rank, ranks, stretches=()):
     peers = [one for one in range(RANKS) if one not in ranks]
     steps = {"early": range(1, 21), "middle": range(20, 40), "checkpoint": range(20, 100, 20),
              "tenth": range(9, 100, 10)}.get(name, range(1, len(own[rank])))
-    if name == "growing" and stretches:
+    if stretches and name not in ("early", "middle"):
         steps = [s for begin, end in stretches for s in range(int(begin), int(end) + 1)]
     middle = statistics.mean if name in UNEVEN else statistics.median
     return 1e3 * middle(own[rank][s] - statistics.mean(own[p][s] for p in peers) for s in steps)
