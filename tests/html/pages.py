@@ -491,6 +491,7 @@ class Stacks(Page):
                         "idle_ms": 0, "exposed_ms": 0, "gpu_ms": value / 2}
                        for i, (depth, name, own, value) in enumerate(self.FRAMES)],
             "known": 1, "call_sites": 9, "reason": None}
+        data["report"]["sections"] = [{"name": "lines", "title": "Lines", "mark": "ok", "unknown": None}]
         begin, end = re.search(r'id="data">(.*?)</script>', page, re.S).span(1)
         with open(path, "w", encoding="utf-8") as file:
             file.write(page[:begin] + json.dumps(data).replace("<", "\\u003c") + page[end:])

@@ -16,7 +16,7 @@
 #include "programs/reduce_options.def"
 #include "report/json/json_fields.h"
 #include "report/options.def"
-#include "report/text/section.h"
+#include "report/sections.h"
 #include "settings/env.def"
 #include "top/top_options.def"
 
@@ -179,10 +179,10 @@ static void print_traits(u32 traits) {
     }
 }
 
-static void print_finding(const char *id, const struct section *const *sections, u32 traits) {
+static void print_finding(const char *id, const enum section_id *sections, u32 traits) {
   printf("| `%s` | ", id);
-  for (; *sections; sections++)
-    printf("%s%s", (*sections)->title, sections[1] ? ", " : "");
+  for (; *sections != N_SECTIONS; sections++)
+    printf("%s%s", section_title(*sections), sections[1] != N_SECTIONS ? ", " : "");
   fputs(" | ", stdout);
   print_traits(traits);
   puts(" |");
@@ -191,13 +191,13 @@ static void print_finding(const char *id, const struct section *const *sections,
 static void print_findings(void) {
   puts("| Finding | Sections whose badge shows it | Its place, and what it depends on "
        "|\n|---|---|---|");
-#define IN(name) &section_##name,
+#define IN(name) SECTION_##name,
 #define F(group, name, rule, sections, traits, ...)                                                \
-  print_finding(#group "." #name, (const struct section *const[]){sections NULL}, traits);
+  print_finding(#group "." #name, (const enum section_id[]){sections N_SECTIONS}, traits);
   TSCOPE_FINDINGS(F)
 #undef F
 #define F(group, name, rule, sections, ...)                                                        \
-  print_finding(#group "." #name, (const struct section *const[]){sections NULL}, 0);
+  print_finding(#group "." #name, (const enum section_id[]){sections N_SECTIONS}, 0);
   TSCOPE_DIFF_FINDINGS(F)
 #undef F
 #undef IN

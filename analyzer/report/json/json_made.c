@@ -6,6 +6,7 @@
 #include <stdlib.h>
 
 #include "base/utf8.h"
+#include "report/sections.h"
 
 json_t *json_text_or_null(const char *text) {
   if (!text)
@@ -183,4 +184,18 @@ json_t *make_sampled(const struct results *results) {
 json_t *make_plateau(const struct results *results) {
   const struct convergence_result *c = &results->convergence;
   return isnan(c->plateau_steps) ? json_null() : json_boolean(c->plateau);
+}
+
+json_t *make_sections(const struct results *results) {
+  json_t *list = json_array();
+  const struct results compared = results->diff ? section_compared(results) : *results;
+  unsigned end = results->diff ? N_SECTIONS : SECTIONS_END;
+  for (unsigned id = 0; id < end; id++) {
+    const struct section one = section_of(id, id < SECTIONS_END ? results : &compared);
+    if (one.shown)
+      json_array_append_new(list, json_pack("{s:s,s:s,s:s?,s:o}", "name", one.name, "title",
+                                            one.title, "mark", mark_words[one.mark], "unknown",
+                                            json_text_or_null(one.unknown)));
+  }
+  return list;
 }

@@ -38,6 +38,7 @@ json_t *make_path_steps(const struct results *results);
 json_t *make_expandable_would_help(const struct results *results);
 json_t *make_steps_are_certain(const struct results *results);
 json_t *make_sampled(const struct results *results);
+json_t *make_sections(const struct results *results);
 json_t *make_plateau(const struct results *results);
 
 #endif

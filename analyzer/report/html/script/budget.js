@@ -153,13 +153,8 @@ function utilisation(of) {
 
 panel({
   id: 'budget',
-  title: 'Budget',
   sections: ['budget'],
   elsewhere: true,
-  applies: () => !before && report.run.ranks_found.length > 0,
-  unknown: () =>
-      (report.budget.lines.length ? null :
-                                    report.overlap.reason || 'where the time went is not known'),
   body: () => {
     const b = report.budget, recoverable = b.lines.some((line) => line.recoverable > 0);
     return [
@@ -284,11 +279,8 @@ function pathStrip() {
 
 panel({
   id: 'path',
-  title: 'Critical path',
   sections: ['path'],
   elsewhere: true,
-  applies: () => !before && report.run.ranks_found.length > 0,
-  unknown: () => report.critical_path.reason,
   body: () => {
     const p = report.critical_path,
           parts = Object.entries(p.by_category)

@@ -128,12 +128,7 @@ function collectivesTable(first) {
 
 panel({
   id: 'communication',
-  title: 'Communication',
   sections: ['overlap', 'collectives'],
-  applies: () => !before &&
-      (report.collectives.length > 0 ||
-       (report.run.ranks_found.length > 1 && report.overlap.reason)),
-  unknown: () => (report.collectives.length ? null : report.overlap.reason),
   body: () => {
     const o = report.overlap, parts = [];
     const whole = report.steps.median_ms || null;
@@ -162,8 +157,7 @@ panel({
           o.comm_ms, ms));
       if (!split && o.exposed_ms > 0)
         parts.push(note('Waiting for ranks and moving data could not be separated.'));
-    } else if (o.reason)
-      parts.push(unknownBecause(o.reason));
+    }
     if (o.by_collective.length > 1)
       parts.push(tableOf(
           [
@@ -187,9 +181,7 @@ panel({
 
 panel({
   id: 'pipeline',
-  title: 'Pipeline',
   sections: ['pipeline'],
-  applies: () => !before && report.pipeline.by_stage.length > 0,
   body: () => {
     const p = report.pipeline,
           most = Math.max(...p.by_stage.map((s) => (s.compute_ms || 0) + (s.bubble_ms || 0)));

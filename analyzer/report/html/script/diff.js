@@ -17,12 +17,6 @@ panel({
   id: 'changed',
   title: 'What changed',
   sections: ['diff_steps', 'diff_times', 'diff_lines', 'diff_memory', 'diff_scalars'],
-  badge: () => {
-    const worst = Math.max(-1, ...report.diff.findings.map((f) => SEVERITIES.indexOf(f.severity)));
-    return worst >= 0                                              ? SEVERITIES[worst] :
-        report.diff.verdict && report.diff.verdict !== 'undecided' ? 'good' :
-                                                                     'unknown';
-  },
   applies: () => Boolean(before),
   body: () => {
     const d = report.diff, most = Math.max(d.step_before_ms || 0, d.step_after_ms || 0);
@@ -114,7 +108,8 @@ panel(
     {
       id: 'figures',
       title: 'Figures of both',
-      applies: () => Boolean(before) && report.diff.rows.length > 0,
+      sections: ['diff_times', 'diff_memory'],
+      elsewhere: true,
       body:
           () =>
               tableOf(
@@ -157,8 +152,7 @@ panel(
 
 panel({
   id: 'bothkernels',
-  title: 'Kernels of both',
-  applies: () => Boolean(before) && report.diff.kernels.length > 0,
+  sections: ['diff_kernels'],
   body: () => {
     const dash = (say) => (v) => (isKnown(v) ? say(v) : '\u2013');
     const column = (name, of, say) => ({name, of, say: dash(say), numeric: true});
@@ -226,8 +220,7 @@ panel({
 
 panel({
   id: 'bothcollectives',
-  title: 'Collectives of both',
-  applies: () => Boolean(before) && report.diff.collectives.length > 0,
+  sections: ['diff_collectives'],
   body: () => tableOf(
       [
         {name: 'operation', of: (r) => r.op, head: true},
@@ -246,6 +239,8 @@ panel(
     {
       id: 'bothscalars',
       title: 'Values of both',
+      sections: ['diff_scalars'],
+      elsewhere: true,
       applies: () => Boolean(before) &&
           (report.diff.scalars.length > 0 ||
            (before.convergence.series.length > 0 && report.convergence.series.length > 0)),
@@ -302,8 +297,7 @@ panel(
 
 panel({
   id: 'provenance',
-  title: 'How the runs were made',
-  applies: () => Boolean(before) && report.diff.provenance.length > 0,
+  sections: ['diff_provenance'],
   body: () => tableOf(
       [
         {name: 'what', of: (r) => r.what, head: true},

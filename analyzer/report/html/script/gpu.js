@@ -33,12 +33,7 @@ function gpuRanks() {
 
 panel({
   id: 'gpu',
-  title: 'GPU time',
   sections: ['gpu'],
-  applies: () => !before &&
-      (isKnown(report.gpu_timeline.total_ms) ||
-       (report.gpu_timeline.reason && report.launches.kernels > 0)),
-  unknown: () => (isKnown(report.gpu_timeline.total_ms) ? null : report.gpu_timeline.reason),
   body: () => {
     const g = report.gpu_timeline, l = report.launches;
     const causes = [
@@ -98,13 +93,7 @@ const KIND_SHADES =
 
 panel({
   id: 'kernels',
-  title: 'Kernels',
   sections: ['kernels'],
-  applies: () => !before &&
-      (report.kernels.top.length > 0 ||
-       (report.kernels.reason && report.run.ranks_found.length > 0 &&
-        isKnown(report.launches.kernels))),
-  unknown: () => (report.kernels.top.length ? null : report.kernels.reason),
   body: () => {
     const k = report.kernels, total = sumOf(k.by_category.map((c) => c.sum_ms));
     const shade = new Map(k.by_category.map(
@@ -162,9 +151,7 @@ panel({
 
 panel({
   id: 'gemms',
-  title: 'GEMMs',
   sections: ['gemms'],
-  applies: () => !before && report.gemms.by_shape.length > 0,
   body: () => {
     const p = report.gemms;
     return [
@@ -214,8 +201,7 @@ panel({
 
 panel({
   id: 'ranges',
-  title: 'Named ranges',
-  applies: () => !before && report.ranges.length > 0,
+  sections: ['ranges'],
   body: () => tableOf(
       [
         {name: 'range', of: (r) => r.name, head: true, wide: true},

@@ -84,10 +84,7 @@ function lineFlame() {
 
 panel({
   id: 'lines',
-  title: 'Lines',
   sections: ['lines'],
-  applies: () => !before && (report.lines.lines.length > 0 || report.lines.reason),
-  unknown: () => (report.lines.lines.length ? null : report.lines.reason),
   body: () => {
     const l = report.lines, time = (name, key, shade) => {
       const most = Math.max(...l.lines.map((line) => line[key] || 0));

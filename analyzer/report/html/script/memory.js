@@ -206,11 +206,7 @@ function segmentMap() {
 
 panel({
   id: 'memory',
-  title: 'Memory',
   sections: ['memory'],
-  applies: () => !before &&
-      (isKnown(report.memory.peak_allocated_bytes) ||
-       (!report.memory.reason && report.memory.devices.length > 0)),
   body: () => {
     const m = report.memory;
     return [
@@ -296,8 +292,7 @@ panel({
 // Modules of the model as a tree map.
 panel({
   id: 'modules',
-  title: 'Modules',
-  applies: () => !before && report.modules.tree.length > 0,
+  sections: ['modules'],
   body: () => {
     const m = report.modules,
           leaves = m.tree.filter((row) => !m.tree.some((other) => other.parent === row.name));

@@ -2,7 +2,8 @@
 // Assembles the page from its panels.
 
 const ORDER = [
-  'hang',        'verdict',  'changed',    'steps',         'bothsteps',       'ranks',
+  'verdict',     'changed',  'hang',       'stalls',        'run_end',
+  'steps',       'bothsteps',              'ranks',
   'timeline',    'budget',   'path',       'communication', 'pipeline',        'gpu',
   'kernels',     'gemms', 'ranges',     'lines',         'memory',          'modules',
   'convergence', 'figures',  'bothstacks', 'bothkernels',   'bothcollectives', 'bothscalars',
@@ -49,32 +50,28 @@ function build() {
   const main = document.getElementById('panels'), contents = document.getElementById('contents');
   main.replaceChildren();
   panels.sort((a, b) => ORDER.indexOf(a.id) - ORDER.indexOf(b.id));
-  // If a job hangs, that comes first, because nothing else matters then; else the verdict.
-  const hangs = panels.find((definition) => definition.id === 'hang');
-  if (hangs && !report.findings.some((finding) => hangs.sections.includes(finding.sections[0]))) {
-    panels.splice(panels.indexOf(hangs), 1);
-    panels.splice(panels.findIndex((definition) => definition.id === 'findings'), 0, hangs);
-  } else if (hangs) {
-    const verdict = panels.find((definition) => definition.id === 'verdict');
-    panels.splice(panels.indexOf(verdict), 1);
-    panels.unshift(verdict);
+  // If a job hangs, that comes first, because nothing else matters then.
+  const hang = panels.find((definition) => definition.id === 'hang');
+  if (!report.findings.some((finding) => finding.sections[0] === 'hang')) {
+    panels.splice(panels.indexOf(hang), 1);
+    panels.splice(panels.findIndex((definition) => definition.id === 'findings'), 0, hang);
   }
   const list = el('ol');
   contents.append(list);
   for (const definition of panels) {
-    if (!definition.applies(report)) continue;
-    const reason = definition.unknown ? definition.unknown(report) : null,
-          kind = badgeOf(definition);
+    const head = headOf(definition);
+    if (!head) continue;
     const section = el('section', {
       id: definition.id,
       class: 'panel',
       tabindex: -1,
       'aria-labelledby': definition.id + '-title'
     },
-                       el('h2', {id: definition.id + '-title'}, badge(kind), ' ', definition.title,
-                          kind && el('small', {class: 'state ' + kind}, BADGES[kind][1])));
+                       el('h2', {id: definition.id + '-title'}, badge(head.mark), ' ', head.title,
+                          head.mark &&
+                              el('small', {class: 'state ' + head.mark}, MARKS[head.mark][1])));
     main.append(section);
-    put(section, {}, [reason ? unknownBecause(reason) : definition.body(report)]);
+    put(section, {}, [head.unknown, head.known ? definition.body(report) : null]);
     list.append(el('li', {},
                    el('a', {
                      href: '#' + definition.id,
@@ -83,7 +80,7 @@ function build() {
                        goTo(definition.id);
                      }
                    },
-                      badge(kind), ' ', definition.title)));
+                      badge(head.mark), ' ', head.title)));
   }
   for (const add of seenLater) add();
   main.append(el('footer', {},

@@ -1,42 +1,54 @@
 // SPDX-License-Identifier: MIT
-// The panels of the page register here, in their order on the page. A panel: {id, title, sections:
-// those of the report (findings.def) that it shows, applies(report), unknown(report): why nothing
-// is known, unjudged(report): something is known but cannot be judged, body(report): elements,
-// elsewhere: its findings belong more to another panel}. A panel that does not apply to the report
-// is left out; one that no finding judges has no badge.
+// The panels of the page register here. A panel: {id, sections: those of the report that it shows,
+// its own first (report.sections), applies(report): where there are none, or not in every report,
+// body(report): elements, elsewhere: its findings belong more to another panel}. Its title is that
+// of its first section that the report has, and its mark that of the worst finding of all of them;
+// a panel without sections has a title of its own and no mark.
 
 const panels = [];
 
-function panel(definition) { panels.push(definition); }
+function panel(definition) { panels.push({sections: [], ...definition}); }
 
-const BADGES = {
-  good: ['\u25cf', 'ok'],
-  info: ['\u25c6', 'note'],
+const MARKS = {
+  ok: ['\u25cf', 'ok'],
+  note: ['\u25c6', 'note'],
   warning: ['\u25b2', 'warning'],
   critical: ['\u25a0', 'CRITICAL'],
   unknown: ['\u25cb', 'unknown'],
 };
-const SEVERITIES = ['info', 'warning', 'critical'];
+const FOUND = ['note', 'warning', 'critical'];
 
-const badge = (kind) =>
-    kind && el('span', {class: 'badge ' + kind, title: BADGES[kind][1]}, BADGES[kind][0]);
+const badge = (mark) =>
+    mark && el('span', {class: 'badge ' + mark, title: MARKS[mark][1]}, MARKS[mark][0]);
 
-function belongs(definition, finding) {
-  return (definition.sections || []).some((section) => finding.sections.includes(section));
+const markOfFinding = (finding) => (finding.severity === 'info' ? 'note' : finding.severity);
+
+function sectionsOf(definition) {
+  return definition.sections.map((name) => report.sections.find((one) => one.name === name))
+      .filter(Boolean);
 }
+
+// Undefined where the report does not have what the panel shows.
+function headOf(definition) {
+  const sections = sectionsOf(definition), first = sections[0];
+  const applies = definition.applies ? definition.applies(report) : Boolean(first);
+  if (!applies || (before && first && !first.name.startsWith('diff_') && first.name !== 'trust'))
+    return undefined;
+  const worst = Math.max(-1, ...sections.map((one) => FOUND.indexOf(one.mark)));
+  const unknown = sections.filter((one) => one.unknown);
+  return {
+    title: definition.title || first.title,
+    mark: worst >= 0 ? FOUND[worst] : first ? first.mark : null,
+    unknown: unknown.map(
+        (one) => unknownBecause((one === first ? '' : one.title + ': ') + one.unknown)),
+    known: !first || unknown.length < sections.length
+  };
+}
+
+const belongs = (definition, finding) =>
+    definition.sections.some((section) => finding.sections.includes(section));
 
 function findingsShown() { return before ? report.diff.findings : report.findings; }
-
-function badgeOf(definition) {
-  if (definition.unknown && definition.unknown(report)) return 'unknown';
-  if (definition.badge) return definition.badge(report);
-  if (!definition.sections) return null;  // no finding judges it
-  let worst = -1;
-  for (const finding of findingsShown())
-    if (belongs(definition, finding)) worst = Math.max(worst, SEVERITIES.indexOf(finding.severity));
-  if (worst >= 0) return SEVERITIES[worst];
-  return definition.unjudged && definition.unjudged(report) ? 'unknown' : 'good';
-}
 
 // The panel of a finding: the one that it belongs to, before others that show it too.
 function panelOf(finding) {

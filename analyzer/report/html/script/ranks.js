@@ -238,9 +238,7 @@ const MANY_RANKS = 12;
 
 panel({
   id: 'ranks',
-  title: 'Ranks',
   sections: ['distributed'],
-  applies: () => !before && report.distributed.ranks.length > 0,
   body: () => {
     const d = report.distributed, stragglers = new Set(d.stragglers);
     const overlap = new Map(report.overlap.by_rank.map((row) => [row.rank, row]));

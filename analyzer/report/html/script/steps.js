@@ -348,12 +348,7 @@ function allSteps() {
 
 panel({
   id: 'steps',
-  title: 'Steps',
   sections: ['steps', 'phases'],
-  applies: () => !before && report.run.ranks_found.length > 0,
-  unknown: () => (report.steps.count > 0 ? null :
-                                           'no steps were found; figures are for the ' +
-                          'whole input. tscope_step(), or the profiler\u2019s step(), marks them'),
   body: () => {
     const s = report.steps, of = stepSeries.steps_per_point;
     const ahead = isKnown(s.host_ahead_ms) ? ms(s.host_ahead_ms) : null;

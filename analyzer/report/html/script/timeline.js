@@ -536,7 +536,6 @@ class TimelinePicture {
 panel({
   id: 'timeline',
   title: 'Timeline',
-  badge: () => null,
   applies: () => !before && timeline !== null && timeline.ranks.length > 0,
   body: () => {
     const picture = new TimelinePicture();

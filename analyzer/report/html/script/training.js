@@ -8,9 +8,7 @@ const SIGNAL_OF_ROLE = {
 
 panel({
   id: 'convergence',
-  title: 'Loss and other values',
   sections: ['convergence'],
-  applies: () => !before && report.convergence.series.length > 0,
   body: () => {
     const c = report.convergence;
     const chart = (series) => {
@@ -196,12 +194,8 @@ function waitPicture() {
 panel({
   id: 'hang',
   title: 'Collectives of all ranks',
-  sections: ['hang', 'stalls', 'run_end'],
+  sections: ['hang'],
   applies: () => !before && report.collective_check.checked > 0,
-  unjudged: () => {
-    const c = report.collective_check;
-    return c.cannot_tell || c.verdict === 'cannot tell';
-  },
   body: () => {
     const c = report.collective_check;
     return [
@@ -259,10 +253,7 @@ panel({
 
 panel({
   id: 'trust',
-  title: 'What this rests on',
-  last: true,
   sections: ['trust'],
-  applies: () => true,
   body: () =>
       (before ? [trustOf(before, 'before: '), trustOf(report, 'after: ')] : trustOf(report, '')),
 });

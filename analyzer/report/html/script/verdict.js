@@ -20,7 +20,7 @@ function findingCard(finding, evidence) {
   const saving = savingOf(finding);
   const card = el(
       'article', {class: 'finding ' + finding.severity},
-      el('h3', {}, badge(finding.severity), ' ', finding.title),
+      el('h3', {}, badge(markOfFinding(finding)), ' ', finding.title),
       el('p', {class: 'saving'}, el('b', {}, saving ? 'saving ' + saving : 'saving unknown'),
          el('small', {}, ' ', finding.id)),
       el('p', {class: 'action'}, el('span', {class: 'arrow', 'aria-hidden': 'true'}, '\u2192 '),
@@ -41,7 +41,7 @@ function findingCard(finding, evidence) {
           goTo(where.id);
         }
       },
-                      'see it in \u201c' + where.title + '\u201d'));
+                      'see it in \u201c' + headOf(where).title + '\u201d'));
     if (finding.ranks.length)
       links.append(el('span', {class: 'dim'},
                       (finding.ranks.length === 1 ? 'rank ' : 'ranks ') + rankList(finding.ranks)));
@@ -56,21 +56,6 @@ function cards(findings, evidence) {
     seenLater.push(card.addSeen);
     return card;
   });
-}
-
-// What could not be judged is part of the verdict: no finding there does not mean that all is well.
-function cannotTell(of) {
-  const gaps = [];
-  if (of.run.ranks_found.length) {
-    if (!of.steps.count) gaps.push(['step times', 'no steps were found in the trace']);
-    if (!of.quality.clock.aligned && of.run.ranks_found.length > 1 && of.quality.clock.method)
-      gaps.push(['waits between ranks', of.quality.clock.method]);
-    if (of.overlap.reason) gaps.push(['exposed communication', of.overlap.reason]);
-    if (of.critical_path.reason) gaps.push(['critical path', of.critical_path.reason]);
-  }
-  if (of.collective_check.cannot_tell)
-    gaps.push(['which rank the job waits for', of.collective_check.cannot_tell]);
-  return gaps;
 }
 
 // What data is missing, in a few words; empty if none is.
@@ -134,7 +119,7 @@ function restsOn(of) {
   if (found && of.quality.gpu_timing) solid.push('GPU time: ' + of.quality.gpu_timing);
   return el(
       'div', {class: 'rests'},
-      el('h3', {}, doubt.length ? badge('warning') : badge('good'), ' How sure'),
+      el('h3', {}, doubt.length ? badge('warning') : badge('ok'), ' How sure'),
       el('p', {},
          solid.join(' \u00b7 ') ||
              'from ' +
@@ -153,15 +138,9 @@ function restsOn(of) {
 
 panel({
   id: 'verdict',
-  title: 'Verdict',
-  badge: () => {
-    const worst =
-        Math.max(-1, ...report.findings.map((finding) => SEVERITIES.indexOf(finding.severity)));
-    return worst >= 0 ? SEVERITIES[worst] : cannotTell(report).length ? 'unknown' : 'good';
-  },
-  applies: () => !before,
+  sections: ['verdict'],
   body: () => {
-    const top = report.findings.slice(0, 3), gaps = cannotTell(report);
+    const top = report.findings.slice(0, 3);
     return [
       tiles(report),
       el('div', {class: 'verdict'},
@@ -184,8 +163,8 @@ panel({
                    },
                       `and ${plural(report.findings.length - 3, 'finding')} more`)) :
                 null,
-            gaps.map(([what, why]) => el('p', {class: 'unknown'}, badge('unknown'),
-                                         ` cannot tell ${what}: `, why))),
+            report.undecided.map((one) => el('p', {class: 'unknown'}, badge('unknown'),
+                                            ` cannot tell ${one.what}: `, one.why))),
          restsOn(report))
     ];
   },
@@ -193,9 +172,7 @@ panel({
 
 panel({
   id: 'findings',
-  title: 'All findings',
-  last: true,
-  badge: () => (findingsShown().length ? badgeOf(panels[0]) : 'good'),
+  sections: ['diff_findings', 'findings'],
   applies: () => findingsShown().length > 3,
   body: () => el('div', {class: 'cards'}, cards(findingsShown(), true)),
 });

@@ -10,11 +10,6 @@
 #include "report/text/section.h"
 #include "report/text/table.h"
 
-static const char *unknown(const struct results *results) {
-  return isnan(results->wall_s) || results->n_budget == 0 ? "no rank's time could be accounted for"
-                                                          : NULL;
-}
-
 struct budget_row {
   const char *name;
   double ms, share, bar, recoverable_ms;
@@ -88,13 +83,7 @@ static void put_hfu(struct pen *pen, const struct results *results) {
     pen_item(pen, STYLE_DIM, VALUE_INDENT, results->hfu_note);
 }
 
-/* Without overlap, only the wall time is known. */
-static bool unjudged(const struct results *results) {
-  return results->overlap_reason != NULL;
-}
-
-static void put_budget_section(struct pen *pen, const struct results *results,
-                               const struct report_view *view) {
+void body_budget(struct pen *pen, const struct results *results, const struct report_view *view) {
   (void)view;
   put_lines(pen, results);
   put_utilisation(pen, "MFU", results->mfu, results->mfu_reason,
@@ -113,6 +102,3 @@ static void put_budget_section(struct pen *pen, const struct results *results,
   }
   put_hfu(pen, results);
 }
-
-const struct section section_budget = {"Budget", section_has_timelines, unknown, unjudged,
-                                       put_budget_section};

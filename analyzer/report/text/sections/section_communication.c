@@ -13,12 +13,6 @@
 enum { COLLECTIVES_SHOWN = 8 };
 #define LATE_SHOWN 0.01 /* of a step */
 
-static const char *overlap_unknown(const struct results *results) {
-  if (results->overlap_reason)
-    return results->overlap_reason;
-  return isnan(results->ov_step_ms) ? "the trace has no times of communication" : NULL;
-}
-
 /* The step as one bar: it is the sum of these parts, exactly. */
 static void put_step_bar(struct pen *pen, const struct results *results) {
   bool split = !isnan(results->ov_exposed_wait_ms);
@@ -135,25 +129,12 @@ static void put_by_op(struct pen *pen, const struct results *results) {
     pen_item(pen, STYLE_BOLD, TEXT_INDENT, "TRANSFER HOLDS WAITING FOR RANKS NOT FOUND");
 }
 
-static void overlap_body(struct pen *pen, const struct results *results,
-                         const struct report_view *view) {
+void body_overlap(struct pen *pen, const struct results *results, const struct report_view *view) {
   (void)view;
   put_step_bar(pen, results);
   put_totals(pen, results);
   put_basis(pen, results);
   put_by_op(pen, results);
-}
-
-static const char *collectives_unknown(const struct results *results) {
-  return results->n_collectives ? NULL : "no collective was recorded in the analysed steps";
-}
-
-/* Slow links are found by their transfer times. */
-static bool collectives_unjudged(const struct results *results) {
-  for (u32 i = 0; i < results->n_collectives; i++)
-    if (!isnan(results->collectives[i].transfer_ms))
-      return false;
-  return true;
 }
 
 static bool any_ran(const struct results *results) {
@@ -195,8 +176,8 @@ static void put_choices(struct pen *pen, const struct collective_result *rows, u
   }
 }
 
-static void collectives_body(struct pen *pen, const struct results *results,
-                             const struct report_view *view) {
+void body_collectives(struct pen *pen, const struct results *results,
+                      const struct report_view *view) {
   static const struct column columns[] = {
       {"operation", COLUMN_TEXT, offsetof(struct collective_result, op), 0, 0},
       {"communicator", COLUMN_TEXT, offsetof(struct collective_result, comm), 1, 22},
@@ -221,16 +202,10 @@ static void collectives_body(struct pen *pen, const struct results *results,
     pen_item_format(pen, STYLE_PLAIN, TEXT_INDENT, "and %s lighter kinds",
                     count_of(n - shown).text);
   pen_item(pen, STYLE_DIM, TEXT_INDENT,
-           collectives_unjudged(results)
+           section_unjudged(SECTION_collectives, results)
                ? any_ran(results)
                      ? "wait, transfer and bandwidth: unknown, no other member was recorded"
                      : "wait, transfer and bandwidth: unknown, their times were not recorded"
                : "medians; busbw is comparable to the link's bandwidth");
   free(rows);
 }
-
-const struct section section_overlap = {"Communication", section_has_timelines, overlap_unknown,
-                                        NULL, overlap_body};
-const struct section section_collectives = {"Collectives", section_has_timelines,
-                                            collectives_unknown, collectives_unjudged,
-                                            collectives_body};

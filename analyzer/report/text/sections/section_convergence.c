@@ -8,24 +8,6 @@
 #include "report/text/section.h"
 #include "report/text/table.h"
 
-/* Where a job trained and no value of it is known, that is said: its loss may be anything. */
-static bool applies(const struct results *results) {
-  return results->convergence.reason == NULL ||
-         (results->step_count > 0 && !results->n_step_kinds && section_has_timelines(results));
-}
-
-static const char *unknown(const struct results *results) {
-  return results->convergence.reason
-             ? "no loss is known: no printed line has one (\"step 10 loss 2.31\"), or "
-               "TSCOPE_SCALARS=off. libtscope.scalar(\"loss\", x) records it; or name the job's "
-               "log beside the traces"
-             : NULL;
-}
-
-static bool unjudged(const struct results *results) {
-  return results->convergence.verdict == LOSS_TREND_UNKNOWN;
-}
-
 static struct quantity value_of(const struct convergence_series *row, double number) {
   struct quantity text;
   if (isnan(number))
@@ -51,8 +33,8 @@ static void put_series(struct pen *pen, const struct convergence_series *row) {
     pen_item(pen, STYLE_WARNING, VALUE_INDENT, plural(row->spikes, "spike").text);
 }
 
-static void put_convergence_section(struct pen *pen, const struct results *results,
-                                    const struct report_view *view) {
+void body_convergence(struct pen *pen, const struct results *results,
+                      const struct report_view *view) {
   const struct convergence_result *c = &results->convergence;
   (void)view;
   for (u32 i = 0; i < c->n_series; i++)
@@ -74,9 +56,3 @@ static void put_convergence_section(struct pen *pen, const struct results *resul
                       c->clusters[i].first_step, c->clusters[i].last_step, c->clusters[i].signals);
   }
 }
-
-const struct section section_convergence = {.title = "Convergence",
-                                            .applies = applies,
-                                            .unknown = unknown,
-                                            .unjudged = unjudged,
-                                            .body = put_convergence_section};

@@ -52,8 +52,8 @@ static void put_detectable(struct pen *pen, const struct diff_result *diff) {
                     percent(diff->step_detectable).text, diff->runs_before, diff->runs_after);
 }
 
-static void steps_body(struct pen *pen, const struct results *results,
-                       const struct report_view *view) {
+void body_diff_steps(struct pen *pen, const struct results *results,
+                     const struct report_view *view) {
   const struct diff_result *diff = results->diff;
   (void)view;
   section_label(pen, "median step");
@@ -86,22 +86,6 @@ static void steps_body(struct pen *pen, const struct results *results,
     pen_item(pen, STYLE_PLAIN, VALUE_INDENT, diff->explained_by[i]);
   }
 }
-
-/* Logs have no steps with times. */
-static bool has_steps(const struct results *results) {
-  return !isnan(results->diff->step_before_ms) || !isnan(results->diff->step_after_ms);
-}
-
-static bool steps_unjudged(const struct results *results) {
-  return results->diff->verdict == STEPS_UNJUDGED || results->diff->verdict == STEPS_UNDECIDED;
-}
-
-const struct section section_diff_steps = {
-    .title = "Step time",
-    .applies = has_steps,
-    .unjudged = steps_unjudged,
-    .body = steps_body,
-};
 
 /* --- figures --- */
 
@@ -158,26 +142,6 @@ static void put_figures(struct pen *pen, const struct results *results,
   free(rows);
 }
 
-static bool has_unit(const struct results *results, enum diff_unit unit) {
-  for (u32 i = 0; i < results->diff->n_rows; i++)
-    if (results->diff->rows[i].unit == unit)
-      return true;
-  return false;
-}
-
-/* One run on each side: differences are shown, and nothing is judged. */
-static bool few_runs(const struct results *results) {
-  return results->diff->noise != NOISE_BETWEEN_RUNS;
-}
-
-static bool has_times(const struct results *results) {
-  return has_unit(results, UNIT_MS);
-}
-
-static bool has_bytes(const struct results *results) {
-  return has_unit(results, UNIT_BYTES);
-}
-
 #define FIGURE_COLUMNS(kind)                                                                       \
   {"of", COLUMN_TEXT, offsetof(struct figure_row, section), 0, 8},                                 \
       {"figure", COLUMN_TEXT, offsetof(struct figure_row, name), 0, 12},                           \
@@ -186,8 +150,8 @@ static bool has_bytes(const struct results *results) {
       {"change", COLUMN_CHANGE, offsetof(struct figure_row, change), 0, 0},                        \
       {"beyond noise", COLUMN_TEXT, offsetof(struct figure_row, verdict), 1, 0},
 
-static void times_body(struct pen *pen, const struct results *results,
-                       const struct report_view *view) {
+void body_diff_times(struct pen *pen, const struct results *results,
+                     const struct report_view *view) {
   static const struct column columns[] = {FIGURE_COLUMNS(COLUMN_MS)};
   static const struct table table = {TABLE_COLUMNS(columns), sizeof(struct figure_row),
                                      offsetof(struct figure_row, style), false};
@@ -196,19 +160,13 @@ static void times_body(struct pen *pen, const struct results *results,
   pen_put(pen, STYLE_DIM, "a step, mean over ranks; largest change first");
 }
 
-static void bytes_body(struct pen *pen, const struct results *results,
-                       const struct report_view *view) {
+void body_diff_memory(struct pen *pen, const struct results *results,
+                      const struct report_view *view) {
   static const struct column columns[] = {FIGURE_COLUMNS(COLUMN_MEMORY)};
   static const struct table table = {TABLE_COLUMNS(columns), sizeof(struct figure_row),
                                      offsetof(struct figure_row, style), false};
   put_figures(pen, results, view, UNIT_BYTES, &table);
 }
-
-const struct section section_diff_times = {
-    .title = "Where the time went", .applies = has_times, .unjudged = few_runs, .body = times_body};
-
-const struct section section_diff_memory = {
-    .title = "Memory", .applies = has_bytes, .unjudged = few_runs, .body = bytes_body};
 
 /* --- kernels --- */
 
@@ -285,18 +243,11 @@ static void put_kernels(struct pen *pen, const struct diff_result *diff,
   }
 }
 
-static void kernels_body(struct pen *pen, const struct results *results,
-                         const struct report_view *view) {
+void body_diff_kernels(struct pen *pen, const struct results *results,
+                       const struct report_view *view) {
   put_kinds(pen, results->diff, view);
   put_kernels(pen, results->diff, view);
 }
-
-static bool has_kernels(const struct results *results) {
-  return results->diff->n_kernels > 0;
-}
-
-const struct section section_diff_kernels = {
-    .title = "Kernels", .applies = has_kernels, .unjudged = few_runs, .body = kernels_body};
 
 /* --- collectives --- */
 
@@ -306,8 +257,8 @@ struct collective_row {
   enum style style;
 };
 
-static void collectives_body(struct pen *pen, const struct results *results,
-                             const struct report_view *view) {
+void body_diff_collectives(struct pen *pen, const struct results *results,
+                           const struct report_view *view) {
   static const struct column columns[] = {
       {"operation", COLUMN_TEXT, offsetof(struct collective_row, op), 0, 0},
       {"ranks", COLUMN_COUNT, offsetof(struct collective_row, ranks), 2, 0},
@@ -338,15 +289,6 @@ static void collectives_body(struct pen *pen, const struct results *results,
   }
 }
 
-static bool has_collectives(const struct results *results) {
-  return results->diff->n_collectives > 0;
-}
-
-const struct section section_diff_collectives = {.title = "Collectives",
-                                                 .applies = has_collectives,
-                                                 .unjudged = few_runs,
-                                                 .body = collectives_body};
-
 /* --- lines of the program --- */
 
 struct line_row {
@@ -355,8 +297,8 @@ struct line_row {
   enum style style;
 };
 
-static void lines_body(struct pen *pen, const struct results *results,
-                       const struct report_view *view) {
+void body_diff_lines(struct pen *pen, const struct results *results,
+                     const struct report_view *view) {
   static const struct column columns[] = {
       {"line", COLUMN_TEXT, offsetof(struct line_row, place), 0, 16},
       {"function", COLUMN_TEXT, offsetof(struct line_row, function), 1, 12},
@@ -382,13 +324,6 @@ static void lines_body(struct pen *pen, const struct results *results,
   pen_put(pen, STYLE_DIM, "time of the threads that train, mean over ranks; largest change first");
 }
 
-static bool has_lines(const struct results *results) {
-  return results->diff->n_lines > 0;
-}
-
-const struct section section_diff_lines = {
-    .title = "Lines", .applies = has_lines, .unjudged = few_runs, .body = lines_body};
-
 /* --- values of the job's own --- */
 
 /* How the runs end, if a side has several. */
@@ -402,8 +337,8 @@ static void put_level(struct pen *pen, const struct diff_row *row) {
                                             : diff_verdict_words[row->verdict]);
 }
 
-static void scalars_body(struct pen *pen, const struct results *results,
-                         const struct report_view *view) {
+void body_diff_scalars(struct pen *pen, const struct results *results,
+                       const struct report_view *view) {
   (void)view;
   for (u32 i = 0; i < results->diff->n_scalars; i++) {
     const struct diff_scalar *one = &results->diff->scalars[i];
@@ -425,19 +360,10 @@ static void scalars_body(struct pen *pen, const struct results *results,
       put_level(pen, &results->diff->rows[i]);
 }
 
-static bool has_scalars(const struct results *results) {
-  return results->diff->n_scalars > 0;
-}
-
-const struct section section_diff_scalars = {.title = "Values of the job's own",
-                                             .applies = has_scalars,
-                                             .unjudged = few_runs,
-                                             .body = scalars_body};
-
 /* --- how the runs were made --- */
 
-static void provenance_body(struct pen *pen, const struct results *results,
-                            const struct report_view *view) {
+void body_diff_provenance(struct pen *pen, const struct results *results,
+                          const struct report_view *view) {
   (void)view;
   for (u32 i = 0; i < results->diff->n_facts; i++) {
     const struct diff_fact *fact = &results->diff->facts[i];
@@ -462,12 +388,3 @@ static void provenance_body(struct pen *pen, const struct results *results,
                                            : "not recorded in the input");
   }
 }
-
-static bool made_unknown(const struct results *results) {
-  return !(results->diff->facts_known > 0);
-}
-
-const struct section section_diff_provenance = {.title = "How the runs were made",
-                                                .applies = section_always,
-                                                .unjudged = made_unknown,
-                                                .body = provenance_body};

@@ -13,22 +13,6 @@
 
 enum { ALL_SHOWN = 8, WORST_SHOWN = 5, BESIDE_STRAGGLERS = 2, MOST_SHOWN = 12 };
 
-static const char *unknown(const struct results *results) {
-  if (results->model->n_ranks < 2)
-    return results->model->world_size > 1 ? "only one rank's trace was found"
-                                          : "one rank has no peers to compare with";
-  return NULL;
-}
-
-static bool unjudged(const struct results *results) {
-  return !(results->dist_steps > 0);
-}
-
-/* A rank without a trace may be the one that makes the others wait. */
-static bool is_partly_judged(const struct results *results) {
-  return unjudged(results) || results->model->n_ranks < results->model->world_size;
-}
-
 struct rank_row {
   const char *rank; /* its text */
   const char *host, *reason;
@@ -171,7 +155,7 @@ static void put_summary(struct pen *pen, const struct results *results) {
   if (n)
     pen_item_format(pen, STYLE_CRITICAL, VALUE_INDENT, "%s %s", n == 1 ? "rank" : "ranks",
                     list ? list : "");
-  else if (unjudged(results))
+  else if (!(results->dist_steps > 0))
     pen_item(pen, STYLE_PLAIN, VALUE_INDENT, "unknown: no step shows which rank came last");
   else if (results->model->n_ranks < results->model->world_size)
     pen_item_format(pen, STYLE_WARNING, VALUE_INDENT, "none among the %u OF %u RANKS FOUND",
@@ -213,13 +197,10 @@ static bool any_known(const struct results *results) {
   return false;
 }
 
-static void put_distributed_section(struct pen *pen, const struct results *results,
-                                    const struct report_view *view) {
+void body_distributed(struct pen *pen, const struct results *results,
+                      const struct report_view *view) {
   (void)view;
   put_summary(pen, results);
   if (any_known(results))
     put_ranks(pen, results);
 }
-
-const struct section section_distributed = {"Ranks", section_has_timelines, unknown,
-                                            is_partly_judged, put_distributed_section};

@@ -10,10 +10,6 @@
 
 enum { SHAPES_SHOWN = 6 };
 
-static bool applies(const struct results *results) {
-  return results->gemms.calls > 0;
-}
-
 struct shape_row {
   const char *shape, *type;
   double calls, mean_ms, ms, share, tflops, utilisation;
@@ -95,8 +91,7 @@ static void put_trust(struct pen *pen, const struct results *results) {
                     percent(gemms->bounded).text);
 }
 
-static void put_gemms_section(struct pen *pen, const struct results *results,
-                              const struct report_view *view) {
+void body_gemms(struct pen *pen, const struct results *results, const struct report_view *view) {
   const struct gemms_result *gemms = &results->gemms;
   (void)view;
   if (gemms->how) {
@@ -124,5 +119,3 @@ static void put_gemms_section(struct pen *pen, const struct results *results,
     pen_item_format(pen, STYLE_DIM, TEXT_INDENT, "%s in all", plural(gemms->shapes, "shape").text);
   }
 }
-
-const struct section section_gemms = {"GEMMs", applies, NULL, NULL, put_gemms_section};

@@ -10,17 +10,6 @@
 
 enum { FILLS_SHOWN = 3 };
 
-static bool applies(const struct results *results) {
-  bool on_gpu = false;
-  for (u32 i = 0; i < results->model->n_ranks; i++)
-    on_gpu |= results->model->ranks[i].launches || results->model->ranks[i].gpu_kernels;
-  return on_gpu && results->n_gpu_timelines > 0;
-}
-
-static const char *unknown(const struct results *results) {
-  return isnan(results->gpu_timeline.total_ms) ? results->gpu_timeline_reason : NULL;
-}
-
 /* The whole as one bar: it is the sum of these parts, exactly. */
 static void put_bar(struct pen *pen, const struct results *results) {
   const struct gpu_timeline_result *gpu = &results->gpu_timeline;
@@ -143,8 +132,7 @@ static void put_basis(struct pen *pen, const struct results *results) {
   pen_item(pen, STYLE_DIM, TEXT_INDENT, "counts and copies: sum over all ranks");
 }
 
-static void put_gpu_section(struct pen *pen, const struct results *results,
-                            const struct report_view *view) {
+void body_gpu(struct pen *pen, const struct results *results, const struct report_view *view) {
   (void)view;
   put_bar(pen, results);
   put_idle(pen, &results->gpu_timeline);
@@ -155,5 +143,3 @@ static void put_gpu_section(struct pen *pen, const struct results *results,
   pen_to(pen, TEXT_INDENT);
   put_basis(pen, results);
 }
-
-const struct section section_gpu = {"GPUs", applies, unknown, NULL, put_gpu_section};

@@ -14,15 +14,6 @@
 #define SUSPECTS_SHOWN 8u
 #define MISMATCHES_SHOWN 5u
 
-static bool applies(const struct results *results) {
-  const struct collective_check *check = &results->check;
-  return check->flight && (results->model->flight || check->n_suspects || check->cannot_tell);
-}
-
-static bool unjudged(const struct results *results) {
-  return results->check.cannot_tell != NULL;
-}
-
 /* A frame that is too long keeps its beginning and its end, which has the line. */
 static void put_frame(struct pen *pen, const char *text, size_t bytes) {
   char frame[1024];
@@ -80,8 +71,7 @@ static void put_ranks(struct pen *pen, const char *label, const u32 *ranks, u32 
   free(list);
 }
 
-static void put_hang_section(struct pen *pen, const struct results *results,
-                             const struct report_view *view) {
+void body_hang(struct pen *pen, const struct results *results, const struct report_view *view) {
   const struct collective_check *check = &results->check;
   section_label(pen, "calls");
   pen_item_format(pen, STYLE_PLAIN, VALUE_INDENT, "%.0f in %s", check->checked,
@@ -124,10 +114,3 @@ static void put_hang_section(struct pen *pen, const struct results *results,
                check->n_suspects - section_rows(view, check->n_suspects, SUSPECTS_SHOWN));
   }
 }
-
-const struct section section_hang = {
-    .title = "Collectives of all ranks",
-    .applies = applies,
-    .unjudged = unjudged,
-    .body = put_hang_section,
-};

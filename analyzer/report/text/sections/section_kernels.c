@@ -15,24 +15,6 @@
 
 enum { KINDS_SHOWN = 8, KERNELS_SHOWN = 6, OPERATORS_SHOWN = 5 };
 
-/* Jobs on the CPU have no kernels. */
-static bool applies(const struct results *results) {
-  if (results->n_kernel_categories)
-    return true;
-  for (u32 i = 0; i < results->model->n_ranks; i++)
-    if (results->model->ranks[i].launches)
-      return true;
-  return false;
-}
-
-static bool unjudged(const struct results *results) {
-  return results->kernels_reason != NULL;
-}
-
-static const char *unknown(const struct results *results) {
-  return results->n_kernel_categories ? NULL : results->kernels_reason;
-}
-
 struct kernel_row {
   const char *name, *category;
   double count, ms, step_ms, mean_ms, max_ms, share, bar;
@@ -138,8 +120,7 @@ static void put_operators(struct pen *pen, const struct results *results,
   free(rows);
 }
 
-static void put_kernels_section(struct pen *pen, const struct results *results,
-                                const struct report_view *view) {
+void body_kernels(struct pen *pen, const struct results *results, const struct report_view *view) {
   put_categories(pen, results, view);
   pen_newline(pen);
   put_kernels(pen, results, view);
@@ -169,5 +150,3 @@ static void put_kernels_section(struct pen *pen, const struct results *results,
     pen_item_format(pen, STYLE_DIM, TEXT_INDENT, "%s in all: --top shows more",
                     plural(results->kernel_names, "name").text);
 }
-
-const struct section section_kernels = {"Kernels", applies, unknown, unjudged, put_kernels_section};

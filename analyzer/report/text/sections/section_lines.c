@@ -9,14 +9,6 @@
 
 enum { LINES_SHOWN = 10 };
 
-static bool applies(const struct results *results) {
-  return results->lines.sites > 0 || results->lines.reason;
-}
-
-static const char *unknown(const struct results *results) {
-  return results->lines.reason;
-}
-
 /* Of a step, for a line where only host time is known. Beside a GPU such lines are not shown: the
  * column has no room. */
 #define LEAST_SHARE 0.01
@@ -29,8 +21,7 @@ static bool has_cost(const struct line_result *line, double step_ms) {
          (isnan(line->gpu_ms) && line->host_ms > least);
 }
 
-static void put_lines_section(struct pen *pen, const struct results *results,
-                              const struct report_view *view) {
+void body_lines(struct pen *pen, const struct results *results, const struct report_view *view) {
   static const struct column columns[] = {
       {"line", COLUMN_TEXT, offsetof(struct line_result, place), 0, 24},
       {"in", COLUMN_TEXT, offsetof(struct line_result, function), 4, 12},
@@ -70,5 +61,3 @@ static void put_lines_section(struct pen *pen, const struct results *results,
                       : "the innermost line of your own code; GPU time is estimated from samples "
                         "of its launches");
 }
-
-const struct section section_lines = {"Lines", applies, unknown, NULL, put_lines_section};

@@ -16,19 +16,6 @@ enum { STACK_BYTES = 256, STACK_DEPTH = 12 };
 #define LEAST_OF_STACK 0.02
 #define LEAST_SHARE 0.01 /* rows below are summed up */
 
-#define LEAST_ON_CPU                                                                               \
-  (1024.0 * 1024) /* with a smaller part of its tensors there, a job has none that matter */
-
-static bool applies(const struct results *results) {
-  const struct memory_result *memory = &results->memory;
-  bool little = isnan(memory->device) && memory->peak_allocated_bytes < LEAST_ON_CPU;
-  return memory->reason == NULL && !(little && !(memory->out_of_memory > 0));
-}
-
-static bool unjudged(const struct results *results) {
-  return results->memory.oom_risk == OOM_UNKNOWN;
-}
-
 /* A size, with its share of another size. */
 static void put_share(struct pen *pen, const char *what, double bytes, double whole) {
   if (isnan(bytes))
@@ -265,8 +252,7 @@ static void put_churn(struct pen *pen, const struct memory_result *memory,
   free(rows);
 }
 
-static void put_memory_section(struct pen *pen, const struct results *results,
-                               const struct report_view *view) {
+void body_memory(struct pen *pen, const struct results *results, const struct report_view *view) {
   const struct memory_result *memory = &results->memory;
   put_device(pen, memory);
   put_peak(pen, memory);
@@ -278,5 +264,3 @@ static void put_memory_section(struct pen *pen, const struct results *results,
   put_stacks(pen, memory, view);
   put_churn(pen, memory, view);
 }
-
-const struct section section_memory = {"Memory", applies, NULL, unjudged, put_memory_section};

@@ -13,10 +13,6 @@
 #define MOST_ROWS 24u
 #define NAME_BYTES 96
 
-static bool applies(const struct results *results) {
-  return results->modules.reason == NULL;
-}
-
 struct row {
   char text[NAME_BYTES];
   const char *name;
@@ -79,8 +75,7 @@ static u32 fill_rows(const struct module_result *modules, struct row *rows) {
   return n;
 }
 
-static void put_modules_section(struct pen *pen, const struct results *results,
-                                const struct report_view *view) {
+void body_modules(struct pen *pen, const struct results *results, const struct report_view *view) {
   static const struct column columns[] = {
       {"module", COLUMN_TEXT, offsetof(struct row, name), 0, 16},
       {"parameters", COLUMN_MEMORY, offsetof(struct row, parameters), 0, 0},
@@ -106,5 +101,3 @@ static void put_modules_section(struct pen *pen, const struct results *results,
   }
   free(rows);
 }
-
-const struct section section_modules = {"Modules", applies, NULL, NULL, put_modules_section};

@@ -15,12 +15,6 @@
 enum { RANKS_SHOWN = 5, NAMES_SHOWN = 5, PAYS_SHOWN = 6 };
 #define PAYS_LEAST 0.005 /* of a step */
 
-static const char *unknown(const struct results *results) {
-  if (results->path_reason)
-    return results->path_reason;
-  return isnan(results->path_length_ms) ? "the trace does not show dependencies" : NULL;
-}
-
 struct path_row {
   const char *name;
   double ms, share, bar;
@@ -222,12 +216,7 @@ static void put_pays(struct pen *pen, const struct results *results) {
   }
 }
 
-static bool unjudged(const struct results *results) {
-  return results->what_if_reason != NULL;
-}
-
-static void put_path_section(struct pen *pen, const struct results *results,
-                             const struct report_view *view) {
+void body_path(struct pen *pen, const struct results *results, const struct report_view *view) {
   (void)view;
   put_categories(pen, results);
   put_ranks(pen, results);
@@ -243,6 +232,3 @@ static void put_path_section(struct pen *pen, const struct results *results,
     pen_item_format(pen, STYLE_DIM, TEXT_INDENT, "a replay without changes differs by %s",
                     percent(fabs(results->path_selfcheck)).text);
 }
-
-const struct section section_path = {"Critical path", section_has_timelines, unknown, unjudged,
-                                     put_path_section};

@@ -8,14 +8,6 @@
 #include "report/text/section.h"
 #include "report/text/table.h"
 
-static bool applies(const struct results *results) {
-  return results->n_pipeline_stage > 0;
-}
-
-static const char *unknown(const struct results *results) {
-  return results->pipeline_reason;
-}
-
 struct stage_row {
   double stage, ranks, compute_ms, bubble_ms, share, bar;
   enum style style;
@@ -43,8 +35,7 @@ static void put_stages(struct pen *pen, const struct results *results) {
   free(rows);
 }
 
-static void put_pipeline_section(struct pen *pen, const struct results *results,
-                                 const struct report_view *view) {
+void body_pipeline(struct pen *pen, const struct results *results, const struct report_view *view) {
   (void)view;
   section_label(pen, "pipeline");
   pen_item_format(pen, STYLE_PLAIN, VALUE_INDENT, "%s",
@@ -64,10 +55,3 @@ static void put_pipeline_section(struct pen *pen, const struct results *results,
   pen_newline(pen);
   put_stages(pen, results);
 }
-
-const struct section section_pipeline = {
-    .title = "Pipeline",
-    .applies = applies,
-    .unknown = unknown,
-    .body = put_pipeline_section,
-};

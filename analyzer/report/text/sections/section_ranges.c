@@ -7,17 +7,7 @@
 
 enum { RANGES_SHOWN = 10 };
 
-static bool applies(const struct results *results) {
-  return results->n_named_ranges > 0;
-}
-
-static bool unjudged(const struct results *results) {
-  (void)results;
-  return true;
-}
-
-static void put_ranges_section(struct pen *pen, const struct results *results,
-                               const struct report_view *view) {
+void body_ranges(struct pen *pen, const struct results *results, const struct report_view *view) {
   static const struct column columns[] = {
       {"range", COLUMN_TEXT, offsetof(struct named_range_result, name), 0, 24},
       {"of", COLUMN_TEXT, offsetof(struct named_range_result, domain), 3, 10},
@@ -38,5 +28,3 @@ static void put_ranges_section(struct pen *pen, const struct results *results,
   pen_item(pen, STYLE_DIM, TEXT_INDENT,
            "NVTX ranges on the host, sum over all ranks; nested ranges count in both");
 }
-
-const struct section section_ranges = {"Named ranges", applies, NULL, unjudged, put_ranges_section};

@@ -10,15 +10,6 @@
 
 #define RANKS_SHOWN 8u
 
-static bool applies(const struct results *results) {
-  const struct run_end *end = &results->run_end;
-  return end->how > RUN_ENDED_IN_ORDER;
-}
-
-static bool unjudged(const struct results *results) {
-  return results->run_end.n_culprits == 0;
-}
-
 static void put_rank(struct pen *pen, const struct rank_ending *rank) {
   bool culprit = rank->part == END_PART_CULPRIT;
   pen_newline(pen);
@@ -41,8 +32,7 @@ static void put_rank(struct pen *pen, const struct rank_ending *rank) {
   pen_words(pen, STYLE_PLAIN, TEXT_INDENT + 2, rank->why);
 }
 
-static void put_run_end_section(struct pen *pen, const struct results *results,
-                                const struct report_view *view) {
+void body_run_end(struct pen *pen, const struct results *results, const struct report_view *view) {
   (void)view;
   const struct run_end *end = &results->run_end;
   section_label(pen, "in short");
@@ -61,10 +51,3 @@ static void put_run_end_section(struct pen *pen, const struct results *results,
     pen_format(pen, STYLE_DIM, "and %u more, later", end->n_ranks - RANKS_SHOWN);
   }
 }
-
-const struct section section_run_end = {
-    .title = "How the run ended",
-    .applies = applies,
-    .unjudged = unjudged,
-    .body = put_run_end_section,
-};

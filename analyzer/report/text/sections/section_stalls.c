@@ -13,10 +13,6 @@
 
 enum { RANKS_SHOWN = 12, LINES_SHOWN = 40, PAST_SHOWN = 5 };
 
-static bool applies(const struct results *results) {
-  return results->stalls.n_ranks || results->stalls.n_past;
-}
-
 static void put_rank(struct pen *pen, const struct stalled_rank *rank) {
   pen_newline(pen);
   pen_to(pen, TEXT_INDENT);
@@ -99,8 +95,7 @@ static void put_past(struct pen *pen, const struct stalls_result *stalls) {
   }
 }
 
-static void put_stalls_section(struct pen *pen, const struct results *results,
-                               const struct report_view *view) {
+void body_stalls(struct pen *pen, const struct results *results, const struct report_view *view) {
   (void)view;
   const struct stalls_result *stalls = &results->stalls;
   if (stalls->n_ranks) {
@@ -121,9 +116,3 @@ static void put_stalls_section(struct pen *pen, const struct results *results,
     put_tree(pen, &tree);
   put_past(pen, stalls);
 }
-
-const struct section section_stalls = {
-    .title = "Where it stalls",
-    .applies = applies,
-    .body = put_stalls_section,
-};

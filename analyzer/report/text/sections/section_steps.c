@@ -8,16 +8,6 @@
 #include "report/text/section.h"
 #include "report/text/table.h"
 
-static const char *steps_unknown(const struct results *results) {
-  if (results->model->recorder && (results->whole_run || !(results->step_count > 0)))
-    return "no steps were found; figures are for the whole recording. To get steps, call the "
-           "profiler's step() once per step";
-  return results->whole_run || !(results->step_count > 0)
-             ? "no steps were found; figures are for the whole run. To get steps, mark them with "
-               "tscope_step()"
-             : NULL;
-}
-
 static void put_sparkline(struct pen *pen, const struct results *results) {
   u32 warmup = results->warmup_excluded > 0 ? (u32)results->warmup_excluded : 0;
   if (results->n_step_ms < 2)
@@ -93,8 +83,7 @@ static void put_kinds(struct pen *pen, const struct results *results) {
   }
 }
 
-static void steps_body(struct pen *pen, const struct results *results,
-                       const struct report_view *view) {
+void body_steps(struct pen *pen, const struct results *results, const struct report_view *view) {
   const struct steps *steps = &results->model->steps;
   section_label(pen, "steps");
   double warmup = results->warmup_excluded > 0 ? results->warmup_excluded : 0;
@@ -140,19 +129,7 @@ struct phase_row {
   enum style style;
 };
 
-static const char *phases_unknown(const struct results *results) {
-  bool any = !isnan(results->data_ms) || !isnan(results->forward_ms) ||
-             !isnan(results->backward_ms) || !isnan(results->optimizer_ms);
-  if (!any && results->n_step_kinds)
-    return "the steps are iterations of an inference engine, which have none of training's phases";
-  if (!any && results->model->recorder)
-    return "no rank has training phases (optimizer, data loader, ranges called forward and "
-           "backward)";
-  return any ? NULL : "no rank has training phases (PyTorch ranges, or tscope_range_push())";
-}
-
-static void phases_body(struct pen *pen, const struct results *results,
-                        const struct report_view *view) {
+void body_phases(struct pen *pen, const struct results *results, const struct report_view *view) {
   static const struct column columns[] = {
       {"phase", COLUMN_TEXT, offsetof(struct phase_row, name), 0, 0},
       {"mean", COLUMN_MS, offsetof(struct phase_row, ms), 0, 0},
@@ -194,8 +171,3 @@ static void phases_body(struct pen *pen, const struct results *results,
   pen_item_format(pen, STYLE_DIM, TEXT_INDENT, "of it exposed communication: %s",
                   duration_ms(results->comm_ms).text);
 }
-
-const struct section section_steps = {"Steps", section_has_timelines, steps_unknown, NULL,
-                                      steps_body};
-const struct section section_phases = {"Phases", section_has_timelines, phases_unknown, NULL,
-                                       phases_body};

@@ -227,11 +227,10 @@ static void put_cost(struct pen *pen, const struct results *results) {
   }
 }
 
-static void put_trust_section(struct pen *pen, const struct results *results,
-                              const struct report_view *view) {
+void body_trust(struct pen *pen, const struct results *results, const struct report_view *view) {
   (void)view;
   put_inputs(pen, results->model);
-  if (!section_has_timelines(results)) {
+  if (!results->model->n_ranks) {
     put_notes(pen, results->model);
     return;
   }
@@ -245,6 +244,3 @@ static void put_trust_section(struct pen *pen, const struct results *results,
   put_coverage(pen, results);
   put_cost(pen, results);
 }
-
-const struct section section_trust = {"What this rests on", section_always, NULL, NULL,
-                                      put_trust_section};

@@ -51,10 +51,10 @@ static void put_saving(struct pen *pen, const struct finding *finding,
   put_overlaps(pen, finding);
 }
 
-static void put_badge_and_title(struct pen *pen, const struct finding *finding) {
-  enum badge badge = badge_of(finding->severity);
+static void put_mark_and_title(struct pen *pen, const struct finding *finding) {
+  enum mark mark = mark_of(finding->severity);
   pen_to(pen, TEXT_INDENT);
-  pen_put(pen, badge_style(badge), badge_glyph(badge));
+  put_mark(pen, mark);
   pen_blank(pen, 1);
   pen_words(pen, STYLE_BOLD, INDENT, finding->title);
 }
@@ -73,7 +73,7 @@ static void put_cannot_tell(struct pen *pen, const struct results *results) {
     if (pen->column)
       pen_newline(pen);
     pen_to(pen, TEXT_INDENT);
-    pen_put(pen, STYLE_DIM, badge_glyph(BADGE_UNKNOWN));
+    put_mark(pen, MARK_UNKNOWN);
     pen_blank(pen, 1);
     pen_format(pen, STYLE_PLAIN, "cannot tell %s: ", results->undecided[i].what);
     pen_words(pen, STYLE_PLAIN, INDENT, results->undecided[i].why);
@@ -89,7 +89,7 @@ static void put_hidden_communication(struct pen *pen, const struct results *resu
   if (pen->column)
     pen_newline(pen);
   pen_to(pen, TEXT_INDENT);
-  pen_put(pen, badge_style(BADGE_GOOD), badge_glyph(BADGE_GOOD));
+  put_mark(pen, MARK_GOOD);
   pen_blank(pen, 1);
   pen_words(pen, STYLE_PLAIN, INDENT, "communication is hidden:");
   pen_format(pen, STYLE_PLAIN, " %s of %s%s", duration_ms(results->ov_overlapped_ms).text,
@@ -97,15 +97,14 @@ static void put_hidden_communication(struct pen *pen, const struct results *resu
   pen_format(pen, STYLE_PLAIN, " (%s)", percent(hidden).text);
 }
 
-static void verdict(struct pen *pen, const struct results *results,
-                    const struct report_view *view) {
+void body_verdict(struct pen *pen, const struct results *results, const struct report_view *view) {
   (void)view;
   u32 shown = results->n_findings < TOP_FINDINGS ? results->n_findings : TOP_FINDINGS;
   for (u32 i = 0; i < shown; i++) {
     const struct finding *finding = &results->findings[i];
     if (pen->column)
       pen_newline(pen);
-    put_badge_and_title(pen, finding);
+    put_mark_and_title(pen, finding);
     if (!isnan(finding->saving_s))
       put_saving(pen, finding, results);
     put_close_second(pen, finding);
@@ -129,23 +128,17 @@ static void verdict(struct pen *pen, const struct results *results,
   put_cannot_tell(pen, results);
 }
 
-/* No finding is no praise where something could not be judged. */
-static bool is_undecided(const struct results *results) {
-  return results->n_undecided > 0;
-}
-
-static void findings(struct pen *pen, const struct results *results,
-                     const struct report_view *view) {
+void body_findings(struct pen *pen, const struct results *results, const struct report_view *view) {
   (void)view;
   for (u32 i = 0; i < results->n_findings; i++) {
     const struct finding *finding = &results->findings[i];
     if (pen->column)
       pen_newline(pen);
-    put_badge_and_title(pen, finding);
+    put_mark_and_title(pen, finding);
     pen_newline(pen);
     pen_to(pen, INDENT);
     pen_item(pen, STYLE_DIM, INDENT, finding_id_words[finding->id]);
-    pen_item(pen, STYLE_PLAIN, INDENT, badge_word(badge_of(finding->severity)));
+    pen_item(pen, STYLE_PLAIN, INDENT, mark_text(mark_of(finding->severity)));
     put_saving(pen, finding, results);
     if (finding->n_ranks) {
       char *list = rank_list(finding->ranks, finding->n_ranks, RANK_LIST_CHARACTERS);
@@ -164,11 +157,7 @@ static void findings(struct pen *pen, const struct results *results,
   }
 }
 
-/* Both show every finding's severity. */
-const struct section section_verdict = {.title = "Verdict",
-                                        .applies = section_always,
-                                        .unjudged = is_undecided,
-                                        .body = verdict,
-                                        .of_all_findings = true};
-const struct section section_findings = {
-    .title = "Findings", .applies = section_always, .body = findings, .of_all_findings = true};
+void body_diff_findings(struct pen *pen, const struct results *results,
+                        const struct report_view *view) {
+  body_findings(pen, results, view);
+}
