@@ -9,6 +9,7 @@
 #include "align/clock_domains.h"
 #include "align/clock_fit.h"
 #include "align/samples.h"
+#include "base/rank_list.h"
 #include "base/robust.h"
 
 #define SANE_ERROR_US 20.0   /* an error below this never counts against the alignment */
@@ -144,20 +145,19 @@ static u32 set_clocks(struct aligner *aligner, bool *placed) {
 
 static const char *describe_unplaced(struct aligner *aligner, const bool *placed, u32 n_placed) {
   const struct model *model = aligner->model;
-  char text[256];
-  size_t length = 0;
+  u32 *ranks = arena_array(aligner->arena, size_sum(model->n_ranks, 1), sizeof(*ranks));
   u32 count = 0, root = 0;
   for (u32 r = 0; r < model->n_ranks; r++)
-    if (!placed[r] && count++ < 8)
-      length += (size_t)snprintf(text + length, sizeof(text) - length, "%s%u",
-                                 count > 1 ? ", " : "", model->ranks[r].rank);
+    if (!placed[r])
+      ranks[count++] = model->ranks[r].rank;
   while (n_placed && !placed[root])
     root++;
   return arena_printf(aligner->arena,
-                      "refused: rank%s %s%s (%u of %u) %s not linked to rank %u by at least %u "
+                      "refused: rank%s %s (%u of %u) %s not linked to rank %u by at least %u "
                       "collectives, or messages in both directions, with known ends",
-                      count > 1 ? "s" : "", text, count > 8 ? ", ..." : "", count, model->n_ranks,
-                      count > 1 ? "are" : "is", model->ranks[root].rank, CLOCK_FIT_LEAST);
+                      count > 1 ? "s" : "", rank_list_in(aligner->arena, ranks, count), count,
+                      model->n_ranks, count > 1 ? "are" : "is", model->ranks[root].rank,
+                      CLOCK_FIT_LEAST);
 }
 
 /* Whether the error of a clock is comparable to the times that it would be used to measure. */

@@ -84,15 +84,3 @@ const char *op_name(u8 op) {
 bool op_is_message(u8 op) {
   return op == TSCOPE_OP_SEND || op == TSCOPE_OP_RECV;
 }
-
-char *describe_ranks(struct arena *arena, const u32 *ranks, u32 n) {
-  enum { SHOWN = 8 };
-  char text[SHOWN * 12 + 32];
-  size_t used = 0;
-  text[0] = 0;
-  for (u32 i = 0; i < n && i < SHOWN; i++)
-    used += (size_t)snprintf(text + used, sizeof(text) - used, "%s%u", i ? ", " : "", ranks[i]);
-  if (n > SHOWN)
-    snprintf(text + used, sizeof(text) - used, " and %u more", n - SHOWN);
-  return arena_text(arena, text);
-}

@@ -43,9 +43,6 @@ bool rank_lacks_times(const struct rank_summary *rank);
  * window.step. */
 bool analysis_gpu_seen(const struct analysis *a, u32 rank, const struct window *window);
 
-/* "1, 2, 5 and 7 more". */
-char *describe_ranks(struct arena *arena, const u32 *ranks, u32 n);
-
 /* gpu_timing.c: the source of GPU time, and why it does not cover all of the run. */
 const char *gpu_timing_describe(struct analysis *a);
 const char *gpu_timing_why_no_times(struct analysis *a);

@@ -169,38 +169,3 @@ struct quantity probability(double p) {
     return format_quantity("<1e-12");
   return p < 1e-3 ? format_quantity("%.0e", p) : format_quantity("%.2g", p);
 }
-
-static int by_number(const void *a, const void *b) {
-  u32 x = *(const u32 *)a, y = *(const u32 *)b;
-  return (x > y) - (x < y);
-}
-
-char *rank_list(const u32 *ranks, u32 n, size_t limit) {
-  u32 *sorted = memory_array(size_sum(n, 1), sizeof(*sorted));
-  char *text = NULL;
-  size_t size = 0;
-  FILE *out = memory_stream(&text, &size);
-  memcpy(sorted, ranks, n * sizeof(*sorted));
-  qsort(sorted, n, sizeof(*sorted), by_number);
-  u32 i = 0;
-  while (i < n) {
-    u32 last = i;
-    while (last + 1 < n && sorted[last + 1] == sorted[last] + 1)
-      last++;
-    fflush(out);
-    if (size + 8 > limit && i > 0) {
-      fprintf(out, " and %u more", n - i);
-      break;
-    }
-    const char *separator = i > 0 ? ", " : "";
-    if (last > i + 1) {
-      fprintf(out, "%s%u-%u", separator, sorted[i], sorted[last]);
-      i = last + 1;
-    } else {
-      fprintf(out, "%s%u", separator, sorted[i++]);
-    }
-  }
-  free(sorted);
-  memory_stream_close(out);
-  return text;
-}

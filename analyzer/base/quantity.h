@@ -31,8 +31,4 @@ struct quantity flops(double count, const char *unit);
 struct quantity probability(double p); /* 0.03, 2e-07, <1e-12 */
 struct quantity decimal(double value, int decimals);
 
-/* Ranks as "0, 3-7, 12", shortened to about `limit` characters by "and 31 more". `ranks` need not
- * be sorted. The caller frees. */
-char *rank_list(const u32 *ranks, u32 n, size_t limit);
-
 #endif

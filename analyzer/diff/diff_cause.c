@@ -13,6 +13,7 @@
 #include "analyses/thresholds.h"
 #include "base/checked_memory.h"
 #include "base/quantity.h"
+#include "base/rank_list.h"
 #include "base/statistics.h"
 #include "diff/diff.h"
 
@@ -79,13 +80,10 @@ static u32 find_outliers(struct change *changes, u32 n, double enough, double *s
 
 static char *describe_ranks_changed(struct diffing *d, const struct diff_cause *cause,
                                     double step_change) {
-  char *list = rank_list(cause->ranks, cause->n_ranks, 40);
-  char *text =
-      arena_printf(d->arena, "%s %s became %s in %s %s", cause->n_ranks > 1 ? "ranks" : "rank",
-                   list, step_change > 0 ? "slower" : "faster",
-                   cause->n_ranks > 1 ? "their" : "its", step_part_words[cause->part]);
-  free(list);
-  return text;
+  return arena_printf(d->arena, "%s %s became %s in %s %s", cause->n_ranks > 1 ? "ranks" : "rank",
+                      rank_list_in(d->arena, cause->ranks, cause->n_ranks),
+                      step_change > 0 ? "slower" : "faster", cause->n_ranks > 1 ? "their" : "its",
+                      step_part_words[cause->part]);
 }
 
 /* How long the other ranks waited, a step. */

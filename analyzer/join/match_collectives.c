@@ -2,6 +2,7 @@
 
 #include "base/checked_memory.h"
 #include "base/robust.h"
+#include "format/dtypes.h"
 #include "join/joining.h"
 #include "kernels/communication.h"
 
@@ -41,12 +42,7 @@ static u32 comm_of(const struct matcher *matcher, u32 rank, const struct rank_ca
 /* Bytes in the sense of bus bandwidth (nccl-tests PERFORMANCE.md): the whole array, of which an
  * all-gather's or reduce-scatter's count is one rank's part. */
 static u64 full_bytes(const struct rank_call *call, u32 size) {
-  static const u8 element_bytes[] = {
-#define X(n, v, t, bytes) [v] = bytes,
-      TSCOPE_DTYPES(X)
-#undef X
-  };
-  u64 element = call->dtype < sizeof(element_bytes) ? element_bytes[call->dtype] : 0;
+  u64 element = tscope_dtype_bytes(call->dtype);
   u64 bytes = element && call->count ? call->count * element : call->bytes;
   switch (call->op) {
   case TSCOPE_OP_ALLGATHER:

@@ -9,6 +9,7 @@
 #include <time.h>
 
 #include "base/checked_memory.h"
+#include "base/rank_list.h"
 #include "base/statistics.h"
 #include "top/top_page.h"
 

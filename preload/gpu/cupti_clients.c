@@ -16,6 +16,7 @@
 #include "format/gpu_reasons.h"
 #include "gpu/gpu_clock.h"
 #include "hooks/wrapper.h"
+#include "record/tick_clock.h"
 
 enum { ZEROED_OUT_ACTIVITY_BUFFER = 5, KINDS = 64 };
 
@@ -29,12 +30,6 @@ static struct {
   bool detaches;       /* it will call cuptiFinalize() when it has collected */
   bool flush_pending;  /* it has disabled all kinds, but not flushed yet */
 } client;
-
-static u64 now_ns(void) {
-  struct timespec time;
-  clock_gettime(CLOCK_MONOTONIC, &time);
-  return (u64)time.tv_sec * 1000000000u + (u64)time.tv_nsec;
-}
 
 static bool has_kinds(void) {
   return __atomic_load_n(&client.kinds, __ATOMIC_ACQUIRE) != 0;
@@ -53,7 +48,8 @@ static bool is_done(void) {
   const u64 timeout_ns = 2000000000;
   return !has_kinds() && !will_detach() &&
          (!__atomic_load_n(&client.flush_pending, __ATOMIC_ACQUIRE) ||
-          now_ns() - __atomic_load_n(&client.last_ns, __ATOMIC_ACQUIRE) > timeout_ns);
+          tscope_clock_ns(CLOCK_MONOTONIC) - __atomic_load_n(&client.last_ns, __ATOMIC_ACQUIRE) >
+              timeout_ns);
 }
 
 const char *cupti_client_active(void) {
@@ -105,7 +101,7 @@ static void client_begins(const char *call) {
     snprintf(why, sizeof(why), TSCOPE_REASON_CLIENT " is at work (%s)", call);
   const char *teardown = getenv("TEARDOWN_CUPTI");
   __atomic_store_n(&client.detaches, teardown && !strcmp(teardown, "1"), __ATOMIC_RELEASE);
-  __atomic_store_n(&client.last_ns, now_ns(), __ATOMIC_RELEASE);
+  __atomic_store_n(&client.last_ns, tscope_clock_ns(CLOCK_MONOTONIC), __ATOMIC_RELEASE);
   __atomic_store_n(&client.began, true, __ATOMIC_RELEASE);
   gpu_clock_release_cupti(why, false);
 }
@@ -172,7 +168,7 @@ static enum client_call on_disable(const char *call, int kind) {
   if ((unsigned)kind >= KINDS)
     return PASSED_ON;
   __atomic_fetch_and(&client.kinds, ~(1ull << kind), __ATOMIC_ACQ_REL);
-  __atomic_store_n(&client.last_ns, now_ns(), __ATOMIC_RELEASE);
+  __atomic_store_n(&client.last_ns, tscope_clock_ns(CLOCK_MONOTONIC), __ATOMIC_RELEASE);
   return keep_if(gpu_clock_is_open(&gpu_clock_cupti) && cupti_source_wants(kind));
 }
 

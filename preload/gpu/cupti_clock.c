@@ -4,6 +4,7 @@
 #include <time.h>
 
 #include "record/lock.h"
+#include "record/tick_clock.h"
 
 enum {
   TRIES = 3,
@@ -25,12 +26,6 @@ static u64 began_ns;
 enum { BASE_S = 30 };
 static struct clock_line base, next_base;
 
-static u64 read_clock(clockid_t clock) {
-  struct timespec time;
-  clock_gettime(clock, &time);
-  return (u64)time.tv_sec * second_ns + (u64)time.tv_nsec;
-}
-
 static u64 distance(u64 a, u64 b) {
   return a > b ? a - b : b - a;
 }
@@ -44,10 +39,10 @@ static struct reading read_both_clocks(const struct cupti *cupti, int tries) {
   struct reading best = {.width = UINT64_MAX};
   for (int i = 0; i < tries && best.width > TIGHT_READING_NS; i++) {
     uint64_t cupti_time = 0;
-    u64 before = read_clock(CLOCK_MONOTONIC);
+    u64 before = tscope_clock_ns(CLOCK_MONOTONIC);
     if (cupti->cuptiGetTimestamp(&cupti_time))
-      cupti_time = read_clock(CLOCK_REALTIME);
-    u64 after = read_clock(CLOCK_MONOTONIC);
+      cupti_time = tscope_clock_ns(CLOCK_REALTIME);
+    u64 after = tscope_clock_ns(CLOCK_MONOTONIC);
     if (after - before < best.width)
       best = (struct reading){cupti_time, before + (after - before) / 2, after - before};
   }
@@ -66,7 +61,7 @@ static void publish(const struct clock_line *new) {
 /* CLOCK_REALTIME and CLOCK_MONOTONIC run at the same rate and differ by a constant, except for
  * steps. */
 static bool is_realtime(const struct reading *reading) {
-  u64 ahead = read_clock(CLOCK_REALTIME) - read_clock(CLOCK_MONOTONIC);
+  u64 ahead = tscope_clock_ns(CLOCK_REALTIME) - tscope_clock_ns(CLOCK_MONOTONIC);
   return distance(reading->cupti_time - ahead, reading->ns) < second_ns;
 }
 
@@ -138,9 +133,9 @@ struct cupti_clock cupti_clock_read(void) {
     __atomic_thread_fence(__ATOMIC_ACQUIRE);
     after = __atomic_load_n(&changes, __ATOMIC_RELAXED);
   } while (before & 1 || before != after);
-  u64 now = read_clock(CLOCK_MONOTONIC);
+  u64 now = tscope_clock_ns(CLOCK_MONOTONIC);
   u64 began = __atomic_load_n(&began_ns, __ATOMIC_RELAXED);
-  clock.real_ahead = read_clock(CLOCK_REALTIME) - now;
+  clock.real_ahead = tscope_clock_ns(CLOCK_REALTIME) - now;
   clock.earliest = began > second_ns ? began - second_ns : 0;
   clock.latest = now + second_ns / 10;
   return clock;

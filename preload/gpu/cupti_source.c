@@ -13,6 +13,7 @@
 #include "gpu/cupti_decode.h"
 #include "gpu/cupti_library.h"
 #include "gpu/gpu_spans.h"
+#include "record/tick_clock.h"
 #include "settings/env.h"
 #include "streams/stream_numbers.h"
 
@@ -47,12 +48,6 @@ static u64 opened_ns, delivered_ns; /* CLOCK_MONOTONIC: opened; last delivered a
 static u64 silent_since_ns;         /* 0: it has reported work */
 static u32 untimed_in_a_row;
 static size_t device_buffers_before; /* the limit that was set, 0 if not known */
-
-static u64 now_ns(void) {
-  struct timespec time;
-  clock_gettime(CLOCK_MONOTONIC, &time);
-  return (u64)time.tv_sec * 1000000000u + (u64)time.tv_nsec;
-}
 
 static void requested(uint8_t **buffer, size_t *bytes, size_t *max_records) {
   *buffer = cupti_buffer_acquire(bytes);
@@ -141,7 +136,7 @@ static void completed(void *context, uint32_t stream, uint8_t *buffer, size_t si
   struct cupti_clock clock = cupti_clock_read();
   uint8_t *record = valid ? next_record(buffer, valid, NULL) : NULL;
   if (record)
-    __atomic_store_n(&delivered_ns, now_ns(), __ATOMIC_RELAXED);
+    __atomic_store_n(&delivered_ns, tscope_clock_ns(CLOCK_MONOTONIC), __ATOMIC_RELAXED);
   while (record) {
     uint8_t *next = next_record(buffer, valid, record);
     if (keep)
@@ -242,7 +237,7 @@ static bool open_cupti(char *why, size_t why_bytes) {
     snprintf(why, why_bytes, "no memory for CUPTI's buffers");
     return false;
   }
-  opened_ns = now_ns();
+  opened_ns = tscope_clock_ns(CLOCK_MONOTONIC);
   __atomic_store_n(&delivered_ns, opened_ns, __ATOMIC_RELAXED);
   __atomic_store_n(&silent_since_ns,
                    __atomic_load_n(&totals.seen, __ATOMIC_RELAXED) ? 0 : opened_ns,
@@ -269,7 +264,7 @@ static void record_overhead(struct tscope_thread *thread) {
 
 static bool has_passed(const u64 *since, u64 ns) {
   u64 then = __atomic_load_n(since, __ATOMIC_RELAXED);
-  return then && now_ns() - then > ns;
+  return then && tscope_clock_ns(CLOCK_MONOTONIC) - then > ns;
 }
 
 /* CUPTI holds a buffer back while any work in it runs. In a job that hangs, that is all the work
@@ -279,7 +274,7 @@ static void poll(struct tscope_thread *thread) {
   cupti.cuptiActivityFlushAll(FLUSH_COMPLETED);
   if (has_passed(&delivered_ns, timeout(&gpu_clock_timeouts.held_back_ns)) ||
       has_passed(&silent_since_ns, timeout(&gpu_clock_timeouts.silence_ns))) {
-    __atomic_store_n(&delivered_ns, now_ns(), __ATOMIC_RELAXED);
+    __atomic_store_n(&delivered_ns, tscope_clock_ns(CLOCK_MONOTONIC), __ATOMIC_RELAXED);
     cupti.cuptiActivityFlushAll(FLUSH_ALL);
   }
   if (thread)

@@ -4,6 +4,7 @@
 #include <math.h>
 
 #include "gpu/cuda_events.h"
+#include "record/tick_clock.h"
 
 enum {
   CLOCKS = 16,
@@ -16,12 +17,6 @@ static const u64 second_ns = 1000000000;
 
 static struct event_clock clocks[CLOCKS];
 static u32 n_clocks;
-
-static u64 now_ns(void) {
-  struct timespec time;
-  clock_gettime(CLOCK_MONOTONIC, &time);
-  return (u64)time.tv_sec * second_ns + (u64)time.tv_nsec;
-}
 
 struct event_clock *event_clock_of(void *context) {
   for (u32 i = 0; i < n_clocks; i++)
@@ -51,13 +46,13 @@ void event_clock_remove(void *context) {
 /* Records the event and waits for it, but not for long: the stream is idle, but the GPU's queues
  * may be shared. The event happened between the host's two clock readings. */
 static bool measure_anchor(const struct event_clock *clock, struct event_anchor *anchor) {
-  u64 before = now_ns(), after;
+  u64 before = tscope_clock_ns(CLOCK_MONOTONIC), after;
   if (cuda_events.cuEventRecord(anchor->event, clock->stream))
     return false;
   int state;
   do {
     state = cuda_events.cuEventQuery(anchor->event);
-    after = now_ns();
+    after = tscope_clock_ns(CLOCK_MONOTONIC);
   } while (state == CUDA_NOT_READY && after - before < TIMEOUT_NS);
   anchor->host_ns = before + (after - before) / 2;
   anchor->bracket_ns = after - before;
@@ -107,7 +102,7 @@ static void write_anchor(const struct event_clock *clock, struct tscope_thread *
 }
 
 void event_clock_update(struct event_clock *clock, struct tscope_thread *thread) {
-  u64 now = now_ns();
+  u64 now = tscope_clock_ns(CLOCK_MONOTONIC);
   if (now < clock->next_ns)
     return;
   /* The tries go into one slot of the ring; the one with the narrowest bracket stays. */

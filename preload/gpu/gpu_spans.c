@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "record/tick_clock.h"
 #include "streams/stream_numbers.h"
 
 bool gpu_kernel_is_collective(const char *name) {
@@ -81,11 +82,8 @@ void gpu_wait_record(struct tscope_thread *thread, const struct cupti_record *wa
 void gpu_event_record(struct tscope_thread *thread, const struct cupti_record *event) {
   struct gpu_thread *gpu = thread->family[TSCOPE_FAMILY_GPU];
   struct tscope_writer *ring = writer(&gpu->ring, TSCOPE_RING);
-  struct timespec time;
-  clock_gettime(CLOCK_MONOTONIC, &time);
-  struct tscope_gpu_event_record *record =
-      tscope_reserve(thread, ring, (u64)time.tv_sec * 1000000000u + (u64)time.tv_nsec,
-                     TSCOPE_REC_GPU_EVENT, 0, sizeof(*record));
+  struct tscope_gpu_event_record *record = tscope_reserve(
+      thread, ring, tscope_clock_ns(CLOCK_MONOTONIC), TSCOPE_REC_GPU_EVENT, 0, sizeof(*record));
   if (!record)
     return;
   *record = (struct tscope_gpu_event_record){.header = record->header,

@@ -7,6 +7,7 @@
 
 #include "callsites/call_sites.h"
 #include "cuda/graphs/cuda_graphs.h"
+#include "format/dtypes.h"
 #include "nccl/nccl_record.h"
 #include "nccl/profiler_calls.h"
 #include "record/families.h"
@@ -22,16 +23,12 @@ static const u8 dtypes[] = {
     [10] = TSCOPE_DTYPE_F8E4M3,       [11] = TSCOPE_DTYPE_F8E5M2,
 };
 
-#define X(NAME, value, text, bytes) [TSCOPE_DTYPE_##NAME] = bytes,
-static const u8 dtype_bytes[] = {TSCOPE_DTYPES(X)};
-#undef X
-
 u8 nccl_dtype(int datatype) {
   return (unsigned)datatype < sizeof(dtypes) ? dtypes[datatype] : TSCOPE_DTYPE_UNKNOWN;
 }
 
 u64 nccl_bytes(int datatype, size_t count) {
-  return count * dtype_bytes[nccl_dtype(datatype)];
+  return count * tscope_dtype_bytes(nccl_dtype(datatype));
 }
 
 u8 nccl_redop(int op) {
@@ -135,7 +132,7 @@ struct collective_call collective_begin(struct tscope_thread *thread, enum tscop
                                &captured, &index)) {
     struct tscope_graph_collective_record record = {
         .count = count,
-        .bytes = count * dtype_bytes[dtype],
+        .bytes = count * tscope_dtype_bytes(dtype),
         .captured = captured,
         .comm = communicator ? communicator->number : TSCOPE_UNKNOWN,
         .index = index,
@@ -154,7 +151,7 @@ struct collective_call collective_begin(struct tscope_thread *thread, enum tscop
                                      : &communicator->collectives;
   struct tscope_collective_record record = {
       .count = count,
-      .bytes = count * dtype_bytes[dtype],
+      .bytes = count * tscope_dtype_bytes(dtype),
       .comm = communicator ? communicator->number : TSCOPE_UNKNOWN,
       .seq = next ? __atomic_fetch_add(next, 1, __ATOMIC_RELAXED) : TSCOPE_UNKNOWN,
       .group = nccl_group_open(nccl),

@@ -7,6 +7,7 @@
 
 #include "hooks/handle_map.h"
 #include "record/fnv.h"
+#include "record/tick_clock.h"
 
 enum { MAX_COMMUNICATORS = 2048, MAX_PENDING = 64, MAX_QUERY_NS = 1000000000 };
 
@@ -38,9 +39,7 @@ u64 communicator_identity(const ncclUniqueId *ids, int n_ids) {
 
 u64 communicator_identity_private(void) {
   static u32 made;
-  struct timespec now;
-  clock_gettime(CLOCK_REALTIME, &now);
-  u64 seed[] = {(u64)now.tv_sec, (u64)now.tv_nsec, (u64)getpid(),
+  u64 seed[] = {tscope_clock_ns(CLOCK_REALTIME), (u64)getpid(),
                 __atomic_add_fetch(&made, 1, __ATOMIC_RELAXED)};
   return mix(TSCOPE_FNV_SEED, seed, sizeof(seed));
 }

@@ -10,6 +10,7 @@
  */
 #include <string.h>
 
+#include "nccl/nccl_record.h"
 #include "nccl/profiler_abi.h"
 #include "nccl/profiler_calls.h"
 #include "settings/env.h"
@@ -54,11 +55,6 @@ static u8 op_of(const char *func) {
   return 0;
 }
 
-static u32 bytes_of_number(u8 datatype) {
-  static const u8 bytes[] = {1, 1, 4, 4, 8, 8, 2, 4, 8, 2, 1, 1};
-  return datatype < sizeof(bytes) ? bytes[datatype] : 0;
-}
-
 /* "ncclFloat32" and so on; 0 if not known. */
 static u32 bytes_of(const char *datatype) {
   if (!datatype)
@@ -95,20 +91,19 @@ static int start_v1(void *context, void **event, const void *description) {
   (void)context;
   *event = NULL;
   if (TYPE(event_info) == PROFILE_COLL)
-    return start_call(
-        profiler_comm_by_hash(event_info->coll.comm_hash), event,
-        &(struct profiler_call){.buffer = event_info->coll.receive_buffer,
-                                .bytes = event_info->coll.count *
-                                         bytes_of_number(event_info->coll.datatype),
-                                .op = op_of_number(event_info->coll.func),
-                                .algorithm = WORD(algorithms, event_info->coll.algorithm),
-                                .protocol = WORD(protocols, event_info->coll.protocol)});
+    return start_call(profiler_comm_by_hash(event_info->coll.comm_hash), event,
+                      &(struct profiler_call){
+                          .buffer = event_info->coll.receive_buffer,
+                          .bytes = nccl_bytes(event_info->coll.datatype, event_info->coll.count),
+                          .op = op_of_number(event_info->coll.func),
+                          .algorithm = WORD(algorithms, event_info->coll.algorithm),
+                          .protocol = WORD(protocols, event_info->coll.protocol)});
   if (TYPE(event_info) == PROFILE_P2P)
     return start_call(profiler_comm_by_hash(event_info->p2p.comm_hash), event,
-                      &(struct profiler_call){.buffer = event_info->p2p.buffer,
-                                              .bytes = event_info->p2p.count *
-                                                       bytes_of_number(event_info->p2p.datatype),
-                                              .op = op_of_number(event_info->p2p.func)});
+                      &(struct profiler_call){
+                          .buffer = event_info->p2p.buffer,
+                          .bytes = nccl_bytes(event_info->p2p.datatype, event_info->p2p.count),
+                          .op = op_of_number(event_info->p2p.func)});
   return 0;
 }
 

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "record/hook.h"
+#include "record/tick_clock.h"
 
 enum { TIMEOUT_NS = 1000000000, AFTER_TIMEOUT_NS = 1000000, RECHECK_NS = 10000000 };
 
@@ -33,12 +34,6 @@ static void count_held(const struct tscope_lock *lock, i32 change) {
 }
 #endif
 
-static u64 now_ns(void) {
-  struct timespec time;
-  clock_gettime(CLOCK_MONOTONIC, &time);
-  return (u64)time.tv_sec * 1000000000u + (u64)time.tv_nsec;
-}
-
 static bool replace(struct tscope_lock *lock, u32 *seen, u32 by) {
   return __atomic_compare_exchange_n(&lock->holder, seen, by, false, __ATOMIC_ACQUIRE,
                                      __ATOMIC_RELAXED);
@@ -50,7 +45,7 @@ static bool is_own_thread(u32 thread) {
 
 /* Sleeps until the holder wakes this thread, or until it is time to look again. */
 static void sleep_on(struct tscope_lock *lock, u32 seen, u64 until) {
-  u64 now = now_ns(), ns = until > now ? until - now : 0;
+  u64 now = tscope_clock_ns(CLOCK_MONOTONIC), ns = until > now ? until - now : 0;
   struct timespec time = {.tv_nsec = (long)(ns < RECHECK_NS ? ns : RECHECK_NS)};
   syscall(SYS_futex, &lock->holder, FUTEX_WAIT_PRIVATE, seen, &time, NULL, 0);
 }
@@ -60,7 +55,7 @@ static bool wait_for(struct tscope_lock *lock, u32 self, u64 timeout_ns) {
   u32 seen = __atomic_load_n(&lock->holder, __ATOMIC_RELAXED);
   if (__atomic_load_n(&lock->timed_out, __ATOMIC_RELAXED) && timeout_ns > AFTER_TIMEOUT_NS)
     timeout_ns = AFTER_TIMEOUT_NS;
-  u64 until = now_ns() + timeout_ns;
+  u64 until = tscope_clock_ns(CLOCK_MONOTONIC) + timeout_ns;
   for (;;) {
     u32 holder = seen & ~LOCK_AWAITED;
     if (holder == self)
@@ -71,7 +66,7 @@ static bool wait_for(struct tscope_lock *lock, u32 self, u64 timeout_ns) {
         return true;
       continue;
     }
-    if (now_ns() >= until)
+    if (tscope_clock_ns(CLOCK_MONOTONIC) >= until)
       break;
     if (!(seen & LOCK_AWAITED) && !replace(lock, &seen, seen | LOCK_AWAITED))
       continue;

@@ -29,15 +29,11 @@ static u32 value_of(const u32 *word) {
   return __atomic_load_n(word, __ATOMIC_SEQ_CST);
 }
 
-static u64 now_ns(void) {
-  return tscope_clock_ns(CLOCK_MONOTONIC);
-}
-
 /* Waits until the word is at most that, or until that time. */
 static bool wait_until_at_most(u32 *word, u32 most, u64 until_ns) {
   int saved = errno;
   u32 seen;
-  while ((seen = value_of(word)) > most && now_ns() < until_ns) {
+  while ((seen = value_of(word)) > most && tscope_clock_ns(CLOCK_MONOTONIC) < until_ns) {
     struct timespec time = {.tv_nsec = RECHECK_NS};
     syscall(SYS_futex, word, FUTEX_WAIT_PRIVATE, seen, &time, NULL, 0);
   }
@@ -58,7 +54,7 @@ static void before_fork(void) {
   forks_here = true;
   __atomic_add_fetch(&forking, 1, __ATOMIC_SEQ_CST);
   u32 least = value_of(&never_leave) + (depth != 0);
-  if (!wait_until_at_most(&readers, least, now_ns() + fork_waits_ns))
+  if (!wait_until_at_most(&readers, least, tscope_clock_ns(CLOCK_MONOTONIC) + fork_waits_ns))
     __atomic_store_n(&never_leave, value_of(&readers) - (depth != 0), __ATOMIC_SEQ_CST);
 }
 
@@ -100,8 +96,9 @@ void tscope_objects_enter(void) {
     return;
   register_handlers();
   __atomic_add_fetch(&readers, 1, __ATOMIC_SEQ_CST);
-  u64 until = must_wait() ? now_ns() + reader_waits_ns : 0;
-  while (must_wait() && now_ns() < until) { /* after one fork, the next may have begun */
+  u64 until = must_wait() ? tscope_clock_ns(CLOCK_MONOTONIC) + reader_waits_ns : 0;
+  while (must_wait() &&
+         tscope_clock_ns(CLOCK_MONOTONIC) < until) { /* after one fork, the next may have begun */
     subtract_one(&readers, &forking);
     __atomic_add_fetch(&waiting, 1, __ATOMIC_SEQ_CST);
     wait_until_at_most(&forking, 0, until);

@@ -7,19 +7,20 @@
  * queued.
  */
 #include "callsites/call_sites.h"
+#include "record/tick_clock.h"
 #include "torch/torch_family.h"
 
 /* Between two waits the thread computes, or it sleeps in something that is not hooked: its CPU
  * clock shows which. This costs a system call, next to a wait that is one itself. */
 static void record_cpu_time(struct tscope_thread *thread, u64 now) {
-  struct timespec cpu;
-  if (clock_gettime(CLOCK_THREAD_CPUTIME_ID, &cpu) != 0)
+  u64 cpu_ns = tscope_clock_ns(CLOCK_THREAD_CPUTIME_ID);
+  if (!cpu_ns)
     return;
   struct tscope_thread_cpu_record *record =
       tscope_reserve(thread, &thread->retained, now, TSCOPE_REC_THREAD_CPU, 0, sizeof(*record));
   if (!record)
     return;
-  record->cpu_ns = (u64)cpu.tv_sec * 1000000000ull + (u64)cpu.tv_nsec;
+  record->cpu_ns = cpu_ns;
   tscope_commit(&thread->retained, sizeof(*record));
 }
 

@@ -2,6 +2,7 @@
  *
  * Tensors: how much a collective is about.
  */
+#include "format/dtypes.h"
 #include "torch/torch_family.h"
 
 /* enum c10::ScalarType, as aoti_torch_get_dtype gives it */
@@ -15,13 +16,6 @@ static enum tscope_dtype dtype_of(i32 scalar_type) {
   };
   return scalar_type >= 0 && (size_t)scalar_type < sizeof(dtypes) ? dtypes[scalar_type]
                                                                   : TSCOPE_DTYPE_UNKNOWN;
-}
-
-static u32 dtype_bytes(enum tscope_dtype dtype) {
-#define X(n, v, t, bytes) [v] = bytes,
-  static const u8 sizes[] = {TSCOPE_DTYPES(X)};
-#undef X
-  return sizes[dtype];
 }
 
 /* at::Tensor is one pointer; std::vector is begin, end and end of storage. */
@@ -47,6 +41,6 @@ struct torch_count torch_count_tensors(enum torch_tensors shape, const void *ten
     count.dtype = (u8)dtype;
     count.elements += (u64)elements;
   }
-  count.bytes = count.elements * dtype_bytes(count.dtype);
+  count.bytes = count.elements * tscope_dtype_bytes(count.dtype);
   return count;
 }

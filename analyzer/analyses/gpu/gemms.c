@@ -19,6 +19,7 @@
 #include "analyses/gpu/arithmetic_calls.h"
 #include "analyses/queries.h"
 #include "base/checked_memory.h"
+#include "format/dtypes.h"
 #include "kernels/kernels.h"
 
 /* Times of calls, in nanoseconds. */
@@ -279,12 +280,8 @@ static int by_shape(const void *left, const void *right) {
 }
 
 static const char *type_name(u8 dtype) {
-  static const char *const names[] = {
-#define X(NAME, value, text, bytes) [value] = text,
-      TSCOPE_DTYPES(X)
-#undef X
-  };
-  return dtype < sizeof(names) / sizeof(*names) ? names[dtype] : "unknown";
+  const char *name = tscope_dtype_name(dtype);
+  return name ? name : "unknown";
 }
 
 static bool name_row(struct analysis *a, const struct gemm_shape *shape, struct gemm_row *row) {

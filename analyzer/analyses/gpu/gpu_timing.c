@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "analyses/queries.h"
+#include "base/rank_list.h"
 #include "format/gpu_reasons.h"
 
 static const char *gpu_clock_name(enum tscope_gpu_clock clock) {
@@ -104,7 +105,7 @@ static const char *describe_sources(struct analysis *a, struct arena *scratch) {
     const char *source = describe_source(a, &model->ranks[i]);
     if (n == model->n_ranks || !source)
       return source;
-    const char *of = describe_ranks(a->arena, ranks, n);
+    const char *of = rank_list_in(a->arena, ranks, n);
     all = arena_printf(a->arena, "%s%srank%s %s: %s", all, *all ? "; " : "", n > 1 ? "s" : "", of,
                        source);
   }

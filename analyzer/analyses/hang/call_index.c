@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "analyses/hang/verdict.h"
+#include "base/rank_list.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -200,38 +201,10 @@ char *verdict_call_name(const struct call_index *index, const struct flight_call
                       group->name);
 }
 
-static int by_u32(const void *left, const void *right) {
-  u32 a = *(const u32 *)left, b = *(const u32 *)right;
-  return (a > b) - (a < b);
-}
-
-/* Ranges with more parts than this are cut; the JSON has them all. */
-#define MOST_RANGES 8u
-
 char *verdict_rank_list(const struct call_index *index, const u32 *ranks, u32 n) {
-  u32 *sorted = arena_array(index->arena, size_sum(n, 1), sizeof(u32));
-  char text[400];
-  size_t used = 0;
+  u32 *numbers = arena_array(index->arena, size_sum(n, 1), sizeof(u32));
   for (u32 i = 0; i < n; i++)
-    sorted[i] = index->flight->ranks[ranks[i]].rank;
-  if (n)
-    qsort(sorted, n, sizeof(u32), by_u32);
-  used += (size_t)snprintf(text, sizeof(text), n == 1 ? "rank " : "ranks ");
-  for (u32 i = 0, ranges = 0; i < n; ranges++) {
-    u32 last = i;
-    while (last + 1 < n && sorted[last + 1] == sorted[last] + 1)
-      last++;
-    const char *comma = ranges ? ", " : "";
-    if (ranges == MOST_RANGES) {
-      snprintf(text + used, sizeof(text) - used, " and %u more", n - i);
-      break;
-    }
-    used +=
-        (size_t)(last == i ? snprintf(text + used, sizeof(text) - used, "%s%u", comma, sorted[i])
-                           : snprintf(text + used, sizeof(text) - used,
-                                      last == i + 1 ? "%s%u, %u" : "%s%u-%u", comma, sorted[i],
-                                      sorted[last]));
-    i = last + 1;
-  }
-  return arena_text(index->arena, text);
+    numbers[i] = index->flight->ranks[ranks[i]].rank;
+  return arena_printf(index->arena, "%s %s", n == 1 ? "rank" : "ranks",
+                      rank_list_in(index->arena, numbers, n));
 }

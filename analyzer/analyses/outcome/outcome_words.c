@@ -4,6 +4,7 @@
 #include "analyses/outcome/outcome.h"
 #include "analyses/queries.h"
 #include "base/quantity.h"
+#include "base/rank_list.h"
 #include "model/flight_record.h"
 
 static char *list_names(const struct outcome *o, bool culprits, u32 *n) {
@@ -12,7 +13,7 @@ static char *list_names(const struct outcome *o, bool culprits, u32 *n) {
   for (u32 i = 0; i < o->n; i++)
     if (o->culprit[i] == culprits)
       ranks[(*n)++] = o->endings[i].global;
-  return describe_ranks(o->a->arena, ranks, *n);
+  return rank_list_in(o->a->arena, ranks, *n);
 }
 
 char *words_of_last_call(const struct analysis *a, const struct ending *ending) {

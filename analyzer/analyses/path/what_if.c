@@ -11,6 +11,7 @@
 #include "analyses/path/path_graph.h"
 #include "analyses/queries.h"
 #include "analyses/thresholds.h"
+#include "base/rank_list.h"
 #include "base/statistics.h"
 
 enum {
@@ -79,7 +80,7 @@ static const char *describe_group(struct analysis *a, const bool *group, u32 fir
   if (one_host && others)
     return arena_printf(a->arena, "%u ranks on %s as fast as their peers", n,
                         model->ranks[first].host);
-  char *list = describe_ranks(a->arena, ranks, n);
+  char *list = rank_list_in(a->arena, ranks, n);
   return arena_printf(a->arena, "ranks %s as fast as their peers", list);
 }
 

@@ -10,9 +10,10 @@
 #include <string.h>
 
 #include "base/quantity.h"
+#include "base/rank_list.h"
 #include "base/vector.h"
 
-enum { RANKS_TEXT = 60, FRAMES_MOST = 4096 };
+enum { FRAMES_MOST = 4096 };
 
 /* A stack as numbers of frames, outermost first. */
 struct path {
@@ -157,9 +158,7 @@ static void add_node(struct tree_builder *g, const struct fork *fork, u32 depth,
     node.ranks = up->ranks;
   } else {
     node.rank_numbers = ranks_of(g, fork->first, fork->n, &n_ranks);
-    char *text = rank_list(node.rank_numbers, n_ranks, RANKS_TEXT);
-    node.ranks = arena_text(g->arena, text);
-    free(text);
+    node.ranks = rank_list_in(g->arena, node.rank_numbers, n_ranks);
   }
   node.ranks_in = n_ranks;
   VECTOR_PUSH(&g->nodes, node);

@@ -9,6 +9,7 @@
 
 #include "base/checked_memory.h"
 #include "base/hash.h"
+#include "format/dtypes.h"
 #include "import/kineto/kineto.h"
 
 #define BACKWARD_GAP_NS 1000000 /* autograd's functions as close as this are one backward pass */
@@ -137,15 +138,6 @@ static u32 comm_of(struct building *b, const struct kineto_comm_facts *facts, u1
   return b->trace->groups.n + b->n_streams++;
 }
 
-static u64 element_bytes(u8 dtype) {
-  static const u8 bytes[] = {
-#define X(n, v, t, size) [v] = size,
-      TSCOPE_DTYPES(X)
-#undef X
-  };
-  return dtype < sizeof(bytes) ? bytes[dtype] : 0;
-}
-
 /* The count as NCCL's own calls mean it: one rank's part of a gathered or scattered array. Splits
  * of an all-to-all may differ from rank to rank, so it has only its mean size. */
 static void fill_size(struct rank_call *call, const struct kineto_comm_facts *facts, u32 size) {
@@ -156,7 +148,7 @@ static void fill_size(struct rank_call *call, const struct kineto_comm_facts *fa
   if (count < 0 || count > (1ll << 48) || call->op == TSCOPE_OP_BARRIER)
     return;
   call->count = (u64)count;
-  call->bytes = call->count * element_bytes(call->dtype);
+  call->bytes = call->count * tscope_dtype_bytes(call->dtype);
   if (call->op == TSCOPE_OP_ALLTOALL) {
     call->bytes = size ? call->bytes / size : 0;
     call->count = 0;

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/parallel.h"
+#include "base/rank_list.h"
 #include "import/file_budget.h"
 #include "import/import.h"
 #include "import/summary/summary_source.h"
@@ -53,28 +54,10 @@ static struct settled_ranks find_settled(const struct known_summary *all, u32 n,
   return settled;
 }
 
-/* "3, 7 to 9 and 12 others"; with their hosts it would be too long. */
-static const char *name_ranks(struct arena *arena, const u32 *ranks, u32 n) {
-  enum { SHOWN = 8 };
-  const char *text = "";
-  u32 shown = 0, i = 0;
-  while (i < n && shown < SHOWN) {
-    u32 last = i;
-    while (last + 1 < n && ranks[last + 1] == ranks[last] + 1)
-      last++;
-    text = last > i + 1
-               ? arena_printf(arena, "%s%s%u to %u", text, i ? ", " : "", ranks[i], ranks[last])
-               : arena_printf(arena, "%s%s%u", text, i ? ", " : "", ranks[i]);
-    i = last > i + 1 ? last + 1 : i + 1;
-    shown++;
-  }
-  return i < n ? arena_printf(arena, "%s and %u more", text, n - i) : text;
-}
-
 static void note_ranks(struct model *model, const u32 *ranks, u32 n, const char *what) {
   if (n)
     model_note(model, "%s %s %s", n == 1 ? "rank" : "ranks",
-               name_ranks(model_arena(model), ranks, n), what);
+               rank_list_in(model_arena(model), ranks, n), what);
 }
 
 static void choose_ranks(struct adding *adding, const struct known_summary *all, u32 n) {

@@ -5,6 +5,7 @@
 
 #include "base/checked_memory.h"
 #include "base/quantity.h"
+#include "format/dtypes.h"
 #include "model/building.h"
 
 /* For each rank, as many calls as PyTorch's flight recorder keeps; fewer if there are very many
@@ -221,15 +222,6 @@ static const char *op_text(u8 op) {
   return op < sizeof(names) / sizeof(*names) && names[op] ? names[op] : "collective";
 }
 
-static const char *dtype_text(u8 dtype) {
-  static const char *const names[] = {
-#define X(NAME, value, text, bytes) [value] = text,
-      TSCOPE_DTYPES(X)
-#undef X
-  };
-  return dtype && dtype < sizeof(names) / sizeof(*names) ? names[dtype] : NULL;
-}
-
 static const char *size_text(struct making *m, u64 count) {
   u32 place = (u32)(count * 0x9e3779b97f4a7c15u >> 58);
   if (!m->sizes[place].text || m->sizes[place].count != count) {
@@ -254,7 +246,7 @@ static void add_call(struct making *m, u32 rank, u32 index, bool waited_for, boo
                             .order = index,
                             .created = call->start,
                             .op = op_text(call->op),
-                            .in_type = dtype_text(call->dtype),
+                            .in_type = tscope_dtype_name(call->dtype),
                             .in_count = call->count,
                             .peer = INDEX_NONE,
                             .state = state_of(m, rank, call, waited_for, wait_over),

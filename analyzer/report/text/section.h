@@ -17,11 +17,8 @@ TSCOPE_SECTIONS(S)
 TSCOPE_DIFF_SECTIONS(S)
 #undef S
 
-    /* Columns of every section's body. */
-    enum {
-      TEXT_INDENT = 2,
-      VALUE_INDENT = 14
-    };
+/* Columns of every section's body. */
+enum { TEXT_INDENT = 2, VALUE_INDENT = 14 };
 
 void put_mark(struct pen *pen, enum mark mark);
 

@@ -2,19 +2,8 @@
 #include <math.h>
 
 #include "analyses/queries.h"
+#include "format/dtypes.h"
 #include "report/timeline/shown.h"
-
-static const char *dtype_name(u8 dtype) {
-  switch (dtype) {
-#define X(NAME, value, text, bytes)                                                                \
-  case value:                                                                                      \
-    return text;
-    TSCOPE_DTYPES(X)
-#undef X
-  default:
-    return NULL;
-  }
-}
 
 /* The rank at the other end of a message; of a collective none. */
 static u32 peer_of(const struct model *model, const struct collective *collective, u32 arrival) {
@@ -50,7 +39,7 @@ struct shown_collective shown_collective(const struct shown_scope *scope, u32 in
   is.collective = arrival->collective;
   is.comm_index = of->comm;
   is.comm = comm_label(model, of->comm, arena);
-  is.dtype = of->dtype ? dtype_name(of->dtype) : NULL;
+  is.dtype = of->dtype ? tscope_dtype_name(of->dtype) : NULL;
   is.algorithm = of->algorithm;
   is.protocol = of->protocol;
   is.seq = of->seq;

@@ -14,6 +14,7 @@
 #include "base/arena.h"
 #include "base/plain_numbers.h"
 #include "base/quantity.h"
+#include "base/rank_list.h"
 
 static void unknown_is_never_a_number(void **state) {
   (void)state;

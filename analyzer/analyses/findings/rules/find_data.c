@@ -10,6 +10,7 @@
 #include "analyses/findings/newest_known.def"
 #include "analyses/queries.h"
 #include "base/quantity.h"
+#include "base/rank_list.h"
 #include "format/gpu_reasons.h"
 
 /* "rank 2", "4 ranks", "2 of 8 ranks (1, 5)" */
@@ -17,7 +18,7 @@ static char *describe_ranks_of_all(struct findings *f, const u32 *ranks, u32 n) 
   struct arena *arena = f->a->arena;
   if (n == f->a->model->n_ranks)
     return arena_printf(arena, "%u rank%s", n, n > 1 ? "s" : "");
-  char *list = describe_ranks(arena, ranks, n);
+  char *list = rank_list_in(arena, ranks, n);
   return n == 1 ? arena_printf(arena, "rank %s", list)
                 : arena_printf(arena, "%u of %u ranks (%s)", n, f->a->model->n_ranks, list);
 }
@@ -41,7 +42,7 @@ static void missing_ranks(struct findings *f, u32 *ranks) {
                    "No trace of rank %s. Their effect on the others was not seen: waits are lower "
                    "bounds; transfers are upper bounds, because they include the waits for these "
                    "ranks. Whether one of them keeps the others waiting is not known.",
-                   describe_ranks(f->a->arena, ranks, n)),
+                   rank_list_in(f->a->arena, ranks, n)),
       arena_text(f->a->arena, model->recorder
                                   ? "Record on every rank, and give the files of all of them."
                                   : "Gather the trace directories of all hosts into one, or point "
@@ -66,8 +67,8 @@ static void damaged_ranks(struct findings *f, u32 *ranks) {
   finding_add(f, SEVERITY_WARNING, NAN,
               arena_printf(f->a->arena, "The trace%s of %u rank%s %s damaged", n > 1 ? "s" : "", n,
                            n > 1 ? "s" : "", n > 1 ? "are" : "is"),
-              arena_printf(f->a->arena, "Rank %s: %s. What is missing is unknown, not zero.",
-                           describe_ranks(f->a->arena, ranks, n),
+              arena_printf(f->a->arena, "Rank%s %s: %s. What is missing is unknown, not zero.",
+                           n > 1 ? "s" : "", rank_list_in(f->a->arena, ranks, n),
                            damage ? damage : "it could not be decoded"),
               arena_text(f->a->arena,
                          "If the files were copied, copy them again after the job has ended; "
@@ -110,9 +111,9 @@ static void cut_ranks(struct findings *f, u32 *ranks) {
       f, SEVERITY_WARNING, NAN,
       arena_printf(f->a->arena, "%u rank%s did not end normally", n, n > 1 ? "s" : ""),
       arena_printf(f->a->arena,
-                   "Rank %s: the trace was never closed, so the process was killed or is still "
+                   "Rank%s %s: the trace was never closed, so the process was killed or is still "
                    "running.%s%s",
-                   describe_ranks(f->a->arena, ranks, n), inside,
+                   n > 1 ? "s" : "", rank_list_in(f->a->arena, ranks, n), inside,
                    behind ? " The last moments may be missing (up to 100 ms)." : ""),
       arena_text(f->a->arena,
                  "If the job was not stopped on purpose, read the last lines of those ranks' logs "

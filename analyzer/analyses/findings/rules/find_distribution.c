@@ -10,6 +10,7 @@
 #include "analyses/lines/lines.h"
 #include "analyses/queries.h"
 #include "base/quantity.h"
+#include "base/rank_list.h"
 #include "base/statistics.h"
 
 /* --- DIST.STRAGGLER --- */
@@ -229,11 +230,10 @@ static const struct rank_result *likely_straggler(const struct findings *f, doub
 static char *describe_late_rank(struct findings *f, const struct rank_result *late,
                                 const struct late_ranks *named) {
   if (named->n)
-    return arena_printf(f->a->arena,
-                        "%s of it for rank%s %s (%s); no single rank explains the rest",
-                        duration_ms(named->wait_ms).text, named->n == 1 ? "" : "s",
-                        describe_ranks(f->a->arena, named->rank, named->n),
-                        finding_id_words[FINDING_DIST_STRAGGLER]);
+    return arena_printf(
+        f->a->arena, "%s of it for rank%s %s (%s); no single rank explains the rest",
+        duration_ms(named->wait_ms).text, named->n == 1 ? "" : "s",
+        rank_list_in(f->a->arena, named->rank, named->n), finding_id_words[FINDING_DIST_STRAGGLER]);
   if (!late)
     return arena_text(f->a->arena, "no single rank explains it");
   return arena_printf(f->a->arena,

@@ -7,6 +7,7 @@
 
 #include "analyses/findings/findings.h"
 #include "analyses/queries.h"
+#include "base/rank_list.h"
 
 static const char *action_for(const struct run_end *end) {
   static const struct {
@@ -63,7 +64,7 @@ void rule_run_ended_early(struct findings *f) {
   struct arena *arena = f->a->arena;
   if (!end->n_culprits)
     return;
-  char *who = describe_ranks(arena, end->culprits, end->n_culprits);
+  char *who = rank_list_in(arena, end->culprits, end->n_culprits);
   bool silent = end->cause == END_SILENT;
   char *evidence = end->calls ? arena_printf(arena, "%s Calls: %s.", end->summary, end->calls)
                               : arena_text(arena, end->summary);

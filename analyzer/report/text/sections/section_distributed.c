@@ -8,6 +8,7 @@
 
 #include "analyses/thresholds.h"
 #include "base/checked_memory.h"
+#include "base/rank_list.h"
 #include "report/text/section.h"
 #include "report/text/table.h"
 

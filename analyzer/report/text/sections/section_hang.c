@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/rank_list.h"
 #include "model/flight_record.h"
 #include "report/text/section.h"
 

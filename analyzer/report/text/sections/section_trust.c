@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/rank_list.h"
 #include "report/text/section.h"
 
 /* Steps vary by a few percent by themselves; a cost above that is visible in what it measures. */

@@ -6,6 +6,7 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "base/rank_list.h"
 #include "report/text/section.h"
 
 #define MUCH_COMMUNICATION 0.2 /* of a step */
