@@ -31,7 +31,9 @@ class Profiled:
         options = [word for rule in rules for word in ("--" + rule.split(maxsplit=1)[0], rule.split(maxsplit=1)[1])]
         done = subprocess.run([libtscope.program("tscope-report"), *options, "--output", os.devnull, os.fspath(self.traces)],
                               stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, check=False)
-        assert done.returncode == 0, done.stderr
+        __tracebackhide__ = True  # what failed is the line of the test
+        if done.returncode:
+            raise AssertionError(done.stderr.strip())
 
 
 def _profiled(tmp_path: pathlib.Path) -> Profiled:
