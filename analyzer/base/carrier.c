@@ -271,6 +271,14 @@ void carrier_leave_part(struct carrier *c, const u8 *after, const u8 *end) {
   c->end = end;
 }
 
+struct arena *carrier_read_into(struct carrier *c, struct arena *arena) {
+  struct arena *before = c->arena;
+  forget_texts(c);
+  if (c->reads)
+    c->arena = arena;
+  return before;
+}
+
 void carrier_append(struct carrier *c, const struct carrier *parts) {
   write_bytes(c, parts->written.at, parts->written.n);
 }

@@ -96,6 +96,10 @@ void carrier_end_part(struct carrier *c, size_t began);
 bool carrier_enter_part(struct carrier *c, const u8 **after, const u8 **end);
 void carrier_leave_part(struct carrier *c, const u8 *after, const u8 *end);
 
+/* What is read from here on lives in another arena; returns the one before. Texts are written anew:
+ * those before live there. */
+struct arena *carrier_read_into(struct carrier *c, struct arena *arena);
+
 /* Adds the parts that another has written. */
 void carrier_append(struct carrier *c, const struct carrier *parts);
 

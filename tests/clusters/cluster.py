@@ -3,14 +3,17 @@
 machine."""
 import contextlib
 import glob
-import json
 import os
 import pwd
 import shutil
 import socket
 import subprocess
+import sys
 import tempfile
 import time
+
+sys.path.append(os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "tools"))
+from summaries import report_on  # noqa: E402
 
 SKIPPED = 77
 
@@ -52,7 +55,7 @@ class Traces:
                       if glob.glob(os.path.join(self.folder, name, "*.tscope")))
 
     def report(self, name):
-        return json.loads(run(self.report_program, "--format", "json", "--run", name, self.folder).stdout)
+        return report_on(self.report_program, self.folder, "--run", name)
 
     def expect(self, name, ranks, complete=True):
         """The run `name` has exactly these ranks, and they ended as expected."""

@@ -8,9 +8,11 @@ import itertools
 import json
 import os
 import shutil
-import subprocess
 import sys
 import tempfile
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "tools"))
+from summaries import differences, expect_same, reduce_nodes, run, split  # noqa: E402
 
 REPORT, REDUCE, TRACEGEN = sys.argv[1:4]
 
@@ -29,13 +31,6 @@ RUNS = {
     "something outside phases": "--flavour gloo --ranks 4 --ranks-per-host 2 --steps 25 --unmarked-rank 1 --unmarked-ns 900000",
     "a cut file": "--ranks 4 --ranks-per-host 2 --steps 40 --cut 3:262144",
 }
-NOT_COMPARED = {"inputs"}  # how many files of which kind the report was made from
-
-
-def run(*command, ok=(0,)):
-    done = subprocess.run(command, capture_output=True, text=True)
-    assert done.returncode in ok, (command, done.returncode, done.stderr)
-    return done
 
 
 def report(*paths):
@@ -44,16 +39,6 @@ def report(*paths):
 
 def reduce(folder, output, *more):
     return run(REDUCE, folder, "--output", output, *more)
-
-
-def differences(a, b, at=""):
-    """Where two reports differ, as lines."""
-    if isinstance(a, dict) and isinstance(b, dict):
-        return [line for key in sorted(set(a) | set(b)) if key not in NOT_COMPARED
-                for line in differences(a.get(key), b.get(key), f"{at}.{key}")]
-    if isinstance(a, list) and isinstance(b, list) and len(a) == len(b):
-        return [line for i, pair in enumerate(zip(a, b)) for line in differences(*pair, f"{at}[{i}]")]
-    return [] if a == b else [f"{at}: {str(a)[:100]} is now {str(b)[:100]}"]
 
 
 def generate(folder, options):
@@ -68,44 +53,17 @@ def host_of(path):
     return head[at:head.index(b"\0", at)].decode() if at >= 0 else os.path.basename(path)
 
 
-def split(folder, scratch):
-    """The same files, in one folder for each host."""
-    nodes = {}
-    for at, _, files in os.walk(folder):
-        for name in sorted(files):
-            if not name.endswith(".tscope"):
-                continue
-            node = os.path.join(scratch, host_of(os.path.join(at, name)))
-            inner = os.path.join(node, os.path.relpath(at, folder))
-            os.makedirs(inner, exist_ok=True)
-            os.link(os.path.join(at, name), os.path.join(inner, name))
-            nodes[node] = True
-    return sorted(nodes)
-
-
-def reduce_nodes(nodes, scratch):
-    """Both passes; nodes come in any order, here backwards."""
-    first, second = os.path.join(scratch, "first"), os.path.join(scratch, "second")
-    for node in nodes:
-        reduce(node, first)
-    for node in reversed(nodes):
-        reduce(node, second, "--with", first)
-    return first, second
-
-
 def check(name, options, scratch):
     traces = os.path.join(scratch, "traces")
     generate(traces, options)
     whole = report(traces)
     here = os.path.join(scratch, "here")
     reduce(traces, here)
-    found = differences(whole, report(here))
-    assert not found, (name, "one node", found[:20])
-    nodes = split(traces, os.path.join(scratch, "nodes"))
+    expect_same(whole, report(here), f"{name}, one node")
+    nodes = split(traces, os.path.join(scratch, "nodes"), host_of)
     assert len(nodes) > 1, (name, nodes)
-    _, second = reduce_nodes(nodes, scratch)
-    found = differences(whole, report(second))
-    assert not found, (name, f"{len(nodes)} nodes", found[:20])
+    _, second = reduce_nodes(REDUCE, nodes, scratch)
+    expect_same(whole, report(second), f"{name}, {len(nodes)} nodes")
 
 
 def check_merging(scratch):
@@ -113,8 +71,8 @@ def check_merging(scratch):
     traces = os.path.join(scratch, "traces")
     generate(traces, "--ranks 6 --ranks-per-host 2 --steps 25 --skew-hosts --slow-rank 3")
     whole = report(traces)
-    nodes = split(traces, os.path.join(scratch, "nodes"))
-    first, second = reduce_nodes(nodes, scratch)
+    nodes = split(traces, os.path.join(scratch, "nodes"), host_of)
+    first, second = reduce_nodes(REDUCE, nodes, scratch)
     files = [os.path.join(second, name) for name in sorted(os.listdir(second))]
     assert len(files) == 3, files
     made = set()
@@ -128,8 +86,7 @@ def check_merging(scratch):
             with open(os.path.join(folder, name), "rb") as merged:
                 made.add(merged.read())
     assert len(made) == 1, f"{len(made)} results of merging the same"
-    found = differences(whole, report(twice))
-    assert not found, found[:20]
+    expect_same(whole, report(twice), "merged")
 
 
 def notes_of(folder):
@@ -140,7 +97,7 @@ def check_failures(scratch):
     traces = os.path.join(scratch, "traces")
     generate(traces, "--ranks 8 --ranks-per-host 2 --steps 25")
     whole = report(traces)
-    nodes = split(traces, os.path.join(scratch, "nodes"))
+    nodes = split(traces, os.path.join(scratch, "nodes"), host_of)
     first = os.path.join(scratch, "only-first")
     for node in nodes:
         reduce(node, first)
@@ -166,7 +123,7 @@ def check_failures(scratch):
     three = os.path.join(scratch, "three")
     for node in nodes[:-1]:
         reduce(node, three)
-    _, settled = reduce_nodes(nodes[:-1], os.path.join(scratch, "of three"))
+    _, settled = reduce_nodes(REDUCE, nodes[:-1], os.path.join(scratch, "of three"))
     without = report(settled)
     assert without["run"]["ranks_found"] == list(range(6))
     assert set(without["quality"]["partial_ranks"]) == {6, 7}
@@ -187,7 +144,7 @@ def check_failures(scratch):
     assert "--steps" in notes_of(here)
     chosen = json.loads(run(REPORT, traces, "--steps", "3:20", "--format", "json").stdout)
     again = json.loads(run(REPORT, here, "--steps", "3:20", "--format", "json").stdout)
-    assert not differences(chosen, again), differences(chosen, again)[:20]
+    expect_same(chosen, again, "chosen steps")
     # Commands that cannot do anything say why.
     profiler = os.path.join(scratch, "profiler.json")
     with open(profiler, "w", encoding="utf-8") as file:

@@ -6,12 +6,15 @@ and the ranks.
     endings.py --build BUILD [--repeat N] [SCENARIO...]
     endings.py --list
 """
-import json
 import os
 import signal
 import subprocess
+import sys
 
 from repeated import Skip, main
+
+sys.path.append(os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "tools"))
+from summaries import report_on  # noqa: E402
 
 FAULTS = {"sleep": 1, "die": 2, "skip": 4, "exit": 6, "abort": 7, "crash": 8, "extra": 9, "error": 10, "memory": 11}
 MEMORY_LIMIT = 1 << 30
@@ -130,8 +133,7 @@ def check(name, build, folder):
         kills = run_with_launcher(build, folder, command, scenario)
     reported = [os.path.join(build, "analyzer", "tscope-report"), os.path.join(folder, "traces")]
     text = subprocess.run(reported, capture_output=True, check=True, text=True).stdout
-    done = subprocess.run([*reported, "--format", "json"], capture_output=True, check=True, text=True)
-    judge(scenario, json.loads(done.stdout), text, kills)
+    judge(scenario, report_on(*reported), text, kills)
 
 
 def judge(scenario, document, text, kills=0):

@@ -16,6 +16,9 @@ import sys
 import tempfile
 import time
 
+sys.path.append(os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "tools"))
+from summaries import report_on  # noqa: E402
+
 RANKS = 4
 AT_ONCE = 4
 DEADLINE_S = 60
@@ -76,6 +79,10 @@ def report(build, folder):
     return document(build, folder)
 
 
+def after_all(build, folder):
+    return report_on(os.path.join(build, "analyzer", "tscope-report"), os.path.join(folder, "traces"))
+
+
 def end_all(ranks):
     for rank in ranks:
         rank.send_signal(signal.SIGKILL)
@@ -103,7 +110,7 @@ def check(name, build, folder):
         going = document
     finally:
         end_all(ranks)
-    for when, one in (("while it hangs", going), ("after it was killed", report(build, folder))):
+    for when, one in (("while it hangs", going), ("after it was killed", after_all(build, folder))):
         hang, desync = ranks_of_findings(one, "DIST.HANG"), ranks_of_findings(one, "DIST.DESYNC")
         suspects = one["collective_check"]["suspects"]
         assert (hang or desync) == [wanted], (when, hang, desync, one["collective_check"])
@@ -130,7 +137,7 @@ def check_stuck(name, build, folder):
         page, top = output(build, folder, "tscope-top", "--once"), document(build, folder, "tscope-top", "--once")
     finally:
         end_all(ranks)
-    for when, one in (("while it hangs", one), ("after it was killed", report(build, folder))):
+    for when, one in (("while it hangs", one), ("after it was killed", after_all(build, folder))):
         check_of = one["collective_check"]
         assert check_of["nccl"] == words and ranks_with_nccl_error(one) == on_ranks, (when, check_of)
         assert [s["rank"] for s in check_of["suspects"]] == wanted, (when, check_of)

@@ -14,8 +14,10 @@ import subprocess
 import sys
 import tempfile
 
-sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path[:0] = [HERE, os.path.join(HERE, "..", "tools")]
 from promises import broken  # noqa: E402
+from summaries import report_on  # noqa: E402
 
 STEPS = 24
 DIE = ["--fault", "2", "--fault-rank", "1", "--fault-step"]
@@ -279,11 +281,10 @@ def run_case(build, folder, name):
     text = subprocess.run([*tool, traces], capture_output=True, check=True, text=True).stdout
     with open(os.path.join(folder, "report.txt"), "w", encoding="utf-8") as out:
         out.write(text)
-    document = subprocess.run([*tool, "--format", "json", traces], capture_output=True, check=True,
-                              text=True).stdout
-    wrong = broken(document, text)
+    document = report_on(*tool, traces)
+    wrong = broken(json.dumps(document), text)
     assert not wrong, "\n  ".join(["promises are broken:", *wrong])
-    return {**json.loads(document), "text": text}, check
+    return {**document, "text": text}, check
 
 
 def main():

@@ -22,6 +22,7 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path[:0] = [HERE, os.path.join(HERE, "..", "tools")]
 from emulated import EMULATOR  # noqa: E402
 from promises import broken  # noqa: E402
+from summaries import report_on  # noqa: E402
 from truth import Truth  # noqa: E402
 
 STEPS = 40
@@ -220,7 +221,7 @@ def run(scenario, build, directory):
                 "STANDIN_LOG": log})
     os.makedirs(log, exist_ok=True)
     run_ranks(train, ["--steps", str(STEPS)] + scenario["options"], env, directory)
-    made = report(build, directory)
+    made = report(build, directory) if EMULATOR else report_on(*reporter(build), traces)
     with open(os.path.join(directory, "report.json"), "w") as out:
         json.dump(made, out, indent=2)
     return made, Truth(log)

@@ -99,13 +99,12 @@ static void carry_parts(struct carrier *c, struct rank_parts *parts) {
 /* Whether there are any, and their stacks, come first: lines_rank() writes them. */
 void lines_carry(struct analysis *a, u32 rank, struct carrier *c) {
   struct line_sums *sums = &a->line_sums[rank];
-  struct arena *arena = c->arena;
   bool known = false;
   if (c->reads)
     CARRY(c, &known);
   if (known)
     line_tree_read(a->line_tree, rank, c);
-  c->arena = c->reads ? &sums->arena : arena;
+  struct arena *before = carrier_read_into(c, &sums->arena);
   CARRY(c, &sums->sites);
   CARRY(c, &sums->samples);
   CARRY(c, &sums->of_functions);
@@ -125,5 +124,5 @@ void lines_carry(struct analysis *a, u32 rank, struct carrier *c) {
     carry_line(c, &sums->at[i]);
   if (c->bad)
     *sums = (struct line_sums){.arena = sums->arena};
-  c->arena = arena;
+  carrier_read_into(c, before);
 }

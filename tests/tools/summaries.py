@@ -1,0 +1,92 @@
+# SPDX-License-Identifier: MIT
+"""The report from summaries says what the report from traces says: figure by figure, on one node and on several.
+
+As a program: summaries.py TSCOPE_REPORT FOLDER...
+"""
+import json
+import os
+import subprocess
+import sys
+import tempfile
+
+from emulated import EMULATOR
+
+NOT_COMPARED = {"inputs"}  # how many files of which kind the report was made from
+SHOWN = 20
+
+
+def run(*command, ok=(0,)):
+    done = subprocess.run([*EMULATOR, *command], capture_output=True, text=True, check=False)
+    assert done.returncode in ok, (command, done.returncode, done.stderr)
+    return done
+
+
+def differences(a, b, at=""):
+    """Where two reports differ, as lines."""
+    if isinstance(a, dict) and isinstance(b, dict):
+        return [line for key in sorted(set(a) | set(b)) if key not in NOT_COMPARED
+                for line in differences(a.get(key), b.get(key), f"{at}.{key}")]
+    if isinstance(a, list) and isinstance(b, list) and len(a) == len(b):
+        return [line for i, pair in enumerate(zip(a, b)) for line in differences(*pair, f"{at}[{i}]")]
+    return [] if a == b else [f"{at}: {str(a)[:100]} is now {str(b)[:100]}"]
+
+
+def expect_same(whole, summaries, what):
+    found = differences(whole, summaries)
+    assert not found, "\n  ".join([f"{what}: {len(found)} differences", *found[:SHOWN]])
+
+
+def split(traces, scratch, node_of):
+    """The same files, in one folder for each node; node_of(path) names it."""
+    nodes = set()
+    for at, _, files in os.walk(traces):
+        for name in sorted(files):
+            if name.endswith(".tscope"):
+                node = os.path.join(scratch, node_of(os.path.join(at, name)))
+                inner = os.path.join(node, os.path.relpath(at, traces))
+                os.makedirs(inner, exist_ok=True)
+                os.link(os.path.join(at, name), os.path.join(inner, name))
+                nodes.add(node)
+    return sorted(nodes)
+
+
+def reduce_nodes(program, nodes, scratch, *options):
+    """Both passes; nodes come in any order, here backwards."""
+    first, second = os.path.join(scratch, "first"), os.path.join(scratch, "second")
+    for node in nodes:
+        run(program, node, "--output", first, *options)
+    for node in reversed(nodes):
+        run(program, node, "--output", second, "--with", first, *options)
+    return first, second
+
+
+def halves(traces):
+    """A node for each half of the processes that left a trace."""
+    files = sorted(os.path.join(at, name) for at, _, names in os.walk(traces) for name in names
+                   if name.endswith(".tscope"))
+    first = set(files[:len(files) // 2])
+    return lambda path: "one" if path in first else "other"
+
+
+def report_on(report_program, traces, *options):
+    """The JSON report on traces that do not grow any more, after a look whether summaries give the same. Processes of
+    several starts of a job are left on one node: which start they belong to is known where they ran."""
+    reduce_program = os.path.join(os.path.dirname(report_program), "tscope-reduce")
+
+    def report(folder):
+        return json.loads(run(report_program, folder, "--format", "json", *options).stdout)
+
+    whole = report(traces)
+    with tempfile.TemporaryDirectory(prefix="summaries-", dir=os.path.dirname(os.path.abspath(traces))) as scratch:
+        here = os.path.join(scratch, "here")
+        run(reduce_program, traces, "--output", here, *options)
+        expect_same(whole, report(here), "one node")
+        if len(whole["run"]["ranks_found"]) > 1 and not whole["run"]["attempts"]:
+            nodes = split(traces, os.path.join(scratch, "nodes"), halves(traces))
+            expect_same(whole, report(reduce_nodes(reduce_program, nodes, scratch, *options)[1]), f"{len(nodes)} nodes")
+    return whole
+
+
+if __name__ == "__main__":
+    for folder in sys.argv[2:]:
+        report_on(sys.argv[1], folder)
