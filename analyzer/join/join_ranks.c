@@ -77,6 +77,8 @@ int join_collectives(struct model *model, const struct model_options *options) {
 int join_ranks(struct model *model, const struct model_options *options) {
   int result = options->before_join ? options->before_join(options->joiner, model) : 0;
   if (result == 0)
+    note_of_ranks(model);
+  if (result == 0)
     result = join_collectives(model, options);
   report_progress(options, "finding steps", 0);
   if (result == 0)

@@ -17,6 +17,9 @@ static inline bool size_is_borne_out(u32 claimed, u32 seen) {
 /* The number of ranks of the job, 0 where what is claimed is not borne out. */
 void settle_world_size(struct model *model);
 
+/* Notes about what ranks lack. */
+void note_of_ranks(struct model *model);
+
 /* Kernels that communicate without a call: gives them communicators and numbers. */
 void group_kernels(struct model *model);
 

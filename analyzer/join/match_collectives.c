@@ -132,6 +132,7 @@ static void match_part(struct matcher *matcher, u32 rank, u32 comm, const struct
 
 static void match_call(struct matcher *matcher, u32 rank, struct rank_call *call) {
   u32 comm = comm_of(matcher, rank, call);
+  call->collective = INDEX_NONE;
   if (comm == INDEX_NONE || is_p2p(call->op) || call->failed)
     return;
   match_part(matcher, rank, comm, call, &call->collective);
@@ -141,6 +142,7 @@ static void match_call(struct matcher *matcher, u32 rank, struct rank_call *call
 static void match_kernel(struct matcher *matcher, u32 rank, struct rank_kernel *kernel) {
   const struct rank_call as_call = {
       .seq = kernel->seq, .op = kernel->op, .dtype = TSCOPE_DTYPE_UNKNOWN};
+  kernel->collective = INDEX_NONE;
   if (!comm_op_like(kernel->op))
     return;
   match_part(matcher, rank, comm_at(matcher, rank, kernel->comm), &as_call, &kernel->collective);

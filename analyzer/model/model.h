@@ -89,6 +89,7 @@ struct rank {
   struct rank_scheduling scheduling;
   const struct rank_look *looks; /* in order */
   u32 n_looks;
+  u64 samples, unread_samples; /* of lines: stacks read, and those that could not be */
   u64 cost_helper_cpu_ns, cost_startup_ns, cost_slow_path_ns, cost_ns_per_record;
   u64 file_bytes;
   struct rank_stall *stalls; /* stalls.h: moments in which its process stalled, in order */

@@ -29,8 +29,8 @@ struct rank_call {
   i32 peer;
   u32 thread;
   u32 run;        /* index into events.runs: where it really ran; INDEX_NONE */
-  u32 collective; /* see matching; INDEX_NONE */
-  u32 arrival;    /* index into model.arrivals */
+  u32 collective; /* set by matching; INDEX_NONE */
+  u32 arrival;    /* set by matching: index into model.arrivals */
   u32 part;       /* of a replayed call: an index into events.parts */
   u16 stream;
   u8 op, dtype, redop;
@@ -69,8 +69,8 @@ struct rank_kernel {
   u32 graph; /* as in struct rank_run */
   u32 comm;  /* index into events.comms; INDEX_NONE until join/ has set it */
   u32 seq;
-  u32 collective; /* see matching; INDEX_NONE */
-  u32 arrival;    /* index into model.arrivals */
+  u32 collective; /* set by matching; INDEX_NONE */
+  u32 arrival;    /* set by matching: index into model.arrivals */
   u16 stream;
   u8 op; /* enum comm_op */
 };

@@ -72,6 +72,8 @@ static void carry_process(struct carrier *c, struct rank *rank) {
   CARRY(c, &rank->gpu_event_error_ns);
   CARRY(c, &rank->gpu_overhead_ns);
   carry_scheduling(c, &rank->scheduling);
+  CARRY(c, &rank->samples);
+  CARRY(c, &rank->unread_samples);
   CARRY(c, &rank->cost_helper_cpu_ns);
   CARRY(c, &rank->cost_startup_ns);
   CARRY(c, &rank->cost_slow_path_ns);

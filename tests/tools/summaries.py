@@ -28,7 +28,9 @@ def differences(a, b, at=""):
                 for line in differences(a.get(key), b.get(key), f"{at}.{key}")]
     if isinstance(a, list) and isinstance(b, list) and len(a) == len(b):
         return [line for i, pair in enumerate(zip(a, b)) for line in differences(*pair, f"{at}[{i}]")]
-    return [] if a == b else [f"{at}: {str(a)[:100]} is now {str(b)[:100]}"]
+    if isinstance(a, list) and isinstance(b, list) and len(a) != len(b):
+        a, b = [one for one in a if one not in b], [one for one in b if one not in a]
+    return [] if a == b else [f"{at}: {str(a)[:200]} is now {str(b)[:200]}"]
 
 
 def expect_same(whole, summaries, what):

@@ -174,8 +174,6 @@ static void add_call(struct building *b, const struct kineto_comm_facts *facts, 
       .peer = -1,
       .thread = host->lane,
       .run = run,
-      .collective = INDEX_NONE,
-      .arrival = INDEX_NONE,
       .stream = stream,
       .op = op,
       .dtype = facts ? facts->dtype : TSCOPE_DTYPE_UNKNOWN};
@@ -198,7 +196,6 @@ static bool add_kernel(struct building *b, const struct kineto_item *item) {
                                .name = item->name,
                                .correlation = item->correlation,
                                .comm = INDEX_NONE,
-                               .collective = INDEX_NONE,
                                .stream = item->lane,
                                .op = name_of(b->trace, item)->communication.op};
   VECTOR_PUSH(&b->events->kernels, kernel);

@@ -99,6 +99,8 @@ static struct rank describe_rank(const struct process *process, struct arena *ar
                       .cost_startup_ns = definitions->startup_ns,
                       .cost_slow_path_ns = definitions->slow_path_ns,
                       .cost_ns_per_record = definitions->cost_per_record_ns,
+                      .samples = definitions->samples,
+                      .unread_samples = definitions->unread_samples,
                       .stalls = definitions->stalls,
                       .n_stalls = definitions->n_stalls,
                       .file_bytes = process->entry->bytes};
@@ -134,76 +136,6 @@ static void add_ranks_to_model(struct loading *loading) {
     if (!model->command)
       model->command = model->ranks[r].info[TSCOPE_INFO_COMMAND];
   }
-}
-
-/* Where the times of collectives are NCCL's own, how far they may be off. */
-static void note_nccl_clock(struct model *model) {
-  i64 error = NS_UNKNOWN;
-  for (u32 r = 0; r < model->n_ranks; r++) {
-    i64 one = model_events(model, r)->inside_error_ns;
-    error = one > error ? one : error;
-  }
-  if (error != NS_UNKNOWN) {
-    model_note(model,
-               "times of collectives come from NCCL (TSCOPE_NCCL_INSIDE), on the host's "
-               "clock, exact to %.0f us",
-               ceil((double)error / 1e3));
-  }
-}
-
-/* What a trace says that its lines lack: "lines of SOMETHING=WHY" among its features. */
-struct lines_lack {
-  const char *text; /* up to the end of the line */
-  int length;
-  u32 ranks;
-};
-
-enum { LACKS = 8 };
-
-static void count_lack(struct lines_lack *lacks, const char *text) {
-  int length = (int)strcspn(text, "\n");
-  for (struct lines_lack *lack = lacks; lack < lacks + LACKS; lack++) {
-    if (lack->text && (lack->length != length || strncmp(lack->text, text, (size_t)length) != 0))
-      continue;
-    *lack = (struct lines_lack){text, length, lack->ranks + 1};
-    return;
-  }
-}
-
-static void note_lacks(struct model *model) {
-  static const char start[] = "lines of ";
-  struct lines_lack lacks[LACKS] = {0};
-  for (u32 r = 0; r < model->n_ranks; r++)
-    for (const char *text = model->ranks[r].info[TSCOPE_INFO_FEATURE]; text;
-         text = strchr(text, '\n') ? strchr(text, '\n') + 1 : NULL)
-      if (strncmp(text, start, sizeof(start) - 1) == 0)
-        count_lack(lacks, text);
-  for (struct lines_lack *lack = lacks; lack < lacks + LACKS && lack->text; lack++) {
-    int name = (int)strcspn(lack->text, "=\n");
-    model_note(model, "%.*s are missing on %u of %u ranks: %.*s", name, lack->text, lack->ranks,
-               model->n_ranks, lack->length - name - 1, lack->text + name + 1);
-  }
-}
-
-/* Where more than one sample in 20 has no stack. */
-static void note_unread_samples(const struct loading *loading) {
-  const double notable = 0.05;
-  double worst = 0;
-  i32 rank = -1;
-  for (u32 r = 0; r < loading->model->n_ranks; r++) {
-    const struct definitions *definitions = loading->processes.at[r].events.definitions;
-    double unread = (double)definitions->unread_samples;
-    double share = unread > 0 ? unread / (unread + (double)definitions->samples) : 0;
-    if (share > worst) {
-      worst = share;
-      rank = loading->model->ranks[r].rank;
-    }
-  }
-  if (worst > notable)
-    model_note(loading->model,
-               "lines: threads could not be read in %.0f %% of the samples of rank %d, the most of "
-               "all ranks; their time is in no line",
-               100 * worst, rank);
 }
 
 /* A host by its name and clock: two hosts can have one name. */
@@ -279,9 +211,6 @@ static int read_processes(struct loading *loading, const struct trace_runs *runs
     processes_add_from_other_runs(&loading->processes, runs, run);
     processes_number(&loading->processes);
     add_ranks_to_model(loading);
-    note_nccl_clock(model);
-    note_lacks(model);
-    note_unread_samples(loading);
     result = join_ranks(model, options);
   }
   if (result == 0)

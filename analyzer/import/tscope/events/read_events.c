@@ -85,8 +85,6 @@ static void read_call(struct reading *reading, const struct tscope_record *recor
                                                  .peer = call->peer,
                                                  .thread = reading->thread,
                                                  .run = INDEX_NONE,
-                                                 .collective = INDEX_NONE,
-                                                 .arrival = INDEX_NONE,
                                                  .stream = call->stream,
                                                  .op = (u8)record->tag,
                                                  .dtype = call->dtype,

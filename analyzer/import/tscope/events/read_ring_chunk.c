@@ -41,7 +41,6 @@ static void read_kernel(struct reading *reading, const struct tscope_record *rec
                                                               .correlation = kernel->correlation,
                                                               .graph = kernel->graph,
                                                               .comm = INDEX_NONE,
-                                                              .collective = INDEX_NONE,
                                                               .stream = record->tag,
                                                               .op = is.op});
 }

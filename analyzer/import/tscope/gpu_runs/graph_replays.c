@@ -155,8 +155,6 @@ static struct rank_call call_of(const struct expanding *x, const struct captured
                             .peer = record->peer,
                             .thread = replay->thread,
                             .run = INDEX_NONE,
-                            .collective = INDEX_NONE,
-                            .arrival = INDEX_NONE,
                             .part = part,
                             .stream = replay->stream,
                             .op = (u8)record->header.tag,

@@ -1,0 +1,81 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * What single ranks lack, said once for all ranks. So it is not known before all are there.
+ */
+#include <math.h>
+
+#include "join/joining.h"
+
+/* Where the times of collectives are NCCL's own, how far they may be off. */
+static void note_nccl_clock(struct model *model) {
+  i64 error = NS_UNKNOWN;
+  for (u32 r = 0; r < model->n_ranks; r++) {
+    i64 one = model_events(model, r)->inside_error_ns;
+    error = one > error ? one : error;
+  }
+  if (error != NS_UNKNOWN) {
+    model_note(model,
+               "times of collectives come from NCCL (TSCOPE_NCCL_INSIDE), on the host's "
+               "clock, exact to %.0f us",
+               ceil((double)error / 1e3));
+  }
+}
+
+/* What a trace says that its lines lack: "lines of SOMETHING=WHY" among its features. */
+struct lines_lack {
+  const char *text; /* up to the end of the line */
+  int length;
+  u32 ranks;
+};
+
+enum { LACKS = 8 };
+
+static void count_lack(struct lines_lack *lacks, const char *text) {
+  int length = (int)strcspn(text, "\n");
+  for (struct lines_lack *lack = lacks; lack < lacks + LACKS; lack++) {
+    if (lack->text && (lack->length != length || strncmp(lack->text, text, (size_t)length) != 0))
+      continue;
+    *lack = (struct lines_lack){text, length, lack->ranks + 1};
+    return;
+  }
+}
+
+static void note_lacks(struct model *model) {
+  static const char start[] = "lines of ";
+  struct lines_lack lacks[LACKS] = {0};
+  for (u32 r = 0; r < model->n_ranks; r++)
+    for (const char *text = model->ranks[r].info[TSCOPE_INFO_FEATURE]; text;
+         text = strchr(text, '\n') ? strchr(text, '\n') + 1 : NULL)
+      if (strncmp(text, start, sizeof(start) - 1) == 0)
+        count_lack(lacks, text);
+  for (struct lines_lack *lack = lacks; lack < lacks + LACKS && lack->text; lack++) {
+    int name = (int)strcspn(lack->text, "=\n");
+    model_note(model, "%.*s are missing on %u of %u ranks: %.*s", name, lack->text, lack->ranks,
+               model->n_ranks, lack->length - name - 1, lack->text + name + 1);
+  }
+}
+
+/* Where more than one sample in 20 has no stack. */
+static void note_unread_samples(struct model *model) {
+  const double notable = 0.05;
+  const struct rank *worst = NULL;
+  double most = notable;
+  for (u32 r = 0; r < model->n_ranks; r++) {
+    const struct rank *rank = &model->ranks[r];
+    double unread = (double)rank->unread_samples;
+    double share = unread > 0 ? unread / (unread + (double)rank->samples) : 0;
+    worst = share > most ? rank : worst;
+    most = share > most ? share : most;
+  }
+  if (worst)
+    model_note(model,
+               "lines: threads could not be read in %.0f %% of the samples of rank %u, the most of "
+               "all ranks; their time is in no line",
+               100 * most, worst->rank);
+}
+
+void note_of_ranks(struct model *model) {
+  note_nccl_clock(model);
+  note_lacks(model);
+  note_unread_samples(model);
+}
