@@ -31,6 +31,16 @@ static inline void *vector_more(void *at, u32 *room, size_t bytes) {
       (vector)->at = vector_more((vector)->at, &(vector)->room, sizeof(*(vector)->at));            \
   } while (0)
 
+/* Makes room for as many elements as are expected. */
+#define VECTOR_EXPECT(vector, elements)                                                            \
+  do {                                                                                             \
+    u32 expected = (elements);                                                                     \
+    if (expected > (vector)->room) {                                                               \
+      (vector)->at = memory_resized((vector)->at, expected, sizeof(*(vector)->at));                \
+      (vector)->room = expected;                                                                   \
+    }                                                                                              \
+  } while (0)
+
 /* Extends with zeroes so that `index` is there. */
 #define VECTOR_REACH(vector, index)                                                                \
   do {                                                                                             \

@@ -169,24 +169,43 @@ static void sort_times(i64 *times, u32 n) {
     }
 }
 
-/* Depth of one stream's queue: calls made, less work begun. */
+/* A stream's queue at a time. */
+struct queue {
+  i64 now, depth; /* calls made, less work begun */
+  i64 deepest, full_ns;
+  double queued_ns;
+};
+
+static inline void queue_to(struct queue *queue, i64 next, bool call) {
+  i64 passed = next - queue->now;
+  queue->queued_ns += (double)queue->depth * (double)passed;
+  queue->full_ns += queue->depth >= QUEUE_ROOM ? passed : 0;
+  queue->depth += call ? 1 : -1;
+  queue->deepest = queue->depth > queue->deepest ? queue->depth : queue->deepest;
+  queue->now = next;
+}
+
+/* Whether a call or a beginning comes next cannot be predicted: no branch depends on it. */
 static void measure_queue(struct launch_sums *sums, i64 *called, i64 *begun, u32 n) {
   sort_times(called, n);
   sort_times(begun, n);
-  i64 now = called[0] < begun[0] ? called[0] : begun[0], depth = 0;
-  for (u32 i = 0, k = 0; i < n || k < n;) {
-    bool call = i < n && (k == n || called[i] <= begun[k]);
-    i64 next = call ? called[i] : begun[k];
-    sums->queued_ns += (double)depth * (double)(next - now);
-    sums->queue_span_ns += next - now;
-    if (depth >= QUEUE_ROOM)
-      sums->full_ns += next - now;
-    depth += call ? 1 : -1;
-    sums->deepest = depth > sums->deepest ? depth : sums->deepest;
+  i64 first = called[0] < begun[0] ? called[0] : begun[0];
+  struct queue queue = {.now = first, .deepest = sums->deepest, .queued_ns = sums->queued_ns};
+  u32 i = 0, k = 0;
+  while (i < n && k < n) {
+    bool call = called[i] <= begun[k];
+    queue_to(&queue, call ? called[i] : begun[k], call);
     i += call;
     k += !call;
-    now = next;
   }
+  for (; i < n; i++)
+    queue_to(&queue, called[i], true);
+  for (; k < n; k++)
+    queue_to(&queue, begun[k], false);
+  sums->queued_ns = queue.queued_ns;
+  sums->queue_span_ns += queue.now - first;
+  sums->full_ns += queue.full_ns;
+  sums->deepest = queue.deepest;
 }
 
 /* Whether a device span counts for the queues: its launch is known, and the work beside it is not

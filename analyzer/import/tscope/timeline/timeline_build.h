@@ -72,6 +72,7 @@ struct timeline_build {
   VECTOR(u32) copied_runs;             /* of copy engines, by stream and start */
   VECTOR(struct replay_spans) replays; /* in the order of the calls that launched them */
   u32 *replayed;                       /* spans of replays, by replay and start */
+  u32 n_of_kind[SPAN_KINDS];           /* of the spans, once they are all there */
   i64 ring_begin;
   u32 rank;
   bool saw_replays; /* some span ran in a graph */

@@ -535,6 +535,15 @@ static void decode_record(struct decoding *decoding, const struct tscope_record 
   }
 }
 
+/* About one for each record, of which none is smaller than this. */
+static void expect_spans(struct timeline_build *build, const struct trace_file *file) {
+  u64 most = file->stored / sizeof(struct tscope_launch_record);
+  u64 records = build->model->ranks[build->rank].records;
+  u32 n = (u32)(records < most ? records : most);
+  VECTOR_EXPECT(&build->spans, n);
+  VECTOR_EXPECT(&build->facts, n);
+}
+
 static int decode_chunk(void *user, const struct trace_chunk *chunk) {
   struct decoding *decoding = user;
   bool after_gap = chunk->after_gap;
@@ -573,6 +582,7 @@ int timeline_decode(struct timeline_build *build) {
     return result;
   result = definitions_read(&build->definitions, &file, &build->arena);
   if (result == 0) {
+    expect_spans(build, &file);
     decoding.arithmetic =
         memory_zeroed(size_sum(build->definitions.n_shapes, 1), sizeof(*decoding.arithmetic));
     decode_runs(build);

@@ -37,8 +37,15 @@ static void find_runs(struct sorting *sorting, u32 n) {
 
 static void merge(const struct span *spans, const struct sort_key *a, const struct sort_key *a_end,
                   const struct sort_key *b, const struct sort_key *b_end, struct sort_key *out) {
-  while (a < a_end && b < b_end)
-    *out++ = is_before(spans, b, a) ? *b++ : *a++;
+  while (a < a_end &&
+         b < b_end) { /* which comes next cannot be predicted: no branch depends on it */
+    bool second = b->start < a->start;
+    if (b->start == a->start)
+      second = is_before(spans, b, a);
+    *out++ = *(second ? b : a);
+    b += second;
+    a += !second;
+  }
   while (a < a_end)
     *out++ = *a++;
   while (b < b_end)

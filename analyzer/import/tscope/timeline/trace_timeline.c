@@ -42,13 +42,16 @@ static const char *trace_name(const struct timeline *timeline, u32 name) {
   return text ? text : "unknown";
 }
 
-/* The spans of some kinds as a set. Spans are sorted by start. */
+/* The spans of some kinds as a set; how many there are of each kind is known. Spans are sorted by
+ * start. */
 static void intervals_of_spans(const struct timeline_build *build, u32 kinds, struct arena *arena,
                                struct intervals *out) {
   u32 n = 0;
-  for (u32 i = 0; i < build->spans.n; i++)
-    n += kinds >> build->spans.at[i].kind & 1;
+  for (u32 kind = 0; kind < SPAN_KINDS; kind++)
+    n += kinds >> kind & 1 ? build->n_of_kind[kind] : 0;
   out->at = arena_array(arena, size_sum(n, 1), sizeof(*out->at));
+  if (!n)
+    return;
   for (u32 i = 0; i < build->spans.n; i++)
     if (kinds >> build->spans.at[i].kind & 1)
       intervals_append(out, build->spans.at[i].start, build->spans.at[i].end);
@@ -87,11 +90,8 @@ static void collect_cpu_compute(const struct timeline_build *build, struct arena
 static void collect_intervals(const struct timeline_build *build, struct arena *arena,
                               struct timeline *timeline) {
   const struct rank_events *events = build->events;
-  bool gpu_spans = false;
-  for (u32 i = 0; i < build->spans.n && !gpu_spans; i++) {
-    u8 kind = build->spans.at[i].kind;
-    gpu_spans = kind == SPAN_KERNEL || kind == SPAN_MEMCPY || kind == SPAN_MEMSET;
-  }
+  const u32 *n = build->n_of_kind;
+  bool gpu_spans = n[SPAN_KERNEL] || n[SPAN_MEMCPY] || n[SPAN_MEMSET];
   timeline->on_gpu = gpu_spans || events->launches > 0 || events->definitions->n_streams > 0;
   timeline->has_comm = events->calls.n == events->idle_calls || events->runs.n > 0;
   timeline->has_memcpy = !timeline->on_gpu || gpu_spans;
@@ -137,17 +137,20 @@ static void move_to_timeline(struct timeline_build *build, struct timeline *time
                           .gemms = build->gemms,
                           .ring_begin = build->ring_begin,
                           .internal = internal};
-  for (u32 i = 0; i < build->spans.n; i++)
-    if (build->spans.at[i].kind == SPAN_LAUNCH && build->facts.at[i].work == WORK_GRAPH) {
+  made.bytes = arena_array(&build->arena, size_sum(build->spans.n, 1), sizeof(*made.bytes));
+  for (u32 i = 0; i < build->spans.n; i++) {
+    const struct span *span = &build->spans.at[i];
+    const struct span_facts *facts = &build->facts.at[i];
+    build->n_of_kind[span->kind]++;
+    made.bytes[i] = facts->bytes;
+    if (span->kind == SPAN_LAUNCH && facts->work == WORK_GRAPH) {
       made.graph_launches++;
-      made.graph_launches_run += build->spans.at[i].link != INDEX_NONE;
-      made.graph_launches_open += rank_graph_is_conditional(build->events, build->facts.at[i].what);
+      made.graph_launches_run += span->link != INDEX_NONE;
+      made.graph_launches_open += rank_graph_is_conditional(build->events, facts->what);
     }
+  }
   collect_intervals(build, &build->arena, &made);
   timeline_link_sites(build, &build->arena, &made.call_sites);
-  made.bytes = arena_array(&build->arena, size_sum(build->spans.n, 1), sizeof(*made.bytes));
-  for (u32 i = 0; i < build->spans.n; i++)
-    made.bytes[i] = build->facts.at[i].bytes;
   internal->definitions = build->definitions;
   internal->arena = build->arena;
   free(build->facts.at);
