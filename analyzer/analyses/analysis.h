@@ -117,6 +117,7 @@ struct analysis {
   struct line_sums *line_sums;     /* [n_ranks] */
   struct line_tree *line_tree;     /* of the stacks of all ranks */
   struct gemm_sums *gemm_sums;     /* [n_ranks] */
+  struct memory_sums *memory_sums;
   struct series_sums *series;      /* series.h; NULL without steps */
   struct endings *endings;         /* run_end/run_end.h; NULL where ends are not recorded */
 };

@@ -8,13 +8,12 @@ each waits, and their lines.
 import json
 import os
 import signal
-import subprocess
 import sys
 import tempfile
 import time
 
 import read_trace
-from training import HERE, SKIPPED, Job, expect, python_with_torch
+from training import HERE, SKIPPED, Job, expect, python_with_torch, report_on
 
 # Ranks, marks of the lines in circle_rank.py, and for whom each rank of the circle waits. The third rank of the last
 # job only waits for those of the circle.
@@ -70,8 +69,7 @@ def main():
             job = Job(python, library, scratch, name)
             job.environment["TSCOPE_STALL"] = "3"
             run_until_stalled(job, name, ranks)
-            made = subprocess.run([report, job.directory, "--format", "json"], capture_output=True, text=True, check=True)
-            check(name, json.loads(made.stdout))
+            check(name, report_on(report, job.directory))
     return 0
 
 

@@ -7,13 +7,11 @@
 The true values are the kernel's counts, as the ranks themselves read them. If another process keeps this machine's
 cores busy, one rank waits too, and then the report has to name another process as the reason.
 """
-import json
 import os
-import subprocess
 import sys
 import tempfile
 
-from training import SKIPPED, Job, expect, python_with_torch
+from training import SKIPPED, Job, expect, python_with_torch, report_on
 
 LIBRARY, REPORT = sys.argv[1:3]
 SECONDS = "4"
@@ -25,9 +23,7 @@ def run(python, scratch, ranks):
     ran, waited = next((float(a), float(b)) for word, a, b in
                        (line.split() for line in out.splitlines() if line.count(" ") == 2)
                        if word == "scheduled")
-    report = subprocess.run([REPORT, "--format", "json", job.directory], capture_output=True, text=True)
-    expect(report.returncode == 0, report.stderr)
-    findings = json.loads(report.stdout)["findings"]
+    findings = report_on(REPORT, job.directory)["findings"]
     return [f for f in findings if f["id"] == "HOST.OVERSUBSCRIBED"], findings, waited / (ran + waited)
 
 

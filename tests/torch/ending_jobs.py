@@ -5,7 +5,6 @@
     ending_jobs.py --build BUILD [--repeat N] [SCENARIO...]
     ending_jobs.py --list
 """
-import json
 import os
 import subprocess
 import sys
@@ -15,7 +14,7 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.append(os.path.join(HERE, "..", "standins"))
 from endings import environment, judge  # pylint: disable=import-error,no-name-in-module
 from repeated import main  # pylint: disable=import-error
-from training import python_with_torch
+from training import python_with_torch, report_on
 
 # what happens to rank 1 or others in step 25 of 40, which rank the report must name, and with which words
 SCENARIOS = {
@@ -75,8 +74,7 @@ def check(name, build, folder):
         end(job, mark, scenario.get("patience_s"))
     reported = [os.path.join(build, "analyzer", "tscope-report"), os.path.join(folder, "traces")]
     text = subprocess.run(reported, capture_output=True, check=True, text=True).stdout
-    done = subprocess.run([*reported, "--format", "json"], capture_output=True, check=True, text=True)
-    document = json.loads(done.stdout)
+    document = report_on(*reported)
     judge(scenario, document, text)
     if "line" in scenario:
         judge_place(scenario, document, text)

@@ -11,7 +11,7 @@ import subprocess
 import sys
 import tempfile
 
-from training import HERE, SKIPPED, expect, python_with_torch
+from training import HERE, SKIPPED, expect, python_with_torch, report_on
 
 STEPS, RANKS = 20, 2
 
@@ -65,7 +65,7 @@ def huggingface(python, library, tool, directory):
     with open(os.path.join(out, "trainer_state.json"), encoding="utf-8") as file:
         log = [entry for entry in json.load(file)["log_history"] if "loss" in entry]
     expect(len(log) == STEPS, log)
-    found = report(tool, os.path.join(directory, "traces"))
+    found = report_on(tool, os.path.join(directory, "traces"))
     check(found, [printed(entry["loss"]) for entry in log],
           [printed(entry["learning_rate"]) for entry in log])
     expect(any(one["role"] == "gradient norm" for one in found["convergence"]["series"]),

@@ -5,12 +5,10 @@ equally fast. The truth is the same job without that work, or with equal loaders
 
     loaders.py LIBTSCOPE TSCOPE-REPORT
 """
-import json
-import subprocess
 import sys
 import tempfile
 
-from training import SKIPPED, Job, expect, python_with_torch
+from training import SKIPPED, Job, expect, python_with_torch, report_on
 
 NO_WORK, EQUAL = "nothing outside the phases", "rank 1 as fast as its peers"
 # Options, what is changed, the options that are then other, and who is named.
@@ -35,8 +33,7 @@ def check(name, python, library, report, scratch):
     options, change, others, named = JOBS[name]
     job, step_ms = run(python, library, scratch, "job", options)
     _, changed_ms = run(python, None, scratch, "changed", [*options, *others])
-    made = subprocess.run([report, job.directory, "--format", "json"], capture_output=True, text=True, check=True)
-    document = json.loads(made.stdout)
+    document = report_on(report, job.directory)
     rows = {row["change"]: row["step_ms"] for row in document["critical_path"]["what_if"]}
     if name == "quick":  # half of the work
         rows[change] = (rows[change] + step_ms) / 2

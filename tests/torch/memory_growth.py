@@ -12,7 +12,7 @@ import subprocess
 import sys
 import tempfile
 
-from training import SKIPPED, expect, python_with_torch
+from training import SKIPPED, expect, python_with_torch, report_on
 
 STEPS, FLOATS = 40, 500_000
 SMALL_STEPS, SMALL_FLOATS = 1000, 20_000  # below 1 MiB, where only samples know the line
@@ -43,9 +43,7 @@ def report_of(python, library, program, folder, steps, floats):
                           capture_output=True, text=True)
     expect(done.returncode == 0, done.stderr[-2000:])
     printed = [json.loads(line.replace("'", '"'))["loss"] for line in done.stdout.splitlines()]
-    done = subprocess.run([program, "--format", "json", folder], capture_output=True, text=True)
-    expect(done.returncode == 0, done.stderr)
-    return json.loads(done.stdout), printed
+    return report_on(program, folder), printed
 
 
 def main():

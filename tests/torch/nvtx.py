@@ -5,7 +5,6 @@
 A training loop on the CPU marks its steps, phases and modules: the report must have them under the same names, and the
 loop must run as without the preload.
 """
-import json
 import os
 import shutil
 import subprocess
@@ -14,7 +13,7 @@ import tempfile
 
 import read_trace
 from read_trace import ENUMS
-from training import SKIPPED, expect, python_with_torch
+from training import SKIPPED, expect, python_with_torch, report_on
 
 STEPS = 12
 PROGRAM = """
@@ -112,9 +111,7 @@ def main():
         expect(run(python, library, scratch) == bare, "the same without and with the shim")
         trace, = read_trace.read_all(scratch)
         check_trace(trace)
-        report = subprocess.run([tool, "--format", "json", scratch], capture_output=True, text=True,
-                                check=True)
-        check_report(json.loads(report.stdout))
+        check_report(report_on(tool, scratch))
     finally:
         shutil.rmtree(scratch)
     return 0

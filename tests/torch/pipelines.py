@@ -6,12 +6,10 @@ equally long, none is.
 
     pipelines.py LIBTSCOPE TSCOPE-REPORT
 """
-import json
-import subprocess
 import sys
 import tempfile
 
-from training import SKIPPED, Job, expect, python_with_torch
+from training import SKIPPED, Job, expect, python_with_torch, report_on
 
 STEPS, MICRO_BATCHES, SLOW_MS = 40, 4, 6.0
 
@@ -20,8 +18,7 @@ def report_of(python, library, report, *options):
     with tempfile.TemporaryDirectory(prefix="torch-pipelines-") as scratch:
         job = Job(python, library, scratch, "pipeline")
         job.run("--steps", str(STEPS), *options, script="pipeline_gloo.py")
-        made = subprocess.run([report, job.directory, "--format", "json"], capture_output=True, text=True, check=True)
-    return json.loads(made.stdout)
+        return report_on(report, job.directory)
 
 
 def stage_findings(document):

@@ -100,9 +100,7 @@ def check(name, build, folder):
     place = f"slow_lines_job.py:{line_of(expected['line'])}"
     run(name, build, folder, place)
     program = os.path.join(build, "analyzer", "tscope-report")
-    text = subprocess.run([program, os.path.join(folder, "traces"), "--format", "json"], capture_output=True,
-                          check=True, text=True).stdout
-    document = json.loads(text)
+    document = training.report_on(program, os.path.join(folder, "traces"))
     found = [f for f in document["findings"] if f["id"] == expected["finding"]]
     expect(found, [f["title"] for f in document["findings"]])
     expect(place in found[0]["title"], found[0]["title"], found[0]["evidence"])

@@ -6,7 +6,6 @@ job was killed.
     stalling_jobs.py --build BUILD [--repeat N] [SCENARIO...]
     stalling_jobs.py --list
 """
-import json
 import os
 import signal
 import subprocess
@@ -171,7 +170,7 @@ def check(name, build, folder):
         live = [line for line in said[1].splitlines() if line.startswith(f"rank {CULPRIT}  now  ")]
         expect(live and expected["what"] in live[0] and f"stalling_rank.py:{line_of(expected['line'])}" in live[0],
                "without the right", said[1])
-    document = json.loads(report(build, traces, "--format", "json"))
+    document = training.report_on(os.path.join(build, "analyzer", "tscope-report"), traces)
     judge(expected, document, report(build, traces))
 
 

@@ -51,7 +51,7 @@ def run(python, library, program, fault, scratch):
         os.killpg(ranks[0].pid, signal.SIGKILL)
         for rank in ranks:
             rank.wait()
-    for when, one in (("while it hangs", document), ("after", report(program, traces))):
+    for when, one in (("while it hangs", document), ("after", training.report_on(program, traces))):
         training.expect(hang(one) == [1], f"{fault}, {when}: {hang(one)}, {one['collective_check']}")
     return document["collective_check"]["suspects"][0]
 

@@ -6,7 +6,6 @@
     Python with PyTorch 2, if there is one
 """
 import ctypes
-import json
 import os
 import re
 import shutil
@@ -20,6 +19,9 @@ import read_trace
 from read_trace import ENUMS, PENDING, UNKNOWN
 
 HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path.append(os.path.join(HERE, "..", "tools"))
+from summaries import report_on  # pylint: disable=wrong-import-position
+
 SKIPPED = 77
 OPS = ENUMS["OPS"]
 TRANSFER = 0x80000000  # TSCOPE_TRANSFER: the wait is for a send or a receive
@@ -146,10 +148,7 @@ def gradients_reduced(trace):
 def report(job, tool):
     if not os.access(tool, os.X_OK):
         return None
-    result = subprocess.run([tool, "--format", "json", job.directory], capture_output=True,
-                            text=True)
-    expect(result.returncode == 0, f"tscope-report: {result.stderr}")
-    return json.loads(result.stdout)
+    return report_on(tool, job.directory)
 
 
 # --- cases ---

@@ -12,7 +12,7 @@ import subprocess
 import sys
 import tempfile
 
-from training import SKIPPED, Job, expect, python_with_torch
+from training import SKIPPED, Job, expect, python_with_torch, report_on
 
 # Long ones; short validations, which share steps with checkpoints, with N of 400 and 100; nothing but their passes shows validations, nothing but their time checkpoints; frequent calls that take
 # no time are training.
@@ -70,8 +70,7 @@ def check_words(document, text):
 def check(job, report, file, name, options):
     truth = json.loads(job.run(file, *options, script="validating_rank.py", ranks=2))
     text = subprocess.run([report, job.directory], capture_output=True, text=True, check=True).stdout
-    document = json.loads(subprocess.run([report, job.directory, "--format", "json"],
-                                         capture_output=True, text=True, check=True).stdout)
+    document = report_on(report, job.directory)
     try:
         check_training(document, check_steps(document, truth))
         if name == "both":

@@ -6,14 +6,16 @@
 #include "analyses/memory/memory.h"
 
 #include <math.h>
+#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "analyses/analyses.h"
 #include "analyses/steps/series.h"
 #include "analyses/thresholds.h"
-#include "base/checked_memory.h"
+#include "base/carrier.h"
 #include "base/parallel.h"
+#include "base/vector.h"
 
 #define MOST_NOTES 8u /* that the parts add to the history's own */
 
@@ -88,10 +90,7 @@ static void find_capacity(const struct analysis *a, const struct memory_history 
   double capacity = known ? strtod(known, NULL) : 0;
   if (history->device < 0) /* the CPU's is shared with whatever else runs there */
     return;
-  if (a->options->gpu_bytes > 0) {
-    result->capacity_bytes = a->options->gpu_bytes;
-    result->capacity_source = "as given";
-  } else if (history->capacity > 0) {
+  if (history->capacity > 0) {
     result->capacity_bytes = (double)history->capacity;
     result->capacity_source = "as recorded";
   } else if (capacity > 0) {
@@ -154,87 +153,196 @@ static void analyse_history(const struct analysis *a, const struct memory_histor
   fill_headroom(result);
 }
 
-struct devices {
-  struct analysis *a;
-  struct memory_device *at;
-  bool *failed;
-};
-
-/* Reads one history and analyses it; text of the result goes into `arena`. A history that cannot be
- * read is left out. */
-static void analyse_origin(struct analysis *a, u32 index, struct arena *arena,
-                           struct memory_result *result, bool *failed) {
-  const struct memory_origin *origin = &a->model->memories[index];
+/* Reads one history and analyses it; text of the result goes into `arena`. False if it cannot be
+ * read: it is left out. */
+static bool analyse_origin(struct analysis *a, const struct memory_origin *origin,
+                           struct arena *arena, struct memory_result *result) {
   struct arena reading = {0};
   struct memory_history history;
   memset(&history, 0, sizeof(history));
-  int error = origin->read(a->model, origin, &reading, &history);
-  *failed = error != 0;
-  if (!error)
+  bool good = origin->read(a->model, origin, &reading, &history) == 0;
+  if (good)
     analyse_history(a, &history, arena, result);
   arena_release(&reading);
+  return good;
 }
 
-static int analyse_device(void *user, u32 index, unsigned worker) {
-  struct devices *devices = user;
-  struct memory_device *device = &devices->at[index];
-  struct arena scratch = {0};
-  struct memory_result result = memory_result_unknown();
-  (void)worker;
-  analyse_origin(devices->a, index, &scratch, &result, &devices->failed[index]);
-  *device = (struct memory_device){.rank = result.rank,
-                                   .device = result.device,
-                                   .peak_allocated_bytes = result.peak_allocated_bytes,
-                                   .peak_reserved_bytes = result.peak_reserved_bytes,
-                                   .allocated_bytes = result.allocated_bytes,
-                                   .reserved_bytes = result.reserved_bytes,
-                                   .inactive_bytes = result.inactive_bytes,
-                                   .fragmentation = result.fragmentation,
-                                   .growth_bytes_per_step = result.growth_bytes_per_step,
-                                   .out_of_memory = result.out_of_memory};
-  series_add_memory(devices->a, result.rank, result.step_peak_bytes, result.n_step_peaks);
-  arena_release(&scratch);
-  return 0;
+/* --- over all devices --- */
+
+struct place {
+  u32 rank, number; /* of the model's ranks, n_ranks for inputs without; of its devices */
+};
+
+struct found_device {
+  struct place place;
+  struct memory_device device;
+};
+
+struct memory_sums {
+  pthread_mutex_t lock;
+  VECTOR(struct found_device) devices;
+  struct found_device first; /* the one that is reported in full */
+  struct memory_result result;
+  struct arena arena; /* of this result */
+  bool *with_rank;    /* [n_memories] was analysed with its rank */
+};
+
+static struct memory_device device_of(const struct memory_result *result) {
+  return (struct memory_device){.rank = result->rank,
+                                .device = result->device,
+                                .peak_allocated_bytes = result->peak_allocated_bytes,
+                                .peak_reserved_bytes = result->peak_reserved_bytes,
+                                .allocated_bytes = result->allocated_bytes,
+                                .reserved_bytes = result->reserved_bytes,
+                                .inactive_bytes = result->inactive_bytes,
+                                .fragmentation = result->fragmentation,
+                                .growth_bytes_per_step = result->growth_bytes_per_step,
+                                .out_of_memory = result->out_of_memory};
+}
+
+static int by_place(const void *left, const void *right) {
+  const struct place *a = left, *b = right; /* the first member of a found_device */
+  if (a->rank != b->rank)
+    return a->rank < b->rank ? -1 : 1;
+  return (a->number > b->number) - (a->number < b->number);
 }
 
 /* First where memory ran out, then GPUs, then where most was allocated. */
-static bool comes_first(const struct memory_device *one, const struct memory_device *other) {
-  bool out = one->out_of_memory > 0, other_out = other->out_of_memory > 0;
-  bool gpu = !isnan(one->device), other_gpu = !isnan(other->device);
+static bool comes_first(const struct found_device *one, const struct found_device *other) {
+  const struct memory_device *a = &one->device, *b = &other->device;
+  bool out = a->out_of_memory > 0, other_out = b->out_of_memory > 0;
+  bool gpu = !isnan(a->device), other_gpu = !isnan(b->device);
   if (out != other_out)
     return out;
   if (gpu != other_gpu)
     return gpu;
-  return one->peak_allocated_bytes > other->peak_allocated_bytes ||
-         isnan(other->peak_allocated_bytes);
+  double peak = a->peak_allocated_bytes, other_peak = b->peak_allocated_bytes;
+  if (peak != other_peak && !(isnan(peak) && isnan(other_peak)))
+    return peak > other_peak || isnan(other_peak);
+  return by_place(&one->place, &other->place) < 0;
 }
 
-void memory_analyse(struct analysis *a) {
+/* The arena, in which the result's text lives, is then no longer the caller's. */
+static void add_device(struct analysis *a, struct place place, const struct memory_result *result,
+                       struct arena *arena) {
+  struct memory_sums *sums = a->memory_sums;
+  struct found_device found = {place, device_of(result)};
+  series_add_memory(a, result->rank, result->step_peak_bytes, result->n_step_peaks);
+  pthread_mutex_lock(&sums->lock);
+  if (!sums->devices.n || comes_first(&found, &sums->first)) {
+    struct arena before = sums->arena;
+    sums->first = found;
+    sums->result = *result;
+    sums->arena = *arena;
+    *arena = before;
+  }
+  VECTOR_PUSH(&sums->devices, found);
+  pthread_mutex_unlock(&sums->lock);
+  arena_release(arena);
+}
+
+void memory_prepare(struct analysis *a) {
+  struct memory_sums *sums = a->memory_sums = arena_alloc(a->arena, sizeof(*sums));
+  pthread_mutex_init(&sums->lock, NULL);
+  sums->with_rank = arena_array(a->arena, size_sum(a->model->n_memories, 1), sizeof(bool));
+}
+
+static void carry_result(struct carrier *c, struct memory_result *result, struct arena *arena) {
+  struct arena *before = carrier_read_into(c, arena);
+  memory_carry_result(c, result);
+  carrier_read_into(c, before);
+}
+
+/* What the rank's own trace says of its devices. */
+void memory_rank(struct analysis *a, const struct timeline *timeline) {
+  const struct model *model = a->model;
+  struct carrier *keeps = analysis_keeps(a, timeline->rank);
+  u32 number = 0;
+  for (u32 i = 0; i < model->n_memories; i++) {
+    const struct memory_origin *origin = &model->memories[i];
+    struct arena arena = {0};
+    struct memory_result result;
+    if (!origin->on_axis || origin->rank != model->ranks[timeline->rank].rank)
+      continue;
+    a->memory_sums->with_rank[i] = true;
+    if (!analyse_origin(a, origin, &arena, &result))
+      continue;
+    bool more = true;
+    if (keeps) {
+      CARRY(keeps, &more);
+      carry_result(keeps, &result, &arena);
+    }
+    add_device(a, (struct place){timeline->rank, number++}, &result, &arena);
+  }
+  bool more = false;
+  if (keeps)
+    CARRY(keeps, &more);
+}
+
+/* memory_rank() writes. */
+void memory_carry(struct analysis *a, u32 rank, struct carrier *c) {
+  bool more = c->reads;
+  if (more)
+    CARRY(c, &more);
+  for (u32 number = 0; more && !c->bad; number++) {
+    struct arena arena = {0};
+    struct memory_result result = {0};
+    carry_result(c, &result, &arena);
+    CARRY(c, &more);
+    if (!c->bad)
+      add_device(a, (struct place){rank, number}, &result, &arena);
+    else
+      arena_release(&arena);
+  }
+}
+
+static int analyse_other(void *user, u32 index, unsigned worker) {
+  struct analysis *a = user;
+  struct arena arena = {0};
+  struct memory_result result;
+  (void)worker;
+  if (!a->memory_sums->with_rank[index] &&
+      analyse_origin(a, &a->model->memories[index], &arena, &result))
+    add_device(a, (struct place){a->model->n_ranks, index}, &result, &arena);
+  return 0;
+}
+
+/* The result outlives the sums. */
+static void copy_result(struct analysis *a, struct memory_result *out) {
+  struct carrier written = carrier_to_write(a->arena);
+  memory_carry_result(&written, &a->memory_sums->result);
+  struct carrier c = carrier_to_read(written.written.at, written.written.n, a->arena);
+  memory_carry_result(&c, out);
+  carrier_free(&c);
+  carrier_free(&written);
+}
+
+void memory_summarise(struct analysis *a) {
   struct memory_result *result = &a->results->memory;
-  u32 n = a->model->n_memories;
+  struct memory_sums *sums = a->memory_sums;
   *result = memory_result_unknown();
   result->reason = "no input says what was allocated: run a PyTorch job with tscope, or use "
                    "torch.cuda.memory._dump_snapshot()";
-  if (!n)
+  parallel_for(a->model->n_memories, a->options->threads, analyse_other, a);
+  if (!sums->devices.n)
     return;
-  struct devices devices = {.a = a,
-                            .at = arena_array(a->arena, n, sizeof(*devices.at)),
-                            .failed = arena_array(a->arena, n, sizeof(bool))};
-  parallel_for(n, a->options->threads, analyse_device, &devices);
-  u32 worst = INDEX_NONE, kept = 0;
-  for (u32 i = 0; i < n; i++)
-    if (!devices.failed[i] &&
-        (worst == INDEX_NONE || comes_first(&devices.at[i], &devices.at[worst])))
-      worst = i;
-  if (worst == INDEX_NONE)
-    return;
-  bool failed;
-  analyse_origin(a, worst, a->arena, result, &failed);
+  copy_result(a, result);
+  if (a->options->gpu_bytes > 0 && !isnan(result->device)) {
+    result->capacity_bytes = a->options->gpu_bytes;
+    result->capacity_source = "as given";
+    fill_headroom(result);
+  }
   if (result->n_step_peaks != a->model->steps.n)
     result->n_step_peaks = 0; /* a snapshot's steps are its own */
-  for (u32 i = 0; i < n; i++)
-    if (!devices.failed[i])
-      devices.at[kept++] = devices.at[i];
-  result->devices = devices.at;
-  result->n_devices = kept;
+  qsort(sums->devices.at, sums->devices.n, sizeof(*sums->devices.at), by_place);
+  result->n_devices = sums->devices.n;
+  result->devices = arena_array(a->arena, sums->devices.n, sizeof(*result->devices));
+  for (u32 i = 0; i < sums->devices.n; i++)
+    result->devices[i] = sums->devices.at[i].device;
+}
+
+void memory_release(struct analysis *a) {
+  pthread_mutex_destroy(&a->memory_sums->lock);
+  free(a->memory_sums->devices.at);
+  arena_release(&a->memory_sums->arena);
 }

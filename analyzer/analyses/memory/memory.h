@@ -54,6 +54,9 @@ void memory_draw_curve(const struct memory_history *history, struct arena *arena
 void memory_draw_segments(const struct memory_history *history, struct arena *arena,
                           struct memory_result *result);
 
+struct carrier;
+void memory_carry_result(struct carrier *c, struct memory_result *result);
+
 static inline double memory_bytes(i64 bytes) {
   return bytes < 0 ? __builtin_nan("") : (double)bytes;
 }
