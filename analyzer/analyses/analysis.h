@@ -118,8 +118,8 @@ struct analysis {
   struct line_tree *line_tree;     /* of the stacks of all ranks */
   struct gemm_sums *gemm_sums;     /* [n_ranks] */
   struct memory_sums *memory_sums;
-  struct series_sums *series;      /* series.h; NULL without steps */
-  struct endings *endings;         /* run_end/run_end.h; NULL where ends are not recorded */
+  struct series_sums *series; /* series.h; NULL without steps */
+  struct endings *endings;    /* run_end/run_end.h; NULL where ends are not recorded */
 };
 
 /* Where what is found on the rank is written while its timeline is analysed; NULL: nowhere. */
