@@ -8,12 +8,12 @@
 
 /* Where the times of collectives are NCCL's own, how far they may be off. */
 static void note_nccl_clock(struct model *model) {
-  i64 error = NS_UNKNOWN;
+  i64 error = 0;
   for (u32 r = 0; r < model->n_ranks; r++) {
     i64 one = model_events(model, r)->inside_error_ns;
     error = one > error ? one : error;
   }
-  if (error != NS_UNKNOWN) {
+  if (error) {
     model_note(model,
                "times of collectives come from NCCL (TSCOPE_NCCL_INSIDE), on the host's "
                "clock, exact to %.0f us",

@@ -63,8 +63,6 @@ void model_make_ranks(struct model *model, u32 n) {
   internal->events = arena_array(&internal->arena, size_sum(n, 1), sizeof(*internal->events));
   internal->comm_of = arena_array(&internal->arena, size_sum(n, 1), sizeof(*internal->comm_of));
   internal->clocks = arena_array(&internal->arena, size_sum(n, 1), sizeof(*internal->clocks));
-  for (u32 r = 0; r < n; r++)
-    internal->events[r].inside_error_ns = NS_UNKNOWN;
   model->n_ranks = internal->n_events = n;
 }
 

@@ -240,7 +240,7 @@ struct rank_events {
       replayed_known;    /* calls in graphs with their run; of those, identified by its node */
   bool names_gpu_graphs; /* the trace says which runs were in graphs */
   u64 gpu_overhead_ns, gpu_event_error_ns;
-  i64 inside_error_ns; /* largest error of runs_from_inside(); NS_UNKNOWN if it added none */
+  i64 inside_error_ns; /* largest error of runs_from_inside(); 0 if it added none */
 };
 
 void rank_events_release(struct rank_events *events);

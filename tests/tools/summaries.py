@@ -39,16 +39,17 @@ def expect_same(whole, summaries, what):
 
 
 def split(traces, scratch, node_of):
-    """The same files, in one folder for each node; node_of(path) names it."""
+    """The same files, in one folder for each node; node_of(path) names it, None leaves the file out."""
     nodes = set()
     for at, _, files in os.walk(traces):
-        for name in sorted(files):
-            if name.endswith(".tscope"):
-                node = os.path.join(scratch, node_of(os.path.join(at, name)))
-                inner = os.path.join(node, os.path.relpath(at, traces))
-                os.makedirs(inner, exist_ok=True)
-                os.link(os.path.join(at, name), os.path.join(inner, name))
-                nodes.add(node)
+        for path in (os.path.join(at, name) for name in sorted(files) if name.endswith(".tscope")):
+            if not node_of(path):
+                continue
+            node = os.path.join(scratch, node_of(path))
+            link = os.path.join(node, os.path.relpath(path, traces))
+            os.makedirs(os.path.dirname(link), exist_ok=True)
+            os.link(path, link)
+            nodes.add(node)
     return sorted(nodes)
 
 
@@ -62,12 +63,12 @@ def reduce_nodes(program, nodes, scratch, *options):
     return first, second
 
 
-def halves(traces):
-    """A node for each half of the processes that left a trace."""
+def halves(traces, run_name):
+    """A node for each half of the processes that left a trace of the run."""
     files = sorted(os.path.join(at, name) for at, _, names in os.walk(traces) for name in names
-                   if name.endswith(".tscope"))
-    first = set(files[:len(files) // 2])
-    return lambda path: "one" if path in first else "other"
+                   if name.endswith(".tscope") and os.path.basename(at) in (run_name, os.path.basename(traces)))
+    node = {path: "one" if i < len(files) // 2 else "other" for i, path in enumerate(files)}
+    return node.get
 
 
 def report_on(report_program, traces, *options):
@@ -84,8 +85,9 @@ def report_on(report_program, traces, *options):
         run(reduce_program, traces, "--output", here, *options)
         expect_same(whole, report(here), "one node")
         if len(whole["run"]["ranks_found"]) > 1 and not whole["run"]["attempts"]:
-            nodes = split(traces, os.path.join(scratch, "nodes"), halves(traces))
-            expect_same(whole, report(reduce_nodes(reduce_program, nodes, scratch, *options)[1]), f"{len(nodes)} nodes")
+            nodes = split(traces, os.path.join(scratch, "nodes"), halves(traces, whole["run"]["id"]))
+            assert len(nodes) == 2, (nodes, whole["run"]["id"])
+            expect_same(whole, report(reduce_nodes(reduce_program, nodes, scratch, *options)[1]), "two nodes")
     return whole
 
 

@@ -87,7 +87,6 @@ static i64 clamp_to_call(const struct rank_inside *inside, i64 instant) {
 
 void runs_from_inside(struct rank_events *events) {
   struct offsets offsets = {0};
-  events->inside_error_ns = NS_UNKNOWN;
   if (events->runs.n == 0)
     find_offsets(events, &offsets);
   for (u32 i = 0; i < events->insides.n && offsets.at.n; i++) {
@@ -102,7 +101,7 @@ void runs_from_inside(struct rank_events *events) {
                            .stream = TSCOPE_NO_STREAM,
                            .op = inside->op == TSCOPE_OP_RECV ? TSCOPE_OP_SEND : inside->op};
     VECTOR_PUSH(&events->runs, run);
-    events->inside_error_ns = offsets.error;
+    events->inside_error_ns = offsets.error > 0 ? offsets.error : 1;
   }
   free(offsets.at.at);
 }
