@@ -194,4 +194,7 @@
 #define INSTABILITY_STEPS 3.0
 #define INSTABILITY_SIGNIFICANCE 0.01
 
+/* Of a step, saved if all ranks are equal: below it they do come together. */
+#define LATE_LEAST 0.005
+
 #endif

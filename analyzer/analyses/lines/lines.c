@@ -392,3 +392,11 @@ void lines_summarise(struct analysis *a) {
   free(all);
   sampled_lines_summarise(a);
 }
+
+/* What the replay says of lines at which the host waits for the GPU. */
+void line_savings_analyse(struct analysis *a) {
+  struct results *r = a->results;
+  for (u32 i = 0; i < r->n_what_if && !r->what_if_reason; i++)
+    if (r->what_if[i].kind == WHAT_IF_LINE)
+      r->lines.at[r->what_if[i].rank].without_ms = r->what_if[i].step_ms;
+}

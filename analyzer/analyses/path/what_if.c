@@ -22,7 +22,6 @@ enum {
   EQUALS_TRIED = 8 /* ranks that may be slow together without being neighbours */
 };
 
-#define LATE_LEAST 0.005   /* of a step, saved by equal ranks: else they do come together */
 #define OUTSIDE_SHOWN 0.01 /* of a step, on the host in no phase */
 
 /* A row of the table that is not yet replayed; `ranks` is NULL if the change is not about some. */
@@ -222,7 +221,7 @@ static const char *check_replay(struct analysis *a) {
 }
 
 /* Replays the rows from `first` on. */
-static void fill_rows(struct analysis *a, u32 first, bool unreliable) {
+static void fill_rows(struct analysis *a, u32 first) {
   struct results *r = a->results;
   struct cure cures[MOST_ROWS];
   struct saving savings[MOST_ROWS];
@@ -237,8 +236,6 @@ static void fill_rows(struct analysis *a, u32 first, bool unreliable) {
     row->saving_fraction = row->saving.ms / now_ms;
     row->saving_low = row->saving.low_ms / now_ms;
     row->saving_high = row->saving.high_ms / now_ms;
-    if (row->kind == WHAT_IF_LINE && !unreliable)
-      r->lines.at[row->rank].without_ms = row->step_ms;
   }
 }
 
@@ -279,7 +276,7 @@ static void find_equals(struct analysis *a, double all_ms) {
     if (savings[n].ms < EQUALS_SHARE * all_ms)
       continue;
     add_ranks(a, changes[n].ranks, slow[0].rank, n + 1);
-    fill_rows(a, a->results->n_what_if - 1, false);
+    fill_rows(a, a->results->n_what_if - 1);
     return;
   }
 }
@@ -298,22 +295,6 @@ static void add_equals(struct analysis *a) {
   if (!(all_ms >= WORTH_MENTIONING * r->step_mean_ms) || named_ms >= all_ms / 2)
     return;
   find_equals(a, all_ms);
-}
-
-/* A rank that comes last because of its input, and whose peers' input would be as late a moment
- * later: loaders that are equally slow. None of them keeps the others waiting: most of the wait for
- * this rank would stay if its input were as fast as theirs. */
-static void drop_equal_loaders(struct analysis *a) {
-  struct results *r = a->results;
-  for (u32 i = 0; i < r->n_what_if; i++) {
-    const struct what_if *row = &r->what_if[i];
-    if (row->kind != WHAT_IF_RANK)
-      continue;
-    for (u32 rank = 0; rank < r->n_ranks; rank++)
-      if (row->cure.changes->ranks[rank] && r->ranks[rank].reason == STRAGGLER_SLOW_INPUT &&
-          row->saving.ms < fmax(LATE_LEAST * r->step_mean_ms, r->ranks[rank].imposed_wait_ms / 2))
-        r->ranks[rank].straggler = false;
-  }
 }
 
 /* What a step saves if every rank is as fast as the median. */
@@ -343,9 +324,8 @@ void what_if_report(struct analysis *a) {
   r->what_if = arena_array(a->arena, MOST_ROWS, sizeof(*r->what_if));
   const char *unreliable = check_replay(a);
   choose_rows(a);
-  fill_rows(a, 0, unreliable != NULL);
+  fill_rows(a, 0);
   if (!unreliable) {
-    drop_equal_loaders(a);
     add_equals(a);
     find_exposed_late(a, saved_by_all(r));
   }

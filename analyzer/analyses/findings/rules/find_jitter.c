@@ -57,7 +57,7 @@ static const char *name_step_line(struct findings *f, const struct step_line *at
 }
 
 static void add_other_work_finding(struct findings *f, u32 kind) {
-  struct other_work *work = &f->r->other_work[kind];
+  const struct other_work *work = &f->r->other_work[kind];
   struct arena *arena = f->a->arena;
   struct step_line at;
   step_line_of_work(f->a, kind, &at);
