@@ -39,12 +39,15 @@ function whatPays(of) {
   const shades = ['compute', 'transfer', 'input', 'wait', 'copy', 'launch'];
   const pays = (row) => row.saves_at_0 >= 5e-3 && isKnown(row.saves_at_50);
   const list = of.critical_path.pays.filter(pays).slice(0, shades.length);
+  const short = new Map(of.kernels.top.map((row) => [row.name, row.short_name]));
+  const named = (row) => short.get(row.name) || row.name;
   const why = of.critical_path.pays.filter((row) => row.why)
-                  .map((row) => note(`${row.name}: ${percent(row.gpu_share)} of GPU time, saves ${
+                  .map((row) => note(`${named(row)}: ${percent(row.gpu_share)} of GPU time, saves ${
                       percent(row.saves_at_0)}: ${row.why}`));
   if (!list.length) return why.length ? el('section', {}, ...why) : null;
   const lines = list.map((row, i) => ({
-                           name: row.name,
+                           name: named(row),
+                           title: row.name,
                            shade: shades[i],
                            points: [
                              [0, 0], [0.1, row.saves_at_90], [0.5, row.saves_at_50],
@@ -53,7 +56,7 @@ function whatPays(of) {
                          }));
   return el(
       'section', {}, el('h3', {}, 'What pays'),
-      legend(lines.map((line) => ({name: line.name, shade: line.shade}))), lineChart(lines, {
+      legend(lines), lineChart(lines, {
         zero: true,
         sayX: percent,
         sayY: percent,

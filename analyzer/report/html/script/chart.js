@@ -27,7 +27,8 @@ const wholeTicks = (from, to, wanted) => ticks(from, to, wanted).filter(Number.i
 
 function legend(items) {
   return el('ul', {class: 'legend'},
-            items.map((item) => el('li', {}, el('i', {class: 'swatch ' + item.shade}), item.name,
+            items.map((item) => el('li', item.title ? {title: item.title} : {},
+                                   el('i', {class: 'swatch ' + item.shade}), item.name,
                                    isKnown(item.value) ? el('b', {}, ' ' + item.value) : null)));
 }
 
