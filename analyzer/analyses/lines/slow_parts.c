@@ -5,8 +5,7 @@
  *
  * A part stands out if chance does not explain the difference: either it was seen in more of the
  * rank's steps than of its peers' (each step counts once, however many samples it has: a binomial
- * tail), or its time differs in each slice of the run (Student's t over slices). In both,
- * neighbouring slices count as independent only as far as they are (persistence.h). Both are
+ * tail), or its time differs in each slice of the run (Student's t over slices). Both are
  * multiplied by the number of parts compared. The error is the spread over slices, at least that of
  * a Poisson count. How late a straggler is, collectives show: where a part takes as much longer,
  * within the errors of both, how much longer is the mean of both, weighted by their errors.
@@ -22,7 +21,6 @@
 #include "analyses/ranks/core_times.h"
 #include "analyses/thresholds.h"
 #include "base/checked_memory.h"
-#include "base/persistence.h"
 #include "base/statistics.h"
 
 static const double errors_apart = 2;      /* below that two figures are the same */
@@ -126,17 +124,15 @@ static struct difference difference_of(const struct comparison *c, u32 rank) {
   d.ms = own / steps / 1e6;
   d.peers_ms = others / of_others / 1e6;
   d.more_ms = d.ms - d.peers_ms;
-  struct persistence p = {0};
-  persistence_add(&p, values, n);
-  double mean = mean_of(values, n), r = persistence_of(&p), independent = n * independent_share(r);
+  double mean = mean_of(values, n);
   for (u32 i = 0; i < n; i++)
     spread += (values[i] - mean) * (values[i] - mean);
-  spread = n >= slices_of_spread ? sqrt(spread / (n - 1) / independent) / 1e6 : 0;
+  spread = n >= slices_of_spread ? sqrt(spread / (n - 1) / n) / 1e6 : 0;
   double poisson = sqrt(own * parts_of(c, rank)->sample_ns) / steps / 1e6;
   d.error_ms = fmax(spread, poisson);
-  d.chance = chance_of_count((u32)seen, (u32)(seen + seen_others), steps / (steps + of_others), r);
+  d.chance = binomial_tail((u32)seen, (u32)(seen + seen_others), steps / (steps + of_others));
   if (n >= slices_of_spread && d.more_ms > 0 && d.error_ms > 0)
-    d.chance = fmin(d.chance, student_tails(d.more_ms / d.error_ms, fmax(1, independent - 1)) / 2);
+    d.chance = fmin(d.chance, student_tails(d.more_ms / d.error_ms, n - 1) / 2);
   d.chance *= 2;
   return d;
 }

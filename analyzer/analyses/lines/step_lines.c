@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
  * What some steps run that others do not, by line: compared with the other steps of the same rank,
- * so it needs no peers. Samples are counted as in a Poisson distribution, as far as a line's time
- * in one step does not follow from that in the step before: that these steps take longer is known
- * already.
+ * so it needs no peers. Samples are counted as in a Poisson distribution: that these steps take
+ * longer is known already.
  */
 #include <math.h>
 #include <stdlib.h>
@@ -14,28 +13,12 @@
 #include "analyses/lines/lines.h"
 #include "analyses/queries.h"
 #include "analyses/thresholds.h"
-#include "base/persistence.h"
+#include "base/statistics.h"
 
 struct times {
   double ms, base_ms, more_ms;
   bool stands_out;
 };
-
-/* How the time of a part in a slice without these steps is correlated with that in the next. */
-static double correlation_of(const struct rank_parts *parts, const struct sampled_part *part,
-                             const bool *slices) {
-  double values[TRAINING_SLICES] = {0};
-  struct persistence p = {0};
-  u32 n = 0;
-  for (u32 i = 0; i < part->n_times; i++)
-    if (part->times[i].slice < TRAINING_SLICES)
-      values[part->times[i].slice] = (double)part->times[i].ns;
-  for (u32 s = 0; s < TRAINING_SLICES; s++)
-    if (!slices[s] && parts->steps[s])
-      values[n++] = values[s] / parts->steps[s];
-  persistence_add(&p, values, n);
-  return persistence_of(&p);
-}
 
 /* Of a part: in a step of these slices, and in one of the other slices of training. */
 static struct times times_of(const struct rank_parts *parts, const struct sampled_part *part,
@@ -54,8 +37,7 @@ static struct times times_of(const struct rank_parts *parts, const struct sample
     return (struct times){0};
   double samples = own / parts->sample_ns, of_all = (own + base) / parts->sample_ns;
   double chance =
-      chance_of_count((u32)lround(samples), (u32)lround(of_all), steps / (steps + base_steps),
-                      correlation_of(parts, part, slices));
+      binomial_tail((u32)lround(samples), (u32)lround(of_all), steps / (steps + base_steps));
   struct times t = {.ms = own / steps / 1e6, .base_ms = base / base_steps / 1e6};
   t.more_ms = t.ms - t.base_ms;
   t.stands_out = chance * fmax(parts->n, 1) < STRAGGLER_SIGNIFICANCE;
