@@ -190,6 +190,30 @@ static void slow_links_are_named_by_their_hosts(void **state) {
   }
 }
 
+/* The same, but the record does not say where ranks ran: a rank is not a host of its own. */
+static void links_of_unknown_hosts_name_none(void **state) {
+  (void)state;
+  struct scenario s = healthy_scenario();
+  s.options.transfer = 80 * MS;
+  links = (struct links){4, 2, {0, 2, 4, 6}, {false, false, true, false}};
+  struct cluster *c = cluster_new(&s.options);
+  spread_over_hosts(c);
+  for (u32 r = 0; r < c->model.n_ranks; r++)
+    c->model.ranks[r].host = NULL;
+  struct results *r = cluster_analyse(c, &s.given);
+  for (u32 i = 0; i < r->n_findings; i++)
+    if (r->findings[i].id == FINDING_DIST_SLOW_LINK ||
+        r->findings[i].id == FINDING_DIST_COMM_BOUND ||
+        r->findings[i].id == FINDING_DIST_EXPOSED_COMM) {
+      assert_null(strstr(r->findings[i].title, "between"));
+      assert_null(strstr(r->findings[i].evidence, " hosts: the record cannot tell"));
+      assert_null(strstr(r->findings[i].evidence, " go between "));
+    }
+  assert_non_null(strstr(finding_of(r, "DIST.SLOW_LINK")->title, "on c"));
+  results_free(r);
+  cluster_free(c);
+}
+
 static void fail_slow(void **state) {
   (void)state;
   struct scenario s = healthy_scenario();
@@ -262,6 +286,7 @@ int main(void) {
                                      cmocka_unit_test(exposed_comm),
                                      cmocka_unit_test(slow_link),
                                      cmocka_unit_test(slow_links_are_named_by_their_hosts),
+                                     cmocka_unit_test(links_of_unknown_hosts_name_none),
                                      cmocka_unit_test(fail_slow),
                                      cmocka_unit_test(fail_slow_without_cores),
                                      cmocka_unit_test(fail_slow_of_all_ranks)};

@@ -74,8 +74,10 @@ static u32 index_of_rank(const struct model *model, u32 rank) {
   return r < model->n_ranks ? r : INDEX_NONE;
 }
 
+/* Ranks of which the record does not say where they ran are on no known host. */
 static void add_host(const struct routes *routes, struct route *route, u32 rank) {
-  bool *known = rank == INDEX_NONE ? NULL : &route->hosts[routes->host_of[rank]];
+  bool named = rank != INDEX_NONE && routes->f->a->model->ranks[rank].host;
+  bool *known = named ? &route->hosts[routes->host_of[rank]] : NULL;
   route->n_hosts += known && !*known;
   if (known)
     *known = true;
@@ -352,6 +354,8 @@ const char *describe_hosts_of(struct findings *f, const struct collective_result
   for (u32 host = 0; host < routes.n_hosts && n < 2; host++)
     if (route.hosts[host])
       at[n++] = host;
+  if (route.n_hosts == 0)
+    return " The record does not say on which hosts: which link limits it is not known.";
   if (route.n_hosts < 2)
     return "";
   if (route.n_hosts == 2)

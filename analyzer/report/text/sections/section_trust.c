@@ -152,6 +152,13 @@ static void put_events(struct pen *pen, const struct results *results) {
   }
 }
 
+static bool hosts_are_known(const struct model *model) {
+  for (u32 r = 0; r < model->n_ranks; r++)
+    if (!model->ranks[r].host)
+      return false;
+  return true;
+}
+
 static void put_clocks(struct pen *pen, const struct model *model) {
   section_label(pen, "clocks");
   const char *method = model->clock_method ? model->clock_method : quantity_unknown;
@@ -160,6 +167,10 @@ static void put_clocks(struct pen *pen, const struct model *model) {
     if (isnan(model->clock_between_us))
       pen_item_format(pen, STYLE_PLAIN, VALUE_INDENT, "residual %s",
                       duration_s(model->clock_residual_us * 1e-6).text);
+    else if (!hosts_are_known(model))
+      pen_item_format(pen, STYLE_PLAIN, VALUE_INDENT,
+                      "known to %s between ranks; hosts are not known",
+                      duration_s(model->clock_between_us * 1e-6).text);
     else
       pen_item_format(pen, STYLE_PLAIN, VALUE_INDENT, "known to %s between hosts, %s within a host",
                       duration_s(model->clock_between_us * 1e-6).text,
