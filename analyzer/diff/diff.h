@@ -51,6 +51,7 @@ void diff_collectives(struct diffing *d);
 void diff_lines(struct diffing *d);
 void diff_cause(struct diffing *d);
 void diff_explain(struct diffing *d);
+void diff_told(struct diffing *d);
 void diff_provenance(struct diffing *d);
 void diff_determinism(struct diffing *d);
 void diff_scalars(struct diffing *d);

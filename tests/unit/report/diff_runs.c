@@ -355,9 +355,31 @@ static void student_is_tabulated(void **state) {
   assert_true(fabs(student_quantile(0.95, 1) - 12.706205) < 1e-5);
 }
 
+/* A straggler in all runs of one side: it is gone, or new. */
+static void warnings_of_one_side_are_told(void **state) {
+  (void)state;
+  struct cluster_options well = healthy_gpu(), slow;
+  well.noise = 0.01;
+  slow = well;
+  slow.slow[5] = 0.3;
+  for (u32 mended = 0; mended <= 1; mended++) {
+    struct sides all = mended ? compare_several(slow, well, RUNS, even, NULL)
+                              : compare_several(well, slow, RUNS, even, NULL);
+    const struct diff_result *diff = all.shown->diff;
+    const char *const *told = mended ? diff->gone : diff->came;
+    u32 n = mended ? diff->n_gone : diff->n_came, stragglers = 0;
+    assert_int_equal(mended ? diff->n_came : diff->n_gone, 0);
+    for (u32 i = 0; i < n; i++)
+      stragglers += strstr(told[i], "DIST.STRAGGLER: Rank 5 ") != NULL;
+    assert_int_equal(stragglers, 1);
+    sides_free(&all);
+  }
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {cmocka_unit_test(runs_of_a_kind_are_no_change),
                                      cmocka_unit_test(one_bad_run_is_no_change),
+                                     cmocka_unit_test(warnings_of_one_side_are_told),
                                      cmocka_unit_test(a_change_larger_than_noise_is_reported),
                                      cmocka_unit_test(there_are_three_answers),
                                      cmocka_unit_test(lines_that_explain_are_named),

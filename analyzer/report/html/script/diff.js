@@ -43,6 +43,8 @@ panel({
       known ? el('p', {}, canShow(d)) : null,
       d.cause.text ? el('p', {}, 'Cause: ', d.cause.text) : null,
       d.explained_by.length ? el('p', {}, 'Changed most: ', d.explained_by.join(', ')) : null,
+      d.gone.map(told => el('p', {}, 'Gone: ', told)),
+      d.came.map(told => el('p', {}, 'New: ', told)),
       known ?
           [
             barList(

@@ -52,6 +52,13 @@ static void put_detectable(struct pen *pen, const struct diff_result *diff) {
                     percent(diff->step_detectable).text, diff->runs_before, diff->runs_after);
 }
 
+static void put_told(struct pen *pen, const char *label, const char *const *told, u32 n) {
+  for (u32 i = 0; i < n; i++) {
+    section_label(pen, i ? "" : label);
+    pen_item(pen, STYLE_PLAIN, VALUE_INDENT, told[i]);
+  }
+}
+
 void body_diff_steps(struct pen *pen, const struct results *results,
                      const struct report_view *view) {
   const struct diff_result *diff = results->diff;
@@ -85,6 +92,8 @@ void body_diff_steps(struct pen *pen, const struct results *results,
       section_label(pen, "most of all");
     pen_item(pen, STYLE_PLAIN, VALUE_INDENT, diff->explained_by[i]);
   }
+  put_told(pen, "gone", diff->gone, diff->n_gone);
+  put_told(pen, "new", diff->came, diff->n_came);
 }
 
 /* --- figures --- */
