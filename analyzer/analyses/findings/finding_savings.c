@@ -21,7 +21,8 @@ static void append_cure(struct analysis *a, const struct cure *first, const stru
       changes[both->n++] = second->changes[i];
 }
 
-/* The findings before this one whose causes save less together with its own than apart. */
+/* The findings before this one whose causes save less together with its own than apart. One without
+ * a cure shares with all of them what is more than the run has left. */
 static void list_overlaps(struct findings *f, u32 index) {
   struct finding *at = f->r->findings, *finding = &at[index];
   finding->overlaps = arena_array(f->a->arena, size_sum(index, 1), sizeof(*finding->overlaps));
@@ -41,7 +42,7 @@ static void list_overlaps(struct findings *f, u32 index) {
   }
   /* With no single one of them, but with all together: the first of them stands for all. */
   for (u32 i = 0; i < index && !finding->n_overlaps; i++)
-    if (at[i].cure.n)
+    if (at[i].saving_s > 0)
       finding->overlaps[finding->n_overlaps++] = finding_id_words[at[i].id];
 }
 
@@ -65,7 +66,7 @@ void findings_share_savings(struct findings *f) {
       continue;
     finding->saving_added_s = fmin(finding->saving_added_s, left_s);
     left_s -= finding->saving_added_s;
-    if (finding->cure.n && finding->saving_added_s < (1 - SAVING_OVERLAP) * finding->saving_s)
+    if (finding->saving_added_s < (1 - SAVING_OVERLAP) * finding->saving_s)
       list_overlaps(f, i);
   }
 }

@@ -317,7 +317,7 @@ static double saving_beyond(struct findings *f, double wait, const struct late_r
     return all;
   double theirs = saving_of_ranks(f, named->rank, named->n, named->wait_ms);
   f->cure = (struct cure){0};
-  return fmax(0, all - theirs);
+  return isnan(all) || isnan(theirs) ? NAN : fmax(0, all - theirs);
 }
 
 void rule_load_imbalance(struct findings *f) {
