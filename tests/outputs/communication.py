@@ -11,9 +11,9 @@ import re
 import sqlite3
 import subprocess
 import sys
-import tarfile
 import tempfile
 
+from kineto_recordings import recordings
 from perfetto_slices import Trace
 
 REPORT, TESTDATA = sys.argv[1], pathlib.Path(sys.argv[2])
@@ -198,17 +198,6 @@ def look_at(inputs, scratch, truth=None):
                 yield f"{field}: {report['overlap'][field]}, by the schedule {truth[field]:.4f}"
 
 
-def recordings(scratch):
-    """Every recording; those of several ranks together. Without TESTDATA there are none."""
-    for path in sorted(TESTDATA.glob("kineto/**/*")):
-        if path.name.endswith((".tar.gz", ".tgz")):
-            with tarfile.open(path) as archive:
-                archive.extractall(scratch)
-            yield [scratch]
-        elif path.name.endswith((".json", ".json.gz")):
-            yield [str(path)]
-
-
 def main():
     wrong, looked_at = [], 0
     with tempfile.TemporaryDirectory(prefix="communication-") as scratch:
@@ -220,7 +209,7 @@ def main():
                     json.dump(trace_of(rank, max(2, len(made[1]), rank + 1), made[0], rows), file)
             wrong += [f"{name}: {one}" for one in look_at([folder], scratch, truth_of(made))]
             looked_at += 1
-        for inputs in recordings(os.path.join(scratch, "archive")):
+        for inputs in recordings(TESTDATA, os.path.join(scratch, "archive")):
             wrong += [f"{inputs[0]}: {one}" for one in look_at(inputs, scratch)]
             looked_at += 1
     if not TESTDATA.exists():

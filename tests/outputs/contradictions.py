@@ -13,8 +13,9 @@ import re
 import statistics
 import subprocess
 import sys
-import tarfile
 import tempfile
+
+from kineto_recordings import recordings
 
 ALLOWED = 0.02
 # A finding's saving, the row of the what-if table and the line of the budget that are about the same.
@@ -202,17 +203,6 @@ def look_at(program, *inputs):
     report = json.loads(output(program, "--format", "json", *inputs))
     return report, [*contradictions(report), *of_text(report, output(program, *inputs)),
                     *of_page(report, output(program, "--format", "html", *inputs))]
-
-
-def recordings(testdata, scratch):
-    """Every recording; those of several ranks together."""
-    for path in sorted(testdata.glob("kineto/**/*")):
-        if path.name.endswith((".tar.gz", ".tgz")):
-            with tarfile.open(path) as archive:
-                archive.extractall(scratch)
-            yield [scratch]
-        elif path.name.endswith((".json", ".json.gz")):
-            yield [str(path)]
 
 
 def main():

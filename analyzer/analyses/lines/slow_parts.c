@@ -52,8 +52,7 @@ struct best_parts {
   struct difference of[PART_KINDS];
   const struct sampled_part *next; /* the line with the next largest difference */
   struct difference of_next;
-  bool
-      lacks_cores; /* of a straggler: enough of the time that it is late, beyond its peers' waits */
+  bool lacks_cores; /* of a straggler: that explains it, see lacks_cores() */
 };
 
 struct comparison {

@@ -448,3 +448,20 @@ struct cluster_options healthy_cpu(void) {
   o.ranks = 4;
   return o;
 }
+
+u32 stragglers_in(const struct results *results) {
+  u32 n = 0;
+  for (u32 i = 0; i < results->n_ranks; i++)
+    n += results->ranks[i].straggler;
+  return n;
+}
+
+void cluster_end(struct results *results, struct cluster *cluster) {
+  results_free(results);
+  cluster_free(cluster);
+}
+
+double uniform_share(u32 *seed) {
+  *seed = *seed * 1664525u + 1013904223u;
+  return ((*seed >> 8) + 0.5) / (1 << 24);
+}

@@ -66,6 +66,15 @@ struct analyse_options no_options(void);
 /* The first finding of this id, NULL if there is none. */
 const struct finding *finding_of(const struct results *results, const char *id);
 
+/* How many ranks are named. */
+u32 stragglers_in(const struct results *results);
+
+/* Frees both. */
+void cluster_end(struct results *results, struct cluster *cluster);
+
+/* The next number of a sequence, above 0 and below 1. */
+double uniform_share(u32 *seed);
+
 /* A healthy cluster of eight ranks with GPUs: 100 + 2 x 100 ms of compute, 10 ms transfers, 50
  * steps. The same without GPUs. */
 struct cluster_options healthy_gpu(void);

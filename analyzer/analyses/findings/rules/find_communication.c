@@ -126,13 +126,10 @@ static const char *ways_to_hide(u8 op) {
            "beside the exchange, a separate stream";
   case TSCOPE_OP_ALLGATHER:
   case TSCOPE_OP_REDUCE_SCATTER:
-    return "prefetch in FSDP, smaller units that are sharded, asynchronous calls with a late wait, "
-           "a "
-           "separate stream";
+    return "prefetch in FSDP, smaller units that are sharded, asynchronous calls with a late wait";
   default:
     return "gradient buckets (bucket_cap_mb), asynchronous calls with a late wait, prefetch in "
-           "FSDP, "
-           "a separate stream";
+           "FSDP, a separate stream";
   }
 }
 

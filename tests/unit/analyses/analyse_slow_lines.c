@@ -1,0 +1,209 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Which line makes a straggler late, by how much, and what is no reason.
+ */
+/* clang-format off */
+#include <stdarg.h>
+#include <setjmp.h>
+#include <stddef.h>
+#include <cmocka.h>
+/* clang-format on */
+#include <math.h>
+#include <string.h>
+
+#include "analyse_cluster.h"
+#include "model/span_call_sites.h"
+
+/* Each rank is at train.py:10 for 300 ms of a step, then waits at line 30; rank 2 is at line 20
+ * for 120 ms before, in the steps in which it is slow, of which it is `other` at line 40. A
+ * look every `apart`, from 5 ms on or, with a seed, from a random moment on. */
+static void sample_apart(struct cluster *c, u32 from, u32 until, i64 other, i64 apart, u32 seed) {
+  static struct call_frame frames[] = {
+      {.file = "/home/me/train.py", .function = "train", .line = 10},
+      {.file = "/home/me/train.py", .function = "log", .line = 20},
+      {.file = "/home/me/train.py", .function = "train", .line = 30},
+      {.file = "/home/me/train.py", .function = "check", .line = 40}};
+  static const u32 numbers[] = {0, 1, 2, 3};
+  static struct call_stack stacks[] = {
+      {numbers, 1, 0}, {numbers + 1, 1, 0}, {numbers + 2, 1, 0}, {numbers + 3, 1, 0}};
+  const struct steps *steps = &c->model.steps;
+  for (u32 r = 0; r < c->model.n_ranks; r++) {
+    struct timeline *t = &c->timelines[r];
+    struct call_sites *sites = arena_alloc(&c->arena, sizeof(*sites));
+    *sites = (struct call_sites){.frames = frames, .n_frames = 4, .stacks = stacks, .n_stacks = 4};
+    sites->n_sites = 1; /* none of which is of a span */
+    sites->sample_ns = apart;
+    sites->of_span = arena_array(&c->arena, t->n_spans + 1u, sizeof(u32));
+    memset(sites->of_span, 0xff, t->n_spans * sizeof(u32));
+    sites->samples = arena_array(&c->arena, steps->n * 100u, sizeof(*sites->samples));
+    for (u32 s = 0; s < steps->n; s++) {
+      i64 begin = steps->begin[s * c->model.n_ranks + r];
+      i64 end = steps->end[s * c->model.n_ranks + r];
+      i64 slow = r == 2 && s >= from && s < until ? 120 * MS : 0;
+      i64 first = seed ? (i64)(uniform_share(&seed) * (double)apart) : 5 * MS;
+      for (i64 at = begin + first; at < end; at += apart)
+        sites->samples[sites->n_samples++] =
+            (struct line_sample){.time = at,
+                                 .represented_ns = apart,
+                                 .activity = TSCOPE_ACTIVITY_SLEEP,
+                                 .stack = at < begin + slow - other      ? 1
+                                          : at < begin + slow            ? 3
+                                          : at < begin + slow + 300 * MS ? 0
+                                                                         : 2};
+    }
+    t->call_sites = sites;
+  }
+}
+
+static void sample_lines(struct cluster *c, u32 from, u32 until, i64 other) {
+  sample_apart(c, from, until, other, 10 * MS, 0);
+}
+
+/* Of 1000 looks at rank 1, 250 were not made: the report says so, and why. */
+static void fewer_looks_are_said(void **state) {
+  (void)state;
+  struct cluster_options o = healthy_cpu();
+  struct cluster *c = cluster_new(&o);
+  sample_lines(c, 0, 0, 0);
+  for (u32 r = 0; r < o.ranks; r++) {
+    struct call_sites *sites = arena_alloc(&c->arena, sizeof(*sites));
+    *sites = *c->timelines[r].call_sites;
+    sites->fewer =
+        r == 1 ? (struct fewer_looks){.wanted = 1000, .missed = 250, .slowest_us = 40000}
+               : (struct fewer_looks){.wanted = 1000 / (o.ranks - 1.0), .slowest_us = 10000};
+    c->timelines[r].call_sites = sites;
+  }
+  struct results *r = cluster_analyse(c, NULL);
+  const struct coverage *looks = NULL;
+  for (u32 i = 0; i < r->n_coverage; i++)
+    if (!strcmp(r->coverage[i].name, "looks at lines"))
+      looks = &r->coverage[i];
+  assert_non_null(looks);
+  assert_true(fabs(looks->share - 0.875) < 1e-9);
+  assert_non_null(strstr(looks->note, "CPU time"));
+  assert_non_null(strstr(looks->note, "rank 1 it was down to one each 40.0 ms"));
+  cluster_end(r, c);
+}
+
+static void line_is_named(void **state) {
+  (void)state;
+  for (u32 part = 0; part <= 1; part++) {
+    struct cluster_options o = healthy_cpu();
+    o.slow[2] = 0.4;
+    o.slow_from = part ? 10 : 0;
+    o.slow_until = part ? 30 : 0;
+    struct cluster *c = cluster_new(&o);
+    sample_lines(c, o.slow_from, part ? o.slow_until : o.steps, 0);
+    struct results *r = cluster_analyse(c, NULL);
+    const struct rank_result *rank = &r->ranks[2];
+    assert_true(rank->straggler);
+    assert_non_null(rank->late_at);
+    assert_non_null(strstr(rank->late_at, "train.py:20"));
+    assert_string_equal(rank->late_activity, "sleeping");
+    assert_true(fabs(rank->late_more_ms - 120) < 12);
+    assert_non_null(strstr(finding_of(r, "DIST.STRAGGLER")->title, "train.py:20"));
+    cluster_end(r, c);
+  }
+}
+
+/* Of 120 ms two lines take 70 and 50: the larger is named, and the other beside it. */
+static void second_line_is_told(void **state) {
+  (void)state;
+  struct cluster_options o = healthy_cpu();
+  o.slow[2] = 0.4;
+  struct cluster *c = cluster_new(&o);
+  sample_lines(c, 0, o.steps, 50 * MS);
+  struct results *r = cluster_analyse(c, NULL);
+  const struct finding *straggler = finding_of(r, "DIST.STRAGGLER");
+  assert_non_null(strstr(straggler->title, "train.py:20"));
+  assert_non_null(strstr(straggler->evidence, " Another 50.0 ms are at "));
+  assert_non_null(strstr(straggler->evidence, "train.py:40 (check)"));
+  cluster_end(r, c);
+}
+
+/* All that any rank does is at one line, without a core in each look. Of each second of CPU time
+ * rank 2's threads waited `own`, its peers' one second. */
+static void compute_without_cores(struct cluster *c, double own) {
+  const struct steps *steps = &c->model.steps;
+  u32 n = c->model.n_ranks;
+  sample_lines(c, 0, 0, 0);
+  for (u32 r = 0; r < n; r++) {
+    const struct call_sites *sites = c->timelines[r].call_sites;
+    for (u32 i = 0; i < sites->n_samples; i++) {
+      sites->samples[i].stack = 0;
+      sites->samples[i].activity = TSCOPE_ACTIVITY_NO_CORE;
+    }
+    i64 begin = steps->begin[r], end = steps->end[(steps->n - 1) * n + r];
+    u64 compute_ns = (u64)(steps->n * (r == 2 ? 420 : 300)) * MS;
+    double waits = r == 2 ? own : 1;
+    struct rank_look *looks = arena_array(&c->arena, 2, sizeof(*looks));
+    looks[0] = (struct rank_look){.time = begin};
+    looks[1] = (struct rank_look){.time = end,
+                                  .cpu_ns = (u64)((double)compute_ns / (1 + waits)),
+                                  .wait_ns = (u64)((double)compute_ns * waits / (1 + waits))};
+    c->model.ranks[r].looks = looks;
+    c->model.ranks[r].n_looks = 2;
+  }
+}
+
+/* A rank that has more to do also waits longer for a core. Only one that waits longer than its
+ * peers for each second of CPU time lacks cores. */
+static void more_work_is_no_lack_of_cores(void **state) {
+  (void)state;
+  for (u32 lacks = 0; lacks <= 1; lacks++) {
+    struct cluster_options o = healthy_cpu();
+    o.slow[2] = 0.4;
+    struct cluster *c = cluster_new(&o);
+    compute_without_cores(c, lacks ? 1.8 : 1);
+    struct results *r = cluster_analyse(c, NULL);
+    const struct rank_result *rank = &r->ranks[2];
+    assert_true(rank->straggler);
+    assert_int_equal(rank->reason == STRAGGLER_NO_CORE, lacks);
+    assert_true(lacks || strstr(rank->late_at, "train.py:10"));
+    cluster_end(r, c);
+  }
+}
+
+/* A line takes 120 ms. Where looks are rare, its amount follows how late the rank is; where that
+ * scatters, the samples: within a fifth in each, and within two of its errors in most. */
+static void amount_is_within_a_fifth(void **state) {
+  u32 within_errors = 0;
+  (void)state;
+  for (u32 seed = 1; seed <= 40; seed++) {
+    struct cluster_options o = healthy_cpu();
+    o.seed = seed;
+    o.noise = seed % 2 ? 0.02 : 0.4;
+    o.slow[2] = 0.4; /* of 300 ms */
+    struct cluster *c = cluster_new(&o);
+    sample_apart(c, 0, o.steps, 0, seed % 2 ? 100 * MS : 10 * MS, seed);
+    struct results *r = cluster_analyse(c, NULL);
+    const struct rank_result *rank = &r->ranks[2];
+    assert_true(rank->straggler && strstr(rank->late_at, "train.py:20"));
+    if (fabs(rank->late_more_ms - 120) > 24)
+      fail_msg("seed %u: %g ms, error %g", seed, rank->late_more_ms, rank->late_error_ms);
+    within_errors += fabs(rank->late_more_ms - 120) < 2 * rank->late_error_ms;
+    cluster_end(r, c);
+  }
+  assert_true(within_errors >= 34);
+}
+
+static void no_line_of_healthy_ranks(void **state) {
+  (void)state;
+  struct cluster_options o = healthy_cpu();
+  o.noise = 0.3;
+  struct cluster *c = cluster_new(&o);
+  sample_lines(c, 0, 0, 0);
+  struct results *r = cluster_analyse(c, NULL);
+  assert_int_equal(stragglers_in(r), 0);
+  for (u32 i = 0; i < r->n_ranks; i++)
+    assert_null(r->ranks[i].late_at);
+  cluster_end(r, c);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(fewer_looks_are_said),     cmocka_unit_test(line_is_named),
+      cmocka_unit_test(second_line_is_told),      cmocka_unit_test(more_work_is_no_lack_of_cores),
+      cmocka_unit_test(amount_is_within_a_fifth), cmocka_unit_test(no_line_of_healthy_ranks)};
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
