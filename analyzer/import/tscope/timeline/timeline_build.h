@@ -81,6 +81,20 @@ struct timeline_build {
 /* Spans of the retained records, then of the ring chunks, unsorted. 0, or negative errno. */
 int timeline_decode(struct timeline_build *build);
 
+/* timeline_kept.c: spans of what joining ranks has read of this one already. */
+void timeline_add_kept(struct timeline_build *build);
+
+/* Joins replayed collectives to the launches of their graphs, once these are there. */
+void timeline_join_replays(struct timeline_build *build);
+
+/* Lane of a thread: as a host thread, or as a worker that runs collectives (`device`). */
+void timeline_thread_lane(struct timeline_build *build, u32 thread, bool device, u16 *out);
+void timeline_stream_lane(struct timeline_build *build, u16 stream, u16 *out);
+
+/* Whether a copy is part of a collective, whose run is a span already. Runs are in order of time.
+ */
+bool timeline_is_in_run(const struct timeline_build *build, u16 stream, i64 start, i64 end);
+
 /* Sorts spans by (start, longer first), keeping links between spans. */
 void timeline_sort(struct timeline_build *build);
 
@@ -122,6 +136,17 @@ enum timeline_vocabulary {
 
 static inline u32 vocabulary_name(const struct timeline_build *build, u32 word) {
   return build->definitions.n_strings + word;
+}
+
+static inline void timeline_add_span(struct timeline_build *build, const struct span *span,
+                                     const struct span_facts *facts) {
+  VECTOR_ROOM(&build->spans);
+  VECTOR_ROOM(&build->facts);
+  struct span *placed = &build->spans.at[build->spans.n++];
+  *placed = *span;
+  if (placed->end < placed->start)
+    placed->end = placed->start;
+  build->facts.at[build->facts.n++] = *facts;
 }
 
 #endif

@@ -1,0 +1,266 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Spans of what joining ranks needed of this one, and so has read already (rank_events.h): where
+ * collectives ran, their kernels, calls, waits and phases.
+ */
+#include "base/checked_memory.h"
+#include "import/tscope/timeline/timeline_build.h"
+
+static void add_lane(struct timeline_build *build, bool device, u32 id, const char *name,
+                     u32 *lane) {
+  *lane = build->lanes.n < UINT16_MAX ? build->lanes.n : UINT16_MAX;
+  if (!(build->lanes.n >= UINT16_MAX)) {
+    VECTOR_PUSH(&build->lanes, (struct lane){.device = device, .id = id, .name = name});
+  }
+}
+
+void timeline_thread_lane(struct timeline_build *build, u32 thread, bool device, u16 *out) {
+  const struct definitions *definitions = &build->definitions;
+  const char *name = NULL;
+  u32 lane = 0;
+  for (; lane < build->lanes.n; lane++)
+    if (build->lanes.at[lane].device == device && build->lanes.at[lane].id == thread)
+      break;
+  if (lane == build->lanes.n) {
+    for (u32 i = 0; i < definitions->n_threads && !name; i++)
+      if (definitions->threads[i].thread == thread)
+        name = definitions->threads[i].name;
+    if (!name)
+      name = arena_printf(&build->arena, "thread %u", thread);
+    add_lane(build, device, thread, name, &lane);
+  }
+  *out = (u16)lane;
+}
+
+#define OVERLAPPING_RUNS 256u
+
+void timeline_stream_lane(struct timeline_build *build, u16 stream, u16 *out) {
+  VECTOR_REACH(&build->lane_of_stream, stream);
+  u32 *lane = &build->lane_of_stream.at[stream];
+  if (*lane == 0) {
+    const char *name = arena_printf(&build->arena, "stream %u", stream);
+    add_lane(build, true, stream, name, lane);
+    ++*lane;
+  }
+  *out = (u16)(*lane - 1);
+}
+
+static i64 end_or_rank_end(const struct timeline_build *build, i64 end) {
+  return end == NS_UNKNOWN ? build->model->ranks[build->rank].end : end;
+}
+
+/* Where collectives ran. Runs on a stream lie on its lane, others on their worker's. */
+static void decode_runs(struct timeline_build *build) {
+  const struct rank_events *events = build->events;
+  for (u32 i = 0; i < events->runs.n; i++) {
+    const struct rank_run *run = &events->runs.at[i];
+    u32 arrival =
+        run->first_call == INDEX_NONE ? INDEX_NONE : events->calls.at[run->first_call].arrival;
+    struct span span = {.start = run->start,
+                        .end = end_or_rank_end(build, run->end),
+                        .name = run->name ? run->name : vocabulary_name(build, run->op),
+                        .link = arrival,
+                        .launch = INDEX_NONE,
+                        .kind = SPAN_COLLECTIVE,
+                        .category = run->op};
+    if (run->stream == TSCOPE_NO_STREAM) {
+      timeline_thread_lane(build, run->thread, true, &span.lane);
+    } else {
+      timeline_stream_lane(build, run->stream, &span.lane);
+    }
+    build->span_of_run[i] = build->spans.n;
+    if (run->copies)
+      VECTOR_PUSH(&build->copied_runs, i);
+    build->saw_replays |= run->graph != 0;
+    timeline_add_span(build, &span,
+                      &(struct span_facts){.stream = run->stream,
+                                           .graph = run->graph ? run->correlation : 0,
+                                           .gpu_graph = run->graph,
+                                           .correlation = run->correlation});
+  }
+}
+
+bool timeline_is_in_run(const struct timeline_build *build, u16 stream, i64 start, i64 end) {
+  const struct rank_run *runs = build->events->runs.at;
+  u32 low = 0, high = build->copied_runs.n;
+  while (low < high) { /* the first that begins later */
+    u32 middle = low + (high - low) / 2;
+    if (runs[build->copied_runs.at[middle]].start <= start)
+      low = middle + 1;
+    else
+      high = middle;
+  }
+  /* Those of several streams may overlap. */
+  for (u32 back = 1; back <= low && back <= OVERLAPPING_RUNS; back++) {
+    const struct rank_run *run = &runs[build->copied_runs.at[low - back]];
+    if (run->stream == stream)
+      return end <= run->end;
+  }
+  return false;
+}
+
+/* Kernels that communicate without a call; their launches are linked as those of other kernels. */
+static void decode_kernels(struct timeline_build *build) {
+  const struct rank_events *events = build->events;
+  for (u32 i = 0; i < events->kernels.n; i++) {
+    const struct rank_kernel *kernel = &events->kernels.at[i];
+    struct span span = {.start = kernel->start,
+                        .end = kernel->end,
+                        .name = kernel->name,
+                        .link = kernel->arrival,
+                        .launch = INDEX_NONE,
+                        .kind = SPAN_COLLECTIVE,
+                        .category = kernel->op};
+    build->saw_replays |= kernel->graph != 0;
+    timeline_stream_lane(build, kernel->stream, &span.lane);
+    timeline_add_span(build, &span,
+                      &(struct span_facts){.stream = kernel->stream,
+                                           .work = WORK_KERNEL,
+                                           .what = kernel->name,
+                                           .graph = kernel->graph ? kernel->correlation : 0,
+                                           .gpu_graph = kernel->graph,
+                                           .correlation = kernel->correlation});
+  }
+}
+
+/* The host span launched what ran: the first run is the host span's link. */
+static void join(struct timeline_build *build, const struct rank_call *call, u32 host) {
+  if (call->run == INDEX_NONE)
+    return;
+  u32 device = build->span_of_run[call->run];
+  build->spans.at[device].launch = host;
+  if (build->spans.at[host].link == INDEX_NONE)
+    build->spans.at[host].link = device;
+}
+
+static void decode_call(struct timeline_build *build, i64 start, i64 end, u32 thread, u32 word,
+                        u16 stream) {
+  struct span span = {.start = start,
+                      .end = end_or_rank_end(build, end),
+                      .name = vocabulary_name(build, word),
+                      .link = INDEX_NONE,
+                      .launch = INDEX_NONE,
+                      .kind = SPAN_COLL_CALL,
+                      .category = (u8)(word < NAMES_OF_PHASES ? word : 0)};
+  timeline_thread_lane(build, thread, false, &span.lane);
+  timeline_add_span(build, &span, &(struct span_facts){.stream = stream});
+}
+
+struct numbered_group {
+  u32 group, span;
+};
+
+static int by_number(const void *left, const void *right) {
+  const struct numbered_group *a = left, *b = right;
+  return a->group < b->group ? -1 : a->group > b->group;
+}
+
+/* Calls outside groups, and group ends for the calls inside. */
+static void decode_calls(struct timeline_build *build) {
+  const struct rank_events *events = build->events;
+  u32 n = events->groups.n;
+  struct numbered_group *groups = arena_array(&build->arena, size_sum(n, 1), sizeof(*groups));
+  for (u32 i = 0; i < n; i++) {
+    const struct rank_group *group = &events->groups.at[i];
+    groups[i] = (struct numbered_group){group->group, build->spans.n};
+    decode_call(build, group->start, group->end, group->thread, NAMES_OF_CALLS, TSCOPE_NO_STREAM);
+  }
+  if (n)
+    qsort(groups, n, sizeof(*groups), by_number);
+  for (u32 i = 0; i < events->calls.n; i++) {
+    const struct rank_call *call = &events->calls.at[i];
+    if (call->replayed)
+      continue;
+    struct numbered_group wanted = {.group = call->group};
+    struct numbered_group *group =
+        call->group && n ? bsearch(&wanted, groups, n, sizeof(*groups), by_number) : NULL;
+    u32 host = group ? group->span : build->spans.n;
+    if (!group) {
+      decode_call(build, call->start, call->end, call->thread,
+                  call->op < NAMES_OF_PHASES ? call->op : 0, call->stream);
+    }
+    join(build, call, host);
+  }
+}
+
+/* A launch of a graph, of which the replayed collectives are the work. */
+struct graph_launch {
+  i64 start;
+  u32 span;
+};
+
+static int by_launch(const void *left, const void *right) {
+  const struct graph_launch *a = left, *b = right;
+  return a->start < b->start ? -1 : a->start > b->start;
+}
+
+/* To the last launch that had begun by then. */
+void timeline_join_replays(struct timeline_build *build) {
+  const struct rank_events *events = build->events;
+  VECTOR(struct graph_launch) launches = {0};
+  for (u32 i = 0; i < build->spans.n; i++)
+    if (build->spans.at[i].kind == SPAN_LAUNCH && build->facts.at[i].work == WORK_GRAPH)
+      VECTOR_PUSH(&launches, ((struct graph_launch){build->spans.at[i].start, i}));
+  if (launches.n)
+    qsort(launches.at, launches.n, sizeof(*launches.at), by_launch);
+  u32 next = 0;
+  for (u32 i = 0; i < events->calls.n; i++) {
+    const struct rank_call *call = &events->calls.at[i];
+    if (!call->replayed)
+      continue;
+    while (next < launches.n && launches.at[next].start <= call->start)
+      next++;
+    if (next)
+      join(build, call, launches.at[next - 1].span);
+  }
+  free(launches.at);
+}
+
+static void decode_waits_and_phases(struct timeline_build *build) {
+  const struct rank_events *events = build->events;
+  for (u32 i = 0; i < events->waits.n; i++) {
+    const struct rank_wait *wait = &events->waits.at[i];
+    u32 run = wait->call == INDEX_NONE ? INDEX_NONE : events->calls.at[wait->call].run;
+    u32 awaited = run == INDEX_NONE ? INDEX_NONE : build->span_of_run[run];
+    struct span span = {.start = wait->start,
+                        .end = end_or_rank_end(build, wait->end),
+                        .name = vocabulary_name(build, NAMES_OF_CALLS + 1),
+                        .link = awaited,
+                        .launch = INDEX_NONE,
+                        .kind = SPAN_COMM_WAIT};
+    timeline_thread_lane(build, wait->thread, false, &span.lane);
+    timeline_add_span(build, &span, &(struct span_facts){0});
+  }
+  for (u32 i = 0; i < events->phases.n; i++) {
+    const struct rank_phase *phase = &events->phases.at[i];
+    struct span span = {.start = phase->start,
+                        .end = end_or_rank_end(build, phase->end),
+                        .name = phase->name
+                                    ? phase->name
+                                    : vocabulary_name(build, NAMES_OF_PHASES + phase->kind % 16),
+                        .link = INDEX_NONE,
+                        .launch = INDEX_NONE,
+                        .kind = SPAN_PHASE,
+                        .category = phase->kind};
+    timeline_thread_lane(build, phase->thread, false, &span.lane);
+    timeline_add_span(build, &span, &(struct span_facts){0});
+  }
+}
+
+static void decode_sites(struct timeline_build *build) {
+  const struct rank_events *events = build->events;
+  for (u32 i = 0; i < events->sites.n; i++) {
+    const struct rank_site *site = &events->sites.at[i];
+    u16 lane;
+    timeline_thread_lane(build, site->thread, false, &lane);
+    timeline_site(build, site->stack, site->tag, site->start, lane);
+  }
+}
+
+void timeline_add_kept(struct timeline_build *build) {
+  decode_runs(build);
+  decode_kernels(build);
+  decode_calls(build);
+  decode_waits_and_phases(build);
+  decode_sites(build);
+}
