@@ -77,7 +77,7 @@ static int write_to(const struct options *options, const struct results *results
   int error = report_file_open(&file, path);
   if (error)
     return fail("cannot write %s: %s; give --output another file", path, strerror(-error));
-  terminal_detect(options, fileno(file.out), view);
+  terminal_detect(&options->terminal, REPORT_MIN_WIDTH, REPORT_MAX_WIDTH, fileno(file.out), view);
   if (backend->binary && isatty(fileno(file.out)))
     return fail("--format %s is not text: give a file with --output", report_backend_name(backend));
   view->building = report_file_path(&file);

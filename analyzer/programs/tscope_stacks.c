@@ -11,35 +11,19 @@
 #include "analyses/stalls/stall_words.h"
 #include "attach/attached.h"
 #include "base/checked_memory.h"
+#include "base/command_line.h"
 #include "base/directory_to_read.h"
 #include "base/printable.h"
 #include "programs/run_stacks.h"
+#include "programs/stacks_options.def"
 
 enum { LINES_MOST = 10000 };
-
-static const char help[] =
-    "usage: tscope-stacks [--native] [--frames] [--wait=SECONDS] [DIRECTORY | PID...]\n"
-    "Shows where processes are: their Python stacks, what their threads wait for, which one holds\n"
-    "the GIL. It stops no thread, except with --native: then each for some ten microseconds.\n"
-    "\n"
-    "  --native   also show C and C++ frames, of all threads\n"
-    "  --frames   instead of the tree, one line for each frame of each thread, innermost first:\n"
-    "             number, thread, file, line, function, separated by tabs; with --native also\n"
-    "             the library, empty for Python frames, and no frame is left out\n"
-    "  --wait=S   how long to wait for ranks that do not answer; 4\n"
-    "  DIRECTORY  with traces: the ranks of the newest run there, on all hosts. Each is asked, "
-    "and\n"
-    "             answers within a second or two; for those that do not, what they recorded when\n"
-    "             they stalled. Without it: where your jobs write\n"
-    "  PID        a process of yours on this host, which need not run under tscope\n"
-    "\n"
-    "exit status: 0; 1 if nothing could be read; 2 if the command line is wrong.\n";
 
 struct page {
   struct arena arena;
   const char *unit; /* "rank", "process" */
-  bool frames;      /* --frames */
-  bool native;      /* --native */
+  bool frames, native, version, help;
+  double wait_s;
   struct process_stacks *at;
   u32 n;
 };
@@ -164,9 +148,9 @@ static void put_silent(struct run_stacks *run) {
   }
 }
 
-static int print_run(struct page *page, const char *path, double wait_s) {
+static int print_run(struct page *page, const char *path) {
   struct run_stacks run;
-  struct run_request request = {.path = path, .which = which_frames(page), .wait_s = wait_s};
+  struct run_request request = {.path = path, .which = which_frames(page), .wait_s = page->wait_s};
   char why[512];
   int error = run_stacks_get(&page->arena, &request, &run, why, sizeof(why));
   if (error) {
@@ -210,33 +194,47 @@ static bool are_numbers(char **texts, int n) {
   return n > 0;
 }
 
+#define OPTIONS struct page
+static const struct command_option rows[] = {TSCOPE_STACKS_OPTIONS(OPTION_GROUP, OPTION_ROW)};
+static const struct command_line line = COMMAND_LINE("tscope-stacks", rows);
+
+static int print_help(void) {
+  puts("usage: tscope-stacks [OPTION]... [DIRECTORY | PID...]\n"
+       "\n"
+       "Shows where processes are: their Python stacks, what their threads wait for, which one "
+       "holds\n"
+       "the GIL. It stops no thread, except with --native.\n"
+       "\n"
+       "  DIRECTORY  with traces: the ranks of the newest run there, on all hosts. Each is asked, "
+       "and\n"
+       "             answers within a second or two; for those that do not, what they recorded "
+       "when\n"
+       "             they stalled. Without it: where your jobs write\n"
+       "  PID        a process of yours on this host, which need not run under tscope\n");
+  command_line_print_options(&line, stdout);
+  puts("\nexit status: 0; 1 if nothing could be read; 2 if the command line is wrong.");
+  return 0;
+}
+
 int main(int argc, char **argv) {
-  struct page page = {0};
-  double wait_s = 4;
-  if (argc == 2 && (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0)) {
-    fputs(help, stdout);
-    return 0;
-  }
-  if (argc == 2 && strcmp(argv[1], "--version") == 0) {
+  struct page page = {.wait_s = 4};
+  char why[512];
+  int first = command_line_parse(&line, argc, argv, &page, why, sizeof(why)), n = argc - first;
+  bool numbers = first > 0 && are_numbers(argv + first, n);
+  if (page.help)
+    return print_help();
+  if (page.version) {
     puts("tscope-stacks " TSCOPE_VERSION);
     return 0;
   }
-  for (bool more = true; more && argc > 1; argc -= more, argv += more) {
-    bool frames = strcmp(argv[1], "--frames") == 0, native = strcmp(argv[1], "--native") == 0;
-    bool wait = strncmp(argv[1], "--wait=", 7) == 0 && argv[1][7] >= '0' && argv[1][7] <= '9';
-    page.frames |= frames;
-    page.native |= native;
-    wait_s = wait ? strtod(argv[1] + 7, NULL) : wait_s;
-    more = frames || native || wait;
-  }
-  bool numbers = are_numbers(argv + 1, argc - 1);
-  if (!numbers && (argc > 2 || (argc == 2 && argv[1][0] == '-'))) {
-    fputs(help, stderr);
+  if (first > 0 && !numbers && n > 1)
+    snprintf(why, sizeof(why), "give one directory, or process ids");
+  if (first < 0 || (!numbers && n > 1)) {
+    print_problem("tscope-stacks", "%s", why);
     return 2;
   }
-  int error =
-      numbers ? print_processes(&page, argv + 1, argc - 1)
-              : print_run(&page, argc == 2 ? argv[1] : directory_to_read("tscope-stacks"), wait_s);
+  int error = numbers ? print_processes(&page, argv + first, n)
+                      : print_run(&page, n ? argv[first] : directory_to_read("tscope-stacks"));
   arena_release(&page.arena);
   return error ? 1 : 0;
 }

@@ -98,7 +98,7 @@ static int print(const struct top_options *options, struct watching *watching) {
     return write_html(options, &watching->view, NULL);
   if (options->prometheus)
     return write_metrics(options, &watching->view);
-  if (options->json) {
+  if (options->format == TOP_JSON) {
     error = top_json_write(&watching->view, stdout);
   } else {
     struct top_page page = {.display = top_find_display(options, STDOUT_FILENO),
@@ -270,7 +270,7 @@ int main(int argc, char **argv) {
     return STATUS_OK;
   }
   watching.run = (struct live_run){.directory = options.directory, .wanted = options.run};
-  bool page = !options.json && !options.prometheus && !options.html;
+  bool page = options.format == TOP_TEXT && !options.prometheus && !options.html;
   int status = options.once || (page && !top_screen_possible()) ? print_once(&options, &watching)
                : page                                           ? watch(&options, &watching)
                       : print_until_stopped(&options, &watching);

@@ -1,42 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 #include "report/options.h"
 
-#include <errno.h>
-#include <getopt.h>
-#include <limits.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/command_line.h"
 #include "base/directory_to_read.h"
 #include "format/default_directory.h"
 #include "import/inputs.def"
 #include "report/options.def"
 #include "report/selection.h"
-
-/* Each takes one option's argument in: NULL, or what the argument should have been. */
-
-static const char *option_list(struct options *options, const char *argument) {
-  (void)argument;
-  options->list = true;
-  return NULL;
-}
-
-static const char *option_hosts(struct options *options, const char *argument) {
-  (void)argument;
-  options->hosts = true;
-  return NULL;
-}
-
-static const char *option_prometheus(struct options *options, const char *argument) {
-  options->prometheus = argument;
-  return *argument ? NULL : "the name of a file";
-}
-
-static const char *option_run(struct options *options, const char *argument) {
-  options->run = argument;
-  return *argument ? NULL : "the name of a run (--list shows them)";
-}
 
 /* One end of a range: nothing, or digits up to `stop`. */
 static bool parse_step(const char *text, char stop, const char **end) {
@@ -45,14 +19,13 @@ static bool parse_step(const char *text, char stop, const char **end) {
   return digits <= 9 && text[digits] == stop;
 }
 
-static const char *option_steps(struct options *options, const char *argument) {
+static const char *read_steps(void *options, const char *argument) {
   static const char wanted[] =
       "a range of steps, including the last, such as 10:50, 10:, :50 or 10; the first step is 0";
   const char *colon, *end;
-  if (parse_step(argument, '\0', &end) && end > argument) {
-    options->steps = argument;
+  ((struct options *)options)->steps = argument;
+  if (parse_step(argument, '\0', &end) && end > argument)
     return NULL;
-  }
   if (!parse_step(argument, ':', &colon) || !parse_step(colon + 1, '\0', &end))
     return wanted;
   bool first = colon > argument, last = end > colon + 1;
@@ -60,93 +33,21 @@ static const char *option_steps(struct options *options, const char *argument) {
     return wanted;
   if (first && last && strtol(argument, NULL, 10) > strtol(colon + 1, NULL, 10))
     return wanted;
-  options->steps = argument;
   return NULL;
 }
 
-static const char *option_include_warmup(struct options *options, const char *argument) {
-  (void)argument;
-  options->include_warmup = true;
-  return NULL;
-}
-
-static const char *parse_amount(const char *argument, double *value);
-
-static const char *option_quick(struct options *options, const char *argument) {
+static const char *read_quick(void *options, const char *argument) {
   double events;
-  const char *wanted = parse_amount(argument, &events);
-  if (wanted || events < 1 || events > 1e15)
+  if (!command_line_amount(argument, &events) || events < 1 || events > 1e15)
     return "a number of events, such as 500k";
-  options->quick = (u64)events;
+  ((struct options *)options)->quick = (u64)events;
   return NULL;
 }
 
-/* A positive number, with k, M, G or B (1e9), T, P or E behind it. */
-static const char *parse_amount(const char *argument, double *value) {
-  static const char suffixes[] = "kMGBTPE";
-  static const double scales[] = {1e3, 1e6, 1e9, 1e9, 1e12, 1e15, 1e18};
-  char *end;
-  double number = strtod(argument, &end);
-  const char *suffix = *end ? strchr(suffixes, *end) : NULL;
-  if (suffix) {
-    number *= scales[suffix - suffixes];
-    end++;
-  }
-  if (end == argument || *end || !isfinite(number) || number <= 0)
-    return "a number above 0, such as 1.5e15, 7B or 512k";
-  *value = number;
-  return NULL;
-}
-
-static const char *option_prune(struct options *options, const char *argument) {
-  (void)argument;
-  options->prune = true;
-  return NULL;
-}
-
-static const char *option_older_than(struct options *options, const char *argument) {
-  return parse_amount(argument, &options->older_than) ? "a number of days, such as 14" : NULL;
-}
-
-static const char *option_max_size(struct options *options, const char *argument) {
-  return parse_amount(argument, &options->max_size) ? "a number of bytes, such as 500M or 20G"
-                                                    : NULL;
-}
-
-static const char *option_yes(struct options *options, const char *argument) {
-  (void)argument;
-  options->yes = true;
-  return NULL;
-}
-
-static const char *option_flops_per_step(struct options *options, const char *argument) {
-  return parse_amount(argument, &options->flops_per_step);
-}
-
-static const char *option_params(struct options *options, const char *argument) {
-  return parse_amount(argument, &options->params);
-}
-
-static const char *option_tokens_per_step(struct options *options, const char *argument) {
-  return parse_amount(argument, &options->tokens_per_step);
-}
-
-static const char *option_peak_tflops(struct options *options, const char *argument) {
-  return parse_amount(argument, &options->peak_tflops);
-}
-
-static const char *option_kernel_categories(struct options *options, const char *argument) {
-  options->kernel_categories = argument;
-  return *argument ? NULL : "the name of a file";
-}
-
-static const char *option_gpu_gb(struct options *options, const char *argument) {
-  return parse_amount(argument, &options->gpu_gib);
-}
-
-static const char *option_format(struct options *options, const char *argument) {
-  options->backend = report_backend_find(argument);
-  return options->backend ? NULL : report_backend_names(NULL);
+static const char *read_format(void *options, const char *argument) {
+  const struct report_backend *backend = report_backend_find(argument);
+  ((struct options *)options)->backend = backend;
+  return backend ? NULL : report_backend_names(NULL);
 }
 
 static bool shows_diff(const struct report_backend *backend) {
@@ -157,76 +58,9 @@ static bool can_be_opened(const struct report_backend *backend) {
   return backend->opens != OPENS_NOTHING;
 }
 
-static const char *option_output(struct options *options, const char *argument) {
-  options->output = argument;
-  return *argument ? NULL : "the name of a file";
-}
-
-static const char *option_open(struct options *options, const char *argument) {
-  (void)argument;
-  options->open = true;
-  return NULL;
-}
-
-static const char *option_limit(struct options *options, const char *argument) {
-  return parse_amount(argument, &options->limit) ? "a number of bytes, such as 500M or 2G" : NULL;
-}
-
-static int find_word(const char *argument, const char *const *words) {
-  for (int i = 0; words[i]; i++)
-    if (strcmp(argument, words[i]) == 0)
-      return i;
-  return -1;
-}
-
-static const char *option_color(struct options *options, const char *argument) {
-  static const char *const words[] = {"auto", "always", "never", NULL};
-  int when = find_word(argument, words);
-  if (when < 0)
-    return "auto, always or never";
-  options->color = (enum color_when)when;
-  return NULL;
-}
-
-static bool parse_whole_number(const char *argument, unsigned least, unsigned most,
-                               unsigned *value) {
-  char *end;
-  errno = 0;
-  unsigned long number = strtoul(argument, &end, 10);
-  if (errno || !strchr("0123456789", *argument) || !*argument || *end || number < least ||
-      number > most)
-    return false;
-  *value = (unsigned)number;
-  return true;
-}
-
-static const char *option_width(struct options *options, const char *argument) {
-  bool good = parse_whole_number(argument, REPORT_MIN_WIDTH, REPORT_MAX_WIDTH, &options->width);
-  return good ? NULL : "a whole number from 60 to 160";
-}
-
-static const char *option_attempt(struct options *options, const char *argument) {
-  return parse_whole_number(argument, 1, 100000, &options->attempt)
-             ? NULL
-             : "a whole number from 1 to 100000";
-}
-
-static const char *option_keep(struct options *options, const char *argument) {
-  return parse_whole_number(argument, 1, 100000, &options->keep)
-             ? NULL
-             : "a whole number from 1 to 100000";
-}
-
-static const char *option_top(struct options *options, const char *argument) {
-  return parse_whole_number(argument, 1, REPORT_MOST_ROWS, &options->top)
-             ? NULL
-             : "a whole number from 1 to 100000";
-}
-
-static const char *option_ascii(struct options *options, const char *argument) {
-  (void)argument;
-  options->ascii = true;
-  return NULL;
+static const char *read_ranks(void *options, const char *argument) {
+  ((struct options *)options)->ranks = argument;
+  return selection_is_ranks(argument) ? NULL : "a list of ranks such as 0,4-7";
 }
 
 static const char *add_rule(struct options *options, enum gate_kind kind, const char *text) {
@@ -238,107 +72,21 @@ static const char *add_rule(struct options *options, enum gate_kind kind, const 
   return gate_rule_parse(kind, text, &rule);
 }
 
-static const char *option_fail_on(struct options *options, const char *argument) {
+static const char *read_fail_on(void *options, const char *argument) {
   return add_rule(options, GATE_FAIL_ON, argument);
 }
 
-static const char *option_ignore(struct options *options, const char *argument) {
+static const char *read_ignore(void *options, const char *argument) {
   return add_rule(options, GATE_IGNORE, argument);
 }
 
-static const char *option_expect(struct options *options, const char *argument) {
+static const char *read_expect(void *options, const char *argument) {
   return add_rule(options, GATE_EXPECT, argument);
 }
 
-static const char *option_expectations(struct options *options, const char *argument) {
-  options->expectations = argument;
-  return *argument ? NULL : "the name of a file";
-}
-
-static const char *option_write_expectations(struct options *options, const char *argument) {
-  options->write_expectations = argument;
-  return *argument ? NULL : "the name of a file";
-}
-
-static const char *option_junit(struct options *options, const char *argument) {
-  options->junit = argument;
-  return *argument ? NULL : "the name of a file";
-}
-
-static const char *option_github(struct options *options, const char *argument) {
-  (void)argument;
-  options->github = true;
-  return NULL;
-}
-
-static const char *option_ranks(struct options *options, const char *argument) {
-  options->ranks = argument;
-  return selection_is_ranks(argument) ? NULL : "a list of ranks such as 0,4-7";
-}
-
-static const char *option_groups(struct options *options, const char *argument) {
-  options->groups = argument;
-  return *argument ? NULL : "a list of groups, separated by commas";
-}
-
-static const char *option_stacks(struct options *options, const char *argument) {
-  (void)argument;
-  options->stacks = true;
-  return NULL;
-}
-
-static const char *option_export(struct options *options, const char *argument) {
-  options->export = argument;
-  return *argument ? NULL : "the name of a folder";
-}
-
-static const char *option_threads(struct options *options, const char *argument) {
-  return parse_whole_number(argument, 1, 1024, &options->threads) ? NULL
-                                                                  : "a whole number from 1 to 1024";
-}
-
-static const char *option_version(struct options *options, const char *argument) {
-  (void)argument;
-  options->version = true;
-  return NULL;
-}
-
-static const char *option_help(struct options *options, const char *argument) {
-  (void)argument;
-  options->help = true;
-  return NULL;
-}
-
-struct option_row {
-  const char *name; /* NULL: `text` is a heading */
-  const char *argument;
-  const char *text;
-  const char *(*parse)(struct options *, const char *);
-};
-
-#define HEADING(text) {NULL, NULL, text, NULL},
-#define ROW(id, name, argument, text) {name, argument, text, option_##id},
-static const struct option_row rows[] = {TSCOPE_REPORT_OPTIONS(HEADING, ROW)};
-#define N_ROWS (sizeof(rows) / sizeof(rows[0]))
-
-/* getopt's codes: the row's number above every character it may return. */
-#define FIRST_CODE 256
-
-static void getopt_table(struct option table[N_ROWS + 1]) {
-  size_t n = 0;
-  for (size_t i = 0; i < N_ROWS; i++)
-    if (rows[i].name)
-      table[n++] =
-          (struct option){rows[i].name, *rows[i].argument ? required_argument : no_argument, NULL,
-                          FIRST_CODE + (int)i};
-  table[n] = (struct option){0};
-}
-
-static void describe_misuse(char **argv, int code, char *why, size_t why_bytes) {
-  const char *given = argv[optind - 1];
-  snprintf(why, why_bytes, "%s %s; tscope-report --help shows every option", given,
-           code == ':' ? "needs a value" : "is not an option here");
-}
+#define OPTIONS struct options
+static const struct command_option rows[] = {TSCOPE_REPORT_OPTIONS(OPTION_GROUP, OPTION_ROW)};
+static const struct command_line line = COMMAND_LINE("tscope-report", rows);
 
 /* Where the shim writes by default. */
 static const char *const *default_paths(void) {
@@ -380,27 +128,11 @@ static bool read_sides(struct options *options, char **paths, char *why, size_t 
   return good;
 }
 
-/* Whether the argument behind this one is its value: "--width 80", not "--width=80". Names may be
- * shortened, as getopt allows. */
-static bool next_is_value(const char *given) {
-  size_t n = strlen(given + 2), found = 0;
-  bool takes = false;
-  for (size_t i = 0; i < N_ROWS; i++) {
-    if (!rows[i].name || strncmp(rows[i].name, given + 2, n) != 0)
-      continue;
-    found++;
-    takes = *rows[i].argument;
-    if (!rows[i].name[n])
-      return takes;
-  }
-  return found == 1 && takes;
-}
-
 /* Options may come before the word "diff": it is moved to the front, and they keep their order. */
 static void move_diff_first(int argc, char **argv) {
   int at = 1;
   while (at < argc && argv[at][0] == '-' && strcmp(argv[at], "--") != 0)
-    at += argv[at][1] == '-' && next_is_value(argv[at]) ? 2 : 1;
+    at += argv[at][1] == '-' && command_line_takes_next(&line, argv[at]) ? 2 : 1;
   if (at >= argc || strcmp(argv[at], "diff") != 0)
     return;
   char *word = argv[at];
@@ -416,8 +148,6 @@ bool options_parse(int argc, char **argv, struct options *options, char *why, si
                               .peak_tflops = NAN,
                               .gpu_gib = NAN,
                               .limit = REPORT_DEFAULT_LIMIT};
-  struct option table[N_ROWS + 1];
-  getopt_table(table);
   move_diff_first(argc, argv);
   options->diff = argc > 1 && strcmp(argv[1], "diff") == 0;
   if (options->diff) { /* the word takes the program's place */
@@ -425,29 +155,13 @@ bool options_parse(int argc, char **argv, struct options *options, char *why, si
     argv++;
     mark_sides(argc, argv);
   }
-  opterr = 0;
-  optind = 0; /* GNU: start over, for callers that parse more than once */
-  int code;
-  while ((code = getopt_long(argc, argv, ":h", table, NULL)) != -1) {
-    if (code == 'h') {
-      options->help = true;
-      continue;
-    }
-    if (code < FIRST_CODE) {
-      describe_misuse(argv, code, why, why_bytes);
-      return false;
-    }
-    const struct option_row *row = &rows[code - FIRST_CODE];
-    const char *wanted = row->parse(options, optarg);
-    if (wanted) {
-      snprintf(why, why_bytes, "--%s wants %s, not '%s'", row->name, wanted, optarg);
-      return false;
-    }
-  }
+  int first = command_line_parse(&line, argc, argv, options, why, why_bytes);
+  if (first < 0)
+    return false;
   if (options->help || options->version)
     return true;
-  options->paths = (const char *const *)argv + optind;
-  options->n_paths = (u32)(argc - optind);
+  options->paths = (const char *const *)argv + first;
+  options->n_paths = (u32)(argc - first);
   if (options->n_paths == 0 && !options->diff) {
     options->paths = default_paths();
     options->n_paths = 1;
@@ -457,7 +171,7 @@ bool options_parse(int argc, char **argv, struct options *options, char *why, si
              "prune needs to know which runs: --older-than DAYS, --keep COUNT or --max-size BYTES");
     return false;
   }
-  if (options->diff && !read_sides(options, argv + optind, why, why_bytes))
+  if (options->diff && !read_sides(options, argv + first, why, why_bytes))
     return false;
   if (options->diff && !shows_diff(options->backend)) {
     snprintf(why, why_bytes, "--format %s shows one run; diff wants %s",
@@ -501,16 +215,8 @@ void options_print_help(FILE *out) {
       "-UID. It reads:\n",
       out);
   print_inputs(out);
-  for (size_t i = 0; i < N_ROWS; i++) {
-    if (!rows[i].name) {
-      fprintf(out, "\n%s:\n", rows[i].text);
-      continue;
-    }
-    char usage[64];
-    snprintf(usage, sizeof(usage), "--%s%s%s", rows[i].name, *rows[i].argument ? " " : "",
-             rows[i].argument);
-    fprintf(out, "  %-24s  %s\n", usage, rows[i].text);
-  }
+  fputc('\n', out);
+  command_line_print_options(&line, out);
   fputs("\n"
         "examples:\n"
         "  tscope-report                                  the newest run, as text\n"

@@ -10,8 +10,7 @@
 
 #include "report/gate/gate_rules.h"
 #include "report/report.h"
-
-enum color_when { COLOR_AUTO, COLOR_ALWAYS, COLOR_NEVER };
+#include "report/text/terminal.h"
 
 enum { OPTIONS_MOST_RULES = 64 };
 
@@ -23,11 +22,10 @@ struct options {
   const struct report_backend *backend;
   double limit;                                                         /* bytes */
   double flops_per_step, params, tokens_per_step, peak_tflops, gpu_gib; /* NAN if not given */
-  unsigned width;                                                       /* 0 if not given */
   unsigned attempt;                                                     /* 0: the last */
   unsigned threads;                                                     /* 0: one per core */
   unsigned top;                                                         /* 0 if not given */
-  enum color_when color;
+  struct terminal_wishes terminal;
   struct {
     enum gate_kind kind;
     const char *text;
@@ -40,7 +38,7 @@ struct options {
   bool prune, yes;
   bool hosts;
   const char *prometheus; /* of hosts; NULL if not given */
-  bool list, include_warmup, ascii, open, github, version, help;
+  bool list, include_warmup, open, github, version, help;
   bool stacks;
   bool diff; /* the first n_before of paths are the earlier runs, the others the later */
   u32 n_before;

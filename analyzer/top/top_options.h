@@ -5,20 +5,21 @@
 #ifndef TSCOPE_TOP_OPTIONS_H
 #define TSCOPE_TOP_OPTIONS_H
 
+#include "report/text/terminal.h"
 #include "top/top_page.h"
 
 #define TOP_MIN_WIDTH 40
 #define TOP_MAX_WIDTH 1000
 
-enum top_color { TOP_COLOR_AUTO, TOP_COLOR_ALWAYS, TOP_COLOR_NEVER };
+enum top_format { TOP_TEXT, TOP_JSON };
 
 struct top_options {
   const char *directory, *run, *prometheus, *html; /* all but the first NULL if not given */
   double interval_s;                               /* 0 if not given */
-  unsigned width;                                  /* 0 if not given */
-  enum top_color color;
+  struct terminal_wishes terminal;
+  enum top_format format;
   enum top_sort sort; /* TOP_SORT_AUTO if not given */
-  bool once, json, ascii, version, help;
+  bool once, version, help;
 };
 
 /* False when the command line makes no sense; `why` then says so in one line. */

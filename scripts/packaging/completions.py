@@ -28,26 +28,19 @@ def rows(source, path, pattern):
     return [tuple(joined(cell) for cell in row) for row in re.findall(pattern, table)]
 
 
-# The options of tscope-stacks, which are too few for a separate table.
-STACKS = [("", "native", "", "also show C and C++ frames"),
-          ("", "frames", "", "one line for each frame of each thread"),
-          ("", "wait", "SECONDS", "how long to wait for ranks that do not answer"),
-          ("", "help", "", "print the usage"),
-          ("", "version", "", "print the version")]
+TABLES = {"report": "analyzer/report/options.def", "top": "analyzer/top/top_options.def",
+          "reduce": "analyzer/programs/reduce_options.def", "stacks": "analyzer/programs/stacks_options.def"}
 
 
 def tables(source):
     commands = rows(source, "scripts/launch/commands.def",
                     rf'C\(\s*{STRINGS},\s*{STRINGS},\s*(NULL|{STRINGS[1:-1]}),\s*{STRINGS}\)')
-    run = rows(source, "scripts/launch/run_options.def", rf"O\('(\w)',\s*{STRINGS},\s*{STRINGS},\s*{STRINGS}\)")
-    report = [("", *row) for row in rows(source, "analyzer/report/options.def",
-                                         rf"O\(\w+,\s*{STRINGS},\s*{STRINGS},\s*{STRINGS}\)")]
-    top = [("", *row) for row in rows(source, "analyzer/top/top_options.def",
-                                      rf"O\(\w+,\s*{STRINGS},\s*{STRINGS},\s*{STRINGS}\)")]
-    reduce = [("", *row) for row in rows(source, "analyzer/programs/reduce_options.def",
-                                         rf"O\(\w+,\s*{STRINGS},\s*{STRINGS},\s*{STRINGS}\)")]
-    return commands, {"tscope-run": run, "tscope-report": report, "tscope-top": top,
-                      "tscope-reduce": reduce, "tscope-stacks": STACKS}
+    options = {"tscope-run": rows(source, "scripts/launch/run_options.def",
+                                  rf"O\('(\w)',\s*{STRINGS},\s*{STRINGS},\s*{STRINGS}\)")}
+    for name, path in TABLES.items():
+        options[f"tscope-{name}"] = [("", *row) for row in
+                                     rows(source, path, rf"\bO\(\s*{STRINGS},\s*{STRINGS},\s*{STRINGS},")]
+    return commands, options
 
 
 def words(options):

@@ -24,7 +24,7 @@ int main(int argc, char **argv) {
     return 2;
   }
   struct report_view view = {.tokens_per_step = options.tokens_per_step};
-  terminal_detect(&options, fileno(stdout), &view);
+  terminal_detect(&options.terminal, REPORT_MIN_WIDTH, REPORT_MAX_WIDTH, fileno(stdout), &view);
   int error = options.backend->write(results, &view, stdout);
   example_free(results);
   return error ? 1 : 0;

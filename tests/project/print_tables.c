@@ -14,6 +14,7 @@
 #include "format/tscope_format.h"
 #include "import/inputs.def"
 #include "programs/reduce_options.def"
+#include "programs/stacks_options.def"
 #include "report/json/json_fields.h"
 #include "report/options.def"
 #include "report/sections.h"
@@ -142,18 +143,22 @@ static void print_settings(void) {
 }
 
 #define HEADING(text)
-#define OPTION(id, name, argument, text) print_option(name, argument, text);
+#define OPTION(name, argument, text, ...) print_option(name, argument, text);
 
 static void print_report_options(void) {
   TSCOPE_REPORT_OPTIONS(HEADING, OPTION)
 }
 
 static void print_top_options(void) {
-  TSCOPE_TOP_OPTIONS(OPTION)
+  TSCOPE_TOP_OPTIONS(HEADING, OPTION)
 }
 
 static void print_reduce_options(void) {
-  TSCOPE_REDUCE_OPTIONS(OPTION)
+  TSCOPE_REDUCE_OPTIONS(HEADING, OPTION)
+}
+
+static void print_stacks_options(void) {
+  TSCOPE_STACKS_OPTIONS(HEADING, OPTION)
 }
 
 static void print_inputs(void) {
@@ -211,11 +216,17 @@ int main(int argc, char **argv) {
   static const struct {
     const char *name;
     void (*print)(void);
-  } tables[] = {{"variables", print_variables},     {"records", print_records},
-                {"values", print_values},           {"fields", print_fields},
-                {"inputs", print_inputs},           {"findings", print_findings},
-                {"settings", print_settings},       {"report-options", print_report_options},
-                {"top-options", print_top_options}, {"reduce-options", print_reduce_options},
+  } tables[] = {{"variables", print_variables},
+                {"records", print_records},
+                {"values", print_values},
+                {"fields", print_fields},
+                {"inputs", print_inputs},
+                {"findings", print_findings},
+                {"settings", print_settings},
+                {"report-options", print_report_options},
+                {"top-options", print_top_options},
+                {"reduce-options", print_reduce_options},
+                {"stacks-options", print_stacks_options},
                 {"version", print_version}};
   for (size_t i = 0; argc == 2 && i < sizeof(tables) / sizeof(tables[0]); i++)
     if (strcmp(argv[1], tables[i].name) == 0) {

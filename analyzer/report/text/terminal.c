@@ -2,40 +2,36 @@
 #include "report/text/terminal.h"
 
 #include <langinfo.h>
+#include <stdint.h>
 #include <stdlib.h>
-#include <string.h>
 #include <strings.h>
 #include <sys/ioctl.h>
 #include <unistd.h>
 
 #include "base/terminal_color.h"
 
-static unsigned clamp_width(unsigned width) {
-  if (width < REPORT_MIN_WIDTH)
-    return REPORT_MIN_WIDTH;
-  return width > REPORT_MAX_WIDTH ? REPORT_MAX_WIDTH : width;
-}
-
-static unsigned find_width(const struct options *options, int fd) {
-  if (options->width)
-    return options->width;
+/* 0 if neither says. */
+static unsigned found_width(int fd) {
   const char *columns = getenv("COLUMNS");
   long width = columns ? strtol(columns, NULL, 10) : 0;
-  if (width > 0)
-    return clamp_width(width > REPORT_MAX_WIDTH ? REPORT_MAX_WIDTH : (unsigned)width);
   struct winsize size;
-  if (ioctl(fd, TIOCGWINSZ, &size) == 0 && size.ws_col > 0)
-    return clamp_width(size.ws_col);
-  return REPORT_DEFAULT_WIDTH;
+  if (width > 0)
+    return width > UINT16_MAX ? UINT16_MAX : (unsigned)width;
+  return ioctl(fd, TIOCGWINSZ, &size) == 0 ? size.ws_col : 0;
 }
 
-static bool find_color(const struct options *options, int fd) {
-  return options->color == COLOR_AUTO ? terminal_wants_color(fd) : options->color == COLOR_ALWAYS;
+static unsigned find_width(int fd, unsigned least, unsigned most) {
+  unsigned width = found_width(fd);
+  if (!width)
+    return REPORT_DEFAULT_WIDTH;
+  return width < least ? least : width > most ? most : width;
 }
 
-void terminal_detect(const struct options *options, int fd, struct report_view *view) {
-  view->width = find_width(options, fd);
-  view->color = find_color(options, fd);
+void terminal_detect(const struct terminal_wishes *wishes, unsigned least, unsigned most, int fd,
+                     struct report_view *view) {
+  view->width = wishes->width ? wishes->width : find_width(fd, least, most);
+  view->color =
+      wishes->color == COLOR_AUTO ? terminal_wants_color(fd) : wishes->color == COLOR_ALWAYS;
   view->links = view->color && isatty(fd);
-  view->utf8 = !options->ascii && strcasecmp(nl_langinfo(CODESET), "UTF-8") == 0;
+  view->utf8 = !wishes->ascii && strcasecmp(nl_langinfo(CODESET), "UTF-8") == 0;
 }

@@ -1,13 +1,24 @@
 /* SPDX-License-Identifier: MIT
  *
- * What the report's destination can show.
+ * What the place that a text goes to can show.
  */
 #ifndef TSCOPE_TERMINAL_H
 #define TSCOPE_TERMINAL_H
 
-#include "report/options.h"
+#include "report/report.h"
 
-/* Fills in width, utf8, color and links for a report written to `fd`. Needs setlocale() done. */
-void terminal_detect(const struct options *options, int fd, struct report_view *view);
+enum color_when { COLOR_AUTO, COLOR_ALWAYS, COLOR_NEVER };
+
+/* What the command line says about it. */
+struct terminal_wishes {
+  unsigned width; /* 0 if not given */
+  enum color_when color;
+  bool ascii;
+};
+
+/* Fills in width, utf8, color and links for a text written to `fd`. If no width is given it is that
+ * of COLUMNS or the terminal, within `least` and `most`. Needs setlocale() done. */
+void terminal_detect(const struct terminal_wishes *wishes, unsigned least, unsigned most, int fd,
+                     struct report_view *view);
 
 #endif

@@ -43,13 +43,13 @@ static void given_options_are_used(void **state) {
   assert_ptr_equal(options.backend, &report_json);
   assert_true(options.params == 7e9 && options.tokens_per_step == 4e6);
   assert_string_equal(options.steps, "10:");
-  assert_int_equal(options.width, 132);
-  assert_int_equal(options.color, COLOR_NEVER);
+  assert_int_equal(options.terminal.width, 132);
+  assert_int_equal(options.terminal.color, COLOR_NEVER);
   assert_int_equal(options.n_rules, 1);
   assert_int_equal(options.rules[0].kind, GATE_FAIL_ON);
   assert_string_equal(options.rules[0].text, "warning");
   assert_int_equal(options.threads, 2);
-  assert_true(options.include_warmup && options.ascii);
+  assert_true(options.include_warmup && options.terminal.ascii);
 }
 
 static void without_a_path_it_reads_where_the_shim_writes(void **state) {
@@ -75,7 +75,7 @@ static void diff_takes_runs_of_two_kinds(void **state) {
       PARSE("diff", "a1", "--format", "json", "a2", "--", "b1", "--width", "100", "b2", "b3"));
   assert_int_equal(options.n_paths, 5);
   assert_int_equal(options.n_before, 2);
-  assert_int_equal(options.width, 100);
+  assert_int_equal(options.terminal.width, 100);
   static const char *const paths[] = {"a1", "a2", "b1", "b2", "b3"};
   for (size_t i = 0; i < 5; i++)
     assert_string_equal(options.paths[i], paths[i]);
@@ -145,7 +145,7 @@ static void refusals_say_what_to_do(void **state) {
 static void options_may_stand_before_diff(void **state) {
   (void)state;
   assert_true(PARSE("--format", "json", "diff", "--ascii", "a", "b"));
-  assert_true(options.diff && options.ascii);
+  assert_true(options.diff && options.terminal.ascii);
   assert_ptr_equal(options.backend, &report_json);
   assert_int_equal(options.n_paths, 2);
   assert_string_equal(options.paths[0], "a");
@@ -164,8 +164,8 @@ static void options_may_stand_before_diff(void **state) {
 static struct report_view look(unsigned width) {
   struct report_view view = {0};
   assert_true(PARSE("a"));
-  options.width = width;
-  terminal_detect(&options, -1, &view);
+  options.terminal.width = width;
+  terminal_detect(&options.terminal, REPORT_MIN_WIDTH, REPORT_MAX_WIDTH, -1, &view);
   return view;
 }
 
