@@ -8,8 +8,6 @@
 
 #include "base/checked_memory.h"
 #include "base/hash.h"
-#include "kernels/precision.h"
-#include "model/gemms.h"
 #include "model/span_call_sites.h"
 #include "report/sqlite/sqlite_run.h"
 
@@ -36,19 +34,15 @@ static void make_room(struct sqlite_names *names) {
     *slot_of(names, names->known[i]) = i + 1;
 }
 
-i64 sqlite_name(struct sqlite_writer *writer, struct sqlite_names *names,
-                const struct shown_name *name) {
+i64 sqlite_name(struct sqlite_run *run, const struct shown_name *name) {
+  struct sqlite_names *names = run->names;
   make_room(names);
   u32 *slot = slot_of(names, name->whole);
   if (*slot)
     return *slot;
   names->known[names->n] = arena_text(&names->arena, name->whole);
   *slot = ++names->n;
-  struct sqlite_row row = sqlite_row(writer, SQLITE_TABLE_names);
-  sqlite_int(&row, *slot);
-  sqlite_text(&row, name->text);
-  sqlite_text(&row, name->whole);
-  sqlite_end(&row);
+  sqlite_put_names(run, *slot, name);
   return *slot;
 }
 
@@ -69,15 +63,8 @@ struct detail {
 
 static i64 name_id(struct detail *d, u32 name) {
   if (!d->name_ids[name])
-    d->name_ids[name] = sqlite_name(d->run->writer, d->run->names, &d->rank->names[name]);
+    d->name_ids[name] = sqlite_name(d->run, &d->rank->names[name]);
   return d->name_ids[name];
-}
-
-static void put_step(struct sqlite_row *row, const struct detail *d, i32 step) {
-  if (step < 0)
-    sqlite_null(row);
-  else
-    sqlite_int(row, (i64)d->run->scope.results->model->steps.first + step);
 }
 
 static double flops_of(const struct shown_rank *rank, const struct shown_span *span) {
@@ -88,43 +75,14 @@ static double flops_of(const struct shown_rank *rank, const struct shown_span *s
   return known ? (double)call->flops : NAN;
 }
 
-static void write_phase(struct detail *d, const struct shown_span *span) {
-  struct sqlite_row row = sqlite_row(d->run->writer, SQLITE_TABLE_phases_by_id);
-  sqlite_int(&row, d->run->run);
-  sqlite_index(&row, d->rank->number);
-  sqlite_int(&row, d->rank->lanes[span->lane].id);
-  sqlite_int(&row, span->start);
-  sqlite_int(&row, span->end);
-  sqlite_int(&row, name_id(d, span->name));
-  sqlite_word(&row, span->category);
-  put_step(&row, d, span->step);
-  sqlite_end(&row);
-}
-
-static void put_line(struct sqlite_row *row, const struct detail *d, u32 frame) {
-  char text[1024];
-  if (frame == INDEX_NONE) {
-    sqlite_null(row);
-    return;
-  }
-  const struct call_frame *line = &d->rank->timeline->call_sites->frames[frame];
-  call_frame_write_place(line, text, sizeof(text));
-  sqlite_text(row, text);
-}
-
 static void write_call(struct detail *d, u32 index, const struct shown_span *span) {
-  struct sqlite_row row = sqlite_row(d->run->writer, SQLITE_TABLE_calls_by_id);
-  sqlite_int(&row, (i64)(d->first_id + index));
-  sqlite_int(&row, d->run->run);
-  sqlite_index(&row, d->rank->number);
-  sqlite_int(&row, d->rank->lanes[span->lane].id);
-  sqlite_int(&row, span->start);
-  sqlite_int(&row, span->end);
-  sqlite_int(&row, name_id(d, span->name));
-  sqlite_word(&row, span->category);
-  put_step(&row, d, span->step);
-  put_line(&row, d, span->frame);
-  sqlite_end(&row);
+  char place[1024];
+  bool known = span->frame != INDEX_NONE;
+  if (known)
+    call_frame_write_place(&d->rank->timeline->call_sites->frames[span->frame], place,
+                           sizeof(place));
+  sqlite_put_calls_by_id(d->run, d->rank, span, (i64)(d->first_id + index), name_id(d, span->name),
+                         known ? place : NULL);
 }
 
 static const char *work_kind(u8 kind) {
@@ -142,54 +100,14 @@ static const char *work_kind(u8 kind) {
 
 static void write_work(struct detail *d, u32 index, const struct shown_span *span) {
   const struct model *model = d->run->scope.results->model;
-  u32 collective =
-      span->arrival < model->n_arrivals ? model->arrivals[span->arrival].collective : INDEX_NONE;
-  struct sqlite_row row = sqlite_row(d->run->writer, SQLITE_TABLE_gpu_work_by_id);
-  sqlite_int(&row, (i64)(d->first_id + index));
-  sqlite_int(&row, d->run->run);
-  sqlite_index(&row, d->rank->number);
-  sqlite_int(&row, d->rank->lanes[span->lane].id);
-  sqlite_int(&row, span->start);
-  sqlite_int(&row, span->end);
-  sqlite_int(&row, name_id(d, span->name));
-  sqlite_word(&row, work_kind(span->kind));
-  sqlite_static_text(&row, span->category);
-  put_step(&row, d, span->step);
-  if (span->launch == INDEX_NONE)
-    sqlite_null(&row);
-  else
-    sqlite_int(&row, (i64)(d->first_id + span->launch));
-  sqlite_rounded(&row, span->bytes > 0 ? (double)span->bytes : NAN);
-  sqlite_real(&row, flops_of(d->rank, span));
-  if (collective == INDEX_NONE)
-    sqlite_null(&row);
-  else
-    sqlite_int(&row, (i64)(d->run->collectives + collective + 1));
-  sqlite_end(&row);
-}
-
-static void put_size(struct sqlite_row *row, const struct gemm_shape *shape, u32 size) {
-  if (!shape || size == TSCOPE_UNKNOWN)
-    sqlite_null(row);
-  else
-    sqlite_int(row, size);
-}
-
-static void write_gemm(struct detail *d, const struct arithmetic *call, i32 step) {
-  const struct gemm_shape *shape = gemm_shape(d->rank->timeline, call);
-  struct sqlite_row row = sqlite_row(d->run->writer, SQLITE_TABLE_gemms);
-  sqlite_int(&row, d->run->run);
-  sqlite_index(&row, d->rank->number);
-  sqlite_int(&row, call->start);
-  sqlite_int(&row, call->end);
-  put_size(&row, shape, shape ? shape->m : 0);
-  put_size(&row, shape, shape ? shape->n : 0);
-  put_size(&row, shape, shape ? shape->k : 0);
-  put_size(&row, shape, shape ? shape->batch : 0);
-  sqlite_text(&row, shape ? precision_name(shape->precision) : NULL);
-  sqlite_real(&row, call->flops == ARITHMETIC_UNKNOWN ? NAN : (double)call->flops);
-  put_step(&row, d, step);
-  sqlite_end(&row);
+  struct work_row row = {
+      .kind = work_kind(span->kind),
+      .launch = span->launch == INDEX_NONE ? NS_UNKNOWN : (i64)(d->first_id + span->launch),
+      .flops = flops_of(d->rank, span),
+      .collective = span->arrival < model->n_arrivals ? model->arrivals[span->arrival].collective
+                                                      : INDEX_NONE};
+  sqlite_put_gpu_work_by_id(d->run, d->rank, span, (i64)(d->first_id + index),
+                            name_id(d, span->name), &row);
 }
 
 /* GEMMs that were called in the steps shown. Estimates and replays of a graph are not among them.
@@ -203,7 +121,7 @@ static void write_gemms(struct detail *d) {
     i32 step = by_step ? model_step_at(model, d->rank->rank, call->start) : -1;
     bool shown = !by_step || (step >= 0 && d->run->shown_steps[step]);
     if (shown && !call->estimate && !call->replay)
-      write_gemm(d, call, step);
+      sqlite_put_gemms(d->run, d->rank, call, gemm_shape(t, call), step);
   }
 }
 
@@ -211,16 +129,8 @@ static void write_counters(struct detail *d) {
   for (u32 i = 0; i < d->rank->n_counters; i++) {
     const struct shown_counter *counter = &d->rank->counters[i];
     const char *name = sqlite_shared(d->run->writer, counter->name);
-    for (u32 k = 0; k < counter->n; k++) {
-      struct sqlite_row row = sqlite_row(d->run->writer, SQLITE_TABLE_counters);
-      sqlite_int(&row, d->run->run);
-      sqlite_index(&row, d->rank->number);
-      sqlite_word(&row, name);
-      sqlite_word(&row, shown_unit_words[counter->unit]);
-      sqlite_int(&row, counter->at[k].time);
-      sqlite_rounded(&row, counter->at[k].value);
-      sqlite_end(&row);
-    }
+    for (u32 k = 0; k < counter->n; k++)
+      sqlite_put_counters(d->run, d->rank, counter, name, &counter->at[k]);
   }
 }
 
@@ -237,7 +147,7 @@ static int write_rank(void *user, const struct shown_rank *rank) {
   for (u32 i = 0; i < rank->n_spans; i++) {
     const struct shown_span *span = &rank->spans[i];
     if (span->kind == SPAN_PHASE)
-      write_phase(&d, span);
+      sqlite_put_phases_by_id(run, rank, span, name_id(&d, span->name));
     else if (SPAN_ON_DEVICE(span->kind))
       write_work(&d, i, span);
     else if (span->kind != SHOWN_STEP && span->kind != SHOWN_CALL)
@@ -251,24 +161,8 @@ static int write_rank(void *user, const struct shown_rank *rank) {
 }
 
 static int write_path(void *user, const struct shown_path *path) {
-  struct sqlite_run *run = user;
-  const struct model *model = run->scope.results->model;
-  for (u32 i = 0; i < path->n; i++) {
-    const struct shown_stretch *stretch = &path->stretches[i];
-    struct sqlite_row row = sqlite_row(run->writer, SQLITE_TABLE_critical_path);
-    sqlite_int(&row, run->run);
-    if (path->step < 0)
-      sqlite_null(&row);
-    else
-      sqlite_int(&row, (i64)model->steps.first + path->step);
-    sqlite_int(&row, stretch->start);
-    sqlite_int(&row, stretch->end);
-    sqlite_int(&row, model->ranks[stretch->rank].rank);
-    sqlite_text(&row, stretch->name);
-    sqlite_word(&row, stretch->category);
-    sqlite_word(&row, stretch->reached_by);
-    sqlite_end(&row);
-  }
+  for (u32 i = 0; i < path->n; i++)
+    sqlite_put_critical_path(user, path->step, &path->stretches[i]);
   return 0;
 }
 
@@ -277,27 +171,20 @@ int sqlite_write_detail(struct sqlite_run *run) {
   return shown_walk(&run->scope, &visitor);
 }
 
-static void write_left_out(struct sqlite_run *run, const char *what) {
-  struct sqlite_row row = sqlite_row(run->writer, SQLITE_TABLE_left_out);
-  sqlite_int(&row, run->run);
-  sqlite_text(&row, what);
-  sqlite_end(&row);
-}
-
 void sqlite_write_left_out(struct sqlite_run *run) {
   char text[512];
   for (u32 i = 0; i < run->scope.n_left_out; i++)
-    write_left_out(run, run->scope.left_out[i]);
+    sqlite_put_left_out(run, run->scope.left_out[i]);
   if (run->scope.path_reason) {
     snprintf(text, sizeof(text), "No critical path: %s.", run->scope.path_reason);
-    write_left_out(run, text);
+    sqlite_put_left_out(run, text);
   }
   if (run->ring_only)
-    write_left_out(run,
-                   "Only the collectives of the steps shown: all of them would exceed --limit.");
+    sqlite_put_left_out(
+        run, "Only the collectives of the steps shown: all of them would exceed --limit.");
   if (run->ranks_left_out) {
     snprintf(text, sizeof(text), "Calls and work of %u more ranks did not fit; see --limit.",
              run->ranks_left_out);
-    write_left_out(run, text);
+    sqlite_put_left_out(run, text);
   }
 }

@@ -1,13 +1,16 @@
 /* SPDX-License-Identifier: MIT
  *
- * One run in the database: sqlite_facts.c writes facts about the whole run, sqlite_detail.c what
- * ran in the steps that are shown.
+ * One run in the database: sqlite_facts.c finds facts about the whole run, sqlite_detail.c what ran
+ * in the steps that are shown, and sqlite_rows.c writes both.
  */
 #ifndef TSCOPE_SQLITE_RUN_H
 #define TSCOPE_SQLITE_RUN_H
 
 #include "analyses/analysis.h"
 #include "base/vector.h"
+#include "kernels/precision.h"
+#include "model/flight_record.h"
+#include "model/gemms.h"
 #include "report/sqlite/sqlite_writer.h"
 #include "report/timeline/shown.h"
 
@@ -34,6 +37,34 @@ struct sqlite_run {
   bool *shown_ranks; /* [n_ranks] */
 };
 
+/* A step on one rank. */
+struct step_row {
+  u32 step, rank; /* indices */
+  struct window window;
+  i64 host_begin, host_end; /* NS_UNKNOWN */
+  double compute_ms;        /* NAN */
+  struct phase_times phases;
+};
+
+/* Who of a collective's members began first and last. NS_UNKNOWN, INDEX_NONE. */
+struct member_order {
+  i64 first, last, end;
+  i64 last_by; /* how long after the one before; if clocks can be compared */
+  u32 last_rank;
+};
+
+/* Work on a GPU, beside what its span says. */
+struct work_row {
+  const char *kind;
+  i64 launch;     /* id of the call; NS_UNKNOWN */
+  double flops;   /* NAN */
+  u32 collective; /* index; INDEX_NONE */
+};
+
+/* sqlite_put_steps(run, row) and so on: each writes a row of a table. */
+#define TABLE(name, what, ...) void sqlite_put_##name(struct sqlite_run *run, ##__VA_ARGS__);
+#include "report/sqlite/sqlite_schema.def"
+
 /* Each 0, or negative errno. */
 void sqlite_write_facts(struct sqlite_run *run);
 int sqlite_write_detail(struct sqlite_run *run);
@@ -42,8 +73,7 @@ int sqlite_write_detail(struct sqlite_run *run);
 void sqlite_write_left_out(struct sqlite_run *run);
 
 /* The id of a name, which is added if it is new. */
-i64 sqlite_name(struct sqlite_writer *writer, struct sqlite_names *names,
-                const struct shown_name *name);
+i64 sqlite_name(struct sqlite_run *run, const struct shown_name *name);
 void sqlite_names_release(struct sqlite_names *names);
 
 #endif

@@ -18,53 +18,28 @@ struct column {
   const char *name, *type, *what;
 };
 
-#define C(name, type, what) {#name, type, what},
-static const struct column columns_runs[] = {TSCOPE_SQLITE_RUNS(C)};
-static const struct column columns_left_out[] = {TSCOPE_SQLITE_LEFT_OUT(C)};
-static const struct column columns_ranks[] = {TSCOPE_SQLITE_RANKS(C)};
-static const struct column columns_steps[] = {TSCOPE_SQLITE_STEPS(C)};
-static const struct column columns_communicators[] = {TSCOPE_SQLITE_COMMUNICATORS(C)};
-static const struct column columns_collectives[] = {TSCOPE_SQLITE_COLLECTIVES(C)};
-static const struct column columns_members[] = {TSCOPE_SQLITE_MEMBERS(C)};
-static const struct column columns_names[] = {TSCOPE_SQLITE_NAMES(C)};
-static const struct column columns_calls_by_id[] = {TSCOPE_SQLITE_CALLS_BY_ID(C)};
-static const struct column columns_gpu_work_by_id[] = {TSCOPE_SQLITE_GPU_WORK_BY_ID(C)};
-static const struct column columns_phases_by_id[] = {TSCOPE_SQLITE_PHASES_BY_ID(C)};
-static const struct column columns_gemms[] = {TSCOPE_SQLITE_GEMMS(C)};
-static const struct column columns_counters[] = {TSCOPE_SQLITE_COUNTERS(C)};
-static const struct column columns_critical_path[] = {TSCOPE_SQLITE_CRITICAL_PATH(C)};
-static const struct column columns_recorded_calls[] = {TSCOPE_SQLITE_RECORDED_CALLS(C)};
-static const struct column columns_kernels[] = {TSCOPE_SQLITE_KERNELS(C)};
-static const struct column columns_operators[] = {TSCOPE_SQLITE_OPERATORS(C)};
-static const struct column columns_operator_kernels[] = {TSCOPE_SQLITE_OPERATOR_KERNELS(C)};
-static const struct column columns_operator_sequences[] = {TSCOPE_SQLITE_OPERATOR_SEQUENCES(C)};
-static const struct column columns_kernels_over_ranks[] = {TSCOPE_SQLITE_KERNELS_OVER_RANKS(C)};
-static const struct column columns_memory_stacks[] = {TSCOPE_SQLITE_MEMORY_STACKS(C)};
-static const struct column columns_lines[] = {TSCOPE_SQLITE_LINES(C)};
-static const struct column columns_scalars[] = {TSCOPE_SQLITE_SCALARS(C)};
-static const struct column columns_budget[] = {TSCOPE_SQLITE_BUDGET(C)};
-static const struct column columns_findings[] = {TSCOPE_SQLITE_FINDINGS(C)};
-static const struct column columns_finding_ranks[] = {TSCOPE_SQLITE_FINDING_RANKS(C)};
-static const struct column columns_documentation[] = {TSCOPE_SQLITE_DOCUMENTATION(C)};
-#undef C
+#define TABLE(name, ...) static const struct column columns_##name[] = {
+#define COLUMN(name, type, what, kind, value) {#name, type, what},
+#define END_TABLE                                                                                  \
+  }                                                                                                \
+  ;
+#include "report/sqlite/sqlite_schema.def"
 
 static const struct table {
   const char *name, *what;
   const struct column *columns;
   u32 n;
 } tables[] = {
-#define T(name, what)                                                                              \
+#define TABLE(name, what, ...)                                                                     \
   {#name, what, columns_##name, sizeof(columns_##name) / sizeof(columns_##name[0])},
-    TSCOPE_SQLITE_TABLES(T)
-#undef T
+#include "report/sqlite/sqlite_schema.def"
 };
 
 static const struct view {
   const char *name, *what, *select;
 } views[] = {
-#define V(name, what, select) {#name, what, select},
-    TSCOPE_SQLITE_VIEWS(V)
-#undef V
+#define VIEW(name, what, select) {#name, what, select},
+#include "report/sqlite/sqlite_schema.def"
 };
 
 static void execute(struct sqlite_writer *w, const char *sql) {

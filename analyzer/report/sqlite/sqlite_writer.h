@@ -1,12 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Rows into the tables of sqlite_schema.def. A row is written column by column in the order of the
- * schema:
- *
- *   struct sqlite_row row = sqlite_row(writer, SQLITE_STEPS);
- *   sqlite_int(&row, ...); ... sqlite_end(&row);
- *
- * The first error is kept and nothing is written after it.
+ * Rows into the tables of sqlite_schema.def, column by column in the order of the schema. The first
+ * error is kept and nothing is written after it.
  */
 #ifndef TSCOPE_SQLITE_WRITER_H
 #define TSCOPE_SQLITE_WRITER_H
@@ -16,11 +11,12 @@
 
 #include "base/arena.h"
 #include "model/model.h"
-#include "report/sqlite/sqlite_schema.def"
 
-#define T(name, what) SQLITE_TABLE_##name,
-enum sqlite_table { TSCOPE_SQLITE_TABLES(T) SQLITE_TABLE_COUNT };
-#undef T
+enum sqlite_table {
+#define TABLE(name, ...) SQLITE_TABLE_##name,
+#include "report/sqlite/sqlite_schema.def"
+  SQLITE_TABLE_COUNT
+};
 
 enum sqlite_value_kind {
   SQLITE_VALUE_NULL,
@@ -91,6 +87,14 @@ static inline void sqlite_ns(struct sqlite_row *row, i64 ns) {
     sqlite_null(row);
   else
     sqlite_int(row, ns);
+}
+
+/* NULL for 0. */
+static inline void sqlite_positive(struct sqlite_row *row, i64 value) {
+  if (value)
+    sqlite_int(row, value);
+  else
+    sqlite_null(row);
 }
 
 /* NULL for INDEX_NONE. */
