@@ -46,6 +46,19 @@ double member_own_time(const struct straggler_test *c, const struct collective *
   return k < collective->n_arrivals ? arrival_own_time(c, collective->first_arrival + k) : NAN;
 }
 
+double ratio_of_times(const struct straggler_test *c, const struct collective *collective,
+                      double time, double other) {
+  double first = INFINITY, busy = NAN;
+  for (u32 i = 0; i < collective->n_arrivals; i++) {
+    double own = arrival_own_time(c, collective->first_arrival + i);
+    busy = own < first ? c->busy_ns[collective->first_arrival + i] : busy;
+    first = fmin(first, own);
+  }
+  /* What is too short to be worth mentioning makes no ratio large. */
+  double from = first - fmax(busy, WORTH_MENTIONING * c->a->results->step_median_ms * 1e6);
+  return isnan(busy) ? NAN : log((time - from) / (other - from));
+}
+
 /* The largest error between two members of a communicator. */
 static double widest_error(const struct model *model, const struct comm *comm) {
   double most[2] = {0, 0}, reading = 0;

@@ -54,8 +54,8 @@ static void measure_member(struct straggler_test *c, u32 comm, struct verdict *v
   lateness_measure(c, n, v);
 }
 
-/* How much later the group's members came than the others, on average; NAN as above. */
-static double mean_lateness(const struct straggler_test *c, const struct collective *collective) {
+/* By what ratio the group's members came later than the others, on average; NAN as above. */
+static double ratio_of_means(const struct straggler_test *c, const struct collective *collective) {
   const struct arrival *arrivals = &c->a->model->arrivals[collective->first_arrival];
   double sum[2] = {0, 0}, n[2] = {0, 0};
   for (u32 i = 0; i < collective->n_arrivals; i++) {
@@ -64,7 +64,7 @@ static double mean_lateness(const struct straggler_test *c, const struct collect
     sum[c->in_group[arrivals[i].rank]] += arrival_own_time(c, collective->first_arrival + i);
     n[c->in_group[arrivals[i].rank]]++;
   }
-  return sum[1] / n[1] - sum[0] / n[0];
+  return ratio_of_times(c, collective, sum[1] / n[1], sum[0] / n[0]);
 }
 
 /* What the group's last members did, as one; `share` of the members are in it, which was chosen of
@@ -76,11 +76,11 @@ static struct verdict group_verdict(struct straggler_test *c, u32 comm, double e
   struct verdict v = {.tested = c->first[comm + 1] - c->first[comm]};
   for (u32 i = c->first[comm]; i < c->first[comm + 1]; i++) {
     double late = group_lateness(c, tested_collective(c, i), INDEX_NONE),
-           mean = mean_lateness(c, tested_collective(c, i));
+           ratio = ratio_of_means(c, tested_collective(c, i));
     v.times += late > error;
     sum += late > error ? late : 0;
-    if (!isnan(mean))
-      c->lateness[n++] = mean;
+    if (!isnan(ratio))
+      c->lateness[n++] = ratio;
   }
   v.p = groups * (straggler_counts_tell(c, v.tested, share, groups)
                       ? chance_of_count(v.times, v.tested, share, c->correlation)

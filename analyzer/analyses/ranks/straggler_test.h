@@ -63,6 +63,13 @@ double arrival_own_time(const struct straggler_test *c, u32 index);
 double member_own_time(const struct straggler_test *c, const struct collective *collective,
                        u32 rank, u32 hint);
 
+/* By what ratio one time of a collective (as above) is longer than another, as a logarithm: both
+ * counted from when the first member left the communicator's collective before; NAN at its first.
+ * Where cores are shared, the same work takes now longer, now shorter, by a factor: of few steps a
+ * mean of ratios tells more than one of differences. */
+double ratio_of_times(const struct straggler_test *c, const struct collective *collective,
+                      double time, double other);
+
 /* The error of the difference between a member's arrival and the others', ns. */
 double arrival_error(const struct straggler_test *c, const struct collective *collective, u32 rank);
 

@@ -144,8 +144,9 @@ static bool holds_in(const struct verdict *v, u32 i) {
 }
 
 /* How much later the rank was than the median of the others without a name, or earlier: in all
- * tested collectives of the steps in which it is late. Returns how many. */
-static u32 list_lateness(struct straggler_test *c, u32 comm, const struct verdict *v) {
+ * tested collectives of the steps in which it is late; in ns, or by what ratio. Returns how many.
+ */
+static u32 list_lateness(struct straggler_test *c, u32 comm, const struct verdict *v, bool ratios) {
   u32 n = 0;
   for (u32 i = c->first[comm]; i < c->first[comm + 1]; i++) {
     const struct collective *one = tested_collective(c, i);
@@ -159,8 +160,12 @@ static u32 list_lateness(struct straggler_test *c, u32 comm, const struct verdic
       else if (!c->named[rank])
         c->values[others++] = at;
     }
-    if (others && !isnan(own) && holds_in(v, i))
-      c->lateness[n++] = own - median_of(c->values, others);
+    if (!others || isnan(own) || !holds_in(v, i))
+      continue;
+    double middle = median_of(c->values, others);
+    double late = ratios ? ratio_of_times(c, one, own, middle) : own - middle;
+    if (!isnan(late))
+      c->lateness[n++] = late;
   }
   return n;
 }
@@ -178,8 +183,8 @@ bool straggler_counts_tell(const struct straggler_test *c, u32 tested, double sh
 static bool is_straggler(struct straggler_test *c, u32 comm, struct verdict *v) {
   double step_ns = c->a->results->step_median_ms * 1e6;
   if (v->rank != INDEX_NONE && !straggler_counts_tell(c, v->tested, 1.0 / v->members, 1))
-    v->p = fmin(v->p,
-                chance_of_mean(c->lateness, list_lateness(c, comm, v), c->correlation, c->sizes));
+    v->p = fmin(v->p, chance_of_mean(c->lateness, list_lateness(c, comm, v, true), c->correlation,
+                                     c->sizes));
   if (v->rank != INDEX_NONE && c->best_comm[v->rank] == comm)
     c->a->results->ranks[v->rank].p_value = fmin(1, v->p * c->tests);
   if (v->rank == INDEX_NONE || v->p * c->tests >= STRAGGLER_SIGNIFICANCE ||
@@ -310,7 +315,7 @@ static void test_communicator(struct straggler_test *c, u32 comm) {
   while (is_straggler(c, comm, &v) || late_stretches_find(c, comm, v.members, &v)) {
     if (!v.n_late)
       late_stretches_narrow(c, comm, &v);
-    lateness_measure(c, list_lateness(c, comm, &v), &v);
+    lateness_measure(c, list_lateness(c, comm, &v, false), &v);
     straggler_name(c, comm, &v);
     if (v.members < 4)
       return;

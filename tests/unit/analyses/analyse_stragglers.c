@@ -64,6 +64,8 @@ static double normal(u32 *seed) {
 struct chance_job {
   u32 ranks, steps, stretch;
   double follows;
+  double factor; /* if given, work takes longer or shorter by a factor: its logarithm's deviation */
+  double slower; /* then rank 1's work is so many times its peers' */
 };
 
 static void draw_lateness(const struct chance_job *job, u32 seed, i64 *late) {
@@ -77,7 +79,9 @@ static void draw_lateness(const struct chance_job *job, u32 seed, i64 *late) {
       double lateness = state;
       if (job->stretch)
         lateness = 4 * off + 0.3 * normal(&random);
-      late[s * job->ranks + r] = (i64)((10 + lateness) * 100 * MS);
+      double work = r == 1 && job->slower ? job->slower : 1;
+      late[s * job->ranks + r] = job->factor ? (i64)(work * exp(job->factor * state) * 100 * MS)
+                                             : (i64)((10 + lateness) * 100 * MS);
       state = job->follows * state + sqrt(1 - job->follows * job->follows) * normal(&random);
       off = uniform_share(&random) <
             (off ? 1 - 1.0 / fmax(job->stretch, 1) : 0.25 / fmax(job->stretch, 1));
@@ -85,8 +89,8 @@ static void draw_lateness(const struct chance_job *job, u32 seed, i64 *late) {
   }
 }
 
-/* In how many runs somebody is named; or, if rank 1 really is `slow_ns` later in each step, that
- * rank alone. */
+/* In how many runs somebody is named; or, if rank 1 really is slower, or `slow_ns` later in each
+ * step, that rank alone. */
 static u32 count_named(const struct chance_job *job, u32 runs, i64 slow_ns) {
   static i64 late[64 * 400];
   u32 n = 0;
@@ -96,11 +100,12 @@ static u32 count_named(const struct chance_job *job, u32 runs, i64 slow_ns) {
     draw_lateness(job, seed, late);
     o.ranks = job->ranks;
     o.steps = job->steps;
-    o.warmup = 0;
+    o.warmup = job->factor > 0;
     o.late_input = late;
     o.extra_input[1] = slow_ns;
     struct results *r = run(o, &c);
-    n += slow_ns ? stragglers_in(r) == 1 && r->ranks[1].straggler : stragglers_in(r) > 0;
+    n += slow_ns || job->slower ? stragglers_in(r) == 1 && r->ranks[1].straggler
+                                : stragglers_in(r) > 0;
     cluster_end(r, c);
   }
   return n;
@@ -142,6 +147,25 @@ static void lateness_that_stays_is_named(void **state) {
     if (n < 18)
       fail_msg("%u of 20: %u ranks, %u steps", n, jobs[i].job.ranks, jobs[i].job.steps);
   }
+}
+
+/* Few steps on cores that others take as well: in each, work takes longer or shorter by a factor.
+ * The rank with eight times its peers' work is last in all of them and keeps its name; where no
+ * rank has more, nobody gets one. */
+static void few_steps_on_busy_cores(void **state) {
+  static const struct chance_job jobs[] = {
+      {2, 8, 0, 0, 0.3, 8}, {3, 8, 0, 0, 0.3, 8}, {3, 8, 0, 0.3, 0.3, 8}, {8, 8, 0, 0, 0.3, 8}};
+  (void)state;
+  u32 alarms = 0;
+  for (u32 i = 0; i < sizeof(jobs) / sizeof(jobs[0]); i++) {
+    struct chance_job alike = jobs[i];
+    alike.slower = 0;
+    u32 n = count_named(&jobs[i], 40, 0);
+    alarms += count_named(&alike, 40, 0);
+    if (n < 36)
+      fail_msg("%u of 40: %u ranks, %g", n, jobs[i].ranks, jobs[i].follows);
+  }
+  assert_true(alarms <= 2);
 }
 
 /* Slow in steps 12 to 31 of 50, in the first 20 and in the last: named, with these steps. What the
@@ -475,6 +499,7 @@ int main(void) {
                                      cmocka_unit_test(noise_names_nobody),
                                      cmocka_unit_test(lateness_that_lasts_names_nobody),
                                      cmocka_unit_test(lateness_that_stays_is_named),
+                                     cmocka_unit_test(few_steps_on_busy_cores),
                                      cmocka_unit_test(late_in_a_stretch),
                                      cmocka_unit_test(several_are_named),
                                      cmocka_unit_test(too_little_to_matter),
