@@ -34,6 +34,8 @@ struct flight_stack {
   u32 n;
 };
 
+#define FLIGHT_NO_THREAD UINT64_MAX
+
 struct flight_call {
   u32 rank;  /* index into flight.ranks */
   u32 group; /* index into flight.groups */
@@ -46,6 +48,7 @@ struct flight_call {
   u64 in_count, out_count;          /* elements, all tensors together */
   const struct flight_stack *stack; /* NULL if not known */
   const char *where;                /* phase or range it was called in; NULL if not known */
+  u64 thread;     /* that made it, by a number of its rank's; FLIGHT_NO_THREAD if not known */
   u32 peer;       /* of a message: the other rank, an index into flight.ranks; else INDEX_NONE */
   u8 state;       /* enum flight_state */
   bool message;   /* send or recv */

@@ -95,6 +95,7 @@ static void carry_frame(struct carrier *c, struct call_frame *frame) {
 
 static void carry_thread(struct carrier *c, struct stalled_thread *thread) {
   CARRY(c, &thread->tid);
+  CARRY(c, &thread->number);
   CARRY(c, &thread->state);
   CARRY(c, &thread->name);
   CARRY(c, &thread->wait);

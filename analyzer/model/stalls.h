@@ -11,6 +11,7 @@
 /* Texts are NULL where not known. */
 struct stalled_thread {
   u32 tid;          /* 0 if not known */
+  u32 number;       /* as its recorded calls have it; INDEX_NONE if it has none */
   char state;       /* the kernel's letter: R, S, D, T, ...; 0 if not known */
   const char *name; /* as the kernel has it */
   const char *wait; /* the kernel's function that it sleeps in */

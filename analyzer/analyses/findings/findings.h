@@ -74,6 +74,9 @@ const struct cure *cure_of_rank(const struct findings *f, u32 index);
 /* A line of the budget; NULL if it has none. */
 const struct budget_line *budget_line_of(const struct results *r, enum budget_part part);
 
+/* What to do about the rank that holds up a job. */
+const char *hang_action(const struct check_suspect *first);
+
 /* After all rules have run: if HOST.OVERSUBSCRIBED was found, findings about time say that they
  * depend on it. */
 void findings_note_core_shortage(struct analysis *a);

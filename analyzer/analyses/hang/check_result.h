@@ -25,6 +25,7 @@ struct suspect_facts {
   i64 last_called;    /* sequence number; SEQ_UNKNOWN */
   const char *where;  /* where its own record saw it; NULL */
   const char *detail; /* how its call differs from the others' */
+  bool two_threads;   /* make the two calls */
 };
 
 #define RESULT_TABLE "analyses/hang/check_result.def"

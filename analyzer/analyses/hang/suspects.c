@@ -198,8 +198,13 @@ static void name_mismatched_ranks(struct suspect_search *j, const struct mismatc
                                                      (long long)m->seq,
                                                      group->desc ? group->desc : group->name),
                                 .detail = m->detail};
-  for (u32 i = 0; i < m->n_ranks; i++)
-    name_suspect(j, m->ranks[i], mismatch_reason(m->state), facts);
+  for (u32 i = 0; i < m->n_ranks; i++) {
+    struct suspect_facts swapped;
+    if (find_swapped_calls(j, m, m->ranks[i], &swapped))
+      name_suspect(j, m->ranks[i], SUSPECT_OTHER_ORDER, swapped);
+    else
+      name_suspect(j, m->ranks[i], mismatch_reason(m->state), facts);
+  }
 }
 
 /* Once members are out of step, everything that follows is too: the first mismatch of a group

@@ -38,6 +38,11 @@ static inline u64 order_on(const struct suspect_search *j, u32 rank, u32 blocked
              : 0;
 }
 
+/* Whether a rank makes the call of a mismatch, and one that another member makes there, both, but
+ * the other way round. */
+bool find_swapped_calls(const struct suspect_search *j, const struct mismatch *mismatch, u32 rank,
+                        struct suspect_facts *facts);
+
 /* Ranks that make two calls, which all members have made, in another order than the others. */
 void find_order_suspects(struct suspect_search *j);
 

@@ -46,9 +46,9 @@ bool ended_first(const struct outcome *o, const struct ending *first) {
 }
 
 /* How long before the next of the ranks that ended after it; NAN, also if it only held them up. */
-static double time_to_next_end(const struct outcome *o, enum end_cause cause) {
+static double time_to_next_end(const struct outcome *o) {
   const struct ending *first = first_culprit(o);
-  if (cause == END_HELD_UP || (first && !ended_first(o, first)))
+  if (first && (first->what == ENDING_STOPPED || !ended_first(o, first)))
     return NAN;
   for (u32 i = 0; first && i < o->n; i++)
     if (!o->culprit[i] && o->endings[i].what != ENDING_NONE && o->endings[i].at >= first->at)
@@ -149,7 +149,8 @@ static void resolve_end(struct outcome *o) {
                : by_calls && first->what == ENDING_STOPPED  ? END_HELD_UP
                : by_calls && first->what == ENDING_IN_ORDER ? END_LEFT_EARLY
                                                             : first->cause;
-  end->ahead_s = time_to_next_end(o, end->cause);
+  end->held_up = first->what == ENDING_STOPPED;
+  end->ahead_s = time_to_next_end(o);
   end->summary = words_of_end(o, end);
 }
 

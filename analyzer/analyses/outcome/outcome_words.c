@@ -47,7 +47,6 @@ char *words_of_end(const struct outcome *o, const struct run_end *end) {
   for (u32 i = 0; i < end->n_ranks; i++)
     if (end->ranks[i].rank == first->global)
       row = &end->ranks[i];
-  bool held_up = end->cause == END_HELD_UP;
   char *where = describe_place(o->a, row);
   char *when = isnan(end->ahead_s) || others == 0
                    ? arena_text(arena, "")
@@ -58,7 +57,7 @@ char *words_of_end(const struct outcome *o, const struct run_end *end) {
   /* a sample from before an exception is not where it was raised */
   if (!host && row->last_seen && first->cause != END_EXCEPTION)
     why = arena_printf(arena, "%s, last seen at %s", why, row->last_seen);
-  const char *how = held_up                 ? " held up the job until it was stopped"
+  const char *how = end->held_up            ? " held up the job until it was stopped"
                     : ended_first(o, first) ? " ended first"
                                             : " ended the run";
   return arena_printf(arena, "Rank%s %s%s%s%s: %s.%s%s%s", n > 1 ? "s" : "", who, how, where, when,
@@ -86,8 +85,11 @@ static char *words_of_absent(struct arena *arena, u32 rank, const struct suspect
 
 static char *words_of_order(struct arena *arena, u32 rank, const struct suspect_facts *f) {
   if (f->before)
-    return arena_printf(arena, "Rank %u calls %s before %s; %u of %u ranks do so.", rank, f->call,
-                        f->before, f->some, f->all);
+    return arena_printf(arena, "Rank %u calls %s before %s; %u of %u ranks do so.%s", rank, f->call,
+                        f->before, f->some, f->all,
+                        f->two_threads ? " Two threads make these calls, and nothing keeps their "
+                                         "order the same on all ranks."
+                                       : "");
   if (f->call)
     return arena_printf(arena, "Rank %u waits in %s for %s, which in turn %s for it.", rank,
                         f->call, f->others, wait(f->n_others));

@@ -4,6 +4,9 @@
 
 #include "analyses/queries.h"
 #include "analyses/run_end/run_end.h"
+#include "base/checked_memory.h"
+#include "base/hash.h"
+#include "base/reordered.h"
 
 /* One rank's collectives on one communicator, in the order in which it called them. */
 struct member {
@@ -35,6 +38,11 @@ static void list_members(const struct analysis *a, u32 c, struct comm_calls *cal
 
 static bool same_call(const struct own_call *a, const struct own_call *b) {
   return a->op == b->op && a->bytes == b->bytes && a->dtype == b->dtype;
+}
+
+static u64 call_key(const struct own_call *call) {
+  const u64 parts[3] = {call->op, call->bytes, call->dtype};
+  return hash_bytes(0, parts, sizeof(parts));
 }
 
 /* Up to where two lists agree. */
@@ -157,18 +165,35 @@ static bool is_repeated(const struct analysis *a, const struct member *member, u
              steps_before(a, member->rank, member->calls[at].start);
 }
 
+/* How a member's calls differ from most members'. */
+enum difference_kind { LEFT_OUT, ONE_TOO_MANY, OTHER_ORDER };
+
 struct difference {
   const struct member *of; /* whose call it is */
   u32 at;
-  bool left_out; /* left out by the odd member; else it made one too many */
+  enum difference_kind kind;
 };
+
+/* Whether both lists go on with the same few calls, in another order, and then agree. */
+static bool is_other_order(const struct member *a, const struct member *b, u32 at) {
+  u32 n = (a->n < b->n ? a->n : b->n) - at;
+  u64 *keys = memory_array(size_product(2, size_sum(n, 1)), sizeof(*keys));
+  for (u32 i = 0; i < n; i++) {
+    keys[i] = call_key(&a->calls[at + i]);
+    keys[n + i] = call_key(&b->calls[at + i]);
+  }
+  bool other = reordered_until(keys, keys + n, n) != 0;
+  free(keys);
+  return other;
+}
 
 /* False if the odd member only made fewer steps, or more. */
 static bool find_difference(const struct analysis *a, const struct member *odd,
                             const struct member *most, struct difference *difference) {
   const struct member *longer = odd->n < most->n ? most : odd,
                       *shorter = odd->n < most->n ? odd : most;
-  *difference = (struct difference){longer, count_equal_calls(odd, most), odd->n < most->n};
+  *difference = (struct difference){longer, count_equal_calls(odd, most),
+                                    odd->n < most->n ? LEFT_OUT : ONE_TOO_MANY};
   if (odd->n != most->n && (find_insertion(longer, shorter, &difference->at) ||
                             find_step_difference(a, longer, shorter, &difference->at)))
     return true;
@@ -177,11 +202,13 @@ static bool find_difference(const struct analysis *a, const struct member *odd,
   if (equal >= shorter->n)
     return false;
   if (find_step_difference(a, most, odd, &at) && at < equal && is_without(odd, most, at, equal)) {
-    *difference = (struct difference){most, at, true};
+    *difference = (struct difference){most, at, LEFT_OUT};
     return true;
   }
-  difference->left_out = !is_repeated(a, odd, difference->at);
-  difference->of = difference->left_out ? most : odd;
+  difference->kind = is_other_order(odd, most, equal)      ? OTHER_ORDER
+                     : is_repeated(a, odd, difference->at) ? ONE_TOO_MANY
+                                                           : LEFT_OUT;
+  difference->of = difference->kind == LEFT_OUT ? most : odd;
   return true;
 }
 
@@ -189,13 +216,21 @@ static char *describe_difference(const struct analysis *a, const struct member *
                                  const struct member *most, const struct difference *difference) {
   const struct own_call *what = &difference->of->calls[difference->at];
   const char *op = op_name(what->op);
+  u32 rank = a->model->ranks[odd->rank].rank,
+      steps = steps_before(a, difference->of->rank, what->start);
+  if (difference->kind == OTHER_ORDER)
+    return arena_printf(
+        a->arena,
+        "rank %u made the calls of its peers in another order: %s of %llu bytes "
+        "before %s of %llu (call number %u, after %u steps)",
+        rank, op, (unsigned long long)what->bytes, op_name(most->calls[difference->at].op),
+        (unsigned long long)most->calls[difference->at].bytes, difference->at, steps);
   return arena_printf(a->arena,
                       "rank %u made %u calls where its peers made %u: it %s %s of %llu bytes (call "
                       "number %u, after %u steps)",
-                      a->model->ranks[odd->rank].rank, odd->n, most->n,
-                      difference->left_out ? "left out" : "made one too many,", op,
-                      (unsigned long long)what->bytes, difference->at,
-                      steps_before(a, difference->of->rank, what->start));
+                      rank, odd->n, most->n,
+                      difference->kind == LEFT_OUT ? "left out" : "made one too many,", op,
+                      (unsigned long long)what->bytes, difference->at, steps);
 }
 
 static bool contains(const u32 *list, u32 n, u32 value) {

@@ -12,6 +12,7 @@
 #include "analyses/analysis.h"
 #include "analyses/lines/line_sums.h"
 #include "analyses/stalls/stall_words.h"
+#include "model/flight_record.h"
 
 static double seconds(const struct analysis *a, i64 time) {
   return time == NS_UNKNOWN ? (double)NAN : (double)(time - a->model->begin) / 1e9;
@@ -102,14 +103,36 @@ static const struct rank_stall **last_stalls(struct analysis *a) {
   return last;
 }
 
-/* The unfinished call that the rank waits in, as far as the check of collectives knows it; NULL. */
-static char *collective_of(const struct analysis *a, u32 global) {
-  const struct collective_check *check = &a->results->check;
-  for (u32 i = 0; i < check->n_waits; i++)
-    for (u32 k = 0; k < check->waits[i].n_ranks; k++)
-      if (check->waits[i].ranks[k] == global)
-        return arena_printf(a->arena, "%s of %s", check->waits[i].op, check->waits[i].group);
+static const struct stalled_thread *python_thread(const struct rank_stall *stall, u64 number) {
+  for (u32 i = 0; i < stall->n_threads; i++)
+    if (stall->threads[i].python && stall->threads[i].number == number)
+      return &stall->threads[i];
   return NULL;
+}
+
+static char *name_of_call(const struct analysis *a, const struct flight_call *call) {
+  const struct flight_group *group = &a->results->check.flight->groups[call->group];
+  return arena_printf(a->arena, "%s of %s", call->op, group->desc ? group->desc : group->name);
+}
+
+/* The unfinished call that the rank's first thread waits in, as far as the check of collectives
+ * knows it; NULL. What another thread of Python called, that one waits in; a thread of autograd
+ * calls for the first one. */
+static char *collective_of(const struct analysis *a, u32 global, const struct rank_stall *stall) {
+  const struct flight_record *flight = a->results->check.flight;
+  const struct stalled_thread *first = stall_main_thread(stall);
+  const struct flight_call *own = NULL, *others = NULL;
+  for (u32 i = 0; flight && i < flight->n_calls; i++) {
+    const struct flight_call *call = &flight->calls[i];
+    bool pending = call->state == FLIGHT_SCHEDULED || call->state == FLIGHT_STARTED;
+    if (flight->ranks[call->rank].rank != global)
+      continue;
+    if (first && call->thread == first->number && call->state != FLIGHT_COMPLETED)
+      own = own ? own : call;
+    else if (pending && !python_thread(stall, call->thread))
+      others = others ? others : call;
+  }
+  return own ? name_of_call(a, own) : others ? name_of_call(a, others) : NULL;
 }
 
 static void add_rank(struct analysis *a, const struct rank *rank, const struct rank_stall *stall) {
@@ -127,7 +150,7 @@ static void add_rank(struct analysis *a, const struct rank *rank, const struct r
   double looked = seconds(a, stall->looked);
   if (isnan(out->recorded_s) || looked > out->recorded_s)
     out->recorded_s = looked;
-  stall_describe(a->arena, stall, collective_of(a, rank->rank), row);
+  stall_describe(a->arena, stall, collective_of(a, rank->rank, stall), row);
 }
 
 /* What a rank of the same host saw of this rank's process, which recorded nothing itself; NULL. */

@@ -221,6 +221,8 @@ static void read_entry(struct draft *draft, const struct value *entry, u32 rank,
   read_types(draft, value_get(entry, "input_dtypes"), &call.in_type);
   read_types(draft, value_get(entry, "output_dtypes"), &call.out_type);
   read_stack(draft, value_get(entry, "frames"), &call.stack);
+  const char *thread = value_text(value_get(entry, "thread_id"));
+  call.thread = thread ? strtoull(thread, NULL, 10) : FLIGHT_NO_THREAD;
   VECTOR_PUSH(&draft->calls, call);
 }
 

@@ -249,6 +249,7 @@ static void add_call(struct making *m, u32 rank, u32 index, bool waited_for, boo
                             .in_type = tscope_dtype_name(call->dtype),
                             .in_count = call->count,
                             .peer = INDEX_NONE,
+                            .thread = call->thread,
                             .state = state_of(m, rank, call, waited_for, wait_over),
                             .message = message,
                             .sends = call->op == TSCOPE_OP_SEND};

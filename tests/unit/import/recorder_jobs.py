@@ -10,7 +10,9 @@ import pickle
 
 
 class Op:
-    def __init__(self, kind, group, ranks, size=1024, dtype="Float", peer=None, batch=None, root=None):
+    def __init__(self, kind, group, ranks, size=1024, dtype="Float", peer=None, batch=None, root=None,
+                 thread=None):
+        self.thread = thread
         self.kind, self.group, self.ranks = kind, group, tuple(ranks)
         self.size, self.dtype, self.peer, self.batch, self.root = size, dtype, peer, batch, root
 
@@ -190,6 +192,8 @@ class Job:
                  "time_discovered_started_ns": base + 1000 if timing and finished else None,
                  "time_discovered_completed_ns": base + 2000 if finished and not inside else None,
                  "retired": finished and not inside, "timeout_ms": 600000, "is_p2p": op.message()}
+        if op.thread is not None:
+            entry["thread_name"], entry["thread_id"] = op.thread, str(23456244340032 + 8192 * len(op.thread) + r)
         if frames:
             entry["frames"] = [{"name": "step", "filename": "train.py", "line": 100 + place % 7},
                                {"name": "main", "filename": "train.py", "line": 12}]

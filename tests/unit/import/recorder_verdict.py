@@ -271,6 +271,50 @@ def types_that_differ_name_the_odd_one(folder):
     assert states(one) == {("0", "dtype mismatch")}
 
 
+def saving_while_training(swapped, threads):
+    """In each step a reduction; in one step also a gather, by a second thread if `threads`. The ranks of `swapped` make
+    that gather after the reduction, the others before it."""
+    job = jobs.Job(4)
+    group = job.group("0", range(4), "default_pg")
+    for step in range(5):
+        for r in range(4):
+            calls = [("all_reduce", 4096, "python3")]
+            if step == 3:
+                calls.insert(1 if r in swapped else 0, ("_all_gather_base", 8, "saver"))
+            for kind, size, thread in calls:
+                job.one(r, kind, group, size=size, thread=thread if threads else "python3")
+    return job
+
+
+@case
+def two_threads_in_one_group(folder):
+    for i, swapped in enumerate(([1], [0], [1, 3])):
+        for threads in (True, False):
+            document = run(saving_while_training(swapped, threads), folder / f"{i}-{threads}")
+            suspects = document["collective_check"]["suspects"]
+            named = [s["rank"] for s in suspects]
+            assert named == (swapped if len(swapped) == 1 else [0, 1, 2, 3]), suspects
+            assert {s["reason"] for s in suspects} == {"calls in another order than its peers"}, suspects
+            hang = next(f for f in document["findings"] if f["id"] == "DIST.HANG")
+            for said in (suspects[0]["evidence"], hang["evidence"]):
+                assert ("Two threads make these calls" in said) == threads, said
+            assert ("group of its own" in hang["action"]) == threads, hang["action"]
+
+
+@case
+def a_call_left_out_is_no_other_order(folder):
+    """The same calls come again in each step, so the one that was left out is made later."""
+    job = jobs.Job(4)
+    group = job.group("0", range(4), "default_pg")
+    for step in range(5):
+        for r in range(4):
+            if (r, step) != (2, 3):
+                job.one(r, "_all_gather_base", group, size=8, thread="python3")
+            job.one(r, "all_reduce", group, size=4096, thread="pt_autograd_0")
+    one = expect(run(job, folder), [2], [2])
+    assert one["suspects"][0]["reason"] == "calls something else than its peers", one["suspects"]
+
+
 @case
 def two_calls_in_the_other_order(folder):
     job = jobs.Job(4)

@@ -57,7 +57,7 @@ static const char action_for_ended_process[] =
     "That process died or was stopped: look at its last output, the kernel log of its host (out of "
     "memory, Xid errors) and the scheduler's events. The other ranks are victims.";
 
-static const char *hang_action(const struct check_suspect *first) {
+const char *hang_action(const struct check_suspect *first) {
   if (first->doing == STALL_STOPPED)
     return "Find out what stopped it (a debugger, Ctrl-Z, a scheduler that suspends jobs, a frozen "
            "container). `kill -CONT` with its process id lets it go on. The other ranks wait for "
@@ -86,6 +86,10 @@ static const char *hang_action(const struct check_suspect *first) {
                  "GPU's health, its NIC. The others are victims.";
   case SUSPECT_IN_CIRCLE:
   case SUSPECT_OTHER_ORDER:
+    if (first->facts.two_threads)
+      return "Give the second thread a group of its own (dist.new_group; async_save of "
+             "torch.distributed.checkpoint takes process_group=), or make all calls of a group in "
+             "one thread.";
     return "Make every rank call collectives in the same order, and order sends and receives so "
            "that they do not wait for each other.";
   default:
@@ -157,9 +161,11 @@ void rule_desync(struct findings *f) {
       arena_printf(arena, "Ranks call different collectives: look at %s first", who),
       arena_printf(arena, "%s. %.0f of %.0f calls in the record match on all members.",
                    check->desync, check->matched, check->checked),
-      arena_text(
-          arena,
-          "Find the code that makes this rank make a different call: a branch on data or rank, a "
-          "batch of another shape, a parameter without gradient, another version of the code."),
+      arena_text(arena, check->n_suspects && check->suspects[0].reason == SUSPECT_OTHER_ORDER
+                            ? hang_action(&check->suspects[0])
+                            : "Find the code that makes this rank make a different call: a branch "
+                              "on data or rank, a "
+                              "batch of another shape, a parameter without gradient, another "
+                              "version of the code."),
       check->desync_ranks, check->n_desync_ranks);
 }

@@ -59,18 +59,29 @@ static const char *why_ended(struct arena *arena, const struct run_end *end) {
   return end_cause_words[end->cause];
 }
 
+static const char *what_happened(struct arena *arena, const struct run_end *end) {
+  if (end->cause == END_SILENT)
+    return "fell silent before all others";
+  if (end->cause == END_HELD_UP)
+    return "held up the run until it was stopped";
+  return arena_printf(arena, "%s the run: %s", end->held_up ? "held up" : "ended",
+                      why_ended(arena, end));
+}
+
 void rule_run_ended_early(struct findings *f) {
   const struct run_end *end = &f->r->run_end;
   struct arena *arena = f->a->arena;
   if (!end->n_culprits)
     return;
   char *who = rank_list_in(arena, end->culprits, end->n_culprits);
-  bool silent = end->cause == END_SILENT;
+  /* while ranks are in calls, these say more about the one that holds them up */
+  const char *action = end->held_up && f->r->check.n_hang_ranks
+                           ? hang_action(&f->r->check.suspects[0])
+                           : action_for(end);
   char *evidence = end->calls ? arena_printf(arena, "%s Calls: %s.", end->summary, end->calls)
                               : arena_text(arena, end->summary);
   finding_add(f, SEVERITY_CRITICAL, (double)NAN,
-              arena_printf(arena, "Rank%s %s %s%s", end->n_culprits > 1 ? "s" : "", who,
-                           silent ? "fell silent before all others" : "ended the run: ",
-                           silent ? "" : why_ended(arena, end)),
-              evidence, arena_text(arena, action_for(end)), end->culprits, end->n_culprits);
+              arena_printf(arena, "Rank%s %s %s", end->n_culprits > 1 ? "s" : "", who,
+                           what_happened(arena, end)),
+              evidence, arena_text(arena, action), end->culprits, end->n_culprits);
 }

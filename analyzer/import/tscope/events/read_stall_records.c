@@ -115,6 +115,13 @@ static void fill_stack(struct making *m, const struct tscope_thread_stack_record
   }
 }
 
+static u32 number_of(const struct making *m, u32 tid) {
+  for (u32 i = 0; i < m->definitions->n_threads; i++)
+    if (m->definitions->threads[i].tid == tid)
+      return m->definitions->threads[i].thread;
+  return INDEX_NONE;
+}
+
 static struct stalled_thread *thread_of(struct rank_stall *stall, u32 tid) {
   for (u32 i = 0; tid && i < stall->n_threads; i++)
     if (stall->threads[i].tid == tid)
@@ -139,6 +146,7 @@ static void fill_threads(struct making *m, u32 number, struct rank_stall *stall)
     if (state->stall == number)
       stall->threads[stall->n_threads++] =
           (struct stalled_thread){.tid = state->tid,
+                                  .number = number_of(m, state->tid),
                                   .state = (char)state->header.tag,
                                   .main = state->tid == m->pid,
                                   .name = copy_string(m, state->name),
@@ -153,7 +161,9 @@ static void fill_threads(struct making *m, u32 number, struct rank_stall *stall)
     struct stalled_thread *thread = thread_of(stall, record->tid);
     if (!thread) {
       thread = &stall->threads[stall->n_threads++];
-      *thread = (struct stalled_thread){.tid = record->tid, .main = record->tid == m->pid};
+      *thread = (struct stalled_thread){.tid = record->tid,
+                                        .number = number_of(m, record->tid),
+                                        .main = record->tid == m->pid};
     }
     fill_stack(m, record, thread);
   }

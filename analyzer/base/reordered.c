@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: MIT */
+#include "base/reordered.h"
+
+static u32 count(const u64 *list, u32 n, u64 key) {
+  u32 found = 0;
+  for (u32 i = 0; i < n; i++)
+    found += list[i] == key;
+  return found;
+}
+
+u32 reordered_until(const u64 *a, const u64 *b, u32 n) {
+  enum { MOST = 64 };
+  u32 end = n;
+  while (end && a[end - 1] == b[end - 1])
+    end--;
+  if (end == n || end < 2 || end > MOST)
+    return 0;
+  for (u32 i = 0; i < end; i++)
+    if (count(a, end, a[i]) != count(b, end, a[i]))
+      return 0;
+  return end;
+}
