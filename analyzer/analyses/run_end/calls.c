@@ -116,8 +116,9 @@ static i32 count_by_step(const struct analysis *a, const struct member *member,
   return last;
 }
 
-/* If all calls are alike, the step decides: the first from which on one list always had more calls
- * by then than the other, which went on to a later step. */
+/* If all calls are alike, the step decides: the first in which one list has more calls than the
+ * other, which went on to a later step. Where the other has more in some step, the bounds of steps
+ * do not separate these calls. */
 static bool find_step_difference(const struct analysis *a, const struct member *more,
                                  const struct member *fewer, u32 *at) {
   u32 n_steps = a->model->steps.n;
@@ -126,11 +127,13 @@ static bool find_step_difference(const struct analysis *a, const struct member *
                     *of_fewer = of_more + n_steps;
   count_by_step(a, more, of_more);
   i32 last = count_by_step(a, fewer, of_fewer), first = -1;
-  i64 ahead = 0;
-  for (i32 step = 0; step < last; step++) {
-    ahead += (i64)of_more[step].n - of_fewer[step].n;
-    first = ahead <= 0 ? -1 : first < 0 ? step : first;
+  bool separated = true;
+  for (i32 step = 0; step < last && separated; step++) {
+    separated = of_more[step].n >= of_fewer[step].n;
+    if (first < 0 && of_more[step].n > of_fewer[step].n)
+      first = step;
   }
+  first = separated ? first : -1;
   if (first >= 0)
     *at = of_more[first].first + of_more[first].n - 1;
   free(of_more);

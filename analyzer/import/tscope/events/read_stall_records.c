@@ -161,9 +161,8 @@ static void fill_threads(struct making *m, u32 number, struct rank_stall *stall)
     struct stalled_thread *thread = thread_of(stall, record->tid);
     if (!thread) {
       thread = &stall->threads[stall->n_threads++];
-      *thread = (struct stalled_thread){.tid = record->tid,
-                                        .number = number_of(m, record->tid),
-                                        .main = record->tid == m->pid};
+      *thread = (struct stalled_thread){
+          .tid = record->tid, .number = number_of(m, record->tid), .main = record->tid == m->pid};
     }
     fill_stack(m, record, thread);
   }
