@@ -18,7 +18,7 @@ struct listing {
   struct arena *arena;
   struct long_steps *out;
   double *typical; /* [rank * PHASES + phase] ms, median; NAN */
-  double *waited;  /* [long step * n_ranks + rank] ms, the longest in one collective */
+  double *waited;  /* [long step * n_ranks + rank] ms, more than in a usual step */
   u32 *long_at;    /* [steps.n] index into out->at, INDEX_NONE */
 };
 
@@ -98,22 +98,33 @@ static void find_typical_phases(struct listing *l) {
     }
 }
 
+static bool is_analysed(const struct analysis *a, i32 step) {
+  return step >= 0 && (u32)step - a->first_step < a->n_steps && (u32)step >= a->first_step;
+}
+
+/* A rank may wait as long in every step, for a slow one: what it waits more in a long step tells
+ * that it had nothing else to do there. */
 static void find_waits(struct listing *l) {
-  const struct model *model = l->a->model;
-  l->waited =
-      arena_array(l->arena, size_sum(size_product(l->out->n, model->n_ranks), 1), sizeof(double));
+  const struct analysis *a = l->a;
+  const struct model *model = a->model;
+  u32 n = model->n_ranks, usual_steps = a->n_steps - l->out->n;
+  double *usual = arena_array(l->arena, size_sum(n, 1), sizeof(double));
+  l->waited = arena_array(l->arena, size_sum(size_product(l->out->n, n), 1), sizeof(double));
   for (u32 i = 0; i < model->n_collectives && model->clock_aligned; i++) {
     const struct collective *collective = &model->collectives[i];
-    u32 at = collective->step >= 0 ? l->long_at[collective->step] : INDEX_NONE;
-    if (at == INDEX_NONE || collective->last_start == NS_UNKNOWN ||
+    if (!is_analysed(a, collective->step) || collective->last_start == NS_UNKNOWN ||
         !op_is_barrier_like(collective->op))
       continue;
+    u32 at = l->long_at[collective->step];
+    double *waited = at == INDEX_NONE ? usual : &l->waited[(size_t)at * n];
     for (u32 k = 0; k < collective->n_arrivals; k++) {
       const struct arrival *arrival = &model->arrivals[collective->first_arrival + k];
-      double *most = &l->waited[(size_t)at * model->n_ranks + arrival->rank];
-      *most = fmax(*most, ns_to_ms(collective->last_start - arrival->start));
+      waited[arrival->rank] += ns_to_ms(collective->last_start - arrival->start);
     }
   }
+  for (u32 i = 0; i < l->out->n && usual_steps; i++)
+    for (u32 rank = 0; rank < n; rank++)
+      l->waited[(size_t)i * n + rank] -= usual[rank] / usual_steps;
 }
 
 /* How much more than typical the rank has in a phase; 0 if nothing is known. */
