@@ -285,11 +285,8 @@ static void report_path(struct analysis *a) {
 void critical_path_analyse(struct analysis *a) {
   struct results *r = a->results;
   r->path_length_ms = r->path_selfcheck = NAN;
-  if (r->path_reason) {
-    r->what_if_reason = r->path_reason;
+  if (r->path_reason)
     return;
-  }
   parallel_for(a->graph->n_samples, a->options->threads, analyse_sample, a);
   report_path(a);
-  what_if_report(a);
 }

@@ -8,7 +8,8 @@
 #include "format/tscope_format.h"
 
 enum change_kind {
-  CHANGE_RANKS = 1,     /* `ranks` do their work as fast as the median of all others */
+  CHANGE_RANKS = 1,     /* `ranks` do their work as fast as the median of all others: in all, or
+                           wherever they take longer (`of`: 1) */
   CHANGE_EVERY_RANK,    /* every rank as the median of all, of an even number as the faster */
   CHANGE_COMMUNICATION, /* transfers; ranks still wait for each other */
   CHANGE_TRANSFERS,     /* of one operation (`of`) on one communicator (`which`) */

@@ -16,8 +16,9 @@ enum work_class { CLASS_HOST, CLASS_KERNELS, CLASS_COPIES, CLASS_OPEN, CLASSES }
 struct comparison {
   const struct peers *p;
   const struct sample_graph *g;
-  const bool *group;          /* these are as fast as the others; NULL: each is */
-  bool of_all;                /* each is as fast as the median of all */
+  const bool *group; /* these are as fast as the others; NULL: each is */
+  bool anywhere;     /* what a rank does faster does not count against what it does slower */
+  bool of_all;       /* each is as fast as the median of all */
   double *total, *net, *more; /* [class * n_ranks + rank] its work; how much more that is than what
                                  is usual; and by what it is more alone */
   double *sorted;             /* work of one key, of the peers */
@@ -154,14 +155,15 @@ static float *compare(struct comparison c) {
           c.p->work[(size_t)key * n_ranks + rank];
   for (u32 key = 0; key < c.g->n_keys; key++)
     compare_key(&c, key, left);
-  for (u32 key = 0; key < c.g->n_keys; key++)
+  for (u32 key = 0; key < c.g->n_keys && !c.anywhere; key++)
     keep_net(&c, key, left);
   free(sums);
   return left;
 }
 
-float *peers_compare_group(const struct peers *p, const struct sample_graph *g, const bool *group) {
-  return compare((struct comparison){.p = p, .g = g, .group = group});
+float *peers_compare_group(const struct peers *p, const struct sample_graph *g, const bool *group,
+                           bool anywhere) {
+  return compare((struct comparison){.p = p, .g = g, .group = group, .anywhere = anywhere});
 }
 
 void peers_compare(struct peers *p, const struct sample_graph *g) {

@@ -17,8 +17,9 @@ struct peers {
 void peers_compare(struct peers *p, const struct sample_graph *g);
 void peers_free(struct peers *p);
 
-/* What is left if several ranks are together as fast as the median of all others; to be freed by
- * the caller. */
-float *peers_compare_group(const struct peers *p, const struct sample_graph *g, const bool *group);
+/* What is left if several ranks are together as fast as the median of all others, in all or, with
+ * `anywhere`, in each kind of work that takes them longer; to be freed by the caller. */
+float *peers_compare_group(const struct peers *p, const struct sample_graph *g, const bool *group,
+                           bool anywhere);
 
 #endif

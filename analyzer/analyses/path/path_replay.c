@@ -433,7 +433,7 @@ void run_step_ends(const struct run *run, i64 *ends) {
 static void prepare_ranks(struct run *run) {
   const struct replay *r = run->r;
   u32 n_ranks = r->g->n_ranks, n = 0;
-  bool *together = NULL;
+  bool *together = NULL, anywhere = false;
   for (u32 i = 0; i < run->cure->n; i++) {
     const struct cure_change *change = &run->cure->changes[i];
     if (change->kind == CHANGE_LAUNCHES)
@@ -445,6 +445,7 @@ static void prepare_ranks(struct run *run) {
     }
     if (change->kind != CHANGE_RANKS)
       continue;
+    anywhere |= change->of != 0;
     if (!together)
       together = memory_zeroed(size_sum(n_ranks, 1), sizeof(bool));
     for (u32 rank = 0; rank < n_ranks; rank++)
@@ -452,8 +453,8 @@ static void prepare_ranks(struct run *run) {
   }
   for (u32 rank = 0; together && rank < n_ranks; rank++)
     n += together[rank];
-  if (n > 1)
-    run->factor = run->own_factor = peers_compare_group(&r->peers, r->g, together);
+  if (n > 1 || anywhere)
+    run->factor = run->own_factor = peers_compare_group(&r->peers, r->g, together, anywhere);
   else if (n == 1)
     run->factor = r->peers.as_peers;
   run->ranks = together;

@@ -44,6 +44,9 @@ void replay_names(const struct analysis *a, struct work_of_name **works, u32 *n)
 /* Whether a cure makes this change. */
 bool cure_has(const struct analysis *a, const struct cure *cure, const struct cure_change *change);
 
+/* refuted_stragglers.c: whether any step in which a rank is late is in a sample. */
+bool straggler_is_sampled(const struct analysis *a, u32 rank);
+
 /* How much more time than the median of its peers each rank spends on its own work, ms a step:
  * [n_ranks]. Zeroes where there is no replay. */
 void replay_excess(const struct analysis *a, double *excess_ms);

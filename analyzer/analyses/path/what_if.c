@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "analyses/analyses.h"
 #include "analyses/lines/lines.h"
 #include "analyses/path/path_graph.h"
 #include "analyses/queries.h"
@@ -89,18 +90,9 @@ static void add_ranks(struct analysis *a, const bool *group, u32 first, u32 n) {
   row->change = describe_group(a, group, first, n);
 }
 
-/* A straggler, or all stragglers of its host, if the job has others: what slows a host slows its
- * ranks together, and taking it from one of them alone saves nothing. */
 static void add_straggler(struct analysis *a, u32 worst) {
-  const struct model *model = a->model;
-  bool others = false, *group = arena_array(a->arena, size_sum(model->n_ranks, 1), sizeof(bool));
-  u32 n = 0;
-  for (u32 i = 0; i < model->n_ranks; i++)
-    others |= !model_same_host(model, worst, i);
-  for (u32 i = 0; i < model->n_ranks; i++)
-    n += group[i] = i == worst ||
-                    (others && a->results->ranks[i].straggler && model_same_host(model, worst, i));
-  add_ranks(a, group, worst, n);
+  bool *group = arena_array(a->arena, size_sum(a->model->n_ranks, 1), sizeof(bool));
+  add_ranks(a, group, worst, straggler_group(a, worst, group));
 }
 
 static void add_stragglers(struct analysis *a) {
@@ -208,7 +200,7 @@ static const char *why_unreliable(struct analysis *a, double contradictions) {
   return NULL;
 }
 
-static const char *check_replay(struct analysis *a) {
+const char *what_if_unreliable(struct analysis *a) {
   const struct graph *graph = a->graph;
   double replayed = 0, measured = 0, contradictions = 0;
   for (u32 i = 0; i < graph->n_samples; i++) {
@@ -315,14 +307,14 @@ static void find_exposed_late(struct analysis *a, double all_ms) {
   r->ov_exposed_late_ms = isnan(saving.hidden_ms) ? NAN : fmin(saving.hidden_ms, r->ov_exposed_ms);
 }
 
-void what_if_report(struct analysis *a) {
+void what_if_analyse(struct analysis *a) {
   struct results *r = a->results;
-  if (r->path_steps_used == 0) {
+  if (r->path_reason) {
     r->what_if_reason = r->path_reason;
     return;
   }
   r->what_if = arena_array(a->arena, MOST_ROWS, sizeof(*r->what_if));
-  const char *unreliable = check_replay(a);
+  const char *unreliable = what_if_unreliable(a);
   choose_rows(a);
   fill_rows(a, 0);
   if (!unreliable) {

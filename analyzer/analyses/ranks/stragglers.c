@@ -403,19 +403,3 @@ void stragglers_analyse(struct analysis *a) {
       r->ranks[i].reason = straggler_reason_of(&c, i);
   arena_release(&c.scratch);
 }
-
-/* A rank that comes last because of its input, and whose peers' input would be as late a moment
- * later: loaders that are equally slow. None of them keeps the others waiting: most of the wait for
- * this rank would stay if its input were as fast as theirs. The rows of stragglers stand first. */
-void equal_loaders_analyse(struct analysis *a) {
-  struct results *r = a->results;
-  for (u32 i = 0; i < r->n_what_if && !r->what_if_reason; i++) {
-    const struct what_if *row = &r->what_if[i];
-    if (row->kind != WHAT_IF_RANK)
-      break;
-    for (u32 rank = 0; rank < r->n_ranks; rank++)
-      if (row->cure.changes->ranks[rank] && r->ranks[rank].reason == STRAGGLER_SLOW_INPUT &&
-          row->saving.ms < fmax(LATE_LEAST * r->step_mean_ms, r->ranks[rank].imposed_wait_ms / 2))
-        r->ranks[rank].straggler = false;
-  }
-}

@@ -211,6 +211,28 @@ static void several_are_named(void **state) {
   cluster_end(r, c);
 }
 
+/* Rank 3 comes last in every step for what it waits for: with its work as fast as its peers' the
+ * step is as long. In another job rank 2 does more, and is named. */
+static void who_waits_itself_is_not_named(void **state) {
+  (void)state;
+  for (u32 i = 0; i < 4; i++) {
+    struct cluster_options o = i % 2 ? healthy_gpu() : healthy_cpu();
+    struct cluster *c;
+    o.noise = 0.02;
+    o.seed = i;
+    o.waits[3] = i < 2 ? 60 * MS : 0;
+    o.slow[2] = i < 2 ? 0 : 0.2;
+    struct results *r = run(o, &c);
+    const struct rank_result *late = &r->ranks[i < 2 ? 3 : 2];
+    assert_true(late->slowest_fraction > 0.9 && late->p_value < 1e-6);
+    assert_int_equal(stragglers_in(r), i < 2 ? 0 : 1);
+    assert_true((late->no_straggler != NULL) == (i < 2));
+    for (u32 k = 0; k < r->n_findings; k++)
+      assert_true(r->findings[k].n_ranks == 0 || i >= 2);
+    cluster_end(r, c);
+  }
+}
+
 static void too_little_to_matter(void **state) {
   (void)state;
   struct cluster_options o = healthy_gpu();
@@ -315,8 +337,8 @@ static void lateness_that_repeats_beside_longer_waits(void **state) {
     u32 random = seed * 7919 + 1;
     bool slow = seed < 20;
     for (u32 i = 0; i < RANKS * STEPS; i++)
-      late[i] =
-          (i64)(-40 * MS * log(uniform_share(&random))) + (slow && i % RANKS != 1 ? 45 * MS : 0);
+      late[i] = (i64)(-40 * MS * log(uniform_share(&random)));
+    o.waits_for_first = true;
     o.ranks = RANKS;
     o.steps = STEPS;
     o.warmup = 0;
@@ -502,6 +524,7 @@ int main(void) {
                                      cmocka_unit_test(few_steps_on_busy_cores),
                                      cmocka_unit_test(late_in_a_stretch),
                                      cmocka_unit_test(several_are_named),
+                                     cmocka_unit_test(who_waits_itself_is_not_named),
                                      cmocka_unit_test(too_little_to_matter),
                                      cmocka_unit_test(within_the_clock_error),
                                      cmocka_unit_test(within_the_error_between_hosts),

@@ -32,7 +32,7 @@ struct actor {
   i64 now; /* host */
   /* of the current step */
   i64 b1_end, b2_end, b1_call, b2_call, a1_start, a2_start, step_begin;
-  u32 b1, b2, call1, call2, a1, a2;
+  u32 b1, b2, call1, call2, a1, a2, wait;
 };
 
 static u32 add_span(struct actor *a, u8 kind, u8 category, u16 lane, u32 name, i64 start, i64 end) {
@@ -83,14 +83,21 @@ static i64 input_of(const struct actor *a, u32 step) {
          (o->late_input ? o->late_input[step * o->ranks + a->rank] : 0);
 }
 
-/* Everything up to the collectives, which need all ranks. */
-static void begin_step_gpu(struct actor *a, u32 step) {
-  const struct cluster_options *o = &a->c->options;
-  i64 input = input_of(a, step);
+static void begin_input(struct actor *a, u32 step) {
+  i64 waits = a->c->options.waits[a->rank], input = input_of(a, step);
   a->step_begin = a->now;
+  if (waits)
+    add_span(a, SPAN_COMM_WAIT, 0, 0, NAME_NONE, a->now, a->now + waits);
+  a->now += waits;
   if (input)
     add_span(a, SPAN_PHASE, TSCOPE_PHASE_DATA, 0, NAME_NONE, a->now, a->now + input);
   a->now += input;
+}
+
+/* Everything up to the collectives, which need all ranks. */
+static void begin_step_gpu(struct actor *a, u32 step) {
+  const struct cluster_options *o = &a->c->options;
+  begin_input(a, step);
   i64 device = a->now + LATENCY;
   u32 phase = add_span(a, SPAN_PHASE, TSCOPE_PHASE_FORWARD, 0, NAME_NONE, a->now, 0);
   u32 call = launch(a, NAME_LAUNCH);
@@ -130,13 +137,18 @@ static void begin_step_gpu(struct actor *a, u32 step) {
   a->t->spans[backward].link = backward; /* closed in end_step */
 }
 
+static void second_half_cpu(struct actor *a, u32 step, i64 compute_begin) {
+  const struct cluster_options *o = &a->c->options;
+  a->now += work(a, o->backward);
+  a->now += o->late_backward ? o->late_backward[step * o->ranks + a->rank] : 0;
+  a->b2_end = a->b2_call = a->now;
+  a->call2 = launch(a, NAME_CALL);
+  append(&a->t->compute, compute_begin, a->now);
+}
+
 static void begin_step_cpu(struct actor *a, u32 step) {
   const struct cluster_options *o = &a->c->options;
-  i64 input = input_of(a, step);
-  a->step_begin = a->now;
-  if (input)
-    add_span(a, SPAN_PHASE, TSCOPE_PHASE_DATA, 0, NAME_NONE, a->now, a->now + input);
-  a->now += input;
+  begin_input(a, step);
   i64 forward = work(a, o->forward + slow_part(o, step));
   i64 compute_begin = a->now;
   add_span(a, SPAN_PHASE, TSCOPE_PHASE_FORWARD, 0, NAME_NONE, a->now, a->now + forward);
@@ -146,12 +158,18 @@ static void begin_step_cpu(struct actor *a, u32 step) {
   a->now += work(a, o->backward);
   a->b1_end = a->b1_call = a->now;
   a->call1 = launch(a, NAME_CALL);
-  a->now += work(a, o->backward);
-  a->now += o->late_backward ? o->late_backward[step * o->ranks + a->rank] : 0;
-  a->b2_end = a->b2_call = a->now;
-  a->call2 = launch(a, NAME_CALL);
-  append(&a->t->compute, compute_begin, a->now);
   a->a1_start = a->b1_end + LATENCY;
+  if (o->waits_for_first)
+    append(&a->t->compute, compute_begin, a->now);
+  else
+    second_half_cpu(a, step, compute_begin);
+}
+
+/* After A1, where the host waits for it. */
+static void wait_for_first(struct actor *a, u32 step, i64 a1_end) {
+  a->wait = add_span(a, SPAN_COMM_WAIT, 0, 0, NAME_NONE, a->now, a1_end + WAKE_UP);
+  a->now = a1_end + WAKE_UP;
+  second_half_cpu(a, step, a->now);
 }
 
 static void end_step(struct actor *a, u32 step, i64 a1_end, i64 a2_end) {
@@ -187,6 +205,8 @@ static void end_step(struct actor *a, u32 step, i64 a1_end, i64 a2_end) {
     }
   }
   add_edge(a, spans[1], sync, EDGE_SYNC);
+  if (o->waits_for_first)
+    add_edge(a, spans[0], a->wait, EDGE_SYNC);
   a->now = a2_end + WAKE_UP;
   for (u32 i = a->t->n_spans; i-- > 0;)
     if (a->t->spans[i].kind == SPAN_PHASE && a->t->spans[i].link == i) {
@@ -205,6 +225,8 @@ static void meet(struct cluster *c, struct actor *actors, u32 step) {
     s1 = actors[r].a1_start > s1 ? actors[r].a1_start : s1;
   i64 a1_end = s1 + c->options.transfer;
   for (u32 r = 0; r < m->n_ranks; r++) {
+    if (c->options.waits_for_first)
+      wait_for_first(&actors[r], step, a1_end);
     i64 ready = actors[r].b2_end + (c->options.on_gpu ? 0 : LATENCY);
     actors[r].a2_start = ready > a1_end ? ready : a1_end;
     s2 = actors[r].a2_start > s2 ? actors[r].a2_start : s2;

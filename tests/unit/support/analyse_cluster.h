@@ -31,6 +31,7 @@ struct cluster_options {
   i64 transfer;
   i64 input;                      /* on every rank */
   i64 extra_input[CLUSTER_RANKS]; /* in addition, per rank */
+  i64 waits[CLUSTER_RANKS];       /* for something else, before its input, per rank */
   const i64 *late_input;          /* in addition, [step * ranks + rank]; NULL: none */
   const i64 *late_backward;       /* the same before A2; without GPU only */
   double slow[CLUSTER_RANKS];     /* extra compute as a share; 0: none */
@@ -39,11 +40,12 @@ struct cluster_options {
   i64 late_launch[CLUSTER_RANKS]; /* host work between F's launch and B1's, outside all phases */
   double noise;                   /* compute varies uniformly by this fraction */
   u32 seed;
-  i64 slow_step;     /* every tenth step takes this much longer in F, on all ranks */
-  u32 slow_every;    /* not every tenth step but every n-th; 0: every tenth */
-  bool no_overlap;   /* A1 starts after B2 too */
-  bool unaligned;    /* as if clocks could not be aligned */
-  bool no_gpu_times; /* calls and launches only */
+  i64 slow_step;        /* every tenth step takes this much longer in F, on all ranks */
+  u32 slow_every;       /* not every tenth step but every n-th; 0: every tenth */
+  bool waits_for_first; /* without GPU: B2 begins after A1 */
+  bool no_overlap;      /* A1 starts after B2 too */
+  bool unaligned;       /* as if clocks could not be aligned */
+  bool no_gpu_times;    /* calls and launches only */
   bool no_steps;
 };
 

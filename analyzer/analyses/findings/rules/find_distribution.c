@@ -8,6 +8,7 @@
 
 #include "analyses/findings/findings.h"
 #include "analyses/lines/lines.h"
+#include "analyses/path/path_replay.h"
 #include "analyses/queries.h"
 #include "base/quantity.h"
 #include "base/rank_list.h"
@@ -172,7 +173,9 @@ static void add_straggler_finding(struct findings *f, u32 index, bool by_host, u
     if (other->imposed_wait_ms > worst->imposed_wait_ms)
       worst = other;
   }
-  double saving = saving_of(f, cure_of_rank(f, (u32)(worst - r->ranks)), worst->imposed_wait_ms);
+  u32 of = (u32)(worst - r->ranks);
+  const struct cure *cure = straggler_is_sampled(f->a, of) ? cure_of_rank(f, of) : NULL;
+  double saving = saving_of(f, cure, worst->imposed_wait_ms);
   const struct sampled_line *line = rank->reason == STRAGGLER_NO_CORE ? NULL : straggler_line(rank);
   const char *late = describe_late_steps(f, rank);
   char *title =
@@ -219,7 +222,7 @@ struct late_ranks {
 static const struct rank_result *likely_straggler(const struct findings *f, double wait) {
   for (u32 i = 0; i < f->r->n_ranks; i++) {
     const struct rank_result *rank = &f->r->ranks[i];
-    if (!rank->straggler && rank->slowest_fraction > STRAGGLER_MAJORITY &&
+    if (!rank->straggler && !rank->refuted && rank->slowest_fraction > STRAGGLER_MAJORITY &&
         rank->imposed_wait_ms >= REASON_SHARE * wait)
       return rank;
   }
@@ -265,7 +268,7 @@ static const char *describe_last_arrivals(struct findings *f, u32 *ranks, u32 *n
     text = arena_printf(f->a->arena, "%s%srank %u at %.0f of %.0f", text,
                         n_named ? ", " : " Last to arrive: ", rank->rank, rank->last_collectives,
                         rank->judged_collectives);
-    bool listed = rank->last_wait_ms < WORTH_MENTIONING * f->step_ms;
+    bool listed = rank->refuted || rank->last_wait_ms < WORTH_MENTIONING * f->step_ms;
     for (u32 k = 0; k < *n; k++)
       listed |= ranks[k] == rank->rank;
     if (!listed)

@@ -236,6 +236,14 @@ function heatMap() {
 
 const MANY_RANKS = 12;
 
+// Of the rank that comes last most often beyond chance and is no straggler: why not.
+function whyNone(d) {
+  const odd = d.ranks.filter((row) => row.no_straggler).sort((a, b) => a.p_value - b.p_value)[0];
+  return odd && !d.stragglers.length ?
+      `rank ${odd.rank} comes last more often than by chance, but ${odd.no_straggler}` :
+      null;
+}
+
 panel({
   id: 'ranks',
   sections: ['distributed'],
@@ -256,7 +264,9 @@ panel({
           d.ranks.length > 1 ?
               (d.stragglers.length ? 'rank ' + rankList(d.stragglers) : 'none found') :
               null,
-          isKnown(d.n_steps) ? `judged on ${plural(d.n_steps, 'step')}` : null
+          [isKnown(d.n_steps) ? `judged on ${plural(d.n_steps, 'step')}` : null, whyNone(d)]
+              .filter((part) => part)
+              .join(' \u00b7 ')
         ],
         [
           'lost to imbalance',

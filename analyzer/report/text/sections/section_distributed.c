@@ -6,7 +6,6 @@
 #include <math.h>
 #include <stdlib.h>
 
-#include "analyses/thresholds.h"
 #include "base/checked_memory.h"
 #include "base/rank_list.h"
 #include "report/text/section.h"
@@ -132,17 +131,15 @@ static void put_why_none(struct pen *pen, const struct results *results) {
   const struct rank_result *odd = NULL;
   for (u32 i = 0; i < results->n_ranks; i++) {
     const struct rank_result *rank = &results->ranks[i];
-    if (rank->p_value < STRAGGLER_SIGNIFICANCE && (!odd || rank->p_value < odd->p_value))
+    if (rank->no_straggler && (!odd || rank->p_value < odd->p_value))
       odd = rank;
   }
   if (!odd)
     return;
   section_label(pen, "");
   char line[256];
-  snprintf(line, sizeof(line), "rank %u comes last more often than by chance, %s", odd->rank,
-           odd->slowest_fraction <= STRAGGLER_MAJORITY
-               ? "but not in most steps"
-               : "but the wait of its peers is too short to matter");
+  snprintf(line, sizeof(line), "rank %u comes last more often than by chance, but %s", odd->rank,
+           odd->no_straggler);
   pen_words(pen, STYLE_PLAIN, VALUE_INDENT, line);
 }
 
