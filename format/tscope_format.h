@@ -201,8 +201,8 @@ _Static_assert(sizeof(struct tscope_collective_record) == 56, "collective");
 /* `committed` is the one word by which records become visible: high 32 bits the number of records,
  * low 32 bits the number of bytes after this header that hold them. The writer stores it with
  * release order after the record's bytes; a reader reads nothing beyond it. A chunk with magic but
- * committed 0 is empty. When a ring chunk is recycled, committed is set to 0 before anything else.
- */
+ * committed 0 is empty. When a ring chunk is recycled, committed is set to 0 before its records are
+ * counted as lost, and before anything is written into it. */
 struct tscope_chunk_header {
   u32 magic;
   u8 retention; /* enum tscope_retention */
@@ -213,7 +213,12 @@ struct tscope_chunk_header {
   u64 base;     /* absolute time, the origin of the records' `time`, in chunk clock units */
   u64 committed;
   u64 generation; /* how often this chunk has been recycled */
-  u64 reserved[3];
+  /* While `given_up` records of a ring chunk are given up, `committed` is 0 and this says what the
+   * file header's lost[given_up_as] was before they were counted there. */
+  u32 given_up;
+  u32 given_up_as; /* enum tscope_loss */
+  u64 lost_before;
+  u64 reserved;
 };
 _Static_assert(sizeof(struct tscope_chunk_header) == 64, "chunk header");
 

@@ -13,13 +13,13 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/syscall.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "facts/own_file.h"
 #include "format/default_directory.h"
 #include "format/tscope_format.h"
 #include "process/out_of_memory_kills.h"
+#include "record/tick_clock.h"
 
 /* As the kernel has it. */
 struct entry {
@@ -98,10 +98,8 @@ static bool write_death(int folder, const char *name, void *more) {
                header.pid == death->pid && strncmp(header.host, host, sizeof(host) - 1) == 0 &&
                !header.closed_realtime_ns && !header.reaped_signal;
   if (is_it) {
-    struct timespec now;
-    clock_gettime(CLOCK_REALTIME, &now);
     header.reaped_signal = (u32)death->signal;
-    header.reaped_realtime_ns = (u64)now.tv_sec * 1000000000u + (u64)now.tv_nsec;
+    header.reaped_realtime_ns = tscope_clock_ns(CLOCK_REALTIME);
     (void)(FIELD(file, &header, reaped_signal) && FIELD(file, &header, reaped_realtime_ns));
     write_oom_kills(file, &header);
   }

@@ -83,8 +83,26 @@ static struct tscope_chunk_header *acquire_ready(u32 kept) {
   return chunk;
 }
 
-/* The oldest filled ring chunk, emptied: its records are lost from here on, and counted as `loss`.
- * NULL if there is none. */
+/* Empties a chunk; its records are lost, and counted as `loss`. A process may be killed between any
+ * two of these stores: then a reader knows from the chunk whether its records were counted. */
+static void give_up_records(struct tscope_chunk_header *chunk, enum tscope_loss loss) {
+  u64 *lost = &tscope_trace.header->lost[loss];
+  u64 before = __atomic_load_n(lost, __ATOMIC_RELAXED), records = chunk->committed >> 32;
+  chunk->given_up_as = loss;
+  __atomic_store_n(&chunk->lost_before, before, __ATOMIC_RELAXED);
+  __atomic_store_n(&chunk->given_up, (u32)records, __ATOMIC_RELEASE);
+  __atomic_store_n(&chunk->committed, 0, __ATOMIC_RELEASE);
+  while (!__atomic_compare_exchange_n(lost, &before, before + records, false, __ATOMIC_RELEASE,
+                                      __ATOMIC_RELAXED))
+    __atomic_store_n(&chunk->lost_before, before, __ATOMIC_RELEASE);
+  __atomic_store_n(&chunk->given_up, 0, __ATOMIC_RELEASE);
+  /* A reader may be reading the chunk in the file. So it must not see anything that is written into
+   * the chunk from here on before it sees that the chunk is empty and has a new generation. */
+  chunk->generation++;
+  __atomic_thread_fence(__ATOMIC_RELEASE);
+}
+
+/* The oldest filled ring chunk, emptied; NULL if there is none. */
 static struct tscope_chunk_header *recycle(enum tscope_loss loss) {
   u32 number;
   for (int attempt = 0;; attempt++) {
@@ -95,12 +113,7 @@ static struct tscope_chunk_header *recycle(enum tscope_loss loss) {
     tscope_queue_push(&tscope_chunk_pool.filled, number); /* the helper has it; only ever one */
   }
   struct tscope_chunk_header *chunk = tscope_trace_chunk(number);
-  u64 committed = __atomic_exchange_n(&chunk->committed, 0, __ATOMIC_SEQ_CST);
-  /* A reader may be reading the chunk in the file. So it must not see anything that is written into
-   * the chunk from here on before it sees that the chunk is empty and has a new generation. */
-  chunk->generation++;
-  __atomic_thread_fence(__ATOMIC_RELEASE);
-  tscope_count_lost(loss, committed >> 32);
+  give_up_records(chunk, loss);
   return chunk;
 }
 

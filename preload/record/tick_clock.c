@@ -14,11 +14,6 @@ bool tscope_ticks_are_monotonic_clock;
 u8 tscope_tick_shift;
 u64 (*tscope_gpu_clock_now)(void);
 
-u64 tscope_clock_ns(clockid_t id) {
-  struct timespec now;
-  return clock_gettime(id, &now) == 0 ? (u64)now.tv_sec * 1000000000u + (u64)now.tv_nsec : 0;
-}
-
 u64 tscope_ticks_slow(void) {
   return tscope_clock_ns(CLOCK_MONOTONIC);
 }

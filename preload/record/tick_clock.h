@@ -21,7 +21,10 @@ extern struct tscope_clock tscope_clock;
 void tscope_clock_choose(void);
 
 /* One of the system's clocks in nanoseconds. */
-u64 tscope_clock_ns(clockid_t id);
+static inline u64 tscope_clock_ns(clockid_t id) {
+  struct timespec now;
+  return clock_gettime(id, &now) == 0 ? (u64)now.tv_sec * 1000000000u + (u64)now.tv_nsec : 0;
+}
 
 /* Reads every clock at one instant: the best of several brackets. Fills all fields except the
  * header; gpu_ns comes from tscope_gpu_clock_now, and is 0 if that is not set. */

@@ -9,7 +9,7 @@ import struct
 
 FORMAT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "format")
 FILE_HEADER = struct.Struct("<8sHHIIIIIQIIIIQQQQ64s128sQQQ16Q")
-CHUNK_HEADER = struct.Struct("<IBBHIIQQQ24x")
+CHUNK_HEADER = struct.Struct("<IBBHIIQQQIIQ8x")
 CODES = {"u8": "B", "u16": "H", "u32": "I", "u64": "Q", "i32": "i", "i64": "q"}
 PENDING = (1 << 64) - 1
 UNKNOWN = (1 << 32) - 1
@@ -53,7 +53,8 @@ class Trace:
         self.pid, self.rank, self.world_size = header[9:12]
         self.chunks = header[19]
         self.closed = header[21] != 0
-        self.lost = header[22:]
+        self.counted = header[22:]
+        self.lost = list(self.counted)
         self.path = path
         self.strings = {0: ""}
         self.stacks = {}  # {number: its frames, innermost first}
@@ -66,10 +67,12 @@ class Trace:
     def _read_chunk(self, offset):
         if offset + CHUNK_HEADER.size > len(self.data):
             return
-        magic, _home, _clock, header_bytes, thread, _sequence, base, committed, _generation = (
+        magic, _home, _clock, header_bytes, thread, _sequence, base, committed, _generation, given_up, lost_as, before = (
             CHUNK_HEADER.unpack_from(self.data, offset))
         if magic != 0x4B4E4843:
             return
+        if not committed and given_up and self.counted[lost_as] < before + given_up:
+            self.lost[lost_as] += given_up  # the process was killed just before it counted them
         at = offset + header_bytes
         end = at + (committed & 0xFFFFFFFF)
         while at < end:

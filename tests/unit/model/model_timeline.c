@@ -320,9 +320,9 @@ static void test_waits_without_record_ids(void **state) {
   edges_of_unseen_calls_come_from_the_source(false, *state);
 }
 
-/* The ring dropped the first chunks: the timeline says from when on it is complete. */
-static void test_overwritten_ring_records_are_reported(void **state) {
-  struct fixture *fixture = *state;
+/* The ring dropped the first chunk: the timeline says from when on it is complete. The header has
+ * counted its records, unless the process was killed just before. */
+static void overwritten_ring_records_are_reported(struct fixture *fixture, bool counted) {
   struct trace_writer *writer = new_rank(0, 1);
   for (u32 i = 0; i < 10000; i++)
     trace_add(writer, in_ring, AT(1000 * i), TSCOPE_REC_LAUNCH, 0,
@@ -332,7 +332,10 @@ static void test_overwritten_ring_records_are_reported(void **state) {
   struct tscope_chunk_header *first = (void *)(data + TSCOPE_HEADER_BYTES);
   u64 lost = first->committed >> 32;
   first->committed = 0;
-  trace_writer_header(writer)->lost[TSCOPE_LOSS_RING] = lost;
+  first->given_up = (u32)lost;
+  first->given_up_as = TSCOPE_LOSS_RING;
+  if (counted)
+    trace_writer_header(writer)->lost[TSCOPE_LOSS_RING] = lost;
   save_rank(fixture, writer);
   struct model *model = load(fixture->directory, NULL);
   struct timeline timeline;
@@ -342,6 +345,14 @@ static void test_overwritten_ring_records_are_reported(void **state) {
   assert_int_equal(timeline.ring_begin, timeline.spans[0].start);
   timeline_release(&timeline);
   model_free(model);
+}
+
+static void test_overwritten_ring_records_are_reported(void **state) {
+  overwritten_ring_records_are_reported(*state, true);
+}
+
+static void test_records_given_up_at_the_kill_are_reported(void **state) {
+  overwritten_ring_records_are_reported(*state, false);
 }
 
 static int load_one(void *user, u32 rank, unsigned worker) {
@@ -379,6 +390,7 @@ int main(void) {
       ON_DISK(test_waits_that_only_the_source_saw),
       ON_DISK(test_waits_without_record_ids),
       ON_DISK(test_overwritten_ring_records_are_reported),
+      ON_DISK(test_records_given_up_at_the_kill_are_reported),
       ON_DISK(test_timelines_load_in_parallel),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

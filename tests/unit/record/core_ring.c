@@ -60,13 +60,6 @@ static u64 lost(const struct scene *scene, enum tscope_loss reason) {
   return scene->trace.header->lost[reason];
 }
 
-static u64 all_lost(const struct scene *scene) {
-  u64 sum = 0;
-  for (int reason = 0; reason < TSCOPE_LOSS_REASONS; reason++)
-    sum += lost(scene, (enum tscope_loss)reason);
-  return sum;
-}
-
 static u32 ring_chunks(const struct trace *trace) {
   u32 chunks = 0;
   for (u32 i = 0; i < trace->chunks; i++)
@@ -81,7 +74,7 @@ static void nothing_is_lost_below_the_cap(void **state) {
   scene_play(&scene, play_threads, &play);
   read_kept(&scene);
   assert_int_equal(kept.count, play.launches);
-  assert_int_equal(all_lost(&scene), 0);
+  assert_int_equal(trace_all_lost(&scene.trace), 0);
   for (u32 i = 0; i < play.launches; i++)
     assert_int_equal(kept.seen[i], 1);
   scene_end(&scene);
@@ -95,7 +88,7 @@ static void oldest_detail_goes_first_and_is_counted(void **state) {
   read_kept(&scene);
   assert_int_equal(ring_chunks(&scene.trace), 4);
   assert_int_equal(kept.count + lost(&scene, TSCOPE_LOSS_RING), play.launches);
-  assert_int_equal(all_lost(&scene), lost(&scene, TSCOPE_LOSS_RING));
+  assert_int_equal(trace_all_lost(&scene.trace), lost(&scene, TSCOPE_LOSS_RING));
   /* What is left is the end of the recording without a gap: three full chunks and the last one. */
   assert_int_equal(kept.count, 3 * CHUNK_RECORDS + 100);
   assert_int_equal(kept.least, play.launches - kept.count);
@@ -110,7 +103,7 @@ static void every_thread_s_losses_are_counted(void **state) {
   struct play play = {.ring_max = "1M", .launches = 30000, .threads = 8};
   scene_play(&scene, play_threads, &play);
   read_kept(&scene);
-  assert_int_equal(kept.count + all_lost(&scene), play.launches * play.threads);
+  assert_int_equal(kept.count + trace_all_lost(&scene.trace), play.launches * play.threads);
   assert_true(ring_chunks(&scene.trace) <= 16);
   scene_end(&scene);
 }

@@ -211,6 +211,11 @@ static int collect(struct collector *into, const struct trace_file *file) {
   int result = trace_visit(file, &visit);
   into->out->records = visit.records;
   into->damaged += visit.damaged;
+  for (u32 i = 0; i < TSCOPE_LOSS_REASONS; i++) {
+    u64 lost = file->header.lost[i] + visit.given_up[i];
+    if (lost > into->out->lost[i])
+      into->out->lost[i] = lost;
+  }
   return result;
 }
 
@@ -354,9 +359,6 @@ static void finish(struct collector *into, const struct trace_file *file) {
   for (u32 i = 0; i < out->n_threads; i++)
     out->threads[i].name = copy_string(into, into->thread_names.at[i]);
   out->gpu_clock_reason = copy_string(into, into->gpu_clock_reason);
-  for (u32 i = 0; i < TSCOPE_LOSS_REASONS; i++)
-    if (file->header.lost[i] > out->lost[i])
-      out->lost[i] = file->header.lost[i];
   if (into->anchors.n == 0)
     out->realtime_minus_monotonic =
         (i64)(file->header.start_realtime_ns - file->header.start_monotonic_ns);

@@ -61,11 +61,21 @@ static int load_and_show(struct walk *walk, u32 index, struct trace_chunk *chunk
   return walk->visit->on_chunk(walk->visit->user, chunk);
 }
 
+static void add_given_up(struct walk *walk, const struct tscope_chunk_header *chunk) {
+  if (chunk->magic != TSCOPE_CHUNK_MAGIC || chunk->given_up_as >= TSCOPE_LOSS_REASONS)
+    return;
+  u64 counted = walk->file->header.lost[chunk->given_up_as];
+  if (counted < chunk->lost_before || counted - chunk->lost_before < chunk->given_up)
+    walk->visit->given_up[chunk->given_up_as] += chunk->given_up;
+}
+
 static int visit_chunk(struct walk *walk, u32 index) {
   struct trace_visit *visit = walk->visit;
   struct trace_chunk chunk;
   enum trace_chunk_state state = trace_chunk_peek(walk->file, index, &chunk);
   visit->damaged += state == TRACE_CHUNK_DAMAGED;
+  if (state == TRACE_CHUNK_EMPTY)
+    add_given_up(walk, &chunk.header);
   if (state != TRACE_CHUNK_READ)
     return 0;
   visit->records += chunk.count;

@@ -26,7 +26,9 @@ struct trace_visit {
   void *user;
   /* What is found in the headers of all chunks: */
   u64 records;
-  u32 damaged; /* not a chunk */
+  u64 given_up[TSCOPE_LOSS_REASONS]; /* records of which a killed process had emptied the chunk, and
+                                        not yet counted in the file's header */
+  u32 damaged;                       /* not a chunk */
 };
 
 /* All chunks of a file. 0, -EFBIG once the file's budget is exceeded (file_budget.h), or what
