@@ -66,7 +66,7 @@ static int place_events(void *user, u32 r, unsigned worker) {
   return 0;
 }
 
-int place_on_axis(struct model *model, unsigned threads) {
+void place_on_axis(struct model *model, unsigned threads) {
   struct model_internal *internal = internal_of(model);
   i64 origin = INT64_MAX, last = INT64_MIN;
   for (u32 r = 0; r < model->n_ranks; r++) {
@@ -89,7 +89,7 @@ int place_on_axis(struct model *model, unsigned threads) {
   model->begin = 0;
   model->end = last == INT64_MIN ? 0 : last;
   struct placing placing = {.model = model};
-  return parallel_for(model->n_ranks, threads, place_events, &placing);
+  parallel_for(model->n_ranks, threads, place_events, &placing);
 }
 
 /* wait and transfer: with clocks on one axis, transfer is the time after the last arrival, the

@@ -156,7 +156,7 @@ static void choose_steps(struct model *model, const char *wanted) {
   model->steps.first = from;
 }
 
-static int step_of_arrivals(struct model *model, const struct rank_bounds *bounds) {
+static void step_of_arrivals(struct model *model, const struct rank_bounds *bounds) {
   i32 n = (i32)model->steps.n, dropped = (i32)model->steps.first;
   for (u32 i = 0; i < model->n_arrivals; i++) {
     struct arrival *arrival = &model->arrivals[i];
@@ -173,7 +173,6 @@ static int step_of_arrivals(struct model *model, const struct rank_bounds *bound
     collective->step =
         collective->n_arrivals ? model->arrivals[collective->first_arrival].step : -1;
   }
-  return 0;
 }
 
 /* What the iterations of an inference engine hold, by the marks of a rank that has them all. */

@@ -59,35 +59,28 @@ static void list_scalars(struct model *model) {
     }
 }
 
-int join_collectives(struct model *model, const struct model_options *options) {
+void join_collectives(struct model *model, const struct model_options *options) {
   report_progress(options, "matching collectives", 0);
   group_kernels(model);
   unify_comms(model);
   match_collectives(model);
   report_progress(options, "aligning clocks", 0);
   align(model);
-  int result = place_on_axis(model, options->threads);
-  if (result == 0)
-    list_gpu_windows(model);
-  if (result == 0)
-    finish_collectives(model);
-  return result;
+  place_on_axis(model, options->threads);
+  list_gpu_windows(model);
+  finish_collectives(model);
 }
 
 int join_ranks(struct model *model, const struct model_options *options) {
   int result = options->before_join ? options->before_join(options->joiner, model) : 0;
-  if (result == 0)
-    note_of_ranks(model);
-  if (result == 0)
-    result = join_collectives(model, options);
+  if (result < 0)
+    return result;
+  note_of_ranks(model);
+  join_collectives(model, options);
   report_progress(options, "finding steps", 0);
-  if (result == 0)
-    find_steps(model, options);
-  if (result == 0)
-    result = measure_phases(model, options);
-  if (result == 0)
-    list_scalars(model);
-  if (result == 0)
-    settle_world_size(model);
-  return result;
+  find_steps(model, options);
+  measure_phases(model, options);
+  list_scalars(model);
+  settle_world_size(model);
+  return 0;
 }

@@ -8,10 +8,10 @@
 #include "model/model.h"
 
 /* Communicators and collectives of the ranks that an importer delivered (model/building.h), on one
- * axis. 0, or negative errno. */
-int join_collectives(struct model *model, const struct model_options *options);
+ * axis. */
+void join_collectives(struct model *model, const struct model_options *options);
 
-/* That, and steps, phases and values. 0, or negative errno. */
+/* That, and steps, phases and values. 0, or what options->before_join returned. */
 int join_ranks(struct model *model, const struct model_options *options);
 
 #endif

@@ -31,7 +31,7 @@ void unify_comms(struct model *model);
 void match_collectives(struct model *model);
 
 /* After alignment: everything onto the model's axis, then what follows from it. */
-int place_on_axis(struct model *model, unsigned threads);
+void place_on_axis(struct model *model, unsigned threads);
 /* When each rank's GPU was watched, on the model's axis. */
 void list_gpu_windows(struct model *model);
 void finish_collectives(struct model *model);
@@ -40,6 +40,6 @@ void find_steps(struct model *model, const struct model_options *options);
 
 /* Fills model.phases and phase_method from PHASE records, else as the input infers them
  * (timeline_source.infer_input). */
-int measure_phases(struct model *model, const struct model_options *options);
+void measure_phases(struct model *model, const struct model_options *options);
 
 #endif

@@ -131,10 +131,10 @@ static int infer_rank(void *user, u32 r, unsigned worker) {
   struct measuring *measuring = user;
   struct model *model = measuring->model;
   (void)worker;
-  int result = model->timelines->infer_input(model, r, &measuring->found[r]);
-  if (result == 0 && measuring->found[r])
+  measuring->found[r] = model->timelines->infer_input(model, r);
+  if (measuring->found[r])
     add_other(model, r);
-  return result;
+  return 0;
 }
 
 static bool any_rank_measured(const struct measuring *measuring) {
@@ -144,7 +144,7 @@ static bool any_rank_measured(const struct measuring *measuring) {
   return false;
 }
 
-int measure_phases(struct model *model, const struct model_options *options) {
+void measure_phases(struct model *model, const struct model_options *options) {
   size_t cells = (size_t)model->steps.n * model->n_ranks;
   struct measuring measuring = {.model = model,
                                 .found = memory_zeroed(size_sum(model->n_ranks, 1), 1)};
@@ -156,11 +156,11 @@ int measure_phases(struct model *model, const struct model_options *options) {
   u64 launches = 0;
   for (u32 r = 0; r < model->n_ranks; r++)
     launches += model->ranks[r].launches;
-  int result = parallel_for(model->n_ranks, options->threads, measure_rank, &measuring);
+  parallel_for(model->n_ranks, options->threads, measure_rank, &measuring);
   if (any_rank_measured(&measuring)) {
     model->phase_method = "ranges of the framework or the user";
   } else if (launches && cells && model->timelines && model->timelines->infer_input) {
-    result = parallel_for(model->n_ranks, options->threads, infer_rank, &measuring);
+    parallel_for(model->n_ranks, options->threads, infer_rank, &measuring);
     if (any_rank_measured(&measuring))
       model->phase_method =
           "inferred from the host's pause before each step's first copy to the GPU";
@@ -168,5 +168,4 @@ int measure_phases(struct model *model, const struct model_options *options) {
   if (!model->phase_method)
     model->phases = NULL;
   free(measuring.found);
-  return result;
 }

@@ -186,7 +186,7 @@ static void read_record(struct live_process *process, const struct live_record *
     process->newest = time;
 }
 
-static int read_chunk(void *user, const struct trace_chunk *chunk) {
+static void read_chunk(void *user, const struct trace_chunk *chunk) {
   struct live_process *process = user;
   struct trace_cursor cursor = trace_records(chunk);
   if (chunk->header.retention == TSCOPE_RETAINED && !chunk->again)
@@ -201,7 +201,6 @@ static int read_chunk(void *user, const struct trace_chunk *chunk) {
                                                .clock = chunk->header.clock,
                                                .again = chunk->again});
   }
-  return 0;
 }
 
 /* --- The process --- */

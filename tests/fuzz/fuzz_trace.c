@@ -21,8 +21,8 @@ static void read_from_memory(const u8 *data, size_t bytes) {
   char why[256];
   if (trace_file_open_memory(&file, data, bytes, why, sizeof(why)) < 0)
     return;
-  if (rank_events_read(&events, &file, NULL) == 0)
-    rank_events_release(&events);
+  rank_events_read(&events, &file, NULL);
+  rank_events_release(&events);
   trace_file_close(&file);
 }
 

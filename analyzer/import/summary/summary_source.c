@@ -103,21 +103,21 @@ static bool summary_found(const struct model *model, u32 rank, bool settled, str
   return open_found(model, rank, settled, PART_RANGES + 1, arena, found);
 }
 
-static int infer_input(const struct model *model, u32 rank, bool *found) {
+static bool infer_input(const struct model *model, u32 rank) {
   const struct timeline_source *inner = source_of(model)->inner;
   struct arena scratch = {0};
   struct carrier c;
-  *found = false;
+  bool found = false;
   if (!summary_of(model, rank))
-    return inner && inner->infer_input ? inner->infer_input(model, rank, found) : 0;
+    return inner && inner->infer_input && inner->infer_input(model, rank);
   if (open_found(model, rank, true, PART_INPUT, &scratch, &c)) {
     const u8 *after, *end;
     if (carrier_enter_part(&c, &after, &end))
-      carry_input(&c, model, rank, found);
+      carry_input(&c, model, rank, &found);
     carrier_free(&c);
   }
   arena_release(&scratch);
-  return 0;
+  return found;
 }
 
 static int named_ranges(const struct model *model, u32 rank, struct arena *arena,

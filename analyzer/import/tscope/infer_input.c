@@ -84,7 +84,7 @@ static void read_call(struct pauses *pauses, const struct tscope_record *record,
     pauses->idle_since = end;
 }
 
-static int read_chunk(void *user, const struct trace_chunk *chunk) {
+static void read_chunk(void *user, const struct trace_chunk *chunk) {
   struct pauses *pauses = user;
   struct trace_cursor cursor = trace_records(chunk);
   pauses->clock = chunk_clock(&pauses->events->definitions->ticks, &chunk->header);
@@ -96,26 +96,24 @@ static int read_chunk(void *user, const struct trace_chunk *chunk) {
   for (const struct tscope_record *record; (record = trace_next(&cursor));)
     if (record->type >= TSCOPE_REC_LAUNCH && record->type <= TSCOPE_REC_EVENT_WAIT)
       read_call(pauses, record, trace_time(&cursor, record));
-  return 0;
 }
 
-int trace_infer_input(const struct model *model, u32 rank, bool *found) {
+bool trace_infer_input(const struct model *model, u32 rank) {
   struct trace_file file;
   char why[256];
   if (trace_file_open(&file, model->ranks[rank].path, why, sizeof(why)) < 0)
-    return 0; /* the file went away since: nothing is known */
+    return false; /* the file went away since: nothing is known */
   struct pauses pauses = {.model = model,
                           .rank = rank,
                           .events = model_events(model, rank),
                           .begin = memory_array(size_sum(model->steps.n, 1), sizeof(i64)),
                           .thread = TSCOPE_UNKNOWN};
   find_host_begins(&pauses);
-  int result = trace_visit(&file, &(struct trace_visit){.chunks = TRACE_RING_TICKS,
-                                                        .by_writer = true,
-                                                        .on_chunk = read_chunk,
-                                                        .user = &pauses});
-  *found = pauses.found;
+  trace_visit(&file, &(struct trace_visit){.chunks = TRACE_RING_TICKS,
+                                           .by_writer = true,
+                                           .on_chunk = read_chunk,
+                                           .user = &pauses});
   free(pauses.begin);
   trace_file_close(&file);
-  return result;
+  return pauses.found;
 }

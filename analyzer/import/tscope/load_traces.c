@@ -36,12 +36,12 @@ static int read_process(void *user, u32 index, unsigned worker) {
   struct trace_file file;
   if (trace_file_open(&file, process->entry->path, process->why, sizeof(process->why)) < 0)
     return 0; /* it was readable a moment ago */
-  int result = process_read(process, &file, loading->options->kernel_names);
+  process_read(process, &file, loading->options->kernel_names);
   trace_file_close(&file);
   u32 done = atomic_fetch_add(&loading->done, 1) + 1;
   if (worker == 0)
     report_progress(loading->options, "reading", (double)done / loading->processes.n);
-  return result == -EFBIG ? 0 : result;
+  return 0;
 }
 
 static int by_rank(const void *left, const void *right) {
@@ -200,11 +200,9 @@ static int read_processes(struct loading *loading, const struct trace_runs *runs
   struct model *model = loading->model;
   const struct model_options *options = loading->options;
   loading->processes.kernel_names = options->kernel_names;
-  int result = parallel_for(loading->processes.n, options->threads, read_process, loading);
-  if (result == 0)
-    processes_drop_unread(&loading->processes);
-  if (result == 0)
-    result = choose_attempt(loading, why, why_bytes);
+  parallel_for(loading->processes.n, options->threads, read_process, loading);
+  processes_drop_unread(&loading->processes);
+  int result = choose_attempt(loading, why, why_bytes);
   model->began_realtime_ns = find_begin(&loading->processes);
   model->timelines = &trace_timelines;
   if (result == 0) {
@@ -256,7 +254,6 @@ int model_load(const char *path, const struct model_options *options, struct mod
                size_t why_bytes) {
   struct model *model = model_new();
   *out = NULL;
-  snprintf(why, why_bytes, "out of memory");
   int result = model_read_runs(model, &path, 1, options, why, why_bytes);
   if (result < 0)
     model_free(model);

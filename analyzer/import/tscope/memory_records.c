@@ -188,7 +188,7 @@ static void collect_record(struct collecting *collecting, const struct tscope_re
   }
 }
 
-static int read_chunk(void *user, const struct trace_chunk *chunk) {
+static void read_chunk(void *user, const struct trace_chunk *chunk) {
   struct collecting *collecting = user;
   bool after_gap = chunk->after_gap;
   struct trace_cursor cursor = trace_records(chunk);
@@ -202,18 +202,16 @@ static int read_chunk(void *user, const struct trace_chunk *chunk) {
     after_gap = false;
     collect_record(collecting, record, time);
   }
-  return 0;
 }
 
-static int read_file(struct collecting *collecting, const struct trace_file *file) {
+static void read_file(struct collecting *collecting, const struct trace_file *file) {
   struct trace_visit visit = {.chunks = TRACE_RETAINED | TRACE_RING,
                               .by_writer = true,
                               .on_chunk = read_chunk,
                               .user = collecting};
-  int error = definitions_read(&collecting->definitions, file, &collecting->scratch);
-  if (!error)
-    stacks_copy(&collecting->definitions, &collecting->scratch, &collecting->sites);
-  return error ? error : trace_visit(file, &visit);
+  definitions_read(&collecting->definitions, file, &collecting->scratch);
+  stacks_copy(&collecting->definitions, &collecting->scratch, &collecting->sites);
+  trace_visit(file, &visit);
 }
 
 /* Before the ring begins, each MEMORY record says what the most was since the one before it, and
@@ -400,16 +398,15 @@ static int read_records(const struct model *model, const struct memory_origin *o
   int error = trace_file_open(&file, rank->path, why, sizeof(why));
   if (error)
     return error;
-  error = read_file(&collecting, &file);
+  read_file(&collecting, &file);
   trace_file_close(&file);
-  if (!error)
-    finish_history(&collecting);
+  finish_history(&collecting);
   definitions_free_text(&collecting.definitions);
   arena_release(&collecting.scratch);
   free(collecting.events.at);
   free(collecting.totals.at);
   free(collecting.totals_times.at);
-  return error;
+  return 0;
 }
 
 /* If a GPU's memory was recorded, that of tensors on the CPU is not of interest. */

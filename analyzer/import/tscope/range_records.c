@@ -58,7 +58,7 @@ static void add_range(struct collecting *collecting, const struct tscope_range_r
   slot->range.longest = dur > slot->range.longest ? dur : slot->range.longest;
 }
 
-static int read_chunk(void *user, const struct trace_chunk *chunk) {
+static void read_chunk(void *user, const struct trace_chunk *chunk) {
   struct collecting *collecting = user;
   struct trace_cursor cursor = trace_records(chunk);
   struct chunk_clock clock = chunk_clock(&collecting->definitions.ticks, &chunk->header);
@@ -72,13 +72,12 @@ static int read_chunk(void *user, const struct trace_chunk *chunk) {
       add_range(collecting, range, end - start);
     }
   }
-  return 0;
 }
 
-static int read_file(struct collecting *collecting, const struct trace_file *file) {
+static void read_file(struct collecting *collecting, const struct trace_file *file) {
   struct trace_visit visit = {.chunks = TRACE_RING, .on_chunk = read_chunk, .user = collecting};
-  int error = definitions_read(&collecting->definitions, file, &collecting->text);
-  return error ? error : trace_visit(file, &visit);
+  definitions_read(&collecting->definitions, file, &collecting->text);
+  trace_visit(file, &visit);
 }
 
 static const char *copy_string(const struct collecting *collecting, struct arena *arena,
@@ -113,12 +112,11 @@ int trace_named_ranges(const struct model *model, u32 rank, struct arena *arena,
   int error = trace_file_open(&file, model->ranks[rank].path, why, sizeof(why));
   if (error)
     return error;
-  error = read_file(&collecting, &file);
-  if (!error)
-    copy_ranges(&collecting, arena, ranges, n);
+  read_file(&collecting, &file);
+  copy_ranges(&collecting, arena, ranges, n);
   trace_file_close(&file);
   free(collecting.slots);
   definitions_free_text(&collecting.definitions);
   arena_release(&collecting.text);
-  return error;
+  return 0;
 }

@@ -12,7 +12,7 @@
 
 extern const struct timeline_source trace_timelines;
 
-int trace_infer_input(const struct model *model, u32 rank, bool *found);
+bool trace_infer_input(const struct model *model, u32 rank);
 int trace_named_ranges(const struct model *model, u32 rank, struct arena *arena,
                        struct named_range **ranges, u32 *n);
 

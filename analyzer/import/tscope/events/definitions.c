@@ -196,19 +196,18 @@ void collector_add(struct collector *into, const struct tscope_record *record) {
   }
 }
 
-static int collect_chunk(void *user, const struct trace_chunk *chunk) {
+static void collect_chunk(void *user, const struct trace_chunk *chunk) {
   struct collector *into = user;
   struct trace_cursor cursor = trace_records(chunk);
   for (const struct tscope_record *record; (record = trace_next(&cursor));)
     collector_add(into, record);
   into->cut += chunk->cut;
   into->damaged += cursor.damaged && !chunk->cut;
-  return 0;
 }
 
-static int collect(struct collector *into, const struct trace_file *file) {
+static void collect(struct collector *into, const struct trace_file *file) {
   struct trace_visit visit = {.chunks = TRACE_RETAINED, .on_chunk = collect_chunk, .user = into};
-  int result = trace_visit(file, &visit);
+  trace_visit(file, &visit);
   into->out->records = visit.records;
   into->damaged += visit.damaged;
   for (u32 i = 0; i < TSCOPE_LOSS_REASONS; i++) {
@@ -216,7 +215,6 @@ static int collect(struct collector *into, const struct trace_file *file) {
     if (lost > into->out->lost[i])
       into->out->lost[i] = lost;
   }
-  return result;
 }
 
 /* Copies a vector into the arena as out->field. */
@@ -393,17 +391,15 @@ void collector_release(struct collector *into) {
   stall_records_release(&into->stalls);
 }
 
-int definitions_read(struct definitions *definitions, const struct trace_file *file,
-                     struct arena *arena) {
+void definitions_read(struct definitions *definitions, const struct trace_file *file,
+                      struct arena *arena) {
   *definitions = (struct definitions){0};
   struct collector into = {.out = definitions,
                            .arena = arena,
                            .most_numbers = file->stored / sizeof(struct tscope_record)};
-  int result = collect(&into, file);
-  if (result == 0)
-    finish(&into, file);
+  collect(&into, file);
+  finish(&into, file);
   collector_release(&into);
-  return result;
 }
 
 void chunk_clock_seek(struct chunk_clock *clock, u64 units) {

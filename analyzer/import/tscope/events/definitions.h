@@ -98,10 +98,9 @@ struct definitions {
   const char *damage; /* NULL if none */
 };
 
-/* Everything but the text lives in `arena`. The text is to be freed in either case.
- */
-int definitions_read(struct definitions *definitions, const struct trace_file *file,
-                     struct arena *arena);
+/* Everything but the text lives in `arena`. */
+void definitions_read(struct definitions *definitions, const struct trace_file *file,
+                      struct arena *arena);
 
 /* Frees strings, shapes and the content of graphs; everything else that refers to text keeps its
  * own copy. */

@@ -352,7 +352,7 @@ static void read_retained_chunk(struct reading *reading, const struct trace_chun
   }
 }
 
-static int read_chunk(void *user, const struct trace_chunk *chunk) {
+static void read_chunk(void *user, const struct trace_chunk *chunk) {
   struct reading *reading = user;
   reading->thread = chunk->header.thread;
   reading->clock = chunk_clock(&reading->events->definitions->ticks, &chunk->header);
@@ -360,7 +360,6 @@ static int read_chunk(void *user, const struct trace_chunk *chunk) {
     read_ring_chunk(reading, chunk);
   else
     read_retained_chunk(reading, chunk);
-  return 0;
 }
 
 /* All list elements start with their i64 time. */
@@ -430,67 +429,50 @@ static void end_gpu_window(struct reading *reading) {
   VECTOR_PUSH(&events->gpu_states, over);
 }
 
-static int read_definitions(struct rank_events *events, const struct trace_file *file) {
+static void read_definitions(struct rank_events *events, const struct trace_file *file) {
   struct definitions *definitions = arena_alloc(&events->arena, sizeof(*definitions));
   events->definitions = definitions;
-  int result = definitions_read(definitions, file, &events->arena);
-  if (result == 0) {
-    events->comms = definitions->comms;
-    events->n_comms = definitions->n_comms;
-    events->realtime_minus_monotonic = definitions->realtime_minus_monotonic;
-    events->last_anchor = definitions->last_anchor;
-    events->anchor_error_ns = definitions->anchor_error_ns;
-  }
-  return result;
+  definitions_read(definitions, file, &events->arena);
+  events->comms = definitions->comms;
+  events->n_comms = definitions->n_comms;
+  events->realtime_minus_monotonic = definitions->realtime_minus_monotonic;
+  events->last_anchor = definitions->last_anchor;
+  events->anchor_error_ns = definitions->anchor_error_ns;
 }
 
-int rank_events_read(struct rank_events *events, const struct trace_file *file,
-                     struct kernel_names *kernel_names) {
+void rank_events_read(struct rank_events *events, const struct trace_file *file,
+                      struct kernel_names *kernel_names) {
   *events = (struct rank_events){
       .begin = NS_UNKNOWN, .end = NS_UNKNOWN, .cut_short = file->header.closed_realtime_ns == 0};
   struct reading reading = {.events = events, .gpu_last = NS_UNKNOWN, .kernel_names = kernel_names};
-  int result = read_definitions(events, file);
+  read_definitions(events, file);
   const struct definitions *definitions = events->definitions;
-  if (result == 0) {
-    /* A process that ends by a failure does not wait for its GPU. */
-    events->end_lost = events->cut_short || definitions->lost[TSCOPE_LOSS_RETAINED] > 0 ||
-                       file->header.end_status != 0;
-    reading.op_of_string = memory_zeroed(size_sum(definitions->n_strings, 1), 1);
-    reading.words = memory_zeroed(size_sum(definitions->n_strings, 1), sizeof(*reading.words));
-    reading.communication_known = memory_zeroed(size_sum(definitions->n_strings, 1), sizeof(bool));
-    events->communications = arena_array(&events->arena, size_sum(definitions->n_strings, 1),
-                                         sizeof(*events->communications));
-    result = 0;
-  }
-  for (u32 i = 0; result == 0 && i < definitions->n_strings; i++)
+  size_t strings = size_sum(definitions->n_strings, 1);
+  /* A process that ends by a failure does not wait for its GPU. */
+  events->end_lost = events->cut_short || definitions->lost[TSCOPE_LOSS_RETAINED] > 0 ||
+                     file->header.end_status != 0;
+  reading.op_of_string = memory_zeroed(strings, 1);
+  reading.words = memory_zeroed(strings, sizeof(*reading.words));
+  reading.communication_known = memory_zeroed(strings, sizeof(bool));
+  events->communications = arena_array(&events->arena, strings, sizeof(*events->communications));
+  for (u32 i = 0; i < definitions->n_strings; i++)
     if (definitions->strings[i])
       reading.op_of_string[i] = op_of_name(definitions->strings[i]);
-  if (result == 0)
-    result = trace_visit(file, &(struct trace_visit){.chunks = TRACE_RETAINED | TRACE_RING,
-                                                     .on_chunk = read_chunk,
-                                                     .user = &reading});
-  if (result == 0)
-    result = graph_replays_expand(&reading.graphs, events);
-  if (result == 0) {
-    sort_lists(events);
-    for (u32 i = 0; i < GPU_OVERHEADS; i++)
-      events->gpu_overhead_ns += reading.gpu_overhead[i];
-    number_gpu_sessions(events);
-    end_gpu_window(&reading);
-  }
-  if (result == 0)
-    runs_from_inside(events);
-  if (result == 0) {
-    SORT_BY_TIME(&events->runs);
-    pair_runs(events);
-  }
-  if (events->definitions)
-    definitions_free_text(events->definitions);
+  trace_visit(file, &(struct trace_visit){.chunks = TRACE_RETAINED | TRACE_RING,
+                                          .on_chunk = read_chunk,
+                                          .user = &reading});
+  graph_replays_expand(&reading.graphs, events);
+  sort_lists(events);
+  for (u32 i = 0; i < GPU_OVERHEADS; i++)
+    events->gpu_overhead_ns += reading.gpu_overhead[i];
+  number_gpu_sessions(events);
+  end_gpu_window(&reading);
+  runs_from_inside(events);
+  SORT_BY_TIME(&events->runs);
+  pair_runs(events);
+  definitions_free_text(events->definitions);
   graph_replays_release(&reading.graphs);
   free(reading.op_of_string);
   free(reading.words);
   free(reading.communication_known);
-  if (result < 0)
-    rank_events_release(events);
-  return result;
 }

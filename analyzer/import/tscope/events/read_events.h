@@ -13,8 +13,8 @@ struct kernel_names;
 /* Reads a whole file: the retained records are decoded; of the ring's records the kernels that
  * communicate are kept, as `kernel_names` says (NULL: the built-in table), the others are counted.
  */
-int rank_events_read(struct rank_events *events, const struct trace_file *file,
-                     struct kernel_names *kernel_names);
+void rank_events_read(struct rank_events *events, const struct trace_file *file,
+                      struct kernel_names *kernel_names);
 
 /* If nothing else shows when collectives ran, uses NCCL's own records: adds runs on the host's
  * clock. Sets events.inside_error_ns. */

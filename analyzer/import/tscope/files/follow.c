@@ -53,10 +53,6 @@ static bool is_pending(const struct tscope_record *record) {
   return dur == TSCOPE_DUR_PENDING;
 }
 
-static int show(struct look *look, const struct trace_chunk *chunk) {
-  return look->on_chunk(look->user, chunk);
-}
-
 /* Keeps what is still open in the chunk, and the time that the next record's is relative to. False
  * when something is not a record: the chunk is not read any further. */
 static bool keep_position(struct look *look, struct followed_chunk *known,
@@ -81,9 +77,8 @@ static bool keep_position(struct look *look, struct followed_chunk *known,
 }
 
 /* Spans that were open at an earlier look, and have ended since. */
-static int look_at_pending(struct look *look) {
+static void look_at_pending(struct look *look) {
   struct trace_follow *follow = look->follow;
-  int result = 0;
   u32 kept = 0;
   for (u32 i = 0; i < follow->pending.n; i++) {
     struct followed_span span = follow->pending.at[i];
@@ -91,16 +86,15 @@ static int look_at_pending(struct look *look) {
     follow->read_bytes += got;
     if (got < span.bytes || is_pending((const void *)look->buffer))
       follow->pending.at[kept++] = span;
-    else if (result == 0)
-      result = show(look, &(struct trace_chunk){.header = span.header,
-                                                .records = look->buffer,
-                                                .place = span.place,
-                                                .bytes = span.bytes,
-                                                .count = 1,
-                                                .again = true});
+    else
+      look->on_chunk(look->user, &(struct trace_chunk){.header = span.header,
+                                                       .records = look->buffer,
+                                                       .place = span.place,
+                                                       .bytes = span.bytes,
+                                                       .count = 1,
+                                                       .again = true});
   }
   follow->pending.n = kept;
-  return result;
 }
 
 /* --- Chunks --- */
@@ -161,7 +155,7 @@ static bool is_wanted(const struct look *look, u32 index) {
 }
 
 /* Visits what is new in a chunk. Returns whether anything was. */
-static bool look_at_news(struct look *look, u32 index, struct trace_chunk *chunk, int *result) {
+static bool look_at_news(struct look *look, u32 index, struct trace_chunk *chunk) {
   struct trace_follow *follow = look->follow;
   struct followed_chunk *known = &follow->chunks.at[index];
   if (known->generation != chunk->header.generation) { /* used again while it was open */
@@ -178,7 +172,7 @@ static bool look_at_news(struct look *look, u32 index, struct trace_chunk *chunk
     follow->damaged++;
   }
   if (chunk->bytes)
-    *result = show(look, chunk);
+    look->on_chunk(look->user, chunk);
   return chunk->bytes > 0;
 }
 
@@ -210,38 +204,34 @@ static u32 count_later_chunks(const struct trace_follow *follow, u32 index) {
 }
 
 /* Reads an open chunk; it stays open for as long as it may be written to. */
-static int look_at_chunk(struct look *look, u32 index) {
+static void look_at_chunk(struct look *look, u32 index) {
   struct trace_follow *follow = look->follow;
   struct followed_chunk *known = &follow->chunks.at[index];
   struct trace_chunk chunk;
   u32 later = count_later_chunks(follow, index); /* before it is read for the last time */
   bool wanted = is_wanted(look, index);
-  int result = 0;
   if (!wanted || (is_ring(follow, index) && !look->ring.all && later >= look->ring.chunks)) {
     follow->gap |= wanted;
     if (later)
       known->state = CHUNK_SETTLED;
-    return 0;
+    return;
   }
-  bool news = peek(look, index, &chunk) && look_at_news(look, index, &chunk, &result);
+  bool news = peek(look, index, &chunk) && look_at_news(look, index, &chunk);
   known->idle = news ? 0 : known->idle + 1;
   if (known->state == CHUNK_OPEN && later && known->idle >= IDLE_LOOKS)
     known->state = CHUNK_SETTLED;
-  return result;
 }
 
-static int look_at_chunks(struct look *look, bool definitions) {
+static void look_at_chunks(struct look *look, bool definitions) {
   struct trace_follow *follow = look->follow;
-  int result = 0;
   u32 kept = 0;
-  for (u32 i = 0; i < follow->open.n && result == 0; i++)
+  for (u32 i = 0; i < follow->open.n; i++)
     if ((writer_at(follow, follow->open.at[i])->thread == 0) == definitions)
-      result = look_at_chunk(look, follow->open.at[i]);
+      look_at_chunk(look, follow->open.at[i]);
   for (u32 i = 0; i < follow->open.n; i++)
     if (follow->chunks.at[follow->open.at[i]].state == CHUNK_OPEN)
       follow->open.at[kept++] = follow->open.at[i];
   follow->open.n = kept;
-  return result;
 }
 
 /* A settled chunk that is no longer as it was is open again. Whether it is. */
@@ -280,15 +270,13 @@ static void look_at_recycled(struct look *look) {
     reopen(look, follow->sweep++ % n);
 }
 
-static int look_at_file(struct look *look) {
-  int result = look_at_pending(look);
+static void look_at_file(struct look *look) {
+  look_at_pending(look);
   look_at_recycled(look);
   find_new_chunks(look);
-  if (result == 0)
-    result = look_at_chunks(look, true);
-  if (result == 0)
-    result = look_at_chunks(look, false);
-  return result == 0 ? look_at_chunks(look, true) : result;
+  look_at_chunks(look, true);
+  look_at_chunks(look, false);
+  look_at_chunks(look, true);
 }
 
 /* --- The file --- */
@@ -322,9 +310,9 @@ int trace_follow_look(struct trace_follow *follow, struct ring_share ring, trace
   struct look look = {.follow = follow, .ring = ring, .on_chunk = on_chunk, .user = user};
   look.buffer = memory_array(follow->file.header.chunk_bytes, 1);
   follow->gap = false;
-  error = look_at_file(&look);
+  look_at_file(&look);
   free(look.buffer);
   if (!follow->keep_open)
     trace_file_close(&follow->file);
-  return error;
+  return 0;
 }

@@ -68,7 +68,7 @@ void trace_follow_close(struct trace_follow *follow);
 /* One look: on_chunk gets what is new in each chunk. Thread 0's come before and after all others:
  * clock anchors are mostly known when a record needs them, and every string that a record names is
  * known at the end of the look. 0, or negative errno: -ESTALE if the file's header is no longer
- * that of this process, or the error of reading; or what on_chunk returned. */
+ * that of this process, or the error of reading. */
 int trace_follow_look(struct trace_follow *follow, struct ring_share ring, trace_on_chunk *on_chunk,
                       void *user);
 

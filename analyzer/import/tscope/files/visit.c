@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "import/tscope/files/visit.h"
 
-#include <errno.h>
 #include <stdlib.h>
 
 #include "base/vector.h"
@@ -55,10 +54,9 @@ static unsigned kind_of(const struct trace_chunk *chunk) {
   return chunk->header.clock == TSCOPE_CLOCK_TICKS ? TRACE_RING_TICKS : TRACE_RING_GPU;
 }
 
-static int load_and_show(struct walk *walk, u32 index, struct trace_chunk *chunk) {
-  if (trace_chunk_load(walk->file, index, 0, walk->buffer, chunk) != TRACE_CHUNK_READ)
-    return 0;
-  return walk->visit->on_chunk(walk->visit->user, chunk);
+static void load_and_show(struct walk *walk, u32 index, struct trace_chunk *chunk) {
+  if (trace_chunk_load(walk->file, index, 0, walk->buffer, chunk) == TRACE_CHUNK_READ)
+    walk->visit->on_chunk(walk->visit->user, chunk);
 }
 
 static void add_given_up(struct walk *walk, const struct tscope_chunk_header *chunk) {
@@ -69,7 +67,7 @@ static void add_given_up(struct walk *walk, const struct tscope_chunk_header *ch
     walk->visit->given_up[chunk->given_up_as] += chunk->given_up;
 }
 
-static int visit_chunk(struct walk *walk, u32 index) {
+static void visit_chunk(struct walk *walk, u32 index) {
   struct trace_visit *visit = walk->visit;
   struct trace_chunk chunk;
   enum trace_chunk_state state = trace_chunk_peek(walk->file, index, &chunk);
@@ -77,7 +75,7 @@ static int visit_chunk(struct walk *walk, u32 index) {
   if (state == TRACE_CHUNK_EMPTY)
     add_given_up(walk, &chunk.header);
   if (state != TRACE_CHUNK_READ)
-    return 0;
+    return;
   visit->records += chunk.count;
   if (visit->by_writer && chunk.header.retention == TSCOPE_RING)
     VECTOR_PUSH(&walk->later, (struct chunk_place){.thread = chunk.header.thread,
@@ -85,30 +83,27 @@ static int visit_chunk(struct walk *walk, u32 index) {
                                                    .index = index,
                                                    .clock = chunk.header.clock});
   else if (visit->chunks & kind_of(&chunk))
-    return load_and_show(walk, index, &chunk);
-  return 0;
+    load_and_show(walk, index, &chunk);
 }
 
-static int visit_later(struct walk *walk, const struct chunk_place *place) {
+static void visit_later(struct walk *walk, const struct chunk_place *place) {
   struct trace_chunk chunk;
   if (trace_chunk_peek(walk->file, place->index, &chunk) != TRACE_CHUNK_READ ||
       !(walk->visit->chunks & kind_of(&chunk)))
-    return 0;
+    return;
   chunk.after_gap = place->after_gap;
-  return load_and_show(walk, place->index, &chunk);
+  load_and_show(walk, place->index, &chunk);
 }
 
-int trace_visit(const struct trace_file *file, struct trace_visit *visit) {
+void trace_visit(const struct trace_file *file, struct trace_visit *visit) {
   struct walk walk = {.file = file, .visit = visit, .buffer = trace_chunk_buffer(file)};
-  int result = 0;
-  for (u32 i = trace_chunk_from(file, 0); i < file->n_chunks && result == 0;
+  for (u32 i = trace_chunk_from(file, 0); i < file->n_chunks && !budget_is_over();
        i = trace_chunk_from(file, i + 1))
-    result = budget_is_over() ? -EFBIG : visit_chunk(&walk, i);
+    visit_chunk(&walk, i);
   if (walk.later.n)
     sort_places(walk.later.at, walk.later.n);
-  for (u32 i = 0; i < walk.later.n && result == 0; i++)
-    result = budget_is_over() ? -EFBIG : visit_later(&walk, &walk.later.at[i]);
+  for (u32 i = 0; i < walk.later.n && !budget_is_over(); i++)
+    visit_later(&walk, &walk.later.at[i]);
   free(walk.later.at);
   free(walk.buffer);
-  return result;
 }

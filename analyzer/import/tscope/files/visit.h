@@ -15,8 +15,8 @@ enum trace_chunks {
   TRACE_RING = TRACE_RING_TICKS | TRACE_RING_GPU,
 };
 
-/* Gets a chunk, which is good until it returns; anything but 0 ends the visit. */
-typedef int trace_on_chunk(void *user, const struct trace_chunk *chunk);
+/* Gets a chunk, which is good until it returns. */
+typedef void trace_on_chunk(void *user, const struct trace_chunk *chunk);
 
 struct trace_visit {
   unsigned chunks; /* of enum trace_chunks: those that are visited */
@@ -31,8 +31,8 @@ struct trace_visit {
   u32 damaged;                       /* not a chunk */
 };
 
-/* All chunks of a file. 0, -EFBIG once the file's budget is exceeded (file_budget.h), or what
- * on_chunk returned. */
-int trace_visit(const struct trace_file *file, struct trace_visit *visit);
+/* All chunks of a file, or those up to where its budget is exceeded, which budget_end() then says
+ * (file_budget.h). */
+void trace_visit(const struct trace_file *file, struct trace_visit *visit);
 
 #endif

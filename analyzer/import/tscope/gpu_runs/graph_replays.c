@@ -231,7 +231,7 @@ static u32 find_last_group(const struct graph_replays *graphs, const struct rank
   return most;
 }
 
-int graph_replays_expand(struct graph_replays *graphs, struct rank_events *events) {
+void graph_replays_expand(struct graph_replays *graphs, struct rank_events *events) {
   u32 span = find_last_group(graphs, events);
   struct expanding x = {.graphs = graphs, .events = events, .groups = span};
   if (graphs->items.n)
@@ -249,9 +249,8 @@ int graph_replays_expand(struct graph_replays *graphs, struct rank_events *event
     x.place = 0;
     x.gpu_graph = graph->gpu_graph;
     if (!expand_graph(&x, graph->captured, &x.replay->comms, 0))
-      return -EFBIG;
+      return;
   }
-  return 0;
 }
 
 void graph_replays_release(struct graph_replays *graphs) {

@@ -43,8 +43,8 @@ void graph_replays_add_record(struct graph_replays *graphs, struct rank_events *
                               const struct tscope_record *record, struct interval span, u32 thread);
 
 /* Adds the calls of all replays to the retained records, unsorted; those of one replay a nanosecond
- * apart, in the order of capture. 0, or -EFBIG beyond the budget for them. */
-int graph_replays_expand(struct graph_replays *graphs, struct rank_events *events);
+ * apart, in the order of capture, as far as the budget for them goes. */
+void graph_replays_expand(struct graph_replays *graphs, struct rank_events *events);
 
 void graph_replays_release(struct graph_replays *graphs);
 

@@ -39,16 +39,15 @@ void processes_list(struct processes *processes, const struct trace_run *run, st
     qsort(processes->at, processes->n, sizeof(*processes->at), by_start);
 }
 
-int process_read(struct process *process, const struct trace_file *file,
-                 struct kernel_names *kernel_names) {
+bool process_read(struct process *process, const struct trace_file *file,
+                  struct kernel_names *kernel_names) {
   struct budget budget;
   budget_begin(&budget, BUDGET_MEMORY, file->stored);
-  int result = rank_events_read(&process->events, file, kernel_names);
-  int over = budget_end(&budget, result, process->why, sizeof(process->why));
-  if (over && !result)
+  rank_events_read(&process->events, file, kernel_names);
+  process->rank_events_read = budget_end(&budget, 0, process->why, sizeof(process->why)) == 0;
+  if (!process->rank_events_read)
     rank_events_release(&process->events);
-  process->rank_events_read = over == 0;
-  return over;
+  return process->rank_events_read;
 }
 
 void processes_drop_unread(struct processes *processes) {

@@ -127,16 +127,15 @@ void processes_add_from_other_runs(struct processes *processes, const struct tra
       if (!may_belong(processes, candidate.entry) ||
           trace_file_open(&file, candidate.entry->path, why, sizeof(why)) < 0)
         continue;
-      int result = process_read(&candidate, &file, processes->kernel_names);
+      bool read = process_read(&candidate, &file, processes->kernel_names);
       trace_file_close(&file);
-      if (result < 0)
+      if (!read)
         continue;
       if (!belongs_to_world(processes, &world, &candidate)) {
         rank_events_release(&candidate.events);
         continue;
       }
       recover_rank(processes, &candidate);
-      result = 0;
       world = find_world(processes);
     }
   }

@@ -102,7 +102,7 @@ void timeline_sort(struct timeline_build *build);
 bool timeline_end_is_lost(const struct timeline_build *build);
 
 /* Device spans to the calls that launched them, by order per stream; not those of graphs. */
-int timeline_link_launches(struct timeline_build *build);
+void timeline_link_launches(struct timeline_build *build);
 
 /* Where the host waits for a kernel without a call (host_spin.h): spans of a wait, whose `launch`
  * is that kernel. Spans may move. */

@@ -283,7 +283,7 @@ static void expect_spans(struct timeline_build *build, const struct trace_file *
   VECTOR_EXPECT(&build->facts, n);
 }
 
-static int decode_chunk(void *user, const struct trace_chunk *chunk) {
+static void decode_chunk(void *user, const struct trace_chunk *chunk) {
   struct decoding *decoding = user;
   bool after_gap = chunk->after_gap;
   struct timeline_build *build = decoding->build;
@@ -301,15 +301,14 @@ static int decode_chunk(void *user, const struct trace_chunk *chunk) {
     }
     decode_record(decoding, record, time);
   }
-  return 0;
 }
 
 /* In the order they were written, so that most of what is decoded is sorted. */
-static int decode_ring(struct decoding *decoding, const struct trace_file *file) {
-  return trace_visit(file, &(struct trace_visit){.chunks = TRACE_RING,
-                                                 .by_writer = true,
-                                                 .on_chunk = decode_chunk,
-                                                 .user = decoding});
+static void decode_ring(struct decoding *decoding, const struct trace_file *file) {
+  trace_visit(file, &(struct trace_visit){.chunks = TRACE_RING,
+                                          .by_writer = true,
+                                          .on_chunk = decode_chunk,
+                                          .user = decoding});
 }
 
 int timeline_decode(struct timeline_build *build) {
@@ -319,20 +318,16 @@ int timeline_decode(struct timeline_build *build) {
   int result = trace_file_open(&file, build->model->ranks[build->rank].path, why, sizeof(why));
   if (result < 0)
     return result;
-  result = definitions_read(&build->definitions, &file, &build->arena);
-  if (result == 0) {
-    expect_spans(build, &file);
-    decoding.arithmetic =
-        memory_zeroed(size_sum(build->definitions.n_shapes, 1), sizeof(*decoding.arithmetic));
-    timeline_add_kept(build);
-    timeline_gemms_begin(build);
-    result = decode_ring(&decoding, &file);
-  }
-  if (result == 0) {
-    timeline_join_replays(build);
-    timeline_gemms_end(build);
-  }
+  definitions_read(&build->definitions, &file, &build->arena);
+  expect_spans(build, &file);
+  decoding.arithmetic =
+      memory_zeroed(size_sum(build->definitions.n_shapes, 1), sizeof(*decoding.arithmetic));
+  timeline_add_kept(build);
+  timeline_gemms_begin(build);
+  decode_ring(&decoding, &file);
+  timeline_join_replays(build);
+  timeline_gemms_end(build);
   free(decoding.arithmetic);
   trace_file_close(&file);
-  return result;
+  return 0;
 }

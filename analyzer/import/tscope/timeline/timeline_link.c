@@ -145,7 +145,7 @@ bool timeline_end_is_lost(const struct timeline_build *build) {
   return build->events->cut_short && !overwritten;
 }
 
-int timeline_link_launches(struct timeline_build *build) {
+void timeline_link_launches(struct timeline_build *build) {
   size_t n = build->spans.n + 1, streams = 1;
   for (u32 i = 0; i < build->spans.n; i++)
     if (build->facts.at[i].stream >= streams)
@@ -154,7 +154,7 @@ int timeline_link_launches(struct timeline_build *build) {
   u32 sessions = states ? build->events->gpu_states.at[states - 1].sessions : 1;
   sessions += sessions == 0;
   if (!budget_take(BUDGET_STREAMS, size_product(sessions, streams)))
-    return -EFBIG;
+    return;
   struct linking linking = {
       .build = build,
       .streams = (u32)streams,
@@ -182,5 +182,4 @@ int timeline_link_launches(struct timeline_build *build) {
   free(linking.chosen_causes);
   free(linking.chosen_effects);
   free(linking.effect_of);
-  return 0;
 }

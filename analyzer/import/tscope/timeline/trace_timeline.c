@@ -172,20 +172,16 @@ static int load_in_budget(const struct model *model, u32 rank, struct timeline *
   build->ring_begin = model->ranks[rank].begin;
   build->span_of_run = arena_array(&build->arena, size_sum(build->events->runs.n, 1), sizeof(u32));
   int result = timeline_decode(build);
-  if (result == 0)
+  if (result == 0) {
     timeline_sort(build);
-  if (result == 0)
-    result = timeline_link_launches(build);
-  if (result == 0)
+    timeline_link_launches(build);
     timeline_add_spins(build);
-  if (result == 0)
     timeline_link_replays(build);
-  if (result == 0)
     timeline_link_events(build);
-  if (result == 0)
     move_to_timeline(build, timeline);
-  if (result < 0)
+  } else {
     free_build(build);
+  }
   free(build);
   return result;
 }
