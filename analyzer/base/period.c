@@ -122,13 +122,29 @@ static void find_reach(const struct search *search, struct period *period) {
   period->first = 0;
 }
 
+/* Without what is done once at the end, such as the sum of a last loss or a barrier: tokens that
+ * are nowhere else, except at the very beginning. */
+static u32 without_ending(const u32 *tokens, u32 n) {
+  const u32 beginning = n / 8;
+  while (n) {
+    u32 i = n - 1;
+    while (i > beginning && tokens[i - 1] != tokens[n - 1])
+      i--;
+    if (i > beginning)
+      break;
+    n--;
+  }
+  return n;
+}
+
 bool find_period(const u32 *tokens, u32 n, struct period *period) {
   *period = (struct period){0};
+  n = without_ending(tokens, n);
   if (n < 2)
     return false;
   u32 *dense = memory_array(n, sizeof(*dense));
   u32 *candidates = memory_array(ANCHORS * MOST_CANDIDATES, sizeof(*candidates));
-  struct search search = {.tokens = dense, .n = n, .tail = n >= 16 ? n / 4 : 0};
+  struct search search = {.tokens = dense, .n = n, .tail = n >= 12 ? n / 4 : 0};
   search.kinds = renumber(tokens, n, dense);
   search.times = memory_zeroed(size_sum(search.kinds, 1), sizeof(*search.times));
   search.misses = memory_zeroed(size_sum(search.kinds, 1), sizeof(*search.misses));

@@ -30,6 +30,36 @@ static void test_plain_period_between_start_up_and_shut_down(void **state) {
   assert_int_equal(period.last, 83);
 }
 
+/* In a short run one reduction at the end is more than 5 % of all. */
+static void test_ending_of_a_short_run(void **state) {
+  (void)state;
+  struct period period;
+  for (u32 a_step = 1; a_step <= 3; a_step++) {
+    u32 tokens[64], n = 0;
+    n = repeat(tokens, n, 90, 1); /* a barrier, here and at the end */
+    for (u32 step = 0; step < 12; step++)
+      for (u32 i = 0; i < a_step; i++)
+        n = repeat(tokens, n, i, 1);
+    n = repeat(tokens, n, 91, 1);
+    n = repeat(tokens, n, 90, 1);
+    assert_true(find_period(tokens, n, &period));
+    assert_int_equal(period.length, a_step);
+    assert_int_equal(period.first, 1);
+    assert_int_equal(period.last, 1 + 12 * a_step);
+  }
+}
+
+static void test_three_long_periods(void **state) {
+  (void)state;
+  u32 tokens[300];
+  struct period period;
+  for (u32 i = 0; i < 300; i++)
+    tokens[i] = i % 100;
+  assert_true(find_period(tokens, 300, &period));
+  assert_int_equal(period.length, 100);
+  assert_int_equal(period.last, 300);
+}
+
 /* 48 layers make the same reduction, and the embedding makes another once per step: 98 % of all
  * tokens equal the one before, but that of the embedding never does. */
 static void test_layers_are_not_steps(void **state) {
@@ -355,6 +385,8 @@ static void test_no_evidence_is_no_steps(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_plain_period_between_start_up_and_shut_down),
+      cmocka_unit_test(test_ending_of_a_short_run),
+      cmocka_unit_test(test_three_long_periods),
       cmocka_unit_test(test_layers_are_not_steps),
       cmocka_unit_test(test_layers_of_several_collectives),
       cmocka_unit_test(test_a_stray_collective_does_not_hide_the_period),
