@@ -18,20 +18,19 @@ function whatIfs(of) {
   return el(
       'section', {}, el('h3', {}, 'What if'),
       of.critical_path.what_if_reason ? note(of.critical_path.what_if_reason) : null,
-      barList(
-          list.map((row) => ({
-                     name: row.change,
-                     value: row.saving_fraction,
-                     shade: 'good',
-                     say: row.saving_fraction < 1e-3 ? 'saves 0 %' :
-                                                       `saves ${percent(row.saving_fraction)}`,
-                     note: ms(row.step_ms) + ' a step' +
-                         (row.saving_high - row.saving_low > 0.01 ?
-                              `; ${percent(row.saving_low)} to ${
-                                  percent(row.saving_high)} in half of the steps` :
-                              '')
-                   })),
-          Math.max(most, 0.2)));
+      barList(list.map((row) => ({
+                         name: row.change,
+                         value: row.saving_fraction,
+                         shade: 'good',
+                         say: row.saving_fraction < 1e-3 ? 'saves 0 %' :
+                                                           `saves ${percent(row.saving_fraction)}`,
+                         note: ms(row.step_ms) + ' a step' +
+                             (row.saving_high - row.saving_low > 0.01 ?
+                                  `; ${percent(row.saving_low)} to ${
+                                      percent(row.saving_high)} in half of the steps` :
+                                  '')
+                       })),
+              Math.max(most, 0.2)));
 }
 
 // What a step saves if one thing takes less and less of its time.
@@ -43,27 +42,23 @@ function whatPays(of) {
   const named = (row) => short.get(row.name) || row.name;
   const why = of.critical_path.pays.filter((row) => row.why)
                   .map((row) => note(`${named(row)}: ${percent(row.gpu_share)} of GPU time, saves ${
-                      percent(row.saves_at_0)}: ${row.why}`));
+                           percent(row.saves_at_0)}: ${row.why}`));
   if (!list.length) return why.length ? el('section', {}, ...why) : null;
-  const lines = list.map((row, i) => ({
-                           name: named(row),
-                           title: row.name,
-                           shade: shades[i],
-                           points: [
-                             [0, 0], [0.1, row.saves_at_90], [0.5, row.saves_at_50],
-                             [1, row.saves_at_0]
-                           ]
-                         }));
-  return el(
-      'section', {}, el('h3', {}, 'What pays'),
-      legend(lines), lineChart(lines, {
-        zero: true,
-        sayX: percent,
-        sayY: percent,
-        nameX: 'of its time taken away; up: of the step saved',
-        label: 'what a step saves if one thing takes less of its time'
-      }),
-      ...why);
+  const lines = list.map(
+      (row, i) => ({
+        name: named(row),
+        title: row.name,
+        shade: shades[i],
+        points: [[0, 0], [0.1, row.saves_at_90], [0.5, row.saves_at_50], [1, row.saves_at_0]]
+      }));
+  return el('section', {}, el('h3', {}, 'What pays'), legend(lines), lineChart(lines, {
+              zero: true,
+              sayX: percent,
+              sayY: percent,
+              nameX: 'of its time taken away; up: of the step saved',
+              label: 'what a step saves if one thing takes less of its time'
+            }),
+            ...why);
 }
 
 // GEMMs by shape: their speed, and the limit from memory traffic, estimated from the shape.
@@ -177,22 +172,13 @@ panel({
          el('div', {},
             tableOf(
                 [
-                  {
-                    name: 'where the time went',
-                    of: (l) => l.name,
-                    head: true,
-                    mark: (l) => el('i', {class: 'swatch ' + shadeOfName(l.name)})
-                  },
-                  {name: 'time', of: (l) => l.seconds, say: seconds, numeric: true},
-                  {name: 'share', of: (l) => l.fraction, say: percent, numeric: true},
-                  recoverable ?
-                      {
-                        name: 'could be had back',
-                        of: (l) => l.recoverable,
-                        say: seconds,
-                        numeric: true
-                      } :
-                      null,
+                  [
+                    'where the time went', 'name', null,
+                    {head: true, mark: (l) => el('i', {class: 'swatch ' + shadeOfName(l.name)})}
+                  ],
+                  ['time', 'seconds', seconds],
+                  ['share', 'fraction', percent],
+                  recoverable ? ['could be had back', 'recoverable', seconds] : null,
                 ].filter(Boolean),
                 b.lines, {caption: 'they sum to the wall time'})),
          el('div', {}, whatIfs(report), whatPays(report))),
@@ -314,27 +300,14 @@ panel({
           null,
       tableOf(
           [
-            {name: 'most of it', of: (n) => n.name, head: true, wide: true},
-            {
-              name: 'is',
-              of: (n) => n.category,
-              mark: (n) => el('i', {class: 'swatch ' + shadeOfName(n.category)})
-            },
-            {
-              name: 'a step',
-              of: (n) => n.ms,
-              say: ms,
-              numeric: true,
-              bar: (n) => n.ms / p.length_ms,
-              shade: 'accent'
-            },
-            {name: 'share', of: (n) => n.ms / p.length_ms, say: percent, numeric: true},
-            {
-              name: 'stretches',
-              of: (n) => n.count,
-              say: (v) => number(Number(v.toPrecision(3))),
-              numeric: true
-            },
+            ['most of it', 'name', null, {head: true, wide: true}],
+            [
+              'is', 'category', null,
+              {mark: (n) => el('i', {class: 'swatch ' + shadeOfName(n.category)})}
+            ],
+            ['a step', 'ms', ms, {bar: (n) => n.ms / p.length_ms, shade: 'accent'}],
+            ['share', (n) => n.ms / p.length_ms, percent],
+            ['stretches', 'count', (v) => number(Number(v.toPrecision(3))), {numeric: true}],
           ],
           p.by_name, {caption: 'most of it, by name'})
     ];

@@ -75,16 +75,9 @@ function whoSendsToWhom() {
             el('div', {class: 'pairs'}, root,
                tableOf(
                    [
-                     {name: 'from', of: (p) => p.from, say: String, numeric: true, head: true},
-                     {name: 'to', of: (p) => p.to, say: String, numeric: true}, {
-                       name: 'bytes',
-                       of: (p) => p.bytes,
-                       say: bytes,
-                       numeric: true,
-                       bar: (p) => p.bytes / most,
-                       shade: 'transfer'
-                     },
-                     {name: 'messages', of: (p) => p.count, say: count, numeric: true}
+                     ['from', 'from', String, {head: true}], ['to', 'to', String],
+                     ['bytes', 'bytes', bytes, {bar: (p) => p.bytes / most, shade: 'transfer'}],
+                     ['messages', 'count', count]
                    ],
                    list.sort((a, b) => b.bytes - a.bytes), {caption: 'messages'})),
             ranks.length > drawn.length ? note(`The picture has the first ${drawn.length} of ${
@@ -97,32 +90,29 @@ function collectivesTable(first) {
   if (!rows.length) return null;
   return tableOf(
       [
-        {name: 'operation', of: (c) => c.op, head: true},
-        {name: 'communicator', of: (c) => c.comm},
-        {name: 'size', of: (c) => c.bytes, say: bytes, numeric: true},
-        {name: 'count', of: (c) => c.count, say: count, numeric: true},
-        {name: 'wait', of: (c) => c.wait_ms, say: ms, numeric: true},
-        {name: 'transfer', of: (c) => c.transfer_ms, say: ms, numeric: true},
-        {name: 'algorithm bw', of: (c) => c.algbw_gbps, say: bandwidth, numeric: true},
-        {
-          name: 'bus bw',
-          of: (c) => c.busbw_gbps,
-          say: bandwidth,
-          numeric: true,
-          bar: (c) => c.busbw_gbps / Math.max(1e-12, ...rows.map((r) => r.busbw_gbps || 0)),
-          shade: 'transfer'
-        },
-        {
-          name: 'algorithm',
-          of: (c) => c.algorithm,
-          say: (v, c) => (v ? v + (c.protocol ? ' ' + c.protocol : '') +
-                                  (isKnown(c.channels) ? ` \u00d7${c.channels}` : '') :
-                                                         UNKNOWN)
-        },
-        {name: 'asked for', of: (c) => c.asked, say: (v) => v || UNKNOWN},
-        {name: 'tag', of: (c) => c.user_tags, say: (v) => v || UNKNOWN},
-      ].filter((column) => !['algorithm', 'asked for', 'tag'].includes(column.name) ||
-                   rows.some((row) => column.of(row))),
+        ['operation', 'op', null, {head: true}],
+        ['communicator', 'comm'],
+        ['size', 'bytes', bytes],
+        ['count', 'count', count],
+        ['wait', 'wait_ms', ms],
+        ['transfer', 'transfer_ms', ms],
+        ['algorithm bw', 'algbw_gbps', bandwidth],
+        [
+          'bus bw', 'busbw_gbps', bandwidth, {
+            bar: (c) => c.busbw_gbps / Math.max(1e-12, ...rows.map((r) => r.busbw_gbps || 0)),
+            shade: 'transfer'
+          }
+        ],
+        [
+          'algorithm', 'algorithm',
+          (v, c) => (v ? v + (c.protocol ? ' ' + c.protocol : '') +
+                             (isKnown(c.channels) ? ` \u00d7${c.channels}` : '') :
+                                                    UNKNOWN)
+        ],
+        ['asked for', 'asked', (v) => v || UNKNOWN],
+        ['tag', 'user_tags', (v) => v || UNKNOWN],
+      ].filter((column) => !['algorithm', 'asked for', 'tag'].includes(column[0]) ||
+                   anyKnown(column, rows)),
       rows, {caption: 'collectives, by communicator, operation and size'});
 }
 
@@ -161,18 +151,14 @@ panel({
     if (o.by_collective.length > 1)
       parts.push(tableOf(
           [
-            {name: 'operation', of: (r) => r.op, head: true},
-            {name: 'took', of: (r) => r.comm_ms, say: ms, numeric: true},
-            {
-              name: 'exposed',
-              of: (r) => r.exposed_ms,
-              say: ms,
-              numeric: true,
-              bar: (r) => r.exposed_ms / (whole || o.comm_ms),
-              shade: 'wait'
-            },
-            {name: 'wait', of: (r) => r.exposed_wait_ms, say: ms, numeric: true},
-            {name: 'transfer', of: (r) => r.exposed_transfer_ms, say: ms, numeric: true},
+            ['operation', 'op', null, {head: true}],
+            ['took', 'comm_ms', ms],
+            [
+              'exposed', 'exposed_ms', ms,
+              {bar: (r) => r.exposed_ms / (whole || o.comm_ms), shade: 'wait'}
+            ],
+            ['wait', 'exposed_wait_ms', ms],
+            ['transfer', 'exposed_transfer_ms', ms],
           ],
           o.by_collective, {caption: 'by operation, a step'}));
     return [parts, busBandwidth(), collectivesTable(), whoSendsToWhom()];

@@ -66,11 +66,9 @@ panel({
       d.runs.length > 2 ?
           tableOf(
               [
-                {name: 'run', of: (r) => r.path || r.name, head: true, wide: true},
-                {name: 'side', of: (r) => r.side},
-                {name: 'steps', of: (r) => r.steps, say: count, numeric: true},
-                {name: 'median step', of: (r) => r.step_ms, say: ms, numeric: true},
-                {name: 'shown', of: (r) => r.shown, say: (v) => (v ? 'below' : '')}
+                ['run', (r) => r.path || r.name, null, {head: true, wide: true}], ['side', 'side'],
+                ['steps', 'steps', count], ['median step', 'step_ms', ms],
+                ['shown', 'shown', (v) => (v ? 'below' : '')]
               ],
               d.runs, {caption: 'runs of both sides; single runs below are the middle ones'}) :
           null
@@ -106,70 +104,44 @@ panel({
   },
 });
 
-panel(
-    {
-      id: 'figures',
-      title: 'Figures of both',
-      sections: ['diff_times', 'diff_memory'],
-      elsewhere: true,
-      body:
-          () =>
-              tableOf(
-                  [
-                    {name: 'part', of: (r) => r.section},
-                    {name: 'figure', of: (r) => r.name, head: true}, {
-                      name: 'before',
-                      of: (r) => r.before,
-                      say: (v, r) => sayByUnit(r.unit)(v),
-                      numeric: true
-                    },
-                    {
-                      name: 'after',
-                      of: (r) => r.after,
-                      say: (v, r) => sayByUnit(r.unit)(v),
-                      numeric: true
-                    },
-                    {
-                      name: 'change',
-                      of: (r) => r.change,
-                      say: changeText,
-                      numeric: true,
-                      bar: (r) => Math.abs(r.change),
-                      shade: 'wait'
-                    },
-                    {
-                      name: 'p',
-                      of: (r) => r.p_value,
-                      say: (v) => (isKnown(v) ? probability(v) : '\u2013'),
-                      numeric: true
-                    },
-                    {
-                      name: 'beyond noise',
-                      of: (r) => r.verdict,
-                      say: (v) => (v === 'same' ? 'no' : v || 'cannot tell')
-                    }
-                  ],
-                  report.diff.rows, {caption: 'figures of both runs', first: 30}),
-    });
+panel({
+  id: 'figures',
+  title: 'Figures of both',
+  sections: ['diff_times', 'diff_memory'],
+  elsewhere: true,
+  body: () => {
+    const byUnit = (value, row) => sayByUnit(row.unit)(value);
+    return tableOf(
+        [
+          ['part', 'section'], ['figure', 'name', null, {head: true}],
+          ['before', 'before', byUnit, {numeric: true}],
+          ['after', 'after', byUnit, {numeric: true}],
+          [
+            'change', 'change', changeText,
+            {numeric: true, bar: (r) => Math.abs(r.change), shade: 'wait'}
+          ],
+          ['p', 'p_value', (v) => (isKnown(v) ? probability(v) : '\u2013'), {numeric: true}],
+          ['beyond noise', 'verdict', (v) => (v === 'same' ? 'no' : v || 'cannot tell')]
+        ],
+        report.diff.rows, {caption: 'figures of both runs', first: 30});
+  },
+});
 
 panel({
   id: 'bothkernels',
   sections: ['diff_kernels'],
   body: () => {
     const dash = (say) => (v) => (isKnown(v) ? say(v) : '\u2013');
-    const column = (name, of, say) => ({name, of, say: dash(say), numeric: true});
+    const column = (name, of, say) => [name, of, dash(say), {numeric: true}];
     return [
       tableOf(
           [
-            {name: 'kernel', of: (k) => k.short_name || k.name, head: true, wide: true},
-            {name: 'kind', of: (k) => k.category},
-            column('calls before', (k) => k.before_count, number),
-            column('calls after', (k) => k.after_count, number),
-            column('sum before', (k) => k.before_ms, ms),
-            column('sum after', (k) => k.after_ms, ms),
-            column('each before', (k) => k.before_mean_ms, ms),
-            column('each after', (k) => k.after_mean_ms, ms),
-            column('speedup', (k) => k.speedup, (v) => v.toFixed(2) + '\u00d7')
+            ['kernel', (k) => k.short_name || k.name, null, {head: true, wide: true}],
+            ['kind', 'category'], column('calls before', 'before_count', number),
+            column('calls after', 'after_count', number), column('sum before', 'before_ms', ms),
+            column('sum after', 'after_ms', ms), column('each before', 'before_mean_ms', ms),
+            column('each after', 'after_mean_ms', ms),
+            column('speedup', 'speedup', (v) => v.toFixed(2) + '\u00d7')
           ],
           report.diff.kernels, {
             caption: 'kernels of both sides, of one rank, ' + report.diff.kernels_per +
@@ -225,14 +197,10 @@ panel({
   sections: ['diff_collectives'],
   body: () => tableOf(
       [
-        {name: 'operation', of: (r) => r.op, head: true},
-        {name: 'ranks', of: (r) => r.ranks, say: count, numeric: true},
-        {name: 'size', of: (r) => r.bytes, say: bytes, numeric: true},
-        {name: 'a step before', of: (r) => r.before_per_step, say: number, numeric: true},
-        {name: 'after', of: (r) => r.after_per_step, say: number, numeric: true},
-        {name: 'transfer before', of: (r) => r.before_ms, say: ms, numeric: true},
-        {name: 'after ', of: (r) => r.after_ms, say: ms, numeric: true},
-        {name: 'change', of: (r) => r.change, say: changeText, numeric: true}
+        ['operation', 'op', null, {head: true}], ['ranks', 'ranks', count],
+        ['size', 'bytes', bytes], ['a step before', 'before_per_step', number],
+        ['after', 'after_per_step', number], ['transfer before', 'before_ms', ms],
+        ['after ', 'after_ms', ms], ['change', 'change', changeText, {numeric: true}]
       ],
       report.diff.collectives, {caption: 'by operation, size and number of ranks'}),
 });
@@ -277,21 +245,16 @@ panel(
                  report.diff.scalars.length ?
                      tableOf(
                          [
-                           {name: 'value', of: (s) => s.name, head: true},
-                           {name: 'steps of both', of: (s) => s.steps, say: count, numeric: true}, {
-                             name: 'differ at all from',
-                             of: (s) => s.first_step,
-                             say: (v) => (isKnown(v) ? 'step ' + count(v) : 'nowhere'),
-                             numeric: true
-                           },
-                           {
-                             name: 'by a thousandth from',
-                             of: (s) => s.parted_step,
-                             say: (v) => (isKnown(v) ? 'step ' + count(v) : 'nowhere'),
-                             numeric: true
-                           },
-                           {name: 'before, there', of: (s) => s.before, say: number, numeric: true},
-                           {name: 'after, there', of: (s) => s.after, say: number, numeric: true}
+                           ['value', 'name', null, {head: true}], ['steps of both', 'steps', count],
+                           [
+                             'differ at all from', 'first_step',
+                             (v) => (isKnown(v) ? 'step ' + count(v) : 'nowhere'), {numeric: true}
+                           ],
+                           [
+                             'by a thousandth from', 'parted_step',
+                             (v) => (isKnown(v) ? 'step ' + count(v) : 'nowhere'), {numeric: true}
+                           ],
+                           ['before, there', 'before', number], ['after, there', 'after', number]
                          ],
                          report.diff.scalars, {caption: 'values that both runs report'}) :
                      null],
@@ -302,14 +265,9 @@ panel({
   sections: ['diff_provenance'],
   body: () => tableOf(
       [
-        {name: 'what', of: (r) => r.what, head: true},
-        {name: 'name', of: (r) => r.name, say: (v) => v || ''}, {
-          name: 'before',
-          of: (r) => r.before,
-          say: (v) => (v === null ? 'not there' : v),
-          wide: true
-        },
-        {name: 'after', of: (r) => r.after, say: (v) => (v === null ? 'not there' : v), wide: true}
+        ['what', 'what', null, {head: true}], ['name', 'name', (v) => v || ''],
+        ['before', 'before', (v) => (v === null ? 'not there' : v), {wide: true}],
+        ['after', 'after', (v) => (v === null ? 'not there' : v), {wide: true}]
       ],
       report.diff.provenance, {caption: 'what differs', first: 20}),
 });

@@ -7,18 +7,13 @@ panel({
   body: () => {
     const end = report.run_end;
     return [
-      el('p', {}, end.summary ||
-             'It did not end normally; which rank ended first is not known.'),
+      el('p', {}, end.summary || 'It did not end normally; which rank ended first is not known.'),
       end.calls ? el('p', {}, end.calls) : null,
       tableOf(
           [
-            {name: 'rank', of: (r) => r.rank, say: String, numeric: true, head: true},
-            {name: 'host', of: (r) => r.host},
-            {name: 'at', of: (r) => r.at_s, say: seconds, numeric: true},
-            {name: 'part', of: (r) => r.part},
-            {name: 'step', of: (r) => r.step, say: count, numeric: true},
-            {name: 'last call', of: (r) => r.call},
-            {name: 'why', of: (r) => r.why, wide: true}
+            ['rank', 'rank', String, {head: true}], ['host', 'host'], ['at', 'at_s', seconds],
+            ['part', 'part'], ['step', 'step', count], ['last call', 'call'],
+            ['why', 'why', null, {wide: true}]
           ],
           end.ranks, {caption: 'ranks, in the order in which they ended', first: 8})
     ];
@@ -34,10 +29,8 @@ panel({
       s.ranks.length ?
           tableOf(
               [
-                {name: 'rank', of: (r) => r.rank, say: String, numeric: true, head: true},
-                {name: 'host', of: (r) => r.host}, {name: 'what it does', of: (r) => r.what},
-                {name: 'for', of: (r) => r.for_s, say: seconds, numeric: true},
-                {name: 'in words', of: (r) => r.words, wide: true}
+                ['rank', 'rank', String, {head: true}], ['host', 'host'], ['what it does', 'what'],
+                ['for', 'for_s', seconds], ['in words', 'words', null, {wide: true}]
               ],
               s.ranks, {
                 caption: `no progress for ${seconds(s.limit_s)}, recorded ` +
@@ -46,20 +39,20 @@ panel({
               }) :
           null,
       s.tree.length ?
-          el('pre', {}, s.tree.map((node) => '  '.repeat(node.depth) + node.place +
-                                  (node.function ? ` in ${node.function}` : '') +
-                                  ` (rank ${node.ranks})`).join('\n')) :
-          null,
+          el('pre', {},
+             s.tree
+                 .map((node) => '  '.repeat(node.depth) + node.place +
+                          (node.function ? ` in ${node.function}` : '') + ` (rank ${node.ranks})`)
+                 .join('\n')) :
+                                           null,
       s.past.length ?
-          tableOf(
-              [
-                {name: 'rank', of: (r) => r.rank, say: String, numeric: true, head: true},
-                {name: 'at', of: (r) => r.since_s, say: seconds, numeric: true},
-                {name: 'for', of: (r) => r.for_s, say: seconds, numeric: true},
-                {name: 'what', of: (r) => r.what}, {name: 'line', of: (r) => r.place, wide: true}
-              ],
-              s.past, {caption: 'stalls that ended', first: 8}) :
-          null
+                                           tableOf(
+                                               [
+                ['rank', 'rank', String, {head: true}], ['at', 'since_s', seconds],
+                ['for', 'for_s', seconds], ['what', 'what'], ['line', 'place', null, {wide: true}]
+                                               ],
+                                               s.past, {caption: 'stalls that ended', first: 8}) :
+                                           null
     ];
   },
 });

@@ -66,21 +66,18 @@ panel({
         ['recomputed', isKnown(l.recompute_ms) ? ms(l.recompute_ms) : null]
       ]),
       el('div', {class: 'pairs'},
-         l.copies.length ? tableOf(
-                               [
-                                 {name: 'copies', of: (c) => c.direction, head: true},
-                                 {name: 'count', of: (c) => c.count, say: count, numeric: true},
-                                 {name: 'time', of: (c) => c.sum_ms, say: ms, numeric: true},
-                                 {name: 'bytes', of: (c) => c.bytes, say: bytes, numeric: true},
-                                 {name: 'speed', of: (c) => c.gbps, say: bandwidth, numeric: true}
-                               ],
-                               l.copies, {caption: 'copies, all ranks'}) :
-                           null,
+         l.copies.length ?
+             tableOf(
+                 [
+                   ['copies', 'direction', null, {head: true}], ['count', 'count', count],
+                   ['time', 'sum_ms', ms], ['bytes', 'bytes', bytes], ['speed', 'gbps', bandwidth]
+                 ],
+                 l.copies, {caption: 'copies, all ranks'}) :
+             null,
          l.fills.length ? tableOf(
                               [
-                                {name: 'fills', of: (f) => f.name, head: true, wide: true},
-                                {name: 'count', of: (f) => f.count, say: count, numeric: true},
-                                {name: 'time', of: (f) => f.sum_ms, say: ms, numeric: true}
+                                ['fills', 'name', null, {head: true, wide: true}],
+                                ['count', 'count', count], ['time', 'sum_ms', ms]
                               ],
                               l.fills, {caption: 'operators that fill memory'}) :
                           null)
@@ -112,30 +109,20 @@ panel({
           null,
       tableOf(
           [
-            {
-              name: 'kernel',
-              of: (r) => r.short_name || r.name,
-              say: (_, r) => (r.short_name && r.short_name !== r.name ? r.short_name : r.name),
-              head: true,
-              wide: true
-            },
-            {
-              name: 'kind',
-              of: (r) => r.category,
-              mark: (r) => el('i', {class: 'swatch ' + (shade.get(r.category) || 'idle')})
-            },
-            {name: 'count', of: (r) => r.count, say: count, numeric: true},
-            {
-              name: 'sum',
-              of: (r) => r.sum_ms,
-              say: ms,
-              numeric: true,
-              bar: (r) => r.sum_ms / most,
-              shade: 'compute'
-            },
-            {name: 'share', of: (r) => r.share, say: percent, numeric: true},
-            {name: 'mean', of: (r) => r.mean_ms, say: ms, numeric: true},
-            {name: 'longest', of: (r) => r.max_ms, say: ms, numeric: true},
+            [
+              'kernel', (r) => r.short_name || r.name,
+              (_, r) => (r.short_name && r.short_name !== r.name ? r.short_name : r.name),
+              {head: true, wide: true}
+            ],
+            [
+              'kind', 'category', null,
+              {mark: (r) => el('i', {class: 'swatch ' + (shade.get(r.category) || 'idle')})}
+            ],
+            ['count', 'count', count],
+            ['sum', 'sum_ms', ms, {bar: (r) => r.sum_ms / most, shade: 'compute'}],
+            ['share', 'share', percent],
+            ['mean', 'mean_ms', ms],
+            ['longest', 'max_ms', ms],
           ],
           k.top, {
             caption: 'kernels, all ranks, whole input' +
@@ -162,32 +149,21 @@ panel({
       ]),
       tableOf(
           [
-            {
-              name: 'shape',
-              of: (r) => r.shape,
-              say: (v, r) => v + (r.batch > 1 ? ` \u00d7 ${count(r.batch)}` : ''),
-              head: true
-            },
-            {name: 'type', of: (r) => r.type},
-            {name: 'made in', of: (r) => r.precision},
-            {name: 'calls a step', of: (r) => r.calls, say: number, numeric: true},
-            {name: 'mean', of: (r) => r.mean_us, say: us, numeric: true},
-            {
-              name: 'a step',
-              of: (r) => r.ms,
-              say: ms,
-              numeric: true,
-              bar: (r) => r.share,
-              shade: 'compute'
-            },
-            {name: 'share', of: (r) => r.share, say: percent, numeric: true},
-            {
-              name: 'speed',
-              of: (r) => r.tflops,
-              say: (v) => (isKnown(v) ? flops(v * 1e12, 'FLOP/s') : UNKNOWN),
-              numeric: true
-            },
-            {name: 'of the peak', of: (r) => r.utilisation, say: percent, numeric: true},
+            [
+              'shape', 'shape', (v, r) => v + (r.batch > 1 ? ` \u00d7 ${count(r.batch)}` : ''),
+              {head: true}
+            ],
+            ['type', 'type'],
+            ['made in', 'precision'],
+            ['calls a step', 'calls', number],
+            ['mean', 'mean_us', us],
+            ['a step', 'ms', ms, {bar: 'share', shade: 'compute'}],
+            ['share', 'share', percent],
+            [
+              'speed', 'tflops', (v) => (isKnown(v) ? flops(v * 1e12, 'FLOP/s') : UNKNOWN),
+              {numeric: true}
+            ],
+            ['of the peak', 'utilisation', percent],
           ],
           p.by_shape, {
             caption: 'by shape and type' +
@@ -204,19 +180,10 @@ panel({
   sections: ['ranges'],
   body: () => tableOf(
       [
-        {name: 'range', of: (r) => r.name, head: true, wide: true},
-        {name: 'domain', of: (r) => r.domain, say: (v) => v || 'the program'},
-        {name: 'count', of: (r) => r.count, say: count, numeric: true}, {
-          name: 'sum',
-          of: (r) => r.sum_ms,
-          say: ms,
-          numeric: true,
-          bar: (r) => r.share,
-          shade: 'accent'
-        },
-        {name: 'share', of: (r) => r.share, say: percent, numeric: true},
-        {name: 'mean', of: (r) => r.mean_ms, say: ms, numeric: true},
-        {name: 'longest', of: (r) => r.max_ms, say: ms, numeric: true}
+        ['range', 'name', null, {head: true, wide: true}],
+        ['domain', 'domain', (v) => v || 'the program'], ['count', 'count', count],
+        ['sum', 'sum_ms', ms, {bar: 'share', shade: 'accent'}], ['share', 'share', percent],
+        ['mean', 'mean_ms', ms], ['longest', 'max_ms', ms]
       ],
       report.ranges,
       {caption: 'ranges of the program, all ranks; nested ones count in those around them'}),

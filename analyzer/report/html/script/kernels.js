@@ -5,46 +5,32 @@ function operatorTables() {
   const k = report.kernels, shown = (name) => (isKnown(name) ? name : 'none that is recorded');
   if (!k.by_operator.length) return k.operators_reason ? note(k.operators_reason) : null;
   const most = Math.max(1e-12, ...k.by_operator.map((r) => r.self_ms));
-  return el('section', {}, el('h3', {}, 'By operator ', el('small', {}, 'that launched the work')),
-            tableOf(
-                [
-                  {name: 'operator', of: (r) => shown(r.name), head: true, wide: true},
-                  {name: 'calls', of: (r) => r.calls, say: count, numeric: true},
-                  {name: 'launched', of: (r) => r.kernels, say: count, numeric: true}, {
-                    name: 'itself',
-                    of: (r) => r.self_ms,
-                    say: ms,
-                    numeric: true,
-                    bar: (r) => r.self_ms / most,
-                    shade: 'compute'
-                  },
-                  {name: 'share', of: (r) => r.share, say: percent, numeric: true},
-                  {name: 'with what it calls', of: (r) => r.total_ms, say: ms, numeric: true}
-                ],
-                k.by_operator, {caption: 'GPU time by operator, all ranks, whole input'}),
-            tableOf(
-                [
-                  {name: 'operator', of: (r) => shown(r.operator), head: true, wide: true},
-                  {
-                    name: 'kernel',
-                    of: (r) => r.kernel,
-                    say: (_, r) => r.short_name,
-                    wide: true
-                  },
-                  {name: 'kind', of: (r) => r.category},
-                  {name: 'count', of: (r) => r.count, say: count, numeric: true},
-                  {name: 'sum', of: (r) => r.sum_ms, say: ms, numeric: true}
-                ],
-                k.operator_kernels, {caption: 'kernels of each operator', first: 8}),
-            k.operator_sequences.length === 0 ? null : tableOf(
-                [
-                  {name: 'operator', of: (r) => shown(r.operator), head: true, wide: true},
-                  {name: 'kernels, in order', of: (r) => r.kernels, wide: true},
-                  {name: 'of them', of: (r) => r.launched, say: count, numeric: true},
-                  {name: 'calls', of: (r) => r.count, say: count, numeric: true},
-                  {name: 'sum', of: (r) => r.sum_ms, say: ms, numeric: true}
-                ],
-                k.operator_sequences, {caption: 'in which order a call launched them', first: 8}));
+  return el(
+      'section', {}, el('h3', {}, 'By operator ', el('small', {}, 'that launched the work')),
+      tableOf(
+          [
+            ['operator', (r) => shown(r.name), null, {head: true, wide: true}],
+            ['calls', 'calls', count], ['launched', 'kernels', count],
+            ['itself', 'self_ms', ms, {bar: (r) => r.self_ms / most, shade: 'compute'}],
+            ['share', 'share', percent], ['with what it calls', 'total_ms', ms]
+          ],
+          k.by_operator, {caption: 'GPU time by operator, all ranks, whole input'}),
+      tableOf(
+          [
+            ['operator', (r) => shown(r.operator), null, {head: true, wide: true}],
+            ['kernel', 'kernel', (_, r) => r.short_name, {wide: true}], ['kind', 'category'],
+            ['count', 'count', count], ['sum', 'sum_ms', ms]
+          ],
+          k.operator_kernels, {caption: 'kernels of each operator', first: 8}),
+      k.operator_sequences.length === 0 ?
+          null :
+          tableOf(
+              [
+                ['operator', (r) => shown(r.operator), null, {head: true, wide: true}],
+                ['kernels, in order', 'kernels', null, {wide: true}],
+                ['of them', 'launched', count], ['calls', 'count', count], ['sum', 'sum_ms', ms]
+              ],
+              k.operator_sequences, {caption: 'in which order a call launched them', first: 8}));
 }
 
 // The time of one kernel on every rank; the table selects the kernel.
@@ -83,26 +69,19 @@ function kernelOverRanks() {
   }
   show(list[0]);
   const most = Math.max(1e-12, ...list.map((r) => above(r) || 0));
-  return el('section', {},
-            el('h3', {}, 'One kernel over all ranks ', el('small', {}, 'click a row to choose')),
-            holder,
-            tableOf(
-                [
-                  {name: 'kernel', of: (r) => r.short_name, head: true, wide: true},
-                  {name: 'median of ranks', of: (r) => r.median_us, say: us, numeric: true},
-                  {name: 'slowest rank', of: (r) => r.slowest, say: String, numeric: true},
-                  {name: 'its mean', of: (r) => r.slowest_us, say: us, numeric: true}, {
-                    name: 'above the median',
-                    of: above,
-                    say: signedPercent,
-                    numeric: true,
-                    bar: (r) => above(r) / most,
-                    shade: 'wait'
-                  }
-                ],
-                list, {
-                  caption: 'kernels on every rank; collectives are left out, they wait for ranks',
-                  first: 6,
-                  onrow: show
-                }));
+  return el(
+      'section', {},
+      el('h3', {}, 'One kernel over all ranks ', el('small', {}, 'click a row to choose')), holder,
+      tableOf(
+          [
+            ['kernel', 'short_name', null, {head: true, wide: true}],
+            ['median of ranks', 'median_us', us], ['slowest rank', 'slowest', String],
+            ['its mean', 'slowest_us', us],
+            ['above the median', above, signedPercent, {bar: (r) => above(r) / most, shade: 'wait'}]
+          ],
+          list, {
+            caption: 'kernels on every rank; collectives are left out, they wait for ranks',
+            first: 6,
+            onrow: show
+          }));
 }

@@ -88,15 +88,7 @@ panel({
   body: () => {
     const l = report.lines, time = (name, key, shade) => {
       const most = Math.max(...l.lines.map((line) => line[key] || 0));
-      return {
-        name,
-        key,
-        of: (r) => r[key],
-        say: ms,
-        numeric: true,
-        bar: shade && most > 0 ? (r) => r[key] / most : null,
-        shade
-      };
+      return [name, key, ms, {bar: shade && most > 0 ? (r) => r[key] / most : null, shade}];
     };
     return [
       el('p', {class: 'dim'},
@@ -110,14 +102,13 @@ panel({
       lateFlame(), lineFlame(),
       tableOf(
           [
-            {name: 'line', of: (r) => r.place, head: true}, {name: 'in', of: (r) => r.function},
-            {name: 'waits', of: (r) => r.waits, say: number, numeric: true, key: 'waits'},
+            ['line', 'place', null, {head: true}], ['in', 'function'], ['waits', 'waits', number],
             time('host waits', 'wait_ms', 'wait'), time('GPU idle after', 'idle_ms', 'idle'),
             time('input', 'input_ms', 'input'), time('on the GPU', 'gpu_ms', 'compute'),
             time('of that backward', 'backward_gpu_ms'),
             time('not hidden', 'exposed_ms', 'transfer'), time('on the host', 'host_ms'),
             time('data loader workers', 'worker_ms'), time('step without the wait', 'without_ms')
-          ].filter((c) => !c.key || l.lines.some((line) => line[c.key] > 0)),
+          ].filter(([, key, say]) => !say || l.lines.some((line) => line[key] > 0)),
           l.lines, {
             caption: `lines, ${count(l.lines.length)} of ${count(l.known)}; ` +
                 `${count(l.call_sites)} calls tell theirs`

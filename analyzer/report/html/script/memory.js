@@ -90,23 +90,13 @@ function stacksAtPeak() {
           () =>
               tableOf(
                   [
-                    {
-                      name: 'frame',
-                      of: (r) => r.frame,
-                      say: (v, r) => '\u00a0'.repeat(2 * Math.min(r.depth, 40)) + v,
-                      head: true,
-                      wide: true
-                    },
-                    {name: 'mostly for', of: (r) => r.category}, {
-                      name: 'bytes',
-                      of: (r) => r.bytes,
-                      say: bytes,
-                      numeric: true,
-                      bar: (r) => r.share,
-                      shade: 'compute'
-                    },
-                    {name: 'share', of: (r) => r.share, say: percent, numeric: true},
-                    {name: 'blocks', of: (r) => r.blocks, say: count, numeric: true}
+                    [
+                      'frame', 'frame', (v, r) => '\u00a0'.repeat(2 * Math.min(r.depth, 40)) + v,
+                      {head: true, wide: true}
+                    ],
+                    ['mostly for', 'category'],
+                    ['bytes', 'bytes', bytes, {bar: 'share', shade: 'compute'}],
+                    ['share', 'share', percent], ['blocks', 'blocks', count]
                   ],
                   rows, {caption: 'stacks at the peak'})));
 }
@@ -140,22 +130,15 @@ function flameAtPeak() {
       ];
     })
   ]);
-  return el('section', {}, el('h3', {}, 'Live at the peak'), flame.element,
-            tableOf(
-                [
-                  {name: 'what for', of: (r) => r.category, head: true},
-                  {name: 'where', of: (r) => r.source, wide: true}, {
-                    name: 'bytes',
-                    of: (r) => r.bytes,
-                    say: bytes,
-                    numeric: true,
-                    bar: (r) => r.share,
-                    shade: 'compute'
-                  },
-                  {name: 'share', of: (r) => r.share, say: percent, numeric: true},
-                  {name: 'blocks', of: (r) => r.blocks, say: count, numeric: true}
-                ],
-                rows, {caption: 'allocated at the peak', first: 8}));
+  return el(
+      'section', {}, el('h3', {}, 'Live at the peak'), flame.element,
+      tableOf(
+          [
+            ['what for', 'category', null, {head: true}], ['where', 'source', null, {wide: true}],
+            ['bytes', 'bytes', bytes, {bar: 'share', shade: 'compute'}],
+            ['share', 'share', percent], ['blocks', 'blocks', count]
+          ],
+          rows, {caption: 'allocated at the peak', first: 8}));
 }
 
 function segmentMap() {
@@ -231,57 +214,24 @@ panel({
       flameAtPeak(), segmentMap(),
       m.churn.length ? tableOf(
                            [
-                             {
-                               name: 'allocated over and over',
-                               of: (r) => r.source || r.category,
-                               head: true,
-                               wide: true
-                             },
-                             {name: 'size', of: (r) => r.size_bytes, say: bytes, numeric: true},
-                             {name: 'count', of: (r) => r.count, say: count, numeric: true},
-                             {name: 'bytes', of: (r) => r.bytes, say: bytes, numeric: true},
-                             {name: 'a step', of: (r) => r.per_step, say: number, numeric: true},
-                             {name: 'lives', of: (r) => r.lifetime_ms, say: ms, numeric: true}
+                             ['allocated over and over', (r) => r.source || r.category, null, {head: true, wide: true}],
+                             ['size', 'size_bytes', bytes],
+                             ['count', 'count', count],
+                             ['bytes', 'bytes', bytes],
+                             ['a step', 'per_step', number],
+                             ['lives', 'lifetime_ms', ms]
                            ],
                            m.churn, {caption: 'churn', first: 6}) :
                        null,
       m.devices.length > 1 ?
           tableOf(
               [
-                {
-                  name: 'rank',
-                  of: (d) => d.rank,
-                  say: (v) => (isKnown(v) ? String(v) : UNKNOWN),
-                  numeric: true,
-                  head: true
-                },
-                {
-                  name: 'device',
-                  of: (d) => d.device,
-                  say: (v) => (isKnown(v) ? 'GPU ' + v : 'CPU')
-                },
-                {
-                  name: 'peak allocated',
-                  of: (d) => d.peak_allocated_bytes,
-                  say: bytes,
-                  numeric: true,
-                  bar: (d) => d.peak_allocated_bytes /
-                      Math.max(1, ...m.devices.map((x) => x.peak_allocated_bytes || 0)),
-                  shade: 'compute'
-                },
-                {
-                  name: 'peak reserved',
-                  of: (d) => d.peak_reserved_bytes,
-                  say: bytes,
-                  numeric: true
-                },
-                {
-                  name: 'growth a step',
-                  of: (d) => d.growth_bytes_per_step,
-                  say: bytes,
-                  numeric: true
-                },
-                {name: 'ran out', of: (d) => d.out_of_memory, say: count, numeric: true}
+                ['rank', 'rank', (v) => (isKnown(v) ? String(v) : UNKNOWN), {numeric: true, head: true}],
+                ['device', 'device', (v) => (isKnown(v) ? 'GPU ' + v : 'CPU')],
+                ['peak allocated', 'peak_allocated_bytes', bytes, {bar: (d) => d.peak_allocated_bytes / Math.max(1, ...m.devices.map((x) => x.peak_allocated_bytes || 0)), shade: 'compute'}],
+                ['peak reserved', 'peak_reserved_bytes', bytes],
+                ['growth a step', 'growth_bytes_per_step', bytes],
+                ['ran out', 'out_of_memory', count]
               ],
               m.devices, {caption: 'every device'}) :
           null
@@ -358,25 +308,14 @@ panel({
           null,
       tableOf(
           [
-            {
-              name: 'module',
-              of: (r) => r.name,
-              say: (v, r) => '\u00a0'.repeat(2 * (r.depth || 0)) + v,
-              head: true,
-              wide: true
-            },
-            {name: 'parameters', of: (r) => r.parameter_bytes, say: bytes, numeric: true},
-            {name: 'activations', of: (r) => r.activation_bytes, say: bytes, numeric: true},
-            {name: 'forward', of: (r) => r.forward_ms, say: ms, numeric: true},
-            {name: 'backward', of: (r) => r.backward_ms, say: ms, numeric: true}, {
-              name: 'of the time',
-              of: (r) => r.time_share,
-              say: percent,
-              numeric: true,
-              bar: (r) => r.time_share,
-              shade: 'compute'
-            },
-            {name: 'peak while it runs', of: (r) => r.plain_peak_bytes, say: bytes, numeric: true}
+            [
+              'module', 'name', (v, r) => '\u00a0'.repeat(2 * (r.depth || 0)) + v,
+              {head: true, wide: true}
+            ],
+            ['parameters', 'parameter_bytes', bytes], ['activations', 'activation_bytes', bytes],
+            ['forward', 'forward_ms', ms], ['backward', 'backward_ms', ms],
+            ['of the time', 'time_share', percent, {bar: 'time_share', shade: 'compute'}],
+            ['peak while it runs', 'plain_peak_bytes', bytes]
           ],
           m.tree, {caption: 'modules, in the order of the forward pass'})
     ];

@@ -279,37 +279,29 @@ panel({
       rows.length > 1 ?
           tableOf(
               [
-                {
-                  name: 'rank',
-                  of: (r) => r.rank,
-                  say: String,
-                  numeric: true,
-                  head: true,
-                  mark: (r) => (stragglers.has(r.rank) ? badge('warning') : null)
-                },
-                {name: 'host', of: (r) => r.host},
-                {
-                  name: 'compute',
-                  of: (r) => r.mean_compute_ms,
-                  say: ms,
-                  numeric: true,
-                  bar: (r) => r.mean_compute_ms / most,
-                  shade: 'compute'
-                },
-                {name: 'to peers', of: (r) => r.rel_slowdown, say: signedPercent, numeric: true},
-                {name: 'last in', of: (r) => r.slowest_fraction, say: percent, numeric: true},
-                {name: 'p', of: (r) => r.p_value, say: probability, numeric: true},
-                {name: 'peers wait', of: (r) => r.imposed_wait_ms, say: ms, numeric: true},
-                {
-                  name: 'late in steps',
-                  of: (r) => lateStretches(r.rank).map((s) => s.join('\u2013')).join(', ') || null,
-                  say: (v) => v || ''
-                },
-                {name: 'takes longer', of: (r) => r.late_at, say: (v) => v || ''},
-                {name: 'by', of: (r) => r.late_more_ms, say: ms, numeric: true},
-                {name: 'exposed', of: (r) => r.overlap.exposed_ms, say: ms, numeric: true},
-                {name: 'of it wait', of: (r) => r.overlap.exposed_wait_ms, say: ms, numeric: true},
-              ].filter((column) => column.head || rows.some((row) => isKnown(column.of(row)))),
+                [
+                  'rank', 'rank', String,
+                  {head: true, mark: (r) => (stragglers.has(r.rank) ? badge('warning') : null)}
+                ],
+                ['host', 'host'],
+                [
+                  'compute', 'mean_compute_ms', ms,
+                  {bar: (r) => r.mean_compute_ms / most, shade: 'compute'}
+                ],
+                ['to peers', 'rel_slowdown', signedPercent],
+                ['last in', 'slowest_fraction', percent],
+                ['p', 'p_value', probability],
+                ['peers wait', 'imposed_wait_ms', ms],
+                [
+                  'late in steps',
+                  (r) => lateStretches(r.rank).map((s) => s.join('\u2013')).join(', ') || null,
+                  (v) => v || ''
+                ],
+                ['takes longer', 'late_at', (v) => v || ''],
+                ['by', 'late_more_ms', ms],
+                ['exposed', (r) => r.overlap.exposed_ms, ms],
+                ['of it wait', (r) => r.overlap.exposed_wait_ms, ms],
+              ].filter((column) => anyKnown(column, rows)),
               rows, {
                 caption: 'ranks, per step' + (many ? ', the slowest first' : ''),
                 mark: (r) => stragglers.has(r.rank),

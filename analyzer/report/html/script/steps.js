@@ -289,19 +289,11 @@ function stepRanks() {
   return numbersOf('its ranks in numbers',
                    () => tableOf(
                        [
-                         {
-                           name: 'rank',
-                           of: (row) => row.rank,
-                           say: (_, row) => rowName(row),
-                           numeric: true,
-                           head: true
-                         },
-                         ...known.map((key) => ({
-                                        name: MEASURES[key].name,
-                                        of: (row) => at(row, key),
-                                        say: MEASURES[key].say,
-                                        numeric: true,
-                                      })),
+                         ['rank', 'rank', (_, row) => rowName(row), {numeric: true, head: true}],
+                         ...known.map((key) => ([
+                                        MEASURES[key].name, (row) => at(row, key),
+                                        MEASURES[key].say, {numeric: true}
+                                      ])),
                        ],
                        table.rows, {caption: 'step ' + focusOn.step}));
 }
@@ -326,22 +318,17 @@ function stepInNumbers() {
 
 function allSteps() {
   const at = (key) => (i) => stepSeries[key][i];
-  const parts = PARTS.map((part) => ({
-                            name: part.name,
-                            of: (i) => partsAt(stepSeries, i)[part.key],
-                            say: ms,
-                            numeric: true,
-                          }));
+  const parts = PARTS.map((part) => ([part.name, (i) => partsAt(stepSeries, i)[part.key], ms]));
   const indices = stepSeries.step.map((_, i) => i);
   return numbersOf(
       'all steps in numbers',
       () => tableOf(
           [
-            {name: 'step', of: at('step'), say: String, numeric: true, head: true},
-            {name: 'mean', of: at('wall_ms'), say: ms, numeric: true},
-            {name: 'slowest rank', of: at('slowest_rank'), say: orUnknown(String), numeric: true},
-            {name: 'it took', of: at('wall_most_ms'), say: ms, numeric: true},
-            ...parts.filter((column) => indices.some((i) => isKnown(column.of(i)))),
+            ['step', at('step'), String, {head: true}],
+            ['mean', at('wall_ms'), ms],
+            ['slowest rank', at('slowest_rank'), orUnknown(String), {numeric: true}],
+            ['it took', at('wall_most_ms'), ms],
+            ...parts.filter((column) => anyKnown(column, indices)),
           ],
           indices, {caption: 'steps', onrow: (i) => lookAt(stepSeries.step[i], focusOn.rank)}));
 }
@@ -357,8 +344,12 @@ panel({
       ['p95', ms(s.p95_ms)],
       ['spread (CV)', percent(s.cv)],
       ['training only', report.steps.other.length ? plural(report.steps.training, 'step') : null],
-      ['in turn', report.steps.in_turn.map((part) =>
-        part.name + (part.at ? `, at ${part.at}` : '')).join('; ') || null],
+      [
+        'in turn',
+        report.steps.in_turn.map((part) => part.name + (part.at ? `, at ${part.at}` : ''))
+                .join('; ') ||
+            null
+      ],
       ['slower for good', isKnown(s.changed_step) ? 'from step ' + s.changed_step : null],
       ['found by', s.method],
       ['host ahead', ahead, 'median'],

@@ -1,9 +1,26 @@
 // SPDX-License-Identifier: MIT
 // Tables that sort by any column, filter by a word, and show more rows on request.
 //
-// columns: [{name, of: row => value, say: value => text, bar: share 0..1 of row, wide, numeric}]
+// A column is [title, member or row => value, (value, row) => text, more]; more is {bar: member or
+// row => share 0..1, shade, head, wide, mark: row => element, numeric: where `say` does not tell}.
 
 const ROWS_AT_FIRST = 12;
+
+const memberOf = (of) => (typeof of === 'string' ? (row) => row[of] : of);
+
+function columnOf([name, of, say, more = {}]) {
+  const numbers = [
+    bandwidth, bytes, count, ms, number, percent, probability, seconds, signedPercent, us, String
+  ];
+  return {
+    numeric: numbers.includes(say),
+    ...more,
+    name,
+    of: memberOf(of),
+    say,
+    bar: memberOf(more.bar)
+  };
+}
 
 function compareValues(a, b) {
   if (!isKnown(a)) return isKnown(b) ? 1 : 0;
@@ -11,8 +28,10 @@ function compareValues(a, b) {
   return typeof a === 'number' ? b - a : String(a).localeCompare(String(b));
 }
 
-function tableOf(columns, rows, options = {}) {
-  const caption = options.caption || 'table';
+const anyKnown = (column, rows) => rows.some((row) => isKnown(columnOf(column).of(row)));
+
+function tableOf(titled, rows, options = {}) {
+  const columns = titled.map(columnOf), caption = options.caption || 'table';
   let shown = options.first || ROWS_AT_FIRST, sorted = null, turned = false, word = '', near = 0;
   const body = el('tbody'), more = el('div', {class: 'more'});
   const heads =

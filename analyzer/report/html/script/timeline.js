@@ -472,26 +472,23 @@ class TimelinePicture {
           rows.push({rank, i, takes: rank.end[i] - rank.start[i]});
     rows.sort((a, b) => b.takes - a.takes);
     this.numbers.replaceChildren(
-        numbersOf(
-            'its longest pieces in numbers',
-            () =>
-                tableOf(
-                    [
-                      {name: 'piece', of: (p) => nameOf(p.rank, p.i), head: true, wide: true},
-                      {name: 'rank', of: (p) => p.rank.rank, say: orUnknown(String), numeric: true},
-                      {name: 'on', of: (p) => p.rank.lanes[p.rank.lane[p.i]].name},
-                      {
-                        name: 'from',
-                        of: (p) => p.rank.start[p.i] - this.stretch.from,
-                        say: nsText,
-                        numeric: true
-                      },
-                      {name: 'takes', of: (p) => p.takes, say: nsText, numeric: true},
-                    ],
-                    rows.slice(0, 400), {
-                      caption: `the longest of ${plural(rows.length, 'piece')}`,
-                      onrow: (p) => this.choose(p)
-                    })));
+        numbersOf('its longest pieces in numbers',
+                  () =>
+                      tableOf(
+                          [
+                            ['piece', (p) => nameOf(p.rank, p.i), null, {head: true, wide: true}],
+                            ['rank', (p) => p.rank.rank, orUnknown(String), {numeric: true}],
+                            ['on', (p) => p.rank.lanes[p.rank.lane[p.i]].name],
+                            [
+                              'from', (p) => p.rank.start[p.i] - this.stretch.from,
+                              nsText, {numeric: true}
+                            ],
+                            ['takes', 'takes', nsText, {numeric: true}],
+                          ],
+                          rows.slice(0, 400), {
+                            caption: `the longest of ${plural(rows.length, 'piece')}`,
+                            onrow: (p) => this.choose(p)
+                          })));
   }
 
   controls() {

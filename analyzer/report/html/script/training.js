@@ -50,42 +50,40 @@ panel({
                                  }) ||
                                  el('p', {}, 'no finite value'));
       draw();
-      return el(
-          'section', {},
-          el('h3', {}, series.name,
-             el('small', {}, series.role !== series.name ? ' ' + series.role : '')),
-          facts([
-            ['first', number(series.first)], ['last', number(series.last)],
-            ['best', isKnown(series.best) ? number(series.best) : null],
-            ['values', count(series.values)],
-            [
-              'not finite',
-              series.not_finite > 0 ? `${count(series.not_finite)}, first at step ${
-                                          count(series.first_not_finite_step)}` :
-                                      null
-            ],
-            ['spikes', series.spikes > 0 ? count(series.spikes) : null]
-          ]),
-          holder,
-          finite.length && Math.min(...finite) > 0 &&
-                  Math.max(...finite) > 3 * Math.min(...finite) ?
-              choice('scale', [['', 'even'], ['log', 'logarithmic']], '',
-                     (value) => {
-                       log = value === 'log';
-                       draw();
-                     }) :
-              null,
-          numbersOf('in numbers',
-                    () => tableOf(
-                        [
-                          {name: 'step', of: (p) => p[0], say: String, numeric: true, head: true}, {
-                            name: series.name,
-                            of: (p) => p[1],
-                            say: (v) => (isKnown(v) ? number(v) : 'not finite'),
-                            numeric: true
-                          }
-                        ],
-                        points, {caption: series.name})));
+      return el('section', {},
+                el('h3', {}, series.name,
+                   el('small', {}, series.role !== series.name ? ' ' + series.role : '')),
+                facts([
+                  ['first', number(series.first)], ['last', number(series.last)],
+                  ['best', isKnown(series.best) ? number(series.best) : null],
+                  ['values', count(series.values)],
+                  [
+                    'not finite',
+                    series.not_finite > 0 ? `${count(series.not_finite)}, first at step ${
+                                                count(series.first_not_finite_step)}` :
+                                            null
+                  ],
+                  ['spikes', series.spikes > 0 ? count(series.spikes) : null]
+                ]),
+                holder,
+                finite.length && Math.min(...finite) > 0 &&
+                        Math.max(...finite) > 3 * Math.min(...finite) ?
+                    choice('scale', [['', 'even'], ['log', 'logarithmic']], '',
+                           (value) => {
+                             log = value === 'log';
+                             draw();
+                           }) :
+                    null,
+                numbersOf('in numbers',
+                          () => tableOf(
+                              [
+                                ['step', (p) => p[0], String, {head: true}],
+                                [
+                                  series.name, (p) => p[1],
+                                  (v) => (isKnown(v) ? number(v) : 'not finite'), {numeric: true}
+                                ]
+                              ],
+                              points, {caption: series.name})));
     };
     return [
       facts([
@@ -96,13 +94,11 @@ panel({
       c.instability.length ?
           tableOf(
               [
-                {
-                  name: 'several signals go wrong in steps',
-                  of: (i) => i.first_step,
-                  say: (v, i) => (v === i.last_step ? String(v) : `${v} to ${i.last_step}`),
-                  head: true
-                },
-                {name: 'signals', of: (i) => i.signals}
+                [
+                  'several signals go wrong in steps', 'first_step',
+                  (v, i) => (v === i.last_step ? String(v) : `${v} to ${i.last_step}`), {head: true}
+                ],
+                ['signals', 'signals']
               ],
               c.instability, {caption: `instability \u00b7 p ${probability(c.instability_p)}`}) :
           null
@@ -166,29 +162,28 @@ function waitPicture() {
             `rank ${rank}: ${why}`, [`rank ${rank}`, suspect ? suspect.reason : why]);
   });
   const left = list.length - calls.length + (waitedFor.length - ranks.length);
-  return el(
-      'section', {}, el('h3', {}, 'Which rank waits for which'),
-      el('div', {class: 'picture scroll'}, root),
-      left > 0 ? el('p', {class: 'dim'}, 'The first twelve of each side; the table has all.') :
-                 null,
-      tableOf(
-          [
-            {name: 'call', of: (w) => w.op, say: (op, w) => `${op} ${w.seq}`, head: true},
-            {name: 'group', of: (w) => w.desc},
-            {name: 'ranks in it', of: (w) => w.ranks.length, say: (_, w) => rankList(w.ranks)},
-            {
-              name: 'waits for',
-              of: (w) => w.waits_for.length,
-              say: (_, w) => (w.waits_for.length ? rankList(w.waits_for) : 'nobody that is known')
-            },
-          ],
-          [...list, ...check.waits.filter((wait) => !wait.waits_for.length)], {
-            caption: 'calls that ranks are in' +
-                (check.calls_waiting > check.waits.length ?
-                     ` \u00b7 ${check.waits.length} of ${count(check.calls_waiting)}` :
-                     ''),
-            first: 6
-          }));
+  return el('section', {}, el('h3', {}, 'Which rank waits for which'),
+            el('div', {class: 'picture scroll'}, root),
+            left > 0 ?
+                el('p', {class: 'dim'}, 'The first twelve of each side; the table has all.') :
+                null,
+            tableOf(
+                [
+                  ['call', 'op', (op, w) => `${op} ${w.seq}`, {head: true}],
+                  ['group', 'desc'],
+                  ['ranks in it', (w) => w.ranks.length, (_, w) => rankList(w.ranks)],
+                  [
+                    'waits for', (w) => w.waits_for.length,
+                    (_, w) => (w.waits_for.length ? rankList(w.waits_for) : 'nobody that is known')
+                  ],
+                ],
+                [...list, ...check.waits.filter((wait) => !wait.waits_for.length)], {
+                  caption: 'calls that ranks are in' +
+                      (check.calls_waiting > check.waits.length ?
+                           ` \u00b7 ${check.waits.length} of ${count(check.calls_waiting)}` :
+                           ''),
+                  first: 6
+                }));
 }
 
 panel({
@@ -207,8 +202,7 @@ panel({
           'waiting', c.pending_ranks > 0 ? plural(c.pending_ranks, 'rank') : null,
           isKnown(c.pending_s) ? 'the oldest for ' + seconds(c.pending_s) : null
         ],
-        ['of them victims', c.victims > 0 ? count(c.victims) : null],
-        ['what NCCL says', c.nccl],
+        ['of them victims', c.victims > 0 ? count(c.victims) : null], ['what NCCL says', c.nccl],
         ['no record', c.unrecorded.length ? 'rank ' + rankList(c.unrecorded) : null]
       ]),
       c.cannot_tell ?
@@ -227,23 +221,18 @@ panel({
       c.mismatches.length ?
           tableOf(
               [
-                {name: 'group', of: (m) => m.desc || m.group, head: true},
-                {name: 'call', of: (m) => m.seq, numeric: true, say: count},
-                {name: 'operation', of: (m) => m.op}, {name: 'state', of: (m) => m.state},
-                {name: 'ranks', of: (m) => rankList(m.ranks)},
-                {name: 'what differs', of: (m) => m.detail, wide: true}
+                ['group', (m) => m.desc || m.group, null, {head: true}], ['call', 'seq', count],
+                ['operation', 'op'], ['state', 'state'], ['ranks', (m) => rankList(m.ranks)],
+                ['what differs', 'detail', null, {wide: true}]
               ],
               c.mismatches, {caption: 'calls on which members disagree'}) :
           null,
       c.groups.length ?
           tableOf(
               [
-                {name: 'group', of: (g) => g.group, head: true}, {name: 'for', of: (g) => g.desc},
-                {name: 'members', of: (g) => g.size, say: count, numeric: true},
-                {name: 'recorded', of: (g) => g.recorded, say: count, numeric: true},
-                {name: 'match', of: (g) => g.matched, say: count, numeric: true},
-                {name: 'disagree', of: (g) => g.mismatched, say: count, numeric: true},
-                {name: 'waiting', of: (g) => g.pending, say: count, numeric: true}
+                ['group', 'group', null, {head: true}], ['for', 'desc'], ['members', 'size', count],
+                ['recorded', 'recorded', count], ['match', 'matched', count],
+                ['disagree', 'mismatched', count], ['waiting', 'pending', count]
               ],
               c.groups, {caption: 'groups', first: 8}) :
           null
