@@ -120,7 +120,7 @@ static void add_gpu_coverage(struct analysis *a) {
   else if (!all.gemm_known_ns)
     note =
         "the launches inside cuBLAS were not recorded, so its kernels cannot be assigned to calls";
-  add_coverage(r, "matrix products", (double)all.gemm_known_ns, (double)all.gemm_ns, note);
+  add_coverage(r, "GEMMs", (double)all.gemm_known_ns, (double)all.gemm_ns, note);
 }
 
 /* Ends of steps on the GPU, where anything of its time is known. */

@@ -15,7 +15,7 @@ static void note_nccl_clock(struct model *model) {
   }
   if (error) {
     model_note(model,
-               "times of collectives come from NCCL (TSCOPE_NCCL_INSIDE), on the host's "
+               "times of collectives come from NCCL (TSCOPE_NCCL_PROFILER), on the host's "
                "clock, exact to %.0f us",
                ceil((double)error / 1e3));
   }

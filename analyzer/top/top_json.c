@@ -168,8 +168,8 @@ static json_t *document(const struct live_view *view) {
   SET("lost", losses(view->lost));
   SET("damaged_chunks", integer(view->damaged));
   SET("unreadable_files", integer(view->unreadable));
-  SET("look_s", number(view->run->poll_s));
-  SET("look_bytes", integer(view->run->read_bytes));
+  SET("update_s", number(view->run->poll_s));
+  SET("update_bytes", integer(view->run->read_bytes));
   SET("hosts", hosts);
   SET("waits", waits);
   SET("mismatches", mismatches);

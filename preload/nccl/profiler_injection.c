@@ -14,8 +14,8 @@
 #include "resolve/real_dlsym.h"
 
 static bool is_wanted(void) {
-  const char *inside = getenv("TSCOPE_NCCL_INSIDE");
-  return inside && (strcmp(inside, "choices") == 0 || strcmp(inside, "times") == 0);
+  const char *wanted = getenv("TSCOPE_NCCL_PROFILER");
+  return wanted && (strcmp(wanted, "choices") == 0 || strcmp(wanted, "times") == 0);
 }
 
 /* In the same way as NCCL would load it, or where NCCL already loaded it. */

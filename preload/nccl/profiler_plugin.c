@@ -73,7 +73,7 @@ static const char *known_word(const char *text) {
 /* --- events --- */
 
 static bool wants_times(void) {
-  return strcmp(tscope_env.nccl_inside, "times") == 0;
+  return strcmp(tscope_env.nccl_profiler, "times") == 0;
 }
 
 /* The subject of an event in v5: its parent is the event of the call. */
@@ -241,7 +241,7 @@ static int event_mask(int version) {
 static int attach(void **context, int *mask, u64 hash, int version) {
   *context = NULL;
   *mask = 0;
-  if (!tscope_is_live() || strcmp(tscope_env.nccl_inside, "off") == 0)
+  if (!tscope_is_live() || strcmp(tscope_env.nccl_profiler, "off") == 0)
     return 0;
   *context = version >= 4 ? profiler_comm_new(hash) : NULL;
   *mask = event_mask(version);

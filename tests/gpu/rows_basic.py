@@ -226,7 +226,7 @@ def collectives_seen(machine, ranks, mode, *arguments, **settings):
     if machine.real:
         arguments += ("--one-gpu", "--workers", "1")
     elif ranks == 2 and mode == CUPTI:
-        settings["TSCOPE_NCCL_INSIDE"] = "times"  # so that all rows share one run on the stand-ins
+        settings["TSCOPE_NCCL_PROFILER"] = "times"  # so that all rows share one run on the stand-ins
     run = machine.run("../torch/jobs/train_nccl.py", "--steps", str(steps), *arguments, mode=mode,
                       ranks=ranks, limit=120, **settings)
     expect(len(run.traces) == ranks, f"{len(run.traces)} traces of {ranks} ranks")
@@ -269,9 +269,9 @@ def nccl_event_pairs(machine):
     return summary
 
 
-def nccl_inside(machine):
+def nccl_profiler(machine):
     """NCCL reports each of its collectives to the profiler plugin, with algorithm and times"""
-    run, _ = collectives_seen(machine, 2, CUPTI, TSCOPE_NCCL_INSIDE="times")
+    run, _ = collectives_seen(machine, 2, CUPTI, TSCOPE_NCCL_PROFILER="times")
     reported = timed = called = 0
     for trace in run.traces:
         called += sum(call.tag in ONE_KERNEL for call in trace.records["Collective"])

@@ -79,7 +79,7 @@ def gpt_flops(machine):
         found, result = report_on(machine, variant)
         budget, flops = found["budget"], result["flops"]
         gemms = flops["linear"] + (flops["attention"] if variant == "eager" else 0)
-        summary = "GEMMs " + near(budget["product_flops"], gemms, COUNTED, f"{variant}: of GEMMs")
+        summary = "GEMMs " + near(budget["gemm_flops"], gemms, COUNTED, f"{variant}: of GEMMs")
         if variant != "eager":
             # FlashAttention computes half of the square, and repeats one of five GEMMs in the backward pass.
             made = flops["attention"] / 2 * 3.5 / 3
@@ -225,7 +225,7 @@ def gpt_graphed(machine):
     """GPT, compiled with CUDA graphs: steps, operations of the GEMMs and tensor memory are right"""
     found, result = report_on(machine, "graphed")
     expect(found["steps"]["count"] == result["steps"], f"{found['steps']['count']} steps, not {result['steps']}")
-    gemms = found["budget"]["product_flops"]
+    gemms = found["budget"]["gemm_flops"]
     summary = near(gemms, result["flops"]["linear"], COUNTED, "of GEMMs")
     expect(found["memory"]["peak_allocated_bytes"] == result["memory"]["allocated_bytes.all.peak"], "tensor memory")
     return f"GEMMs {summary}; {found['steps']['median_ms']:.3f} ms a step"

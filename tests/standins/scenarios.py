@@ -345,7 +345,7 @@ def compare_gemms(check, report, truth, first, last, tf32=True):
         row = by_precision.get(precision, {})
         check.exactly(f"{precision}: GFLOP", (row.get("flops") or 0) / 1e9, flops / 1e9)
         check.exactly(f"{precision}: peak", row.get("peak_tflops"), peak / 1e12)
-    check.exactly("budget.product_flops, GFLOP", (budget["product_flops"] or 0) / 1e9, total / 1e9)
+    check.exactly("budget.gemm_flops, GFLOP", (budget["gemm_flops"] or 0) / 1e9, total / 1e9)
     check.share("budget.hfu x step / time at peak", (budget["hfu"] or 0) / at_peak
                 * report["distributed"]["mean_step_wall_ms"] / 1e3, 1)
     check.exactly("its parts", sum(row["hfu"] for row in by_precision.values()), budget["hfu"])
@@ -372,7 +372,7 @@ def compare_gemms_of_kernels(check, report, steady, gemm_ns):
     check.equal("timed", gemms["timed"], gemms["calls"])
     check.share("budget.hfu_coverage", report["budget"]["hfu_coverage"],
                 gemm_ns / steady["compute"])
-    check.equal("matrix products", coverage(report, "matrix products")["share"], 1)
+    check.equal("GEMMs", coverage(report, "matrix products")["share"], 1)
 
 
 def compare_gemms_of_events(check, report, gemm_ns):

@@ -191,9 +191,9 @@ def tscope_lookups():
 
 
 @setting
-def tscope_nccl_inside():
+def tscope_nccl_profiler():
     for value, expected in {"off": (False, False), "choices": (True, False), "times": (True, True)}.items():
-        _, traces = train("--ranks", "2", TSCOPE_NCCL_INSIDE=value)
+        _, traces = train("--ranks", "2", TSCOPE_NCCL_PROFILER=value)
         inside = [record for trace in traces for record in trace.records["CollectiveInside"]]
         expect((bool(inside), any(record.gpu_stop for record in inside)) == expected, value)
 

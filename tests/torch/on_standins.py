@@ -117,7 +117,7 @@ def check_report(job, tool, ranks, steps):
     quality = found["quality"]
     expect(quality["gpu_timing"] == "CUPTI activity" and quality["lost"] == 0, f"{quality}")
     for name in ("ranks", "collective times", "kernel times", "matched collectives", "phases",
-                 "steps with kernels", "launch calls", "collective calls", "matrix products"):
+                 "steps with kernels", "launch calls", "collective calls", "GEMMs"):
         expect(quality["coverage"][name]["share"] == 1, f"{name}: {quality['coverage'][name]}")
     expect(found["overlap"]["comm_ms"] > 0, f"{found['overlap']}")
     expect(all(found["phases"][f"{phase}_ms"] > 0 for phase in ("data", "forward", "backward", "optimizer")),
@@ -166,7 +166,7 @@ def data_parallel(python, site, library, tool, scratch):
         expect(len(sums) > 8 * 2, f"{len(sums)} sums of gradients")
     found = check_report(job, tool, 4, 8)
     passes = 4 * 2 # ranks times accumulation
-    expect(found["budget"]["product_flops"] == passes * gemm_flops(tokens=4 * 64),
+    expect(found["budget"]["gemm_flops"] == passes * gemm_flops(tokens=4 * 64),
            f"{found['budget']}")
     gemms = found["gemms"]  # PyTorch does not allow TF32 by default
     expect([row["precision"] for row in gemms["by_precision"]] == ["fp32"], f"{gemms}")
@@ -179,7 +179,7 @@ def sharded(python, site, library, tool, scratch):
     for strategy, wanted in (("fsdp", ("ALLGATHER", "REDUCE_SCATTER")),
                              ("zero", ("ALLREDUCE", "BROADCAST"))):
         job = CudaJob(python, site, library, scratch, strategy)
-        job.environment["TSCOPE_NCCL_INSIDE"] = "times"
+        job.environment["TSCOPE_NCCL_PROFILER"] = "times"
         out = job.train("--strategy", strategy, "--steps", "6", ranks=2)
         expect(all(steps_run(line) == 6 for line in out) and len(out) == 2, f"{out}")
         traces = job.traces(2)
@@ -261,7 +261,7 @@ def sampled(python, site, library, tool, scratch):
     found = report(job, tool)
     gemms, timing = found["gemms"], found["quality"]["gpu_timing"]
     expect(timing.startswith("event pairs around collectives and a sample of GEMMs"), timing)
-    expect(found["budget"]["product_flops"] == 2 * gemm_flops(tokens=4 * 64),
+    expect(found["budget"]["gemm_flops"] == 2 * gemm_flops(tokens=4 * 64),
            f"{found['budget']}")
     expect(gemms["sampled"] and gemms["one_in"] == 4, f"{gemms}")
     expect(abs(gemms["timed"] * 4 / gemms["calls"] - 1) < 0.2, f"{gemms}")

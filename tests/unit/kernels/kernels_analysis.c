@@ -156,7 +156,7 @@ static void hfu_is_operations_over_time_and_peak(void **state) {
   assert_true(isnan(r->hfu_attention));
   /* one of the three is in the forward pass */
   assert_true(r->flops_estimated && fabs(r->mfu - r->hfu) < 1e-6);
-  assert_true(coverage_of(r, "matrix products")->share == 1);
+  assert_true(coverage_of(r, "GEMMs")->share == 1);
   assert_true(coverage_of(r, "launch calls")->share == 1);
   results_free(r);
   cluster_free(c);
@@ -171,8 +171,8 @@ static void coverage_is_the_share_of_gpu_time(void **state) {
   add_gemms(c, 3); /* everything except the second half of backward: 300 + 100 of 500 ms */
   struct results *r = cluster_analyse(c, &options);
   assert_true(fabs(r->hfu_coverage - 0.8) < 1e-9);
-  assert_true(fabs(coverage_of(r, "matrix products")->share - 0.8) < 1e-9);
-  assert_non_null(coverage_of(r, "matrix products")->note);
+  assert_true(fabs(coverage_of(r, "GEMMs")->share - 0.8) < 1e-9);
+  assert_non_null(coverage_of(r, "GEMMs")->note);
   results_free(r);
   cluster_free(c);
 }
@@ -197,8 +197,8 @@ static void no_gemms_is_no_hfu(void **state) {
     c->model.ranks[r].info[TSCOPE_INFO_TSCOPE] = "0";
   expect_unknown_hfu(c, "no GEMM was recorded");
   struct results *r = cluster_analyse(c, NULL);
-  assert_true(coverage_of(r, "matrix products")->share == 0);
-  assert_non_null(strstr(coverage_of(r, "matrix products")->note, "NO GEMM CALLS"));
+  assert_true(coverage_of(r, "GEMMs")->share == 0);
+  assert_non_null(strstr(coverage_of(r, "GEMMs")->note, "NO GEMM CALLS"));
   results_free(r);
   cluster_free(c);
   o.on_gpu = false;

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
 """What NCCL tells its profiler plugin about collectives, compared with what the stand-in ran:
-check_inside.py LIBTSCOPE OTHER_PROFILER TRAIN.
+check_nccl_profiler.py LIBTSCOPE OTHER_PROFILER TRAIN.
 
 Each call of the job has its algorithm, protocol and channels, under the same communicator and
 sequence number, in every version of the plugin interface. From v4 on it also has its start and stop
@@ -98,7 +98,7 @@ def main():
     bare, _, _ = run(train, [])
     for version, options in ((6, []), (5, []), (5, ["--pipeline", "2"]), (5, ["--tensor", "2"]), (4, []),
                              (3, []), (2, []), (1, [])):
-        printed, truth, traces = run(train, options, library, TSCOPE_NCCL_INSIDE="times",
+        printed, truth, traces = run(train, options, library, TSCOPE_NCCL_PROFILER="times",
                                      STANDIN_NCCL_PROFILER=str(version))
         expect(options or printed == bare, "the job is the same")
         expect(len(traces) == len(truth.ranks), f"{len(traces)} traces")
@@ -107,7 +107,7 @@ def main():
         print(f"v{version} {' '.join(options)}: {recorded} calls of each rank are recorded")
 
     for inside in ("choices", "times"):
-        _, truth, traces = run(train, ["--gather", "1"], library, TSCOPE_NCCL_INSIDE=inside, NCCL_CTA_POLICY="2")
+        _, truth, traces = run(train, ["--gather", "1"], library, TSCOPE_NCCL_PROFILER=inside, NCCL_CTA_POLICY="2")
         for trace, rank in zip(traces, truth.ranks):
             copied = [one for one in trace.records["CollectiveInside"]
                       if trace.strings[one.algorithm] == "COPY_ENGINE"]
@@ -117,7 +117,7 @@ def main():
             expect(all(trace.strings[one.protocol] == "UC" and one.channels == 0 and one.gpu_start == 0 and one.dur == 0
                        for one in copied), f"{copied[0]}")
 
-    _, _, traces = run(train, [], library, TSCOPE_NCCL_INSIDE="choices")
+    _, _, traces = run(train, [], library, TSCOPE_NCCL_PROFILER="choices")
     for trace in traces:
         expect(trace.records["CollectiveInside"], "choices alone")
         for one in trace.records["CollectiveInside"]:
@@ -126,7 +126,7 @@ def main():
     for name, env in (("not asked for", {}),
                       ("refused by the user", {"NCCL_PROFILER_PLUGIN": "none"}),
                       ("another's", {"NCCL_PROFILER_PLUGIN": other})):
-        wanted = {} if name == "not asked for" else {"TSCOPE_NCCL_INSIDE": "times"}
+        wanted = {} if name == "not asked for" else {"TSCOPE_NCCL_PROFILER": "times"}
         printed, _, traces = run(train, [], library, **env, **wanted)
         expect(not any(trace.records["CollectiveInside"] for trace in traces), name)
         expect(("the other profiler" in printed) == (name == "another's"), name)
