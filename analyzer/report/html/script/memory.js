@@ -187,6 +187,31 @@ function segmentMap() {
                 null);
 }
 
+const churn = () => tableOf(
+    [
+      ['allocated over and over', (r) => r.source || r.category, null, {head: true, wide: true}],
+      ['size', 'size_bytes', bytes], ['count', 'count', count], ['bytes', 'bytes', bytes],
+      ['a step', 'per_step', number], ['lives', 'lifetime_ms', ms]
+    ],
+    report.memory.churn, {caption: 'churn', first: 6});
+
+function everyDevice() {
+  const list = report.memory.devices, peak = (d) => d.peak_allocated_bytes || 0;
+  const most = Math.max(1, ...list.map(peak));
+  return tableOf(
+      [
+        ['rank', 'rank', orUnknown(String), {numeric: true, head: true}],
+        ['device', 'device', (v) => (isKnown(v) ? 'GPU ' + v : 'CPU')],
+        [
+          'peak allocated', 'peak_allocated_bytes', bytes,
+          {bar: (d) => peak(d) / most, shade: 'compute'}
+        ],
+        ['peak reserved', 'peak_reserved_bytes', bytes],
+        ['growth a step', 'growth_bytes_per_step', bytes], ['ran out', 'out_of_memory', count]
+      ],
+      list, {caption: 'every device'});
+}
+
 panel({
   id: 'memory',
   sections: ['memory'],
@@ -211,30 +236,8 @@ panel({
         ['from', m.origin]
       ]),
       m.notes.map((line) => el('p', {class: 'dim'}, line)), memoryCurve(), stacksAtPeak(),
-      flameAtPeak(), segmentMap(),
-      m.churn.length ? tableOf(
-                           [
-                             ['allocated over and over', (r) => r.source || r.category, null, {head: true, wide: true}],
-                             ['size', 'size_bytes', bytes],
-                             ['count', 'count', count],
-                             ['bytes', 'bytes', bytes],
-                             ['a step', 'per_step', number],
-                             ['lives', 'lifetime_ms', ms]
-                           ],
-                           m.churn, {caption: 'churn', first: 6}) :
-                       null,
-      m.devices.length > 1 ?
-          tableOf(
-              [
-                ['rank', 'rank', (v) => (isKnown(v) ? String(v) : UNKNOWN), {numeric: true, head: true}],
-                ['device', 'device', (v) => (isKnown(v) ? 'GPU ' + v : 'CPU')],
-                ['peak allocated', 'peak_allocated_bytes', bytes, {bar: (d) => d.peak_allocated_bytes / Math.max(1, ...m.devices.map((x) => x.peak_allocated_bytes || 0)), shade: 'compute'}],
-                ['peak reserved', 'peak_reserved_bytes', bytes],
-                ['growth a step', 'growth_bytes_per_step', bytes],
-                ['ran out', 'out_of_memory', count]
-              ],
-              m.devices, {caption: 'every device'}) :
-          null
+      flameAtPeak(), segmentMap(), m.churn.length ? churn() : null,
+      m.devices.length > 1 ? everyDevice() : null
     ];
   },
 });
