@@ -106,14 +106,28 @@ static const struct row {
 #undef K
 };
 
-enum { ROWS = sizeof(rows) / sizeof(rows[0]) };
+/* Of these `scope` is searched in the parameters. */
+static const struct row by_parameters[] = {
+#define K(OP, function, parameters) {COMM_OP_##OP, parameters, function},
+    TSCOPE_COMM_PARAMETERS(K)
+#undef K
+};
 
-static regex_t scopes[ROWS], functions[ROWS];
+enum {
+  ROWS = sizeof(rows) / sizeof(rows[0]),
+  BY_PARAMETERS = sizeof(by_parameters) / sizeof(by_parameters[0])
+};
+
+static regex_t scopes[ROWS + BY_PARAMETERS], functions[ROWS + BY_PARAMETERS];
+
+static const struct row *row_at(int i) {
+  return i < ROWS ? &rows[i] : &by_parameters[i - ROWS];
+}
 
 static void compile_rows(void) {
-  for (int i = 0; i < ROWS; i++)
-    if (regcomp(&scopes[i], rows[i].scope, REG_EXTENDED | REG_NOSUB) ||
-        regcomp(&functions[i], rows[i].function, REG_EXTENDED | REG_NOSUB))
+  for (int i = 0; i < ROWS + BY_PARAMETERS; i++)
+    if (regcomp(&scopes[i], row_at(i)->scope, REG_EXTENDED | REG_NOSUB) ||
+        regcomp(&functions[i], row_at(i)->function, REG_EXTENDED | REG_NOSUB))
       memory_is_short(1, sizeof(regex_t)); /* a unit test compiles the table: it is right */
 }
 
@@ -121,21 +135,21 @@ static bool matches(const regex_t *regex, const char *pattern, const char *text)
   return !*pattern || regexec(regex, text, 0, NULL, 0) == 0;
 }
 
-/* Each line of the table has one of these words in the name, or in its namespaces: most names of
- * kernels have none. */
-static bool may_communicate(const struct kernel_parts *parts) {
+/* Each line of the table has one of these words in the name, in its namespaces or in a type of its
+ * parameters: most names of kernels have none. */
+static bool may_communicate(const struct kernel_parts *parts, const char *demangled) {
   static const char *const words[] = {
-      "ccl",      "educe",    "RMSNorm", "buffers",  "gather",  "to_all",       "toall",
-      "ToAll",    "To_All",   "vdev",    "shmem",    "::ep",    "_ep",          "barrier",
-      "signal",   "niin",     "Gather",  "AllTo",    "a2a",     "A2A",          "ubx_",
-      "comm",     "exchange", "prims",   "dda",      "oneshot", "_ag_",         "wait_until",
-      "alltoall", "ag_gemm",  "lamport", "rdxn_",    "PtoP",    "PeerTo",       "node",
-      "mori",     "EpDisp",   "EpComb",  "collect_", "sync_on", "broadcast_on", "mega_moe",
-      "egaMoe",   "l_scatter"};
+      "ccl",      "educe",     "RMSNorm", "buffers",  "gather",  "to_all",       "toall",
+      "ToAll",    "To_All",    "vdev",    "shmem",    "::ep",    "_ep",          "arrier",
+      "signal",   "niin",      "Gather",  "AllTo",    "a2a",     "A2A",          "ubx_",
+      "comm",     "exchange",  "prims",   "dda",      "oneshot", "_ag_",         "wait_until",
+      "alltoall", "ag_gemm",   "lamport", "rdxn_",    "PtoP",    "PeerTo",       "node",
+      "mori",     "EpDisp",    "EpComb",  "collect_", "sync_on", "broadcast_on", "mega_moe",
+      "egaMoe",   "l_scatter", "megamoe", "multimem", "mnnvl",   "iris_",        "diagP2p"};
   for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++)
     if (strstr(parts->function, words[i]) || strstr(parts->scope, words[i]))
       return true;
-  return false;
+  return strstr(demangled, "ncclDevComm") || strstr(demangled, "ncclWindow");
 }
 
 static struct communication as_row_says(const struct row *row, const char *function) {
@@ -146,19 +160,20 @@ static struct communication as_row_says(const struct row *row, const char *funct
                                 .op = nccl ? op_of_name(function) : row->op};
 }
 
-struct communication communication_of_stripped(const char *stripped) {
+struct communication communication_of_demangled(const char *demangled, const char *stripped) {
   static pthread_once_t once = PTHREAD_ONCE_INIT;
   struct communication found = {0};
   struct kernel_parts parts;
   char *text = kernel_split(stripped, &parts);
-  if (may_communicate(&parts)) {
+  if (may_communicate(&parts, demangled)) {
     pthread_once(&once, compile_rows);
     int i = 0;
-    while (i < ROWS && !(matches(&functions[i], rows[i].function, parts.function) &&
-                         matches(&scopes[i], rows[i].scope, parts.scope)))
+    while (i < ROWS + BY_PARAMETERS &&
+           !(matches(&functions[i], row_at(i)->function, parts.function) &&
+             matches(&scopes[i], row_at(i)->scope, i < ROWS ? parts.scope : demangled)))
       i++;
-    if (i < ROWS)
-      found = as_row_says(&rows[i], parts.function);
+    if (i < ROWS + BY_PARAMETERS)
+      found = as_row_says(row_at(i), parts.function);
   }
   free(text);
   return found;
@@ -168,7 +183,7 @@ struct communication communication_of_kernel(const char *name) {
   struct communication found = {0};
   char *demangled = kernel_demangle(name);
   char *stripped = kernel_strip(demangled);
-  found = communication_of_stripped(stripped);
+  found = communication_of_demangled(demangled, stripped);
   free(stripped);
   free(demangled);
   return found;

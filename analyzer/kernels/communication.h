@@ -42,8 +42,8 @@ struct communication {
 /* Of a GPU kernel, mangled or not. Takes some ten microseconds: ask once per name. */
 struct communication communication_of_kernel(const char *name);
 
-/* The same of a name that kernel_strip() made. */
-struct communication communication_of_stripped(const char *stripped);
+/* The same of names that kernel_demangle() and kernel_strip() made. */
+struct communication communication_of_demangled(const char *demangled, const char *stripped);
 
 const char *comm_library_name(u8 library);
 

@@ -71,7 +71,8 @@ static struct kernel *add_kernel(struct kernel_names *names, const char *name) {
   kernel->demangled =
       strcmp(name, demangled) == 0 ? kernel->raw : arena_text(&names->arena, demangled);
   kernel->shortened = arena_text(&names->arena, shortened);
-  kernel->category = kernel_patterns_match(names->patterns, stripped, &kernel->communication);
+  kernel->category =
+      kernel_patterns_match(names->patterns, demangled, stripped, &kernel->communication);
 
   free(stripped);
   free(demangled);

@@ -194,8 +194,8 @@ static void follow_file(unsigned category, struct communication *communication) 
         .library = COMM_LIBRARY_CUSTOM, .op = fused ? COMM_OP_CUSTOM_FUSED : COMM_OP_CUSTOM_OTHER};
 }
 
-unsigned kernel_patterns_match(const struct kernel_patterns *p, const char *stripped,
-                               struct communication *communication) {
+unsigned kernel_patterns_match(const struct kernel_patterns *p, const char *demangled,
+                               const char *stripped, struct communication *communication) {
   char beginning[MATCHED_BYTES + 1];
   if (strlen(stripped) > MATCHED_BYTES) {
     memcpy(beginning, stripped, MATCHED_BYTES);
@@ -204,7 +204,7 @@ unsigned kernel_patterns_match(const struct kernel_patterns *p, const char *stri
   }
   u32 n = p->patterns.n;
   unsigned category = first_match(p, 0, p->n_of_file, stripped, stripped);
-  *communication = communication_of_stripped(stripped);
+  *communication = communication_of_demangled(demangled, stripped);
   if (category != NO_CATEGORY) {
     follow_file(category, communication);
     return category;

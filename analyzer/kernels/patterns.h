@@ -22,10 +22,10 @@ struct kernel_patterns;
 struct kernel_patterns *kernel_patterns_new(const char *file, char *why, size_t why_bytes);
 void kernel_patterns_free(struct kernel_patterns *patterns);
 
-/* The category of a stripped name (kernel_text.h), and what it communicates: both as
+/* The category of a kernel by its names (kernel_text.h), and what it communicates: both as
  * communication.def and categories.def say, or as the file does. */
-unsigned kernel_patterns_match(const struct kernel_patterns *patterns, const char *stripped,
-                               struct communication *communication);
+unsigned kernel_patterns_match(const struct kernel_patterns *patterns, const char *demangled,
+                               const char *stripped, struct communication *communication);
 
 unsigned kernel_patterns_categories(const struct kernel_patterns *patterns);
 const char *kernel_patterns_category_name(const struct kernel_patterns *patterns,
