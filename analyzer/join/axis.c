@@ -6,6 +6,7 @@
 #include "base/checked_memory.h"
 #include "base/parallel.h"
 #include "base/robust.h"
+#include "join/join_ranks.h"
 #include "join/joining.h"
 #include "model/stalls.h"
 
@@ -14,11 +15,7 @@ struct placing {
   i64 *starts; /* scratch for sorting collectives */
 };
 
-static int place_events(void *user, u32 r, unsigned worker) {
-  struct model *model = ((struct placing *)user)->model;
-  struct rank_events *events = &internal_of(model)->events[r];
-  const struct rank_clock *clock = &internal_of(model)->clocks[r];
-  (void)worker;
+static void place_lists(struct rank_events *events, const struct rank_clock *clock) {
 #define PLACE(list)                                                                                \
   for (u32 i = 0; i < events->list.n; i++) {                                                       \
     events->list.at[i].start = clock_to_axis(clock, events->list.at[i].start);                     \
@@ -47,6 +44,14 @@ static int place_events(void *user, u32 r, unsigned worker) {
     events->gpu_states.at[i].time = clock_to_axis(clock, events->gpu_states.at[i].time);
   for (u32 i = 0; i < events->looks.n; i++)
     events->looks.at[i].time = clock_to_axis(clock, events->looks.at[i].time);
+}
+
+static int place_events(void *user, u32 r, unsigned worker) {
+  struct model *model = ((struct placing *)user)->model;
+  struct rank_events *events = &internal_of(model)->events[r];
+  const struct rank_clock *clock = &internal_of(model)->clocks[r];
+  (void)worker;
+  place_lists(events, clock);
   model->ranks[r].looks = events->looks.at;
   model->ranks[r].n_looks = events->looks.n;
   for (u32 i = 0; i < events->calls.n; i++) {
@@ -64,6 +69,30 @@ static int place_events(void *user, u32 r, unsigned worker) {
     arrival->end = events->kernels.at[i].end;
   }
   return 0;
+}
+
+/* Kernels and calls of one rank are the same in both if they began at the same instants. */
+bool join_again(const struct model *model, u32 rank, struct rank_events *events) {
+  const struct rank_events *joined = model_events(model, rank);
+  bool same = events->calls.n == joined->calls.n && events->kernels.n == joined->kernels.n;
+  place_lists(events, model_clock(model, rank));
+  events->comms = joined->comms;
+  events->n_comms = joined->n_comms;
+  for (u32 i = 0; i < joined->calls.n && same; i++) {
+    same = events->calls.at[i].start == joined->calls.at[i].start;
+    events->calls.at[i].collective = joined->calls.at[i].collective;
+    events->calls.at[i].arrival = joined->calls.at[i].arrival;
+  }
+  for (u32 i = 0; i < joined->kernels.n && same; i++) {
+    const struct rank_kernel *from = &joined->kernels.at[i];
+    struct rank_kernel *to = &events->kernels.at[i];
+    same = to->start == from->start;
+    to->comm = from->comm;
+    to->seq = from->seq;
+    to->collective = from->collective;
+    to->arrival = from->arrival;
+  }
+  return same;
 }
 
 void place_on_axis(struct model *model, unsigned threads) {

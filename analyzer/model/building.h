@@ -24,6 +24,11 @@ void model_sort_ranks(struct model *model);
 /* The events of a rank, which the model releases. */
 struct rank_events *model_events(const struct model *model, u32 rank);
 
+/* The model as it is, but with these events of one rank. Only for reading; to be freed with free()
+ * before the model. */
+struct model *model_with_events(const struct model *model, u32 rank,
+                                const struct rank_events *events);
+
 /* The clock of a rank, once ranks are joined. */
 const struct rank_clock *model_clock(const struct model *model, u32 rank);
 

@@ -112,6 +112,22 @@ struct rank_events *model_events(const struct model *model, u32 rank) {
   return &internal_of(model)->events[rank];
 }
 
+struct model *model_with_events(const struct model *model, u32 rank,
+                                const struct rank_events *events) {
+  struct whole {
+    struct model model;
+    struct model_internal internal;
+    struct rank_events events[];
+  } *whole = memory_zeroed(1, sizeof(*whole) + size_product(model->n_ranks, sizeof(*events)));
+  whole->model = *model;
+  whole->internal = *internal_of(model);
+  memcpy(whole->events, whole->internal.events, model->n_ranks * sizeof(*events));
+  whole->events[rank] = *events;
+  whole->internal.events = whole->events;
+  whole->model.internal = &whole->internal;
+  return &whole->model;
+}
+
 const struct rank_clock *model_clock(const struct model *model, u32 rank) {
   return &internal_of(model)->clocks[rank];
 }

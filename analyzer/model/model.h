@@ -376,6 +376,9 @@ struct timeline_source {
   /* See model_found(). */
   bool (*found)(const struct model *model, u32 rank, bool settled, struct arena *arena,
                 struct carrier *found);
+  /* Only of a source that must first look for the file of each rank: why the last load() of this
+   * one failed; NULL if it did not. */
+  const char *(*unreachable)(const struct model *model, u32 rank);
 };
 
 /* Decodes one rank. Thread-safe for different timelines of one model. 0, or negative errno. */

@@ -69,8 +69,12 @@ static void write_facts(struct reducing *reducing, struct model *model, u32 r) {
   struct arena texts = {0};
   struct carrier c = carrier_to_write(&texts);
   struct run_facts run = run_of(model, r == 0);
+  struct rank rank = model->ranks[r];
+  char *path = realpath(rank.path, NULL); /* the report may be made in another folder */
+  rank.path = path ? path : rank.path;
   carry_run_facts(&c, &run);
-  carry_rank_facts(&c, &model->ranks[r], model_events(model, r));
+  carry_rank_facts(&c, &rank, model_events(model, r));
+  free(path);
   made->entry = (struct summary_entry){.rank = model->ranks[r].rank,
                                        .pid = model->ranks[r].pid,
                                        .records = model->ranks[r].records,

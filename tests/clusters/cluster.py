@@ -13,7 +13,7 @@ import tempfile
 import time
 
 sys.path.append(os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "tools"))
-from summaries import report_on  # noqa: E402
+from summaries import expect_same, report_on  # noqa: E402
 
 SKIPPED = 77
 

@@ -5,11 +5,13 @@
 The name of the run, the ranks in it and how they ended must be right in each. Slurm runs here with two nodes on one
 machine; if that is not possible, prints the reason and skips the test.
 """
+import glob
+import json
 import os
 import sys
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "torch"))
-from cluster import SKIPPED, Skip, Slurm, Traces, wait_until  # noqa: E402
+from cluster import SKIPPED, Skip, Slurm, Traces, expect_same, run, wait_until  # noqa: E402
 from training import python_with_torch  # noqa: E402
 
 HERE = os.path.dirname(os.path.abspath(__file__))
@@ -141,6 +143,26 @@ srun --ntasks-per-node=1 sh -c 'mkdir -p {traces.folder}/$TSCOPE_RUN &&
     traces.expect(f"job-{job}", 4)
 
 
+def epilog(slurm, traces):
+    """Each node keeps its traces on its own disk; Slurm's epilog reduces them there, and so does a second step on all nodes
+    once both have done so. The report is that from all traces in one place."""
+    local, shared = (os.path.join(slurm.folder, name) for name in ("local", "shared"))
+    reduce = f"{os.path.join(os.path.dirname(REPORT), 'tscope-reduce')} {local}/$SLURMD_NODENAME"
+    slurm.job(f"test -d {local}/$SLURMD_NODENAME && exec {reduce} --output {shared}/first\n", "epilog")
+    os.mkdir(local)
+    os.mkdir(shared)
+    script = slurm.job(f"srun --ntasks-per-node=2 --export=ALL,LD_PRELOAD={LIBRARY},TSCOPE_RUN=mine "
+                       f"sh -c 'TSCOPE_DIR={local}/$SLURMD_NODENAME exec {RANK} 50'\n")
+    slurm.wait_end(slurm("sbatch", "--parsable", "-N", "2", "--ntasks-per-node=2", script).stdout.strip())
+    wait_until("a summary of each node", lambda: len(glob.glob(f"{shared}/first/*.tscope-summary")) == 2)
+    slurm("srun", "-N", "2", "--ntasks-per-node=1", "sh", "-c", f"exec {reduce} --with {shared}/first --output {shared}/second")
+    for name in glob.glob(f"{local}/*/mine/*.tscope"):
+        os.makedirs(os.path.join(traces.folder, "mine"), exist_ok=True)
+        os.link(name, os.path.join(traces.folder, "mine", os.path.basename(name)))
+    whole = traces.expect("mine", 4)
+    expect_same(whole, json.loads(run(REPORT, f"{shared}/second", "--format", "json").stdout), "epilog")
+
+
 def pytorch(slurm, traces):
     python = python_with_torch()
     if not python:
@@ -156,15 +178,17 @@ def pytorch(slurm, traces):
 CASES = {
     "job-script": a_job_script, "two-steps": two_steps_of_a_job, "step": a_step, "inside": inside_a_job_script,
     "array": an_array, "requeued": requeued, "cancelled": cancelled, "time-limit": time_limit,
-    "partition": a_whole_partition, "export-none": nothing_exported, "local-disks": local_disks, "pytorch": pytorch,
+    "partition": a_whole_partition, "export-none": nothing_exported, "local-disks": local_disks, "epilog": epilog, "pytorch": pytorch,
 }
+
+MORE = {"partition": "TaskProlog={folder}/prolog", "epilog": "Epilog={folder}/epilog"}  # lines of slurm.conf
 
 
 def main():
     names = list(CASES) if CASE == "all" else [CASE]
     for name in names:
         try:
-            with Slurm("TaskProlog={folder}/prolog" if name == "partition" else "") as slurm:
+            with Slurm(MORE.get(name, "")) as slurm:
                 traces = Traces(REPORT, os.path.join(slurm.folder, "traces"))
                 CASES[name](slurm, traces)
                 print(f"{name}: right")

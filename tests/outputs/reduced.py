@@ -4,10 +4,12 @@ the traces, merged in any order and any tree, also twice. A node that fails, is 
 
 Usage: reduced.py TSCOPE_REPORT TSCOPE_REDUCE TRACEGEN
 """
+import contextlib
 import itertools
 import json
 import os
 import shutil
+import sqlite3
 import sys
 import tempfile
 
@@ -159,11 +161,40 @@ def check_failures(scratch):
     assert "give a folder for the summaries with --output" in run(REDUCE, traces, ok=(2,)).stderr
 
 
+def tables(folder, scratch):
+    """The tables of the database: single spans are in them."""
+    path = os.path.join(scratch, "report.db")
+    run(REPORT, folder, "--format", "sqlite", "--output", path)
+    with contextlib.closing(sqlite3.connect(path)) as database:
+        names = [name for (name,) in database.execute("SELECT name FROM sqlite_master WHERE type = 'table'")]
+        return {name: database.execute(f"SELECT * FROM {name}").fetchall() for name in names}
+
+
+def check_traces_on_demand(scratch):
+    """Single spans come from the traces where those are, and are said to be missing where not."""
+    traces, here = os.path.join(scratch, "traces"), os.path.join(scratch, "here")
+    generate(traces, "--ranks 3 --ranks-per-host 1 --steps 6 --skew-hosts --phases")
+    reduce(traces, here)
+    files = sorted(os.path.join(at, name) for at, _, names in os.walk(traces) for name in names if name.endswith(".tscope"))
+    whole, again = tables(traces, scratch), tables(here, scratch)
+    assert whole["calls_by_id"] and whole["gpu_work_by_id"]
+    assert [name for name in whole if whole[name] != again[name]] == ["left_out", "critical_path"]
+    assert "from summaries" in str(again["left_out"]), again["left_out"]
+    # One trace is gone, in the place of another lies that of a third process.
+    shutil.move(files[1], os.path.join(scratch, "moved"))
+    os.unlink(files[2])
+    shutil.copy(files[0], files[2])
+    said = [text for _, text in tables(here, scratch)["left_out"]]
+    for rank, why in ((1, f"its trace is not here: it was {os.path.realpath(files[1])} on node001"),
+                      (2, f"{os.path.realpath(files[2])} is of another process")):
+        assert f"No calls and work of rank {rank}: {why}." in said, said
+
+
 def main():
     for name, options in RUNS.items():
         with tempfile.TemporaryDirectory() as scratch:
             check(name, options, scratch)
-    for test in (check_merging, check_failures):
+    for test in (check_merging, check_failures, check_traces_on_demand):
         with tempfile.TemporaryDirectory() as scratch:
             os.makedirs(os.path.join(scratch, "of three"))
             test(scratch)

@@ -223,6 +223,10 @@ static void settle(struct adding *adding, struct summary_source *source) {
   source->of_rank =
       arena_array(model_arena(model), size_sum(model->n_ranks, 1), sizeof(*source->of_rank));
   source->settled = arena_array(model_arena(model), size_sum(model->n_ranks, 1), sizeof(bool));
+  source->trace_of =
+      arena_array(model_arena(model), size_sum(model->n_ranks, 1), sizeof(*source->trace_of));
+  source->n_ranks = model->n_ranks;
+  source->kernel_names = adding->options->kernel_names;
   for (u32 r = 0; r < model->n_ranks && next < adding->n; r++) {
     const struct known_summary *summary = adding->ranks[next].summary;
     if (model->ranks[r].rank != summary->entry.rank)
@@ -249,7 +253,7 @@ int summaries_add(struct model *model, const struct known_summary *all, u32 n,
   source->traces = !source->inner || source->inner->flight;
   for (u32 i = 0; i < adding.n; i++)
     source->traces &= adding.ranks[i].run.traces;
-  model_set_imported(model, source, NULL);
+  model_set_imported(model, source, summary_source_release);
   model->timelines = &summary_timelines;
   free(adding.ranks);
   return error;

@@ -4,6 +4,7 @@
 #include <errno.h>
 
 #include "import/file_budget.h"
+#include "import/tscope/trace_again.h"
 #include "import/tscope/trace_source.h"
 #include "model/building.h"
 #include "model/named_ranges.h"
@@ -138,11 +139,56 @@ static int named_ranges(const struct model *model, u32 rank, struct arena *arena
   return 0;
 }
 
+/* --- single spans: from the rank's trace, where it can be reached --- */
+
+static bool find_trace(const struct model *model, u32 rank) {
+  const struct summary_source *source = source_of(model);
+  struct summary_trace *trace = &source->trace_of[rank];
+  const struct rank *of = &model->ranks[rank];
+  char why[256] = "";
+  if (trace->read || trace->why)
+    return trace->read;
+  int error = trace_read_again(model, rank, source->kernel_names, &trace->events, why, sizeof(why));
+  trace->read = error == 0;
+  if (error == -ENOENT)
+    trace->why =
+        arena_printf(&trace->texts, "its trace is not here: it was %s on %s", of->path, of->host);
+  else if (error)
+    trace->why = arena_printf(&trace->texts, "%s %s", of->path, why);
+  return trace->read;
+}
+
+/* Only of ranks whose summary is used: of others the report says that what ran on them is missing.
+ */
+static int load_trace_of(const struct model *model, u32 rank, struct timeline *timeline) {
+  const struct summary_source *source = source_of(model);
+  if (!source->settled[rank] || !source->traces || !find_trace(model, rank))
+    return -ENODATA;
+  struct model *with = model_with_events(model, rank, &source->trace_of[rank].events);
+  int error = trace_timelines.load(with, rank, timeline);
+  free(with);
+  return error;
+}
+
 static int load(const struct model *model, u32 rank, struct timeline *timeline) {
   const struct timeline_source *inner = source_of(model)->inner;
-  int error = summary_of(model, rank) || !inner ? -ENODATA : inner->load(model, rank, timeline);
-  timeline->source = error ? NULL : inner;
+  int error = summary_of(model, rank) ? load_trace_of(model, rank, timeline)
+              : inner                 ? inner->load(model, rank, timeline)
+                                      : -ENODATA;
+  timeline->source = error ? NULL : inner ? inner : &trace_timelines;
   return error;
+}
+
+static const char *unreachable(const struct model *model, u32 rank) {
+  return source_of(model)->trace_of[rank].why;
+}
+
+void summary_source_release(void *source) {
+  const struct summary_source *of = source;
+  for (u32 r = 0; r < of->n_ranks; r++) {
+    rank_events_release(&of->trace_of[r].events);
+    arena_release(&of->trace_of[r].texts);
+  }
 }
 
 static void release(struct timeline *timeline) {
@@ -165,4 +211,5 @@ const struct timeline_source summary_timelines = {.load = load,
                                                   .infer_input = infer_input,
                                                   .named_ranges = named_ranges,
                                                   .flight = flight,
-                                                  .found = summary_found};
+                                                  .found = summary_found,
+                                                  .unreachable = unreachable};

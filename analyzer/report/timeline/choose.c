@@ -288,6 +288,8 @@ static void choose_paths(struct choosing *c) {
   struct shown_scope *scope = c->scope;
   const struct results *r = c->results;
   scope->path_reason = scope->request.without_paths ? "not selected" : r->path_reason;
+  if (!scope->path_reason && c->model->timelines->unreachable)
+    scope->path_reason = "it needs the traces of all ranks, and this report is from summaries";
   u32 ahead =
       r->host_ahead_max_steps > 0 ? (u32)fmin(r->host_ahead_max_steps + 1, MOST_STEPS_AHEAD) : 0;
   double each = c->per_step * c->model->n_ranks;

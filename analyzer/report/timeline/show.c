@@ -63,12 +63,15 @@ static void show_timeline(struct walk *w, struct rank_lanes *lanes, struct timel
 }
 
 static void add_reason_for_empty(const struct walk *w, u32 rank, struct rank_lanes *lanes) {
-  const struct rank *of = &w->analysis.model->ranks[rank];
+  const struct model *model = w->analysis.model;
+  const struct rank *of = &model->ranks[rank];
+  const char *why =
+      model->timelines->unreachable ? model->timelines->unreachable(model, rank) : NULL;
   lanes->shown = (struct shown_rank){.rank = rank,
                                      .number = of->rank,
                                      .host = of->host,
                                      .device = of->info[TSCOPE_INFO_GPU_NAME],
-                                     .why_empty = "its trace could not be read"};
+                                     .why_empty = why ? why : "its trace could not be read"};
 }
 
 static int show_rank(void *user, u32 ignored, unsigned worker) {
