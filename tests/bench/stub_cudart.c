@@ -14,3 +14,8 @@ __attribute__((visibility("default"))) cudaError_t cudaLaunchKernel(const void *
 /* The same function with a name that has no hook. */
 __attribute__((visibility("default"))) extern __typeof(cudaLaunchKernel) stub_launch
     __attribute__((alias("cudaLaunchKernel")));
+
+/* For sampling.py: a thread that waits for a GPU trains. */
+__attribute__((visibility("default"))) cudaError_t cudaDeviceSynchronize(void) {
+  return cudaSuccess;
+}
