@@ -97,7 +97,8 @@ for number in range(STEPS):
     if os.environ.get("AT_STEP") == str(number):
         leave(f"at-{RANK}")
     loss = model(torch.randn(64, 256)).square().mean()
-    time.sleep(0.02 + int(os.environ.get("SLEEP_MS", "0")) / 1e3)
+    now_slow = number % int(os.environ.get("SLOW_EVERY", "1")) == 0
+    time.sleep(0.02 + now_slow * int(os.environ.get("SLEEP_MS", "0")) / 1e3)
     burn(int(os.environ.get("BURN_MS", "0")) / 1e3)
     ready.append(wall())
     loss.backward()

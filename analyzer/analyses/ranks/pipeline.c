@@ -11,8 +11,9 @@
  *
  * A stage of p cannot work while the pipeline fills and drains: (p - 1) / (v m + p - 1) of its time
  * under GPipe and 1F1B [Narayanan et al., 2021]. This is compared with what was measured: the share
- * of (compute + bubble) that is bubble, where bubble is exposed communication between stages and
- * exposed wait in collectives, mean over the pipeline's ranks. Only the excess can be saved.
+ * of (work + bubble) that is bubble, where bubble is exposed communication between stages and
+ * exposed wait in collectives, and work is compute, without a GPU all but communication; mean over
+ * the pipeline's ranks. Only the excess can be saved.
  */
 #include <math.h>
 #include <stdlib.h>
@@ -42,7 +43,7 @@ struct chain {
 
 /* Over all pipelines of the job: they are replicas of each other. */
 struct sums {
-  double bubble_ms, compute_ms;
+  double bubble_ms, work_ms;
   bool differ, unknown;
 };
 
@@ -264,15 +265,17 @@ static bool find_chain(struct search *s, u32 rank, struct chain *chain) {
   return matches_pipeline(s, chain, ring);
 }
 
-/* Adds a rank's bubble and compute per step; false where they are not known. */
-static bool add_rank_times(const struct rank_summary *rank, double *bubble_ms, double *compute_ms) {
+/* A rank's bubble and own work per step; false where they are not known. */
+static bool add_rank_times(const struct rank_summary *rank, double *bubble_ms, double *work_ms) {
   if (!rank_overlap_known(rank))
     return false;
   const struct op_times *send = &rank->by_op[TSCOPE_OP_SEND];
   const struct op_times *receive = &rank->by_op[TSCOPE_OP_RECV];
   i64 bubble = send->exposed + receive->exposed + rank->all.wait - send->wait - receive->wait;
   *bubble_ms = ns_to_ms(bubble) / rank->steps;
-  *compute_ms = ns_to_ms(rank->compute) / rank->steps;
+  /* Without a GPU a stage may also work where nothing shows it: asleep, or in other libraries. */
+  i64 work = rank->on_gpu ? rank->compute : rank->total - rank->exposed_comm;
+  *work_ms = ns_to_ms(work) / rank->steps;
   return true;
 }
 
@@ -301,14 +304,14 @@ static void add_pipeline(struct analysis *a, const struct chain *chain, struct s
   }
   for (u32 i = 0; i < chain->stages; i++) {
     struct pipeline_stage *stage = &r->pipeline_stage[i];
-    double bubble, compute;
-    if (!add_rank_times(&a->ranks[chain->ranks[i]], &bubble, &compute)) {
+    double bubble, work;
+    if (!add_rank_times(&a->ranks[chain->ranks[i]], &bubble, &work)) {
       sums->unknown = true;
       continue;
     }
     sums->bubble_ms += bubble;
-    sums->compute_ms += compute;
-    stage->compute_ms += compute;
+    sums->work_ms += work;
+    stage->work_ms += work;
     stage->bubble_ms += bubble;
     stage->ranks[stage->n_ranks++] = a->model->ranks[chain->ranks[i]].rank;
   }
@@ -320,7 +323,7 @@ static void fill_totals(struct analysis *a, const struct sums *sums) {
   for (u32 i = 0; i < r->n_pipeline_stage; i++) {
     struct pipeline_stage *stage = &r->pipeline_stage[i];
     ranks += stage->n_ranks;
-    stage->compute_ms = stage->n_ranks ? stage->compute_ms / stage->n_ranks : NAN;
+    stage->work_ms = stage->n_ranks ? stage->work_ms / stage->n_ranks : NAN;
     stage->bubble_ms = stage->n_ranks ? stage->bubble_ms / stage->n_ranks : NAN;
   }
   if (sums->differ) {
@@ -329,7 +332,7 @@ static void fill_totals(struct analysis *a, const struct sums *sums) {
   }
   double fills = r->pipeline_stages - 1;
   r->pipeline_inherent = fills / (r->pipeline_chunks * r->pipeline_micro_batches + fills);
-  double both = sums->bubble_ms + sums->compute_ms;
+  double both = sums->bubble_ms + sums->work_ms;
   if (sums->unknown || !(both > 0)) {
     r->pipeline_reason =
         r->overlap_reason ? r->overlap_reason : "compute is not known on all ranks";
@@ -337,8 +340,8 @@ static void fill_totals(struct analysis *a, const struct sums *sums) {
   }
   r->pipeline_bubble = sums->bubble_ms / both;
   r->pipeline_excess = fmax(0, r->pipeline_bubble - r->pipeline_inherent);
-  /* What the step would lose if the excess were gone: compute stays, the bubble shrinks. */
-  double least = sums->compute_ms * r->pipeline_inherent / (1 - r->pipeline_inherent);
+  /* What the step would lose if the excess were gone: work stays, the bubble shrinks. */
+  double least = sums->work_ms * r->pipeline_inherent / (1 - r->pipeline_inherent);
   r->pipeline_excess_ms = fmax(0, sums->bubble_ms - least) / ranks;
 }
 

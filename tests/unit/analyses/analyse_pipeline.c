@@ -32,6 +32,7 @@ struct job {
   i64 begin[STEPS * STAGES], end[STEPS * STAGES];
   i64 now[STAGES];
   double slow[STAGES]; /* extra share of compute */
+  bool asleep;         /* without a GPU: stages work where nothing shows it */
   bool ring;           /* each stage sends to the next, the last to the first: not a pipeline */
 };
 
@@ -74,13 +75,13 @@ static void message(struct job *job, u32 step, u32 from, u32 to) {
 
 static void work(struct job *job, u32 stage, i64 ns) {
   i64 end = job->now[stage] + (i64)((double)ns * (1 + job->slow[stage]));
-  job->spans[stage][job->n_spans[stage]++] = (struct span){.start = job->now[stage],
-                                                           .end = end,
-                                                           .link = INDEX_NONE,
-                                                           .launch = INDEX_NONE,
-                                                           .kind = SPAN_KERNEL};
-  intervals_append(&job->unions[stage], job->now[stage], end);
+  i64 start = job->now[stage];
   job->now[stage] = end;
+  if (job->asleep)
+    return;
+  job->spans[stage][job->n_spans[stage]++] = (struct span){
+      .start = start, .end = end, .link = INDEX_NONE, .launch = INDEX_NONE, .kind = SPAN_KERNEL};
+  intervals_append(&job->unions[stage], start, end);
 }
 
 /* All forwards, then all backwards; a step begins when the last stage's last backward is done. */
@@ -114,7 +115,7 @@ static int load(const struct model *model, u32 rank, struct timeline *timeline) 
                                 .has_compute = true,
                                 .has_comm = true,
                                 .has_memcpy = true,
-                                .on_gpu = true};
+                                .on_gpu = !job->asleep};
   return 0;
 }
 
@@ -157,9 +158,9 @@ static struct results *analyse_job(struct job *job) {
   return analyse_with(m, &options, &source);
 }
 
-static void bubble_is_the_closed_form(void **state) {
-  (void)state;
+static void check_closed_form(bool asleep) {
   struct job *job = calloc(1, sizeof(*job));
+  job->asleep = asleep;
   struct results *r = analyse_job(job);
   assert_int_equal((int)r->pipeline_stages, STAGES);
   assert_int_equal((int)r->pipeline_micro_batches, BATCHES);
@@ -174,6 +175,12 @@ static void bubble_is_the_closed_form(void **state) {
     assert_int_equal(r->pipeline_stage[i].ranks[0], i);
   results_free(r);
   free(job);
+}
+
+static void bubble_is_the_closed_form(void **state) {
+  (void)state;
+  check_closed_form(false);
+  check_closed_form(true);
 }
 
 static void a_heavy_stage_is_named(void **state) {

@@ -8,16 +8,16 @@
 #include "analyses/lines/lines.h"
 #include "base/quantity.h"
 
-/* The stage that computes longest, if it is out of line with the mean; NULL if none is. */
+/* The stage that works longest, if it is out of line with the mean; NULL if none is. */
 static const struct pipeline_stage *slowest_stage(const struct results *r, double *ratio) {
   double sum = 0;
   const struct pipeline_stage *most = &r->pipeline_stage[0];
   for (u32 i = 0; i < r->n_pipeline_stage; i++) {
-    sum += r->pipeline_stage[i].compute_ms;
-    if (r->pipeline_stage[i].compute_ms > most->compute_ms)
+    sum += r->pipeline_stage[i].work_ms;
+    if (r->pipeline_stage[i].work_ms > most->work_ms)
       most = &r->pipeline_stage[i];
   }
-  *ratio = most->compute_ms * r->n_pipeline_stage / sum - 1;
+  *ratio = most->work_ms * r->n_pipeline_stage / sum - 1;
   return *ratio >= WORTH_MENTIONING ? most : NULL;
 }
 
@@ -112,11 +112,11 @@ void rule_pipeline_bubble(struct findings *f) {
   /* Where steps were replayed, no stage alone is worth it. */
   const struct pipeline_stage *heavy = f->cure.n ? NULL : slowest_stage(r, &ratio);
   char *cause = heavy       ? arena_printf(arena,
-                                           " Stage %u computes %.0f %% longer than the mean of the "
+                                           " Stage %u works %.0f %% longer than the mean of the "
                                                  "stages; all others wait for it.",
                                            heavy->stage, 100 * ratio)
                 : f->cure.n ? arena_text(arena, " No stage alone holds up the others.")
-                            : arena_text(arena, " The stages compute about equally long.");
+                            : arena_text(arena, " The stages work about equally long.");
   finding_add(
       f, severity_of(f, saving / f->steps * 1e3), saving,
       arena_printf(arena, "The pipeline's bubble is %.0f %%; %.0f %% cannot be avoided",

@@ -170,7 +170,7 @@ panel({
   sections: ['pipeline'],
   body: () => {
     const p = report.pipeline,
-          most = Math.max(...p.by_stage.map((s) => (s.compute_ms || 0) + (s.bubble_ms || 0)));
+          most = Math.max(...p.by_stage.map((s) => (s.work_ms || 0) + (s.bubble_ms || 0)));
     return [
       facts([
         ['stages', count(p.stages)], ['micro-batches', count(p.microbatches)],
@@ -184,10 +184,10 @@ panel({
                  el('span', {class: 'barname'}, `stage ${s.stage}: rank ${rankList(s.ranks, 4)}`),
                  el('span', {class: 'bartrack'},
                     el('i',
-                       {class: 'fill compute', css: {width: 100 * (s.compute_ms / most) + '%'}}),
+                       {class: 'fill compute', css: {width: 100 * (s.work_ms / most) + '%'}}),
                     el('i', {class: 'fill idle', css: {width: 100 * (s.bubble_ms / most) + '%'}})),
-                 el('b', {}, ms(s.compute_ms)), el('small', {}, 'bubble ' + ms(s.bubble_ms))))),
-      legend([{name: 'compute', shade: 'compute'}, {name: 'bubble', shade: 'idle'}])
+                 el('b', {}, ms(s.work_ms)), el('small', {}, 'bubble ' + ms(s.bubble_ms))))),
+      legend([{name: 'work', shade: 'compute'}, {name: 'bubble', shade: 'idle'}])
     ];
   },
 });

@@ -9,7 +9,7 @@
 #include "report/text/table.h"
 
 struct stage_row {
-  double stage, ranks, compute_ms, bubble_ms, share, bar;
+  double stage, ranks, work_ms, bubble_ms, share, bar;
   enum style style;
 };
 
@@ -17,7 +17,7 @@ static void put_stages(struct pen *pen, const struct results *results) {
   static const struct column columns[] = {
       {"stage", COLUMN_COUNT, offsetof(struct stage_row, stage), 0, 0},
       {"ranks", COLUMN_COUNT, offsetof(struct stage_row, ranks), 2, 0},
-      {"compute", COLUMN_MS, offsetof(struct stage_row, compute_ms), 0, 0},
+      {"work", COLUMN_MS, offsetof(struct stage_row, work_ms), 0, 0},
       {"bubble", COLUMN_MS, offsetof(struct stage_row, bubble_ms), 0, 0},
       {"share", COLUMN_SHARE, offsetof(struct stage_row, share), 0, 0},
       {"", COLUMN_BAR, offsetof(struct stage_row, bar), 1, 8},
@@ -27,8 +27,8 @@ static void put_stages(struct pen *pen, const struct results *results) {
   struct stage_row *rows = memory_zeroed(results->n_pipeline_stage, sizeof(*rows));
   for (u32 i = 0; i < results->n_pipeline_stage; i++) {
     const struct pipeline_stage *stage = &results->pipeline_stage[i];
-    double share = stage->bubble_ms / (stage->bubble_ms + stage->compute_ms);
-    rows[i] = (struct stage_row){i,     stage->n_ranks, stage->compute_ms, stage->bubble_ms,
+    double share = stage->bubble_ms / (stage->bubble_ms + stage->work_ms);
+    rows[i] = (struct stage_row){i,     stage->n_ranks, stage->work_ms, stage->bubble_ms,
                                  share, share,          STYLE_NOTE};
   }
   table_print(pen, &table, rows, results->n_pipeline_stage, TEXT_INDENT);
@@ -46,7 +46,7 @@ void body_pipeline(struct pen *pen, const struct results *results, const struct 
     pen_item_format(pen, STYLE_PLAIN, VALUE_INDENT, "interleaved, %s a stage",
                     plural(results->pipeline_chunks, "chunk").text);
   section_label(pen, "bubble");
-  pen_item_format(pen, STYLE_BOLD, VALUE_INDENT, "%s of compute and bubble",
+  pen_item_format(pen, STYLE_BOLD, VALUE_INDENT, "%s of work and bubble",
                   percent(results->pipeline_bubble).text);
   pen_item_format(pen, STYLE_PLAIN, VALUE_INDENT, "%s cannot be avoided",
                   percent(results->pipeline_inherent).text);
