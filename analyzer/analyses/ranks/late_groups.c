@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
  * Ranks that are late together. They come last by turns, and none of them in most steps: they are
- * tested as one. What slows a host slows its ranks; and where a few ranks are slow alike, each for
- * a reason of its own, a gap parts them from the others.
+ * tested as one. What slows a host slows its ranks; and where a few ranks or hosts are slow alike,
+ * each for a reason of its own, a gap parts them from the others.
  */
 #include <math.h>
 #include <stdlib.h>
@@ -82,7 +82,8 @@ static struct verdict group_verdict(struct straggler_test *c, u32 comm, double e
     if (!isnan(ratio))
       c->lateness[n++] = ratio;
   }
-  v.p = groups * (straggler_counts_tell(c, v.tested, share, groups)
+  /* Of a group with most of the chances, counts say less than how late it is. */
+  v.p = groups * (share <= 0.5 && straggler_counts_tell(c, v.tested, share, groups)
                       ? chance_of_count(v.times, v.tested, share, c->correlation)
                       : chance_of_mean(c->lateness, n, c->correlation, c->sizes));
   v.imposed_ns = sum / v.tested;
@@ -182,9 +183,51 @@ static u32 latest_alike(const struct late_member *members, u32 n) {
   return best > 1 && widest > members[n - 1].late_ns - members[n - best].late_ns ? best : 0;
 }
 
+/* Of each host with ranks among these how late they are on average, the latest last; `rank` is one
+ * of the host's. */
+static u32 order_hosts(const struct model *model, const struct late_member *members, u32 n,
+                       struct late_member *hosts) {
+  u32 n_hosts = 0;
+  for (u32 i = 0; i < n; i++) {
+    u32 domain = model->ranks[members[i].rank].clock.domain, of_host = 0;
+    double sum = 0;
+    bool first = true;
+    for (u32 k = 0; k < n; k++) {
+      if (model->ranks[members[k].rank].clock.domain != domain)
+        continue;
+      first &= k >= i;
+      sum += members[k].late_ns;
+      of_host++;
+    }
+    if (first)
+      hosts[n_hosts++] = (struct late_member){members[i].rank, sum / of_host};
+  }
+  qsort(hosts, n_hosts, sizeof(*hosts), by_lateness);
+  return n_hosts;
+}
+
 /* (n over k): of which that many groups could have been found. */
 static double groups_of(u32 n, u32 k) {
   return exp(lgamma(n + 1.0) - lgamma(k + 1.0) - lgamma(n - k + 1.0));
+}
+
+void late_hosts_test(struct straggler_test *c, u32 comm) {
+  const struct model *model = c->a->model;
+  u32 room = tested_collective(c, c->first[comm])->n_arrivals, mine = 0;
+  struct late_member *members = arena_array(&c->scratch, size_sum(room, 1), sizeof(*members));
+  struct late_member *hosts = arena_array(&c->scratch, size_sum(room, 1), sizeof(*hosts));
+  u32 n = order_members(c, comm, members), n_hosts = order_hosts(model, members, n, hosts);
+  u32 late = latest_alike(hosts, n_hosts);
+  if (!late || n_hosts == n)
+    return;
+  memset(c->in_group, 0, (model->n_ranks + 1u) * sizeof(*c->in_group));
+  for (u32 i = 0; i < n; i++)
+    for (u32 k = n_hosts - late; k < n_hosts; k++)
+      if (model->ranks[members[i].rank].clock.domain == model->ranks[hosts[k].rank].clock.domain) {
+        c->in_group[members[i].rank] = true;
+        mine++;
+      }
+  test_group(c, comm, mine, n, groups_of(n_hosts, late), "another of the late hosts");
 }
 
 void late_group_test(struct straggler_test *c, u32 comm) {

@@ -107,8 +107,9 @@ void work_compare(struct straggler_test *c);
 void imbalance_fill(struct straggler_test *c);
 enum straggler_reason straggler_reason_of(struct straggler_test *c, u32 rank);
 
-/* late_groups.c: ranks that are last by turns, those of the rank's host or a few of the
- * communicator's that a gap parts from the others. */
+/* late_groups.c: ranks that are last by turns: those of a few hosts of several ranks that a gap
+ * parts from the others, those of the rank's host, or a few of the communicator's parted so. */
+void late_hosts_test(struct straggler_test *c, u32 comm);
 void late_host_test(struct straggler_test *c, u32 comm, u32 rank);
 void late_group_test(struct straggler_test *c, u32 comm);
 

@@ -322,6 +322,7 @@ static void test_communicator(struct straggler_test *c, u32 comm) {
     v = test_members(c, comm, false);
   }
   c->correlation = lateness_correlation(c, comm, NULL);
+  late_hosts_test(c, comm);
   if (v.rank != INDEX_NONE)
     late_host_test(c, comm, v.rank);
   if (!any_is_named(c, comm))

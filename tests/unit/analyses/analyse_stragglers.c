@@ -301,6 +301,38 @@ static void ranks_of_a_slow_host(void **state) {
   }
 }
 
+/* Two of three hosts are slow alike: each saves nothing without the other, and says so. */
+static void two_slow_hosts(void **state) {
+  static const char *const hosts[] = {"node0", "node1", "node2"};
+  (void)state;
+  for (u32 seed = 0; seed < 12; seed++) {
+    struct cluster_options o = seed % 2 ? healthy_gpu() : healthy_cpu();
+    bool slow = seed < 8;
+    o.ranks = 6;
+    o.noise = 0.1;
+    o.seed = seed;
+    for (u32 rank = 0; rank < 4; rank++)
+      o.slow[rank] = slow ? 0.5 : 0;
+    struct cluster *c = cluster_new(&o);
+    for (u32 r = 0; r < o.ranks; r++) {
+      c->model.ranks[r].clock.domain = r / 2;
+      c->model.ranks[r].clock.error_us = 1;
+      c->model.ranks[r].host = hosts[r / 2];
+    }
+    struct results *r = cluster_analyse(c, NULL);
+    for (u32 rank = 0; rank < o.ranks; rank++)
+      assert_int_equal(r->ranks[rank].straggler, slow && rank < 4);
+    const struct finding *found = finding_of(r, "DIST.STRAGGLER");
+    assert_true((found != NULL) == slow);
+    if (slow) {
+      assert_true(fabs(found->saving_s / r->training_steps - 0.150) < 0.02);
+      assert_non_null(strstr(found->evidence, "ranks 0-3 together"));
+      assert_int_equal(found->severity, SEVERITY_CRITICAL);
+    }
+    cluster_end(r, c);
+  }
+}
+
 /* Two ranks of three, or of six on hosts of their own, are slow alike and come last by turns: both
  * are named, each with how late it is after those that are not slow. Where none is slow, none is.
  */
@@ -530,6 +562,7 @@ int main(void) {
                                      cmocka_unit_test(within_the_error_between_hosts),
                                      cmocka_unit_test(ranks_of_a_slow_host),
                                      cmocka_unit_test(two_slow_alike),
+                                     cmocka_unit_test(two_slow_hosts),
                                      cmocka_unit_test(lateness_that_repeats_beside_longer_waits),
                                      cmocka_unit_test(reasons),
                                      cmocka_unit_test(evidence_names_where_it_is_late),
