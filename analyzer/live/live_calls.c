@@ -73,9 +73,12 @@ static struct live_call *claim_call_slot(struct live_comm *comm, u32 seq, bool e
                                .run_start = LIVE_UNKNOWN_NS,
                                .run_end = LIVE_UNKNOWN_NS,
                                .seq = seq};
+  return call;
+}
+
+static void note_newest(struct live_comm *comm, u32 seq) {
   if (comm->newest == LIVE_NONE || seq > comm->newest)
     comm->newest = seq;
-  return call;
 }
 
 static void update_longest(struct live_process *process, i64 start, i64 end) {
@@ -135,6 +138,7 @@ void live_read_call(struct live_process *process, const struct live_record *reco
       claim_call_slot(&process->comms.at[index], call->seq, expects_run(process, call->stream));
   if (!place)
     return;
+  note_newest(&process->comms.at[index], call->seq);
   place->start = start;
   place->end = end;
   place->op = op;
@@ -164,6 +168,7 @@ void live_read_graph_replay(struct live_process *process, const struct live_reco
                                                                   comms[i].first_collective, false);
     if (!call)
       continue;
+    note_newest(&process->comms.at[index], comms[i].first_collective);
     call->start = start;
     call->end = live_end_ns(process, record);
     if (!record->again) {
@@ -177,13 +182,15 @@ void live_read_graph_replay(struct live_process *process, const struct live_reco
   }
 }
 
+/* A look reads one thread's chunk after the other: a run of the last one may be of a call that the
+ * next look reads. */
 void live_read_run(struct live_process *process, const struct live_record *record) {
   const struct tscope_collective_run_record *run = (const void *)record->record;
   i64 start = live_time_ns(process, record, record->time), end = live_end_ns(process, record);
   update_longest(process, start, end);
   u32 index = run->comm == TSCOPE_UNKNOWN ? LIVE_NONE : live_comm_index(process, run->comm);
   if (index != LIVE_NONE && run->seq != TSCOPE_UNKNOWN) {
-    struct live_call *call = live_call_at(&process->comms.at[index], run->seq);
+    struct live_call *call = claim_call_slot(&process->comms.at[index], run->seq, true);
     if (call) {
       call->run_start = start;
       call->run_end = end;

@@ -19,6 +19,7 @@
 
 #include "base/hash.h"
 #include "import/tscope/files/visit.h"
+#include "live/live_process.h"
 #include "live/live_run.h"
 #include "trace_writer.h"
 
@@ -517,6 +518,48 @@ static void another_file_in_its_place_is_another_process(void **state) {
   trace_writer_free(second);
 }
 
+/* A look reads the chunk of the thread that calls before that of the thread that runs: in between,
+ * a call was made and has run. */
+static void a_run_may_come_before_its_call(void **state) {
+  (void)state;
+  const struct trace_place calls = {0, TSCOPE_RETAINED, TSCOPE_CLOCK_TICKS},
+                           runs = {1, TSCOPE_RETAINED, TSCOPE_CLOCK_TICKS};
+  struct trace_writer *writer = new_file(7, 1000);
+  struct tscope_comm_record *comm =
+      trace_add(writer, calls, 2000, TSCOPE_REC_COMM, 0, sizeof(*comm));
+  *comm = (struct tscope_comm_record){.header = comm->header, .comm = 3, .size = 2};
+  struct tscope_collective_run_record *run =
+      trace_add(writer, runs, 7000, TSCOPE_REC_COLLECTIVE_RUN, (u16)TSCOPE_NO_STREAM, sizeof(*run));
+  run->dur = 500;
+  run->comm = 3;
+  run->seq = 41;
+  size_t bytes;
+  char why[256];
+  struct live_process process;
+  const u8 *data = trace_writer_data(writer, &bytes);
+  put(data, bytes);
+  assert_int_equal(live_process_open(&process, path, why, sizeof(why)), 0);
+  assert_int_equal(live_process_poll(&process, everything), 0);
+  assert_int_equal(process.comms.at[0].newest, LIVE_NONE); /* nothing is said of it yet */
+  struct tscope_collective_record *call =
+      trace_add(writer, calls, 6000, TSCOPE_REC_COLLECTIVE, TSCOPE_OP_ALLREDUCE, sizeof(*call));
+  call->dur = 100;
+  call->comm = 3;
+  call->seq = 41;
+  call->stream = TSCOPE_NO_STREAM;
+  data = trace_writer_data(writer, &bytes);
+  put(data, bytes);
+  assert_int_equal(live_process_poll(&process, everything), 0);
+  struct live_comm *known = &process.comms.at[0];
+  assert_int_equal(known->newest, 41);
+  const struct live_call *seen = live_call_at(known, 41);
+  assert_non_null(seen);
+  assert_int_equal(seen->run_end - seen->run_start, 500);
+  assert_int_equal(seen->run_start - seen->start, 1000);
+  live_process_close(&process);
+  trace_writer_free(writer);
+}
+
 static int make_folder(void **state) {
   (void)state;
   if (!mkdtemp(folder))
@@ -539,6 +582,7 @@ int main(void) {
       cmocka_unit_test(never_shows_a_torn_record),
       cmocka_unit_test(follows_a_ring_that_wraps),
       cmocka_unit_test(a_cut_file_is_not_the_end),
+      cmocka_unit_test(a_run_may_come_before_its_call),
       cmocka_unit_test(garbage_is_counted_but_not_delivered),
       cmocka_unit_test(another_file_in_its_place_is_another_process),
   };
