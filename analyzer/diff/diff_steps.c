@@ -55,10 +55,10 @@ static bool is_doubtful(struct diffing *d) {
   double wanted = ceil(runs * times * times);
   out->reason = arena_printf(
       d->arena,
-      "noise explains a change of %.*f %% once in %.0f times; %s %.0f runs on each side would "
-      "decide",
-      change<0.1, 100 * change, 1 / out->step_p_value, wanted> DIFF_MOST_ADVISED ? "more than"
-                                                                                 : "about",
+      "noise alone makes a change of %.*f %% in %.0f of 100 such comparisons; %s %.0f runs on each "
+      "side would decide",
+      change<0.1, 100 * change, 100 * out->step_p_value, wanted> DIFF_MOST_ADVISED ? "more than"
+                                                                                   : "about",
       fmin(wanted, DIFF_MOST_ADVISED));
   return true;
 }

@@ -44,6 +44,24 @@ class WithTwoRuns(unittest.TestCase):
         return os.path.join(self.folder, name)
 
 
+class Scalars(unittest.TestCase):
+    def values(self, program):
+        with tempfile.TemporaryDirectory(prefix="tscope-scalars-") as folder:
+            subprocess.run(["tscope-run", "--quiet", "--dir", folder, "--", sys.executable, "-c",
+                            f"import libtscope\n{program}"], check=True)
+            series = libtscope.report(folder)["convergence"]["series"]
+            return {one["name"]: list(zip(one["step"], one["value"])) for one in series}
+
+    def test_a_job_that_marks_no_step_counts_the_values_of_each_name(self):
+        found = self.values("for i in range(40):\n  libtscope.scalar('loss', 80 - i); libtscope.scalar('lr', i + 1)")
+        self.assertEqual(found, {"loss": [(i, 80 - i) for i in range(40)], "lr": [(i, i + 1) for i in range(40)]})
+
+    def test_marked_and_given_steps(self):
+        found = self.values("for i in range(20):\n  libtscope.step(); libtscope.scalar('loss', 9 + i)\n"
+                            "  libtscope.scalar('lr', i + 1, 100 + i)")
+        self.assertEqual(found, {"loss": [(i, 9 + i) for i in range(20)], "lr": [(100 + i, i + 1) for i in range(20)]})
+
+
 class Exports(WithTwoRuns):
     @needs("pyarrow", "duckdb", "pandas")
     def test_parquet_of_two_runs_is_what_sqlite_has(self):

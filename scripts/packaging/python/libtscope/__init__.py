@@ -142,6 +142,7 @@ class _Loaded:
 
 _loaded = _Loaded()
 _next_step = 0
+_NO_STEP = 2**64 - 1  # format/records.def: the reader counts the values of a name
 
 
 def step(number: Optional[int] = None) -> None:
@@ -154,10 +155,11 @@ def step(number: Optional[int] = None) -> None:
 
 
 def scalar(name: str, value: float, number: Optional[int] = None) -> None:
-    """Records a value such as a loss, at step `number`; without it, at the last marked step."""
+    """Records a value such as a loss, at step `number`; without it, at the last marked step. If no step is marked, the
+    values of a name are counted from 0."""
     if _loaded.scalar:
-        at = max(_next_step - 1, 0) if number is None else number
-        _loaded.scalar(name.encode(), float(value), at)
+        last = _next_step - 1 if _next_step else _NO_STEP
+        _loaded.scalar(name.encode(), float(value), last if number is None else number)
 
 
 @contextlib.contextmanager
