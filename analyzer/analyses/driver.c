@@ -113,7 +113,7 @@ static void find_and_keep(struct analysis *a, const struct timeline *timeline) {
   arena_release(&texts);
 }
 
-static int analyse_rank(void *user, u32 rank, unsigned worker) {
+static void analyse_rank(void *user, u32 rank, unsigned worker) {
   struct rank_loop *loop = user;
   struct analysis *a = loop->a;
   struct timeline timeline;
@@ -132,7 +132,6 @@ static int analyse_rank(void *user, u32 rank, unsigned worker) {
   u32 done = atomic_fetch_add(&loop->done, 1) + 1;
   if (worker == 0 && a->options->progress)
     a->options->progress(a->options->user, "analysing ranks", (double)done / a->model->n_ranks);
-  return 0;
 }
 
 static void run_all(struct analysis *a) {

@@ -12,7 +12,6 @@ struct loop {
   void *user;
   u32 n;
   atomic_uint next;
-  atomic_int failure;
 };
 
 struct worker {
@@ -24,15 +23,9 @@ struct worker {
 static void *work(void *argument) {
   struct worker *worker = argument;
   struct loop *loop = worker->loop;
-  while (atomic_load_explicit(&loop->failure, memory_order_relaxed) == 0) {
-    u32 index = atomic_fetch_add_explicit(&loop->next, 1, memory_order_relaxed);
-    if (index >= loop->n)
-      break;
-    int result = loop->fn(loop->user, index, worker->number);
-    int none = 0;
-    if (result < 0)
-      atomic_compare_exchange_strong(&loop->failure, &none, result);
-  }
+  u32 index;
+  while ((index = atomic_fetch_add_explicit(&loop->next, 1, memory_order_relaxed)) < loop->n)
+    loop->fn(loop->user, index, worker->number);
   return NULL;
 }
 
@@ -52,7 +45,7 @@ unsigned parallel_threads(u32 n, unsigned threads) {
   return threads > 0 ? threads : 1;
 }
 
-int parallel_for(u32 n, unsigned threads, parallel_fn *fn, void *user) {
+void parallel_for(u32 n, unsigned threads, parallel_fn *fn, void *user) {
   struct worker workers[MOST_THREADS];
   struct loop loop = {.fn = fn, .user = user, .n = n};
   threads = parallel_threads(n, threads);
@@ -67,5 +60,4 @@ int parallel_for(u32 n, unsigned threads, parallel_fn *fn, void *user) {
   work(&workers[0]);
   for (unsigned i = 1; i < started; i++)
     pthread_join(workers[i].thread, NULL);
-  return atomic_load(&loop.failure);
 }

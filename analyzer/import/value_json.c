@@ -84,10 +84,8 @@ int value_read_json(const char *text, size_t n, struct arena *arena, struct valu
   int error = convert(&builder, json, 0, root);
   if (!error)
     error = value_finish(root, BUDGET_VALUES_DEEP + 1);
-  if (error == -E2BIG)
+  if (error)
     snprintf(why, why_bytes, "the JSON is nested too deeply");
-  else if (error)
-    snprintf(why, why_bytes, "no memory for the JSON");
   value_builder_release(&builder);
   json_decref(json);
   return error;

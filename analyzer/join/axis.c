@@ -46,7 +46,7 @@ static void place_lists(struct rank_events *events, const struct rank_clock *clo
     events->looks.at[i].time = clock_to_axis(clock, events->looks.at[i].time);
 }
 
-static int place_events(void *user, u32 r, unsigned worker) {
+static void place_events(void *user, u32 r, unsigned worker) {
   struct model *model = ((struct placing *)user)->model;
   struct rank_events *events = &internal_of(model)->events[r];
   const struct rank_clock *clock = &internal_of(model)->clocks[r];
@@ -68,7 +68,6 @@ static int place_events(void *user, u32 r, unsigned worker) {
     arrival->start = events->kernels.at[i].start;
     arrival->end = events->kernels.at[i].end;
   }
-  return 0;
 }
 
 /* Kernels and calls of one rank are the same in both if they began at the same instants. */

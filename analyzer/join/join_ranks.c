@@ -71,10 +71,9 @@ void join_collectives(struct model *model, const struct model_options *options) 
   finish_collectives(model);
 }
 
-int join_ranks(struct model *model, const struct model_options *options) {
-  int result = options->before_join ? options->before_join(options->joiner, model) : 0;
-  if (result < 0)
-    return result;
+void join_ranks(struct model *model, const struct model_options *options) {
+  if (options->before_join)
+    options->before_join(options->joiner, model);
   note_of_ranks(model);
   join_collectives(model, options);
   report_progress(options, "finding steps", 0);
@@ -82,5 +81,4 @@ int join_ranks(struct model *model, const struct model_options *options) {
   measure_phases(model, options);
   list_scalars(model);
   settle_world_size(model);
-  return 0;
 }

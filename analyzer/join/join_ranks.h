@@ -11,8 +11,8 @@
  * axis. */
 void join_collectives(struct model *model, const struct model_options *options);
 
-/* That, and steps, phases and values. 0, or what options->before_join returned. */
-int join_ranks(struct model *model, const struct model_options *options);
+/* That, and steps, phases and values. */
+void join_ranks(struct model *model, const struct model_options *options);
 
 /* Events of a rank that were read once more after ranks were joined: gives them what joining found.
  * False if they are others than those that were joined. */

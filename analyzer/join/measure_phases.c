@@ -97,7 +97,7 @@ static void unite_optimizer(const struct rank_events *events, struct arena *aren
 /* No instant counts twice. An optimizer that runs inside backward is optimizer; what an optimizer
  * runs in its closure is not. A forward pass recomputed inside backward (activation checkpointing)
  * is backward. What remains of data loading is data. */
-static int measure_rank(void *user, u32 r, unsigned worker) {
+static void measure_rank(void *user, u32 r, unsigned worker) {
   static const u8 order[] = {TSCOPE_PHASE_OPTIMIZER, TSCOPE_PHASE_BACKWARD, TSCOPE_PHASE_FORWARD,
                              TSCOPE_PHASE_DATA};
   struct measuring *measuring = user;
@@ -124,17 +124,15 @@ static int measure_rank(void *user, u32 r, unsigned worker) {
   arena_release(&arena);
   if (measuring->found[r])
     add_other(model, r);
-  return 0;
 }
 
-static int infer_rank(void *user, u32 r, unsigned worker) {
+static void infer_rank(void *user, u32 r, unsigned worker) {
   struct measuring *measuring = user;
   struct model *model = measuring->model;
   (void)worker;
   measuring->found[r] = model->timelines->infer_input(model, r);
   if (measuring->found[r])
     add_other(model, r);
-  return 0;
 }
 
 static bool any_rank_measured(const struct measuring *measuring) {

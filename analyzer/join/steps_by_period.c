@@ -37,7 +37,7 @@ static u32 mix(u32 hash, u64 value) {
   return (u32)(x ^ (x >> 32));
 }
 
-static int read_sequence(void *user, u32 r, unsigned worker) {
+static void read_sequence(void *user, u32 r, unsigned worker) {
   struct sequences *sequences = user;
   const struct model_internal *internal = internal_of(sequences->model);
   const struct rank_events *events = &internal->events[r];
@@ -54,13 +54,12 @@ static int read_sequence(void *user, u32 r, unsigned worker) {
   }
   sequence->kind = 0;
   if (!find_period(sequence->tokens, sequence->n, &sequence->period))
-    return 0;
+    return;
   sequence->steps_length = sequence->period.length;
   sequence->kind = sequence->period.length;
   for (u32 i = 0; i < sequence->period.length; i++)
     sequence->kind =
         sequence->kind * 0x100000001b3ull ^ sequence->tokens[sequence->period.first + i];
-  return 0;
 }
 
 static bool has_period(const struct sequence *sequence) {

@@ -459,8 +459,8 @@ struct model_options {
   void (*progress)(void *user, const char *what, double fraction); /* may be NULL */
   void *user;
   /* Called when an input has delivered its ranks (building.h), before they are joined; may add
-   * ranks. NULL: nobody is. 0, or negative errno. */
-  int (*before_join)(void *joiner, struct model *model);
+   * ranks. NULL: nobody is. */
+  void (*before_join)(void *joiner, struct model *model);
   void *joiner;
 };
 

@@ -104,13 +104,14 @@ static struct summary_made *made_of(const struct reducing *reducing, u32 rank) {
 }
 
 /* --with: the ranks of other nodes, as their facts say. Own ranks are there already. */
-static int add_others(struct reducing *reducing, struct model *model) {
+static void add_others(struct reducing *reducing, struct model *model) {
   u32 kept = 0;
   for (u32 i = 0; i < reducing->n_others; i++)
     if (!made_of(reducing, reducing->others[i].entry.rank))
       reducing->others[kept++] = reducing->others[i];
   reducing->n_others = kept;
-  return kept ? summaries_add(model, reducing->others, kept, &reducing->options->model) : 0;
+  if (kept)
+    summaries_add(model, reducing->others, kept, &reducing->options->model);
 }
 
 static const struct summary_entry *entry_of(const struct reducing *reducing, u32 rank) {
@@ -142,16 +143,15 @@ static void settle(struct reducing *reducing, const struct model *model) {
   }
 }
 
-static int keep_facts(void *user, struct model *model) {
+static void keep_facts(void *user, struct model *model) {
   struct reducing *reducing = user;
   reducing->n = model->n_ranks;
   reducing->made =
       arena_array(&reducing->arena, size_sum(model->n_ranks, 1), sizeof(*reducing->made));
   for (u32 r = 0; r < model->n_ranks; r++)
     write_facts(reducing, model, r);
-  int error = add_others(reducing, model);
+  add_others(reducing, model);
   settle(reducing, model);
-  return error;
 }
 
 /* --- what is found on each rank --- */

@@ -296,7 +296,7 @@ void memory_carry(struct analysis *a, u32 rank, struct carrier *c) {
   }
 }
 
-static int analyse_other(void *user, u32 index, unsigned worker) {
+static void analyse_other(void *user, u32 index, unsigned worker) {
   struct analysis *a = user;
   struct arena arena = {0};
   struct memory_result result;
@@ -304,7 +304,6 @@ static int analyse_other(void *user, u32 index, unsigned worker) {
   if (!a->memory_sums->with_rank[index] &&
       analyse_origin(a, &a->model->memories[index], &arena, &result))
     add_device(a, (struct place){a->model->n_ranks, index}, &result, &arena);
-  return 0;
 }
 
 /* The result outlives the sums. */

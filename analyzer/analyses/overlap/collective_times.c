@@ -78,13 +78,12 @@ static i64 transfer_of(const struct model *model, const struct collective *colle
 
 #define COLLECTIVES_A_TIME 4096u
 
-static int fill_transfers(void *user, u32 index, unsigned worker) {
+static void fill_transfers(void *user, u32 index, unsigned worker) {
   struct analysis *a = user;
   u32 end = (index + 1) * COLLECTIVES_A_TIME;
   (void)worker;
   for (u32 i = index * COLLECTIVES_A_TIME; i < end && i < a->model->n_collectives; i++)
     a->transfer[i] = transfer_of(a->model, &a->model->collectives[i]);
-  return 0;
 }
 
 void collectives_prepare(struct analysis *a) {

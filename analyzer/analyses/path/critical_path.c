@@ -238,18 +238,17 @@ void critical_path_walk(const struct sample_graph *g, struct sample_outcome *out
   out->length = g->end - w.now;
 }
 
-static int analyse_sample(void *user, u32 sample, unsigned worker) {
+static void analyse_sample(void *user, u32 sample, unsigned worker) {
   struct analysis *a = user;
   struct graph *graph = a->graph;
   struct sample_outcome *out = &graph->outcomes[sample];
   struct sample_graph *joined = &graph->joined[sample];
   (void)worker;
   if (!sample_graph_join(a, sample, joined) || joined->n == 0)
-    return 0;
+    return;
   critical_path_walk(joined, out);
   replay_new(a, sample, joined, out, &graph->replays[sample]);
   out->valid = true;
-  return 0;
 }
 
 static void report_path(struct analysis *a) {

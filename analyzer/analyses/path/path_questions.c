@@ -113,31 +113,30 @@ static void own_run(struct question *q, u32 sample, unsigned thread, struct run 
 }
 
 /* What the sample is like without a cure. */
-static int begin_sample(void *user, u32 sample, unsigned thread) {
+static void begin_sample(void *user, u32 sample, unsigned thread) {
   struct question *q = user;
   struct replay *r = q->a->graph->replays[sample];
   struct run *run;
   const struct cure none = {0};
   if (!is_asked(q, sample))
-    return 0;
+    return;
   q->saved[sample] = memory_zeroed(size_product(q->n, r->n_steps), sizeof(i64));
   q->hidden[sample] = memory_zeroed(q->n, sizeof(i64));
   if (!q->exposed || r->exposed >= 0)
-    return 0;
+    return;
   own_run(q, sample, thread, &run);
   run_cure(run, r, &none);
   r->exposed = exposed_time(run);
-  return 0;
 }
 
 /* One cure in one sample: with many ranks there are few samples, and many cures. */
-static int ask_cure(void *user, u32 index, unsigned thread) {
+static void ask_cure(void *user, u32 index, unsigned thread) {
   struct question *q = user;
   u32 sample = index / q->n, cure = index % q->n;
   struct replay *r = q->a->graph->replays[sample];
   struct run *run;
   if (!is_asked(q, sample))
-    return 0;
+    return;
   i64 *saved = &q->saved[sample][(size_t)cure * r->n_steps];
   own_run(q, sample, thread, &run);
   run_cure(run, r, &q->cures[cure]);
@@ -146,7 +145,6 @@ static int ask_cure(void *user, u32 index, unsigned thread) {
     saved[k] = saved[k] == INT64_MIN ? 0 : r->step_ends[k] - saved[k];
   if (q->exposed)
     q->hidden[sample][cure] = r->exposed - exposed_time(run);
-  return 0;
 }
 
 static bool has_change(const struct cure *cure, enum change_kind kind) {

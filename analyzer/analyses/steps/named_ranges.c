@@ -23,15 +23,12 @@ struct collecting {
   struct rank_ranges *ranks;
 };
 
-static int collect_rank(void *user, u32 rank, unsigned worker) {
+static void collect_rank(void *user, u32 rank, unsigned worker) {
   struct collecting *collecting = user;
   struct rank_ranges *ranges = &collecting->ranks[rank];
   (void)worker;
-  int error =
-      model_named_ranges(collecting->a->model, rank, &ranges->arena, &ranges->at, &ranges->n);
-  if (error)
-    ranges->n = 0;
-  return 0; /* a file that disappeared is shown as partial elsewhere */
+  if (model_named_ranges(collecting->a->model, rank, &ranges->arena, &ranges->at, &ranges->n) < 0)
+    ranges->n = 0; /* a file that disappeared is shown as partial elsewhere */
 }
 
 static int by_name(const void *left, const void *right) {

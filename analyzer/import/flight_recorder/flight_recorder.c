@@ -11,8 +11,7 @@
 #include "import/file_budget.h"
 #include "import/import.h"
 #include "import/pickle/pickle.h"
-#include "import/value_json.h"
-#include "import/whole_file.h"
+#include "import/read_values.h"
 
 /* A recorder keeps some thousands of entries of a few hundred bytes. */
 
@@ -43,19 +42,10 @@ const char *draft_keep_text(struct draft *draft, const char *text, size_t n) {
 
 static int parse(const struct input *input, struct arena *arena, struct value *root, char *why,
                  size_t why_bytes) {
-  u8 *bytes = NULL;
-  size_t n = 0;
   struct budget budget;
   budget_begin(&budget, BUDGET_MEMORY, input->bytes);
-  int error = whole_file_read(input->path, &bytes, &n);
-  if (error)
-    snprintf(why, why_bytes, "%s", strerror(-error));
-  else if (pickle_looks_like(bytes, n))
-    error = pickle_read(bytes, n, arena, root, why, why_bytes);
-  else
-    error = value_read_json((const char *)bytes, n, arena, root, why, why_bytes);
+  int error = read_values(input->path, arena, root, why, why_bytes);
   error = budget_end(&budget, error, why, why_bytes);
-  free(bytes);
   if (error)
     return error;
   if (value_spread(root) > MOST_SPREAD) {

@@ -42,7 +42,7 @@ struct reading {
   atomic_uint done;
 };
 
-static int read_one(void *user, u32 index, unsigned worker) {
+static void read_one(void *user, u32 index, unsigned worker) {
   struct reading *reading = user;
   const struct model_options *options = reading->import->options;
   struct kineto_trace *trace = &reading->traces[index];
@@ -57,7 +57,6 @@ static int read_one(void *user, u32 index, unsigned worker) {
   u32 done = atomic_fetch_add(&reading->done, 1) + 1;
   if (worker == 0 && options->progress)
     options->progress(options->user, "reading", (double)done / reading->n);
-  return 0;
 }
 
 static void free_traces(void *imported) {
@@ -179,16 +178,14 @@ int load_kineto(struct import *import, const struct input *inputs, u32 n) {
   struct kineto_traces *traces = memory_zeroed(1, sizeof(*traces));
   model_set_imported(model, traces, free_traces);
   int error = read_all(import, inputs, n, traces);
-  if (!error)
-    kineto_find_ranks(import, traces);
-  if (!error)
-    make_events(import, traces);
-  if (!error)
-    kineto_number_collectives(model);
   if (error)
     return error;
+  kineto_find_ranks(import, traces);
+  make_events(import, traces);
+  kineto_number_collectives(model);
   model->timelines = &kineto_timelines;
   model->recorder = "PyTorch's profiler";
   model_name_marks(model, "ProfilerStep annotations");
-  return join_ranks(model, import->options);
+  join_ranks(model, import->options);
+  return 0;
 }

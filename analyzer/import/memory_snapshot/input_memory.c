@@ -11,7 +11,7 @@
 #include "import/import.h"
 #include "import/memory_snapshot/memory_snapshot.h"
 #include "import/pickle/pickle.h"
-#include "import/whole_file.h"
+#include "import/read_values.h"
 
 bool probe_memory_snapshot(const struct input *input) {
   if (!pickle_looks_like(input->head, input->head_bytes))
@@ -71,16 +71,9 @@ static int load_one(struct import *import, const struct input *input, bool numbe
   struct arena values = {0};
   struct value root;
   char why[256] = "";
-  u8 *bytes = NULL;
-  size_t n = 0;
   struct budget budget;
   budget_begin(&budget, BUDGET_PICKLED, input->bytes);
-  int error = whole_file_read(input->path, &bytes, &n);
-  if (error)
-    snprintf(why, sizeof(why), "%s", strerror(-error));
-  else
-    error = pickle_read(bytes, n, &values, &root, why, sizeof(why));
-  free(bytes);
+  int error = read_values(input->path, &values, &root, why, sizeof(why));
   if (!error && !snapshot_looks_like(&root)) {
     error = -EINVAL;
     snprintf(why, sizeof(why), "it is a pickle, but not a snapshot of PyTorch's memory");

@@ -3,14 +3,12 @@
  * Module statistics as an input. They describe a model, not a rank: one file is enough.
  */
 #include <errno.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "import/file_budget.h"
 #include "import/import.h"
 #include "import/modules/module_stats.h"
-#include "import/value_json.h"
-#include "import/whole_file.h"
+#include "import/read_values.h"
 
 bool probe_modules(const struct input *input) {
   return strpbrk((const char *)input->head, "{[") &&
@@ -22,16 +20,9 @@ static int load_one(struct import *import, const struct input *input, struct mod
   struct arena values = {0};
   struct value root;
   char why[256] = "";
-  u8 *bytes = NULL;
-  size_t n = 0;
   struct budget budget;
   budget_begin(&budget, BUDGET_MEMORY, input->bytes);
-  int error = whole_file_read(input->path, &bytes, &n);
-  if (error)
-    snprintf(why, sizeof(why), "%s", strerror(-error));
-  else
-    error = value_read_json((const char *)bytes, n, &values, &root, why, sizeof(why));
-  free(bytes);
+  int error = read_values(input->path, &values, &root, why, sizeof(why));
   if (!error)
     error = modules_read(&root, import->arena, stats, why, sizeof(why));
   error = budget_end(&budget, error, why, sizeof(why));

@@ -195,11 +195,9 @@ int event_file_read(struct scalar_log *log, const u8 *bytes, size_t n, char *why
   u32 table[256];
   u64 at = 0, records = 0;
   fill_table(table);
-  while (at < n) {
+  while (at < n && !budget_is_over()) {
     u64 left = n - at, length = left < HEADER_BYTES ? 0 : little_endian(bytes + at, 8);
     const u8 *record = bytes + at + HEADER_BYTES;
-    if (budget_is_over())
-      return -EFBIG;
     if (left >= HEADER_BYTES &&
         masked_sum(table, bytes + at, 8) != little_endian(bytes + at + 8, 4)) {
       say_damage(log, at, "the checksum of a record's length is wrong; what follows is not read");

@@ -188,27 +188,25 @@ static void read_json_line(struct scalar_log *log, char *line, size_t n) {
   struct arena values = {0};
   struct value root;
   char why[160];
-  int error = scalar_json_read(line, n, &values, &root, why, sizeof(why));
-  if (!error && root.kind == VALUE_DICT)
+  if (scalar_json_read(line, n, &values, &root, why, sizeof(why)) == 0 && root.kind == VALUE_DICT)
     add_values_of_object(log, &root, "", SCALAR_STEP_UNKNOWN);
   else
-    log->unreadable_lines++, error = 0;
+    log->unreadable_lines++;
   arena_release(&values);
 }
 
-static int read_lines(struct scalar_log *log, enum scalar_log_kind kind, char *text, size_t n) {
+static void read_lines(struct scalar_log *log, enum scalar_log_kind kind, char *text, size_t n) {
   char *at = text, *line;
   size_t length;
   while (next_line(&at, text + n, &line, &length)) {
     if (budget_is_over())
-      return -EFBIG;
+      return;
     log->lines += length > 0;
     if (kind == SCALAR_LOG_LINES && length && line[strspn(line, " \t")] == '{')
       read_json_line(log, line, length);
     else if (length)
       read_text_line(log, line, length);
   }
-  return 0;
 }
 
 /* Cuts off one cell; quotes around it are removed. */
@@ -265,27 +263,23 @@ static void read_row(struct scalar_log *log, char *line, size_t n, char separato
 
 static int read_table(struct scalar_log *log, char *text, size_t n, char *why, size_t why_bytes) {
   char *at = text, *line, *cell;
-  struct column *columns = memory_zeroed(MOST_COLUMNS, sizeof(*columns));
   size_t length;
   u32 n_columns = 0;
-  int error = 0;
   if (!next_line(&at, text + n, &line, &length)) {
     snprintf(why, why_bytes, "it is empty");
-    error = -EINVAL;
+    return -EINVAL;
   }
-  char separator = error ? ',' : separator_of(line, length);
-  char *heads = error ? NULL : line;
-  while (heads && n_columns < MOST_COLUMNS && (cell = next_cell(&heads, line + length, separator)))
+  struct column *columns = memory_zeroed(MOST_COLUMNS, sizeof(*columns));
+  char separator = separator_of(line, length), *heads = line;
+  while (n_columns < MOST_COLUMNS && (cell = next_cell(&heads, line + length, separator)))
     columns[n_columns++] = (struct column){cell, scalar_role_of(cell)};
-  while (!error && next_line(&at, text + n, &line, &length)) {
-    if (budget_is_over())
-      return -EFBIG;
+  while (!budget_is_over() && next_line(&at, text + n, &line, &length)) {
     log->lines += length > 0;
     if (length)
       read_row(log, line, length, separator, columns, n_columns);
   }
   free(columns);
-  return error;
+  return 0;
 }
 
 int scalar_log_read(struct scalar_log *log, enum scalar_log_kind kind, char *text, size_t n,
@@ -298,7 +292,8 @@ int scalar_log_read(struct scalar_log *log, enum scalar_log_kind kind, char *tex
   case SCALAR_LOG_EVENTS:
     return event_file_read(log, (const u8 *)text, n, why, why_bytes);
   default:
-    return read_lines(log, kind, text, n);
+    read_lines(log, kind, text, n);
+    return 0;
   }
 }
 

@@ -77,7 +77,7 @@ static void choose_ranks(struct adding *adding, const struct known_summary *all,
 
 /* --- reading their facts --- */
 
-static int read_rank(void *user, u32 index, unsigned worker) {
+static void read_rank(void *user, u32 index, unsigned worker) {
   struct read_rank *to = &((struct adding *)user)->ranks[index];
   const struct summary_part *part = &to->summary->entry.facts;
   struct arena scratch = {0};
@@ -96,7 +96,6 @@ static int read_rank(void *user, u32 index, unsigned worker) {
   }
   to->good &= budget_end(&budget, 0, why, sizeof(why)) == 0;
   arena_release(&scratch);
-  return 0;
 }
 
 static void drop_damaged(struct adding *adding) {
@@ -240,13 +239,13 @@ static void settle(struct adding *adding, struct summary_source *source) {
     note_unsettled(adding);
 }
 
-int summaries_add(struct model *model, const struct known_summary *all, u32 n,
-                  const struct model_options *options) {
+void summaries_add(struct model *model, const struct known_summary *all, u32 n,
+                   const struct model_options *options) {
   struct adding adding = {.model = model, .options = options};
   struct summary_source *source = arena_alloc(model_arena(model), sizeof(*source));
   source->inner = model->timelines;
   choose_ranks(&adding, all, n);
-  int error = parallel_for(adding.n, options->threads, read_rank, &adding);
+  parallel_for(adding.n, options->threads, read_rank, &adding);
   drop_damaged(&adding);
   add_to_model(&adding);
   settle(&adding, source);
@@ -256,7 +255,6 @@ int summaries_add(struct model *model, const struct known_summary *all, u32 n,
   model_set_imported(model, source, summary_source_release);
   model->timelines = &summary_timelines;
   free(adding.ranks);
-  return error;
 }
 
 /* --- the kind of input --- */
@@ -283,16 +281,16 @@ int load_summary(struct import *import, const struct input *inputs, u32 n) {
   if (!error) {
     kept = arena_array(import->arena, size_sum(n_ranks, 1), sizeof(*kept));
     memcpy(kept, all, n_ranks * sizeof(*kept));
-    error = summaries_add(model, kept, n_ranks, import->options);
+    summaries_add(model, kept, n_ranks, import->options);
   }
   free(all);
   if (!error && model->n_ranks == 0) {
     snprintf(import->why, import->why_bytes, "no summary in %s can be read", paths[0]);
     error = -ENODATA;
   }
-  if (!error)
-    error = join_ranks(model, import->options);
-  if (error) {
+  if (!error) {
+    join_ranks(model, import->options);
+  } else {
     model->n_ranks = 0;
     model->timelines = NULL;
   }

@@ -58,8 +58,8 @@ bool settled_has(const struct settled_ranks *settled, u32 rank);
 
 /* Adds the ranks of summaries, of which the model has none yet, before ranks are joined; what it
  * answers about them from then on. `all` must live as long as the model. What cannot be used, and
- * why, becomes a note. 0, or negative errno. */
-int summaries_add(struct model *model, const struct known_summary *all, u32 n,
-                  const struct model_options *options);
+ * why, becomes a note. */
+void summaries_add(struct model *model, const struct known_summary *all, u32 n,
+                   const struct model_options *options);
 
 #endif

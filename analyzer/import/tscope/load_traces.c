@@ -30,18 +30,17 @@ static void report_progress(const struct model_options *options, const char *wha
     options->progress(options->user, what, fraction);
 }
 
-static int read_process(void *user, u32 index, unsigned worker) {
+static void read_process(void *user, u32 index, unsigned worker) {
   struct loading *loading = user;
   struct process *process = &loading->processes.at[index];
   struct trace_file file;
   if (trace_file_open(&file, process->entry->path, process->why, sizeof(process->why)) < 0)
-    return 0; /* it was readable a moment ago */
+    return; /* it was readable a moment ago */
   process_read(process, &file, loading->options->kernel_names);
   trace_file_close(&file);
   u32 done = atomic_fetch_add(&loading->done, 1) + 1;
   if (worker == 0)
     report_progress(loading->options, "reading", (double)done / loading->processes.n);
-  return 0;
 }
 
 static int by_rank(const void *left, const void *right) {
@@ -209,10 +208,9 @@ static int read_processes(struct loading *loading, const struct trace_runs *runs
     processes_add_from_other_runs(&loading->processes, runs, run);
     processes_number(&loading->processes);
     add_ranks_to_model(loading);
-    result = join_ranks(model, options);
-  }
-  if (result == 0)
+    join_ranks(model, options);
     list_memories(model);
+  }
   return result;
 }
 

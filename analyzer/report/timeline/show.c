@@ -40,16 +40,21 @@ static void wait_for_turn(struct walk *w, u32 rank) {
 }
 
 /* Hands a rank over when all before it have been; `rank` NULL only counts it. */
-static int deliver_rank(struct walk *w, u32 index, const struct shown_rank *rank) {
+static void deliver_rank(struct walk *w, u32 index, const struct shown_rank *rank) {
   pthread_mutex_lock(&w->lock);
   wait_for_turn(w, index);
   if (!w->error && rank && w->visitor->rank)
     w->error = w->visitor->rank(w->visitor->user, rank);
   w->turn++;
-  int error = w->error;
   pthread_cond_broadcast(&w->turned);
   pthread_mutex_unlock(&w->lock);
-  return error;
+}
+
+static bool has_failed(struct walk *w) {
+  pthread_mutex_lock(&w->lock);
+  bool failed = w->error != 0;
+  pthread_mutex_unlock(&w->lock);
+  return failed;
 }
 
 static void show_timeline(struct walk *w, struct rank_lanes *lanes, struct timeline *timeline) {
@@ -74,24 +79,23 @@ static void add_reason_for_empty(const struct walk *w, u32 rank, struct rank_lan
                                      .why_empty = why ? why : "its trace could not be read"};
 }
 
-static int show_rank(void *user, u32 ignored, unsigned worker) {
+static void show_rank(void *user, u32 ignored, unsigned worker) {
   struct walk *w = user;
   (void)ignored;
   (void)worker;
   u32 rank = atomic_fetch_add(&w->next, 1);
   struct rank_lanes lanes = {.scope = NULL};
   struct timeline timeline = {.rank = rank};
-  bool needed = w->paths || w->shown[rank];
+  bool needed = (w->paths || w->shown[rank]) && !has_failed(w);
   bool loaded = needed && w->analysis.source.load(w->analysis.model, rank, &timeline) == 0;
   if (loaded)
     show_timeline(w, &lanes, &timeline);
   else
     add_reason_for_empty(w, rank, &lanes);
-  int error = deliver_rank(w, rank, w->shown[rank] ? &lanes.shown : NULL);
+  deliver_rank(w, rank, w->shown[rank] ? &lanes.shown : NULL);
   rank_lanes_release(&lanes);
   if (loaded)
     w->analysis.source.release(&timeline);
-  return error;
 }
 
 /* --- paths --- */
@@ -183,12 +187,12 @@ static int walk_timelines(const struct shown_scope *scope, const struct shown_vi
                    .analysis = *scope->results->analysis,
                    .shown = memory_zeroed(size_sum(model->n_ranks, 1), sizeof(bool))};
   plan_paths(&w);
-  int error = 0;
   for (u32 i = 0; i < scope->n_ranks; i++)
     w.shown[scope->ranks[i]] = true;
   pthread_mutex_init(&w.lock, NULL);
   pthread_cond_init(&w.turned, NULL);
-  error = parallel_for(model->n_ranks, scope->request.threads, show_rank, &w);
+  parallel_for(model->n_ranks, scope->request.threads, show_rank, &w);
+  int error = w.error;
   for (u32 row = 0; row < w.n_rows && w.paths && !error; row++)
     error = show_path(&w, row);
   pthread_cond_destroy(&w.turned);
