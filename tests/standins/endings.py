@@ -136,6 +136,18 @@ def check(name, build, folder):
     judge(scenario, report_on(*reported), text, kills)
 
 
+def check_hang(calls, document, text, wanted):
+    """Whom the pending calls point to ended the run, or else nobody is told of a hang: by no verdict, no suspect, no
+    finding, no section."""
+    hang, suspects = "hang" in (calls["verdict"] or ""), [suspect["rank"] for suspect in calls["suspects"]]
+    assert bool(suspects) == (hang or "desync" in (calls["verdict"] or "")) and set(suspects) <= set(wanted), calls
+    assert ("look at     first:" in text) == bool(suspects), text
+    found = [finding["id"] for finding in document["findings"] if finding["id"].startswith("DIST.HANG")]
+    critical = [section for section in document["sections"] if section["name"] == "hang" and
+                section["mark"] == "critical"]
+    assert bool(found) == hang and (suspects or not critical), (found, critical)
+
+
 def judge(scenario, document, text, kills=0):
     """The report must name exactly the ranks that had the fault. If the kernel killed a second rank
     before the memory of the first was free, it must name both."""
@@ -154,7 +166,7 @@ def judge(scenario, document, text, kills=0):
             assert set(finding["ranks"]) <= set(wanted), finding
         assert not (finding["id"] == "DATA.PARTIAL" and "did not end normally" in finding["title"]), finding
     calls = document["collective_check"]
-    assert "hang" not in (calls["verdict"] or "") or calls["suspects"], calls
+    check_hang(calls, document, text, wanted)
     assert "How the run ended" in text[:400], text[:400]
 
 
