@@ -149,6 +149,8 @@ SCENARIOS = {
        for name, (more, facts) in {"slow-rank": SLOW, "late-rank": LATE, "serial": SERIAL}.items()},
     "copy-engines-graph": {"options": ["--gather", "1", "--graph", "8", "--loss", "0", "--marks", "1", *SLOW[0]],
                            "env": {"NCCL_CTA_POLICY": "2"}, "family": {"all_gather"}, **SLOW[1]},
+    "copy-engines-nodes": {"options": ["--gather", "1", "--loss", "0", "--marks", "1", *SLOW[0]],
+                           "env": {"NCCL_CTA_POLICY": "2", "STANDIN_NODES": "2"}, "family": {"all_gather"}, **SLOW[1]},
     "peer-copies": {"options": ["--peer-kb", "512", "--loss", "0", "--marks", "1", *SLOW[0]],
                     "family": {"all_reduce", "copy between GPUs"}, **SLOW[1]},
     "copy-engines-events": {"options": ["--gather", "1", *SLOW[0]], "timing": "events",

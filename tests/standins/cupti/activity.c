@@ -163,20 +163,29 @@ static void one_copy(struct sim_op *copy, size_t bytes, int64_t from, int64_t to
   record_set(record, copy);
 }
 
-/* What is seen of a collective that copy engines run: flags to the peers when this rank is there,
- * the data when all are, and flags again. */
+/* STANDIN_NODES: on how many nodes NCCL takes the ranks to be. */
+static unsigned nodes_of(unsigned ranks) {
+  const char *text = getenv("STANDIN_NODES");
+  unsigned nodes = text ? (unsigned)strtoul(text, NULL, 10) : 1;
+  return nodes && ranks % nodes == 0 && ranks / nodes > 1 ? nodes : 1;
+}
+
+/* What is seen of a collective that copy engines run: flags to the peers of the node when this rank
+ * is there, the data when all are, and flags again. Over several nodes a rank copies to those peers
+ * its own part, and what the network brought it from each other node. */
 static void copies_of_collective(const struct sim_op *op) {
   enum { FLAG_NS = 200, FLAG_BYTES = 4 };
   struct sim_op copy = *op;
-  unsigned peers = op->copies.peers;
+  unsigned nodes = nodes_of(op->copies.peers + 1), peers = (op->copies.peers + 1) / nodes - 1;
+  unsigned parts = peers * nodes;
   int64_t flags = peers * FLAG_NS, there = op->start + flags, last = op->end - flags;
   int64_t from = op->copies.from > there ? op->copies.from : there;
   copy.copy_kind = cudaMemcpyDeviceToDevice;
   for (unsigned i = 0; i < peers; i++)
     one_copy(&copy, FLAG_BYTES, op->start + i * FLAG_NS, op->start + (i + 1) * FLAG_NS);
-  for (unsigned i = 0; i < peers; i++)
-    one_copy(&copy, op->copies.bytes, from + (last - from) * i / peers,
-             from + (last - from) * (i + 1) / peers);
+  for (unsigned i = 0; i < parts; i++)
+    one_copy(&copy, op->copies.bytes, from + (last - from) * i / parts,
+             from + (last - from) * (i + 1) / parts);
   for (unsigned i = 0; i < peers; i++)
     one_copy(&copy, FLAG_BYTES, last + i * FLAG_NS, last + (i + 1) * FLAG_NS);
 }
