@@ -11,6 +11,7 @@ import subprocess
 import sys
 import tempfile
 import unittest
+from xml.etree import ElementTree
 
 BUILD = os.path.abspath(sys.argv[1])
 REPORT, TOP, STACKS = (os.path.join(BUILD, "analyzer", "tscope-" + name) for name in ("report", "top", "stacks"))
@@ -105,6 +106,20 @@ class HostileWords(unittest.TestCase):
         label = r'[a-z]+="(?:[^"\\]|\\["\\n])*"'
         for line in text.splitlines():
             self.assertRegex(line, rf"\A(?:# .*|[a-z_]+\{{{label}(?:,{label})*\}} \S+)\Z")
+
+    def test_a_gate_and_a_table_of_hosts_show_text(self):
+        found = os.path.join(self.holder.name, "found.xml")
+        done = self.run_it(REPORT, "--fail-on", "info", "--github", "--junit", found, self.hang, status=(1,))
+        self.shows(done.stderr)
+        with open(found, "rb") as file:
+            text = self.shows(file.read(), tabs=True)
+        self.assertIn("failure", [element.tag for element in ElementTree.fromstring(text).iter()])
+        report = os.path.join(self.holder.name, "slow.json")
+        self.run_it(REPORT, "--format", "json", "--output", report, self.slow)
+        for options in ((), ("--format", "json")):
+            done = self.run_it(LAUNCHER, "hosts", *options, report, report, status=(0, 1))
+            self.shows(done.stdout.replace(b"\x7f", b""))
+            self.shows(done.stderr)
 
     def test_tables_and_databases_hold_text(self):
         database, folder = os.path.join(self.holder.name, "db"), os.path.join(self.holder.name, "tables")
