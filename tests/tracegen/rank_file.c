@@ -69,6 +69,8 @@ static void anchor(struct rank_file *file, u64 at) {
   record->ticks = tick_of(monotonic);
   record->monotonic_ns = monotonic;
   record->realtime_ns = file->options->start_realtime_ns + at;
+  if (at >= TRACEGEN_START_NS + 1000000000)
+    record->realtime_ns += file->rank / file->options->ranks_per_host * file->options->wall_step_ns;
   record->error_ticks = 100;
 }
 

@@ -1,0 +1,48 @@
+# SPDX-License-Identifier: MIT
+"""Clocks of hosts that are seconds apart and drift, compared with the truth: each lies within the error that the report
+states. That NTP sets wall clocks while the job runs changes nothing.
+
+Usage: host_clocks.py TSCOPE_REPORT TRACEGEN [RANKS]
+"""
+import glob
+import json
+import os
+import subprocess
+import sys
+import tempfile
+
+REPORT, TRACEGEN = sys.argv[1:3]
+RANKS = int(sys.argv[3]) if len(sys.argv) > 3 else 48
+CLOCK_BASE_NS = 1_000_000_000_000  # of tracegen: what all clocks show before the start, but for their offsets
+
+
+def clock_of(*options):
+    """What the report says, and what is true."""
+    with tempfile.TemporaryDirectory() as folder:
+        subprocess.run([TRACEGEN, "--ranks", str(RANKS), "--steps", "30", "--buckets", "2", "--kernels", "1", "--data-ns",
+                        "200000000", "--chunk-bytes", "8192", "--skew-hosts", *options, folder], check=True,
+                       stdout=subprocess.DEVNULL)
+        report = subprocess.run([REPORT, "--format", "json", folder], check=True, stdout=subprocess.PIPE).stdout
+        with open(glob.glob(os.path.join(folder, "*.truth.json"))[0], encoding="utf-8") as truth:
+            return json.loads(report)["quality"]["clock"], json.load(truth)["per_rank"]
+
+
+def main():
+    clock, truth = clock_of()
+    assert clock["aligned"] and len(clock["clocks"]) == -(-RANKS // 8), clock
+    first, worst = truth[clock["clocks"][0]["ranks"][0]], [0, 0, 0]
+    for one in clock["clocks"]:
+        own = truth[one["ranks"][0]]
+        true_ns = (one["at_ns"] - CLOCK_BASE_NS - own["offset_ns"]) / (1 + own["drift_ppm"] * 1e-6)
+        shown = CLOCK_BASE_NS + true_ns * (1 + first["drift_ppm"] * 1e-6) + first["offset_ns"]
+        error_us = abs(one["offset_ns"] - (shown - one["at_ns"])) / 1e3
+        drift = abs(one["drift_ppm"] - (first["drift_ppm"] - own["drift_ppm"]))
+        assert error_us <= one["error_us"] + 0.001, (one, own, error_us)  # in whole nanoseconds
+        assert drift <= one["drift_error_ppm"] + 0.01, (one, own, drift)  # products of drifts are left out
+        worst = list(map(max, worst, (error_us, one["error_us"], drift)))
+    print("%u hosts: largest error %.2f us, stated %.2f us; of drifts %.3f ppm" % (len(clock["clocks"]), *worst))
+    stepped, _ = clock_of("--wall-step-ns", "1700000000")
+    assert stepped == clock, "a step of wall clocks changed how clocks are tied"
+
+
+main()
