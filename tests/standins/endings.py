@@ -139,13 +139,14 @@ def check(name, build, folder):
 def check_hang(calls, document, text, wanted):
     """Whom the pending calls point to ended the run, or else nobody is told of a hang: by no verdict, no suspect, no
     finding, no section."""
-    hang, suspects = "hang" in (calls["verdict"] or ""), [suspect["rank"] for suspect in calls["suspects"]]
-    assert bool(suspects) == (hang or "desync" in (calls["verdict"] or "")) and set(suspects) <= set(wanted), calls
+    verdict, suspects = calls["verdict"] or "", [suspect["rank"] for suspect in calls["suspects"]]
+    hang, desync = "hang" in verdict, "desync" in verdict
+    assert (suspects or not hang) and (hang or desync or not suspects) and set(suspects) <= set(wanted), calls
     assert ("look at     first:" in text) == bool(suspects), text
     found = [finding["id"] for finding in document["findings"] if finding["id"].startswith("DIST.HANG")]
     critical = [section for section in document["sections"] if section["name"] == "hang" and
                 section["mark"] == "critical"]
-    assert bool(found) == hang and (suspects or not critical), (found, critical)
+    assert bool(found) == hang and (hang or desync or not critical), (found, critical)
 
 
 def judge(scenario, document, text, kills=0):
