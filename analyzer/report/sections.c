@@ -73,7 +73,7 @@ static bool has_ranges(const struct results *results) {
 }
 
 static bool has_lines(const struct results *results) {
-  return results->lines.sites > 0 || results->lines.reason;
+  return results->lines.known > 0 || results->lines.reason;
 }
 
 static const char *lines_unknown(const struct results *results) {

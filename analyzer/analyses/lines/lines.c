@@ -286,11 +286,17 @@ double line_steps_of(const struct analysis *a, u32 rank) {
   return sum;
 }
 
-/* Steps of ranks that have call sites: what sums are divided by. */
+/* By calls with a line, or by samples alone: a program without a GPU, on one rank, makes no such
+ * call. */
+static bool has_lines(const struct line_sums *sums) {
+  return sums->sites || sums->samples;
+}
+
+/* Steps of ranks that have lines: what sums are divided by. */
 static double rank_steps(const struct analysis *a) {
   double sum = 0;
   for (u32 r = 0; r < a->model->n_ranks; r++)
-    sum += a->line_sums[r].sites ? line_steps_of(a, r) : 0;
+    sum += has_lines(&a->line_sums[r]) ? line_steps_of(a, r) : 0;
   return sum;
 }
 
@@ -319,7 +325,8 @@ static void list_lines(struct analysis *a, const struct line_sum *all, u32 n) {
     on_gpu |= a->ranks[r].on_gpu;
     busy_known |= a->ranks[r].on_gpu && a->ranks[r].has_compute;
     sampled |= a->line_sums[r].samples > 0;
-    idle_steps -= a->line_sums[r].sites && a->line_sums[r].idle_unknown ? line_steps_of(a, r) : 0;
+    idle_steps -=
+        has_lines(&a->line_sums[r]) && a->line_sums[r].idle_unknown ? line_steps_of(a, r) : 0;
   }
   line_tree_list(a->line_tree, a, steps, busy_known && idle_steps > 0 ? idle_steps : NAN,
                  busy_known);
@@ -369,13 +376,14 @@ static const char *find_reason(struct analysis *a) {
 void lines_summarise(struct analysis *a) {
   struct lines_result *lines = &a->results->lines;
   u32 n = 0;
-  bool functions = false;
+  bool functions = false, any = false;
   for (u32 r = 0; r < a->model->n_ranks; r++) {
     n += a->line_sums[r].n;
     lines->sites += (double)a->line_sums[r].sites;
     functions |= a->line_sums[r].of_functions;
+    any |= has_lines(&a->line_sums[r]);
   }
-  if (!lines->sites) {
+  if (!any) {
     lines->sites = lines->known = NAN;
     lines->reason = find_reason(a);
     return;

@@ -1,0 +1,69 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""One process on a CPU, as PyTorch's profiler records it with stacks: cpu_recording.py TSCOPE-REPORT. It makes no call
+that waits, launches or communicates, and marks neither its forward nor its backward passes. The truth is the schedule
+that is written here."""
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import unittest
+
+REPORT = sys.argv[1]
+STEPS, LOAD, FORWARD, BACKWARD, OPTIMIZER = 14, 12, 50, 110, 28  # ms
+STEP = LOAD + FORWARD + BACKWARD + OPTIMIZER
+PID = 4000
+
+
+def event(category, name, start, ms, **args):
+    return {"ph": "X", "cat": category, "name": name, "pid": PID, "tid": PID, "ts": 1e9 + 1e3 * start, "dur": 1e3 * ms,
+            "args": args}
+
+
+def function(name, start, ms):
+    return event("python_function", name, start, ms)
+
+
+def recording():
+    events = [function("train.py(20): <module>", 0, STEPS * STEP)]
+    for i in range(STEPS):
+        at = i * STEP
+        events.append(function("train.py(5): load", at, LOAD))
+        at += LOAD
+        events += [function("train.py(9): step", at, FORWARD + BACKWARD + OPTIMIZER),
+                   function("torch/nn/modules/module.py(1783): _call_impl", at, FORWARD),
+                   function("nn.Module: Linear_0", at, FORWARD),
+                   event("cpu_op", "aten::addmm", at, FORWARD, **{"Sequence number": i, "Fwd thread id": 0})]
+        at += FORWARD
+        events += [function("torch/_tensor.py(600): backward", at, BACKWARD),
+                   event("cpu_op", "autograd::engine::evaluate_function: AddmmBackward0", at, BACKWARD,
+                         **{"Sequence number": i, "Fwd thread id": 1})]
+        at += BACKWARD
+        events.append(event("user_annotation", "Optimizer.step#SGD.step", at, OPTIMIZER))
+    return {"schemaVersion": 1, "traceEvents": events}
+
+
+class CpuRecording(unittest.TestCase):
+    def setUp(self):
+        with tempfile.TemporaryDirectory(prefix="tscope-cpu-") as folder:
+            path = os.path.join(folder, "cpu.json")
+            with open(path, "w", encoding="utf-8") as file:
+                json.dump(recording(), file)
+            made = subprocess.run([REPORT, "--format", "json", path], check=True, capture_output=True)
+        self.report = json.loads(made.stdout)
+
+    def test_lines_by_samples_alone(self):
+        lines = {(line["place"], line["function"]): line["host_ms"] for line in self.report["lines"]["lines"]}
+        self.assertAlmostEqual(lines["train.py:5", "load"], LOAD, delta=0.2)
+        self.assertAlmostEqual(lines["train.py:9", "step"], STEP - LOAD, delta=0.2)
+
+    def test_forward_and_backward_are_not_outside_the_phases(self):
+        found, = [f for f in self.report["findings"] if f["id"] == "TIMING.OUTSIDE_PHASES"]
+        self.assertIn("mostly at train.py:5", found["title"])
+        per_step = 1e3 * found["saving_s"] / self.report["steps"]["training"]
+        self.assertAlmostEqual(per_step, LOAD, delta=0.2)
+
+
+del sys.argv[1:]
+unittest.main()
