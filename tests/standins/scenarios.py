@@ -374,7 +374,7 @@ def compare_gemms_of_kernels(check, report, steady, gemm_ns):
     check.equal("timed", gemms["timed"], gemms["calls"])
     check.share("budget.hfu_coverage", report["budget"]["hfu_coverage"],
                 gemm_ns / steady["compute"])
-    check.equal("GEMMs", coverage(report, "matrix products")["share"], 1)
+    check.equal("GEMMs", coverage(report, "GEMMs")["share"], 1)
 
 
 def compare_gemms_of_events(check, report, gemm_ns):

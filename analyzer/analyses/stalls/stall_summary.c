@@ -103,36 +103,69 @@ static const struct rank_stall **last_stalls(struct analysis *a) {
   return last;
 }
 
-static const struct stalled_thread *python_thread(const struct rank_stall *stall, u64 number) {
+static bool is_of_other_python(const struct rank_stall *stall, u64 thread) {
+  const struct stalled_thread *first = stall_main_thread(stall);
   for (u32 i = 0; i < stall->n_threads; i++)
-    if (stall->threads[i].python && stall->threads[i].number == number)
-      return &stall->threads[i];
-  return NULL;
+    if (&stall->threads[i] != first && stall->threads[i].python &&
+        stall->threads[i].number == thread)
+      return true;
+  return false;
 }
 
-static char *name_of_call(const struct analysis *a, const struct flight_call *call) {
-  const struct flight_group *group = &a->results->check.flight->groups[call->group];
-  return arena_printf(a->arena, "%s of %s", call->op, group->desc ? group->desc : group->name);
+static int by_number(const void *key, const void *rank) {
+  u32 a = *(const u32 *)key, b = ((const struct flight_rank *)rank)->rank;
+  return (a > b) - (a < b);
+}
+
+/* A rank's calls, `n` of them; NULL if it has none. */
+static const struct flight_call *calls_of(const struct flight_record *flight, u32 global, u32 *n) {
+  const struct flight_rank *rank =
+      flight ? bsearch(&global, flight->ranks, flight->n_ranks, sizeof(*rank), by_number) : NULL;
+  *n = rank ? rank->n_calls : 0;
+  return rank ? &flight->calls[rank->first_call] : NULL;
+}
+
+static bool has_rank(const struct check_wait *wait, u32 global) {
+  for (u32 k = 0; k < wait->n_ranks; k++)
+    if (wait->ranks[k] == global)
+      return true;
+  return false;
+}
+
+static const struct flight_call *call_in(const struct flight_record *flight,
+                                         const struct flight_call *calls, u32 n,
+                                         const struct check_wait *wait) {
+  for (u32 k = 0; k < n; k++)
+    if (calls[k].seq == (i64)wait->seq &&
+        strcmp(flight->groups[calls[k].group].name, wait->group_name) == 0)
+      return &calls[k];
+  return NULL;
 }
 
 /* The unfinished call that the rank's first thread waits in, as far as the check of collectives
  * knows it; NULL. What another thread of Python called, that one waits in; a thread of autograd
  * calls for the first one. */
 static char *collective_of(const struct analysis *a, u32 global, const struct rank_stall *stall) {
-  const struct flight_record *flight = a->results->check.flight;
-  const struct stalled_thread *first = stall_main_thread(stall);
-  const struct flight_call *own = NULL, *others = NULL;
-  for (u32 i = 0; flight && i < flight->n_calls; i++) {
-    const struct flight_call *call = &flight->calls[i];
-    bool pending = call->state == FLIGHT_SCHEDULED || call->state == FLIGHT_STARTED;
-    if (flight->ranks[call->rank].rank != global)
+  const struct collective_check *check = &a->results->check;
+  u32 n;
+  const struct flight_call *calls = calls_of(check->flight, global, &n);
+  bool others = false;
+  for (u32 i = 0; i < check->n_waits; i++) {
+    const struct check_wait *wait = &check->waits[i];
+    if (!has_rank(wait, global))
       continue;
-    if (first && call->thread == first->number && call->state != FLIGHT_COMPLETED)
-      own = own ? own : call;
-    else if (pending && !python_thread(stall, call->thread))
-      others = others ? others : call;
+    const struct flight_call *call = call_in(check->flight, calls, n, wait);
+    if (!call || !is_of_other_python(stall, call->thread))
+      return arena_printf(a->arena, "%s of %s", call ? call->op : wait->op, wait->group);
+    others = true;
   }
-  return own ? name_of_call(a, own) : others ? name_of_call(a, others) : NULL;
+  for (u32 k = 0; k < n && others; k++) {
+    const struct flight_group *group = &check->flight->groups[calls[k].group];
+    if (calls[k].state != FLIGHT_COMPLETED && !is_of_other_python(stall, calls[k].thread))
+      return arena_printf(a->arena, "%s of %s", calls[k].op,
+                          group->desc ? group->desc : group->name);
+  }
+  return NULL;
 }
 
 static void add_rank(struct analysis *a, const struct rank *rank, const struct rank_stall *stall) {
