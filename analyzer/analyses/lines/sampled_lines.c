@@ -13,21 +13,20 @@
 #include "analyses/queries.h"
 #include "analyses/thresholds.h"
 #include "base/text_end.h"
-#include "model/building.h"
 
 static const double samples_least = 5;
 
-/* The union of a rank's phases of training, as they are measured: of PyTorch's profiler also the
- * backward passes, which it does not mark, from what autograd runs. */
-static void unite_all_phases(const struct rank_events *events, struct arena *scratch,
-                             struct intervals *phases) {
-  static const u8 kinds[] = {TSCOPE_PHASE_DATA, TSCOPE_PHASE_FORWARD, TSCOPE_PHASE_BACKWARD,
-                             TSCOPE_PHASE_OPTIMIZER, TSCOPE_PHASE_ZERO_GRAD};
-  *phases = (struct intervals){0};
-  for (size_t i = 0; i < sizeof(kinds); i++) {
-    struct intervals one, before = *phases;
-    unite_phases(events, kinds[i], scratch, &one);
-    intervals_union(scratch, &before, &one, phases);
+/* The union of a timeline's phases of training: the data phases, or all. PyTorch's profiler marks
+ * no backward pass: that is what autograd runs. */
+static void phases_of(const struct timeline *t, bool data, struct arena *scratch,
+                      struct intervals *phases) {
+  phases->at = arena_array(scratch, size_sum(t->n_spans, 1), sizeof(*phases->at));
+  for (u32 i = 0; i < t->n_spans; i++) {
+    const struct span *span = &t->spans[i];
+    bool marked = span->kind == SPAN_PHASE && span->category != TSCOPE_PHASE_USER,
+         backward = span->kind == SPAN_OP && span->category == TSCOPE_PHASE_BACKWARD;
+    if ((marked || backward) && (!data || span->category == TSCOPE_PHASE_DATA))
+      intervals_append(phases, span->start, span->end);
   }
 }
 
@@ -178,9 +177,8 @@ void sampled_lines_rank(struct analysis *a, const struct timeline *t, const u32 
   struct moments m = {.a = a, .t = t, .sums = sums, .costs = costs, .out = out};
   m.parts = parts_collect_new(sites, scratch);
   m.in_module = marks_forward(t) ? NULL : stacks_in_modules(sites, scratch);
-  const struct rank_events *events = model_events(a->model, t->rank);
-  unite_phases(events, TSCOPE_PHASE_DATA, scratch, &m.data);
-  unite_all_phases(events, scratch, &m.all);
+  phases_of(t, true, scratch, &m.data);
+  phases_of(t, false, scratch, &m.all);
   waits_of(t, scratch, &m.waits);
   for (u32 i = 0; i < sites->n_samples; i++) {
     const struct line_sample *sample = &sites->samples[i];
