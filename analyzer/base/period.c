@@ -13,6 +13,7 @@
 #define ANCHOR_WINDOW 8u
 #define MOST_GAP_PERIOD 256u
 #define LEAST_REPEATS 4u
+#define MOST_AT_END 16u
 #define LEAST_EXPLAINED 0.8
 #define LEAST_CONTRAST 2.0
 
@@ -122,11 +123,11 @@ static void find_reach(const struct search *search, struct period *period) {
   period->first = 0;
 }
 
-/* Without what is done once at the end, such as the sum of a last loss or a barrier: tokens that
- * are nowhere else, except at the very beginning. */
+/* Without the few that are done once at the end, such as the sum of a last loss or a barrier:
+ * tokens that are nowhere else, except at the very beginning. */
 static u32 without_ending(const u32 *tokens, u32 n) {
-  const u32 beginning = n / 8;
-  while (n) {
+  const u32 beginning = n / 8, least = n > MOST_AT_END ? n - MOST_AT_END : 0;
+  while (n > least) {
     u32 i = n - 1;
     while (i > beginning && tokens[i - 1] != tokens[n - 1])
       i--;
