@@ -69,28 +69,37 @@ static u32 count_alike(const struct call_index *index, const struct call_entry *
   return alike;
 }
 
+/* A member that calls something else there, one of the majority if there is any; INDEX_NONE. */
+static u32 choose_peer(const struct call_index *index, const struct mismatch *mismatch,
+                       const struct call_entry *entries, u32 n, u64 own) {
+  for (u32 i = 0; i < n; i++)
+    if (key_of(&index->flight->calls[entries[i].call]) != own &&
+        !(mismatch->minority && is_odd(mismatch, entries[i].rank)))
+      return entries[i].rank;
+  return INDEX_NONE;
+}
+
 bool find_swapped_calls(const struct suspect_search *j, const struct mismatch *mismatch, u32 rank,
                         struct suspect_facts *facts) {
   const struct call_index *index = j->index;
   struct both both;
   u32 n;
   const struct call_entry *entries = call_entries(index, mismatch->group, mismatch->seq, &n);
-  for (u32 i = 0; i < n; i++) {
-    if (mismatch->minority && is_odd(mismatch, entries[i].rank))
-      continue;
-    list_both(index, mismatch, rank, entries[i].rank, &both);
-    if (!reordered_until(both.keys_a, both.keys_b, both.n))
-      continue;
-    u64 own = both.keys_a[0], theirs = both.keys_b[0];
-    *facts = (struct suspect_facts){
-        .call = verdict_call_name(index, both.a[0]),
-        .before = both.b[0]->op,
-        .some = count_alike(index, entries, n, own),
-        .all = n,
-        .last_called = SEQ_UNKNOWN,
-        .two_threads = by_two_threads(both.a[0], find_key(both.a, both.keys_a, theirs)) &&
-                       by_two_threads(both.b[0], find_key(both.b, both.keys_b, own))};
-    return true;
-  }
-  return false;
+  const struct flight_call *call = call_at(index, mismatch->group, mismatch->seq, rank);
+  u32 peer = call ? choose_peer(index, mismatch, entries, n, key_of(call)) : INDEX_NONE;
+  if (peer == INDEX_NONE)
+    return false;
+  list_both(index, mismatch, rank, peer, &both);
+  if (!reordered_until(both.keys_a, both.keys_b, both.n))
+    return false;
+  u64 own = both.keys_a[0], theirs = both.keys_b[0];
+  *facts = (struct suspect_facts){
+      .call = verdict_call_name(index, both.a[0]),
+      .before = both.b[0]->op,
+      .some = count_alike(index, entries, n, own),
+      .all = n,
+      .last_called = SEQ_UNKNOWN,
+      .two_threads = by_two_threads(both.a[0], find_key(both.a, both.keys_a, theirs)) &&
+                     by_two_threads(both.b[0], find_key(both.b, both.keys_b, own))};
+  return true;
 }

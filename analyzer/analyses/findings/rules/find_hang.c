@@ -164,8 +164,7 @@ void rule_desync(struct findings *f) {
       arena_text(arena, check->n_suspects && check->suspects[0].reason == SUSPECT_OTHER_ORDER
                             ? hang_action(&check->suspects[0])
                             : "Find the code that makes this rank make a different call: a branch "
-                              "on data or rank, a "
-                              "batch of another shape, a parameter without gradient, another "
-                              "version of the code."),
+                              "on data or rank, a batch of another shape, a parameter without "
+                              "gradient, another version of the code."),
       check->desync_ranks, check->n_desync_ranks);
 }
