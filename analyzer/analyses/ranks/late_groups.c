@@ -183,24 +183,31 @@ static u32 latest_alike(const struct late_member *members, u32 n) {
   return best > 1 && widest > members[n - 1].late_ns - members[n - best].late_ns ? best : 0;
 }
 
+struct host_member {
+  u32 host; /* its clock's domain */
+  struct late_member member;
+};
+
+static int by_host(const void *left, const void *right) {
+  const struct host_member *a = left, *b = right;
+  return a->host != b->host ? (a->host < b->host ? -1 : 1)
+                            : (a->member.rank > b->member.rank) - (a->member.rank < b->member.rank);
+}
+
 /* Of each host with ranks among these how late they are on average, the latest last; `rank` is one
  * of the host's. */
-static u32 order_hosts(const struct model *model, const struct late_member *members, u32 n,
+static u32 order_hosts(struct straggler_test *c, const struct late_member *members, u32 n,
                        struct late_member *hosts) {
+  struct host_member *sorted = arena_array(&c->scratch, size_sum(n, 1), sizeof(*sorted));
   u32 n_hosts = 0;
-  for (u32 i = 0; i < n; i++) {
-    u32 domain = model->ranks[members[i].rank].clock.domain, of_host = 0;
+  for (u32 i = 0; i < n; i++)
+    sorted[i] = (struct host_member){c->a->model->ranks[members[i].rank].clock.domain, members[i]};
+  qsort(sorted, n, sizeof(*sorted), by_host);
+  for (u32 i = 0, of_host; i < n; i += of_host) {
     double sum = 0;
-    bool first = true;
-    for (u32 k = 0; k < n; k++) {
-      if (model->ranks[members[k].rank].clock.domain != domain)
-        continue;
-      first &= k >= i;
-      sum += members[k].late_ns;
-      of_host++;
-    }
-    if (first)
-      hosts[n_hosts++] = (struct late_member){members[i].rank, sum / of_host};
+    for (of_host = 0; i + of_host < n && sorted[i + of_host].host == sorted[i].host; of_host++)
+      sum += sorted[i + of_host].member.late_ns;
+    hosts[n_hosts++] = (struct late_member){sorted[i].member.rank, sum / of_host};
   }
   qsort(hosts, n_hosts, sizeof(*hosts), by_lateness);
   return n_hosts;
@@ -216,7 +223,7 @@ void late_hosts_test(struct straggler_test *c, u32 comm) {
   u32 room = tested_collective(c, c->first[comm])->n_arrivals, mine = 0;
   struct late_member *members = arena_array(&c->scratch, size_sum(room, 1), sizeof(*members));
   struct late_member *hosts = arena_array(&c->scratch, size_sum(room, 1), sizeof(*hosts));
-  u32 n = order_members(c, comm, members), n_hosts = order_hosts(model, members, n, hosts);
+  u32 n = order_members(c, comm, members), n_hosts = order_hosts(c, members, n, hosts);
   u32 late = latest_alike(hosts, n_hosts);
   if (!late || n_hosts == n)
     return;
