@@ -11,6 +11,7 @@
 #include "base/statistics.h"
 
 enum { DATA, FORWARD, BACKWARD, OPTIMIZER, OTHER, PHASES };
+enum { USUAL_STEPS = 64 }; /* that waits of long steps are held against */
 
 struct listing {
   struct analysis *a;
@@ -18,7 +19,8 @@ struct listing {
   struct arena *arena;
   struct long_steps *out;
   double *typical; /* [rank * PHASES + phase] ms, median; NAN */
-  double *waited;  /* [long step * n_ranks + rank] ms, more than in a usual step */
+  double *waited;  /* [long step * n_ranks + rank] ms, the longest in one collective, less what that
+                      is in a usual step */
   u32 *long_at;    /* [steps.n] index into out->at, INDEX_NONE */
 };
 
@@ -98,33 +100,54 @@ static void find_typical_phases(struct listing *l) {
     }
 }
 
-static bool is_analysed(const struct analysis *a, i32 step) {
-  return step >= 0 && (u32)step - a->first_step < a->n_steps && (u32)step >= a->first_step;
+/* Rows of l->waited for each step: the long ones first, then some of the others, evenly. Returns
+ * how many others. */
+static u32 number_rows(const struct listing *l, u32 *row_of) {
+  const struct analysis *a = l->a;
+  u32 others = a->n_steps - l->out->n, each = others / USUAL_STEPS + 1, seen = 0, usual = 0;
+  for (u32 step = 0; step < a->model->steps.n; step++) {
+    bool analysed = step >= a->first_step && step - a->first_step < a->n_steps;
+    row_of[step] = analysed ? l->long_at[step] : INDEX_NONE;
+    if (analysed && l->long_at[step] == INDEX_NONE && seen++ % each == 0)
+      row_of[step] = l->out->n + usual++;
+  }
+  return usual;
+}
+
+static void find_longest_waits(struct listing *l, const u32 *row_of) {
+  const struct model *model = l->a->model;
+  for (u32 i = 0; i < model->n_collectives && model->clock_aligned; i++) {
+    const struct collective *collective = &model->collectives[i];
+    u32 row = collective->step >= 0 ? row_of[collective->step] : INDEX_NONE;
+    if (row == INDEX_NONE || collective->last_start == NS_UNKNOWN ||
+        !op_is_barrier_like(collective->op))
+      continue;
+    for (u32 k = 0; k < collective->n_arrivals; k++) {
+      const struct arrival *arrival = &model->arrivals[collective->first_arrival + k];
+      double *most = &l->waited[(size_t)row * model->n_ranks + arrival->rank];
+      *most = fmax(*most, ns_to_ms(collective->last_start - arrival->start));
+    }
+  }
 }
 
 /* A rank may wait as long in every step, for a slow one: what it waits more in a long step tells
  * that it had nothing else to do there. */
 static void find_waits(struct listing *l) {
-  const struct analysis *a = l->a;
-  const struct model *model = a->model;
-  u32 n = model->n_ranks, usual_steps = a->n_steps - l->out->n;
-  double *usual = arena_array(l->arena, size_sum(n, 1), sizeof(double));
-  l->waited = arena_array(l->arena, size_sum(size_product(l->out->n, n), 1), sizeof(double));
-  for (u32 i = 0; i < model->n_collectives && model->clock_aligned; i++) {
-    const struct collective *collective = &model->collectives[i];
-    if (!is_analysed(a, collective->step) || collective->last_start == NS_UNKNOWN ||
-        !op_is_barrier_like(collective->op))
-      continue;
-    u32 at = l->long_at[collective->step];
-    double *waited = at == INDEX_NONE ? usual : &l->waited[(size_t)at * n];
-    for (u32 k = 0; k < collective->n_arrivals; k++) {
-      const struct arrival *arrival = &model->arrivals[collective->first_arrival + k];
-      waited[arrival->rank] += ns_to_ms(collective->last_start - arrival->start);
-    }
+  const struct model *model = l->a->model;
+  u32 n = model->n_ranks, n_long = l->out->n;
+  u32 *row_of = arena_array(l->arena, size_sum(model->steps.n, 1), sizeof(*row_of));
+  u32 usual = number_rows(l, row_of);
+  double *values = arena_array(l->arena, size_sum(usual, 1), sizeof(double));
+  l->waited =
+      arena_array(l->arena, size_sum(size_product(size_sum(n_long, usual), n), 1), sizeof(double));
+  find_longest_waits(l, row_of);
+  for (u32 rank = 0; rank < n && usual; rank++) {
+    for (u32 i = 0; i < usual; i++)
+      values[i] = l->waited[(size_t)(n_long + i) * n + rank];
+    double typical = median_of(values, usual);
+    for (u32 i = 0; i < n_long; i++)
+      l->waited[(size_t)i * n + rank] -= typical;
   }
-  for (u32 i = 0; i < l->out->n && usual_steps; i++)
-    for (u32 rank = 0; rank < n; rank++)
-      l->waited[(size_t)i * n + rank] -= usual[rank] / usual_steps;
 }
 
 /* How much more than typical the rank has in a phase; 0 if nothing is known. */

@@ -36,8 +36,10 @@ static void leave_collectives(struct model *model, u32 meet_every) {
       model->collectives[i].step = -1;
 }
 
-static struct run run_with_every(enum place place, u32 every, u32 meet_every) {
+/* `late`: how much later than its peers rank 1 is in each step. */
+static struct run run_with_late(enum place place, u32 every, u32 meet_every, i64 late) {
   struct cluster_options o = healthy_cpu();
+  o.waits[1] = late;
   o.slow_step = LONGER;
   o.slow_every = every;
   struct run run = {cluster_new(&o), NULL};
@@ -58,6 +60,10 @@ static struct run run_with_every(enum place place, u32 every, u32 meet_every) {
   model->phases = NULL;
   free(phases);
   return run;
+}
+
+static struct run run_with_every(enum place place, u32 every, u32 meet_every) {
+  return run_with_late(place, every, meet_every, 0);
 }
 
 static struct run run_with(enum place place) {
@@ -107,6 +113,18 @@ static void recurring_work_is_left_out(void **state) {
     assert_true(strncmp(finding->action, cases[i].action, strlen(cases[i].action)) == 0);
     end_run(&run);
   }
+}
+
+/* For a rank that is late in every step the others wait in every step: what all do in every tenth
+ * is not its work alone. */
+static void work_of_all_is_not_that_of_the_late_rank(void **state) {
+  (void)state;
+  struct run run = run_with_late(IN_OTHER, 10, 1, 300 * MS);
+  const struct results *r = run.results;
+  assert_int_equal(r->n_other_work, 1);
+  assert_string_equal(r->other_work[0].what, "outside forward, backward and optimizer");
+  assert_true(r->other_work[0].rank == INDEX_NONE && fabs(r->other_work[0].ms - 400) < 1);
+  end_run(&run);
 }
 
 /* If the loader cannot keep up in every tenth step, that belongs to training; so does time without
@@ -210,6 +228,7 @@ static void two_periods_are_found(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(recurring_work_is_left_out),
+      cmocka_unit_test(work_of_all_is_not_that_of_the_late_rank),
       cmocka_unit_test(training_stays_training),
       cmocka_unit_test(short_periods_are_part_of_training),
       cmocka_unit_test(synchronisation_is_part_of_training),
