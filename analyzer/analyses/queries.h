@@ -57,6 +57,9 @@ const char *gpu_timing_remedy(const char *reason);
 /* Whether a collective is in an analysed step of training. */
 bool analysis_includes(const struct analysis *a, const struct collective *collective);
 
+/* stragglers.c: whether a straggler is late in a step of the run. */
+bool straggler_is_late_in(const struct rank_result *rank, double step);
+
 /* Name of an operation: enum tscope_op, or enum comm_op (kernels/communication.h). */
 const char *op_name(u8 op);
 

@@ -29,6 +29,9 @@
 #define STRETCH_MIN_STEPS 10
 #define STRETCH_OF_RUN 0.01
 
+/* A rank that is late at times is so in this share of the steps. A checkpoint comes less often. */
+#define AT_TIMES_LEAST 0.06
+
 /* The share of the wait caused by a straggler that its "own" time must explain to be given as the
  * reason. */
 #define REASON_SHARE 0.5

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
 """Jobs on hosts with clocks of their own (namespace_hosts.py), which train with gloo, two ranks a host: hosts.py CASE
-TSCOPE-RUN TSCOPE-REPORT TSCOPE-TOP LIBTSCOPE LIBSKEWCLOCK [FOLDER, where the traces stay]. The wall clock is one, so each
-rank writes its host's true offset. In each case the stated error of the clocks covers the truth, no rank is lost, who is
+TSCOPE-RUN TSCOPE-REPORT TSCOPE-TOP LIBTSCOPE LIBSKEWCLOCK [FOLDER, where the traces stay [again]]. With "again" no job
+runs: what is in the folder is reported and judged once more. The wall clock is one, so each rank writes its host's true offset. In each case the stated error of the clocks covers the truth, no rank is lost, who is
 slow or ended the job is named, and nobody else.
 Skipped, with the reason, where the machine cannot make such hosts, or PyTorch is not installed, or the job itself did not
 do what the case is about, which says nothing about the report."""
@@ -22,6 +22,7 @@ from namespace_hosts import CannotMake, Hosts
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 CASE, RUN, REPORT, TOP, LIBRARY, SKEWCLOCK = sys.argv[1], *map(os.path.realpath, sys.argv[2:7])
+AGAIN = sys.argv[8:] == ["again"]
 A_HOST = 2  # ranks
 SLOW_HOST = 1
 SLOW_RANKS = [2, 3]
@@ -94,11 +95,11 @@ def true_drift_ppm(one, axis, truth):
     return ((later_ahead - axis_later) - (ahead - axis_ahead)) / (later - at) * 1e6
 
 
-def check_clocks(hosts, clock, folder):
+def check_clocks(n, clock, folder):
     """Every host's place on the axis is within what is stated, and ranks of a host are never apart."""
     assert clock["aligned"], clock
     clocks = clock["clocks"]
-    assert len(clocks) == len(hosts.processes), clock
+    assert len(clocks) == n, clock
     truth = {}
     for one in clocks:
         first = one["ranks"][0]
@@ -124,10 +125,12 @@ def read_truth(folder, rank):
         return json.load(file)
 
 
-def steps_held_up(folder, ranks):
-    """The share of the steps in which each host's rank was the last that was ready, by the wall clock that all share."""
-    ready = [read_truth(folder, rank)["ready"][1:] for rank in range(ranks)]
-    last = [max(range(ranks), key=lambda rank, of=step: of[rank]) // A_HOST for step in zip(*ready)]
+def steps_held_up(folder, ranks, slow_rank):
+    """The share of the steps, of those in which that rank is slow, in which each host's rank was the last that was ready,
+    by the wall clock that all share."""
+    truth = [read_truth(folder, rank) for rank in range(ranks)]
+    last = [max(range(ranks), key=lambda rank, of=step: truth[rank]["ready"][of]) // A_HOST
+            for step in truth[slow_rank]["slow"] if step]
     return [last.count(host) / len(last) for host in range(ranks // A_HOST)]
 
 
@@ -140,16 +143,16 @@ def was_late(folder, ranks, rank):
     return max(late) > step / 20
 
 
-def check_slow(report, wanted, folder):
-    """The findings about slow ranks are about these, and name their host. On a busy machine others can be as slow:
-    then the case says nothing."""
-    findings = [one for one in report["findings"] if one["id"] == "DIST.STRAGGLER"]
+def check_slow(report, wanted, folder, when=""):
+    """The findings about slow ranks are about these, name their host, and say when they are slow. On a busy machine others
+    can be as slow: then the case says nothing."""
+    findings = [one for one in report["findings"] if one["id"] == "DIST.STRAGGLER" or "alone while" in one["title"]]
     named = sorted({rank for one in findings for rank in one["ranks"]})
     print(f"{CASE}: named {named}, the slow ones are {wanted}; "
           f"clocks of hosts are known to {report['quality']['clock']['between_hosts_us'] / 1e3:.1f} ms")
     for one in findings:
         print(f"{CASE}: {one['severity']}: {one['title']}; saving {one['saving_s']} s")
-    held_up = steps_held_up(folder, len(report["run"]["ranks_found"]))
+    held_up = steps_held_up(folder, len(report["run"]["ranks_found"]), wanted[0] if wanted else 0)
     print(f"{CASE}: steps held up by each host, in truth: {[f'{share:.0%}' for share in held_up]}")
     if wanted and named != wanted and sum(held_up[host] for host in {rank // A_HOST for rank in wanted}) < CLEAR:
         raise NoResult(f"other hosts were as slow: {held_up}")
@@ -159,6 +162,7 @@ def check_slow(report, wanted, folder):
     assert named == wanted, [one["title"] for one in report["findings"]]
     names = report["run"]["hosts"]
     assert all(names[min(one["ranks"][0] // A_HOST, len(names) - 1)] in one["title"] for one in findings), findings
+    assert all(when in one["title"] for one in findings), findings
 
 
 def check_links(report, wanted):
@@ -171,7 +175,7 @@ def check_links(report, wanted):
     assert wanted or len(report["run"]["hosts"]) < 3 or all("cannot tell" in one for one in bound), bound
 
 
-def train(folder, n, names=None, slow=None, quota=None, link=None, clocks=None, slow_links=(), slow_ranks=None, **more):
+def run_job(folder, n, names, slow, quota, link, clocks, **more):
     with Hosts(n, names) as hosts:
         if link:
             hosts.limit_link(SLOW_HOST, link)
@@ -182,11 +186,17 @@ def train(folder, n, names=None, slow=None, quota=None, link=None, clocks=None, 
             wait_for_job("step 1", lambda: os.path.exists(os.path.join(folder, "at-0")))
             hosts.limit_cores(SLOW_HOST, quota)
         finish(processes)
-        report = Traces(REPORT, folder).report(CASE)
-        check_ranks(report, A_HOST * n)
-        check_clocks(hosts, report["quality"]["clock"], folder)
-        check_slow(report, (slow_ranks or SLOW_RANKS) if slow or quota else [], folder)
-        check_links(report, list(slow_links))
+
+
+def train(folder, n, names=None, slow=None, quota=None, link=None, clocks=None, slow_links=(), slow_ranks=None, when="",
+          **more):
+    if not AGAIN:
+        run_job(folder, n, names, slow, quota, link, clocks, **more)
+    report = Traces(REPORT, folder).report(CASE)
+    check_ranks(report, A_HOST * n)
+    check_clocks(n, report["quality"]["clock"], folder)
+    check_slow(report, (slow_ranks or SLOW_RANKS) if slow or quota else [], folder, when)
+    check_links(report, list(slow_links))
     return report
 
 
@@ -212,7 +222,16 @@ def two_slow_hosts(folder):
 
 def slow_each_fourth(folder):
     """Ranks of a host sleep in each fourth step."""
-    train(folder, 3, slow={"SLEEP_MS": str(4 * SLEEP_MS), "SLOW_EVERY": "4"}, STEPS="80")
+    train(folder, 3, slow={"SLEEP_MS": str(4 * SLEEP_MS), "SLOW_EVERY": "4"}, STEPS="80", when="every 4")
+
+
+def slow_each_tenth(folder):
+    train(folder, 3, slow={"SLEEP_MS": str(8 * SLEEP_MS), "SLOW_EVERY": "10"}, STEPS="80", when="every 10")
+
+
+def slow_at_times(folder):
+    """In three steps of ten, at no fixed distance."""
+    train(folder, 3, slow={"SLEEP_MS": str(4 * SLEEP_MS), "SLOW_SHARE": "0.3"}, STEPS="80", when=" of ")
 
 
 def quota_slow_link(folder):
@@ -248,14 +267,15 @@ def drift_slow_host(folder):
 
 def wall_clocks(folder):
     """Wall clocks 30 s and an hour apart; a rank is killed, and all are started again, by hand."""
-    with Hosts(3) as hosts:
-        walls = ("SKEW_WALL_NS", WALLS_NS)
-        finish(start_all(hosts, folder, clocks=walls, DIE="3:20", STEPS="40"), failures=True)
-        finish(start_all(hosts, folder, clocks=walls, DIE="3:20", STEPS="40"))
-        report, first = check_attempts(folder, 6, 6)
-        check_clocks(hosts, report["quality"]["clock"], folder)
-        check_slow(report, [], folder)
-        assert first["run_end"]["culprits"] == [3], first["run_end"]
+    if not AGAIN:
+        with Hosts(3) as hosts:
+            walls = ("SKEW_WALL_NS", WALLS_NS)
+            finish(start_all(hosts, folder, clocks=walls, DIE="3:20", STEPS="40"), failures=True)
+            finish(start_all(hosts, folder, clocks=walls, DIE="3:20", STEPS="40"))
+    report, first = check_attempts(folder, 6, 6)
+    check_clocks(3, report["quality"]["clock"], folder)
+    check_slow(report, [], folder)
+    assert first["run_end"]["culprits"] == [3], first["run_end"]
 
 
 def both(folder):
@@ -300,29 +320,31 @@ def check_attempts(folder, ranks, earlier_ranks):
 
 def elastic_rank(folder):
     """kill -9 of a rank; torchrun starts all ranks again."""
-    with Hosts(3) as hosts:
-        finish(agents(hosts, folder, "3", DIE="3:20", STEPS="40"))
-        report, first = check_attempts(folder, 6, 6)
-        check_clocks(hosts, report["quality"]["clock"], folder)
-        check_slow(report, [], folder)
-        assert first["run_end"]["culprits"] == [3], first["run_end"]
-        assert "Rank 3" in report["run"]["attempts"][0]["summary"], report["run"]["attempts"]
+    if not AGAIN:
+        with Hosts(3) as hosts:
+            finish(agents(hosts, folder, "3", DIE="3:20", STEPS="40"))
+    report, first = check_attempts(folder, 6, 6)
+    check_clocks(3, report["quality"]["clock"], folder)
+    check_slow(report, [], folder)
+    assert first["run_end"]["culprits"] == [3], first["run_end"]
+    assert "Rank 3" in report["run"]["attempts"][0]["summary"], report["run"]["attempts"]
 
 
 def elastic_host(folder):
     """kill -9 of a host; the job goes on with those that are left, and their ranks have other numbers."""
-    with Hosts(3) as hosts:
-        processes = agents(hosts, folder, "2:3", STEPS="60", AT_STEP="20")
-        wait_for_job("step 20", lambda: os.path.exists(os.path.join(folder, "at-0")))
-        hosts.kill(2)
-        finish(processes[:2])
-        processes[2].communicate()
-        report, first = check_attempts(folder, 4, 6)
-        check_slow(report, [], folder)
-        lost = sorted(one["rank"] for one in first["run_end"]["ranks"] if one["host"] == "node2")
-        print(f"{CASE}: culprits {first['run_end']['culprits']}, on the lost host {lost}")
-        assert sorted(first["run_end"]["culprits"]) == lost, first["run_end"]
-        assert "node2" in first["run_end"]["summary"], first["run_end"]
+    if not AGAIN:
+        with Hosts(3) as hosts:
+            processes = agents(hosts, folder, "2:3", STEPS="60", AT_STEP="20")
+            wait_for_job("step 20", lambda: os.path.exists(os.path.join(folder, "at-0")))
+            hosts.kill(2)
+            finish(processes[:2])
+            processes[2].communicate()
+    report, first = check_attempts(folder, 4, 6)
+    check_slow(report, [], folder)
+    lost = sorted(one["rank"] for one in first["run_end"]["ranks"] if one["host"] == "node2")
+    print(f"{CASE}: culprits {first['run_end']['culprits']}, on the lost host {lost}")
+    assert sorted(first["run_end"]["culprits"]) == lost, first["run_end"]
+    assert "node2" in first["run_end"]["summary"], first["run_end"]
 
 
 def from_host(hosts, host, *command):
@@ -380,8 +402,10 @@ def copies(folder):
 
 
 CASES = {function.__name__.replace("_", "-"): function
-         for function in (quiet, two_hosts, slow_host, slow_host_of_two, two_slow_hosts, slow_each_fourth, quota_slow_link, quota, slow_link, slow_link_groups, slow_link_messages,
-                          both, one_name, drift, drift_slow_host, wall_clocks, elastic_rank, elastic_host, hang, copies)}
+         for function in (quiet, two_hosts, slow_host, slow_host_of_two, two_slow_hosts, slow_each_fourth, slow_each_tenth,
+                          slow_at_times, quota_slow_link, quota, slow_link, slow_link_groups, slow_link_messages, both,
+                          one_name, drift, drift_slow_host, wall_clocks, elastic_rank, elastic_host, hang, copies)}
+SEEN_LIVE = ("hang", "copies")  # what these judge is not in the folder afterwards
 
 
 def main():
@@ -394,6 +418,8 @@ def main():
         else tempfile.TemporaryDirectory(prefix="tscope-hosts-")
     try:
         with place as folder:
+            if AGAIN and CASE in SEEN_LIVE:
+                raise NoResult("this case judges a job that runs")
             begun = time.monotonic()
             CASES[CASE](folder)
             print(f"{CASE}: took {time.monotonic() - begun:.1f} s")

@@ -3,13 +3,15 @@
 clock, which all hosts share: in the middle of the closest of many readings, after the first step and after the last. And
 when it was ready for each step's backward pass, and for what it exchanges after it, by the wall clock.
 
-DIE=RANK:STEP kills a rank (SIGKILL), once; HANG=RANK:STEP lets it sleep; AT_STEP=N writes a file "at-RANK" at that step.
+SLEEP_MS makes a rank slow, in every step, SLOW_EVERY=N: in every n-th, SLOW_SHARE=X: in a share of the steps at no
+fixed distance. DIE=RANK:STEP kills a rank (SIGKILL), once; HANG=RANK:STEP lets it sleep; AT_STEP=N writes a file "at-RANK" at that step.
 EXCHANGE=groups: each step ends with an all-reduce between ranks of each two hosts; =messages: with a message in each
 direction."""
 import ctypes
 import itertools
 import json
 import os
+import random
 import signal
 import time
 
@@ -19,6 +21,7 @@ import torch.distributed as dist
 RANK, FOLDER = int(os.environ["RANK"]), os.environ["TRUTH"]
 STEPS = int(os.environ.get("STEPS", "60"))
 A_HOST = 2  # ranks
+SLOW_EVERY, SLOW_SHARE = int(os.environ.get("SLOW_EVERY", "1")), float(os.environ.get("SLOW_SHARE", "1"))
 EXCHANGE = os.environ.get("EXCHANGE")
 SYS_CLOCK_GETTIME, CLOCK_REALTIME = 228 if os.uname().machine == "x86_64" else 113, 0
 libc, kernel_time = ctypes.CDLL(None), (ctypes.c_int64 * 2)()
@@ -87,7 +90,7 @@ couples = [(pair, dist.new_group(pair) if EXCHANGE == "groups" else None)
 payload = torch.zeros(1 << 17)
 model = torch.nn.parallel.DistributedDataParallel(
     torch.nn.Sequential(torch.nn.Linear(256, 256), torch.nn.ReLU(), torch.nn.Linear(256, 256)))
-truth, ready, after = [], [], []
+truth, ready, after, slow_steps = [], [], [], []
 for number in range(STEPS):
     if is_for_me("DIE", number) and not os.path.exists(os.path.join(FOLDER, "died")):
         leave("died")
@@ -97,8 +100,9 @@ for number in range(STEPS):
     if os.environ.get("AT_STEP") == str(number):
         leave(f"at-{RANK}")
     loss = model(torch.randn(64, 256)).square().mean()
-    now_slow = number % int(os.environ.get("SLOW_EVERY", "1")) == 0
-    time.sleep(0.02 + now_slow * int(os.environ.get("SLEEP_MS", "0")) / 1e3)
+    if number % SLOW_EVERY == 0 and random.Random(number).random() < SLOW_SHARE:
+        slow_steps.append(number)
+    time.sleep(0.02 + (slow_steps[-1:] == [number]) * int(os.environ.get("SLEEP_MS", "0")) / 1e3)
     burn(int(os.environ.get("BURN_MS", "0")) / 1e3)
     ready.append(wall())
     loss.backward()
@@ -108,5 +112,5 @@ for number in range(STEPS):
     if number == 0:
         truth.append(compare_clocks())
 truth.append(compare_clocks())
-leave(f"truth-{RANK}", json.dumps({"clocks": truth, "ready": ready, "after": after}))
+leave(f"truth-{RANK}", json.dumps({"clocks": truth, "ready": ready, "after": after, "slow": slow_steps}))
 dist.destroy_process_group()

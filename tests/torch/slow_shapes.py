@@ -156,7 +156,7 @@ def judge(name, document, folder):
     if not shape:
         return "innocent" if "slow_shapes_job" in said else None, said
     if name in ("checkpoint", "tenth"):
-        found = [f for f in document["findings"] if f["id"] == "TIMING.JITTER" and 1 in f["ranks"]]
+        found = [f for f in document["findings"] if f["id"] in ("TIMING.JITTER", "DIST.STRAGGLER") and 1 in f["ranks"]]
         text = found[0]["title"] + found[0]["evidence"] if found else ""
         other = next((o for o in document["steps"]["other"] if o["at"] and right_place(name, 1, o["at"])), None)
         wrong = None if found and right_place(name, 1, text) else "line"

@@ -52,7 +52,9 @@ struct best_parts {
   struct difference of[PART_KINDS];
   const struct sampled_part *next; /* the line with the next largest difference */
   struct difference of_next;
-  bool lacks_cores; /* of a straggler: that explains it, see lacks_cores() */
+  bool lacks_cores;               /* of a straggler: that explains it, see lacks_cores() */
+  bool compared[TRAINING_SLICES]; /* slices with a step in which the rank is late */
+  double late_share;              /* of the steps in these slices */
 };
 
 struct comparison {
@@ -81,17 +83,28 @@ static bool is_peer(const struct comparison *c, u32 rank) {
   return !c->a->results->ranks[rank].straggler || c->peers == 0;
 }
 
-/* Whether a slice of training is in the stretches in which the rank is late. */
-static bool is_compared(const struct comparison *c, u32 rank, u32 slice) {
+/* Whether a step of training is one in which the rank is late, where it is so in some only. */
+static bool is_late_in(const struct comparison *c, u32 rank, u32 step) {
   const struct analysis *a = c->a;
-  const struct rank_result *of = &a->results->ranks[rank];
-  bool inside = of->n_late == 0;
-  for (u32 i = 0; i < of->n_late; i++) {
-    u32 from = (u32)of->late_from[i] - a->model->steps.first,
-        to = (u32)of->late_to[i] - a->model->steps.first;
-    inside |= slice >= slice_of_step(a, from) && slice <= slice_of_step(a, to);
+  return straggler_is_late_in(&a->results->ranks[rank], a->model->steps.first + step);
+}
+
+static void find_late_slices(struct comparison *c, u32 rank) {
+  const struct analysis *a = c->a;
+  struct best_parts *best = &c->best[rank];
+  double all[TRAINING_SLICES] = {0}, late[TRAINING_SLICES] = {0}, sum = 0, sum_late = 0;
+  bool always = a->results->ranks[rank].n_late == 0;
+  for (u32 step = a->first_step; step < a->first_step + a->n_steps && !always; step++)
+    if (analysis_is_training(a, step)) {
+      all[slice_of_step(a, step)]++;
+      late[slice_of_step(a, step)] += is_late_in(c, rank, step);
+    }
+  for (u32 s = 0; s < TRAINING_SLICES; s++) {
+    best->compared[s] = always || late[s] > 0;
+    sum += best->compared[s] ? all[s] : 0;
+    sum_late += late[s];
   }
-  return inside;
+  best->late_share = always ? 1 : sum_late / sum;
 }
 
 static void add_part(struct sums *to, const struct sampled_part *part, double sign) {
@@ -101,13 +114,14 @@ static void add_part(struct sums *to, const struct sampled_part *part, double si
   }
 }
 
-/* The rank's sums against those of its peers, in the slices that count for it. */
+/* The rank's sums against those of its peers, in the slices that count for it: for each step in
+ * which it is late. */
 static struct difference difference_of(const struct comparison *c, u32 rank) {
   double own = 0, others = 0, steps = 0, of_others = 0, seen = 0, seen_others = 0;
-  double values[TRAINING_SLICES], spread = 0;
+  double values[TRAINING_SLICES], spread = 0, share = c->best[rank].late_share;
   u32 n = 0;
   for (u32 s = 0; s < TRAINING_SLICES; s++) {
-    if (!(c->own.steps[s] > 0) || !(c->others.steps[s] > 0) || !is_compared(c, rank, s))
+    if (!(c->own.steps[s] > 0) || !(c->others.steps[s] > 0) || !c->best[rank].compared[s])
       continue;
     own += c->own.ns[s];
     others += c->others.ns[s];
@@ -122,13 +136,14 @@ static struct difference difference_of(const struct comparison *c, u32 rank) {
     return d;
   d.ms = own / steps / 1e6;
   d.peers_ms = others / of_others / 1e6;
-  d.more_ms = d.ms - d.peers_ms;
+  d.more_ms = (d.ms - d.peers_ms) / share;
+  d.ms += d.more_ms - (d.ms - d.peers_ms);
   double mean = mean_of(values, n);
   for (u32 i = 0; i < n; i++)
     spread += (values[i] - mean) * (values[i] - mean);
   spread = n >= slices_of_spread ? sqrt(spread / (n - 1) / n) / 1e6 : 0;
   double poisson = sqrt(own * parts_of(c, rank)->sample_ns) / steps / 1e6;
-  d.error_ms = fmax(spread, poisson);
+  d.error_ms = fmax(spread, poisson) / share;
   d.chance = binomial_tail((u32)seen, (u32)(seen + seen_others), steps / (steps + of_others));
   if (n >= slices_of_spread && d.more_ms > 0 && d.error_ms > 0)
     d.chance = fmin(d.chance, student_tails(d.more_ms / d.error_ms, n - 1) / 2);
@@ -270,7 +285,7 @@ static double phase_more_ms(struct comparison *c, u32 rank, size_t phase, double
   u32 n_ranks = a->model->n_ranks, n = 0;
   for (u32 s = 0; s < a->n_steps; s++) {
     u32 step = a->first_step + s, peers = 0;
-    if (!analysis_is_training(a, step) || !is_compared(c, rank, slice_of_step(a, step)))
+    if (!analysis_is_training(a, step) || !is_late_in(c, rank, step))
       continue;
     const struct phase_times *of = &a->model->phases[(size_t)step * n_ranks];
     i64 own = *(const i64 *)((const char *)&of[rank] + phase);
@@ -325,7 +340,7 @@ static double steps_needed(const struct comparison *c, u32 index) {
   const struct rank_parts *parts = parts_of(c, index);
   double steps = 0, others = 0;
   for (u32 s = 0; s < TRAINING_SLICES; s++)
-    if (is_compared(c, index, s)) {
+    if (c->best[index].compared[s]) {
       steps += parts->steps[s];
       others += c->steps[s] - (is_peer(c, index) ? parts->steps[s] : 0);
     }
@@ -405,15 +420,18 @@ static void compare_ranks(struct comparison *c) {
   }
 }
 
-/* Times on cores of a rank in the steps in which the straggler is late; how many steps. */
+/* Times on cores of a rank in the steps in which the straggler is late; how many steps. Where these
+ * are single ones, for which the looks are too rare: times of all steps. */
 static u32 add_core_times(const struct comparison *c, u32 rank, u32 straggler,
                           struct core_times *to) {
   const struct analysis *a = c->a;
+  bool all = a->results->ranks[straggler].late_at_times;
   u32 n = a->model->n_ranks, steps = 0;
   for (u32 s = 0; s < a->n_steps; s++) {
-    u32 first = s;
-    while (s < a->n_steps && is_compared(c, straggler, slice_of_step(a, a->first_step + s)))
-      s++;
+    u32 first = s, late = 0;
+    for (bool is; s < a->n_steps; s++, late += is)
+      if (!(is = is_late_in(c, straggler, a->first_step + s)) && !all)
+        break;
     if (first == s)
       continue;
     size_t from = (size_t)(a->first_step + first) * n + rank,
@@ -421,7 +439,7 @@ static u32 add_core_times(const struct comparison *c, u32 rank, u32 straggler,
     struct interval when = {a->begin[from], a->end[to_step]};
     if (when.start != NS_UNKNOWN && when.end != NS_UNKNOWN &&
         core_times_add(to, &a->model->ranks[rank], when))
-      steps += s - first;
+      steps += late;
   }
   return steps;
 }
@@ -454,6 +472,7 @@ static void look_at_rank(struct comparison *c, u32 rank) {
     c->steps[s] += parts->n && is_peer(c, rank) ? parts->steps[s] : 0;
   }
   best->own_ms = ns / steps / 1e6;
+  find_late_slices(c, rank);
   best->lacks_cores = c->a->results->ranks[rank].straggler && lacks_cores(c, rank);
 }
 

@@ -100,7 +100,8 @@ static bool is_tied(const struct analysis *a, u32 rank) {
 
 /* Saves less than the replay can tell. Peers that a busy host makes as slow in other work do not
  * count for that: what a rank does slowly, it does. Of slow input half of the wait must go: a
- * moment later the peers' own may be no sooner. */
+ * moment later the peers' own may be no sooner. What a rank saves that is late in some steps only
+ * scatters by that, and is no less for it. */
 static bool is_refuted(struct trial *t, u32 i) {
   const struct results *r = t->a->results;
   const struct rank_result *of = &r->ranks[t->worst[i]];
@@ -108,8 +109,9 @@ static bool is_refuted(struct trial *t, u32 i) {
   if (!straggler_is_sampled(t->a, t->worst[i]) || !is_tied(t->a, t->worst[i]))
     return false;
   struct saving saving = best_saving(t, i, !input);
-  double least_ms = input ? fmax(LATE_LEAST * r->step_mean_ms, of->imposed_wait_ms / 2)
-                          : fmax(REPLAY_TOLERANCE * r->step_mean_ms, saving.error_ms);
+  double least_ms =
+      input ? fmax(LATE_LEAST * r->step_mean_ms, of->imposed_wait_ms / 2)
+            : fmax(REPLAY_TOLERANCE * r->step_mean_ms, of->n_late ? 0 : saving.error_ms);
   return saving.ms < least_ms;
 }
 
@@ -127,6 +129,8 @@ static void try_groups(struct trial *t) {
         r->ranks[rank].straggler = false;
         r->ranks[rank].refuted = true;
         r->ranks[rank].n_late = 0;
+        r->ranks[rank].late_at_times = false;
+        r->ranks[rank].late_every = NAN;
       }
 }
 

@@ -47,7 +47,8 @@ static double group_lateness(struct straggler_test *c, const struct collective *
 static void measure_member(struct straggler_test *c, u32 comm, struct verdict *v) {
   u32 n = 0;
   for (u32 i = c->first[comm]; i < c->first[comm + 1]; i++) {
-    double late = group_lateness(c, tested_collective(c, i), v->rank);
+    double late =
+        is_in_late_steps(v, i) ? group_lateness(c, tested_collective(c, i), v->rank) : (double)NAN;
     if (!isnan(late))
       c->lateness[n++] = late;
   }
@@ -90,9 +91,8 @@ static struct verdict group_verdict(struct straggler_test *c, u32 comm, double e
   return v;
 }
 
-/* Those of its members that are late themselves get the name. */
-static void name_late_members(struct straggler_test *c, u32 comm, double least, struct verdict v,
-                              const char *together) {
+void late_group_name(struct straggler_test *c, u32 comm, double least, struct verdict v,
+                     const char *together) {
   const struct collective *roster = tested_collective(c, c->first[comm]);
   const struct arrival *arrivals = &c->a->model->arrivals[roster->first_arrival];
   struct verdict *of = arena_array(&c->scratch, size_sum(roster->n_arrivals, 1), sizeof(*of));
@@ -127,7 +127,8 @@ static void test_group(struct straggler_test *c, u32 comm, u32 mine, u32 all, do
   if (v.p * c->tests >= STRAGGLER_SIGNIFICANCE || v.times <= STRAGGLER_MAJORITY * v.tested ||
       !(v.imposed_ns >= least))
     return;
-  name_late_members(c, comm, least, v, together);
+  late_at_times_narrow(c, comm, (double)mine / all, &v);
+  late_group_name(c, comm, least, v, together);
 }
 
 void late_host_test(struct straggler_test *c, u32 comm, u32 rank) {

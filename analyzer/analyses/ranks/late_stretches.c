@@ -109,6 +109,7 @@ double lateness_correlation(struct straggler_test *c, u32 comm, const struct ver
 /* Lists a rank's stretches: what they are if steps were independent says how far they are, which
  * says what they are. */
 static void find_stretches(struct straggler_test *c, u32 comm, double least_ns, struct verdict *v) {
+  v->late = arena_array(&c->scratch, MOST_STRETCHES, sizeof(*v->late));
   c->correlation = v->n_late = 0;
   list_stretches(c, comm, c->first[comm], c->first[comm + 1], least_ns, v);
   if (v->n_late == 0)

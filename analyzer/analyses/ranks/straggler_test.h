@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
  * What the files of the search for stragglers share: stragglers.c, arrival_times.c,
- * tested_collectives.c, late_groups.c, late_stretches.c.
+ * tested_collectives.c, late_groups.c, late_stretches.c, late_at_times.c.
  */
 #ifndef TSCOPE_STRAGGLER_TEST_H
 #define TSCOPE_STRAGGLER_TEST_H
@@ -27,6 +27,7 @@ struct straggler_test {
   double *busy_ns; /* [n_arrivals] since the rank left the communicator's collective before; NAN */
   bool *by_clock;  /* [n_comms] the common clock says who came last; else the time busy */
   bool *named;
+  u32 n_named;
   bool *in_group; /* [n_ranks] of a group that is tested as one */
   /* of one round, by rank */
   u32 *times_last;
@@ -45,8 +46,10 @@ struct verdict {
   u32 rank, times, tested, members;
   double p, typical_ns, error_ns; /* how late it is in the median; that figure's standard error */
   double imposed_ns;              /* per tested collective of the communicator */
-  struct stretch late[MOST_STRETCHES]; /* in order; none: in the whole run */
+  struct stretch *late;           /* in order; none: in the whole run */
   u32 n_late;
+  bool at_times; /* `late`: wherever it is late; `tested`: where anybody is */
+  u32 period;    /* it is then late every so many steps; 0: at no fixed distance */
 };
 
 /* Before the first question about arrivals: reads the model, decides by which clock arrivals of
@@ -86,6 +89,9 @@ double lateness_correlation(struct straggler_test *c, u32 comm, const struct ver
  * chances. If not, how late it is, against its scatter, says more. */
 bool straggler_counts_tell(const struct straggler_test *c, u32 tested, double share, double tests);
 
+/* Whether a tested collective is in the steps in which a rank is late. */
+bool is_in_late_steps(const struct verdict *v, u32 i);
+
 /* Sets the verdict's lateness from `n` values of c->lateness, which it reorders. */
 void lateness_measure(const struct straggler_test *c, u32 n, struct verdict *v);
 
@@ -101,6 +107,14 @@ void late_stretches_narrow(struct straggler_test *c, u32 comm, struct verdict *v
  */
 bool late_stretches_find(struct straggler_test *c, u32 comm, u32 members, struct verdict *v);
 
+/* late_at_times.c, after a round of tests: names the rank, or the ranks of a host, that are late in
+ * some steps only; false if there are none. */
+bool late_at_times_name(struct straggler_test *c, u32 comm, u32 members);
+
+/* Of those in c->in_group, who are last in most steps: finds out whether they are late at a fixed
+ * distance only, and judges these steps alone. `share`: of the members. */
+bool late_at_times_narrow(struct straggler_test *c, u32 comm, double share, struct verdict *v);
+
 /* compared_work.c, once stragglers have their names: fills in the compute of each rank beside its
  * peers', and how uneven it is; and says why a straggler is late, as far as its work shows it. */
 void work_compare(struct straggler_test *c);
@@ -112,5 +126,9 @@ enum straggler_reason straggler_reason_of(struct straggler_test *c, u32 rank);
 void late_hosts_test(struct straggler_test *c, u32 comm);
 void late_host_test(struct straggler_test *c, u32 comm, u32 rank);
 void late_group_test(struct straggler_test *c, u32 comm);
+
+/* Gives the name to those members in c->in_group that are late themselves by at least so much. */
+void late_group_name(struct straggler_test *c, u32 comm, double least_ns, struct verdict v,
+                     const char *together);
 
 #endif

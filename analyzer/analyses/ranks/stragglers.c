@@ -9,7 +9,8 @@
  * probable it then is to be last so often, or so late, where one step is as the step before. That
  * is multiplied by the number of tests made (Bonferroni). A straggler must also be last in most of
  * the tested collectives, and cause a wait that is larger than the error of the clocks. A straggler
- * that was found is left out and the others are tested again, so several can be named.
+ * that was found is left out and the others are tested again, so several can be named. Ranks that
+ * are late in fewer steps are found by late_at_times.c.
  */
 #include <math.h>
 #include <stdlib.h>
@@ -135,12 +136,16 @@ static double lateness_when_last(struct straggler_test *c, u32 comm, u32 rank) {
   return median_of(c->lateness, n);
 }
 
-/* Whether a tested collective is in the steps in which a rank is late. */
-static bool holds_in(const struct verdict *v, u32 i) {
-  bool inside = v->n_late == 0;
-  for (u32 k = 0; k < v->n_late; k++)
-    inside |= i >= v->late[k].begin && i < v->late[k].end;
-  return inside;
+bool is_in_late_steps(const struct verdict *v, u32 i) {
+  u32 low = 0, high = v->n_late;
+  while (low < high) {
+    u32 middle = low + (high - low) / 2;
+    if (v->late[middle].end <= i)
+      low = middle + 1;
+    else
+      high = middle;
+  }
+  return v->n_late == 0 || (low < v->n_late && v->late[low].begin <= i);
 }
 
 /* How much later the rank was than the median of the others without a name, or earlier: in all
@@ -160,7 +165,7 @@ static u32 list_lateness(struct straggler_test *c, u32 comm, const struct verdic
       else if (!c->named[rank])
         c->values[others++] = at;
     }
-    if (!others || isnan(own) || !holds_in(v, i))
+    if (!others || isnan(own) || !is_in_late_steps(v, i))
       continue;
     double middle = median_of(c->values, others);
     double late = ratios ? ratio_of_times(c, one, own, middle) : own - middle;
@@ -251,6 +256,20 @@ static void set_late_steps(struct straggler_test *c, const struct verdict *v,
     out->late_to[i] = model->steps.first + (u32)model->collectives[last].step;
   }
   out->n_late = v->n_late;
+  out->late_at_times = v->at_times;
+  out->late_every = v->period ? v->period : (double)NAN;
+}
+
+bool straggler_is_late_in(const struct rank_result *rank, double step) {
+  u32 low = 0, high = rank->n_late;
+  while (low < high) {
+    u32 middle = low + (high - low) / 2;
+    if (rank->late_to[middle] < step)
+      low = middle + 1;
+    else
+      high = middle;
+  }
+  return rank->n_late == 0 || (low < rank->n_late && rank->late_from[low] <= step);
 }
 
 /* Training steps for each in which the members of a communicator wait for one another. Where ranks
@@ -277,6 +296,7 @@ void straggler_name(struct straggler_test *c, u32 comm, const struct verdict *v)
   double expected = (double)v->tested / v->members;
   out->collective = describe_collective(c, comm, v->rank);
   c->named[v->rank] = true;
+  c->n_named++;
   c->best_comm[v->rank] = comm;
   out->straggler = true;
   out->slowest_count = v->times;
@@ -300,6 +320,16 @@ static bool any_is_named(const struct straggler_test *c, u32 comm) {
   return any;
 }
 
+static void name_straggler(struct straggler_test *c, u32 comm, struct verdict v) {
+  if (!v.n_late)
+    late_stretches_narrow(c, comm, &v);
+  for (u32 rank = 0; rank < c->a->model->n_ranks; rank++)
+    c->in_group[rank] = rank == v.rank;
+  if (v.n_late || !late_at_times_narrow(c, comm, 1.0 / v.members, &v))
+    lateness_measure(c, list_lateness(c, comm, &v, false), &v);
+  straggler_name(c, comm, &v);
+}
+
 static void test_communicator(struct straggler_test *c, u32 comm) {
   if (c->first[comm] == c->first[comm + 1])
     return;
@@ -313,20 +343,22 @@ static void test_communicator(struct straggler_test *c, u32 comm) {
   /* Of two ranks one is always last. After the first straggler is named, at least three are needed
    * for a comparison. */
   while (is_straggler(c, comm, &v) || late_stretches_find(c, comm, v.members, &v)) {
-    if (!v.n_late)
-      late_stretches_narrow(c, comm, &v);
-    lateness_measure(c, list_lateness(c, comm, &v, false), &v);
-    straggler_name(c, comm, &v);
+    name_straggler(c, comm, v);
     if (v.members < 4)
       return;
     v = test_members(c, comm, false);
   }
   c->correlation = lateness_correlation(c, comm, NULL);
+  u32 named = c->n_named;
   late_hosts_test(c, comm);
   if (v.rank != INDEX_NONE)
     late_host_test(c, comm, v.rank);
   if (!any_is_named(c, comm))
     late_group_test(c, comm);
+  if (c->n_named > named)
+    v = test_members(c, comm, false);
+  while (v.members > 1 && late_at_times_name(c, comm, v.members))
+    v = test_members(c, comm, false);
 }
 
 static void make_room(struct straggler_test *c) {
@@ -385,7 +417,7 @@ void stragglers_analyse(struct analysis *a) {
   r->sync_skew_ms = NAN;
   for (u32 i = 0; i < r->n_ranks; i++)
     r->ranks[i].lateness_ms = r->ranks[i].late_a_step_ms = r->ranks[i].late_a_step_error_ms =
-        r->ranks[i].late_more_ms = r->ranks[i].late_error_ms = NAN;
+        r->ranks[i].late_more_ms = r->ranks[i].late_error_ms = r->ranks[i].late_every = NAN;
   make_room(&c);
   arrival_times_prepare(&c);
   if (!a->whole_run)

@@ -172,12 +172,18 @@ static u32 busiest_rank(const struct listing *l, u32 at) {
   return best;
 }
 
-static bool all_others_wait(const struct listing *l, u32 at, u32 rank) {
-  u32 n = l->a->model->n_ranks;
-  for (u32 i = 0; i < n; i++)
-    if (i != rank && !(l->waited[(size_t)at * n + i] >= REASON_SHARE * l->out->at[at].excess_ms))
+/* All but the rank, or the ranks of its host. */
+static bool all_others_wait(const struct listing *l, u32 at, u32 rank, bool of_host) {
+  const struct model *model = l->a->model;
+  u32 others = 0;
+  for (u32 i = 0; i < model->n_ranks; i++) {
+    if (i == rank || (of_host && model_same_host(model, rank, i)))
+      continue;
+    if (!(l->waited[(size_t)at * model->n_ranks + i] >= REASON_SHARE * l->out->at[at].excess_ms))
       return false;
-  return n > 1;
+    others++;
+  }
+  return others > 0;
 }
 
 static void classify(struct listing *l, u32 at) {
@@ -199,8 +205,10 @@ static void classify(struct listing *l, u32 at) {
   else if (excess_in_phase(l, rank, step->step, OTHER) < half / 2)
     step->content = CONTENT_TRAINING;
   else
-    step->content = all_others_wait(l, at, rank) ? CONTENT_ONE_RANK : CONTENT_OUTSIDE;
-  if (step->content == CONTENT_ONE_RANK)
+    step->content = all_others_wait(l, at, rank, false)  ? CONTENT_ONE_RANK
+                    : all_others_wait(l, at, rank, true) ? CONTENT_ONE_HOST
+                                                         : CONTENT_OUTSIDE;
+  if (step->content == CONTENT_ONE_RANK || step->content == CONTENT_ONE_HOST)
     step->rank = rank;
 }
 

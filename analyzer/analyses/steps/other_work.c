@@ -38,6 +38,7 @@ const char *describe_content(u8 content) {
       [CONTENT_TRAINING] = "in backward, optimizer or input",
       [CONTENT_FORWARD] = "forward only",
       [CONTENT_ONE_RANK] = "on one rank while the others wait",
+      [CONTENT_ONE_HOST] = "on one host while the others wait",
       [CONTENT_OUTSIDE] = "outside forward, backward and optimizer",
       [CONTENT_CALLS] = "with collectives that other steps do not have"};
   return words[content];
@@ -46,6 +47,8 @@ const char *describe_content(u8 content) {
 static const char *describe_work(struct arena *arena, const struct other_work *work, u8 content) {
   if (content == CONTENT_ONE_RANK && work->rank != INDEX_NONE)
     return arena_printf(arena, "on rank %u alone while the others wait", work->rank);
+  if (content == CONTENT_ONE_HOST && work->host)
+    return arena_printf(arena, "on %s alone while the other hosts wait", work->host);
   if (content == CONTENT_CALLS && work->collective)
     return arena_printf(arena, "with %s that other steps do not have", work->collective);
   return describe_content(content);
@@ -69,12 +72,13 @@ struct kind {
   u32 n_own;
   double ms, sum_ms;
   u8 content, op; /* op 0: no collective of its own */
-  u32 rank;       /* that does it alone; INDEX_NONE */
+  u32 rank;       /* that does it alone, or whose host; INDEX_NONE */
 };
 
-/* Sets the content that most of the kind's own steps have, and the rank if it is always the same.
- */
-static void find_content(const struct long_steps *steps, struct kind *kind) {
+/* Sets the content that most of the kind's own steps have, and the rank if it is always the same,
+ * or of the same host. */
+static void find_content(const struct model *model, const struct long_steps *steps,
+                         struct kind *kind) {
   u32 times[CONTENTS] = {0};
   for (u32 i = 0; i < kind->n_own; i++)
     times[steps->at[kind->own[i]].content]++;
@@ -88,11 +92,21 @@ static void find_content(const struct long_steps *steps, struct kind *kind) {
     const struct long_step *step = &steps->at[kind->own[i]];
     if (step->content != kind->content)
       continue;
-    same &= first || step->rank == kind->rank;
+    same &= first || step->rank == kind->rank ||
+            (kind->content == CONTENT_ONE_HOST && model_same_host(model, step->rank, kind->rank));
     kind->rank = step->rank;
     first = false;
   }
   kind->rank = same ? kind->rank : INDEX_NONE;
+}
+
+static void add_host(struct analysis *a, u32 rank, struct other_work *work) {
+  const struct model *model = a->model;
+  work->host = model->ranks[rank].host;
+  work->of_host = arena_array(a->arena, model->n_ranks, sizeof(u32));
+  for (u32 i = 0; i < model->n_ranks; i++)
+    if (model_same_host(model, rank, i))
+      work->of_host[work->n_of_host++] = model->ranks[i].rank;
 }
 
 static void add_work(struct analysis *a, struct long_steps *steps, const struct kind *kind) {
@@ -116,7 +130,9 @@ static void add_work(struct analysis *a, struct long_steps *steps, const struct 
     if (k < kind->n && kind->steps[k] == steps->at[i].step && !steps->at[i].group)
       steps->at[i].group = (u8)r->n_other_work;
   }
-  if (kind->rank != INDEX_NONE)
+  if (kind->rank != INDEX_NONE && kind->content == CONTENT_ONE_HOST)
+    add_host(a, kind->rank, work);
+  else if (kind->rank != INDEX_NONE)
     work->rank = a->model->ranks[kind->rank].rank;
   work->collective = kind->op ? op_name(kind->op) : NULL;
   work->what = describe_work(a->arena, work, kind->content);
@@ -172,7 +188,7 @@ static bool is_other_work(const struct judging *j, const struct step_extra *extr
   double least = extra->period || extra->forward ? OTHER_WORK_OF_CONTENT : 1;
   if (!extra->forward && !(kind->ms > tail_of_usual(j)))
     return false;
-  find_content(j->steps, kind);
+  find_content(j->a->model, j->steps, kind);
   if (extra->forward)
     kind->content = CONTENT_FORWARD;
   else if (kind->content == CONTENT_UNKNOWN)
@@ -299,7 +315,7 @@ static void add_recurring_work(struct analysis *a, struct arena *scratch,
     for (u32 i = 0; i < kind.n; i++)
       kind.sum_ms += excess[i] = steps->excess_ms[members[i] - steps->first];
     kind.ms = median_of(excess, kind.n);
-    find_content(steps, &kind);
+    find_content(a->model, steps, &kind);
     add_work(a, steps, &kind);
   }
 }

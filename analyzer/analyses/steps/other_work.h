@@ -17,6 +17,7 @@ enum content {
   CONTENT_TRAINING, /* backward, optimizer, input: a step that took longer */
   CONTENT_FORWARD,  /* forward without backward */
   CONTENT_ONE_RANK, /* one rank is busy outside the phases, all others wait for it */
+  CONTENT_ONE_HOST, /* the same of the ranks of one host */
   CONTENT_OUTSIDE,  /* time outside the phases, on all ranks */
   CONTENT_CALLS,    /* phases are not known; collectives that hardly any other step has */
   CONTENTS
@@ -24,7 +25,7 @@ enum content {
 
 struct long_step {
   u32 step; /* index into model.steps */
-  u32 rank; /* that the others wait for; INDEX_NONE */
+  u32 rank; /* that the others wait for, or one of the host; INDEX_NONE */
   double excess_ms;
   u8 content; /* enum content */
   bool is_long;
@@ -70,6 +71,9 @@ bool other_find_recurrence(const struct long_steps *steps, const struct recurren
  * steps, and tells of the rest whether it is still long. */
 void turns_find(struct analysis *a, struct step_extras *extras, struct arena *scratch,
                 struct long_steps *steps);
+
+/* "every 4th step". */
+const char *describe_period(struct arena *arena, u32 period);
 
 /* What the content is called in the report. */
 const char *describe_content(u8 content);

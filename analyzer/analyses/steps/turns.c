@@ -29,16 +29,16 @@ struct turn {
   const char *what;
 };
 
-static const char *ordinal(struct arena *arena, u32 n) {
+const char *describe_period(struct arena *arena, u32 period) {
   static const char *const ends[] = {"th", "st", "nd", "rd"};
-  bool teen = n / 10 % 10 == 1;
-  return arena_printf(arena, "%u%s", n, ends[teen || n % 10 > 3 ? 0 : n % 10]);
+  bool teen = period / 10 % 10 == 1;
+  return arena_printf(arena, "every %u%s step", period,
+                      ends[teen || period % 10 > 3 ? 0 : period % 10]);
 }
 
 static const char *name_turn(struct arena *arena, const struct turn *turn, double ms) {
-  const char *which = turn->period
-                          ? arena_printf(arena, "every %s step", ordinal(arena, turn->period))
-                          : arena_printf(arena, "each of %u steps", turn->n);
+  const char *which = turn->period ? describe_period(arena, turn->period)
+                                   : arena_printf(arena, "each of %u steps", turn->n);
   return arena_printf(arena, "%s takes %s longer, %s", which, duration_ms(ms).text, turn->what);
 }
 

@@ -246,13 +246,13 @@ static bool is_of_gpu(const struct analysis *a, const struct finding *finding) {
   return of_compute && finding->n_ranks;
 }
 
-/* A rank that is late throughout the run: only what it waited more than its peers, beyond what its
- * own work explains, explains that. */
+/* A rank that is late throughout the run, or at a fixed distance: only what it waited more than its
+ * peers, beyond what its own work explains, explains that. */
 static bool is_always_late(const struct analysis *a, const struct finding *finding) {
   bool always = finding->id == FINDING_DIST_STRAGGLER;
   for (u32 r = 0; r < a->model->n_ranks; r++)
     if (is_named(finding, a->model->ranks[r].rank))
-      always &= a->results->ranks[r].n_late == 0;
+      always &= a->results->ranks[r].n_late == 0 || !isnan(a->results->ranks[r].late_every);
   return always;
 }
 

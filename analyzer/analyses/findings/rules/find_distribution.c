@@ -10,6 +10,7 @@
 #include "analyses/lines/lines.h"
 #include "analyses/path/path_replay.h"
 #include "analyses/queries.h"
+#include "analyses/steps/other_work.h"
 #include "base/quantity.h"
 #include "base/rank_list.h"
 #include "base/statistics.h"
@@ -21,6 +22,11 @@ static bool several_hosts(const struct results *r) {
     if (r->ranks[i].host && !model_same_host(r->model, 0, i))
       return true;
   return false;
+}
+
+/* Which step figures of a straggler are about. */
+static const char *in_late_step(const struct rank_result *rank) {
+  return rank->late_at_times ? "in such a step" : "a step";
 }
 
 /* What explains that the rank is late: a line, a function or a phase; NULL if it is not known. */
@@ -64,13 +70,13 @@ static char *straggler_action(struct findings *f, const struct rank_result *rank
   if (line && line->beside)
     return arena_printf(
         f->a->arena, "Look at what another thread does at %s: rank %u waits for it at %s, %s %s.",
-        line->beside, rank->rank, line->place, duration_ms(line->ms).text, per_step(f));
+        line->beside, rank->rank, line->place, duration_ms(line->ms).text, in_late_step(rank));
   if (line && line->function && rank->reason != STRAGGLER_SLOW_INPUT &&
       (rank->reason == STRAGGLER_OWN_CODE || line->peers_ms < LINE_OF_ONE * line->ms))
     return arena_printf(f->a->arena,
                         "Look at %s (%s) first: rank %u spends %s %s there, its peers %s.",
                         line->place, line->function, rank->rank, duration_ms(line->ms).text,
-                        per_step(f), duration_ms(line->peers_ms).text);
+                        in_late_step(rank), duration_ms(line->peers_ms).text);
   if (rank->reason == STRAGGLER_SLOW_INPUT)
     return arena_printf(f->a->arena,
                         "Speed up the input of rank %u: its storage and data loader workers on %s; "
@@ -97,8 +103,8 @@ static char *describe_straggler_line(struct findings *f, const struct rank_resul
   if (!line)
     return arena_text(f->a->arena, "");
   if (!line->function)
-    return arena_printf(f->a->arena, " It takes %s a step longer than its peers %s.",
-                        duration_ms(line->more_ms).text, line->where);
+    return arena_printf(f->a->arena, " It takes %s %s longer than its peers %s.",
+                        duration_ms(line->more_ms).text, in_late_step(rank), line->where);
   char *path = line->path ? arena_printf(f->a->arena, ", called at %s", line->path)
                           : arena_text(f->a->arena, "");
   char *activity = line->activity
@@ -113,17 +119,22 @@ static char *describe_straggler_line(struct findings *f, const struct rank_resul
                           : arena_text(f->a->arena, "");
   return arena_printf(
       f->a->arena,
-      " %s %s (error %s) a step longer than its peers %s (%s)%s: in samples %s, they %s, error "
+      " %s %s (error %s) %s longer than its peers %s (%s)%s: in samples %s, they %s, error "
       "%s.%s%s",
       line->in_workers ? "Its data loader workers take" : "It takes",
-      duration_ms(line->more_ms).text, duration_ms(line->more_error_ms).text, line->where,
-      line->function, path, duration_ms(line->ms).text, duration_ms(line->peers_ms).text,
-      duration_ms(line->error_ms).text, activity, next);
+      duration_ms(line->more_ms).text, duration_ms(line->more_error_ms).text, in_late_step(rank),
+      line->where, line->function, path, duration_ms(line->ms).text,
+      duration_ms(line->peers_ms).text, duration_ms(line->error_ms).text, activity, next);
 }
 
-/* " in steps 1 to 20 and 41 to 60", or nothing. */
+/* " in steps 1 to 20 and 41 to 60", " in every 4th step", " in 17 of 60 steps", or nothing. */
 static char *describe_late_steps(struct findings *f, const struct rank_result *rank) {
   char *text = arena_text(f->a->arena, "");
+  if (!isnan(rank->late_every))
+    return arena_printf(f->a->arena, " in %s", describe_period(f->a->arena, (u32)rank->late_every));
+  if (rank->late_at_times)
+    return arena_printf(f->a->arena, " in %.0f of %.0f steps", rank->slowest_count,
+                        f->r->dist_steps);
   for (u32 i = 0; i < rank->n_late; i++)
     text = arena_printf(f->a->arena, "%s%s %.0f to %.0f", text,
                         i == 0                 ? " in steps"
@@ -144,7 +155,11 @@ static char *straggler_evidence(struct findings *f, const struct rank_result *ra
   char *at = describe_straggler_line(f, rank);
   more = arena_printf(f->a->arena, "%s%s", at, more);
   /* Below the smallest double there is only 0, but no probability is exactly 0. */
-  const char *late = describe_late_steps(f, rank);
+  const char *late = !rank->late_at_times ? describe_late_steps(f, rank)
+                     : isnan(rank->late_every)
+                         ? " in which anybody came so late"
+                         : arena_printf(f->a->arena, " in which anybody came so late, %s",
+                                        describe_period(f->a->arena, (u32)rank->late_every));
   const char *below = rank->p_value < 1e-99 ? "<" : "=";
   return arena_printf(
       f->a->arena,
@@ -203,7 +218,8 @@ static void add_straggler_finding(struct findings *f, u32 index, bool by_host, u
   const struct sampled_line *line = rank->reason == STRAGGLER_NO_CORE ? NULL : straggler_line(rank);
   const char *late = describe_late_steps(f, rank);
   char *title =
-      n > 1 ? arena_printf(f->a->arena, "%u ranks on %s keep their peers waiting", n, rank->host)
+      n > 1 ? arena_printf(f->a->arena, "%u ranks on %s keep their peers waiting%s", n, rank->host,
+                           describe_late_steps(f, worst))
             : arena_printf(f->a->arena, "Rank %u%s%s keeps its peers waiting%s: %s%s%s", rank->rank,
                            rank->host ? " on " : "", rank->host ? rank->host : "", late,
                            straggler_reason_words[rank->reason], line ? ", " : "",

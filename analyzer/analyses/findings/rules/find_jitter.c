@@ -13,7 +13,7 @@
 #include "base/statistics.h"
 
 static const char *other_work_action(const struct other_work *work) {
-  if (work->rank != INDEX_NONE)
+  if (work->rank != INDEX_NONE || work->host)
     return "If this is a checkpoint: write it in the background (async_save of "
            "torch.distributed.checkpoint), let every rank write its part, so that the others do "
            "not wait, or do it less often.";
@@ -78,15 +78,18 @@ static void add_other_work_finding(struct findings *f, u32 kind) {
           "other findings leave them out. The saving is their extra time.",
           duration_ms(f->r->step_median_ms).text, duration_ms(work->ms).text,
           duration_s(work->sum_s).text, percent(share).text, calls, where),
-      arena_text(arena, other_work_action(work)), &work->rank, work->rank != INDEX_NONE);
+      arena_text(arena, other_work_action(work)), work->host ? work->of_host : &work->rank,
+      work->host ? work->n_of_host : work->rank != INDEX_NONE);
 }
 
-/* Lengths of training steps, less what they take longer for what they hold in turn. */
+/* Lengths of training steps, less what they take longer for what they hold in turn, or for a
+ * straggler that is late in them only: that is told by its own finding. */
 struct deviations {
   double median_ms, p95_ms, variation;
   double lost_ms; /* above the median, in all */
   struct long_steps longer;
-  u32 worst; /* INDEX_NONE */
+  u32 worst;      /* INDEX_NONE */
+  bool straggler; /* took some */
 };
 
 /* The steps that stand out, their period if they have one, and the longest. */
@@ -144,11 +147,13 @@ static void add_long_steps_finding(struct findings *f, const struct deviations *
       arena_printf(arena, "%u of %u steps%s take at least %.0f %% longer than the typical one%s",
                    longer->n, f->a->n_training, r->n_other_work ? " of training" : "",
                    100 * JITTER_TAIL, name_step_line(f, &at)),
-      arena_printf(arena, "Median %s, 95th percentile %s, coefficient of variation %.0f %%. %s%s%s",
-                   duration_ms(of->median_ms).text, duration_ms(of->p95_ms).text,
-                   100 * of->variation,
-                   r->n_turns ? "What some steps hold in turn is taken away from them here. " : "",
-                   which, where),
+      arena_printf(
+          arena, "Median %s, 95th percentile %s, coefficient of variation %.0f %%. %s%s%s%s",
+          duration_ms(of->median_ms).text, duration_ms(of->p95_ms).text, 100 * of->variation,
+          r->n_turns ? "What some steps hold in turn is taken away from them here. " : "",
+          of->straggler ? "What some take longer for a rank that is late in them is not counted. "
+                        : "",
+          which, where),
       arena_text(arena, "Look at what happens only in those steps: checkpoints, evaluation, "
                         "logging, garbage collection (gc.freeze, or collect at fixed steps), input "
                         "of very unequal length, other jobs on the machine or network."),
@@ -171,9 +176,27 @@ static double *usual_lengths(const struct findings *f, struct arena *scratch) {
   return usual;
 }
 
+/* By how much the latest straggler is late in each analysed step, of those that are late in some
+ * only. */
+static double *late_in_steps(const struct findings *f, struct arena *scratch, bool *any) {
+  const struct analysis *a = f->a;
+  double *ms = arena_array(scratch, size_sum(a->n_steps, 1), sizeof(*ms));
+  for (u32 r = 0; r < f->r->n_ranks; r++) {
+    const struct rank_result *rank = &f->r->ranks[r];
+    for (u32 s = 0; s < a->n_steps && rank->straggler && rank->late_at_times; s++)
+      if (straggler_is_late_in(rank, a->model->steps.first + a->first_step + s)) {
+        ms[s] = fmax(ms[s], rank->late_a_step_ms);
+        *any = true;
+      }
+  }
+  return ms;
+}
+
 static void find_deviations(const struct findings *f, struct arena *scratch,
                             struct deviations *out) {
   const struct analysis *a = f->a;
+  bool straggler = false;
+  const double *late = late_in_steps(f, scratch, &straggler);
   const double *usual = usual_lengths(f, scratch);
   double *ms = arena_array(scratch, size_sum(a->n_steps, 1), sizeof(*ms)), most = 0;
   u32 n = 0;
@@ -182,9 +205,12 @@ static void find_deviations(const struct findings *f, struct arena *scratch,
       .longer = {.first = a->first_step,
                  .end = a->first_step + a->n_steps,
                  .at = arena_array(scratch, size_sum(a->n_steps, 1), sizeof(struct long_step))},
-      .worst = INDEX_NONE};
+      .worst = INDEX_NONE,
+      .straggler = straggler};
   for (u32 step = out->longer.first; step < out->longer.end; step++) {
-    double more = f->r->step_ms[step] - usual[analysis_turn_of(a, step)];
+    u32 turn = analysis_turn_of(a, step);
+    double more = f->r->step_ms[step] - usual[turn];
+    more -= turn ? 0 : fmin(fmax(more, 0), late[step - a->first_step]);
     if (isnan(more) || !analysis_is_training(a, step))
       continue;
     ms[n++] = usual[0] + more;

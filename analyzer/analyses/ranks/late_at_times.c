@@ -1,0 +1,217 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * A rank, or the ranks of a host, that are late in some steps only, wherever these are: in every
+ * fourth, or now and then. Of the steps in which anybody is late by so much they are last in most,
+ * and in more than their share of the chances. By how much is read from the data: any of the
+ * latenesses could have been the limit, and the probability of chance is multiplied by their
+ * number.
+ */
+#include <math.h>
+#include <stdlib.h>
+
+#include "analyses/ranks/straggler_test.h"
+#include "analyses/thresholds.h"
+#include "base/persistence.h"
+#include "base/statistics.h"
+
+/* A tested collective at which it is known who came last, and that this was late. */
+struct late_event {
+  u32 tested, rank, host;
+  double late_ns;
+};
+
+/* Whose events are counted: those of a rank, or of a host with several. Once it is chosen it is
+ * what is in c->in_group. */
+struct late_unit {
+  u32 rank, host;
+  bool is_host;
+  double share; /* of the members without a name */
+};
+
+struct late_events {
+  struct straggler_test *c;
+  struct late_event *at; /* the latest first */
+  u32 n, members;
+  u32 *on_host; /* [n_ranks] members without a name, by host */
+};
+
+static int latest_first(const void *left, const void *right) {
+  const struct late_event *a = left, *b = right;
+  return a->late_ns != b->late_ns ? (a->late_ns > b->late_ns ? -1 : 1)
+                                  : (a->tested > b->tested) - (a->tested < b->tested);
+}
+
+static void list_events(struct late_events *events, u32 comm) {
+  struct straggler_test *c = events->c;
+  const struct rank *ranks = c->a->model->ranks;
+  double least = WORTH_MENTIONING * c->a->results->step_median_ms * 1e6;
+  u32 begin = c->first[comm], end = c->first[comm + 1];
+  const struct collective *roster = tested_collective(c, begin);
+  events->at = arena_array(&c->scratch, size_sum(end - begin, 1), sizeof(*events->at));
+  events->on_host = arena_array(&c->scratch, size_sum(c->a->model->n_ranks, 1), sizeof(u32));
+  for (u32 i = begin; i < end; i++)
+    if (c->last_of[i] != INDEX_NONE && c->late_of[i] >= least)
+      events->at[events->n++] =
+          (struct late_event){i, c->last_of[i], ranks[c->last_of[i]].clock.domain, c->late_of[i]};
+  qsort(events->at, events->n, sizeof(*events->at), latest_first);
+  for (u32 k = 0; k < roster->n_arrivals; k++) {
+    u32 rank = c->a->model->arrivals[roster->first_arrival + k].rank;
+    events->on_host[ranks[rank].clock.domain] += !c->named[rank];
+  }
+}
+
+static double chance_of(const struct late_events *events, const struct late_unit *unit, u32 times,
+                        u32 of) {
+  return chance_of_count(times, of, unit->share, events->c->correlation) * events->n;
+}
+
+static void keep_if_best(const struct late_events *events, const struct late_unit *unit, u32 times,
+                         u32 of, struct late_unit *best, double *best_p) {
+  double p = times > STRAGGLER_MAJORITY * of ? chance_of(events, unit, times, of) : 1;
+  if (!(p < *best_p))
+    return;
+  *best_p = p;
+  *best = *unit;
+}
+
+/* Whose events chance explains least, with any limit. */
+static double find_unit(const struct late_events *events, struct late_unit *best) {
+  struct straggler_test *c = events->c;
+  u32 n_ranks = c->a->model->n_ranks;
+  u32 *of_rank = arena_array(&c->scratch, size_sum(n_ranks, 1), sizeof(u32)),
+      *of_host = arena_array(&c->scratch, size_sum(n_ranks, 1), sizeof(u32));
+  double p = 1;
+  for (u32 i = 0; i < events->n; i++) {
+    const struct late_event *event = &events->at[i];
+    u32 mine = events->on_host[event->host];
+    struct late_unit rank = {event->rank, event->host, false, 1.0 / events->members};
+    struct late_unit host = {event->rank, event->host, true, (double)mine / events->members};
+    keep_if_best(events, &rank, ++of_rank[event->rank], i + 1, best, &p);
+    if (++of_host[event->host] && mine > 1 && mine < events->members)
+      keep_if_best(events, &host, of_host[event->host], i + 1, best, &p);
+  }
+  return p;
+}
+
+static void choose_unit(struct straggler_test *c, const struct late_unit *unit) {
+  for (u32 rank = 0; rank < c->a->model->n_ranks; rank++)
+    c->in_group[rank] =
+        unit->is_host ? c->a->model->ranks[rank].clock.domain == unit->host : rank == unit->rank;
+}
+
+/* The median lateness of the unit's events up to that at which it was found. */
+static double typical_lateness(const struct late_events *events, const struct late_unit *unit,
+                               double p) {
+  u32 n = 0;
+  for (u32 i = 0; i < events->n; i++) {
+    if (!events->c->in_group[events->at[i].rank])
+      continue;
+    events->c->lateness[n++] = events->at[i].late_ns;
+    if (chance_of(events, unit, n, i + 1) <= p)
+      break;
+  }
+  return median_of(events->c->lateness, n);
+}
+
+static int by_number(const void *left, const void *right) {
+  const u32 *a = left, *b = right;
+  return (*a > *b) - (*a < *b);
+}
+
+/* At what distance these steps come: of each that is near their mean distance, whether most of them
+ * are so far apart, and most of the steps so far apart are among them. 0: at none. */
+static u32 find_period(struct straggler_test *c, const u32 *steps, u32 n) {
+  double chance = STRAGGLER_SIGNIFICANCE, mean = (double)c->a->n_steps / n;
+  u32 best = 0, longest = (u32)(mean / STRETCH_INSIDE) + 1;
+  u32 *times = arena_array(&c->scratch, size_sum(longest, 1), sizeof(u32));
+  for (u32 period = 2; period <= longest; period++) {
+    u32 most = 0;
+    for (u32 k = 0; k < period; k++)
+      times[k] = 0;
+    for (u32 i = 0; i < n; i++)
+      most = ++times[steps[i] % period] > most ? times[steps[i] % period] : most;
+    double all = (double)c->a->n_steps / period;
+    if (most < STRETCH_INSIDE * n || most < STRETCH_INSIDE * floor(all))
+      continue;
+    double p = binomial_tail(most, n, 1.0 / period) * period * longest;
+    best = p < chance ? period : best;
+    chance = fmin(chance, p);
+  }
+  return best;
+}
+
+/* The unit's events of at least so much: when they are, and how late it is there. */
+static struct verdict verdict_on(const struct late_events *events, const struct late_unit *unit,
+                                 u32 comm, double least_ns) {
+  struct straggler_test *c = events->c;
+  u32 n = 0, *steps = arena_array(&c->scratch, size_sum(events->n, 1), sizeof(u32));
+  double sum = 0;
+  struct verdict v = {.rank = unit->rank, .members = events->members, .at_times = true};
+  for (u32 i = 0; i < events->n && events->at[i].late_ns >= least_ns; i++) {
+    v.tested++;
+    if (!c->in_group[events->at[i].rank])
+      continue;
+    sum += c->lateness[n] = events->at[i].late_ns;
+    steps[n++] = events->at[i].tested;
+  }
+  v.times = n;
+  v.p = chance_of(events, unit, v.times, v.tested);
+  v.imposed_ns = sum / (c->first[comm + 1] - c->first[comm]);
+  lateness_measure(c, n, &v);
+  v.late = arena_array(&c->scratch, size_sum(n, 1), sizeof(*v.late));
+  qsort(steps, n, sizeof(*steps), by_number);
+  for (u32 i = 0; i < n; i++)
+    if (v.n_late && v.late[v.n_late - 1].end == steps[i])
+      v.late[v.n_late - 1].end++;
+    else
+      v.late[v.n_late++] = (struct stretch){steps[i], steps[i] + 1, 0};
+  for (u32 i = 0; i < n; i++)
+    steps[i] = (u32)tested_collective(c, steps[i])->step;
+  v.period = n ? find_period(c, steps, n) : 0;
+  return v;
+}
+
+/* Also of the steps in which anybody is late by half as much it must be last in most: what is as
+ * late as the scatter of all is no other kind of step. */
+static bool is_late_at_times(const struct late_events *events, u32 comm, const struct verdict *v) {
+  struct straggler_test *c = events->c;
+  double step_ns = c->a->results->step_median_ms * 1e6;
+  const struct collective *roster = tested_collective(c, c->first[comm]);
+  return v->p * c->tests < STRAGGLER_SIGNIFICANCE && v->times > STRAGGLER_MAJORITY * v->tested &&
+         v->times >= AT_TIMES_LEAST * (c->first[comm + 1] - c->first[comm]) &&
+         v->imposed_ns >= STRETCH_OF_RUN * step_ns &&
+         v->typical_ns >= arrival_error(c, roster, v->rank);
+}
+
+bool late_at_times_name(struct straggler_test *c, u32 comm, u32 members) {
+  struct late_events events = {.c = c, .members = members};
+  struct late_unit unit = {.rank = INDEX_NONE};
+  u32 named = c->n_named;
+  list_events(&events, comm);
+  double p = find_unit(&events, &unit);
+  if (unit.rank == INDEX_NONE || p * c->tests >= STRAGGLER_SIGNIFICANCE)
+    return false;
+  choose_unit(c, &unit);
+  double least = typical_lateness(&events, &unit, p) / 2;
+  struct verdict v = verdict_on(&events, &unit, comm, least);
+  if (!is_late_at_times(&events, comm, &v))
+    return false;
+  if (unit.is_host)
+    late_group_name(c, comm, least, v, "another of its host");
+  else
+    straggler_name(c, comm, &v);
+  return c->n_named > named;
+}
+
+bool late_at_times_narrow(struct straggler_test *c, u32 comm, double share, struct verdict *v) {
+  struct late_events events = {.c = c, .members = v->members};
+  struct late_unit unit = {.rank = v->rank, .share = share};
+  list_events(&events, comm);
+  double least = typical_lateness(&events, &unit, 0) / 2;
+  struct verdict narrow = verdict_on(&events, &unit, comm, least);
+  if (!narrow.period || !is_late_at_times(&events, comm, &narrow))
+    return false;
+  narrow.p = fmin(narrow.p, v->p);
+  *v = narrow;
+  return true;
+}
