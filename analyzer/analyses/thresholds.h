@@ -56,6 +56,10 @@
 #define OTHER_WORK_SIGNIFICANCE 0.01
 #define OTHER_WORK_MOST_STEPS 0.25
 
+/* Of the long steps in which one rank, or one host, works alone: in as many a period shows. Every
+ * eighth step is a half of every fourth. */
+#define PERIOD_OF_ONE 0.6
+
 /* A step that is a tenth longer from some moment on. Slower drifts are those of clocks and sequence
  * lengths; and a change must last longer than a checkpoint or an evaluation does. */
 #define FAIL_SLOW_RATIO 0.10

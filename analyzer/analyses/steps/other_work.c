@@ -291,12 +291,23 @@ static void list_recurring(const struct long_steps *steps, const struct recurren
       members[(*n)++] = step;
 }
 
+/* Whether a rank or a host works alone in most of its long steps outside of the period too: it is
+ * then late at times, in training. */
+static bool is_of_one_at_times(const struct long_steps *steps, const struct kind *kind) {
+  u32 all = 0;
+  if (kind->content != CONTENT_ONE_RANK && kind->content != CONTENT_ONE_HOST)
+    return false;
+  for (u32 i = 0; i < steps->n; i++)
+    all += steps->at[i].is_long && !steps->at[i].group && steps->at[i].content == kind->content;
+  return kind->n_own < PERIOD_OF_ONE * all;
+}
+
 /* Kinds that only their time shows. */
 static void add_recurring_work(struct analysis *a, struct arena *scratch,
                                struct long_steps *steps) {
-  const struct recurrence_wanted wanted = {OTHER_WORK_PERIOD, UINT32_MAX,
-                                           1u << CONTENT_UNKNOWN | 1u << CONTENT_TRAINING,
-                                           OTHER_WORK_SIGNIFICANCE};
+  struct recurrence_wanted wanted = {OTHER_WORK_PERIOD, UINT32_MAX,
+                                     1u << CONTENT_UNKNOWN | 1u << CONTENT_TRAINING,
+                                     OTHER_WORK_SIGNIFICANCE};
   struct recurrence r;
   u32 *own = arena_array(scratch, size_sum(a->n_steps, 1), sizeof(u32));
   double *excess = arena_array(scratch, size_sum(a->n_steps, 1), sizeof(double));
@@ -316,7 +327,10 @@ static void add_recurring_work(struct analysis *a, struct arena *scratch,
       kind.sum_ms += excess[i] = steps->excess_ms[members[i] - steps->first];
     kind.ms = median_of(excess, kind.n);
     find_content(a->model, steps, &kind);
-    add_work(a, steps, &kind);
+    if (is_of_one_at_times(steps, &kind))
+      wanted.leave_out |= 1u << kind.content;
+    else
+      add_work(a, steps, &kind);
   }
 }
 

@@ -288,6 +288,13 @@ int load_summary(struct import *import, const struct input *inputs, u32 n) {
     snprintf(import->why, import->why_bytes, "no summary in %s can be read", paths[0]);
     error = -ENODATA;
   }
+  u32 attempt = import->options->attempt;
+  if (!error && attempt && model->attempt != attempt) {
+    snprintf(import->why, import->why_bytes,
+             "%s holds start %u of the job: tscope reduce --attempt %u makes summaries of another",
+             paths[0], model->attempt, attempt);
+    error = -EINVAL;
+  }
   if (!error) {
     join_ranks(model, import->options);
   } else {
