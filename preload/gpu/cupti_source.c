@@ -329,12 +329,6 @@ static u32 graph_id(void *executable) {
   return id;
 }
 
-static struct gpu_clock_counts counts(void) {
-  return (struct gpu_clock_counts){.seen = __atomic_load_n(&totals.seen, __ATOMIC_RELAXED),
-                                   .dropped = __atomic_load_n(&totals.dropped, __ATOMIC_RELAXED),
-                                   .invalid = __atomic_load_n(&totals.invalid, __ATOMIC_RELAXED)};
-}
-
 const struct gpu_clock_source gpu_clock_cupti = {
     .id = TSCOPE_GPU_CLOCK_CUPTI,
     .open = open_cupti,
@@ -346,5 +340,5 @@ const struct gpu_clock_source gpu_clock_cupti = {
     .failed = failed,
     .stream_id = stream_id,
     .graph_id = graph_id,
-    .counts = counts,
+    .totals = &totals,
 };

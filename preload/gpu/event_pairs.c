@@ -382,17 +382,11 @@ static void close_events(bool process_ends) {
     drop_all(&pools[i]);
 }
 
-static struct gpu_clock_counts counts(void) {
-  return (struct gpu_clock_counts){.seen = __atomic_load_n(&totals.seen, __ATOMIC_RELAXED),
-                                   .dropped = __atomic_load_n(&totals.dropped, __ATOMIC_RELAXED),
-                                   .invalid = __atomic_load_n(&totals.invalid, __ATOMIC_RELAXED)};
-}
-
 const struct gpu_clock_source gpu_clock_events = {
     .id = TSCOPE_GPU_CLOCK_EVENTS,
     .open = open_events,
     .poll = poll,
     .ticks_per_poll = 1, /* a pool must not be used up in between */
     .close = close_events,
-    .counts = counts,
+    .totals = &totals,
 };

@@ -53,10 +53,10 @@ static bool try_lock(void) {
 static struct gpu_clock_counts sum_counts(void) {
   struct gpu_clock_counts sum = {0};
   for (int i = 0; i < SOURCES; i++) {
-    struct gpu_clock_counts counts = sources[i]->counts();
-    sum.seen += counts.seen;
-    sum.dropped += counts.dropped;
-    sum.invalid += counts.invalid;
+    const struct gpu_clock_counts *totals = sources[i]->totals;
+    sum.seen += __atomic_load_n(&totals->seen, __ATOMIC_RELAXED);
+    sum.dropped += __atomic_load_n(&totals->dropped, __ATOMIC_RELAXED);
+    sum.invalid += __atomic_load_n(&totals->invalid, __ATOMIC_RELAXED);
   }
   return sum;
 }

@@ -37,7 +37,7 @@ struct gpu_clock_source {
   u32 (*stream_id)(void *stream, bool per_thread);
   /* Likewise for an executable graph. */
   u32 (*graph_id)(void *executable);
-  struct gpu_clock_counts (*counts)(void);
+  const struct gpu_clock_counts *totals;
 };
 
 extern const struct gpu_clock_source gpu_clock_cupti;  /* every kernel, copy and fill */

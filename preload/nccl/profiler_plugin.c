@@ -112,13 +112,18 @@ static int start_channel(void **event, void *parent, u64 timer) {
   return 0;
 }
 
-static int start_p2p_v2(void **event, const struct profiler_event_v2 *event_info) {
-  return start_call(
-      profiler_comm_by_hash(event_info->p2p.comm_hash), event,
-      &(struct profiler_call){.buffer = event_info->p2p.buffer,
-                              .bytes = event_info->p2p.count * bytes_of(event_info->p2p.datatype),
-                              .op = op_of(event_info->p2p.func)});
-}
+/* What an event of v2 to v4 says of its call. */
+#define COLL_CALL(coll)                                                                            \
+  (struct profiler_call) {                                                                         \
+    .buffer = (coll).receive_buffer, .bytes = (coll).count * bytes_of((coll).datatype),            \
+    .op = op_of((coll).func), .algorithm = known_word((coll).algorithm),                           \
+    .protocol = known_word((coll).protocol)                                                        \
+  }
+#define P2P_CALL(p2p)                                                                              \
+  (struct profiler_call) {                                                                         \
+    .buffer = (p2p).buffer, .bytes = (p2p).count * bytes_of((p2p).datatype),                       \
+    .op = op_of((p2p).func)                                                                        \
+  }
 
 static int start_v2(void *context, void **event, const void *description) {
   const struct profiler_event_v2 *event_info = description;
@@ -126,55 +131,40 @@ static int start_v2(void *context, void **event, const void *description) {
   *event = NULL;
   if (TYPE(event_info) == PROFILE_COLL)
     return start_call(profiler_comm_by_hash(event_info->coll.comm_hash), event,
-                      &(struct profiler_call){.buffer = event_info->coll.receive_buffer,
-                                              .bytes = event_info->coll.count *
-                                                       bytes_of(event_info->coll.datatype),
-                                              .op = op_of(event_info->coll.func),
-                                              .algorithm = known_word(event_info->coll.algorithm),
-                                              .protocol = known_word(event_info->coll.protocol)});
-  return TYPE(event_info) == PROFILE_P2P ? start_p2p_v2(event, event_info) : 0;
+                      &COLL_CALL(event_info->coll));
+  if (TYPE(event_info) == PROFILE_P2P)
+    return start_call(profiler_comm_by_hash(event_info->p2p.comm_hash), event,
+                      &P2P_CALL(event_info->p2p));
+  return 0;
 }
 
 static int start_v3(void *context, void **event, const void *description) {
   const struct profiler_event_v3 *event_info = description;
-  (void)context;
   *event = NULL;
   if (TYPE(event_info) == PROFILE_COLL)
     return start_call(profiler_comm_by_hash(event_info->coll.comm_hash), event,
-                      &(struct profiler_call){.buffer = event_info->coll.receive_buffer,
-                                              .bytes = event_info->coll.count *
-                                                       bytes_of(event_info->coll.datatype),
-                                              .op = op_of(event_info->coll.func),
-                                              .algorithm = known_word(event_info->coll.algorithm),
-                                              .protocol = known_word(event_info->coll.protocol)});
+                      &COLL_CALL(event_info->coll));
   if (TYPE(event_info) == PROFILE_KERNEL_CHANNEL)
     return start_channel(event, event_info->head.parent, 0);
-  return TYPE(event_info) == PROFILE_P2P ? start_p2p_v2(event, description) : 0;
+  return start_v2(context, event, description);
 }
 
 static int start_event_v4(struct profiler_comm *comm, void **event,
                           const struct profiler_event_v4 *event_info, bool in_graph) {
-  if (TYPE(event_info) == PROFILE_COLL)
-    return start_call(comm, event,
-                      &(struct profiler_call){.buffer = event_info->coll.receive_buffer,
-                                              .bytes = event_info->coll.count *
-                                                       bytes_of(event_info->coll.datatype),
-                                              .op = op_of(event_info->coll.func),
-                                              .captured = in_graph,
-                                              .channels = event_info->coll.channels,
-                                              .algorithm = known_word(event_info->coll.algorithm),
-                                              .protocol = known_word(event_info->coll.protocol)});
-  if (TYPE(event_info) == PROFILE_P2P)
-    return start_call(
-        comm, event,
-        &(struct profiler_call){.buffer = event_info->p2p.buffer,
-                                .bytes = event_info->p2p.count * bytes_of(event_info->p2p.datatype),
-                                .op = op_of(event_info->p2p.func),
-                                .captured = in_graph,
-                                .channels = event_info->p2p.channels});
+  struct profiler_call call;
   if (TYPE(event_info) == PROFILE_KERNEL_CHANNEL)
     return start_channel(event, event_info->head.parent, event_info->kernel_channel.timer);
-  return 0;
+  if (TYPE(event_info) == PROFILE_COLL) {
+    call = COLL_CALL(event_info->coll);
+    call.channels = event_info->coll.channels;
+  } else if (TYPE(event_info) == PROFILE_P2P) {
+    call = P2P_CALL(event_info->p2p);
+    call.channels = event_info->p2p.channels;
+  } else {
+    return 0;
+  }
+  call.captured = in_graph;
+  return start_call(comm, event, &call);
 }
 
 static int start_v4(void *context, void **event, const void *description) {

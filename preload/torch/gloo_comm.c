@@ -161,10 +161,6 @@ void nccl_comm_made_begin(struct torch_scope *scope, const void *group) {
   __atomic_store_n(&communicator_label, current_group_label, __ATOMIC_RELAXED);
 }
 
-void nccl_comm_made_end(struct torch_scope *scope) {
-  torch_scope_pop(scope);
-}
-
 void group_end_begin(struct torch_scope *scope, const void *group) {
   torch_scope_push(scope, SCOPE_PLAIN);
   struct tscope_thread *thread = tscope_enter(TSCOPE_QUIET);
@@ -184,10 +180,6 @@ void group_end_begin(struct torch_scope *scope, const void *group) {
                   sizeof(record));
   }
   tscope_leave(thread);
-}
-
-void group_end_end(struct torch_scope *scope) {
-  torch_scope_pop(scope);
 }
 
 /* A std::string starts with the pointer to its characters, in the old ABI as in the new. */
@@ -222,16 +214,8 @@ void group_named_begin(struct torch_scope *scope, const void *name) {
   label_communicators(string_text(name), false);
 }
 
-void group_named_end(struct torch_scope *scope) {
-  torch_scope_pop(scope);
-}
-
 void group_described_begin(struct torch_scope *scope, const void *text) {
   torch_scope_push(scope, SCOPE_PLAIN);
   label_groups(text, offsetof(struct gloo_comm, text));
   label_communicators(is_description(string_text(text)) ? string_text(text) : "", true);
-}
-
-void group_described_end(struct torch_scope *scope) {
-  torch_scope_pop(scope);
 }

@@ -107,10 +107,6 @@ void call_begin(struct torch_scope *scope, enum torch_tensors tensors_shape, con
   scope->start = tscope_ticks();
 }
 
-void call_end(struct torch_scope *scope) {
-  torch_scope_pop(scope);
-}
-
 /* Opens the COLLECTIVE record; its span is the call's, or the queueing alone where the call is not
  * known. */
 static void record_enqueue(struct tscope_thread *thread, struct torch_scope *scope,
@@ -158,10 +154,6 @@ void enqueue_begin(struct torch_scope *scope, const void *group, const void *wor
     return;
   record_enqueue(thread, scope, group, *(const void *const *)work);
   tscope_leave(thread);
-}
-
-void enqueue_end(struct torch_scope *scope) {
-  torch_scope_pop(scope);
 }
 
 /* A send or receive has no worker: gloo's own thread moves the data, and only the call and the
@@ -214,10 +206,6 @@ void run_begin(struct torch_scope *scope, const void *work) {
   tscope_leave(thread);
 }
 
-void run_end(struct torch_scope *scope) {
-  torch_scope_pop(scope);
-}
-
 /* Work that is not in the table is another backend's, whose waits are on the GPU. A barrier that
  * waits for the work queued before it does so while it runs: that is part of its run. */
 void wait_begin(struct torch_scope *scope, const void *self) {
@@ -233,10 +221,6 @@ void wait_begin(struct torch_scope *scope, const void *self) {
   tscope_leave(thread);
 }
 
-void wait_end(struct torch_scope *scope) {
-  torch_scope_pop(scope);
-}
-
 /* The address will be another piece of work's. */
 void forget_begin(struct torch_scope *scope, const void *self) {
   torch_scope_push(scope, SCOPE_PLAIN);
@@ -244,8 +228,4 @@ void forget_begin(struct torch_scope *scope, const void *self) {
   for (u32 way = 0; way < WORK_WAYS; way++, slot++)
     if (__atomic_load_n(&slot->work, __ATOMIC_RELAXED) == self)
       __atomic_store_n(&slot->work, NULL, __ATOMIC_RELEASE);
-}
-
-void forget_end(struct torch_scope *scope) {
-  torch_scope_pop(scope);
 }

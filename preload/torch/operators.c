@@ -140,7 +140,3 @@ void evaluated_begin(struct torch_scope *scope, const void *evaluated) {
   }
   tscope_leave(thread);
 }
-
-void evaluated_end(struct torch_scope *scope) {
-  torch_scope_pop(scope);
-}

@@ -104,10 +104,6 @@ void backward_begin(struct torch_scope *scope) {
   tscope_leave(thread);
 }
 
-void backward_end(struct torch_scope *scope) {
-  torch_scope_pop(scope);
-}
-
 /* The phase of a range, 0 if it is none. `name` may be NULL. */
 static u32 phase_of(const char *name) {
   static const struct {

@@ -9,6 +9,12 @@
 
 #include "torch/torch_scope.h"
 
+/* The _end of a recorder for which the call's end means nothing. */
+#define TORCH_ONLY_POPS(recorder)                                                                  \
+  static inline void recorder##_end(struct torch_scope *scope) {                                   \
+    torch_scope_pop(scope);                                                                        \
+  }
+
 /* Where a collective's element count comes from. */
 enum torch_tensors {
   NO_TENSORS,
@@ -27,18 +33,18 @@ enum torch_options {
 /* gloo_work.c: collectives and transfers */
 void call_begin(struct torch_scope *scope, enum torch_tensors tensors_shape, const void *tensors,
                 enum torch_options options_shape, const void *options);
-void call_end(struct torch_scope *scope);
+TORCH_ONLY_POPS(call)
 void transfer_begin(struct torch_scope *scope, enum tscope_op op, const void *group,
                     const void *tensors, int peer, void *result);
 void transfer_end(struct torch_scope *scope);
 void enqueue_begin(struct torch_scope *scope, const void *group, const void *work);
-void enqueue_end(struct torch_scope *scope);
+TORCH_ONLY_POPS(enqueue)
 void run_begin(struct torch_scope *scope, const void *work);
-void run_end(struct torch_scope *scope);
+TORCH_ONLY_POPS(run)
 void wait_begin(struct torch_scope *scope, const void *self);
-void wait_end(struct torch_scope *scope);
+TORCH_ONLY_POPS(wait)
 void forget_begin(struct torch_scope *scope, const void *self);
-void forget_end(struct torch_scope *scope);
+TORCH_ONLY_POPS(forget)
 
 /* gloo_comm.c: process groups */
 void group_made_begin(struct torch_scope *scope, const void *group, int rank, int size);
@@ -46,13 +52,13 @@ void group_made_end(struct torch_scope *scope);
 void nccl_group_made_begin(struct torch_scope *scope, const void *group, int rank, int size);
 void nccl_group_made_end(struct torch_scope *scope);
 void nccl_comm_made_begin(struct torch_scope *scope, const void *group);
-void nccl_comm_made_end(struct torch_scope *scope);
+TORCH_ONLY_POPS(nccl_comm_made)
 void group_end_begin(struct torch_scope *scope, const void *group);
-void group_end_end(struct torch_scope *scope);
+TORCH_ONLY_POPS(group_end)
 void group_named_begin(struct torch_scope *scope, const void *name);
-void group_named_end(struct torch_scope *scope);
+TORCH_ONLY_POPS(group_named)
 void group_described_begin(struct torch_scope *scope, const void *text);
-void group_described_end(struct torch_scope *scope);
+TORCH_ONLY_POPS(group_described)
 
 /* ddp.c: DistributedDataParallel's waits */
 void bucket_queued_begin(struct torch_scope *scope);
@@ -64,13 +70,13 @@ void bucket_arrived_end(struct torch_scope *scope);
 
 /* torch_phases.c */
 void backward_begin(struct torch_scope *scope);
-void backward_end(struct torch_scope *scope);
+TORCH_ONLY_POPS(backward)
 
 /* operators.c: their numbers, and autograd's functions for them */
 #define TORCH_SHAPE_numbered ~, BEFORE
 void numbered_before(void);
 void evaluated_begin(struct torch_scope *scope, const void *evaluated);
-void evaluated_end(struct torch_scope *scope);
+TORCH_ONLY_POPS(evaluated)
 
 /* tensor_memory.c */
 #define TSCOPE_TORCH_CPU 0xff00u /* c10::Device: type CPU, no index */

@@ -225,7 +225,7 @@ static void a_pool_is_bounded_and_a_streams_own(void **state) {
   cudaStream_t other;
   assert_int_equal(cudaStreamCreateWithFlags(&other, cudaStreamNonBlocking), cudaSuccess);
   u32 before = runs(), had = 0, got = 0;
-  u64 dropped = gpu_clock_events.counts().dropped;
+  u64 dropped = gpu_clock_events.totals->dropped;
   launch(&kernel, 200 * ms);
   for (; had < 1000; had++) {
     event_pair_ticket pair = begin_on(stream, 100);
@@ -233,7 +233,7 @@ static void a_pool_is_bounded_and_a_streams_own(void **state) {
     event_pair_end(pair, &subject);
   }
   assert_in_range(got, 1, 999);
-  assert_true(gpu_clock_events.counts().dropped == dropped + had - got);
+  assert_true(gpu_clock_events.totals->dropped == dropped + had - got);
   event_pair_ticket pair = begin_on(other, 101);
   assert_true(pair);
   event_pair_end(pair, &subject);
@@ -253,14 +253,14 @@ static void an_error_is_not_an_end(void **state) {
   (void)state;
   int (*real)(void *) = cuda_events.cuEventQuery;
   u32 before = runs();
-  u64 invalid = gpu_clock_events.counts().invalid;
+  u64 invalid = gpu_clock_events.totals->invalid;
   event_pair_ticket pair = begin_on(stream, 100);
   event_pair_end(pair, &subject);
   cuda_events.cuEventQuery = query_fails;
   deliver();
   cuda_events.cuEventQuery = real;
   assert_int_equal(runs(), before);
-  assert_true(gpu_clock_events.counts().invalid == invalid + 1);
+  assert_true(gpu_clock_events.totals->invalid == invalid + 1);
 }
 
 static void a_stream_that_is_gone_leaves_its_pool_to_the_next(void **state) {
@@ -505,11 +505,11 @@ static void what_is_in_progress_when_the_next_call_comes_has_no_time(void **stat
 static void events_end_with_their_device(void **state) {
   (void)state;
   const struct timespec ticks = {.tv_nsec = 350000000};
-  u64 dropped = gpu_clock_events.counts().dropped;
+  u64 dropped = gpu_clock_events.totals->dropped;
   assert_int_equal(ncclAllReduce(memory, memory, 256, ncclInt32, ncclSum, comm, stream),
                    ncclSuccess);
   assert_int_equal(cudaDeviceReset(), cudaSuccess);
-  assert_true(gpu_clock_events.counts().dropped > dropped);
+  assert_true(gpu_clock_events.totals->dropped > dropped);
   nanosleep(&ticks, NULL); /* the poller runs, and queries nothing */
   deliver();
   assert_int_equal(ncclAllReduce(memory, memory, 256, ncclInt32, ncclSum, comm, stream),
