@@ -4,20 +4,18 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "base/sorting.h"
+
 #define SEARCHES 80 /* each makes the interval 0.62 times as wide: 1e-3 becomes 1e-20 */
 #define GOLDEN 0.6180339887498949
 
-static int by_x(const void *left, const void *right) {
-  const struct bound *a = left, *b = right;
-  return (a->x > b->x) - (a->x < b->x);
-}
+ORDER_BY(by_x, struct bound, UP(x))
 
 /* Keeps the bounds that some line touches: the convex hull, from below (sign 1: upper bounds) or
  * from above (sign -1: lower bounds). Andrew's monotone chain. */
 static u32 keep_hull(struct bound *at, u32 n, double sign) {
   u32 kept = 0;
-  if (n)
-    qsort(at, n, sizeof(*at), by_x);
+  SORT(at, n, by_x);
   for (u32 i = 0; i < n; i++) {
     while (kept && at[kept - 1].x == at[i].x && sign * at[kept - 1].y >= sign * at[i].y)
       kept--;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "align/clock_domains.h"
+#include "base/sorting.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -45,7 +46,7 @@ static void group_claims(struct clock_domains *domains, const struct model *mode
   for (u32 r = 0; r < model->n_ranks; r++)
     claims[r] =
         (struct claim){model->ranks[r].info[TSCOPE_INFO_CLOCK], model->ranks[r].host, &facts[r], r};
-  qsort(claims, model->n_ranks, sizeof(*claims), by_claim);
+  SORT(claims, model->n_ranks, by_claim);
   domains->certain = true;
   for (u32 i = 0; i < model->n_ranks; i++) {
     bool same = i && claim_same_clock(&claims[i - 1], &claims[i]);

@@ -7,6 +7,7 @@
 
 #include "align/clock_bounds.h"
 #include "base/robust.h"
+#include "base/sorting.h"
 
 /* Error of a line at the ends of the run, in median deviations, by the root of the points: three
  * standard errors of a median (1.25 x 1.48), twice, because its slope is not known either. */
@@ -239,12 +240,7 @@ static struct line fit_points(const struct end_point *at, u32 n) {
   return line;
 }
 
-static int by_sample(const void *left, const void *right) {
-  const struct end_point *a = left, *b = right;
-  if (a->sample != b->sample)
-    return a->sample < b->sample ? -1 : 1;
-  return (a->x > b->x) - (a->x < b->x);
-}
+ORDER_BY(by_sample, struct end_point, UP(sample) UP(x))
 
 /* The points of one sample are adjacent: the number of those that begin at `first`. */
 static u32 same_sample(const struct ties *ties, u32 first) {
@@ -291,16 +287,13 @@ static double measure_pattern(const struct ties *ties, u32 chosen, const struct 
   return pattern;
 }
 
-static int by_transfer(const void *left, const void *right) {
-  const struct end_point *a = left, *b = right;
-  return (a->transfer > b->transfer) - (a->transfer < b->transfer);
-}
+ORDER_BY(by_transfer, struct end_point, UP(transfer))
 
 /* Keeps the quickest quarter, in which the fewest threads had to wait for a processor. Returns the
  * median of their transfers. */
 static double keep_quickest(struct ties *ties) {
   u32 quarter = ties->ends.n / 4, least = ties->ends.n < QUICKEST ? ties->ends.n : QUICKEST;
-  qsort(ties->ends.at, ties->ends.n, sizeof(*ties->ends.at), by_transfer);
+  SORT(ties->ends.at, ties->ends.n, by_transfer);
   ties->ends.n = quarter > least ? quarter : least;
   return ties->ends.at[(ties->ends.n - 1) / 2].transfer;
 }
@@ -312,7 +305,7 @@ static struct ends_fit fit_ends(const struct fitter *fitter, struct ties *ties) 
   double pattern = NAN, independent = 1;
   struct line line = {0};
   if (keep_gpu_ends(fitter, ties)) {
-    qsort(ties->ends.at, ties->ends.n, sizeof(*ties->ends.at), by_sample);
+    SORT(ties->ends.at, ties->ends.n, by_sample);
     chosen = shortest_transfers(fitter, ties, &n);
     line = fit_points(&ties->ends.at[chosen], n);
     pattern = measure_pattern(ties, chosen, &line);

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/robust.h"
+#include "base/sorting.h"
 #include "kernels/communication.h"
 
 /* At least two members' ends are known. */
@@ -92,18 +93,7 @@ struct message {
   bool upwards; /* from low to high */
 };
 
-static int by_pair(const void *left, const void *right) {
-  const struct message *a = left, *b = right;
-  if (a->comm != b->comm)
-    return a->comm < b->comm ? -1 : 1;
-  if (a->low != b->low)
-    return a->low < b->low ? -1 : 1;
-  if (a->high != b->high)
-    return a->high < b->high ? -1 : 1;
-  if (a->upwards != b->upwards)
-    return a->upwards ? -1 : 1;
-  return a->collective < b->collective ? -1 : a->collective > b->collective;
-}
+ORDER_BY(by_pair, struct message, UP(comm) UP(low) UP(high) DOWN(upwards) UP(collective))
 
 static u32 list_messages(const struct model *model, struct message *messages) {
   u32 n = 0;
@@ -144,7 +134,7 @@ static void add_messages(struct samples *samples, const struct model *model, str
   struct message *messages = memory_array(n, sizeof(*messages));
   struct sample *all = arena_array(arena, size_sum(samples->n, n), sizeof(*all));
   list_messages(model, messages);
-  qsort(messages, n, sizeof(*messages), by_pair);
+  SORT(messages, n, by_pair);
   memcpy(all, samples->at, samples->n * sizeof(*all));
   samples->at = all;
   for (u32 i = 0, next; i < n; i = next) {

@@ -80,7 +80,3 @@ const char *op_name(u8 op) {
   const char *name = comm_op_name(op);
   return name ? name : "unknown";
 }
-
-bool op_is_message(u8 op) {
-  return op == TSCOPE_OP_SEND || op == TSCOPE_OP_RECV;
-}

@@ -70,9 +70,6 @@ double op_bus_factor(u8 op, u32 n);
 /* The communicator's name, or a short form of its identity with its size, in the arena. */
 const char *comm_label(const struct model *model, u32 index, struct arena *arena);
 
-/* A send or a receive. */
-bool op_is_message(u8 op);
-
 /* Where an arrival stopped waiting and its transfer began; NS_UNKNOWN if not known. A kernel that
  * runs several calls waits for the members of all of them. */
 i64 arrival_transfer_begin(const struct analysis *a, const struct arrival *arrival);

@@ -163,8 +163,6 @@ static int add_frame(Dwfl_Frame *state, void *context) {
 struct native_process *native_open(struct arena *arena, pid_t pid,
                                    const struct snapshots *snapshots) {
   struct native_process *process = arena_alloc(arena, sizeof(*process));
-  if (!process)
-    return NULL;
   unsetenv("DEBUGINFOD_URLS"); /* elfutils would download what is not on this host */
   *process = (struct native_process){.pid = pid, .arena = arena, .snapshots = snapshots};
   opened = pid;

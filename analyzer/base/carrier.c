@@ -18,7 +18,7 @@ struct carrier carrier_to_read(const void *bytes, size_t n, struct arena *arena)
 void carrier_free(struct carrier *c) {
   free(c->written.at);
   free(c->texts.at);
-  free(c->text_slots);
+  free(c->text_index.slots);
   *c = (struct carrier){0};
 }
 
@@ -116,20 +116,6 @@ void carry_float(struct carrier *c, float *value) {
 
 /* --- texts: 0 is NULL; the number after the last is a new one, which follows --- */
 
-static void grow_text_slots(struct carrier *c) {
-  u32 n = c->n_text_slots ? c->n_text_slots * 2 : 64;
-  u32 *slots = memory_zeroed(n, sizeof(*slots));
-  for (u32 i = 0; i < c->texts.n; i++) {
-    u32 slot = (u32)hash_text(HASH_SEED, c->texts.at[i]) & (n - 1);
-    while (slots[slot])
-      slot = (slot + 1) & (n - 1);
-    slots[slot] = i + 1;
-  }
-  free(c->text_slots);
-  c->text_slots = slots;
-  c->n_text_slots = n;
-}
-
 /* The text's place among those known, + 1; one that is not known yet is added, as a copy: the
  * caller's may be gone by the next. */
 static void write_text(struct carrier *c, const char *text) {
@@ -137,16 +123,14 @@ static void write_text(struct carrier *c, const char *text) {
     write_varint(c, 0);
     return;
   }
-  if (c->texts.n >= c->n_text_slots / 2)
-    grow_text_slots(c);
-  u32 slot = (u32)hash_text(HASH_SEED, text) & (c->n_text_slots - 1);
-  for (; c->text_slots[slot]; slot = (slot + 1) & (c->n_text_slots - 1))
-    if (strcmp(c->texts.at[c->text_slots[slot] - 1], text) == 0) {
-      write_varint(c, c->text_slots[slot]);
-      return;
-    }
+  u64 hash = hash_text(HASH_SEED, text);
+  HASH_INDEX_EACH(&c->text_index, hash, i)
+  if (strcmp(c->texts.at[i], text) == 0) {
+    write_varint(c, i + 1);
+    return;
+  }
+  hash_index_add(&c->text_index, hash, c->texts.n);
   VECTOR_PUSH(&c->texts, (const char *)arena_text(c->arena, text));
-  c->text_slots[slot] = c->texts.n;
   write_varint(c, c->texts.n);
   size_t length = strlen(text);
   write_varint(c, length);
@@ -236,8 +220,7 @@ void carry_columns(struct carrier *c, void *elements, u32 n, size_t element_byte
 
 static void forget_texts(struct carrier *c) {
   c->texts.n = 0;
-  if (c->n_text_slots)
-    memset(c->text_slots, 0, c->n_text_slots * sizeof(*c->text_slots));
+  hash_index_clear(&c->text_index);
 }
 
 size_t carrier_begin_part(struct carrier *c) {

@@ -17,6 +17,7 @@
 #include <stdbool.h>
 
 #include "base/arena.h"
+#include "base/hash_index.h"
 #include "base/vector.h"
 
 struct carrier {
@@ -25,8 +26,7 @@ struct carrier {
   const u8 *at, *end;  /* reading: what is left */
   struct arena *arena; /* for what is read, or for texts that were written */
   VECTOR(const char *) texts;
-  u32 *text_slots; /* writing: index into texts + 1, open addressing */
-  u32 n_text_slots;
+  struct hash_index text_index; /* writing */
 };
 
 struct carrier carrier_to_write(struct arena *arena);

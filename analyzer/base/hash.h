@@ -18,6 +18,12 @@ static inline u64 hash_text(u64 seed, const char *text) {
   return (seed ^ 0xff) * 0x100000001b3ull;
 }
 
+/* Takes one more number into a small hash. */
+static inline u32 hash_number(u32 hash, u64 value) {
+  u64 x = (hash ^ value) * 0x9e3779b97f4a7c15ull;
+  return (u32)(x ^ (x >> 32));
+}
+
 /* For look-ups in memory, where speed counts: eight bytes at a time. */
 static inline u64 hash_bytes(u64 seed, const void *bytes, size_t n) {
   const char *at = bytes;

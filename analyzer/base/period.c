@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/checked_memory.h"
+#include "base/sorting.h"
 
 #define LEAST_MATCH 0.95
 #define ANCHORS 4u
@@ -21,17 +22,14 @@ struct numbered {
   u32 token, at;
 };
 
-static int by_token(const void *left, const void *right) {
-  const struct numbered *a = left, *b = right;
-  return a->token < b->token ? -1 : a->token > b->token;
-}
+ORDER_BY(by_token, struct numbered, UP(token))
 
 /* Renumbers tokens from 0 in `dense`; how many different ones there are. */
 static u32 renumber(const u32 *tokens, u32 n, u32 *dense) {
   struct numbered *sorted = memory_array(n, sizeof(*sorted));
   for (u32 i = 0; i < n; i++)
     sorted[i] = (struct numbered){tokens[i], i};
-  qsort(sorted, n, sizeof(*sorted), by_token);
+  SORT(sorted, n, by_token);
   u32 kinds = 0;
   for (u32 i = 0; i < n; i++) {
     kinds += i == 0 || sorted[i].token != sorted[i - 1].token;
@@ -95,11 +93,6 @@ static double try_period(struct search *search, u32 period) {
   return 1 - (double)missed / checked;
 }
 
-static int by_value(const void *left, const void *right) {
-  u32 a = *(const u32 *)left, b = *(const u32 *)right;
-  return a < b ? -1 : a > b;
-}
-
 /* How far the period reaches in both directions. A single token that does not repeat is skipped. */
 static void find_reach(const struct search *search, struct period *period) {
   const u32 *tokens = search->tokens;
@@ -151,7 +144,7 @@ bool find_period(const u32 *tokens, u32 n, struct period *period) {
   search.misses = memory_zeroed(size_sum(search.kinds, 1), sizeof(*search.misses));
   if (search.kinds) {
     u32 found = list_candidates(&search, candidates);
-    qsort(candidates, found, sizeof(*candidates), by_value);
+    SORT(candidates, found, by_u32);
     for (u32 i = 0; i < found && period->length == 0; i++) {
       if (i > 0 && candidates[i] == candidates[i - 1])
         continue;

@@ -6,11 +6,7 @@
 #include <string.h>
 
 #include "base/checked_memory.h"
-
-static int by_number(const void *a, const void *b) {
-  u32 x = *(const u32 *)a, y = *(const u32 *)b;
-  return (x > y) - (x < y);
-}
+#include "base/sorting.h"
 
 char *rank_list(const u32 *ranks, u32 n, size_t limit) {
   u32 *sorted = memory_array(size_sum(n, 1), sizeof(*sorted));
@@ -18,7 +14,7 @@ char *rank_list(const u32 *ranks, u32 n, size_t limit) {
   size_t size = 0;
   FILE *out = memory_stream(&text, &size);
   memcpy(sorted, ranks, n * sizeof(*sorted));
-  qsort(sorted, n, sizeof(*sorted), by_number);
+  SORT(sorted, n, by_u32);
   u32 i = 0;
   while (i < n) {
     u32 last = i;

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/persistence.h"
+#include "base/sorting.h"
 
 double mean_of(const double *values, size_t n) {
   double sum = 0;
@@ -73,11 +74,6 @@ double error_of_median(double *values, size_t n, double independent) {
   return (quantile_of(values, n, 0.5 + apart) - quantile_of(values, n, 0.5 - apart)) / 2;
 }
 
-int compare_doubles(const void *left, const void *right) {
-  double a = *(const double *)left, b = *(const double *)right;
-  return (a > b) - (a < b);
-}
-
 static double value_without(const double *sorted, size_t skip, size_t i) {
   return sorted[i >= skip ? i + 1 : i];
 }
@@ -103,10 +99,7 @@ static double log_gamma(double x) {
   return lgamma_r(x, &sign);
 }
 
-static int by_ranked_value(const void *left, const void *right) {
-  const struct ranked_value *a = left, *b = right;
-  return (a->value > b->value) - (a->value < b->value);
-}
+ORDER_BY(by_ranked_value, struct ranked_value, UP(value))
 
 static double middle_of(double a, double b, double c) {
   return fmax(fmin(a, b), fmin(fmax(a, b), c));
@@ -158,7 +151,7 @@ u32 change_point(const double *values, u32 n, struct ranked_value *scratch, doub
   u32 at = find_break(values, n, (double *)(void *)scratch);
   for (u32 i = 0; i < n; i++)
     scratch[i] = (struct ranked_value){values[i], i};
-  qsort(scratch, n, sizeof(*scratch), by_ranked_value);
+  SORT(scratch, n, by_ranked_value);
   /* Each value's rank, the mean of their ranks where several are equal, in the place of its index.
    */
   for (u32 i = 0, next; i < n; i = next) {

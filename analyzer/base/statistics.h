@@ -27,7 +27,6 @@ double error_of_median(double *values, size_t n, double independent);
 
 /* Median of an ascending array less one element equal to `own`. */
 double median_of_others(const double *sorted, size_t n, double own);
-int compare_doubles(const void *left, const void *right); /* for qsort() */
 
 /* P(X >= k) of X ~ Binomial(n, p), by the incomplete beta function [Abramowitz and Stegun 26.5.24],
  * which also lies between whole numbers. */

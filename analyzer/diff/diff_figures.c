@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "base/checked_memory.h"
+#include "base/sorting.h"
 #include "base/statistics.h"
 #include "diff/diff.h"
 
@@ -288,7 +289,7 @@ static void threshold_among(const struct diff_result *out, double *threshold) {
   for (u32 i = 0; i < out->n_rows; i++)
     if (!isnan(out->rows[i].p_value))
       p[n++] = out->rows[i].p_value;
-  qsort(p, n, sizeof(*p), compare_doubles);
+  SORT(p, n, by_double);
   *threshold = -1;
   for (u32 i = 0; i < n; i++)
     if (p[i] <= FALSE_DISCOVERIES * (i + 1) / n)

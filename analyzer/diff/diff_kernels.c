@@ -8,12 +8,10 @@
 #include <string.h>
 
 #include "base/checked_memory.h"
+#include "base/sorting.h"
 #include "diff/diff.h"
 
-static int by_name(const void *left, const void *right) {
-  const struct diff_kernel *a = left, *b = right;
-  return strcmp(a->name, b->name);
-}
+ORDER_BY(by_name, struct diff_kernel, BY_TEXT(name))
 
 /* Rows that only one side has have no change in time; rows without any time come last. */
 static double weight(const struct diff_kernel *k) {
@@ -22,10 +20,7 @@ static double weight(const struct diff_kernel *k) {
   return fabs(after - before);
 }
 
-static int by_weight(const void *left, const void *right) {
-  double a = weight(left), b = weight(right);
-  return a == b ? by_name(left, right) : a > b ? -1 : 1;
-}
+ORDER_BY(by_weight, struct diff_kernel, DOWN_OF(weight) THEN(by_name(a, b)))
 
 /* What a kernel of one run adds to its side's mean over so many runs: for one rank, per step. */
 static struct diff_kernel row_of(const struct results *r, const struct kernel_result *k, u32 side,
@@ -90,7 +85,7 @@ void diff_kernels(struct diffing *d) {
       for (u32 k = 0; k < r->n_kernels; k++)
         rows[n++] = row_of(r, &r->kernels[k], side, per_step, d->sides[side]->n);
     }
-  qsort(rows, n, sizeof(*rows), by_name);
+  SORT(rows, n, by_name);
   for (u32 i = 0; i < n; i++) {
     struct diff_kernel *last = out->n_kernels ? &rows[out->n_kernels - 1] : NULL;
     if (last && !strcmp(last->name, rows[i].name))
@@ -105,6 +100,6 @@ void diff_kernels(struct diffing *d) {
     rows[i].shortened = rows[i].shortened ? arena_text(d->arena, rows[i].shortened) : NULL;
     rows[i].category = rows[i].category ? arena_text(d->arena, rows[i].category) : NULL;
   }
-  qsort(rows, out->n_kernels, sizeof(*rows), by_weight);
+  SORT(rows, out->n_kernels, by_weight);
   out->kernels = rows;
 }

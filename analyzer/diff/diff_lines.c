@@ -8,6 +8,8 @@
 #include <string.h>
 
 #include "base/checked_memory.h"
+#include "base/sorting.h"
+#include "base/texts.h"
 #include "diff/diff.h"
 
 enum { MOST_ROWS = 100, NO_NUMBER = -1 };
@@ -32,15 +34,7 @@ static double cost_ms(const struct line_result *line) {
   return isnan(parts[0]) && isnan(parts[1]) ? NAN : sum;
 }
 
-static int compare_texts(const char *a, const char *b) {
-  return strcmp(a ? a : "", b ? b : "");
-}
-
-static int by_function(const void *left, const void *right) {
-  const struct part *a = left, *b = right;
-  int file = compare_texts(a->file, b->file);
-  return file ? file : compare_texts(a->function, b->function);
-}
+ORDER_BY(by_function, struct part, BY_TEXT(file) BY_TEXT(function))
 
 static int by_place(const void *left, const void *right) {
   const struct part *a = left, *b = right;
@@ -135,7 +129,7 @@ void diff_lines(struct diffing *d) {
   u32 n = gather_parts(d, parts, known);
   if (known[BEFORE] && known[AFTER]) {
     out->lines = arena_array(d->arena, size_sum(n, 1), sizeof(*out->lines));
-    qsort(parts, n, sizeof(*parts), by_place);
+    SORT(parts, n, by_place);
     for (u32 i = 0, same; i < n; i += same) {
       same = count_same(parts + i, n - i, by_function);
       join_moved_lines(parts + i, same, d->sides[BEFORE]->n);
@@ -144,7 +138,7 @@ void diff_lines(struct diffing *d) {
       same = count_same(parts + i, n - i, by_place);
       out->lines[out->n_lines++] = row_of(d, parts + i, same, values);
     }
-    qsort(out->lines, out->n_lines, sizeof(*out->lines), by_difference);
+    SORT(out->lines, out->n_lines, by_difference);
     out->n_lines = out->n_lines < MOST_ROWS ? out->n_lines : MOST_ROWS;
   }
   free(parts);

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/checked_memory.h"
+#include "base/sorting.h"
 #include "base/statistics.h"
 #include "diff/diff.h"
 #include "format/scalar_line.h"
@@ -21,11 +22,7 @@ struct point {
   double value;
 };
 
-static int by_name_and_step(const void *left, const void *right) {
-  const struct point *a = left, *b = right;
-  int name = strcmp(a->name, b->name);
-  return name ? name : (a->step > b->step) - (a->step < b->step);
-}
+ORDER_BY(by_name_and_step, struct point, BY_TEXT(name) UP(step))
 
 /* The values of the lowest rank that reports any, by name and step. The caller frees. */
 static struct point *points_of(const struct model *model, u32 *n) {
@@ -40,7 +37,7 @@ static struct point *points_of(const struct model *model, u32 *n) {
     if (scalar->name && scalar->step != INDEX_NONE && scalar->rank == rank)
       points[(*n)++] = (struct point){scalar->name, scalar->step, scalar->value};
   }
-  qsort(points, *n, sizeof(*points), by_name_and_step);
+  SORT(points, *n, by_name_and_step);
   return points;
 }
 

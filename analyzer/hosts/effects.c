@@ -5,6 +5,7 @@
 #include <stddef.h>
 #include <stdlib.h>
 
+#include "base/sorting.h"
 #include "base/statistics.h"
 
 /* Rounds of fitting, and how many breaks in the runs of a unit are tried. */
@@ -156,7 +157,7 @@ static double noise_of(struct fit *fit) {
       fit->scratch[n++] = fit->unit_runs[i].value - part_of_unit(fit, unit, fit->unit_runs[i].run);
   if (n == 0)
     return NAN;
-  qsort(fit->scratch, n, sizeof(double), compare_doubles);
+  SORT(fit->scratch, n, by_double);
   u32 from = n / 20, to = n - n / 20;
   double trimmed = 0;
   for (u32 i = from; i < to; i++)
@@ -258,11 +259,7 @@ static void describe_power(const struct fit *fit, u32 tests, struct effects *eff
     effects->could_show = student_quantile(1 - 2 * chance, freedom) * fit->noise / sqrt(runs);
 }
 
-static int largest_first(const void *left, const void *right) {
-  const struct effect *a = left, *b = right;
-  return a->size != b->size ? (a->size < b->size) - (a->size > b->size)
-                            : (a->unit > b->unit) - (a->unit < b->unit);
-}
+ORDER_BY(largest_first, struct effect, DOWN(size) UP(unit))
 
 static void fit_free(struct fit *fit) {
   sorting_free(&fit->by_group);
@@ -308,8 +305,7 @@ struct effects find_effects(const struct observations *from, u32 tests, double l
   for (u32 unit = 0; unit < from->units; unit++)
     if (fit.parts[unit].runs)
       VECTOR_PUSH(&effects.found, fit.parts[unit]);
-  if (effects.found.n)
-    qsort(effects.found.at, effects.found.n, sizeof(*effects.found.at), largest_first);
+  SORT(effects.found.at, effects.found.n, largest_first);
   effects.noise = fit.noise;
   describe_power(&fit, tests, &effects);
   fit_free(&fit);

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/sorting.h"
 #include "base/statistics.h"
 
 /* The kinds of effects, and losses: all that may name a host. */
@@ -71,11 +72,7 @@ static void observe_ranks(const struct run_records *records, enum host_measure m
   all->positions = records->positions.names.n;
 }
 
-static int by_kind(const void *left, const void *right) {
-  const struct observation *a = left, *b = right;
-  return a->group != b->group ? (a->group > b->group) - (a->group < b->group)
-                              : (a->run > b->run) - (a->run < b->run);
-}
+ORDER_BY(by_kind, struct observation, UP(group) UP(run))
 
 static void observe_message(const struct link_record *link, u32 run, u32 unit,
                             struct observations *all) {

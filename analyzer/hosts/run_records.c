@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "analyses/results/words.h"
+#include "base/sorting.h"
 
 static u32 number_of(struct run_records *records, struct name_numbers *names, const char *name) {
   if (!names->numbers)
@@ -125,17 +126,13 @@ bool run_records_add(struct run_records *records, const json_t *report, const ch
   return true;
 }
 
-static int by_begin(const void *left, const void *right) {
-  const struct run_record *a = left, *b = right;
-  return a->began_s != b->began_s ? (a->began_s > b->began_s) - (a->began_s < b->began_s)
-                                  : strcmp(a->name, b->name);
-}
+ORDER_BY(by_begin, struct run_record, UP(began_s) BY_TEXT(name))
 
 void run_records_order(struct run_records *records) {
   for (u32 i = 0; i < records->runs.n; i++)
     if (isnan(records->runs.at[i].began_s))
       return;
-  qsort(records->runs.at, records->runs.n, sizeof(*records->runs.at), by_begin);
+  SORT(records->runs.at, records->runs.n, by_begin);
   records->in_order = true;
 }
 

@@ -6,6 +6,8 @@
 #include <errno.h>
 #include <sys/stat.h>
 
+#include "base/sorting.h"
+#include "base/texts.h"
 #include "import/byte_source.h"
 #include "import/file_budget.h"
 #include "model/building.h"
@@ -62,11 +64,6 @@ bool head_has(const struct input *input, const char *word) {
   return input->head_bytes && memmem(input->head, input->head_bytes, word, strlen(word)) != NULL;
 }
 
-static const char *last_part(const char *path) {
-  const char *slash = strrchr(path, '/');
-  return slash && slash[1] ? slash + 1 : path;
-}
-
 /* Adds a file to those of its kind. One that cannot be opened has no first bytes; its name may
  * still show what it is. */
 static void add_file(struct sorting *sorting, const char *path, u64 bytes, bool given) {
@@ -116,9 +113,7 @@ static int add_folder(struct sorting *sorting, const char *path, unsigned depth)
   return 0;
 }
 
-static int by_path(const void *left, const void *right) {
-  return strcmp(((const struct input *)left)->path, ((const struct input *)right)->path);
-}
+ORDER_BY(by_path, struct input, BY_TEXT(path))
 
 static int add_paths(struct sorting *sorting, const char *const *paths, u32 n, char *why,
                      size_t why_bytes) {
@@ -136,8 +131,7 @@ static int add_paths(struct sorting *sorting, const char *const *paths, u32 n, c
     }
   }
   for (size_t k = 0; k < KINDS; k++)
-    if (sorting->of_kind[k].n)
-      qsort(sorting->of_kind[k].at, sorting->of_kind[k].n, sizeof(struct input), by_path);
+    SORT(sorting->of_kind[k].at, sorting->of_kind[k].n, by_path);
   return 0;
 }
 

@@ -6,6 +6,7 @@
 #include "base/checked_memory.h"
 #include "base/parallel.h"
 #include "base/robust.h"
+#include "base/sorting.h"
 #include "join/join_ranks.h"
 #include "join/joining.h"
 #include "model/stalls.h"
@@ -184,8 +185,7 @@ void finish_collectives(struct model *model) {
   i64 *scratch = memory_array(most, sizeof(*scratch));
   for (u32 c = 0; c < n; c++)
     order[c] = measure(model, c, scratch);
-  if (n)
-    qsort(order, n, sizeof(*order), by_last_start);
+  SORT(order, n, by_last_start);
   for (u32 c = 0; c < n; c++) {
     sorted[c] = model->collectives[order[c].collective];
     for (u32 i = 0; i < sorted[c].n_arrivals; i++)

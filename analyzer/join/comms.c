@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 
 #include "base/checked_memory.h"
+#include "base/sorting.h"
 #include "join/joining.h"
 
 /* Members of all communicators together: those that are here, and so many more. */
@@ -13,14 +14,7 @@ struct sighting {
   u32 rank, definition;
 };
 
-static int by_identity(const void *left, const void *right) {
-  const struct sighting *a = left, *b = right;
-  if (a->identity != b->identity)
-    return a->identity < b->identity ? -1 : 1;
-  if (a->backend != b->backend)
-    return a->backend < b->backend ? -1 : 1;
-  return a->rank < b->rank ? -1 : a->rank > b->rank;
-}
+ORDER_BY(by_identity, struct sighting, UP(identity) UP(backend) UP(rank))
 
 static const struct comm_definition *definition_of(const struct model *model,
                                                    const struct sighting *sighting) {
@@ -60,18 +54,17 @@ static void make_comm(struct model *model, const struct sighting *sightings, u32
 void unify_comms(struct model *model) {
   struct model_internal *internal = internal_of(model);
   VECTOR(struct sighting) all = {0};
-  for (u32 r = 0; r < model->n_ranks && 0 == 0; r++) {
+  for (u32 r = 0; r < model->n_ranks; r++) {
     const struct rank_events *events = &internal->events[r];
     internal->comm_of[r] =
         arena_array(&internal->arena, size_sum(events->n_comms, 1), sizeof(**internal->comm_of));
-    for (u32 i = 0; i < events->n_comms && 0 == 0; i++) {
+    for (u32 i = 0; i < events->n_comms; i++) {
       struct sighting sighting = {events->comms[i].identity, events->comms[i].backend, r, i};
       VECTOR_PUSH(&all, sighting);
     }
   }
   model->comms = arena_array(&internal->arena, size_sum(all.n, 1), sizeof(*model->comms));
-  if (0 == 0 && all.n)
-    qsort(all.at, all.n, sizeof(*all.at), by_identity);
+  SORT(all.at, all.n, by_identity);
   u64 room = MOST_MISSING + (u64)MOST_MISSING_FOR_EACH * all.n;
   for (u32 i = 0, next; i < all.n; i = next) {
     for (next = i; next < all.n && all.at[next].identity == all.at[i].identity &&

@@ -2,6 +2,7 @@
 
 #include "base/checked_memory.h"
 #include "base/robust.h"
+#include "base/sorting.h"
 #include "format/dtypes.h"
 #include "join/joining.h"
 #include "kernels/communication.h"
@@ -25,10 +26,6 @@ struct matcher {
   struct slot *slots;
   VECTOR(struct collective) collectives; /* n_arrivals counted, first_arrival not yet */
 };
-
-static bool is_p2p(u8 op) {
-  return op == TSCOPE_OP_SEND || op == TSCOPE_OP_RECV;
-}
 
 static u32 comm_at(const struct matcher *matcher, u32 rank, u32 comm) {
   const struct rank_events *events = &matcher->internal->events[rank];
@@ -85,7 +82,7 @@ static void plan_slots(struct matcher *matcher) {
     for (u32 i = 0; i < events->calls.n; i++) {
       const struct rank_call *call = &events->calls.at[i];
       u32 comm = comm_of(matcher, r, call);
-      if (comm == INDEX_NONE || is_p2p(call->op))
+      if (comm == INDEX_NONE || op_is_message(call->op))
         continue;
       extend_range(&matcher->ranges[comm], call->seq);
     }
@@ -133,7 +130,7 @@ static void match_part(struct matcher *matcher, u32 rank, u32 comm, const struct
 static void match_call(struct matcher *matcher, u32 rank, struct rank_call *call) {
   u32 comm = comm_of(matcher, rank, call);
   call->collective = INDEX_NONE;
-  if (comm == INDEX_NONE || is_p2p(call->op) || call->failed)
+  if (comm == INDEX_NONE || op_is_message(call->op) || call->failed)
     return;
   match_part(matcher, rank, comm, call, &call->collective);
 }
@@ -155,18 +152,7 @@ struct transfer {
   u8 op;
 };
 
-static int by_meeting(const void *left, const void *right) {
-  const struct transfer *a = left, *b = right;
-  if (a->comm != b->comm)
-    return a->comm < b->comm ? -1 : 1;
-  if (a->source != b->source)
-    return a->source < b->source ? -1 : 1;
-  if (a->target != b->target)
-    return a->target < b->target ? -1 : 1;
-  if (a->op != b->op)
-    return a->op < b->op ? -1 : 1;
-  return a->call < b->call ? -1 : a->call > b->call;
-}
+ORDER_BY(by_meeting, struct transfer, UP(comm) UP(source) UP(target) UP(op) UP(call))
 
 typedef VECTOR(struct transfer) transfers;
 
@@ -176,7 +162,7 @@ static void list_transfers(struct matcher *matcher, transfers *all) {
     for (u32 i = 0; i < events->calls.n; i++) {
       const struct rank_call *call = &events->calls.at[i];
       u32 comm = comm_of(matcher, r, call);
-      if (comm == INDEX_NONE || !is_p2p(call->op) || call->failed || call->peer < 0)
+      if (comm == INDEX_NONE || !op_is_message(call->op) || call->failed || call->peer < 0)
         continue;
       u32 self = events->comms[call->comm].rank, peer = (u32)call->peer;
       if (self == TSCOPE_UNKNOWN_RANK)
@@ -215,8 +201,7 @@ static void match_pair(struct matcher *matcher, const struct transfer *at, u32 n
 static void match_transfers(struct matcher *matcher) {
   transfers all = {0};
   list_transfers(matcher, &all);
-  if (all.n)
-    qsort(all.at, all.n, sizeof(*all.at), by_meeting);
+  SORT(all.at, all.n, by_meeting);
   for (u32 i = 0, next; i < all.n; i = next) {
     u32 sends = 0;
     for (next = i;
@@ -282,7 +267,7 @@ static void lay_out_arrivals(struct matcher *matcher) {
         call->arrival = (u32)matched++;
       } else {
         const struct collective *collective = &model->collectives[c];
-        bool both = is_p2p(collective->op) && collective->n_arrivals == 2;
+        bool both = op_is_message(collective->op) && collective->n_arrivals == 2;
         u32 place = both ? call->op == TSCOPE_OP_RECV : filled[c]++;
         call->arrival = collective->first_arrival + place;
       }
@@ -320,7 +305,7 @@ static void read_choices(struct matcher *matcher) {
 }
 
 static u32 expected_arrivals(const struct model *model, const struct collective *collective) {
-  if (is_p2p(collective->op))
+  if (op_is_message(collective->op))
     return 2;
   return model->comms[collective->comm].size;
 }

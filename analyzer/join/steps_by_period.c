@@ -5,6 +5,7 @@
 #include <math.h>
 
 #include "base/checked_memory.h"
+#include "base/hash.h"
 #include "base/parallel.h"
 #include "base/period.h"
 #include "base/robust.h"
@@ -32,11 +33,6 @@ struct sequences {
   bool with_counts;    /* whether the element count distinguishes collectives */
 };
 
-static u32 mix(u32 hash, u64 value) {
-  u64 x = (hash ^ value) * 0x9e3779b97f4a7c15ull;
-  return (u32)(x ^ (x >> 32));
-}
-
 static void read_sequence(void *user, u32 r, unsigned worker) {
   struct sequences *sequences = user;
   const struct model_internal *internal = internal_of(sequences->model);
@@ -49,8 +45,9 @@ static void read_sequence(void *user, u32 r, unsigned worker) {
   for (u32 i = 0; i < events->calls.n; i++) {
     const struct rank_call *call = &events->calls.at[i];
     u32 comm = call->comm == INDEX_NONE ? INDEX_NONE : internal->comm_of[r][call->comm];
-    u32 token = mix(mix(mix(mix(1, comm), call->op), call->dtype), (u32)call->peer);
-    sequence->tokens[i] = sequences->with_counts ? mix(token, call->count) : token;
+    u32 token = hash_number(hash_number(hash_number(hash_number(1, comm), call->op), call->dtype),
+                            (u32)call->peer);
+    sequence->tokens[i] = sequences->with_counts ? hash_number(token, call->count) : token;
   }
   sequence->kind = 0;
   if (!find_period(sequence->tokens, sequence->n, &sequence->period))
@@ -368,7 +365,7 @@ bool bounds_by_period(const struct model *model, struct rank_bounds *bounds, dou
   }
   if (!found)
     clear_steps(model);
-  for (u32 r = 0; r < model->n_ranks && sequences.at; r++)
+  for (u32 r = 0; r < model->n_ranks; r++)
     free(sequences.at[r].tokens);
   free(sequences.at);
   return found;

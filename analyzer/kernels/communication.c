@@ -54,6 +54,10 @@ u8 comm_op_like(u8 op) {
   return operation(op)->like;
 }
 
+bool op_is_message(u8 op) {
+  return op == TSCOPE_OP_SEND || op == TSCOPE_OP_RECV;
+}
+
 bool op_is_barrier_like(u8 op) {
   u8 like = comm_op_like(op);
   return like == TSCOPE_OP_ALLREDUCE || like == TSCOPE_OP_ALLGATHER ||

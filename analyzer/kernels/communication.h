@@ -56,6 +56,9 @@ u8 comm_op_part(u8 op);
  * 0 if the members do not wait until all others are there. */
 u8 comm_op_like(u8 op);
 
+/* A send or a receive. */
+bool op_is_message(u8 op);
+
 /* Collectives in which no member can finish before all have started. */
 bool op_is_barrier_like(u8 op);
 

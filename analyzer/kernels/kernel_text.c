@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "base/checked_memory.h"
-#include "base/text_end.h"
+#include "base/texts.h"
 #include "kernels/kernels.h"
 
 /* Of the C++ ABI, https://itanium-cxx-abi.github.io/cxx-abi/abi.html#demangler */

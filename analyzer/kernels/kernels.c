@@ -8,6 +8,8 @@
 
 #include "base/arena.h"
 #include "base/hash.h"
+#include "base/hash_index.h"
+#include "base/vector.h"
 #include "kernels/kernel_text.h"
 #include "kernels/patterns.h"
 
@@ -15,8 +17,8 @@ struct kernel_names {
   struct kernel_patterns *patterns;
   pthread_mutex_t lock; /* over all that follows */
   struct arena arena;
-  struct kernel **slots; /* by hash, open addressing, never more than half full */
-  size_t n_slots, n_kernels;
+  VECTOR(struct kernel *) list;
+  struct hash_index index;
 };
 
 struct kernel_names *kernel_names_new(const char *file, char *why, size_t why_bytes) {
@@ -35,61 +37,44 @@ void kernel_names_free(struct kernel_names *names) {
     return;
   kernel_patterns_free(names->patterns);
   arena_release(&names->arena);
-  free(names->slots);
+  free(names->list.at);
+  free(names->index.slots);
   pthread_mutex_destroy(&names->lock);
   free(names);
 }
 
-static struct kernel **find_slot(struct kernel **slots, size_t n, const char *name) {
-  size_t at = hash_text(HASH_SEED, name) & (n - 1);
-  while (slots[at] && strcmp(slots[at]->raw, name) != 0)
-    at = (at + 1) & (n - 1);
-  return &slots[at];
-}
-
-static void make_room(struct kernel_names *names) {
-  if (names->n_slots && names->n_kernels < names->n_slots / 2)
-    return;
-  size_t n = names->n_slots ? names->n_slots * 2 : 256;
-  struct kernel **slots = memory_zeroed(n, sizeof(*slots));
-  for (size_t i = 0; i < names->n_slots; i++)
-    if (names->slots[i])
-      *find_slot(slots, n, names->slots[i]->raw) = names->slots[i];
-  free(names->slots);
-  names->slots = slots;
-  names->n_slots = n;
-}
-
-static struct kernel *add_kernel(struct kernel_names *names, const char *name) {
+static struct kernel *add_kernel(struct kernel_names *names, const char *name, u64 hash) {
   char shortened[KERNEL_SHORT + 1];
   struct kernel *kernel = arena_alloc(&names->arena, sizeof(*kernel));
   char *demangled = kernel_demangle(name);
   char *stripped = kernel_strip(demangled);
   kernel_shorten(stripped, shortened);
   kernel->raw = arena_text(&names->arena, name);
-  kernel->hash = hash_text(HASH_SEED, name);
+  kernel->hash = hash;
+  kernel->number = names->list.n;
   kernel->demangled =
       strcmp(name, demangled) == 0 ? kernel->raw : arena_text(&names->arena, demangled);
   kernel->shortened = arena_text(&names->arena, shortened);
   kernel->category =
       kernel_patterns_match(names->patterns, demangled, stripped, &kernel->communication);
-
+  hash_index_add(&names->index, hash, names->list.n);
+  VECTOR_PUSH(&names->list, kernel);
   free(stripped);
   free(demangled);
   return kernel;
 }
 
 const struct kernel *kernel_lookup(struct kernel_names *names, const char *name) {
-  struct kernel *kernel = NULL;
+  const struct kernel *kernel = NULL;
+  u64 hash = hash_text(HASH_SEED, name);
   pthread_mutex_lock(&names->lock);
-  make_room(names);
-  struct kernel **slot = find_slot(names->slots, names->n_slots, name);
-  if (!*slot) {
-    *slot = add_kernel(names, name);
-    (*slot)->number = (unsigned)names->n_kernels++;
+  HASH_INDEX_EACH(&names->index, hash, i)
+  if (strcmp(names->list.at[i]->raw, name) == 0) {
+    kernel = names->list.at[i];
+    break;
   }
-  kernel = *slot;
-
+  if (!kernel)
+    kernel = add_kernel(names, name, hash);
   pthread_mutex_unlock(&names->lock);
   return kernel;
 }

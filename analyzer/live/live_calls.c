@@ -3,6 +3,7 @@
  * Communicators, and what is called on them.
  */
 #include "base/checked_memory.h"
+#include "base/hash.h"
 #include "live/live_records.h"
 
 u32 live_comm_index(const struct live_process *process, u32 number) {
@@ -86,11 +87,6 @@ static void update_longest(struct live_process *process, i64 start, i64 end) {
     process->longest_ns = end - start;
 }
 
-static u32 mix_hash(u32 hash, u64 value) {
-  u64 x = (hash ^ value) * 0x9e3779b97f4a7c15ull;
-  return (u32)(x ^ (x >> 32));
-}
-
 static void add_token(struct live_process *process, i64 start, u32 token) {
   struct live_tokens *tokens = &process->tokens;
   u64 at = tokens->n++ % LIVE_TOKENS;
@@ -118,9 +114,9 @@ void live_read_call(struct live_process *process, const struct live_record *reco
   live_update_open(&process->calls, record,
                    (struct live_open){.start = start, .comm = index, .seq = call->seq, .kind = op});
   if (!record->again) {
-    u32 token =
-        mix_hash(mix_hash(mix_hash(1, index), op), (u64)call->dtype << 32 | (u32)call->peer);
-    add_token(process, start, mix_hash(token, call->count));
+    u32 token = hash_number(hash_number(hash_number(1, index), op),
+                            (u64)call->dtype << 32 | (u32)call->peer);
+    add_token(process, start, hash_number(token, call->count));
     process->last = (struct live_last_call){.start = start,
                                             .place = record->place,
                                             .comm = index,
@@ -172,7 +168,7 @@ void live_read_graph_replay(struct live_process *process, const struct live_reco
     call->start = start;
     call->end = live_end_ns(process, record);
     if (!record->again) {
-      add_token(process, start, mix_hash(mix_hash(2, index), replay->graph));
+      add_token(process, start, hash_number(hash_number(2, index), replay->graph));
       process->last = (struct live_last_call){.start = start,
                                               .place = record->place,
                                               .comm = index,

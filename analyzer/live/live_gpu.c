@@ -5,21 +5,17 @@
  */
 #include <math.h>
 
+#include "base/sorting.h"
 #include "live/live_process.h"
 
 #define ENOUGH_NS 1000000000 /* windows are added up until they cover so much */
-
-static int by_start(const void *left, const void *right) {
-  const struct interval *a = left, *b = right;
-  return a->start < b->start ? -1 : a->start > b->start;
-}
 
 void live_gpu_window(struct live_process *process) {
   u32 n = process->spans.n;
   if (n == 0)
     return;
   struct interval *spans = process->spans.at;
-  qsort(spans, n, sizeof(*spans), by_start);
+  SORT(spans, n, by_i64);
   i64 from = process->spans_to == LIVE_UNKNOWN_NS ? spans[0].start : process->spans_to;
   i64 to = from, busy = 0;
   for (u32 i = 0; i < n; i++) {

@@ -8,6 +8,7 @@
 
 #include "base/checked_memory.h"
 #include "base/robust.h"
+#include "base/sorting.h"
 #include "base/statistics.h"
 #include "kernels/communication.h"
 #include "live/live_view.h"
@@ -28,12 +29,7 @@ struct group {
   u32 n;
 };
 
-static int by_identity(const void *left, const void *right) {
-  const struct membership *a = left, *b = right;
-  if (a->identity != b->identity)
-    return a->identity < b->identity ? -1 : 1;
-  return a->rank < b->rank ? -1 : a->rank > b->rank;
-}
+ORDER_BY(by_identity, struct membership, UP(identity) UP(rank))
 
 static struct membership *list_memberships(struct live_view *view, u32 *n) {
   u32 all = 0;
@@ -47,8 +43,7 @@ static struct membership *list_memberships(struct live_view *view, u32 *n) {
       struct live_comm *comm = &view->ranks[r].process->comms.at[c];
       memberships[(*n)++] = (struct membership){comm->identity, r, comm};
     }
-  if (*n)
-    qsort(memberships, *n, sizeof(*memberships), by_identity);
+  SORT(memberships, *n, by_identity);
   return memberships;
 }
 

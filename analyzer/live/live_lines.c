@@ -8,6 +8,7 @@
 #include <stdio.h>
 
 #include "base/checked_memory.h"
+#include "base/sorting.h"
 #include "import/tscope/events/stacks_of_calls.h"
 #include "live/live_view.h"
 
@@ -30,18 +31,11 @@ struct rank_lines {
   double ns;
 };
 
-static int by_place(const void *left, const void *right) {
-  const struct call_frame *a = &((const struct line_time *)left)->frame;
-  const struct call_frame *b = &((const struct line_time *)right)->frame;
-  if (a->line != b->line)
-    return a->line < b->line ? -1 : 1;
-  return strcmp(a->file, b->file);
-}
+ORDER_BY(by_place, struct line_time, UP(frame.line) BY_TEXT(frame.file))
 
 static u32 merge_lines(struct line_time *all, u32 n) {
   u32 kept = 0;
-  if (n)
-    qsort(all, n, sizeof(*all), by_place);
+  SORT(all, n, by_place);
   for (u32 i = 0; i < n; i++) {
     if (!kept || by_place(&all[kept - 1], &all[i]) != 0) {
       all[kept++] = all[i];

@@ -2,6 +2,7 @@
 #include "live/live_model.h"
 
 #include "base/checked_memory.h"
+#include "base/sorting.h"
 #include "join/join_ranks.h"
 #include "model/building.h"
 
@@ -38,10 +39,7 @@ static void put_call(struct rank_events *events, u32 comm, const struct live_cal
                                                  .dtype = call->dtype});
 }
 
-static int by_start(const void *left, const void *right) {
-  const struct rank_call *a = left, *b = right;
-  return a->start < b->start ? -1 : a->start > b->start;
-}
+ORDER_BY(by_start, struct rank_call, UP(start))
 
 static void put_run(struct rank_events *events, u32 index, const struct live_call *call) {
   if (!call || call->run_start == LIVE_UNKNOWN_NS)
@@ -76,8 +74,7 @@ static bool put_calls(const struct live_process *process, u32 over, struct rank_
       made += process->comms.at[c].newest + 1ull;
       put_calls_of(&process->comms.at[c], c, over, events);
     }
-  if (events->calls.n)
-    qsort(events->calls.at, events->calls.n, sizeof(*events->calls.at), by_start);
+  SORT(events->calls.at, events->calls.n, by_start);
   for (u32 i = 0; i < events->calls.n; i++) {
     const struct rank_call *call = &events->calls.at[i];
     put_run(events, i, live_call_at(&process->comms.at[call->comm], call->seq));

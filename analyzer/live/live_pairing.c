@@ -5,22 +5,14 @@
  * recorded, all later ones would be off by one; so callers check that the ends on different ranks
  * agree.
  */
+#include "import/tscope/gpu_runs/pair_runs.h"
 #include "kernels/communication.h"
 #include "live/live_process.h"
 
 enum { UNPAIRED_KEPT = LIVE_MOST_CALLS };
 
 static bool can_run_op(u8 kernel, u8 op) {
-  switch (op) { /* NCCL runs these as sends and receives */
-  case TSCOPE_OP_ALLTOALL:
-  case TSCOPE_OP_GATHER:
-  case TSCOPE_OP_SCATTER:
-    op = TSCOPE_OP_SEND;
-    break;
-  default:
-    break;
-  }
-  return kernel == 0 || kernel == op;
+  return kernel == 0 || kernel == kernel_op(op);
 }
 
 /* A call that is paired, in place: those behind it stay where they are. */
@@ -76,7 +68,7 @@ void live_pair_runs(struct live_process *process) {
       op = name ? op_of_name(name) : 0;
       known = run->name;
     }
-    if (op == TSCOPE_OP_SEND || op == TSCOPE_OP_RECV) /* messages, as a rule */
+    if (op_is_message(op)) /* messages, as a rule */
       continue;
     while (head < process->unpaired.n && is_paired(&process->unpaired.at[head]))
       head++;

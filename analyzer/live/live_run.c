@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "live/live_run.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <stdio.h>
 #include <sys/resource.h>
@@ -11,9 +10,10 @@
 
 #include "base/checked_memory.h"
 #include "base/now.h"
+#include "base/sorting.h"
 #include "import/tscope/ranks/processes.h"
 
-enum { DEPTH = 2, FILES_KEPT_FREE = 64 };
+enum { FILES_KEPT_FREE = 64 };
 /* After so many polls with the same processes, what they are to each other is known. */
 enum { POLLS_UNTIL_KNOWN = 10 };
 /* Up to so many ranks have all new GPU spans read at each poll, in a few chunks each; of more, so
@@ -48,17 +48,22 @@ static void close_entry(struct live_entry *entry) {
 
 /* A process's file, opened; where it cannot be read yet, that is tried again once it has changed.
  */
-static void open_file(struct live_run *run, const char *path, const struct stat *status) {
+static void open_file(void *user, const char *path) {
+  struct live_run *run = user;
+  struct stat status;
+  if ((path == run->directory ? stat(path, &status) : lstat(path, &status)) < 0 ||
+      !S_ISREG(status.st_mode))
+    return;
   struct live_entry *entry = find_or_add_entry(run, path);
   entry->seen = true;
-  bool same = entry->inode == status->st_ino && entry->device == status->st_dev;
-  if (same && (entry->process || entry->bytes == (u64)status->st_size))
+  bool same = entry->inode == status.st_ino && entry->device == status.st_dev;
+  if (same && (entry->process || entry->bytes == (u64)status.st_size))
     return;
   if (!same)
     close_entry(entry);
-  entry->inode = status->st_ino;
-  entry->device = status->st_dev;
-  entry->bytes = (u64)status->st_size;
+  entry->inode = status.st_ino;
+  entry->device = status.st_dev;
+  entry->bytes = (u64)status.st_size;
   struct live_process *process = memory_array(1, sizeof(*process));
   if (live_process_open(process, path, entry->problem, sizeof(entry->problem)) < 0) {
     free(process);
@@ -68,43 +73,12 @@ static void open_file(struct live_run *run, const char *path, const struct stat 
   run->same_processes = 0;
 }
 
-static bool is_trace_name(const char *name) {
-  size_t length = strlen(name), suffix = strlen(TSCOPE_FILE_SUFFIX);
-  return name[0] != '.' && length > suffix &&
-         strcmp(name + length - suffix, TSCOPE_FILE_SUFFIX) == 0;
-}
-
-static int list(struct live_run *run, const char *path, unsigned depth) {
-  DIR *directory = opendir(path);
-  if (!directory)
-    return -errno;
-  for (struct dirent *item; (item = readdir(directory));) {
-    char inner[4096];
-    struct stat status;
-    if (item->d_name[0] == '.' ||
-        snprintf(inner, sizeof(inner), "%s/%s", path, item->d_name) >= (int)sizeof(inner) ||
-        lstat(inner, &status) < 0)
-      continue;
-    if (S_ISREG(status.st_mode) && is_trace_name(item->d_name))
-      open_file(run, inner, &status);
-    else if (S_ISDIR(status.st_mode) && depth > 0)
-      list(run, inner, depth - 1); /* a folder we may not read hides only itself */
-  }
-  closedir(directory);
-  return 0;
-}
-
 static int list_files(struct live_run *run) {
-  struct stat status;
   for (u32 i = 0; i < run->entries.n; i++)
     run->entries.at[i]->seen = false;
-  if (stat(run->directory, &status) < 0)
-    return -errno;
-  int error = 0;
-  if (S_ISDIR(status.st_mode))
-    error = list(run, run->directory, DEPTH);
-  else
-    open_file(run, run->directory, &status);
+  int error = trace_paths_find(run->directory, open_file, run);
+  if (error)
+    return error;
   u32 kept = 0;
   for (u32 i = 0; i < run->entries.n; i++) {
     struct live_entry *entry = run->entries.at[i];
@@ -118,7 +92,7 @@ static int list_files(struct live_run *run) {
     run->same_processes = 0;
   }
   run->entries.n = kept;
-  return error;
+  return 0;
 }
 
 /* --- Which run is read --- */
@@ -153,17 +127,9 @@ static void choose_run(struct live_run *run) {
         newest && run->entries.at[i]->process && strcmp(run_of(run->entries.at[i]), run->name) == 0;
 }
 
-static int by_rank(const void *left, const void *right) {
-  const struct live_entry *a = *(struct live_entry *const *)left,
-                          *b = *(struct live_entry *const *)right;
-  u64 a_start = a->process->trace.file.header.start_realtime_ns;
-  u64 b_start = b->process->trace.file.header.start_realtime_ns;
-  if (a->attempt != b->attempt)
-    return a->attempt > b->attempt ? -1 : 1;
-  if (a->process->rank != b->process->rank)
-    return a->process->rank < b->process->rank ? -1 : 1;
-  return (a_start < b_start) - (a_start > b_start);
-}
+ORDER_POINTERS_BY(by_rank, struct live_entry,
+                  DOWN(attempt) UP(process->rank)
+                      DOWN(process->trace.file.header.start_realtime_ns))
 
 /* Sets entry->attempt as the report has it, from what the files define so far. */
 static void find_attempts(struct live_entry **entries, u32 n) {
@@ -192,7 +158,7 @@ static void leave_out_others(struct live_run *run) {
       order[n++] = run->entries.at[i];
   if (run->same_processes++ < POLLS_UNTIL_KNOWN)
     find_attempts(order, n);
-  qsort(order, n, sizeof(*order), by_rank);
+  SORT(order, n, by_rank);
   run->attempt = n ? order[0]->attempt : 0;
   run->ranks_before = 0;
   for (u32 i = 0; i < n; i++) {

@@ -8,7 +8,9 @@
 
 #include "base/checked_memory.h"
 #include "base/now.h"
+#include "base/sorting.h"
 #include "base/statistics.h"
+#include "base/trace_words.h"
 
 #define SAME_BOOT_NS 2000000000 /* clocks of day may be set while a job runs */
 #define USUAL_STEPS 32u
@@ -27,30 +29,8 @@ const char *live_state_name(enum live_state state) {
 }
 
 const char *live_op_name(u8 op) {
-  static const char *const names[] = {
-#define X(NAME, value, text) [value] = text,
-      TSCOPE_OPS(X)
-#undef X
-  };
-  return op == 0 ? "graph" : op < sizeof(names) / sizeof(*names) && names[op] ? names[op] : "call";
-}
-
-const char *live_phase_name(u8 phase) {
-  static const char *const names[] = {
-#define X(NAME, value, text) [value] = text,
-      TSCOPE_PHASES(X)
-#undef X
-  };
-  return phase < sizeof(names) / sizeof(*names) ? names[phase] : NULL;
-}
-
-const char *live_loss_name(u32 reason) {
-  static const char *const names[] = {
-#define X(NAME, value, text) [value] = text,
-      TSCOPE_LOSSES(X)
-#undef X
-  };
-  return reason < sizeof(names) / sizeof(*names) && names[reason] ? names[reason] : "lost";
+  const char *word = op_word(op);
+  return op == 0 ? "graph" : word ? word : "call";
 }
 
 /* As in the report (import/tscope/trace_flight.c). */
@@ -118,7 +98,7 @@ static void fill_phase(struct live_rank *rank) {
   for (u32 i = 0; i < phases->n; i++) {
     const struct live_open *open = &phases->at[i];
     const char *name = open->kind == TSCOPE_PHASE_USER ? live_string(rank->process, open->name)
-                                                       : live_phase_name(open->kind);
+                                                       : phase_word(open->kind);
     if (!name || (rank->phase && open->kind == TSCOPE_PHASE_USER))
       continue;
     rank->phase = name;
@@ -175,10 +155,7 @@ static void fill_gpu(struct live_rank *rank) {
 
 /* --- The whole --- */
 
-static int by_rank(const void *left, const void *right) {
-  const struct live_rank *a = left, *b = right;
-  return a->rank < b->rank ? -1 : a->rank > b->rank;
-}
+ORDER_BY(by_rank, struct live_rank, UP(rank))
 
 static void list_ranks(struct live_view *view, struct live_run *run, i64 realtime, i64 monotonic) {
   view->ranks = arena_array(&view->arena, size_sum(run->entries.n, 1), sizeof(*view->ranks));
@@ -200,7 +177,7 @@ static void list_ranks(struct live_view *view, struct live_run *run, i64 realtim
     u32 world = entry->process->trace.file.header.world_size;
     view->world = world > view->world ? world : view->world;
   }
-  qsort(view->ranks, view->n_ranks, sizeof(*view->ranks), by_rank);
+  SORT(view->ranks, view->n_ranks, by_rank);
   for (u32 i = 0; i < view->n_ranks; i++)
     view->ranks[i].host = host_of(view, view->ranks[i].process, realtime, monotonic);
 }

@@ -122,8 +122,6 @@ void live_view_release(struct live_view *view);
 
 const char *live_state_name(enum live_state state);
 const char *live_op_name(u8 op);
-const char *live_phase_name(u8 phase);
-const char *live_loss_name(u32 reason);
 /* A communicator's name for people; in the view's arena. */
 const char *live_group_name(struct live_view *view, const struct live_process *process,
                             const struct live_comm *comm);

@@ -6,6 +6,7 @@
 #include <math.h>
 
 #include "analyses/hang/verdict.h"
+#include "base/sorting.h"
 #include "import/tscope/trace_source.h"
 #include "live/live_model.h"
 #include "model/flight_record.h"
@@ -23,15 +24,8 @@ static bool is_worth_asking(const struct live_view *view) {
 }
 
 static u32 index_of(const struct live_view *view, u32 rank) {
-  u32 low = 0, high = view->n_ranks;
-  while (low < high) {
-    u32 middle = low + (high - low) / 2;
-    if (view->ranks[middle].rank < rank)
-      low = middle + 1;
-    else
-      high = middle;
-  }
-  return low < view->n_ranks && view->ranks[low].rank == rank ? low : LIVE_NONE;
+  u32 first = FIRST_NOT(0, view->n_ranks, i, view->ranks[i].rank < rank);
+  return first < view->n_ranks && view->ranks[first].rank == rank ? first : LIVE_NONE;
 }
 
 /* Places in view.ranks of global ranks; those that left no trace are only counted. */
@@ -103,8 +97,7 @@ static void put_waits(struct live_view *view, const struct flight_record *flight
     read_call(view, flight, from, wait);
     mark_waiters(view, wait);
   }
-  if (view->n_waits)
-    qsort(view->waits, view->n_waits, sizeof(*view->waits), by_importance);
+  SORT(view->waits, view->n_waits, by_importance);
 }
 
 /* The first of each communicator: all that follows there differs because of it. */

@@ -6,13 +6,13 @@
 #ifndef TSCOPE_MEMORY_FRAMES_H
 #define TSCOPE_MEMORY_FRAMES_H
 
+#include "base/hash_index.h"
 #include "base/vector.h"
 #include "model/memory_history.h"
 
 struct memory_frames {
   VECTOR(struct memory_frame) all; /* [0] is no frame */
-  u32 *slots;                      /* open addressing: index, 0 is free */
-  u32 n_slots;
+  struct hash_index index;
 };
 
 /* Index of the frame `name` that `caller` called (0: it is the outermost), made if there is none.

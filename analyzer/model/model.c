@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/checked_memory.h"
+#include "base/sorting.h"
 #include "model/flight_record.h"
 #include "model/internal.h"
 #include "model/named_ranges.h"
@@ -83,12 +84,7 @@ struct numbered {
   u32 rank, index;
 };
 
-static int by_rank(const void *left, const void *right) {
-  const struct numbered *a = left, *b = right;
-  if (a->rank != b->rank)
-    return a->rank < b->rank ? -1 : 1;
-  return a->index < b->index ? -1 : a->index > b->index;
-}
+ORDER_BY(by_rank, struct numbered, UP(rank) UP(index))
 
 void model_sort_ranks(struct model *model) {
   struct model_internal *internal = internal_of(model);
@@ -98,7 +94,7 @@ void model_sort_ranks(struct model *model) {
   const struct rank_events *events = internal->events;
   for (u32 i = 0; i < n; i++)
     order[i] = (struct numbered){ranks[i].rank, i};
-  qsort(order, n, sizeof(*order), by_rank);
+  SORT(order, n, by_rank);
   internal->n_events = 0;
   model_make_ranks(model, n);
   for (u32 i = 0; i < n; i++) {

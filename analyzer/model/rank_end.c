@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+#include "base/trace_words.h"
 #include "model/building.h"
 
 void rank_end_place(struct rank_end *end, const struct rank_clock *clock) {
@@ -9,20 +10,14 @@ void rank_end_place(struct rank_end *end, const struct rank_clock *clock) {
 }
 
 const char *model_phase_at(const struct model *model, u32 rank, i64 time) {
-  static const char *const names[] = {
-#define X(NAME, value, text) [value] = text,
-      TSCOPE_PHASES(X)
-#undef X
-  };
   const char *name = NULL;
   if (!model->timelines) /* made by hand */
     return NULL;
   const struct rank_events *events = model_events(model, rank);
   for (u32 i = 0; i < events->phases.n && events->phases.at[i].start <= time; i++) {
     const struct rank_phase *phase = &events->phases.at[i];
-    if ((phase->end == NS_UNKNOWN || phase->end >= time) &&
-        phase->kind < sizeof(names) / sizeof(*names))
-      name = names[phase->kind];
+    if (phase->end == NS_UNKNOWN || phase->end >= time)
+      name = phase_word(phase->kind);
   }
   return name;
 }

@@ -3,6 +3,7 @@
 
 #include "base/checked_memory.h"
 #include "base/intervals.h"
+#include "base/sorting.h"
 
 u32 rank_comm_index(const struct rank_events *events, u32 number) {
   for (u32 i = events->n_comms; i-- > 0;)
@@ -12,16 +13,11 @@ u32 rank_comm_index(const struct rank_events *events, u32 number) {
 }
 
 u32 rank_cupti_session(const struct rank_events *events, i64 time, bool runs) {
-  u32 n = events->gpu_states.n, low = 0, high = n;
+  u32 n = events->gpu_states.n;
   if (n == 0 || events->gpu_states.at[n - 1].sessions == 0)
     return 0;
-  while (low < high) { /* the first state after `time` */
-    u32 middle = low + (high - low) / 2;
-    if (events->gpu_states.at[middle].time <= time)
-      low = middle + 1;
-    else
-      high = middle;
-  }
+  /* the first state after `time` */
+  u32 low = FIRST_NOT(0, n, i, events->gpu_states.at[i].time <= time);
   const struct rank_gpu_state *state = &events->gpu_states.at[low ? low - 1 : 0];
   if (low && state->clock != TSCOPE_GPU_CLOCK_CUPTI && !runs)
     return INDEX_NONE;
@@ -59,11 +55,6 @@ void rank_events_release(struct rank_events *events) {
   *events = (struct rank_events){0};
 }
 
-static int by_start(const void *left, const void *right) {
-  const struct interval *a = left, *b = right;
-  return a->start < b->start ? -1 : a->start > b->start;
-}
-
 void unite_phases(const struct rank_events *events, u8 kind, struct arena *arena,
                   struct intervals *out) {
   struct interval *found = arena_array(arena, size_sum(events->phases.n, 1), sizeof(*found));
@@ -75,8 +66,7 @@ void unite_phases(const struct rank_events *events, u8 kind, struct arena *arena
     if (phase->kind == kind && phase->end != NS_UNKNOWN)
       found[n++] = (struct interval){phase->start, phase->end};
   }
-  if (n)
-    qsort(found, n, sizeof(*found), by_start);
+  SORT(found, n, by_i64);
   for (u32 i = 0; i < n; i++)
     intervals_append(out, found[i].start, found[i].end);
 }

@@ -83,7 +83,7 @@ static void carry_process(struct carrier *c, struct rank *rank) {
 
 /* --- where it stalled --- */
 
-static void carry_frame(struct carrier *c, struct call_frame *frame) {
+void carry_call_frame(struct carrier *c, struct call_frame *frame) {
   CARRY(c, &frame->file);
   CARRY(c, &frame->function);
   CARRY(c, &frame->line);
@@ -112,7 +112,7 @@ static void carry_thread(struct carrier *c, struct stalled_thread *thread) {
       c->reads ? arena_array(c->arena, size_sum(thread->n_frames, 1), sizeof(*frames)) : NULL;
   for (u32 i = 0; i < thread->n_frames; i++) {
     struct call_frame frame = c->reads ? (struct call_frame){0} : *thread->frames[i];
-    carry_frame(c, &frame);
+    carry_call_frame(c, &frame);
     if (c->reads) {
       frames[i] = frame;
       thread->frames[i] = &frames[i];

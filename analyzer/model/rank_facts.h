@@ -14,4 +14,8 @@
  * events are to be released in any case. */
 void carry_rank_facts(struct carrier *c, struct rank *rank, struct rank_events *events);
 
+/* One frame of a stack. */
+struct call_frame;
+void carry_call_frame(struct carrier *c, struct call_frame *frame);
+
 #endif

@@ -21,6 +21,7 @@
 #include "base/now.h"
 #include "base/printable.h"
 #include "base/quantity.h"
+#include "base/sorting.h"
 #include "import/tscope/load_traces.h"
 #include "import/tscope/ranks/processes.h"
 #include "inspect/thread_state.h"
@@ -104,10 +105,7 @@ static int list_from_model(struct asking *a, char *why, size_t why_bytes) {
   return 0;
 }
 
-static int by_rank(const void *left, const void *right) {
-  const struct target *a = left, *b = right;
-  return a->rank < b->rank ? -1 : a->rank > b->rank;
-}
+ORDER_BY(by_rank, struct target, UP(rank))
 
 static const char *folder_of(struct arena *arena, const struct target *target) {
   int length = (int)(target->name - target->path);
@@ -329,7 +327,7 @@ int run_stacks_get(struct arena *arena, const struct run_request *request, struc
   if (!error && !complete)
     error = list_from_model(&a, why, why_bytes);
   if (!error) {
-    qsort(a.targets, a.n, sizeof(*a.targets), by_rank);
+    SORT(a.targets, a.n, by_rank);
     ask_all(&a);
     wait_for_answers(&a);
     collect(&a, run);

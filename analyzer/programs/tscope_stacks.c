@@ -14,6 +14,7 @@
 #include "base/command_line.h"
 #include "base/directory_to_read.h"
 #include "base/printable.h"
+#include "base/sorting.h"
 #include "programs/run_stacks.h"
 #include "programs/stacks_options.def"
 
@@ -126,17 +127,11 @@ static enum native_which which_frames(const struct page *page) {
   return !page->native ? NATIVE_NONE : page->frames ? NATIVE_ALL : NATIVE_CALLED;
 }
 
-static int by_silence(const void *left, const void *right) {
-  const struct silent_rank *a = left, *b = right;
-  int hosts = strcmp(a->host, b->host);
-  return a->silence != b->silence ? (a->silence < b->silence ? -1 : 1)
-         : hosts                  ? hosts
-                                  : (a->rank > b->rank) - (a->rank < b->rank);
-}
+ORDER_BY(by_silence, struct silent_rank, UP(silence) BY_TEXT(host) UP(rank))
 
 /* The ranks of which nothing is known, those alike in one line. */
 static void put_silent(struct run_stacks *run) {
-  qsort(run->silent, run->n_silent, sizeof(*run->silent), by_silence);
+  SORT(run->silent, run->n_silent, by_silence);
   for (u32 i = 0, end; i < run->n_silent; i = end) {
     const struct silent_rank *first = &run->silent[i];
     printf("%son %s %s:", i ? "" : "\n", first->host, silence_text(first->silence));

@@ -8,6 +8,7 @@
 #include <sys/stat.h>
 
 #include "base/checked_memory.h"
+#include "base/sorting.h"
 #include "base/utf8.h"
 #include "model/flight_record.h"
 #include "report/selection.h"
@@ -125,14 +126,7 @@ struct part {
   u32 call;
 };
 
-static int by_collective(const void *left, const void *right) {
-  const struct part *a = left, *b = right;
-  if (a->group != b->group)
-    return a->group > b->group ? 1 : -1;
-  if (a->seq != b->seq)
-    return a->seq > b->seq ? 1 : -1;
-  return (a->call > b->call) - (a->call < b->call);
-}
+ORDER_BY(by_collective, struct part, UP(group) UP(seq) UP(call))
 
 /* Mismatches of collectives come in the same order; `next` is the first that is not behind. */
 static const struct check_mismatch *mismatch_of(const struct collective_check *check,
@@ -183,8 +177,7 @@ static void put_collectives(struct writer *w, const struct results *results,
     if (!flight->calls[i].message && !flight->calls[i].coalesced &&
         selection_has_group(view, &flight->groups[flight->calls[i].group]))
       parts[n++] = (struct part){flight->calls[i].group, flight->calls[i].seq, i};
-  if (n)
-    qsort(parts, n, sizeof(*parts), by_collective);
+  SORT(parts, n, by_collective);
   for (u32 i = 0, next; i < n; i = next) {
     for (next = i;
          next < n && parts[next].group == parts[i].group && parts[next].seq == parts[i].seq;)

@@ -11,6 +11,7 @@
 #include "base/checked_memory.h"
 #include "base/rank_list.h"
 #include "base/statistics.h"
+#include "base/trace_words.h"
 #include "top/top_page.h"
 
 #define SPARK_HEIGHT 2.5 /* the usual step is half as high as there is room, or so */
@@ -153,7 +154,7 @@ static void put_reading(const struct live_view *view, struct pen *pen) {
   }
   if (lost)
     pen_item_format(pen, STYLE_WARNING, 2, "%s lost, most: %s", plural((double)lost, "record").text,
-                    live_loss_name(reason));
+                    loss_word(reason));
   else
     pen_item(pen, STYLE_DIM, 2, "no records lost");
   if (view->damaged)
@@ -183,9 +184,9 @@ void top_head(const struct top_page *page, struct live_view *view, struct pen *p
 
 static char *ranks_text(const struct live_view *view, const u32 *indices, u32 n) {
   u32 *ranks = memory_array(size_sum(n, 1), sizeof(*ranks));
-  for (u32 i = 0; i < n && ranks; i++)
+  for (u32 i = 0; i < n; i++)
     ranks[i] = view->ranks[indices[i]].rank;
-  char *text = ranks ? rank_list(ranks, n, 40) : NULL;
+  char *text = rank_list(ranks, n, 40);
   free(ranks);
   return text;
 }
@@ -242,7 +243,7 @@ static void describe_waited_for(const struct live_view *view, const struct live_
     snprintf(room, bytes, "%s %s in", plural(wait->n_waiting, "rank").text,
              wait->n_waiting == 1 ? "waits" : "wait");
   else
-    snprintf(room, bytes, "rank%s %s%s %s not %s", one ? "" : "s", absent ? absent : "?",
+    snprintf(room, bytes, "rank%s %s%s %s not %s", one ? "" : "s", absent,
              on_host(view, wait->absent, wait->n_absent, host), one ? "has" : "have",
              wait->called ? "ended" : "come to");
   free(absent);
@@ -294,8 +295,8 @@ static void put_state(const struct live_view *view, const u32 *alike, u32 n, str
     longest = fmax(view->ranks[alike[i]].silent_s, longest);
   if (!isnan(longest))
     snprintf(words, sizeof(words), "; silent for %s", duration_s(longest).text);
-  put_alert(pen, words, "rank%s %s%s: %s", n == 1 ? "" : "s", ranks ? ranks : "?",
-            on_host(view, alike, n, host), view->ranks[alike[0]].what);
+  put_alert(pen, words, "rank%s %s%s: %s", n == 1 ? "" : "s", ranks, on_host(view, alike, n, host),
+            view->ranks[alike[0]].what);
   free(ranks);
 }
 
@@ -324,7 +325,7 @@ static bool same_error(const struct live_rank *a, const struct live_rank *b) {
 /* Errors of communicators, each once; how many there are, of which `most` are written. */
 static u32 put_nccl(struct live_view *view, struct pen *pen, u32 most) {
   u32 *alike = arena_array(&view->arena, size_sum(view->n_ranks, 1), sizeof(*alike)), found = 0;
-  for (u32 i = 0; i < view->n_ranks && alike; i++) {
+  for (u32 i = 0; i < view->n_ranks; i++) {
     const struct live_rank *rank = &view->ranks[i];
     u32 n = 0, before = 0;
     while (before < i && !same_error(&view->ranks[before], rank))
@@ -336,7 +337,7 @@ static u32 put_nccl(struct live_view *view, struct pen *pen, u32 most) {
         alike[n++] = k;
     char *ranks = ranks_text(view, alike, n), host[96];
     if (found++ < most)
-      put_alert(pen, "", "NCCL reports on rank%s %s%s: %s", n == 1 ? "" : "s", ranks ? ranks : "?",
+      put_alert(pen, "", "NCCL reports on rank%s %s%s: %s", n == 1 ? "" : "s", ranks,
                 on_host(view, alike, n, host), rank->nccl_error);
     free(ranks);
   }
@@ -346,7 +347,7 @@ static u32 put_nccl(struct live_view *view, struct pen *pen, u32 most) {
 /* Each description of ranks, once; how many there are, of which `most` are written. */
 static u32 put_states(struct live_view *view, struct pen *pen, u32 most) {
   u32 *alike = arena_array(&view->arena, size_sum(view->n_ranks, 1), sizeof(*alike)), found = 0;
-  for (u32 i = 0; i < view->n_ranks && alike; i++) {
+  for (u32 i = 0; i < view->n_ranks; i++) {
     if (!is_in_trouble(&view->ranks[i]) || is_repeated(view, i))
       continue;
     if (found++ < most)

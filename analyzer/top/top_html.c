@@ -81,8 +81,6 @@ static void put_ranks(struct live_view *view, enum top_sort sort, FILE *out) {
   if (sort == TOP_SORT_AUTO)
     sort = rows < view->n_ranks ? TOP_SORT_TROUBLE : TOP_SORT_RANK;
   u32 *order = top_order(view, sort);
-  if (!order)
-    return;
   fputs("<section><h2>Ranks</h2>\n<table><thead><tr>", out);
   for (unsigned c = 0; c < top_columns(); c++) {
     bool number = top_column_is_number(c);

@@ -6,6 +6,7 @@
 #include <stdio.h>
 
 #include "base/checked_memory.h"
+#include "base/sorting.h"
 #include "top/top_columns.def"
 #include "top/top_page.h"
 
@@ -269,21 +270,14 @@ static double key_of(const struct live_view *view, const struct live_rank *rank,
   return isnan(key) ? -INFINITY : key;
 }
 
-static int largest_first(const void *left, const void *right) {
-  const struct ordered *a = left, *b = right;
-  if (a->key != b->key)
-    return a->key > b->key ? -1 : 1;
-  return a->index < b->index ? -1 : a->index > b->index;
-}
+ORDER_BY(largest_first, struct ordered, DOWN(key) UP(index))
 
 u32 *top_order(struct live_view *view, enum top_sort sort) {
   struct ordered *order = arena_array(&view->arena, size_sum(view->n_ranks, 1), sizeof(*order));
   u32 *indices = arena_array(&view->arena, size_sum(view->n_ranks, 1), sizeof(*indices));
-  if (!order || !indices)
-    return NULL;
   for (u32 i = 0; i < view->n_ranks; i++)
     order[i] = (struct ordered){key_of(view, &view->ranks[i], sort), i};
-  qsort(order, view->n_ranks, sizeof(*order), largest_first);
+  SORT(order, view->n_ranks, largest_first);
   for (u32 i = 0; i < view->n_ranks; i++)
     indices[i] = order[i].index;
   return indices;
@@ -337,8 +331,6 @@ void top_ranks(struct top_page *page, struct live_view *view, struct pen *pen, u
   if (sort == TOP_SORT_AUTO)
     sort = rows < view->n_ranks ? TOP_SORT_TROUBLE : TOP_SORT_RANK;
   u32 *order = top_order(view, sort);
-  if (!order)
-    return;
   choose_columns(view, pen->width - 2, shown);
   scroll(page, view, order, rows);
   pen_blank(pen, 2);

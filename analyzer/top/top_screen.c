@@ -137,8 +137,6 @@ void top_screen_draw(const char *text, size_t bytes, unsigned lines) {
       size_sum(size_sum(bytes, size_product(size_sum(lines, 1), sizeof(wipe) + 2)), 32), 1);
   size_t n = 0;
   unsigned line = 0;
-  if (!out)
-    return;
   memcpy(out, home, sizeof(home) - 1);
   n += sizeof(home) - 1;
   for (const char *at = text, *end = text + bytes; at < end && line < lines; line++) {

@@ -12,6 +12,7 @@
 #include "analyses/thresholds.h"
 #include "base/checked_memory.h"
 #include "base/robust.h"
+#include "base/sorting.h"
 #include "base/statistics.h"
 
 const char *const scalar_role_words[] = {
@@ -39,15 +40,7 @@ struct point {
   u32 order;
 };
 
-static int by_series(const void *left, const void *right) {
-  const struct point *a = left, *b = right;
-  int name = strcmp(a->scalar->name, b->scalar->name);
-  if (name)
-    return name;
-  if (a->scalar->rank != b->scalar->rank)
-    return a->scalar->rank < b->scalar->rank ? -1 : 1;
-  return a->order < b->order ? -1 : a->order > b->order;
-}
+ORDER_BY(by_series, struct point, BY_TEXT(scalar->name) UP(scalar->rank) UP(order))
 
 /* The reported steps, if all values have one; else values are counted. If a step has several
  * values, the last one counts. A job that goes back to its first step counts from the beginning in
@@ -342,8 +335,7 @@ void convergence_analyse(struct analysis *a) {
       points[n++] = (struct point){scalar, role, i};
   }
   struct series *all = arena_array(a->arena, size_sum(n, 1), sizeof(*all));
-  if (n)
-    qsort(points, n, sizeof(*points), by_series);
+  SORT(points, n, by_series);
   for (u32 i = 0, next; i < n; i = next) {
     for (next = i + 1; next < n && points[next].scalar->rank == points[i].scalar->rank &&
                        strcmp(points[next].scalar->name, points[i].scalar->name) == 0;)

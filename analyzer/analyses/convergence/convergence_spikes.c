@@ -9,6 +9,7 @@
 #include "analyses/convergence/convergence.h"
 #include "analyses/thresholds.h"
 #include "base/checked_memory.h"
+#include "base/sorting.h"
 #include "base/statistics.h"
 
 /* The expected value at `at`: the median of the last few finite values before it, so that one spike
@@ -102,10 +103,7 @@ static void fill_instability_p(struct convergence_result *result,
   result->instability_p = pairs ? fmin(1, least * pairs) : NAN;
 }
 
-static int by_step(const void *left, const void *right) {
-  const struct convergence_spike *a = left, *b = right;
-  return a->step < b->step ? -1 : a->step > b->step;
-}
+ORDER_BY(by_step, struct convergence_spike, UP(step))
 
 static void name_signals(struct analysis *a, struct convergence_cluster *cluster) {
   char text[96] = "";
@@ -129,8 +127,7 @@ void find_instability(struct analysis *a, const struct signal_spikes signals[SIG
     for (u32 i = 0; i < signals[s].n; i++)
       result->spikes[result->n_spikes++] = (struct convergence_spike){
           (enum signal_kind)s, signals[s].steps[i], signals[s].values[i], signals[s].typical[i]};
-  if (n)
-    qsort(result->spikes, n, sizeof(*result->spikes), by_step);
+  SORT(result->spikes, n, by_step);
   struct convergence_cluster open = {0};
   for (u32 i = 0; i <= n; i++) {
     const struct convergence_spike *spike = &result->spikes[i];

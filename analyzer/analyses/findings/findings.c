@@ -9,6 +9,7 @@
 #include "analyses/findings/diff_findings.def"
 #include "analyses/path/path_replay.h"
 #include "base/plain_numbers.h"
+#include "base/sorting.h"
 
 static const struct {
   enum finding_id id;
@@ -238,8 +239,7 @@ void findings_analyse(struct analysis *a) {
     rules[i].rule(&f);
   }
   findings_note_core_shortage(a);
-  if (r->n_findings)
-    qsort(r->findings, r->n_findings, sizeof(*r->findings), by_saving);
+  SORT(r->findings, r->n_findings, by_saving);
   findings_share_savings(&f);
   describe_close_second(a);
 }

@@ -12,6 +12,7 @@
 #include "analyses/gpu/arithmetic_calls.h"
 #include "analyses/queries.h"
 #include "base/intervals.h"
+#include "base/sorting.h"
 #include "base/vector.h"
 #include "kernels/kernels.h"
 
@@ -74,17 +75,12 @@ static bool call_is_analysed(const struct counting *c, const struct arithmetic *
 }
 
 u32 arithmetic_around(const struct timeline *t, const struct span *host) {
-  u32 low = 0, high = t->n_arithmetic;
-  while (low < high) { /* the first behind it */
-    u32 middle = low + (high - low) / 2;
-    const struct arithmetic *call = &t->arithmetic[middle];
-    if (call->lane < host->lane || (call->lane == host->lane && call->start <= host->start))
-      low = middle + 1;
-    else
-      high = middle;
-  }
-  const struct arithmetic *call = low ? &t->arithmetic[low - 1] : NULL;
-  return call && call->lane == host->lane && host->start <= call->end ? low - 1 : INDEX_NONE;
+  const struct arithmetic *all = t->arithmetic;
+  u32 behind = FIRST_NOT(0, t->n_arithmetic, i,
+                         all[i].lane < host->lane ||
+                             (all[i].lane == host->lane && all[i].start <= host->start));
+  const struct arithmetic *call = behind ? &all[behind - 1] : NULL;
+  return call && call->lane == host->lane && host->start <= call->end ? behind - 1 : INDEX_NONE;
 }
 
 static void check_gemm_name(struct counting *c, u32 name, bool *is) {
@@ -97,10 +93,7 @@ static void check_gemm_name(struct counting *c, u32 name, bool *is) {
   *is = *known == 2;
 }
 
-static int by_name(const void *left, const void *right) {
-  const struct graph_kernel *a = left, *b = right;
-  return a->name < b->name ? -1 : a->name > b->name;
-}
+ORDER_BY(by_name, struct graph_kernel, UP(name))
 
 /* A kernel of a graph's replay, if one of that name was captured in a GEMM. */
 static struct replayed_kernel *find_replayed(struct counting *c, const struct arithmetic *replay,
@@ -180,14 +173,8 @@ static void find_forward(struct counting *c) {
 
 static void count_forward(struct counting *c, const struct arithmetic *call) {
   const struct intervals *forward = &c->forward;
-  u32 low = 0, high = forward->n;
-  while (low < high) { /* the first that ends later */
-    u32 middle = low + (high - low) / 2;
-    if (forward->at[middle].end <= call->start)
-      low = middle + 1;
-    else
-      high = middle;
-  }
+  /* the first that ends later */
+  u32 low = FIRST_NOT(0, forward->n, i, forward->at[i].end <= call->start);
   bool plain = !call->captured && !call->replay && call->flops != ARITHMETIC_UNKNOWN;
   if (plain && low < forward->n && forward->at[low].start <= call->start)
     c->sum->forward += (double)call->flops;

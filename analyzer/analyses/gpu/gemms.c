@@ -19,6 +19,7 @@
 #include "analyses/gpu/arithmetic_calls.h"
 #include "analyses/queries.h"
 #include "base/checked_memory.h"
+#include "base/sorting.h"
 #include "format/dtypes.h"
 #include "kernels/kernels.h"
 
@@ -349,7 +350,7 @@ static struct cell **all_cells(const struct analysis *a, u32 *n) {
       if (cell->calls + cell->replayed > 0)
         cells[(*n)++] = cell;
     }
-  qsort(cells, *n, sizeof(*cells), by_shape);
+  SORT(cells, *n, by_shape);
   return cells;
 }
 
@@ -366,7 +367,7 @@ static void list_rows(struct analysis *a, double ranks, double *total_ms) {
     good = make_row(a, &cells[i], same, ranks, &rows[made++]);
   }
   if (good && made)
-    qsort(rows, made, sizeof(*rows), most_time_first);
+    SORT(rows, made, most_time_first);
   out->shapes = made;
   out->n_rows = made < GEMMS_LISTED ? made : GEMMS_LISTED;
   out->rows = arena_array(a->arena, size_sum(out->n_rows, 1), sizeof(*out->rows));
@@ -382,10 +383,7 @@ static void list_rows(struct analysis *a, double ranks, double *total_ms) {
   free(rows);
 }
 
-static int most_operations_first(const void *left, const void *right) {
-  const struct precision_row *a = left, *b = right;
-  return a->flops > b->flops ? -1 : a->flops < b->flops;
-}
+ORDER_BY(most_operations_first, struct precision_row, DOWN(flops))
 
 /* Time and operations of what was timed in a precision. */
 struct timed {
@@ -456,7 +454,7 @@ static void list_precisions(struct analysis *a, double ranks, double all_flops) 
     if (row.flops > 0)
       out->precisions[out->n_precisions++] = row;
   }
-  qsort(out->precisions, out->n_precisions, sizeof(*out->precisions), most_operations_first);
+  SORT(out->precisions, out->n_precisions, most_operations_first);
 }
 
 /* Time of all that was timed, and its error. */

@@ -15,6 +15,7 @@
 #include "analyses/carry_found.h"
 #include "analyses/gpu/kernel_times.h"
 #include "analyses/queries.h"
+#include "base/sorting.h"
 #include "base/vector.h"
 
 /* All that ran under one name. */
@@ -218,19 +219,9 @@ static unsigned category_of(const struct sum *sum) {
   return category_of_work(sum->kernel, sum->kind);
 }
 
-static int longer_first(const void *left, const void *right) {
-  const struct sum *a = left, *b = right;
-  if (a->ns != b->ns)
-    return a->ns > b->ns ? -1 : 1;
-  return strcmp(a->kernel->raw, b->kernel->raw);
-}
+ORDER_BY(longer_first, struct sum, DOWN(ns) BY_TEXT(kernel->raw))
 
-static int more_first(const void *left, const void *right) {
-  const struct kernel_category_result *a = left, *b = right;
-  if (a->sum_ms != b->sum_ms)
-    return a->sum_ms > b->sum_ms ? -1 : 1;
-  return strcmp(a->category, b->category);
-}
+ORDER_BY(more_first, struct kernel_category_result, DOWN(sum_ms) BY_TEXT(category))
 
 static void list_categories(struct analysis *a, const struct sum *sums, u32 n, double total_ms) {
   struct results *r = a->results;
@@ -252,7 +243,7 @@ static void list_categories(struct analysis *a, const struct sum *sums, u32 n, d
   }
   free(ns);
   free(count);
-  qsort(r->kernel_categories, r->n_kernel_categories, sizeof(*r->kernel_categories), more_first);
+  SORT(r->kernel_categories, r->n_kernel_categories, more_first);
 }
 
 static void list_kernels(struct analysis *a, const struct sum *sums, u32 n, double total_ms) {
@@ -354,7 +345,7 @@ void kernel_times_summarise(struct analysis *a) {
     total = 0; /* of which shares would be */
     a->results->kernels_reason = why_only_collectives(a);
   }
-  qsort(sums->by_kernel.at, n, sizeof(struct sum), longer_first);
+  SORT(sums->by_kernel.at, n, longer_first);
   list_categories(a, sums->by_kernel.at, n, ns_to_ms(total));
   list_kernels(a, sums->by_kernel.at, n, ns_to_ms(total));
 }

@@ -12,6 +12,7 @@
 #include "analyses/gpu/kernel_times.h"
 #include "analyses/queries.h"
 #include "base/robust.h"
+#include "base/sorting.h"
 #include "base/vector.h"
 
 #define KEPT_OF_RANK 64u
@@ -43,12 +44,7 @@ void kernels_over_ranks_free(struct analysis *a) {
   free(a->kernels_of_ranks);
 }
 
-static int longer_first(const void *left, const void *right) {
-  const struct times *a = left, *b = right;
-  if (a->ns != b->ns)
-    return a->ns > b->ns ? -1 : 1;
-  return a->name < b->name ? -1 : a->name > b->name;
-}
+ORDER_BY(longer_first, struct times, DOWN(ns) UP(name))
 
 /* As is_counted_work(), of a rank that knows its kernels. */
 static bool is_counted(const struct timeline *t, const struct span *span) {
@@ -116,8 +112,7 @@ void kernels_over_ranks_rank(struct analysis *a, const struct timeline *t) {
   for (u32 i = 0; i < by_name.n; i++)
     if (by_name.at[i].count)
       by_name.at[n++] = by_name.at[i];
-  if (n)
-    qsort(by_name.at, n, sizeof(*by_name.at), longer_first);
+  SORT(by_name.at, n, longer_first);
   if (!0)
     measure_kernels(a, t, by_name.at, n < KEPT_OF_RANK ? n : KEPT_OF_RANK, most);
   free(by_name.at);
@@ -148,17 +143,7 @@ struct all_ranks {
   u32 ranks;
 };
 
-static int most_time_first(const void *left, const void *right) {
-  const struct all_ranks *a = left, *b = right;
-  if (a->ns != b->ns)
-    return a->ns > b->ns ? -1 : 1;
-  return strcmp(a->kernel->raw, b->kernel->raw);
-}
-
-static int by_number(const void *left, const void *right) {
-  double a = *(const double *)left, b = *(const double *)right;
-  return a < b ? -1 : a > b;
-}
+ORDER_BY(most_time_first, struct all_ranks, DOWN(ns) BY_TEXT(kernel->raw))
 
 static const struct kernel_on_rank *find_kernel(const struct kernels_of_rank *rank,
                                                 const struct kernel *kernel) {
@@ -193,7 +178,7 @@ static void list_kernel(struct analysis *a, const struct kernel *kernel, const u
       out->slowest_us = one->mean_us;
     }
   }
-  qsort(sorted, known, sizeof(*sorted), by_number);
+  SORT(sorted, known, by_double);
   out->median_us = (sorted[(known - 1) / 2] + sorted[known / 2]) / 2;
 }
 
@@ -213,8 +198,7 @@ static u32 sum_over_ranks(const struct analysis *a, struct all_ranks **sums) {
   for (u32 i = 0; i < by_kernel.n; i++)
     if (by_kernel.at[i].ranks > 1)
       by_kernel.at[n++] = by_kernel.at[i];
-  if (n)
-    qsort(by_kernel.at, n, sizeof(*by_kernel.at), most_time_first);
+  SORT(by_kernel.at, n, most_time_first);
   *sums = by_kernel.at;
   return n;
 }

@@ -8,10 +8,14 @@
 #include "analyses/analyses.h"
 #include "analyses/carry_found.h"
 #include "analyses/queries.h"
+#include "base/sorting.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include "base/texts.h"
+#include "base/trace_words.h"
 
 /* A GPU queues this many launches of a stream; one more blocks the host until the GPU begins
  * another. */
@@ -55,16 +59,12 @@ static void count_delays(struct launch_sums *sums, u32 bucket, u32 count) {
 
 enum name_class { NAME_PLAIN = 1, NAME_MEMSET, NAME_RECOMPUTE, NAME_AUTOGRAD };
 
-static bool starts_with(const char *text, const char *with) {
-  return strncmp(text, with, strlen(with)) == 0;
-}
-
 static u8 class_of(const char *name) {
-  if (starts_with(name, "aten::fill_") || starts_with(name, "aten::zero_"))
+  if (text_starts_with(name, "aten::fill_") || text_starts_with(name, "aten::zero_"))
     return NAME_MEMSET;
-  if (starts_with(name, "CheckpointFunctionBackward") || strcmp(name, "recompute") == 0)
+  if (text_starts_with(name, "CheckpointFunctionBackward") || strcmp(name, "recompute") == 0)
     return NAME_RECOMPUTE;
-  return starts_with(name, "autograd::engine::") ? NAME_AUTOGRAD : NAME_PLAIN;
+  return text_starts_with(name, "autograd::engine::") ? NAME_AUTOGRAD : NAME_PLAIN;
 }
 
 /* What is open on a host's thread. */
@@ -155,16 +155,11 @@ static void add_device_span(struct counting *c, u32 i) {
     c->sums->recompute_ns += took;
 }
 
-static int by_value(const void *left, const void *right) {
-  i64 a = *(const i64 *)left, b = *(const i64 *)right;
-  return a < b ? -1 : a > b;
-}
-
 /* Mostly they are: a stream works in the order of its calls. */
 static void sort_times(i64 *times, u32 n) {
   for (u32 i = 1; i < n; i++)
     if (times[i] < times[i - 1]) {
-      qsort(times, n, sizeof(*times), by_value);
+      SORT(times, n, by_i64);
       return;
     }
 }
@@ -287,8 +282,7 @@ static void keep_fills(struct counting *c) {
     sums->fill_ns += fill.ns;
     sums->fill_count += fill.count;
   }
-  if (n)
-    qsort(c->fills.at, n, sizeof(*c->fills.at), more_first);
+  SORT(c->fills.at, n, more_first);
   n = n < FILLS_LISTED ? n : FILLS_LISTED;
   sums->fills = memory_array(size_sum(n, 1), sizeof(*sums->fills));
   for (u32 i = 0; i < n; i++) {
@@ -418,11 +412,6 @@ static void add_sums(struct launch_sums *all, const struct launch_sums *one) {
 }
 
 static void list_memcpys(struct analysis *a, const struct launch_sums *all) {
-  static const char *const names[MEMCPY_DIRECTIONS] = {
-#define X(n, v, t) [v] = t,
-      TSCOPE_MEMCPYS(X)
-#undef X
-  };
   struct results *r = a->results;
   r->launch.memcpys = arena_array(a->arena, MEMCPY_DIRECTIONS, sizeof(*r->launch.memcpys));
   for (u32 i = 0; i < MEMCPY_DIRECTIONS; i++) {
@@ -430,7 +419,7 @@ static void list_memcpys(struct analysis *a, const struct launch_sums *all) {
     bool sized = sum->unknown == 0;
     if (sum->count)
       r->launch.memcpys[r->launch.n_memcpys++] =
-          (struct memcpy_result){.direction = names[i],
+          (struct memcpy_result){.direction = copy_word(i),
                                  .count = (double)sum->count,
                                  .sum_ms = ns_to_ms(sum->ns),
                                  .bytes = sized ? sum->bytes : NAN,
@@ -455,8 +444,7 @@ static void list_fills(struct analysis *a) {
       all[k].count += one->count;
       all[k].ns += one->ns;
     }
-  if (n)
-    qsort(all, n, sizeof(*all), more_first);
+  SORT(all, n, more_first);
   n = n < FILLS_LISTED ? n : FILLS_LISTED;
   r->launch.fills = arena_array(a->arena, n, sizeof(*r->launch.fills));
   bool enough = r->launch.fills != NULL;

@@ -9,7 +9,8 @@
 
 #include <stdbool.h>
 
-#include "format/tscope_format.h"
+#include "base/hash_index.h"
+#include "base/vector.h"
 #include "kernels/kernels.h"
 
 enum {
@@ -18,7 +19,7 @@ enum {
 };
 
 struct operator_sequence {
-  u64 key;      /* of operator, kernels and their order; 0 is free */
+  u64 key;      /* of operator, kernels and their order */
   u32 operator; /* any number by which the caller distinguishes operators */
   u32 n;
   const struct kernel *kernels[SEQUENCE_KERNELS];
@@ -29,8 +30,8 @@ struct operator_sequence {
 
 /* By key. {0} is an empty one. */
 struct operator_sequences {
-  struct operator_sequence *slots;
-  u32 room, n;
+  VECTOR(struct operator_sequence) list;
+  struct hash_index index;
 };
 
 void operator_sequences_free(struct operator_sequences *sequences);

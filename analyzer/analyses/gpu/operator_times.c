@@ -15,6 +15,9 @@
 #include "analyses/gpu/operator_sequences.h"
 #include "analyses/queries.h"
 #include "base/hash.h"
+#include "base/hash_index.h"
+#include "base/sorting.h"
+#include "base/texts.h"
 #include "base/vector.h"
 
 #define LISTED 200u
@@ -28,7 +31,7 @@ struct operator_sum {
 
 /* One kernel of one operator. */
 struct pair {
-  u64 key; /* operator << 32 | kernel or its span's name, + 1; 0 is free */
+  u32 operator, what; /* kernel, or its span's name */
   const struct kernel *kernel;
   i64 ns;
   u64 count;
@@ -36,8 +39,8 @@ struct pair {
 };
 
 struct pairs {
-  struct pair *slots;
-  u32 room, n;
+  VECTOR(struct pair) list;
+  struct hash_index index;
 };
 
 struct operator_sums {
@@ -48,30 +51,19 @@ struct operator_sums {
   struct operator_sequences sequences;
 };
 
-static struct pair *pair_at(struct pairs *pairs, u32 operator, u32 kernel) {
-  u64 key = ((u64) operator<< 32 | kernel) + 1;
-  if (pairs->n >= pairs->room / 2) {
-    struct pairs more = {.room = pairs->room ? pairs->room * 2 : 256};
-    more.slots = memory_zeroed(more.room, sizeof(*more.slots));
-    for (u32 i = 0; i < pairs->room; i++) {
-      const struct pair *old = &pairs->slots[i];
-      u32 slot = (u32)((old->key * 0x9e3779b97f4a7c15ull) >> 32) & (more.room - 1);
-      if (!old->key)
-        continue;
-      while (more.slots[slot].key)
-        slot = (slot + 1) & (more.room - 1);
-      more.slots[slot] = *old;
-    }
-    more.n = pairs->n;
-    free(pairs->slots);
-    *pairs = more;
-  }
-  u32 slot = (u32)((key * 0x9e3779b97f4a7c15ull) >> 32) & (pairs->room - 1);
-  while (pairs->slots[slot].key && pairs->slots[slot].key != key)
-    slot = (slot + 1) & (pairs->room - 1);
-  pairs->n += !pairs->slots[slot].key;
-  pairs->slots[slot].key = key;
-  return &pairs->slots[slot];
+static struct pair *pair_at(struct pairs *pairs, u32 operator, u32 what) {
+  u64 hash = ((u64) operator<< 32 | what) * 0x9e3779b97f4a7c15ull;
+  HASH_INDEX_EACH(&pairs->index, hash >> 32, i)
+  if (pairs->list.at[i].operator== operator&& pairs->list.at[i].what == what)
+    return &pairs->list.at[i];
+  hash_index_add(&pairs->index, hash >> 32, pairs->list.n);
+  VECTOR_PUSH(&pairs->list, (struct pair){.operator= operator, .what = what});
+  return &pairs->list.at[pairs->list.n - 1];
+}
+
+static void pairs_free(struct pairs *pairs) {
+  free(pairs->list.at);
+  free(pairs->index.slots);
 }
 
 void operators_prepare(struct analysis *a) {
@@ -85,7 +77,7 @@ void operators_free(struct analysis *a) {
   if (!sums)
     return;
   free(sums->operators.at);
-  free(sums->pairs.slots);
+  pairs_free(&sums->pairs);
   operator_sequences_free(&sums->sequences);
   arena_release(&sums->arena);
   pthread_mutex_destroy(&sums->lock);
@@ -340,10 +332,8 @@ void operators_carry(struct analysis *a, u32 rank, struct carrier *c) {
 static void merge_sequences(struct rank_operators *r, const u32 *index) {
   struct analysis *a = r->a;
   struct carrier *keeps = analysis_keeps(a, r->t->rank);
-  for (u32 i = 0; i < r->sequences.room; i++) {
-    struct operator_sequence *one = &r->sequences.slots[i];
-    if (!one->key)
-      continue;
+  for (u32 i = 0; i < r->sequences.list.n; i++) {
+    struct operator_sequence *one = &r->sequences.list.at[i];
     u32 at = index[one->operator];
     add_sequence(a->operator_sums, at, one);
     KEEP(keeps, carry_sequence(a, keeps, &a->operator_sums->operators.at[at].name, one));
@@ -370,11 +360,9 @@ static void merge(struct rank_operators *r) {
   }
   if (keeps)
     carry_end(keeps);
-  for (u32 i = 0; i < r->pairs.room; i++) {
-    struct pair *one = &r->pairs.slots[i];
-    if (!one->key)
-      continue;
-    u32 at = index[(one->key - 1) >> 32];
+  for (u32 i = 0; i < r->pairs.list.n; i++) {
+    struct pair *one = &r->pairs.list.at[i];
+    u32 at = index[one->operator];
     add_pair(sums, at, one);
     KEEP(keeps, carry_pair(a, keeps, &sums->operators.at[at].name, one));
   }
@@ -402,7 +390,7 @@ void operators_rank(struct analysis *a, const struct timeline *t) {
       add_gpu_work(&r, i);
   if (r.calls.n)
     count_sequences(&r);
-  for (u32 i = 0; i < t->n_spans && r.sequences.n; i++)
+  for (u32 i = 0; i < t->n_spans && r.sequences.list.n; i++)
     if (is_counted_work(a, t, &t->spans[i]))
       list_kernels(&r, &t->spans[i]);
   pthread_mutex_lock(&a->operator_sums->lock);
@@ -415,31 +403,15 @@ void operators_rank(struct analysis *a, const struct timeline *t) {
   free(r.innermost);
   free(r.by_name.at);
   free(r.seen.at);
-  free(r.pairs.slots);
+  pairs_free(&r.pairs);
 }
 
 /* --- all ranks --- */
 
-static const char *text_or_empty(const char *text) {
-  return text ? text : "";
-}
+ORDER_BY(most_time_first, struct operator_result, DOWN(self_ms) DOWN(total_ms) BY_TEXT(name))
 
-static int most_time_first(const void *left, const void *right) {
-  const struct operator_result *a = left, *b = right;
-  if (a->self_ms != b->self_ms)
-    return a->self_ms > b->self_ms ? -1 : 1;
-  if (a->total_ms != b->total_ms)
-    return a->total_ms > b->total_ms ? -1 : 1;
-  return strcmp(text_or_empty(a->name), text_or_empty(b->name));
-}
-
-static int longest_first(const void *left, const void *right) {
-  const struct operator_kernel_result *a = left, *b = right;
-  if (a->sum_ms != b->sum_ms)
-    return a->sum_ms > b->sum_ms ? -1 : 1;
-  int order = strcmp(text_or_empty(a->launcher), text_or_empty(b->launcher));
-  return order ? order : strcmp(a->kernel, b->kernel);
-}
+ORDER_BY(longest_first, struct operator_kernel_result,
+         DOWN(sum_ms) BY_TEXT(launcher) BY_TEXT(kernel))
 
 /* Operators that launched something, directly or through others. */
 static void list_operators(struct analysis *a) {
@@ -461,7 +433,7 @@ static void list_operators(struct analysis *a) {
                                     .total_ms = ns_to_ms(sum->total),
                                     .share = all > 0 ? (double)sum->self / (double)all : NAN};
   }
-  qsort(r->operators, r->n_operators, sizeof(*r->operators), most_time_first);
+  SORT(r->operators, r->n_operators, most_time_first);
   r->n_operators = r->n_operators < LISTED ? r->n_operators : LISTED;
 }
 
@@ -469,12 +441,10 @@ static void list_pairs(struct analysis *a) {
   struct operator_sums *sums = a->operator_sums;
   struct results *r = a->results;
   r->operator_kernels =
-      arena_array(a->arena, size_sum(sums->pairs.n, 1), sizeof(*r->operator_kernels));
-  for (u32 i = 0; i < sums->pairs.room; i++) {
-    const struct pair *pair = &sums->pairs.slots[i];
-    if (!pair->key)
-      continue;
-    const char *launcher = sums->operators.at[(pair->key - 1) >> 32].name;
+      arena_array(a->arena, size_sum(sums->pairs.list.n, 1), sizeof(*r->operator_kernels));
+  for (u32 i = 0; i < sums->pairs.list.n; i++) {
+    const struct pair *pair = &sums->pairs.list.at[i];
+    const char *launcher = sums->operators.at[pair->operator].name;
     unsigned category = category_of_work(pair->kernel, pair->kind);
     r->operator_kernels[r->n_operator_kernels++] = (struct operator_kernel_result){
         .launcher = launcher ? arena_text(a->arena, launcher) : NULL,
@@ -484,17 +454,12 @@ static void list_pairs(struct analysis *a) {
         .count = (double)pair->count,
         .sum_ms = ns_to_ms(pair->ns)};
   }
-  qsort(r->operator_kernels, r->n_operator_kernels, sizeof(*r->operator_kernels), longest_first);
+  SORT(r->operator_kernels, r->n_operator_kernels, longest_first);
   r->n_operator_kernels = r->n_operator_kernels < LISTED ? r->n_operator_kernels : LISTED;
 }
 
-static int most_sequence_first(const void *left, const void *right) {
-  const struct operator_sequence_result *a = left, *b = right;
-  if (a->sum_ms != b->sum_ms)
-    return a->sum_ms > b->sum_ms ? -1 : 1;
-  int order = strcmp(text_or_empty(a->launcher), text_or_empty(b->launcher));
-  return order ? order : strcmp(a->kernels, b->kernels);
-}
+ORDER_BY(most_sequence_first, struct operator_sequence_result,
+         DOWN(sum_ms) BY_TEXT(launcher) BY_TEXT(kernels))
 
 /* "gemm → add ×3 → and 7 more". */
 static char *describe_sequence(struct arena *arena, const struct operator_sequence *sequence) {
@@ -514,17 +479,13 @@ static char *describe_sequence(struct arena *arena, const struct operator_sequen
                             : words;
 }
 
-static int by_words(const void *left, const void *right) {
-  const struct operator_sequence_result *a = left, *b = right;
-  int order = strcmp(a->launcher, b->launcher);
-  return order ? order : strcmp(a->kernels, b->kernels);
-}
+ORDER_BY(by_words, struct operator_sequence_result, BY_TEXT(launcher) BY_TEXT(kernels))
 
 /* Kernels with the same short name share one row. */
 static void merge_equal_words(struct results *r) {
   struct operator_sequence_result *rows = r->operator_sequences;
   u32 n = 0;
-  qsort(rows, r->n_operator_sequences, sizeof(*rows), by_words);
+  SORT(rows, r->n_operator_sequences, by_words);
   for (u32 i = 0; i < r->n_operator_sequences; i++)
     if (n && by_words(&rows[n - 1], &rows[i]) == 0) {
       rows[n - 1].count += rows[i].count;
@@ -539,11 +500,9 @@ static void list_sequences(struct analysis *a) {
   struct operator_sums *sums = a->operator_sums;
   struct results *r = a->results;
   r->operator_sequences =
-      arena_array(a->arena, size_sum(sums->sequences.n, 1), sizeof(*r->operator_sequences));
-  for (u32 i = 0; i < sums->sequences.room; i++) {
-    const struct operator_sequence *one = &sums->sequences.slots[i];
-    if (!one->key)
-      continue;
+      arena_array(a->arena, size_sum(sums->sequences.list.n, 1), sizeof(*r->operator_sequences));
+  for (u32 i = 0; i < sums->sequences.list.n; i++) {
+    const struct operator_sequence *one = &sums->sequences.list.at[i];
     struct operator_sequence_result *out = &r->operator_sequences[r->n_operator_sequences++];
     *out = (struct operator_sequence_result){
         .launcher = arena_text(a->arena, sums->operators.at[one->operator].name),
@@ -555,8 +514,7 @@ static void list_sequences(struct analysis *a) {
   merge_equal_words(r);
   for (u32 i = 0; i < r->n_operator_sequences; i++)
     r->operator_sequences[i].sum_ms /= 1e6;
-  qsort(r->operator_sequences, r->n_operator_sequences, sizeof(*r->operator_sequences),
-        most_sequence_first);
+  SORT(r->operator_sequences, r->n_operator_sequences, most_sequence_first);
   r->n_operator_sequences = r->n_operator_sequences < LISTED ? r->n_operator_sequences : LISTED;
 }
 

@@ -1,28 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 #include "analyses/hang/verdict.h"
 #include "base/rank_list.h"
+#include "base/sorting.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-static int by_place(const void *left, const void *right) {
-  const struct member_progress *a = left, *b = right;
-  if (a->group != b->group)
-    return a->group > b->group ? 1 : -1;
-  return (a->rank > b->rank) - (a->rank < b->rank);
-}
+ORDER_BY(by_place, struct member_progress, UP(group) UP(rank))
 
-static int by_entry(const void *left, const void *right) {
-  const struct call_entry *a = left, *b = right;
-  if (a->group != b->group)
-    return a->group > b->group ? 1 : -1;
-  if (a->seq != b->seq)
-    return a->seq > b->seq ? 1 : -1;
-  if (a->rank != b->rank)
-    return a->rank > b->rank ? 1 : -1;
-  return (a->call > b->call) - (a->call < b->call);
-}
+ORDER_BY(by_entry, struct call_entry, UP(group) UP(seq) UP(rank) UP(call))
 
 struct member_progress *member_progress_of(const struct call_index *index, u32 group, u32 rank) {
   struct member_progress key = {.group = group, .rank = rank};
@@ -33,15 +20,7 @@ struct member_progress *member_progress_of(const struct call_index *index, u32 g
 /* The first entry not before (group, seq, rank). */
 static u32 lower_entry(const struct call_index *index, u32 group, i64 seq, u32 rank) {
   struct call_entry key = {.group = group, .seq = seq, .rank = rank};
-  u32 low = 0, high = index->n_entries;
-  while (low < high) {
-    u32 middle = low + (high - low) / 2;
-    if (by_entry(&index->entries[middle], &key) < 0)
-      low = middle + 1;
-    else
-      high = middle;
-  }
-  return low;
+  return FIRST_NOT(0, index->n_entries, i, by_entry(&index->entries[i], &key) < 0);
 }
 
 const struct call_entry *call_entry_of(const struct call_index *index, u32 group, i64 seq,
@@ -81,8 +60,7 @@ static void list_members(struct call_index *index) {
                                             .completed = SEQ_UNKNOWN,
                                             .oldest_pending = SEQ_UNKNOWN,
                                             .oldest_pending_call = INDEX_NONE};
-    if (flight->groups[g].n_members)
-      qsort(members, flight->groups[g].n_members, sizeof(*members), by_place);
+    SORT(members, flight->groups[g].n_members, by_place);
   }
 }
 
@@ -148,8 +126,7 @@ void call_index_make(struct call_index *index, const struct flight_record *fligh
     if (!call->message && !call->coalesced && call->seq != SEQ_UNKNOWN)
       add_call(index, i);
   }
-  if (index->n_entries)
-    qsort(index->entries, index->n_entries, sizeof(*index->entries), by_entry);
+  SORT(index->entries, index->n_entries, by_entry);
   add_progress_counters(index);
 }
 

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 
 #include "analyses/hang/suspects.h"
+#include "base/sorting.h"
 
 struct call_order {
   u32 a, b; /* blocked calls; a < b */
@@ -13,16 +14,7 @@ struct call_order {
   u32 rank;
 };
 
-static int by_pair(const void *left, const void *right) {
-  const struct call_order *x = left, *y = right;
-  if (x->a != y->a)
-    return x->a > y->a ? 1 : -1;
-  if (x->b != y->b)
-    return x->b > y->b ? 1 : -1;
-  if (x->a_first != y->a_first)
-    return (int)x->a_first - (int)y->a_first;
-  return (x->rank > y->rank) - (x->rank < y->rank);
-}
+ORDER_BY(by_pair, struct call_order, UP(a) UP(b) UP(a_first) UP(rank))
 
 static bool all_members_in(const struct blocked_call *blocked) {
   return blocked->channel == INDEX_NONE && !blocked->n_waits_for && !blocked->done;
@@ -82,8 +74,7 @@ void find_order_suspects(struct suspect_search *j) {
   order_list all = {0};
   for (u32 r = 0; r < j->g->ranks; r++)
     list_orders(j, r, &all);
-  if (all.n)
-    qsort(all.at, all.n, sizeof(*all.at), by_pair);
+  SORT(all.at, all.n, by_pair);
   for (u32 i = 0; i < all.n;) {
     u32 n = 0, b_first = 0;
     while (i + n < all.n && all.at[i + n].a == all.at[i].a && all.at[i + n].b == all.at[i].b)

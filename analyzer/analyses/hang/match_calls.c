@@ -8,10 +8,7 @@
 #include <string.h>
 
 #include "analyses/hang/verdict.h"
-
-static bool same_text(const char *a, const char *b) {
-  return a == b || (a && b && strcmp(a, b) == 0);
-}
+#include "base/texts.h"
 
 static bool starts_with(const char *op, const char *with) {
   return strncmp(op + (*op == '_'), with, strlen(with)) == 0;

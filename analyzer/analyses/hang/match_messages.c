@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "analyses/hang/verdict.h"
+#include "base/sorting.h"
 
 struct side {
   u32 group, from, to;
@@ -18,18 +19,7 @@ struct side {
   bool pending;
 };
 
-static int by_channel(const void *left, const void *right) {
-  const struct side *a = left, *b = right;
-  if (a->group != b->group)
-    return a->group > b->group ? 1 : -1;
-  if (a->from != b->from)
-    return a->from > b->from ? 1 : -1;
-  if (a->to != b->to)
-    return a->to > b->to ? 1 : -1;
-  if (a->recv != b->recv)
-    return (int)a->recv - (int)b->recv;
-  return (a->order > b->order) - (a->order < b->order);
-}
+ORDER_BY(by_channel, struct side, UP(group) UP(from) UP(to) UP(recv) UP(order))
 
 typedef VECTOR(struct side) side_list;
 
@@ -48,8 +38,7 @@ static void collect_sides(const struct call_index *index, side_list *all) {
                         .pending = is_pending(call)};
     VECTOR_PUSH(all, side);
   }
-  if (all->n)
-    qsort(all->at, all->n, sizeof(*all->at), by_channel);
+  SORT(all->at, all->n, by_channel);
 }
 
 static void add_message_mismatch(struct call_index *index, struct matching *matching,

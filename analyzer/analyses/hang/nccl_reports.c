@@ -6,20 +6,14 @@
 #include <math.h>
 
 #include "analyses/hang/verdict.h"
+#include "base/sorting.h"
 #include "model/stalls.h"
 
 i32 nccl_error_of(const struct flight_record *flight, u32 group, u32 rank) {
-  u32 low = 0, high = flight->n_nccl;
-  while (low < high) {
-    u32 middle = low + (high - low) / 2;
-    if (flight->nccl[middle].rank < rank)
-      low = middle + 1;
-    else
-      high = middle;
-  }
-  for (; low < flight->n_nccl && flight->nccl[low].rank == rank; low++)
-    if (flight->nccl[low].group == group && flight->nccl[low].result)
-      return flight->nccl[low].result;
+  u32 first = FIRST_NOT(0, flight->n_nccl, i, flight->nccl[i].rank < rank);
+  for (; first < flight->n_nccl && flight->nccl[first].rank == rank; first++)
+    if (flight->nccl[first].group == group && flight->nccl[first].result)
+      return flight->nccl[first].result;
   return 0;
 }
 

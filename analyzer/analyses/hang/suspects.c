@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "analyses/hang/suspects.h"
+#include "base/sorting.h"
 
 void name_suspect(struct suspect_search *j, u32 rank, enum suspect_reason reason,
                   struct suspect_facts facts) {
@@ -281,10 +282,7 @@ static void find_suspects(struct suspect_search *j) {
   w->victims -= w->suspects.n; /* that are in that call themselves */
 }
 
-static int by_rank(const void *left, const void *right) {
-  const struct suspect *a = left, *b = right;
-  return (a->rank > b->rank) - (a->rank < b->rank);
-}
+ORDER_BY(by_rank, struct suspect, UP(rank))
 
 void waits_find_suspects(struct call_index *index, const struct matching *matching,
                          const channel_list *channels, struct waits *waits) {
@@ -296,6 +294,5 @@ void waits_find_suspects(struct call_index *index, const struct matching *matchi
   find_suspects(&j);
   waits_list(&g, j.waits);
   graph_release(&g);
-  if (waits->suspects.n)
-    qsort(waits->suspects.at, waits->suspects.n, sizeof(*waits->suspects.at), by_rank);
+  SORT(waits->suspects.at, waits->suspects.n, by_rank);
 }

@@ -6,15 +6,9 @@
 #include <string.h>
 
 #include "analyses/hang/waits.h"
+#include "base/sorting.h"
 
-static int most_ranks_first(const void *left, const void *right) {
-  const struct check_wait *a = left, *b = right;
-  if (a->n_ranks != b->n_ranks)
-    return a->n_ranks < b->n_ranks ? 1 : -1;
-  if (a->seq != b->seq)
-    return a->seq < b->seq ? -1 : 1;
-  return strcmp(a->group_name, b->group_name);
-}
+ORDER_BY(most_ranks_first, struct check_wait, DOWN(n_ranks) UP(seq) BY_TEXT(group_name))
 
 static u32 *to_global(const struct flight_record *flight, u32 *ranks, u32 n) {
   for (u32 i = 0; i < n; i++)
@@ -44,7 +38,7 @@ void waits_list(const struct graph *g, struct waits *waits) {
   struct check_wait *list = arena_array(g->index->arena, size_sum(n, 1), sizeof(*list));
   for (u32 blocked = 0; blocked < n; blocked++)
     fill_wait(g, blocked, &list[blocked]);
-  qsort(list, n, sizeof(*list), most_ranks_first);
+  SORT(list, n, most_ranks_first);
   waits->list = list;
   waits->n_list = n < CHECK_WAITS_LISTED ? n : CHECK_WAITS_LISTED;
   waits->n_blocked = n;

@@ -16,18 +16,14 @@
  * If it ends at a call in which all members are, no rank stands out, and the report says so.
  */
 #include "analyses/hang/waits.h"
+#include "base/sorting.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 /* --- Calls that block ranks --- */
 
-static int by_group_and_seq(const void *left, const void *right) {
-  const struct blocked_call *a = left, *b = right;
-  if (a->group != b->group)
-    return a->group > b->group ? 1 : -1;
-  return (a->seq > b->seq) - (a->seq < b->seq);
-}
+ORDER_BY(by_group_and_seq, struct blocked_call, UP(group) UP(seq))
 
 static void add_edge(struct graph *g, u32 from, u32 to) {
   VECTOR_PUSH(&g->edges, (struct wait_edge){.from = from, .to = to});
@@ -46,8 +42,7 @@ static void find_blocked_calls(struct graph *g) {
     if (member->oldest_pending != SEQ_UNKNOWN)
       VECTOR_PUSH(&g->blocked_calls, blocked);
   }
-  if (g->blocked_calls.n)
-    qsort(g->blocked_calls.at, g->blocked_calls.n, sizeof(*g->blocked_calls.at), by_group_and_seq);
+  SORT(g->blocked_calls.at, g->blocked_calls.n, by_group_and_seq);
   u32 kept = 0;
   for (u32 i = 0; i < g->blocked_calls.n; i++) {
     struct blocked_call *last = kept ? &g->blocked_calls.at[kept - 1] : NULL;
@@ -126,12 +121,7 @@ static void connect_channel(struct graph *g, const struct channel *channel, u32 
     add_edge(g, node, channel->from);
 }
 
-static int by_from(const void *left, const void *right) {
-  const struct wait_edge *a = left, *b = right;
-  if (a->from != b->from)
-    return a->from > b->from ? 1 : -1;
-  return (a->to > b->to) - (a->to < b->to);
-}
+ORDER_BY(by_from, struct wait_edge, UP(from) UP(to))
 
 static void connect(struct graph *g, const channel_list *channels) {
   find_blocked_calls(g);
@@ -140,8 +130,7 @@ static void connect(struct graph *g, const channel_list *channels) {
     connect_collective(g, i);
   for (u32 i = 0; i < channels->n; i++)
     connect_channel(g, &channels->at[i], i);
-  if (g->edges.n)
-    qsort(g->edges.at, g->edges.n, sizeof(*g->edges.at), by_from);
+  SORT(g->edges.at, g->edges.n, by_from);
   g->nodes = g->ranks + g->blocked_calls.n;
   g->first_edge = arena_array(g->index->arena, size_sum(g->nodes, 1), sizeof(u32));
   u32 e = 0;

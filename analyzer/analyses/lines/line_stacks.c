@@ -11,6 +11,9 @@
 #include "analyses/queries.h"
 #include "base/carrier.h"
 #include "base/hash.h"
+#include "base/hash_index.h"
+#include "base/sorting.h"
+#include "base/texts.h"
 #include "base/vector.h"
 
 #define MOST_FRAMES 200000u /* kept in memory; what is deeper counts for its caller */
@@ -37,8 +40,7 @@ struct line_tree {
   struct arena arena;
   VECTOR(struct tree_frame) frames;
   VECTOR(struct sampled_on_rank) of_ranks;
-  u32 *slots; /* open addressing: index + 1 */
-  u32 n_slots;
+  struct hash_index index;
 };
 
 struct line_tree *line_tree_new(void) {
@@ -54,37 +56,16 @@ void line_tree_free(struct line_tree *tree) {
   arena_release(&tree->arena);
   free(tree->frames.at);
   free(tree->of_ranks.at);
-  free(tree->slots);
+  free(tree->index.slots);
   free(tree);
-}
-
-static const char *text_or_empty(const char *text) {
-  return text ? text : "";
 }
 
 /* --- adding --- */
 
-static bool is_same(const struct tree_frame *known, u64 hash, u32 parent,
-                    const struct call_frame *frame) {
-  return known->hash == hash && known->parent == parent && known->line == frame->line &&
+static bool is_same(const struct tree_frame *known, u32 parent, const struct call_frame *frame) {
+  return known->parent == parent && known->line == frame->line &&
          strcmp(known->file, text_or_empty(frame->file)) == 0 &&
          strcmp(known->function, text_or_empty(frame->function)) == 0;
-}
-
-static void grow_slots(struct line_tree *tree) {
-  if (tree->frames.n < tree->n_slots / 2)
-    return;
-  u32 n = tree->n_slots ? tree->n_slots * 2 : 1024;
-  u32 *slots = memory_zeroed(n, sizeof(*slots));
-  for (u32 i = 0; i < tree->frames.n; i++) {
-    u32 slot = (u32)tree->frames.at[i].hash & (n - 1);
-    while (slots[slot])
-      slot = (slot + 1) & (n - 1);
-    slots[slot] = i + 1;
-  }
-  free(tree->slots);
-  tree->slots = slots;
-  tree->n_slots = n;
 }
 
 /* Index of a frame below `parent`, which is made if there is none; the parent's index if there are
@@ -93,11 +74,9 @@ static u32 frame_below(struct line_tree *tree, u32 parent, const struct call_fra
   u64 above = parent == INDEX_NONE ? HASH_SEED : tree->frames.at[parent].hash;
   u64 hash = hash_text(hash_text(above ^ frame->line, frame->file), frame->function);
   hash ^= hash >> 32;
-  grow_slots(tree);
-  u32 slot = (u32)hash & (tree->n_slots - 1);
-  for (; tree->slots[slot]; slot = (slot + 1) & (tree->n_slots - 1))
-    if (is_same(&tree->frames.at[tree->slots[slot] - 1], hash, parent, frame))
-      return tree->slots[slot] - 1;
+  HASH_INDEX_EACH(&tree->index, hash, i)
+  if (is_same(&tree->frames.at[i], parent, frame))
+    return i;
   if (tree->frames.n == MOST_FRAMES)
     return parent;
   struct tree_frame new = {.file = arena_text(&tree->arena, text_or_empty(frame->file)),
@@ -107,8 +86,8 @@ static u32 frame_below(struct line_tree *tree, u32 parent, const struct call_fra
                            .parent = parent,
                            .depth = parent == INDEX_NONE ? 0 : tree->frames.at[parent].depth + 1,
                            .own = call_frame_is_user_code(frame)};
+  hash_index_add(&tree->index, hash, tree->frames.n);
   VECTOR_PUSH(&tree->frames, new);
-  tree->slots[slot] = tree->frames.n;
   return tree->frames.n - 1;
 }
 
@@ -341,7 +320,7 @@ void line_tree_list(struct line_tree *tree, struct analysis *a, double steps, do
   for (u32 i = 0; i < n; i++)
     l.kept[i] = &tree->frames.at[i];
   split_ranks(&l);
-  qsort(l.kept, n, sizeof(struct tree_frame *), by_cost);
+  SORT(l.kept, n, by_cost);
   for (u32 i = l.n_kept; i-- > 0;) { /* so that the most expensive one comes first in its list */
     u32 index = (u32)(l.kept[i] - tree->frames.at), parent = l.kept[i]->parent;
     u32 *list = parent == INDEX_NONE ? &outermost : &l.first[parent];

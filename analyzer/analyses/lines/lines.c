@@ -19,6 +19,7 @@
 #include "base/checked_memory.h"
 #include "base/hash.h"
 #include "base/intervals.h"
+#include "base/sorting.h"
 #include "model/span_call_sites.h"
 
 struct counting {
@@ -68,14 +69,8 @@ static struct line_sum *line_sum_of(struct counting *c, u32 span, const struct c
  * again; NS_UNKNOWN if the GPU was not watched until then. */
 static i64 idle_after(const struct counting *c, i64 time) {
   const struct intervals *busy = &c->busy;
-  u32 low = 0, high = busy->n;
-  while (low < high) { /* the first one that ends later */
-    u32 middle = low + (high - low) / 2;
-    if (busy->at[middle].end <= time)
-      low = middle + 1;
-    else
-      high = middle;
-  }
+  /* the first one that ends later */
+  u32 low = FIRST_NOT(0, busy->n, i, busy->at[i].end <= time);
   i64 next = low < busy->n && busy->at[low].start > time ? busy->at[low].start : time;
   return model_gpu_seen(&c->a->model->ranks[c->t->rank], time, next) ? next - time : NS_UNKNOWN;
 }
@@ -245,14 +240,11 @@ static double cost_of(const struct line_sum *sum) {
          sum->gpu_ns;
 }
 
-static int by_cost(const void *left, const void *right) {
-  double a = cost_of(left), b = cost_of(right);
-  return a < b ? 1 : a > b ? -1 : line_sums_by_line(left, right);
-}
+ORDER_BY(by_cost, struct line_sum, DOWN_OF(cost_of) THEN(line_sums_by_line(a, b)))
 
 static u32 merge_lines(struct line_sum *all, u32 n) {
   u32 lines = 0;
-  qsort(all, n, sizeof(*all), line_sums_by_line);
+  SORT(all, n, line_sums_by_line);
   for (u32 i = 0; i < n; i++) {
     if (lines == 0 || line_sums_by_line(&all[lines - 1], &all[i]) != 0) {
       all[lines++] = all[i];
@@ -275,7 +267,7 @@ static u32 merge_lines(struct line_sum *all, u32 n) {
     sum->host_ns += more->host_ns;
     sum->worker_ns += more->worker_ns;
   }
-  qsort(all, lines, sizeof(*all), by_cost);
+  SORT(all, lines, by_cost);
   return lines;
 }
 

@@ -6,6 +6,7 @@
 #include "analyses/carry_found.h"
 #include "analyses/lines/line_stacks.h"
 #include "analyses/lines/line_sums.h"
+#include "model/rank_facts.h"
 
 static void carry_line(struct carrier *c, struct line_sum *sum) {
   u64 *const counts[] = {&sum->waits, &sum->collectives, &sum->samples, &sum->calls,
@@ -40,17 +41,6 @@ static void carry_last(struct carrier *c, struct line_sums *sums) {
   c->bad |= !sums->last->file;
 }
 
-static void carry_path_frame(struct carrier *c, struct call_frame *frame) {
-  CARRY(c, &frame->file);
-  CARRY(c, &frame->function);
-  CARRY(c, &frame->line);
-  CARRY(c, &frame->first_line);
-  CARRY(c, &frame->others);
-  CARRY(c, &frame->library);
-  CARRY(c, &frame->native_own);
-  c->bad |= !frame->file;
-}
-
 static void carry_part(struct carrier *c, struct sampled_part *part) {
   static const struct column times[] = {COLUMN(struct part_time, slice),
                                         COLUMN(struct part_time, steps),
@@ -74,8 +64,10 @@ static void carry_part(struct carrier *c, struct sampled_part *part) {
   if (!any)
     return;
   CARRY_ARRAY(c, part->path, part->n_path);
-  for (u32 i = 0; i < part->n_path; i++)
-    carry_path_frame(c, &part->path[i]);
+  for (u32 i = 0; i < part->n_path; i++) {
+    carry_call_frame(c, &part->path[i]);
+    c->bad |= !part->path[i].file;
+  }
 }
 
 static void check_part(struct carrier *c, const struct sampled_part *part) {

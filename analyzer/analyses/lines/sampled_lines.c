@@ -12,7 +12,8 @@
 #include "analyses/lines/lines.h"
 #include "analyses/queries.h"
 #include "analyses/thresholds.h"
-#include "base/text_end.h"
+#include "base/sorting.h"
+#include "base/texts.h"
 
 static const double samples_least = 5;
 
@@ -205,11 +206,7 @@ struct line_on_rank {
   i64 ns[KINDS];
 };
 
-static int by_line(const void *left, const void *right) {
-  const struct line_on_rank *a = left, *b = right;
-  int order = line_sums_by_line(a->sum, b->sum);
-  return order ? order : a->rank < b->rank ? -1 : a->rank > b->rank;
-}
+ORDER_BY(by_line, struct line_on_rank, THEN(line_sums_by_line(a->sum, b->sum)) UP(rank))
 
 static struct sampled_line *sampled_line_new(struct analysis *a, const struct line_sum *sum) {
   struct sampled_line *line = arena_alloc(a->arena, sizeof(*line));
@@ -260,7 +257,7 @@ static void set_outside_line(struct analysis *a, const struct line_on_rank *line
 /* Adds up the entries of the same line and rank; returns how many are left. */
 static u32 merge_entries(struct line_on_rank *all, u32 n) {
   u32 kept = 0;
-  qsort(all, n, sizeof(*all), by_line);
+  SORT(all, n, by_line);
   for (u32 i = 0; i < n; i++) {
     if (!kept || by_line(&all[kept - 1], &all[i]) != 0)
       all[kept++] = all[i];

@@ -15,6 +15,7 @@
 #include "analyses/thresholds.h"
 #include "base/carrier.h"
 #include "base/parallel.h"
+#include "base/sorting.h"
 #include "base/vector.h"
 
 #define MOST_NOTES 8u /* that the parts add to the history's own */
@@ -200,12 +201,8 @@ static struct memory_device device_of(const struct memory_result *result) {
                                 .out_of_memory = result->out_of_memory};
 }
 
-static int by_place(const void *left, const void *right) {
-  const struct place *a = left, *b = right; /* the first member of a found_device */
-  if (a->rank != b->rank)
-    return a->rank < b->rank ? -1 : 1;
-  return (a->number > b->number) - (a->number < b->number);
-}
+/* A place is the first member of a found_device. */
+ORDER_BY(by_place, struct place, UP(rank) UP(number))
 
 /* First where memory ran out, then GPUs, then where most was allocated. */
 static bool comes_first(const struct found_device *one, const struct found_device *other) {
@@ -333,7 +330,7 @@ void memory_summarise(struct analysis *a) {
   }
   if (result->n_step_peaks != a->model->steps.n)
     result->n_step_peaks = 0; /* a snapshot's steps are its own */
-  qsort(sums->devices.at, sums->devices.n, sizeof(*sums->devices.at), by_place);
+  SORT(sums->devices.at, sums->devices.n, by_place);
   result->n_devices = sums->devices.n;
   result->devices = arena_array(a->arena, sums->devices.n, sizeof(*result->devices));
   for (u32 i = 0; i < sums->devices.n; i++)

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 
 #include "analyses/memory/memory.h"
+#include "base/sorting.h"
 
 struct allocation {
   i64 bytes;
@@ -13,12 +14,7 @@ struct allocation {
   u32 source;
 };
 
-static int alike(const void *left, const void *right) {
-  const struct allocation *a = left, *b = right;
-  if (a->source != b->source)
-    return a->source < b->source ? -1 : 1;
-  return a->bytes < b->bytes ? -1 : a->bytes > b->bytes;
-}
+ORDER_BY(alike, struct allocation, UP(source) UP(bytes))
 
 /* Allocations in order, each with its lifetime. Live blocks carry their index in `source`. */
 static void list_allocations(const struct memory_history *history, struct allocation *list,
@@ -47,12 +43,7 @@ struct row {
   double bytes;
 };
 
-static int most_bytes(const void *left, const void *right) {
-  const struct row *a = left, *b = right;
-  if (a->bytes != b->bytes)
-    return a->bytes < b->bytes ? 1 : -1;
-  return a->n != b->n ? (a->n < b->n ? 1 : -1) : (a->first < b->first ? -1 : a->first > b->first);
-}
+ORDER_BY(most_bytes, struct row, DOWN(bytes) DOWN(n) UP(first))
 
 static struct memory_churn describe_churn(const struct memory_history *history,
                                           const struct allocation *list, const struct row *row,
@@ -81,8 +72,7 @@ static struct memory_churn describe_churn(const struct memory_history *history,
 static void list_churn(const struct memory_history *history, struct allocation *list, u32 n,
                        struct row *rows, struct arena *arena, struct memory_result *result) {
   u32 n_rows = 0;
-  if (n)
-    qsort(list, n, sizeof(*list), alike);
+  SORT(list, n, alike);
   for (u32 i = 0; i < n; i++) {
     if (!i || alike(&list[i - 1], &list[i]) != 0)
       rows[n_rows++] = (struct row){.first = i};
@@ -91,8 +81,7 @@ static void list_churn(const struct memory_history *history, struct allocation *
     result->churn_bytes += (double)list[i].bytes;
   }
   result->churn_allocations = n;
-  if (n_rows)
-    qsort(rows, n_rows, sizeof(*rows), most_bytes);
+  SORT(rows, n_rows, most_bytes);
   result->n_churn = n_rows > MEMORY_ROWS ? MEMORY_ROWS : n_rows;
   result->churn = arena_array(arena, size_sum(result->n_churn, 1), sizeof(*result->churn));
   for (u32 i = 0; i < result->n_churn; i++)

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "analyses/memory/memory.h"
+#include "base/sorting.h"
 
 static double seconds_since(i64 begin, i64 time) {
   return begin == NS_UNKNOWN || time == NS_UNKNOWN ? NAN : (double)(time - begin) / 1e9;
@@ -33,12 +34,7 @@ void memory_draw_curve(const struct memory_history *history, struct arena *arena
   }
 }
 
-static int larger_first(const void *left, const void *right) {
-  const struct memory_segment *const *a = left, *const *b = right;
-  if ((*a)->bytes != (*b)->bytes)
-    return (*a)->bytes < (*b)->bytes ? 1 : -1;
-  return ((*a)->address > (*b)->address) - ((*a)->address < (*b)->address);
-}
+ORDER_POINTERS_BY(larger_first, struct memory_segment, DOWN(bytes) UP(address))
 
 /* Shares of equal pieces of a segment that blocks in use cover. */
 static void fill_pieces(const struct memory_history *history, const struct memory_segment *segment,
@@ -67,7 +63,7 @@ void memory_draw_segments(const struct memory_history *history, struct arena *ar
   out->largest = arena_array(arena, kept, sizeof(*out->largest));
   for (u32 i = 0; i < n; i++)
     order[i] = &history->segments[i];
-  qsort(order, n, sizeof(*order), larger_first);
+  SORT(order, n, larger_first);
   for (u32 i = 0; i < kept; i++) {
     struct memory_segment_picture *picture = &out->largest[out->n_largest++];
     picture->bytes = memory_bytes(order[i]->bytes);

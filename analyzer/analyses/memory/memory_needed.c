@@ -9,6 +9,7 @@
 
 #include "analyses/memory/memory.h"
 #include "base/checked_memory.h"
+#include "base/sorting.h"
 
 struct known_segment {
   u64 address;
@@ -24,10 +25,7 @@ struct needed {
   bool has_reusable; /* the history says when a freed block may be used again */
 };
 
-static int by_address(const void *left, const void *right) {
-  const struct known_segment *a = left, *b = right;
-  return a->address < b->address ? -1 : a->address > b->address;
-}
+ORDER_BY(by_address, struct known_segment, UP(address))
 
 /* All that ever were: those at the end, and those that an event names. */
 static void list_segments(struct needed *needed, const struct memory_history *history) {
@@ -42,8 +40,7 @@ static void list_segments(struct needed *needed, const struct memory_history *hi
     if (kind == MEMORY_SEGMENT_ALLOC || kind == MEMORY_SEGMENT_FREE)
       needed->segments[n++] = (struct known_segment){.address = history->events[i].address};
   }
-  if (n)
-    qsort(needed->segments, n, sizeof(*needed->segments), by_address);
+  SORT(needed->segments, n, by_address);
   for (u32 i = 0; i < n; i++)
     if (!kept || needed->segments[i].address != needed->segments[kept - 1].address)
       needed->segments[kept++] = needed->segments[i];
@@ -52,15 +49,8 @@ static void list_segments(struct needed *needed, const struct memory_history *hi
 
 /* The reserved segment in which the address lies; NULL if none is known. */
 static struct known_segment *segment_of(struct needed *needed, u64 address) {
-  u32 low = 0, high = needed->n;
-  while (low < high) {
-    u32 middle = low + (high - low) / 2;
-    if (needed->segments[middle].address <= address)
-      low = middle + 1;
-    else
-      high = middle;
-  }
-  struct known_segment *found = low ? &needed->segments[low - 1] : NULL;
+  u32 first = FIRST_NOT(0, needed->n, i, needed->segments[i].address <= address);
+  struct known_segment *found = first ? &needed->segments[first - 1] : NULL;
   bool holds = found && found->reserved && address - found->address < (u64)found->bytes;
   return holds ? found : NULL;
 }

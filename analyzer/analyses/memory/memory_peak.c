@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "analyses/memory/memory.h"
+#include "base/sorting.h"
 
 static i64 find_peaks(const struct memory_history *history, struct memory_result *result,
                       u32 *after) {
@@ -34,12 +35,7 @@ static i64 find_peaks(const struct memory_history *history, struct memory_result
   return allocated;
 }
 
-static int by_source(const void *left, const void *right) {
-  const struct live_block *a = left, *b = right;
-  if (a->source != b->source)
-    return a->source < b->source ? -1 : 1;
-  return (int)a->before - (int)b->before;
-}
+ORDER_BY(by_source, struct live_block, UP(source) UP(before))
 
 static int by_bytes(const void *left, const void *right) {
   const struct memory_use *a = left, *b = right;
@@ -67,8 +63,7 @@ static struct memory_use use_of(const struct memory_history *history,
 static u32 group_by_source(const struct memory_history *history, struct live_block *blocks, u32 n,
                            double rest, struct memory_use *uses) {
   u32 rows = 0;
-  if (n)
-    qsort(blocks, n, sizeof(*blocks), by_source);
+  SORT(blocks, n, by_source);
   for (u32 i = 0; i < n; i++) {
     bool same = i && by_source(&blocks[i - 1], &blocks[i]) == 0;
     if (!same)
@@ -100,8 +95,7 @@ static u32 by_category(const struct memory_use *rows, u32 n, struct memory_use *
 /* The largest rows, with the rest summed up in the last, as copies in `arena`. */
 static void keep_rows(struct memory_use *rows, u32 n, double total, struct arena *arena,
                       struct memory_use **kept, u32 *n_kept) {
-  if (n)
-    qsort(rows, n, sizeof(*rows), by_bytes);
+  SORT(rows, n, by_bytes);
   u32 most = n > MEMORY_ROWS ? MEMORY_ROWS : n;
   for (u32 i = most + 1; i < n; i++) {
     rows[most].bytes += rows[i].bytes;

@@ -14,7 +14,9 @@
 #include "analyses/analyses.h"
 #include "analyses/queries.h"
 #include "base/checked_memory.h"
+#include "base/hash_index.h"
 #include "base/parallel.h"
+#include "base/sorting.h"
 #include "base/statistics.h"
 #include "kernels/communication.h"
 
@@ -105,7 +107,8 @@ struct kind {
 
 struct kinds {
   struct kind *at;
-  u32 n, *slots, mask; /* open addressing; slot holds index + 1 */
+  u32 n;
+  struct hash_index index;
 };
 
 static bool alike(const struct kind *a, const struct kind *b) {
@@ -124,17 +127,12 @@ static struct kind *kind_of(struct kinds *kinds, const struct model *model,
                         .to = pair ? ends[1].rank : INDEX_NONE};
   u64 hash = (c->bytes * 0x9e3779b97f4a7c15u) ^ ((u64)c->comm << 8 | c->op);
   hash = (hash ^ ((u64)wanted.from << 32 | wanted.to)) * 0xff51afd7ed558ccdu;
-  for (u32 slot = (u32)(hash >> 32) & kinds->mask;; slot = (slot + 1) & kinds->mask) {
-    if (kinds->slots[slot] == 0) {
-      kinds->slots[slot] = ++kinds->n;
-      struct kind *kind = &kinds->at[kinds->n - 1];
-      *kind = wanted;
-      return kind;
-    }
-    struct kind *kind = &kinds->at[kinds->slots[slot] - 1];
-    if (alike(kind, &wanted))
-      return kind;
-  }
+  HASH_INDEX_EACH(&kinds->index, hash >> 32, i)
+  if (alike(&kinds->at[i], &wanted))
+    return &kinds->at[i];
+  hash_index_add(&kinds->index, hash >> 32, kinds->n);
+  kinds->at[kinds->n] = wanted;
+  return &kinds->at[kinds->n++];
 }
 
 double op_bus_factor(u8 op, u32 n) {
@@ -293,7 +291,7 @@ static void summarise_kinds(struct analysis *a, struct kinds *kinds, u32 *kind_o
   for (u32 i = 0; i < kinds->n; i++)
     summarise_kind(a, &kinds->at[i], order, &r->collectives[i], scratch);
   r->n_collectives = kinds->n;
-  qsort(r->collectives, r->n_collectives, sizeof(*r->collectives), by_total_time);
+  SORT(r->collectives, r->n_collectives, by_total_time);
 }
 
 void collectives_analyse(struct analysis *a) {
@@ -301,11 +299,7 @@ void collectives_analyse(struct analysis *a) {
   if (n == 0)
     return;
   struct arena scratch = {0};
-  struct kinds kinds = {.mask = 1};
-  while (kinds.mask < 2 * (n + 1u))
-    kinds.mask = kinds.mask * 2 + 1;
-  kinds.at = arena_array(&scratch, n, sizeof(*kinds.at));
-  kinds.slots = arena_array(&scratch, size_sum(kinds.mask, 1), sizeof(u32));
+  struct kinds kinds = {.at = arena_array(&scratch, n, sizeof(*kinds.at))};
   u32 *kind_of_collective = arena_array(&scratch, n, sizeof(u32));
   u32 *order = arena_array(&scratch, n, sizeof(u32));
   double *values = arena_array(&scratch, n, sizeof(double));
@@ -319,5 +313,6 @@ void collectives_analyse(struct analysis *a) {
   }
   summarise_kinds(a, &kinds, kind_of_collective, order, values);
 
+  free(kinds.index.slots);
   arena_release(&scratch);
 }

@@ -5,11 +5,7 @@
  */
 
 #include "analyses/analyses.h"
-
-struct join {
-  struct analysis *a;
-  u32 *slots, mask; /* open addressing; slot holds arrival + 1 */
-};
+#include "base/hash_index.h"
 
 static u32 comm_of(const struct analysis *a, const struct arrival *arrival) {
   return arrival->collective == INDEX_NONE ? INDEX_NONE
@@ -22,20 +18,16 @@ static bool same_kernel(const struct analysis *a, const struct arrival *x,
          x->start == y->start && comm_of(a, x) == comm_of(a, y);
 }
 
-static void join_if_grouped(struct join *join, u32 index) {
-  struct analysis *a = join->a;
+static void join_if_grouped(struct analysis *a, struct hash_index *heads, u32 index) {
   const struct arrival *arrivals = a->model->arrivals, *call = &arrivals[index];
-  u64 hash = ((u64)call->rank << 32 | call->group) * 0x9e3779b97f4a7c15u;
-  u32 slot = (u32)(hash >> 32) & join->mask;
-  while (join->slots[slot] && !same_kernel(a, &arrivals[join->slots[slot] - 1], call))
-    slot = (slot + 1) & join->mask;
-  if (!join->slots[slot]) {
-    join->slots[slot] = index + 1;
+  u64 hash = ((u64)call->rank << 32 | call->group) * 0x9e3779b97f4a7c15u >> 32;
+  HASH_INDEX_EACH(heads, hash, head)
+  if (same_kernel(a, &arrivals[head], call)) {
+    a->next_call[index] = a->next_call[head];
+    a->next_call[head] = index;
     return;
   }
-  u32 head = join->slots[slot] - 1;
-  a->next_call[index] = a->next_call[head];
-  a->next_call[head] = index;
+  hash_index_add(heads, hash, index);
 }
 
 static bool is_grouped(const struct arrival *arrival) {
@@ -44,21 +36,12 @@ static bool is_grouped(const struct arrival *arrival) {
 
 void group_calls_join(struct analysis *a) {
   const struct model *model = a->model;
-  u32 grouped = 0;
+  struct hash_index heads = {0};
   a->next_call = arena_array(a->arena, size_sum(model->n_arrivals, 1), sizeof(u32));
   for (u32 i = 0; i < model->n_arrivals; i++) {
     a->next_call[i] = i;
-    grouped += is_grouped(&model->arrivals[i]);
-  }
-  if (!grouped)
-    return;
-  struct arena scratch = {0};
-  struct join join = {.a = a, .mask = 1};
-  while (join.mask < 2 * grouped)
-    join.mask = join.mask * 2 + 1;
-  join.slots = arena_array(&scratch, size_sum(join.mask, 1), sizeof(u32));
-  for (u32 i = 0; join.slots && i < model->n_arrivals; i++)
     if (is_grouped(&model->arrivals[i]))
-      join_if_grouped(&join, i);
-  arena_release(&scratch);
+      join_if_grouped(a, &heads, i);
+  }
+  free(heads.slots);
 }

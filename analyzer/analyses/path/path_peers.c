@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/sorting.h"
 #include "base/statistics.h"
 
 #define COMMON_WORK 0.9 /* of a rank's, for ranks that do the same */
@@ -95,7 +96,7 @@ static void sort_peers(struct comparison *c, u32 key) {
     c->last = rank;
     c->sorted[c->n++] = work[rank];
   }
-  qsort(c->sorted, c->n, sizeof(double), compare_doubles);
+  qsort(c->sorted, c->n, sizeof(double), by_double);
 }
 
 /* What work of a key takes on others; NAN if there are none. Of two ranks the one that has less to

@@ -14,6 +14,7 @@
 #include <string.h>
 
 #include "analyses/path/path_run.h"
+#include "base/sorting.h"
 #include "base/statistics.h"
 
 static bool ends_apart(const struct sample_graph *g, u32 n) {
@@ -509,7 +510,7 @@ static i64 find_batch_of_peers(const struct replay *r) {
     if (g->slices[rank].present && !isnan(g->slices[rank].workers_busy))
       busy[n++] = g->slices[rank].workers_busy;
   if (n) {
-    qsort(busy, n, sizeof(double), compare_doubles);
+    qsort(busy, n, sizeof(double), by_double);
     ns = busy[(n - 1) / 2] * (double)(g->end - g->begin) / r->n_steps;
   }
   free(busy);

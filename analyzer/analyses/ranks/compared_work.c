@@ -9,6 +9,7 @@
 #include "analyses/queries.h"
 #include "analyses/ranks/straggler_test.h"
 #include "analyses/thresholds.h"
+#include "base/sorting.h"
 #include "base/statistics.h"
 
 /* Median compute time of each rank, and its ratio to the median of its peers in the communicator in
@@ -43,7 +44,7 @@ void work_compare(struct straggler_test *c) {
         if (peer != INDEX_NONE && !isnan(r->ranks[peer].median_compute_ms))
           peers[n++] = r->ranks[peer].median_compute_ms;
       }
-      qsort(peers, n, sizeof(double), compare_doubles);
+      SORT(peers, n, by_double);
       sorted_for = comm;
     }
     double own = r->ranks[rank].median_compute_ms;

@@ -12,6 +12,7 @@
 #include "analyses/ranks/straggler_test.h"
 #include "analyses/thresholds.h"
 #include "base/persistence.h"
+#include "base/sorting.h"
 #include "base/statistics.h"
 
 /* A rank that was not named before, and how late it typically is after the middle one of these. */
@@ -146,11 +147,7 @@ void late_host_test(struct straggler_test *c, u32 comm, u32 rank) {
     test_group(c, comm, mine, all, 1, "another of its host");
 }
 
-static int by_lateness(const void *left, const void *right) {
-  const struct late_member *a = left, *b = right;
-  return a->late_ns != b->late_ns ? (a->late_ns < b->late_ns ? -1 : 1)
-                                  : (a->rank > b->rank) - (a->rank < b->rank);
-}
+ORDER_BY(by_lateness, struct late_member, UP(late_ns) UP(rank))
 
 /* Members without a name, the latest last. */
 static u32 order_members(struct straggler_test *c, u32 comm, struct late_member *members) {
@@ -166,7 +163,7 @@ static u32 order_members(struct straggler_test *c, u32 comm, struct late_member 
     if (late)
       members[n++] = (struct late_member){rank, median_of(c->lateness, late)};
   }
-  qsort(members, n, sizeof(*members), by_lateness);
+  SORT(members, n, by_lateness);
   return n;
 }
 
@@ -189,11 +186,7 @@ struct host_member {
   struct late_member member;
 };
 
-static int by_host(const void *left, const void *right) {
-  const struct host_member *a = left, *b = right;
-  return a->host != b->host ? (a->host < b->host ? -1 : 1)
-                            : (a->member.rank > b->member.rank) - (a->member.rank < b->member.rank);
-}
+ORDER_BY(by_host, struct host_member, UP(host) UP(member.rank))
 
 /* Of each host with ranks among these how late they are on average, the latest last; `rank` is one
  * of the host's. */
@@ -203,14 +196,14 @@ static u32 order_hosts(struct straggler_test *c, const struct late_member *membe
   u32 n_hosts = 0;
   for (u32 i = 0; i < n; i++)
     sorted[i] = (struct host_member){c->a->model->ranks[members[i].rank].clock.domain, members[i]};
-  qsort(sorted, n, sizeof(*sorted), by_host);
+  SORT(sorted, n, by_host);
   for (u32 i = 0, of_host; i < n; i += of_host) {
     double sum = 0;
     for (of_host = 0; i + of_host < n && sorted[i + of_host].host == sorted[i].host; of_host++)
       sum += sorted[i + of_host].member.late_ns;
     hosts[n_hosts++] = (struct late_member){sorted[i].member.rank, sum / of_host};
   }
-  qsort(hosts, n_hosts, sizeof(*hosts), by_lateness);
+  SORT(hosts, n_hosts, by_lateness);
   return n_hosts;
 }
 

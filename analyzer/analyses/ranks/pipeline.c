@@ -20,6 +20,7 @@
 
 #include "analyses/analyses.h"
 #include "analyses/queries.h"
+#include "base/sorting.h"
 
 enum { MOST_LINKS = 2 };
 
@@ -82,7 +83,7 @@ static void collect_messages(struct search *s) {
       s->messages[s->n_messages++] =
           (struct message){pair[0].rank, pair[1].rank, c->bytes, c->step};
   }
-  qsort(s->messages, s->n_messages, sizeof(*s->messages), by_pair);
+  SORT(s->messages, s->n_messages, by_pair);
 }
 
 /* Counts the messages of one pair. Frameworks also send shapes and flags, so only the largest size
@@ -168,7 +169,7 @@ static bool sends_first(struct search *s, u32 rank) {
   for (u32 i = 0; i < model->n_arrivals; i++) {
     const struct arrival *arrival = &model->arrivals[i];
     u32 step = s->a->whole_run ? 0 : (u32)arrival->step;
-    bool message = arrival->op == TSCOPE_OP_SEND || arrival->op == TSCOPE_OP_RECV;
+    bool message = op_is_message(arrival->op);
     if (arrival->rank == rank && message && step < n &&
         (!firsts[step].seen || arrival->call_start < firsts[step].time))
       firsts[step] = (struct first){true, arrival->op == TSCOPE_OP_SEND, arrival->call_start};

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "analyses/run_end/run_end.h"
+#include "base/sorting.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -49,7 +50,7 @@ static void list_endings(struct analysis *a, struct endings *out) {
     ending_of_rank(a, r, &out->at[out->n++]);
   }
   mark_older_files(a, out);
-  qsort(out->at, out->n, sizeof(*out->at), by_time);
+  SORT(out->at, out->n, by_time);
   calls_compare(a, &out->counts);
 }
 

@@ -9,8 +9,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/hash.h"
+#include "base/hash_index.h"
 #include "base/quantity.h"
 #include "base/rank_list.h"
+#include "base/sorting.h"
+#include "base/texts.h"
 #include "base/vector.h"
 
 enum { FRAMES_MOST = 4096 };
@@ -30,36 +34,21 @@ struct fork {
 struct tree_builder {
   struct arena *arena;
   struct call_frame *frames; /* by their numbers */
-  u32 *slots;                /* hash table of numbers + 1 */
-  u32 n_frames, n_slots;
+  struct hash_index index;
+  u32 n_frames;
   struct path *paths;
   VECTOR(struct stack_node) nodes;
 };
 
-static u64 hash_text(u64 hash, const char *text) {
-  for (; text && *text; text++)
-    hash = (hash ^ (u8)*text) * 0x100000001b3u;
-  return hash * 0x9e3779b97f4a7c15u;
-}
-
-static bool same_text(const char *a, const char *b) {
-  return a == b || (a && b && strcmp(a, b) == 0);
-}
-
 static u32 frame_number(struct tree_builder *g, const struct call_frame *frame) {
-  u64 hash = hash_text(hash_text(0xcbf29ce484222325u ^ frame->line, frame->file), frame->function);
-  for (u64 i = hash >> 20;; i++) {
-    u32 *slot = &g->slots[i & (g->n_slots - 1)];
-    if (!*slot) {
-      g->frames[g->n_frames] = *frame;
-      *slot = ++g->n_frames;
-      return *slot - 1;
-    }
-    const struct call_frame *known = &g->frames[*slot - 1];
-    if (known->line == frame->line && same_text(known->file, frame->file) &&
-        same_text(known->function, frame->function))
-      return *slot - 1;
-  }
+  u64 hash = hash_text(hash_text(HASH_SEED ^ frame->line, frame->file), frame->function);
+  HASH_INDEX_EACH(&g->index, hash, i)
+  if (g->frames[i].line == frame->line && same_text(g->frames[i].file, frame->file) &&
+      same_text(g->frames[i].function, frame->function))
+    return i;
+  hash_index_add(&g->index, hash, g->n_frames);
+  g->frames[g->n_frames] = *frame;
+  return g->n_frames++;
 }
 
 static int by_frames(const void *left, const void *right) {
@@ -78,11 +67,8 @@ static void number_frames(struct tree_builder *g, const struct tree_stack *stack
     all += stacks[i].n + 1u;
   if (all > UINT32_MAX / 4)
     memory_is_short(all, sizeof(u32));
-  for (g->n_slots = 64; g->n_slots < 2 * all; g->n_slots *= 2)
-    ;
   u32 *numbers = arena_array(g->arena, size_sum(all, 1), sizeof(*numbers));
   g->frames = arena_array(g->arena, size_sum(all, 1), sizeof(*g->frames));
-  g->slots = arena_array(g->arena, g->n_slots, sizeof(*g->slots));
   g->paths = arena_array(g->arena, size_sum(n, 1), sizeof(*g->paths));
   for (u32 i = 0; i < n; i++) {
     struct path *path = &g->paths[i];
@@ -93,13 +79,8 @@ static void number_frames(struct tree_builder *g, const struct tree_stack *stack
       numbers[path->n++] = frame_number(g, stacks[i].frames[k]);
     numbers += path->n;
   }
-  if (n)
-    qsort(g->paths, n, sizeof(*g->paths), by_frames);
-}
-
-static int by_u32(const void *left, const void *right) {
-  u32 a = *(const u32 *)left, b = *(const u32 *)right;
-  return a < b ? -1 : a > b;
+  free(g->index.slots);
+  SORT(g->paths, n, by_frames);
 }
 
 /* The ranks of a range, sorted, each once. */
@@ -108,19 +89,14 @@ static u32 *ranks_of(struct tree_builder *g, u32 first, u32 n, u32 *n_ranks) {
   *n_ranks = 0;
   for (u32 i = 0; i < n; i++)
     ranks[i] = g->paths[first + i].rank;
-  qsort(ranks, n, sizeof(*ranks), by_u32);
+  SORT(ranks, n, by_u32);
   for (u32 i = 0; i < n; i++)
     if (!*n_ranks || ranks[*n_ranks - 1] != ranks[i])
       ranks[(*n_ranks)++] = ranks[i];
   return ranks;
 }
 
-static int by_size(const void *left, const void *right) {
-  const struct fork *a = left, *b = right;
-  if (a->n_ranks != b->n_ranks)
-    return a->n_ranks > b->n_ranks ? -1 : 1;
-  return a->lowest < b->lowest ? -1 : a->lowest > b->lowest;
-}
+ORDER_BY(by_size, struct fork, DOWN(n_ranks) UP(lowest))
 
 char *stack_place(struct arena *arena, const struct call_frame *frame) {
   const char *file = frame->file ? frame->file : "unknown file";
@@ -183,8 +159,7 @@ static void add_subtree(struct tree_builder *g, u32 first, u32 n, u32 depth, u32
     fork.lowest = ranks[0];
     VECTOR_PUSH(&forks, fork);
   }
-  if (forks.n)
-    qsort(forks.at, forks.n, sizeof(*forks.at), by_size);
+  SORT(forks.at, forks.n, by_size);
   for (u32 i = 0; i < forks.n; i++)
     add_node(g, &forks.at[i], depth, above);
   free(forks.at);

@@ -12,6 +12,7 @@
 #include "analyses/analysis.h"
 #include "analyses/lines/line_sums.h"
 #include "analyses/stalls/stall_words.h"
+#include "base/sorting.h"
 #include "model/flight_record.h"
 
 static double seconds(const struct analysis *a, i64 time) {
@@ -283,12 +284,7 @@ static void list_ranks(struct analysis *a, const struct rank_stall *const *last)
   out->n_tree = tree.n;
 }
 
-static int by_length(const void *left, const void *right) {
-  const struct past_stall *a = left, *b = right;
-  if (a->for_s != b->for_s)
-    return a->for_s > b->for_s ? -1 : 1;
-  return a->rank < b->rank ? -1 : a->rank > b->rank;
-}
+ORDER_BY(by_length, struct past_stall, DOWN(for_s) UP(rank))
 
 static void add_past(struct analysis *a, const struct rank *rank, const struct rank_stall *stall) {
   static const char *const names[] = {
@@ -326,8 +322,7 @@ static void list_past(struct analysis *a, const struct rank_stall *const *last) 
   }
   /* Only tscope's own traces have stalls. */
   out->past_known = model->n_ranks && !model->recorder ? out->n_past : (double)NAN;
-  if (out->n_past)
-    qsort(out->past, out->n_past, sizeof(*out->past), by_length);
+  SORT(out->past, out->n_past, by_length);
   if (out->n_past > PAST_STALLS_LISTED)
     out->n_past = PAST_STALLS_LISTED;
 }

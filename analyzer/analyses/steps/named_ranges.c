@@ -11,6 +11,7 @@
 #include "analyses/analyses.h"
 #include "analyses/queries.h"
 #include "base/parallel.h"
+#include "base/sorting.h"
 
 struct rank_ranges {
   struct arena arena;
@@ -31,21 +32,14 @@ static void collect_rank(void *user, u32 rank, unsigned worker) {
     ranges->n = 0; /* a file that disappeared is shown as partial elsewhere */
 }
 
-static int by_name(const void *left, const void *right) {
-  const struct named_range *a = left, *b = right;
-  int order = strcmp(a->name, b->name);
-  return order ? order : strcmp(a->domain, b->domain);
-}
+ORDER_BY(by_name, struct named_range, BY_TEXT(name) BY_TEXT(domain))
 
-static int by_time(const void *left, const void *right) {
-  const struct named_range *a = left, *b = right;
-  return a->sum != b->sum ? a->sum < b->sum ? 1 : -1 : by_name(left, right);
-}
+ORDER_BY(by_time, struct named_range, DOWN(sum) THEN(by_name(a, b)))
 
 /* Adds up the ranges with the same name; returns how many names there are. */
 static u32 add_up(struct named_range *all, u32 n) {
   u32 names = 0;
-  qsort(all, n, sizeof(*all), by_name);
+  SORT(all, n, by_name);
   for (u32 i = 0; i < n; i++) {
     if (names == 0 || by_name(&all[names - 1], &all[i]) != 0) {
       all[names++] = all[i];
@@ -57,7 +51,7 @@ static u32 add_up(struct named_range *all, u32 n) {
       one->sum = INT64_MAX;
     one->longest = all[i].longest > one->longest ? all[i].longest : one->longest;
   }
-  qsort(all, names, sizeof(*all), by_time);
+  SORT(all, names, by_time);
   return names;
 }
 

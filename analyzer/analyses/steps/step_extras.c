@@ -11,6 +11,7 @@
 
 #include "analyses/queries.h"
 #include "base/hash.h"
+#include "base/sorting.h"
 #include "base/vector.h"
 
 /* A shorter period is rather part of training: an optimizer that steps every fourth batch, as many
@@ -100,12 +101,7 @@ static void count_calls(struct counting *c, bool voting) {
   }
 }
 
-static int by_kind(const void *left, const void *right) {
-  const struct extra_call *a = left, *b = right;
-  if (a->kind != b->kind)
-    return a->kind < b->kind ? -1 : 1;
-  return a->step < b->step ? -1 : a->step > b->step;
-}
+ORDER_BY(by_kind, struct extra_call, UP(kind) UP(step))
 
 /* The distance of the steps if it is always the same; of two, if the first step of the run is as
  * far. 0: there is none. */
@@ -166,8 +162,7 @@ static void group_calls(struct counting *c, struct arena *arena, struct step_ext
     if (c->kinds[c->extras.at[i].kind].extra <= c->a->n_steps / MOST_OFTEN)
       c->extras.at[kept++] = c->extras.at[i];
   c->extras.n = kept;
-  if (kept)
-    qsort(c->extras.at, kept, sizeof(*c->extras.at), by_kind);
+  SORT(c->extras.at, kept, by_kind);
   u32 *steps = arena_array(arena, size_sum(c->a->n_steps, 1), sizeof(*steps));
   u8 *seen = arena_array(arena, size_sum(c->a->model->steps.n, 1), sizeof(*seen));
   bool irregular = irregular_calls_say_something(c, steps, seen);
@@ -199,16 +194,11 @@ static i32 more_passes(const struct analysis *a, u32 rank, u32 step, const u32 *
   return (i32)(forward ? t->forwards : t->backwards) - (i32)usual[forward];
 }
 
-static int compare_u32(const void *left, const void *right) {
-  u32 a = *(const u32 *)left, b = *(const u32 *)right;
-  return a < b ? -1 : a > b;
-}
-
 static u32 usual_passes(const struct analysis *a, u32 rank, bool forward, u32 *values) {
   static const u32 none[2];
   for (u32 i = 0; i < a->n_steps; i++)
     values[i] = (u32)more_passes(a, rank, a->first_step + i, none, forward);
-  qsort(values, a->n_steps, sizeof(*values), compare_u32);
+  SORT(values, a->n_steps, by_u32);
   return a->n_steps ? values[a->n_steps / 2] : 0;
 }
 

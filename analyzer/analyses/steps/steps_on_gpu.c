@@ -12,6 +12,7 @@
 
 #include "analyses/analyses.h"
 #include "analyses/carry_found.h"
+#include "base/sorting.h"
 #include "base/vector.h"
 
 /* As many launches in a row of which nothing ran: then it was not seen. Single ones have no work,
@@ -61,17 +62,10 @@ static struct interval host_step(const struct step_bounds *b, u32 step) {
 static void end_open_step(struct step_bounds *b) {
   const struct timeline *t = b->t;
   i64 *end = &b->host[b->n - 1];
-  u32 low = 0, high = t->n_spans;
-  while (low < high) {
-    u32 middle = low + (high - low) / 2;
-    if (t->spans[middle].start < *end)
-      low = middle + 1;
-    else
-      high = middle;
-  }
-  for (; low < t->n_spans && t->spans[low].kind != SPAN_SYNC; low++)
-    if (t->spans[low].kind == SPAN_LAUNCH)
-      *end = t->spans[low].start + 1;
+  u32 first = FIRST_NOT(0, t->n_spans, i, t->spans[i].start < *end);
+  for (; first < t->n_spans && t->spans[first].kind != SPAN_SYNC; first++)
+    if (t->spans[first].kind == SPAN_LAUNCH)
+      *end = t->spans[first].start + 1;
 }
 
 static void list_bounds(struct step_bounds *b) {

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 
 #include "base/checked_memory.h"
+#include "base/sorting.h"
 #include "import/flight_recorder/flight_recorder.h"
 
 /* More tensors or dimensions than any collective has; longer lists of sizes are cut, and end in
@@ -110,8 +111,7 @@ static const char *text_at(struct draft *draft, const struct value *frame, const
 
 static const struct flight_stack *find_stack(const struct draft *draft, u64 hash,
                                              const struct flight_frame *frames, u32 n) {
-  u32 at = 0, found;
-  while ((found = hash_index_next(&draft->stack_index, hash, &at)) != INDEX_NONE) {
+  HASH_INDEX_EACH(&draft->stack_index, hash, found) {
     const struct flight_stack *stack = draft->stacks.at[found];
     bool same = stack->n == n;
     /* each text is kept once, so equal frames have equal pointers */
@@ -226,10 +226,7 @@ static void read_entry(struct draft *draft, const struct value *entry, u32 rank,
   VECTOR_PUSH(&draft->calls, call);
 }
 
-static int by_order(const void *left, const void *right) {
-  const struct flight_call *a = left, *b = right;
-  return (a->order > b->order) - (a->order < b->order);
-}
+ORDER_BY(by_order, struct flight_call, UP(order))
 
 /* Calls before a closing entry with the same group and number are inside it and have its state:
  * the recorder does not follow them one by one. */
@@ -261,6 +258,6 @@ void dump_entries_read(struct draft *draft, const struct value *root, u32 rank,
   if (n == 0)
     return;
   struct flight_call *calls = draft->calls.at + first;
-  qsort(calls, n, sizeof(*calls), by_order);
+  SORT(calls, n, by_order);
   mark_coalesced(calls, n, draft->groups.n);
 }

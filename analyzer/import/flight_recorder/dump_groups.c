@@ -8,12 +8,8 @@
 #include <stdlib.h>
 
 #include "base/checked_memory.h"
+#include "base/sorting.h"
 #include "import/flight_recorder/flight_recorder.h"
-
-static int by_number(const void *left, const void *right) {
-  u32 a = *(const u32 *)left, b = *(const u32 *)right;
-  return (a > b) - (a < b);
-}
 
 typedef VECTOR(u32) numbers;
 
@@ -41,8 +37,7 @@ static void read_members(const struct value *value, numbers *members) {
     if (value_integer(value_item(value, i), &rank) && rank >= 0 && rank < INDEX_NONE)
       VECTOR_PUSH(members, (u32)rank);
   }
-  if (members->n)
-    qsort(members->at, members->n, sizeof(u32), by_number);
+  SORT(members->at, members->n, by_u32);
   u32 n = 0;
   for (u32 i = 0; i < members->n; i++)
     if (i == 0 || members->at[i] != members->at[i - 1])
@@ -55,9 +50,8 @@ static void read_members(const struct value *value, numbers *members) {
 static void group_of(struct draft *draft, const char *name, const char *desc, const u32 *members,
                      u32 n, u32 *group) {
   u64 hash = hash_bytes(hash_bytes(0, name, strlen(name)), members, n * sizeof(u32));
-  u32 at = 0;
-  while ((*group = hash_index_next(&draft->group_index, hash, &at)) != INDEX_NONE) {
-    const struct group_draft *known = &draft->groups.at[*group];
+  HASH_INDEX_EACH(&draft->group_index, hash, i) {
+    const struct group_draft *known = &draft->groups.at[ *group = i];
     if (strcmp(known->name, name) == 0 && known->n_members == n &&
         (n == 0 || memcmp(known->members, members, n * sizeof(u32)) == 0))
       return;
@@ -135,10 +129,7 @@ struct numbered {
   u32 index;
 };
 
-static int by_numbered(const void *left, const void *right) {
-  const struct numbered *a = left, *b = right;
-  return (a->number > b->number) - (a->number < b->number);
-}
+ORDER_BY(by_numbered, struct numbered, UP(number))
 
 /* Process groups get their numbers in the order in which they are made. pg_config has them by
  * name, pg_status by pg_id, and both are in that order. If an entry that has both the name and
@@ -155,8 +146,8 @@ static void number_groups(dump_groups *groups, const struct value *status, struc
       return;
     by_name[i].index = i;
   }
-  qsort(by_name, n, sizeof(*by_name), by_numbered);
-  qsort(by_id, n, sizeof(*by_id), by_numbered);
+  SORT(by_name, n, by_numbered);
+  SORT(by_id, n, by_numbered);
   for (u32 i = 0; i < n; i++) {
     i64 known = groups->at[by_name[i].index].number;
     if (known >= 0 && known != by_id[i].number)

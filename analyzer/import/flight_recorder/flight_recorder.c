@@ -8,6 +8,7 @@
 #include <stdio.h>
 
 #include "base/checked_memory.h"
+#include "base/sorting.h"
 #include "import/file_budget.h"
 #include "import/import.h"
 #include "import/pickle/pickle.h"
@@ -66,15 +67,8 @@ static int parse(const struct input *input, struct arena *arena, struct value *r
 
 static bool member(const struct draft *draft, u32 group, u32 rank) {
   const struct group_draft *g = &draft->groups.at[group];
-  u32 low = 0, high = g->n_members;
-  while (low < high) {
-    u32 middle = low + (high - low) / 2;
-    if (g->members[middle] < rank)
-      low = middle + 1;
-    else
-      high = middle;
-  }
-  return low < g->n_members && g->members[low] == rank;
+  u32 first = FIRST_NOT(0, g->n_members, i, g->members[i] < rank);
+  return first < g->n_members && g->members[first] == rank;
 }
 
 /* The groups in a dump are those that its rank is a member of. */
@@ -191,10 +185,7 @@ static void read_dump(struct import *import, struct draft *draft, const struct i
 
 /* --- All of them --- */
 
-static int by_rank(const void *left, const void *right) {
-  const struct flight_rank *a = left, *b = right;
-  return a->rank != b->rank ? (a->rank > b->rank ? 1 : -1) : (int)b->seen - (int)a->seen;
-}
+ORDER_BY(by_rank, struct flight_rank, UP(rank) DOWN(seen))
 
 /* Members of groups are ranks too, even if they left no dump. */
 static void complete_ranks(struct draft *draft) {
@@ -205,7 +196,7 @@ static void complete_ranks(struct draft *draft) {
                                    .last_seen = NS_UNKNOWN};
       VECTOR_PUSH(&draft->ranks, absent);
     }
-  qsort(draft->ranks.at, draft->ranks.n, sizeof(*draft->ranks.at), by_rank);
+  SORT(draft->ranks.at, draft->ranks.n, by_rank);
   u32 n = 0;
   for (u32 i = 0; i < draft->ranks.n; i++)
     if (n == 0 || draft->ranks.at[n - 1].rank != draft->ranks.at[i].rank)
@@ -227,15 +218,7 @@ static void drop_common_hosts(struct draft *draft) {
 }
 
 static u32 rank_index(const struct flight_record *flight, u32 rank) {
-  u32 low = 0, high = flight->n_ranks;
-  while (low < high) {
-    u32 middle = low + (high - low) / 2;
-    if (flight->ranks[middle].rank < rank)
-      low = middle + 1;
-    else
-      high = middle;
-  }
-  return low;
+  return FIRST_NOT(0, flight->n_ranks, i, flight->ranks[i].rank < rank);
 }
 
 /* Members that no pg_config lists: all that made a call in the group. */
@@ -295,12 +278,7 @@ static void find_peers(struct flight_record *flight) {
   }
 }
 
-static int by_group_and_rank(const void *left, const void *right) {
-  const struct flight_progress *a = left, *b = right;
-  if (a->group != b->group)
-    return a->group > b->group ? 1 : -1;
-  return (a->rank > b->rank) - (a->rank < b->rank);
-}
+ORDER_BY(by_group_and_rank, struct flight_progress, UP(group) UP(rank))
 
 static void fill_progress(struct flight_record *flight, struct draft *draft) {
   u32 n = draft->progress.n;
@@ -310,8 +288,7 @@ static void fill_progress(struct flight_record *flight, struct draft *draft) {
     flight->progress[i] = draft->progress.at[i];
     flight->progress[i].rank = rank_index(flight, flight->progress[i].rank);
   }
-  if (n)
-    qsort(flight->progress, n, sizeof(*flight->progress), by_group_and_rank);
+  SORT(flight->progress, n, by_group_and_rank);
 }
 
 static void assemble(struct flight_record *flight, struct draft *draft) {

@@ -7,22 +7,10 @@
 #define TSCOPE_FLIGHT_RECORDER_H
 
 #include "base/hash.h"
+#include "base/hash_index.h"
 #include "base/vector.h"
 #include "import/value_build.h"
 #include "model/flight_record.h"
-
-/* A list of items with a hash each. Equal items are found by comparing those with the same hash. */
-struct hash_index {
-  struct hash_slot {
-    u64 hash;
-    u32 index_plus_1; /* 0 when empty */
-  } * slots;
-  u32 n, room;
-};
-
-/* The next index with that hash; start with *at = 0. INDEX_NONE when there is none left. */
-u32 hash_index_next(const struct hash_index *index, u64 hash, u32 *at);
-void hash_index_add(struct hash_index *index, u64 hash, u32 value);
 
 struct group_draft {
   const char *name, *desc;

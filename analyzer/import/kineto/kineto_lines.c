@@ -12,6 +12,7 @@
 
 #include "base/checked_memory.h"
 #include "base/hash.h"
+#include "base/hash_index.h"
 #include "import/kineto/kineto.h"
 #include "model/span_call_sites.h"
 
@@ -53,8 +54,7 @@ struct finding_lines {
   struct arena *arena;
   struct lane_state *lanes;
   VECTOR(struct place) places;
-  u32 *place_slots; /* index + 1 */
-  u32 n_place_slots;
+  struct hash_index place_index;
   struct forward_operator *forward; /* open addressing */
   u32 n_forward;
   u32 hits[FORWARD_THREADS], lookups[FORWARD_THREADS];
@@ -63,34 +63,15 @@ struct finding_lines {
 
 /* --- Functions --- */
 
-static void grow_places(struct finding_lines *f) {
-  if (2 * f->places.n < f->n_place_slots)
-    return;
-  u32 n = f->n_place_slots ? 2 * f->n_place_slots : 4096;
-  u32 *slots = memory_zeroed(n, sizeof(*slots));
-  for (u32 i = 0; i < f->places.n; i++) {
-    u32 slot = (u32)hash_bytes(0, &f->places.at[i], sizeof(struct place)) & (n - 1);
-    while (slots[slot])
-      slot = (slot + 1) & (n - 1);
-    slots[slot] = i + 1;
-  }
-  free(f->place_slots);
-  f->place_slots = slots;
-  f->n_place_slots = n;
-}
-
 /* Index of a function called from another. */
 static u32 place_of(struct finding_lines *f, u32 name, u32 outer) {
   struct place wanted = {name, outer};
-  grow_places(f);
-  u32 slot = (u32)hash_bytes(0, &wanted, sizeof(wanted)) & (f->n_place_slots - 1);
-  for (; f->place_slots[slot]; slot = (slot + 1) & (f->n_place_slots - 1)) {
-    const struct place *known = &f->places.at[f->place_slots[slot] - 1];
-    if (known->name == name && known->outer == outer)
-      return f->place_slots[slot] - 1;
-  }
+  u64 hash = hash_bytes(0, &wanted, sizeof(wanted));
+  HASH_INDEX_EACH(&f->place_index, hash, i)
+  if (f->places.at[i].name == name && f->places.at[i].outer == outer)
+    return i;
+  hash_index_add(&f->place_index, hash, f->places.n);
   VECTOR_PUSH(&f->places, wanted);
-  f->place_slots[slot] = f->places.n;
   return f->places.n - 1;
 }
 
@@ -375,6 +356,6 @@ void kineto_lines(const struct kineto_trace *trace, const struct rank_clock *clo
   put_frames(&f, sites);
   timeline->call_sites = sites;
   free(f.places.at);
-  free(f.place_slots);
+  free(f.place_index.slots);
   free(f.forward);
 }

@@ -7,7 +7,9 @@
  */
 
 #include "base/checked_memory.h"
+#include "base/sorting.h"
 #include "import/kineto/kineto.h"
+#include "kernels/communication.h"
 
 #define MOST_SHIFT 64
 #define FIRST_SEQ 65536u /* above any shift */
@@ -30,12 +32,7 @@ struct matching {
   u32 unnamed; /* groups that are assumed to include all ranks */
 };
 
-static int by_identity(const void *left, const void *right) {
-  const struct member *a = left, *b = right;
-  if (a->identity != b->identity)
-    return a->identity < b->identity ? -1 : 1;
-  return a->rank < b->rank ? -1 : a->rank > b->rank;
-}
+ORDER_BY(by_identity, struct member, UP(identity) UP(rank))
 
 static u32 token_of(const struct rank_call *call) {
   u64 size = call->op == TSCOPE_OP_ALLTOALL ? 0 : call->count;
@@ -44,7 +41,7 @@ static u32 token_of(const struct rank_call *call) {
 }
 
 static bool is_message(const struct rank_call *call) {
-  return call->op == TSCOPE_OP_SEND || call->op == TSCOPE_OP_RECV;
+  return op_is_message(call->op);
 }
 
 /* A member for each communicator of a rank, and room for its calls. */
@@ -145,8 +142,7 @@ void kineto_number_collectives(struct model *model) {
   struct matching m = {.model = model};
   for (u32 r = 0; r < model->n_ranks; r++)
     add_members(&m, r);
-  if (m.members.n)
-    qsort(m.members.at, m.members.n, sizeof(*m.members.at), by_identity);
+  SORT(m.members.at, m.members.n, by_identity);
   for (u32 i = 0, next; i < m.members.n; i = next) {
     for (next = i + 1;
          next < m.members.n && m.members.at[next].identity == m.members.at[i].identity; next++) {

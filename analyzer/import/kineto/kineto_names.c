@@ -1,15 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 #include "import/kineto/kineto_names.h"
+#include "base/texts.h"
 #include "model/model.h"
 
 #include <ctype.h>
 
 #include "base/checked_memory.h"
 #include "base/hash.h"
-
-static bool starts_with(const char *text, const char *with) {
-  return strncmp(text, with, strlen(with)) == 0;
-}
 
 static bool contains(const char *text, const char *word) {
   return strstr(text, word) != NULL;
@@ -40,14 +37,14 @@ static const struct {
 };
 
 static u8 call_of(const char *text) {
-  if (starts_with(text, "runFunction")) /* of MTIA */
+  if (text_starts_with(text, "runFunction")) /* of MTIA */
     return KINETO_CALL_LAUNCH;
   static const char *const prefixes[] = {"cuda", "hip", "cu"};
   for (size_t i = 0; i < sizeof(prefixes) / sizeof(*prefixes); i++) {
-    if (!starts_with(text, prefixes[i]))
+    if (!text_starts_with(text, prefixes[i]))
       continue;
     for (size_t k = 0; k < sizeof(calls) / sizeof(*calls); k++)
-      if (starts_with(text + strlen(prefixes[i]), calls[k].prefix))
+      if (text_starts_with(text + strlen(prefixes[i]), calls[k].prefix))
         return calls[k].call;
     break;
   }
@@ -79,7 +76,7 @@ static u8 phase_of(const char *text) {
       {"next_batch", TSCOPE_PHASE_DATA},     {"data", TSCOPE_PHASE_DATA},
   };
   for (size_t i = 0; i < sizeof(ranges) / sizeof(*ranges); i++)
-    if (starts_with(text, ranges[i].prefix))
+    if (text_starts_with(text, ranges[i].prefix))
       return ranges[i].phase;
   while (*text == '#' || *text == ' ')
     text++;
@@ -139,17 +136,17 @@ u8 kineto_op_of(const char *text) {
  * "execute_context_1(888)_generation_0(0)", in some versions with a number of tokens before
  * "context"; SGLang (managers/scheduler.py): "step[EXTEND bs=1 toks=107]". */
 static u8 iteration_of(const char *text) {
-  const char *context = starts_with(text, "execute_") ? strstr(text, "context_") : NULL;
+  const char *context = text_starts_with(text, "execute_") ? strstr(text, "context_") : NULL;
   const char *generation = context ? strstr(context, "_generation_") : NULL;
   if (generation) {
     bool prompts = atoi(context + strlen("context_")) > 0;
     bool answers = atoi(generation + strlen("_generation_")) > 0;
     return prompts ? answers ? STEP_MIXED : STEP_PREFILL : STEP_DECODE;
   }
-  return starts_with(text, "step[EXTEND ")   ? STEP_PREFILL
-         : starts_with(text, "step[DECODE ") ? STEP_DECODE
-         : starts_with(text, "step[MIXED ")  ? STEP_MIXED
-                                             : STEP_TRAINING;
+  return text_starts_with(text, "step[EXTEND ")   ? STEP_PREFILL
+         : text_starts_with(text, "step[DECODE ") ? STEP_DECODE
+         : text_starts_with(text, "step[MIXED ")  ? STEP_MIXED
+                                                  : STEP_TRAINING;
 }
 
 static void describe(struct kineto_name *name) {
@@ -159,44 +156,30 @@ static void describe(struct kineto_name *name) {
   name->copy = copy_of(text);
   name->copies = strcmp(text, "dma_request") == 0; /* of MTIA */
   const char *colon = strchr(text, ':');
-  name->comm_range = starts_with(text, "nccl:") || starts_with(text, "gloo:") ||
-                     starts_with(text, "mpi:") || starts_with(text, "ucc:") ||
-                     starts_with(text, "rccl:") || starts_with(text, "hccl:") ||
-                     starts_with(text, "xccl:");
-  name->comm_worker = starts_with(text, "gloo:");
-  if (starts_with(text, "c10d::"))
+  name->comm_range = text_starts_with(text, "nccl:") || text_starts_with(text, "gloo:") ||
+                     text_starts_with(text, "mpi:") || text_starts_with(text, "ucc:") ||
+                     text_starts_with(text, "rccl:") || text_starts_with(text, "hccl:") ||
+                     text_starts_with(text, "xccl:");
+  name->comm_worker = text_starts_with(text, "gloo:");
+  if (text_starts_with(text, "c10d::"))
     name->worker_op = kineto_op_of(strstr(text, "::"));
   name->waits = contains(text, "::wait_tensor");
   if (name->comm_range)
     name->op = kineto_op_of(colon + 1);
   name->param_comms = strcmp(text, "record_param_comms") == 0;
-  name->is_step = starts_with(text, "ProfilerStep#");
+  name->is_step = text_starts_with(text, "ProfilerStep#");
   if (name->is_step)
     name->step = strtoull(text + strlen("ProfilerStep#"), NULL, 10);
   name->iteration = iteration_of(text);
-  name->backward = starts_with(text, "autograd::engine::");
+  name->backward = text_starts_with(text, "autograd::engine::");
   name->fill = strcmp(text, "aten::fill_") == 0 || strcmp(text, "aten::zero_") == 0;
   name->recompute = contains(text, "CheckpointFunctionBackward") || contains(text, "recompute");
 }
 
-static void grow(struct kineto_names *names) {
-  u32 n = names->n_slots ? names->n_slots * 2 : 1024;
-  u32 *slots = memory_zeroed(n, sizeof(*slots));
-  for (u32 i = 1; i < names->list.n; i++) {
-    u32 slot = names->list.at[i].hash & (n - 1);
-    while (slots[slot])
-      slot = (slot + 1) & (n - 1);
-    slots[slot] = i;
-  }
-  free(names->slots);
-  names->slots = slots;
-  names->n_slots = n;
-}
-
 /* Looked up as it is written in the text; a name with escapes is also kept without them. */
-static void add_name(struct kineto_names *names, struct json_text text, u32 hash) {
-  struct kineto_name name = {
-      .raw = arena_copy(&names->arena, text.at, text.n), .raw_bytes = text.n, .hash = hash};
+static void add_name(struct kineto_names *names, struct json_text text) {
+  struct kineto_name name = {.raw = arena_copy(&names->arena, text.at, text.n),
+                             .raw_bytes = text.n};
   name.text = name.raw;
   if (text.escaped) {
     char *plain = arena_alloc(&names->arena, size_sum(text.n, 1));
@@ -213,16 +196,12 @@ u32 kineto_name_of(struct kineto_names *names, struct json_text text) {
   }
   if (text.n == 0)
     return 0;
-  if (2 * names->list.n >= names->n_slots)
-    grow(names);
-  u32 hash = (u32)hash_bytes(0, text.at, text.n) | 1, slot = hash & (names->n_slots - 1);
-  for (; names->slots[slot]; slot = (slot + 1) & (names->n_slots - 1)) {
-    const struct kineto_name *name = &names->list.at[names->slots[slot]];
-    if (name->hash == hash && name->raw_bytes == text.n && memcmp(name->raw, text.at, text.n) == 0)
-      return names->slots[slot];
-  }
-  add_name(names, text, hash);
-  names->slots[slot] = names->list.n - 1;
+  u64 hash = hash_bytes(0, text.at, text.n);
+  HASH_INDEX_EACH(&names->index, hash, i)
+  if (names->list.at[i].raw_bytes == text.n && memcmp(names->list.at[i].raw, text.at, text.n) == 0)
+    return i;
+  hash_index_add(&names->index, hash, names->list.n);
+  add_name(names, text);
   return names->list.n - 1;
 }
 
@@ -236,6 +215,6 @@ struct communication kineto_communication(struct kineto_names *names, u32 number
 
 void kineto_names_free(struct kineto_names *names) {
   free(names->list.at);
-  free(names->slots);
+  free(names->index.slots);
   arena_release(&names->arena);
 }

@@ -7,6 +7,7 @@
 #define TSCOPE_KINETO_NAMES_H
 
 #include "base/arena.h"
+#include "base/hash_index.h"
 #include "base/vector.h"
 #include "import/kineto/json_scan.h"
 #include "kernels/kernels.h"
@@ -29,7 +30,6 @@ struct kineto_name {
   const char *raw; /* with its escapes */
   u32 raw_bytes;
   u64 step;                           /* ProfilerStep#step */
-  u32 hash;                           /* of the text */
   u8 call;                            /* enum kineto_call */
   u8 phase;                           /* enum tscope_phase of an annotation or operator; 0 none */
   u8 op;                              /* enum tscope_op that an annotation is named after; 0 any */
@@ -52,8 +52,7 @@ struct kineto_name {
 struct kineto_names {
   struct arena arena;
   VECTOR(struct kineto_name) list; /* [0] is the empty one */
-  u32 *slots;                      /* index into list, 0 free */
-  u32 n_slots;
+  struct hash_index index;
   u64 bad_escapes;                   /* names that have some */
   struct kernel_names *kernel_names; /* NULL: the built-in table */
 };

@@ -9,6 +9,7 @@
 
 #include "base/checked_memory.h"
 #include "base/hash.h"
+#include "base/sorting.h"
 #include "format/dtypes.h"
 #include "import/kineto/kineto.h"
 
@@ -17,12 +18,7 @@
   1000000        /* launched work that begins later waited for something on the device */
 #define NEAR 64u /* ranges that enclose a launch are among this many before it */
 
-static int by_number(const void *left, const void *right) {
-  const struct kineto_correlation *a = left, *b = right;
-  if (a->number != b->number)
-    return a->number < b->number ? -1 : 1;
-  return a->item < b->item ? -1 : a->item > b->item;
-}
+ORDER_BY(by_number, struct kineto_correlation, UP(number) UP(item))
 
 void kineto_calls_index(const struct kineto_trace *trace, struct kineto_calls *calls) {
   u32 n = 0;
@@ -33,22 +29,15 @@ void kineto_calls_index(const struct kineto_trace *trace, struct kineto_calls *c
   for (u32 i = 0; i < trace->items.n; i++)
     if (trace->items.at[i].kind == KINETO_ITEM_CALL && trace->items.at[i].correlation)
       calls->at[calls->n++] = (struct kineto_correlation){trace->items.at[i].correlation, i};
-  if (calls->n)
-    qsort(calls->at, calls->n, sizeof(*calls->at), by_number);
+  SORT(calls->at, calls->n, by_number);
 }
 
 u32 kineto_call_of(const struct kineto_calls *calls, u32 correlation) {
-  u32 low = 0, high = calls->n;
   if (correlation == 0)
     return INDEX_NONE;
-  while (low < high) {
-    u32 middle = low + (high - low) / 2;
-    if (calls->at[middle].number < correlation)
-      low = middle + 1;
-    else
-      high = middle;
-  }
-  return low < calls->n && calls->at[low].number == correlation ? calls->at[low].item : INDEX_NONE;
+  u32 first = FIRST_NOT(0, calls->n, i, calls->at[i].number < correlation);
+  return first < calls->n && calls->at[first].number == correlation ? calls->at[first].item
+                                                                    : INDEX_NONE;
 }
 
 struct building {
@@ -104,19 +93,12 @@ struct around {
 static struct around find_around(struct building *b, u16 lane, i64 at) {
   const struct kineto_trace *trace = b->trace;
   struct around found = {0};
-  u32 low = 0, high = b->n_ranges;
-  while (low < high) {
-    u32 middle = low + (high - low) / 2;
-    if (trace->items.at[b->ranges[middle]].start <= at)
-      low = middle + 1;
-    else
-      high = middle;
-  }
-  for (u32 back = 0; back < NEAR && low > 0; back++) {
-    const struct kineto_item *item = &trace->items.at[b->ranges[--low]];
+  u32 first = FIRST_NOT(0, b->n_ranges, i, trace->items.at[b->ranges[i]].start <= at);
+  for (u32 back = 0; back < NEAR && first > 0; back++) {
+    const struct kineto_item *item = &trace->items.at[b->ranges[--first]];
     if (item->lane != lane || item->end < at)
       continue;
-    b->explained[low] = true;
+    b->explained[first] = true;
     found.outer = item;
     if (item->what != INDEX_NONE)
       found.facts = &trace->comms.at[item->what];
@@ -263,12 +245,13 @@ static void add_phase(struct building *b, const struct kineto_item *item, u8 kin
       return;
     }
   }
-  VECTOR_PUSH(&events->phases, (struct rank_phase){.start = item->start,
-                                                   .end = item->end,
-                                                   .name = item->name,
-                                                   .name_hash = name->hash,
-                                                   .thread = item->lane,
-                                                   .kind = kind});
+  VECTOR_PUSH(&events->phases,
+              (struct rank_phase){.start = item->start,
+                                  .end = item->end,
+                                  .name = item->name,
+                                  .name_hash = (u32)hash_text(HASH_SEED, name->text),
+                                  .thread = item->lane,
+                                  .kind = kind});
 }
 
 /* ProfilerStep#, or the iterations of an inference engine where nobody calls step(): each begins a
@@ -313,11 +296,6 @@ static void define_comms(struct building *b, u32 rank) {
   if (trace->backend && strstr(trace->backend, "gloo") && !strstr(trace->backend, "nccl"))
     for (u32 i = 0; i < n; i++)
       comms[i].backend = TSCOPE_BACKEND_GLOO;
-}
-
-static int by_time(const void *left, const void *right) {
-  i64 a = *(const i64 *)left, b = *(const i64 *)right;
-  return a < b ? -1 : a > b;
 }
 
 /* In messages the group rank of the other end is a number within the group, not within the job. */
@@ -398,8 +376,7 @@ static void add_items(struct building *b) {
 }
 
 static void count_pairs(struct rank_events *events) {
-  if (events->calls.n)
-    qsort(events->calls.at, events->calls.n, sizeof(*events->calls.at), by_time);
+  SORT(events->calls.at, events->calls.n, by_i64);
   for (u32 i = 0; i < events->calls.n; i++) {
     u32 run = events->calls.at[i].run;
     events->unpaired_calls += run == INDEX_NONE;

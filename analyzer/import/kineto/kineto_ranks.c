@@ -3,6 +3,7 @@
  * Which trace belongs to which rank.
  */
 
+#include "base/sorting.h"
 #include "import/kineto/kineto.h"
 
 /* The one rank that is in every process group a trace names; INDEX_NONE if several are. */
@@ -50,12 +51,7 @@ static bool is_used(const struct kineto_traces *traces, u32 rank) {
   return false;
 }
 
-static int by_rank(const void *left, const void *right) {
-  const struct kineto_trace *a = left, *b = right;
-  if (a->rank != b->rank)
-    return a->rank < b->rank ? -1 : 1;
-  return a->begin > b->begin ? -1 : a->begin < b->begin;
-}
+ORDER_BY(by_rank, struct kineto_trace, UP(rank) DOWN(begin))
 
 /* A rank may have been recorded several times: the last time counts. */
 static void drop_earlier(struct import *import, struct kineto_traces *traces) {
@@ -95,6 +91,6 @@ void kineto_find_ranks(struct import *import, struct kineto_traces *traces) {
                  next);
     }
   }
-  qsort(traces->at, traces->n, sizeof(*traces->at), by_rank);
+  SORT(traces->at, traces->n, by_rank);
   drop_earlier(import, traces);
 }

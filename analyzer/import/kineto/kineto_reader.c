@@ -6,6 +6,7 @@
 #include <errno.h>
 
 #include "base/checked_memory.h"
+#include "base/sorting.h"
 #include "import/byte_source.h"
 #include "import/file_budget.h"
 #include "import/kineto/kineto.h"
@@ -295,12 +296,7 @@ static const char *describe_damage(struct reader *reader) {
   return NULL;
 }
 
-static int by_start(const void *left, const void *right) {
-  const struct kineto_item *a = left, *b = right;
-  if (a->start != b->start)
-    return a->start < b->start ? -1 : 1;
-  return a->end != b->end ? (a->end > b->end ? -1 : 1) : 0;
-}
+ORDER_BY(by_start, struct kineto_item, UP(start) DOWN(end))
 
 /* Moves a time onto the absolute axis; false if no clock can show it. */
 static bool make_absolute(struct kineto_item *item, i64 base_ns) {
@@ -329,7 +325,7 @@ static void sort_items(struct kineto_trace *trace, i64 base_ns) {
   }
   trace->items.n = n;
   if (!sorted)
-    qsort(trace->items.at, trace->items.n, sizeof(*trace->items.at), by_start);
+    SORT(trace->items.at, trace->items.n, by_start);
 }
 
 int kineto_trace_read(struct kineto_trace *trace, const char *path,
@@ -354,7 +350,7 @@ int kineto_trace_read(struct kineto_trace *trace, const char *path,
     kineto_find_spins(trace);
     kineto_find_worker_waits(trace);
     if (trace->items.n > n)
-      qsort(trace->items.at, trace->items.n, sizeof(*trace->items.at), by_start);
+      SORT(trace->items.at, trace->items.n, by_start);
     trace->damage = describe_damage(&reader);
     trace->malformed = reader.malformed + trace->names.bad_escapes;
     if (trace->items.n == 0) {

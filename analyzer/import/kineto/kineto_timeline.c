@@ -6,6 +6,7 @@
 
 #include "base/checked_memory.h"
 #include "base/intervals.h"
+#include "base/sorting.h"
 #include "import/kineto/kineto.h"
 
 #define MOST_ENDINGS 256u /* a call returns soon after what it waited for has ended */
@@ -204,15 +205,8 @@ static void lay_out_streams(struct making *m) {
 /* Position of the first work of a stream that was launched after an instant. */
 static u32 launched_after(const struct making *m, u32 lane, i64 instant) {
   const struct span *spans = m->timeline->spans;
-  u32 low = m->stream_begin[lane], high = m->stream_begin[lane + 1];
-  while (low < high) {
-    u32 middle = low + (high - low) / 2;
-    if (spans[spans[m->on_stream[middle]].launch].start > instant)
-      high = middle;
-    else
-      low = middle + 1;
-  }
-  return low;
+  return FIRST_NOT(m->stream_begin[lane], m->stream_begin[lane + 1], i,
+                   spans[spans[m->on_stream[i]].launch].start <= instant);
 }
 
 /* The last work put on a stream by calls before an instant: what an event recorded at that instant
@@ -227,12 +221,7 @@ static u32 first_after(const struct making *m, u32 lane, i64 instant) {
   return after < m->stream_begin[lane + 1] ? m->on_stream[after] : INDEX_NONE;
 }
 
-static int by_end(const void *left, const void *right) {
-  const struct ending *a = left, *b = right;
-  if (a->end != b->end)
-    return a->end < b->end ? -1 : 1;
-  return a->span < b->span ? -1 : a->span > b->span;
-}
+ORDER_BY(by_end, struct ending, UP(end) UP(span))
 
 static void sort_endings(struct making *m) {
   const struct timeline *t = m->timeline;
@@ -246,24 +235,16 @@ static void sort_endings(struct making *m) {
   for (u32 i = 0; i < t->n_spans && n; i++)
     if (SPAN_ON_DEVICE(t->spans[i].kind))
       m->endings[m->n_endings++] = (struct ending){t->spans[i].end, i};
-  if (m->n_endings)
-    qsort(m->endings, m->n_endings, sizeof(*m->endings), by_end);
+  SORT(m->endings, m->n_endings, by_end);
 }
 
 /* If nothing says what a call waited for: the device work that ended last before the call returned,
  * of the work launched before the call began. */
 static u32 find_releasing_span(const struct making *m, u32 sync) {
   const struct span *spans = m->timeline->spans, *host = &spans[sync];
-  u32 low = 0, high = m->n_endings;
-  while (low < high) {
-    u32 middle = low + (high - low) / 2;
-    if (m->endings[middle].end <= host->end)
-      low = middle + 1;
-    else
-      high = middle;
-  }
-  for (u32 back = 0; back < MOST_ENDINGS && low > 0; back++) {
-    u32 from = m->endings[--low].span, launch = spans[from].launch;
+  u32 first = FIRST_NOT(0, m->n_endings, i, m->endings[i].end <= host->end);
+  for (u32 back = 0; back < MOST_ENDINGS && first > 0; back++) {
+    u32 from = m->endings[--first].span, launch = spans[from].launch;
     if ((launch == INDEX_NONE ? spans[from].start : spans[launch].start) < host->start)
       return from;
   }
@@ -296,12 +277,7 @@ static void link_sync(struct making *m, const struct kineto_calls *calls,
   }
 }
 
-static int by_target(const void *left, const void *right) {
-  const struct edge *a = left, *b = right;
-  if (a->to != b->to)
-    return a->to < b->to ? -1 : 1;
-  return a->from < b->from ? -1 : a->from > b->from;
-}
+ORDER_BY(by_target, struct edge, UP(to) UP(from))
 
 /* A wait that no call shows: for the kernel that it was found by. */
 static void link_spin(struct making *m, const struct kineto_calls *calls, u32 item) {
@@ -325,8 +301,7 @@ static void link_waits(struct making *m, const struct kineto_calls *calls) {
   for (u32 i = 0; i < m->timeline->n_spans; i++)
     if (m->timeline->spans[i].kind == SPAN_SYNC && !known[i])
       add_edge(m, find_releasing_span(m, i), i, EDGE_SYNC);
-  if (m->edges.n)
-    qsort(m->edges.at, m->edges.n, sizeof(*m->edges.at), by_target);
+  SORT(m->edges.at, m->edges.n, by_target);
   free(known);
 }
 

@@ -6,17 +6,13 @@
 
 #include "base/checked_memory.h"
 #include "base/period.h"
+#include "base/sorting.h"
 #include "base/vector.h"
 
 #define LEAST_STEPS 2u
 #define MOST_KEPT 0.2 /* left by a step, as a share; layers of a forward pass leave more */
 
 typedef VECTOR(i64) instants;
-
-static int by_time(const void *left, const void *right) {
-  const i64 *a = left, *b = right;
-  return *a < *b ? -1 : *a > *b;
-}
 
 /* The times, in ns, of annotations of one stage whose names begin with that text. */
 static void list_annotations(const struct value *annotations, const struct memory_history *history,
@@ -33,21 +29,12 @@ static void list_annotations(const struct value *annotations, const struct memor
       continue;
     VECTOR_PUSH(list, time * 1000);
   }
-  if (list->n)
-    qsort(list->at, list->n, sizeof(*list->at), by_time);
+  SORT(list->at, list->n, by_i64);
 }
 
 /* How many of the instants, which ascend, are not later than `time`. */
 static u32 count_passed(const instants *list, i64 time) {
-  u32 low = 0, high = list->n;
-  while (low < high) {
-    u32 middle = low + (high - low) / 2;
-    if (list->at[middle] <= time)
-      low = middle + 1;
-    else
-      high = middle;
-  }
-  return low;
+  return FIRST_NOT(0, list->n, i, list->at[i] <= time);
 }
 
 /* Steps that begin or end at the instants. */

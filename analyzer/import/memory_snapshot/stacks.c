@@ -4,7 +4,8 @@
 #include <string.h>
 
 #include "base/arena.h"
-#include "base/text_end.h"
+#include "base/sorting.h"
+#include "base/texts.h"
 #include "import/memory_snapshot/allocation_categories.def"
 #include "model/memory_live.h"
 
@@ -52,13 +53,13 @@ static bool contains(const char *text, const char *part) {
   return !*part || strcasestr(text, part) != NULL;
 }
 
-static const char *last_part(const char *path) {
+static const char *part_after_slash(const char *path) {
   const char *slash = strrchr(path, '/');
   return slash ? slash + 1 : path;
 }
 
 static bool matches_pattern(const struct pattern *pattern, const struct frame *frame) {
-  const char *file = strchr(pattern->file, '/') ? frame->file : last_part(frame->file);
+  const char *file = strchr(pattern->file, '/') ? frame->file : part_after_slash(frame->file);
   return contains(frame->name, pattern->name) && contains(file, pattern->file);
 }
 
@@ -128,7 +129,7 @@ static const char *place_of(const struct frame *frame, struct arena *arena) {
     const char *node = node_part(frame->name, &length);
     return arena_printf(arena, "%.*s", (int)length, node);
   }
-  const char *from = last_part(frame->file);
+  const char *from = part_after_slash(frame->file);
   if (from > frame->file + 1)
     for (from--; from > frame->file && from[-1] != '/';)
       from--;
@@ -211,17 +212,9 @@ struct described {
   u32 stack;
 };
 
-static int compare_text(const char *a, const char *b) {
-  return strcmp(a ? a : "", b ? b : "");
-}
-
-static int by_text(const void *left, const void *right) {
-  const struct described *a = left, *b = right;
-  int order = compare_text(a->source.place, b->source.place);
-  return order ? order
-               : compare_text(allocation_category_name(a->source.category),
-                              allocation_category_name(b->source.category));
-}
+ORDER_BY(by_text, struct described,
+         BY_TEXT(source.place) THEN(compare_texts(allocation_category_name(a->source.category),
+                                                  allocation_category_name(b->source.category))))
 
 /* Stacks with the same place and category have one source. */
 static void number_sources(struct stacks *stacks, struct described *described,
@@ -229,8 +222,7 @@ static void number_sources(struct stacks *stacks, struct described *described,
   u32 n = stacks->all.n;
   stacks->sources = arena_array(arena, size_sum(n, 1), sizeof(*stacks->sources));
   stacks->n_sources = 1;
-  if (n)
-    qsort(described, n, sizeof(*described), by_text);
+  SORT(described, n, by_text);
   for (u32 i = 0; i < n; i++) {
     const struct memory_source *source = &described[i].source;
     if (!source->place && !source->category)
@@ -264,8 +256,7 @@ static void grow_tree(struct stacks *stacks, struct stack *stack, const struct f
 
 void stacks_resolve(struct stacks *stacks, struct arena *arena) {
   u32 kept = 0, n = stacks->all.n;
-  if (n)
-    qsort(stacks->all.at, n, sizeof(*stacks->all.at), by_address);
+  SORT(stacks->all.at, n, by_address);
   for (u32 i = 0; i < n; i++)
     if (!i || stacks->all.at[i].frames != stacks->all.at[i - 1].frames)
       stacks->all.at[kept++] = stacks->all.at[i];

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/checked_memory.h"
+#include "base/sorting.h"
 #include "model/model.h"
 
 static const struct number {
@@ -67,7 +68,7 @@ static void order_by_forward_pass(const struct value *root, struct module_tree *
   struct module_stat *ordered = arena_array(arena, size_sum(n, 1), sizeof(*ordered));
   for (u32 i = 0; i < n; i++)
     names[i] = (struct name){stats->at[i].name, strlen(stats->at[i].name), i};
-  qsort(names, n, sizeof(*names), by_name);
+  SORT(names, n, by_name);
   for (u32 i = 0; i < value_count(wanted); i++) {
     const char *text = value_text(value_item(wanted, i));
     const struct name *name = text ? find_name(names, n, text, strlen(text)) : NULL;
@@ -92,7 +93,7 @@ static void find_parents(struct module_tree *stats) {
     names[i] = (struct name){stats->at[i].name, strlen(stats->at[i].name), i};
     stats->at[i].leaf = true;
   }
-  qsort(names, n, sizeof(*names), by_name);
+  SORT(names, n, by_name);
   for (u32 i = 0; i < n; i++) {
     struct module_stat *stat = &stats->at[i];
     for (size_t length = strlen(stat->name); length-- > 0;) {

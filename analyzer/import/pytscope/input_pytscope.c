@@ -9,6 +9,7 @@
 #include <sys/stat.h>
 
 #include "base/checked_memory.h"
+#include "base/sorting.h"
 #include "import/file_budget.h"
 #include "import/import.h"
 #include "import/pytscope/pytscope_run.h"
@@ -42,10 +43,7 @@ static const char *name_nothing(const struct timeline *timeline, u32 name) {
 static const struct timeline_source pytscope_timelines = {load_nothing, release_nothing,
                                                           name_nothing};
 
-static int by_rank(const void *left, const void *right) {
-  const struct pytscope_run *a = left, *b = right;
-  return a->rank != b->rank ? (a->rank > b->rank) - (a->rank < b->rank) : strcmp(a->path, b->path);
-}
+ORDER_BY(by_rank, struct pytscope_run, UP(rank) BY_TEXT(path))
 
 static void note_problems(struct model *model, const struct pytscope_run *run) {
   if (run->unreadable_lines)
@@ -65,8 +63,7 @@ static void note_problems(struct model *model, const struct pytscope_run *run) {
 /* One run for each rank, in order; others are noted. */
 static u32 keep_one_per_rank(struct model *model, struct pytscope_run *runs, u32 n) {
   u32 kept = 0;
-  if (n)
-    qsort(runs, n, sizeof(*runs), by_rank);
+  SORT(runs, n, by_rank);
   for (u32 i = 0; i < n; i++) {
     bool again = kept && runs[kept - 1].rank == runs[i].rank;
     if (again) {

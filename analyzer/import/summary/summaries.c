@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "base/hash.h"
+#include "base/sorting.h"
 
 /* --- merging --- */
 
@@ -104,8 +105,7 @@ int summaries_merge(const char *const *paths, u32 n_paths, const char *run, stru
   int error = list_files(paths, n_paths, model, &all, why, why_bytes);
   u64 wanted = run ? hash_text(HASH_SEED, run) : newest_run(&all);
   u32 kept = 0;
-  if (all.n)
-    qsort(all.at, all.n, sizeof(*all.at), by_rank);
+  SORT(all.at, all.n, by_rank);
   for (u32 i = 0; i < all.n; i++)
     if (all.at[i].entry.run == wanted &&
         (kept == 0 || all.at[kept - 1].entry.rank != all.at[i].entry.rank))

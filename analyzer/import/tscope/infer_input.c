@@ -5,6 +5,7 @@
  */
 
 #include "base/checked_memory.h"
+#include "base/sorting.h"
 #include "import/tscope/files/visit.h"
 #include "import/tscope/trace_source.h"
 #include "model/building.h"
@@ -37,17 +38,11 @@ static void find_host_begins(struct pauses *pauses) {
 }
 
 static i32 host_step_at(const struct pauses *pauses, i64 time) {
-  u32 low = 0, high = pauses->model->steps.n;
-  while (high > 0 && pauses->begin[high - 1] == NS_UNKNOWN)
-    high--;
-  while (low < high) { /* the first step that begins later; unknown ones sort before all */
-    u32 middle = low + (high - low) / 2;
-    if (pauses->begin[middle] <= time)
-      low = middle + 1;
-    else
-      high = middle;
-  }
-  return low > 0 && pauses->begin[low - 1] != NS_UNKNOWN ? (i32)low - 1 : -1;
+  u32 n = pauses->model->steps.n;
+  while (n > 0 && pauses->begin[n - 1] == NS_UNKNOWN)
+    n--;
+  u32 later = FIRST_NOT(0, n, i, pauses->begin[i] <= time); /* unknown ones sort before all */
+  return later > 0 && pauses->begin[later - 1] != NS_UNKNOWN ? (i32)later - 1 : -1;
 }
 
 /* Collective calls are among the retained records: those that were over by `time` ended a pause

@@ -10,6 +10,7 @@
 #include <stdlib.h>
 
 #include "base/parallel.h"
+#include "base/sorting.h"
 #include "import/file_budget.h"
 #include "import/tscope/files/process_state.h"
 #include "import/tscope/ranks/processes.h"
@@ -43,12 +44,7 @@ static void read_process(void *user, u32 index, unsigned worker) {
     report_progress(loading->options, "reading", (double)done / loading->processes.n);
 }
 
-static int by_rank(const void *left, const void *right) {
-  const struct process *a = left, *b = right;
-  if (a->left_out != b->left_out)
-    return a->left_out ? 1 : -1;
-  return a->rank < b->rank ? -1 : a->rank > b->rank;
-}
+ORDER_BY(by_rank, struct process, UP(left_out) UP(rank))
 
 /* Seconds between two readings of a running total; NAN where one is not known. */
 static double seconds_between(u64 first, u64 last) {
@@ -115,8 +111,7 @@ static struct rank describe_rank(const struct process *process, struct arena *ar
 static void add_ranks_to_model(struct loading *loading) {
   struct model *model = loading->model;
   struct processes *processes = &loading->processes;
-  if (processes->n)
-    qsort(processes->at, processes->n, sizeof(*processes->at), by_rank);
+  SORT(processes->at, processes->n, by_rank);
   u32 n = 0;
   while (n < processes->n && !processes->at[n].left_out)
     n++;

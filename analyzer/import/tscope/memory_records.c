@@ -7,6 +7,7 @@
  */
 
 #include "base/checked_memory.h"
+#include "base/sorting.h"
 #include "import/tscope/events/stacks_of_calls.h"
 #include "import/tscope/files/visit.h"
 #include "import/tscope/memory_sources.h"
@@ -235,19 +236,13 @@ static void add_totals(struct collecting *collecting) {
   }
 }
 
-static int by_time(const void *left, const void *right) {
-  const struct found *a = left, *b = right;
-  if (a->event.time != b->event.time)
-    return a->event.time < b->event.time ? -1 : 1;
-  return a->order < b->order ? -1 : a->order > b->order;
-}
+ORDER_BY(by_time, struct found, UP(event.time) UP(order))
 
 /* Puts events in order, and leaves out those of threads that go further back than others'. */
 static void sort_events(struct collecting *collecting) {
   struct memory_history *history = collecting->history;
   u32 n = collecting->events.n;
-  if (n)
-    qsort(collecting->events.at, n, sizeof(*collecting->events.at), by_time);
+  SORT(collecting->events.at, n, by_time);
   history->events = arena_array(collecting->arena, size_sum(n, 1), sizeof(*history->events));
   collecting->stacks =
       arena_array(&collecting->scratch, size_sum(n, 1), sizeof(*collecting->stacks));

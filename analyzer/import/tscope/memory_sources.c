@@ -5,6 +5,7 @@
 
 #include "base/arena.h"
 #include "base/hash.h"
+#include "base/texts.h"
 #include "model/memory_frames.h"
 
 #define MOST_OPEN_PHASES 64u
@@ -43,10 +44,6 @@ static const char *describe_line(struct arena *arena, const struct call_frame *f
                       : frame->function ? frame->function
                                         : "?",
                       from ? from : frame->file, frame->line);
-}
-
-static bool same_text(const char *a, const char *b) {
-  return a == b || (a && b && strcmp(a, b) == 0);
 }
 
 /* One line of the program may be several frames: one for each place in its code object. Sets

@@ -4,58 +4,39 @@
 
 #include "base/checked_memory.h"
 #include "base/hash.h"
+#include "base/hash_index.h"
 #include "model/building.h"
 
-/* By number of name and domain, open addressing. */
-struct slot {
+struct found_range {
   u32 name, domain;
-  bool used;
   struct named_range range;
 };
 
 struct collecting {
   struct definitions definitions;
   struct arena text;
-  struct slot *slots; /* [mask + 1]; NULL while n is 0 */
-  u32 n, mask;
+  VECTOR(struct found_range) found;
+  struct hash_index index;
 };
 
-static struct slot *slot_of(const struct collecting *collecting, u32 name, u32 domain) {
+static struct named_range *range_of(struct collecting *collecting, u32 name, u32 domain) {
   const u32 key[] = {name, domain};
-  u32 place = (u32)hash_bytes(0, key, sizeof(key));
-  for (;; place++) {
-    struct slot *slot = &collecting->slots[place & collecting->mask];
-    if (!slot->used || (slot->name == name && slot->domain == domain))
-      return slot;
-  }
-}
-
-static void grow(struct collecting *collecting) {
-  struct collecting larger = *collecting;
-  larger.mask = collecting->mask * 2 + 1;
-  larger.slots = memory_zeroed(size_sum(larger.mask, 1), sizeof(*larger.slots));
-  for (u32 i = 0; collecting->slots && i <= collecting->mask; i++)
-    if (collecting->slots[i].used)
-      *slot_of(&larger, collecting->slots[i].name, collecting->slots[i].domain) =
-          collecting->slots[i];
-  free(collecting->slots);
-  *collecting = larger;
+  u64 hash = hash_bytes(0, key, sizeof(key));
+  HASH_INDEX_EACH(&collecting->index, hash, i)
+  if (collecting->found.at[i].name == name && collecting->found.at[i].domain == domain)
+    return &collecting->found.at[i].range;
+  hash_index_add(&collecting->index, hash, collecting->found.n);
+  VECTOR_PUSH(&collecting->found, (struct found_range){.name = name, .domain = domain});
+  return &collecting->found.at[collecting->found.n - 1].range;
 }
 
 static void add_range(struct collecting *collecting, const struct tscope_range_record *record,
                       i64 dur) {
-  if (2 * (collecting->n + 1) > collecting->mask) {
-    grow(collecting);
-  }
-  struct slot *slot = slot_of(collecting, record->name, record->domain);
-  collecting->n += !slot->used;
-  slot->used = true;
-  slot->name = record->name;
-  slot->domain = record->domain;
-  slot->range.count++;
-  if (__builtin_add_overflow(slot->range.sum, dur, &slot->range.sum))
-    slot->range.sum = INT64_MAX; /* of a damaged file */
-  slot->range.longest = dur > slot->range.longest ? dur : slot->range.longest;
+  struct named_range *range = range_of(collecting, record->name, record->domain);
+  range->count++;
+  if (__builtin_add_overflow(range->sum, dur, &range->sum))
+    range->sum = INT64_MAX; /* of a damaged file */
+  range->longest = dur > range->longest ? dur : range->longest;
 }
 
 static void read_chunk(void *user, const struct trace_chunk *chunk) {
@@ -88,15 +69,13 @@ static const char *copy_string(const struct collecting *collecting, struct arena
 
 static void copy_ranges(const struct collecting *collecting, struct arena *arena,
                         struct named_range **ranges, u32 *n) {
-  *ranges = arena_array(arena, size_sum(collecting->n, 1), sizeof(**ranges));
-  for (u32 i = 0; collecting->slots && i <= collecting->mask; i++) {
-    const struct slot *slot = &collecting->slots[i];
-    if (!slot->used)
-      continue;
-    struct named_range *range = &(*ranges)[(*n)++];
-    *range = slot->range;
-    range->name = copy_string(collecting, arena, slot->name);
-    range->domain = copy_string(collecting, arena, slot->domain);
+  *ranges = arena_array(arena, size_sum(collecting->found.n, 1), sizeof(**ranges));
+  for (; *n < collecting->found.n; (*n)++) {
+    const struct found_range *found = &collecting->found.at[*n];
+    struct named_range *range = &(*ranges)[*n];
+    *range = found->range;
+    range->name = copy_string(collecting, arena, found->name);
+    range->domain = copy_string(collecting, arena, found->domain);
   }
 }
 
@@ -115,7 +94,8 @@ int trace_named_ranges(const struct model *model, u32 rank, struct arena *arena,
   read_file(&collecting, &file);
   copy_ranges(&collecting, arena, ranges, n);
   trace_file_close(&file);
-  free(collecting.slots);
+  free(collecting.found.at);
+  free(collecting.index.slots);
   definitions_free_text(&collecting.definitions);
   arena_release(&collecting.text);
   return 0;

@@ -5,7 +5,10 @@
 
 #include "base/checked_memory.h"
 #include "base/quantity.h"
+#include "base/sorting.h"
+#include "base/trace_words.h"
 #include "format/dtypes.h"
+#include "kernels/communication.h"
 #include "model/building.h"
 
 /* For each rank, as many calls as PyTorch's flight recorder keeps; fewer if there are very many
@@ -57,16 +60,11 @@ static i64 alive_interval(i64 since_begin) {
 /* Where a rank was outside communication: in an open phase, else after the last phase that ended.
  */
 static const char *phase_of(struct making *m, u32 rank) {
-  static const char *const names[] = {
-#define X(NAME, value, text) [value] = text,
-      TSCOPE_PHASES(X)
-#undef X
-  };
   const struct rank_events *events = model_events(m->model, rank);
   const struct rank_phase *open = NULL, *last = NULL;
   for (u32 i = 0; i < events->phases.n; i++) {
     const struct rank_phase *phase = &events->phases.at[i];
-    if (phase->kind >= sizeof(names) / sizeof(*names) || !names[phase->kind])
+    if (!phase_word(phase->kind))
       continue;
     if (phase->end == NS_UNKNOWN)
       open = phase;
@@ -74,8 +72,9 @@ static const char *phase_of(struct making *m, u32 rank) {
       last = phase;
   }
   if (open)
-    return arena_printf(m->arena, "It was last seen in a phase: %s.", names[open->kind]);
-  return last ? arena_printf(m->arena, "The last phase it ended was %s.", names[last->kind]) : NULL;
+    return arena_printf(m->arena, "It was last seen in a phase: %s.", phase_word(open->kind));
+  return last ? arena_printf(m->arena, "The last phase it ended was %s.", phase_word(last->kind))
+              : NULL;
 }
 
 /* Its signs of life stopped long before those of others: it died, or was stopped. */
@@ -143,16 +142,9 @@ static void make_ranks(struct making *m) {
 }
 
 static u32 flight_rank(const struct making *m, u32 global) {
-  u32 low = 0, high = m->flight->n_ranks;
-  while (low < high) {
-    u32 middle = low + (high - low) / 2;
-    if (m->flight->ranks[middle].rank < global)
-      low = middle + 1;
-    else
-      high = middle;
-  }
-  bool found = low < m->flight->n_ranks && m->flight->ranks[low].rank == global;
-  return found ? low : INDEX_NONE;
+  u32 first = FIRST_NOT(0, m->flight->n_ranks, i, m->flight->ranks[i].rank < global);
+  bool found = first < m->flight->n_ranks && m->flight->ranks[first].rank == global;
+  return found ? first : INDEX_NONE;
 }
 
 /* --- Groups --- */
@@ -214,12 +206,8 @@ static u8 state_of(const struct making *m, u32 rank, const struct rank_call *cal
 }
 
 static const char *op_text(u8 op) {
-  static const char *const names[] = {
-#define X(NAME, value, text) [value] = text,
-      TSCOPE_OPS(X)
-#undef X
-  };
-  return op < sizeof(names) / sizeof(*names) && names[op] ? names[op] : "collective";
+  const char *word = op_word(op);
+  return word ? word : "collective";
 }
 
 static const char *size_text(struct making *m, u64 count) {
@@ -239,7 +227,7 @@ static void add_call(struct making *m, u32 rank, u32 index, bool waited_for, boo
   u32 comm = model_comm_of(m->model, rank, call->comm);
   if (comm == INDEX_NONE || call->failed)
     return;
-  bool message = call->op == TSCOPE_OP_SEND || call->op == TSCOPE_OP_RECV;
+  bool message = op_is_message(call->op);
   struct flight_call out = {.rank = m->rank_of[rank],
                             .group = comm,
                             .seq = call->seq,

@@ -13,42 +13,21 @@
 
 /* --- names --- */
 
-static u32 *slot_of(struct sqlite_names *names, const char *whole) {
-  u32 slot = (u32)hash_text(HASH_SEED, whole) & (names->n_slots - 1);
-  while (names->slots[slot] && strcmp(names->known[names->slots[slot] - 1], whole) != 0)
-    slot = (slot + 1) & (names->n_slots - 1);
-  return &names->slots[slot];
-}
-
-static void make_room(struct sqlite_names *names) {
-  if (names->n_slots && names->n < names->n_slots / 2)
-    return;
-  u32 n = names->n_slots ? names->n_slots * 2 : 1024;
-  u32 *slots = memory_zeroed(n, sizeof(u32));
-  const char **known = memory_resized(names->known, n, sizeof(*known));
-  free(names->slots);
-  names->known = known;
-  names->slots = slots;
-  names->n_slots = n;
-  for (u32 i = 0; i < names->n; i++)
-    *slot_of(names, names->known[i]) = i + 1;
-}
-
 i64 sqlite_name(struct sqlite_run *run, const struct shown_name *name) {
   struct sqlite_names *names = run->names;
-  make_room(names);
-  u32 *slot = slot_of(names, name->whole);
-  if (*slot)
-    return *slot;
-  names->known[names->n] = arena_text(&names->arena, name->whole);
-  *slot = ++names->n;
-  sqlite_put_names(run, *slot, name);
-  return *slot;
+  u64 hash = hash_text(HASH_SEED, name->whole);
+  HASH_INDEX_EACH(&names->index, hash, i)
+  if (strcmp(names->known.at[i], name->whole) == 0)
+    return i + 1;
+  hash_index_add(&names->index, hash, names->known.n);
+  VECTOR_PUSH(&names->known, (const char *)arena_text(&names->arena, name->whole));
+  sqlite_put_names(run, names->known.n, name);
+  return names->known.n;
 }
 
 void sqlite_names_release(struct sqlite_names *names) {
-  free(names->known);
-  free(names->slots);
+  free(names->known.at);
+  free(names->index.slots);
   arena_release(&names->arena);
 }
 

@@ -7,6 +7,7 @@
 #define TSCOPE_SQLITE_RUN_H
 
 #include "analyses/analysis.h"
+#include "base/hash_index.h"
 #include "base/vector.h"
 #include "kernels/precision.h"
 #include "model/flight_record.h"
@@ -17,9 +18,8 @@
 /* Names that are in the database, by their text. */
 struct sqlite_names {
   struct arena arena;
-  const char **known; /* whole names; the id is the place + 1 */
-  u32 *slots;         /* open addressing: id */
-  u32 n, room, n_slots;
+  VECTOR(const char *) known; /* whole names; the id is the place + 1 */
+  struct hash_index index;
 };
 
 struct sqlite_run {

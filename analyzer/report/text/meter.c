@@ -22,17 +22,18 @@ void meter_bar(struct pen *pen, enum style style, double fraction, unsigned colu
   pen_to(pen, end);
 }
 
-void meter_stack(struct pen *pen, const struct meter_part *parts, unsigned n, unsigned columns) {
+void meter_stack(struct pen *pen, const struct meter_part *parts, unsigned n, double whole,
+                 unsigned columns) {
   double sum = 0;
   unsigned drawn = 0;
   for (unsigned i = 0; i < n; i++) {
-    if (isnan(parts[i].share) || parts[i].share <= 0)
+    double share = parts[i].value / whole;
+    if (isnan(share) || share <= 0)
       continue;
-    sum += parts[i].share;
+    sum += share;
     unsigned until = (unsigned)lround(fmin(sum, 1) * columns);
-    const char ascii[] = {parts[i].ascii, '\0'};
     if (until > drawn)
-      pen_repeat(pen, parts[i].style, pen->utf8 ? parts[i].glyph : ascii, until - drawn);
+      pen_repeat(pen, parts[i].style, pen->utf8 ? parts[i].glyph : parts[i].ascii, until - drawn);
     drawn = until > drawn ? until : drawn;
   }
 }

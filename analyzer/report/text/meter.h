@@ -12,14 +12,16 @@
 void meter_bar(struct pen *pen, enum style style, double fraction, unsigned columns);
 
 struct meter_part {
-  double share; /* of the whole; NAN or 0 takes no space */
+  const char *name;
+  double value; /* NAN or 0 takes no space */
   enum style style;
   const char *glyph; /* one column in UTF-8 */
-  char ascii;
+  const char *ascii;
 };
 
-/* One bar made of parts, whose columns add up to `columns` when the shares add up to 1. */
-void meter_stack(struct pen *pen, const struct meter_part *parts, unsigned n, unsigned columns);
+/* One bar made of parts, whose columns add up to `columns` when the values add up to `whole`. */
+void meter_stack(struct pen *pen, const struct meter_part *parts, unsigned n, double whole,
+                 unsigned columns);
 
 /* Values as heights, the largest of each bucket if there are more values than columns. The first
  * `warmup` are separated by a bar and do not set the scale. The scale covers at least a fifth of

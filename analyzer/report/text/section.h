@@ -7,6 +7,7 @@
 
 #include "base/quantity.h"
 #include "report/sections.h"
+#include "report/text/meter.h"
 #include "report/text/pen.h"
 
 typedef void section_body(struct pen *pen, const struct results *results,
@@ -27,6 +28,10 @@ const char *mark_text(enum mark mark);
 
 /* Starts a line "  label       " for pen_item() with VALUE_INDENT to go on. */
 void section_label(struct pen *pen, const char *label);
+
+/* A time as one bar, of which it is the sum, exactly, and below it each part. */
+void section_parts(struct pen *pen, const char *label, const struct meter_part *parts, unsigned n,
+                   double whole_ms);
 
 /* How many rows of n to show: --top, else as many as are easy to read. */
 static inline u32 section_rows(const struct report_view *view, u32 n, u32 reads_well) {

@@ -202,7 +202,7 @@ static bool ends_differ(const struct pen *pen, const struct ready *one, unsigned
 
 static enum style row_style(const struct table *table, const void *rows, unsigned row) {
   enum style style = STYLE_PLAIN;
-  if (table->style_offset != TABLE_PLAIN)
+  if (table->style_offset)
     memcpy(&style, (const char *)rows + row * table->row_bytes + table->style_offset,
            sizeof(style));
   return style;
@@ -211,8 +211,9 @@ static enum style row_style(const struct table *table, const void *rows, unsigne
 static void print_row(struct pen *pen, const struct table *table, const struct ready *columns,
                       const void *rows, int row, unsigned indent) {
   pen_to(pen, indent);
-  enum style bar = row < 0 ? STYLE_DIM : row_style(table, rows, (unsigned)row);
-  enum style style = row >= 0 && table->bars_only ? STYLE_PLAIN : bar;
+  enum style own = row < 0 ? STYLE_DIM : row_style(table, rows, (unsigned)row);
+  enum style bar = table->bars ? table->bars : own;
+  enum style style = row >= 0 && table->plain_text ? STYLE_PLAIN : own;
   for (unsigned i = 0; i < table->n_columns; i++) {
     const struct ready *one = &columns[i];
     if (!one->shown)

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT
  *
- * Tables whose columns are data. A row is any struct; a column says which member it shows, of type
- * double or const char *, and how. Columns that do not fit in the window are left out, the highest
- * `drop` first. All times share one unit, named in the titles. A column without known values is
- * left out.
+ * Tables whose columns are data. A row is any struct, mostly one of the results as it is; a column
+ * says which member it shows, of type double or const char *, and how. Columns that do not fit in
+ * the window are left out, the highest `drop` first. All times share one unit, named in the titles.
+ * A column without known values is left out.
  */
 #ifndef TSCOPE_TABLE_H
 #define TSCOPE_TABLE_H
@@ -40,12 +40,12 @@ struct table {
   const struct column *columns;
   unsigned n_columns;
   size_t row_bytes;
-  size_t style_offset; /* of the row's enum style; TABLE_PLAIN if it has none */
-  bool bars_only;      /* the style is for bars, the text stays plain */
+  enum style bars;     /* of all bars; STYLE_PLAIN: the row's own */
+  size_t style_offset; /* of the row's own enum style; 0: it has none */
+  bool plain_text;     /* that style is for the row's bar alone */
 };
 
-#define TABLE_PLAIN ((size_t)-1)
-#define TABLE_COLUMNS(columns) (columns), sizeof(columns) / sizeof((columns)[0])
+#define TABLE_OF(row, columns) (columns), sizeof(columns) / sizeof((columns)[0]), sizeof(row)
 
 /* Writes titles and rows, indented. */
 void table_print(struct pen *pen, const struct table *table, const void *rows, unsigned n_rows,

@@ -2,6 +2,8 @@
  *
  * The report for people: what it is based on, the verdict, then where the time went.
  */
+#include <math.h>
+
 #include "diff/diff_result.h"
 #include "report/text/section.h"
 
@@ -34,6 +36,18 @@ void section_label(struct pen *pen, const char *label) {
   pen_to(pen, TEXT_INDENT);
   pen_put(pen, STYLE_DIM, label);
   pen_to(pen, VALUE_INDENT);
+}
+
+void section_parts(struct pen *pen, const char *label, const struct meter_part *parts, unsigned n,
+                   double whole_ms) {
+  section_label(pen, label);
+  meter_stack(pen, parts, n, whole_ms, pen->width - VALUE_INDENT);
+  section_label(pen, "");
+  for (unsigned i = 0; i < n; i++)
+    if (!isnan(parts[i].value) && parts[i].value != 0)
+      pen_item_format(pen, parts[i].style == STYLE_DIM ? STYLE_PLAIN : parts[i].style, VALUE_INDENT,
+                      "%s %s %s (%s)", pen->utf8 ? parts[i].glyph : parts[i].ascii, parts[i].name,
+                      duration_ms(parts[i].value).text, percent(parts[i].value / whole_ms).text);
 }
 
 const char *section_per(const struct results *results) {

@@ -10,6 +10,7 @@
 
 #include "analyses/queries.h"
 #include "base/checked_memory.h"
+#include "base/sorting.h"
 #include "report/timeline/rank_lanes.h"
 
 const char *const shown_unit_words[] = {
@@ -103,12 +104,8 @@ static void finish_counter(struct rank_lanes *l, struct counting *c, struct show
   free(c->values.at);
 }
 
-static int by_time(const void *left, const void *right) {
-  const struct change *a = left, *b = right;
-  if (a->time != b->time)
-    return a->time < b->time ? -1 : 1;
-  return a->by > b->by ? -1 : a->by < b->by; /* up first, so that it never falls below 0 */
-}
+/* Up first, so that it never falls below 0. */
+ORDER_BY(by_time, struct change, UP(time) DOWN(by))
 
 /* Changes in order of time. */
 static void count_changes(struct rank_lanes *l, struct change *changes, u32 n,
@@ -127,14 +124,8 @@ static void count_changes(struct rank_lanes *l, struct change *changes, u32 n,
 /* --- queues: calls begun, less their work begun --- */
 
 static bool reaches_a_window(const struct rank_lanes *l, i64 from, i64 to) {
-  u32 low = 0, high = l->n_windows;
-  while (low < high) { /* the first that ends later */
-    u32 middle = low + (high - low) / 2;
-    if (window_end(&l->windows[middle]) <= from)
-      low = middle + 1;
-    else
-      high = middle;
-  }
+  /* the first that ends later */
+  u32 low = FIRST_NOT(0, l->n_windows, i, window_end(&l->windows[i]) <= from);
   return low < l->n_windows && window_begin(&l->windows[low]) < to;
 }
 
@@ -175,16 +166,11 @@ static void fill_queues(const struct rank_lanes *l, struct queue *queues, i64 *t
   }
 }
 
-static int by_instant(const void *left, const void *right) {
-  i64 a = *(const i64 *)left, b = *(const i64 *)right;
-  return a < b ? -1 : a > b;
-}
-
 /* A stream does its work in the order of the calls, but for those of several threads. */
 static void sort_calls(struct queue *queue) {
   for (u32 i = 1; i < queue->n; i++)
     if (queue->called[i] < queue->called[i - 1]) {
-      qsort(queue->called, queue->n, sizeof(*queue->called), by_instant);
+      SORT(queue->called, queue->n, by_i64);
       return;
     }
 }
@@ -244,7 +230,7 @@ static void count_waits(struct rank_lanes *l, u32 *room) {
   }
   struct shown_counter counter = {
       .name = "waiting for other ranks", .unit = SHOWN_UNIT_CALLS, .lane = INDEX_NONE};
-  qsort(changes, n, sizeof(*changes), by_time);
+  SORT(changes, n, by_time);
   if (n)
     count_changes(l, changes, n, counter, room);
   free(changes);
@@ -269,7 +255,7 @@ static void count_bandwidth(struct rank_lanes *l, const char *direction, struct 
   struct shown_counter counter = {.name = arena_printf(&l->arena, "copying, %s", direction),
                                   .unit = SHOWN_UNIT_SPEED,
                                   .lane = INDEX_NONE};
-  qsort(changes, n, sizeof(*changes), by_time);
+  SORT(changes, n, by_time);
   count_changes(l, changes, n, counter, room);
 }
 

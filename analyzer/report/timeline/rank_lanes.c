@@ -9,6 +9,7 @@
 
 #include "analyses/queries.h"
 #include "base/checked_memory.h"
+#include "base/trace_words.h"
 #include "kernels/kernels.h"
 #include "model/span_call_sites.h"
 
@@ -266,22 +267,15 @@ static void name_span(struct naming *naming, const struct span *span, u32 *index
 
 static const char *category_of(const struct rank_lanes *l, const struct span *span,
                                const struct shown_name *name) {
-  static const char *const copies[] = {
-#define X(n, v, t) [v] = t,
-      TSCOPE_MEMCPYS(X)
-#undef X
-  };
-  static const char *const phases[] = {[0] = "range",
-#define X(n, v, t) [v] = t,
-                                       TSCOPE_PHASES(X)
-#undef X
-  };
   const struct model *model = l->analysis->model;
+  const char *word;
   switch (span->kind) {
   case SPAN_MEMCPY:
-    return span->category < sizeof(copies) / sizeof(copies[0]) ? copies[span->category] : "copy";
+    word = copy_word(span->category);
+    return word ? word : "copy";
   case SPAN_PHASE:
-    return span->category < sizeof(phases) / sizeof(phases[0]) ? phases[span->category] : "range";
+    word = phase_word(span->category);
+    return word ? word : "range";
   case SPAN_COLLECTIVE:
     return span->link < model->n_arrivals ? op_name(model->arrivals[span->link].op) : "collective";
   case SPAN_KERNEL:

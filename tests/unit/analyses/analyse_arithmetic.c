@@ -14,6 +14,7 @@
 #include <string.h>
 
 #include "base/intervals.h"
+#include "base/sorting.h"
 #include "base/statistics.h"
 
 #define AXIS 200
@@ -85,7 +86,7 @@ static void quantiles_agree_with_sorting(void **state) {
     double values[64], sorted[64];
     for (u32 i = 0; i < n; i++)
       values[i] = sorted[i] = random_below(20); /* with ties */
-    qsort(sorted, n, sizeof(double), compare_doubles);
+    qsort(sorted, n, sizeof(double), by_double);
     double q = random_below(101) / 100.0, at = q * (n - 1);
     u32 k = (u32)at;
     double wanted = k + 1 < n ? sorted[k] + (at - k) * (sorted[k + 1] - sorted[k]) : sorted[k];

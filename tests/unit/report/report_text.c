@@ -212,15 +212,15 @@ static void bars_show_everything_above_zero(void **state) {
 
 static void a_stack_fills_its_width(void **state) {
   const struct meter_part parts[] = {
-      {1 / 3.0, STYLE_PLAIN, "█", 'C'},
-      {NAN, STYLE_PLAIN, "▓", 'W'},
-      {1 / 3.0, STYLE_PLAIN, "▒", 'T'},
-      {1 / 3.0, STYLE_PLAIN, "░", '.'},
+      {"compute", 1, STYLE_PLAIN, "█", "C"},
+      {"wait", NAN, STYLE_PLAIN, "▓", "W"},
+      {"transfer", 1, STYLE_PLAIN, "▒", "T"},
+      {"idle", 1, STYLE_PLAIN, "░", "."},
   };
   struct sheet sheet;
   (void)state;
   sheet_open(&sheet, 80, false, false);
-  meter_stack(&sheet.pen, parts, 4, 10);
+  meter_stack(&sheet.pen, parts, 4, 3, 10);
   sheet_expect(&sheet, "CCCTTTT...");
 }
 
@@ -262,8 +262,7 @@ static void tables_share_a_unit_and_drop_columns(void **state) {
       {"time", COLUMN_MS, offsetof(struct row, ms), 0, 0},
       {"share", COLUMN_SHARE, offsetof(struct row, share), 1, 0},
   };
-  static const struct table table = {TABLE_COLUMNS(columns), sizeof(struct row), TABLE_PLAIN,
-                                     false};
+  static const struct table table = {TABLE_OF(struct row, columns)};
   const struct row rows[] = {{"communication", 120, 0.5}, {"copy", 0.0001, NAN}, {NULL, NAN, 0}};
   struct sheet sheet;
   (void)state;

@@ -12,6 +12,7 @@
 #include "analyses/findings/findings.h"
 #include "analyses/ranks/core_times.h"
 #include "base/quantity.h"
+#include "base/texts.h"
 
 /* Ranks of one host that may run on the same cores, or that share the limit of one control
  * group. */
@@ -24,10 +25,6 @@ struct sharing {
   double seconds, cpu_s, wait_s, stolen_s; /* summed over all; stolen: of the host, the mean */
   double training_wait_s;
 };
-
-static bool same_text(const char *a, const char *b) {
-  return a == b || (a && b && strcmp(a, b) == 0);
-}
 
 /* Hosts of one name are still several. */
 static bool same_host(const struct model *model, const struct rank *a, const struct rank *b) {

@@ -11,6 +11,7 @@
 #include "analyses/queries.h"
 #include "base/quantity.h"
 #include "base/rank_list.h"
+#include "base/trace_words.h"
 #include "format/gpu_reasons.h"
 
 /* "rank 2", "4 ranks", "2 of 8 ranks (1, 5)" */
@@ -144,11 +145,6 @@ static const char *remedy_of_loss(u32 reason) {
 }
 
 static void lost_records(struct findings *f, u32 *ranks) {
-  static const char *const reasons[TSCOPE_LOSS_REASONS] = {
-#define X(NAME, value, text) [value] = text,
-      TSCOPE_LOSSES(X)
-#undef X
-  };
   const struct model *model = f->a->model;
   u64 by_reason[TSCOPE_LOSS_REASONS] = {0}, sum = 0;
   u32 n = 0, overwritten = 0, most = 0;
@@ -178,7 +174,7 @@ static void lost_records(struct findings *f, u32 *ranks) {
                    "%llu of %.0f events on %s; most: %s. Because of it, %.3g steps per rank, mean "
                    "over these, are left out of overlap and budget.",
                    (unsigned long long)sum, (double)sum + f->r->events, plural(n, "rank").text,
-                   reasons[most], (double)overwritten / n),
+                   loss_word(most), (double)overwritten / n),
       arena_text(f->a->arena, remedy_of_loss(most)), ranks, n);
 }
 

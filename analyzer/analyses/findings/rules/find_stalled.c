@@ -8,10 +8,7 @@
 
 #include "analyses/findings/findings.h"
 #include "base/quantity.h"
-
-static bool same_text(const char *a, const char *b) {
-  return a == b || (a && b && strcmp(a, b) == 0);
-}
+#include "base/texts.h"
 
 static u32 count_ranks_at(const struct stalls_result *stalls, const struct stalled_rank *where) {
   u32 n = 0;

@@ -9,6 +9,7 @@
 #include "analyses/lines/lines.h"
 #include "analyses/queries.h"
 #include "base/quantity.h"
+#include "base/sorting.h"
 #include "base/statistics.h"
 #include "kernels/kernels.h"
 
@@ -95,7 +96,7 @@ static u32 common_outside(const struct findings *f, double *ms) {
       best = rank;
   }
   arena_release(&scratch);
-  qsort(of_ranks, n, sizeof(double), compare_doubles);
+  SORT(of_ranks, n, by_double);
   *ms = n ? of_ranks[(n - 1) / 2] : 0;
   return *ms >= WORTH_MENTIONING * f->step_ms ? best == INDEX_NONE ? 0 : best : INDEX_NONE;
 }

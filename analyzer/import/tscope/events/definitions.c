@@ -3,6 +3,7 @@
 
 #include <stdio.h>
 
+#include "base/sorting.h"
 #include "import/tscope/files/visit.h"
 
 static void read_string(struct collector *into, const struct tscope_record *record) {
@@ -277,22 +278,11 @@ void collector_finish_infos(struct collector *into) {
   }
 }
 
-static int by_graph(const void *left, const void *right) {
-  const struct graph_definition *a = left, *b = right;
-  return a->graph < b->graph ? -1 : a->graph > b->graph;
-}
+ORDER_BY(by_graph, struct graph_definition, UP(graph))
 
-static int by_parent(const void *left, const void *right) {
-  const struct graph_child *a = left, *b = right;
-  return a->captured < b->captured ? -1 : a->captured > b->captured;
-}
+ORDER_BY(by_parent, struct graph_child, UP(captured))
 
-static int by_capture(const void *left, const void *right) {
-  const struct captured_gemm *a = left, *b = right;
-  if (a->record.captured != b->record.captured)
-    return a->record.captured < b->record.captured ? -1 : 1;
-  return a->order < b->order ? -1 : a->order > b->order;
-}
+ORDER_BY(by_capture, struct captured_gemm, UP(record.captured) UP(order))
 
 static void finish_graphs(struct collector *into) {
   struct definitions *out = into->out;
@@ -300,12 +290,9 @@ static void finish_graphs(struct collector *into) {
   COPY_LIST(into, &out->text, &into->graph_children, graph_children, n_graph_children);
   COPY_LIST(into, &out->text, &into->captured_gemms, captured_gemms, n_captured_gemms);
   COPY_LIST(into, &out->text, &into->captured_kernels, captured_kernels, n_captured_kernels);
-  if (out->n_graphs)
-    qsort(out->graphs, out->n_graphs, sizeof(*out->graphs), by_graph);
-  if (out->n_graph_children)
-    qsort(out->graph_children, out->n_graph_children, sizeof(*out->graph_children), by_parent);
-  if (out->n_captured_gemms)
-    qsort(out->captured_gemms, out->n_captured_gemms, sizeof(*out->captured_gemms), by_capture);
+  SORT(out->graphs, out->n_graphs, by_graph);
+  SORT(out->graph_children, out->n_graph_children, by_parent);
+  SORT(out->captured_gemms, out->n_captured_gemms, by_capture);
 }
 
 static const char *damage_of(const struct collector *into, const struct trace_file *file) {
@@ -325,16 +312,9 @@ static const char *damage_of(const struct collector *into, const struct trace_fi
   return NULL;
 }
 
-static int by_id(const void *left, const void *right) {
-  u64 a = *(const u64 *)left, b = *(const u64 *)right;
-  return a < b ? -1 : a > b;
-}
-
 void definitions_sort_stacks(struct definitions *definitions) {
-  if (definitions->n_frames)
-    qsort(definitions->frames, definitions->n_frames, sizeof(*definitions->frames), by_id);
-  if (definitions->n_stacks)
-    qsort(definitions->stacks, definitions->n_stacks, sizeof(*definitions->stacks), by_id);
+  SORT(definitions->frames, definitions->n_frames, by_u64);
+  SORT(definitions->stacks, definitions->n_stacks, by_u64);
 }
 
 static void finish_stacks(struct collector *into) {

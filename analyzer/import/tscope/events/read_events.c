@@ -2,6 +2,7 @@
 #include "import/tscope/events/read_events.h"
 
 #include "base/hash.h"
+#include "base/sorting.h"
 #include "format/gpu_reasons.h"
 #include "import/tscope/events/reading.h"
 #include "kernels/kernels.h"
@@ -363,18 +364,13 @@ static void read_chunk(void *user, const struct trace_chunk *chunk) {
 }
 
 /* All list elements start with their i64 time. */
-static int by_time(const void *left, const void *right) {
-  i64 a = *(const i64 *)left, b = *(const i64 *)right;
-  return a < b ? -1 : a > b;
-}
-
 #define SORT_BY_TIME(vector)                                                                       \
   do {                                                                                             \
     bool sorted_ = true;                                                                           \
     for (u32 i_ = 1; i_ < (vector)->n && sorted_; i_++)                                            \
-      sorted_ = by_time(&(vector)->at[i_ - 1], &(vector)->at[i_]) <= 0;                            \
+      sorted_ = by_i64(&(vector)->at[i_ - 1], &(vector)->at[i_]) <= 0;                             \
     if (!sorted_)                                                                                  \
-      qsort((vector)->at, (vector)->n, sizeof(*(vector)->at), by_time);                            \
+      SORT((vector)->at, (vector)->n, by_i64);                                                     \
   } while (0)
 
 static void sort_lists(struct rank_events *events) {

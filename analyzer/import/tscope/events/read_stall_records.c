@@ -4,6 +4,7 @@
 #include <math.h>
 
 #include "base/checked_memory.h"
+#include "base/sorting.h"
 
 #define KEEP(list, type)                                                                           \
   ({                                                                                               \
@@ -68,25 +69,18 @@ static i64 to_ns(const struct making *m, u64 ticks) {
 
 static const struct call_frame *frame_of(struct making *m, u64 id) {
   const struct definitions *d = m->definitions;
-  u32 low = 0, high = d->n_frames;
-  while (low < high) {
-    u32 middle = low + (high - low) / 2;
-    if (d->frames[middle].id < id)
-      low = middle + 1;
-    else
-      high = middle;
-  }
-  if (low == d->n_frames || d->frames[low].id != id)
+  u32 first = FIRST_NOT(0, d->n_frames, i, d->frames[i].id < id);
+  if (first == d->n_frames || d->frames[first].id != id)
     return NULL;
-  if (!m->kept[low]) {
-    const struct frame_definition *frame = &d->frames[low];
-    m->kept[low] = true;
-    m->frames[low] = (struct call_frame){.file = copy_string(m, frame->file),
-                                         .function = copy_string(m, frame->function),
-                                         .line = frame->line,
-                                         .first_line = frame->first_line};
+  if (!m->kept[first]) {
+    const struct frame_definition *frame = &d->frames[first];
+    m->kept[first] = true;
+    m->frames[first] = (struct call_frame){.file = copy_string(m, frame->file),
+                                           .function = copy_string(m, frame->function),
+                                           .line = frame->line,
+                                           .first_line = frame->first_line};
   }
-  return &m->frames[low];
+  return &m->frames[first];
 }
 
 static const struct stack_definition *stack_of(const struct making *m, u64 id) {
@@ -129,12 +123,7 @@ static struct stalled_thread *thread_of(struct rank_stall *stall, u32 tid) {
   return NULL;
 }
 
-static int by_main(const void *left, const void *right) {
-  const struct stalled_thread *a = left, *b = right;
-  if (a->main != b->main)
-    return a->main ? -1 : 1;
-  return a->tid < b->tid ? -1 : a->tid > b->tid;
-}
+ORDER_BY(by_main, struct stalled_thread, DOWN(main) UP(tid))
 
 static void fill_threads(struct making *m, u32 number, struct rank_stall *stall) {
   const struct stall_records *records = m->records;
@@ -166,8 +155,7 @@ static void fill_threads(struct making *m, u32 number, struct rank_stall *stall)
     }
     fill_stack(m, record, thread);
   }
-  if (stall->n_threads)
-    qsort(stall->threads, stall->n_threads, sizeof(*stall->threads), by_main);
+  SORT(stall->threads, stall->n_threads, by_main);
 }
 
 static void fill_peers(struct making *m, u32 number, struct rank_stall *stall) {

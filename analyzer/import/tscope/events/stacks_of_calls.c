@@ -4,20 +4,14 @@
 #include <string.h>
 
 #include "base/checked_memory.h"
+#include "base/sorting.h"
 #include "symbols/native_places.h"
 
 /* Index of a frame or stack by its hash; they are sorted by it. INDEX_NONE. */
 #define FIND(list, n, hash)                                                                        \
   ({                                                                                               \
-    u32 low_ = 0, high_ = (n);                                                                     \
-    while (low_ < high_) {                                                                         \
-      u32 middle_ = low_ + (high_ - low_) / 2;                                                     \
-      if ((list)[middle_].id < (hash))                                                             \
-        low_ = middle_ + 1;                                                                        \
-      else                                                                                         \
-        high_ = middle_;                                                                           \
-    }                                                                                              \
-    low_ < (n) && (list)[low_].id == (hash) ? low_ : INDEX_NONE;                                   \
+    u32 first_ = FIRST_NOT(0, n, i_, (list)[i_].id < (hash));                                      \
+    first_ < (n) && (list)[first_].id == (hash) ? first_ : INDEX_NONE;                             \
   })
 
 /* Not the user's own: what systems, CUDA and Python packages install. */

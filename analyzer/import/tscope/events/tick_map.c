@@ -6,6 +6,7 @@
 #include <stdlib.h>
 
 #include "base/checked_memory.h"
+#include "base/sorting.h"
 
 #define LEAST_STRETCH_NS 1000000 /* closer anchors give no useful rate */
 #define RATE_TOLERANCE 0.01
@@ -13,10 +14,7 @@
 #define LONGEST_RUN_NS 31536000000000000 /* a year */
 #define BEFORE_START_NS 3600000000000
 
-static int by_ticks(const void *left, const void *right) {
-  const struct tick_anchor *a = left, *b = right;
-  return a->ticks < b->ticks ? -1 : a->ticks > b->ticks;
-}
+ORDER_BY(by_ticks, struct tick_anchor, UP(ticks))
 
 static double header_rate(const struct tscope_file_header *header) {
   if (header->tick_source == TSCOPE_TICK_MONOTONIC || header->tick_hz == 0)
@@ -32,11 +30,6 @@ static bool far_enough_apart(const struct tick_anchor *a, const struct tick_anch
   return b->ticks > a->ticks && b->monotonic_ns >= a->monotonic_ns + LEAST_STRETCH_NS;
 }
 
-static int by_value(const void *left, const void *right) {
-  const double *a = left, *b = right;
-  return *a < *b ? -1 : *a > *b;
-}
-
 /* The median of the rates from each anchor to the next; the header's rate if there are too few
  * anchors to outvote a wrong one. The header's own rate is an estimate from half a millisecond. */
 static double overall_rate(const struct tick_anchor *anchors, u32 n, double header,
@@ -47,7 +40,7 @@ static double overall_rate(const struct tick_anchor *anchors, u32 n, double head
       scratch[rates++] = rate_between(&anchors[i], &anchors[i + 1]);
   if (rates < 3)
     return header;
-  qsort(scratch, rates, sizeof(*scratch), by_value);
+  SORT(scratch, rates, by_double);
   return scratch[rates / 2];
 }
 
@@ -82,7 +75,7 @@ void tick_map_build(struct tick_map *map, const struct tscope_file_header *heade
       sorted[usable++] = anchors[i];
   if (usable == 0)
     sorted[usable++] = (struct tick_anchor){header->start_ticks, start};
-  qsort(sorted, usable, sizeof(*sorted), by_ticks);
+  SORT(sorted, usable, by_ticks);
   double rate = overall_rate(sorted, usable, header_rate(header), rates);
   u32 kept = drop_inconsistent(sorted, usable, rate, &map->rejected);
   for (u32 i = 0; i < kept; i++) {

@@ -8,35 +8,9 @@
 #include <sys/stat.h>
 
 #include "base/checked_memory.h"
-
-struct found {
-  struct arena *arena;
-  struct trace_entry *entries;
-  u32 n, room;
-};
-
-static void add_entry(struct found *found, const char *path, const char *folder) {
-  if (found->n == found->room) {
-    u32 room = found->room ? found->room * 2 : 64;
-    struct trace_entry *more = memory_resized(found->entries, room, sizeof(*more));
-    found->entries = more;
-    found->room = room;
-  }
-  struct trace_entry *entry = &found->entries[found->n];
-  *entry = (struct trace_entry){.path = arena_text(found->arena, path)};
-  struct trace_file file;
-  char why[256];
-  if (trace_file_open(&file, path, why, sizeof(why)) < 0) {
-    entry->problem = arena_text(found->arena, why);
-  } else {
-    entry->header = file.header;
-    entry->bytes = file.bytes;
-    trace_file_close(&file);
-  }
-  const char *run = entry->header.run[0] ? entry->header.run : folder;
-  entry->run = arena_text(found->arena, run);
-  found->n++;
-}
+#include "base/sorting.h"
+#include "base/texts.h"
+#include "base/vector.h"
 
 static bool is_trace_name(const char *name) {
   size_t length = strlen(name), suffix = strlen(TSCOPE_FILE_SUFFIX);
@@ -44,50 +18,77 @@ static bool is_trace_name(const char *name) {
          strcmp(name + length - suffix, TSCOPE_FILE_SUFFIX) == 0;
 }
 
-static const char *last_part(const char *path) {
-  const char *slash = strrchr(path, '/');
-  return slash && slash[1] ? slash + 1 : path;
-}
-
-/* Adds the traces in a directory, and of the directories in it down to `depth`. */
-static int search(struct found *found, const char *path, unsigned depth) {
+/* The traces in a directory, and in the directories in it down to `depth`. */
+static int search(const char *path, unsigned depth, trace_on_path *on_path, void *user) {
   DIR *directory = opendir(path);
   if (!directory)
     return -errno;
   for (struct dirent *item; (item = readdir(directory));) {
     if (item->d_name[0] == '.')
       continue;
-    char *inner = arena_printf(found->arena, "%s/%s", path, item->d_name);
+    char *inner = memory_printf("%s/%s", path, item->d_name);
     struct stat status;
     if (is_trace_name(item->d_name))
-      add_entry(found, inner, last_part(path));
+      on_path(user, inner);
     else if (depth > 0 && lstat(inner, &status) == 0 && S_ISDIR(status.st_mode))
-      search(found, inner, depth - 1); /* a folder we may not read hides only itself */
+      search(inner, depth - 1, on_path, user); /* a folder we may not read hides only itself */
+    free(inner);
   }
   closedir(directory);
   return 0;
 }
 
-static int by_run(const void *left, const void *right) {
-  const struct trace_entry *a = left, *b = right;
-  int order = strcmp(a->run, b->run);
-  return order ? order : strcmp(a->path, b->path);
+int trace_paths_find(const char *path, trace_on_path *on_path, void *user) {
+  struct stat status;
+  if (stat(path, &status) < 0)
+    return -errno;
+  if (S_ISDIR(status.st_mode))
+    return search(path, 2, on_path, user);
+  on_path(user, path);
+  return 0;
 }
 
-static int newest_first(const void *left, const void *right) {
-  const struct trace_run *a = left, *b = right;
-  if (a->start_realtime_ns != b->start_realtime_ns)
-    return a->start_realtime_ns > b->start_realtime_ns ? -1 : 1;
-  return strcmp(a->id, b->id);
+struct found {
+  struct arena *arena;
+  VECTOR(struct trace_entry) entries;
+};
+
+/* The folder that a file is in, for a run whose files say nothing. */
+static const char *folder_of(struct arena *arena, const char *path) {
+  const char *slash = strrchr(path, '/');
+  char *folder = slash ? arena_copy(arena, path, (size_t)(slash - path)) : NULL;
+  return folder && *folder ? last_part(folder) : path;
 }
+
+static void add_entry(void *user, const char *path) {
+  struct found *found = user;
+  struct trace_entry entry = {.path = arena_text(found->arena, path)};
+  struct trace_file file;
+  char why[256];
+  if (trace_file_open(&file, path, why, sizeof(why)) < 0) {
+    entry.problem = arena_text(found->arena, why);
+  } else {
+    entry.header = file.header;
+    entry.bytes = file.bytes;
+    trace_file_close(&file);
+  }
+  entry.run = entry.header.run[0] ? arena_text(found->arena, entry.header.run)
+                                  : folder_of(found->arena, entry.path);
+  VECTOR_PUSH(&found->entries, entry);
+}
+
+ORDER_BY(by_run, struct trace_entry, BY_TEXT(run) BY_TEXT(path))
+
+ORDER_BY(newest_first, struct trace_run, DOWN(start_realtime_ns) BY_TEXT(id))
 
 static void group_runs(struct found *found, struct trace_runs *runs) {
-  struct trace_entry *entries = arena_array(found->arena, found->n, sizeof(*entries));
-  struct trace_run *list = arena_array(found->arena, found->n, sizeof(*list));
-  memcpy(entries, found->entries, found->n * sizeof(*entries));
-  qsort(entries, found->n, sizeof(*entries), by_run);
+  u32 n = found->entries.n;
+  struct trace_entry *entries = arena_array(found->arena, n, sizeof(*entries));
+  struct trace_run *list = arena_array(found->arena, n, sizeof(*list));
+  memcpy(entries, found->entries.at, n * sizeof(*entries));
+  SORT(entries, n, by_run);
   struct trace_run *run = NULL;
-  for (u32 i = 0; i < found->n; i++) {
+  for (u32 i = 0; i < n; i++) {
     struct trace_entry *entry = &entries[i];
     if (!run || strcmp(run->id, entry->run) != 0) {
       run = &list[runs->n_runs++];
@@ -98,25 +99,8 @@ static void group_runs(struct found *found, struct trace_runs *runs) {
     if (entry->header.start_realtime_ns > run->start_realtime_ns)
       run->start_realtime_ns = entry->header.start_realtime_ns;
   }
-  qsort(list, runs->n_runs, sizeof(*list), newest_first);
+  SORT(list, runs->n_runs, newest_first);
   runs->runs = list;
-}
-
-/* The folder that a file is in, for a run whose files say nothing. */
-static const char *folder_of(struct found *found, const char *path) {
-  const char *slash = strrchr(path, '/');
-  char *folder = slash ? arena_copy(found->arena, path, (size_t)(slash - path)) : NULL;
-  return folder && *folder ? last_part(folder) : path;
-}
-
-static int find_at(struct found *found, const char *path) {
-  struct stat status;
-  if (stat(path, &status) < 0)
-    return -errno;
-  if (S_ISDIR(status.st_mode))
-    return search(found, path, 2);
-  add_entry(found, path, folder_of(found, path));
-  return 0;
 }
 
 int trace_runs_find(const char *const *paths, u32 n, struct arena *arena, struct trace_runs *runs,
@@ -126,11 +110,11 @@ int trace_runs_find(const char *const *paths, u32 n, struct arena *arena, struct
   u32 at = 0;
   *runs = (struct trace_runs){0};
   for (u32 i = 0; i < n && result == 0; i++)
-    result = find_at(&found, paths[at = i]);
+    result = trace_paths_find(paths[at = i], add_entry, &found);
   if (result < 0)
     snprintf(why, why_bytes, "%s: %s. Give the directory the job wrote to (TSCOPE_DIR).", paths[at],
              strerror(-result));
-  else if (found.n == 0) {
+  else if (found.entries.n == 0) {
     snprintf(why, why_bytes,
              "%s: no traces (*%s) here. Was the job run with tscope run, or libtscope.so "
              "preloaded, and did it "
@@ -141,7 +125,7 @@ int trace_runs_find(const char *const *paths, u32 n, struct arena *arena, struct
     group_runs(&found, runs);
     result = 0;
   }
-  free(found.entries);
+  free(found.entries.at);
   return result;
 }
 

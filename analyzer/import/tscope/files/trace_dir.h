@@ -30,6 +30,11 @@ struct trace_runs {
   u32 n_runs;
 };
 
+/* Calls for each trace at the path, which is that of a directory of runs, of one run's, or of one
+ * file. 0, or negative errno if nothing is there. */
+typedef void trace_on_path(void *user, const char *path);
+int trace_paths_find(const char *path, trace_on_path *on_path, void *user);
+
 /* Finds the traces at each of the paths: a directory of runs, one run's directory, or one file.
  * Everything lives in `arena`. 0, or negative errno with one line saying what is wrong and what to
  * do. */

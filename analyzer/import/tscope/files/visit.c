@@ -3,6 +3,7 @@
 
 #include <stdlib.h>
 
+#include "base/sorting.h"
 #include "base/vector.h"
 #include "import/file_budget.h"
 #include "import/tscope/files/chunk_read.h"
@@ -21,31 +22,19 @@ struct walk {
   VECTOR(struct chunk_place) later; /* ring chunks, to be visited by writer */
 };
 
-static int by_sequence(const void *left, const void *right) {
-  const struct chunk_place *a = left, *b = right;
-  if (a->thread != b->thread)
-    return a->thread < b->thread ? -1 : 1;
-  return a->sequence < b->sequence ? -1 : a->sequence > b->sequence;
-}
+ORDER_BY(by_sequence, struct chunk_place, UP(thread) UP(sequence))
 
-static int by_place(const void *left, const void *right) {
-  const struct chunk_place *a = left, *b = right;
-  if (a->thread != b->thread)
-    return a->thread < b->thread ? -1 : 1;
-  if (a->clock != b->clock)
-    return a->clock < b->clock ? -1 : 1;
-  return a->sequence < b->sequence ? -1 : a->sequence > b->sequence;
-}
+ORDER_BY(by_place, struct chunk_place, UP(thread) UP(clock) UP(sequence))
 
 /* By writer (thread and clock), and then as they were written. */
 static void sort_places(struct chunk_place *places, u32 n) {
   /* A thread numbers its chunks on either clock in one sequence. */
-  qsort(places, n, sizeof(*places), by_sequence);
+  SORT(places, n, by_sequence);
   for (u32 i = 0; i < n; i++) {
     bool follows = i > 0 && places[i - 1].thread == places[i].thread;
     places[i].after_gap = places[i].sequence != (follows ? places[i - 1].sequence + 1 : 0);
   }
-  qsort(places, n, sizeof(*places), by_place);
+  SORT(places, n, by_place);
 }
 
 static unsigned kind_of(const struct trace_chunk *chunk) {

@@ -20,6 +20,7 @@
 #include <stdlib.h>
 
 #include "base/checked_memory.h"
+#include "base/sorting.h"
 #include "import/tscope/gpu_runs/pair_runs.h"
 
 #define FLAG_BYTES 4u
@@ -63,36 +64,14 @@ static u32 replay_of(const struct rank_copy *copy) {
   return copy->graph ? copy->correlation : 0;
 }
 
-static int by_row_and_time(const void *left, const void *right) {
-  const struct rank_copy *a = left, *b = right;
-  if (a->stream != b->stream)
-    return a->stream < b->stream ? -1 : 1;
-  if (replay_of(a) != replay_of(b))
-    return replay_of(a) < replay_of(b) ? -1 : 1;
-  return a->start != b->start ? (a->start < b->start ? -1 : 1)
-                              : (a->end > b->end) - (a->end < b->end);
-}
+ORDER_BY(by_row_and_time, struct rank_copy, UP(stream) UP_OF(replay_of) UP(start) UP(end))
 
-static int by_start(const void *left, const void *right) {
-  const struct rank_run *a = left, *b = right;
-  return (a->start > b->start) - (a->start < b->start);
-}
+ORDER_BY(by_start, struct rank_run, UP(start))
 
-static int by_row_and_total(const void *left, const void *right) {
-  const struct copied *a = left, *b = right;
-  if (a->graph != b->graph)
-    return a->graph < b->graph ? -1 : 1;
-  if (a->stream != b->stream)
-    return a->stream < b->stream ? -1 : 1;
-  return (a->total > b->total) - (a->total < b->total);
-}
+ORDER_BY(by_row_and_total, struct copied, UP(graph) UP(stream) UP(total))
 
 /* What stays of calls with the same total is then the same each time. */
-static int by_all(const void *left, const void *right) {
-  const struct copied *a = left, *b = right;
-  int order = by_row_and_total(a, b);
-  return order ? order : a->ranks != b->ranks ? (a->ranks < b->ranks ? 1 : -1) : a->op - b->op;
-}
+ORDER_BY(by_all, struct copied, THEN(by_row_and_total(a, b)) DOWN(ranks) UP(op))
 
 /* What only moves data can be copied. */
 static bool can_be_copied(u8 op) {
@@ -153,8 +132,7 @@ static void list_calls(struct search *s) {
     else
       list_parts(s, call, ranks);
   }
-  if (s->calls.n)
-    qsort(s->calls.at, s->calls.n, sizeof(*s->calls.at), by_all);
+  SORT(s->calls.at, s->calls.n, by_all);
   u32 n = 0;
   for (u32 i = 0; i < s->calls.n; i++)
     if (n == 0 || by_row_and_total(&s->calls.at[n - 1], &s->calls.at[i]))
@@ -296,7 +274,7 @@ void runs_from_copies(struct rank_events *events) {
   struct search s = {.events = events, .n_recorded = events->runs.n};
   u32 n = events->copies.n;
   if (n) {
-    qsort(events->copies.at, n, sizeof(*events->copies.at), by_row_and_time);
+    SORT(events->copies.at, n, by_row_and_time);
     s.streams = memory_zeroed((size_t)UINT16_MAX + 1, sizeof(*s.streams));
     list_calls(&s);
   }
@@ -309,7 +287,7 @@ void runs_from_copies(struct rank_events *events) {
                        .at = first, .n = next - i, .parts_left = (u64)PARTS_PER_COPY * (next - i)});
   }
   if (events->runs.n > s.n_recorded)
-    qsort(events->runs.at, events->runs.n, sizeof(*events->runs.at), by_start);
+    SORT(events->runs.at, events->runs.n, by_start);
   free(s.calls.at);
   free(s.streams);
   free(events->copies.at);

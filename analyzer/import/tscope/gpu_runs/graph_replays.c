@@ -3,6 +3,7 @@
 
 #include <errno.h>
 
+#include "base/sorting.h"
 #include "import/file_budget.h"
 
 #include "base/checked_memory.h"
@@ -86,24 +87,9 @@ void graph_replays_add_record(struct graph_replays *graphs, struct rank_events *
 /* --- expanding --- */
 
 /* One capture may have used several threads, whose records come chunk by chunk. */
-static int by_capture(const void *left, const void *right) {
-  const struct captured_item *a = left, *b = right;
-  if (a->captured != b->captured)
-    return a->captured < b->captured ? -1 : 1;
-  if (a->time != b->time)
-    return a->time < b->time ? -1 : 1;
-  return a->order < b->order ? -1 : a->order > b->order;
-}
+ORDER_BY(by_capture, struct captured_item, UP(captured) UP(time) UP(order))
 
-static int by_graph(const void *left, const void *right) {
-  const struct rank_graph *a = left, *b = right;
-  return a->graph < b->graph ? -1 : a->graph > b->graph;
-}
-
-static int by_number(const void *left, const void *right) {
-  u32 a = *(const u32 *)left, b = *(const u32 *)right;
-  return a < b ? -1 : a > b;
-}
+ORDER_BY(by_graph, struct rank_graph, UP(graph))
 
 const struct rank_graph *rank_find_graph(const struct rank_events *events, u32 graph) {
   struct rank_graph wanted = {.graph = graph};
@@ -114,7 +100,7 @@ const struct rank_graph *rank_find_graph(const struct rank_events *events, u32 g
 
 bool rank_graph_is_conditional(const struct rank_events *events, u32 graph) {
   return events->graph_bodies.n &&
-         bsearch(&graph, events->graph_bodies.at, events->graph_bodies.n, sizeof(graph), by_number);
+         bsearch(&graph, events->graph_bodies.at, events->graph_bodies.n, sizeof(graph), by_u32);
 }
 
 static const struct tscope_graph_comm *comm_of(const struct graph_comms *comms, u32 comm) {
@@ -166,15 +152,7 @@ static struct rank_call call_of(const struct expanding *x, const struct captured
 
 /* Where the content of a captured graph begins in the sorted list; n if it has none. */
 static u32 first_item(const struct graph_replays *graphs, u32 captured) {
-  u32 low = 0, high = graphs->items.n;
-  while (low < high) {
-    u32 middle = low + (high - low) / 2;
-    if (graphs->items.at[middle].captured < captured)
-      low = middle + 1;
-    else
-      high = middle;
-  }
-  return low;
+  return FIRST_NOT(0, graphs->items.n, i, graphs->items.at[i].captured < captured);
 }
 
 /* The numbers of a child's calls, from those of the graph that it is in. */
@@ -234,12 +212,9 @@ static u32 find_last_group(const struct graph_replays *graphs, const struct rank
 void graph_replays_expand(struct graph_replays *graphs, struct rank_events *events) {
   u32 span = find_last_group(graphs, events);
   struct expanding x = {.graphs = graphs, .events = events, .groups = span};
-  if (graphs->items.n)
-    qsort(graphs->items.at, graphs->items.n, sizeof(*graphs->items.at), by_capture);
-  if (events->graphs.n)
-    qsort(events->graphs.at, events->graphs.n, sizeof(*events->graphs.at), by_graph);
-  if (events->graph_bodies.n)
-    qsort(events->graph_bodies.at, events->graph_bodies.n, sizeof(u32), by_number);
+  SORT(graphs->items.at, graphs->items.n, by_capture);
+  SORT(events->graphs.at, events->graphs.n, by_graph);
+  SORT(events->graph_bodies.at, events->graph_bodies.n, by_u32);
   for (u32 i = 0; i < graphs->replays.n; i++, x.groups += span) {
     const struct rank_graph *graph = rank_find_graph(events, graphs->replays.at[i].graph);
     if (!graph || !graph->captured)

@@ -11,6 +11,7 @@
  * of the two sides bounds the error.
  */
 
+#include "base/sorting.h"
 #include "import/tscope/events/read_events.h"
 
 #define WINDOW_NS 1000000000ll
@@ -31,10 +32,7 @@ static bool is_usable(const struct rank_inside *inside) {
          inside->gpu_stop < LATEST_NS && inside->end < LATEST_NS && inside->start > -LATEST_NS;
 }
 
-static int by_gpu(const void *left, const void *right) {
-  const struct offset *a = left, *b = right;
-  return a->gpu < b->gpu ? -1 : a->gpu > b->gpu;
-}
+ORDER_BY(by_gpu, struct offset, UP(gpu))
 
 /* Insides are in the order of the host's time. */
 static void find_offsets(const struct rank_events *events, struct offsets *offsets) {
@@ -58,21 +56,15 @@ static void find_offsets(const struct rank_events *events, struct offsets *offse
     i64 error = best.upper - lower;
     offsets->error = error > offsets->error ? error : offsets->error;
   }
-  if (offsets->at.n)
-    qsort(offsets->at.at, offsets->at.n, sizeof(*offsets->at.at), by_gpu);
+  SORT(offsets->at.at, offsets->at.n, by_gpu);
 }
 
 static i64 gpu_to_host(const struct offsets *offsets, u64 gpu) {
   const struct offset *at = offsets->at.at;
-  u32 n = offsets->at.n, low = 0, high = n;
+  u32 n = offsets->at.n;
   i64 instant = (i64)gpu;
-  while (low < high) { /* the first that is later */
-    u32 middle = low + (high - low) / 2;
-    if (at[middle].gpu <= instant)
-      low = middle + 1;
-    else
-      high = middle;
-  }
+  /* the first that is later */
+  u32 low = FIRST_NOT(0, n, i, at[i].gpu <= instant);
   if (low == 0 || low == n)
     return instant + at[low ? n - 1 : 0].upper;
   const struct offset *a = &at[low - 1], *b = &at[low];

@@ -2,6 +2,7 @@
 #include "import/tscope/gpu_runs/pair_runs.h"
 
 #include "base/checked_memory.h"
+#include "base/sorting.h"
 #include "import/tscope/gpu_runs/pairing.h"
 
 /* What one kernel of a replay was for: a call, or those of a group on one communicator. */
@@ -184,7 +185,7 @@ static bool is_only_part(const struct replays *r, const struct replay_unit *unit
 static void pair_by_nodes(struct replays *r, struct replay_unit *units, u32 n_units, u32 *runs,
                           u32 n_runs) {
   sorting = r->events;
-  qsort(runs, n_runs, sizeof(*runs), by_node);
+  SORT(runs, n_runs, by_node);
   if (r->events->runs.at[runs[0]].node == 0)
     return;
   for (u32 first = 0, n; first < n_units; first += n) {
@@ -209,7 +210,7 @@ static void pair_by_order(struct replays *r, struct replay_unit *units, u32 n_un
                           u32 n_runs) {
   u32 called[256] = {0}, ran[256] = {0}, next[256] = {0}, left = 0, left_ran = 0;
   sorting = r->events;
-  qsort(runs, n_runs, sizeof(*runs), by_replay_and_start);
+  SORT(runs, n_runs, by_replay_and_start);
   for (u32 i = 0; i < n_units; i++)
     if (units[i].run == INDEX_NONE)
       called[units[i].op]++, left++;
@@ -230,16 +231,11 @@ static void pair_by_order(struct replays *r, struct replay_unit *units, u32 n_un
 
 /* --- which replay was which launch --- */
 
-static int by_value(const void *left, const void *right) {
-  u32 a = *(const u32 *)left, b = *(const u32 *)right;
-  return a < b ? -1 : a > b;
-}
-
 /* The graphs of a side, sorted, in `out` of n. */
 static void list_graphs(const struct replay_side *sides, u32 n, u32 *out) {
   for (u32 i = 0; i < n; i++)
     out[i] = sides[i].gpu_graph;
-  qsort(out, n, sizeof(*out), by_value);
+  SORT(out, n, by_u32);
 }
 
 /* Only graphs that both sides name distinguish replays: those that one side alone names count as
@@ -248,7 +244,7 @@ static void list_graphs(const struct replay_side *sides, u32 n, u32 *out) {
 static void clear_unshared_graphs(struct replay_side *sides, u32 n, const u32 *others,
                                   u32 n_others) {
   for (u32 i = 0; i < n; i++)
-    if (!bsearch(&sides[i].gpu_graph, others, n_others, sizeof(*others), by_value))
+    if (!bsearch(&sides[i].gpu_graph, others, n_others, sizeof(*others), by_u32))
       sides[i].gpu_graph = 0;
 }
 
@@ -264,10 +260,7 @@ static void match_graphs(struct replays *r) {
   free(ran);
 }
 
-static int by_start(const void *left, const void *right) {
-  const struct replay_side *a = left, *b = right;
-  return a->start < b->start ? -1 : a->start > b->start;
-}
+ORDER_BY(by_start, struct replay_side, UP(start))
 
 /* Those of one session with the source open, which are adjacent, from `*at` on. */
 static u32 next_session(const struct replay_side *sides, u32 n, u32 session, u32 *at) {
@@ -321,8 +314,8 @@ static void list_all(struct replays *r) {
   if (r->n_calls == 0 || r->n_runs == 0)
     return;
   sorting = events;
-  qsort(r->calls, r->n_calls, sizeof(u32), by_replay_and_part);
-  qsort(r->runs, r->n_runs, sizeof(u32), by_replay_and_start);
+  SORT(r->calls, r->n_calls, by_replay_and_part);
+  SORT(r->runs, r->n_runs, by_replay_and_start);
   list_units(r);
   list_replays_run(r);
 }
@@ -339,7 +332,7 @@ void pair_replays(struct rank_events *events, bool *run_taken) {
     match_graphs(&r);
   }
   if (r.ran.n) {
-    qsort(r.launched.at, r.launched.n, sizeof(*r.launched.at), by_start);
+    SORT(r.launched.at, r.launched.n, by_start);
     pair_sides(&r, causes, effects, effect_of);
   }
   free(causes);

@@ -2,8 +2,10 @@
 
 #include "import/tscope/gpu_runs/pair_runs.h"
 #include "base/checked_memory.h"
+#include "base/sorting.h"
 #include "import/tscope/events/read_events.h"
 #include "import/tscope/gpu_runs/pairing.h"
+#include "kernels/communication.h"
 
 u8 kernel_op(u8 op) {
   switch (op) {
@@ -20,10 +22,6 @@ u8 kernel_op(u8 op) {
 /* A wait for a gloo transfer that takes longer was blocked. */
 #define TRANSFER_WAIT 20000
 
-static bool is_p2p(u8 op) {
-  return op == TSCOPE_OP_SEND || op == TSCOPE_OP_RECV;
-}
-
 /* Communicator and sequence as one sortable number; point-to-point has its own numbers. */
 struct keyed {
   u64 key;
@@ -32,11 +30,6 @@ struct keyed {
 
 static u64 key_of(u32 comm, u32 seq, bool p2p) {
   return (u64)(comm & INT32_MAX) << 33 | (u64)p2p << 32 | seq;
-}
-
-static int by_key(const void *left, const void *right) {
-  u64 a = *(const u64 *)left, b = *(const u64 *)right;
-  return a < b ? -1 : a > b;
 }
 
 static bool is_named(u32 comm, u32 seq) {
@@ -64,15 +57,15 @@ static void index_calls(const struct rank_events *events, struct call_index *ind
   for (u32 i = 0; i < n; i++) {
     const struct rank_call *call = &events->calls.at[i];
     u32 comm = call->comm < events->n_comms ? events->comms[call->comm].comm : TSCOPE_UNKNOWN;
-    index->at[i] = (struct keyed){key_of(comm, call->seq, is_p2p(call->op)), i};
+    index->at[i] = (struct keyed){key_of(comm, call->seq, op_is_message(call->op)), i};
   }
-  qsort(index->at, n, sizeof(*index->at), by_key);
+  SORT(index->at, n, by_u64);
 }
 
 static u32 find_numbered(const struct call_index *index, u32 comm, u32 seq, bool p2p) {
   struct keyed wanted = {.key = key_of(comm, seq, p2p)}, *found = NULL;
   if (index->n && is_named(comm, seq))
-    found = bsearch(&wanted, index->at, index->n, sizeof(*index->at), by_key);
+    found = bsearch(&wanted, index->at, index->n, sizeof(*index->at), by_u64);
   return found ? found->index : INDEX_NONE;
 }
 
@@ -119,7 +112,7 @@ static void pair_named(struct rank_events *events, bool *run_taken) {
   }
   for (u32 i = 0; i < events->insides.n; i++) {
     struct rank_inside *inside = &events->insides.at[i];
-    inside->call = find_call(&index, inside->comm, inside->seq, is_p2p(inside->op));
+    inside->call = find_call(&index, inside->comm, inside->seq, op_is_message(inside->op));
   }
   for (u32 i = 0; i < events->waits.n; i++)
     events->waits.at[i].call = find_waited_call(&index, &events->waits.at[i]);
@@ -141,10 +134,7 @@ struct units {
   VECTOR(struct unit) list;
 };
 
-static int by_group(const void *left, const void *right) {
-  const struct rank_group *a = left, *b = right;
-  return a->group < b->group ? -1 : a->group > b->group;
-}
+ORDER_BY(by_group, struct rank_group, UP(group))
 
 /* Sets calls.launched to the end of their group, and calls.failed where that launched nothing. */
 static void find_launches(struct rank_events *events) {
@@ -153,7 +143,7 @@ static void find_launches(struct rank_events *events) {
     return;
   struct rank_group *groups = memory_array(n, sizeof(*groups));
   memcpy(groups, events->groups.at, n * sizeof(*groups));
-  qsort(groups, n, sizeof(*groups), by_group);
+  SORT(groups, n, by_group);
   for (u32 i = 0; i < events->calls.n; i++) {
     struct rank_call *call = &events->calls.at[i];
     struct rank_group wanted = {.group = call->group};
@@ -223,10 +213,7 @@ struct stream_lists {
   u32 *sessions; /* [runs] of events.runs */
 };
 
-static int by_ordered_time(const void *left, const void *right) {
-  const struct unit *a = left, *b = right;
-  return a->launched < b->launched ? -1 : a->launched > b->launched;
-}
+ORDER_BY(by_ordered_time, struct unit, UP(launched))
 
 /* Pairs what was launched with what ran during one period in which the source was open. */
 static void pair_session(struct rank_events *events, const struct units *units, u32 n_causes,
@@ -335,8 +322,8 @@ static void add_transfer_run(struct rank_events *events, u32 call, const struct 
 }
 
 static bool is_transfer_on_host(const struct rank_call *call) {
-  return is_p2p(call->op) && call->stream == TSCOPE_NO_STREAM && !call->replayed && !call->failed &&
-         call->run == INDEX_NONE && call->end != NS_UNKNOWN;
+  return op_is_message(call->op) && call->stream == TSCOPE_NO_STREAM && !call->replayed &&
+         !call->failed && call->run == INDEX_NONE && call->end != NS_UNKNOWN;
 }
 
 /* A transfer that the program still waits for has not ended: it has no run. */
@@ -367,8 +354,7 @@ void pair_runs(struct rank_events *events) {
   pair_named(events, run_taken);
   pair_replays(events, run_taken);
   make_units(events, &units);
-  if (units.list.n)
-    qsort(units.list.at, units.list.n, sizeof(*units.list.at), by_ordered_time);
+  SORT(units.list.at, units.list.n, by_ordered_time);
   pair_streams(events, &units, run_taken);
 
   add_transfer_runs(events);

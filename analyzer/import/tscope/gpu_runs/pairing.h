@@ -13,7 +13,7 @@ struct ordered {
   u32 what; /* what kind of work; 0 fits any */
 };
 
-/* effect_of[i] becomes the effect of causes[i], or INDEX_NONE. Both lists are sorted by time.\nIf
+/* effect_of[i] becomes the effect of causes[i], or INDEX_NONE. Both lists are sorted by time. If
  * the counts and kinds agree, they are paired one to one. Otherwise some causes or effects were not
  * seen, and pairing goes back from the end: an effect cannot start before its cause (except for
  * PAIRING_SLACK_NS of clock error), so a cause after the last remaining effect has lost its own. If

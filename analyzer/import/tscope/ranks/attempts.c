@@ -11,6 +11,7 @@
 #include <errno.h>
 
 #include "base/checked_memory.h"
+#include "base/sorting.h"
 #include "import/tscope/ranks/processes.h"
 
 /* Wall clocks of hosts of one job, if nothing else is known. */
@@ -77,7 +78,7 @@ static struct text variable(const struct process *process, const char *name) {
   return text;
 }
 
-static bool same_text(const struct text *a, const struct text *b) {
+static bool equal_texts(const struct text *a, const struct text *b) {
   return a->length == b->length && memcmp(a->at, b->at, a->length) == 0;
 }
 
@@ -113,26 +114,19 @@ static struct life life_of(struct process *process) {
   return life;
 }
 
-static int by_place(const void *left, const void *right) {
-  const struct life *a = left, *b = right;
-  int order = strcmp(a->place, b->place);
-  if (order)
-    return order;
-  return a->start != b->start ? (a->start < b->start ? -1 : 1)
-                              : strcmp(a->process->entry->path, b->process->entry->path);
-}
+ORDER_BY(by_place, struct life, BY_TEXT(place) UP(start) BY_TEXT(process->entry->path))
 
 /* Whether what two processes say of themselves shows that they belong to different starts. */
 static bool differ(const struct life *a, const struct life *b) {
   u32 x = a->process->entry->header.world_size, y = b->process->entry->header.world_size;
   bool different = x && y && x != y;
   for (size_t i = 0; i < COMMON && !different; i++)
-    different = a->common[i].at && b->common[i].at && !same_text(&a->common[i], &b->common[i]);
+    different = a->common[i].at && b->common[i].at && !equal_texts(&a->common[i], &b->common[i]);
   return different;
 }
 
 static bool equal_if_known(const struct text *a, const struct text *b) {
-  return a->at && b->at && same_text(a, b);
+  return a->at && b->at && equal_texts(a, b);
 }
 
 static bool same_world(const struct life *a, const struct life *b) {
@@ -311,18 +305,14 @@ static void number_attempts(struct search *s) {
   free(number);
 }
 
-static int by_rank(const void *left, const void *right) {
-  const struct life *const *a = left, *const *b = right;
-  u32 x = (*a)->process->rank, y = (*b)->process->rank;
-  return x < y ? -1 : x > y;
-}
+ORDER_POINTERS_BY(by_rank, struct life, UP(process->rank))
 
 /* Numbers the ranks that there are without gaps. */
 static void place_ranks(struct search *s) {
   struct life **sorted = memory_array(size_sum(s->n, 1), sizeof(struct life *));
   for (u32 i = 0; i < s->n; i++)
     sorted[i] = &s->lives[i];
-  qsort(sorted, s->n, sizeof(*sorted), by_rank);
+  SORT(sorted, s->n, by_rank);
   for (u32 i = 0, place = 0; i < s->n; i++) {
     place += i && sorted[i]->process->rank != sorted[i - 1]->process->rank;
     sorted[i]->place_of_rank = has_rank(sorted[i]) ? place : INDEX_NONE;
@@ -338,7 +328,7 @@ u32 processes_find_attempts(struct processes *processes) {
   s.taken = memory_zeroed(size_sum(s.n, 1), sizeof(*s.taken));
   for (u32 i = 0; i < s.n; i++)
     s.lives[i] = life_of(&processes->at[i]);
-  qsort(s.lives, s.n, sizeof(*s.lives), by_place);
+  SORT(s.lives, s.n, by_place);
   place_ranks(&s);
   make_groups(&s);
   make_attempts(&s);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "import/tscope/ranks/processes.h"
 
+#include "base/sorting.h"
 #include "import/file_budget.h"
 #include "import/tscope/events/read_events.h"
 
@@ -10,13 +11,7 @@ static void add_note(struct processes *processes, const char *text) {
   VECTOR_PUSH(&processes->notes, text);
 }
 
-static int by_start(const void *left, const void *right) {
-  const struct process *a = left, *b = right;
-  u64 start_a = a->entry->header.start_realtime_ns, start_b = b->entry->header.start_realtime_ns;
-  if (start_a != start_b)
-    return start_a < start_b ? -1 : 1;
-  return strcmp(a->entry->path, b->entry->path);
-}
+ORDER_BY(by_start, struct process, UP(entry->header.start_realtime_ns) BY_TEXT(entry->path))
 
 static bool rank_seen(const struct processes *processes, u32 from, u32 to, u32 rank) {
   for (u32 i = from; i < to; i++)
@@ -35,8 +30,7 @@ void processes_list(struct processes *processes, const struct trace_run *run, st
     else
       processes->at[processes->n++] = (struct process){.entry = entry, .rank = entry->header.rank};
   }
-  if (processes->n)
-    qsort(processes->at, processes->n, sizeof(*processes->at), by_start);
+  SORT(processes->at, processes->n, by_start);
 }
 
 bool process_read(struct process *process, const struct trace_file *file,

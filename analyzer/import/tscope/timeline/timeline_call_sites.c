@@ -5,6 +5,7 @@
 #include "model/span_call_sites.h"
 
 #include "base/checked_memory.h"
+#include "base/sorting.h"
 #include "import/tscope/events/stacks_of_calls.h"
 #include "import/tscope/timeline/timeline_build.h"
 
@@ -21,12 +22,7 @@ void timeline_site(struct timeline_build *build, u64 stack, u16 tag, i64 time, u
   }
 }
 
-static int by_place(const void *left, const void *right) {
-  const struct call_site *a = left, *b = right;
-  if (a->lane != b->lane)
-    return a->lane < b->lane ? -1 : 1;
-  return a->time < b->time ? -1 : a->time > b->time;
-}
+ORDER_BY(by_place, struct call_site, UP(lane) UP(time))
 
 static u32 find_site(const struct call_sites *sites, u16 lane, i64 time) {
   const struct call_site wanted = {.time = time, .lane = lane};
@@ -88,7 +84,7 @@ void timeline_link_sites(struct timeline_build *build, struct arena *arena,
   copy_samples(build, arena, sites);
   if (sites->n_sites) {
     memcpy(sites->sites, build->sites.at, build->sites.n * sizeof(*sites->sites));
-    qsort(sites->sites, sites->n_sites, sizeof(*sites->sites), by_place);
+    SORT(sites->sites, sites->n_sites, by_place);
   }
   for (u32 i = 0; i < build->spans.n; i++)
     sites->of_span[i] = site_of(sites, &build->spans.at[i]);

@@ -5,6 +5,7 @@
  */
 
 #include "base/checked_memory.h"
+#include "base/sorting.h"
 #include "import/tscope/timeline/timeline_build.h"
 
 /* What an event stands for: the device span it was recorded after. */
@@ -98,16 +99,11 @@ static u32 find_launched_span(const struct walk *walk, u32 host) {
 
 static const struct replay_spans *replay_of(const struct walk *walk, u32 launch) {
   const struct timeline_build *build = walk->build;
-  u32 low = 0, high = walk->n_launched;
-  while (low < high) {
-    u32 middle = low + (high - low) / 2;
-    if (build->replays.at[walk->launched[middle]].launch < launch)
-      low = middle + 1;
-    else
-      high = middle;
-  }
-  bool found = low < walk->n_launched && build->replays.at[walk->launched[low]].launch == launch;
-  return found ? &build->replays.at[walk->launched[low]] : NULL;
+  u32 first =
+      FIRST_NOT(0, walk->n_launched, i, build->replays.at[walk->launched[i]].launch < launch);
+  bool found =
+      first < walk->n_launched && build->replays.at[walk->launched[first]].launch == launch;
+  return found ? &build->replays.at[walk->launched[first]] : NULL;
 }
 
 /* A replay's first work on each of its streams comes after what its launching stream got before;
@@ -186,22 +182,14 @@ static void visit_span(struct walk *walk, u32 i) {
   }
 }
 
-static int by_time(const void *left, const void *right) {
-  const struct event_use *a = left, *b = right;
-  return a->time < b->time ? -1 : a->time > b->time;
-}
+ORDER_BY(by_time, struct event_use, UP(time))
 
-static int by_target(const void *left, const void *right) {
-  const struct edge *a = left, *b = right;
-  if (a->to != b->to)
-    return a->to < b->to ? -1 : 1;
-  return a->from < b->from ? -1 : a->from > b->from;
-}
+ORDER_BY(by_target, struct edge, UP(to) UP(from))
 
 static void sort_events(struct timeline_build *build) {
   for (u32 i = 1; i < build->event_uses.n; i++)
     if (build->event_uses.at[i].time < build->event_uses.at[i - 1].time) {
-      qsort(build->event_uses.at, build->event_uses.n, sizeof(*build->event_uses.at), by_time);
+      SORT(build->event_uses.at, build->event_uses.n, by_time);
       return;
     }
 }
@@ -209,8 +197,7 @@ static void sort_events(struct timeline_build *build) {
 static void sort_edges(struct timeline_build *build) {
   u32 kept = 0;
   struct edge *edges = build->edges.at;
-  if (build->edges.n)
-    qsort(edges, build->edges.n, sizeof(*edges), by_target);
+  SORT(edges, build->edges.n, by_target);
   for (u32 i = 0; i < build->edges.n; i++)
     if (kept == 0 || edges[kept - 1].from != edges[i].from || edges[kept - 1].to != edges[i].to)
       edges[kept++] = edges[i];
@@ -232,8 +219,7 @@ static void list_launched(struct walk *walk) {
     if (build->replays.at[i].launch != INDEX_NONE)
       walk->launched[walk->n_launched++] = i;
   sorting = build;
-  if (walk->n_launched)
-    qsort(walk->launched, walk->n_launched, sizeof(u32), by_launch);
+  SORT(walk->launched, walk->n_launched, by_launch);
 }
 
 static void allocate_walk(struct walk *walk) {

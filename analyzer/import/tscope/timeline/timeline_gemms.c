@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 #include "import/tscope/timeline/timeline_gemms.h"
 
-#include <stddef.h>
-
 #include "base/checked_memory.h"
 #include "base/hash.h"
+#include "base/sorting.h"
 #include "import/tscope/timeline/timeline_build.h"
 
 /* --- shapes --- */
@@ -21,51 +20,27 @@ static bool is_same(const struct gemm_shape *a, const struct gemm_shape *b) {
          a->b == b->b && a->c == b->c && a->precision == b->precision;
 }
 
-static void make_slots(struct gemms_build *build) {
-  u32 n = build->n_slots ? build->n_slots * 2 : 64;
-  u32 *slots = memory_zeroed(n, sizeof(*slots));
-  for (u32 i = 0; i < build->shapes.n; i++) {
-    u32 at = (u32)shape_hash(&build->shapes.at[i]) & (n - 1);
-    while (slots[at])
-      at = (at + 1) & (n - 1);
-    slots[at] = i + 1;
-  }
-  free(build->slots);
-  build->slots = slots;
-  build->n_slots = n;
-}
-
 /* Index of a shape. */
 static u32 shape_index(struct gemms_build *build, const struct gemm_shape *shape) {
-  if (2 * build->shapes.n >= build->n_slots)
-    make_slots(build);
-  u32 at = (u32)shape_hash(shape) & (build->n_slots - 1);
-  for (; build->slots[at]; at = (at + 1) & (build->n_slots - 1))
-    if (is_same(&build->shapes.at[build->slots[at] - 1], shape))
-      return build->slots[at] - 1;
+  u64 hash = shape_hash(shape);
+  HASH_INDEX_EACH(&build->index, hash, i)
+  if (is_same(&build->shapes.at[i], shape))
+    return i;
+  hash_index_add(&build->index, hash, build->shapes.n);
   VECTOR_PUSH(&build->shapes, *shape);
-  build->slots[at] = build->shapes.n;
   return build->shapes.n - 1;
 }
 
 /* --- graphs --- */
 
-static int by_shape(const void *left, const void *right) {
-  const struct graph_gemm *a = left, *b = right;
-  if (a->shape != b->shape)
-    return a->shape < b->shape ? -1 : 1;
-  return a->flops < b->flops ? -1 : a->flops > b->flops;
-}
+ORDER_BY(by_shape, struct graph_gemm, UP(shape) UP(flops))
 
-static int by_name(const void *left, const void *right) {
-  const struct graph_kernel *a = left, *b = right;
-  return a->name < b->name ? -1 : a->name > b->name;
-}
+ORDER_BY(by_name, struct graph_kernel, UP(name))
 
 /* Equal ones become one that counts them; returns how many are left. */
 static u32 merge_gemms(struct graph_gemm *gemms, u32 n) {
   u32 kept = 0;
-  qsort(gemms, n, sizeof(*gemms), by_shape);
+  SORT(gemms, n, by_shape);
   for (u32 i = 0; i < n; i++)
     if (kept && by_shape(&gemms[kept - 1], &gemms[i]) == 0)
       gemms[kept - 1].calls++;
@@ -76,8 +51,7 @@ static u32 merge_gemms(struct graph_gemm *gemms, u32 n) {
 
 static u32 merge_kernels(struct graph_kernel *kernels, u32 n) {
   u32 kept = 0;
-  if (n)
-    qsort(kernels, n, sizeof(*kernels), by_name);
+  SORT(kernels, n, by_name);
   for (u32 i = 0; i < n; i++) {
     struct graph_kernel *last = kept ? &kernels[kept - 1] : NULL;
     if (!last || last->name != kernels[i].name) {
@@ -152,31 +126,14 @@ struct gathering {
 /* If a file claims more, the rest is not believed. */
 enum { MOST_DEPTH = 16, MOST_VISITED = 1 << 22 };
 
-/* Where in a list that is sorted by the graph (a u32, so many bytes into each entry) those of one
- * begin, or would. */
-static u32 first_of(const void *list, u32 n, size_t bytes, size_t graph_at, u32 captured) {
-  u32 low = 0, high = n;
-  while (low < high) {
-    u32 middle = low + (high - low) / 2, graph;
-    memcpy(&graph, (const char *)list + middle * bytes + graph_at, sizeof(graph));
-    if (graph < captured)
-      low = middle + 1;
-    else
-      high = middle;
-  }
-  return low;
-}
-
 static u32 first_gemm(const struct definitions *definitions, u32 captured) {
-  return first_of(definitions->captured_gemms, definitions->n_captured_gemms,
-                  sizeof(*definitions->captured_gemms),
-                  offsetof(struct captured_gemm, record.captured), captured);
+  return FIRST_NOT(0, definitions->n_captured_gemms, i,
+                   definitions->captured_gemms[i].record.captured < captured);
 }
 
 static u32 first_child(const struct definitions *definitions, u32 captured) {
-  return first_of(definitions->graph_children, definitions->n_graph_children,
-                  sizeof(*definitions->graph_children), offsetof(struct graph_child, captured),
-                  captured);
+  return FIRST_NOT(0, definitions->n_graph_children, i,
+                   definitions->graph_children[i].captured < captured);
 }
 
 static void collect_gemms(struct gathering *into, u32 captured, u32 depth) {
@@ -217,15 +174,9 @@ void timeline_gemms_begin(struct timeline_build *build) {
   free(gathering.gemms.at);
 }
 
-static int by_graph(const void *left, const void *right) {
-  const struct graph_definition *a = left, *b = right;
-  return a->graph < b->graph ? -1 : a->graph > b->graph;
-}
+ORDER_BY(by_graph, struct graph_definition, UP(graph))
 
-static int by_capture(const void *left, const void *right) {
-  const struct graph_content *a = left, *b = right;
-  return a->captured < b->captured ? -1 : a->captured > b->captured;
-}
+ORDER_BY(by_capture, struct graph_content, UP(captured))
 
 /* A graph without captured GEMMs adds nothing; what a graph adds whose capture was not seen is not
  * known. */
@@ -289,22 +240,11 @@ void timeline_gemm_time(struct timeline_build *build, const struct tscope_gpu_wo
     VECTOR_PUSH(&build->gemms_build.works, timed);
 }
 
-static int by_lane(const void *left, const void *right) {
-  const struct arithmetic *a = left, *b = right;
-  if (a->lane != b->lane)
-    return a->lane < b->lane ? -1 : 1;
-  return a->start < b->start ? -1 : a->start > b->start;
-}
+ORDER_BY(by_lane, struct arithmetic, UP(lane) UP(start))
 
-static int by_number_of_call(const void *left, const void *right) {
-  const struct timed_call *a = left, *b = right;
-  return a->number < b->number ? -1 : a->number > b->number;
-}
+ORDER_BY(by_number_of_call, struct timed_call, UP(number))
 
-static int by_number_of_work(const void *left, const void *right) {
-  const struct timed_work *a = left, *b = right;
-  return a->number < b->number ? -1 : a->number > b->number;
-}
+ORDER_BY(by_number_of_work, struct timed_work, UP(number))
 
 /* The timed work of each call that says its number. */
 static u32 join_times(struct timeline_build *build, struct gemm_time *times) {
@@ -338,12 +278,9 @@ static u32 join_times(struct timeline_build *build, struct gemm_time *times) {
 
 void timeline_gemms_end(struct timeline_build *build) {
   struct gemms_build *from = &build->gemms_build;
-  if (build->arithmetic.n)
-    qsort(build->arithmetic.at, build->arithmetic.n, sizeof(*build->arithmetic.at), by_lane);
-  if (from->calls.n)
-    qsort(from->calls.at, from->calls.n, sizeof(*from->calls.at), by_number_of_call);
-  if (from->works.n)
-    qsort(from->works.at, from->works.n, sizeof(*from->works.at), by_number_of_work);
+  SORT(build->arithmetic.at, build->arithmetic.n, by_lane);
+  SORT(from->calls.at, from->calls.n, by_number_of_call);
+  SORT(from->works.at, from->works.n, by_number_of_work);
   struct gemms *gemms = arena_alloc(&build->arena, sizeof(*gemms));
   gemms->shapes = KEEP(build, &from->shapes);
   gemms->contents = KEEP(build, &from->contents);
@@ -356,7 +293,7 @@ void timeline_gemms_end(struct timeline_build *build) {
 
 void gemms_build_release(struct gemms_build *build) {
   free(build->shapes.at);
-  free(build->slots);
+  free(build->index.slots);
   free(build->calls.at);
   free(build->works.at);
   free(build->contents.at);

@@ -6,6 +6,7 @@
 #ifndef TSCOPE_TIMELINE_GEMMS_H
 #define TSCOPE_TIMELINE_GEMMS_H
 
+#include "base/hash_index.h"
 #include "base/vector.h"
 #include "import/tscope/events/definitions.h"
 #include "model/gemms.h"
@@ -23,8 +24,7 @@ struct timed_work {
 
 struct gemms_build {
   VECTOR(struct gemm_shape) shapes;
-  u32 *slots; /* by hash, one more than an index into shapes; [n_slots], a power of two */
-  u32 n_slots;
+  struct hash_index index; /* into shapes */
   VECTOR(struct timed_call) calls;
   VECTOR(struct timed_work) works;
   VECTOR(struct graph_content) contents;

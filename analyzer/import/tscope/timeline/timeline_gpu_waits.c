@@ -7,6 +7,7 @@
  */
 
 #include "base/checked_memory.h"
+#include "base/sorting.h"
 #include "import/tscope/timeline/timeline_build.h"
 
 /* A device span under its stream and call. */
@@ -26,30 +27,13 @@ static u64 key_of(u32 stream, u32 correlation) {
   return (u64)stream << 32 | correlation;
 }
 
-static int by_key(const void *left, const void *right) {
-  const struct called *a = left, *b = right;
-  if (a->key != b->key)
-    return a->key < b->key ? -1 : 1;
-  return a->span < b->span ? -1 : a->span > b->span;
-}
+ORDER_BY(by_key, struct called, UP(key) UP(span))
 
-static int by_call(const void *left, const void *right) {
-  const struct gpu_wait *a = *(const struct gpu_wait *const *)left;
-  const struct gpu_wait *b = *(const struct gpu_wait *const *)right;
-  return a->correlation < b->correlation ? -1 : a->correlation > b->correlation;
-}
+ORDER_POINTERS_BY(by_call, struct gpu_wait, UP(correlation))
 
 /* The first work whose key is not below this one. */
 static u32 first_from(const struct waiting *w, u64 key) {
-  u32 low = 0, high = w->n_work;
-  while (low < high) {
-    u32 middle = low + (high - low) / 2;
-    if (w->work[middle].key < key)
-      low = middle + 1;
-    else
-      high = middle;
-  }
-  return low;
+  return FIRST_NOT(0, w->n_work, i, w->work[i].key < key);
 }
 
 /* The last work put on a stream before a call; INDEX_NONE if none was seen. */
@@ -66,19 +50,12 @@ static u32 first_after(const struct waiting *w, u32 stream, u32 correlation) {
 /* The record of the event that a call waits for: as recorded, else the last one before the call. */
 static const struct gpu_wait *find_event_record(const struct waiting *w,
                                                 const struct gpu_wait *wait) {
-  u32 low = 0, high = w->n_events;
-  while (low < high) {
-    u32 middle = low + (high - low) / 2;
-    if (w->events[middle]->correlation < wait->correlation)
-      low = middle + 1;
-    else
-      high = middle;
-  }
+  u32 first = FIRST_NOT(0, w->n_events, i, w->events[i]->correlation < wait->correlation);
   const u32 look_back = 4096; /* an event that was recorded long ago, or before the trace began */
-  for (u32 seen = 0; low-- > 0 && seen < look_back; seen++)
-    if (wait->record_id ? w->events[low]->record_id == wait->record_id
-                        : w->events[low]->event == wait->event)
-      return w->events[low];
+  for (u32 seen = 0; first-- > 0 && seen < look_back; seen++)
+    if (wait->record_id ? w->events[first]->record_id == wait->record_id
+                        : w->events[first]->event == wait->event)
+      return w->events[first];
   return NULL;
 }
 
@@ -97,15 +74,8 @@ static void add_edge(struct timeline_build *build, u32 from, u32 to, u8 kind) {
 /* The host's own span of a wait: it encloses what the source saw. */
 static u32 host_span(const struct timeline_build *build, const struct gpu_wait *wait) {
   const u32 look_back = 64;
-  u32 low = 0, high = build->spans.n;
-  while (low < high) {
-    u32 middle = low + (high - low) / 2;
-    if (build->spans.at[middle].start <= wait->start)
-      low = middle + 1;
-    else
-      high = middle;
-  }
-  for (u32 i = low, seen = 0; i-- > 0 && seen < look_back; seen++)
+  u32 first = FIRST_NOT(0, build->spans.n, i, build->spans.at[i].start <= wait->start);
+  for (u32 i = first, seen = 0; i-- > 0 && seen < look_back; seen++)
     if (build->spans.at[i].kind == SPAN_SYNC && build->spans.at[i].end >= wait->end)
       return i;
   return INDEX_NONE;
@@ -161,8 +131,7 @@ static void list_work(struct waiting *w) {
     w->work[w->n_work++] = (struct called){
         key_of(definitions->streams[facts->stream].gpu_stream, facts->correlation), i};
   }
-  if (w->n_work)
-    qsort(w->work, w->n_work, sizeof(*w->work), by_key);
+  SORT(w->work, w->n_work, by_key);
 }
 
 void timeline_link_gpu_waits(struct timeline_build *build) {
@@ -175,8 +144,7 @@ void timeline_link_gpu_waits(struct timeline_build *build) {
   for (u32 i = 0; i < build->gpu_waits.n; i++)
     if (build->gpu_waits.at[i].type == 0)
       w.events[w.n_events++] = &build->gpu_waits.at[i];
-  if (w.n_events)
-    qsort(w.events, w.n_events, sizeof(*w.events), by_call);
+  SORT(w.events, w.n_events, by_call);
   for (u32 i = 0; i < build->gpu_waits.n; i++)
     link_wait(&w, &build->gpu_waits.at[i]);
 

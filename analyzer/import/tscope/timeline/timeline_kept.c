@@ -4,6 +4,7 @@
  * collectives ran, their kernels, calls, waits and phases.
  */
 #include "base/checked_memory.h"
+#include "base/sorting.h"
 #include "import/tscope/timeline/timeline_build.h"
 
 static void add_lane(struct timeline_build *build, bool device, u32 id, const char *name,
@@ -82,14 +83,8 @@ static void decode_runs(struct timeline_build *build) {
 
 bool timeline_is_in_run(const struct timeline_build *build, u16 stream, i64 start, i64 end) {
   const struct rank_run *runs = build->events->runs.at;
-  u32 low = 0, high = build->copied_runs.n;
-  while (low < high) { /* the first that begins later */
-    u32 middle = low + (high - low) / 2;
-    if (runs[build->copied_runs.at[middle]].start <= start)
-      low = middle + 1;
-    else
-      high = middle;
-  }
+  /* the first that begins later */
+  u32 low = FIRST_NOT(0, build->copied_runs.n, i, runs[build->copied_runs.at[i]].start <= start);
   /* Those of several streams may overlap. */
   for (u32 back = 1; back <= low && back <= OVERLAPPING_RUNS; back++) {
     const struct rank_run *run = &runs[build->copied_runs.at[low - back]];
@@ -150,10 +145,7 @@ struct numbered_group {
   u32 group, span;
 };
 
-static int by_number(const void *left, const void *right) {
-  const struct numbered_group *a = left, *b = right;
-  return a->group < b->group ? -1 : a->group > b->group;
-}
+ORDER_BY(by_number, struct numbered_group, UP(group))
 
 /* Calls outside groups, and group ends for the calls inside. */
 static void decode_calls(struct timeline_build *build) {
@@ -165,8 +157,7 @@ static void decode_calls(struct timeline_build *build) {
     groups[i] = (struct numbered_group){group->group, build->spans.n};
     decode_call(build, group->start, group->end, group->thread, NAMES_OF_CALLS, TSCOPE_NO_STREAM);
   }
-  if (n)
-    qsort(groups, n, sizeof(*groups), by_number);
+  SORT(groups, n, by_number);
   for (u32 i = 0; i < events->calls.n; i++) {
     const struct rank_call *call = &events->calls.at[i];
     if (call->replayed)
@@ -189,10 +180,7 @@ struct graph_launch {
   u32 span;
 };
 
-static int by_launch(const void *left, const void *right) {
-  const struct graph_launch *a = left, *b = right;
-  return a->start < b->start ? -1 : a->start > b->start;
-}
+ORDER_BY(by_launch, struct graph_launch, UP(start))
 
 /* To the last launch that had begun by then. */
 void timeline_join_replays(struct timeline_build *build) {
@@ -201,8 +189,7 @@ void timeline_join_replays(struct timeline_build *build) {
   for (u32 i = 0; i < build->spans.n; i++)
     if (build->spans.at[i].kind == SPAN_LAUNCH && build->facts.at[i].work == WORK_GRAPH)
       VECTOR_PUSH(&launches, ((struct graph_launch){build->spans.at[i].start, i}));
-  if (launches.n)
-    qsort(launches.at, launches.n, sizeof(*launches.at), by_launch);
+  SORT(launches.at, launches.n, by_launch);
   u32 next = 0;
   for (u32 i = 0; i < events->calls.n; i++) {
     const struct rank_call *call = &events->calls.at[i];

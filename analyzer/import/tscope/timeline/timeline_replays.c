@@ -9,6 +9,7 @@
  */
 
 #include "base/checked_memory.h"
+#include "base/sorting.h"
 #include "import/tscope/gpu_runs/pairing.h"
 #include "import/tscope/timeline/timeline_build.h"
 
@@ -28,11 +29,6 @@ static int by_call_and_place(const void *left, const void *right) {
   return a < b ? -1 : a > b;
 }
 
-static int by_value(const void *left, const void *right) {
-  u32 a = *(const u32 *)left, b = *(const u32 *)right;
-  return a < b ? -1 : a > b;
-}
-
 /* Fills do not say which graph they were in, but which call they belong to. */
 static void find_fills(struct timeline_build *build) {
   u32 n = 0;
@@ -40,12 +36,11 @@ static void find_fills(struct timeline_build *build) {
   for (u32 i = 0; i < build->spans.n; i++)
     if (is_replayed(build, i) && (!n || calls[n - 1] != build->facts.at[i].graph))
       calls[n++] = build->facts.at[i].graph;
-  if (n)
-    qsort(calls, n, sizeof(*calls), by_value);
+  SORT(calls, n, by_u32);
   for (u32 i = 0; i < build->spans.n && n; i++) {
     struct span_facts *facts = &build->facts.at[i];
     if (build->spans.at[i].kind == SPAN_MEMSET && facts->correlation &&
-        bsearch(&facts->correlation, calls, n, sizeof(*calls), by_value))
+        bsearch(&facts->correlation, calls, n, sizeof(*calls), by_u32))
       facts->graph = facts->correlation;
   }
   free(calls);
@@ -58,8 +53,7 @@ static void list_replays(struct timeline_build *build) {
     if (is_replayed(build, i))
       build->replayed[n++] = i;
   sorting = build;
-  if (n)
-    qsort(build->replayed, n, sizeof(u32), by_call_and_place);
+  SORT(build->replayed, n, by_call_and_place);
   for (u32 i = 0; i < n; i++) {
     const struct span_facts *facts = &build->facts.at[build->replayed[i]];
     struct replay_spans *last = build->replays.n ? &build->replays.at[build->replays.n - 1] : NULL;
@@ -87,7 +81,7 @@ static u32 launched_graph(const struct replay_pairing *p, u32 span) {
   const struct timeline_build *build = p->build;
   const struct rank_graph *graph = rank_find_graph(build->events, build->facts.at[span].what);
   bool ran =
-      graph && bsearch(&graph->gpu_graph, p->ran_graphs, build->replays.n, sizeof(u32), by_value);
+      graph && bsearch(&graph->gpu_graph, p->ran_graphs, build->replays.n, sizeof(u32), by_u32);
   return ran ? graph->gpu_graph : 0;
 }
 
@@ -143,7 +137,7 @@ static void link_inside(struct timeline_build *build, const struct replay_spans 
   u32 next = 0, last = INDEX_NONE;
   memcpy(ended, &build->replayed[replay->first], replay->n * sizeof(*ended));
   sorting = build;
-  qsort(ended, replay->n, sizeof(*ended), by_end);
+  SORT(ended, replay->n, by_end);
   for (u32 i = 0; i < replay->n; i++) {
     u32 span = build->replayed[replay->first + i];
     for (; next < replay->n && build->spans.at[ended[next]].end <= build->spans.at[span].start;
@@ -185,7 +179,7 @@ void timeline_link_replays(struct timeline_build *build) {
   p.ran_graphs = memory_array(n, sizeof(u32));
   for (u32 i = 0; i < n; i++)
     p.ran_graphs[i] = build->replays.at[i].gpu_graph;
-  qsort(p.ran_graphs, n, sizeof(u32), by_value);
+  SORT(p.ran_graphs, n, by_u32);
   for (u32 session = 0; session < (sessions ? sessions : 1); session++)
     pair_session(&p, session);
   free(p.launches);

@@ -12,7 +12,7 @@
 
 struct budget_row {
   const char *name;
-  double ms, share, bar, recoverable_ms;
+  double ms, share, recoverable_ms;
   enum style style;
 };
 
@@ -21,22 +21,20 @@ static void put_lines(struct pen *pen, const struct results *results) {
       {"went to", COLUMN_TEXT, offsetof(struct budget_row, name), 0, 0},
       {"time", COLUMN_MS, offsetof(struct budget_row, ms), 0, 0},
       {"share", COLUMN_SHARE, offsetof(struct budget_row, share), 0, 0},
-      {"", COLUMN_BAR, offsetof(struct budget_row, bar), 1, 8},
+      {"", COLUMN_BAR, offsetof(struct budget_row, share), 1, 8},
       {"recoverable", COLUMN_MS, offsetof(struct budget_row, recoverable_ms), 0, 0},
   };
-  static const struct table table = {TABLE_COLUMNS(columns), sizeof(struct budget_row),
-                                     offsetof(struct budget_row, style), true};
+  static const struct table table = {TABLE_OF(struct budget_row, columns),
+                                     .style_offset = offsetof(struct budget_row, style),
+                                     .plain_text = true};
   struct budget_row *rows = memory_zeroed(size_sum(results->n_budget, 1), sizeof(*rows));
   u32 n = 0;
   for (u32 i = 0; i < results->n_budget; i++) {
     const struct budget_line *line = &results->budget[i];
     if (line->seconds == 0)
       continue;
-    rows[n++] = (struct budget_row){budget_part_words[line->part],
-                                    line->seconds * 1e3,
-                                    line->fraction,
-                                    line->fraction,
-                                    line->recoverable * 1e3,
+    rows[n++] = (struct budget_row){budget_part_words[line->part], line->seconds * 1e3,
+                                    line->fraction, line->recoverable * 1e3,
                                     line->recoverable > 0 ? STYLE_WARNING : STYLE_COMPUTE};
   }
   table_print(pen, &table, rows, n, TEXT_INDENT);

@@ -6,45 +6,25 @@
 #include <stdlib.h>
 
 #include "base/checked_memory.h"
-#include "report/text/meter.h"
+#include "base/sorting.h"
 #include "report/text/section.h"
 #include "report/text/table.h"
 
 enum { COLLECTIVES_SHOWN = 8 };
 #define LATE_SHOWN 0.01 /* of a step */
 
-/* The step as one bar: it is the sum of these parts, exactly. */
-static void put_step_bar(struct pen *pen, const struct results *results) {
+static void put_parts(struct pen *pen, const struct results *results) {
   bool split = !isnan(results->ov_exposed_wait_ms);
-  const struct {
-    const char *name;
-    double ms;
-    struct meter_part part;
-  } parts[] = {
-      {"compute", results->ov_compute_ms, {NAN, STYLE_COMPUTE, "█", 'C'}},
-      {"wait for ranks", split ? results->ov_exposed_wait_ms : NAN, {NAN, STYLE_WAIT, "▓", 'W'}},
-      {"transfer", split ? results->ov_exposed_transfer_ms : NAN, {NAN, STYLE_TRANSFER, "▒", 'T'}},
-      {"exposed communication", split ? NAN : results->ov_exposed_ms, {NAN, STYLE_WAIT, "▓", 'X'}},
-      {"copies", results->ov_exposed_memcpy_ms, {NAN, STYLE_MEMCPY, "▚", 'M'}},
-      {"idle", results->ov_idle_ms, {NAN, STYLE_DIM, "░", '.'}},
+  const struct meter_part parts[] = {
+      {"compute", results->ov_compute_ms, STYLE_COMPUTE, "█", "C"},
+      {"wait for ranks", split ? results->ov_exposed_wait_ms : NAN, STYLE_WAIT, "▓", "W"},
+      {"transfer", split ? results->ov_exposed_transfer_ms : NAN, STYLE_TRANSFER, "▒", "T"},
+      {"exposed communication", split ? NAN : results->ov_exposed_ms, STYLE_WAIT, "▓", "X"},
+      {"copies", results->ov_exposed_memcpy_ms, STYLE_MEMCPY, "▚", "M"},
+      {"idle", results->ov_idle_ms, STYLE_DIM, "░", "."},
   };
-  enum { N = sizeof(parts) / sizeof(parts[0]) };
-  struct meter_part bar[N];
-  for (unsigned i = 0; i < N; i++) {
-    bar[i] = parts[i].part;
-    bar[i].share = parts[i].ms / results->ov_step_ms;
-  }
-  section_label(pen, results->whole_run ? "the run" : "a step");
-  meter_stack(pen, bar, N, pen->width - VALUE_INDENT);
-  section_label(pen, "");
-  for (unsigned i = 0; i < N; i++) {
-    if (isnan(parts[i].ms) || parts[i].ms == 0)
-      continue;
-    const char ascii[] = {bar[i].ascii, '\0'};
-    pen_item_format(pen, bar[i].style == STYLE_DIM ? STYLE_PLAIN : bar[i].style, VALUE_INDENT,
-                    "%s %s %s (%s)", pen->utf8 ? bar[i].glyph : ascii, parts[i].name,
-                    duration_ms(parts[i].ms).text, percent(bar[i].share).text);
-  }
+  section_parts(pen, results->whole_run ? "the run" : "a step", parts,
+                sizeof(parts) / sizeof(parts[0]), results->ov_step_ms);
 }
 
 static void put_totals(struct pen *pen, const struct results *results) {
@@ -85,32 +65,24 @@ static void put_basis(struct pen *pen, const struct results *results) {
 }
 
 struct op_row {
-  const char *op;
-  double comm_ms, exposed_ms, wait_ms, transfer_ms, bar;
-  enum style style;
+  struct overlap_by_op of;
+  double exposed_share;
 };
 
 static void put_by_op(struct pen *pen, const struct results *results) {
   static const struct column columns[] = {
-      {"by operation", COLUMN_TEXT, offsetof(struct op_row, op), 0, 12},
-      {"took", COLUMN_MS, offsetof(struct op_row, comm_ms), 0, 0},
-      {"exposed", COLUMN_MS, offsetof(struct op_row, exposed_ms), 0, 0},
-      {"wait", COLUMN_MS, offsetof(struct op_row, wait_ms), 0, 0},
-      {"transfer", COLUMN_MS, offsetof(struct op_row, transfer_ms), 0, 0},
-      {"exposed share", COLUMN_BAR, offsetof(struct op_row, bar), 1, 8},
+      {"by operation", COLUMN_TEXT, offsetof(struct op_row, of.op), 0, 12},
+      {"took", COLUMN_MS, offsetof(struct op_row, of.comm_ms), 0, 0},
+      {"exposed", COLUMN_MS, offsetof(struct op_row, of.exposed_ms), 0, 0},
+      {"wait", COLUMN_MS, offsetof(struct op_row, of.exposed_wait_ms), 0, 0},
+      {"transfer", COLUMN_MS, offsetof(struct op_row, of.exposed_transfer_ms), 0, 0},
+      {"exposed share", COLUMN_BAR, offsetof(struct op_row, exposed_share), 1, 8},
   };
-  static const struct table table = {TABLE_COLUMNS(columns), sizeof(struct op_row),
-                                     offsetof(struct op_row, style), true};
+  static const struct table table = {TABLE_OF(struct op_row, columns), .bars = STYLE_WAIT};
   struct op_row *rows = memory_zeroed(size_sum(results->n_by_op, 1), sizeof(*rows));
   for (u32 i = 0; i < results->n_by_op; i++) {
     const struct overlap_by_op *one = &results->by_op[i];
-    rows[i] = (struct op_row){.op = one->op,
-                              .comm_ms = one->comm_ms,
-                              .exposed_ms = one->exposed_ms,
-                              .wait_ms = one->exposed_wait_ms,
-                              .transfer_ms = one->exposed_transfer_ms,
-                              .bar = one->comm_ms > 0 ? one->exposed_ms / one->comm_ms : NAN,
-                              .style = STYLE_WAIT};
+    rows[i] = (struct op_row){*one, one->comm_ms > 0 ? one->exposed_ms / one->comm_ms : NAN};
   }
   pen_newline(pen);
   if (results->n_by_op)
@@ -131,7 +103,7 @@ static void put_by_op(struct pen *pen, const struct results *results) {
 
 void body_overlap(struct pen *pen, const struct results *results, const struct report_view *view) {
   (void)view;
-  put_step_bar(pen, results);
+  put_parts(pen, results);
   put_totals(pen, results);
   put_basis(pen, results);
   put_by_op(pen, results);
@@ -188,13 +160,12 @@ void body_collectives(struct pen *pen, const struct results *results,
       {"algbw", COLUMN_BANDWIDTH, offsetof(struct collective_result, algbw_gbps), 3, 0},
       {"busbw", COLUMN_BANDWIDTH, offsetof(struct collective_result, busbw_gbps), 0, 0},
   };
-  static const struct table table = {TABLE_COLUMNS(columns), sizeof(struct collective_result),
-                                     TABLE_PLAIN, false};
+  static const struct table table = {TABLE_OF(struct collective_result, columns)};
   u32 n = results->n_collectives, shown = section_rows(view, n, COLLECTIVES_SHOWN);
   struct collective_result *rows = memory_array(size_sum(n, 1), sizeof(*rows));
   for (u32 i = 0; i < n; i++)
     rows[i] = results->collectives[i];
-  qsort(rows, n, sizeof(*rows), heaviest_first);
+  SORT(rows, n, heaviest_first);
   table_print(pen, &table, rows, shown, TEXT_INDENT);
   pen_to(pen, TEXT_INDENT);
   put_choices(pen, rows, shown);

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 
 #include "base/checked_memory.h"
+#include "base/sorting.h"
 #include "diff/diff_result.h"
 #include "report/text/section.h"
 #include "report/text/table.h"
@@ -101,7 +102,6 @@ void body_diff_steps(struct pen *pen, const struct results *results,
 struct figure_row {
   const char *section, *name, *verdict;
   double before, after, change;
-  enum style style;
 };
 
 /* What only one run has comes last. */
@@ -110,10 +110,7 @@ static double growth(const struct figure_row *row) {
   return isnan(by) ? -1 : by;
 }
 
-static int by_growth(const void *left, const void *right) {
-  double x = growth(left), y = growth(right);
-  return x == y ? 0 : x > y ? -1 : 1;
-}
+ORDER_BY(by_growth, struct figure_row, DOWN_OF(growth))
 
 /* The figures with the same unit that changed most. */
 static void put_figures(struct pen *pen, const struct results *results,
@@ -130,16 +127,11 @@ static void put_figures(struct pen *pen, const struct results *results,
     const char *verdict = row->verdict == FIGURE_IS_SAME    ? "no"
                           : row->verdict == FIGURE_UNJUDGED ? ""
                                                             : diff_verdict_words[row->verdict];
-    rows[n++] = (struct figure_row){diff_section_words[row->section],
-                                    row->name,
-                                    verdict,
-                                    row->before,
-                                    row->after,
-                                    row->change,
-                                    STYLE_PLAIN};
+    rows[n++] = (struct figure_row){
+        diff_section_words[row->section], row->name, verdict, row->before, row->after, row->change};
   }
   if (n) {
-    qsort(rows, n, sizeof(*rows), by_growth);
+    SORT(rows, n, by_growth);
     u32 shown = section_rows(view, n, ROWS_SHOWN);
     table_print(pen, table, rows, shown, TEXT_INDENT);
     if (n > shown) {
@@ -162,8 +154,7 @@ static void put_figures(struct pen *pen, const struct results *results,
 void body_diff_times(struct pen *pen, const struct results *results,
                      const struct report_view *view) {
   static const struct column columns[] = {FIGURE_COLUMNS(COLUMN_MS)};
-  static const struct table table = {TABLE_COLUMNS(columns), sizeof(struct figure_row),
-                                     offsetof(struct figure_row, style), false};
+  static const struct table table = {TABLE_OF(struct figure_row, columns)};
   put_figures(pen, results, view, UNIT_MS, &table);
   pen_to(pen, TEXT_INDENT);
   pen_put(pen, STYLE_DIM, "a step, mean over ranks; largest change first");
@@ -172,42 +163,35 @@ void body_diff_times(struct pen *pen, const struct results *results,
 void body_diff_memory(struct pen *pen, const struct results *results,
                       const struct report_view *view) {
   static const struct column columns[] = {FIGURE_COLUMNS(COLUMN_MEMORY)};
-  static const struct table table = {TABLE_COLUMNS(columns), sizeof(struct figure_row),
-                                     offsetof(struct figure_row, style), false};
+  static const struct table table = {TABLE_OF(struct figure_row, columns)};
   put_figures(pen, results, view, UNIT_BYTES, &table);
 }
 
 /* --- kernels --- */
 
-struct kernel_row {
-  const char *name, *category;
-  double before_count, after_count, before_ms, after_ms, speedup;
-  enum style style;
+struct kind_row {
+  struct diff_row of;
+  double speedup;
 };
 
 /* Kinds first: a kernel that was replaced by another one is visible only there. */
 static void put_kinds(struct pen *pen, const struct diff_result *diff,
                       const struct report_view *view) {
   static const struct column columns[] = {
-      {"kind", COLUMN_TEXT, offsetof(struct kernel_row, name), 0, 12},
-      {"before", COLUMN_DURATION, offsetof(struct kernel_row, before_ms), 0, 0},
-      {"after", COLUMN_DURATION, offsetof(struct kernel_row, after_ms), 0, 0},
-      {"speedup", COLUMN_TIMES, offsetof(struct kernel_row, speedup), 0, 0},
+      {"kind", COLUMN_TEXT, offsetof(struct kind_row, of.name), 0, 12},
+      {"before", COLUMN_DURATION, offsetof(struct kind_row, of.before), 0, 0},
+      {"after", COLUMN_DURATION, offsetof(struct kind_row, of.after), 0, 0},
+      {"speedup", COLUMN_TIMES, offsetof(struct kind_row, speedup), 0, 0},
   };
-  static const struct table table = {TABLE_COLUMNS(columns), sizeof(struct kernel_row),
-                                     offsetof(struct kernel_row, style), false};
-  struct kernel_row *rows = memory_zeroed(size_sum(diff->n_rows, 1), sizeof(*rows));
+  static const struct table table = {TABLE_OF(struct kind_row, columns)};
+  struct kind_row *rows = memory_zeroed(size_sum(diff->n_rows, 1), sizeof(*rows));
   u32 n = 0;
   for (u32 i = 0; i < diff->n_rows; i++) {
     const struct diff_row *row = &diff->rows[i];
     bool changed = row->before > 0 || row->after > 0;
     if (changed && row->section == DIFF_OF_KERNELS)
-      rows[n++] = (struct kernel_row){
-          .name = row->name,
-          .before_ms = row->before,
-          .after_ms = row->after,
-          .speedup = row->after > 0 && row->before > 0 ? row->before / row->after : NAN,
-          .style = STYLE_PLAIN};
+      rows[n++] = (struct kind_row){
+          *row, row->after > 0 && row->before > 0 ? row->before / row->after : NAN};
   }
   table_print(pen, &table, rows, section_rows(view, n, ROWS_SHOWN), TEXT_INDENT);
   free(rows);
@@ -216,28 +200,20 @@ static void put_kinds(struct pen *pen, const struct diff_result *diff,
 static void put_kernels(struct pen *pen, const struct diff_result *diff,
                         const struct report_view *view) {
   static const struct column columns[] = {
-      {"kernel", COLUMN_TEXT, offsetof(struct kernel_row, name), 0, 16},
-      {"kind", COLUMN_TEXT, offsetof(struct kernel_row, category), 1, 8},
-      {"calls", COLUMN_COUNT, offsetof(struct kernel_row, before_count), 2, 0},
-      {"now", COLUMN_COUNT, offsetof(struct kernel_row, after_count), 2, 0},
-      {"each", COLUMN_DURATION, offsetof(struct kernel_row, before_ms), 0, 0},
-      {"now", COLUMN_DURATION, offsetof(struct kernel_row, after_ms), 0, 0},
-      {"speedup", COLUMN_TIMES, offsetof(struct kernel_row, speedup), 0, 0},
+      {"kernel", COLUMN_TEXT, offsetof(struct diff_kernel, name), 0, 16},
+      {"kind", COLUMN_TEXT, offsetof(struct diff_kernel, category), 1, 8},
+      {"calls", COLUMN_COUNT, offsetof(struct diff_kernel, before_count), 2, 0},
+      {"now", COLUMN_COUNT, offsetof(struct diff_kernel, after_count), 2, 0},
+      {"each", COLUMN_DURATION, offsetof(struct diff_kernel, before_mean_ms), 0, 0},
+      {"now", COLUMN_DURATION, offsetof(struct diff_kernel, after_mean_ms), 0, 0},
+      {"speedup", COLUMN_TIMES, offsetof(struct diff_kernel, speedup), 0, 0},
   };
-  static const struct table table = {TABLE_COLUMNS(columns), sizeof(struct kernel_row),
-                                     offsetof(struct kernel_row, style), false};
+  static const struct table table = {TABLE_OF(struct diff_kernel, columns)};
   u32 n = section_rows(view, diff->n_kernels, ROWS_SHOWN);
-  struct kernel_row *rows = memory_zeroed(size_sum(n, 1), sizeof(*rows));
+  struct diff_kernel *rows = memory_zeroed(size_sum(n, 1), sizeof(*rows));
   for (u32 i = 0; i < n; i++) {
-    const struct diff_kernel *k = &diff->kernels[i];
-    rows[i] = (struct kernel_row){k->shortened ? k->shortened : k->name,
-                                  k->category,
-                                  k->before_count,
-                                  k->after_count,
-                                  k->before_mean_ms,
-                                  k->after_mean_ms,
-                                  k->speedup,
-                                  STYLE_PLAIN};
+    rows[i] = diff->kernels[i];
+    rows[i].name = rows[i].shortened ? rows[i].shortened : rows[i].name;
   }
   table_print(pen, &table, rows, n, TEXT_INDENT);
   free(rows);
@@ -260,37 +236,22 @@ void body_diff_kernels(struct pen *pen, const struct results *results,
 
 /* --- collectives --- */
 
-struct collective_row {
-  const char *op;
-  double ranks, bytes, before_count, after_count, before_ms, after_ms, change;
-  enum style style;
-};
-
 void body_diff_collectives(struct pen *pen, const struct results *results,
                            const struct report_view *view) {
   static const struct column columns[] = {
-      {"operation", COLUMN_TEXT, offsetof(struct collective_row, op), 0, 0},
-      {"ranks", COLUMN_COUNT, offsetof(struct collective_row, ranks), 2, 0},
-      {"size", COLUMN_BYTES, offsetof(struct collective_row, bytes), 0, 0},
-      {"a step", COLUMN_DECIMAL, offsetof(struct collective_row, before_count), 1, 0},
-      {"now", COLUMN_DECIMAL, offsetof(struct collective_row, after_count), 1, 0},
-      {"transfer", COLUMN_MS, offsetof(struct collective_row, before_ms), 0, 0},
-      {"now", COLUMN_MS, offsetof(struct collective_row, after_ms), 0, 0},
-      {"change", COLUMN_CHANGE, offsetof(struct collective_row, change), 0, 0},
+      {"operation", COLUMN_TEXT, offsetof(struct diff_collective, op), 0, 0},
+      {"ranks", COLUMN_COUNT, offsetof(struct diff_collective, ranks), 2, 0},
+      {"size", COLUMN_BYTES, offsetof(struct diff_collective, bytes), 0, 0},
+      {"a step", COLUMN_DECIMAL, offsetof(struct diff_collective, before_per_step), 1, 0},
+      {"now", COLUMN_DECIMAL, offsetof(struct diff_collective, after_per_step), 1, 0},
+      {"transfer", COLUMN_MS, offsetof(struct diff_collective, before_ms), 0, 0},
+      {"now", COLUMN_MS, offsetof(struct diff_collective, after_ms), 0, 0},
+      {"change", COLUMN_CHANGE, offsetof(struct diff_collective, change), 0, 0},
   };
-  static const struct table table = {TABLE_COLUMNS(columns), sizeof(struct collective_row),
-                                     offsetof(struct collective_row, style), false};
+  static const struct table table = {TABLE_OF(struct diff_collective, columns)};
   const struct diff_result *diff = results->diff;
   u32 n = section_rows(view, diff->n_collectives, ROWS_SHOWN);
-  struct collective_row *rows = memory_zeroed(size_sum(n, 1), sizeof(*rows));
-  for (u32 i = 0; i < n; i++) {
-    const struct diff_collective *one = &diff->collectives[i];
-    rows[i] = (struct collective_row){
-        one->op,        one->ranks,    one->bytes,  one->before_per_step, one->after_per_step,
-        one->before_ms, one->after_ms, one->change, STYLE_PLAIN};
-  }
-  table_print(pen, &table, rows, n, TEXT_INDENT);
-  free(rows);
+  table_print(pen, &table, diff->collectives, n, TEXT_INDENT);
   if (diff->n_collectives > n) {
     pen_to(pen, TEXT_INDENT);
     pen_format(pen, STYLE_DIM, "and %s in the JSON report",
@@ -300,35 +261,17 @@ void body_diff_collectives(struct pen *pen, const struct results *results,
 
 /* --- lines of the program --- */
 
-struct line_row {
-  const char *place, *function;
-  double before_ms, after_ms;
-  enum style style;
-};
-
 void body_diff_lines(struct pen *pen, const struct results *results,
                      const struct report_view *view) {
   static const struct column columns[] = {
-      {"line", COLUMN_TEXT, offsetof(struct line_row, place), 0, 16},
-      {"function", COLUMN_TEXT, offsetof(struct line_row, function), 1, 12},
-      {"before", COLUMN_DURATION, offsetof(struct line_row, before_ms), 0, 0},
-      {"after", COLUMN_DURATION, offsetof(struct line_row, after_ms), 0, 0},
+      {"line", COLUMN_TEXT, offsetof(struct diff_line, place), 0, 16},
+      {"function", COLUMN_TEXT, offsetof(struct diff_line, function), 1, 12},
+      {"before", COLUMN_DURATION, offsetof(struct diff_line, before_ms), 0, 0},
+      {"after", COLUMN_DURATION, offsetof(struct diff_line, after_ms), 0, 0},
   };
-  static const struct table table = {TABLE_COLUMNS(columns), sizeof(struct line_row),
-                                     offsetof(struct line_row, style), false};
+  static const struct table table = {TABLE_OF(struct diff_line, columns)};
   const struct diff_result *diff = results->diff;
-  u32 n = section_rows(view, diff->n_lines, ROWS_SHOWN);
-  struct line_row *rows = memory_zeroed(size_sum(n, 1), sizeof(*rows));
-  for (u32 i = 0; i < n; i++) {
-    const struct diff_line *line = &diff->lines[i];
-    rows[i] = (struct line_row){.place = line->place,
-                                .function = line->function,
-                                .before_ms = line->before_ms,
-                                .after_ms = line->after_ms,
-                                .style = STYLE_PLAIN};
-  }
-  table_print(pen, &table, rows, n, TEXT_INDENT);
-  free(rows);
+  table_print(pen, &table, diff->lines, section_rows(view, diff->n_lines, ROWS_SHOWN), TEXT_INDENT);
   pen_to(pen, TEXT_INDENT);
   pen_put(pen, STYLE_DIM, "time of the threads that train, mean over ranks; largest change first");
 }

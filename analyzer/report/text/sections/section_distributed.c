@@ -8,33 +8,35 @@
 
 #include "base/checked_memory.h"
 #include "base/rank_list.h"
+#include "base/sorting.h"
 #include "report/text/section.h"
 #include "report/text/table.h"
 
 enum { ALL_SHOWN = 8, WORST_SHOWN = 5, BESIDE_STRAGGLERS = 2, MOST_SHOWN = 12 };
 
 struct rank_row {
+  struct rank_result of;
   const char *rank; /* its text */
-  const char *host, *reason;
-  double compute_ms, relative, slowest, slowest_bar, z, p_value, imposed_ms;
+  const char *reason;
+  double compute_ms;
   enum style style;
   char rank_text[12];
 };
 
 static const struct column columns[] = {
     {"rank", COLUMN_TEXT, offsetof(struct rank_row, rank), 0, 0},
-    {"host", COLUMN_TEXT, offsetof(struct rank_row, host), 0, 6},
+    {"host", COLUMN_TEXT, offsetof(struct rank_row, of.host), 0, 6},
     {"compute", COLUMN_MS, offsetof(struct rank_row, compute_ms), 0, 0},
-    {"to peers", COLUMN_CHANGE, offsetof(struct rank_row, relative), 1, 0},
-    {"last in", COLUMN_SHARE, offsetof(struct rank_row, slowest), 0, 0},
-    {"", COLUMN_BAR, offsetof(struct rank_row, slowest_bar), 3, 6},
-    {"z", COLUMN_DECIMAL, offsetof(struct rank_row, z), 5, 0},
-    {"p", COLUMN_PROBABILITY, offsetof(struct rank_row, p_value), 4, 0},
-    {"peers wait", COLUMN_MS, offsetof(struct rank_row, imposed_ms), 0, 0},
+    {"to peers", COLUMN_CHANGE, offsetof(struct rank_row, of.rel_slowdown), 1, 0},
+    {"last in", COLUMN_SHARE, offsetof(struct rank_row, of.slowest_fraction), 0, 0},
+    {"", COLUMN_BAR, offsetof(struct rank_row, of.slowest_fraction), 3, 6},
+    {"z", COLUMN_DECIMAL, offsetof(struct rank_row, of.z), 5, 0},
+    {"p", COLUMN_PROBABILITY, offsetof(struct rank_row, of.p_value), 4, 0},
+    {"peers wait", COLUMN_MS, offsetof(struct rank_row, of.imposed_wait_ms), 0, 0},
     {"why", COLUMN_TEXT, offsetof(struct rank_row, reason), 2, 0},
 };
-static const struct table table = {TABLE_COLUMNS(columns), sizeof(struct rank_row),
-                                   offsetof(struct rank_row, style), false};
+static const struct table table = {TABLE_OF(struct rank_row, columns),
+                                   .style_offset = offsetof(struct rank_row, style)};
 
 /* The value shown beside differences of medians is a median too. If most steps have no compute, a
  * median of 0 says nothing, and no difference is shown. */
@@ -43,15 +45,9 @@ static double compute_of(const struct rank_result *rank) {
 }
 
 static struct rank_row row_of(const struct rank_result *rank) {
-  struct rank_row row = {.host = rank->host,
+  struct rank_row row = {.of = *rank,
                          .reason = straggler_reason_words[rank->reason],
                          .compute_ms = compute_of(rank),
-                         .relative = rank->rel_slowdown,
-                         .slowest = rank->slowest_fraction,
-                         .slowest_bar = rank->slowest_fraction,
-                         .z = rank->z,
-                         .p_value = rank->p_value,
-                         .imposed_ms = rank->imposed_wait_ms,
                          .style = rank->straggler ? STYLE_CRITICAL : STYLE_PLAIN};
   snprintf(row.rank_text, sizeof(row.rank_text), "%4u", rank->rank);
   return row;
@@ -70,11 +66,6 @@ static int worst_first(const void *a, const void *b) {
   return (x->rank > y->rank) - (x->rank < y->rank);
 }
 
-static int ascending(const void *a, const void *b) {
-  double x = *(const double *)a, y = *(const double *)b;
-  return (x > y) - (x < y);
-}
-
 /* What is left out of the table, in one line. */
 static void put_rest(struct pen *pen, const struct rank_result *const *ranks, u32 n) {
   double *compute = memory_array(size_sum(n, 1), sizeof(*compute)), most_wait = NAN;
@@ -87,7 +78,7 @@ static void put_rest(struct pen *pen, const struct rank_result *const *ranks, u3
   pen_to(pen, TEXT_INDENT);
   pen_item_format(pen, STYLE_PLAIN, TEXT_INDENT, "the other %s ranks", count_of(n).text);
   if (known) {
-    qsort(compute, known, sizeof(*compute), ascending);
+    SORT(compute, known, by_double);
     pen_item_format(pen, STYLE_PLAIN, TEXT_INDENT, "compute %s to %s, median %s",
                     duration_ms(compute[0]).text, duration_ms(compute[known - 1]).text,
                     duration_ms(compute[known / 2]).text);
@@ -109,7 +100,7 @@ static void put_ranks(struct pen *pen, const struct results *results) {
     stragglers += ranks[i]->straggler;
   }
   if (n > ALL_SHOWN) {
-    qsort(ranks, n, sizeof(*ranks), worst_first);
+    SORT(ranks, n, worst_first);
     shown = stragglers == 0 ? WORST_SHOWN : stragglers + BESIDE_STRAGGLERS;
     if (shown > MOST_SHOWN)
       shown = MOST_SHOWN;
@@ -145,14 +136,13 @@ static void put_why_none(struct pen *pen, const struct results *results) {
 
 static void put_summary(struct pen *pen, const struct results *results) {
   u32 *stragglers = memory_zeroed(size_sum(results->n_ranks, 1), sizeof(*stragglers)), n = 0;
-  for (u32 i = 0; stragglers && i < results->n_ranks; i++)
+  for (u32 i = 0; i < results->n_ranks; i++)
     if (results->ranks[i].straggler)
       stragglers[n++] = results->ranks[i].rank;
-  char *list = stragglers ? rank_list(stragglers, n, 40) : NULL;
+  char *list = rank_list(stragglers, n, 40);
   section_label(pen, "stragglers");
   if (n)
-    pen_item_format(pen, STYLE_CRITICAL, VALUE_INDENT, "%s %s", n == 1 ? "rank" : "ranks",
-                    list ? list : "");
+    pen_item_format(pen, STYLE_CRITICAL, VALUE_INDENT, "%s %s", n == 1 ? "rank" : "ranks", list);
   else if (!(results->dist_steps > 0))
     pen_item(pen, STYLE_PLAIN, VALUE_INDENT, "unknown: no step shows which rank came last");
   else if (results->model->n_ranks < results->model->world_size)

@@ -11,23 +11,23 @@
 enum { SHAPES_SHOWN = 6 };
 
 struct shape_row {
-  const char *shape, *type;
-  double calls, mean_ms, ms, share, tflops, utilisation;
+  struct gemm_row of;
+  const char *shape;
+  double mean_ms;
 };
 
 static void put_shapes(struct pen *pen, const struct gemms_result *gemms) {
   static const struct column columns[] = {
       {"GEMM", COLUMN_TEXT, offsetof(struct shape_row, shape), 0, 0},
-      {"type", COLUMN_TEXT, offsetof(struct shape_row, type), 2, 8},
-      {"calls", COLUMN_COUNT, offsetof(struct shape_row, calls), 1, 0},
+      {"type", COLUMN_TEXT, offsetof(struct shape_row, of.type), 2, 8},
+      {"calls", COLUMN_COUNT, offsetof(struct shape_row, of.calls), 1, 0},
       {"mean", COLUMN_DURATION, offsetof(struct shape_row, mean_ms), 3, 0},
-      {"time", COLUMN_MS, offsetof(struct shape_row, ms), 0, 0},
-      {"share", COLUMN_SHARE, offsetof(struct shape_row, share), 4, 0},
-      {"TFLOP/s", COLUMN_DECIMAL, offsetof(struct shape_row, tflops), 0, 0},
-      {"of peak", COLUMN_SHARE, offsetof(struct shape_row, utilisation), 0, 0},
+      {"time", COLUMN_MS, offsetof(struct shape_row, of.ms), 0, 0},
+      {"share", COLUMN_SHARE, offsetof(struct shape_row, of.share), 4, 0},
+      {"TFLOP/s", COLUMN_DECIMAL, offsetof(struct shape_row, of.tflops), 0, 0},
+      {"of peak", COLUMN_SHARE, offsetof(struct shape_row, of.utilisation), 0, 0},
   };
-  static const struct table table = {TABLE_COLUMNS(columns), sizeof(struct shape_row), TABLE_PLAIN,
-                                     false};
+  static const struct table table = {TABLE_OF(struct shape_row, columns)};
   struct shape_row rows[SHAPES_SHOWN];
   struct quantity shapes[SHAPES_SHOWN];
   u32 n = gemms->n_rows < SHAPES_SHOWN ? gemms->n_rows : SHAPES_SHOWN;
@@ -37,14 +37,7 @@ static void put_shapes(struct pen *pen, const struct gemms_result *gemms) {
       snprintf(shapes[i].text, sizeof(shapes[i].text), "%.0f of %s", one->batch, one->shape);
     else
       snprintf(shapes[i].text, sizeof(shapes[i].text), "%s", one->shape);
-    rows[i] = (struct shape_row){.shape = shapes[i].text,
-                                 .type = one->type,
-                                 .calls = one->calls,
-                                 .mean_ms = one->mean_us / 1e3,
-                                 .ms = one->ms,
-                                 .share = one->share,
-                                 .tflops = one->tflops,
-                                 .utilisation = one->utilisation};
+    rows[i] = (struct shape_row){*one, shapes[i].text, one->mean_us / 1e3};
   }
   table_print(pen, &table, rows, n, TEXT_INDENT);
 }
@@ -59,8 +52,7 @@ static void put_precisions(struct pen *pen, const struct gemms_result *gemms) {
       {"of peak", COLUMN_SHARE, offsetof(struct precision_row, utilisation), 0, 0},
       {"HFU", COLUMN_SHARE, offsetof(struct precision_row, hfu), 0, 0},
   };
-  static const struct table table = {TABLE_COLUMNS(columns), sizeof(struct precision_row),
-                                     TABLE_PLAIN, false};
+  static const struct table table = {TABLE_OF(struct precision_row, columns)};
   pen_newline(pen);
   table_print(pen, &table, gemms->precisions, gemms->n_precisions, TEXT_INDENT);
 }

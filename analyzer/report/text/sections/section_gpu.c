@@ -5,41 +5,20 @@
 #include <math.h>
 #include <string.h>
 
-#include "report/text/meter.h"
 #include "report/text/section.h"
 
 enum { FILLS_SHOWN = 3 };
 
-/* The whole as one bar: it is the sum of these parts, exactly. */
-static void put_bar(struct pen *pen, const struct results *results) {
+static void put_parts(struct pen *pen, const struct results *results) {
   const struct gpu_timeline_result *gpu = &results->gpu_timeline;
-  const struct {
-    const char *name;
-    double ms;
-    struct meter_part part;
-  } parts[] = {
-      {"compute", gpu->compute_ms, {NAN, STYLE_COMPUTE, "█", 'C'}},
-      {"exposed communication", gpu->exposed_comm_ms, {NAN, STYLE_WAIT, "▓", 'X'}},
-      {"copies", gpu->exposed_memcpy_ms, {NAN, STYLE_MEMCPY, "▚", 'M'}},
-      {"idle", gpu->idle_ms, {NAN, STYLE_DIM, "░", '.'}},
+  const struct meter_part parts[] = {
+      {"compute", gpu->compute_ms, STYLE_COMPUTE, "█", "C"},
+      {"exposed communication", gpu->exposed_comm_ms, STYLE_WAIT, "▓", "X"},
+      {"copies", gpu->exposed_memcpy_ms, STYLE_MEMCPY, "▚", "M"},
+      {"idle", gpu->idle_ms, STYLE_DIM, "░", "."},
   };
-  enum { N = sizeof(parts) / sizeof(parts[0]) };
-  struct meter_part bar[N];
-  for (unsigned i = 0; i < N; i++) {
-    bar[i] = parts[i].part;
-    bar[i].share = parts[i].ms / gpu->total_ms;
-  }
-  section_label(pen, results->gpu_timeline_seen < 0.99 ? "known part" : "whole input");
-  meter_stack(pen, bar, N, pen->width - VALUE_INDENT);
-  section_label(pen, "");
-  for (unsigned i = 0; i < N; i++) {
-    if (isnan(parts[i].ms) || parts[i].ms == 0)
-      continue;
-    const char ascii[] = {bar[i].ascii, '\0'};
-    pen_item_format(pen, bar[i].style == STYLE_DIM ? STYLE_PLAIN : bar[i].style, VALUE_INDENT,
-                    "%s %s %s (%s)", pen->utf8 ? bar[i].glyph : ascii, parts[i].name,
-                    duration_ms(parts[i].ms).text, percent(bar[i].share).text);
-  }
+  section_parts(pen, results->gpu_timeline_seen < 0.99 ? "known part" : "whole input", parts,
+                sizeof(parts) / sizeof(parts[0]), gpu->total_ms);
 }
 
 static void put_idle(struct pen *pen, const struct gpu_timeline_result *gpu) {
@@ -134,7 +113,7 @@ static void put_basis(struct pen *pen, const struct results *results) {
 
 void body_gpu(struct pen *pen, const struct results *results, const struct report_view *view) {
   (void)view;
-  put_bar(pen, results);
+  put_parts(pen, results);
   put_idle(pen, &results->gpu_timeline);
   put_launches(pen, results);
   put_memcpys(pen, results);

@@ -15,36 +15,19 @@
 
 enum { KINDS_SHOWN = 8, KERNELS_SHOWN = 6, OPERATORS_SHOWN = 5 };
 
-struct kernel_row {
-  const char *name, *category;
-  double count, ms, step_ms, mean_ms, max_ms, share, bar;
-  enum style style;
-};
-
 static void put_categories(struct pen *pen, const struct results *results,
                            const struct report_view *view) {
   static const struct column columns[] = {
-      {"kind of work", COLUMN_TEXT, offsetof(struct kernel_row, category), 0, 0},
-      {"count", COLUMN_COUNT, offsetof(struct kernel_row, count), 1, 0},
-      {"time", COLUMN_MS, offsetof(struct kernel_row, ms), 0, 0},
-      {"share", COLUMN_SHARE, offsetof(struct kernel_row, share), 0, 0},
-      {"", COLUMN_BAR, offsetof(struct kernel_row, bar), 2, 8},
+      {"kind of work", COLUMN_TEXT, offsetof(struct kernel_category_result, category), 0, 0},
+      {"count", COLUMN_COUNT, offsetof(struct kernel_category_result, count), 1, 0},
+      {"time", COLUMN_MS, offsetof(struct kernel_category_result, sum_ms), 0, 0},
+      {"share", COLUMN_SHARE, offsetof(struct kernel_category_result, share), 0, 0},
+      {"", COLUMN_BAR, offsetof(struct kernel_category_result, share), 2, 8},
   };
-  static const struct table table = {TABLE_COLUMNS(columns), sizeof(struct kernel_row),
-                                     offsetof(struct kernel_row, style), true};
-  struct kernel_row *rows = memory_zeroed(size_sum(results->n_kernel_categories, 1), sizeof(*rows));
-  for (u32 i = 0; i < results->n_kernel_categories; i++) {
-    const struct kernel_category_result *one = &results->kernel_categories[i];
-    rows[i] = (struct kernel_row){.category = one->category,
-                                  .count = one->count,
-                                  .ms = one->sum_ms,
-                                  .share = one->share,
-                                  .bar = one->share,
-                                  .style = STYLE_COMPUTE};
-  }
-  table_print(pen, &table, rows, section_rows(view, results->n_kernel_categories, KINDS_SHOWN),
-              TEXT_INDENT);
-  free(rows);
+  static const struct table table = {TABLE_OF(struct kernel_category_result, columns),
+                                     .bars = STYLE_COMPUTE};
+  table_print(pen, &table, results->kernel_categories,
+              section_rows(view, results->n_kernel_categories, KINDS_SHOWN), TEXT_INDENT);
 }
 
 /* Of the steps in which the GPU was recorded, for one rank. */
@@ -55,20 +38,25 @@ static double kernels_per_step(const struct results *results) {
   return steps > 0 ? 1 / steps : NAN;
 }
 
+struct kernel_row {
+  struct kernel_result of;
+  const char *name;
+  double step_ms;
+};
+
 static void put_kernels(struct pen *pen, const struct results *results,
                         const struct report_view *view) {
   static const struct column columns[] = {
       {"kernel", COLUMN_TEXT, offsetof(struct kernel_row, name), 0, 24},
-      {"kind", COLUMN_TEXT, offsetof(struct kernel_row, category), 3, 8},
-      {"count", COLUMN_COUNT, offsetof(struct kernel_row, count), 2, 0},
-      {"mean", COLUMN_DURATION, offsetof(struct kernel_row, mean_ms), 4, 0},
-      {"longest", COLUMN_DURATION, offsetof(struct kernel_row, max_ms), 0, 0},
+      {"kind", COLUMN_TEXT, offsetof(struct kernel_row, of.category), 3, 8},
+      {"count", COLUMN_COUNT, offsetof(struct kernel_row, of.count), 2, 0},
+      {"mean", COLUMN_DURATION, offsetof(struct kernel_row, of.mean_ms), 4, 0},
+      {"longest", COLUMN_DURATION, offsetof(struct kernel_row, of.max_ms), 0, 0},
       {"a step", COLUMN_DURATION, offsetof(struct kernel_row, step_ms), 0, 0},
-      {"time", COLUMN_MS, offsetof(struct kernel_row, ms), 1, 0},
-      {"share", COLUMN_SHARE, offsetof(struct kernel_row, share), 0, 0},
+      {"time", COLUMN_MS, offsetof(struct kernel_row, of.sum_ms), 1, 0},
+      {"share", COLUMN_SHARE, offsetof(struct kernel_row, of.share), 0, 0},
   };
-  static const struct table table = {TABLE_COLUMNS(columns), sizeof(struct kernel_row), TABLE_PLAIN,
-                                     false};
+  static const struct table table = {TABLE_OF(struct kernel_row, columns)};
   u32 n = section_rows(view, results->n_kernels, KERNELS_SHOWN);
   struct kernel_row *rows = memory_zeroed(size_sum(n, 1), sizeof(*rows));
   struct row_name *names = memory_zeroed(size_sum(n, 1), sizeof(*names));
@@ -77,14 +65,7 @@ static void put_kernels(struct pen *pen, const struct results *results,
     const struct kernel_result *one = &results->kernels[i];
     names[i].shortened = one->shortened;
     names[i].whole = one->name;
-    rows[i] = (struct kernel_row){.name = names[i].text,
-                                  .category = one->category,
-                                  .count = one->count,
-                                  .ms = one->sum_ms,
-                                  .step_ms = one->sum_ms * per_step,
-                                  .mean_ms = one->mean_ms,
-                                  .max_ms = one->max_ms,
-                                  .share = one->share};
+    rows[i] = (struct kernel_row){*one, names[i].text, one->sum_ms * per_step};
   }
   make_names_distinct(pen, names, n);
   table_print(pen, &table, rows, n, TEXT_INDENT);
@@ -95,23 +76,18 @@ static void put_kernels(struct pen *pen, const struct results *results,
 static void put_operators(struct pen *pen, const struct results *results,
                           const struct report_view *view) {
   static const struct column columns[] = {
-      {"operator", COLUMN_TEXT, offsetof(struct kernel_row, name), 0, 24},
-      {"calls", COLUMN_COUNT, offsetof(struct kernel_row, count), 2, 0},
-      {"with its calls", COLUMN_MS, offsetof(struct kernel_row, max_ms), 1, 0},
-      {"itself", COLUMN_MS, offsetof(struct kernel_row, ms), 0, 0},
-      {"share", COLUMN_SHARE, offsetof(struct kernel_row, share), 0, 0},
+      {"operator", COLUMN_TEXT, offsetof(struct operator_result, name), 0, 24},
+      {"calls", COLUMN_COUNT, offsetof(struct operator_result, calls), 2, 0},
+      {"with its calls", COLUMN_MS, offsetof(struct operator_result, total_ms), 1, 0},
+      {"itself", COLUMN_MS, offsetof(struct operator_result, self_ms), 0, 0},
+      {"share", COLUMN_SHARE, offsetof(struct operator_result, share), 0, 0},
   };
-  static const struct table table = {TABLE_COLUMNS(columns), sizeof(struct kernel_row), TABLE_PLAIN,
-                                     false};
+  static const struct table table = {TABLE_OF(struct operator_result, columns)};
   u32 n = section_rows(view, results->n_operators, OPERATORS_SHOWN);
-  struct kernel_row *rows = memory_zeroed(size_sum(n, 1), sizeof(*rows));
+  struct operator_result *rows = memory_zeroed(size_sum(n, 1), sizeof(*rows));
   for (u32 i = 0; i < n; i++) {
-    const struct operator_result *one = &results->operators[i];
-    rows[i] = (struct kernel_row){.name = one->name ? one->name : "(none that is recorded)",
-                                  .count = one->calls,
-                                  .max_ms = one->total_ms,
-                                  .ms = one->self_ms,
-                                  .share = one->share};
+    rows[i] = results->operators[i];
+    rows[i].name = rows[i].name ? rows[i].name : "(none that is recorded)";
   }
   if (n) {
     pen_newline(pen);

@@ -34,8 +34,7 @@ void body_lines(struct pen *pen, const struct results *results, const struct rep
       {"on the GPU", COLUMN_MS, offsetof(struct line_result, gpu_ms), 0, 0},
       {"of it backward", COLUMN_MS, offsetof(struct line_result, backward_gpu_ms), 7, 0},
   };
-  static const struct table table = {TABLE_COLUMNS(columns), sizeof(struct line_result),
-                                     TABLE_PLAIN, false};
+  static const struct table table = {TABLE_OF(struct line_result, columns)};
   const struct lines_result *lines = &results->lines;
   struct line_result rows[LINES_SHOWN];
   u32 shown = 0;

@@ -146,45 +146,30 @@ static void put_segments(struct pen *pen, const struct memory_result *memory) {
                     plural(segments->pinned_blocks, "small block").text);
 }
 
-struct use_row {
-  const char *category, *source;
-  double bytes, share, bar;
-  enum style style;
-};
-
 static void put_uses(struct pen *pen, const struct memory_result *memory,
                      const struct report_view *view) {
   static const struct column columns[] = {
-      {"live at the peak", COLUMN_TEXT, offsetof(struct use_row, category), 0, 0},
-      {"size", COLUMN_MEMORY, offsetof(struct use_row, bytes), 0, 0},
-      {"share", COLUMN_SHARE, offsetof(struct use_row, share), 0, 0},
-      {"", COLUMN_BAR, offsetof(struct use_row, bar), 2, 8},
-      {"from", COLUMN_TEXT, offsetof(struct use_row, source), 1, 16},
+      {"live at the peak", COLUMN_TEXT, offsetof(struct memory_use, category), 0, 0},
+      {"size", COLUMN_MEMORY, offsetof(struct memory_use, bytes), 0, 0},
+      {"share", COLUMN_SHARE, offsetof(struct memory_use, share), 0, 0},
+      {"", COLUMN_BAR, offsetof(struct memory_use, share), 2, 8},
+      {"from", COLUMN_TEXT, offsetof(struct memory_use, source), 1, 16},
   };
-  static const struct table table = {TABLE_COLUMNS(columns), sizeof(struct use_row),
-                                     offsetof(struct use_row, style), true};
+  static const struct table table = {TABLE_OF(struct memory_use, columns), .bars = STYLE_COMPUTE};
   u32 n = 0, most = section_rows(view, memory->n_live_at_peak, MOST_ROWS);
-  struct use_row *rows = memory_zeroed(size_sum(most, 1), sizeof(*rows));
+  struct memory_use *rows = memory_zeroed(size_sum(most, 1), sizeof(*rows));
   double rest = 0;
   for (u32 i = 0; i < memory->n_live_at_peak; i++) {
-    const struct memory_use *use = &memory->live_at_peak[i];
-    if (n == most || (!view->top && use->share < LEAST_SHARE))
-      rest += use->bytes;
+    struct memory_use use = memory->live_at_peak[i];
+    use.category = use.category ? use.category : "other";
+    if (n == most || (!view->top && use.share < LEAST_SHARE))
+      rest += use.bytes;
     else
-      rows[n++] = (struct use_row){use->category ? use->category : "other",
-                                   use->source,
-                                   use->bytes,
-                                   use->share,
-                                   use->share,
-                                   STYLE_COMPUTE};
+      rows[n++] = use;
   }
   if (rest > 0)
-    rows[n++] = (struct use_row){"the rest",
-                                 NULL,
-                                 rest,
-                                 rest / memory->peak_allocated_bytes,
-                                 rest / memory->peak_allocated_bytes,
-                                 STYLE_COMPUTE};
+    rows[n++] = (struct memory_use){
+        .category = "the rest", .bytes = rest, .share = rest / memory->peak_allocated_bytes};
   if (n)
     table_print(pen, &table, rows, n, TEXT_INDENT);
   free(rows);
@@ -194,14 +179,13 @@ static void put_uses(struct pen *pen, const struct memory_result *memory,
 static void put_stacks(struct pen *pen, const struct memory_result *memory,
                        const struct report_view *view) {
   static const struct column columns[] = {
-      {"by stack, with what it calls", COLUMN_TEXT, offsetof(struct use_row, source), 0, 24},
-      {"size", COLUMN_MEMORY, offsetof(struct use_row, bytes), 0, 0},
-      {"share", COLUMN_SHARE, offsetof(struct use_row, share), 0, 0},
+      {"by stack, with what it calls", COLUMN_TEXT, offsetof(struct memory_stack, frame), 0, 24},
+      {"size", COLUMN_MEMORY, offsetof(struct memory_stack, bytes), 0, 0},
+      {"share", COLUMN_SHARE, offsetof(struct memory_stack, share), 0, 0},
   };
-  static const struct table table = {TABLE_COLUMNS(columns), sizeof(struct use_row), TABLE_PLAIN,
-                                     false};
+  static const struct table table = {TABLE_OF(struct memory_stack, columns)};
   u32 n = 0, most = section_rows(view, memory->n_stacks_at_peak, MOST_ROWS);
-  struct use_row *rows = memory_zeroed(size_sum(most, 1), sizeof(*rows));
+  struct memory_stack *rows = memory_zeroed(size_sum(most, 1), sizeof(*rows));
   char(*names)[STACK_BYTES] = memory_zeroed(size_sum(most, 1), sizeof(*names));
   u32 own[STACK_DEPTH], n_own = 0; /* rows that are open */
   for (u32 i = 0; i < memory->n_stacks_at_peak && n < most; i++) {
@@ -212,7 +196,8 @@ static void put_stacks(struct pen *pen, const struct memory_result *memory,
       continue;
     snprintf(names[n], STACK_BYTES, "%*s%s", (int)(2 * n_own), "", stack->frame);
     own[n_own++] = i;
-    rows[n] = (struct use_row){.source = names[n], .bytes = stack->bytes, .share = stack->share};
+    rows[n] = *stack;
+    rows[n].frame = names[n];
     n++;
   }
   if (n > 1) {
@@ -223,29 +208,23 @@ static void put_stacks(struct pen *pen, const struct memory_result *memory,
   free(names);
 }
 
-struct churn_row {
-  const char *category, *source;
-  double count, size, bytes;
-};
-
 static void put_churn(struct pen *pen, const struct memory_result *memory,
                       const struct report_view *view) {
   static const struct column columns[] = {
-      {"allocated most", COLUMN_TEXT, offsetof(struct churn_row, category), 0, 0},
-      {"times", COLUMN_COUNT, offsetof(struct churn_row, count), 0, 0},
-      {"of", COLUMN_MEMORY, offsetof(struct churn_row, size), 0, 0},
-      {"in all", COLUMN_MEMORY, offsetof(struct churn_row, bytes), 0, 0},
-      {"from", COLUMN_TEXT, offsetof(struct churn_row, source), 1, 16},
+      {"allocated most", COLUMN_TEXT, offsetof(struct memory_churn, category), 0, 0},
+      {"times", COLUMN_COUNT, offsetof(struct memory_churn, count), 0, 0},
+      {"of", COLUMN_MEMORY, offsetof(struct memory_churn, size_bytes), 0, 0},
+      {"in all", COLUMN_MEMORY, offsetof(struct memory_churn, bytes), 0, 0},
+      {"from", COLUMN_TEXT, offsetof(struct memory_churn, source), 1, 16},
   };
-  static const struct table table = {TABLE_COLUMNS(columns), sizeof(struct churn_row), TABLE_PLAIN,
-                                     false};
+  static const struct table table = {TABLE_OF(struct memory_churn, columns)};
   u32 n = 0, most = section_rows(view, memory->n_churn, MOST_ROWS);
-  struct churn_row *rows = memory_zeroed(size_sum(most, 1), sizeof(*rows));
+  struct memory_churn *rows = memory_zeroed(size_sum(most, 1), sizeof(*rows));
   for (u32 i = 0; i < memory->n_churn && n < most; i++) {
-    const struct memory_churn *churn = &memory->churn[i];
-    if (churn->count > 1)
-      rows[n++] = (struct churn_row){churn->category ? churn->category : "other", churn->source,
-                                     churn->count, churn->size_bytes, churn->bytes};
+    struct memory_churn churn = memory->churn[i];
+    churn.category = churn.category ? churn.category : "other";
+    if (churn.count > 1)
+      rows[n++] = churn;
   }
   if (n)
     table_print(pen, &table, rows, n, TEXT_INDENT);

@@ -14,10 +14,9 @@
 #define NAME_BYTES 96
 
 struct row {
+  struct module_row of;
   char text[NAME_BYTES];
   const char *name;
-  double parameters, activations, forward, backward, share, bar;
-  enum style style;
 };
 
 static void put_plain(struct pen *pen, const struct module_result *modules) {
@@ -65,12 +64,7 @@ static u32 fill_rows(const struct module_result *modules, struct row *rows) {
     snprintf(row->text, sizeof(row->text), "%*s%s", 2 * (int)fmin(from->depth, 20), "",
              from->name + skip);
     row->name = row->text;
-    row->parameters = from->parameter_bytes;
-    row->activations = from->activation_bytes;
-    row->forward = from->forward_ms;
-    row->backward = from->backward_ms;
-    row->share = row->bar = from->time_share;
-    row->style = STYLE_COMPUTE;
+    row->of = *from;
   }
   return n;
 }
@@ -78,15 +72,14 @@ static u32 fill_rows(const struct module_result *modules, struct row *rows) {
 void body_modules(struct pen *pen, const struct results *results, const struct report_view *view) {
   static const struct column columns[] = {
       {"module", COLUMN_TEXT, offsetof(struct row, name), 0, 16},
-      {"parameters", COLUMN_MEMORY, offsetof(struct row, parameters), 0, 0},
-      {"activations", COLUMN_MEMORY, offsetof(struct row, activations), 0, 0},
-      {"forward", COLUMN_MS, offsetof(struct row, forward), 1, 0},
-      {"backward", COLUMN_MS, offsetof(struct row, backward), 1, 0},
-      {"time", COLUMN_SHARE, offsetof(struct row, share), 0, 0},
-      {"", COLUMN_BAR, offsetof(struct row, bar), 2, 8},
+      {"parameters", COLUMN_MEMORY, offsetof(struct row, of.parameter_bytes), 0, 0},
+      {"activations", COLUMN_MEMORY, offsetof(struct row, of.activation_bytes), 0, 0},
+      {"forward", COLUMN_MS, offsetof(struct row, of.forward_ms), 1, 0},
+      {"backward", COLUMN_MS, offsetof(struct row, of.backward_ms), 1, 0},
+      {"time", COLUMN_SHARE, offsetof(struct row, of.time_share), 0, 0},
+      {"", COLUMN_BAR, offsetof(struct row, of.time_share), 2, 8},
   };
-  static const struct table table = {TABLE_COLUMNS(columns), sizeof(struct row),
-                                     offsetof(struct row, style), true};
+  static const struct table table = {TABLE_OF(struct row, columns), .bars = STYLE_COMPUTE};
   const struct module_result *modules = &results->modules;
   (void)view;
   put_plain(pen, modules);

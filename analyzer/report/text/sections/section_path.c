@@ -8,6 +8,7 @@
 
 #include "analyses/path/path_graph.h"
 #include "base/checked_memory.h"
+#include "base/sorting.h"
 #include "report/text/distinct_names.h"
 #include "report/text/section.h"
 #include "report/text/table.h"
@@ -17,14 +18,10 @@ enum { RANKS_SHOWN = 5, NAMES_SHOWN = 5, PAYS_SHOWN = 6 };
 
 struct path_row {
   const char *name;
-  double ms, share, bar;
-  enum style style;
+  double ms, share;
 };
 
-static int longest_first(const void *a, const void *b) {
-  const struct path_row *x = a, *y = b;
-  return x->ms == y->ms ? 0 : x->ms > y->ms ? -1 : 1;
-}
+ORDER_BY(longest_first, struct path_row, DOWN(ms))
 
 /* A job on the CPU launches nothing: there this is the calls that start collectives. */
 static const char *category_words(const struct results *results, enum path_category category) {
@@ -39,20 +36,19 @@ static void put_categories(struct pen *pen, const struct results *results) {
       {"on the path", COLUMN_TEXT, offsetof(struct path_row, name), 0, 0},
       {"time", COLUMN_MS, offsetof(struct path_row, ms), 0, 0},
       {"share", COLUMN_SHARE, offsetof(struct path_row, share), 0, 0},
-      {"", COLUMN_BAR, offsetof(struct path_row, bar), 0, 10},
+      {"", COLUMN_BAR, offsetof(struct path_row, share), 0, 10},
   };
-  static const struct table table = {TABLE_COLUMNS(columns), sizeof(struct path_row),
-                                     offsetof(struct path_row, style), true};
+  static const struct table table = {TABLE_OF(struct path_row, columns), .bars = STYLE_NOTE};
   struct path_row *rows = memory_zeroed(size_sum(results->n_path_by_category, 1), sizeof(*rows));
   u32 n = 0;
   for (u32 i = 0; i < results->n_path_by_category; i++) {
     const struct share *one = &results->path_by_category[i];
-    double share = one->ms / results->path_length_ms;
     if (one->ms > 0)
-      rows[n++] = (struct path_row){category_words(results, i), one->ms, share, share, STYLE_NOTE};
+      rows[n++] =
+          (struct path_row){category_words(results, i), one->ms, one->ms / results->path_length_ms};
   }
   if (n) {
-    qsort(rows, n, sizeof(*rows), longest_first);
+    SORT(rows, n, longest_first);
     table_print(pen, &table, rows, n, TEXT_INDENT);
   }
   free(rows);
@@ -63,12 +59,7 @@ struct path_rank {
   double ms;
 };
 
-static int most_first(const void *a, const void *b) {
-  const struct path_rank *x = a, *y = b;
-  if (x->ms != y->ms)
-    return x->ms > y->ms ? -1 : 1;
-  return (x->rank > y->rank) - (x->rank < y->rank);
-}
+ORDER_BY(most_first, struct path_rank, DOWN(ms) UP(rank))
 
 static void put_ranks(struct pen *pen, const struct results *results) {
   struct path_rank *ranks = memory_array(size_sum(results->n_ranks, 1), sizeof(*ranks));
@@ -81,7 +72,7 @@ static void put_ranks(struct pen *pen, const struct results *results) {
   for (u32 i = 0; i < results->n_ranks; i++)
     if (results->path_by_rank[i] > 0)
       ranks[n++] = (struct path_rank){results->ranks[i].rank, results->path_by_rank[i]};
-  qsort(ranks, n, sizeof(*ranks), most_first);
+  SORT(ranks, n, most_first);
   section_label(pen, "by rank");
   for (u32 i = 0; i < n; i++) {
     if (i < RANKS_SHOWN)
@@ -97,21 +88,20 @@ static void put_ranks(struct pen *pen, const struct results *results) {
 }
 
 struct name_row {
-  const char *name, *category;
-  double ms, share;
-  enum style style;
+  struct path_name_result of;
+  const char *name;
+  double share;
 };
 
 /* The work that takes most of the path. */
 static void put_names(struct pen *pen, const struct results *results) {
   static const struct column columns[] = {
       {"most of it", COLUMN_TEXT, offsetof(struct name_row, name), 0, 24},
-      {"is", COLUMN_TEXT, offsetof(struct name_row, category), 1, 8},
-      {"time", COLUMN_MS, offsetof(struct name_row, ms), 0, 0},
+      {"is", COLUMN_TEXT, offsetof(struct name_row, of.category), 1, 8},
+      {"time", COLUMN_MS, offsetof(struct name_row, of.ms), 0, 0},
       {"share", COLUMN_SHARE, offsetof(struct name_row, share), 0, 0},
   };
-  static const struct table table = {TABLE_COLUMNS(columns), sizeof(struct name_row), TABLE_PLAIN,
-                                     false};
+  static const struct table table = {TABLE_OF(struct name_row, columns)};
   struct name_row rows[NAMES_SHOWN];
   struct row_name names[NAMES_SHOWN];
   u32 n = results->n_path_by_name < NAMES_SHOWN ? results->n_path_by_name : NAMES_SHOWN;
@@ -119,10 +109,7 @@ static void put_names(struct pen *pen, const struct results *results) {
     const struct path_name_result *one = &results->path_by_name[i];
     names[i].shortened = one->shortened;
     names[i].whole = one->name;
-    rows[i] = (struct name_row){.name = names[i].text,
-                                .category = one->category,
-                                .ms = one->ms,
-                                .share = one->ms / results->path_length_ms};
+    rows[i] = (struct name_row){*one, names[i].text, one->ms / results->path_length_ms};
   }
   make_names_distinct(pen, names, n);
   if (pen->column)
@@ -131,32 +118,18 @@ static void put_names(struct pen *pen, const struct results *results) {
     table_print(pen, &table, rows, n, TEXT_INDENT);
 }
 
-struct what_if_row {
-  const char *change;
-  double step_ms, saving, bar;
-  enum style style;
-};
-
 static void put_what_ifs(struct pen *pen, const struct results *results) {
   static const struct column columns[] = {
-      {"what if", COLUMN_TEXT, offsetof(struct what_if_row, change), 0, 16},
-      {"step", COLUMN_MS, offsetof(struct what_if_row, step_ms), 0, 0},
-      {"saves", COLUMN_SHARE, offsetof(struct what_if_row, saving), 0, 0},
-      {"", COLUMN_BAR, offsetof(struct what_if_row, bar), 1, 8},
+      {"what if", COLUMN_TEXT, offsetof(struct what_if, change), 0, 16},
+      {"step", COLUMN_MS, offsetof(struct what_if, step_ms), 0, 0},
+      {"saves", COLUMN_SHARE, offsetof(struct what_if, saving_fraction), 0, 0},
+      {"", COLUMN_BAR, offsetof(struct what_if, saving_fraction), 1, 8},
   };
-  static const struct table table = {TABLE_COLUMNS(columns), sizeof(struct what_if_row),
-                                     offsetof(struct what_if_row, style), true};
-  struct what_if_row *rows = memory_zeroed(size_sum(results->n_what_if, 1), sizeof(*rows));
+  static const struct table table = {TABLE_OF(struct what_if, columns), .bars = STYLE_GOOD};
   if (pen->column)
     pen_newline(pen);
-  for (u32 i = 0; i < results->n_what_if; i++) {
-    const struct what_if *one = &results->what_if[i];
-    rows[i] = (struct what_if_row){one->change, one->step_ms, one->saving_fraction,
-                                   one->saving_fraction, STYLE_GOOD};
-  }
   if (results->n_what_if)
-    table_print(pen, &table, rows, results->n_what_if, TEXT_INDENT);
-  free(rows);
+    table_print(pen, &table, results->what_if, results->n_what_if, TEXT_INDENT);
   if (results->what_if_reason) {
     pen_to(pen, TEXT_INDENT);
     pen_put(pen, STYLE_WARNING,
@@ -165,25 +138,18 @@ static void put_what_ifs(struct pen *pen, const struct results *results) {
   }
 }
 
-struct pays_row {
-  const char *name, *kind;
-  double at_90, at_50, at_0, bar;
-  enum style style;
-};
-
 /* What a step saves if one thing takes less of its time. */
 static void put_pays(struct pen *pen, const struct results *results) {
   static const struct column columns[] = {
-      {"what pays: of its time", COLUMN_TEXT, offsetof(struct pays_row, name), 0, 24},
-      {"is", COLUMN_TEXT, offsetof(struct pays_row, kind), 1, 8},
-      {"90 %", COLUMN_SHARE, offsetof(struct pays_row, at_90), 1, 0},
-      {"50 %", COLUMN_SHARE, offsetof(struct pays_row, at_50), 0, 0},
-      {"none", COLUMN_SHARE, offsetof(struct pays_row, at_0), 0, 0},
-      {"", COLUMN_BAR, offsetof(struct pays_row, bar), 1, 8},
+      {"what pays: of its time", COLUMN_TEXT, offsetof(struct paying, name), 0, 24},
+      {"is", COLUMN_TEXT, offsetof(struct paying, kind), 1, 8},
+      {"90 %", COLUMN_SHARE, offsetof(struct paying, saves_at_90), 1, 0},
+      {"50 %", COLUMN_SHARE, offsetof(struct paying, saves_at_50), 0, 0},
+      {"none", COLUMN_SHARE, offsetof(struct paying, saves_at_0), 0, 0},
+      {"", COLUMN_BAR, offsetof(struct paying, saves_at_0), 1, 8},
   };
-  static const struct table table = {TABLE_COLUMNS(columns), sizeof(struct pays_row),
-                                     offsetof(struct pays_row, style), true};
-  struct pays_row rows[PAYS_SHOWN];
+  static const struct table table = {TABLE_OF(struct paying, columns), .bars = STYLE_GOOD};
+  struct paying rows[PAYS_SHOWN];
   struct row_name names[PAYS_SHOWN];
   u32 n = 0;
   for (u32 i = 0; i < results->n_pays && n < PAYS_SHOWN; i++) {
@@ -192,9 +158,8 @@ static void put_pays(struct pen *pen, const struct results *results) {
       continue;
     names[n].shortened = one->shortened;
     names[n].whole = one->name;
-    rows[n] =
-        (struct pays_row){names[n].text,   one->kind,       one->saves_at_90, one->saves_at_50,
-                          one->saves_at_0, one->saves_at_0, STYLE_GOOD};
+    rows[n] = *one;
+    rows[n].name = names[n].text;
     n++;
   }
   make_names_distinct(pen, names, n);

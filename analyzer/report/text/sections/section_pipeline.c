@@ -9,8 +9,7 @@
 #include "report/text/table.h"
 
 struct stage_row {
-  double stage, ranks, work_ms, bubble_ms, share, bar;
-  enum style style;
+  double stage, ranks, work_ms, bubble_ms, share;
 };
 
 static void put_stages(struct pen *pen, const struct results *results) {
@@ -20,16 +19,14 @@ static void put_stages(struct pen *pen, const struct results *results) {
       {"work", COLUMN_MS, offsetof(struct stage_row, work_ms), 0, 0},
       {"bubble", COLUMN_MS, offsetof(struct stage_row, bubble_ms), 0, 0},
       {"share", COLUMN_SHARE, offsetof(struct stage_row, share), 0, 0},
-      {"", COLUMN_BAR, offsetof(struct stage_row, bar), 1, 8},
+      {"", COLUMN_BAR, offsetof(struct stage_row, share), 1, 8},
   };
-  static const struct table table = {TABLE_COLUMNS(columns), sizeof(struct stage_row),
-                                     offsetof(struct stage_row, style), true};
+  static const struct table table = {TABLE_OF(struct stage_row, columns), .bars = STYLE_NOTE};
   struct stage_row *rows = memory_zeroed(results->n_pipeline_stage, sizeof(*rows));
   for (u32 i = 0; i < results->n_pipeline_stage; i++) {
     const struct pipeline_stage *stage = &results->pipeline_stage[i];
-    double share = stage->bubble_ms / (stage->bubble_ms + stage->work_ms);
-    rows[i] = (struct stage_row){i,     stage->n_ranks, stage->work_ms, stage->bubble_ms,
-                                 share, share,          STYLE_NOTE};
+    rows[i] = (struct stage_row){i, stage->n_ranks, stage->work_ms, stage->bubble_ms,
+                                 stage->bubble_ms / (stage->bubble_ms + stage->work_ms)};
   }
   table_print(pen, &table, rows, results->n_pipeline_stage, TEXT_INDENT);
   free(rows);

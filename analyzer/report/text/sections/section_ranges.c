@@ -17,8 +17,7 @@ void body_ranges(struct pen *pen, const struct results *results, const struct re
       {"time", COLUMN_MS, offsetof(struct named_range_result, sum_ms), 0, 0},
       {"share", COLUMN_SHARE, offsetof(struct named_range_result, share), 0, 0},
   };
-  static const struct table table = {TABLE_COLUMNS(columns), sizeof(struct named_range_result),
-                                     TABLE_PLAIN, false};
+  static const struct table table = {TABLE_OF(struct named_range_result, columns)};
   u32 n = results->n_named_ranges, shown = n < RANGES_SHOWN ? n : RANGES_SHOWN;
   (void)view;
   table_print(pen, &table, results->named_ranges, shown, TEXT_INDENT);

@@ -125,7 +125,7 @@ void body_steps(struct pen *pen, const struct results *results, const struct rep
 
 struct phase_row {
   const char *name;
-  double ms, share, bar;
+  double ms, share;
   enum style style;
 };
 
@@ -134,10 +134,11 @@ void body_phases(struct pen *pen, const struct results *results, const struct re
       {"phase", COLUMN_TEXT, offsetof(struct phase_row, name), 0, 0},
       {"mean", COLUMN_MS, offsetof(struct phase_row, ms), 0, 0},
       {"share", COLUMN_SHARE, offsetof(struct phase_row, share), 0, 0},
-      {"", COLUMN_BAR, offsetof(struct phase_row, bar), 0, 10},
+      {"", COLUMN_BAR, offsetof(struct phase_row, share), 0, 10},
   };
-  static const struct table table = {TABLE_COLUMNS(columns), sizeof(struct phase_row),
-                                     offsetof(struct phase_row, style), true};
+  static const struct table table = {TABLE_OF(struct phase_row, columns),
+                                     .style_offset = offsetof(struct phase_row, style),
+                                     .plain_text = true};
   (void)view;
   struct phase_row rows[] = {
       {.name = "data", .ms = results->data_ms, .style = STYLE_MEMCPY},
@@ -156,7 +157,7 @@ void body_phases(struct pen *pen, const struct results *results, const struct re
       missing[n_missing++] = rows[i].name;
       continue;
     }
-    rows[i].share = rows[i].bar = rows[i].ms / sum;
+    rows[i].share = rows[i].ms / sum;
     rows[n++] = rows[i];
   }
   table_print(pen, &table, rows, n, TEXT_INDENT);

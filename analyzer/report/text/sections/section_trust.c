@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/rank_list.h"
+#include "base/trace_words.h"
 #include "report/text/section.h"
 
 /* Steps vary by a few percent by themselves; a cost above that is visible in what it measures. */
@@ -123,11 +124,6 @@ static void put_notes(struct pen *pen, const struct model *model) {
 }
 
 static void put_events(struct pen *pen, const struct results *results) {
-  static const char *const reasons[TSCOPE_LOSS_REASONS] = {
-#define X(NAME, value, text) [value] = text,
-      TSCOPE_LOSSES(X)
-#undef X
-  };
   const struct model *model = results->model;
   bool behind = false;
   for (u32 i = 0; i < model->n_ranks; i++)
@@ -147,7 +143,7 @@ static void put_events(struct pen *pen, const struct results *results) {
     for (u32 i = 0; i < model->n_ranks; i++)
       lost += (double)model->ranks[i].lost[reason];
     if (lost > 0)
-      pen_item_format(pen, STYLE_PLAIN, VALUE_INDENT, "%s: %s", reasons[reason],
+      pen_item_format(pen, STYLE_PLAIN, VALUE_INDENT, "%s: %s", loss_word(reason),
                       count_of(lost).text);
   }
 }

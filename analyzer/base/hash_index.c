@@ -1,17 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-#include "base/checked_memory.h"
-#include "import/flight_recorder/flight_recorder.h"
+#include "base/hash_index.h"
 
-u32 hash_index_next(const struct hash_index *index, u64 hash, u32 *at) {
-  while (index->room && *at < index->room) {
-    const struct hash_slot *slot = &index->slots[(hash + (*at)++) & (index->room - 1)];
-    if (!slot->index_plus_1)
-      return INDEX_NONE;
-    if (slot->hash == hash)
-      return slot->index_plus_1 - 1;
-  }
-  return INDEX_NONE;
-}
+#include <string.h>
+
+#include "base/checked_memory.h"
 
 static void put_slot(struct hash_slot *slots, u32 room, struct hash_slot slot) {
   u32 at = (u32)slot.hash & (room - 1);
@@ -33,4 +25,10 @@ void hash_index_add(struct hash_index *index, u64 hash, u32 value) {
   }
   put_slot(index->slots, index->room, (struct hash_slot){.hash = hash, .index_plus_1 = value + 1});
   index->n++;
+}
+
+void hash_index_clear(struct hash_index *index) {
+  index->n = 0;
+  if (index->room)
+    memset(index->slots, 0, index->room * sizeof(*index->slots));
 }

@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Sorting: functions for SORT() and bsearch() from what they compare; the first difference decides:
+ *
+ *   ORDER_BY(longest_first, struct kernel_result, DOWN(sum_ms) BY_TEXT(name))
+ */
+#ifndef TSCOPE_SORTING_H
+#define TSCOPE_SORTING_H
+
+#include <stdlib.h>
+
+#include "base/texts.h"
+#include "format/tscope_format.h"
+
+#define ORDER_BY(function, type, comparisons)                                                      \
+  static int function(const void *left_, const void *right_) {                                     \
+    const type *a = left_, *b = right_;                                                            \
+    comparisons return 0;                                                                          \
+  }
+/* The same for pointers to them. */
+#define ORDER_POINTERS_BY(function, type, comparisons)                                             \
+  static int function(const void *left_, const void *right_) {                                     \
+    const type *a = *(const type *const *)left_, *b = *(const type *const *)right_;                \
+    comparisons return 0;                                                                          \
+  }
+
+#define UP(member) LESS_FIRST(a->member, b->member)
+#define DOWN(member) LESS_FIRST(b->member, a->member)
+#define UP_OF(function) LESS_FIRST(function(a), function(b))
+#define DOWN_OF(function) LESS_FIRST(function(b), function(a))
+#define BY_TEXT(member) THEN(compare_texts(a->member, b->member))
+
+/* What a and b have in common with strcmp()'s result. */
+#define THEN(comparison)                                                                           \
+  {                                                                                                \
+    int order_ = comparison;                                                                       \
+    if (order_)                                                                                    \
+      return order_;                                                                               \
+  }
+#define LESS_FIRST(of_a, of_b)                                                                     \
+  if ((of_a) != (of_b))                                                                            \
+    return (of_a) < (of_b) ? -1 : 1;
+
+/* Sorts a list, also one that is NULL because nothing is in it. */
+#define SORT(at, n, order) ((n) ? qsort(at, n, sizeof(*(at)), order) : (void)0)
+
+/* Of [from, to), in which all that are `before` come first: the first that is not, else `to`.
+ *
+ *   u32 first = FIRST_NOT(0, n, i, spans[i].start < time);
+ */
+#define FIRST_NOT(from, to, i, before)                                                             \
+  ({                                                                                               \
+    u32 low_ = from, high_ = to;                                                                   \
+    while (low_ < high_) {                                                                         \
+      u32 i = low_ + (high_ - low_) / 2;                                                           \
+      if (before)                                                                                  \
+        low_ = i + 1;                                                                              \
+      else                                                                                         \
+        high_ = i;                                                                                 \
+    }                                                                                              \
+    low_;                                                                                          \
+  })
+
+/* Values, and structs that begin with one. */
+int by_u32(const void *left, const void *right);
+int by_u64(const void *left, const void *right);
+int by_i64(const void *left, const void *right);
+int by_double(const void *left, const void *right);
+
+#endif

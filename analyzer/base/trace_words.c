@@ -1,0 +1,13 @@
+/* SPDX-License-Identifier: MIT */
+#include "base/trace_words.h"
+
+#define X(NAME, value, text) [value] = text,
+#define WORDS(function, VOCABULARY)                                                                \
+  const char *function(u32 value) {                                                                \
+    static const char *const words[] = {VOCABULARY(X)};                                            \
+    return value < sizeof(words) / sizeof(*words) ? words[value] : NULL;                           \
+  }
+WORDS(op_word, TSCOPE_OPS)
+WORDS(phase_word, TSCOPE_PHASES)
+WORDS(copy_word, TSCOPE_MEMCPYS)
+WORDS(loss_word, TSCOPE_LOSSES)
