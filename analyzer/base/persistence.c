@@ -25,6 +25,14 @@ void persistence_add(struct persistence *p, const double *values, u32 n) {
   p->series += n > 0;
 }
 
+void persistence_join(struct persistence *p, const struct persistence *other, double sign) {
+  p->products += sign * other->products;
+  p->squares += sign * other->squares;
+  p->squared += sign * other->squared;
+  p->values += sign * other->values;
+  p->series += sign * other->series;
+}
+
 double persistence_of(const struct persistence *p) {
   if (p->values == 0 || p->squares <= 0)
     return 0;

@@ -19,6 +19,9 @@ struct persistence {
 /* Adds a series in order, each value against the series' mean. */
 void persistence_add(struct persistence *p, const double *values, u32 n);
 
+/* Adds what another has, or takes it away: `sign` -1. */
+void persistence_join(struct persistence *p, const struct persistence *other, double sign);
+
 /* The correlation of neighbours, from 0: of few values less is known, so it may be larger than what
  * they show, by as much as holds in four of five such series. */
 double persistence_of(const struct persistence *p);

@@ -26,6 +26,19 @@ static const char *activity_words(u32 activity) {
   return activity && activity < sizeof(words) / sizeof(*words) ? words[activity] : NULL;
 }
 
+/* Whether the thread mostly waits for another one or a process, but for what it is without a core:
+ * on a busy machine that follows every wait. */
+static bool most_waits(const struct sampled_part *part) {
+  i64 waits = 0, all = 0;
+  for (u32 i = 0; i < ACTIVITIES; i++) {
+    bool is = i == TSCOPE_ACTIVITY_LOCK || i == TSCOPE_ACTIVITY_PIPE ||
+              i == TSCOPE_ACTIVITY_EVENTS || i == TSCOPE_ACTIVITY_NETWORK;
+    waits += is ? part->activity_ns[i] : 0;
+    all += i != TSCOPE_ACTIVITY_NO_CORE ? part->activity_ns[i] : 0;
+  }
+  return 2 * waits > all;
+}
+
 /* What the thread does there for most of the time. */
 static void set_activity(const struct sampled_part *part, struct sampled_line *line) {
   i64 all = 0;
@@ -35,8 +48,7 @@ static void set_activity(const struct sampled_part *part, struct sampled_line *l
     most = part->activity_ns[i] > part->activity_ns[most] ? i : most;
   }
   line->activity = activity_words(most);
-  line->waits = most == TSCOPE_ACTIVITY_LOCK || most == TSCOPE_ACTIVITY_PIPE ||
-                most == TSCOPE_ACTIVITY_EVENTS || most == TSCOPE_ACTIVITY_NETWORK;
+  line->waits = most_waits(part);
   line->activity_share = all ? (double)part->activity_ns[most] / (double)all : NAN;
 }
 

@@ -42,6 +42,21 @@ u32 slice_of_step(const struct analysis *a, u32 step) {
   return a->whole_run ? 0 : (u32)((u64)(step - a->first_step) * slices / a->n_steps);
 }
 
+void part_persistence(const struct rank_parts *parts, const struct sampled_part *part,
+                      const bool *without, double sign, struct persistence *to) {
+  double values[TRAINING_SLICES] = {0};
+  struct persistence p = {0};
+  u32 n = 0;
+  for (u32 i = 0; i < part->n_times; i++)
+    if (part->times[i].slice < TRAINING_SLICES)
+      values[part->times[i].slice] = (double)part->times[i].ns;
+  for (u32 s = 0; s < TRAINING_SLICES; s++)
+    if (parts->steps[s] && !(without && without[s]))
+      values[n++] = values[s] / parts->steps[s];
+  persistence_add(&p, values, n);
+  persistence_join(to, &p, sign);
+}
+
 struct part_collector *parts_collect_new(const struct call_sites *sites, struct arena *scratch) {
   struct part_collector *c = arena_alloc(scratch, sizeof(*c));
   *c = (struct part_collector){.sites = sites};

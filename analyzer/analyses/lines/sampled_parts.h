@@ -8,6 +8,7 @@
 #define TSCOPE_SAMPLED_PARTS_H
 
 #include "analyses/analysis.h"
+#include "base/persistence.h"
 #include "model/span_call_sites.h"
 
 enum { TRAINING_SLICES = 240, SLICES = TRAINING_SLICES + 16, PATH_FRAMES = 4 };
@@ -46,6 +47,11 @@ struct rank_parts {
   u32 n, steps[SLICES]; /* steps of each slice that the rank has */
   double sample_ns;     /* what a sample stands for, mean; NAN without any */
 };
+
+/* How a rank's time in a part in one slice of training follows from that in the one before, but for
+ * the slices in `without` (NULL: none); added to `to`, or with `sign` -1 taken away again. */
+void part_persistence(const struct rank_parts *parts, const struct sampled_part *part,
+                      const bool *without, double sign, struct persistence *to);
 
 /* The slice of an analysed step (index into model.steps). */
 u32 slice_of_step(const struct analysis *a, u32 step);

@@ -5,7 +5,9 @@
  *
  * A part stands out if chance does not explain the difference: either it was seen in more of the
  * rank's steps than of its peers' (each step counts once, however many samples it has: a binomial
- * tail), or its time differs in each slice of the run (Student's t over slices). Both are
+ * tail), or its time differs in each slice of the run (Student's t over slices). In both,
+ * neighbouring slices are as independent as those of its peers are there (persistence.h): that the
+ * rank itself is slow for some steps takes nothing away. Both are
  * multiplied by the number of parts compared. The error is the spread over slices, at least that of
  * a Poisson count. How late a straggler is, collectives show: where a part takes as much longer,
  * within the errors of both, how much longer is the mean of both, weighted by their errors.
@@ -21,6 +23,7 @@
 #include "analyses/ranks/core_times.h"
 #include "analyses/thresholds.h"
 #include "base/checked_memory.h"
+#include "base/persistence.h"
 #include "base/statistics.h"
 
 static const double errors_apart = 2;      /* below that two figures are the same */
@@ -63,8 +66,9 @@ struct comparison {
   u32 n;
   double steps[SLICES]; /* of all ranks that count as peers */
   u32 peers;
-  struct best_parts *best;            /* [n_ranks] */
-  struct sums own, others, all_peers; /* of the part and the rank that are compared */
+  struct best_parts *best;               /* [n_ranks] */
+  struct sums own, others, all_peers;    /* of the part and the rank that are compared */
+  struct persistence all_follow, follow; /* how a peer's time there follows from slice to slice */
 };
 
 static int by_part(const void *left, const void *right) {
@@ -138,15 +142,17 @@ static struct difference difference_of(const struct comparison *c, u32 rank) {
   d.peers_ms = others / of_others / 1e6;
   d.more_ms = (d.ms - d.peers_ms) / share;
   d.ms += d.more_ms - (d.ms - d.peers_ms);
+  double follows = persistence_of(&c->follow), independent = n * independent_share(follows);
   double mean = mean_of(values, n);
   for (u32 i = 0; i < n; i++)
     spread += (values[i] - mean) * (values[i] - mean);
-  spread = n >= slices_of_spread ? sqrt(spread / (n - 1) / n) / 1e6 : 0;
+  spread = n >= slices_of_spread ? sqrt(spread / (n - 1) / independent) / 1e6 : 0;
   double poisson = sqrt(own * parts_of(c, rank)->sample_ns) / steps / 1e6;
   d.error_ms = fmax(spread, poisson) / share;
-  d.chance = binomial_tail((u32)seen, (u32)(seen + seen_others), steps / (steps + of_others));
+  d.chance =
+      chance_of_count((u32)seen, (u32)(seen + seen_others), steps / (steps + of_others), follows);
   if (n >= slices_of_spread && d.more_ms > 0 && d.error_ms > 0)
-    d.chance = fmin(d.chance, student_tails(d.more_ms / d.error_ms, n - 1) / 2);
+    d.chance = fmin(d.chance, student_tails(d.more_ms / d.error_ms, fmax(1, independent - 1)) / 2);
   d.chance *= 2;
   return d;
 }
@@ -213,17 +219,23 @@ static void keep_if_best(struct comparison *c, const struct entry *e, const stru
 static void compare_part(struct comparison *c, const struct entry *at, u32 n) {
   struct sums *all = &c->all_peers;
   memset(all, 0, sizeof(*all));
+  c->all_follow = (struct persistence){0};
   for (u32 i = 0; i < n; i++)
-    if (is_peer(c, at[i].rank))
+    if (is_peer(c, at[i].rank)) {
+      part_persistence(parts_of(c, at[i].rank), at[i].part, NULL, 1, &c->all_follow);
       add_part(all, at[i].part, 1);
+    }
   for (u32 i = 0; i < n; i++) {
     const u32 *steps = parts_of(c, at[i].rank)->steps;
     bool peer = is_peer(c, at[i].rank);
     c->others = *all;
+    c->follow = c->all_follow;
     memset(&c->own, 0, sizeof(c->own));
     add_part(&c->own, at[i].part, 1);
-    if (peer)
+    if (peer) {
+      part_persistence(parts_of(c, at[i].rank), at[i].part, NULL, -1, &c->follow);
       add_part(&c->others, at[i].part, -1);
+    }
     for (u32 s = 0; s < TRAINING_SLICES; s++) {
       c->own.steps[s] = steps[s];
       c->others.steps[s] = c->steps[s] - (peer ? steps[s] : 0);
@@ -247,26 +259,62 @@ static void set_beside(struct comparison *c, u32 rank, const struct sampled_part
                               2 * beside->gil_ns > beside->times->ns ? ", with the GIL" : "");
 }
 
-/* Sets how much longer a part takes. Returns whether the rank is later than that. */
-static bool set_amount(const struct rank_result *rank, const struct difference *d,
-                       struct sampled_line *line) {
+static void add_lines(struct sums *to, const struct rank_parts *parts) {
+  for (u32 i = 0; i < parts->n; i++)
+    if (parts->at[i].kind == OWN_LINE)
+      add_part(to, &parts->at[i], 1);
+}
+
+/* The rank against its peers at all lines together. */
+static struct difference difference_of_lines(struct comparison *c, u32 rank) {
+  memset(&c->own, 0, sizeof(c->own));
+  memset(&c->others, 0, sizeof(c->others));
+  add_lines(&c->own, parts_of(c, rank));
+  for (u32 r = 0; r < c->a->model->n_ranks; r++)
+    if (r != rank && is_peer(c, r))
+      add_lines(&c->others, parts_of(c, r));
+  for (u32 s = 0; s < TRAINING_SLICES; s++) {
+    c->own.steps[s] = parts_of(c, rank)->steps[s];
+    c->others.steps[s] = c->steps[s] - (is_peer(c, rank) ? parts_of(c, rank)->steps[s] : 0);
+  }
+  c->follow = (struct persistence){0};
+  return difference_of(c, rank);
+}
+
+/* The mean of how late a rank is and what samples show, weighted by their errors. */
+static void set_mean(const struct rank_result *rank, const struct difference *d,
+                     struct sampled_line *line) {
   double clocks = rank->late_a_step_error_ms * rank->late_a_step_error_ms;
   double samples = d->error_ms * d->error_ms, both = samples + clocks;
+  line->more_ms = d->more_ms + (rank->late_a_step_ms - d->more_ms) * samples / both;
+  line->more_error_ms = sqrt(samples * clocks / both);
+}
+
+/* Sets how much longer a part takes. Returns whether the rank is later than that. Where a part
+ * takes longer than the rank is late, either other lines take less, which is taken away, or the
+ * rank is late at several collectives: what all its lines take tells. */
+static bool set_amount(struct comparison *c, u32 index, const struct difference *d,
+                       struct sampled_line *line) {
+  const struct rank_result *rank = &c->a->results->ranks[index];
+  double both = hypot(d->error_ms, rank->late_a_step_error_ms);
   double rest = rank->late_a_step_ms - d->more_ms;
   line->more_ms = d->more_ms;
   line->error_ms = line->more_error_ms = d->error_ms;
-  if (both > 0 && fabs(rest) <= errors_apart * sqrt(both)) {
-    line->more_ms += rest * samples / both;
-    line->more_error_ms = sqrt(samples * clocks / both);
+  if (both > 0 && fabs(rest) <= errors_apart * both)
+    set_mean(rank, d, line);
+  else if (rest < 0 && !line->in_workers) {
+    struct difference all = difference_of_lines(c, index);
+    if (all.more_ms - rank->late_a_step_ms < d->more_ms - all.more_ms)
+      set_mean(rank, &all, line);
   }
-  return rest > errors_apart * sqrt(both);
+  return rest > errors_apart * both;
 }
 
 static struct sampled_line *result_of(struct comparison *c, u32 rank, enum part_kind kind) {
   const struct sampled_part *part = c->best[rank].part[kind];
   const struct difference *d = &c->best[rank].of[kind];
   struct sampled_line *line = line_of_part(c->a, part);
-  bool rest = set_amount(&c->a->results->ranks[rank], d, line);
+  bool rest = set_amount(c, rank, d, line);
   rest |= c->best[rank].of_next.more_ms >= part_of_first * d->more_ms;
   if (kind == OWN_LINE && rest && c->best[rank].next) {
     line->next = line_of_part(c->a, c->best[rank].next);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
  * What some steps run that others do not, by line: compared with the other steps of the same rank,
- * so it needs no peers. Samples are counted as in a Poisson distribution: that these steps take
+ * so it needs no peers. Samples are counted as in a Poisson distribution, as far as a line's time
+ * in one of those other steps does not follow from that in the step before: that these steps take
  * longer is known already.
  */
 #include <math.h>
@@ -13,7 +14,7 @@
 #include "analyses/lines/lines.h"
 #include "analyses/queries.h"
 #include "analyses/thresholds.h"
-#include "base/statistics.h"
+#include "base/persistence.h"
 
 struct times {
   double ms, base_ms, more_ms;
@@ -36,8 +37,10 @@ static struct times times_of(const struct rank_parts *parts, const struct sample
   if (!(steps > 0) || !(base_steps > 0))
     return (struct times){0};
   double samples = own / parts->sample_ns, of_all = (own + base) / parts->sample_ns;
-  double chance =
-      binomial_tail((u32)lround(samples), (u32)lround(of_all), steps / (steps + base_steps));
+  struct persistence p = {0};
+  part_persistence(parts, part, slices, 1, &p);
+  double chance = chance_of_count((u32)lround(samples), (u32)lround(of_all),
+                                  steps / (steps + base_steps), persistence_of(&p));
   struct times t = {.ms = own / steps / 1e6, .base_ms = base / base_steps / 1e6};
   t.more_ms = t.ms - t.base_ms;
   t.stands_out = chance * fmax(parts->n, 1) < STRAGGLER_SIGNIFICANCE;

@@ -187,6 +187,55 @@ static void amount_is_within_a_fifth(void **state) {
   assert_true(within_errors >= 34);
 }
 
+/* Its slow line takes 120 ms, another 60 ms less than on its peers: that makes it late by 60 ms. */
+static void other_line_takes_less(void **state) {
+  (void)state;
+  struct cluster_options o = healthy_cpu();
+  o.slow[2] = 0.2;
+  struct cluster *c = cluster_new(&o);
+  sample_lines(c, 0, o.steps, 0);
+  struct results *r = cluster_analyse(c, NULL);
+  const struct rank_result *rank = &r->ranks[2];
+  assert_true(rank->straggler && strstr(rank->late_at, "train.py:20"));
+  assert_true(fabs(rank->late_more_ms - 60) < 6);
+  cluster_end(r, c);
+}
+
+/* Every rank is now at line 10, now at line 40, for eight steps on average. */
+static void move_for_some_steps(struct cluster *c, u32 *seed) {
+  const struct steps *steps = &c->model.steps;
+  for (u32 r = 0; r < c->model.n_ranks; r++) {
+    const struct call_sites *sites = c->timelines[r].call_sites;
+    bool moved = uniform_share(seed) < 0.5;
+    for (u32 s = 0, i = 0; s < steps->n; s++) {
+      i64 end = steps->end[s * c->model.n_ranks + r];
+      for (; i < sites->n_samples && sites->samples[i].time < end; i++)
+        if (sites->samples[i].stack == 0 && moved)
+          sites->samples[i].stack = 3;
+      moved ^= uniform_share(seed) < 0.125;
+    }
+  }
+}
+
+/* Where a rank is in one step it is in the next: that some are at a line in more of the steps than
+ * others is chance. */
+static void line_for_some_steps_is_chance(void **state) {
+  (void)state;
+  u32 named = 0, seed = 1;
+  for (u32 run = 0; run < 40; run++) {
+    struct cluster_options o = healthy_cpu();
+    struct cluster *c = cluster_new(&o);
+    sample_lines(c, 0, 0, 0);
+    move_for_some_steps(c, &seed);
+    struct results *r = cluster_analyse(c, NULL);
+    for (u32 i = 0; i < r->n_ranks; i++)
+      named += r->ranks[i].slow_line != NULL;
+    cluster_end(r, c);
+  }
+  if (named > 3)
+    fail_msg("%u of 320 ranks", named);
+}
+
 static void no_line_of_healthy_ranks(void **state) {
   (void)state;
   struct cluster_options o = healthy_cpu();
@@ -201,9 +250,13 @@ static void no_line_of_healthy_ranks(void **state) {
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(fewer_looks_are_said),     cmocka_unit_test(line_is_named),
-      cmocka_unit_test(second_line_is_told),      cmocka_unit_test(more_work_is_no_lack_of_cores),
-      cmocka_unit_test(amount_is_within_a_fifth), cmocka_unit_test(no_line_of_healthy_ranks)};
+  const struct CMUnitTest tests[] = {cmocka_unit_test(fewer_looks_are_said),
+                                     cmocka_unit_test(line_is_named),
+                                     cmocka_unit_test(second_line_is_told),
+                                     cmocka_unit_test(more_work_is_no_lack_of_cores),
+                                     cmocka_unit_test(amount_is_within_a_fifth),
+                                     cmocka_unit_test(other_line_takes_less),
+                                     cmocka_unit_test(line_for_some_steps_is_chance),
+                                     cmocka_unit_test(no_line_of_healthy_ranks)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
