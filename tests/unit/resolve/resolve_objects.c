@@ -10,6 +10,7 @@
 #include <stdarg.h>
 #include <stdbool.h>
 #include <stdint.h>
+#include <stdlib.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -30,6 +31,7 @@ static int objects(void) {
 }
 
 static bool done;
+static int forks = 300;
 
 static void *read_until_done(void *unused) {
   while (!__atomic_load_n(&done, __ATOMIC_RELAXED))
@@ -53,31 +55,31 @@ static void child_reads_the_list(void) {
 
 static void children_can_read_the_list(void **state) {
   (void)state;
-  enum { THREADS = 2, FORKS = 300 };
+  enum { THREADS = 2 };
   pthread_t threads[THREADS];
   done = false;
   for (int i = 0; i < THREADS; i++)
     assert_int_equal(pthread_create(&threads[i], NULL, read_until_done, NULL), 0);
-  for (int i = 0; i < FORKS; i++)
+  for (int i = 0; i < forks; i++)
     child_reads_the_list();
   __atomic_store_n(&done, true, __ATOMIC_RELAXED);
   for (int i = 0; i < THREADS; i++)
     pthread_join(threads[i], NULL);
 }
 
-static int fork_inside(struct dl_phdr_info *info, size_t bytes, void *forks) {
+static int fork_inside(struct dl_phdr_info *info, size_t bytes, void *inside) {
   pid_t child = fork();
   if (child == 0)
     _exit(0);
   assert_int_equal(waitpid(child, NULL, 0), child);
-  return count(info, bytes, forks) + 1;
+  return count(info, bytes, inside) + 1;
 }
 
 static void a_reader_may_fork(void **state) {
   (void)state;
-  int forks = 0;
-  assert_int_equal(tscope_each_object(fork_inside, &forks), 1);
-  assert_int_equal(forks, 1);
+  int inside = 0;
+  assert_int_equal(tscope_each_object(fork_inside, &inside), 1);
+  assert_int_equal(inside, 1);
   child_reads_the_list();
 }
 
@@ -129,7 +131,10 @@ static void forks_do_not_wait_for_ever(void **state) {
   children_can_read_the_list(state);
 }
 
-int main(void) {
+/* resolve_objects [FORKS] */
+int main(int argc, char **argv) {
+  if (argc > 1)
+    forks = atoi(argv[1]);
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(children_can_read_the_list),
       cmocka_unit_test(a_reader_may_fork),
