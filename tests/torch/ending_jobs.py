@@ -30,6 +30,12 @@ SCENARIOS = {
     "kill": {"cause": "signal", "says": "SIGKILL"},
     "crash": {"cause": "signal", "says": "SIGSEGV"},
     "abort": {"cause": "signal", "says": "SIGABRT"},
+    "memory": {"cause": "out of memory", "says": "can't allocate memory", "line": "the memory", "function": "end"},
+    # the program goes on to wait for the thread, and its peers for it, until their calls time out
+    "in-a-thread": {"cause": "exception", "says": "ValueError: sample 1234 has no label", "line": "the thread's",
+                    "function": "load"},
+    "late": {"cause": "held up", "says": "rank 1"},
+    "stopped": {"cause": "stopped", "says": "SIGTERM"},
     "two-culprits": {"ending": "exception", "culprits": [1, 3], "cause": "exception", "says": "ValueError"},
     "launchers-timeout": {"ending": "sleep", "patience_s": 5, "cause": "held up", "says": "rank 1"},
     "left-out": {"cause": "calls differ", "says": "left out all_reduce of 4 bytes"},

@@ -12,6 +12,8 @@
 #define TOGETHER_NS (1000 * 1000 * 1000ll)
 /* Traces without a word that stop within this time of each other stopped together. */
 #define SIMULTANEOUS_NS (200 * 1000 * 1000ll)
+/* A wait this long is no chance. */
+#define AWAITED_NS (2 * 1000 * 1000 * 1000ll)
 
 u32 count_endings(const struct outcome *o, enum ending_class what) {
   u32 n = 0;
@@ -146,6 +148,63 @@ static u32 mark_odd(struct outcome *o) {
   return 0;
 }
 
+/* Those that somebody stopped while the others went on, and then waited for them. */
+static u32 mark_stopped_first(struct outcome *o) {
+  i64 first = INT64_MAX, next = INT64_MAX;
+  u32 marked = 0;
+  for (u32 i = 0; i < o->n; i++)
+    if (o->endings[i].what == ENDING_STOPPED && o->endings[i].at < first)
+      first = o->endings[i].at;
+  for (u32 i = 0; i < o->n && o->ordered; i++) {
+    o->culprit[i] =
+        o->endings[i].what == ENDING_STOPPED && o->endings[i].at - first <= SIMULTANEOUS_NS;
+    marked += o->culprit[i];
+    if (!o->culprit[i] && o->endings[i].at < next)
+      next = o->endings[i].at;
+  }
+  bool waited = next < INT64_MAX && next - first > 2 * SIMULTANEOUS_NS;
+  for (u32 i = 0; i < o->n && waited; i++)
+    for (u32 k = 0; k < o->n && !o->culprit[i]; k++)
+      waited &= !o->culprit[k] || o->endings[i].what == ENDING_LOST_PEER ||
+                waited_for(o->a->model, &o->endings[i], &o->endings[k]);
+  if (!waited)
+    memset(o->culprit, 0, o->n);
+  o->stopped_first = waited && marked;
+  return waited ? marked : 0;
+}
+
+/* How long a rank that lost a peer had waited for another one: for a collective that this one never
+ * came to, or only after that time. */
+static i64 awaited_ns(const struct model *model, const struct ending *lost,
+                      const struct ending *other) {
+  const struct arrival *its = lost->last, *others = other->last;
+  if (waited_for(model, lost, other))
+    return lost->from - its->call_start;
+  bool same =
+      its && others && its->collective != INDEX_NONE && its->collective == others->collective;
+  return same ? others->call_start - its->call_start : 0;
+}
+
+/* Those for which all that lost a peer had waited for long: until they gave up. */
+static u32 mark_awaited(struct outcome *o) {
+  u32 marked = 0;
+  for (u32 i = 0; i < o->n && o->ordered; i++) {
+    bool awaited = o->endings[i].rank != INDEX_NONE, others = false;
+    for (u32 k = 0; k < o->n && awaited; k++) {
+      if (k == i || o->endings[k].what != ENDING_LOST_PEER)
+        continue;
+      others = true;
+      awaited = awaited_ns(o->a->model, &o->endings[k], &o->endings[i]) >= AWAITED_NS;
+    }
+    o->culprit[i] = awaited && others;
+    marked += o->culprit[i];
+  }
+  if (2 * marked <= o->n)
+    return marked;
+  memset(o->culprit, 0, o->n);
+  return 0;
+}
+
 /* The job hung until somebody stopped it: the verdict about its calls says who held it up. */
 static u32 mark_suspects(struct outcome *o) {
   const struct collective_check *check = &o->a->results->check;
@@ -199,7 +258,11 @@ u32 mark_culprits(struct outcome *o) {
   if (!marked && (count_endings(o, ENDING_LOST_PEER) || count_endings(o, ENDING_STOPPED))) {
     marked = mark_odd(o);
     if (!marked)
+      marked = mark_stopped_first(o);
+    if (!marked)
       marked = mark_suspects(o);
+    if (!marked)
+      marked = mark_awaited(o);
     if (!marked && count_endings(o, ENDING_LOST_PEER))
       marked = mark_early_leavers(o);
   }

@@ -18,8 +18,9 @@ struct outcome {
   const struct ending *endings; /* those of run_end/ */
   u32 n;
   struct call_counts counts;
-  bool *culprit; /* [n] */
-  bool ordered;  /* times of different ranks can be compared */
+  bool *culprit;      /* [n] */
+  bool ordered;       /* times of different ranks can be compared */
+  bool stopped_first; /* the culprits are those that somebody stopped while the others went on */
 };
 
 u32 count_endings(const struct outcome *o, enum ending_class what);

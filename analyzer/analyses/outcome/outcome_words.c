@@ -55,7 +55,9 @@ char *words_of_end(const struct outcome *o, const struct run_end *end) {
   char *why = host ? arena_printf(arena, "all ranks of host %s fell silent", host)
                    : arena_text(arena, first->why);
   /* a sample from before an exception is not where it was raised */
-  if (!host && row->last_seen && first->cause != END_EXCEPTION)
+  bool raised = first->cause == END_EXCEPTION ||
+                (first->cause == END_OUT_OF_MEMORY && row->how != RANK_END_SIGNAL);
+  if (!host && row->last_seen && !raised)
     why = arena_printf(arena, "%s, last seen at %s", why, row->last_seen);
   const char *how = end->held_up            ? " held up the job until it was stopped"
                     : ended_first(o, first) ? " ended first"

@@ -5,22 +5,29 @@
 #include "analyses/lines/lines.h"
 #include "analyses/run_end/lost_peer.def"
 #include "analyses/run_end/run_end.h"
+#include "base/quantity.h"
 
 /* The shim shows every 100 ms that the process lives; on a busy host its thread may be late. */
 #define LIFE_NS (150 * 1000 * 1000ll)
 /* An exception that Python printed longer than this before the end was caught. */
 #define EXCEPTION_NS (30 * 1000 * 1000 * 1000ll)
 
-static bool is_lost_peer(const char *exception) {
-  static const char *const words[] = {
-#define X(text, source) text,
+static enum end_cause cause_of_exception(const char *exception) {
+  static const struct {
+    const char *text;
+    enum end_cause cause;
+  } words[] = {
+#define X(text, source) {text, END_LOST_PEER},
       TSCOPE_LOST_PEER(X)
+#undef X
+#define X(text, source) {text, END_OUT_OF_MEMORY},
+          TSCOPE_OUT_OF_MEMORY(X)
 #undef X
   };
   for (size_t i = 0; i < sizeof(words) / sizeof(*words); i++)
-    if (strstr(exception, words[i]))
-      return true;
-  return false;
+    if (strstr(exception, words[i].text))
+      return words[i].cause;
+  return END_EXCEPTION;
 }
 
 static const char *signal_name(u32 signal) {
@@ -54,7 +61,15 @@ static i64 later(i64 one, i64 other) {
   return one > other ? one : other;
 }
 
-static void set_cause_by_signal(const struct analysis *a, const struct rank_end *end,
+/* A thread ended with an exception, or the program with threads that go on: soon the rank called
+ * nothing more until it was stopped. */
+static bool stood_still(const struct rank_end *end, const struct ending *ending) {
+  return ending->what == ENDING_STOPPED && end->exception &&
+         cause_of_exception(end->exception) != END_LOST_PEER &&
+         !(ending->last && ending->last->call_start - end->exception_at > EXCEPTION_NS);
+}
+
+static void set_cause_by_signal(struct analysis *a, const struct rank_end *end,
                                 struct ending *ending) {
   const char *name = signal_name(end->signal);
   ending->what = is_termination_signal(end->signal) ? ENDING_STOPPED : ENDING_OWN;
@@ -68,6 +83,14 @@ static void set_cause_by_signal(const struct analysis *a, const struct rank_end 
   } else {
     ending->why = arena_printf(a->arena, "ended by %s (signal %u)", name, end->signal);
   }
+  if (!stood_still(end, ending))
+    return;
+  const char *place = exception_place(a, end);
+  ending->cause = cause_of_exception(end->exception);
+  ending->why =
+      arena_printf(a->arena, "%s%s%s, %s before it was %s", end->exception, place ? ", at " : "",
+                   place ? place : "",
+                   duration_s((double)(ending->at - end->exception_at) / 1e9).text, ending->why);
 }
 
 char *exception_place(struct analysis *a, const struct rank_end *end) {
@@ -94,14 +117,12 @@ static void set_cause_by_exit(struct analysis *a, const struct rank_end *end,
   if (!exception)
     return;
   ending->from = end->exception_at;
-  ending->cause = strstr(end->exception, "OutOfMemoryError") ? END_OUT_OF_MEMORY : END_EXCEPTION;
+  ending->cause = cause_of_exception(end->exception);
   const char *place = exception_place(a, end);
   ending->why = arena_printf(a->arena, "%s%s%s (%s status %d)", end->exception,
                              place ? ", at " : "", place ? place : "", how, end->status);
-  if (is_lost_peer(end->exception)) {
+  if (ending->cause == END_LOST_PEER)
     ending->what = ENDING_LOST_PEER;
-    ending->cause = END_LOST_PEER;
-  }
 }
 
 /* A call that failed shortly before the end is why, if nothing says more. */

@@ -7,6 +7,7 @@ import json
 import os
 import signal
 import sys
+import threading
 import time
 
 import torch
@@ -36,6 +37,10 @@ def reworded(work):
         raise RuntimeError("work of the process group did not succeed") from None
 
 
+def load():
+    raise ValueError("sample 1234 has no label")  # the thread's
+
+
 def end(ending):
     if ending in ("exception", "other-words"):
         raise ValueError("sample 1234 has no label")  # the exception
@@ -46,6 +51,15 @@ def end(ending):
             torch.zeros(2).view(3).add_(len(str(error)))  # the library's
     if ending == "in-a-worker":
         next(iter(torch.utils.data.DataLoader(Broken(), num_workers=1)))
+    if ending == "in-a-thread":
+        threading.Thread(target=load).start()
+        threading.Event().wait()
+    if ending == "memory":
+        torch.empty(1 << 46)  # the memory
+    if ending == "late":
+        time.sleep(3600)
+    if ending == "stopped":
+        os.kill(os.getpid(), signal.SIGTERM)
     if ending == "exit":
         sys.exit(3)
     if ending == "exit-at-once":
@@ -70,7 +84,8 @@ def main():
     torch.manual_seed(1)
     torch.set_num_threads(1)
     alike = ending == "left-out-of-calls-alike"
-    dist.init_process_group("gloo", timeout=datetime.timedelta(seconds=20) if alike else None)
+    patience_s = {"left-out-of-calls-alike": 20, "in-a-thread": 5, "late": 5}.get(ending)
+    dist.init_process_group("gloo", timeout=datetime.timedelta(seconds=patience_s) if patience_s else None)
     named = str(dist.get_rank()) in ranks
     model = torch.nn.Linear(32, 16)
     if not alike:

@@ -35,6 +35,9 @@ static const char *action_for(const struct run_end *end) {
       {END_HELD_UP,
        "Look at what that rank did instead: a stack of the live process, its data loader, a lock, "
        "a checkpoint. The others waited for it until something stopped them."},
+      {END_STOPPED,
+       "Find who sent that rank the signal: the scheduler's events (preemption, a time limit), a "
+       "shutdown of its host, an operator."},
       {END_HOST_LOST,
        "Look at that host: its kernel log, the scheduler's events, its power and its "
        "network."},
@@ -46,15 +49,21 @@ static const char *action_for(const struct run_end *end) {
          "and the scheduler's events for that moment.";
 }
 
-/* Why the first of them ended, if its own words say more than the kind of cause. */
+/* Why the first of them ended, if its own words say more than the kind of cause; where they are too
+ * long for a title, their beginning and the place. */
 static const char *why_ended(struct arena *arena, const struct run_end *end) {
-  enum { MOST = 100 }; /* characters */
-  bool own_words =
-      end->cause == END_SIGNAL || end->cause == END_EXIT_STATUS || end->cause == END_EXCEPTION;
+  enum { MOST = 160, BEGINNING = 80 }; /* characters */
+  bool own_words = end->cause == END_SIGNAL || end->cause == END_STOPPED ||
+                   end->cause == END_EXIT_STATUS || end->cause == END_EXCEPTION ||
+                   end->cause == END_OUT_OF_MEMORY;
   for (u32 i = 0; own_words && i < end->n_ranks; i++) {
-    const char *why = end->ranks[i].why;
-    if (end->ranks[i].rank == end->culprits[0] && why)
-      return arena_printf(arena, "%.*s%s", MOST, why, strlen(why) > MOST ? "..." : "");
+    const char *why = end->ranks[i].why, *place = end->ranks[i].exception_at;
+    if (end->ranks[i].rank != end->culprits[0] || !why)
+      continue;
+    if (strlen(why) <= MOST)
+      return why;
+    return arena_printf(arena, "%.*s...%s%s", BEGINNING, why, place ? ", at " : "",
+                        place ? place : "");
   }
   return end_cause_words[end->cause];
 }
