@@ -1,11 +1,13 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
 """Figures of one report that speak of the same thing and differ by more than 2 % of the step: contradictions(REPORT)
-lists them. As a program it looks for them in the reports of generated jobs and of all recordings in TESTDATA, also
-between the outputs: JSON, text, the data of the page, and tscope-top:
+lists them. As a program it looks for them in the reports of generated jobs, of the goldens of traces and of all recordings in
+TESTDATA, also between the outputs: JSON, text, the data of the page, and tscope-top. It says how many figures of each
+kind it compared, and fails where it found none of a kind to compare:
 
     contradictions.py TSCOPE-REPORT TSCOPE-TOP TRACEGEN TESTDATA
 """
+import collections
 import json
 import os
 import pathlib
@@ -17,15 +19,23 @@ import tempfile
 
 from kineto_recordings import recordings
 
+HERE = os.path.dirname(os.path.abspath(__file__))
 ALLOWED = 0.02
-# A finding's saving, the row of the what-if table and the line of the budget that are about the same.
+# A finding, the row of the what-if table and the line of the budget that are about the same; and whether the share that
+# the finding's title gives is that of its saving.
 SAME = [
-    ("TIMING.DATALOADER_BOUND", "input always ready", "waiting for input"),
-    ("DIST.COMM_BOUND", "communication takes no time", None),
-    ("DIST.EXPOSED_COMM", None, "communication"),
-    ("DIST.LOAD_IMBALANCE", "every rank as fast as the median", "waiting for ranks"),
-    ("KERNEL.LAUNCH_BOUND", "no launch gaps", None),
-    ("TIMING.OUTSIDE_PHASES", "nothing outside the phases", None),
+    ("TIMING.DATALOADER_BOUND", "input always ready", "waiting for input", True),
+    ("DIST.COMM_BOUND", "communication takes no time", None, True),
+    ("DIST.EXPOSED_COMM", None, "communication", True),
+    ("DIST.LOAD_IMBALANCE", "every rank as fast as the median", "waiting for ranks", False),
+    ("TIMING.OUTSIDE_PHASES", "nothing outside the phases", None, True),
+]
+# Two names for one replay: in the what-if table, the budget, and what pays.
+ONE_REPLAY = [
+    ("input always ready", "waiting for input", "input"),
+    ("every rank as fast as the median", "waiting for ranks", None),
+    ("no launch gaps", "launch and idle", None),
+    ("nothing outside the phases", "outside phases", "outside the phases"),
 ]
 # What a change can save at most: what it takes from the critical path.
 ON_PATH = {
@@ -57,8 +67,10 @@ class Shares:
         self.path = report["critical_path"]
         self.time = report["steps"]["analysed_s"] or report["budget"]["wall_s"]
         self.step = report["distributed"]["mean_step_wall_ms"] or self.path["length_ms"]
+        self.training = not report["steps"]["other"]  # else savings are of other steps too
         known = self.path["what_if_reason"] is None
         self.saved = {row["change"]: row["saving_fraction"] for row in self.path["what_if"] if known}
+        self.pays = {row["name"]: row["saves_at_0"] for row in self.path["pays"]}
         self.budget = {line["name"]: line for line in report["budget"]["lines"]}
 
     def saving(self, finding):
@@ -70,71 +82,129 @@ class Shares:
         return line["recoverable"] / wall if line and line["recoverable"] is not None and wall else None
 
 
-def differ(what, one, other):
-    if one is not None and other is not None and abs(one - other) > ALLOWED:
-        yield f"{what}: {one:.1%} and {other:.1%}"
+class Pairs:
+    """Figures that were held against each other: how many of each kind, and which differ."""
+
+    def __init__(self):
+        self.compared = collections.Counter()
+        self.wrong = []
+
+    def add(self, kind, what, one, other, may_be_less=False, allowed=ALLOWED):
+        if one is None or other is None:
+            return
+        self.compared[kind] += 1
+        if one - other > allowed or (not may_be_less and other - one > allowed):
+            self.wrong.append(f"{kind}: {what}: {one:.1%} {'of' if may_be_less else 'and'} {other:.1%}")
+
+    def same(self, kind, what, one, other, allowed=ALLOWED):
+        self.add(kind, what, one, other, allowed=allowed)
+
+    def within(self, kind, what, part, whole):
+        self.add(kind, what, part, whole, may_be_less=True)
+
+    def equal(self, kind, what, one, other):
+        self.compared[kind] += 1
+        if one != other:
+            self.wrong.append(f"{kind}: {what}")
 
 
-def exceeds(what, part, whole):
-    if part is not None and whole is not None and part > whole + ALLOWED:
-        yield f"{what}: {part:.1%} of {whole:.1%}"
+def row_of_straggler(shares, finding):
+    """The what-if row about the ranks of the finding."""
+    ranks = ", ".join(map(str, finding["ranks"]))
+    host = {rank["rank"]: rank["host"] for rank in shares.report["distributed"]["ranks"]}[finding["ranks"][0]]
+    for row in (f"rank {ranks} as fast as its peers", f"ranks {ranks} as fast as their peers",
+                f"{len(finding['ranks'])} ranks on {host} as fast as their peers"):
+        if row in shares.saved:
+            return shares.saved[row]
+    return None
 
 
-def of_findings(shares):
+def of_one_finding(pairs, shares, finding):
+    saving, name, title = shares.saving(finding), finding["id"], finding["title"]
+    share = re.search(r"(\d+(?:\.\d+)?) % of (?:each step|the run)", title)
+    for one, change, line, by_saving in SAME:
+        if name != one or saving is None:
+            continue
+        if by_saving and share and "next to nothing" not in title:
+            pairs.same("title and saving", title, float(share[1]) / 100, saving)
+        of_others = name == "DIST.LOAD_IMBALANCE" and shares.report["distributed"]["stragglers"]
+        if shares.training and not of_others:
+            pairs.same("finding and what-if", name, saving, shares.saved.get(change))
+            pairs.same("finding and budget", name, saving, shares.recoverable(line))
+    if name == "DIST.STRAGGLER" and shares.training and not finding["together"]:
+        pairs.same("finding and what-if", title, saving, row_of_straggler(shares, finding))
+    stage = re.match(r"Stage (\d+) of the pipeline", title)
+    if stage and shares.training:
+        pairs.same("finding and what-if", title, saving, shares.saved.get(f"stage {stage[1]} as fast as the others"))
+    if saving is not None:
+        pairs.within("finding and time", name, saving, 1)
+        pairs.within("what a finding adds", name, finding["saving_added_s"] / shares.time, saving)
+
+
+def of_findings(pairs, shares):
     added = 0
-    training = shares.report["steps"].get("other_work") == []
     for finding in shares.report["findings"]:
-        saving = shares.saving(finding)
-        for name, change, line in SAME:
-            if finding["id"] == name and training and shares.saved:
-                yield from differ(f"saving of {name} and '{change}'", saving, shares.saved.get(change))
-                yield from differ(f"saving of {name} and budget's {line}", saving, shares.recoverable(line))
-        if finding["id"] == "DIST.STRAGGLER" and training and shares.saved and worth is not None:
-            rows = [saved for change, saved in shares.saved.items() if change.endswith("as fast as their peers") or
-                    any(change == f"rank {rank} as fast as its peers" for rank in finding["ranks"])]
-            if rows and min(abs(saving - saved) for saved in rows) > ALLOWED:
-                yield f"saving of {finding['title']}: {saving:.1%}, in the what-ifs {rows}"
-        if saving is not None:
-            yield from exceeds(f"saving of {finding['id']}", saving, 1)
-            if finding["saving_added_s"] > finding["saving_s"] * (1 + 1e-9):
-                yield f"{finding['id']} adds more than it is worth"
-            added += finding["saving_added_s"] / shares.time
-    yield from exceeds("what findings add", added, 1)
+        of_one_finding(pairs, shares, finding)
+        added += (finding["saving_added_s"] or 0) / shares.time if shares.time else 0
+    pairs.within("what a finding adds", "all", added, 1)
 
 
-def of_path(shares):
+def of_path(pairs, shares):
     by_category, length = shares.path["by_category"], shares.path["length_ms"]
     if not length:
         return
-    yield from differ("path by category", sum(by_category.values()) / length, 1)
-    yield from differ("path by rank", sum(shares.path["by_rank"].values()) / length, 1)
+    pairs.same("path", "by category", sum(by_category.values()) / length, 1)
+    pairs.same("path", "by rank", sum(shares.path["by_rank"].values()) / length, 1)
     for change, categories in ON_PATH.items():
         on_path = sum(by_category[one] for one in categories) / length
-        yield from exceeds(f"'{change}' saves more than it takes of the path", shares.saved.get(change), on_path)
+        pairs.within("what-if and path", change, shares.saved.get(change), on_path)
     for row in shares.path["what_if"]:
-        if row["saving_fraction"] is not None and row["saving_fraction"] < 0:
-            yield f"'{row['change']}' saves {row['saving_fraction']}"
+        if row["saving_fraction"] is not None:
+            pairs.within("what-if and nothing", row["change"], -row["saving_fraction"], -ALLOWED)
+    for row in shares.path["pays"]:
+        if row["path_ms"] is not None:
+            pairs.within("what pays and path", row["name"], row["saves_at_0"], row["path_ms"] / length)
+        pairs.within("what pays, by share", row["name"], row["saves_at_90"], row["saves_at_50"])
+        pairs.within("what pays, by share", row["name"], row["saves_at_50"], row["saves_at_0"])
+        if row["kind"] == "collective":
+            pairs.within("what pays and what-if", row["name"], row["saves_at_0"],
+                         shares.saved.get("communication takes no time"))
+    for change, line, phase in ONE_REPLAY:
+        if shares.training:
+            pairs.same("what-if and budget", change, shares.saved.get(change), shares.recoverable(line))
+            pairs.same("what pays and what-if", change, shares.pays.get(phase), shares.saved.get(change))
 
 
-def of_budget(shares):
-    overlap, wall = shares.report["overlap"], shares.report["budget"]["wall_s"]
-    if not wall or shares.report["steps"].get("other_work"):
+def of_panels(pairs, shares):
+    overlap, wall, step = shares.report["overlap"], shares.report["budget"]["wall_s"], shares.step
+    if not wall or not step or not shares.training:
         return
-    for name, field in (("waiting for ranks", "exposed_wait_ms"), ("communication", "exposed_transfer_ms")):
-        if name in shares.budget and overlap[field] is not None and shares.step:
-            yield from differ(f"budget's {name} and overlap", shares.budget[name]["fraction"],
-                              overlap[field] / shares.step)
-    if overlap["exposed_because_late_ms"] is not None:
-        yield from exceeds("exposed because late", overlap["exposed_because_late_ms"] / shares.step,
-                           overlap["exposed_ms"] / shares.step)
-    for change, line in (("input always ready", "waiting for input"),
-                         ("every rank as fast as the median", "waiting for ranks")):
-        yield from differ(f"'{change}' and budget's {line}", shares.saved.get(change), shares.recoverable(line))
-    yield from exceeds("budget's communication and the what-if", shares.recoverable("communication"),
-                       shares.saved.get("communication takes no time"))
+
+    def share(milliseconds):
+        return None if milliseconds is None else milliseconds / step
+
+    fraction = {name: line["fraction"] for name, line in shares.budget.items()}
+    compute = [fraction[name] for name in fraction if name.startswith("compute")]
+    pairs.same("budget and overlap", "waiting for ranks", fraction.get("waiting for ranks"),
+               share(overlap["exposed_wait_ms"]))
+    pairs.same("budget and overlap", "communication", fraction.get("communication"),
+               share(overlap["exposed_transfer_ms"]))
+    pairs.same("budget and overlap", "compute", sum(compute) if compute else None, share(overlap["compute_ms"])
+               if "compute_ms" in overlap else None)
+    pairs.within("budget and phases", "waiting for input", fraction.get("waiting for input"),
+                 share(shares.report["phases"]["data_ms"]))
+    pairs.within("late and exposed", "exposed because late", share(overlap["exposed_because_late_ms"]),
+                 share(overlap["exposed_ms"]))
+    pairs.within("budget and what-if", "communication", shares.recoverable("communication"),
+                 shares.saved.get("communication takes no time"))
+    pairs.same("overlap by operation", "all", share(sum(row["comm_ms"] for row in overlap["by_collective"]))
+               if overlap["by_collective"] else None, share(overlap["comm_ms"]))
+    ranks = [row["exposed_ms"] for row in overlap["by_rank"] if row["exposed_ms"] is not None]
+    pairs.same("overlap by rank", "exposed", share(statistics.mean(ranks)) if ranks else None,
+               share(overlap["exposed_ms"]))
 
 
-def of_pipeline(shares):
+def of_pipeline(pairs, shares):
     pipeline, overlap = shares.report["pipeline"], shares.report["overlap"]
     if not pipeline["by_stage"] or not shares.step or overlap["exposed_ms"] is None:
         return
@@ -142,15 +212,21 @@ def of_pipeline(shares):
     bubble = sum(stage["bubble_ms"] * len(stage["ranks"]) for stage in pipeline["by_stage"]
                  if stage["bubble_ms"] is not None) / max(1, ranks)
     if ranks == len(shares.report["distributed"]["ranks"]):
-        yield from exceeds("bubble and exposed communication", bubble / shares.step,
-                           overlap["exposed_ms"] / shares.step)
+        pairs.within("bubble and exposed", "mean of the stages", bubble / shares.step,
+                     overlap["exposed_ms"] / shares.step)
+
+
+def of_report(pairs, report):
+    if "findings" in report and "critical_path" in report:
+        shares = Shares(report)
+        for look in (of_findings, of_path, of_panels, of_pipeline):
+            look(pairs, shares)
 
 
 def contradictions(report):
-    if "findings" not in report or "critical_path" not in report:
-        return []
-    shares = Shares(report)
-    return [one for look in (of_findings, of_path, of_budget, of_pipeline) for one in look(shares)]
+    pairs = Pairs()
+    of_report(pairs, report)
+    return pairs.wrong
 
 
 def output(program, *options):
@@ -158,18 +234,24 @@ def output(program, *options):
     return subprocess.run([program, *options], capture_output=True, text=True, check=True, env=wide).stdout
 
 
-def of_text(report, text):
+def of_text(pairs, report, text):
     """Each row of the what-ifs and each saving says the same in the text."""
     path, shares = report["critical_path"], Shares(report)
     for row in path["what_if"] if path["what_if_reason"] is None else []:
         shown = re.search(rf"^  {re.escape(row['change'])} +\S+(?: [a-zµ]+)? +<?([\d.]+) %", text, re.M)
         if shown:
-            yield from differ(f"'{row['change']}' in JSON and text", row["saving_fraction"], float(shown[1]) / 100)
+            pairs.same("what-if in text", row["change"], float(shown[1]) / 100, row["saving_fraction"])
+    budget = text.split(" Budget ")[-1]
+    for line in report["budget"]["lines"]:
+        shown = re.search(rf"^  {re.escape(line['name'])} +\S+ +<?([\d.]+) %", budget, re.M)
+        if shown:
+            pairs.same("budget in text", line["name"], float(shown[1]) / 100, line["fraction"])
     for finding in report["findings"]:
         saving = shares.saving(finding)
         shown = re.findall(rf"{finding['id']} · \S+ · saving [^(\n]*\(<?([\d.]+) % of the time\)", text)
-        if saving is not None and shown and min(abs(saving - float(one) / 100) for one in shown) > ALLOWED:
-            yield f"{finding['id']} is worth {saving:.1%} in JSON, {shown} in the text"
+        if saving is not None and shown:
+            closest = min((float(one) / 100 for one in shown), key=lambda one: abs(one - saving))
+            pairs.same("finding in text", finding["title"], closest, saving)
 
 
 def alike(one, other):
@@ -185,44 +267,54 @@ def alike(one, other):
     return one == other or (isinstance(one, str) and isinstance(other, str) and one[:200] == other[:200])
 
 
-def of_page(report, page):
+def of_page(pairs, report, page):
     data = json.loads(re.search(r'<script type="application/json" id="data">(.*?)</script>', page, re.S)[1])
     for part in ("findings", "critical_path", "budget", "overlap", "pipeline", "distributed", "steps"):
-        if not alike(report[part], data["report"][part]):
-            yield f"{part} of the page is not that of JSON"
+        pairs.equal("parts of the page", part, alike(report[part], data["report"][part]), True)
 
 
-def of_top(report, top):
+def of_top(pairs, report, top):
     live = json.loads(top.splitlines()[0])
     if live["step_lengths_s"] and report["steps"]["median_ms"]:
         usual_ms = 1e3 * statistics.median(live["step_lengths_s"])
-        yield from differ("a step in top and report", usual_ms / report["steps"]["median_ms"], 1)
+        pairs.same("a step in top", "median", usual_ms / report["steps"]["median_ms"], 1)
 
 
-def look_at(program, *inputs):
+def look_at(pairs, program, *inputs):
     report = json.loads(output(program, "--format", "json", *inputs))
-    return report, [*contradictions(report), *of_text(report, output(program, *inputs)),
-                    *of_page(report, output(program, "--format", "html", *inputs))]
+    of_report(pairs, report)
+    of_text(pairs, report, output(program, *inputs))
+    of_page(pairs, report, output(program, "--format", "html", *inputs))
+    return report
 
 
 def main():
     program, top, tracegen, testdata = sys.argv[1], sys.argv[2], sys.argv[3], pathlib.Path(sys.argv[4])
-    wrong, looked_at = [], 0
+    pairs, looked_at = Pairs(), 0
+
+    def named(name):
+        nonlocal looked_at
+        looked_at += 1
+        pairs.wrong = [one if one.startswith("in ") else f"in {name}: {one}" for one in pairs.wrong]
+
     with tempfile.TemporaryDirectory(prefix="contradictions-") as scratch:
         for i, options in enumerate(JOBS):
             folder = os.path.join(scratch, f"job{i}")
             subprocess.run([tracegen, *options, folder], check=True, stdout=subprocess.DEVNULL)
-            report, found = look_at(program, folder)
-            found += of_top(report, output(top, "--once", "--format", "json", folder))
-            wrong += [f"{' '.join(options)}: {one}" for one in found]
-            looked_at += 1
+            report = look_at(pairs, program, folder)
+            of_top(pairs, report, output(top, "--once", "--format", "json", folder))
+            named(" ".join(options))
+        for golden in sorted(pathlib.Path(HERE, "..", "golden").glob("trace-*.json")):
+            of_report(pairs, json.loads(golden.read_text(encoding="utf-8")))
+            named(golden.name)
         for inputs in recordings(testdata, os.path.join(scratch, "archive")):
-            wrong += [f"{inputs[0]}: {one}" for one in look_at(program, *inputs)[1]]
-            looked_at += 1
+            look_at(pairs, program, *inputs)
+            named(inputs[0])
     if not testdata.exists():
         print(f"only generated jobs: there is no {testdata} beside the source")
-    print(f"{looked_at} reports, {len(wrong)} contradictions", *wrong, sep="\n")
-    return len(wrong) > 0
+    print(f"{looked_at} reports, {sum(pairs.compared.values())} pairs of figures, {len(pairs.wrong)} contradictions")
+    print(*(f"{count:6} {kind}" for kind, count in sorted(pairs.compared.items())), *pairs.wrong, sep="\n")
+    return len(pairs.wrong) > 0
 
 
 if __name__ == "__main__":

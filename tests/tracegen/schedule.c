@@ -27,8 +27,8 @@ u64 tracegen_end_noise(const struct tracegen_options *options, u32 rank, u32 ste
 }
 
 static u64 kernel_time(const struct tracegen_options *options, u32 rank) {
-  return rank == options->slow_rank ? (u64)((double)options->kernel_ns * options->slow_factor)
-                                    : options->kernel_ns;
+  bool slow = rank >= options->slow_rank && rank - options->slow_rank < options->slow_ranks;
+  return slow ? (u64)((double)options->kernel_ns * options->slow_factor) : options->kernel_ns;
 }
 
 static u64 jitter(const struct tracegen_options *options, u32 rank, u32 step) {

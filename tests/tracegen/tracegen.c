@@ -23,6 +23,7 @@ struct tracegen_options tracegen_defaults(void) {
                                    .kernels = 5,
                                    .gpu_spans = true,
                                    .slow_rank = TSCOPE_UNKNOWN_RANK,
+                                   .slow_ranks = 1,
                                    .unmarked_rank = TSCOPE_UNKNOWN_RANK,
                                    .hang_rank = TSCOPE_UNKNOWN_RANK,
                                    .slow_factor = 1.3,

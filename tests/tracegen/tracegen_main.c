@@ -32,6 +32,7 @@ static const struct {
     {"phases", YES, FIELD(phases), "PyTorch's ranges"},
     {"step-marks", YES, FIELD(step_marks), "steps marked by the user"},
     {"slow-rank", U32, FIELD(slow_rank), "rank whose kernels take longer (none)"},
+    {"slow-ranks", U32, FIELD(slow_ranks), "that many ranks, from this one on (1)"},
     {"slow-factor", REAL, FIELD(slow_factor), "by this factor (1.3)"},
     {"skew", YES, FIELD(skew), "clocks are seconds apart and drift by up to 50 ppm"},
     {"skew-hosts", YES, FIELD(skew_hosts), "so are the clocks of hosts, which their ranks share"},

@@ -88,6 +88,7 @@ void finding_add(struct findings *f, enum severity severity, double saving_s, ch
     severity = severity == SEVERITY_CRITICAL ? SEVERITY_WARNING : severity;
     saving_s = NAN;
     f->cure = (struct cure){0};
+    f->together = NULL;
   }
   if (!cure_pays(f)) {
     severity = SEVERITY_INFO;
@@ -116,6 +117,7 @@ void finding_add(struct findings *f, enum severity severity, double saving_s, ch
                                                   .ranks = copy,
                                                   .n_ranks = n_ranks,
                                                   .cure = f->cure,
+                                                  .together = f->together,
                                                   .saving_low_s = NAN,
                                                   .saving_high_s = NAN};
   struct finding *added = &r->findings[r->n_findings - 1];
@@ -125,6 +127,7 @@ void finding_add(struct findings *f, enum severity severity, double saving_s, ch
   }
   finding_set_sections(added);
   f->cure = (struct cure){0};
+  f->together = NULL;
 }
 
 enum severity severity_of(const struct findings *f, double per_step_ms) {

@@ -33,6 +33,7 @@ struct findings {
   double step_ms;     /* the step that shares are of: mean wall */
   struct cure cure;   /* of the next finding, and what it saves: set by saving_of() */
   struct saving saving;
+  const char *together; /* of the next finding: with whom it saves that; NULL: alone */
 };
 
 /* A sentence about the hosts between which these transfers go, and which of their links are slow,

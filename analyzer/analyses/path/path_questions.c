@@ -291,6 +291,14 @@ static double least_ms(const struct analysis *a, const struct cure *cure) {
   return most;
 }
 
+static bool is_among(const struct analysis *a, const struct cure *cures, u32 n,
+                     const struct cure *cure) {
+  for (u32 i = 0; i < n; i++)
+    if (same_cure(&cures[i], cure, a->model->n_ranks))
+      return true;
+  return false;
+}
+
 void replay_savings(const struct analysis *a, const struct cure *cures, u32 n, bool exposed,
                     struct saving *savings) {
   bool replays = a->graph && a->graph->replays && !a->results->what_if_reason;
@@ -299,7 +307,7 @@ void replay_savings(const struct analysis *a, const struct cure *cures, u32 n, b
   struct cure *unknown = memory_array(n, sizeof(*unknown));
   struct saving *found = memory_array(n, sizeof(*found));
   for (u32 i = 0; i < n && replays; i++)
-    if (cures[i].n && !asked_before(a, &cures[i], exposed))
+    if (cures[i].n && !asked_before(a, &cures[i], exposed) && !is_among(a, unknown, q.n, &cures[i]))
       unknown[q.n++] = cures[i];
   q.cures = unknown;
   if (q.n)

@@ -14,7 +14,10 @@
 #include "analyses/queries.h"
 #include "analyses/thresholds.h"
 
-enum { MOST_GROUPS = 8 }; /* of stragglers, which are judged; of more all stay */
+enum {
+  MOST_GROUPS = 8, /* of stragglers, which are judged; of more all stay */
+  TRIALS = 3       /* of each */
+};
 
 bool straggler_is_sampled(const struct analysis *a, u32 rank) {
   const struct rank_result *of = &a->results->ranks[rank];
@@ -45,6 +48,9 @@ struct trial {
   u32 n;
   bool *group[MOST_GROUPS], *all;
   u32 worst[MOST_GROUPS]; /* of each group, the rank for which its peers wait longest */
+  struct cure_change changes[MOST_GROUPS * TRIALS];
+  struct cure cures[MOST_GROUPS * TRIALS];
+  u32 n_cures;
 };
 
 static bool in_group(const struct trial *t, u32 rank) {
@@ -72,59 +78,70 @@ static void list_groups(struct trial *t) {
   }
 }
 
-static struct saving saving_of_group(const struct trial *t, const bool *group, bool anywhere) {
-  struct saving saving;
-  const struct cure_change change = {.kind = CHANGE_RANKS, .of = anywhere, .ranks = group};
-  replay_savings(t->a, &(struct cure){&change, 1}, 1, false, &saving);
-  return saving;
-}
-
-/* What the step saves without a group, as it is or where no other keeps it waiting; the better. */
-static struct saving best_saving(struct trial *t, u32 i, bool anywhere) {
-  u32 n_ranks = t->a->model->n_ranks;
-  struct saving alone = saving_of_group(t, t->group[i], anywhere);
-  if (t->n == 1)
-    return alone;
-  bool *others = arena_array(t->a->arena, size_sum(n_ranks, 1), sizeof(bool));
-  for (u32 rank = 0; rank < n_ranks; rank++)
-    others[rank] = t->all[rank] && !t->group[i][rank];
-  struct saving both = saving_of_group(t, t->all, anywhere);
-  double more = both.ms - saving_of_group(t, others, anywhere).ms;
-  return more > alone.ms ? (struct saving){.ms = more, .error_ms = both.error_ms} : alone;
-}
-
 /* Without launches the replay cannot tell what a GPU and its host wait for. */
 static bool is_tied(const struct analysis *a, u32 rank) {
   return !a->ranks[rank].on_gpu || a->model->ranks[rank].launches;
 }
 
-/* Saves less than the replay can tell. Peers that a busy host makes as slow in other work do not
- * count for that: what a rank does slowly, it does. Of slow input half of the wait must go: a
- * moment later the peers' own may be no sooner. What a rank saves that is late in some steps only
- * scatters by that, and is no less for it. */
-static bool is_refuted(struct trial *t, u32 i) {
+static bool has_slow_input(const struct trial *t, u32 i) {
+  return t->a->results->ranks[t->worst[i]].reason == STRAGGLER_SLOW_INPUT;
+}
+
+/* Peers that a busy host makes as slow in other work do not count for a rank: what it does slowly,
+ * it does. */
+static void add_trial(struct trial *t, u32 i, const bool *ranks) {
+  struct cure_change *change = &t->changes[t->n_cures];
+  *change = (struct cure_change){.kind = CHANGE_RANKS, .of = !has_slow_input(t, i), .ranks = ranks};
+  t->cures[t->n_cures++] = (struct cure){change, 1};
+}
+
+/* A group is tried as it is; and, since other groups may keep the step as long, all with and
+ * without it. */
+static void add_trials(struct trial *t, u32 i) {
+  u32 n_ranks = t->a->model->n_ranks;
+  add_trial(t, i, t->group[i]);
+  if (t->n == 1)
+    return;
+  bool *others = arena_array(t->a->arena, size_sum(n_ranks, 1), sizeof(bool));
+  for (u32 rank = 0; rank < n_ranks; rank++)
+    others[rank] = t->all[rank] && !t->group[i][rank];
+  add_trial(t, i, t->all);
+  add_trial(t, i, others);
+}
+
+/* Saves less than the replay can tell. Of slow input half of the wait must go: a moment later the
+ * peers' own may be no sooner. What a rank saves that is late in some steps only scatters by that,
+ * and is no less for it. */
+static bool is_refuted(const struct trial *t, u32 i, const struct saving *trials) {
   const struct results *r = t->a->results;
   const struct rank_result *of = &r->ranks[t->worst[i]];
-  bool input = of->reason == STRAGGLER_SLOW_INPUT;
-  if (!straggler_is_sampled(t->a, t->worst[i]) || !is_tied(t->a, t->worst[i]))
-    return false;
-  struct saving saving = best_saving(t, i, !input);
-  double least_ms =
-      input ? fmax(LATE_LEAST * r->step_mean_ms, of->imposed_wait_ms / 2)
-            : fmax(REPLAY_TOLERANCE * r->step_mean_ms, of->n_late ? 0 : saving.error_ms);
-  return saving.ms < least_ms;
+  struct saving best = trials[0];
+  double more_ms = t->n == 1 ? 0 : trials[1].ms - trials[2].ms;
+  if (more_ms > best.ms)
+    best = (struct saving){.ms = more_ms, .error_ms = trials[1].error_ms};
+  double least_ms = has_slow_input(t, i)
+                        ? fmax(LATE_LEAST * r->step_mean_ms, of->imposed_wait_ms / 2)
+                        : fmax(REPLAY_TOLERANCE * r->step_mean_ms, of->n_late ? 0 : best.error_ms);
+  return best.ms < least_ms;
 }
 
 static void try_groups(struct trial *t) {
   struct results *r = t->a->results;
-  bool refuted[MOST_GROUPS];
+  struct saving savings[MOST_GROUPS * TRIALS];
+  u32 first[MOST_GROUPS];
   for (u32 i = 0; i < t->n; i++)
     for (u32 rank = 0; rank < r->n_ranks; rank++)
       t->all[rank] |= t->group[i][rank];
-  for (u32 i = 0; i < t->n; i++)
-    refuted[i] = is_refuted(t, i);
-  for (u32 i = 0; i < t->n; i++)
-    for (u32 rank = 0; rank < r->n_ranks && refuted[i]; rank++)
+  for (u32 i = 0; i < t->n; i++) {
+    bool tried = straggler_is_sampled(t->a, t->worst[i]) && is_tied(t->a, t->worst[i]);
+    first[i] = tried ? t->n_cures : INDEX_NONE;
+    if (tried)
+      add_trials(t, i);
+  }
+  replay_savings(t->a, t->cures, t->n_cures, false, savings);
+  for (u32 i = 0; i < t->n; i++) {
+    bool refuted = first[i] != INDEX_NONE && is_refuted(t, i, &savings[first[i]]);
+    for (u32 rank = 0; rank < r->n_ranks && refuted; rank++)
       if (t->group[i][rank]) {
         r->ranks[rank].straggler = false;
         r->ranks[rank].refuted = true;
@@ -132,6 +149,7 @@ static void try_groups(struct trial *t) {
         r->ranks[rank].late_at_times = false;
         r->ranks[rank].late_every = NAN;
       }
+  }
 }
 
 static void say_why_not(struct rank_result *rank) {

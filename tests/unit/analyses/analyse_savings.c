@@ -10,6 +10,7 @@
 #include <cmocka.h>
 /* clang-format on */
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "analyse_cluster.h"
@@ -94,6 +95,28 @@ static void what_saves_nothing_is_a_note(void **state) {
   }
 }
 
+/* Transfers and loading that other ranks or other work hide cost the step less than they take: the
+ * share of the step in a title is that of the saving. */
+static void titles_give_the_share_that_is_saved(void **state) {
+  static const char *const ids[] = {"DIST.COMM_BOUND", "TIMING.DATALOADER_BOUND"};
+  (void)state;
+  for (u32 i = 0; i < 2; i++) {
+    struct cluster_options o = healthy_gpu();
+    o.transfer = i == 0 ? 400 * MS : o.transfer;
+    o.extra_input[2] = i == 1 ? 150 * MS : 0;
+    o.slow[3] = 0.3;
+    struct cluster *c = cluster_new(&o);
+    struct results *r = cluster_analyse(c, NULL);
+    const struct finding *finding = finding_of(r, ids[i]);
+    assert_non_null(finding);
+    const char *share = strstr(finding->title, ": ");
+    assert_non_null(share);
+    assert_true(fabs(atof(share + 2) - 100 * finding->saving_s / r->analysed_s) < 1);
+    results_free(r);
+    cluster_free(c);
+  }
+}
+
 /* The others may be waiting for the rank that was not found. */
 static void missing_ranks_make_communication_findings_less_severe(void **state) {
   static const char *const ids[] = {"DIST.STRAGGLER", "DIST.COMM_BOUND"};
@@ -122,6 +145,7 @@ int main(void) {
       cmocka_unit_test(savings_add_up_to_less_than_the_run),
       cmocka_unit_test(time_that_two_findings_would_save_counts_once),
       cmocka_unit_test(what_saves_nothing_is_a_note),
+      cmocka_unit_test(titles_give_the_share_that_is_saved),
       cmocka_unit_test(missing_ranks_make_communication_findings_less_severe),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

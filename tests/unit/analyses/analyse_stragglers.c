@@ -417,7 +417,7 @@ static void two_slow_hosts(void **state) {
     assert_true((found != NULL) == slow);
     if (slow) {
       assert_true(fabs(found->saving_s / r->training_steps - 0.150) < 0.02);
-      assert_non_null(strstr(found->evidence, "ranks 0-3 together"));
+      assert_string_equal(found->together, "ranks 0-3");
       assert_int_equal(found->severity, SEVERITY_CRITICAL);
     }
     cluster_end(r, c);

@@ -57,14 +57,17 @@ void rule_comm_bound(struct findings *f) {
   struct exposed e;
   if (!find_exposed_transfers(f, &e) || e.all_transfer_ms <= e.compute_ms)
     return;
+  bool missing = f->a->model->n_ranks < f->a->model->world_size;
   double saving = saving_of(f, what_if_cure(f, WHAT_IF_COMMUNICATION, -1), e.transfer_ms);
+  double gain = missing ? e.transfer_ms : saving / f->steps * 1e3;
+  if (!(gain >= WORTH_MENTIONING * f->step_ms))
+    return;
   finding_add(
-      f, severity_of(f, e.transfer_ms), saving,
+      f, severity_of(f, gain), saving,
       arena_printf(f->a->arena,
-                   f->a->model->n_ranks < f->a->model->world_size
-                       ? "Communication, including waits for missing ranks, takes %.0f %% of %s"
-                       : "Communication is the bottleneck: %.0f %% of %s",
-                   100 * e.transfer_ms / f->step_ms, of_each_step(f)),
+                   missing ? "Communication, including waits for missing ranks, takes %.0f %% of %s"
+                           : "Communication is the bottleneck: %.0f %% of %s",
+                   100 * gain / f->step_ms, of_each_step(f)),
       describe_kind(f, &e),
       arena_text(f->a->arena,
                  serves(f) ? "Send less, or over faster links: all-reduces over "

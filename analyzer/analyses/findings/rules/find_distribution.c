@@ -173,9 +173,8 @@ static char *straggler_evidence(struct findings *f, const struct rank_result *ra
 }
 
 /* What it saves if the rank is as fast as its peers: with the stragglers of its host, `n` in all.
- * Where others keep the step as long, that of all stragglers; `together` then says so. */
-static double saving_of_straggler(struct findings *f, const struct rank_result *rank, u32 n,
-                                  const char **together) {
+ * Where others keep the step as long, that of all stragglers. */
+static double saving_of_straggler(struct findings *f, const struct rank_result *rank, u32 n) {
   const struct results *r = f->r;
   u32 of = (u32)(rank - r->ranks), n_all = 0;
   u32 *all = arena_array(f->a->arena, size_sum(r->n_ranks, 1), sizeof(u32));
@@ -183,17 +182,13 @@ static double saving_of_straggler(struct findings *f, const struct rank_result *
   for (u32 i = 0; i < r->n_ranks; i++)
     if (r->ranks[i].straggler)
       all[n_all++] = r->ranks[i].rank;
-  *together = "";
   double alone = saving_of(f, cure, rank->imposed_wait_ms);
   if (n_all == n || !f->cure.n)
     return alone;
   double saving = saving_of_ranks(f, all, n_all, NAN);
   if (alone >= saving / 2 || !cure_pays(f))
     return saving_of(f, cure, rank->imposed_wait_ms);
-  *together = arena_printf(f->a->arena,
-                           " The saving is that of ranks %s together: mending some of them alone "
-                           "leaves the step as long as the others make it.",
-                           rank_list_in(f->a->arena, all, n_all));
+  f->together = arena_printf(f->a->arena, "ranks %s", rank_list_in(f->a->arena, all, n_all));
   return saving;
 }
 
@@ -213,8 +208,7 @@ static void add_straggler_finding(struct findings *f, u32 index, bool by_host, u
     if (other->imposed_wait_ms > worst->imposed_wait_ms)
       worst = other;
   }
-  const char *together;
-  double saving = saving_of_straggler(f, worst, n, &together);
+  double saving = saving_of_straggler(f, worst, n);
   const struct sampled_line *line = rank->reason == STRAGGLER_NO_CORE ? NULL : straggler_line(rank);
   const char *late = describe_late_steps(f, rank);
   char *title =
@@ -225,8 +219,7 @@ static void add_straggler_finding(struct findings *f, u32 index, bool by_host, u
                            straggler_reason_words[rank->reason], line ? ", " : "",
                            line ? line->where : "");
   finding_add(f, severity_of(f, saving / f->steps * 1e3), saving, title,
-              arena_printf(f->a->arena, "%s%s", straggler_evidence(f, worst, n), together),
-              straggler_action(f, worst), scratch, n);
+              straggler_evidence(f, worst, n), straggler_action(f, worst), scratch, n);
 }
 
 void rule_straggler(struct findings *f) {

@@ -54,12 +54,13 @@ void rule_dataloader_bound(struct findings *f) {
     return;
   double mean = sum / n;
   double saving = saving_of(f, what_if_cure(f, WHAT_IF_INPUT, -1), worst_ms);
+  double gain = cure_pays(f) ? saving / f->steps * 1e3 : worst_ms;
   const struct sampled_line *line = r->ranks[worst].input_line;
   char *at = describe_input_line(f, line);
   finding_add(
-      f, severity_of(f, worst_ms), saving,
+      f, severity_of(f, gain), saving,
       arena_printf(f->a->arena, "Training waits for its input: %.0f %% of %s%s%s",
-                   100 * worst_ms / f->step_ms, of_each_step(f), line ? ", at " : "",
+                   100 * gain / f->step_ms, of_each_step(f), line ? ", at " : "",
                    line ? line->place : ""),
       arena_printf(f->a->arena,
                    "Rank %u spends %s of a %s step in the data phase while nothing else runs; mean "

@@ -13,7 +13,8 @@ function savingOf(finding) {
   const part = finding.saving_added_s < 0.01 * finding.saving_s ? 'all' : seconds(shared);
   return seconds(finding.saving_s) +
       (whole > 0 ? ` (${percent(finding.saving_s / whole)} of the time)` : '') +
-      (ids.length ? `, ${part} shared with ${ids.join(' and ')}` : '');
+      (finding.together ? `, only if ${finding.together} are all mended` :
+       ids.length ? `, ${part} shared with ${ids.join(' and ')}` : '');
 }
 
 function findingCard(finding, evidence) {

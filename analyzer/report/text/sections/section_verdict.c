@@ -26,6 +26,10 @@ static void put_action(struct pen *pen, const struct finding *finding) {
 /* Other findings would save part of the same time: together they are worth less than their sum. */
 static void put_overlaps(struct pen *pen, const struct finding *finding) {
   double shared = finding->saving_s - finding->saving_added_s;
+  if (finding->together) {
+    pen_item_format(pen, STYLE_PLAIN, INDENT, "only if %s are all mended", finding->together);
+    return;
+  }
   if (!finding->n_overlaps)
     return;
   bool whole = finding->saving_added_s < 0.01 * finding->saving_s;
