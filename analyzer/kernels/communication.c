@@ -139,23 +139,6 @@ static bool matches(const regex_t *regex, const char *pattern, const char *text)
   return !*pattern || regexec(regex, text, 0, NULL, 0) == 0;
 }
 
-/* Each line of the table has one of these words in the name, in its namespaces or in a type of its
- * parameters: most names of kernels have none. */
-static bool may_communicate(const struct kernel_parts *parts, const char *demangled) {
-  static const char *const words[] = {
-      "ccl",      "educe",     "RMSNorm", "buffers",  "gather",  "to_all",       "toall",
-      "ToAll",    "To_All",    "vdev",    "shmem",    "::ep",    "_ep",          "arrier",
-      "signal",   "niin",      "Gather",  "AllTo",    "a2a",     "A2A",          "ubx_",
-      "comm",     "exchange",  "prims",   "dda",      "oneshot", "_ag_",         "wait_until",
-      "alltoall", "ag_gemm",   "lamport", "rdxn_",    "PtoP",    "PeerTo",       "node",
-      "mori",     "EpDisp",    "EpComb",  "collect_", "sync_on", "broadcast_on", "mega_moe",
-      "egaMoe",   "l_scatter", "megamoe", "multimem", "mnnvl",   "iris_",        "diagP2p"};
-  for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++)
-    if (strstr(parts->function, words[i]) || strstr(parts->scope, words[i]))
-      return true;
-  return strstr(demangled, "ncclDevComm") || strstr(demangled, "ncclWindow");
-}
-
 static struct communication as_row_says(const struct row *row, const char *function) {
   bool nccl = row->op == COMM_OP_NCCL;
   if (row->op == COMM_OP_NONE)
@@ -169,16 +152,14 @@ struct communication communication_of_demangled(const char *demangled, const cha
   struct communication found = {0};
   struct kernel_parts parts;
   char *text = kernel_split(stripped, &parts);
-  if (may_communicate(&parts, demangled)) {
-    pthread_once(&once, compile_rows);
-    int i = 0;
-    while (i < ROWS + BY_PARAMETERS &&
-           !(matches(&functions[i], row_at(i)->function, parts.function) &&
-             matches(&scopes[i], row_at(i)->scope, i < ROWS ? parts.scope : demangled)))
-      i++;
-    if (i < ROWS + BY_PARAMETERS)
-      found = as_row_says(row_at(i), parts.function);
-  }
+  pthread_once(&once, compile_rows);
+  int i = 0;
+  while (i < ROWS + BY_PARAMETERS &&
+         !(matches(&functions[i], row_at(i)->function, parts.function) &&
+           matches(&scopes[i], row_at(i)->scope, i < ROWS ? parts.scope : demangled)))
+    i++;
+  if (i < ROWS + BY_PARAMETERS)
+    found = as_row_says(row_at(i), parts.function);
   free(text);
   return found;
 }

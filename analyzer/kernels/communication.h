@@ -39,7 +39,7 @@ struct communication {
   u8 op;      /* enum tscope_op or enum comm_op; 0 if the name does not tell */
 };
 
-/* Of a GPU kernel, mangled or not. Takes some ten microseconds: ask once per name. */
+/* Of a GPU kernel, mangled or not. Takes tens of microseconds: ask once per name. */
 struct communication communication_of_kernel(const char *name);
 
 /* The same of names that kernel_demangle() and kernel_strip() made. */
