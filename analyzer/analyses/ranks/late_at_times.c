@@ -32,7 +32,6 @@ struct late_events {
   struct straggler_test *c;
   struct late_event *at; /* the latest first */
   u32 n, members;
-  u32 *on_host; /* [n_ranks] members without a name, by host */
 };
 
 static int latest_first(const void *left, const void *right) {
@@ -43,20 +42,28 @@ static int latest_first(const void *left, const void *right) {
 
 static void list_events(struct late_events *events, u32 comm) {
   struct straggler_test *c = events->c;
-  const struct rank *ranks = c->a->model->ranks;
   double least = WORTH_MENTIONING * c->a->results->step_median_ms * 1e6;
   u32 begin = c->first[comm], end = c->first[comm + 1];
-  const struct collective *roster = tested_collective(c, begin);
+  const struct rank *ranks = c->a->model->ranks;
   events->at = arena_array(&c->scratch, size_sum(end - begin, 1), sizeof(*events->at));
-  events->on_host = arena_array(&c->scratch, size_sum(c->a->model->n_ranks, 1), sizeof(u32));
   for (u32 i = begin; i < end; i++)
     if (c->last_of[i] != INDEX_NONE && c->late_of[i] >= least)
       events->at[events->n++] =
           (struct late_event){i, c->last_of[i], ranks[c->last_of[i]].clock.domain, c->late_of[i]};
   qsort(events->at, events->n, sizeof(*events->at), latest_first);
+}
+
+/* Counts the members without a name on each host, or forgets what was counted: a run may have more
+ * communicators than ranks, so nothing is cleared that was not touched. */
+static void count_members(const struct late_events *events, u32 comm, bool forget) {
+  const struct straggler_test *c = events->c;
+  const struct model *model = c->a->model;
+  const struct collective *roster = tested_collective(c, c->first[comm]);
   for (u32 k = 0; k < roster->n_arrivals; k++) {
-    u32 rank = c->a->model->arrivals[roster->first_arrival + k].rank;
-    events->on_host[ranks[rank].clock.domain] += !c->named[rank];
+    u32 rank = model->arrivals[roster->first_arrival + k].rank,
+        host = model->ranks[rank].clock.domain;
+    c->on_host[host] = forget ? 0 : c->on_host[host] + !c->named[rank];
+    c->events_of_rank[rank] = c->events_of_host[host] = 0;
   }
 }
 
@@ -75,21 +82,20 @@ static void keep_if_best(const struct late_events *events, const struct late_uni
 }
 
 /* Whose events chance explains least, with any limit. */
-static double find_unit(const struct late_events *events, struct late_unit *best) {
-  struct straggler_test *c = events->c;
-  u32 n_ranks = c->a->model->n_ranks;
-  u32 *of_rank = arena_array(&c->scratch, size_sum(n_ranks, 1), sizeof(u32)),
-      *of_host = arena_array(&c->scratch, size_sum(n_ranks, 1), sizeof(u32));
+static double find_unit(const struct late_events *events, u32 comm, struct late_unit *best) {
+  const struct straggler_test *c = events->c;
   double p = 1;
+  count_members(events, comm, false);
   for (u32 i = 0; i < events->n; i++) {
     const struct late_event *event = &events->at[i];
-    u32 mine = events->on_host[event->host];
+    u32 mine = c->on_host[event->host];
     struct late_unit rank = {event->rank, event->host, false, 1.0 / events->members};
     struct late_unit host = {event->rank, event->host, true, (double)mine / events->members};
-    keep_if_best(events, &rank, ++of_rank[event->rank], i + 1, best, &p);
-    if (++of_host[event->host] && mine > 1 && mine < events->members)
-      keep_if_best(events, &host, of_host[event->host], i + 1, best, &p);
+    keep_if_best(events, &rank, ++c->events_of_rank[event->rank], i + 1, best, &p);
+    if (++c->events_of_host[event->host] && mine > 1 && mine < events->members)
+      keep_if_best(events, &host, c->events_of_host[event->host], i + 1, best, &p);
   }
+  count_members(events, comm, true);
   return p;
 }
 
@@ -188,7 +194,7 @@ bool late_at_times_name(struct straggler_test *c, u32 comm, u32 members) {
   struct late_unit unit = {.rank = INDEX_NONE};
   u32 named = c->n_named;
   list_events(&events, comm);
-  double p = find_unit(&events, &unit);
+  double p = find_unit(&events, comm, &unit);
   if (unit.rank == INDEX_NONE || p * c->tests >= STRAGGLER_SIGNIFICANCE)
     return false;
   choose_unit(c, &unit);

@@ -371,6 +371,9 @@ static void make_room(struct straggler_test *c) {
   c->in_group = arena_array(&c->scratch, n, sizeof(bool));
   c->times_last = arena_array(&c->scratch, n, sizeof(u32));
   c->imposed_ns = arena_array(&c->scratch, n, sizeof(double));
+  c->events_of_rank = arena_array(&c->scratch, n, sizeof(u32));
+  c->events_of_host = arena_array(&c->scratch, n, sizeof(u32));
+  c->on_host = arena_array(&c->scratch, n, sizeof(u32));
   for (u32 i = 0; i < n; i++) {
     c->best_p[i] = 2;
     c->best_comm[i] = INDEX_NONE;
