@@ -78,14 +78,18 @@ static u8 activity_of_call(const struct thread_activity *activity, const char *t
   i32 number = (i32)strtol(text, &at, 10);
   if (number < 0)
     return TSCOPE_ACTIVITY_PAGES;
-  u64 first = strtoull(at, &at, 16);
+  u64 first = strtoull(at, &at, 16), second = strtoull(at, &at, 16);
   if (number == SYS_futex && gil && first - gil < gil_bytes)
     return TSCOPE_ACTIVITY_GIL;
 #ifdef SYS_select
   if (number == SYS_select && !first) /* how Python slept up to 3.10 */
     return TSCOPE_ACTIVITY_SLEEP;
 #endif
-  if (number == SYS_pselect6 && !first)
+#ifdef SYS_poll
+  if (number == SYS_poll && !second)
+    return TSCOPE_ACTIVITY_SLEEP;
+#endif
+  if ((number == SYS_pselect6 && !first) || (number == SYS_ppoll && !second))
     return TSCOPE_ACTIVITY_SLEEP;
   u8 what = thread_call_waits(number);
   return what == THREAD_CALL_FILE ? activity_of_file(activity, first) : what;

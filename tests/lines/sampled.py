@@ -11,6 +11,7 @@ import ctypes
 import gc
 import glob
 import os
+import select
 import socket
 import subprocess
 import sys
@@ -38,6 +39,18 @@ def computes():
 
 def sleeps():
     time.sleep(SECONDS)
+
+
+def sleeps_by_select():
+    select.select([], [], [], SECONDS)
+
+
+def sleeps_by_poll():
+    select.poll().poll(SECONDS * 1000)
+
+
+def waits_for_event():
+    threading.Event().wait(SECONDS)
 
 
 def waits_for_lock():
@@ -106,8 +119,9 @@ def waits_for_thread():
 
 
 # What most samples of the function must say. Those of a thread that computes may also be without a core.
-EXPECTED = {"computes": "RUNNING", "sleeps": "SLEEP", "waits_for_lock": "LOCK", "waits_for_network": "NETWORK",
-            "waits_for_pipe": "PIPE", "waits_for_process": "PROCESS", "collects": "COLLECTING",
+EXPECTED = {"computes": "RUNNING", "sleeps": "SLEEP", "sleeps_by_select": "SLEEP", "sleeps_by_poll": "SLEEP",
+            "waits_for_event": "LOCK", "waits_for_lock": "LOCK", "waits_for_network": "NETWORK", "waits_for_pipe": "PIPE",
+            "waits_for_process": "PROCESS", "collects": "COLLECTING",
             "waits_for_gil": "GIL", "waits_for_thread": "LOCK"}
 
 
