@@ -45,12 +45,18 @@ void tscope_end_count_oom_kills(void) {
   __atomic_store_n(&header->oom_kills, tscope_oom_kills(header->memory_events), __ATOMIC_RELAXED);
 }
 
+/* What rich draws around a traceback. */
+#define BOX_CORNER "\u256d"
+#define BOX_SIDE "\u2502"
+#define BOX_FOOT "\u2570"
+
 /* The last exception that Python wrote, read one line at a time. Never waits: if two threads write
  * at once, their text is mixed anyway. */
 static struct {
   bool busy;
   bool in_traceback;
   bool original;  /* it is the traceback of the exception that another one told of */
+  bool boxed;     /* drawn by rich, in a box */
   bool own_place; /* `place` is in the user's own code */
   u32 n;
   char text[512];
@@ -69,15 +75,21 @@ static const char *skip_rank(const char *text) {
   return begins_with(rest, "]: ") ? rest + 3 : text;
 }
 
-/* `  File "FILE", line N, in FUNCTION`: the last one in the user's own code is kept. */
+/* `  File "FILE", line N, in FUNCTION`, or `| FILE:N in FUNCTION |` in a box: the last one in the
+ * user's own code is kept. */
 static void read_frame(const char *text) {
-  static const char begin[] = "  File \"", middle[] = "\", line ", before[] = ", in ";
+  static const struct {
+    const char *begin, *middle, *before;
+  } ways[] = {{"  File \"", "\", line ", ", in "}, {BOX_SIDE " /", ":", " in "}};
+  const char *begin = ways[line.boxed].begin, *middle = ways[line.boxed].middle,
+             *before = ways[line.boxed].before;
   char file[sizeof(line.text)];
   const char *end = begins_with(text, begin) ? strstr(text, middle) : NULL;
   if (!end)
     return;
-  size_t bytes = (size_t)(end - text) - strlen(begin);
-  memcpy(file, text + strlen(begin), bytes);
+  const char *path = text + strlen(begin) - line.boxed; /* its "/" is also the box's */
+  size_t bytes = (size_t)(end - path);
+  memcpy(file, path, bytes);
   file[bytes] = '\0';
   bool own = tscope_is_own_code(file);
   if (line.own_place && !own)
@@ -87,7 +99,8 @@ static void read_frame(const char *text) {
   size_t digits = strspn(number, "0123456789");
   const char *function =
       begins_with(number + digits, before) ? number + digits + strlen(before) : "";
-  snprintf(line.place, sizeof(line.place), "%.100s\n%.*s\n%.380s", function,
+  int n = line.boxed ? (int)strcspn(function, " ") : 100;
+  snprintf(line.place, sizeof(line.place), "%.*s\n%.*s\n%.380s", n < 100 ? n : 100, function,
            digits < 10 ? (int)digits : 9, number, bytes > 380 ? file + bytes - 380 : file);
 }
 
@@ -110,19 +123,31 @@ static void keep_exception(struct tscope_file_header *header, const char *text) 
   memcpy(header->exception_place, line.place, sizeof(header->exception_place));
 }
 
-/* Frames of a traceback are indented; the line after them is the exception. */
+static bool begins_traceback(const char *text) {
+  bool boxed = begins_with(text, BOX_CORNER), original = begins_with(text, "Original ");
+  const char *what = strstr(text, "Traceback (most recent call last)");
+  if (!what || !(what == text || boxed || original || begins_with(text, "  + Exception Group ")))
+    return false;
+  line.boxed = boxed;
+  line.original = original;
+  return true;
+}
+
+/* Frames of a traceback are indented, or in a box; the line after them is the exception. A group's
+ * have a bar before them. */
 static void finish_line(void) {
   line.text[line.n < sizeof(line.text) ? line.n : sizeof(line.text) - 1] = '\0';
   const char *text = skip_rank(line.text);
-  bool original = begins_with(text, "Original Traceback (most recent call last)");
-  if (original || begins_with(text, "Traceback (most recent call last)")) {
+  if (line.in_traceback && begins_with(text, "  | "))
+    text += 4;
+  bool of_frames = *text == ' ' || begins_with(text, BOX_SIDE) || begins_with(text, BOX_FOOT);
+  if (!(line.in_traceback && of_frames) && begins_traceback(text)) {
     line.in_traceback = true;
-    line.original = original;
     line.own_place = false;
     line.place[0] = '\0';
-  } else if (line.in_traceback && *text == ' ') {
+  } else if (line.in_traceback && of_frames) {
     read_frame(text);
-  } else if (line.in_traceback && *text && *text != ' ') {
+  } else if (line.in_traceback && *text) {
     struct tscope_file_header *header = tscope_trace.header;
     line.in_traceback = false;
     header->exception_ticks = 0;

@@ -30,6 +30,11 @@ SCENARIOS = {
     "kill": {"cause": "signal", "says": "SIGKILL"},
     "crash": {"cause": "signal", "says": "SIGSEGV"},
     "abort": {"cause": "signal", "says": "SIGABRT"},
+    # as rich writes it, and Python a group of exceptions
+    "boxed": {"cause": "exception", "says": "ValueError: sample 1234 has no label", "line": "the exception",
+              "function": "end"},
+    "group": {"cause": "exception", "says": "ExceptionGroup: samples (1 sub-exception)", "line": "the group",
+              "function": "end"},
     "memory": {"cause": "out of memory", "says": "can't allocate memory", "line": "the memory", "function": "end"},
     # the program goes on to wait for the thread, and its peers for it, until their calls time out
     "in-a-thread": {"cause": "exception", "says": "ValueError: sample 1234 has no label", "line": "the thread's",

@@ -54,10 +54,9 @@ char *words_of_end(const struct outcome *o, const struct run_end *end) {
   const char *host = find_lost_host(o);
   char *why = host ? arena_printf(arena, "all ranks of host %s fell silent", host)
                    : arena_text(arena, first->why);
-  /* a sample from before an exception is not where it was raised */
-  bool raised = first->cause == END_EXCEPTION ||
-                (first->cause == END_OUT_OF_MEMORY && row->how != RANK_END_SIGNAL);
-  if (!host && row->last_seen && !raised)
+  /* a sample from before an exception is not where it was raised, and one from the end of the
+   * interpreter says nothing of why it ends */
+  if (!host && row->last_seen && row->how != RANK_END_EXIT && first->cause != END_EXCEPTION)
     why = arena_printf(arena, "%s, last seen at %s", why, row->last_seen);
   const char *how = end->held_up            ? " held up the job until it was stopped"
                     : ended_first(o, first) ? " ended first"

@@ -3,6 +3,7 @@
 ending_rank.py ENDING RANK[,RANK] STEP STEPS"""
 import ctypes
 import datetime
+import importlib
 import json
 import os
 import signal
@@ -42,7 +43,11 @@ def load():
 
 
 def end(ending):
-    if ending in ("exception", "other-words"):
+    if ending == "group":
+        raise ExceptionGroup("samples", [ValueError("sample 1234 has no label")])  # the group
+    if ending == "boxed":
+        importlib.import_module("pip._vendor.rich.traceback").install()
+    if ending in ("exception", "other-words", "boxed"):
         raise ValueError("sample 1234 has no label")  # the exception
     if ending == "in-a-library":
         try:

@@ -68,11 +68,18 @@ static const char *why_ended(struct arena *arena, const struct run_end *end) {
   return end_cause_words[end->cause];
 }
 
+static const char *last_seen(struct arena *arena, const struct run_end *end) {
+  for (u32 i = 0; i < end->n_ranks; i++)
+    if (end->ranks[i].rank == end->culprits[0] && end->ranks[i].last_seen)
+      return arena_printf(arena, ", last seen at %s", end->ranks[i].last_seen);
+  return "";
+}
+
 static const char *what_happened(struct arena *arena, const struct run_end *end) {
   if (end->cause == END_SILENT)
     return "fell silent before all others";
   if (end->cause == END_HELD_UP)
-    return "held up the run until it was stopped";
+    return arena_printf(arena, "held up the run until it was stopped%s", last_seen(arena, end));
   return arena_printf(arena, "%s the run: %s", end->held_up ? "held up" : "ended",
                       why_ended(arena, end));
 }
