@@ -2,7 +2,8 @@
  *
  * When a rank is late. It is last in most collectives of a stretch of steps if these have the
  * largest sum, where one at which it is last counts 1 and any other -1 [Bentley 1984: maximum
- * subarray]. Any of n (n + 1) / 2 stretches could have been found: the probability of chance is
+ * subarray]. Either that is more often than by chance, or it is later than members vary outside of
+ * the stretch. Any of n (n + 1) / 2 stretches could have been found: the probability of chance is
  * multiplied by that. To be last by little does not count: by half of what is typical in the
  * stretch.
  */
@@ -49,30 +50,6 @@ static double typical_in(struct straggler_test *c, struct stretch s, u32 rank) {
   return median_of(c->lateness, n);
 }
 
-static double chance_of(const struct straggler_test *c, u32 comm, struct stretch s, u32 members) {
-  double n = c->first[comm + 1] - c->first[comm];
-  return chance_of_count(s.times, s.end - s.begin, 1.0 / members, c->correlation) * c->tests * n *
-         (n + 1) / 2;
-}
-
-static bool is_stretch(const struct straggler_test *c, u32 comm, struct stretch s, u32 members) {
-  u32 length = s.end - s.begin;
-  return length >= STRETCH_MIN_STEPS && s.times >= STRETCH_INSIDE * length &&
-         chance_of(c, comm, s, members) < STRAGGLER_SIGNIFICANCE;
-}
-
-/* All stretches of [begin, end), in order. */
-static void list_stretches(const struct straggler_test *c, u32 comm, u32 begin, u32 end,
-                           double least_ns, struct verdict *v) {
-  struct stretch s = densest(c, begin, end, v->rank, least_ns);
-  if (v->n_late == MOST_STRETCHES || !is_stretch(c, comm, s, v->members))
-    return;
-  list_stretches(c, comm, begin, s.begin, least_ns, v);
-  if (v->n_late < MOST_STRETCHES)
-    v->late[v->n_late++] = s;
-  list_stretches(c, comm, s.end, end, least_ns, v);
-}
-
 static void add_part(struct straggler_test *c, struct persistence *p, u32 begin, u32 end, u32 rank,
                      u32 hint) {
   u32 n = 0;
@@ -82,6 +59,76 @@ static void add_part(struct straggler_test *c, struct persistence *p, u32 begin,
       c->lateness[n++] = own - c->middle_of[i];
   }
   persistence_add(p, c->lateness, n);
+}
+
+/* How the lateness of members varies outside of a stretch: of the one that varies most. */
+struct usual {
+  double variance, freedom, follows;
+};
+
+static struct usual usual_outside(struct straggler_test *c, u32 comm, struct stretch s) {
+  u32 begin = c->first[comm], end = c->first[comm + 1];
+  const struct collective *roster = tested_collective(c, begin);
+  const struct arrival *arrivals = &c->a->model->arrivals[roster->first_arrival];
+  u32 stride = 1 + roster->n_arrivals / MEMBERS_ASKED;
+  struct persistence all = {0};
+  struct usual usual = {0};
+  for (u32 k = 0; k < roster->n_arrivals; k += stride) {
+    struct persistence p = {0};
+    if (c->named[arrivals[k].rank])
+      continue;
+    add_part(c, &p, begin, s.begin, arrivals[k].rank, k);
+    add_part(c, &p, s.end, end, arrivals[k].rank, k);
+    persistence_join(&all, &p, 1);
+    usual.variance =
+        fmax(usual.variance, p.values > p.series ? p.squares / (p.values - p.series) : 0);
+  }
+  usual.follows = persistence_of(&all);
+  usual.freedom = (end - begin - (s.end - s.begin)) * independent_share(usual.follows) - 1;
+  return usual;
+}
+
+/* The probability that steps which vary as those outside of the stretch are as late in it. */
+static double chance_of_size(struct straggler_test *c, u32 comm, struct stretch s, u32 rank) {
+  struct usual usual = usual_outside(c, comm, s);
+  u32 n = 0;
+  for (u32 i = s.begin; i < s.end; i++) {
+    double own = member_own_time(c, tested_collective(c, i), rank, 0);
+    if (!isnan(own))
+      c->lateness[n++] = own - c->middle_of[i];
+  }
+  double late = median_of(c->lateness, n);
+  double error = sqrt(usual.variance / (n * independent_share(usual.follows)));
+  if (usual.freedom < 3 || !(late > 0))
+    return 1;
+  return error > 0 ? student_tails(late / error, usual.freedom) / 2 : 0;
+}
+
+/* Steps that follow each other are fewer independent ones, so there are fewer stretches of them. */
+static double chance_of(struct straggler_test *c, u32 comm, struct stretch s, u32 rank,
+                        u32 members) {
+  double n = (c->first[comm + 1] - c->first[comm]) * independent_share(c->correlation);
+  double by_count = chance_of_count(s.times, s.end - s.begin, 1.0 / members, c->correlation);
+  return 2 * fmin(by_count, chance_of_size(c, comm, s, rank)) * c->tests * n * (n + 1) / 2;
+}
+
+static bool is_stretch(struct straggler_test *c, u32 comm, struct stretch s, u32 rank,
+                       u32 members) {
+  u32 length = s.end - s.begin;
+  return length >= STRETCH_MIN_STEPS && s.times >= STRETCH_INSIDE * length &&
+         chance_of(c, comm, s, rank, members) < STRAGGLER_SIGNIFICANCE;
+}
+
+/* All stretches of [begin, end), in order. */
+static void list_stretches(struct straggler_test *c, u32 comm, u32 begin, u32 end, double least_ns,
+                           struct verdict *v) {
+  struct stretch s = densest(c, begin, end, v->rank, least_ns);
+  if (v->n_late == MOST_STRETCHES || !is_stretch(c, comm, s, v->rank, v->members))
+    return;
+  list_stretches(c, comm, begin, s.begin, least_ns, v);
+  if (v->n_late < MOST_STRETCHES)
+    v->late[v->n_late++] = s;
+  list_stretches(c, comm, s.end, end, least_ns, v);
 }
 
 double lateness_correlation(struct straggler_test *c, u32 comm, const struct verdict *parts) {
@@ -128,7 +175,7 @@ static bool judge_stretches(struct straggler_test *c, u32 comm, double typical_n
   double sum = 0;
   find_stretches(c, comm, least, v);
   if (v->n_late)
-    v->p = fmin(v->p, chance_of(c, comm, v->late[0], v->members) / c->tests);
+    v->p = fmin(v->p, chance_of(c, comm, v->late[0], v->rank, v->members) / c->tests);
   for (u32 k = 0; k < v->n_late; k++) {
     times += v->late[k].times;
     inside += v->late[k].end - v->late[k].begin;
@@ -169,7 +216,7 @@ bool late_stretches_find(struct straggler_test *c, u32 comm, u32 members, struct
     c->correlation = 0;
     struct stretch s =
         densest(c, c->first[comm], c->first[comm + 1], rank, WORTH_MENTIONING * step_ns);
-    if (c->named[rank] || !is_stretch(c, comm, s, members) ||
+    if (c->named[rank] || !is_stretch(c, comm, s, rank, members) ||
         !judge_stretches(c, comm, typical_in(c, s, rank), &v) ||
         v.imposed_ns < STRETCH_OF_RUN * step_ns || v.typical_ns < arrival_error(c, roster, rank))
       continue;

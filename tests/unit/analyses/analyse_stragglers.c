@@ -288,6 +288,30 @@ static void lateness_of_all_names_nobody(void **state) {
   assert_true(alarms <= 2);
 }
 
+/* The same where each step's lateness is in part that of the step before: a stretch in which one is
+ * later than any of them ever is outside of it is no chance. */
+static void late_in_a_stretch_beyond_all_others(void **state) {
+  static const struct chance_job job = {3, 60, 0, 0.4, 0, 0};
+  static i64 late[3 * 60];
+  (void)state;
+  u32 named = 0;
+  for (u32 seed = 0; seed < 20; seed++) {
+    struct cluster_options o = healthy_cpu();
+    struct cluster *c;
+    draw_lateness(&job, seed, late);
+    for (u32 s = 0; s < 20; s++)
+      late[s * job.ranks + 1] += 600 * MS;
+    o.ranks = job.ranks;
+    o.steps = job.steps;
+    o.warmup = 0;
+    o.late_input = late;
+    struct results *r = run(o, &c);
+    named += stragglers_in(r) == 1 && r->ranks[1].straggler && r->ranks[1].n_late == 1;
+    cluster_end(r, c);
+  }
+  assert_true(named >= 18);
+}
+
 static void several_are_named(void **state) {
   (void)state;
   struct cluster_options o = healthy_gpu();
@@ -646,6 +670,7 @@ int main(void) {
                                      cmocka_unit_test(lateness_that_stays_is_named),
                                      cmocka_unit_test(few_steps_on_busy_cores),
                                      cmocka_unit_test(late_in_a_stretch),
+                                     cmocka_unit_test(late_in_a_stretch_beyond_all_others),
                                      cmocka_unit_test(late_in_some_steps),
                                      cmocka_unit_test(lateness_of_all_names_nobody),
                                      cmocka_unit_test(several_are_named),
