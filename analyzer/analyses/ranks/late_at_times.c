@@ -215,7 +215,7 @@ bool late_at_times_narrow(struct straggler_test *c, u32 comm, double share, stru
   list_events(&events, comm);
   double least = typical_lateness(&events, &unit, 0) / 2;
   struct verdict narrow = verdict_on(&events, &unit, comm, least);
-  if (!narrow.period || !is_late_at_times(&events, comm, &narrow))
+  if ((!narrow.period && v->typical_ns >= least) || !is_late_at_times(&events, comm, &narrow))
     return false;
   narrow.p = fmin(narrow.p, v->p);
   *v = narrow;

@@ -80,10 +80,12 @@ static struct verdict group_verdict(struct straggler_test *c, u32 comm, double e
     double late = group_lateness(c, tested_collective(c, i), INDEX_NONE),
            ratio = ratio_of_means(c, tested_collective(c, i));
     v.times += late > error;
+    c->sizes[i - c->first[comm]] = isnan(late) ? 0 : late;
     sum += late > error ? late : 0;
     if (!isnan(ratio))
       c->lateness[n++] = ratio;
   }
+  v.typical_ns = median_of(c->sizes, v.tested);
   /* Of a group with most of the chances, counts say less than how late it is. */
   v.p = groups * (share <= 0.5 && straggler_counts_tell(c, v.tested, share, groups)
                       ? chance_of_count(v.times, v.tested, share, c->correlation)

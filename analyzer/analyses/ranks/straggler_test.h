@@ -114,8 +114,9 @@ bool late_stretches_find(struct straggler_test *c, u32 comm, u32 members, struct
  * some steps only; false if there are none. */
 bool late_at_times_name(struct straggler_test *c, u32 comm, u32 members);
 
-/* Of those in c->in_group, who are last in most steps: finds out whether they are late at a fixed
- * distance only, and judges these steps alone. `share`: of the members. */
+/* Of those in c->in_group, who are last in most steps: whether they are so for what they do at a
+ * fixed distance, or are typically (`typical_ns`, of all steps) late by less than half as much as
+ * where they are late; then judges these steps alone. `share`: of the members. */
 bool late_at_times_narrow(struct straggler_test *c, u32 comm, double share, struct verdict *v);
 
 /* compared_work.c, once stragglers have their names: fills in the compute of each rank beside its

@@ -323,10 +323,11 @@ static bool any_is_named(const struct straggler_test *c, u32 comm) {
 static void name_straggler(struct straggler_test *c, u32 comm, struct verdict v) {
   if (!v.n_late)
     late_stretches_narrow(c, comm, &v);
+  lateness_measure(c, list_lateness(c, comm, &v, false), &v);
   for (u32 rank = 0; rank < c->a->model->n_ranks; rank++)
     c->in_group[rank] = rank == v.rank;
-  if (v.n_late || !late_at_times_narrow(c, comm, 1.0 / v.members, &v))
-    lateness_measure(c, list_lateness(c, comm, &v, false), &v);
+  if (!v.n_late)
+    late_at_times_narrow(c, comm, 1.0 / v.members, &v);
   straggler_name(c, comm, &v);
 }
 

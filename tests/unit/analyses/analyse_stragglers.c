@@ -221,12 +221,17 @@ static void delay_at_times(const struct late_at_times *job, u32 ranks, u32 seed,
 static void late_in_some_steps(void **state) {
   enum { RANKS = 8, MOST_STEPS = 1000 };
   static i64 late[MOST_STEPS * RANKS];
-  static const struct late_at_times jobs[] = {
-      {2, 60, 0, false, "in every 2nd step"},    {3, 60, 0, false, "in every 3rd step"},
-      {4, 80, 0, false, "in every 4th step"},    {4, 80, 0, true, "in every 4th step"},
-      {10, 100, 0, false, "in every 10th step"}, {10, 100, 0, true, "in every 10th step"},
-      {0, 80, 0.3, false, " steps: "},           {0, 80, 0.3, true, " steps"},
-      {7, 1000, 0, true, "in every 7th step"},   {20, 100, 0, false, NULL}};
+  static const struct late_at_times jobs[] = {{2, 60, 0, false, "in every 2nd step"},
+                                              {3, 60, 0, false, "in every 3rd step"},
+                                              {4, 80, 0, false, "in every 4th step"},
+                                              {4, 80, 0, true, "in every 4th step"},
+                                              {10, 100, 0, false, "in every 10th step"},
+                                              {10, 100, 0, true, "in every 10th step"},
+                                              {0, 80, 0.3, false, " steps: "},
+                                              {0, 80, 0.3, true, " steps"},
+                                              {0, 80, 0.35, true, " steps"},
+                                              {7, 1000, 0, true, "in every 7th step"},
+                                              {20, 100, 0, false, NULL}};
   (void)state;
   for (u32 seed = 0; seed < 4 * sizeof(jobs) / sizeof(jobs[0]); seed++) {
     const struct late_at_times *job = &jobs[seed / 4];
