@@ -119,6 +119,17 @@ static double typical_lateness(const struct late_events *events, const struct la
   return median_of(events->c->lateness, n);
 }
 
+/* The chance of the limit that chance explains least, for those in c->in_group. */
+static double least_chance(const struct late_events *events, const struct late_unit *unit) {
+  double best = 1;
+  for (u32 i = 0, n = 0; i < events->n; i++) {
+    n += events->c->in_group[events->at[i].rank];
+    if (n > STRAGGLER_MAJORITY * (i + 1))
+      best = fmin(best, chance_of(events, unit, n, i + 1));
+  }
+  return best;
+}
+
 static int by_number(const void *left, const void *right) {
   const u32 *a = left, *b = right;
   return (*a > *b) - (*a < *b);
@@ -213,7 +224,7 @@ bool late_at_times_narrow(struct straggler_test *c, u32 comm, double share, stru
   struct late_events events = {.c = c, .members = v->members};
   struct late_unit unit = {.rank = v->rank, .share = share};
   list_events(&events, comm);
-  double least = typical_lateness(&events, &unit, 0) / 2;
+  double least = typical_lateness(&events, &unit, least_chance(&events, &unit)) / 2;
   struct verdict narrow = verdict_on(&events, &unit, comm, least);
   if ((!narrow.period && v->typical_ns >= least) || !is_late_at_times(&events, comm, &narrow))
     return false;
