@@ -105,7 +105,8 @@ def slow_line(framework, under_torchrun):
 CASES = {"huggingface": (huggingface, "transformers"), "lightning": (lightning, "lightning"),
          "slow-lightning": (slow_line("lightning", False), "lightning"),
          "slow-accelerate": (slow_line("accelerate", True), "accelerate"),
-         "slow-trainer": (slow_line("trainer", True), "transformers")}
+         "slow-trainer": (slow_line("trainer", True), "transformers"),
+         "slow-ray": (slow_line("ray", False), "ray")}
 
 
 def main():

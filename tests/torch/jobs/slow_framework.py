@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""The same job in three frameworks, as their users write it: rank 1 is slow at one line. slow_framework.py FRAMEWORK
-OUTPUT_DIR. accelerate and trainer run under torchrun; lightning starts its ranks itself."""
+"""The same job in four frameworks, as their users write it: rank 1 is slow at one line. slow_framework.py FRAMEWORK
+OUTPUT_DIR. accelerate and trainer run under torchrun; lightning and ray start their ranks themselves."""
 import os
 import sys
 import time
@@ -77,6 +77,25 @@ def by_trainer(out):
     Trainer(model=model, args=arguments, train_dataset=data, data_collator=collate).train()
 
 
+def by_ray(out):
+    """Each rank trains in a thread of its own, which Ray starts."""
+    import ray
+    from ray.train import RunConfig, ScalingConfig
+    from ray.train.torch import TorchConfig, TorchTrainer, prepare_model
+
+    def train():
+        net = prepare_model(new_net())
+        optimizer = torch.optim.AdamW(net.parameters(), lr=1e-3)
+        for batch, in torch.utils.data.DataLoader(new_data(), batch_size=8 * RANKS):
+            optimizer.zero_grad()
+            loss_of(net, read(batch)).backward()
+            optimizer.step()
+
+    ray.init(num_cpus=RANKS + 1, include_dashboard=False)
+    TorchTrainer(train, torch_config=TorchConfig(backend="gloo"), scaling_config=ScalingConfig(num_workers=RANKS),
+                 run_config=RunConfig(storage_path=out)).fit()
+
+
 if __name__ == "__main__":
     {"lightning": by_lightning, "accelerate": by_accelerate,
-     "trainer": by_trainer}[sys.argv[1]](os.path.abspath(sys.argv[2]))
+     "trainer": by_trainer, "ray": by_ray}[sys.argv[1]](os.path.abspath(sys.argv[2]))
