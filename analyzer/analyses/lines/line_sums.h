@@ -30,8 +30,7 @@ struct line_sums {
   bool idle_unknown;               /* the GPU was not watched after any of its waits */
   i64 input_ns;                    /* of the data phase in samples, at any line */
   i64 outside_ns;                  /* of no phase in samples, but not waiting */
-  i64 forward_ns;                  /* likewise, but inside a module's call: a job that does not mark
-                                      its forward passes */
+  i64 training_ns;                 /* likewise, but inside a function that is training */
   i64 worker_ns;                   /* likewise of workers while they were at a line of the user's */
   i64 workers_ns, workers_busy_ns; /* of workers in samples; of it at a line of the user's */
   struct rank_parts parts;

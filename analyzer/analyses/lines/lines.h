@@ -44,9 +44,10 @@ struct step_line {
 void step_line_find(struct analysis *a, const bool *slices, u32 rank, double ms,
                     struct step_line *found);
 
-/* How much of the time that a job spends in none of its phases is forward passes that it does not
- * mark, by samples inside calls of modules; 0 if it marks them, or if there are no samples. */
-double lines_unmarked_forward(const struct analysis *a);
+/* How much of the time that a job spends in none of its phases is training that it does not mark:
+ * by samples, inside calls of modules, or a framework's own backward pass or step. 0 without
+ * samples. */
+double lines_unmarked_training(const struct analysis *a);
 
 /* The same of a kind of other work (index into results.other_work). */
 void step_line_of_work(struct analysis *a, u32 kind, struct step_line *found);

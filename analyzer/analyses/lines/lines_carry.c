@@ -103,7 +103,7 @@ void lines_carry(struct analysis *a, u32 rank, struct carrier *c) {
   CARRY(c, &sums->idle_unknown);
   CARRY(c, &sums->input_ns);
   CARRY(c, &sums->outside_ns);
-  CARRY(c, &sums->forward_ns);
+  CARRY(c, &sums->training_ns);
   CARRY(c, &sums->worker_ns);
   CARRY(c, &sums->fewer.wanted);
   CARRY(c, &sums->fewer.missed);

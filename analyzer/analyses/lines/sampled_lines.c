@@ -92,7 +92,7 @@ static u32 line_of_child(const struct call_sites *sites, const struct call_stack
 struct moments {
   struct analysis *a;
   const struct timeline *t;
-  const bool *in_module; /* [n_stacks]; NULL: the forward passes are marked */
+  const bool *in_training; /* [n_stacks] */
   struct intervals data, all, waits;
   u32 at, in_any, wait; /* cursors */
   struct line_sum *sums;
@@ -130,9 +130,9 @@ static void add_look(struct moments *m, const struct line_sample *sample, u32 fr
   }
   bool input = is_within(&m->data, &m->at, time);
   bool outside = !is_within(&m->all, &m->in_any, time) && !waiting;
-  bool forward = outside && m->in_module && m->in_module[sample->stack];
-  outside &= !forward;
-  m->out->forward_ns += forward ? ns : 0;
+  bool training = outside && m->in_training[sample->stack];
+  outside &= !training;
+  m->out->training_ns += training ? ns : 0;
   sum->host_outside_ns += outside ? ns : 0;
   m->out->outside_ns += outside ? ns : 0;
   sum->host_ns += waiting ? 0 : ns;
@@ -148,16 +148,33 @@ static bool marks_forward(const struct timeline *t) {
   return false;
 }
 
-/* Whether each stack is inside a call of a module of PyTorch. */
-static const bool *stacks_in_modules(const struct call_sites *sites, struct arena *scratch) {
-  bool *in_module = arena_array(scratch, size_sum(sites->n_stacks, 1), sizeof(*in_module));
+/* Functions of libraries that are training, whether or not a phase is marked there. */
+static bool is_training(const struct call_frame *frame, bool forward_is_marked) {
+  static const struct {
+    const char *function, *file;
+    bool forward;
+  } functions[] = {
+      {"_call_impl", "torch/nn/modules/module.py", true},
+      {"forward", "deepspeed/runtime/engine.py", true},
+      {"backward", "deepspeed/runtime/engine.py", false},
+      {"step", "deepspeed/runtime/engine.py", false},
+  };
+  for (u32 i = 0; i < sizeof(functions) / sizeof(*functions); i++)
+    if (!(functions[i].forward && forward_is_marked) &&
+        text_ends_with(frame->function, functions[i].function) &&
+        text_ends_with(frame->file, functions[i].file))
+      return true;
+  return false;
+}
+
+/* Whether each stack is inside such a function. */
+static const bool *stacks_in_training(const struct call_sites *sites, bool forward_is_marked,
+                                      struct arena *scratch) {
+  bool *training = arena_array(scratch, size_sum(sites->n_stacks, 1), sizeof(*training));
   for (u32 s = 0; s < sites->n_stacks; s++)
-    for (u32 i = 0; i < sites->stacks[s].n && !in_module[s]; i++) {
-      const struct call_frame *frame = &sites->frames[sites->stacks[s].frames[i]];
-      in_module[s] = text_ends_with(frame->function, "_call_impl") &&
-                     text_ends_with(frame->file, "torch/nn/modules/module.py");
-    }
-  return in_module;
+    for (u32 i = 0; i < sites->stacks[s].n && !training[s]; i++)
+      training[s] = is_training(&sites->frames[sites->stacks[s].frames[i]], forward_is_marked);
+  return training;
 }
 
 /* A record may stand for several looks one after the other that saw the same: each is at a moment
@@ -177,7 +194,7 @@ void sampled_lines_rank(struct analysis *a, const struct timeline *t, const u32 
   out->fewer = sites->fewer;
   struct moments m = {.a = a, .t = t, .sums = sums, .costs = costs, .out = out};
   m.parts = parts_collect_new(sites, scratch);
-  m.in_module = marks_forward(t) ? NULL : stacks_in_modules(sites, scratch);
+  m.in_training = stacks_in_training(sites, marks_forward(t), scratch);
   phases_of(t, true, scratch, &m.data);
   phases_of(t, false, scratch, &m.all);
   waits_of(t, scratch, &m.waits);
@@ -231,10 +248,10 @@ static void set_input_line(struct analysis *a, const struct line_on_rank *line) 
   rank->input_line = best;
 }
 
-double lines_unmarked_forward(const struct analysis *a) {
+double lines_unmarked_training(const struct analysis *a) {
   double forward = 0, outside = 0;
   for (u32 i = 0; a->line_sums && i < a->model->n_ranks; i++) {
-    forward += (double)a->line_sums[i].forward_ns;
+    forward += (double)a->line_sums[i].training_ns;
     outside += (double)a->line_sums[i].outside_ns;
   }
   return forward > 0 ? forward / (forward + outside) : 0;

@@ -39,7 +39,7 @@ static struct what_if *add_row(struct analysis *a, enum what_if_kind kind, enum 
 /* Forward passes that the job does not mark stay. */
 static struct cure cure_outside(const struct analysis *a) {
   struct cure_change *change = arena_alloc(a->arena, sizeof(*change));
-  *change = (struct cure_change){.kind = CHANGE_OUTSIDE, .left = lines_unmarked_forward(a)};
+  *change = (struct cure_change){.kind = CHANGE_OUTSIDE, .left = lines_unmarked_training(a)};
   return (struct cure){change, 1};
 }
 

@@ -117,7 +117,7 @@ static void add_names(struct analysis *a, u32 most) {
 
 static void add_phases_and_lines(struct analysis *a, u32 most) {
   struct results *r = a->results;
-  double unmarked = lines_unmarked_forward(a);
+  double unmarked = lines_unmarked_training(a);
   const struct {
     const char *name;
     double ms;

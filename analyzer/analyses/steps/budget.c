@@ -96,7 +96,7 @@ static void known_lines(struct analysis *a, const struct rank_summary *sum, doub
       {BUDGET_MEMCPYS, sum->exposed_memcpy, true, CHANGE_COPIES, 0},
       {sum->on_gpu ? BUDGET_LAUNCH_AND_IDLE : BUDGET_IDLE_IN_PHASES, launch, true,
        sum->on_gpu ? CHANGE_LAUNCHES : 0, 0},
-      {outside_phases(sum), other, sum->has_phases, CHANGE_OUTSIDE, lines_unmarked_forward(a)},
+      {outside_phases(sum), other, sum->has_phases, CHANGE_OUTSIDE, lines_unmarked_training(a)},
   };
   add_compute(a, (double)sum->compute * to_s, (double)sum->total * to_s);
   for (size_t i = 0; i < sizeof(lines) / sizeof(lines[0]); i++)

@@ -68,8 +68,9 @@ static void optimizer_heavy(void **state) {
 }
 
 /* A job that does not mark its forward passes: 100 ms of a step of 310 are in no phase. Samples of
- * these are inside a call of a module, or not. */
+ * these are inside a call of a module, or of a framework's own step, or not. */
 static u32 samples_in_modules; /* of 10; above 10: no samples */
+static bool in_deepspeed;
 static void do_not_mark_forward(struct cluster *c) {
   static struct call_frame frames[] = {
       {.file = "/home/me/net.py", .function = "Net.forward", .line = 5},
@@ -80,6 +81,12 @@ static void do_not_mark_forward(struct cluster *c) {
       {.file = "/home/me/train.py", .function = "prepare", .line = 20}};
   static const u32 inside[] = {0, 1}, outside[] = {2};
   static struct call_stack stacks[] = {{inside, 2, 0}, {outside, 1, 0}};
+  if (in_deepspeed)
+    frames[1] =
+        (struct call_frame){.file = "/usr/lib/python3/site-packages/deepspeed/runtime/engine.py",
+                            .function = "DeepSpeedEngine.step",
+                            .line = 3567,
+                            .others = true};
   const struct steps *steps = &c->model.steps;
   forward_ms = 100;
   backward_ms = 210;
@@ -120,20 +127,23 @@ static double saved_outside(const struct results *r) {
   return NAN;
 }
 
-static void unmarked_forward_is_not_outside(void **state) {
+static void unmarked_training_is_not_outside(void **state) {
   static const struct {
     u32 in_modules;
     double saves_ms;
     const char *title;
+    bool in_deepspeed;
   } cases[] = {{0, 100, "32 % of each step is outside backward and optimizer"},
                {6, 40, "13 % of each step is outside forward, backward and optimizer"},
                {10, 0, NULL},
-               {11, 100, "32 % of each step is outside backward and optimizer"}};
+               {11, 100, "32 % of each step is outside backward and optimizer"},
+               {6, 40, "13 % of each step is outside forward, backward and optimizer", true}};
   (void)state;
   for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
     struct scenario s = {.options = healthy_cpu(), .given = no_options()};
     struct cluster *c = cluster_new(&s.options);
     samples_in_modules = cases[i].in_modules;
+    in_deepspeed = cases[i].in_deepspeed;
     do_not_mark_forward(c);
     struct results *r = cluster_analyse(c, &s.given);
     const struct finding *finding = finding_of(r, "TIMING.OUTSIDE_PHASES");
@@ -433,7 +443,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {cmocka_unit_test(dataloader_bound),
                                      cmocka_unit_test(backward_heavy),
                                      cmocka_unit_test(optimizer_heavy),
-                                     cmocka_unit_test(unmarked_forward_is_not_outside),
+                                     cmocka_unit_test(unmarked_training_is_not_outside),
                                      cmocka_unit_test(jitter),
                                      cmocka_unit_test(oversubscribed),
                                      cmocka_unit_test(a_quota_counts_as_cores),

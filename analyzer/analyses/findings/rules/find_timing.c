@@ -105,7 +105,7 @@ static u32 common_outside(const struct findings *f, double *ms) {
 void rule_outside_phases(struct findings *f) {
   const struct results *r = f->r;
   struct arena *arena = f->a->arena;
-  double ms, unmarked = lines_unmarked_forward(f->a);
+  double ms, unmarked = lines_unmarked_training(f->a);
   u32 rank = f->a->whole_run ? INDEX_NONE : common_outside(f, &ms);
   if (rank == INDEX_NONE || !(r->forward_ms > 0 || r->backward_ms > 0 || r->optimizer_ms > 0))
     return;
@@ -120,13 +120,15 @@ void rule_outside_phases(struct findings *f) {
                           r->ranks[rank].rank, line->place, line->function, 100 * line->share)
            : arena_text(arena, "");
   const char *forward =
-      r->forward_ms > 0 ? ""
-      : unmarked > 0
-          ? arena_printf(
-                arena,
-                " The job does not mark its forward passes: %.0f %% of what is in no phase "
-                "is inside calls of modules by samples, and not counted here.",
-                100 * unmarked)
+      unmarked > 0
+          ? arena_printf(arena,
+                         " %s%.0f %% of what is in no phase is training by samples (inside "
+                         "modules, or a framework's own backward pass or step), and not counted "
+                         "here.",
+                         r->forward_ms > 0 ? "" : "The job does not mark its forward passes: ",
+                         100 * unmarked)
+      : r->forward_ms > 0
+          ? ""
           : " The job does not mark its forward passes, and no sample tells them: they are in it.";
   const char *phases = r->forward_ms > 0 || unmarked > 0 ? "forward, backward" : "backward";
   finding_add(
