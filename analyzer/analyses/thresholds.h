@@ -110,13 +110,15 @@
  * that run now and then wait a little each time. A look of less than so many seconds tells nothing.
  * Ranks that want this many times the cores they have want too many by themselves. Where ranks wait
  * for cores alike, chance may still lay a tenth of it on one of them: that is twice the deviation
- * of 800 waits of one length. */
+ * of 800 waits of one length. A lack that makes up three quarters of what a finding would save
+ * may be all of it: neither is known better. */
 #define OVERSUBSCRIBED_SHARE 0.10
 #define OVERSUBSCRIBED_ALARM 0.25
 #define OVERSUBSCRIBED_OF_WALL 0.05
 #define OVERSUBSCRIBED_LEAST_S 0.2
 #define OVERSUBSCRIBED_DEMAND 1.25
 #define CORES_UNEVEN 0.10
+#define CORES_EXPLAIN 0.75
 #define OVERSUBSCRIBED_FULL                                                                        \
   0.8 /* of the cores, used by the ranks; the rest is others', or a quota */
 

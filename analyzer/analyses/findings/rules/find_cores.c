@@ -348,7 +348,7 @@ void findings_note_core_shortage(struct analysis *a) {
     if (!(finding_traits(finding->id) & NEEDS_CORES))
       continue;
     struct core_loss lost = lost_to_others(a, finding, groups, n);
-    bool explained = lost.explains_s > 0 && !(finding->saving_s > lost.explains_s);
+    bool explained = lost.explains_s > 0 && !(CORES_EXPLAIN * finding->saving_s > lost.explains_s);
     finding->explained = explained;
     finding->severity = explained ? SEVERITY_INFO : finding->severity;
     finding->evidence = explain_by_cores(a, finding, &lost, explained);
