@@ -84,7 +84,7 @@ static void read_frame(const char *text) {
   const char *begin = ways[line.boxed].begin, *middle = ways[line.boxed].middle,
              *before = ways[line.boxed].before;
   char file[sizeof(line.text)];
-  const char *end = begins_with(text, begin) ? strstr(text, middle) : NULL;
+  const char *end = begins_with(text, begin) ? strstr(text + strlen(begin), middle) : NULL;
   if (!end)
     return;
   const char *path = text + strlen(begin) - line.boxed; /* its "/" is also the box's */

@@ -6,6 +6,9 @@
  */
 #include "core_child.h"
 
+#include "process/process_end.h"
+#include "record/process_trace.h"
+
 #include <dirent.h>
 #include <pthread.h>
 #include <signal.h>
@@ -272,6 +275,33 @@ static void nested_calls_and_jumps(void **state) {
   scene_end(&scene);
 }
 
+/* A program may write anything, also what is nearly a frame of a traceback: here begin and end of a
+ * file's name are one and the same quote. */
+static void play_nearly_frames(void *nothing) {
+  static const char *const written[] = {
+      "Traceback (most recent call last)\n  File \", line 3, in f\nValueError: first\n",
+      "Traceback (most recent call last)\n  File \"\", line 3, in f\nValueError: second\n",
+      "\u256d Traceback (most recent call last) \u256e\n\u2502 /:1 in f\n\u2570\nValueError: "
+      "third\n",
+      "\u256d Traceback (most recent call last) \u256e\n\u2502 :1 in f\n\u2570\nValueError: "
+      "fourth\n"};
+  (void)nothing;
+  CHILD_CHECK(hooked_launch(1));
+  for (size_t i = 0; i < sizeof(written) / sizeof(*written); i++) {
+    tscope_end_read_stderr(written[i], strlen(written[i]));
+    const char *colon = strrchr(written[i], ':') + 2, *kept = tscope_trace.header->exception;
+    CHILD_CHECK(strncmp(strchr(kept, ':') + 2, colon, strlen(colon) - 1) == 0);
+  }
+}
+
+static void what_is_nearly_a_frame_harms_nothing(void **state) {
+  (void)state;
+  struct scene scene;
+  scene_play(&scene, play_nearly_frames, NULL);
+  assert_true(scene_exited(&scene));
+  scene_end(&scene);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(quiet_calls_wake_nothing),
@@ -282,6 +312,7 @@ int main(void) {
       cmocka_unit_test(children_of_a_dormant_process_may_wake),
       cmocka_unit_test(errno_signals_and_descriptors_are_left_alone),
       cmocka_unit_test(nested_calls_and_jumps),
+      cmocka_unit_test(what_is_nearly_a_frame_harms_nothing),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
