@@ -10,6 +10,7 @@
 #include "analyses/lines/line_stacks.h"
 #include "analyses/lines/line_sums.h"
 #include "analyses/lines/lines.h"
+#include "analyses/lines/training_functions.def"
 #include "analyses/queries.h"
 #include "analyses/thresholds.h"
 #include "base/sorting.h"
@@ -148,20 +149,25 @@ static bool marks_forward(const struct timeline *t) {
   return false;
 }
 
-/* Functions of libraries that are training, whether or not a phase is marked there. */
+/* From Python 3.11 on a method's name begins with its class's. */
+static bool is_method(const char *function, const char *name) {
+  size_t length = function ? strlen(function) : 0, of_name = strlen(name);
+  return text_ends_with(function, name) &&
+         (length == of_name || function[length - of_name - 1] == '.');
+}
+
 static bool is_training(const struct call_frame *frame, bool forward_is_marked) {
   static const struct {
     const char *function, *file;
     bool forward;
   } functions[] = {
-      {"_call_impl", "torch/nn/modules/module.py", true},
-      {"forward", "deepspeed/runtime/engine.py", true},
-      {"backward", "deepspeed/runtime/engine.py", false},
-      {"step", "deepspeed/runtime/engine.py", false},
+#define X(function, file, forward) {function, file, forward},
+      TSCOPE_TRAINING_FUNCTIONS(X)
+#undef X
   };
   for (u32 i = 0; i < sizeof(functions) / sizeof(*functions); i++)
     if (!(functions[i].forward && forward_is_marked) &&
-        text_ends_with(frame->function, functions[i].function) &&
+        is_method(frame->function, functions[i].function) &&
         text_ends_with(frame->file, functions[i].file))
       return true;
   return false;

@@ -53,18 +53,26 @@ static void list_events(struct late_events *events, u32 comm) {
   qsort(events->at, events->n, sizeof(*events->at), latest_first);
 }
 
-/* Counts the members without a name on each host, or forgets what was counted: a run may have more
- * communicators than ranks, so nothing is cleared that was not touched. */
-static void count_members(const struct late_events *events, u32 comm, bool forget) {
+/* The members without a name on each host. */
+static void count_members(const struct late_events *events, u32 comm) {
   const struct straggler_test *c = events->c;
-  const struct model *model = c->a->model;
   const struct collective *roster = tested_collective(c, c->first[comm]);
   for (u32 k = 0; k < roster->n_arrivals; k++) {
-    u32 rank = model->arrivals[roster->first_arrival + k].rank,
-        host = model->ranks[rank].clock.domain;
-    c->on_host[host] = forget ? 0 : c->on_host[host] + !c->named[rank];
-    c->events_of_rank[rank] = c->events_of_host[host] = 0;
+    u32 rank = c->a->model->arrivals[roster->first_arrival + k].rank;
+    c->on_host[c->a->model->ranks[rank].clock.domain] += !c->named[rank];
   }
+}
+
+/* A run may have more communicators than ranks: nothing is cleared that was not touched. The last
+ * of a collective need not be in the roster, which is that of the first. */
+static void forget_counts(const struct late_events *events, u32 comm) {
+  const struct straggler_test *c = events->c;
+  const struct collective *roster = tested_collective(c, c->first[comm]);
+  for (u32 k = 0; k < roster->n_arrivals; k++)
+    c->on_host[c->a->model->ranks[c->a->model->arrivals[roster->first_arrival + k].rank]
+                   .clock.domain] = 0;
+  for (u32 i = 0; i < events->n; i++)
+    c->events_of_rank[events->at[i].rank] = c->events_of_host[events->at[i].host] = 0;
 }
 
 static double chance_of(const struct late_events *events, const struct late_unit *unit, u32 times,
@@ -85,7 +93,7 @@ static void keep_if_best(const struct late_events *events, const struct late_uni
 static double find_unit(const struct late_events *events, u32 comm, struct late_unit *best) {
   const struct straggler_test *c = events->c;
   double p = 1;
-  count_members(events, comm, false);
+  count_members(events, comm);
   for (u32 i = 0; i < events->n; i++) {
     const struct late_event *event = &events->at[i];
     u32 mine = c->on_host[event->host];
@@ -95,7 +103,7 @@ static double find_unit(const struct late_events *events, u32 comm, struct late_
     if (++c->events_of_host[event->host] && mine > 1 && mine < events->members)
       keep_if_best(events, &host, c->events_of_host[event->host], i + 1, best, &p);
   }
-  count_members(events, comm, true);
+  forget_counts(events, comm);
   return p;
 }
 

@@ -168,132 +168,7 @@ static void few_steps_on_busy_cores(void **state) {
   assert_true(alarms <= 2);
 }
 
-/* Slow in steps 12 to 31 of 50, in the first 20 and in the last: named, with these steps. What the
- * others wait is spread over the run. */
-static void late_in_a_stretch(void **state) {
-  static const u32 stretches[][2] = {{12, 32}, {0, 20}, {30, 0}};
-  (void)state;
-  for (u32 seed = 0; seed < 12; seed++) {
-    struct cluster_options o = seed % 2 ? healthy_gpu() : healthy_cpu();
-    const u32 *stretch = stretches[seed % 3];
-    u32 last = stretch[1] ? stretch[1] : o.steps;
-    struct cluster *c;
-    o.noise = 0.2;
-    o.seed = seed;
-    o.slow[2] = 0.4;
-    o.slow_from = stretch[0];
-    o.slow_until = stretch[1];
-    struct results *r = run(o, &c);
-    const struct rank_result *rank = &r->ranks[2];
-    assert_int_equal(stragglers_in(r), 1);
-    assert_true(rank->straggler);
-    assert_int_equal(rank->n_late, 1);
-    assert_true(fabs(rank->late_from[0] - fmax(stretch[0], o.warmup)) <= 1);
-    assert_true(fabs(rank->late_to[0] - (last - 1)) <= 1);
-    assert_true(rank->slowest_count <= last - stretch[0] + 1);
-    double share = (double)(last - stretch[0]) / o.steps;
-    assert_true(fabs(rank->imposed_wait_ms / rank->lateness_ms - share) < 0.1);
-    cluster_end(r, c);
-  }
-}
-
-/* In which steps rank 2, and rank 3 of its host, are late: every so many, or so large a share at no
- * distance. */
-struct late_at_times {
-  u32 every, steps;
-  double share;
-  bool host;
-  const char *title; /* NULL: nobody is named */
-};
-
-static void delay_at_times(const struct late_at_times *job, u32 ranks, u32 seed, i64 *late) {
-  u32 random = seed * 7919 + 1;
-  for (u32 s = 0; s < job->steps; s++) {
-    bool is_late =
-        job->every ? s % job->every == 3 % job->every : uniform_share(&random) < job->share;
-    for (u32 r = 0; r < ranks; r++)
-      late[s * ranks + r] = is_late && (r == 2 || (job->host && r == 3)) ? 100 * MS : 0;
-  }
-}
-
-/* A rank, or a host, that is late in some steps only is named, with when: at a fixed distance or
- * not. One that is so in every twentieth step, as for a checkpoint, is not. */
-static void late_in_some_steps(void **state) {
-  enum { RANKS = 8, MOST_STEPS = 1000 };
-  static i64 late[MOST_STEPS * RANKS];
-  static const struct late_at_times jobs[] = {{2, 60, 0, false, "in every 2nd step"},
-                                              {3, 60, 0, false, "in every 3rd step"},
-                                              {4, 80, 0, false, "in every 4th step"},
-                                              {4, 80, 0, true, "in every 4th step"},
-                                              {10, 100, 0, false, "in every 10th step"},
-                                              {10, 100, 0, true, "in every 10th step"},
-                                              {0, 80, 0.3, false, " steps: "},
-                                              {0, 80, 0.3, true, " steps"},
-                                              {0, 80, 0.35, true, " steps"},
-                                              {7, 1000, 0, true, "in every 7th step"},
-                                              {20, 100, 0, false, NULL}};
-  (void)state;
-  for (u32 seed = 0; seed < 4 * sizeof(jobs) / sizeof(jobs[0]); seed++) {
-    const struct late_at_times *job = &jobs[seed / 4];
-    struct cluster_options o = healthy_cpu();
-    o.ranks = RANKS;
-    o.steps = job->steps;
-    o.noise = 0.05;
-    o.seed = seed;
-    o.late_input = late;
-    delay_at_times(job, RANKS, seed, late);
-    struct cluster *c = cluster_new(&o);
-    for (u32 r = 0; r < RANKS; r++) {
-      static const char *const hosts[] = {"node0", "node1", "node2", "node3"};
-      c->model.ranks[r].clock.domain = r / 2;
-      c->model.ranks[r].host = hosts[r / 2];
-    }
-    struct results *r = cluster_analyse(c, NULL);
-    const struct finding *found = finding_of(r, "DIST.STRAGGLER");
-    assert_int_equal(stragglers_in(r), !job->title ? 0 : job->host ? 2 : 1);
-    assert_true((found != NULL) == (job->title != NULL));
-    if (found) {
-      assert_non_null(strstr(found->title, "node1"));
-      if (!strstr(found->title, job->title))
-        fail_msg("%s: not %s", found->title, job->title);
-      assert_true(r->ranks[2].straggler && r->ranks[3].straggler == job->host);
-      assert_true(isnan(r->ranks[2].late_every) ? !job->every
-                                                : r->ranks[2].late_every == job->every);
-      if (!(fabs(r->ranks[2].late_a_step_ms - 100) < 15))
-        fail_msg("%s: %g ms", found->title, r->ranks[2].late_a_step_ms);
-      double share = job->every ? 1.0 / job->every : job->share;
-      assert_true(fabs(found->saving_s / r->training_steps - 0.1 * share) <
-                  0.3 * share * 0.1 + 0.003);
-    }
-    cluster_end(r, c);
-  }
-}
-
-/* Each rank is late in a fifth of the steps, for a reason that has nothing to do with it. */
-static void lateness_of_all_names_nobody(void **state) {
-  enum { MOST_RANKS = 8, STEPS = 80 };
-  static i64 late[STEPS * MOST_RANKS];
-  (void)state;
-  u32 alarms = 0;
-  for (u32 seed = 0; seed < 100; seed++) {
-    struct cluster_options o = healthy_cpu();
-    u32 random = seed * 7919 + 1;
-    o.ranks = seed % 2 ? 8 : 3;
-    o.steps = STEPS;
-    o.seed = seed;
-    o.noise = 0.1;
-    o.late_input = late;
-    for (u32 i = 0; i < STEPS * o.ranks; i++)
-      late[i] = uniform_share(&random) < 0.2 ? (i64)(-100 * MS * log(uniform_share(&random))) : 0;
-    struct cluster *c;
-    struct results *r = run(o, &c);
-    alarms += stragglers_in(r) > 0;
-    cluster_end(r, c);
-  }
-  assert_true(alarms <= 2);
-}
-
-/* The same where each step's lateness is in part that of the step before: a stretch in which one is
+/* Where each step's lateness is in part that of the step before: a stretch in which one is
  * later than any of them ever is outside of it is no chance. */
 static void late_in_a_stretch_beyond_all_others(void **state) {
   static const struct chance_job job = {3, 60, 0, 0.4, 0, 0};
@@ -674,10 +549,7 @@ int main(void) {
                                      cmocka_unit_test(lateness_that_lasts_names_nobody),
                                      cmocka_unit_test(lateness_that_stays_is_named),
                                      cmocka_unit_test(few_steps_on_busy_cores),
-                                     cmocka_unit_test(late_in_a_stretch),
                                      cmocka_unit_test(late_in_a_stretch_beyond_all_others),
-                                     cmocka_unit_test(late_in_some_steps),
-                                     cmocka_unit_test(lateness_of_all_names_nobody),
                                      cmocka_unit_test(several_are_named),
                                      cmocka_unit_test(who_waits_itself_is_not_named),
                                      cmocka_unit_test(too_little_to_matter),

@@ -393,6 +393,26 @@ static void what_others_explain_is_a_note(void **state) {
   }
 }
 
+/* What it waited longer need not be all that it costs: both are known only roughly. */
+static void most_of_a_saving_is_explained(void **state) {
+  (void)state;
+  double saving = 0;
+  for (u32 i = 0; i < 3; i++) {
+    struct scenario s = healthy_scenario();
+    s.options = healthy_cpu();
+    s.options.slow[3] = 0.2;
+    struct cluster *c = cluster_new(&s.options);
+    wait_for_others(c, 4 + (i == 1 ? 0.85 : 0.65) * saving, 4);
+    struct results *r = cluster_analyse(c, &s.given);
+    const struct finding *straggler = finding_of(r, "DIST.STRAGGLER");
+    assert_non_null(straggler);
+    assert_int_equal(straggler->severity == SEVERITY_INFO, i == 1);
+    saving = straggler->saving_s;
+    results_free(r);
+    cluster_free(c);
+  }
+}
+
 /* A rank waited for cores while the program was loaded, or in the steps that are analysed. */
 static void only_waits_in_the_steps_explain_them(void **state) {
   (void)state;
@@ -452,6 +472,7 @@ int main(void) {
                                      cmocka_unit_test(other_findings_are_its_consequences),
                                      cmocka_unit_test(who_has_few_of_its_cores_is_not_to_blame),
                                      cmocka_unit_test(what_others_explain_is_a_note),
+                                     cmocka_unit_test(most_of_a_saving_is_explained),
                                      cmocka_unit_test(only_waits_in_the_steps_explain_them),
                                      cmocka_unit_test(waits_of_peers_make_no_rank_slow),
                                      cmocka_unit_test(another_process_has_the_cores)};
