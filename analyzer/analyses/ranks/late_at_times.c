@@ -7,11 +7,11 @@
  * number.
  */
 #include <math.h>
-#include <stdlib.h>
 
 #include "analyses/ranks/straggler_test.h"
 #include "analyses/thresholds.h"
 #include "base/persistence.h"
+#include "base/sorting.h"
 #include "base/statistics.h"
 
 /* A tested collective at which it is known who came last, and that this was late. */
@@ -34,11 +34,7 @@ struct late_events {
   u32 n, members;
 };
 
-static int latest_first(const void *left, const void *right) {
-  const struct late_event *a = left, *b = right;
-  return a->late_ns != b->late_ns ? (a->late_ns > b->late_ns ? -1 : 1)
-                                  : (a->tested > b->tested) - (a->tested < b->tested);
-}
+ORDER_BY(latest_first, struct late_event, DOWN(late_ns) UP(tested))
 
 static void list_events(struct late_events *events, u32 comm) {
   struct straggler_test *c = events->c;
@@ -50,7 +46,7 @@ static void list_events(struct late_events *events, u32 comm) {
     if (c->last_of[i] != INDEX_NONE && c->late_of[i] >= least)
       events->at[events->n++] =
           (struct late_event){i, c->last_of[i], ranks[c->last_of[i]].clock.domain, c->late_of[i]};
-  qsort(events->at, events->n, sizeof(*events->at), latest_first);
+  SORT(events->at, events->n, latest_first);
 }
 
 /* The members without a name on each host. */
@@ -138,11 +134,6 @@ static double least_chance(const struct late_events *events, const struct late_u
   return best;
 }
 
-static int by_number(const void *left, const void *right) {
-  const u32 *a = left, *b = right;
-  return (*a > *b) - (*a < *b);
-}
-
 /* At what distance these steps come: of each that is near their mean distance, whether most of them
  * are so far apart, and most of the steps so far apart are among them. 0: at none. */
 static u32 find_period(struct straggler_test *c, const u32 *steps, u32 n) {
@@ -184,7 +175,7 @@ static struct verdict verdict_on(const struct late_events *events, const struct 
   v.imposed_ns = sum / (c->first[comm + 1] - c->first[comm]);
   lateness_measure(c, n, &v);
   v.late = arena_array(&c->scratch, size_sum(n, 1), sizeof(*v.late));
-  qsort(steps, n, sizeof(*steps), by_number);
+  SORT(steps, n, by_u32);
   for (u32 i = 0; i < n; i++)
     if (v.n_late && v.late[v.n_late - 1].end == steps[i])
       v.late[v.n_late - 1].end++;

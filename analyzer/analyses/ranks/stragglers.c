@@ -22,6 +22,7 @@
 #include "analyses/steps/series.h"
 #include "analyses/thresholds.h"
 #include "base/persistence.h"
+#include "base/sorting.h"
 #include "base/statistics.h"
 
 /* For the series: how long after the first each member came to the tested collective of a step. */
@@ -261,15 +262,8 @@ static void set_late_steps(struct straggler_test *c, const struct verdict *v,
 }
 
 bool straggler_is_late_in(const struct rank_result *rank, double step) {
-  u32 low = 0, high = rank->n_late;
-  while (low < high) {
-    u32 middle = low + (high - low) / 2;
-    if (rank->late_to[middle] < step)
-      low = middle + 1;
-    else
-      high = middle;
-  }
-  return rank->n_late == 0 || (low < rank->n_late && rank->late_from[low] <= step);
+  u32 at = FIRST_NOT(0, rank->n_late, i, rank->late_to[i] < step);
+  return rank->n_late == 0 || (at < rank->n_late && rank->late_from[at] <= step);
 }
 
 /* Training steps for each in which the members of a communicator wait for one another. Where ranks

@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "analyses/lines/lines.h"
-#include "analyses/run_end/lost_peer.def"
+#include "analyses/run_end/exception_causes.def"
 #include "analyses/run_end/run_end.h"
 #include "base/quantity.h"
 
