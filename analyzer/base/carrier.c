@@ -125,10 +125,10 @@ static void write_text(struct carrier *c, const char *text) {
   }
   u64 hash = hash_text(HASH_SEED, text);
   HASH_INDEX_EACH(&c->text_index, hash, i)
-  if (strcmp(c->texts.at[i], text) == 0) {
-    write_varint(c, i + 1);
-    return;
-  }
+    if (strcmp(c->texts.at[i], text) == 0) {
+      write_varint(c, i + 1);
+      return;
+    }
   hash_index_add(&c->text_index, hash, c->texts.n);
   VECTOR_PUSH(&c->texts, (const char *)arena_text(c->arena, text));
   write_varint(c, c->texts.n);

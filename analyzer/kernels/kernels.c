@@ -69,10 +69,10 @@ const struct kernel *kernel_lookup(struct kernel_names *names, const char *name)
   u64 hash = hash_text(HASH_SEED, name);
   pthread_mutex_lock(&names->lock);
   HASH_INDEX_EACH(&names->index, hash, i)
-  if (strcmp(names->list.at[i]->raw, name) == 0) {
-    kernel = names->list.at[i];
-    break;
-  }
+    if (strcmp(names->list.at[i]->raw, name) == 0) {
+      kernel = names->list.at[i];
+      break;
+    }
   if (!kernel)
     kernel = add_kernel(names, name, hash);
   pthread_mutex_unlock(&names->lock);

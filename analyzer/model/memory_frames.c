@@ -15,8 +15,8 @@ u32 memory_frames_find_or_add(struct memory_frames *frames, u32 caller, const ch
   if (!frames->all.n)
     VECTOR_PUSH(&frames->all, (struct memory_frame){0});
   HASH_INDEX_EACH(&frames->index, hash, i)
-  if (frames->all.at[i].caller == caller && strcmp(frames->all.at[i].name, name) == 0)
-    return i;
+    if (frames->all.at[i].caller == caller && strcmp(frames->all.at[i].name, name) == 0)
+      return i;
   if (frames->all.n > MOST_FRAMES && caller)
     return caller;
   hash_index_add(&frames->index, hash, frames->all.n);

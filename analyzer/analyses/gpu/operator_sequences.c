@@ -18,7 +18,7 @@ void operator_sequences_free(struct operator_sequences *sequences) {
 
 struct operator_sequence *operator_sequence_at(struct operator_sequences *sequences, u64 key) {
   HASH_INDEX_EACH(&sequences->index, key, i)
-  return &sequences->list.at[i]; /* there is one sequence of a hash: it is its key */
+    return &sequences->list.at[i]; /* there is one sequence of a hash: it is its key */
   if (sequences->list.n >= SEQUENCES_MOST)
     return NULL;
   hash_index_add(&sequences->index, key, sequences->list.n);

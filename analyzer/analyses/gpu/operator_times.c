@@ -54,8 +54,8 @@ struct operator_sums {
 static struct pair *pair_at(struct pairs *pairs, u32 operator, u32 what) {
   u64 hash = ((u64) operator<< 32 | what) * 0x9e3779b97f4a7c15ull;
   HASH_INDEX_EACH(&pairs->index, hash >> 32, i)
-  if (pairs->list.at[i].operator== operator&& pairs->list.at[i].what == what)
-    return &pairs->list.at[i];
+    if (pairs->list.at[i].operator== operator&& pairs->list.at[i].what == what)
+      return &pairs->list.at[i];
   hash_index_add(&pairs->index, hash >> 32, pairs->list.n);
   VECTOR_PUSH(&pairs->list, (struct pair){.operator= operator, .what = what});
   return &pairs->list.at[pairs->list.n - 1];

@@ -75,8 +75,8 @@ static u32 frame_below(struct line_tree *tree, u32 parent, const struct call_fra
   u64 hash = hash_text(hash_text(above ^ frame->line, frame->file), frame->function);
   hash ^= hash >> 32;
   HASH_INDEX_EACH(&tree->index, hash, i)
-  if (is_same(&tree->frames.at[i], parent, frame))
-    return i;
+    if (is_same(&tree->frames.at[i], parent, frame))
+      return i;
   if (tree->frames.n == MOST_FRAMES)
     return parent;
   struct tree_frame new = {.file = arena_text(&tree->arena, text_or_empty(frame->file)),

@@ -255,12 +255,12 @@ static void set_input_line(struct analysis *a, const struct line_on_rank *line) 
 }
 
 double lines_unmarked_training(const struct analysis *a) {
-  double forward = 0, outside = 0;
+  double training = 0, outside = 0;
   for (u32 i = 0; a->line_sums && i < a->model->n_ranks; i++) {
-    forward += (double)a->line_sums[i].training_ns;
+    training += (double)a->line_sums[i].training_ns;
     outside += (double)a->line_sums[i].outside_ns;
   }
-  return forward > 0 ? forward / (forward + outside) : 0;
+  return training > 0 ? training / (training + outside) : 0;
 }
 
 /* The line at which most of the time outside the phases goes. */

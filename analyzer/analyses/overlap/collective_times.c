@@ -128,8 +128,8 @@ static struct kind *kind_of(struct kinds *kinds, const struct model *model,
   u64 hash = (c->bytes * 0x9e3779b97f4a7c15u) ^ ((u64)c->comm << 8 | c->op);
   hash = (hash ^ ((u64)wanted.from << 32 | wanted.to)) * 0xff51afd7ed558ccdu;
   HASH_INDEX_EACH(&kinds->index, hash >> 32, i)
-  if (alike(&kinds->at[i], &wanted))
-    return &kinds->at[i];
+    if (alike(&kinds->at[i], &wanted))
+      return &kinds->at[i];
   hash_index_add(&kinds->index, hash >> 32, kinds->n);
   kinds->at[kinds->n] = wanted;
   return &kinds->at[kinds->n++];

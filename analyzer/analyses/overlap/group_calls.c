@@ -22,11 +22,11 @@ static void join_if_grouped(struct analysis *a, struct hash_index *heads, u32 in
   const struct arrival *arrivals = a->model->arrivals, *call = &arrivals[index];
   u64 hash = ((u64)call->rank << 32 | call->group) * 0x9e3779b97f4a7c15u >> 32;
   HASH_INDEX_EACH(heads, hash, head)
-  if (same_kernel(a, &arrivals[head], call)) {
-    a->next_call[index] = a->next_call[head];
-    a->next_call[head] = index;
-    return;
-  }
+    if (same_kernel(a, &arrivals[head], call)) {
+      a->next_call[index] = a->next_call[head];
+      a->next_call[head] = index;
+      return;
+    }
   hash_index_add(heads, hash, index);
 }
 

@@ -43,9 +43,9 @@ struct tree_builder {
 static u32 frame_number(struct tree_builder *g, const struct call_frame *frame) {
   u64 hash = hash_text(hash_text(HASH_SEED ^ frame->line, frame->file), frame->function);
   HASH_INDEX_EACH(&g->index, hash, i)
-  if (g->frames[i].line == frame->line && same_text(g->frames[i].file, frame->file) &&
-      same_text(g->frames[i].function, frame->function))
-    return i;
+    if (g->frames[i].line == frame->line && same_text(g->frames[i].file, frame->file) &&
+        same_text(g->frames[i].function, frame->function))
+      return i;
   hash_index_add(&g->index, hash, g->n_frames);
   g->frames[g->n_frames] = *frame;
   return g->n_frames++;

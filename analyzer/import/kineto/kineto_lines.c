@@ -68,8 +68,8 @@ static u32 place_of(struct finding_lines *f, u32 name, u32 outer) {
   struct place wanted = {name, outer};
   u64 hash = hash_bytes(0, &wanted, sizeof(wanted));
   HASH_INDEX_EACH(&f->place_index, hash, i)
-  if (f->places.at[i].name == name && f->places.at[i].outer == outer)
-    return i;
+    if (f->places.at[i].name == name && f->places.at[i].outer == outer)
+      return i;
   hash_index_add(&f->place_index, hash, f->places.n);
   VECTOR_PUSH(&f->places, wanted);
   return f->places.n - 1;

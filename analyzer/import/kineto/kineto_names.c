@@ -198,8 +198,9 @@ u32 kineto_name_of(struct kineto_names *names, struct json_text text) {
     return 0;
   u64 hash = hash_bytes(0, text.at, text.n);
   HASH_INDEX_EACH(&names->index, hash, i)
-  if (names->list.at[i].raw_bytes == text.n && memcmp(names->list.at[i].raw, text.at, text.n) == 0)
-    return i;
+    if (names->list.at[i].raw_bytes == text.n &&
+        memcmp(names->list.at[i].raw, text.at, text.n) == 0)
+      return i;
   hash_index_add(&names->index, hash, names->list.n);
   add_name(names, text);
   return names->list.n - 1;

@@ -23,8 +23,8 @@ static struct named_range *range_of(struct collecting *collecting, u32 name, u32
   const u32 key[] = {name, domain};
   u64 hash = hash_bytes(0, key, sizeof(key));
   HASH_INDEX_EACH(&collecting->index, hash, i)
-  if (collecting->found.at[i].name == name && collecting->found.at[i].domain == domain)
-    return &collecting->found.at[i].range;
+    if (collecting->found.at[i].name == name && collecting->found.at[i].domain == domain)
+      return &collecting->found.at[i].range;
   hash_index_add(&collecting->index, hash, collecting->found.n);
   VECTOR_PUSH(&collecting->found, (struct found_range){.name = name, .domain = domain});
   return &collecting->found.at[collecting->found.n - 1].range;

@@ -17,8 +17,8 @@ i64 sqlite_name(struct sqlite_run *run, const struct shown_name *name) {
   struct sqlite_names *names = run->names;
   u64 hash = hash_text(HASH_SEED, name->whole);
   HASH_INDEX_EACH(&names->index, hash, i)
-  if (strcmp(names->known.at[i], name->whole) == 0)
-    return i + 1;
+    if (strcmp(names->known.at[i], name->whole) == 0)
+      return i + 1;
   hash_index_add(&names->index, hash, names->known.n);
   VECTOR_PUSH(&names->known, (const char *)arena_text(&names->arena, name->whole));
   sqlite_put_names(run, names->known.n, name);

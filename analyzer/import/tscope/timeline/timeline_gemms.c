@@ -24,8 +24,8 @@ static bool is_same(const struct gemm_shape *a, const struct gemm_shape *b) {
 static u32 shape_index(struct gemms_build *build, const struct gemm_shape *shape) {
   u64 hash = shape_hash(shape);
   HASH_INDEX_EACH(&build->index, hash, i)
-  if (is_same(&build->shapes.at[i], shape))
-    return i;
+    if (is_same(&build->shapes.at[i], shape))
+      return i;
   hash_index_add(&build->index, hash, build->shapes.n);
   VECTOR_PUSH(&build->shapes, *shape);
   return build->shapes.n - 1;
