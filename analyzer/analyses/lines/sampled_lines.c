@@ -183,6 +183,27 @@ static const bool *stacks_in_training(const struct call_sites *sites, bool forwa
   return training;
 }
 
+/* Which stacks are of no part of the program: they have no frame of the user's own, and begin where
+ * nothing of the user's own begins. Python runs handlers and finalizers so when the program has
+ * ended. Without the user's own code anywhere a library is the program. */
+static const bool *stacks_outside_program(const struct call_sites *sites, const u32 *line_of_stack,
+                                          struct arena *scratch) {
+  bool *outside = arena_array(scratch, size_sum(sites->n_stacks, 1), sizeof(*outside));
+  bool *begins = arena_array(scratch, size_sum(sites->n_frames, 1), sizeof(*begins)), any = false;
+  for (u32 pass = 0; pass < 2; pass++)
+    for (u32 s = 0; s < sites->n_stacks; s++) {
+      const struct call_stack *stack = &sites->stacks[s];
+      if (line_of_stack[s] == INDEX_NONE || stack->cut)
+        continue;
+      u32 outermost = stack->frames[stack->n - 1];
+      if (pass)
+        outside[s] = any && !begins[outermost] && !sites->frames[outermost].library;
+      else if (call_frame_is_user_code(&sites->frames[line_of_stack[s]]))
+        begins[outermost] = any = true;
+    }
+  return outside;
+}
+
 /* A record may stand for several looks one after the other that saw the same: each is at a moment
  * of its own. */
 static void add_looks(struct moments *m, const struct line_sample *sample, u32 frame,
@@ -200,6 +221,7 @@ void sampled_lines_rank(struct analysis *a, const struct timeline *t, const u32 
   out->fewer = sites->fewer;
   struct moments m = {.a = a, .t = t, .sums = sums, .costs = costs, .out = out};
   m.parts = parts_collect_new(sites, scratch);
+  const bool *outside = stacks_outside_program(sites, line_of_stack, scratch);
   m.in_training = stacks_in_training(sites, marks_forward(t), scratch);
   phases_of(t, true, scratch, &m.data);
   phases_of(t, false, scratch, &m.all);
@@ -213,7 +235,8 @@ void sampled_lines_rank(struct analysis *a, const struct timeline *t, const u32 
       out->workers_ns += sample->represented_ns;
       out->workers_busy_ns += frame == INDEX_NONE ? 0 : sample->represented_ns;
     }
-    if (frame != INDEX_NONE && !sample->after_call)
+    bool of_program = sample->child || sample->beside || !outside[sample->stack];
+    if (frame != INDEX_NONE && of_program && !sample->after_call)
       add_looks(&m, sample, frame, sites->sample_ns);
   }
   parts_collect_end(m.parts, a, t->rank, &out->arena, &out->parts);

@@ -236,6 +236,36 @@ static void line_for_some_steps_is_chance(void **state) {
     fail_msg("%u of 320 ranks", named);
 }
 
+/* A rank is also in two stacks of libraries alone. One begins where the user's own code is called:
+ * it is a line of the program. The other begins elsewhere, as a handler that Python calls when the
+ * program has ended: it is at no line. */
+static void no_line_after_the_program(void **state) {
+  (void)state;
+  struct cluster_options o = healthy_cpu();
+  struct cluster *c = cluster_new(&o);
+  sample_lines(c, 0, 0, 0);
+  static struct call_frame frames[] = {
+      {.file = "/home/me/train.py", .function = "train", .line = 10},
+      {.file = "/usr/lib/python3.12/site-packages/runner.py", .function = "main", .line = 5},
+      {.file = "/usr/lib/python3.12/site-packages/runner.py", .function = "close", .line = 9},
+      {.file = "/usr/lib/python3.12/weakref.py", .function = "_exitfunc", .line = 666}};
+  static const u32 numbers[] = {0, 1, 2, 1, 3};
+  static struct call_stack stacks[] = {{numbers, 2, 0}, {numbers + 2, 2, 0}, {numbers + 4, 1, 0}};
+  for (u32 r = 0; r < o.ranks; r++) {
+    struct call_sites *sites = (struct call_sites *)c->timelines[r].call_sites;
+    sites->frames = frames;
+    sites->stacks = stacks;
+    sites->n_stacks = 3;
+    for (u32 i = 0; i < sites->n_samples; i++)
+      sites->samples[i].stack = i % 3;
+  }
+  struct results *r = cluster_analyse(c, NULL);
+  assert_int_equal(r->lines.n_at, 2);
+  for (u32 i = 0; i < r->lines.n_at; i++)
+    assert_null(strstr(r->lines.at[i].place, "weakref"));
+  cluster_end(r, c);
+}
+
 static void no_line_of_healthy_ranks(void **state) {
   (void)state;
   struct cluster_options o = healthy_cpu();
@@ -257,6 +287,7 @@ int main(void) {
                                      cmocka_unit_test(amount_is_within_a_fifth),
                                      cmocka_unit_test(other_line_takes_less),
                                      cmocka_unit_test(line_for_some_steps_is_chance),
+                                     cmocka_unit_test(no_line_after_the_program),
                                      cmocka_unit_test(no_line_of_healthy_ranks)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
