@@ -33,3 +33,16 @@ void rank_stalls_place(struct rank_stall *stalls, u32 n, const struct rank_clock
     stalls[i].end = clock_to_axis(clock, stalls[i].end);
   }
 }
+
+const struct rank_stall *rank_last_pause(const struct rank *rank, i64 alive) {
+  const i64 moment_ns = 300 * 1000 * 1000ll; /* three looks of the shim */
+  const struct rank_stall *last = rank->n_stalls ? &rank->stalls[rank->n_stalls - 1] : NULL;
+  if (!last || last->what != TSCOPE_STALL_NOT_RUNNING || last->begin == NS_UNKNOWN ||
+      last->end == NS_UNKNOWN || alive == NS_UNKNOWN)
+    return NULL;
+  const i64 ends[] = {rank->ending.end, rank->ending.exception_at};
+  for (size_t i = 0; i < sizeof(ends) / sizeof(*ends); i++)
+    if (ends[i] >= last->end && ends[i] < alive)
+      alive = ends[i];
+  return alive - last->end <= moment_ns ? last : NULL;
+}

@@ -66,6 +66,12 @@ struct rank_stall rank_stall_empty(void);
 const char *nccl_error_text(i32 result);
 
 struct rank_clock;
+struct rank;
+
+/* The time in which a process did not run, if it ended in the same moment in which it was let go:
+ * what it did in that moment does not tell when it stopped. `alive`: its last sign of life. NULL if
+ * there is none. */
+const struct rank_stall *rank_last_pause(const struct rank *rank, i64 alive);
 
 /* Puts the instants of stalls on the model's axis. */
 void rank_stalls_place(struct rank_stall *stalls, u32 n, const struct rank_clock *clock);

@@ -10,6 +10,7 @@
 #include "process/process.h"
 #include "record/carry.h"
 #include "record/process_trace.h"
+#include "record/tick_clock.h"
 
 /* A child made by vfork() shares this memory, and must not write its own end for its parent. */
 static bool is_our_process(void) {
@@ -30,8 +31,14 @@ void tscope_end_record(enum tscope_end how, i32 status) {
     tscope_carry_last();
 }
 
+/* A process that was stopped, and is let go only to be killed, did not live in between: the first
+ * moment after a long gap is no sign of life, the next one is. */
 void tscope_end_alive(void) {
-  __atomic_store_n(&tscope_trace.header->alive_ticks, tscope_ticks(), __ATOMIC_RELAXED);
+  static u64 before;
+  u64 now = tscope_ticks();
+  if (now - before < TSCOPE_GAP_S * tscope_clock.hz)
+    __atomic_store_n(&tscope_trace.header->alive_ticks, now, __ATOMIC_RELAXED);
+  before = now;
 }
 
 void tscope_end_count_oom_kills(void) {

@@ -15,6 +15,9 @@
  * children, also if they still share memory. Safe in signal handlers. */
 void tscope_end_record(enum tscope_end how, i32 status);
 
+/* A thread of tscope that wakes ten times a second did not run for so long: its process did not. */
+enum { TSCOPE_GAP_S = 5 };
+
 /* The process is alive now; a thread of tscope calls this about every 100 ms. */
 void tscope_end_alive(void);
 

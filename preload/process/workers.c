@@ -186,10 +186,10 @@ static void tick_helper(u64 tick, void *nothing) {
   tscope_chunk_pool_touch();
   if (tick <= TICKS_PER_SECOND || tick % TICKS_PER_SECOND == 0)
     tscope_stacks_find();
-  write_totals(tick);
-  for (int i = 0; i < TSCOPE_FAMILY_SLOTS; i++)
+  for (int i = 0; i < TSCOPE_FAMILY_SLOTS; i++) /* before totals, which show that it lives */
     if (tscope_families[i] && tscope_families[i]->watch)
       tscope_families[i]->watch();
+  write_totals(tick);
   tscope_carry(own_descriptors);
 }
 

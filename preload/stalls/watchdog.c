@@ -11,6 +11,7 @@
 
 #include "callsites/known_stacks.h"
 #include "callsites/python_here.h"
+#include "process/process_end.h"
 #include "process/step_duration.h"
 #include "record/families.h"
 #include "record/process_trace.h"
@@ -25,7 +26,6 @@ enum {
   CALLS_PER_SECOND = 10, /* watch() is called so often */
   MIN_LIMIT_S = 60,
   LIMIT_STEPS = 20,
-  GAP_S = 5,                    /* a helper that did not run for so long: its process did not */
   MAX_STALLS_WITH_THREADS = 32, /* stalls of a process that are written with its threads */
   MAX_STALLS = 1024,            /* and that are written at all */
 };
@@ -109,7 +109,7 @@ static void write_stall(u64 since, u64 now, enum tscope_stall what) {
 static bool was_stopped(u64 now) {
   u64 before = state.looked;
   state.looked = now;
-  if (!before || seconds(now - before) < GAP_S)
+  if (!before || seconds(now - before) < TSCOPE_GAP_S)
     return false;
   if (!state.written) {
     write_stall(before, now, TSCOPE_STALL_NOT_RUNNING);

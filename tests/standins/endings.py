@@ -10,13 +10,14 @@ import os
 import signal
 import subprocess
 import sys
+import time
 
 from repeated import Skip, main
 
 sys.path.append(os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "tools"))
 from summaries import report_on  # noqa: E402
 
-FAULTS = {"sleep": 1, "die": 2, "skip": 4, "exit": 6, "abort": 7, "crash": 8, "extra": 9, "error": 10, "memory": 11}
+FAULTS = {"sleep": 1, "die": 2, "stop": 3, "skip": 4, "exit": 6, "abort": 7, "crash": 8, "extra": 9, "error": 10, "memory": 11}
 MEMORY_LIMIT = 1 << 30
 
 # The fault of rank 1 in step 10, and the ranks (default: rank 1) and the cause that the report must name.
@@ -30,6 +31,8 @@ SCENARIOS = {
     "two-culprits": {"fault": "exit", "options": ["--fault-rank-too", "3"], "culprits": [1, 3],
                      "cause": "exit status", "says": "exit status 3"},
     "launchers-timeout": {"fault": "sleep", "timeout": True, "cause": "held up", "says": "rank 1"},
+    # Killed at once, it may have no time to say that it did not run.
+    "stopped": {"fault": "stop", "stopped_s": 7, "cause": "silent", "or": "stopped", "says": "rank 1"},
     "one-call-left-out": {"fault": "skip", "options": ["--steps", "16"], "timeout": True,
                           "cause": "calls differ", "says": "left out all_reduce of 65536 bytes (call number 40"},
     "one-call-too-many": {"fault": "extra", "options": ["--steps", "16"], "timeout": True,
@@ -105,6 +108,20 @@ def run_with_launcher(build, folder, command, scenario):
             os.rmdir(group)
 
 
+def run_stopped(build, folder, command, seconds):
+    """A rank stops itself. After these seconds a pipeline's time limit lets it go and in the same moment kills all."""
+    with subprocess.Popen(command, env=environment(build, folder), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+                          start_new_session=True) as job:
+        def stopped():
+            states = subprocess.run(["ps", "-o", "state=", "-g", str(job.pid)], capture_output=True, text=True).stdout
+            return "T" in states
+        while not stopped():
+            assert job.poll() is None
+        time.sleep(seconds)
+        for number in (signal.SIGCONT, signal.SIGKILL):
+            os.killpg(job.pid, number)
+
+
 def run_ranks_alone(build, folder, command):
     """Each rank is on its own host, and no launcher sees how it ends."""
     env = environment(build, folder, [os.path.join(build, "tests", "standins", "libskewclock.so")])
@@ -129,6 +146,8 @@ def check(name, build, folder):
     kills = 0
     if scenario.get("alone"):
         run_ranks_alone(build, folder, command)
+    elif "stopped_s" in scenario:
+        run_stopped(build, folder, command, scenario["stopped_s"])
     else:
         kills = run_with_launcher(build, folder, command, scenario)
     reported = [os.path.join(build, "analyzer", "tscope-report"), os.path.join(folder, "traces")]
@@ -156,7 +175,7 @@ def judge(scenario, document, text, kills=0):
     if kills > 1 and len(end["culprits"]) == kills and 1 in end["culprits"]:
         wanted = sorted(end["culprits"])
     assert (end["how"], sorted(end["culprits"])) == ("early", wanted), (end, text)
-    assert end["cause"] == scenario["cause"], end
+    assert end["cause"] in (scenario["cause"], scenario.get("or")), end
     findings = [finding for finding in document["findings"] if finding["id"] == "RUN.ENDED_EARLY"]
     assert [sorted(finding["ranks"]) for finding in findings] == [wanted], findings
     assert document["findings"][0]["id"] == "RUN.ENDED_EARLY", document["findings"][0]

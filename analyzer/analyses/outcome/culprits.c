@@ -105,17 +105,31 @@ static u32 mark_all_silent(struct outcome *o) {
   return marked;
 }
 
+bool was_paused(const struct ending *ending) {
+  return ending->what == ENDING_SILENT && ending->cause == END_STOPPED;
+}
+
+/* A host that has no memory left lets no process run for long, until one of them is ended for it.
+ */
+static bool any_told_reason(const struct outcome *o) {
+  for (u32 i = 0; i < o->n; i++)
+    if (o->endings[i].what == ENDING_OWN && o->endings[i].cause != END_SIGNAL)
+      return true;
+  return false;
+}
+
 /* The first of those that stopped without a word, if others lived on or reported that they lost a
  * peer. */
 static u32 mark_silent(struct outcome *o, i64 before) {
   i64 first = INT64_MAX, last = INT64_MIN;
   u32 marked = 0, silent = 0;
+  bool told = any_told_reason(o);
   for (u32 i = 0; i < o->n; i++) {
     const struct ending *ending = &o->endings[i];
     last = ending->at > last && ending->what != ENDING_NONE && ending->what != ENDING_OLDER
                ? ending->at
                : last;
-    if (ending->what != ENDING_SILENT)
+    if (ending->what != ENDING_SILENT || (was_paused(ending) && told))
       continue;
     silent++;
     first = ending->at < first ? ending->at : first;

@@ -48,7 +48,8 @@ bool ended_first(const struct outcome *o, const struct ending *first) {
 /* How long before the next of the ranks that ended after it; NAN, also if it only held them up. */
 static double time_to_next_end(const struct outcome *o) {
   const struct ending *first = first_culprit(o);
-  if (first && ((first->what == ENDING_STOPPED && !o->stopped_first) || !ended_first(o, first)))
+  if (first && ((first->what == ENDING_STOPPED && !o->stopped_first) || was_paused(first) ||
+                !ended_first(o, first)))
     return NAN;
   for (u32 i = 0; first && i < o->n; i++)
     if (!o->culprit[i] && o->endings[i].what != ENDING_NONE && o->endings[i].at >= first->at)
@@ -145,8 +146,9 @@ static void resolve_end(struct outcome *o) {
   bool by_calls = first->what == ENDING_IN_ORDER || first->what == ENDING_LOST_PEER ||
                   first->what == ENDING_STOPPED || only_aborts(o);
   bool own = first->cause != END_SIGNAL && first->cause != END_LOST_PEER;
-  end->held_up = by_calls && first->what != ENDING_IN_ORDER && !only_aborts(o) &&
-                 !o->stopped_first && !is_odd(o, first->rank);
+  end->held_up =
+      was_paused(first) || (by_calls && first->what != ENDING_IN_ORDER && !only_aborts(o) &&
+                            !o->stopped_first && !is_odd(o, first->rank));
   end->cause = find_lost_host(o)                            ? END_HOST_LOST
                : by_calls && is_odd(o, first->rank)         ? END_CALLS_DIFFER
                : o->stopped_first                           ? END_STOPPED

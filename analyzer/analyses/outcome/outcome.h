@@ -28,6 +28,9 @@ u32 count_endings(const struct outcome *o, enum ending_class what);
 /* Whether a rank (index into model.ranks) made other calls than its peers. */
 bool is_odd(const struct outcome *o, u32 rank);
 
+/* Whether its process did not run until just before its end. */
+bool was_paused(const struct ending *ending);
+
 /* Whether a library's abort is all that anybody ended with for a reason of its own: one that
  * receives something other than it waits for may end the process, on any rank. */
 bool only_aborts(const struct outcome *o);

@@ -6,6 +6,7 @@
 #include "analyses/run_end/exception_causes.def"
 #include "analyses/run_end/run_end.h"
 #include "base/quantity.h"
+#include "model/stalls.h"
 
 /* The shim shows every 100 ms that the process lives; on a busy host its thread may be late. */
 #define LIFE_NS (150 * 1000 * 1000ll)
@@ -164,6 +165,24 @@ static void find_last_call(const struct analysis *a, struct ending *ending) {
   }
 }
 
+/* It was stopped, and ended when it was let go: what it ended with follows from that, but for a
+ * reason of its own that it told. */
+static void set_cause_by_pause(const struct analysis *a, const struct rank_end *end,
+                               const struct rank_stall *pause, struct ending *ending) {
+  bool own = ending->what == ENDING_OWN && (end->signal != SIGKILL || end->out_of_memory_kills);
+  if (!pause || own || ending->what == ENDING_IN_ORDER)
+    return;
+  bool more = ending->what != ENDING_SILENT;
+  ending->what = ENDING_SILENT;
+  ending->cause = END_STOPPED;
+  ending->from = pause->begin;
+  ending->at = pause->begin + LIFE_NS;
+  ending->why = arena_printf(
+      a->arena, "its process did not run for its last %s: it was stopped or frozen%s%s",
+      duration_s((double)(pause->end - pause->begin) / 1e9).text, more ? "; then " : "",
+      more ? ending->why : "");
+}
+
 void ending_of_rank(struct analysis *a, u32 r, struct ending *ending) {
   const struct rank *rank = &a->model->ranks[r];
   const struct rank_end *end = &rank->ending;
@@ -184,4 +203,5 @@ void ending_of_rank(struct analysis *a, u32 r, struct ending *ending) {
                                        "its host was lost, or it is still running");
   }
   set_cause_by_failed_call(a, end, ending);
+  set_cause_by_pause(a, end, rank_last_pause(rank, alive), ending);
 }

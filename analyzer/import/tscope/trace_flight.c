@@ -10,6 +10,7 @@
 #include "format/dtypes.h"
 #include "kernels/communication.h"
 #include "model/building.h"
+#include "model/stalls.h"
 
 /* For each rank, as many calls as PyTorch's flight recorder keeps; fewer if there are very many
  * ranks. */
@@ -99,7 +100,9 @@ static void find_alive_times(struct making *m) {
     i64 at = anchor ? clock_to_axis(model_clock(m->model, r), anchor) : NS_UNKNOWN;
     if (m->model->ranks[r].ending.alive > at)
       at = m->model->ranks[r].ending.alive;
-    m->alive[r] = at > m->model->ranks[r].end ? at : m->model->ranks[r].end;
+    at = at > m->model->ranks[r].end ? at : m->model->ranks[r].end;
+    const struct rank_stall *pause = rank_last_pause(&m->model->ranks[r], at);
+    m->alive[r] = pause ? pause->begin : at;
     if (m->alive[r] > m->end)
       m->end = m->alive[r];
   }

@@ -9,6 +9,8 @@
 #include <cmocka.h>
 /* clang-format on */
 
+#include <string.h>
+
 #include "analyse_cluster.h"
 #include "model/stalls.h"
 
@@ -45,6 +47,59 @@ static struct cluster *stalled_cluster(struct rank_stall stalls[], i64 looked) {
   stalls[STOPPED].threads = &running;
   stalls[STOPPED].n_peers = 0;
   return c;
+}
+
+/* All ranks are killed in the end; one did not run for ten seconds, and then for so long. */
+static const struct run_end *end_after_pause(struct rank_stall *pause, i64 ran, struct cluster *c,
+                                             struct results **r) {
+  i64 end = c->model.end + 10000 * MS;
+  for (u32 i = 0; i < c->model.n_ranks; i++) {
+    struct rank *rank = &c->model.ranks[i];
+    rank->closed = false;
+    rank->ending = (struct rank_end){.known = true,
+                                     .end = NS_UNKNOWN,
+                                     .alive = end + ran,
+                                     .reaped = NS_UNKNOWN,
+                                     .exception_at = NS_UNKNOWN,
+                                     .failed_at = NS_UNKNOWN};
+  }
+  *pause = rank_stall_empty();
+  pause->what = TSCOPE_STALL_NOT_RUNNING;
+  pause->begin = c->model.end;
+  pause->end = end;
+  c->model.ranks[STOPPED].stalls = pause;
+  c->model.ranks[STOPPED].n_stalls = 1;
+  c->model.clock_aligned = true;
+  struct analyse_options given = no_options();
+  *r = cluster_analyse(c, &given);
+  return &(*r)->run_end;
+}
+
+static void who_does_not_run_until_all_are_killed_held_them_up(void **state) {
+  (void)state;
+  struct cluster_options options = healthy_cpu();
+  struct cluster *c = cluster_new(&options);
+  struct rank_stall pause;
+  struct results *r;
+  const struct run_end *end = end_after_pause(&pause, 10 * MS, c, &r);
+  assert_int_equal(end->n_culprits, 1);
+  assert_int_equal(end->culprits[0], STOPPED);
+  assert_int_equal(end->cause, END_STOPPED);
+  assert_true(end->held_up);
+  assert_non_null(strstr(end->summary, "its process did not run for its last 10.0 s"));
+  results_free(r);
+  cluster_free(c);
+}
+
+static void who_went_on_before_all_were_killed_held_nobody_up(void **state) {
+  (void)state;
+  struct cluster_options options = healthy_cpu();
+  struct cluster *c = cluster_new(&options);
+  struct rank_stall pause;
+  struct results *r;
+  assert_int_equal(end_after_pause(&pause, 500 * MS, c, &r)->n_culprits, 0);
+  results_free(r);
+  cluster_free(c);
 }
 
 static enum stall_doing doing_of(struct cluster *c, u32 global) {
@@ -127,6 +182,8 @@ int main(void) {
       cmocka_unit_test(a_stall_before_later_calls_is_over),
       cmocka_unit_test(a_stall_whose_end_was_noticed_late_is_over),
       cmocka_unit_test(a_stall_after_all_calls_goes_on),
+      cmocka_unit_test(who_does_not_run_until_all_are_killed_held_them_up),
+      cmocka_unit_test(who_went_on_before_all_were_killed_held_nobody_up),
       cmocka_unit_test(a_stall_while_ending_does_not_hide_the_one_before),
       cmocka_unit_test(three_stalls_while_ending_do_not_hide_the_one_before),
   };

@@ -36,8 +36,8 @@ static const char *action_for(const struct run_end *end) {
        "Look at what that rank did instead: a stack of the live process, its data loader, a lock, "
        "a checkpoint. The others waited for it until something stopped them."},
       {END_STOPPED,
-       "Find who sent that rank the signal: the scheduler's events (preemption, a time limit), a "
-       "shutdown of its host, an operator."},
+       "Find who stopped that rank: the scheduler's events (preemption, suspension, a time limit), "
+       "a shutdown of its host, a debugger, an operator."},
       {END_HOST_LOST,
        "Look at that host: its kernel log, the scheduler's events, its power and its "
        "network."},
@@ -91,7 +91,7 @@ void rule_run_ended_early(struct findings *f) {
     return;
   char *who = rank_list_in(arena, end->culprits, end->n_culprits);
   /* while ranks are in calls, these say more about the one that holds them up */
-  const char *action = end->held_up && f->r->check.n_hang_ranks
+  const char *action = end->held_up && end->cause != END_STOPPED && f->r->check.n_hang_ranks
                            ? hang_action(&f->r->check.suspects[0])
                            : action_for(end);
   char *evidence = end->calls ? arena_printf(arena, "%s Calls: %s.", end->summary, end->calls)
