@@ -56,6 +56,11 @@ void *memory_resized(void *old, size_t count, size_t element_bytes) {
   return memory;
 }
 
+void *memory_less(void *old, size_t count, size_t element_bytes) {
+  void *memory = realloc(old, count ? count * element_bytes : 1);
+  return memory ? memory : old;
+}
+
 void *memory_array(size_t count, size_t element_bytes) {
   return memory_resized(NULL, count, element_bytes);
 }

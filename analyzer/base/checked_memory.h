@@ -32,6 +32,8 @@ void *memory_array(size_t count, size_t element_bytes) MEMORY_FUNCTION;
 void *memory_zeroed(size_t count, size_t element_bytes) MEMORY_FUNCTION;
 /* As realloc(): what `old` holds is moved. */
 void *memory_resized(void *old, size_t count, size_t element_bytes) MEMORY_FUNCTION;
+/* The first `count` elements, where there was room for more. */
+void *memory_less(void *old, size_t count, size_t element_bytes) MEMORY_FUNCTION;
 /* As strdup(), asprintf() and vasprintf(). */
 char *memory_text(const char *text) MEMORY_FUNCTION;
 char *memory_printf(const char *format, ...) MEMORY_FUNCTION __attribute__((format(printf, 1, 2)));

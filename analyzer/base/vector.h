@@ -41,6 +41,15 @@ static inline void *vector_more(void *at, u32 *room, size_t bytes) {
     }                                                                                              \
   } while (0)
 
+/* Gives back what is left over when all elements are there. */
+#define VECTOR_FIT(vector)                                                                         \
+  do {                                                                                             \
+    if ((vector)->n < (vector)->room) {                                                            \
+      (vector)->at = memory_less((vector)->at, (vector)->n, sizeof(*(vector)->at));                \
+      (vector)->room = (vector)->n;                                                                \
+    }                                                                                              \
+  } while (0)
+
 /* Extends with zeroes so that `index` is there. */
 #define VECTOR_REACH(vector, index)                                                                \
   do {                                                                                             \

@@ -30,27 +30,23 @@ bool rank_call_is_idle(const struct rank_events *events, const struct rank_call 
   return events->comms[call->comm].size == 1 || call->count == 0;
 }
 
+#define LISTS(L)                                                                                   \
+  L(calls)                                                                                         \
+  L(kernels)                                                                                       \
+  L(copies) L(runs) L(insides) L(groups) L(graphs) L(graph_bodies) L(parts) L(waits) L(cpu_times)  \
+      L(phases) L(sites) L(line_samples) L(marks) L(step_ranges) L(scalars) L(memory_devices)      \
+          L(gpu_states) L(looks)
+
+void rank_events_complete(struct rank_events *events) {
+#define L(list) VECTOR_FIT(&events->list);
+  LISTS(L)
+#undef L
+}
+
 void rank_events_release(struct rank_events *events) {
-  free(events->calls.at);
-  free(events->kernels.at);
-  free(events->copies.at);
-  free(events->runs.at);
-  free(events->insides.at);
-  free(events->groups.at);
-  free(events->graphs.at);
-  free(events->graph_bodies.at);
-  free(events->parts.at);
-  free(events->waits.at);
-  free(events->cpu_times.at);
-  free(events->phases.at);
-  free(events->sites.at);
-  free(events->line_samples.at);
-  free(events->marks.at);
-  free(events->step_ranges.at);
-  free(events->scalars.at);
-  free(events->memory_devices.at);
-  free(events->gpu_states.at);
-  free(events->looks.at);
+#define L(list) free(events->list.at);
+  LISTS(L)
+#undef L
   arena_release(&events->arena);
   *events = (struct rank_events){0};
 }

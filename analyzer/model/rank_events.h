@@ -243,6 +243,9 @@ struct rank_events {
   i64 inside_error_ns; /* largest error of runs_from_inside(); 0 if it added none */
 };
 
+/* Nothing is added any more: what the lists have in reserve is given back. */
+void rank_events_complete(struct rank_events *events);
+
 void rank_events_release(struct rank_events *events);
 
 /* Whether a call puts no collective on the GPU: NCCL copies for a communicator of one rank, and
