@@ -27,7 +27,7 @@ struct kernel_on_rank {
 };
 
 struct kernels_of_rank {
-  struct kernel_on_rank at[KEPT_OF_RANK];
+  struct kernel_on_rank *at; /* KEPT_OF_RANK at most */
   u32 n;
 };
 
@@ -41,6 +41,8 @@ void kernels_over_ranks_prepare(struct analysis *a) {
 }
 
 void kernels_over_ranks_free(struct analysis *a) {
+  for (u32 i = 0; a->kernels_of_ranks && i < a->model->n_ranks; i++)
+    free(a->kernels_of_ranks[i].at);
   free(a->kernels_of_ranks);
 }
 
@@ -87,6 +89,7 @@ static void measure_kernels(struct analysis *a, const struct timeline *t, const 
   }
   i64 *took = memory_array(size_sum(first[n], 1), sizeof(*took));
   list_runs(t, place_of, next, took);
+  a->kernels_of_ranks[t->rank].at = memory_array(n, sizeof(struct kernel_on_rank));
   for (u32 i = 0; i < n; i++)
     keep_kernel(a, t, &names[i], took + first[i]);
   free(place_of);
@@ -113,8 +116,7 @@ void kernels_over_ranks_rank(struct analysis *a, const struct timeline *t) {
     if (by_name.at[i].count)
       by_name.at[n++] = by_name.at[i];
   SORT(by_name.at, n, longer_first);
-  if (!0)
-    measure_kernels(a, t, by_name.at, n < KEPT_OF_RANK ? n : KEPT_OF_RANK, most);
+  measure_kernels(a, t, by_name.at, n < KEPT_OF_RANK ? n : KEPT_OF_RANK, most);
   free(by_name.at);
 }
 
@@ -123,6 +125,8 @@ void kernels_over_ranks_carry(struct analysis *a, u32 rank, struct carrier *c) {
   of->n = carry_count(c, of->n, 18);
   c->bad |= of->n > KEPT_OF_RANK;
   of->n = c->bad ? 0 : of->n;
+  if (c->reads)
+    of->at = memory_zeroed(of->n, sizeof(*of->at));
   for (u32 i = 0; i < of->n; i++) {
     struct kernel_on_rank *one = &of->at[i];
     const char *name = c->reads ? NULL : one->kernel->raw;

@@ -10,6 +10,7 @@
 #include "analyses/analyses.h"
 #include "analyses/gpu/peaks.def"
 #include "analyses/queries.h"
+#include "base/texts.h"
 
 /* Whether `words` stands in `name` as whole words, whatever the case. */
 static bool has_words(const char *name, const char *words) {
@@ -60,12 +61,13 @@ double rank_peak_tflops(const struct analysis *a, u32 rank, enum precision preci
 static double job_peak(struct analysis *a, enum precision precision, const char **why) {
   const struct model *model = a->model;
   double devices = model->world_size > model->n_ranks ? model->world_size : model->n_ranks;
-  double sum = 0;
+  double sum = 0, peak = NAN;
   if (!isnan(a->options->peak_tflops))
     return a->options->peak_tflops * 1e12 * devices;
   for (u32 i = 0; i < model->n_ranks; i++) {
     const char *name = model->ranks[i].info[TSCOPE_INFO_GPU_NAME];
-    double peak = rank_peak_tflops(a, i, precision);
+    if (!i || !same_text(name, model->ranks[i - 1].info[TSCOPE_INFO_GPU_NAME]))
+      peak = rank_peak_tflops(a, i, precision);
     if (isnan(peak)) {
       *why = name ? arena_printf(a->arena, "no peak is known for '%s': give --peak-tflops", name)
                   : "the device is not known: give --peak-tflops";

@@ -6,6 +6,7 @@
 #include "analyses/analyses.h"
 #include "analyses/path/path_labels.h"
 #include "analyses/queries.h"
+#include "base/parallel.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -158,22 +159,34 @@ void graph_free(struct analysis *a) {
     slice_free_all(&a->graph->slices[i]);
 }
 
-static void append_slice(struct sample_graph *g, struct slice *slice, u32 *n_deps) {
-  u32 base = g->n;
+struct appending {
+  struct sample_graph *g;
+  u32 *first_dep; /* [n_ranks] */
+};
+
+/* A large graph is all new memory: clearing its pages takes longer than copying the nodes. */
+static void append_slice(void *user, u32 rank, unsigned worker) {
+  const struct appending *appending = user;
+  struct sample_graph *g = appending->g;
+  struct slice *slice = &g->slices[rank];
+  u32 base = g->base[rank], first_dep = appending->first_dep[rank];
+  (void)worker;
+  if (!slice->present)
+    return;
   for (u32 i = 0; i < slice->n_nodes; i++) {
     struct node node = slice->nodes[i];
     node.launch = node.launch == INDEX_NONE ? INDEX_NONE : node.launch + base;
-    node.first_dep += *n_deps;
-    g->nodes[g->n++] = node;
+    node.first_dep += first_dep;
+    g->nodes[base + i] = node;
   }
   for (u32 i = 0; i < slice->n_deps; i++)
-    g->deps[(*n_deps)++] = slice->deps[i] + base;
+    g->deps[first_dep + i] = slice->deps[i] + base;
   slice->last_host = slice->last_host == INDEX_NONE ? INDEX_NONE : slice->last_host + base;
   slice->last_device = slice->last_device == INDEX_NONE ? INDEX_NONE : slice->last_device + base;
   slice_free(slice);
 }
 
-static bool append_all(struct sample_graph *g) {
+static bool append_all(struct sample_graph *g, unsigned threads) {
   size_t n = 0, n_deps = 0;
   for (u32 i = 0; i < g->n_ranks; i++) {
     n += g->slices[i].n_nodes;
@@ -184,21 +197,25 @@ static bool append_all(struct sample_graph *g) {
   g->nodes = memory_array(size_sum(n, 1), sizeof(*g->nodes));
   g->deps = memory_array(size_sum(n_deps, 1), sizeof(u32));
   g->base = memory_array(size_sum(g->n_ranks, 1), sizeof(u32));
-  u32 deps = 0;
+  u32 deps = 0, *first_dep = memory_array(size_sum(g->n_ranks, 1), sizeof(u32));
   g->begin = INT64_MAX;
   g->end = INT64_MIN;
   for (u32 i = 0; i < g->n_ranks; i++) {
     struct slice *slice = &g->slices[i];
     g->base[i] = g->n;
+    first_dep[i] = deps;
     if (!slice->present)
       continue;
+    g->n += slice->n_nodes;
+    deps += slice->n_deps;
     g->begin = slice->begin < g->begin ? slice->begin : g->begin;
     if (slice->end > g->end) {
       g->end = slice->end;
       g->last_rank = i;
     }
-    append_slice(g, slice, &deps);
   }
+  parallel_for(g->n_ranks, threads, append_slice, &(struct appending){g, first_dep});
+  free(first_dep);
   g->base[g->n_ranks] = g->n;
   g->nodes[g->n] = (struct node){.first_dep = deps};
   return true;
@@ -326,7 +343,7 @@ static void find_keys(struct sample_graph *g) {
 bool sample_graph_join(const struct analysis *a, u32 sample, struct sample_graph *g) {
   *g = (struct sample_graph){.n_ranks = a->model->n_ranks,
                              .slices = &a->graph->slices[(size_t)sample * a->model->n_ranks]};
-  if (!append_all(g))
+  if (!append_all(g, a->graph->n_samples == 1 ? a->options->threads : 1))
     return false;
   join_collectives(a, g);
   number_keys(g);

@@ -215,6 +215,7 @@ static void close_gaps(struct slice_builder *c, u32 n_spans) {
     if (c->node_of[i] != INDEX_NONE)
       c->node_of[i] -= c->lanes[c->t->spans[span_at(c, i)].lane].shift;
   c->slice->n_nodes = total;
+  c->slice->nodes = memory_less(c->slice->nodes, total + 1, sizeof(*c->slice->nodes));
 }
 
 /* What the host does after the steps' end on the host, and what runs on the device after their end

@@ -8,6 +8,7 @@
 #include "analyses/findings/findings.h"
 #include "analyses/queries.h"
 #include "base/quantity.h"
+#include "base/texts.h"
 
 void rule_low_mfu(struct findings *f) {
   const struct results *r = f->r;
@@ -44,10 +45,12 @@ static const struct precision_row *precision_row_of(const struct results *r,
 /* Peak of the device that is slowest in a precision, NAN if there is one whose peak is not known.
  */
 static double lowest_peak(const struct findings *f, enum precision precision) {
-  double least = INFINITY;
+  const struct rank *ranks = f->a->model->ranks;
+  double least = INFINITY, peak = NAN;
   for (u32 i = 0; i < f->a->model->n_ranks; i++) {
-    const char *name = f->a->model->ranks[i].info[TSCOPE_INFO_GPU_NAME];
-    double peak = device_peak_tflops(name, precision);
+    const char *name = ranks[i].info[TSCOPE_INFO_GPU_NAME];
+    if (!i || !same_text(name, ranks[i - 1].info[TSCOPE_INFO_GPU_NAME]))
+      peak = device_peak_tflops(name, precision);
     if (!(peak >= least))
       least = peak;
     if (isnan(peak))
