@@ -63,7 +63,7 @@ void join_collectives(struct model *model, const struct model_options *options) 
   report_progress(options, "matching collectives", 0);
   group_kernels(model);
   unify_comms(model);
-  match_collectives(model);
+  match_collectives(model, options->threads);
   report_progress(options, "aligning clocks", 0);
   align(model);
   place_on_axis(model, options->threads);

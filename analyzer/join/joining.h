@@ -28,7 +28,7 @@ void unify_comms(struct model *model);
 
 /* Collectives of all ranks by (communicator, sequence), sends by their receives: fills
  * model.collectives and model.arrivals with local times. */
-void match_collectives(struct model *model);
+void match_collectives(struct model *model, unsigned threads);
 
 /* After alignment: everything onto the model's axis, then what follows from it. */
 void place_on_axis(struct model *model, unsigned threads);

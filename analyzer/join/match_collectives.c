@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 
 #include "base/checked_memory.h"
+#include "base/parallel.h"
 #include "base/robust.h"
 #include "base/sorting.h"
 #include "format/dtypes.h"
@@ -242,9 +243,22 @@ static struct arrival arrival_of_kernel(u32 rank, const struct rank_kernel *kern
                           .op = kernel->op};
 }
 
+/* What the ranks' calls and kernels are: all new memory, whose pages take longer than the copying.
+ */
+static void fill_arrivals(void *user, u32 rank, unsigned worker) {
+  struct model *model = user;
+  const struct rank_events *events = &internal_of(model)->events[rank];
+  (void)worker;
+  for (u32 i = 0; i < events->calls.n; i++)
+    model->arrivals[events->calls.at[i].arrival] = arrival_of(events, rank, &events->calls.at[i]);
+  for (u32 i = 0; i < events->kernels.n; i++)
+    model->arrivals[events->kernels.at[i].arrival] =
+        arrival_of_kernel(rank, &events->kernels.at[i]);
+}
+
 /* Arranges the arrivals: those of one collective next to each other, by rank (sender before
  * receiver); those without a collective last. */
-static void lay_out_arrivals(struct matcher *matcher) {
+static void lay_out_arrivals(struct matcher *matcher, unsigned threads) {
   struct model *model = matcher->model;
   u64 total = 0, matched = 0;
   for (u32 r = 0; r < model->n_ranks; r++)
@@ -271,16 +285,15 @@ static void lay_out_arrivals(struct matcher *matcher) {
         u32 place = both ? call->op == TSCOPE_OP_RECV : filled[c]++;
         call->arrival = collective->first_arrival + place;
       }
-      model->arrivals[call->arrival] = arrival_of(events, r, call);
     }
     for (u32 i = 0; i < events->kernels.n; i++) {
       struct rank_kernel *kernel = &events->kernels.at[i];
       u32 c = kernel->collective;
       kernel->arrival =
           c == INDEX_NONE ? (u32)matched++ : model->collectives[c].first_arrival + filled[c]++;
-      model->arrivals[kernel->arrival] = arrival_of_kernel(r, kernel);
     }
   }
+  parallel_for(model->n_ranks, threads, fill_arrivals, model);
   model->n_arrivals = (u32)total;
   free(filled);
 }
@@ -310,7 +323,7 @@ static u32 expected_arrivals(const struct model *model, const struct collective 
   return model->comms[collective->comm].size;
 }
 
-void match_collectives(struct model *model) {
+void match_collectives(struct model *model, unsigned threads) {
   struct matcher matcher = {.model = model, .internal = internal_of(model)};
   plan_slots(&matcher);
   for (u32 r = 0; r < model->n_ranks; r++) {
@@ -327,7 +340,7 @@ void match_collectives(struct model *model) {
   if (matcher.collectives.n)
     memcpy(model->collectives, matcher.collectives.at,
            matcher.collectives.n * sizeof(*model->collectives));
-  lay_out_arrivals(&matcher);
+  lay_out_arrivals(&matcher, threads);
   read_choices(&matcher);
   for (u32 c = 0; c < model->n_collectives; c++) {
     u32 expected = expected_arrivals(model, &model->collectives[c]);

@@ -19,6 +19,7 @@ struct pauses {
   i64 *begin; /* [steps] when the host turned to each step */
   u32 thread, next_call;
   i64 idle_since; /* end of the thread's last call */
+  u64 latest;     /* end of the chunk's last call since then; 0: none */
   bool found;
 };
 
@@ -56,27 +57,35 @@ static void add_earlier_calls(struct pauses *pauses, i64 time) {
   }
 }
 
+static i64 axis_time(struct pauses *pauses, u64 time) {
+  return clock_to_axis(model_clock(pauses->model, pauses->rank), chunk_ns(&pauses->clock, time));
+}
+
+static void end_pause(struct pauses *pauses) {
+  i64 end = pauses->latest ? axis_time(pauses, pauses->latest) : NS_UNKNOWN;
+  pauses->idle_since = end > pauses->idle_since ? end : pauses->idle_since;
+  pauses->latest = 0;
+}
+
 static void read_call(struct pauses *pauses, const struct tscope_record *record, u64 time) {
   const struct model *model = pauses->model;
-  const struct rank_clock *clock = model_clock(pauses->model, pauses->rank);
   const struct tscope_memcpy_record *copy =
       (const void *)record; /* dur comes first in all of them */
   bool to_device = record->type == TSCOPE_REC_MEMCPY && (copy->kind & 0xff) == TSCOPE_MEMCPY_H2D;
   if (to_device) {
-    i64 start = clock_to_axis(clock, chunk_ns(&pauses->clock, time));
+    i64 start = axis_time(pauses, time);
     i32 step = host_step_at(pauses, start);
     i64 *data = step < 0 ? NULL : &model->phases[(size_t)step * model->n_ranks + pauses->rank].data;
     if (data && *data == NS_UNKNOWN) {
       i64 begin = pauses->begin[step];
+      end_pause(pauses);
       add_earlier_calls(pauses, start);
       i64 since = pauses->idle_since > begin ? pauses->idle_since : begin;
       *data = start > since ? start - since : 0;
       pauses->found = true;
     }
   }
-  i64 end = clock_to_axis(clock, chunk_ns(&pauses->clock, time + copy->dur));
-  if (end > pauses->idle_since)
-    pauses->idle_since = end;
+  pauses->latest = time + copy->dur > pauses->latest ? time + copy->dur : pauses->latest;
 }
 
 static void read_chunk(void *user, const struct trace_chunk *chunk) {
@@ -91,6 +100,7 @@ static void read_chunk(void *user, const struct trace_chunk *chunk) {
   for (const struct tscope_record *record; (record = trace_next(&cursor));)
     if (record->type >= TSCOPE_REC_LAUNCH && record->type <= TSCOPE_REC_EVENT_WAIT)
       read_call(pauses, record, trace_time(&cursor, record));
+  end_pause(pauses);
 }
 
 bool trace_infer_input(const struct model *model, u32 rank) {
