@@ -64,22 +64,29 @@ bool head_has(const struct input *input, const char *word) {
   return input->head_bytes && memmem(input->head, input->head_bytes, word, strlen(word)) != NULL;
 }
 
-/* Adds a file to those of its kind. One that cannot be opened has no first bytes; its name may
- * still show what it is. */
+/* First bytes, if there are any. */
+static void read_head(const char *path, u8 *head, struct input *input) {
+  struct byte_source *source;
+  if (byte_source_open(&source, path) != 0)
+    return;
+  i64 got = byte_source_read(source, head, INPUT_HEAD_BYTES);
+  input->head_bytes = got > 0 ? (u32)got : 0;
+  input->gzip = byte_source_is_gzip(source);
+  byte_source_close(source);
+  head[input->head_bytes] = 0;
+}
+
+/* Adds a file to those of its kind. What a run has most of, traces, is recognised by its name. One
+ * that cannot be opened has no first bytes; its name may still show what it is. */
 static void add_file(struct sorting *sorting, const char *path, u64 bytes, bool given) {
   u8 head[INPUT_HEAD_BYTES + 1];
   struct input input = {
       .path = arena_text(sorting->arena, path), .bytes = bytes, .given = given, .head = head};
-  struct byte_source *source;
-  input.name = last_part(input.path);
-  if (byte_source_open(&source, path) == 0) {
-    i64 got = byte_source_read(source, head, INPUT_HEAD_BYTES);
-    input.head_bytes = got > 0 ? (u32)got : 0;
-    input.gzip = byte_source_is_gzip(source);
-    byte_source_close(source);
-  }
-  head[input.head_bytes] = 0;
   size_t k = 0;
+  head[0] = 0;
+  input.name = last_part(input.path);
+  if (!kinds[k].probe(&input))
+    read_head(path, head, &input);
   while (k < KINDS && !kinds[k].probe(&input))
     k++;
   input.head = NULL;

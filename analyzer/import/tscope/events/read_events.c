@@ -98,12 +98,22 @@ void update_last_gpu_work(struct reading *reading, i64 end) {
     reading->gpu_last = end;
 }
 
+static u8 op_of_string(struct reading *reading, u32 string) {
+  const struct definitions *definitions = reading->events->definitions;
+  if (string >= definitions->n_strings || !definitions->strings[string])
+    return 0;
+  u8 *op = &reading->op_of_string[string];
+  if (!*op)
+    *op = op_of_name(definitions->strings[string]) + 1;
+  return *op - 1;
+}
+
 static void read_run(struct reading *reading, const struct tscope_record *record, u64 time) {
   const struct tscope_collective_run_record *run = (const void *)record;
   struct rank_events *events = reading->events;
   struct interval span = span_of(reading, record, time);
   update_last_gpu_work(reading, span.end);
-  u8 op = run->name < events->definitions->n_strings ? reading->op_of_string[run->name] : 0;
+  u8 op = op_of_string(reading, run->name);
   struct tscope_graph_node node = {0};
   if (8u * record->words >= sizeof(*run) + sizeof(node))
     memcpy(&node, run + 1, sizeof(node));
@@ -451,9 +461,6 @@ void rank_events_read(struct rank_events *events, const struct trace_file *file,
   reading.words = memory_zeroed(strings, sizeof(*reading.words));
   reading.communication_known = memory_zeroed(strings, sizeof(bool));
   events->communications = arena_array(&events->arena, strings, sizeof(*events->communications));
-  for (u32 i = 0; i < definitions->n_strings; i++)
-    if (definitions->strings[i])
-      reading.op_of_string[i] = op_of_name(definitions->strings[i]);
   trace_visit(file, &(struct trace_visit){.chunks = TRACE_RETAINED | TRACE_RING,
                                           .on_chunk = read_chunk,
                                           .user = &reading});

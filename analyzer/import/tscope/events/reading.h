@@ -18,7 +18,7 @@ struct reading {
   struct chunk_clock clock;
   struct graph_replays graphs;
   u32 thread;
-  u8 *op_of_string;   /* [n_strings] */
+  u8 *op_of_string;   /* [n_strings] one more than the op; 0: not asked yet */
   const char **words; /* [n_strings] copies in the arena of the rank's events, NULL until needed */
   u64 gpu_overhead[GPU_OVERHEADS]; /* by enum tscope_gpu_overhead */
   struct kernel_names *kernel_names;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "import/tscope/ranks/processes.h"
 
+#include "base/hash_index.h"
 #include "base/sorting.h"
 #include "import/file_budget.h"
 #include "import/tscope/events/read_events.h"
@@ -13,11 +14,9 @@ static void add_note(struct processes *processes, const char *text) {
 
 ORDER_BY(by_start, struct process, UP(entry->header.start_realtime_ns) BY_TEXT(entry->path))
 
-static bool rank_seen(const struct processes *processes, u32 from, u32 to, u32 rank) {
-  for (u32 i = from; i < to; i++)
-    if (processes->at[i].rank == rank)
-      return true;
-  return false;
+static bool is_among(const struct hash_index *ranks, u32 rank) {
+  u32 at = 0;
+  return hash_index_next(ranks, rank, &at) != INDEX_NONE;
 }
 
 void processes_list(struct processes *processes, const struct trace_run *run, struct arena *arena) {
@@ -75,20 +74,22 @@ static void leave_out(struct processes *processes, struct process *process, cons
                                    process->entry->header.pid, process->entry->header.host, why));
 }
 
-static void number_unknown(struct processes *processes, struct process *process, bool others) {
+/* `known`: ranks that are taken. It gets the first other from *rank on. */
+static void number_unknown(struct processes *processes, struct process *process,
+                           const struct hash_index *known, bool others, u32 *rank) {
   if (others && process->events.calls.n == 0) {
     leave_out(processes, process, "its rank is not known and it took part in no collective");
     return;
   }
-  u32 rank = 0;
-  while (rank_seen(processes, 0, processes->n, rank))
-    rank++;
-  process->rank = rank;
+  while (is_among(known, *rank))
+    ++*rank;
+  process->rank = (*rank)++;
   if (processes->n == 1)
     return;
-  add_note(processes, arena_printf(processes->arena,
-                                   "the rank of process %u on %s is not known; it is shown as %u",
-                                   process->entry->header.pid, process->entry->header.host, rank));
+  add_note(processes,
+           arena_printf(processes->arena,
+                        "the rank of process %u on %s is not known; it is shown as %u",
+                        process->entry->header.pid, process->entry->header.host, process->rank));
 }
 
 void processes_find_ranks(struct processes *processes) {
@@ -108,17 +109,23 @@ void processes_keep_attempt(struct processes *processes, u32 attempt) {
 }
 
 void processes_number(struct processes *processes) {
-  bool others = false;
+  struct hash_index known = {0}, later = {0};
+  u32 next = 0;
   processes_find_ranks(processes); /* of those that were added */
   for (u32 i = 0; i < processes->n; i++)
-    others |= processes->at[i].rank != TSCOPE_UNKNOWN_RANK;
+    if (processes->at[i].rank != TSCOPE_UNKNOWN_RANK)
+      hash_index_add(&known, processes->at[i].rank, i);
   for (u32 i = processes->n; i-- > 0;) {
     struct process *process = &processes->at[i];
     if (process->rank == TSCOPE_UNKNOWN_RANK)
-      number_unknown(processes, process, others);
-    else if (rank_seen(processes, i + 1, processes->n, process->rank))
+      number_unknown(processes, process, &known, known.n > 0, &next);
+    else if (is_among(&later, process->rank))
       leave_out(processes, process, "a later process has the same rank");
+    if (process->rank != TSCOPE_UNKNOWN_RANK)
+      hash_index_add(&later, process->rank, i);
   }
+  free(known.slots);
+  free(later.slots);
 }
 
 void processes_release(struct processes *processes) {

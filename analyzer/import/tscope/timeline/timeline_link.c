@@ -80,15 +80,13 @@ static void slice_spans(struct linking *linking) {
   }
 }
 
-/* What identifies a launch or a device span for pairing. Without `names` only the kind of work;
- * with them a kernel without a name cannot be distinguished from its neighbours and is left out. */
-static bool describe(const struct linking *linking, u32 span, bool names, struct ordered *out) {
+/* What identifies a launch or a device span for pairing. A kernel without a name cannot be
+ * distinguished from its neighbours and is left out. */
+static bool describe(const struct linking *linking, u32 span, struct ordered *out) {
   const struct span_facts *facts = &linking->build->facts.at[span];
   *out = (struct ordered){.at = linking->build->spans.at[span].start,
-                          .what = (u32)facts->work << WORK_SHIFT};
-  if (!names)
-    return true;
-  out->what |= facts->what & ((1u << WORK_SHIFT) - 1);
+                          .what = (u32)facts->work << WORK_SHIFT |
+                                  (facts->what & ((1u << WORK_SHIFT) - 1))};
   return facts->work != WORK_KERNEL || facts->what != 0;
 }
 
@@ -100,39 +98,37 @@ static void link(struct linking *linking, u32 cause, u32 effect) {
     spans[effect].link = cause;
 }
 
-/* Lists what can be paired on a stream; returns whether nothing had to be left out. */
-static bool list_stream(struct linking *linking, u32 stream, bool names, u32 *n_causes,
-                        u32 *n_effects) {
+/* Lists what can be paired on a stream. */
+static void list_stream(struct linking *linking, u32 stream, u32 *n_causes, u32 *n_effects) {
   const struct slice *causes = &linking->causes[stream], *effects = &linking->effects[stream];
-  bool all = true;
   *n_causes = *n_effects = 0;
   for (u32 i = 0; i < causes->n; i++) {
     u32 span = linking->cause_spans[causes->first + i];
     linking->chosen_causes[*n_causes] = span;
-    bool known = describe(linking, span, names, &linking->ordered_causes[*n_causes]);
-    all &= known;
-    *n_causes += known;
+    *n_causes += describe(linking, span, &linking->ordered_causes[*n_causes]);
   }
   for (u32 i = 0; i < effects->n; i++) {
     u32 span = linking->effect_spans[effects->first + i];
     linking->chosen_effects[*n_effects] = span;
-    bool known = describe(linking, span, names, &linking->ordered_effects[*n_effects]);
-    all &= known;
-    *n_effects += known;
+    *n_effects += describe(linking, span, &linking->ordered_effects[*n_effects]);
   }
-  return all;
 }
 
 /* Equal counts of equal kinds of work: order is enough. Otherwise some launches (static CUDA
  * runtimes in libraries) or spans (dropped by the source) were not seen, and names must help. */
 static void link_stream(struct linking *linking, u32 stream) {
-  u32 causes, effects;
-  list_stream(linking, stream, false, &causes, &effects);
-  bool same = causes == effects;
-  for (u32 i = 0; i < causes && same; i++)
-    same = linking->ordered_causes[i].what == linking->ordered_effects[i].what;
-  if (!same)
-    list_stream(linking, stream, true, &causes, &effects);
+  const struct span_facts *facts = linking->build->facts.at;
+  const u32 *cause_spans = &linking->cause_spans[linking->causes[stream].first];
+  const u32 *effect_spans = &linking->effect_spans[linking->effects[stream].first];
+  u32 causes, effects, n = linking->causes[stream].n;
+  bool same = n == linking->effects[stream].n;
+  for (u32 i = 0; i < n && same; i++)
+    same = facts[cause_spans[i]].work == facts[effect_spans[i]].work;
+  for (u32 i = 0; i < n && same; i++)
+    link(linking, cause_spans[i], effect_spans[i]);
+  if (same)
+    return;
+  list_stream(linking, stream, &causes, &effects);
   pair_in_order(linking->ordered_causes, causes, linking->ordered_effects, effects,
                 timeline_end_is_lost(linking->build), linking->effect_of);
   for (u32 i = 0; i < causes; i++)
