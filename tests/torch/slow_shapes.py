@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""Forty-seven shapes of a slow line (jobs/slow_shapes_job.py), and jobs without any: is the rank named, the line, and how
+"""Fifty-one shapes of a slow line (jobs/slow_shapes_job.py), and jobs without any: is the rank named, the line, and how
 much longer it takes, within 20 % of what the job itself measured?
 
     slow_shapes.py --build BUILD [--repeat N] [SHAPE...]
@@ -37,6 +37,8 @@ SHAPES = {
     "generator": ("Generator", 10, 60, 40),
     "compiled": ("Compiled", 10, 60, 40),
     "extension": ("Extension", 15, 60, 40),
+    "digest": ("Digest", 15, 60, 40),
+    "regex": ("Regex", 15, 60, 40),
     "pool": ("Pool", 10, 60, 40),
     "lock": ("Lock", 10, 60, 40),
     "disk": ("Disk", 15, 60, 40),
@@ -51,6 +53,8 @@ SHAPES = {
     "print": ("Print", 10, 60, 40),
     "worker": ("Worker", 60, 60, 30),
     "tenth": ("Tenth", 40, 100, 40),
+    "seventh": ("Seventh", 40, 98, 40),
+    "sixteenth": ("Sixteenth", 60, 128, 40),
     "early": ("Early", 10, 60, 40),
     "middle": ("Middle", 15, 60, 40),
     "checkpoint": ("Checkpoint", 200, 100, 40),
@@ -80,8 +84,10 @@ SHAPES = {
 
 # Other lines of the job that are right: where it waits for the slow one.
 ALSO_RIGHT = {"pool": ["result"], "hog": ["waits"]}
-# Steps of very different lengths: what counts is their mean.
-UNEVEN = {"alternate", "uneven", "growing"}
+# At one line in every n-th step.
+PERIODS = {"tenth": 10, "seventh": 7, "sixteenth": 16, "checkpoint": 20}
+# Steps of very different lengths, on busy cores also those that compute much: what counts is their mean.
+UNEVEN = {"alternate", "uneven", "growing", "extension", "digest", "regex"}
 
 
 def line_of(mark):
@@ -123,6 +129,7 @@ def right_place(name, rank, text):
         return "many()" in text
     mark = "second" if name == "two" and rank == 2 else {"two": "sleep", "short": "sleep", "long": "sleep",
                                                          "thread": "sleep", "rank0": "sleep"}.get(name, name)
+    mark = "tenth" if name in PERIODS else mark
     places = [mark, *ALSO_RIGHT.get(name, [])]
     return any(f"slow_shapes_job.py:{line_of(place)}" in text for place in places)
 
@@ -135,9 +142,10 @@ def true_ms(name, folder, rank, ranks, stretches=()):
         with open(os.path.join(folder, f"store-own-{one}"), encoding="utf-8") as file:
             own.append(json.load(file))
     peers = [one for one in range(RANKS) if one not in ranks]
-    steps = {"early": range(1, 21), "middle": range(20, 40), "checkpoint": range(20, 100, 20),
-             "tenth": range(9, 100, 10)}.get(name, range(1, len(own[rank])))
-    if stretches and name not in ("early", "middle"):
+    steps = {"early": range(1, 21), "middle": range(20, 40), "checkpoint": range(20, 100, 20)}.get(name, range(1, len(own[rank])))
+    if name in PERIODS and name != "checkpoint":
+        steps = range(PERIODS[name] - 1, len(own[rank]), PERIODS[name])
+    elif stretches and name not in ("early", "middle"):
         steps = [s for begin, end in stretches for s in range(int(begin), int(end) + 1)]
     middle = statistics.mean if name in UNEVEN else statistics.median
     return 1e3 * middle(own[rank][s] - statistics.mean(own[p][s] for p in peers) for s in steps)
@@ -155,12 +163,12 @@ def judge(name, document, folder):
                      if f["id"] in ("DIST.STRAGGLER", "TIMING.JITTER")) or "nothing"
     if not shape:
         return "innocent" if "slow_shapes_job" in said else None, said
-    if name in ("checkpoint", "tenth"):
+    if name in PERIODS:
         found = [f for f in document["findings"] if f["id"] in ("TIMING.JITTER", "DIST.STRAGGLER") and 1 in f["ranks"]]
         text = found[0]["title"] + found[0]["evidence"] if found else ""
         wrong = None if found and right_place(name, 1, text) else "line"
         # What the line takes: where steps wait for cores, one with it is longer by less.
-        takes = re.search(r"([\d.]+) (ms|s) in samples", text)
+        takes = re.search(r"([\d.]+) (ms|s) in samples", text) or re.search(r"in samples ([\d.]+) (ms|s)", text)
         true = true_ms(name, folder, 1, {1})
         ms = float(takes[1]) * (1e3 if takes[2] == "s" else 1) if takes else 0
         if not wrong and not is_right(ms, true):

@@ -186,11 +186,22 @@ static bool all_others_wait(const struct listing *l, u32 at, u32 rank, bool of_h
   return others > 0;
 }
 
+/* Who works alone, or CONTENT_OUTSIDE; sets the rank. */
+static u8 content_of_waits(const struct listing *l, u32 at, u32 rank) {
+  u8 content = all_others_wait(l, at, rank, false)  ? CONTENT_ONE_RANK
+               : all_others_wait(l, at, rank, true) ? CONTENT_ONE_HOST
+                                                    : CONTENT_OUTSIDE;
+  l->out->at[at].rank = content == CONTENT_OUTSIDE ? INDEX_NONE : rank;
+  return content;
+}
+
+/* Without phases only that others wait shows what the time was for. */
 static void classify(struct listing *l, u32 at) {
   struct long_step *step = &l->out->at[at];
   u32 rank = busiest_rank(l, at);
   if (!l->a->model->phases || isnan(phase_ms(l->a, rank, step->step, OTHER))) {
-    step->content = CONTENT_UNKNOWN;
+    u8 content = content_of_waits(l, at, rank);
+    step->content = content == CONTENT_OUTSIDE ? CONTENT_UNKNOWN : content;
     return;
   }
   double half = REASON_SHARE * step->excess_ms, data = excess_in_phase(l, rank, step->step, DATA);
@@ -205,11 +216,7 @@ static void classify(struct listing *l, u32 at) {
   else if (excess_in_phase(l, rank, step->step, OTHER) < half / 2)
     step->content = CONTENT_TRAINING;
   else
-    step->content = all_others_wait(l, at, rank, false)  ? CONTENT_ONE_RANK
-                    : all_others_wait(l, at, rank, true) ? CONTENT_ONE_HOST
-                                                         : CONTENT_OUTSIDE;
-  if (step->content == CONTENT_ONE_RANK || step->content == CONTENT_ONE_HOST)
-    step->rank = rank;
+    step->content = content_of_waits(l, at, rank);
 }
 
 void other_content_list(struct analysis *a, const struct step_extras *extras, struct arena *arena,

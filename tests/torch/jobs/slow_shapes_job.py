@@ -6,9 +6,11 @@ import concurrent.futures
 import contextlib
 import functools
 import gc
+import hashlib
 import json
 import os
 import random
+import re
 import signal
 import socket
 import subprocess
@@ -23,6 +25,7 @@ import torch.distributed as dist
 from torch.utils.data import DataLoader, Dataset
 
 NOISE = os.urandom(1 << 20)
+PATTERN = re.compile("(?:a|b)*c")
 
 
 def busy(seconds):
@@ -188,15 +191,32 @@ def pause(seconds):
 
 
 class Extension(Job):
+    def work(self, size):
+        zlib.compress(NOISE[:size], 9)  # slow: extension
+
     def setup(self):
         began, n = time.thread_time(), 0  # on a busy machine much less than the time that passes
         while time.thread_time() - began < 0.2:
-            zlib.compress(NOISE[:65536], 9)
+            self.work(65536)
             n += 1
         self.size = int(65536 * self.s * n / 0.2)
 
     def slow(self):
-        zlib.compress(NOISE[:self.size], 9)  # slow: extension
+        self.work(self.size)
+
+
+class Digest(Extension):
+    """One call into C that releases the GIL."""
+
+    def work(self, size):
+        hashlib.pbkdf2_hmac("sha256", b"key", b"salt", size // 100)  # slow: digest
+
+
+class Regex(Extension):
+    """One call into C that keeps the GIL."""
+
+    def work(self, size):
+        PATTERN.match("a" * size)  # slow: regex
 
 
 class Pool(Job):
@@ -348,9 +368,19 @@ class Worker(Job):
 
 
 class Tenth(Job):
+    period = 10
+
     def slow(self):
-        if self.step % 10 == 9:
+        if self.step % self.period == self.period - 1:
             time.sleep(self.s)  # slow: tenth
+
+
+class Seventh(Tenth):
+    period = 7
+
+
+class Sixteenth(Tenth):
+    period = 16
 
 
 class Early(Job):

@@ -127,6 +127,28 @@ static void work_of_all_is_not_that_of_the_late_rank(void **state) {
   end_run(&run);
 }
 
+/* Without phases, too, what one rank does in every tenth step while the others wait, such as a
+ * checkpoint, is that rank's work in these steps: it is no straggler of training. */
+static void work_of_one_rank_needs_no_phases(void **state) {
+  enum { RANKS = 8, STEPS = 50 };
+  static i64 late[STEPS * RANKS];
+  (void)state;
+  for (u32 step = 9; step < STEPS; step += 10)
+    late[step * RANKS + 1] = LONGER;
+  struct cluster_options o = healthy_cpu();
+  o.ranks = RANKS;
+  o.steps = STEPS;
+  o.late_input = late;
+  struct cluster *c = cluster_new(&o);
+  struct results *r = cluster_analyse(c, NULL);
+  assert_int_equal(r->n_other_work, 1);
+  assert_string_equal(r->other_work[0].what, "on rank 1 alone while the others wait");
+  assert_true(r->other_work[0].rank == 1 && r->other_work[0].period == 10);
+  assert_true(fabs(r->other_work[0].ms - 400) < 1);
+  assert_int_equal(stragglers_in(r), 0);
+  cluster_end(r, c);
+}
+
 /* If the loader cannot keep up in every tenth step, that belongs to training; so does time without
  * a known cause. The report still gives the steps and their period. */
 static void training_stays_training(void **state) {
@@ -229,6 +251,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(recurring_work_is_left_out),
       cmocka_unit_test(work_of_all_is_not_that_of_the_late_rank),
+      cmocka_unit_test(work_of_one_rank_needs_no_phases),
       cmocka_unit_test(training_stays_training),
       cmocka_unit_test(short_periods_are_part_of_training),
       cmocka_unit_test(synchronisation_is_part_of_training),

@@ -37,6 +37,11 @@ static const struct sampled_line *straggler_line(const struct rank_result *rank)
   return line && line->more_ms >= REASON_SHARE * rank->late_a_step_ms ? line : NULL;
 }
 
+/* Whether the rank does something of its own every so many steps, and is else no straggler. */
+static bool is_periodic(const struct rank_result *rank) {
+  return rank->late_every >= OTHER_WORK_PERIOD;
+}
+
 static char *unseen_action(struct findings *f, const struct rank_result *rank, const char *host) {
   if (rank->steps_to_tell > 0)
     return arena_printf(f->a->arena,
@@ -73,10 +78,12 @@ static char *straggler_action(struct findings *f, const struct rank_result *rank
         line->beside, rank->rank, line->place, duration_ms(line->ms).text, in_late_step(rank));
   if (line && line->function && rank->reason != STRAGGLER_SLOW_INPUT &&
       (rank->reason == STRAGGLER_OWN_CODE || line->peers_ms < LINE_OF_ONE * line->ms))
-    return arena_printf(f->a->arena,
-                        "Look at %s (%s) first: rank %u spends %s %s there, its peers %s.",
-                        line->place, line->function, rank->rank, duration_ms(line->ms).text,
-                        in_late_step(rank), duration_ms(line->peers_ms).text);
+    return arena_printf(
+        f->a->arena, "Look at %s (%s) first: rank %u spends %s %s there, its peers %s.%s",
+        line->place, line->function, rank->rank, duration_ms(line->ms).text, in_late_step(rank),
+        duration_ms(line->peers_ms).text,
+        is_periodic(rank) ? " Do it less often, in the background, or let every rank do its part."
+                          : "");
   if (rank->reason == STRAGGLER_SLOW_INPUT)
     return arena_printf(f->a->arena,
                         "Speed up the input of rank %u: its storage and data loader workers on %s; "
@@ -96,6 +103,19 @@ static char *straggler_action(struct findings *f, const struct rank_result *rank
                         "slow CPU on %s, CPU pinning, and host code that only this rank runs.",
                         rank->rank, host);
   return unseen_action(f, rank, host);
+}
+
+/* Some steps may be so much longer, as without a core, that the mean is not what is usual. */
+static const char *describe_usual(struct findings *f, const struct rank_result *rank,
+                                  const struct sampled_line *line) {
+  double errors = 2 * hypot(line->more_error_ms, rank->late_a_step_error_ms);
+  return line->more_ms > rank->late_a_step_ms + errors
+             ? arena_printf(
+                   f->a->arena,
+                   " That is the mean over steps: in half of them the rank comes less than "
+                   "%s late.",
+                   duration_ms(rank->late_a_step_ms).text)
+             : "";
 }
 
 static char *describe_straggler_line(struct findings *f, const struct rank_result *rank) {
@@ -120,11 +140,12 @@ static char *describe_straggler_line(struct findings *f, const struct rank_resul
   return arena_printf(
       f->a->arena,
       " %s %s (error %s) %s longer than its peers %s (%s)%s: in samples %s, they %s, error "
-      "%s.%s%s",
+      "%s.%s%s%s",
       line->in_workers ? "Its data loader workers take" : "It takes",
       duration_ms(line->more_ms).text, duration_ms(line->more_error_ms).text, in_late_step(rank),
       line->where, line->function, path, duration_ms(line->ms).text,
-      duration_ms(line->peers_ms).text, duration_ms(line->error_ms).text, activity, next);
+      duration_ms(line->peers_ms).text, duration_ms(line->error_ms).text,
+      describe_usual(f, rank, line), activity, next);
 }
 
 /* " in steps 1 to 20 and 41 to 60", " in every 4th step", " in 17 of 60 steps", or nothing. */
@@ -144,6 +165,21 @@ static char *describe_late_steps(struct findings *f, const struct rank_result *r
   return text;
 }
 
+/* Where the others wait in the steps in which the rank is late, if it is so in some only. */
+static const char *describe_waits(struct findings *f, const struct rank_result *rank) {
+  struct analysis *a = f->a;
+  struct step_line at;
+  if (!rank->late_at_times)
+    return "";
+  bool *is_late = arena_array(a->arena, size_sum(a->model->steps.n, 1), sizeof(*is_late));
+  for (u32 step = a->first_step; step < a->first_step + a->n_steps; step++)
+    is_late[step] = straggler_is_late_in(rank, a->model->steps.first + step);
+  step_line_of_long_steps(a, is_late, rank->late_a_step_ms, &at);
+  return at.waits ? arena_printf(a->arena, " Its peers then wait at %s (%s).", at.waits->place,
+                                 at.waits->function)
+                  : "";
+}
+
 static char *straggler_evidence(struct findings *f, const struct rank_result *rank, u32 n) {
   char *more = arena_text(f->a->arena, "");
   if (!isnan(rank->rel_slowdown) && fabs(rank->rel_slowdown) >= 0.01)
@@ -153,7 +189,7 @@ static char *straggler_evidence(struct findings *f, const struct rank_result *ra
   if (n > 1)
     more = arena_printf(f->a->arena, "%s %u ranks of this host are like that.", more, n);
   char *at = describe_straggler_line(f, rank);
-  more = arena_printf(f->a->arena, "%s%s", at, more);
+  more = arena_printf(f->a->arena, "%s%s%s", at, describe_waits(f, rank), more);
   /* Below the smallest double there is only 0, but no probability is exactly 0. */
   const char *late = !rank->late_at_times ? describe_late_steps(f, rank)
                      : isnan(rank->late_every)
@@ -211,13 +247,14 @@ static void add_straggler_finding(struct findings *f, u32 index, bool by_host, u
   double saving = saving_of_straggler(f, worst, n);
   const struct sampled_line *line = rank->reason == STRAGGLER_NO_CORE ? NULL : straggler_line(rank);
   const char *late = describe_late_steps(f, rank);
-  char *title =
-      n > 1 ? arena_printf(f->a->arena, "%u ranks on %s keep their peers waiting%s", n, rank->host,
-                           describe_late_steps(f, worst))
-            : arena_printf(f->a->arena, "Rank %u%s%s keeps its peers waiting%s: %s%s%s", rank->rank,
-                           rank->host ? " on " : "", rank->host ? rank->host : "", late,
-                           straggler_reason_words[rank->reason], line ? ", " : "",
-                           line ? line->where : "");
+  char *title = n > 1 ? arena_printf(f->a->arena, "%u ranks on %s keep their peers waiting%s", n,
+                                     rank->host, describe_late_steps(f, worst))
+                      : arena_printf(f->a->arena, "Rank %u%s%s %s%s: %s%s%s", rank->rank,
+                                     rank->host ? " on " : "", rank->host ? rank->host : "",
+                                     is_periodic(rank) ? "does something for which its peers wait"
+                                                       : "keeps its peers waiting",
+                                     late, straggler_reason_words[rank->reason], line ? ", " : "",
+                                     line ? line->where : "");
   finding_add(f, severity_of(f, saving / f->steps * 1e3), saving, title,
               straggler_evidence(f, worst, n), straggler_action(f, worst), scratch, n);
 }
