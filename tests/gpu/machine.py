@@ -175,6 +175,7 @@ class Machine:
                                 TORCHINDUCTOR_CACHE_DIR=os.path.join(scratch, "inductor"))
         self.why_no_torch = self._find_torch(build)
         self.runs = {}
+        self.used = []  # the runs that the current row has used
         self.so_far = lambda facts: None  # called with the results of a row so far
         self.kept = os.path.join(scratch, "kept")  # reports and traces to be read later
 
@@ -188,6 +189,15 @@ class Machine:
             json.dump(run.result, file, indent=1)
         with open(os.path.join(folder, "report.txt"), "w", encoding="utf-8") as file:
             file.write(self._report(run))
+
+    def keep_failed(self, row):
+        """Keeps what a row that failed has used, so that the cause can be found without this machine."""
+        for number, run in enumerate(self.used):
+            try:
+                if isinstance(run, Run):
+                    self.keep(f"failed-{row}-{number}", run)
+            except (Failed, NotHere, OSError) as reason:
+                print(f"{row}: not all is kept: {reason}", flush=True)
 
     def left(self):
         """Seconds until the time for all rows is over."""
@@ -225,6 +235,7 @@ class Machine:
                 raise
             except (Failed, NotHere) as reason:
                 self.runs[key] = reason
+        self.used.append(self.runs[key])
         if isinstance(self.runs[key], Exception):
             raise self.runs[key]
         return self.runs[key]
@@ -266,8 +277,16 @@ class Machine:
         if status == NOT_HERE:
             raise NotHere(last_line(errors))
         if status != 0:
+            self._keep_errors(out, errors)
             raise Failed(f"{what} ({mode}) ended with status {status}: {end_of(errors)}")
         return Run(out, errors, folder)
+
+    def _keep_errors(self, out, errors):
+        """Keeps the whole output of a program that failed."""
+        os.makedirs(self.kept, exist_ok=True)
+        with tempfile.NamedTemporaryFile("w", dir=self.kept, prefix="ended-", suffix=".txt", delete=False,
+                                         encoding="utf-8") as file:
+            file.write(out + "\n" + errors)
 
     def program(self, name, *arguments, mode=BARE, label="", **settings):
         """Runs a compiled program of this folder; returns the earlier result of an equal run."""
