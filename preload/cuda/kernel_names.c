@@ -13,6 +13,8 @@
 enum { COPIES_BYTES = 8 << 20, LONGEST_COPY = 64 << 10 };
 HANDLE_MAP(names, 1 << 17);
 
+u32 kernel_names_changed;
+
 void kernel_name_register(const void *function, const char *name) {
   if (function && name)
     handle_map_put(&names, (u64)(uintptr_t)function, (u64)(uintptr_t)name);
@@ -28,7 +30,7 @@ void kernel_name_register_driver(const void *handle, const char *name) {
   static char copies[COPIES_BYTES];
   static u32 used;
   size_t bytes = name ? strlen(name) + 1 : COPIES_BYTES;
-  u64 key = (u64)(uintptr_t)handle | KERNEL_OF_DRIVER, known;
+  u64 key = (u64)(uintptr_t)handle | KERNEL_OF_DRIVER, known = 0;
   if (!handle || bytes > LONGEST_COPY)
     return;
   if (handle_map_get(&names, key, &known) && !strcmp((const char *)(uintptr_t)known, name))
@@ -41,6 +43,13 @@ void kernel_name_register_driver(const void *handle, const char *name) {
                                         __ATOMIC_RELAXED));
   memcpy(&copies[place], name, bytes);
   handle_map_put(&names, key, (u64)(uintptr_t)&copies[place]);
+  if (known)
+    __atomic_add_fetch(&kernel_names_changed, 1, __ATOMIC_RELEASE);
+}
+
+u64 kernel_name_entry(const void *function) {
+  u64 entry;
+  return handle_map_get(&names, (u64)(uintptr_t)function, &entry) ? entry : 0;
 }
 
 /* The driver's functions leave the job's last error alone. A kernel handle may be launched in place

@@ -6,6 +6,8 @@
 #ifndef TSCOPE_KERNEL_NAMES_H
 #define TSCOPE_KERNEL_NAMES_H
 
+#include "format/tscope_format.h"
+
 /* `name` must stay readable as long as the function can be launched. */
 void kernel_name_register(const void *function, const char *name);
 
@@ -19,6 +21,12 @@ void kernel_name_alias(const void *kernel, const void *function);
 /* The driver returned this handle for a name. A copy of the name is kept; there is room for some
  * megabytes of names. */
 void kernel_name_register_driver(const void *handle, const char *name);
+
+/* Counts the driver's handles that got another name, as a module was unloaded in between. */
+extern u32 kernel_names_changed;
+
+/* A number that changes when the handle gets another name; 0 if none was registered for it. */
+u64 kernel_name_entry(const void *function);
 
 /* Mangled name, NULL if not known. Call it after a launch of the function succeeded: it may query
  * the CUDA runtime, which is harmless only then. */

@@ -2,9 +2,9 @@
 #include "cuda/launch_shapes.h"
 
 #include <errno.h>
+#include <string.h>
 
 #include "cuda/gpu_facts.h"
-#include "cuda/kernel_names.h"
 #include "gpu/gpu_clock.h"
 #include "hooks/handle_map.h"
 
@@ -66,15 +66,22 @@ static u32 write_shape(struct tscope_thread *thread, u64 key, const void *functi
  * geometry never repeats comes here with every launch. */
 static u32 shape_without_geometry(struct tscope_thread *thread, const void *function) {
   const dim3 none = {0, 0, 0};
-  u64 key = shape_key(function, none, none), shape;
+  u64 key = shape_key_with_name(shape_key(function, none, none), function), shape;
   tscope_count_lost(TSCOPE_LOSS_SHAPES, 1);
   return handle_map_get(&by_key, key, &shape) ? (u32)shape
                                               : write_shape(thread, key, function, none, none);
 }
 
-u32 shape_number_slow(struct tscope_thread *thread, u64 key, const void *function, dim3 grid,
+/* A thread forgets its combinations when the name of any handle has changed. */
+u32 shape_number_slow(struct tscope_thread *thread, u64 handle_key, const void *function, dim3 grid,
                       dim3 block) {
-  u64 shape;
+  struct cuda_thread *cuda = cuda_thread(thread);
+  u32 changed = __atomic_load_n(&kernel_names_changed, __ATOMIC_ACQUIRE);
+  if (cuda->names_changed != changed) {
+    memset(cuda->shapes, 0, sizeof(cuda->shapes));
+    cuda->names_changed = changed;
+  }
+  u64 key = shape_key_with_name(handle_key, function), shape;
   if (!handle_map_get(&by_key, key, &shape)) {
     int saved = errno;
     gpu_facts_record_once(thread);
@@ -85,7 +92,7 @@ u32 shape_number_slow(struct tscope_thread *thread, u64 key, const void *functio
       shape = shape_without_geometry(thread, function);
     errno = saved;
   }
-  cuda_thread(thread)->shapes[key % SHAPES_CACHED] =
-      (struct shape_cached){.key = key, .shape = (u32)shape};
+  cuda->shapes[handle_key % SHAPES_CACHED] =
+      (struct shape_cached){.key = handle_key, .shape = (u32)shape};
   return (u32)shape;
 }

@@ -8,6 +8,7 @@
 
 #include <cuda_runtime_api.h>
 
+#include "cuda/kernel_names.h"
 #include "streams/cuda_thread.h"
 
 static inline u64 shape_mix(u64 a, u64 b) {
@@ -25,6 +26,13 @@ static inline u64 shape_key(const void *function, dim3 grid, dim3 block) {
   return key ? key : 1;
 }
 
+/* A job that unloads a module may get the same handle for another kernel later. So combinations are
+ * kept by handle, geometry and name. */
+static inline u64 shape_key_with_name(u64 key, const void *function) {
+  u64 kept = shape_mix(key, kernel_name_entry(function)) >> 1;
+  return kept ? kept : 1;
+}
+
 TSCOPE_NOINLINE u32 shape_number_slow(struct tscope_thread *thread, u64 key, const void *function,
                                       dim3 grid, dim3 block);
 
@@ -33,8 +41,11 @@ TSCOPE_NOINLINE u32 shape_number_slow(struct tscope_thread *thread, u64 key, con
 static inline u32 shape_number(struct tscope_thread *thread, const void *function, dim3 grid,
                                dim3 block) {
   u64 key = shape_key(function, grid, block);
-  const struct shape_cached *cached = &cuda_thread(thread)->shapes[key % SHAPES_CACHED];
-  if (TSCOPE_LIKELY(cached->key == key))
+  const struct cuda_thread *cuda = cuda_thread(thread);
+  const struct shape_cached *cached = &cuda->shapes[key % SHAPES_CACHED];
+  if (TSCOPE_LIKELY(cached->key == key &&
+                    cuda->names_changed ==
+                        __atomic_load_n(&kernel_names_changed, __ATOMIC_RELAXED)))
     return cached->shape;
   return shape_number_slow(thread, key, function, grid, block);
 }

@@ -311,13 +311,25 @@ static void set_paused(bool paused) {
     enable_kinds(why, sizeof(why));
 }
 
-/* The handles of the default streams (1, 2) belong to the driver. CUPTI is queried as its
- * documentation says: with no stream, and with a flag for per-thread default streams. */
+static void *current_context(void) {
+  static struct tscope_symbol symbol = {.name = "cuCtxGetCurrent",
+                                        .sonames = tscope_driver_sonames};
+  int (*get_current)(void **) = tscope_resolve(&symbol, NULL);
+  void *context = NULL;
+  return get_current && !get_current(&context) ? context : NULL;
+}
+
+/* The handles of the default streams (1, 2) belong to the driver. CUPTI is queried for them with no
+ * stream and a flag for per-thread default streams. It then needs the context, or it finds no
+ * stream (CUPTI 13.0 on an H100); other streams are found without. */
 static u32 stream_id(void *stream, bool per_thread) {
   u32 id;
-  if ((uintptr_t)stream <= TSCOPE_STREAM_PER_THREAD)
+  void *context = NULL;
+  if ((uintptr_t)stream <= TSCOPE_STREAM_PER_THREAD) {
     stream = NULL;
-  if (!cupti.cuptiGetStreamIdEx || cupti.cuptiGetStreamIdEx(NULL, stream, per_thread, &id) != 0)
+    context = current_context();
+  }
+  if (!cupti.cuptiGetStreamIdEx || cupti.cuptiGetStreamIdEx(context, stream, per_thread, &id) != 0)
     return TSCOPE_UNKNOWN;
   return id;
 }

@@ -25,6 +25,7 @@ struct cuda_thread {
   u32 stream_generation; /* that `streams` belongs to */
   u64 no_number_at;      /* ticks; when a stream last got no number, 0: none */
   u32 removed_then;      /* streams that had been removed by then */
+  u32 names_changed;     /* kernel_names_changed, of which `shapes` is */
   struct stream_cached streams[STREAMS_CACHED];
   struct shape_cached shapes[SHAPES_CACHED];
 };

@@ -64,8 +64,9 @@ static void launch(CUfunction function, cudaStream_t stream, void **arguments) {
   CUDA(cuLaunchKernel(function, 1, 1, 1, 32, 1, 1, 0, stream, arguments, NULL));
 }
 
-/* A kernel from PTX for the runtime API; NULL with runtimes before CUDA 12.8, and with the stand-in,
- * which refuses. The functions are looked up by name, because older runtimes lack them. */
+/* A kernel from PTX for the runtime API; NULL with runtimes before CUDA 12.8, and with the
+ * stand-in, which refuses. The functions are looked up by name, because older runtimes lack them.
+ */
 static const void *runtime_kernel(const char *name) {
   typedef cudaError_t load_function(void **, const void *, void *, void **, unsigned, void *,
                                     void **, unsigned);

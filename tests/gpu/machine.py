@@ -105,7 +105,7 @@ def query_driver(scratch):
 def driver_facts():
     """Facts from the driver's own tool and files, as far as this machine has them."""
     fields = ["driver_version", "compute_mode", "mig.mode.current", "persistence_mode",
-              "clocks.max.sm", "power.limit"]
+              "clocks.max.sm", "power.limit", "memory.total"]
     text = output("nvidia-smi", "--query-gpu=" + ",".join(fields), "--format=csv,noheader")
     facts = []
     if text:
@@ -165,6 +165,8 @@ class Machine:
             self.gpus, self.cuda, self.why_no_gpu = query_driver(scratch)
         self.real = bool(self.gpus)
         self.driver_facts = driver_facts() if self.real else []
+        memory = dict(self.driver_facts).get("memory.total", "0 MiB")  # of the first GPU
+        self.gpu_mib = int(memory.split()[0]) if memory.split()[0].isdigit() else 0
         self.python = python
         self.environment = {name: value for name, value in os.environ.items()
                             if not name.startswith("TSCOPE") and name != "LD_PRELOAD"}

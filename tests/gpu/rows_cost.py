@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: MIT
 """Rows of scripts/gpu-check about the overhead of tscope."""
+import concurrent.futures
 import statistics
+import tempfile
 import time
 
 from machine import BARE, CUPTI, EVENTS, HOST, OFF, NotHere, OutOfTime
@@ -8,8 +10,7 @@ from machine import BARE, CUPTI, EVENTS, HOST, OFF, NotHere, OutOfTime
 WANTED = {OFF: 1.0, HOST: 1.003, EVENTS: 1.003, CUPTI: 1.01}  # largest wanted ratio of a training step's time
 ROUNDS = 9
 LEAST = 5  # fewer rounds are not enough
-
-
+MIB_OF_ONE = 13 << 10  # GPU memory that a process of a round uses at most
 
 def launch_overhead(machine):
     """The overhead of each mode in a program in C that only launches kernels: median of paired runs"""
@@ -33,17 +34,29 @@ class Rounds:
         self.steps = "20" if machine.real else "2"
         self.done = []
 
-    def run(self, mode, number):
+    def run(self, mode, number, **settings):
         profiler = ("--profiler",) if mode == "torch.profiler" else ()
         return self.machine.work("pace", "--steps", self.steps, *profiler, mode=BARE if profiler else mode,
-                                 name=f"round {number}").result
+                                 name=f"round {number}", **settings).result
+
+    def together(self):
+        """Whether the processes of a round fit onto the GPU at the same time."""
+        return not self.machine.real or self.machine.gpu_mib >= len(self.modes) * MIB_OF_ONE
 
     def add(self):
-        """Runs one round, which begins with another mode than the last one; returns its seconds."""
+        """Runs one round: all modes start together and measure one after the other (work.py), or, where they do not
+        fit, start one after the other, with another mode first than in the last round. Returns its seconds."""
         began, number = time.monotonic(), len(self.done)
         first = number % len(self.modes)
-        self.done.append({mode: self.run(mode, number)
-                          for mode in self.modes[first:] + self.modes[:first]})
+        order = self.modes[first:] + self.modes[:first]
+        if self.together():
+            settings = {"GPU_CHECK_TURNS": tempfile.mkdtemp(prefix="turns-", dir=self.machine.scratch),
+                        "GPU_CHECK_PROCESSES": str(len(order))}
+            with concurrent.futures.ThreadPoolExecutor(len(order)) as pool:
+                results = list(pool.map(lambda mode: self.run(mode, number, **settings), order))
+        else:
+            results = [self.run(mode, number) for mode in order]
+        self.done.append(dict(zip(order, results)))
         return time.monotonic() - began
 
     def described(self):

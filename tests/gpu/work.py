@@ -10,6 +10,7 @@ it also has torch.profiler's kernels of each part.
 """
 import argparse
 import contextlib
+import fcntl
 import os
 import statistics
 import sys
@@ -167,23 +168,50 @@ def tiny_kernels(numbers, count):
         numbers.add_(1)
 
 
+def wait_for_all(folder, what, processes):
+    """Waits until so many processes have come here."""
+    open(os.path.join(folder, f"{what}-{os.getpid()}"), "w", encoding="utf-8").close()
+    ends = time.monotonic() + 120
+    while sum(name.startswith(what) for name in os.listdir(folder)) < processes:
+        if time.monotonic() > ends:
+            raise TimeoutError(f"not all of {processes} processes are {what}")
+        time.sleep(0.02)
+
+
+@contextlib.contextmanager
+def own_turn():
+    """Of several processes that start and end together, as most of their time is the start, only one measures at a
+    time; none has work for the GPU while another does."""
+    folder, processes = os.environ.get("GPU_CHECK_TURNS"), int(os.environ.get("GPU_CHECK_PROCESSES", "1"))
+    if not folder:
+        yield
+        return
+    torch.cuda.synchronize()
+    wait_for_all(folder, "ready", processes)
+    with open(os.path.join(folder, "turn"), "w", encoding="utf-8") as turn:
+        fcntl.flock(turn, fcntl.LOCK_EX)
+        yield
+    wait_for_all(folder, "done", processes)
+
+
 def pace(options):
     """Measures the time of a training step, and of a launch in a loop of very short kernels."""
     training = Training(options)
     numbers = torch.zeros(16, device="cuda")
     launches = 200 if options.small else 5000
-    for _ in range(3):
-        training.step()
-        tiny_kernels(numbers, launches)
-    torch.cuda.synchronize()
     if options.profiler:
         both = [torch.profiler.ProfilerActivity.CPU, torch.profiler.ProfilerActivity.CUDA]
         profiler = torch.profiler.profile(activities=both)
     else:
         profiler = contextlib.nullcontext()
-    with profiler:
-        step = median_time(lambda: training.step(SDPBackend.FLASH_ATTENTION), options.steps)
-        loop = median_time(lambda: tiny_kernels(numbers, launches), 3 if options.small else 7)
+    with own_turn():
+        for _ in range(3):
+            training.step()
+            tiny_kernels(numbers, launches)
+        torch.cuda.synchronize()
+        with profiler:
+            step = median_time(lambda: training.step(SDPBackend.FLASH_ATTENTION), options.steps)
+            loop = median_time(lambda: tiny_kernels(numbers, launches), 3 if options.small else 7)
     return {"step_ms": 1e3 * step, "launch_us": 1e6 * loop / launches}
 
 

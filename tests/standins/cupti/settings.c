@@ -31,9 +31,10 @@ CUptiResult CUPTIAPI cuptiGetDeviceId(CUcontext context, uint32_t *id) {
 
 CUptiResult CUPTIAPI cuptiGetStreamIdEx(CUcontext context, CUstream stream, uint8_t per_thread,
                                         uint32_t *id) {
-  (void)context;
   if (!id)
     return CUPTI_ERROR_INVALID_PARAMETER;
+  if (!stream && !context) /* as CUPTI 13.0 on an H100 */
+    return CUPTI_ERROR_INVALID_STREAM;
   sim_lock();
   const struct CUstream_st *found = sim_stream(stream, per_thread);
   bool known = sim_stream_is(found);

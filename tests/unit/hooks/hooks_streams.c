@@ -179,7 +179,8 @@ enum { CROWD = 200 };
 static void *launch_crowd(void *unused) {
   for (u32 x = 1, launched = 0; launched < CROWD; x++) {
     dim3 grid = {x, 7, 1}, block = {32, 1, 1};
-    if ((handle_hash(shape_key(&kernels[1], grid, block)) & 0x1ffff) < 32) {
+    u64 key = shape_key_with_name(shape_key(&kernels[1], grid, block), &kernels[1]);
+    if ((handle_hash(key) & 0x1ffff) < 32) {
       cudaLaunchKernel(&kernels[1], grid, block, NULL, 0, NULL);
       launched++;
     }
