@@ -6,7 +6,7 @@
 #ifndef TSCOPE_KERNEL_NAMES_H
 #define TSCOPE_KERNEL_NAMES_H
 
-#include "format/tscope_format.h"
+#include "record/families.h"
 
 /* `name` must stay readable as long as the function can be launched. */
 void kernel_name_register(const void *function, const char *name);

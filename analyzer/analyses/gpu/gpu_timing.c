@@ -44,6 +44,18 @@ static enum tscope_gpu_clock main_clock(const struct rank *rank) {
   return window ? (enum tscope_gpu_clock)window->clock : rank->gpu_clock;
 }
 
+double gpu_timing_under_cupti(const struct rank *rank) {
+  double seen = 0;
+  for (u32 w = 0; w < rank->n_gpu_windows; w++) {
+    const struct gpu_window *window = &rank->gpu_windows[w];
+    i64 begin = window->start > rank->begin ? window->start : rank->begin;
+    i64 end = window->end < rank->end ? window->end : rank->end;
+    if (window->clock == TSCOPE_GPU_CLOCK_CUPTI && end > begin)
+      seen += (double)(end - begin);
+  }
+  return seen;
+}
+
 /* The share of the ranks' run time in which CUPTI was open; NAN if that never changed. */
 static double share_watched(const struct model *model) {
   double seen = 0, all = 0;
@@ -52,13 +64,7 @@ static double share_watched(const struct model *model) {
     const struct rank *rank = &model->ranks[i];
     changed |= rank->n_gpu_windows > 1;
     all += (double)(rank->end - rank->begin);
-    for (u32 w = 0; w < rank->n_gpu_windows; w++) {
-      const struct gpu_window *window = &rank->gpu_windows[w];
-      i64 begin = window->start > rank->begin ? window->start : rank->begin;
-      i64 end = window->end < rank->end ? window->end : rank->end;
-      if (window->clock == TSCOPE_GPU_CLOCK_CUPTI && end > begin)
-        seen += (double)(end - begin);
-    }
+    seen += gpu_timing_under_cupti(rank);
   }
   return changed && seen > 0 && all > 0 ? seen / all : NAN;
 }

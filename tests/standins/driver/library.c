@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
  * Modules and libraries. Binaries are not read: every kernel or variable that is looked up exists.
- * A kernel handle and a function handle are the address of the symbol's entry in the list.
+ * A kernel handle and a function handle are the address of the symbol's entry in the list; the
+ * entries of what was unloaded are used again, so that handles come back as with the driver.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -14,18 +15,27 @@ enum { VARIABLE_BYTES = 1 << 20 };
 /* A kernel or variable that was looked up. */
 struct symbol {
   struct symbol *next;
-  const void *binary; /* the library or module */
+  const void *binary; /* the library or module; NULL if it was unloaded */
   char *name;
   void *memory; /* of a variable */
 };
 
 static struct symbol *kernels, *variables;
 
+static struct symbol *find(struct symbol *list, const void *binary, const char *name) {
+  while (list && (list->binary != binary || (name && strcmp(list->name, name))))
+    list = list->next;
+  return list;
+}
+
 static struct symbol *find_or_add(struct symbol **list, const void *binary, const char *name) {
   sim_lock();
-  struct symbol *entry = *list;
-  while (entry && (entry->binary != binary || strcmp(entry->name, name)))
-    entry = entry->next;
+  struct symbol *entry = find(*list, binary, name);
+  if (!entry && (entry = find(*list, NULL, NULL))) {
+    free(entry->name);
+    entry->binary = binary;
+    entry->name = strdup(name);
+  }
   if (!entry && (entry = calloc(1, sizeof(*entry)))) {
     *entry = (struct symbol){.next = *list, .binary = binary, .name = strdup(name)};
     *list = entry;
@@ -42,6 +52,15 @@ const char *driver_kernel_name(const void *handle) {
       name = entry->name;
   sim_unlock();
   return name;
+}
+
+static CUresult unload(const void *binary) {
+  sim_lock();
+  for (struct symbol *entry = kernels; entry; entry = entry->next)
+    if (entry->binary == binary)
+      entry->binary = NULL;
+  sim_unlock();
+  return CUDA_SUCCESS;
 }
 
 static CUresult new_handle(void **handle) {
@@ -71,8 +90,7 @@ ENTRY(cuModuleLoad, (CUmodule * module, const char *path)) {
 }
 
 ENTRY(cuModuleUnload, (CUmodule module)) {
-  (void)module;
-  return CUDA_SUCCESS;
+  return unload(module);
 }
 
 ENTRY(cuModuleGetLoadingMode, (CUmoduleLoadingMode * mode)) {
@@ -89,8 +107,7 @@ ENTRY(cuLibraryLoadData,
 }
 
 ENTRY(cuLibraryUnload, (CUlibrary library)) {
-  (void)library;
-  return CUDA_SUCCESS;
+  return unload(library);
 }
 
 ENTRY(cuLibraryGetModule, (CUmodule * module, CUlibrary library)) {

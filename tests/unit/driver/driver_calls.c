@@ -253,6 +253,29 @@ static void functions_of_the_host_have_their_stream(void **state) {
   assert_int_equal(function.header.tag, LAST(SYNC, sync).object);
 }
 
+static u32 shape_of_launch(CUfunction function) {
+  assert_int_equal(cuLaunchKernel(function, 5, 1, 1, 32, 1, 1, 0, stream, NULL, NULL),
+                   CUDA_SUCCESS);
+  return LAST(LAUNCH, launch).shape;
+}
+
+/* As JAX's autotuner unloads the kernels that it has tried, seen on an H100. */
+static void a_handle_that_comes_back_is_another_kernel(void **state) {
+  (void)state;
+  CUmodule tried, kept;
+  CUfunction first, second;
+  assert_int_equal(cuModuleLoadData(&tried, ""), CUDA_SUCCESS);
+  assert_int_equal(cuModuleLoadData(&kept, ""), CUDA_SUCCESS);
+  assert_int_equal(cuModuleGetFunction(&first, tried, "tried"), CUDA_SUCCESS);
+  u32 shape = shape_of_launch(first);
+  assert_int_equal(shape_of_launch(first), shape);
+  assert_int_equal(cuModuleUnload(tried), CUDA_SUCCESS);
+  assert_int_equal(cuModuleGetFunction(&second, kept, "kept"), CUDA_SUCCESS);
+  assert_ptr_equal(second, first);
+  assert_int_not_equal(shape_of_launch(second), shape);
+  assert_string(LAST(SHAPE, shape).kernel, "kept");
+}
+
 static void a_failed_launch_is_not_recorded(void **state) {
   (void)state;
   u32 before = count(TSCOPE_REC_LAUNCH);
@@ -308,6 +331,7 @@ int main(void) {
       cmocka_unit_test(copy_of_a_box_has_size_and_direction),
       cmocka_unit_test(copies_in_a_batch_are_one_record),
       cmocka_unit_test(functions_of_the_host_have_their_stream),
+      cmocka_unit_test(a_handle_that_comes_back_is_another_kernel),
       cmocka_unit_test(a_failed_launch_is_not_recorded),
       cmocka_unit_test(other_functions_are_the_drivers_own),
       cmocka_unit_test(a_version_that_is_not_hooked_is_left_alone),

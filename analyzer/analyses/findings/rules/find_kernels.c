@@ -60,25 +60,35 @@ static void add_own_work(struct findings *f, double ms, double all_ms, const str
               evidence, action, NULL, 0);
 }
 
+/* The share of a step in which the GPU has nothing to do as nothing was launched: of the whole
+ * input, but not more than it idles in the analysed steps. Before them a program is set up, and
+ * after them it may hang. */
+static double launch_bound_share(const struct results *r) {
+  double share = r->gpu_timeline.host_bound_ms / r->gpu_timeline.total_ms;
+  return r->ov_steps > 0 ? fmin(share, r->ov_idle_ms / r->ov_step_ms) : share;
+}
+
 void rule_launch_bound(struct findings *f) {
   const struct results *r = f->r;
   const struct gpu_timeline_result *gpu = &r->gpu_timeline;
-  double bound = gpu->host_bound_ms / gpu->total_ms;
+  double bound = launch_bound_share(r);
   double small = r->launch.short_kernels / r->launch.kernels;
   if (!(bound >= LAUNCH_BOUND_SHARE) || !(small >= LAUNCH_BOUND_SHORT))
     return;
   double all_s = gpu->host_bound_ms / 1e3 / r->gpu_timeline_seen;
-  double saving = saving_of(f, what_if_cure(f, WHAT_IF_LAUNCHES, -1), all_s * 1e3 / f->steps);
+  double a_step = r->ov_steps > 0 ? bound * r->ov_step_ms : all_s * 1e3 / f->steps;
+  double saving = saving_of(f, what_if_cure(f, WHAT_IF_LAUNCHES, -1), a_step);
   finding_add(
       f, bound >= SAVING_ALARM ? SEVERITY_CRITICAL : SEVERITY_WARNING, saving,
-      arena_printf(f->a->arena, "The GPU waits %.0f %% of the time for the host to launch work",
-                   100 * bound),
-      arena_printf(
-          f->a->arena,
-          "For %s of %s on the GPU, mean over ranks, nothing had been launched. %.0f %% of %.0f "
-          "kernels ran under 10 \u00b5s; half of them began within %.3g \u00b5s of their launch.",
-          duration_ms(gpu->host_bound_ms).text, duration_ms(gpu->total_ms).text, 100 * small,
-          r->launch.kernels, r->launch.delay_median_us),
+      arena_printf(f->a->arena, "The GPU waits %.0f %% of %s for the host to launch work",
+                   100 * bound, r->ov_steps > 0 ? "each step" : "the time"),
+      arena_printf(f->a->arena,
+                   "From the first work on the GPU to the last, nothing had been launched for %s "
+                   "of %s, mean "
+                   "over ranks. %.0f %% of %.0f kernels ran under 10 \u00b5s; half of them began "
+                   "within %.3g \u00b5s of their launch.",
+                   duration_ms(gpu->host_bound_ms).text, duration_ms(gpu->total_ms).text,
+                   100 * small, r->launch.kernels, r->launch.delay_median_us),
       arena_text(
           f->a->arena,
           serves(f) ? "Launch less and sooner: CUDA graphs for the batch sizes that occur (no "

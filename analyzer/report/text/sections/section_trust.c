@@ -206,6 +206,26 @@ static void put_coverage(struct pen *pen, const struct results *results) {
       put_gap(pen, &results->coverage[i]);
 }
 
+/* What CUPTI adds to a launch, in microseconds: measured on an H100 with a program in C and with
+ * PyTorch (docs/performance.md). */
+#define CUPTI_US_IN_C 1.0
+#define CUPTI_US_IN_PYTORCH 3.6
+
+static void put_cost_of_cupti(struct pen *pen, double launches) {
+  char text[400];
+  if (!(launches >= 1))
+    return;
+  snprintf(
+      text, sizeof(text),
+      "nor what CUPTI adds to %.0f launches a rank: %s to %s at the %.1f to %.1f \u00b5s of an "
+      "H100, which do not show where the host is ahead of the GPU",
+      launches, duration_s(launches * CUPTI_US_IN_C * 1e-6).text,
+      duration_s(launches * CUPTI_US_IN_PYTORCH * 1e-6).text, CUPTI_US_IN_C, CUPTI_US_IN_PYTORCH);
+  pen_newline(pen);
+  pen_to(pen, VALUE_INDENT);
+  pen_words(pen, STYLE_DIM, VALUE_INDENT, text);
+}
+
 static void put_cost(struct pen *pen, const struct results *results) {
   section_label(pen, "own cost");
   if (isnan(results->overhead_fraction))
@@ -232,6 +252,7 @@ static void put_cost(struct pen *pen, const struct results *results) {
     pen_to(pen, VALUE_INDENT);
     pen_words(pen, STYLE_DIM, VALUE_INDENT,
               "estimated; what PyTorch does more for tscope is not in it");
+    put_cost_of_cupti(pen, results->overhead_cupti_launches);
   }
 }
 
