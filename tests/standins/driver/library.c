@@ -32,9 +32,8 @@ static struct symbol *find_or_add(struct symbol **list, const void *binary, cons
   sim_lock();
   struct symbol *entry = find(*list, binary, name);
   if (!entry && (entry = find(*list, NULL, NULL))) {
-    free(entry->name);
     entry->binary = binary;
-    entry->name = strdup(name);
+    entry->name = strdup(name); /* work that is under way still has the old one */
   }
   if (!entry && (entry = calloc(1, sizeof(*entry)))) {
     *entry = (struct symbol){.next = *list, .binary = binary, .name = strdup(name)};
