@@ -15,12 +15,13 @@ enum { VARIABLE_BYTES = 1 << 20 };
 /* A kernel or variable that was looked up. */
 struct symbol {
   struct symbol *next;
-  const void *binary; /* the library or module; NULL if it was unloaded */
+  const void *binary; /* the library or module, NULL for none, `unloaded` after it */
   char *name;
   void *memory; /* of a variable */
 };
 
 static struct symbol *kernels, *variables;
+static const char unloaded;
 
 static struct symbol *find(struct symbol *list, const void *binary, const char *name) {
   while (list && (list->binary != binary || (name && strcmp(list->name, name))))
@@ -31,7 +32,7 @@ static struct symbol *find(struct symbol *list, const void *binary, const char *
 static struct symbol *find_or_add(struct symbol **list, const void *binary, const char *name) {
   sim_lock();
   struct symbol *entry = find(*list, binary, name);
-  if (!entry && (entry = find(*list, NULL, NULL))) {
+  if (!entry && (entry = find(*list, &unloaded, NULL))) {
     entry->binary = binary;
     entry->name = strdup(name); /* work that is under way still has the old one */
   }
@@ -57,7 +58,7 @@ static CUresult unload(const void *binary) {
   sim_lock();
   for (struct symbol *entry = kernels; entry; entry = entry->next)
     if (entry->binary == binary)
-      entry->binary = NULL;
+      entry->binary = &unloaded;
   sim_unlock();
   return CUDA_SUCCESS;
 }
