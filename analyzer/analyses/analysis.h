@@ -13,6 +13,7 @@
 
 #include "analyses/results/results.h"
 #include "base/arena.h"
+#include "base/vector.h"
 #include "kernels/communication.h"
 #include "model/gemms.h"
 
@@ -26,6 +27,7 @@ struct window {
 
 struct op_times {
   i64 comm, exposed, wait, transfer; /* exposed - wait - transfer could not be separated */
+  u8 op;
 };
 
 /* Arithmetic of one rank in the analysed steps (flops.c). A kernel's arithmetic is known if it
@@ -64,7 +66,8 @@ struct rank_summary {
   i64 data;        /* in the data phase */
   i64 data_stall;  /* of which nothing else ran: part of idle */
   i64 host_bound;  /* idle inside other training phases: part of idle */
-  struct op_times all, by_op[OPS];
+  struct op_times all;
+  VECTOR(struct op_times) by_op; /* those that the rank has, until all ranks are summarised */
   struct rank_flops flops;
   u64 collective_kernels; /* that ran on the GPU in the whole run; of these, with a recorded call */
   u64 collective_kernels_called;

@@ -8,6 +8,19 @@ static void carry_times(struct op_times *times, struct carrier *c) {
   CARRY(c, &times->transfer);
 }
 
+static void carry_ops(struct rank_summary *sum, struct carrier *c) {
+  u32 n = carry_count(c, sum->by_op.n, 5);
+  for (u32 i = 0; i < n && !c->bad; i++) {
+    if (c->reads)
+      VECTOR_REACH(&sum->by_op, i);
+    CARRY(c, &sum->by_op.at[i].op);
+    carry_times(&sum->by_op.at[i], c);
+    c->bad |= sum->by_op.at[i].op >= OPS;
+  }
+  if (c->bad)
+    sum->by_op.n = 0;
+}
+
 static void carry_flops(struct rank_flops *flops, struct carrier *c) {
   CARRY(c, &flops->flops);
   CARRY(c, &flops->estimated);
@@ -57,8 +70,7 @@ void rank_summary_carry(struct rank_summary *sum, struct carrier *c) {
   CARRY(c, &sum->data_stall);
   CARRY(c, &sum->host_bound);
   carry_times(&sum->all, c);
-  for (u32 i = 0; i < OPS; i++)
-    carry_times(&sum->by_op[i], c);
+  carry_ops(sum, c);
   carry_flops(&sum->flops, c);
   CARRY(c, &sum->collective_kernels);
   CARRY(c, &sum->collective_kernels_called);

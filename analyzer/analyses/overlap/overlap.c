@@ -147,10 +147,18 @@ static i64 time_in_other_comms(const struct sweep *s, u32 comm, i64 now) {
   return waited > 0 ? waited : 0;
 }
 
+static struct op_times *times_of_op(struct rank_summary *sum, u8 op) {
+  for (u32 i = 0; i < sum->by_op.n; i++)
+    if (sum->by_op.at[i].op == op)
+      return &sum->by_op.at[i];
+  VECTOR_PUSH(&sum->by_op, (struct op_times){.op = op});
+  return &sum->by_op.at[sum->by_op.n - 1];
+}
+
 /* One stretch of a collective that no earlier one covers; `transfer` is where it began to move
  * data, NS_UNKNOWN if it cannot be told. */
 static void add_piece(struct sweep *s, u8 op, u32 comm, i64 start, i64 transfer, i64 end) {
-  struct op_times *of_op = &s->sum->by_op[op < OPS ? op : 0];
+  struct op_times *of_op = times_of_op(s->sum, op < OPS ? op : 0);
   while (s->window < s->n_windows && s->windows[s->window].end <= start)
     s->window++;
   for (u32 i = s->window; i < s->n_windows && s->windows[i].begin < end; i++) {
@@ -209,11 +217,12 @@ static void sweep_collectives(struct sweep *s) {
     add_piece(s, op, comm, start, transfer, span->end);
     covered = span->end;
   }
-  for (u32 op = 0; op < OPS; op++) {
-    s->sum->all.comm += s->sum->by_op[op].comm;
-    s->sum->all.exposed += s->sum->by_op[op].exposed;
-    s->sum->all.wait += s->sum->by_op[op].wait;
-    s->sum->all.transfer += s->sum->by_op[op].transfer;
+  for (u32 i = 0; i < s->sum->by_op.n; i++) {
+    const struct op_times *of_op = &s->sum->by_op.at[i];
+    s->sum->all.comm += of_op->comm;
+    s->sum->all.exposed += of_op->exposed;
+    s->sum->all.wait += of_op->wait;
+    s->sum->all.transfer += of_op->transfer;
   }
 }
 

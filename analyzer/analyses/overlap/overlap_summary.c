@@ -96,8 +96,8 @@ static struct overlap_means sum_over_ranks(const struct analysis *a) {
     m.memcpy += per_step(rank, rank->exposed_memcpy);
     m.idle += per_step(rank, rank->idle);
     add_op(&m, OPS, rank, &rank->all);
-    for (u32 op = 0; op < OPS; op++)
-      add_op(&m, op, rank, &rank->by_op[op]);
+    for (u32 k = 0; k < rank->by_op.n; k++)
+      add_op(&m, rank->by_op.at[k].op, rank, &rank->by_op.at[k]);
   }
   return m;
 }

@@ -270,9 +270,10 @@ static bool find_chain(struct search *s, u32 rank, struct chain *chain) {
 static bool add_rank_times(const struct rank_summary *rank, double *bubble_ms, double *work_ms) {
   if (!rank_overlap_known(rank))
     return false;
-  const struct op_times *send = &rank->by_op[TSCOPE_OP_SEND];
-  const struct op_times *receive = &rank->by_op[TSCOPE_OP_RECV];
-  i64 bubble = send->exposed + receive->exposed + rank->all.wait - send->wait - receive->wait;
+  i64 bubble = rank->all.wait;
+  for (u32 i = 0; i < rank->by_op.n; i++)
+    if (op_is_message(rank->by_op.at[i].op))
+      bubble += rank->by_op.at[i].exposed - rank->by_op.at[i].wait;
   *bubble_ms = ns_to_ms(bubble) / rank->steps;
   /* Without a GPU a stage may also work where nothing shows it: asleep, or in other libraries. */
   i64 work = rank->on_gpu ? rank->compute : rank->total - rank->exposed_comm;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include <math.h>
+#include <stdlib.h>
 
 #include "analyses/analyses.h"
 
@@ -11,4 +12,11 @@ void rank_summaries_prepare(struct analysis *a) {
   a->time_in_other_comms = arena_array(a->arena, size_sum(model->n_arrivals, 1), sizeof(i64));
   for (size_t i = 0; i < cells; i++)
     a->compute_ms[i] = NAN;
+}
+
+void rank_summaries_free(struct analysis *a) {
+  for (u32 i = 0; i < a->model->n_ranks; i++) {
+    free(a->ranks[i].by_op.at);
+    memset(&a->ranks[i].by_op, 0, sizeof(a->ranks[i].by_op));
+  }
 }
