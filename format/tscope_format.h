@@ -262,9 +262,13 @@ struct tscope_file_header {
   u64 oom_kills;           /* the same, at the last look */
   u64 exception_ticks;     /* when Python wrote the exception */
   char memory_events[256]; /* the file that counts those kills */
-  char exception[512];     /* the last one that Python wrote to standard error: "Type: message" */
+  char exception[512];     /* the last one that Python wrote to standard error: "Type: message";
+                              exception_links.def */
   char exception_place[512]; /* the last frame of its traceback in the user's own code, else the
                                 last: "function\nline\nfile"; the begin of a long file is cut */
+  u64 last_line_ticks; /* with a status that is not 0: when Python wrote the last line to standard
+                        */
+  char last_line[256]; /* error that is no traceback, and that line */
 };
 _Static_assert(sizeof(struct tscope_file_header) <= TSCOPE_HEADER_BYTES, "one page");
 _Static_assert(TSCOPE_LOSS_REASONS <= 16, "loss counters fit");

@@ -3,8 +3,8 @@
 #include "model/building.h"
 
 void rank_end_place(struct rank_end *end, const struct rank_clock *clock) {
-  i64 *const instants[] = {&end->end, &end->alive, &end->reaped, &end->exception_at,
-                           &end->failed_at};
+  i64 *const instants[] = {&end->end,          &end->alive,        &end->reaped,
+                           &end->exception_at, &end->last_line_at, &end->failed_at};
   for (size_t i = 0; i < sizeof(instants) / sizeof(*instants); i++)
     *instants[i] = clock_to_axis(clock, *instants[i]);
 }

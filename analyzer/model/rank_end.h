@@ -23,6 +23,8 @@ struct rank_end {
   u32 out_of_memory_kills; /* in its cgroup, since it woke */
   const char *exception;   /* the last one that Python wrote, "Type: message"; NULL */
   i64 exception_at;
+  const char *last_line; /* on standard error, if it is no traceback; NULL */
+  i64 last_line_at;
   /* The last frame of its traceback in the user's own code, else the last; NULL. */
   const char *exception_file, *exception_function;
   u32 exception_line;

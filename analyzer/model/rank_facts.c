@@ -22,6 +22,8 @@ static void carry_ending(struct carrier *c, struct rank_end *end) {
   CARRY(c, &end->out_of_memory_kills);
   CARRY(c, &end->exception);
   CARRY(c, &end->exception_at);
+  CARRY(c, &end->last_line);
+  CARRY(c, &end->last_line_at);
   CARRY(c, &end->exception_file);
   CARRY(c, &end->exception_function);
   CARRY(c, &end->exception_line);

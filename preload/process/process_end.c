@@ -5,6 +5,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "format/exception_links.def"
 #include "format/own_code.h"
 #include "process/out_of_memory_kills.h"
 #include "process/process.h"
@@ -17,6 +18,12 @@ static bool is_our_process(void) {
   return tscope_trace.header && (u32)getpid() == tscope_trace.header->pid;
 }
 
+/* What Python wrote last to standard error, if it is no traceback. */
+static struct {
+  u64 ticks;
+  char text[256];
+} last;
+
 void tscope_end_record(enum tscope_end how, i32 status) {
   if (!tscope_is_live() || !is_our_process())
     return;
@@ -26,6 +33,10 @@ void tscope_end_record(enum tscope_end how, i32 status) {
                                    __ATOMIC_RELAXED, __ATOMIC_RELAXED))
     return;
   header->end_status = status;
+  if (status) { /* these may be its last words, as of sys.exit("no data") */
+    header->last_line_ticks = last.ticks;
+    memcpy(header->last_line, last.text, sizeof(header->last_line));
+  }
   __atomic_store_n(&header->end_kind, (u32)how, __ATOMIC_RELEASE);
   if (how == TSCOPE_END_AT_ONCE)
     tscope_carry_last();
@@ -65,10 +76,21 @@ static struct {
   bool original;  /* it is the traceback of the exception that another one told of */
   bool boxed;     /* drawn by rich, in a box */
   bool own_place; /* `place` is in the user's own code */
+  bool linked;    /* the next traceback follows the last one in a chain */
+  u32 link;       /* of the chain; in `links` */
   u32 n;
+  char first[220]; /* exception of the chain in the user's own code, and its place; "" */
   char text[512];
   char place[512]; /* as in the header */
 } line;
+
+static const struct {
+  const char *line, *words;
+} links[] = {
+#define X(id, line, words) {line, words},
+    TSCOPE_EXCEPTION_LINKS(X)
+#undef X
+};
 
 static bool begins_with(const char *text, const char *prefix) {
   return strncmp(text, prefix, strlen(prefix)) == 0;
@@ -116,6 +138,8 @@ static void read_frame(const char *text) {
  * What that ends with is the exception; where it was caught is told behind it. */
 static void keep_exception(struct tscope_file_header *header, const char *text) {
   static const char caught[] = ": Caught ";
+  const char *words = line.first[0] ? links[line.link].words : "";
+  int room = (int)(sizeof(header->exception) - 1 - strlen(words) - strlen(line.first));
   char before[sizeof(header->exception)];
   memcpy(before, header->exception, sizeof(before));
   before[sizeof(before) - 1] = '\0';
@@ -123,11 +147,36 @@ static void keep_exception(struct tscope_file_header *header, const char *text) 
   where = where ? strchr(where + strlen(caught), ' ') : NULL;
   size_t n = where ? strcspn(where + 1, ".") : 0;
   if (n)
-    snprintf(header->exception, sizeof(header->exception), "%.380s (%.*s)", text,
-             n < 100 ? (int)n : 100, where + 1);
+    snprintf(header->exception, sizeof(header->exception), "%.*s (%.*s)%s%s", room - 103, text,
+             n < 100 ? (int)n : 100, where + 1, words, line.first);
   else
-    snprintf(header->exception, sizeof(header->exception), "%s", text);
+    snprintf(header->exception, sizeof(header->exception), "%.*s%s%s", room, text, words,
+             line.first);
   memcpy(header->exception_place, line.place, sizeof(header->exception_place));
+}
+
+/* What Python writes between the exceptions of a chain. The first one is kept that was raised in
+ * the user's own code. */
+static bool read_link(const struct tscope_file_header *header, const char *text) {
+  for (u32 i = 0; i < sizeof(links) / sizeof(*links); i++) {
+    if (strcmp(text, links[i].line) != 0)
+      continue;
+    const char *number = strchr(line.place, '\n'), *file = number ? strchr(number + 1, '\n') : NULL;
+    const char *slash = file ? strrchr(file, '/') : NULL;
+    line.link = line.first[0] && line.link > i ? line.link : i;
+    line.linked = true;
+    if (!line.first[0] && line.own_place && file)
+      snprintf(line.first, sizeof(line.first), "%.110s, at %.40s:%.*s in %.*s", header->exception,
+               slash ? slash + 1 : file + 1, (int)(file - number - 1), number + 1,
+               (int)(number - line.place), line.place);
+    return true;
+  }
+  return false;
+}
+
+static void keep_last_line(const char *text) {
+  snprintf(last.text, sizeof(last.text), "%.250s", text);
+  last.ticks = tscope_ticks();
 }
 
 static bool begins_traceback(const char *text) {
@@ -144,22 +193,26 @@ static bool begins_traceback(const char *text) {
  * have a bar before them. */
 static void finish_line(void) {
   line.text[line.n < sizeof(line.text) ? line.n : sizeof(line.text) - 1] = '\0';
+  struct tscope_file_header *header = tscope_trace.header;
   const char *text = skip_rank(line.text);
   if (line.in_traceback && begins_with(text, "  | "))
     text += 4;
   bool of_frames = *text == ' ' || begins_with(text, BOX_SIDE) || begins_with(text, BOX_FOOT);
   if (!(line.in_traceback && of_frames) && begins_traceback(text)) {
     line.in_traceback = true;
-    line.own_place = false;
+    if (!line.linked)
+      line.first[0] = '\0';
+    line.own_place = line.linked = false;
     line.place[0] = '\0';
   } else if (line.in_traceback && of_frames) {
     read_frame(text);
   } else if (line.in_traceback && *text) {
-    struct tscope_file_header *header = tscope_trace.header;
     line.in_traceback = false;
     header->exception_ticks = 0;
     keep_exception(header, text);
     __atomic_store_n(&header->exception_ticks, tscope_ticks(), __ATOMIC_RELEASE);
+  } else if (*text && !read_link(header, text)) {
+    keep_last_line(text);
   }
   line.n = 0;
 }

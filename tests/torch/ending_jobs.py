@@ -23,6 +23,9 @@ SCENARIOS = {
     # raised in a library while another exception was handled
     "in-a-library": {"cause": "exception", "says": "RuntimeError: shape '[3]' is invalid", "line": "the library's",
                      "function": "end"},
+    "chained": {"cause": "exception", "says": "; caused by json.decoder.JSONDecodeError: Expecting property name",
+                "line": "the last", "function": "end"},
+    "exit-text": {"cause": "exit status", "says": "exit status 1, after it wrote to standard error: no labels were found"},
     "in-a-worker": {"cause": "exception", "says": "ValueError: sample 0 has no label (in DataLoader worker process 0)",
                     "line": "the worker's", "function": "__getitem__"},
     "exit": {"cause": "exit status", "says": "exit status 3"},

@@ -6,12 +6,35 @@
 #include "analyses/run_end/exception_causes.def"
 #include "analyses/run_end/run_end.h"
 #include "base/quantity.h"
+#include "format/exception_links.def"
 #include "model/stalls.h"
 
 /* The shim shows every 100 ms that the process lives; on a busy host its thread may be late. */
 #define LIFE_NS (150 * 1000 * 1000ll)
-/* An exception that Python printed longer than this before the end was caught. */
+/* An exception that Python printed longer than this before the end was caught, and another line has
+ * nothing to do with it. The interpreter's end alone may take many seconds. */
 #define EXCEPTION_NS (30 * 1000 * 1000 * 1000ll)
+
+/* An exception that ended a program, without those before it in its chain, and what follows: the
+ * words about these, "" if there are none. What directly caused it, else itself, decides about the
+ * cause. */
+struct exception_chain {
+  int own_bytes;
+  const char *rest, *deciding;
+};
+
+static struct exception_chain chain_of(const char *exception) {
+#define X(id, line, words) words,
+  static const char *const links[] = {TSCOPE_EXCEPTION_LINKS(X)};
+#undef X
+  for (u32 i = 0; i < sizeof(links) / sizeof(*links); i++) {
+    const char *rest = strstr(exception, links[i]);
+    if (rest)
+      return (struct exception_chain){(int)(rest - exception), rest,
+                                      i == 0 ? rest + strlen(links[i]) : exception};
+  }
+  return (struct exception_chain){(int)strlen(exception), "", exception};
+}
 
 static enum end_cause cause_of_exception(const char *exception) {
   static const struct {
@@ -25,9 +48,13 @@ static enum end_cause cause_of_exception(const char *exception) {
           TSCOPE_OUT_OF_MEMORY(X)
 #undef X
   };
-  for (size_t i = 0; i < sizeof(words) / sizeof(*words); i++)
-    if (strstr(exception, words[i].text))
+  struct exception_chain chain = chain_of(exception);
+  const char *end = chain.deciding == exception ? chain.rest : chain.rest + strlen(chain.rest);
+  for (size_t i = 0; i < sizeof(words) / sizeof(*words); i++) {
+    const char *at = strstr(chain.deciding, words[i].text);
+    if (at && at < end)
       return words[i].cause;
+  }
   return END_EXCEPTION;
 }
 
@@ -62,6 +89,14 @@ static i64 later(i64 one, i64 other) {
   return one > other ? one : other;
 }
 
+/* "ValueError: no label, at train.py:9 in load; caused by KeyError: 'x', at data.py:3 in get" */
+static char *words_of_exception(struct analysis *a, const struct rank_end *end) {
+  struct exception_chain chain = chain_of(end->exception);
+  const char *place = exception_place(a, end);
+  return arena_printf(a->arena, "%.*s%s%s%s", chain.own_bytes, end->exception, place ? ", at " : "",
+                      place ? place : "", chain.rest);
+}
+
 /* A thread ended with an exception, or the program with threads that go on: soon the rank called
  * nothing more until it was stopped. */
 static bool stood_still(const struct rank_end *end, const struct ending *ending) {
@@ -86,11 +121,9 @@ static void set_cause_by_signal(struct analysis *a, const struct rank_end *end,
   }
   if (!stood_still(end, ending))
     return;
-  const char *place = exception_place(a, end);
   ending->cause = cause_of_exception(end->exception);
   ending->why =
-      arena_printf(a->arena, "%s%s%s, %s before it was %s", end->exception, place ? ", at " : "",
-                   place ? place : "",
+      arena_printf(a->arena, "%s, %s before it was %s", words_of_exception(a, end),
                    duration_s((double)(ending->at - end->exception_at) / 1e9).text, ending->why);
 }
 
@@ -115,13 +148,16 @@ static void set_cause_by_exit(struct analysis *a, const struct rank_end *end,
   ending->what = ENDING_OWN;
   ending->cause = END_EXIT_STATUS;
   ending->why = arena_printf(a->arena, "%s status %d", how, end->status);
+  bool last_words = end->last_line && ending->at - end->last_line_at < EXCEPTION_NS;
+  if (!exception && last_words)
+    ending->why = arena_printf(a->arena, "%s, after it wrote to standard error: %s", ending->why,
+                               end->last_line);
   if (!exception)
     return;
   ending->from = end->exception_at;
   ending->cause = cause_of_exception(end->exception);
-  const char *place = exception_place(a, end);
-  ending->why = arena_printf(a->arena, "%s%s%s (%s status %d)", end->exception,
-                             place ? ", at " : "", place ? place : "", how, end->status);
+  ending->why =
+      arena_printf(a->arena, "%s (%s status %d)", words_of_exception(a, end), how, end->status);
   if (ending->cause == END_LOST_PEER)
     ending->what = ENDING_LOST_PEER;
 }

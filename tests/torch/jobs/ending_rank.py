@@ -43,6 +43,13 @@ def load():
 
 
 def end(ending):
+    if ending == "chained":
+        try:
+            json.loads("{")  # the first
+        except ValueError as error:
+            raise LookupError("sample 1234 has no label") from error  # the last
+    if ending == "exit-text":
+        sys.exit("no labels were found")
     if ending == "group":
         raise ExceptionGroup("samples", [ValueError("sample 1234 has no label")])  # the group
     if ending == "boxed":

@@ -302,6 +302,48 @@ static void what_is_nearly_a_frame_harms_nothing(void **state) {
   scene_end(&scene);
 }
 
+/* As CPython writes chains, and a program's last words. */
+static void play_chains(void *nothing) {
+  static const char chain[] =
+      "Traceback (most recent call last):\n  File \"/job/data.py\", line 3, in get\n    d['x']\n"
+      "KeyError: 'x'\n\n"
+      "The above exception was the direct cause of the following exception:\n\n"
+      "Traceback (most recent call last):\n  File \"/job/train.py\", line 9, in load\n    get()\n"
+      "ValueError: no label\n";
+  static const char handled[] =
+      "[rank1]: Traceback (most recent call last):\n[rank1]:   File \"/job/a.py\", line 1, in f\n"
+      "[rank1]: OSError: gone\n\n"
+      "[rank1]: During handling of the above exception, another exception occurred:\n\n"
+      "[rank1]: Traceback (most recent call last):\n[rank1]:   File \"/job/b.py\", line 2, in g\n"
+      "[rank1]: TypeError: not a file\n";
+  static const char alone[] = "Traceback (most recent call last):\n"
+                              "  File \"/job/c.py\", line 5, in h\nIndexError: 7\n";
+  (void)nothing;
+  CHILD_CHECK(hooked_launch(1));
+  const struct tscope_file_header *header = tscope_trace.header;
+  tscope_end_read_stderr(chain, strlen(chain));
+  CHILD_CHECK(strcmp(header->exception, "ValueError: no label; caused by KeyError: 'x', at "
+                                        "data.py:3 in get") == 0);
+  CHILD_CHECK(strcmp(header->exception_place, "load\n9\n/job/train.py") == 0);
+  tscope_end_read_stderr(handled, strlen(handled));
+  CHILD_CHECK(strcmp(header->exception, "TypeError: not a file; while handling OSError: gone, at "
+                                        "a.py:1 in f") == 0);
+  tscope_end_read_stderr(alone, strlen(alone));
+  CHILD_CHECK(strcmp(header->exception, "IndexError: 7") == 0);
+  tscope_end_read_stderr("no data\n", 8);
+  CHILD_CHECK(!header->last_line[0]);
+  tscope_end_record(TSCOPE_END_EXIT, 1);
+  CHILD_CHECK(strcmp(header->last_line, "no data") == 0 && header->last_line_ticks);
+}
+
+static void the_first_of_chained_exceptions_is_kept_and_the_last_line(void **state) {
+  (void)state;
+  struct scene scene;
+  scene_play(&scene, play_chains, NULL);
+  assert_true(scene_exited(&scene));
+  scene_end(&scene);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(quiet_calls_wake_nothing),
@@ -313,6 +355,7 @@ int main(void) {
       cmocka_unit_test(errno_signals_and_descriptors_are_left_alone),
       cmocka_unit_test(nested_calls_and_jumps),
       cmocka_unit_test(what_is_nearly_a_frame_harms_nothing),
+      cmocka_unit_test(the_first_of_chained_exceptions_is_kept_and_the_last_line),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -12,6 +12,10 @@ static i64 tick_ns(const struct rank_events *events, u64 ticks) {
   return ticks ? tick_map_ns(map, ticks >> map->shift) : NS_UNKNOWN;
 }
 
+static const char *read_text(const char *field, size_t bytes, struct arena *arena) {
+  return arena_printf(arena, "%.*s", (int)bytes, field);
+}
+
 /* "function\nline\nfile" */
 static void read_place(struct rank_end *end, const struct tscope_file_header *header,
                        struct arena *arena) {
@@ -35,6 +39,7 @@ void rank_end_read(struct rank_end *end, const struct tscope_file_header *header
                            .alive = tick_ns(events, header->alive_ticks),
                            .reaped = NS_UNKNOWN,
                            .exception_at = tick_ns(events, header->exception_ticks),
+                           .last_line_at = tick_ns(events, header->last_line_ticks),
                            .failed = events->failed.what,
                            .failed_result = events->failed.result,
                            .failed_whose = events->failed.whose,
@@ -47,10 +52,10 @@ void rank_end_read(struct rank_end *end, const struct tscope_file_header *header
   if (header->oom_kills_at_start != UINT64_MAX && header->oom_kills != UINT64_MAX &&
       header->oom_kills > header->oom_kills_at_start)
     end->out_of_memory_kills = (u32)(header->oom_kills - header->oom_kills_at_start);
+  if (end->last_line_at != NS_UNKNOWN && header->last_line[0])
+    end->last_line = read_text(header->last_line, sizeof(header->last_line), arena);
   if (end->exception_at == NS_UNKNOWN || !header->exception[0])
     return;
-  char text[sizeof(header->exception) + 1] = "";
-  memcpy(text, header->exception, sizeof(header->exception));
-  end->exception = arena_text(arena, text);
+  end->exception = read_text(header->exception, sizeof(header->exception), arena);
   read_place(end, header, arena);
 }
