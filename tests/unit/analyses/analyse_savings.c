@@ -48,11 +48,12 @@ static void savings_add_up_to_less_than_the_run(void **state) {
   }
 }
 
-/* Rank 3 loads 150 ms longer than the others: it keeps them waiting, and it waits for its input.
- * Mending either saves these 150 ms, mending both only the 1 ms more that all ranks load. */
+/* All load for 50 ms, and rank 3 for 150 ms more: it keeps them waiting, and all wait for input.
+ * Its input as fast as theirs saves these 150 ms, all input 200 ms, and both together no more. */
 static void time_that_two_findings_would_save_counts_once(void **state) {
   (void)state;
   struct cluster_options o = healthy_gpu();
+  o.input = 50 * MS;
   o.extra_input[3] = 150 * MS;
   struct cluster *c = cluster_new(&o);
   struct results *r = cluster_analyse(c, NULL);
@@ -62,7 +63,7 @@ static void time_that_two_findings_would_save_counts_once(void **state) {
   assert_non_null(input);
   double steps = r->training_steps;
   assert_true(fabs(straggler->saving_s - 0.150 * steps) < 0.001 * steps);
-  assert_true(fabs(input->saving_s - 0.151 * steps) < 0.001 * steps);
+  assert_true(fabs(input->saving_s - 0.200 * steps) < 0.001 * steps);
   const struct finding *second = straggler > input ? straggler : input;
   const struct finding *first = straggler > input ? input : straggler;
   assert_true(first->saving_added_s == first->saving_s && !first->n_overlaps);
@@ -75,7 +76,8 @@ static void time_that_two_findings_would_save_counts_once(void **state) {
   cluster_free(c);
 }
 
-/* Rank 3 loads 150 ms longer. To mend that saves nothing where the others compute 180 ms longer. */
+/* Rank 3 loads 150 ms longer: it is the one to mend. That saves nothing where the others compute
+ * 180 ms longer. */
 static void what_saves_nothing_is_a_note(void **state) {
   (void)state;
   struct cluster_options o = healthy_gpu();
@@ -86,10 +88,13 @@ static void what_saves_nothing_is_a_note(void **state) {
     struct cluster *c = cluster_new(&o);
     struct results *r = cluster_analyse(c, NULL);
     const struct finding *input = finding_of(r, "TIMING.DATALOADER_BOUND");
-    assert_non_null(input);
-    assert_int_equal(input->severity == SEVERITY_INFO, slower);
-    assert_true((strstr(input->title, "saves next to nothing") != NULL) == slower);
-    assert_true((strstr(input->action, "holds up the step") != NULL) == slower);
+    assert_int_equal(finding_of(r, "DIST.STRAGGLER") != NULL, !slower);
+    assert_int_equal(input != NULL, slower);
+    if (input) {
+      assert_int_equal(input->severity, SEVERITY_INFO);
+      assert_non_null(strstr(input->title, "saves next to nothing"));
+      assert_non_null(strstr(input->action, "holds up the step"));
+    }
     results_free(r);
     cluster_free(c);
   }
@@ -103,7 +108,7 @@ static void titles_give_the_share_that_is_saved(void **state) {
   for (u32 i = 0; i < 2; i++) {
     struct cluster_options o = healthy_gpu();
     o.transfer = i == 0 ? 400 * MS : o.transfer;
-    o.extra_input[2] = i == 1 ? 150 * MS : 0;
+    o.input = i == 1 ? 150 * MS : o.input;
     o.slow[3] = 0.3;
     struct cluster *c = cluster_new(&o);
     struct results *r = cluster_analyse(c, NULL);

@@ -42,6 +42,8 @@ void rule_dataloader_bound(struct findings *f) {
       continue;
     sum += ms;
     n++;
+    if (r->ranks[i].straggler && r->ranks[i].reason == STRAGGLER_SLOW_INPUT)
+      continue; /* its input, and nobody else's: the straggler's finding says so */
     if (ms > worst_ms) {
       worst_ms = ms;
       worst = i;
@@ -49,7 +51,7 @@ void rule_dataloader_bound(struct findings *f) {
     if (ms >= limit)
       ranks[stalled++] = r->ranks[i].rank;
   }
-  /* If one rank stalls, all stall: one is enough. */
+  /* If one rank stalls, all stall: one is enough, where it is not named by itself. */
   if (!stalled || f->step_ms <= 0)
     return;
   double mean = sum / n;
