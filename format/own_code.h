@@ -9,6 +9,16 @@
 #include <stdbool.h>
 #include <string.h>
 
+/* Code that torch.compile has written into a cache folder of any name: the file's name is 'c' and a
+ * hash, in a folder named by the first two characters of the hash. */
+static inline bool tscope_is_generated(const char *file) {
+  enum { NAME = 52 };
+  const char *slash = strrchr(file, '/');
+  return slash && slash - file >= 3 && slash[-3] == '/' && slash[1] == 'c' &&
+         strncmp(slash + 2, slash - 2, 2) == 0 && strlen(slash + 1) == NAME + 3 &&
+         strcmp(slash + 1 + NAME, ".py") == 0;
+}
+
 /* PyTorch is often run from a folder of its own. */
 static inline bool tscope_is_own_code(const char *file) {
   static const char *const others[] = {
@@ -21,7 +31,7 @@ static inline bool tscope_is_own_code(const char *file) {
   for (size_t i = 0; i < sizeof(others) / sizeof(*others); i++)
     if (strstr(file, others[i]))
       return false;
-  return *file != '\0';
+  return *file != '\0' && !tscope_is_generated(file);
 }
 
 #endif

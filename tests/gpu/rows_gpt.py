@@ -192,7 +192,8 @@ def gpt_findings(machine):
                      if line["name"] in ("compute", "memory copies"))
         for finding in found["findings"]:
             expect(finding["evidence"] and finding["action"], f"{variant}: {finding}")
-            expect(not finding["id"].startswith("DIST."), f"{variant}, one rank: {finding['title']}")
+            others = finding["id"].startswith("DIST.") and finding["id"] != "DIST.FAIL_SLOW"
+            expect(not others, f"{variant}, one rank: {finding['title']}")
             most = worked if finding["id"] in OWN_WORK else found["steps"]["analysed_s"]
             expect((finding["saving_s"] or 0) <= most * (1 + ROUNDING),
                    f"{variant}: worth more than the {most:.3g} s that it concerns: {finding}")

@@ -80,7 +80,9 @@ static void known_lines(struct analysis *a, const struct rank_summary *sum, doub
   /* Transfers can only be hidden by compute that does not hide any yet. */
   double room = (double)(sum->compute - (sum->all.comm - sum->exposed_comm)) * to_s;
   double stays = transfer > 0 ? fmax(0, 1 - fmax(0, room) / transfer) : 0;
-  i64 other = sum->has_phases ? sum->idle - sum->data_stall - sum->host_bound : 0;
+  /* Where forward passes are not marked, nothing says what a GPU's host does outside the phases. */
+  bool has_phases = sum->has_phases && (!sum->on_gpu || a->results->forward_ms > 0);
+  i64 other = has_phases ? sum->idle - sum->data_stall - sum->host_bound : 0;
   i64 launch = sum->idle - sum->data_stall - other;
   const struct {
     enum budget_part part;
@@ -96,7 +98,7 @@ static void known_lines(struct analysis *a, const struct rank_summary *sum, doub
       {BUDGET_MEMCPYS, sum->exposed_memcpy, true, CHANGE_COPIES, 0},
       {sum->on_gpu ? BUDGET_LAUNCH_AND_IDLE : BUDGET_IDLE_IN_PHASES, launch, true,
        sum->on_gpu ? CHANGE_LAUNCHES : 0, 0},
-      {outside_phases(sum), other, sum->has_phases, CHANGE_OUTSIDE, lines_unmarked_training(a)},
+      {outside_phases(sum), other, has_phases, CHANGE_OUTSIDE, lines_unmarked_training(a)},
   };
   add_compute(a, (double)sum->compute * to_s, (double)sum->total * to_s);
   for (size_t i = 0; i < sizeof(lines) / sizeof(lines[0]); i++)

@@ -157,6 +157,13 @@ static void launch_bound(void **state) {
   r.gpu_timeline.host_bound_ms = NAN;
   r.launch.short_kernels = 1000;
   assert_false(fires_on(rule_launch_bound, &r));
+  r.gpu_timeline.host_bound_ms = 95; /* setting up, or a hang: within the steps the GPU works */
+  r.ov_steps = 10;
+  r.ov_step_ms = 100;
+  r.ov_idle_ms = 9;
+  assert_false(fires_on(rule_launch_bound, &r));
+  r.ov_idle_ms = 11;
+  assert_true(fires_on(rule_launch_bound, &r));
 }
 
 /* Copies and kernels that only copy: 5 % of the GPUs' work without NCCL. */

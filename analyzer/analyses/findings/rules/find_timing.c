@@ -117,6 +117,8 @@ void rule_outside_phases(struct findings *f) {
   if (!(gain >= WORTH_MENTIONING * f->step_ms))
     return;
   const struct sampled_line *line = r->ranks[rank].outside_line;
+  if (!(r->forward_ms > 0) && !(unmarked > 0) && !line)
+    return; /* forward passes may be all of it */
   char *where =
       line ? arena_printf(arena, " Rank %u is then at %s (%s) for %.0f %% of that time.",
                           r->ranks[rank].rank, line->place, line->function, 100 * line->share)
