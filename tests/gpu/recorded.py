@@ -1,0 +1,63 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""The rows of scripts/gpu-check about the GPT (rows_gpt.py), on a training that ran on a real GPU and was recorded:
+recorded.py TSCOPE-REPORT RECORDING.tar.xz.
+
+A recording has the traces and what the program printed: its own times, PyTorch's figures, operations in closed form.
+`gpt.py fused` on an H100 (driver 580, CUDA 13.0, PyTorch 2.11), 2026-11-26, beside other programs on the same GPU."""
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import types
+
+import rows_gpt
+from machine import Failed
+
+ROWS = (rows_gpt.gpt_steps, rows_gpt.gpt_flops, rows_gpt.gpt_utilisation, rows_gpt.gpt_kernels, rows_gpt.gpt_memory,
+        rows_gpt.gpt_times_add_up, rows_gpt.gpt_findings)
+TIED = ("launch calls", "GEMMs", "kernel times", "ends of steps on the GPU")
+
+
+class Recorded:
+    """In place of a machine: the recorded run and reports on it."""
+    real = True
+    gpus = ["NVIDIA H100 80GB HBM3"]
+
+    def __init__(self, tool, folder):
+        self.tool, self.folder = tool, folder
+
+    def keep(self, name, run):
+        pass
+
+    def run(self, _script, variant, *_arguments, **_settings):
+        with open(os.path.join(self.folder, "said.json"), encoding="utf-8") as file:
+            said = json.load(file)
+        if said["variant"] != variant:
+            raise Failed(f"the recording is of {said['variant']}, not of {variant}")
+        return types.SimpleNamespace(result=said, folder=os.path.join(self.folder, "traces"))
+
+    def report(self, run, *options):
+        result = subprocess.run([self.tool, "--format", "json", *options, run.folder], capture_output=True, text=True,
+                                check=True)
+        return json.loads(result.stdout)
+
+
+def main():
+    tool, recording = sys.argv[1:]
+    rows_gpt.VARIANTS = ("fused",)
+    with tempfile.TemporaryDirectory(prefix="recorded-") as folder:
+        subprocess.run(["tar", "-xf", recording, "-C", folder], check=True)
+        machine = Recorded(tool, folder)
+        for row in ROWS:
+            print(f"{row.__name__}: {row(machine)}")
+        coverage = machine.report(machine.run("", "fused"))["quality"]["coverage"]
+        for name in TIED:
+            if coverage[name]["share"] != 1:
+                raise Failed(f"{name}: {coverage[name]}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
