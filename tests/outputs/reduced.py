@@ -190,11 +190,25 @@ def check_traces_on_demand(scratch):
         assert f"No calls and work of rank {rank}: {why}." in said, said
 
 
+def check_damage(scratch):
+    """What was found of a rank, and is damaged, is found again in its trace: also the waits for input."""
+    traces, here = os.path.join(scratch, "traces"), os.path.join(scratch, "here")
+    generate(traces, "--ranks 3 --ranks-per-host 3 --steps 12")
+    reduce(traces, here)
+    with open(os.path.join(here, os.listdir(here)[0]), "r+b") as file:
+        last = int.from_bytes(file.read(24)[16:], "little") - 10  # before the table: of the last rank
+        file.seek(last)
+        byte = file.read(1)[0]
+        file.seek(last)
+        file.write(bytes([byte ^ 16]))
+    expect_same(report(traces), report(here), "a damaged summary")
+
+
 def main():
     for name, options in RUNS.items():
         with tempfile.TemporaryDirectory() as scratch:
             check(name, options, scratch)
-    for test in (check_merging, check_failures, check_traces_on_demand):
+    for test in (check_merging, check_failures, check_traces_on_demand, check_damage):
         with tempfile.TemporaryDirectory() as scratch:
             os.makedirs(os.path.join(scratch, "of three"))
             test(scratch)

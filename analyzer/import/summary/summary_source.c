@@ -104,23 +104,6 @@ static bool summary_found(const struct model *model, u32 rank, bool settled, str
   return open_found(model, rank, settled, PART_RANGES + 1, arena, found);
 }
 
-static bool infer_input(const struct model *model, u32 rank) {
-  const struct timeline_source *inner = source_of(model)->inner;
-  struct arena scratch = {0};
-  struct carrier c;
-  bool found = false;
-  if (!summary_of(model, rank))
-    return inner && inner->infer_input && inner->infer_input(model, rank);
-  if (open_found(model, rank, true, PART_INPUT, &scratch, &c)) {
-    const u8 *after, *end;
-    if (carrier_enter_part(&c, &after, &end))
-      carry_input(&c, model, rank, &found);
-    carrier_free(&c);
-  }
-  arena_release(&scratch);
-  return found;
-}
-
 static int named_ranges(const struct model *model, u32 rank, struct arena *arena,
                         struct named_range **ranges, u32 *n) {
   const struct timeline_source *inner = source_of(model)->inner;
@@ -168,6 +151,28 @@ static int load_trace_of(const struct model *model, u32 rank, struct timeline *t
   int error = trace_timelines.load(with, rank, timeline);
   free(with);
   return error;
+}
+
+static bool infer_input(const struct model *model, u32 rank) {
+  const struct timeline_source *inner = source_of(model)->inner;
+  struct arena scratch = {0};
+  struct carrier c;
+  bool found = false;
+  if (!summary_of(model, rank))
+    return inner && inner->infer_input && inner->infer_input(model, rank);
+  if (open_found(model, rank, true, PART_INPUT, &scratch, &c)) {
+    const u8 *after, *end;
+    if (carrier_enter_part(&c, &after, &end))
+      carry_input(&c, model, rank, &found);
+    carrier_free(&c);
+  } else if (source_of(model)->settled[rank] && source_of(model)->traces &&
+             find_trace(model, rank)) { /* what was found is damaged: load() reads the trace, too */
+    struct model *with = model_with_events(model, rank, &source_of(model)->trace_of[rank].events);
+    found = trace_infer_input(with, rank);
+    free(with);
+  }
+  arena_release(&scratch);
+  return found;
 }
 
 static int load(const struct model *model, u32 rank, struct timeline *timeline) {
