@@ -9,6 +9,7 @@ import json
 import os
 import subprocess
 import sys
+import tarfile
 import tempfile
 import types
 
@@ -48,7 +49,8 @@ def main():
     tool, recording = sys.argv[1:]
     rows_gpt.VARIANTS = ("fused",)
     with tempfile.TemporaryDirectory(prefix="recorded-") as folder:
-        subprocess.run(["tar", "-xf", recording, "-C", folder], check=True)
+        with tarfile.open(recording) as archive:  # not every machine has the program xz
+            archive.extractall(folder)
         machine = Recorded(tool, folder)
         for row in ROWS:
             print(f"{row.__name__}: {row(machine)}")
