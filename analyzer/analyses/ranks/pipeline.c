@@ -17,6 +17,7 @@
  */
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "analyses/analyses.h"
 #include "analyses/queries.h"
@@ -157,10 +158,13 @@ static u32 follow_links(struct search *s, u32 rank, u32 link, u32 *ranks) {
   }
 }
 
-/* Whether in most steps the rank's first message is one that it sends. */
+/* Whether in most steps the rank's first message is one that it sends. Steps that were found by the
+ * period of collectives may begin in the middle of a schedule: there the first message of the run
+ * counts. */
 static bool sends_first(struct search *s, u32 rank) {
   const struct model *model = s->a->model;
-  u32 n = s->a->whole_run ? 1 : model->steps.n;
+  bool one = s->a->whole_run || strcmp(model->steps.method, "collective period") == 0;
+  u32 n = one ? 1 : model->steps.n;
   struct first {
     bool seen, sends;
     i64 time;
@@ -168,7 +172,7 @@ static bool sends_first(struct search *s, u32 rank) {
   i64 votes = 0;
   for (u32 i = 0; i < model->n_arrivals; i++) {
     const struct arrival *arrival = &model->arrivals[i];
-    u32 step = s->a->whole_run ? 0 : (u32)arrival->step;
+    u32 step = one ? 0 : (u32)arrival->step;
     bool message = op_is_message(arrival->op);
     if (arrival->rank == rank && message && step < n &&
         (!firsts[step].seen || arrival->call_start < firsts[step].time))

@@ -33,10 +33,11 @@ struct job {
   i64 now[STAGES];
   double slow[STAGES]; /* extra share of compute */
   bool asleep;         /* without a GPU: stages work where nothing shows it */
+  bool shifted;        /* a step begins with the backwards, as one found by a period may */
   bool ring;           /* each stage sends to the next, the last to the first: not a pipeline */
 };
 
-static void message(struct job *job, u32 step, u32 from, u32 to) {
+static void message(struct job *job, i32 step, u32 from, u32 to) {
   struct model *m = &job->model;
   struct collective *c = &job->collectives[m->n_collectives];
   i64 sent = job->now[from], ready = job->now[to], taken = sent > ready ? sent : ready;
@@ -45,7 +46,7 @@ static void message(struct job *job, u32 step, u32 from, u32 to) {
                            .first_arrival = m->n_arrivals,
                            .n_arrivals = 2,
                            .last_start = taken,
-                           .step = (i32)step,
+                           .step = step,
                            .op = TSCOPE_OP_SEND,
                            .complete = true};
   for (u32 k = 0; k < 2; k++) {
@@ -57,7 +58,7 @@ static void message(struct job *job, u32 step, u32 from, u32 to) {
                                             .end = taken,
                                             .rank = rank,
                                             .collective = m->n_collectives,
-                                            .step = (i32)step,
+                                            .step = step,
                                             .op = k ? TSCOPE_OP_RECV : TSCOPE_OP_SEND};
     if (taken > start) {
       job->spans[rank][job->n_spans[rank]++] = (struct span){.start = start,
@@ -90,15 +91,15 @@ static void play_step(struct job *job, u32 step) {
     for (u32 stage = 0; stage < STAGES; stage++) {
       work(job, stage, MS);
       if (stage + 1 < STAGES)
-        message(job, step, stage, stage + 1);
+        message(job, (i32)step - (job->shifted && step), stage, stage + 1);
       else if (job->ring)
-        message(job, step, stage, 0);
+        message(job, (i32)step, stage, 0);
     }
   for (u32 batch = 0; batch < BATCHES && !job->ring; batch++)
     for (u32 stage = STAGES; stage-- > 0;) {
       work(job, stage, 2 * MS);
       if (stage > 0)
-        message(job, step, stage, stage - 1);
+        message(job, (i32)step, stage, stage - 1);
     }
 }
 
@@ -136,8 +137,11 @@ static struct results *analyse_job(struct job *job) {
   m->arrivals = job->arrivals;
   m->clock_aligned = true;
   m->clock_residual_us = 0.001;
-  m->steps = (struct steps){
-      .n = STEPS, .method = "step marks", .confidence = 1, .begin = job->begin, .end = job->end};
+  m->steps = (struct steps){.n = STEPS,
+                            .method = job->shifted ? "collective period" : "step marks",
+                            .confidence = 1,
+                            .begin = job->begin,
+                            .end = job->end};
   job->comm = (struct comm){.size = STAGES, .members = job->members};
   for (u32 i = 0; i < STAGES; i++) {
     job->members[i] = i;
@@ -202,6 +206,17 @@ static void a_heavy_stage_is_named(void **state) {
   free(job);
 }
 
+static void stages_are_in_order_where_steps_begin_in_the_middle(void **state) {
+  (void)state;
+  struct job *job = calloc(1, sizeof(*job));
+  job->shifted = true;
+  struct results *r = analyse_job(job);
+  for (u32 i = 0; i < STAGES; i++)
+    assert_int_equal(r->pipeline_stage[i].ranks[0], i);
+  results_free(r);
+  free(job);
+}
+
 static void a_ring_of_equals_is_no_pipeline(void **state) {
   (void)state;
   struct job *job = calloc(1, sizeof(*job));
@@ -214,8 +229,9 @@ static void a_ring_of_equals_is_no_pipeline(void **state) {
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(bubble_is_the_closed_form),
-                                     cmocka_unit_test(a_heavy_stage_is_named),
-                                     cmocka_unit_test(a_ring_of_equals_is_no_pipeline)};
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(bubble_is_the_closed_form), cmocka_unit_test(a_heavy_stage_is_named),
+      cmocka_unit_test(stages_are_in_order_where_steps_begin_in_the_middle),
+      cmocka_unit_test(a_ring_of_equals_is_no_pipeline)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
