@@ -21,6 +21,41 @@ static void append_cure(struct analysis *a, const struct cure *first, const stru
       changes[both->n++] = second->changes[i];
 }
 
+/* Whether this cause makes up most of its saving within that of the sum, and much of the sum. */
+static bool is_part_of(const struct finding *cause, const struct finding *sum, double together_s) {
+  double shared = cause->saving_s + sum->saving_s - together_s;
+  return !(finding_traits(cause->id) & SUMS_UP) && cause->cure.n &&
+         cause->saving_s >= CAUSE_LEAST * sum->saving_s && shared >= CAUSE_WITHIN * cause->saving_s;
+}
+
+/* Puts the causes of what a finding sums up before it; all else keeps its order. */
+static void put_causes_before(struct findings *f, u32 at) {
+  struct finding *list = &f->r->findings[at];
+  u32 n = f->r->n_findings - at, before = 0, after = 0;
+  struct cure *both = arena_array(f->a->arena, n, sizeof(*both));
+  struct saving *savings = arena_array(f->a->arena, n, sizeof(*savings));
+  struct finding *rest = arena_array(f->a->arena, n, sizeof(*rest));
+  for (u32 i = 0; i < n; i++)
+    append_cure(f->a, &list[0].cure, &list[i].cure, &both[i]);
+  replay_savings(f->a, both, n, false, savings);
+  const struct finding sum = list[0];
+  for (u32 i = 0; i < n; i++) {
+    if (is_part_of(&list[i], &sum, run_seconds(f, savings[i].ms)))
+      list[before++] = list[i];
+    else
+      rest[after++] = list[i];
+  }
+  memcpy(&list[before], rest, after * sizeof(*rest));
+}
+
+void findings_put_causes_first(struct findings *f) {
+  for (u32 i = f->r->n_findings; i-- > 0;) {
+    const struct finding *finding = &f->r->findings[i];
+    if (finding_traits(finding->id) & SUMS_UP && finding->cure.n && finding->saving_s > 0)
+      put_causes_before(f, i);
+  }
+}
+
 /* The findings before this one whose causes save less together with its own than apart. One without
  * a cure shares with all of them what is more than the run has left. */
 static void list_overlaps(struct findings *f, u32 index) {

@@ -243,6 +243,7 @@ void findings_analyse(struct analysis *a) {
   }
   findings_note_core_shortage(a);
   SORT(r->findings, r->n_findings, by_saving);
+  findings_put_causes_first(&f);
   findings_share_savings(&f);
   describe_close_second(a);
 }

@@ -15,7 +15,8 @@ enum finding_traits {
   FIRST_OF_ALL = 1,    /* what ended the job comes first, whatever it is worth */
   BEFORE_COSTS = 2,    /* what keeps it from moving comes before what it did earlier */
   NEEDS_ALL_RANKS = 4, /* about waits and transfers: a rank that was not found could be the cause */
-  NEEDS_CORES = 8      /* about times that are longer where ranks are short of cores */
+  NEEDS_CORES = 8,     /* about times that are longer where ranks are short of cores */
+  SUMS_UP = 16         /* says that time is lost, not by what */
 };
 
 /* findings.def: enum finding_traits, or'ed; 0 for those of diff. */
@@ -43,6 +44,9 @@ const char *describe_hosts_of(struct findings *f, const struct collective_result
 /* Adds a finding of the running rule; its texts live in the analysis' arena. */
 void finding_add(struct findings *f, enum severity severity, double saving_s, char *title,
                  char *evidence, char *action, const u32 *ranks, u32 n_ranks);
+
+/* After sorting: a finding that only sums up lost time comes behind those that say by what. */
+void findings_put_causes_first(struct findings *f);
 
 /* finding_savings.c: what each adds to those before it, once they are in order, and which of those
  * share time with it. */

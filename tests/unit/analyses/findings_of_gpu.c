@@ -124,6 +124,22 @@ static void recoverable(void **state) {
   assert_false(fires(&s, "EFFICIENCY.RECOVERABLE"));
 }
 
+/* Copies make up the lost time: they are the thing to begin with, though the sum is a little more.
+ */
+static void causes_come_before_what_sums_them_up(void **state) {
+  (void)state;
+  struct scenario s = healthy_scenario();
+  s.options.exposed_memcpy = 30 * MS;
+  struct cluster *c = cluster_new(&s.options);
+  struct results *r = cluster_analyse(c, &s.given);
+  const struct finding *copies = finding_of(r, "KERNEL.COPY");
+  const struct finding *sum = finding_of(r, "EFFICIENCY.RECOVERABLE");
+  assert_true(copies && sum && copies->saving_s < sum->saving_s && copies < sum);
+  assert_string_equal(sum->overlaps[0], "KERNEL.COPY");
+  results_free(r);
+  cluster_free(c);
+}
+
 /* The rules about kernels read sums that other tests check; here they are set by hand. */
 static bool fires_on(void (*rule)(struct findings *), struct results *given) {
   struct scenario s = healthy_scenario();
@@ -243,11 +259,15 @@ static void dtype_conversion(void **state) {
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(low_mfu),         cmocka_unit_test(precision),
-      cmocka_unit_test(outside_phases),  cmocka_unit_test(recoverable),
-      cmocka_unit_test(launch_bound),    cmocka_unit_test(copy),
-      cmocka_unit_test(host_sync),       cmocka_unit_test(fills),
-      cmocka_unit_test(dtype_conversion)};
+  const struct CMUnitTest tests[] = {cmocka_unit_test(low_mfu),
+                                     cmocka_unit_test(precision),
+                                     cmocka_unit_test(outside_phases),
+                                     cmocka_unit_test(recoverable),
+                                     cmocka_unit_test(causes_come_before_what_sums_them_up),
+                                     cmocka_unit_test(launch_bound),
+                                     cmocka_unit_test(copy),
+                                     cmocka_unit_test(host_sync),
+                                     cmocka_unit_test(fills),
+                                     cmocka_unit_test(dtype_conversion)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
