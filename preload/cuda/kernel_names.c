@@ -26,25 +26,33 @@ void kernel_name_alias(const void *kernel, const void *function) {
     handle_map_put(&names, (u64)(uintptr_t)kernel, name);
 }
 
-void kernel_name_register_driver(const void *handle, const char *name) {
+/* NULL if there is no room for it. */
+static const char *copy_of(const char *name) {
   static char copies[COPIES_BYTES];
   static u32 used;
   size_t bytes = name ? strlen(name) + 1 : COPIES_BYTES;
-  u64 key = (u64)(uintptr_t)handle | KERNEL_OF_DRIVER, known = 0;
-  if (!handle || bytes > LONGEST_COPY)
-    return;
-  if (handle_map_get(&names, key, &known) && !strcmp((const char *)(uintptr_t)known, name))
-    return;
   u32 place = __atomic_load_n(&used, __ATOMIC_RELAXED);
   do {
-    if (place + bytes > COPIES_BYTES)
-      return;
+    if (bytes > LONGEST_COPY || place + bytes > COPIES_BYTES)
+      return NULL;
   } while (!__atomic_compare_exchange_n(&used, &place, place + (u32)bytes, true, __ATOMIC_RELAXED,
                                         __ATOMIC_RELAXED));
-  memcpy(&copies[place], name, bytes);
-  handle_map_put(&names, key, (u64)(uintptr_t)&copies[place]);
-  if (known)
-    __atomic_add_fetch(&kernel_names_changed, 1, __ATOMIC_RELEASE);
+  return memcpy(&copies[place], name, bytes);
+}
+
+void kernel_name_register_driver(const void *handle, const char *name) {
+  u64 key = (u64)(uintptr_t)handle | KERNEL_OF_DRIVER, known = 0;
+  if (!handle || (handle_map_get(&names, key, &known) && name &&
+                  !strcmp((const char *)(uintptr_t)known, name)))
+    return;
+  const char *copy = copy_of(name);
+  if (copy)
+    handle_map_put(&names, key, (u64)(uintptr_t)copy);
+  if (!known)
+    return;
+  if (!copy) /* the name of what is gone would be wrong */
+    handle_map_remove(&names, key, &known);
+  __atomic_add_fetch(&kernel_names_changed, 1, __ATOMIC_RELEASE);
 }
 
 u64 kernel_name_entry(const void *function) {
