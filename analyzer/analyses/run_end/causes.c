@@ -33,7 +33,8 @@ static struct exception_chain chain_of(const char *exception) {
       return (struct exception_chain){(int)(rest - exception), rest,
                                       i == 0 ? rest + strlen(links[i]) : exception};
   }
-  return (struct exception_chain){(int)strlen(exception), "", exception};
+  size_t n = strlen(exception);
+  return (struct exception_chain){(int)n, exception + n, exception};
 }
 
 static enum end_cause cause_of_exception(const char *exception) {
