@@ -87,6 +87,10 @@ static bool read_found(struct analysis *a, u32 rank) {
       }
     good = !found.bad;
     carrier_free(&found);
+    if (!good) { /* the trace is read instead: what there was does not count */
+      free(a->ranks[rank].by_op.at);
+      a->ranks[rank] = (struct rank_summary){0};
+    }
   }
   arena_release(&arena);
   return good;

@@ -306,6 +306,10 @@ static int report(const struct options *options, struct gate *gate) {
   progress_end(&progress);
   int status = error ? fail("%s", why) : write_report(options, gate, shown ? shown : runs->results);
   free(all);
+  for (u32 i = 0; error && i < n_runs; i++)
+    free_reading(&runs[i]);
+  if (error)
+    kernel_names_free(names);
   return status;
 }
 

@@ -15,13 +15,14 @@ enum { VARIABLE_BYTES = 1 << 20 };
 /* A kernel or variable that was looked up. */
 struct symbol {
   struct symbol *next;
-  const void *binary; /* the library or module, NULL for none, `unloaded` after it */
+  const void *binary; /* the library or module, NULL for none, `unloaded` after it; `former` if the
+                         entry only keeps a name for work that is under way */
   char *name;
   void *memory; /* of a variable */
 };
 
 static struct symbol *kernels, *variables;
-static const char unloaded;
+static const char unloaded, former;
 
 static struct symbol *find(struct symbol *list, const void *binary, const char *name) {
   while (list && (list->binary != binary || (name && strcmp(list->name, name))))
@@ -33,8 +34,13 @@ static struct symbol *find_or_add(struct symbol **list, const void *binary, cons
   sim_lock();
   struct symbol *entry = find(*list, binary, name);
   if (!entry && (entry = find(*list, &unloaded, NULL))) {
+    struct symbol *keeper = calloc(1, sizeof(*keeper));
+    if (keeper) {
+      *keeper = (struct symbol){.next = *list, .binary = &former, .name = entry->name};
+      *list = keeper;
+    }
     entry->binary = binary;
-    entry->name = strdup(name); /* work that is under way still has the old one */
+    entry->name = strdup(name);
   }
   if (!entry && (entry = calloc(1, sizeof(*entry)))) {
     *entry = (struct symbol){.next = *list, .binary = binary, .name = strdup(name)};
