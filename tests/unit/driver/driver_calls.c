@@ -262,7 +262,7 @@ static u32 shape_of_launch(CUfunction function) {
 /* As JAX's autotuner unloads the kernels that it has tried, seen on an H100. */
 static void a_handle_that_comes_back_is_another_kernel(void **state) {
   (void)state;
-  CUmodule tried, kept;
+  static CUmodule tried, kept; /* the stand-in keeps them */
   CUfunction first, second;
   assert_int_equal(cuModuleLoadData(&tried, ""), CUDA_SUCCESS);
   assert_int_equal(cuModuleLoadData(&kept, ""), CUDA_SUCCESS);
