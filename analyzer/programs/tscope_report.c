@@ -282,8 +282,8 @@ static int read_and_compare(const struct options *options, struct kernel_names *
   return 0;
 }
 
-/* What the report is made of. The process ends with it: the kernel takes a gigabyte back faster
- * than it can be freed piece by piece. */
+/* What a report that is written was made of. The process ends with it: the kernel takes a gigabyte
+ * back faster than it can be freed piece by piece. */
 static struct reading *read_runs;
 
 static int report(const struct options *options, struct gate *gate) {
@@ -306,10 +306,11 @@ static int report(const struct options *options, struct gate *gate) {
   progress_end(&progress);
   int status = error ? fail("%s", why) : write_report(options, gate, shown ? shown : runs->results);
   free(all);
-  for (u32 i = 0; error && i < n_runs; i++)
-    free_reading(&runs[i]);
-  if (error)
+  if (error) {
+    for (u32 i = 0; i < n_runs; i++)
+      free_reading(&runs[i]);
     kernel_names_free(names);
+  }
   return status;
 }
 

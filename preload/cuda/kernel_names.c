@@ -13,8 +13,6 @@
 enum { COPIES_BYTES = 8 << 20, LONGEST_COPY = 64 << 10 };
 HANDLE_MAP(names, 1 << 17);
 
-u32 kernel_names_changed;
-
 void kernel_name_register(const void *function, const char *name) {
   if (function && name)
     handle_map_put(&names, (u64)(uintptr_t)function, (u64)(uintptr_t)name);
@@ -52,7 +50,7 @@ void kernel_name_register_driver(const void *handle, const char *name) {
     return;
   if (!copy) /* the name of what is gone would be wrong */
     handle_map_remove(&names, key, &known);
-  __atomic_add_fetch(&kernel_names_changed, 1, __ATOMIC_RELEASE);
+  cuda_kernel_handle_ends();
 }
 
 u64 kernel_name_entry(const void *function) {

@@ -22,9 +22,6 @@ void kernel_name_alias(const void *kernel, const void *function);
  * megabytes of names. */
 void kernel_name_register_driver(const void *handle, const char *name);
 
-/* Counts the driver's handles that got another name, as a module was unloaded in between. */
-extern u32 kernel_names_changed;
-
 /* A number that changes when the handle gets another name; 0 if none was registered for it. */
 u64 kernel_name_entry(const void *function);
 

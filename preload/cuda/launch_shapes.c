@@ -2,7 +2,6 @@
 #include "cuda/launch_shapes.h"
 
 #include <errno.h>
-#include <string.h>
 
 #include "cuda/gpu_facts.h"
 #include "gpu/gpu_clock.h"
@@ -72,15 +71,8 @@ static u32 shape_without_geometry(struct tscope_thread *thread, const void *func
                                               : write_shape(thread, key, function, none, none);
 }
 
-/* A thread forgets its combinations when the name of any handle has changed. */
 u32 shape_number_slow(struct tscope_thread *thread, u64 handle_key, const void *function, dim3 grid,
                       dim3 block) {
-  struct cuda_thread *cuda = cuda_thread(thread);
-  u32 changed = __atomic_load_n(&kernel_names_changed, __ATOMIC_ACQUIRE);
-  if (cuda->names_changed != changed) {
-    memset(cuda->shapes, 0, sizeof(cuda->shapes));
-    cuda->names_changed = changed;
-  }
   u64 key = shape_key_with_name(handle_key, function), shape;
   if (!handle_map_get(&by_key, key, &shape)) {
     int saved = errno;
@@ -92,7 +84,7 @@ u32 shape_number_slow(struct tscope_thread *thread, u64 handle_key, const void *
       shape = shape_without_geometry(thread, function);
     errno = saved;
   }
-  cuda->shapes[handle_key % SHAPES_CACHED] =
+  cuda_thread(thread)->shapes[handle_key % SHAPES_CACHED] =
       (struct shape_cached){.key = handle_key, .shape = (u32)shape};
   return (u32)shape;
 }

@@ -33,19 +33,17 @@ static inline u64 shape_key_with_name(u64 key, const void *function) {
   return kept ? kept : 1;
 }
 
-TSCOPE_NOINLINE u32 shape_number_slow(struct tscope_thread *thread, u64 key, const void *function,
-                                      dim3 grid, dim3 block);
+TSCOPE_NOINLINE u32 shape_number_slow(struct tscope_thread *thread, u64 handle_key,
+                                      const void *function, dim3 grid, dim3 block);
 
 /* The SHAPE number, with a SHAPE record if it is new. Once the table is full, a number for the
- * kernel without its geometry, or 0. Call it after the launch succeeded. */
+ * kernel without its geometry, or 0. Call it after the launch succeeded, and after the thread has
+ * forgotten what is stale (cuda_thread.h). */
 static inline u32 shape_number(struct tscope_thread *thread, const void *function, dim3 grid,
                                dim3 block) {
   u64 key = shape_key(function, grid, block);
-  const struct cuda_thread *cuda = cuda_thread(thread);
-  const struct shape_cached *cached = &cuda->shapes[key % SHAPES_CACHED];
-  if (TSCOPE_LIKELY(cached->key == key &&
-                    cuda->names_changed ==
-                        __atomic_load_n(&kernel_names_changed, __ATOMIC_RELAXED)))
+  const struct shape_cached *cached = &cuda_thread(thread)->shapes[key % SHAPES_CACHED];
+  if (TSCOPE_LIKELY(cached->key == key))
     return cached->shape;
   return shape_number_slow(thread, key, function, grid, block);
 }

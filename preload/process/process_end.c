@@ -47,7 +47,7 @@ void tscope_end_record(enum tscope_end how, i32 status) {
 void tscope_end_alive(void) {
   static u64 before;
   u64 now = tscope_ticks();
-  if (now - before < TSCOPE_GAP_S * tscope_clock.hz)
+  if (!before || now - before < TSCOPE_GAP_S * tscope_clock.hz)
     __atomic_store_n(&tscope_trace.header->alive_ticks, now, __ATOMIC_RELAXED);
   before = now;
 }
@@ -163,7 +163,8 @@ static bool read_link(const struct tscope_file_header *header, const char *text)
       continue;
     const char *number = strchr(line.place, '\n'), *file = number ? strchr(number + 1, '\n') : NULL;
     const char *slash = file ? strrchr(file, '/') : NULL;
-    line.link = line.first[0] && line.link > i ? line.link : i;
+    if (!line.first[0] || i == TSCOPE_LINK_HANDLING)
+      line.link = i; /* one that was only handled in between is no direct cause */
     line.linked = true;
     if (!line.first[0] && line.own_place && file)
       snprintf(line.first, sizeof(line.first), "%.110s, at %.40s:%.*s in %.*s", header->exception,

@@ -22,13 +22,24 @@ struct stream_cached {
 };
 
 struct cuda_thread {
-  u32 stream_generation; /* that `streams` belongs to */
-  u64 no_number_at;      /* ticks; when a stream last got no number, 0: none */
-  u32 removed_then;      /* streams that had been removed by then */
-  u32 names_changed;     /* kernel_names_changed, of which `shapes` is */
+  u32 generation;         /* that both caches belong to */
+  u32 kernels_generation; /* that `shapes` belongs to */
+  u64 no_number_at;       /* ticks; when a stream last got no number, 0: none */
+  u32 removed_then;       /* streams that had been removed by then */
   struct stream_cached streams[STREAMS_CACHED];
   struct shape_cached shapes[SHAPES_CACHED];
 };
+
+/* Counts handles that went out of use, and of these those of kernels: they may come back for
+ * something else. */
+extern u32 cuda_generation, cuda_kernels_generation;
+
+/* A stream or a kernel is no longer what its handle stands for. */
+void cuda_stream_handle_ends(void);
+void cuda_kernel_handle_ends(void);
+
+/* The thread forgets what it remembers of such handles. The look-up of a stream does so. */
+void cuda_thread_forget_stale(struct cuda_thread *cuda);
 
 static inline struct cuda_thread *cuda_thread(const struct tscope_thread *thread) {
   return thread->family[TSCOPE_FAMILY_CUDA];

@@ -22,7 +22,6 @@ static struct numbered {
 static u32 n_streams; /* numbers given so far */
 static u16 first_unused = TSCOPE_NO_STREAM, last_unused = TSCOPE_NO_STREAM;
 
-u32 stream_generation;
 u32 captures_open;
 u32 (*stream_id_of_clock)(void *stream, bool per_thread);
 __thread i32 cuda_chosen_device __attribute__((tls_model("initial-exec"))) = -1;
@@ -154,7 +153,7 @@ static void take_back(u16 index, u64 handle_key) {
   remove_gpu_key(index);
   numbers[index].shared = false;
   tscope_unlock(&by_key.lock);
-  __atomic_add_fetch(&stream_generation, 1, __ATOMIC_RELEASE);
+  cuda_stream_handle_ends();
 }
 
 /* Gives the stream the number that its other key has, or a new one, with a STREAM record. */
@@ -193,11 +192,7 @@ static bool looked_lately(const struct tscope_thread *thread, const struct cuda_
 
 u16 stream_index_slow(struct tscope_thread *thread, u64 key, cudaStream_t stream) {
   struct cuda_thread *cuda = cuda_thread(thread);
-  u32 generation = __atomic_load_n(&stream_generation, __ATOMIC_ACQUIRE);
-  if (cuda->stream_generation != generation) {
-    memset(cuda->streams, 0, sizeof(cuda->streams));
-    cuda->stream_generation = generation;
-  }
+  cuda_thread_forget_stale(cuda);
   u64 index;
   if (!handle_map_get(&by_key, key, &index)) {
     if (looked_lately(thread, cuda)) {
@@ -250,6 +245,6 @@ u16 stream_remove(cudaStream_t stream) {
   if (!removed)
     return TSCOPE_NO_STREAM;
   __atomic_add_fetch(&n_removed, 1, __ATOMIC_RELAXED);
-  __atomic_add_fetch(&stream_generation, 1, __ATOMIC_RELEASE);
+  cuda_stream_handle_ends();
   return (u16)index;
 }

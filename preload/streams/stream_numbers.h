@@ -26,8 +26,6 @@ i32 cuda_current_device(void);
 /* The device whose default streams this thread uses, which has not chosen one. */
 TSCOPE_NOINLINE i32 cuda_first_device(void);
 
-extern u32 stream_generation; /* counts stream handles that went out of use */
-
 /* Stream captures that are going on in the process. */
 extern u32 captures_open;
 
@@ -62,8 +60,7 @@ static inline u16 stream_index_of_key(struct tscope_thread *thread, u64 key, cud
   struct cuda_thread *cuda = cuda_thread(thread);
   const struct stream_cached *cached = &cuda->streams[handle_hash(key) % STREAMS_CACHED];
   if (TSCOPE_LIKELY(cached->key == key &&
-                    cuda->stream_generation ==
-                        __atomic_load_n(&stream_generation, __ATOMIC_RELAXED)))
+                    cuda->generation == __atomic_load_n(&cuda_generation, __ATOMIC_RELAXED)))
     return cached->index;
   return stream_index_slow(thread, key, stream);
 }

@@ -31,7 +31,8 @@ static struct exception_chain chain_of(const char *exception) {
     const char *rest = strstr(exception, links[i]);
     if (rest)
       return (struct exception_chain){(int)(rest - exception), rest,
-                                      i == 0 ? rest + strlen(links[i]) : exception};
+                                      i == TSCOPE_LINK_CAUSED_BY ? rest + strlen(links[i])
+                                                                 : exception};
   }
   size_t n = strlen(exception);
   return (struct exception_chain){(int)n, exception + n, exception};

@@ -14,6 +14,7 @@ void captured_kernels_add(struct tscope_thread *thread, const void *function, di
     return;
   int saved = errno;
   u32 n = captured_kernels.n++;
+  cuda_thread_forget_stale(cuda_thread(thread));
   if (n < CAPTURED_KERNELS)
     captured_kernels.shapes[n] = shape_number(thread, function, grid, block);
   errno = saved;

@@ -84,9 +84,8 @@ void rule_launch_bound(struct findings *f) {
                    100 * bound, r->ov_steps > 0 ? "each step" : "the time"),
       arena_printf(f->a->arena,
                    "From the first work on the GPU to the last, nothing had been launched for %s "
-                   "of %s, mean "
-                   "over ranks. %.0f %% of %.0f kernels ran under 10 \u00b5s; half of them began "
-                   "within %.3g \u00b5s of their launch.",
+                   "of %s, mean over ranks. %.0f %% of %.0f kernels ran under 10 \u00b5s; half of "
+                   "them began within %.3g \u00b5s of their launch.",
                    duration_ms(gpu->host_bound_ms).text, duration_ms(gpu->total_ms).text,
                    100 * small, r->launch.kernels, r->launch.delay_median_us),
       arena_text(
