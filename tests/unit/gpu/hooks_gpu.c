@@ -63,6 +63,18 @@ static void kernels_copies_and_fills_are_timed(void **state) {
   cudaFree(memory);
 }
 
+/* PyTorch's own stream is a default stream, for which CUPTI has to be given the context. */
+static void work_on_default_streams_has_the_number_of_its_launch(void **state) {
+  (void)state;
+  const cudaStream_t defaults[] = {NULL, cudaStreamLegacy, cudaStreamPerThread};
+  for (u32 i = 0; i < sizeof(defaults) / sizeof(*defaults); i++) {
+    launch_on(defaults[i], &plain, 1000000);
+    deliver();
+    assert_int_equal(LAST(GPU_KERNEL, gpu_kernel).header.tag, LAST(LAUNCH, launch).header.tag);
+    assert_true(LAST(STREAM, stream).gpu_stream != TSCOPE_UNKNOWN);
+  }
+}
+
 /* The times of the spans of a type are on CLOCK_MONOTONIC, according to their chunk. */
 static void spans_are_in_nanoseconds_of_clock_monotonic(void **state) {
   (void)state;
@@ -136,6 +148,7 @@ static void a_capture_is_the_same_as_without_tscope(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(kernels_copies_and_fills_are_timed),
+      cmocka_unit_test(work_on_default_streams_has_the_number_of_its_launch),
       cmocka_unit_test(spans_are_in_nanoseconds_of_clock_monotonic),
       cmocka_unit_test(collective_kernels_are_recorded_as_runs),
       cmocka_unit_test(long_spans_keep_their_length),
