@@ -66,7 +66,7 @@ static char *limit_evidence(struct findings *f, const char *evidence, enum sever
 }
 
 bool cure_pays(const struct findings *f) {
-  return !f->cure.n || f->saving.ms >= fmax(REPLAY_TOLERANCE * f->step_ms, f->saving.error_ms);
+  return !f->cure.n || saving_pays(&f->saving, f->step_ms);
 }
 
 static char *what_holds_up(const struct findings *f) {
@@ -166,15 +166,6 @@ const struct cure *what_if_cure(const struct findings *f, enum what_if_kind kind
   for (u32 i = 0; i < f->r->n_what_if; i++)
     if (f->r->what_if[i].kind == kind && f->r->what_if[i].rank == rank)
       return &f->r->what_if[i].cure;
-  return NULL;
-}
-
-const struct cure *cure_of_rank(const struct findings *f, u32 index) {
-  for (u32 i = 0; i < f->r->n_what_if; i++) {
-    const struct cure *cure = &f->r->what_if[i].cure;
-    if (f->r->what_if[i].kind == WHAT_IF_RANK && cure->changes->ranks[index])
-      return cure;
-  }
   return NULL;
 }
 

@@ -73,9 +73,6 @@ double saving_of_ranks(struct findings *f, const u32 *ranks, u32 n, double measu
 /* The cure of a row of the what-if table; NULL if it has no such row. */
 const struct cure *what_if_cure(const struct findings *f, enum what_if_kind kind, i64 rank);
 
-/* The cure that takes away what the others wait for a rank; NULL if it was not replayed. */
-const struct cure *cure_of_rank(const struct findings *f, u32 index);
-
 /* A line of the budget; NULL if it has none. */
 const struct budget_line *budget_line_of(const struct results *r, enum budget_part part);
 

@@ -241,20 +241,11 @@ struct listing {
   double late_steps, peers_steps;
 };
 
-static u32 worst_straggler(const struct results *r) {
-  u32 worst = INDEX_NONE;
-  for (u32 i = 0; i < r->n_ranks; i++)
-    if (r->ranks[i].straggler &&
-        (worst == INDEX_NONE || r->ranks[i].imposed_wait_ms > r->ranks[worst].imposed_wait_ms))
-      worst = i;
-  return worst;
-}
-
 /* What was sampled on the worst straggler and on those that are none. */
 static void split_ranks(struct listing *l) {
   struct analysis *a = l->a;
   struct results *r = a->results;
-  u32 worst = r->n_ranks == a->model->n_ranks ? worst_straggler(r) : INDEX_NONE;
+  u32 worst = r->n_straggler_groups ? r->straggler_groups[0].worst : INDEX_NONE;
   l->late_ns = memory_zeroed(size_sum(l->tree->frames.n, 1), sizeof(*l->late_ns));
   l->peers_ns = memory_zeroed(size_sum(l->tree->frames.n, 1), sizeof(*l->peers_ns));
   r->lines.stacks_rank = worst == INDEX_NONE ? INDEX_NONE : a->model->ranks[worst].rank;

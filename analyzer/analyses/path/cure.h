@@ -8,8 +8,7 @@
 #include "format/tscope_format.h"
 
 enum change_kind {
-  CHANGE_RANKS = 1,     /* `ranks` do their work as fast as the median of all others: in all, or
-                           wherever they take longer (`of`: 1) */
+  CHANGE_RANKS = 1,     /* `ranks` do their work as fast as the median of all others */
   CHANGE_EVERY_RANK,    /* every rank as the median of all, of an even number as the faster */
   CHANGE_COMMUNICATION, /* transfers; ranks still wait for each other */
   CHANGE_TRANSFERS,     /* of one operation (`of`) on one communicator (`which`) */
@@ -44,6 +43,17 @@ struct cure {
 struct saving {
   double ms, low_ms, high_ms, error_ms;
   double hidden_ms; /* and how much less communication is then exposed; if asked for */
+};
+
+/* A straggler, or all of a host: what slows a host slows its ranks together, and taking it from one
+ * of them alone saves nothing. */
+struct straggler_group {
+  bool *ranks;         /* [n_ranks] */
+  u32 n, first, worst; /* indices of ranks; worst: for which the others wait longest */
+  struct cure cure;    /* by which the group was judged; n = 0: it was not */
+  struct saving saving;
+  bool with_others; /* saved only if all stragglers that were judged are mended: what this group
+                       adds to the others */
 };
 
 #endif

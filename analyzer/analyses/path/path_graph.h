@@ -216,9 +216,4 @@ void critical_path_walk(const struct sample_graph *graph, struct sample_outcome 
 /* what_if.c: why the replay promises nothing; NULL if it can be relied on. */
 const char *what_if_unreliable(struct analysis *a);
 
-/* refuted_stragglers.c: a straggler, or all stragglers of its host, if the job has others: what
- * slows a host slows its ranks together, and taking it from one of them alone saves nothing. Sets
- * `group` [n_ranks]; returns how many. */
-u32 straggler_group(const struct analysis *a, u32 rank, bool *group);
-
 #endif

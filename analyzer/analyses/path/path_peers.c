@@ -17,9 +17,8 @@ enum work_class { CLASS_HOST, CLASS_KERNELS, CLASS_COPIES, CLASS_OPEN, CLASSES }
 struct comparison {
   const struct peers *p;
   const struct sample_graph *g;
-  const bool *group; /* these are as fast as the others; NULL: each is */
-  bool anywhere;     /* what a rank does faster does not count against what it does slower */
-  bool of_all;       /* each is as fast as the median of all */
+  const bool *group;          /* these are as fast as the others; NULL: each is */
+  bool of_all;                /* each is as fast as the median of all */
   double *total, *net, *more; /* [class * n_ranks + rank] its work; how much more that is than what
                                  is usual; and by what it is more alone */
   double *sorted;             /* work of one key, of the peers */
@@ -130,14 +129,33 @@ static void compare_key(struct comparison *c, u32 key, float *left) {
   }
 }
 
-/* Of what a rank has more by key, only as much goes as it has more in all. */
-static void keep_net(const struct comparison *c, u32 key, float *left) {
+/* Of what a rank has more by key, only as much goes as it has more in all; or as it comes late by,
+ * since what it does faster than its peers after these have waited makes up for nothing. Sets
+ * `more` to the share of itself that goes. */
+static void find_share_that_goes(struct comparison *c, u32 rank) {
   u32 n_ranks = c->g->n_ranks;
-  size_t of_class = (size_t)class_of(c->g, key) * n_ranks;
+  double net_of_all = 0, more_of_all = 0;
+  for (u32 class = 0; class < CLASSES; class ++) {
+    size_t at = (size_t) class * n_ranks + rank;
+    c->net[at] = fmin(fmax(0, c->net[at]), c->more[at]);
+    net_of_all += c->net[at];
+    more_of_all += c->more[at];
+  }
+  double beyond = fmax(0, c->p->late[rank] - net_of_all), room = more_of_all - net_of_all;
+  double of_room = room > 0 ? fmin(1, beyond / room) : 0;
+  for (u32 class = 0; class < CLASSES; class ++) {
+    size_t at = (size_t) class * n_ranks + rank;
+    double goes = c->net[at] + of_room * (c->more[at] - c->net[at]);
+    c->more[at] = c->more[at] > 0 ? goes / c->more[at] : 1;
+  }
+}
+
+static void keep_the_rest(const struct comparison *c, u32 key, float *left) {
+  u32 n_ranks = c->g->n_ranks;
+  const double *share = &c->more[(size_t)class_of(c->g, key) * n_ranks];
   for (u32 rank = 0; rank < n_ranks; rank++) {
-    double net = fmax(0, c->net[of_class + rank]), more = c->more[of_class + rank];
-    float *share = &left[(size_t)key * n_ranks + rank];
-    *share = net < more ? 1 - (1 - *share) * (float)(net / more) : *share;
+    float *of_key = &left[(size_t)key * n_ranks + rank];
+    *of_key = 1 - (1 - *of_key) * (float)share[rank];
   }
 }
 
@@ -156,20 +174,25 @@ static float *compare(struct comparison c) {
           c.p->work[(size_t)key * n_ranks + rank];
   for (u32 key = 0; key < c.g->n_keys; key++)
     compare_key(&c, key, left);
-  for (u32 key = 0; key < c.g->n_keys && !c.anywhere; key++)
-    keep_net(&c, key, left);
+  for (u32 rank = 0; rank < n_ranks; rank++)
+    find_share_that_goes(&c, rank);
+  for (u32 key = 0; key < c.g->n_keys; key++)
+    keep_the_rest(&c, key, left);
   free(sums);
   return left;
 }
 
-float *peers_compare_group(const struct peers *p, const struct sample_graph *g, const bool *group,
-                           bool anywhere) {
-  return compare((struct comparison){.p = p, .g = g, .group = group, .anywhere = anywhere});
+float *peers_compare_group(const struct peers *p, const struct sample_graph *g, const bool *group) {
+  return compare((struct comparison){.p = p, .g = g, .group = group});
 }
 
-void peers_compare(struct peers *p, const struct sample_graph *g) {
+void peers_compare(struct peers *p, const struct sample_graph *g, const struct results *r,
+                   u32 steps) {
   double *scratch = memory_array(size_product(2, g->n_ranks), sizeof(double));
   p->work = memory_zeroed(size_product(g->n_keys, g->n_ranks), sizeof(double));
+  p->late = memory_zeroed(size_sum(g->n_ranks, 1), sizeof(double));
+  for (u32 rank = 0; rank < r->n_ranks; rank++)
+    p->late[rank] = steps * fmax(0, r->ranks[rank].imposed_wait_ms) * 1e6;
   sum_work(g, p->work);
   p->alike = do_the_same(p, g, scratch);
   p->as_peers = compare((struct comparison){.p = p, .g = g});
@@ -179,6 +202,7 @@ void peers_compare(struct peers *p, const struct sample_graph *g) {
 
 void peers_free(struct peers *p) {
   free(p->work);
+  free(p->late);
   free(p->as_peers);
   free(p->as_median);
 }

@@ -11,6 +11,7 @@
 
 #include "analyses/path/path_run.h"
 #include "analyses/queries.h"
+#include "analyses/thresholds.h"
 #include "base/intervals.h"
 #include "base/parallel.h"
 #include "base/statistics.h"
@@ -328,6 +329,10 @@ void replay_savings(const struct analysis *a, const struct cure *cures, u32 n, b
   }
   free(unknown);
   free(found);
+}
+
+bool saving_pays(const struct saving *saving, double step_ms) {
+  return saving->ms >= fmax(REPLAY_TOLERANCE * step_ms, saving->error_ms);
 }
 
 u32 replay_first_nodes(const struct analysis *a) {

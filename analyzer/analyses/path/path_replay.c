@@ -434,7 +434,7 @@ void run_step_ends(const struct run *run, i64 *ends) {
 static void prepare_ranks(struct run *run) {
   const struct replay *r = run->r;
   u32 n_ranks = r->g->n_ranks, n = 0;
-  bool *together = NULL, anywhere = false;
+  bool *together = NULL;
   for (u32 i = 0; i < run->cure->n; i++) {
     const struct cure_change *change = &run->cure->changes[i];
     if (change->kind == CHANGE_LAUNCHES)
@@ -446,7 +446,6 @@ static void prepare_ranks(struct run *run) {
     }
     if (change->kind != CHANGE_RANKS)
       continue;
-    anywhere |= change->of != 0;
     if (!together)
       together = memory_zeroed(size_sum(n_ranks, 1), sizeof(bool));
     for (u32 rank = 0; rank < n_ranks; rank++)
@@ -454,8 +453,8 @@ static void prepare_ranks(struct run *run) {
   }
   for (u32 rank = 0; together && rank < n_ranks; rank++)
     n += together[rank];
-  if (n > 1 || anywhere)
-    run->factor = run->own_factor = peers_compare_group(&r->peers, r->g, together, anywhere);
+  if (n > 1)
+    run->factor = run->own_factor = peers_compare_group(&r->peers, r->g, together);
   else if (n == 1)
     run->factor = r->peers.as_peers;
   run->ranks = together;
@@ -540,7 +539,7 @@ void replay_new(const struct analysis *a, u32 sample, const struct sample_graph 
   r->batch_of_peers = find_batch_of_peers(r);
   r->step_ends = memory_zeroed(size_sum(r->n_steps, 1), sizeof(i64));
   order_events(r);
-  peers_compare(&r->peers, g);
+  peers_compare(&r->peers, g, a->results, r->n_steps);
   run_begin(&run, g);
   run_cure(&run, r, &none);
   run_step_ends(&run, r->step_ends);

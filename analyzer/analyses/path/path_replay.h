@@ -24,6 +24,9 @@ void replay_free(struct replay *replay);
 void replay_savings(const struct analysis *a, const struct cure *cures, u32 n, bool exposed,
                     struct saving *savings);
 
+/* Whether a saving is more than the replay can tell. */
+bool saving_pays(const struct saving *saving, double step_ms);
+
 /* The same of the first sample only, for questions that are many; not kept. And how many nodes that
  * has, 0 if there is none. */
 void replay_first_savings(const struct analysis *a, const struct cure *cures, u32 n,
@@ -43,9 +46,6 @@ void replay_names(const struct analysis *a, struct work_of_name **works, u32 *n)
 
 /* Whether a cure makes this change. */
 bool cure_has(const struct analysis *a, const struct cure *cure, const struct cure_change *change);
-
-/* refuted_stragglers.c: whether any step in which a rank is late is in a sample. */
-bool straggler_is_sampled(const struct analysis *a, u32 rank);
 
 /* How much more time than the median of its peers each rank spends on its own work, ms a step:
  * [n_ranks]. Zeroes where there is no replay. */

@@ -43,24 +43,15 @@ static struct cure cure_outside(const struct analysis *a) {
   return (struct cure){change, 1};
 }
 
-static bool is_taken(const struct results *r, u32 rank) {
-  for (u32 i = 0; i < r->n_what_if; i++)
-    if (r->what_if[i].cure.changes->ranks && r->what_if[i].cure.changes->ranks[rank])
-      return true;
-  return false;
-}
-
-/* The rank that costs its peers most and is in no row yet, INDEX_NONE if none does. */
-static u32 costliest_rank(const struct results *r, bool stragglers_only) {
+/* The rank that costs its peers most, INDEX_NONE if none does. */
+static u32 costliest_rank(const struct results *r) {
   u32 worst = INDEX_NONE;
   double most = 0;
-  for (u32 i = 0; i < r->n_ranks; i++) {
-    if ((stragglers_only && !r->ranks[i].straggler) || is_taken(r, i) ||
-        !(r->ranks[i].imposed_wait_ms > most))
-      continue;
-    worst = i;
-    most = r->ranks[i].imposed_wait_ms;
-  }
+  for (u32 i = 0; i < r->n_ranks; i++)
+    if (r->ranks[i].imposed_wait_ms > most) {
+      worst = i;
+      most = r->ranks[i].imposed_wait_ms;
+    }
   return worst;
 }
 
@@ -90,17 +81,19 @@ static void add_ranks(struct analysis *a, const bool *group, u32 first, u32 n) {
   row->change = describe_group(a, group, first, n);
 }
 
-static void add_straggler(struct analysis *a, u32 worst) {
-  bool *group = arena_array(a->arena, size_sum(a->model->n_ranks, 1), sizeof(bool));
-  add_ranks(a, group, worst, straggler_group(a, worst, group));
-}
-
-static void add_stragglers(struct analysis *a) {
-  u32 rank, n = 0;
-  while (n++ < RANKS_TRIED && (rank = costliest_rank(a->results, true)) != INDEX_NONE)
-    add_straggler(a, rank);
-  if (n == 1 && (rank = costliest_rank(a->results, false)) != INDEX_NONE)
-    add_straggler(a, rank);
+/* Without a straggler, the rank that comes closest to one. */
+static void add_late_ranks(struct analysis *a) {
+  const struct results *r = a->results;
+  u32 costliest = costliest_rank(r);
+  for (u32 i = 0; i < r->n_straggler_groups && i < RANKS_TRIED; i++) {
+    const struct straggler_group *group = &r->straggler_groups[i];
+    add_ranks(a, group->ranks, group->worst, group->n);
+  }
+  if (r->n_straggler_groups || costliest == INDEX_NONE)
+    return;
+  bool *alone = arena_array(a->arena, size_sum(a->model->n_ranks, 1), sizeof(bool));
+  alone[costliest] = true;
+  add_ranks(a, alone, costliest, 1);
 }
 
 /* The stages of a pipeline that wait least: for one of them the others wait. */
@@ -170,7 +163,7 @@ static void choose_rows(struct analysis *a) {
       {WHAT_IF_INPUT, CHANGE_INPUT, input, "input always ready"},
       {WHAT_IF_OUTSIDE, CHANGE_OUTSIDE, outside, "nothing outside the phases"},
   };
-  add_stragglers(a);
+  add_late_ranks(a);
   add_stages(a);
   for (size_t i = 0; i < sizeof(whole) / sizeof(whole[0]); i++) {
     if (!whole[i].applies)

@@ -149,7 +149,7 @@ static void second_half_cpu(struct actor *a, u32 step, i64 compute_begin) {
 static void begin_step_cpu(struct actor *a, u32 step) {
   const struct cluster_options *o = &a->c->options;
   begin_input(a, step);
-  i64 forward = work(a, o->forward + slow_part(o, step));
+  i64 forward = work(a, o->forward + slow_part(o, step)) + o->late_forward[a->rank];
   i64 compute_begin = a->now;
   add_span(a, SPAN_PHASE, TSCOPE_PHASE_FORWARD, 0, NAME_NONE, a->now, a->now + forward);
   a->now += forward;

@@ -29,16 +29,17 @@ struct cluster_options {
   bool on_gpu;
   i64 forward, backward; /* backward: each half */
   i64 transfer;
-  i64 input;                      /* on every rank */
-  i64 extra_input[CLUSTER_RANKS]; /* in addition, per rank */
-  i64 waits[CLUSTER_RANKS];       /* for something else, before its input, per rank */
-  const i64 *late_input;          /* in addition, [step * ranks + rank]; NULL: none */
-  const i64 *late_backward;       /* the same before A2; without GPU only */
-  double slow[CLUSTER_RANKS];     /* extra compute as a share; 0: none */
-  u32 slow_from, slow_until;      /* the step in which `slow` begins; and ends, 0: never */
-  i64 exposed_memcpy;             /* between F and B1, on the device */
-  i64 late_launch[CLUSTER_RANKS]; /* host work between F's launch and B1's, outside all phases */
-  double noise;                   /* compute varies uniformly by this fraction */
+  i64 input;                       /* on every rank */
+  i64 extra_input[CLUSTER_RANKS];  /* in addition, per rank */
+  i64 waits[CLUSTER_RANKS];        /* for something else, before its input, per rank */
+  const i64 *late_input;           /* in addition, [step * ranks + rank]; NULL: none */
+  const i64 *late_backward;        /* the same before A2; without GPU only */
+  i64 late_forward[CLUSTER_RANKS]; /* in F in addition, per rank; without GPU only */
+  double slow[CLUSTER_RANKS];      /* extra compute as a share; 0: none */
+  u32 slow_from, slow_until;       /* the step in which `slow` begins; and ends, 0: never */
+  i64 exposed_memcpy;              /* between F and B1, on the device */
+  i64 late_launch[CLUSTER_RANKS];  /* host work between F's launch and B1's, outside all phases */
+  double noise;                    /* compute varies uniformly by this fraction */
   u32 seed;
   i64 slow_step;        /* every tenth step takes this much longer in F, on all ranks */
   u32 slow_every;       /* not every tenth step but every n-th; 0: every tenth */

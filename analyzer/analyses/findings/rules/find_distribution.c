@@ -17,13 +17,6 @@
 
 /* --- DIST.STRAGGLER --- */
 
-static bool several_hosts(const struct results *r) {
-  for (u32 i = 1; i < r->n_ranks; i++)
-    if (r->ranks[i].host && !model_same_host(r->model, 0, i))
-      return true;
-  return false;
-}
-
 /* Which step figures of a straggler are about. */
 static const char *in_late_step(const struct rank_result *rank) {
   return rank->late_at_times ? "in such a step" : "a step";
@@ -208,47 +201,36 @@ static char *straggler_evidence(struct findings *f, const struct rank_result *ra
       straggler_reason_words[rank->reason], more);
 }
 
-/* What it saves if the rank is as fast as its peers: with the stragglers of its host, `n` in all.
- * Where others keep the step as long, that of all stragglers. */
-static double saving_of_straggler(struct findings *f, const struct rank_result *rank, u32 n) {
+/* By the replay that judged them, else the wait that was measured. */
+static double saving_of_group(struct findings *f, const struct straggler_group *group) {
   const struct results *r = f->r;
-  u32 of = (u32)(rank - r->ranks), n_all = 0;
-  u32 *all = arena_array(f->a->arena, size_sum(r->n_ranks, 1), sizeof(u32));
-  const struct cure *cure = straggler_is_sampled(f->a, of) ? cure_of_rank(f, of) : NULL;
-  for (u32 i = 0; i < r->n_ranks; i++)
-    if (r->ranks[i].straggler)
-      all[n_all++] = r->ranks[i].rank;
-  double alone = saving_of(f, cure, rank->imposed_wait_ms);
-  if (n_all == n || !f->cure.n)
-    return alone;
-  double saving = saving_of_ranks(f, all, n_all, NAN);
-  if (alone >= saving / 2 || !cure_pays(f))
-    return saving_of(f, cure, rank->imposed_wait_ms);
-  f->together = arena_printf(f->a->arena, "ranks %s", rank_list_in(f->a->arena, all, n_all));
-  return saving;
+  double saving = saving_of(f, NULL, r->ranks[group->worst].imposed_wait_ms);
+  if (!group->cure.n)
+    return saving;
+  f->cure = group->cure;
+  f->saving = group->saving;
+  if (group->with_others) {
+    u32 n = 0, *all = arena_array(f->a->arena, size_sum(r->n_ranks, 1), sizeof(u32));
+    for (u32 i = 0; i < r->n_ranks; i++)
+      if (group->cure.changes->ranks[i])
+        all[n++] = r->ranks[i].rank;
+    f->together = arena_printf(f->a->arena, "ranks %s", rank_list_in(f->a->arena, all, n));
+  }
+  return run_seconds(f, group->saving.ms);
 }
 
-/* One finding per straggler, or per host if there are several hosts and several stragglers on
- * one. */
-static void add_straggler_finding(struct findings *f, u32 index, bool by_host, u32 *scratch) {
+static void add_straggler_finding(struct findings *f, const struct straggler_group *group) {
   const struct results *r = f->r;
-  const struct rank_result *rank = &r->ranks[index], *worst = rank;
-  u32 n = 0;
-  for (u32 i = 0; i < r->n_ranks; i++) {
-    const struct rank_result *other = &r->ranks[i];
-    if (!other->straggler || (i != index && !(by_host && model_same_host(r->model, index, i))))
-      continue;
-    if (i < index)
-      return; /* named with that one */
-    scratch[n++] = other->rank;
-    if (other->imposed_wait_ms > worst->imposed_wait_ms)
-      worst = other;
-  }
-  double saving = saving_of_straggler(f, worst, n);
+  const struct rank_result *rank = &r->ranks[group->first], *worst = &r->ranks[group->worst];
+  u32 n = 0, *ranks = arena_array(f->a->arena, group->n, sizeof(u32));
+  for (u32 i = 0; i < r->n_ranks; i++)
+    if (group->ranks[i])
+      ranks[n++] = r->ranks[i].rank;
+  double saving = saving_of_group(f, group);
   const struct sampled_line *line = rank->reason == STRAGGLER_NO_CORE ? NULL : straggler_line(rank);
-  const char *late = describe_late_steps(f, rank);
+  const char *late = describe_late_steps(f, worst);
   char *title = n > 1 ? arena_printf(f->a->arena, "%u ranks on %s keep their peers waiting%s", n,
-                                     rank->host, describe_late_steps(f, worst))
+                                     rank->host, late)
                       : arena_printf(f->a->arena, "Rank %u%s%s %s%s: %s%s%s", rank->rank,
                                      rank->host ? " on " : "", rank->host ? rank->host : "",
                                      is_periodic(rank) ? "does something for which its peers wait"
@@ -256,15 +238,12 @@ static void add_straggler_finding(struct findings *f, u32 index, bool by_host, u
                                      late, straggler_reason_words[rank->reason], line ? ", " : "",
                                      line ? line->where : "");
   finding_add(f, severity_of(f, saving / f->steps * 1e3), saving, title,
-              straggler_evidence(f, worst, n), straggler_action(f, worst), scratch, n);
+              straggler_evidence(f, worst, n), straggler_action(f, worst), ranks, n);
 }
 
 void rule_straggler(struct findings *f) {
-  u32 *scratch = arena_array(f->a->arena, size_sum(f->r->n_ranks, 1), sizeof(u32));
-  bool by_host = several_hosts(f->r);
-  for (u32 i = 0; i < f->r->n_ranks; i++)
-    if (f->r->ranks[i].straggler)
-      add_straggler_finding(f, i, by_host, scratch);
+  for (u32 i = 0; i < f->r->n_straggler_groups; i++)
+    add_straggler_finding(f, &f->r->straggler_groups[i]);
 }
 
 /* --- DIST.LOAD_IMBALANCE --- */

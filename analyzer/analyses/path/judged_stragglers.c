@@ -1,0 +1,186 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Whether a straggler is one, and what it costs: both by the same replay. A rank behind a slow link
+ * comes last for what it waits for itself; and where two loaders are equally slow, one may always
+ * come last by little. If such a rank were as fast as its peers, the step would take as long: it is
+ * then no straggler. Of ranks that are slow together each is also judged by what it adds to the
+ * others, since the step is as long as the slowest leaves it.
+ */
+#include <math.h>
+
+#include "analyses/analyses.h"
+#include "analyses/path/path_graph.h"
+#include "analyses/path/path_replay.h"
+#include "analyses/queries.h"
+#include "analyses/thresholds.h"
+
+enum {
+  MOST_JUDGED = 8, /* groups; of more the others stay */
+  TRIALS = 3       /* of each */
+};
+
+/* Whether any step in which the rank is late is in a sample. */
+static bool is_sampled(const struct analysis *a, u32 rank) {
+  const struct rank_result *of = &a->results->ranks[rank];
+  bool sampled = of->n_late == 0;
+  for (u32 s = 0; a->graph && s < a->graph->n_samples; s++) {
+    double first = a->graph->samples[s].first + a->model->steps.first;
+    double last = first + a->graph->samples[s].n - 1;
+    for (u32 i = 0; i < of->n_late; i++)
+      sampled |= of->late_from[i] <= last && first <= of->late_to[i];
+  }
+  return sampled;
+}
+
+/* Without launches the replay cannot tell what a GPU and its host wait for. */
+static bool is_tied(const struct analysis *a, u32 rank) {
+  return !a->ranks[rank].on_gpu || a->model->ranks[rank].launches;
+}
+
+/* The straggler, and if the job has other hosts all stragglers of its own. */
+static void fill_group(const struct analysis *a, u32 worst, struct straggler_group *group) {
+  const struct model *model = a->model;
+  bool others = false;
+  for (u32 i = 0; i < model->n_ranks; i++)
+    others |= !model_same_host(model, worst, i);
+  *group = (struct straggler_group){
+      .ranks = arena_array(a->arena, size_sum(model->n_ranks, 1), sizeof(bool)), .worst = worst};
+  for (u32 i = 0; i < model->n_ranks; i++) {
+    if (i != worst &&
+        !(others && a->results->ranks[i].straggler && model_same_host(model, worst, i)))
+      continue;
+    group->first = group->n++ ? group->first : i;
+    group->ranks[i] = true;
+  }
+}
+
+static void list_groups(struct analysis *a) {
+  struct results *r = a->results;
+  bool *listed = arena_array(a->arena, size_sum(r->n_ranks, 1), sizeof(bool));
+  u32 n = 0;
+  for (u32 i = 0; i < r->n_ranks; i++)
+    n += r->ranks[i].straggler;
+  r->straggler_groups = arena_array(a->arena, size_sum(n, 1), sizeof(*r->straggler_groups));
+  while (n) {
+    u32 worst = INDEX_NONE;
+    for (u32 i = 0; i < r->n_ranks; i++)
+      if (r->ranks[i].straggler && !listed[i] &&
+          (worst == INDEX_NONE || r->ranks[i].imposed_wait_ms > r->ranks[worst].imposed_wait_ms))
+        worst = i;
+    struct straggler_group *group = &r->straggler_groups[r->n_straggler_groups++];
+    fill_group(a, worst, group);
+    for (u32 i = 0; i < r->n_ranks; i++)
+      listed[i] |= group->ranks[i];
+    n -= group->n;
+  }
+}
+
+struct judge {
+  struct analysis *a;
+  u32 n; /* of the first groups are judged */
+  bool *all;
+  struct cure cures[MOST_JUDGED * TRIALS];
+};
+
+static struct cure cure_of(const struct judge *j, const bool *ranks) {
+  struct cure_change *change = arena_alloc(j->a->arena, sizeof(*change));
+  *change = (struct cure_change){.kind = CHANGE_RANKS, .ranks = ranks};
+  return (struct cure){change, 1};
+}
+
+/* A group is tried as it is; and, since other groups may keep the step as long, all with and
+ * without it. */
+static void add_trials(struct judge *j, const struct straggler_group *group, struct cure *trials) {
+  u32 n_ranks = j->a->model->n_ranks;
+  bool *others = arena_array(j->a->arena, size_sum(n_ranks, 1), sizeof(bool)), any = false;
+  for (u32 rank = 0; rank < n_ranks; rank++)
+    any |= others[rank] = j->all[rank] && !group->ranks[rank];
+  trials[0] = cure_of(j, group->ranks);
+  trials[1] = cure_of(j, j->all);
+  trials[2] = any ? cure_of(j, others) : (struct cure){0};
+}
+
+static struct saving beyond(struct saving all, struct saving others) {
+  struct saving more = {.ms = fmax(0, all.ms - others.ms), .error_ms = all.error_ms};
+  more.low_ms = fmin(more.ms, fmax(0, all.low_ms - others.low_ms));
+  more.high_ms = fmax(more.ms, all.high_ms - others.high_ms);
+  more.hidden_ms = NAN;
+  return more;
+}
+
+/* What a rank saves that is late in some steps only scatters by that, and is no less for it. */
+static void set_saving(const struct judge *j, struct straggler_group *group,
+                       const struct cure *trials, const struct saving *savings) {
+  struct saving added = beyond(savings[1], savings[2]);
+  group->with_others = savings[0].ms < added.ms / 2;
+  group->cure = trials[group->with_others];
+  group->saving = group->with_others ? added : savings[0];
+  if (j->a->results->ranks[group->worst].n_late)
+    group->saving.error_ms = 0;
+}
+
+/* Saves less than the replay can tell. Of slow input half of the wait must go: a moment later the
+ * peers' own may be no sooner. */
+static bool is_refuted(const struct judge *j, const struct straggler_group *group) {
+  const struct rank_result *worst = &j->a->results->ranks[group->worst];
+  bool half =
+      worst->reason == STRAGGLER_SLOW_INPUT && group->saving.ms < worst->imposed_wait_ms / 2;
+  return group->cure.n && (half || !saving_pays(&group->saving, j->a->results->step_mean_ms));
+}
+
+static void refute(struct results *r, const struct straggler_group *group) {
+  for (u32 i = 0; i < r->n_ranks; i++) {
+    struct rank_result *rank = &r->ranks[i];
+    if (!group->ranks[i])
+      continue;
+    rank->straggler = rank->late_at_times = false;
+    rank->refuted = true;
+    rank->n_late = 0;
+    rank->late_every = NAN;
+  }
+}
+
+/* False if a group was refuted: then the others must be judged without it. */
+static bool judge_groups(struct judge *j) {
+  struct results *r = j->a->results;
+  struct saving savings[MOST_JUDGED * TRIALS];
+  u32 kept = 0, n = r->n_straggler_groups;
+  j->n = n < MOST_JUDGED ? n : MOST_JUDGED;
+  j->all = arena_array(j->a->arena, size_sum(r->n_ranks, 1), sizeof(bool));
+  for (u32 i = 0; i < j->n; i++)
+    for (u32 rank = 0; rank < r->n_ranks; rank++)
+      j->all[rank] |= r->straggler_groups[i].ranks[rank];
+  for (u32 i = 0; i < j->n; i++)
+    add_trials(j, &r->straggler_groups[i], &j->cures[i * TRIALS]);
+  replay_savings(j->a, j->cures, j->n * TRIALS, false, savings);
+  for (u32 i = 0; i < n; i++) {
+    struct straggler_group *group = &r->straggler_groups[i];
+    if (i < j->n && is_sampled(j->a, group->worst) && is_tied(j->a, group->worst))
+      set_saving(j, group, &j->cures[i * TRIALS], &savings[i * TRIALS]);
+    if (is_refuted(j, group))
+      refute(r, group);
+    else
+      r->straggler_groups[kept++] = *group;
+  }
+  r->n_straggler_groups = kept;
+  return kept == n;
+}
+
+static void say_why_not(struct rank_result *rank) {
+  if (rank->straggler || !(rank->p_value < STRAGGLER_SIGNIFICANCE))
+    return;
+  rank->no_straggler = rank->refuted ? "if it were as fast as its peers, no step would be shorter"
+                       : rank->slowest_fraction <= STRAGGLER_MAJORITY
+                           ? "not in most steps"
+                           : "the wait of its peers is too short to matter";
+}
+
+void judged_stragglers_analyse(struct analysis *a) {
+  struct judge j = {.a = a};
+  bool judged = a->results->path_steps_used && !what_if_unreliable(a);
+  list_groups(a);
+  while (judged && a->results->n_straggler_groups && !judge_groups(&j))
+    ;
+  for (u32 i = 0; i < a->results->n_ranks; i++)
+    say_why_not(&a->results->ranks[i]);
+}
