@@ -441,8 +441,9 @@ void clock_fit_domains(const struct model *model, const struct clock_facts *fact
   read_facts(&fitter, root);
   clocks[root].placed = true;
   clocks[root].clock = (struct rank_clock){.pivot = fitter.ties[root].begin};
-  while (domains->n > 1 && (place_next(&fitter, false) || place_next(&fitter, true)))
-    ;
+  u32 left = domains->n - 1, placed;
+  while (left && ((placed = place_next(&fitter, false)) || (placed = place_next(&fitter, true))))
+    left -= placed;
   for (u32 d = 0; d < domains->n; d++) {
     free(fitter.ties[d].bounds.least.at);
     free(fitter.ties[d].bounds.most.at);

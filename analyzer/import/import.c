@@ -113,7 +113,7 @@ static int add_folder(struct sorting *sorting, const char *path, unsigned depth)
     if (S_ISDIR(status.st_mode)) {
       if (depth > 0)
         add_folder(sorting, inner, depth - 1);
-    } else if (stat(inner, &status) == 0 && S_ISREG(status.st_mode))
+    } else if ((!S_ISLNK(status.st_mode) || stat(inner, &status) == 0) && S_ISREG(status.st_mode))
       add_file(sorting, inner, (u64)status.st_size, false);
   }
   closedir(folder);

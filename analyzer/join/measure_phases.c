@@ -106,6 +106,9 @@ static void measure_rank(void *user, u32 r, unsigned worker) {
   struct arena arena = {0};
   struct intervals covered = {0}, all, own, rest;
   (void)worker;
+  for (u32 s = 0; s < model->steps.n; s++)
+    model->phases[(size_t)s * model->n_ranks + r] =
+        (struct phase_times){NS_UNKNOWN, NS_UNKNOWN, NS_UNKNOWN, NS_UNKNOWN, NS_UNKNOWN};
   for (u32 i = 0; i < sizeof(order); i++, covered = all) {
     if (order[i] == TSCOPE_PHASE_OPTIMIZER) {
       unite_optimizer(events, &arena, &own);
@@ -148,9 +151,6 @@ void measure_phases(struct model *model, const struct model_options *options) {
                                 .found = memory_zeroed(size_sum(model->n_ranks, 1), 1)};
   model->phases =
       arena_array(&internal_of(model)->arena, size_sum(cells, 1), sizeof(*model->phases));
-  for (size_t i = 0; i < cells; i++)
-    model->phases[i] =
-        (struct phase_times){NS_UNKNOWN, NS_UNKNOWN, NS_UNKNOWN, NS_UNKNOWN, NS_UNKNOWN};
   u64 launches = 0;
   for (u32 r = 0; r < model->n_ranks; r++)
     launches += model->ranks[r].launches;

@@ -68,7 +68,7 @@ static void report_on_runs(struct reading_runs *reading, const struct options *o
   struct arena arena = {0};
   struct trace_runs runs = {0};
   char why[512];
-  if (trace_runs_find(options->paths, options->n_paths, &arena, &runs, why, sizeof(why)) < 0)
+  if (trace_runs_find(options->paths, options->n_paths, 0, &arena, &runs, why, sizeof(why)) < 0)
     runs.n_runs = 0;
   for (u32 i = 0; i < runs.n_runs; i++) {
     const char *run = runs.runs[i].id;

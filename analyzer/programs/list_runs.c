@@ -110,7 +110,7 @@ int list_runs(const struct options *options, run_finding *worst, char *why, size
   struct arena arena = {0};
   struct trace_runs runs;
   u32 judged = options->top ? options->top : JUDGED;
-  int error = trace_runs_find(options->paths, options->n_paths, &arena, &runs, why, why_bytes);
+  int error = trace_runs_find(options->paths, options->n_paths, 0, &arena, &runs, why, why_bytes);
   for (u32 i = 0; i < runs.n_runs && error == 0; i++) {
     const struct trace_run *run = &runs.runs[i];
     print_run(run, stdout, &arena);
@@ -179,7 +179,7 @@ static const char *reason_to_go(const struct options *options, const struct trac
 int prune_runs(const struct options *options, char *why, size_t why_bytes) {
   struct arena arena = {0};
   struct trace_runs runs;
-  int error = trace_runs_find(options->paths, options->n_paths, &arena, &runs, why, why_bytes);
+  int error = trace_runs_find(options->paths, options->n_paths, 0, &arena, &runs, why, why_bytes);
   if (error == -ENOENT) { /* nothing there is nothing to remove */
     arena_release(&arena);
     return 0;

@@ -68,7 +68,7 @@ static int list_from_headers(struct asking *a, bool *complete, char *why, size_t
   struct trace_runs runs = {0};
   struct processes processes = {0};
   u32 world = 0;
-  int error = trace_runs_find(&a->request->path, 1, a->arena, &runs, why, why_bytes);
+  int error = trace_runs_find(&a->request->path, 1, 0, a->arena, &runs, why, why_bytes);
   const struct trace_run *run = error ? NULL : trace_runs_choose(&runs, NULL, why, why_bytes);
   if (!run)
     return error ? error : -ENOENT;

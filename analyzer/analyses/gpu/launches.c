@@ -39,22 +39,25 @@ static double bucket_us(u32 bucket) {
   return bucket == 0 ? 0 : ldexp(1 + (at % 32 + 0.5) / 32, (int)(at / 32)) / 1e3;
 }
 
-static void count_delays(struct launch_sums *sums, u32 bucket, u32 count) {
+static void widen_delays(struct launch_sums *sums, u32 bucket) {
   u32 first = bucket, end = bucket + 1, had = sums->first_delay + sums->n_delays;
   if (sums->n_delays) {
     first = first < sums->first_delay ? first : sums->first_delay;
     end = end > had ? end : had;
   }
-  if (end - first != sums->n_delays) {
-    u32 *wider = memory_zeroed(end - first, sizeof(*wider));
-    if (sums->n_delays)
-      memcpy(wider + (sums->first_delay - first), sums->delays, sums->n_delays * sizeof(*wider));
-    free(sums->delays);
-    sums->delays = wider;
-    sums->first_delay = first;
-    sums->n_delays = end - first;
-  }
-  sums->delays[bucket - first] += count;
+  u32 *wider = memory_zeroed(end - first, sizeof(*wider));
+  if (sums->n_delays)
+    memcpy(wider + (sums->first_delay - first), sums->delays, sums->n_delays * sizeof(*wider));
+  free(sums->delays);
+  sums->delays = wider;
+  sums->first_delay = first;
+  sums->n_delays = end - first;
+}
+
+static inline void count_delays(struct launch_sums *sums, u32 bucket, u32 count) {
+  if (bucket - sums->first_delay >= sums->n_delays)
+    widen_delays(sums, bucket);
+  sums->delays[bucket - sums->first_delay] += count;
 }
 
 enum name_class { NAME_PLAIN = 1, NAME_MEMSET, NAME_RECOMPUTE, NAME_AUTOGRAD };
@@ -73,14 +76,21 @@ struct thread {
   u32 fill; /* name */
 };
 
+/* When work of a stream was called and when it began, if both are known. */
+struct stream {
+  VECTOR(i64) called;
+  VECTOR(i64) begun;
+};
+
 struct counting {
   struct analysis *a;
   const struct timeline *t;
   struct launch_sums *sums;
   VECTOR(u8) classes;            /* by name */
   struct thread *threads;        /* [n_lanes] */
+  struct stream *streams;        /* [n_lanes] */
   u32 *fill_of;                  /* [n_spans] name of the fill that a launch is part of; 0 none */
-  bool *recomputed;              /* [n_spans] likewise */
+  bool *recomputed;              /* [n_spans] likewise; both NULL until there is such a part */
   VECTOR(struct fill_sum) fills; /* by name */
 };
 
@@ -92,10 +102,9 @@ static void add_host_span(struct counting *c, u32 i) {
     c->sums->sync_ns += span->end - span->start;
     return;
   }
-  if (span->kind == SPAN_LAUNCH) {
+  if (span->kind == SPAN_LAUNCH && c->fill_of) {
     c->fill_of[i] = span->start < thread->fill_end ? thread->fill : 0;
     c->recomputed[i] = span->start < thread->recompute_end;
-    return;
   }
   if (span->kind != SPAN_OP && span->kind != SPAN_PHASE)
     return;
@@ -103,6 +112,10 @@ static void add_host_span(struct counting *c, u32 i) {
   u8 *class = &c->classes.at[span->name];
   if (!*class)
     *class = class_of(c->a->source.name(c->t, span->name));
+  if (*class != NAME_PLAIN && !c->fill_of) {
+    c->fill_of = memory_zeroed(c->t->n_spans, sizeof(*c->fill_of));
+    c->recomputed = memory_zeroed(c->t->n_spans, sizeof(*c->recomputed));
+  }
   if (*class == NAME_MEMSET && span->start >= thread->fill_end) {
     thread->fill_end = span->end;
     thread->fill = span->name;
@@ -144,11 +157,15 @@ static void add_device_span(struct counting *c, u32 i) {
   }
   if (span->launch == INDEX_NONE)
     return;
-  i64 delay = span->start - c->t->spans[span->launch].end;
-  delay = delay > 0 ? delay : 0;
+  const struct span *launch = &c->t->spans[span->launch];
+  i64 delay = span->start > launch->end ? span->start - launch->end : 0;
   c->sums->launches++;
   count_delays(c->sums, bucket_of(delay), 1);
   c->sums->longest_delay = delay > c->sums->longest_delay ? delay : c->sums->longest_delay;
+  VECTOR_PUSH(&c->streams[span->lane].called, launch->start);
+  VECTOR_PUSH(&c->streams[span->lane].begun, span->start);
+  if (!c->fill_of)
+    return;
   if (c->fill_of[span->launch])
     c->fills.at[c->fill_of[span->launch]].ns += took;
   if (c->recomputed[span->launch])
@@ -203,63 +220,24 @@ static void measure_queue(struct launch_sums *sums, i64 *called, i64 *begun, u32
   sums->deepest = queue.deepest;
 }
 
-/* Whether a device span counts for the queues: its launch is known, and the work beside it is not
- * overwritten. */
-static bool is_queued(const struct timeline *t, const struct span *span) {
-  return SPAN_ON_DEVICE(span->kind) && span->launch != INDEX_NONE && span->start >= t->ring_begin;
-}
-
-/* Sorts the device spans by lane. `first` first counts them by lane; afterwards it holds where each
- * lane's spans begin: first[lane + 1], up to first[lane + 2]. */
-static void sort_by_queue(const struct timeline *t, u32 *first, i64 *called, i64 *begun) {
-  for (u32 lane = 0; lane < t->n_lanes; lane++)
-    first[lane + 1] += first[lane];
-  for (u32 i = t->n_spans; i-- > 0;) {
-    const struct span *span = &t->spans[i];
-    if (!is_queued(t, span))
-      continue;
-    u32 at = --first[span->lane + 1];
-    called[at] = t->spans[span->launch].start;
-    begun[at] = span->start;
-  }
-}
-
-/* `linked` device spans of which the launch is known, counted by lane in `first`. */
-static void measure_queues(struct counting *c, u32 *first, u32 linked) {
-  const struct timeline *t = c->t;
-  i64 *called = memory_array(size_sum(linked, 1), sizeof(i64));
-  i64 *begun = memory_array(size_sum(linked, 1), sizeof(i64));
-  sort_by_queue(t, first, called, begun);
-  for (u32 lane = 0; lane < t->n_lanes; lane++) {
-    u32 from = first[lane + 1], to = lane + 1 < t->n_lanes ? first[lane + 2] : linked;
-    if (to > from)
-      measure_queue(c->sums, called + from, begun + from, to - from);
-  }
-
-  free(called);
-  free(begun);
-}
-
 /* Spans come by their start, so a launch before the work that it caused. */
 static void add_spans(struct counting *c) {
   const struct timeline *t = c->t;
-  u32 *by_lane = memory_zeroed(size_sum(t->n_lanes, 2), sizeof(*by_lane)), linked = 0;
   for (u32 i = 0; i < t->n_spans; i++) {
-    const struct span *span = &t->spans[i];
-    if (span->start < t->ring_begin)
+    if (t->spans[i].start < t->ring_begin)
       continue; /* what was beside it is overwritten */
-    if (!SPAN_ON_DEVICE(span->kind)) {
+    if (SPAN_ON_DEVICE(t->spans[i].kind))
+      add_device_span(c, i);
+    else
       add_host_span(c, i);
-      continue;
-    }
-    add_device_span(c, i);
-    if (is_queued(t, span)) {
-      by_lane[span->lane + 1]++;
-      linked++;
-    }
   }
-  measure_queues(c, by_lane, linked);
-  free(by_lane);
+  for (u32 lane = 0; lane < t->n_lanes; lane++) {
+    struct stream *stream = &c->streams[lane];
+    if (stream->begun.n)
+      measure_queue(c->sums, stream->called.at, stream->begun.at, stream->begun.n);
+    free(stream->called.at);
+    free(stream->begun.at);
+  }
 }
 
 static int more_first(const void *left, const void *right) {
@@ -299,8 +277,7 @@ void launches_rank(struct analysis *a, const struct timeline *t) {
                        .t = t,
                        .sums = &a->launch_sums[t->rank],
                        .threads = memory_zeroed(size_sum(t->n_lanes, 1), sizeof(*c.threads)),
-                       .fill_of = memory_zeroed(size_sum(t->n_spans, 1), sizeof(*c.fill_of)),
-                       .recomputed = memory_zeroed(size_sum(t->n_spans, 1), sizeof(*c.recomputed))};
+                       .streams = memory_zeroed(size_sum(t->n_lanes, 1), sizeof(*c.streams))};
   for (u32 i = 0; i < t->n_lanes; i++)
     c.threads[i].fill_end = c.threads[i].recompute_end = INT64_MIN;
   add_spans(&c);
@@ -309,6 +286,7 @@ void launches_rank(struct analysis *a, const struct timeline *t) {
   free(c.classes.at);
   free(c.fills.at);
   free(c.threads);
+  free(c.streams);
   free(c.fill_of);
   free(c.recomputed);
 }

@@ -216,7 +216,7 @@ int model_read_runs(struct model *model, const char *const *paths, u32 n,
   struct arena *arena = model_arena(model);
   struct trace_runs runs;
   why[0] = 0;
-  int result = trace_runs_find(paths, n, arena, &runs, why, why_bytes);
+  int result = trace_runs_find(paths, n, loading.options->threads, arena, &runs, why, why_bytes);
   const struct trace_run *run =
       result == 0 ? trace_runs_choose(&runs, loading.options->run, why, why_bytes) : NULL;
   if (result == 0 && !run)

@@ -8,6 +8,7 @@
 #include <sys/stat.h>
 
 #include "base/checked_memory.h"
+#include "base/parallel.h"
 #include "base/sorting.h"
 #include "base/texts.h"
 #include "base/vector.h"
@@ -63,18 +64,33 @@ static const char *folder_of(struct arena *arena, const char *path) {
 static void add_entry(void *user, const char *path) {
   struct found *found = user;
   struct trace_entry entry = {.path = arena_text(found->arena, path)};
+  VECTOR_PUSH(&found->entries, entry);
+}
+
+static void read_header(void *user, u32 index, unsigned worker) {
+  struct trace_entry *entry = &((struct found *)user)->entries.at[index];
   struct trace_file file;
   char why[256];
-  if (trace_file_open(&file, path, why, sizeof(why)) < 0) {
-    entry.problem = arena_text(found->arena, why);
+  (void)worker;
+  if (trace_file_open(&file, entry->path, why, sizeof(why)) < 0) {
+    entry->problem = memory_text(why);
   } else {
-    entry.header = file.header;
-    entry.bytes = file.bytes;
+    entry->header = file.header;
+    entry->bytes = file.bytes;
     trace_file_close(&file);
   }
-  entry.run = entry.header.run[0] ? arena_text(found->arena, entry.header.run)
-                                  : folder_of(found->arena, entry.path);
-  VECTOR_PUSH(&found->entries, entry);
+}
+
+static void read_headers(struct found *found, unsigned threads) {
+  parallel_for(found->entries.n, threads, read_header, found);
+  for (u32 i = 0; i < found->entries.n; i++) {
+    struct trace_entry *entry = &found->entries.at[i];
+    char *problem = (char *)(uintptr_t)entry->problem;
+    entry->problem = problem ? arena_text(found->arena, problem) : NULL;
+    free(problem);
+    entry->run = entry->header.run[0] ? arena_text(found->arena, entry->header.run)
+                                      : folder_of(found->arena, entry->path);
+  }
 }
 
 ORDER_BY(by_run, struct trace_entry, BY_TEXT(run) BY_TEXT(path))
@@ -103,8 +119,8 @@ static void group_runs(struct found *found, struct trace_runs *runs) {
   runs->runs = list;
 }
 
-int trace_runs_find(const char *const *paths, u32 n, struct arena *arena, struct trace_runs *runs,
-                    char *why, size_t why_bytes) {
+int trace_runs_find(const char *const *paths, u32 n, unsigned threads, struct arena *arena,
+                    struct trace_runs *runs, char *why, size_t why_bytes) {
   struct found found = {.arena = arena};
   int result = 0;
   u32 at = 0;
@@ -122,6 +138,7 @@ int trace_runs_find(const char *const *paths, u32 n, struct arena *arena, struct
              paths[0], TSCOPE_FILE_SUFFIX);
     result = -ENOENT;
   } else {
+    read_headers(&found, threads);
     group_runs(&found, runs);
     result = 0;
   }

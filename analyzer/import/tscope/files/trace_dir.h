@@ -36,10 +36,10 @@ typedef void trace_on_path(void *user, const char *path);
 int trace_paths_find(const char *path, trace_on_path *on_path, void *user);
 
 /* Finds the traces at each of the paths: a directory of runs, one run's directory, or one file.
- * Everything lives in `arena`. 0, or negative errno with one line saying what is wrong and what to
- * do. */
-int trace_runs_find(const char *const *paths, u32 n, struct arena *arena, struct trace_runs *runs,
-                    char *why, size_t why_bytes);
+ * Headers are read on up to `threads` threads (0: one per core). Everything lives in `arena`. 0, or
+ * negative errno with one line saying what is wrong and what to do. */
+int trace_runs_find(const char *const *paths, u32 n, unsigned threads, struct arena *arena,
+                    struct trace_runs *runs, char *why, size_t why_bytes);
 
 /* The run called `name` or the only one whose identity starts with it; the newest readable one
  * for NULL. NULL with a line in `why` when there is none or several. */
