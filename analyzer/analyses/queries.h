@@ -59,6 +59,10 @@ const char *gpu_timing_remedy(const char *reason);
 /* Whether a collective is in an analysed step of training. */
 bool analysis_includes(const struct analysis *a, const struct collective *collective);
 
+/* arrival_times.c: whether the clocks of a communicator's ranks are known well enough to tell who
+ * comes late. */
+bool clocks_tell_who_is_late(const struct analysis *a, u32 comm);
+
 /* stragglers.c: whether a straggler is late in a step of the run. */
 bool straggler_is_late_in(const struct rank_result *rank, double step);
 

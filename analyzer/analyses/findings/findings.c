@@ -122,8 +122,10 @@ void finding_add(struct findings *f, enum severity severity, double saving_s, ch
                                                   .saving_high_s = NAN};
   struct finding *added = &r->findings[r->n_findings - 1];
   if (f->cure.n && !isnan(saving_s)) {
-    added->saving_low_s = run_seconds(f, f->saving.low_ms);
-    added->saving_high_s = run_seconds(f, f->saving.high_ms);
+    /* a rule may count a part of what the cure saves */
+    double part = f->saving.ms > 0 ? saving_s / run_seconds(f, f->saving.ms) : 1;
+    added->saving_low_s = part * run_seconds(f, f->saving.low_ms);
+    added->saving_high_s = part * run_seconds(f, f->saving.high_ms);
   }
   finding_set_sections(added);
   f->cure = (struct cure){0};

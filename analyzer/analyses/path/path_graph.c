@@ -186,6 +186,21 @@ static void append_slice(void *user, u32 rank, unsigned worker) {
   slice_free(slice);
 }
 
+void sample_graph_find_limits(struct sample_graph *g) {
+  g->begin = INT64_MAX;
+  g->end = INT64_MIN;
+  for (u32 i = 0; i < g->n_ranks; i++) {
+    const struct slice *slice = &g->slices[i];
+    if (!slice->present)
+      continue;
+    g->begin = slice->begin < g->begin ? slice->begin : g->begin;
+    if (slice->end > g->end) {
+      g->end = slice->end;
+      g->last_rank = i;
+    }
+  }
+}
+
 static bool append_all(struct sample_graph *g, unsigned threads) {
   size_t n = 0, n_deps = 0;
   for (u32 i = 0; i < g->n_ranks; i++) {
@@ -198,8 +213,6 @@ static bool append_all(struct sample_graph *g, unsigned threads) {
   g->deps = memory_array(size_sum(n_deps, 1), sizeof(u32));
   g->base = memory_array(size_sum(g->n_ranks, 1), sizeof(u32));
   u32 deps = 0, *first_dep = memory_array(size_sum(g->n_ranks, 1), sizeof(u32));
-  g->begin = INT64_MAX;
-  g->end = INT64_MIN;
   for (u32 i = 0; i < g->n_ranks; i++) {
     struct slice *slice = &g->slices[i];
     g->base[i] = g->n;
@@ -208,16 +221,12 @@ static bool append_all(struct sample_graph *g, unsigned threads) {
       continue;
     g->n += slice->n_nodes;
     deps += slice->n_deps;
-    g->begin = slice->begin < g->begin ? slice->begin : g->begin;
-    if (slice->end > g->end) {
-      g->end = slice->end;
-      g->last_rank = i;
-    }
   }
   parallel_for(g->n_ranks, threads, append_slice, &(struct appending){g, first_dep});
   free(first_dep);
   g->base[g->n_ranks] = g->n;
   g->nodes[g->n] = (struct node){.first_dep = deps};
+  sample_graph_find_limits(g);
   return true;
 }
 
@@ -340,12 +349,24 @@ static void find_keys(struct sample_graph *g) {
       g->node_of_key[g->nodes[n].key] = n;
 }
 
+static void free_joins(struct sample_graph *g) {
+  free(g->joins);
+  free(g->members);
+  free(g->joined);
+  free(g->first_joined);
+  g->n_joins = 0;
+}
+
 bool sample_graph_join(const struct analysis *a, u32 sample, struct sample_graph *g) {
   *g = (struct sample_graph){.n_ranks = a->model->n_ranks,
                              .slices = &a->graph->slices[(size_t)sample * a->model->n_ranks]};
   if (!append_all(g, a->graph->n_samples == 1 ? a->options->threads : 1))
     return false;
   join_collectives(a, g);
+  if (path_settle_hosts(a, g)) {
+    free_joins(g);
+    join_collectives(a, g);
+  }
   number_keys(g);
   find_keys(g);
   return true;
@@ -355,11 +376,8 @@ void sample_graph_free(struct sample_graph *g) {
   free(g->nodes);
   free(g->deps);
   free(g->base);
-  free(g->joins);
-  free(g->members);
-  free(g->joined);
-  free(g->first_joined);
   free(g->node_of_key);
+  free_joins(g);
 }
 
 i64 join_start(const struct sample_graph *g, u32 node, u32 *last) {

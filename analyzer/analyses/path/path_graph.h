@@ -185,6 +185,13 @@ void slice_free_all(struct slice *slice);
 bool sample_graph_join(const struct analysis *a, u32 sample, struct sample_graph *graph);
 void sample_graph_free(struct sample_graph *graph);
 
+/* Sets when it begins and ends, and whose slice ends last. */
+void sample_graph_find_limits(struct sample_graph *graph);
+
+/* path_hosts.c: moves the nodes of hosts whose clocks are not known well enough. False if none
+ * moved; else the joins must be made again. */
+bool path_settle_hosts(const struct analysis *a, struct sample_graph *graph);
+
 /* Whether a node is a collective with known members. */
 static inline bool joins_others(const struct sample_graph *graph, u32 node) {
   return graph->first_joined[node] < graph->first_joined[node + 1];

@@ -84,12 +84,10 @@ static double widest_error(const struct model *model, const struct comm *comm) {
 }
 
 /* The clock decides unless its error could hide what is worth mentioning. */
-static void choose_clocks(struct straggler_test *c) {
-  const struct model *model = c->a->model;
-  double step_ns = c->a->results->step_median_ms * 1e6;
-  for (u32 i = 0; i < model->n_comms; i++)
-    c->by_clock[i] = model->clock_aligned &&
-                     !(widest_error(model, &model->comms[i]) > WORTH_MENTIONING * step_ns);
+bool clocks_tell_who_is_late(const struct analysis *a, u32 comm) {
+  double step_ns = a->results->step_median_ms * 1e6;
+  return a->model->clock_aligned &&
+         !(widest_error(a->model, &a->model->comms[comm]) > WORTH_MENTIONING * step_ns);
 }
 
 /* Collectives by communicator, each in order. */
@@ -140,6 +138,7 @@ void arrival_times_prepare(struct straggler_test *c) {
   c->by_clock = arena_array(&c->scratch, size_sum(c->a->model->n_comms, 1), sizeof(bool));
   c->busy_ns = arena_array(&c->scratch, size_sum(c->a->model->n_arrivals, 1), sizeof(double));
   c->by_comm = order_by_comm(c);
-  choose_clocks(c);
+  for (u32 i = 0; i < c->a->model->n_comms; i++)
+    c->by_clock[i] = clocks_tell_who_is_late(c->a, i);
   measure_busy(c);
 }

@@ -167,6 +167,79 @@ static void missing_ranks_make_communication_findings_less_severe(void **state) 
     }
 }
 
+static void move_intervals(struct intervals *set, i64 ns) {
+  for (u32 i = 0; i < set->n; i++) {
+    set->at[i].start += ns;
+    set->at[i].end += ns;
+  }
+}
+
+static void move_timeline(struct timeline *t, i64 ns) {
+  for (u32 i = 0; i < t->n_spans; i++) {
+    t->spans[i].start += ns;
+    t->spans[i].end += ns;
+  }
+  move_intervals(&t->compute, ns);
+  move_intervals(&t->comm, ns);
+  move_intervals(&t->memcpy, ns);
+}
+
+/* The last two ranks are on a host of their own, whose clock is believed to be `ns` earlier than it
+ * is, and known to `error_ns`. */
+static void place_second_host(struct cluster *c, i64 ns, i64 error_ns) {
+  struct model *m = &c->model;
+  u32 first = m->n_ranks - 2;
+  for (u32 r = first; r < m->n_ranks; r++) {
+    m->ranks[r].host = "host1";
+    m->ranks[r].clock.domain = 1;
+    m->ranks[r].clock.error_us = (double)error_ns / 1e3;
+    move_timeline(&c->timelines[r], -ns);
+    for (u32 step = 0; step < m->steps.n; step++) {
+      m->steps.begin[step * m->n_ranks + r] -= ns;
+      m->steps.end[step * m->n_ranks + r] -= ns;
+    }
+  }
+  for (u32 i = 0; i < m->n_arrivals; i++) {
+    struct arrival *arrival = &m->arrivals[i];
+    struct collective *of = &m->collectives[arrival->collective];
+    i64 moved = arrival->rank >= first ? ns : 0;
+    arrival->call_start -= moved;
+    arrival->call_end -= moved;
+    arrival->start -= moved;
+    arrival->end -= moved;
+    bool later = i % m->n_ranks == 0 || arrival->start > of->last_start;
+    of->last_start = later ? arrival->start : of->last_start;
+  }
+}
+
+/* A host whose ranks take 120 ms more of each step, over a link so slow that clocks are known to
+ * 250 ms only, and are off by less than that in either direction: it is named, with what the step
+ * would save. */
+static void a_clock_that_is_off_hides_no_slow_host(void **state) {
+  static const i64 off[] = {0, 60 * MS, 180 * MS, -180 * MS};
+  (void)state;
+  for (u32 gpu = 0; gpu < 2; gpu++)
+    for (u32 i = 0; i < 4; i++) {
+      struct cluster_options o = gpu ? healthy_gpu() : healthy_cpu();
+      o.slow[o.ranks - 1] = o.slow[o.ranks - 2] = 0.4;
+      o.transfer = 200 * MS;
+      o.no_overlap = o.waits_for_first = !gpu;
+      struct cluster *c = cluster_new(&o);
+      place_second_host(c, off[i], 250 * MS);
+      struct results *r = cluster_analyse(c, NULL);
+      const struct finding *straggler = finding_of(r, "DIST.STRAGGLER");
+      assert_int_equal(stragglers_in(r), 2);
+      assert_true(r->ranks[o.ranks - 1].straggler && r->ranks[o.ranks - 2].straggler);
+      assert_non_null(straggler);
+      /* on GPUs the second transfer begins 80 ms sooner, when the first has ended */
+      double saves_s = gpu ? 0.080 : 0.120;
+      assert_true(fabs(straggler->saving_s - saves_s * r->training_steps) <
+                  0.01 * saves_s * r->training_steps);
+      results_free(r);
+      cluster_free(c);
+    }
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(savings_add_up_to_less_than_the_run),
@@ -175,6 +248,7 @@ int main(void) {
       cmocka_unit_test(titles_give_the_share_that_is_saved),
       cmocka_unit_test(work_after_a_wait_does_not_make_up_for_it),
       cmocka_unit_test(missing_ranks_make_communication_findings_less_severe),
+      cmocka_unit_test(a_clock_that_is_off_hides_no_slow_host),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

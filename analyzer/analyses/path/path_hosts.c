@@ -1,0 +1,146 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Hosts whose clocks are not known well enough to tell who comes last. The replay would take what a
+ * clock is off for work, or for a wait that is none. So such hosts are put where their collectives
+ * end together, as far as the errors of their clocks allow. The search for stragglers rests on the
+ * same (ranks/arrival_times.c): all leave a collective for the same reason.
+ */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "analyses/path/path_graph.h"
+#include "analyses/queries.h"
+#include "base/checked_memory.h"
+#include "base/sorting.h"
+
+enum { MOST_ROUNDS = 8 };
+#define SETTLED_NS 1000
+
+/* By how much a host ended one collective before the mean host. */
+struct end_difference {
+  u32 host;
+  double ns;
+};
+
+struct settling {
+  const struct model *model;
+  struct sample_graph *g;
+  u32 n_hosts;
+  double *move;              /* [n_hosts] to be added to its times, so far */
+  double *sum;               /* [n_hosts] of the ends in one join */
+  u32 *count, *hosts, n;     /* its members by host; its hosts */
+  struct end_difference *of; /* of all joins */
+  size_t n_differences;
+};
+
+ORDER_BY(by_host_and_ns, struct end_difference, UP(host) UP(ns))
+
+static u32 host_of(const struct settling *s, u32 node) {
+  return s->model->ranks[s->g->nodes[node].rank].clock.domain;
+}
+
+static void compare_ends(struct settling *s, const struct collective_join *join) {
+  const u32 *members = &s->g->members[join->first];
+  double mean = 0;
+  s->n = 0;
+  for (u32 k = 0; k < join->n; k++) {
+    u32 host = host_of(s, members[k]);
+    if (!s->count[host]++)
+      s->hosts[s->n++] = host;
+    s->sum[host] += (double)(s->g->nodes[members[k]].end - s->g->begin);
+  }
+  for (u32 i = 0; i < s->n; i++) {
+    u32 host = s->hosts[i];
+    s->sum[host] = s->sum[host] / s->count[host] + s->move[host];
+    mean += s->sum[host] / s->n;
+  }
+  for (u32 i = 0; i < s->n; i++) {
+    u32 host = s->hosts[i];
+    if (s->n > 1)
+      s->of[s->n_differences++] = (struct end_difference){host, mean - s->sum[host]};
+    s->sum[host] = s->count[host] = 0;
+  }
+}
+
+/* One round; returns the largest move. */
+static double move_hosts(struct settling *s) {
+  double largest = 0;
+  s->n_differences = 0;
+  for (u32 i = 0; i < s->g->n_joins; i++)
+    if (s->g->joins[i].barrier)
+      compare_ends(s, &s->g->joins[i]);
+  SORT(s->of, s->n_differences, by_host_and_ns);
+  for (size_t i = 0, end; i < s->n_differences; i = end) {
+    u32 host = s->of[i].host;
+    for (end = i; end < s->n_differences && s->of[end].host == host;)
+      end++;
+    double ns = s->of[i + (end - i) / 2].ns;
+    s->move[host] += ns;
+    largest = fmax(largest, fabs(ns));
+  }
+  return largest;
+}
+
+/* The axis is a host's clock. That host stays where it is, the others within their errors. */
+static void keep_to_errors(struct settling *s) {
+  const struct model *model = s->model;
+  double axis = 0;
+  for (u32 rank = model->n_ranks; rank-- > 0;)
+    if (model->ranks[rank].clock.error_us == 0)
+      axis = s->move[model->ranks[rank].clock.domain];
+  double *error = s->sum;
+  for (u32 rank = 0; rank < model->n_ranks; rank++)
+    error[model->ranks[rank].clock.domain] = 1e3 * model->ranks[rank].clock.error_us;
+  for (u32 host = 0; host < s->n_hosts; host++)
+    s->move[host] = fmax(-error[host], fmin(error[host], s->move[host] - axis));
+}
+
+static void move_rank(struct sample_graph *g, u32 rank, i64 ns) {
+  struct slice *slice = &g->slices[rank];
+  for (u32 n = g->base[rank]; n < g->base[rank + 1]; n++) {
+    g->nodes[n].start += ns;
+    g->nodes[n].end += ns;
+  }
+  slice->begin += ns;
+  slice->end += ns;
+  slice->host_end += ns;
+}
+
+static bool is_needed(const struct analysis *a, u32 *n_hosts) {
+  bool unknown = false;
+  *n_hosts = 0;
+  for (u32 rank = 0; rank < a->model->n_ranks; rank++)
+    if (a->model->ranks[rank].clock.domain >= *n_hosts)
+      *n_hosts = a->model->ranks[rank].clock.domain + 1;
+  for (u32 i = 0; *n_hosts > 1 && i < a->model->n_comms && !unknown; i++)
+    unknown = !clocks_tell_who_is_late(a, i);
+  return unknown && a->model->clock_aligned;
+}
+
+bool path_settle_hosts(const struct analysis *a, struct sample_graph *g) {
+  struct settling s = {.model = a->model, .g = g};
+  size_t n = 0;
+  if (!is_needed(a, &s.n_hosts))
+    return false;
+  for (u32 i = 0; i < g->n_joins; i++)
+    n += g->joins[i].n;
+  s.move = memory_zeroed(s.n_hosts, sizeof(double));
+  s.sum = memory_zeroed(s.n_hosts, sizeof(double));
+  s.count = memory_zeroed(s.n_hosts, sizeof(u32));
+  s.hosts = memory_array(s.n_hosts, sizeof(u32));
+  s.of = memory_array(size_sum(n, 1), sizeof(*s.of));
+  for (int i = 0; i < MOST_ROUNDS && move_hosts(&s) > SETTLED_NS; i++)
+    ;
+  keep_to_errors(&s);
+  for (u32 rank = 0; rank < g->n_ranks; rank++)
+    if (g->slices[rank].present)
+      move_rank(g, rank, (i64)s.move[a->model->ranks[rank].clock.domain]);
+  sample_graph_find_limits(g);
+  free(s.move);
+  free(s.sum);
+  free(s.count);
+  free(s.hosts);
+  free(s.of);
+  return true;
+}
