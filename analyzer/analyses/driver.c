@@ -37,7 +37,9 @@ static const struct {
 
 struct rank_loop {
   struct analysis *a;
+  bool *damaged; /* [n_ranks] what was found when it was reduced is not to be read */
   atomic_uint done;
+  atomic_bool again; /* one of them was read half-way */
 };
 
 static void count_spans(struct rank_summary *sum, const struct timeline *timeline) {
@@ -69,13 +71,14 @@ static void find_in_timeline(struct analysis *a, const struct timeline *timeline
   }
 }
 
-/* What was found when the rank was reduced. The rank's own sums come first: others look at them. */
-static bool read_found(struct analysis *a, u32 rank) {
+/* What was found when the rank was reduced. The rank's own sums come first: others look at them. If
+ * it turns out to be damaged, part of it is in sums of all ranks already. */
+static bool read_found(struct analysis *a, u32 rank, bool *damaged) {
   struct arena arena = {0};
   struct carrier found;
   const u8 *after, *end;
-  bool good = model_found(a->model, rank, true, &arena, &found);
-  if (good) {
+  bool there = !*damaged && model_found(a->model, rank, true, &arena, &found);
+  if (there) {
     if (carrier_enter_part(&found, &after, &end))
       rank_summary_carry(&a->ranks[rank], &found);
     carrier_leave_part(&found, after, end);
@@ -85,15 +88,11 @@ static bool read_found(struct analysis *a, u32 rank) {
           analyses[i].carry(a, rank, &found);
         carrier_leave_part(&found, after, end);
       }
-    good = !found.bad;
+    *damaged = found.bad;
     carrier_free(&found);
-    if (!good) { /* the trace is read instead: what there was does not count */
-      free(a->ranks[rank].by_op.at);
-      a->ranks[rank] = (struct rank_summary){0};
-    }
   }
   arena_release(&arena);
-  return good;
+  return there;
 }
 
 /* As find_in_timeline(), for `tscope reduce`. */
@@ -123,8 +122,10 @@ static void analyse_rank(void *user, u32 rank, unsigned worker) {
   struct timeline timeline;
   memset(&timeline, 0, sizeof(timeline));
   /* A rank that cannot be decoded is left out and shows as partial; the others still count. */
-  if (read_found(a, rank)) {
+  if (read_found(a, rank, &loop->damaged[rank])) {
     a->ranks[rank].loaded = true;
+    if (loop->damaged[rank])
+      atomic_store(&loop->again, true);
   } else if (load_timeline(a, rank, &timeline) == 0) {
     if (a->keeps)
       find_and_keep(a, &timeline);
@@ -138,17 +139,21 @@ static void analyse_rank(void *user, u32 rank, unsigned worker) {
     a->options->progress(a->options->user, "analysing ranks", (double)done / a->model->n_ranks);
 }
 
-static void run_all(struct analysis *a) {
-  struct rank_loop loop = {.a = a};
+/* False if what damaged summaries have left among the sums makes all of them useless. */
+static bool run_all(struct analysis *a, bool *damaged) {
+  struct rank_loop loop = {.a = a, .damaged = damaged};
   for (size_t i = 0; i < ANALYSES; i++)
     if (analyses[i].prepare)
       analyses[i].prepare(a);
   if (a->options->keeper)
     a->keeps = arena_array(a->arena, size_sum(a->model->n_ranks, 1), sizeof(struct carrier *));
   parallel_for(a->model->n_ranks, a->options->threads, analyse_rank, &loop);
-  for (size_t i = 0; i < ANALYSES && !a->options->keeper; i++)
+  if (a->options->keeper)
+    return true; /* what was found on a rank is all that is wanted */
+  for (size_t i = 0; i < ANALYSES && !loop.again; i++)
     if (analyses[i].summarise)
       analyses[i].summarise(a);
+  return !loop.again;
 }
 
 /* What outputs may use afterwards (results.analysis) lives in the arena and stays. */
@@ -163,8 +168,10 @@ static void free_sums(struct analysis *a) {
   a->kernel_names = a->options->kernel_names;
 }
 
-struct results *analyse_with(const struct model *model, const struct analyse_options *options,
-                             const struct timeline_source *source) {
+/* NULL if damaged summaries were found, which the next try leaves aside. */
+static struct results *try_to_analyse(const struct model *model,
+                                      const struct analyse_options *options,
+                                      const struct timeline_source *source, bool *damaged) {
   struct arena *arena = memory_zeroed(1, sizeof(*arena));
   struct results *out = arena_alloc(arena, sizeof(*out));
   out->model = model;
@@ -174,10 +181,23 @@ struct results *analyse_with(const struct model *model, const struct analyse_opt
   *kept = *options;
   *a = (struct analysis){
       .model = model, .options = kept, .source = *source, .results = out, .arena = arena};
-  run_all(a);
+  bool good = run_all(a, damaged);
   free_sums(a);
   out->analysis = a;
-  return out;
+  if (good)
+    return out;
+  results_free(out);
+  return NULL;
+}
+
+struct results *analyse_with(const struct model *model, const struct analyse_options *options,
+                             const struct timeline_source *source) {
+  bool *damaged = memory_zeroed(size_sum(model->n_ranks, 1), sizeof(*damaged));
+  struct results *results;
+  while (!(results = try_to_analyse(model, options, source, damaged)))
+    ;
+  free(damaged);
+  return results;
 }
 
 void results_free(struct results *results) {

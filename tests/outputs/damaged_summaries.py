@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 """Summaries whose content was made to do harm: bytes within them are changed, and all their checks are made right again.
-Every report ends with a result or with one line, within a stated memory.
+Every report ends with a result or with one line, within a stated memory. If a part of what was found on a rank ends too
+early or too late, nothing of it counts: the rank's trace is read instead, and the report is that from whole summaries.
 
 Usage: damaged_summaries.py TSCOPE_REPORT TSCOPE_REDUCE TRACEGEN [MUTATIONS [SEED]]
 """
@@ -97,6 +98,22 @@ def mutate(data, chance):
     return data
 
 
+def parts_of(found):
+    """Where the parts of what was found on a rank are: begin and end of each one's bytes."""
+    at = 0
+    while at < len(found):
+        begin = at + 4
+        at = begin + int.from_bytes(found[at:begin], "little")
+        yield begin, at
+
+
+def other_lengths(found):
+    """`found` with each of its parts a byte shorter, and a byte longer."""
+    for begin, end in parts_of(found):
+        for content in (found[begin:end - 1], found[begin:end] + b"\0") if end > begin else ():
+            yield begin, found[:begin - 4] + struct.pack("<I", len(content)) + content + found[end:]
+
+
 def report(folder):
     child = subprocess.Popen([REPORT, "--format", "json", folder], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
     out, wrong = child.communicate(timeout=120)
@@ -107,15 +124,22 @@ def main():
     chance = random.Random(SEED)
     results = {0: 0, 2: 0}
     with tempfile.TemporaryDirectory() as scratch:
-        for flavour in ("--flavour nccl --phases --buckets 2 --kernels 2", "--flavour gloo --hang-rank 1"):
-            traces, good, bad = (os.path.join(scratch, name + flavour[10:14]) for name in ("traces", "good", "bad"))
-            subprocess.run([TRACEGEN, "--ranks", "3", "--steps", "8", *flavour.split(), traces], check=True, capture_output=True)
+        for number, flavour in enumerate(("nccl --phases --buckets 2 --kernels 2", "nccl --kernels 2", "gloo --hang-rank 1")):
+            traces, good, bad = (os.path.join(scratch, f"{name}{number}") for name in ("traces", "good", "bad"))
+            subprocess.run([TRACEGEN, "--ranks", "3", "--steps", "8", "--flavour", *flavour.split(), traces], check=True, capture_output=True)
             subprocess.run([REDUCE, traces, "--output", good], check=True, capture_output=True)
             os.mkdir(bad)
             (name,) = os.listdir(good)
             original = Summaries(os.path.join(good, name))
             original.write(os.path.join(bad, name))
-            assert report(bad)[1].replace(bad.encode(), b"") == report(good)[1].replace(good.encode(), b""), "put together otherwise"
+            whole = report(good)[1].replace(good.encode(), b"")
+            assert report(bad)[1].replace(bad.encode(), b"") == whole, "put together otherwise"
+            for begin, found in other_lengths(original.parts[1][1]):
+                changed = Summaries(os.path.join(good, name))
+                changed.parts[1][1] = found
+                changed.write(os.path.join(bad, name))
+                status, out, wrong = report(bad)
+                assert out.replace(bad.encode(), b"") == whole, f"{flavour}: the part at {begin} counts: status {status} {wrong}"
             for number in range(MUTATIONS):
                 changed = Summaries(os.path.join(good, name))
                 parts = changed.parts[chance.randrange(len(changed.parts))]

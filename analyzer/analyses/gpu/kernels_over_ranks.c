@@ -89,9 +89,7 @@ static void measure_kernels(struct analysis *a, const struct timeline *t, const 
   }
   i64 *took = memory_array(size_sum(first[n], 1), sizeof(*took));
   list_runs(t, place_of, next, took);
-  struct kernels_of_rank *kept = &a->kernels_of_ranks[t->rank];
-  free(kept->at); /* of a damaged summary */
-  *kept = (struct kernels_of_rank){.at = memory_array(n, sizeof(*kept->at))};
+  a->kernels_of_ranks[t->rank].at = memory_array(n, sizeof(struct kernel_on_rank));
   for (u32 i = 0; i < n; i++)
     keep_kernel(a, t, &names[i], took + first[i]);
   free(place_of);

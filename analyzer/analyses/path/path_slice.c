@@ -402,9 +402,6 @@ void slice_cut(struct analysis *a, const struct timeline *timeline) {
   find_carries(&c, begins, &carries, &n_carries);
   c.carried = arena_array(&c.scratch, size_sum(n_carries, 1), sizeof(u32));
   for (u32 sample = 0; sample < a->graph->n_samples; sample++) {
-    struct slice *slice = &a->graph->slices[(size_t)sample * a->model->n_ranks + timeline->rank];
-    slice_free_all(slice); /* what a damaged summary has left */
-    *slice = (struct slice){0};
     c.n_carried = 0;
     for (u32 i = 0; i < n_carries; i++)
       if (carries[i].sample == sample)

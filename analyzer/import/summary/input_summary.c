@@ -48,6 +48,8 @@ static struct settled_ranks find_settled(const struct known_summary *all, u32 n,
     const u8 *after, *end;
     if (carrier_enter_part(&c, &after, &end))
       carry_settled(&c, &settled);
+    if (carrier_is_bad(&c))
+      settled.n = 0;
     carrier_free(&c);
   }
   arena_release(&scratch);

@@ -104,24 +104,6 @@ static bool summary_found(const struct model *model, u32 rank, bool settled, str
   return open_found(model, rank, settled, PART_RANGES + 1, arena, found);
 }
 
-static int named_ranges(const struct model *model, u32 rank, struct arena *arena,
-                        struct named_range **ranges, u32 *n) {
-  const struct timeline_source *inner = source_of(model)->inner;
-  struct carrier c;
-  *ranges = NULL;
-  *n = 0;
-  if (!summary_of(model, rank))
-    return inner && inner->named_ranges ? inner->named_ranges(model, rank, arena, ranges, n) : 0;
-  if (!model_events(model, rank)->named_ranges ||
-      !open_found(model, rank, true, PART_RANGES, arena, &c))
-    return 0;
-  const u8 *after, *end;
-  if (carrier_enter_part(&c, &after, &end))
-    carry_ranges(&c, ranges, n);
-  carrier_free(&c);
-  return 0;
-}
-
 /* --- single spans: from the rank's trace, where it can be reached --- */
 
 static bool find_trace(const struct model *model, u32 rank) {
@@ -141,16 +123,52 @@ static bool find_trace(const struct model *model, u32 rank) {
   return trace->read;
 }
 
-/* Only of ranks whose summary is used: of others the report says that what ran on them is missing.
- */
-static int load_trace_of(const struct model *model, u32 rank, struct timeline *timeline) {
+/* The model with the rank's events from its trace, to be freed; NULL where there is none. Only of
+ * ranks whose summary is used: of others the report says that what ran on them is missing. */
+static struct model *with_trace(const struct model *model, u32 rank) {
   const struct summary_source *source = source_of(model);
-  if (!source->settled[rank] || !source->traces || !find_trace(model, rank))
-    return -ENODATA;
-  struct model *with = model_with_events(model, rank, &source->trace_of[rank].events);
-  int error = trace_timelines.load(with, rank, timeline);
+  bool there = source->settled[rank] && source->traces && find_trace(model, rank);
+  return there ? model_with_events(model, rank, &source->trace_of[rank].events) : NULL;
+}
+
+static int load_trace_of(const struct model *model, u32 rank, struct timeline *timeline) {
+  struct model *with = with_trace(model, rank);
+  int error = with ? trace_timelines.load(with, rank, timeline) : -ENODATA;
   free(with);
   return error;
+}
+
+static int named_ranges(const struct model *model, u32 rank, struct arena *arena,
+                        struct named_range **ranges, u32 *n) {
+  const struct timeline_source *inner = source_of(model)->inner;
+  struct carrier c;
+  *ranges = NULL;
+  *n = 0;
+  if (!summary_of(model, rank))
+    return inner && inner->named_ranges ? inner->named_ranges(model, rank, arena, ranges, n) : 0;
+  if (!model_events(model, rank)->named_ranges)
+    return 0;
+  bool good = open_found(model, rank, true, PART_RANGES, arena, &c);
+  if (good) {
+    const u8 *after, *end;
+    if (carrier_enter_part(&c, &after, &end))
+      carry_ranges(&c, ranges, n);
+    carrier_leave_part(&c, after, end);
+    good = !c.bad;
+    carrier_free(&c);
+  }
+  if (good)
+    return 0;
+  *n = 0;
+  struct model *with = with_trace(model, rank);
+  int error = with ? trace_timelines.named_ranges(with, rank, arena, ranges, n) : 0;
+  free(with);
+  return error;
+}
+
+static void forget_input(const struct model *model, u32 rank) {
+  for (u32 step = 0; model->phases && step < model->steps.n; step++)
+    model->phases[(size_t)step * model->n_ranks + rank].data = NS_UNKNOWN;
 }
 
 static bool infer_input(const struct model *model, u32 rank) {
@@ -160,15 +178,19 @@ static bool infer_input(const struct model *model, u32 rank) {
   bool found = false;
   if (!summary_of(model, rank))
     return inner && inner->infer_input && inner->infer_input(model, rank);
-  if (open_found(model, rank, true, PART_INPUT, &scratch, &c)) {
+  bool good = open_found(model, rank, true, PART_INPUT, &scratch, &c);
+  if (good) {
     const u8 *after, *end;
     if (carrier_enter_part(&c, &after, &end))
       carry_input(&c, model, rank, &found);
+    carrier_leave_part(&c, after, end);
+    good = !c.bad;
     carrier_free(&c);
-  } else if (source_of(model)->settled[rank] && source_of(model)->traces &&
-             find_trace(model, rank)) { /* what was found is damaged: load() reads the trace, too */
-    struct model *with = model_with_events(model, rank, &source_of(model)->trace_of[rank].events);
-    found = trace_infer_input(with, rank);
+  }
+  if (!good) { /* what was found is damaged: load() reads the trace, too */
+    struct model *with = with_trace(model, rank);
+    forget_input(model, rank);
+    found = with && trace_infer_input(with, rank);
     free(with);
   }
   arena_release(&scratch);
