@@ -18,7 +18,7 @@
 
 #pragma GCC visibility push(hidden)
 
-enum { GATHER_PIECES = 768, GATHER_BYTES = 128 << 10 };
+enum { GATHER_PIECES = 960, GATHER_BYTES = 256 << 10 };
 
 struct memory_gather {
   int file;  /* -1: none */

@@ -8,8 +8,12 @@ enum {
   CODE_BYTES = 216,
   TABLE_BYTES = 64,    /* of a line table, what is compared; behind its size */
   BEFORE_BYTES = 2048, /* read before a frame: from 3.11 on its callers are there */
-  CODES = 1024,        /* whose tags are kept */
-  MOST_LOOKS = 8,      /* at a stack that changes */
+  GAP_BYTES = 2048,    /* between two frames that are read as one piece; less than a page */
+  PAGE_BYTES = 4096,
+  CODES = 1024,     /* whose tags are kept */
+  MOST_CODES = 192, /* that are read: of the innermost frames */
+  MOMENTS = 3,      /* looks in a row that must agree */
+  MOST_LOOKS = 8,   /* at a stack that changes */
   HOLDER_BYTES = PYTHON_GIL_LOCKED + 8 - PYTHON_GIL_HOLDER,
 };
 
@@ -21,20 +25,29 @@ struct tagged_code {
 };
 static struct tagged_code tagged_codes[CODES];
 
+/* Memory with the heads of frames that lie close together. */
+struct span {
+  u64 begin, end;
+  const u8 *bytes;
+};
+
 /* What one system call has read. */
 static struct {
   const u8 *thread_id, *first, *cframe, *collecting, *holder;
   const u8 *first_again, *cframe_again; /* the last that are read */
   struct {
-    const u8 *head, *code, *table;
+    const u8 *code, *table;
     struct tagged_code *tagged;
-  } frames[MAX_WATCHED_FRAMES];
+  } frames[MOST_CODES];
+  u32 n_spans;
+  struct span spans[MAX_WATCHED_FRAMES];
 } pieces;
 
 /* The frames of a look: `n` heads, from the innermost out. */
 struct path {
   bool more;    /* there are further ones */
   bool running; /* no frame among them is known to have ended */
+  bool apart;   /* some were not read in the same system call as the others */
   u32 n;
   struct frame_head heads[MAX_WATCHED_FRAMES];
 };
@@ -75,13 +88,21 @@ static struct frame_head head_of(u64 at, const u8 *bytes) {
   return head;
 }
 
+/* A frame without a caller: the thread's first one. From 3.12 on that is an entry of the
+ * interpreter's own, before that no generator: one that is suspended has no caller. */
+static bool may_be_outermost(const struct frame_head *head) {
+  const u32 first_with_entries = 12;
+  return python_here.layout.minor >= first_with_entries ? head->owner >= PYTHON_OWNED_BY_C
+                                                        : head->owner != PYTHON_OWNED_BY_GENERATOR;
+}
+
 /* Before 3.11 a frame that has ended stays in a list of free ones, where `previous` leads to the
  * next free one. When its place is taken by a new frame while it is read, everything else looks as
  * if nothing had happened. */
-static bool is_running(const u8 *bytes) {
+static bool is_running(const struct frame_head *head, const u8 *bytes) {
   const struct python_layout *layout = &python_here.layout;
   if (layout->frame_state == PYTHON_NONE)
-    return true;
+    return head->previous || may_be_outermost(head);
   u8 state = bytes[layout->frame_state];
   if (layout->lines == PYTHON_LNOTAB)
     return state != 0; /* f_executing, of 3.9 */
@@ -105,13 +126,56 @@ static bool has_numbers(void) {
   return python_here.layout.code_version != PYTHON_NONE;
 }
 
-/* Asks for the pieces of these frames. */
-static bool add_frames(struct memory_gather *gather, const struct frame_head *heads, u32 n) {
-  for (u32 i = 0; i < n; i++) {
-    pieces.frames[i].head = memory_gather_add(gather, heads[i].at, HEAD_BYTES);
-    pieces.frames[i].code = pieces.frames[i].table = NULL;
-    if (!pieces.frames[i].head)
+/* Which memory has the heads, from the outermost on: frames that lie close together are one piece,
+ * so that nothing delays the reading of one after the other. */
+static void plan_spans(const struct frame_head *heads, u32 n) {
+  bool in_chunks = python_here.layout.code_start != PYTHON_NONE;
+  struct span *calls = NULL;
+  pieces.n_spans = 0;
+  for (u32 i = n; i-- > 0;) {
+    u64 at = heads[i].at;
+    bool is_call = in_chunks && heads[i].owner == 0;
+    if (is_call && calls && at >= calls->begin && at < calls->end + GAP_BYTES) {
+      calls->end = at + HEAD_BYTES;
+      continue;
+    }
+    struct span *span = &pieces.spans[pieces.n_spans++];
+    *span = (struct span){.begin = at, .end = at + HEAD_BYTES};
+    calls = is_call ? span : calls;
+  }
+  if (calls)
+    calls->end = (calls->end - 1) / PAGE_BYTES * PAGE_BYTES + PAGE_BYTES;
+}
+
+static bool add_spans(struct memory_gather *gather, const struct frame_head *heads, u32 n) {
+  plan_spans(heads, n);
+  for (u32 i = 0; i < pieces.n_spans; i++) {
+    struct span *span = &pieces.spans[i];
+    span->bytes = memory_gather_add(gather, span->begin, span->end - span->begin);
+    if (!span->bytes)
       return false;
+  }
+  return true;
+}
+
+/* The head of a frame that was read with the others; NULL: it was not. `from`: where to begin to
+ * search, from the innermost out. */
+static const u8 *head_in_spans(u64 at, u32 *from) {
+  for (u32 i = 0; i < pieces.n_spans; i++) {
+    u32 k = *from + i < pieces.n_spans ? *from + i : *from + i - pieces.n_spans;
+    const struct span *span = &pieces.spans[pieces.n_spans - 1 - k];
+    if (at < span->begin || at - span->begin > span->end - span->begin - HEAD_BYTES)
+      continue;
+    *from = k;
+    return span->bytes + (at - span->begin);
+  }
+  return NULL;
+}
+
+/* Asks for the code of these frames. */
+static bool add_codes(struct memory_gather *gather, const struct frame_head *heads, u32 n) {
+  for (u32 i = 0; i < n && i < MOST_CODES; i++) {
+    pieces.frames[i].code = pieces.frames[i].table = NULL;
     if (!is_python(&heads[i]))
       continue;
     pieces.frames[i].code = memory_gather_add(gather, heads[i].code, CODE_BYTES);
@@ -126,41 +190,49 @@ static bool add_frames(struct memory_gather *gather, const struct frame_head *he
   return true;
 }
 
-/* Reads the thread's state and these frames at one moment. */
+static bool add_top(struct memory_gather *gather, const struct watched_stack *watched,
+                    const u8 **first, const u8 **cframe) {
+  const struct python_layout *layout = &python_here.layout;
+  *first = memory_gather_add(gather, watched->state + layout->thread_frame, 8);
+  *cframe = layout->cframe_frame == PYTHON_NONE || !watched->cframe
+                ? NULL
+                : memory_gather_add(gather, watched->cframe + layout->cframe_frame, 8);
+  return *first;
+}
+
+/* Reads the thread's state and these frames. The kernel copies the pieces in this order: between
+ * the first look at the innermost frame and the last one there is nothing but the heads. */
 static bool read_moment(struct watched_stack *watched, struct memory_gather *gather,
                         const struct frame_head *heads, u32 n) {
   const struct python_layout *layout = &python_here.layout;
   memory_gather_begin(gather);
   pieces.thread_id = memory_gather_add(gather, watched->state + layout->thread_id, 8);
-  pieces.first = memory_gather_add(gather, watched->state + layout->thread_frame, 8);
-  pieces.cframe = layout->cframe_frame == PYTHON_NONE || !watched->cframe
-                      ? NULL
-                      : memory_gather_add(gather, watched->cframe + layout->cframe_frame, 8);
   pieces.collecting =
       memory_gather_add(gather, watched->interpreter + layout->collecting, sizeof(i32));
   pieces.holder = watched->holder ? memory_gather_add(gather, watched->holder, HOLDER_BYTES) : NULL;
-  if (!add_frames(gather, heads, n))
-    return false;
-  pieces.first_again = memory_gather_add(gather, watched->state + layout->thread_frame, 8);
-  pieces.cframe_again =
-      pieces.cframe ? memory_gather_add(gather, watched->cframe + layout->cframe_frame, 8) : NULL;
-  return pieces.first_again && memory_gather_read(gather, watched->pid);
+  return add_codes(gather, heads, n) && add_top(gather, watched, &pieces.first, &pieces.cframe) &&
+         add_spans(gather, heads, n) &&
+         add_top(gather, watched, &pieces.first_again, &pieces.cframe_again) &&
+         memory_gather_read(gather, watched->pid);
 }
 
-/* Whether the thread was in the same frame when the last piece was read as at the first, and none
- * of its frames had ended: in between, it may have left frames and begun others in their places. */
+/* Whether all frames were read together, the thread was in the same frame when the last piece was
+ * read as at the first, and none of its frames had ended: in between, it may have left frames and
+ * begun others in their places. */
 static bool is_one_moment(const struct path *path) {
-  return path->running && word_at(pieces.first) == word_at(pieces.first_again) &&
+  return path->running && !path->apart && word_at(pieces.first) == word_at(pieces.first_again) &&
          (!pieces.cframe_again || word_at(pieces.cframe) == word_at(pieces.cframe_again));
 }
 
-/* Address of the innermost frame, 0 if there is none. */
-static bool read_top(struct watched_stack *watched, struct memory_gather *gather, u64 *top) {
+/* Address of the innermost frame, 0 if there is none. `apart`: it was not read with the others. */
+static bool read_top(struct watched_stack *watched, struct memory_gather *gather, u64 *top,
+                     bool *apart) {
   const struct python_layout *layout = &python_here.layout;
   *top = word_at(pieces.first);
   if (layout->cframe_frame == PYTHON_NONE || !*top)
     return true;
   bool same = *top == watched->cframe && pieces.cframe;
+  *apart = !same;
   watched->cframe = *top;
   const u8 *frame =
       same ? pieces.cframe
@@ -193,25 +265,30 @@ static const u8 *read_head(struct memory_gather *gather, pid_t pid, u64 at,
   return part->bytes + before;
 }
 
-/* Follows the frames from `top` outwards: those among the `n` at `heads` are in `pieces`, the
- * others are read. */
-static bool follow(struct path *path, struct memory_gather *gather, pid_t pid, u64 top,
-                   const struct frame_head *heads, u32 n) {
+/* Follows the frames from `top` outwards: those that were not read with the others are read now. */
+static bool follow(struct path *path, struct memory_gather *gather, pid_t pid, u64 top) {
   static struct page_part part;
-  u32 next = 0;
+  bool has_state = python_here.layout.frame_state != PYTHON_NONE;
+  u32 from = 0;
+  u64 next;
   path->n = 0;
   path->running = true;
   part.begin = part.end = 0;
-  for (u64 at = top; at && path->n < MAX_WATCHED_FRAMES; at = path->heads[path->n++].previous) {
-    u32 found = next;
-    while (found < n && heads[found].at != at)
-      found++;
-    const u8 *bytes = found < n ? pieces.frames[found].head : read_head(gather, pid, at, &part);
+  for (u64 at = top; at && path->n < MAX_WATCHED_FRAMES; at = next) {
+    struct frame_head *head = &path->heads[path->n];
+    const u8 *bytes = head_in_spans(at, &from);
+    path->apart |= !bytes;
+    if (!bytes)
+      bytes = read_head(gather, pid, at, &part);
     if (!bytes)
       return false;
-    next = found < n ? found + 1 : next;
-    path->heads[path->n] = head_of(at, bytes);
-    path->running = path->running && is_running(bytes);
+    *head = head_of(at, bytes);
+    next = head->previous;
+    bool running = is_running(head, bytes);
+    if (at == top && has_state && !running) /* it is about to begin or to end */
+      continue;
+    path->running = path->running && running;
+    path->n++;
   }
   path->more = path->n == MAX_WATCHED_FRAMES && path->heads[path->n - 1].previous;
   return true;
@@ -308,18 +385,19 @@ static bool tag_of(const struct watched_stack *watched, u32 i, const struct fram
 }
 
 static bool put_frame(const struct watched_stack *watched, u32 i, const struct frame_head *head,
-                      struct stack_walk *walk) {
-  const struct frame_pieces pieces_of = {.frame = head->at,
-                                         .code_at = head->code,
-                                         .head = pieces.frames[i].head,
-                                         .code = pieces.frames[i].code};
+                      u32 *from, struct stack_walk *walk) {
   struct python_frame *frame = &walk->frames[walk->n];
   if (!is_python(head))
     return true;
+  const struct frame_pieces pieces_of = {.frame = head->at,
+                                         .code_at = head->code,
+                                         .head = head_in_spans(head->at, from),
+                                         .code = pieces.frames[i].code};
   switch (python_read_frame(&python_here, read_piece, &pieces_of, head->at, frame)) {
   case PYTHON_UNREADABLE:
     return false;
-  case PYTHON_END:
+  case PYTHON_END: /* it has not begun, so it calls nothing yet */
+    walk->n = 0;
     return true;
   case PYTHON_FRAME:
     break;
@@ -334,11 +412,12 @@ static bool put_frame(const struct watched_stack *watched, u32 i, const struct f
  * innermost of them. */
 static bool put_frames(const struct watched_stack *watched, const struct path *path, u32 n,
                        struct stack_walk *walk) {
+  u32 from = 0, most = path->n < MOST_CODES ? path->n : MOST_CODES;
   walk->n = 0;
-  walk->more = path->more;
-  for (u32 i = path->n - n; i < path->n; i++) {
+  walk->more = path->more || most < path->n;
+  for (u32 i = path->n - n; i < most; i++) {
     walk->more |= walk->n == MAX_STACK_FRAMES && is_python(&path->heads[i]);
-    if (walk->n < MAX_STACK_FRAMES && !put_frame(watched, i, &path->heads[i], walk))
+    if (walk->n < MAX_STACK_FRAMES && !put_frame(watched, i, &path->heads[i], &from, walk))
       return false;
   }
   return walk->n;
@@ -361,58 +440,126 @@ static bool is_as_before(const struct watched_stack *watched, const struct path 
          memcmp(path->heads, watched->heads, path->n * sizeof(*path->heads)) == 0;
 }
 
-/* One moment, and the frames that it shows; `pieces` are those of `heads`. */
+/* One look, and the frames that it shows; `pieces` are those of `heads`. False if they cannot be
+ * read, or one of them has ended: then it says nothing. */
 static bool look(struct watched_stack *watched, struct memory_gather *gather,
                  const struct frame_head *heads, u32 n, struct path *path) {
   u64 top;
+  path->n = 0;
+  path->apart = false;
   if (!read_moment(watched, gather, heads, n))
     return false;
   if (word_at(pieces.thread_id) != watched->thread_id)
     watched->state = 0;
-  return watched->state && read_top(watched, gather, &top) &&
-         follow(path, gather, watched->pid, top, heads, n);
+  return watched->state && read_top(watched, gather, &top, &path->apart) &&
+         follow(path, gather, watched->pid, top) && path->running;
 }
 
-/* Further looks at a stack that has changed since the last time, until two in a row are each of one
- * moment. What is the same in both counts. A thread that calls and returns all the time may have
- * none: then nothing does. */
+/* What looks in a row have shown, from the outermost frame inwards. */
+struct agreement {
+  u32 same;           /* frames that did not change */
+  bool same_function; /* the next one further in has moved on in its function */
+};
+
+static void agree(struct agreement *agreement, const struct path *a, const struct path *b) {
+  u32 same = count_same(a, b);
+  if (same > agreement->same)
+    return;
+  agreement->same_function =
+      is_same_function(a, b, same) && (same < agreement->same || agreement->same_function);
+  agreement->same = same;
+}
+
+/* Entries of the interpreter lie on the stack of C, where something else may lie by the time they
+ * are read, and a chain of frames may seem to end there. So another outermost frame than before is
+ * believed when some reads in a row have found it. */
+static bool is_outermost(struct watched_stack *watched, u64 at) {
+  const u32 enough = 3;
+  if (at == watched->outermost || !watched->outermost) {
+    watched->times_other = 0;
+    watched->outermost = at;
+    return true;
+  }
+  watched->times_other = at == watched->other_outermost ? watched->times_other + 1 : 1;
+  watched->other_outermost = at;
+  if (watched->times_other < enough)
+    return false;
+  watched->outermost = at;
+  return true;
+}
+
+/* Looks at one stack, one after the other. */
+struct looks {
+  struct path *before, *now; /* the last two that were good; `pieces` are those of `before` */
+  u32 in_row;                /* the last ones that were each of one moment */
+  struct agreement row, all; /* of those, and of all that were good */
+};
+
+static void begin_looks(struct looks *looks) {
+  const struct agreement everything = {.same = MAX_WATCHED_FRAMES};
+  *looks = (struct looks){.now = &first_path, .row = everything, .all = everything};
+  looks->in_row = is_one_moment(looks->now);
+}
+
+/* False if it was not good. */
+static bool look_again(struct looks *looks, struct watched_stack *watched,
+                       struct memory_gather *gather) {
+  struct path *next = looks->now == &first_path ? &second_path : &first_path;
+  if (!look(watched, gather, looks->now->heads, looks->now->n, next)) {
+    looks->in_row = 0;
+    return false;
+  }
+  looks->before = looks->now;
+  looks->now = next;
+  agree(&looks->all, looks->before, next);
+  if (looks->in_row)
+    agree(&looks->row, looks->before, next);
+  else
+    looks->row.same = MAX_WATCHED_FRAMES;
+  looks->in_row = is_one_moment(next) ? looks->in_row + 1 : 0;
+  return true;
+}
+
+/* Further looks at a stack that has changed since the last time, until some in a row are each of
+ * one moment. What is the same in them counts. A thread that calls and returns all the time may
+ * have none: then what was the same in all looks does. */
 static bool compare(struct watched_stack *watched, struct memory_gather *gather,
                     struct stack_walk *walk) {
-  struct path *a = &first_path, *b = &second_path;
-  bool one_moment = false, before = is_one_moment(a);
-  watched->n = 0;
-  for (int looks = 0; looks < MOST_LOOKS; looks++, before = one_moment) {
-    if (looks)
-      *a = *b;
-    if (!look(watched, gather, a->heads, a->n, b))
+  struct looks looks;
+  bool good = false;
+  begin_looks(&looks);
+  for (u32 i = 0; (i < MOST_LOOKS || !good) && i < 2 * MOST_LOOKS && looks.in_row < MOMENTS; i++) {
+    good = look_again(&looks, watched, gather);
+    if (!watched->state)
       return false;
-    one_moment = is_one_moment(b);
-    if (one_moment && before)
-      break;
   }
-  watched->n = b->n;
-  memcpy(watched->heads, b->heads, b->n * sizeof(*b->heads));
-  u32 same = one_moment && before ? count_same(a, b) : 0;
-  watched->whole = same && same == a->n && same == b->n;
-  if (a->more || b->more) /* there is no outermost frame to begin at */
-    return watched->whole && put_frames(watched, a, same, walk);
-  return same && put_frames(watched, a, same + is_same_function(a, b, same), walk);
+  if (!good)
+    return false;
+  const struct path *before = looks.before, *now = looks.now;
+  const struct agreement *found = looks.in_row == MOMENTS ? &looks.row : &looks.all;
+  watched->whole = looks.in_row == MOMENTS && found->same == before->n && found->same == now->n;
+  watched->n = now->n;
+  memcpy(watched->heads, now->heads, now->n * sizeof(*now->heads));
+  if (before->more || now->more) /* there is no outermost frame to begin at */
+    return watched->whole && put_frames(watched, before, before->n, walk);
+  return found->same && is_outermost(watched, now->heads[now->n - 1].at) &&
+         put_frames(watched, before, found->same + found->same_function, walk);
 }
 
 bool watched_stack_read(struct watched_stack *watched, struct memory_gather *gather,
                         struct stack_walk *walk, struct watched_moment *moment) {
-  for (int attempt = 0; attempt < 2 && watched->state; attempt++, watched->n = 0) {
-    if (!look(watched, gather, watched->heads, watched->n, &first_path))
-      continue;
-    read_interpreter(moment);
-    bool found = is_as_before(watched, &first_path)
-                     ? put_frames(watched, &first_path, first_path.n, walk)
-                     : compare(watched, gather, walk);
-    moment->no_frames = !first_path.n;
-    if (found || moment->no_frames)
-      return found;
+  bool good = false;
+  for (u32 i = 0; i < MOST_LOOKS && !good && watched->state; i++) {
+    good = look(watched, gather, watched->heads, watched->n, &first_path);
+    watched->n = good || first_path.n ? watched->n : 0; /* memory that is not there any more */
   }
-  return false;
+  if (!good)
+    return false;
+  read_interpreter(moment);
+  moment->no_frames = !first_path.n;
+  if (is_as_before(watched, &first_path))
+    return put_frames(watched, &first_path, first_path.n, walk);
+  return !moment->no_frames && compare(watched, gather, walk);
 }
 
 static bool read_word(const struct watched_stack *watched, struct memory_gather *gather,

@@ -2,9 +2,9 @@
  *
  * The Python frames of a thread that runs, read again and again from another thread. What the last
  * look found says what the next one will need: the heads of those frames, and their code objects.
- * They are read in one system call. If nothing has changed, that is all. Else the frames that are
- * new are read, and then everything once more: only what is the same both times counts, from the
- * outermost frame inwards.
+ * They are read in one system call. If nothing has changed, that is all. Else everything is read
+ * again, some times: only what is the same each time counts, from the outermost frame inwards
+ * (docs/lines.md says why that is enough).
  */
 #ifndef TSCOPE_WATCHED_STACK_H
 #define TSCOPE_WATCHED_STACK_H
@@ -15,7 +15,7 @@
 #pragma GCC visibility push(hidden)
 
 enum { GIL_LOCK_BYTES = 208 };     /* sizeof(struct _gil_runtime_state), ever since 3.9 */
-enum { MAX_WATCHED_FRAMES = 192 }; /* those that are no Python's among them */
+enum { MAX_WATCHED_FRAMES = 512 }; /* those that are no Python's among them */
 
 /* What changes in a frame. */
 struct frame_head {
@@ -30,8 +30,9 @@ struct watched_stack {
   u64 holder;   /* where the state of the thread that holds the GIL is kept; 0: not known */
   u64 gil_lock; /* the GIL's own lock; 0: not known */
   u64 cframe;   /* of 3.11 and 3.12 */
-  u64 top;      /* the innermost frame */
-  bool whole;   /* all of the heads were the same twice */
+  u64 outermost, other_outermost; /* frames: the one that is believed, and another one */
+  u32 times_other;                /* that it was found in a row */
+  bool whole;                     /* all of the heads were the same twice */
   u32 n;
   struct frame_head heads[MAX_WATCHED_FRAMES];
 };

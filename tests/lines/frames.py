@@ -24,6 +24,7 @@ for library in keeps_gil, drops_gil:
     library.walker_state.restype = ctypes.c_ulong
     library.walker_watch.argtypes = [ctypes.c_ulong, ctypes.c_int]
     library.walker_watched.argtypes = [ctypes.c_void_p, ctypes.c_size_t]
+    library.walker_watched_often.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int]
     library.walker_watched_us.restype = ctypes.c_double
     library.walker_watched_us.argtypes = [ctypes.c_int, ctypes.c_int]
 keeps_gil.walker_ns.restype = ctypes.c_double
@@ -331,38 +332,111 @@ def test_watched():
     thread.thread.join()
 
 
-def test_watched_while_it_runs():
-    """Each stack that is seen is one that the thread had: its frames call each other."""
+def even(n):
+    return n == 0 or odd(n - 1)
+
+
+def odd(n):
+    return n != 0 and even(n - 1)
+
+
+def chains(stop):
+    while not stop:
+        even(30), odd(21), even(4), sum(i for i in range(9))
+
+
+def down_1(n):
+    while n:
+        n -= 1
+    return n
+
+
+def down_2(n):
+    while n:
+        n -= 1
+    return n
+
+
+def calls_1(n):
+    down_1(n)
+
+
+def calls_2(n):
+    down_2(n)
+
+
+def pairs(stop):
+    while not stop:
+        calls_1(5), calls_2(5), calls_1(50), calls_2(50)
+
+
+def yields_1():
+    for _ in range(3):
+        yield down_1(1)
+
+
+def yields_2():
+    for _ in range(3):
+        yield down_2(1)
+
+
+def generators(stop):
+    while not stop:
+        list(yields_1()), list(yields_2())
+        for _ in yields_1():
+            pass
+
+
+def key_1(_):
+    return down_1(1)
+
+
+def key_2(_):
+    return down_2(1)
+
+
+def callbacks(stop):
+    while not stop:
+        sorted((2, 1), key=key_1), sorted((2, 1), key=key_2)
+
+
+# Who calls whom. A thread's first function has no caller here.
+CALLERS = {"even": {"odd", "chains"}, "odd": {"even", "chains"}, "<genexpr>": {"chains"},
+           "down_1": {"calls_1", "yields_1", "key_1"}, "down_2": {"calls_2", "yields_2", "key_2"},
+           "calls_1": {"pairs"}, "calls_2": {"pairs"}, "yields_1": {"generators"}, "yields_2": {"generators"},
+           "key_1": {"callbacks"}, "key_2": {"callbacks"}}
+LOOKS = 1000  # at each of them
+
+
+def never_was(names):
+    """Whether this is no stack of these threads: a caller is wrong, or the outermost frames are missing."""
+    return names[-1] != "_bootstrap" or any(outer not in CALLERS.get(inner, {outer})
+                                            for inner, outer in zip(names, names[1:]))
+
+
+def looks_at(run):
+    """The functions of a thread that runs, innermost first; looked at often, without the GIL."""
     stop = []
-
-    def even(n):
-        return n == 0 or odd(n - 1)
-
-    def odd(n):
-        return n != 0 and even(n - 1)
-
-    def run(_):
-        while not stop:
-            even(30), odd(21), sum(i for i in range(9))
-
-    thread = Watched(run)
+    thread = Watched(lambda _: run(stop))
     assert keeps_gil.walker_watch(thread.state, thread.tid) == 1
     thread.go_on.release()
-    calls = {"even": "odd", "odd": "even", "<genexpr>": "run"}
-    looks = 0
-    until = time.monotonic() + SECONDS
-    while time.monotonic() < until and not failures:
-        time.sleep(0.001)
-        got, _ = seen(drops_gil)
-        names = [line.rsplit(":", 1)[1].rsplit(".", 1)[-1] for line in got]
-        looks += bool(got)
-        for inner, outer in zip(names, names[1:]):
-            if calls.get(inner, outer) != outer and not (inner in calls and outer == "run"):
-                failures.append(("watched while it runs", inner, outer, got))
+    text = ctypes.create_string_buffer(LOOKS << 11)
+    drops_gil.walker_watched_often(text, len(text), LOOKS)
     stop.append(True)
     thread.thread.join()
-    if not looks:
-        failures.append(("watched while it runs", "never seen"))
+    lines = text.value.decode().splitlines()
+    return [[name.rsplit(".", 1)[-1] for name in line.split(";")] for line in lines if line]
+
+
+def test_watched_while_it_runs():
+    """Each stack that is seen is one that the thread had, however fast its functions call each other."""
+    for run in chains, pairs, generators, callbacks:
+        seen_stacks = looks_at(run)
+        wrong = [names for names in seen_stacks if never_was(names)]
+        print("  %s: %d of %d looks without frames, %d stacks that never were"
+              % (run.__name__, LOOKS - len(seen_stacks), LOOKS, len(wrong)))
+        if wrong or not seen_stacks:
+            failures.append(("watched while it runs", run.__name__, len(seen_stacks), wrong[:3]))
 
 
 def word_at(memory, address):

@@ -23,6 +23,7 @@ double walker_ns(int times);
 unsigned long walker_state(void);
 int walker_watch(unsigned long state, int tid);
 int walker_watched(char *to, size_t bytes);
+void walker_watched_often(char *to, size_t bytes, int times);
 double walker_watched_us(int times, int with_activity);
 
 /* Returns NULL if Python's frames can be read, else the reason. */
@@ -124,6 +125,27 @@ WALKER_EXPORT int walker_watched(char *to, size_t bytes) {
     length = write_frame(to, bytes, length, python_read_process, &self, &walk.frames[i]);
   snprintf(to + length, bytes - length, "%d\n", what);
   return (int)walk.n;
+}
+
+/* Looks at it some times while the caller lets it run: one line for each look, with the names of
+ * its functions from the innermost out; an empty one where nothing was read. */
+WALKER_EXPORT void walker_watched_often(char *to, size_t bytes, int times) {
+  const struct python_process self = {.pid = getpid()};
+  const unsigned pause_us = 200;
+  struct watched_moment moment;
+  size_t length = 0;
+  for (int i = 0; i < times && bytes - length > 1 << 16; i++) {
+    usleep(pause_us);
+    bool found = watched_stack_read(&watched, &gather, &walk, &moment);
+    for (u32 k = 0; found && k < walk.n; k++) {
+      struct python_location place;
+      bool known =
+          python_location_of(&python_here, python_read_process, &self, &walk.frames[k], &place);
+      length += (size_t)snprintf(to + length, bytes - length, "%s%s", k ? ";" : "",
+                                 known ? place.function : "?");
+    }
+    length += (size_t)snprintf(to + length, bytes - length, "\n");
+  }
 }
 
 /* The CPU time of a look at it. */
