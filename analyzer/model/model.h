@@ -65,7 +65,8 @@ struct rank {
   const char *path;
   const char *info[32]; /* by enum tscope_info; NULL if unknown */
   bool closed;          /* ended normally */
-  bool running;         /* it had not ended when the trace was read; false if that is not known */
+  char running; /* it had not ended when the trace was read: its state in /proc, such as R, S, D, or
+                   T if it was stopped; 0 if that is not known */
   bool last_moments_missing; /* it did not, and what it recorded last may not be in the file */
   struct rank_end ending;    /* how the process ended */
   const char *damage;        /* what is wrong with the file, NULL if nothing */

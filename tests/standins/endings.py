@@ -6,6 +6,7 @@ and the ranks.
     endings.py --build BUILD [--repeat N] [SCENARIO...]
     endings.py --list
 """
+import json
 import os
 import signal
 import subprocess
@@ -33,6 +34,7 @@ SCENARIOS = {
     "launchers-timeout": {"fault": "sleep", "timeout": True, "cause": "held up", "says": "rank 1"},
     # Killed at once, it may have no time to say that it did not run.
     "stopped": {"fault": "stop", "stopped_s": 7, "cause": "silent", "or": "stopped", "says": "rank 1"},
+    "still-stopped": {"fault": "stop", "stopped_s": 5, "alive": True, "cause": "stopped", "says": "rank 1"},
     "one-call-left-out": {"fault": "skip", "options": ["--steps", "16"], "timeout": True,
                           "cause": "calls differ", "says": "left out all_reduce of 65536 bytes (call number 40"},
     "one-call-too-many": {"fault": "extra", "options": ["--steps", "16"], "timeout": True,
@@ -108,18 +110,23 @@ def run_with_launcher(build, folder, command, scenario):
             os.rmdir(group)
 
 
-def run_stopped(build, folder, command, seconds):
-    """A rank stops itself. After these seconds a pipeline's time limit lets it go and in the same moment kills all."""
+def run_stopped(build, folder, command, scenario, look):
+    """A rank stops itself. After some seconds a pipeline's time limit lets it go and in the same moment kills all. Looks at
+    what there is after that, or before it."""
     with subprocess.Popen(command, env=environment(build, folder), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
                           start_new_session=True) as job:
         def stopped():
             states = subprocess.run(["ps", "-o", "state=", "-g", str(job.pid)], capture_output=True, text=True).stdout
             return "T" in states
-        while not stopped():
-            assert job.poll() is None
-        time.sleep(seconds)
-        for number in (signal.SIGCONT, signal.SIGKILL):
-            os.killpg(job.pid, number)
+        try:
+            while not stopped():
+                assert job.poll() is None
+            time.sleep(scenario["stopped_s"])
+            seen = look() if scenario.get("alive") else None
+        finally:
+            for number in (signal.SIGCONT, signal.SIGKILL):
+                os.killpg(job.pid, number)
+    return seen or look()
 
 
 def run_ranks_alone(build, folder, command):
@@ -143,16 +150,23 @@ def check(name, build, folder):
     scenario = SCENARIOS[name]
     command = [os.path.join(build, "tests", "standins", "train"), "--steps", "40", "--fault",
                str(FAULTS[scenario["fault"]]), *scenario.get("options", [])]
-    kills = 0
-    if scenario.get("alone"):
+    reported = [os.path.join(build, "analyzer", "tscope-report"), os.path.join(folder, "traces")]
+
+    def printed(*options):
+        return subprocess.run([*reported, *options], capture_output=True, check=True, text=True).stdout
+
+    def look():
+        alive = scenario.get("alive")  # then no two reports are the same
+        return json.loads(printed("--format", "json")) if alive else report_on(*reported), printed()
+
+    if "stopped_s" in scenario:
+        judge(scenario, *run_stopped(build, folder, command, scenario, look))
+    elif scenario.get("alone"):
         run_ranks_alone(build, folder, command)
-    elif "stopped_s" in scenario:
-        run_stopped(build, folder, command, scenario["stopped_s"])
+        judge(scenario, *look())
     else:
         kills = run_with_launcher(build, folder, command, scenario)
-    reported = [os.path.join(build, "analyzer", "tscope-report"), os.path.join(folder, "traces")]
-    text = subprocess.run(reported, capture_output=True, check=True, text=True).stdout
-    judge(scenario, report_on(*reported), text, kills)
+        judge(scenario, *look(), kills)
 
 
 def check_hang(calls, document, text, wanted):

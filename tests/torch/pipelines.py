@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
 """Pipelines of two stages and two replicas over gloo, whose stage 1 works 6 ms longer for each of four micro-batches:
-it is named, with what the step takes without that, whichever way the messages are received. Where the stages work
-equally long, none is.
+it is named, with what the step takes without that, whichever way the messages are received; once, not also rank by
+rank. Where one rank of the stage works longer, this rank is named and the stage is not. Where all work equally long,
+nobody is.
 
     pipelines.py LIBTSCOPE TSCOPE-REPORT
 """
@@ -25,6 +26,10 @@ def stage_findings(document):
     return [finding for finding in document["findings"] if finding["title"].startswith("Stage ")]
 
 
+def straggler_findings(document):
+    return [finding for finding in document["findings"] if finding["id"] == "DIST.STRAGGLER"]
+
+
 def check_slow(document):
     path = document["critical_path"]
     saved = {one["change"]: one["step_ms"] for one in path["what_if"]}
@@ -33,6 +38,7 @@ def check_slow(document):
     found = stage_findings(document)
     expect(len(found) == 1 and found[0]["title"].startswith("Stage 1 "), f"stage 1 is named: {found}")
     expect(found[0]["ranks"] == [2, 3], found[0])
+    expect(not straggler_findings(document), f"the stage is told once: {straggler_findings(document)}")
     unknown = path["by_category"]["unknown"]
     expect(unknown <= 0.02 * path["length_ms"], f"{unknown} ms of the path have no reason")
 
@@ -45,8 +51,12 @@ def main():
         return SKIPPED
     for way in ("irecv", "recv", "batch"):
         check_slow(report_of(python, library, report, "--slow-stage", "1", "--way", way))
-    found = stage_findings(report_of(python, library, report))
-    expect(not found, f"no stage is slow: {found}")
+    document = report_of(python, library, report, "--slow-rank", "3")
+    expect([one["ranks"] for one in straggler_findings(document)] == [[3]] and not stage_findings(document),
+           f"one rank of a stage is slow: {document['findings']}")
+    document = report_of(python, library, report)
+    found = stage_findings(document) + straggler_findings(document)
+    expect(not found, f"nobody is slow: {found}")
     return 0
 
 

@@ -73,6 +73,9 @@ double saving_of_ranks(struct findings *f, const u32 *ranks, u32 n, double measu
 /* The cure of a row of the what-if table; NULL if it has no such row. */
 const struct cure *what_if_cure(const struct findings *f, enum what_if_kind kind, i64 rank);
 
+/* find_pipeline.c: whether these stragglers are a stage that is told as slow. */
+bool is_slow_stage(struct findings *f, const struct straggler_group *group);
+
 /* A line of the budget; NULL if it has none. */
 const struct budget_line *budget_line_of(const struct results *r, enum budget_part part);
 

@@ -45,8 +45,8 @@ struct saving {
   double hidden_ms; /* and how much less communication is then exposed; if asked for */
 };
 
-/* A straggler, or all of a host: what slows a host slows its ranks together, and taking it from one
- * of them alone saves nothing. */
+/* A straggler, or all of a host, or of a stage of a pipeline: what slows a host slows its ranks
+ * together, and taking it from one of them alone saves nothing. */
 struct straggler_group {
   bool *ranks;         /* [n_ranks] */
   u32 n, first, worst; /* indices of ranks; worst: for which the others wait longest */

@@ -37,7 +37,22 @@ static bool is_tied(const struct analysis *a, u32 rank) {
   return !a->ranks[rank].on_gpu || a->model->ranks[rank].launches;
 }
 
-/* The straggler, and if the job has other hosts all stragglers of its own. */
+static bool in_stage(const struct pipeline_stage *stage, u32 global) {
+  bool in = false;
+  for (u32 i = 0; i < stage->n_ranks; i++)
+    in |= stage->ranks[i] == global;
+  return in;
+}
+
+static bool same_stage(const struct results *r, u32 one, u32 other) {
+  bool same = false;
+  for (u32 i = 0; i < r->n_pipeline_stage; i++)
+    same |= in_stage(&r->pipeline_stage[i], r->ranks[one].rank) &&
+            in_stage(&r->pipeline_stage[i], r->ranks[other].rank);
+  return same;
+}
+
+/* The straggler, all of its stage of a pipeline, and if the job has other hosts all of its own. */
 static void fill_group(const struct analysis *a, u32 worst, struct straggler_group *group) {
   const struct model *model = a->model;
   bool others = false;
@@ -46,8 +61,9 @@ static void fill_group(const struct analysis *a, u32 worst, struct straggler_gro
   *group = (struct straggler_group){
       .ranks = arena_array(a->arena, size_sum(model->n_ranks, 1), sizeof(bool)), .worst = worst};
   for (u32 i = 0; i < model->n_ranks; i++) {
-    if (i != worst &&
-        !(others && a->results->ranks[i].straggler && model_same_host(model, worst, i)))
+    bool together =
+        (others && model_same_host(model, worst, i)) || same_stage(a->results, worst, i);
+    if (i != worst && !(a->results->ranks[i].straggler && together))
       continue;
     group->first = group->n++ ? group->first : i;
     group->ranks[i] = true;

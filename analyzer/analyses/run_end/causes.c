@@ -221,6 +221,18 @@ static void set_cause_by_pause(const struct analysis *a, const struct rank_end *
       more ? ending->why : "");
 }
 
+/* No record tells how it ended; the kernel of this machine may know that it has not. */
+static void set_cause_of_silence(const struct rank *rank, struct ending *ending) {
+  bool stopped = rank->running == 'T' || rank->running == 't';
+  ending->what = ENDING_SILENT;
+  ending->cause = stopped ? END_STOPPED : END_SILENT;
+  ending->why = stopped ? "its process is still there, but stopped (SIGSTOP, or a debugger)"
+                : rank->running
+                    ? "its process still runs"
+                    : "its trace stops, and no record says why: it was killed, its host "
+                      "was lost, or it is still running elsewhere";
+}
+
 void ending_of_rank(struct analysis *a, u32 r, struct ending *ending) {
   const struct rank *rank = &a->model->ranks[r];
   const struct rank_end *end = &rank->ending;
@@ -235,10 +247,7 @@ void ending_of_rank(struct analysis *a, u32 r, struct ending *ending) {
     ending->from = ending->at = end->end;
     set_cause_by_exit(a, end, ending);
   } else {
-    ending->what = ENDING_SILENT;
-    ending->cause = END_SILENT;
-    ending->why = arena_text(a->arena, "its trace stops, and no record says why: it was killed, "
-                                       "its host was lost, or it is still running");
+    set_cause_of_silence(rank, ending);
   }
   set_cause_by_failed_call(a, end, ending);
   set_cause_by_pause(a, end, rank_last_pause(rank, alive), ending);

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
 """One rank of a pipeline of two stages over gloo, with as many replicas as fit the world: its first half of ranks is
-stage 0. Each stage works WORK_MS for a micro-batch in each direction; the slow stage works --slow-ms more.
+stage 0. Each stage works WORK_MS for a micro-batch in each direction; the slow stage, or rank, works --slow-ms more.
 
-    pipeline_gloo.py [--slow-stage N] [--slow-ms MS] [--steps N] [--way irecv|recv|batch]
+    pipeline_gloo.py [--slow-stage N] [--slow-rank N] [--slow-ms MS] [--steps N] [--way irecv|recv|batch]
 """
 import argparse
 import os
@@ -73,6 +73,7 @@ def step(stage, link, extra_ms):
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--slow-stage", type=int, default=-1)
+    parser.add_argument("--slow-rank", type=int, default=-1)
     parser.add_argument("--slow-ms", type=float, default=6.0)
     parser.add_argument("--steps", type=int, default=40)
     parser.add_argument("--way", default="recv")
@@ -86,8 +87,9 @@ def main():
     weights = torch.ones(10000, requires_grad=True)
     optimizer = torch.optim.SGD([weights], lr=0.01)
     dist.barrier()
+    extra_ms = options.slow_ms if stage == options.slow_stage or rank == options.slow_rank else 0
     for _ in range(options.steps):
-        step(stage, link, options.slow_ms if stage == options.slow_stage else 0)
+        step(stage, link, extra_ms)
         weights.grad = torch.ones_like(weights)
         if replicas > 1:
             dist.all_reduce(weights.grad, group=groups[stage])

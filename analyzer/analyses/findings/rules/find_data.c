@@ -91,7 +91,7 @@ static void cut_ranks(struct findings *f, u32 *ranks) {
   for (u32 i = 0; i < model->n_arrivals; i++)
     pending += model->arrivals[i].call_end == NS_UNKNOWN;
   for (u32 i = 0; i < model->n_ranks; i++)
-    running += model->ranks[i].running;
+    running += model->ranks[i].running != 0;
   if (n == 0)
     return;
   if (running == n) {

@@ -17,6 +17,13 @@
 
 /* --- DIST.STRAGGLER --- */
 
+static bool several_hosts(const struct results *r) {
+  for (u32 i = 1; i < r->n_ranks; i++)
+    if (r->ranks[i].host && !model_same_host(r->model, 0, i))
+      return true;
+  return false;
+}
+
 /* Which step figures of a straggler are about. */
 static const char *in_late_step(const struct rank_result *rank) {
   return rank->late_at_times ? "in such a step" : "a step";
@@ -180,7 +187,7 @@ static char *straggler_evidence(struct findings *f, const struct rank_result *ra
                         100 * fabs(rank->rel_slowdown), rank->rel_slowdown > 0 ? "longer" : "less",
                         duration_ms(rank->median_compute_ms).text);
   if (n > 1)
-    more = arena_printf(f->a->arena, "%s %u ranks of this host are like that.", more, n);
+    more = arena_printf(f->a->arena, "%s %u ranks are like that.", more, n);
   char *at = describe_straggler_line(f, rank);
   more = arena_printf(f->a->arena, "%s%s%s", at, describe_waits(f, rank), more);
   /* Below the smallest double there is only 0, but no probability is exactly 0. */
@@ -223,27 +230,34 @@ static void add_straggler_finding(struct findings *f, const struct straggler_gro
   const struct results *r = f->r;
   const struct rank_result *rank = &r->ranks[group->first], *worst = &r->ranks[group->worst];
   u32 n = 0, *ranks = arena_array(f->a->arena, group->n, sizeof(u32));
+  bool one_host = several_hosts(r);
   for (u32 i = 0; i < r->n_ranks; i++)
-    if (group->ranks[i])
+    if (group->ranks[i]) {
       ranks[n++] = r->ranks[i].rank;
+      one_host &= model_same_host(r->model, group->first, i);
+    }
   double saving = saving_of_group(f, group);
   const struct sampled_line *line = rank->reason == STRAGGLER_NO_CORE ? NULL : straggler_line(rank);
   const char *late = describe_late_steps(f, worst);
-  char *title = n > 1 ? arena_printf(f->a->arena, "%u ranks on %s keep their peers waiting%s", n,
-                                     rank->host, late)
-                      : arena_printf(f->a->arena, "Rank %u%s%s %s%s: %s%s%s", rank->rank,
-                                     rank->host ? " on " : "", rank->host ? rank->host : "",
-                                     is_periodic(rank) ? "does something for which its peers wait"
-                                                       : "keeps its peers waiting",
-                                     late, straggler_reason_words[rank->reason], line ? ", " : "",
-                                     line ? line->where : "");
+  char *title = n > 1 && one_host
+                    ? arena_printf(f->a->arena, "%u ranks on %s keep their peers waiting%s", n,
+                                   rank->host, late)
+                : n > 1 ? arena_printf(f->a->arena, "Ranks %s keep their peers waiting%s",
+                                       rank_list_in(f->a->arena, ranks, n), late)
+                        : arena_printf(f->a->arena, "Rank %u%s%s %s%s: %s%s%s", rank->rank,
+                                       rank->host ? " on " : "", rank->host ? rank->host : "",
+                                       is_periodic(rank) ? "does something for which its peers wait"
+                                                         : "keeps its peers waiting",
+                                       late, straggler_reason_words[rank->reason], line ? ", " : "",
+                                       line ? line->where : "");
   finding_add(f, severity_of(f, saving / f->steps * 1e3), saving, title,
               straggler_evidence(f, worst, n), straggler_action(f, worst), ranks, n);
 }
 
 void rule_straggler(struct findings *f) {
   for (u32 i = 0; i < f->r->n_straggler_groups; i++)
-    add_straggler_finding(f, &f->r->straggler_groups[i]);
+    if (!is_slow_stage(f, &f->r->straggler_groups[i]))
+      add_straggler_finding(f, &f->r->straggler_groups[i]);
 }
 
 /* --- DIST.LOAD_IMBALANCE --- */

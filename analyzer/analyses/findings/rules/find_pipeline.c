@@ -39,6 +39,42 @@ static const struct pipeline_stage *limiting_stage(struct findings *f, double *s
   return best;
 }
 
+static u32 ranks_in_stage(const struct results *r, const struct straggler_group *group,
+                          const struct pipeline_stage *stage) {
+  u32 n = 0;
+  for (u32 i = 0; i < r->n_ranks; i++)
+    for (u32 k = 0; k < stage->n_ranks && group->ranks[i]; k++)
+      n += stage->ranks[k] == r->ranks[i].rank;
+  return n;
+}
+
+/* Whether ranks are late for what the model has them do, as a stage with many layers is. */
+static bool is_late_by_work(const struct results *r, const struct straggler_group *group) {
+  enum straggler_reason reason = r->ranks[group->worst].reason;
+  return reason != STRAGGLER_SLOW_INPUT && reason != STRAGGLER_NO_CORE;
+}
+
+bool is_slow_stage(struct findings *f, const struct straggler_group *group) {
+  double saving_s;
+  const struct pipeline_stage *limit = limiting_stage(f, &saving_s);
+  f->cure = (struct cure){0};
+  return limit && is_late_by_work(f->r, group) && group->n == limit->n_ranks &&
+         ranks_in_stage(f->r, group, limit) == limit->n_ranks;
+}
+
+/* Whether a few ranks of a stage, or something else than its work, make it slow: they are told as
+ * stragglers. */
+static bool is_told_of_ranks(struct findings *f, const struct pipeline_stage *stage,
+                             double saving_s) {
+  for (u32 i = 0; i < f->r->n_straggler_groups; i++) {
+    const struct straggler_group *group = &f->r->straggler_groups[i];
+    if (ranks_in_stage(f->r, group, stage) == group->n && group->cure.n &&
+        run_seconds(f, group->saving.ms) >= CAUSE_WITHIN * saving_s)
+      return !is_late_by_work(f->r, group) || group->n < stage->n_ranks;
+  }
+  return false;
+}
+
 /* The line at which ranks of a stage spend time that others do not; NULL if it is not known. */
 static const struct sampled_line *line_of_stage(const struct results *r,
                                                 const struct pipeline_stage *stage) {
@@ -102,10 +138,12 @@ void rule_pipeline_bubble(struct findings *f) {
   struct arena *arena = f->a->arena;
   double saving_s;
   const struct pipeline_stage *limit = limiting_stage(f, &saving_s);
-  if (limit) {
+  if (limit && is_told_of_ranks(f, limit, saving_s))
+    f->cure = (struct cure){0};
+  else if (limit)
     add_slow_stage(f, limit, saving_s);
+  if (limit)
     return;
-  }
   if (!(r->pipeline_excess_ms >= WORTH_MENTIONING * f->step_ms))
     return;
   double ratio, saving = saving_of_excess(f);

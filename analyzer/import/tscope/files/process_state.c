@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 #include "import/tscope/files/process_state.h"
+
 #include "base/now.h"
 
 #include <errno.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
@@ -31,13 +33,13 @@ char process_state_of(const struct tscope_file_header *header) {
   return started > (i64)header->start_monotonic_ns + 2 * (i64)SECOND_NS ? 0 : state;
 }
 
-bool process_runs(const struct tscope_file_header *header) {
+char process_runs(const struct tscope_file_header *header) {
   char host[sizeof(header->host)] = "";
   gethostname(host, sizeof(host) - 1);
   if (header->closed_realtime_ns || header->reaped_signal || !header->alive_ticks ||
       strncmp(header->host, host, sizeof(host) - 1) != 0)
-    return false;
+    return 0;
   i64 booted = clock_ns(CLOCK_REALTIME) - clock_ns(CLOCK_BOOTTIME);
   char state = (i64)header->start_realtime_ns < booted ? 0 : process_state_of(header);
-  return state && state != 'Z' && state != 'X' && state != '?';
+  return state == 'Z' || state == 'X' || state == '?' ? 0 : state;
 }
