@@ -72,17 +72,25 @@ def reduce_on_nodes(scratch, environment, name):
 
 
 def check_reduce(scratch, environment):
-    """What rank 0 writes gives the report that all traces in one place give; a node without any is named."""
+    """What rank 0 writes gives the report that all traces in one place give; a node without any is named, and so is a trace
+    that is damaged."""
     os.makedirs(scratch)
     traces = os.path.join(scratch, "traces")
     run(TRACEGEN, "--ranks", "8", "--ranks-per-host", "4", "--steps", "25", "--skew-hosts", "--slow-rank", "3", traces)
     for host, of in (("hosta", "node000"), ("hostb", "node001")):
-        os.makedirs(os.path.join(scratch, host, "run"))
+        os.makedirs(os.path.join(scratch, host, "synthetic"))
         for path in glob.glob(os.path.join(traces, "*", f"{of}-*.tscope")):
-            shutil.copy(path, os.path.join(scratch, host, "run"))
+            shutil.copy(path, os.path.join(scratch, host, "synthetic"))
     summaries, _ = reduce_on_nodes(scratch, environment, "both")
     assert len(os.listdir(summaries)) == 1, os.listdir(summaries)
     assert report_on(summaries) == report_on(traces)
+    spoilt = sorted(glob.glob(os.path.join(scratch, "hostb", "synthetic", "*")))[0]
+    with open(spoilt, "r+b") as file:
+        file.truncate(100)
+    summaries, _ = reduce_on_nodes(scratch, environment, "damaged")
+    document = report_on(summaries)
+    assert len(document["run"]["ranks_found"]) == 7, document["run"]
+    assert f"{spoilt} is cut inside its header" in " ".join(document["quality"]["notes"]), document["quality"]["notes"]
     shutil.rmtree(os.path.join(scratch, "hostb"))
     summaries, said = reduce_on_nodes(scratch, environment, "one")
     assert "hostb has left no summary: its ranks are missing" in said, said

@@ -140,6 +140,11 @@ def main():
                 changed.write(os.path.join(bad, name))
                 status, out, wrong = report(bad)
                 assert out.replace(bad.encode(), b"") == whole, f"{flavour}: the part at {begin} counts: status {status} {wrong}"
+            for parts in (changed := Summaries(os.path.join(good, name))).parts:
+                parts[0] = parts[0][:-1]
+            changed.write(os.path.join(bad, name))
+            status, _, wrong = report(bad)
+            assert status == 2 and "is not what this tscope writes; run tscope reduce again" in wrong, (status, wrong)
             for number in range(MUTATIONS):
                 changed = Summaries(os.path.join(good, name))
                 parts = changed.parts[chance.randrange(len(changed.parts))]

@@ -20,7 +20,7 @@ struct read_rank {
   struct rank rank;
   struct rank_events events;
   struct run_facts run;
-  bool good;
+  bool whole, good; /* as it was written; and understood */
 };
 
 struct adding {
@@ -88,6 +88,7 @@ static void read_rank(void *user, u32 index, unsigned worker) {
   (void)worker;
   budget_begin(&budget, BUDGET_MEMORY, part->bytes);
   const u8 *bytes = summary_read(to->summary->path, part, &scratch);
+  to->whole = bytes != NULL;
   if (bytes) {
     struct carrier c = carrier_to_read(bytes, part->whole, &to->events.arena);
     carry_run_facts(&c, &to->run);
@@ -100,20 +101,27 @@ static void read_rank(void *user, u32 index, unsigned worker) {
   arena_release(&scratch);
 }
 
-static void drop_damaged(struct adding *adding) {
-  u32 *bad = memory_array(size_sum(adding->n, 1), sizeof(*bad)), n_bad = 0, kept = 0;
-  for (u32 i = 0; i < adding->n; i++) {
-    struct read_rank *one = &adding->ranks[i];
-    if (one->good) {
-      adding->ranks[kept++] = *one;
-      continue;
-    }
-    bad[n_bad++] = one->summary->entry.rank;
-    rank_events_release(&one->events);
-  }
-  adding->n = kept;
-  note_ranks(adding->model, bad, n_bad, "cannot be read: the summary is damaged, and left out");
+static void note_bad(const struct adding *adding, bool whole, const char *what) {
+  u32 *bad = memory_array(size_sum(adding->n, 1), sizeof(*bad)), n = 0;
+  for (u32 i = 0; i < adding->n; i++)
+    if (!adding->ranks[i].good && adding->ranks[i].whole == whole)
+      bad[n++] = adding->ranks[i].summary->entry.rank;
+  note_ranks(adding->model, bad, n, what);
   free(bad);
+}
+
+static void drop_bad(struct adding *adding) {
+  u32 kept = 0;
+  note_bad(adding, false, "cannot be read: the summary is damaged, and left out");
+  note_bad(adding, true,
+           "cannot be read: what is in the summary is not what this tscope writes; run tscope "
+           "reduce again with the one that makes the report");
+  for (u32 i = 0; i < adding->n; i++)
+    if (adding->ranks[i].good)
+      adding->ranks[kept++] = adding->ranks[i];
+    else
+      rank_events_release(&adding->ranks[i].events);
+  adding->n = kept;
 }
 
 /* --- into the model --- */
@@ -248,7 +256,7 @@ void summaries_add(struct model *model, const struct known_summary *all, u32 n,
   source->inner = model->timelines;
   choose_ranks(&adding, all, n);
   parallel_for(adding.n, options->threads, read_rank, &adding);
-  drop_damaged(&adding);
+  drop_bad(&adding);
   add_to_model(&adding);
   settle(&adding, source);
   source->traces = !source->inner || source->inner->flight;
@@ -287,7 +295,8 @@ int load_summary(struct import *import, const struct input *inputs, u32 n) {
   }
   free(all);
   if (!error && model->n_ranks == 0) {
-    snprintf(import->why, import->why_bytes, "no summary in %s can be read", paths[0]);
+    snprintf(import->why, import->why_bytes, "no summary in %s can be read: %s", paths[0],
+             model->n_notes ? model->notes[model->n_notes - 1] : "none has a rank");
     error = -ENODATA;
   }
   u32 attempt = import->options->attempt;
