@@ -260,6 +260,28 @@ static void fail_slow_without_cores(void **state) {
   }
 }
 
+/* What a rank does more since a step is not compute: it is named by how late it comes since then.
+ */
+static void fail_slow_of_a_late_rank(void **state) {
+  static i64 late[8 * 50];
+  (void)state;
+  struct scenario s = healthy_scenario();
+  for (u32 i = 30; i < 50; i++)
+    late[i * 8 + 6] = 80 * MS;
+  s.options.late_input = late;
+  struct cluster *c = cluster_new(&s.options);
+  for (u32 rank = 0; rank < 8; rank++)
+    c->model.ranks[rank].scheduling = (struct rank_scheduling){.seconds = 10, .training_wait_s = 2};
+  struct results *r = cluster_analyse(c, &s.given);
+  const struct finding *finding = finding_of(r, "DIST.FAIL_SLOW");
+  assert_non_null(finding);
+  assert_int_equal(finding->n_ranks, 1);
+  assert_int_equal(finding->ranks[0], 6);
+  assert_non_null(strstr(finding->action, "what rank 6 does"));
+  results_free(r);
+  cluster_free(c);
+}
+
 /* All ranks become slow, or no rank by its compute: the change is reported, and no rank is named.
  */
 static void fail_slow_of_all_ranks(void **state) {
@@ -289,6 +311,7 @@ int main(void) {
                                      cmocka_unit_test(links_of_unknown_hosts_name_none),
                                      cmocka_unit_test(fail_slow),
                                      cmocka_unit_test(fail_slow_without_cores),
+                                     cmocka_unit_test(fail_slow_of_a_late_rank),
                                      cmocka_unit_test(fail_slow_of_all_ranks)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

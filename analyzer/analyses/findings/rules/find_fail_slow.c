@@ -36,6 +36,23 @@ static bool find_onset(const double *ms, u32 n, struct arena *arena, struct onse
   return onset->after_ms >= (1 + FAIL_SLOW_RATIO) * onset->before_ms;
 }
 
+/* Stragglers that are late since about that step, by at least half of what the step grew. */
+static u32 late_since(const struct findings *f, const struct onset *onset, double step, u32 *ranks,
+                      char **evidence) {
+  u32 n = 0;
+  for (u32 i = 0; i < f->r->n_ranks; i++) {
+    const struct rank_result *rank = &f->r->ranks[i];
+    if (!rank->straggler || rank->n_late != 1 || rank->late_at_times ||
+        fabs(rank->late_from[0] - step) > FAIL_SLOW_SIDE ||
+        rank->late_a_step_ms < REASON_SHARE * (onset->after_ms - onset->before_ms))
+      continue;
+    ranks[n++] = rank->rank;
+    *evidence = arena_printf(f->a->arena, " Since then rank %u keeps its peers waiting (%s).",
+                             rank->rank, finding_id_words[FINDING_DIST_STRAGGLER]);
+  }
+  return n;
+}
+
 /* Ranks whose own compute grew by at least half of what the step did. */
 static u32 slower_ranks(const struct findings *f, const struct onset *onset, u32 at,
                         struct arena *arena, u32 *ranks, char **evidence) {
@@ -86,7 +103,10 @@ static bool lacked_cores(const struct analysis *a, const u32 *ranks, u32 n) {
   return false;
 }
 
-static char *suggest_action(struct findings *f, const u32 *ranks, u32 n) {
+static char *suggest_action(struct findings *f, const u32 *ranks, u32 n, bool late) {
+  if (late)
+    return arena_printf(f->a->arena, "Look at what rank %u does since that moment: see %s.",
+                        ranks[0], finding_id_words[FINDING_DIST_STRAGGLER]);
   if (lacked_cores(f->a, ranks, n))
     return arena_text(f->a->arena,
                       "Threads that could run had to wait for a core: see what else "
@@ -126,7 +146,10 @@ void rule_fail_slow(struct findings *f) {
   u32 step = f->r->changed_step = steps[onset.at], after = n_steps - onset.at;
   u32 *ranks = arena_array(&scratch, size_sum(a->model->n_ranks, 1), sizeof(u32));
   char *who = NULL;
+  bool late = false;
   n = slower_ranks(f, &onset, step - a->first_step, &scratch, ranks, &who);
+  if (n == 0)
+    late = (n = late_since(f, &onset, a->model->steps.first + step, ranks, &who)) > 0;
   struct window first = {0};
   for (u32 rank = 0; rank < a->model->n_ranks && !analysis_window(a, rank, step, &first); rank++)
     ;
@@ -138,6 +161,7 @@ void rule_fail_slow(struct findings *f) {
       saving = fmin(saving, of_ranks);
     } else { /* the run is slower, but not because of them */
       n = 0;
+      late = false;
       f->cure = (struct cure){0};
     }
   }
@@ -152,7 +176,7 @@ void rule_fail_slow(struct findings *f) {
                    "= %.2g).%s",
                    duration_ms(onset.before_ms).text, duration_ms(onset.after_ms).text, after,
                    duration_s(since).text, onset.p_value, who ? who : ""),
-      suggest_action(f, ranks, n), ranks, n == a->model->n_ranks ? 0 : n);
+      suggest_action(f, ranks, n, late), ranks, n == a->model->n_ranks ? 0 : n);
 out:
   arena_release(&scratch);
 }
