@@ -7,6 +7,7 @@
 #define TSCOPE_OWN_CODE_H
 
 #include <stdbool.h>
+#include <stdio.h>
 #include <string.h>
 
 /* Code that torch.compile has written into a cache folder of any name: the file's name is 'c' and a
@@ -19,19 +20,37 @@ static inline bool tscope_is_generated(const char *file) {
          strcmp(slash + 1 + NAME, ".py") == 0;
 }
 
-/* PyTorch is often run from a folder of its own. */
+/* PyTorch is often run from a folder of its own. A folder of the user's may be called torch, too:
+ * so these are the names that the packages from 2.3 to 2.15 have there. */
+static inline bool tscope_is_in_torch(const char *file) {
+  static const char folder[] = "/torch/";
+  static const char names[] =
+      " accelerator amp ao autograd backends compiler contrib cpu cuda distributed distributions "
+      "export fft foreach func functional futures fx hub jit library linalg masked monitor mps "
+      "mtia "
+      "multiprocessing nativert nested nn numa onnx optim overrides package profiler quantization "
+      "quasirandom random return_types serialization signal sparse special storage testing "
+      "torch_version types utils xpu ";
+  for (const char *at = strstr(file, folder); at; at = strstr(at, folder)) {
+    at += sizeof(folder) - 1;
+    char name[24];
+    int length = snprintf(name, sizeof(name), " %.*s ", (int)strcspn(at, "./"), at);
+    if (*at == '_' || (length < (int)sizeof(name) && strstr(names, name)))
+      return true;
+    at--;
+  }
+  return false;
+}
+
 static inline bool tscope_is_own_code(const char *file) {
-  static const char *const others[] = {
-      "/site-packages/",     "/dist-packages/", "/lib/python3",        "/lib64/python3",
-      "/torchinductor_",     "/torch/_",        "/torch/nn/",          "/torch/autograd/",
-      "/torch/distributed/", "/torch/optim/",   "/torch/utils/",       "/torch/cuda/",
-      "/torch/amp/",         "/torch/fx/",      "/torch/functional.py"};
+  static const char *const others[] = {"/site-packages/", "/dist-packages/", "/lib/python3",
+                                       "/lib64/python3", "/torchinductor_"};
   if (*file == '<') /* code typed in, or from a notebook; not <frozen ...> or <string> */
     return strncmp(file, "<stdin>", 7) == 0 || strncmp(file, "<ipython-input", 14) == 0;
   for (size_t i = 0; i < sizeof(others) / sizeof(*others); i++)
     if (strstr(file, others[i]))
       return false;
-  return *file != '\0' && !tscope_is_generated(file);
+  return *file != '\0' && !tscope_is_generated(file) && !tscope_is_in_torch(file);
 }
 
 #endif

@@ -36,6 +36,8 @@ def check(document):
     line = {name: found.get(number) for name, number in
             marked_lines(os.path.join(HERE, "jobs", "lines_job.py")).items()}
     expect(all(line.values()), f"missing: {[name for name, row in line.items() if not row]}")
+    beside = [row for row in found.values() if row["function"] == "prepare" and row["host_ms"]]
+    expect(not beside, f"a thread that makes tensors is none that trains: {beside}")
     expect(line["item"]["function"] == "log", f"{line['item']}")
     for name in ("item", "upload"):
         expect(abs(line[name]["waits"] - 1) < 0.1 and line[name]["wait_ms"] > 0,

@@ -71,6 +71,57 @@ static void copy_samples(const struct timeline_build *build, struct arena *arena
   }
 }
 
+/* Whether each lane is of a thread that makes calls of training. */
+static bool *lanes_that_train(const struct timeline_build *build) {
+  bool *train = memory_zeroed(size_sum(build->lanes.n, 1), sizeof(*train));
+  for (u32 i = 0; i < build->spans.n; i++) {
+    const struct span *span = &build->spans.at[i];
+    if (span->kind == SPAN_LAUNCH || span->kind == SPAN_COLL_CALL || span->kind == SPAN_SYNC ||
+        span->kind == SPAN_PHASE)
+      train[span->lane] = true;
+  }
+  return train;
+}
+
+/* Kernel numbers of the threads that train; returns how many. */
+static u32 list_training(const struct timeline_build *build, u32 *tids) {
+  const struct definitions *definitions = &build->definitions;
+  bool *train = lanes_that_train(build);
+  u32 n = 0;
+  for (u32 lane = 0; lane < build->lanes.n; lane++)
+    for (u32 i = 0; train[lane] && !build->lanes.at[lane].device && i < definitions->n_threads; i++)
+      if (definitions->threads[i].thread == build->lanes.at[lane].id) {
+        tids[n++] = definitions->threads[i].tid;
+        break;
+      }
+  free(train);
+  return n;
+}
+
+static bool is_among(const u32 *tids, u32 n, u32 tid) {
+  for (u32 i = 0; i < n; i++)
+    if (tids[i] == tid)
+      return true;
+  return false;
+}
+
+/* The shim samples every thread whose calls have lines, also one that only makes tensors, as those
+ * that prepare batches do. Beside a sampled thread that trains it does not. */
+static void set_others_beside(const struct timeline_build *build, struct call_sites *sites) {
+  u32 *tids = memory_array(size_sum(build->lanes.n, 1), sizeof(*tids));
+  u32 n = list_training(build, tids);
+  bool any = false;
+  for (u32 pass = 0; pass < 2; pass++)
+    for (u32 i = 0; i < sites->n_samples; i++) {
+      struct line_sample *sample = &sites->samples[i];
+      bool trains = sample->child || !sample->tid || is_among(tids, n, sample->tid);
+      any |= trains && !sample->child;
+      if (pass && any && !trains)
+        sample->beside = true;
+    }
+  free(tids);
+}
+
 void timeline_link_sites(struct timeline_build *build, struct arena *arena,
                          const struct call_sites **out) {
   *out = NULL;
@@ -82,6 +133,7 @@ void timeline_link_sites(struct timeline_build *build, struct arena *arena,
   sites->of_span = arena_array(arena, size_sum(build->spans.n, 1), sizeof(*sites->of_span));
   stacks_copy(&build->definitions, arena, sites);
   copy_samples(build, arena, sites);
+  set_others_beside(build, sites);
   if (sites->n_sites) {
     memcpy(sites->sites, build->sites.at, build->sites.n * sizeof(*sites->sites));
     SORT(sites->sites, sites->n_sites, by_place);
