@@ -27,10 +27,9 @@ static inline bool tscope_is_in_torch(const char *file) {
   static const char names[] =
       " accelerator amp ao autograd backends compiler contrib cpu cuda distributed distributions "
       "export fft foreach func functional futures fx hub jit library linalg masked monitor mps "
-      "mtia "
-      "multiprocessing nativert nested nn numa onnx optim overrides package profiler quantization "
-      "quasirandom random return_types serialization signal sparse special storage testing "
-      "torch_version types utils xpu ";
+      "mtia multiprocessing nativert nested nn numa onnx optim overrides package profiler "
+      "quantization quasirandom random return_types serialization signal sparse special storage "
+      "testing torch_version types utils xpu ";
   for (const char *at = strstr(file, folder); at; at = strstr(at, folder)) {
     at += sizeof(folder) - 1;
     char name[24];
