@@ -129,7 +129,8 @@ def of_one_finding(pairs, shares, finding):
             continue
         if by_saving and share and "next to nothing" not in title:
             pairs.same("title and saving", title, float(share[1]) / 100, saving)
-        of_others = name == "DIST.LOAD_IMBALANCE" and shares.report["distributed"]["stragglers"]
+        beyond_stragglers = name in ("DIST.LOAD_IMBALANCE", "TIMING.OUTSIDE_PHASES")
+        of_others = beyond_stragglers and shares.report["distributed"]["stragglers"]
         if shares.training and not of_others:
             pairs.same("finding and what-if", name, saving, shares.saved.get(change))
             pairs.same("finding and budget", name, saving, shares.recoverable(line))

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "analyses/findings/findings.h"
 #include "analyses/analyses.h"
+#include "analyses/lines/lines.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -164,11 +165,37 @@ double saving_of_ranks(struct findings *f, const u32 *ranks, u32 n, double measu
                           measured_ms);
 }
 
+double saving_beyond_stragglers(struct findings *f, const struct cure *cure, double measured_ms) {
+  const struct results *r = f->r;
+  bool *late = arena_array(f->a->arena, size_sum(r->n_ranks, 1), sizeof(bool)), any = false;
+  double wait_ms = 0;
+  for (u32 i = 0; i < r->n_ranks; i++) {
+    any |= late[i] = r->ranks[i].straggler;
+    wait_ms += late[i] ? r->ranks[i].imposed_wait_ms : 0;
+  }
+  if (!any)
+    return saving_of(f, cure, measured_ms);
+  struct cure_change both[] = {{.kind = CHANGE_RANKS, .ranks = late},
+                               cure ? *cure->changes : (struct cure_change){0}};
+  double theirs = saving_of(f, &(struct cure){both, 1}, wait_ms);
+  double all = saving_of(f, &(struct cure){both, cure ? 2 : 0}, measured_ms);
+  f->cure = (struct cure){0};
+  return isnan(all) || isnan(theirs) ? NAN : fmax(0, all - theirs);
+}
+
 const struct cure *what_if_cure(const struct findings *f, enum what_if_kind kind, i64 rank) {
   for (u32 i = 0; i < f->r->n_what_if; i++)
     if (f->r->what_if[i].kind == kind && f->r->what_if[i].rank == rank)
       return &f->r->what_if[i].cure;
   return NULL;
+}
+
+const char *words_of_line(struct findings *f, const struct sampled_line *line) {
+  bool shared = line->path && line->peers_ms >= LINE_OF_ONE * line->ms;
+  if (!line->function)
+    return line->place;
+  return arena_printf(f->a->arena, "%s (%s%s%s)", line->place, line->function,
+                      shared ? ", called at " : "", shared ? line->path : "");
 }
 
 const struct budget_line *budget_line_of(const struct results *r, enum budget_part part) {

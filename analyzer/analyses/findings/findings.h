@@ -70,11 +70,17 @@ double saving_of_change(struct findings *f, struct cure_change change, double me
 /* The same if these ranks (global numbers) were as fast as all others. */
 double saving_of_ranks(struct findings *f, const u32 *ranks, u32 n, double measured_ms);
 
+/* The same of a cure, but what stragglers cost is told with these: beyond that. */
+double saving_beyond_stragglers(struct findings *f, const struct cure *cure, double measured_ms);
+
 /* The cure of a row of the what-if table; NULL if it has no such row. */
 const struct cure *what_if_cure(const struct findings *f, enum what_if_kind kind, i64 rank);
 
 /* find_pipeline.c: whether these stragglers are a stage that is told as slow. */
 bool is_slow_stage(struct findings *f, const struct straggler_group *group);
+
+/* "data.py:12 (get)"; and the way there if peers are there too, by another way. */
+const char *words_of_line(struct findings *f, const struct sampled_line *line);
 
 /* A line of the budget; NULL if it has none. */
 const struct budget_line *budget_line_of(const struct results *r, enum budget_part part);

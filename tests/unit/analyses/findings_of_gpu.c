@@ -115,6 +115,28 @@ static void outside_phases(void **state) {
   assert_true(fires(&s, "TIMING.OUTSIDE_PHASES"));
 }
 
+/* The device of each rank idles for 40 ms outside the phases, that of rank 2 for 140 ms: the
+ * straggler saves 100 ms, and what all do the other 40. */
+static void what_a_straggler_does_outside_is_its_own(void **state) {
+  (void)state;
+  struct scenario s = healthy_scenario();
+  for (u32 i = 0; i < s.options.ranks; i++)
+    s.options.late_launch[i] = (i == 2 ? 240 : 140) * MS;
+  struct cluster *c = cluster_new(&s.options);
+  with_phases(c);
+  struct results *r = cluster_analyse(c, &s.given);
+  const struct finding *outside = finding_of(r, "TIMING.OUTSIDE_PHASES");
+  const struct finding *straggler = finding_of(r, "DIST.STRAGGLER");
+  assert_non_null(outside);
+  assert_non_null(straggler);
+  assert_true(fabs(outside->saving_s / r->training_steps - 0.040) < 0.002);
+  assert_true(fabs(straggler->saving_s / r->training_steps - 0.100) < 0.002);
+  assert_true(fabs(outside->saving_added_s - outside->saving_s) < 1e-6);
+  assert_true(fabs(straggler->saving_added_s - straggler->saving_s) < 1e-6);
+  results_free(r);
+  cluster_free(c);
+}
+
 static void recoverable(void **state) {
   (void)state;
   struct scenario s = healthy_scenario();
@@ -259,15 +281,12 @@ static void dtype_conversion(void **state) {
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(low_mfu),
-                                     cmocka_unit_test(precision),
-                                     cmocka_unit_test(outside_phases),
-                                     cmocka_unit_test(recoverable),
-                                     cmocka_unit_test(causes_come_before_what_sums_them_up),
-                                     cmocka_unit_test(launch_bound),
-                                     cmocka_unit_test(copy),
-                                     cmocka_unit_test(host_sync),
-                                     cmocka_unit_test(fills),
-                                     cmocka_unit_test(dtype_conversion)};
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(low_mfu),         cmocka_unit_test(precision),
+      cmocka_unit_test(outside_phases),  cmocka_unit_test(what_a_straggler_does_outside_is_its_own),
+      cmocka_unit_test(recoverable),     cmocka_unit_test(causes_come_before_what_sums_them_up),
+      cmocka_unit_test(launch_bound),    cmocka_unit_test(copy),
+      cmocka_unit_test(host_sync),       cmocka_unit_test(fills),
+      cmocka_unit_test(dtype_conversion)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -79,8 +79,8 @@ static char *straggler_action(struct findings *f, const struct rank_result *rank
   if (line && line->function && rank->reason != STRAGGLER_SLOW_INPUT &&
       (rank->reason == STRAGGLER_OWN_CODE || line->peers_ms < LINE_OF_ONE * line->ms))
     return arena_printf(
-        f->a->arena, "Look at %s (%s) first: rank %u spends %s %s there, its peers %s.%s",
-        line->place, line->function, rank->rank, duration_ms(line->ms).text, in_late_step(rank),
+        f->a->arena, "Look at %s first: rank %u spends %s %s there, its peers %s.%s",
+        words_of_line(f, line), rank->rank, duration_ms(line->ms).text, in_late_step(rank),
         duration_ms(line->peers_ms).text,
         is_periodic(rank) ? " Do it less often, in the background, or let every rank do its part."
                           : "");
@@ -376,17 +376,6 @@ static void add_imbalance_finding(struct findings *f, double wait, const struct 
       n_ranks ? ranks : NULL, n_ranks);
 }
 
-/* What waits for stragglers cost is told with these: here it is what all ranks as fast as the
- * median would save beyond that. */
-static double saving_beyond(struct findings *f, double wait, const struct late_ranks *named) {
-  double all = saving_of(f, what_if_cure(f, WHAT_IF_EVERY_RANK, -1), wait);
-  if (named->n == 0)
-    return all;
-  double theirs = saving_of_ranks(f, named->rank, named->n, named->wait_ms);
-  f->cure = (struct cure){0};
-  return isnan(all) || isnan(theirs) ? NAN : fmax(0, all - theirs);
-}
-
 void rule_load_imbalance(struct findings *f) {
   const struct results *r = f->r;
   struct late_ranks named = {.rank =
@@ -398,5 +387,7 @@ void rule_load_imbalance(struct findings *f) {
       named.wait_ms += r->ranks[i].imposed_wait_ms;
     }
   if (wait - named.wait_ms >= WORTH_MENTIONING * f->step_ms)
-    add_imbalance_finding(f, wait, &named, saving_beyond(f, wait, &named));
+    add_imbalance_finding(
+        f, wait, &named,
+        saving_beyond_stragglers(f, what_if_cure(f, WHAT_IF_EVERY_RANK, -1), wait));
 }

@@ -94,11 +94,10 @@ static void add_slow_stage(struct findings *f, const struct pipeline_stage *stag
   struct arena *arena = f->a->arena;
   const struct sampled_line *line = line_of_stage(f->r, stage);
   char *where =
-      line
-          ? arena_printf(arena, " Its ranks spend %s a step at %s (%s), the others %s, in samples.",
-                         duration_ms(line->ms).text, line->place, line->function,
-                         duration_ms(line->peers_ms).text)
-          : arena_text(arena, "");
+      line ? arena_printf(arena, " Its ranks spend %s a step at %s, the others %s, in samples.",
+                          duration_ms(line->ms).text, words_of_line(f, line),
+                          duration_ms(line->peers_ms).text)
+           : arena_text(arena, "");
   char *bubble =
       isnan(f->r->pipeline_bubble)
           ? arena_text(arena, "")
@@ -116,7 +115,7 @@ static void add_slow_stage(struct findings *f, const struct pipeline_stage *stag
       line ? arena_printf(arena,
                           "Look at %s first; if that is the stage's layers, move layers from stage "
                           "%u to the others (the embedding and the loss also count).",
-                          line->place, stage->stage)
+                          words_of_line(f, line), stage->stage)
            : arena_printf(arena,
                           "Move layers from stage %u to the others (the embedding and the loss "
                           "also count), if its devices are as fast as theirs.",

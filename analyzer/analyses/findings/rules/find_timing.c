@@ -77,8 +77,8 @@ void rule_dataloader_bound(struct findings *f) {
 }
 
 /* The time outside the phases that more than half of the ranks have: what only one of two does is
- * that rank's finding. The rank whose line there takes longest; INDEX_NONE if the time is not worth
- * mentioning. */
+ * that rank's finding. The rank, of those that are no stragglers, whose line there takes longest;
+ * INDEX_NONE if the time is not worth mentioning. */
 static u32 common_outside(const struct findings *f, double *ms) {
   const struct analysis *a = f->a;
   u32 n = 0, best = INDEX_NONE;
@@ -95,7 +95,8 @@ static u32 common_outside(const struct findings *f, double *ms) {
     if (known)
       of_ranks[n++] = mean_of(steps, known);
     const struct sampled_line *line = f->r->ranks[rank].outside_line;
-    if (line && (best == INDEX_NONE || line->ms > f->r->ranks[best].outside_line->ms))
+    if (line && !f->r->ranks[rank].straggler &&
+        (best == INDEX_NONE || line->ms > f->r->ranks[best].outside_line->ms))
       best = rank;
   }
   arena_release(&scratch);
@@ -112,7 +113,8 @@ void rule_outside_phases(struct findings *f) {
   if (rank == INDEX_NONE || !(r->forward_ms > 0 || r->backward_ms > 0 || r->optimizer_ms > 0))
     return;
   ms *= 1 - unmarked;
-  double saving = fmin(saving_of(f, what_if_cure(f, WHAT_IF_OUTSIDE, -1), ms), ms * f->steps / 1e3);
+  double saving = fmin(saving_beyond_stragglers(f, what_if_cure(f, WHAT_IF_OUTSIDE, -1), ms),
+                       run_seconds(f, ms));
   double gain = saving / f->steps * 1e3;
   if (!(gain >= WORTH_MENTIONING * f->step_ms))
     return;
