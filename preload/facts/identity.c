@@ -149,7 +149,8 @@ static void extend_run_name(char *run, size_t bytes) {
 }
 
 /* A name that distinguishes this run from all others in the directory, and that all its processes
- * know without communicating. A rendezvous is not enough (ports are used again), a job is not
+ * know without communicating. What torchrun starts again is the same run: hosts count restarts
+ * differently, and the report tells attempts apart. A rendezvous is not enough (ports are used again), a job is not
  * enough (a job script may train twice), and a parent process is the same only on one host. */
 static void name_run(struct tscope_identity *identity) {
   char run[sizeof(identity->run)] = "";
@@ -187,9 +188,6 @@ static void name_run(struct tscope_identity *identity) {
     const char *address = environment_value("MASTER_ADDR");
     append(run, sizeof(run), "%s%.40s-%.8s", *run ? "-" : "", address ? address : "master", port);
   }
-  u32 restart = number("TORCHELASTIC_RESTART_COUNT", 0);
-  if (restart)
-    append(run, sizeof(run), "-restart%u", restart);
   tscope_file_name_from(identity->run, sizeof(identity->run), run);
 }
 

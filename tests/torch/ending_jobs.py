@@ -53,6 +53,8 @@ SCENARIOS = {
     "kill-in-a-line": {"cause": "signal", "says": "in spin"},
     "crash-in-a-line": {"cause": "signal", "says": "in spin"},
     "early": {"cause": "left early", "says": "ended normally"},
+    # torchrun starts all ranks again, and these train to the end
+    "kill-and-restart": {"ending": "kill", "restarts": 1},
 }
 
 
@@ -81,7 +83,10 @@ def check(name, build, folder):
     ranks = ",".join(str(rank) for rank in scenario.get("culprits", [1]))
     mark = os.path.join(folder, "stands-still")
     env = {**environment(build, folder), "OMP_NUM_THREADS": "1", "GLOO_SOCKET_IFNAME": "lo", "STANDS_STILL": mark}
+    if "restarts" in scenario:
+        env.pop("TSCOPE_RUN")  # the name is tscope's own, as in most jobs
     with subprocess.Popen([python_with_torch(), "-m", "torch.distributed.run", "--nproc-per-node", "4", "--standalone",
+                           "--max-restarts", str(scenario.get("restarts", 0)),
                            os.path.join(HERE, "jobs", "ending_rank.py"),
                            scenario.get("ending", name), ranks, "25", "40"],
                           env=env, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as job:
@@ -89,9 +94,23 @@ def check(name, build, folder):
     reported = [os.path.join(build, "analyzer", "tscope-report"), os.path.join(folder, "traces")]
     text = subprocess.run(reported, capture_output=True, check=True, text=True).stdout
     document = report_on(*reported)
+    if "restarts" in scenario:
+        return judge_attempts(document, text, reported)
     judge(scenario, document, text)
     if "line" in scenario:
         judge_place(scenario, document, text)
+    return document
+
+
+def judge_attempts(document, text, reported):
+    """The report is of the last attempt, which went well, and says how the first one ended and who ended it."""
+    attempts = document["run"]["attempts"]
+    assert [one["ranks"] for one in attempts] == [4, 4] and document["run"]["attempt"] == 2, document["run"]
+    assert "Rank 1 ended first" in attempts[0]["summary"] and "SIGKILL" in attempts[0]["summary"], attempts
+    assert document["run_end"]["how"] == "in order", document["run_end"]
+    assert "this is the last, 2 of 2" in text and "SIGKILL" in text, text
+    listed = subprocess.run([reported[0], "--list", reported[1]], capture_output=True, check=True, text=True).stdout
+    assert "2 attempts" in listed and len(listed.splitlines()) == 1, listed
     return document
 
 

@@ -97,8 +97,15 @@ def main():
     torch.set_num_threads(1)
     alike = ending == "left-out-of-calls-alike"
     patience_s = {"left-out-of-calls-alike": 20, "in-a-thread": 5, "late": 5}.get(ending)
-    dist.init_process_group("gloo", timeout=datetime.timedelta(seconds=patience_s) if patience_s else None)
-    named = str(dist.get_rank()) in ranks
+    attempt = os.environ.get("TORCHELASTIC_RESTART_COUNT", "0")
+    if attempt == "0":
+        dist.init_process_group("gloo", timeout=datetime.timedelta(seconds=patience_s) if patience_s else None)
+    else:
+        # PyTorch 2.11's gloo looks up the addresses of the attempt before: most restarts fail or hang
+        store = dist.PrefixStore(f"attempt-{attempt}", next(dist.rendezvous("env://"))[0])
+        dist.init_process_group("gloo", store=store, rank=int(os.environ["RANK"]),
+                                world_size=int(os.environ["WORLD_SIZE"]))
+    named = str(dist.get_rank()) in ranks and attempt == "0"
     model = torch.nn.Linear(32, 16)
     if not alike:
         model = DistributedDataParallel(model)
