@@ -150,8 +150,9 @@ static void extend_run_name(char *run, size_t bytes) {
 
 /* A name that distinguishes this run from all others in the directory, and that all its processes
  * know without communicating. What torchrun starts again is the same run: hosts count restarts
- * differently, and the report tells attempts apart. A rendezvous is not enough (ports are used again), a job is not
- * enough (a job script may train twice), and a parent process is the same only on one host. */
+ * differently, and the report tells attempts apart. A rendezvous is not enough (ports are used
+ * again), a job is not enough (a job script may train twice), and a parent process is the same only
+ * on one host. */
 static void name_run(struct tscope_identity *identity) {
   char run[sizeof(identity->run)] = "";
   if (*tscope_env.run) {
