@@ -28,7 +28,7 @@ WITHOUT_RIGHT = ["setpriv", "--bounding-set", "-sys_ptrace", "--inh-caps", "-sys
 # stalling_rank.py.
 SCENARIOS = {
     "checkpoint": {"what": "waits for data", "line": "the write", "function": "save"},
-    "python-lock": {"what": "waits for a lock", "line": "the second lock", "function": "update"},
+    "python-lock": {"what": "waits for a lock or an event", "line": "the second lock", "function": "update"},
     "gil": {"what": "waits for the GIL", "line": "the library", "function": "work_without_end"},
     "busy": {"what": "runs", "line": "the loop", "function": "spin"},
     "left-out": {"what": "sleeps", "line": "the nap", "function": "other_branch"},
@@ -38,7 +38,7 @@ SCENARIOS = {
     # It cannot write anything itself.
     "stopped": {"what": "stopped", "line": "the stop", "function": "stopped", "says": "SIGSTOP", "silent": True},
     # Ctrl-C: the collective of the others fails when their peers end, so nothing is pending any more.
-    "interrupted": {"job": "python-lock", "what": "waits for a lock", "line": "the second lock",
+    "interrupted": {"job": "python-lock", "what": "waits for a lock or an event", "line": "the second lock",
                     "function": "update", "end": signal.SIGINT, "finding": "RUN.STALLED"},
 }
 
