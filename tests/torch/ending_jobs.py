@@ -59,13 +59,13 @@ SCENARIOS = {
 
 
 def end(job, mark, patience_s):
-    """Waits for the job. If it stalls for `patience_s`, ends it like a launcher does."""
+    """Waits for the job, and returns what it said. If it stalls for `patience_s`, ends it like a launcher does."""
     try:
         if patience_s:
             wait_for(mark, deadline_s=90)
             time.sleep(patience_s)
             job.terminate()
-        job.wait(timeout=100)
+        return job.communicate(timeout=100)[1]
     finally:
         job.kill()
 
@@ -89,25 +89,25 @@ def check(name, build, folder):
                            "--max-restarts", str(scenario.get("restarts", 0)),
                            os.path.join(HERE, "jobs", "ending_rank.py"),
                            scenario.get("ending", name), ranks, "25", "40"],
-                          env=env, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as job:
-        end(job, mark, scenario.get("patience_s"))
+                          env=env, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True) as job:
+        said = end(job, mark, scenario.get("patience_s"))
     reported = [os.path.join(build, "analyzer", "tscope-report"), os.path.join(folder, "traces")]
     text = subprocess.run(reported, capture_output=True, check=True, text=True).stdout
     document = report_on(*reported)
     if "restarts" in scenario:
-        return judge_attempts(document, text, reported)
+        return judge_attempts(document, text, reported, said)
     judge(scenario, document, text)
     if "line" in scenario:
         judge_place(scenario, document, text)
     return document
 
 
-def judge_attempts(document, text, reported):
+def judge_attempts(document, text, reported, said):
     """The report is of the last attempt, which went well, and says how the first one ended and who ended it."""
     attempts = document["run"]["attempts"]
     assert [one["ranks"] for one in attempts] == [4, 4] and document["run"]["attempt"] == 2, document["run"]
     assert "Rank 1 ended first" in attempts[0]["summary"] and "SIGKILL" in attempts[0]["summary"], attempts
-    assert document["run_end"]["how"] == "in order", document["run_end"]
+    assert document["run_end"]["how"] == "in order", (document["run_end"], said)
     assert "this is the last, 2 of 2" in text and "SIGKILL" in text, text
     listed = subprocess.run([reported[0], "--list", reported[1]], capture_output=True, check=True, text=True).stdout
     assert "2 attempts" in listed and len(listed.splitlines()) == 1, listed
