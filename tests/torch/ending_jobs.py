@@ -43,7 +43,8 @@ SCENARIOS = {
     "in-a-thread": {"cause": "exception", "says": "ValueError: sample 1234 has no label", "line": "the thread's",
                     "function": "load"},
     "late": {"cause": "held up", "says": "rank 1"},
-    "stopped": {"cause": "stopped", "says": "SIGTERM"},
+    # torchrun looks 20 s later, when the others have ended: if it stops them within 0.4 s, nothing tells who was first
+    "stopped": {"cause": "stopped", "says": "SIGTERM", "looks_s": 20},
     "two-culprits": {"ending": "exception", "culprits": [1, 3], "cause": "exception", "says": "ValueError"},
     "launchers-timeout": {"ending": "sleep", "patience_s": 5, "cause": "held up", "says": "rank 1"},
     "left-out": {"cause": "calls differ", "says": "left out all_reduce of 4 bytes"},
@@ -87,6 +88,7 @@ def check(name, build, folder):
         env.pop("TSCOPE_RUN")  # the name is tscope's own, as in most jobs
     with subprocess.Popen([python_with_torch(), "-m", "torch.distributed.run", "--nproc-per-node", "4", "--standalone",
                            "--max-restarts", str(scenario.get("restarts", 0)),
+                           "--monitor-interval", str(scenario.get("looks_s", 0.1)),
                            os.path.join(HERE, "jobs", "ending_rank.py"),
                            scenario.get("ending", name), ranks, "25", "40"],
                           env=env, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True) as job:
