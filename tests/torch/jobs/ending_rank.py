@@ -132,6 +132,8 @@ def main():
     if alike:
         dist.barrier()  # the first call that differs
     dist.destroy_process_group()
+    if attempt != "0":
+        os._exit(0)  # the interpreter's end can abort, by PyTorch's own doing: docs/harm.md
 
 
 main()
