@@ -52,8 +52,10 @@ static bool same_stage(const struct results *r, u32 one, u32 other) {
   return same;
 }
 
-/* The straggler, all of its stage of a pipeline, and if the job has other hosts all of its own. */
-static void fill_group(const struct analysis *a, u32 worst, struct straggler_group *group) {
+/* The straggler, all of its stage of a pipeline, and if the job has other hosts all of its own; but
+ * those that are in a group already. */
+static void fill_group(const struct analysis *a, u32 worst, const bool *listed,
+                       struct straggler_group *group) {
   const struct model *model = a->model;
   bool others = false;
   for (u32 i = 0; i < model->n_ranks; i++)
@@ -63,7 +65,7 @@ static void fill_group(const struct analysis *a, u32 worst, struct straggler_gro
   for (u32 i = 0; i < model->n_ranks; i++) {
     bool together =
         (others && model_same_host(model, worst, i)) || same_stage(a->results, worst, i);
-    if (i != worst && !(a->results->ranks[i].straggler && together))
+    if (i != worst && (listed[i] || !a->results->ranks[i].straggler || !together))
       continue;
     group->first = group->n++ ? group->first : i;
     group->ranks[i] = true;
@@ -84,7 +86,7 @@ static void list_groups(struct analysis *a) {
           (worst == INDEX_NONE || r->ranks[i].imposed_wait_ms > r->ranks[worst].imposed_wait_ms))
         worst = i;
     struct straggler_group *group = &r->straggler_groups[r->n_straggler_groups++];
-    fill_group(a, worst, group);
+    fill_group(a, worst, listed, group);
     for (u32 i = 0; i < r->n_ranks; i++)
       listed[i] |= group->ranks[i];
     n -= group->n;

@@ -14,6 +14,7 @@
 #include <string.h>
 
 #include "analyse_cluster.h"
+#include "analyses/analyses.h"
 
 static void add_up_to_less_than_the_run(const struct results *r) {
   double sum = 0;
@@ -240,6 +241,34 @@ static void a_clock_that_is_off_hides_no_slow_host(void **state) {
     }
 }
 
+/* Ranks 0 and 1 are on one host, 2 and 3 on another; 0 and 2 are a stage of a pipeline, 1 and 3 the
+ * next. Of three stragglers two share a stage and two a host: each is in one group. */
+static void a_straggler_is_in_one_group(void **state) {
+  (void)state;
+  static u32 first_stage[] = {0, 2}, second_stage[] = {1, 3};
+  struct rank_result of_ranks[4] = {0};
+  struct pipeline_stage stages[] = {{.stage = 0, .ranks = first_stage, .n_ranks = 2},
+                                    {.stage = 1, .ranks = second_stage, .n_ranks = 2}};
+  struct rank ranks[4] = {0};
+  struct arena arena = {0};
+  struct model model = {.ranks = ranks, .n_ranks = 4};
+  struct results r = {
+      .ranks = of_ranks, .n_ranks = 4, .pipeline_stage = stages, .n_pipeline_stage = 2};
+  struct analysis a = {.model = &model, .results = &r, .arena = &arena};
+  for (u32 i = 0; i < 4; i++) {
+    ranks[i].rank = of_ranks[i].rank = i;
+    ranks[i].host = i < 2 ? "host0" : "host1";
+    of_ranks[i].straggler = i > 0;
+    of_ranks[i].imposed_wait_ms = 10.0 / (i + 1);
+  }
+  judged_stragglers_analyse(&a);
+  assert_int_equal(r.n_straggler_groups, 2);
+  const struct straggler_group *stage = &r.straggler_groups[0], *alone = &r.straggler_groups[1];
+  assert_true(stage->n == 2 && stage->ranks[1] && stage->ranks[3]);
+  assert_true(alone->n == 1 && alone->ranks[2] && !alone->ranks[3]);
+  arena_release(&arena);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(savings_add_up_to_less_than_the_run),
@@ -249,6 +278,7 @@ int main(void) {
       cmocka_unit_test(work_after_a_wait_does_not_make_up_for_it),
       cmocka_unit_test(missing_ranks_make_communication_findings_less_severe),
       cmocka_unit_test(a_clock_that_is_off_hides_no_slow_host),
+      cmocka_unit_test(a_straggler_is_in_one_group),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
