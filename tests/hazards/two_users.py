@@ -30,8 +30,12 @@ def program(name):
 
 
 def in_own_tmp(*lines):
-    """Runs shell commands where /tmp is empty at first; returns what they printed and the lines on stderr."""
-    script = "\n".join(["set -e", "mount -t tmpfs -o mode=1777 none /tmp", "cd /", *lines])
+    """Runs shell commands where /tmp is empty at first, but for a build that is there; returns what they printed and
+    the lines on stderr."""
+    own = ["mount -t tmpfs -o mode=1777 none /tmp"]
+    if BUILD.startswith("/tmp/"):
+        own = [f"mount --bind {BUILD} /mnt", *own, f"mkdir -p {BUILD}", f"mount --move /mnt {BUILD}"]
+    script = "\n".join(["set -e", *own, "cd /", *lines])
     clean = {name: value for name, value in os.environ.items() if not name.startswith(("TSCOPE_", "LD_PRELOAD"))}
     clean["LD_LIBRARY_PATH"] = os.path.dirname(HAZARD)  # the test runner may have put other stand-ins of libcudart first
     done = subprocess.run([*OWN_TMP, "sh", "-c", script], env=clean, capture_output=True, text=True, check=False,
