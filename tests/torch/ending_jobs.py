@@ -42,6 +42,9 @@ SCENARIOS = {
     # the program goes on to wait for the thread, and its peers for it, until their calls time out
     "in-a-thread": {"cause": "exception", "says": "ValueError: sample 1234 has no label", "line": "the thread's",
                     "function": "load"},
+    # all ranks raise it at once, and a thread of theirs goes on
+    "all-in-a-thread": {"ending": "in-a-thread", "culprits": [0, 1, 2, 3], "patience_s": 10, "cause": "exception",
+                        "says": "ValueError: sample 1234 has no label", "line": "the thread's", "function": "load"},
     "late": {"cause": "held up", "says": "rank 1"},
     # torchrun looks 20 s later, when the others have ended: if it stops them within 0.4 s, nothing tells who was first
     "stopped": {"cause": "stopped", "says": "SIGTERM", "looks_s": 20},

@@ -250,6 +250,27 @@ static u32 mark_early_leavers(struct outcome *o) {
   return marked;
 }
 
+/* Whether it raised an exception of its own, and called nothing more until it was stopped, long
+ * after. */
+static bool stood_still(const struct outcome *o, const struct ending *ending) {
+  return ending->what == ENDING_STOPPED && ending->cause == END_EXCEPTION && ending->last &&
+         ending->at - o->a->model->ranks[ending->rank].ending.exception_at >= AWAITED_NS;
+}
+
+/* Those that stood still after an exception, if all others wait for somebody. */
+static u32 mark_stood_still(struct outcome *o) {
+  u32 marked = 0;
+  for (u32 i = 0; i < o->n; i++) {
+    const struct ending *ending = &o->endings[i];
+    marked += o->culprit[i] = stood_still(o, ending);
+    if (o->culprit[i] || ending->pending || ending->what == ENDING_LOST_PEER)
+      continue;
+    memset(o->culprit, 0, o->n);
+    return 0;
+  }
+  return marked;
+}
+
 bool only_aborts(const struct outcome *o) {
   u32 aborts = 0;
   for (u32 i = 0; i < o->n; i++) {
@@ -286,6 +307,8 @@ u32 mark_culprits(struct outcome *o) {
       marked = mark_awaited(o);
     if (!marked && count_endings(o, ENDING_LOST_PEER))
       marked = mark_early_leavers(o);
+    if (!marked)
+      marked = mark_stood_still(o);
   }
   return marked;
 }

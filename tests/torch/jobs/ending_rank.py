@@ -42,6 +42,11 @@ def load():
     raise ValueError("sample 1234 has no label")  # the thread's
 
 
+def stand_still():
+    with open(os.environ["STANDS_STILL"], "w", encoding="utf-8"):
+        pass  # the launcher waits for this, see ending_jobs.py
+
+
 def end(ending):
     if ending == "chained":
         try:
@@ -64,6 +69,7 @@ def end(ending):
     if ending == "in-a-worker":
         next(iter(torch.utils.data.DataLoader(Broken(), num_workers=1)))
     if ending == "in-a-thread":
+        stand_still()
         threading.Thread(target=load).start()
         threading.Event().wait()
     if ending == "memory":
@@ -86,8 +92,7 @@ def end(ending):
         spin(2)  # long enough for samples
         os.kill(os.getpid(), signal.SIGKILL if ending == "kill-in-a-line" else signal.SIGSEGV)
     if ending == "sleep":
-        with open(os.environ["STANDS_STILL"], "w", encoding="utf-8"):
-            pass  # the launcher waits for this, see ending_jobs.py
+        stand_still()
         time.sleep(3600)
 
 
