@@ -1,19 +1,17 @@
 /* SPDX-License-Identifier: MIT */
 #include "callsites/watched_stack.h"
 
+#include "callsites/frame_spans.h"
 #include "inspect/memory_window.h"
 
 enum {
-  HEAD_BYTES = 120,
   CODE_BYTES = 216,
   TABLE_BYTES = 64,    /* of a line table, what is compared; behind its size */
   BEFORE_BYTES = 2048, /* read before a frame: from 3.11 on its callers are there */
-  GAP_BYTES = 2048,    /* between two frames that are read as one piece; less than a page */
-  PAGE_BYTES = 4096,
-  CODES = 1024,     /* whose tags are kept */
-  MOST_CODES = 192, /* that are read: of the innermost frames */
-  MOMENTS = 3,      /* looks in a row that must agree */
-  MOST_LOOKS = 8,   /* at a stack that changes */
+  CODES = 1024,        /* whose tags are kept */
+  MOST_CODES = 192,    /* that are read: of the innermost frames */
+  MOMENTS = 3,         /* looks in a row that must agree */
+  MOST_LOOKS = 8,      /* at a stack that changes */
   HOLDER_BYTES = PYTHON_GIL_LOCKED + 8 - PYTHON_GIL_HOLDER,
 };
 
@@ -25,12 +23,6 @@ struct tagged_code {
 };
 static struct tagged_code tagged_codes[CODES];
 
-/* Memory with the heads of frames that lie close together. */
-struct span {
-  u64 begin, end;
-  const u8 *bytes;
-};
-
 /* What one system call has read. */
 static struct {
   const u8 *thread_id, *first, *cframe, *collecting, *holder;
@@ -39,8 +31,7 @@ static struct {
     const u8 *code, *table;
     struct tagged_code *tagged;
   } frames[MOST_CODES];
-  u32 n_spans;
-  struct span spans[MAX_WATCHED_FRAMES];
+  struct frame_spans spans;
 } pieces;
 
 /* The frames of a look: `n` heads, from the innermost out. */
@@ -66,11 +57,13 @@ static bool fits(u32 offset, u32 bytes, u32 size) {
 /* Whether the structures of this version are not larger than what is read of them. */
 static bool is_read_whole(void) {
   const struct python_layout *layout = &python_here.layout;
-  return fits(layout->frame_code, 8, HEAD_BYTES) && fits(layout->frame_previous, 8, HEAD_BYTES) &&
-         fits(layout->frame_instruction, 8, HEAD_BYTES) &&
-         fits(layout->frame_owner, 1, HEAD_BYTES) && fits(layout->frame_state, 1, HEAD_BYTES) &&
-         fits(layout->code_file, 8, CODE_BYTES) && fits(layout->code_name, 8, CODE_BYTES) &&
-         fits(layout->code_lines, 8, CODE_BYTES) && fits(layout->code_first_line, 4, CODE_BYTES) &&
+  return fits(layout->frame_code, 8, FRAME_HEAD_BYTES) &&
+         fits(layout->frame_previous, 8, FRAME_HEAD_BYTES) &&
+         fits(layout->frame_instruction, 8, FRAME_HEAD_BYTES) &&
+         fits(layout->frame_owner, 1, FRAME_HEAD_BYTES) &&
+         fits(layout->frame_state, 1, FRAME_HEAD_BYTES) && fits(layout->code_file, 8, CODE_BYTES) &&
+         fits(layout->code_name, 8, CODE_BYTES) && fits(layout->code_lines, 8, CODE_BYTES) &&
+         fits(layout->code_first_line, 4, CODE_BYTES) &&
          fits(layout->code_version, 4, CODE_BYTES) &&
          fits(layout->code_first_traceable, 4, CODE_BYTES);
 }
@@ -126,52 +119,6 @@ static bool has_numbers(void) {
   return python_here.layout.code_version != PYTHON_NONE;
 }
 
-/* Which memory has the heads, from the outermost on: frames that lie close together are one piece,
- * so that nothing delays the reading of one after the other. */
-static void plan_spans(const struct frame_head *heads, u32 n) {
-  bool in_chunks = python_here.layout.code_start != PYTHON_NONE;
-  struct span *calls = NULL;
-  pieces.n_spans = 0;
-  for (u32 i = n; i-- > 0;) {
-    u64 at = heads[i].at;
-    bool is_call = in_chunks && heads[i].owner == 0;
-    if (is_call && calls && at >= calls->begin && at < calls->end + GAP_BYTES) {
-      calls->end = at + HEAD_BYTES;
-      continue;
-    }
-    struct span *span = &pieces.spans[pieces.n_spans++];
-    *span = (struct span){.begin = at, .end = at + HEAD_BYTES};
-    calls = is_call ? span : calls;
-  }
-  if (calls)
-    calls->end = (calls->end - 1) / PAGE_BYTES * PAGE_BYTES + PAGE_BYTES;
-}
-
-static bool add_spans(struct memory_gather *gather, const struct frame_head *heads, u32 n) {
-  plan_spans(heads, n);
-  for (u32 i = 0; i < pieces.n_spans; i++) {
-    struct span *span = &pieces.spans[i];
-    span->bytes = memory_gather_add(gather, span->begin, span->end - span->begin);
-    if (!span->bytes)
-      return false;
-  }
-  return true;
-}
-
-/* The head of a frame that was read with the others; NULL: it was not. `from`: where to begin to
- * search, from the innermost out. */
-static const u8 *head_in_spans(u64 at, u32 *from) {
-  for (u32 i = 0; i < pieces.n_spans; i++) {
-    u32 k = *from + i < pieces.n_spans ? *from + i : *from + i - pieces.n_spans;
-    const struct span *span = &pieces.spans[pieces.n_spans - 1 - k];
-    if (at < span->begin || at - span->begin > span->end - span->begin - HEAD_BYTES)
-      continue;
-    *from = k;
-    return span->bytes + (at - span->begin);
-  }
-  return NULL;
-}
-
 /* Asks for the code of these frames. */
 static bool add_codes(struct memory_gather *gather, const struct frame_head *heads, u32 n) {
   for (u32 i = 0; i < n && i < MOST_CODES; i++) {
@@ -211,7 +158,7 @@ static bool read_moment(struct watched_stack *watched, struct memory_gather *gat
       memory_gather_add(gather, watched->interpreter + layout->collecting, sizeof(i32));
   pieces.holder = watched->holder ? memory_gather_add(gather, watched->holder, HOLDER_BYTES) : NULL;
   return add_codes(gather, heads, n) && add_top(gather, watched, &pieces.first, &pieces.cframe) &&
-         add_spans(gather, heads, n) &&
+         frame_spans_add(&pieces.spans, gather, heads, n) &&
          add_top(gather, watched, &pieces.first_again, &pieces.cframe_again) &&
          memory_gather_read(gather, watched->pid);
 }
@@ -244,7 +191,7 @@ static bool read_top(struct watched_stack *watched, struct memory_gather *gather
 /* Frames that were read one by one, with what lies before them on the same page. */
 struct page_part {
   u64 begin, end;
-  u8 bytes[BEFORE_BYTES + HEAD_BYTES];
+  u8 bytes[BEFORE_BYTES + FRAME_HEAD_BYTES];
 };
 
 /* Any number may stand where an address is expected: the thread runs, and its memory is used for
@@ -252,16 +199,16 @@ struct page_part {
 static const u8 *read_head(struct memory_gather *gather, pid_t pid, u64 at,
                            struct page_part *part) {
   u64 bytes_here = part->end - part->begin;
-  if (bytes_here && at >= part->begin && at - part->begin <= bytes_here - HEAD_BYTES)
+  if (bytes_here && at >= part->begin && at - part->begin <= bytes_here - FRAME_HEAD_BYTES)
     return part->bytes + (at - part->begin);
   u64 before = python_here.layout.code_start == PYTHON_NONE ? 0 : at % 4096;
   before = before > BEFORE_BYTES ? BEFORE_BYTES : before & ~(u64)7;
-  const u8 *bytes = memory_gather_one(gather, pid, at - before, before + HEAD_BYTES);
+  const u8 *bytes = memory_gather_one(gather, pid, at - before, before + FRAME_HEAD_BYTES);
   if (!bytes)
     return NULL;
   part->begin = at - before;
-  part->end = at + HEAD_BYTES;
-  memcpy(part->bytes, bytes, before + HEAD_BYTES);
+  part->end = at + FRAME_HEAD_BYTES;
+  memcpy(part->bytes, bytes, before + FRAME_HEAD_BYTES);
   return part->bytes + before;
 }
 
@@ -276,7 +223,7 @@ static bool follow(struct path *path, struct memory_gather *gather, pid_t pid, u
   part.begin = part.end = 0;
   for (u64 at = top; at && path->n < MAX_WATCHED_FRAMES; at = next) {
     struct frame_head *head = &path->heads[path->n];
-    const u8 *bytes = head_in_spans(at, &from);
+    const u8 *bytes = frame_spans_head(&pieces.spans, at, &from);
     path->apart |= !bytes;
     if (!bytes)
       bytes = read_head(gather, pid, at, &part);
@@ -322,7 +269,7 @@ static bool read_piece(const void *context, u64 address, void *to, size_t bytes)
   u64 in_code = address - frame->code_at, in_head = address - frame->frame;
   if (in_code + bytes <= CODE_BYTES)
     memcpy(to, frame->code + in_code, bytes);
-  else if (in_head + bytes <= HEAD_BYTES)
+  else if (in_head + bytes <= FRAME_HEAD_BYTES)
     memcpy(to, frame->head + in_head, bytes);
   else
     return false;
@@ -391,7 +338,7 @@ static bool put_frame(const struct watched_stack *watched, u32 i, const struct f
     return true;
   const struct frame_pieces pieces_of = {.frame = head->at,
                                          .code_at = head->code,
-                                         .head = head_in_spans(head->at, from),
+                                         .head = frame_spans_head(&pieces.spans, head->at, from),
                                          .code = pieces.frames[i].code};
   switch (python_read_frame(&python_here, read_piece, &pieces_of, head->at, frame)) {
   case PYTHON_UNREADABLE:

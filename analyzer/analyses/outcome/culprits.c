@@ -250,9 +250,9 @@ static u32 mark_early_leavers(struct outcome *o) {
   return marked;
 }
 
-/* Whether it raised an exception of its own, and called nothing more until it was stopped, long
- * after. */
-static bool stood_still(const struct outcome *o, const struct ending *ending) {
+/* Whether it was stopped long after an exception of its own, and had called nothing since
+ * (causes.c). */
+static bool stopped_long_after_exception(const struct outcome *o, const struct ending *ending) {
   return ending->what == ENDING_STOPPED && ending->cause == END_EXCEPTION && ending->last &&
          ending->at - o->a->model->ranks[ending->rank].ending.exception_at >= AWAITED_NS;
 }
@@ -262,7 +262,7 @@ static u32 mark_stood_still(struct outcome *o) {
   u32 marked = 0;
   for (u32 i = 0; i < o->n; i++) {
     const struct ending *ending = &o->endings[i];
-    marked += o->culprit[i] = stood_still(o, ending);
+    marked += o->culprit[i] = stopped_long_after_exception(o, ending);
     if (o->culprit[i] || ending->pending || ending->what == ENDING_LOST_PEER)
       continue;
     memset(o->culprit, 0, o->n);

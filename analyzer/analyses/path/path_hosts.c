@@ -89,7 +89,7 @@ static void keep_to_errors(struct settling *s) {
   for (u32 rank = model->n_ranks; rank-- > 0;)
     if (model->ranks[rank].clock.error_us == 0)
       axis = s->move[model->ranks[rank].clock.domain];
-  double *error = s->sum;
+  double *error = s->sum; /* which is free again */
   for (u32 rank = 0; rank < model->n_ranks; rank++)
     error[model->ranks[rank].clock.domain] = 1e3 * model->ranks[rank].clock.error_us;
   for (u32 host = 0; host < s->n_hosts; host++)
