@@ -230,6 +230,14 @@ static u64 stack_of(struct sampled_thread *thread, struct watched_moment *at) {
   return define_stack(thread->pid);
 }
 
+/* Whether Python still has the state by which the thread was known. Python frees that when the
+ * thread gives it up, or when the interpreter ends; a thread may go on without it. */
+static bool has_its_state(const struct sampled_thread *thread) {
+  static struct python_thread threads[MAX_THREADS];
+  u32 n = list_threads(thread->pid, threads, MAX_THREADS);
+  return state_of(threads, n, thread->tid) == thread->watched.state;
+}
+
 /* The kernel is asked first: a thread that waits still has the frames with which it began to. */
 bool sampled_thread_look(struct sampled_thread *thread, struct thread_moment *moment) {
   u64 now_ns = tscope_clock_ns(CLOCK_MONOTONIC);
@@ -241,7 +249,8 @@ bool sampled_thread_look(struct sampled_thread *thread, struct thread_moment *mo
                                     GIL_LOCK_BYTES, &what);
   *moment = (struct thread_moment){.stack = alive ? stack_of(thread, &at) : 0};
   moment->unread = !moment->stack && !at.no_frames;
-  if (!alive || (!thread->is_native && !thread->watched.state))
+  if (!alive || (!thread->is_native && !thread->watched.state) ||
+      (moment->unread && !thread->is_native && !has_its_state(thread)))
     return false;
   bool holds = at.gil_holder && at.gil_holder == thread->watched.state;
   if (what == TSCOPE_ACTIVITY_RUNNING && holds && at.collecting)
