@@ -12,6 +12,7 @@
 #include "analyses/analyses.h"
 #include "analyses/path/path_graph.h"
 #include "analyses/path/path_labels.h"
+#include "analyses/path/path_run.h"
 #include "analyses/queries.h"
 #include "analyses/thresholds.h"
 #include "base/checked_memory.h"
@@ -243,11 +244,10 @@ static void analyse_sample(void *user, u32 sample, unsigned worker) {
   struct graph *graph = a->graph;
   struct sample_outcome *out = &graph->outcomes[sample];
   struct sample_graph *joined = &graph->joined[sample];
-  (void)worker;
   if (!sample_graph_join(a, sample, joined) || joined->n == 0)
     return;
   critical_path_walk(joined, out);
-  replay_new(a, sample, joined, out, &graph->replays[sample]);
+  replay_new(a, sample, joined, &graph->runs[worker], out, &graph->replays[sample]);
   out->valid = true;
 }
 
@@ -286,6 +286,8 @@ void critical_path_analyse(struct analysis *a) {
   r->path_length_ms = r->path_selfcheck = NAN;
   if (r->path_reason)
     return;
+  a->graph->n_threads = parallel_threads(INDEX_NONE, a->options->threads);
+  a->graph->runs = memory_zeroed(a->graph->n_threads, sizeof(*a->graph->runs));
   parallel_for(a->graph->n_samples, a->options->threads, analyse_sample, a);
   report_path(a);
 }

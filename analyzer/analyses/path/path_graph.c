@@ -5,6 +5,7 @@
 #include "analyses/path/path_graph.h"
 #include "analyses/analyses.h"
 #include "analyses/path/path_labels.h"
+#include "analyses/path/path_run.h"
 #include "analyses/queries.h"
 #include "base/parallel.h"
 
@@ -150,6 +151,9 @@ void graph_free(struct analysis *a) {
     replay_free(a->graph->replays[i]);
     sample_graph_free(&a->graph->joined[i]);
   }
+  for (unsigned i = 0; i < a->graph->n_threads; i++)
+    runs_free(&a->graph->runs[i]);
+  free(a->graph->runs);
   for (u32 i = 0; i < a->graph->asked.n; i++)
     free((void *)(uintptr_t)a->graph->asked.at[i].cure.changes);
   free(a->graph->asked.at);

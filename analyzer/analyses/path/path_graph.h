@@ -174,7 +174,9 @@ struct graph {
   struct sample_outcome *outcomes;
   struct sample_graph *joined; /* [n_samples] of those that have a replay */
   struct replay **replays;     /* [n_samples] NULL: none */
-  VECTOR(struct asked) asked;  /* and what they gave: no cure is replayed twice */
+  struct runs *runs;           /* [n_threads] in which the threads replay them */
+  unsigned n_threads;
+  VECTOR(struct asked) asked; /* and what they gave: no cure is replayed twice */
 };
 
 /* path_slice.c: its nodes and dependencies; and what else it holds. */

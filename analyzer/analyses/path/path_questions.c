@@ -38,7 +38,7 @@ static void unite(const struct run *run, u32 rank, bool compute, struct interval
   for (u32 i = g->base[rank]; i < g->base[rank + 1]; i++) {
     const struct node *node = &g->nodes[i];
     if (compute ? is_compute(g, node) : node->kind == NODE_COLLECTIVE)
-      scratch[n++] = (struct interval){run->start[i], run->end[i]};
+      scratch[n++] = (struct interval){run_start(run, i), run_end(run, i)};
   }
   bool sorted = true; /* as the work of one lane is */
   for (u32 i = 1; i < n && sorted; i++)
@@ -88,12 +88,9 @@ struct question {
   const struct cure *cures;
   u32 n;
   bool exposed, first_only;
-  i64 **saved;  /* [n_samples][cure * steps + step] in all, up to the end of that step */
-  i64 **hidden; /* [n_samples][cure] */
-  struct own_run {
-    u32 sample;
-    struct run run;
-  } * runs; /* [threads] each used for one cure after the other */
+  i64 **saved;           /* [n_samples][cure * steps + step] in all, up to the end of that step */
+  i64 **hidden;          /* [n_samples][cure] */
+  u32 together, batches; /* so many cures side by side, so many times in each sample */
 };
 
 static bool is_asked(const struct question *q, u32 sample) {
@@ -102,22 +99,10 @@ static bool is_asked(const struct question *q, u32 sample) {
          !(q->first_only && sample != first_sample(q->a));
 }
 
-/* The thread's run, made ready for the sample. */
-static void own_run(struct question *q, u32 sample, unsigned thread, struct run **run) {
-  struct own_run *own = &q->runs[thread];
-  if (!own->run.start || own->sample != sample) {
-    run_end(&own->run);
-    run_begin(&own->run, q->a->graph->replays[sample]->g);
-    own->sample = sample;
-  }
-  *run = &own->run;
-}
-
 /* What the sample is like without a cure. */
 static void begin_sample(void *user, u32 sample, unsigned thread) {
   struct question *q = user;
   struct replay *r = q->a->graph->replays[sample];
-  struct run *run;
   const struct cure none = {0};
   if (!is_asked(q, sample))
     return;
@@ -125,27 +110,29 @@ static void begin_sample(void *user, u32 sample, unsigned thread) {
   q->hidden[sample] = memory_zeroed(q->n, sizeof(i64));
   if (!q->exposed || r->exposed >= 0)
     return;
-  own_run(q, sample, thread, &run);
-  run_cure(run, r, &none);
-  r->exposed = exposed_time(run);
+  struct runs *runs = &q->a->graph->runs[thread];
+  runs_cure(runs, 1, r, &none);
+  r->exposed = exposed_time(runs->at);
 }
 
-/* One cure in one sample: with many ranks there are few samples, and many cures. */
-static void ask_cure(void *user, u32 index, unsigned thread) {
+/* Some cures in one sample: with many ranks there are few samples, and many cures. */
+static void ask_cures(void *user, u32 index, unsigned thread) {
   struct question *q = user;
-  u32 sample = index / q->n, cure = index % q->n;
+  u32 sample = index / q->batches, first = index % q->batches * q->together;
+  u32 n = first >= q->n ? 0 : q->n - first < q->together ? q->n - first : q->together;
   struct replay *r = q->a->graph->replays[sample];
-  struct run *run;
-  if (!is_asked(q, sample))
+  if (!n || !is_asked(q, sample))
     return;
-  i64 *saved = &q->saved[sample][(size_t)cure * r->n_steps];
-  own_run(q, sample, thread, &run);
-  run_cure(run, r, &q->cures[cure]);
-  run_step_ends(run, saved);
-  for (u32 k = 0; k < r->n_steps; k++)
-    saved[k] = saved[k] == INT64_MIN ? 0 : r->step_ends[k] - saved[k];
-  if (q->exposed)
-    q->hidden[sample][cure] = r->exposed - exposed_time(run);
+  struct runs *runs = &q->a->graph->runs[thread];
+  runs_cure(runs, n, r, &q->cures[first]);
+  for (u32 i = 0; i < n; i++) {
+    i64 *saved = &q->saved[sample][(size_t)(first + i) * r->n_steps];
+    run_step_ends(&runs->at[i], saved);
+    for (u32 k = 0; k < r->n_steps; k++)
+      saved[k] = saved[k] == INT64_MIN ? 0 : r->step_ends[k] - saved[k];
+    if (q->exposed)
+      q->hidden[sample][first + i] = r->exposed - exposed_time(&runs->at[i]);
+  }
 }
 
 static bool has_change(const struct cure *cure, enum change_kind kind) {
@@ -209,23 +196,23 @@ static void ask_samples(struct question *q, struct saving *savings) {
   const struct graph *graph = q->a->graph;
   u32 samples = q->first_only ? first_sample(q->a) + 1 : graph->n_samples, steps = 0;
   unsigned threads = parallel_threads(samples * q->n, q->a->options->threads);
-  q->runs = memory_zeroed(threads, sizeof(*q->runs));
+  q->batches = (q->n + MOST_SIDE_BY_SIDE - 1) / MOST_SIDE_BY_SIDE;
+  while (samples * q->batches % threads && q->batches < q->n)
+    q->batches++; /* else some threads would have nothing to do in the end */
+  q->together = (q->n + q->batches - 1) / q->batches;
   q->saved = memory_zeroed(samples, sizeof(i64 *));
   q->hidden = memory_zeroed(samples, sizeof(i64 *));
   for (u32 i = 0; i < samples; i++)
     steps += graph->samples[i].n;
   double *scratch = memory_array(size_product(4, steps), sizeof(double));
   parallel_for(samples, threads, begin_sample, q);
-  parallel_for(samples * q->n, threads, ask_cure, q);
+  parallel_for(samples * q->batches, threads, ask_cures, q);
   for (u32 i = 0; i < q->n; i++)
     savings[i] = summarise(q, i, scratch, steps, samples);
   for (u32 i = 0; i < samples; i++) {
     free(q->saved[i]);
     free(q->hidden[i]);
   }
-  for (unsigned i = 0; i < threads; i++)
-    run_end(&q->runs[i].run);
-  free(q->runs);
   free(q->saved);
   free(q->hidden);
   free(scratch);
@@ -345,7 +332,8 @@ u32 replay_first_nodes(const struct analysis *a) {
 void replay_first_savings(const struct analysis *a, const struct cure *cures, u32 n,
                           struct saving *savings) {
   struct question q = {.a = a, .cures = cures, .n = n, .first_only = true};
-  ask_samples(&q, savings);
+  if (n)
+    ask_samples(&q, savings);
 }
 
 static int by_name_and_kind(const void *left, const void *right) {

@@ -229,11 +229,10 @@ static double host_left(const struct run *run, u32 rank, u8 phase) {
 
 /* The share of its time that a node keeps; of a wait, only 0 means anything. */
 static double left_of(const struct run *run, const struct node *node) {
-  double left = run->by_name ? run->by_name[node->key] : 1;
-  if (node->kind == NODE_HOST || node->kind == NODE_LAUNCH)
-    left = fmin(left, host_left(run, node->rank, node->phase));
-  else
-    left = fmin(left, run->kind_left[node->kind]);
+  bool host = node->kind == NODE_HOST || node->kind == NODE_LAUNCH;
+  double left = host ? host_left(run, node->rank, node->phase) : run->kind_left[node->kind];
+  if (run->by_name && run->by_name[node->key] < left)
+    left = run->by_name[node->key];
   for (u32 i = 0; run->special && i < run->cure->n; i++)
     if (is_special(run, node, &run->cure->changes[i]))
       left = fmin(left, run->cure->changes[i].left);
@@ -258,12 +257,12 @@ static void latest_before(const struct run *run, u32 n, i64 *was, i64 *now) {
   *was = *now = INT64_MIN;
   if (!node->first) {
     *was = g->nodes[n - 1].end;
-    *now = run->end[n - 1];
+    *now = run_end(run, n - 1);
   }
   for (u32 i = node->first_dep; i < node[1].first_dep; i++) {
     u32 from = g->deps[i];
     *was = g->nodes[from].end > *was ? g->nodes[from].end : *was;
-    *now = run->end[from] > *now ? run->end[from] : *now;
+    *now = later(*now, run_end(run, from));
   }
 }
 
@@ -277,9 +276,9 @@ static i64 device_start(const struct run *run, u32 n) {
     const struct node *launch = &g->nodes[node->launch];
     i64 called = launch->end < node->start ? launch->end : node->start;
     i64 call = called > launch->start ? called - launch->start : 0;
-    i64 then = run->start[node->launch];
+    i64 then = run_start(run, node->launch);
     if (call > 0) { /* else it began with the call, whose end may depend on it */
-      i64 duration = run->end[node->launch] - then;
+      i64 duration = run_end(run, node->launch) - then;
       then += call < duration ? call : duration;
     }
     launch_bound = called > was;
@@ -302,7 +301,7 @@ static i64 host_start(const struct run *run, u32 n) {
     latest_before(run, n, &was, &now);
     return now + (node->start > was ? node->start - was : 0);
   }
-  i64 from = node->first ? run->r->g->slices[node->rank].begin : run->end[n - 1];
+  i64 from = node->first ? run->r->g->slices[node->rank].begin : run_end(run, n - 1);
   return from + edited_gap(run, n);
 }
 
@@ -313,7 +312,8 @@ static i64 batch_end(struct run *run, u32 n) {
   const struct sample_graph *g = run->r->g;
   const struct node *node = &g->nodes[n];
   i64 waited = node->end - node->start, waits = scaled(waited, left_of(run, node));
-  i64 *ready = &run->batch_ready[node->rank], end = run->start[n] + waits;
+  i64 *ready = &run->batch_ready[(size_t)node->rank * MOST_SIDE_BY_SIDE],
+      end = run_start(run, n) + waits;
   i64 between = node->launch == INDEX_NONE ? 0 : node->end - g->nodes[node->launch].end;
   i64 changed = between - waited + waits, of_peers = run->r->batch_of_peers;
   if (changed < between && rank_factor(run, node->key, node->rank) < 1)
@@ -321,31 +321,40 @@ static i64 batch_end(struct run *run, u32 n) {
   *ready = node->launch == INDEX_NONE ? end : *ready + changed;
   if (node->launch == INDEX_NONE || waits == 0)
     return end;
-  i64 at_once = run->start[n] + g->slices[node->rank].batch_ns;
+  i64 at_once = run_start(run, n) + g->slices[node->rank].batch_ns;
   return *ready > at_once ? *ready : at_once;
+}
+
+static void end_at(const struct run *run, u32 n, i64 end) {
+  const struct node *node = &run->r->g->nodes[n];
+  *run_end_at(run, n) = end;
+  if (NODE_ON_DEVICE(node->kind) && !node->cut) {
+    i64 *done = &run->device_done[(size_t)node->rank * MOST_SIDE_BY_SIDE];
+    *done = later(*done, end);
+  }
 }
 
 static void replay_start(struct run *run, u32 n) {
   const struct node *node = &run->r->g->nodes[n];
-  run->start[n] = NODE_ON_DEVICE(node->kind) ? device_start(run, n) : host_start(run, n);
+  *run_start_at(run, n) = NODE_ON_DEVICE(node->kind) ? device_start(run, n) : host_start(run, n);
   if (node->batch == BATCH_AWAITED)
-    run->end[n] = batch_end(run, n);
+    end_at(run, n, batch_end(run, n));
   else if (!ends_apart(run->r->g, n))
-    run->end[n] = run->start[n] + scaled(node->end - node->start, left_of(run, node));
+    end_at(run, n, run_start(run, n) + scaled(node->end - node->start, left_of(run, node)));
 }
 
 static i64 blocked_end(const struct run *run, u32 n) {
   const struct sample_graph *g = run->r->g;
   const struct node *node = &g->nodes[n];
   if (left_of(run, node) == 0)
-    return run->start[n];
+    return run_start(run, n);
   i64 was = INT64_MIN, now = INT64_MIN;
   for (u32 i = node->first_dep; i < node[1].first_dep; i++) {
     u32 from = g->deps[i];
     was = g->nodes[from].end > was ? g->nodes[from].end : was;
-    now = run->end[from] > now ? run->end[from] : now;
+    now = later(now, run_end(run, from));
   }
-  i64 own = run->start[n];
+  i64 own = run_start(run, n);
   if (was < node->start) /* everything that it waited for had ended before */
     own += node->end - node->start;
   else if (node->end > was)
@@ -357,15 +366,15 @@ static i64 collective_end(const struct run *run, u32 n) {
   const struct sample_graph *g = run->r->g;
   const struct node *node = &g->nodes[n];
   u32 last;
-  i64 was = join_start(g, n, &last), now = run->start[n];
+  i64 was = join_start(g, n, &last), now = run_start(run, n);
   for (u32 i = g->first_joined[n]; i < g->first_joined[n + 1]; i++) {
     const struct collective_join *join = &g->joins[g->joined[i]];
-    if (join->barrier && run->arrived[g->joined[i]] > now)
-      now = run->arrived[g->joined[i]];
+    if (join->barrier)
+      now = later(now, run->arrived[(size_t)g->joined[i] * MOST_SIDE_BY_SIDE]);
     for (u32 k = 0; !join->barrier && k < join->n; k++) {
       u32 member = g->members[join->first + k];
-      if (g->nodes[member].start <= node->end && run->start[member] > now)
-        now = run->start[member];
+      if (g->nodes[member].start <= node->end)
+        now = later(now, run_start(run, member));
     }
   }
   return now + scaled(node->end - was, left_of(run, node));
@@ -381,35 +390,43 @@ static i64 rank_end(const struct run *run, u32 rank) {
   if (slice->last_host != INDEX_NONE) {
     i64 rest = slice->host_end - g->nodes[slice->last_host].end;
     bool changed = slice->on_gpu && rest > 0;
-    end = run->end[slice->last_host] + (changed ? scaled(rest, run->launches_left) : rest);
+    end = run_end(run, slice->last_host) + (changed ? scaled(rest, run->launches_left) : rest);
   }
-  for (u32 n = g->base[rank]; n < g->base[rank + 1]; n++)
-    if (NODE_ON_DEVICE(g->nodes[n].kind) && !g->nodes[n].cut)
-      end = later(end, run->end[n]);
+  end = later(end, run->device_done[(size_t)rank * MOST_SIDE_BY_SIDE]);
   if (slice->last_device == INDEX_NONE)
     return slice->last_host == INDEX_NONE ? slice->end : end;
   if (slice->ends_on_gpu || slice->last_host == INDEX_NONE)
-    end = later(end, run->end[slice->last_device] + slice->end - g->nodes[slice->last_device].end);
+    end = later(end,
+                run_end(run, slice->last_device) + slice->end - g->nodes[slice->last_device].end);
   return end;
 }
 
-static void replay_events(struct run *run) {
-  const struct sample_graph *g = run->r->g;
-  for (u32 i = 0; i < run->r->n_order; i++) {
-    u32 event = run->r->order[i];
-    if (event >= 2 * g->n) {
-      const struct collective_join *join = &g->joins[event - 2 * g->n];
-      i64 last = INT64_MIN;
-      for (u32 k = 0; k < join->n; k++)
-        last = later(last, run->start[g->members[join->first + k]]);
-      run->arrived[event - 2 * g->n] = last;
-    } else if (event >= g->n) {
-      u32 n = event - g->n;
-      run->end[n] =
-          g->nodes[n].kind == NODE_COLLECTIVE ? collective_end(run, n) : blocked_end(run, n);
-    } else {
-      replay_start(run, event);
-    }
+static void replay_join(struct run *runs, u32 n_runs, u32 join) {
+  const struct sample_graph *g = runs->r->g;
+  i64 last[MOST_SIDE_BY_SIDE];
+  for (u32 i = 0; i < n_runs; i++)
+    last[i] = INT64_MIN;
+  for (u32 k = 0; k < g->joins[join].n; k++)
+    for (u32 i = 0; i < n_runs; i++)
+      last[i] = later(last[i], run_start(&runs[i], g->members[g->joins[join].first + k]));
+  for (u32 i = 0; i < n_runs; i++)
+    runs[i].arrived[(size_t)join * MOST_SIDE_BY_SIDE] = last[i];
+}
+
+static void replay_events(struct run *runs, u32 n_runs) {
+  const struct sample_graph *g = runs->r->g;
+  for (u32 i = 0; i < runs->r->n_order; i++) {
+    u32 event = runs->r->order[i], n = event < g->n ? event : event - g->n;
+    if (event >= 2 * g->n)
+      replay_join(runs, n_runs, event - 2 * g->n);
+    else if (event < g->n)
+      for (u32 k = 0; k < n_runs; k++)
+        replay_start(&runs[k], n);
+    else
+      for (u32 k = 0; k < n_runs; k++)
+        end_at(&runs[k], n,
+               g->nodes[n].kind == NODE_COLLECTIVE ? collective_end(&runs[k], n)
+                                                   : blocked_end(&runs[k], n));
   }
 }
 
@@ -423,7 +440,7 @@ void run_step_ends(const struct run *run, i64 *ends) {
     for (u32 i = 0; slice->present && i + 1 < r->n_steps; i++) {
       u32 n = slice->last_of_step[i].node;
       if (n != INDEX_NONE)
-        ends[i] = later(ends[i], run->end[n + g->base[rank]] + slice->last_of_step[i].rest);
+        ends[i] = later(ends[i], run_end(run, n + g->base[rank]) + slice->last_of_step[i].rest);
     }
     if (slice->present)
       ends[r->n_steps - 1] = later(ends[r->n_steps - 1], rank_end(run, rank));
@@ -481,7 +498,7 @@ static void prepare_names(struct run *run) {
   }
 }
 
-void run_cure(struct run *run, const struct replay *r, const struct cure *cure) {
+static void prepare_run(struct run *run, const struct replay *r, const struct cure *cure) {
   run->r = r;
   run->cure = cure;
   run->factor = NULL;
@@ -492,11 +509,43 @@ void run_cure(struct run *run, const struct replay *r, const struct cure *cure) 
   prepare_shares(run);
   prepare_ranks(run);
   prepare_names(run);
-  replay_events(run);
-  free(run->own_factor);
-  free(run->by_name);
-  if (run->ranks)
-    free((void *)(uintptr_t)run->ranks);
+}
+
+static void make_room(struct runs *runs, const struct sample_graph *g) {
+  size_t n = MOST_SIDE_BY_SIDE;
+  runs_free(runs);
+  i64 *times = memory_zeroed(size_sum(size_product(2 * (size_t)g->n, n), 1), sizeof(i64));
+  i64 *arrived = memory_zeroed(size_sum(size_product(g->n_joins, n), 1), sizeof(i64));
+  i64 *batch_ready = memory_zeroed(size_sum(size_product(g->n_ranks, n), 1), sizeof(i64));
+  i64 *device_done = memory_array(size_sum(size_product(g->n_ranks, n), 1), sizeof(i64));
+  runs->g = g;
+  for (u32 i = 0; i < n; i++)
+    runs->at[i] = (struct run){.times = times + i,
+                               .arrived = arrived + i,
+                               .batch_ready = batch_ready + i,
+                               .device_done = device_done + i};
+}
+
+void runs_cure(struct runs *runs, u32 n, const struct replay *r, const struct cure *cures) {
+  if (runs->g != r->g)
+    make_room(runs, r->g);
+  for (u32 i = 0; i < r->g->n_ranks * MOST_SIDE_BY_SIDE; i++)
+    runs->at->device_done[i] = INT64_MIN;
+  for (u32 i = 0; i < n; i++)
+    prepare_run(&runs->at[i], r, &cures[i]);
+  replay_events(runs->at, n);
+  for (u32 i = 0; i < n; i++) {
+    free(runs->at[i].own_factor);
+    free(runs->at[i].by_name);
+    free((void *)(uintptr_t)runs->at[i].ranks);
+  }
+}
+
+void runs_free(struct runs *runs) {
+  free(runs->at->times);
+  free(runs->at->arrived);
+  free(runs->at->batch_ready);
+  free(runs->at->device_done);
 }
 
 /* The workers of the faster half of the ranks are busy for this share of a step: as long as they
@@ -516,37 +565,20 @@ static i64 find_batch_of_peers(const struct replay *r) {
   return (i64)ns;
 }
 
-void run_begin(struct run *run, const struct sample_graph *g) {
-  *run = (struct run){.start = memory_zeroed(size_sum(g->n, 1), sizeof(i64)),
-                      .end = memory_zeroed(size_sum(g->n, 1), sizeof(i64)),
-                      .arrived = memory_zeroed(size_sum(g->n_joins, 1), sizeof(i64)),
-                      .batch_ready = memory_zeroed(size_sum(g->n_ranks, 1), sizeof(i64))};
-}
-
-void run_end(struct run *run) {
-  free(run->start);
-  free(run->end);
-  free(run->arrived);
-  free(run->batch_ready);
-}
-
 void replay_new(const struct analysis *a, u32 sample, const struct sample_graph *g,
-                struct sample_outcome *out, struct replay **replay) {
+                struct runs *runs, struct sample_outcome *out, struct replay **replay) {
   struct replay *r = *replay = memory_zeroed(1, sizeof(*r));
-  struct run run;
   const struct cure none = {0};
   *r = (struct replay){.a = a, .g = g, .n_steps = a->graph->samples[sample].n, .exposed = -1};
   r->batch_of_peers = find_batch_of_peers(r);
   r->step_ends = memory_zeroed(size_sum(r->n_steps, 1), sizeof(i64));
   order_events(r);
   peers_compare(&r->peers, g, a->results, r->n_steps);
-  run_begin(&run, g);
-  run_cure(&run, r, &none);
-  run_step_ends(&run, r->step_ends);
+  runs_cure(runs, 1, r, &none);
+  run_step_ends(runs->at, r->step_ends);
   out->replayed = r->step_ends[r->n_steps - 1] - g->begin;
   out->measured = g->end - g->begin;
   out->contradictions = r->contradictions;
-  run_end(&run);
 }
 
 void replay_free(struct replay *r) {

@@ -11,12 +11,13 @@
 
 struct sample_graph;
 struct replay;
+struct runs;
 struct sample_outcome;
 
 /* Prepares a joined sample, which must outlive the replay, and replays it without changes: fills
  * `replayed`, `measured` and `contradictions` of the outcome. */
 void replay_new(const struct analysis *a, u32 sample, const struct sample_graph *graph,
-                struct sample_outcome *outcome, struct replay **replay);
+                struct runs *runs, struct sample_outcome *outcome, struct replay **replay);
 void replay_free(struct replay *replay);
 
 /* What each of n cures saves, in all samples. With `exposed` also how much less communication is

@@ -23,6 +23,9 @@ struct replay {
   u64 contradictions;
 };
 
+/* So many cures are replayed side by side: what must be fetched of a node serves all of them. */
+#define MOST_SIDE_BY_SIDE 2u
+
 /* One replay with a cure. */
 struct run {
   const struct replay *r;
@@ -34,13 +37,38 @@ struct run {
   double launches_left;
   double kind_left[NODE_COLLECTIVE + 1], host_left[2][HOST_KEYS]; /* by kind; on a GPU, by phase */
   bool special;                                                   /* some changes depend on more */
-  i64 *start, *end, *arrived;
-  i64 *batch_ready; /* [n_ranks] the last batch that was waited for */
+  /* Times of nodes, joins and ranks. Those of runs side by side are next to each other, so from one
+   * to the next it is MOST_SIDE_BY_SIDE. */
+  i64 *times, *arrived;
+  i64 *batch_ready; /* the last batch that was waited for */
+  i64 *device_done; /* when all of its device's work is done that the sample does not cut */
 };
-/* One run serves for several cures. */
-void run_begin(struct run *run, const struct sample_graph *g);
-void run_cure(struct run *run, const struct replay *r, const struct cure *cure);
-void run_end(struct run *run);
+
+/* A thread's runs, kept from question to question: new memory costs as much as a replay. */
+struct runs {
+  struct run at[MOST_SIDE_BY_SIDE];
+  const struct sample_graph *g; /* that they have room for */
+};
+
+/* At most MOST_SIDE_BY_SIDE replays, in runs->at. */
+void runs_cure(struct runs *runs, u32 n, const struct replay *r, const struct cure *cures);
+void runs_free(struct runs *runs);
+
+static inline i64 *run_start_at(const struct run *run, u32 node) {
+  return &run->times[2 * (size_t)node * MOST_SIDE_BY_SIDE];
+}
+
+static inline i64 *run_end_at(const struct run *run, u32 node) {
+  return run_start_at(run, node) + MOST_SIDE_BY_SIDE;
+}
+
+static inline i64 run_start(const struct run *run, u32 node) {
+  return *run_start_at(run, node);
+}
+
+static inline i64 run_end(const struct run *run, u32 node) {
+  return *run_end_at(run, node);
+}
 
 /* Where each step of the sample ends, on the rank that is done last: [n_steps]. */
 void run_step_ends(const struct run *run, i64 *ends);

@@ -106,14 +106,28 @@ static void known_lines(struct analysis *a, const struct rank_summary *sum, doub
       add_line(a, lines[i].part, (double)lines[i].ns * to_s, lines[i].change, lines[i].left);
 }
 
+/* What keeps devices from work, taken away together. */
+static struct cure cure_of_idle_devices(struct analysis *a) {
+  struct cure_change *changes = arena_array(a->arena, MAX_LINES, sizeof(*changes));
+  struct cure cure = {changes, 0};
+  for (u32 i = 0; i < a->results->n_budget; i++) {
+    const struct budget_line *line = &a->results->budget[i];
+    if (line->cure.n && (line->part == BUDGET_MEMCPYS || line->part == BUDGET_LAUNCH_AND_IDLE))
+      changes[cure.n++] = line->cure.changes[0];
+  }
+  return cure;
+}
+
 /* What a step takes without what each line is made of, in seconds of the run like the lines. */
 static void fill_recoverable(struct analysis *a, double steps) {
   struct results *r = a->results;
-  struct cure cures[MAX_LINES];
-  struct saving savings[MAX_LINES];
+  struct cure cures[MAX_LINES + 1];
+  struct saving savings[MAX_LINES + 1];
+  r->idle_devices = cure_of_idle_devices(a);
   for (u32 i = 0; i < r->n_budget; i++)
     cures[i] = r->budget[i].cure;
-  replay_savings(a, cures, r->n_budget, false, savings);
+  cures[r->n_budget] = r->idle_devices; /* is asked again for the finding, and then known */
+  replay_savings(a, cures, r->n_budget + 1, false, savings);
   for (u32 i = 0; i < r->n_budget; i++) {
     struct budget_line *line = &r->budget[i];
     if (!cures[i].n)

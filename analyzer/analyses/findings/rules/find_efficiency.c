@@ -106,19 +106,16 @@ void rule_recoverable(struct findings *f) {
   static const enum budget_part parts[] = {BUDGET_MEMCPYS, BUDGET_LAUNCH_AND_IDLE};
   enum { PARTS = sizeof(parts) / sizeof(parts[0]) };
   const struct results *r = f->r;
-  struct cure_change *changes = arena_array(f->a->arena, PARTS, sizeof(*changes));
-  struct cure cure = {changes, 0};
   double sum = 0;
   const struct budget_line *most = NULL;
   for (size_t i = 0; i < PARTS; i++) {
     const struct budget_line *line = budget_line_of(r, parts[i]);
     if (!line || !line->cure.n)
       continue;
-    changes[cure.n++] = line->cure.changes[0];
     sum += line->seconds;
     most = !most || line->seconds > most->seconds ? line : most;
   }
-  double saving = saving_of(f, &cure, sum / r->wall_s * f->step_ms);
+  double saving = saving_of(f, &r->idle_devices, sum / r->wall_s * f->step_ms);
   if (!most || sum < WORTH_MENTIONING * r->wall_s || !(saving >= WORTH_MENTIONING * r->analysed_s))
     return;
   /* A recording begins at a chosen moment, a run begins with its start-up. */
