@@ -403,6 +403,8 @@ static double steps_needed(const struct comparison *c, u32 index) {
  * that threads do, or a phase. */
 static void explain_straggler(struct comparison *c, u32 index) {
   struct rank_result *rank = &c->a->results->ranks[index];
+  if (rank->longer_compute_steps > 0) /* its device does */
+    return;
   const struct best_parts *best = &c->best[index];
   const struct sampled_part *activity = best->part[OWN_ACTIVITY];
   bool no_core = activity && activity->line == TSCOPE_ACTIVITY_NO_CORE;

@@ -154,7 +154,7 @@ static void refute(struct results *r, const struct straggler_group *group) {
     rank->straggler = rank->late_at_times = false;
     rank->refuted = true;
     rank->n_late = 0;
-    rank->late_every = NAN;
+    rank->late_every = rank->longer_compute_steps = NAN;
   }
 }
 
@@ -187,7 +187,8 @@ static bool judge_groups(struct judge *j) {
 static void say_why_not(struct rank_result *rank) {
   if (rank->straggler || !(rank->p_value < STRAGGLER_SIGNIFICANCE))
     return;
-  rank->no_straggler = rank->refuted ? "if it were as fast as its peers, no step would be shorter"
+  rank->no_straggler = rank->refuted
+                           ? "if it were as fast as its peers, steps would hardly be shorter"
                        : rank->slowest_fraction <= STRAGGLER_MAJORITY
                            ? "not in most steps"
                            : "the wait of its peers is too short to matter";

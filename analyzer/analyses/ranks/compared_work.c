@@ -81,6 +81,8 @@ static double idle_figure(const struct analysis *a, u32 rank) {
 }
 
 enum straggler_reason straggler_reason_of(struct straggler_test *c, u32 rank) {
+  if (c->a->results->ranks[rank].longer_compute_steps > 0)
+    return STRAGGLER_SLOW_COMPUTE;
   double enough = REASON_SHARE * c->a->results->ranks[rank].late_a_step_ms;
   if (excess_ms(c, rank, input_figure) >= enough)
     return STRAGGLER_SLOW_INPUT;

@@ -53,6 +53,7 @@ struct verdict {
   u32 n_late;
   bool at_times; /* `late`: wherever it is late; `tested`: where anybody is */
   u32 period;    /* it is then late every so many steps; 0: at no fixed distance */
+  u32 longer;    /* steps in which its device computes longer, if that is why it is named; else 0 */
 };
 
 /* Before the first question about arrivals: reads the model, decides by which clock arrivals of

@@ -128,13 +128,13 @@ static struct verdict test_members(struct straggler_test *c, u32 comm, bool firs
   return best;
 }
 
-/* Median lateness over the tested collectives in which the rank was last. */
-static double lateness_when_last(struct straggler_test *c, u32 comm, u32 rank) {
+/* Lateness in the tested collectives in which the rank was last. */
+static u32 list_lateness_when_last(struct straggler_test *c, u32 comm, u32 rank) {
   u32 n = 0;
   for (u32 i = c->first[comm]; i < c->first[comm + 1]; i++)
     if (c->last_of[i] == rank)
       c->lateness[n++] = c->late_of[i];
-  return median_of(c->lateness, n);
+  return n;
 }
 
 bool is_in_late_steps(const struct verdict *v, u32 i) {
@@ -186,7 +186,46 @@ bool straggler_counts_tell(const struct straggler_test *c, u32 tested, double sh
          STRAGGLER_SIGNIFICANCE;
 }
 
-static bool is_straggler(struct straggler_test *c, u32 comm, struct verdict *v) {
+/* In how many steps its device computes so much longer than the median of its peers' that it
+ * matters. */
+static u32 steps_of_longer_compute(struct straggler_test *c, u32 comm, u32 rank, u32 *of) {
+  const struct analysis *a = c->a;
+  const struct collective *roster = tested_collective(c, c->first[comm]);
+  u32 longer = 0;
+  *of = 0;
+  for (u32 step = 0; step < a->n_steps && a->ranks[rank].on_gpu; step++) {
+    u32 n = 0;
+    double own = a->compute_ms[(size_t)rank * a->n_steps + step];
+    for (u32 k = 0; k < roster->n_arrivals; k++) {
+      u32 peer = a->model->arrivals[roster->first_arrival + k].rank;
+      double ms = a->compute_ms[(size_t)peer * a->n_steps + step];
+      if (peer != rank && !c->named[peer] && !isnan(ms))
+        c->values[n++] = ms;
+    }
+    if (!n || isnan(own))
+      continue;
+    ++*of;
+    longer += own - median_of(c->values, n) >= WORTH_MENTIONING * a->results->step_median_ms;
+  }
+  return longer;
+}
+
+/* Whose hosts get no core come late by turns, so that a slow device may not be last in most steps.
+ * But what a device computes takes as long however its host fares. */
+static bool has_slow_device(struct straggler_test *c, u32 comm, struct verdict *v) {
+  if (v->rank == INDEX_NONE || !c->imposed_ns[v->rank])
+    return false;
+  u32 of, longer = steps_of_longer_compute(c, comm, v->rank, &of);
+  c->correlation = lateness_correlation(c, comm, NULL);
+  double p = chance_of_count(longer, of, 1.0 / v->members, c->correlation);
+  if (longer <= STRAGGLER_MAJORITY * of || p * c->tests >= STRAGGLER_SIGNIFICANCE)
+    return false;
+  v->p = fmin(v->p, p);
+  v->longer = longer;
+  return true;
+}
+
+static bool is_often_last(struct straggler_test *c, u32 comm, struct verdict *v) {
   double step_ns = c->a->results->step_median_ms * 1e6;
   if (v->rank != INDEX_NONE && !straggler_counts_tell(c, v->tested, 1.0 / v->members, 1))
     v->p = fmin(v->p, chance_of_mean(c->lateness, list_lateness(c, comm, v, true), c->correlation,
@@ -196,7 +235,7 @@ static bool is_straggler(struct straggler_test *c, u32 comm, struct verdict *v) 
   if (v->rank == INDEX_NONE || v->p * c->tests >= STRAGGLER_SIGNIFICANCE ||
       v->times <= STRAGGLER_MAJORITY * v->tested)
     return false;
-  v->typical_ns = lateness_when_last(c, comm, v->rank);
+  v->typical_ns = median_of(c->lateness, list_lateness_when_last(c, comm, v->rank));
   double sure = fmin(v->imposed_ns, v->typical_ns * v->times / v->tested);
   const struct collective *one = tested_collective(c, c->first[comm]);
   return sure >= WORTH_MENTIONING * step_ns && sure >= arrival_error(c, one, v->rank);
@@ -303,6 +342,7 @@ void straggler_name(struct straggler_test *c, u32 comm, const struct verdict *v)
   double steps = steps_between_meetings(c->a, comm);
   out->late_a_step_ms = v->typical_ns / steps / 1e6;
   out->late_a_step_error_ms = v->error_ns / steps / 1e6;
+  out->longer_compute_steps = v->longer ? v->longer : (double)NAN;
   set_late_steps(c, v, out);
 }
 
@@ -315,12 +355,15 @@ static bool any_is_named(const struct straggler_test *c, u32 comm) {
 }
 
 static void name_straggler(struct straggler_test *c, u32 comm, struct verdict v) {
-  if (!v.n_late)
+  bool always = !v.n_late && !v.longer;
+  if (always)
     late_stretches_narrow(c, comm, &v);
-  lateness_measure(c, list_lateness(c, comm, &v, false), &v);
+  lateness_measure(
+      c, v.longer ? list_lateness_when_last(c, comm, v.rank) : list_lateness(c, comm, &v, false),
+      &v);
   for (u32 rank = 0; rank < c->a->model->n_ranks; rank++)
     c->in_group[rank] = rank == v.rank;
-  if (!v.n_late)
+  if (always && !v.n_late)
     late_at_times_narrow(c, comm, 1.0 / v.members, &v);
   straggler_name(c, comm, &v);
 }
@@ -337,7 +380,8 @@ static void test_communicator(struct straggler_test *c, u32 comm) {
   }
   /* Of two ranks one is always last. After the first straggler is named, at least three are needed
    * for a comparison. */
-  while (is_straggler(c, comm, &v) || late_stretches_find(c, comm, v.members, &v)) {
+  while (is_often_last(c, comm, &v) || late_stretches_find(c, comm, v.members, &v) ||
+         has_slow_device(c, comm, &v)) {
     name_straggler(c, comm, v);
     if (v.members < 4)
       return;
@@ -415,7 +459,8 @@ void stragglers_analyse(struct analysis *a) {
   r->sync_skew_ms = NAN;
   for (u32 i = 0; i < r->n_ranks; i++)
     r->ranks[i].lateness_ms = r->ranks[i].late_a_step_ms = r->ranks[i].late_a_step_error_ms =
-        r->ranks[i].late_more_ms = r->ranks[i].late_error_ms = r->ranks[i].late_every = NAN;
+        r->ranks[i].late_more_ms = r->ranks[i].late_error_ms = r->ranks[i].late_every =
+            r->ranks[i].longer_compute_steps = NAN;
   make_room(&c);
   arrival_times_prepare(&c);
   if (!a->whole_run)

@@ -37,6 +37,37 @@ static void slow_compute_is_named_alone(void **state) {
   }
 }
 
+/* In three of five steps the host of another rank is late by 150 ms, of each in its turn; the
+ * device of rank 2, which takes 75 ms longer for a step, then keeps nobody waiting. In the others
+ * it is last by these 75 ms: 30 ms a step. If it is the host that takes longer, nothing says that
+ * it is no chance. */
+static void a_slow_device_beside_hosts_without_cores(void **state) {
+  (void)state;
+  struct cluster_options o = healthy_gpu();
+  i64 late[50 * 8] = {0};
+  for (u32 step = 0; step < o.steps; step++) {
+    u32 turn = step * 3 / 5 % 7;
+    if (step * 3 / 5 != (step + 1) * 3 / 5)
+      late[step * 8 + (turn < 2 ? turn : turn + 1)] = 150 * MS;
+  }
+  o.late_input = late;
+  for (u32 of_device = 0; of_device < 2; of_device++) {
+    struct cluster *c;
+    o.slow[2] = of_device ? 0.25 : 0;
+    o.extra_input[2] = of_device ? 0 : 75 * MS;
+    struct results *r = run(o, &c);
+    assert_int_equal(stragglers_in(r), of_device);
+    if (of_device) {
+      assert_true(r->ranks[2].straggler && r->ranks[2].slowest_fraction < 0.5);
+      assert_int_equal(r->ranks[2].reason, STRAGGLER_SLOW_COMPUTE);
+      assert_true(r->ranks[2].longer_compute_steps ==
+                  r->ranks[2].slowest_count / r->ranks[2].slowest_fraction);
+      assert_true(fabs(r->straggler_groups[0].saving.ms - 30) < 2);
+    }
+    cluster_end(r, c);
+  }
+}
+
 /* No rank is slow, but the times are noisy: at most one false alarm in 40 such runs. */
 static void noise_names_nobody(void **state) {
   (void)state;
@@ -545,6 +576,7 @@ static void bunched_compute_is_compared_with_nobody(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {cmocka_unit_test(slow_compute_is_named_alone),
+                                     cmocka_unit_test(a_slow_device_beside_hosts_without_cores),
                                      cmocka_unit_test(noise_names_nobody),
                                      cmocka_unit_test(lateness_that_lasts_names_nobody),
                                      cmocka_unit_test(lateness_that_stays_is_named),

@@ -197,6 +197,11 @@ static char *straggler_evidence(struct findings *f, const struct rank_result *ra
                          : arena_printf(f->a->arena, " in which anybody came so late, %s",
                                         describe_period(f->a->arena, (u32)rank->late_every));
   const char *below = rank->p_value < 1e-99 ? "<" : "=";
+  if (rank->longer_compute_steps > 0)
+    late = arena_printf(f->a->arena,
+                        ", and in %.0f its device computed longer than its peers' by 5 %% of a "
+                        "step or more",
+                        rank->longer_compute_steps);
   return arena_printf(
       f->a->arena,
       "Rank %u%s%s came last in %.0f of %.0f steps%s (by chance: p %s %.0e), "

@@ -240,7 +240,7 @@ const MANY_RANKS = 12;
 function whyNone(d) {
   const odd = d.ranks.filter((row) => row.no_straggler).sort((a, b) => a.p_value - b.p_value)[0];
   return odd && !d.stragglers.length ?
-      `rank ${odd.rank} comes last more often than by chance, but ${odd.no_straggler}` :
+      `rank ${odd.rank} is slower than its peers by more than chance, but ${odd.no_straggler}` :
       null;
 }
 

@@ -129,8 +129,8 @@ static void put_why_none(struct pen *pen, const struct results *results) {
     return;
   section_label(pen, "");
   char line[256];
-  snprintf(line, sizeof(line), "rank %u comes last more often than by chance, but %s", odd->rank,
-           odd->no_straggler);
+  snprintf(line, sizeof(line), "rank %u is slower than its peers by more than chance, but %s",
+           odd->rank, odd->no_straggler);
   pen_words(pen, STYLE_PLAIN, VALUE_INDENT, line);
 }
 
